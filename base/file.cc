@@ -1,0 +1,77 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace tug {
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+absl::Status FileError(int error_number, const std::string& action, const std::string& path) {
+  const std::string what =
+      absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error_number), "; ");
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::NotFoundError(absl::StrCat(what, "check the path"));
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(
+          absl::StrCat(what, "change its permissions or choose another path"));
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return absl::ResourceExhaustedError(
+          absl::StrCat(what, "free some space there or choose a folder on another disk"));
+    case EMFILE:
+    case ENFILE:
+      return absl::ResourceExhaustedError(absl::StrCat(what, "raise `ulimit -n`"));
+    case EISDIR:
+      return absl::InvalidArgumentError(absl::StrCat(what, "name a file, not a folder"));
+    default:
+      return absl::InternalError(absl::StrCat(what, "check the disk and the path"));
+  }
+}
+
+absl::StatusOr<FileDescriptor> OpenForReading(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return FileError(errno, "open", path);
+  return fd;
+}
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, uint64_t limit_bytes) {
+  ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(path));
+  std::string text;
+  char buffer[1 << 14];
+  while (true) {
+    const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(errno, "read", path);
+    if (got == 0) return text;
+    if (text.size() + static_cast<uint64_t>(got) > limit_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(path, " is larger than ", limit_bytes,
+                                                       " bytes, the limit for this kind of file; "
+                                                       "check that it is the right one"));
+    }
+    text.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return FileError(errno, "open the folder", path);
+  if (::fsync(fd.get()) != 0) return FileError(errno, "sync the folder", path);
+  return absl::OkStatus();
+}
+
+}  // namespace tug

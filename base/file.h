@@ -1,0 +1,51 @@
+#ifndef TUG_BASE_FILE_H_
+#define TUG_BASE_FILE_H_
+
+// The few file operations that others build on, with errors that name the file and the remedy. See
+// also base/file_writer.h (durable writing) and base/mapped_file.h (reading in place).
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace tug {
+
+// An open file descriptor, closed on destruction; -1 = none. Movable, not copyable.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor();
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// One line: "cannot `action` `path`: reason; remedy". NOT_FOUND, PERMISSION_DENIED,
+// RESOURCE_EXHAUSTED (disk full, quota, file size limit, too many open files) or INTERNAL, by the
+// value of errno.
+absl::Status FileError(int error_number, const std::string& action, const std::string& path);
+
+// Opens for reading. Errors: as FileError.
+absl::StatusOr<FileDescriptor> OpenForReading(const std::string& path);
+
+// The whole file. Errors: as FileError; RESOURCE_EXHAUSTED if it is larger than `limit_bytes`.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, uint64_t limit_bytes);
+
+// Makes created, renamed and deleted entries of a folder survive a power cut.
+absl::Status SyncFolder(const std::string& path);
+
+}  // namespace tug
+
+#endif  // TUG_BASE_FILE_H_

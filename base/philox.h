@@ -1,0 +1,35 @@
+#ifndef TUG_BASE_PHILOX_H_
+#define TUG_BASE_PHILOX_H_
+
+#include <array>
+#include <cstdint>
+
+namespace tug {
+
+// Counter-based random numbers: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as
+// easy as 1, 2, 3"). A pure function of (counter, key), so any element of any stream can be had
+// without the ones before it. Thread-safe. Matches the Random123 known-answer vectors.
+inline std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
+                                          std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53u} * counter[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57u} * counter[2];
+    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(p1),
+               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p0)};
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+// Uniform in (0, 1) with 24 bits, never 0 or 1.
+inline float UniformFromBits(uint32_t bits) {
+  return (static_cast<float>(bits >> 8) + 0.5f) * (1.0f / 16777216.0f);
+}
+
+// Purpose of a stream, the top of its key: streams of different purposes never meet.
+enum class RandomPurpose : uint32_t { kInit = 1, kDropout = 2, kShuffle = 3, kSample = 4 };
+
+}  // namespace tug
+
+#endif  // TUG_BASE_PHILOX_H_

@@ -1,0 +1,34 @@
+// Returning early on errors, in functions that return absl::Status or absl::StatusOr<T>.
+//
+//   RETURN_IF_ERROR(file.Write(header));
+//   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
+//
+// ASSIGN_OR_RETURN declares or assigns its left side, moving the value out. It expands to
+// several statements: not for an unbraced `if`. A left side may not hold a comma (use auto).
+#pragma once
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#define RETURN_IF_ERROR(expression)                                                \
+  do {                                                                             \
+    if (::absl::Status tug_status = (expression); !tug_status.ok()) [[unlikely]] { \
+      return tug_status;                                                           \
+    }                                                                              \
+  } while (false)
+
+#define ASSIGN_OR_RETURN(lhs, expression) \
+  TUG_INTERNAL_ASSIGN(TUG_INTERNAL_NAME(tug_result_, __LINE__), lhs, expression)
+
+// The rest is for the macros above.
+#define TUG_INTERNAL_ASSIGN(result, lhs, expression) \
+  auto result = (expression);                        \
+  if (!result.ok()) [[unlikely]] {                   \
+    return std::move(result).status();               \
+  }                                                  \
+  lhs = *std::move(result)
+
+#define TUG_INTERNAL_NAME(prefix, line) TUG_INTERNAL_PASTE(prefix, line)
+#define TUG_INTERNAL_PASTE(prefix, line) prefix##line
