@@ -1,0 +1,56 @@
+#ifndef TUG_PROTO_CONTROL_CLIENT_H_
+#define TUG_PROTO_CONTROL_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/control.grpc.pb.h"
+
+namespace tug {
+
+// No control message is larger, in either direction.
+inline constexpr int kMaxControlMessageBytes = 16 << 20;
+// A call that is not answered for this long fails.
+inline constexpr absl::Duration kControlCallTimeout = absl::Seconds(5);
+
+// Calls to the coordinator's control service (proto/control.proto). Each call returns the reply, or what the coordinator
+// answered (its code and message), or UNAVAILABLE with what to do when it cannot be reached. Every call may be
+// repeated: the service is idempotent. Thread-safe.
+class ControlClient {
+ public:
+  // Waits up to `timeout` for the coordinator at `address` ("host:port") to answer; a coordinator that starts meanwhile
+  // is found. Errors: INVALID_ARGUMENT (no host:port), UNAVAILABLE.
+  static absl::StatusOr<std::unique_ptr<ControlClient>> Connect(const std::string& address,
+                                                                absl::Duration timeout);
+
+  absl::StatusOr<RegisterReply> Register(const RegisterRequest& request);
+  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request);
+  absl::StatusOr<StatusReply> Status();
+  absl::StatusOr<StopReply> Stop();
+
+  const std::string& address() const { return address_; }
+
+ private:
+  ControlClient(std::string address, std::unique_ptr<Control::Stub> stub)
+      : address_(std::move(address)), stub_(std::move(stub)) {}
+
+  absl::Status FromGrpc(const grpc::Status& status) const;
+
+  const std::string address_;
+  const std::unique_ptr<Control::Stub> stub_;
+};
+
+// Splits "host:port"; the port is 0..65535 and the host not empty ("[::1]:7070" keeps its brackets).
+// Errors: INVALID_ARGUMENT, naming the text.
+struct HostPort {
+  std::string host;
+  int port = 0;
+};
+absl::StatusOr<HostPort> ParseHostPort(const std::string& text);
+
+}  // namespace tug
+
+#endif  // TUG_PROTO_CONTROL_CLIENT_H_

@@ -1,0 +1,101 @@
+#include "proto/heartbeat_loop.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "base/time_source.h"
+#include "proto/wire.h"
+
+namespace tug {
+namespace {
+
+std::string HostName() {
+  char name[256] = "unknown";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+// One node's beats.
+class Beats {
+ public:
+  Beats(ControlClient& client, const RegisterReply& registered, const HeartbeatCallbacks& callbacks)
+      : client_(client),
+        callbacks_(callbacks),
+        interval_(absl::Milliseconds(registered.config().fault().heartbeat_ms())),
+        patience_(absl::Milliseconds(registered.config().fault().failure_timeout_ms())) {
+    base_.set_node_id(registered.node_id());
+    base_.set_job(registered.job());
+  }
+
+  absl::Status Run() {
+    absl::Time answered = time_.Now();
+    while (true) {
+      HeartbeatRequest request = base_;
+      callbacks_.report(request);
+      const absl::Status failure = own_failure_.ok() ? callbacks_.failure() : own_failure_;
+      if (!failure.ok()) request.set_failure(std::string(failure.message()));
+      const absl::StatusOr<HeartbeatReply> reply = client_.Heartbeat(request);
+      const absl::Time now = time_.Now();
+      if (!failure.ok() && (reply.ok() || now - answered > patience_)) return failure;
+      if (reply.ok()) {
+        answered = now;
+        if (reply->phase() == DONE) return absl::OkStatus();
+        if (reply->phase() == FAILED) return absl::AbortedError(reply->failure());
+        Take(*reply, request);
+      } else if (!absl::IsUnavailable(reply.status()) &&
+                 !absl::IsDeadlineExceeded(reply.status())) {
+        return reply.status();
+      } else if (now - answered > patience_) {
+        return absl::UnavailableError(
+            absl::StrCat("the coordinator at ", client_.address(), " has not answered for ",
+                         absl::FormatDuration(now - answered),
+                         "; start the job again with --resume once it is back"));
+      }
+      // Not a means of synchronisation: the pause between two beats.
+      absl::SleepFor(interval_);
+    }
+  }
+
+ private:
+  void Take(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
+    if (reply.has_view() && reply.view().number() > base_.known_view()) {
+      own_failure_ = callbacks_.on_view(reply.view());
+      base_.set_known_view(reply.view().number());
+    }
+    callbacks_.on_reply(reply, sent);
+  }
+
+  ControlClient& client_;
+  const HeartbeatCallbacks& callbacks_;
+  const absl::Duration interval_;
+  const absl::Duration patience_;
+  const RealTime time_;
+  HeartbeatRequest base_;
+  absl::Status own_failure_;
+};
+
+}  // namespace
+
+RegisterRequest ThisProcess(NodeKind kind) {
+  RegisterRequest request;
+  request.set_protocol_version(kControlVersion);
+  request.set_kind(kind);
+  request.set_host(HostName());
+  request.set_pid(static_cast<uint32_t>(getpid()));
+  std::random_device random;
+  request.set_incarnation((uint64_t{random()} << 32) | random());
+  return request;
+}
+
+absl::Status BeatUntilEnd(ControlClient& client, const RegisterReply& registered,
+                          const HeartbeatCallbacks& callbacks) {
+  return Beats(client, registered, callbacks).Run();
+}
+
+}  // namespace tug

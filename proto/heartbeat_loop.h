@@ -1,0 +1,36 @@
+#ifndef TUG_PROTO_HEARTBEAT_LOOP_H_
+#define TUG_PROTO_HEARTBEAT_LOOP_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/control_client.h"
+
+namespace tug {
+
+// A node's side of the control service: registers, then beats until the job has ended. Servers and
+// workers differ only in what they report and what they do with a reply.
+struct HeartbeatCallbacks {
+  // Adds readiness, state and reports.
+  std::function<void(HeartbeatRequest&)> report;
+  // A new view, before on_reply of the same reply; once per view.
+  std::function<absl::Status(const View&)> on_view;
+  // Every reply of a running job. `sent` is the request it answers: what it reported has arrived.
+  std::function<void(const HeartbeatReply&, const HeartbeatRequest& sent)> on_reply;
+  // Not OK: this node cannot go on. It is reported, the job fails, and the loop ends with it.
+  std::function<absl::Status()> failure;
+};
+
+// This process, as it introduces itself: protocol version, host, pid and a random incarnation.
+RegisterRequest ThisProcess(NodeKind kind);
+
+// Beats every `config.fault.heartbeat_ms` until the coordinator says DONE (OK) or FAILED (ABORTED,
+// with its reason), or the node fails, or the coordinator has not answered for `failure_timeout_ms`
+// (UNAVAILABLE). Blocks.
+absl::Status BeatUntilEnd(ControlClient& client, const RegisterReply& registered,
+                          const HeartbeatCallbacks& callbacks);
+
+}  // namespace tug
+
+#endif  // TUG_PROTO_HEARTBEAT_LOOP_H_

@@ -1,0 +1,210 @@
+#include "proto/job_config.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/text_format.h"
+#include "proto/field_path.h"
+#include "proto/job_proto_text.h"
+
+namespace tug {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+constexpr uint64_t kJobFileLimitBytes = 1 << 20;
+
+// Fields that two nodes of one job need not agree on.
+constexpr const char* kNotIdentity[] = {
+    "cluster.compute_threads",
+    "data.resolved_alphabet",
+    "data.resolved_symbols",
+    "data.resolved_fingerprint",
+};
+
+// Keeps the first error of a parse as "file:line:column: what".
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  explicit FirstError(std::string source) : source_(std::move(source)) {}
+
+  void AddError(int line, int column, const std::string& message) override {
+    if (!text_.empty()) return;
+    text_ = absl::StrCat(source_, ":", line + 1, ":", column + 1, ": ", message, Remedy(message));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  // The fields or names there are, where the parser's message is about one that is not.
+  static std::string Remedy(const std::string& message) {
+    const std::vector<std::string> quoted = absl::StrSplit(message, '"');
+    const auto* pool = google::protobuf::DescriptorPool::generated_pool();
+    if (absl::StrContains(message, "has no field named") && quoted.size() > 1) {
+      const auto* type = pool->FindMessageTypeByName(quoted[1]);
+      if (type != nullptr) return absl::StrCat(" There is ", FieldNames(*type), ".");
+    }
+    if (absl::StartsWith(message, "Unknown enumeration value") && quoted.size() > 3) {
+      return absl::StrCat(" `tug help job` lists the names.");
+    }
+    return " `tug help job` describes the file.";
+  }
+
+  std::string source_;
+  std::string text_;
+};
+
+absl::Status RefuseResolved(const JobConfig& config) {
+  for (const char* path : kNotIdentity) {
+    if (!absl::StrContains(path, "resolved_")) continue;
+    const auto field = FindField(config, path);
+    TUG_CHECK_OK(field);
+    if (field->message->GetReflection()->HasField(*field->message, field->field)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " is filled in by the coordinator; remove it from the job"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Defaults that depend on other fields, which are set by now.
+void FillComputedDefaults(JobConfig& config, uint32_t cores) {
+  ClusterConfig& cluster = *config.mutable_cluster();
+  const uint32_t workers = std::max(cluster.workers(), 1u);
+  if (!cluster.has_virtual_workers()) cluster.set_virtual_workers(cluster.workers());
+  if (!cluster.has_compute_threads()) {
+    cluster.set_compute_threads(std::clamp(cores / workers, 1u, 256u));
+  }
+  TrainConfig& train = *config.mutable_train();
+  if (!train.has_micro_batch()) {
+    train.set_micro_batch(
+        std::max(train.global_batch() / std::max(cluster.virtual_workers(), 1u), 1u));
+  }
+  OptimizerConfig& optimizer = *config.mutable_optimizer();
+  if (!optimizer.has_min_learning_rate()) {
+    optimizer.set_min_learning_rate(optimizer.learning_rate() / 10);
+  }
+  if (!optimizer.has_warmup_steps()) {
+    optimizer.set_warmup_steps(std::min<uint64_t>(100, train.steps() / 10));
+  }
+  if (!optimizer.has_decay_steps()) optimizer.set_decay_steps(train.steps());
+}
+
+// The part of a configuration that is its identity.
+JobConfig IdentityOf(JobConfig config) {
+  for (const char* path : kNotIdentity) {
+    const auto field = FindField(config, path);
+    TUG_CHECK_OK(field);
+    Message& parent = const_cast<Message&>(*field->message);  // inside our own copy
+    if (field->message->GetReflection()->HasField(parent, field->field)) {
+      parent.GetReflection()->ClearField(&parent, field->field);
+    }
+  }
+  return config;
+}
+
+std::string FirstDifferenceWithin(const Message& one, const Message& other,
+                                  const std::string& prefix) {
+  for (int i = 0; i < one.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = one.GetDescriptor()->field(i);
+    const std::string path = prefix + field->name();
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      std::string found =
+          FirstDifferenceWithin(one.GetReflection()->GetMessage(one, field),
+                                other.GetReflection()->GetMessage(other, field), path + ".");
+      if (!found.empty()) return found;
+      continue;
+    }
+    const std::string a = FieldRef{&one, field}.Text();
+    const std::string b = FieldRef{&other, field}.Text();
+    if (a != b) return absl::StrCat(path, " is ", a, " in one and ", b, " in the other");
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<JobConfig> LoadJobConfig(const std::string& path,
+                                        std::span<const std::string> overrides) {
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kJobFileLimitBytes));
+  return ParseJobConfig(text, path, overrides);
+}
+
+absl::StatusOr<JobConfig> ParseJobConfig(const std::string& text, const std::string& source,
+                                         std::span<const std::string> overrides) {
+  JobConfig config;
+  FirstError error(source);
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  parser.SetRecursionLimit(32);
+  if (!parser.ParseFromString(text, &config)) {
+    return absl::InvalidArgumentError(
+        error.text().empty() ? absl::StrCat(source, ": not a text-proto job file") : error.text());
+  }
+  for (const std::string& override_text : overrides) {
+    RETURN_IF_ERROR(ApplyOverride(config, override_text));
+  }
+  RETURN_IF_ERROR(RefuseResolved(config));
+  FillDefaults(config);
+  RETURN_IF_ERROR(Validate(config));
+  return config;
+}
+
+absl::Status ApplyOverride(JobConfig& config, const std::string& override_text) {
+  const size_t equals = override_text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", override_text, " has no value; write --set path.to.field=value"));
+  }
+  return SetFieldFromText(config, override_text.substr(0, equals),
+                          override_text.substr(equals + 1));
+}
+
+void FillDefaults(JobConfig& config, uint32_t cores) {
+  if (config.name().empty()) config.set_name("job");
+  for (const FieldRule& rule : FieldRules()) {
+    const auto ref = FindField(config, rule.path);
+    TUG_CHECK_OK(ref);
+    const bool is_enum = ref->field->enum_type() != nullptr;
+    const bool set = is_enum ? ref->Number() != 0 : ref->IsSet();
+    if (!set && !std::isnan(rule.fallback)) SetFieldFromNumber(config, rule.path, rule.fallback);
+  }
+  config.mutable_data();
+  FillComputedDefaults(config, cores);
+}
+
+void FillDefaults(JobConfig& config) { FillDefaults(config, std::thread::hardware_concurrency()); }
+
+uint64_t Fingerprint(const JobConfig& config) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    IdentityOf(config).SerializeToCodedStream(&coded);
+  }
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::string FirstDifference(const JobConfig& one, const JobConfig& other) {
+  return FirstDifferenceWithin(IdentityOf(one), IdentityOf(other), "");
+}
+
+std::string FieldHelp() {
+  const std::string text = kJobProtoText;
+  return text.substr(0, text.find("syntax =")) + text.substr(text.find("message JobConfig"));
+}
+
+}  // namespace tug

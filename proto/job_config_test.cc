@@ -1,0 +1,269 @@
+#include "proto/job_config.h"
+
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/field_path.h"
+
+namespace tug {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+absl::StatusOr<JobConfig> Parse(const std::string& text, std::vector<std::string> overrides = {}) {
+  return ParseJobConfig(text, "a.textproto", overrides);
+}
+
+JobConfig Valid() {
+  auto config = Parse("data { path: 'text' }");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *config;
+}
+
+std::string ErrorOf(const absl::Status& status) { return std::string(status.message()); }
+
+std::string ErrorWith(std::vector<std::string> overrides) {
+  return ErrorOf(Parse("data { path: 'text' }", std::move(overrides)).status());
+}
+
+// Every path to a number, bool or enum, resolved_* aside.
+void CollectPaths(const Descriptor& type, const std::string& prefix, std::set<std::string>& out) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::string path = prefix + field.name();
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      CollectPaths(*field.message_type(), path + ".", out);
+    } else if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING &&
+               field.name().rfind("resolved_", 0) != 0) {
+      out.insert(path);
+    }
+  }
+}
+
+TEST(FieldRules, HaveOneRowForEveryNumberBoolAndEnum) {
+  std::set<std::string> fields;
+  CollectPaths(*JobConfig::descriptor(), "", fields);
+  std::set<std::string> rows;
+  for (const FieldRule& rule : FieldRules()) {
+    EXPECT_TRUE(rows.insert(rule.path).second) << "two rows for " << rule.path;
+    EXPECT_LT(rule.min, rule.max + (std::string(rule.path) == "sync.replicas" ||
+                                    std::string(rule.path) == "sync.policy"))
+        << rule.path;
+  }
+  EXPECT_EQ(rows, fields);
+}
+
+TEST(FieldRules, EveryFieldHasADefaultInRange) {
+  JobConfig config;
+  config.mutable_data()->set_path("text");
+  FillDefaults(config, 1);
+  for (const FieldRule& rule : FieldRules()) {
+    const auto ref = FindField(config, rule.path);
+    ASSERT_TRUE(ref.ok()) << ref.status();
+    EXPECT_TRUE(ref->IsSet()) << rule.path;
+    if (std::isnan(rule.fallback)) continue;
+    EXPECT_EQ(ref->Number(), rule.fallback) << rule.path;
+  }
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+}
+
+// One step outside each end of each row is refused, by an error that names field and range.
+TEST(FieldRules, RefuseWhatIsOutsideAndNameFieldAndRange) {
+  int refused = 0;
+  for (const FieldRule& rule : FieldRules()) {
+    const auto ref = FindField(Valid(), rule.path);
+    const bool whole = ref->field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32 ||
+                       ref->field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64;
+    const bool real = ref->field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+    std::vector<double> outside;
+    if (whole && rule.min > 0) outside.push_back(rule.min - 1);
+    if (whole && rule.max < 4e9) outside.push_back(rule.max + 1);
+    if (real) {
+      outside.push_back(rule.ends == Ends::kMaxOnly ? rule.min : std::nextafter(rule.min, -1.0));
+      outside.push_back(rule.ends == Ends::kMinOnly ? rule.max : std::nextafter(rule.max, 1e300));
+      outside.push_back(std::nan(""));
+      outside.push_back(INFINITY);
+    }
+    if (ref->field->enum_type() != nullptr) outside.push_back(rule.max + 1);
+    for (const double value : outside) {
+      JobConfig config = Valid();
+      SetFieldFromNumber(config, rule.path, value);
+      const std::string error = ErrorOf(Validate(config));
+      EXPECT_THAT(error, AllOf(HasSubstr(std::string(rule.path) + " = "), HasSubstr("out of range"),
+                               HasSubstr("; set ")));
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 80);
+  EXPECT_EQ(ErrorWith({"train.steps=0"}),
+            "train.steps = 0 is out of range: 1..1000000000 optimizer steps; set train.steps");
+  EXPECT_THAT(ErrorWith({"model.dropout=1"}), HasSubstr("[0, 1)"));
+}
+
+struct Broken {
+  std::vector<std::string> overrides;
+  std::vector<std::string> names;
+};
+
+TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
+  const std::vector<Broken> cases = {
+      {{"cluster.workers=3", "cluster.virtual_workers=2"},
+       {"cluster.workers = 3", "cluster.virtual_workers = 2"}},
+      {{"model.width=130"}, {"model.width = 130", "model.heads = 4"}},
+      {{"cluster.workers=3", "train.micro_batch=1"},
+       {"train.global_batch = 8", "cluster.virtual_workers = 3"}},
+      {{"train.micro_batch=3"}, {"train.micro_batch = 3", "train.global_batch = 8"}},
+      {{"train.steps=50", "optimizer.warmup_steps=50"},
+       {"optimizer.warmup_steps = 50", "train.steps = 50"}},
+      {{"optimizer.decay_steps=100"},
+       {"optimizer.decay_steps = 100", "optimizer.warmup_steps = 100"}},
+      {{"optimizer.min_learning_rate=0.1"},
+       {"optimizer.min_learning_rate = 0.1", "optimizer.learning_rate = 0.001"}},
+      {{"comm.segment_elements=5000"}, {"comm.segment_elements = 5000"}},
+      {{"comm.credit_bytes=1048576"},
+       {"comm.credit_bytes = 1048576", "comm.partition_bytes = 4194304"}},
+      {{"comm.segment_elements=67108864"},
+       {"comm.credit_bytes = 67108864", "comm.segment_elements = 67108864"}},
+      {{"fault.heartbeat_ms=2000"},
+       {"fault.failure_timeout_ms = 5000", "fault.heartbeat_ms = 2000"}},
+  };
+  for (const Broken& broken : cases) {
+    const std::string error = ErrorWith(broken.overrides);
+    for (const std::string& name : broken.names) EXPECT_THAT(error, HasSubstr(name));
+    EXPECT_THAT(error, Not(HasSubstr("\n")));
+  }
+  // The rule on replicas cannot be broken while its range is 1..1.
+  EXPECT_EQ(cases.size() + 1, ValidityRules().size());
+  for (const ValidityRule& rule : ValidityRules()) {
+    EXPECT_FALSE(rule.broken(Valid())) << rule.field;
+    EXPECT_TRUE(FindField(Valid(), rule.field).ok());
+    if (rule.other_field == nullptr) continue;
+    EXPECT_TRUE(FindField(Valid(), rule.other_field).ok());
+  }
+}
+
+TEST(JobConfig, ComputesDefaultsFromOtherFields) {
+  auto config = Parse("data { path: 'x' } cluster { workers: 2 } train { steps: 50 }");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->name(), "job");
+  EXPECT_EQ(config->cluster().virtual_workers(), 2);
+  EXPECT_EQ(config->train().micro_batch(), 4);
+  EXPECT_EQ(config->optimizer().warmup_steps(), 5);
+  EXPECT_EQ(config->optimizer().decay_steps(), 50);
+  EXPECT_DOUBLE_EQ(config->optimizer().min_learning_rate(), 1e-4);
+  EXPECT_EQ(Valid().optimizer().warmup_steps(), 100);
+
+  JobConfig two_workers;
+  two_workers.mutable_cluster()->set_workers(2);
+  FillDefaults(two_workers, 8);
+  EXPECT_EQ(two_workers.cluster().compute_threads(), 4);
+}
+
+TEST(JobConfig, LoadsAFileAndNamesAMissingOne) {
+  const std::string path = testing::TempDir() + "/job.textproto";
+  std::ofstream(path) << "name: 'bible'  # a comment\ndata { path: 'text' tokenizer: CHARACTER }\n";
+  const std::vector<std::string> overrides = {"train.steps=7"};
+  auto config = LoadJobConfig(path, overrides);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->name(), "bible");
+  EXPECT_EQ(config->data().tokenizer(), DataConfig::CHARACTER);
+  EXPECT_EQ(config->train().steps(), 7);
+
+  const absl::Status missing = LoadJobConfig(path + ".not", {}).status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(ErrorOf(missing), AllOf(HasSubstr(path + ".not"), HasSubstr("check the path")));
+}
+
+TEST(JobConfig, NamesPlaceAndFieldOfASyntaxError) {
+  EXPECT_THAT(ErrorOf(Parse("data { path: 'x' }\ntrain {\n  stepz: 3\n}").status()),
+              AllOf(HasSubstr("a.textproto:3:"), HasSubstr("stepz"), HasSubstr("global_batch")));
+  EXPECT_THAT(ErrorOf(Parse("sync { policy: SOMETIMES }").status()),
+              AllOf(HasSubstr("a.textproto:1:"), HasSubstr("SOMETIMES"), HasSubstr("tug help")));
+  EXPECT_THAT(ErrorOf(Parse("train { steps: -1 }").status()), HasSubstr("a.textproto:1:"));
+  EXPECT_THAT(ErrorOf(Parse("train {").status()), HasSubstr("a.textproto:1:"));
+  EXPECT_THAT(ErrorOf(Parse(std::string(100000, '{')).status()), HasSubstr("a.textproto:1:"));
+}
+
+TEST(JobConfig, OverridesAnyFieldByPath) {
+  auto config = Parse(
+      "data { path: 'x' } train { steps: 5 }",
+      {"name=other-1", "seed=18446744073709551615", "train.steps=20", "optimizer.adamw.beta2=0.95",
+       "optimizer.clip=per_block", "model.bias=false", "data.path=a=b", "comm.scheduler=FIFO"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->name(), "other-1");
+  EXPECT_EQ(config->seed(), 18446744073709551615u);
+  EXPECT_EQ(config->train().steps(), 20);
+  EXPECT_EQ(config->optimizer().adamw().beta2(), 0.95);
+  EXPECT_EQ(config->optimizer().clip(), OptimizerConfig::PER_BLOCK);
+  EXPECT_FALSE(config->model().bias());
+  EXPECT_EQ(config->data().path(), "a=b");
+  EXPECT_EQ(config->comm().scheduler(), CommConfig::FIFO);
+}
+
+TEST(JobConfig, OverrideErrorsNameFieldsTypesAndNames) {
+  EXPECT_THAT(ErrorWith({"train.stepz=1"}),
+              AllOf(HasSubstr("\"stepz\" in train"), HasSubstr("steps, global_batch")));
+  EXPECT_THAT(ErrorWith({"trian.steps=1"}), AllOf(HasSubstr("\"trian\""), HasSubstr("cluster")));
+  EXPECT_THAT(ErrorWith({"train.steps.x=1"}), HasSubstr("single value"));
+  EXPECT_THAT(ErrorWith({"train=1"}), AllOf(HasSubstr("group of fields"), HasSubstr("steps")));
+  EXPECT_THAT(ErrorWith({"cluster.workers=-1"}),
+              AllOf(HasSubstr("cluster.workers = -1"), HasSubstr("whole number in 0..4294967295")));
+  EXPECT_THAT(ErrorWith({"cluster.workers=4294967296"}), HasSubstr("whole number"));
+  EXPECT_THAT(ErrorWith({"model.dropout=lots"}), HasSubstr("not a number"));
+  EXPECT_THAT(ErrorWith({"model.bias=maybe"}), HasSubstr("true or false"));
+  EXPECT_THAT(ErrorWith({"optimizer.clip=some"}), HasSubstr("OFF, PER_BLOCK, GLOBAL"));
+  EXPECT_THAT(ErrorWith({"train.steps"}), HasSubstr("--set path.to.field=value"));
+  EXPECT_THAT(ErrorWith({"=3"}), HasSubstr("--set path.to.field=value"));
+  EXPECT_THAT(ErrorWith({"name=a b"}), HasSubstr("not a job name"));
+  EXPECT_THAT(ErrorWith({"data.path="}), HasSubstr("data.path is not set"));
+  EXPECT_THAT(ErrorWith({"data.resolved_symbols=3"}), HasSubstr("filled in by the coordinator"));
+}
+
+TEST(JobConfig, ValidateRefusesAConfigurationWithoutDefaults) {
+  JobConfig config;
+  config.set_name("x");
+  config.mutable_data()->set_path("x");
+  EXPECT_THAT(ErrorOf(Validate(config)), HasSubstr("seed is not set"));
+}
+
+TEST(Fingerprint, ChangesWithWhatMattersOnly) {
+  const JobConfig config = Valid();
+  for (const FieldRule& rule : FieldRules()) {
+    JobConfig other = config;
+    const double value = FindField(config, rule.path)->Number();
+    SetFieldFromNumber(other, rule.path, value == 0 ? 1 : 0);
+    const bool machine = std::string(rule.path) == "cluster.compute_threads";
+    EXPECT_EQ(Fingerprint(other) == Fingerprint(config), machine) << rule.path;
+    const std::string difference = FirstDifference(config, other);
+    if (machine) {
+      EXPECT_EQ(difference, "");
+    } else {
+      EXPECT_THAT(difference, HasSubstr(std::string(rule.path) + " is "));
+    }
+  }
+  JobConfig resolved = config;
+  resolved.mutable_data()->set_resolved_alphabet("abc");
+  resolved.mutable_data()->set_resolved_symbols(3);
+  resolved.mutable_data()->set_resolved_fingerprint(9);
+  EXPECT_EQ(Fingerprint(resolved), Fingerprint(config));
+  resolved.mutable_data()->set_path("elsewhere");
+  EXPECT_EQ(FirstDifference(config, resolved),
+            "data.path is \"text\" in one and \"elsewhere\" in the other");
+}
+
+TEST(FieldHelp, ListsEveryFieldWithItsDefault) {
+  EXPECT_THAT(FieldHelp(), AllOf(HasSubstr("optional uint64 steps"), HasSubstr("Default 1000"),
+                                 Not(HasSubstr("syntax ="))));
+}
+
+}  // namespace
+}  // namespace tug

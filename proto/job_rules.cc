@@ -1,0 +1,209 @@
+#include "proto/job_rules.h"
+
+#include <cctype>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "proto/field_path.h"
+
+namespace tug {
+namespace {
+
+constexpr double kAnyUint64 = 18446744073709551615.0;
+constexpr uint64_t kFloatBytes = 4;
+
+constexpr FieldRule kFieldRules[] = {
+    // path, default, min, max, meaning
+    {"seed", 1, 0, kAnyUint64, "any whole number"},
+    {"cluster.servers", 1, 1, 256, "server processes"},
+    {"cluster.workers", 1, 1, 1024, "worker processes"},
+    {"cluster.lanes_per_server", 1, 1, 64, "lanes"},
+    {"cluster.virtual_workers", kComputed, 1, 4096, "virtual workers"},
+    {"cluster.compute_threads", kComputed, 1, 256, "threads per worker"},
+    {"data.tokenizer", DataConfig::BYTE, 1, DataConfig::Tokenizer_MAX, "a tokenizer"},
+    {"data.validation_fraction", 0.1, 0, 0.5, "of the tokens"},
+    {"model.layers", 4, 1, 256, "transformer layers"},
+    {"model.width", 128, 8, 16384, "elements"},
+    {"model.heads", 4, 1, 256, "attention heads"},
+    {"model.context", 64, 2, 65536, "tokens"},
+    {"model.dropout", 0, 0, 1, "probability", Ends::kMinOnly},
+    {"model.tied_head", 1, 0, 1, "true or false"},
+    {"model.bias", 1, 0, 1, "true or false"},
+    {"train.steps", 1000, 1, 1e9, "optimizer steps"},
+    {"train.global_batch", 8, 1, 1e6, "samples"},
+    {"train.micro_batch", kComputed, 1, 65536, "samples"},
+    {"train.eval_interval", 250, 0, 1e9, "optimizer steps"},
+    {"train.eval_samples", 64, 0, 1e12, "samples"},
+    {"optimizer.adamw.beta1", 0.9, 0, 1, "decay of the mean", Ends::kMinOnly},
+    {"optimizer.adamw.beta2", 0.99, 0, 1, "decay of the mean square", Ends::kMinOnly},
+    {"optimizer.adamw.epsilon", 1e-8, 0, 1, "added to the root", Ends::kMaxOnly},
+    {"optimizer.adamw.weight_decay", 0.1, 0, 1, "per unit of learning rate"},
+    {"optimizer.learning_rate", 1e-3, 0, 10, "learning rate", Ends::kMaxOnly},
+    {"optimizer.min_learning_rate", kComputed, 0, 10, "learning rate"},
+    {"optimizer.warmup_steps", kComputed, 0, 1e9, "optimizer steps"},
+    {"optimizer.decay_steps", kComputed, 1, 1e9, "optimizer steps"},
+    {"optimizer.clip", OptimizerConfig::GLOBAL, 1, OptimizerConfig::Clip_MAX, "a way of clipping"},
+    {"optimizer.clip_norm", 1, 0, 1e6, "norm", Ends::kMaxOnly},
+    {"sync.policy", SyncConfig::BSP, 1, SyncConfig::Policy_MAX, "a sync policy"},
+    {"sync.replicas", 1, 1, 1, "copies"},
+    {"comm.segment_elements", 262144, 4096, 1 << 26, "elements, a power of two"},
+    {"comm.partition_bytes", 4 << 20, 16 << 10, 256 << 20, "bytes"},
+    {"comm.credit_bytes", 64 << 20, 16 << 10, 1e12, "bytes"},
+    {"comm.scheduler", CommConfig::PRIORITY, 1, CommConfig::Scheduler_MAX, "an order of sending"},
+    {"comm.checksum", 1, 0, 1, "true or false"},
+    {"comm.resend_ms", 10000, 100, 600000, "ms"},
+    {"checkpoint.interval", 500, 0, 1e9, "optimizer steps"},
+    {"checkpoint.keep", 2, 1, 1000, "checkpoints"},
+    {"fault.heartbeat_ms", 200, 10, 60000, "ms"},
+    {"fault.failure_timeout_ms", 5000, 30, 3600000, "ms"},
+};
+
+// The combinations that do not hold, in the order they are checked.
+constexpr ValidityRule kValidityRules[] = {
+    {"cluster.workers", "cluster.virtual_workers",
+     [](const JobConfig& c) { return c.cluster().workers() > c.cluster().virtual_workers(); },
+     "every worker carries at least one virtual worker: start fewer workers or set more virtual "
+     "workers"},
+    {"model.width", "model.heads",
+     [](const JobConfig& c) { return c.model().width() % c.model().heads() != 0; },
+     "each head gets an equal share: choose a width that is a multiple of heads"},
+    {"train.global_batch", "cluster.virtual_workers",
+     [](const JobConfig& c) {
+       return c.train().global_batch() % c.cluster().virtual_workers() != 0;
+     },
+     "each virtual worker gets an equal share: choose a batch that is a multiple of virtual "
+     "workers"},
+    {"train.micro_batch", "train.global_batch",
+     [](const JobConfig& c) {
+       const uint32_t share = c.train().global_batch() / c.cluster().virtual_workers();
+       return share % c.train().micro_batch() != 0;
+     },
+     "a micro batch divides global_batch / virtual_workers: choose a divisor, or leave it out"},
+    {"optimizer.warmup_steps", "train.steps",
+     [](const JobConfig& c) { return c.optimizer().warmup_steps() >= c.train().steps(); },
+     "warm-up ends before training does: warm up for fewer steps or train for more"},
+    {"optimizer.decay_steps", "optimizer.warmup_steps",
+     [](const JobConfig& c) { return c.optimizer().decay_steps() <= c.optimizer().warmup_steps(); },
+     "the cosine begins where warm-up ends: decay over more steps or warm up for fewer"},
+    {"optimizer.min_learning_rate", "optimizer.learning_rate",
+     [](const JobConfig& c) {
+       return c.optimizer().min_learning_rate() > c.optimizer().learning_rate();
+     },
+     "the rate only falls after warm-up: lower the minimum"},
+    {"sync.replicas", "cluster.lanes_per_server",
+     [](const JobConfig& c) {
+       return c.sync().replicas() > c.cluster().servers() * c.cluster().lanes_per_server();
+     },
+     "copies of a segment lie on distinct lanes: run more servers or lanes, or keep fewer copies"},
+    {"comm.segment_elements", nullptr,
+     [](const JobConfig& c) {
+       const uint64_t n = c.comm().segment_elements();
+       return (n & (n - 1)) != 0;
+     },
+     "segments are powers of two: choose 65536, 131072, 262144, ..."},
+    {"comm.credit_bytes", "comm.partition_bytes",
+     [](const JobConfig& c) { return c.comm().credit_bytes() < c.comm().partition_bytes(); },
+     "a partition that exceeds the credit is never sent: raise the credit"},
+    {"comm.credit_bytes", "comm.segment_elements",
+     [](const JobConfig& c) {
+       return c.comm().credit_bytes() < kFloatBytes * c.comm().segment_elements();
+     },
+     "a segment (4 bytes an element) that exceeds the credit is never sent: raise the credit"},
+    {"fault.failure_timeout_ms", "fault.heartbeat_ms",
+     [](const JobConfig& c) {
+       return c.fault().failure_timeout_ms() < 3 * c.fault().heartbeat_ms();
+     },
+     "a node may miss two heartbeats: wait at least 3 x heartbeat_ms"},
+};
+
+std::string RangeText(const FieldRule& rule) {
+  const std::string min = absl::StrFormat("%.12g", rule.min);
+  const std::string max = absl::StrFormat("%.12g", rule.max);
+  switch (rule.ends) {
+    case Ends::kBoth:
+      return absl::StrCat(min, "..", max);
+    case Ends::kMaxOnly:
+      return absl::StrCat("(", min, ", ", max, "]");
+    case Ends::kMinOnly:
+      return absl::StrCat("[", min, ", ", max, ")");
+  }
+  return "";
+}
+
+bool InRange(const FieldRule& rule, double value) {
+  if (!std::isfinite(value)) return false;
+  if (value < rule.min || (value == rule.min && rule.ends == Ends::kMaxOnly)) return false;
+  return value < rule.max || (value == rule.max && rule.ends != Ends::kMinOnly);
+}
+
+absl::Status CheckField(const JobConfig& config, const FieldRule& rule) {
+  ASSIGN_OR_RETURN(const FieldRef ref, FindField(config, rule.path));
+  const google::protobuf::EnumDescriptor* names = ref.field->enum_type();
+  const double value = ref.Number();
+  const bool known = names == nullptr ||
+                     (value != 0 && names->FindValueByNumber(static_cast<int>(value)) != nullptr);
+  if (!ref.IsSet() || (names != nullptr && value == 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rule.path,
+                     " is not set in a configuration that should be complete; start "
+                     "every node from the same build"));
+  }
+  if (known && InRange(rule, value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(rule.path, " = ", ref.Text(), " is out of range: ",
+                   names == nullptr ? absl::StrCat(RangeText(rule), " ", rule.meaning)
+                                    : absl::StrCat("one of ", EnumNames(*names)),
+                   "; set ", rule.path));
+}
+
+// "train.steps = 10".
+absl::StatusOr<std::string> NameAndValue(const JobConfig& config, const char* path) {
+  ASSIGN_OR_RETURN(const FieldRef ref, FindField(config, path));
+  return absl::StrCat(path, " = ", ref.Text());
+}
+
+absl::Status CheckText(const JobConfig& config) {
+  const std::string& name = config.name();
+  bool plain = !name.empty() && name.size() <= 64;
+  for (const char c : name) {
+    plain = plain && (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_');
+  }
+  if (!plain) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "name = \"", name, "\" is not a job name: 1..64 letters, digits, '-' or '_'; set name"));
+  }
+  if (config.data().path().empty()) {
+    return absl::InvalidArgumentError(
+        "data.path is not set: it names the text to train on; set data.path to a UTF-8 file or a "
+        "folder of files");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::span<const FieldRule> FieldRules() { return kFieldRules; }
+std::span<const ValidityRule> ValidityRules() { return kValidityRules; }
+
+absl::Status Validate(const JobConfig& config) {
+  RETURN_IF_ERROR(CheckText(config));
+  for (const FieldRule& rule : kFieldRules) RETURN_IF_ERROR(CheckField(config, rule));
+  for (const ValidityRule& rule : kValidityRules) {
+    if (!rule.broken(config)) continue;
+    ASSIGN_OR_RETURN(std::string message, NameAndValue(config, rule.field));
+    if (rule.other_field != nullptr) {
+      ASSIGN_OR_RETURN(const std::string other, NameAndValue(config, rule.other_field));
+      absl::StrAppend(&message, " does not go with ", other);
+    } else {
+      absl::StrAppend(&message, " is not possible");
+    }
+    return absl::InvalidArgumentError(absl::StrCat(message, ": ", rule.reason));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tug

@@ -1,0 +1,117 @@
+#ifndef TUG_PROTO_WIRE_H_
+#define TUG_PROTO_WIRE_H_
+
+// The data-plane header: 96 bytes, fixed, little-endian, in front of every payload.
+// docs/wire_format.md says the same in words. Protobuf carries control and configuration only.
+//
+// What a message is about is (timeline, block, segments, virtual workers, clock); the view fences:
+// a receiver refuses, retriably, what was sent under an older view. Only (timeline, segment,
+// virtual worker, clock) has state, and that tuple is the identity of a push.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+
+namespace tug {
+
+inline constexpr uint32_t kWireMagic = 0x31475554;  // "TUG1"
+inline constexpr uint16_t kWireVersion = 1;
+// Version of the control service (proto/control.proto); both sides must have the same.
+inline constexpr uint32_t kControlVersion = 1;
+inline constexpr size_t kHeaderBytes = 96;
+// No payload is larger; a receiver drops what claims to be.
+inline constexpr uint64_t kMaxPayloadBytes = uint64_t{512} << 20;
+
+enum class MessageKind : uint8_t {
+  kPush = 1,         // worker -> lane: gradient of segments, unscaled sum over the tokens of the
+                     // virtual workers
+  kReceived = 2,     // lane -> worker: push stored; returns the sender's credit
+  kCommitted = 3,    // lane -> worker: push is part of `version`; its buffer and residual may be
+                     // reused
+  kDropped = 4,      // lane -> worker: push came too late and is not part of any version
+  kPull = 5,         // worker -> lane: wants the weights of segments at `version`
+  kWeights = 6,      // lane -> worker: answer to a pull, at `version`
+  kNorms = 7,        // lane -> lane: FP64 sums of squares of the segments it owns, at `clock`
+  kNormsWanted = 8,  // lane -> lane: send kNorms of `clock` (again)
+  kRefused = 9,      // to the sender of a message of an old view or timeline; `view` and `timeline`
+                     // are the current ones
+};
+
+// What version a pull wants.
+enum class Want : uint8_t { kExact = 0, kAtLeast = 1 };
+
+enum class Codec : uint8_t { kNone = 0 };  // payload is FP32
+
+struct WireHeader {
+  MessageKind kind = MessageKind::kPush;
+  Codec codec = Codec::kNone;
+  Want want = Want::kExact;
+  uint64_t job = 0;
+  uint32_t timeline = 0;
+  uint32_t view = 0;
+  uint32_t block = 0;
+  uint32_t first_segment = 0;  // index within the block
+  uint32_t segment_count = 0;
+  uint32_t virtual_worker = 0;        // first of an aligned group: a subtree of the sum tree
+                                      // (exchange/sum_tree.h)
+  uint16_t virtual_worker_count = 0;  // 1 = a single one
+  uint32_t sender = 0;                // PeerId (transport/transport.h)
+  uint64_t clock = 0;                 // 0-based: the push of clock c is part of version c + 1
+  uint64_t version = 0;
+  uint64_t token_count = 0;  // push: terms in the unscaled sum; the update divides by their total,
+                             // once
+  uint64_t payload_bytes = 0;
+  uint64_t payload_xxh3 = 0;  // 0 = not computed
+
+  friend bool operator==(const WireHeader&, const WireHeader&) = default;
+};
+
+// Where each field lies, in bytes; a test compares the table of docs/wire_format.md with this one.
+// Magic and version keep their place in every version of the format.
+struct WireField {
+  const char* name;
+  size_t offset;
+  size_t size;
+};
+inline constexpr WireField kWireFields[] = {
+    {"magic", 0, 4},
+    {"format_version", 4, 2},
+    {"kind", 6, 1},
+    {"codec", 7, 1},
+    {"want", 8, 1},
+    {"reserved", 9, 1},
+    {"virtual_worker_count", 10, 2},
+    {"sender", 12, 4},
+    {"job", 16, 8},
+    {"timeline", 24, 4},
+    {"view", 28, 4},
+    {"block", 32, 4},
+    {"first_segment", 36, 4},
+    {"segment_count", 40, 4},
+    {"virtual_worker", 44, 4},
+    {"clock", 48, 8},
+    {"version", 56, 8},
+    {"token_count", 64, 8},
+    {"payload_bytes", 72, 8},
+    {"payload_xxh3", 80, 8},
+    {"header_xxh3", 88, 8},
+};
+
+// Writes magic, version and all fields, then the XXH3 of the first 88 bytes into the last 8.
+void EncodeHeader(const WireHeader& header, std::span<std::byte, kHeaderBytes> out);
+
+// Checks magic, version, length (exactly kHeaderBytes), header checksum, enum ranges, the reserved
+// byte and the payload bound. Never reads beyond `bytes`. Whether segments, workers and clocks
+// exist is for the receiver's state machine to check.
+// Errors: FAILED_PRECONDITION (another format version; names both), INVALID_ARGUMENT (all else,
+// with what is wrong).
+absl::StatusOr<WireHeader> DecodeHeader(std::span<const std::byte> bytes);
+
+// XXH3-64 of a payload, 1 if it happens to be 0 (0 means "not computed").
+uint64_t PayloadChecksum(std::span<const std::byte> payload);
+
+}  // namespace tug
+
+#endif  // TUG_PROTO_WIRE_H_
