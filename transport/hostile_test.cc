@@ -1,0 +1,365 @@
+// Bytes that no one should send to a server's port: random, truncated, oversized, from another
+// version, under a false name. They are counted and dropped, while a good peer's messages keep
+// arriving. Seeded and bounded.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <array>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "transport/zmq_transport.h"
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kSeed = 31337;
+constexpr uint64_t kMaxPayload = 64 << 10;
+constexpr PeerId kGood = WorkerPeer(1);
+constexpr PeerId kBad = WorkerPeer(666);
+
+using Frame = std::vector<std::byte>;
+using HeaderBytes = std::array<std::byte, kHeaderBytes>;
+
+Frame FrameOf(std::span<const std::byte> bytes) { return Frame(bytes.begin(), bytes.end()); }
+Frame Text(const std::string& text) { return FrameOf(std::as_bytes(std::span(text))); }
+
+void Reseal(Frame& header) {
+  const uint64_t sum = XXH3_64bits(header.data(), 88);
+  for (size_t i = 0; i < 8; ++i) header[88 + i] = static_cast<std::byte>(sum >> (8 * i));
+}
+
+// A header that is right for `payload`, from `sender`.
+Frame Header(PeerId sender, const Frame& payload) {
+  WireHeader header;
+  header.sender = sender;
+  header.payload_bytes = payload.size();
+  header.payload_xxh3 = PayloadChecksum(payload);
+  HeaderBytes bytes;
+  EncodeHeader(header, bytes);
+  return FrameOf(bytes);
+}
+
+// A connection below ZeroMQ.
+class RawConnection {
+ public:
+  explicit RawConnection(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  }
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+  ~RawConnection() { close(fd_); }
+
+  bool connected() const { return connected_; }
+  // The other side may have hung up already: that is its right.
+  void Write(const Frame& bytes) { (void)!send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+
+ private:
+  const int fd_;
+  bool connected_ = false;
+};
+
+// The first 64 bytes of a ZMTP 3.0 peer without security.
+Frame ZmtpGreeting() {
+  Frame bytes(64, std::byte{0});
+  bytes[0] = std::byte{0xFF};
+  bytes[9] = std::byte{0x7F};
+  bytes[10] = std::byte{3};
+  const Frame mechanism = Text("NULL");
+  std::copy(mechanism.begin(), mechanism.end(), bytes.begin() + 12);
+  return bytes;
+}
+
+Frame operator+(Frame a, const Frame& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// READY command: a DEALER with the routing id of `peer`.
+Frame ZmtpReady(PeerId peer) {
+  const auto property = [](const std::string& name, const Frame& value) {
+    const char size[] = {0, 0, 0, static_cast<char>(value.size())};
+    return Text(std::string(1, static_cast<char>(name.size())) + name) +
+           FrameOf(std::as_bytes(std::span(size))) + value;
+  };
+  const Frame body = Text("\x05READY") + property("Socket-Type", Text("DEALER")) +
+                     property("Identity", FrameOf(RoutingId(peer)));
+  return Frame{std::byte{4}, static_cast<std::byte>(body.size())} + body;
+}
+
+// Head of a frame that says it has `size` bytes.
+Frame ZmtpLongFrame(uint64_t size) {
+  Frame bytes{std::byte{2}};
+  for (int shift = 56; shift >= 0; shift -= 8)
+    bytes.push_back(static_cast<std::byte>(size >> shift));
+  return bytes;
+}
+
+// A ZeroMQ socket that sends whatever it is told.
+class BadPeer {
+ public:
+  BadPeer(const std::string& endpoint, const Frame& routing_id)
+      : context_(zmq_ctx_new()), socket_(zmq_socket(context_.get(), ZMQ_DEALER)) {
+    const int linger = 0;
+    zmq_setsockopt(socket_.get(), ZMQ_LINGER, &linger, sizeof(linger));
+    if (!routing_id.empty()) {
+      zmq_setsockopt(socket_.get(), ZMQ_ROUTING_ID, routing_id.data(), routing_id.size());
+    }
+    EXPECT_EQ(zmq_connect(socket_.get(), endpoint.c_str()), 0);
+  }
+  void Send(const std::vector<Frame>& frames) {
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const int flags = ZMQ_DONTWAIT | (i + 1 < frames.size() ? ZMQ_SNDMORE : 0);
+      EXPECT_GE(zmq_send(socket_.get(), frames[i].data(), frames[i].size(), flags), 0);
+    }
+  }
+
+ private:
+  ZmqContext context_;
+  ZmqSocket socket_;
+};
+
+// A lane under attack, and a good worker that keeps pushing to it.
+class HostileTest : public ::testing::Test {
+ protected:
+  HostileTest() : random_(kSeed) {
+    std::cout << "seed " << kSeed << std::endl;
+    ZmqTransport::Options options;
+    options.self = LanePeer(0);
+    options.bind_host = "127.0.0.1";
+    options.max_message_bytes = kMaxPayload;
+    lane_ = *ZmqTransport::Create(options);
+    options.self = kGood;
+    options.bind_host = "";
+    worker_ = *ZmqTransport::Create(options);
+    EXPECT_TRUE(worker_->Connect(LanePeer(0), lane_->endpoint()).ok());
+    const std::string endpoint = lane_->endpoint();
+    port_ = static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
+  }
+
+  Frame Random(size_t size) {
+    Frame bytes(size);
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random_());
+    return bytes;
+  }
+
+  bool PollLaneUntil(const std::function<bool()>& done) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!done()) {
+      if (absl::Now() > deadline) return false;
+      lane_->Poll(absl::Milliseconds(1), [this](Message m) {
+        EXPECT_EQ(m.header.sender, kGood);
+        EXPECT_EQ(m.header.clock, good_received_);
+        ++good_received_;
+      });
+    }
+    return true;
+  }
+
+  void ExpectGoodPeerIsServed() {
+    Outgoing push;
+    push.to = LanePeer(0);
+    push.header.clock = good_sent_++;
+    auto payload = std::make_shared<Frame>(Random(1000));
+    push.payload = Lease(payload, std::span<const std::byte>(*payload));
+    ASSERT_TRUE(worker_->Send(std::move(push)).ok());
+    EXPECT_TRUE(PollLaneUntil([&] { return good_received_ == good_sent_; }));
+  }
+
+  void ExpectDropped(const std::string& name, BadPeer& peer, const std::vector<Frame>& frames) {
+    SCOPED_TRACE(name);
+    const uint64_t before = lane_->counters().dropped;
+    peer.Send(frames);
+    EXPECT_TRUE(PollLaneUntil([&] { return lane_->counters().dropped > before; }));
+    EXPECT_EQ(lane_->counters().dropped, before + 1);
+    ExpectGoodPeerIsServed();
+  }
+
+  std::mt19937_64 random_;
+  std::unique_ptr<ZmqTransport> lane_;
+  std::unique_ptr<ZmqTransport> worker_;
+  uint16_t port_ = 0;
+  uint64_t good_sent_ = 0;
+  uint64_t good_received_ = 0;
+};
+
+TEST_F(HostileTest, SurvivesRandomBytesOnItsPort) {
+  for (int round = 0; round < 100; ++round) {
+    RawConnection connection(port_);
+    ASSERT_TRUE(connection.connected());
+    connection.Write(Random(random_() % 4096));
+    if (round % 10 == 0) ExpectGoodPeerIsServed();
+  }
+  ExpectGoodPeerIsServed();
+}
+
+TEST_F(HostileTest, SurvivesTruncatedGreetings) {
+  const Frame opening = ZmtpGreeting() + ZmtpReady(kBad);
+  for (size_t length = 0; length < opening.size(); ++length) {
+    RawConnection connection(port_);
+    ASSERT_TRUE(connection.connected());
+    connection.Write(Frame(opening.begin(), opening.begin() + length));
+  }
+  ExpectGoodPeerIsServed();
+}
+
+TEST_F(HostileTest, SurvivesGarbageAfterAGoodGreeting) {
+  for (int round = 0; round < 100; ++round) {
+    RawConnection connection(port_);
+    ASSERT_TRUE(connection.connected());
+    connection.Write(ZmtpGreeting() + Random(random_() % 64));
+    connection.Write(ZmtpGreeting() + ZmtpReady(kBad + round) + Random(random_() % 4096));
+  }
+  ExpectGoodPeerIsServed();
+}
+
+TEST_F(HostileTest, SurvivesFramesThatClaimToBeHuge) {
+  for (const uint64_t size :
+       {kMaxPayload + 1, uint64_t{1} << 31, uint64_t{1} << 40, uint64_t{1} << 62, ~uint64_t{0}}) {
+    RawConnection connection(port_);
+    ASSERT_TRUE(connection.connected());
+    connection.Write(ZmtpGreeting() + ZmtpReady(kBad) + ZmtpLongFrame(size) + Random(1000));
+    ExpectGoodPeerIsServed();
+  }
+}
+
+TEST_F(HostileTest, ServesThroughConnectionsThatStaySilent) {
+  std::vector<std::unique_ptr<RawConnection>> silent;
+  for (int i = 0; i < 50; ++i) silent.push_back(std::make_unique<RawConnection>(port_));
+  ExpectGoodPeerIsServed();
+}
+
+TEST_F(HostileTest, CountsAndDropsMalformedMessages) {
+  BadPeer peer(lane_->endpoint(), FrameOf(RoutingId(kBad)));
+  const Frame payload = Random(500);
+  const Frame good = Header(kBad, payload);
+
+  Frame magic = good;
+  magic[0] = std::byte{'H'};
+  Reseal(magic);
+  ExpectDropped("wrong magic", peer, {magic, payload});
+
+  Frame version = good;
+  version[4] = std::byte{0};
+  Reseal(version);
+  ExpectDropped("old version", peer, {version, payload});
+  version[4] = std::byte{2};
+  Reseal(version);
+  ExpectDropped("version from the future", peer, {version, payload});
+
+  Frame kind = good;
+  kind[6] = std::byte{200};
+  Reseal(kind);
+  ExpectDropped("unknown kind", peer, {kind, payload});
+
+  ExpectDropped("no header", peer, {Frame(), payload});
+  ExpectDropped("payload shorter than said", peer,
+                {good, Frame(payload.begin(), payload.end() - 1)});
+  ExpectDropped("payload longer than said", peer, {good, payload + Frame(1)});
+  ExpectDropped("payload missing", peer, {good, Frame()});
+  ExpectDropped("changed payload", peer, {good, Random(500)});
+  ExpectDropped("one frame", peer, {good});
+  ExpectDropped("three frames", peer, {good, payload, payload});
+  ExpectDropped("a hundred frames", peer, std::vector<Frame>(100, good));
+  ExpectDropped("header and payload in one frame", peer, {good + payload});
+  ExpectDropped("frames swapped", peer, {payload, good});
+  ExpectDropped("an empty message", peer, {Frame()});
+}
+
+TEST_F(HostileTest, CountsAndDropsEveryTruncatedHeader) {
+  BadPeer peer(lane_->endpoint(), FrameOf(RoutingId(kBad)));
+  const Frame good = Header(kBad, {});
+  for (size_t length = 0; length < kHeaderBytes; length += 5) {
+    ExpectDropped(absl::StrCat(length, " bytes"), peer,
+                  {Frame(good.begin(), good.begin() + length), Frame()});
+  }
+}
+
+TEST_F(HostileTest, CountsAndDropsFlippedBits) {
+  BadPeer peer(lane_->endpoint(), FrameOf(RoutingId(kBad)));
+  for (int round = 0; round < 60; ++round) {
+    Frame payload = Random(1 + random_() % 2000);
+    Frame header = Header(kBad, payload);
+    Frame& target = round % 2 == 0 ? header : payload;
+    const size_t bit = random_() % (8 * target.size());
+    target[bit / 8] ^= std::byte{1} << (bit % 8);
+    ExpectDropped(absl::StrCat("seed ", kSeed, " round ", round), peer, {header, payload});
+  }
+}
+
+TEST_F(HostileTest, CountsAndDropsFalseNames) {
+  const Frame payload = Random(100);
+  BadPeer named(lane_->endpoint(), FrameOf(RoutingId(kBad)));
+  ExpectDropped("another's name in the header", named, {Header(kGood, payload), payload});
+  BadPeer nameless(lane_->endpoint(), Frame());
+  ExpectDropped("no routing id", nameless, {Header(kGood, payload), payload});
+  BadPeer stranger(lane_->endpoint(), Text("a name that is not ours"));
+  ExpectDropped("another routing id", stranger, {Header(kGood, payload), payload});
+}
+
+TEST_F(HostileTest, DisconnectsWhoSendsTooMuch) {
+  BadPeer peer(lane_->endpoint(), FrameOf(RoutingId(kBad)));
+  for (int round = 0; round < 5; ++round) {
+    const Frame payload(kMaxPayload + 1);
+    peer.Send({Header(kBad, payload), payload});
+    ExpectGoodPeerIsServed();
+  }
+}
+
+TEST_F(HostileTest, AWorkerDropsWhatAFalseLaneSends) {
+  ZmqContext context(zmq_ctx_new());
+  ZmqSocket router(zmq_socket(context.get(), ZMQ_ROUTER));
+  const int linger = 0;
+  zmq_setsockopt(router.get(), ZMQ_LINGER, &linger, sizeof(linger));
+  ASSERT_EQ(zmq_bind(router.get(), "tcp://127.0.0.1:*"), 0);
+  std::array<char, 128> endpoint{};
+  size_t size = endpoint.size();
+  ASSERT_EQ(zmq_getsockopt(router.get(), ZMQ_LAST_ENDPOINT, endpoint.data(), &size), 0);
+  ASSERT_TRUE(worker_->Connect(LanePeer(1), endpoint.data()).ok());
+  Outgoing hello;
+  hello.to = LanePeer(1);
+  ASSERT_TRUE(worker_->Send(std::move(hello)).ok());
+  std::array<char, 256> scratch;
+  for (int frame = 0; frame < 3; ++frame) {
+    ASSERT_GE(zmq_recv(router.get(), scratch.data(), scratch.size(), 0), 0);
+  }
+
+  const auto reply = [&](const std::vector<Frame>& frames) {
+    const auto id = RoutingId(kGood);
+    EXPECT_EQ(zmq_send(router.get(), id.data(), id.size(), ZMQ_SNDMORE), 5);
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const int flags = i + 1 < frames.size() ? ZMQ_SNDMORE : 0;
+      EXPECT_GE(zmq_send(router.get(), frames[i].data(), frames[i].size(), flags), 0);
+    }
+  };
+  const Frame payload = Random(64);
+  reply({Header(LanePeer(0), payload), payload});  // another lane's name
+  reply({Header(LanePeer(1), payload)});
+  reply({Header(LanePeer(1), payload), payload, payload});
+  reply({Random(96), payload});
+  reply({Header(LanePeer(1), payload), payload});  // the only good one
+  int received = 0;
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (received == 0 && absl::Now() < deadline) {
+    worker_->Poll(absl::Milliseconds(1), [&](Message) { ++received; });
+  }
+  EXPECT_EQ(received, 1);
+  EXPECT_EQ(worker_->counters().dropped, 4u);
+}
+
+}  // namespace
+}  // namespace tug

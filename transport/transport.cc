@@ -1,0 +1,13 @@
+#include "transport/transport.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace tug {
+
+std::string PeerName(PeerId peer) {
+  if ((peer & kWorkerBit) != 0) return absl::StrCat("worker ", peer & ~kWorkerBit);
+  if (peer == 0) return "peer 0";
+  return absl::StrCat("lane ", peer - 1);
+}
+
+}  // namespace tug

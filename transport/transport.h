@@ -1,0 +1,92 @@
+#ifndef TUG_TRANSPORT_TRANSPORT_H_
+#define TUG_TRANSPORT_TRANSPORT_H_
+
+// Messages between any two endpoints of the data plane. An endpoint is a lane or a worker; it owns
+// one Transport and uses it from one thread. Implementations: ZmqTransport (zmq_transport.h),
+// SimulatedTransport (simulated_network.h).
+//
+// Contract, for all implementations:
+//  - What arrives is whole and checked: DecodeHeader passed, the payload has header.payload_bytes
+//    bytes and, where payload_xxh3 is not 0, that checksum; header.sender is the peer it came from.
+//    Anything else is counted in `counters().dropped`, logged once per kind of fault, and never
+//    delivered.
+//  - A payload begins at a multiple of kPayloadAlignment, so it can be read as numbers in place.
+//  - Messages may be lost when a peer dies or a connection breaks, and the simulated network also
+//    delays, reorders and repeats them. The state machines above live with that.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/lease.h"
+#include "proto/wire.h"
+
+namespace tug {
+
+// Names an endpoint in the whole job: lanes by lane number (exchange/view_lanes.h), workers by node
+// id.
+using PeerId = uint32_t;
+inline constexpr PeerId kWorkerBit = 0x80000000u;
+inline constexpr PeerId LanePeer(uint32_t lane) { return lane + 1; }
+inline constexpr PeerId WorkerPeer(uint32_t node_id) { return kWorkerBit | node_id; }
+
+// For messages to people: "lane 3", "worker 7".
+std::string PeerName(PeerId peer);
+
+inline constexpr size_t kPayloadAlignment = 8;  // bytes; FP64 sums are the widest elements
+
+struct Message {
+  WireHeader header;
+  Lease
+      payload;  // reads the transport's own memory in place; valid while a copy of the lease lives
+};
+
+// What a state machine asks to be sent.
+struct Outgoing {
+  PeerId to = 0;
+  WireHeader header;  // sender, payload_bytes and payload_xxh3 are filled in by the transport
+  // Released when the transport no longer reads it, on any thread; its bytes must not change until
+  // then. REQUIRES: at most kMaxPayloadBytes (or the transport's own, smaller limit).
+  Lease payload;
+};
+
+struct TransportCounters {
+  uint64_t sent_messages = 0;
+  uint64_t sent_bytes = 0;  // headers and payloads
+  uint64_t received_messages = 0;
+  uint64_t received_bytes = 0;
+  uint64_t dropped = 0;  // malformed, oversized, wrong checksum, unknown version, sender not who it
+                         // says
+};
+
+// Not thread-safe, but Wake may be called from any thread.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Makes `peer` reachable at `endpoint`, in place of where it was before. Peers that connect to us
+  // need no call. Does not wait for the peer. INVALID_ARGUMENT: not an endpoint.
+  virtual absl::Status Connect(PeerId peer, const std::string& endpoint) = 0;
+
+  // Hands a message over; never blocks. NOT_FOUND: the peer is not reachable (never connected, or
+  // gone); RESOURCE_EXHAUSTED: the bounded queue to it is full. In both cases the message is
+  // dropped.
+  virtual absl::Status Send(Outgoing message) = 0;
+
+  // Waits until a message, a Wake, or `timeout`; calls `handler` for messages at hand, at most
+  // `kMaxBatch` of them. The handler may call Send and Connect, not Poll.
+  virtual void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) = 0;
+  static constexpr int kMaxBatch = 64;
+
+  // Ends a Poll in progress, or the next one, early. Thread-safe.
+  virtual void Wake() = 0;
+
+  virtual TransportCounters counters() const = 0;
+};
+
+}  // namespace tug
+
+#endif  // TUG_TRANSPORT_TRANSPORT_H_

@@ -1,0 +1,108 @@
+#ifndef TUG_TRANSPORT_ZMQ_TRANSPORT_H_
+#define TUG_TRANSPORT_ZMQ_TRANSPORT_H_
+
+// Transport over TCP by ZeroMQ.
+//
+//  - One bound ROUTER for the peers that connect to us, one DEALER for each peer we connect to. A
+//    peer reached both ways is sent to over the DEALER.
+//  - A message is two frames: the header, then the payload (an empty frame where there is none).
+//  - A DEALER's routing id is RoutingId(self), so that the ROUTER knows a peer across reconnects;
+//    a second connection under the same id takes the place of the first.
+//  - Payloads are sent from the leased memory and delivered in the memory they were received into;
+//    only those that arrive misaligned (some below 8 KiB) are copied.
+//  - A DEALER reconnects by itself and keeps what is queued for a peer that is away; the ROUTER
+//    answers NOT_FOUND at once for a peer that is not connected.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/admission.h"
+#include "transport/transport.h"
+#include "transport/zmq_handles.h"
+
+namespace tug {
+
+// 'T', then the PeerId, little-endian. (Ids that begin with 0 are ZeroMQ's own.)
+inline constexpr size_t kRoutingIdBytes = 5;
+std::array<std::byte, kRoutingIdBytes> RoutingId(PeerId peer);
+// The peer of a routing id; nothing if it is not of that form.
+std::optional<PeerId> PeerOfRoutingId(std::span<const std::byte> id);
+
+// Not thread-safe, except Wake. Destruction waits up to kLingerMs for what is still queued.
+class ZmqTransport final : public Transport {
+ public:
+  struct Options {
+    PeerId self = 0;
+    // IPv4 address or interface to listen at; empty = do not listen.
+    std::string bind_host;
+    uint16_t bind_port = 0;  // 0 = any free port
+    // Threads of libzmq that move bytes to and from the kernel.
+    int io_threads = 1;
+    // Largest payload, in bytes: one that is announced larger ends its connection. At most
+    // kMaxPayloadBytes.
+    uint64_t max_message_bytes = kMaxPayloadBytes;
+    // Messages queued to one peer before Send answers RESOURCE_EXHAUSTED.
+    int send_high_water = 1024;
+    // Messages queued from one peer before its connection is no longer read.
+    int receive_high_water = 256;
+    // Fill in payload_xxh3. What comes with a checksum is always checked.
+    bool checksum = true;
+  };
+  static constexpr int kLingerMs = 500;
+
+  // Errors: INVALID_ARGUMENT (address), ALREADY_EXISTS (port in use), RESOURCE_EXHAUSTED (files).
+  static absl::StatusOr<std::unique_ptr<ZmqTransport>> Create(const Options& options);
+  ~ZmqTransport() override;
+
+  // "tcp://HOST:PORT" with the host as given and the real port; empty if not listening. A peer
+  // cannot connect to a wildcard: put the address it knows in place of 0.0.0.0.
+  std::string endpoint() const { return endpoint_; }
+
+  absl::Status Connect(PeerId peer, const std::string& endpoint) override;
+  absl::Status Send(Outgoing message) override;
+  void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
+  void Wake() override;
+  TransportCounters counters() const override;
+
+ private:
+  // A socket that messages come from: the ROUTER (no peer) or the DEALER of one peer.
+  struct Link {
+    ZmqSocket socket;
+    std::optional<PeerId> peer;
+    std::string endpoint;
+  };
+
+  ZmqTransport(const Options& options, ZmqContext context, int wake_fd);
+  absl::StatusOr<ZmqSocket> NewSocket(int type);
+  absl::Status Listen();
+  absl::Status SendTo(void* socket, const Outgoing& message, bool routed);
+  void WaitForEvents(absl::Duration timeout);
+  bool ReceiveOne(size_t link, const std::function<void(Message)>& handler);
+  void Deliver(PeerId from, ZmqFrame header, ZmqFrame payload,
+               const std::function<void(Message)>& handler);
+
+  const Options options_;
+  ZmqContext context_;  // outlives the sockets
+  const int wake_fd_;   // readable after Wake
+  std::string endpoint_;
+  std::vector<Link> links_;
+  std::optional<size_t> router_;                // index into links_
+  std::unordered_map<PeerId, size_t> dealers_;  // index into links_
+  std::vector<zmq_pollitem_t> poll_items_;      // wake_fd_, then links_
+  std::vector<size_t> ready_;                   // scratch of Poll
+  size_t first_turn_ = 0;                       // link that Poll begins with
+  Admission admission_;
+  TransportCounters counters_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_TRANSPORT_ZMQ_TRANSPORT_H_
