@@ -1,0 +1,40 @@
+// BYTE: token = byte, 256 symbols. Any text, any language, nothing to learn.
+
+#include "absl/strings/str_cat.h"
+#include "data/tokenizer.h"
+
+namespace tug {
+namespace {
+
+class ByteTokenizer : public Tokenizer {
+ public:
+  uint32_t symbols() const override { return 256; }
+
+  using Tokenizer::Encode;
+  absl::Status Encode(std::string_view text, uint64_t /*offset_bytes*/,
+                      std::vector<int32_t>& tokens) const override {
+    tokens.reserve(tokens.size() + text.size());
+    for (const char c : text) tokens.push_back(static_cast<uint8_t>(c));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> Decode(std::span<const int32_t> tokens) const override {
+    std::string text;
+    text.reserve(tokens.size());
+    for (const int32_t token : tokens) {
+      if (token < 0 || token > 255) {
+        return absl::InvalidArgumentError(absl::StrCat("token ", token, " is not in 0..255"));
+      }
+      text.push_back(static_cast<char>(token));
+    }
+    return text;
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeByteTokenizer(std::string_view /*alphabet*/) {
+  return std::make_unique<ByteTokenizer>();
+}
+
+}  // namespace tug

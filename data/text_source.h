@@ -1,0 +1,52 @@
+#ifndef TUG_DATA_TEXT_SOURCE_H_
+#define TUG_DATA_TEXT_SOURCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace tug {
+
+// The text to train on: one file, or the regular files of a folder in name order, read as one text
+// piece by piece in bounded memory. Immutable; reading is thread-safe.
+class TextSource {
+ public:
+  struct File {
+    std::string path;
+    uint64_t size_bytes;
+    int64_t modified_ns;  // since 1970
+  };
+
+  // Errors: NOT_FOUND; INVALID_ARGUMENT for a folder without files or without text. All name `path`
+  // as data.path.
+  static absl::StatusOr<TextSource> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const std::vector<File>& files() const { return files_; }
+  uint64_t size_bytes() const;
+
+  // XXH3 of real path, names, sizes and modification times: differs once any file was touched.
+  uint64_t Key() const;
+
+  // Calls `take` with each piece in order, about 1 MiB, and the offset of the piece in its file. A
+  // piece ends at a code point unless the file does not.Errors of `take` come back with the file's
+  // name in front; FileError.
+  using Take = std::function<absl::Status(std::string_view piece, uint64_t offset_bytes)>;
+  absl::Status ForEachPiece(const Take& take) const;
+
+ private:
+  TextSource(std::string path, std::vector<File> files)
+      : path_(std::move(path)), files_(std::move(files)) {}
+
+  std::string path_;
+  std::vector<File> files_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_DATA_TEXT_SOURCE_H_

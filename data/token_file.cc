@@ -1,0 +1,106 @@
+#include "data/token_file.h"
+
+#include <xxhash.h>
+
+#include <cstddef>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+absl::Status Damaged(const std::string& path, const std::string& what) {
+  return absl::DataLossError(absl::StrCat(path, " is not a usable token file: ", what,
+                                          "; delete it, it is made again from the text"));
+}
+
+// Whether all that the header says is possible in a file of this size.
+bool Consistent(const TokenFileHeader& header, uint64_t file_bytes) {
+  if (header.token_bytes != 1 && header.token_bytes != 2 && header.token_bytes != 4) return false;
+  if (header.tokens_offset_bytes > file_bytes || header.tokens_offset_bytes < sizeof(header)) {
+    return false;
+  }
+  if (header.alphabet_bytes > header.tokens_offset_bytes - sizeof(header)) return false;
+  const uint64_t token_region = file_bytes - header.tokens_offset_bytes;
+  return token_region % header.token_bytes == 0 &&
+         token_region / header.token_bytes == header.tokens && header.symbols > 0 &&
+         header.symbols <= (uint64_t{1} << (8 * header.token_bytes)) &&
+         header.symbols <= static_cast<uint32_t>(std::numeric_limits<int32_t>::max());
+}
+
+template <typename T>
+void Widen(const std::byte* from, std::span<int32_t> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    T token;
+    std::memcpy(&token, from + i * sizeof(T), sizeof(T));
+    out[i] = static_cast<int32_t>(token);
+  }
+}
+
+}  // namespace
+
+void TokenFileInfo::Resolve(DataConfig& config) const {
+  config.set_resolved_alphabet(alphabet);
+  config.set_resolved_symbols(symbols);
+  config.set_resolved_fingerprint(fingerprint);
+}
+
+absl::StatusOr<TokenFile> TokenFile::Open(const std::string& path) {
+  TokenFile result;
+  ASSIGN_OR_RETURN(result.file_, MappedFile::Open(path));
+  const std::span<const std::byte> bytes = result.file_.bytes();
+  TokenFileHeader header;
+  if (bytes.size() < sizeof(header)) return Damaged(path, "shorter than its header");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.magic != kTokenFileMagic) return Damaged(path, "no such header");
+  if (header.version != kTokenFileVersion) {
+    return Damaged(path,
+                   absl::StrCat("version ", header.version, " instead of ", kTokenFileVersion));
+  }
+  if (XXH3_64bits(&header, offsetof(TokenFileHeader, header_xxh3)) != header.header_xxh3) {
+    return Damaged(path, "its header's checksum does not match");
+  }
+  if (!Consistent(header, bytes.size())) return Damaged(path, "truncated or extended");
+  result.info_.symbols = header.symbols;
+  result.info_.alphabet.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof(header),
+                               header.alphabet_bytes);
+  result.info_.tokens = header.tokens;
+  result.info_.fingerprint = header.contents_xxh3;
+  result.source_key_ = header.source_key;
+  result.token_bytes_ = header.token_bytes;
+  result.tokens_ = bytes.data() + header.tokens_offset_bytes;
+  return result;
+}
+
+absl::Status TokenFile::VerifyContents() const {
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  const std::byte zeros[sizeof(TokenFileHeader)] = {};
+  XXH3_64bits_update(state, zeros, sizeof(zeros));
+  const auto contents = file_.bytes().subspan(sizeof(zeros));
+  XXH3_64bits_update(state, contents.data(), contents.size());
+  const uint64_t xxh3 = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  if (xxh3 == info_.fingerprint) return absl::OkStatus();
+  return Damaged(path(), "its checksum does not match");
+}
+
+void TokenFile::Read(uint64_t first, std::span<int32_t> out) const {
+  TUG_CHECK(first <= size() && out.size() <= size() - first)
+      << "tokens " << first << " + " << out.size() << " of " << size();
+  const std::byte* from = tokens_ + first * token_bytes_;
+  switch (token_bytes_) {
+    case 1:
+      return Widen<uint8_t>(from, out);
+    case 2:
+      return Widen<uint16_t>(from, out);
+    default:
+      return Widen<uint32_t>(from, out);
+  }
+}
+
+}  // namespace tug

@@ -1,0 +1,212 @@
+#include "data/token_file.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/text_source.h"
+#include "data/tokenizer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class TokenFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    out_ = folder_ + "/tokens.bin";
+  }
+
+  std::string WriteText(const std::string& name, const std::string& text) {
+    const std::string path = folder_ + "/" + name;
+    fs::create_directories(fs::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+
+  absl::StatusOr<TokenFileInfo> Prepare(const std::string& path, DataConfig::Tokenizer kind) {
+    config_.set_path(path);
+    config_.set_tokenizer(kind);
+    auto info = PrepareTokenFile(config_, out_);
+    if (info.ok()) info->Resolve(config_);
+    return info;
+  }
+
+  std::string ErrorOf(const std::string& path, DataConfig::Tokenizer kind) {
+    const absl::Status status = Prepare(path, kind).status();
+    EXPECT_FALSE(fs::exists(out_ + ".tmp"));
+    return std::string(status.message());
+  }
+
+  std::string DecodeAll() {
+    auto file = TokenFile::Open(out_);
+    EXPECT_TRUE(file.ok()) << file.status();
+    EXPECT_TRUE(file->VerifyContents().ok());
+    std::vector<int32_t> tokens(file->size());
+    file->Read(0, tokens);
+    auto tokenizer = MakeTokenizer(config_);
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+    auto text = (*tokenizer)->Decode(tokens);
+    EXPECT_TRUE(text.ok()) << text.status();
+    return *text;
+  }
+
+  std::string folder_;
+  std::string out_;
+  DataConfig config_;
+};
+
+TEST_F(TokenFileTest, RoundTripsTextOfEveryWidth) {
+  std::string many;  // more than 256 and more than 65536 distinct code points
+  for (char32_t c = 0x10000; c < 0x10000 + 70000; ++c) {
+    many += {static_cast<char>(0xF0 | (c >> 18)), static_cast<char>(0x80 | ((c >> 12) & 0x3F)),
+             static_cast<char>(0x80 | ((c >> 6) & 0x3F)), static_cast<char>(0x80 | (c & 0x3F))};
+  }
+  struct Case {
+    std::string text;
+    DataConfig::Tokenizer kind;
+    uint32_t symbols;
+  };
+  for (const Case& c :
+       {Case{"hello, héllo", DataConfig::BYTE, 256}, Case{"hello, héllo", DataConfig::CHARACTER, 7},
+        Case{many.substr(0, 4 * 1000), DataConfig::CHARACTER, 1000},
+        Case{many, DataConfig::CHARACTER, 70000}}) {
+    const auto info = Prepare(WriteText("text", c.text), c.kind);
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_EQ(info->symbols, c.symbols);
+    EXPECT_EQ(config_.resolved_symbols(), c.symbols);
+    EXPECT_FALSE(info->reused);
+    EXPECT_EQ(DecodeAll(), c.text);
+  }
+}
+
+// Pieces are 1 MiB: code points lie across their ends.
+TEST_F(TokenFileTest, StreamsTextLongerThanAPiece) {
+  std::string text = "x";
+  while (text.size() < (5 << 19)) text += "a漢é😀";
+  ASSERT_TRUE(Prepare(WriteText("text", text), DataConfig::CHARACTER).ok());
+  EXPECT_TRUE(DecodeAll() == text);
+  ASSERT_TRUE(Prepare(WriteText("text", text), DataConfig::BYTE).ok());
+  EXPECT_TRUE(DecodeAll() == text);
+}
+
+TEST_F(TokenFileTest, ReadsAFolderInNameOrderSkippingSubfolders) {
+  WriteText("in/b.txt", "second ");
+  WriteText("in/a.txt", "first ");
+  WriteText("in/c.txt", "third");
+  WriteText("in/sub/d.txt", "not this");
+  ASSERT_TRUE(Prepare(folder_ + "/in", DataConfig::BYTE).ok());
+  EXPECT_EQ(DecodeAll(), "first second third");
+}
+
+TEST_F(TokenFileTest, IsReusedUntilTextTokenizerOrFileChange) {
+  const std::string path = WriteText("text", "some text");
+  const auto first = Prepare(path, DataConfig::BYTE);
+  ASSERT_TRUE(first.ok());
+  const auto second = Prepare(path, DataConfig::BYTE);
+  ASSERT_TRUE(second.ok());
+  EXPECT_TRUE(second->reused);
+  EXPECT_EQ(second->fingerprint, first->fingerprint);
+
+  const auto characters = Prepare(path, DataConfig::CHARACTER);
+  EXPECT_FALSE(characters->reused);
+  EXPECT_NE(characters->fingerprint, first->fingerprint);
+  EXPECT_TRUE(Prepare(path, DataConfig::CHARACTER)->reused);
+
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(2));
+  const auto touched = Prepare(path, DataConfig::CHARACTER);
+  EXPECT_FALSE(touched->reused);
+  EXPECT_EQ(touched->fingerprint, characters->fingerprint);
+
+  std::fstream file(out_, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('\x01');
+  file.close();
+  EXPECT_FALSE(Prepare(path, DataConfig::CHARACTER)->reused);
+  EXPECT_EQ(DecodeAll(), "some text");
+}
+
+TEST_F(TokenFileTest, ErrorsNameTheFileAndTheRemedy) {
+  EXPECT_THAT(ErrorOf(folder_ + "/missing", DataConfig::BYTE),
+              AllOf(HasSubstr("data.path"), HasSubstr("/missing"), HasSubstr("check the path")));
+  EXPECT_THAT(ErrorOf(WriteText("empty", ""), DataConfig::BYTE),
+              AllOf(HasSubstr("/empty is empty"), HasSubstr("with text in it")));
+  fs::create_directories(folder_ + "/hollow");
+  EXPECT_THAT(ErrorOf(folder_ + "/hollow", DataConfig::BYTE), HasSubstr("no regular file"));
+  EXPECT_THAT(ErrorOf(WriteText("latin1", "caf\xE9 au lait"), DataConfig::CHARACTER),
+              AllOf(HasSubstr("/latin1: byte 0xE9 at offset 3"), HasSubstr("BYTE")));
+  EXPECT_THAT(ErrorOf(WriteText("cut", "caf\xC3"), DataConfig::CHARACTER),
+              HasSubstr("/cut: byte 0xC3 at offset 3"));
+  const std::string far = std::string((1 << 20) + 10, 'x') + "\xFF";
+  EXPECT_THAT(ErrorOf(WriteText("far", far), DataConfig::CHARACTER),
+              HasSubstr("0xFF at offset 1048586"));
+  out_ = folder_ + "/no/such/folder/tokens";
+  EXPECT_THAT(ErrorOf(WriteText("text", "x"), DataConfig::BYTE), HasSubstr(out_));
+  out_ = folder_ + "/in/tokens";
+  WriteText("in/a.txt", "x");
+  EXPECT_THAT(ErrorOf(folder_ + "/in", DataConfig::BYTE), HasSubstr("among the text"));
+}
+
+TEST_F(TokenFileTest, RacingProcessesMakeItOnceAndAgree) {
+  const std::string path = WriteText("text", std::string(1 << 22, 'a') + "b");
+  constexpr int kProcesses = 4;
+  std::vector<pid_t> children;
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t pid = fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) {
+      const auto info = Prepare(path, DataConfig::CHARACTER);
+      _exit(!info.ok() ? 2 : info->reused ? 1 : 0);
+    }
+    children.push_back(pid);
+  }
+  int made = 0;
+  for (const pid_t pid : children) {
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT_TRUE(WIFEXITED(status));
+    ASSERT_LE(WEXITSTATUS(status), 1);
+    made += WEXITSTATUS(status) == 0;
+  }
+  EXPECT_EQ(made, 1);
+}
+
+TEST_F(TokenFileTest, DamageOfAnyKindIsFoundAndNeverCrashes) {
+  const uint32_t seed = 3;
+  printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  ASSERT_TRUE(Prepare(WriteText("text", "some text, not long"), DataConfig::CHARACTER).ok());
+  const auto good = ReadWholeFile(out_, 1 << 20);
+  ASSERT_TRUE(good.ok());
+  for (size_t i = 0; i < 3 * good->size(); ++i) {
+    std::string bad = *good;
+    if (i < bad.size()) {
+      bad.resize(i);
+    } else {
+      bad[i % bad.size()] ^= static_cast<char>(1 + random() % 255);
+    }
+    std::ofstream(out_, std::ios::binary) << bad;
+    const auto file = TokenFile::Open(out_);
+    const absl::Status status = file.ok() ? file->VerifyContents() : file.status();
+    ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << i;
+    ASSERT_THAT(std::string(status.message()), AllOf(HasSubstr(out_), HasSubstr("delete it")));
+  }
+}
+
+}  // namespace
+}  // namespace tug
