@@ -1,0 +1,109 @@
+#ifndef TUG_CHECKPOINT_CHECKPOINT_H_
+#define TUG_CHECKPOINT_CHECKPOINT_H_
+
+// Checkpoints of a job:
+//
+//   RUN/checkpoints/step-00000500/lane-003.safetensors   segments of one lane: weights, m, v
+//                                 manifest.textproto     proto/manifest.proto + its checksum
+//
+// How one comes about, so that a kill, a power cut or a full disk at any instant leaves the
+// previous checkpoint usable:
+//   1. Every lane writes and syncs its file into step-00000500.tmp/ (WriteLanePart).
+//   2. The coordinator, with all parts reported, writes and syncs the manifest there, renames the
+//      folder to its final name and syncs checkpoints/ (CommitCheckpoint). A folder of that name
+//      that exists already changes places with it in one atomic step.
+//   3. Only then older checkpoints go: each is renamed to step-N.old, loses its manifest first.
+//
+// A tensor in a lane's file is named "<block>/<begin>-<end>/w" (or m, v): elements of the block,
+// so a job with other segments, lanes or servers assembles what it needs (CheckpointReader).
+//
+// All hosts of the job must see the run folder. Functions may be called from several threads and
+// processes at once, with these limits: one writer per (version, lane), one CommitCheckpoint or
+// DiscardUnfinished per run folder at a time.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/manifest.pb.h"
+
+namespace tug {
+
+// State of elements [begin, end) of a block; each span holds end - begin values.
+struct SegmentPart {
+  std::string block;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  std::span<const float> weights;
+  std::span<const float> m;
+  std::span<const float> v;
+};
+
+// What the manifest says of a file, and how long writing and syncing it took.
+struct PartFile {
+  std::string name;  // within the checkpoint's folder
+  uint64_t size_bytes = 0;
+  uint64_t xxh3 = 0;
+  double seconds = 0;
+};
+
+// Writes and syncs a lane's file of the unfinished checkpoint of `version` (completed steps); a
+// file left over from an earlier attempt is replaced. Errors, each with path, cause and remedy:
+// NOT_FOUND (`run_dir` is not on this host), PERMISSION_DENIED, RESOURCE_EXHAUSTED (disk full),
+// INTERNAL; the partial file is deleted.
+absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t version,
+                                       uint32_t lane_index, std::span<const SegmentPart> segments);
+
+// Completes the checkpoint of manifest.version() (sets format_version itself) and returns its
+// folder. Afterwards deletes all but the newest `keep` (at least 1) complete checkpoints, never the
+// one just committed, and unfinished ones of older versions; a failure to delete is only logged.
+// Errors: FAILED_PRECONDITION (a file of the manifest is missing or has another size), those of
+// WriteLanePart.
+absl::StatusOr<std::string> CommitCheckpoint(const std::string& run_dir, const Manifest& manifest,
+                                             uint32_t keep);
+
+// Deletes what unfinished and half-deleted checkpoints left in the run folder. For the start of a
+// job and after a checkpoint that failed: it may hold the space the next one needs. Nobody may be
+// writing a checkpoint meanwhile.
+absl::Status DiscardUnfinished(const std::string& run_dir);
+
+struct FoundCheckpoint {
+  std::string folder;
+  Manifest manifest;  // verified against its checksum
+};
+
+// `path`: a run folder (its newest checkpoint) or the folder of one checkpoint. Looks at the
+// manifest and the sizes of the files only. Errors: NOT_FOUND; DATA_LOSS (a truncated or damaged
+// file, named, and the next older complete checkpoint, if there is one).
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
+
+// A verified checkpoint. Movable. Const methods are thread-safe.
+class CheckpointReader {
+ public:
+  // Maps and verifies every file: size, XXH3, format; that no element is there twice. Reads the
+  // whole checkpoint once. Errors: as FindCheckpoint.
+  static absl::StatusOr<CheckpointReader> Open(const std::string& folder);
+  CheckpointReader(CheckpointReader&&) noexcept;
+  CheckpointReader& operator=(CheckpointReader&&) noexcept;
+  ~CheckpointReader();
+
+  const Manifest& manifest() const;
+
+  // Copies elements [begin, end) of a block into `out`, which holds as many, wherever they are.
+  // `kind`: 'w' weights, 'm' or 'v' moments. Errors: NOT_FOUND (some elements are in no file).
+  absl::Status ReadRange(const std::string& block, uint64_t begin, uint64_t end, char kind,
+                         std::span<float> out) const;
+
+ private:
+  struct State;
+  explicit CheckpointReader(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_CHECKPOINT_CHECKPOINT_H_

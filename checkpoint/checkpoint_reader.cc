@@ -1,0 +1,211 @@
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/check.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/safetensors.h"
+
+namespace tug {
+namespace {
+
+// Elements of one kind of one block, in one file.
+struct Piece {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  std::span<const std::byte> bytes;
+};
+
+struct PieceName {
+  std::string block;
+  char kind = 'w';
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+bool IsKind(char kind) { return kind == 'w' || kind == 'm' || kind == 'v'; }
+
+bool ParseNumber(absl::string_view text, uint64_t* number) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
+         absl::SimpleAtoi(text, number);
+}
+
+// "<block>/<begin>-<end>/<kind>"; a block's name may have slashes.
+std::optional<PieceName> ParsePieceName(absl::string_view text) {
+  const size_t kind_slash = text.rfind('/');
+  if (kind_slash == absl::string_view::npos || kind_slash == 0) return std::nullopt;
+  const absl::string_view kind = text.substr(kind_slash + 1);
+  const size_t range_slash = text.rfind('/', kind_slash - 1);
+  if (range_slash == absl::string_view::npos || kind.size() != 1 || !IsKind(kind[0])) {
+    return std::nullopt;
+  }
+  const absl::string_view range = text.substr(range_slash + 1, kind_slash - range_slash - 1);
+  const size_t dash = range.find('-');
+  if (dash == absl::string_view::npos) return std::nullopt;
+  PieceName name{.block = std::string(text.substr(0, range_slash)), .kind = kind[0]};
+  if (!ParseNumber(range.substr(0, dash), &name.begin) ||
+      !ParseNumber(range.substr(dash + 1), &name.end) || name.begin > name.end) {
+    return std::nullopt;
+  }
+  return name;
+}
+
+absl::StatusOr<SafetensorsReader> OpenVerified(const std::string& path, const ManifestFile& file) {
+  ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
+  const std::span<const std::byte> bytes = mapped.bytes();
+  if (!bytes.empty()) {
+    ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_SEQUENTIAL);
+  }
+  if (bytes.size() != file.size_bytes() || XXH3_64bits(bytes.data(), bytes.size()) != file.xxh3()) {
+    return absl::DataLossError(
+        absl::StrCat(path, " is truncated or damaged: its checksum does not match"));
+  }
+  if (!bytes.empty()) {
+    ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_NORMAL);
+  }
+  return SafetensorsReader::FromMapped(std::move(mapped));
+}
+
+bool IsFolder(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+}  // namespace
+
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
+  const std::string given = WithoutTrailingSlashes(path);
+  const std::string checkpoints = CheckpointsFolder(given);
+  FoundCheckpoint found;
+  found.folder = given;
+  if (IsFolder(checkpoints)) {
+    ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> candidates, ListCandidates(checkpoints));
+    if (candidates.empty()) {
+      return absl::NotFoundError(absl::StrCat("no complete checkpoint in ", checkpoints,
+                                              "; name another run folder or start the job anew"));
+    }
+    found.folder = candidates.front().path;
+  } else if (!ParseFolderPath(given) && !IsFolder(given)) {
+    return absl::NotFoundError(
+        absl::StrCat("no checkpoint at ", given,
+                     ": no such folder; name a run folder or RUN/checkpoints/step-N"));
+  }
+  absl::StatusOr<Manifest> manifest = CheckFolder(found.folder);
+  if (manifest.ok()) {
+    found.manifest = *std::move(manifest);
+    return found;
+  }
+  if (!absl::IsNotFound(manifest.status())) {
+    return WithOlderCheckpoint(manifest.status(), found.folder);
+  }
+  const absl::Status missing = absl::NotFoundError(
+      absl::StrCat("no complete checkpoint in ", found.folder, ": it has no ", kManifestFile));
+  if (ParseFolderPath(found.folder)) return WithOlderCheckpoint(missing, found.folder);
+  return absl::NotFoundError(absl::StrCat(
+      missing.message(), " and no checkpoints; name a run folder or RUN/checkpoints/step-N"));
+}
+
+struct CheckpointReader::State {
+  using Key = std::pair<std::string, char>;  // block, kind
+
+  std::string folder;
+  Manifest manifest;
+  std::vector<SafetensorsReader> files;
+  std::map<Key, std::vector<Piece>> pieces;  // ascending, disjoint; into `files`
+
+  absl::Status AddPieces(const SafetensorsReader& file);
+  absl::Status SortPieces();
+};
+
+absl::Status CheckpointReader::State::AddPieces(const SafetensorsReader& file) {
+  for (const TensorView& tensor : file.tensors()) {
+    std::optional<PieceName> name = ParsePieceName(tensor.name);
+    if (!name || tensor.bytes.size() % sizeof(float) != 0 ||
+        tensor.bytes.size() / sizeof(float) != name->end - name->begin) {
+      return absl::DataLossError(absl::StrCat(file.path(), " is no file of a checkpoint: tensor \"",
+                                              tensor.name, "\" is not named BLOCK/BEGIN-END/KIND"));
+    }
+    if (tensor.bytes.empty()) continue;
+    pieces[Key(std::move(name->block), name->kind)].push_back(
+        {name->begin, name->end, tensor.bytes});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::State::SortPieces() {
+  for (auto& [key, list] : pieces) {
+    std::sort(list.begin(), list.end(),
+              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < list.size(); ++i) {
+      if (list[i].begin >= list[i - 1].end) continue;
+      return absl::DataLossError(absl::StrCat("the files of ", folder, " hold element ",
+                                              list[i].begin, " of block ", key.first, " twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& folder) {
+  ASSIGN_OR_RETURN(FoundCheckpoint found, FindCheckpoint(folder));
+  auto state = std::make_unique<State>();
+  state->folder = std::move(found.folder);
+  state->manifest = std::move(found.manifest);
+  for (const ManifestFile& file : state->manifest.files()) {
+    auto reader = OpenVerified(absl::StrCat(state->folder, "/", file.name()), file);
+    if (!reader.ok()) return WithOlderCheckpoint(reader.status(), state->folder);
+    state->files.push_back(*std::move(reader));
+    if (const absl::Status added = state->AddPieces(state->files.back()); !added.ok()) {
+      return WithOlderCheckpoint(added, state->folder);
+    }
+  }
+  if (const absl::Status sorted = state->SortPieces(); !sorted.ok()) {
+    return WithOlderCheckpoint(sorted, state->folder);
+  }
+  return CheckpointReader(std::move(state));
+}
+
+CheckpointReader::CheckpointReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CheckpointReader::CheckpointReader(CheckpointReader&&) noexcept = default;
+CheckpointReader& CheckpointReader::operator=(CheckpointReader&&) noexcept = default;
+CheckpointReader::~CheckpointReader() = default;
+
+const Manifest& CheckpointReader::manifest() const { return state_->manifest; }
+
+absl::Status CheckpointReader::ReadRange(const std::string& block, uint64_t begin, uint64_t end,
+                                         char kind, std::span<float> out) const {
+  TUG_CHECK(IsKind(kind)) << kind;
+  TUG_CHECK_LE(begin, end) << block;
+  TUG_CHECK_EQ(out.size(), end - begin) << block;
+  const auto found = state_->pieces.find(State::Key(block, kind));
+  static const std::vector<Piece> kNone;
+  const std::vector<Piece>& pieces = found == state_->pieces.end() ? kNone : found->second;
+  auto piece = std::upper_bound(pieces.begin(), pieces.end(), begin,
+                                [](uint64_t at, const Piece& p) { return at < p.end; });
+  uint64_t next = begin;
+  for (; next < end && piece != pieces.end() && piece->begin <= next; ++piece) {
+    const uint64_t stop = std::min(end, piece->end);
+    std::memcpy(out.data() + (next - begin),
+                piece->bytes.data() + (next - piece->begin) * sizeof(float),
+                (stop - next) * sizeof(float));
+    next = stop;
+  }
+  if (next == end) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(
+      state_->folder, " does not hold element ", next, " (", std::string(1, kind), ") of block ",
+      block, "; it was written with another model configuration: resume with that one"));
+}
+
+}  // namespace tug

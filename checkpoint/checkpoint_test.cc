@@ -1,0 +1,239 @@
+#include "checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/checkpoint_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+std::vector<std::string> Names(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(Checkpoint, ReadsAnyRangeOfElementsWhateverTheSegmentsWere) {
+  const uint64_t seed = 20240522;
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937_64 random(seed);
+  for (uint64_t version = 1; version <= 12; ++version) {
+    const TestFolder run;
+    const TestCheckpoint what{.version = version,
+                              .salt = static_cast<uint32_t>(random()),
+                              .lanes = 1 + static_cast<uint32_t>(random() % 7),
+                              .seed = random()};
+    const auto folder = WriteTestCheckpoint(run.path(), what);
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    ASSERT_TRUE(VerifyTestCheckpoint(*folder).ok());
+    const auto reader = CheckpointReader::Open(*folder);
+    for (int trial = 0; trial < 100; ++trial) {
+      const size_t b = random() % TestBlocks().size();
+      const uint64_t begin = random() % (TestBlocks()[b].elements + 1);
+      const uint64_t end = begin + random() % (TestBlocks()[b].elements - begin + 1);
+      const char kind = "wmv"[random() % 3];
+      std::vector<float> out(end - begin);
+      ASSERT_TRUE(reader->ReadRange(TestBlocks()[b].name, begin, end, kind, out).ok());
+      for (uint64_t i = begin; i < end; ++i) {
+        ASSERT_EQ(out[i - begin], TestValue(b, kind, i, version, what.salt));
+      }
+    }
+  }
+}
+
+TEST(Checkpoint, KeepsTheManifestAsItWas) {
+  const TestFolder run;
+  auto manifest = WriteTestParts(run.path(), {.version = 500, .salt = 7});
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  manifest->mutable_config()->set_name("a name with \"quotes\"\n# xxh3 0000000000000000\n");
+  manifest->set_validation_loss(0.1);
+  const auto folder = CommitCheckpoint(run.path() + "/", *manifest, 2);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(*folder, run.path() + "/checkpoints/step-00000500");
+  EXPECT_THAT(Names(*folder), ElementsAre("lane-000.safetensors", "lane-001.safetensors",
+                                          "lane-002.safetensors", "manifest.textproto"));
+  for (const std::string& path : {run.path(), run.path() + "/", *folder, *folder + "//"}) {
+    const auto found = FindCheckpoint(path);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->folder, *folder);
+    manifest->set_format_version(1);
+    EXPECT_EQ(found->manifest.SerializeAsString(), manifest->SerializeAsString());
+  }
+}
+
+TEST(Checkpoint, ReportsElementsThatNoFileHolds) {
+  const TestFolder run;
+  const auto folder = WriteTestCheckpoint(run.path(), {});
+  const auto reader = CheckpointReader::Open(*folder);
+  std::vector<float> out(3);
+  const absl::Status beyond = reader->ReadRange("layer/1", 75, 78, 'w', out);
+  EXPECT_TRUE(absl::IsNotFound(beyond));
+  EXPECT_THAT(Message(beyond),
+              AllOf(HasSubstr(*folder), HasSubstr("element 77"), HasSubstr("layer/1")));
+  EXPECT_THAT(Message(reader->ReadRange("layer/2", 0, 3, 'm', out)), HasSubstr("layer/2"));
+}
+
+TEST(Checkpoint, RefusesElementsThatAreThereTwice) {
+  const TestFolder run;
+  const std::vector<float> values(8, 1.0f);
+  const SegmentPart segments[] = {
+      {"b", 0, 8, values, values, values},
+      {"b", 7, 8, std::span(values).first(1), std::span(values).first(1),
+       std::span(values).first(1)},
+  };
+  Manifest manifest;
+  manifest.set_version(1);
+  for (uint32_t lane = 0; lane < 2; ++lane) {
+    const auto part = WriteLanePart(run.path(), 1, lane, std::span(segments).subspan(lane, 1));
+    ASSERT_TRUE(part.ok()) << part.status();
+    ManifestFile& file = *manifest.add_files();
+    file.set_name(part->name);
+    file.set_size_bytes(part->size_bytes);
+    file.set_xxh3(part->xxh3);
+  }
+  const auto folder = CommitCheckpoint(run.path(), manifest, 1);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const auto reader = CheckpointReader::Open(*folder);
+  EXPECT_TRUE(absl::IsDataLoss(reader.status()));
+  EXPECT_THAT(Message(reader.status()), AllOf(HasSubstr(*folder), HasSubstr("twice")));
+}
+
+TEST(Checkpoint, LanesWriteAtOnce) {
+  const TestFolder run;
+  const std::vector<float> values(50'000, 0.25f);
+  std::vector<PartFile> parts(8);
+  std::vector<std::thread> threads;
+  for (uint32_t lane = 0; lane < parts.size(); ++lane) {
+    threads.emplace_back([&, lane] {
+      const SegmentPart segment{
+          "b", lane * values.size(), (lane + 1) * values.size(), values, values, values};
+      auto part = WriteLanePart(run.path(), 3, lane, {&segment, 1});
+      ASSERT_TRUE(part.ok()) << part.status();
+      parts[lane] = *std::move(part);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Manifest manifest;
+  manifest.set_version(3);
+  for (const PartFile& part : parts) {
+    ManifestFile& file = *manifest.add_files();
+    file.set_name(part.name);
+    file.set_size_bytes(part.size_bytes);
+    file.set_xxh3(part.xxh3);
+  }
+  ASSERT_TRUE(CommitCheckpoint(run.path(), manifest, 1).ok());
+  const auto reader = CheckpointReader::Open(run.path());
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::vector<float> out(8 * values.size());
+  EXPECT_TRUE(reader->ReadRange("b", 0, out.size(), 'v', out).ok());
+  EXPECT_EQ(out, std::vector<float>(out.size(), 0.25f));
+}
+
+TEST(Checkpoint, KeepsTheNewestAndRemovesUnfinishedOnes) {
+  const TestFolder run;
+  for (uint64_t version = 1; version <= 5; ++version) {
+    ASSERT_TRUE(WriteTestParts(run.path(), {.version = version * 10 - 1}).ok());  // never committed
+    ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = version * 10, .keep = 3}).ok());
+  }
+  ASSERT_TRUE(WriteTestParts(run.path(), {.version = 60}).ok());  // being written
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 51, .keep = 2}).ok());
+  EXPECT_THAT(Names(run.path() + "/checkpoints"),
+              ElementsAre("step-00000050", "step-00000051", "step-00000060.tmp"));
+  ASSERT_TRUE(DiscardUnfinished(run.path()).ok());
+  EXPECT_THAT(Names(run.path() + "/checkpoints"), ElementsAre("step-00000050", "step-00000051"));
+}
+
+TEST(Checkpoint, NeverRemovesTheOneJustCommitted) {
+  const TestFolder run;
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 1000, .keep = 1}).ok());
+  const auto folder = WriteTestCheckpoint(run.path(), {.version = 600, .keep = 1});
+  ASSERT_TRUE(folder.ok());
+  EXPECT_TRUE(VerifyTestCheckpoint(*folder).ok());
+}
+
+TEST(Checkpoint, ADamagedOneIsNotCountedAmongThoseKept) {
+  const TestFolder run;
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 1}).ok());
+  const auto damaged = WriteTestCheckpoint(run.path(), {.version = 2});
+  std::filesystem::resize_file(*damaged + "/lane-001.safetensors", 100);
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 3}).ok());
+  EXPECT_THAT(Names(run.path() + "/checkpoints"),
+              ElementsAre("step-00000001", "step-00000002", "step-00000003"));
+}
+
+TEST(Checkpoint, ReplacesOneOfTheSameVersionAndItsStrayFiles) {
+  const TestFolder run;
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 5, .salt = 1, .keep = 1}).ok());
+  ASSERT_TRUE(WriteTestParts(run.path(), {.version = 5, .salt = 2, .lanes = 6}).ok());
+  const auto folder =
+      WriteTestCheckpoint(run.path(), {.version = 5, .salt = 3, .lanes = 2, .keep = 1});
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_THAT(Names(run.path() + "/checkpoints"), ElementsAre("step-00000005"));
+  EXPECT_THAT(Names(*folder),
+              ElementsAre("lane-000.safetensors", "lane-001.safetensors", "manifest.textproto"));
+  const auto manifest = VerifyTestCheckpoint(*folder);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->timeline(), 3u);
+}
+
+TEST(Checkpoint, FindsTheOldOneWhereAReplacementWasCutShort) {
+  const TestFolder run;
+  const auto folder = WriteTestCheckpoint(run.path(), {.version = 5});
+  std::filesystem::rename(*folder, *folder + ".old");
+  ASSERT_TRUE(DiscardUnfinished(run.path()).ok());
+  EXPECT_TRUE(VerifyTestCheckpoint(run.path()).ok());
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 6}).ok());
+  EXPECT_THAT(Names(run.path() + "/checkpoints"), ElementsAre("step-00000006"));
+}
+
+TEST(Checkpoint, DoesNotCommitWithoutEveryFileWhole) {
+  const TestFolder run;
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 1}).ok());
+  const auto manifest = WriteTestParts(run.path(), {.version = 2});
+  const std::string lane = run.path() + "/checkpoints/step-00000002.tmp/lane-001.safetensors";
+  std::filesystem::resize_file(lane, 8);
+  absl::Status status = CommitCheckpoint(run.path(), *manifest, 1).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(Message(status), AllOf(HasSubstr(lane), HasSubstr("8 bytes")));
+  std::filesystem::remove(lane);
+  status = CommitCheckpoint(run.path(), *manifest, 1).status();
+  EXPECT_THAT(Message(status), AllOf(HasSubstr(lane), HasSubstr("missing")));
+  EXPECT_EQ(FindCheckpoint(run.path())->manifest.version(), 1u);
+}
+
+TEST(Checkpoint, SaysWhereItLookedWhenThereIsNone) {
+  const TestFolder run;
+  const std::string nowhere = run.path() + "/nowhere";
+  const absl::Status none = FindCheckpoint(nowhere).status();
+  EXPECT_TRUE(absl::IsNotFound(none));
+  EXPECT_THAT(Message(none), AllOf(HasSubstr(nowhere), HasSubstr("; name a run folder")));
+  EXPECT_TRUE(absl::IsNotFound(WriteLanePart(nowhere, 1, 0, {}).status()));
+  EXPECT_THAT(Message(FindCheckpoint(run.path()).status()), HasSubstr(run.path()));
+  ASSERT_TRUE(WriteTestParts(run.path(), {.version = 2}).ok());
+  const absl::Status unfinished = FindCheckpoint(run.path()).status();
+  EXPECT_TRUE(absl::IsNotFound(unfinished));
+  EXPECT_THAT(Message(unfinished), HasSubstr(run.path() + "/checkpoints; "));
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 1}).ok());
+  const std::string tmp = run.path() + "/checkpoints/step-00000002.tmp";
+  EXPECT_THAT(Message(FindCheckpoint(tmp).status()),
+              AllOf(HasSubstr(tmp), EndsWith("checkpoints/step-00000001")));
+}
+
+}  // namespace
+}  // namespace tug

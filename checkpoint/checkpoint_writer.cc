@@ -1,0 +1,212 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/manifest_file.h"
+#include "checkpoint/safetensors.h"
+#include "spdlog/spdlog.h"
+
+namespace tug {
+namespace {
+
+// The folder for parts of `version`, made if need be; never the run folder itself, whose absence
+// means that this host does not see it.
+absl::StatusOr<std::string> MakeUnfinishedFolder(const std::string& run_dir, uint64_t version) {
+  struct stat info;
+  if (::stat(run_dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    return absl::NotFoundError(
+        absl::StrCat("the run folder ", run_dir,
+                     " is not on this host; choose one that all hosts of the job share"));
+  }
+  const std::string checkpoints = CheckpointsFolder(run_dir);
+  const std::string folder = FolderPath(checkpoints, version, FolderKind::kUnfinished);
+  for (const std::string& path : {checkpoints, folder}) {
+    if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
+      return FileError(errno, "create the folder", path);
+    }
+  }
+  return folder;
+}
+
+std::vector<TensorDecl> Declare(std::span<const SegmentPart> segments) {
+  std::vector<TensorDecl> tensors;
+  for (const SegmentPart& segment : segments) {
+    TUG_CHECK_LE(segment.begin, segment.end) << segment.block;
+    const uint64_t elements = segment.end - segment.begin;
+    TUG_CHECK_EQ(segment.weights.size(), elements) << segment.block;
+    TUG_CHECK_EQ(segment.m.size(), elements) << segment.block;
+    TUG_CHECK_EQ(segment.v.size(), elements) << segment.block;
+    for (const char* kind : {"w", "m", "v"}) {
+      tensors.push_back(
+          {absl::StrCat(segment.block, "/", segment.begin, "-", segment.end, "/", kind),
+           {elements}});
+    }
+  }
+  return tensors;
+}
+
+absl::Status WriteSegments(const std::string& path, std::span<const SegmentPart> segments,
+                           PartFile& part) {
+  ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, Declare(segments)));
+  for (const SegmentPart& segment : segments) {
+    RETURN_IF_ERROR(writer.Append(segment.weights));
+    RETURN_IF_ERROR(writer.Append(segment.m));
+    RETURN_IF_ERROR(writer.Append(segment.v));
+  }
+  RETURN_IF_ERROR(writer.Finish());
+  part.size_bytes = writer.size_bytes();
+  part.xxh3 = writer.xxh3();
+  return absl::OkStatus();
+}
+
+absl::Status SyncFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(path));
+  if (::fsync(fd.get()) != 0) return FileError(errno, "sync", path);
+  return absl::OkStatus();
+}
+
+// All files of the manifest are there, whole and on disk; nothing else is: a file that an earlier
+// attempt with more lanes left goes.
+absl::Status PrepareFiles(const std::string& folder, const Manifest& manifest) {
+  std::set<std::string> names;
+  for (const ManifestFile& file : manifest.files()) {
+    const std::string path = absl::StrCat(folder, "/", file.name());
+    struct stat info;
+    const bool found = ::stat(path.c_str(), &info) == 0;
+    if (!found || static_cast<uint64_t>(info.st_size) != file.size_bytes()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          path,
+          found ? absl::StrCat(" has ", info.st_size, " bytes, not the ", file.size_bytes(),
+                               " its lane wrote")
+                : std::string(" is missing"),
+          "; check that all hosts share the run folder and that nothing else writes there"));
+    }
+    RETURN_IF_ERROR(SyncFile(path));
+    names.insert(file.name());
+  }
+  std::error_code error;
+  std::vector<std::filesystem::path> strays;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (!names.contains(entry->path().filename().string())) strays.push_back(entry->path());
+  }
+  if (error) return FileError(error.value(), "list the folder", folder);
+  for (const std::filesystem::path& stray : strays) {
+    std::filesystem::remove_all(stray, error);
+    if (error) return FileError(error.value(), "delete", stray.string());
+  }
+  return absl::OkStatus();
+}
+
+// Gives the finished folder its final name. One of that name that exists takes the unfinished name
+// instead, in the same atomic step; where the file system cannot do that, it becomes step-N.old
+// first, which FindCheckpoint accepts as long as there is no other.
+absl::Status MoveToFinal(const std::string& checkpoints, uint64_t version) {
+  const std::string unfinished = FolderPath(checkpoints, version, FolderKind::kUnfinished);
+  const std::string final_path = FolderPath(checkpoints, version, FolderKind::kFinal);
+  if (::rename(unfinished.c_str(), final_path.c_str()) == 0) return absl::OkStatus();
+  if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) {
+    return FileError(errno, "rename the folder", unfinished);
+  }
+  if (::renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, final_path.c_str(), RENAME_EXCHANGE) ==
+      0) {
+    return absl::OkStatus();
+  }
+  const std::string old = FolderPath(checkpoints, version, FolderKind::kOld);
+  RETURN_IF_ERROR(RemoveFolder({old, version, FolderKind::kOld}));
+  if (::rename(final_path.c_str(), old.c_str()) != 0) {
+    return FileError(errno, "rename the folder", final_path);
+  }
+  if (::rename(unfinished.c_str(), final_path.c_str()) != 0) {
+    return FileError(errno, "rename the folder", unfinished);
+  }
+  return absl::OkStatus();
+}
+
+// What may go once `committed` is safe.
+absl::Status RemoveSuperseded(const std::string& checkpoints, uint64_t committed, uint32_t keep) {
+  ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListFolders(checkpoints));
+  absl::Status first_error;
+  uint32_t kept = 0;
+  for (const CheckpointFolder& folder : folders) {
+    bool remove = true;
+    if (folder.kind == FolderKind::kFinal) {
+      remove = kept >= std::max(keep, 1u) && folder.version != committed;
+      // A damaged one is no substitute for one that is whole.
+      if (!remove && CheckFolder(folder.path).ok()) ++kept;
+    } else if (folder.kind == FolderKind::kUnfinished) {
+      remove = folder.version <= committed;
+    }
+    if (remove) first_error.Update(RemoveFolder(folder));
+  }
+  return first_error;
+}
+
+}  // namespace
+
+absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t version,
+                                       uint32_t lane_index, std::span<const SegmentPart> segments) {
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const std::string folder, MakeUnfinishedFolder(run_dir, version));
+  PartFile part;
+  part.name = absl::StrFormat("lane-%03d.safetensors", lane_index);
+  const std::string path = absl::StrCat(folder, "/", part.name);
+  if (absl::Status written = WriteSegments(path, segments, part); !written.ok()) {
+    ::unlink(path.c_str());
+    return written;
+  }
+  part.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return part;
+}
+
+absl::StatusOr<std::string> CommitCheckpoint(const std::string& run_dir, const Manifest& manifest,
+                                             uint32_t keep) {
+  const uint64_t version = manifest.version();
+  const std::string checkpoints = CheckpointsFolder(run_dir);
+  ASSIGN_OR_RETURN(const std::string unfinished, MakeUnfinishedFolder(run_dir, version));
+  RETURN_IF_ERROR(PrepareFiles(unfinished, manifest));
+  Manifest complete = manifest;
+  complete.set_format_version(kManifestFormatVersion);
+  RETURN_IF_ERROR(WriteManifest(unfinished, complete));
+  RETURN_IF_ERROR(SyncFolder(unfinished));
+  RETURN_IF_ERROR(MoveToFinal(checkpoints, version));
+  RETURN_IF_ERROR(SyncFolder(checkpoints));
+  RETURN_IF_ERROR(SyncFolder(run_dir));
+  if (const absl::Status removed = RemoveSuperseded(checkpoints, version, keep); !removed.ok()) {
+    spdlog::warn("old checkpoints stay: {}", std::string(removed.message()));
+  }
+  return FolderPath(checkpoints, version, FolderKind::kFinal);
+}
+
+absl::Status DiscardUnfinished(const std::string& run_dir) {
+  const std::string checkpoints = CheckpointsFolder(run_dir);
+  ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListFolders(checkpoints));
+  ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> candidates, ListCandidates(checkpoints));
+  absl::Status first_error;
+  for (const CheckpointFolder& folder : folders) {
+    const bool holds_checkpoint =
+        std::any_of(candidates.begin(), candidates.end(),
+                    [&](const CheckpointFolder& other) { return other.path == folder.path; });
+    if (folder.kind == FolderKind::kFinal || holds_checkpoint) continue;
+    first_error.Update(RemoveFolder(folder));
+  }
+  return first_error;
+}
+
+}  // namespace tug

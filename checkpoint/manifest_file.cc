@@ -1,0 +1,90 @@
+#include "checkpoint/manifest_file.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string_view>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/file_writer.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kMaxManifestBytes = 256 << 20;
+
+std::string ChecksumLine(std::string_view text) {
+  return absl::StrCat("# xxh3 ", absl::Hex(XXH3_64bits(text.data(), text.size()), absl::kZeroPad16),
+                      "\n");
+}
+
+absl::Status WriteText(const std::string& path, const std::string& text) {
+  ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
+  RETURN_IF_ERROR(file.Append(text));
+  return file.Finish();
+}
+
+bool IsPlainName(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
+// Keeps the text parser from printing to stderr: the caller gets one line.
+class SilentErrors : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
+};
+
+}  // namespace
+
+absl::Status WriteManifest(const std::string& folder, const Manifest& manifest) {
+  const std::string path = folder + "/" + kManifestFile;
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(manifest, &text)) {
+    return absl::InternalError(absl::StrCat("cannot write ", path, ": it has no text form"));
+  }
+  text += ChecksumLine(text);
+  const absl::Status written = WriteText(path, text);
+  if (!written.ok()) ::unlink(path.c_str());
+  return written;
+}
+
+absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestFile;
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMaxManifestBytes));
+  const size_t line_bytes = ChecksumLine("").size();
+  const std::string_view all = text;
+  const std::string_view body = all.substr(0, all.size() - std::min(all.size(), line_bytes));
+  if (all.substr(body.size()) != ChecksumLine(body)) {
+    return absl::DataLossError(
+        absl::StrCat(path, " is truncated or damaged: its checksum does not match"));
+  }
+  Manifest manifest;
+  google::protobuf::TextFormat::Parser parser;
+  SilentErrors errors;
+  parser.RecordErrorsTo(&errors);
+  if (!parser.ParseFromString(std::string(body), &manifest) ||
+      manifest.format_version() != kManifestFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, " is of another version of this program than format ", kManifestFormatVersion));
+  }
+  std::set<std::string> names;
+  for (const ManifestFile& file : manifest.files()) {
+    if (!IsPlainName(file.name()) || !names.insert(file.name()).second) {
+      return absl::DataLossError(absl::StrCat(path, " names the file \"",
+                                              absl::CEscape(file.name()),
+                                              "\" twice or outside its folder"));
+    }
+  }
+  return manifest;
+}
+
+}  // namespace tug

@@ -1,0 +1,31 @@
+#ifndef TUG_CHECKPOINT_MANIFEST_FILE_H_
+#define TUG_CHECKPOINT_MANIFEST_FILE_H_
+
+// The manifest as a file: proto/manifest.proto in text form, and one last line
+//
+//   # xxh3 0123456789abcdef
+//
+// the XXH3-64, as 16 hexadecimal digits, of everything before that line.
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/manifest.pb.h"
+
+namespace tug {
+
+inline constexpr char kManifestFile[] = "manifest.textproto";
+inline constexpr uint32_t kManifestFormatVersion = 1;
+
+// Writes and syncs folder/manifest.textproto; deletes what a failure leaves of it.
+absl::Status WriteManifest(const std::string& folder, const Manifest& manifest);
+
+// Errors: NOT_FOUND (no such file); DATA_LOSS (the checksum does not match, or it names files
+// outside the folder), FAILED_PRECONDITION (another format_version). They name the file; the caller
+// adds the remedy.
+absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
+
+}  // namespace tug
+
+#endif  // TUG_CHECKPOINT_MANIFEST_FILE_H_

@@ -1,0 +1,93 @@
+#ifndef TUG_CHECKPOINT_SAFETENSORS_H_
+#define TUG_CHECKPOINT_SAFETENSORS_H_
+
+// The safetensors file format (github.com/huggingface/safetensors), FP32 only:
+//
+//   8 bytes   n, little-endian
+//   n bytes   JSON, padded with spaces so that data begins at a multiple of 8:
+//             {"NAME":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}
+//   the rest  data, row-major, little-endian; offsets count from here; no holes, no overlaps
+//
+// Not thread-safe, but for const methods of the reader.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/file_writer.h"
+#include "base/mapped_file.h"
+
+namespace tug {
+
+// Largest JSON header written or read (the bound of the reference implementation).
+inline constexpr uint64_t kSafetensorsMaxHeaderBytes = 100'000'000;
+
+// A tensor to be written. `name`: printable ASCII without quote and backslash, not "__metadata__".
+struct TensorDecl {
+  std::string name;
+  std::vector<uint64_t> shape;  // {} = a scalar
+};
+
+// Writes tensors front to back:
+//
+//   ASSIGN_OR_RETURN(auto writer, SafetensorsWriter::Create(path, {{"a", {2, 3}}, {"b", {4}}}));
+//   RETURN_IF_ERROR(writer.Append(a));   // any cut of a's, then b's elements
+//   RETURN_IF_ERROR(writer.Append(b));
+//   RETURN_IF_ERROR(writer.Finish());
+//
+// Errors: INVALID_ARGUMENT (names; header too large), those of FileWriter; the file is then the
+// caller's to delete.
+class SafetensorsWriter {
+ public:
+  static absl::StatusOr<SafetensorsWriter> Create(const std::string& path,
+                                                  const std::vector<TensorDecl>& tensors);
+
+  // REQUIRES: no more than was declared.
+  absl::Status Append(std::span<const float> values);
+
+  // Syncs and closes. REQUIRES: all that was declared has been appended.
+  absl::Status Finish();
+
+  // Of the whole file, header included.
+  uint64_t size_bytes() const { return file_.size_bytes(); }
+  uint64_t xxh3() const { return file_.xxh3(); }
+
+ private:
+  SafetensorsWriter(FileWriter file, uint64_t data_bytes)
+      : file_(std::move(file)), missing_bytes_(data_bytes) {}
+
+  FileWriter file_;
+  uint64_t missing_bytes_;
+};
+
+// A tensor in a mapped file.
+struct TensorView {
+  std::string name;
+  std::vector<uint64_t> shape;
+  std::span<const std::byte> bytes;  // FP32, aligned only if the file's writer aligned it
+};
+
+// A file, mapped and checked: header, types, shapes, offsets. The values are not looked at. Errors:
+// those of MappedFile; DATA_LOSS "FILE ...": what is wrong and what to do.
+class SafetensorsReader {
+ public:
+  static absl::StatusOr<SafetensorsReader> Open(const std::string& path);
+  // The same for a file that is mapped already.
+  static absl::StatusOr<SafetensorsReader> FromMapped(MappedFile file);
+
+  const std::string& path() const { return file_.path(); }
+  std::span<const std::byte> file_bytes() const { return file_.bytes(); }
+  // In the order of their data. Valid while the reader lives, also when it is moved.
+  const std::vector<TensorView>& tensors() const { return tensors_; }
+
+ private:
+  MappedFile file_;
+  std::vector<TensorView> tensors_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_CHECKPOINT_SAFETENSORS_H_
