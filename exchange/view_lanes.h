@@ -1,0 +1,31 @@
+#ifndef TUG_EXCHANGE_VIEW_LANES_H_
+#define TUG_EXCHANGE_VIEW_LANES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/control.pb.h"
+#include "transport/transport.h"
+
+namespace tug {
+
+// A lane's number in the data plane: known to a server as soon as it has a node id, before any
+// view, and the same in all views. (Its index in View.lanes is a position in one view only.)
+inline constexpr uint32_t kMaxLanesPerServer = 256;
+inline uint32_t LaneNumber(uint32_t server_node_id, uint32_t index_on_server) {
+  return server_node_id * kMaxLanesPerServer + index_on_server;
+}
+inline uint32_t LaneNumber(const Lane& lane) {
+  return LaneNumber(lane.server_node_id(), lane.index_on_server());
+}
+
+// Lane number of the owner of every segment. REQUIRES: lane_of_segment indexes into lanes.
+std::vector<uint32_t> LaneNumberOfSegment(const View& view);
+
+// Connects to every lane of the view but `self`.
+absl::Status ConnectToLanes(const View& view, PeerId self, Transport& transport);
+
+}  // namespace tug
+
+#endif  // TUG_EXCHANGE_VIEW_LANES_H_

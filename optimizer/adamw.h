@@ -1,0 +1,31 @@
+#ifndef TUG_OPTIMIZER_ADAMW_H_
+#define TUG_OPTIMIZER_ADAMW_H_
+
+#include <cstdint>
+#include <span>
+
+#include "proto/job.pb.h"
+
+namespace tug {
+
+// One segment's update by AdamW with the job's schedule. Immutable, thread-safe.
+class AdamW {
+ public:
+  // `config` has all fields filled.
+  explicit AdamW(const OptimizerConfig& config) : config_(config) {}
+
+  // Update number `version` (0-based: makes version + 1 out of version; Adam's t is version + 1,
+  // counting skipped updates). `gradient` is the unscaled sum and is multiplied by
+  // `gradient_scale`. All spans are as long as the segment; `weights_in` and `weights_out` are
+  // equal or apart.
+  void Update(uint64_t version, bool weight_decay, float gradient_scale,
+              std::span<const float> gradient, std::span<const float> weights_in,
+              std::span<float> weights_out, std::span<float> m, std::span<float> v) const;
+
+ private:
+  const OptimizerConfig config_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_OPTIMIZER_ADAMW_H_
