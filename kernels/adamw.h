@@ -1,0 +1,42 @@
+#ifndef TUG_KERNELS_ADAMW_H_
+#define TUG_KERNELS_ADAMW_H_
+
+#include <cstdint>
+
+namespace tug::kernels {
+
+struct AdamWParams {
+  float lr = 1e-3f;  // of this update: schedule and staleness already in it
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float eps = 1e-8f;
+  float weight_decay = 0.0f;    // decoupled: w shrinks by lr * weight_decay
+  int64_t t = 1;                // number of this update, from 1
+  float gradient_scale = 1.0f;  // g is multiplied by it first (1 / tokens, clipping)
+};
+
+// What every element needs, computed once per update in FP64 and then rounded.
+struct AdamWConstants {
+  float one_minus_beta1;
+  float one_minus_beta2;
+  float decay;             // 1 - lr * weight_decay
+  float step_size;         // lr / (1 - beta1^t)
+  float inverse_root_bc2;  // 1 / sqrt(1 - beta2^t)
+};
+// REQUIRES: params.t >= 1.
+AdamWConstants MakeAdamWConstants(const AdamWParams& params);
+
+// One AdamW update of n elements, in one pass:
+//   g' = gradient_scale g;  m = beta1 m + (1 - beta1) g';  v = beta2 v + (1 - beta2) g'^2
+//   w_out = w_in (1 - lr weight_decay) - lr m_hat / (sqrt(v_hat) + eps)
+// Paper: Loshchilov & Hutter 2019, "Decoupled weight decay regularization", algorithm 2; as PyTorch
+// orders it.
+//   g, w_in, w_out, m, v   [n], m and v are read and written; w_out is w_in itself or does not
+//   overlap it
+// The bits of an element do not depend on its position or on n. One thread, no pool. Thread-safe.
+void AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
+               float* w_out, float* m, float* v);
+
+}  // namespace tug::kernels
+
+#endif  // TUG_KERNELS_ADAMW_H_

@@ -1,0 +1,93 @@
+#include "kernels/adamw.h"
+
+#include "gtest/gtest.h"
+#include "kernels/adamw_ref.h"
+#include "kernels/kernel_test_support.h"
+
+namespace tug::kernels {
+namespace {
+
+constexpr AdamWParams kParams{.lr = 3e-3f,
+                              .beta1 = 0.9f,
+                              .beta2 = 0.95f,
+                              .eps = 1e-8f,
+                              .weight_decay = 0.1f,
+                              .t = 1,
+                              .gradient_scale = 0.25f};
+
+struct State {
+  explicit State(int64_t n) : w(RandomFloats(n, 1)), m(n, 0.0f), v(n, 0.0f) {}
+  std::vector<float> w, m, v;
+};
+
+TEST(AdamW, MatchesThePaperOverManyStepsAtEverySize) {
+  for (const int64_t n : {0, 1, 31, 32, 33, 1023, 5000}) {
+    SCOPED_TRACE(n);
+    State state(n);
+    std::vector<AdamWRefState> expected;
+    for (const float w : state.w) expected.push_back({w, 0, 0});
+    AdamWParams params = kParams;
+    for (params.t = 1; params.t <= 20; ++params.t) {
+      const auto g = RandomFloats(n, 100 + static_cast<uint32_t>(params.t));
+      AdamWStep(n, params, g.data(), state.w.data(), state.w.data(), state.m.data(),
+                state.v.data());
+      for (int64_t i = 0; i < n; ++i) AdamWRef(params, g[i], expected[i]);
+    }
+    std::vector<double> w, m, v;
+    for (const AdamWRefState& e : expected) {
+      w.push_back(e.theta);
+      m.push_back(e.m);
+      v.push_back(e.v);
+    }
+    ExpectClose(state.w, w, 2e-6, 2e-6);
+    ExpectClose(state.m, m, 1e-7, 1e-6);
+    ExpectClose(state.v, v, 1e-9, 2e-6);
+  }
+}
+
+TEST(AdamW, HasTheBitsOfTheFloatReferenceAtEverySizeAndOffset) {
+  for (const int64_t n : kTestSizes) {
+    State state(n);
+    State expected(n);
+    AdamWParams params = kParams;
+    for (params.t = 1; params.t <= 3; ++params.t) {
+      const auto g = RandomFloats(n, 100 + static_cast<uint32_t>(params.t));
+      const AdamWConstants constants = MakeAdamWConstants(params);
+      for (int64_t i = 0; i < n; ++i) {
+        AdamWRefFloat(params, constants, g[i], expected.w[i], expected.m[i], expected.v[i]);
+      }
+      // In two parts: an element's bits do not depend on its position.
+      for (const auto [begin, end] : {std::pair<int64_t, int64_t>{0, n / 3}, {n / 3, n}}) {
+        AdamWStep(end - begin, params, g.data() + begin, state.w.data() + begin,
+                  state.w.data() + begin, state.m.data() + begin, state.v.data() + begin);
+      }
+    }
+    ExpectSameBits(state.w, expected.w);
+    ExpectSameBits(state.m, expected.m);
+    ExpectSameBits(state.v, expected.v);
+  }
+}
+
+TEST(AdamW, WritesToAnotherBufferWhatItWritesInPlace) {
+  const int64_t n = 1023;
+  const auto g = RandomFloats(n, 5);
+  State in_place(n);
+  State apart(n);
+  const auto before = apart.w;
+  std::vector<float> w_out(n);
+  AdamWStep(n, kParams, g.data(), in_place.w.data(), in_place.w.data(), in_place.m.data(),
+            in_place.v.data());
+  AdamWStep(n, kParams, g.data(), apart.w.data(), w_out.data(), apart.m.data(), apart.v.data());
+  ExpectSameBits(w_out, in_place.w);
+  ExpectSameBits(apart.w, before);
+}
+
+TEST(AdamW, WithoutGradientOnlyDecays) {
+  float w = 2.0f, m = 0.0f, v = 0.0f;
+  const float g = 0.0f;
+  AdamWStep(1, kParams, &g, &w, &w, &m, &v);
+  EXPECT_FLOAT_EQ(w, 2.0f * (1.0f - 3e-3f * 0.1f));
+}
+
+}  // namespace
+}  // namespace tug::kernels

@@ -1,0 +1,135 @@
+#include "kernels/dropout.h"
+
+#include "gtest/gtest.h"
+#include "kernels/dropout_ref.h"
+#include "kernels/kernel_test_support.h"
+
+namespace tug::kernels {
+namespace {
+
+constexpr DropoutKey kKey{.seed = 0x0123456789abcdef, .step = 77, .sample = 5, .site = 3};
+
+struct Inputs {
+  int64_t samples;
+  int64_t elements;
+  int64_t width;
+  bool bias;
+  bool residual;
+  float p;
+};
+
+std::vector<float> Run(int threads, const Inputs& in) {
+  ThreadPool pool(threads);
+  const int64_t n = in.samples * in.elements;
+  const auto x = RandomFloats(n, 1);
+  const auto bias = RandomFloats(in.width, 2);
+  const auto residual = RandomFloats(n, 3);
+  std::vector<float> y(n);
+  BiasDropoutAdd(pool, in.samples, in.elements, in.width, x.data(), in.bias ? bias.data() : nullptr,
+                 in.residual ? residual.data() : nullptr, in.p, kKey, y.data());
+  return y;
+}
+
+void ExpectMatchesReference(const Inputs& in) {
+  SCOPED_TRACE(testing::Message() << in.samples << " samples of " << in.elements << " width "
+                                  << in.width << " p " << in.p);
+  const int64_t n = in.samples * in.elements;
+  const auto x = ToDouble(RandomFloats(n, 1));
+  const auto bias = ToDouble(RandomFloats(in.width, 2));
+  const auto residual = ToDouble(RandomFloats(n, 3));
+  std::vector<double> expected(n);
+  DropoutAddRef<double>(in.samples, in.elements, in.width, x.data(),
+                        in.bias ? bias.data() : nullptr, in.residual ? residual.data() : nullptr,
+                        in.p, kKey, expected.data());
+  const auto one = Run(1, in);
+  ExpectClose(one, expected, 5e-7, 5e-7);
+  ExpectSameBits(Run(2, in), one);
+  ExpectSameBits(Run(3, in), one);
+}
+
+TEST(Dropout, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
+  for (const float p : {0.0f, 0.1f, 0.9f}) {
+    for (const int64_t size : kTestSizes) {
+      if (size == 0) continue;
+      ExpectMatchesReference({3, size, size, false, false, p});
+      ExpectMatchesReference({2, size * 5, size, true, true, p});
+      ExpectMatchesReference({2, size * 5, 5, true, false, p});
+    }
+    ExpectMatchesReference({2, 64 * 384, 384, true, true, p});
+  }
+  EXPECT_TRUE(Run(2, {0, 16, 16, false, true, 0.1f}).empty());
+  EXPECT_TRUE(Run(2, {16, 0, 1, false, true, 0.1f}).empty());
+}
+
+TEST(Dropout, BackwardMakesTheMaskOfTheForwardPassAgain) {
+  ThreadPool pool(2);
+  const int64_t samples = 3, elements = 1000;
+  const float p = 0.3f;
+  const std::vector<float> ones(samples * elements, 1.0f);
+  std::vector<float> y(ones.size());
+  DropoutAdd(pool, samples, elements, ones.data(), nullptr, p, kKey, y.data());
+  auto dx = RandomFloats(samples * elements, 9);
+  const auto dy = dx;
+  DropoutBackward(pool, samples, elements, dx.data(), p, kKey, dx.data());  // in place
+  for (size_t i = 0; i < dx.size(); ++i) ASSERT_FLOAT_EQ(dx[i], dy[i] * y[i]);
+}
+
+TEST(Dropout, ASamplesMaskDoesNotDependOnItsBatch) {
+  ThreadPool pool(1);
+  const int64_t elements = 130;
+  const auto x = RandomFloats(4 * elements, 1);
+  std::vector<float> whole(x.size());
+  DropoutAdd(pool, 4, elements, x.data(), nullptr, 0.5f, kKey, whole.data());
+  for (uint32_t s = 0; s < 4; ++s) {
+    DropoutKey key = kKey;
+    key.sample += s;
+    std::vector<float> part(elements);
+    DropoutAdd(pool, 1, elements, x.data() + s * elements, nullptr, 0.5f, key, part.data());
+    ExpectSameBits(part, {whole.begin() + s * elements, whole.begin() + (s + 1) * elements});
+  }
+}
+
+std::vector<float> MaskOf(const DropoutKey& key, float p, int64_t n) {
+  ThreadPool pool(2);
+  const std::vector<float> ones(n, 1.0f);
+  std::vector<float> y(n);
+  DropoutAdd(pool, 1, n, ones.data(), nullptr, p, key, y.data());
+  return y;
+}
+
+TEST(Dropout, KeepsTheShareItSaysAndScalesIt) {
+  constexpr int64_t kCount = 400000;
+  for (const float p : {0.1f, 0.2f, 0.5f}) {
+    const auto mask = MaskOf(kKey, p, kCount);
+    int64_t dropped = 0;
+    for (const float value : mask) {
+      if (value == 0.0f)
+        ++dropped;
+      else
+        ASSERT_FLOAT_EQ(value, 1.0f / (1.0f - p));
+    }
+    const double sigma = std::sqrt(kCount * p * (1.0 - p));
+    EXPECT_NEAR(static_cast<double>(dropped), kCount * static_cast<double>(p), 4 * sigma);
+  }
+}
+
+TEST(Dropout, EveryPartOfTheKeyGivesAnUnrelatedMask) {
+  constexpr int64_t kCount = 100000;
+  const auto base = MaskOf(kKey, 0.5f, kCount);
+  ExpectSameBits(MaskOf(kKey, 0.5f, kCount), base);
+  for (int part = 0; part < 5; ++part) {
+    DropoutKey other = kKey;
+    if (part == 0) other.seed ^= 1;
+    if (part == 1) other.seed ^= uint64_t{1} << 55;
+    if (part == 2) ++other.step;
+    if (part == 3) ++other.sample;
+    if (part == 4) ++other.site;
+    const auto mask = MaskOf(other, 0.5f, kCount);
+    int64_t agree = 0;
+    for (int64_t i = 0; i < kCount; ++i) agree += mask[i] == base[i];
+    EXPECT_NEAR(static_cast<double>(agree), kCount / 2.0, 4 * std::sqrt(kCount / 4.0)) << part;
+  }
+}
+
+}  // namespace
+}  // namespace tug::kernels

@@ -1,0 +1,86 @@
+#ifndef TUG_KERNELS_KERNEL_TEST_SUPPORT_H_
+#define TUG_KERNELS_KERNEL_TEST_SUPPORT_H_
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "base/philox.h"
+#include "gtest/gtest.h"
+
+namespace tug::kernels {
+
+// Sizes at which every kernel meets its reference: none, one, around a vector, a ragged larger one.
+inline constexpr int64_t kTestSizes[] = {0, 1, 31, 32, 33, 1023};
+
+// n uniform values in (-range, range), a function of seed.
+inline std::vector<float> RandomFloats(int64_t n, uint32_t seed, float range = 1.0f) {
+  std::vector<float> values(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    const auto words = Philox4x32({static_cast<uint32_t>(i), 0, 0, 0}, {seed, 0});
+    values[i] = (2.0f * UniformFromBits(words[0]) - 1.0f) * range;
+  }
+  return values;
+}
+
+inline std::vector<int32_t> RandomIndices(int64_t n, uint32_t seed, int32_t limit) {
+  std::vector<int32_t> values(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    const auto words = Philox4x32({static_cast<uint32_t>(i), 1, 0, 0}, {seed, 0});
+    values[i] = static_cast<int32_t>(words[0] % static_cast<uint32_t>(limit));
+  }
+  return values;
+}
+
+inline std::vector<double> ToDouble(const std::vector<float>& values) {
+  return std::vector<double>(values.begin(), values.end());
+}
+
+// |actual - expected| <= absolute + relative |expected|, for every element; also fails on NaN.
+template <typename T>
+void ExpectClose(const std::vector<T>& actual, const std::vector<double>& expected, double absolute,
+                 double relative) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double error = std::abs(static_cast<double>(actual[i]) - expected[i]);
+    ASSERT_TRUE(error <= absolute + relative * std::abs(expected[i]))
+        << "element " << i << " of " << actual.size() << ": " << actual[i] << ", expected "
+        << expected[i];
+  }
+}
+
+// The same bytes (so also equal NaNs and signs of zero).
+inline void ExpectSameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  if (a.empty()) return;
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
+// d loss / d x by central differences, in double: what a reference's backward pass must give.
+inline std::vector<double> FiniteDifferences(
+    std::vector<double> x, const std::function<double(const std::vector<double>&)>& loss,
+    double h = 1e-5) {
+  std::vector<double> gradient(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double at = x[i];
+    x[i] = at + h;
+    const double above = loss(x);
+    x[i] = at - h;
+    const double below = loss(x);
+    x[i] = at;
+    gradient[i] = (above - below) / (2 * h);
+  }
+  return gradient;
+}
+
+inline double Dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+}  // namespace tug::kernels
+
+#endif  // TUG_KERNELS_KERNEL_TEST_SUPPORT_H_

@@ -1,0 +1,34 @@
+#ifndef TUG_KERNELS_SUM_H_
+#define TUG_KERNELS_SUM_H_
+
+#include <cstdint>
+#include <span>
+
+namespace tug::kernels {
+
+// What a server lane does with gradients. One thread, no pool. All thread-safe.
+
+// dst = src. Returns whether every element of src is finite (dst is written either way).
+//   src, dst [n], not overlapping, no alignment needed (a message is read in place).
+bool CopyAndCheck(const float* src, float* dst, int64_t n);
+
+// acc += src. Returns whether every element of src is finite (acc is written either way).
+//   src, acc [n], not overlapping, no alignment needed.
+bool AddAndCheck(const float* src, float* acc, int64_t n);
+
+// Elements of a chunk, the leaf of SumOfSquares' tree.
+inline constexpr int64_t kSumChunk = 1024;
+
+// The sum of x[i]^2 in FP64, by TreeFold over the sums of chunks of kSumChunk elements (the last
+// may be shorter). So for ranges that start at multiples of 2^k chunks and hold 2^k chunks each
+// (the last may be shorter), TreeFold over the ranges' sums is bit-equal to the sum of the whole:
+// segments may be summed anywhere.
+double SumOfSquares(const float* x, int64_t n);
+
+// The sum of `leaves` by a fixed binary tree, (0+1)+(2+3)...; where a level has an odd count the
+// last one moves up as it is. An empty span gives 0.
+double TreeFold(std::span<const double> leaves);
+
+}  // namespace tug::kernels
+
+#endif  // TUG_KERNELS_SUM_H_
