@@ -1,0 +1,39 @@
+#include "coordinator/checkpoint_collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tug {
+
+CheckpointCollector::CheckpointCollector(uint32_t lanes, uint64_t start_version)
+    : lanes_(lanes), newest_whole_(start_version) {
+  TUG_CHECK_GE(lanes, 1u);
+}
+
+std::optional<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& part) {
+  if (part.lane() >= lanes_ || part.version() <= newest_whole_ || !part.error().empty()) {
+    return std::nullopt;
+  }
+  if (!open_.contains(part.version()) && open_.size() >= kMaxOpen) return std::nullopt;
+  Open& open = open_[part.version()];
+  open.parts.resize(lanes_);
+  if (open.parts[part.lane()].has_value()) return std::nullopt;
+  open.parts[part.lane()] = part;
+  if (++open.arrived < lanes_) return std::nullopt;
+
+  CollectedCheckpoint whole;
+  whole.version = part.version();
+  for (std::optional<CheckpointPart>& each : open.parts) {
+    whole.pause_seconds = std::max(whole.pause_seconds, each->pause_seconds());
+    whole.write_seconds = std::max(whole.write_seconds, each->write_seconds());
+    whole.parts.push_back(*std::move(each));
+  }
+  newest_whole_ = whole.version;
+  // A lane reports in order of version, so what is older can no longer become whole.
+  open_.erase(open_.begin(), open_.upper_bound(whole.version));
+  return whole;
+}
+
+}  // namespace tug

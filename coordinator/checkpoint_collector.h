@@ -1,0 +1,48 @@
+#ifndef TUG_COORDINATOR_CHECKPOINT_COLLECTOR_H_
+#define TUG_COORDINATOR_CHECKPOINT_COLLECTOR_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/control.pb.h"
+
+namespace tug {
+
+// All lanes' parts of one checkpoint, by lane.
+struct CollectedCheckpoint {
+  uint64_t version = 0;
+  std::vector<CheckpointPart> parts;
+  double pause_seconds = 0;  // of the lane that stopped longest
+  double write_seconds = 0;  // of the slowest lane
+};
+
+// Gathers lanes' parts until a checkpoint is whole. Repeats, and parts that no correct lane sends, change nothing.
+// Not thread-safe.
+class CheckpointCollector {
+ public:
+  // Checkpoints whose parts are still arriving; a lane writes one at a time.
+  static constexpr size_t kMaxOpen = 16;
+
+  // REQUIRES: lanes >= 1. Versions up to `start_version` are old.
+  CheckpointCollector(uint32_t lanes, uint64_t start_version);
+
+  // The checkpoint that became whole with this part.
+  std::optional<CollectedCheckpoint> Add(const CheckpointPart& part);
+
+ private:
+  struct Open {
+    uint32_t arrived = 0;
+    std::vector<std::optional<CheckpointPart>> parts;
+  };
+
+  const uint32_t lanes_;
+  uint64_t newest_whole_;
+  std::map<uint64_t, Open> open_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_CHECKPOINT_COLLECTOR_H_

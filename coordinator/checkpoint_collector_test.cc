@@ -1,0 +1,48 @@
+#include "coordinator/checkpoint_collector.h"
+
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+CheckpointPart Part(uint32_t lane, uint64_t version, double pause = 0.001) {
+  CheckpointPart part;
+  part.set_lane(lane);
+  part.set_version(version);
+  part.set_file("lane-" + std::to_string(lane));
+  part.set_pause_seconds(pause);
+  part.set_write_seconds(2 * pause);
+  return part;
+}
+
+TEST(CheckpointCollector, IsWholeWithTheLastLanesPart) {
+  CheckpointCollector collector(2, 0);
+  EXPECT_FALSE(collector.Add(Part(1, 10, 0.5)).has_value());
+  EXPECT_FALSE(collector.Add(Part(1, 10, 0.5)).has_value());
+  const auto whole = collector.Add(Part(0, 10));
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(whole->version, 10u);
+  EXPECT_EQ(whole->parts[0].file(), "lane-0");
+  EXPECT_EQ(whole->parts[1].file(), "lane-1");
+  EXPECT_DOUBLE_EQ(whole->pause_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(whole->write_seconds, 1.0);
+}
+
+TEST(CheckpointCollector, IgnoresRepeatsOfWholeCheckpointsAndUnknownLanes) {
+  CheckpointCollector collector(1, 5);
+  EXPECT_FALSE(collector.Add(Part(0, 5)).has_value());
+  EXPECT_TRUE(collector.Add(Part(0, 6)).has_value());
+  EXPECT_FALSE(collector.Add(Part(0, 6)).has_value());
+  EXPECT_FALSE(collector.Add(Part(1, 7)).has_value());
+}
+
+TEST(CheckpointCollector, GathersTwoVersionsAtOnce) {
+  CheckpointCollector collector(2, 0);
+  EXPECT_FALSE(collector.Add(Part(0, 1)).has_value());
+  EXPECT_FALSE(collector.Add(Part(0, 2)).has_value());
+  EXPECT_TRUE(collector.Add(Part(1, 1)).has_value());
+  EXPECT_TRUE(collector.Add(Part(1, 2)).has_value());
+}
+
+}  // namespace
+}  // namespace tug

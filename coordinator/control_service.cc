@@ -1,0 +1,223 @@
+#include "coordinator/control_service.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "base/time_source.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+
+namespace tug {
+namespace {
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+// Why an address cannot be bound, found by trying (gRPC does not say); empty if it can.
+std::string WhyNot(const HostPort& address) {
+  std::string host = address.host;
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int resolved = getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (resolved != 0) return gai_strerror(resolved);
+  std::string why;
+  const int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
+  const int on = 1;
+  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0) {
+    why = std::strerror(errno);
+  }
+  if (fd >= 0) close(fd);
+  freeaddrinfo(found);
+  return why;
+}
+
+absl::Status CannotListen(const HostPort& listen, const std::string& why) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", listen.host, ":", listen.port, ": ", why,
+                   "; choose another address with --listen HOST:PORT (port 0 picks a free one)"));
+}
+
+}  // namespace
+
+// The machine and its lock.
+class ControlService::Machine {
+ public:
+  explicit Machine(CoordinatorOptions options) : coordinator_(std::move(options)) {}
+
+  // Runs `input(coordinator, now)` and keeps what it asks for.
+  template <typename Input>
+  auto Feed(Input input) {
+    absl::MutexLock lock(&mutex_);
+    auto result = input(coordinator_, time_.Now());
+    Collect();
+    return result;
+  }
+
+  std::vector<Action> NextActions(absl::Duration timeout) {
+    const absl::Time deadline = time_.Now() + timeout;
+    absl::MutexLock lock(&mutex_);
+    while (true) {
+      const absl::Time now = time_.Now();
+      coordinator_.OnTick(now);
+      Collect();
+      if (!actions_.empty() || now >= deadline) return std::exchange(actions_, {});
+      mutex_.AwaitWithTimeout(
+          absl::Condition(+[](std::vector<Action>* actions) { return !actions->empty(); }, &actions_),
+          std::min(kTick, deadline - now));
+    }
+  }
+
+ private:
+  void Collect() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (Action& action : coordinator_.TakeActions()) actions_.push_back(std::move(action));
+  }
+
+  const RealTime time_;
+  absl::Mutex mutex_;
+  Coordinator coordinator_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Action> actions_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Called by gRPC's threads.
+class ControlService::Handlers final : public Control::Service {
+ public:
+  explicit Handlers(Machine& machine) : machine_(machine) {}
+
+  grpc::Status Register(grpc::ServerContext*, const RegisterRequest* request,
+                        RegisterReply* reply) override {
+    return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
+      return coordinator.OnRegister(*request, now);
+    }), reply);
+  }
+  grpc::Status Heartbeat(grpc::ServerContext*, const HeartbeatRequest* request,
+                         HeartbeatReply* reply) override {
+    return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
+      return coordinator.OnHeartbeat(*request, now);
+    }), reply);
+  }
+  grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
+    *reply = machine_.Feed(
+        [&](Coordinator& coordinator, absl::Time now) { return coordinator.OnStatus(now); });
+    return grpc::Status::OK;
+  }
+  grpc::Status Stop(grpc::ServerContext*, const StopRequest*, StopReply* reply) override {
+    *reply = machine_.Feed(
+        [&](Coordinator& coordinator, absl::Time now) { return coordinator.OnStop(now); });
+    return grpc::Status::OK;
+  }
+
+ private:
+  template <typename Reply>
+  static grpc::Status Answer(absl::StatusOr<Reply> answer, Reply* reply) {
+    if (answer.ok()) *reply = *std::move(answer);
+    return ToGrpc(answer.status());
+  }
+
+  Machine& machine_;
+};
+
+class ControlService::Listener {
+ public:
+  Listener(Machine& machine, const HostPort& listen) : handlers_(machine) {
+    grpc::ServerBuilder builder;
+    // A port in use is an error, not a port shared.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.SetMaxReceiveMessageSize(kMaxControlMessageBytes);
+    builder.SetMaxSendMessageSize(kMaxControlMessageBytes);
+    builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
+    int port = 0;
+    builder.AddListeningPort(absl::StrCat(listen.host, ":", listen.port),
+                             grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&handlers_);
+    server_ = builder.BuildAndStart();
+    if (port == 0) server_.reset();
+    address_ = absl::StrCat(listen.host, ":", port);
+  }
+  ~Listener() {
+    if (server_ != nullptr) {
+      server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    }
+  }
+
+  bool listening() const { return server_ != nullptr; }
+  const std::string& address() const { return address_; }
+
+ private:
+  Handlers handlers_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+absl::Status CheckCanListen(const HostPort& listen) {
+  const std::string why = WhyNot(listen);
+  return why.empty() ? absl::OkStatus() : CannotListen(listen, why);
+}
+
+absl::StatusOr<std::unique_ptr<ControlService>> ControlService::Start(CoordinatorOptions options,
+                                                                      const HostPort& listen) {
+  auto machine = std::make_unique<Machine>(std::move(options));
+  auto listener = std::make_unique<Listener>(*machine, listen);
+  if (!listener->listening()) {
+    RETURN_IF_ERROR(CheckCanListen(listen));
+    return CannotListen(listen, "refused by gRPC");
+  }
+  return std::unique_ptr<ControlService>(
+      new ControlService(std::move(machine), std::move(listener)));
+}
+
+ControlService::ControlService(std::unique_ptr<Machine> machine, std::unique_ptr<Listener> listener)
+    : machine_(std::move(machine)), listener_(std::move(listener)) {}
+
+// Members go in reverse: the listener first.
+ControlService::~ControlService() = default;
+
+const std::string& ControlService::address() const { return listener_->address(); }
+
+std::vector<Action> ControlService::NextActions(absl::Duration timeout) {
+  return machine_->NextActions(timeout);
+}
+
+void ControlService::OnCheckpointCommitted(uint64_t version, const absl::Status& status) {
+  machine_->Feed([&](Coordinator& coordinator, absl::Time now) {
+    coordinator.OnCheckpointCommitted(version, status, now);
+    return 0;
+  });
+}
+
+void ControlService::OnTrouble(const std::string& what) {
+  machine_->Feed([&](Coordinator& coordinator, absl::Time now) {
+    coordinator.OnTrouble(what, now);
+    return 0;
+  });
+}
+
+StatusReply ControlService::Status() {
+  return machine_->Feed(
+      [](Coordinator& coordinator, absl::Time now) { return coordinator.OnStatus(now); });
+}
+
+StopReply ControlService::Stop() {
+  return machine_->Feed(
+      [](Coordinator& coordinator, absl::Time now) { return coordinator.OnStop(now); });
+}
+
+}  // namespace tug

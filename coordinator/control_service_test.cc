@@ -1,0 +1,183 @@
+#include "coordinator/control_service.h"
+
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/control_client.h"
+#include "proto/wire.h"
+
+namespace tug {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kJob = 5;
+
+CoordinatorOptions Options(uint32_t workers, uint64_t steps) {
+  CoordinatorOptions options;
+  ClusterConfig& cluster = *options.config.mutable_cluster();
+  cluster.set_servers(1);
+  cluster.set_workers(workers);
+  cluster.set_lanes_per_server(1);
+  cluster.set_virtual_workers(workers);
+  options.config.mutable_train()->set_steps(steps);
+  options.config.mutable_fault()->set_failure_timeout_ms(20000);
+  options.segment_bytes = {16};
+  options.job = kJob;
+  options.run_dir = "run";
+  return options;
+}
+
+std::unique_ptr<ControlService> StartService(uint32_t workers, uint64_t steps) {
+  auto service = ControlService::Start(Options(workers, steps), HostPort{"127.0.0.1", 0});
+  EXPECT_TRUE(service.ok()) << service.status();
+  return *std::move(service);
+}
+
+std::unique_ptr<ControlClient> Connect(const ControlService& service) {
+  auto client = ControlClient::Connect(service.address(), absl::Seconds(10));
+  EXPECT_TRUE(client.ok()) << client.status();
+  return *std::move(client);
+}
+
+RegisterRequest Node(NodeKind kind, uint64_t incarnation) {
+  RegisterRequest request;
+  request.set_protocol_version(kControlVersion);
+  request.set_kind(kind);
+  request.set_incarnation(incarnation);
+  return request;
+}
+
+// A node that reports `steps` steps, one a heartbeat, or a server that writes the final checkpoint.
+void LiveAsNode(const ControlService& service, NodeKind kind, uint64_t incarnation, uint64_t steps) {
+  const auto client = Connect(service);
+  RegisterRequest join = Node(kind, incarnation);
+  if (kind == SERVER) join.add_lane_endpoints("tcp://127.0.0.1:1");
+  const auto reply = client->Register(join);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  HeartbeatRequest beat;
+  beat.set_node_id(reply->node_id());
+  beat.set_job(reply->job());
+  std::vector<uint32_t> virtual_workers;
+  uint64_t clock = 0;
+  while (true) {
+    const auto answer = client->Heartbeat(beat);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    if (answer->phase() == DONE) return;
+    ASSERT_NE(answer->phase(), FAILED) << answer->failure();
+    if (answer->has_view()) {
+      beat.set_known_view(answer->view().number());
+      beat.set_ready(true);
+      for (const WorkerAssignment& assignment : answer->view().workers()) {
+        if (assignment.node_id() == beat.node_id()) {
+          virtual_workers.assign(assignment.virtual_workers().begin(),
+                                 assignment.virtual_workers().end());
+        }
+      }
+    }
+    if (!answer->go()) continue;
+    beat.clear_steps();
+    beat.clear_parts();
+    if (kind == SERVER) {
+      CheckpointPart* part = beat.add_parts();
+      part->set_version(steps);
+      part->set_file("lane-0");
+      continue;
+    }
+    if (clock == steps) {
+      beat.set_finished(true);
+      continue;
+    }
+    beat.set_started(true);
+    beat.set_clock(clock);
+    for (const uint32_t virtual_worker : virtual_workers) {
+      StepReport* report = beat.add_steps();
+      report->set_virtual_worker(virtual_worker);
+      report->set_clock(clock);
+      report->set_tokens(1);
+    }
+    ++clock;
+  }
+}
+
+TEST(ControlService, CarriesAJobFromJoiningToDone) {
+  constexpr uint64_t kSteps = 20;
+  constexpr uint32_t kWorkers = 3;
+  const auto service = StartService(kWorkers, kSteps);
+  std::vector<std::thread> nodes;
+  nodes.emplace_back([&] { LiveAsNode(*service, SERVER, 1, kSteps); });
+  for (uint32_t i = 0; i < kWorkers; ++i) {
+    nodes.emplace_back([&, i] { LiveAsNode(*service, WORKER, 2 + i, kSteps); });
+  }
+  uint64_t steps = 0;
+  bool ended = false;
+  while (!ended) {
+    for (const Action& action : service->NextActions(absl::Seconds(1))) {
+      if (const auto* step = std::get_if<StepCompleted>(&action)) {
+        EXPECT_EQ(step->metrics.step, ++steps);
+      } else if (const auto* commit = std::get_if<CommitCheckpointAction>(&action)) {
+        EXPECT_EQ(commit->manifest.version(), kSteps);
+        service->OnCheckpointCommitted(kSteps, absl::OkStatus());
+      } else if (const auto* end = std::get_if<JobEnded>(&action)) {
+        EXPECT_TRUE(end->status.ok());
+        ended = true;
+      }
+    }
+  }
+  EXPECT_EQ(steps, kSteps);
+  for (std::thread& node : nodes) node.join();
+}
+
+TEST(ControlService, PassesErrorsWithTheirCodeAndText) {
+  const auto service = StartService(1, 5);
+  const auto client = Connect(*service);
+  ASSERT_TRUE(client->Register(Node(WORKER, 1)).ok());
+  const auto full = client->Register(Node(WORKER, 2));
+  EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.status().message()), HasSubstr("raise cluster.workers"));
+  HeartbeatRequest stranger;
+  stranger.set_node_id(99);
+  EXPECT_EQ(client->Heartbeat(stranger).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(ControlService, StopsAndReportsStatusOverTheWire) {
+  const auto service = StartService(1, 5);
+  const auto client = Connect(*service);
+  ASSERT_TRUE(client->Register(Node(WORKER, 1)).ok());
+  auto status = client->Status();
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(status->phase(), WAITING);
+  EXPECT_EQ(status->nodes_size(), 1);
+  EXPECT_TRUE(client->Stop().ok());
+  EXPECT_EQ(client->Status()->phase(), DONE);
+}
+
+TEST(ControlService, RefusesAPortInUseAtOnce) {
+  const auto service = StartService(1, 5);
+  const auto address = ParseHostPort(service->address());
+  ASSERT_TRUE(address.ok());
+  const auto second = ControlService::Start(Options(1, 5), *address);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("Address already in use"));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("--listen"));
+}
+
+TEST(ControlService, RefusesAnAddressOfAnotherMachine) {
+  const auto service = ControlService::Start(Options(1, 5), HostPort{"192.0.2.1", 0});
+  EXPECT_EQ(service.status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(ControlClient, SaysWhenTheCoordinatorIsGone) {
+  auto service = StartService(1, 5);
+  const auto client = Connect(*service);
+  service.reset();
+  const auto status = client->Status();
+  EXPECT_EQ(status.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.status().message()), HasSubstr("cannot reach the coordinator"));
+}
+
+}  // namespace
+}  // namespace tug

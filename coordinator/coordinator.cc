@@ -1,0 +1,338 @@
+#include "coordinator/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "coordinator/placement.h"
+#include "proto/wire.h"
+
+namespace tug {
+namespace {
+
+uint32_t LaneCount(const ClusterConfig& cluster) {
+  return cluster.servers() * cluster.lanes_per_server();
+}
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorOptions options)
+    : options_(std::move(options)),
+      failure_timeout_(absl::Milliseconds(options_.config.fault().failure_timeout_ms())),
+      membership_(options_.config.cluster().servers(), options_.config.cluster().workers(),
+                  options_.config.cluster().lanes_per_server()),
+      progress_(options_.config.cluster().virtual_workers(), options_.start_version),
+      checkpoints_(LaneCount(options_.config.cluster()), options_.start_version),
+      final_version_(options_.config.train().steps()),
+      committed_version_(options_.start_version) {
+  TUG_CHECK_LT(options_.start_version, options_.config.train().steps());
+}
+
+absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
+  const std::string node =
+      absl::StrCat("the ", KindName(request.kind()), " (", request.host(), ", pid ", request.pid(), ")");
+  if (request.protocol_version() != kControlVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the coordinator speaks control protocol ", kControlVersion, ", ", node, " ",
+                     request.protocol_version(), ": run the same version of tug everywhere"));
+  }
+  if (request.job_fingerprint() != 0 && options_.fingerprint != 0 &&
+      request.job_fingerprint() != options_.fingerprint) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the configuration of ", node,
+        " is not that of the coordinator: give both the same job file and --set values, or leave --job out"));
+  }
+  if (Ended()) {
+    return absl::FailedPreconditionError(
+        phase_ == DONE ? "the job has ended: start the coordinator again for another run"
+                       : absl::StrCat("the job has failed: ", failure_));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RegisterReply> Coordinator::OnRegister(const RegisterRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(Accepts(request));
+  ASSIGN_OR_RETURN(const uint32_t id, membership_.Register(request, now));
+  Advance(now);
+  RegisterReply reply;
+  reply.set_node_id(id);
+  reply.set_job(options_.job);
+  *reply.mutable_config() = options_.config;
+  *reply.mutable_blocks() = options_.blocks;
+  reply.set_run_dir(options_.run_dir);
+  return reply;
+}
+
+absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& request,
+                                                        absl::Time now) {
+  Member* member = membership_.Find(request.node_id());
+  if (member == nullptr || request.job() != options_.job) {
+    return absl::NotFoundError(absl::StrCat("node ", request.node_id(),
+                                            " is not a member of this job (any more): start it again"));
+  }
+  member->last_heard = now;
+  if (!request.failure().empty()) {
+    member->told_of_end = true;
+    Fail(absl::StrCat(member->Name(), " failed: ", request.failure()), now);
+  }
+  if (!Ended()) Absorb(*member, request, now);
+  Advance(now);
+  return ReplyTo(*member, request.known_view(), now);
+}
+
+void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::Time now) {
+  // Monotone, so that a delayed or repeated heartbeat takes nothing back.
+  member.known_view = std::max(member.known_view, request.known_view());
+  member.ready |= request.ready() && view_.has_value() && request.known_view() == view_->number();
+  if (request.started()) {
+    member.started = true;
+    member.clock = std::max(member.clock, request.clock());
+  }
+  member.pausing |= request.pausing() && stop_requested_;
+  member.finished |= request.finished();
+  if (request.has_counters()) member.counters = request.counters();
+  for (const StepReport& report : request.steps()) progress_.AddStep(member.id, report);
+  for (const EvalReport& report : request.evals()) progress_.AddEval(report);
+  for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
+  for (StepMetrics& metrics : progress_.TakeSteps()) actions_.push_back(StepCompleted{metrics});
+  for (EvalMetrics& metrics : progress_.TakeEvals()) actions_.push_back(EvalCompleted{metrics});
+  AbsorbParts(member, request, now);
+}
+
+void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now) {
+  for (const CheckpointPart& part : request.parts()) {
+    if (!part.error().empty()) {
+      Fail(absl::StrCat(member.Name(), " cannot write the checkpoint of step ", part.version(), ": ",
+                        part.error()),
+           now);
+      return;
+    }
+    const std::optional<CollectedCheckpoint> whole = checkpoints_.Add(part);
+    if (!whole.has_value()) continue;
+    CommitCheckpointAction commit;
+    commit.pause_seconds = whole->pause_seconds;
+    commit.write_seconds = whole->write_seconds;
+    Manifest& manifest = commit.manifest;
+    manifest.set_format_version(kManifestFormat);
+    *manifest.mutable_config() = options_.config;
+    *manifest.mutable_blocks() = options_.blocks;
+    manifest.set_version(whole->version);
+    manifest.set_timeline(options_.timeline);
+    for (const CheckpointPart& each : whole->parts) {
+      ManifestFile* file = manifest.add_files();
+      file->set_name(each.file());
+      file->set_size_bytes(each.size_bytes());
+      file->set_xxh3(each.xxh3());
+    }
+    if (progress_.newest_eval().has_value()) {
+      manifest.set_validation_loss(progress_.newest_eval()->loss);
+    }
+    actions_.push_back(std::move(commit));
+  }
+}
+
+void Coordinator::AddNotice(const std::string& key, const std::string& text) {
+  if (notice_keys_.size() >= kMaxNotices || !notice_keys_.insert(key).second) return;
+  actions_.push_back(NoticeAction{text});
+}
+
+void Coordinator::Advance(absl::Time now) {
+  if (!Ended() && !view_.has_value() && membership_.Complete()) IssueView();
+  if (phase_ == WAITING && view_.has_value()) {
+    const auto ready = [](const Member& member) { return member.ready; };
+    if (membership_.Every(SERVER, ready) && membership_.Every(WORKER, ready)) phase_ = RUNNING;
+  }
+  if (phase_ == RUNNING && !final_version_.has_value()) SettleFinalVersion(now);
+  if (phase_ == RUNNING && final_version_.has_value() && committed_version_ >= *final_version_ &&
+      membership_.Every(WORKER, [](const Member& worker) { return worker.finished; })) {
+    Finish(now);
+  }
+  EndIfEveryoneKnows(now);
+}
+
+void Coordinator::IssueView() {
+  const ClusterConfig& cluster = options_.config.cluster();
+  View view;
+  view.set_number(1);
+  view.set_timeline(options_.timeline);
+  view.set_start_version(options_.start_version);
+  view.set_restore_path(options_.restore_path);
+  for (const Member* server : membership_.OfKind(SERVER)) {
+    for (size_t i = 0; i < server->lane_endpoints.size(); ++i) {
+      Lane* lane = view.add_lanes();
+      lane->set_endpoint(server->lane_endpoints[i]);
+      lane->set_server_node_id(server->id);
+      lane->set_index_on_server(static_cast<uint32_t>(i));
+    }
+  }
+  for (const uint32_t lane : PlaceSegments(options_.segment_bytes, LaneCount(cluster))) {
+    view.add_lane_of_segment(lane);
+  }
+  const auto runs = AssignVirtualWorkers(cluster.virtual_workers(), cluster.workers());
+  const std::vector<const Member*> workers = membership_.OfKind(WORKER);
+  for (size_t i = 0; i < workers.size(); ++i) {
+    WorkerAssignment* assignment = view.add_workers();
+    assignment->set_node_id(workers[i]->id);
+    for (const uint32_t virtual_worker : runs[i]) assignment->add_virtual_workers(virtual_worker);
+  }
+  view_ = std::move(view);
+  membership_.Close();
+}
+
+void Coordinator::SettleFinalVersion(absl::Time now) {
+  if (!membership_.Every(WORKER, [](const Member& w) { return w.pausing || w.finished; })) return;
+  uint64_t final_version = options_.start_version;
+  for (const Member* worker : membership_.OfKind(WORKER)) {
+    if (worker->started) final_version = std::max(final_version, worker->clock + 1);
+  }
+  if (final_version == options_.start_version) {
+    Finish(now);  // nobody began a step: what there is to keep is in the checkpoint this run started from
+    return;
+  }
+  final_version_ = std::min(final_version, options_.config.train().steps());
+}
+
+void Coordinator::Finish(absl::Time now) {
+  phase_ = DONE;
+  ended_at_ = now;
+}
+
+void Coordinator::Fail(const std::string& what, absl::Time now) {
+  if (Ended()) return;
+  phase_ = FAILED;
+  ended_at_ = now;
+  failure_ = absl::StrCat(what, "; ", ResumeHint());
+}
+
+std::string Coordinator::ResumeHint() const {
+  if (committed_version_ == 0) return "no checkpoint was written yet: start the job again";
+  return absl::StrCat("resume with: tug train JOB --resume ", options_.run_dir, " (step ",
+                      committed_version_, ")");
+}
+
+void Coordinator::EndIfEveryoneKnows(absl::Time now) {
+  if (!Ended() || end_reported_) return;
+  const auto told = [](const Member& member) { return member.told_of_end; };
+  const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told);
+  if (!all_told && now - ended_at_ < kToldGrace) return;
+  end_reported_ = true;
+  actions_.push_back(
+      JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(failure_)});
+}
+
+HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::Time now) {
+  HeartbeatReply reply;
+  reply.set_phase(phase_);
+  if (view_.has_value() && known_view < view_->number()) *reply.mutable_view() = *view_;
+  reply.set_go(phase_ == RUNNING);
+  reply.set_pause(phase_ == RUNNING && !final_version_.has_value());
+  reply.set_final_version(final_version_.value_or(0));
+  if (Ended()) {
+    reply.set_failure(failure_);
+    member.told_of_end = true;
+    EndIfEveryoneKnows(now);
+  }
+  return reply;
+}
+
+StopReply Coordinator::OnStop(absl::Time now) {
+  StopReply reply;
+  if (Ended()) {
+    reply.set_message(phase_ == DONE ? "the job has ended already"
+                                     : absl::StrCat("the job has failed: ", failure_));
+    return reply;
+  }
+  if (phase_ == WAITING) {
+    reply.set_message("the job had not started; it ends now, without a checkpoint of its own");
+    Finish(now);
+    EndIfEveryoneKnows(now);
+    return reply;
+  }
+  if (!stop_requested_) {
+    stop_requested_ = true;
+    final_version_.reset();
+  }
+  reply.set_message("stopping after the step in progress, then a checkpoint");
+  return reply;
+}
+
+void Coordinator::OnTick(absl::Time now) {
+  if (!Ended()) {
+    for (const uint32_t id : membership_.Silent(now, failure_timeout_)) {
+      Member& member = *membership_.Find(id);
+      const std::string lost =
+          absl::StrFormat("%s was lost: no heartbeat for %.1f s", member.Name(),
+                          absl::ToDoubleSeconds(now - member.last_heard));
+      if (view_.has_value()) {
+        member.told_of_end = true;  // it cannot be told
+        Fail(lost, now);
+      } else {
+        AddNotice(absl::StrCat("lost ", id), absl::StrCat(lost, "; its place is free again"));
+        membership_.Remove(id);
+      }
+    }
+  }
+  Advance(now);
+}
+
+void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& status,
+                                        absl::Time now) {
+  if (status.ok()) {
+    committed_version_ = std::max(committed_version_, version);
+  } else {
+    Fail(absl::StrCat("the checkpoint of step ", version, " cannot be committed: ",
+                      std::string(status.message())),
+         now);
+  }
+  Advance(now);
+}
+
+void Coordinator::OnTrouble(const std::string& what, absl::Time now) {
+  Fail(what, now);
+  Advance(now);
+}
+
+std::vector<Action> Coordinator::TakeActions() { return std::exchange(actions_, {}); }
+
+StatusReply Coordinator::OnStatus(absl::Time now) const {
+  StatusReply reply;
+  reply.set_phase(phase_);
+  reply.set_job(options_.job);
+  reply.set_name(options_.config.name());
+  reply.set_run_dir(options_.run_dir);
+  reply.set_step(progress_.step());
+  const uint64_t last_step = final_version_.value_or(options_.config.train().steps());
+  reply.set_steps(last_step);
+  reply.set_loss(progress_.loss().value_or(0));
+  reply.set_tokens_per_second(progress_.tokens_per_second());
+  reply.set_last_checkpoint(committed_version_);
+  reply.set_failure(failure_);
+  reply.set_view(view_.has_value() ? view_->number() : 0);
+  if (phase_ == RUNNING && last_step > progress_.step()) {
+    reply.set_seconds_left(progress_.seconds_per_step() *
+                           static_cast<double>(last_step - progress_.step()));
+  }
+  for (const auto& [id, member] : membership_.members()) {
+    NodeStatus* node = reply.add_nodes();
+    node->set_node_id(id);
+    node->set_kind(member.kind);
+    node->set_host(member.host);
+    node->set_pid(member.pid);
+    node->set_seconds_since_heartbeat(absl::ToDoubleSeconds(now - member.last_heard));
+    for (const std::string& endpoint : member.lane_endpoints) node->add_lane_endpoints(endpoint);
+    *node->mutable_counters() = member.counters;
+    node->set_finished(member.finished);
+    if (!view_.has_value()) continue;
+    for (const WorkerAssignment& assignment : view_->workers()) {
+      if (assignment.node_id() == id) {
+        *node->mutable_virtual_workers() = assignment.virtual_workers();
+      }
+    }
+  }
+  return reply;
+}
+
+}  // namespace tug

@@ -1,0 +1,139 @@
+#ifndef TUG_COORDINATOR_COORDINATOR_H_
+#define TUG_COORDINATOR_COORDINATOR_H_
+
+// The coordinator of a job as a state machine: no thread, socket, file or clock inside. control_service.h binds it to
+// gRPC and real time, simulate/ to virtual time.
+//
+// Life of a job:
+//  1. WAITING: servers and workers register; a server learns from the first reply how many lanes to bind, and registers
+//     again with their endpoints. A node lost here gives up its place.
+//  2. Everyone is in: view 1 (lanes, placement of segments, virtual workers of each worker) goes out in heartbeat
+//     replies. A node lost from here on fails the job.
+//  3. Every member has reported ready for the view: RUNNING, `go`.
+//  4. Reports in heartbeats become steps, evaluations, checkpoints. final_version is train.steps, unless a stop is asked
+//     for: workers are told to pause, each acknowledges with the last step it began, and final_version becomes the
+//     step after the latest of these, which every worker can reach and nobody has passed.
+//  5. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED when a node is lost or
+//     reports a failure, or a checkpoint cannot be written. Every node learns it with its next heartbeat.
+//  6. JobEnded once every node has been told, or after kToldGrace.
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "coordinator/checkpoint_collector.h"
+#include "coordinator/membership.h"
+#include "coordinator/progress.h"
+#include "proto/control.pb.h"
+#include "proto/manifest.pb.h"
+
+namespace tug {
+
+// What the machine asks to be done.
+struct CommitCheckpointAction {
+  Manifest manifest;
+  double pause_seconds = 0;  // training stood still for this long at most
+  double write_seconds = 0;
+};
+struct StepCompleted {
+  StepMetrics metrics;
+};
+struct EvalCompleted {
+  EvalMetrics metrics;
+};
+struct NoticeAction {
+  std::string text;
+};
+// OK, or why the job failed and what to do. The last action.
+struct JobEnded {
+  absl::Status status;
+};
+using Action =
+    std::variant<CommitCheckpointAction, StepCompleted, EvalCompleted, NoticeAction, JobEnded>;
+
+struct CoordinatorOptions {
+  JobConfig config;  // resolved and validated
+  // Of the job file as nodes load it (proto/job_config.h); 0 = not checked.
+  uint64_t fingerprint = 0;
+  BlockTable blocks;
+  std::vector<uint64_t> segment_bytes;  // in segment order
+  uint64_t job = 0;                     // id, random
+  std::string run_dir;                  // absolute
+  uint32_t timeline = 1;
+  // Version to start from; 0 = initialise, otherwise that of the checkpoint in `restore_path`, below train.steps.
+  uint64_t start_version = 0;
+  std::string restore_path;
+};
+
+// Not thread-safe. `now` never decreases from call to call.
+class Coordinator {
+ public:
+  static constexpr absl::Duration kToldGrace = absl::Seconds(2);
+  static constexpr size_t kMaxNotices = 1000;  // further ones are dropped
+  static constexpr uint32_t kManifestFormat = 1;
+
+  explicit Coordinator(CoordinatorOptions options);
+
+  // Errors: FAILED_PRECONDITION (other protocol version or configuration, job has ended), and those of
+  // Membership::Register.
+  absl::StatusOr<RegisterReply> OnRegister(const RegisterRequest& request, absl::Time now);
+  // Errors: NOT_FOUND, not a member (any more).
+  absl::StatusOr<HeartbeatReply> OnHeartbeat(const HeartbeatRequest& request, absl::Time now);
+  StatusReply OnStatus(absl::Time now) const;
+  StopReply OnStop(absl::Time now);
+  // Time passes. Call it at least every 100 ms or so.
+  void OnTick(absl::Time now);
+  // The coordinator itself cannot go on, and why.
+  void OnTrouble(const std::string& what, absl::Time now);
+  // Answers a CommitCheckpointAction.
+  void OnCheckpointCommitted(uint64_t version, const absl::Status& status, absl::Time now);
+
+  // What there is to do since the last call, in order.
+  std::vector<Action> TakeActions();
+
+  Phase phase() const { return phase_; }
+
+ private:
+  bool Ended() const { return phase_ == DONE || phase_ == FAILED; }
+  absl::Status Accepts(const RegisterRequest& request) const;
+  void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
+  void AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now);
+  void AddNotice(const std::string& key, const std::string& text);
+  // Takes every transition whose condition holds.
+  void Advance(absl::Time now);
+  void IssueView();
+  void SettleFinalVersion(absl::Time now);
+  void Finish(absl::Time now);
+  void Fail(const std::string& what, absl::Time now);
+  // "resume with: ..."
+  std::string ResumeHint() const;
+  void EndIfEveryoneKnows(absl::Time now);
+  HeartbeatReply ReplyTo(Member& member, uint32_t known_view, absl::Time now);
+
+  const CoordinatorOptions options_;
+  const absl::Duration failure_timeout_;
+  Membership membership_;
+  Progress progress_;
+  CheckpointCollector checkpoints_;
+
+  Phase phase_ = WAITING;
+  std::optional<View> view_;
+  bool stop_requested_ = false;
+  std::optional<uint64_t> final_version_;
+  uint64_t committed_version_;  // newest usable checkpoint; 0 = none
+  std::string failure_;
+  absl::Time ended_at_;
+  bool end_reported_ = false;
+  std::set<std::string> notice_keys_;
+  std::vector<Action> actions_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_COORDINATOR_H_

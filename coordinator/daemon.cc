@@ -1,0 +1,122 @@
+#include "coordinator/daemon.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "base/time_source.h"
+#include "checkpoint/checkpoint.h"
+#include "coordinator/control_service.h"
+#include "coordinator/job_setup.h"
+#include "coordinator/metrics_log.h"
+#include "coordinator/run_folder.h"
+#include "coordinator/run_reporter.h"
+
+namespace tug {
+namespace {
+
+constexpr absl::Duration kLoopTime = absl::Milliseconds(100);
+
+std::string Title(const JobConfig& config, const std::string& run_dir) {
+  const ModelConfig& model = config.model();
+  return absl::StrFormat("%s: GPT, %d layers, %d wide, %d heads, context %d, batch %d",
+                         std::filesystem::path(run_dir).filename().string(), model.layers(), model.width(),
+                         model.heads(), model.context(), config.train().global_batch());
+}
+
+// Does what the machine asks for, until it says the job has ended.
+class JobLoop {
+ public:
+  JobLoop(ControlService& service, RunReporter& reporter, const JobConfig& config, std::string run_dir)
+      : service_(service), reporter_(reporter), config_(config), run_dir_(std::move(run_dir)) {}
+
+  absl::Status Run(const std::function<bool()>& stop_wanted) {
+    while (!end_.has_value()) {
+      if (stop_wanted && stop_wanted() && !stop_asked_) {
+        stop_asked_ = true;
+        reporter_.Say(service_.Stop().message());
+      }
+      for (const Action& action : service_.NextActions(kLoopTime)) {
+        std::visit([this](const auto& one) { Do(one); }, action);
+      }
+      reporter_.OnStatus(service_.Status(), config_.cluster());
+      if (const absl::Status written = reporter_.Flush(); !written.ok()) {
+        service_.OnTrouble(std::string(written.message()));
+      }
+    }
+    return *end_;
+  }
+
+ private:
+  void Do(const StepCompleted& step) { reporter_.OnStep(step.metrics, time_.Now()); }
+  void Do(const EvalCompleted& eval) { reporter_.OnEval(eval.metrics); }
+  void Do(const NoticeAction& notice) { reporter_.OnNotice(notice.text); }
+  void Do(const JobEnded& ended) { end_ = ended.status; }
+  void Do(const CommitCheckpointAction& commit) {
+    const absl::StatusOr<std::string> folder =
+        CommitCheckpoint(run_dir_, commit.manifest, config_.checkpoint().keep());
+    if (folder.ok()) reporter_.OnCheckpoint(commit, *folder);
+    service_.OnCheckpointCommitted(commit.manifest.version(), folder.status());
+  }
+
+  ControlService& service_;
+  RunReporter& reporter_;
+  const JobConfig& config_;
+  const std::string run_dir_;
+  const RealTime time_;
+  bool stop_asked_ = false;
+  std::optional<absl::Status> end_;
+};
+
+// Serves one job in its folder, from listening to the summary.
+absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions job) {
+  const JobConfig config = job.config;
+  const std::string run_dir = job.run_dir;
+  RETURN_IF_ERROR(DiscardUnfinished(run_dir));
+  ASSIGN_OR_RETURN(MetricsLog metrics,
+                   MetricsLog::Open(absl::StrCat(run_dir, "/", kMetricsFile), job.timeline));
+  RunReporter reporter(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0, config.train().steps(),
+                       run_dir, Title(config, run_dir));
+  const uint64_t start_version = job.start_version;
+  ASSIGN_OR_RETURN(const std::unique_ptr<ControlService> service,
+                   ControlService::Start(std::move(job), options.listen));
+  RETURN_IF_ERROR(WriteCoordinatorAddress(run_dir, service->address()));
+  reporter.Say(absl::StrCat("run folder ", ShortPath(run_dir), ", coordinator at ", service->address(),
+                            start_version == 0 ? "" : absl::StrCat(", from step ", start_version)));
+  if (options.on_listening) options.on_listening(service->address(), run_dir);
+
+  const RealTime time;
+  const absl::Time start = time.Now();
+  const absl::Status end = JobLoop(*service, reporter, config, run_dir).Run(options.stop_wanted);
+  reporter.Finish(service->Status(), config.train().steps(), time.Now() - start);
+  RemoveCoordinatorAddress(run_dir);
+  return end;
+}
+
+}  // namespace
+
+absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
+  // What can be refused without leaving anything behind is refused first.
+  RETURN_IF_ERROR(CheckCanListen(options.listen));
+  ASSIGN_OR_RETURN(RunPlan plan, PlanRun(options.resume, options.run_dir));
+  const bool fresh = plan.run_dir.empty();
+  if (fresh) {
+    ASSIGN_OR_RETURN(plan.run_dir, CreateRunFolder(options.run_dir, options.config.name()));
+  }
+  absl::StatusOr<CoordinatorOptions> job = SetUpJob(options.config, plan.run_dir, plan.restore);
+  if (!job.ok()) {
+    std::error_code ignored;
+    if (fresh) std::filesystem::remove_all(plan.run_dir, ignored);
+    return job.status();
+  }
+  return Serve(options, *std::move(job));
+}
+
+}  // namespace tug

@@ -1,0 +1,268 @@
+// A whole coordinator process's work, with nodes that talk to it as servers and workers do but compute nothing.
+
+#include "coordinator/daemon.h"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/file.h"
+#include "checkpoint/checkpoint.h"
+#include "coordinator/metrics_log.h"
+#include "coordinator/run_folder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "model/layout.h"
+#include "proto/job_config.h"
+#include "proto/wire.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// Everything one lane holds, as one part a block.
+PartFile WriteAll(const RegisterReply& job, uint64_t version) {
+  std::vector<std::vector<float>> values;
+  std::vector<SegmentPart> parts;
+  for (const BlockSpec& block : job.blocks().blocks()) {
+    const std::vector<float>& zeros = values.emplace_back(ElementCount(block));
+    parts.push_back({block.name(), 0, zeros.size(), zeros, zeros, zeros});
+  }
+  const auto file = WriteLanePart(job.run_dir(), version, 0, parts);
+  EXPECT_TRUE(file.ok()) << file.status();
+  return file.value_or(PartFile());
+}
+
+// Joins and beats until the job has ended; `act` fills in each next heartbeat.
+Phase Live(const std::string& address, NodeKind kind,
+           const std::function<void(const RegisterReply&, const View&, const HeartbeatReply&, HeartbeatRequest&)>& act) {
+  const auto client = ControlClient::Connect(address, absl::Seconds(10)).value();
+  RegisterRequest request;
+  request.set_protocol_version(kControlVersion);
+  request.set_kind(kind);
+  request.set_incarnation(kind);
+  if (kind == SERVER) request.add_lane_endpoints("tcp://127.0.0.1:1");
+  const RegisterReply joined = client->Register(request).value();
+  HeartbeatRequest beat;
+  beat.set_node_id(joined.node_id());
+  beat.set_job(joined.job());
+  View view;
+  while (true) {
+    const auto reply = client->Heartbeat(beat);
+    if (!reply.ok()) return PHASE_UNKNOWN;
+    if (reply->phase() == DONE || reply->phase() == FAILED) return reply->phase();
+    if (reply->has_view()) {
+      view = reply->view();
+      beat.set_known_view(view.number());
+      beat.set_ready(true);
+    }
+    if (reply->go()) act(joined, view, *reply, beat);
+  }
+}
+
+// Writes checkpoints of every `interval` steps up to what workers have done, and of the last step.
+void ActAsServer(const RegisterReply& job, const View& view, const HeartbeatReply& reply, const uint64_t done,
+                 HeartbeatRequest& beat) {
+  const uint64_t interval = job.config().checkpoint().interval();
+  for (uint64_t version = view.start_version() + 1; version <= done; ++version) {
+    if (version != reply.final_version() && (interval == 0 || version % interval != 0)) continue;
+    bool written = false;
+    for (const CheckpointPart& part : beat.parts()) written |= part.version() == version;
+    if (written) continue;
+    const PartFile file = WriteAll(job, version);
+    CheckpointPart* part = beat.add_parts();
+    part->set_version(version);
+    part->set_file(file.name);
+    part->set_size_bytes(file.size_bytes);
+    part->set_xxh3(file.xxh3);
+  }
+}
+
+class DaemonTest : public ::testing::Test {
+ protected:
+  DaemonTest() {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    std::ofstream text(root_ / "text.txt");
+    for (int i = 0; i < 200; ++i) text << "In the beginning was the word. ";
+    text.close();
+    options_.config = Config({});
+    options_.listen = HostPort{"127.0.0.1", 0};
+    options_.run_dir = (root_ / "run").string();
+  }
+  JobConfig Config(const std::vector<std::string>& overrides) const {
+    auto config = ParseJobConfig("name: 'test' data { path: '" + (root_ / "text.txt").string() + "' }\n" +
+                                     "model { layers: 1 width: 16 heads: 2 context: 8 } train { steps: 6 }\n" +
+                                     "checkpoint { interval: 2 } optimizer { warmup_steps: 1 }",
+                                 "test", overrides);
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.value_or(JobConfig());
+  }
+  // Runs the coordinator with one server and one worker.
+  absl::Status Run() {
+    std::promise<std::string> address;
+    options_.on_listening = [&](const std::string& at, const std::string& run_dir) {
+      run_dir_ = run_dir;
+      address.set_value(at);
+    };
+    std::future<absl::Status> end =
+        std::async(std::launch::async, [&] { return RunCoordinator(options_); });
+    std::future<std::string> listening = address.get_future();
+    while (listening.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) {
+      if (end.wait_for(std::chrono::seconds(0)) == std::future_status::ready) return end.get();
+    }
+    const std::string at = listening.get();
+    std::thread server([&] {
+      Live(at, SERVER, [&](const auto& job, const auto& view, const auto& reply, HeartbeatRequest& beat) {
+        ActAsServer(job, view, reply, done_, beat);
+      });
+    });
+    std::thread worker([&] {
+      Live(at, WORKER, [&](const auto&, const auto& view, const auto& reply, HeartbeatRequest& beat) {
+        ActAsWorker(view, reply, beat);
+      });
+    });
+    server.join();
+    worker.join();
+    return end.get();
+  }
+  void ActAsWorker(const View& view, const HeartbeatReply& reply, HeartbeatRequest& beat) {
+    beat.clear_steps();
+    if (!fail_with_.empty()) beat.set_failure(fail_with_);
+    beat.set_pausing(reply.pause());
+    if (reply.pause()) return;
+    const uint64_t clock = beat.started() ? beat.clock() + 1 : view.start_version();
+    if (clock == stop_at_) stop_wanted_ = true;
+    if (clock >= reply.final_version()) {
+      beat.set_finished(true);
+      if (beat.evals().empty()) {
+        EvalReport* eval = beat.add_evals();
+        eval->set_version(reply.final_version());
+        eval->set_loss_sum(20);
+        eval->set_tokens(10);
+      }
+      return;
+    }
+    beat.set_started(true);
+    beat.set_clock(clock);
+    StepReport* step = beat.add_steps();
+    step->set_clock(clock);
+    step->set_loss_sum(30);
+    step->set_tokens(10);
+    step->set_step_seconds(0.01);
+    done_ = clock + 1;
+  }
+  std::string File(const std::string& name) const {
+    return ReadWholeFile(run_dir_ + "/" + name, 1 << 20).value_or("");
+  }
+
+  const fs::path root_ = fs::path(::testing::TempDir()) / "daemon_test";
+  CoordinatorDaemonOptions options_;
+  std::string run_dir_;
+  std::string fail_with_;
+  uint64_t stop_at_ = 1000000;
+  std::atomic<bool> stop_wanted_ = false;
+  std::atomic<uint64_t> done_ = 0;
+};
+
+TEST_F(DaemonTest, LeavesARunFolderWithEverythingInIt) {
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(run_dir_, options_.run_dir);
+  EXPECT_THAT(File(kConfigFile), HasSubstr("resolved_symbols: 256"));
+  EXPECT_THAT(File(kLossPicture), HasSubstr("<svg"));
+  EXPECT_FALSE(fs::exists(run_dir_ + "/" + kCoordinatorFile));
+  EXPECT_TRUE(fs::exists(run_dir_ + "/" + kTokenFile));
+  const auto curve = ReadLossCurve(run_dir_ + "/" + kMetricsFile);
+  ASSERT_TRUE(curve.ok());
+  ASSERT_EQ(curve->training.size(), 6u);
+  EXPECT_EQ(curve->training[5].loss, 3);
+  ASSERT_EQ(curve->validation.size(), 1u);
+  EXPECT_EQ(curve->validation[0].loss, 2);
+  EXPECT_THAT(File(kMetricsFile), HasSubstr("\"checkpoint\""));
+  const auto checkpoint = FindCheckpoint(run_dir_);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_EQ(checkpoint->manifest.version(), 6u);
+  EXPECT_EQ(checkpoint->manifest.timeline(), 1u);
+}
+
+TEST_F(DaemonTest, GoesOnFromACheckpointInTheSameFolder) {
+  stop_at_ = 3;
+  options_.stop_wanted = [&] { return stop_wanted_.load(); };
+  // Stops in order somewhere from step 3 on.
+  options_.config = Config({"train.steps=100000"});
+  ASSERT_TRUE(Run().ok());
+  const uint64_t stopped = FindCheckpoint(run_dir_)->manifest.version();
+  EXPECT_GE(stopped, 3u);
+  EXPECT_LT(stopped, 100000u);
+
+  options_.config = Config({"train.steps=" + std::to_string(stopped + 2), "cluster.lanes_per_server=1"});
+  options_.stop_wanted = nullptr;
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  done_ = 0;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(run_dir_, (root_ / "run").string());
+  const auto checkpoint = FindCheckpoint(run_dir_);
+  EXPECT_EQ(checkpoint->manifest.version(), stopped + 2);
+  EXPECT_EQ(checkpoint->manifest.timeline(), 2u);
+  EXPECT_EQ(ReadLossCurve(run_dir_ + "/" + kMetricsFile)->training.size(), stopped + 2);
+}
+
+TEST_F(DaemonTest, BranchesOffWhenAnotherFolderIsNamed) {
+  ASSERT_TRUE(Run().ok());
+  options_.resume = run_dir_ + "/checkpoints/step-00000004";
+  options_.run_dir = (root_ / "branch").string();
+  done_ = 0;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(run_dir_, options_.run_dir);
+  EXPECT_EQ(ReadLossCurve(run_dir_ + "/" + kMetricsFile)->training.size(), 2u);
+}
+
+TEST_F(DaemonTest, RefusesToResumeAnotherModelAndTouchesNothing) {
+  ASSERT_TRUE(Run().ok());
+  options_.config = Config({"model.width=32", "train.steps=20"});
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  EXPECT_THAT(std::string(Run().message()), HasSubstr("model.width is 16 there and 32 in this job"));
+  EXPECT_EQ(FindCheckpoint(run_dir_)->manifest.version(), 6u);
+}
+
+TEST_F(DaemonTest, RefusesADamagedCheckpoint) {
+  ASSERT_TRUE(Run().ok());
+  const std::string folder = FindCheckpoint(run_dir_)->folder;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-5, std::ios::end);
+    file.put('\x7f');
+  }
+  options_.config = Config({"train.steps=20"});
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  EXPECT_EQ(Run().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(DaemonTest, EndsWithTheReasonOfANodeThatFailed) {
+  fail_with_ = "the text is gone: put it back";
+  EXPECT_THAT(std::string(Run().message()), HasSubstr("the text is gone: put it back"));
+}
+
+TEST_F(DaemonTest, LeavesNoFolderBehindWhenTheTextIsMissingOrTooShort) {
+  options_.config.mutable_data()->set_path((root_ / "missing.txt").string());
+  EXPECT_THAT(std::string(Run().message()), HasSubstr("missing.txt"));
+  EXPECT_FALSE(fs::exists(options_.run_dir));
+  std::ofstream(root_ / "short.txt") << "short";
+  options_.config.mutable_data()->set_path((root_ / "short.txt").string());
+  EXPECT_THAT(std::string(Run().message()), HasSubstr("short.txt"));
+  EXPECT_FALSE(fs::exists(options_.run_dir));
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,109 @@
+#include "coordinator/job_setup.h"
+
+#include <filesystem>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "coordinator/resume_check.h"
+#include "coordinator/run_folder.h"
+#include "data/sampler.h"
+#include "data/token_file.h"
+#include "exchange/segment_table.h"
+#include "google/protobuf/text_format.h"
+#include "model/layout.h"
+#include "proto/control_client.h"
+#include "proto/job_config.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+uint64_t RandomJobId() {
+  std::random_device random;
+  return uint64_t{random()} << 32 | random();
+}
+
+absl::Status CheckNobodyRunsIn(const std::string& run_dir) {
+  const absl::StatusOr<std::string> address = ReadCoordinatorAddress(run_dir);
+  if (!address.ok() || !ControlClient::Connect(*address, absl::Milliseconds(300)).ok()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("a job is running in ", run_dir, ": stop it first with: tug stop ", run_dir));
+}
+
+// The run folder a checkpoint belongs to, if it is the newest there; otherwise empty.
+std::string RunOfNewest(const std::string& checkpoint_folder) {
+  const fs::path run = fs::path(checkpoint_folder).parent_path().parent_path();
+  const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run.string());
+  std::error_code error;
+  const bool same = newest.ok() && fs::equivalent(newest->folder, checkpoint_folder, error) && !error;
+  return same ? run.string() : "";
+}
+
+absl::Status CheckLanesHaveSegments(const JobConfig& config, uint32_t segments) {
+  const uint32_t lanes = config.cluster().servers() * config.cluster().lanes_per_server();
+  if (lanes <= segments) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "cluster.servers x cluster.lanes_per_server makes ", lanes, " lanes, but comm.segment_elements = ",
+      config.comm().segment_elements(), " cuts this model into ", segments,
+      " segments only: use fewer lanes or smaller segments"));
+}
+
+}  // namespace
+
+absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir) {
+  RunPlan plan;
+  if (resume.empty()) return plan;
+  std::error_code error;
+  const std::string path = fs::absolute(resume, error).lexically_normal().string();
+  ASSIGN_OR_RETURN(plan.restore, FindCheckpoint(path));
+  plan.restore->folder = fs::absolute(plan.restore->folder, error).lexically_normal().string();
+  // Every byte is read now, so that damage is found before any node starts.
+  RETURN_IF_ERROR(CheckpointReader::Open(plan.restore->folder).status());
+  if (!run_dir.empty()) return plan;
+  plan.run_dir = RunOfNewest(plan.restore->folder);
+  if (!plan.run_dir.empty()) RETURN_IF_ERROR(CheckNobodyRunsIn(plan.run_dir));
+  return plan;
+}
+
+absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::string& run_dir,
+                                            const std::optional<FoundCheckpoint>& restore) {
+  CoordinatorOptions job;
+  job.config = config;
+  job.fingerprint = Fingerprint(config);
+  job.job = RandomJobId();
+  job.run_dir = run_dir;
+
+  std::error_code error;
+  // Nodes on this host run in other folders than ours.
+  job.config.mutable_data()->set_path(fs::absolute(config.data().path(), error).lexically_normal());
+  fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
+  ASSIGN_OR_RETURN(const TokenFileInfo tokens,
+                   PrepareTokenFile(job.config.data(), absl::StrCat(run_dir, "/", kTokenFile)));
+  tokens.Resolve(*job.config.mutable_data());
+  // A text too short for the context is refused now, not by each worker.
+  ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(absl::StrCat(run_dir, "/", kTokenFile)));
+  RETURN_IF_ERROR(Sampler::Create(job.config, file).status());
+
+  job.blocks = GptLayout(job.config.model(), job.config.data().resolved_symbols());
+  ASSIGN_OR_RETURN(const SegmentTable table,
+                   SegmentTable::Create(job.blocks, job.config.comm().segment_elements()));
+  RETURN_IF_ERROR(CheckLanesHaveSegments(job.config, table.size()));
+  for (uint32_t i = 0; i < table.size(); ++i) job.segment_bytes.push_back(table.segment(i).bytes());
+
+  if (restore.has_value()) {
+    RETURN_IF_ERROR(CheckResume(restore->manifest, restore->folder, job.config, job.blocks));
+    job.start_version = restore->manifest.version();
+    job.timeline = restore->manifest.timeline() + 1;
+    job.restore_path = restore->folder;
+  }
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(job.config, &text);
+  RETURN_IF_ERROR(WriteFile(absl::StrCat(run_dir, "/", kConfigFile), text));
+  return job;
+}
+
+}  // namespace tug

@@ -1,0 +1,32 @@
+#ifndef TUG_COORDINATOR_JOB_SETUP_H_
+#define TUG_COORDINATOR_JOB_SETUP_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "checkpoint/checkpoint.h"
+#include "coordinator/coordinator.h"
+
+namespace tug {
+
+// Where a run goes on from, and in which folder.
+struct RunPlan {
+  std::optional<FoundCheckpoint> restore;  // verified, every byte
+  std::string run_dir;                     // absolute; empty: to be made
+};
+
+// What `resume` (a run folder, the folder of a checkpoint, or empty: a new run) and `run_dir` (may be empty) ask for. A run
+// goes on in its own folder, unless `run_dir` names another, or the checkpoint is not the newest of its run: then
+// the run branches off into a new folder. Changes nothing. Errors: those of FindCheckpoint and CheckpointReader::Open.
+absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir);
+
+// Prepares a run in `run_dir`: text to tokens, layout of the model, segments; writes the token file and config.textproto.
+// `config` as LoadJobConfig returns it. Errors: of the data (naming the file), CheckResume's.
+absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::string& run_dir,
+                                            const std::optional<FoundCheckpoint>& restore);
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_JOB_SETUP_H_

@@ -1,0 +1,112 @@
+#include "coordinator/membership.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+// Text from a node that is shown to people, bounded.
+std::string Shown(const std::string& text) {
+  constexpr size_t kMaxLength = 200;
+  std::string shown = text.substr(0, kMaxLength);
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  return shown;
+}
+
+}  // namespace
+
+std::string KindName(NodeKind kind) { return kind == SERVER ? "server" : "worker"; }
+
+std::string Member::Name() const {
+  return absl::StrCat(KindName(kind), " ", id, " (", host, ", pid ", pid, ")");
+}
+
+absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, absl::Time now) {
+  if (request.kind() != SERVER && request.kind() != WORKER) {
+    return absl::InvalidArgumentError("a node registers as a server or as a worker");
+  }
+  for (auto& [id, member] : members_) {
+    if (member.incarnation != request.incarnation() || member.kind != request.kind()) continue;
+    RETURN_IF_ERROR(SetLanes(member, request));
+    member.last_heard = now;
+    return id;
+  }
+  const uint32_t wanted = request.kind() == SERVER ? servers_ : workers_;
+  const std::string kind = KindName(request.kind());
+  if (closed_ || OfKind(request.kind()).size() >= wanted) {
+    return absl::ResourceExhaustedError(absl::StrCat("job has its ", wanted, " ", kind,
+                                                     wanted == 1 ? "" : "s", " already; raise cluster.",
+                                                     kind, "s or stop one"));
+  }
+  Member member;
+  member.id = next_id_;
+  member.kind = request.kind();
+  member.host = Shown(request.host());
+  member.pid = request.pid();
+  member.incarnation = request.incarnation();
+  member.last_heard = now;
+  RETURN_IF_ERROR(SetLanes(member, request));
+  members_[next_id_] = member;
+  return next_id_++;
+}
+
+absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request) const {
+  constexpr size_t kMaxEndpointBytes = 256;
+  const std::vector<std::string> endpoints(request.lane_endpoints().begin(),
+                                           request.lane_endpoints().end());
+  if (endpoints.empty() || endpoints == member.lane_endpoints) return absl::OkStatus();
+  if (request.kind() != SERVER) return absl::InvalidArgumentError("a worker has no lanes");
+  if (!member.lane_endpoints.empty()) {
+    return absl::FailedPreconditionError("lanes are registered already, at other endpoints");
+  }
+  if (endpoints.size() != lanes_per_server_) {
+    return absl::InvalidArgumentError(absl::StrCat("a server of this job has ", lanes_per_server_,
+                                                   " lanes, not ", endpoints.size()));
+  }
+  for (const std::string& endpoint : endpoints) {
+    if (endpoint.empty() || endpoint.size() > kMaxEndpointBytes) {
+      return absl::InvalidArgumentError("a lane's endpoint is empty or too long");
+    }
+  }
+  member.lane_endpoints = endpoints;
+  return absl::OkStatus();
+}
+
+bool Membership::Complete() const {
+  return OfKind(SERVER).size() == servers_ && OfKind(WORKER).size() == workers_ &&
+         Every(SERVER, [](const Member& server) { return !server.lane_endpoints.empty(); });
+}
+
+Member* Membership::Find(uint32_t id) {
+  const auto found = members_.find(id);
+  return found == members_.end() ? nullptr : &found->second;
+}
+
+std::vector<uint32_t> Membership::Silent(absl::Time now, absl::Duration timeout) const {
+  std::vector<uint32_t> silent;
+  for (const auto& [id, member] : members_) {
+    if (now - member.last_heard > timeout) silent.push_back(id);
+  }
+  return silent;
+}
+
+std::vector<const Member*> Membership::OfKind(NodeKind kind) const {
+  std::vector<const Member*> found;
+  for (const auto& [id, member] : members_) {
+    if (member.kind == kind) found.push_back(&member);
+  }
+  return found;
+}
+
+bool Membership::Every(NodeKind kind, const std::function<bool(const Member&)>& holds) const {
+  const std::vector<const Member*> members = OfKind(kind);
+  return std::all_of(members.begin(), members.end(),
+                     [&](const Member* member) { return holds(*member); });
+}
+
+}  // namespace tug

@@ -1,0 +1,58 @@
+#ifndef TUG_COORDINATOR_METRICS_LOG_H_
+#define TUG_COORDINATOR_METRICS_LOG_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/loss_curve.h"
+#include "coordinator/progress.h"
+
+namespace tug {
+
+// metrics.jsonl of a run folder: one JSON object a line, each with "kind" and "timeline".
+//   step        step, loss (mean over tokens), tokens, seconds, tokens_per_second, wait_seconds, pushed_bytes, pulled_bytes
+//   eval        step, loss, perplexity, tokens
+//   checkpoint  step, folder, pause_seconds, write_seconds
+//   notice      text
+// A run that is resumed appends; a step that was run again stands in it twice, the later line counts.
+// Not thread-safe.
+class MetricsLog {
+ public:
+  // Opens for appending. Errors: those of the file system, naming the file.
+  static absl::StatusOr<MetricsLog> Open(const std::string& path, uint32_t timeline);
+
+  void Step(const StepMetrics& metrics);
+  void Eval(const EvalMetrics& metrics);
+  void Checkpoint(uint64_t step, const std::string& folder, double pause_seconds,
+                  double write_seconds);
+  void Notice(const std::string& text);
+
+  // Hands what was written to the operating system. Errors: the first that writing met (disk full).
+  absl::Status Flush();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  MetricsLog(std::string path, uint32_t timeline, std::FILE* file)
+      : path_(std::move(path)), timeline_(timeline), file_(file) {}
+
+  void Write(const std::string& line);
+
+  std::string path_;
+  uint32_t timeline_;
+  std::unique_ptr<std::FILE, Close> file_;
+  int error_ = 0;  // errno of the first failed write
+};
+
+// Reads the losses of a metrics.jsonl; a damaged line (cut off by a kill) is left out.
+// Errors: NOT_FOUND, naming the file.
+absl::StatusOr<LossCurve> ReadLossCurve(const std::string& path);
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_METRICS_LOG_H_

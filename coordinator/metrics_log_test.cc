@@ -1,0 +1,85 @@
+#include "coordinator/metrics_log.h"
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+std::string Fresh(const std::string& name) {
+  const std::string path = ::testing::TempDir() + "/" + name;
+  std::filesystem::remove(path);
+  return path;
+}
+
+StepMetrics Step(uint64_t step, double loss) {
+  StepMetrics metrics;
+  metrics.step = step;
+  metrics.loss = loss;
+  metrics.tokens = 100;
+  metrics.seconds = 0.5;
+  return metrics;
+}
+
+TEST(MetricsLog, WritesOneObjectALineAndReadsItBack) {
+  const std::string path = Fresh("metrics.jsonl");
+  auto log = MetricsLog::Open(path, 1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  log->Step(Step(1, 4.5));
+  log->Eval({1, 4.25, 10});
+  log->Checkpoint(1, "step-00000001", 0.003, 0.1);
+  log->Notice("not \xff UTF-8, \"quoted\"");
+  ASSERT_TRUE(log->Flush().ok());
+
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line,
+            R"({"kind":"step","timeline":1,"step":1,"loss":4.5,"tokens":100,"seconds":0.5,)"
+            R"("tokens_per_second":200.0,"wait_seconds":0.0,"pushed_bytes":0,"pulled_bytes":0})");
+  const auto curve = ReadLossCurve(path);
+  ASSERT_TRUE(curve.ok());
+  ASSERT_EQ(curve->training.size(), 1u);
+  ASSERT_EQ(curve->validation.size(), 1u);
+  EXPECT_EQ(curve->validation[0].loss, 4.25);
+}
+
+TEST(MetricsLog, LaterLineOfAStepCountsAfterAResume) {
+  const std::string path = Fresh("resumed.jsonl");
+  {
+    auto log = MetricsLog::Open(path, 1);
+    log->Step(Step(1, 4));
+    log->Step(Step(2, 3));
+    ASSERT_TRUE(log->Flush().ok());
+  }
+  std::ofstream(path, std::ios::app) << "{\"kind\":\"step\",\"step\":3,\"lo\n";
+  auto log = MetricsLog::Open(path, 2);
+  log->Step(Step(2, 2.5));
+  log->Step(Step(3, std::numeric_limits<double>::quiet_NaN()));
+  ASSERT_TRUE(log->Flush().ok());
+  const auto curve = ReadLossCurve(path);
+  ASSERT_TRUE(curve.ok());
+  ASSERT_EQ(curve->training.size(), 2u);
+  EXPECT_EQ(curve->training[1].loss, 2.5);
+}
+
+TEST(MetricsLog, NamesTheFileItCannotWrite) {
+  const auto log = MetricsLog::Open("/no/such/folder/metrics.jsonl", 1);
+  EXPECT_THAT(std::string(log.status().message()),
+              ::testing::HasSubstr("/no/such/folder/metrics.jsonl"));
+}
+
+TEST(MetricsLog, ReportsAFullDisk) {
+  auto log = MetricsLog::Open("/dev/full", 1);
+  ASSERT_TRUE(log.ok());
+  log->Step(Step(1, 1));
+  EXPECT_THAT(std::string(log->Flush().message()), ::testing::HasSubstr("No space left"));
+  EXPECT_FALSE(log->Flush().ok());
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,63 @@
+#ifndef TUG_COORDINATOR_PROGRESS_LINE_H_
+#define TUG_COORDINATOR_PROGRESS_LINE_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <string>
+
+#include "absl/time/time.h"
+#include "coordinator/progress.h"
+
+namespace tug {
+
+// What a person sees while a job runs: on a terminal one line that is rewritten, elsewhere a plain line every kPlainGap
+// and every 5% of the steps, but no more than one a second; and lines of their own for events. Not thread-safe.
+class ProgressLine {
+ public:
+  static constexpr absl::Duration kTerminalGap = absl::Milliseconds(100);
+  static constexpr absl::Duration kPlainGap = absl::Seconds(10);
+  static constexpr absl::Duration kLeastPlainGap = absl::Seconds(1);
+  static constexpr size_t kRecentSteps = 50;
+
+  // `out` outlives it.
+  ProgressLine(std::FILE* out, bool terminal, uint64_t steps)
+      : out_(out), terminal_(terminal), steps_(steps) {}
+  ~ProgressLine() { Clear(); }
+
+  // The step the job will end with; an orderly stop changes it.
+  void set_steps(uint64_t steps) { steps_ = steps; }
+
+  void Step(const StepMetrics& metrics, absl::Time now);
+  // A line of its own. The progress line, on a terminal, moves below it.
+  void Say(const std::string& text);
+  // Shown in place of progress, on a terminal only ("waiting for 1 worker"); empty: nothing.
+  void Wait(const std::string& text);
+  // Writes the newest state if it has not been shown, and ends the line.
+  void Finish();
+
+  // "step 340/2000  loss 2.113  31,402 tokens/s  exchange 4.1 ms, 6.6 MB/step  left 0:48"
+  std::string Text() const;
+
+ private:
+  void Show(const std::string& text);
+  void Clear();
+
+  std::FILE* const out_;
+  const bool terminal_;
+  uint64_t steps_;
+  std::deque<StepMetrics> recent_;
+  absl::Time shown_at_ = absl::InfinitePast();
+  uint64_t shown_step_ = 0;
+  std::string waiting_;
+  bool line_open_ = false;  // a rewritable line stands on the terminal
+};
+
+// "31,402"; "6.6 MB"; "0:48", "1:02:03".
+std::string WithThousands(uint64_t number);
+std::string ByteText(double bytes);
+std::string DurationText(double seconds);
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_PROGRESS_LINE_H_

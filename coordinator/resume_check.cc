@@ -1,0 +1,57 @@
+#include "coordinator/resume_check.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "proto/field_path.h"
+
+namespace tug {
+namespace {
+
+constexpr const char* kMustMatch[] = {
+    "model.layers",       "model.width",       "model.heads",
+    "model.context",      "model.dropout",     "model.tied_head",
+    "model.bias",         "data.tokenizer",    "data.resolved_symbols",
+    "data.resolved_alphabet", "data.resolved_fingerprint", "data.validation_fraction",
+    "seed",               "cluster.virtual_workers",   "train.global_batch",
+};
+
+std::string FieldText(const JobConfig& config, const char* path) {
+  const absl::StatusOr<FieldRef> field = FindField(config, path);
+  TUG_CHECK_OK(field);
+  return field->Text();
+}
+
+absl::Status Differs(const std::string& folder, const std::string& what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot resume from ", folder, ": ", what));
+}
+
+}  // namespace
+
+absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
+                         const JobConfig& config, const BlockTable& blocks) {
+  for (const std::string path : kMustMatch) {
+    const std::string then = FieldText(manifest.config(), path.c_str());
+    const std::string now = FieldText(config, path.c_str());
+    if (then == now) continue;
+    if (path.find("resolved_") != std::string::npos) {
+      return Differs(folder, "the text is not the one it was trained on: data.path must name the same, "
+                             "unchanged text");
+    }
+    return Differs(folder, absl::StrCat(path, " is ", then, " there and ", now, " in this job; give --set ",
+                                        path, "=", then, ", or start a new run without --resume"));
+  }
+  if (!google::protobuf::util::MessageDifferencer::Equals(manifest.blocks(), blocks)) {
+    return Differs(folder, "its parameters are laid out by another version of tug; use that version");
+  }
+  if (manifest.version() >= config.train().steps()) {
+    return Differs(folder, absl::StrCat("it has all ", manifest.version(),
+                                        " steps of train.steps already; raise it with --set train.steps=",
+                                        2 * manifest.version()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tug

@@ -1,0 +1,76 @@
+#include "coordinator/resume_check.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/job_config.h"
+
+namespace tug {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ResumeCheckTest : public ::testing::Test {
+ protected:
+  ResumeCheckTest() {
+    config_.mutable_data()->set_path("text.txt");
+    FillDefaults(config_, 4);
+    config_.mutable_data()->set_resolved_fingerprint(99);
+    blocks_.add_blocks()->set_name("embedding");
+    *manifest_.mutable_config() = config_;
+    *manifest_.mutable_blocks() = blocks_;
+    manifest_.set_version(25);
+  }
+  std::string Refusal() const {
+    const absl::Status status = CheckResume(manifest_, "run/step-25", config_, blocks_);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    return std::string(status.message());
+  }
+
+  JobConfig config_;
+  BlockTable blocks_;
+  Manifest manifest_;
+};
+
+TEST_F(ResumeCheckTest, AllowsAnotherSpreadOfTheWork) {
+  EXPECT_TRUE(CheckResume(manifest_, "run", config_, blocks_).ok());
+  config_.mutable_cluster()->set_servers(3);
+  config_.mutable_cluster()->set_lanes_per_server(4);
+  config_.mutable_cluster()->set_compute_threads(9);
+  config_.mutable_comm()->set_segment_elements(4096);
+  config_.mutable_train()->set_steps(5000);
+  config_.mutable_checkpoint()->set_interval(7);
+  config_.mutable_data()->set_path("moved.txt");
+  EXPECT_TRUE(CheckResume(manifest_, "run", config_, blocks_).ok());
+}
+
+TEST_F(ResumeCheckTest, NamesTheFieldThatDiffers) {
+  config_.mutable_model()->set_width(256);
+  config_.set_seed(8);
+  EXPECT_EQ(Refusal(),
+            "cannot resume from run/step-25: model.width is 128 there and 256 in this job; give --set "
+            "model.width=128, or start a new run without --resume");
+}
+
+TEST_F(ResumeCheckTest, RefusesAnotherText) {
+  config_.mutable_data()->set_resolved_fingerprint(100);
+  EXPECT_THAT(Refusal(), HasSubstr("data.path must name the same"));
+}
+
+TEST_F(ResumeCheckTest, RefusesOtherVirtualWorkersBatchSeedOrLayout) {
+  config_.mutable_cluster()->set_virtual_workers(4);
+  EXPECT_THAT(Refusal(), HasSubstr("cluster.virtual_workers"));
+  *config_.mutable_cluster() = manifest_.config().cluster();
+  config_.mutable_train()->set_global_batch(16);
+  EXPECT_THAT(Refusal(), HasSubstr("train.global_batch"));
+  *config_.mutable_train() = manifest_.config().train();
+  blocks_.add_blocks();
+  EXPECT_THAT(Refusal(), HasSubstr("laid out"));
+}
+
+TEST_F(ResumeCheckTest, RefusesWhenNoStepIsLeft) {
+  config_.mutable_train()->set_steps(25);
+  EXPECT_THAT(Refusal(), HasSubstr("raise it with --set train.steps=50"));
+}
+
+}  // namespace
+}  // namespace tug

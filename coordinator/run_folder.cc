@@ -1,0 +1,88 @@
+#include "coordinator/run_folder.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<std::string> UseNamedFolder(const std::string& wanted) {
+  std::error_code error;
+  const fs::path path = fs::absolute(wanted, error).lexically_normal();
+  if (fs::exists(path, error) && !fs::is_empty(path, error)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("the run folder ", wanted, " is not empty: name another with --run-dir, or continue the run "
+                     "in it with --resume ", wanted));
+  }
+  fs::create_directories(path, error);
+  if (error) return FileError(error.value(), "make the run folder", path.string());
+  return path.string();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std::string& name) {
+  if (!wanted.empty()) return UseNamedFolder(wanted);
+  std::error_code error;
+  const fs::path runs = fs::absolute("runs", error);
+  fs::create_directories(runs, error);
+  if (error) return FileError(error.value(), "make the folder", runs.string());
+  for (int n = 1;; ++n) {
+    const fs::path path = runs / absl::StrCat(name, "-", n);
+    // False when it exists: two jobs that start together get two folders.
+    if (fs::create_directory(path, error)) return path.string();
+    if (error) return FileError(error.value(), "make the run folder", path.string());
+  }
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  const std::string partial = path + ".partial";
+  errno = 0;
+  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) {
+    const int error_number = errno == 0 ? EIO : errno;
+    std::error_code ignored;
+    fs::remove(partial, ignored);
+    return FileError(error_number, "write", path);
+  }
+  std::error_code error;
+  fs::rename(partial, path, error);
+  if (error) return FileError(error.value(), "write", path);
+  return absl::OkStatus();
+}
+
+absl::Status WriteCoordinatorAddress(const std::string& run_dir, const std::string& address) {
+  return WriteFile(absl::StrCat(run_dir, "/", kCoordinatorFile),
+                   absl::StrCat(address, " ", getpid(), "\n"));
+}
+
+absl::StatusOr<std::string> ReadCoordinatorAddress(const std::string& run_dir) {
+  std::ifstream file(absl::StrCat(run_dir, "/", kCoordinatorFile));
+  std::string address;
+  if (file >> address) return address;
+  std::error_code error;
+  if (fs::exists(absl::StrCat(run_dir, "/", kConfigFile), error)) {
+    return absl::NotFoundError(absl::StrCat("no coordinator runs in ", run_dir,
+                                            ": the job has ended; continue it with --resume ", run_dir));
+  }
+  return absl::NotFoundError(absl::StrCat(run_dir, " is not a run folder: name one, e.g. runs/job-1, or give "
+                                          "--coordinator HOST:PORT"));
+}
+
+void RemoveCoordinatorAddress(const std::string& run_dir) {
+  std::error_code ignored;
+  fs::remove(absl::StrCat(run_dir, "/", kCoordinatorFile), ignored);
+}
+
+}  // namespace tug

@@ -1,0 +1,42 @@
+#ifndef TUG_COORDINATOR_RUN_FOLDER_H_
+#define TUG_COORDINATOR_RUN_FOLDER_H_
+
+// Names in a run folder:
+//   config.textproto   the configuration as resolved
+//   coordinator        "HOST:PORT PID" of the coordinator, while it runs
+//   data/tokens.bin    the text as tokens
+//   metrics.jsonl      see metrics_log.h
+//   loss.svg           see loss_curve.h
+//   logs/              what nodes of a local job say
+// and checkpoints (checkpoint/checkpoint.h).
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace tug {
+
+inline constexpr char kConfigFile[] = "config.textproto";
+inline constexpr char kCoordinatorFile[] = "coordinator";
+inline constexpr char kTokenFile[] = "data/tokens.bin";
+inline constexpr char kMetricsFile[] = "metrics.jsonl";
+inline constexpr char kLossPicture[] = "loss.svg";
+inline constexpr char kLogFolder[] = "logs";
+
+// Makes a run folder and returns its absolute path. `wanted` may exist if it is empty; when `wanted` is empty, the
+// folder is runs/<name>-<n> with the first free n from 1. Errors: ALREADY_EXISTS (with the remedy), those of the file
+// system.
+absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std::string& name);
+
+// Writes a small file, whole or not at all: to a file beside it, then renamed over it.
+absl::Status WriteFile(const std::string& path, const std::string& text);
+
+// Address ("host:port") of the coordinator that runs, or ran last, in a run folder. Errors: NOT_FOUND.
+absl::Status WriteCoordinatorAddress(const std::string& run_dir, const std::string& address);
+absl::StatusOr<std::string> ReadCoordinatorAddress(const std::string& run_dir);
+void RemoveCoordinatorAddress(const std::string& run_dir);
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_RUN_FOLDER_H_

@@ -1,0 +1,61 @@
+#include "coordinator/run_folder.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class RunFolderTest : public ::testing::Test {
+ protected:
+  RunFolderTest() {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    before_ = fs::current_path();
+    fs::current_path(root_);
+  }
+  ~RunFolderTest() override { fs::current_path(before_); }
+
+  const fs::path root_ = fs::path(::testing::TempDir()) / "run_folder_test";
+  fs::path before_;
+};
+
+TEST_F(RunFolderTest, TakesTheFirstFreeNumber) {
+  EXPECT_EQ(CreateRunFolder("", "bible").value(), (root_ / "runs/bible-1").string());
+  EXPECT_EQ(CreateRunFolder("", "bible").value(), (root_ / "runs/bible-2").string());
+  fs::remove_all(root_ / "runs/bible-1");
+  EXPECT_EQ(CreateRunFolder("", "bible").value(), (root_ / "runs/bible-1").string());
+}
+
+TEST_F(RunFolderTest, TakesANamedFolderOnlyWhenItIsEmpty) {
+  EXPECT_EQ(CreateRunFolder("a/b", "job").value(), (root_ / "a/b").string());
+  EXPECT_TRUE(CreateRunFolder("a/b", "job").ok());
+  std::ofstream("a/b/file") << "x";
+  const auto again = CreateRunFolder("a/b", "job");
+  EXPECT_EQ(again.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(again.status().message()), HasSubstr("--resume a/b"));
+}
+
+TEST_F(RunFolderTest, KeepsTheCoordinatorsAddress) {
+  EXPECT_EQ(ReadCoordinatorAddress(root_).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(WriteCoordinatorAddress(root_, "127.0.0.1:70").ok());
+  EXPECT_EQ(ReadCoordinatorAddress(root_).value(), "127.0.0.1:70");
+  RemoveCoordinatorAddress(root_);
+  ASSERT_TRUE(WriteFile(root_ / kConfigFile, "").ok());
+  EXPECT_THAT(std::string(ReadCoordinatorAddress(root_).status().message()),
+              HasSubstr("the job has ended"));
+}
+
+TEST_F(RunFolderTest, NamesTheFileItCannotWrite) {
+  EXPECT_THAT(std::string(WriteFile("/no/such/folder/x", "y").message()),
+              HasSubstr("/no/such/folder/x"));
+}
+
+}  // namespace
+}  // namespace tug

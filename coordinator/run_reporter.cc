@@ -1,0 +1,125 @@
+#include "coordinator/run_reporter.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "coordinator/run_folder.h"
+
+namespace tug {
+namespace {
+
+// "1 server", "2 workers"
+std::string Count(uint64_t number, const std::string& noun) {
+  return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
+}
+
+std::string Missing(const StatusReply& status, const ClusterConfig& cluster) {
+  uint32_t servers = 0, workers = 0;
+  for (const NodeStatus& node : status.nodes()) (node.kind() == SERVER ? servers : workers) += 1;
+  std::string missing;
+  if (servers < cluster.servers()) missing = Count(cluster.servers() - servers, "server");
+  if (workers < cluster.workers()) {
+    absl::StrAppend(&missing, missing.empty() ? "" : " and ", Count(cluster.workers() - workers, "worker"));
+  }
+  return missing.empty() ? "waiting until every node is ready"
+                         : absl::StrCat("waiting for ", missing, " to join");
+}
+
+}  // namespace
+
+std::string ShortPath(const std::string& path) {
+  std::error_code error;
+  const std::string relative = std::filesystem::proximate(path, error).string();
+  return error || relative.empty() || relative.rfind("..", 0) == 0 ? path : relative;
+}
+
+void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
+  metrics_.Step(metrics);
+  newest_step_ = metrics;
+  tokens_ += metrics.tokens;
+  seconds_ += metrics.seconds;
+  line_.Step(metrics, now);
+}
+
+void RunReporter::OnEval(const EvalMetrics& metrics) {
+  metrics_.Eval(metrics);
+  newest_eval_ = metrics;
+  line_.Say(absl::StrFormat("evaluation of step %d: validation loss %.4f, perplexity %.2f (%s tokens)",
+                            metrics.version, metrics.loss, std::exp(metrics.loss),
+                            WithThousands(metrics.tokens)));
+}
+
+void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder) {
+  metrics_.Checkpoint(commit.manifest.version(), folder, commit.pause_seconds, commit.write_seconds);
+  line_.Say(absl::StrFormat("checkpoint %s: training stopped for %.0f ms at most, written in %.2f s",
+                            std::filesystem::path(folder).filename().string(),
+                            std::ceil(commit.pause_seconds * 1e3), commit.write_seconds));
+}
+
+void RunReporter::OnNotice(const std::string& text) {
+  metrics_.Notice(text);
+  line_.Say(text);
+}
+
+void RunReporter::OnStatus(const StatusReply& status, const ClusterConfig& cluster) {
+  line_.set_steps(status.steps());
+  line_.Wait(status.phase() == WAITING ? Missing(status, cluster) : "");
+}
+
+void RunReporter::Finish(const StatusReply& status, uint64_t job_steps, absl::Duration time) {
+  line_.Finish();
+  const absl::Status drawn = newest_step_.has_value() ? DrawLossCurve() : absl::OkStatus();
+  if (!drawn.ok()) line_.Say(std::string(drawn.message()));
+  if (status.phase() == DONE) Summarise(status, job_steps, time);
+}
+
+void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time) {
+  const std::string run = ShortPath(run_dir_);
+  const bool complete = status.step() >= job_steps;
+  std::string text =
+      absl::StrFormat("%s %d of %d steps in %s", complete ? "done:" : "stopped:", status.step(), job_steps,
+                      DurationText(absl::ToDoubleSeconds(time)));
+  if (seconds_ > 0) {
+    absl::StrAppend(&text, ", ", WithThousands(static_cast<uint64_t>(static_cast<double>(tokens_) / seconds_)),
+                    " tokens/s");
+  }
+  if (newest_step_.has_value()) absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
+  if (newest_eval_.has_value()) {
+    absl::StrAppendFormat(&text, ", validation loss %.4f", newest_eval_->loss);
+  }
+  line_.Say(text);
+  std::string memory;
+  for (const NodeStatus& node : status.nodes()) {
+    const NodeCounters& counters = node.counters();
+    if (counters.peak_memory_bytes() == 0) continue;
+    absl::StrAppend(&memory, memory.empty() ? "peak memory: " : ", ", KindName(node.kind()), " ",
+                    node.node_id(), " ", ByteText(static_cast<double>(counters.peak_memory_bytes())));
+    if (counters.predicted_memory_bytes() != 0) {
+      absl::StrAppend(&memory, " (predicted ",
+                      ByteText(static_cast<double>(counters.predicted_memory_bytes())), ")");
+    }
+  }
+  if (!memory.empty()) line_.Say(memory);
+  if (newest_step_.has_value()) {
+    line_.Say(absl::StrCat("run folder ", run, ": ", kConfigFile, ", ", kMetricsFile, ", ", kLossPicture,
+                           ", checkpoints/"));
+  }
+  if (status.last_checkpoint() == 0) {
+    line_.Say("no step was run: there is nothing to continue from");
+  } else if (complete) {
+    line_.Say(absl::StrCat("next: tug sample --from ", run));
+  } else {
+    line_.Say(absl::StrCat("continue with: tug train JOB --resume ", run));
+  }
+}
+
+absl::Status RunReporter::DrawLossCurve() {
+  ASSIGN_OR_RETURN(LossCurve curve, ReadLossCurve(absl::StrCat(run_dir_, "/", kMetricsFile)));
+  curve.title = title_;
+  return WriteFile(absl::StrCat(run_dir_, "/", kLossPicture), LossCurveSvg(curve));
+}
+
+}  // namespace tug

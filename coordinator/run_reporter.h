@@ -1,0 +1,61 @@
+#ifndef TUG_COORDINATOR_RUN_REPORTER_H_
+#define TUG_COORDINATOR_RUN_REPORTER_H_
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/metrics_log.h"
+#include "coordinator/progress_line.h"
+
+namespace tug {
+
+// Tells the person at the terminal and the run folder what a job does. Not thread-safe.
+class RunReporter {
+ public:
+  // `out` outlives it.
+  RunReporter(MetricsLog metrics, std::FILE* out, bool terminal, uint64_t steps, std::string run_dir,
+              std::string title)
+      : metrics_(std::move(metrics)),
+        line_(out, terminal, steps),
+        run_dir_(std::move(run_dir)),
+        title_(std::move(title)) {}
+
+  void OnStep(const StepMetrics& metrics, absl::Time now);
+  void OnEval(const EvalMetrics& metrics);
+  void OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder);
+  void OnNotice(const std::string& text);
+  void Say(const std::string& text) { line_.Say(text); }
+  // Who is missing, while the job waits; the step it will end with.
+  void OnStatus(const StatusReply& status, const ClusterConfig& cluster);
+
+  // Errors: metrics cannot be written (disk full).
+  absl::Status Flush() { return metrics_.Flush(); }
+
+  // Draws the loss curve, and says how it went if the job ended well. `job_steps`: train.steps.
+  void Finish(const StatusReply& status, uint64_t job_steps, absl::Duration time);
+
+ private:
+  void Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time);
+  absl::Status DrawLossCurve();
+
+  MetricsLog metrics_;
+  ProgressLine line_;
+  const std::string run_dir_;
+  const std::string title_;
+  std::optional<StepMetrics> newest_step_;
+  std::optional<EvalMetrics> newest_eval_;
+  uint64_t tokens_ = 0;
+  double seconds_ = 0;
+};
+
+// A path as a person in the current folder would write it.
+std::string ShortPath(const std::string& path);
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_RUN_REPORTER_H_

@@ -1,0 +1,97 @@
+#include "server/daemon.h"
+
+#include <sys/resource.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/large_blocks.h"
+#include "base/process_memory.h"
+#include "base/status_macros.h"
+#include "proto/control_client.h"
+#include "proto/heartbeat_loop.h"
+#include "server/lane.h"
+#include "server/memory.h"
+
+namespace tug {
+namespace {
+
+constexpr absl::Duration kJoinTimeout = absl::Seconds(8);
+
+absl::StatusOr<std::unique_ptr<LaneJob>> MakeLaneJob(const RegisterReply& registered) {
+  ASSIGN_OR_RETURN(
+      SegmentTable table,
+      SegmentTable::Create(registered.blocks(), registered.config().comm().segment_elements()));
+  return std::make_unique<LaneJob>(LaneJob{registered.job(), registered.node_id(),
+                                           registered.config(), registered.blocks(),
+                                           registered.run_dir(), std::move(table)});
+}
+
+// All lanes' reports in one heartbeat.
+void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, HeartbeatRequest& request) {
+  bool ready = true;
+  NodeCounters& counters = *request.mutable_counters();
+  for (const std::unique_ptr<LaneThread>& lane : lanes) {
+    const LaneThread::Report report = lane->report();
+    ready = ready && report.ready;
+    for (const CheckpointPart& part : report.parts) *request.add_parts() = part;
+    for (const ShardNotice& notice : report.notices) {
+      Notice* added = request.add_notices();
+      added->set_key(notice.key);
+      added->set_text(notice.text);
+    }
+    counters.set_messages_dropped(counters.messages_dropped() + report.dropped);
+    counters.set_messages_refused(counters.messages_refused() + report.refused);
+  }
+  request.set_ready(ready);
+  counters.set_peak_memory_bytes(PeakMemoryBytes());
+}
+
+absl::Status FirstFailure(const std::vector<std::unique_ptr<LaneThread>>& lanes) {
+  for (const std::unique_ptr<LaneThread>& lane : lanes) {
+    const absl::Status failure = lane->report().failure;
+    if (!failure.ok()) return failure;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunServer(const ServerOptions& options) {
+  KeepLargeBlocksMapped();
+  ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
+                   ControlClient::Connect(options.coordinator, kJoinTimeout));
+  RegisterRequest request = ThisProcess(SERVER);
+  ASSIGN_OR_RETURN(RegisterReply registered, client->Register(request));
+  ASSIGN_OR_RETURN(const std::unique_ptr<LaneJob> job, MakeLaneJob(registered));
+
+  std::vector<std::unique_ptr<LaneThread>> lanes;
+  for (uint32_t i = 0; i < job->config.cluster().lanes_per_server(); ++i) {
+    ASSIGN_OR_RETURN(std::unique_ptr<LaneThread> lane,
+                     LaneThread::Bind(*job, i, options.listen_host));
+    request.add_lane_endpoints(lane->endpoint());
+    lanes.push_back(std::move(lane));
+  }
+  ASSIGN_OR_RETURN(registered, client->Register(request));
+
+  uint64_t predicted_bytes = 0;
+  HeartbeatCallbacks callbacks;
+  callbacks.report = [&](HeartbeatRequest& beat) {
+    AddReports(lanes, beat);
+    beat.mutable_counters()->set_predicted_memory_bytes(predicted_bytes);
+  };
+  callbacks.on_view = [&](const View& view) {
+    predicted_bytes = PredictServerBytes(job->config, job->table, view, job->server_node_id);
+    for (const std::unique_ptr<LaneThread>& lane : lanes) lane->Start(view);
+    return absl::OkStatus();
+  };
+  callbacks.on_reply = [&](const HeartbeatReply& reply, const HeartbeatRequest&) {
+    for (const std::unique_ptr<LaneThread>& lane : lanes)
+      lane->SetFinalVersion(reply.final_version());
+  };
+  callbacks.failure = [&] { return FirstFailure(lanes); };
+  return BeatUntilEnd(*client, registered, callbacks);
+}
+
+}  // namespace tug

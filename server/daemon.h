@@ -1,0 +1,23 @@
+#ifndef TUG_SERVER_DAEMON_H_
+#define TUG_SERVER_DAEMON_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace tug {
+
+struct ServerOptions {
+  std::string coordinator;  // "host:port"
+  // Address or interface that lanes listen on; also the address that workers are told.
+  std::string listen_host = "127.0.0.1";
+};
+
+// A server process: joins the job, runs its lanes until the job ends. OK: the job is done. Errors:
+// one line with what to do (coordinator not reachable, refused, job failed). Blocks; one per
+// process.
+absl::Status RunServer(const ServerOptions& options);
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_DAEMON_H_

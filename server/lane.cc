@@ -1,0 +1,166 @@
+#include "server/lane.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "base/time_source.h"
+#include "checkpoint/checkpoint.h"
+#include "exchange/view_lanes.h"
+#include "server/initial_weights.h"
+
+namespace tug {
+namespace {
+
+// How often a lane looks for norms that do not come, and for orders of the control thread.
+constexpr absl::Duration kTick = absl::Milliseconds(50);
+// Lines for people that a lane remembers; a job with more has told its story.
+constexpr size_t kMaxNotices = 100;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LaneThread>> LaneThread::Bind(const LaneJob& job,
+                                                             uint32_t index_on_server,
+                                                             const std::string& listen_host) {
+  ZmqTransport::Options options;
+  options.self = LanePeer(LaneNumber(job.server_node_id, index_on_server));
+  options.bind_host = listen_host;
+  options.checksum = job.config.comm().checksum();
+  ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> transport, ZmqTransport::Create(options));
+  return std::unique_ptr<LaneThread>(new LaneThread(job, index_on_server, std::move(transport)));
+}
+
+LaneThread::LaneThread(const LaneJob& job, uint32_t index_on_server,
+                       std::unique_ptr<ZmqTransport> transport)
+    : job_(job),
+      index_on_server_(index_on_server),
+      number_(LaneNumber(job.server_node_id, index_on_server)),
+      endpoint_(transport->endpoint()),
+      transport_(std::move(transport)) {}
+
+LaneThread::~LaneThread() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  transport_->Wake();
+  thread_.join();
+}
+
+void LaneThread::Start(const View& view) {
+  TUG_CHECK(!thread_.joinable());
+  SnapshotWriter::Options options;
+  options.run_dir = job_.run_dir;
+  for (int i = 0; i < view.lanes_size(); ++i) {
+    if (LaneNumber(view.lanes(i)) == number_) options.lane_index = static_cast<uint32_t>(i);
+  }
+  const std::vector<uint32_t> owners = LaneNumberOfSegment(view);
+  options.segments = static_cast<size_t>(std::count(owners.begin(), owners.end(), number_));
+  for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
+  snapshots_ = std::make_unique<SnapshotWriter>(std::move(options), job_.table);
+  thread_ = std::jthread([this, view](std::stop_token stop) { Run(view, stop); });
+}
+
+void LaneThread::Run(const View& view, std::stop_token stop) {
+  const absl::Status prepared = Prepare(view);
+  {
+    absl::MutexLock lock(&mutex_);
+    report_.ready = prepared.ok();
+    report_.failure = prepared;
+  }
+  if (prepared.ok()) Serve(stop);
+}
+
+absl::Status LaneThread::Prepare(const View& view) {
+  shard_ = std::make_unique<Shard>(
+      MakeShardOptions(view), job_.table,
+      ShardSinks{
+          // A peer that is not reachable or a full queue: whoever misses the message asks again.
+          .send = [this](Outgoing m) { transport_->Send(std::move(m)).IgnoreError(); },
+          .snapshot = [this](const SegmentSnapshot& s) { snapshots_->Add(s); },
+          .notice =
+              [this](ShardNotice notice) {
+                absl::MutexLock lock(&mutex_);
+                if (report_.notices.size() < kMaxNotices) {
+                  report_.notices.push_back(std::move(notice));
+                }
+              }});
+  RETURN_IF_ERROR(FillSegments(view));
+  return ConnectToLanes(view, LanePeer(number_), *transport_);
+}
+
+ShardOptions LaneThread::MakeShardOptions(const View& view) const {
+  ShardOptions options;
+  options.lane = number_;
+  options.job = job_.job;
+  options.timeline = view.timeline();
+  options.view = view.number();
+  options.start_version = view.start_version();
+  options.virtual_workers = job_.config.cluster().virtual_workers();
+  options.optimizer = job_.config.optimizer();
+  options.lane_of_segment = LaneNumberOfSegment(view);
+  for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
+  options.checkpoint_interval = job_.config.checkpoint().interval();
+  options.resend_after = absl::Milliseconds(job_.config.comm().resend_ms());
+  return options;
+}
+
+absl::Status LaneThread::FillSegments(const View& view) {
+  std::optional<CheckpointReader> checkpoint;
+  if (!view.restore_path().empty()) {
+    ASSIGN_OR_RETURN(checkpoint, CheckpointReader::Open(view.restore_path()));
+  }
+  for (uint32_t id : shard_->segments()) {
+    const Segment& segment = job_.table.segment(id);
+    const BlockSpec& block = job_.blocks.blocks(static_cast<int>(segment.block));
+    if (!checkpoint.has_value()) {
+      FillInitialWeights(block, segment.block, job_.config.seed(), segment.begin,
+                         shard_->weights(id));
+      continue;
+    }
+    RETURN_IF_ERROR(
+        checkpoint->ReadRange(block.name(), segment.begin, segment.end, 'w', shard_->weights(id)));
+    RETURN_IF_ERROR(
+        checkpoint->ReadRange(block.name(), segment.begin, segment.end, 'm', shard_->m(id)));
+    RETURN_IF_ERROR(
+        checkpoint->ReadRange(block.name(), segment.begin, segment.end, 'v', shard_->v(id)));
+  }
+  return absl::OkStatus();
+}
+
+void LaneThread::Serve(std::stop_token stop) {
+  const RealTime time;
+  absl::Time next_tick = time.Now();
+  while (!stop.stop_requested()) {
+    if (const absl::Time now = time.Now(); now >= next_tick) {
+      shard_->OnTick(now);
+      if (const uint64_t final_version = final_version_; final_version > 0) {
+        shard_->SetFinalVersion(final_version);
+      }
+      PublishCounters();
+      next_tick = now + kTick;
+    }
+    transport_->Poll(kTick, [&](Message m) { shard_->OnMessage(m, time.Now()); });
+  }
+}
+
+void LaneThread::PublishCounters() {
+  absl::MutexLock lock(&mutex_);
+  report_.dropped = transport_->counters().dropped + shard_->counters().malformed;
+  report_.refused = shard_->counters().refused;
+}
+
+void LaneThread::SetFinalVersion(uint64_t version) { final_version_ = version; }
+
+LaneThread::Report LaneThread::report() const {
+  Report report;
+  {
+    absl::MutexLock lock(&mutex_);
+    report = report_;
+  }
+  if (snapshots_ != nullptr) report.parts = snapshots_->parts();
+  return report;
+}
+
+}  // namespace tug

@@ -1,0 +1,116 @@
+#include "server/norm_ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace tug {
+namespace {
+
+SegmentTable Table(uint64_t segment_elements) {
+  BlockTable blocks;
+  for (int b = 0; b < 3; ++b) {
+    BlockSpec* block = blocks.add_blocks();
+    TensorSpec* matrix = block->add_tensors();
+    matrix->add_shape(20000 + 5000 * b);
+    matrix->set_weight_decay(true);
+    block->add_tensors()->add_shape(100);
+  }
+  return *SegmentTable::Create(blocks, segment_elements);
+}
+
+std::span<const std::byte> Bytes(const std::vector<NormEntry>& entries) {
+  return std::as_bytes(std::span(entries));
+}
+
+// Three lanes, segments dealt round.
+class NormLedgerTest : public testing::Test {
+ protected:
+  NormLedgerTest() : table_(Table(4096)) {
+    for (uint32_t id = 0; id < table_.size(); ++id) lanes_.push_back(id % 3);
+  }
+  NormLedger Ledger(uint32_t lane, NormLedger::Scope scope) {
+    return NormLedger(table_, lanes_, lane, scope, 7);
+  }
+  static double ValueOf(uint32_t id) { return std::exp(0.1 * id) / 3; }
+
+  SegmentTable table_;
+  std::vector<uint32_t> lanes_;
+};
+
+TEST_F(NormLedgerTest, LanesReachTheSameBitsWhateverTheOrder) {
+  constexpr uint32_t kAll = NormLedger::kAllBlocks;
+  std::vector<NormLedger> ledgers;
+  for (uint32_t lane = 0; lane < 3; ++lane) {
+    ledgers.push_back(Ledger(lane, NormLedger::Scope::kAll));
+  }
+  for (uint32_t lane = 0; lane < 3; ++lane) {
+    bool last = false;
+    for (uint32_t id : ledgers[lane].OwnSegments(kAll)) {
+      EXPECT_FALSE(last);
+      last = ledgers[lane].AddOwn(id, {ValueOf(id), NormEntry::kAllFinite, 0});
+    }
+    EXPECT_TRUE(last);
+    EXPECT_TRUE(ledgers[lane].Waiting(kAll));
+  }
+  std::vector<double> sums;
+  for (uint32_t lane = 0; lane < 3; ++lane) {
+    for (uint32_t step = 1; step <= 2; ++step) {
+      const uint32_t from = (lane + step) % 3;
+      const std::vector<NormEntry> entries = *ledgers[from].OwnEntries(kAll, 7);
+      EXPECT_TRUE(ledgers[lane].AddRemote(kAll, from, 7, Bytes(entries)));
+      EXPECT_TRUE(ledgers[lane].AddRemote(kAll, from, 7, Bytes(entries)));  // a repeat
+    }
+    ASSERT_TRUE(ledgers[lane].complete(kAll));
+    sums.push_back(ledgers[lane].Fold(kAll).sum_of_squares);
+  }
+  EXPECT_EQ(sums[0], sums[1]);
+  EXPECT_EQ(sums[0], sums[2]);
+}
+
+TEST_F(NormLedgerTest, NamesTheFirstBlockThatIsNotFinite) {
+  NormLedger ledger(table_, std::vector<uint32_t>(table_.size(), 0), 0, NormLedger::Scope::kAll, 0);
+  for (uint32_t id = 0; id < table_.size(); ++id) {
+    NormEntry entry{1.0, NormEntry::kAllFinite, 0};
+    if (table_.segment(id).block >= 1) {
+      entry = {std::numeric_limits<double>::infinity(), 5 + table_.segment(id).block, 0};
+    }
+    ledger.AddOwn(id, entry);
+  }
+  const NormVerdict verdict = ledger.Fold(NormLedger::kAllBlocks);
+  EXPECT_FALSE(verdict.finite);
+  EXPECT_EQ(verdict.bad_block, 1u);
+  EXPECT_EQ(verdict.bad_virtual_worker, 6u);
+}
+
+TEST_F(NormLedgerTest, KeepsThePreviousClockForAPeerThatAsksAgain) {
+  NormLedger ledger(table_, std::vector<uint32_t>(table_.size(), 0), 0, NormLedger::Scope::kBlock,
+                    7);
+  for (uint32_t id = table_.first_of_block(1); id < table_.first_of_block(2); ++id) {
+    ledger.AddOwn(id, {2.0, NormEntry::kAllFinite, 0});
+  }
+  ASSERT_TRUE(ledger.complete(1));
+  ledger.Advance(1);
+  EXPECT_EQ(ledger.clock(1), 8u);
+  EXPECT_EQ(ledger.OwnEntries(1, 7)->size(), table_.segments_in_block(1));
+  EXPECT_FALSE(ledger.OwnEntries(1, 8).has_value());
+  EXPECT_FALSE(ledger.OwnEntries(1, 6).has_value());
+}
+
+TEST_F(NormLedgerTest, RefusesWhatMakesNoSense) {
+  NormLedger ledger = Ledger(0, NormLedger::Scope::kAll);
+  const std::vector<NormEntry> entries(ledger.OwnSegments(NormLedger::kAllBlocks).size());
+  EXPECT_FALSE(ledger.AddRemote(2, 1, 7, Bytes(entries)));                        // no such scope
+  EXPECT_FALSE(ledger.AddRemote(NormLedger::kAllBlocks, 0, 7, Bytes(entries)));   // myself
+  EXPECT_FALSE(ledger.AddRemote(NormLedger::kAllBlocks, 99, 7, Bytes(entries)));  // no such lane
+  EXPECT_FALSE(ledger.AddRemote(NormLedger::kAllBlocks, 1, 9, Bytes(entries)));   // the future
+  EXPECT_FALSE(ledger.AddRemote(NormLedger::kAllBlocks, 1, 7, Bytes(entries).first(8)));
+  EXPECT_TRUE(ledger.AddRemote(NormLedger::kAllBlocks, 1, 6, {}));  // settled: a repeat
+}
+
+}  // namespace
+}  // namespace tug

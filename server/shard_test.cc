@@ -1,0 +1,305 @@
+#include "server/shard.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kSegment = 4096;
+constexpr uint32_t kLane = 300;
+constexpr uint32_t kOtherLane = 301;
+constexpr PeerId kWorker = WorkerPeer(7);
+
+SegmentTable Table() {
+  BlockTable blocks;
+  for (int b = 0; b < 2; ++b) {
+    TensorSpec* tensor = blocks.add_blocks()->add_tensors();
+    tensor->add_shape(3 * kSegment);
+    tensor->set_weight_decay(true);
+  }
+  return *SegmentTable::Create(blocks, kSegment);
+}
+
+// A lane that owns all but the last segment of each block (that is the other lane's), two virtual
+// workers.
+class ShardTest : public testing::Test {
+ protected:
+  explicit ShardTest(OptimizerConfig::Clip clip = OptimizerConfig::OFF)
+      : table_(Table()),
+        shard_(Options(clip), table_,
+               {.send = [this](Outgoing m) { sent_.push_back(std::move(m)); },
+                .snapshot = [this](const SegmentSnapshot& s) { snapshots_.push_back(s.segment); },
+                .notice = [this](ShardNotice n) { notices_.push_back(std::move(n)); }}) {}
+
+  static ShardOptions Options(OptimizerConfig::Clip clip) {
+    ShardOptions options;
+    options.lane = kLane;
+    options.job = 9;
+    options.timeline = 1;
+    options.view = 4;
+    options.virtual_workers = 2;
+    options.optimizer.set_learning_rate(0.1);
+    options.optimizer.set_min_learning_rate(0.1);
+    options.optimizer.set_decay_steps(10);
+    options.optimizer.set_clip(clip);
+    options.optimizer.set_clip_norm(1.0);
+    options.optimizer.mutable_adamw()->set_beta1(0.9);
+    options.optimizer.mutable_adamw()->set_beta2(0.99);
+    options.optimizer.mutable_adamw()->set_epsilon(1e-8);
+    options.lane_of_segment = {kLane, kLane, kOtherLane, kLane, kLane, kOtherLane};
+    options.block_names = {"first", "second"};
+    options.checkpoint_interval = 2;
+    options.resend_after = absl::Seconds(1);
+    return options;
+  }
+
+  static WireHeader Header(MessageKind kind, uint32_t block, PeerId sender = kWorker) {
+    WireHeader header;
+    header.kind = kind;
+    header.job = 9;
+    header.timeline = 1;
+    header.view = 4;
+    header.block = block;
+    header.segment_count = 2;
+    header.sender = sender;
+    return header;
+  }
+  static WireHeader PushHeader(uint32_t block, uint32_t virtual_worker, uint64_t clock) {
+    WireHeader header = Header(MessageKind::kPush, block);
+    header.virtual_worker = virtual_worker;
+    header.virtual_worker_count = 1;
+    header.clock = clock;
+    header.token_count = 50;
+    return header;
+  }
+  void Deliver(WireHeader header, std::vector<float> payload = {}) {
+    auto owner = std::make_shared<std::vector<float>>(std::move(payload));
+    header.payload_bytes = owner->size() * sizeof(float);
+    shard_.OnMessage({header, Lease(owner, std::span<const float>(*owner))}, now_);
+  }
+  void Push(uint32_t block, uint32_t virtual_worker, uint64_t clock, float value = 1.0f) {
+    Deliver(PushHeader(block, virtual_worker, clock), std::vector<float>(2 * kSegment, value));
+  }
+  void Pull(uint32_t block, uint64_t version, PeerId sender = kWorker) {
+    WireHeader header = Header(MessageKind::kPull, block, sender);
+    header.version = version;
+    Deliver(header);
+  }
+  size_t Count(MessageKind kind) const {
+    return static_cast<size_t>(std::count_if(
+        sent_.begin(), sent_.end(), [&](const Outgoing& m) { return m.header.kind == kind; }));
+  }
+
+  SegmentTable table_;
+  absl::Time now_ = absl::UnixEpoch();
+  std::vector<Outgoing> sent_;
+  std::vector<uint32_t> snapshots_;
+  std::vector<ShardNotice> notices_;
+  Shard shard_;
+};
+
+TEST_F(ShardTest, ClosesAClockWhenAllVirtualWorkersHavePushedAndAnswersTheWaitingPull) {
+  Push(0, 1, 0);
+  EXPECT_EQ(Count(MessageKind::kReceived), 1u);
+  Pull(0, 1);
+  EXPECT_EQ(Count(MessageKind::kWeights), 0u);
+  Push(0, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kReceived), 2u);
+  EXPECT_EQ(Count(MessageKind::kCommitted), 2u);
+  ASSERT_EQ(Count(MessageKind::kWeights), 1u);
+  EXPECT_EQ(sent_.back().header.version, 1u);
+  EXPECT_EQ(sent_.back().payload.size_bytes(), 2 * kSegment * sizeof(float));
+  EXPECT_LT(sent_.back().payload.floats()[0], 0.0f);  // a step against the gradient, from 0
+  EXPECT_EQ(shard_.version(0), 1u);
+  EXPECT_EQ(shard_.version(3), 0u);
+}
+
+TEST_F(ShardTest, AcknowledgesARepeatWithoutApplyingIt) {
+  Push(0, 0, 0);
+  Push(0, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kReceived), 2u);
+  EXPECT_EQ(shard_.version(0), 0u);
+  Push(0, 1, 0);
+  EXPECT_EQ(shard_.version(0), 1u);
+  Push(0, 0, 0);  // long committed
+  EXPECT_EQ(shard_.version(0), 1u);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  EXPECT_EQ(sent_.back().header.version, 1u);
+  EXPECT_EQ(shard_.counters().repeats, 2u);
+}
+
+TEST_F(ShardTest, KeepsThePreviousVersionReadableUntilTheNextUpdate) {
+  for (uint32_t vw : {0u, 1u}) Push(0, vw, 0);
+  Pull(0, 0);
+  ASSERT_EQ(sent_.back().header.kind, MessageKind::kWeights);
+  EXPECT_EQ(sent_.back().header.version, 0u);
+  EXPECT_EQ(sent_.back().payload.floats()[0], 0.0f);
+  for (uint32_t vw : {0u, 1u}) Push(0, vw, 1);
+  Pull(0, 0);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kRefused);
+}
+
+TEST_F(ShardTest, NeverWritesWeightsThatAMessageStillReads) {
+  for (uint32_t vw : {0u, 1u}) Push(0, vw, 0);
+  Pull(0, 1);
+  const Outgoing slow = sent_.back();
+  const float before = slow.payload.floats()[0];
+  for (uint64_t clock = 1; clock < 6; ++clock) {
+    for (uint32_t vw : {0u, 1u}) Push(0, vw, clock);
+  }
+  EXPECT_EQ(slow.payload.floats()[0], before);
+  EXPECT_NE(shard_.weights(0)[0], before);
+}
+
+TEST_F(ShardTest, RefusesAnOlderViewRetriablyAndSaysTheCurrentOne) {
+  WireHeader header = PushHeader(0, 0, 0);
+  header.view = 3;
+  Deliver(header, std::vector<float>(2 * kSegment));
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].header.kind, MessageKind::kRefused);
+  EXPECT_EQ(sent_[0].header.view, 4u);
+  EXPECT_EQ(shard_.counters().refused, 1u);
+  header = PushHeader(0, 0, 0);
+  header.timeline = 0;
+  Deliver(header, std::vector<float>(2 * kSegment));
+  EXPECT_EQ(shard_.counters().refused, 2u);
+}
+
+TEST_F(ShardTest, CountsAndDropsWhatMakesNoSense) {
+  const std::vector<float> right(2 * kSegment);
+  uint64_t bad = 0;
+  const auto expect_dropped = [&](WireHeader header, const std::vector<float>& payload) {
+    Deliver(header, payload);
+    EXPECT_EQ(shard_.counters().malformed, ++bad);
+    EXPECT_TRUE(sent_.empty());
+  };
+  WireHeader header = PushHeader(0, 0, 0);
+  expect_dropped(header, std::vector<float>(2 * kSegment - 1));  // short payload
+  header.block = 2;
+  expect_dropped(header, right);  // no such block
+  header = PushHeader(0, 0, 0);
+  header.first_segment = 1;
+  expect_dropped(header, right);  // reaches into the other lane's
+  header.first_segment = 0xffffffffu;
+  expect_dropped(header, right);
+  header = PushHeader(0, 0, 0);
+  header.segment_count = 0;
+  expect_dropped(header, {});
+  header = PushHeader(0, 2, 0);
+  expect_dropped(header, right);  // no such virtual worker
+  header = PushHeader(0, 0, 0);
+  header.virtual_worker_count = 3;
+  expect_dropped(header, right);
+  expect_dropped(PushHeader(0, 0, 5), right);  // a clock nobody can have reached
+  header = PushHeader(0, 0, 0);
+  header.token_count = 0;
+  expect_dropped(header, right);
+  header = PushHeader(0, 0, 0);
+  header.job = 8;
+  expect_dropped(header, right);  // another job
+  header = PushHeader(0, 0, 0);
+  header.sender = LanePeer(kOtherLane);
+  expect_dropped(header, right);  // lanes do not push
+  header = Header(MessageKind::kPull, 0);
+  header.version = 2;
+  expect_dropped(header, {});  // two updates ahead
+  expect_dropped(Header(MessageKind::kWeights, 0), right);
+  expect_dropped(Header(MessageKind::kNorms, 0, LanePeer(kOtherLane)), right);  // clip: off
+}
+
+TEST_F(ShardTest, SurvivesRandomHeaders) {
+  std::mt19937 random(20261121);
+  for (int i = 0; i < 20000; ++i) {
+    WireHeader header;
+    header.kind = static_cast<MessageKind>(1 + random() % 9);
+    header.job = random() % 8 == 0 ? random() : 9;
+    header.timeline = 1;
+    header.view = 4;
+    header.block = random() % 4 == 0 ? random() : random() % 3;
+    header.first_segment = random() % 4 == 0 ? random() : random() % 4;
+    header.segment_count = random() % 4 == 0 ? random() : random() % 4;
+    header.virtual_worker = random() % 4 == 0 ? random() : random() % 3;
+    header.virtual_worker_count = static_cast<uint16_t>(random() % 4);
+    header.clock = random() % 3;
+    header.version = random() % 3;
+    header.want = static_cast<Want>(random() % 2);
+    header.token_count = random() % 3;
+    header.sender = random() % 2 == 0 ? kWorker : LanePeer(kOtherLane);
+    Deliver(header, std::vector<float>(random() % 4 * kSegment));
+    sent_.clear();
+  }
+}
+
+TEST_F(ShardTest, TakesSnapshotsAtTheIntervalAndAtTheFinalVersionOnce) {
+  for (uint64_t clock = 0; clock < 3; ++clock) {
+    for (uint32_t vw : {0u, 1u}) Push(0, vw, clock);
+  }
+  EXPECT_EQ(snapshots_, (std::vector<uint32_t>{0, 1}));  // version 2
+  shard_.SetFinalVersion(3);
+  EXPECT_EQ(snapshots_, (std::vector<uint32_t>{0, 1, 0, 1}));
+  shard_.SetFinalVersion(3);
+  EXPECT_EQ(snapshots_.size(), 4u);
+}
+
+class GlobalClipShardTest : public ShardTest {
+ protected:
+  GlobalClipShardTest() : ShardTest(OptimizerConfig::GLOBAL) {}
+
+  void NormsFromOtherLane(uint64_t clock, double sum_of_squares) {
+    const std::vector<NormEntry> entries(2, {sum_of_squares, NormEntry::kAllFinite, 0});
+    WireHeader header = Header(MessageKind::kNorms, NormLedger::kAllBlocks, LanePeer(kOtherLane));
+    header.clock = clock;
+    auto owner = std::make_shared<std::vector<NormEntry>>(entries);
+    shard_.OnMessage({header, Lease(owner, std::as_bytes(std::span(*owner)))}, now_);
+  }
+};
+
+TEST_F(GlobalClipShardTest, ClosesNothingBeforeEveryLanesNormsAreIn) {
+  for (uint32_t block : {0u, 1u}) {
+    for (uint32_t vw : {0u, 1u}) Push(block, vw, 0);
+  }
+  EXPECT_EQ(Count(MessageKind::kCommitted), 0u);
+  EXPECT_EQ(Count(MessageKind::kNorms), 1u);
+  NormsFromOtherLane(0, 1.0);
+  EXPECT_EQ(Count(MessageKind::kCommitted), 4u);
+  EXPECT_EQ(shard_.version(0), 1u);
+  EXPECT_EQ(shard_.version(4), 1u);
+}
+
+TEST_F(GlobalClipShardTest, AsksAgainForNormsThatDoNotComeAndAnswersWhoAsks) {
+  for (uint32_t block : {0u, 1u}) {
+    for (uint32_t vw : {0u, 1u}) Push(block, vw, 0);
+  }
+  shard_.OnTick(now_ + absl::Milliseconds(999));
+  EXPECT_EQ(Count(MessageKind::kNormsWanted), 0u);
+  shard_.OnTick(now_ + absl::Seconds(1));
+  EXPECT_EQ(Count(MessageKind::kNormsWanted), 1u);
+  NormsFromOtherLane(0, 1.0);
+  WireHeader wanted =
+      Header(MessageKind::kNormsWanted, NormLedger::kAllBlocks, LanePeer(kOtherLane));
+  Deliver(wanted);  // of the clock before the open one
+  EXPECT_EQ(Count(MessageKind::kNorms), 2u);
+  EXPECT_EQ(sent_.back().header.clock, 0u);
+}
+
+TEST_F(GlobalClipShardTest, SkipsTheWholeUpdateAndNamesBlockAndVirtualWorker) {
+  for (uint32_t vw : {0u, 1u}) Push(0, vw, 0);
+  Push(1, 0, 0);
+  Push(1, 1, 0, std::numeric_limits<float>::infinity());
+  NormsFromOtherLane(0, 1.0);
+  EXPECT_EQ(shard_.version(0), 1u);
+  EXPECT_EQ(shard_.weights(0)[0], 0.0f);
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_NE(notices_[0].text.find("block second from virtual worker 1"), std::string::npos)
+      << notices_[0].text;
+}
+
+}  // namespace
+}  // namespace tug

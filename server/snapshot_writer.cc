@@ -1,0 +1,101 @@
+#include "server/snapshot_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "checkpoint/checkpoint.h"
+
+namespace tug {
+namespace {
+
+// Reported again with every heartbeat; one gets through long before so many more are written.
+constexpr size_t kPartsKept = 8;
+
+AlignedBuffer CopyOf(std::span<const float> values) {
+  AlignedBuffer copy(values.size_bytes());
+  std::copy(values.begin(), values.end(), copy.floats().begin());
+  return copy;
+}
+
+}  // namespace
+
+SnapshotWriter::SnapshotWriter(Options options, const SegmentTable& table)
+    : options_(std::move(options)), table_(table), thread_([this] { Loop(); }) {}
+
+SnapshotWriter::~SnapshotWriter() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
+  const absl::Time begin = absl::Now();
+  if (filling_.segments.empty()) filling_.version = snapshot.version;
+  filling_.segments.push_back(
+      {snapshot.segment, snapshot.weights, CopyOf(snapshot.m), CopyOf(snapshot.v)});
+  const bool whole = filling_.segments.size() == options_.segments;
+  if (!whole) {
+    filling_.pause_seconds += absl::ToDoubleSeconds(absl::Now() - begin);
+    return;
+  }
+  absl::MutexLock lock(&mutex_);
+  const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !full_.has_value(); };
+  mutex_.Await(absl::Condition(&idle));
+  filling_.pause_seconds += absl::ToDoubleSeconds(absl::Now() - begin);
+  full_ = std::exchange(filling_, {});
+}
+
+std::vector<CheckpointPart> SnapshotWriter::parts() const {
+  absl::MutexLock lock(&mutex_);
+  return parts_;
+}
+
+void SnapshotWriter::Loop() {
+  absl::MutexLock lock(&mutex_);
+  while (true) {
+    const auto work = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return full_.has_value() || stopping_;
+    };
+    mutex_.Await(absl::Condition(&work));
+    if (!full_.has_value()) return;
+    Checkpoint checkpoint = *std::move(full_);
+    mutex_.Unlock();
+    CheckpointPart part = Write(checkpoint);
+    checkpoint = {};  // lets the weights go before the next one may come
+    mutex_.Lock();
+    parts_.push_back(std::move(part));
+    if (parts_.size() > kPartsKept) parts_.erase(parts_.begin());
+    full_.reset();
+  }
+}
+
+CheckpointPart SnapshotWriter::Write(Checkpoint& checkpoint) const {
+  std::sort(checkpoint.segments.begin(), checkpoint.segments.end(),
+            [](const Copy& a, const Copy& b) { return a.segment < b.segment; });
+  std::vector<SegmentPart> segments;
+  for (const Copy& copy : checkpoint.segments) {
+    const Segment& segment = table_.segment(copy.segment);
+    segments.push_back({options_.block_names[segment.block], segment.begin, segment.end,
+                        copy.weights.floats(), copy.m.floats(), copy.v.floats()});
+  }
+  CheckpointPart part;
+  part.set_lane(options_.lane_index);
+  part.set_version(checkpoint.version);
+  part.set_pause_seconds(checkpoint.pause_seconds);
+  const absl::StatusOr<PartFile> file =
+      WriteLanePart(options_.run_dir, checkpoint.version, options_.lane_index, segments);
+  if (!file.ok()) {
+    part.set_error(std::string(file.status().message()));
+    return part;
+  }
+  part.set_file(file->name);
+  part.set_size_bytes(file->size_bytes);
+  part.set_xxh3(file->xxh3);
+  part.set_write_seconds(file->seconds);
+  return part;
+}
+
+}  // namespace tug

@@ -1,0 +1,70 @@
+#ifndef TUG_SERVER_SNAPSHOT_WRITER_H_
+#define TUG_SERVER_SNAPSHOT_WRITER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/lease.h"
+#include "exchange/segment_table.h"
+#include "proto/control.pb.h"
+#include "server/shard.h"
+
+namespace tug {
+
+// Turns a lane's snapshots into files of checkpoints, while training goes on. The lane's thread
+// only copies (m and v; the weights are leased); a thread of the writer's own formats, writes and
+// syncs. One checkpoint at a time: a lane that reaches the next one while the last is still being
+// written waits, and the report says for how long it stood.
+class SnapshotWriter {
+ public:
+  struct Options {
+    std::string run_dir;
+    uint32_t lane_index = 0;  // index in View.lanes; names the file
+    size_t segments = 0;      // that the lane owns: a checkpoint is whole with so many
+    std::vector<std::string> block_names;
+  };
+  // REQUIRES: `table` outlives the writer.
+  SnapshotWriter(Options options, const SegmentTable& table);
+  // Finishes the file in hand.
+  ~SnapshotWriter();
+
+  // Lane thread: copies. Blocks only while the previous checkpoint is being written.
+  void Add(const SegmentSnapshot& snapshot);
+  // The newest parts finished, failed ones with their error. Thread-safe.
+  std::vector<CheckpointPart> parts() const;
+
+ private:
+  struct Copy {
+    uint32_t segment = 0;
+    Lease weights;
+    AlignedBuffer m;
+    AlignedBuffer v;
+  };
+  struct Checkpoint {
+    uint64_t version = 0;
+    double pause_seconds = 0;
+    std::vector<Copy> segments;
+  };
+
+  void Loop();
+  CheckpointPart Write(Checkpoint& checkpoint) const;
+
+  const Options options_;
+  const SegmentTable& table_;
+  Checkpoint filling_;  // owner: the lane's thread
+  mutable absl::Mutex mutex_;
+  std::optional<Checkpoint> full_
+      ABSL_GUARDED_BY(mutex_);  // handed to the thread; none when it is done
+  std::vector<CheckpointPart> parts_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_SNAPSHOT_WRITER_H_

@@ -1,0 +1,116 @@
+#include "simulate/cluster.h"
+
+#include <random>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "simulate/nodes.h"
+
+namespace tug {
+namespace {
+
+constexpr absl::Duration kLongestJob = absl::Hours(10);
+
+// Carries out what the coordinator asks for.
+class Actions {
+ public:
+  Actions(Coordinator& coordinator, SimulatedTime& time, SimulationResult& result)
+      : coordinator_(coordinator), time_(time), result_(result) {}
+
+  void Run() {
+    for (Action& action : coordinator_.TakeActions()) {
+      std::visit([this](auto& a) { Do(a); }, action);
+    }
+  }
+  bool ended() const { return ended_; }
+
+ private:
+  void Do(const CommitCheckpointAction& commit) {
+    result_.checkpoints.push_back(commit.manifest.version());
+    coordinator_.OnCheckpointCommitted(commit.manifest.version(), absl::OkStatus(), time_.Now());
+  }
+  void Do(const StepCompleted& step) { result_.losses.push_back(step.metrics.loss); }
+  void Do(const EvalCompleted&) {}
+  void Do(const NoticeAction& notice) { result_.notices.push_back(notice.text); }
+  void Do(const JobEnded& end) {
+    result_.status = end.status;
+    ended_ = true;
+  }
+
+  Coordinator& coordinator_;
+  SimulatedTime& time_;
+  SimulationResult& result_;
+  bool ended_ = false;
+};
+
+CoordinatorOptions MakeCoordinatorOptions(const SimulationOptions& options,
+                                          const SegmentTable& table) {
+  CoordinatorOptions made;
+  made.config = options.config;
+  made.blocks = options.blocks;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    made.segment_bytes.push_back(table.segment(id).bytes());
+  }
+  made.job = options.seed;
+  made.run_dir = "simulated";
+  return made;
+}
+
+}  // namespace
+
+SimulationResult Simulate(const SimulationOptions& options) {
+  SimulationResult result;
+  absl::StatusOr<SegmentTable> table =
+      SegmentTable::Create(options.blocks, options.config.comm().segment_elements());
+  TUG_CHECK(table.ok()) << table.status().ToString();
+  for (uint32_t b = 0; b < table->num_blocks(); ++b) {
+    result.weights.emplace_back(table->block_elements(b));
+  }
+  SimulatedTime time;
+  std::mt19937_64 random(options.seed);
+  SimulatedNetwork network(options.seed, options.network, time);
+  Coordinator coordinator(MakeCoordinatorOptions(options, *table));
+  Actions actions(coordinator, time, result);
+  SimulatedWorld world{options, *table, time, network, random};
+
+  const auto do_register = [&](const RegisterRequest& request) {
+    absl::StatusOr<RegisterReply> reply = coordinator.OnRegister(request, time.Now());
+    actions.Run();
+    return reply;
+  };
+  const auto heartbeat = [&](const HeartbeatRequest& request) {
+    absl::StatusOr<HeartbeatReply> reply = coordinator.OnHeartbeat(request, time.Now());
+    actions.Run();
+    return reply;
+  };
+  std::vector<std::unique_ptr<SimulatedServer>> servers;
+  std::vector<std::unique_ptr<SimulatedWorker>> workers;
+  uint64_t incarnation = 1;
+  for (uint32_t i = 0; i < options.config.cluster().servers(); ++i) {
+    servers.push_back(
+        std::make_unique<SimulatedServer>(world, SERVER, incarnation++, do_register, heartbeat));
+    servers.back()->Start();
+  }
+  for (uint32_t i = 0; i < options.config.cluster().workers(); ++i) {
+    workers.push_back(
+        std::make_unique<SimulatedWorker>(world, WORKER, incarnation++, do_register, heartbeat));
+    workers.back()->Start();
+  }
+  if (options.stop_after < absl::InfiniteDuration()) {
+    time.Schedule(options.stop_after, [&] {
+      coordinator.OnStop(time.Now());
+      actions.Run();
+    });
+  }
+  const bool ended =
+      time.RunUntil([&] { return actions.ended(); }, absl::UnixEpoch() + kLongestJob);
+  if (!ended) result.status = absl::DeadlineExceededError("the simulated job does not end");
+  for (auto& server : servers) server->Collect(result);
+  for (auto& worker : workers) worker->Collect(result);
+  result.messages = network.sent_messages();
+  result.virtual_time = time.Now() - absl::UnixEpoch();
+  return result;
+}
+
+}  // namespace tug

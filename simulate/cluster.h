@@ -1,0 +1,59 @@
+#ifndef TUG_SIMULATE_CLUSTER_H_
+#define TUG_SIMULATE_CLUSTER_H_
+
+// A whole job in one process and in virtual time: the production coordinator, shards, exchanges and
+// step machines over a seeded network that delays, reorders, repeats and loses messages. Only the
+// threads, the sockets, the clock and the model are replaced; a gradient is a cheap pure function
+// of the weights, the virtual worker and the clock, so the final weights tell whether every push
+// was applied exactly once, to the right version, in the right order.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/time_source.h"
+#include "coordinator/coordinator.h"
+#include "exchange/segment_table.h"
+#include "proto/job.pb.h"
+#include "transport/simulated_network.h"
+
+namespace tug {
+
+struct SimulationOptions {
+  JobConfig config;  // all fields filled; the model and data parts are not read
+  BlockTable blocks;
+  uint64_t seed = 1;
+  SimulatedNetwork::Options network;
+  absl::Duration max_control_delay = absl::Milliseconds(5);
+  absl::Duration max_compute = absl::Milliseconds(3);  // of one block
+  // Adds a NaN to the gradient that this virtual worker pushes for block 0 at this clock; none if
+  // the clock is ~0.
+  uint32_t poisoned_virtual_worker = 0;
+  uint64_t poisoned_clock = ~uint64_t{0};
+  // When to ask for an orderly stop, in virtual time; never if infinite.
+  absl::Duration stop_after = absl::InfiniteDuration();
+};
+
+struct SimulationResult {
+  absl::Status status;  // of the job; DEADLINE_EXCEEDED if it does not end in virtual hours
+  uint64_t final_version = 0;
+  std::vector<std::vector<float>> weights;  // by block
+  std::vector<double> losses;               // by step
+  std::vector<std::string> notices;
+  std::vector<uint64_t> checkpoints;  // versions committed
+  uint64_t messages = 0;
+  uint64_t repeats = 0;  // pushes and pulls that lanes recognised
+  uint64_t resent = 0;
+  absl::Duration virtual_time;
+};
+
+// Runs one job to its end. Deterministic: a function of the options.
+SimulationResult Simulate(const SimulationOptions& options);
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_CLUSTER_H_

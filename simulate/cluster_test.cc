@@ -1,0 +1,153 @@
+#include "simulate/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tug {
+namespace {
+
+SimulationOptions Job(uint32_t servers, uint32_t workers, uint64_t seed) {
+  SimulationOptions options;
+  options.seed = seed;
+  ClusterConfig& cluster = *options.config.mutable_cluster();
+  cluster.set_servers(servers);
+  cluster.set_workers(workers);
+  cluster.set_lanes_per_server(1);
+  cluster.set_virtual_workers(6);
+  options.config.set_seed(42);
+  options.config.mutable_train()->set_steps(12);
+  options.config.mutable_checkpoint()->set_interval(5);
+  CommConfig& comm = *options.config.mutable_comm();
+  comm.set_segment_elements(4096);
+  comm.set_partition_bytes(32768);
+  comm.set_credit_bytes(65536);
+  comm.set_scheduler(CommConfig::PRIORITY);
+  comm.set_resend_ms(200);
+  OptimizerConfig& optimizer = *options.config.mutable_optimizer();
+  optimizer.set_learning_rate(0.01);
+  optimizer.set_min_learning_rate(0.001);
+  optimizer.set_warmup_steps(2);
+  optimizer.set_decay_steps(12);
+  optimizer.set_clip(OptimizerConfig::GLOBAL);
+  optimizer.set_clip_norm(1.0);
+  optimizer.mutable_adamw()->set_beta1(0.9);
+  optimizer.mutable_adamw()->set_beta2(0.99);
+  optimizer.mutable_adamw()->set_epsilon(1e-8);
+  optimizer.mutable_adamw()->set_weight_decay(0.1);
+  options.config.mutable_fault()->set_failure_timeout_ms(5000);
+  options.config.mutable_fault()->set_heartbeat_ms(200);
+  for (uint64_t elements : {20000, 9000, 4000}) {
+    BlockSpec* block = options.blocks.add_blocks();
+    block->set_name("block." + std::to_string(options.blocks.blocks_size() - 1));
+    TensorSpec* matrix = block->add_tensors();
+    matrix->add_shape(elements);
+    matrix->set_weight_decay(true);
+    matrix->set_init_std(0.5f);
+    TensorSpec* bias = block->add_tensors();
+    bias->add_shape(77);
+    bias->set_init_mean(1.0f);
+  }
+  return options;
+}
+
+SimulatedNetwork::Options Quiet() { return {absl::Microseconds(50), absl::Microseconds(50), 0, 0}; }
+
+SimulatedNetwork::Options Rough() {
+  return {absl::Microseconds(50), absl::Milliseconds(20), 0.1, 0.05};
+}
+
+TEST(SimulatedCluster, TwoServersAndThreeWorkersEndWithTheBitsOfAQuietNetwork) {
+  SimulationOptions options = Job(2, 3, 1);
+  options.network = Quiet();
+  const SimulationResult expected = Simulate(options);
+  ASSERT_TRUE(expected.status.ok()) << expected.status;
+  EXPECT_EQ(expected.final_version, 12u);
+  EXPECT_EQ(expected.checkpoints, (std::vector<uint64_t>{5, 10, 12}));
+  EXPECT_EQ(expected.losses.size(), 12u);
+
+  uint64_t repeats = 0;
+  uint64_t resent = 0;
+  for (uint64_t seed = 1; seed <= 25; ++seed) {
+    options.seed = seed;
+    options.network = Rough();
+    const SimulationResult rough = Simulate(options);
+    ASSERT_TRUE(rough.status.ok()) << "seed " << seed << ": " << rough.status;
+    EXPECT_EQ(rough.weights, expected.weights) << "seed " << seed;
+    EXPECT_EQ(rough.losses, expected.losses) << "seed " << seed;
+    repeats += rough.repeats;
+    resent += rough.resent;
+  }
+  EXPECT_GT(repeats, 0u);
+  EXPECT_GT(resent, 0u);
+}
+
+TEST(SimulatedCluster, AnyNumberOfServersLanesWorkersAndAnySegmentSizeGiveTheSameBits) {
+  for (auto clip : {OptimizerConfig::OFF, OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
+    std::vector<std::vector<float>> expected;
+    for (uint32_t servers : {1u, 2u, 3u}) {
+      for (uint32_t lanes : {1u, 2u}) {
+        for (uint32_t workers : {1u, 2u, 4u, 6u}) {
+          for (uint64_t segment_elements : {4096u, 8192u}) {
+            SimulationOptions options = Job(servers, workers, servers + 10 * workers);
+            options.config.mutable_cluster()->set_lanes_per_server(lanes);
+            options.config.mutable_comm()->set_segment_elements(segment_elements);
+            options.config.mutable_optimizer()->set_clip(clip);
+            const SimulationResult result = Simulate(options);
+            ASSERT_TRUE(result.status.ok()) << result.status;
+            if (expected.empty()) expected = result.weights;
+            EXPECT_EQ(result.weights, expected)
+                << servers << " servers, " << lanes << " lanes, " << workers << " workers, "
+                << segment_elements << " elements a segment";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(SimulatedCluster, ReplaysFromItsSeed) {
+  SimulationOptions options = Job(2, 3, 7);
+  options.network = Rough();
+  const SimulationResult first = Simulate(options);
+  const SimulationResult second = Simulate(options);
+  EXPECT_EQ(first.virtual_time, second.virtual_time);
+  EXPECT_EQ(first.messages, second.messages);
+}
+
+TEST(SimulatedCluster, SkipsAnUpdateThatIsNotFiniteAndNamesBlockAndVirtualWorker) {
+  for (auto clip : {OptimizerConfig::OFF, OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
+    SimulationOptions options = Job(2, 3, 3);
+    options.config.mutable_optimizer()->set_clip(clip);
+    options.poisoned_virtual_worker = 4;
+    options.poisoned_clock = 6;
+    const SimulationResult result = Simulate(options);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_EQ(result.final_version, 12u);
+    ASSERT_EQ(result.notices.size(), 1u);
+    EXPECT_NE(result.notices[0].find("step 7"), std::string::npos) << result.notices[0];
+    EXPECT_NE(result.notices[0].find("block.0 from virtual worker 4"), std::string::npos)
+        << result.notices[0];
+    for (const auto& block : result.weights) {
+      for (float weight : block) ASSERT_TRUE(std::isfinite(weight));
+    }
+  }
+}
+
+TEST(SimulatedCluster, StopsInOrderAtOneVersionEverywhereWheneverAsked) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SimulationOptions options = Job(2, 3, seed);
+    options.config.mutable_train()->set_steps(1000);
+    options.stop_after = absl::Milliseconds(30 + 7 * static_cast<int64_t>(seed));
+    const SimulationResult result = Simulate(options);
+    ASSERT_TRUE(result.status.ok()) << "seed " << seed << ": " << result.status;
+    EXPECT_LT(result.final_version, 1000u);
+    EXPECT_EQ(result.losses.size(), result.final_version) << "seed " << seed;
+    if (result.final_version > 0) {
+      EXPECT_EQ(result.checkpoints.back(), result.final_version) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tug

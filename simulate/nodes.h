@@ -1,0 +1,138 @@
+#ifndef TUG_SIMULATE_NODES_H_
+#define TUG_SIMULATE_NODES_H_
+
+// Server and worker nodes of a simulated cluster: the thin loops of server/ and worker/ in virtual
+// time.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/lease.h"
+#include "exchange/exchange.h"
+#include "exchange/segment_table.h"
+#include "proto/control.pb.h"
+#include "server/shard.h"
+#include "simulate/cluster.h"
+#include "transport/simulated_network.h"
+#include "worker/step_machine.h"
+
+namespace tug {
+
+// What nodes share. Outlives them.
+struct SimulatedWorld {
+  const SimulationOptions& options;
+  const SegmentTable& table;
+  SimulatedTime& time;
+  SimulatedNetwork& network;
+  std::mt19937_64& random;
+};
+
+// The control plane's side of a node: registers, then beats until the job has ended.
+class SimulatedNode {
+ public:
+  using RegisterCall = std::function<absl::StatusOr<RegisterReply>(const RegisterRequest&)>;
+  using HeartbeatCall = std::function<absl::StatusOr<HeartbeatReply>(const HeartbeatRequest&)>;
+
+  SimulatedNode(SimulatedWorld& world, NodeKind kind, uint64_t incarnation,
+                RegisterCall do_register, HeartbeatCall heartbeat);
+  virtual ~SimulatedNode() = default;
+
+  void Start();
+  bool ended() const { return ended_; }
+
+ protected:
+  virtual std::vector<std::string> LaneEndpoints() const { return {}; }
+  virtual void OnView(const View& view) = 0;
+  // Adds what there is to report.
+  virtual void Report(HeartbeatRequest& request) = 0;
+  virtual void OnReply(const HeartbeatReply& reply) = 0;
+  virtual void Tick() = 0;
+
+  // Runs `event` after a random delay up to `max`, unless the node is gone by then.
+  void After(absl::Duration max, std::function<void()> event);
+
+  SimulatedWorld& world_;
+  const NodeKind kind_;
+  uint32_t node_id_ = 0;
+  uint64_t job_ = 0;
+  JobConfig config_;
+  BlockTable blocks_;
+
+ private:
+  void Beat();
+
+  const uint64_t incarnation_;
+  const RegisterCall register_;
+  const HeartbeatCall heartbeat_;
+  uint32_t known_view_ = 0;
+  bool ended_ = false;
+};
+
+class SimulatedServer final : public SimulatedNode {
+ public:
+  using SimulatedNode::SimulatedNode;
+
+  // Copies the weights of its segments into the blocks of `result`, and adds its counters.
+  void Collect(SimulationResult& result);
+
+ private:
+  struct SimulatedLane {
+    uint32_t index_in_view = 0;
+    std::unique_ptr<SimulatedTransport> transport;
+    std::unique_ptr<Shard> shard;
+    std::map<uint64_t, size_t> snapshot;  // version -> segments so far
+  };
+
+  std::vector<std::string> LaneEndpoints() const override;
+  void OnView(const View& view) override;
+  void Report(HeartbeatRequest& request) override;
+  void OnReply(const HeartbeatReply& reply) override;
+  void Tick() override;
+  void StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view);
+  void OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot);
+
+  std::vector<std::unique_ptr<SimulatedLane>> lanes_;
+  std::vector<CheckpointPart> parts_;
+  std::vector<Notice> notices_;
+  uint64_t final_version_ = 0;
+  uint64_t written_version_ = 0;
+};
+
+class SimulatedWorker final : public SimulatedNode {
+ public:
+  using SimulatedNode::SimulatedNode;
+
+  void Collect(SimulationResult& result) { result.resent += exchange_->counters().resent; }
+
+ private:
+  void OnView(const View& view) override;
+  void Report(HeartbeatRequest& request) override;
+  void OnReply(const HeartbeatReply& reply) override;
+  void Tick() override;
+  // Runs the step machine as far as it goes.
+  void Advance();
+  void Compute();
+  void AddGradient(const struct Compute& compute);
+  void Pull(uint32_t block, uint64_t version);
+
+  std::vector<uint32_t> virtual_workers_;
+  std::vector<std::vector<float>> weights_;  // by block
+  // Gradients in the making, by carried virtual worker and block; handed over with the push.
+  std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
+  std::unique_ptr<SimulatedTransport> transport_;
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<StepMachine> machine_;
+  double loss_ = 0;
+  bool computing_ = false;
+  bool pulling_ = false;
+  std::vector<StepReport> steps_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_NODES_H_

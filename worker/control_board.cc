@@ -1,0 +1,75 @@
+#include "worker/control_board.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tug {
+namespace {
+
+// Reports in one heartbeat: keeps a message small when a worker has been cut off for a while.
+constexpr size_t kMaxReportsPerHeartbeat = 4096;
+
+}  // namespace
+
+void ControlBoard::SetOrders(const Orders& orders) {
+  absl::MutexLock lock(&mutex_);
+  orders_ = orders;
+}
+
+void ControlBoard::AddTo(HeartbeatRequest& beat) const {
+  absl::MutexLock lock(&mutex_);
+  const size_t steps = std::min(steps_.size(), kMaxReportsPerHeartbeat);
+  for (size_t i = 0; i < steps; ++i) *beat.add_steps() = steps_[i];
+  for (const EvalReport& report : evals_) *beat.add_evals() = report;
+  beat.set_started(state_.started);
+  beat.set_clock(state_.clock);
+  beat.set_pausing(state_.pausing);
+  beat.set_finished(state_.finished && steps == steps_.size());
+}
+
+void ControlBoard::ConfirmReports(int steps, int evals) {
+  absl::MutexLock lock(&mutex_);
+  steps_.erase(steps_.begin(), steps_.begin() + steps);
+  evals_.erase(evals_.begin(), evals_.begin() + evals);
+}
+
+void ControlBoard::Cancel(absl::Status reason) {
+  absl::MutexLock lock(&mutex_);
+  if (cancelled_.ok()) cancelled_ = std::move(reason);
+}
+
+ControlBoard::Orders ControlBoard::orders() const {
+  absl::MutexLock lock(&mutex_);
+  return orders_;
+}
+
+absl::Status ControlBoard::WaitForOrdersOtherThan(const Orders& known) {
+  absl::MutexLock lock(&mutex_);
+  const auto changed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !cancelled_.ok() || orders_ != known;
+  };
+  mutex_.Await(absl::Condition(&changed));
+  return cancelled_;
+}
+
+void ControlBoard::SetState(const State& state) {
+  absl::MutexLock lock(&mutex_);
+  state_ = state;
+}
+
+void ControlBoard::AddStep(StepReport report) {
+  absl::MutexLock lock(&mutex_);
+  steps_.push_back(std::move(report));
+}
+
+void ControlBoard::AddEval(EvalReport report) {
+  absl::MutexLock lock(&mutex_);
+  evals_.push_back(std::move(report));
+}
+
+absl::Status ControlBoard::cancelled() const {
+  absl::MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
+}  // namespace tug

@@ -1,0 +1,61 @@
+#ifndef TUG_WORKER_CONTROL_BOARD_H_
+#define TUG_WORKER_CONTROL_BOARD_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/control.pb.h"
+
+namespace tug {
+
+// Where a worker's compute thread and its heartbeat meet: orders one way, state and reports the
+// other. Thread-safe.
+class ControlBoard {
+ public:
+  struct Orders {
+    bool go = false;
+    bool pause = false;
+    uint64_t final_version = 0;  // 0 = not known
+    friend bool operator==(const Orders&, const Orders&) = default;
+  };
+  struct State {
+    bool started = false;
+    uint64_t clock = 0;  // last step begun, if started
+    bool pausing = false;
+    bool finished = false;
+  };
+
+  // Heartbeat side.
+  void SetOrders(const Orders& orders);
+  // State, and what has been reported since it was last confirmed: the same again until
+  // ConfirmReports is told how much arrived. `finished` is set only on a beat that carries the last
+  // report.
+  void AddTo(HeartbeatRequest& beat) const;
+  void ConfirmReports(int steps, int evals);
+  // Ends all waits.
+  void Cancel(absl::Status reason);
+
+  // Compute side.
+  Orders orders() const;
+  // Blocks until the orders are not `known` any more, or Cancel.
+  absl::Status WaitForOrdersOtherThan(const Orders& known);
+  void SetState(const State& state);
+  void AddStep(StepReport report);
+  void AddEval(EvalReport report);
+  absl::Status cancelled() const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  Orders orders_ ABSL_GUARDED_BY(mutex_);
+  State state_ ABSL_GUARDED_BY(mutex_);
+  std::vector<StepReport> steps_ ABSL_GUARDED_BY(mutex_);
+  std::vector<EvalReport> evals_ ABSL_GUARDED_BY(mutex_);
+  absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tug
+
+#endif  // TUG_WORKER_CONTROL_BOARD_H_

@@ -1,0 +1,27 @@
+#ifndef TUG_WORKER_DAEMON_H_
+#define TUG_WORKER_DAEMON_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace tug {
+
+struct WorkerOptions {
+  std::string coordinator;  // "host:port"
+  // A job file (and --set values) that must be the coordinator's; empty = take what the coordinator
+  // has.
+  std::string job_file;
+  std::vector<std::string> overrides;
+  // Where the token file is made; empty = the run folder's data/, if this host sees it.
+  std::string cache_dir;
+};
+
+// A worker process: joins the job, reads the data, trains until the job ends. OK: the job is done.
+// Errors: one line with what to do. Blocks; one per process.
+absl::Status RunWorker(const WorkerOptions& options);
+
+}  // namespace tug
+
+#endif  // TUG_WORKER_DAEMON_H_

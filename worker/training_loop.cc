@@ -1,0 +1,222 @@
+#include "worker/training_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace tug {
+TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Gpt& model,
+                           const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board)
+    : options_(std::move(options)),
+      table_(table),
+      model_(model),
+      sampler_(sampler),
+      exchange_(exchange),
+      board_(board),
+      micro_batch_(options_.config.train().micro_batch()),
+      machine_(MakeMachineOptions()) {
+  const size_t tokens = size_t{micro_batch_} * options_.config.model().context();
+  tokens_.resize(tokens);
+  targets_.resize(tokens);
+  AllocateBuffers();
+}
+
+StepMachineOptions TrainingLoop::MakeMachineOptions() const {
+  StepMachineOptions machine;
+  machine.blocks = table_.num_blocks();
+  machine.virtual_workers = static_cast<uint32_t>(options_.virtual_workers.size());
+  machine.micro_batches = sampler_.share() / micro_batch_;
+  machine.start_version = options_.start_version;
+  machine.eval_interval = options_.config.train().eval_interval();
+  machine.eval_micro_batches = [this](uint32_t index, bool last) {
+    const uint64_t windows =
+        sampler_.EvalShare(EvalSamples(last), options_.virtual_workers[index]).count;
+    return static_cast<uint32_t>((windows + micro_batch_ - 1) / micro_batch_);
+  };
+  return machine;
+}
+
+void TrainingLoop::AllocateBuffers() {
+  gradients_.resize(options_.virtual_workers.size());
+  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+    const size_t size_bytes = table_.block_elements(block) * sizeof(float);
+    weights_.emplace_back(size_bytes);
+    model_.BindWeights(static_cast<int>(block), weights_.back().floats());
+    for (auto& gradients : gradients_) {
+      gradients.push_back(std::make_shared<AlignedBuffer>(size_bytes));
+    }
+  }
+}
+
+void TrainingLoop::Pull(uint32_t block, uint64_t version) {
+  exchange_.Pull({block, Want::kExact, version, weights_[block].floats()});
+}
+
+absl::Status TrainingLoop::Run() {
+  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+    Pull(block, options_.start_version);
+  }
+  times_.begin = time_.Now();
+  while (true) {
+    RETURN_IF_ERROR(TakeOrders());
+    switch (machine_.next()) {
+      case StepMachine::Next::kFinished:
+        board_.SetState({true, machine_.clock() - 1, machine_.paused(), true});
+        return absl::OkStatus();
+      case StepMachine::Next::kWaitGate:
+        RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(board_.orders()));
+        break;
+      case StepMachine::Next::kWaitWeights:
+        RETURN_IF_ERROR(WaitForWeights(machine_.compute().block));
+        break;
+      case StepMachine::Next::kCompute:
+        RETURN_IF_ERROR(RunCompute(machine_.compute()));
+        break;
+    }
+  }
+}
+
+// Orders of the coordinator first, then what follows from them is published: once a pause is
+// published, the machine has taken it and begins no further step.
+absl::Status TrainingLoop::TakeOrders() {
+  RETURN_IF_ERROR(board_.cancelled());
+  const ControlBoard::Orders orders = board_.orders();
+  machine_.SetGate(!orders.go || orders.pause, orders.final_version);
+  const uint64_t clock = machine_.clock();
+  const bool in_step = machine_.in_step();
+  board_.SetState({.started = in_step || clock > options_.start_version,
+                   .clock = in_step ? clock : clock - 1,
+                   .pausing = orders.pause,
+                   .finished = false});
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
+  const absl::Time begin = time_.Now();
+  RETURN_IF_ERROR(exchange_.WaitPulled(block, machine_.clock()));
+  times_.waiting += time_.Now() - begin;
+  machine_.OnWeights(block, machine_.clock());
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::RunCompute(const Compute compute) {
+  const int block = static_cast<int>(compute.block);
+  const bool last_block = compute.block + 1 == table_.num_blocks();
+  if (compute.phase == ComputePhase::kBackward) {
+    model_.Backward(block);
+  } else {
+    if (compute.block == 0) {
+      if (compute.phase == ComputePhase::kForward) {
+        RETURN_IF_ERROR(StartTraining(compute));
+      } else {
+        StartEvaluation(compute);
+      }
+    }
+    model_.Forward(block);
+    if (last_block) loss_ += model_.loss_sum();
+  }
+  const bool evaluating_last = machine_.evaluating_last();
+  const StepEffects effects = machine_.OnComputeDone();
+  CarryOut(compute, effects);
+  if (effects.evaluation_done) ReportEval(compute, evaluating_last);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::StartTraining(const Compute& compute) {
+  const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
+  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+    // The gradients of the step before are committed by now, or the weights of this step would not
+    // be here; this is the guard, not a wait.
+    if (compute.micro_batch == 0) {
+      RETURN_IF_ERROR(exchange_.WaitCommitted(block, virtual_worker));
+    }
+    model_.BindGradient(static_cast<int>(block),
+                        gradients_[compute.virtual_worker][block]->floats());
+  }
+  const uint32_t first = compute.micro_batch * micro_batch_;
+  sampler_.FillBatch(compute.clock, virtual_worker, first, micro_batch_, tokens_, targets_);
+  MicroBatch batch;
+  batch.samples = static_cast<int>(micro_batch_);
+  batch.tokens = tokens_;
+  batch.targets = targets_;
+  batch.training = true;
+  batch.accumulate = compute.micro_batch > 0;
+  batch.dropout = {options_.config.seed(), static_cast<uint32_t>(compute.clock),
+                   virtual_worker * sampler_.share() + first};
+  model_.Start(batch);
+  loss_tokens_ += tokens_.size();
+  return absl::OkStatus();
+}
+
+uint64_t TrainingLoop::EvalSamples(bool last) const {
+  return last ? 0 : options_.config.train().eval_samples();  // 0: the whole validation split
+}
+
+void TrainingLoop::StartEvaluation(const Compute& compute) {
+  const uint64_t eval_samples = EvalSamples(machine_.evaluating_last());
+  const Sampler::Run share =
+      sampler_.EvalShare(eval_samples, options_.virtual_workers[compute.virtual_worker]);
+  const uint64_t done = uint64_t{compute.micro_batch} * micro_batch_;
+  const auto samples = static_cast<uint32_t>(std::min<uint64_t>(micro_batch_, share.count - done));
+  const size_t tokens = size_t{samples} * options_.config.model().context();
+  const std::span<int32_t> inputs = std::span(tokens_).first(tokens);
+  const std::span<int32_t> targets = std::span(targets_).first(tokens);
+  sampler_.FillEvalBatch(eval_samples, share.first + done, samples, inputs, targets);
+  MicroBatch batch;
+  batch.samples = static_cast<int>(samples);
+  batch.tokens = inputs;
+  batch.targets = targets;
+  model_.Start(batch);
+  loss_tokens_ += tokens;
+}
+
+void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) {
+  if (effects.push.has_value()) {
+    const std::shared_ptr<AlignedBuffer>& gradient =
+        gradients_[compute.virtual_worker][*effects.push];
+    exchange_.Push({.block = *effects.push,
+                    .virtual_worker = options_.virtual_workers[compute.virtual_worker],
+                    .virtual_worker_count = 1,
+                    .clock = compute.clock,
+                    .token_count = loss_tokens_,
+                    .gradient = Lease(gradient, std::as_const(*gradient).floats())});
+  }
+  if (effects.pull.has_value()) Pull(*effects.pull, compute.clock + 1);
+  if (effects.virtual_worker_done) {
+    step_losses_.push_back({std::exchange(loss_, 0.0), std::exchange(loss_tokens_, 0)});
+  }
+  if (effects.step_done) ReportStep(compute.clock);
+}
+
+void TrainingLoop::ReportStep(uint64_t clock) {
+  const absl::Time now = time_.Now();
+  const ExchangeCounters counters = exchange_.counters();
+  for (size_t i = 0; i < step_losses_.size(); ++i) {
+    StepReport report;
+    report.set_virtual_worker(options_.virtual_workers[i]);
+    report.set_clock(clock);
+    report.set_loss_sum(step_losses_[i].first);
+    report.set_tokens(step_losses_[i].second);
+    report.set_step_seconds(absl::ToDoubleSeconds(now - times_.begin));
+    report.set_wait_seconds(absl::ToDoubleSeconds(times_.waiting));
+    report.set_pushed_bytes(counters.pushed_bytes - times_.pushed_bytes);
+    report.set_pulled_bytes(counters.pulled_bytes - times_.pulled_bytes);
+    board_.AddStep(std::move(report));
+  }
+  step_losses_.clear();
+  times_ = {now, absl::ZeroDuration(), counters.pushed_bytes, counters.pulled_bytes};
+}
+
+void TrainingLoop::ReportEval(const Compute& compute, bool final) {
+  EvalReport report;
+  report.set_virtual_worker(options_.virtual_workers[compute.virtual_worker]);
+  report.set_version(compute.clock);
+  report.set_loss_sum(std::exchange(loss_, 0.0));
+  report.set_tokens(std::exchange(loss_tokens_, 0));
+  report.set_final(final);
+  board_.AddEval(std::move(report));
+}
+
+}  // namespace tug
