@@ -1,0 +1,124 @@
+// The tug binary as a user meets it: exit codes, one-line errors with a remedy, nothing left behind.
+
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;  // stdout and stderr
+  absl::Duration time;
+};
+
+class CliTest : public ::testing::Test {
+ protected:
+  CliTest() {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    std::ofstream text(root_ / "text.txt");
+    for (int i = 0; i < 300; ++i) text << "In the beginning was the word. ";
+    Job("job.textproto", "");
+  }
+  void Job(const std::string& name, const std::string& more) {
+    std::ofstream(root_ / name) << "name: 'cli' data { path: 'text.txt' } " << more;
+  }
+  Outcome Tug(const std::string& arguments) {
+    const std::string command =
+        "cd " + root_.string() + " && " + binary_ + " " + arguments + " > output 2>&1 < /dev/null";
+    const absl::Time begin = absl::Now();
+    Outcome outcome;
+    outcome.exit_code = WEXITSTATUS(std::system(command.c_str()));
+    outcome.time = absl::Now() - begin;
+    outcome.output = ReadWholeFile((root_ / "output").string(), 1 << 20).value_or("");
+    return outcome;
+  }
+  // One line on stderr that says `what`, within 10 s, and no run folder.
+  void ExpectError(const std::string& arguments, int exit_code, const std::string& what) {
+    const Outcome outcome = Tug(arguments);
+    EXPECT_EQ(outcome.exit_code, exit_code) << arguments;
+    EXPECT_THAT(outcome.output, StartsWith("tug: error: ")) << arguments;
+    EXPECT_THAT(outcome.output, HasSubstr(what)) << arguments;
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+    EXPECT_LT(outcome.time, absl::Seconds(10)) << arguments;
+    std::error_code ignored;
+    EXPECT_TRUE(!fs::exists(root_ / "runs") || fs::is_empty(root_ / "runs", ignored)) << arguments;
+  }
+
+  const fs::path root_ = fs::path(::testing::TempDir()) / "cli_test";
+  const std::string binary_ = fs::absolute("cli/tug").string();
+};
+
+TEST_F(CliTest, HelpsEverywhere) {
+  for (const char* command : {"", "train", "coordinator", "server", "worker", "status", "stop", "sample", "eval"}) {
+    const Outcome outcome = Tug(std::string(command) + " --help");
+    EXPECT_EQ(outcome.exit_code, 0) << command;
+    EXPECT_THAT(outcome.output, HasSubstr("Example")) << command;
+    EXPECT_THAT(outcome.output, HasSubstr("tug ")) << command;
+  }
+  EXPECT_THAT(Tug("--version").output, StartsWith("tug "));
+}
+
+TEST_F(CliTest, RefusesWrongUsageWithCode2) {
+  ExpectError("", 2, "see tug --help");
+  ExpectError("nonsense", 2, "see tug --help");
+  ExpectError("train", 2, "JOB");
+  ExpectError("train job.textproto --nonsense", 2, "see tug train --help");
+  ExpectError("sample --from x --temperature hot", 2, "--temperature");
+  ExpectError("status runs/a --coordinator 127.0.0.1:1", 2, "--coordinator");
+}
+
+TEST_F(CliTest, FindsMistakesInTheJobBeforeAnyProcessIsStarted) {
+  ExpectError("train missing.textproto", 1, "missing.textproto");
+  Job("unknown.textproto", "train { stepps: 5 }");
+  ExpectError("train unknown.textproto", 1, "stepps");
+  ExpectError("train job.textproto --set train.stepps=5", 1, "stepps");
+  ExpectError("train job.textproto --set model.layers=0", 1, "model.layers");
+  ExpectError("train job.textproto --set model.width=30", 1, "model.heads");
+}
+
+TEST_F(CliTest, FindsMistakesInTheData) {
+  ExpectError("train job.textproto --set data.path=gone.txt", 1, "gone.txt");
+  std::ofstream(root_ / "empty.txt");
+  ExpectError("train job.textproto --set data.path=empty.txt", 1, "empty.txt");
+  ExpectError("train job.textproto --set data.path=job.textproto --set model.context=4096", 1, "job.textproto");
+}
+
+TEST_F(CliTest, FindsMistakesInPlaces) {
+  ExpectError("train job.textproto --resume nowhere", 1, "nowhere");
+  ExpectError("train job.textproto --run-dir .", 1, "not empty");
+  ExpectError("status nowhere", 1, "not a run folder");
+  ExpectError("status", 1, "--coordinator HOST:PORT");
+  ExpectError("sample --from nowhere", 1, "nowhere");
+  ExpectError("eval --from nowhere", 1, "nowhere");
+}
+
+TEST_F(CliTest, SaysWhenTheCoordinatorCannotBeReached) {
+  ExpectError("status --coordinator 127.0.0.1:1", 1, "cannot reach the coordinator at 127.0.0.1:1");
+  ExpectError("stop --coordinator nonsense", 1, "HOST:PORT");
+  ExpectError("server --coordinator 127.0.0.1:1", 1, "tug coordinator JOB --listen 127.0.0.1:1");
+}
+
+TEST_F(CliTest, SaysWhenAnAddressCannotBeListenedOn) {
+  ExpectError("coordinator job.textproto --listen nonsense", 1, "HOST:PORT");
+  ExpectError("server --coordinator 127.0.0.1:1 --listen 0.0.0.0", 1, "cannot be told to workers");
+}
+
+}  // namespace
+}  // namespace tug

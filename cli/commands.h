@@ -1,0 +1,28 @@
+#ifndef TUG_CLI_COMMANDS_H_
+#define TUG_CLI_COMMANDS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+
+namespace tug {
+
+// What the chosen command does. An error is shown as one line; one with an empty message has been shown already.
+using Command = std::function<absl::Status()>;
+
+// Each adds its subcommand, which puts what is to be run into `chosen` (that outlives `app`).
+void AddTrainCommand(CLI::App& app, Command& chosen);
+void AddCoordinatorCommand(CLI::App& app, Command& chosen);
+void AddServerCommand(CLI::App& app, Command& chosen);
+void AddWorkerCommand(CLI::App& app, Command& chosen);
+void AddStatusCommand(CLI::App& app, Command& chosen);
+void AddStopCommand(CLI::App& app, Command& chosen);
+void AddSampleCommand(CLI::App& app, Command& chosen);
+void AddEvalCommand(CLI::App& app, Command& chosen);
+
+}  // namespace tug
+
+#endif  // TUG_CLI_COMMANDS_H_

@@ -1,0 +1,32 @@
+#include "cli/interrupts.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace tug {
+
+Interrupts::Interrupts() {
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGINT);
+  sigaddset(&watched, SIGTERM);
+  TUG_CHECK_EQ(pthread_sigmask(SIG_BLOCK, &watched, &mask_before_), 0);
+  fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+  TUG_CHECK_GE(fd_, 0);
+}
+
+Interrupts::~Interrupts() {
+  Count();  // what is pending has been obeyed
+  close(fd_);
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+int Interrupts::Count() {
+  signalfd_siginfo info;
+  while (read(fd_, &info, sizeof(info)) == sizeof(info)) ++count_;
+  return count_;
+}
+
+}  // namespace tug

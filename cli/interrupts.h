@@ -1,0 +1,28 @@
+#ifndef TUG_CLI_INTERRUPTS_H_
+#define TUG_CLI_INTERRUPTS_H_
+
+#include <signal.h>
+
+namespace tug {
+
+// Counts SIGINT and SIGTERM instead of dying from them. Made before other threads are started, which inherit the mask.
+// Not thread-safe.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  // How many have come so far. Does not wait.
+  int Count();
+
+ private:
+  sigset_t mask_before_;
+  int fd_ = -1;
+  int count_ = 0;
+};
+
+}  // namespace tug
+
+#endif  // TUG_CLI_INTERRUPTS_H_

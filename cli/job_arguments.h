@@ -1,0 +1,33 @@
+#ifndef TUG_CLI_JOB_ARGUMENTS_H_
+#define TUG_CLI_JOB_ARGUMENTS_H_
+
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+
+namespace tug {
+
+// A job file and what the command line changes in it.
+struct JobArguments {
+  std::string job_file;
+  std::vector<std::string> overrides;
+  std::string resume;
+  std::string run_dir;
+
+  // JOB --set --resume --run-dir
+  void AddTo(CLI::App& command);
+};
+
+// Which coordinator: by its run folder, or by its address.
+struct CoordinatorArguments {
+  std::string run;
+  std::string address;
+
+  // RUN | --coordinator HOST:PORT
+  void AddTo(CLI::App& command);
+};
+
+}  // namespace tug
+
+#endif  // TUG_CLI_JOB_ARGUMENTS_H_

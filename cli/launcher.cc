@@ -1,0 +1,149 @@
+#include "cli/launcher.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/check.h"
+
+namespace tug {
+namespace {
+
+// In the child, between fork and exec: system calls only.
+[[noreturn]] void BecomeProgram(const Program& program, char* const* argv, pid_t parent,
+                                const sigset_t& mask) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // the parent died before it could be watched
+  setpgid(0, 0);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  const int null = open("/dev/null", O_RDONLY);
+  if (null >= 0) dup2(null, STDIN_FILENO);
+  if (!program.log_path.empty()) {
+    const int log = open(program.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (log < 0) _exit(127);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+  }
+  if (program.keep_fd >= 0) fcntl(program.keep_fd, F_SETFD, 0);
+  execv(argv[0], argv);
+  constexpr char kMessage[] = "tug: error: cannot execute the program\n";
+  const ssize_t ignored = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  static_cast<void>(ignored);
+  _exit(127);
+}
+
+}  // namespace
+
+bool Ended::exited_with_zero() const { return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0; }
+
+bool Ended::killed_by_signal() const { return WIFSIGNALED(wait_status); }
+
+std::string Ended::How() const {
+  if (killed_by_signal()) {
+    const int signal = WTERMSIG(wait_status);
+    return absl::StrCat("was killed by signal ", signal, " (", strsignal(signal), ")");
+  }
+  return absl::StrCat("exited with code ", WEXITSTATUS(wait_status));
+}
+
+Launcher::Launcher() {
+  sigset_t watched;
+  sigemptyset(&watched);
+  for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&watched, signal);
+  TUG_CHECK_EQ(sigprocmask(SIG_BLOCK, &watched, &mask_before_), 0);
+  signal_fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+  TUG_CHECK_GE(signal_fd_, 0) << std::strerror(errno);
+}
+
+Launcher::~Launcher() {
+  KillAll();
+  // Interrupts that are still pending must not end us after the mask is lifted: they have been obeyed.
+  signalfd_siginfo info;
+  while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) continue;
+  close(signal_fd_);
+  sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+absl::StatusOr<pid_t> Launcher::Start(const Program& program) {
+  TUG_CHECK(!program.argv.empty());
+  std::vector<char*> argv;
+  for (const std::string& argument : program.argv) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start ", program.name, ": ", std::strerror(errno)));
+  }
+  if (pid == 0) BecomeProgram(program, argv.data(), parent, mask_before_);
+  children_[pid] = program;
+  return pid;
+}
+
+std::optional<Ended> Launcher::Reap(int wait_options) {
+  for (const auto& [pid, program] : children_) {
+    int status = 0;
+    if (waitpid(pid, &status, wait_options) != pid) continue;
+    const Ended ended{program.name, pid, status, program.log_path};
+    children_.erase(pid);
+    return ended;
+  }
+  return std::nullopt;
+}
+
+LaunchEvent Launcher::Wait(absl::Time deadline, int readable_fd) {
+  while (true) {
+    signalfd_siginfo info;
+    while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
+      if (info.ssi_signo != SIGCHLD) return LaunchEvent{std::nullopt, true};
+    }
+    // Signals of several children may have merged into one, so children are looked at each time.
+    if (std::optional<Ended> ended = Reap(WNOHANG)) return LaunchEvent{std::move(ended), false};
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return LaunchEvent{};
+    pollfd fds[] = {{signal_fd_, POLLIN, 0}, {readable_fd, POLLIN, 0}};
+    const int64_t wait_ms = absl::ToInt64Milliseconds(std::min(left, absl::Hours(1))) + 1;
+    poll(fds, 2, static_cast<int>(wait_ms));
+    if (fds[1].revents != 0 && fds[0].revents == 0) return LaunchEvent{};
+  }
+}
+
+bool Launcher::running(const std::string& name) const {
+  return std::any_of(children_.begin(), children_.end(),
+                     [&](const auto& child) { return child.second.name == name; });
+}
+
+void Launcher::Signal(const std::string& name, int signal) {
+  for (const auto& [pid, program] : children_) {
+    if (program.name == name) kill(pid, signal);
+  }
+}
+
+void Launcher::KillAll() {
+  for (const auto& [pid, program] : children_) kill(pid, SIGKILL);
+  while (Reap(0).has_value()) continue;
+}
+
+std::string LastWords(const std::string& log_path) {
+  constexpr size_t kMaxLength = 500;
+  std::ifstream log(log_path);
+  std::string last, error;
+  for (std::string line; std::getline(log, line);) {
+    if (line.empty()) continue;
+    last = line;
+    if (line.rfind("tug: error:", 0) == 0) error = line;
+  }
+  return (error.empty() ? last : error).substr(0, kMaxLength);
+}
+
+}  // namespace tug

@@ -1,0 +1,36 @@
+#include "cli/loaded_model.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "checkpoint/checkpoint.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "model/layout.h"
+
+namespace tug {
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string& from, int threads,
+                                                               int max_micro_batch) {
+  ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(from));
+  ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(found.folder));
+  std::unique_ptr<LoadedModel> model(new LoadedModel(found.folder, reader.manifest(), threads));
+  const JobConfig& config = model->config();
+  ASSIGN_OR_RETURN(model->gpt_, Gpt::Create(config.model(), config.data().resolved_symbols(), max_micro_batch,
+                                            model->pool_));
+  const BlockTable& blocks = model->gpt_->blocks();
+  if (!google::protobuf::util::MessageDifferencer::Equals(blocks, reader.manifest().blocks())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the parameters in ", found.folder, " are laid out by another version of tug: use that version"));
+  }
+  for (int i = 0; i < blocks.blocks_size(); ++i) {
+    const BlockSpec& block = blocks.blocks(i);
+    const uint64_t elements = ElementCount(block);
+    AlignedBuffer& weights = model->weights_.emplace_back(elements * sizeof(float));
+    RETURN_IF_ERROR(reader.ReadRange(block.name(), 0, elements, 'w', weights.floats()));
+    model->gpt_->BindWeights(i, weights.floats());
+  }
+  return model;
+}
+
+}  // namespace tug

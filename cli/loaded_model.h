@@ -1,0 +1,42 @@
+#ifndef TUG_CLI_LOADED_MODEL_H_
+#define TUG_CLI_LOADED_MODEL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/lease.h"
+#include "base/thread_pool.h"
+#include "model/gpt.h"
+#include "proto/manifest.pb.h"
+
+namespace tug {
+
+// A model with the weights of a checkpoint, for inference. Owned by one thread.
+class LoadedModel {
+ public:
+  // `from`: a run folder (its newest checkpoint) or the folder of one checkpoint. Errors: those of FindCheckpoint,
+  // CheckpointReader and Gpt::Create.
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const std::string& from, int threads,
+                                                           int max_micro_batch);
+
+  const std::string& folder() const { return folder_; }
+  const Manifest& manifest() const { return manifest_; }
+  const JobConfig& config() const { return manifest_.config(); }
+  Gpt& gpt() { return *gpt_; }
+
+ private:
+  LoadedModel(std::string folder, Manifest manifest, int threads)
+      : folder_(std::move(folder)), manifest_(std::move(manifest)), pool_(threads) {}
+
+  const std::string folder_;
+  const Manifest manifest_;
+  ThreadPool pool_;
+  std::vector<AlignedBuffer> weights_;  // by block
+  std::unique_ptr<Gpt> gpt_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_CLI_LOADED_MODEL_H_

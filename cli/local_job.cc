@@ -1,0 +1,197 @@
+#include "cli/local_job.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/launcher.h"
+#include "coordinator/run_folder.h"
+
+namespace tug {
+namespace {
+
+constexpr char kCoordinator[] = "coordinator";
+
+class Supervisor {
+ public:
+  explicit Supervisor(const LocalJob& job) : job_(job) {}
+
+  absl::Status Run() {
+    RETURN_IF_ERROR(StartCoordinator());
+    absl::Status end = absl::OkStatus();
+    if (!ended_.has_value()) end = StartNodes();
+    if (end.ok()) end = Watch();
+    launcher_.KillAll();
+    if (!run_dir_.empty()) RemoveCoordinatorAddress(run_dir_);
+    return end;
+  }
+
+ private:
+  absl::Status StartCoordinator();
+  absl::Status ReadAddress(int fd);
+  absl::Status StartNodes();
+  absl::Status Watch();
+  absl::Status CoordinatorEnded(const Ended& coordinator);
+  absl::Status NodeFailed(const Ended& node);
+  absl::Status Killed(const Ended& process) const;
+  std::string ResumeHint() const;
+
+  const LocalJob& job_;
+  Launcher launcher_;
+  std::string address_;
+  std::string run_dir_;  // empty until the coordinator has told it
+  std::optional<Ended> ended_;  // something that ended before the job was under way
+  int interrupts_ = 0;
+};
+
+absl::Status Supervisor::StartCoordinator() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
+  }
+  const FileDescriptor read_end(fds[0]);
+  FileDescriptor write_end(fds[1]);
+  Program program;
+  program.name = kCoordinator;
+  program.argv = {job_.executable, "coordinator",  job_.job_file,
+                  "--listen",      "127.0.0.1:0",  "--ready-fd",
+                  std::to_string(write_end.get())};
+  for (const std::string& text : job_.overrides) {
+    program.argv.push_back("--set");
+    program.argv.push_back(text);
+  }
+  for (const auto& [flag, value] : {std::pair{"--resume", job_.resume}, {"--run-dir", job_.run_dir}}) {
+    if (value.empty()) continue;
+    program.argv.push_back(flag);
+    program.argv.push_back(value);
+  }
+  program.keep_fd = write_end.get();
+  RETURN_IF_ERROR(launcher_.Start(program).status());
+  write_end = FileDescriptor();  // so that its end is seen when the coordinator dies
+  return ReadAddress(read_end.get());
+}
+
+// Until the coordinator has told address and run folder, or has ended.
+absl::Status Supervisor::ReadAddress(int fd) {
+  std::string line;
+  while (line.empty() || line.back() != '\n') {
+    LaunchEvent event = launcher_.Wait(absl::InfiniteFuture(), fd);
+    if (event.ended.has_value()) {
+      ended_ = std::move(event.ended);
+      return absl::OkStatus();
+    }
+    if (event.interrupted) return absl::AbortedError("interrupted before the job had started");
+    char bytes[1024];
+    const ssize_t got = read(fd, bytes, sizeof(bytes));
+    if (got <= 0) break;  // it is about to end, and will say why
+    line.append(bytes, static_cast<size_t>(got));
+  }
+  if (line.empty()) {
+    ended_ = launcher_.Wait(absl::Now() + job_.exit_time).ended;
+    return ended_.has_value() ? absl::OkStatus()
+                              : absl::InternalError("the coordinator did not tell its address");
+  }
+  const size_t tab = line.find('\t');
+  if (tab == std::string::npos) return absl::InternalError("the coordinator told no run folder");
+  address_ = line.substr(0, tab);
+  run_dir_ = line.substr(tab + 1, line.size() - tab - 2);
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::StartNodes() {
+  const std::filesystem::path logs = std::filesystem::path(run_dir_) / kLogFolder;
+  std::error_code error;
+  std::filesystem::create_directories(logs, error);
+  if (error) return FileError(error.value(), "make the folder", logs.string());
+  for (const auto& [kind, count] : {std::pair{"server", job_.servers}, {"worker", job_.workers}}) {
+    for (uint32_t i = 0; i < count; ++i) {
+      Program program;
+      program.name = absl::StrCat(kind, "-", i);
+      program.argv = {job_.executable, kind, "--coordinator", address_};
+      program.log_path = (logs / (program.name + ".log")).string();
+      std::filesystem::remove(program.log_path, error);  // of the run that is resumed
+      RETURN_IF_ERROR(launcher_.Start(program).status());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::Watch() {
+  while (true) {
+    const LaunchEvent event =
+        ended_.has_value() ? LaunchEvent{std::exchange(ended_, std::nullopt), false}
+                           : launcher_.Wait(absl::InfiniteFuture());
+    if (event.interrupted) {
+      if (++interrupts_ > 1) {
+        launcher_.KillAll();
+        return absl::AbortedError(absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
+      }
+      launcher_.Signal(kCoordinator, SIGINT);
+    }
+    if (!event.ended.has_value()) continue;
+    if (event.ended->name == kCoordinator) return CoordinatorEnded(*event.ended);
+    if (!event.ended->exited_with_zero()) return NodeFailed(*event.ended);
+  }
+}
+
+absl::Status Supervisor::CoordinatorEnded(const Ended& coordinator) {
+  if (coordinator.killed_by_signal()) return Killed(coordinator);
+  if (!coordinator.exited_with_zero()) return absl::AbortedError("");
+  const absl::Time deadline = absl::Now() + job_.exit_time;
+  while (launcher_.running_count() > 0) {
+    const LaunchEvent event = launcher_.Wait(deadline);
+    if (event.interrupted || !event.ended.has_value()) break;
+    if (!event.ended->exited_with_zero()) {
+      std::fprintf(stderr, "tug: warning: %s %s after the job was done: %s\n", event.ended->name.c_str(),
+                   event.ended->How().c_str(), LastWords(event.ended->log_path).c_str());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::NodeFailed(const Ended& node) {
+  const absl::Time deadline = absl::Now() + job_.report_time;
+  while (!node.killed_by_signal()) {
+    const LaunchEvent event = launcher_.Wait(deadline);
+    if (event.interrupted) continue;
+    if (!event.ended.has_value()) break;
+    if (event.ended->name != kCoordinator) continue;
+    // Exit code 0: the job was done all the same.
+    if (!event.ended->killed_by_signal()) return CoordinatorEnded(*event.ended);
+    break;
+  }
+  return Killed(node);
+}
+
+absl::Status Supervisor::Killed(const Ended& process) const {
+  std::string said;
+  if (!process.log_path.empty()) said = LastWords(process.log_path);
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
+  return absl::AbortedError(absl::StrCat(process.name, " (pid ", process.pid, ") ", process.How(),
+                                         said.empty() ? "" : absl::StrCat(" (it said last: ", said, ")"),
+                                         ", so the job was ended; ", ResumeHint()));
+}
+
+std::string Supervisor::ResumeHint() const {
+  const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run_dir_);
+  if (run_dir_.empty() || !newest.ok()) return "no checkpoint was written yet: start the job again";
+  return absl::StrCat("resume with: tug train ", job_.job_file, " --resume ", run_dir_, " (step ",
+                      newest->manifest.version(), ")");
+}
+
+}  // namespace
+
+absl::Status RunLocalJob(const LocalJob& job) { return Supervisor(job).Run(); }
+
+}  // namespace tug

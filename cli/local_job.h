@@ -1,0 +1,39 @@
+#ifndef TUG_CLI_LOCAL_JOB_H_
+#define TUG_CLI_LOCAL_JOB_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace tug {
+
+// A job whose processes all run on this machine.
+struct LocalJob {
+  std::string executable;  // tug itself
+  std::string job_file;
+  std::vector<std::string> overrides;
+  std::string resume;   // may be empty
+  std::string run_dir;  // may be empty
+  uint32_t servers = 1;
+  uint32_t workers = 1;
+  // For the coordinator to end a job one of whose nodes has exited with an error.
+  absl::Duration report_time = absl::Seconds(4);
+  // For nodes to exit after the job has ended.
+  absl::Duration exit_time = absl::Seconds(5);
+};
+
+// Starts the coordinator on a free port, then servers and workers (their output goes to RUN/logs/), and sees the job to its
+// end. No process is left when it returns.
+//  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
+//  - A node killed by a signal: everything is killed at once. A node that exits with an error: the coordinator has
+//    report_time to end the job with its own message, which says more.
+// Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message when the
+// coordinator has said it already. REQUIRES: the process has one thread.
+absl::Status RunLocalJob(const LocalJob& job);
+
+}  // namespace tug
+
+#endif  // TUG_CLI_LOCAL_JOB_H_

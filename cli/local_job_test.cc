@@ -1,0 +1,135 @@
+#include "cli/local_job.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// A job of shell scripts in place of tug's daemons.
+class LocalJobTest : public ::testing::Test {
+ protected:
+  LocalJobTest() {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    job_.executable = (root_ / "fake").string();
+    job_.job_file = "job.textproto";
+    job_.servers = 1;
+    job_.workers = 2;
+  }
+
+  // `$fd` is where the coordinator tells address and run folder; every process leaves its pid in pids/.
+  void Write(const std::string& coordinator, const std::string& server, const std::string& worker) {
+    fs::create_directories(root_ / "pids");
+    std::ofstream(job_.executable) << "#!/bin/sh\nroot=" << root_.string() << "\ntouch $root/pids/$$\n"
+                                   << "case \"$1\" in\n"
+                                   << "coordinator) fd=$6\n" << coordinator << "\n;;\n"
+                                   << "server) " << server << "\n;;\n"
+                                   << "worker) " << worker << "\n;;\nesac\n";
+    fs::permissions(job_.executable, fs::perms::owner_all);
+  }
+  void ExpectNobodyLeft() const {
+    for (const auto& entry : fs::directory_iterator(root_ / "pids")) {
+      EXPECT_NE(kill(std::stoi(entry.path().filename()), 0), 0) << entry.path();
+    }
+  }
+
+  const fs::path root_ = fs::path(::testing::TempDir()) / "local_job_test";
+  LocalJob job_;
+  const std::string tell_ = "eval \"printf '127.0.0.1:5\\t%s\\n' $root >&$fd\"\n";
+};
+
+TEST_F(LocalJobTest, IsDoneWhenTheCoordinatorIs) {
+  Write(tell_ + "while [ ! -e $root/worked ]; do sleep 0.02; done", "exec sleep 1000",
+        "echo $* >> $root/worked");
+  job_.exit_time = absl::Milliseconds(200);
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  ExpectNobodyLeft();
+  EXPECT_THAT(ReadWholeFile((root_ / "worked").string(), 1000).value(),
+              HasSubstr("worker --coordinator 127.0.0.1:5"));
+}
+
+TEST_F(LocalJobTest, PassesTheJobToTheCoordinator) {
+  job_.overrides = {"train.steps=5", "seed=2"};
+  job_.resume = "runs/a b";
+  Write("shift 6; printf '%s|' \"$@\" > $root/arguments; exit 0", "true", "true");
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  EXPECT_EQ(ReadWholeFile((root_ / "arguments").string(), 1000).value(),
+            "--set|train.steps=5|--set|seed=2|--resume|runs/a b|");
+}
+
+TEST_F(LocalJobTest, SaysNothingMoreWhenTheCoordinatorFailed) {
+  Write("exit 1", "true", "true");
+  const absl::Status end = RunLocalJob(job_);
+  EXPECT_EQ(end.code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(end.message().empty());
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, NamesANodeThatIsKilledAndEndsTheRest) {
+  Write(tell_ + "exec sleep 1000", "echo hello; kill -9 $$", "exec sleep 1000");
+  const absl::Time begin = absl::Now();
+  const absl::Status end = RunLocalJob(job_);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+  EXPECT_THAT(std::string(end.message()), HasSubstr("server-0 (pid "));
+  EXPECT_THAT(std::string(end.message()),
+              HasSubstr("was killed by signal 9 (Killed) (it said last: hello), so the job was ended; no "
+                        "checkpoint was written yet"));
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, LeavesTheMessageOfAFailedNodeToTheCoordinator) {
+  Write(tell_ + "while [ ! -e $root/failed ]; do sleep 0.02; done; exit 1", "exec sleep 1000",
+        "touch $root/failed; exit 1");
+  EXPECT_TRUE(RunLocalJob(job_).message().empty());
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, SaysWhatAFailedNodeSaidWhenTheCoordinatorDoesNot) {
+  Write(tell_ + "exec sleep 1000", "exec sleep 1000", "echo 'tug: error: no text' >&2; exit 1");
+  job_.report_time = absl::Milliseconds(200);
+  EXPECT_THAT(std::string(RunLocalJob(job_).message()),
+              HasSubstr("exited with code 1 (it said last: tug: error: no text)"));
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, TellsWhenTheCoordinatorIsKilled) {
+  Write(tell_ + "kill -9 $$", "exec sleep 1000", "exec sleep 1000");
+  EXPECT_THAT(std::string(RunLocalJob(job_).message()), HasSubstr("coordinator (pid "));
+  ExpectNobodyLeft();
+}
+
+// Ctrl-C: in a process of its own, since the test's own signals are none of the job's business.
+TEST_F(LocalJobTest, EndsInOrderOnTheFirstInterruptAndAtOnceOnTheSecond) {
+  Write("trap 'touch $root/interrupted' INT\n" + tell_ + "while true; do sleep 0.02; done", "exec sleep 1000",
+        "touch $root/ready; exec sleep 1000");
+  const pid_t pid = fork();
+  if (pid == 0) _exit(RunLocalJob(job_).message().find("interrupted twice") != std::string::npos ? 7 : 8);
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  for (const char* mark : {"ready", "interrupted"}) {
+    while (!fs::exists(root_ / mark) && absl::Now() < deadline) std::this_thread::yield();
+    ASSERT_TRUE(fs::exists(root_ / mark)) << mark;
+    kill(pid, SIGINT);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  ExpectNobodyLeft();
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,80 @@
+// tug: one binary, one subcommand per thing it does. Exit codes: 0 done, 1 failed, 2 wrong usage.
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "cli/commands.h"
+#include "proto/wire.h"
+
+namespace {
+
+constexpr char kRelease[] = "0.1.0";
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+int Fail(const std::string& message, int code) {
+  std::fprintf(stderr, "tug: error: %s\n", OneLine(message).c_str());
+  return code;
+}
+
+int Usage(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  std::string help = "tug";
+  for (const CLI::App* chosen : app.get_subcommands()) absl::StrAppend(&help, " ", chosen->get_name());
+  return Fail(absl::StrCat(error.what(), "; see ", help, " --help"), kWrongUsage);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // gRPC's own lines would stand between ours; whoever wants them sets the variable.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+
+  tug::Command chosen;
+  CLI::App app{"Tugboat: trains a GPT through sharded parameter servers.", "tug"};
+  app.footer(
+      "Examples:\n"
+      "  tug train deploy/jobs/quickstart.textproto\n"
+      "  tug status runs/quickstart-1\n"
+      "  tug sample --from runs/quickstart-1 --prompt \"In the beginning\"\n"
+      "Each command has its own --help.");
+  app.set_version_flag("--version", absl::StrCat("tug ", kRelease, " (control protocol ",
+                                                 tug::kControlVersion, ", wire format ",
+                                                 tug::kWireVersion, ")"));
+  app.require_subcommand(1);
+  tug::AddTrainCommand(app, chosen);
+  tug::AddStatusCommand(app, chosen);
+  tug::AddStopCommand(app, chosen);
+  tug::AddSampleCommand(app, chosen);
+  tug::AddEvalCommand(app, chosen);
+  tug::AddCoordinatorCommand(app, chosen);
+  tug::AddServerCommand(app, chosen);
+  tug::AddWorkerCommand(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return Usage(app, error);
+  }
+
+  try {
+    const absl::Status status = chosen();
+    if (status.ok()) return 0;
+    return status.message().empty() ? kFailed : Fail(std::string(status.message()), kFailed);
+  } catch (const std::bad_alloc&) {
+    return Fail("out of memory: make the model, the batch or the number of workers on this machine smaller",
+                kFailed);
+  } catch (const std::exception& error) {
+    return Fail(absl::StrCat("unexpected: ", error.what()), kFailed);
+  }
+}

@@ -1,0 +1,112 @@
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "cli/commands.h"
+#include "cli/job_arguments.h"
+#include "coordinator/progress_line.h"
+#include "coordinator/run_folder.h"
+#include "proto/control_client.h"
+
+namespace tug {
+namespace {
+
+constexpr absl::Duration kConnectTimeout = absl::Seconds(3);
+
+absl::StatusOr<std::unique_ptr<ControlClient>> ConnectTo(const CoordinatorArguments& arguments) {
+  std::string address = arguments.address;
+  if (address.empty()) {
+    if (arguments.run.empty()) {
+      return absl::InvalidArgumentError("which job? name its run folder, or give --coordinator HOST:PORT");
+    }
+    ASSIGN_OR_RETURN(address, ReadCoordinatorAddress(arguments.run));
+  }
+  return ControlClient::Connect(address, kConnectTimeout);
+}
+
+std::string PhaseText(Phase phase) {
+  switch (phase) {
+    case WAITING:
+      return "waiting for nodes";
+    case RUNNING:
+      return "running";
+    case DONE:
+      return "done";
+    case FAILED:
+      return "failed";
+    default:
+      return "unknown";
+  }
+}
+
+std::string NodeText(const NodeStatus& node) {
+  std::string carries = node.kind() == SERVER
+                            ? absl::StrCat("lanes ", absl::StrJoin(node.lane_endpoints(), " "))
+                            : absl::StrCat("virtual workers ", absl::StrJoin(node.virtual_workers(), " "));
+  const NodeCounters& counters = node.counters();
+  std::string text = absl::StrFormat(
+      "  %s %d on %s (pid %d), heard %.1f s ago, %s, memory %s", node.kind() == SERVER ? "server" : "worker",
+      node.node_id(), node.host(), node.pid(), node.seconds_since_heartbeat(), carries,
+      ByteText(static_cast<double>(counters.peak_memory_bytes())));
+  if (counters.messages_dropped() > 0) {
+    absl::StrAppend(&text, ", ", counters.messages_dropped(), " malformed messages dropped");
+  }
+  if (counters.messages_refused() > 0) {
+    absl::StrAppend(&text, ", ", counters.messages_refused(), " old messages refused");
+  }
+  if (node.finished()) absl::StrAppend(&text, ", finished");
+  return text;
+}
+
+absl::Status ShowStatus(const CoordinatorArguments& arguments) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ControlClient> client, ConnectTo(arguments));
+  ASSIGN_OR_RETURN(const StatusReply status, client->Status());
+  std::printf("job %s: %s, step %s of %s", status.name().c_str(), PhaseText(status.phase()).c_str(),
+              WithThousands(status.step()).c_str(), WithThousands(status.steps()).c_str());
+  if (status.tokens_per_second() > 0) {
+    std::printf(", loss %.4f, %s tokens/s, %s left", status.loss(),
+                WithThousands(static_cast<uint64_t>(status.tokens_per_second())).c_str(),
+                DurationText(status.seconds_left()).c_str());
+  }
+  std::printf("\nrun folder %s, ", status.run_dir().c_str());
+  if (status.last_checkpoint() == 0) {
+    std::printf("no checkpoint yet\n");
+  } else {
+    std::printf("last checkpoint: step %s\n", WithThousands(status.last_checkpoint()).c_str());
+  }
+  if (!status.failure().empty()) std::printf("failure: %s\n", status.failure().c_str());
+  for (const NodeStatus& node : status.nodes()) std::printf("%s\n", NodeText(node).c_str());
+  return absl::OkStatus();
+}
+
+absl::Status StopJob(const CoordinatorArguments& arguments) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ControlClient> client, ConnectTo(arguments));
+  ASSIGN_OR_RETURN(const StopReply reply, client->Stop());
+  std::printf("%s\n", reply.message().c_str());
+  return absl::OkStatus();
+}
+
+void AddQuery(CLI::App& app, Command& chosen, const std::string& name, const std::string& description,
+              absl::Status (*run)(const CoordinatorArguments&)) {
+  auto arguments = std::make_shared<CoordinatorArguments>();
+  CLI::App* command = app.add_subcommand(name, description);
+  arguments->AddTo(*command);
+  command->footer(absl::StrCat("Examples:\n  tug ", name, " runs/job-1\n  tug ", name,
+                               " --coordinator 127.0.0.1:7070"));
+  command->callback([arguments, run, &chosen] { chosen = [arguments, run] { return run(*arguments); }; });
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, Command& chosen) {
+  AddQuery(app, chosen, "status", "Shows how a running job is doing, and its nodes", ShowStatus);
+}
+
+void AddStopCommand(CLI::App& app, Command& chosen) {
+  AddQuery(app, chosen, "stop", "Ends a job in order: finishes the step, writes a checkpoint", StopJob);
+}
+
+}  // namespace tug

@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""Speed of PyTorch DistributedDataParallel over gloo: the peer of `tug train` with as many workers.
+
+Trains the 10.8M-parameter GPT (6 layers, 384 wide, 6 heads, context 256, 256 symbols) in FP32 with
+AdamW and clipping by global norm, batch 8 over all processes, and prints tokens/s as one JSON line.
+
+  deploy/compare/ddp.py [--text PATH] [--processes 2] [--threads 1] [--steps 20]
+  deploy/compare/ddp.py --processes 1 --threads 2       # no DDP: one process
+"""
+
+import argparse
+import json
+import resource
+import time
+
+import torch
+from torch import distributed
+from torch import multiprocessing
+from torch.nn.parallel import DistributedDataParallel
+
+import peer_gpt
+
+CONTEXT, SYMBOLS = 256, 256
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--text", help="a file whose bytes are the tokens; default: random bytes")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="of each process")
+    parser.add_argument("--batch", type=int, default=8, help="samples a step, over all processes")
+    parser.add_argument("--steps", type=int, default=20, help="timed steps")
+    parser.add_argument("--warmup", type=int, default=3, help="steps before the clock starts")
+    parser.add_argument("--no-clip", action="store_true")
+    parser.add_argument("--no-bias", action="store_true")
+    return parser.parse_args()
+
+
+def read_tokens(path):
+    if path is None:
+        return torch.randint(SYMBOLS, (1 << 20,), generator=torch.Generator().manual_seed(1))
+    with open(path, "rb") as file:
+        return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
+
+
+def one_step(model, optimizer, tokens, samples, clip):
+    starts = torch.randint(len(tokens) - CONTEXT, (samples,)).tolist()
+    inputs = torch.stack([tokens[s:s + CONTEXT] for s in starts])
+    targets = torch.stack([tokens[s + 1:s + CONTEXT + 1] for s in starts])
+    loss = peer_gpt.sum_of_losses(model(inputs), targets) / targets.numel()
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    if clip:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return loss.item()
+
+
+def run(rank, arguments, port):
+    """One process; rank 0 prints the result."""
+    torch.set_num_threads(arguments.threads)
+    blas = peer_gpt.require_openmp_blas()
+    several = arguments.processes > 1
+    if several:
+        store = distributed.TCPStore("127.0.0.1", port, arguments.processes, is_master=False)
+        distributed.init_process_group("gloo", store=store, rank=rank,
+                                       world_size=arguments.processes)
+    torch.manual_seed(1)
+    gpt = peer_gpt.Gpt(6, 384, 6, CONTEXT, SYMBOLS, bias=not arguments.no_bias)
+    optimizer = peer_gpt.adamw(gpt)
+    model = DistributedDataParallel(gpt, gradient_as_bucket_view=True) if several else gpt
+    torch.manual_seed(2 + rank)
+    tokens = read_tokens(arguments.text)
+    samples = arguments.batch // arguments.processes
+    for _ in range(arguments.warmup):
+        one_step(model, optimizer, tokens, samples, not arguments.no_clip)
+    if several:
+        distributed.barrier()
+    started = time.monotonic()
+    for _ in range(arguments.steps):
+        loss = one_step(model, optimizer, tokens, samples, not arguments.no_clip)
+    if several:
+        distributed.barrier()
+    seconds = time.monotonic() - started
+    if rank == 0:
+        trained = arguments.steps * samples * arguments.processes * CONTEXT
+        print(json.dumps({
+            "system": f"PyTorch {torch.__version__}" + (" DDP gloo" if several else ""),
+            "blas": blas, "processes": arguments.processes, "threads": arguments.threads,
+            "batch": samples * arguments.processes, "steps": arguments.steps,
+            "parameters": sum(p.numel() for p in gpt.parameters()),
+            "seconds": round(seconds, 3), "tokens_per_second": round(trained / seconds, 1),
+            "loss": round(loss, 4),
+            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }))
+    if several:
+        distributed.destroy_process_group()
+
+
+def main():
+    arguments = parse()
+    if arguments.batch % arguments.processes != 0:
+        raise SystemExit("--batch must be a multiple of --processes")
+    if arguments.processes == 1:
+        run(0, arguments, 0)
+        return
+    # The parent holds the rendezvous on a free port (0: the system chooses), the children connect.
+    store = distributed.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
+    multiprocessing.spawn(run, (arguments, store.port), nprocs=arguments.processes)
+
+
+if __name__ == "__main__":
+    main()
