@@ -22,9 +22,9 @@ inline std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-// Uniform in (0, 1) with 24 bits, never 0 or 1.
+// Uniform in (0, 1) with 23 bits, never 0 or 1 (a 24th would round the largest up to 1).
 inline float UniformFromBits(uint32_t bits) {
-  return (static_cast<float>(bits >> 8) + 0.5f) * (1.0f / 16777216.0f);
+  return (static_cast<float>(bits >> 9) + 0.5f) * (1.0f / 8388608.0f);
 }
 
 // Purpose of a stream, the top of its key: streams of different purposes never meet.

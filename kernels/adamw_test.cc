@@ -57,7 +57,7 @@ TEST(AdamW, HasTheBitsOfTheFloatReferenceAtEverySizeAndOffset) {
         AdamWRefFloat(params, constants, g[i], expected.w[i], expected.m[i], expected.v[i]);
       }
       // In two parts: an element's bits do not depend on its position.
-      for (const auto [begin, end] : {std::pair<int64_t, int64_t>{0, n / 3}, {n / 3, n}}) {
+      for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, n / 3}, {n / 3, n}}) {
         AdamWStep(end - begin, params, g.data() + begin, state.w.data() + begin,
                   state.w.data() + begin, state.m.data() + begin, state.v.data() + begin);
       }

@@ -21,7 +21,7 @@ struct Result {
   std::vector<float> probs, out, dqkv;
 };
 
-Result Run(int threads, const AttentionShape& shape, float p) {
+Result RunKernel(int threads, const AttentionShape& shape, float p) {
   ThreadPool pool(threads);
   const float nan = std::nanf("");  // of what must be written before it is read
   const auto qkv = RandomFloats(shape.qkv_size(), 1, 2.0f);
@@ -53,9 +53,9 @@ void ExpectMatchesReference(const AttentionShape& shape, float p) {
   CausalAttentionForwardRef<double>(shape, qkv.data(), DropoutOf(p), probs.data(), out.data());
   CausalAttentionBackwardRef<double>(shape, dout.data(), qkv.data(), probs.data(), DropoutOf(p),
                                      dqkv.data());
-  Result one = Run(1, shape, p);
+  Result one = RunKernel(1, shape, p);
   for (const int threads : {2, 3}) {
-    const Result many = Run(threads, shape, p);
+    const Result many = RunKernel(threads, shape, p);
     ExpectSameBits(many.out, one.out);
     ExpectSameBits(many.dqkv, one.dqkv);
   }

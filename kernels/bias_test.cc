@@ -12,7 +12,7 @@ struct Result {
   std::vector<float> x, dbias;
 };
 
-Result Run(int threads, int64_t rows, int64_t width) {
+Result RunKernel(int threads, int64_t rows, int64_t width) {
   ThreadPool pool(threads);
   Result out{RandomFloats(rows * width, 1), RandomFloats(width, 2)};
   const auto bias = RandomFloats(width, 3);
@@ -29,11 +29,11 @@ void ExpectMatchesReference(int64_t rows, int64_t width) {
   AddBiasRef<double>(rows, width, ToDouble(RandomFloats(width, 3)).data(), x.data());
   BiasGradientRef<double>(rows, width, ToDouble(RandomFloats(rows * width, 4)).data(),
                           dbias.data());
-  const Result one = Run(1, rows, width);
+  const Result one = RunKernel(1, rows, width);
   ExpectClose(one.x, x, 0, 6e-8);
   ExpectClose(one.dbias, dbias, 2e-6 + 1e-7 * static_cast<double>(rows) / 8, 1e-6);
   for (const int threads : {2, 3}) {
-    const Result many = Run(threads, rows, width);
+    const Result many = RunKernel(threads, rows, width);
     ExpectSameBits(many.x, one.x);
     ExpectSameBits(many.dbias, one.dbias);
   }

@@ -13,8 +13,8 @@ struct Result {
   std::vector<float> gradient, losses, losses_alone;
 };
 
-Result Run(int threads, int64_t rows, int64_t vocab, const std::vector<float>& logits,
-           const std::vector<int32_t>& targets) {
+Result RunKernel(int threads, int64_t rows, int64_t vocab, const std::vector<float>& logits,
+                 const std::vector<int32_t>& targets) {
   ThreadPool pool(threads);
   Result r{logits, std::vector<float>(rows), std::vector<float>(rows)};
   CrossEntropyLoss(pool, rows, vocab, logits.data(), targets.data(), r.losses_alone.data());
@@ -29,12 +29,12 @@ void ExpectMatchesReference(int64_t rows, int64_t vocab, float range) {
   auto gradient = ToDouble(logits);
   std::vector<double> losses(rows);
   CrossEntropyRef<double>(rows, vocab, gradient.data(), targets.data(), losses.data());
-  const Result one = Run(1, rows, vocab, logits, targets);
+  const Result one = RunKernel(1, rows, vocab, logits, targets);
   ExpectClose(one.losses, losses, 2e-6, 1e-6);
   ExpectClose(one.gradient, gradient, 1e-7, 3e-6);
   ExpectSameBits(one.losses_alone, one.losses);
   for (const int threads : {2, 3}) {
-    const Result many = Run(threads, rows, vocab, logits, targets);
+    const Result many = RunKernel(threads, rows, vocab, logits, targets);
     ExpectSameBits(many.gradient, one.gradient);
     ExpectSameBits(many.losses, one.losses);
     ExpectSameBits(many.losses_alone, one.losses);
@@ -52,7 +52,7 @@ TEST(CrossEntropy, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
 }
 
 TEST(CrossEntropy, SurvivesLogitsThatOverflowTheExponential) {
-  const Result r = Run(1, 1, 3, {1e30f, -1e30f, 0.0f}, {0});
+  const Result r = RunKernel(1, 1, 3, {1e30f, -1e30f, 0.0f}, {0});
   EXPECT_EQ(r.losses[0], 0.0f);
   EXPECT_EQ(r.gradient, (std::vector<float>{0.0f, 0.0f, 0.0f}));
 }
@@ -61,7 +61,7 @@ TEST(CrossEntropy, PassesOnWhatIsNotANumber) {
   for (int64_t at = 0; at < 40; ++at) {
     std::vector<float> logits(40, 1.0f);
     logits[at] = std::numeric_limits<float>::quiet_NaN();
-    const Result r = Run(1, 1, 40, logits, {3});
+    const Result r = RunKernel(1, 1, 40, logits, {3});
     EXPECT_TRUE(std::isnan(r.losses[0]));
     EXPECT_TRUE(std::isnan(r.gradient[7]));
   }

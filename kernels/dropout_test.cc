@@ -18,7 +18,7 @@ struct Inputs {
   float p;
 };
 
-std::vector<float> Run(int threads, const Inputs& in) {
+std::vector<float> RunKernel(int threads, const Inputs& in) {
   ThreadPool pool(threads);
   const int64_t n = in.samples * in.elements;
   const auto x = RandomFloats(n, 1);
@@ -41,10 +41,10 @@ void ExpectMatchesReference(const Inputs& in) {
   DropoutAddRef<double>(in.samples, in.elements, in.width, x.data(),
                         in.bias ? bias.data() : nullptr, in.residual ? residual.data() : nullptr,
                         in.p, kKey, expected.data());
-  const auto one = Run(1, in);
+  const auto one = RunKernel(1, in);
   ExpectClose(one, expected, 5e-7, 5e-7);
-  ExpectSameBits(Run(2, in), one);
-  ExpectSameBits(Run(3, in), one);
+  ExpectSameBits(RunKernel(2, in), one);
+  ExpectSameBits(RunKernel(3, in), one);
 }
 
 TEST(Dropout, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
@@ -57,8 +57,8 @@ TEST(Dropout, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
     }
     ExpectMatchesReference({2, 64 * 384, 384, true, true, p});
   }
-  EXPECT_TRUE(Run(2, {0, 16, 16, false, true, 0.1f}).empty());
-  EXPECT_TRUE(Run(2, {16, 0, 1, false, true, 0.1f}).empty());
+  EXPECT_TRUE(RunKernel(2, {0, 16, 16, false, true, 0.1f}).empty());
+  EXPECT_TRUE(RunKernel(2, {16, 0, 1, false, true, 0.1f}).empty());
 }
 
 TEST(Dropout, BackwardMakesTheMaskOfTheForwardPassAgain) {

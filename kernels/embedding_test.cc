@@ -13,7 +13,7 @@ struct Result {
   std::vector<float> out, dwte, dwpe;
 };
 
-Result Run(int threads, int64_t samples, int64_t seq, int64_t width) {
+Result RunKernel(int threads, int64_t samples, int64_t seq, int64_t width) {
   ThreadPool pool(threads);
   const auto tokens = RandomIndices(samples * seq, 1, kVocab);
   const auto wte = RandomFloats(kVocab * width, 2);
@@ -41,7 +41,7 @@ void ExpectMatchesReference(int64_t samples, int64_t seq, int64_t width) {
   EmbeddingBackwardRef<float>(samples, seq, width, tokens.data(), dout.data(), expected.dwte.data(),
                               expected.dwpe.data());
   for (const int threads : {1, 2, 3}) {
-    const Result r = Run(threads, samples, seq, width);
+    const Result r = RunKernel(threads, samples, seq, width);
     ExpectSameBits(r.out, expected.out);
     ExpectSameBits(r.dwte, expected.dwte);
     ExpectSameBits(r.dwpe, expected.dwpe);

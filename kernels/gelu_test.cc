@@ -13,8 +13,8 @@ struct Result {
   std::vector<float> pre, y, dx;
 };
 
-Result Run(int threads, int64_t rows, int64_t width, const std::vector<float>& bias,
-           const std::vector<float>& x, const std::vector<float>& dy) {
+Result RunKernel(int threads, int64_t rows, int64_t width, const std::vector<float>& bias,
+                 const std::vector<float>& x, const std::vector<float>& dy) {
   ThreadPool pool(threads);
   Result out{x, std::vector<float>(x.size()), std::vector<float>(x.size())};
   BiasGeluForward(pool, rows, width, bias.empty() ? nullptr : bias.data(), out.pre.data(),
@@ -28,7 +28,7 @@ void ExpectMatchesReference(int64_t rows, int64_t width, float range, bool with_
   const auto x = RandomFloats(rows * width, 1, range);
   const auto dy = RandomFloats(rows * width, 2);
   const auto bias = with_bias ? RandomFloats(width, 3) : std::vector<float>();
-  const Result one = Run(1, rows, width, bias, x, dy);
+  const Result one = RunKernel(1, rows, width, bias, x, dy);
   std::vector<double> y(x.size()), dx(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     const float pre = with_bias ? x[i] + bias[i % width] : x[i];
@@ -39,7 +39,7 @@ void ExpectMatchesReference(int64_t rows, int64_t width, float range, bool with_
   ExpectClose(one.y, y, 1e-6, 1e-6);
   ExpectClose(one.dx, dx, 2e-6, 2e-6);
   for (const int threads : {2, 3}) {
-    const Result many = Run(threads, rows, width, bias, x, dy);
+    const Result many = RunKernel(threads, rows, width, bias, x, dy);
     ExpectSameBits(many.pre, one.pre);
     ExpectSameBits(many.y, one.y);
     ExpectSameBits(many.dx, one.dx);
@@ -60,10 +60,10 @@ TEST(Gelu, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
 TEST(Gelu, AnElementsBitsDoNotDependOnItsPlace) {
   const auto x = RandomFloats(200, 1, 3.0f);
   const auto dy = RandomFloats(200, 2);
-  const Result whole = Run(1, 1, 200, {}, x, dy);
+  const Result whole = RunKernel(1, 1, 200, {}, x, dy);
   for (const int64_t begin : {1, 5, 16, 33, 150}) {
-    const Result part =
-        Run(1, 1, 200 - begin, {}, {x.begin() + begin, x.end()}, {dy.begin() + begin, dy.end()});
+    const Result part = RunKernel(1, 1, 200 - begin, {}, {x.begin() + begin, x.end()},
+                                  {dy.begin() + begin, dy.end()});
     ExpectSameBits(part.y, {whole.y.begin() + begin, whole.y.end()});
     ExpectSameBits(part.dx, {whole.dx.begin() + begin, whole.dx.end()});
   }
@@ -71,7 +71,7 @@ TEST(Gelu, AnElementsBitsDoNotDependOnItsPlace) {
 
 TEST(Gelu, PassesOnWhatIsNotFinite) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Result out = Run(1, 1, 3, {}, {nan, 1.0f, nan}, {1.0f, 1.0f, 1.0f});
+  const Result out = RunKernel(1, 1, 3, {}, {nan, 1.0f, nan}, {1.0f, 1.0f, 1.0f});
   EXPECT_TRUE(std::isnan(out.y[0]) && std::isnan(out.dx[0]));
   EXPECT_TRUE(std::isnan(out.y[2]) && std::isnan(out.dx[2]));
   EXPECT_TRUE(std::isfinite(out.y[1]));

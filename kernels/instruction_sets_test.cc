@@ -1,0 +1,167 @@
+// Every op on every instruction set that this machine can run: the other tests see the best one
+// only.
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "gtest/gtest.h"
+#include "hwy/highway.h"
+#include "kernels/adamw.h"
+#include "kernels/adamw_ref.h"
+#include "kernels/add.h"
+#include "kernels/attention.h"
+#include "kernels/attention_ref.h"
+#include "kernels/bias.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/cross_entropy_ref.h"
+#include "kernels/dropout.h"
+#include "kernels/dropout_ref.h"
+#include "kernels/gelu.h"
+#include "kernels/gelu_ref.h"
+#include "kernels/kernel_test_support.h"
+#include "kernels/layernorm.h"
+#include "kernels/layernorm_ref.h"
+#include "kernels/sum.h"
+
+namespace tug::kernels {
+namespace {
+
+constexpr int64_t kRows = 70;
+constexpr int64_t kWidth = 45;
+
+class InstructionSets : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override {
+    hwy::SetSupportedTargetsForTest(GetParam());
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+
+  ThreadPool pool_{2};
+};
+
+TEST_P(InstructionSets, AdamWHasTheBitsOfTheFloatReference) {
+  const int64_t n = 1023;
+  const AdamWParams params{.weight_decay = 0.1f};
+  const AdamWConstants constants = MakeAdamWConstants(params);
+  const auto g = RandomFloats(n, 1);
+  auto w = RandomFloats(n, 2), w_ref = w;
+  std::vector<float> m(n), m_ref(n), v(n), v_ref(n);
+  AdamWStep(n, params, g.data(), w.data(), w.data(), m.data(), v.data());
+  for (int64_t i = 0; i < n; ++i) {
+    AdamWRefFloat(params, constants, g[i], w_ref[i], m_ref[i], v_ref[i]);
+  }
+  ExpectSameBits(w, w_ref);
+  ExpectSameBits(m, m_ref);
+  ExpectSameBits(v, v_ref);
+}
+
+TEST_P(InstructionSets, DropoutKeepsTheSameElements) {
+  const int64_t n = 1023;
+  const DropoutKey key{.seed = 1, .step = 2, .sample = 3, .site = 4};
+  const auto x = RandomFloats(2 * n, 1);
+  const auto bias = RandomFloats(31, 2);
+  std::vector<float> y(2 * n);
+  std::vector<double> expected(2 * n);
+  BiasDropoutAdd(pool_, 2, n, 31, x.data(), bias.data(), x.data(), 0.3f, key, y.data());
+  const auto xd = ToDouble(x);
+  DropoutAddRef<double>(2, n, 31, xd.data(), ToDouble(bias).data(), xd.data(), 0.3f, key,
+                        expected.data());
+  ExpectClose(y, expected, 5e-7, 5e-7);
+}
+
+TEST_P(InstructionSets, AttentionMatchesTheReference) {
+  const AttentionShape shape{.batch = 2, .seq = kRows, .heads = 2, .head_dim = 9};
+  const DropoutKey key{.seed = 5};
+  const float p = 0.2f;
+  const AttentionDropoutRef dropout = [&](int64_t sample, int64_t element) {
+    return DropoutKeepsRef(key, static_cast<uint32_t>(sample), element, p) ? 1 / (1 - 0.2) : 0.0;
+  };
+  const auto qkv = RandomFloats(shape.qkv_size(), 1), dout = RandomFloats(shape.out_size(), 2);
+  std::vector<float> probs(shape.probs_size()), out(shape.out_size()), dqkv(shape.qkv_size());
+  std::vector<double> probs_ref(probs.size()), out_ref(out.size()), dqkv_ref(dqkv.size());
+  CausalAttentionForward(pool_, shape, qkv.data(), p, key, probs.data(), out.data());
+  CausalAttentionBackward(pool_, shape, dout.data(), qkv.data(), probs.data(), p, key, dqkv.data());
+  const auto qkv_d = ToDouble(qkv);
+  CausalAttentionForwardRef<double>(shape, qkv_d.data(), dropout, probs_ref.data(), out_ref.data());
+  CausalAttentionBackwardRef<double>(shape, ToDouble(dout).data(), qkv_d.data(), probs_ref.data(),
+                                     dropout, dqkv_ref.data());
+  ExpectClose(out, out_ref, 5e-6, 5e-6);
+  ExpectClose(dqkv, dqkv_ref, 2e-5, 1e-5);
+}
+
+TEST_P(InstructionSets, LayerNormMatchesTheReference) {
+  const auto x = RandomFloats(kRows * kWidth, 1), dy = RandomFloats(kRows * kWidth, 2);
+  const auto gamma = RandomFloats(kWidth, 3);
+  std::vector<float> y(x.size()), mean(kRows), rstd(kRows), dx(x.size()), dg(kWidth), db(kWidth);
+  LayerNormForward(pool_, kRows, kWidth, x.data(), gamma.data(), gamma.data(), y.data(),
+                   mean.data(), rstd.data());
+  LayerNormBackward(pool_, kRows, kWidth, dy.data(), x.data(), gamma.data(), mean.data(),
+                    rstd.data(), dx.data(), dg.data(), db.data());
+  const auto xd = ToDouble(x), gd = ToDouble(gamma);
+  std::vector<double> y_ref(x.size()), mean_ref(kRows), rstd_ref(kRows), dx_ref(x.size());
+  std::vector<double> dg_ref(kWidth), db_ref(kWidth);
+  LayerNormForwardRef<double>(kRows, kWidth, xd.data(), gd.data(), gd.data(), y_ref.data(),
+                              mean_ref.data(), rstd_ref.data());
+  LayerNormBackwardRef<double>(kRows, kWidth, ToDouble(dy).data(), xd.data(), gd.data(),
+                               mean_ref.data(), rstd_ref.data(), dx_ref.data(), dg_ref.data(),
+                               db_ref.data());
+  ExpectClose(y, y_ref, 4e-6, 4e-6);
+  ExpectClose(dx, dx_ref, 4e-6, 4e-6);
+  ExpectClose(dg, dg_ref, 2e-5, 4e-6);
+  ExpectClose(db, db_ref, 2e-5, 4e-6);
+}
+
+TEST_P(InstructionSets, GeluAndCrossEntropyMatchTheReference) {
+  auto pre = RandomFloats(kRows * kWidth, 1, 5.0f);
+  std::vector<float> y(pre.size()), dx(pre.size(), 1.0f), losses(kRows);
+  BiasGeluForward(pool_, kRows, kWidth, nullptr, pre.data(), y.data());
+  GeluBackward(pool_, kRows * kWidth, dx.data(), pre.data(), dx.data());
+  std::vector<double> y_ref, dx_ref, losses_ref(kRows);
+  for (const double u : pre) {
+    y_ref.push_back(GeluRef(u));
+    dx_ref.push_back(GeluGradientRef(u));
+  }
+  ExpectClose(y, y_ref, 1e-6, 1e-6);
+  ExpectClose(dx, dx_ref, 2e-6, 2e-6);
+
+  const auto targets = RandomIndices(kRows, 2, kWidth);
+  auto logits_ref = ToDouble(pre);
+  CrossEntropy(pool_, kRows, kWidth, pre.data(), targets.data(), losses.data());
+  CrossEntropyRef<double>(kRows, kWidth, logits_ref.data(), targets.data(), losses_ref.data());
+  ExpectClose(losses, losses_ref, 2e-6, 1e-6);
+  ExpectClose(pre, logits_ref, 1e-7, 3e-6);
+}
+
+TEST_P(InstructionSets, SumsMatchThePlainOnes) {
+  const auto x = RandomFloats(kRows * kWidth, 1);
+  const auto bias = RandomFloats(kWidth, 2);
+  auto rows = x;
+  std::vector<float> columns(kWidth), acc(x.size(), 1.0f);
+  std::vector<double> columns_ref(kWidth);
+  AddBias(pool_, kRows, kWidth, bias.data(), rows.data());
+  BiasGradient(pool_, kRows, kWidth, x.data(), columns.data());
+  EXPECT_TRUE(AddAndCheck(x.data(), acc.data(), kRows * kWidth));
+  double squares = 0;
+  for (int64_t i = 0; i < kRows * kWidth; ++i) {
+    EXPECT_EQ(rows[i], x[i] + bias[i % kWidth]);
+    EXPECT_EQ(acc[i], 1.0f + x[i]);
+    columns_ref[i % kWidth] += x[i];
+    squares += static_cast<double>(x[i]) * x[i];
+  }
+  ExpectClose(columns, columns_ref, 1e-5, 1e-6);
+  EXPECT_NEAR(SumOfSquares(x.data(), kRows * kWidth), squares, 1e-10);
+  acc[77] = std::nanf("");
+  EXPECT_FALSE(CopyAndCheck(acc.data(), rows.data(), kRows * kWidth));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, InstructionSets,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const testing::TestParamInfo<int64_t>& info) {
+                           return hwy::TargetName(info.param);
+                         });
+
+}  // namespace
+}  // namespace tug::kernels
