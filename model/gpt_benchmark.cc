@@ -33,12 +33,19 @@ namespace {
 constexpr int64_t kLayers = 6, kWidth = 384, kHeads = 6, kContext = 256, kSymbols = 256;
 constexpr int64_t kSamples = 4, kRows = kSamples * kContext;
 
-ModelConfig ComparedModel(double dropout) {
+struct Workload {
+  int64_t layers, width, heads, context, symbols, samples;
+};
+constexpr Workload kCompared = {kLayers, kWidth, kHeads, kContext, kSymbols, kSamples};
+// Half of the batch of deploy/compare/tinyshakespeare.py.
+constexpr Workload kTinyShakespeare = {4, 128, 4, 64, 65, 6};
+
+ModelConfig ConfigOf(const Workload& workload, double dropout) {
   ModelConfig config;
-  config.set_layers(kLayers);
-  config.set_width(kWidth);
-  config.set_heads(kHeads);
-  config.set_context(kContext);
+  config.set_layers(static_cast<uint32_t>(workload.layers));
+  config.set_width(static_cast<uint32_t>(workload.width));
+  config.set_heads(static_cast<uint32_t>(workload.heads));
+  config.set_context(static_cast<uint32_t>(workload.context));
   config.set_dropout(dropout);
   config.set_tied_head(true);
   config.set_bias(true);
@@ -54,10 +61,11 @@ AlignedBuffer RandomBuffer(int64_t size, float mean = 0, float std = 1) {
 }
 
 // Args: threads, dropout in percent.
-void BM_ForwardBackward(benchmark::State& state) {
+void BM_ForwardBackward(benchmark::State& state, const Workload& workload) {
   ThreadPool pool(static_cast<int>(state.range(0)));
-  auto gpt = Gpt::Create(ComparedModel(static_cast<double>(state.range(1)) / 100), kSymbols,
-                         kSamples, pool);
+  const auto symbols = static_cast<uint32_t>(workload.symbols);
+  auto gpt = Gpt::Create(ConfigOf(workload, static_cast<double>(state.range(1)) / 100), symbols,
+                         static_cast<int>(workload.samples), pool);
   TUG_CHECK_OK(gpt);
   Gpt& model = **gpt;
   std::vector<AlignedBuffer> weights, gradients;
@@ -68,25 +76,33 @@ void BM_ForwardBackward(benchmark::State& state) {
     model.BindWeights(b, weights[b].floats());
     model.BindGradient(b, gradients[b].floats());
   }
+  MicroBatch batch;
+  batch.samples = static_cast<int>(workload.samples);
+  batch.training = true;
   std::mt19937 random(2);
-  std::vector<int32_t> tokens(kRows);
-  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % kSymbols);
+  std::vector<int32_t> tokens(static_cast<size_t>(workload.samples * workload.context));
+  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % symbols);
+  batch.tokens = batch.targets = tokens;
   for (auto _ : state) {
-    model.Start({.samples = kSamples, .tokens = tokens, .targets = tokens, .training = true});
+    model.Start(batch);
     for (int b = 0; b < model.num_blocks(); ++b) model.Forward(b);
     for (int b = model.num_blocks() - 1; b >= 0; --b) model.Backward(b);
   }
-  state.counters["tokens/s"] =
-      benchmark::Counter(static_cast<double>(kRows), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["tokens/s"] = benchmark::Counter(static_cast<double>(tokens.size()),
+                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK(BM_ForwardBackward)
+BENCHMARK_CAPTURE(BM_ForwardBackward, compared, kCompared)
     ->Args({1, 0})
     ->Args({1, 10})
     ->Args({2, 0})
     ->ArgNames({"threads", "dropout"})
     ->Unit(benchmark::kMillisecond)
-    ->UseRealTime()
-    ->MinTime(3);
+    ->UseRealTime();
+BENCHMARK_CAPTURE(BM_ForwardBackward, tinyshakespeare, kTinyShakespeare)
+    ->Args({1, 0})
+    ->ArgNames({"threads", "dropout"})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 // A product of a layer, as kernels/matmul.h takes it.
 struct Product {

@@ -43,7 +43,9 @@ def read_tokens(path):
         return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
 
 
-def one_step(model, optimizer, tokens, samples, clip):
+def one_step(model, optimizer, step, tokens, samples, clip):
+    for group in optimizer.param_groups:
+        group["lr"] = peer_gpt.learning_rate_at(step, 1e-3, 1e-4, 100, 1000)
     starts = torch.randint(len(tokens) - CONTEXT, (samples,)).tolist()
     inputs = torch.stack([tokens[s:s + CONTEXT] for s in starts])
     targets = torch.stack([tokens[s + 1:s + CONTEXT + 1] for s in starts])
@@ -72,13 +74,13 @@ def run(rank, arguments, port):
     torch.manual_seed(2 + rank)
     tokens = read_tokens(arguments.text)
     samples = arguments.batch // arguments.processes
-    for _ in range(arguments.warmup):
-        one_step(model, optimizer, tokens, samples, not arguments.no_clip)
+    for step in range(arguments.warmup):
+        one_step(model, optimizer, step, tokens, samples, not arguments.no_clip)
     if several:
         distributed.barrier()
     started = time.monotonic()
-    for _ in range(arguments.steps):
-        loss = one_step(model, optimizer, tokens, samples, not arguments.no_clip)
+    for step in range(arguments.warmup, arguments.warmup + arguments.steps):
+        loss = one_step(model, optimizer, step, tokens, samples, not arguments.no_clip)
     if several:
         distributed.barrier()
     seconds = time.monotonic() - started
