@@ -89,14 +89,16 @@ void ExchangeClient::PublishCounters() {
   transport_counters_ = transport_->counters();
 }
 
-absl::Status ExchangeClient::WaitPulled(uint32_t block, uint64_t version) {
+absl::StatusOr<bool> ExchangeClient::WaitPulled(uint32_t block, uint64_t version,
+                                                absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   const auto arrived = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return !cancelled_.ok() ||
            (pulled_version_[block].has_value() && *pulled_version_[block] >= version);
   };
-  mutex_.Await(absl::Condition(&arrived));
-  return cancelled_;
+  const bool ended = mutex_.AwaitWithTimeout(absl::Condition(&arrived), timeout);
+  if (!cancelled_.ok()) return cancelled_;
+  return ended;
 }
 
 absl::Status ExchangeClient::WaitCommitted(uint32_t block, uint32_t virtual_worker) {

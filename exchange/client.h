@@ -41,9 +41,10 @@ class ExchangeClient {
   void Push(PushRequest request);
   void Pull(PullRequest request);
 
-  // Blocks until the newest completed pull of `block` has at least `version`. CANCELLED etc.: what
-  // Cancel was given.
-  absl::Status WaitPulled(uint32_t block, uint64_t version);
+  // Blocks until the newest completed pull of `block` has at least `version` (true), or for
+  // `timeout` (false). CANCELLED etc.: what Cancel was given.
+  absl::StatusOr<bool> WaitPulled(uint32_t block, uint64_t version,
+                                  absl::Duration timeout = absl::InfiniteDuration());
   // Blocks until no push of (block, virtual worker) is open: its gradient may be written again.
   absl::Status WaitCommitted(uint32_t block, uint32_t virtual_worker);
   // Ends all waits, now and later, with `reason` (not OK). The first reason stays.

@@ -161,8 +161,9 @@ void Exchange::OnWeights(const Message& message) {
 
 void Exchange::OnMessage(const Message& message, absl::Time now) {
   const WireHeader& header = message.header;
-  if (header.job != options_.job || header.timeline != options_.timeline ||
-      header.view != options_.view) {
+  // A refusal bears the lane's view and timeline, which need not be ours.
+  const bool ours = header.timeline == options_.timeline && header.view == options_.view;
+  if (header.job != options_.job || (!ours && header.kind != MessageKind::kRefused)) {
     ++counters_.ignored;
     return;
   }

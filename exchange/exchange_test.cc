@@ -155,6 +155,14 @@ TEST_F(ExchangeTest, IgnoresWeightsOfAnotherVersionLengthLaneOrView) {
   EXPECT_EQ(exchange_.counters().pulled_bytes, 0u);
 }
 
+TEST_F(ExchangeTest, CountsARefusalWhichBearsTheViewOfTheLane) {
+  Push(0);
+  sent_[0].header.view = 2;
+  Answer(sent_[0], MessageKind::kRefused);
+  EXPECT_EQ(exchange_.counters().refused, 1u);
+  EXPECT_EQ(exchange_.counters().ignored, 0u);
+}
+
 TEST_F(ExchangeTest, SendsAgainWhatIsNotAnsweredInTime) {
   Push(0);
   std::vector<float> destination(3 * kSegment);

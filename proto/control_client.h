@@ -16,13 +16,13 @@ inline constexpr int kMaxControlMessageBytes = 16 << 20;
 // A call that is not answered for this long fails.
 inline constexpr absl::Duration kControlCallTimeout = absl::Seconds(5);
 
-// Calls to the coordinator's control service (proto/control.proto). Each call returns the reply, or what the coordinator
-// answered (its code and message), or UNAVAILABLE with what to do when it cannot be reached. Every call may be
-// repeated: the service is idempotent. Thread-safe.
+// Calls to the coordinator's control service (proto/control.proto). Each call returns the reply, or
+// what the coordinator answered (its code and message), or UNAVAILABLE with what to do when it
+// cannot be reached. Every call may be repeated: the service is idempotent. Thread-safe.
 class ControlClient {
  public:
-  // Waits up to `timeout` for the coordinator at `address` ("host:port") to answer; a coordinator that starts meanwhile
-  // is found. Errors: INVALID_ARGUMENT (no host:port), UNAVAILABLE.
+  // Waits up to `timeout` for the coordinator at `address` ("host:port") to answer; a coordinator
+  // that starts meanwhile is found. Errors: INVALID_ARGUMENT (no host:port), UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<ControlClient>> Connect(const std::string& address,
                                                                 absl::Duration timeout);
 
@@ -43,8 +43,8 @@ class ControlClient {
   const std::unique_ptr<Control::Stub> stub_;
 };
 
-// Splits "host:port"; the port is 0..65535 and the host not empty ("[::1]:7070" keeps its brackets).
-// Errors: INVALID_ARGUMENT, naming the text.
+// Splits "host:port"; the port is 0..65535 and the host not empty ("[::1]:7070" keeps its
+// brackets). Errors: INVALID_ARGUMENT, naming the text.
 struct HostPort {
   std::string host;
   int port = 0;

@@ -28,7 +28,8 @@ class Beats {
       : client_(client),
         callbacks_(callbacks),
         interval_(absl::Milliseconds(registered.config().fault().heartbeat_ms())),
-        patience_(absl::Milliseconds(registered.config().fault().failure_timeout_ms())) {
+        patience_(absl::Milliseconds(registered.config().fault().failure_timeout_ms())),
+        run_dir_(registered.run_dir()) {
     base_.set_node_id(registered.node_id());
     base_.set_job(registered.job());
   }
@@ -42,20 +43,22 @@ class Beats {
       if (!failure.ok()) request.set_failure(std::string(failure.message()));
       const absl::StatusOr<HeartbeatReply> reply = client_.Heartbeat(request);
       const absl::Time now = time_.Now();
-      if (!failure.ok() && (reply.ok() || now - answered > patience_)) return failure;
+      const bool lost =
+          absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status());
+      // Told, or beyond telling.
+      if (!failure.ok() && (!lost || now - answered > patience_)) return failure;
       if (reply.ok()) {
         answered = now;
         if (reply->phase() == DONE) return absl::OkStatus();
         if (reply->phase() == FAILED) return absl::AbortedError(reply->failure());
         Take(*reply, request);
-      } else if (!absl::IsUnavailable(reply.status()) &&
-                 !absl::IsDeadlineExceeded(reply.status())) {
+      } else if (!lost) {
         return reply.status();
       } else if (now - answered > patience_) {
         return absl::UnavailableError(
             absl::StrCat("the coordinator at ", client_.address(), " has not answered for ",
                          absl::FormatDuration(now - answered),
-                         "; start the job again with --resume once it is back"));
+                         "; continue the job with: tug coordinator JOB --resume ", run_dir_));
       }
       // Not a means of synchronisation: the pause between two beats.
       absl::SleepFor(interval_);
@@ -75,6 +78,7 @@ class Beats {
   const HeartbeatCallbacks& callbacks_;
   const absl::Duration interval_;
   const absl::Duration patience_;
+  const std::string run_dir_;
   const RealTime time_;
   HeartbeatRequest base_;
   absl::Status own_failure_;

@@ -9,8 +9,8 @@
 
 namespace tug {
 
-// A node's side of the control service: registers, then beats until the job has ended. Servers and
-// workers differ only in what they report and what they do with a reply.
+// A registered node's side of the control service. Servers and workers differ only in what they
+// report and what they do with a reply.
 struct HeartbeatCallbacks {
   // Adds readiness, state and reports.
   std::function<void(HeartbeatRequest&)> report;

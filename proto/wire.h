@@ -55,7 +55,7 @@ struct WireHeader {
   uint32_t first_segment = 0;  // index within the block
   uint32_t segment_count = 0;
   uint32_t virtual_worker = 0;        // first of an aligned group: a subtree of the sum tree
-                                      // (exchange/sum_tree.h)
+                                      // (server/sum_tree.h)
   uint16_t virtual_worker_count = 0;  // 1 = a single one
   uint32_t sender = 0;                // PeerId (transport/transport.h)
   uint64_t clock = 0;                 // 0-based: the push of clock c is part of version c + 1

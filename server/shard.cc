@@ -12,9 +12,6 @@ namespace tug {
 namespace {
 
 constexpr uint32_t kLanePeerOffset = LanePeer(0);
-// Far above what any job's workers and partitions need; bounds what a stray sender can make a lane
-// remember.
-constexpr size_t kMaxWaitingPullsPerBlock = size_t{1} << 16;
 
 bool SamePush(const WireHeader& a, const WireHeader& b) {
   return a.sender == b.sender && a.first_segment == b.first_segment &&
@@ -173,6 +170,11 @@ uint64_t Shard::RangeElements(const WireHeader& header) const {
   return table_.segment(first + header.segment_count - 1).end - table_.segment(first).begin;
 }
 
+// A partition has at least one segment; twice, for a virtual worker that moves to another worker.
+size_t Shard::MaxOpen(uint32_t block) const {
+  return size_t{2} * options_.virtual_workers * table_.segments_in_block(block);
+}
+
 // ---- push ----
 
 void Shard::OnPush(const Message& message, absl::Time now) {
@@ -189,6 +191,9 @@ void Shard::OnPush(const Message& message, absl::Time now) {
     if (!SamePush(open.header, header)) continue;
     ++counters_.repeats;
     return Reply(MessageKind::kReceived, header, header.version);
+  }
+  if (open_pushes_[header.block].size() >= MaxOpen(header.block)) {
+    return Malformed(header, "is one of more pushes than the virtual workers can have open");
   }
   AddPush(message, now);
 }
@@ -397,7 +402,7 @@ void Shard::OnPull(const WireHeader& header) {
   if (TryServe(header)) return;
   std::vector<WireHeader>& waiting = waiting_pulls_[header.block];
   if (header.version > states_[table_.id(header.block, header.first_segment)]->version + 1 ||
-      waiting.size() >= kMaxWaitingPullsPerBlock) {
+      waiting.size() >= MaxOpen(header.block)) {
     Malformed(header, "is a pull of a version that nobody can need yet");
     return;
   }

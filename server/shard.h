@@ -141,6 +141,8 @@ class Shard {
   // Checks block, range and ownership of a push or pull.
   bool RangeIsOwn(const WireHeader& header) const;
   uint64_t RangeElements(const WireHeader& header) const;
+  // Bounds the pushes, and the waiting pulls, of a block that a lane remembers.
+  size_t MaxOpen(uint32_t block) const;
   void OnPush(const Message& message, absl::Time now);
   void AddPush(const Message& message, absl::Time now);
   void OnPull(const WireHeader& header);

@@ -214,6 +214,21 @@ TEST_F(ShardTest, CountsAndDropsWhatMakesNoSense) {
   expect_dropped(Header(MessageKind::kNorms, 0, LanePeer(kOtherLane)), right);  // clip: off
 }
 
+TEST_F(ShardTest, RemembersNoMorePushesAndPullsThanVirtualWorkersCanHaveOpen) {
+  constexpr uint32_t kSenders = 100;  // more than 2 x 2 virtual workers x 3 segments
+  for (uint32_t sender = 0; sender < kSenders; ++sender) {
+    WireHeader header = PushHeader(0, 0, 0);
+    header.sender = WorkerPeer(sender);
+    Deliver(header, std::vector<float>(2 * kSegment, 1.0f));
+    Pull(0, 1, WorkerPeer(sender));
+  }
+  EXPECT_EQ(Count(MessageKind::kReceived), 12u);
+  EXPECT_EQ(shard_.counters().malformed, 2 * (kSenders - 12u));
+  sent_.clear();
+  Push(0, 1, 0);
+  EXPECT_EQ(Count(MessageKind::kCommitted), 0u);  // refused too: the block is full
+}
+
 TEST_F(ShardTest, SurvivesRandomHeaders) {
   std::mt19937 random(20261121);
   for (int i = 0; i < 20000; ++i) {

@@ -33,19 +33,22 @@ SnapshotWriter::~SnapshotWriter() {
 
 void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
   const absl::Time begin = absl::Now();
-  if (filling_.segments.empty()) filling_.version = snapshot.version;
+  if (filling_.segments.empty()) {
+    AwaitIdle();
+    filling_.version = snapshot.version;
+  }
   filling_.segments.push_back(
       {snapshot.segment, snapshot.weights, CopyOf(snapshot.m), CopyOf(snapshot.v)});
-  const bool whole = filling_.segments.size() == options_.segments;
-  if (!whole) {
-    filling_.pause_seconds += absl::ToDoubleSeconds(absl::Now() - begin);
-    return;
-  }
+  filling_.pause_seconds += absl::ToDoubleSeconds(absl::Now() - begin);
+  if (filling_.segments.size() < options_.segments) return;
+  absl::MutexLock lock(&mutex_);
+  full_ = std::exchange(filling_, {});
+}
+
+void SnapshotWriter::AwaitIdle() {
   absl::MutexLock lock(&mutex_);
   const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !full_.has_value(); };
   mutex_.Await(absl::Condition(&idle));
-  filling_.pause_seconds += absl::ToDoubleSeconds(absl::Now() - begin);
-  full_ = std::exchange(filling_, {});
 }
 
 std::vector<CheckpointPart> SnapshotWriter::parts() const {

@@ -33,7 +33,8 @@ class SnapshotWriter {
   // Finishes the file in hand.
   ~SnapshotWriter();
 
-  // Lane thread: copies. Blocks only while the previous checkpoint is being written.
+  // Lane thread: copies. The first of a checkpoint blocks while the previous one is being written,
+  // so that one copy of the state exists at a time.
   void Add(const SegmentSnapshot& snapshot);
   // The newest parts finished, failed ones with their error. Thread-safe.
   std::vector<CheckpointPart> parts() const;
@@ -51,6 +52,7 @@ class SnapshotWriter {
     std::vector<Copy> segments;
   };
 
+  void AwaitIdle();
   void Loop();
   CheckpointPart Write(Checkpoint& checkpoint) const;
 

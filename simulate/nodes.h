@@ -53,7 +53,7 @@ class SimulatedNode {
   virtual void OnReply(const HeartbeatReply& reply) = 0;
   virtual void Tick() = 0;
 
-  // Runs `event` after a random delay up to `max`, unless the node is gone by then.
+  // Runs `event` after a random delay up to `max`. The node must live until then.
   void After(absl::Duration max, std::function<void()> event);
 
   SimulatedWorld& world_;
@@ -99,8 +99,6 @@ class SimulatedServer final : public SimulatedNode {
   std::vector<std::unique_ptr<SimulatedLane>> lanes_;
   std::vector<CheckpointPart> parts_;
   std::vector<Notice> notices_;
-  uint64_t final_version_ = 0;
-  uint64_t written_version_ = 0;
 };
 
 class SimulatedWorker final : public SimulatedNode {

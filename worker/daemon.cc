@@ -65,6 +65,7 @@ class Training {
   ~Training() {
     Cancel(absl::CancelledError("the worker stops"));
     if (thread_.joinable()) thread_.join();
+    exchange_.reset();  // before the loop, whose weights its thread writes
   }
 
   void Cancel(const absl::Status& reason) {

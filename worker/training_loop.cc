@@ -7,6 +7,13 @@
 #include "base/status_macros.h"
 
 namespace tug {
+namespace {
+
+// How long an order of the coordinator may wait for an answer while weights are waited for.
+constexpr absl::Duration kOrdersInterval = absl::Milliseconds(20);
+
+}  // namespace
+
 TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Gpt& model,
                            const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board)
     : options_(std::move(options)),
@@ -66,7 +73,8 @@ absl::Status TrainingLoop::Run() {
         board_.SetState({true, machine_.clock() - 1, machine_.paused(), true});
         return absl::OkStatus();
       case StepMachine::Next::kWaitGate:
-        RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(board_.orders()));
+        RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(orders_));
+        times_.begin = time_.Now();  // no part of the step
         break;
       case StepMachine::Next::kWaitWeights:
         RETURN_IF_ERROR(WaitForWeights(machine_.compute().block));
@@ -82,20 +90,28 @@ absl::Status TrainingLoop::Run() {
 // published, the machine has taken it and begins no further step.
 absl::Status TrainingLoop::TakeOrders() {
   RETURN_IF_ERROR(board_.cancelled());
-  const ControlBoard::Orders orders = board_.orders();
-  machine_.SetGate(!orders.go || orders.pause, orders.final_version);
+  orders_ = board_.orders();
+  // Orders come before `go`, with the version that the job will end at: they open nothing yet.
+  machine_.SetGate(!orders_.go || orders_.pause, orders_.go ? orders_.final_version : 0);
   const uint64_t clock = machine_.clock();
   const bool in_step = machine_.in_step();
   board_.SetState({.started = in_step || clock > options_.start_version,
                    .clock = in_step ? clock : clock - 1,
-                   .pausing = orders.pause,
+                   .pausing = orders_.pause,
                    .finished = false});
   return absl::OkStatus();
 }
 
+// An order to pause is answered here too: the weights may hang on a worker that has paused a step
+// behind us, and goes on only when the coordinator has our answer.
 absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
   const absl::Time begin = time_.Now();
-  RETURN_IF_ERROR(exchange_.WaitPulled(block, machine_.clock()));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool pulled,
+                     exchange_.WaitPulled(block, machine_.clock(), kOrdersInterval));
+    if (pulled) break;
+    RETURN_IF_ERROR(TakeOrders());
+  }
   times_.waiting += time_.Now() - begin;
   machine_.OnWeights(block, machine_.clock());
   return absl::OkStatus();
@@ -105,11 +121,14 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
   const int block = static_cast<int>(compute.block);
   const bool last_block = compute.block + 1 == table_.num_blocks();
   if (compute.phase == ComputePhase::kBackward) {
+    RETURN_IF_ERROR(BindGradient(compute, compute.block));
+    // A tied head adds its part to the embedding's gradient.
+    if (last_block) RETURN_IF_ERROR(BindGradient(compute, 0));
     model_.Backward(block);
   } else {
     if (compute.block == 0) {
       if (compute.phase == ComputePhase::kForward) {
-        RETURN_IF_ERROR(StartTraining(compute));
+        StartTraining(compute);
       } else {
         StartEvaluation(compute);
       }
@@ -124,17 +143,8 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
   return absl::OkStatus();
 }
 
-absl::Status TrainingLoop::StartTraining(const Compute& compute) {
+void TrainingLoop::StartTraining(const Compute& compute) {
   const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
-  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
-    // The gradients of the step before are committed by now, or the weights of this step would not
-    // be here; this is the guard, not a wait.
-    if (compute.micro_batch == 0) {
-      RETURN_IF_ERROR(exchange_.WaitCommitted(block, virtual_worker));
-    }
-    model_.BindGradient(static_cast<int>(block),
-                        gradients_[compute.virtual_worker][block]->floats());
-  }
   const uint32_t first = compute.micro_batch * micro_batch_;
   sampler_.FillBatch(compute.clock, virtual_worker, first, micro_batch_, tokens_, targets_);
   MicroBatch batch;
@@ -147,6 +157,17 @@ absl::Status TrainingLoop::StartTraining(const Compute& compute) {
                    virtual_worker * sampler_.share() + first};
   model_.Start(batch);
   loss_tokens_ += tokens_.size();
+}
+
+// The block's gradient of the step before is committed by now, or its weights of this step would
+// not be here: this is the guard, not a wait (but for an answer that was lost).
+absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) {
+  if (compute.micro_batch > 0) return absl::OkStatus();  // the first one has bound it
+  RETURN_IF_ERROR(exchange_.WaitCommitted(block, options_.virtual_workers[compute.virtual_worker]));
+  std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
+  // A repeat that is still under way keeps its bytes.
+  if (gradient.use_count() > 1) gradient = std::make_shared<AlignedBuffer>(gradient->size_bytes());
+  model_.BindGradient(static_cast<int>(block), gradient->floats());
   return absl::OkStatus();
 }
 

@@ -52,7 +52,8 @@ class TrainingLoop {
   // By value: the machine moves on to the next computation before the effects of this one are
   // carried out.
   absl::Status RunCompute(Compute compute);
-  absl::Status StartTraining(const Compute& compute);
+  void StartTraining(const Compute& compute);
+  absl::Status BindGradient(const Compute& compute, uint32_t block);
   void StartEvaluation(const Compute& compute);
   // Windows of an evaluation, as Sampler takes them.
   uint64_t EvalSamples(bool last) const;
@@ -70,6 +71,7 @@ class TrainingLoop {
   const RealTime time_;
   const uint32_t micro_batch_;  // samples
   StepMachine machine_;
+  ControlBoard::Orders orders_;         // newest taken
   std::vector<AlignedBuffer> weights_;  // by block
   // By carried virtual worker and block. Shared with messages on their way; written again once
   // committed.

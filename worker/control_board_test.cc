@@ -1,0 +1,87 @@
+#include "worker/control_board.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace tug {
+namespace {
+
+StepReport Step(uint64_t clock) {
+  StepReport report;
+  report.set_clock(clock);
+  return report;
+}
+
+HeartbeatRequest Beat(const ControlBoard& board) {
+  HeartbeatRequest beat;
+  board.AddTo(beat);
+  return beat;
+}
+
+TEST(ControlBoard, ReportsTheSameUntilItIsConfirmed) {
+  ControlBoard board;
+  board.AddStep(Step(0));
+  board.AddEval(EvalReport());
+  EXPECT_EQ(Beat(board).steps_size(), 1);
+  const HeartbeatRequest sent = Beat(board);  // the first one was lost
+  ASSERT_EQ(sent.steps_size(), 1);
+  EXPECT_EQ(sent.evals_size(), 1);
+  board.AddStep(Step(1));  // while the beat is on its way
+  board.ConfirmReports(sent.steps_size(), sent.evals_size());
+  const HeartbeatRequest next = Beat(board);
+  ASSERT_EQ(next.steps_size(), 1);
+  EXPECT_EQ(next.steps(0).clock(), 1u);
+  EXPECT_EQ(next.evals_size(), 0);
+}
+
+TEST(ControlBoard, SaysFinishedOnlyWithTheLastReport) {
+  ControlBoard board;
+  constexpr int kSteps = 10000;
+  for (int i = 0; i < kSteps; ++i) board.AddStep(Step(static_cast<uint64_t>(i)));
+  board.SetState({.started = true, .clock = kSteps - 1, .pausing = false, .finished = true});
+  int reported = 0;
+  HeartbeatRequest beat = Beat(board);
+  while (!beat.finished()) {
+    ASSERT_GT(beat.steps_size(), 0);
+    reported += beat.steps_size();
+    board.ConfirmReports(beat.steps_size(), 0);
+    beat = Beat(board);
+  }
+  EXPECT_EQ(reported + beat.steps_size(), kSteps);
+  EXPECT_TRUE(beat.started());
+  EXPECT_EQ(beat.clock(), uint64_t{kSteps - 1});
+}
+
+TEST(ControlBoard, DoesNotWaitForOrdersThatHaveChangedAlready) {
+  ControlBoard board;
+  const ControlBoard::Orders known = board.orders();
+  board.SetOrders({.go = true, .pause = false, .final_version = 9});
+  EXPECT_TRUE(board.WaitForOrdersOtherThan(known).ok());
+  EXPECT_EQ(board.orders().final_version, 9u);
+}
+
+TEST(ControlBoard, WakesTheWaiterWhenOrdersChange) {
+  ControlBoard board;
+  absl::Status status = absl::UnknownError("not yet");
+  std::thread compute([&] { status = board.WaitForOrdersOtherThan({}); });
+  board.SetOrders({});  // the same again
+  board.SetOrders({.go = true, .pause = false, .final_version = 0});
+  compute.join();
+  EXPECT_TRUE(status.ok());
+}
+
+TEST(ControlBoard, CancelEndsWaitsNowAndLaterWithTheFirstReason) {
+  ControlBoard board;
+  absl::Status status;
+  std::thread compute([&] { status = board.WaitForOrdersOtherThan({}); });
+  board.Cancel(absl::AbortedError("first"));
+  board.Cancel(absl::CancelledError("second"));
+  compute.join();
+  EXPECT_EQ(status, absl::AbortedError("first"));
+  EXPECT_EQ(board.WaitForOrdersOtherThan({}), absl::AbortedError("first"));
+  EXPECT_EQ(board.cancelled(), absl::AbortedError("first"));
+}
+
+}  // namespace
+}  // namespace tug
