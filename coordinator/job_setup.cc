@@ -39,7 +39,8 @@ std::string RunOfNewest(const std::string& checkpoint_folder) {
   const fs::path run = fs::path(checkpoint_folder).parent_path().parent_path();
   const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run.string());
   std::error_code error;
-  const bool same = newest.ok() && fs::equivalent(newest->folder, checkpoint_folder, error) && !error;
+  const bool same =
+      newest.ok() && fs::equivalent(newest->folder, checkpoint_folder, error) && !error;
   return same ? run.string() : "";
 }
 
@@ -47,9 +48,19 @@ absl::Status CheckLanesHaveSegments(const JobConfig& config, uint32_t segments) 
   const uint32_t lanes = config.cluster().servers() * config.cluster().lanes_per_server();
   if (lanes <= segments) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "cluster.servers x cluster.lanes_per_server makes ", lanes, " lanes, but comm.segment_elements = ",
-      config.comm().segment_elements(), " cuts this model into ", segments,
-      " segments only: use fewer lanes or smaller segments"));
+      "cluster.servers x cluster.lanes_per_server makes ", lanes,
+      " lanes, but comm.segment_elements = ", config.comm().segment_elements(),
+      " cuts this model into ", segments, " segments only: use fewer lanes or smaller segments"));
+}
+
+absl::Status CheckEveryoneEvaluates(const JobConfig& config, uint64_t windows) {
+  const uint32_t virtual_workers = config.cluster().virtual_workers();
+  if (windows == 0 || windows >= virtual_workers) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the validation split of ", config.data().path(), " has ", windows,
+                   " windows of model.context = ", config.model().context(),
+                   " tokens, fewer than cluster.virtual_workers = ", virtual_workers,
+                   ": give more text, a larger data.validation_fraction, or 0 for no validation"));
 }
 
 }  // namespace
@@ -86,7 +97,8 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   tokens.Resolve(*job.config.mutable_data());
   // A text too short for the context is refused now, not by each worker.
   ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(absl::StrCat(run_dir, "/", kTokenFile)));
-  RETURN_IF_ERROR(Sampler::Create(job.config, file).status());
+  ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(job.config, file));
+  RETURN_IF_ERROR(CheckEveryoneEvaluates(job.config, sampler.validation_windows()));
 
   job.blocks = GptLayout(job.config.model(), job.config.data().resolved_symbols());
   ASSIGN_OR_RETURN(const SegmentTable table,

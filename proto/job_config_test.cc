@@ -122,6 +122,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"cluster.workers=3", "train.micro_batch=1"},
        {"train.global_batch = 8", "cluster.virtual_workers = 3"}},
       {{"train.micro_batch=3"}, {"train.micro_batch = 3", "train.global_batch = 8"}},
+      {{"train.eval_samples=3", "cluster.workers=4"},
+       {"train.eval_samples = 3", "cluster.virtual_workers = 4"}},
       {{"train.steps=50", "optimizer.warmup_steps=50"},
        {"optimizer.warmup_steps = 50", "train.steps = 50"}},
       {{"optimizer.decay_steps=100"},

@@ -83,6 +83,12 @@ constexpr ValidityRule kValidityRules[] = {
        return share % c.train().micro_batch() != 0;
      },
      "a micro batch divides global_batch / virtual_workers: choose a divisor, or leave it out"},
+    {"train.eval_samples", "cluster.virtual_workers",
+     [](const JobConfig& c) {
+       return c.train().eval_samples() > 0 &&
+              c.train().eval_samples() < c.cluster().virtual_workers();
+     },
+     "every virtual worker evaluates a share: read at least as many samples, or 0 for all"},
     {"optimizer.warmup_steps", "train.steps",
      [](const JobConfig& c) { return c.optimizer().warmup_steps() >= c.train().steps(); },
      "warm-up ends before training does: warm up for fewer steps or train for more"},

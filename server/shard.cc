@@ -1,6 +1,7 @@
 #include "server/shard.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -330,7 +331,10 @@ std::span<float> Shard::WritableCopy(Run& run, uint64_t version) {
   if (run.copies[slot] == nullptr || run.copy_version[slot] != version) {
     // The first segment of the run to reach `version`: the copy of version - 2 goes, unless a
     // message on its way still reads it; then that message keeps it alive alone.
-    if (run.copies[slot] == nullptr || run.copies[slot].use_count() > 1) {
+    const bool read = run.copies[slot] == nullptr || run.copies[slot].use_count() > 1;
+    // Pairs with the release in the last reader's drop of its lease.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (read) {
       run.copies[slot] = std::make_shared<AlignedBuffer>((run.end - run.begin) * sizeof(float));
     }
     run.copy_version[slot] = version;

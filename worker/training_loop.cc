@@ -1,8 +1,10 @@
 #include "worker/training_loop.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 
@@ -111,10 +113,24 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
                      exchange_.WaitPulled(block, machine_.clock(), kOrdersInterval));
     if (pulled) break;
     RETURN_IF_ERROR(TakeOrders());
+    // Later weights may wait for a straggler; the first ones are there before anyone may go.
+    const bool first = machine_.clock() == options_.start_version;
+    if (first && time_.Now() - begin > FirstPullTimeout()) return NoAnswer(block);
   }
   times_.waiting += time_.Now() - begin;
   machine_.OnWeights(block, machine_.clock());
   return absl::OkStatus();
+}
+
+absl::Duration TrainingLoop::FirstPullTimeout() const {
+  return 3 * absl::Milliseconds(options_.config.comm().resend_ms());
+}
+
+absl::Status TrainingLoop::NoAnswer(uint32_t block) const {
+  return absl::UnavailableError(absl::StrCat(
+      "no server has answered a pull of block ", block, " for ",
+      absl::FormatDuration(FirstPullTimeout()),
+      ": start servers on an address that this host reaches (tug server --listen ADDRESS)"));
 }
 
 absl::Status TrainingLoop::RunCompute(const Compute compute) {
@@ -166,7 +182,9 @@ absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) 
   RETURN_IF_ERROR(exchange_.WaitCommitted(block, options_.virtual_workers[compute.virtual_worker]));
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   // A repeat that is still under way keeps its bytes.
-  if (gradient.use_count() > 1) gradient = std::make_shared<AlignedBuffer>(gradient->size_bytes());
+  const bool read = gradient.use_count() > 1;
+  std::atomic_thread_fence(std::memory_order_acquire);  // with the last reader's drop of its lease
+  if (read) gradient = std::make_shared<AlignedBuffer>(gradient->size_bytes());
   model_.BindGradient(static_cast<int>(block), gradient->floats());
   return absl::OkStatus();
 }

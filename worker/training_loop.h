@@ -49,6 +49,8 @@ class TrainingLoop {
   void AllocateBuffers();
   absl::Status TakeOrders();
   absl::Status WaitForWeights(uint32_t block);
+  absl::Duration FirstPullTimeout() const;
+  absl::Status NoAnswer(uint32_t block) const;
   // By value: the machine moves on to the next computation before the effects of this one are
   // carried out.
   absl::Status RunCompute(Compute compute);

@@ -1,0 +1,146 @@
+#include "worker/training.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/process_memory.h"
+#include "base/status_macros.h"
+#include "exchange/view_lanes.h"
+#include "model/memory.h"
+#include "transport/zmq_transport.h"
+
+namespace tug {
+
+Training::Training(RegisterReply registered, std::string data_folder)
+    : registered_(std::move(registered)),
+      data_folder_(std::move(data_folder)),
+      pool_(static_cast<int>(registered_.config().cluster().compute_threads())),
+      thread_([this] {
+        const absl::Status end = Run();
+        absl::MutexLock lock(&mutex_);
+        if (cancelled_.ok()) failure_ = end;  // what it was cancelled with is known to who did
+      }) {}
+
+Training::~Training() {
+  Cancel(absl::CancelledError("the worker stops"));
+  thread_.join();
+}
+
+absl::Status Training::Run() {
+  RETURN_IF_ERROR(OpenData());
+  ASSIGN_OR_RETURN(const View view, WaitForView());
+  RETURN_IF_ERROR(Build(view));
+  return loop_->Run();
+}
+
+absl::Status Training::OpenData() {
+  std::error_code error;
+  std::filesystem::create_directories(data_folder_, error);
+  const std::string path = data_folder_ + "/tokens.bin";
+  const DataConfig& data = registered_.config().data();
+  ASSIGN_OR_RETURN(const TokenFileInfo info, PrepareTokenFile(data, path));
+  if (info.fingerprint != data.resolved_fingerprint()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the text in ", data.path(),
+                     " is not the one the coordinator reads: give this host the same files"));
+  }
+  ASSIGN_OR_RETURN(tokens_, TokenFile::Open(path));
+  ASSIGN_OR_RETURN(sampler_, Sampler::Create(registered_.config(), *tokens_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<View> Training::WaitForView() {
+  absl::MutexLock lock(&mutex_);
+  const auto there = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return view_.has_value() || !cancelled_.ok();
+  };
+  mutex_.Await(absl::Condition(&there));
+  if (!cancelled_.ok()) return cancelled_;
+  return *view_;
+}
+
+absl::Status Training::Build(const View& view) {
+  const JobConfig& config = registered_.config();
+  TrainingLoopOptions options{config, {}, view.start_version()};
+  for (const WorkerAssignment& assignment : view.workers()) {
+    if (assignment.node_id() != registered_.node_id()) continue;
+    options.virtual_workers.assign(assignment.virtual_workers().begin(),
+                                   assignment.virtual_workers().end());
+  }
+  const uint64_t predicted_bytes = PredictWorkerBytes(
+      config.model(), config.data().resolved_symbols(), config.train().micro_batch(),
+      static_cast<uint32_t>(options.virtual_workers.size()));
+  RETURN_IF_ERROR(BuildModel());
+  RETURN_IF_ERROR(BuildExchange(view));
+  loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
+  absl::MutexLock lock(&mutex_);
+  if (!cancelled_.ok()) return cancelled_;
+  predicted_bytes_ = predicted_bytes;
+  ready_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Training::BuildModel() {
+  const JobConfig& config = registered_.config();
+  ASSIGN_OR_RETURN(table_,
+                   SegmentTable::Create(registered_.blocks(), config.comm().segment_elements()));
+  ASSIGN_OR_RETURN(model_, Gpt::Create(config.model(), config.data().resolved_symbols(),
+                                       static_cast<int>(config.train().micro_batch()), pool_));
+  if (model_->blocks().SerializeAsString() == registered_.blocks().SerializeAsString()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "this worker's model is not the coordinator's: run the same version of tug everywhere");
+}
+
+absl::Status Training::BuildExchange(const View& view) {
+  ZmqTransport::Options options;
+  options.self = WorkerPeer(registered_.node_id());
+  options.checksum = registered_.config().comm().checksum();
+  ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> transport, ZmqTransport::Create(options));
+  RETURN_IF_ERROR(ConnectToLanes(view, options.self, *transport));
+  exchange_ = std::make_unique<ExchangeClient>(
+      ExchangeOptions{registered_.job(), view.timeline(), view.number(), LaneNumberOfSegment(view),
+                      registered_.config().comm()},
+      *table_, std::move(transport));
+  return absl::OkStatus();
+}
+
+void Training::SetView(const View& view) {
+  absl::MutexLock lock(&mutex_);
+  view_ = view;
+}
+
+void Training::AddTo(HeartbeatRequest& beat) const {
+  board_.AddTo(beat);
+  NodeCounters& counters = *beat.mutable_counters();
+  counters.set_peak_memory_bytes(PeakMemoryBytes());
+  absl::MutexLock lock(&mutex_);
+  beat.set_ready(ready_);
+  if (!ready_) return;
+  counters.set_messages_dropped(exchange_->transport_counters().dropped);
+  counters.set_predicted_memory_bytes(predicted_bytes_);
+}
+
+void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
+  board_.ConfirmReports(sent.steps_size(), sent.evals_size());
+  board_.SetOrders({reply.go(), reply.pause(), reply.final_version()});
+}
+
+absl::Status Training::failure() const {
+  absl::MutexLock lock(&mutex_);
+  return failure_;
+}
+
+void Training::Cancel(const absl::Status& reason) {
+  board_.Cancel(reason);
+  absl::MutexLock lock(&mutex_);
+  if (!cancelled_.ok()) return;
+  cancelled_ = reason;
+  if (ready_) exchange_->Cancel(reason);
+}
+
+}  // namespace tug

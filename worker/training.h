@@ -1,0 +1,80 @@
+#ifndef TUG_WORKER_TRAINING_H_
+#define TUG_WORKER_TRAINING_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "base/thread_pool.h"
+#include "data/sampler.h"
+#include "data/token_file.h"
+#include "exchange/client.h"
+#include "exchange/segment_table.h"
+#include "model/gpt.h"
+#include "proto/control.pb.h"
+#include "worker/control_board.h"
+#include "worker/training_loop.h"
+
+namespace tug {
+
+// What a worker does between joining a job and its end, on a compute thread of its own, so that
+// heartbeats go on meanwhile: read the data, wait for the view, build model and exchange, train.
+// Methods are for the heartbeat's thread.
+class Training {
+ public:
+  // Starts. `data_folder`: where the token file is made or found.
+  Training(RegisterReply registered, std::string data_folder);
+  // Cancels and waits for the thread.
+  ~Training();
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+
+  void SetView(const View& view);
+  // Adds readiness, state, reports and counters.
+  void AddTo(HeartbeatRequest& beat) const;
+  // A reply: orders, and what of the reports has arrived.
+  void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent);
+  // Why the worker cannot go on; OK while it can.
+  absl::Status failure() const;
+  void Cancel(const absl::Status& reason);
+
+ private:
+  absl::Status Run();
+  absl::Status OpenData();
+  absl::StatusOr<View> WaitForView();
+  absl::Status Build(const View& view);
+  absl::Status BuildModel();
+  absl::Status BuildExchange(const View& view);
+
+  const RegisterReply registered_;
+  const std::string data_folder_;
+  ControlBoard board_;
+
+  // Owner: thread_.
+  ThreadPool pool_;
+  std::optional<TokenFile> tokens_;
+  std::optional<Sampler> sampler_;
+  std::optional<SegmentTable> table_;
+  std::unique_ptr<Gpt> model_;
+  std::optional<TrainingLoop> loop_;
+  // Last of these: its thread writes the loop's weights. Made by thread_, published by `ready_`;
+  // thread-safe.
+  std::unique_ptr<ExchangeClient> exchange_;
+
+  mutable absl::Mutex mutex_;
+  std::optional<View> view_ ABSL_GUARDED_BY(mutex_);
+  bool ready_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t predicted_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_WORKER_TRAINING_H_
