@@ -1,4 +1,5 @@
-// The tug binary as a user meets it: exit codes, one-line errors with a remedy, nothing left behind.
+// The tug binary as a user meets it: exit codes, one-line errors with a remedy, nothing left
+// behind.
 
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -66,7 +67,8 @@ class CliTest : public ::testing::Test {
 };
 
 TEST_F(CliTest, HelpsEverywhere) {
-  for (const char* command : {"", "train", "coordinator", "server", "worker", "status", "stop", "sample", "eval"}) {
+  for (const char* command :
+       {"", "train", "coordinator", "server", "worker", "status", "stop", "sample", "eval"}) {
     const Outcome outcome = Tug(std::string(command) + " --help");
     EXPECT_EQ(outcome.exit_code, 0) << command;
     EXPECT_THAT(outcome.output, HasSubstr("Example")) << command;
@@ -97,7 +99,8 @@ TEST_F(CliTest, FindsMistakesInTheData) {
   ExpectError("train job.textproto --set data.path=gone.txt", 1, "gone.txt");
   std::ofstream(root_ / "empty.txt");
   ExpectError("train job.textproto --set data.path=empty.txt", 1, "empty.txt");
-  ExpectError("train job.textproto --set data.path=job.textproto --set model.context=4096", 1, "job.textproto");
+  ExpectError("train job.textproto --set data.path=job.textproto --set model.context=4096", 1,
+              "job.textproto");
 }
 
 TEST_F(CliTest, FindsMistakesInPlaces) {

@@ -10,7 +10,8 @@
 
 namespace tug {
 
-// What the chosen command does. An error is shown as one line; one with an empty message has been shown already.
+// What the chosen command does. An error is shown as one line; one with an empty message has been
+// shown already.
 using Command = std::function<absl::Status()>;
 
 // Each adds its subcommand, which puts what is to be run into `chosen` (that outlives `app`).
@@ -22,6 +23,7 @@ void AddStatusCommand(CLI::App& app, Command& chosen);
 void AddStopCommand(CLI::App& app, Command& chosen);
 void AddSampleCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);
+void AddHelpCommand(CLI::App& app, Command& chosen);
 
 }  // namespace tug
 

@@ -61,19 +61,23 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
   CLI::App* command =
       app.add_subcommand("coordinator", "Daemon: coordinates one job whose nodes run anywhere");
   arguments->job.AddTo(*command);
-  command->add_option("--listen", arguments->listen, "Address for the nodes; port 0 picks a free one")
+  command
+      ->add_option("--listen", arguments->listen, "Address for the nodes; port 0 picks a free one")
       ->type_name("HOST:PORT")
       ->capture_default_str();
-  command->add_option("--ready-fd", arguments->ready_fd, "File descriptor for address and run folder")
+  command
+      ->add_option("--ready-fd", arguments->ready_fd, "File descriptor for address and run folder")
       ->group("");  // for `tug train`
   command->footer(
-      "Servers and workers need only --coordinator HOST:PORT; all hosts must see the run folder under the same "
+      "Servers and workers need only --coordinator HOST:PORT; all hosts must see the run folder "
+      "under the same "
       "path.\n"
       "Example, on three hosts:\n"
       "  a$ tug coordinator job.textproto --listen 10.0.0.1:7070\n"
       "  b$ tug server --coordinator 10.0.0.1:7070 --listen 10.0.0.2\n"
       "  c$ tug worker --coordinator 10.0.0.1:7070");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return Coordinate(*arguments); }; });
+  command->callback(
+      [arguments, &chosen] { chosen = [arguments] { return Coordinate(*arguments); }; });
 }
 
 }  // namespace tug

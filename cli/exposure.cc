@@ -11,10 +11,11 @@ bool IsLoopback(const std::string& host) {
 
 void WarnIfExposed(const std::string& host) {
   if (IsLoopback(host)) return;
-  std::fprintf(stderr,
-               "tug: warning: listening on %s: traffic is neither encrypted nor authenticated, so let only "
-               "trusted hosts reach it\n",
-               host.c_str());
+  std::fprintf(
+      stderr,
+      "tug: warning: listening on %s: traffic is neither encrypted nor authenticated, so let only "
+      "trusted hosts reach it\n",
+      host.c_str());
 }
 
 }  // namespace tug

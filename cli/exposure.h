@@ -8,7 +8,8 @@ namespace tug {
 // Whether a host names this machine's loopback interface only.
 bool IsLoopback(const std::string& host);
 
-// Says on stderr, if `host` is not loopback, that what is listened to there is neither encrypted nor authenticated.
+// Says on stderr, if `host` is not loopback, that what is listened to there is neither encrypted
+// nor authenticated.
 void WarnIfExposed(const std::string& host);
 
 }  // namespace tug

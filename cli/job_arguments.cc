@@ -3,15 +3,17 @@
 namespace tug {
 
 void JobArguments::AddTo(CLI::App& command) {
-  command.add_option("JOB", job_file, "Job file (text form of JobConfig, see proto/job.proto)")->required();
+  command.add_option("JOB", job_file, "Job file (text form of JobConfig, see proto/job.proto)")
+      ->required();
   command
       .add_option("--set", overrides,
                   "Override a field of the job file: path.to.field=value; may be given many times")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
   command
-      .add_option("--resume", resume,
-                  "Go on from the newest checkpoint of a run folder, or from the folder of a checkpoint")
+      .add_option(
+          "--resume", resume,
+          "Go on from the newest checkpoint of a run folder, or from the folder of a checkpoint")
       ->type_name("PATH");
   command.add_option("--run-dir", run_dir, "Folder of the run [runs/<name>-<n>, the first free n]")
       ->type_name("DIR");

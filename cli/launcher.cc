@@ -44,7 +44,9 @@ namespace {
 
 }  // namespace
 
-bool Ended::exited_with_zero() const { return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0; }
+bool Ended::exited_with_zero() const {
+  return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+}
 
 bool Ended::killed_by_signal() const { return WIFSIGNALED(wait_status); }
 
@@ -67,7 +69,8 @@ Launcher::Launcher() {
 
 Launcher::~Launcher() {
   KillAll();
-  // Interrupts that are still pending must not end us after the mask is lifted: they have been obeyed.
+  // Interrupts that are still pending must not end us after the mask is lifted: they have been
+  // obeyed.
   signalfd_siginfo info;
   while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) continue;
   close(signal_fd_);
@@ -77,7 +80,8 @@ Launcher::~Launcher() {
 absl::StatusOr<pid_t> Launcher::Start(const Program& program) {
   TUG_CHECK(!program.argv.empty());
   std::vector<char*> argv;
-  for (const std::string& argument : program.argv) argv.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : program.argv)
+    argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const pid_t parent = getpid();
   const pid_t pid = fork();

@@ -41,10 +41,11 @@ struct LaunchEvent {
   bool interrupted = false;  // SIGINT or SIGTERM reached us
 };
 
-// Starts child processes and sees to it that none is left: not when the launcher goes (it kills and reaps them), nor when
-// our process is killed (the kernel kills them, PR_SET_PDEATHSIG). Children have process groups of their own, so Ctrl-C
-// reaches us alone. While it lives, SIGINT, SIGTERM and SIGCHLD of this thread are received by Wait.
-// REQUIRES: the process has one thread. Not thread-safe.
+// Starts child processes and sees to it that none is left: not when the launcher goes (it kills and
+// reaps them), nor when our process is killed (the kernel kills them, PR_SET_PDEATHSIG). Children
+// have process groups of their own, so Ctrl-C reaches us alone. While it lives, SIGINT, SIGTERM and
+// SIGCHLD of this thread are received by Wait. REQUIRES: the process has one thread. Not
+// thread-safe.
 class Launcher {
  public:
   Launcher();
@@ -55,7 +56,8 @@ class Launcher {
   // Errors: those of the system. A program that cannot be executed ends with code 127.
   absl::StatusOr<pid_t> Start(const Program& program);
 
-  // Waits for a child to end, an interrupt, bytes or the end of `readable_fd` (if not -1), or the deadline.
+  // Waits for a child to end, an interrupt, bytes or the end of `readable_fd` (if not -1), or the
+  // deadline.
   LaunchEvent Wait(absl::Time deadline, int readable_fd = -1);
 
   bool running(const std::string& name) const;
@@ -72,7 +74,8 @@ class Launcher {
   std::map<pid_t, Program> children_;
 };
 
-// What a child said last: its "tug: error:" line if there is one, otherwise its last line. Empty if it said nothing.
+// What a child said last: its "tug: error:" line if there is one, otherwise its last line. Empty if
+// it said nothing.
 std::string LastWords(const std::string& log_path);
 
 }  // namespace tug

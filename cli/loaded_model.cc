@@ -16,12 +16,13 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
   ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(found.folder));
   std::unique_ptr<LoadedModel> model(new LoadedModel(found.folder, reader.manifest(), threads));
   const JobConfig& config = model->config();
-  ASSIGN_OR_RETURN(model->gpt_, Gpt::Create(config.model(), config.data().resolved_symbols(), max_micro_batch,
-                                            model->pool_));
+  ASSIGN_OR_RETURN(model->gpt_, Gpt::Create(config.model(), config.data().resolved_symbols(),
+                                            max_micro_batch, model->pool_));
   const BlockTable& blocks = model->gpt_->blocks();
   if (!google::protobuf::util::MessageDifferencer::Equals(blocks, reader.manifest().blocks())) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the parameters in ", found.folder, " are laid out by another version of tug: use that version"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the parameters in ", found.folder,
+                     " are laid out by another version of tug: use that version"));
   }
   for (int i = 0; i < blocks.blocks_size(); ++i) {
     const BlockSpec& block = blocks.blocks(i);

@@ -16,8 +16,8 @@ namespace tug {
 // A model with the weights of a checkpoint, for inference. Owned by one thread.
 class LoadedModel {
  public:
-  // `from`: a run folder (its newest checkpoint) or the folder of one checkpoint. Errors: those of FindCheckpoint,
-  // CheckpointReader and Gpt::Create.
+  // `from`: a run folder (its newest checkpoint) or the folder of one checkpoint. Errors: those of
+  // FindCheckpoint, CheckpointReader and Gpt::Create.
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const std::string& from, int threads,
                                                            int max_micro_batch);
 

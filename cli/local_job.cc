@@ -50,7 +50,7 @@ class Supervisor {
   const LocalJob& job_;
   Launcher launcher_;
   std::string address_;
-  std::string run_dir_;  // empty until the coordinator has told it
+  std::string run_dir_;         // empty until the coordinator has told it
   std::optional<Ended> ended_;  // something that ended before the job was under way
   int interrupts_ = 0;
 };
@@ -64,14 +64,19 @@ absl::Status Supervisor::StartCoordinator() {
   FileDescriptor write_end(fds[1]);
   Program program;
   program.name = kCoordinator;
-  program.argv = {job_.executable, "coordinator",  job_.job_file,
-                  "--listen",      "127.0.0.1:0",  "--ready-fd",
+  program.argv = {job_.executable,
+                  "coordinator",
+                  job_.job_file,
+                  "--listen",
+                  "127.0.0.1:0",
+                  "--ready-fd",
                   std::to_string(write_end.get())};
   for (const std::string& text : job_.overrides) {
     program.argv.push_back("--set");
     program.argv.push_back(text);
   }
-  for (const auto& [flag, value] : {std::pair{"--resume", job_.resume}, {"--run-dir", job_.run_dir}}) {
+  for (const auto& [flag, value] :
+       {std::pair{"--resume", job_.resume}, {"--run-dir", job_.run_dir}}) {
     if (value.empty()) continue;
     program.argv.push_back(flag);
     program.argv.push_back(value);
@@ -129,13 +134,14 @@ absl::Status Supervisor::StartNodes() {
 
 absl::Status Supervisor::Watch() {
   while (true) {
-    const LaunchEvent event =
-        ended_.has_value() ? LaunchEvent{std::exchange(ended_, std::nullopt), false}
-                           : launcher_.Wait(absl::InfiniteFuture());
+    const LaunchEvent event = ended_.has_value()
+                                  ? LaunchEvent{std::exchange(ended_, std::nullopt), false}
+                                  : launcher_.Wait(absl::InfiniteFuture());
     if (event.interrupted) {
       if (++interrupts_ > 1) {
         launcher_.KillAll();
-        return absl::AbortedError(absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
+        return absl::AbortedError(
+            absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
       }
       launcher_.Signal(kCoordinator, SIGINT);
     }
@@ -153,8 +159,9 @@ absl::Status Supervisor::CoordinatorEnded(const Ended& coordinator) {
     const LaunchEvent event = launcher_.Wait(deadline);
     if (event.interrupted || !event.ended.has_value()) break;
     if (!event.ended->exited_with_zero()) {
-      std::fprintf(stderr, "tug: warning: %s %s after the job was done: %s\n", event.ended->name.c_str(),
-                   event.ended->How().c_str(), LastWords(event.ended->log_path).c_str());
+      std::fprintf(stderr, "tug: warning: %s %s after the job was done: %s\n",
+                   event.ended->name.c_str(), event.ended->How().c_str(),
+                   LastWords(event.ended->log_path).c_str());
     }
   }
   return absl::OkStatus();
@@ -178,9 +185,10 @@ absl::Status Supervisor::Killed(const Ended& process) const {
   std::string said;
   if (!process.log_path.empty()) said = LastWords(process.log_path);
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
-  return absl::AbortedError(absl::StrCat(process.name, " (pid ", process.pid, ") ", process.How(),
-                                         said.empty() ? "" : absl::StrCat(" (it said last: ", said, ")"),
-                                         ", so the job was ended; ", ResumeHint()));
+  return absl::AbortedError(
+      absl::StrCat(process.name, " (pid ", process.pid, ") ", process.How(),
+                   said.empty() ? "" : absl::StrCat(" (it said last: ", said, ")"),
+                   ", so the job was ended; ", ResumeHint()));
 }
 
 std::string Supervisor::ResumeHint() const {

@@ -25,13 +25,14 @@ struct LocalJob {
   absl::Duration exit_time = absl::Seconds(5);
 };
 
-// Starts the coordinator on a free port, then servers and workers (their output goes to RUN/logs/), and sees the job to its
-// end. No process is left when it returns.
+// Starts the coordinator on a free port, then servers and workers (their output goes to RUN/logs/),
+// and sees the job to its end. No process is left when it returns.
 //  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
-//  - A node killed by a signal: everything is killed at once. A node that exits with an error: the coordinator has
+//  - A node killed by a signal: everything is killed at once. A node that exits with an error: the
+//  coordinator has
 //    report_time to end the job with its own message, which says more.
-// Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message when the
-// coordinator has said it already. REQUIRES: the process has one thread.
+// Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message
+// when the coordinator has said it already. REQUIRES: the process has one thread.
 absl::Status RunLocalJob(const LocalJob& job);
 
 }  // namespace tug

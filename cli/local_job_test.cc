@@ -32,14 +32,17 @@ class LocalJobTest : public ::testing::Test {
     job_.workers = 2;
   }
 
-  // `$fd` is where the coordinator tells address and run folder; every process leaves its pid in pids/.
+  // `$fd` is where the coordinator tells address and run folder; every process leaves its pid in
+  // pids/.
   void Write(const std::string& coordinator, const std::string& server, const std::string& worker) {
     fs::create_directories(root_ / "pids");
-    std::ofstream(job_.executable) << "#!/bin/sh\nroot=" << root_.string() << "\ntouch $root/pids/$$\n"
-                                   << "case \"$1\" in\n"
-                                   << "coordinator) fd=$6\n" << coordinator << "\n;;\n"
-                                   << "server) " << server << "\n;;\n"
-                                   << "worker) " << worker << "\n;;\nesac\n";
+    std::ofstream(job_.executable)
+        << "#!/bin/sh\nroot=" << root_.string() << "\ntouch $root/pids/$$\n"
+        << "case \"$1\" in\n"
+        << "coordinator) fd=$6\n"
+        << coordinator << "\n;;\n"
+        << "server) " << server << "\n;;\n"
+        << "worker) " << worker << "\n;;\nesac\n";
     fs::permissions(job_.executable, fs::perms::owner_all);
   }
   void ExpectNobodyLeft() const {
@@ -86,9 +89,10 @@ TEST_F(LocalJobTest, NamesANodeThatIsKilledAndEndsTheRest) {
   const absl::Status end = RunLocalJob(job_);
   EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
   EXPECT_THAT(std::string(end.message()), HasSubstr("server-0 (pid "));
-  EXPECT_THAT(std::string(end.message()),
-              HasSubstr("was killed by signal 9 (Killed) (it said last: hello), so the job was ended; no "
-                        "checkpoint was written yet"));
+  EXPECT_THAT(
+      std::string(end.message()),
+      HasSubstr("was killed by signal 9 (Killed) (it said last: hello), so the job was ended; no "
+                "checkpoint was written yet"));
   ExpectNobodyLeft();
 }
 
@@ -115,10 +119,11 @@ TEST_F(LocalJobTest, TellsWhenTheCoordinatorIsKilled) {
 
 // Ctrl-C: in a process of its own, since the test's own signals are none of the job's business.
 TEST_F(LocalJobTest, EndsInOrderOnTheFirstInterruptAndAtOnceOnTheSecond) {
-  Write("trap 'touch $root/interrupted' INT\n" + tell_ + "while true; do sleep 0.02; done", "exec sleep 1000",
-        "touch $root/ready; exec sleep 1000");
+  Write("trap 'touch $root/interrupted' INT\n" + tell_ + "while true; do sleep 0.02; done",
+        "exec sleep 1000", "touch $root/ready; exec sleep 1000");
   const pid_t pid = fork();
-  if (pid == 0) _exit(RunLocalJob(job_).message().find("interrupted twice") != std::string::npos ? 7 : 8);
+  if (pid == 0)
+    _exit(RunLocalJob(job_).message().find("interrupted twice") != std::string::npos ? 7 : 8);
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   for (const char* mark : {"ready", "interrupted"}) {
     while (!fs::exists(root_ / mark) && absl::Now() < deadline) std::this_thread::yield();

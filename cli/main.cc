@@ -28,11 +28,17 @@ int Fail(const std::string& message, int code) {
   return code;
 }
 
-int Usage(const CLI::App& app, const CLI::ParseError& error) {
+// `word`: the first of the command line, empty if there is none.
+int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& word) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
   std::string help = "tug";
-  for (const CLI::App* chosen : app.get_subcommands()) absl::StrAppend(&help, " ", chosen->get_name());
-  return Fail(absl::StrCat(error.what(), "; see ", help, " --help"), kWrongUsage);
+  for (const CLI::App* chosen : app.get_subcommands())
+    absl::StrAppend(&help, " ", chosen->get_name());
+  std::string what = error.what();
+  if (app.get_subcommands().empty() && !word.empty() && word[0] != '-') {
+    what = absl::StrCat("there is no command '", word, "'");
+  }
+  return Fail(absl::StrCat(what, "; see ", help, " --help"), kWrongUsage);
 }
 
 }  // namespace
@@ -49,9 +55,9 @@ int main(int argc, char** argv) {
       "  tug status runs/quickstart-1\n"
       "  tug sample --from runs/quickstart-1 --prompt \"In the beginning\"\n"
       "Each command has its own --help.");
-  app.set_version_flag("--version", absl::StrCat("tug ", kRelease, " (control protocol ",
-                                                 tug::kControlVersion, ", wire format ",
-                                                 tug::kWireVersion, ")"));
+  app.set_version_flag("--version",
+                       absl::StrCat("tug ", kRelease, " (control protocol ", tug::kControlVersion,
+                                    ", wire format ", tug::kWireVersion, ")"));
   app.require_subcommand(1);
   tug::AddTrainCommand(app, chosen);
   tug::AddStatusCommand(app, chosen);
@@ -61,10 +67,11 @@ int main(int argc, char** argv) {
   tug::AddCoordinatorCommand(app, chosen);
   tug::AddServerCommand(app, chosen);
   tug::AddWorkerCommand(app, chosen);
+  tug::AddHelpCommand(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return Usage(app, error);
+    return Usage(app, error, argc > 1 ? argv[1] : "");
   }
 
   try {
@@ -72,8 +79,9 @@ int main(int argc, char** argv) {
     if (status.ok()) return 0;
     return status.message().empty() ? kFailed : Fail(std::string(status.message()), kFailed);
   } catch (const std::bad_alloc&) {
-    return Fail("out of memory: make the model, the batch or the number of workers on this machine smaller",
-                kFailed);
+    return Fail(
+        "out of memory: make the model, the batch or the number of workers on this machine smaller",
+        kFailed);
   } catch (const std::exception& error) {
     return Fail(absl::StrCat("unexpected: ", error.what()), kFailed);
   }

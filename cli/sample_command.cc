@@ -21,8 +21,10 @@ struct SampleCommand {
   PickOptions pick;
 };
 
-// Text has to begin with something: a new line, or, if the model has never seen one, its first symbol.
-absl::StatusOr<std::vector<int32_t>> Beginning(const Tokenizer& tokenizer, const std::string& prompt) {
+// Text has to begin with something: a new line, or, if the model has never seen one, its first
+// symbol.
+absl::StatusOr<std::vector<int32_t>> Beginning(const Tokenizer& tokenizer,
+                                               const std::string& prompt) {
   if (!prompt.empty()) return tokenizer.Encode(prompt);
   const absl::StatusOr<std::vector<int32_t>> line = tokenizer.Encode("\n");
   return line.ok() ? *line : std::vector<int32_t>{0};
@@ -30,8 +32,10 @@ absl::StatusOr<std::vector<int32_t>> Beginning(const Tokenizer& tokenizer, const
 
 absl::Status Sample(const SampleCommand& command) {
   const int threads = std::max(1u, std::thread::hardware_concurrency());
-  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model, LoadedModel::Load(command.from, threads, 1));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(model->config().data()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
+                   LoadedModel::Load(command.from, threads, 1));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                   MakeTokenizer(model->config().data()));
   ASSIGN_OR_RETURN(std::vector<int32_t> text, Beginning(*tokenizer, command.prompt));
   std::printf("%s", command.prompt.c_str());
 
@@ -55,7 +59,9 @@ absl::Status Sample(const SampleCommand& command) {
 void AddSampleCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<SampleCommand>();
   CLI::App* command = app.add_subcommand("sample", "Writes text with the weights of a checkpoint");
-  command->add_option("--from", arguments->from, "Run folder (its newest checkpoint), or folder of a checkpoint")
+  command
+      ->add_option("--from", arguments->from,
+                   "Run folder (its newest checkpoint), or folder of a checkpoint")
       ->type_name("PATH")
       ->required();
   command->add_option("--prompt", arguments->prompt, "Beginning of the text")->type_name("TEXT");
@@ -63,17 +69,22 @@ void AddSampleCommand(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{10'000'000}))
       ->capture_default_str();
   command
-      ->add_option("--temperature", arguments->pick.temperature,
-                   "Below 1 bolder than the model believes, above 1 wilder; 0: always the likeliest token")
+      ->add_option(
+          "--temperature", arguments->pick.temperature,
+          "Below 1 bolder than the model believes, above 1 wilder; 0: always the likeliest token")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  command->add_option("--top-k", arguments->pick.top_k, "Choose among so many likeliest tokens; 0: among all")
+  command
+      ->add_option("--top-k", arguments->pick.top_k,
+                   "Choose among so many likeliest tokens; 0: among all")
       ->capture_default_str();
-  command->add_option("--seed", arguments->pick.seed, "Same seed, same text")->capture_default_str();
+  command->add_option("--seed", arguments->pick.seed, "Same seed, same text")
+      ->capture_default_str();
   command->footer(
       "Examples:\n"
       "  tug sample --from runs/job-1\n"
-      "  tug sample --from runs/job-1/checkpoints/step-00000500 --prompt \"In the beginning\" --tokens 500");
+      "  tug sample --from runs/job-1/checkpoints/step-00000500 --prompt \"In the beginning\" "
+      "--tokens 500");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Sample(*arguments); }; });
 }
 

@@ -10,7 +10,8 @@ namespace tug {
 namespace {
 
 absl::Status Serve(const ServerOptions& options) {
-  if (options.listen_host == "0.0.0.0" || options.listen_host == "*" || options.listen_host == "::") {
+  if (options.listen_host == "0.0.0.0" || options.listen_host == "*" ||
+      options.listen_host == "::") {
     return absl::InvalidArgumentError(
         absl::StrCat("--listen ", options.listen_host,
                      " cannot be told to workers: give the address by which they reach this host"));

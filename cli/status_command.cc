@@ -20,7 +20,8 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ConnectTo(const CoordinatorArgume
   std::string address = arguments.address;
   if (address.empty()) {
     if (arguments.run.empty()) {
-      return absl::InvalidArgumentError("which job? name its run folder, or give --coordinator HOST:PORT");
+      return absl::InvalidArgumentError(
+          "which job? name its run folder, or give --coordinator HOST:PORT");
     }
     ASSIGN_OR_RETURN(address, ReadCoordinatorAddress(arguments.run));
   }
@@ -43,14 +44,16 @@ std::string PhaseText(Phase phase) {
 }
 
 std::string NodeText(const NodeStatus& node) {
-  std::string carries = node.kind() == SERVER
-                            ? absl::StrCat("lanes ", absl::StrJoin(node.lane_endpoints(), " "))
-                            : absl::StrCat("virtual workers ", absl::StrJoin(node.virtual_workers(), " "));
+  std::string carries =
+      node.kind() == SERVER
+          ? absl::StrCat("lanes ", absl::StrJoin(node.lane_endpoints(), " "))
+          : absl::StrCat("virtual workers ", absl::StrJoin(node.virtual_workers(), " "));
   const NodeCounters& counters = node.counters();
-  std::string text = absl::StrFormat(
-      "  %s %d on %s (pid %d), heard %.1f s ago, %s, memory %s", node.kind() == SERVER ? "server" : "worker",
-      node.node_id(), node.host(), node.pid(), node.seconds_since_heartbeat(), carries,
-      ByteText(static_cast<double>(counters.peak_memory_bytes())));
+  std::string text =
+      absl::StrFormat("  %s %d on %s (pid %d), heard %.1f s ago, %s, memory %s",
+                      node.kind() == SERVER ? "server" : "worker", node.node_id(), node.host(),
+                      node.pid(), node.seconds_since_heartbeat(), carries,
+                      ByteText(static_cast<double>(counters.peak_memory_bytes())));
   if (counters.messages_dropped() > 0) {
     absl::StrAppend(&text, ", ", counters.messages_dropped(), " malformed messages dropped");
   }
@@ -89,14 +92,15 @@ absl::Status StopJob(const CoordinatorArguments& arguments) {
   return absl::OkStatus();
 }
 
-void AddQuery(CLI::App& app, Command& chosen, const std::string& name, const std::string& description,
-              absl::Status (*run)(const CoordinatorArguments&)) {
+void AddQuery(CLI::App& app, Command& chosen, const std::string& name,
+              const std::string& description, absl::Status (*run)(const CoordinatorArguments&)) {
   auto arguments = std::make_shared<CoordinatorArguments>();
   CLI::App* command = app.add_subcommand(name, description);
   arguments->AddTo(*command);
   command->footer(absl::StrCat("Examples:\n  tug ", name, " runs/job-1\n  tug ", name,
                                " --coordinator 127.0.0.1:7070"));
-  command->callback([arguments, run, &chosen] { chosen = [arguments, run] { return run(*arguments); }; });
+  command->callback(
+      [arguments, run, &chosen] { chosen = [arguments, run] { return run(*arguments); }; });
 }
 
 }  // namespace
@@ -106,7 +110,8 @@ void AddStatusCommand(CLI::App& app, Command& chosen) {
 }
 
 void AddStopCommand(CLI::App& app, Command& chosen) {
-  AddQuery(app, chosen, "stop", "Ends a job in order: finishes the step, writes a checkpoint", StopJob);
+  AddQuery(app, chosen, "stop", "Ends a job in order: finishes the step, writes a checkpoint",
+           StopJob);
 }
 
 }  // namespace tug

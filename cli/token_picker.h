@@ -12,8 +12,9 @@ struct PickOptions {
   uint64_t seed = 1;
 };
 
-// Draws the token that follows from its logits: softmax(logits / temperature) over the top k. A pure function of logits,
-// options and `position` (of the drawn token in the text). REQUIRES: logits not empty, temperature >= 0.
+// Draws the token that follows from its logits: softmax(logits / temperature) over the top k. A
+// pure function of logits, options and `position` (of the drawn token in the text). REQUIRES:
+// logits not empty, temperature >= 0.
 int32_t PickToken(std::span<const float> logits, const PickOptions& options, uint64_t position);
 
 }  // namespace tug

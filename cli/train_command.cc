@@ -13,8 +13,7 @@ namespace {
 
 absl::Status Train(const JobArguments& arguments) {
   // Mistakes in the configuration are found before any process is started.
-  ASSIGN_OR_RETURN(const JobConfig config,
-                   LoadJobConfig(arguments.job_file, arguments.overrides));
+  ASSIGN_OR_RETURN(const JobConfig config, LoadJobConfig(arguments.job_file, arguments.overrides));
   LocalJob job;
   std::error_code error;
   job.executable = std::filesystem::read_symlink("/proc/self/exe", error).string();
@@ -33,14 +32,17 @@ absl::Status Train(const JobArguments& arguments) {
 void AddTrainCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<JobArguments>();
   CLI::App* command = app.add_subcommand(
-      "train", "Runs a job on this machine: starts coordinator, servers and workers, and ends them");
+      "train",
+      "Runs a job on this machine: starts coordinator, servers and workers, and ends them");
   arguments->AddTo(*command);
   command->footer(
-      "Ctrl-C ends the job in order (it finishes the step and writes a checkpoint); a second one ends it at "
+      "Ctrl-C ends the job in order (it finishes the step and writes a checkpoint); a second one "
+      "ends it at "
       "once.\n"
       "Examples:\n"
       "  tug train job.textproto\n"
-      "  tug train job.textproto --set train.steps=100 --set cluster.workers=1 --set cluster.virtual_workers=2\n"
+      "  tug train job.textproto --set train.steps=100 --set cluster.workers=1 --set "
+      "cluster.virtual_workers=2\n"
       "  tug train job.textproto --resume runs/job-1");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Train(*arguments); }; });
 }

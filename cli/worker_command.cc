@@ -12,9 +12,12 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       ->type_name("HOST:PORT")
       ->required();
   CLI::Option* job = command->add_option(
-      "--job", options->job_file, "Job file that the coordinator's must equal; nothing else is read from it");
+      "--job", options->job_file,
+      "Job file that the coordinator's must equal; nothing else is read from it");
   job->type_name("JOB");
-  command->add_option("--set", options->overrides, "Override of a field of --job; may be given many times")
+  command
+      ->add_option("--set", options->overrides,
+                   "Override of a field of --job; may be given many times")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)
       ->needs(job);

@@ -19,8 +19,8 @@ struct CollectedCheckpoint {
   double write_seconds = 0;  // of the slowest lane
 };
 
-// Gathers lanes' parts until a checkpoint is whole. Repeats, and parts that no correct lane sends, change nothing.
-// Not thread-safe.
+// Gathers lanes' parts until a checkpoint is whole. Repeats, and parts that no correct lane sends,
+// change nothing. Not thread-safe.
 class CheckpointCollector {
  public:
   // Checkpoints whose parts are still arriving; a lane writes one at a time.

@@ -35,7 +35,8 @@ std::string WhyNot(const HostPort& address) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  const int resolved = getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  const int resolved =
+      getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (resolved != 0) return gai_strerror(resolved);
   std::string why;
   const int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
@@ -80,7 +81,8 @@ class ControlService::Machine {
       Collect();
       if (!actions_.empty() || now >= deadline) return std::exchange(actions_, {});
       mutex_.AwaitWithTimeout(
-          absl::Condition(+[](std::vector<Action>* actions) { return !actions->empty(); }, &actions_),
+          absl::Condition(
+              +[](std::vector<Action>* actions) { return !actions->empty(); }, &actions_),
           std::min(kTick, deadline - now));
     }
   }
@@ -105,13 +107,15 @@ class ControlService::Handlers final : public Control::Service {
                         RegisterReply* reply) override {
     return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
       return coordinator.OnRegister(*request, now);
-    }), reply);
+    }),
+                  reply);
   }
   grpc::Status Heartbeat(grpc::ServerContext*, const HeartbeatRequest* request,
                          HeartbeatReply* reply) override {
     return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
       return coordinator.OnHeartbeat(*request, now);
-    }), reply);
+    }),
+                  reply);
   }
   grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
     *reply = machine_.Feed(

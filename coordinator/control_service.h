@@ -13,17 +13,20 @@
 
 namespace tug {
 
-// Whether an address can be listened on now, to find out before anything is made. Errors: UNAVAILABLE, with the remedy.
+// Whether an address can be listened on now, to find out before anything is made. Errors:
+// UNAVAILABLE, with the remedy.
 absl::Status CheckCanListen(const HostPort& listen);
 
-// The coordinator machine behind gRPC, in real time. Messages are bounded by kMaxControlMessageBytes.
-// Thread-safe; gRPC's threads call the machine under one mutex, which is never held during I/O.
+// The coordinator machine behind gRPC, in real time. Messages are bounded by
+// kMaxControlMessageBytes. Thread-safe; gRPC's threads call the machine under one mutex, which is
+// never held during I/O.
 class ControlService {
  public:
   // Longest time between two ticks while somebody waits in NextActions.
   static constexpr absl::Duration kTick = absl::Milliseconds(50);
 
-  // Listens; port 0 picks a free one. Errors: UNAVAILABLE (port in use, or not an address of this machine).
+  // Listens; port 0 picks a free one. Errors: UNAVAILABLE (port in use, or not an address of this
+  // machine).
   static absl::StatusOr<std::unique_ptr<ControlService>> Start(CoordinatorOptions options,
                                                                const HostPort& listen);
   // Lets calls in progress finish, for a second at most.
@@ -34,8 +37,8 @@ class ControlService {
   // "host:port", as bound.
   const std::string& address() const;
 
-  // What the machine asks to be done; waits up to `timeout` for something. Lets time pass in the machine, so the
-  // owner calls it again and again.
+  // What the machine asks to be done; waits up to `timeout` for something. Lets time pass in the
+  // machine, so the owner calls it again and again.
   std::vector<Action> NextActions(absl::Duration timeout);
 
   // The machine's inputs from this process.

@@ -52,7 +52,8 @@ RegisterRequest Node(NodeKind kind, uint64_t incarnation) {
 }
 
 // A node that reports `steps` steps, one a heartbeat, or a server that writes the final checkpoint.
-void LiveAsNode(const ControlService& service, NodeKind kind, uint64_t incarnation, uint64_t steps) {
+void LiveAsNode(const ControlService& service, NodeKind kind, uint64_t incarnation,
+                uint64_t steps) {
   const auto client = Connect(service);
   RegisterRequest join = Node(kind, incarnation);
   if (kind == SERVER) join.add_lane_endpoints("tcp://127.0.0.1:1");

@@ -32,8 +32,8 @@ Coordinator::Coordinator(CoordinatorOptions options)
 }
 
 absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
-  const std::string node =
-      absl::StrCat("the ", KindName(request.kind()), " (", request.host(), ", pid ", request.pid(), ")");
+  const std::string node = absl::StrCat("the ", KindName(request.kind()), " (", request.host(),
+                                        ", pid ", request.pid(), ")");
   if (request.protocol_version() != kControlVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("the coordinator speaks control protocol ", kControlVersion, ", ", node, " ",
@@ -41,9 +41,10 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
   }
   if (request.job_fingerprint() != 0 && options_.fingerprint != 0 &&
       request.job_fingerprint() != options_.fingerprint) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the configuration of ", node,
-        " is not that of the coordinator: give both the same job file and --set values, or leave --job out"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the configuration of ", node,
+                     " is not that of the coordinator: give both the same job file and --set "
+                     "values, or leave --job out"));
   }
   if (Ended()) {
     return absl::FailedPreconditionError(
@@ -53,7 +54,8 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RegisterReply> Coordinator::OnRegister(const RegisterRequest& request, absl::Time now) {
+absl::StatusOr<RegisterReply> Coordinator::OnRegister(const RegisterRequest& request,
+                                                      absl::Time now) {
   RETURN_IF_ERROR(Accepts(request));
   ASSIGN_OR_RETURN(const uint32_t id, membership_.Register(request, now));
   Advance(now);
@@ -70,8 +72,8 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
                                                         absl::Time now) {
   Member* member = membership_.Find(request.node_id());
   if (member == nullptr || request.job() != options_.job) {
-    return absl::NotFoundError(absl::StrCat("node ", request.node_id(),
-                                            " is not a member of this job (any more): start it again"));
+    return absl::NotFoundError(absl::StrCat(
+        "node ", request.node_id(), " is not a member of this job (any more): start it again"));
   }
   member->last_heard = now;
   if (!request.failure().empty()) {
@@ -102,11 +104,12 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   AbsorbParts(member, request, now);
 }
 
-void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now) {
+void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request,
+                              absl::Time now) {
   for (const CheckpointPart& part : request.parts()) {
     if (!part.error().empty()) {
-      Fail(absl::StrCat(member.Name(), " cannot write the checkpoint of step ", part.version(), ": ",
-                        part.error()),
+      Fail(absl::StrCat(member.Name(), " cannot write the checkpoint of step ", part.version(),
+                        ": ", part.error()),
            now);
       return;
     }
@@ -189,7 +192,8 @@ void Coordinator::SettleFinalVersion(absl::Time now) {
     if (worker->started) final_version = std::max(final_version, worker->clock + 1);
   }
   if (final_version == options_.start_version) {
-    Finish(now);  // nobody began a step: what there is to keep is in the checkpoint this run started from
+    Finish(now);  // nobody began a step: what there is to keep is in the checkpoint this run
+                  // started from
     return;
   }
   final_version_ = std::min(final_version, options_.config.train().steps());
@@ -219,8 +223,7 @@ void Coordinator::EndIfEveryoneKnows(absl::Time now) {
   const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told);
   if (!all_told && now - ended_at_ < kToldGrace) return;
   end_reported_ = true;
-  actions_.push_back(
-      JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(failure_)});
+  actions_.push_back(JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(failure_)});
 }
 
 HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::Time now) {
@@ -283,8 +286,8 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
   if (status.ok()) {
     committed_version_ = std::max(committed_version_, version);
   } else {
-    Fail(absl::StrCat("the checkpoint of step ", version, " cannot be committed: ",
-                      std::string(status.message())),
+    Fail(absl::StrCat("the checkpoint of step ", version,
+                      " cannot be committed: ", std::string(status.message())),
          now);
   }
   Advance(now);

@@ -1,20 +1,26 @@
 #ifndef TUG_COORDINATOR_COORDINATOR_H_
 #define TUG_COORDINATOR_COORDINATOR_H_
 
-// The coordinator of a job as a state machine: no thread, socket, file or clock inside. control_service.h binds it to
-// gRPC and real time, simulate/ to virtual time.
+// The coordinator of a job as a state machine: no thread, socket, file or clock inside.
+// control_service.h binds it to gRPC and real time, simulate/ to virtual time.
 //
 // Life of a job:
-//  1. WAITING: servers and workers register; a server learns from the first reply how many lanes to bind, and registers
+//  1. WAITING: servers and workers register; a server learns from the first reply how many lanes to
+//  bind, and registers
 //     again with their endpoints. A node lost here gives up its place.
-//  2. Everyone is in: view 1 (lanes, placement of segments, virtual workers of each worker) goes out in heartbeat
+//  2. Everyone is in: view 1 (lanes, placement of segments, virtual workers of each worker) goes
+//  out in heartbeat
 //     replies. A node lost from here on fails the job.
 //  3. Every member has reported ready for the view: RUNNING, `go`.
-//  4. Reports in heartbeats become steps, evaluations, checkpoints. final_version is train.steps, unless a stop is asked
-//     for: workers are told to pause, each acknowledges with the last step it began, and final_version becomes the
-//     step after the latest of these, which every worker can reach and nobody has passed.
-//  5. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED when a node is lost or
-//     reports a failure, or a checkpoint cannot be written. Every node learns it with its next heartbeat.
+//  4. Reports in heartbeats become steps, evaluations, checkpoints. final_version is train.steps,
+//  unless a stop is asked
+//     for: workers are told to pause, each acknowledges with the last step it began, and
+//     final_version becomes the step after the latest of these, which every worker can reach and
+//     nobody has passed.
+//  5. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
+//  when a node is lost or
+//     reports a failure, or a checkpoint cannot be written. Every node learns it with its next
+//     heartbeat.
 //  6. JobEnded once every node has been told, or after kToldGrace.
 
 #include <cstdint>
@@ -66,7 +72,8 @@ struct CoordinatorOptions {
   uint64_t job = 0;                     // id, random
   std::string run_dir;                  // absolute
   uint32_t timeline = 1;
-  // Version to start from; 0 = initialise, otherwise that of the checkpoint in `restore_path`, below train.steps.
+  // Version to start from; 0 = initialise, otherwise that of the checkpoint in `restore_path`,
+  // below train.steps.
   uint64_t start_version = 0;
   std::string restore_path;
 };
@@ -80,8 +87,8 @@ class Coordinator {
 
   explicit Coordinator(CoordinatorOptions options);
 
-  // Errors: FAILED_PRECONDITION (other protocol version or configuration, job has ended), and those of
-  // Membership::Register.
+  // Errors: FAILED_PRECONDITION (other protocol version or configuration, job has ended), and those
+  // of Membership::Register.
   absl::StatusOr<RegisterReply> OnRegister(const RegisterRequest& request, absl::Time now);
   // Errors: NOT_FOUND, not a member (any more).
   absl::StatusOr<HeartbeatReply> OnHeartbeat(const HeartbeatRequest& request, absl::Time now);

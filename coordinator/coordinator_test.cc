@@ -326,9 +326,10 @@ TEST(Coordinator, FailsWhenACheckpointCannotBeWritten) {
   CheckpointPart* part = beat.add_parts();
   part->set_version(4);
   part->set_error("no space left on device: free some");
-  EXPECT_EQ(job.Send(beat).failure(),
-            "server 1 (host, pid 1) cannot write the checkpoint of step 4: no space left on device: free "
-            "some; no checkpoint was written yet: start the job again");
+  EXPECT_EQ(
+      job.Send(beat).failure(),
+      "server 1 (host, pid 1) cannot write the checkpoint of step 4: no space left on device: free "
+      "some; no checkpoint was written yet: start the job again");
 }
 
 TEST(Coordinator, IsDoneWhenWorkersFinishedAndTheFinalCheckpointIsCommitted) {
@@ -355,7 +356,8 @@ TEST(Coordinator, StopsAtTheStepAfterTheLatestOneBegun) {
   job.Send(WithStep(job.ReadyBeat(3), 1, 7));
   EXPECT_FALSE(job.coordinator().OnStop(job.now()).message().empty());
 
-  // Worker 2 acknowledges, having begun step 7 meanwhile; worker 3 has begun step 8 before it takes the order.
+  // Worker 2 acknowledges, having begun step 7 meanwhile; worker 3 has begun step 8 before it takes
+  // the order.
   HeartbeatReply reply = job.Send(WithStep(job.ReadyBeat(2), 0, 7));
   EXPECT_TRUE(reply.pause());
   EXPECT_EQ(reply.final_version(), 0u);

@@ -27,14 +27,16 @@ constexpr absl::Duration kLoopTime = absl::Milliseconds(100);
 std::string Title(const JobConfig& config, const std::string& run_dir) {
   const ModelConfig& model = config.model();
   return absl::StrFormat("%s: GPT, %d layers, %d wide, %d heads, context %d, batch %d",
-                         std::filesystem::path(run_dir).filename().string(), model.layers(), model.width(),
-                         model.heads(), model.context(), config.train().global_batch());
+                         std::filesystem::path(run_dir).filename().string(), model.layers(),
+                         model.width(), model.heads(), model.context(),
+                         config.train().global_batch());
 }
 
 // Does what the machine asks for, until it says the job has ended.
 class JobLoop {
  public:
-  JobLoop(ControlService& service, RunReporter& reporter, const JobConfig& config, std::string run_dir)
+  JobLoop(ControlService& service, RunReporter& reporter, const JobConfig& config,
+          std::string run_dir)
       : service_(service), reporter_(reporter), config_(config), run_dir_(std::move(run_dir)) {}
 
   absl::Status Run(const std::function<bool()>& stop_wanted) {
@@ -82,13 +84,14 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
   RETURN_IF_ERROR(DiscardUnfinished(run_dir));
   ASSIGN_OR_RETURN(MetricsLog metrics,
                    MetricsLog::Open(absl::StrCat(run_dir, "/", kMetricsFile), job.timeline));
-  RunReporter reporter(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0, config.train().steps(),
-                       run_dir, Title(config, run_dir));
+  RunReporter reporter(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0,
+                       config.train().steps(), run_dir, Title(config, run_dir));
   const uint64_t start_version = job.start_version;
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlService> service,
                    ControlService::Start(std::move(job), options.listen));
   RETURN_IF_ERROR(WriteCoordinatorAddress(run_dir, service->address()));
-  reporter.Say(absl::StrCat("run folder ", ShortPath(run_dir), ", coordinator at ", service->address(),
+  reporter.Say(absl::StrCat("run folder ", ShortPath(run_dir), ", coordinator at ",
+                            service->address(),
                             start_version == 0 ? "" : absl::StrCat(", from step ", start_version)));
   if (options.on_listening) options.on_listening(service->address(), run_dir);
 

@@ -11,18 +11,19 @@
 namespace tug {
 
 struct CoordinatorDaemonOptions {
-  JobConfig config;    // as LoadJobConfig returns it
-  HostPort listen;     // port 0 picks a free one
-  std::string run_dir; // empty: runs/<name>-<n>, or the folder of the run that is resumed
-  std::string resume;  // run folder, or folder of a checkpoint; empty: a new run
+  JobConfig config;     // as LoadJobConfig returns it
+  HostPort listen;      // port 0 picks a free one
+  std::string run_dir;  // empty: runs/<name>-<n>, or the folder of the run that is resumed
+  std::string resume;   // run folder, or folder of a checkpoint; empty: a new run
   // Called once, when nodes can join.
   std::function<void(const std::string& address, const std::string& run_dir)> on_listening;
   // Asked several times a second: whether the user wants an orderly end.
   std::function<bool()> stop_wanted;
 };
 
-// A coordinator process: prepares the run folder, serves nodes until the job has ended, keeps metrics and shows progress on
-// stderr. OK: done, or stopped in order. Errors: one line with what to do. Blocks; one per process.
+// A coordinator process: prepares the run folder, serves nodes until the job has ended, keeps
+// metrics and shows progress on stderr. OK: done, or stopped in order. Errors: one line with what
+// to do. Blocks; one per process.
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options);
 
 }  // namespace tug

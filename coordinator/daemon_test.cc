@@ -1,4 +1,5 @@
-// A whole coordinator process's work, with nodes that talk to it as servers and workers do but compute nothing.
+// A whole coordinator process's work, with nodes that talk to it as servers and workers do but
+// compute nothing.
 
 #include "coordinator/daemon.h"
 
@@ -42,7 +43,8 @@ PartFile WriteAll(const RegisterReply& job, uint64_t version) {
 
 // Joins and beats until the job has ended; `act` fills in each next heartbeat.
 Phase Live(const std::string& address, NodeKind kind,
-           const std::function<void(const RegisterReply&, const View&, const HeartbeatReply&, HeartbeatRequest&)>& act) {
+           const std::function<void(const RegisterReply&, const View&, const HeartbeatReply&,
+                                    HeartbeatRequest&)>& act) {
   const auto client = ControlClient::Connect(address, absl::Seconds(10)).value();
   RegisterRequest request;
   request.set_protocol_version(kControlVersion);
@@ -68,8 +70,8 @@ Phase Live(const std::string& address, NodeKind kind,
 }
 
 // Writes checkpoints of every `interval` steps up to what workers have done, and of the last step.
-void ActAsServer(const RegisterReply& job, const View& view, const HeartbeatReply& reply, const uint64_t done,
-                 HeartbeatRequest& beat) {
+void ActAsServer(const RegisterReply& job, const View& view, const HeartbeatReply& reply,
+                 const uint64_t done, HeartbeatRequest& beat) {
   const uint64_t interval = job.config().checkpoint().interval();
   for (uint64_t version = view.start_version() + 1; version <= done; ++version) {
     if (version != reply.final_version() && (interval == 0 || version % interval != 0)) continue;
@@ -98,10 +100,11 @@ class DaemonTest : public ::testing::Test {
     options_.run_dir = (root_ / "run").string();
   }
   JobConfig Config(const std::vector<std::string>& overrides) const {
-    auto config = ParseJobConfig("name: 'test' data { path: '" + (root_ / "text.txt").string() + "' }\n" +
-                                     "model { layers: 1 width: 16 heads: 2 context: 8 } train { steps: 6 }\n" +
-                                     "checkpoint { interval: 2 } optimizer { warmup_steps: 1 }",
-                                 "test", overrides);
+    auto config = ParseJobConfig(
+        "name: 'test' data { path: '" + (root_ / "text.txt").string() + "' }\n" +
+            "model { layers: 1 width: 16 heads: 2 context: 8 } train { steps: 6 }\n" +
+            "checkpoint { interval: 2 } optimizer { warmup_steps: 1 }",
+        "test", overrides);
     EXPECT_TRUE(config.ok()) << config.status();
     return config.value_or(JobConfig());
   }
@@ -120,14 +123,16 @@ class DaemonTest : public ::testing::Test {
     }
     const std::string at = listening.get();
     std::thread server([&] {
-      Live(at, SERVER, [&](const auto& job, const auto& view, const auto& reply, HeartbeatRequest& beat) {
-        ActAsServer(job, view, reply, done_, beat);
-      });
+      Live(at, SERVER,
+           [&](const auto& job, const auto& view, const auto& reply, HeartbeatRequest& beat) {
+             ActAsServer(job, view, reply, done_, beat);
+           });
     });
     std::thread worker([&] {
-      Live(at, WORKER, [&](const auto&, const auto& view, const auto& reply, HeartbeatRequest& beat) {
-        ActAsWorker(view, reply, beat);
-      });
+      Live(at, WORKER,
+           [&](const auto&, const auto& view, const auto& reply, HeartbeatRequest& beat) {
+             ActAsWorker(view, reply, beat);
+           });
     });
     server.join();
     worker.join();
@@ -202,7 +207,8 @@ TEST_F(DaemonTest, GoesOnFromACheckpointInTheSameFolder) {
   EXPECT_GE(stopped, 3u);
   EXPECT_LT(stopped, 100000u);
 
-  options_.config = Config({"train.steps=" + std::to_string(stopped + 2), "cluster.lanes_per_server=1"});
+  options_.config =
+      Config({"train.steps=" + std::to_string(stopped + 2), "cluster.lanes_per_server=1"});
   options_.stop_wanted = nullptr;
   options_.resume = run_dir_;
   options_.run_dir = "";
@@ -230,7 +236,8 @@ TEST_F(DaemonTest, RefusesToResumeAnotherModelAndTouchesNothing) {
   options_.config = Config({"model.width=32", "train.steps=20"});
   options_.resume = run_dir_;
   options_.run_dir = "";
-  EXPECT_THAT(std::string(Run().message()), HasSubstr("model.width is 16 there and 32 in this job"));
+  EXPECT_THAT(std::string(Run().message()),
+              HasSubstr("model.width is 16 there and 32 in this job"));
   EXPECT_EQ(FindCheckpoint(run_dir_)->manifest.version(), 6u);
 }
 

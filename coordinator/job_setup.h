@@ -17,13 +17,15 @@ struct RunPlan {
   std::string run_dir;                     // absolute; empty: to be made
 };
 
-// What `resume` (a run folder, the folder of a checkpoint, or empty: a new run) and `run_dir` (may be empty) ask for. A run
-// goes on in its own folder, unless `run_dir` names another, or the checkpoint is not the newest of its run: then
-// the run branches off into a new folder. Changes nothing. Errors: those of FindCheckpoint and CheckpointReader::Open.
+// What `resume` (a run folder, the folder of a checkpoint, or empty: a new run) and `run_dir` (may
+// be empty) ask for. A run goes on in its own folder, unless `run_dir` names another, or the
+// checkpoint is not the newest of its run: then the run branches off into a new folder. Changes
+// nothing. Errors: those of FindCheckpoint and CheckpointReader::Open.
 absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir);
 
-// Prepares a run in `run_dir`: text to tokens, layout of the model, segments; writes the token file and config.textproto.
-// `config` as LoadJobConfig returns it. Errors: of the data (naming the file), CheckResume's.
+// Prepares a run in `run_dir`: text to tokens, layout of the model, segments; writes the token file
+// and config.textproto. `config` as LoadJobConfig returns it. Errors: of the data (naming the
+// file), CheckResume's.
 absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::string& run_dir,
                                             const std::optional<FoundCheckpoint>& restore);
 

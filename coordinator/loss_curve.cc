@@ -25,7 +25,8 @@ struct Axes {
     return kLeft + (step - step_low) / (step_high - step_low) * (kWidth - kLeft - kRight);
   }
   double Y(double loss) const {
-    return kHeight - kBottom - (loss - loss_low) / (loss_high - loss_low) * (kHeight - kTop - kBottom);
+    return kHeight - kBottom -
+           (loss - loss_low) / (loss_high - loss_low) * (kHeight - kTop - kBottom);
   }
 };
 
@@ -51,7 +52,8 @@ std::vector<LossPoint> Thinned(const std::vector<LossPoint>& points, size_t most
   return thinned;
 }
 
-// Least and greatest of groups of neighbours: the spread of a long, noisy series in no more than 2 x `most` points.
+// Least and greatest of groups of neighbours: the spread of a long, noisy series in no more than 2
+// x `most` points.
 std::vector<LossPoint> Envelope(const std::vector<LossPoint>& points, size_t most) {
   const size_t group = (points.size() + most - 1) / most;
   if (group <= 2) return points;
@@ -68,15 +70,17 @@ std::vector<LossPoint> Envelope(const std::vector<LossPoint>& points, size_t mos
   return envelope;
 }
 
-// Centred moving average; windows shrink towards the ends, so the curve keeps its steep start.
+// Centred moving average. The window shrinks towards the beginning, so that the curve keeps its
+// steep start; at the end it only loses its later half, so that the last value is no single step's.
 std::vector<LossPoint> Smoothed(const std::vector<LossPoint>& points) {
   const size_t reach = std::max<size_t>(1, points.size() / 80);
   std::vector<LossPoint> smooth = points;
   for (size_t i = 0; i < points.size(); ++i) {
-    const size_t radius = std::min({reach, i, points.size() - 1 - i});
+    const size_t first = i - std::min(reach, i);
+    const size_t last = std::min(i + std::min(reach, i), points.size() - 1);
     double sum = 0;
-    for (size_t j = i - radius; j <= i + radius; ++j) sum += points[j].loss;
-    smooth[i].loss = sum / static_cast<double>(2 * radius + 1);
+    for (size_t j = first; j <= last; ++j) sum += points[j].loss;
+    smooth[i].loss = sum / static_cast<double>(last - first + 1);
   }
   return smooth;
 }
@@ -103,19 +107,20 @@ std::string Label(double value) {
   if (std::abs(value) < 1e-9) return "0";
   if (std::abs(value) >= 1e6) return absl::StrFormat("%gM", value / 1e6);
   if (std::abs(value) < 1000) return absl::StrFormat("%g", value);
-  return absl::StrFormat("%d,%03d", static_cast<int64_t>(value) / 1000, static_cast<int64_t>(value) % 1000);
+  return absl::StrFormat("%d,%03d", static_cast<int64_t>(value) / 1000,
+                         static_cast<int64_t>(value) % 1000);
 }
 
 std::string Text(double x, double y, const std::string& anchor, const std::string& text,
                  const std::string& more = "") {
-  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" %s>%s</text>\n", x, y, anchor,
-                         more, text);
+  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" %s>%s</text>\n", x, y,
+                         anchor, more, text);
 }
 
 std::string Line(double x1, double y1, double x2, double y2, const char* color, double width) {
   return absl::StrFormat(
-      "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"%g\"/>\n", x1, y1,
-      x2, y2, color, width);
+      "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"%g\"/>\n",
+      x1, y1, x2, y2, color, width);
 }
 
 std::string Escaped(const std::string& text) {
@@ -154,7 +159,8 @@ std::string Polyline(const Axes& axes, const std::vector<LossPoint>& points, con
                      double width, double opacity) {
   std::string path;
   for (const LossPoint& point : points) {
-    absl::StrAppendFormat(&path, "%.1f,%.1f ", axes.X(static_cast<double>(point.step)), axes.Y(point.loss));
+    absl::StrAppendFormat(&path, "%.1f,%.1f ", axes.X(static_cast<double>(point.step)),
+                          axes.Y(point.loss));
   }
   return absl::StrFormat(
       "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%g\" stroke-opacity=\"%g\" "
@@ -182,10 +188,10 @@ std::string Legend(bool training, const std::vector<LossPoint>& validation) {
     y += 20;
   }
   if (!validation.empty()) {
-    absl::StrAppendFormat(&svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n", x + 13, y - 4,
-                          kValidationColor);
-    svg += Text(x + 34, y, "start",
-                absl::StrFormat("validation, last %.3f", validation.back().loss));
+    absl::StrAppendFormat(&svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n", x + 13,
+                          y - 4, kValidationColor);
+    svg +=
+        Text(x + 34, y, "start", absl::StrFormat("validation, last %.3f", validation.back().loss));
   }
   return svg;
 }

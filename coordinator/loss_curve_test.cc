@@ -17,7 +17,8 @@ LossCurve Curve(uint64_t steps) {
   curve.title = "bible <char> & more";
   for (uint64_t step = 1; step <= steps; ++step) {
     const double noise = std::sin(static_cast<double>(step * 7919)) * 0.1;
-    curve.training.push_back({step, 1.5 + 2.7 * std::exp(-static_cast<double>(step) / 300.0) + noise});
+    curve.training.push_back(
+        {step, 1.5 + 2.7 * std::exp(-static_cast<double>(step) / 300.0) + noise});
     if (step % 250 == 0) {
       curve.validation.push_back({step, 1.6 + 2.6 * std::exp(-static_cast<double>(step) / 300.0)});
     }

@@ -39,9 +39,9 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
   const uint32_t wanted = request.kind() == SERVER ? servers_ : workers_;
   const std::string kind = KindName(request.kind());
   if (closed_ || OfKind(request.kind()).size() >= wanted) {
-    return absl::ResourceExhaustedError(absl::StrCat("job has its ", wanted, " ", kind,
-                                                     wanted == 1 ? "" : "s", " already; raise cluster.",
-                                                     kind, "s or stop one"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("job has its ", wanted, " ", kind, wanted == 1 ? "" : "s",
+                     " already; raise cluster.", kind, "s or stop one"));
   }
   Member member;
   member.id = next_id_;

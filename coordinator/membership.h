@@ -39,16 +39,16 @@ struct Member {
   std::string Name() const;
 };
 
-// Who is in the job. Until it is closed, servers and workers join up to the numbers asked for, and one that is lost gives
-// up its place. Not thread-safe.
+// Who is in the job. Until it is closed, servers and workers join up to the numbers asked for, and
+// one that is lost gives up its place. Not thread-safe.
 class Membership {
  public:
   Membership(uint32_t servers, uint32_t workers, uint32_t lanes_per_server)
       : servers_(servers), workers_(workers), lanes_per_server_(lanes_per_server) {}
 
   // A node joins, or joins again (same incarnation: same member), or adds its lanes' endpoints.
-  // Errors: INVALID_ARGUMENT (no kind, malformed endpoints), RESOURCE_EXHAUSTED (full), FAILED_PRECONDITION (lanes
-  // registered twice, differently).
+  // Errors: INVALID_ARGUMENT (no kind, malformed endpoints), RESOURCE_EXHAUSTED (full),
+  // FAILED_PRECONDITION (lanes registered twice, differently).
   absl::StatusOr<uint32_t> Register(const RegisterRequest& request, absl::Time now);
 
   // Everyone asked for is in, servers with their lanes.

@@ -14,12 +14,11 @@
 namespace tug {
 
 // metrics.jsonl of a run folder: one JSON object a line, each with "kind" and "timeline".
-//   step        step, loss (mean over tokens), tokens, seconds, tokens_per_second, wait_seconds, pushed_bytes, pulled_bytes
-//   eval        step, loss, perplexity, tokens
-//   checkpoint  step, folder, pause_seconds, write_seconds
-//   notice      text
-// A run that is resumed appends; a step that was run again stands in it twice, the later line counts.
-// Not thread-safe.
+//   step        step, loss (mean over tokens), tokens, seconds, tokens_per_second, wait_seconds,
+//   pushed_bytes, pulled_bytes eval        step, loss, perplexity, tokens checkpoint  step, folder,
+//   pause_seconds, write_seconds notice      text
+// A run that is resumed appends; a step that was run again stands in it twice, the later line
+// counts. Not thread-safe.
 class MetricsLog {
  public:
   // Opens for appending. Errors: those of the file system, naming the file.

@@ -31,7 +31,8 @@ std::vector<uint32_t> PlaceSegments(std::span<const uint64_t> segment_bytes, uin
   return lane_of_segment;
 }
 
-std::vector<std::vector<uint32_t>> AssignVirtualWorkers(uint32_t virtual_workers, uint32_t workers) {
+std::vector<std::vector<uint32_t>> AssignVirtualWorkers(uint32_t virtual_workers,
+                                                        uint32_t workers) {
   TUG_CHECK_GE(workers, 1u);
   TUG_CHECK_GE(virtual_workers, workers);
   std::vector<std::vector<uint32_t>> runs(workers);

@@ -10,8 +10,8 @@
 namespace tug {
 namespace {
 
-std::vector<uint64_t> Loads(const std::vector<uint64_t>& bytes, const std::vector<uint32_t>& lane_of,
-                            uint32_t lanes) {
+std::vector<uint64_t> Loads(const std::vector<uint64_t>& bytes,
+                            const std::vector<uint32_t>& lane_of, uint32_t lanes) {
   std::vector<uint64_t> loads(lanes, 0);
   for (size_t i = 0; i < bytes.size(); ++i) loads.at(lane_of.at(i)) += bytes[i];
   return loads;
@@ -42,7 +42,8 @@ TEST(PlaceSegments, KeepsLanesWithinOneSegmentOfEachOther) {
     const auto [least, most] = std::minmax_element(loads.begin(), loads.end());
     const uint64_t heaviest = *std::max_element(bytes.begin(), bytes.end());
     EXPECT_LE(*most - *least, heaviest) << "round " << round;
-    // Graham's bound against the best possible placement, which is at least the mean and at least the heaviest.
+    // Graham's bound against the best possible placement, which is at least the mean and at least
+    // the heaviest.
     const double total = std::accumulate(bytes.begin(), bytes.end(), 0.0);
     const double lower_bound = std::max(total / lanes, static_cast<double>(heaviest));
     EXPECT_LE(*most, (2.0 - 1.0 / lanes) * lower_bound + 1e-9) << "round " << round;
@@ -50,8 +51,7 @@ TEST(PlaceSegments, KeepsLanesWithinOneSegmentOfEachOther) {
 }
 
 TEST(AssignVirtualWorkers, DealsContiguousRunsAsEqualAsPossible) {
-  EXPECT_EQ(AssignVirtualWorkers(5, 2),
-            (std::vector<std::vector<uint32_t>>{{0, 1, 2}, {3, 4}}));
+  EXPECT_EQ(AssignVirtualWorkers(5, 2), (std::vector<std::vector<uint32_t>>{{0, 1, 2}, {3, 4}}));
   EXPECT_EQ(AssignVirtualWorkers(3, 3), (std::vector<std::vector<uint32_t>>{{0}, {1}, {2}}));
   EXPECT_EQ(AssignVirtualWorkers(4, 1), (std::vector<std::vector<uint32_t>>{{0, 1, 2, 3}}));
 }

@@ -59,21 +59,22 @@ StepMetrics Progress::Fold(const OpenStep& open) const {
 
 void Progress::AddEval(const EvalReport& report) {
   if (report.virtual_worker() >= virtual_workers_) return;
-  // Evaluations complete in order of version: an older one is a repeat.
-  if (newest_eval_.has_value() && report.version() <= newest_eval_->version) return;
-  if (!open_evals_.contains(report.version()) && open_evals_.size() >= kMaxOpenEvals) return;
-  OpenEval& open = open_evals_[report.version()];
+  // Evaluations complete in order: an older one is a repeat.
+  const EvalKey key{report.version(), report.final()};
+  if (newest_eval_.has_value() && key <= newest_eval_key_) return;
+  if (!open_evals_.contains(key) && open_evals_.size() >= kMaxOpenEvals) return;
+  OpenEval& open = open_evals_[key];
   open.shares.resize(virtual_workers_);
   std::optional<EvalReport>& share = open.shares[report.virtual_worker()];
   if (share.has_value()) return;
   share = report;
-  ++open.reported;
-
-  while (!open_evals_.empty() && open_evals_.begin()->second.reported == virtual_workers_) {
-    evals_.push_back(Fold(open_evals_.begin()->first, open_evals_.begin()->second));
-    newest_eval_ = evals_.back();
-    open_evals_.erase(open_evals_.begin());
-  }
+  if (++open.reported < virtual_workers_) return;
+  evals_.push_back(Fold(report.version(), open));
+  newest_eval_ = evals_.back();
+  newest_eval_key_ = key;
+  // What is older can no longer become whole: a job that is stopped may skip, in some workers, the
+  // evaluation during training for the last one, of the same version.
+  open_evals_.erase(open_evals_.begin(), open_evals_.upper_bound(key));
 }
 
 EvalMetrics Progress::Fold(uint64_t version, const OpenEval& open) const {

@@ -3,13 +3,15 @@
 
 // Turns what virtual workers report into steps and evaluations of the job.
 //
-// A step is complete when every virtual worker has reported it. Its loss is summed in virtual-worker order, whatever
-// order reports arrive in and whichever worker carries them, so its bits do not depend on the number of workers.
+// A step is complete when every virtual worker has reported it. Its loss is summed in
+// virtual-worker order, whatever order reports arrive in and whichever worker carries them, so its
+// bits do not depend on the number of workers.
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "proto/control.pb.h"
@@ -20,8 +22,8 @@ struct StepMetrics {
   uint64_t step = 0;  // completed steps: clock + 1
   double loss = 0;    // mean over tokens
   uint64_t tokens = 0;
-  double seconds = 0;       // of the slowest worker
-  double wait_seconds = 0;  // of the worker that waited longest
+  double seconds = 0;         // of the slowest worker
+  double wait_seconds = 0;    // of the worker that waited longest
   uint64_t pushed_bytes = 0;  // of all workers
   uint64_t pulled_bytes = 0;
 };
@@ -35,16 +37,16 @@ struct EvalMetrics {
 // Not thread-safe.
 class Progress {
  public:
-  // Clocks beyond the oldest incomplete one for which reports are kept; under BSP workers are at most one step apart,
-  // and reports of the slower one arrive within a failure timeout.
+  // Clocks beyond the oldest incomplete one for which reports are kept; under BSP workers are at
+  // most one step apart, and reports of the slower one arrive within a failure timeout.
   static constexpr uint64_t kMaxOpenSteps = 1 << 16;
   static constexpr size_t kMaxOpenEvals = 64;
 
   // REQUIRES: virtual_workers >= 1.
   Progress(uint32_t virtual_workers, uint64_t start_version);
 
-  // A report of worker `node_id`. Repeats, reports of completed steps and reports that no correct worker sends (unknown
-  // virtual worker, clock beyond the window) change nothing.
+  // A report of worker `node_id`. Repeats, reports of completed steps and reports that no correct
+  // worker sends (unknown virtual worker, clock beyond the window) change nothing.
   void AddStep(uint32_t node_id, const StepReport& report);
   void AddEval(const EvalReport& report);
 
@@ -52,7 +54,7 @@ class Progress {
   std::vector<StepMetrics> TakeSteps();
   std::vector<EvalMetrics> TakeEvals();
 
-  uint64_t step() const { return next_clock_; }  // completed steps
+  uint64_t step() const { return next_clock_; }         // completed steps
   std::optional<double> loss() const { return loss_; }  // of the newest step
   std::optional<EvalMetrics> newest_eval() const { return newest_eval_; }
   // Over the last kRateSteps steps; 0 before the first.
@@ -80,8 +82,10 @@ class Progress {
 
   const uint32_t virtual_workers_;
   uint64_t next_clock_;
-  std::deque<OpenStep> open_steps_;  // of clocks next_clock_, next_clock_ + 1, ...
-  std::map<uint64_t, OpenEval> open_evals_;
+  std::deque<OpenStep> open_steps_;           // of clocks next_clock_, next_clock_ + 1, ...
+  using EvalKey = std::pair<uint64_t, bool>;  // version, whether it is the last evaluation
+  std::map<EvalKey, OpenEval> open_evals_;
+  EvalKey newest_eval_key_{0, false};  // if there is a newest_eval_
   std::optional<double> loss_;
   std::optional<EvalMetrics> newest_eval_;
   std::vector<StepMetrics> steps_;

@@ -57,8 +57,8 @@ void ProgressLine::Step(const StepMetrics& metrics, absl::Time now) {
   if (recent_.size() > kRecentSteps) recent_.pop_front();
   const absl::Duration gap = now - shown_at_;
   const bool twentieth = metrics.step - shown_step_ >= std::max<uint64_t>(1, steps_ / 20);
-  const bool due = terminal_ ? gap >= kTerminalGap
-                             : gap >= kPlainGap || (twentieth && gap >= kLeastPlainGap);
+  const bool due =
+      terminal_ ? gap >= kTerminalGap : gap >= kPlainGap || (twentieth && gap >= kLeastPlainGap);
   if (!due) return;
   shown_at_ = now;
   Show(Text());

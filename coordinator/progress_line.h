@@ -11,8 +11,9 @@
 
 namespace tug {
 
-// What a person sees while a job runs: on a terminal one line that is rewritten, elsewhere a plain line every kPlainGap
-// and every 5% of the steps, but no more than one a second; and lines of their own for events. Not thread-safe.
+// What a person sees while a job runs: on a terminal one line that is rewritten, elsewhere a plain
+// line every kPlainGap and every 5% of the steps, but no more than one a second; and lines of their
+// own for events. Not thread-safe.
 class ProgressLine {
  public:
   static constexpr absl::Duration kTerminalGap = absl::Milliseconds(100);

@@ -61,8 +61,9 @@ TEST(ProgressLine, SaysWhatAPersonWantsToKnow) {
   Capture out;
   ProgressLine line(out.file(), /*terminal=*/false, 2000);
   line.Step(Step(340), absl::UnixEpoch());
-  EXPECT_EQ(out.text(),
-            "step 340/2000  loss 2.113  31,475 tokens/s  exchange 4.1 ms, 6.6 MB/step  left 0:41\n");
+  EXPECT_EQ(
+      out.text(),
+      "step 340/2000  loss 2.113  31,475 tokens/s  exchange 4.1 ms, 6.6 MB/step  left 0:41\n");
 }
 
 TEST(ProgressLine, WritesAPlainLineNowAndThen) {

@@ -100,6 +100,28 @@ TEST(Progress, DropsReportsThatNoCorrectWorkerSends) {
   EXPECT_EQ(progress.TakeSteps().at(0).step, 101u);
 }
 
+TEST(Progress, KeepsTheLastEvaluationApartFromOneDuringTrainingOfTheSameVersion) {
+  const auto last = [](uint32_t virtual_worker, double loss_sum) {
+    EvalReport report = Eval(virtual_worker, 20, loss_sum);
+    report.set_final(true);
+    return report;
+  };
+  Progress progress(2, 0);
+  // Stopped at 20: worker 0 had not heard yet, worker 1 had.
+  progress.AddEval(Eval(0, 20, 4));
+  progress.AddEval(last(1, 8));
+  EXPECT_TRUE(progress.TakeEvals().empty());
+  progress.AddEval(last(0, 8));
+  const auto evals = progress.TakeEvals();
+  ASSERT_EQ(evals.size(), 1u);
+  EXPECT_DOUBLE_EQ(evals[0].loss, 2.0);
+
+  Progress both(1, 0);
+  both.AddEval(Eval(0, 20, 4));
+  both.AddEval(last(0, 8));
+  EXPECT_EQ(both.TakeEvals().size(), 2u);
+}
+
 TEST(Progress, FoldsEvaluationsInOrderOfVersion) {
   Progress progress(2, 0);
   progress.AddEval(Eval(0, 20, 4));

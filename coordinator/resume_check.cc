@@ -10,11 +10,21 @@ namespace tug {
 namespace {
 
 constexpr const char* kMustMatch[] = {
-    "model.layers",       "model.width",       "model.heads",
-    "model.context",      "model.dropout",     "model.tied_head",
-    "model.bias",         "data.tokenizer",    "data.resolved_symbols",
-    "data.resolved_alphabet", "data.resolved_fingerprint", "data.validation_fraction",
-    "seed",               "cluster.virtual_workers",   "train.global_batch",
+    "model.layers",
+    "model.width",
+    "model.heads",
+    "model.context",
+    "model.dropout",
+    "model.tied_head",
+    "model.bias",
+    "data.tokenizer",
+    "data.resolved_symbols",
+    "data.resolved_alphabet",
+    "data.resolved_fingerprint",
+    "data.validation_fraction",
+    "seed",
+    "cluster.virtual_workers",
+    "train.global_batch",
 };
 
 std::string FieldText(const JobConfig& config, const char* path) {
@@ -24,8 +34,7 @@ std::string FieldText(const JobConfig& config, const char* path) {
 }
 
 absl::Status Differs(const std::string& folder, const std::string& what) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot resume from ", folder, ": ", what));
+  return absl::FailedPreconditionError(absl::StrCat("cannot resume from ", folder, ": ", what));
 }
 
 }  // namespace
@@ -37,19 +46,23 @@ absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
     const std::string now = FieldText(config, path.c_str());
     if (then == now) continue;
     if (path.find("resolved_") != std::string::npos) {
-      return Differs(folder, "the text is not the one it was trained on: data.path must name the same, "
-                             "unchanged text");
+      return Differs(folder,
+                     "the text is not the one it was trained on: data.path must name the same, "
+                     "unchanged text");
     }
-    return Differs(folder, absl::StrCat(path, " is ", then, " there and ", now, " in this job; give --set ",
-                                        path, "=", then, ", or start a new run without --resume"));
+    return Differs(folder,
+                   absl::StrCat(path, " is ", then, " there and ", now, " in this job; give --set ",
+                                path, "=", then, ", or start a new run without --resume"));
   }
   if (!google::protobuf::util::MessageDifferencer::Equals(manifest.blocks(), blocks)) {
-    return Differs(folder, "its parameters are laid out by another version of tug; use that version");
+    return Differs(folder,
+                   "its parameters are laid out by another version of tug; use that version");
   }
   if (manifest.version() >= config.train().steps()) {
-    return Differs(folder, absl::StrCat("it has all ", manifest.version(),
-                                        " steps of train.steps already; raise it with --set train.steps=",
-                                        2 * manifest.version()));
+    return Differs(folder,
+                   absl::StrCat("it has all ", manifest.version(),
+                                " steps of train.steps already; raise it with --set train.steps=",
+                                2 * manifest.version()));
   }
   return absl::OkStatus();
 }

@@ -46,9 +46,10 @@ TEST_F(ResumeCheckTest, AllowsAnotherSpreadOfTheWork) {
 TEST_F(ResumeCheckTest, NamesTheFieldThatDiffers) {
   config_.mutable_model()->set_width(256);
   config_.set_seed(8);
-  EXPECT_EQ(Refusal(),
-            "cannot resume from run/step-25: model.width is 128 there and 256 in this job; give --set "
-            "model.width=128, or start a new run without --resume");
+  EXPECT_EQ(
+      Refusal(),
+      "cannot resume from run/step-25: model.width is 128 there and 256 in this job; give --set "
+      "model.width=128, or start a new run without --resume");
 }
 
 TEST_F(ResumeCheckTest, RefusesAnotherText) {

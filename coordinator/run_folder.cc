@@ -20,8 +20,10 @@ absl::StatusOr<std::string> UseNamedFolder(const std::string& wanted) {
   const fs::path path = fs::absolute(wanted, error).lexically_normal();
   if (fs::exists(path, error) && !fs::is_empty(path, error)) {
     return absl::AlreadyExistsError(
-        absl::StrCat("the run folder ", wanted, " is not empty: name another with --run-dir, or continue the run "
-                     "in it with --resume ", wanted));
+        absl::StrCat("the run folder ", wanted,
+                     " is not empty: name another with --run-dir, or continue the run "
+                     "in it with --resume ",
+                     wanted));
   }
   fs::create_directories(path, error);
   if (error) return FileError(error.value(), "make the run folder", path.string());
@@ -74,10 +76,13 @@ absl::StatusOr<std::string> ReadCoordinatorAddress(const std::string& run_dir) {
   std::error_code error;
   if (fs::exists(absl::StrCat(run_dir, "/", kConfigFile), error)) {
     return absl::NotFoundError(absl::StrCat("no coordinator runs in ", run_dir,
-                                            ": the job has ended; continue it with --resume ", run_dir));
+                                            ": the job has ended; continue it with --resume ",
+                                            run_dir));
   }
-  return absl::NotFoundError(absl::StrCat(run_dir, " is not a run folder: name one, e.g. runs/job-1, or give "
-                                          "--coordinator HOST:PORT"));
+  return absl::NotFoundError(
+      absl::StrCat(run_dir,
+                   " is not a run folder: name one, e.g. runs/job-1, or give "
+                   "--coordinator HOST:PORT"));
 }
 
 void RemoveCoordinatorAddress(const std::string& run_dir) {

@@ -24,15 +24,16 @@ inline constexpr char kMetricsFile[] = "metrics.jsonl";
 inline constexpr char kLossPicture[] = "loss.svg";
 inline constexpr char kLogFolder[] = "logs";
 
-// Makes a run folder and returns its absolute path. `wanted` may exist if it is empty; when `wanted` is empty, the
-// folder is runs/<name>-<n> with the first free n from 1. Errors: ALREADY_EXISTS (with the remedy), those of the file
-// system.
+// Makes a run folder and returns its absolute path. `wanted` may exist if it is empty; when
+// `wanted` is empty, the folder is runs/<name>-<n> with the first free n from 1. Errors:
+// ALREADY_EXISTS (with the remedy), those of the file system.
 absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std::string& name);
 
 // Writes a small file, whole or not at all: to a file beside it, then renamed over it.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
-// Address ("host:port") of the coordinator that runs, or ran last, in a run folder. Errors: NOT_FOUND.
+// Address ("host:port") of the coordinator that runs, or ran last, in a run folder. Errors:
+// NOT_FOUND.
 absl::Status WriteCoordinatorAddress(const std::string& run_dir, const std::string& address);
 absl::StatusOr<std::string> ReadCoordinatorAddress(const std::string& run_dir);
 void RemoveCoordinatorAddress(const std::string& run_dir);

@@ -22,7 +22,8 @@ std::string Missing(const StatusReply& status, const ClusterConfig& cluster) {
   std::string missing;
   if (servers < cluster.servers()) missing = Count(cluster.servers() - servers, "server");
   if (workers < cluster.workers()) {
-    absl::StrAppend(&missing, missing.empty() ? "" : " and ", Count(cluster.workers() - workers, "worker"));
+    absl::StrAppend(&missing, missing.empty() ? "" : " and ",
+                    Count(cluster.workers() - workers, "worker"));
   }
   return missing.empty() ? "waiting until every node is ready"
                          : absl::StrCat("waiting for ", missing, " to join");
@@ -47,16 +48,18 @@ void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
 void RunReporter::OnEval(const EvalMetrics& metrics) {
   metrics_.Eval(metrics);
   newest_eval_ = metrics;
-  line_.Say(absl::StrFormat("evaluation of step %d: validation loss %.4f, perplexity %.2f (%s tokens)",
-                            metrics.version, metrics.loss, std::exp(metrics.loss),
-                            WithThousands(metrics.tokens)));
+  line_.Say(absl::StrFormat(
+      "evaluation of step %d: validation loss %.4f, perplexity %.2f (%s tokens)", metrics.version,
+      metrics.loss, std::exp(metrics.loss), WithThousands(metrics.tokens)));
 }
 
 void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder) {
-  metrics_.Checkpoint(commit.manifest.version(), folder, commit.pause_seconds, commit.write_seconds);
-  line_.Say(absl::StrFormat("checkpoint %s: training stopped for %.0f ms at most, written in %.2f s",
-                            std::filesystem::path(folder).filename().string(),
-                            std::ceil(commit.pause_seconds * 1e3), commit.write_seconds));
+  metrics_.Checkpoint(commit.manifest.version(), folder, commit.pause_seconds,
+                      commit.write_seconds);
+  line_.Say(
+      absl::StrFormat("checkpoint %s: training stopped for %.0f ms at most, written in %.2f s",
+                      std::filesystem::path(folder).filename().string(),
+                      std::ceil(commit.pause_seconds * 1e3), commit.write_seconds));
 }
 
 void RunReporter::OnNotice(const std::string& text) {
@@ -80,13 +83,15 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   const std::string run = ShortPath(run_dir_);
   const bool complete = status.step() >= job_steps;
   std::string text =
-      absl::StrFormat("%s %d of %d steps in %s", complete ? "done:" : "stopped:", status.step(), job_steps,
-                      DurationText(absl::ToDoubleSeconds(time)));
+      absl::StrFormat("%s %d of %d steps in %s", complete ? "done:" : "stopped:", status.step(),
+                      job_steps, DurationText(absl::ToDoubleSeconds(time)));
   if (seconds_ > 0) {
-    absl::StrAppend(&text, ", ", WithThousands(static_cast<uint64_t>(static_cast<double>(tokens_) / seconds_)),
+    absl::StrAppend(&text, ", ",
+                    WithThousands(static_cast<uint64_t>(static_cast<double>(tokens_) / seconds_)),
                     " tokens/s");
   }
-  if (newest_step_.has_value()) absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
+  if (newest_step_.has_value())
+    absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
   if (newest_eval_.has_value()) {
     absl::StrAppendFormat(&text, ", validation loss %.4f", newest_eval_->loss);
   }
@@ -96,7 +101,8 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
     const NodeCounters& counters = node.counters();
     if (counters.peak_memory_bytes() == 0) continue;
     absl::StrAppend(&memory, memory.empty() ? "peak memory: " : ", ", KindName(node.kind()), " ",
-                    node.node_id(), " ", ByteText(static_cast<double>(counters.peak_memory_bytes())));
+                    node.node_id(), " ",
+                    ByteText(static_cast<double>(counters.peak_memory_bytes())));
     if (counters.predicted_memory_bytes() != 0) {
       absl::StrAppend(&memory, " (predicted ",
                       ByteText(static_cast<double>(counters.predicted_memory_bytes())), ")");
@@ -104,8 +110,8 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   }
   if (!memory.empty()) line_.Say(memory);
   if (newest_step_.has_value()) {
-    line_.Say(absl::StrCat("run folder ", run, ": ", kConfigFile, ", ", kMetricsFile, ", ", kLossPicture,
-                           ", checkpoints/"));
+    line_.Say(absl::StrCat("run folder ", run, ": ", kConfigFile, ", ", kMetricsFile, ", ",
+                           kLossPicture, ", checkpoints/"));
   }
   if (status.last_checkpoint() == 0) {
     line_.Say("no step was run: there is nothing to continue from");

@@ -18,8 +18,8 @@ namespace tug {
 class RunReporter {
  public:
   // `out` outlives it.
-  RunReporter(MetricsLog metrics, std::FILE* out, bool terminal, uint64_t steps, std::string run_dir,
-              std::string title)
+  RunReporter(MetricsLog metrics, std::FILE* out, bool terminal, uint64_t steps,
+              std::string run_dir, std::string title)
       : metrics_(std::move(metrics)),
         line_(out, terminal, steps),
         run_dir_(std::move(run_dir)),
