@@ -1,0 +1,155 @@
+// The commands beside `tug train`, on a run of it: status, sample, eval, and the help of all.
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class CommandsTest : public DaemonTest {
+ protected:
+  // Its output, after a good end.
+  std::string Output(const Texts& arguments) {
+    const Process& process = Run(arguments);
+    EXPECT_EQ(process.exit_code(), 0) << process.command() << "\n" << process.err();
+    EXPECT_EQ(process.err(), "") << process.command();
+    return process.out();
+  }
+};
+
+TEST_F(CommandsTest, EachHasHelpWithAnExample) {
+  EXPECT_THAT(Output({"--help"}), AllOf(HasSubstr("train"), HasSubstr("Examples:")));
+  for (const char* command :
+       {"train", "coordinator", "server", "worker", "status", "stop", "sample", "eval", "help"}) {
+    EXPECT_THAT(Output({command, "--help"}), AllOf(HasSubstr("--help"), HasSubstr("Example"),
+                                                   HasSubstr(absl::StrCat("tug ", command))));
+  }
+}
+
+TEST_F(CommandsTest, DescribesTheJobFile) {
+  EXPECT_THAT(Output({"help", "job"}), AllOf(HasSubstr("message JobConfig"),
+                                             HasSubstr("segment_elements"), HasSubstr("Default")));
+}
+
+TEST_F(CommandsTest, TellsItsVersion) {
+  EXPECT_THAT(Output({"--version"}), ContainsRegex("^tug [0-9]+\\.[0-9]+\\.[0-9]+ .*wire format"));
+}
+
+TEST_F(CommandsTest, TrainLeavesARunFolderWithEverythingInIt) {
+  const Process& train = StartTraining("run", {});
+  ASSERT_TRUE(const_cast<Process&>(train).WaitForEnd(After(kPatience)));
+  ASSERT_EQ(train.exit_code(), 0) << train.err();
+  for (const char* name :
+       {"config.textproto", "metrics.jsonl", "loss.svg", "data/tokens.bin", "logs/server-0.log",
+        "logs/worker-1.log", "checkpoints/step-00000050/manifest.textproto"}) {
+    EXPECT_TRUE(fs::exists(Path(absl::StrCat("run/", name)))) << name;
+  }
+  EXPECT_FALSE(fs::exists(Path("run/coordinator"))) << "address of a coordinator that has ended";
+  EXPECT_THAT(ReadText(Path("run/loss.svg")), AllOf(HasSubstr("<svg"), HasSubstr("</svg>")));
+  EXPECT_THAT(train.err(), AllOf(HasSubstr("done: 50 of 50 steps"), HasSubstr("step 50/50"),
+                                 HasSubstr("tokens/s"), HasSubstr("validation loss"),
+                                 HasSubstr("training stopped for"), HasSubstr("peak memory"),
+                                 HasSubstr("tug sample --from run")));
+  EXPECT_EQ(train.out(), "");
+  EXPECT_THAT(Run({"status", Path("run")}).err(),
+              AllOf(HasSubstr("the job has ended"), HasSubstr("--resume")));
+}
+
+TEST_F(CommandsTest, TrainNamesRunFoldersByItself) {
+  for (const char* run : {"runs/tiny-1", "runs/tiny-2"}) {
+    Output({"--version"});
+    EXPECT_EQ(Run(Texts{"train", job()} +
+                  Set({"train.steps=1", "optimizer.warmup_steps=0", "train.eval_samples=2"}))
+                  .exit_code(),
+              0);
+    EXPECT_EQ(NewestCheckpoint(run), 1u) << run;
+  }
+}
+
+TEST_F(CommandsTest, StatusShowsARunningJobAndItsNodes) {
+  ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(coordinator(), "run"));
+  const std::string by_run = Output({"status", Path("run")});
+  EXPECT_THAT(by_run, StartsWith("job tiny: running, step "));
+  EXPECT_THAT(by_run,
+              AllOf(HasSubstr("of 100,000,000, loss "), HasSubstr("tokens/s"),
+                    HasSubstr(absl::StrCat("run folder ", Path("run"))),
+                    HasSubstr("last checkpoint: step "), HasSubstr("lanes tcp://127.0.0.1:"),
+                    HasSubstr("virtual workers 0,"), HasSubstr("virtual workers 1,"),
+                    HasSubstr("memory "), Not(HasSubstr("dropped"))));
+  for (const Process* node : nodes_) {
+    EXPECT_THAT(by_run, HasSubstr(absl::StrCat("(pid ", node->pid(), ")")));
+  }
+  EXPECT_THAT(Output({"status", "--coordinator", address()}),
+              StartsWith("job tiny: running, step "));
+  EXPECT_THAT(Output({"stop", Path("run")}), HasSubstr("stopping"));
+  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+}
+
+TEST_F(CommandsTest, StatusShowsWhoIsMissing) {
+  ASSERT_NO_FATAL_FAILURE(StartCoordinator({}));
+  EXPECT_THAT(Output({"status", "--coordinator", address()}), HasSubstr("waiting for nodes"));
+  EXPECT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  EXPECT_EQ(coordinator().exit_code(), 0);
+}
+
+TEST_F(CommandsTest, SampleWritesTheSameTextForTheSameSeed) {
+  ASSERT_NO_FATAL_FAILURE(Train("run"));
+  const Texts sample = {"sample", "--from", Path("run"), "--prompt", "The boat", "--tokens", "60"};
+  const std::string text = Output(sample + Texts{"--seed", "5"});
+  EXPECT_THAT(text, StartsWith("The boat"));
+  EXPECT_EQ(text.size(), 8u + 60u + 1u) << "a byte a token, and the end of the line";
+  EXPECT_EQ(Output(sample + Texts{"--seed", "5"}), text);
+  EXPECT_NE(Output(sample + Texts{"--seed", "6"}), text);
+  // A greedy one depends on no seed.
+  const Texts greedy = sample + Texts{"--temperature", "0"};
+  EXPECT_EQ(Output(greedy + Texts{"--seed", "5"}), Output(greedy + Texts{"--seed", "6"}));
+  // A checkpoint by its own name; other weights, other text.
+  const std::string at_25 = Path("run/checkpoints/step-00000025");
+  EXPECT_NE(
+      Output({"sample", "--from", at_25, "--tokens", "60", "--prompt", "The boat", "--seed", "5"}),
+      text);
+  // Longer than the context.
+  EXPECT_EQ(Output({"sample", "--from", Path("run"), "--tokens", "100"}).size(), 101u);
+}
+
+TEST_F(CommandsTest, SampleRefusesWhatTheModelCannotRead) {
+  ASSERT_NO_FATAL_FAILURE(
+      Train("run", {"data.tokenizer=CHARACTER", "train.steps=1", "optimizer.warmup_steps=0"}));
+  const Process& sample = Run({"sample", "--from", Path("run"), "--prompt", "The ö"});
+  ExpectErrorLine(sample, {"U+00F6", "alphabet"});
+}
+
+TEST_F(CommandsTest, EvalAgreesWithTheLastEvaluationOfTheRun) {
+  ASSERT_NO_FATAL_FAILURE(Train("run"));
+  const absl::StatusOr<Losses> losses = ReadLosses(Path("run"));
+  ASSERT_TRUE(losses.ok()) << losses.status();
+  const std::string loss = absl::StrFormat("loss %.6f", losses->validation.at(50));
+  for (const char* threads : {"1", "2"}) {
+    EXPECT_THAT(Output({"eval", "--from", Path("run"), "--threads", threads}),
+                AllOf(StartsWith("step-00000050, validation split: "), HasSubstr(loss)));
+  }
+  const std::string of_text = Output({"eval", "--from", Path("run"), "--data", Path("text.txt")});
+  EXPECT_THAT(of_text, AllOf(HasSubstr("text.txt"), HasSubstr("over 199968 tokens")));
+}
+
+}  // namespace
+}  // namespace tug

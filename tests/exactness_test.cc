@@ -1,0 +1,175 @@
+// The same job with the same virtual workers has the same bits, whatever processes, lanes, segments
+// and threads it runs on, and whether or not it was interrupted: weights, Adam's m and v, training
+// and validation losses. Real processes, 50 steps with dropout and clipping on.
+
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kStep25[] = "/checkpoints/step-00000025";
+
+struct Variation {
+  const char* name;
+  Texts settings;
+};
+std::ostream& operator<<(std::ostream& out, const Variation& variation) {
+  return out << variation.name;
+}
+std::string NameOf(const ::testing::TestParamInfo<Variation>& info) { return info.param.name; }
+
+class ExactnessTest : public TugTest, public ::testing::WithParamInterface<Variation> {
+ protected:
+  struct Result {
+    CheckpointState at_25;
+    CheckpointState at_50;
+    Losses losses;
+  };
+
+  static void TearDownTestSuite() { baseline_.reset(); }
+
+  Result ReadResult(const std::string& run) {
+    const absl::StatusOr<CheckpointState> at_25 = ReadState(Path(run) + kStep25);
+    const absl::StatusOr<CheckpointState> at_50 = ReadState(Path(run));
+    const absl::StatusOr<Losses> losses = ReadLosses(Path(run));
+    EXPECT_TRUE(at_25.ok()) << at_25.status();
+    EXPECT_TRUE(at_50.ok()) << at_50.status();
+    EXPECT_TRUE(losses.ok()) << losses.status();
+    if (HasFailure()) return {};
+    return {*at_25, *at_50, *losses};
+  }
+
+  Result RunOf(const std::string& run, const Texts& settings) {
+    Train(run, settings);
+    return HasFailure() ? Result() : ReadResult(run);
+  }
+
+  // The job as it stands in its file, run once for all tests: two servers with a lane each, two
+  // workers.
+  const Result& Baseline() {
+    if (baseline_.has_value()) return *baseline_;
+    baseline_ = RunOf("baseline", {});
+    fs::remove_all(KeptCheckpoint());
+    fs::create_directories(KeptCheckpoint().parent_path());
+    fs::copy(Path("baseline") + kStep25, KeptCheckpoint(), fs::copy_options::recursive);
+    return *baseline_;
+  }
+  // Its checkpoint of step 25.
+  static fs::path KeptCheckpoint() {
+    return fs::absolute(fs::path(::testing::TempDir()) / "kept/checkpoints/step-00000025");
+  }
+
+  static void ExpectSame(const Result& expected, const Result& actual) {
+    {
+      SCOPED_TRACE("checkpoint of step 25");
+      ExpectSameState(expected.at_25, actual.at_25);
+    }
+    ExpectSameState(expected.at_50, actual.at_50);
+    ExpectSameLosses(expected.losses, actual.losses);
+  }
+
+ private:
+  static std::optional<Result> baseline_;
+};
+std::optional<ExactnessTest::Result> ExactnessTest::baseline_;
+
+// So that the others compare something.
+TEST_F(ExactnessTest, TheJobLearnsAndTheSeedMatters) {
+  const Result& base = Baseline();
+  ASSERT_FALSE(HasFailure());
+  EXPECT_EQ(base.at_50.version, 50u);
+  ASSERT_EQ(base.losses.training.size(), 50u);
+  EXPECT_EQ(base.losses.validation.size(), 3u) << "after steps 20, 40 and 50";
+  EXPECT_LT(base.losses.training.at(50), base.losses.training.at(1) - 0.5);
+  EXPECT_LT(base.losses.validation.at(50), base.losses.validation.at(20));
+  EXPECT_EQ(base.at_50.bits.size(), 12u) << "w, m and v of embedding, two layers and head";
+  EXPECT_NE(base.at_25.bits, base.at_50.bits);
+  EXPECT_NE(RunOf("seed", {"seed=2"}).at_50.bits, base.at_50.bits);
+}
+
+using SameBits = ExactnessTest;
+TEST_P(SameBits, AsTwoWorkersAndTwoServers) {
+  const Result expected = Baseline();
+  ASSERT_FALSE(HasFailure());
+  const Result actual = RunOf("varied", GetParam().settings);
+  ASSERT_FALSE(HasFailure());
+  ExpectSame(expected, actual);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Exactness, SameBits,
+    ::testing::Values(
+        Variation{"ReRun", {}}, Variation{"OneWorker", {"cluster.workers=1"}},
+        Variation{"OneServer", {"cluster.servers=1"}},
+        Variation{"ThreeServers", {"cluster.servers=3"}},
+        Variation{"TwoLanes", {"cluster.lanes_per_server=2"}},
+        Variation{"FourLanes", {"cluster.lanes_per_server=4"}},
+        Variation{"ALaneForEverySegment", {"cluster.servers=3", "cluster.lanes_per_server=4"}},
+        Variation{"LargerSegments", {"comm.segment_elements=8192"}},
+        Variation{"OneSegmentABlock",
+                  {"comm.segment_elements=65536", "comm.partition_bytes=262144"}},
+        Variation{"LargerPartitionsInOrder",
+                  {"comm.partition_bytes=262144", "comm.scheduler=FIFO", "comm.checksum=false"}},
+        Variation{"TwoThreads", {"cluster.compute_threads=2"}},
+        Variation{"AllAtOnce",
+                  {"cluster.workers=1", "cluster.servers=3", "cluster.lanes_per_server=2",
+                   "comm.segment_elements=8192", "cluster.compute_threads=2"}}),
+    NameOf);
+
+using Resumed = ExactnessTest;
+TEST_P(Resumed, EqualsNoInterruption) {
+  const Result expected = Baseline();
+  ASSERT_FALSE(HasFailure());
+  Train("resumed", GetParam().settings, {"--resume", KeptCheckpoint().string()});
+  ASSERT_FALSE(HasFailure());
+  const absl::StatusOr<CheckpointState> state = ReadState(Path("resumed"));
+  const absl::StatusOr<Losses> losses = ReadLosses(Path("resumed"));
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_TRUE(losses.ok()) << losses.status();
+  ExpectSameState(expected.at_50, *state);
+  ExpectSameLosses(LossesAfter(expected.losses, 25), *losses);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Exactness, Resumed,
+    ::testing::Values(Variation{"OnTheSame", {}}, Variation{"OnOneServer", {"cluster.servers=1"}},
+                      Variation{"OnMoreServersAndLanesAndOneWorker",
+                                {"cluster.servers=3", "cluster.lanes_per_server=4",
+                                 "cluster.workers=1", "cluster.compute_threads=2"}},
+                      Variation{"OnLargerSegments", {"comm.segment_elements=8192"}}),
+    NameOf);
+
+// Jobs of other kinds: each on many processes, and on the fewest.
+using FewOrMany = ExactnessTest;
+TEST_P(FewOrMany, ProcessesHaveTheSameBits) {
+  const Result many = RunOf("many", GetParam().settings);
+  ASSERT_FALSE(HasFailure());
+  const Result few =
+      RunOf("few", GetParam().settings + Texts{"cluster.workers=1", "cluster.servers=1"});
+  ASSERT_FALSE(HasFailure());
+  ExpectSame(many, few);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Exactness, FewOrMany,
+    ::testing::Values(Variation{"ClippingByBlock", {"optimizer.clip=PER_BLOCK"}},
+                      Variation{"WithoutClipping", {"optimizer.clip=OFF"}},
+                      // Virtual workers 0 and 1, 2, 3.
+                      Variation{"UnevenWorkers",
+                                {"cluster.workers=3", "cluster.virtual_workers=4"}},
+                      Variation{"AccumulatingUntied",
+                                {"train.global_batch=12", "train.micro_batch=2",
+                                 "model.tied_head=false", "data.tokenizer=CHARACTER"}}),
+    NameOf);
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,80 @@
+// A job one of whose processes is killed: it ends soon, says which and how to go on, leaves nobody,
+// and goes on with the same bits. Real processes, endless jobs.
+
+#include <signal.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+class FaultsTest : public DaemonTest, public ::testing::WithParamInterface<const char*> {};
+
+std::string KindOf(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
+
+using KilledInALocalJob = FaultsTest;
+TEST_P(KilledInALocalJob, EndsTheJobAndNamesProcessAndCheckpoint) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
+  const std::vector<pid_t> pids = Pids(GetParam());
+  ASSERT_EQ(pids.size(), std::string(GetParam()) == "coordinator" ? 1u : 2u);
+  kill(pids.back(), SIGKILL);
+  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << "the job goes on";
+  ExpectErrorLine(train, {GetParam(), absl::StrCat("pid ", pids.back()),
+                          absl::StrCat("--resume ", Path("run"))});
+  ExpectNobodyLeft();
+  ExpectResumes("run");
+}
+INSTANTIATE_TEST_SUITE_P(Faults, KilledInALocalJob,
+                         ::testing::Values("worker", "server", "coordinator"), KindOf);
+
+using KilledDaemon = FaultsTest;
+TEST_P(KilledDaemon, EndsTheJobAndNamesProcessAndCheckpoint) {
+  ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(coordinator(), "run"));
+  const std::vector<pid_t> pids = Pids(GetParam());
+  ASSERT_FALSE(pids.empty());
+  const pid_t victim = pids.back();
+  const absl::Time deadline = After(kEndTime);
+  kill(victim, SIGKILL);
+  for (Process* process : nodes_) {
+    ASSERT_TRUE(process->WaitForEnd(deadline)) << process->command() << " goes on";
+    if (process->pid() == victim) continue;
+    ExpectErrorLine(*process, {GetParam(), absl::StrCat("--resume ", Path("run"))});
+  }
+  ASSERT_TRUE(coordinator().WaitForEnd(deadline));
+  if (coordinator().pid() != victim) {
+    ExpectErrorLine(coordinator(), {GetParam(), absl::StrCat("pid ", victim),
+                                    absl::StrCat("--resume ", Path("run"))});
+  }
+  ExpectNobodyLeft();
+}
+INSTANTIATE_TEST_SUITE_P(Faults, KilledDaemon, ::testing::Values("worker", "server", "coordinator"),
+                         KindOf);
+
+// `tug train` cannot do anything any more: the kernel sees to it.
+TEST_F(FaultsTest, ALocalJobLeavesNobodyWhenTrainItselfIsKilled) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  ASSERT_EQ(Pids("worker").size(), 2u);
+  train.Signal(SIGKILL);
+  ASSERT_TRUE(train.WaitForEnd(After(kEndTime)));
+  ExpectNobodyLeft();
+}
+
+TEST_F(FaultsTest, AKillWhileNodesJoinEndsTheJob) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_TRUE(train.WaitUntil([&] { return Pids("worker").size() == 2; }, After(kPatience)));
+  const pid_t victim = Pids("worker").front();
+  kill(victim, SIGKILL);
+  ASSERT_TRUE(train.WaitForEnd(After(kEndTime)));
+  ExpectErrorLine(train, {"worker", absl::StrCat("pid ", victim)});
+  ExpectNobodyLeft();
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,104 @@
+// A disk that fills up: the job ends with one line that names file, remedy and checkpoint, and the
+// checkpoint it has stays usable. The disk is a tmpfs that this process alone sees.
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A mount namespace of our own; as root, or as anybody where the kernel lets anybody. False: not
+// here.
+bool OwnMounts() {
+  if (unshare(CLONE_NEWNS) != 0) {
+    const uid_t uid = getuid();
+    const gid_t gid = getgid();
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << "0 " << uid << " 1";
+    std::ofstream("/proc/self/gid_map") << "0 " << gid << " 1";
+  }
+  return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+class FullDiskTest : public TugTest {
+ protected:
+  static void SetUpTestSuite() { own_mounts_ = OwnMounts(); }
+
+  void SetUp() override {
+    if (!own_mounts_) GTEST_SKIP() << "cannot mount here: " << std::strerror(errno);
+    fs::create_directories(Path("disk"));
+  }
+  void TearDown() override {
+    TugTest::TearDown();
+    umount2(Path("disk").c_str(), MNT_DETACH);
+  }
+
+  void MakeDisk(uint64_t kilobytes) {
+    const std::string options = absl::StrCat("size=", kilobytes, "k");
+    ASSERT_EQ(mount("none", Path("disk").c_str(), "tmpfs", 0, options.c_str()), 0)
+        << std::strerror(errno);
+  }
+  // Takes all the space there is left.
+  void FillDisk() {
+    const int fd = open(Path("disk/filler").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    ASSERT_GE(fd, 0);
+    const std::string zeros(1 << 16, '\0');
+    for (size_t size = zeros.size(); size > 0;) {
+      if (write(fd, zeros.data(), size) <= 0) size /= 2;
+    }
+    close(fd);
+  }
+
+  static bool own_mounts_;
+};
+bool FullDiskTest::own_mounts_ = false;
+
+TEST_F(FullDiskTest, IsFoundBeforeTheJobStarts) {
+  ASSERT_NO_FATAL_FAILURE(MakeDisk(100));
+  Process& train = StartTraining("disk/run", {});
+  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime)));
+  ExpectErrorLine(train, {Path("disk/run"), "No space left", "free some space"});
+  EXPECT_FALSE(fs::exists(Path("disk/run")));
+  ExpectNobodyLeft();
+}
+
+TEST_F(FullDiskTest, LeavesTheCheckpointBeforeUsable) {
+  ASSERT_NO_FATAL_FAILURE(MakeDisk(32 << 10));
+  Process& train = StartTraining("disk/run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "disk/run"));
+  ASSERT_NO_FATAL_FAILURE(FillDisk());
+  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime))) << train.err();
+  ExpectErrorLine(train, {Path("disk/run"), "No space left", "free some space",
+                          absl::StrCat("--resume ", Path("disk/run"))});
+  ExpectNobodyLeft();
+
+  const uint64_t from = NewestCheckpoint("disk/run");
+  ASSERT_GT(from, 0u);
+  EXPECT_EQ(Run({"sample", "--from", Path("disk/run"), "--tokens", "5"}).exit_code(), 0);
+  fs::remove(Path("disk/filler"));
+  const Texts settings = {absl::StrCat("train.steps=", from + 10), "checkpoint.interval=0"};
+  const Process& resumed = Run(Texts{"train", job(), "--resume", Path("disk/run")} + Set(settings));
+  EXPECT_EQ(resumed.exit_code(), 0) << resumed.err();
+  Train("undisturbed", settings);
+  ASSERT_FALSE(HasFailure());
+  ExpectSameState(*ReadState(Path("undisturbed")), *ReadState(Path("disk/run")));
+}
+
+}  // namespace
+}  // namespace tug

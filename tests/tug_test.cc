@@ -1,0 +1,252 @@
+#include "tests/tug_test.h"
+
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <random>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "checkpoint/checkpoint.h"
+#include "coordinator/run_folder.h"
+#include "gmock/gmock.h"
+#include "tests/run_result.h"
+#include "tests/training_text.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kTextSeed = 1865;
+constexpr size_t kTextBytes = 200'000;
+
+constexpr char kJob[] = R"(
+name: "tiny"
+cluster { servers: 2 workers: 2 virtual_workers: 2 compute_threads: 1 }
+data { path: "text.txt" }
+model { layers: 2 width: 32 heads: 2 context: 32 dropout: 0.1 }
+train { steps: 50 global_batch: 4 eval_interval: 20 eval_samples: 16 }
+optimizer { warmup_steps: 5 decay_steps: 1000 clip: GLOBAL clip_norm: 0.5 }
+comm { segment_elements: 4096 partition_bytes: 16384 }
+checkpoint { interval: 25 }
+fault { heartbeat_ms: 20 }
+)";
+
+std::string NewId() {
+  std::random_device random;
+  return absl::StrFormat("%08x%08x", random(), random());
+}
+
+std::string FreshFolder() {
+  const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = absl::StrCat(test.test_suite_name(), ".", test.name());
+  for (char& c : name) {
+    if (c == '/') c = '.';
+  }
+  const fs::path folder = fs::absolute(fs::path(::testing::TempDir()) / name);
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder.string();
+}
+
+std::vector<std::string> ErrorLines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StartsWith(line, "tug: error:")) lines.emplace_back(line);
+  }
+  return lines;
+}
+
+}  // namespace
+
+Texts operator+(Texts a, const Texts& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Texts Set(const Texts& assignments) {
+  Texts arguments;
+  for (const std::string& text : assignments) {
+    arguments.push_back("--set");
+    arguments.push_back(text);
+  }
+  return arguments;
+}
+
+TugTest::TugTest() : test_id_(NewId()), folder_(FreshFolder()) {
+  Write("text.txt", TrainingText(kTextSeed, kTextBytes));
+  Write("job.textproto", kJob);
+}
+
+TugTest::~TugTest() {
+  for (const FoundProcess& process : FindProcesses(test_id_)) kill(process.pid, SIGKILL);
+  processes_.clear();
+  std::error_code ignored;
+  if (!HasFailure()) fs::remove_all(folder_, ignored);
+}
+
+void TugTest::TearDown() {
+  ExpectNobodyLeft();
+  if (!HasFailure()) return;
+  for (const auto& process : processes_) {
+    std::cout << "---- " << process->command() << " ----\n"
+              << process->out() << process->err() << std::endl;
+  }
+}
+
+void TugTest::Write(const std::string& name, const std::string& text) const {
+  std::ofstream(Path(name), std::ios::binary) << text;
+}
+
+Process& TugTest::Start(ProcessOptions options) {
+  options.argv.insert(options.argv.begin(), fs::absolute("cli/tug").string());
+  options.working_dir = folder_;
+  options.output_path = Path(absl::StrCat("process-", processes_.size()));
+  options.test_id = test_id_;
+  processes_.push_back(std::make_unique<Process>(options));
+  return *processes_.back();
+}
+
+Process& TugTest::Start(const Texts& arguments) {
+  ProcessOptions options;
+  options.argv = arguments;
+  return Start(std::move(options));
+}
+
+Process& TugTest::StartLimited(const Texts& arguments, uint64_t file_size_limit_bytes) {
+  ProcessOptions options;
+  options.argv = arguments;
+  options.file_size_limit_bytes = file_size_limit_bytes;
+  return Start(std::move(options));
+}
+
+Process& TugTest::Run(const Texts& arguments) {
+  Process& process = Start(arguments);
+  EXPECT_TRUE(process.WaitForEnd(After(kPatience))) << process.command() << " does not end";
+  return process;
+}
+
+Process& TugTest::StartTraining(const std::string& run, const Texts& settings, const Texts& more) {
+  return Start(Texts{"train", job(), "--run-dir", Path(run)} + Set(settings) + more);
+}
+
+void TugTest::Train(const std::string& run, const Texts& settings, const Texts& more) {
+  Process& process = StartTraining(run, settings, more);
+  ASSERT_TRUE(process.WaitForEnd(After(kPatience))) << process.command() << " does not end";
+  ASSERT_EQ(process.exit_code(), 0) << process.command() << "\n" << process.err();
+}
+
+std::vector<pid_t> TugTest::Pids(const std::string& subcommand) const {
+  std::vector<pid_t> pids;
+  for (const FoundProcess& process : FindProcesses(test_id_)) {
+    if (process.argv.size() > 1 && process.argv[1] == subcommand) pids.push_back(process.pid);
+  }
+  return pids;
+}
+
+void TugTest::ExpectNobodyLeft() const {
+  const absl::Time deadline = After(absl::Seconds(2));
+  std::vector<FoundProcess> left = FindProcesses(test_id_);
+  while (!left.empty() && absl::Now() < deadline) left = FindProcesses(test_id_);
+  for (const FoundProcess& process : left) {
+    ADD_FAILURE() << "process " << process.pid
+                  << " is left: " << ::testing::PrintToString(process.argv);
+  }
+}
+
+void TugTest::ExpectErrorLine(const Process& process, const Texts& parts) {
+  SCOPED_TRACE(process.command());
+  ASSERT_TRUE(process.ended());
+  EXPECT_NE(process.exit_code(), 0);
+  EXPECT_LT(process.exit_code(), 128) << "killed by a signal";
+  const std::vector<std::string> lines = ErrorLines(process.err());
+  ASSERT_EQ(lines.size(), 1u) << process.err();
+  for (const std::string& part : parts) EXPECT_THAT(lines[0], ::testing::HasSubstr(part));
+}
+
+Texts TugTest::Endless() {
+  return {"train.steps=100000000", "checkpoint.interval=100", "train.eval_interval=1000000"};
+}
+
+uint64_t TugTest::NewestCheckpoint(const std::string& run) const {
+  const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(Path(run));
+  return newest.ok() ? newest->manifest.version() : 0;
+}
+
+void TugTest::WaitForCheckpoint(Process& process, const std::string& run) const {
+  ASSERT_TRUE(process.WaitUntil([&] { return NewestCheckpoint(run) > 0; }, After(kPatience)))
+      << "no checkpoint: " << process.err();
+  ASSERT_FALSE(process.ended()) << process.err();
+}
+
+void TugTest::WaitForSteps(Process& process, const std::string& run, uint64_t steps) const {
+  const auto reached = [&] {
+    const absl::StatusOr<Losses> losses = ReadLosses(Path(run));
+    return losses.ok() && !losses->training.empty() && losses->training.rbegin()->first >= steps;
+  };
+  ASSERT_TRUE(process.WaitUntil(reached, After(kPatience))) << "no steps: " << process.err();
+}
+
+void TugTest::ExpectOrderlyEnd(const Process& process, const std::string& run) const {
+  EXPECT_EQ(process.exit_code(), 0) << process.err();
+  EXPECT_THAT(process.err(), ::testing::HasSubstr("stopped:"));
+  EXPECT_THAT(process.err(), ::testing::HasSubstr("--resume"));
+  const absl::StatusOr<Losses> losses = ReadLosses(Path(run));
+  ASSERT_TRUE(losses.ok()) << losses.status();
+  EXPECT_EQ(losses->training.rbegin()->first, NewestCheckpoint(run));
+  ExpectNobodyLeft();
+}
+
+void TugTest::ExpectResumes(const std::string& run, const Texts& settings) {
+  const uint64_t from = NewestCheckpoint(run);
+  ASSERT_GT(from, 0u);
+  const Texts short_run =
+      Texts{absl::StrCat("train.steps=", from + 20), "checkpoint.interval=0"} + settings;
+  const Process& resumed = Run(Texts{"train", job(), "--resume", Path(run)} + Set(short_run));
+  ASSERT_EQ(resumed.exit_code(), 0) << resumed.err();
+  EXPECT_THAT(resumed.err(), ::testing::HasSubstr(absl::StrCat("from step ", from)));
+  ASSERT_NO_FATAL_FAILURE(Train("undisturbed", short_run));
+  const absl::StatusOr<CheckpointState> expected = ReadState(Path("undisturbed"));
+  const absl::StatusOr<CheckpointState> actual = ReadState(Path(run));
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  ExpectSameState(*expected, *actual);
+}
+
+void DaemonTest::StartCoordinator(const Texts& settings) {
+  coordinator_ =
+      &Start(Texts{"coordinator", job(), "--listen", "127.0.0.1:0", "--run-dir", Path("run")} +
+             Set(settings));
+  const auto listens = [this] {
+    const absl::StatusOr<std::string> address = ReadCoordinatorAddress(Path("run"));
+    if (address.ok()) address_ = *address;
+    return address.ok();
+  };
+  ASSERT_TRUE(coordinator_->WaitUntil(listens, After(kPatience))) << coordinator_->err();
+}
+
+void DaemonTest::StartServers(int count) {
+  for (int i = 0; i < count; ++i) {
+    nodes_.push_back(&Start(Texts{"server", "--coordinator", address_}));
+  }
+}
+
+void DaemonTest::StartWorkers(int count, const Texts& more) {
+  for (int i = 0; i < count; ++i) {
+    nodes_.push_back(&Start(Texts{"worker", "--coordinator", address_} + more));
+  }
+}
+
+void DaemonTest::StartJob(const Texts& settings) {
+  ASSERT_NO_FATAL_FAILURE(StartCoordinator(settings));
+  StartServers(2);
+  StartWorkers(2);
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(*coordinator_, "run", 5));
+}
+
+}  // namespace tug

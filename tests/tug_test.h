@@ -1,0 +1,108 @@
+#ifndef TUG_TESTS_TUG_TEST_H_
+#define TUG_TESTS_TUG_TEST_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "tests/tug_process.h"
+
+namespace tug {
+
+// More than any step of a test needs, on two busy cores and with a sanitizer.
+inline constexpr absl::Duration kPatience = absl::Seconds(60);
+// After a process of the job was killed: "Must show" of the issue.
+inline constexpr absl::Duration kEndTime = absl::Seconds(15);
+// For a wrong input to be refused.
+inline constexpr absl::Duration kErrorTime = absl::Seconds(10);
+
+inline absl::Time After(absl::Duration duration) { return absl::Now() + duration; }
+
+using Texts = std::vector<std::string>;
+Texts operator+(Texts a, const Texts& b);
+// --set a=1 --set b=2
+Texts Set(const Texts& assignments);
+
+// One test's place: an empty folder with a text and a tiny job, and processes of `tug` that work in
+// it. At its end no process is left, or the test fails.
+class TugTest : public ::testing::Test {
+ protected:
+  TugTest();
+  ~TugTest() override;
+  void TearDown() override;
+
+  // Absolute path of a name in the test's folder.
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  void Write(const std::string& name, const std::string& text) const;
+
+  // job.textproto: 50 steps, 2 servers, 2 workers, checkpoints at 25 and 50, clipping and dropout
+  // on; 11 segments of 4,096 elements and one of 64.
+  std::string job() const { return Path("job.textproto"); }
+
+  // Starts `tug arguments...` in the folder. The process lives as long as the test.
+  Process& Start(const Texts& arguments);
+  Process& StartLimited(const Texts& arguments, uint64_t file_size_limit_bytes);
+  // Starts, and waits until it has ended or kPatience is over, which fails the test.
+  Process& Run(const Texts& arguments);
+
+  // `tug train` of the job in run folder Path(run).
+  Process& StartTraining(const std::string& run, const Texts& settings, const Texts& more = {});
+  // To a good end.
+  void Train(const std::string& run, const Texts& settings = {}, const Texts& more = {});
+
+  // Process ids of the test's living processes of a subcommand: "server", "worker", ...
+  std::vector<pid_t> Pids(const std::string& subcommand) const;
+
+  // Living processes are given a moment to go, since a killed one takes one to die.
+  void ExpectNobodyLeft() const;
+  // Ended, not by a signal, with an error whose one line has all of `parts`.
+  static void ExpectErrorLine(const Process& process, const Texts& parts);
+
+  // Set to 100 million steps, so that a job lasts until it is ended.
+  static Texts Endless();
+  // Newest complete checkpoint of a run; 0 = none.
+  uint64_t NewestCheckpoint(const std::string& run) const;
+  void WaitForCheckpoint(Process& process, const std::string& run) const;
+  void WaitForSteps(Process& process, const std::string& run, uint64_t steps) const;
+
+  // The job of Path(run) ended in order: exit code 0, every step it made is in its newest
+  // checkpoint, nobody is left.
+  void ExpectOrderlyEnd(const Process& process, const std::string& run) const;
+  // It continues to 20 steps more, with the bits of a run that was never ended.
+  void ExpectResumes(const std::string& run, const Texts& settings = {});
+
+ private:
+  Process& Start(ProcessOptions options);
+
+  const std::string test_id_;
+  const std::string folder_;
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+// A job by hand: a coordinator at a free port of 127.0.0.1, servers and workers that know only its
+// address.
+class DaemonTest : public TugTest {
+ protected:
+  // Run folder: Path("run"). Returns when the coordinator listens.
+  void StartCoordinator(const Texts& settings);
+  void StartServers(int count);
+  void StartWorkers(int count, const Texts& more = {});
+  // All of the job, and waits until it has done some steps.
+  void StartJob(const Texts& settings);
+
+  const std::string& address() const { return address_; }
+  Process& coordinator() { return *coordinator_; }
+  std::vector<Process*> nodes_;
+
+ private:
+  Process* coordinator_ = nullptr;
+  std::string address_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_TESTS_TUG_TEST_H_
