@@ -23,8 +23,9 @@ namespace tug {
 //   client->Pull({.block = 0, .version = 0, .destination = weights});
 //   client->WaitPulled(0, 0);
 //   ... backward pass of block 0 at clock 0 ...
-//   client->Push({.block = 0, .virtual_worker = 3, .clock = 0, .token_count = n, .gradient =
-//   lease}); client->Pull({.block = 0, .version = 1, .destination = weights});
+//   client->Push({.block = 0, .virtual_worker = 3, .clock = 0, .token_count = n,
+//                 .gradient = lease});
+//   client->Pull({.block = 0, .version = 1, .destination = weights});
 //
 // All methods are thread-safe.
 class ExchangeClient {

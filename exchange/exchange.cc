@@ -40,7 +40,9 @@ void Exchange::Push(PushRequest request, absl::Time now) {
   // Among pushes, the block that the next forward pass needs first goes first.
   const uint64_t priority =
       options_.comm.scheduler() == CommConfig::FIFO ? 0 : uint64_t{request.block};
-  OpenPush push{std::move(request), std::vector<PartitionPush>(plan.size()), plan.size()};
+  OpenPush push{std::move(request),
+                std::vector<PartitionPush>(plan.size(), PartitionPush{.patience = resend_after_}),
+                plan.size()};
   TUG_CHECK(pushes_.emplace(key, std::move(push)).second);
   for (size_t p = 0; p < plan.size(); ++p) {
     queued_[next_item_] = {key, p};
@@ -188,14 +190,15 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
 void Exchange::OnTick(absl::Time now) {
   for (auto& [key, push] : pushes_) {
     for (size_t p = 0; p < push.partitions.size(); ++p) {
-      const PartitionPush& partition = push.partitions[p];
-      const bool overdue =
-          partition.state == PushState::kSent || partition.state == PushState::kReceived;
-      if (!overdue || now - partition.sent_at < resend_after_) continue;
+      PartitionPush& partition = push.partitions[p];
       const PushState state = partition.state;
+      const bool unanswered = state == PushState::kSent || state == PushState::kReceived;
+      if (!unanswered || now - partition.sent_at < partition.patience) continue;
       ++counters_.resent;
+      // A received push may wait long for a straggler: ever fewer repeats, not one an interval.
+      partition.patience *= 2;
       SendPush(push, p, now);
-      push.partitions[p].state = state;  // credit is held, or has returned, as before
+      partition.state = state;  // credit is held, or has returned, as before
     }
   }
   for (auto& [block, pull] : pulls_) {

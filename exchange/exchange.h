@@ -101,6 +101,7 @@ class Exchange {
   struct PartitionPush {
     PushState state = PushState::kQueued;
     absl::Time sent_at;
+    absl::Duration patience;  // until it is sent again; doubles each time
   };
   struct OpenPush {
     PushRequest request;

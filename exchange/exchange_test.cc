@@ -178,5 +178,18 @@ TEST_F(ExchangeTest, SendsAgainWhatIsNotAnsweredInTime) {
   EXPECT_EQ(sent_.size(), 2 * before);
 }
 
+TEST_F(ExchangeTest, RepeatsAPushThatWaitsForAStragglerEverMoreRarely) {
+  Push(0);
+  for (int i = 0; i < 3; ++i) Answer(sent_[i], MessageKind::kReceived);
+  std::vector<int> seconds;
+  for (int second = 1; second <= 40; ++second) {
+    const size_t before = sent_.size();
+    now_ += absl::Seconds(1);
+    exchange_.OnTick(now_);
+    if (sent_.size() > before) seconds.push_back(second);
+  }
+  EXPECT_EQ(seconds, (std::vector<int>{1, 3, 7, 15, 31}));
+}
+
 }  // namespace
 }  // namespace tug

@@ -2,18 +2,15 @@
 #define TUG_SERVER_NORM_LEDGER_H_
 
 // How lanes agree on one clipping scale without a third party. A scope is what one norm is taken
-// over: a block
-// (`clip: per_block`) or everything (`clip: global`).
+// over: a block (`clip: per_block`) or everything (`clip: global`).
 //   1. A lane whose segments of a scope are all summed sends their FP64 sums of squares to every
-//   other lane that owns a
-//      segment of the scope.
+//      other lane that owns a segment of the scope.
 //   2. A lane that has the sums of all segments of the scope folds them in a fixed order, so every
-//   lane gets the same
-//      bits: a binary tree over the segments of a parameter group (which continues the tree inside
-//      each segment, so the segment size does not matter), then group by group, block by block.
+//      lane gets the same bits: a binary tree over the segments of a parameter group (it continues
+//      the tree inside each segment, so the segment size does not matter), then group by group,
+//      block by block.
 //   3. All lanes draw the same conclusion: a scale, or, where a gradient is not finite, a skipped
-//   update that names the
-//      first such block and virtual worker.
+//      update that names the first such block and virtual worker.
 
 #include <cstddef>
 #include <cstdint>

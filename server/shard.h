@@ -8,18 +8,15 @@
 // Life of a push (`bsp`):
 //   1. Fence: other job -> dropped; older view or timeline -> kRefused with the current ones.
 //   2. Identity (segment, virtual worker, clock): a repeat is acknowledged, not applied again.
-//   Otherwise every segment's
-//      part is added into its sum tree straight from the message. Answer kReceived: the sender's
-//      credit returns.
+//      Otherwise every segment's part is added into its sum tree straight from the message. Answer
+//      kReceived: the sender's credit returns.
 //   3. The policy closes a segment's clock when all virtual workers are in. With clipping, lanes
-//   first agree on one scale
-//      (norm_ledger.h).
-//   4. The optimizer makes version clock + 1: reads the copy of `version`, writes the other copy,
-//   so the previous one
-//      stays readable until the next update, which comes only when every segment of this clock has
-//      closed everywhere.
-//   5. kCommitted to the senders, then waiting pulls of the block are answered, sending from the
-//   weights in place.
+//      first agree on one scale (norm_ledger.h).
+//   4. The optimizer makes version clock + 1: it reads the copy of `version` and writes the other
+//      copy, so the previous one stays readable until the next update, which comes only when every
+//      segment of this clock has closed everywhere.
+//   5. kCommitted to the senders; then waiting pulls of the block are answered, sent from the
+//      weights in place.
 
 #include <cstdint>
 #include <functional>

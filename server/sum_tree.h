@@ -12,8 +12,8 @@
 //   1. Find the tree node that the arriving group is.
 //   2. No sibling waiting: copy into a buffer and wait there.
 //   3. Sibling waiting: add into the sibling's buffer; go up one level; while the sibling there
-//   waits, add the two.
-// At most one buffer per level and pair is alive: S/2 + 1 in the worst order, one for S = 2.
+//      waits too, add the two.
+// At most S/2 buffers, rounded up, hold sums at a time.
 
 #include <cstdint>
 #include <optional>

@@ -9,11 +9,9 @@
 //   1. (every `eval_interval` steps, and at the end) evaluate on the weights of version c.
 //   2. Gate: begin only while c < final version, and not while a pause holds.
 //   3. For each virtual worker, each micro-batch: forward blocks 0..N, each waiting only for its
-//   own weights at version c;
-//      backward N..0, adding to the virtual worker's gradient.
+//      own weights at version c; backward N..0, adding to the virtual worker's gradient.
 //   4. In the last micro-batch, right after the backward pass of a block: push its gradient at
-//   clock c. Once the last
-//      virtual worker has done so, also pull the block at version c + 1.
+//      clock c. Once the last virtual worker has done so, also pull the block at version c + 1.
 // The next forward pass starts when block 0 has arrived, not when all have.
 
 #include <cstdint>
