@@ -1,11 +1,8 @@
 #include "server/daemon.h"
 
-#include <sys/resource.h>
-
 #include <memory>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/large_blocks.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"

@@ -1,10 +1,8 @@
 #include "server/lane.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"

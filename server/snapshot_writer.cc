@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "checkpoint/checkpoint.h"
 
 namespace tug {
@@ -32,14 +31,14 @@ SnapshotWriter::~SnapshotWriter() {
 }
 
 void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = time_.Now();
   if (filling_.segments.empty()) {
     AwaitIdle();
     filling_.version = snapshot.version;
   }
   filling_.segments.push_back(
       {snapshot.segment, snapshot.weights, CopyOf(snapshot.m), CopyOf(snapshot.v)});
-  filling_.pause_seconds += absl::ToDoubleSeconds(absl::Now() - begin);
+  filling_.pause_seconds += absl::ToDoubleSeconds(time_.Now() - begin);
   if (filling_.segments.size() < options_.segments) return;
   absl::MutexLock lock(&mutex_);
   full_ = std::exchange(filling_, {});

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/lease.h"
+#include "base/time_source.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
 #include "server/shard.h"
@@ -58,6 +59,7 @@ class SnapshotWriter {
 
   const Options options_;
   const SegmentTable& table_;
+  const RealTime time_;
   Checkpoint filling_;  // owner: the lane's thread
   mutable absl::Mutex mutex_;
   std::optional<Checkpoint> full_

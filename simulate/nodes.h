@@ -43,7 +43,6 @@ class SimulatedNode {
   virtual ~SimulatedNode() = default;
 
   void Start();
-  bool ended() const { return ended_; }
 
  protected:
   virtual std::vector<std::string> LaneEndpoints() const { return {}; }
