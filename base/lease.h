@@ -11,7 +11,8 @@
 
 namespace tug {
 
-// Heap bytes aligned for SIMD and cache lines, zero-filled. Movable, not copyable.
+// Bytes aligned for SIMD and cache lines: from the heap, zero-filled, or a part of somebody else's
+// memory (a shared arena), as it is. Movable, not copyable.
 class AlignedBuffer {
  public:
   static constexpr size_t kAlignment = 64;
@@ -24,6 +25,9 @@ class AlignedBuffer {
         size_bytes_(size_bytes) {
     if (size_bytes != 0) std::memset(data_.get(), 0, size_bytes);
   }
+  // `bytes` stay valid while `owner` lives. REQUIRES: aligned to kAlignment.
+  AlignedBuffer(std::shared_ptr<void> owner, std::span<std::byte> bytes)
+      : data_(bytes.data(), Free{std::move(owner)}), size_bytes_(bytes.size()) {}
 
   std::byte* data() { return data_.get(); }
   const std::byte* data() const { return data_.get(); }
@@ -37,7 +41,10 @@ class AlignedBuffer {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t(kAlignment)); }
+    std::shared_ptr<void> owner;  // none: the heap
+    void operator()(std::byte* p) const {
+      if (owner == nullptr) ::operator delete(p, std::align_val_t(kAlignment));
+    }
   };
   std::unique_ptr<std::byte, Free> data_;
   size_t size_bytes_ = 0;

@@ -40,11 +40,12 @@ absl::Status Sample(const SampleCommand& command) {
   std::printf("%s", command.prompt.c_str());
 
   const size_t context = model->config().model().context();
-  std::vector<float> logits(tokenizer->symbols());
+  const uint32_t symbols = tokenizer->symbols();
+  std::vector<float> logits(std::max(symbols, model->config().model().vocabulary()));
   for (uint64_t i = 0; i < command.tokens; ++i) {
     const std::span<const int32_t> seen(text);
     model->gpt().Logits(seen.last(std::min(context, seen.size())), logits);
-    const int32_t next = PickToken(logits, command.pick, i);
+    const int32_t next = PickToken(std::span(logits).first(symbols), command.pick, i);
     text.push_back(next);
     ASSIGN_OR_RETURN(const std::string piece, tokenizer->Decode(std::span(&next, 1)));
     std::fwrite(piece.data(), 1, piece.size(), stdout);

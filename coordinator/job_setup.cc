@@ -53,6 +53,14 @@ absl::Status CheckLanesHaveSegments(const JobConfig& config, uint32_t segments) 
       " cuts this model into ", segments, " segments only: use fewer lanes or smaller segments"));
 }
 
+absl::Status CheckVocabulary(const JobConfig& config) {
+  const uint32_t vocabulary = config.model().vocabulary();
+  if (vocabulary == 0 || vocabulary >= config.data().resolved_symbols()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model.vocabulary = ", vocabulary, " is less than the ", config.data().resolved_symbols(),
+      " symbols of the text: raise it, or leave it out"));
+}
+
 absl::Status CheckEveryoneEvaluates(const JobConfig& config, uint64_t windows) {
   const uint32_t virtual_workers = config.cluster().virtual_workers();
   if (windows == 0 || windows >= virtual_workers) return absl::OkStatus();
@@ -100,6 +108,7 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(job.config, file));
   RETURN_IF_ERROR(CheckEveryoneEvaluates(job.config, sampler.validation_windows()));
 
+  RETURN_IF_ERROR(CheckVocabulary(job.config));
   job.blocks = GptLayout(job.config.model(), job.config.data().resolved_symbols());
   ASSIGN_OR_RETURN(const SegmentTable table,
                    SegmentTable::Create(job.blocks, job.config.comm().segment_elements()));

@@ -179,6 +179,8 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
       ++counters_.refused;  // retriable: OnTick sends again
       return;
     case MessageKind::kDropped:
+    case MessageKind::kDeferred:
+    case MessageKind::kPushWanted:
     case MessageKind::kPush:
     case MessageKind::kPull:
     case MessageKind::kNorms:

@@ -34,8 +34,9 @@ AdamWConstants MakeAdamWConstants(const AdamWParams& params);
 //   g, w_in, w_out, m, v   [n], m and v are read and written; w_out is w_in itself or does not
 //   overlap it
 // The bits of an element do not depend on its position or on n. One thread, no pool. Thread-safe.
+// `w_out_bf16` [n]: also gets w_out rounded as by Bf16FromFloat (bf16.h); may be null.
 void AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-               float* w_out, float* m, float* v);
+               float* w_out, float* m, float* v, uint16_t* w_out_bf16 = nullptr);
 
 }  // namespace tug::kernels
 

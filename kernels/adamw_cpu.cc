@@ -66,7 +66,8 @@ AdamWConstants MakeAdamWConstants(const AdamWParams& params) {
 }
 
 void AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-               float* w_out, float* m, float* v) {
+               float* w_out, float* m, float* v, uint16_t* w_out_bf16) {
+  TUG_CHECK(w_out_bf16 == nullptr);
   HWY_DYNAMIC_DISPATCH(AdamWStep)(n, params, MakeAdamWConstants(params), g, w_in, w_out, m, v);
 }
 

@@ -16,6 +16,14 @@ bool CopyAndCheck(const float* src, float* dst, int64_t n);
 //   src, acc [n], not overlapping, no alignment needed.
 bool AddAndCheck(const float* src, float* acc, int64_t n);
 
+// sum = a + b. Returns whether every element of b is finite (sum is written either way).
+//   a, b, sum [n], not overlapping, no alignment needed.
+bool SumAndCheck(const float* a, const float* b, float* sum, int64_t n);
+
+// Whether every element is finite.
+//   x [n], no alignment needed.
+bool AllFinite(const float* x, int64_t n);
+
 // Elements of a chunk, the leaf of SumOfSquares' tree.
 inline constexpr int64_t kSumChunk = 1024;
 

@@ -1,5 +1,6 @@
 #include "model/layout.h"
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <utility>
@@ -56,24 +57,25 @@ GptShape GptShapeOf(const ModelConfig& config, uint32_t symbols) {
           .width = config.width(),
           .heads = config.heads(),
           .context = config.context(),
-          .symbols = symbols,
+          .symbols = std::max(symbols, config.vocabulary()),
           .tied_head = config.tied_head(),
           .bias = config.bias()};
 }
 
 BlockTable GptLayout(const ModelConfig& config, uint32_t symbols) {
   const uint64_t width = config.width();
+  const auto vocabulary = static_cast<uint64_t>(GptShapeOf(config, symbols).symbols);
   BlockTable table;
   BlockSpec& embedding = *table.add_blocks();
   embedding.set_name("embedding");
-  AddMatrix(embedding, "wte.weight", symbols, width, kInitStd);
+  AddMatrix(embedding, "wte.weight", vocabulary, width, kInitStd);
   AddMatrix(embedding, "wpe.weight", config.context(), width, kInitStd);
 
   for (uint32_t layer = 0; layer < config.layers(); ++layer) AddLayer(config, layer, table);
 
   BlockSpec& head = *table.add_blocks();
   head.set_name("head");
-  if (!config.tied_head()) AddMatrix(head, "lm_head.weight", symbols, width, kInitStd);
+  if (!config.tied_head()) AddMatrix(head, "lm_head.weight", vocabulary, width, kInitStd);
   AddVector(head, "ln_f.weight", width, 1.0f);
   if (config.bias()) AddVector(head, "ln_f.bias", width, 0.0f);
   return table;

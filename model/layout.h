@@ -21,6 +21,7 @@ struct GptShape {
   bool bias = false;
 };
 
+// Throughout, `symbols` are those of the tokenizer; the model may have more (`model.vocabulary`).
 GptShape GptShapeOf(const ModelConfig& config, uint32_t symbols);
 
 // The parameters of the GPT of model/gpt.h: names (GPT-2's), shapes, order of storage, initial

@@ -84,6 +84,7 @@ void FillComputedDefaults(JobConfig& config, uint32_t cores) {
   ClusterConfig& cluster = *config.mutable_cluster();
   const uint32_t workers = std::max(cluster.workers(), 1u);
   if (!cluster.has_virtual_workers()) cluster.set_virtual_workers(cluster.workers());
+  if (!cluster.has_lanes_per_server()) cluster.set_lanes_per_server(1);
   if (!cluster.has_compute_threads()) {
     cluster.set_compute_threads(std::clamp(cores / workers, 1u, 256u));
   }

@@ -37,12 +37,21 @@ enum class MessageKind : uint8_t {
   kNormsWanted = 8,  // lane -> lane: send kNorms of `clock` (again)
   kRefused = 9,      // to the sender of a message of an old view or timeline; `view` and `timeline`
                      // are the current ones
+  kDeferred = 10,    // lane -> worker: push not stored, for want of memory where sums wait; returns
+                     // the sender's credit; to be sent again when asked
+  kPushWanted = 11,  // lane -> worker: send that push (again)
 };
 
 // What version a pull wants.
 enum class Want : uint8_t { kExact = 0, kAtLeast = 1 };
 
-enum class Codec : uint8_t { kNone = 0 };  // payload is FP32
+// What a payload's bytes are. All decode to the elements of the header's segments.
+enum class Codec : uint8_t {
+  kNone = 0,  // FP32
+  kBf16 = 1,  // the upper halves of FP32, rounded to nearest even
+  kRuns = 2,  // FP32 of some runs of elements, the others are 0 (push) or not asked for (pull,
+              // weights): see exchange/runs.h
+};
 
 struct WireHeader {
   MessageKind kind = MessageKind::kPush;

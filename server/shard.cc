@@ -140,6 +140,8 @@ void Shard::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kDropped:
     case MessageKind::kWeights:
     case MessageKind::kRefused:
+    case MessageKind::kDeferred:
+    case MessageKind::kPushWanted:
       Malformed(message.header, "is not for a lane");
   }
 }

@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -38,10 +40,23 @@ std::string PeerName(PeerId peer);
 
 inline constexpr size_t kPayloadAlignment = 8;  // bytes; FP64 sums are the widest elements
 
+// Whose memory a received payload lies in.
+enum class Home : uint8_t {
+  kReceiver,  // ours alone: the holder of the message may write it (WritableFloats)
+  kSender,  // the sender's, mapped read-only: its bytes stay as they are while a copy of the lease
+            // lives, and parts of one buffer of the sender adjoin here as they do there
+};
+
 struct Message {
   WireHeader header;
-  Lease
-      payload;  // reads the transport's own memory in place; valid while a copy of the lease lives
+  Lease payload;  // in place, where it arrived; valid while a copy of the lease lives
+  Home home = Home::kReceiver;
+
+  // REQUIRES: Home::kReceiver, and that nobody else reads this message's payload.
+  std::span<float> WritableFloats() const {
+    const std::span<const float> floats = payload.floats();
+    return {const_cast<float*>(floats.data()), floats.size()};
+  }
 };
 
 // What a state machine asks to be sent.
@@ -85,6 +100,12 @@ class Transport {
   virtual void Wake() = 0;
 
   virtual TransportCounters counters() const = 0;
+
+  // Memory to send payloads from with the fewest copies: shared with the peers on this host where
+  // there are such. Contents unspecified. Thread-safe; the buffer may outlive the transport.
+  virtual std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) {
+    return std::make_shared<AlignedBuffer>(size_bytes);
+  }
 };
 
 }  // namespace tug
