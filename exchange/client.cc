@@ -147,6 +147,8 @@ void ExchangeClient::Add(Request request) {
     std::vector<uint32_t>& open = open_pushes_[push->block];
     if (push->virtual_worker >= open.size()) open.resize(push->virtual_worker + 1);
     ++open[push->virtual_worker];
+  } else {
+    pulled_version_[std::get<PullRequest>(request).block].reset();
   }
   requests_.push_back(std::move(request));
   if (driver_ == Driver::kNobody) {

@@ -53,7 +53,7 @@ class ExchangeClient {
   void Push(PushRequest request);
   void Pull(PullRequest request);
 
-  // Blocks until the newest completed pull of `block` has at least `version` (true), or for
+  // Blocks until no pull of `block` is open and the last one has at least `version` (true), or for
   // `timeout` (false). CANCELLED etc.: what Cancel was given.
   absl::StatusOr<bool> WaitPulled(uint32_t block, uint64_t version,
                                   absl::Duration timeout = absl::InfiniteDuration());
@@ -111,7 +111,7 @@ class ExchangeClient {
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;      // callers
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Request> requests_ ABSL_GUARDED_BY(mutex_);
-  // By block.
+  // By block; the version is none while a pull is open.
   std::vector<std::optional<uint64_t>> pulled_version_ ABSL_GUARDED_BY(mutex_);
   std::vector<InPlaceWeights> in_place_ ABSL_GUARDED_BY(mutex_);
   // By block and virtual worker: how many are open.
