@@ -79,7 +79,7 @@ bool TrainingLoop::EvaluationDue(uint64_t version) const {
 // REQUIRES: nothing reads the block's weights any more, until these have arrived.
 void TrainingLoop::Pull(uint32_t block, uint64_t version, bool whole) {
   BlockWeights& weights = weights_[block];
-  weights.in_place = {};  // the server may use the memory for the next version
+  weights.in_place = {};
   PullRequest request{.block = block,
                       .want = Want::kExact,
                       .version = version,
@@ -265,6 +265,8 @@ void TrainingLoop::Push(const Compute& compute, uint32_t block) {
 }
 
 void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) {
+  // Nothing reads these weights any more: the server may use their memory for the next version.
+  if (effects.pull.has_value()) weights_[*effects.pull].in_place = {};
   if (effects.push.has_value()) Push(compute, *effects.push);
   if (effects.pull.has_value()) {
     Pull(*effects.pull, compute.clock + 1, EvaluationDue(compute.clock + 1));
