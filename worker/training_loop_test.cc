@@ -39,10 +39,13 @@ struct Traffic {
 // transport of the one worker.
 class PlainLane final : public Transport {
  public:
-  PlainLane(const JobConfig& config, const SegmentTable& table, bool in_place, Traffic& traffic,
-            std::vector<std::vector<float>>& result)
+  using Hook = std::function<void(const WireHeader&)>;
+
+  PlainLane(const JobConfig& config, const SegmentTable& table, bool in_place, Hook on_message,
+            Traffic& traffic, std::vector<std::vector<float>>& result)
       : table_(table),
         in_place_(in_place),
+        on_message_(std::move(on_message)),
         optimizer_(config.optimizer()),
         traffic_(traffic),
         result_(result) {
@@ -67,6 +70,7 @@ class PlainLane final : public Transport {
 
   absl::Status Connect(PeerId, const std::string&) override { return absl::OkStatus(); }
   absl::Status Send(Outgoing message) override {
+    if (on_message_) on_message_(message.header);
     if (message.header.kind == MessageKind::kPush) {
       OnPush(message);
     } else {
@@ -187,6 +191,7 @@ class PlainLane final : public Transport {
 
   const SegmentTable& table_;
   const bool in_place_;
+  const Hook on_message_;
   const AdamW optimizer_;
   Traffic& traffic_;
   std::vector<std::vector<float>>& result_;
@@ -230,8 +235,10 @@ class TrainingLoopTest : public testing::Test {
     FillDefaults(config_, 1);
   }
 
-  // Five steps, evaluations at 2, 4 and the end.
-  Outcome Train(bool in_place = false) {
+  // Five steps, evaluations at 2, 4 and the end. `script`: what the coordinator orders as it sees
+  // the worker's messages.
+  Outcome Train(bool in_place = false,
+                const std::function<void(ControlBoard&, const WireHeader&)>& script = nullptr) {
     Outcome outcome;
     const std::string path = testing::TempDir() + "/tokens.bin";
     EXPECT_TRUE(PrepareTokenFile(config_.data(), path).ok());
@@ -243,15 +250,17 @@ class TrainingLoopTest : public testing::Test {
     const SegmentTable table =
         *SegmentTable::Create(model->blocks(), config_.comm().segment_elements());
     ControlBoard board;
-    board.SetOrders({.go = true, .pause = false, .final_version = 5});
-    ExchangeClient exchange(
-        {.job = 1,
-         .timeline = 1,
-         .view = 1,
-         .lane_of_segment = std::vector<uint32_t>(table.size(), 0),
-         .comm = config_.comm()},
-        table,
-        std::make_unique<PlainLane>(config_, table, in_place, outcome.traffic, outcome.weights));
+    board.SetOrders({.go = true, .pause = false, .final_version = script ? 0u : steps_});
+    PlainLane::Hook hook;
+    if (script) hook = [&](const WireHeader& header) { script(board, header); };
+    ExchangeClient exchange({.job = 1,
+                             .timeline = 1,
+                             .view = 1,
+                             .lane_of_segment = std::vector<uint32_t>(table.size(), 0),
+                             .comm = config_.comm()},
+                            table,
+                            std::make_unique<PlainLane>(config_, table, in_place, hook,
+                                                        outcome.traffic, outcome.weights));
     std::vector<uint32_t> carried;
     for (uint32_t v = 0; v < kVirtualWorkers; ++v) carried.push_back(v);
     TrainingLoop loop({config_, carried, 0}, table, *model, sampler, exchange, board);
@@ -275,7 +284,7 @@ class TrainingLoopTest : public testing::Test {
   }
 
   static void ExpectSameBits(const Outcome& a, const Outcome& b) {
-    EXPECT_EQ(a.reports.size(), (5 + 3) * kVirtualWorkers);
+    EXPECT_GE(a.reports.size(), (3 + 2) * kVirtualWorkers);
     EXPECT_EQ(a.reports, b.reports);
     ASSERT_EQ(a.weights.size(), b.weights.size());
     for (size_t block = 0; block < a.weights.size(); ++block) {
@@ -286,6 +295,7 @@ class TrainingLoopTest : public testing::Test {
   }
 
   JobConfig config_;
+  uint64_t steps_ = 5;
 };
 
 TEST_F(TrainingLoopTest, RowsOfTheEmbeddingGiveTheBitsOfTheWholeBlock) {
@@ -303,6 +313,22 @@ TEST_F(TrainingLoopTest, RowsDoNotDependOnPartitions) {
   const Outcome small = Train();
   config_.mutable_comm()->set_partition_bytes(16 * kSegment * sizeof(float));
   ExpectSameBits(small, Train());
+}
+
+// The last evaluation needs all rows, but at the time of the pull nobody knew that it was the last.
+TEST_F(TrainingLoopTest, AnUnforeseenEndIsEvaluatedOnTheWholeEmbedding) {
+  steps_ = 3;
+  const Outcome foreseen = Train();
+  const Outcome unforeseen = Train(false, [](ControlBoard& board, const WireHeader& header) {
+    if (header.kind == MessageKind::kPush && header.clock == 2) {
+      board.SetOrders({.go = true, .pause = true, .final_version = 0});
+    }
+    if (header.kind == MessageKind::kPull && header.block == 0 && header.version == 3) {
+      board.SetOrders({.go = true, .pause = true, .final_version = 3});
+    }
+  });
+  ExpectSameBits(foreseen, unforeseen);
+  EXPECT_GT(unforeseen.traffic.pulled_bytes, foreseen.traffic.pulled_bytes);
 }
 
 TEST_F(TrainingLoopTest, ATiedHeadExchangesTheWholeEmbedding) {
