@@ -181,7 +181,9 @@ bool ShmConnection::TryPush(Waiting& message) {
 }
 
 void ShmConnection::RingIfAsleep() {
-  // Before its hello the peer is woken by ours.
+  // A peer says hello before it reads ours: one whose hello is not there yet has still to be woken
+  // by ours. Any other may sleep by now. A bad packet comes up again when the socket is read.
+  if (inbox_ == nullptr) ReadPackets().IgnoreError();
   if (inbox_ != nullptr && outbox_.TakeReceiverSleeps()) Ring(inbox_->peer_doorbell.get());
 }
 
