@@ -62,7 +62,7 @@ struct ShardOptions {
   uint64_t parking_bytes = kServerParkingBytes;
   CommConfig::Format pull_format = CommConfig::FP32;  // what is kept ready; see weights_store.h
   // Memory that weights are sent from: the transport's, so that peers on this host can read it.
-  NewBufferFunction new_buffer = [](size_t size_bytes) {
+  SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
     return std::make_shared<AlignedBuffer>(size_bytes);
   };
 };

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "kernels/sum.h"
-#include "server/plain_kernels.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -30,7 +29,7 @@ void Shard::CloseAlone(uint32_t segment) {
   const uint32_t bad_virtual_worker = state.sum.first_not_finite();
   const bool finite = bad_virtual_worker == SumTree::kNone &&
                       (options_.virtual_workers == 1 ||  // the sum is what was checked
-                       kernels::PlainAllFinite(sum.data(), static_cast<int64_t>(sum.size())));
+                       kernels::AllFinite(sum.data(), static_cast<int64_t>(sum.size())));
   if (finite) return Close(segment, GradientScale(0, state.tokens));
   NoticeSkip(state.version, table_.segment(segment).block, bad_virtual_worker);
   Close(segment, std::nullopt);
@@ -125,11 +124,7 @@ void Shard::Close(uint32_t segment, std::optional<float> scale) {
   const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
   if (scale.has_value()) {
     optimizer_.Update(state.version, table_.segment(segment).weight_decay, *scale, state.sum.sum(),
-                      update.weights_in, update.weights_out, update.m, update.v);
-    if (!update.bf16_out.empty()) {
-      kernels::Bf16FromFloat(update.weights_out.data(), update.bf16_out.data(),
-                             static_cast<int64_t>(update.bf16_out.size()));
-    }
+                      update.weights_in, update.weights_out, update.m, update.v, update.bf16_out);
   } else {
     weights_.CopyWeights(update);
   }

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/bf16.h"
 #include "kernels/sum.h"
-#include "server/plain_kernels.h"
 
 namespace tug {
 namespace {
@@ -27,7 +27,7 @@ bool AddToChecked(const float* src, float* acc, uint64_t n) {
   bool finite = true;
   for (uint64_t i = 0; i < n; i += kChunk) {
     const auto chunk = static_cast<int64_t>(std::min(kChunk, n - i));
-    finite = kernels::PlainAllFinite(acc + i, chunk) && finite;
+    finite = kernels::AllFinite(acc + i, chunk) && finite;
     kernels::AddAndCheck(src + i, acc + i, chunk);
   }
   return finite;
@@ -141,7 +141,7 @@ SumTree::Node SumTree::Wait(Contribution contribution, bool& finite) {
   }
   const float* const data = contribution.payload.floats().data();
   if (MayHold(contribution)) {
-    finite = kernels::PlainAllFinite(data, n);
+    finite = kernels::AllFinite(data, n);
     return Held(std::move(contribution));
   }
   Node node = Buffered();
@@ -172,7 +172,7 @@ SumTree::Node SumTree::Join(Node sibling, Contribution contribution, bool& finit
     return sum;
   }
   Node sum = Buffered();
-  finite = kernels::PlainSumAndCheck(sibling.data, data, sum.own, n);
+  finite = kernels::SumAndCheck(sibling.data, data, sum.own, n);
   return sum;
 }
 

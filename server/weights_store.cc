@@ -1,29 +1,21 @@
 #include "server/weights_store.h"
 
 #include <algorithm>
-#include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "exchange/runs.h"
-#include "server/plain_kernels.h"
+#include "kernels/bf16.h"
 
 namespace tug {
 namespace {
 
-// Buffers kept for answers that are not sent in place.
-constexpr size_t kSendBuffers = 4;
+// Kept for answers that are not sent in place.
+constexpr uint64_t kSendBufferBytes = uint64_t{4} << 20;
 
 std::span<uint16_t> Halves(AlignedBuffer& buffer) {
   return {reinterpret_cast<uint16_t*>(buffer.data()), buffer.size_bytes() / sizeof(uint16_t)};
-}
-
-// Whether nobody but `owners` of ours has the buffer. What its last reader did has then happened.
-bool Unread(const std::shared_ptr<AlignedBuffer>& buffer, long owners) {
-  const bool unread = buffer.use_count() == owners;
-  // Pairs with the release in the last reader's drop of its lease.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return unread;
 }
 
 template <typename T>
@@ -35,7 +27,10 @@ Lease LeaseOf(const std::shared_ptr<AlignedBuffer>& buffer, std::span<T> part) {
 
 WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> owned,
                            Options options)
-    : table_(table), options_(std::move(options)), run_of_segment_(table.size()) {
+    : table_(table),
+      options_(std::move(options)),
+      run_of_segment_(table.size()),
+      send_buffers_(kSendBufferBytes, options_.new_buffer) {
   for (size_t i = 0; i < owned.size(); ++i) {
     const uint32_t id = owned[i];
     const Segment& segment = table_.segment(id);
@@ -92,7 +87,7 @@ void WeightsStore::Start() {
 AlignedBuffer& WeightsStore::Writable(Copies& copies, uint64_t version, size_t size_bytes) {
   std::shared_ptr<AlignedBuffer>& copy = copies.at[version % 2];
   if (copy == nullptr || copies.version[version % 2] != version) {
-    if (copy == nullptr || !Unread(copy, 1)) copy = options_.new_buffer(size_bytes);
+    if (copy == nullptr || !IsOnlyOwner(copy)) copy = options_.new_buffer(size_bytes);
     copies.version[version % 2] = version;
   }
   return *copy;
@@ -101,9 +96,9 @@ AlignedBuffer& WeightsStore::Writable(Copies& copies, uint64_t version, size_t s
 AlignedBuffer& WeightsStore::WritableInPlace(Copies& copies, uint64_t version, size_t size_bytes) {
   std::shared_ptr<AlignedBuffer>& copy = copies.at[version % 2];
   if (copy == nullptr || copies.version[version % 2] != version) {
-    const std::shared_ptr<AlignedBuffer>& current = copies.at[(version - 1) % 2];
-    copy = Unread(current, copy == current ? 2 : 1) ? current
-                                                    : std::make_shared<AlignedBuffer>(size_bytes);
+    std::shared_ptr<AlignedBuffer>& current = copies.at[(version - 1) % 2];
+    copy = nullptr;  // it may be `current`
+    copy = IsOnlyOwner(current) ? current : std::make_shared<AlignedBuffer>(size_bytes);
     copies.version[version % 2] = version;
   }
   return *copy;
@@ -148,16 +143,6 @@ bool WeightsStore::RunIsAt(uint32_t segment, uint64_t version) const {
   return version < run.newest || (version == run.newest && run.at_newest == run.segments);
 }
 
-std::shared_ptr<AlignedBuffer> WeightsStore::SendBuffer(size_t size_bytes) {
-  for (const std::shared_ptr<AlignedBuffer>& buffer : send_buffers_) {
-    if (buffer->size_bytes() >= size_bytes && Unread(buffer, 1)) return buffer;
-  }
-  std::shared_ptr<AlignedBuffer> buffer = options_.new_buffer(size_bytes);
-  if (send_buffers_.size() == kSendBuffers) send_buffers_.erase(send_buffers_.begin());
-  send_buffers_.push_back(buffer);
-  return buffer;
-}
-
 std::optional<Lease> WeightsStore::ReadRuns(std::span<const float> floats,
                                             std::span<const uint16_t> rounded,
                                             std::span<const std::byte> list) {
@@ -173,10 +158,9 @@ std::optional<Lease> WeightsStore::ReadRuns(std::span<const float> floats,
     floats = widened_;
   }
   const uint64_t size_bytes = EncodedBytes(wanted->runs, /*with_values=*/true);
-  const std::shared_ptr<AlignedBuffer> buffer = SendBuffer(size_bytes);
-  const std::span<std::byte> out(buffer->data(), size_bytes);
-  EncodeRuns(wanted->runs, floats, out);
-  return LeaseOf(buffer, out);
+  SendBuffers::Payload payload = send_buffers_.Take(size_bytes);
+  EncodeRuns(wanted->runs, floats, payload.bytes);
+  return std::move(payload.lease);
 }
 
 std::optional<Lease> WeightsStore::Read(uint32_t first, uint32_t count, uint64_t version,
@@ -184,7 +168,6 @@ std::optional<Lease> WeightsStore::Read(uint32_t first, uint32_t count, uint64_t
   const Run& run = RunOf(first);
   const uint64_t begin = table_.segment(first).begin - run.begin;
   const uint64_t elements = table_.segment(first + count - 1).end - table_.segment(first).begin;
-  const auto n = static_cast<int64_t>(elements);
   const bool use_bf16 = options_.bf16_pulls && codec != Codec::kNone;
   const std::shared_ptr<AlignedBuffer>* copy =
       use_bf16 ? run.rounded.Find(version) : run.weights.Find(version);
@@ -197,15 +180,15 @@ std::optional<Lease> WeightsStore::Read(uint32_t first, uint32_t count, uint64_t
   const std::span<const float> part = std::as_const(**copy).floats().subspan(begin, elements);
   if (codec == Codec::kRuns) return ReadRuns(part, {}, runs);
   if (codec == Codec::kBf16) {
-    const std::shared_ptr<AlignedBuffer> buffer = SendBuffer(elements * sizeof(uint16_t));
-    const std::span<uint16_t> out = Halves(*buffer).first(elements);
-    kernels::Bf16FromFloat(part.data(), out.data(), n);
-    return LeaseOf(buffer, out);
+    SendBuffers::Payload payload = send_buffers_.Take(elements * sizeof(uint16_t));
+    kernels::Bf16FromFloat(part.data(), reinterpret_cast<uint16_t*>(payload.bytes.data()),
+                           static_cast<int64_t>(elements));
+    return std::move(payload.lease);
   }
   if (!options_.bf16_pulls) return LeaseOf(*copy, part);
-  const std::shared_ptr<AlignedBuffer> buffer = SendBuffer(elements * sizeof(float));
-  std::copy(part.begin(), part.end(), buffer->floats().begin());
-  return LeaseOf(buffer, buffer->floats().first(elements));
+  SendBuffers::Payload payload = send_buffers_.Take(part.size_bytes());
+  std::memcpy(payload.bytes.data(), part.data(), part.size_bytes());
+  return std::move(payload.lease);
 }
 
 }  // namespace tug

@@ -16,7 +16,6 @@
 // REQUIRES, throughout: versions of a run's segments differ by at most one.
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,11 +23,10 @@
 
 #include "base/lease.h"
 #include "exchange/segment_table.h"
+#include "exchange/send_buffers.h"
 #include "proto/wire.h"
 
 namespace tug {
-
-using NewBufferFunction = std::function<std::shared_ptr<AlignedBuffer>(size_t size_bytes)>;
 
 // Not thread-safe: owned by one lane. Leases may be released on any thread.
 class WeightsStore {
@@ -36,7 +34,7 @@ class WeightsStore {
   struct Options {
     uint64_t start_version = 0;
     bool bf16_pulls = false;
-    NewBufferFunction new_buffer;  // memory that answers are sent from
+    SendBuffers::NewBuffer new_buffer;  // memory that answers are sent from
   };
   // `owned`: segment ids, ascending. REQUIRES: `table` outlives the store.
   WeightsStore(const SegmentTable& table, std::span<const uint32_t> owned, Options options);
@@ -114,7 +112,6 @@ class WeightsStore {
   AlignedBuffer& Writable(Copies& copies, uint64_t version, size_t size_bytes);
   // As Writable, but the copy of version - 1 itself unless somebody reads it.
   AlignedBuffer& WritableInPlace(Copies& copies, uint64_t version, size_t size_bytes);
-  std::shared_ptr<AlignedBuffer> SendBuffer(size_t size_bytes);
   std::optional<Lease> ReadRuns(std::span<const float> floats, std::span<const uint16_t> rounded,
                                 std::span<const std::byte> list);
 
@@ -122,7 +119,7 @@ class WeightsStore {
   const Options options_;
   std::vector<Run> runs_;
   std::vector<uint32_t> run_of_segment_;  // by segment id; unspecified for others' segments
-  std::vector<std::shared_ptr<AlignedBuffer>> send_buffers_;
+  SendBuffers send_buffers_;
   std::vector<float> widened_;
 };
 
