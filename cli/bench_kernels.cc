@@ -3,7 +3,8 @@
 // 1. Fill the arrays: large ones, so that all of it comes from memory.
 // 2. Warm up: everything once.
 // 3. `runs` times, everything in turn, `a += b` just before each: a machine that drifts, drifts
-//    under both, and the ratio of the two stays.
+//    under both, and the ratio of the two stays. Times are the thread's processor time: whoever
+//    else runs on the core is not in them.
 
 #include <sched.h>
 
@@ -142,7 +143,7 @@ absl::Status Bench(const BenchKernels& command) {
   for (const Case& warm_up : cases) warm_up.work();
 
   std::vector<Times> times(cases.size());
-  const auto ns_of = [&](const Case& one) { return SecondsOf(one.work) * 1e9 / elements; };
+  const auto ns_of = [&](const Case& one) { return CpuSecondsOf(one.work) * 1e9 / elements; };
   for (int run = 0; run < command.runs; ++run) {
     for (size_t i = 0; i < cases.size(); ++i) {
       const double add_ns = ns_of(add);
@@ -162,7 +163,8 @@ absl::Status Bench(const BenchKernels& command) {
     PrintLine(cases[i], add.bytes, times[i]);
   }
   std::printf(
-      "\nGB/s counts the bytes that the program reads and writes. Times and rates (GB/s) are "
+      "\nProcessor time; GB/s counts the bytes that the program reads and writes. Times and rates "
+      "(GB/s) are "
       "over those\nof `a += b` run just before.\n");
   return absl::OkStatus();
 }

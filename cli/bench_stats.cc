@@ -1,5 +1,7 @@
 #include "cli/bench_stats.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -31,6 +33,17 @@ double SecondsOf(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double CpuSecondsOf(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time = {};
+    TUG_CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time), 0);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  const double start = now();
+  work();
+  return now() - start;
 }
 
 }  // namespace tug

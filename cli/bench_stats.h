@@ -27,6 +27,10 @@ std::string FormatSpread(const Spread& spread, int decimals);
 // Seconds that one call takes, by the monotonic clock.
 double SecondsOf(const std::function<void()>& work);
 
+// Seconds of the calling thread's processor time that one call takes: what it would take if nobody
+// else ran on this core.
+double CpuSecondsOf(const std::function<void()>& work);
+
 }  // namespace tug
 
 #endif  // TUG_CLI_BENCH_STATS_H_

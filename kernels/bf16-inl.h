@@ -21,18 +21,40 @@ namespace tug::kernels::HWY_NAMESPACE {
 using Bf16Tag = hn::Rebind<uint16_t, FloatTag>;
 using Bf16Vector = hn::Vec<Bf16Tag>;
 
-// x rounded to nearest, ties to even: adding 0x7FFF, and one more where the last kept bit is 1,
-// carries into the kept bits exactly when x must go up (beyond the largest bf16 that is infinity).
-// A NaN is cut off instead, with the bit set that makes it quiet and keeps it a NaN.
-HWY_INLINE Bf16Vector RoundToBf16(FloatVector x) {
+// The upper half of each lane is x rounded to nearest, ties to even: adding 0x7FFF, and one more
+// where the last kept bit is 1, carries into the kept bits exactly when x must go up (beyond the
+// largest bf16 that is infinity). A NaN is cut off instead, with the bit set that makes it quiet
+// and keeps it a NaN.
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<FloatTag>> RoundUpperHalf(FloatVector x) {
   const hn::RebindToUnsigned<FloatTag> du;
   const auto bits = hn::BitCast(du, x);
-  const auto kept = hn::ShiftRight<16>(bits);
-  const auto tie = hn::And(kept, hn::Set(du, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(tie, hn::Set(du, 0x7FFF))));
-  const auto quiet = hn::Or(kept, hn::Set(du, 0x0040));
-  const auto is_nan = hn::RebindMask(du, hn::IsNaN(x));
-  return hn::TruncateTo(Bf16Tag(), hn::IfThenElse(is_nan, quiet, rounded));
+  const auto tie = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const auto rounded = hn::Add(bits, hn::Add(tie, hn::Set(du, 0x7FFF)));
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x00400000));
+  return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), quiet, rounded);
+}
+
+HWY_INLINE Bf16Vector RoundToBf16(FloatVector x) {
+  return hn::TruncateTo(Bf16Tag(), hn::ShiftRight<16>(RoundUpperHalf(x)));
+}
+
+// Two vectors rounded and stored side by side; kStream: around the caches, p at the boundary of a
+// FloatVector's bytes.
+template <bool kStream>
+HWY_INLINE void StoreBf16Pair(FloatVector x0, FloatVector x1, uint16_t* p) {
+#if HWY_TARGET == HWY_SCALAR
+  hn::StoreU(RoundToBf16(x0), Bf16Tag(), p);
+  hn::StoreU(RoundToBf16(x1), Bf16Tag(), p + 1);
+#else
+  const hn::Repartition<uint16_t, FloatTag> d;
+  const auto upper_halves =
+      hn::ConcatOdd(d, hn::BitCast(d, RoundUpperHalf(x1)), hn::BitCast(d, RoundUpperHalf(x0)));
+  if constexpr (kStream) {
+    hn::Stream(upper_halves, d, p);
+  } else {
+    hn::StoreU(upper_halves, d, p);
+  }
+#endif
 }
 
 HWY_INLINE FloatVector WidenBf16(Bf16Vector x) {

@@ -13,9 +13,11 @@ namespace tug::kernels::HWY_NAMESPACE {
 void Bf16FromFloat(const float* HWY_RESTRICT src, uint16_t* HWY_RESTRICT dst, int64_t n) {
   const int64_t lanes = FloatLanes();
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    StoreUpTo(RoundToBf16(LoadUpTo(src + i, lanes)), dst + i, lanes);
-  if (i < n) StoreUpTo(RoundToBf16(LoadUpTo(src + i, n - i)), dst + i, n - i);
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    StoreBf16Pair</*kStream=*/false>(LoadUpTo(src + i, lanes), LoadUpTo(src + i + lanes, lanes),
+                                     dst + i);
+  }
+  for (; i < n; i += lanes) StoreUpTo(RoundToBf16(LoadUpTo(src + i, n - i)), dst + i, n - i);
 }
 
 void FloatFromBf16(const uint16_t* HWY_RESTRICT src, float* HWY_RESTRICT dst, int64_t n) {
