@@ -141,7 +141,7 @@ void LaneThread::Serve(std::stop_token stop) {
       PublishCounters();
       next_tick = now + kTick;
     }
-    transport_->Poll(kTick, [&](Message m) { shard_->OnMessage(m, time.Now()); });
+    transport_->Poll(kTick, [&](Message m) { shard_->OnMessage(std::move(m), time.Now()); });
   }
 }
 

@@ -90,13 +90,13 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
 
 // ---- messages ----
 
-void Shard::OnMessage(const Message& message, absl::Time now) {
+void Shard::OnMessage(Message message, absl::Time now) {
   now_ = now;
   if (!std::exchange(started_, true)) weights_.Start();
   if (Fenced(message)) return;
   switch (message.header.kind) {
     case MessageKind::kPush:
-      OnPush(message);
+      OnPush(std::move(message));
       break;
     case MessageKind::kPull:
       OnPull(message);
@@ -228,8 +228,8 @@ Shard::Fresh Shard::Examine(const WireHeader& push) {
   return fresh;
 }
 
-void Shard::OnPush(const Message& message) {
-  const WireHeader& header = message.header;
+void Shard::OnPush(Message message) {
+  const WireHeader header = message.header;
   if (!IsPush(message)) {
     return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
   }
@@ -257,7 +257,8 @@ void Shard::OnPush(const Message& message) {
   }
   admission_.Forget(key);
   open_pushes_.Add(key, open_segments_);
-  AddToSums(key, header.codec == Codec::kRuns ? Dense(message, RangeElements(header)) : message);
+  if (header.codec == Codec::kRuns) message = Dense(message, RangeElements(header));
+  AddToSums(key, std::move(message));
   // Once all its segments have closed, kCommitted has been sent, and says as much.
   const bool open = std::any_of(open_segments_.begin(), open_segments_.end(), [&](uint32_t id) {
     return policy_.IsOpen(key.clock, states_[id]->version);
@@ -265,17 +266,14 @@ void Shard::OnPush(const Message& message) {
   if (open) ReplyToPush(MessageKind::kReceived, key, key.clock);
 }
 
-void Shard::AddToSums(const PushKey& key, const Message& message) {
+void Shard::AddToSums(const PushKey& key, Message message) {
   const bool bf16 = message.header.codec == Codec::kBf16;
   const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
   const uint64_t range_begin = table_.segment(table_.id(key.block, key.first_segment)).begin;
+  summed_.clear();
   for (const uint32_t id : open_segments_) {
     SegmentState& state = *states_[id];
-    // A segment may be open no more: with clipping, the last one closes the others too.
-    if (!policy_.IsOpen(key.clock, state.version) ||
-        state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) {
-      continue;
-    }
+    if (state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) continue;
     const Segment& segment = table_.segment(id);
     state.sum.Add(key.virtual_worker, key.virtual_worker_count,
                   {.payload = message.payload.Slice((segment.begin - range_begin) * element_bytes,
@@ -284,8 +282,11 @@ void Shard::AddToSums(const PushKey& key, const Message& message) {
                    .writable = message.home == Home::kReceiver});
     admission_.Changed(id);
     state.tokens += message.header.token_count;
-    if (policy_.Closes(state.sum.added(), options_.virtual_workers)) OnSummed(id);
+    if (policy_.Closes(state.sum.added(), options_.virtual_workers)) summed_.push_back(id);
   }
+  // From here on the sums alone hold it: who is told kCommitted finds the payload released.
+  message.payload = Lease();
+  for (const uint32_t id : summed_) OnSummed(id);
 }
 
 void Shard::AskForDeferred() {

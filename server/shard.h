@@ -108,7 +108,8 @@ class Shard {
   std::span<float> m(uint32_t segment) { return weights_.m(segment); }
   std::span<float> v(uint32_t segment) { return weights_.v(segment); }
 
-  void OnMessage(const Message& message, absl::Time now);
+  // A payload is let go of before kCommitted says that it is no longer needed.
+  void OnMessage(Message message, absl::Time now);
   // Asks again for norms that do not come.
   void OnTick(absl::Time now);
   // From the coordinator: the version at which the job ends, to be snapshot whatever the interval.
@@ -137,12 +138,12 @@ class Shard {
   // Bounds the pushes, and the waiting pulls, of a block that a lane remembers.
   size_t MaxOpen(uint32_t block) const;
 
-  void OnPush(const Message& message);
+  void OnPush(Message message);
   bool IsPush(const Message& message) const;
   // Fills in open_segments_.
   Fresh Examine(const WireHeader& push);
   void OnRepeat(const PushKey& key);
-  void AddToSums(const PushKey& key, const Message& message);
+  void AddToSums(const PushKey& key, Message message);
   void AskForDeferred();
 
   void OnPull(const Message& message);
@@ -179,8 +180,10 @@ class Shard {
   PushAdmission admission_;
   OpenPushes open_pushes_;
   WaitingPulls waiting_pulls_;
-  std::optional<NormLedger> ledger_;     // none with `clip: off`
-  std::vector<uint32_t> open_segments_;  // of the push in hand; here to be used again
+  std::optional<NormLedger> ledger_;  // none with `clip: off`
+  // Of the push in hand; here to be used again: the segments that are open, and that it completes.
+  std::vector<uint32_t> open_segments_;
+  std::vector<uint32_t> summed_;
   std::vector<PushKey> wanted_;
   bool started_ = false;
   absl::Time now_ = absl::InfinitePast();  // of the message or tick in hand

@@ -35,7 +35,7 @@ absl::Status DualTransport::Connect(PeerId peer, const std::string& endpoint) {
 }
 
 absl::Status DualTransport::Send(Outgoing message) {
-  if (IsLocal(message.to)) return shm_->Send(std::move(message));
+  if (SharesMemoryWith(message.to)) return shm_->Send(std::move(message));
   if (const auto known = tcp_endpoints_.find(message.to); known != tcp_endpoints_.end()) {
     RETURN_IF_ERROR(tcp_->Connect(message.to, known->second));
     tcp_endpoints_.erase(known);

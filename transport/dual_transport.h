@@ -31,14 +31,14 @@ class DualTransport final : public Transport {
 
   // Of the TCP side, as ZmqTransport::endpoint.
   std::string endpoint() const { return tcp_->endpoint(); }
-  // Whether messages to `peer` go through shared memory now.
-  bool IsLocal(PeerId peer) const { return shm_ != nullptr && shm_->Connected(peer); }
-
   absl::Status Connect(PeerId peer, const std::string& endpoint) override;
   absl::Status Send(Outgoing message) override;
   void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
   void Wake() override;
   TransportCounters counters() const override;
+  bool SharesMemoryWith(PeerId peer) const override {
+    return shm_ != nullptr && shm_->SharesMemoryWith(peer);
+  }
   std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) override;
 
  private:

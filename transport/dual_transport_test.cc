@@ -62,8 +62,8 @@ TEST(DualTransport, PeersOnOneHostShareMemory) {
   End lane(LanePeer(0), job, true, true);
   End worker(WorkerPeer(1), job, false, true);
   ExchangeBothWays(lane, worker, Home::kSender);
-  EXPECT_TRUE(worker.transport->IsLocal(LanePeer(0)));
-  EXPECT_TRUE(lane.transport->IsLocal(WorkerPeer(1)));
+  EXPECT_TRUE(worker.transport->SharesMemoryWith(LanePeer(0)));
+  EXPECT_TRUE(lane.transport->SharesMemoryWith(WorkerPeer(1)));
 }
 
 TEST(DualTransport, WhereOneSideDoesNotShareTheyUseTcp) {
@@ -103,7 +103,7 @@ TEST(DualTransport, WhenSharedMemoryEndsTcpTakesOver) {
   // The same lane again at the same port, without shared memory.
   const std::string endpoint = lane->transport->endpoint();
   lane.reset();
-  ASSERT_TRUE(PollUntil({&worker}, [&] { return !worker.transport->IsLocal(LanePeer(0)); }));
+  ASSERT_TRUE(PollUntil({&worker}, [&] { return !worker.transport->SharesMemoryWith(LanePeer(0)); }));
   DualTransport::Options options;
   options.tcp.self = LanePeer(0);
   options.tcp.bind_host = "127.0.0.1";

@@ -119,7 +119,7 @@ absl::Status ShmTransport::Listen() {
 }
 
 absl::Status ShmTransport::Connect(PeerId peer, const std::string& /*endpoint*/) {
-  if (Connected(peer)) return absl::OkStatus();
+  if (SharesMemoryWith(peer)) return absl::OkStatus();
   UniqueFd socket = NewSocket();
   if (!socket.valid()) return NoFiles("a socket");
   const AbstractAddress address = AddressOf(options_.job, peer);

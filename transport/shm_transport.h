@@ -52,9 +52,8 @@ class ShmTransport final : public Transport {
   void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
   void Wake() override;
   TransportCounters counters() const override;
+  bool SharesMemoryWith(PeerId peer) const override { return FindConnection(peer) != nullptr; }
   std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) override;
-
-  bool Connected(PeerId peer) const { return FindConnection(peer) != nullptr; }
 
   // Poll, with another way to wait: `wait` returns after the timeout at the latest, and when
   // wait_fd() is readable. Also called, with no timeout, now and then while messages keep coming.

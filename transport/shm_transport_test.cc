@@ -198,7 +198,7 @@ TEST_F(ShmTransportTest, APeerThatIsGoneIsNotFoundAndWhatItSentStaysReadable) {
   }
   ASSERT_TRUE(PollUntil({&lane_, &worker_}, [&] { return lane_.inbox.size() == 1; }));
   worker_.transport.reset();
-  ASSERT_TRUE(PollUntil({&lane_}, [&] { return !lane_.transport->Connected(WorkerPeer(1)); }));
+  ASSERT_TRUE(PollUntil({&lane_}, [&] { return !lane_.transport->SharesMemoryWith(WorkerPeer(1)); }));
   EXPECT_TRUE(absl::IsNotFound(lane_.transport->Send(To(WorkerPeer(1), 1))));
   EXPECT_TRUE(IsFilledWith(lane_.inbox[0].payload, 8));
 }
@@ -246,8 +246,8 @@ TEST_F(ShmTransportTest, AKilledProcessLeavesNothingAndTheEndpointGoesOn) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(PollUntil({&lane_, &worker_}, [&] {
-    return !lane_.transport->Connected(WorkerPeer(9)) &&
-           !worker_.transport->Connected(WorkerPeer(9));
+    return !lane_.transport->SharesMemoryWith(WorkerPeer(9)) &&
+           !worker_.transport->SharesMemoryWith(WorkerPeer(9));
   }));
   EXPECT_TRUE(IsFilledWith(lane_.inbox[0].payload, 5));
   EXPECT_TRUE(absl::IsNotFound(worker_.transport->Connect(WorkerPeer(9), "")));

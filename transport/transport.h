@@ -101,6 +101,9 @@ class Transport {
 
   virtual TransportCounters counters() const = 0;
 
+  // Whether what is sent to `peer`, and comes from it, is read where it lies.
+  virtual bool SharesMemoryWith(PeerId /*peer*/) const { return false; }
+
   // Memory to send payloads from with the fewest copies: shared with the peers on this host where
   // there are such. Contents unspecified. Thread-safe; the buffer may outlive the transport.
   virtual std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) {

@@ -1,5 +1,6 @@
 #include "worker/training.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -74,7 +75,7 @@ absl::Status Training::Build(const View& view) {
       config.model(), config.data().resolved_symbols(), config.train().micro_batch(),
       static_cast<uint32_t>(options.virtual_workers.size()));
   RETURN_IF_ERROR(BuildModel());
-  RETURN_IF_ERROR(BuildExchange(view));
+  ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
   absl::MutexLock lock(&mutex_);
   if (!cancelled_.ok()) return cancelled_;
@@ -96,16 +97,20 @@ absl::Status Training::BuildModel() {
       "this worker's model is not the coordinator's: run the same version of tug everywhere");
 }
 
-absl::Status Training::BuildExchange(const View& view) {
+absl::StatusOr<bool> Training::BuildExchange(const View& view) {
   const PeerId self = WorkerPeer(registered_.node_id());
   ASSIGN_OR_RETURN(OpenedTransport opened,
                    OpenTransport(self, registered_.job(), registered_.config().comm(), ""));
   RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
+  const bool shares_memory =
+      std::all_of(view.lanes().begin(), view.lanes().end(), [&](const Lane& lane) {
+        return opened.transport->SharesMemoryWith(LanePeer(LaneNumber(lane)));
+      });
   exchange_ = std::make_unique<ExchangeClient>(
       ExchangeOptions{registered_.job(), view.timeline(), view.number(), LaneNumberOfSegment(view),
                       registered_.config().comm()},
       *table_, std::move(opened.transport));
-  return absl::OkStatus();
+  return shares_memory;
 }
 
 void Training::SetView(const View& view) {

@@ -49,7 +49,8 @@ class Training {
   absl::StatusOr<View> WaitForView();
   absl::Status Build(const View& view);
   absl::Status BuildModel();
-  absl::Status BuildExchange(const View& view);
+  // Whether all lanes share memory with this worker.
+  absl::StatusOr<bool> BuildExchange(const View& view);
 
   const RegisterReply registered_;
   const std::string data_folder_;

@@ -62,11 +62,11 @@ void TrainingLoop::AllocateBuffers() {
 void TrainingLoop::ChooseRuns() {
   const CommConfig& comm = options_.config.comm();
   const ModelConfig& model = options_.config.model();
-  if (model.tied_head() || !comm.sparse_embeddings()) return;
+  if (model.tied_head() || !comm.sparse_embeddings() || options_.shares_memory) return;
   if (comm.push_format() != CommConfig::BF16) {
     pushed_runs_.emplace(model, table_.block_elements(0), sampler_);
   }
-  if (comm.pull_format() != CommConfig::BF16 && !options_.reads_in_place) {
+  if (comm.pull_format() != CommConfig::BF16) {
     pulled_runs_.emplace(model, table_.block_elements(0), sampler_);
   }
 }

@@ -24,9 +24,9 @@ struct TrainingLoopOptions {
   JobConfig config;                       // all fields filled
   std::vector<uint32_t> virtual_workers;  // carried by this process
   uint64_t start_version = 0;
-  // All weights can be read in place, in memory that the lanes share: the embedding is pulled whole
-  // too, since rows of it would be copied.
-  bool reads_in_place = false;
+  // All lanes share memory with this worker: nothing is copied to be exchanged, but rows would be,
+  // so the embedding is exchanged whole.
+  bool shares_memory = false;
 };
 
 // The compute thread of a worker: carries out what the step machine asks for on the CPU, and hands
