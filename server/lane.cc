@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "checkpoint/checkpoint.h"
@@ -27,6 +28,7 @@ absl::StatusOr<std::unique_ptr<LaneThread>> LaneThread::Bind(const LaneJob& job,
   options.self = LanePeer(LaneNumber(job.server_node_id, index_on_server));
   options.bind_host = listen_host;
   options.checksum = job.config.comm().checksum();
+  const StartThreadsOn io_cores(CoresOf(job, index_on_server).io);
   ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> transport, ZmqTransport::Create(options));
   return std::unique_ptr<LaneThread>(new LaneThread(job, index_on_server, std::move(transport)));
 }
@@ -60,7 +62,13 @@ void LaneThread::Start(const View& view) {
   thread_ = std::jthread([this, view](std::stop_token stop) { Run(view, stop); });
 }
 
+LaneCores LaneThread::CoresOf(const LaneJob& job, uint32_t index_on_server) {
+  return index_on_server < job.cores.size() ? job.cores[index_on_server] : LaneCores();
+}
+
 void LaneThread::Run(const View& view, std::stop_token stop) {
+  // Before it touches its segments, whose memory is near from then on.
+  StayOn(CoresOf(job_, index_on_server_).lane);
   const absl::Status prepared = Prepare(view);
   {
     absl::MutexLock lock(&mutex_);
