@@ -22,7 +22,7 @@
 //                on the same cores; lanes are spread over the NUMA nodes and stay on theirs
 //   otherwise    every busy thread has a core of its own
 // Under a quota of CPU time below the number of cores nothing is pinned: which cores are free at a
-// moment is not ours to say.
+// moment is not ours to say. Two hardware threads of one core count as two cores.
 
 #include <string>
 #include <vector>

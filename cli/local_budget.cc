@@ -3,13 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/cpu_affinity.h"
-#include "base/cpu_budget.h"
 
 namespace tug {
 namespace {
 
-HostLoad LoadOf(const ClusterConfig& cluster, const CpuBudget& host) {
+HostLoad LoadOf(const CpuBudget& host, const ClusterConfig& cluster) {
   HostLoad load;
   load.servers = static_cast<int>(cluster.servers());
   load.lanes_per_server = static_cast<int>(cluster.lanes_per_server());
@@ -21,9 +19,8 @@ HostLoad LoadOf(const ClusterConfig& cluster, const CpuBudget& host) {
 
 }  // namespace
 
-void FitToThisMachine(const ClusterConfig& cluster, LocalJob& job) {
-  const CpuBudget host = ReadCpuBudget();
-  const HostLoad load = LoadOf(cluster, host);
+void FitToMachine(const CpuBudget& host, const ClusterConfig& cluster, LocalJob& job) {
+  const HostLoad load = LoadOf(host, cluster);
   if (cluster.compute_threads() == 0) {
     job.overrides.push_back(absl::StrCat("cluster.compute_threads=", load.compute_threads));
   }
@@ -35,9 +32,8 @@ void FitToThisMachine(const ClusterConfig& cluster, LocalJob& job) {
   job.worker_cores = std::move(plan.workers);
 }
 
-std::string LocalPlanText(const ClusterConfig& cluster) {
-  const CpuBudget host = ReadCpuBudget();
-  return PlanText(host, LoadOf(cluster, host), cluster.pin_threads());
+std::string LocalPlanText(const CpuBudget& host, const ClusterConfig& cluster) {
+  return PlanText(host, LoadOf(host, cluster), cluster.pin_threads());
 }
 
 }  // namespace tug

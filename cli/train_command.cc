@@ -2,6 +2,7 @@
 #include <memory>
 #include <system_error>
 
+#include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/job_arguments.h"
@@ -25,7 +26,7 @@ absl::Status Train(const JobArguments& arguments) {
   job.run_dir = arguments.run_dir;
   job.servers = config.cluster().servers();
   job.workers = config.cluster().workers();
-  FitToThisMachine(config.cluster(), job);
+  FitToMachine(ReadCpuBudget(), config.cluster(), job);
   return RunLocalJob(job);
 }
 
