@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/cpu_affinity.h"
 #include "base/large_blocks.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
@@ -20,9 +21,14 @@ absl::StatusOr<std::unique_ptr<LaneJob>> MakeLaneJob(const RegisterReply& regist
   ASSIGN_OR_RETURN(
       SegmentTable table,
       SegmentTable::Create(registered.blocks(), registered.config().comm().segment_elements()));
-  return std::make_unique<LaneJob>(LaneJob{registered.job(), registered.node_id(),
-                                           registered.config(), registered.blocks(),
-                                           registered.run_dir(), std::move(table)});
+  const ClusterConfig& cluster = registered.config().cluster();
+  std::vector<LaneCores> cores;
+  if (cluster.pin_threads()) {
+    cores = PlanServer(ReadCpuBudget(), static_cast<int>(cluster.lanes_per_server()));
+  }
+  return std::make_unique<LaneJob>(
+      LaneJob{registered.job(), registered.node_id(), registered.config(), registered.blocks(),
+              registered.run_dir(), std::move(table), std::move(cores)});
 }
 
 // All lanes' reports in one heartbeat.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "checkpoint/checkpoint.h"
@@ -23,6 +24,7 @@ constexpr size_t kMaxNotices = 100;
 absl::StatusOr<std::unique_ptr<LaneThread>> LaneThread::Bind(const LaneJob& job,
                                                              uint32_t index_on_server,
                                                              const std::string& listen_host) {
+  const StartThreadsOn io_cores(CoresOf(job, index_on_server).io);
   const PeerId self = LanePeer(LaneNumber(job.server_node_id, index_on_server));
   ASSIGN_OR_RETURN(OpenedTransport opened,
                    OpenTransport(self, job.job, job.config.comm(), listen_host));
@@ -57,7 +59,13 @@ void LaneThread::Start(const View& view) {
   thread_ = std::jthread([this, view](std::stop_token stop) { Run(view, stop); });
 }
 
+LaneCores LaneThread::CoresOf(const LaneJob& job, uint32_t index_on_server) {
+  return index_on_server < job.cores.size() ? job.cores[index_on_server] : LaneCores();
+}
+
 void LaneThread::Run(const View& view, std::stop_token stop) {
+  // Before it touches its segments, whose memory is near from then on.
+  StayOn(CoresOf(job_, index_on_server_).lane);
   const absl::Status prepared = Prepare(view);
   {
     absl::MutexLock lock(&mutex_);

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "base/cpu_budget.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
 #include "server/shard.h"
@@ -29,6 +30,7 @@ struct LaneJob {
   BlockTable blocks;
   std::string run_dir;
   SegmentTable table;
+  std::vector<LaneCores> cores = {};  // by lane of this server; none: they run anywhere
 };
 
 // One thread, one socket, one set of segments: binds a Shard to ZeroMQ and real time. No lock on
@@ -67,6 +69,8 @@ class LaneThread {
  private:
   LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTransport opened);
 
+  // Where its thread and its transport's stay.
+  static LaneCores CoresOf(const LaneJob& job, uint32_t index_on_server);
   void Run(const View& view, std::stop_token stop);
   absl::Status Prepare(const View& view);
   ShardOptions MakeShardOptions(const View& view) const;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpu_affinity.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
@@ -14,11 +15,25 @@
 #include "transport/open_transport.h"
 
 namespace tug {
+namespace {
+
+// How many compute threads there are, and where the worker's threads stay.
+WorkerCores PlanThreads(const ClusterConfig& cluster) {
+  const CpuBudget own = ReadCpuBudget();
+  const int threads = cluster.compute_threads() > 0
+                          ? static_cast<int>(cluster.compute_threads())
+                          : DefaultComputeThreads(own.usable, {.workers = 1});
+  if (cluster.pin_threads()) return PlanWorker(own, threads);
+  return {.compute = std::vector<CoreList>(static_cast<size_t>(threads))};
+}
+
+}  // namespace
 
 Training::Training(RegisterReply registered, std::string data_folder)
     : registered_(std::move(registered)),
       data_folder_(std::move(data_folder)),
-      pool_(static_cast<int>(registered_.config().cluster().compute_threads())),
+      cores_(PlanThreads(registered_.config().cluster())),
+      pool_(static_cast<int>(cores_.compute.size()), cores_.compute),
       thread_([this] {
         const absl::Status end = Run();
         absl::MutexLock lock(&mutex_);
@@ -31,6 +46,7 @@ Training::~Training() {
 }
 
 absl::Status Training::Run() {
+  StayOn(cores_.compute.front());
   RETURN_IF_ERROR(OpenData());
   ASSIGN_OR_RETURN(const View view, WaitForView());
   RETURN_IF_ERROR(Build(view));
@@ -98,6 +114,7 @@ absl::Status Training::BuildModel() {
 }
 
 absl::StatusOr<bool> Training::BuildExchange(const View& view) {
+  std::optional<StartThreadsOn> place(cores_.io);
   const PeerId self = WorkerPeer(registered_.node_id());
   ASSIGN_OR_RETURN(OpenedTransport opened,
                    OpenTransport(self, registered_.job(), registered_.config().comm(), ""));
@@ -106,6 +123,8 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
       std::all_of(view.lanes().begin(), view.lanes().end(), [&](const Lane& lane) {
         return opened.transport->SharesMemoryWith(LanePeer(LaneNumber(lane)));
       });
+  place.reset();
+  place.emplace(cores_.exchange);
   exchange_ = std::make_unique<ExchangeClient>(
       ExchangeOptions{registered_.job(), view.timeline(), view.number(), LaneNumberOfSegment(view),
                       registered_.config().comm()},
