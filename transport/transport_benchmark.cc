@@ -155,13 +155,14 @@ struct BareClient {
   }
   ~BareClient() { zmq_send(dealer.get(), "", kTag, 0); }
   void Send(Lease lease) {
-    ZmqFrame frame(std::move(lease));
+    ZmqFrame frame(std::move(lease), pool);
     TUG_CHECK(zmq_msg_send(frame.get(), dealer.get(), 0) >= 0);
   }
   void Receive() {
     ZmqFrame frame;
     TUG_CHECK(zmq_msg_recv(frame.get(), dealer.get(), 0) >= 0);
   }
+  BlockPool pool;
   ZmqContext context;
   ZmqSocket dealer;
 };
