@@ -26,6 +26,9 @@ void* Counted(size_t size_bytes, size_t alignment) {
 
 }  // namespace
 
+// Inlined, these look mismatched to GCC: both sides are replaced.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 void* operator new(size_t size_bytes) { return Counted(size_bytes, alignof(std::max_align_t)); }
 void* operator new(size_t size_bytes, std::align_val_t alignment) {
   return Counted(size_bytes, static_cast<size_t>(alignment));
