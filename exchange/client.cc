@@ -1,6 +1,7 @@
 #include "exchange/client.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -10,6 +11,8 @@ namespace {
 
 // How often overdue requests are looked for.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
+// How soon a full queue is tried again.
+constexpr absl::Duration kRetry = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -18,12 +21,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& tabl
     : transport_(std::move(transport)),
       exchange_(
           std::move(options), table,
-          {.send =
-               [this](Outgoing message) {
-                 // A peer that is not reachable or a full queue: the machine sends again
-                 // after resend_ms.
-                 transport_->Send(std::move(message)).IgnoreError();
-               },
+          {.send = [this](Outgoing message) { Send(std::move(message)); },
            .pulled = [this](BlockPulled event) { events_.emplace_back(std::move(event)); },
            .committed = [this](PushCommitted event) { events_.emplace_back(event); },
            .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
@@ -44,9 +42,32 @@ ExchangeClient::~ExchangeClient() {
 
 // ---- driving ----
 
+// Credit bounds bytes, a transport's queue messages: many small partitions may not fit it. They
+// wait here, no more than credit and pulls allow, instead of for resend_ms. A peer that is not
+// reachable is left to that.
+void ExchangeClient::Send(Outgoing message) {
+  const auto waiting = unsent_.find(message.to);
+  if (waiting != unsent_.end()) {
+    waiting->second.push_back(std::move(message));
+  } else if (absl::IsResourceExhausted(transport_->Send(message))) {
+    unsent_[message.to].push_back(std::move(message));
+  }
+}
+
+void ExchangeClient::SendWaiting() {
+  for (auto peer = unsent_.begin(); peer != unsent_.end();) {
+    std::deque<Outgoing>& messages = peer->second;
+    while (!messages.empty() && !absl::IsResourceExhausted(transport_->Send(messages.front()))) {
+      messages.pop_front();
+    }
+    peer = messages.empty() ? unsent_.erase(peer) : std::next(peer);
+  }
+}
+
 void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   std::swap(requests_, taken_);
   mutex_.Unlock();
+  SendWaiting();
   for (Request& request : taken_) {
     if (auto* push = std::get_if<PushRequest>(&request)) {
       exchange_.Push(std::move(*push), now);

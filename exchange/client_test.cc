@@ -73,6 +73,15 @@ class Mailboxes {
     absl::MutexLock lock(&mutex_);
     woken_ = true;
   }
+  // The next `sends` find no room.
+  void FillQueue(int sends) {
+    absl::MutexLock lock(&mutex_);
+    full_for_ = sends;
+  }
+  bool QueueIsFull() {
+    absl::MutexLock lock(&mutex_);
+    return full_for_ > 0 && full_for_-- > 0;
+  }
   // The thread that used the transport last.
   void SetDriver(std::thread::id driver) {
     absl::MutexLock lock(&mutex_);
@@ -97,6 +106,7 @@ class Mailboxes {
   std::deque<Message> inbox_;
   bool woken_ = false;
   std::thread::id driver_;
+  int full_for_ = 0;
 };
 
 class FakeTransport final : public Transport {
@@ -105,6 +115,7 @@ class FakeTransport final : public Transport {
 
   absl::Status Connect(PeerId, const std::string&) override { return absl::OkStatus(); }
   absl::Status Send(Outgoing message) override {
+    if (boxes_.QueueIsFull()) return absl::ResourceExhaustedError("the queue is full");
     ++counters_.sent_messages;
     boxes_.SetDriver(std::this_thread::get_id());
     boxes_.Sent(std::move(message));
@@ -263,6 +274,19 @@ TEST_F(ExchangeClientTest, AWaiterTakesOverFromTheOneWhoDrives) {
     Answer(of[block], MessageKind::kWeights, 1.0f);
     waits[block].join();
   }
+}
+
+TEST_F(ExchangeClientTest, SendsInOrderWhatDidNotFitTheQueueOnceItDoes) {
+  Start();
+  boxes_.FillQueue(5);
+  Push(1, 0);
+  client_->Pull({1, Want::kExact, 1, weights_});
+  const std::vector<Outgoing> sent = boxes_.TakeSent(4);
+  ASSERT_EQ(sent.size(), 4u);
+  EXPECT_EQ(sent[0].header.kind, MessageKind::kPush);
+  EXPECT_EQ(sent[1].header.first_segment, 1u);
+  EXPECT_EQ(sent[3].header.kind, MessageKind::kPull);
+  EXPECT_EQ(client_->counters().resent, 0u);
 }
 
 TEST_F(ExchangeClientTest, AnOpenPullIsNotThereThoughAnEarlierOneWas) {
