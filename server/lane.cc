@@ -101,6 +101,7 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
   options.checkpoint_interval = job_.config.checkpoint().interval();
   options.resend_after = absl::Milliseconds(job_.config.comm().resend_ms());
+  options.leave_out_update = job_.leave_out_update;
   return options;
 }
 

@@ -29,6 +29,7 @@ struct LaneJob {
   BlockTable blocks;
   std::string run_dir;
   SegmentTable table;
+  bool leave_out_update = false;  // see ShardOptions
 };
 
 // One thread, one socket, one set of segments: binds a Shard to ZeroMQ and real time. No lock on

@@ -349,7 +349,9 @@ void Shard::Close(uint32_t segment, std::optional<float> scale) {
   Run& run = runs_[state.run];
   const std::span<float> old_weights = weights(segment);
   const std::span<float> new_weights = Part(WritableCopy(run, state.version + 1), segment);
-  if (scale.has_value()) {
+  if (options_.leave_out_update) {
+    // Whatever the copy holds is the new version.
+  } else if (scale.has_value()) {
     optimizer_.Update(state.version, table_.segment(segment).weight_decay, *scale, state.sum.sum(),
                       old_weights, new_weights, m(segment), v(segment));
   } else {

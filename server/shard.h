@@ -50,6 +50,8 @@ struct ShardOptions {
   std::vector<std::string> block_names;
   uint64_t checkpoint_interval = 0;  // versions between snapshots; 0 = only the final one
   absl::Duration resend_after = absl::Seconds(10);
+  // For measurements of all but the optimizer: versions advance, no weights are computed.
+  bool leave_out_update = false;
 };
 
 // State of one segment at a version, readable during the call only, but for `weights`, which stays
