@@ -79,6 +79,17 @@ class Lease {
   std::span<const std::byte> bytes_;
 };
 
+// Whether nobody else shares `owned` any more; what the others did with it has then happened
+// before.
+template <typename T>
+bool IsOnlyOwner(const std::shared_ptr<T>& owned) {
+  if (owned.use_count() > 1) return false;
+  // The count is read relaxed. Counting up and down again takes what the last one who dropped it
+  // has released.
+  std::shared_ptr<T>(owned).reset();
+  return true;
+}
+
 }  // namespace tug
 
 #endif  // TUG_BASE_LEASE_H_

@@ -11,7 +11,8 @@
 #include "base/status_macros.h"
 #include "cli/bench_job.h"
 #include "cli/bench_processes.h"
-#include "cli/raw_limits.h"
+#include "cli/huge_array.h"
+#include "cli/stream_loops.h"
 #include "exchange/view_lanes.h"
 #include "server/shard.h"
 
@@ -27,6 +28,7 @@ BenchSetting JobOf(const ArithmeticSetting& setting, bool update) {
   job.blocks =
       static_cast<uint32_t>((setting.parameters + kPartitionElements - 1) / kPartitionElements);
   job.workers = setting.virtual_workers;
+  job.bf16 = setting.bf16_copy;
   job.optimizer = update;
   return job;
 }
@@ -79,6 +81,7 @@ class Arithmetic {
     for (const BlockSpec& block : job.blocks.blocks()) {
       options.block_names.push_back(block.name());
     }
+    options.pull_format = job.config.comm().pull_format();
     options.leave_out_update = job.leave_out_update;
     return options;
   }
@@ -131,12 +134,11 @@ absl::Status RunLane(const ArithmeticSetting& setting, bool update, BenchChild& 
 }
 
 absl::Status RunStream(uint64_t elements, BenchChild& child) {
-  AlignedBuffer a(elements * sizeof(float));
-  AlignedBuffer b(elements * sizeof(float));
-  std::ranges::fill(b.floats(), 1e-3f);
+  const HugeArray<float> a(elements);
+  const HugeArray<float> b(elements);
   return AnswerRounds(child, [&]() -> absl::StatusOr<int64_t> {
     const int64_t begin = MonotonicNs();
-    StreamAddOnce(a.floats(), b.floats());
+    StreamAdd(a.data(), b.data(), static_cast<int64_t>(elements));
     return MonotonicNs() - begin;
   });
 }

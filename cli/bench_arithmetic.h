@@ -15,6 +15,7 @@ struct ArithmeticSetting {
   uint64_t parameters = 100'000'000;  // rounded up to whole partitions of 4 MiB
   uint32_t virtual_workers = 2;
   Home home = Home::kReceiver;  // whose memory the payloads lie in
+  bool bf16_copy = false;       // whether the update makes one, for pulls
   int runs = 5;
 };
 

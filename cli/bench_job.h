@@ -66,9 +66,9 @@ View MakeBenchView(const BenchSetting& setting, const std::vector<std::string>& 
 absl::StatusOr<std::vector<std::string>> StartBenchServers(const BenchSetting& setting,
                                                            BenchProcesses& processes);
 
-// bench_worker.cc. Starts the workers, which exchange without end. Latency series 0: push to
-// received (the machine only), or for pulls alone pull to weights; series 1: push to committed. An
-// operation is a partition pushed, pulled, or both.
+// bench_worker.cc. Starts the workers, which exchange without end. Latency series 0: push to its
+// first answer, received or committed (the machine only), or for pulls alone pull to weights;
+// series 1: push to committed. An operation is a partition pushed, pulled, or both.
 absl::Status StartBenchWorkers(const BenchSetting& setting, const BenchLoad& load,
                                const std::vector<std::string>& endpoints,
                                BenchProcesses& processes);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "cli/bench_command.h"
 #include "cli/bench_sizes.h"
 #include "cli/bench_table.h"
 #include "cli/raw_limits.h"
@@ -145,7 +146,7 @@ LimitRows AddLimits(const RawSetting& raw, bool same_host, std::vector<BenchRow>
   if (same_host) {
     add("one-copy shared memory", [=] { return OneCopySharedMemory(raw); });
     add("memcpy, one core", [=] { return MemoryCopy(raw, kArrayBytes); });
-    add("STREAM a += b, one core, 12 B each", [=] { return StreamAdd(raw, kArrayBytes); });
+    add("STREAM a += b, one core, 12 B each", [=] { return StreamAddition(raw, kArrayBytes); });
   }
   return limits;
 }

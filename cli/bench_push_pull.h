@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cli/bench_job.h"
-#include "cli/commands.h"
 
 namespace tug {
 
@@ -44,9 +43,6 @@ struct PushPullCase {
 absl::StatusOr<std::vector<PushPullCase>> PushPullCases(const PushPullArguments& arguments);
 
 absl::Status RunPushPull(const PushPullArguments& arguments);
-
-// Adds `push-pull` to `tug bench`.
-void AddBenchPushPull(CLI::App& bench, Command& chosen);
 
 }  // namespace tug
 

@@ -1,5 +1,3 @@
-#include "cli/bench_server.h"
-
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/bench_arithmetic.h"
+#include "cli/bench_command.h"
 #include "cli/bench_memory.h"
 #include "cli/bench_sizes.h"
 #include "cli/bench_stats.h"
@@ -70,6 +69,7 @@ absl::Status RunArithmetic(const ServerArguments& a, nlohmann::json& json) {
   ArithmeticSetting setting;
   if (a.parameters > 0) setting.parameters = a.parameters;
   setting.virtual_workers = a.virtual_workers;
+  setting.bf16_copy = a.format == "bf16";
   setting.runs = a.runs;
   for (const Home home : {Home::kReceiver, Home::kSender}) {
     setting.home = home;
@@ -88,9 +88,10 @@ absl::Status RunArithmetic(const ServerArguments& a, nlohmann::json& json) {
       std::printf(": its additions at %s of STREAM's rate", text(of_stream).c_str());
     }
     std::printf(
-        "\n  update by AdamW    %s ns a parameter: %s times STREAM's time\n"
+        "\n  update by AdamW%s %s ns a parameter: %s times STREAM's time\n"
         "  STREAM a += b      %s ns an element: %s GB/s\n",
-        text(figures.update_ns).c_str(), text(updates).c_str(), text(figures.stream_ns).c_str(),
+        setting.bf16_copy ? ", with bf16 copy" : "   ", text(figures.update_ns).c_str(),
+        text(updates).c_str(), text(figures.stream_ns).c_str(),
         text(Rates(figures.stream_ns)).c_str());
     std::fflush(stdout);
     json["arithmetic"].push_back({{"payloads", whose},
@@ -166,7 +167,10 @@ void AddBenchServer(CLI::App& bench, Command& chosen) {
   command->add_option("--workers", a->workers, "With --memory: numbers of workers")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--format", a->format, "With --memory: of pushes and pulls: fp32, bf16")
+  command
+      ->add_option(
+          "--format", a->format,
+          "Of pulls, with --memory of pushes too: fp32, bf16; bf16 costs the update a copy")
       ->capture_default_str();
   command->add_option("--credit", a->credit, "With --memory: bytes a worker may have unreceived")
       ->capture_default_str();

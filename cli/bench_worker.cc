@@ -144,6 +144,7 @@ class BenchWorker {
 
   struct OpenBlock {
     int64_t begun_ns = 0;
+    bool answered = false;
     uint32_t uncommitted = 0;
     bool unpulled = false;
     bool open() const { return uncommitted > 0 || unpulled; }
@@ -182,9 +183,7 @@ class BenchWorker {
         ++step;
       }
       transport.Poll(kTick, [&](Message message) {
-        if (message.header.kind == MessageKind::kReceived) {
-          tally_.AddLatency(0, MonotonicNs() - blocks[message.header.block].begun_ns);
-        }
+        NoteAnswer(message.header, blocks);
         exchange.OnMessage(message, time.Now());
       });
       if (const absl::Time now = time.Now(); now >= next_tick) {
@@ -194,9 +193,19 @@ class BenchWorker {
     }
   }
 
+  // What closes a segment is answered as committed at once, without received.
+  void NoteAnswer(const WireHeader& header, std::vector<OpenBlock>& blocks) {
+    const bool taken =
+        header.kind == MessageKind::kReceived || header.kind == MessageKind::kCommitted;
+    if (!taken || header.block >= blocks.size() || blocks[header.block].answered) return;
+    blocks[header.block].answered = true;
+    tally_.AddLatency(0, MonotonicNs() - blocks[header.block].begun_ns);
+  }
+
   void Begin(Exchange& exchange, OpenBlock& open, uint64_t step, absl::Time now) {
     ++on_their_way_;
     open.begun_ns = MonotonicNs();
+    open.answered = false;
     open.uncommitted = pushes() ? setting_.virtual_workers_per_worker : 0;
     open.unpulled = pulls();
     for (uint32_t v = 0; pushes() && v < setting_.virtual_workers_per_worker; ++v) {

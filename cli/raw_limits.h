@@ -6,7 +6,6 @@
 // Sender and receiver are processes of their own; bytes are counted where they arrive.
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -47,9 +46,7 @@ absl::StatusOr<BenchWindow> OneCopySharedMemory(const RawSetting& setting);
 absl::StatusOr<BenchWindow> MemoryCopy(const RawSetting& setting, uint64_t array_bytes);
 // STREAM's way of measuring a[i] += b[i] on one core, arrays of `array_bytes` each: 12 bytes are
 // counted for every element (two read, one written).
-absl::StatusOr<BenchWindow> StreamAdd(const RawSetting& setting, uint64_t array_bytes);
-// a[i] += b[i], once. REQUIRES: as long as one another, apart.
-void StreamAddOnce(std::span<float> a, std::span<const float> b);
+absl::StatusOr<BenchWindow> StreamAddition(const RawSetting& setting, uint64_t array_bytes);
 
 }  // namespace tug
 

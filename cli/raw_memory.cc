@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -9,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/lease.h"
 #include "base/status_macros.h"
+#include "cli/huge_array.h"
 #include "cli/raw_limits.h"
+#include "cli/stream_loops.h"
 #include "kernels/sum.h"
 
 namespace tug {
@@ -76,12 +79,6 @@ void AddForEver(BenchChild& child, std::byte* shared, uint64_t bytes) {
 
 }  // namespace
 
-void StreamAddOnce(std::span<float> a, std::span<const float> b) {
-  float* __restrict to = a.data();
-  const float* __restrict from = b.data();
-  for (size_t i = 0; i < a.size(); ++i) to[i] += from[i];
-}
-
 absl::StatusOr<BenchWindow> OneCopySharedMemory(const RawSetting& setting) {
   const uint64_t bytes = setting.bytes;
   ASSIGN_OR_RETURN(std::byte* const shared, MapRing(bytes));
@@ -105,8 +102,8 @@ absl::StatusOr<BenchWindow> OneCopySharedMemory(const RawSetting& setting) {
 absl::StatusOr<BenchWindow> MemoryCopy(const RawSetting& setting, uint64_t array_bytes) {
   BenchProcesses processes;
   RETURN_IF_ERROR(processes.Start("memcpy", "", [=](BenchChild& child) -> absl::Status {
-    const AlignedBuffer from(array_bytes);
-    AlignedBuffer to(array_bytes);
+    const HugeArray<std::byte> from(array_bytes);
+    const HugeArray<std::byte> to(array_bytes);
     for (uint64_t at = 0;; at = (at + setting.bytes) % array_bytes) {
       std::memcpy(to.data() + at, from.data() + at, setting.bytes);
       std::atomic_signal_fence(std::memory_order_seq_cst);  // or nothing would be copied
@@ -116,14 +113,14 @@ absl::StatusOr<BenchWindow> MemoryCopy(const RawSetting& setting, uint64_t array
   return processes.Measure(setting.window);
 }
 
-absl::StatusOr<BenchWindow> StreamAdd(const RawSetting& setting, uint64_t array_bytes) {
+absl::StatusOr<BenchWindow> StreamAddition(const RawSetting& setting, uint64_t array_bytes) {
   BenchProcesses processes;
   RETURN_IF_ERROR(processes.Start("STREAM a += b", "", [=](BenchChild& child) -> absl::Status {
-    AlignedBuffer a(array_bytes);
-    const AlignedBuffer b(array_bytes);
+    const HugeArray<float> a(array_bytes / sizeof(float));
+    const HugeArray<float> b(array_bytes / sizeof(float));
     const uint64_t step = setting.bytes / sizeof(float);
-    for (uint64_t at = 0;; at = (at + step) % a.floats().size()) {
-      StreamAddOnce(a.floats().subspan(at, step), b.floats().subspan(at, step));
+    for (uint64_t at = 0;; at = (at + step) % a.span().size()) {
+      StreamAdd(a.data() + at, b.data() + at, static_cast<int64_t>(step));
       child.tally().Count(3 * setting.bytes, 0, 1);
     }
   }));

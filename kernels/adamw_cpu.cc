@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "kernels/adamw_cpu.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "kernels/bf16-inl.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -14,9 +15,10 @@ namespace tug::kernels::HWY_NAMESPACE {
 
 // Multiplications and additions apart, never fused: the pass waits for memory anyway, and so the
 // bits are those of the plain C++ reference and of the GPU, on every instruction set.
-void AdamWStep(int64_t n, const AdamWParams& params, const AdamWConstants& constants,
-               const float* HWY_RESTRICT g, const float* w_in, float* w_out, float* HWY_RESTRICT m,
-               float* HWY_RESTRICT v) {
+template <bool kBf16>
+HWY_INLINE void Step(int64_t n, const AdamWParams& params, const AdamWConstants& constants,
+                     const float* HWY_RESTRICT g, const float* w_in, float* w_out,
+                     float* HWY_RESTRICT m, float* HWY_RESTRICT v, uint16_t* HWY_RESTRICT bf16) {
   const FloatTag d;
   const auto scale = hn::Set(d, params.gradient_scale);
   const auto beta1 = hn::Set(d, params.beta1);
@@ -27,8 +29,8 @@ void AdamWStep(int64_t n, const AdamWParams& params, const AdamWConstants& const
   const auto decay = hn::Set(d, constants.decay);
   const auto step_size = hn::Set(d, constants.step_size);
   const auto inverse_root = hn::Set(d, constants.inverse_root_bc2);
-  for (int64_t i = 0; i < n; i += FloatLanes()) {
-    const int64_t left = n - i;
+  // One vector at i, or as much of it as is left.
+  const auto update = [&](int64_t i, int64_t left) HWY_ATTR {
     const auto gradient = hn::Mul(LoadUpTo(g + i, left), scale);
     const auto m_new = hn::Add(hn::Mul(beta1, LoadUpTo(m + i, left)), hn::Mul(rest1, gradient));
     const auto v_new =
@@ -39,6 +41,24 @@ void AdamWStep(int64_t n, const AdamWParams& params, const AdamWConstants& const
     StoreUpTo(m_new, m + i, left);
     StoreUpTo(v_new, v + i, left);
     StoreUpTo(w_new, w_out + i, left);
+    if constexpr (kBf16) StoreUpTo(RoundToBf16(w_new), bf16 + i, left);
+  };
+  const int64_t lanes = FloatLanes();
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    update(i, lanes);
+    update(i + lanes, lanes);
+  }
+  for (; i < n; i += lanes) update(i, n - i);
+}
+
+void AdamWStep(int64_t n, const AdamWParams& params, const AdamWConstants& constants,
+               const float* g, const float* w_in, float* w_out, float* m, float* v,
+               uint16_t* w_out_bf16) {
+  if (w_out_bf16 == nullptr) {
+    Step<false>(n, params, constants, g, w_in, w_out, m, v, nullptr);
+  } else {
+    Step<true>(n, params, constants, g, w_in, w_out, m, v, w_out_bf16);
   }
 }
 
@@ -67,8 +87,8 @@ AdamWConstants MakeAdamWConstants(const AdamWParams& params) {
 
 void AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
                float* w_out, float* m, float* v, uint16_t* w_out_bf16) {
-  TUG_CHECK(w_out_bf16 == nullptr);
-  HWY_DYNAMIC_DISPATCH(AdamWStep)(n, params, MakeAdamWConstants(params), g, w_in, w_out, m, v);
+  HWY_DYNAMIC_DISPATCH(AdamWStep)
+  (n, params, MakeAdamWConstants(params), g, w_in, w_out, m, v, w_out_bf16);
 }
 
 }  // namespace tug::kernels

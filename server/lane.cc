@@ -101,6 +101,11 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
   options.checkpoint_interval = job_.config.checkpoint().interval();
   options.resend_after = absl::Milliseconds(job_.config.comm().resend_ms());
+  options.parking_bytes = kServerParkingBytes / job_.config.cluster().lanes_per_server();
+  options.pull_format = job_.config.comm().pull_format();
+  options.new_buffer = [transport = transport_.get()](size_t size_bytes) {
+    return transport->NewBuffer(size_bytes);
+  };
   options.leave_out_update = job_.leave_out_update;
   return options;
 }

@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "exchange/runs.h"
+#include "kernels/bf16.h"
+
 namespace tug {
 namespace {
 
@@ -32,10 +35,18 @@ SegmentTable Table() {
 class ShardTest : public testing::Test {
  protected:
   explicit ShardTest(OptimizerConfig::Clip clip = OptimizerConfig::OFF)
+      : ShardTest(Options(clip)) {}
+  explicit ShardTest(const ShardOptions& options)
       : table_(Table()),
-        shard_(Options(clip), table_,
+        shard_(options, table_,
                {.send = [this](Outgoing m) { sent_.push_back(std::move(m)); },
-                .snapshot = [this](const SegmentSnapshot& s) { snapshots_.push_back(s.segment); },
+                .snapshot =
+                    [this](const SegmentSnapshot& s) {
+                      snapshots_.push_back(s.segment);
+                      const std::span<const float> weights = s.weights.floats();
+                      snapshot_weights_.emplace_back(
+                          s.weights, std::vector<float>(weights.begin(), weights.end()));
+                    },
                 .notice = [this](ShardNotice n) { notices_.push_back(std::move(n)); }}) {}
 
   static ShardOptions Options(OptimizerConfig::Clip clip) {
@@ -101,6 +112,7 @@ class ShardTest : public testing::Test {
   absl::Time now_ = absl::UnixEpoch();
   std::vector<Outgoing> sent_;
   std::vector<uint32_t> snapshots_;
+  std::vector<std::pair<Lease, std::vector<float>>> snapshot_weights_;  // and a copy of then
   std::vector<ShardNotice> notices_;
   Shard shard_;
 };
@@ -111,7 +123,7 @@ TEST_F(ShardTest, ClosesAClockWhenAllVirtualWorkersHavePushedAndAnswersTheWaitin
   Pull(0, 1);
   EXPECT_EQ(Count(MessageKind::kWeights), 0u);
   Push(0, 0, 0);
-  EXPECT_EQ(Count(MessageKind::kReceived), 2u);
+  EXPECT_EQ(Count(MessageKind::kReceived), 1u);  // committed at once: that says it
   EXPECT_EQ(Count(MessageKind::kCommitted), 2u);
   ASSERT_EQ(Count(MessageKind::kWeights), 1u);
   EXPECT_EQ(sent_.back().header.version, 1u);
@@ -233,7 +245,8 @@ TEST_F(ShardTest, SurvivesRandomHeaders) {
   std::mt19937 random(20261121);
   for (int i = 0; i < 20000; ++i) {
     WireHeader header;
-    header.kind = static_cast<MessageKind>(1 + random() % 9);
+    header.kind = static_cast<MessageKind>(1 + random() % 11);
+    header.codec = static_cast<Codec>(random() % 3);
     header.job = random() % 8 == 0 ? random() : 9;
     header.timeline = 1;
     header.view = 4;
@@ -261,6 +274,172 @@ TEST_F(ShardTest, TakesSnapshotsAtTheIntervalAndAtTheFinalVersionOnce) {
   EXPECT_EQ(snapshots_, (std::vector<uint32_t>{0, 1, 0, 1}));
   shard_.SetFinalVersion(3);
   EXPECT_EQ(snapshots_.size(), 4u);
+}
+
+TEST_F(ShardTest, TakesRunsForADensePushWithZeros) {
+  const ElementRuns runs = {{10, 20}, {kSegment - 3, kSegment + 5}};
+  std::vector<float> dense(2 * kSegment);
+  for (const ElementRun& run : runs) {
+    for (uint32_t e = run.begin; e < run.end; ++e) dense[e] = 0.25f * static_cast<float>(e);
+  }
+  const auto payload = std::make_shared<std::vector<std::byte>>(EncodedBytes(runs, true));
+  EncodeRuns(runs, dense, *payload);
+  WireHeader header = PushHeader(0, 0, 0);
+  header.codec = Codec::kRuns;
+  shard_.OnMessage({header, Lease(payload, std::span<const std::byte>(*payload))}, now_);
+  Push(0, 1, 0);
+  Deliver(PushHeader(1, 0, 0), dense);
+  Push(1, 1, 0);
+  ASSERT_EQ(shard_.version(0), 1u);
+  ASSERT_EQ(shard_.version(3), 1u);
+  for (uint32_t id : {0u, 1u}) {
+    EXPECT_TRUE(std::equal(shard_.weights(id).begin(), shard_.weights(id).end(),
+                           shard_.weights(id + 3).begin()));
+  }
+  header.clock = 1;  // one byte short
+  shard_.OnMessage(
+      {header, Lease(payload, std::span<const std::byte>(*payload).first(payload->size() - 1))},
+      now_);
+  EXPECT_EQ(shard_.counters().malformed, 1u);
+}
+
+TEST_F(ShardTest, AnswersAPullOfRunsWithTheirWeights) {
+  for (uint32_t e = 0; e < 2 * kSegment; ++e) {
+    shard_.weights(e / kSegment)[e % kSegment] = static_cast<float>(e);
+  }
+  const ElementRuns runs = {{7, 9}, {kSegment - 1, kSegment + 2}};
+  const auto list = std::make_shared<std::vector<std::byte>>(EncodedBytes(runs, false));
+  EncodeRunList(runs, *list);
+  WireHeader header = Header(MessageKind::kPull, 0);
+  header.codec = Codec::kRuns;
+  const Message pull{header, Lease(list, std::span<const std::byte>(*list))};
+  shard_.OnMessage(pull, now_);
+  ASSERT_EQ(sent_.size(), 1u);
+  const auto expect_values = [&](const Outgoing& answer, const std::vector<float>& values) {
+    EXPECT_EQ(answer.header.kind, MessageKind::kWeights);
+    EXPECT_EQ(answer.header.codec, Codec::kRuns);
+    const auto decoded = DecodeRuns(answer.payload.bytes(), 2 * kSegment, true);
+    ASSERT_TRUE(decoded.has_value());
+    EXPECT_EQ(decoded->runs, runs);
+    EXPECT_TRUE(std::equal(decoded->values.begin(), decoded->values.end(), values.begin()));
+  };
+  expect_values(sent_[0], {7, 8, kSegment - 1, kSegment, kSegment + 1});
+  sent_.clear();
+
+  Message waiting = pull;  // of the next version
+  waiting.header.version = 1;
+  shard_.OnMessage(waiting, now_);
+  for (uint32_t vw : {0u, 1u}) Push(0, vw, 0);
+  ASSERT_EQ(Count(MessageKind::kWeights), 1u);
+  expect_values(sent_.back(),
+                {shard_.weights(0)[7], shard_.weights(0)[8], shard_.weights(0)[kSegment - 1],
+                 shard_.weights(1)[0], shard_.weights(1)[1]});
+  shard_.OnMessage(pull, now_);  // the version before is still to be had
+  expect_values(sent_.back(), {7, 8, kSegment - 1, kSegment, kSegment + 1});
+
+  header.segment_count = 1;
+  shard_.OnMessage({header, pull.payload}, now_);  // reaches beyond the segment
+  EXPECT_EQ(shard_.counters().malformed, 1u);
+}
+
+class Bf16ShardTest : public ShardTest {
+ protected:
+  Bf16ShardTest() : ShardTest(MakeOptions()) {
+    for (uint32_t id : {0u, 1u}) {
+      for (uint64_t i = 0; i < kSegment; ++i) {
+        shard_.weights(id)[i] = 1.0f + static_cast<float>(i) * 1e-4f;
+      }
+    }
+  }
+  static ShardOptions MakeOptions() {
+    ShardOptions options = Options(OptimizerConfig::OFF);
+    options.pull_format = CommConfig::BF16;
+    return options;
+  }
+
+  std::vector<uint16_t> Rounded() {
+    std::vector<uint16_t> rounded(2 * kSegment);
+    for (uint32_t id : {0u, 1u}) {
+      kernels::Bf16FromFloat(shard_.weights(id).data(), rounded.data() + id * kSegment, kSegment);
+    }
+    return rounded;
+  }
+  std::vector<uint16_t> Pulled(uint64_t version) {
+    WireHeader header = Header(MessageKind::kPull, 0);
+    header.codec = Codec::kBf16;
+    header.version = version;
+    Deliver(header);
+    const Outgoing& answer = sent_.back();
+    EXPECT_EQ(answer.header.kind, MessageKind::kWeights);
+    EXPECT_EQ(answer.header.codec, Codec::kBf16);
+    EXPECT_EQ(answer.payload.size_bytes(), 2 * kSegment * sizeof(uint16_t));
+    const auto* halves = reinterpret_cast<const uint16_t*>(answer.payload.bytes().data());
+    std::vector<uint16_t> pulled(halves, halves + 2 * kSegment);
+    sent_.pop_back();
+    return pulled;
+  }
+};
+
+TEST_F(Bf16ShardTest, AnswersThisVersionAndTheOneBeforeRounded) {
+  std::vector<uint16_t> before = Rounded();
+  EXPECT_EQ(Pulled(0), before);
+  for (uint64_t clock = 0; clock < 4; ++clock) {
+    Push(0, 0, clock, 0.5f);
+    // One update of the four is skipped.
+    Push(0, 1, clock, clock == 2 ? std::numeric_limits<float>::quiet_NaN() : 0.25f);
+    const std::vector<uint16_t> now = Rounded();
+    EXPECT_EQ(Pulled(clock + 1), now);
+    EXPECT_EQ(Pulled(clock), before);
+    EXPECT_EQ(now == before, clock == 2);
+    before = now;
+  }
+}
+
+TEST_F(Bf16ShardTest, HasTheSameWeightsAsWithoutAndLeavesSnapshotsAlone) {
+  Shard plain(Options(OptimizerConfig::OFF), table_,
+              {.send = [](Outgoing) {},
+               .snapshot = [](const SegmentSnapshot&) {},
+               .notice = [](ShardNotice) {}});
+  for (uint32_t id : {0u, 1u}) {
+    std::copy(shard_.weights(id).begin(), shard_.weights(id).end(), plain.weights(id).begin());
+  }
+  for (uint64_t clock = 0; clock < 5; ++clock) {
+    for (uint32_t vw : {0u, 1u}) {
+      Push(0, vw, clock, 0.5f);
+      const auto gradient = std::make_shared<std::vector<float>>(2 * kSegment, 0.5f);
+      plain.OnMessage(
+          {PushHeader(0, vw, clock), Lease(gradient, std::span<const float>(*gradient))}, now_);
+    }
+    for (uint32_t id : {0u, 1u}) {
+      EXPECT_TRUE(std::equal(shard_.weights(id).begin(), shard_.weights(id).end(),
+                             plain.weights(id).begin()));
+    }
+  }
+  ASSERT_EQ(snapshot_weights_.size(), 4u);  // two segments at versions 2 and 4
+  for (const auto& [lease, copy] : snapshot_weights_) {
+    EXPECT_TRUE(std::equal(copy.begin(), copy.end(), lease.floats().begin()));
+  }
+}
+
+TEST_F(Bf16ShardTest, NeverWritesRoundedWeightsThatAMessageStillReads) {
+  WireHeader header = Header(MessageKind::kPull, 0);
+  header.codec = Codec::kBf16;
+  Deliver(header);
+  const Outgoing slow = sent_.back();
+  const std::vector<std::byte> before(slow.payload.bytes().begin(), slow.payload.bytes().end());
+  for (uint64_t clock = 0; clock < 5; ++clock) {
+    for (uint32_t vw : {0u, 1u}) Push(0, vw, clock);
+  }
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), slow.payload.bytes().begin()));
+}
+
+TEST_F(Bf16ShardTest, GivesFullWeightsOfTheNewestVersionOnly) {
+  for (uint32_t vw : {0u, 1u}) Push(0, vw, 0);
+  Pull(0, 1);
+  ASSERT_EQ(sent_.back().header.kind, MessageKind::kWeights);
+  EXPECT_EQ(sent_.back().payload.floats()[kSegment], shard_.weights(1)[0]);
+  Pull(0, 0);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kRefused);
 }
 
 class GlobalClipShardTest : public ShardTest {

@@ -2,8 +2,8 @@
 #define TUG_TRANSPORT_TRANSPORT_H_
 
 // Messages between any two endpoints of the data plane. An endpoint is a lane or a worker; it owns
-// one Transport and uses it from one thread. Implementations: ZmqTransport (zmq_transport.h),
-// SimulatedTransport (simulated_network.h).
+// one Transport and uses it from one thread at a time. Implementations: ZmqTransport
+// (zmq_transport.h), SimulatedTransport (simulated_network.h).
 //
 // Contract, for all implementations:
 //  - What arrives is whole and checked: DecodeHeader passed, the payload has header.payload_bytes
@@ -77,7 +77,7 @@ struct TransportCounters {
                          // says
 };
 
-// Not thread-safe, but Wake may be called from any thread.
+// Used by one thread at a time (the caller orders them, as by a mutex); Wake and NewBuffer by any.
 class Transport {
  public:
   virtual ~Transport() = default;
