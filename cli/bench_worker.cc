@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "cli/bench_job.h"
+#include "cli/stream_loops.h"
 #include "exchange/client.h"
 #include "exchange/exchange.h"
 #include "exchange/view_lanes.h"
@@ -98,7 +99,15 @@ class BenchWorker {
     pull.block = block(step);
     pull.version = pushes() ? clock(step) + 1 : 0;
     pull.destination = weights_[pull.block].floats();
+    pull.allow_in_place = setting_.transport == "shm";
     return pull;
+  }
+
+  // Weights that were not copied anywhere are read once, as a forward pass would: else their bytes
+  // would count and never move.
+  void Use(const InPlaceWeights& weights) {
+    read_ = StreamRead(reinterpret_cast<const uint32_t*>(weights.elements.data()),
+                       static_cast<int64_t>(weights.elements.size()));
   }
 
   // Whoever begins a clock late: as if its backward pass took longer.
@@ -128,7 +137,10 @@ class BenchWorker {
           RETURN_IF_ERROR(client.WaitCommitted(block(done), PushOf(done, v).virtual_worker));
         }
         tally_.AddLatency(1, MonotonicNs() - begun[done % load_.outstanding]);
-        if (pulls()) RETURN_IF_ERROR(client.WaitPulled(block(done), clock(done) + 1).status());
+        if (pulls()) {
+          RETURN_IF_ERROR(client.WaitPulled(block(done), clock(done) + 1).status());
+          Use(client.TakeInPlace(block(done)));
+        }
         CountStep();
       }
       MaybeWait(step);
@@ -165,6 +177,7 @@ class BenchWorker {
                            [&](BlockPulled event) {
                              OpenBlock& open = blocks[event.block];
                              open.unpulled = false;
+                             Use(event.in_place);
                              if (!pushes()) tally_.AddLatency(0, MonotonicNs() - open.begun_ns);
                              MaybeEnd(open);
                            },
@@ -221,6 +234,7 @@ class BenchWorker {
   const ExchangeOptions options_;
   BenchTally& tally_;
   uint32_t on_their_way_ = 0;                              // blocks; used by the machine only
+  volatile uint32_t read_ = 0;                             // result of Use, so that it is done
   std::vector<std::shared_ptr<AlignedBuffer>> gradients_;  // by block, then virtual worker
   std::vector<AlignedBuffer> weights_;                     // by block
 };
