@@ -115,7 +115,8 @@ absl::StatusOr<PushPullCase> CaseOf(const PushPullArguments& a, const std::strin
 // "4 MiB partitions over tcp, ..."
 std::string TitleOf(const PushPullArguments& a, const PushPullCase& c) {
   return absl::StrFormat(
-      "%s partitions over %s%s, %s, checksum %s; servers %d, lanes of each %d, workers %d, virtual "
+      "%s partitions over %s%s, %s, checksum %s; servers %d, lanes of each %d,\nworkers %d, "
+      "virtual "
       "workers of each %d, %d of %d blocks on their way; %d runs of %.3g s: median (range)",
       ByteSizeText(c.setting.payload_bytes()), c.setting.transport,
       a.hosts.empty() ? "" : absl::StrCat(" from ", a.hosts[1], " to ", a.hosts[0]), a.format,
@@ -247,8 +248,10 @@ void AddBenchPushPull(CLI::App& bench, Command& chosen) {
   command->add_option("--json", a->json, "File for all runs of all rows")->type_name("FILE");
   command->footer(
       "Servers sum every push and answer pulls; the optimizer is left out. GB/s are payload, push "
-      "and pull added. A round\ntrip is from push to received, with nothing else on its way. CPU "
-      "is that of all processes of the row.\nExamples:\n"
+      "and pull added. An\noperation is a partition pushed, pulled, or both. Answered: until the "
+      "lane has "
+      "taken the push; round trips are\nmeasured with nothing else on its way. CPU is that of all "
+      "processes of the row.\nExamples:\n"
       "  tug bench push-pull --bytes 4M\n"
       "  tug bench push-pull --bytes 4K --op push-pull --outstanding 64 --json out.json");
   command->callback([a, &chosen] { chosen = [a] { return RunPushPull(*a); }; });

@@ -108,21 +108,22 @@ std::vector<std::vector<double>> RatiosOf(const std::vector<BenchRow>& rows, siz
 }
 
 void PrintRows(const std::string& title, const std::vector<BenchRow>& rows) {
-  std::printf("\n%s\n%-38s %-22s %12s %9s  %-17s %-17s\n", title.c_str(), "", "GB/s payload",
-              "operations/s", "CPU s/GB", "us p50 / p99", "committed us");
+  std::printf("\n%s\n%-36s%-24s%13s%10s  %-18s%s\n", title.c_str(), "", "GB/s payload",
+              "operations/s", "CPU s/GB", "answered us", "committed us p50 / p99");
   for (size_t r = 0; r < rows.size(); ++r) {
     const BenchRow& row = rows[r];
-    std::printf(
-        "%-38s %-22s %12s %9s  %-17s %-17s", row.name.c_str(), Text(OfRuns(row, Rate), 2).c_str(),
-        Short(OfRuns(row, [](const auto& f) { return f.operations_per_second; })).c_str(),
-        Short(OfRuns(row, [](const auto& f) { return f.cpu_seconds_per_gigabyte; })).c_str(),
-        Latency(row, 0).c_str(), Latency(row, 1).c_str());
+    const std::vector<double> rates = OfRuns(row, Rate);
+    const auto operations = [](const BenchFigures& f) { return f.operations_per_second; };
+    const auto cpu = [](const BenchFigures& f) { return f.cpu_seconds_per_gigabyte; };
+    std::printf("%-36s%-24s%13s%10s  %-18s%s\n", row.name.c_str(),
+                Text(rates, !rates.empty() && SpreadOf(rates).median < 1 ? 3 : 2).c_str(),
+                Short(OfRuns(row, operations)).c_str(), Short(OfRuns(row, cpu)).c_str(),
+                Latency(row, 0).c_str(), Latency(row, 1).c_str());
     const std::vector<std::vector<double>> ratios = RatiosOf(rows, r);
     for (size_t l = 0; l < ratios.size(); ++l) {
-      std::printf("%s%s of %s", l == 0 ? " " : "; ", Text(ratios[l], 2).c_str(),
+      std::printf("    %-22s of %s\n", Text(ratios[l], 3).c_str(),
                   rows[row.limits[l]].name.c_str());
     }
-    std::printf("\n");
   }
   std::fflush(stdout);
 }
