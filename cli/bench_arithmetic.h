@@ -19,8 +19,8 @@ struct ArithmeticSetting {
   int runs = 5;
 };
 
-// Of one run each, nanoseconds. A clock: every virtual worker's gradient of all parameters, one
-// virtual worker after the other, so that nothing stays in a cache in between.
+// Of one run each, nanoseconds of CPU time. A clock: every virtual worker's gradient of all
+// parameters, one virtual worker after the other, so that nothing stays in a cache in between.
 struct ArithmeticFigures {
   std::vector<double> sum_ns;     // of a clock without the update, per parameter
   std::vector<double> update_ns;  // what the update adds to a clock, per parameter

@@ -124,32 +124,40 @@ std::string TitleOf(const PushPullArguments& a, const PushPullCase& c) {
       c.setting.blocks, a.runs, a.seconds);
 }
 
-// Rows that ours are compared with; numbers of those that are there.
+// Rows that ours are compared with, by their number.
 struct LimitRows {
   std::vector<size_t> of_rate;
   std::vector<size_t> of_round_trip;
 };
 
-LimitRows AddLimits(const RawSetting& raw, bool same_host, std::vector<BenchRow>& rows) {
-  LimitRows limits;
+LimitRows AddLimits(const RawSetting& raw, const BenchSetting& setting,
+                    std::vector<BenchRow>& rows) {
   const auto add = [&](const char* name, auto measure, bool by_latency = false) {
     rows.push_back({.name = name, .measure = measure, .by_latency = by_latency});
     return rows.size() - 1;
   };
-  limits.of_rate.push_back(add("plain TCP stream", [=] { return TcpStream(raw); }));
+  const size_t stream = add("plain TCP stream", [=] { return TcpStream(raw); });
   const size_t opposing = add("two opposing TCP streams", [=] { return OpposingTcpStreams(raw); });
   const size_t zmq = add("ZeroMQ stream", [=] { return ZmqStream(raw); });
-  limits.of_rate.push_back(same_host ? zmq : opposing);
-  limits.of_round_trip.push_back(add(
-      "ZeroMQ round trip", [=] { return ZmqRoundTrip(raw); }, true));
-  limits.of_round_trip.push_back(add(
-      "plain TCP round trip", [=] { return TcpRoundTrip(raw); }, true));
-  if (same_host) {
-    add("one-copy shared memory", [=] { return OneCopySharedMemory(raw); });
-    add("memcpy, one core", [=] { return MemoryCopy(raw, kArrayBytes); });
-    add("STREAM a += b, one core, 12 B each", [=] { return StreamAddition(raw, kArrayBytes); });
-  }
+  const size_t zmq_trip = add(
+      "ZeroMQ round trip", [=] { return ZmqRoundTrip(raw); }, true);
+  const size_t tcp_trip = add(
+      "plain TCP round trip", [=] { return TcpRoundTrip(raw); }, true);
+  LimitRows limits{{stream, opposing, zmq}, {zmq_trip, tcp_trip}};
+  if (!setting.server_host.empty()) return limits;  // memory is not what limits a link
+  const size_t shared = add("one-copy shared memory", [=] { return OneCopySharedMemory(raw); });
+  add("memcpy, one core", [=] { return MemoryCopy(raw, kArrayBytes); });
+  add("STREAM a += b, one core", [=] { return StreamAddition(raw, kArrayBytes); });
+  if (setting.transport == "shm") limits.of_rate = {shared, stream};
   return limits;
+}
+
+BenchRow ExchangeRow(const char* suffix, const BenchSetting& setting, BenchLoad load, BenchOp op,
+                     const BenchWindowOptions& window) {
+  load.op = op;
+  if (op == BenchOp::kPull) load.through_client = false;
+  return {.name = absl::StrCat(OpName(op), suffix),
+          .measure = [=] { return MeasureExchange(setting, load, window); }};
 }
 
 std::vector<BenchRow> RowsOf(const PushPullArguments& a, const PushPullCase& c) {
@@ -157,23 +165,13 @@ std::vector<BenchRow> RowsOf(const PushPullArguments& a, const PushPullCase& c) 
   window.length = absl::Seconds(a.seconds);
   window.warm_up = std::min(window.warm_up, window.length);
   std::vector<BenchRow> rows;
-  for (const BenchOp op : c.ops) {
-    BenchLoad load = c.load;
-    load.op = op;
-    if (op == BenchOp::kPull) load.through_client = false;
-    rows.push_back({.name = OpName(op), .measure = [setting = c.setting, load, window] {
-                      return MeasureExchange(setting, load, window);
-                    }});
-  }
+  for (const BenchOp op : c.ops) rows.push_back(ExchangeRow("", c.setting, c.load, op, window));
   BenchLoad alone = c.load;
-  alone.op = BenchOp::kPush;
   alone.outstanding = 1;
   alone.through_client = false;
   const size_t round_trip = rows.size();
-  rows.push_back({.name = "push round trip, alone",
-                  .measure = [setting = c.setting, alone,
-                              window] { return MeasureExchange(setting, alone, window); },
-                  .by_latency = true});
+  rows.push_back(ExchangeRow(" round trip, alone", c.setting, alone, BenchOp::kPush, window));
+  rows.back().by_latency = true;
   if (a.limits == "off") return rows;
 
   RawSetting raw;
@@ -181,9 +179,16 @@ std::vector<BenchRow> RowsOf(const PushPullArguments& a, const PushPullCase& c) 
   raw.server_host = c.setting.server_host;
   raw.worker_host = c.setting.worker_host;
   raw.window = window;
-  const LimitRows limits = AddLimits(raw, a.hosts.empty(), rows);
+  const LimitRows limits = AddLimits(raw, c.setting, rows);
   for (size_t r = 0; r < round_trip; ++r) rows[r].limits = limits.of_rate;
   rows[round_trip].limits = limits.of_round_trip;
+  if (c.setting.transport != "shm") return rows;
+  BenchSetting over_tcp = c.setting;  // what shared memory is to beat, in the same run
+  over_tcp.transport = "tcp";
+  for (size_t r = 0; r < round_trip; ++r) {
+    rows[r].limits.push_back(rows.size());
+    rows.push_back(ExchangeRow(" over TCP", over_tcp, c.load, c.ops[r], window));
+  }
   return rows;
 }
 

@@ -35,7 +35,7 @@ struct BenchRow {
   std::function<absl::StatusOr<BenchWindow>()> measure;
   // Whether the row is read by its latency (series 0) or by its rate; decides the ratios too.
   bool by_latency = false;
-  // Rows (by index) that this one is divided by, at most two; what it is compared with.
+  // Rows (by index) that this one is divided by.
   std::vector<size_t> limits;
   std::vector<BenchFigures> runs;  // filled in by MeasureRows
 };
