@@ -23,21 +23,18 @@ constexpr size_t kMaxNotices = 100;
 absl::StatusOr<std::unique_ptr<LaneThread>> LaneThread::Bind(const LaneJob& job,
                                                              uint32_t index_on_server,
                                                              const std::string& listen_host) {
-  ZmqTransport::Options options;
-  options.self = LanePeer(LaneNumber(job.server_node_id, index_on_server));
-  options.bind_host = listen_host;
-  options.checksum = job.config.comm().checksum();
-  ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> transport, ZmqTransport::Create(options));
-  return std::unique_ptr<LaneThread>(new LaneThread(job, index_on_server, std::move(transport)));
+  const PeerId self = LanePeer(LaneNumber(job.server_node_id, index_on_server));
+  ASSIGN_OR_RETURN(OpenedTransport opened,
+                   OpenTransport(self, job.job, job.config.comm(), listen_host));
+  return std::unique_ptr<LaneThread>(new LaneThread(job, index_on_server, std::move(opened)));
 }
 
-LaneThread::LaneThread(const LaneJob& job, uint32_t index_on_server,
-                       std::unique_ptr<ZmqTransport> transport)
+LaneThread::LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTransport opened)
     : job_(job),
       index_on_server_(index_on_server),
       number_(LaneNumber(job.server_node_id, index_on_server)),
-      endpoint_(transport->endpoint()),
-      transport_(std::move(transport)) {}
+      endpoint_(std::move(opened.endpoint)),
+      transport_(std::move(opened.transport)) {}
 
 LaneThread::~LaneThread() {
   if (!thread_.joinable()) return;

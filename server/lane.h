@@ -17,7 +17,7 @@
 #include "proto/control.pb.h"
 #include "server/shard.h"
 #include "server/snapshot_writer.h"
-#include "transport/zmq_transport.h"
+#include "transport/open_transport.h"
 
 namespace tug {
 
@@ -47,7 +47,7 @@ class LaneThread {
     uint64_t refused = 0;
   };
 
-  // Binds to a free port of `listen_host`. Errors: as ZmqTransport::Create.
+  // Binds to a free port of `listen_host`. Errors: as OpenTransport.
   static absl::StatusOr<std::unique_ptr<LaneThread>> Bind(const LaneJob& job,
                                                           uint32_t index_on_server,
                                                           const std::string& listen_host);
@@ -66,7 +66,7 @@ class LaneThread {
   Report report() const;
 
  private:
-  LaneThread(const LaneJob& job, uint32_t index_on_server, std::unique_ptr<ZmqTransport> transport);
+  LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTransport opened);
 
   void Run(const View& view, std::stop_token stop);
   absl::Status Prepare(const View& view);
@@ -80,7 +80,7 @@ class LaneThread {
   const uint32_t number_;
   const std::string endpoint_;
   // Owner: thread_ (before it, the starting thread), but for Wake.
-  const std::unique_ptr<ZmqTransport> transport_;
+  const std::unique_ptr<Transport> transport_;
   std::unique_ptr<Shard> shard_;               // owner: thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
   std::atomic<uint64_t> final_version_ = 0;

@@ -125,7 +125,8 @@ ZmqTransport::ZmqTransport(const Options& options, ZmqContext context, int wake_
     : options_(options),
       context_(std::move(context)),
       wake_fd_(wake_fd),
-      poll_items_{zmq_pollitem_t{nullptr, wake_fd, ZMQ_POLLIN, 0}},
+      poll_items_{zmq_pollitem_t{nullptr, wake_fd, ZMQ_POLLIN, 0},
+                  zmq_pollitem_t{nullptr, options.extra_fd, ZMQ_POLLIN, 0}},
       admission_(options.self, options.max_message_bytes) {}
 
 ZmqTransport::~ZmqTransport() {
@@ -198,7 +199,7 @@ absl::Status ZmqTransport::Connect(PeerId peer, const std::string& endpoint) {
     // What is queued for the old place is of no use at the new one.
     SetOption(links_[known->second].socket.get(), ZMQ_LINGER, 0);
     links_[known->second] = std::move(link);
-    poll_items_[1 + known->second].socket = handle;
+    poll_items_[kFixedItems + known->second].socket = handle;
     return absl::OkStatus();
   }
   dealers_[peer] = links_.size();
@@ -243,7 +244,7 @@ void ZmqTransport::Poll(absl::Duration timeout, const std::function<void(Message
   ready_.clear();
   for (size_t i = 0; i < links_.size(); ++i) {
     const size_t link = (first_turn_ + i) % links_.size();
-    if ((poll_items_[1 + link].revents & ZMQ_POLLIN) != 0) ready_.push_back(link);
+    if ((poll_items_[kFixedItems + link].revents & ZMQ_POLLIN) != 0) ready_.push_back(link);
   }
   // One message of each in turn, until all are empty or the batch is full. The handler may add
   // links or replace one: only indices are held.

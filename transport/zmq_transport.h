@@ -55,6 +55,8 @@ class ZmqTransport final : public Transport {
     int receive_high_water = 256;
     // Fill in payload_xxh3. What comes with a checksum is always checked.
     bool checksum = true;
+    // Poll also ends when this is readable, and does not read it; -1 = none.
+    int extra_fd = -1;
   };
   static constexpr int kLingerMs = 500;
 
@@ -73,6 +75,9 @@ class ZmqTransport final : public Transport {
   TransportCounters counters() const override;
 
  private:
+  // Of poll_items_: wake_fd_, options_.extra_fd (negative ones are skipped by poll).
+  static constexpr size_t kFixedItems = 2;
+
   // A socket that messages come from: the ROUTER (no peer) or the DEALER of one peer.
   struct Link {
     ZmqSocket socket;
@@ -96,7 +101,7 @@ class ZmqTransport final : public Transport {
   std::vector<Link> links_;
   std::optional<size_t> router_;                // index into links_
   std::unordered_map<PeerId, size_t> dealers_;  // index into links_
-  std::vector<zmq_pollitem_t> poll_items_;      // wake_fd_, then links_
+  std::vector<zmq_pollitem_t> poll_items_;      // kFixedItems, then links_
   std::vector<size_t> ready_;                   // scratch of Poll
   size_t first_turn_ = 0;                       // link that Poll begins with
   Admission admission_;

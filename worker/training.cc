@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
 #include "model/memory.h"
-#include "transport/zmq_transport.h"
+#include "transport/open_transport.h"
 
 namespace tug {
 
@@ -97,15 +97,14 @@ absl::Status Training::BuildModel() {
 }
 
 absl::Status Training::BuildExchange(const View& view) {
-  ZmqTransport::Options options;
-  options.self = WorkerPeer(registered_.node_id());
-  options.checksum = registered_.config().comm().checksum();
-  ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> transport, ZmqTransport::Create(options));
-  RETURN_IF_ERROR(ConnectToLanes(view, options.self, *transport));
+  const PeerId self = WorkerPeer(registered_.node_id());
+  ASSIGN_OR_RETURN(OpenedTransport opened,
+                   OpenTransport(self, registered_.job(), registered_.config().comm(), ""));
+  RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
   exchange_ = std::make_unique<ExchangeClient>(
       ExchangeOptions{registered_.job(), view.timeline(), view.number(), LaneNumberOfSegment(view),
                       registered_.config().comm()},
-      *table_, std::move(transport));
+      *table_, std::move(opened.transport));
   return absl::OkStatus();
 }
 
