@@ -1,6 +1,7 @@
 #include "cli/bench_job.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,7 +16,6 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kJobNumber = 1;
 constexpr uint64_t kLargestSegment = uint64_t{1} << 18;  // elements; the default of a job
 constexpr absl::Duration kLookAtLanes = absl::Milliseconds(100);
 
@@ -81,13 +81,18 @@ absl::Status Serve(const BenchSetting& setting, uint32_t node_id, BenchChild& ch
 
 }  // namespace
 
+uint64_t NewBenchJobNumber() {
+  std::random_device random;
+  return uint64_t{random()} << 32 | random();
+}
+
 absl::StatusOr<std::unique_ptr<LaneJob>> MakeBenchJob(const BenchSetting& setting,
                                                       uint32_t server_node_id) {
   JobConfig config = MakeConfig(setting);
   BlockTable blocks = MakeBlocks(setting);
   ASSIGN_OR_RETURN(SegmentTable table,
                    SegmentTable::Create(blocks, config.comm().segment_elements()));
-  auto job = std::make_unique<LaneJob>(LaneJob{kJobNumber, server_node_id, std::move(config),
+  auto job = std::make_unique<LaneJob>(LaneJob{setting.job, server_node_id, std::move(config),
                                                std::move(blocks), "", std::move(table)});
   job->leave_out_update = !setting.optimizer;
   return job;

@@ -19,8 +19,12 @@ namespace tug {
 
 enum class BenchOp { kPush, kPull, kPushPull };
 
+// Random: jobs of one host must not be taken for one another.
+uint64_t NewBenchJobNumber();
+
 struct BenchSetting {
-  std::string transport = "tcp";       // or "shm"
+  uint64_t job = NewBenchJobNumber();
+  std::string transport = "tcp";       // or "shm", shared memory
   uint64_t bytes = uint64_t{4} << 20;  // of a partition in FP32, a power of two
   uint32_t blocks = 16;                // of one partition each; at least lanes in all
   uint32_t servers = 1;

@@ -61,9 +61,12 @@ absl::Status CheckCounts(const PushPullArguments& a) {
         "--hosts takes two names: the host of the servers, that of the workers");
   }
   for (const std::string& transport : a.transports) {
-    if (transport != "tcp") {
+    if (transport != "tcp" && transport != "shm") {
       return absl::InvalidArgumentError(
-          absl::StrCat("--transport ", transport, ": this build has tcp"));
+          absl::StrCat("--transport ", transport, ": there are tcp and shm"));
+    }
+    if (transport == "shm" && !a.hosts.empty()) {
+      return absl::InvalidArgumentError("--transport shm needs one host: leave --hosts out");
     }
   }
   return absl::OkStatus();
@@ -229,7 +232,8 @@ void AddBenchPushPull(CLI::App& bench, Command& chosen) {
   const auto one = [&](const char* name, auto& to, const char* what) {
     command->add_option(name, to, what)->capture_default_str();
   };
-  list("--transport", a->transports, "How messages travel: tcp");
+  list("--transport", a->transports,
+       "How messages travel: tcp; shm: shared memory, and tcp beside it");
   list("--bytes", a->sizes, "Sizes of a partition in FP32, powers of two from 4K to 256M");
   list("--op", a->ops, "What a worker does with every block: push, pull, push-pull");
   one("--servers", a->servers, "Server processes");

@@ -35,6 +35,7 @@ TEST(PushPullCases, NamesTheWrongOption) {
   EXPECT_THAT(ErrorOf({.ops = {"pushpull"}}), HasSubstr("--op pushpull"));
   EXPECT_THAT(ErrorOf({.servers = 0}), HasSubstr("--servers"));
   EXPECT_THAT(ErrorOf({.transports = {"pigeon"}}), HasSubstr("--transport pigeon"));
+  EXPECT_THAT(ErrorOf({.transports = {"shm"}, .hosts = {"a", "b"}}), HasSubstr("--hosts"));
   EXPECT_THAT(ErrorOf({.runs = 0}), HasSubstr("--runs"));
   EXPECT_THAT(ErrorOf({.checksum = "maybe"}), HasSubstr("--checksum maybe"));
   EXPECT_THAT(ErrorOf({.format = "fp8"}), HasSubstr("--format fp8"));

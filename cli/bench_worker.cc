@@ -16,7 +16,7 @@
 #include "exchange/client.h"
 #include "exchange/exchange.h"
 #include "exchange/view_lanes.h"
-#include "transport/zmq_transport.h"
+#include "transport/open_transport.h"
 
 namespace tug {
 namespace {
@@ -31,12 +31,14 @@ class BenchWorker {
                           const std::vector<std::string>& endpoints, BenchTally& tally) {
     KeepLargeBlocksMapped();  // as worker/daemon.cc does
     ASSIGN_OR_RETURN(const std::unique_ptr<LaneJob> job, MakeBenchJob(setting, 1));
-    ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
-                     OpenTransport(setting, index, endpoints));
-    BenchWorker worker(setting, load, index, *job, MakeBenchView(setting, endpoints), tally);
-    worker.MakeMemory(*transport);
-    return load.through_client ? worker.RunClient(std::move(transport))
-                               : worker.RunMachine(*transport);
+    const View view = MakeBenchView(setting, endpoints);
+    const PeerId self = WorkerPeer(kFirstWorkerNode + index);
+    ASSIGN_OR_RETURN(OpenedTransport opened, OpenTransport(self, job->job, job->config.comm(), ""));
+    RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
+    BenchWorker worker(setting, load, index, *job, view, tally);
+    worker.MakeMemory(*opened.transport);
+    return load.through_client ? worker.RunClient(std::move(opened.transport))
+                               : worker.RunMachine(*opened.transport);
   }
 
  private:
@@ -49,16 +51,6 @@ class BenchWorker {
         options_{job.job, view.timeline(), view.number(), LaneNumberOfSegment(view),
                  job.config.comm()},
         tally_(tally) {}
-
-  static absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(
-      const BenchSetting& setting, uint32_t index, const std::vector<std::string>& endpoints) {
-    ZmqTransport::Options options;
-    options.self = WorkerPeer(kFirstWorkerNode + index);
-    options.checksum = setting.checksum;
-    ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> transport, ZmqTransport::Create(options));
-    RETURN_IF_ERROR(ConnectToLanes(MakeBenchView(setting, endpoints), options.self, *transport));
-    return transport;
-  }
 
   void MakeMemory(Transport& transport) {
     for (uint32_t b = 0; b < setting_.blocks; ++b) {

@@ -51,6 +51,14 @@ TEST_F(BenchTest, MeasuresManyOfEverything) {
   ExpectNobodyLeft();
 }
 
+TEST_F(BenchTest, MeasuresSharedMemoryBesideTcp) {
+  EXPECT_THAT(Output({"push-pull", "--transport", "shm", "--bytes", "64K", "--op", "push-pull",
+                      "--seconds", "0.1", "--runs", "1"}),
+              AllOf(HasSubstr("64 KiB partitions over shm"), HasSubstr("of one-copy shared memory"),
+                    HasSubstr("of push + pull over TCP")));
+  ExpectNobodyLeft();
+}
+
 TEST_F(BenchTest, MeasuresALane) {
   EXPECT_THAT(Output({"server", "--parameters", "1048576", "--runs", "1"}),
               AllOf(HasSubstr("of STREAM's rate"), HasSubstr("update by AdamW")));
