@@ -6,6 +6,8 @@ void AddBenchCommand(CLI::App& app, Command& chosen) {
   CLI::App* bench = app.add_subcommand(
       "bench", "Measures a part of Tugboat beside the raw limit of this machine, in one run");
   bench->require_subcommand(1);
+  AddBenchPushPull(*bench, chosen);
+  AddBenchServer(*bench, chosen);
   AddBenchKernels(*bench, chosen);
 }
 

@@ -6,6 +6,8 @@
 namespace tug {
 
 // What AddBenchCommand puts under `tug bench`, one file each.
+void AddBenchPushPull(CLI::App& bench, Command& chosen);
+void AddBenchServer(CLI::App& bench, Command& chosen);
 void AddBenchKernels(CLI::App& bench, Command& chosen);
 
 }  // namespace tug

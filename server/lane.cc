@@ -111,6 +111,7 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.new_buffer = [transport = transport_.get()](size_t size_bytes) {
     return transport->NewBuffer(size_bytes);
   };
+  options.leave_out_update = job_.leave_out_update;
   return options;
 }
 

@@ -31,6 +31,7 @@ struct LaneJob {
   std::string run_dir;
   SegmentTable table;
   std::vector<LaneCores> cores = {};  // by lane of this server; none: they run anywhere
+  bool leave_out_update = false;  // see ShardOptions
 };
 
 // One thread, one socket, one set of segments: binds a Shard to ZeroMQ and real time. No lock on

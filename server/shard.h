@@ -65,6 +65,8 @@ struct ShardOptions {
   SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
     return std::make_shared<AlignedBuffer>(size_bytes);
   };
+  // For measurements of all but the optimizer: versions advance, no weights are computed.
+  bool leave_out_update = false;
 };
 
 // State of one segment at a version, readable during the call only, but for `weights`, which stays

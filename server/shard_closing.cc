@@ -122,7 +122,9 @@ void Shard::NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_work
 void Shard::Close(uint32_t segment, std::optional<float> scale) {
   SegmentState& state = *states_[segment];
   const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
-  if (scale.has_value()) {
+  if (options_.leave_out_update) {
+    // Whatever is there is the new version.
+  } else if (scale.has_value()) {
     optimizer_.Update(state.version, table_.segment(segment).weight_decay, *scale, state.sum.sum(),
                       update.weights_in, update.weights_out, update.m, update.v, update.bf16_out);
   } else {

@@ -1,0 +1,49 @@
+#ifndef TUG_CLI_BENCH_PUSH_PULL_H_
+#define TUG_CLI_BENCH_PUSH_PULL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/bench_job.h"
+
+namespace tug {
+
+// `tug bench push-pull` as it was asked for.
+struct PushPullArguments {
+  std::vector<std::string> transports = {"tcp"};
+  std::vector<std::string> sizes = {"4K", "64K", "1M", "4M"};
+  std::vector<std::string> ops = {"push", "push-pull"};
+  uint32_t servers = 1;
+  uint32_t workers = 1;
+  uint32_t lanes = 1;
+  uint32_t virtual_workers_per_worker = 1;
+  uint32_t outstanding = 0;  // 0: by the size
+  std::string total;         // bytes of all blocks; empty: by the size
+  double seconds = 2;
+  int runs = 5;
+  std::string checksum = "on";
+  std::string format = "fp32";
+  std::string through = "client";
+  std::string limits = "on";
+  std::vector<std::string> hosts;  // servers', workers'
+  std::string json;
+};
+
+// One table: a transport and a size.
+struct PushPullCase {
+  BenchSetting setting;
+  std::vector<BenchOp> ops;
+  BenchLoad load;  // but for the op
+};
+
+// Checks the arguments and works out the cases. INVALID_ARGUMENT, naming the option.
+absl::StatusOr<std::vector<PushPullCase>> PushPullCases(const PushPullArguments& arguments);
+
+absl::Status RunPushPull(const PushPullArguments& arguments);
+
+}  // namespace tug
+
+#endif  // TUG_CLI_BENCH_PUSH_PULL_H_

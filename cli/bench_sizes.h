@@ -1,0 +1,32 @@
+#ifndef TUG_CLI_BENCH_SIZES_H_
+#define TUG_CLI_BENCH_SIZES_H_
+
+// Sizes as people write them, and what is allowed as the size of a partition. Pure.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tug {
+
+// "4096", "4K", "1M", "2G", "4KiB": powers of 1,024. INVALID_ARGUMENT, naming the text: anything
+// else, and what does not fit 64 bits.
+absl::StatusOr<uint64_t> ParseByteSize(const std::string& text);
+
+// Shortest exact form: "4 KiB", "1536 KiB", "100 B".
+std::string ByteSizeText(uint64_t bytes);
+
+// Whether one message can carry it: a power of two from 4 KiB to 256 MiB.
+absl::Status CheckPartitionBytes(uint64_t bytes);
+
+// Must show 6 of the data plane: the most a server may hold resident, bytes, however many workers
+// push in whatever order. Per parameter: weights, m and v (12), the sum (4), the previous copy that
+// pulls may still want (4) and, where pulls are bf16, their copy (2); then the granted credit of
+// all workers together and 64 MiB for the process itself.
+uint64_t ServerMemoryLine(uint64_t parameters, bool bf16_pulls, uint64_t granted_credit_bytes);
+
+}  // namespace tug
+
+#endif  // TUG_CLI_BENCH_SIZES_H_
