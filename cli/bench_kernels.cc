@@ -163,9 +163,8 @@ absl::Status Bench(const BenchKernels& command) {
     PrintLine(cases[i], add.bytes, times[i]);
   }
   std::printf(
-      "\nProcessor time; GB/s counts the bytes that the program reads and writes. Times and rates "
-      "(GB/s) are "
-      "over those\nof `a += b` run just before.\n");
+      "\nTimes are processor time; GB/s counts the bytes that the program reads and writes. Both "
+      "are\nalso given over those of `a += b` run just before.\n");
   return absl::OkStatus();
 }
 

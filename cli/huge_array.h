@@ -19,8 +19,11 @@ class HugeArray {
   static_assert(std::is_trivial_v<T>);
 
   explicit HugeArray(size_t size) : size_(size) {
-    // What mmap gives need not start at a huge page: one more is asked for.
-    mapped_bytes_ = (size * sizeof(T) + 2 * kPageBytes - 1) / kPageBytes * kPageBytes;
+    // What mmap gives need not start at a huge page: one more is asked for. And an odd number of
+    // pages: arrays that lie a multiple of a large power of two apart compete for the same memory
+    // banks (at 100M floats `a += b` takes 1.5 times as long, AdamW 1.7 times).
+    const size_t pages = (size * sizeof(T) + 2 * kPageBytes - 1) / kPageBytes;
+    mapped_bytes_ = (pages | 1) * kPageBytes;
     void* mapped =
         mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) throw std::bad_alloc();
