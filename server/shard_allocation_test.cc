@@ -1,6 +1,8 @@
 // A lane allocates nothing for a message once its tables have grown.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -22,14 +24,21 @@ void* Allocate(size_t size_bytes, size_t alignment) {
 
 }  // namespace
 
-void* operator new(size_t size_bytes) { return Allocate(size_bytes, alignof(std::max_align_t)); }
-void* operator new(size_t size_bytes, std::align_val_t alignment) {
+// Not inlined: the compiler would then see new and free that do not match.
+[[gnu::noinline]] void* operator new(size_t size_bytes) {
+  return Allocate(size_bytes, alignof(std::max_align_t));
+}
+[[gnu::noinline]] void* operator new(size_t size_bytes, std::align_val_t alignment) {
   return Allocate(size_bytes, static_cast<size_t>(alignment));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace tug {
 namespace {
