@@ -33,6 +33,9 @@ void* operator new(size_t size_bytes) { return Counted(size_bytes, alignof(std::
 void* operator new(size_t size_bytes, std::align_val_t alignment) {
   return Counted(size_bytes, static_cast<size_t>(alignment));
 }
+void* operator new(size_t size_bytes, const std::nothrow_t&) noexcept {
+  return Counted(size_bytes, alignof(std::max_align_t));
+}
 void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, size_t) noexcept { std::free(block); }
 void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
