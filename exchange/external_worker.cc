@@ -10,25 +10,6 @@
 #include "transport/zmq_transport.h"
 
 namespace tug {
-namespace {
-
-// A ticket is its kind, its block and its clock: nothing is kept for it.
-constexpr int kKindShift = 62;
-constexpr int kBlockShift = 40;
-constexpr uint64_t kPushKind = 1;
-constexpr uint64_t kPullKind = 2;
-static_assert(kMaxDeclaredBlocks <= 1 << (kKindShift - kBlockShift));
-
-uint64_t MakeTicket(uint64_t kind, uint32_t block, uint64_t clock) {
-  return kind << kKindShift | uint64_t{block} << kBlockShift | clock;
-}
-uint64_t KindOf(uint64_t ticket) { return ticket >> kKindShift; }
-uint32_t BlockOf(uint64_t ticket) {
-  return static_cast<uint32_t>(ticket >> kBlockShift & ((1u << (kKindShift - kBlockShift)) - 1));
-}
-uint64_t ClockOf(uint64_t ticket) { return ticket & ((uint64_t{1} << kBlockShift) - 1); }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ExternalWorker>> ExternalWorker::Connect(
     const std::string& coordinator, absl::Duration timeout) {
@@ -117,7 +98,10 @@ absl::Status ExternalWorker::TakePlace(const View& view) {
     index_ = i;
     virtual_worker_ = worker.virtual_workers(0);
     absl::MutexLock lock(&mutex_);
-    states_.assign(table_.num_blocks(), BlockState{.clock = start_version_});
+    std::vector<std::string> names;
+    for (const BlockSpec& block : blocks_.blocks()) names.push_back(block.name());
+    clocks_ = BlockClocks(std::move(names), start_version_);
+    copies_.resize(table_.num_blocks());
     return absl::OkStatus();
   }
   return absl::InternalError("the coordinator has no place for this worker in its view");
@@ -141,62 +125,13 @@ absl::Status ExternalWorker::BuildExchange(const View& view) {
   return end_.value_or(absl::OkStatus());
 }
 
-// ---- what may be done now ----
-
 absl::Status ExternalWorker::CheckStarted() const {
   if (started_) return absl::OkStatus();
   return absl::FailedPreconditionError("not started: declare the blocks, then start, then this");
 }
 
-absl::Status ExternalWorker::CheckBlock(uint32_t block) const {
-  RETURN_IF_ERROR(CheckStarted());
-  if (block < states_.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("there is no block ", block, ": ", states_.size(),
-                                                 " were declared, 0 to ", states_.size() - 1));
-}
-
-absl::Status ExternalWorker::CheckMayPush(uint32_t block) const {
-  RETURN_IF_ERROR(CheckBlock(block));
-  if (!step_.has_value()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(Named(block), " cannot be pushed outside of a step: begin one first"));
-  }
-  if (states_[block].clock > step_->clock) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        Named(block), " was pushed in step ", step_->clock, " already: begin the next step first"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ExternalWorker::CheckStepComplete() const {
-  if (!step_.has_value()) return absl::OkStatus();
-  for (uint32_t block = 0; block < states_.size(); ++block) {
-    if (states_[block].clock > step_->clock) continue;
-    return absl::FailedPreconditionError(absl::StrCat(Named(block), " was not pushed in step ",
-                                                      step_->clock,
-                                                      ": push every block once in every step"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ExternalWorker::CheckTicket(Ticket ticket) const {
-  RETURN_IF_ERROR(CheckStarted());
-  const uint64_t kind = KindOf(ticket);
-  const uint32_t block = BlockOf(ticket);
-  const uint64_t clock = ClockOf(ticket);
-  if (block < states_.size() && clock >= start_version_) {
-    const BlockState& state = states_[block];
-    if (kind == kPushKind && clock < state.clock) return absl::OkStatus();
-    if (kind == kPullKind && state.pulled.has_value() && clock <= *state.pulled) {
-      return absl::OkStatus();
-    }
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(ticket, " is no ticket: wait for what a push or a pull has given"));
-}
-
-std::string ExternalWorker::Named(uint32_t block) const {
-  return absl::StrCat("block '", blocks_.blocks(static_cast<int>(block)).name(), "'");
+absl::Status ExternalWorker::CheckNotFailed() const {
+  return end_.has_value() ? *end_ : absl::OkStatus();
 }
 
 absl::StatusOr<uint32_t> ExternalWorker::Index() const {
@@ -214,19 +149,19 @@ absl::StatusOr<uint32_t> ExternalWorker::Count() const {
 // ---- steps ----
 
 absl::StatusOr<std::optional<uint64_t>> ExternalWorker::BeginStep() {
-  uint64_t clock = start_version_;
+  uint64_t clock = 0;
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(CheckStarted());
-    RETURN_IF_ERROR(CheckStepComplete());
+    RETURN_IF_ERROR(clocks_.CheckStepComplete());
     if (all_steps_done_) return std::optional<uint64_t>();
     if (beginning_) {
       return absl::FailedPreconditionError("another thread begins a step: one at a time");
     }
     beginning_ = true;
-    if (step_.has_value()) ReportStep();
-    clock = states_[0].clock;
-    step_.reset();
+    if (clocks_.step().has_value()) ReportStep();
+    clocks_.EndStep();
+    clock = clocks_.next_step();
   }
   const absl::StatusOr<bool> begins = member_->BeginStep(clock);
   absl::MutexLock lock(&mutex_);
@@ -234,19 +169,20 @@ absl::StatusOr<std::optional<uint64_t>> ExternalWorker::BeginStep() {
   RETURN_IF_ERROR(begins.status());
   all_steps_done_ = !*begins;
   if (all_steps_done_) return std::optional<uint64_t>();
-  step_ = Step{.clock = clock, .begin = time_.Now()};
-  return std::optional<uint64_t>(clock);
+  clocks_.BeginStep();
+  share_ = StepShare{.begin = time_.Now()};
+  return clocks_.step();
 }
 
 void ExternalWorker::ReportStep() {
   const ExchangeCounters counters = exchange_->counters();
   StepReport report;
   report.set_virtual_worker(virtual_worker_);
-  report.set_clock(step_->clock);
-  report.set_loss_sum(step_->loss_sum);
-  report.set_tokens(step_->count);
-  report.set_step_seconds(absl::ToDoubleSeconds(time_.Now() - step_->begin));
-  report.set_wait_seconds(absl::ToDoubleSeconds(step_->waiting));
+  report.set_clock(*clocks_.step());
+  report.set_loss_sum(share_.loss_sum);
+  report.set_tokens(share_.count);
+  report.set_step_seconds(absl::ToDoubleSeconds(time_.Now() - share_.begin));
+  report.set_wait_seconds(absl::ToDoubleSeconds(share_.waiting));
   report.set_pushed_bytes(counters.pushed_bytes - reported_.pushed_bytes);
   report.set_pulled_bytes(counters.pulled_bytes - reported_.pulled_bytes);
   reported_ = counters;
@@ -256,11 +192,11 @@ void ExternalWorker::ReportStep() {
 absl::Status ExternalWorker::ReportLoss(double loss_sum, uint64_t count) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckStarted());
-  if (!step_.has_value()) {
+  if (!clocks_.step().has_value()) {
     return absl::FailedPreconditionError("a loss belongs to a step: begin one first");
   }
-  step_->loss_sum += loss_sum;
-  step_->count += count;
+  share_.loss_sum += loss_sum;
+  share_.count += count;
   return absl::OkStatus();
 }
 
@@ -270,7 +206,7 @@ std::span<const std::byte> ExternalWorker::Sendable(uint32_t block, const float*
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(gradient),
                                          table_.block_elements(block) * sizeof(float));
   if (memory_->Holds(bytes)) return bytes;
-  std::span<std::byte>& own = states_[block].own;
+  std::span<std::byte>& own = copies_[block];
   if (own.empty()) {
     void* begin = memory_->Keep(transport_->NewBuffer(bytes.size()));
     own = {static_cast<std::byte*>(begin), bytes.size()};
@@ -279,83 +215,73 @@ std::span<const std::byte> ExternalWorker::Sendable(uint32_t block, const float*
   return own;
 }
 
-absl::StatusOr<ExternalWorker::Ticket> ExternalWorker::Push(uint32_t block, const float* gradient,
-                                                            uint64_t count) {
+absl::StatusOr<Ticket> ExternalWorker::Push(uint32_t block, const float* gradient, uint64_t count) {
   Ticket before = 0;
   {
     absl::MutexLock lock(&mutex_);
-    RETURN_IF_ERROR(CheckMayPush(block));
+    RETURN_IF_ERROR(CheckStarted());
+    RETURN_IF_ERROR(clocks_.CheckMayPush(block));
     if (gradient == nullptr || count == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a push of ", Named(block), " needs a gradient, and a count of at least 1"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a push of ", clocks_.Named(block), " needs a gradient, and a count of at least 1"));
     }
-    before = states_[block].pushed;
+    before = clocks_.newest_push(block);
   }
   // There already if the block was pulled since; never more than one push of a block is open.
   if (before != 0) RETURN_IF_ERROR(WaitPushed(before));
   absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(CheckMayPush(block));  // another thread may have been faster
-  if (end_.has_value() && !end_->ok()) return *end_;
-  BlockState& state = states_[block];
-  const Ticket ticket = MakeTicket(kPushKind, block, state.clock);
+  RETURN_IF_ERROR(clocks_.CheckMayPush(block));  // another thread may have been faster
+  RETURN_IF_ERROR(CheckNotFailed());
+  const std::span<const std::byte> bytes = Sendable(block, gradient);
+  const Ticket ticket = clocks_.Push(block);
   exchange_->Push({.block = block,
                    .virtual_worker = virtual_worker_,
                    .virtual_worker_count = 1,
-                   .clock = state.clock,
+                   .clock = MeaningOf(ticket).clock,
                    .token_count = count,
-                   .gradient = memory_->LeaseOut(Sendable(block, gradient), ticket)});
-  state.pushed = ticket;
-  ++state.clock;
+                   .gradient = memory_->LeaseOut(bytes, ticket)});
   return ticket;
 }
 
-absl::StatusOr<ExternalWorker::Ticket> ExternalWorker::Pull(uint32_t block, float* weights) {
+absl::StatusOr<Ticket> ExternalWorker::Pull(uint32_t block, float* weights) {
   absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(CheckBlock(block));
+  RETURN_IF_ERROR(CheckStarted());
+  RETURN_IF_ERROR(clocks_.CheckMayPull(block));
   if (weights == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a pull of ", Named(block), " needs memory to write to"));
+        absl::StrCat("a pull of ", clocks_.Named(block), " needs memory to write to"));
   }
-  BlockState& state = states_[block];
-  if (state.pulled == state.clock) {
-    return absl::FailedPreconditionError(absl::StrCat(Named(block), " was pulled for step ",
-                                                      state.clock, " already: push it first"));
-  }
-  if (state.pulling) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a pull of ", Named(block), " is under way: wait for it first"));
-  }
-  if (end_.has_value() && !end_->ok()) return *end_;
-  exchange_->Pull(
-      {block, Want::kExact, state.clock, std::span<float>(weights, table_.block_elements(block))});
-  state.pulled = state.clock;
-  state.pulling = true;
-  return MakeTicket(kPullKind, block, state.clock);
+  RETURN_IF_ERROR(CheckNotFailed());
+  const Ticket ticket = clocks_.Pull(block);
+  exchange_->Pull({block, Want::kExact, MeaningOf(ticket).clock,
+                   std::span<float>(weights, table_.block_elements(block))});
+  return ticket;
 }
 
 absl::Status ExternalWorker::Wait(Ticket ticket) {
   {
     absl::MutexLock lock(&mutex_);
-    RETURN_IF_ERROR(CheckTicket(ticket));
+    RETURN_IF_ERROR(CheckStarted());
+    RETURN_IF_ERROR(clocks_.CheckTicket(ticket));
   }
-  return KindOf(ticket) == kPushKind ? WaitPushed(ticket) : WaitPulled(ticket);
+  return MeaningOf(ticket).push ? WaitPushed(ticket) : WaitPulled(ticket);
 }
 
 absl::Status ExternalWorker::WaitPushed(Ticket ticket) {
+  const uint32_t block = MeaningOf(ticket).block;
   {
     // A newer push of the block waited for this one.
     absl::MutexLock lock(&mutex_);
-    if (states_[BlockOf(ticket)].pushed != ticket) return absl::OkStatus();
+    if (clocks_.newest_push(block) != ticket) return absl::OkStatus();
   }
-  RETURN_IF_ERROR(exchange_->WaitCommitted(BlockOf(ticket), virtual_worker_));
+  RETURN_IF_ERROR(exchange_->WaitCommitted(block, virtual_worker_));
   memory_->AwaitUnread(ticket);
   absl::MutexLock lock(&mutex_);
-  return end_.value_or(absl::OkStatus());
+  return CheckNotFailed();
 }
 
 absl::Status ExternalWorker::WaitPulled(Ticket ticket) {
-  const uint32_t block = BlockOf(ticket);
-  const uint64_t version = ClockOf(ticket);
+  const auto [push, block, version] = MeaningOf(ticket);
   // Later weights may wait for a straggler; the first ones are there from the start.
   const absl::Duration patience =
       version > start_version_
@@ -363,15 +289,15 @@ absl::Status ExternalWorker::WaitPulled(Ticket ticket) {
           : 3 * absl::Milliseconds(member_->registered().config().comm().resend_ms());
   const absl::Time begin = time_.Now();
   ASSIGN_OR_RETURN(const bool pulled, exchange_->WaitPulled(block, version, patience));
+  absl::MutexLock lock(&mutex_);
   if (!pulled) {
     return absl::UnavailableError(absl::StrCat(
-        "no server has answered a pull of ", Named(block), " for ", absl::FormatDuration(patience),
+        "no server has answered a pull of ", clocks_.Named(block), " for ",
+        absl::FormatDuration(patience),
         ": start servers on an address that this host reaches (tug server --listen ADDRESS)"));
   }
-  absl::MutexLock lock(&mutex_);
-  if (step_.has_value()) step_->waiting += time_.Now() - begin;
-  BlockState& state = states_[block];
-  if (state.pulled == version) state.pulling = false;
+  share_.waiting += time_.Now() - begin;
+  clocks_.OnPulled(ticket);
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/lease.h"
 #include "base/time_source.h"
+#include "exchange/block_clocks.h"
 #include "exchange/client.h"
 #include "exchange/job_member.h"
 #include "exchange/push_memory.h"
@@ -25,17 +26,10 @@ namespace tug {
 // A program with a model of its own as a worker of a job: exchange/tug.h in C++, and its contract.
 // Blocks, clocks and memory are here, membership is JobMember's, messages are ExchangeClient's.
 //
-// A block's clock is the number of its pushes (from the job's start version): a push is at that
-// clock, a pull asks for that version. So a pull before the push of a step gets the weights that
-// the step computes with, and a pull after it those of the next step.
-//
 // Thread-safe. Errors are one line with what to do: INVALID_ARGUMENT, FAILED_PRECONDITION (not at
 // this point), UNAVAILABLE, ABORTED (the job failed), and the coordinator's refusals.
 class ExternalWorker {
  public:
-  // Names a push or a pull. Never 0.
-  using Ticket = uint64_t;
-
   // Waits up to `timeout` for the coordinator at "host:port".
   static absl::StatusOr<std::unique_ptr<ExternalWorker>> Connect(const std::string& coordinator,
                                                                  absl::Duration timeout);
@@ -70,16 +64,8 @@ class ExternalWorker {
   absl::Status Finish();
 
  private:
-  // One block's way through the steps.
-  struct BlockState {
-    uint64_t clock = 0;              // of the next push
-    Ticket pushed = 0;               // newest push; 0 = none
-    std::optional<uint64_t> pulled;  // newest version asked for
-    bool pulling = false;            // and not waited for
-    std::span<std::byte> own;        // for gradients that lie in memory of the program's
-  };
-  struct Step {
-    uint64_t clock = 0;
+  // What is reported of a step.
+  struct StepShare {
     absl::Time begin;
     absl::Duration waiting;
     double loss_sum = 0;
@@ -93,11 +79,7 @@ class ExternalWorker {
   absl::Status TakePlace(const View& view);
   absl::Status BuildExchange(const View& view);
   absl::Status CheckStarted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckBlock(uint32_t block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckMayPush(uint32_t block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckStepComplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckTicket(Ticket ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string Named(uint32_t block) const;  // "block 'bias'"
+  absl::Status CheckNotFailed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The gradient where it can be sent from: where it lies, or a copy.
   std::span<const std::byte> Sendable(uint32_t block, const float* gradient)
@@ -116,8 +98,10 @@ class ExternalWorker {
   bool all_steps_done_ ABSL_GUARDED_BY(mutex_) = false;
   bool beginning_ ABSL_GUARDED_BY(mutex_) = false;  // a BeginStep is under way
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Step> step_ ABSL_GUARDED_BY(mutex_);
-  std::vector<BlockState> states_ ABSL_GUARDED_BY(mutex_);
+  BlockClocks clocks_ ABSL_GUARDED_BY(mutex_);
+  // By block: where gradients are copied to that lie in memory of the program's.
+  std::vector<std::span<std::byte>> copies_ ABSL_GUARDED_BY(mutex_);
+  StepShare share_ ABSL_GUARDED_BY(mutex_);  // of the step in progress
   ExchangeCounters reported_ ABSL_GUARDED_BY(mutex_);
 
   // Constant from Start on.

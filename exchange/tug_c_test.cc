@@ -6,6 +6,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+// Of tug_h_c99.c and tug_h_cxx98.cc.
+extern "C" int tug_h_in_c99(void);
+int tug_h_in_cxx98();
+
 namespace {
 
 using ::testing::AllOf;
@@ -47,6 +51,11 @@ TEST(TugC, KeepsTheMessagesOfThreadsApart) {
   other.join();
   EXPECT_THAT(mine, HasSubstr("coordinator is NULL"));
   tug_free(context);
+}
+
+TEST(TugC, HasAHeaderForC99AndForTheOldestCxx) {
+  EXPECT_TRUE(tug_h_in_c99());
+  EXPECT_TRUE(tug_h_in_cxx98());
 }
 
 TEST(TugC, NeverFollowsANullContext) {
