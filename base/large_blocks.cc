@@ -1,5 +1,7 @@
 #include "base/large_blocks.h"
 
+#include <cstdlib>  // says whether this is glibc
+
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif

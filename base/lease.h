@@ -9,25 +9,25 @@
 #include <span>
 #include <utility>
 
+#include "base/large_memory.h"
+
 namespace tug {
 
-// Bytes aligned for SIMD and cache lines: from the heap, zero-filled, or a part of somebody else's
-// memory (a shared arena), as it is. Movable, not copyable.
+// Bytes aligned for SIMD and cache lines: zero-filled memory of its own, or a part of somebody
+// else's (a shared arena), as it is. From kLargeMemoryBytes on its own memory is mapped: pages come
+// as they are touched, near the thread that touches them first (base/large_memory.h). Movable, not
+// copyable.
 class AlignedBuffer {
  public:
   static constexpr size_t kAlignment = 64;
 
   AlignedBuffer() = default;
   explicit AlignedBuffer(size_t size_bytes)
-      : data_(size_bytes == 0 ? nullptr
-                              : static_cast<std::byte*>(
-                                    ::operator new(size_bytes, std::align_val_t(kAlignment)))),
-        size_bytes_(size_bytes) {
-    if (size_bytes != 0) std::memset(data_.get(), 0, size_bytes);
-  }
+      : data_(Allocate(size_bytes), Free{nullptr, Mapped(size_bytes) ? size_bytes : 0}),
+        size_bytes_(size_bytes) {}
   // `bytes` stay valid while `owner` lives. REQUIRES: aligned to kAlignment.
   AlignedBuffer(std::shared_ptr<void> owner, std::span<std::byte> bytes)
-      : data_(bytes.data(), Free{std::move(owner)}), size_bytes_(bytes.size()) {}
+      : data_(bytes.data(), Free{std::move(owner), 0}), size_bytes_(bytes.size()) {}
 
   std::byte* data() { return data_.get(); }
   const std::byte* data() const { return data_.get(); }
@@ -40,10 +40,32 @@ class AlignedBuffer {
   }
 
  private:
+  // AddressSanitizer sees who reads past the end only of what comes from the heap.
+#ifdef __SANITIZE_ADDRESS__
+  static constexpr bool kMapLarge = false;
+#else
+  static constexpr bool kMapLarge = true;
+#endif
+  static constexpr bool Mapped(size_t size_bytes) {
+    return kMapLarge && size_bytes >= kLargeMemoryBytes;
+  }
+  static std::byte* Allocate(size_t size_bytes) {
+    if (size_bytes == 0) return nullptr;
+    if (Mapped(size_bytes)) return static_cast<std::byte*>(MapLargeMemory(size_bytes));
+    void* const memory = ::operator new(size_bytes, std::align_val_t(kAlignment));
+    std::memset(memory, 0, size_bytes);
+    return static_cast<std::byte*>(memory);
+  }
+
   struct Free {
-    std::shared_ptr<void> owner;  // none: the heap
+    Free() : mapped_bytes(0) {}
+    Free(std::shared_ptr<void> of, size_t mapped) : owner(std::move(of)), mapped_bytes(mapped) {}
+    std::shared_ptr<void> owner;  // none: our own memory
+    size_t mapped_bytes;          // of our own, 0: from the heap
     void operator()(std::byte* p) const {
-      if (owner == nullptr) ::operator delete(p, std::align_val_t(kAlignment));
+      if (owner != nullptr) return;
+      if (mapped_bytes > 0) return UnmapLargeMemory(p, mapped_bytes);
+      ::operator delete(p, std::align_val_t(kAlignment));
     }
   };
   std::unique_ptr<std::byte, Free> data_;
@@ -78,6 +100,17 @@ class Lease {
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
 };
+
+// Whether nobody else shares `owned` any more; what the others did with it has then happened
+// before.
+template <typename T>
+bool IsOnlyOwner(const std::shared_ptr<T>& owned) {
+  if (owned.use_count() > 1) return false;
+  // The count is read relaxed. Counting up and down again takes what the last one who dropped it
+  // has released.
+  std::shared_ptr<T>(owned).reset();
+  return true;
+}
 
 }  // namespace tug
 

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/check.h"
+#include "base/cpu_affinity.h"
 
 namespace tug {
 
@@ -55,11 +56,16 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(int threads, const std::vector<CoreList>& cores)
+    : state_(std::make_unique<State>()) {
   TUG_CHECK_GE(threads, 1);
   State* state = state_.get();
-  for (int i = 1; i < threads; ++i) {
-    state->helpers.emplace_back([state] { state->Help(); });
+  for (size_t i = 1; i < static_cast<size_t>(threads); ++i) {
+    const CoreList stay_on = i < cores.size() ? cores[i] : CoreList();
+    state->helpers.emplace_back([state, stay_on] {
+      StayOn(stay_on);
+      state->Help();
+    });
   }
 }
 

@@ -23,6 +23,7 @@ void AddStatusCommand(CLI::App& app, Command& chosen);
 void AddStopCommand(CLI::App& app, Command& chosen);
 void AddSampleCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);
+void AddBenchCommand(CLI::App& app, Command& chosen);
 void AddHelpCommand(CLI::App& app, Command& chosen);
 
 }  // namespace tug

@@ -5,11 +5,13 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/exposure.h"
 #include "cli/interrupts.h"
 #include "cli/job_arguments.h"
+#include "cli/local_budget.h"
 #include "coordinator/daemon.h"
 #include "proto/job_config.h"
 
@@ -39,6 +41,8 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   WarnIfExposed(options.listen.host);
   options.run_dir = command.job.run_dir;
   options.resume = command.job.resume;
+  if (command.ready_fd >= 0)
+    options.note = LocalPlanText(ReadCpuBudget(), options.config.cluster());
   Interrupts interrupts;
   options.on_listening = [&](const std::string& address, const std::string& run_dir) {
     TellParent(command.ready_fd, address, run_dir);

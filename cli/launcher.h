@@ -20,6 +20,7 @@ struct Program {
   std::vector<std::string> argv;  // argv[0] is the path
   std::string log_path;           // stdout and stderr are appended to it; empty: both are ours
   int keep_fd = -1;               // stays open in the child, under the same number
+  std::vector<int> cores;         // affinity mask of the child; empty: ours
 };
 
 // A child that ended.

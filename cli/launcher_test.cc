@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
+#include "base/cpu_affinity.h"
 #include "gtest/gtest.h"
 
 namespace tug {
@@ -108,6 +109,21 @@ TEST(Launcher, KeepsOneDescriptorForTheChild) {
   EXPECT_EQ(read(fds[0], text, sizeof(text)), 12);
   EXPECT_STREQ(text, "127.0.0.1:5\n");
   close(fds[0]);
+}
+
+TEST(Launcher, GivesAChildItsCores) {
+  const CpuBudget mine = ReadCpuBudget();
+  if (mine.cores.size() < 2) GTEST_SKIP() << "one core only: nothing to choose from";
+  const int last = mine.cores.back().number;
+  Launcher launcher;
+  Program program = Shell("n", "exec grep Cpus_allowed_list /proc/self/status");
+  program.log_path = testing::TempDir() + "/cores.log";
+  unlink(program.log_path.c_str());
+  program.cores = {last};
+  ASSERT_TRUE(launcher.Start(program).ok());
+  ASSERT_TRUE(launcher.Wait(Soon()).ended.has_value());
+  EXPECT_EQ(LastWords(program.log_path), "Cpus_allowed_list:\t" + std::to_string(last));
+  EXPECT_EQ(ReadCpuBudget().cores.size(), mine.cores.size());
 }
 
 TEST(Launcher, TimeIsUp) {

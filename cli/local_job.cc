@@ -119,11 +119,18 @@ absl::Status Supervisor::StartNodes() {
   std::error_code error;
   std::filesystem::create_directories(logs, error);
   if (error) return FileError(error.value(), "make the folder", logs.string());
-  for (const auto& [kind, count] : {std::pair{"server", job_.servers}, {"worker", job_.workers}}) {
+  struct Nodes {
+    const char* kind;
+    uint32_t count;
+    const std::vector<std::vector<int>>& cores;
+  };
+  for (const auto& [kind, count, cores] : {Nodes{"server", job_.servers, job_.server_cores},
+                                           {"worker", job_.workers, job_.worker_cores}}) {
     for (uint32_t i = 0; i < count; ++i) {
       Program program;
       program.name = absl::StrCat(kind, "-", i);
       program.argv = {job_.executable, kind, "--coordinator", address_};
+      if (i < cores.size()) program.cores = cores[i];
       program.log_path = (logs / (program.name + ".log")).string();
       std::filesystem::remove(program.log_path, error);  // of the run that is resumed
       RETURN_IF_ERROR(launcher_.Start(program).status());

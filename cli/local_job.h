@@ -19,6 +19,9 @@ struct LocalJob {
   std::string run_dir;  // may be empty
   uint32_t servers = 1;
   uint32_t workers = 1;
+  // By process: its affinity mask, by which it knows what it may use; none, or empty: ours.
+  std::vector<std::vector<int>> server_cores;
+  std::vector<std::vector<int>> worker_cores;
   // For the coordinator to end a job one of whose nodes has exited with an error.
   absl::Duration report_time = absl::Seconds(4);
   // For nodes to exit after the job has ended.

@@ -2,9 +2,11 @@
 #include <memory>
 #include <system_error>
 
+#include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/job_arguments.h"
+#include "cli/local_budget.h"
 #include "cli/local_job.h"
 #include "proto/job_config.h"
 
@@ -24,6 +26,7 @@ absl::Status Train(const JobArguments& arguments) {
   job.run_dir = arguments.run_dir;
   job.servers = config.cluster().servers();
   job.workers = config.cluster().workers();
+  FitToMachine(ReadCpuBudget(), config.cluster(), job);
   return RunLocalJob(job);
 }
 

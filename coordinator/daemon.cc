@@ -95,6 +95,7 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
   reporter.Say(absl::StrCat("run folder ", ShortPath(run_dir), ", coordinator at ",
                             service->address(),
                             start_version == 0 ? "" : absl::StrCat(", from step ", start_version)));
+  if (!options.note.empty()) reporter.Say(options.note);
   if (options.on_listening) options.on_listening(service->address(), run_dir);
 
   const RealTime time;

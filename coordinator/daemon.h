@@ -15,6 +15,7 @@ struct CoordinatorDaemonOptions {
   HostPort listen;      // port 0 picks a free one
   std::string run_dir;  // empty: runs/<name>-<n>, or the folder of the run that is resumed
   std::string resume;   // run folder, or folder of a checkpoint; empty: a new run
+  std::string note;     // a line to say at the start; may be empty
   // Called once, when nodes can join.
   std::function<void(const std::string& address, const std::string& run_dir)> on_listening;
   // Asked several times a second: whether the user wants an orderly end.

@@ -1,119 +1,221 @@
 #include "exchange/client.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "base/time_source.h"
+#include "base/check.h"
 
 namespace tug {
 namespace {
 
-// How often overdue requests are looked for; also the longest a stop takes to be seen.
+// How often overdue requests are looked for.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
+// How soon a full queue is tried again.
+constexpr absl::Duration kRetry = absl::Milliseconds(1);
 
 }  // namespace
 
 ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& table,
                                std::unique_ptr<Transport> transport)
     : transport_(std::move(transport)),
-      exchange_(std::move(options), table,
-                {.send =
-                     [this](Outgoing message) {
-                       // A peer that is not reachable or a full queue: the machine sends again
-                       // after resend_ms.
-                       transport_->Send(std::move(message)).IgnoreError();
-                     },
-                 .pulled =
-                     [this](BlockPulled event) {
-                       absl::MutexLock lock(&mutex_);
-                       pulled_version_[event.block] = event.version;
-                     },
-                 .committed =
-                     [this](PushCommitted event) {
-                       absl::MutexLock lock(&mutex_);
-                       std::erase(open_pushes_[event.block], event.virtual_worker);
-                     }}),
+      exchange_(
+          std::move(options), table,
+          {.send = [this](Outgoing message) { Send(std::move(message)); },
+           .pulled = [this](BlockPulled event) { events_.emplace_back(std::move(event)); },
+           .committed = [this](PushCommitted event) { events_.emplace_back(event); },
+           .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
+      next_tick_(time_.Now() + kTick),
       pulled_version_(table.num_blocks()),
+      in_place_(table.num_blocks()),
       open_pushes_(table.num_blocks()),
-      thread_([this](std::stop_token stop) { Loop(stop); }) {}
+      thread_([this] { RunOwnThread(); }) {}
 
 ExchangeClient::~ExchangeClient() {
-  thread_.request_stop();
-  transport_->Wake();
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+    transport_->Wake();
+  }
   thread_.join();
 }
 
-void ExchangeClient::Add(Request request) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (const auto* push = std::get_if<PushRequest>(&request)) {
-      open_pushes_[push->block].push_back(push->virtual_worker);
-    }
-    requests_.push_back(std::move(request));
+// ---- driving ----
+
+// Credit bounds bytes, a transport's queue messages: many small partitions may not fit it. They
+// wait here, no more than credit and pulls allow, instead of for resend_ms. A peer that is not
+// reachable is left to that.
+void ExchangeClient::Send(Outgoing message) {
+  const auto waiting = unsent_.find(message.to);
+  if (waiting != unsent_.end()) {
+    waiting->second.push_back(std::move(message));
+  } else if (absl::IsResourceExhausted(transport_->Send(message))) {
+    unsent_[message.to].push_back(std::move(message));
   }
-  transport_->Wake();
+}
+
+void ExchangeClient::SendWaiting() {
+  for (auto peer = unsent_.begin(); peer != unsent_.end();) {
+    std::deque<Outgoing>& messages = peer->second;
+    while (!messages.empty() && !absl::IsResourceExhausted(transport_->Send(messages.front()))) {
+      messages.pop_front();
+    }
+    peer = messages.empty() ? unsent_.erase(peer) : std::next(peer);
+  }
+}
+
+void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
+  std::swap(requests_, taken_);
+  mutex_.Unlock();
+  SendWaiting();
+  for (Request& request : taken_) {
+    if (auto* push = std::get_if<PushRequest>(&request)) {
+      exchange_.Push(std::move(*push), now);
+    } else {
+      exchange_.Pull(std::get<PullRequest>(std::move(request)), now);
+    }
+  }
+  taken_.clear();
+  if (now >= next_tick_) {
+    exchange_.OnTick(now);
+    next_tick_ = now + kTick;
+  }
+  if (poll.has_value()) {
+    transport_->Poll(*poll, [&](const Message& message) { exchange_.OnMessage(message, now); });
+  }
+  mutex_.Lock();
+  for (Event& event : events_) Take(std::move(event));
+  events_.clear();
+  counters_ = exchange_.counters();
+  transport_counters_ = transport_->counters();
+}
+
+void ExchangeClient::Take(Event event) {
+  if (auto* pulled = std::get_if<BlockPulled>(&event)) {
+    pulled_version_[pulled->block] = pulled->version;
+    in_place_[pulled->block] = std::move(pulled->in_place);
+  } else {
+    const PushCommitted& committed = std::get<PushCommitted>(event);
+    --open_pushes_[committed.block][committed.virtual_worker];
+  }
+}
+
+template <typename Done>
+void ExchangeClient::Drive(Driver driver, const Done& done, absl::Time deadline) {
+  driver_ = driver;
+  ++drives_;
+  absl::Time now = time_.Now();
+  do {
+    Turn(now, std::clamp(deadline - now, absl::ZeroDuration(), kTick));
+    now = time_.Now();
+  } while (!done() && now < deadline);
+  StopDriving();
+}
+
+void ExchangeClient::StopDriving() {
+  // Who asked while somebody drove has left the handing over to them.
+  while (!requests_.empty()) Turn(time_.Now(), std::nullopt);
+  driver_ = Driver::kNobody;
+}
+
+template <typename Done>
+bool ExchangeClient::WaitUntil(const Done& done, absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  if (done()) return true;
+  const absl::Time deadline = time_.Now() + timeout;
+  const auto done_or_my_turn = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return done() || driver_ == Driver::kNobody;
+  };
+  ++waiting_;
+  while (!done()) {
+    if (driver_ == Driver::kNobody) {
+      Drive(Driver::kCaller, done, deadline);
+      break;
+    }
+    const absl::Duration left = deadline - time_.Now();
+    if (left <= absl::ZeroDuration()) break;
+    if (driver_ == Driver::kOwnThread) transport_->Wake();  // it leaves to whoever waits
+    mutex_.AwaitWithTimeout(absl::Condition(&done_or_my_turn), left);
+  }
+  --waiting_;
+  return done();
+}
+
+void ExchangeClient::RunOwnThread() {
+  absl::MutexLock lock(&mutex_);
+  const auto wanted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stop_ || waiting_ > 0; };
+  const auto nobody_drives = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return stop_ || driver_ == Driver::kNobody;
+  };
+  while (!stop_) {
+    const uint64_t drives = drives_;
+    mutex_.AwaitWithTimeout(absl::Condition(&stop_), kLinger);
+    if (drives_ != drives || wanted()) continue;  // callers drive, on and off
+    if (driver_ == Driver::kNobody) {
+      Drive(Driver::kOwnThread, wanted, absl::InfiniteFuture());
+    } else {  // a long wait: look again when it is over
+      mutex_.Await(absl::Condition(&nobody_drives));
+    }
+  }
+}
+
+// ---- callers ----
+
+void ExchangeClient::Add(Request request) {
+  absl::MutexLock lock(&mutex_);
+  if (const auto* push = std::get_if<PushRequest>(&request)) {
+    TUG_CHECK_LT(push->virtual_worker, kMaxVirtualWorkers);
+    std::vector<uint32_t>& open = open_pushes_[push->block];
+    if (push->virtual_worker >= open.size()) open.resize(push->virtual_worker + 1);
+    ++open[push->virtual_worker];
+  } else {
+    pulled_version_[std::get<PullRequest>(request).block].reset();
+  }
+  requests_.push_back(std::move(request));
+  if (driver_ == Driver::kNobody) {
+    driver_ = Driver::kCaller;
+    ++drives_;
+    StopDriving();  // hands over
+  } else if (requests_.size() == 1) {
+    transport_->Wake();  // once until the driver takes them
+  }
 }
 
 void ExchangeClient::Push(PushRequest request) { Add(std::move(request)); }
 void ExchangeClient::Pull(PullRequest request) { Add(std::move(request)); }
 
-std::vector<ExchangeClient::Request> ExchangeClient::TakeRequests() {
-  absl::MutexLock lock(&mutex_);
-  return std::exchange(requests_, {});
-}
-
-void ExchangeClient::Loop(std::stop_token stop) {
-  const RealTime time;
-  absl::Time next_tick = time.Now() + kTick;
-  while (!stop.stop_requested()) {
-    const absl::Time now = time.Now();
-    for (Request& request : TakeRequests()) {
-      if (auto* push = std::get_if<PushRequest>(&request)) {
-        exchange_.Push(std::move(*push), now);
-      } else {
-        exchange_.Pull(std::get<PullRequest>(request), now);
-      }
-    }
-    if (now >= next_tick) {
-      exchange_.OnTick(now);
-      next_tick = now + kTick;
-    }
-    PublishCounters();
-    transport_->Poll(kTick, [&](Message message) { exchange_.OnMessage(message, now); });
-  }
-}
-
-void ExchangeClient::PublishCounters() {
-  absl::MutexLock lock(&mutex_);
-  counters_ = exchange_.counters();
-  transport_counters_ = transport_->counters();
-}
-
 absl::StatusOr<bool> ExchangeClient::WaitPulled(uint32_t block, uint64_t version,
                                                 absl::Duration timeout) {
-  absl::MutexLock lock(&mutex_);
-  const auto arrived = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  const auto pulled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return !cancelled_.ok() ||
            (pulled_version_[block].has_value() && *pulled_version_[block] >= version);
   };
-  const bool ended = mutex_.AwaitWithTimeout(absl::Condition(&arrived), timeout);
+  const bool ended = WaitUntil(pulled, timeout);
+  absl::MutexLock lock(&mutex_);
   if (!cancelled_.ok()) return cancelled_;
   return ended;
 }
 
-absl::Status ExchangeClient::WaitCommitted(uint32_t block, uint32_t virtual_worker) {
+InPlaceWeights ExchangeClient::TakeInPlace(uint32_t block) {
   absl::MutexLock lock(&mutex_);
+  return std::exchange(in_place_[block], {});
+}
+
+absl::Status ExchangeClient::WaitCommitted(uint32_t block, uint32_t virtual_worker) {
   const auto committed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     const std::vector<uint32_t>& open = open_pushes_[block];
-    return !cancelled_.ok() || std::find(open.begin(), open.end(), virtual_worker) == open.end();
+    return !cancelled_.ok() || virtual_worker >= open.size() || open[virtual_worker] == 0;
   };
-  mutex_.Await(absl::Condition(&committed));
+  WaitUntil(committed, absl::InfiniteDuration());
+  absl::MutexLock lock(&mutex_);
   return cancelled_;
 }
 
 void ExchangeClient::Cancel(absl::Status reason) {
   absl::MutexLock lock(&mutex_);
-  if (cancelled_.ok()) cancelled_ = std::move(reason);
+  if (!cancelled_.ok()) return;
+  cancelled_ = std::move(reason);
+  transport_->Wake();  // a caller who drives looks
 }
 
 ExchangeCounters ExchangeClient::counters() const {

@@ -1,6 +1,8 @@
 #ifndef TUG_EXCHANGE_CLIENT_H_
 #define TUG_EXCHANGE_CLIENT_H_
 
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -11,14 +13,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "base/time_source.h"
 #include "exchange/exchange.h"
 #include "transport/transport.h"
 
 namespace tug {
 
-// Push and pull for a process that computes: the exchange library's front door. One thread of its
-// own runs the Exchange machine over a transport; requests return at once, and Wait* blocks until
-// their events.
+// Push and pull for a process that computes: the exchange library's front door. Requests return at
+// once, and Wait* blocks until their events.
 //
 //   client->Pull({.block = 0, .version = 0, .destination = weights});
 //   client->WaitPulled(0, 0);
@@ -27,13 +29,24 @@ namespace tug {
 //                 .gradient = lease});
 //   client->Pull({.block = 0, .version = 1, .destination = weights});
 //
+// Who drives. The Exchange machine and the transport are used by one thread at a time, the driver:
+//   - a caller that waits drives until what it waits for is there, so an answer reaches it without
+//     a change of threads; others that wait meanwhile sleep, and the next one takes over;
+//   - a request is handed over by its caller if nobody drives, else by the driver, who is woken;
+//   - a thread of the client's own drives while callers compute: it steps in when nobody has driven
+//     for kLinger, and leaves as soon as a caller waits.
+//
 // All methods are thread-safe.
 class ExchangeClient {
  public:
+  // Long enough that a caller who asks and waits in turn always drives itself, short enough that
+  // one who computes does not hold the exchange up.
+  static constexpr absl::Duration kLinger = absl::Milliseconds(1);
+
   // Takes over a transport that is connected to all lanes. REQUIRES: `table` outlives the client.
   ExchangeClient(ExchangeOptions options, const SegmentTable& table,
                  std::unique_ptr<Transport> transport);
-  // Stops the thread; what is still on its way may not arrive.
+  // Stops the thread; what is still on its way may not arrive. REQUIRES: nobody waits.
   ~ExchangeClient();
   ExchangeClient(const ExchangeClient&) = delete;
   ExchangeClient& operator=(const ExchangeClient&) = delete;
@@ -42,37 +55,77 @@ class ExchangeClient {
   void Push(PushRequest request);
   void Pull(PullRequest request);
 
-  // Blocks until the newest completed pull of `block` has at least `version` (true), or for
+  // Blocks until no pull of `block` is open and the last one has at least `version` (true), or for
   // `timeout` (false). CANCELLED etc.: what Cancel was given.
   absl::StatusOr<bool> WaitPulled(uint32_t block, uint64_t version,
                                   absl::Duration timeout = absl::InfiniteDuration());
+  // After WaitPulled: where the newest pull of `block` left the weights, if not in its destination
+  // (PullRequest::allow_in_place); empty if it did, and the second time.
+  InPlaceWeights TakeInPlace(uint32_t block);
   // Blocks until no push of (block, virtual worker) is open: its gradient may be written again.
   absl::Status WaitCommitted(uint32_t block, uint32_t virtual_worker);
   // Ends all waits, now and later, with `reason` (not OK). The first reason stays.
   void Cancel(absl::Status reason);
 
+  // Memory for gradients that are sent from where they are with the fewest copies
+  // (Transport::NewBuffer). Contents unspecified; may outlive the client.
+  std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) {
+    return transport_->NewBuffer(size_bytes);
+  }
+
+  // As of the driver's last turn.
   ExchangeCounters counters() const;
   TransportCounters transport_counters() const;
 
  private:
   using Request = std::variant<PushRequest, PullRequest>;
+  using Event = std::variant<BlockPulled, PushCommitted>;
+  enum class Driver { kNobody, kCaller, kOwnThread };
 
+  void Send(Outgoing message);
+  // Tries again what did not fit the transport's queues.
+  void SendWaiting();
   void Add(Request request);
-  void Loop(std::stop_token stop);
-  std::vector<Request> TakeRequests();
-  void PublishCounters();
+  void RunOwnThread();
+  // Blocks until `done()`, which is called with the mutex held (true), or for `timeout` (false).
+  template <typename Done>
+  bool WaitUntil(const Done& done, absl::Duration timeout);
+  // Drives until `done()` or `deadline`, at least one turn. REQUIRES: nobody does.
+  template <typename Done>
+  void Drive(Driver driver, const Done& done, absl::Time deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Hands over what has been asked for and, given a time to wait, takes what arrives within it.
+  // Lets go of the mutex meanwhile. REQUIRES: to be the driver.
+  void Turn(absl::Time now, std::optional<absl::Duration> poll)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StopDriving() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Take(Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::unique_ptr<Transport> transport_;  // owner: thread_, but for Wake
-  Exchange exchange_;                           // owner: thread_
+  const RealTime time_;
+
+  // The driver's, but for the transport's Wake and NewBuffer. The role changes hands under mutex_.
+  const std::unique_ptr<Transport> transport_;
+  Exchange exchange_;
+  std::vector<Request> taken_;                     // from requests_
+  std::vector<Event> events_;                      // of this turn
+  std::map<PeerId, std::deque<Outgoing>> unsent_;  // for want of room in the queue to a peer
+  absl::Time next_tick_;
+
   mutable absl::Mutex mutex_;
+  Driver driver_ ABSL_GUARDED_BY(mutex_) = Driver::kNobody;
+  uint64_t drives_ ABSL_GUARDED_BY(mutex_) = 0;  // how often somebody has begun to
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;      // callers
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Request> requests_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::optional<uint64_t>> pulled_version_ ABSL_GUARDED_BY(mutex_);  // by block
-  std::vector<std::vector<uint32_t>> open_pushes_
-      ABSL_GUARDED_BY(mutex_);  // by block: virtual workers
+  // By block; the version is none while a pull is open.
+  std::vector<std::optional<uint64_t>> pulled_version_ ABSL_GUARDED_BY(mutex_);
+  std::vector<InPlaceWeights> in_place_ ABSL_GUARDED_BY(mutex_);
+  // By block and virtual worker: how many are open.
+  std::vector<std::vector<uint32_t>> open_pushes_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   ExchangeCounters counters_ ABSL_GUARDED_BY(mutex_);
   TransportCounters transport_counters_ ABSL_GUARDED_BY(mutex_);
-  std::jthread thread_;  // last: starts when all above is there
+  std::thread thread_;  // last: starts when all above is there
 };
 
 }  // namespace tug

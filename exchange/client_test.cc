@@ -73,6 +73,25 @@ class Mailboxes {
     absl::MutexLock lock(&mutex_);
     woken_ = true;
   }
+  // The next `sends` find no room.
+  void FillQueue(int sends) {
+    absl::MutexLock lock(&mutex_);
+    full_for_ = sends;
+  }
+  bool QueueIsFull() {
+    absl::MutexLock lock(&mutex_);
+    return full_for_ > 0 && full_for_-- > 0;
+  }
+  // The thread that used the transport last.
+  void SetDriver(std::thread::id driver) {
+    absl::MutexLock lock(&mutex_);
+    driver_ = driver;
+  }
+  void AwaitDriver(const std::function<bool(std::thread::id)>& is) {
+    absl::MutexLock lock(&mutex_);
+    const auto driven = [&] { return is(driver_); };
+    mutex_.Await(absl::Condition(&driven));
+  }
   std::deque<Message> TakeInbox(absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
     const auto ready = [&] { return woken_ || !inbox_.empty(); };
@@ -86,6 +105,8 @@ class Mailboxes {
   std::vector<Outgoing> sent_;
   std::deque<Message> inbox_;
   bool woken_ = false;
+  std::thread::id driver_;
+  int full_for_ = 0;
 };
 
 class FakeTransport final : public Transport {
@@ -94,11 +115,14 @@ class FakeTransport final : public Transport {
 
   absl::Status Connect(PeerId, const std::string&) override { return absl::OkStatus(); }
   absl::Status Send(Outgoing message) override {
+    if (boxes_.QueueIsFull()) return absl::ResourceExhaustedError("the queue is full");
     ++counters_.sent_messages;
+    boxes_.SetDriver(std::this_thread::get_id());
     boxes_.Sent(std::move(message));
     return absl::OkStatus();
   }
   void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override {
+    boxes_.SetDriver(std::this_thread::get_id());
     for (Message& message : boxes_.TakeInbox(timeout)) handler(std::move(message));
   }
   void Wake() override { boxes_.Wake(); }
@@ -218,6 +242,139 @@ TEST_F(ExchangeClientTest, SendsAgainByItselfWhatIsNotAnswered) {
   Answer(boxes_.TakeSent(2), MessageKind::kWeights, 4.0f);
   EXPECT_TRUE(client_->WaitPulled(0, 1).ok());
   EXPECT_EQ(weights_.back(), 4.0f);
+}
+
+TEST_F(ExchangeClientTest, DrivesByItselfWhileNobodyWaitsAndLeavesToWhoDoes) {
+  Start();
+  const std::thread::id self = std::this_thread::get_id();
+  client_->Pull({1, Want::kExact, 1, weights_});
+  const std::vector<Outgoing> sent = boxes_.TakeSent(2);
+  boxes_.AwaitDriver([&](std::thread::id driver) { return driver != self; });
+  std::thread waits([&] { EXPECT_TRUE(*client_->WaitPulled(1, 1)); });
+  boxes_.AwaitDriver([id = waits.get_id()](std::thread::id driver) { return driver == id; });
+  Answer(sent, MessageKind::kWeights, 1.0f);
+  waits.join();
+}
+
+TEST_F(ExchangeClientTest, AWaiterTakesOverFromTheOneWhoDrives) {
+  Start();
+  client_->Pull({0, Want::kExact, 1, weights_});
+  std::vector<float> other(kBlockElements);
+  client_->Pull({1, Want::kExact, 1, other});
+  std::vector<Outgoing> of[2];
+  for (const Outgoing& m : boxes_.TakeSent(4)) of[m.header.block].push_back(m);
+  std::thread waits[2];
+  for (uint32_t block : {0u, 1u}) {
+    waits[block] = std::thread([&, block] { EXPECT_TRUE(*client_->WaitPulled(block, 1)); });
+  }
+  for (uint32_t block : {0u, 1u}) {
+    boxes_.AwaitDriver([&](std::thread::id driver) {
+      return driver == waits[0].get_id() || driver == waits[1].get_id();
+    });
+    Answer(of[block], MessageKind::kWeights, 1.0f);
+    waits[block].join();
+  }
+}
+
+TEST_F(ExchangeClientTest, SendsInOrderWhatDidNotFitTheQueueOnceItDoes) {
+  Start();
+  boxes_.FillQueue(5);
+  Push(1, 0);
+  client_->Pull({1, Want::kExact, 1, weights_});
+  const std::vector<Outgoing> sent = boxes_.TakeSent(4);
+  ASSERT_EQ(sent.size(), 4u);
+  EXPECT_EQ(sent[0].header.kind, MessageKind::kPush);
+  EXPECT_EQ(sent[1].header.first_segment, 1u);
+  EXPECT_EQ(sent[3].header.kind, MessageKind::kPull);
+  EXPECT_EQ(client_->counters().resent, 0u);
+}
+
+TEST_F(ExchangeClientTest, AnOpenPullIsNotThereThoughAnEarlierOneWas) {
+  Start();
+  for (int i = 0; i < 2; ++i) {
+    client_->Pull({0, Want::kExact, 3, weights_});
+    const std::vector<Outgoing> sent = boxes_.TakeSent(2);
+    EXPECT_FALSE(*client_->WaitPulled(0, 3, absl::ZeroDuration()));
+    Answer(sent, MessageKind::kWeights, 1.0f);
+    EXPECT_TRUE(*client_->WaitPulled(0, 3));
+  }
+}
+
+TEST_F(ExchangeClientTest, HandsOutWeightsInPlaceOnce) {
+  Start();
+  client_->Pull({0, Want::kExact, 3, weights_, true});
+  std::vector<Outgoing> sent = boxes_.TakeSent(2);
+  auto memory = std::make_shared<AlignedBuffer>(kBlockElements * sizeof(float));
+  const Lease lease(memory, std::as_const(*memory).floats());
+  for (const Outgoing& m : sent) {
+    Message answer = AnswerTo(m.header, MessageKind::kWeights);
+    answer.payload =
+        lease.Slice(m.header.first_segment * kSegment * sizeof(float), kSegment * sizeof(float));
+    answer.home = Home::kSender;
+    boxes_.Deliver(std::move(answer));
+  }
+  EXPECT_TRUE(*client_->WaitPulled(0, 3));
+  const InPlaceWeights weights = client_->TakeInPlace(0);
+  EXPECT_EQ(weights.elements.data(), memory->floats().data());
+  EXPECT_EQ(weights.elements.size(), kBlockElements);
+  EXPECT_TRUE(client_->TakeInPlace(0).elements.empty());
+  EXPECT_EQ(weights_, std::vector<float>(kBlockElements, -1.0f));
+}
+
+// A lane inside the transport: answers whatever is sent, at once.
+class EchoTransport final : public Transport {
+ public:
+  absl::Status Connect(PeerId, const std::string&) override { return absl::OkStatus(); }
+  absl::Status Send(Outgoing message) override {
+    const bool push = message.header.kind == MessageKind::kPush;
+    inbox_.push_back(AnswerTo(message.header,
+                              push ? MessageKind::kCommitted : MessageKind::kWeights,
+                              static_cast<float>(message.header.version)));
+    return absl::OkStatus();
+  }
+  void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override {
+    if (inbox_.empty()) {
+      absl::MutexLock lock(&mutex_);
+      mutex_.AwaitWithTimeout(absl::Condition(&woken_), timeout);
+      woken_ = false;
+    }
+    for (Message& message : std::exchange(inbox_, {})) handler(std::move(message));
+  }
+  void Wake() override {
+    absl::MutexLock lock(&mutex_);
+    woken_ = true;
+  }
+  TransportCounters counters() const override { return {}; }
+
+ private:
+  std::vector<Message> inbox_;  // of whoever drives
+  absl::Mutex mutex_;
+  bool woken_ = false;
+};
+
+// Two callers, each with a block of its own, that take turns at the transport with each other and
+// with the client's thread.
+TEST(ExchangeClient, ServesCallersOnSeveralThreads) {
+  const SegmentTable table = Table();
+  ExchangeClient client(Options(600000), table, std::make_unique<EchoTransport>());
+  std::vector<std::thread> callers;
+  for (uint32_t block : {0u, 1u}) {
+    callers.emplace_back([&client, block] {
+      std::vector<float> weights(kBlockElements);
+      auto gradient = std::make_shared<AlignedBuffer>(kBlockElements * sizeof(float));
+      for (uint64_t clock = 0; clock < 2000; ++clock) {
+        gradient->floats()[0] = static_cast<float>(clock);
+        client.Push({block, 0, 1, clock, 10, Lease(gradient, std::as_const(*gradient).floats())});
+        client.Pull({block, Want::kExact, clock + 1, weights});
+        ASSERT_TRUE(*client.WaitPulled(block, clock + 1));
+        ASSERT_EQ(weights[kSegment], static_cast<float>(clock + 1));
+        ASSERT_TRUE(client.WaitCommitted(block, 0).ok());
+        if (clock % 100 == 0) absl::SleepFor(2 * ExchangeClient::kLinger);  // computes
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(client.counters().resent, 0u);
 }
 
 // A lane over ZeroMQ that commits every push and serves every pull, until told to stop.

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
 #include <vector>
 
 namespace tug {
@@ -19,10 +23,11 @@ SegmentTable Table() {
 // An exchange over two lanes, segments dealt round, one segment a partition.
 class ExchangeTest : public testing::Test {
  protected:
-  explicit ExchangeTest(CommConfig::Scheduler scheduler = CommConfig::PRIORITY)
-      : table_(Table()), exchange_(Options(scheduler), table_, Sinks()) {}
+  explicit ExchangeTest(CommConfig::Scheduler scheduler = CommConfig::PRIORITY,
+                        CommConfig::Format format = CommConfig::FP32)
+      : table_(Table()), exchange_(Options(scheduler, format), table_, Sinks()) {}
 
-  ExchangeOptions Options(CommConfig::Scheduler scheduler) {
+  ExchangeOptions Options(CommConfig::Scheduler scheduler, CommConfig::Format format) {
     ExchangeOptions options;
     options.job = 9;
     options.timeline = 1;
@@ -32,6 +37,8 @@ class ExchangeTest : public testing::Test {
     options.comm.set_credit_bytes(4 * kSegment * sizeof(float));
     options.comm.set_scheduler(scheduler);
     options.comm.set_resend_ms(1000);
+    options.comm.set_push_format(format);
+    options.comm.set_pull_format(format);
     return options;
   }
   ExchangeSinks Sinks() {
@@ -40,10 +47,28 @@ class ExchangeTest : public testing::Test {
             .committed = [this](PushCommitted e) { committed_.push_back(e); }};
   }
 
-  void Push(uint32_t block, uint64_t clock = 0) {
+  // Element e of the gradient is e + 1, but 0 outside the runs, if there are any.
+  void Push(uint32_t block, uint64_t clock = 0, const ElementRuns& runs = {}) {
     auto gradient = std::make_shared<AlignedBuffer>(3 * kSegment * sizeof(float));
-    exchange_.Push({block, 5, 1, clock, 100, Lease(gradient, std::as_const(*gradient).floats())},
-                   now_);
+    for (const ElementRun& run : runs.empty() ? ElementRuns{{0, 3 * kSegment}} : runs) {
+      for (uint32_t e = run.begin; e < run.end; ++e) gradient->floats()[e] = 1.0f + e;
+    }
+    exchange_.Push(
+        {block, 5, 1, clock, 100, Lease(gradient, std::as_const(*gradient).floats()), runs}, now_);
+  }
+  // Answers a pull from `memory`, which is shared and begins with the block's first element.
+  void AnswerInPlace(const Outgoing& to, const Lease& memory, Home home = Home::kSender) {
+    Message message{to.header, Lease(), home};
+    message.header.kind = MessageKind::kWeights;
+    message.header.sender = to.to;
+    message.payload =
+        memory.Slice(to.header.first_segment * kSegment * sizeof(float), kSegment * sizeof(float));
+    exchange_.OnMessage(message, now_);
+  }
+  static Lease SharedWeights() {
+    auto memory = std::make_shared<AlignedBuffer>(3 * kSegment * sizeof(float));
+    std::iota(memory->floats().begin(), memory->floats().end(), 0.5f);
+    return Lease(memory, std::as_const(*memory).floats());
   }
   // The lane's answer to a message that was sent.
   void Answer(const Outgoing& to, MessageKind kind, std::vector<float> weights = {}) {
@@ -62,6 +87,7 @@ class ExchangeTest : public testing::Test {
   std::vector<Outgoing> sent_;
   std::vector<BlockPulled> pulled_;
   std::vector<PushCommitted> committed_;
+  std::vector<float> destination_ = std::vector<float>(3 * kSegment, -1.0f);
   Exchange exchange_;
 };
 
@@ -189,6 +215,249 @@ TEST_F(ExchangeTest, RepeatsAPushThatWaitsForAStragglerEverMoreRarely) {
     if (sent_.size() > before) seconds.push_back(second);
   }
   EXPECT_EQ(seconds, (std::vector<int>{1, 3, 7, 15, 31}));
+}
+
+TEST_F(ExchangeTest, SendsADeferredPushAgainWhenItIsWanted) {
+  Push(2);
+  Push(1);  // 4 of 6 partitions fit the credit
+  ASSERT_EQ(sent_.size(), 4u);
+  Answer(sent_[0], MessageKind::kDeferred);
+  EXPECT_EQ(sent_.size(), 5u);  // its credit is another's
+  EXPECT_EQ(sent_.back().header.block, 1u);
+  Answer(sent_[0], MessageKind::kPushWanted);
+  Answer(sent_[0], MessageKind::kPushWanted);  // a repeat
+  EXPECT_EQ(sent_.size(), 5u);                 // waits for credit
+  Answer(sent_[1], MessageKind::kReceived);
+  Answer(sent_[2], MessageKind::kReceived);
+  ASSERT_EQ(sent_.size(), 7u);
+  EXPECT_EQ(sent_[5].header.block, 1u);  // which goes by priority
+  EXPECT_EQ(sent_[6].header.block, 2u);
+  EXPECT_EQ(sent_[6].header, sent_[0].header);
+  EXPECT_EQ(exchange_.counters().deferred, 1u);
+}
+
+TEST_F(ExchangeTest, SendsADeferredPushAgainByItselfEverMoreRarely) {
+  Push(0);
+  for (int i = 1; i < 3; ++i) Answer(sent_[i], MessageKind::kCommitted);
+  Answer(sent_[0], MessageKind::kDeferred);
+  std::vector<int> seconds;
+  for (int second = 1; second <= 20; ++second) {
+    const size_t before = sent_.size();
+    now_ += absl::Seconds(1);
+    exchange_.OnTick(now_);
+    if (sent_.size() > before) {
+      seconds.push_back(second);
+      Answer(sent_.back(), MessageKind::kDeferred);
+    }
+  }
+  EXPECT_EQ(seconds, (std::vector<int>{1, 3, 7, 15}));
+}
+
+TEST_F(ExchangeTest, SendsAtOnceWhatIsWantedBeforeItWasDeferred) {
+  Push(0);
+  Answer(sent_[0], MessageKind::kPushWanted);
+  ASSERT_EQ(sent_.size(), 4u);
+  EXPECT_EQ(sent_[3].header, sent_[0].header);
+  Answer(sent_[0], MessageKind::kDeferred);  // late: the next answer counts
+  Answer(sent_[0], MessageKind::kReceived);
+  Answer(sent_[0], MessageKind::kPushWanted);  // later still
+  EXPECT_EQ(sent_.size(), 4u);
+}
+
+TEST_F(ExchangeTest, IgnoresAnswersToWhatWasNeverSent) {
+  Push(2);
+  Push(1);
+  Outgoing unsent = sent_[3];
+  unsent.header.first_segment = 2;
+  unsent.to = sent_[2].to;
+  unsent.header.block = 1;
+  for (uint32_t segment : {1u, 2u}) {
+    unsent.header.first_segment = segment;
+    unsent.to = LanePeer((3 + segment) % 2);
+    for (MessageKind kind : {MessageKind::kReceived, MessageKind::kCommitted,
+                             MessageKind::kDeferred, MessageKind::kPushWanted}) {
+      Answer(unsent, kind);
+    }
+  }
+  unsent.header.virtual_worker = 4000;
+  Answer(unsent, MessageKind::kCommitted);
+  unsent.header.virtual_worker = 0xffffffffu;
+  Answer(unsent, MessageKind::kCommitted);
+  EXPECT_EQ(exchange_.counters().ignored, 10u);
+  EXPECT_EQ(sent_.size(), 4u);
+}
+
+// A lane that defers, answers late, twice, out of order or not at all: every push ends committed
+// once, and all credit comes back.
+TEST_F(ExchangeTest, EndsEveryPushOnceWhateverTheOrderOfAnswers) {
+  std::mt19937_64 random(11);
+  std::vector<Outgoing> seen;
+  std::vector<std::pair<Outgoing, MessageKind>> answers;
+  for (uint64_t clock = 0; clock < 300; ++clock) {
+    for (uint32_t block : {2u, 1u, 0u}) Push(block, clock);
+    while (exchange_.open_pushes() > 6) {
+      for (Outgoing& message : std::exchange(sent_, {})) seen.push_back(std::move(message));
+      const size_t pick = random() % seen.size();
+      // A committed push stays so; anything may come before.
+      static constexpr MessageKind kAnswers[] = {MessageKind::kReceived, MessageKind::kDeferred,
+                                                 MessageKind::kPushWanted, MessageKind::kCommitted};
+      for (uint64_t n = random() % 3; n > 0; --n) Answer(seen[pick], kAnswers[random() % 4]);
+      if (random() % 8 == 0) {
+        now_ += absl::Milliseconds(300);
+        exchange_.OnTick(now_);
+      }
+      if (seen.size() > 400) seen.erase(seen.begin(), seen.begin() + 200);
+    }
+  }
+  while (exchange_.open_pushes() > 0) {
+    for (Outgoing& message : std::exchange(sent_, {})) {
+      Answer(message, MessageKind::kCommitted);
+    }
+    now_ += absl::Seconds(100);
+    exchange_.OnTick(now_);
+  }
+  EXPECT_EQ(committed_.size(), 900u);
+  sent_.clear();
+  Push(2, 1000);
+  Push(1, 1000);
+  EXPECT_EQ(sent_.size(), 4u);  // the whole credit, no more
+}
+
+TEST_F(ExchangeTest, LeavesWeightsInPlaceThatLieInOnePiece) {
+  exchange_.Pull({1, Want::kExact, 7, destination_, true}, now_);
+  const Lease memory = SharedWeights();
+  for (int i : {2, 0, 1}) AnswerInPlace(sent_[i], memory);
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_EQ(pulled_[0].in_place.elements.data(), memory.floats().data());
+  EXPECT_EQ(pulled_[0].in_place.elements.size(), 3 * kSegment);
+  EXPECT_EQ(pulled_[0].in_place.leases.size(), 3u);
+  EXPECT_EQ(destination_, std::vector<float>(3 * kSegment, -1.0f));
+}
+
+TEST_F(ExchangeTest, CopiesWeightsThatLieApart) {
+  exchange_.Pull({1, Want::kExact, 7, destination_, true}, now_);
+  const Lease memory = SharedWeights();
+  const Lease other = SharedWeights();
+  AnswerInPlace(sent_[0], memory);
+  AnswerInPlace(sent_[1], other);
+  AnswerInPlace(sent_[2], memory);
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_TRUE(pulled_[0].in_place.elements.empty());
+  EXPECT_TRUE(pulled_[0].in_place.leases.empty());
+  EXPECT_EQ(0, std::memcmp(destination_.data(), memory.bytes().data(), memory.size_bytes()));
+}
+
+TEST_F(ExchangeTest, CopiesWeightsThatAreNotAllTheSenders) {
+  exchange_.Pull({1, Want::kExact, 7, destination_, true}, now_);
+  const Lease memory = SharedWeights();
+  AnswerInPlace(sent_[0], memory);
+  AnswerInPlace(sent_[1], memory, Home::kReceiver);
+  AnswerInPlace(sent_[2], memory);
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_TRUE(pulled_[0].in_place.elements.empty());
+  EXPECT_EQ(0, std::memcmp(destination_.data(), memory.bytes().data(), memory.size_bytes()));
+}
+
+TEST_F(ExchangeTest, CopiesWhereInPlaceIsNotAskedFor) {
+  exchange_.Pull({1, Want::kExact, 7, destination_}, now_);
+  std::weak_ptr<AlignedBuffer> held;
+  {
+    auto buffer = std::make_shared<AlignedBuffer>(3 * kSegment * sizeof(float));
+    held = buffer;
+    const Lease memory(std::move(buffer), std::as_const(*held.lock()).floats());
+    for (int i = 0; i < 3; ++i) AnswerInPlace(sent_[i], memory);
+  }
+  EXPECT_TRUE(held.expired());
+  EXPECT_EQ(destination_, std::vector<float>(3 * kSegment, 0.0f));
+}
+
+TEST_F(ExchangeTest, PushesOnlyTheRunsWhereThatIsSmaller) {
+  // Few elements of the first partition, none of the second, all of the third.
+  Push(1, 0, {{10, 20}, {100, 101}, {2 * kSegment, 3 * kSegment}});
+  ASSERT_EQ(sent_.size(), 3u);
+  EXPECT_EQ(sent_[0].header.codec, Codec::kRuns);
+  std::optional<EncodedRuns> runs = DecodeRuns(sent_[0].payload.bytes(), kSegment, true);
+  ASSERT_TRUE(runs.has_value());
+  EXPECT_EQ(runs->runs, (ElementRuns{{10, 20}, {100, 101}}));
+  EXPECT_EQ(runs->values.front(), 11.0f);
+  EXPECT_EQ(runs->values.back(), 101.0f);
+  EXPECT_EQ(sent_[1].header.codec, Codec::kRuns);
+  runs = DecodeRuns(sent_[1].payload.bytes(), kSegment, true);
+  ASSERT_TRUE(runs.has_value());
+  EXPECT_TRUE(runs->runs.empty());
+  EXPECT_EQ(sent_[2].header.codec, Codec::kNone);
+  EXPECT_EQ(sent_[2].payload.floats().front(), 1.0f + 2 * kSegment);
+  // A repeat is encoded again.
+  now_ += absl::Seconds(1);
+  exchange_.OnTick(now_);
+  ASSERT_EQ(sent_.size(), 6u);
+  EXPECT_EQ(sent_[3].header, sent_[0].header);
+  EXPECT_EQ(0, std::memcmp(sent_[3].payload.bytes().data(), sent_[0].payload.bytes().data(),
+                           sent_[0].payload.size_bytes()));
+}
+
+TEST_F(ExchangeTest, RunsTakeTheirBytesOfTheCredit) {
+  for (uint32_t block : {2u, 1u, 0u}) Push(block, 0, {{0, 1}});
+  EXPECT_EQ(sent_.size(), 9u);
+}
+
+TEST_F(ExchangeTest, PullsOnlyTheRuns) {
+  exchange_.Pull({1, Want::kExact, 7, destination_, true, {{10, 12}, {2 * kSegment, 3 * kSegment}}},
+                 now_);
+  ASSERT_EQ(sent_.size(), 2u);  // nothing of the second partition is wanted
+  EXPECT_EQ(sent_[0].header.codec, Codec::kRuns);
+  const std::optional<EncodedRuns> asked = DecodeRuns(sent_[0].payload.bytes(), kSegment, false);
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_EQ(asked->runs, (ElementRuns{{10, 12}}));
+  EXPECT_EQ(sent_[1].header.codec, Codec::kNone);
+  const auto answer = [this](const ElementRuns& runs) {
+    std::vector<float> payload(EncodedBytes(runs, true) / sizeof(float));
+    EncodeRuns(runs, std::vector<float>(kSegment, 3.0f),
+               std::as_writable_bytes(std::span(payload)));
+    Answer(sent_[0], MessageKind::kWeights, payload);
+  };
+  Answer(sent_[1], MessageKind::kWeights, std::vector<float>(kSegment, 5.0f));
+  answer({{10, 11}});  // not what was asked for
+  EXPECT_EQ(exchange_.counters().ignored, 1u);
+  EXPECT_TRUE(pulled_.empty());
+  answer({{10, 12}});
+  ASSERT_EQ(pulled_.size(), 1u);
+  for (size_t e = 0; e < destination_.size(); ++e) {
+    const float expected = e == 10 || e == 11 ? 3.0f : e >= 2 * kSegment ? 5.0f : -1.0f;
+    ASSERT_EQ(destination_[e], expected) << e;
+  }
+}
+
+class Bf16ExchangeTest : public ExchangeTest {
+ protected:
+  Bf16ExchangeTest() : ExchangeTest(CommConfig::PRIORITY, CommConfig::BF16) {}
+};
+
+TEST_F(Bf16ExchangeTest, PushesHalfTheBytesRunsOrNot) {
+  Push(2);
+  Push(1, 0, {{0, 1}});
+  ASSERT_EQ(sent_.size(), 6u);  // all fit the credit
+  for (const Outgoing& message : sent_) {
+    EXPECT_EQ(message.header.codec, Codec::kBf16);
+    EXPECT_EQ(message.payload.size_bytes(), kSegment * sizeof(uint16_t));
+  }
+  const auto* bits = reinterpret_cast<const uint16_t*>(sent_[0].payload.bytes().data());
+  EXPECT_EQ(bits[0], 0x3f80);  // 1.0
+  EXPECT_EQ(bits[2], 0x4040);  // 3.0
+}
+
+TEST_F(Bf16ExchangeTest, WidensWeights) {
+  exchange_.Pull({1, Want::kExact, 7, destination_, true, {{0, 1}}}, now_);
+  ASSERT_EQ(sent_.size(), 3u);
+  std::vector<uint16_t> bits(kSegment, 0x4040);
+  std::vector<float> payload(kSegment / 2);
+  std::memcpy(payload.data(), bits.data(), kSegment * sizeof(uint16_t));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(sent_[i].header.codec, Codec::kBf16);
+    Answer(sent_[i], MessageKind::kWeights, payload);
+  }
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_EQ(destination_, std::vector<float>(3 * kSegment, 3.0f));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "exchange/declared_blocks.h"
 #include "exchange/view_lanes.h"
-#include "transport/zmq_transport.h"
+#include "transport/open_transport.h"
 
 namespace tug {
 
@@ -109,16 +109,14 @@ absl::Status ExternalWorker::TakePlace(const View& view) {
 
 absl::Status ExternalWorker::BuildExchange(const View& view) {
   const RegisterReply& registered = member_->registered();
-  ZmqTransport::Options options;
-  options.self = WorkerPeer(registered.node_id());
-  options.checksum = registered.config().comm().checksum();
-  ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> transport, ZmqTransport::Create(options));
-  RETURN_IF_ERROR(ConnectToLanes(view, options.self, *transport));
-  transport_ = transport.get();
+  const PeerId self = WorkerPeer(registered.node_id());
+  ASSIGN_OR_RETURN(OpenedTransport opened,
+                   OpenTransport(self, registered.job(), registered.config().comm(), ""));
+  RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
   auto exchange = std::make_unique<ExchangeClient>(
       ExchangeOptions{registered.job(), view.timeline(), view.number(), LaneNumberOfSegment(view),
                       registered.config().comm()},
-      table_, std::move(transport));
+      table_, std::move(opened.transport));
   absl::MutexLock lock(&mutex_);
   exchange_ = std::move(exchange);
   // It may have ended meanwhile, with nothing to cancel.
@@ -208,7 +206,7 @@ std::span<const std::byte> ExternalWorker::Sendable(uint32_t block, const float*
   if (memory_->Holds(bytes)) return bytes;
   std::span<std::byte>& own = copies_[block];
   if (own.empty()) {
-    void* begin = memory_->Keep(transport_->NewBuffer(bytes.size()));
+    void* begin = memory_->Keep(exchange_->NewBuffer(bytes.size()));
     own = {static_cast<std::byte*>(begin), bytes.size()};
   }
   std::memcpy(own.data(), bytes.data(), bytes.size());
@@ -310,7 +308,7 @@ absl::StatusOr<void*> ExternalWorker::NewBuffer(uint64_t size_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a buffer of ", size_bytes, " bytes cannot be: ask for 1 or more"));
   }
-  return memory_->Keep(transport_->NewBuffer(size_bytes));
+  return memory_->Keep(exchange_->NewBuffer(size_bytes));
 }
 
 // ---- the end ----

@@ -110,7 +110,6 @@ class ExternalWorker {
   uint32_t count_ = 0;
   uint32_t virtual_worker_ = 0;
   uint64_t start_version_ = 0;
-  Transport* transport_ = nullptr;  // the exchange's: NewBuffer only
   std::unique_ptr<ExchangeClient> exchange_;
   std::unique_ptr<JobMember> member_;  // last: its thread cancels the exchange
 };

@@ -2,6 +2,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/adamw_ref.h"
+#include "kernels/bf16_ref.h"
 #include "kernels/kernel_test_support.h"
 
 namespace tug::kernels {
@@ -68,18 +69,54 @@ TEST(AdamW, HasTheBitsOfTheFloatReferenceAtEverySizeAndOffset) {
   }
 }
 
-TEST(AdamW, WritesToAnotherBufferWhatItWritesInPlace) {
-  const int64_t n = 1023;
-  const auto g = RandomFloats(n, 5);
-  State in_place(n);
-  State apart(n);
-  const auto before = apart.w;
-  std::vector<float> w_out(n);
-  AdamWStep(n, kParams, g.data(), in_place.w.data(), in_place.w.data(), in_place.m.data(),
-            in_place.v.data());
-  AdamWStep(n, kParams, g.data(), apart.w.data(), w_out.data(), apart.m.data(), apart.v.data());
-  ExpectSameBits(w_out, in_place.w);
-  ExpectSameBits(apart.w, before);
+TEST(AdamW, WritesToAnotherBufferWhatItWritesInPlaceAtEverySizeAndOffset) {
+  for (const int64_t n : kTestSizes) {
+    for (int64_t offset = 0; offset < 17; ++offset) {
+      SCOPED_TRACE(testing::Message() << n << " at " << offset);
+      const auto g = RandomFloats(n, 5);
+      State in_place(n);
+      State apart(n);
+      const auto before = apart.w;
+      std::vector<float> w_out(n + offset + 1, 7.0f);
+      std::vector<uint16_t> in_place_bf16(n), apart_bf16(n);
+      AdamWStep(n, kParams, g.data(), in_place.w.data(), in_place.w.data(), in_place.m.data(),
+                in_place.v.data(), in_place_bf16.data());
+      AdamWStep(n, kParams, g.data(), apart.w.data(), w_out.data() + offset, apart.m.data(),
+                apart.v.data(), offset % 2 == 0 ? apart_bf16.data() : nullptr);
+      EXPECT_EQ(w_out[n + offset], 7.0f) << "wrote beyond the end";
+      ExpectSameBits({w_out.begin() + offset, w_out.end() - 1}, in_place.w);
+      ExpectSameBits(apart.w, before);
+      ExpectSameBits(apart.m, in_place.m);
+      ExpectSameBits(apart.v, in_place.v);
+      if (offset % 2 == 0) {
+        EXPECT_EQ(apart_bf16, in_place_bf16);
+      }
+    }
+  }
+}
+
+TEST(AdamW, WritesTheBf16CopyOfTheNewWeightsAtEverySizeAndOffset) {
+  for (const int64_t n : kTestSizes) {
+    for (const int64_t offset : {0, 1, 3}) {
+      SCOPED_TRACE(testing::Message() << n << " at " << offset);
+      const auto g = RandomFloats(n, 5);
+      State without(n);
+      State with(n);
+      std::vector<uint16_t> copy(n + offset + 2, 7);
+      AdamWStep(n, kParams, g.data(), without.w.data(), without.w.data(), without.m.data(),
+                without.v.data());
+      AdamWStep(n, kParams, g.data(), with.w.data(), with.w.data(), with.m.data(), with.v.data(),
+                copy.data() + 1 + offset);
+      EXPECT_EQ(copy[offset], 7) << "wrote before the start";
+      EXPECT_EQ(copy[n + 1 + offset], 7) << "wrote beyond the end";
+      ExpectSameBits(with.w, without.w);
+      ExpectSameBits(with.m, without.m);
+      ExpectSameBits(with.v, without.v);
+      for (int64_t i = 0; i < n; ++i) {
+        ASSERT_EQ(copy[i + 1 + offset], Bf16FromFloatRef(with.w[i])) << i;
+      }
+    }
+  }
 }
 
 TEST(AdamW, WithoutGradientOnlyDecays) {

@@ -1,5 +1,6 @@
 // Every op on every instruction set that this machine can run: the other tests see the best one
 // only.
+#include <bit>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -10,6 +11,8 @@
 #include "kernels/add.h"
 #include "kernels/attention.h"
 #include "kernels/attention_ref.h"
+#include "kernels/bf16.h"
+#include "kernels/bf16_ref.h"
 #include "kernels/bias.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/cross_entropy_ref.h"
@@ -49,13 +52,38 @@ TEST_P(InstructionSets, AdamWHasTheBitsOfTheFloatReference) {
   const auto g = RandomFloats(n, 1);
   auto w = RandomFloats(n, 2), w_ref = w;
   std::vector<float> m(n), m_ref(n), v(n), v_ref(n);
-  AdamWStep(n, params, g.data(), w.data(), w.data(), m.data(), v.data());
+  std::vector<uint16_t> w_bf16(n);
+  AdamWStep(n, params, g.data(), w.data(), w.data(), m.data(), v.data(), w_bf16.data());
   for (int64_t i = 0; i < n; ++i) {
     AdamWRefFloat(params, constants, g[i], w_ref[i], m_ref[i], v_ref[i]);
+    EXPECT_EQ(w_bf16[i], Bf16FromFloatRef(w_ref[i])) << i;
   }
   ExpectSameBits(w, w_ref);
   ExpectSameBits(m, m_ref);
   ExpectSameBits(v, v_ref);
+}
+
+TEST_P(InstructionSets, Bf16HasTheBitsOfTheReference) {
+  std::vector<float> src;
+  for (uint32_t upper = 0; upper < 0x10000; ++upper) {
+    src.push_back(std::bit_cast<float>(upper << 16 | 0x8000u));
+    src.push_back(std::bit_cast<float>(upper << 16 | upper));
+  }
+  src.pop_back();
+  const auto n = static_cast<int64_t>(src.size());
+  std::vector<uint16_t> narrow(src.size());
+  std::vector<float> wide(src.size()), copy(src.size()), acc(src.size()), expected;
+  Bf16FromFloat(src.data(), narrow.data(), n);
+  for (int64_t i = 0; i < n; ++i) {
+    ASSERT_EQ(narrow[i], Bf16FromFloatRef(src[i])) << i;
+    expected.push_back(FloatFromBf16Ref(narrow[i]));
+  }
+  FloatFromBf16(narrow.data(), wide.data(), n);
+  EXPECT_FALSE(CopyAndCheckBf16(narrow.data(), copy.data(), n));
+  ExpectSameBits(wide, expected);
+  ExpectSameBits(copy, expected);
+  EXPECT_TRUE(AddAndCheckBf16(narrow.data(), acc.data(), 1023));
+  for (int64_t i = 0; i < 1023; ++i) EXPECT_EQ(acc[i], expected[i]);
 }
 
 TEST_P(InstructionSets, DropoutKeepsTheSameElements) {
@@ -144,16 +172,21 @@ TEST_P(InstructionSets, SumsMatchThePlainOnes) {
   AddBias(pool_, kRows, kWidth, bias.data(), rows.data());
   BiasGradient(pool_, kRows, kWidth, x.data(), columns.data());
   EXPECT_TRUE(AddAndCheck(x.data(), acc.data(), kRows * kWidth));
+  std::vector<float> sum(x.size());
+  EXPECT_TRUE(SumAndCheck(x.data(), rows.data(), sum.data(), kRows * kWidth));
+  EXPECT_TRUE(AllFinite(sum.data(), kRows * kWidth));
   double squares = 0;
   for (int64_t i = 0; i < kRows * kWidth; ++i) {
     EXPECT_EQ(rows[i], x[i] + bias[i % kWidth]);
     EXPECT_EQ(acc[i], 1.0f + x[i]);
+    EXPECT_EQ(sum[i], x[i] + rows[i]);
     columns_ref[i % kWidth] += x[i];
     squares += static_cast<double>(x[i]) * x[i];
   }
   ExpectClose(columns, columns_ref, 1e-5, 1e-6);
   EXPECT_NEAR(SumOfSquares(x.data(), kRows * kWidth), squares, 1e-10);
   acc[77] = std::nanf("");
+  EXPECT_FALSE(AllFinite(acc.data(), kRows * kWidth));
   EXPECT_FALSE(CopyAndCheck(acc.data(), rows.data(), kRows * kWidth));
 }
 

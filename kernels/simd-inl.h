@@ -51,6 +51,21 @@ HWY_INLINE FloatVector KeepUpTo(FloatVector v, int64_t count, FloatVector other)
   return hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(count)), v, other);
 }
 
+using IntTag = hn::RebindToSigned<FloatTag>;
+using IntVector = hn::Vec<IntTag>;
+
+// The larger of `largest` and the bits of |x|, per lane: infinities and NaNs are the largest such
+// bits.
+HWY_INLINE IntVector LargestMagnitude(IntVector largest, FloatVector x) {
+  return hn::Max(largest, hn::BitCast(IntTag(), hn::Abs(x)));
+}
+
+// Whether every x that LargestMagnitude saw is finite.
+HWY_INLINE bool IsFinite(IntVector largest) {
+  const IntTag di;
+  return hn::AllTrue(di, hn::Lt(largest, hn::Set(di, 0x7F800000)));
+}
+
 HWY_INLINE float SumLanes(FloatVector v) {
   const FloatTag d;
   return hn::GetLane(hn::SumOfLanes(d, v));

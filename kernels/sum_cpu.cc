@@ -12,27 +12,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace tug::kernels::HWY_NAMESPACE {
 
-using IntTag = hn::RebindToSigned<FloatTag>;
-using IntVector = hn::Vec<IntTag>;
-
-// The larger of `largest` and the bits of |x|, per lane: infinities and NaNs are the largest such
-// bits.
-HWY_INLINE IntVector LargestMagnitude(IntVector largest, FloatVector x) {
-  const IntTag di;
-  return hn::Max(largest, hn::BitCast(di, hn::Abs(x)));
-}
-
-HWY_INLINE bool AllFinite(IntVector largest) {
-  const IntTag di;
-  return hn::AllTrue(di, hn::Lt(largest, hn::Set(di, 0x7F800000)));
-}
-
+// dst = src, or a + src if kAdd; `a` may be dst.
 template <bool kAdd>
-HWY_INLINE bool TransferAndCheck(const float* HWY_RESTRICT src, float* HWY_RESTRICT dst,
+HWY_INLINE bool TransferAndCheck(const float* a, const float* HWY_RESTRICT src, float* dst,
                                  int64_t n) {
-  const IntTag di;
-  auto largest0 = hn::Zero(di);
-  auto largest1 = hn::Zero(di);
+  auto largest0 = hn::Zero(IntTag());
+  auto largest1 = hn::Zero(IntTag());
   const int64_t lanes = FloatLanes();
   int64_t i = 0;
   const FloatTag d;
@@ -42,8 +27,8 @@ HWY_INLINE bool TransferAndCheck(const float* HWY_RESTRICT src, float* HWY_RESTR
     largest0 = LargestMagnitude(largest0, x0);
     largest1 = LargestMagnitude(largest1, x1);
     if constexpr (kAdd) {
-      x0 = hn::Add(hn::LoadU(d, dst + i), x0);
-      x1 = hn::Add(hn::LoadU(d, dst + i + lanes), x1);
+      x0 = hn::Add(hn::LoadU(d, a + i), x0);
+      x1 = hn::Add(hn::LoadU(d, a + i + lanes), x1);
     }
     hn::StoreU(x0, d, dst + i);
     hn::StoreU(x1, d, dst + i + lanes);
@@ -51,18 +36,35 @@ HWY_INLINE bool TransferAndCheck(const float* HWY_RESTRICT src, float* HWY_RESTR
   for (; i < n; i += lanes) {
     auto x = LoadUpTo(src + i, n - i);
     largest0 = LargestMagnitude(largest0, x);
-    if constexpr (kAdd) x = hn::Add(LoadUpTo(dst + i, n - i), x);
+    if constexpr (kAdd) x = hn::Add(LoadUpTo(a + i, n - i), x);
     StoreUpTo(x, dst + i, n - i);
   }
-  return AllFinite(hn::Max(largest0, largest1));
+  return IsFinite(hn::Max(largest0, largest1));
 }
 
 bool CopyAndCheck(const float* src, float* dst, int64_t n) {
-  return TransferAndCheck<false>(src, dst, n);
+  return TransferAndCheck<false>(nullptr, src, dst, n);
 }
 
 bool AddAndCheck(const float* src, float* acc, int64_t n) {
-  return TransferAndCheck<true>(src, acc, n);
+  return TransferAndCheck<true>(acc, src, acc, n);
+}
+
+bool SumAndCheck(const float* a, const float* b, float* sum, int64_t n) {
+  return TransferAndCheck<true>(a, b, sum, n);
+}
+
+bool AllFinite(const float* x, int64_t n) {
+  auto largest0 = hn::Zero(IntTag());
+  auto largest1 = hn::Zero(IntTag());
+  const int64_t lanes = FloatLanes();
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    largest0 = LargestMagnitude(largest0, LoadUpTo(x + i, lanes));
+    largest1 = LargestMagnitude(largest1, LoadUpTo(x + i + lanes, lanes));
+  }
+  for (; i < n; i += lanes) largest0 = LargestMagnitude(largest0, LoadUpTo(x + i, n - i));
+  return IsFinite(hn::Max(largest0, largest1));
 }
 
 // One chunk: n <= kSumChunk. Four accumulators of FP64 lanes, combined in one order.
@@ -101,6 +103,8 @@ namespace tug::kernels {
 
 HWY_EXPORT(CopyAndCheck);
 HWY_EXPORT(AddAndCheck);
+HWY_EXPORT(SumAndCheck);
+HWY_EXPORT(AllFinite);
 HWY_EXPORT(ChunkSumOfSquares);
 
 bool CopyAndCheck(const float* src, float* dst, int64_t n) {
@@ -110,6 +114,12 @@ bool CopyAndCheck(const float* src, float* dst, int64_t n) {
 bool AddAndCheck(const float* src, float* acc, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(AddAndCheck)(src, acc, n);
 }
+
+bool SumAndCheck(const float* a, const float* b, float* sum, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(SumAndCheck)(a, b, sum, n);
+}
+
+bool AllFinite(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(AllFinite)(x, n); }
 
 namespace {
 

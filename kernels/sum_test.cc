@@ -35,23 +35,52 @@ TEST(AddAndCheck, AddsAtEverySizeAndOffset) {
   }
 }
 
+TEST(SumAndCheck, SumsAtEverySizeAndOffset) {
+  for (const int64_t n : kTestSizes) {
+    for (const int64_t offset : {0, 1, 3}) {
+      const auto a = RandomFloats(n, 1);
+      const auto b = RandomFloats(n + offset, 2);
+      std::vector<float> sum(n + 1, 7.0f), expected = a;
+      for (int64_t i = 0; i < n; ++i) expected[i] += b[i + offset];
+      EXPECT_TRUE(SumAndCheck(a.data(), b.data() + offset, sum.data(), n));
+      EXPECT_EQ(sum[n], 7.0f) << "wrote beyond the end";
+      sum.pop_back();
+      ExpectSameBits(sum, expected);
+    }
+  }
+}
+
+TEST(SumAndCheck, ChecksOnlyItsSecondOperand) {
+  const float fine = 1.0f, bad = std::numeric_limits<float>::infinity();
+  float sum = 0;
+  EXPECT_TRUE(SumAndCheck(&bad, &fine, &sum, 1));
+  EXPECT_FALSE(SumAndCheck(&fine, &bad, &sum, 1));
+  EXPECT_EQ(sum, bad);
+}
+
+TEST(AllFinite, HoldsForNone) { EXPECT_TRUE(AllFinite(nullptr, 0)); }
+
 TEST(AddAndCheck, NoticesEveryElementThatIsNotFinite) {
   using Limits = std::numeric_limits<float>;
   for (const float bad :
        {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), -Limits::quiet_NaN()}) {
     for (int64_t at = 0; at < 100; ++at) {
       std::vector<float> src(100, 1.0f);
-      std::vector<float> acc(100, 0.0f);
+      std::vector<float> acc(100, 0.0f), sum(100);
       src[at] = bad;
       ASSERT_FALSE(AddAndCheck(src.data(), acc.data(), 100)) << bad << " at " << at;
       ASSERT_FALSE(CopyAndCheck(src.data(), acc.data(), 100)) << bad << " at " << at;
+      ASSERT_FALSE(SumAndCheck(acc.data(), src.data(), sum.data(), 100)) << bad << " at " << at;
+      ASSERT_FALSE(AllFinite(src.data(), 100)) << bad << " at " << at;
       ASSERT_TRUE(CopyAndCheck(src.data(), acc.data(), at));
+      ASSERT_TRUE(AllFinite(src.data(), at));
     }
   }
   // The largest numbers and the smallest are finite; a sum that overflows is not an element of src.
   const std::vector<float> edge = {Limits::max(), Limits::lowest(), Limits::denorm_min(), -0.0f};
   std::vector<float> acc = edge;
   EXPECT_TRUE(AddAndCheck(edge.data(), acc.data(), 4));
+  EXPECT_TRUE(AllFinite(edge.data(), 4));
 }
 
 TEST(TreeFold, PairsNeighboursLevelByLevel) {

@@ -8,9 +8,11 @@ namespace tug {
 
 void AdamW::Update(uint64_t version, bool weight_decay, float gradient_scale,
                    std::span<const float> gradient, std::span<const float> weights_in,
-                   std::span<float> weights_out, std::span<float> m, std::span<float> v) const {
+                   std::span<float> weights_out, std::span<float> m, std::span<float> v,
+                   std::span<uint16_t> weights_out_bf16) const {
   TUG_CHECK(gradient.size() == weights_in.size() && gradient.size() == weights_out.size() &&
             gradient.size() == m.size() && gradient.size() == v.size());
+  TUG_CHECK(weights_out_bf16.empty() || weights_out_bf16.size() == gradient.size());
   const AdamWConfig& adamw = config_.adamw();
   kernels::AdamWParams params;
   params.lr = static_cast<float>(LearningRateAt(config_, version));
@@ -21,7 +23,8 @@ void AdamW::Update(uint64_t version, bool weight_decay, float gradient_scale,
   params.t = static_cast<int64_t>(version + 1);
   params.gradient_scale = gradient_scale;
   kernels::AdamWStep(static_cast<int64_t>(gradient.size()), params, gradient.data(),
-                     weights_in.data(), weights_out.data(), m.data(), v.data());
+                     weights_in.data(), weights_out.data(), m.data(), v.data(),
+                     weights_out_bf16.empty() ? nullptr : weights_out_bf16.data());
 }
 
 }  // namespace tug

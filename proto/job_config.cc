@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
+#include "base/cpu_affinity.h"
+#include "base/cpu_budget.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -28,12 +29,11 @@ using google::protobuf::Message;
 
 constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 
-// Fields that two nodes of one job need not agree on.
+// Fields that two nodes of one job need not agree on: the coordinator's are used by all, or each
+// machine's own.
 constexpr const char* kNotIdentity[] = {
-    "cluster.compute_threads",
-    "data.resolved_alphabet",
-    "data.resolved_symbols",
-    "data.resolved_fingerprint",
+    "cluster.lanes_per_server", "cluster.compute_threads", "cluster.pin_threads",
+    "data.resolved_alphabet",   "data.resolved_symbols",   "data.resolved_fingerprint",
 };
 
 // Keeps the first error of a parse as "file:line:column: what".
@@ -79,15 +79,18 @@ absl::Status RefuseResolved(const JobConfig& config) {
   return absl::OkStatus();
 }
 
+// At most one lane a layer on all servers together: a lane needs a segment, and a layer has some.
+uint32_t DefaultLanes(const JobConfig& config, uint32_t cores) {
+  const uint32_t servers = std::max(config.cluster().servers(), 1u);
+  const int by_cores = DefaultLanesPerServer(static_cast<int>(cores), static_cast<int>(servers));
+  return std::clamp(config.model().layers() / servers, 1u, static_cast<uint32_t>(by_cores));
+}
+
 // Defaults that depend on other fields, which are set by now.
 void FillComputedDefaults(JobConfig& config, uint32_t cores) {
   ClusterConfig& cluster = *config.mutable_cluster();
-  const uint32_t workers = std::max(cluster.workers(), 1u);
   if (!cluster.has_virtual_workers()) cluster.set_virtual_workers(cluster.workers());
-  if (!cluster.has_lanes_per_server()) cluster.set_lanes_per_server(1);
-  if (!cluster.has_compute_threads()) {
-    cluster.set_compute_threads(std::clamp(cores / workers, 1u, 256u));
-  }
+  if (!cluster.has_lanes_per_server()) cluster.set_lanes_per_server(DefaultLanes(config, cores));
   TrainConfig& train = *config.mutable_train();
   if (!train.has_micro_batch()) {
     train.set_micro_batch(
@@ -186,7 +189,9 @@ void FillDefaults(JobConfig& config, uint32_t cores) {
   FillComputedDefaults(config, cores);
 }
 
-void FillDefaults(JobConfig& config) { FillDefaults(config, std::thread::hardware_concurrency()); }
+void FillDefaults(JobConfig& config) {
+  FillDefaults(config, static_cast<uint32_t>(ReadCpuBudget().usable));
+}
 
 uint64_t Fingerprint(const JobConfig& config) {
   std::string bytes;

@@ -30,13 +30,13 @@ absl::StatusOr<JobConfig> ParseJobConfig(const std::string& text, const std::str
 absl::Status ApplyOverride(JobConfig& config, const std::string& override_text);
 
 // Writes the default of every field that is not set. `cores`: of this machine, for
-// cluster.compute_threads.
+// cluster.lanes_per_server.
 void FillDefaults(JobConfig& config, uint32_t cores);
-void FillDefaults(JobConfig& config);  // with the cores of this machine
+void FillDefaults(JobConfig& config);  // with the cores that this process may use
 
 // Identity of a configuration with defaults filled in: equal for two nodes that would compute the
-// same job. Leaves out data.resolved_* and cluster.compute_threads, which may differ between
-// machines.
+// same job. Leaves out data.resolved_*, cluster.lanes_per_server, compute_threads and pin_threads,
+// which may differ between machines.
 uint64_t Fingerprint(const JobConfig& config);
 
 // "train.steps is 100 in one and 200 in the other", for the first field in which the fingerprints'

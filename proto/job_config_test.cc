@@ -166,11 +166,23 @@ TEST(JobConfig, ComputesDefaultsFromOtherFields) {
   EXPECT_EQ(config->optimizer().decay_steps(), 50);
   EXPECT_DOUBLE_EQ(config->optimizer().min_learning_rate(), 1e-4);
   EXPECT_EQ(Valid().optimizer().warmup_steps(), 100);
+}
 
-  JobConfig two_workers;
-  two_workers.mutable_cluster()->set_workers(2);
-  FillDefaults(two_workers, 8);
-  EXPECT_EQ(two_workers.cluster().compute_threads(), 4);
+TEST(JobConfig, TakesLanesFromTheCoresButNoMoreThanLayers) {
+  const auto lanes = [](uint32_t cores, uint32_t servers, uint32_t layers) {
+    JobConfig config;
+    config.mutable_cluster()->set_servers(servers);
+    config.mutable_model()->set_layers(layers);
+    FillDefaults(config, cores);
+    EXPECT_EQ(config.cluster().compute_threads(), 0);  // each worker's own affair
+    return config.cluster().lanes_per_server();
+  };
+  EXPECT_EQ(lanes(2, 1, 12), 1);
+  EXPECT_EQ(lanes(64, 1, 12), 8);
+  EXPECT_EQ(lanes(64, 2, 12), 4);
+  EXPECT_EQ(lanes(64, 1, 4), 4);
+  EXPECT_EQ(lanes(64, 3, 4), 1);
+  EXPECT_EQ(lanes(128, 5, 4), 1);
 }
 
 TEST(JobConfig, AnExternalModelNeedsNoText) {
@@ -253,7 +265,9 @@ TEST(Fingerprint, ChangesWithWhatMattersOnly) {
     JobConfig other = config;
     const double value = FindField(config, rule.path)->Number();
     SetFieldFromNumber(other, rule.path, value == 0 ? 1 : 0);
-    const bool machine = std::string(rule.path) == "cluster.compute_threads";
+    const bool machine = std::set<std::string>{"cluster.lanes_per_server",
+                                               "cluster.compute_threads", "cluster.pin_threads"}
+                             .contains(rule.path);
     EXPECT_EQ(Fingerprint(other) == Fingerprint(config), machine) << rule.path;
     const std::string difference = FirstDifference(config, other);
     if (machine) {

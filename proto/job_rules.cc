@@ -23,7 +23,7 @@ constexpr FieldRule kFieldRules[] = {
     {"cluster.workers", 1, 1, 1024, "worker processes"},
     {"cluster.lanes_per_server", kComputed, 1, 64, "lanes"},
     {"cluster.virtual_workers", kComputed, 1, 4096, "virtual workers"},
-    {"cluster.compute_threads", kComputed, 1, 256, "threads per worker"},
+    {"cluster.compute_threads", 0, 0, 256, "threads per worker"},
     {"cluster.pin_threads", 1, 0, 1, "true or false"},
     {"data.tokenizer", DataConfig::BYTE, 1, DataConfig::Tokenizer_MAX, "a tokenizer"},
     {"data.validation_fraction", 0.1, 0, 0.5, "of the tokens"},

@@ -150,8 +150,8 @@ TEST(Wire, RefusesValuesOutOfRangeByName) {
     uint8_t value;
     const char* field;
   };
-  for (const Case& c : {Case{6, 0, "kind"}, Case{6, 10, "kind"}, Case{6, 255, "kind"},
-                        Case{7, 1, "codec"}, Case{7, 255, "codec"}, Case{8, 2, "want"},
+  for (const Case& c : {Case{6, 0, "kind"}, Case{6, 12, "kind"}, Case{6, 255, "kind"},
+                        Case{7, 3, "codec"}, Case{7, 255, "codec"}, Case{8, 2, "want"},
                         Case{9, 1, "reserved"}, Case{79, 1, "payload_bytes"}}) {
     Bytes bytes = Encode(DistinctFields());
     bytes[c.offset] = static_cast<std::byte>(c.value);

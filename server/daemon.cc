@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/cpu_affinity.h"
 #include "base/large_blocks.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
@@ -22,6 +23,11 @@ absl::Status TakeBlocks(const View& view, LaneJob& job) {
                    SegmentTable::Create(view.blocks(), job.config.comm().segment_elements()));
   job.blocks = view.blocks();
   return absl::OkStatus();
+}
+
+std::vector<LaneCores> CoresOf(const ClusterConfig& cluster) {
+  if (!cluster.pin_threads()) return {};
+  return PlanServer(ReadCpuBudget(), static_cast<int>(cluster.lanes_per_server()));
 }
 
 // All lanes' reports in one heartbeat.
@@ -60,8 +66,13 @@ absl::Status RunServer(const ServerOptions& options) {
                    ControlClient::Connect(options.coordinator, kJoinTimeout));
   RegisterRequest request = ThisProcess(SERVER);
   ASSIGN_OR_RETURN(RegisterReply registered, client->Register(request));
-  LaneJob job{registered.job(), registered.node_id(), registered.config(),
-              BlockTable(),     registered.run_dir(), SegmentTable()};
+  LaneJob job{registered.job(),
+              registered.node_id(),
+              registered.config(),
+              BlockTable(),
+              registered.run_dir(),
+              SegmentTable(),
+              CoresOf(registered.config().cluster())};
 
   std::vector<std::unique_ptr<LaneThread>> lanes;
   for (uint32_t i = 0; i < job.config.cluster().lanes_per_server(); ++i) {

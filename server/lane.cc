@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "checkpoint/checkpoint.h"
@@ -23,21 +24,19 @@ constexpr size_t kMaxNotices = 100;
 absl::StatusOr<std::unique_ptr<LaneThread>> LaneThread::Bind(const LaneJob& job,
                                                              uint32_t index_on_server,
                                                              const std::string& listen_host) {
-  ZmqTransport::Options options;
-  options.self = LanePeer(LaneNumber(job.server_node_id, index_on_server));
-  options.bind_host = listen_host;
-  options.checksum = job.config.comm().checksum();
-  ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> transport, ZmqTransport::Create(options));
-  return std::unique_ptr<LaneThread>(new LaneThread(job, index_on_server, std::move(transport)));
+  const StartThreadsOn io_cores(CoresOf(job, index_on_server).io);
+  const PeerId self = LanePeer(LaneNumber(job.server_node_id, index_on_server));
+  ASSIGN_OR_RETURN(OpenedTransport opened,
+                   OpenTransport(self, job.job, job.config.comm(), listen_host));
+  return std::unique_ptr<LaneThread>(new LaneThread(job, index_on_server, std::move(opened)));
 }
 
-LaneThread::LaneThread(const LaneJob& job, uint32_t index_on_server,
-                       std::unique_ptr<ZmqTransport> transport)
+LaneThread::LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTransport opened)
     : job_(job),
       index_on_server_(index_on_server),
       number_(LaneNumber(job.server_node_id, index_on_server)),
-      endpoint_(transport->endpoint()),
-      transport_(std::move(transport)) {}
+      endpoint_(std::move(opened.endpoint)),
+      transport_(std::move(opened.transport)) {}
 
 LaneThread::~LaneThread() {
   if (!thread_.joinable()) return;
@@ -60,7 +59,13 @@ void LaneThread::Start(const View& view) {
   thread_ = std::jthread([this, view](std::stop_token stop) { Run(view, stop); });
 }
 
+LaneCores LaneThread::CoresOf(const LaneJob& job, uint32_t index_on_server) {
+  return index_on_server < job.cores.size() ? job.cores[index_on_server] : LaneCores();
+}
+
 void LaneThread::Run(const View& view, std::stop_token stop) {
+  // Before it touches its segments, whose memory is near from then on.
+  StayOn(CoresOf(job_, index_on_server_).lane);
   const absl::Status prepared = Prepare(view);
   {
     absl::MutexLock lock(&mutex_);
@@ -101,6 +106,11 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
   options.checkpoint_interval = job_.config.checkpoint().interval();
   options.resend_after = absl::Milliseconds(job_.config.comm().resend_ms());
+  options.parking_bytes = kServerParkingBytes / job_.config.cluster().lanes_per_server();
+  options.pull_format = job_.config.comm().pull_format();
+  options.new_buffer = [transport = transport_.get()](size_t size_bytes) {
+    return transport->NewBuffer(size_bytes);
+  };
   return options;
 }
 
@@ -139,7 +149,7 @@ void LaneThread::Serve(std::stop_token stop) {
       PublishCounters();
       next_tick = now + kTick;
     }
-    transport_->Poll(kTick, [&](Message m) { shard_->OnMessage(m, time.Now()); });
+    transport_->Poll(kTick, [&](Message m) { shard_->OnMessage(std::move(m), time.Now()); });
   }
 }
 

@@ -13,11 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "base/cpu_budget.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
 #include "server/shard.h"
 #include "server/snapshot_writer.h"
-#include "transport/zmq_transport.h"
+#include "transport/open_transport.h"
 
 namespace tug {
 
@@ -30,6 +31,7 @@ struct LaneJob {
   BlockTable blocks;
   std::string run_dir;
   SegmentTable table;
+  std::vector<LaneCores> cores = {};  // by lane of this server; none: they run anywhere
 };
 
 // One thread, one socket, one set of segments: binds a Shard to ZeroMQ and real time. No lock on
@@ -47,7 +49,7 @@ class LaneThread {
     uint64_t refused = 0;
   };
 
-  // Binds to a free port of `listen_host`. Errors: as ZmqTransport::Create.
+  // Binds to a free port of `listen_host`. Errors: as OpenTransport.
   static absl::StatusOr<std::unique_ptr<LaneThread>> Bind(const LaneJob& job,
                                                           uint32_t index_on_server,
                                                           const std::string& listen_host);
@@ -66,8 +68,10 @@ class LaneThread {
   Report report() const;
 
  private:
-  LaneThread(const LaneJob& job, uint32_t index_on_server, std::unique_ptr<ZmqTransport> transport);
+  LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTransport opened);
 
+  // Where its thread and its transport's stay.
+  static LaneCores CoresOf(const LaneJob& job, uint32_t index_on_server);
   void Run(const View& view, std::stop_token stop);
   absl::Status Prepare(const View& view);
   ShardOptions MakeShardOptions(const View& view) const;
@@ -80,7 +84,7 @@ class LaneThread {
   const uint32_t number_;
   const std::string endpoint_;
   // Owner: thread_ (before it, the starting thread), but for Wake.
-  const std::unique_ptr<ZmqTransport> transport_;
+  const std::unique_ptr<Transport> transport_;
   std::unique_ptr<Shard> shard_;               // owner: thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
   std::atomic<uint64_t> final_version_ = 0;

@@ -8,14 +8,25 @@
 
 namespace tug {
 
-// What a server process uses at most, bytes: with P parameters on its lanes and S virtual workers,
-//    4 P         weights
-//    4 P         the previous copy, for pulls of the version before
-//    8 P         Adam's m and v
-//    4 P S/2     sums that wait for their sibling (S/2 rounded up)
-//   12 P         a checkpoint being taken: m and v copied, weights of that version held back
-// + messages on their way in: min(credit of all workers, 4 P S) + 64 MiB for the process itself.
+// What a server process uses at most, bytes: with P parameters on its lanes,
+//   12 P   weights, Adam's m and v
+//    4 P   previous copy, for pulls of the version before; with bf16 pulls 2 P for each of the
+//          newest and the previous rounded copy instead
+//    4 P   one sum for each segment
+//   + messages on their way in: min(credit of all workers, 4 P S), S virtual workers
+//   + 64 MiB: sums that wait for their siblings (kServerParkingBytes, shard.h) and the process
+//     itself
+// for any number of workers and any order of arrival (push_admission.h).
+struct ServerMemory {
+  uint64_t line_bytes = 0;
+  // 12 P more while a checkpoint is being taken: m and v copied, weights of that version held back.
+  uint64_t checkpoint_bytes = 0;
+};
 // Pure.
+ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& table,
+                                 const View& view, uint32_t server_node_id);
+
+// Both together. Pure.
 uint64_t PredictServerBytes(const JobConfig& config, const SegmentTable& table, const View& view,
                             uint32_t server_node_id);
 

@@ -8,15 +8,16 @@
 // Life of a push (`bsp`):
 //   1. Fence: other job -> dropped; older view or timeline -> kRefused with the current ones.
 //   2. Identity (segment, virtual worker, clock): a repeat is acknowledged, not applied again.
-//      Otherwise every segment's part is added into its sum tree straight from the message. Answer
-//      kReceived: the sender's credit returns.
-//   3. The policy closes a segment's clock when all virtual workers are in. With clipping, lanes
-//      first agree on one scale (norm_ledger.h).
-//   4. The optimizer makes version clock + 1: it reads the copy of `version` and writes the other
-//      copy, so the previous one stays readable until the next update, which comes only when every
-//      segment of this clock has closed everywhere.
-//   5. kCommitted to the senders; then waiting pulls of the block are answered, sent from the
-//      weights in place.
+//   3. Admission (push_admission.h): where its memory would exceed the bound -> kDeferred, and
+//      kPushWanted when it can be taken.
+//   4. Every segment's part goes into its sum tree (sum_tree.h), where it arrived. Answer
+//      kReceived: the sender's credit returns. (If the push closes its segments, 6. says so at
+//      once, alone.)
+//   5. The policy closes a segment's clock when all virtual workers are in. With clipping, lanes
+//      first agree on one scale (norm_ledger.h). The optimizer makes version clock + 1
+//      (weights_store.h); the previous one stays readable until the next update, which comes only
+//      when every segment of this clock has closed everywhere.
+//   6. kCommitted to the senders; then waiting pulls are answered, from the weights in place.
 
 #include <cstdint>
 #include <functional>
@@ -33,10 +34,16 @@
 #include "proto/job.pb.h"
 #include "server/bsp_policy.h"
 #include "server/norm_ledger.h"
-#include "server/sum_tree.h"
+#include "server/open_pushes.h"
+#include "server/push_admission.h"
+#include "server/segment_state.h"
+#include "server/waiting_pulls.h"
+#include "server/weights_store.h"
 #include "transport/transport.h"
 
 namespace tug {
+
+inline constexpr uint64_t kServerParkingBytes = uint64_t{32} << 20;
 
 struct ShardOptions {
   uint32_t lane = 0;  // lane number, here and in lane_of_segment (exchange/view_lanes.h)
@@ -50,6 +57,14 @@ struct ShardOptions {
   std::vector<std::string> block_names;
   uint64_t checkpoint_interval = 0;  // versions between snapshots; 0 = only the final one
   absl::Duration resend_after = absl::Seconds(10);
+  // Of sums that wait, beyond one for each segment: the lane's share of its server's
+  // kServerParkingBytes.
+  uint64_t parking_bytes = kServerParkingBytes;
+  CommConfig::Format pull_format = CommConfig::FP32;  // what is kept ready; see weights_store.h
+  // Memory that weights are sent from: the transport's, so that peers on this host can read it.
+  SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
+    return std::make_shared<AlignedBuffer>(size_bytes);
+  };
 };
 
 // State of one segment at a version, readable during the call only, but for `weights`, which stays
@@ -78,6 +93,7 @@ struct ShardCounters {
   uint64_t refused = 0;    // old view or timeline
   uint64_t malformed = 0;  // passed the wire's checks but makes no sense here
   uint64_t repeats = 0;
+  uint64_t deferred = 0;  // pushes not stored, for want of memory
 };
 
 // Not thread-safe: owned by one lane.
@@ -88,11 +104,12 @@ class Shard {
 
   // To fill in the start version, before the first message.
   const std::vector<uint32_t>& segments() const { return owned_; }
-  std::span<float> weights(uint32_t segment);
-  std::span<float> m(uint32_t segment);
-  std::span<float> v(uint32_t segment);
+  std::span<float> weights(uint32_t segment) { return weights_.weights(segment, version(segment)); }
+  std::span<float> m(uint32_t segment) { return weights_.m(segment); }
+  std::span<float> v(uint32_t segment) { return weights_.v(segment); }
 
-  void OnMessage(const Message& message, absl::Time now);
+  // A payload is let go of before kCommitted says that it is no longer needed.
+  void OnMessage(Message message, absl::Time now);
   // Asks again for norms that do not come.
   void OnTick(absl::Time now);
   // From the coordinator: the version at which the job ends, to be snapshot whatever the interval.
@@ -100,66 +117,55 @@ class Shard {
 
   uint64_t version(uint32_t segment) const { return states_[segment]->version; }
   const ShardCounters& counters() const { return counters_; }
+  // Memory of sums, spare buffers included. At most 4 bytes a parameter + parking_bytes, or, while
+  // exempt pushes come in, + (log2(virtual workers) + 2) partitions.
+  uint64_t held_bytes() const { return pool_.total_bytes(); }
 
  private:
-  // Consecutive owned segments of one block, whose weights lie in one buffer, so that a partition
-  // is sent from one place.
-  struct Run {
-    uint32_t block = 0;
-    uint64_t begin = 0;  // elements, within the block
-    uint64_t end = 0;
-    // The copy of version v is copies[v % 2]; shared with messages on their way.
-    std::shared_ptr<AlignedBuffer> copies[2];
-    uint64_t copy_version[2] = {0, 0};
-    AlignedBuffer m;
-    AlignedBuffer v;
+  // What a push would add to this lane's sums.
+  struct Fresh {
+    uint32_t missing = 0;  // open segments that lack it
+    bool valid = true;     // its clock can have been reached
   };
 
-  struct SegmentState {
-    SegmentState(uint32_t run_index, uint32_t leaves, uint64_t elements, BufferPool& pool)
-        : run(run_index), sum(leaves, elements, pool) {}
-    uint32_t run;
-    uint64_t version = 0;
-    uint64_t snapshot_version = 0;
-    SumTree sum;
-    uint64_t tokens = 0;
-  };
-
-  // A push whose segments have not all closed.
-  struct OpenPush {
-    WireHeader header;
-    uint32_t open_segments = 0;
-  };
-
-  void BuildRuns();
   bool Fenced(const Message& message);
   // Counts a message that makes no sense here; the first one is told to people.
   void Malformed(const WireHeader& header, const char* why);
   // Checks block, range and ownership of a push or pull.
   bool RangeIsOwn(const WireHeader& header) const;
+  uint32_t FirstId(const WireHeader& header) const;
   uint64_t RangeElements(const WireHeader& header) const;
   // Bounds the pushes, and the waiting pulls, of a block that a lane remembers.
   size_t MaxOpen(uint32_t block) const;
-  void OnPush(const Message& message, absl::Time now);
-  void AddPush(const Message& message, absl::Time now);
-  void OnPull(const WireHeader& header);
-  bool TryServe(const WireHeader& pull);
+
+  void OnPush(Message message);
+  bool IsPush(const Message& message) const;
+  // Fills in open_segments_.
+  Fresh Examine(const WireHeader& push);
+  void OnRepeat(const PushKey& key);
+  void AddToSums(const PushKey& key, Message message);
+  void AskForDeferred();
+
+  void OnPull(const Message& message);
+  // The first segment that is not at the pull's version; none if it can be answered.
+  std::optional<uint32_t> NotReady(const WireHeader& pull) const;
+  void Answer(const WireHeader& pull, const Lease& payload);
+
   void OnNorms(const Message& message);
   void OnNormsWanted(const WireHeader& header);
-
-  void OnSummed(uint32_t segment, absl::Time now);
+  void OnSummed(uint32_t segment);
+  void CloseAlone(uint32_t segment);
   void SendNorms(uint32_t scope, uint64_t clock, uint32_t to_lane);
   void CloseScopeIfComplete(uint32_t scope);
+  void AskForNorms();
   float GradientScale(double sum_of_squares, uint64_t tokens) const;
   void NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_worker);
   // Makes version + 1: `scale` = none keeps the weights.
   void Close(uint32_t segment, std::optional<float> scale);
-  std::span<float> WritableCopy(Run& run, uint64_t version);
-  std::span<float> Part(std::span<float> of_run, uint32_t segment);
   void MaybeSnapshot(uint32_t segment);
-  void CommitPushes(uint32_t segment);
-  void AnswerPulls(uint32_t block);
+
   void Reply(MessageKind kind, const WireHeader& to, uint64_t version);
+  void ReplyToPush(MessageKind kind, const PushKey& key, uint64_t version);
   WireHeader Header(MessageKind kind) const;
 
   const ShardOptions options_;
@@ -167,13 +173,20 @@ class Shard {
   const ShardSinks sinks_;
   const AdamW optimizer_;
   const BspPolicy policy_{};
+  const std::vector<uint32_t> owned_;
   BufferPool pool_;
-  std::vector<uint32_t> owned_;
-  std::vector<Run> runs_;
-  std::vector<std::unique_ptr<SegmentState>> states_;   // by segment id; null if another lane's
-  std::optional<NormLedger> ledger_;                    // none with `clip: off`
-  std::vector<std::vector<OpenPush>> open_pushes_;      // by block
-  std::vector<std::vector<WireHeader>> waiting_pulls_;  // by block
+  SegmentStates states_;
+  WeightsStore weights_;
+  PushAdmission admission_;
+  OpenPushes open_pushes_;
+  WaitingPulls waiting_pulls_;
+  std::optional<NormLedger> ledger_;  // none with `clip: off`
+  // Of the push in hand; here to be used again: the segments that are open, and that it completes.
+  std::vector<uint32_t> open_segments_;
+  std::vector<uint32_t> summed_;
+  std::vector<PushKey> wanted_;
+  bool started_ = false;
+  absl::Time now_ = absl::InfinitePast();  // of the message or tick in hand
   absl::Time norms_asked_ = absl::InfinitePast();
   uint64_t final_version_ = 0;
   ShardCounters counters_;

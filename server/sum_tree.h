@@ -6,14 +6,18 @@
 // for every way of summing an aligned group beforehand (a group is a subtree). Nodes whose sibling
 // lies wholly beyond S are promoted unchanged.
 //
-// How it works: a subtree that is complete waits in a buffer until its sibling is. Float addition
-// commutes (it does not associate), so either sibling may be the accumulator, and an arriving
-// message is added straight from its own memory.
+// How it works: a subtree that is complete waits until its sibling is. Float addition commutes (it
+// does not associate), so either sibling may be the accumulator: the one whose memory may be
+// written.
 //   1. Find the tree node that the arriving group is.
-//   2. No sibling waiting: copy into a buffer and wait there.
-//   3. Sibling waiting: add into the sibling's buffer; go up one level; while the sibling there
-//      waits too, add the two.
-// At most S/2 buffers, rounded up, hold sums at a time.
+//   2. No sibling waiting: wait. A message waits where it arrived, not copied, if it is large; bf16
+//      is widened into a buffer of the pool.
+//   3. Sibling waiting: add into whichever of the two lies in memory of our own, or, where both lie
+//      in senders' memory, into a buffer; go up one level; while the sibling there waits too, add
+//      the two.
+//
+// Memory: a node waits either in our own memory (a buffer, or a message received into it) or, at no
+// cost, in a sender's. OwnAfter foretells how many of the former there will be.
 
 #include <cstdint>
 #include <optional>
@@ -21,17 +25,18 @@
 #include <vector>
 
 #include "base/lease.h"
+#include "server/buffer_pool.h"
 
 namespace tug {
 
-// Spare buffers of a lane, so that steady state allocates nothing. Not thread-safe.
-class BufferPool {
- public:
-  AlignedBuffer Take(size_t size_bytes);
-  void Give(AlignedBuffer buffer) { spare_.push_back(std::move(buffer)); }
+// A segment's part of an arriving push.
+struct Contribution {
+  Lease payload;         // FP32 elements, or bf16 ones
+  bool bf16 = false;     // then the payload is only read
+  bool writable = true;  // our own memory, read by nobody else (Home::kReceiver)
 
- private:
-  std::vector<AlignedBuffer> spare_;
+  // Whether a node made of it alone lies in our own memory.
+  bool own() const { return bf16 || writable; }
 };
 
 // Not thread-safe: owned by one lane.
@@ -49,36 +54,63 @@ class SumTree {
   static bool IsNode(uint32_t leaves, uint32_t first, uint32_t count);
   // Whether any of the leaves has been added: a repeat.
   bool Covers(uint32_t first, uint32_t count) const;
-  // Adds the sum of leaves [first, first + count). REQUIRES: IsNode, not Covers, data has
+  // Adds the sum of leaves [first, first + count). REQUIRES: IsNode, not Covers, the payload has
   // `elements`.
-  void Add(uint32_t first, uint32_t count, std::span<const float> data);
+  void Add(uint32_t first, uint32_t count, Contribution contribution);
 
   uint32_t added() const { return added_; }
   bool complete() const { return added_ == leaves_; }
-  // REQUIRES: complete().
+  // The first leaf that has not been added; the number of leaves if complete.
+  uint32_t first_missing() const { return first_missing_; }
+  // Waiting nodes in our own memory: now, and after Add. REQUIRES: as Add.
+  uint32_t own_nodes() const { return own_nodes_; }
+  uint32_t OwnAfter(uint32_t first, uint32_t count, bool own) const;
+  uint64_t size_bytes() const { return elements_ * sizeof(float); }
+
+  // Wherever it lies; valid until Clear. REQUIRES: complete().
   std::span<const float> sum() const;
   // Smallest first leaf of an Add with an element that is not finite; kNone if all were.
   uint32_t first_not_finite() const { return first_not_finite_; }
-  // Ready for the next clock; gives all buffers back.
+  // Ready for the next clock; gives all memory back.
   void Clear();
 
  private:
+  struct Position {
+    uint32_t level = 0;
+    uint32_t index = 0;
+
+    Position sibling() const { return {level, index ^ 1}; }
+    Position parent() const { return {level + 1, index / 2}; }
+    friend bool operator==(const Position&, const Position&) = default;
+  };
   struct Node {
-    uint32_t level;
-    uint32_t index;
-    AlignedBuffer sum;
+    Position at;
+    const float* data = nullptr;
+    float* own = nullptr;  // `data` if that is our own memory
+    Lease message;         // what it lies in: this,
+    AlignedBuffer buffer;  // or this
   };
 
-  Node Promoted(Node node) const;
-  std::optional<Node> TakeWaiting(uint32_t level, uint32_t index);
-  // Raises the node until it is the root or its sibling is missing, then stores it.
-  void Settle(Node node);
+  Position PositionOf(uint32_t first, uint32_t count) const;
+  Position Promoted(Position at) const;
+  std::optional<Node> TakeWaiting(Position at);
+  void Put(Node node);
+  bool MayHold(const Contribution& contribution) const;
+  // The contribution alone as a node. `finite` here and below: whether the contribution is.
+  Node Wait(Contribution contribution, bool& finite);
+  // The contribution and its sibling added up, in our own memory.
+  Node Join(Node sibling, Contribution contribution, bool& finite);
+  Node Held(Contribution contribution);
+  Node Buffered();
+  void Release(Node& node);
 
   const uint32_t leaves_;
   const uint64_t elements_;
   BufferPool* const pool_;
   std::vector<bool> covered_;
   uint32_t added_ = 0;
+  uint32_t first_missing_ = 0;
+  uint32_t own_nodes_ = 0;
   uint32_t first_not_finite_ = kNone;
   std::vector<Node> waiting_;
 };

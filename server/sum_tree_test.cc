@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -37,6 +40,25 @@ std::vector<float> TreeSum(const std::vector<std::vector<float>>& data, uint32_t
   return Plus(TreeSum(data, first, left), TreeSum(data, first + left, count - left));
 }
 
+// As a message of our own, or one in its sender's memory (which must not change), or bf16.
+enum class As { kOwn, kSenders, kBf16 };
+
+Contribution Arriving(const std::vector<float>& data, As as) {
+  if (as == As::kBf16) {
+    auto halves = std::make_shared<std::vector<uint16_t>>();
+    for (float x : data) {
+      halves->push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16));
+    }
+    return {.payload = Lease(halves, std::as_bytes(std::span(*halves))), .bf16 = true};
+  }
+  auto copy = std::make_shared<std::vector<float>>(data);
+  return {.payload = Lease(copy, std::span<const float>(*copy)), .writable = as == As::kOwn};
+}
+
+void Add(SumTree& tree, uint32_t first, uint32_t count, const std::vector<float>& data) {
+  tree.Add(first, count, Arriving(data, As::kOwn));
+}
+
 std::vector<float> Sum(const SumTree& tree) { return {tree.sum().begin(), tree.sum().end()}; }
 
 TEST(SumTree, HasTheSameBitsInEveryOrderOfArrival) {
@@ -52,13 +74,93 @@ TEST(SumTree, HasTheSameBitsInEveryOrderOfArrival) {
       std::shuffle(order.begin(), order.end(), random);
       for (uint32_t leaf : order) {
         EXPECT_FALSE(tree.complete());
-        tree.Add(leaf, 1, data[leaf]);
+        Add(tree, leaf, 1, data[leaf]);
       }
       ASSERT_TRUE(tree.complete());
       EXPECT_EQ(Sum(tree), expected) << leaves << " leaves, trial " << trial;
       tree.Clear();
     }
   }
+}
+
+TEST(SumTree, HasTheSameBitsWhereverItsPartsLieAndForetellsItsMemory) {
+  std::mt19937 random(20261122);
+  for (const uint64_t elements : {kElements, uint64_t{12000}}) {  // copied, and kept in place
+    for (uint32_t leaves = 1; leaves <= 9; ++leaves) {
+      std::vector<std::vector<float>> data = Contributions(leaves, leaves);
+      for (auto& leaf : data) {
+        leaf.resize(elements, 0.75f);
+        for (float& x : leaf) {  // exact in bf16
+          x = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffff0000u);
+        }
+      }
+      const std::vector<float> expected = TreeSum(data, 0, leaves);
+      BufferPool pool;
+      SumTree tree(leaves, elements, pool);
+      std::vector<uint32_t> order(leaves);
+      std::iota(order.begin(), order.end(), 0);
+      for (int trial = 0; trial < 60; ++trial) {
+        std::shuffle(order.begin(), order.end(), random);
+        std::vector<Contribution> in_senders_memory;
+        for (uint32_t leaf : order) {
+          const As as = static_cast<As>(trial % 5 < 3 ? random() % 3 : random() % 2);
+          const Contribution part = Arriving(data[leaf], as);
+          const uint32_t after = tree.OwnAfter(leaf, 1, part.own());
+          if (as == As::kSenders) in_senders_memory.push_back(part);
+          tree.Add(leaf, 1, part);
+          EXPECT_EQ(tree.own_nodes(), after);
+          EXPECT_EQ(pool.used_bytes(), after * elements * sizeof(float));
+        }
+        ASSERT_TRUE(tree.complete());
+        EXPECT_EQ(tree.first_missing(), leaves);
+        ASSERT_EQ(Sum(tree), expected) << leaves << " leaves, trial " << trial;
+        tree.Clear();
+        EXPECT_EQ(pool.used_bytes(), 0u);
+        for (const Contribution& part : in_senders_memory) {
+          const std::span<const float> bits = part.payload.floats();
+          EXPECT_TRUE(std::any_of(data.begin(), data.end(), [&](const std::vector<float>& leaf) {
+            return std::equal(bits.begin(), bits.end(), leaf.begin());
+          })) << "written";
+        }
+      }
+    }
+  }
+}
+
+TEST(SumTree, FindsWhatIsNotFiniteWhereverItLies) {
+  for (const uint64_t elements : {kElements, uint64_t{12000}}) {
+    for (As first : {As::kOwn, As::kSenders, As::kBf16}) {
+      for (As second : {As::kOwn, As::kSenders, As::kBf16}) {
+        for (uint32_t bad : {0u, 1u}) {
+          BufferPool pool;
+          SumTree tree(2, elements, pool);
+          std::vector<std::vector<float>> data(2, std::vector<float>(elements, 1.0f));
+          data[bad].back() = -std::numeric_limits<float>::infinity();
+          tree.Add(0, 1, Arriving(data[0], first));
+          tree.Add(1, 1, Arriving(data[1], second));
+          EXPECT_EQ(tree.first_not_finite(), bad);
+        }
+      }
+    }
+  }
+}
+
+TEST(BufferPool, KeepsNoMoreSpareThanItsLimitLeaves) {
+  BufferPool pool(1000);
+  AlignedBuffer a = pool.Take(400);
+  AlignedBuffer b = pool.Take(400);
+  AlignedBuffer c = pool.Take(400);
+  EXPECT_EQ(pool.used_bytes(), 1200u);  // the limit is on what is spare
+  pool.Give(std::move(a));
+  EXPECT_EQ(pool.total_bytes(), 800u);
+  pool.Give(std::move(b));
+  EXPECT_EQ(pool.total_bytes(), 800u);
+  pool.Hold(500);
+  EXPECT_EQ(pool.total_bytes(), 900u);
+  pool.Release(500);
+  pool.Give(std::move(c));
+  EXPECT_EQ(pool.used_bytes(), 0u);
+  EXPECT_EQ(pool.total_bytes(), 400u);
 }
 
 TEST(SumTree, TakesAlignedGroupsWithoutChangingABit) {
@@ -70,7 +172,7 @@ TEST(SumTree, TakesAlignedGroupsWithoutChangingABit) {
       for (uint32_t first = 0; first < leaves; first += group) {
         const uint32_t count = std::min(group, leaves - first);
         ASSERT_TRUE(SumTree::IsNode(leaves, first, count));
-        tree.Add(first, count, TreeSum(data, first, count));
+        Add(tree, first, count, TreeSum(data, first, count));
       }
       ASSERT_TRUE(tree.complete());
       EXPECT_EQ(Sum(tree), TreeSum(data, 0, leaves)) << leaves << " leaves by " << group;
@@ -95,12 +197,12 @@ TEST(SumTree, KnowsWhatItHasAndNamesTheFirstThatIsNotFinite) {
   SumTree tree(3, kElements, pool);
   std::vector<float> bad(kElements, 1.0f);
   bad[32] = std::numeric_limits<float>::quiet_NaN();
-  tree.Add(2, 1, bad);
+  Add(tree, 2, 1, bad);
   EXPECT_TRUE(tree.Covers(2, 1));
   EXPECT_FALSE(tree.Covers(0, 2));
   EXPECT_EQ(tree.first_not_finite(), 2u);
   bad[32] = std::numeric_limits<float>::infinity();
-  tree.Add(1, 1, bad);
+  Add(tree, 1, 1, bad);
   EXPECT_EQ(tree.first_not_finite(), 1u);
   tree.Clear();
   EXPECT_FALSE(tree.Covers(2, 1));

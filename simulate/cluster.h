@@ -19,6 +19,7 @@
 #include "coordinator/coordinator.h"
 #include "exchange/segment_table.h"
 #include "proto/job.pb.h"
+#include "server/shard.h"
 #include "transport/simulated_network.h"
 
 namespace tug {
@@ -34,6 +35,10 @@ struct SimulationOptions {
   // the clock is ~0.
   uint32_t poisoned_virtual_worker = 0;
   uint64_t poisoned_clock = ~uint64_t{0};
+  // Of each lane: memory for sums that wait (ShardOptions).
+  uint64_t parking_bytes = kServerParkingBytes;
+  // Whether lanes read the pushes of every second worker in that worker's memory.
+  bool shared_memory = false;
   // When to ask for an orderly stop, in virtual time; never if infinite.
   absl::Duration stop_after = absl::InfiniteDuration();
 };
@@ -48,6 +53,8 @@ struct SimulationResult {
   uint64_t messages = 0;
   uint64_t repeats = 0;  // pushes and pulls that lanes recognised
   uint64_t resent = 0;
+  uint64_t deferred = 0;         // pushes that a lane had no memory for at first
+  uint64_t most_held_bytes = 0;  // by the sums of one lane at a time
   absl::Duration virtual_time;
 };
 

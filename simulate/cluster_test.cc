@@ -106,6 +106,39 @@ TEST(SimulatedCluster, AnyNumberOfServersLanesWorkersAndAnySegmentSizeGiveTheSam
   }
 }
 
+// Virtual workers push in random order: much has to wait, and there is next to no room to.
+TEST(SimulatedCluster, DefersPushesForWantOfMemoryAndEndsWithTheSameBits) {
+  for (auto clip : {OptimizerConfig::OFF, OptimizerConfig::GLOBAL}) {
+    for (auto format : {CommConfig::FP32, CommConfig::BF16}) {
+      SimulationOptions options = Job(2, 9, 1);
+      options.config.mutable_cluster()->set_virtual_workers(9);
+      options.config.mutable_cluster()->set_lanes_per_server(2);
+      options.config.mutable_comm()->set_push_format(format);
+      options.config.mutable_comm()->set_pull_format(format);
+      options.config.mutable_optimizer()->set_clip(clip);
+      options.network = Quiet();
+      const SimulationResult expected = Simulate(options);
+      ASSERT_TRUE(expected.status.ok()) << expected.status;
+      EXPECT_EQ(expected.deferred, 0u);
+      uint64_t deferred = 0;
+      for (uint64_t seed = 1; seed <= 12; ++seed) {
+        options.seed = seed;
+        options.network = seed % 2 == 0 ? Rough() : Quiet();
+        options.shared_memory = seed % 3 == 0;
+        options.parking_bytes = seed % 4 * 16384;
+        const SimulationResult tight = Simulate(options);
+        ASSERT_TRUE(tight.status.ok()) << "seed " << seed << ": " << tight.status;
+        EXPECT_EQ(tight.weights, expected.weights) << "seed " << seed;
+        EXPECT_EQ(tight.losses, expected.losses) << "seed " << seed;
+        deferred += tight.deferred;
+        // All the weights, the parking, and a partition for each level of the tree.
+        EXPECT_LE(tight.most_held_bytes, 4 * 33231 + options.parking_bytes + 6 * 32768);
+      }
+      EXPECT_GT(deferred, 0u);
+    }
+  }
+}
+
 TEST(SimulatedCluster, ReplaysFromItsSeed) {
   SimulationOptions options = Job(2, 3, 7);
   options.network = Rough();

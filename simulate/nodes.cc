@@ -118,6 +118,8 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   for (const BlockSpec& block : blocks_.blocks()) options.block_names.push_back(block.name());
   options.checkpoint_interval = config_.checkpoint().interval();
   options.resend_after = absl::Milliseconds(config_.comm().resend_ms());
+  options.parking_bytes = world_.options.parking_bytes;
+  options.pull_format = config_.comm().pull_format();
   lane.shard = std::make_unique<Shard>(
       options, world_.table,
       ShardSinks{.send = [&lane](Outgoing m) { lane.transport->Send(std::move(m)).IgnoreError(); },
@@ -135,11 +137,16 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   }
   const PeerId self = LanePeer(options.lane);
   lane.transport = world_.network.NewEndpoint(self, [this, &lane] {
-    lane.transport->Poll(absl::ZeroDuration(), [&](Message message) {
-      lane.shard->OnMessage(message, world_.time.Now());
-    });
+    lane.transport->Poll(absl::ZeroDuration(),
+                         [&](Message message) { OnMessage(lane, std::move(message)); });
   });
   TUG_CHECK(ConnectToLanes(view, self, *lane.transport).ok());
+}
+
+void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
+  if (world_.options.shared_memory && message.header.sender % 2 == 0) message.home = Home::kSender;
+  lane.shard->OnMessage(message, world_.time.Now());
+  lane.most_held_bytes = std::max(lane.most_held_bytes, lane.shard->held_bytes());
 }
 
 void SimulatedServer::OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot) {
@@ -176,6 +183,8 @@ void SimulatedServer::Collect(SimulationResult& result) {
       result.final_version = lane->shard->version(id);
     }
     result.repeats += lane->shard->counters().repeats;
+    result.deferred += lane->shard->counters().deferred;
+    result.most_held_bytes = std::max(result.most_held_bytes, lane->most_held_bytes);
     TUG_CHECK_EQ(lane->shard->counters().malformed, 0u);
   }
 }

@@ -85,6 +85,7 @@ class SimulatedServer final : public SimulatedNode {
     std::unique_ptr<SimulatedTransport> transport;
     std::unique_ptr<Shard> shard;
     std::map<uint64_t, size_t> snapshot;  // version -> segments so far
+    uint64_t most_held_bytes = 0;
   };
 
   std::vector<std::string> LaneEndpoints() const override;
@@ -93,6 +94,7 @@ class SimulatedServer final : public SimulatedNode {
   void OnReply(const HeartbeatReply& reply) override;
   void Tick() override;
   void StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view);
+  void OnMessage(SimulatedLane& lane, Message message);
   void OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot);
 
   std::vector<std::unique_ptr<SimulatedLane>> lanes_;

@@ -10,6 +10,12 @@ namespace tug {
 
 std::optional<WireHeader> Admission::Admit(PeerId from, std::span<const std::byte> header,
                                            std::span<const std::byte> payload) {
+  std::optional<WireHeader> admitted = AdmitHeader(from, header);
+  if (admitted.has_value() && !AdmitPayload(*admitted, payload)) return std::nullopt;
+  return admitted;
+}
+
+std::optional<WireHeader> Admission::AdmitHeader(PeerId from, std::span<const std::byte> header) {
   const absl::StatusOr<WireHeader> decoded = DecodeHeader(header);
   if (!decoded.ok()) {
     const bool version = decoded.status().code() == absl::StatusCode::kFailedPrecondition;
@@ -21,17 +27,21 @@ std::optional<WireHeader> Admission::Admit(PeerId from, std::span<const std::byt
          absl::StrCat("header says it is from ", PeerName(decoded->sender)));
     return std::nullopt;
   }
-  if (payload.size() != decoded->payload_bytes || payload.size() > max_payload_bytes_) {
-    Drop(Fault::kPayloadSize, PeerName(from),
-         absl::StrCat("payload has ", payload.size(), " bytes, header says ",
-                      decoded->payload_bytes, ", at most ", max_payload_bytes_, " are taken"));
-    return std::nullopt;
-  }
-  if (decoded->payload_xxh3 != 0 && decoded->payload_xxh3 != PayloadChecksum(payload)) {
-    Drop(Fault::kPayloadChecksum, PeerName(from), "payload checksum is wrong");
-    return std::nullopt;
-  }
   return *decoded;
+}
+
+bool Admission::AdmitPayload(const WireHeader& header, std::span<const std::byte> payload) {
+  if (payload.size() != header.payload_bytes || payload.size() > max_payload_bytes_) {
+    Drop(Fault::kPayloadSize, PeerName(header.sender),
+         absl::StrCat("payload has ", payload.size(), " bytes, header says ", header.payload_bytes,
+                      ", at most ", max_payload_bytes_, " are taken"));
+    return false;
+  }
+  if (header.payload_xxh3 != 0 && header.payload_xxh3 != PayloadChecksum(payload)) {
+    Drop(Fault::kPayloadChecksum, PeerName(header.sender), "payload checksum is wrong");
+    return false;
+  }
+  return true;
 }
 
 void Admission::Drop(Fault fault, absl::string_view from, absl::string_view why) {

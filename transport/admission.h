@@ -15,7 +15,7 @@ namespace tug {
 
 // Why a message is not delivered. docs/wire_format.md has the table.
 enum class Fault {
-  kFrames,           // not exactly header + payload
+  kFrames,           // not headers + payloads, or too many
   kIdentity,         // ZeroMQ routing id is not one of ours
   kVersion,          // another wire format version
   kHeader,           // any other fault that DecodeHeader finds
@@ -36,6 +36,10 @@ class Admission {
   // The header of a whole, checked message from `from`; nothing if it is to be dropped.
   std::optional<WireHeader> Admit(PeerId from, std::span<const std::byte> header,
                                   std::span<const std::byte> payload);
+
+  // Admit in two halves, where the header says where the payload ends.
+  std::optional<WireHeader> AdmitHeader(PeerId from, std::span<const std::byte> header);
+  bool AdmitPayload(const WireHeader& header, std::span<const std::byte> payload);
 
   // Counts a message that is refused before its header is read. `from` is for the log.
   void Drop(Fault fault, absl::string_view from, absl::string_view why);

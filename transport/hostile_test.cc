@@ -162,6 +162,10 @@ class HostileTest : public ::testing::Test {
     while (!done()) {
       if (absl::Now() > deadline) return false;
       lane_->Poll(absl::Milliseconds(1), [this](Message m) {
+        if (m.header.sender == kBad) {
+          ++bad_received_;
+          return;
+        }
         EXPECT_EQ(m.header.sender, kGood);
         EXPECT_EQ(m.header.clock, good_received_);
         ++good_received_;
@@ -177,6 +181,7 @@ class HostileTest : public ::testing::Test {
     auto payload = std::make_shared<Frame>(Random(1000));
     push.payload = Lease(payload, std::span<const std::byte>(*payload));
     ASSERT_TRUE(worker_->Send(std::move(push)).ok());
+    worker_->Poll(absl::ZeroDuration(), [](Message) {});
     EXPECT_TRUE(PollLaneUntil([&] { return good_received_ == good_sent_; }));
   }
 
@@ -195,6 +200,7 @@ class HostileTest : public ::testing::Test {
   uint16_t port_ = 0;
   uint64_t good_sent_ = 0;
   uint64_t good_received_ = 0;
+  uint64_t bad_received_ = 0;  // whole records of the bad peer
 };
 
 TEST_F(HostileTest, SurvivesRandomBytesOnItsPort) {
@@ -301,6 +307,61 @@ TEST_F(HostileTest, CountsAndDropsFlippedBits) {
   }
 }
 
+TEST_F(HostileTest, DeliversABatchUpToItsFirstMalformedRecord) {
+  BadPeer peer(lane_->endpoint(), FrameOf(RoutingId(kBad)));
+  const Frame a = Random(16);
+  const Frame b = Random(13);
+  const Frame c = Random(100);
+  const Frame padding(3);
+  const Frame payloads = a + b + padding + c;
+  const Frame ha = Header(kBad, a);
+  const Frame hb = Header(kBad, b);
+  const Frame hc = Header(kBad, c);
+  const Frame none = Header(kBad, {});
+  peer.Send({ha + none + hb + none + hc, payloads});
+  EXPECT_TRUE(PollLaneUntil([&] { return bad_received_ == 5; }));
+  EXPECT_EQ(lane_->counters().dropped, 0u);
+
+  const auto expect = [&](const std::string& name, uint64_t whole, const Frame& headers,
+                          const Frame& frame) {
+    bad_received_ = 0;
+    ExpectDropped(name, peer, {headers, frame});
+    EXPECT_EQ(bad_received_, whole) << name;
+  };
+  Frame broken = hb;
+  broken[50] ^= std::byte{1};
+  expect("a good record after a bad one", 1, ha + broken + hc, payloads);
+  expect("a bad one first", 0, broken + ha, a);
+  expect("another's name in the middle", 1, ha + Header(kGood, b) + hc, payloads);
+  expect("a truncated run", 2, ha + hb + Frame(hc.begin(), hc.begin() + 95), payloads);
+  expect("one byte too many headers", 1, ha + Frame(1), a);
+  expect("payloads end too soon", 2, ha + hb + hc, Frame(payloads.begin(), payloads.end() - 1));
+  expect("payloads missing", 0, ha + hb + hc, Frame());
+  expect("payloads that end within the padding", 2, ha + hb + hc, a + b + Frame(1));
+  expect("payloads do not fill the frame", 2, ha + hb + hc, payloads + Frame(8));
+  expect("bytes after the last payload", 2, ha + hb + none, a + b + padding);
+  expect("payloads without padding", 2, ha + hb + hc, a + b + c + Frame(3));
+  expect("payloads for headers that have none", 1, none + none, a);
+  expect("no headers", 0, Frame(), payloads);
+}
+
+TEST_F(HostileTest, CountsAndDropsMessagesOfTooManyRecords) {
+  BadPeer peer(lane_->endpoint(), FrameOf(RoutingId(kBad)));
+  const Frame none = Header(kBad, {});
+  Frame run;
+  for (size_t i = 0; i < kMaxRecords; ++i) run = run + none;
+  peer.Send({run, Frame()});
+  EXPECT_TRUE(PollLaneUntil([&] { return bad_received_ == kMaxRecords; }));
+  ExpectDropped("one more", peer, {run + none, Frame()});
+  EXPECT_EQ(bad_received_, kMaxRecords);
+  // 10,000 headers are more than a frame may have here: that ends the connection.
+  Frame many;
+  for (int i = 0; i < 10000; ++i) many.insert(many.end(), none.begin(), none.end());
+  peer.Send({many, Frame()});
+  ExpectGoodPeerIsServed();
+  EXPECT_EQ(bad_received_, kMaxRecords);
+}
+
 TEST_F(HostileTest, CountsAndDropsFalseNames) {
   const Frame payload = Random(100);
   BadPeer named(lane_->endpoint(), FrameOf(RoutingId(kBad)));
@@ -333,6 +394,7 @@ TEST_F(HostileTest, AWorkerDropsWhatAFalseLaneSends) {
   Outgoing hello;
   hello.to = LanePeer(1);
   ASSERT_TRUE(worker_->Send(std::move(hello)).ok());
+  worker_->Poll(absl::ZeroDuration(), [](Message) {});
   std::array<char, 256> scratch;
   for (int frame = 0; frame < 3; ++frame) {
     ASSERT_GE(zmq_recv(router.get(), scratch.data(), scratch.size(), 0), 0);

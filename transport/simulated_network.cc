@@ -9,6 +9,16 @@
 #include "base/philox.h"
 
 namespace tug {
+namespace {
+
+Lease CopyOf(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return Lease();
+  auto copy = std::make_shared<AlignedBuffer>(bytes.size());
+  std::memcpy(copy->data(), bytes.data(), bytes.size());
+  return Lease(copy, std::span<const std::byte>(copy->data(), copy->size_bytes()));
+}
+
+}  // namespace
 
 struct SimulatedTransport::Packet {
   uint64_t number = 0;
@@ -138,9 +148,7 @@ void SimulatedNetwork::Carry(PeerId from, Outgoing message) {
   const std::span<const std::byte> bytes = message.payload.bytes();
   SealHeader(from, bytes, /*checksum=*/true, message.header, packet->header);
   if (!bytes.empty()) {
-    auto copy = std::make_shared<AlignedBuffer>(bytes.size());
-    std::memcpy(copy->data(), bytes.data(), bytes.size());
-    packet->payload = Lease(copy, std::span<const std::byte>(copy->data(), copy->size_bytes()));
+    packet->payload = CopyOf(bytes);
     packet->checksum = PayloadChecksum(bytes);
   }
   packet->held = std::move(message.payload);
@@ -155,7 +163,11 @@ void SimulatedNetwork::Carry(PeerId from, Outgoing message) {
   time_.Schedule(fate.delay, [this, from, packet] { Arrive(from, packet); });
   if (!fate.repeated) return;
   Trace(Event::kRepeated, from, *packet);
-  time_.Schedule(fate.repeat_delay, [this, from, packet] { Arrive(from, packet); });
+  // Its payload is a copy of its own: a receiver may write what it was given.
+  auto repeat = std::make_shared<SimulatedTransport::Packet>(*packet);
+  repeat->payload = CopyOf(packet->payload.bytes());
+  repeat->held = Lease();
+  time_.Schedule(fate.repeat_delay, [this, from, repeat] { Arrive(from, repeat); });
 }
 
 void SimulatedNetwork::Arrive(PeerId from,

@@ -2,8 +2,8 @@
 #define TUG_TRANSPORT_TRANSPORT_H_
 
 // Messages between any two endpoints of the data plane. An endpoint is a lane or a worker; it owns
-// one Transport and uses it from one thread. Implementations: ZmqTransport (zmq_transport.h),
-// SimulatedTransport (simulated_network.h).
+// one Transport and uses it from one thread at a time. Implementations: ZmqTransport
+// (zmq_transport.h), SimulatedTransport (simulated_network.h).
 //
 // Contract, for all implementations:
 //  - What arrives is whole and checked: DecodeHeader passed, the payload has header.payload_bytes
@@ -73,11 +73,12 @@ struct TransportCounters {
   uint64_t sent_bytes = 0;  // headers and payloads
   uint64_t received_messages = 0;
   uint64_t received_bytes = 0;
+  uint64_t lost = 0;     // taken by Send, then given up: the peer was gone or its queue full
   uint64_t dropped = 0;  // malformed, oversized, wrong checksum, unknown version, sender not who it
                          // says
 };
 
-// Not thread-safe, but Wake may be called from any thread.
+// Used by one thread at a time (the caller orders them, as by a mutex); Wake and NewBuffer by any.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -86,13 +87,16 @@ class Transport {
   // need no call. Does not wait for the peer. INVALID_ARGUMENT: not an endpoint.
   virtual absl::Status Connect(PeerId peer, const std::string& endpoint) = 0;
 
-  // Hands a message over; never blocks. NOT_FOUND: the peer is not reachable (never connected, or
-  // gone); RESOURCE_EXHAUSTED: the bounded queue to it is full. In both cases the message is
-  // dropped.
+  // Hands a message over; never blocks. It is on its way at the latest at the next Poll, with
+  // others to the same peer; messages to one peer leave in the order of their Sends.
+  // NOT_FOUND: the peer is not reachable (never connected, or gone); RESOURCE_EXHAUSTED: the
+  // bounded queue to it is full. In both cases the message is dropped. Where this is seen only
+  // after Send has returned, the message is in `counters().lost`, and the next Send says so.
   virtual absl::Status Send(Outgoing message) = 0;
 
-  // Waits until a message, a Wake, or `timeout`; calls `handler` for messages at hand, at most
-  // `kMaxBatch` of them. The handler may call Send and Connect, not Poll.
+  // Waits until a message, a Wake, or `timeout`; calls `handler` for messages at hand, about
+  // `kMaxBatch` of them at most (those that came as one are delivered as one). What the handler
+  // sends is on its way when Poll returns. The handler may call Send and Connect, not Poll.
   virtual void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) = 0;
   static constexpr int kMaxBatch = 64;
 
@@ -100,6 +104,9 @@ class Transport {
   virtual void Wake() = 0;
 
   virtual TransportCounters counters() const = 0;
+
+  // Whether what is sent to `peer`, and comes from it, is read where it lies.
+  virtual bool SharesMemoryWith(PeerId /*peer*/) const { return false; }
 
   // Memory to send payloads from with the fewest copies: shared with the peers on this host where
   // there are such. Contents unspecified. Thread-safe; the buffer may outlive the transport.

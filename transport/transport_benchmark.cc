@@ -1,10 +1,14 @@
-// Goodput one way and round trips over loopback, beside bare ZeroMQ doing the same. Sender and
-// receiver are two threads. Bytes per second count payloads only.
+// Goodput one way, round trips and small messages over loopback, beside bare ZeroMQ and a plain TCP
+// stream doing the same. Sender and receiver are two threads. Bytes per second count payloads only.
 //
 //   bazel run //transport:transport_benchmark
 
+#include <arpa/inet.h>
 #include <benchmark/benchmark.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -117,6 +121,25 @@ void RoundTrip(benchmark::State& state) {
 }
 BENCHMARK(RoundTrip)->ArgName("bytes")->Arg(4 << 10)->UseRealTime();
 
+// Round trips with 64 under way at a time, as many messages as travel together where they can.
+void SmallMessages(benchmark::State& state) {
+  constexpr uint64_t kOutstanding = 64;
+  Responder lane(/*checksum=*/true, /*echo=*/true);
+  auto worker = Open(WorkerPeer(0), "", /*checksum=*/true);
+  TUG_CHECK_OK(worker->Connect(LanePeer(0), lane.endpoint()));
+  const auto buffer = Payload(state.range(0));
+  uint64_t sent = 0;
+  uint64_t answered = 0;
+  const auto count = [&](Message) { ++answered; };
+  for (auto _ : state) {
+    while (sent - answered >= kOutstanding) worker->Poll(absl::InfiniteDuration(), count);
+    TUG_CHECK_OK(worker->Send(To(LanePeer(0), sent++, LeaseOf(buffer))));
+  }
+  while (answered < sent) worker->Poll(absl::InfiniteDuration(), count);
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()));
+}
+BENCHMARK(SmallMessages)->ArgName("bytes")->Arg(0)->Arg(4 << 10)->UseRealTime();
+
 // Bare ZeroMQ: DEALER to ROUTER, blocking, one frame from the same memory.
 class BareResponder {
  public:
@@ -155,13 +178,14 @@ struct BareClient {
   }
   ~BareClient() { zmq_send(dealer.get(), "", kTag, 0); }
   void Send(Lease lease) {
-    ZmqFrame frame(std::move(lease));
+    ZmqFrame frame(std::move(lease), pool);
     TUG_CHECK(zmq_msg_send(frame.get(), dealer.get(), 0) >= 0);
   }
   void Receive() {
     ZmqFrame frame;
     TUG_CHECK(zmq_msg_recv(frame.get(), dealer.get(), 0) >= 0);
   }
+  BlockPool pool;
   ZmqContext context;
   ZmqSocket dealer;
 };
@@ -193,6 +217,98 @@ void BareRoundTrip(benchmark::State& state) {
   }
 }
 BENCHMARK(BareRoundTrip)->ArgName("bytes")->Arg(4 << 10)->UseRealTime();
+
+void BareSmallMessages(benchmark::State& state) {
+  constexpr uint64_t kOutstanding = 64;
+  BareResponder lane(/*echo=*/true);
+  BareClient worker(lane.endpoint());
+  const auto buffer = Payload(state.range(0));
+  uint64_t in_flight = 0;
+  for (auto _ : state) {
+    for (; in_flight >= kOutstanding; --in_flight) worker.Receive();
+    worker.Send(LeaseOf(buffer));
+    ++in_flight;
+  }
+  for (; in_flight > 0; --in_flight) worker.Receive();
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()));
+}
+BENCHMARK(BareSmallMessages)->ArgName("bytes")->Arg(4 << 10)->UseRealTime();
+
+// A connection of two plain TCP sockets over loopback.
+struct PlainTcp {
+  PlainTcp() {
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    sockaddr* const any = reinterpret_cast<sockaddr*>(&address);
+    TUG_CHECK(bind(listener, any, size) == 0 && listen(listener, 1) == 0);
+    TUG_CHECK(getsockname(listener, any, &size) == 0);
+    near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    TUG_CHECK(connect(near, any, size) == 0);
+    far = accept(listener, nullptr, nullptr);
+    TUG_CHECK(far >= 0);
+    close(listener);
+  }
+  ~PlainTcp() {
+    close(near);
+    close(far);
+  }
+  static bool ReadAll(int fd, std::byte* to, size_t size) {
+    while (size > 0) {
+      const ssize_t n = read(fd, to, size);
+      if (n <= 0) return false;
+      to += n;
+      size -= n;
+    }
+    return true;
+  }
+  static void WriteAll(int fd, const std::byte* from, size_t size) {
+    while (size > 0) {
+      const ssize_t n = send(fd, from, size, MSG_NOSIGNAL);
+      TUG_CHECK(n > 0);
+      from += n;
+      size -= n;
+    }
+  }
+  int near = -1;
+  int far = -1;
+};
+
+// From one buffer into one buffer: no faster way through TCP with `bytes` at a time.
+void TcpStream(benchmark::State& state) {
+  const auto from = Payload(state.range(0));
+  PlainTcp tcp;
+  std::thread reader([&] {
+    const auto to = Payload(state.range(0));
+    while (PlainTcp::ReadAll(tcp.far, to->data(), to->size_bytes())) {
+    }
+  });
+  for (auto _ : state) PlainTcp::WriteAll(tcp.near, from->data(), from->size_bytes());
+  shutdown(tcp.near, SHUT_WR);
+  reader.join();
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * from->size_bytes()));
+}
+BENCHMARK(TcpStream)->ArgName("bytes")->Arg(64 << 10)->Arg(1 << 20)->Arg(4 << 20)->UseRealTime();
+
+void TcpRoundTrip(benchmark::State& state) {
+  const auto buffer = Payload(state.range(0));
+  PlainTcp tcp;
+  std::thread echo([&] {
+    const auto own = Payload(state.range(0));
+    while (PlainTcp::ReadAll(tcp.far, own->data(), own->size_bytes())) {
+      PlainTcp::WriteAll(tcp.far, own->data(), own->size_bytes());
+    }
+  });
+  for (auto _ : state) {
+    PlainTcp::WriteAll(tcp.near, buffer->data(), buffer->size_bytes());
+    TUG_CHECK(PlainTcp::ReadAll(tcp.near, buffer->data(), buffer->size_bytes()));
+  }
+  shutdown(tcp.near, SHUT_WR);
+  echo.join();
+}
+BENCHMARK(TcpRoundTrip)->ArgName("bytes")->Arg(4 << 10)->UseRealTime();
 
 }  // namespace
 }  // namespace tug

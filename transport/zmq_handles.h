@@ -8,8 +8,11 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
+#include <utility>
 
+#include "base/block_pool.h"
 #include "base/check.h"
 #include "base/lease.h"
 
@@ -39,8 +42,9 @@ class ZmqFrame {
   // A frame of `size_bytes`, not initialised.
   explicit ZmqFrame(size_t size_bytes) { TUG_CHECK(zmq_msg_init_size(&message_, size_bytes) == 0); }
   // Sends from the leased bytes without copying; the lease is released, by whichever thread is the
-  // last to read, when they have been sent or given up.
-  explicit ZmqFrame(Lease lease) {
+  // last to read, when they have been sent or given up. `pool` has the memory that holds the lease
+  // until then, and lives as long as the socket's context.
+  ZmqFrame(Lease lease, BlockPool& pool) {
     if (lease.size_bytes() == 0) {
       zmq_msg_init(&message_);
       return;
@@ -48,10 +52,9 @@ class ZmqFrame {
     // libzmq takes void* but only reads.
     void* const data = const_cast<std::byte*>(lease.bytes().data());
     const size_t size_bytes = lease.size_bytes();
-    auto held = std::make_unique<Lease>(std::move(lease));
-    PassToLibzmq(held.get());
-    TUG_CHECK(zmq_msg_init_data(&message_, data, size_bytes, Release, held.get()) == 0);
-    (void)held.release();  // now the frame's
+    Held* const held = new (pool.Take(sizeof(Held))) Held{std::move(lease), pool};
+    PassToLibzmq(held);
+    TUG_CHECK(zmq_msg_init_data(&message_, data, size_bytes, Release, held) == 0);
   }
   ZmqFrame(ZmqFrame&& other) noexcept : ZmqFrame() { zmq_msg_move(&message_, &other.message_); }
   ZmqFrame& operator=(ZmqFrame&& other) noexcept {
@@ -67,9 +70,17 @@ class ZmqFrame {
   zmq_msg_t* get() { return &message_; }
 
  private:
-  static void Release(void*, void* lease) {
-    TakeFromLibzmq(lease);
-    delete static_cast<Lease*>(lease);
+  struct Held {
+    Lease lease;
+    BlockPool& pool;
+  };
+
+  static void Release(void*, void* hint) {
+    TakeFromLibzmq(hint);
+    Held* const held = static_cast<Held*>(hint);
+    BlockPool& pool = held->pool;
+    held->~Held();
+    pool.Give(reinterpret_cast<std::byte*>(held), sizeof(Held));
   }
 
   // libzmq orders its threads by itself, which ThreadSanitizer cannot see: this says so.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 
@@ -75,18 +76,16 @@ int ReadMessage(void* socket, std::span<ZmqFrame> frames) {
   return static_cast<int>(std::min(count, frames.size() + 1));
 }
 
-// Read access to a received payload, in place where numbers may be read there.
-Lease LeaseOf(ZmqFrame payload) {
-  const std::span<const std::byte> bytes = payload.bytes();
-  if (bytes.empty()) return Lease();
-  if (reinterpret_cast<uintptr_t>(bytes.data()) % kPayloadAlignment != 0) {
-    auto copy = std::make_shared<AlignedBuffer>(bytes.size());
-    std::memcpy(copy->data(), bytes.data(), bytes.size());
-    return Lease(copy, std::span<const std::byte>(copy->data(), copy->size_bytes()));
-  }
-  auto owner = std::make_shared<ZmqFrame>(std::move(payload));
-  const std::span<const std::byte> in_place = owner->bytes();
-  return Lease(std::move(owner), in_place);
+// What a socket announces messages through (see Link::drained).
+int FileDescriptor(void* socket) {
+  int fd = -1;
+  size_t size = sizeof(fd);
+  TUG_CHECK(zmq_getsockopt(socket, ZMQ_FD, &fd, &size) == 0);
+  return fd;
+}
+
+timespec TimespecOf(absl::Duration timeout) {
+  return absl::ToTimespec(std::max(timeout, absl::ZeroDuration()));
 }
 
 }  // namespace
@@ -123,12 +122,14 @@ absl::StatusOr<std::unique_ptr<ZmqTransport>> ZmqTransport::Create(const Options
 
 ZmqTransport::ZmqTransport(const Options& options, ZmqContext context, int wake_fd)
     : options_(options),
+      pool_(std::make_shared<BlockPool>()),
       context_(std::move(context)),
       wake_fd_(wake_fd),
-      poll_items_{zmq_pollitem_t{nullptr, wake_fd, ZMQ_POLLIN, 0}},
+      poll_items_{pollfd{wake_fd, POLLIN, 0}, pollfd{options.extra_fd, POLLIN, 0}},
       admission_(options.self, options.max_message_bytes) {}
 
 ZmqTransport::~ZmqTransport() {
+  Flush();
   links_.clear();
   context_.reset();
   close(wake_fd_);
@@ -154,7 +155,7 @@ absl::StatusOr<ZmqSocket> ZmqTransport::NewSocket(int type) {
   SetOption(socket, ZMQ_TCP_KEEPALIVE_INTVL, kKeepaliveIntervalS);
   SetOption(socket, ZMQ_TCP_KEEPALIVE_CNT, kKeepaliveCount);
   const int64_t max_frame =
-      static_cast<int64_t>(std::max<uint64_t>(options_.max_message_bytes, kHeaderBytes));
+      static_cast<int64_t>(std::max<uint64_t>(options_.max_message_bytes, kMaxBatchBytes));
   TUG_CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame)) == 0);
   return owned;
 }
@@ -174,16 +175,19 @@ absl::Status ZmqTransport::Listen() {
   const std::string bound(last_endpoint);
   endpoint_ = absl::StrCat("tcp://", options_.bind_host, bound.substr(bound.rfind(':')));
   router_ = links_.size();
-  poll_items_.push_back({socket.get(), 0, ZMQ_POLLIN, 0});
-  links_.push_back({std::move(socket), std::nullopt, endpoint_});
+  AddLink({std::move(socket), std::nullopt, endpoint_});
   return absl::OkStatus();
 }
 
+void ZmqTransport::AddLink(Link link) {
+  poll_items_.push_back({FileDescriptor(link.socket.get()), POLLIN, 0});
+  links_.push_back(std::move(link));
+}
+
 absl::Status ZmqTransport::Connect(PeerId peer, const std::string& endpoint) {
-  const auto known = dealers_.find(peer);
-  if (known != dealers_.end() && links_[known->second].endpoint == endpoint) {
-    return absl::OkStatus();
-  }
+  const auto known = routes_.find(peer);
+  const bool has_dealer = known != routes_.end() && !known->second.routed;
+  if (has_dealer && links_[known->second.link].endpoint == endpoint) return absl::OkStatus();
   ASSIGN_OR_RETURN(ZmqSocket socket, NewSocket(ZMQ_DEALER));
   const auto id = RoutingId(options_.self);
   TUG_CHECK(zmq_setsockopt(socket.get(), ZMQ_ROUTING_ID, id.data(), id.size()) == 0);
@@ -192,121 +196,254 @@ absl::Status ZmqTransport::Connect(PeerId peer, const std::string& endpoint) {
                                                    endpoint, "': ", zmq_strerror(zmq_errno()),
                                                    "; an endpoint is tcp://HOST:PORT"));
   }
-  void* const handle = socket.get();
   Link link{std::move(socket), peer, endpoint};
-  if (known != dealers_.end()) {
+  if (has_dealer) {
     // What is queued for the old place is of no use at the new one.
-    SetOption(links_[known->second].socket.get(), ZMQ_LINGER, 0);
-    links_[known->second] = std::move(link);
-    poll_items_[1 + known->second].socket = handle;
+    Route& route = known->second;
+    counters_.lost += route.batch.records();
+    route.batch.Clear();
+    route.reachable = true;
+    SetOption(links_[route.link].socket.get(), ZMQ_LINGER, 0);
+    poll_items_[kFixedItems + route.link].fd = FileDescriptor(link.socket.get());
+    links_[route.link] = std::move(link);
     return absl::OkStatus();
   }
-  dealers_[peer] = links_.size();
-  poll_items_.push_back({handle, 0, ZMQ_POLLIN, 0});
-  links_.push_back(std::move(link));
+  if (known != routes_.end()) {
+    FlushRoute(known->second).IgnoreError();
+    known->second.link = links_.size();
+    known->second.routed = false;
+    known->second.reachable = true;
+  } else {
+    routes_.try_emplace(peer, peer, links_.size(), /*routed=*/false, pool_);
+  }
+  AddLink(std::move(link));
   return absl::OkStatus();
 }
 
+ZmqTransport::Route* ZmqTransport::FindRoute(PeerId to) {
+  if (const auto known = routes_.find(to); known != routes_.end()) return &known->second;
+  if (!router_.has_value()) return nullptr;
+  return &routes_.try_emplace(to, to, *router_, /*routed=*/true, pool_).first->second;
+}
+
 absl::Status ZmqTransport::Send(Outgoing message) {
-  const uint64_t payload_bytes = message.payload.size_bytes();
+  const size_t payload_bytes = message.payload.size_bytes();
   TUG_CHECK_LE(payload_bytes, options_.max_message_bytes) << "to " << PeerName(message.to);
-  if (const auto dealer = dealers_.find(message.to); dealer != dealers_.end()) {
-    RETURN_IF_ERROR(SendTo(links_[dealer->second].socket.get(), message, /*routed=*/false));
-  } else if (router_.has_value()) {
-    RETURN_IF_ERROR(SendTo(links_[*router_].socket.get(), message, /*routed=*/true));
-  } else {
+  Route* const route = FindRoute(message.to);
+  if (route == nullptr) {
     return absl::NotFoundError(
         absl::StrCat(PeerName(message.to), " is not reachable: never connected to"));
+  }
+  // To a peer that was not reachable each message leaves by itself, so that Send can say so.
+  if (payload_bytes <= kSmallPayloadBytes && route->reachable &&
+      (route->batch.Fits(payload_bytes) || FlushRoute(*route).ok())) {
+    route->batch.Add(options_.self, options_.checksum, message);
+    if (!route->queued) queued_.push_back(route);
+    route->queued = true;
+  } else {
+    RETURN_IF_ERROR(SendNow(*route, message));
   }
   ++counters_.sent_messages;
   counters_.sent_bytes += kHeaderBytes + payload_bytes;
   return absl::OkStatus();
 }
 
-absl::Status ZmqTransport::SendTo(void* socket, const Outgoing& message, bool routed) {
-  if (routed) {
-    // First, since it fails if the peer is not there, before time is spent on the rest.
-    const auto id = RoutingId(message.to);
+absl::Status ZmqTransport::SendNow(Route& route, const Outgoing& message) {
+  if (route.batch.payload_bytes() > 0 || route.batch.records() == kMaxRecords) {
+    FlushRoute(route).IgnoreError();  // counted; this message finds out for itself
+  }
+  route.batch.AddHeader(options_.self, options_.checksum, message);
+  const absl::Status status = WriteMessage(route, message.payload);
+  if (!status.ok()) counters_.lost += route.batch.records() - 1;
+  route.batch.Clear();
+  return status;
+}
+
+absl::Status ZmqTransport::FlushRoute(Route& route) {
+  if (route.batch.empty()) return absl::OkStatus();
+  const absl::Status status = WriteMessage(route, route.batch.payloads());
+  if (!status.ok()) counters_.lost += route.batch.records();
+  route.batch.Clear();
+  return status;
+}
+
+void ZmqTransport::Flush() {
+  for (Route* const route : queued_) {
+    route->queued = false;
+    FlushRoute(*route).IgnoreError();  // counted
+  }
+  queued_.clear();
+}
+
+absl::Status ZmqTransport::WriteMessage(Route& route, const Lease& payloads) {
+  Link& link = links_[route.link];
+  link.drained = false;
+  route.reachable = false;
+  void* const socket = link.socket.get();
+  if (route.routed) {
+    const auto id = RoutingId(route.to);
     ZmqFrame address(id.size());
     std::memcpy(address.bytes().data(), id.data(), id.size());
-    RETURN_IF_ERROR(SendFrame(socket, std::move(address), ZMQ_SNDMORE, message.to));
+    RETURN_IF_ERROR(SendFrame(socket, std::move(address), ZMQ_SNDMORE, route.to));
   }
-  ZmqFrame header(kHeaderBytes);
-  SealHeader(options_.self, message.payload.bytes(), options_.checksum, message.header,
-             header.bytes().first<kHeaderBytes>());
-  RETURN_IF_ERROR(SendFrame(socket, std::move(header), ZMQ_SNDMORE, message.to));
-  return SendFrame(socket, ZmqFrame(message.payload), 0, message.to);
+  const std::span<const std::byte> run = route.batch.headers();
+  ZmqFrame headers(run.size());
+  std::memcpy(headers.bytes().data(), run.data(), run.size());
+  RETURN_IF_ERROR(SendFrame(socket, std::move(headers), ZMQ_SNDMORE, route.to));
+  if (payloads.size_bytes() > kSmallPayloadBytes) {
+    RETURN_IF_ERROR(SendFrame(socket, ZmqFrame(payloads, *pool_), 0, route.to));
+  } else {
+    // libzmq copies so few bytes in any case; the block is free at once.
+    ZmqFrame copy(payloads.size_bytes());
+    if (payloads.size_bytes() > 0) {
+      std::memcpy(copy.bytes().data(), payloads.bytes().data(), payloads.size_bytes());
+    }
+    RETURN_IF_ERROR(SendFrame(socket, std::move(copy), 0, route.to));
+  }
+  route.reachable = true;
+  return absl::OkStatus();
 }
 
 void ZmqTransport::Poll(absl::Duration timeout, const std::function<void(Message)>& handler) {
-  WaitForEvents(timeout);
-  ready_.clear();
-  for (size_t i = 0; i < links_.size(); ++i) {
-    const size_t link = (first_turn_ + i) % links_.size();
-    if ((poll_items_[1 + link].revents & ZMQ_POLLIN) != 0) ready_.push_back(link);
-  }
-  // One message of each in turn, until all are empty or the batch is full. The handler may add
-  // links or replace one: only indices are held.
-  int left = kMaxBatch;
-  while (!ready_.empty() && left > 0) {
-    size_t kept = 0;
-    for (size_t i = 0; i < ready_.size(); ++i) {
-      if (left == 0) {
-        first_turn_ = ready_[i];
-        return;
-      }
-      if (!ReceiveOne(ready_[i], handler)) continue;
-      --left;
-      ready_[kept++] = ready_[i];
+  Flush();
+  woken_ = false;
+  // What is at hand needs no waiting; but who is always at hand must not hide the others.
+  const auto drained = [](const Link& link) { return link.drained; };
+  if (!std::ranges::all_of(links_, drained)) {
+    if (std::ranges::any_of(links_, drained)) {
+      MarkReadable(absl::ZeroDuration(), /*take_wake=*/false);
     }
-    ready_.resize(kept);
+    if (ReceiveFromAll(handler)) {
+      Flush();
+      return;
+    }
   }
+  const bool forever = timeout == absl::InfiniteDuration();
+  const absl::Time deadline = forever ? absl::InfiniteFuture() : absl::Now() + timeout;
+  // A socket also announces what is no message.
+  while (true) {
+    MarkReadable(timeout, /*take_wake=*/true);
+    if (ReceiveFromAll(handler) || woken_) break;
+    if (!forever) timeout = deadline - absl::Now();
+    if (timeout <= absl::ZeroDuration()) break;
+  }
+  Flush();
 }
 
-void ZmqTransport::WaitForEvents(absl::Duration timeout) {
-  int64_t timeout_ms = -1;
-  if (timeout != absl::InfiniteDuration()) {
-    timeout_ms =
-        std::max<int64_t>(0, absl::ToInt64Milliseconds(absl::Ceil(timeout, absl::Milliseconds(1))));
-  }
-  for (zmq_pollitem_t& item : poll_items_) item.revents = 0;
-  if (zmq_poll(poll_items_.data(), static_cast<int>(poll_items_.size()), timeout_ms) < 0) {
-    TUG_CHECK_EQ(zmq_errno(), EINTR) << zmq_strerror(zmq_errno());
+// Waits until a link or Wake (if `take_wake`) announces something.
+void ZmqTransport::MarkReadable(absl::Duration timeout, bool take_wake) {
+  const std::span<pollfd> items = std::span(poll_items_).subspan(take_wake ? 0 : kFixedItems);
+  for (pollfd& item : items) item.revents = 0;
+  const timespec limit = TimespecOf(timeout);
+  const bool forever = timeout == absl::InfiniteDuration();
+  if (ppoll(items.data(), items.size(), forever ? nullptr : &limit, nullptr) < 0) {
+    TUG_CHECK_EQ(errno, EINTR) << std::strerror(errno);
     return;
   }
-  if (poll_items_[0].revents != 0) {
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (poll_items_[kFixedItems + i].revents != 0) links_[i].drained = false;
+  }
+  if (take_wake && poll_items_[1].revents != 0) woken_ = true;
+  if (take_wake && poll_items_[0].revents != 0) {
+    woken_ = true;
     uint64_t wakes;
     while (read(wake_fd_, &wakes, sizeof(wakes)) < 0 && errno == EINTR) {
     }
   }
 }
 
-bool ZmqTransport::ReceiveOne(size_t link, const std::function<void(Message)>& handler) {
+// One message of each link in turn, until all are empty or the batch is full; whether there was
+// any. The handler may add links or replace one: only indices are held.
+bool ZmqTransport::ReceiveFromAll(const std::function<void(Message)>& handler) {
+  ready_.clear();
+  for (size_t i = 0; i < links_.size(); ++i) {
+    const size_t link = (first_turn_ + i) % links_.size();
+    if (!links_[link].drained) ready_.push_back(link);
+  }
+  int left = kMaxBatch;
+  while (!ready_.empty()) {
+    size_t kept = 0;
+    for (const size_t link : ready_) {
+      if (left <= 0) {
+        first_turn_ = link;
+        return true;
+      }
+      const int records = ReceiveOne(link, handler);
+      left -= records;
+      if (records > 0) ready_[kept++] = link;
+    }
+    ready_.resize(kept);
+  }
+  return left < kMaxBatch;
+}
+
+// The number of messages in what was received, delivered or not; 0 if there was nothing.
+int ZmqTransport::ReceiveOne(size_t link, const std::function<void(Message)>& handler) {
   const std::optional<PeerId> peer = links_[link].peer;
   std::array<ZmqFrame, 3> frames;
-  // From the ROUTER: routing id, header, payload.
+  // From the ROUTER: routing id, headers, payloads.
   const int wanted = peer.has_value() ? 2 : 3;
   const int count = ReadMessage(links_[link].socket.get(), std::span(frames).first(wanted));
-  if (count == 0) return false;
+  if (count == 0) {
+    links_[link].drained = true;
+    return 0;
+  }
   const std::optional<PeerId> from = peer.has_value() ? peer : PeerOfRoutingId(frames[0].bytes());
   if (!from.has_value()) {
     admission_.Drop(Fault::kIdentity, "an unknown sender", "its routing id is not a Tugboat one");
   } else if (count != wanted) {
-    admission_.Drop(Fault::kFrames, PeerName(*from), "it is not one header and one payload");
+    admission_.Drop(Fault::kFrames, PeerName(*from), "it is not headers and payloads");
+  } else if (frames[wanted - 2].bytes().size() > kMaxRecords * kHeaderBytes) {
+    admission_.Drop(Fault::kFrames, PeerName(*from),
+                    absl::StrCat("it has more than ", kMaxRecords, " headers"));
   } else {
-    Deliver(*from, std::move(frames[wanted - 2]), std::move(frames[wanted - 1]), handler);
+    return Deliver(*from, std::move(frames[wanted - 2]), std::move(frames[wanted - 1]), handler);
   }
-  return true;
+  return 1;
 }
 
-void ZmqTransport::Deliver(PeerId from, ZmqFrame header, ZmqFrame payload,
-                           const std::function<void(Message)>& handler) {
-  const std::optional<WireHeader> admitted =
-      admission_.Admit(from, header.bytes(), payload.bytes());
-  if (!admitted.has_value()) return;
-  ++counters_.received_messages;
-  counters_.received_bytes += kHeaderBytes + payload.bytes().size();
-  handler(Message{*admitted, LeaseOf(std::move(payload))});
+int ZmqTransport::Deliver(PeerId from, ZmqFrame headers, ZmqFrame payloads,
+                          const std::function<void(Message)>& handler) {
+  const Lease whole = LeaseOf(std::move(payloads));
+  std::span<const std::byte> run = headers.bytes();
+  size_t end = 0;  // of the payload before
+  int records = 0;
+  do {
+    ++records;
+    const size_t size = std::min(run.size(), kHeaderBytes);
+    const std::optional<WireHeader> header = admission_.AdmitHeader(from, run.first(size));
+    if (!header.has_value()) break;
+    run = run.subspan(size);
+    const size_t begin =
+        header->payload_bytes == 0 ? end : std::min(PayloadOffset(end), whole.size_bytes());
+    // The last payload ends the frame.
+    const size_t rest = whole.size_bytes() - begin;
+    const std::span<const std::byte> payload = whole.bytes().subspan(
+        begin, run.empty() ? rest : std::min<size_t>(rest, header->payload_bytes));
+    if (!admission_.AdmitPayload(*header, payload)) break;
+    end = begin + payload.size();
+    ++counters_.received_messages;
+    counters_.received_bytes += kHeaderBytes + payload.size();
+    handler(Message{*header, payload.empty() ? Lease() : whole.Slice(begin, payload.size())});
+  } while (!run.empty());
+  // To have read a large payload took time, in which an answer need not wait.
+  if (whole.size_bytes() > kMaxBatchBytes) Flush();
+  return records;
+}
+
+// Read access to received payloads, in place where numbers may be read there.
+Lease ZmqTransport::LeaseOf(ZmqFrame payloads) {
+  const std::span<const std::byte> bytes = payloads.bytes();
+  if (bytes.empty()) return Lease();
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % kPayloadAlignment != 0) {
+    std::shared_ptr<PoolBlock> copy = NewPoolBlock(pool_, bytes.size());
+    std::memcpy(copy->data(), bytes.data(), bytes.size());
+    const std::span<const std::byte> copied(copy->data(), bytes.size());
+    return Lease(std::move(copy), copied);
+  }
+  auto owner = std::allocate_shared<ZmqFrame>(PoolAllocator<ZmqFrame>(pool_), std::move(payloads));
+  const std::span<const std::byte> in_place = owner->bytes();
+  return Lease(std::move(owner), in_place);
 }
 
 void ZmqTransport::Wake() {

@@ -5,13 +5,20 @@
 //
 //  - One bound ROUTER for the peers that connect to us, one DEALER for each peer we connect to. A
 //    peer reached both ways is sent to over the DEALER.
-//  - A message is two frames: the header, then the payload (an empty frame where there is none).
+//  - A ZeroMQ message is two frames: headers, then payloads (an empty frame where there are none).
+//    Messages with small payloads wait for the next Poll and travel together (record_batch.h); a
+//    larger one leaves at once, after those that wait.
 //  - A DEALER's routing id is RoutingId(self), so that the ROUTER knows a peer across reconnects;
 //    a second connection under the same id takes the place of the first.
-//  - Payloads are sent from the leased memory and delivered in the memory they were received into;
-//    only those that arrive misaligned (some below 8 KiB) are copied.
+//  - Larger payloads are sent from the leased memory. All are delivered in the memory they were
+//    received into, shared by those that travelled together; only what arrives misaligned (some
+//    below 8 KiB) is copied.
+//  - In steady state our code allocates nothing per message: what must live until a lease ends is
+//    in blocks of a pool.
 //  - A DEALER reconnects by itself and keeps what is queued for a peer that is away; the ROUTER
 //    answers NOT_FOUND at once for a peer that is not connected.
+
+#include <poll.h>
 
 #include <array>
 #include <cstdint>
@@ -24,7 +31,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/block_pool.h"
 #include "transport/admission.h"
+#include "transport/record_batch.h"
 #include "transport/transport.h"
 #include "transport/zmq_handles.h"
 
@@ -49,12 +58,14 @@ class ZmqTransport final : public Transport {
     // Largest payload, in bytes: one that is announced larger ends its connection. At most
     // kMaxPayloadBytes.
     uint64_t max_message_bytes = kMaxPayloadBytes;
-    // Messages queued to one peer before Send answers RESOURCE_EXHAUSTED.
+    // ZeroMQ messages queued to one peer before Send answers RESOURCE_EXHAUSTED.
     int send_high_water = 1024;
-    // Messages queued from one peer before its connection is no longer read.
+    // ZeroMQ messages queued from one peer before its connection is no longer read.
     int receive_high_water = 256;
     // Fill in payload_xxh3. What comes with a checksum is always checked.
     bool checksum = true;
+    // Poll also ends when this is readable, and does not read it; -1 = none.
+    int extra_fd = -1;
   };
   static constexpr int kLingerMs = 500;
 
@@ -73,32 +84,59 @@ class ZmqTransport final : public Transport {
   TransportCounters counters() const override;
 
  private:
+  // Of poll_items_: wake_fd_, options_.extra_fd (poll skips a negative one).
+  static constexpr size_t kFixedItems = 2;
+
   // A socket that messages come from: the ROUTER (no peer) or the DEALER of one peer.
   struct Link {
     ZmqSocket socket;
     std::optional<PeerId> peer;
     std::string endpoint;
+    // Nothing was at hand, and nothing was sent since: only then does the socket's file descriptor
+    // announce what comes (libzmq takes announcements in while it sends).
+    bool drained = false;
+  };
+  // How a peer is sent to.
+  struct Route {
+    Route(PeerId to, size_t link, bool routed, std::shared_ptr<BlockPool> pool)
+        : to(to), link(link), routed(routed), reachable(!routed), batch(std::move(pool)) {}
+    PeerId to;
+    size_t link;          // index into links_
+    bool routed;          // over the ROUTER
+    bool reachable;       // the last message went out: small ones may wait
+    bool queued = false;  // in queued_
+    RecordBatch batch;
   };
 
   ZmqTransport(const Options& options, ZmqContext context, int wake_fd);
   absl::StatusOr<ZmqSocket> NewSocket(int type);
   absl::Status Listen();
-  absl::Status SendTo(void* socket, const Outgoing& message, bool routed);
-  void WaitForEvents(absl::Duration timeout);
-  bool ReceiveOne(size_t link, const std::function<void(Message)>& handler);
-  void Deliver(PeerId from, ZmqFrame header, ZmqFrame payload,
-               const std::function<void(Message)>& handler);
+  void AddLink(Link link);
+  Route* FindRoute(PeerId to);
+  absl::Status SendNow(Route& route, const Outgoing& message);
+  absl::Status FlushRoute(Route& route);
+  void Flush();
+  absl::Status WriteMessage(Route& route, const Lease& payloads);
+  void MarkReadable(absl::Duration timeout, bool take_wake);
+  bool ReceiveFromAll(const std::function<void(Message)>& handler);
+  int ReceiveOne(size_t link, const std::function<void(Message)>& handler);
+  int Deliver(PeerId from, ZmqFrame headers, ZmqFrame payloads,
+              const std::function<void(Message)>& handler);
+  Lease LeaseOf(ZmqFrame payloads);
 
   const Options options_;
-  ZmqContext context_;  // outlives the sockets
-  const int wake_fd_;   // readable after Wake
+  const std::shared_ptr<BlockPool> pool_;  // shared with leases of received payloads
+  ZmqContext context_;                     // outlives the sockets
+  const int wake_fd_;                      // readable after Wake
   std::string endpoint_;
   std::vector<Link> links_;
-  std::optional<size_t> router_;                // index into links_
-  std::unordered_map<PeerId, size_t> dealers_;  // index into links_
-  std::vector<zmq_pollitem_t> poll_items_;      // wake_fd_, then links_
-  std::vector<size_t> ready_;                   // scratch of Poll
-  size_t first_turn_ = 0;                       // link that Poll begins with
+  std::optional<size_t> router_;  // index into links_
+  std::unordered_map<PeerId, Route> routes_;
+  std::vector<Route*> queued_;      // whose batch is not empty
+  std::vector<pollfd> poll_items_;  // kFixedItems, then links_
+  std::vector<size_t> ready_;       // scratch of Poll
+  size_t first_turn_ = 0;           // link that Poll begins with
+  bool woken_ = false;              // scratch of Poll
   Admission admission_;
   TransportCounters counters_;
 };

@@ -1,23 +1,39 @@
 #include "worker/training.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpu_affinity.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
 #include "model/memory.h"
-#include "transport/zmq_transport.h"
+#include "transport/open_transport.h"
 
 namespace tug {
+namespace {
+
+// How many compute threads there are, and where the worker's threads stay.
+WorkerCores PlanThreads(const ClusterConfig& cluster) {
+  const CpuBudget own = ReadCpuBudget();
+  const int threads = cluster.compute_threads() > 0
+                          ? static_cast<int>(cluster.compute_threads())
+                          : DefaultComputeThreads(own.usable, {.workers = 1});
+  if (cluster.pin_threads()) return PlanWorker(own, threads);
+  return {.compute = std::vector<CoreList>(static_cast<size_t>(threads))};
+}
+
+}  // namespace
 
 Training::Training(RegisterReply registered, std::string data_folder)
     : registered_(std::move(registered)),
       data_folder_(std::move(data_folder)),
-      pool_(static_cast<int>(registered_.config().cluster().compute_threads())),
+      cores_(PlanThreads(registered_.config().cluster())),
+      pool_(static_cast<int>(cores_.compute.size()), cores_.compute),
       thread_([this] {
         const absl::Status end = Run();
         absl::MutexLock lock(&mutex_);
@@ -30,6 +46,7 @@ Training::~Training() {
 }
 
 absl::Status Training::Run() {
+  StayOn(cores_.compute.front());
   RETURN_IF_ERROR(OpenData());
   ASSIGN_OR_RETURN(const View view, WaitForView());
   RETURN_IF_ERROR(Build(view));
@@ -74,7 +91,7 @@ absl::Status Training::Build(const View& view) {
       config.model(), config.data().resolved_symbols(), config.train().micro_batch(),
       static_cast<uint32_t>(options.virtual_workers.size()));
   RETURN_IF_ERROR(BuildModel(view));
-  RETURN_IF_ERROR(BuildExchange(view));
+  ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
   absl::MutexLock lock(&mutex_);
   if (!cancelled_.ok()) return cancelled_;
@@ -95,17 +112,23 @@ absl::Status Training::BuildModel(const View& view) {
       "this worker's model is not the coordinator's: run the same version of tug everywhere");
 }
 
-absl::Status Training::BuildExchange(const View& view) {
-  ZmqTransport::Options options;
-  options.self = WorkerPeer(registered_.node_id());
-  options.checksum = registered_.config().comm().checksum();
-  ASSIGN_OR_RETURN(std::unique_ptr<ZmqTransport> transport, ZmqTransport::Create(options));
-  RETURN_IF_ERROR(ConnectToLanes(view, options.self, *transport));
+absl::StatusOr<bool> Training::BuildExchange(const View& view) {
+  std::optional<StartThreadsOn> place(cores_.io);
+  const PeerId self = WorkerPeer(registered_.node_id());
+  ASSIGN_OR_RETURN(OpenedTransport opened,
+                   OpenTransport(self, registered_.job(), registered_.config().comm(), ""));
+  RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
+  const bool shares_memory =
+      std::all_of(view.lanes().begin(), view.lanes().end(), [&](const Lane& lane) {
+        return opened.transport->SharesMemoryWith(LanePeer(LaneNumber(lane)));
+      });
+  place.reset();
+  place.emplace(cores_.exchange);
   exchange_ = std::make_unique<ExchangeClient>(
       ExchangeOptions{registered_.job(), view.timeline(), view.number(), LaneNumberOfSegment(view),
                       registered_.config().comm()},
-      *table_, std::move(transport));
-  return absl::OkStatus();
+      *table_, std::move(opened.transport));
+  return shares_memory;
 }
 
 void Training::SetView(const View& view) {

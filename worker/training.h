@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "base/cpu_budget.h"
 #include "base/thread_pool.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
@@ -49,11 +50,13 @@ class Training {
   absl::StatusOr<View> WaitForView();
   absl::Status Build(const View& view);
   absl::Status BuildModel(const View& view);
-  absl::Status BuildExchange(const View& view);
+  // Whether all lanes share memory with this worker.
+  absl::StatusOr<bool> BuildExchange(const View& view);
 
   const RegisterReply registered_;
   const std::string data_folder_;
   ControlBoard board_;
+  const WorkerCores cores_;  // where its threads stay; one list for each compute thread
 
   // Owner: thread_.
   ThreadPool pool_;

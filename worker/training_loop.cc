@@ -1,12 +1,12 @@
 #include "worker/training_loop.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "worker/untouched_buffer.h"
 
 namespace tug {
 namespace {
@@ -30,6 +30,7 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
   tokens_.resize(tokens);
   targets_.resize(tokens);
   AllocateBuffers();
+  ChooseRuns();
 }
 
 StepMachineOptions TrainingLoop::MakeMachineOptions() const {
@@ -51,21 +52,47 @@ void TrainingLoop::AllocateBuffers() {
   gradients_.resize(options_.virtual_workers.size());
   for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
     const size_t size_bytes = table_.block_elements(block) * sizeof(float);
-    weights_.emplace_back(size_bytes);
-    model_.BindWeights(static_cast<int>(block), weights_.back().floats());
-    for (auto& gradients : gradients_) {
-      gradients.push_back(std::make_shared<AlignedBuffer>(size_bytes));
-    }
+    weights_.push_back({UntouchedBuffer(size_bytes), {}, false});
+    for (auto& gradients : gradients_) gradients.push_back(exchange_.NewBuffer(size_bytes));
   }
 }
 
-void TrainingLoop::Pull(uint32_t block, uint64_t version) {
-  exchange_.Pull({block, Want::kExact, version, weights_[block].floats()});
+// Runs are FP32, so with another format the block is exchanged whole, or the rows would have other
+// bits than without runs.
+void TrainingLoop::ChooseRuns() {
+  const CommConfig& comm = options_.config.comm();
+  const ModelConfig& model = options_.config.model();
+  if (model.tied_head() || !comm.sparse_embeddings() || options_.shares_memory) return;
+  if (comm.push_format() != CommConfig::BF16) {
+    pushed_runs_.emplace(model, table_.block_elements(0), sampler_);
+  }
+  if (comm.pull_format() != CommConfig::BF16) {
+    pulled_runs_.emplace(model, table_.block_elements(0), sampler_);
+  }
+}
+
+bool TrainingLoop::EvaluationDue(uint64_t version) const {
+  const uint64_t interval = options_.config.train().eval_interval();
+  return (interval > 0 && version % interval == 0) || version == orders_.final_version;
+}
+
+// REQUIRES: nothing reads the block's weights any more, until these have arrived.
+void TrainingLoop::Pull(uint32_t block, uint64_t version, bool whole) {
+  BlockWeights& weights = weights_[block];
+  weights.in_place = {};
+  PullRequest request{.block = block,
+                      .want = Want::kExact,
+                      .version = version,
+                      .destination = weights.own.floats(),
+                      .allow_in_place = true};
+  weights.whole = whole || block > 0 || !pulled_runs_.has_value();
+  if (!weights.whole) request.runs = pulled_runs_->Of(version, options_.virtual_workers);
+  exchange_.Pull(std::move(request));
 }
 
 absl::Status TrainingLoop::Run() {
   for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
-    Pull(block, options_.start_version);
+    Pull(block, options_.start_version, /*whole=*/false);
   }
   times_.begin = time_.Now();
   while (true) {
@@ -118,8 +145,20 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
     if (first && time_.Now() - begin > FirstPullTimeout()) return NoAnswer(block);
   }
   times_.waiting += time_.Now() - begin;
+  BlockWeights& weights = weights_[block];
+  weights.in_place = exchange_.TakeInPlace(block);
+  model_.BindWeights(static_cast<int>(block), weights.in_place.elements.empty()
+                                                  ? std::as_const(weights.own).floats()
+                                                  : weights.in_place.elements);
   machine_.OnWeights(block, machine_.clock());
   return absl::OkStatus();
+}
+
+// For an evaluation that was not foreseen when the block was pulled: the job ends early.
+absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
+  if (weights_[block].whole) return absl::OkStatus();
+  Pull(block, machine_.clock(), /*whole=*/true);
+  return WaitForWeights(block);
 }
 
 absl::Duration TrainingLoop::FirstPullTimeout() const {
@@ -146,6 +185,7 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
       if (compute.phase == ComputePhase::kForward) {
         StartTraining(compute);
       } else {
+        RETURN_IF_ERROR(WaitForWholeWeights(0));
         StartEvaluation(compute);
       }
     }
@@ -182,9 +222,7 @@ absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) 
   RETURN_IF_ERROR(exchange_.WaitCommitted(block, options_.virtual_workers[compute.virtual_worker]));
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   // A repeat that is still under way keeps its bytes.
-  const bool read = gradient.use_count() > 1;
-  std::atomic_thread_fence(std::memory_order_acquire);  // with the last reader's drop of its lease
-  if (read) gradient = std::make_shared<AlignedBuffer>(gradient->size_bytes());
+  if (!IsOnlyOwner(gradient)) gradient = exchange_.NewBuffer(gradient->size_bytes());
   model_.BindGradient(static_cast<int>(block), gradient->floats());
   return absl::OkStatus();
 }
@@ -211,18 +249,28 @@ void TrainingLoop::StartEvaluation(const Compute& compute) {
   loss_tokens_ += tokens;
 }
 
-void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) {
-  if (effects.push.has_value()) {
-    const std::shared_ptr<AlignedBuffer>& gradient =
-        gradients_[compute.virtual_worker][*effects.push];
-    exchange_.Push({.block = *effects.push,
-                    .virtual_worker = options_.virtual_workers[compute.virtual_worker],
-                    .virtual_worker_count = 1,
-                    .clock = compute.clock,
-                    .token_count = loss_tokens_,
-                    .gradient = Lease(gradient, std::as_const(*gradient).floats())});
+void TrainingLoop::Push(const Compute& compute, uint32_t block) {
+  const std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
+  const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
+  PushRequest request{.block = block,
+                      .virtual_worker = virtual_worker,
+                      .virtual_worker_count = 1,
+                      .clock = compute.clock,
+                      .token_count = loss_tokens_,
+                      .gradient = Lease(gradient, std::as_const(*gradient).floats())};
+  if (block == 0 && pushed_runs_.has_value()) {
+    request.runs = pushed_runs_->Of(compute.clock, {&virtual_worker, 1});
   }
-  if (effects.pull.has_value()) Pull(*effects.pull, compute.clock + 1);
+  exchange_.Push(std::move(request));
+}
+
+void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) {
+  // Nothing reads these weights any more: the server may use their memory for the next version.
+  if (effects.pull.has_value()) weights_[*effects.pull].in_place = {};
+  if (effects.push.has_value()) Push(compute, *effects.push);
+  if (effects.pull.has_value()) {
+    Pull(*effects.pull, compute.clock + 1, EvaluationDue(compute.clock + 1));
+  }
   if (effects.virtual_worker_done) {
     step_losses_.push_back({std::exchange(loss_, 0.0), std::exchange(loss_tokens_, 0)});
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,7 @@
 #include "exchange/control_board.h"
 #include "model/gpt.h"
 #include "proto/job.pb.h"
+#include "worker/embedding_runs.h"
 #include "worker/step_machine.h"
 
 namespace tug {
@@ -22,11 +24,17 @@ struct TrainingLoopOptions {
   JobConfig config;                       // all fields filled
   std::vector<uint32_t> virtual_workers;  // carried by this process
   uint64_t start_version = 0;
+  // All lanes share memory with this worker: nothing is copied to be exchanged, but rows would be,
+  // so the embedding is exchanged whole.
+  bool shares_memory = false;
 };
 
 // The compute thread of a worker: carries out what the step machine asks for on the CPU, and hands
-// gradients and weights to and from the exchange. Memory: the weights once, a gradient per virtual
-// worker, the model's activations.
+// gradients and weights to and from the exchange. Memory: the weights once, but for those that are
+// read where the lanes have them; a gradient per virtual worker; the model's activations.
+//
+// With an untied head, of block 0 (the embedding) only the rows that a step touches are pushed and
+// pulled (comm.sparse_embeddings; exchange/runs.h), and the whole block before an evaluation.
 class TrainingLoop {
  public:
   // REQUIRES: all references outlive the loop.
@@ -45,8 +53,16 @@ class TrainingLoop {
     uint64_t pulled_bytes = 0;
   };
 
+  // The weights of a block: in memory of its own, or where the lanes have them.
+  struct BlockWeights {
+    AlignedBuffer own;        // takes memory once weights are written into it
+    InPlaceWeights in_place;  // what is bound, if not empty
+    bool whole = false;       // asked for with all elements
+  };
+
   StepMachineOptions MakeMachineOptions() const;
   void AllocateBuffers();
+  void ChooseRuns();
   absl::Status TakeOrders();
   absl::Status WaitForWeights(uint32_t block);
   absl::Duration FirstPullTimeout() const;
@@ -59,10 +75,14 @@ class TrainingLoop {
   void StartEvaluation(const Compute& compute);
   // Windows of an evaluation, as Sampler takes them.
   uint64_t EvalSamples(bool last) const;
+  void Push(const Compute& compute, uint32_t block);
   void CarryOut(const Compute& compute, const StepEffects& effects);
   void ReportStep(uint64_t clock);
   void ReportEval(const Compute& compute, bool final);
-  void Pull(uint32_t block, uint64_t version);
+  // Whether an evaluation at `version` is foreseen.
+  bool EvaluationDue(uint64_t version) const;
+  void Pull(uint32_t block, uint64_t version, bool whole);
+  absl::Status WaitForWholeWeights(uint32_t block);
 
   const TrainingLoopOptions options_;
   const SegmentTable& table_;
@@ -73,11 +93,13 @@ class TrainingLoop {
   const RealTime time_;
   const uint32_t micro_batch_;  // samples
   StepMachine machine_;
-  ControlBoard::Orders orders_;         // newest taken
-  std::vector<AlignedBuffer> weights_;  // by block
+  ControlBoard::Orders orders_;        // newest taken
+  std::vector<BlockWeights> weights_;  // by block
   // By carried virtual worker and block. Shared with messages on their way; written again once
   // committed.
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
+  std::optional<EmbeddingRuns> pushed_runs_;  // none: block 0 is pushed whole
+  std::optional<EmbeddingRuns> pulled_runs_;
   std::vector<int32_t> tokens_;   // [micro_batch, context]
   std::vector<int32_t> targets_;  // [micro_batch, context]
   double loss_ = 0;               // of the virtual worker's step or evaluation in progress

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Speed of PyTorch DistributedDataParallel over gloo: the peer of `tug train` with as many workers.
 
-Trains the 10.8M-parameter GPT (6 layers, 384 wide, 6 heads, context 256, 256 symbols) in FP32 with
-AdamW and clipping by global norm, batch 8 over all processes, and prints tokens/s as one JSON line.
+Trains a GPT (by default 10.8M parameters: 6 layers, 384 wide, 6 heads, context 256, 256 symbols) in
+FP32 with AdamW and clipping by global norm and prints tokens/s as one JSON line.
 
   deploy/compare/ddp.py [--text PATH] [--processes 2] [--threads 1] [--steps 20]
   deploy/compare/ddp.py --processes 1 --threads 2       # no DDP: one process
+  deploy/compare/ddp.py --layers 12 --width 768 --heads 12 --symbols 50257 --batch 2 ...  # GPT-2 124M
 """
 
 import argparse
@@ -20,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import peer_gpt
 
-CONTEXT, SYMBOLS = 256, 256
+CONTEXT, BYTES = 256, 256
 
 
 def parse():
@@ -31,6 +32,10 @@ def parse():
     parser.add_argument("--batch", type=int, default=8, help="samples a step, over all processes")
     parser.add_argument("--steps", type=int, default=20, help="timed steps")
     parser.add_argument("--warmup", type=int, default=3, help="steps before the clock starts")
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--heads", type=int, default=6)
+    parser.add_argument("--symbols", type=int, default=256, help="of the embedding and the head")
     parser.add_argument("--no-clip", action="store_true")
     parser.add_argument("--no-bias", action="store_true")
     return parser.parse_args()
@@ -38,7 +43,7 @@ def parse():
 
 def read_tokens(path):
     if path is None:
-        return torch.randint(SYMBOLS, (1 << 20,), generator=torch.Generator().manual_seed(1))
+        return torch.randint(BYTES, (1 << 20,), generator=torch.Generator().manual_seed(1))
     with open(path, "rb") as file:
         return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
 
@@ -68,7 +73,8 @@ def run(rank, arguments, port):
         distributed.init_process_group("gloo", store=store, rank=rank,
                                        world_size=arguments.processes)
     torch.manual_seed(1)
-    gpt = peer_gpt.Gpt(6, 384, 6, CONTEXT, SYMBOLS, bias=not arguments.no_bias)
+    gpt = peer_gpt.Gpt(arguments.layers, arguments.width, arguments.heads, CONTEXT,
+                       arguments.symbols, bias=not arguments.no_bias)
     optimizer = peer_gpt.adamw(gpt)
     model = DistributedDataParallel(gpt, gradient_as_bucket_view=True) if several else gpt
     torch.manual_seed(2 + rank)

@@ -1,0 +1,86 @@
+#include "base/shared_arena.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+// A region costs what is touched of it; growing ones keep their number small.
+constexpr size_t kFirstRegionBytes = size_t{64} << 20;
+constexpr size_t kLargestRegionBytes = size_t{16} << 30;
+// Buffers of a page and more begin at one.
+constexpr size_t kPageBytes = 4096;
+
+size_t RoundUp(size_t size_bytes, size_t unit) { return (size_bytes + unit - 1) / unit * unit; }
+
+size_t BufferBytes(size_t size_bytes) {
+  const size_t unit = size_bytes < kPageBytes ? AlignedBuffer::kAlignment : kPageBytes;
+  return RoundUp(std::max<size_t>(1, size_bytes), unit);
+}
+
+}  // namespace
+
+std::shared_ptr<SharedArena> SharedArena::Create() {
+  return std::shared_ptr<SharedArena>(new SharedArena());
+}
+
+absl::StatusOr<std::shared_ptr<AlignedBuffer>> SharedArena::NewBuffer(size_t size_bytes) {
+  const size_t rounded = BufferBytes(size_bytes);
+  std::span<std::byte> bytes;
+  {
+    absl::MutexLock lock(&mutex_);
+    std::vector<std::span<std::byte>>& spare = free_[rounded];
+    if (spare.empty()) {
+      ASSIGN_OR_RETURN(bytes, Carve(rounded));
+    } else {
+      bytes = spare.back();
+      spare.pop_back();
+    }
+  }
+  std::shared_ptr<void> owner(bytes.data(),
+                              [arena = shared_from_this(), bytes](void*) { arena->Free(bytes); });
+  return std::make_shared<AlignedBuffer>(std::move(owner), bytes.first(size_bytes));
+}
+
+absl::StatusOr<std::span<std::byte>> SharedArena::Carve(size_t size_bytes) {
+  if (size_bytes >= kPageBytes) used_bytes_ = RoundUp(used_bytes_, kPageBytes);
+  if (regions_.empty() || regions_.back()->bytes().size() - used_bytes_ < size_bytes) {
+    const size_t next = regions_.empty() ? kFirstRegionBytes : 2 * regions_.back()->bytes().size();
+    const size_t wanted =
+        std::max(RoundUp(size_bytes, kPageBytes), std::min(next, kLargestRegionBytes));
+    ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region,
+                     SharedRegion::Create(wanted, SharedRegion::Sharing::kReadOnly));
+    regions_.push_back(std::move(region));
+    used_bytes_ = 0;
+  }
+  const std::span<std::byte> bytes = regions_.back()->bytes().subspan(used_bytes_, size_bytes);
+  used_bytes_ += size_bytes;
+  return bytes;
+}
+
+void SharedArena::Free(std::span<std::byte> bytes) {
+  absl::MutexLock lock(&mutex_);
+  free_[bytes.size()].push_back(bytes);
+}
+
+std::optional<SharedArena::Place> SharedArena::Find(std::span<const std::byte> bytes) const {
+  absl::MutexLock lock(&mutex_);
+  for (uint32_t i = 0; i < regions_.size(); ++i) {
+    const std::span<const std::byte> region = regions_[i]->bytes();
+    const auto offset = static_cast<uint64_t>(bytes.data() - region.data());  // wraps if before it
+    if (bytes.data() < region.data() || offset > region.size()) continue;
+    if (bytes.size() > region.size() - offset) return std::nullopt;
+    return Place{i, offset};
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const SharedRegion> SharedArena::region(uint32_t index) const {
+  absl::MutexLock lock(&mutex_);
+  return regions_[index];
+}
+
+}  // namespace tug

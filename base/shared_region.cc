@@ -1,0 +1,68 @@
+#include "base/shared_region.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+#ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace tug {
+namespace {
+
+constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+absl::Status NoMemory(size_t size_bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot share ", size_bytes, " bytes of memory: ", std::strerror(errno),
+                   "; raise the limits of open files (ulimit -n) and address space (ulimit -v), "
+                   "or set comm.shared_memory to false"));
+}
+
+absl::StatusOr<std::span<std::byte>> MapWhole(int fd, size_t size_bytes, int protection) {
+  void* const at = mmap(nullptr, size_bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (at == MAP_FAILED) return NoMemory(size_bytes);
+  madvise(at, size_bytes, MADV_HUGEPAGE);  // where shared memory may have them; else no effect
+  return std::span(static_cast<std::byte*>(at), size_bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Create(size_t size_bytes,
+                                                                   Sharing sharing) {
+  UniqueFd fd(memfd_create("tugboat", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
+    return NoMemory(size_bytes);
+  }
+  ASSIGN_OR_RETURN(const std::span<std::byte> bytes,
+                   MapWhole(fd.get(), size_bytes, PROT_READ | PROT_WRITE));
+  std::shared_ptr<SharedRegion> region(new SharedRegion(std::move(fd), bytes));
+  const int seals = kSizeSeals | (sharing == Sharing::kReadOnly ? F_SEAL_FUTURE_WRITE : 0);
+  if (fcntl(region->fd(), F_ADD_SEALS, seals) != 0) return NoMemory(size_bytes);
+  return region;
+}
+
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(UniqueFd fd, Sharing sharing) {
+  struct stat status;
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSizeSeals) != kSizeSeals || fstat(fd.get(), &status) != 0 ||
+      status.st_size <= 0) {
+    return absl::InvalidArgumentError("what a peer shares is not memory of a sealed size");
+  }
+  const int protection = sharing == Sharing::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
+  ASSIGN_OR_RETURN(const std::span<std::byte> bytes,
+                   MapWhole(fd.get(), static_cast<size_t>(status.st_size), protection));
+  return std::shared_ptr<SharedRegion>(new SharedRegion(std::move(fd), bytes));
+}
+
+SharedRegion::~SharedRegion() { munmap(bytes_.data(), bytes_.size()); }
+
+}  // namespace tug

@@ -1,0 +1,50 @@
+#ifndef TUG_BASE_SHARED_REGION_H_
+#define TUG_BASE_SHARED_REGION_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+
+namespace tug {
+
+// Memory that other processes can map, without a name in any file system: it is gone with the last
+// process that has it open or mapped, however that process ends. Its size is sealed, so that no
+// process can make another one fault by cutting it. Pages come into being, zero, when first
+// touched; until then a region costs nothing. Immutable, thread-safe.
+class SharedRegion {
+ public:
+  // What another process may do with a region it is handed.
+  enum class Sharing {
+    kReadOnly,  // nobody but its creator can ever write it
+    kReadWrite,
+  };
+
+  // Creates and maps. Errors: RESOURCE_EXHAUSTED (files, address space).
+  static absl::StatusOr<std::shared_ptr<SharedRegion>> Create(size_t size_bytes, Sharing sharing);
+
+  // Maps a region that another process has created with the same `sharing`. INVALID_ARGUMENT: not
+  // such a region, or its size can still change.
+  static absl::StatusOr<std::shared_ptr<SharedRegion>> Map(UniqueFd fd, Sharing sharing);
+
+  ~SharedRegion();
+  SharedRegion(const SharedRegion&) = delete;
+  SharedRegion& operator=(const SharedRegion&) = delete;
+
+  // Writable in the creator, and elsewhere if kReadWrite.
+  std::span<std::byte> bytes() { return bytes_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  SharedRegion(UniqueFd fd, std::span<std::byte> bytes) : fd_(std::move(fd)), bytes_(bytes) {}
+
+  const UniqueFd fd_;
+  const std::span<std::byte> bytes_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_BASE_SHARED_REGION_H_

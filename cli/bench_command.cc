@@ -1,0 +1,12 @@
+#include "cli/bench_command.h"
+
+namespace tug {
+
+void AddBenchCommand(CLI::App& app, Command& chosen) {
+  CLI::App* bench = app.add_subcommand(
+      "bench", "Measures a part of Tugboat beside the raw limit of this machine, in one run");
+  bench->require_subcommand(1);
+  AddBenchKernels(*bench, chosen);
+}
+
+}  // namespace tug

@@ -1,0 +1,13 @@
+#ifndef TUG_CLI_BENCH_COMMAND_H_
+#define TUG_CLI_BENCH_COMMAND_H_
+
+#include "cli/commands.h"
+
+namespace tug {
+
+// What AddBenchCommand puts under `tug bench`, one file each.
+void AddBenchKernels(CLI::App& bench, Command& chosen);
+
+}  // namespace tug
+
+#endif  // TUG_CLI_BENCH_COMMAND_H_

@@ -1,0 +1,63 @@
+#ifndef TUG_EXCHANGE_PULL_TABLE_H_
+#define TUG_EXCHANGE_PULL_TABLE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "exchange/partition_plan.h"
+#include "exchange/requests.h"
+#include "exchange/send_buffers.h"
+
+namespace tug {
+
+// The pulls of an exchange that are not complete, at most one a block. A partition's weights are
+// written into the destination as they arrive, or held where they are (PullRequest::allow_in_place)
+// until the block is complete: if then all are held and adjoin, they stay there, else those held
+// are copied. What is not answered is asked for again.
+//
+// A message costs the same however many partitions are open, and allocates nothing once the tables
+// have grown (but for runs, and the leases handed out). Not thread-safe.
+class PullTable {
+ public:
+  // REQUIRES: all references outlive the table.
+  PullTable(const ExchangeOptions& options, const PartitionPlan& plan, const ExchangeSinks& sinks,
+            SendBuffers& buffers, ExchangeCounters& counters);
+
+  void Add(PullRequest request, absl::Time now);
+  void OnWeights(const Message& message);
+  void OnTick(absl::Time now);
+
+ private:
+  enum class State : uint8_t { kUnwanted, kMissing, kCopied, kHeld };
+  struct OpenPull {
+    PullRequest request;
+    std::vector<State> partitions;  // as the plan's
+    std::vector<Lease> held;        // where kHeld
+    uint32_t missing = 0;           // partitions; 0: not open
+    uint64_t version = 0;           // lowest that has arrived
+    absl::Time due;                 // when what is missing is asked for again
+  };
+
+  // How a partition is asked for, and so how it comes; `runs` are the wanted ones, clipped.
+  Codec CodecOf(const PullRequest& request, std::span<const ElementRun> runs,
+                const Partition& part) const;
+  ElementRuns WantedRuns(const PullRequest& request, const Partition& part) const;
+  void Send(const OpenPull& pull, const Partition& part);
+  // False if the payload is not what was asked for.
+  bool Take(OpenPull& pull, uint32_t partition, const Message& message);
+  void Complete(OpenPull& pull);
+  bool IsInOnePiece(const OpenPull& pull) const;
+
+  const ExchangeOptions& options_;
+  const PartitionPlan& plan_;
+  const ExchangeSinks& sinks_;
+  SendBuffers& buffers_;
+  ExchangeCounters& counters_;
+  const absl::Duration resend_after_;
+  std::vector<OpenPull> pulls_;  // by block
+};
+
+}  // namespace tug
+
+#endif  // TUG_EXCHANGE_PULL_TABLE_H_

@@ -1,0 +1,250 @@
+#include "exchange/push_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "exchange/exchange_header.h"
+#include "kernels/bf16.h"
+
+namespace tug {
+
+PushTable::PushTable(const ExchangeOptions& options, const PartitionPlan& plan,
+                     const ExchangeSinks& sinks, SendBuffers& buffers, ExchangeCounters& counters)
+    : options_(options),
+      plan_(plan),
+      sinks_(sinks),
+      buffers_(buffers),
+      counters_(counters),
+      resend_after_(absl::Milliseconds(options.comm.resend_ms())),
+      queue_(options.comm.credit_bytes()),
+      heads_(plan.num_blocks()) {}
+
+// ---- places ----
+
+uint32_t PushTable::TakePlace() {
+  if (free_places_.empty()) {
+    places_.push_back(std::make_unique<OpenPush>());
+    return static_cast<uint32_t>(places_.size() - 1);
+  }
+  const uint32_t place = free_places_.back();
+  free_places_.pop_back();
+  return place;
+}
+
+void PushTable::FreePlaceIfUnused(uint32_t place) {
+  const OpenPush& push = *places_[place];
+  if (push.uncommitted == 0 && push.queued == 0) free_places_.push_back(place);
+}
+
+uint32_t& PushTable::HeadOf(uint32_t block, uint32_t virtual_worker) {
+  TUG_CHECK_LT(virtual_worker, kMaxVirtualWorkers);
+  std::vector<uint32_t>& heads = heads_[block];
+  if (virtual_worker >= heads.size()) heads.resize(virtual_worker + 1, kNone);
+  return heads[virtual_worker];
+}
+
+// The header comes from outside. REQUIRES: its block exists.
+uint32_t PushTable::Find(const WireHeader& header) const {
+  const std::vector<uint32_t>& heads = heads_[header.block];
+  if (header.virtual_worker >= heads.size()) return kNone;
+  uint32_t place = heads[header.virtual_worker];
+  while (place != kNone && places_[place]->request.clock != header.clock) {
+    place = places_[place]->next;
+  }
+  return place;
+}
+
+// ---- sending ----
+
+void PushTable::ChooseCodec(const PushRequest& request, const Partition& part,
+                            PartitionPush& push) const {
+  push.bytes = part.bytes();
+  if (options_.comm.push_format() == CommConfig::BF16) {
+    push.codec = Codec::kBf16;
+    push.bytes = part.bytes() / 2;
+  } else if (!request.runs.empty()) {
+    const uint64_t bytes = EncodedBytes(Clip(request.runs, part.begin, part.end), true);
+    if (bytes >= part.bytes()) return;
+    push.codec = Codec::kRuns;
+    push.bytes = bytes;
+  }
+}
+
+void PushTable::Add(PushRequest request, absl::Time now) {
+  const std::span<const Partition> plan = plan_.of_block(request.block);
+  TUG_CHECK_EQ(request.gradient.size_bytes(), plan.back().end * sizeof(float));
+  uint32_t& head = HeadOf(request.block, request.virtual_worker);
+  for (uint32_t other = head; other != kNone; other = places_[other]->next) {
+    TUG_CHECK(places_[other]->request.clock != request.clock) << "pushed twice";
+  }
+  const uint32_t place = TakePlace();
+  OpenPush& push = *places_[place];
+  push.request = std::move(request);
+  push.partitions.assign(plan.size(), PartitionPush{.patience = resend_after_});
+  push.uncommitted = static_cast<uint32_t>(plan.size());
+  push.next = std::exchange(head, place);
+  ++open_;
+  for (uint32_t p = 0; p < plan.size(); ++p) {
+    ChooseCodec(push.request, plan[p], push.partitions[p]);
+    Enqueue(place, p);
+  }
+  SendQueued(now);
+}
+
+void PushTable::Enqueue(uint32_t place, uint32_t partition) {
+  OpenPush& push = *places_[place];
+  ++push.queued;
+  // Among pushes, the block that the next forward pass needs first goes first.
+  const uint64_t priority =
+      options_.comm.scheduler() == CommConfig::FIFO ? 0 : uint64_t{push.request.block};
+  queue_.Enqueue(priority, push.partitions[partition].bytes, uint64_t{place} << 32 | partition);
+}
+
+void PushTable::SendQueued(absl::Time now) {
+  while (std::optional<uint64_t> item = queue_.Next()) {
+    const auto place = static_cast<uint32_t>(*item >> 32);
+    const auto partition = static_cast<uint32_t>(*item);
+    OpenPush& push = *places_[place];
+    --push.queued;
+    PartitionPush& part = push.partitions[partition];
+    if (part.state == State::kQueued || part.state == State::kWanted) {
+      part.state = State::kSent;
+      Send(push, partition, now);
+    } else {  // answered by its first sending after all
+      queue_.Received(part.bytes);
+      FreePlaceIfUnused(place);
+    }
+  }
+}
+
+void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
+  const PushRequest& request = push.request;
+  const Partition& part = plan_.of_block(request.block)[partition];
+  PartitionPush& state = push.partitions[partition];
+  WireHeader header = HeaderOf(options_, MessageKind::kPush, part);
+  header.codec = state.codec;
+  header.virtual_worker = request.virtual_worker;
+  header.virtual_worker_count = request.virtual_worker_count;
+  header.clock = request.clock;
+  header.version = request.clock;
+  header.token_count = request.token_count;
+  state.due = now + state.patience;
+  next_due_ = std::min(next_due_, state.due);
+  counters_.pushed_bytes += state.bytes;
+  sinks_.send({LanePeer(part.lane), header, Payload(request, part, state)});
+}
+
+Lease PushTable::Payload(const PushRequest& request, const Partition& part,
+                         const PartitionPush& push) {
+  if (push.codec == Codec::kNone) {
+    return request.gradient.Slice(part.begin * sizeof(float), part.bytes());
+  }
+  const std::span<const float> elements =
+      request.gradient.floats().subspan(part.begin, part.end - part.begin);
+  SendBuffers::Payload payload = buffers_.Take(push.bytes);
+  if (push.codec == Codec::kBf16) {
+    kernels::Bf16FromFloat(elements.data(), reinterpret_cast<uint16_t*>(payload.bytes.data()),
+                           static_cast<int64_t>(elements.size()));
+  } else {
+    EncodeRuns(Clip(request.runs, part.begin, part.end), elements, payload.bytes);
+  }
+  return std::move(payload.lease);
+}
+
+// ---- answers ----
+
+void PushTable::OnAnswer(const WireHeader& header, absl::Time now) {
+  const std::optional<uint32_t> partition = plan_.Find(header);
+  const uint32_t place = partition.has_value() ? Find(header) : kNone;
+  if (place == kNone || !Advance(place, *partition, header.kind, now)) {
+    ++counters_.ignored;
+    return;
+  }
+  if (places_[place]->uncommitted == 0) Finish(place);
+  SendQueued(now);
+}
+
+// Takes an answer; false if it says nothing new.
+bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, absl::Time now) {
+  OpenPush& push = *places_[place];
+  PartitionPush& part = push.partitions[partition];
+  const State before = part.state;
+  if (before == State::kQueued || before == State::kCommitted) return false;
+  switch (answer) {
+    case MessageKind::kReceived:
+      if (before == State::kReceived) return false;
+      part.state = State::kReceived;
+      break;
+    case MessageKind::kCommitted:  // says received too, should that answer be lost
+      part.state = State::kCommitted;
+      --push.uncommitted;
+      break;
+    case MessageKind::kDeferred:
+      if (before != State::kSent) return false;
+      part.state = State::kDeferred;
+      ++counters_.deferred;
+      break;
+    case MessageKind::kPushWanted:
+      if (before == State::kDeferred) {
+        part.state = State::kWanted;
+        Enqueue(place, partition);
+        return true;
+      }
+      if (before != State::kSent) return false;
+      Send(push, partition, now);  // kDeferred was overtaken or lost: it still holds its credit
+      return true;
+    default:
+      return false;
+  }
+  if (before == State::kSent) queue_.Received(part.bytes);
+  return true;
+}
+
+void PushTable::Finish(uint32_t place) {
+  OpenPush& push = *places_[place];
+  uint32_t* link = &HeadOf(push.request.block, push.request.virtual_worker);
+  while (*link != place) link = &places_[*link]->next;
+  *link = push.next;
+  --open_;
+  const PushCommitted event{push.request.block, push.request.virtual_worker, push.request.clock};
+  push.request.gradient = Lease();
+  FreePlaceIfUnused(place);
+  sinks_.committed(event);
+}
+
+// ---- time ----
+
+void PushTable::OnTick(absl::Time now) {
+  if (now < next_due_) return;
+  next_due_ = absl::InfiniteFuture();
+  for (uint32_t place = 0; place < places_.size(); ++place) {
+    OpenPush& push = *places_[place];
+    if (push.uncommitted == 0) continue;
+    for (uint32_t p = 0; p < push.partitions.size(); ++p) {
+      const PartitionPush& part = push.partitions[p];
+      const bool unanswered = part.state == State::kSent || part.state == State::kReceived ||
+                              part.state == State::kDeferred;
+      if (!unanswered) continue;
+      if (now >= part.due) Repeat(place, p, now);
+      if (part.state != State::kWanted) next_due_ = std::min(next_due_, part.due);
+    }
+  }
+  SendQueued(now);
+}
+
+void PushTable::Repeat(uint32_t place, uint32_t partition, absl::Time now) {
+  OpenPush& push = *places_[place];
+  PartitionPush& part = push.partitions[partition];
+  ++counters_.resent;
+  // A received push may wait long for a straggler: ever fewer repeats, not one an interval.
+  part.patience *= 2;
+  if (part.state == State::kDeferred) {
+    part.state = State::kWanted;
+    Enqueue(place, partition);
+  } else {
+    Send(push, partition, now);  // credit is held, or has returned, as before
+  }
+}
+
+}  // namespace tug

@@ -1,0 +1,92 @@
+#ifndef TUG_EXCHANGE_PUSH_TABLE_H_
+#define TUG_EXCHANGE_PUSH_TABLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "exchange/partition_plan.h"
+#include "exchange/requests.h"
+#include "exchange/send_buffers.h"
+#include "scheduler/credit_queue.h"
+
+namespace tug {
+
+// The pushes of an exchange that are not committed. Life of a partition of one:
+//
+//   queued -> (priority, credit) -> sent -> received (credit returns) -> committed
+//                 ^                  |
+//                 |                  v
+//               wanted  <-------  deferred (credit returns: the lane could not store it)
+//
+// Answers come late, twice, out of order or not at all: a later one stands for those before it, and
+// what is not answered for its `patience` is sent again, then after twice as long. A deferred one
+// that nobody asks for queues again by itself after the same time.
+//
+// A message costs the same however many pushes and partitions are open, and allocates nothing once
+// the tables have grown (but the runs of a sparse one). Not thread-safe.
+class PushTable {
+ public:
+  // REQUIRES: all references outlive the table.
+  PushTable(const ExchangeOptions& options, const PartitionPlan& plan, const ExchangeSinks& sinks,
+            SendBuffers& buffers, ExchangeCounters& counters);
+
+  void Add(PushRequest request, absl::Time now);
+  // kReceived, kCommitted, kDeferred, kPushWanted.
+  void OnAnswer(const WireHeader& header, absl::Time now);
+  void OnTick(absl::Time now);
+
+  // Not committed.
+  size_t open() const { return open_; }
+
+ private:
+  enum class State : uint8_t { kQueued, kSent, kReceived, kDeferred, kWanted, kCommitted };
+  struct PartitionPush {
+    State state = State::kQueued;
+    Codec codec = Codec::kNone;
+    uint64_t bytes = 0;       // of the payload: what it takes of the credit
+    absl::Time due;           // when it is sent again
+    absl::Duration patience;  // from the last sending to `due`
+  };
+  // A place in the table, used again by later pushes.
+  struct OpenPush {
+    PushRequest request;
+    std::vector<PartitionPush> partitions;  // as the plan's
+    uint32_t uncommitted = 0;               // partitions; 0: the place is free once nothing queues
+    uint32_t queued = 0;                    // items in the queue that name this place
+    uint32_t next = kNone;  // another open push of the same block and virtual worker
+  };
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  uint32_t TakePlace();
+  void FreePlaceIfUnused(uint32_t place);
+  // Head of the list of open pushes of a block and virtual worker.
+  uint32_t& HeadOf(uint32_t block, uint32_t virtual_worker);
+  uint32_t Find(const WireHeader& header) const;
+  void ChooseCodec(const PushRequest& request, const Partition& part, PartitionPush& push) const;
+  void Enqueue(uint32_t place, uint32_t partition);
+  void SendQueued(absl::Time now);
+  void Send(OpenPush& push, uint32_t partition, absl::Time now);
+  Lease Payload(const PushRequest& request, const Partition& part, const PartitionPush& push);
+  bool Advance(uint32_t place, uint32_t partition, MessageKind answer, absl::Time now);
+  void Finish(uint32_t place);
+  void Repeat(uint32_t place, uint32_t partition, absl::Time now);
+
+  const ExchangeOptions& options_;
+  const PartitionPlan& plan_;
+  const ExchangeSinks& sinks_;
+  SendBuffers& buffers_;
+  ExchangeCounters& counters_;
+  const absl::Duration resend_after_;
+  CreditQueue queue_;  // item: place << 32 | partition
+  std::vector<std::unique_ptr<OpenPush>> places_;
+  std::vector<uint32_t> free_places_;
+  std::vector<std::vector<uint32_t>> heads_;  // by block and virtual worker: place
+  size_t open_ = 0;
+  absl::Time next_due_ = absl::InfiniteFuture();  // nothing is due before
+};
+
+}  // namespace tug
+
+#endif  // TUG_EXCHANGE_PUSH_TABLE_H_

@@ -1,0 +1,95 @@
+#ifndef TUG_EXCHANGE_REQUESTS_H_
+#define TUG_EXCHANGE_REQUESTS_H_
+
+// What an exchange is asked, and what it says.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/lease.h"
+#include "exchange/runs.h"
+#include "proto/job.pb.h"
+#include "transport/transport.h"
+
+namespace tug {
+
+inline constexpr uint32_t kMaxVirtualWorkers = 4096;  // of a job
+
+struct ExchangeOptions {
+  uint64_t job = 0;
+  uint32_t timeline = 0;
+  uint32_t view = 0;
+  std::vector<uint32_t> lane_of_segment;
+  CommConfig comm;  // all fields filled
+};
+
+// The gradient of a whole block.
+struct PushRequest {
+  uint32_t block = 0;
+  uint32_t virtual_worker = 0;        // first of an aligned group; below kMaxVirtualWorkers
+  uint16_t virtual_worker_count = 1;  // see server/sum_tree.h
+  uint64_t clock = 0;
+  uint64_t token_count = 0;  // terms in the unscaled sum
+  Lease gradient;            // block_elements floats; must not change before PushCommitted
+  // The elements that may differ from 0; empty: all. Only they are sent, where that is smaller, so
+  // the sums are the same. Ignored with push_format BF16: runs are FP32, and what a partition is
+  // rounded to must not depend on its size.
+  ElementRuns runs = {};
+};
+
+// The weights of a whole block.
+struct PullRequest {
+  uint32_t block = 0;
+  Want want = Want::kExact;
+  uint64_t version = 0;
+  std::span<float> destination;  // block_elements; written until BlockPulled
+  // Weights may stay in memory that the lanes share, if the whole block lies there in one piece:
+  // see BlockPulled. The destination is then not touched.
+  bool allow_in_place = false;
+  // The elements that are wanted; empty: all. Of the others, any may be written, with its weight of
+  // the same version, or stay as it is. Ignored with pull_format BF16, as for pushes.
+  ElementRuns runs = {};
+};
+
+// The weights of a block where the lanes have them. They stay as they are while the leases live;
+// the server needs the memory again soon, so drop them when the weights have been used.
+struct InPlaceWeights {
+  std::span<const float> elements;  // block_elements; empty: not in place
+  std::vector<Lease> leases;
+};
+
+struct BlockPulled {
+  uint32_t block = 0;
+  uint64_t version = 0;  // kAtLeast: the lowest of its partitions
+  InPlaceWeights in_place = {};
+};
+
+struct PushCommitted {
+  uint32_t block = 0;
+  uint32_t virtual_worker = 0;
+  uint64_t clock = 0;
+};
+
+struct ExchangeSinks {
+  std::function<void(Outgoing)> send;
+  std::function<void(BlockPulled)> pulled;
+  std::function<void(PushCommitted)> committed;
+  // Memory to send from (Transport::NewBuffer); none: the heap.
+  std::function<std::shared_ptr<AlignedBuffer>(size_t)> new_buffer = {};
+};
+
+struct ExchangeCounters {
+  uint64_t pushed_bytes = 0;  // payloads, repeats included
+  uint64_t pulled_bytes = 0;
+  uint64_t resent = 0;
+  uint64_t deferred = 0;  // pushes that a lane had no memory for yet
+  uint64_t refused = 0;
+  uint64_t ignored = 0;  // answers that nothing waits for: late or repeated ones
+};
+
+}  // namespace tug
+
+#endif  // TUG_EXCHANGE_REQUESTS_H_

@@ -1,0 +1,43 @@
+#include "exchange/send_buffers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tug {
+namespace {
+
+constexpr size_t kLooks = 4;                // at the oldest buffers
+constexpr size_t kGranularityBytes = 4096;  // so that a buffer fits the next payload too
+
+}  // namespace
+
+SendBuffers::Buffer SendBuffers::Make(size_t size_bytes) const {
+  size_bytes = (size_bytes + kGranularityBytes - 1) / kGranularityBytes * kGranularityBytes;
+  return new_buffer_ ? new_buffer_(size_bytes) : std::make_shared<AlignedBuffer>(size_bytes);
+}
+
+SendBuffers::Payload SendBuffers::Take(size_t size_bytes) {
+  Buffer taken;
+  for (size_t look = 0; look < std::min(kLooks, buffers_.size()) && taken == nullptr; ++look) {
+    Buffer& buffer = buffers_[oldest_];
+    oldest_ = (oldest_ + 1) % buffers_.size();
+    if (!IsOnlyOwner(buffer)) continue;
+    if (buffer->size_bytes() < size_bytes) {
+      kept_bytes_ -= buffer->size_bytes();
+      buffer = Make(size_bytes);
+      kept_bytes_ += buffer->size_bytes();
+    }
+    taken = buffer;
+  }
+  if (taken == nullptr) {
+    taken = Make(size_bytes);
+    if (kept_bytes_ + taken->size_bytes() <= keep_bytes_) {
+      kept_bytes_ += taken->size_bytes();
+      buffers_.push_back(taken);
+    }
+  }
+  const std::span<std::byte> bytes(taken->data(), size_bytes);
+  return {Lease(std::move(taken), std::span<const std::byte>(bytes)), bytes};
+}
+
+}  // namespace tug

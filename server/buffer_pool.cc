@@ -1,0 +1,43 @@
+#include "server/buffer_pool.h"
+
+#include <utility>
+
+namespace tug {
+
+AlignedBuffer BufferPool::Take(size_t size_bytes) {
+  used_bytes_ += size_bytes;
+  std::vector<AlignedBuffer>& spare = spare_[size_bytes];
+  if (spare.empty()) {
+    Trim();
+    return AlignedBuffer(size_bytes);
+  }
+  AlignedBuffer found = std::move(spare.back());
+  spare.pop_back();
+  spare_bytes_ -= size_bytes;
+  return found;
+}
+
+void BufferPool::Give(AlignedBuffer buffer) {
+  const size_t size_bytes = buffer.size_bytes();
+  used_bytes_ -= size_bytes;
+  spare_bytes_ += size_bytes;
+  spare_[size_bytes].push_back(std::move(buffer));
+  Trim();
+}
+
+void BufferPool::Hold(uint64_t bytes) {
+  used_bytes_ += bytes;
+  Trim();
+}
+
+void BufferPool::Trim() {
+  if (total_bytes() <= limit_bytes_) return;
+  for (auto& [size_bytes, buffers] : spare_) {
+    while (!buffers.empty() && total_bytes() > limit_bytes_) {
+      buffers.pop_back();
+      spare_bytes_ -= size_bytes;
+    }
+  }
+}
+
+}  // namespace tug

@@ -1,0 +1,120 @@
+#ifndef TUG_SERVER_PUSH_ADMISSION_H_
+#define TUG_SERVER_PUSH_ADMISSION_H_
+
+// Which pushes a lane stores, so that its memory is bounded for any number of workers and any order
+// of arrival; and which of those it did not store it asks for, when.
+//
+// Memory of sums: one waiting node per segment, 4 bytes a parameter, is always there. Every further
+// node in our own memory is "parked", and all parked nodes of a lane share `parking_bytes`. A node
+// that waits in its sender's memory costs nothing.
+//
+//   1. A push is stored if its nodes, once merged with siblings that wait, leave the parked bytes
+//      no higher than before, or within the parking.
+//   2. Or if it is exempt: among the segments at the lane's lowest open clock, take the first, in
+//      id order, that is not complete; the push that brings its first missing virtual worker is
+//      exempt. Prefixes of the tree need a node per level, so exempt pushes can hold at most
+//      log2(S) + 1 nodes of a partition beyond the parking.
+//   3. Any other is deferred: not stored, remembered, its sender told (kDeferred). It is asked for
+//      (kPushWanted) when 1. or 2. has come to hold: a sibling has come to wait, room has come free
+//      (counted as taken until the push comes), or the exempt segment has moved on. Once; again on
+//      a tick if it does not come.
+//
+// Why no job stands still. Take the lowest clock c at which any lane has an open segment. All
+// segments of all lanes have version c, so every worker can compute its gradients of clock c, and
+// credit holds none back: every push is answered by something that returns it. Take a lane with a
+// segment that is not complete at c. Its exempt push is one of those, so it comes, or has come and
+// been deferred, and is then asked for until it comes. It is stored however full the parking is.
+// So the first missing virtual worker of the exempt segment rises until that segment is complete,
+// then the next one is exempt; at last all segments of clock c are complete on all lanes, which is
+// all that closing waits for. Nothing in this depends on what the parking holds: it may be full of
+// nodes whose siblings are nowhere yet.
+//
+// This takes for granted that workers cut blocks into the same partitions (they do within a view:
+// scheduler/partitioner.h), so that the segments of a partition have the same tree state.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "exchange/segment_table.h"
+#include "server/open_pushes.h"
+#include "server/segment_state.h"
+
+namespace tug {
+
+// Not thread-safe: owned by one lane.
+class PushAdmission {
+ public:
+  struct Options {
+    uint64_t parking_bytes = 0;
+    uint64_t start_clock = 0;
+    size_t most_deferred = 0;     // remembered; a sender repeats what is forgotten
+    absl::Duration repeat_after;  // of a kPushWanted
+  };
+  // REQUIRES: `table` and `states` outlive it.
+  PushAdmission(Options options, const SegmentTable& table, const SegmentStates& states,
+                std::span<const uint32_t> owned);
+
+  // Whether the push is to be stored. `own`: it lies, or will be decoded, in our own memory.
+  bool Admits(const PushKey& key, bool own);
+  // Remembers it. REQUIRES: not admitted.
+  void Defer(const PushKey& key, bool own);
+  // It is about to be stored, or need not be any more.
+  void Forget(const PushKey& key);
+  // The segment's tree or version has changed.
+  void Changed(uint32_t segment);
+
+  // Appends the pushes to ask for now. After every change.
+  void TakeWanted(absl::Time now, std::vector<PushKey>& wanted);
+  // Looks at all that is deferred, repeats what was asked for `repeat_after` ago.
+  void OnTick(absl::Time now, std::vector<PushKey>& wanted);
+
+  uint64_t parked_bytes() const { return parked_bytes_; }
+  size_t deferred() const { return deferred_count_; }
+
+ private:
+  struct Deferred {
+    PushKey key;
+    bool own = false;
+    absl::Time asked_at = absl::InfiniteFuture();  // not asked for
+    uint64_t room_bytes = 0;                       // kept free for it
+
+    bool asked() const { return asked_at != absl::InfiniteFuture(); }
+  };
+  struct Need {
+    bool missing = false;      // some open segment lacks the push
+    int64_t parked_bytes = 0;  // more than before, once stored and merged
+  };
+
+  Need NeedOf(const PushKey& key, bool own) const;
+  bool Fits(const Need& need) const;
+  std::optional<uint32_t> ExemptSegment();
+  bool IsExempt(const PushKey& key);
+  uint64_t ParkedIn(uint32_t segment, uint32_t own_nodes) const;
+  // Asks for what may come now among the pushes that begin with `segment`. False if one of them is
+  // not asked for, since there is no room.
+  bool AskFrom(uint32_t segment, absl::Time now, std::vector<PushKey>& wanted);
+  void Drop(std::vector<Deferred>& list, size_t index);
+
+  const Options options_;
+  const SegmentTable& table_;
+  const SegmentStates& states_;
+  const std::vector<uint32_t> owned_;
+  std::vector<uint64_t> parked_in_;  // by segment
+  uint64_t parked_bytes_ = 0;
+  uint64_t promised_bytes_ = 0;                  // room kept for pushes asked for
+  std::vector<std::vector<Deferred>> deferred_;  // by first segment
+  size_t deferred_count_ = 0;
+  size_t asked_count_ = 0;
+  std::vector<uint32_t> changed_;  // since the last TakeWanted, if anything is deferred
+  uint64_t exempt_clock_;
+  size_t exempt_index_ = 0;  // in owned_: those before it are complete at exempt_clock_
+  size_t sweep_index_ = 0;   // in owned_: where to look next when there is room
+};
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_PUSH_ADMISSION_H_

@@ -1,0 +1,103 @@
+// A lane allocates nothing for a message once its tables have grown.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "server/shard.h"
+
+namespace {
+
+uint64_t allocations = 0;  // one thread
+
+void* Allocate(size_t size_bytes, size_t alignment) {
+  ++allocations;
+  const size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
+  void* const memory = std::aligned_alloc(alignment, rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t size_bytes) { return Allocate(size_bytes, alignof(std::max_align_t)); }
+void* operator new(size_t size_bytes, std::align_val_t alignment) {
+  return Allocate(size_bytes, static_cast<size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace tug {
+namespace {
+
+constexpr uint32_t kVirtualWorkers = 5;
+constexpr uint32_t kSegments = 8;
+
+// Pushes and pulls of all segments at a clock, newest virtual worker first.
+void RunClock(Shard& shard, const Lease& gradient, Codec codec, Home home, uint64_t clock) {
+  const absl::Time now = absl::UnixEpoch();
+  Message message;
+  message.header.segment_count = 1;
+  message.header.virtual_worker_count = 1;
+  message.header.token_count = 1;
+  for (uint32_t vw = kVirtualWorkers; vw-- > 0;) {
+    for (uint32_t segment = 0; segment < kSegments; ++segment) {
+      message.header.kind = MessageKind::kPush;
+      message.header.codec = codec;
+      message.header.sender = WorkerPeer(vw);
+      message.header.virtual_worker = vw;
+      message.header.first_segment = segment;
+      message.header.clock = clock;
+      message.home = home;
+      message.payload = gradient;
+      shard.OnMessage(message, now);
+      shard.OnMessage(message, now);  // a repeat
+      message.header.kind = MessageKind::kPull;
+      message.header.version = clock + 1;
+      message.payload = Lease();
+      shard.OnMessage(message, now);
+    }
+  }
+}
+
+TEST(ShardAllocation, NoneInSteadyState) {
+  for (const uint64_t elements : {uint64_t{1024}, uint64_t{16384}}) {
+    for (const Codec codec : {Codec::kNone, Codec::kBf16}) {
+      for (const Home home : {Home::kReceiver, Home::kSender}) {
+        BlockTable blocks;
+        blocks.add_blocks()->add_tensors()->add_shape(elements * kSegments);
+        const SegmentTable table = *SegmentTable::Create(blocks, elements);
+        ShardOptions options;
+        options.virtual_workers = kVirtualWorkers;
+        options.optimizer.set_learning_rate(1e-3);
+        options.optimizer.set_clip(OptimizerConfig::OFF);
+        options.lane_of_segment.assign(kSegments, options.lane);
+        options.block_names = {"block"};
+        options.pull_format = codec == Codec::kBf16 ? CommConfig::BF16 : CommConfig::FP32;
+        uint64_t weights = 0;
+        Shard shard(options, table,
+                    {.send = [&](Outgoing m) { weights += m.header.kind == MessageKind::kWeights; },
+                     .snapshot = [](const SegmentSnapshot&) {},
+                     .notice = [](const ShardNotice& n) { ADD_FAILURE() << n.text; }});
+        const auto buffer = std::make_shared<AlignedBuffer>(
+            elements * (codec == Codec::kBf16 ? sizeof(uint16_t) : sizeof(float)));
+        const Lease gradient(buffer,
+                             std::span<const std::byte>(buffer->data(), buffer->size_bytes()));
+        uint64_t clock = 0;
+        for (; clock < 4; ++clock) RunClock(shard, gradient, codec, home, clock);
+        const uint64_t before = allocations;
+        for (; clock < 8; ++clock) RunClock(shard, gradient, codec, home, clock);
+        EXPECT_EQ(allocations, before)
+            << elements << " elements, codec " << static_cast<int>(codec);
+        EXPECT_EQ(weights, clock * kVirtualWorkers * kSegments);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tug

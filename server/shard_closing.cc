@@ -1,0 +1,163 @@
+// The second half of a clock: from complete sums to the next version.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "kernels/sum.h"
+#include "server/shard.h"
+
+namespace tug {
+
+void Shard::OnSummed(uint32_t segment) {
+  if (!ledger_.has_value()) return CloseAlone(segment);
+  const SegmentState& state = *states_[segment];
+  const std::span<const float> sum = state.sum.sum();
+  const NormEntry entry{kernels::SumOfSquares(sum.data(), static_cast<int64_t>(sum.size())),
+                        state.sum.first_not_finite(), 0};
+  const uint32_t scope = ledger_->ScopeOfBlock(table_.segment(segment).block);
+  if (!ledger_->AddOwn(segment, entry)) return;
+  norms_asked_ = now_;
+  for (uint32_t lane : ledger_->OtherLanes(scope)) SendNorms(scope, ledger_->clock(scope), lane);
+  CloseScopeIfComplete(scope);
+}
+
+void Shard::CloseAlone(uint32_t segment) {
+  const SegmentState& state = *states_[segment];
+  const std::span<const float> sum = state.sum.sum();
+  const uint32_t bad_virtual_worker = state.sum.first_not_finite();
+  const bool finite = bad_virtual_worker == SumTree::kNone &&
+                      (options_.virtual_workers == 1 ||  // the sum is what was checked
+                       kernels::AllFinite(sum.data(), static_cast<int64_t>(sum.size())));
+  if (finite) return Close(segment, GradientScale(0, state.tokens));
+  NoticeSkip(state.version, table_.segment(segment).block, bad_virtual_worker);
+  Close(segment, std::nullopt);
+}
+
+void Shard::SendNorms(uint32_t scope, uint64_t clock, uint32_t to_lane) {
+  const std::optional<std::vector<NormEntry>> entries = ledger_->OwnEntries(scope, clock);
+  if (!entries.has_value()) return;
+  auto owned = std::make_shared<const std::vector<NormEntry>>(*entries);
+  WireHeader header = Header(MessageKind::kNorms);
+  header.block = scope;
+  header.clock = clock;
+  sinks_.send({LanePeer(to_lane), header, Lease(owned, std::as_bytes(std::span(*owned)))});
+}
+
+void Shard::OnNorms(const Message& message) {
+  const WireHeader& header = message.header;
+  const uint32_t from_lane = header.sender - LanePeer(0);
+  if ((header.sender & kWorkerBit) != 0 || !ledger_.has_value() ||
+      !ledger_->AddRemote(header.block, from_lane, header.clock, message.payload.bytes())) {
+    Malformed(header, "has norms that do not fit");
+    return;
+  }
+  CloseScopeIfComplete(header.block);
+}
+
+void Shard::OnNormsWanted(const WireHeader& header) {
+  if ((header.sender & kWorkerBit) != 0 || !ledger_.has_value() ||
+      !ledger_->IsScope(header.block)) {
+    Malformed(header, "asks for norms that there are not");
+    return;
+  }
+  SendNorms(header.block, header.clock, header.sender - LanePeer(0));
+}
+
+void Shard::CloseScopeIfComplete(uint32_t scope) {
+  if (!ledger_->complete(scope)) return;
+  const std::vector<uint32_t> segments = ledger_->OwnSegments(scope);
+  const NormVerdict verdict = ledger_->Fold(scope);
+  if (!verdict.finite) {
+    NoticeSkip(ledger_->clock(scope), verdict.bad_block, verdict.bad_virtual_worker);
+  }
+  ledger_->Advance(scope);
+  for (uint32_t id : segments) {
+    Close(id, verdict.finite
+                  ? std::optional(GradientScale(verdict.sum_of_squares, states_[id]->tokens))
+                  : std::nullopt);
+  }
+}
+
+void Shard::AskForNorms() {
+  if (!ledger_.has_value() || now_ - norms_asked_ < options_.resend_after) return;
+  norms_asked_ = now_;
+  const uint32_t scopes = ledger_->IsScope(NormLedger::kAllBlocks) ? 1 : table_.num_blocks();
+  for (uint32_t s = 0; s < scopes; ++s) {
+    const uint32_t scope = ledger_->ScopeOfBlock(s);
+    if (!ledger_->Waiting(scope)) continue;
+    for (uint32_t lane : ledger_->MissingLanes(scope)) {
+      WireHeader header = Header(MessageKind::kNormsWanted);
+      header.block = scope;
+      header.clock = ledger_->clock(scope);
+      sinks_.send({LanePeer(lane), header, Lease()});
+    }
+  }
+}
+
+float Shard::GradientScale(double sum_of_squares, uint64_t tokens) const {
+  const double mean = 1.0 / static_cast<double>(tokens);
+  if (!ledger_.has_value()) return static_cast<float>(mean);
+  const double norm = std::sqrt(sum_of_squares) * mean;
+  return static_cast<float>(mean * std::min(1.0, options_.optimizer.clip_norm() / (norm + 1e-6)));
+}
+
+void Shard::NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_worker) {
+  const auto clip = options_.optimizer.clip();
+  const std::string what = clip == OptimizerConfig::GLOBAL      ? "the whole update"
+                           : clip == OptimizerConfig::PER_BLOCK ? "the update of that block"
+                                                                : "the update of that segment";
+  const std::string where = bad_virtual_worker == NormEntry::kAllFinite
+                                ? std::string("summed over all virtual workers")
+                                : absl::StrCat("from virtual worker ", bad_virtual_worker);
+  sinks_.notice({absl::StrCat("nonfinite/", clock, "/",
+                              clip == OptimizerConfig::GLOBAL ? "" : options_.block_names[block]),
+                 absl::StrCat("step ", clock + 1, ": the gradient of block ",
+                              options_.block_names[block], " ", where, " is not finite; ", what,
+                              " is skipped (a lower learning rate or a smaller clip_norm helps "
+                              "if this repeats)")});
+}
+
+void Shard::Close(uint32_t segment, std::optional<float> scale) {
+  SegmentState& state = *states_[segment];
+  const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
+  if (scale.has_value()) {
+    optimizer_.Update(state.version, table_.segment(segment).weight_decay, *scale, state.sum.sum(),
+                      update.weights_in, update.weights_out, update.m, update.v, update.bf16_out);
+  } else {
+    weights_.CopyWeights(update);
+  }
+  ++state.version;
+  state.tokens = 0;
+  state.sum.Clear();
+  admission_.Changed(segment);
+  MaybeSnapshot(segment);
+  open_pushes_.Close(segment, [&](const PushKey& key) {
+    ReplyToPush(MessageKind::kCommitted, key, state.version);
+  });
+  waiting_pulls_.TakeEach(segment, [&](WaitingPull pull) {
+    const std::optional<uint32_t> next = NotReady(pull.header);
+    if (!next.has_value()) return Answer(pull.header, pull.payload);
+    waiting_pulls_.Add(std::move(pull), *next);
+  });
+}
+
+void Shard::MaybeSnapshot(uint32_t segment) {
+  SegmentState& state = *states_[segment];
+  const bool due =
+      (options_.checkpoint_interval > 0 && state.version % options_.checkpoint_interval == 0) ||
+      state.version == final_version_;
+  if (!due || state.snapshot_version == state.version) return;
+  state.snapshot_version = state.version;
+  sinks_.snapshot({segment, state.version, weights_.LeaseWeights(segment, state.version),
+                   m(segment), v(segment)});
+}
+
+void Shard::SetFinalVersion(uint64_t version) {
+  if (final_version_ == version) return;
+  final_version_ = version;
+  for (uint32_t id : owned_) MaybeSnapshot(id);
+}
+
+}  // namespace tug

@@ -1,0 +1,121 @@
+#ifndef TUG_SERVER_SHARD_TEST_SUPPORT_H_
+#define TUG_SERVER_SHARD_TEST_SUPPORT_H_
+
+// A lane on its own, for tests of shard.h.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "server/shard.h"
+
+namespace tug {
+
+inline constexpr uint64_t kSegment = 4096;
+inline constexpr uint32_t kLane = 300;
+inline constexpr uint32_t kOtherLane = 301;
+inline constexpr PeerId kWorker = WorkerPeer(7);
+
+inline SegmentTable ShardTestTable() {
+  BlockTable blocks;
+  for (int b = 0; b < 2; ++b) {
+    TensorSpec* tensor = blocks.add_blocks()->add_tensors();
+    tensor->add_shape(3 * kSegment);
+    tensor->set_weight_decay(true);
+  }
+  return *SegmentTable::Create(blocks, kSegment);
+}
+
+// A lane that owns all but the last segment of each block (that is the other lane's), two virtual
+// workers.
+class ShardTest : public testing::Test {
+ protected:
+  explicit ShardTest(OptimizerConfig::Clip clip = OptimizerConfig::OFF)
+      : ShardTest(Options(clip)) {}
+  explicit ShardTest(const ShardOptions& options)
+      : table_(ShardTestTable()),
+        shard_(options, table_,
+               {.send = [this](Outgoing m) { sent_.push_back(std::move(m)); },
+                .snapshot =
+                    [this](const SegmentSnapshot& s) {
+                      snapshots_.push_back(s.segment);
+                      const std::span<const float> weights = s.weights.floats();
+                      snapshot_weights_.emplace_back(
+                          s.weights, std::vector<float>(weights.begin(), weights.end()));
+                    },
+                .notice = [this](ShardNotice n) { notices_.push_back(std::move(n)); }}) {}
+
+  static ShardOptions Options(OptimizerConfig::Clip clip) {
+    ShardOptions options;
+    options.lane = kLane;
+    options.job = 9;
+    options.timeline = 1;
+    options.view = 4;
+    options.virtual_workers = 2;
+    options.optimizer.set_learning_rate(0.1);
+    options.optimizer.set_min_learning_rate(0.1);
+    options.optimizer.set_decay_steps(10);
+    options.optimizer.set_clip(clip);
+    options.optimizer.set_clip_norm(1.0);
+    options.optimizer.mutable_adamw()->set_beta1(0.9);
+    options.optimizer.mutable_adamw()->set_beta2(0.99);
+    options.optimizer.mutable_adamw()->set_epsilon(1e-8);
+    options.lane_of_segment = {kLane, kLane, kOtherLane, kLane, kLane, kOtherLane};
+    options.block_names = {"first", "second"};
+    options.checkpoint_interval = 2;
+    options.resend_after = absl::Seconds(1);
+    return options;
+  }
+
+  static WireHeader Header(MessageKind kind, uint32_t block, PeerId sender = kWorker) {
+    WireHeader header;
+    header.kind = kind;
+    header.job = 9;
+    header.timeline = 1;
+    header.view = 4;
+    header.block = block;
+    header.segment_count = 2;
+    header.sender = sender;
+    return header;
+  }
+  static WireHeader PushHeader(uint32_t block, uint32_t virtual_worker, uint64_t clock) {
+    WireHeader header = Header(MessageKind::kPush, block);
+    header.virtual_worker = virtual_worker;
+    header.virtual_worker_count = 1;
+    header.clock = clock;
+    header.token_count = 50;
+    return header;
+  }
+  void Deliver(WireHeader header, std::vector<float> payload = {}) {
+    auto owner = std::make_shared<std::vector<float>>(std::move(payload));
+    header.payload_bytes = owner->size() * sizeof(float);
+    shard_.OnMessage({header, Lease(owner, std::span<const float>(*owner))}, now_);
+  }
+  void Push(uint32_t block, uint32_t virtual_worker, uint64_t clock, float value = 1.0f) {
+    Deliver(PushHeader(block, virtual_worker, clock), std::vector<float>(2 * kSegment, value));
+  }
+  void Pull(uint32_t block, uint64_t version, PeerId sender = kWorker) {
+    WireHeader header = Header(MessageKind::kPull, block, sender);
+    header.version = version;
+    Deliver(header);
+  }
+  size_t Count(MessageKind kind) const {
+    return static_cast<size_t>(std::count_if(
+        sent_.begin(), sent_.end(), [&](const Outgoing& m) { return m.header.kind == kind; }));
+  }
+
+  SegmentTable table_;
+  absl::Time now_ = absl::UnixEpoch();
+  std::vector<Outgoing> sent_;
+  std::vector<uint32_t> snapshots_;
+  std::vector<std::pair<Lease, std::vector<float>>> snapshot_weights_;  // and a copy of then
+  std::vector<ShardNotice> notices_;
+  Shard shard_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_SHARD_TEST_SUPPORT_H_

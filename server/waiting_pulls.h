@@ -1,0 +1,51 @@
+#ifndef TUG_SERVER_WAITING_PULLS_H_
+#define TUG_SERVER_WAITING_PULLS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/lease.h"
+#include "proto/wire.h"
+
+namespace tug {
+
+struct WaitingPull {
+  WireHeader header;
+  Lease payload;  // Codec::kRuns: the list of runs, in the message it came in
+};
+
+// Pulls whose version does not exist yet. Each waits at one segment, the first of its own that is
+// not at its version, and is looked at again when that one closes. Allocates only when more wait
+// than ever before. Not thread-safe: owned by one lane.
+class WaitingPulls {
+ public:
+  WaitingPulls(uint32_t segments, uint32_t blocks) : at_segment_(segments), in_block_(blocks) {}
+
+  size_t in_block(uint32_t block) const { return in_block_[block]; }
+  // Whether the sender's pull of the same segments, version and codec waits at this segment.
+  bool Contains(const WireHeader& header, uint32_t segment) const;
+  void Add(WaitingPull pull, uint32_t segment);
+  // Hands each pull that waits at the segment to `look`, which may Add it again. Not reentrant.
+  template <typename F>
+  void TakeEach(uint32_t segment, F look) {
+    std::swap(taken_, at_segment_[segment]);
+    for (WaitingPull& pull : taken_) {
+      --in_block_[pull.header.block];
+      look(std::move(pull));
+    }
+    taken_.clear();
+    // The emptied list has room: it goes where there is none, so that no list is grown twice.
+    if (at_segment_[segment].empty()) std::swap(taken_, at_segment_[segment]);
+  }
+
+ private:
+  std::vector<std::vector<WaitingPull>> at_segment_;
+  std::vector<size_t> in_block_;
+  std::vector<WaitingPull> taken_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_WAITING_PULLS_H_

@@ -1,0 +1,128 @@
+#ifndef TUG_SERVER_WEIGHTS_STORE_H_
+#define TUG_SERVER_WEIGHTS_STORE_H_
+
+// A lane's weights and optimizer state, and the copies that pulls are answered from, in place.
+//
+// Consecutive owned segments of a block form a run, whose weights lie in one buffer, so that a
+// partition is sent from one place. Pulls are answered at the newest version and at the one before,
+// so there are two copies by version, version v in copy v % 2:
+//   FP32 pulls: the weights themselves alternate between two copies; an update reads the one and
+//     writes the other.                                                     8 bytes a parameter
+//   bf16 pulls: the weights are updated in place, and two bf16 copies alternate; an update writes
+//     the rounded weights beside.                                       4 + 4 bytes a parameter
+// A copy that somebody still reads when its turn comes is left to its readers, and a fresh one is
+// made.
+//
+// REQUIRES, throughout: versions of a run's segments differ by at most one.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/lease.h"
+#include "exchange/segment_table.h"
+#include "exchange/send_buffers.h"
+#include "proto/wire.h"
+
+namespace tug {
+
+// Not thread-safe: owned by one lane. Leases may be released on any thread.
+class WeightsStore {
+ public:
+  struct Options {
+    uint64_t start_version = 0;
+    bool bf16_pulls = false;
+    SendBuffers::NewBuffer new_buffer;  // memory that answers are sent from
+  };
+  // `owned`: segment ids, ascending. REQUIRES: `table` outlives the store.
+  WeightsStore(const SegmentTable& table, std::span<const uint32_t> owned, Options options);
+
+  // At the segment's version, which the caller knows. Weights of the start version are zero, or
+  // unspecified, until filled in; m and v are zero.
+  std::span<float> weights(uint32_t segment, uint64_t version);
+  std::span<float> m(uint32_t segment);
+  std::span<float> v(uint32_t segment);
+  // They stay as they are while the lease lives.
+  Lease LeaseWeights(uint32_t segment, uint64_t version);
+
+  // The weights of the start version are filled in. Before Read and the first Update.
+  void Start();
+
+  struct Update {
+    std::span<const float> weights_in;
+    std::span<float> weights_out;  // weights_in itself, or apart from it
+    std::span<float> m;
+    std::span<float> v;
+    std::span<uint16_t> bf16_out;  // empty without bf16 pulls
+  };
+  // Where to make version + 1 of a segment out of `version`.
+  Update BeginUpdate(uint32_t segment, uint64_t version);
+  // Makes it the same weights as before.
+  void CopyWeights(const Update& update);
+
+  // Whether all segments of the run have at least this version.
+  bool RunIsAt(uint32_t segment, uint64_t version) const;
+
+  // The payload that answers a pull of segments [first, first + count), of one run, at `version`,
+  // which all of them have or had. `newest`: none of them has a later one. `runs`: for kRuns, the
+  // list from the pull, checked. Nothing if that version is not kept any more (always of the two
+  // newest in the format of the pulls; FP32 beside bf16 pulls only the newest).
+  //   kNone   FP32;  with FP32 pulls in place
+  //   kBf16   with bf16 pulls in place
+  //   kRuns   FP32 values, the same as would be had from a whole pull
+  std::optional<Lease> Read(uint32_t first, uint32_t count, uint64_t version, bool newest,
+                            Codec codec, std::span<const std::byte> runs);
+
+ private:
+  // Two buffers by version.
+  struct Copies {
+    std::shared_ptr<AlignedBuffer> at[2];  // shared with messages on their way
+    uint64_t version[2] = {0, 0};
+
+    const std::shared_ptr<AlignedBuffer>* Find(uint64_t v) const {
+      return at[v % 2] != nullptr && version[v % 2] == v ? &at[v % 2] : nullptr;
+    }
+  };
+  struct Run {
+    uint64_t begin = 0;  // elements, within the block
+    uint64_t end = 0;
+    Copies weights;
+    Copies rounded;  // bf16; none without bf16 pulls
+    AlignedBuffer m;
+    AlignedBuffer v;
+    uint64_t newest = 0;  // version of the segment that is furthest
+    uint32_t segments = 0;
+    uint32_t at_newest = 0;
+
+    uint64_t elements() const { return end - begin; }
+  };
+
+  Run& RunOf(uint32_t segment) { return runs_[run_of_segment_[segment]]; }
+  const Run& RunOf(uint32_t segment) const { return runs_[run_of_segment_[segment]]; }
+  // A segment's part of something that has an entry per element of the run.
+  template <typename T>
+  std::span<T> Part(std::span<T> of_run, uint32_t segment) const {
+    const Segment& s = table_.segment(segment);
+    return of_run.subspan(s.begin - RunOf(segment).begin, s.elements());
+  }
+  // The copy that `version` is to be written to; the first segment of a run to come there takes it
+  // from version - 2.
+  AlignedBuffer& Writable(Copies& copies, uint64_t version, size_t size_bytes);
+  // As Writable, but the copy of version - 1 itself unless somebody reads it.
+  AlignedBuffer& WritableInPlace(Copies& copies, uint64_t version, size_t size_bytes);
+  std::optional<Lease> ReadRuns(std::span<const float> floats, std::span<const uint16_t> rounded,
+                                std::span<const std::byte> list);
+
+  const SegmentTable& table_;
+  const Options options_;
+  std::vector<Run> runs_;
+  std::vector<uint32_t> run_of_segment_;  // by segment id; unspecified for others' segments
+  SendBuffers send_buffers_;
+  std::vector<float> widened_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_WEIGHTS_STORE_H_

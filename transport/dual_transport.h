@@ -1,0 +1,56 @@
+#ifndef TUG_TRANSPORT_DUAL_TRANSPORT_H_
+#define TUG_TRANSPORT_DUAL_TRANSPORT_H_
+
+// Shared memory to peers on this host, TCP to all others, chosen for each peer by itself: who
+// listens at the peer's abstract socket is here. A peer whose shared memory is gone is reached by
+// TCP from then on.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "absl/status/statusor.h"
+#include "transport/shm_transport.h"
+#include "transport/transport.h"
+#include "transport/zmq_transport.h"
+
+namespace tug {
+
+// Used from one thread at a time, but for Wake and NewBuffer.
+class DualTransport final : public Transport {
+ public:
+  struct Options {
+    ZmqTransport::Options tcp;  // extra_fd is filled in
+    uint64_t job = 0;
+    bool shared_memory = true;
+  };
+  // Listens on TCP and, with `shared_memory`, in this network namespace, if tcp.bind_host is not
+  // empty. Errors: as ZmqTransport::Create and ShmTransport::Create.
+  static absl::StatusOr<std::unique_ptr<DualTransport>> Create(Options options);
+
+  // Of the TCP side, as ZmqTransport::endpoint.
+  std::string endpoint() const { return tcp_->endpoint(); }
+  absl::Status Connect(PeerId peer, const std::string& endpoint) override;
+  absl::Status Send(Outgoing message) override;
+  void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
+  void Wake() override;
+  TransportCounters counters() const override;
+  bool SharesMemoryWith(PeerId peer) const override {
+    return shm_ != nullptr && shm_->SharesMemoryWith(peer);
+  }
+  std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) override;
+
+ private:
+  DualTransport(std::unique_ptr<ShmTransport> shm, std::unique_ptr<ZmqTransport> tcp)
+      : shm_(std::move(shm)), tcp_(std::move(tcp)) {}
+
+  const std::unique_ptr<ShmTransport> shm_;  // none: TCP only
+  const std::unique_ptr<ZmqTransport> tcp_;
+  // Of peers that we connected to through shared memory, should that end.
+  std::unordered_map<PeerId, std::string> tcp_endpoints_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_TRANSPORT_DUAL_TRANSPORT_H_

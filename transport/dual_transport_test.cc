@@ -1,0 +1,136 @@
+#include "transport/dual_transport.h"
+
+#include <random>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+struct End {
+  End(PeerId self, uint64_t job, bool listen, bool shared_memory) {
+    DualTransport::Options options;
+    options.tcp.self = self;
+    if (listen) options.tcp.bind_host = "127.0.0.1";
+    options.job = job;
+    options.shared_memory = shared_memory;
+    auto created = DualTransport::Create(options);
+    EXPECT_TRUE(created.ok()) << created.status();
+    transport = *std::move(created);
+  }
+  void Poll() {
+    transport->Poll(absl::Milliseconds(1), [this](Message m) { inbox.push_back(std::move(m)); });
+  }
+  std::unique_ptr<DualTransport> transport;
+  std::vector<Message> inbox;
+};
+
+bool PollUntil(const std::vector<End*>& ends, const std::function<bool()>& done) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (!done()) {
+    if (absl::Now() > deadline) return false;
+    for (End* end : ends) end->Poll();
+  }
+  return true;
+}
+
+Outgoing To(PeerId to, Transport& from) {
+  Outgoing message;
+  message.to = to;
+  const auto buffer = from.NewBuffer(1 << 20);
+  std::fill_n(buffer->data(), buffer->size_bytes(), std::byte{3});
+  message.payload = Lease(buffer, std::span<const std::byte>(buffer->data(), 1 << 20));
+  return message;
+}
+
+uint64_t NewJob() { return std::random_device()(); }
+
+void ExchangeBothWays(End& lane, End& worker, Home home) {
+  ASSERT_TRUE(worker.transport->Connect(LanePeer(0), lane.transport->endpoint()).ok());
+  ASSERT_TRUE(worker.transport->Send(To(LanePeer(0), *worker.transport)).ok());
+  ASSERT_TRUE(PollUntil({&lane, &worker}, [&] { return lane.inbox.size() == 1; }));
+  EXPECT_EQ(lane.inbox[0].home, home);
+  EXPECT_EQ(lane.inbox[0].payload.bytes()[12345], std::byte{3});
+  ASSERT_TRUE(lane.transport->Send(To(WorkerPeer(1), *lane.transport)).ok());
+  ASSERT_TRUE(PollUntil({&lane, &worker}, [&] { return worker.inbox.size() == 1; }));
+  EXPECT_EQ(worker.inbox[0].home, home);
+}
+
+TEST(DualTransport, PeersOnOneHostShareMemory) {
+  const uint64_t job = NewJob();
+  End lane(LanePeer(0), job, true, true);
+  End worker(WorkerPeer(1), job, false, true);
+  ExchangeBothWays(lane, worker, Home::kSender);
+  EXPECT_TRUE(worker.transport->SharesMemoryWith(LanePeer(0)));
+  EXPECT_TRUE(lane.transport->SharesMemoryWith(WorkerPeer(1)));
+}
+
+TEST(DualTransport, WhereOneSideDoesNotShareTheyUseTcp) {
+  const uint64_t job = NewJob();
+  {
+    End lane(LanePeer(0), job, true, false);
+    End worker(WorkerPeer(1), job, false, true);
+    ExchangeBothWays(lane, worker, Home::kReceiver);
+  }
+  End lane(LanePeer(0), job, true, true);
+  End worker(WorkerPeer(1), job, false, false);
+  ExchangeBothWays(lane, worker, Home::kReceiver);
+}
+
+TEST(DualTransport, SharedAndTcpPeersAreServedSideBySide) {
+  const uint64_t job = NewJob();
+  End lane(LanePeer(0), job, true, true);
+  End near(WorkerPeer(1), job, false, true);
+  End far(WorkerPeer(2), job, false, false);
+  ASSERT_TRUE(near.transport->Connect(LanePeer(0), lane.transport->endpoint()).ok());
+  ASSERT_TRUE(far.transport->Connect(LanePeer(0), lane.transport->endpoint()).ok());
+  constexpr size_t kEach = 200;
+  for (size_t i = 0; i < kEach; ++i) {
+    ASSERT_TRUE(near.transport->Send(To(LanePeer(0), *near.transport)).ok());
+    ASSERT_TRUE(far.transport->Send(To(LanePeer(0), *far.transport)).ok());
+    ASSERT_TRUE(PollUntil({&lane, &near, &far}, [&] { return lane.inbox.size() == 2; }));
+    lane.inbox.clear();
+  }
+  EXPECT_EQ(lane.transport->counters().received_messages, 2 * kEach);
+}
+
+TEST(DualTransport, WhenSharedMemoryEndsTcpTakesOver) {
+  const uint64_t job = NewJob();
+  auto lane = std::make_unique<End>(LanePeer(0), job, true, true);
+  End worker(WorkerPeer(1), job, false, true);
+  ExchangeBothWays(*lane, worker, Home::kSender);
+  // The same lane again at the same port, without shared memory.
+  const std::string endpoint = lane->transport->endpoint();
+  lane.reset();
+  ASSERT_TRUE(PollUntil({&worker}, [&] { return !worker.transport->SharesMemoryWith(LanePeer(0)); }));
+  DualTransport::Options options;
+  options.tcp.self = LanePeer(0);
+  options.tcp.bind_host = "127.0.0.1";
+  options.tcp.bind_port =
+      static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
+  options.job = job;
+  options.shared_memory = false;
+  auto again = DualTransport::Create(options);
+  ASSERT_TRUE(again.ok()) << again.status();
+  ASSERT_TRUE(worker.transport->Send(To(LanePeer(0), *worker.transport)).ok());
+  size_t arrived = 0;
+  ASSERT_TRUE(PollUntil({&worker}, [&] {
+    (*again)->Poll(absl::Milliseconds(1), [&](Message m) {
+      EXPECT_EQ(m.home, Home::kReceiver);
+      ++arrived;
+    });
+    return arrived == 1;
+  }));
+}
+
+TEST(DualTransport, WakeEndsAWaitForever) {
+  for (const bool shared_memory : {true, false}) {
+    End lane(LanePeer(0), NewJob(), true, shared_memory);
+    lane.transport->Wake();
+    lane.transport->Poll(absl::InfiniteDuration(), [](Message) {});
+  }
+}
+
+}  // namespace
+}  // namespace tug

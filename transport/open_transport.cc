@@ -1,0 +1,23 @@
+#include "transport/open_transport.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "transport/dual_transport.h"
+
+namespace tug {
+
+absl::StatusOr<OpenedTransport> OpenTransport(PeerId self, uint64_t job, const CommConfig& comm,
+                                              const std::string& listen_host) {
+  DualTransport::Options options;
+  options.tcp.self = self;
+  options.tcp.bind_host = listen_host;
+  options.tcp.checksum = comm.checksum();
+  options.job = job;
+  options.shared_memory = comm.shared_memory();
+  ASSIGN_OR_RETURN(std::unique_ptr<DualTransport> transport, DualTransport::Create(options));
+  std::string endpoint = transport->endpoint();
+  return OpenedTransport{std::move(transport), std::move(endpoint)};
+}
+
+}  // namespace tug

@@ -1,0 +1,237 @@
+#include "transport/shm_connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+constexpr size_t kMaxFds = 2;
+
+absl::Status Violation(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("a peer on this host ", what));
+}
+
+absl::Status SocketError(const char* doing) {
+  return absl::UnavailableError(
+      absl::StrCat(doing, " a peer on this host: ", std::strerror(errno)));
+}
+
+void Ring(int doorbell) {
+  const uint64_t one = 1;
+  while (write(doorbell, &one, sizeof(one)) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+// Destroyed with the last copy of a received message's lease.
+struct ShmConnection::Loan {
+  Loan(std::shared_ptr<Inbox> from, std::shared_ptr<const SharedRegion> lies_in, uint32_t in_slot)
+      : inbox(std::move(from)), region(std::move(lies_in)), slot(in_slot) {}
+  ~Loan() {
+    if (inbox->queue->Release(slot)) Ring(inbox->peer_doorbell.get());
+  }
+  const std::shared_ptr<Inbox> inbox;
+  const std::shared_ptr<const SharedRegion> region;
+  const uint32_t slot;
+};
+
+absl::StatusOr<std::unique_ptr<ShmConnection>> ShmConnection::Create(
+    UniqueFd socket, PeerId self, std::optional<PeerId> peer, int own_doorbell,
+    std::shared_ptr<SharedArena> arena) {
+  ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> queue,
+                   SharedRegion::Create(sizeof(ShmQueueMemory), SharedRegion::Sharing::kReadWrite));
+  const int fds[] = {queue->fd(), own_doorbell};
+  std::unique_ptr<ShmConnection> connection(
+      new ShmConnection(std::move(socket), self, peer, std::move(arena), std::move(queue)));
+  RETURN_IF_ERROR(connection->SendPacket({.kind = ShmPacket::Kind::kHello, .sender = self}, fds));
+  return connection;
+}
+
+// ---- the socket ----
+
+absl::Status ShmConnection::SendPacket(const ShmPacket& packet, std::span<const int> fds) {
+  iovec data{const_cast<ShmPacket*>(&packet), sizeof(packet)};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  while (sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    if (errno != EINTR) return SocketError("sharing memory with");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShmConnection::ReadPackets() {
+  while (true) {
+    ShmPacket packet;
+    iovec data{&packet, sizeof(packet)};
+    alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))];
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    const ssize_t size = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return absl::OkStatus();
+    if (size < 0) return SocketError("reading from");
+    if (size == 0) return absl::UnavailableError("a peer on this host has gone");
+    std::vector<UniqueFd> fds;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+      if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+      const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (size_t i = 0; i < count; ++i) {
+        int fd;
+        std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+        fds.emplace_back(fd);
+      }
+    }
+    const bool whole = size == sizeof(packet) && packet.magic == ShmPacket::kMagic &&
+                       (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+    if (!whole) return Violation("does not speak our protocol: run the same release everywhere");
+    RETURN_IF_ERROR(OnPacket(packet, std::move(fds)));
+  }
+}
+
+absl::Status ShmConnection::OnPacket(const ShmPacket& packet, std::vector<UniqueFd> fds) {
+  if (packet.kind == ShmPacket::Kind::kHello) return OnHello(packet, std::move(fds));
+  if (packet.kind != ShmPacket::Kind::kRegion || packet.region != peer_regions_.size() ||
+      fds.size() != 1) {
+    return Violation("shares memory out of turn");
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region,
+                   SharedRegion::Map(std::move(fds[0]), SharedRegion::Sharing::kReadOnly));
+  peer_regions_.push_back(std::move(region));
+  return absl::OkStatus();
+}
+
+absl::Status ShmConnection::OnHello(const ShmPacket& packet, std::vector<UniqueFd> fds) {
+  const bool expected = !peer_.has_value() || *peer_ == packet.sender;
+  if (inbox_ != nullptr || !expected || fds.size() != 2) return Violation("says hello wrongly");
+  ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> queue,
+                   SharedRegion::Map(std::move(fds[0]), SharedRegion::Sharing::kReadWrite));
+  if (queue->bytes().size() < sizeof(ShmQueueMemory)) return Violation("has a queue too small");
+  peer_ = packet.sender;
+  inbox_ = std::make_shared<Inbox>(
+      Inbox{std::make_shared<ShmReceiver>(std::move(queue)), std::move(fds[1])});
+  return absl::OkStatus();
+}
+
+// ---- sending ----
+
+absl::Status ShmConnection::ShareRegionsUpTo(uint32_t region) {
+  for (; shared_regions_ <= region; ++shared_regions_) {
+    const int fd = arena_->region(shared_regions_)->fd();
+    RETURN_IF_ERROR(SendPacket(
+        {.kind = ShmPacket::Kind::kRegion, .sender = self_, .region = shared_regions_}, {&fd, 1}));
+  }
+  return absl::OkStatus();
+}
+
+// The payload where the peer can read it: where it is, or a copy.
+absl::StatusOr<Lease> ShmConnection::InArena(Lease payload) {
+  if (arena_->Find(payload.bytes()).has_value()) return payload;
+  ASSIGN_OR_RETURN(const std::shared_ptr<AlignedBuffer> copy,
+                   arena_->NewBuffer(payload.size_bytes()));
+  std::memcpy(copy->data(), payload.bytes().data(), payload.size_bytes());
+  return Lease(copy, std::span<const std::byte>(copy->data(), copy->size_bytes()));
+}
+
+absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header, Lease payload) {
+  if (waiting_.size() >= kMaxWaiting) {
+    return absl::ResourceExhaustedError("the queue to a peer on this host is full");
+  }
+  Waiting message;
+  std::memcpy(message.header.data(), header.data(), header.size());
+  if (payload.size_bytes() > 0) {
+    ASSIGN_OR_RETURN(message.payload, InArena(std::move(payload)));
+    RETURN_IF_ERROR(ShareRegionsUpTo(arena_->Find(message.payload.bytes())->region));
+  }
+  if (!waiting_.empty() || !TryPush(message)) {
+    waiting_.push_back(std::move(message));
+    outbox_.WaitForRelease();
+  }
+  RingIfAsleep();
+  return absl::OkStatus();
+}
+
+bool ShmConnection::TryPush(Waiting& message) {
+  ShmPlace place;
+  if (message.payload.size_bytes() > 0) {
+    const std::optional<SharedArena::Place> at = arena_->Find(message.payload.bytes());
+    place = {at->region, at->offset, message.payload.size_bytes()};
+  }
+  return outbox_.Push(message.header, place, std::move(message.payload));
+}
+
+void ShmConnection::RingIfAsleep() {
+  // A peer says hello before it reads ours: one whose hello is not there yet has still to be woken
+  // by ours. Any other may sleep by now. A bad packet comes up again when the socket is read.
+  if (inbox_ == nullptr) ReadPackets().IgnoreError();
+  if (inbox_ != nullptr && outbox_.TakeReceiverSleeps()) Ring(inbox_->peer_doorbell.get());
+}
+
+void ShmConnection::Advance() {
+  outbox_.Collect();
+  if (waiting_.empty()) return;
+  while (!waiting_.empty() && TryPush(waiting_.front())) waiting_.pop_front();
+  if (!waiting_.empty()) outbox_.WaitForRelease();
+  RingIfAsleep();
+}
+
+// ---- receiving ----
+
+std::optional<absl::StatusOr<ShmConnection::Received>> ShmConnection::Receive() {
+  if (inbox_ == nullptr) return std::nullopt;
+  const std::optional<ShmReceiver::Taken> taken = inbox_->queue->Take();
+  if (!taken.has_value()) return std::nullopt;
+  // What the peer let go of before it sent this is ours again before this is read: a committed
+  // push's buffer, for one.
+  outbox_.Collect();
+  const ShmPlace& place = taken->content.payload;
+  Received received{taken->content.header, Lease()};
+  if (place.bytes == 0) {
+    if (inbox_->queue->Release(taken->slot)) Ring(inbox_->peer_doorbell.get());
+    return received;
+  }
+  if (place.region >= peer_regions_.size()) ReadPackets().IgnoreError();  // its end comes again
+  const bool lies_somewhere =
+      place.region < peer_regions_.size() &&
+      place.offset <= peer_regions_[place.region]->bytes().size() &&
+      place.bytes <= peer_regions_[place.region]->bytes().size() - place.offset;
+  if (!lies_somewhere) {
+    inbox_->queue->Release(taken->slot);
+    return Violation("sends a payload that lies outside its memory");
+  }
+  const std::shared_ptr<SharedRegion>& region = peer_regions_[place.region];
+  const std::span<const std::byte> bytes = region->bytes().subspan(place.offset, place.bytes);
+  received.payload = Lease(std::make_shared<Loan>(inbox_, region, taken->slot), bytes);
+  return received;
+}
+
+bool ShmConnection::HasWork() const {
+  if (inbox_ != nullptr && inbox_->queue->HasMessage()) return true;
+  return !waiting_.empty() && outbox_.HasReleased();
+}
+
+void ShmConnection::SetSleeping(bool sleeping) {
+  if (inbox_ != nullptr) inbox_->queue->SetSleeping(sleeping);
+}
+
+}  // namespace tug

@@ -1,0 +1,118 @@
+#ifndef TUG_TRANSPORT_SHM_CONNECTION_H_
+#define TUG_TRANSPORT_SHM_CONNECTION_H_
+
+// One peer on the same host: a Unix socket over which memory and eventfds are handed over, and a
+// queue each way (shm_queue.h). Payloads lie in the sender's arena, which the receiver maps
+// read-only, region by region, when it is first sent something that lies there.
+//
+// On the socket (SOCK_SEQPACKET), each packet a ShmPacket with file descriptors:
+//   hello   { the sender's queue, its eventfd }   first packet of each side
+//   region  { a region of the sender's arena }    before the first message that lies in it
+// The end of the socket is the end of the peer. Nothing has a name, but for the listener's abstract
+// one, so whatever way a process ends, nothing of it is left.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/shared_arena.h"
+#include "base/unique_fd.h"
+#include "transport/shm_queue.h"
+#include "transport/transport.h"
+
+namespace tug {
+
+struct ShmPacket {
+  enum class Kind : uint32_t { kHello = 1, kRegion = 2 };
+  static constexpr uint32_t kMagic = 0x314D4853;  // "SHM1": the version of queue and packets
+  uint32_t magic = kMagic;
+  Kind kind = Kind::kHello;
+  PeerId sender = 0;
+  uint32_t region = 0;  // of kRegion: its index
+};
+
+// Not thread-safe; leases that it has handed out may be dropped on any thread, and later than it.
+class ShmConnection {
+ public:
+  // Messages that wait for a slot before Send refuses more.
+  static constexpr size_t kMaxWaiting = 65536;
+
+  // Takes over a connected socket and says hello. `peer`: whom we have connected to; none for an
+  // accepted socket, whose peer says who it is.
+  static absl::StatusOr<std::unique_ptr<ShmConnection>> Create(UniqueFd socket, PeerId self,
+                                                               std::optional<PeerId> peer,
+                                                               int own_doorbell,
+                                                               std::shared_ptr<SharedArena> arena);
+
+  std::optional<PeerId> peer() const { return peer_; }
+  int socket() const { return socket_.get(); }
+
+  // Messages leave in this order. `header` is sealed (admission.h). RESOURCE_EXHAUSTED: see
+  // kMaxWaiting; also no memory to copy the payload into, or to share.
+  absl::Status Send(std::span<const std::byte, kHeaderBytes> header, Lease payload);
+
+  struct Received {
+    std::array<std::byte, kHeaderBytes> header;
+    Lease payload;
+  };
+  // The next message, not yet checked; nothing if there is none. kInvalidArgument: one that lies
+  // nowhere; it is gone.
+  std::optional<absl::StatusOr<Received>> Receive();
+
+  // Sends what waited for slots, once the peer has released some. To be called now and then.
+  void Advance();
+  // Whether Receive or Advance has something to do.
+  bool HasWork() const;
+  // While asleep, the peer rings our doorbell when there is work.
+  void SetSleeping(bool sleeping);
+
+  // Reads the socket's packets. Not OK: the peer is gone, or does not keep to the protocol.
+  absl::Status ReadPackets();
+
+ private:
+  struct Waiting {
+    std::array<std::byte, kHeaderBytes> header;
+    Lease payload;
+  };
+  // What leases of received messages keep alive: the way back.
+  struct Inbox {
+    std::shared_ptr<ShmReceiver> queue;
+    UniqueFd peer_doorbell;
+  };
+  struct Loan;
+
+  ShmConnection(UniqueFd socket, PeerId self, std::optional<PeerId> peer,
+                std::shared_ptr<SharedArena> arena, std::shared_ptr<SharedRegion> queue)
+      : socket_(std::move(socket)),
+        self_(self),
+        peer_(peer),
+        arena_(std::move(arena)),
+        outbox_(std::move(queue)) {}
+
+  absl::Status SendPacket(const ShmPacket& packet, std::span<const int> fds);
+  absl::Status OnPacket(const ShmPacket& packet, std::vector<UniqueFd> fds);
+  absl::Status OnHello(const ShmPacket& packet, std::vector<UniqueFd> fds);
+  absl::Status ShareRegionsUpTo(uint32_t region);
+  absl::StatusOr<Lease> InArena(Lease payload);
+  bool TryPush(Waiting& message);
+  void RingIfAsleep();
+
+  const UniqueFd socket_;
+  const PeerId self_;
+  std::optional<PeerId> peer_;
+  const std::shared_ptr<SharedArena> arena_;
+  ShmSender outbox_;
+  std::deque<Waiting> waiting_;
+  uint32_t shared_regions_ = 0;   // of our arena: handed over so far
+  std::shared_ptr<Inbox> inbox_;  // none before the peer's hello
+  std::vector<std::shared_ptr<SharedRegion>> peer_regions_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_TRANSPORT_SHM_CONNECTION_H_

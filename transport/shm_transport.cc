@@ -1,0 +1,318 @@
+#include "transport/shm_transport.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "spdlog/spdlog.h"
+
+namespace tug {
+namespace {
+
+constexpr int kBacklog = 1024;
+// While messages keep coming, every so many polls look for other events.
+constexpr uint32_t kBusyPollsBetweenEvents = 16;
+// Looks between two readings of the clock while spinning.
+constexpr int kSpinsPerClock = 64;
+
+absl::Status NoFiles(const char* what) {
+  return absl::ResourceExhaustedError(absl::StrCat("cannot open ", what, ": ", std::strerror(errno),
+                                                   "; raise the limit of open files (ulimit -n)"));
+}
+
+struct AbstractAddress {
+  sockaddr_un address;
+  socklen_t size;
+};
+
+AbstractAddress AddressOf(uint64_t job, PeerId peer) {
+  const std::string name = absl::StrFormat("tugboat/%016x/%08x", job, peer);
+  AbstractAddress result{};
+  result.address.sun_family = AF_UNIX;
+  // A leading 0 makes the name abstract: of the network namespace, not of a file system.
+  std::memcpy(result.address.sun_path + 1, name.data(), name.size());
+  result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return result;
+}
+
+const sockaddr* Generic(const AbstractAddress& address) {
+  return reinterpret_cast<const sockaddr*>(&address.address);
+}
+
+bool IsSameUser(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+UniqueFd NewSocket() {
+  return UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+void CpuRelax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace
+
+absl::Duration ShmTransport::DefaultSpin() {
+  return std::thread::hardware_concurrency() > 1 ? absl::Microseconds(20) : absl::ZeroDuration();
+}
+
+absl::StatusOr<std::unique_ptr<ShmTransport>> ShmTransport::Create(const Options& options) {
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  UniqueFd doorbell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!epoll.valid() || !doorbell.valid()) return NoFiles("a transport");
+  std::unique_ptr<ShmTransport> transport(
+      new ShmTransport(options, std::move(epoll), std::move(doorbell)));
+  if (options.listen) RETURN_IF_ERROR(transport->Listen());
+  return transport;
+}
+
+ShmTransport::ShmTransport(const Options& options, UniqueFd epoll, UniqueFd doorbell)
+    : options_(options),
+      epoll_(std::move(epoll)),
+      doorbell_(std::move(doorbell)),
+      arena_(SharedArena::Create()),
+      admission_(options.self, options.max_message_bytes) {
+  Watch(doorbell_.get());
+}
+
+void ShmTransport::Watch(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  TUG_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) << std::strerror(errno);
+}
+
+absl::Status ShmTransport::Listen() {
+  listener_ = NewSocket();
+  if (!listener_.valid()) return NoFiles("a socket");
+  const AbstractAddress address = AddressOf(options_.job, options_.self);
+  if (bind(listener_.get(), Generic(address), address.size) != 0 ||
+      listen(listener_.get(), kBacklog) != 0) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(PeerName(options_.self),
+                     " of this job listens on this host already: ", std::strerror(errno)));
+  }
+  Watch(listener_.get());
+  return absl::OkStatus();
+}
+
+absl::Status ShmTransport::Connect(PeerId peer, const std::string& /*endpoint*/) {
+  if (SharesMemoryWith(peer)) return absl::OkStatus();
+  UniqueFd socket = NewSocket();
+  if (!socket.valid()) return NoFiles("a socket");
+  const AbstractAddress address = AddressOf(options_.job, peer);
+  if (connect(socket.get(), Generic(address), address.size) != 0 || !IsSameUser(socket.get())) {
+    return absl::NotFoundError(absl::StrCat(PeerName(peer), " is not on this host"));
+  }
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ShmConnection> connection,
+      ShmConnection::Create(std::move(socket), options_.self, peer, doorbell_.get(), arena_));
+  Watch(connection->socket());
+  connections_.push_back(std::move(connection));
+  return absl::OkStatus();
+}
+
+ShmConnection* ShmTransport::FindConnection(PeerId peer) const {
+  for (const std::unique_ptr<ShmConnection>& connection : connections_) {
+    if (connection->peer() == peer) return connection.get();
+  }
+  return nullptr;
+}
+
+absl::Status ShmTransport::Send(Outgoing message) {
+  const uint64_t payload_bytes = message.payload.size_bytes();
+  TUG_CHECK_LE(payload_bytes, options_.max_message_bytes) << "to " << PeerName(message.to);
+  ShmConnection* const connection = FindConnection(message.to);
+  if (connection == nullptr) {
+    return absl::NotFoundError(absl::StrCat(PeerName(message.to), " is not on this host"));
+  }
+  std::array<std::byte, kHeaderBytes> header;
+  SealHeader(options_.self, message.payload.bytes(), /*checksum=*/false, message.header, header);
+  RETURN_IF_ERROR(connection->Send(header, std::move(message.payload)));
+  ++counters_.sent_messages;
+  counters_.sent_bytes += kHeaderBytes + payload_bytes;
+  return absl::OkStatus();
+}
+
+std::shared_ptr<AlignedBuffer> ShmTransport::NewBuffer(size_t size_bytes) {
+  absl::StatusOr<std::shared_ptr<AlignedBuffer>> buffer = arena_->NewBuffer(size_bytes);
+  if (buffer.ok()) return *std::move(buffer);
+  return Transport::NewBuffer(size_bytes);  // sent with a copy
+}
+
+// ---- receiving ----
+
+void ShmTransport::Poll(absl::Duration timeout, const std::function<void(Message)>& handler) {
+  PollWith(timeout, handler, [this](absl::Duration rest) {
+    const int64_t rest_ms =
+        rest == absl::InfiniteDuration()
+            ? -1
+            : absl::ToInt64Milliseconds(absl::Ceil(rest, absl::Milliseconds(1)));
+    pollfd waited{epoll_.get(), POLLIN, 0};
+    poll(&waited, 1, static_cast<int>(rest_ms));
+  });
+}
+
+void ShmTransport::PollWith(absl::Duration timeout, const std::function<void(Message)>& handler,
+                            const std::function<void(absl::Duration)>& wait) {
+  if (Drain(handler) > 0) {
+    if (++busy_polls_ % kBusyPollsBetweenEvents != 0) return;
+    wait(absl::ZeroDuration());
+    return HandleEvents();
+  }
+  if (timeout > absl::ZeroDuration() && SpinForWork()) {
+    Drain(handler);
+    return;
+  }
+  SetSleeping(true);
+  wait(HasWork() ? absl::ZeroDuration() : timeout);
+  SetSleeping(false);
+  HandleEvents();
+  Drain(handler);
+}
+
+bool ShmTransport::HasWork() const {
+  return std::any_of(connections_.begin(), connections_.end(),
+                     [](const auto& connection) { return connection->HasWork(); });
+}
+
+bool ShmTransport::SpinForWork() {
+  if (options_.spin <= absl::ZeroDuration() || connections_.empty()) return false;
+  const absl::Time begin = absl::Now();
+  if (begin - last_message_ > options_.spin) return false;
+  do {
+    for (int i = 0; i < kSpinsPerClock; ++i) {
+      if (HasWork()) return true;
+      CpuRelax();
+    }
+  } while (absl::Now() - begin < options_.spin);
+  return false;
+}
+
+void ShmTransport::SetSleeping(bool sleeping) {
+  for (const auto& connection : connections_) connection->SetSleeping(sleeping);
+}
+
+int ShmTransport::Drain(const std::function<void(Message)>& handler) {
+  int drained = 0;
+  // By index: the handler may connect to further peers.
+  for (size_t i = 0; i < connections_.size() && drained < kMaxBatch; ++i) {
+    drained += DrainOne(*connections_[i], kMaxBatch - drained, handler);
+  }
+  if (drained == 0) return 0;
+  last_message_ = absl::Now();
+  // Not always the same peer first.
+  std::rotate(connections_.begin(), connections_.begin() + 1, connections_.end());
+  return drained;
+}
+
+int ShmTransport::DrainOne(ShmConnection& connection, int limit,
+                           const std::function<void(Message)>& handler) {
+  connection.Advance();
+  int drained = 0;
+  for (; drained < limit; ++drained) {
+    std::optional<absl::StatusOr<ShmConnection::Received>> received = connection.Receive();
+    if (!received.has_value()) break;
+    const PeerId from = *connection.peer();
+    if (!received->ok()) {
+      admission_.Drop(Fault::kPayloadSize, PeerName(from), received->status().message());
+      continue;
+    }
+    const std::optional<WireHeader> header =
+        admission_.Admit(from, (*received)->header, (*received)->payload.bytes());
+    if (!header.has_value()) continue;
+    ++counters_.received_messages;
+    counters_.received_bytes += kHeaderBytes + header->payload_bytes;
+    handler(Message{*header, std::move((*received)->payload), Home::kSender});
+  }
+  return drained;
+}
+
+// ---- events ----
+
+void ShmTransport::HandleEvents() {
+  std::array<epoll_event, 16> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+  for (int i = 0; i < count; ++i) {
+    const int fd = events[static_cast<size_t>(i)].data.fd;
+    if (fd == doorbell_.get()) {
+      uint64_t rings;
+      while (read(fd, &rings, sizeof(rings)) < 0 && errno == EINTR) {
+      }
+    } else if (fd == listener_.get()) {
+      Accept();
+    } else {
+      OnSocket(fd);
+    }
+  }
+}
+
+void ShmTransport::Accept() {
+  while (true) {
+    UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) return;
+    if (!IsSameUser(socket.get())) {
+      admission_.Drop(Fault::kIdentity, "a process on this host", "it is another user's");
+      continue;
+    }
+    auto connection = ShmConnection::Create(std::move(socket), options_.self, std::nullopt,
+                                            doorbell_.get(), arena_);
+    if (!connection.ok()) {
+      spdlog::warn("{}: {}", PeerName(options_.self), connection.status().ToString());
+      continue;
+    }
+    Watch((*connection)->socket());
+    connections_.push_back(*std::move(connection));
+  }
+}
+
+void ShmTransport::OnSocket(int fd) {
+  const auto found =
+      std::find_if(connections_.begin(), connections_.end(),
+                   [&](const auto& connection) { return connection->socket() == fd; });
+  if (found == connections_.end()) return;
+  const absl::Status status = (*found)->ReadPackets();
+  if (status.ok()) return;
+  if (absl::IsInvalidArgument(status)) {
+    const std::optional<PeerId> peer = (*found)->peer();
+    admission_.Drop(Fault::kIdentity, peer.has_value() ? PeerName(*peer) : "a process on this host",
+                    status.message());
+  }
+  connections_.erase(found);  // its socket leaves the epoll set as it is closed
+}
+
+void ShmTransport::Wake() {
+  const uint64_t one = 1;
+  while (write(doorbell_.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
+  }
+}
+
+TransportCounters ShmTransport::counters() const {
+  TransportCounters counters = counters_;
+  counters.dropped = admission_.dropped();
+  return counters;
+}
+
+}  // namespace tug

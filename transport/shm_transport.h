@@ -1,0 +1,95 @@
+#ifndef TUG_TRANSPORT_SHM_TRANSPORT_H_
+#define TUG_TRANSPORT_SHM_TRANSPORT_H_
+
+// Transport between processes of one user on one host, through shared memory: a payload that lies
+// in memory from NewBuffer is never copied; the receiver reads it where it is (Home::kSender).
+//
+//  - An endpoint listens at an abstract Unix socket named after job and peer, so peers need no
+//    address to find one another, and do so only inside one network namespace.
+//  - Only processes of the same user are let in; beyond that, peers trust one another with their
+//    payloads (a sender could change one that is being read), not with their own memory.
+//  - Waiting is an eventfd for each endpoint, rung by peers that see it sleep, after a short spin
+//    where there are cores to spare. An eventfd rather than a futex: one wait covers TCP as well.
+//  - Payloads are not checksummed: they cross no wire.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/shared_arena.h"
+#include "base/unique_fd.h"
+#include "transport/admission.h"
+#include "transport/shm_connection.h"
+#include "transport/transport.h"
+
+namespace tug {
+
+// Used from one thread at a time, but for Wake and NewBuffer.
+class ShmTransport final : public Transport {
+ public:
+  struct Options {
+    PeerId self = 0;
+    uint64_t job = 0;
+    bool listen = false;
+    uint64_t max_message_bytes = kMaxPayloadBytes;
+    // How long Poll looks for messages before it sleeps, if one came within as long before.
+    absl::Duration spin = absl::ZeroDuration();
+  };
+  // A spin that pays: longer than a wake-up takes, if the machine has cores enough.
+  static absl::Duration DefaultSpin();
+
+  // Errors: ALREADY_EXISTS (an endpoint of that name listens), RESOURCE_EXHAUSTED (files).
+  static absl::StatusOr<std::unique_ptr<ShmTransport>> Create(const Options& options);
+
+  // NOT_FOUND: no such peer in this network namespace, or another user's. `endpoint` is not read.
+  absl::Status Connect(PeerId peer, const std::string& endpoint) override;
+  absl::Status Send(Outgoing message) override;
+  void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
+  void Wake() override;
+  TransportCounters counters() const override;
+  bool SharesMemoryWith(PeerId peer) const override { return FindConnection(peer) != nullptr; }
+  std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) override;
+
+  // Poll, with another way to wait: `wait` returns after the timeout at the latest, and when
+  // wait_fd() is readable. Also called, with no timeout, now and then while messages keep coming.
+  void PollWith(absl::Duration timeout, const std::function<void(Message)>& handler,
+                const std::function<void(absl::Duration)>& wait);
+  int wait_fd() const { return epoll_.get(); }
+
+ private:
+  ShmTransport(const Options& options, UniqueFd epoll, UniqueFd doorbell);
+
+  absl::Status Listen();
+  void Watch(int fd);
+  ShmConnection* FindConnection(PeerId peer) const;
+  bool HasWork() const;
+  // Handles messages at hand; returns how many.
+  int Drain(const std::function<void(Message)>& handler);
+  int DrainOne(ShmConnection& connection, int limit, const std::function<void(Message)>& handler);
+  bool SpinForWork();
+  void SetSleeping(bool sleeping);
+  // Doorbell, new peers, packets, ends.
+  void HandleEvents();
+  void Accept();
+  void OnSocket(int fd);
+
+  const Options options_;
+  const UniqueFd epoll_;
+  const UniqueFd doorbell_;
+  UniqueFd listener_;
+  const std::shared_ptr<SharedArena> arena_;
+  std::vector<std::unique_ptr<ShmConnection>> connections_;
+  Admission admission_;
+  TransportCounters counters_;
+  absl::Time last_message_ = absl::InfinitePast();
+  uint32_t busy_polls_ = 0;
+};
+
+}  // namespace tug
+
+#endif  // TUG_TRANSPORT_SHM_TRANSPORT_H_

@@ -1,0 +1,367 @@
+#include "worker/training_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "base/thread_pool.h"
+#include "data/token_file.h"
+#include "exchange/runs.h"
+#include "kernels/bf16.h"
+#include "optimizer/adamw.h"
+#include "proto/job_config.h"
+#include "transport/transport.h"
+
+namespace tug {
+namespace {
+
+constexpr uint32_t kVirtualWorkers = 3;
+constexpr uint64_t kSegment = 256;
+constexpr PeerId kLane = LanePeer(0);
+
+// What a lane says and does, seen from outside.
+struct Traffic {
+  uint64_t pushed_bytes = 0;
+  uint64_t pulled_bytes = 0;
+  uint64_t runs = 0;         // messages of codec kRuns
+  uint64_t copies_held = 0;  // versions of weights that somebody still read when the next was made
+};
+
+// One lane that owns everything and keeps to the wire's contract in the plainest way: whole
+// gradients in memory, a dense update once all of a block's are there. It answers inside the
+// transport of the one worker.
+class PlainLane final : public Transport {
+ public:
+  using Hook = std::function<void(const WireHeader&)>;
+
+  PlainLane(const JobConfig& config, const SegmentTable& table, bool in_place, Hook on_message,
+            Traffic& traffic, std::vector<std::vector<float>>& result)
+      : table_(table),
+        in_place_(in_place),
+        on_message_(std::move(on_message)),
+        optimizer_(config.optimizer()),
+        traffic_(traffic),
+        result_(result) {
+    for (uint32_t b = 0; b < table.num_blocks(); ++b) {
+      const uint64_t elements = table.block_elements(b);
+      Block& block = blocks_.emplace_back();
+      block.weights = std::make_shared<AlignedBuffer>(elements * sizeof(float));
+      for (uint64_t e = 0; e < elements; ++e) {
+        block.weights->floats()[e] = 0.02f * static_cast<float>((e * 2654435761u + b) % 101) - 1.0f;
+      }
+      block.m.resize(elements);
+      block.v.resize(elements);
+      block.gradients.assign(kVirtualWorkers, std::vector<float>(elements));
+    }
+  }
+  ~PlainLane() override {
+    for (Block& block : blocks_) {
+      const std::span<const float> weights = std::as_const(*block.weights).floats();
+      result_.emplace_back(weights.begin(), weights.end());
+    }
+  }
+
+  absl::Status Connect(PeerId, const std::string&) override { return absl::OkStatus(); }
+  absl::Status Send(Outgoing message) override {
+    if (on_message_) on_message_(message.header);
+    if (message.header.kind == MessageKind::kPush) {
+      OnPush(message);
+    } else {
+      blocks_[message.header.block].waiting.push_back(std::move(message));
+    }
+    for (Block& block : blocks_) AnswerPulls(block);
+    return absl::OkStatus();
+  }
+  void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override {
+    if (inbox_.empty()) {
+      absl::MutexLock lock(&mutex_);
+      mutex_.AwaitWithTimeout(absl::Condition(&woken_), timeout);
+      woken_ = false;
+    }
+    for (Message& message : std::exchange(inbox_, {})) handler(std::move(message));
+  }
+  void Wake() override {
+    absl::MutexLock lock(&mutex_);
+    woken_ = true;
+  }
+  TransportCounters counters() const override { return {}; }
+
+ private:
+  struct Block {
+    uint64_t version = 0;
+    std::shared_ptr<AlignedBuffer> weights;
+    std::vector<float> m, v;
+    std::vector<std::vector<float>> gradients;  // by virtual worker
+    std::vector<WireHeader> pushes;             // of this clock
+    uint64_t elements_in = 0;
+    uint64_t tokens = 0;
+    std::deque<Outgoing> waiting;  // pulls
+  };
+
+  std::pair<uint64_t, uint64_t> RangeOf(const WireHeader& header) const {
+    const uint32_t first = table_.id(header.block, header.first_segment);
+    return {table_.segment(first).begin, table_.segment(first + header.segment_count - 1).end};
+  }
+  void Answer(WireHeader header, MessageKind kind, Lease payload = {}, bool in_place = false) {
+    header.kind = kind;
+    header.sender = kLane;
+    inbox_.push_back({header, std::move(payload), in_place ? Home::kSender : Home::kReceiver});
+  }
+
+  void OnPush(const Outgoing& push) {
+    const WireHeader& header = push.header;
+    Block& block = blocks_[header.block];
+    ASSERT_EQ(header.clock, block.version);
+    const auto [begin, end] = RangeOf(header);
+    const std::span<float> out =
+        std::span(block.gradients[header.virtual_worker]).subspan(begin, end - begin);
+    const std::span<const std::byte> payload = push.payload.bytes();
+    std::fill(out.begin(), out.end(), 0.0f);
+    if (header.codec == Codec::kRuns) {
+      const std::optional<EncodedRuns> runs = DecodeRuns(payload, out.size(), true);
+      ASSERT_TRUE(runs.has_value());
+      Scatter(*runs, out);
+      ++traffic_.runs;
+    } else if (header.codec == Codec::kBf16) {
+      kernels::FloatFromBf16(reinterpret_cast<const uint16_t*>(payload.data()), out.data(),
+                             static_cast<int64_t>(out.size()));
+    } else {
+      std::memcpy(out.data(), payload.data(), payload.size());
+    }
+    traffic_.pushed_bytes += payload.size();
+    block.pushes.push_back(header);
+    block.elements_in += out.size();
+    if (begin == 0) block.tokens += header.token_count;
+    Answer(header, MessageKind::kReceived);
+    if (block.elements_in == kVirtualWorkers * block.m.size()) Update(header.block);
+  }
+
+  void Update(uint32_t b) {
+    Block& block = blocks_[b];
+    std::vector<float>& sum = block.gradients[0];
+    for (uint32_t v = 1; v < kVirtualWorkers; ++v) {
+      for (size_t e = 0; e < sum.size(); ++e) sum[e] += block.gradients[v][e];
+    }
+    auto next = std::make_shared<AlignedBuffer>(block.weights->size_bytes());
+    const float scale = 1.0f / static_cast<float>(block.tokens);
+    optimizer_.Update(block.version, true, scale, sum, std::as_const(*block.weights).floats(),
+                      next->floats(), block.m, block.v);
+    if (block.weights.use_count() > 1) ++traffic_.copies_held;
+    block.weights = std::move(next);
+    ++block.version;
+    for (const WireHeader& push : block.pushes) Answer(push, MessageKind::kCommitted);
+    block.pushes.clear();
+    block.elements_in = 0;
+    block.tokens = 0;
+  }
+
+  void AnswerPulls(Block& block) {
+    while (!block.waiting.empty() && block.waiting.front().header.version == block.version) {
+      const Outgoing pull = std::move(block.waiting.front());
+      block.waiting.pop_front();
+      const auto [begin, end] = RangeOf(pull.header);
+      const Lease weights = Lease(block.weights, std::as_const(*block.weights).floats())
+                                .Slice(begin * sizeof(float), (end - begin) * sizeof(float));
+      Lease payload = weights;
+      if (pull.header.codec == Codec::kRuns) {
+        const std::optional<EncodedRuns> runs =
+            DecodeRuns(pull.payload.bytes(), end - begin, false);
+        ASSERT_TRUE(runs.has_value());
+        auto bytes = std::make_shared<AlignedBuffer>(EncodedBytes(runs->runs, true));
+        EncodeRuns(runs->runs, weights.floats(), {bytes->data(), bytes->size_bytes()});
+        payload = Lease(bytes, std::as_const(*bytes).floats());
+        ++traffic_.runs;
+      } else if (pull.header.codec == Codec::kBf16) {
+        auto bytes = std::make_shared<AlignedBuffer>((end - begin) * sizeof(uint16_t));
+        kernels::Bf16FromFloat(weights.floats().data(), reinterpret_cast<uint16_t*>(bytes->data()),
+                               static_cast<int64_t>(end - begin));
+        payload = Lease(bytes, std::span<const std::byte>(bytes->data(), bytes->size_bytes()));
+      }
+      traffic_.pulled_bytes += payload.size_bytes();
+      Answer(pull.header, MessageKind::kWeights, std::move(payload), in_place_);
+    }
+  }
+
+  const SegmentTable& table_;
+  const bool in_place_;
+  const Hook on_message_;
+  const AdamW optimizer_;
+  Traffic& traffic_;
+  std::vector<std::vector<float>>& result_;
+  std::vector<Block> blocks_;
+  std::vector<Message> inbox_;
+  absl::Mutex mutex_;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+struct Outcome {
+  std::vector<std::vector<float>> weights;  // by block
+  std::vector<std::string> reports;         // losses of steps and evaluations
+  Traffic traffic;
+};
+
+class TrainingLoopTest : public testing::Test {
+ protected:
+  TrainingLoopTest() {
+    const std::string text = testing::TempDir() + "/text.txt";
+    std::ofstream out(text);
+    for (int i = 0; i < 600; ++i) out << "word " << i * i % 97 << (i % 7 == 0 ? ".\n" : ", ");
+    config_.mutable_data()->set_path(text);
+    config_.set_seed(5);
+    config_.mutable_cluster()->set_virtual_workers(kVirtualWorkers);
+    config_.mutable_cluster()->set_compute_threads(1);
+    ModelConfig& model = *config_.mutable_model();
+    model.set_layers(1);
+    model.set_heads(2);
+    model.set_width(16);
+    model.set_context(8);
+    model.set_dropout(0.1);
+    model.set_tied_head(false);
+    TrainConfig& train = *config_.mutable_train();
+    train.set_global_batch(2 * kVirtualWorkers);
+    train.set_micro_batch(1);
+    train.set_eval_interval(2);
+    train.set_eval_samples(6);
+    CommConfig& comm = *config_.mutable_comm();
+    comm.set_segment_elements(kSegment);
+    comm.set_partition_bytes(kSegment * sizeof(float));
+    FillDefaults(config_, 1);
+  }
+
+  // Five steps, evaluations at 2, 4 and the end. `script`: what the coordinator orders as it sees
+  // the worker's messages.
+  Outcome Train(bool in_place = false,
+                const std::function<void(ControlBoard&, const WireHeader&)>& script = nullptr) {
+    Outcome outcome;
+    const std::string path = testing::TempDir() + "/tokens.bin";
+    EXPECT_TRUE(PrepareTokenFile(config_.data(), path).ok());
+    const TokenFile tokens = *TokenFile::Open(path);
+    const Sampler sampler = *Sampler::Create(config_, tokens);
+    ThreadPool pool(1);
+    const std::unique_ptr<Gpt> model =
+        *Gpt::Create(config_.model(), 256, static_cast<int>(config_.train().micro_batch()), pool);
+    const SegmentTable table =
+        *SegmentTable::Create(model->blocks(), config_.comm().segment_elements());
+    ControlBoard board;
+    board.SetOrders({.go = true, .pause = false, .final_version = script ? 0u : steps_});
+    PlainLane::Hook hook;
+    if (script) hook = [&](const WireHeader& header) { script(board, header); };
+    ExchangeClient exchange({.job = 1,
+                             .timeline = 1,
+                             .view = 1,
+                             .lane_of_segment = std::vector<uint32_t>(table.size(), 0),
+                             .comm = config_.comm()},
+                            table,
+                            std::make_unique<PlainLane>(config_, table, in_place, hook,
+                                                        outcome.traffic, outcome.weights));
+    std::vector<uint32_t> carried;
+    for (uint32_t v = 0; v < kVirtualWorkers; ++v) carried.push_back(v);
+    TrainingLoop loop({config_, carried, 0}, table, *model, sampler, exchange, board);
+    EXPECT_TRUE(loop.Run().ok());
+    HeartbeatRequest beat;
+    board.AddTo(beat);
+    for (const StepReport& step : beat.steps()) {
+      outcome.reports.push_back(absl::StrCat("step ", step.clock(), " ", step.virtual_worker(), " ",
+                                             absl::Hex(Bits(step.loss_sum()))));
+    }
+    for (const EvalReport& eval : beat.evals()) {
+      outcome.reports.push_back(absl::StrCat("eval ", eval.version(), " ", eval.virtual_worker(),
+                                             " ", absl::Hex(Bits(eval.loss_sum()))));
+    }
+    return outcome;
+  }
+  static uint64_t Bits(double value) {
+    uint64_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    return bits;
+  }
+
+  static void ExpectSameBits(const Outcome& a, const Outcome& b) {
+    EXPECT_GE(a.reports.size(), (3 + 2) * kVirtualWorkers);
+    EXPECT_EQ(a.reports, b.reports);
+    ASSERT_EQ(a.weights.size(), b.weights.size());
+    for (size_t block = 0; block < a.weights.size(); ++block) {
+      EXPECT_EQ(0, std::memcmp(a.weights[block].data(), b.weights[block].data(),
+                               a.weights[block].size() * sizeof(float)))
+          << block;
+    }
+  }
+
+  JobConfig config_;
+  uint64_t steps_ = 5;
+};
+
+TEST_F(TrainingLoopTest, RowsOfTheEmbeddingGiveTheBitsOfTheWholeBlock) {
+  const Outcome rows = Train();
+  config_.mutable_comm()->set_sparse_embeddings(false);
+  const Outcome whole = Train();
+  ExpectSameBits(rows, whole);
+  EXPECT_EQ(whole.traffic.runs, 0u);
+  EXPECT_GT(rows.traffic.runs, 0u);
+  EXPECT_LT(rows.traffic.pushed_bytes, whole.traffic.pushed_bytes * 8 / 10);
+  EXPECT_LT(rows.traffic.pulled_bytes, whole.traffic.pulled_bytes);
+}
+
+TEST_F(TrainingLoopTest, RowsDoNotDependOnPartitions) {
+  const Outcome small = Train();
+  config_.mutable_comm()->set_partition_bytes(16 * kSegment * sizeof(float));
+  ExpectSameBits(small, Train());
+}
+
+// The last evaluation needs all rows, but at the time of the pull nobody knew that it was the last.
+TEST_F(TrainingLoopTest, AnUnforeseenEndIsEvaluatedOnTheWholeEmbedding) {
+  steps_ = 3;
+  const Outcome foreseen = Train();
+  const Outcome unforeseen = Train(false, [](ControlBoard& board, const WireHeader& header) {
+    if (header.kind == MessageKind::kPush && header.clock == 2) {
+      board.SetOrders({.go = true, .pause = true, .final_version = 0});
+    }
+    if (header.kind == MessageKind::kPull && header.block == 0 && header.version == 3) {
+      board.SetOrders({.go = true, .pause = true, .final_version = 3});
+    }
+  });
+  ExpectSameBits(foreseen, unforeseen);
+  EXPECT_GT(unforeseen.traffic.pulled_bytes, foreseen.traffic.pulled_bytes);
+}
+
+TEST_F(TrainingLoopTest, ATiedHeadExchangesTheWholeEmbedding) {
+  config_.mutable_model()->set_tied_head(true);
+  EXPECT_EQ(Train().traffic.runs, 0u);
+}
+
+// Before the lane makes the next version of a block, the worker has let go of the last one.
+TEST_F(TrainingLoopTest, WeightsInPlaceGiveTheSameBitsAndAreLetGoInTime) {
+  config_.mutable_comm()->set_sparse_embeddings(false);
+  const Outcome copied = Train();
+  const Outcome in_place = Train(/*in_place=*/true);
+  ExpectSameBits(copied, in_place);
+  EXPECT_EQ(in_place.traffic.copies_held, 0u);
+}
+
+TEST_F(TrainingLoopTest, InPlaceAndRowsTogetherGiveTheSameBits) {
+  const Outcome copied = Train();
+  ExpectSameBits(copied, Train(/*in_place=*/true));
+}
+
+TEST_F(TrainingLoopTest, Bf16HalvesTheBytesAndChangesBits) {
+  config_.mutable_comm()->set_sparse_embeddings(false);
+  const Outcome fp32 = Train();
+  config_.mutable_comm()->set_push_format(CommConfig::BF16);
+  config_.mutable_comm()->set_pull_format(CommConfig::BF16);
+  const Outcome bf16 = Train();
+  EXPECT_EQ(bf16.traffic.pushed_bytes, fp32.traffic.pushed_bytes / 2);
+  EXPECT_EQ(bf16.traffic.pulled_bytes, fp32.traffic.pulled_bytes / 2);
+  EXPECT_NE(bf16.reports, fp32.reports);
+  config_.mutable_comm()->set_sparse_embeddings(true);  // gives way to the format
+  ExpectSameBits(bf16, Train());
+}
+
+}  // namespace
+}  // namespace tug
