@@ -16,6 +16,12 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
   ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(found.folder));
   std::unique_ptr<LoadedModel> model(new LoadedModel(found.folder, reader.manifest(), threads));
   const JobConfig& config = model->config();
+  if (config.model().external()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(found.folder,
+                     " holds a model of the workers' own (model.external), which "
+                     "only they can run: read its safetensors files"));
+  }
   ASSIGN_OR_RETURN(model->gpt_, Gpt::Create(config.model(), config.data().resolved_symbols(),
                                             max_micro_batch, model->pool_));
   const BlockTable& blocks = model->gpt_->blocks();

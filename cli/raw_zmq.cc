@@ -91,7 +91,8 @@ absl::StatusOr<BenchWindow> ZmqStream(const RawSetting& setting) {
   RETURN_IF_ERROR(processes.Start("DEALER", setting.worker_host, [=](BenchChild&) -> absl::Status {
     ASSIGN_OR_RETURN(const Socket s, Connect(endpoint, bytes));
     const Lease payload = Payload(bytes);
-    while (true) RETURN_IF_ERROR(Send(s, ZmqFrame(payload)));
+    const auto pool = std::make_shared<BlockPool>();
+    while (true) RETURN_IF_ERROR(Send(s, ZmqFrame(payload, *pool)));
   }));
   return processes.Measure(setting.window);
 }
@@ -116,9 +117,10 @@ absl::StatusOr<BenchWindow> ZmqRoundTrip(const RawSetting& setting) {
       processes.Start("DEALER", setting.worker_host, [=](BenchChild& child) -> absl::Status {
         ASSIGN_OR_RETURN(const Socket s, Connect(endpoint, bytes));
         const Lease payload = Payload(kHeaderBytes + bytes);
+        const auto pool = std::make_shared<BlockPool>();
         while (true) {
           const int64_t begin = MonotonicNs();
-          RETURN_IF_ERROR(Send(s, ZmqFrame(payload)));
+          RETURN_IF_ERROR(Send(s, ZmqFrame(payload, *pool)));
           ZmqFrame answer;
           RETURN_IF_ERROR(Receive(s, answer));
           child.tally().AddLatency(0, MonotonicNs() - begin);

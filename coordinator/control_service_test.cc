@@ -25,7 +25,7 @@ CoordinatorOptions Options(uint32_t workers, uint64_t steps) {
   cluster.set_virtual_workers(workers);
   options.config.mutable_train()->set_steps(steps);
   options.config.mutable_fault()->set_failure_timeout_ms(20000);
-  options.segment_bytes = {16};
+  options.layout.segment_bytes = {16};
   options.job = kJob;
   options.run_dir = "run";
   return options;

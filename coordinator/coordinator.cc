@@ -24,6 +24,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
       failure_timeout_(absl::Milliseconds(options_.config.fault().failure_timeout_ms())),
       membership_(options_.config.cluster().servers(), options_.config.cluster().workers(),
                   options_.config.cluster().lanes_per_server()),
+      blocks_(options_.config, options_.layout),
       progress_(options_.config.cluster().virtual_workers(), options_.start_version),
       checkpoints_(LaneCount(options_.config.cluster()), options_.start_version),
       final_version_(options_.config.train().steps()),
@@ -57,13 +58,15 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
 absl::StatusOr<RegisterReply> Coordinator::OnRegister(const RegisterRequest& request,
                                                       absl::Time now) {
   RETURN_IF_ERROR(Accepts(request));
-  ASSIGN_OR_RETURN(const uint32_t id, membership_.Register(request, now));
+  RETURN_IF_ERROR(blocks_.Admit(request));
+  const absl::StatusOr<uint32_t> id = membership_.Register(request, now);
+  if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
+  RETURN_IF_ERROR(id.status());
   Advance(now);
   RegisterReply reply;
-  reply.set_node_id(id);
+  reply.set_node_id(*id);
   reply.set_job(options_.job);
   *reply.mutable_config() = options_.config;
-  *reply.mutable_blocks() = options_.blocks;
   reply.set_run_dir(options_.run_dir);
   return reply;
 }
@@ -121,7 +124,7 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
     Manifest& manifest = commit.manifest;
     manifest.set_format_version(kManifestFormat);
     *manifest.mutable_config() = options_.config;
-    *manifest.mutable_blocks() = options_.blocks;
+    *manifest.mutable_blocks() = blocks_.layout().blocks;
     manifest.set_version(whole->version);
     manifest.set_timeline(options_.timeline);
     for (const CheckpointPart& each : whole->parts) {
@@ -163,6 +166,7 @@ void Coordinator::IssueView() {
   view.set_timeline(options_.timeline);
   view.set_start_version(options_.start_version);
   view.set_restore_path(options_.restore_path);
+  *view.mutable_blocks() = blocks_.layout().blocks;
   for (const Member* server : membership_.OfKind(SERVER)) {
     for (size_t i = 0; i < server->lane_endpoints.size(); ++i) {
       Lane* lane = view.add_lanes();
@@ -171,7 +175,7 @@ void Coordinator::IssueView() {
       lane->set_index_on_server(static_cast<uint32_t>(i));
     }
   }
-  for (const uint32_t lane : PlaceSegments(options_.segment_bytes, LaneCount(cluster))) {
+  for (const uint32_t lane : PlaceSegments(blocks_.layout().segment_bytes, LaneCount(cluster))) {
     view.add_lane_of_segment(lane);
   }
   const auto runs = AssignVirtualWorkers(cluster.virtual_workers(), cluster.workers());
@@ -213,8 +217,9 @@ void Coordinator::Fail(const std::string& what, absl::Time now) {
 
 std::string Coordinator::ResumeHint() const {
   if (committed_version_ == 0) return "no checkpoint was written yet: start the job again";
-  return absl::StrCat("resume with: tug train JOB --resume ", options_.run_dir, " (step ",
-                      committed_version_, ")");
+  const bool external = options_.config.model().external();
+  return absl::StrCat("resume with: tug ", external ? "coordinator" : "train", " JOB --resume ",
+                      options_.run_dir, " (step ", committed_version_, ")");
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {
@@ -275,6 +280,7 @@ void Coordinator::OnTick(absl::Time now) {
       } else {
         AddNotice(absl::StrCat("lost ", id), absl::StrCat(lost, "; its place is free again"));
         membership_.Remove(id);
+        if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
       }
     }
   }

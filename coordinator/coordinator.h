@@ -7,8 +7,9 @@
 // Life of a job:
 //  1. WAITING: servers and workers register; a server learns from the first reply how many lanes to
 //  bind, and registers
-//     again with their endpoints. A node lost here gives up its place.
-//  2. Everyone is in: view 1 (lanes, placement of segments, virtual workers of each worker) goes
+//     again with their endpoints. A node lost here gives up its place. With model.external the
+//     first worker says what is exchanged (job_blocks.h).
+//  2. Everyone is in: view 1 (blocks, lanes, placement of segments, virtual workers) goes
 //  out in heartbeat
 //     replies. A node lost from here on fails the job.
 //  3. Every member has reported ready for the view: RUNNING, `go`.
@@ -34,6 +35,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "coordinator/checkpoint_collector.h"
+#include "coordinator/job_blocks.h"
 #include "coordinator/membership.h"
 #include "coordinator/progress.h"
 #include "proto/control.pb.h"
@@ -67,10 +69,9 @@ struct CoordinatorOptions {
   JobConfig config;  // resolved and validated
   // Of the job file as nodes load it (proto/job_config.h); 0 = not checked.
   uint64_t fingerprint = 0;
-  BlockTable blocks;
-  std::vector<uint64_t> segment_bytes;  // in segment order
-  uint64_t job = 0;                     // id, random
-  std::string run_dir;                  // absolute
+  BlockLayout layout;   // model.external: that of the restored checkpoint, or empty
+  uint64_t job = 0;     // id, random
+  std::string run_dir;  // absolute
   uint32_t timeline = 1;
   // Version to start from; 0 = initialise, otherwise that of the checkpoint in `restore_path`,
   // below train.steps.
@@ -88,7 +89,7 @@ class Coordinator {
   explicit Coordinator(CoordinatorOptions options);
 
   // Errors: FAILED_PRECONDITION (other protocol version or configuration, job has ended), and those
-  // of Membership::Register.
+  // of Membership::Register and JobBlocks::Admit.
   absl::StatusOr<RegisterReply> OnRegister(const RegisterRequest& request, absl::Time now);
   // Errors: NOT_FOUND, not a member (any more).
   absl::StatusOr<HeartbeatReply> OnHeartbeat(const HeartbeatRequest& request, absl::Time now);
@@ -126,6 +127,7 @@ class Coordinator {
   const CoordinatorOptions options_;
   const absl::Duration failure_timeout_;
   Membership membership_;
+  JobBlocks blocks_;
   Progress progress_;
   CheckpointCollector checkpoints_;
 

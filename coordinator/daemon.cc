@@ -26,9 +26,10 @@ constexpr absl::Duration kLoopTime = absl::Milliseconds(100);
 
 std::string Title(const JobConfig& config, const std::string& run_dir) {
   const ModelConfig& model = config.model();
-  return absl::StrFormat("%s: GPT, %d layers, %d wide, %d heads, context %d, batch %d",
-                         std::filesystem::path(run_dir).filename().string(), model.layers(),
-                         model.width(), model.heads(), model.context(),
+  const std::string run = std::filesystem::path(run_dir).filename().string();
+  if (model.external()) return absl::StrCat(run, ": a model of the workers' own");
+  return absl::StrFormat("%s: GPT, %d layers, %d wide, %d heads, context %d, batch %d", run,
+                         model.layers(), model.width(), model.heads(), model.context(),
                          config.train().global_batch());
 }
 
@@ -85,7 +86,8 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
   ASSIGN_OR_RETURN(MetricsLog metrics,
                    MetricsLog::Open(absl::StrCat(run_dir, "/", kMetricsFile), job.timeline));
   RunReporter reporter(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0,
-                       config.train().steps(), run_dir, Title(config, run_dir));
+                       config.train().steps(), run_dir, Title(config, run_dir),
+                       config.model().external());
   const uint64_t start_version = job.start_version;
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlService> service,
                    ControlService::Start(std::move(job), options.listen));

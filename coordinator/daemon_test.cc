@@ -29,10 +29,10 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 // Everything one lane holds, as one part a block.
-PartFile WriteAll(const RegisterReply& job, uint64_t version) {
+PartFile WriteAll(const RegisterReply& job, const View& view, uint64_t version) {
   std::vector<std::vector<float>> values;
   std::vector<SegmentPart> parts;
-  for (const BlockSpec& block : job.blocks().blocks()) {
+  for (const BlockSpec& block : view.blocks().blocks()) {
     const std::vector<float>& zeros = values.emplace_back(ElementCount(block));
     parts.push_back({block.name(), 0, zeros.size(), zeros, zeros, zeros});
   }
@@ -78,7 +78,7 @@ void ActAsServer(const RegisterReply& job, const View& view, const HeartbeatRepl
     bool written = false;
     for (const CheckpointPart& part : beat.parts()) written |= part.version() == version;
     if (written) continue;
-    const PartFile file = WriteAll(job, version);
+    const PartFile file = WriteAll(job, view, version);
     CheckpointPart* part = beat.add_parts();
     part->set_version(version);
     part->set_file(file.name);

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "coordinator/job_blocks.h"
 #include "coordinator/resume_check.h"
 #include "coordinator/run_folder.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
-#include "exchange/segment_table.h"
 #include "google/protobuf/text_format.h"
 #include "model/layout.h"
 #include "proto/control_client.h"
@@ -44,15 +44,6 @@ std::string RunOfNewest(const std::string& checkpoint_folder) {
   return same ? run.string() : "";
 }
 
-absl::Status CheckLanesHaveSegments(const JobConfig& config, uint32_t segments) {
-  const uint32_t lanes = config.cluster().servers() * config.cluster().lanes_per_server();
-  if (lanes <= segments) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "cluster.servers x cluster.lanes_per_server makes ", lanes,
-      " lanes, but comm.segment_elements = ", config.comm().segment_elements(),
-      " cuts this model into ", segments, " segments only: use fewer lanes or smaller segments"));
-}
-
 absl::Status CheckVocabulary(const JobConfig& config) {
   const uint32_t vocabulary = config.model().vocabulary();
   if (vocabulary == 0 || vocabulary >= config.data().resolved_symbols()) return absl::OkStatus();
@@ -69,6 +60,22 @@ absl::Status CheckEveryoneEvaluates(const JobConfig& config, uint64_t windows) {
                    " windows of model.context = ", config.model().context(),
                    " tokens, fewer than cluster.virtual_workers = ", virtual_workers,
                    ": give more text, a larger data.validation_fraction, or 0 for no validation"));
+}
+
+// Text to tokens; resolves config.data.
+absl::Status PrepareText(const std::string& run_dir, JobConfig& config) {
+  std::error_code error;
+  // Nodes on this host run in other folders than ours.
+  config.mutable_data()->set_path(fs::absolute(config.data().path(), error).lexically_normal());
+  fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
+  const std::string token_file = absl::StrCat(run_dir, "/", kTokenFile);
+  ASSIGN_OR_RETURN(const TokenFileInfo tokens, PrepareTokenFile(config.data(), token_file));
+  tokens.Resolve(*config.mutable_data());
+  // A text too short for the context is refused now, not by each worker.
+  ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(token_file));
+  ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(config, file));
+  RETURN_IF_ERROR(CheckEveryoneEvaluates(config, sampler.validation_windows()));
+  return CheckVocabulary(config);
 }
 
 }  // namespace
@@ -96,27 +103,18 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   job.job = RandomJobId();
   job.run_dir = run_dir;
 
-  std::error_code error;
-  // Nodes on this host run in other folders than ours.
-  job.config.mutable_data()->set_path(fs::absolute(config.data().path(), error).lexically_normal());
-  fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
-  ASSIGN_OR_RETURN(const TokenFileInfo tokens,
-                   PrepareTokenFile(job.config.data(), absl::StrCat(run_dir, "/", kTokenFile)));
-  tokens.Resolve(*job.config.mutable_data());
-  // A text too short for the context is refused now, not by each worker.
-  ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(absl::StrCat(run_dir, "/", kTokenFile)));
-  ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(job.config, file));
-  RETURN_IF_ERROR(CheckEveryoneEvaluates(job.config, sampler.validation_windows()));
-
-  RETURN_IF_ERROR(CheckVocabulary(job.config));
-  job.blocks = GptLayout(job.config.model(), job.config.data().resolved_symbols());
-  ASSIGN_OR_RETURN(const SegmentTable table,
-                   SegmentTable::Create(job.blocks, job.config.comm().segment_elements()));
-  RETURN_IF_ERROR(CheckLanesHaveSegments(job.config, table.size()));
-  for (uint32_t i = 0; i < table.size(); ++i) job.segment_bytes.push_back(table.segment(i).bytes());
-
+  BlockTable blocks;
+  if (!config.model().external()) {
+    RETURN_IF_ERROR(PrepareText(run_dir, job.config));
+    blocks = GptLayout(job.config.model(), job.config.data().resolved_symbols());
+  } else if (restore.has_value()) {
+    blocks = restore->manifest.blocks();  // what the workers have to declare
+  }
+  if (!blocks.blocks().empty()) {
+    ASSIGN_OR_RETURN(job.layout, LayOut(blocks, job.config));
+  }
   if (restore.has_value()) {
-    RETURN_IF_ERROR(CheckResume(restore->manifest, restore->folder, job.config, job.blocks));
+    RETURN_IF_ERROR(CheckResume(restore->manifest, restore->folder, job.config, blocks));
     job.start_version = restore->manifest.version();
     job.timeline = restore->manifest.timeline() + 1;
     job.restore_path = restore->folder;

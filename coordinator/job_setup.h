@@ -23,9 +23,9 @@ struct RunPlan {
 // nothing. Errors: those of FindCheckpoint and CheckpointReader::Open.
 absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir);
 
-// Prepares a run in `run_dir`: text to tokens, layout of the model, segments; writes the token file
-// and config.textproto. `config` as LoadJobConfig returns it. Errors: of the data (naming the
-// file), CheckResume's.
+// Prepares a run in `run_dir`: text to tokens, layout of the model, segments (of an external model:
+// none of these, until its workers come); writes the token file and config.textproto. `config` as
+// LoadJobConfig returns it. Errors: of the data (naming the file), CheckResume's.
 absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::string& run_dir,
                                             const std::optional<FoundCheckpoint>& restore);
 

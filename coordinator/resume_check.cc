@@ -10,6 +10,7 @@ namespace tug {
 namespace {
 
 constexpr const char* kMustMatch[] = {
+    "model.external",
     "model.layers",
     "model.width",
     "model.heads",

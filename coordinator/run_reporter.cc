@@ -115,10 +115,11 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   }
   if (status.last_checkpoint() == 0) {
     line_.Say("no step was run: there is nothing to continue from");
-  } else if (complete) {
+  } else if (!complete) {
+    line_.Say(absl::StrCat("continue with: tug ", external_ ? "coordinator" : "train",
+                           " JOB --resume ", run));
+  } else if (!external_) {
     line_.Say(absl::StrCat("next: tug sample --from ", run));
-  } else {
-    line_.Say(absl::StrCat("continue with: tug train JOB --resume ", run));
   }
 }
 

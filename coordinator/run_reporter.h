@@ -17,13 +17,14 @@ namespace tug {
 // Tells the person at the terminal and the run folder what a job does. Not thread-safe.
 class RunReporter {
  public:
-  // `out` outlives it.
+  // `out` outlives it. `external`: the job has model.external.
   RunReporter(MetricsLog metrics, std::FILE* out, bool terminal, uint64_t steps,
-              std::string run_dir, std::string title)
+              std::string run_dir, std::string title, bool external)
       : metrics_(std::move(metrics)),
         line_(out, terminal, steps),
         run_dir_(std::move(run_dir)),
-        title_(std::move(title)) {}
+        title_(std::move(title)),
+        external_(external) {}
 
   void OnStep(const StepMetrics& metrics, absl::Time now);
   void OnEval(const EvalMetrics& metrics);
@@ -47,6 +48,7 @@ class RunReporter {
   ProgressLine line_;
   const std::string run_dir_;
   const std::string title_;
+  const bool external_;
   std::optional<StepMetrics> newest_step_;
   std::optional<EvalMetrics> newest_eval_;
   uint64_t tokens_ = 0;

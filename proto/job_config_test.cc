@@ -118,6 +118,9 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
   const std::vector<Broken> cases = {
       {{"cluster.workers=3", "cluster.virtual_workers=2"},
        {"cluster.workers = 3", "cluster.virtual_workers = 2"}},
+      {{"data.path=", "model.external=true", "cluster.virtual_workers=2"},
+       {"cluster.virtual_workers = 2", "model.external = true"}},
+      {{"model.external=true"}, {"data.path = \"text\"", "model.external = true"}},
       {{"model.width=130"}, {"model.width = 130", "model.heads = 4"}},
       {{"cluster.workers=3", "train.micro_batch=1"},
        {"train.global_batch = 8", "cluster.virtual_workers = 3"}},
@@ -180,6 +183,13 @@ TEST(JobConfig, TakesLanesFromTheCoresButNoMoreThanLayers) {
   EXPECT_EQ(lanes(64, 1, 4), 4);
   EXPECT_EQ(lanes(64, 3, 4), 1);
   EXPECT_EQ(lanes(128, 5, 4), 1);
+}
+
+TEST(JobConfig, AnExternalModelNeedsNoText) {
+  // Nor does any rule on batches and evaluations hold for it.
+  auto config = Parse("model { external: true } cluster { workers: 3 } train { eval_samples: 1 }");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->cluster().virtual_workers(), 3);
 }
 
 TEST(JobConfig, LoadsAFileAndNamesAMissingOne) {

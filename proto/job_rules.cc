@@ -35,6 +35,7 @@ constexpr FieldRule kFieldRules[] = {
     {"model.tied_head", 1, 0, 1, "true or false"},
     {"model.bias", 1, 0, 1, "true or false"},
     {"model.vocabulary", 0, 0, 1e7, "symbols"},
+    {"model.external", 0, 0, 1, "true or false"},
     {"train.steps", 1000, 1, 1e9, "optimizer steps"},
     {"train.global_batch", 8, 1, 1e6, "samples"},
     {"train.micro_batch", kComputed, 1, 65536, "samples"},
@@ -78,24 +79,33 @@ constexpr ValidityRule kValidityRules[] = {
      [](const JobConfig& c) { return c.cluster().workers() > c.cluster().virtual_workers(); },
      "every worker carries at least one virtual worker: start fewer workers or set more virtual "
      "workers"},
+    {"cluster.virtual_workers", "model.external",
+     [](const JobConfig& c) {
+       return c.model().external() && c.cluster().virtual_workers() != c.cluster().workers();
+     },
+     "a program pushes one gradient a step: leave virtual_workers out"},
+    {"data.path", "model.external",
+     [](const JobConfig& c) { return c.model().external() && !c.data().path().empty(); },
+     "programs with a model of their own read their own data: leave data.path out"},
     {"model.width", "model.heads",
      [](const JobConfig& c) { return c.model().width() % c.model().heads() != 0; },
      "each head gets an equal share: choose a width that is a multiple of heads"},
     {"train.global_batch", "cluster.virtual_workers",
      [](const JobConfig& c) {
-       return c.train().global_batch() % c.cluster().virtual_workers() != 0;
+       return !c.model().external() &&
+              c.train().global_batch() % c.cluster().virtual_workers() != 0;
      },
      "each virtual worker gets an equal share: choose a batch that is a multiple of virtual "
      "workers"},
     {"train.micro_batch", "train.global_batch",
      [](const JobConfig& c) {
        const uint32_t share = c.train().global_batch() / c.cluster().virtual_workers();
-       return share % c.train().micro_batch() != 0;
+       return !c.model().external() && share % c.train().micro_batch() != 0;
      },
      "a micro batch divides global_batch / virtual_workers: choose a divisor, or leave it out"},
     {"train.eval_samples", "cluster.virtual_workers",
      [](const JobConfig& c) {
-       return c.train().eval_samples() > 0 &&
+       return !c.model().external() && c.train().eval_samples() > 0 &&
               c.train().eval_samples() < c.cluster().virtual_workers();
      },
      "every virtual worker evaluates a share: read at least as many samples, or 0 for all"},
@@ -192,7 +202,7 @@ absl::Status CheckText(const JobConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat(
         "name = \"", name, "\" is not a job name: 1..64 letters, digits, '-' or '_'; set name"));
   }
-  if (config.data().path().empty()) {
+  if (config.data().path().empty() && !config.model().external()) {
     return absl::InvalidArgumentError(
         "data.path is not set: it names the text to train on; set data.path to a UTF-8 file or a "
         "folder of files");

@@ -17,18 +17,17 @@ namespace {
 
 constexpr absl::Duration kJoinTimeout = absl::Seconds(8);
 
-absl::StatusOr<std::unique_ptr<LaneJob>> MakeLaneJob(const RegisterReply& registered) {
-  ASSIGN_OR_RETURN(
-      SegmentTable table,
-      SegmentTable::Create(registered.blocks(), registered.config().comm().segment_elements()));
-  const ClusterConfig& cluster = registered.config().cluster();
-  std::vector<LaneCores> cores;
-  if (cluster.pin_threads()) {
-    cores = PlanServer(ReadCpuBudget(), static_cast<int>(cluster.lanes_per_server()));
-  }
-  return std::make_unique<LaneJob>(
-      LaneJob{registered.job(), registered.node_id(), registered.config(), registered.blocks(),
-              registered.run_dir(), std::move(table), std::move(cores)});
+// What the view adds to what a server knows since it joined.
+absl::Status TakeBlocks(const View& view, LaneJob& job) {
+  ASSIGN_OR_RETURN(job.table,
+                   SegmentTable::Create(view.blocks(), job.config.comm().segment_elements()));
+  job.blocks = view.blocks();
+  return absl::OkStatus();
+}
+
+std::vector<LaneCores> CoresOf(const ClusterConfig& cluster) {
+  if (!cluster.pin_threads()) return {};
+  return PlanServer(ReadCpuBudget(), static_cast<int>(cluster.lanes_per_server()));
 }
 
 // All lanes' reports in one heartbeat.
@@ -67,12 +66,18 @@ absl::Status RunServer(const ServerOptions& options) {
                    ControlClient::Connect(options.coordinator, kJoinTimeout));
   RegisterRequest request = ThisProcess(SERVER);
   ASSIGN_OR_RETURN(RegisterReply registered, client->Register(request));
-  ASSIGN_OR_RETURN(const std::unique_ptr<LaneJob> job, MakeLaneJob(registered));
+  LaneJob job{registered.job(),
+              registered.node_id(),
+              registered.config(),
+              BlockTable(),
+              registered.run_dir(),
+              SegmentTable(),
+              CoresOf(registered.config().cluster())};
 
   std::vector<std::unique_ptr<LaneThread>> lanes;
-  for (uint32_t i = 0; i < job->config.cluster().lanes_per_server(); ++i) {
+  for (uint32_t i = 0; i < job.config.cluster().lanes_per_server(); ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<LaneThread> lane,
-                     LaneThread::Bind(*job, i, options.listen_host));
+                     LaneThread::Bind(job, i, options.listen_host));
     request.add_lane_endpoints(lane->endpoint());
     lanes.push_back(std::move(lane));
   }
@@ -84,8 +89,9 @@ absl::Status RunServer(const ServerOptions& options) {
     AddReports(lanes, beat);
     beat.mutable_counters()->set_predicted_memory_bytes(predicted_bytes);
   };
-  callbacks.on_view = [&](const View& view) {
-    predicted_bytes = PredictServerBytes(job->config, job->table, view, job->server_node_id);
+  callbacks.on_view = [&](const View& view) -> absl::Status {
+    RETURN_IF_ERROR(TakeBlocks(view, job));
+    predicted_bytes = PredictServerBytes(job.config, job.table, view, job.server_node_id);
     for (const std::unique_ptr<LaneThread>& lane : lanes) lane->Start(view);
     return absl::OkStatus();
   };

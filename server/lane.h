@@ -22,7 +22,8 @@
 
 namespace tug {
 
-// A job as a lane needs it. Shared by a server's lanes; outlives them.
+// A job as a lane needs it. Shared by a server's lanes; outlives them. `blocks` and `table` come
+// with the view: set before LaneThread::Start, and not after.
 struct LaneJob {
   uint64_t job = 0;
   uint32_t server_node_id = 0;

@@ -48,9 +48,9 @@ CoordinatorOptions MakeCoordinatorOptions(const SimulationOptions& options,
                                           const SegmentTable& table) {
   CoordinatorOptions made;
   made.config = options.config;
-  made.blocks = options.blocks;
+  made.layout.blocks = options.blocks;
   for (uint32_t id = 0; id < table.size(); ++id) {
-    made.segment_bytes.push_back(table.segment(id).bytes());
+    made.layout.segment_bytes.push_back(table.segment(id).bytes());
   }
   made.job = options.seed;
   made.run_dir = "simulated";

@@ -54,7 +54,6 @@ void SimulatedNode::Start() {
     node_id_ = reply->node_id();
     job_ = reply->job();
     config_ = reply->config();
-    blocks_ = reply->blocks();
     for (std::string& endpoint : LaneEndpoints()) request.add_lane_endpoints(std::move(endpoint));
     if (request.lane_endpoints_size() > 0) {
       TUG_CHECK(register_(request).ok());
@@ -74,6 +73,7 @@ void SimulatedNode::Beat() {
     TUG_CHECK(reply.ok()) << reply.status().ToString();
     After(world_.options.max_control_delay, [this, reply = *reply] {
       if (reply.has_view() && reply.view().number() > known_view_) {
+        blocks_ = reply.view().blocks();
         OnView(reply.view());
         known_view_ = reply.view().number();
       }

@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kTug[] = "cli/tug";
 constexpr uint64_t kTextSeed = 1865;
 constexpr size_t kTextBytes = 200'000;
 
@@ -103,8 +104,8 @@ void TugTest::Write(const std::string& name, const std::string& text) const {
   std::ofstream(Path(name), std::ios::binary) << text;
 }
 
-Process& TugTest::Start(ProcessOptions options) {
-  options.argv.insert(options.argv.begin(), fs::absolute("cli/tug").string());
+Process& TugTest::Start(const std::string& program, ProcessOptions options) {
+  options.argv.insert(options.argv.begin(), fs::absolute(program).string());
   options.working_dir = folder_;
   options.output_path = Path(absl::StrCat("process-", processes_.size()));
   options.test_id = test_id_;
@@ -115,14 +116,20 @@ Process& TugTest::Start(ProcessOptions options) {
 Process& TugTest::Start(const Texts& arguments) {
   ProcessOptions options;
   options.argv = arguments;
-  return Start(std::move(options));
+  return Start(kTug, std::move(options));
+}
+
+Process& TugTest::StartProgram(const std::string& program, const Texts& arguments) {
+  ProcessOptions options;
+  options.argv = arguments;
+  return Start(program, std::move(options));
 }
 
 Process& TugTest::StartLimited(const Texts& arguments, uint64_t file_size_limit_bytes) {
   ProcessOptions options;
   options.argv = arguments;
   options.file_size_limit_bytes = file_size_limit_bytes;
-  return Start(std::move(options));
+  return Start(kTug, std::move(options));
 }
 
 Process& TugTest::Run(const Texts& arguments) {

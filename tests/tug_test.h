@@ -46,6 +46,8 @@ class TugTest : public ::testing::Test {
   // Starts `tug arguments...` in the folder. The process lives as long as the test.
   Process& Start(const Texts& arguments);
   Process& StartLimited(const Texts& arguments, uint64_t file_size_limit_bytes);
+  // The same of another program: a path in the runfiles, such as "deploy/examples/least_squares".
+  Process& StartProgram(const std::string& program, const Texts& arguments);
   // Starts, and waits until it has ended or kPatience is over, which fails the test.
   Process& Run(const Texts& arguments);
 
@@ -76,7 +78,7 @@ class TugTest : public ::testing::Test {
   void ExpectResumes(const std::string& run, const Texts& settings = {});
 
  private:
-  Process& Start(ProcessOptions options);
+  Process& Start(const std::string& program, ProcessOptions options);
 
   const std::string test_id_;
   const std::string folder_;

@@ -90,7 +90,7 @@ absl::Status Training::Build(const View& view) {
   const uint64_t predicted_bytes = PredictWorkerBytes(
       config.model(), config.data().resolved_symbols(), config.train().micro_batch(),
       static_cast<uint32_t>(options.virtual_workers.size()));
-  RETURN_IF_ERROR(BuildModel());
+  RETURN_IF_ERROR(BuildModel(view));
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
   absl::MutexLock lock(&mutex_);
@@ -100,13 +100,12 @@ absl::Status Training::Build(const View& view) {
   return absl::OkStatus();
 }
 
-absl::Status Training::BuildModel() {
+absl::Status Training::BuildModel(const View& view) {
   const JobConfig& config = registered_.config();
-  ASSIGN_OR_RETURN(table_,
-                   SegmentTable::Create(registered_.blocks(), config.comm().segment_elements()));
+  ASSIGN_OR_RETURN(table_, SegmentTable::Create(view.blocks(), config.comm().segment_elements()));
   ASSIGN_OR_RETURN(model_, Gpt::Create(config.model(), config.data().resolved_symbols(),
                                        static_cast<int>(config.train().micro_batch()), pool_));
-  if (model_->blocks().SerializeAsString() == registered_.blocks().SerializeAsString()) {
+  if (model_->blocks().SerializeAsString() == view.blocks().SerializeAsString()) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(

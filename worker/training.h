@@ -15,10 +15,10 @@
 #include "data/sampler.h"
 #include "data/token_file.h"
 #include "exchange/client.h"
+#include "exchange/control_board.h"
 #include "exchange/segment_table.h"
 #include "model/gpt.h"
 #include "proto/control.pb.h"
-#include "worker/control_board.h"
 #include "worker/training_loop.h"
 
 namespace tug {
@@ -49,7 +49,7 @@ class Training {
   absl::Status OpenData();
   absl::StatusOr<View> WaitForView();
   absl::Status Build(const View& view);
-  absl::Status BuildModel();
+  absl::Status BuildModel(const View& view);
   // Whether all lanes share memory with this worker.
   absl::StatusOr<bool> BuildExchange(const View& view);
 

@@ -12,9 +12,9 @@
 #include "base/time_source.h"
 #include "data/sampler.h"
 #include "exchange/client.h"
+#include "exchange/control_board.h"
 #include "model/gpt.h"
 #include "proto/job.pb.h"
-#include "worker/control_board.h"
 #include "worker/embedding_runs.h"
 #include "worker/step_machine.h"
 

@@ -1,4 +1,4 @@
-#include "worker/control_board.h"
+#include "exchange/control_board.h"
 
 #include <gtest/gtest.h>
 

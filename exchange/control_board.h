@@ -1,5 +1,5 @@
-#ifndef TUG_WORKER_CONTROL_BOARD_H_
-#define TUG_WORKER_CONTROL_BOARD_H_
+#ifndef TUG_EXCHANGE_CONTROL_BOARD_H_
+#define TUG_EXCHANGE_CONTROL_BOARD_H_
 
 #include <cstdint>
 #include <vector>
@@ -58,4 +58,4 @@ class ControlBoard {
 
 }  // namespace tug
 
-#endif  // TUG_WORKER_CONTROL_BOARD_H_
+#endif  // TUG_EXCHANGE_CONTROL_BOARD_H_

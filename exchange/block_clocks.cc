@@ -1,0 +1,116 @@
+#include "exchange/block_clocks.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "exchange/declared_blocks.h"
+
+namespace tug {
+namespace {
+
+// A ticket is its kind, its block and its clock: nothing is kept for it.
+constexpr int kKindShift = 62;
+constexpr int kBlockShift = 40;
+constexpr uint64_t kPushKind = 1;
+constexpr uint64_t kPullKind = 2;
+static_assert(kMaxDeclaredBlocks <= 1 << (kKindShift - kBlockShift));
+
+Ticket MakeTicket(uint64_t kind, uint32_t block, uint64_t clock) {
+  return kind << kKindShift | uint64_t{block} << kBlockShift | clock;
+}
+
+}  // namespace
+
+TicketMeaning MeaningOf(Ticket ticket) {
+  constexpr uint64_t kBlockMask = (uint64_t{1} << (kKindShift - kBlockShift)) - 1;
+  constexpr uint64_t kClockMask = (uint64_t{1} << kBlockShift) - 1;
+  return {ticket >> kKindShift == kPushKind,
+          static_cast<uint32_t>(ticket >> kBlockShift & kBlockMask), ticket & kClockMask};
+}
+
+BlockClocks::BlockClocks(std::vector<std::string> names, uint64_t start_version)
+    : start_version_(start_version) {
+  for (std::string& name : names) {
+    blocks_.push_back({.name = std::move(name), .clock = start_version});
+  }
+}
+
+std::string BlockClocks::Named(uint32_t block) const {
+  return absl::StrCat("block '", blocks_[block].name, "'");
+}
+
+absl::Status BlockClocks::CheckBlock(uint32_t block) const {
+  if (block < blocks_.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("there is no block ", block, ": ", blocks_.size(),
+                                                 " were declared, 0 to ", blocks_.size() - 1));
+}
+
+absl::Status BlockClocks::CheckMayPush(uint32_t block) const {
+  RETURN_IF_ERROR(CheckBlock(block));
+  if (!step_.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Named(block), " cannot be pushed outside of a step: begin one first"));
+  }
+  if (blocks_[block].clock > *step_) {
+    return absl::FailedPreconditionError(absl::StrCat(Named(block), " was pushed in step ", *step_,
+                                                      " already: begin the next step first"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockClocks::CheckMayPull(uint32_t block) const {
+  RETURN_IF_ERROR(CheckBlock(block));
+  const Block& state = blocks_[block];
+  if (state.pulled == state.clock) {
+    return absl::FailedPreconditionError(absl::StrCat(Named(block), " was pulled for step ",
+                                                      state.clock, " already: push it first"));
+  }
+  if (state.pulling) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a pull of ", Named(block), " is under way: wait for it first"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockClocks::CheckStepComplete() const {
+  if (!step_.has_value()) return absl::OkStatus();
+  for (uint32_t block = 0; block < blocks_.size(); ++block) {
+    if (blocks_[block].clock > *step_) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        Named(block), " was not pushed in step ", *step_, ": push every block once in every step"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockClocks::CheckTicket(Ticket ticket) const {
+  const auto [push, block, clock] = MeaningOf(ticket);
+  if (block < blocks_.size() && clock >= start_version_) {
+    const Block& state = blocks_[block];
+    if (push && clock < state.clock) return absl::OkStatus();
+    const bool pull = ticket >> kKindShift == kPullKind;
+    if (pull && state.pulled.has_value() && clock <= *state.pulled) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(ticket, " is no ticket: wait for what a push or a pull has given"));
+}
+
+Ticket BlockClocks::Push(uint32_t block) {
+  Block& state = blocks_[block];
+  return state.pushed = MakeTicket(kPushKind, block, state.clock++);
+}
+
+Ticket BlockClocks::Pull(uint32_t block) {
+  Block& state = blocks_[block];
+  state.pulled = state.clock;
+  state.pulling = true;
+  return MakeTicket(kPullKind, block, state.clock);
+}
+
+void BlockClocks::OnPulled(Ticket pull) {
+  const TicketMeaning meaning = MeaningOf(pull);
+  Block& state = blocks_[meaning.block];
+  if (state.pulled == meaning.clock) state.pulling = false;
+}
+
+}  // namespace tug

@@ -1,0 +1,133 @@
+#include "exchange/job_member.h"
+
+#include <utility>
+
+#include "base/process_memory.h"
+#include "base/status_macros.h"
+#include "proto/heartbeat_loop.h"
+
+namespace tug {
+
+absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
+    std::unique_ptr<ControlClient> client, const BlockTable& blocks,
+    std::function<void(const absl::Status&)> on_end) {
+  RegisterRequest request = ThisProcess(WORKER);
+  *request.mutable_blocks() = blocks;
+  ASSIGN_OR_RETURN(RegisterReply registered, client->Register(request));
+  return std::unique_ptr<JobMember>(
+      new JobMember(std::move(client), std::move(registered), std::move(on_end)));
+}
+
+JobMember::JobMember(std::unique_ptr<ControlClient> client, RegisterReply registered,
+                     std::function<void(const absl::Status&)> on_end)
+    : client_(std::move(client)),
+      registered_(std::move(registered)),
+      on_end_(std::move(on_end)),
+      thread_([this] {
+        const absl::Status end = Beat();
+        {
+          absl::MutexLock lock(&mutex_);
+          end_ = end;
+        }
+        on_end_(end);
+      }) {}
+
+JobMember::~JobMember() {
+  Leave(absl::CancelledError("the program ended before the job's last step"));
+  thread_.join();
+}
+
+absl::Status JobMember::Beat() {
+  HeartbeatCallbacks callbacks;
+  callbacks.report = [this](HeartbeatRequest& beat) {
+    absl::MutexLock lock(&mutex_);
+    board_.AddTo(beat);
+    beat.set_ready(ready_);
+    beat.mutable_counters()->set_peak_memory_bytes(PeakMemoryBytes());
+  };
+  callbacks.on_view = [this](const View& view) {
+    absl::MutexLock lock(&mutex_);
+    view_ = view;
+    return absl::OkStatus();
+  };
+  callbacks.on_reply = [this](const HeartbeatReply& reply, const HeartbeatRequest& sent) {
+    board_.ConfirmReports(sent.steps_size(), sent.evals_size());
+    TakeOrders(reply);
+  };
+  callbacks.failure = [this] {
+    absl::MutexLock lock(&mutex_);
+    return leaving_;
+  };
+  return BeatUntilEnd(*client_, registered_, callbacks);
+}
+
+void JobMember::TakeOrders(const HeartbeatReply& reply) {
+  absl::MutexLock lock(&mutex_);
+  orders_ = {reply.go(), reply.pause(), reply.final_version()};
+  state_.pausing = orders_.pause;
+  board_.SetState(state_);
+}
+
+absl::Status JobMember::WhyEnded() const {
+  if (!end_->ok()) return *end_;
+  return absl::FailedPreconditionError(
+      "the job was stopped before it began: start the coordinator again for another run");
+}
+
+absl::StatusOr<View> JobMember::WaitForView() {
+  absl::MutexLock lock(&mutex_);
+  const auto there = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return view_.has_value() || end_.has_value();
+  };
+  mutex_.Await(absl::Condition(&there));
+  if (end_.has_value()) return WhyEnded();
+  return *view_;
+}
+
+void JobMember::SetReady() {
+  absl::MutexLock lock(&mutex_);
+  ready_ = true;
+}
+
+absl::Status JobMember::WaitForGo() {
+  absl::MutexLock lock(&mutex_);
+  const auto there = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return orders_.go || end_.has_value();
+  };
+  mutex_.Await(absl::Condition(&there));
+  return end_.has_value() ? WhyEnded() : absl::OkStatus();
+}
+
+bool JobMember::NoSuchStep(uint64_t clock) const {
+  return orders_.go && orders_.final_version > 0 && clock >= orders_.final_version;
+}
+
+absl::StatusOr<bool> JobMember::BeginStep(uint64_t clock) {
+  absl::MutexLock lock(&mutex_);
+  const auto decided = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return end_.has_value() || NoSuchStep(clock) || (orders_.go && !orders_.pause);
+  };
+  mutex_.Await(absl::Condition(&decided));
+  if (end_.has_value() && !end_->ok()) return *end_;
+  if (end_.has_value() || NoSuchStep(clock)) return false;
+  state_.started = true;
+  state_.clock = clock;
+  board_.SetState(state_);
+  return true;
+}
+
+void JobMember::Leave(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  if (leaving_.ok()) leaving_ = why;
+}
+
+absl::Status JobMember::Finish() {
+  absl::MutexLock lock(&mutex_);
+  state_.finished = true;
+  board_.SetState(state_);
+  const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return end_.has_value(); };
+  mutex_.Await(absl::Condition(&ended));
+  return *end_;
+}
+
+}  // namespace tug

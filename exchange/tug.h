@@ -1,0 +1,145 @@
+#ifndef TUG_EXCHANGE_TUG_H_
+#define TUG_EXCHANGE_TUG_H_
+
+/* Push and pull for programs with a model of their own, in C99 (libtug.so; docs/c_api.md).
+ *
+ * A program joins a Tugboat job as one of its workers, declares blocks of FP32 numbers, and then,
+ * step by step, pulls their weights and pushes its gradients. Servers hold the weights and AdamW's
+ * state, sum the gradients of all workers, and update. The job file has `model { external: true }`;
+ * its train.steps says how many steps there are.
+ *
+ *   tug_init("127.0.0.1:7070", &tug);
+ *   tug_declare(tug, "weights", 1000, 0, 0.02f, TUG_WEIGHT_DECAY, &block);
+ *   tug_start(tug);
+ *   while ((status = tug_begin_step(tug, &step)) == TUG_OK) {
+ *     tug_pull(tug, block, weights, &pulled);
+ *     tug_wait(tug, pulled);
+ *     ... gradient = sum over this worker's `samples` samples ...
+ *     tug_push(tug, block, gradient, samples, &pushed);
+ *     tug_wait(tug, pushed);
+ *   }
+ *   tug_shutdown(tug);
+ *   tug_free(tug);
+ *
+ * Steps. Training is synchronous (bsp): version s of the weights is what s steps have made, and
+ * step s computes with version s. In a step every worker pushes every block exactly once, in any
+ * order; a pull of a block gets version s before the block's push, and waits for version s + 1
+ * after it. So a program may pull a block right after its push, and wait for it only when the next
+ * step needs it. Each version of a block can be pulled once.
+ *
+ * Errors. Every function returns a status; tug_last_error says in one line what happened and what
+ * to do. After an error of the job (TUG_JOB_FAILED, TUG_UNREACHABLE) all further calls fail: shut
+ * down and free. An invalid call changes nothing.
+ *
+ * Threads. All functions are thread-safe, but tug_free. The library runs threads of its own: one
+ * for the messages, one for ZeroMQ, one for the heartbeats to the coordinator, and gRPC's. A
+ * process may have several contexts, each a worker of its own; a context does not survive fork().
+ */
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One worker's part in one job. */
+typedef struct tug_context tug_context;
+
+typedef enum tug_status {
+  TUG_OK = 0,
+  TUG_FINISHED = 1,         /* of tug_begin_step: all steps are done. No error. */
+  TUG_INVALID_ARGUMENT = 2, /* mend the call */
+  TUG_REFUSED = 3,          /* not at this point, or not in this job: the message says why */
+  TUG_UNREACHABLE = 4,      /* the coordinator or the servers do not answer */
+  TUG_JOB_FAILED = 5,       /* another node was lost or failed; the message says how to resume */
+  TUG_OUT_OF_MEMORY = 6,
+  TUG_INTERNAL = 7
+} tug_status;
+
+/* Flags of tug_declare. */
+enum {
+  TUG_WEIGHT_DECAY = 1 /* the job's optimizer.adamw.weight_decay applies: matrices, usually */
+};
+
+/* What tug_wait waits for. Never 0. */
+typedef uint64_t tug_ticket;
+
+/* Connects to the coordinator at "host:port"; waits for it for up to 8 s. Sets *context in any case
+ * but TUG_OUT_OF_MEMORY, also on an error, so that tug_last_error can be asked; free it with
+ * tug_free. */
+tug_status tug_init(const char* coordinator, tug_context** context);
+
+/* The message of the calling thread's last failed call on this context, one line; "" if there was
+ * none. Valid until that thread's next failed call, or tug_free. */
+const char* tug_last_error(const tug_context* context);
+
+/* Declares a block: `elements` FP32 numbers (at least 1) that are pushed and pulled as a whole, and
+ * begin as normal(init_mean, init_std) from the job's seed, or as the constant init_mean if
+ * init_std is 0. All workers declare the same blocks in the same order: that of the forward pass,
+ * since earlier blocks are sent first. `name`: 1 to 128 letters, digits, '.', '_', '-', '/'; the
+ * checkpoint's names. Sets *block to its number: 0, 1, ... Before tug_start. */
+tug_status tug_declare(tug_context* context, const char* name, uint64_t elements, float init_mean,
+                       float init_std, uint32_t flags, uint32_t* block);
+
+/* Joins the job, and returns when all its servers and workers are ready. May wait long: for those
+ * that are not started yet. Once. TUG_REFUSED: among others, if another worker has declared other
+ * blocks. */
+tug_status tug_start(tug_context* context);
+
+/* This worker's place among the job's workers, 0 to count - 1: which part of the data it reads.
+ * After tug_start. */
+tug_status tug_worker_index(tug_context* context, uint32_t* index);
+tug_status tug_worker_count(tug_context* context, uint32_t* count);
+
+/* Ends the step in progress, of which every block must have been pushed, and begins the next: sets
+ * *step (may be NULL) to its number, from 0, or from the checkpoint's in a job that is resumed.
+ * TUG_FINISHED: there is no further step; the final weights can still be pulled. One thread at a
+ * time. */
+tug_status tug_begin_step(tug_context* context, uint64_t* step);
+
+/* Sends the block's gradient of the step in progress: `gradient` holds the sum over `count` (at
+ * least 1) samples of this worker, not divided. The update uses the sum over all workers divided by
+ * the sum of their counts, so workers need not have equal shares. Returns at once, unless the
+ * block's push before this one is not committed yet. If `gradient` lies in a tug_buffer, at a
+ * multiple of 64 bytes, it is sent from there, and must not change until tug_wait(*ticket) returns.
+ * Any other memory is copied: it may be reused when tug_push returns. */
+tug_status tug_push(tug_context* context, uint32_t block, const float* gradient, uint64_t count,
+                    tug_ticket* ticket);
+
+/* Asks for the block's weights, of the step in progress before its push and of the next after it
+ * (see Steps, above); also before the first step and after the last. `weights` is written until
+ * tug_wait(*ticket) returns TUG_OK, or, if that fails, until tug_free. Returns at once. */
+tug_status tug_pull(tug_context* context, uint32_t block, float* weights, tug_ticket* ticket);
+
+/* Blocks until a pull's weights are there, or a push is part of the new weights and its memory is
+ * no longer read. A push needs no wait if its memory is not reused. */
+tug_status tug_wait(tug_context* context, tug_ticket ticket);
+
+/* Adds to the loss of the step in progress: the sum over `count` samples of this worker. For people
+ * only: `tug status`, the coordinator's progress line, metrics.jsonl and loss.svg of the run
+ * folder. */
+tug_status tug_report_loss(tug_context* context, double loss_sum, uint64_t count);
+
+/* Memory to push from without a copy, aligned to 64 bytes, contents unspecified. Lives until
+ * tug_free: ask once, not in every step. After tug_start. */
+tug_status tug_buffer(tug_context* context, uint64_t size_bytes, void** memory);
+
+/* Asks for an orderly end of the job, as `tug stop` does: tug_begin_step gives TUG_FINISHED, in all
+ * workers after the same step. */
+tug_status tug_stop(tug_context* context);
+
+/* Takes leave. After TUG_FINISHED: returns when the job has ended, with its last checkpoint
+ * written. Earlier, it makes the job fail, and returns TUG_REFUSED. TUG_OK if tug_start was never
+ * called. */
+tug_status tug_shutdown(tug_context* context);
+
+/* Ends the library's threads, and frees the context and all its buffers. No other call on the
+ * context may be in progress. Without tug_shutdown, the job fails as soon as the coordinator hears
+ * of it. NULL does nothing. */
+void tug_free(tug_context* context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TUG_EXCHANGE_TUG_H_ */
