@@ -1,12 +1,12 @@
 #include "exchange/pull_table.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "exchange/exchange_header.h"
 #include "kernels/bf16.h"
+#include "kernels/copy.h"
 
 namespace tug {
 
@@ -118,7 +118,8 @@ bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message)
       pull.partitions[partition] = State::kHeld;
       return true;
     }
-    std::memcpy(out.data(), payload.data(), payload.size());
+    kernels::CopyForLater(message.payload.floats().data(), out.data(),
+                          static_cast<int64_t>(out.size()));
   }
   pull.partitions[partition] = State::kCopied;
   return true;
@@ -143,8 +144,9 @@ void PullTable::Complete(OpenPull& pull) {
     const std::span<const Partition> plan = plan_.of_block(pull.request.block);
     for (size_t p = 0; p < plan.size(); ++p) {
       if (pull.partitions[p] != State::kHeld) continue;
-      std::memcpy(pull.request.destination.data() + plan[p].begin, pull.held[p].bytes().data(),
-                  plan[p].bytes());
+      kernels::CopyForLater(pull.held[p].floats().data(),
+                            pull.request.destination.data() + plan[p].begin,
+                            static_cast<int64_t>(plan[p].end - plan[p].begin));
     }
   }
   pull.held.clear();
