@@ -11,17 +11,16 @@ namespace {
 
 // How often overdue requests are looked for.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
-// How soon a full queue is tried again.
-constexpr absl::Duration kRetry = absl::Milliseconds(1);
 
 }  // namespace
 
 ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& table,
                                std::unique_ptr<Transport> transport)
     : transport_(std::move(transport)),
+      sender_(*transport_),
       exchange_(
           std::move(options), table,
-          {.send = [this](Outgoing message) { Send(std::move(message)); },
+          {.send = [this](Outgoing message) { sender_.Send(std::move(message)); },
            .pulled = [this](BlockPulled event) { events_.emplace_back(std::move(event)); },
            .committed = [this](PushCommitted event) { events_.emplace_back(event); },
            .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
@@ -42,32 +41,10 @@ ExchangeClient::~ExchangeClient() {
 
 // ---- driving ----
 
-// Credit bounds bytes, a transport's queue messages: many small partitions may not fit it. They
-// wait here, no more than credit and pulls allow, instead of for resend_ms. A peer that is not
-// reachable is left to that.
-void ExchangeClient::Send(Outgoing message) {
-  const auto waiting = unsent_.find(message.to);
-  if (waiting != unsent_.end()) {
-    waiting->second.push_back(std::move(message));
-  } else if (absl::IsResourceExhausted(transport_->Send(message))) {
-    unsent_[message.to].push_back(std::move(message));
-  }
-}
-
-void ExchangeClient::SendWaiting() {
-  for (auto peer = unsent_.begin(); peer != unsent_.end();) {
-    std::deque<Outgoing>& messages = peer->second;
-    while (!messages.empty() && !absl::IsResourceExhausted(transport_->Send(messages.front()))) {
-      messages.pop_front();
-    }
-    peer = messages.empty() ? unsent_.erase(peer) : std::next(peer);
-  }
-}
-
 void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   std::swap(requests_, taken_);
   mutex_.Unlock();
-  SendWaiting();
+  sender_.Retry();
   for (Request& request : taken_) {
     if (auto* push = std::get_if<PushRequest>(&request)) {
       exchange_.Push(std::move(*push), now);
@@ -81,7 +58,8 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
     next_tick_ = now + kTick;
   }
   if (poll.has_value()) {
-    transport_->Poll(*poll, [&](const Message& message) { exchange_.OnMessage(message, now); });
+    transport_->Poll(sender_.PollTime(*poll),
+                     [&](const Message& message) { exchange_.OnMessage(message, now); });
   }
   mutex_.Lock();
   for (Event& event : events_) Take(std::move(event));

@@ -1,8 +1,6 @@
 #ifndef TUG_EXCHANGE_CLIENT_H_
 #define TUG_EXCHANGE_CLIENT_H_
 
-#include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -15,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/time_source.h"
 #include "exchange/exchange.h"
+#include "transport/patient_sender.h"
 #include "transport/transport.h"
 
 namespace tug {
@@ -82,9 +81,6 @@ class ExchangeClient {
   using Event = std::variant<BlockPulled, PushCommitted>;
   enum class Driver { kNobody, kCaller, kOwnThread };
 
-  void Send(Outgoing message);
-  // Tries again what did not fit the transport's queues.
-  void SendWaiting();
   void Add(Request request);
   void RunOwnThread();
   // Blocks until `done()`, which is called with the mutex held (true), or for `timeout` (false).
@@ -105,10 +101,10 @@ class ExchangeClient {
 
   // The driver's, but for the transport's Wake and NewBuffer. The role changes hands under mutex_.
   const std::unique_ptr<Transport> transport_;
+  PatientSender sender_;
   Exchange exchange_;
-  std::vector<Request> taken_;                     // from requests_
-  std::vector<Event> events_;                      // of this turn
-  std::map<PeerId, std::deque<Outgoing>> unsent_;  // for want of room in the queue to a peer
+  std::vector<Request> taken_;  // from requests_
+  std::vector<Event> events_;   // of this turn
   absl::Time next_tick_;
 
   mutable absl::Mutex mutex_;

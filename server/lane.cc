@@ -36,7 +36,8 @@ LaneThread::LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTrans
       index_on_server_(index_on_server),
       number_(LaneNumber(job.server_node_id, index_on_server)),
       endpoint_(std::move(opened.endpoint)),
-      transport_(std::move(opened.transport)) {}
+      transport_(std::move(opened.transport)),
+      sender_(*transport_) {}
 
 LaneThread::~LaneThread() {
   if (!thread_.joinable()) return;
@@ -78,17 +79,15 @@ void LaneThread::Run(const View& view, std::stop_token stop) {
 absl::Status LaneThread::Prepare(const View& view) {
   shard_ = std::make_unique<Shard>(
       MakeShardOptions(view), job_.table,
-      ShardSinks{
-          // A peer that is not reachable or a full queue: whoever misses the message asks again.
-          .send = [this](Outgoing m) { transport_->Send(std::move(m)).IgnoreError(); },
-          .snapshot = [this](const SegmentSnapshot& s) { snapshots_->Add(s); },
-          .notice =
-              [this](ShardNotice notice) {
-                absl::MutexLock lock(&mutex_);
-                if (report_.notices.size() < kMaxNotices) {
-                  report_.notices.push_back(std::move(notice));
-                }
-              }});
+      ShardSinks{.send = [this](Outgoing m) { sender_.Send(std::move(m)); },
+                 .snapshot = [this](const SegmentSnapshot& s) { snapshots_->Add(s); },
+                 .notice =
+                     [this](ShardNotice notice) {
+                       absl::MutexLock lock(&mutex_);
+                       if (report_.notices.size() < kMaxNotices) {
+                         report_.notices.push_back(std::move(notice));
+                       }
+                     }});
   RETURN_IF_ERROR(FillSegments(view));
   return ConnectToLanes(view, LanePeer(number_), *transport_);
 }
@@ -150,7 +149,9 @@ void LaneThread::Serve(std::stop_token stop) {
       PublishCounters();
       next_tick = now + kTick;
     }
-    transport_->Poll(kTick, [&](Message m) { shard_->OnMessage(std::move(m), time.Now()); });
+    sender_.Retry();
+    transport_->Poll(sender_.PollTime(kTick),
+                     [&](Message m) { shard_->OnMessage(std::move(m), time.Now()); });
   }
 }
 

@@ -19,6 +19,7 @@
 #include "server/shard.h"
 #include "server/snapshot_writer.h"
 #include "transport/open_transport.h"
+#include "transport/patient_sender.h"
 
 namespace tug {
 
@@ -32,7 +33,7 @@ struct LaneJob {
   std::string run_dir;
   SegmentTable table;
   std::vector<LaneCores> cores = {};  // by lane of this server; none: they run anywhere
-  bool leave_out_update = false;  // see ShardOptions
+  bool leave_out_update = false;      // see ShardOptions
 };
 
 // One thread, one socket, one set of segments: binds a Shard to ZeroMQ and real time. No lock on
@@ -86,6 +87,7 @@ class LaneThread {
   const std::string endpoint_;
   // Owner: thread_ (before it, the starting thread), but for Wake.
   const std::unique_ptr<Transport> transport_;
+  PatientSender sender_;                       // owner: thread_
   std::unique_ptr<Shard> shard_;               // owner: thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
   std::atomic<uint64_t> final_version_ = 0;

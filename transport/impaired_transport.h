@@ -49,6 +49,7 @@ class ImpairedTransport final : public Transport {
   void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
   void Wake() override { transport_->Wake(); }
   TransportCounters counters() const override;
+  bool SharesMemoryWith(PeerId peer) const override { return transport_->SharesMemoryWith(peer); }
   std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) override {
     return transport_->NewBuffer(size_bytes);
   }

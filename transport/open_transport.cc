@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "transport/dual_transport.h"
+#include "transport/impaired_transport.h"
 
 namespace tug {
 
@@ -17,7 +18,8 @@ absl::StatusOr<OpenedTransport> OpenTransport(PeerId self, uint64_t job, const C
   options.shared_memory = comm.shared_memory();
   ASSIGN_OR_RETURN(std::unique_ptr<DualTransport> transport, DualTransport::Create(options));
   std::string endpoint = transport->endpoint();
-  return OpenedTransport{std::move(transport), std::move(endpoint)};
+  return OpenedTransport{Impair(std::move(transport), comm.impair(), self, /*seed=*/job),
+                         std::move(endpoint)};
 }
 
 }  // namespace tug

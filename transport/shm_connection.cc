@@ -221,7 +221,9 @@ std::optional<absl::StatusOr<ShmConnection::Received>> ShmConnection::Receive() 
   }
   const std::shared_ptr<SharedRegion>& region = peer_regions_[place.region];
   const std::span<const std::byte> bytes = region->bytes().subspan(place.offset, place.bytes);
-  received.payload = Lease(std::make_shared<Loan>(inbox_, region, taken->slot), bytes);
+  received.payload = Lease(
+      std::allocate_shared<Loan>(PoolAllocator<Loan>(inbox_->loans), inbox_, region, taken->slot),
+      bytes);
   return received;
 }
 

@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/block_pool.h"
 #include "base/shared_arena.h"
 #include "base/unique_fd.h"
 #include "transport/shm_queue.h"
@@ -83,6 +84,7 @@ class ShmConnection {
   struct Inbox {
     std::shared_ptr<ShmReceiver> queue;
     UniqueFd peer_doorbell;
+    std::shared_ptr<BlockPool> loans = std::make_shared<BlockPool>();
   };
   struct Loan;
 
