@@ -32,7 +32,7 @@ struct LaneJob {
   std::string run_dir;
   SegmentTable table;
   std::vector<LaneCores> cores = {};  // by lane of this server; none: they run anywhere
-  bool leave_out_update = false;  // see ShardOptions
+  bool leave_out_update = false;      // see ShardOptions
 };
 
 // One thread, one socket, one set of segments: binds a Shard to ZeroMQ and real time. No lock on
@@ -48,6 +48,7 @@ class LaneThread {
     std::vector<ShardNotice> notices;
     uint64_t dropped = 0;
     uint64_t refused = 0;
+    uint64_t shared_bytes = 0;  // Transport::SharedBytes
   };
 
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.
@@ -84,7 +85,7 @@ class LaneThread {
   const uint32_t index_on_server_;
   const uint32_t number_;
   const std::string endpoint_;
-  // Owner: thread_ (before it, the starting thread), but for Wake.
+  // Owner: thread_ (before it, the starting thread), but for Wake and SharedBytes.
   const std::unique_ptr<Transport> transport_;
   std::unique_ptr<Shard> shard_;               // owner: thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
