@@ -1,13 +1,27 @@
 #include "base/process_memory.h"
 
-#include <sys/resource.h>
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
 
 namespace tug {
 
-uint64_t PeakMemoryBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts KiB
+uint64_t PrivateMemoryBytes() {
+  std::ifstream status("/proc/self/status");
+  uint64_t kib = 0;
+  // Lines such as "RssAnon:     1234 kB".
+  for (std::string word; status >> word;) {
+    uint64_t value = 0;
+    if ((word == "RssAnon:" || word == "RssFile:") && status >> value) kib += value;
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return kib * 1024;
+}
+
+uint64_t PeakMemory::Sample(uint64_t shared_bytes) {
+  peak_bytes_ = std::max(peak_bytes_, PrivateMemoryBytes() + shared_bytes);
+  return peak_bytes_;
 }
 
 }  // namespace tug

@@ -78,6 +78,13 @@ std::optional<SharedArena::Place> SharedArena::Find(std::span<const std::byte> b
   return std::nullopt;
 }
 
+uint64_t SharedArena::touched_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  uint64_t touched = 0;
+  for (const std::shared_ptr<SharedRegion>& region : regions_) touched += region->touched_bytes();
+  return touched;
+}
+
 std::shared_ptr<const SharedRegion> SharedArena::region(uint32_t index) const {
   absl::MutexLock lock(&mutex_);
   return regions_[index];

@@ -38,6 +38,10 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
   // Where the bytes lie; nothing if (part of them) outside the arena.
   std::optional<Place> Find(std::span<const std::byte> bytes) const;
 
+  // Memory that it takes: what has been written of its buffers, freed ones included. Asks the
+  // kernel, once for each region.
+  uint64_t touched_bytes() const;
+
   // REQUIRES: it has come into being (as Find has said).
   std::shared_ptr<const SharedRegion> region(uint32_t index) const;
 

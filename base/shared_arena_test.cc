@@ -104,6 +104,22 @@ TEST(SharedArena, AFreedBufferServesTheNextOfItsSize) {
   EXPECT_EQ(New(*arena, 1 << 20)->data(), at);
 }
 
+TEST(SharedArena, CountsWhatIsTouched) {
+  constexpr size_t kBytes = size_t{100} << 20;
+  const auto arena = SharedArena::Create();
+  EXPECT_EQ(arena->touched_bytes(), 0u);
+  auto buffer = New(*arena, kBytes);
+  EXPECT_EQ(arena->touched_bytes(), 0u);
+  std::memset(buffer->data(), 1, buffer->size_bytes() / 2);
+  // In pages, which may be huge.
+  constexpr uint64_t kHugePage = uint64_t{2} << 20;
+  EXPECT_GE(arena->touched_bytes(), kBytes / 2);
+  EXPECT_LE(arena->touched_bytes(), kBytes / 2 + kHugePage);
+  std::memset(buffer->data(), 1, buffer->size_bytes());
+  buffer.reset();
+  EXPECT_GE(arena->touched_bytes(), kBytes) << "it keeps what is freed";
+}
+
 TEST(SharedArena, BuffersOutliveTheArena) {
   auto arena = SharedArena::Create();
   const auto buffer = New(*arena, 1 << 20);

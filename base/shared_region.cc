@@ -63,6 +63,12 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(UniqueFd fd, Sha
   return std::shared_ptr<SharedRegion>(new SharedRegion(std::move(fd), bytes));
 }
 
+uint64_t SharedRegion::touched_bytes() const {
+  struct stat status;
+  if (fstat(fd_.get(), &status) != 0) return 0;
+  return static_cast<uint64_t>(status.st_blocks) * 512;  // stat(2) counts in these
+}
+
 SharedRegion::~SharedRegion() { munmap(bytes_.data(), bytes_.size()); }
 
 }  // namespace tug

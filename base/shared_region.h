@@ -2,6 +2,7 @@
 #define TUG_BASE_SHARED_REGION_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -36,6 +37,8 @@ class SharedRegion {
   // Writable in the creator, and elsewhere if kReadWrite.
   std::span<std::byte> bytes() { return bytes_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Memory it takes so far, whoever has touched it.
+  uint64_t touched_bytes() const;
   int fd() const { return fd_.get(); }
 
  private:

@@ -72,6 +72,9 @@ class ExchangeClient {
     return transport_->NewBuffer(size_bytes);
   }
 
+  // As Transport::SharedBytes.
+  uint64_t SharedBytes() const { return transport_->SharedBytes(); }
+
   // As of the driver's last turn.
   ExchangeCounters counters() const;
   TransportCounters transport_counters() const;
@@ -99,7 +102,8 @@ class ExchangeClient {
 
   const RealTime time_;
 
-  // The driver's, but for the transport's Wake and NewBuffer. The role changes hands under mutex_.
+  // The driver's, but for the transport's Wake, NewBuffer and SharedBytes. The role changes hands
+  // under mutex_.
   const std::unique_ptr<Transport> transport_;
   PatientSender sender_;
   Exchange exchange_;

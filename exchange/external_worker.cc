@@ -73,7 +73,8 @@ absl::Status ExternalWorker::Start() {
   ASSIGN_OR_RETURN(const View view, member_->WaitForView());
   RETURN_IF_ERROR(TakePlace(view));
   RETURN_IF_ERROR(BuildExchange(view));
-  member_->SetReady();
+  // The member goes before the exchange.
+  member_->SetReady([exchange = exchange_.get()] { return exchange->SharedBytes(); });
   RETURN_IF_ERROR(member_->WaitForGo());
   absl::MutexLock lock(&mutex_);
   started_ = true;

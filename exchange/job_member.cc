@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "proto/heartbeat_loop.h"
 
@@ -43,7 +42,7 @@ absl::Status JobMember::Beat() {
     absl::MutexLock lock(&mutex_);
     board_.AddTo(beat);
     beat.set_ready(ready_);
-    beat.mutable_counters()->set_peak_memory_bytes(PeakMemoryBytes());
+    beat.mutable_counters()->set_peak_memory_bytes(memory_.Sample(ready_ ? shared_bytes_() : 0));
   };
   callbacks.on_view = [this](const View& view) {
     absl::MutexLock lock(&mutex_);
@@ -84,8 +83,9 @@ absl::StatusOr<View> JobMember::WaitForView() {
   return *view_;
 }
 
-void JobMember::SetReady() {
+void JobMember::SetReady(std::function<uint64_t()> shared_bytes) {
   absl::MutexLock lock(&mutex_);
+  shared_bytes_ = std::move(shared_bytes);
   ready_ = true;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "base/process_memory.h"
 #include "exchange/control_board.h"
 #include "proto/control_client.h"
 
@@ -42,7 +43,8 @@ class JobMember {
 
   // Blocks until everyone is in. Errors: why the job ended; FAILED_PRECONDITION if it was stopped.
   absl::StatusOr<View> WaitForView();
-  void SetReady();
+  // `shared_bytes`: as Transport::SharedBytes; called with heartbeats while the member lives.
+  void SetReady(std::function<uint64_t()> shared_bytes);
   // Blocks until everyone is ready. Errors: as above.
   absl::Status WaitForGo();
 
@@ -73,6 +75,8 @@ class JobMember {
   mutable absl::Mutex mutex_;
   std::optional<View> view_ ABSL_GUARDED_BY(mutex_);
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<uint64_t()> shared_bytes_ ABSL_GUARDED_BY(mutex_);  // once ready
+  PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
   ControlBoard::Orders orders_ ABSL_GUARDED_BY(mutex_);
   ControlBoard::State state_ ABSL_GUARDED_BY(mutex_);
   absl::Status leaving_ ABSL_GUARDED_BY(mutex_);

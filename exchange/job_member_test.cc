@@ -117,7 +117,11 @@ TEST_F(JobMemberTest, RunsFromTheViewToTheEnd) {
   const auto view = member_->WaitForView();
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_EQ(view->start_version(), 3u);
-  member_->SetReady();
+  constexpr uint64_t kShared = uint64_t{1} << 40;
+  member_->SetReady([] { return kShared; });
+  coordinator_.Await([](const HeartbeatRequest& beat) {
+    return beat.ready() && beat.counters().peak_memory_bytes() > kShared;
+  });
   coordinator_.Await([](const HeartbeatRequest& beat) { return beat.ready(); });
 
   coordinator_.Answer(Running(5));

@@ -31,8 +31,10 @@ std::vector<LaneCores> CoresOf(const ClusterConfig& cluster) {
 }
 
 // All lanes' reports in one heartbeat.
-void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, HeartbeatRequest& request) {
+void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemory& memory,
+                HeartbeatRequest& request) {
   bool ready = true;
+  uint64_t shared_bytes = 0;
   NodeCounters& counters = *request.mutable_counters();
   for (const std::unique_ptr<LaneThread>& lane : lanes) {
     const LaneThread::Report report = lane->report();
@@ -45,9 +47,10 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, Heartbeat
     }
     counters.set_messages_dropped(counters.messages_dropped() + report.dropped);
     counters.set_messages_refused(counters.messages_refused() + report.refused);
+    shared_bytes += report.shared_bytes;
   }
   request.set_ready(ready);
-  counters.set_peak_memory_bytes(PeakMemoryBytes());
+  counters.set_peak_memory_bytes(memory.Sample(shared_bytes));
 }
 
 absl::Status FirstFailure(const std::vector<std::unique_ptr<LaneThread>>& lanes) {
@@ -83,10 +86,11 @@ absl::Status RunServer(const ServerOptions& options) {
   }
   ASSIGN_OR_RETURN(registered, client->Register(request));
 
+  PeakMemory memory;
   uint64_t predicted_bytes = 0;
   HeartbeatCallbacks callbacks;
   callbacks.report = [&](HeartbeatRequest& beat) {
-    AddReports(lanes, beat);
+    AddReports(lanes, memory, beat);
     beat.mutable_counters()->set_predicted_memory_bytes(predicted_bytes);
   };
   callbacks.on_view = [&](const View& view) -> absl::Status {

@@ -169,6 +169,7 @@ LaneThread::Report LaneThread::report() const {
     absl::MutexLock lock(&mutex_);
     report = report_;
   }
+  report.shared_bytes = transport_->SharedBytes();
   if (snapshots_ != nullptr) report.parts = snapshots_->parts();
   return report;
 }

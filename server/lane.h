@@ -49,6 +49,7 @@ class LaneThread {
     std::vector<ShardNotice> notices;
     uint64_t dropped = 0;
     uint64_t refused = 0;
+    uint64_t shared_bytes = 0;  // Transport::SharedBytes
   };
 
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.
@@ -85,7 +86,7 @@ class LaneThread {
   const uint32_t index_on_server_;
   const uint32_t number_;
   const std::string endpoint_;
-  // Owner: thread_ (before it, the starting thread), but for Wake.
+  // Owner: thread_ (before it, the starting thread), but for Wake and SharedBytes.
   const std::unique_ptr<Transport> transport_;
   PatientSender sender_;                       // owner: thread_
   std::unique_ptr<Shard> shard_;               // owner: thread_

@@ -1,12 +1,16 @@
 // The same job with the same virtual workers has the same bits, whatever processes, lanes, segments
-// and threads it runs on, and whether or not it was interrupted: weights, Adam's m and v, training
-// and validation losses. Real processes, 50 steps with dropout and clipping on.
+// and threads it runs on, however it is exchanged, and whether or not it was interrupted: weights,
+// Adam's m and v, training and validation losses. Real processes, 50 steps with dropout and
+// clipping on.
 
 #include <filesystem>
 #include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "tests/run_result.h"
 #include "tests/tug_test.h"
@@ -27,7 +31,7 @@ std::ostream& operator<<(std::ostream& out, const Variation& variation) {
 }
 std::string NameOf(const ::testing::TestParamInfo<Variation>& info) { return info.param.name; }
 
-class ExactnessTest : public TugTest, public ::testing::WithParamInterface<Variation> {
+class ExactnessTestBase : public TugTest {
  protected:
   struct Result {
     CheckpointState at_25;
@@ -80,7 +84,9 @@ class ExactnessTest : public TugTest, public ::testing::WithParamInterface<Varia
  private:
   static std::optional<Result> baseline_;
 };
-std::optional<ExactnessTest::Result> ExactnessTest::baseline_;
+std::optional<ExactnessTestBase::Result> ExactnessTestBase::baseline_;
+
+class ExactnessTest : public ExactnessTestBase, public ::testing::WithParamInterface<Variation> {};
 
 // So that the others compare something.
 TEST_F(ExactnessTest, TheJobLearnsAndTheSeedMatters) {
@@ -114,6 +120,13 @@ INSTANTIATE_TEST_SUITE_P(
         Variation{"TwoLanes", {"cluster.lanes_per_server=2"}},
         Variation{"FourLanes", {"cluster.lanes_per_server=4"}},
         Variation{"ALaneForEverySegment", {"cluster.servers=3", "cluster.lanes_per_server=4"}},
+        Variation{"OverTcp", {"comm.shared_memory=false"}},
+        Variation{"OverTcpOneWorkerAndThreeServers",
+                  {"comm.shared_memory=false", "cluster.workers=1", "cluster.servers=3"}},
+        Variation{"SmallestSegments", {"comm.segment_elements=1024", "comm.partition_bytes=4096"}},
+        Variation{"SmallestSegmentsOverTcp",
+                  {"comm.segment_elements=1024", "comm.partition_bytes=4096",
+                   "comm.shared_memory=false"}},
         Variation{"LargerSegments", {"comm.segment_elements=8192"}},
         Variation{"OneSegmentABlock",
                   {"comm.segment_elements=65536", "comm.partition_bytes=262144"}},
@@ -124,6 +137,64 @@ INSTANTIATE_TEST_SUITE_P(
                   {"cluster.workers=1", "cluster.servers=3", "cluster.lanes_per_server=2",
                    "comm.segment_elements=8192", "cluster.compute_threads=2"}}),
     NameOf);
+
+// Jobs whose bits are their own: each the same however it is exchanged.
+struct Family {
+  const char* name;
+  Texts settings;
+  std::vector<Texts> variations;  // the first is what the others are compared with
+};
+std::ostream& operator<<(std::ostream& out, const Family& family) { return out << family.name; }
+std::string NameOfFamily(const ::testing::TestParamInfo<Family>& info) { return info.param.name; }
+
+class FamilyTest : public ExactnessTestBase, public ::testing::WithParamInterface<Family> {};
+TEST_P(FamilyTest, HasTheSameBitsHoweverItIsExchanged) {
+  const Result& baseline = Baseline();
+  ASSERT_FALSE(HasFailure());
+  const Family& family = GetParam();
+  std::optional<Result> first;
+  for (const Texts& variation : family.variations) {
+    SCOPED_TRACE(absl::StrJoin(variation, " "));
+    const std::string run = absl::StrCat("run-", &variation - family.variations.data());
+    const Result result = RunOf(run, family.settings + variation);
+    ASSERT_FALSE(HasFailure());
+    if (first.has_value()) {
+      ExpectSame(*first, result);
+    } else {
+      first = result;
+      EXPECT_NE(result.at_50.bits, baseline.at_50.bits) << "the settings had no effect";
+    }
+  }
+}
+
+constexpr char kTcp[] = "comm.shared_memory=false";
+constexpr char kShared[] = "comm.shared_memory=true";
+constexpr char kSparse[] = "comm.sparse_embeddings=true";
+constexpr char kWhole[] = "comm.sparse_embeddings=false";
+constexpr char kOneServer[] = "cluster.servers=1";
+constexpr char kOneWorker[] = "cluster.workers=1";
+
+INSTANTIATE_TEST_SUITE_P(
+    Exactness, FamilyTest,
+    ::testing::Values(
+        // Rows are pushed and pulled over TCP only.
+        Family{"Untied",
+               {"model.tied_head=false"},
+               {{kTcp, kWhole},
+                {kTcp, kSparse},
+                {kTcp, kSparse, kOneServer, kOneWorker},
+                {kShared, kWhole},
+                {kShared, kSparse}}},
+        Family{"Bf16Pulls",
+               {"comm.pull_format=BF16"},
+               {{kTcp}, {kShared}, {kTcp, kOneServer}, {kShared, kOneServer}}},
+        Family{"Bf16Pushes",
+               {"comm.push_format=BF16"},
+               {{kTcp}, {kShared}, {kTcp, kOneServer}, {kShared, kOneServer}}},
+        Family{"Bf16BothUntied",
+               {"comm.push_format=BF16", "comm.pull_format=BF16", "model.tied_head=false"},
+               {{kTcp, kSparse}, {kTcp, kWhole}, {kShared, kOneServer, kOneWorker}}}),
+    NameOfFamily);
 
 using Resumed = ExactnessTest;
 TEST_P(Resumed, EqualsNoInterruption) {

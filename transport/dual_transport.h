@@ -17,7 +17,7 @@
 
 namespace tug {
 
-// Used from one thread at a time, but for Wake and NewBuffer.
+// Used from one thread at a time, but for Wake, NewBuffer and SharedBytes.
 class DualTransport final : public Transport {
  public:
   struct Options {
@@ -40,6 +40,7 @@ class DualTransport final : public Transport {
     return shm_ != nullptr && shm_->SharesMemoryWith(peer);
   }
   std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) override;
+  uint64_t SharedBytes() const override { return shm_ == nullptr ? 0 : shm_->SharedBytes(); }
 
  private:
   DualTransport(std::unique_ptr<ShmTransport> shm, std::unique_ptr<ZmqTransport> tcp)

@@ -103,7 +103,8 @@ TEST(DualTransport, WhenSharedMemoryEndsTcpTakesOver) {
   // The same lane again at the same port, without shared memory.
   const std::string endpoint = lane->transport->endpoint();
   lane.reset();
-  ASSERT_TRUE(PollUntil({&worker}, [&] { return !worker.transport->SharesMemoryWith(LanePeer(0)); }));
+  ASSERT_TRUE(
+      PollUntil({&worker}, [&] { return !worker.transport->SharesMemoryWith(LanePeer(0)); }));
   DualTransport::Options options;
   options.tcp.self = LanePeer(0);
   options.tcp.bind_host = "127.0.0.1";
@@ -122,6 +123,20 @@ TEST(DualTransport, WhenSharedMemoryEndsTcpTakesOver) {
     });
     return arrived == 1;
   }));
+}
+
+TEST(DualTransport, CountsWhatItSharesAndNotWhatItReads) {
+  for (const bool shared_memory : {true, false}) {
+    const uint64_t job = NewJob();
+    End lane(LanePeer(0), job, true, shared_memory);
+    End worker(WorkerPeer(1), job, false, shared_memory);
+    ASSERT_TRUE(worker.transport->Connect(LanePeer(0), lane.transport->endpoint()).ok());
+    ASSERT_TRUE(worker.transport->Send(To(LanePeer(0), *worker.transport)).ok());
+    ASSERT_TRUE(PollUntil({&lane, &worker}, [&] { return lane.inbox.size() == 1; }));
+    EXPECT_EQ(lane.inbox[0].payload.bytes()[12345], std::byte{3});
+    EXPECT_EQ(worker.transport->SharedBytes() >= 1 << 20, shared_memory);
+    EXPECT_EQ(lane.transport->SharedBytes(), 0u);
+  }
 }
 
 TEST(DualTransport, WakeEndsAWaitForever) {

@@ -28,10 +28,10 @@
 
 namespace tug {
 
-// Not thread-safe, except Wake and NewBuffer. Send answers OK for a message that waits, whatever
-// becomes of it: what the transport below refuses when it is due is in `counters().lost`, as is
-// what was lost on purpose. Messages that wait when it is destroyed are lost, and their leases
-// released.
+// Not thread-safe, except Wake, NewBuffer and SharedBytes. Send answers OK for a message that
+// waits, whatever becomes of it: what the transport below refuses when it is due is in
+// `counters().lost`, as is what was lost on purpose. Messages that wait when it is destroyed are
+// lost, and their leases released.
 class ImpairedTransport final : public Transport {
  public:
   // Bytes that may pass at once after an idle time: one full packet of a loopback device.
@@ -53,6 +53,7 @@ class ImpairedTransport final : public Transport {
   std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) override {
     return transport_->NewBuffer(size_bytes);
   }
+  uint64_t SharedBytes() const override { return transport_->SharedBytes(); }
 
   // Messages that are not due yet.
   size_t waiting() const { return waiting_.size(); }

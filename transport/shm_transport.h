@@ -29,7 +29,7 @@
 
 namespace tug {
 
-// Used from one thread at a time, but for Wake and NewBuffer.
+// Used from one thread at a time, but for Wake, NewBuffer and SharedBytes.
 class ShmTransport final : public Transport {
  public:
   struct Options {
@@ -54,6 +54,7 @@ class ShmTransport final : public Transport {
   TransportCounters counters() const override;
   bool SharesMemoryWith(PeerId peer) const override { return FindConnection(peer) != nullptr; }
   std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) override;
+  uint64_t SharedBytes() const override { return arena_->touched_bytes(); }
 
   // Poll, with another way to wait: `wait` returns after the timeout at the latest, and when
   // wait_fd() is readable. Also called, with no timeout, now and then while messages keep coming.

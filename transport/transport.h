@@ -78,7 +78,8 @@ struct TransportCounters {
                          // says
 };
 
-// Used by one thread at a time (the caller orders them, as by a mutex); Wake and NewBuffer by any.
+// Used by one thread at a time (the caller orders them, as by a mutex); Wake, NewBuffer and
+// SharedBytes by any.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -113,6 +114,10 @@ class Transport {
   virtual std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes) {
     return std::make_shared<AlignedBuffer>(size_bytes);
   }
+
+  // Memory of this process's own that peers may read, as touched: what NewBuffer has given, and
+  // copies made to be sent. Not for every message: it asks the kernel. Thread-safe.
+  virtual uint64_t SharedBytes() const { return 0; }
 };
 
 }  // namespace tug

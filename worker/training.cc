@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
-#include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
 #include "model/memory.h"
@@ -136,11 +135,11 @@ void Training::SetView(const View& view) {
   view_ = view;
 }
 
-void Training::AddTo(HeartbeatRequest& beat) const {
+void Training::AddTo(HeartbeatRequest& beat) {
   board_.AddTo(beat);
   NodeCounters& counters = *beat.mutable_counters();
-  counters.set_peak_memory_bytes(PeakMemoryBytes());
   absl::MutexLock lock(&mutex_);
+  counters.set_peak_memory_bytes(memory_.Sample(ready_ ? exchange_->SharedBytes() : 0));
   beat.set_ready(ready_);
   if (!ready_) return;
   counters.set_messages_dropped(exchange_->transport_counters().dropped);

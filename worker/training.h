@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "base/cpu_budget.h"
+#include "base/process_memory.h"
 #include "base/thread_pool.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
@@ -37,7 +38,7 @@ class Training {
 
   void SetView(const View& view);
   // Adds readiness, state, reports and counters.
-  void AddTo(HeartbeatRequest& beat) const;
+  void AddTo(HeartbeatRequest& beat);
   // A reply: orders, and what of the reports has arrived.
   void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent);
   // Why the worker cannot go on; OK while it can.
@@ -73,6 +74,7 @@ class Training {
   std::optional<View> view_ ABSL_GUARDED_BY(mutex_);
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t predicted_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -1,0 +1,44 @@
+#include "base/process_memory.h"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/shared_region.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kBlock = uint64_t{64} << 20;
+// Of the kernel's counting, and of whatever else the process does meanwhile.
+constexpr uint64_t kSlack = uint64_t{4} << 20;
+
+TEST(PrivateMemoryBytes, CountsWhatIsTouchedAndHeld) {
+  const uint64_t before = PrivateMemoryBytes();
+  EXPECT_GT(before, 0u);
+  auto block = std::make_unique<std::vector<char>>(kBlock, 'x');
+  EXPECT_GE(PrivateMemoryBytes() + kSlack, before + kBlock);
+  block.reset();
+  EXPECT_LE(PrivateMemoryBytes(), before + kSlack);
+}
+
+TEST(PrivateMemoryBytes, LeavesSharedMemoryOut) {
+  const uint64_t before = PrivateMemoryBytes();
+  const auto region = SharedRegion::Create(kBlock, SharedRegion::Sharing::kReadOnly);
+  ASSERT_TRUE(region.ok()) << region.status();
+  std::memset((*region)->bytes().data(), 1, kBlock);
+  EXPECT_LE(PrivateMemoryBytes(), before + kSlack);
+}
+
+TEST(PeakMemory, KeepsTheLargestSample) {
+  PeakMemory peak;
+  const uint64_t first = peak.Sample(0);
+  EXPECT_GT(first, 0u);
+  const uint64_t second = peak.Sample(kBlock);
+  EXPECT_GE(second + kSlack, first + kBlock);
+  EXPECT_EQ(peak.Sample(0), second);
+}
+
+}  // namespace
+}  // namespace tug
