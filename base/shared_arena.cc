@@ -1,6 +1,7 @@
 #include "base/shared_arena.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -16,9 +17,12 @@ constexpr size_t kPageBytes = 4096;
 
 size_t RoundUp(size_t size_bytes, size_t unit) { return (size_bytes + unit - 1) / unit * unit; }
 
+// Few sizes, so that buffers of varying ones (encoded rows) find a spare one: steps of an eighth of
+// a power of two. What is not touched of a buffer costs nothing.
 size_t BufferBytes(size_t size_bytes) {
-  const size_t unit = size_bytes < kPageBytes ? AlignedBuffer::kAlignment : kPageBytes;
-  return RoundUp(std::max<size_t>(1, size_bytes), unit);
+  const size_t least = std::max<size_t>(1, size_bytes);
+  const size_t unit = least < kPageBytes ? AlignedBuffer::kAlignment : kPageBytes;
+  return RoundUp(least, std::max(unit, std::bit_ceil(least) / 16));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(UniqueFd fd, Sha
   const int protection = sharing == Sharing::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
   ASSIGN_OR_RETURN(const std::span<std::byte> bytes,
                    MapWhole(fd.get(), static_cast<size_t>(status.st_size), protection));
-  return std::shared_ptr<SharedRegion>(new SharedRegion(std::move(fd), bytes));
+  return std::shared_ptr<SharedRegion>(new SharedRegion(UniqueFd(), bytes));
 }
 
 uint64_t SharedRegion::touched_bytes() const {

@@ -14,7 +14,7 @@ namespace tug {
 // Memory that other processes can map, without a name in any file system: it is gone with the last
 // process that has it open or mapped, however that process ends. Its size is sealed, so that no
 // process can make another one fault by cutting it. Pages come into being, zero, when first
-// touched; until then a region costs nothing. Immutable, thread-safe.
+// touched; until then a region costs nothing. Thread-safe, but for CloseFd.
 class SharedRegion {
  public:
   // What another process may do with a region it is handed.
@@ -39,12 +39,15 @@ class SharedRegion {
   std::span<const std::byte> bytes() const { return bytes_; }
   // Memory it takes so far, whoever has touched it.
   uint64_t touched_bytes() const;
+  // For handing it to others; -1 once closed, and in a region that was mapped from one.
   int fd() const { return fd_.get(); }
+  // Once everybody who needs it has it: a mapping needs no descriptor, and there are few of those.
+  void CloseFd() { fd_ = UniqueFd(); }
 
  private:
   SharedRegion(UniqueFd fd, std::span<std::byte> bytes) : fd_(std::move(fd)), bytes_(bytes) {}
 
-  const UniqueFd fd_;
+  UniqueFd fd_;
   const std::span<std::byte> bytes_;
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/cpu_affinity.h"
+#include "base/file_limit.h"
 #include "base/large_blocks.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
@@ -65,6 +66,7 @@ absl::Status FirstFailure(const std::vector<std::unique_ptr<LaneThread>>& lanes)
 
 absl::Status RunServer(const ServerOptions& options) {
   KeepLargeBlocksMapped();
+  RaiseFileLimit();
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
                    ControlClient::Connect(options.coordinator, kJoinTimeout));
   RegisterRequest request = ThisProcess(SERVER);

@@ -48,11 +48,12 @@ PushAdmission::Options AdmissionOptions(const ShardOptions& options, size_t owne
           .repeat_after = options.resend_after};
 }
 
-// A push of runs as the push of all elements that it stands for.
-Message Dense(const Message& message, uint64_t elements) {
+// A push of runs as the push of all elements that it stands for. None if its sender has changed it
+// since it was looked at: it may lie in the sender's memory.
+std::optional<Message> Dense(const Message& message, uint64_t elements) {
   const std::optional<EncodedRuns> runs =
       DecodeRuns(message.payload.bytes(), elements, /*with_values=*/true);
-  TUG_CHECK(runs.has_value());
+  if (!runs.has_value()) return std::nullopt;
   auto dense = std::make_shared<AlignedBuffer>(elements * sizeof(float));  // zeros
   Scatter(*runs, dense->floats());
   const std::span<const float> floats = std::as_const(*dense).floats();
@@ -249,6 +250,11 @@ void Shard::OnPush(Message message) {
     if (!repeat) open_pushes_.Add(key, open_segments_);  // somebody else's, or cut in other ways
     return ReplyToPush(MessageKind::kReceived, key, key.clock);
   }
+  if (header.codec == Codec::kRuns) {
+    std::optional<Message> dense = Dense(message, RangeElements(header));
+    if (!dense.has_value()) return Malformed(header, "is a push of runs that change");
+    message = *std::move(dense);
+  }
   const bool own = header.codec != Codec::kNone || message.home == Home::kReceiver;
   if (!admission_.Admits(key, own)) {
     ++counters_.deferred;
@@ -257,7 +263,6 @@ void Shard::OnPush(Message message) {
   }
   admission_.Forget(key);
   open_pushes_.Add(key, open_segments_);
-  if (header.codec == Codec::kRuns) message = Dense(message, RangeElements(header));
   AddToSums(key, std::move(message));
   // Once all its segments have closed, kCommitted has been sent, and says as much.
   const bool open = std::any_of(open_segments_.begin(), open_segments_.end(), [&](uint32_t id) {

@@ -29,7 +29,8 @@ absl::Status DualTransport::Connect(PeerId peer, const std::string& endpoint) {
       tcp_endpoints_[peer] = endpoint;
       return absl::OkStatus();
     }
-    if (!absl::IsNotFound(local)) return local;
+    // Elsewhere; or here, but short of files.
+    if (!absl::IsNotFound(local) && !absl::IsResourceExhausted(local)) return local;
   }
   return tcp_->Connect(peer, endpoint);
 }

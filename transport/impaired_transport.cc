@@ -9,6 +9,8 @@
 namespace tug {
 namespace {
 
+constexpr absl::Duration kFullQueueRetry = absl::Milliseconds(1);
+
 double SecondsPerByte(const ImpairConfig& config) {
   return config.rate_mbit() > 0 ? 8e-6 / config.rate_mbit() : 0;
 }
@@ -75,9 +77,10 @@ void ImpairedTransport::SendDue() {
   if (waiting_.empty()) return;
   const absl::Time now = time_.Now();
   while (!waiting_.empty() && waiting_.front().due <= now) {
-    Outgoing message = std::move(waiting_.front().message);
+    const absl::Status status = transport_->Send(waiting_.front().message);
+    if (absl::IsResourceExhausted(status)) return;  // our Send has said OK: it waits
+    if (!status.ok()) ++lost_;
     waiting_.pop_front();
-    if (!transport_->Send(std::move(message)).ok()) ++lost_;
   }
 }
 
@@ -88,8 +91,9 @@ void ImpairedTransport::Poll(absl::Duration timeout, const std::function<void(Me
   if (waiting_.empty() || waiting_.front().due >= deadline) {
     transport_->Poll(timeout, handler);
   } else {
-    const absl::Time due = waiting_.front().due;
-    transport_->Poll(std::max(absl::ZeroDuration(), due - time_.Now()), handler);
+    const absl::Duration left = waiting_.front().due - time_.Now();
+    // Due and still here: the queue below is full.
+    transport_->Poll(std::max(left, std::min(timeout, kFullQueueRetry)), handler);
   }
   SendDue();
 }

@@ -7,6 +7,12 @@
 #include "transport/impaired_transport.h"
 
 namespace tug {
+namespace {
+
+// One for all jobs: the same job meets the same losses and delays again.
+constexpr uint64_t kImpairSeed = 1;
+
+}  // namespace
 
 absl::StatusOr<OpenedTransport> OpenTransport(PeerId self, uint64_t job, const CommConfig& comm,
                                               const std::string& listen_host) {
@@ -18,7 +24,7 @@ absl::StatusOr<OpenedTransport> OpenTransport(PeerId self, uint64_t job, const C
   options.shared_memory = comm.shared_memory();
   ASSIGN_OR_RETURN(std::unique_ptr<DualTransport> transport, DualTransport::Create(options));
   std::string endpoint = transport->endpoint();
-  return OpenedTransport{Impair(std::move(transport), comm.impair(), self, /*seed=*/job),
+  return OpenedTransport{Impair(std::move(transport), comm.impair(), self, kImpairSeed),
                          std::move(endpoint)};
 }
 

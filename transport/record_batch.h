@@ -49,6 +49,9 @@ class RecordBatch {
   // than kMaxRecords, payload_bytes() is 0.
   void AddHeader(PeerId self, bool checksum, const Outgoing& message);
 
+  // Takes the last AddHeader back.
+  void DropLastHeader() { headers_.resize(headers_.size() - kHeaderBytes); }
+
   std::span<const std::byte> headers() const { return headers_; }
   Lease payloads() const;
   void Clear();

@@ -51,8 +51,9 @@ absl::StatusOr<std::unique_ptr<ShmConnection>> ShmConnection::Create(
                    SharedRegion::Create(sizeof(ShmQueueMemory), SharedRegion::Sharing::kReadWrite));
   const int fds[] = {queue->fd(), own_doorbell};
   std::unique_ptr<ShmConnection> connection(
-      new ShmConnection(std::move(socket), self, peer, std::move(arena), std::move(queue)));
+      new ShmConnection(std::move(socket), self, peer, std::move(arena), queue));
   RETURN_IF_ERROR(connection->SendPacket({.kind = ShmPacket::Kind::kHello, .sender = self}, fds));
+  queue->CloseFd();
   return connection;
 }
 
@@ -78,6 +79,11 @@ absl::Status ShmConnection::SendPacket(const ShmPacket& packet, std::span<const 
 }
 
 absl::Status ShmConnection::ReadPackets() {
+  if (failure_.ok()) failure_ = ReadAllPackets();
+  return failure_;
+}
+
+absl::Status ShmConnection::ReadAllPackets() {
   while (true) {
     ShmPacket packet;
     iovec data{&packet, sizeof(packet)};
@@ -102,8 +108,14 @@ absl::Status ShmConnection::ReadPackets() {
         fds.emplace_back(fd);
       }
     }
+    if ((message.msg_flags & MSG_CTRUNC) != 0) {
+      return absl::ResourceExhaustedError(
+          "cannot take the memory that a peer on this host shares: more files than packets have, "
+          "or "
+          "than this process may open; raise the limit of open files (ulimit -n)");
+    }
     const bool whole = size == sizeof(packet) && packet.magic == ShmPacket::kMagic &&
-                       (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+                       (message.msg_flags & MSG_TRUNC) == 0;
     if (!whole) return Violation("does not speak our protocol: run the same release everywhere");
     RETURN_IF_ERROR(OnPacket(packet, std::move(fds)));
   }
@@ -182,7 +194,7 @@ bool ShmConnection::TryPush(Waiting& message) {
 
 void ShmConnection::RingIfAsleep() {
   // A peer says hello before it reads ours: one whose hello is not there yet has still to be woken
-  // by ours. Any other may sleep by now. A bad packet comes up again when the socket is read.
+  // by ours. Any other may sleep by now. A bad packet shows in failure().
   if (inbox_ == nullptr) ReadPackets().IgnoreError();
   if (inbox_ != nullptr && outbox_.TakeReceiverSleeps()) Ring(inbox_->peer_doorbell.get());
 }
@@ -210,7 +222,7 @@ std::optional<absl::StatusOr<ShmConnection::Received>> ShmConnection::Receive() 
     if (inbox_->queue->Release(taken->slot)) Ring(inbox_->peer_doorbell.get());
     return received;
   }
-  if (place.region >= peer_regions_.size()) ReadPackets().IgnoreError();  // its end comes again
+  if (place.region >= peer_regions_.size()) ReadPackets().IgnoreError();  // shows in failure()
   const bool lies_somewhere =
       place.region < peer_regions_.size() &&
       place.offset <= peer_regions_[place.region]->bytes().size() &&

@@ -72,8 +72,11 @@ class ShmConnection {
   // While asleep, the peer rings our doorbell when there is work.
   void SetSleeping(bool sleeping);
 
-  // Reads the socket's packets. Not OK: the peer is gone, or does not keep to the protocol.
+  // Reads the socket's packets. Not OK, from then on: the peer is gone, or does not keep to the
+  // protocol, or there are no files left to take what it shares. What it has sent can still be
+  // received; nothing more can be sent.
   absl::Status ReadPackets();
+  const absl::Status& failure() const { return failure_; }
 
  private:
   struct Waiting {
@@ -96,6 +99,7 @@ class ShmConnection {
         arena_(std::move(arena)),
         outbox_(std::move(queue)) {}
 
+  absl::Status ReadAllPackets();
   absl::Status SendPacket(const ShmPacket& packet, std::span<const int> fds);
   absl::Status OnPacket(const ShmPacket& packet, std::vector<UniqueFd> fds);
   absl::Status OnHello(const ShmPacket& packet, std::vector<UniqueFd> fds);
@@ -107,6 +111,7 @@ class ShmConnection {
   const UniqueFd socket_;
   const PeerId self_;
   std::optional<PeerId> peer_;
+  absl::Status failure_;
   const std::shared_ptr<SharedArena> arena_;
   ShmSender outbox_;
   std::deque<Waiting> waiting_;

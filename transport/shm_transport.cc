@@ -136,7 +136,7 @@ absl::Status ShmTransport::Connect(PeerId peer, const std::string& /*endpoint*/)
 
 ShmConnection* ShmTransport::FindConnection(PeerId peer) const {
   for (const std::unique_ptr<ShmConnection>& connection : connections_) {
-    if (connection->peer() == peer) return connection.get();
+    if (connection->peer() == peer && connection->failure().ok()) return connection.get();
   }
   return nullptr;
 }
@@ -183,8 +183,9 @@ void ShmTransport::PollWith(absl::Duration timeout, const std::function<void(Mes
     return HandleEvents();
   }
   if (timeout > absl::ZeroDuration() && SpinForWork()) {
-    Drain(handler);
-    return;
+    if (Drain(handler) > 0 && ++busy_polls_ % kBusyPollsBetweenEvents != 0) return;
+    wait(absl::ZeroDuration());
+    return HandleEvents();
   }
   SetSleeping(true);
   wait(HasWork() ? absl::ZeroDuration() : timeout);
@@ -194,8 +195,9 @@ void ShmTransport::PollWith(absl::Duration timeout, const std::function<void(Mes
 }
 
 bool ShmTransport::HasWork() const {
-  return std::any_of(connections_.begin(), connections_.end(),
-                     [](const auto& connection) { return connection->HasWork(); });
+  return std::any_of(connections_.begin(), connections_.end(), [](const auto& connection) {
+    return connection->HasWork() || !connection->failure().ok();
+  });
 }
 
 bool ShmTransport::SpinForWork() {
@@ -217,15 +219,33 @@ void ShmTransport::SetSleeping(bool sleeping) {
 
 int ShmTransport::Drain(const std::function<void(Message)>& handler) {
   int drained = 0;
+  bool failed = false;
   // By index: the handler may connect to further peers.
   for (size_t i = 0; i < connections_.size() && drained < kMaxBatch; ++i) {
     drained += DrainOne(*connections_[i], kMaxBatch - drained, handler);
+    failed = failed || !connections_[i]->failure().ok();
   }
-  if (drained == 0) return 0;
+  if (failed && drained < kMaxBatch) RemoveFailed();
+  if (drained == 0 || connections_.empty()) return drained;
   last_message_ = absl::Now();
   // Not always the same peer first.
   std::rotate(connections_.begin(), connections_.begin() + 1, connections_.end());
   return drained;
+}
+
+// What they had sent has been received.
+void ShmTransport::RemoveFailed() {
+  std::erase_if(connections_, [this](const std::unique_ptr<ShmConnection>& connection) {
+    const absl::Status& failure = connection->failure();
+    if (failure.ok()) return false;
+    if (!absl::IsUnavailable(failure)) {
+      const std::optional<PeerId> peer = connection->peer();
+      admission_.Drop(Fault::kIdentity,
+                      peer.has_value() ? PeerName(*peer) : "a process on this host",
+                      failure.message());
+    }
+    return true;  // its socket leaves the epoll set as it is closed
+  });
 }
 
 int ShmTransport::DrainOne(ShmConnection& connection, int limit,
@@ -293,14 +313,7 @@ void ShmTransport::OnSocket(int fd) {
       std::find_if(connections_.begin(), connections_.end(),
                    [&](const auto& connection) { return connection->socket() == fd; });
   if (found == connections_.end()) return;
-  const absl::Status status = (*found)->ReadPackets();
-  if (status.ok()) return;
-  if (absl::IsInvalidArgument(status)) {
-    const std::optional<PeerId> peer = (*found)->peer();
-    admission_.Drop(Fault::kIdentity, peer.has_value() ? PeerName(*peer) : "a process on this host",
-                    status.message());
-  }
-  connections_.erase(found);  // its socket leaves the epoll set as it is closed
+  (*found)->ReadPackets().IgnoreError();  // shows in failure(); see Drain
 }
 
 void ShmTransport::Wake() {

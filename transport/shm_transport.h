@@ -72,6 +72,7 @@ class ShmTransport final : public Transport {
   // Handles messages at hand; returns how many.
   int Drain(const std::function<void(Message)>& handler);
   int DrainOne(ShmConnection& connection, int limit, const std::function<void(Message)>& handler);
+  void RemoveFailed();
   bool SpinForWork();
   void SetSleeping(bool sleeping);
   // Doorbell, new peers, packets, ends.

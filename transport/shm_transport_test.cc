@@ -198,7 +198,8 @@ TEST_F(ShmTransportTest, APeerThatIsGoneIsNotFoundAndWhatItSentStaysReadable) {
   }
   ASSERT_TRUE(PollUntil({&lane_, &worker_}, [&] { return lane_.inbox.size() == 1; }));
   worker_.transport.reset();
-  ASSERT_TRUE(PollUntil({&lane_}, [&] { return !lane_.transport->SharesMemoryWith(WorkerPeer(1)); }));
+  ASSERT_TRUE(
+      PollUntil({&lane_}, [&] { return !lane_.transport->SharesMemoryWith(WorkerPeer(1)); }));
   EXPECT_TRUE(absl::IsNotFound(lane_.transport->Send(To(WorkerPeer(1), 1))));
   EXPECT_TRUE(IsFilledWith(lane_.inbox[0].payload, 8));
 }

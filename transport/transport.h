@@ -73,7 +73,7 @@ struct TransportCounters {
   uint64_t sent_bytes = 0;  // headers and payloads
   uint64_t received_messages = 0;
   uint64_t received_bytes = 0;
-  uint64_t lost = 0;     // taken by Send, then given up: the peer was gone or its queue full
+  uint64_t lost = 0;     // taken by Send, then given up: the peer was gone
   uint64_t dropped = 0;  // malformed, oversized, wrong checksum, unknown version, sender not who it
                          // says
 };
@@ -91,8 +91,9 @@ class Transport {
   // Hands a message over; never blocks. It is on its way at the latest at the next Poll, with
   // others to the same peer; messages to one peer leave in the order of their Sends.
   // NOT_FOUND: the peer is not reachable (never connected, or gone); RESOURCE_EXHAUSTED: the
-  // bounded queue to it is full. In both cases the message is dropped. Where this is seen only
-  // after Send has returned, the message is in `counters().lost`, and the next Send says so.
+  // bounded queue to it is full. In both cases the message is dropped. Where it is seen only after
+  // Send has returned that the peer is gone, the message is in `counters().lost`, and the next Send
+  // says so.
   virtual absl::Status Send(Outgoing message) = 0;
 
   // Waits until a message, a Wake, or `timeout`; calls `handler` for messages at hand, about

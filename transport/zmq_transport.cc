@@ -19,6 +19,8 @@ namespace {
 constexpr int kMaxSockets = 32768;  // one per peer connected to
 constexpr int kBacklog = 1024;      // workers of a job may all connect at once
 constexpr int kHandshakeMs = 5000;  // a connection that says nothing is closed
+// How soon a full queue is tried again.
+constexpr absl::Duration kFullQueueRetry = absl::Milliseconds(1);
 constexpr int kReconnectMs = 50;
 constexpr int kReconnectMaxMs = 1000;
 // A silent host is given up after 10 + 3 x 5 s.
@@ -235,8 +237,11 @@ absl::Status ZmqTransport::Send(Outgoing message) {
         absl::StrCat(PeerName(message.to), " is not reachable: never connected to"));
   }
   // To a peer that was not reachable each message leaves by itself, so that Send can say so.
-  if (payload_bytes <= kSmallPayloadBytes && route->reachable &&
-      (route->batch.Fits(payload_bytes) || FlushRoute(*route).ok())) {
+  const bool small = payload_bytes <= kSmallPayloadBytes && route->reachable;
+  absl::Status room = absl::OkStatus();
+  if (small && !route->batch.Fits(payload_bytes)) room = FlushRoute(*route);
+  if (absl::IsResourceExhausted(room)) return room;
+  if (small && room.ok()) {
     route->batch.Add(options_.self, options_.checksum, message);
     if (!route->queued) queued_.push_back(route);
     route->queued = true;
@@ -250,10 +255,16 @@ absl::Status ZmqTransport::Send(Outgoing message) {
 
 absl::Status ZmqTransport::SendNow(Route& route, const Outgoing& message) {
   if (route.batch.payload_bytes() > 0 || route.batch.records() == kMaxRecords) {
-    FlushRoute(route).IgnoreError();  // counted; this message finds out for itself
+    const absl::Status flushed = FlushRoute(route);
+    if (absl::IsResourceExhausted(flushed)) return flushed;
+    // Any other failure is counted; this message finds out for itself.
   }
   route.batch.AddHeader(options_.self, options_.checksum, message);
   const absl::Status status = WriteMessage(route, message.payload);
+  if (absl::IsResourceExhausted(status)) {
+    route.batch.DropLastHeader();  // what was there before goes on waiting
+    return status;
+  }
   if (!status.ok()) counters_.lost += route.batch.records() - 1;
   route.batch.Clear();
   return status;
@@ -262,23 +273,31 @@ absl::Status ZmqTransport::SendNow(Route& route, const Outgoing& message) {
 absl::Status ZmqTransport::FlushRoute(Route& route) {
   if (route.batch.empty()) return absl::OkStatus();
   const absl::Status status = WriteMessage(route, route.batch.payloads());
+  // Their Sends have said OK: they wait here until the queue has room.
+  if (absl::IsResourceExhausted(status)) return status;
   if (!status.ok()) counters_.lost += route.batch.records();
   route.batch.Clear();
   return status;
 }
 
 void ZmqTransport::Flush() {
-  for (Route* const route : queued_) {
-    route->queued = false;
-    FlushRoute(*route).IgnoreError();  // counted
-  }
-  queued_.clear();
+  std::erase_if(queued_, [this](Route* route) {
+    route->queued = absl::IsResourceExhausted(FlushRoute(*route));  // else sent, or counted
+    return !route->queued;
+  });
 }
 
 absl::Status ZmqTransport::WriteMessage(Route& route, const Lease& payloads) {
+  const absl::Status status = WriteFrames(route, payloads);
+  // A full queue is full of messages to a peer that is there.
+  route.reachable = status.ok() || absl::IsResourceExhausted(status);
+  return status;
+}
+
+// libzmq takes all frames of a message or none: only the first can be refused.
+absl::Status ZmqTransport::WriteFrames(Route& route, const Lease& payloads) {
   Link& link = links_[route.link];
   link.drained = false;
-  route.reachable = false;
   void* const socket = link.socket.get();
   if (route.routed) {
     const auto id = RoutingId(route.to);
@@ -300,12 +319,12 @@ absl::Status ZmqTransport::WriteMessage(Route& route, const Lease& payloads) {
     }
     RETURN_IF_ERROR(SendFrame(socket, std::move(copy), 0, route.to));
   }
-  route.reachable = true;
   return absl::OkStatus();
 }
 
 void ZmqTransport::Poll(absl::Duration timeout, const std::function<void(Message)>& handler) {
   Flush();
+  if (!queued_.empty()) timeout = std::min(timeout, kFullQueueRetry);
   woken_ = false;
   // What is at hand needs no waiting; but who is always at hand must not hide the others.
   const auto drained = [](const Link& link) { return link.drained; };

@@ -117,6 +117,7 @@ class ZmqTransport final : public Transport {
   absl::Status FlushRoute(Route& route);
   void Flush();
   absl::Status WriteMessage(Route& route, const Lease& payloads);
+  absl::Status WriteFrames(Route& route, const Lease& payloads);
   void MarkReadable(absl::Duration timeout, bool take_wake);
   bool ReceiveFromAll(const std::function<void(Message)>& handler);
   int ReceiveOne(size_t link, const std::function<void(Message)>& handler);

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "base/file_limit.h"
 #include "base/large_blocks.h"
 #include "base/status_macros.h"
 #include "proto/control_client.h"
@@ -24,6 +25,7 @@ absl::StatusOr<uint64_t> FingerprintOf(const WorkerOptions& options) {
 
 absl::Status RunWorker(const WorkerOptions& options) {
   KeepLargeBlocksMapped();
+  RaiseFileLimit();
   RegisterRequest request = ThisProcess(WORKER);
   ASSIGN_OR_RETURN(const uint64_t fingerprint, FingerprintOf(options));
   request.set_job_fingerprint(fingerprint);
