@@ -34,7 +34,7 @@ struct BenchSetting {
   bool checksum = true;
   bool bf16 = false;       // push and pull
   bool optimizer = false;  // whether the lanes run AdamW
-  uint64_t credit_bytes = uint64_t{64} << 20;
+  uint64_t credit_bytes = uint64_t{32} << 20;
   // Network namespaces; empty = ours.
   std::string server_host;
   std::string worker_host;

@@ -18,7 +18,7 @@ struct MemorySetting {
   uint32_t workers = 1;
   BenchLoad::Order order = BenchLoad::Order::kTogether;
   bool bf16 = false;
-  uint64_t credit_bytes = uint64_t{64} << 20;  // of each worker
+  uint64_t credit_bytes = uint64_t{32} << 20;  // of each worker
   absl::Duration length = absl::Seconds(2);
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 // Bytes on their way at a time, and in all blocks, where nothing is said: a worker's credit, and
 // more than a cache holds.
-constexpr uint64_t kInFlightBytes = uint64_t{64} << 20;
+constexpr uint64_t kInFlightBytes = uint64_t{32} << 20;
 constexpr uint64_t kMostOutstanding = 64;
 constexpr uint64_t kMostBlocks = 1024;
 constexpr uint64_t kArrayBytes = uint64_t{256} << 20;
@@ -242,7 +242,7 @@ void AddBenchPushPull(CLI::App& bench, Command& chosen) {
   one("--virtual-workers-per-worker", a->virtual_workers_per_worker,
       "Virtual workers of each worker: it pushes a gradient of each block for each of them");
   command->add_option("--outstanding", a->outstanding,
-                      "Blocks (of one partition) a worker has on their way; default: 64 MiB of "
+                      "Blocks (of one partition) a worker has on their way; default: 32 MiB of "
                       "them, 2 to 64");
   command->add_option("--total-bytes", a->total,
                       "Size of all blocks, in FP32; default: 64M, at most 1,024 blocks");

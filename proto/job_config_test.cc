@@ -137,7 +137,7 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"comm.credit_bytes=1048576"},
        {"comm.credit_bytes = 1048576", "comm.partition_bytes = 4194304"}},
       {{"comm.segment_elements=67108864"},
-       {"comm.credit_bytes = 67108864", "comm.segment_elements = 67108864"}},
+       {"comm.credit_bytes = 33554432", "comm.segment_elements = 67108864"}},
       {{"fault.heartbeat_ms=2000"},
        {"fault.failure_timeout_ms = 5000", "fault.heartbeat_ms = 2000"}},
   };
