@@ -18,8 +18,8 @@ TEST(PushPullCases, FillsTheLinkByDefault) {
   ASSERT_EQ(cases->size(), 2u);
   EXPECT_EQ((*cases)[0].load.outstanding, 64u);
   EXPECT_EQ((*cases)[0].setting.blocks, 1024u);
-  EXPECT_EQ((*cases)[1].load.outstanding, 16u);
-  EXPECT_EQ((*cases)[1].setting.blocks, 16u);
+  EXPECT_EQ((*cases)[1].load.outstanding, 8u);
+  EXPECT_EQ((*cases)[1].setting.blocks, 8u);
   EXPECT_EQ((*cases)[1].ops, std::vector<BenchOp>{BenchOp::kPull});
 }
 
