@@ -110,9 +110,8 @@ absl::Status ShmConnection::ReadAllPackets() {
     }
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
       return absl::ResourceExhaustedError(
-          "cannot take the memory that a peer on this host shares: more files than packets have, "
-          "or "
-          "than this process may open; raise the limit of open files (ulimit -n)");
+          "cannot take the memory that a peer on this host shares: more files than "
+          "packets have, or than this process may open; raise the limit of open files (ulimit -n)");
     }
     const bool whole = size == sizeof(packet) && packet.magic == ShmPacket::kMagic &&
                        (message.msg_flags & MSG_TRUNC) == 0;
@@ -184,6 +183,7 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
 }
 
 bool ShmConnection::TryPush(Waiting& message) {
+  if (outbox_.full()) return false;  // it keeps its lease
   ShmPlace place;
   if (message.payload.size_bytes() > 0) {
     const std::optional<SharedArena::Place> at = arena_->Find(message.payload.bytes());

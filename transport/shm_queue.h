@@ -71,7 +71,9 @@ class ShmSender {
   // REQUIRES: a fresh region of at least sizeof(ShmQueueMemory).
   explicit ShmSender(std::shared_ptr<SharedRegion> region);
 
-  // Publishes a message; false if all slots are occupied. `lease` holds the payload at `place`.
+  bool full() const { return spare_.empty() && unused_ == 0; }
+  // Publishes a message; false, and the lease is gone, if all slots are occupied. `lease` holds the
+  // payload at `place`.
   bool Push(std::span<const std::byte, kHeaderBytes> header, const ShmPlace& place, Lease lease);
   // Whether the receiver is to be rung: it slept when the last message was published. Once.
   bool TakeReceiverSleeps();

@@ -169,6 +169,7 @@ TEST_F(ShmTransportTest, MessagesBeyondTheSlotsWaitAndKeepTheirOrder) {
   for (uint64_t i = 0; i < kMessages; ++i) {
     ASSERT_TRUE(worker_.transport->Send(To(LanePeer(0), i, LeaseOf(buffer))).ok());
   }
+  EXPECT_EQ(buffer.use_count(), static_cast<long>(kMessages + 1)) << "those that wait hold it too";
   uint64_t next = 0;
   ASSERT_TRUE(PollUntil({&worker_}, [&] {
     lane_.transport->Poll(absl::ZeroDuration(),

@@ -85,13 +85,14 @@ class Exchange {
 
 TEST(ZmqAllocation, NothingIsAllocatedPerMessageInSteadyState) {
   constexpr uint64_t kMessages = 10000;
-  // Pools and lists still grow now and then to the largest number of messages under way, which a
-  // busy machine raises (116 seen); one allocation a message would be kMessages.
-  constexpr int64_t kGrowth = 500;
+  // Pools and lists still grow now and then to the largest number of messages under way.
+  constexpr int64_t kGrowth = 100;
   Exchange exchange;
   for (const size_t size : {size_t{0}, size_t{100}, size_t{4096}, size_t{32} << 10}) {
     for (const uint64_t window : {1, 64}) {
-      exchange.Run(kMessages / 5, size, window);
+      // More under way than below: a busy machine, where libzmq lets go of messages late, then
+      // finds the pools large enough.
+      exchange.Run(kMessages / 5, size, 4 * window);
       const int64_t before = news;
       exchange.Run(kMessages, size, window);
       std::cout << size << " bytes, " << window << " under way: " << news - before
