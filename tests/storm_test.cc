@@ -9,6 +9,7 @@
 //
 // An operation is one partition of one worker, pushed and pulled.
 
+#include <malloc.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -55,6 +56,12 @@ double ResidentMib() {
     if (absl::StartsWith(line, "VmRSS:")) return std::stod(line.substr(6)) / 1024;
   }
   return 0;
+}
+
+// What of it the allocator has given out: resident memory that grows without it is fragments.
+double InUseMib() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<double>(info.uordblks + info.hblkhd) / (1 << 20);
 }
 
 // What the first worker to see (block, version) saw; all others must see the same.
@@ -162,7 +169,7 @@ class Soak {
     if (now >= next_sample_) {
       next_sample_ += kSample;
       const double mib = ResidentMib();
-      std::printf("%4.0f s  %.1f MiB\n", elapsed, mib);
+      std::printf("%4.0f s  %.1f MiB resident, %.2f MiB in use\n", elapsed, mib, InUseMib());
       std::fflush(stdout);
       if (settled_ == 0 && elapsed > soak_seconds / 10) settled_ = mib;
       last_ = mib;
