@@ -4,16 +4,21 @@
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "kernels/bf16.h"
 
 namespace tug::kernels {
 
+// T is float or Bf16; sums are FP32.
+
 // x += bias on every row.   bias [width]; x [rows][width].
 // Thread-safe for calls with different pools.
-void AddBias(ThreadPool& pool, int64_t rows, int64_t width, const float* bias, float* x);
+template <typename T>
+void AddBias(ThreadPool& pool, int64_t rows, int64_t width, const float* bias, T* x);
 
 // dbias += the sum of dy over rows, in a fixed order.   dy [rows][width]; dbias [width].
 // Thread-safe for calls with different pools.
-void BiasGradient(ThreadPool& pool, int64_t rows, int64_t width, const float* dy, float* dbias);
+template <typename T>
+void BiasGradient(ThreadPool& pool, int64_t rows, int64_t width, const T* dy, float* dbias);
 
 }  // namespace tug::kernels
 

@@ -6,6 +6,7 @@
 
 #include "base/philox.h"
 #include "base/thread_pool.h"
+#include "kernels/bf16.h"
 
 namespace tug::kernels {
 
@@ -37,6 +38,8 @@ inline std::array<uint32_t, 2> DropoutPhiloxKey(const DropoutKey& key) {
 // REQUIRES: 0 <= p < 1.
 uint32_t DropoutThreshold(float p);
 
+// Of the functions below: T is float or Bf16; computed in FP32, rounded once.
+
 // y = residual + dropout(x), dropout(x) = keep ? x / (1 - p) : 0.
 // Paper: Srivastava et al. 2014, in its inverted form: nothing to do at evaluation (p = 0, or do
 // not call).
@@ -44,20 +47,23 @@ uint32_t DropoutThreshold(float p);
 //   residual   the same shape, or nullptr: none
 // REQUIRES: 0 <= p < 1; elements_per_sample <= 2^34.
 // p == 0 is a plain sum or copy. Thread-safe for calls with different pools.
-void DropoutAdd(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, const float* x,
-                const float* residual, float p, const DropoutKey& key, float* y);
+template <typename T>
+void DropoutAdd(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, const T* x,
+                const T* residual, float p, const DropoutKey& key, T* y);
 
 // y = residual + dropout(x + bias): the same in one pass, with the bias of the product that made x.
 //   bias   [width], or nullptr: none. Added to every row of `width`.
 // REQUIRES: also that width divides elements_per_sample.
+template <typename T>
 void BiasDropoutAdd(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, int64_t width,
-                    const float* x, const float* bias, const float* residual, float p,
-                    const DropoutKey& key, float* y);
+                    const T* x, const float* bias, const T* residual, float p,
+                    const DropoutKey& key, T* y);
 
 // dx = keep ? dy / (1 - p) : 0.   dy, dx [samples][elements_per_sample]; dx may be dy itself.
 // The same requirements; `key` as in the forward pass.
-void DropoutBackward(ThreadPool& pool, int64_t samples, int64_t elements_per_sample,
-                     const float* dy, float p, const DropoutKey& key, float* dx);
+template <typename T>
+void DropoutBackward(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, const T* dy,
+                     float p, const DropoutKey& key, T* dx);
 
 }  // namespace tug::kernels
 

@@ -34,6 +34,7 @@ constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 constexpr const char* kNotIdentity[] = {
     "cluster.lanes_per_server", "cluster.compute_threads", "cluster.pin_threads",
     "data.resolved_alphabet",   "data.resolved_symbols",   "data.resolved_fingerprint",
+    "data.resolved_tokenizer",  "data.resolved_labels",
 };
 
 // Keeps the first error of a parse as "file:line:column: what".
@@ -95,6 +96,16 @@ void FillComputedDefaults(JobConfig& config, uint32_t cores) {
   if (!train.has_micro_batch()) {
     train.set_micro_batch(
         std::max(train.global_batch() / std::max(cluster.virtual_workers(), 1u), 1u));
+  }
+  ModelConfig& model = *config.mutable_model();
+  if (model.norm() == ModelConfig::NORM_DEFAULT) {
+    model.set_norm(model.family() == ModelConfig::DECODER ? ModelConfig::PRE : ModelConfig::POST);
+  }
+  if (!model.has_mlp_width()) model.set_mlp_width(4 * model.width());
+  CommConfig& comm = *config.mutable_comm();
+  if (comm.pull_format() == CommConfig::FORMAT_DEFAULT) {
+    comm.set_pull_format(train.precision() == TrainConfig::BF16 ? CommConfig::BF16
+                                                                : CommConfig::FP32);
   }
   OptimizerConfig& optimizer = *config.mutable_optimizer();
   if (!optimizer.has_min_learning_rate()) {

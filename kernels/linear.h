@@ -1,0 +1,87 @@
+#ifndef TUG_KERNELS_LINEAR_H_
+#define TUG_KERNELS_LINEAR_H_
+
+#include <cstdint>
+
+#include "base/lease.h"
+#include "base/thread_pool.h"
+#include "kernels/activation.h"
+#include "kernels/bf16.h"
+
+namespace tug::kernels {
+
+// The three products of a linear layer y[rows][out] = x[rows][in] W, through oneDNN: on x, y and
+// their gradients of type T, float or Bf16, sums in FP32.
+//
+// All work is cut over rows and columns of the result into tiles that depend on the shape alone,
+// never over the dimension that is summed, so the bits do not depend on pool.threads(). They may
+// depend on the instruction set. Where the machine has no bf16 instructions (below AVX-512), Bf16
+// operands are widened tile by tile and multiplied in FP32.
+// Thread-safe for calls with different pools.
+
+enum class WeightOrder {
+  kInOut,  // W is stored [in][out], as in GPT-2's checkpoints
+  kOutIn,  // W is stored [out][in], as an embedding [symbols][width] that serves as the head
+};
+
+// A weight matrix as the products want it. Float: a view of the caller's matrix. Bf16: its own copy,
+// packed once for y = x W and once for dx = dy W^T, so that a product only streams it.
+template <typename T>
+class LinearWeights {
+ public:
+  LinearWeights(int64_t in, int64_t out, WeightOrder order);
+  ~LinearWeights();
+  LinearWeights(LinearWeights&&) noexcept;
+  LinearWeights& operator=(LinearWeights&&) noexcept;
+
+  // Bytes of memory of its own, allocated by the first Bind: 0 for float; for Bf16 4 in out, each
+  // dimension rounded up to what packing needs.
+  static uint64_t SizeBytes(int64_t in, int64_t out);
+
+  // New weights. Float: the matrix stays the caller's and must live until the next Bind. Bf16: it
+  // is read during the call only, floats rounded to nearest even.
+  void Bind(ThreadPool& pool, const float* w);
+  void Bind(ThreadPool& pool, const Bf16* w);  // of T = Bf16 only
+
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  WeightOrder order() const { return order_; }
+
+ private:
+  template <typename>
+  friend struct LinearProducts;  // linear_cpu.cc
+
+  int64_t in_;
+  int64_t out_;
+  WeightOrder order_;
+  const float* view_ = nullptr;  // float
+  AlignedBuffer forward_;        // Bf16: packed for y = x W
+  AlignedBuffer backward_;       // Bf16: packed for dx = dy W^T
+};
+
+// y = x W + bias.   x [rows][in]; bias [out] or nullptr; y [rows][out], Y = T, or float for T = Bf16
+// (logits).
+template <typename T, typename Y>
+void LinearForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
+                   const float* bias, Y* y);
+
+// pre = x W + bias;  y = activation(pre), while each tile of pre is in cache.
+//   pre, y [rows][out]
+template <typename T>
+void LinearActivationForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
+                             const float* bias, Activation activation, T* pre, T* y);
+
+// dx = dy W^T, or with `accumulate` dx += dy W^T.   dy [rows][out]; dx [rows][in]
+template <typename T>
+void LinearInputGradient(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* dy,
+                         bool accumulate, T* dx);
+
+// dw = x^T dy in the order of W, or with `accumulate` dw += x^T dy.   x [rows][in]; dy [rows][out];
+// dw [in][out] or [out][in], FP32.
+template <typename T>
+void LinearWeightGradient(ThreadPool& pool, WeightOrder order, int64_t in, int64_t out,
+                          int64_t rows, const T* x, const T* dy, bool accumulate, float* dw);
+
+}  // namespace tug::kernels
+
+#endif  // TUG_KERNELS_LINEAR_H_
