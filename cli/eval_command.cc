@@ -102,9 +102,11 @@ absl::StatusOr<std::vector<int32_t>> EncodeText(const std::string& path,
                                                 const Tokenizer& tokenizer) {
   ASSIGN_OR_RETURN(const TextSource source, TextSource::Open(path));
   std::vector<int32_t> text;
-  RETURN_IF_ERROR(source.ForEachPiece([&](std::string_view piece, uint64_t offset_bytes) {
-    return tokenizer.Encode(piece, offset_bytes, text);
-  }));
+  RETURN_IF_ERROR(
+      source.ForEachPiece([&](std::string_view piece) { return tokenizer.Cut(piece); },
+                          [&](std::string_view piece, uint64_t offset_bytes) {
+                            return tokenizer.Encode(piece, offset_bytes, text);
+                          }));
   return text;
 }
 

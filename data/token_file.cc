@@ -24,7 +24,7 @@ bool Consistent(const TokenFileHeader& header, uint64_t file_bytes) {
   if (header.tokens_offset_bytes > file_bytes || header.tokens_offset_bytes < sizeof(header)) {
     return false;
   }
-  if (header.alphabet_bytes > header.tokens_offset_bytes - sizeof(header)) return false;
+  if (header.known_bytes > header.tokens_offset_bytes - sizeof(header)) return false;
   const uint64_t token_region = file_bytes - header.tokens_offset_bytes;
   return token_region % header.token_bytes == 0 &&
          token_region / header.token_bytes == header.tokens && header.symbols > 0 &&
@@ -44,7 +44,11 @@ void Widen(const std::byte* from, std::span<int32_t> out) {
 }  // namespace
 
 void TokenFileInfo::Resolve(DataConfig& config) const {
-  config.set_resolved_alphabet(alphabet);
+  if (config.tokenizer() == DataConfig::CHARACTER) {
+    config.set_resolved_alphabet(known);
+  } else {
+    config.set_resolved_tokenizer(known);
+  }
   config.set_resolved_symbols(symbols);
   config.set_resolved_fingerprint(fingerprint);
 }
@@ -66,8 +70,8 @@ absl::StatusOr<TokenFile> TokenFile::Open(const std::string& path) {
   }
   if (!Consistent(header, bytes.size())) return Damaged(path, "truncated or extended");
   result.info_.symbols = header.symbols;
-  result.info_.alphabet.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof(header),
-                               header.alphabet_bytes);
+  result.info_.known.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof(header),
+                            header.known_bytes);
   result.info_.tokens = header.tokens;
   result.info_.fingerprint = header.contents_xxh3;
   result.source_key_ = header.source_key;

@@ -3,7 +3,8 @@
 
 // Tokens on disk, mapped into memory, so that data may exceed it. Little-endian:
 //
-//   header (TokenFileHeader, 72 bytes) | alphabet (UTF-8) | zeros up to a multiple of 64 | tokens
+//   header (TokenFileHeader, 72 bytes) | what the tokenizer has to know (data.resolved_alphabet or
+//   data.resolved_tokenizer; else nothing) | zeros up to a multiple of 64 | tokens
 //
 // A token takes 1, 2 or 4 bytes, the least that holds the number of symbols. The file is a cache of
 // a text: it is made again whenever text or settings have changed or it is damaged.
@@ -21,9 +22,9 @@ namespace tug {
 
 struct TokenFileInfo {
   uint32_t symbols = 0;
-  std::string alphabet;  // of CHARACTER; else empty
+  std::string known;  // to the tokenizer: resolved_alphabet, resolved_tokenizer or nothing
   uint64_t tokens = 0;
-  uint64_t fingerprint = 0;  // XXH3 of the file with its header zeroed: alphabet and tokens
+  uint64_t fingerprint = 0;  // XXH3 of the file with its header zeroed: what is known and tokens
   bool reused = false;       // it was there already
 
   // Fills in the resolved_* fields of a configuration.
@@ -32,10 +33,12 @@ struct TokenFileInfo {
 
 // Makes `out_path` from the text config.path(), or keeps it if it was made from the same files
 // (path, names, sizes, times of modification) with the same tokenizer and its checksum holds.
-// Memory is bounded whatever the size of the text, which is read once, or twice by a tokenizer with
-// an alphabet. Written under another name and renamed, so a kill leaves no half file; processes
-// that race for it take turns by a lock on `out_path`.lock. Thread-safe. Errors, naming file and
-// remedy: text missing, unreadable, empty or not UTF-8; disk full.
+// A resolved_tokenizer of the configuration is used; else the tokenizer's files are read, or it
+// learns from the text. Memory is bounded whatever the size of the text, which is read once, or
+// twice by a tokenizer that learns. Written under another name and renamed, so a kill leaves no
+// half file; processes that race for it take turns by a lock on `out_path`.lock. Thread-safe.
+// Errors, naming file and remedy: text missing, unreadable, empty or not UTF-8; the tokenizer's
+// files missing or wrong; disk full.
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
                                                const std::string& out_path);
 
@@ -76,7 +79,7 @@ struct TokenFileHeader {
   uint32_t symbols;
   uint32_t reserved;  // 0
   uint64_t tokens;
-  uint64_t alphabet_bytes;
+  uint64_t known_bytes;
   uint64_t tokens_offset_bytes;
   uint64_t source_key;
   uint64_t contents_xxh3;  // of the file with this header zeroed
@@ -85,7 +88,7 @@ struct TokenFileHeader {
 static_assert(sizeof(TokenFileHeader) == 72);
 
 inline constexpr uint64_t kTokenFileMagic = 0x4E454B4F54475554;  // "TUGTOKEN"
-inline constexpr uint32_t kTokenFileVersion = 1;
+inline constexpr uint32_t kTokenFileVersion = 2;
 
 }  // namespace tug
 
