@@ -52,7 +52,7 @@ TEST_P(InstructionSets, AdamWHasTheBitsOfTheFloatReference) {
   const auto g = RandomFloats(n, 1);
   auto w = RandomFloats(n, 2), w_ref = w;
   std::vector<float> m(n), m_ref(n), v(n), v_ref(n);
-  std::vector<uint16_t> w_bf16(n);
+  std::vector<Bf16> w_bf16(n);
   AdamWStep(n, params, g.data(), w.data(), w.data(), m.data(), v.data(), w_bf16.data());
   for (int64_t i = 0; i < n; ++i) {
     AdamWRefFloat(params, constants, g[i], w_ref[i], m_ref[i], v_ref[i]);
@@ -71,7 +71,7 @@ TEST_P(InstructionSets, Bf16HasTheBitsOfTheReference) {
   }
   src.pop_back();
   const auto n = static_cast<int64_t>(src.size());
-  std::vector<uint16_t> narrow(src.size());
+  std::vector<Bf16> narrow(src.size());
   std::vector<float> wide(src.size()), copy(src.size()), acc(src.size()), expected;
   Bf16FromFloat(src.data(), narrow.data(), n);
   for (int64_t i = 0; i < n; ++i) {
