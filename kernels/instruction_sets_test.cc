@@ -52,7 +52,7 @@ TEST_P(InstructionSets, AdamWHasTheBitsOfTheFloatReference) {
   const auto g = RandomFloats(n, 1);
   auto w = RandomFloats(n, 2), w_ref = w;
   std::vector<float> m(n), m_ref(n), v(n), v_ref(n);
-  std::vector<uint16_t> w_bf16(n);
+  std::vector<Bf16> w_bf16(n);
   AdamWStep(n, params, g.data(), w.data(), w.data(), m.data(), v.data(), w_bf16.data());
   for (int64_t i = 0; i < n; ++i) {
     AdamWRefFloat(params, constants, g[i], w_ref[i], m_ref[i], v_ref[i]);
@@ -71,7 +71,7 @@ TEST_P(InstructionSets, Bf16HasTheBitsOfTheReference) {
   }
   src.pop_back();
   const auto n = static_cast<int64_t>(src.size());
-  std::vector<uint16_t> narrow(src.size());
+  std::vector<Bf16> narrow(src.size());
   std::vector<float> wide(src.size()), copy(src.size()), acc(src.size()), expected;
   Bf16FromFloat(src.data(), narrow.data(), n);
   for (int64_t i = 0; i < n; ++i) {
@@ -100,24 +100,61 @@ TEST_P(InstructionSets, DropoutKeepsTheSameElements) {
   ExpectClose(y, expected, 5e-7, 5e-7);
 }
 
-TEST_P(InstructionSets, AttentionMatchesTheReference) {
-  const AttentionShape shape{.batch = 2, .seq = kRows, .heads = 2, .head_dim = 9};
+template <typename T>
+void ExpectAttentionMatchesTheReference(ThreadPool& pool) {
+  const std::vector<int32_t> counts = {kRows, 37};
+  const AttentionShape shape{.batch = 2,
+                             .queries = kRows,
+                             .keys = kRows,
+                             .heads = 2,
+                             .head_dim = 9,
+                             .causal = true,
+                             .key_counts = counts.data()};
   const DropoutKey key{.seed = 5};
   const float p = 0.2f;
   const AttentionDropoutRef dropout = [&](int64_t sample, int64_t element) {
     return DropoutKeepsRef(key, static_cast<uint32_t>(sample), element, p) ? 1 / (1 - 0.2) : 0.0;
   };
-  const auto qkv = RandomFloats(shape.qkv_size(), 1), dout = RandomFloats(shape.out_size(), 2);
-  std::vector<float> probs(shape.probs_size()), out(shape.out_size()), dqkv(shape.qkv_size());
-  std::vector<double> probs_ref(probs.size()), out_ref(out.size()), dqkv_ref(dqkv.size());
-  CausalAttentionForward(pool_, shape, qkv.data(), p, key, probs.data(), out.data());
-  CausalAttentionBackward(pool_, shape, dout.data(), qkv.data(), probs.data(), p, key, dqkv.data());
+  const int64_t width = shape.width(), size = shape.batch * shape.queries * width;
+  const auto operands = [&](auto* qkv) {
+    return AttentionOperands<std::remove_pointer_t<decltype(qkv)>>{
+        qkv, qkv + width, qkv + 2 * width, 3 * width, 3 * width};
+  };
+  const auto qkv = As<T>(RandomFloats(3 * size, 1)), dout = As<T>(RandomFloats(size, 2));
   const auto qkv_d = ToDouble(qkv);
-  CausalAttentionForwardRef<double>(shape, qkv_d.data(), dropout, probs_ref.data(), out_ref.data());
-  CausalAttentionBackwardRef<double>(shape, ToDouble(dout).data(), qkv_d.data(), probs_ref.data(),
-                                     dropout, dqkv_ref.data());
+  std::vector<T> out(size), dqkv(3 * size);
+  std::vector<float> lse(shape.stats_size());
+  std::vector<double> out_ref(size), dqkv_ref(3 * size), lse_ref(lse.size());
+  AttentionForward<T>(pool, shape, operands(qkv.data()), p, key, out.data(), lse.data());
+  AttentionBackward<T>(pool, shape, dout.data(), operands(qkv.data()), lse.data(), p, key,
+                       operands(dqkv.data()));
+  AttentionForwardRef<double>(shape, operands(qkv_d.data()), dropout, out_ref.data(),
+                              lse_ref.data());
+  AttentionBackwardRef<double>(shape, ToDouble(dout).data(), operands(qkv_d.data()), dropout,
+                               operands(dqkv_ref.data()));
+  ExpectClose(lse, lse_ref, 2e-6, 1e-6);
+  ExpectClose(out, out_ref, 5e-6, 5e-6 + kRounding<T>);
+  ExpectClose(dqkv, dqkv_ref, 2e-5, 1e-5 + kRounding<T>);
+}
+
+TEST_P(InstructionSets, AttentionMatchesTheReference) {
+  ExpectAttentionMatchesTheReference<float>(pool_);
+  ExpectAttentionMatchesTheReference<Bf16>(pool_);
+}
+
+TEST_P(InstructionSets, AttentionOfOneQueryMatchesTheReference) {
+  const AttentionShape shape{.batch = 1, .queries = 1, .keys = kRows, .heads = 2, .head_dim = 9};
+  const int64_t width = shape.width();
+  const auto q = RandomFloats(width, 1), k = RandomFloats(kRows * width, 2);
+  const auto v = RandomFloats(kRows * width, 3);
+  const auto qd = ToDouble(q), kd = ToDouble(k), vd = ToDouble(v);
+  std::vector<float> out(width);
+  std::vector<double> out_ref(width), lse_ref(2);
+  AttentionOfOneQuery(pool_, kRows, 2, 9, q.data(), k.data(), v.data(), out.data());
+  AttentionForwardRef<double>(
+      shape, {qd.data(), kd.data(), vd.data(), width, width}, [](int64_t, int64_t) { return 1.0; },
+      out_ref.data(), lse_ref.data());
   ExpectClose(out, out_ref, 5e-6, 5e-6);
-  ExpectClose(dqkv, dqkv_ref, 2e-5, 1e-5);
 }
 
 TEST_P(InstructionSets, LayerNormMatchesTheReference) {

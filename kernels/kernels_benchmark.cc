@@ -4,7 +4,6 @@
 
 #include "benchmark/benchmark.h"
 #include "kernels/adamw.h"
-#include "kernels/attention.h"
 #include "kernels/dropout.h"
 #include "kernels/gelu.h"
 #include "kernels/layernorm.h"
@@ -105,22 +104,6 @@ void BM_BiasDropoutAdd(benchmark::State& state) {
   SetElements(state, n);
 }
 BENCHMARK(BM_BiasDropoutAdd)->Arg(0)->Arg(10);
-
-// Argument: dropout in percent. Items are queries.
-void BM_Attention(benchmark::State& state) {
-  ThreadPool pool(1);
-  const AttentionShape shape{.batch = 4, .seq = 256, .heads = 6, .head_dim = 64};
-  const std::vector<float> qkv(shape.qkv_size(), 0.1f);
-  std::vector<float> probs(shape.probs_size()), out(shape.out_size()), dqkv(shape.qkv_size());
-  const float p = static_cast<float>(state.range(0)) / 100.0f;
-  for (auto _ : state) {
-    CausalAttentionForward(pool, shape, qkv.data(), p, DropoutKey(), probs.data(), out.data());
-    CausalAttentionBackward(pool, shape, out.data(), qkv.data(), probs.data(), p, DropoutKey(),
-                            dqkv.data());
-  }
-  SetElements(state, kRows);
-}
-BENCHMARK(BM_Attention)->Arg(0)->Arg(10);
 
 }  // namespace
 }  // namespace tug::kernels
