@@ -166,7 +166,7 @@ void Coordinator::Advance(absl::Time now) {
   if (!Ended() && !view_.has_value() && membership_.Complete()) IssueView();
   if (phase_ == WAITING && view_.has_value()) {
     const auto ready = [](const Member& member) { return member.ready; };
-    if (membership_.Every(SERVER, ready) && membership_.Every(WORKER, ready)) phase_ = RUNNING;
+    if (membership_.Every(SERVER, ready) && membership_.Every(WORKER, ready)) Go();
   }
   if (phase_ == RUNNING && !final_version_.has_value()) SettleFinalVersion(now);
   if (phase_ == RUNNING && final_version_.has_value() && committed_version_ >= *final_version_ &&
@@ -204,6 +204,17 @@ void Coordinator::IssueView() {
   }
   view_ = std::move(view);
   membership_.Close();
+}
+
+void Coordinator::Go() {
+  phase_ = RUNNING;
+  uint64_t bytes = 0;
+  for (const Member* worker : membership_.OfKind(WORKER)) {
+    bytes = std::max<uint64_t>(bytes, worker->counters.predicted_memory_bytes());
+  }
+  if (bytes == 0) return;
+  AddNotice("memory", absl::StrFormat("memory of a worker: %.1f MB predicted",
+                                      static_cast<double>(bytes) / 1e6));
 }
 
 void Coordinator::SettleFinalVersion(absl::Time now) {

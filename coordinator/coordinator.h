@@ -132,6 +132,7 @@ class Coordinator {
   // Takes every transition whose condition holds.
   void Advance(absl::Time now);
   void IssueView();
+  void Go();
   void SettleFinalVersion(absl::Time now);
   void Finish(absl::Time now);
   void Fail(const std::string& what, absl::Time now);

@@ -1,6 +1,7 @@
 #ifndef TUG_DATA_SAMPLE_BATCH_H_
 #define TUG_DATA_SAMPLE_BATCH_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -38,6 +39,15 @@ struct SampleBatch {
     const bool pairs = family == ModelConfig::ENCODER_DECODER;
     decoder_tokens.resize(pairs ? size_t{count} * context : 0);
     targets.resize(family == ModelConfig::ENCODER ? count : size_t{count} * context);
+  }
+
+  // Tokens that are not padding, of sources and targets.
+  uint64_t TokenCount() const {
+    uint64_t count = lengths.empty() ? tokens.size() : 0;
+    for (const int32_t length : lengths) count += static_cast<uint64_t>(length);
+    if (decoder_tokens.empty()) return count;
+    return count + static_cast<uint64_t>(std::ranges::count_if(
+                       targets, [](int32_t target) { return target != kNoSampleTarget; }));
   }
 
   // REQUIRES: row < samples.
