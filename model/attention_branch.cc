@@ -18,8 +18,8 @@ void AttentionBackward(const Pass& pass, const kernels::AttentionShape& shape, c
                        const AttentionMemory<T>& memory,
                        const kernels::AttentionOperands<T>& gradient) {
   const OpTimer timer(pass.profile, Op::kAttentionBackward);
-  kernels::AttentionBackward<T>(pass.pool, shape, dmixed, operands, memory.mixed,
-                                memory.log_sum_exp, pass.p, pass.Key(site), gradient);
+  kernels::AttentionBackward<T>(pass.pool, shape, dmixed, operands, memory.log_sum_exp, pass.p,
+                                pass.Key(site), gradient);
 }
 
 kernels::AttentionShape ShapeOf(const ModelShape& shape, const Pass& pass) {

@@ -55,13 +55,13 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
          TrainConfig::Precision_Name(precision);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, ModelRecompute,
-    testing::Combine(testing::Values(ModelConfig::DECODER, ModelConfig::ENCODER,
-                                     ModelConfig::ENCODER_DECODER),
-                     testing::Values(ModelConfig::PRE, ModelConfig::POST),
-                     testing::Values(TrainConfig::FP32, TrainConfig::BF16)),
-    NameOf);
+INSTANTIATE_TEST_SUITE_P(Shapes, ModelRecompute,
+                         testing::Combine(testing::Values(ModelConfig::DECODER,
+                                                          ModelConfig::ENCODER,
+                                                          ModelConfig::ENCODER_DECODER),
+                                          testing::Values(ModelConfig::PRE, ModelConfig::POST),
+                                          testing::Values(TrainConfig::FP32, TrainConfig::BF16)),
+                         NameOf);
 
 }  // namespace
 }  // namespace tug

@@ -52,8 +52,8 @@ inline std::string FamilyName(ModelConfig::Family family) {
   return ModelConfig::Family_Name(family);
 }
 
-// A model with its weights, gradients and a batch of max_micro_batch samples, all from one seed: the
-// same for models that differ in precision or recomputation only.
+// A model with its weights, gradients and a batch of max_micro_batch samples, all from one seed:
+// the same for models that differ in precision or recomputation only.
 class ModelRig {
  public:
   explicit ModelRig(const ModelOptions& options, int threads = 1)
@@ -160,8 +160,8 @@ class ModelRig {
       return values;
     };
     tokens_ = draw(samples * context_, options_.symbols);
-    targets_ = is_encoder() ? draw(samples, options_.classes)
-                            : draw(samples * context_, options_.symbols);
+    targets_ =
+        is_encoder() ? draw(samples, options_.classes) : draw(samples * context_, options_.symbols);
     if (options_.config.family() == ModelConfig::DECODER) return;
     lengths_ = draw(samples, static_cast<uint32_t>(context_));
     for (int32_t& length : lengths_) ++length;
