@@ -77,12 +77,14 @@ class CharacterTokenizer : public Tokenizer {
 
 }  // namespace
 
-absl::Status ResolveCharacters(const TextSource& text, DataConfig& config) {
+absl::Status ResolveCharacters(const EncodedText& text, DataConfig& config) {
   AlphabetCollector collector;
-  RETURN_IF_ERROR(
-      text.ForEachPiece(WholeCodePoints, [&](std::string_view piece, uint64_t offset_bytes) {
+  RETURN_IF_ERROR(text.for_each_piece(
+      WholeCodePoints,
+      [&](std::string_view piece, uint64_t offset_bytes) {
         return collector.Add(piece, offset_bytes);
-      }));
+      },
+      TextSource::kPieceBytes));
   config.set_resolved_alphabet(collector.Utf8());
   return absl::OkStatus();
 }

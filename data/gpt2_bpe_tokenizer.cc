@@ -131,7 +131,7 @@ class Gpt2BpeTokenizer : public Tokenizer {
 
 }  // namespace
 
-absl::Status ResolveGpt2Bpe(const TextSource& /*text*/, DataConfig& config) {
+absl::Status ResolveGpt2Bpe(const EncodedText& /*text*/, DataConfig& config) {
   if (config.tokenizer_path().empty()) {
     return absl::InvalidArgumentError(
         "data.tokenizer GPT2_BPE needs data.tokenizer_path: set it to a folder with vocab.json and "

@@ -27,10 +27,7 @@ std::unique_ptr<Tokenizer> FixtureTokenizer() {
   DataConfig config;
   config.set_tokenizer(DataConfig::GPT2_BPE);
   config.set_tokenizer_path("data/testdata/gpt2");
-  // Nothing is read of the text.
-  auto text = TextSource::Open("data/testdata/gpt2");
-  EXPECT_TRUE(text.ok()) << text.status();
-  const absl::Status resolved = ResolveGpt2Bpe(*text, config);
+  const absl::Status resolved = ResolveGpt2Bpe(EncodedText(), config);  // nothing is read of it
   EXPECT_TRUE(resolved.ok()) << resolved;
   auto tokenizer = MakeGpt2BpeTokenizer(config);
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
@@ -75,12 +72,10 @@ TEST(Gpt2BpeTokenizer, TakesAnyBytes) {
 
 TEST(Gpt2BpeTokenizer, SaysWhatItNeeds) {
   DataConfig config;
-  auto text = TextSource::Open("data/testdata/gpt2");
-  ASSERT_TRUE(text.ok());
-  EXPECT_THAT(std::string(ResolveGpt2Bpe(*text, config).message()),
+  EXPECT_THAT(std::string(ResolveGpt2Bpe(EncodedText(), config).message()),
               AllOf(HasSubstr("data.tokenizer_path"), HasSubstr("vocab.json and merges.txt")));
   config.set_tokenizer_path("/no/such/folder");
-  EXPECT_THAT(std::string(ResolveGpt2Bpe(*text, config).message()),
+  EXPECT_THAT(std::string(ResolveGpt2Bpe(EncodedText(), config).message()),
               HasSubstr("/no/such/folder/vocab.json: is missing"));
 }
 

@@ -249,7 +249,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
 }  // namespace
 
-absl::Status ResolveSentencePiece(const TextSource& text, DataConfig& config) {
+absl::Status ResolveSentencePiece(const EncodedText& text, DataConfig& config) {
   if (config.tokenizer_path().empty()) {
     ASSIGN_OR_RETURN(const SentencePieceModel model, TrainSentencePieces(text, config.pieces()));
     config.set_resolved_tokenizer(model.SerializeAsString());

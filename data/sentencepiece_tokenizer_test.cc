@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "data/line_text.h"
 #include "data/sentencepiece_model.h"
 #include "data/sentencepiece_trainer.h"
 #include "data/tokenizer.h"
@@ -54,7 +55,7 @@ class SentencePieceTrainer : public testing::Test {
   absl::StatusOr<SentencePieceModel> Train(uint32_t pieces) {
     auto text = TextSource::Open(path_);
     EXPECT_TRUE(text.ok());
-    return TrainSentencePieces(*text, pieces);
+    return TrainSentencePieces(EncodedTextOf(*text, TextForm::kRunning), pieces);
   }
 
   std::string path_;
@@ -154,14 +155,13 @@ TEST(SentencePieceTokenizer, DamagedModelsGiveOneLine) {
 TEST(SentencePieceTokenizer, NamesAFileThatIsNoModel) {
   const std::string path = testing::TempDir() + "/no.model";
   std::ofstream(path) << "some text";
-  auto text = TextSource::Open(path);
-  ASSERT_TRUE(text.ok());
   DataConfig config;
   config.set_tokenizer_path(path);
-  EXPECT_THAT(std::string(ResolveSentencePiece(*text, config).message()),
+  EXPECT_THAT(std::string(ResolveSentencePiece(EncodedText(), config).message()),
               AllOf(HasSubstr("data.tokenizer_path " + path), HasSubstr("not a SentencePiece")));
   config.set_tokenizer_path(path + "s");
-  EXPECT_THAT(std::string(ResolveSentencePiece(*text, config).message()), HasSubstr("no.models"));
+  EXPECT_THAT(std::string(ResolveSentencePiece(EncodedText(), config).message()),
+              HasSubstr("no.models"));
 }
 
 TEST_F(SentencePieceTrainer, LearnsWordsAndIsDeterministic) {

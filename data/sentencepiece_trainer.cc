@@ -60,11 +60,11 @@ class WordCounts {
   absl::flat_hash_map<std::string, int64_t> counts_;
 };
 
-absl::StatusOr<WordCounts> CountWords(const TextSource& text) {
+absl::StatusOr<WordCounts> CountWords(const EncodedText& text) {
   WordCounts counts;
-  const uint64_t stride = (text.size_bytes() + kSampleBytes - 1) / kSampleBytes;  // 1 = read all
+  const uint64_t stride = (text.size_bytes + kSampleBytes - 1) / kSampleBytes;  // 1 = read all
   uint64_t piece_number = 0;
-  RETURN_IF_ERROR(text.ForEachPiece(
+  RETURN_IF_ERROR(text.for_each_piece(
       SentencePieceCut,
       [&](std::string_view piece, uint64_t /*offset_bytes*/) {
         if (piece_number++ % stride == 0) counts.Add(piece);
@@ -178,7 +178,7 @@ Model FixedPieces() {
 
 }  // namespace
 
-absl::StatusOr<SentencePieceModel> TrainSentencePieces(const TextSource& text, uint32_t pieces) {
+absl::StatusOr<SentencePieceModel> TrainSentencePieces(const EncodedText& text, uint32_t pieces) {
   if (pieces <= kSentencePieceFixed) {
     return absl::InvalidArgumentError(
         absl::StrCat("data.pieces = ", pieces, " is too few: ", kSentencePieceFixed,

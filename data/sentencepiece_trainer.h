@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "data/text_source.h"
+#include "data/tokenizer.h"
 #include "proto/tokenizer_files.pb.h"
 
 namespace tug {
@@ -22,7 +22,7 @@ inline constexpr uint32_t kSentencePieceFixed = 3 + 256;
 // text are read, pieces spread over all of it; memory is a small multiple of that. One thread; the
 // same model for the same text. Errors: INVALID_ARGUMENT for fewer than kSentencePieceFixed + 1
 // pieces; as TextSource::ForEachPiece.
-absl::StatusOr<SentencePieceModel> TrainSentencePieces(const TextSource& text, uint32_t pieces);
+absl::StatusOr<SentencePieceModel> TrainSentencePieces(const EncodedText& text, uint32_t pieces);
 
 }  // namespace tug
 

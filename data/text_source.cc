@@ -52,34 +52,6 @@ absl::Status Fill(const FileDescriptor& fd, const std::string& path, std::string
   return absl::OkStatus();
 }
 
-absl::Status ReadPieces(const TextSource::File& file, const TextSource::Cut& cut,
-                        const TextSource::Take& take, std::string& buffer) {
-  ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(file.path));
-  uint64_t offset_bytes = 0;  // of the buffer's first byte in the file
-  size_t held = 0;            // bytes in the buffer
-  while (true) {
-    RETURN_IF_ERROR(Fill(fd, file.path, buffer, held));
-    const std::string_view have(buffer.data(), held);
-    const bool ended = held < buffer.size();
-    const std::string_view piece = ended ? have : have.substr(0, cut(have));
-    if (piece.empty() && !ended) {
-      buffer.resize(2 * buffer.size());
-      continue;
-    }
-    if (!piece.empty()) {
-      const absl::Status taken = take(piece, offset_bytes);
-      if (!taken.ok()) {
-        return absl::Status(taken.code(),
-                            absl::StrCat(file.path, ": ", std::string(taken.message())));
-      }
-    }
-    if (ended) return absl::OkStatus();
-    offset_bytes += piece.size();
-    held -= piece.size();
-    std::copy_n(have.begin() + piece.size(), held, buffer.begin());
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<TextSource> TextSource::Open(const std::string& path) {
@@ -117,9 +89,37 @@ uint64_t TextSource::Key() const {
   return XXH3_64bits(key.data(), key.size());
 }
 
-absl::Status TextSource::ForEachPiece(const Cut& cut, const Take& take, size_t piece_bytes) const {
+absl::Status TextSource::ForEachPiece(const File& file, const Cut& cut, const Take& take,
+                                      size_t piece_bytes) {
   std::string buffer(piece_bytes, '\0');
-  for (const File& file : files_) RETURN_IF_ERROR(ReadPieces(file, cut, take, buffer));
+  ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(file.path));
+  uint64_t offset_bytes = 0;  // of the buffer's first byte in the file
+  size_t held = 0;            // bytes in the buffer
+  while (true) {
+    RETURN_IF_ERROR(Fill(fd, file.path, buffer, held));
+    const std::string_view have(buffer.data(), held);
+    const bool ended = held < buffer.size();
+    const std::string_view piece = ended ? have : have.substr(0, cut(have));
+    if (piece.empty() && !ended) {
+      buffer.resize(2 * buffer.size());
+      continue;
+    }
+    if (!piece.empty()) {
+      const absl::Status taken = take(piece, offset_bytes);
+      if (!taken.ok()) {
+        return absl::Status(taken.code(),
+                            absl::StrCat(file.path, ": ", std::string(taken.message())));
+      }
+    }
+    if (ended) return absl::OkStatus();
+    offset_bytes += piece.size();
+    held -= piece.size();
+    std::copy_n(have.begin() + piece.size(), held, buffer.begin());
+  }
+}
+
+absl::Status TextSource::ForEachPiece(const Cut& cut, const Take& take, size_t piece_bytes) const {
+  for (const File& file : files_) RETURN_IF_ERROR(ForEachPiece(file, cut, take, piece_bytes));
   return absl::OkStatus();
 }
 

@@ -33,6 +33,8 @@ class TextSource {
   // XXH3 of real path, names, sizes and modification times: differs once any file was touched.
   uint64_t Key() const;
 
+  static constexpr size_t kPieceBytes = size_t{1} << 20;
+
   // How much of some text may be taken by itself: a length, or 0 if that cannot be said without
   // more of the text.
   using Cut = std::function<size_t(std::string_view text)>;
@@ -43,7 +45,10 @@ class TextSource {
   // file. Errors of `take` come back with the file's name in front; FileError.
   // REQUIRES: cut gives a length once the text is long enough; memory is bounded by that length.
   absl::Status ForEachPiece(const Cut& cut, const Take& take,
-                            size_t piece_bytes = size_t{1} << 20) const;
+                            size_t piece_bytes = kPieceBytes) const;
+  // The same of one of files().
+  static absl::Status ForEachPiece(const File& file, const Cut& cut, const Take& take,
+                                   size_t piece_bytes = kPieceBytes);
 
  private:
   TextSource(std::string path, std::vector<File> files)

@@ -1,9 +1,9 @@
 // PrepareTokenFile, in steps:
 //   1. take the lock `out_path`.lock;
 //   2. keep the file if its source key and checksum hold;
-//   3. read the tokenizer's files or learn from the text, if it has to know something that the
-//      configuration does not hold yet;
-//   4. second pass: encode into `out_path`.tmp, header last;
+//   3. what the configuration does not hold yet: the tokenizer's files are read, or passes over
+//      the text made for what it learns, and for the labels of lines;
+//   4. last pass: encode into `out_path`.tmp, header last;
 //   5. sync, rename, sync the folder.
 
 #include <fcntl.h>
@@ -22,14 +22,14 @@
 #include "base/file.h"
 #include "base/file_writer.h"
 #include "base/status_macros.h"
+#include "data/line_text.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
+#include "data/token_lines.h"
 #include "data/tokenizer.h"
 
 namespace tug {
 namespace {
-
-namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little, "token files are little-endian");
 
@@ -45,41 +45,52 @@ absl::StatusOr<FileDescriptor> Lock(const std::string& path) {
   return fd;
 }
 
-// Of a file: its name, size and time of modification; of a folder: those in it; "" = none.
-absl::StatusOr<uint64_t> TokenizerFilesKey(const std::string& path) {
-  if (path.empty()) return 0;
+uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm form) {
+  const uint64_t parts[] = {text.Key(), static_cast<uint64_t>(config.tokenizer()),
+                            static_cast<uint64_t>(form), kTokenFileVersion};
+  return XXH3_64bits(parts, sizeof(parts));
+}
+
+// What the tokenizer of a resolved configuration has to know; else, or if that is nothing, empty.
+const std::string& KnownTo(const DataConfig& config) {
+  return config.tokenizer() == DataConfig::CHARACTER ? config.resolved_alphabet()
+                                                     : config.resolved_tokenizer();
+}
+
+// Of what a tokenizer's files are (names, sizes, times of modification) or how it is trained.
+absl::StatusOr<uint64_t> TokenizerKey(const DataConfig& config) {
+  const std::string& path = config.tokenizer_path();
+  if (path.empty()) return config.tokenizer() == DataConfig::SENTENCEPIECE ? config.pieces() : 0;
   std::error_code error;
-  if (!fs::exists(path, error)) return FileError(ENOENT, "read data.tokenizer_path", path);
+  if (!std::filesystem::exists(path, error))
+    return FileError(ENOENT, "read data.tokenizer_path", path);
   ASSIGN_OR_RETURN(const TextSource files, TextSource::Open(path));
   return files.Key();
 }
 
-absl::StatusOr<uint64_t> SourceKey(const TextSource& text, const DataConfig& config) {
-  std::string key = absl::StrCat(kTokenFileVersion, " ", text.Key(), " ", config.tokenizer(), " ");
-  if (!config.resolved_tokenizer().empty()) {
-    absl::StrAppend(&key, "known ", config.resolved_tokenizer());
-  } else {
-    ASSIGN_OR_RETURN(const uint64_t files, TokenizerFilesKey(config.tokenizer_path()));
-    absl::StrAppend(&key, "from ", files, " ", config.pieces());
-  }
-  return XXH3_64bits(key.data(), key.size());
-}
-
 // The file as it is, if it need not be made again.
-absl::StatusOr<TokenFileInfo> Reuse(const std::string& path, uint64_t source_key) {
+absl::StatusOr<TokenFileInfo> Reuse(const std::string& path, const DataConfig& config,
+                                    uint64_t source_key) {
   ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(path));
-  if (file.source_key() != source_key) return absl::FailedPreconditionError("of another text");
+  const auto other = absl::FailedPreconditionError("of another text or tokenizer");
+  if (file.source_key() != source_key) return other;
+  if (!KnownTo(config).empty()) {
+    if (file.info().known != KnownTo(config)) return other;
+  } else {
+    ASSIGN_OR_RETURN(const uint64_t tokenizer_key, TokenizerKey(config));
+    if (file.tokenizer_key() != tokenizer_key) return other;
+  }
   RETURN_IF_ERROR(file.VerifyContents());
   TokenFileInfo info = file.info();
   info.reused = true;
   return info;
 }
 
-// `config` with all that its tokenizer has to know. An alphabet is always the text's own.
+// `config` with all that its tokenizer has to know.
 absl::StatusOr<DataConfig> Resolved(const TextSource& text, const TokenizerKind& kind,
-                                    DataConfig config) {
-  if (kind.resolve != nullptr && config.resolved_tokenizer().empty()) {
-    RETURN_IF_ERROR(kind.resolve(text, config));
+                                    TextForm form, DataConfig config) {
+  if (kind.resolve != nullptr && KnownTo(config).empty()) {
+    RETURN_IF_ERROR(kind.resolve(EncodedTextOf(text, form), config));
   }
   return config;
 }
@@ -96,54 +107,96 @@ void Narrow(std::span<const int32_t> tokens, uint32_t token_bytes, std::vector<s
   }
 }
 
-// Steps 4 up to the sync.
-absl::StatusOr<TokenFileInfo> Write(const TextSource& text, const Tokenizer& tokenizer,
-                                    const std::string& known, uint64_t source_key,
-                                    const std::string& path) {
-  ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
-  TokenFileHeader header = {};
-  RETURN_IF_ERROR(writer.Append(std::as_bytes(std::span(&header, 1))));  // zeros for now
-  RETURN_IF_ERROR(writer.Append(known));
-  const uint64_t padding = -writer.size_bytes() % kTokensAlignBytes;
-  RETURN_IF_ERROR(writer.Append(std::string(padding, '\0')));
+// Encodes a text behind the file's header, and remembers where things are.
+class TokenFileWriter {
+ public:
+  TokenFileWriter(FileWriter& file, const TextSource& text, const Tokenizer& tokenizer)
+      : file_(file), text_(text), tokenizer_(tokenizer) {
+    header_.magic = kTokenFileMagic;
+    header_.version = kTokenFileVersion;
+    header_.token_bytes = BytesPerToken(tokenizer.symbols());
+    header_.symbols = tokenizer.symbols();
+  }
 
-  header = {.magic = kTokenFileMagic,
-            .version = kTokenFileVersion,
-            .token_bytes = BytesPerToken(tokenizer.symbols()),
-            .symbols = tokenizer.symbols(),
-            .reserved = 0,
-            .tokens = 0,
-            .known_bytes = known.size(),
-            .tokens_offset_bytes = writer.size_bytes(),
-            .source_key = source_key,
-            .contents_xxh3 = 0,
-            .header_xxh3 = 0};
-  std::vector<int32_t> tokens;
-  std::vector<std::byte> bytes;
-  const auto cut = [&](std::string_view piece) { return tokenizer.Cut(piece); };
-  const auto take = [&](std::string_view piece, uint64_t offset_bytes) -> absl::Status {
-    tokens.clear();
-    RETURN_IF_ERROR(tokenizer.Encode(piece, offset_bytes, tokens));
-    Narrow(tokens, header.token_bytes, bytes);
-    header.tokens += tokens.size();
-    return writer.Append(bytes);
-  };
-  RETURN_IF_ERROR(text.ForEachPiece(cut, take));
-  header.contents_xxh3 = writer.xxh3();
-  header.header_xxh3 = XXH3_64bits(&header, offsetof(TokenFileHeader, header_xxh3));
-  RETURN_IF_ERROR(writer.Overwrite(0, std::as_bytes(std::span(&header, 1))));
-  RETURN_IF_ERROR(writer.Finish());
-  return TokenFileInfo{.symbols = header.symbols,
-                       .known = known,
-                       .tokens = header.tokens,
-                       .fingerprint = header.contents_xxh3,
-                       .reused = false};
+  // Fills in the rest of `info`.
+  absl::Status Write(TokenFileInfo& info, uint64_t source_key, uint64_t tokenizer_key) {
+    const TokenFileHeader zeros = {};
+    RETURN_IF_ERROR(file_.Append(std::as_bytes(std::span(&zeros, 1))));
+    RETURN_IF_ERROR(file_.Append(info.known));
+    for (const std::string& label : info.labels) RETURN_IF_ERROR(file_.Append(label + "\n"));
+    header_.known_bytes = info.known.size();
+    header_.labels_bytes = file_.size_bytes() - sizeof(zeros) - info.known.size();
+    header_.form = static_cast<uint32_t>(info.form);
+    header_.source_key = source_key;
+    header_.tokenizer_key = tokenizer_key;
+    RETURN_IF_ERROR(Align());
+    header_.tokens_offset_bytes = file_.size_bytes();
+    RETURN_IF_ERROR(info.form == TextForm::kRunning ? WriteRunningText()
+                                                    : WriteLines(info.form, info.labels));
+    header_.contents_xxh3 = file_.xxh3();
+    header_.header_xxh3 = XXH3_64bits(&header_, offsetof(TokenFileHeader, header_xxh3));
+    info.symbols = header_.symbols;
+    info.lines = header_.lines;
+    info.tokens = header_.tokens;
+    info.fingerprint = header_.contents_xxh3;
+    return file_.Overwrite(0, std::as_bytes(std::span(&header_, 1)));
+  }
+
+ private:
+  absl::Status Align() {
+    return file_.Append(std::string(-file_.size_bytes() % kTokensAlignBytes, '\0'));
+  }
+
+  absl::Status AppendTokens(std::span<const int32_t> tokens) {
+    Narrow(tokens, header_.token_bytes, bytes_);
+    header_.tokens += tokens.size();
+    return file_.Append(bytes_);
+  }
+
+  absl::Status WriteRunningText() {
+    std::vector<int32_t> tokens;
+    RETURN_IF_ERROR(
+        text_.ForEachPiece([&](std::string_view piece) { return tokenizer_.Cut(piece); },
+                           [&](std::string_view piece, uint64_t offset_bytes) -> absl::Status {
+                             tokens.clear();
+                             RETURN_IF_ERROR(tokenizer_.Encode(piece, offset_bytes, tokens));
+                             return AppendTokens(tokens);
+                           }));
+    header_.lines_offset_bytes = file_.size_bytes();
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteLines(TextForm form, std::span<const std::string> labels) {
+    TokenLines lines(form, labels, file_.path() + ".lines");
+    RETURN_IF_ERROR(lines.Encode(text_, tokenizer_, [this](std::span<const int32_t> tokens) {
+      return AppendTokens(tokens);
+    }));
+    RETURN_IF_ERROR(Align());
+    header_.lines_offset_bytes = file_.size_bytes();
+    header_.lines = lines.lines();
+    return lines.ForEachPiece(
+        [this](std::span<const std::byte> piece) { return file_.Append(piece); });
+  }
+
+  FileWriter& file_;
+  const TextSource& text_;
+  const Tokenizer& tokenizer_;
+  TokenFileHeader header_ = {};
+  std::vector<std::byte> bytes_;
+};
+
+// Step 4, and the sync of the file.
+absl::Status WriteTokenFile(const TextSource& text, const Tokenizer& tokenizer, uint64_t source_key,
+                            uint64_t tokenizer_key, const std::string& path, TokenFileInfo& info) {
+  ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
+  RETURN_IF_ERROR(TokenFileWriter(file, text, tokenizer).Write(info, source_key, tokenizer_key));
+  return file.Finish();
 }
 
 }  // namespace
 
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
-                                               const std::string& out_path) {
+                                               const std::string& out_path, TextForm form) {
   ASSIGN_OR_RETURN(const TextSource text, TextSource::Open(config.path()));
   ASSIGN_OR_RETURN(const TokenizerKind* kind, FindTokenizerKind(config.tokenizer()));
   std::error_code ignored;
@@ -153,19 +206,29 @@ absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
         "the token file ", out_path, " would lie among the text in data.path; put it elsewhere"));
   }
   ASSIGN_OR_RETURN(const FileDescriptor lock, Lock(out_path + ".lock"));
-  ASSIGN_OR_RETURN(const uint64_t source_key, SourceKey(text, config));
-  if (auto info = Reuse(out_path, source_key); info.ok()) return info;
+  const uint64_t source_key = SourceKey(text, config, form);
+  if (auto info = Reuse(out_path, config, source_key); info.ok()) return info;
 
-  ASSIGN_OR_RETURN(const DataConfig resolved, Resolved(text, *kind, config));
+  // Of a resolved configuration: files that are not there are no trouble.
+  uint64_t tokenizer_key = 0;
+  if (KnownTo(config).empty()) {
+    ASSIGN_OR_RETURN(tokenizer_key, TokenizerKey(config));
+  }
+  ASSIGN_OR_RETURN(const DataConfig resolved, Resolved(text, *kind, form, config));
+  TokenFileInfo info{.known = kind->resolve == nullptr ? "" : KnownTo(resolved), .form = form};
+  if (form == TextForm::kLabelledLines) {
+    info.labels.assign(config.resolved_labels().begin(), config.resolved_labels().end());
+    if (info.labels.empty()) {
+      ASSIGN_OR_RETURN(info.labels, CollectLabels(text));
+    }
+  }
   ASSIGN_OR_RETURN(const auto tokenizer, kind->make(resolved));
-  const std::string& known = resolved.tokenizer() == DataConfig::CHARACTER
-                                 ? resolved.resolved_alphabet()
-                                 : resolved.resolved_tokenizer();
   const std::string partial = out_path + ".tmp";
-  auto info = Write(text, *tokenizer, known, source_key, partial);
-  if (!info.ok()) {
+  const absl::Status written =
+      WriteTokenFile(text, *tokenizer, source_key, tokenizer_key, partial, info);
+  if (!written.ok()) {
     std::remove(partial.c_str());
-    return info.status();
+    return written;
   }
   if (std::rename(partial.c_str(), out_path.c_str()) != 0) {
     return FileError(errno, "rename to", out_path);

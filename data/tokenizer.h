@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,13 +50,21 @@ class Tokenizer {
 // Tokenizers that look at words cut text without an end of word after so many bytes.
 inline constexpr size_t kMaxUnitBytes = size_t{1} << 16;
 
+// What of a text is encoded, to be read again and again.
+struct EncodedText {
+  uint64_t size_bytes = 0;  // about
+  // As TextSource::ForEachPiece; ends of what is encoded by itself (lines) are ends of pieces.
+  std::function<absl::Status(const TextSource::Cut&, const TextSource::Take&, size_t piece_bytes)>
+      for_each_piece;
+};
+
 struct TokenizerKind {
   DataConfig::Tokenizer kind;
   // Sets what the tokenizer has to know of the text or of files (config.resolved_alphabet or
   // config.resolved_tokenizer), which are not set, in bounded memory; the same for the same text,
   // files and settings. Null if it has to know nothing. Errors: files missing or wrong, naming
   // them and the remedy; text that cannot be read.
-  absl::Status (*resolve)(const TextSource& text, DataConfig& config);
+  absl::Status (*resolve)(const EncodedText& text, DataConfig& config);
   // From a configuration that is resolved. Errors: INVALID_ARGUMENT if it is not.
   absl::StatusOr<std::unique_ptr<Tokenizer>> (*make)(const DataConfig& config);
 };
@@ -76,9 +85,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> MakeSentencePieceTokenizer(const Data
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeGpt2BpeTokenizer(const DataConfig& config);
 
 // What they have to know, for the table.
-absl::Status ResolveCharacters(const TextSource& text, DataConfig& config);
-absl::Status ResolveSentencePiece(const TextSource& text, DataConfig& config);
-absl::Status ResolveGpt2Bpe(const TextSource& text, DataConfig& config);
+absl::Status ResolveCharacters(const EncodedText& text, DataConfig& config);
+absl::Status ResolveSentencePiece(const EncodedText& text, DataConfig& config);
+absl::Status ResolveGpt2Bpe(const EncodedText& text, DataConfig& config);
 
 }  // namespace tug
 

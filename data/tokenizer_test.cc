@@ -8,6 +8,7 @@
 
 #include "data/alphabet.h"
 #include "data/gpt2_files.h"
+#include "data/line_text.h"
 #include "data/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -81,7 +82,9 @@ std::unique_ptr<Tokenizer> MakeFor(const TokenizerKind& kind, const std::string&
   config.set_pieces(400);
   if (kind.kind == DataConfig::GPT2_BPE) config.set_tokenizer_path("data/testdata/gpt2");
   if (kind.resolve != nullptr) {
-    const absl::Status resolved = kind.resolve(TextFile(text).Open(), config);
+    const TextFile file(text);
+    const TextSource source = file.Open();
+    const absl::Status resolved = kind.resolve(EncodedTextOf(source, TextForm::kRunning), config);
     EXPECT_TRUE(resolved.ok()) << resolved;
   }
   auto tokenizer = kind.make(config);

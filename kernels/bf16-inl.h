@@ -9,9 +9,14 @@
 #define TUG_KERNELS_BF16_INL_H_
 #endif
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "hwy/highway.h"
+#include "kernels/bf16.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -38,50 +43,78 @@ HWY_INLINE Bf16Vector RoundToBf16(FloatVector x) {
   return hn::TruncateTo(Bf16Tag(), hn::ShiftRight<16>(RoundUpperHalf(x)));
 }
 
-// Two vectors rounded and stored side by side; kStream: around the caches, p at the boundary of a
-// FloatVector's bytes.
-template <bool kStream>
-HWY_INLINE void StoreBf16Pair(FloatVector x0, FloatVector x1, uint16_t* p) {
-#if HWY_TARGET == HWY_SCALAR
-  hn::StoreU(RoundToBf16(x0), Bf16Tag(), p);
-  hn::StoreU(RoundToBf16(x1), Bf16Tag(), p + 1);
-#else
-  const hn::Repartition<uint16_t, FloatTag> d;
-  const auto upper_halves =
-      hn::ConcatOdd(d, hn::BitCast(d, RoundUpperHalf(x1)), hn::BitCast(d, RoundUpperHalf(x0)));
-  if constexpr (kStream) {
-    hn::Stream(upper_halves, d, p);
-  } else {
-    hn::StoreU(upper_halves, d, p);
-  }
-#endif
-}
-
 HWY_INLINE FloatVector WidenBf16(Bf16Vector x) {
   const hn::RebindToUnsigned<FloatTag> du;
   return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(du, x)));
 }
 
-// p[0 .. min(count, lanes)), zeros beyond. REQUIRES: count > 0. There are no masked loads and
-// stores of 16 bits on AVX2.
-HWY_INLINE Bf16Vector LoadUpTo(const uint16_t* p, int64_t count) {
+// p[0 .. min(count, lanes)) widened, zeros beyond. REQUIRES: count > 0. Like the one for float, so
+// that one template serves both types. Where there are no masked loads of 16 bits, and for a single
+// lane, which is no vector that may alias, by way of a copy.
+HWY_INLINE FloatVector LoadUpTo(const Bf16* p, int64_t count) {
   const Bf16Tag d;
-  if (HWY_LIKELY(count >= FloatLanes())) return hn::LoadU(d, p);
+#if HWY_TARGET != HWY_SCALAR
+  const auto* bits = reinterpret_cast<const uint16_t*>(p);
+  if (HWY_LIKELY(count >= FloatLanes())) return WidenBf16(hn::LoadU(d, bits));
+#endif
+#if HWY_TARGET <= HWY_AVX3
+  return WidenBf16(hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, bits));
+#else
   HWY_ALIGN uint16_t padded[HWY_MAX_BYTES / sizeof(uint16_t)] = {};
-  std::memcpy(padded, p, static_cast<size_t>(count) * sizeof(uint16_t));
-  return hn::Load(d, padded);
+  std::memcpy(padded, p, static_cast<size_t>(std::min(count, FloatLanes())) * sizeof(uint16_t));
+  return WidenBf16(hn::Load(d, padded));
+#endif
 }
 
-// Stores the first min(count, lanes) lanes. REQUIRES: count > 0.
-HWY_INLINE void StoreUpTo(Bf16Vector v, uint16_t* p, int64_t count) {
+// Stores the first min(count, lanes) lanes, rounded. REQUIRES: count > 0.
+HWY_INLINE void StoreUpTo(FloatVector v, Bf16* p, int64_t count) {
   const Bf16Tag d;
+  const Bf16Vector rounded = RoundToBf16(v);
+#if HWY_TARGET != HWY_SCALAR
+  auto* bits = reinterpret_cast<uint16_t*>(p);
   if (HWY_LIKELY(count >= FloatLanes())) {
-    hn::StoreU(v, d, p);
-  } else {
-    HWY_ALIGN uint16_t padded[HWY_MAX_BYTES / sizeof(uint16_t)];
-    hn::Store(v, d, padded);
-    std::memcpy(p, padded, static_cast<size_t>(count) * sizeof(uint16_t));
+    hn::StoreU(rounded, d, bits);
+    return;
   }
+#endif
+#if HWY_TARGET <= HWY_AVX3
+  hn::BlendedStore(rounded, hn::FirstN(d, static_cast<size_t>(count)), d, bits);
+#else
+  HWY_ALIGN uint16_t padded[HWY_MAX_BYTES / sizeof(uint16_t)];
+  hn::Store(rounded, d, padded);
+  std::memcpy(p, padded, static_cast<size_t>(std::min(count, FloatLanes())) * sizeof(uint16_t));
+#endif
+}
+
+// v as an element of type T would give it back: rounded, or as it is.
+template <typename T>
+HWY_INLINE FloatVector AsStored(FloatVector v) {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    const hn::RebindToUnsigned<FloatTag> du;
+    return hn::BitCast(FloatTag(), hn::And(RoundUpperHalf(v), hn::Set(du, 0xFFFF0000u)));
+  } else {
+    return v;
+  }
+}
+
+// Two vectors rounded and stored side by side; kStream: around the caches, p at the boundary of a
+// FloatVector's bytes.
+template <bool kStream>
+HWY_INLINE void StoreBf16Pair(FloatVector x0, FloatVector x1, Bf16* p) {
+#if HWY_TARGET == HWY_SCALAR
+  StoreUpTo(x0, p, 1);
+  StoreUpTo(x1, p + 1, 1);
+#else
+  auto* const bits = reinterpret_cast<uint16_t*>(p);
+  const hn::Repartition<uint16_t, FloatTag> d;
+  const auto upper_halves =
+      hn::ConcatOdd(d, hn::BitCast(d, RoundUpperHalf(x1)), hn::BitCast(d, RoundUpperHalf(x0)));
+  if constexpr (kStream) {
+    hn::Stream(upper_halves, d, bits);
+  } else {
+    hn::StoreU(upper_halves, d, bits);
+  }
+#endif
 }
 
 }  // namespace tug::kernels::HWY_NAMESPACE
