@@ -48,6 +48,7 @@ class Config {
 
  private:
   static std::string Text(const Json& value) {
+    if (value.is_structured()) return "a list or object";
     return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 100);
   }
 
