@@ -80,8 +80,9 @@ std::vector<std::vector<float>> ReadAll(const WeightsSource& source, const Block
 class HuggingFaceTest : public testing::Test {
  protected:
   HuggingFaceTest()
-      : folder_(absl::StrCat(testing::TempDir(), "/",
-                             testing::UnitTest::GetInstance()->current_test_info()->name())) {
+      : folder_((fs::path(testing::TempDir()) /
+                 testing::UnitTest::GetInstance()->current_test_info()->name())
+                    .lexically_normal()) {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
@@ -90,10 +91,13 @@ class HuggingFaceTest : public testing::Test {
 
   // A copy of the fixture with fields of its config.json changed.
   std::string Changed(const Json& fields) {
-    fs::copy(kTiny, Path("changed"), fs::copy_options::overwrite_existing);
+    fs::create_directories(Path("changed"));
+    for (const std::string name : {"/config.json", "/model.safetensors"}) {
+      if (fs::exists(Path("changed") + name)) continue;
+      std::ofstream(Path("changed") + name, std::ios::binary) << Contents(kTiny + name);
+    }
     Json config = Json::parse(Contents(Path("changed") + "/config.json"));
     config.merge_patch(fields);
-    fs::remove(Path("changed") + "/config.json");
     std::ofstream(Path("changed") + "/config.json") << config.dump();
     return Path("changed");
   }
@@ -111,6 +115,7 @@ class HuggingFaceTest : public testing::Test {
       parts.push_back(
           {blocks.blocks(i).name(), 0, weights[i].size(), weights[i], zeros.back(), zeros.back()});
     }
+    fs::create_directories(Path("run"));
     const auto file = WriteLanePart(Path("run"), 3, 0, parts);
     EXPECT_TRUE(file.ok()) << file.status();
     Manifest manifest;
@@ -121,7 +126,7 @@ class HuggingFaceTest : public testing::Test {
     entry.set_name(file->name);
     entry.set_size_bytes(file->size_bytes);
     entry.set_xxh3(file->xxh3);
-    const auto committed = CommitCheckpoint(Path("run"), manifest, 1);
+    const auto committed = CommitCheckpoint(Path("run"), manifest, Retention{.keep = 1});
     EXPECT_TRUE(committed.ok()) << committed.status();
     return *committed;
   }
@@ -311,7 +316,7 @@ TEST_F(HuggingFaceTest, ReadsACheckpointOfOursAsItReadsTheFolder) {
 // The same weights with names without "transformer.", in two bytes, and a tensor we have no use
 // for.
 TEST_F(HuggingFaceTest, WidensHalvesAndTakesShortNames) {
-  const std::string folder = Changed({});
+  const std::string folder = Changed(Json::object());
   const auto original = SafetensorsReader::Open(absl::StrCat(kTiny, "/model.safetensors"));
   ASSERT_TRUE(original.ok());
   for (const std::string dtype : {"BF16", "F16"}) {

@@ -128,6 +128,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"data.path=", "model.external=true", "cluster.virtual_workers=2"},
        {"cluster.virtual_workers = 2", "model.external = true"}},
       {{"model.external=true"}, {"data.path = \"text\"", "model.external = true"}},
+      {{"data.path=", "model.external=true", "train.init_from=gpt2"},
+       {"train.init_from = \"gpt2\"", "model.external = true"}},
       {{"data.path=", "model.external=true", "data.random.samples=10"},
        {"data.random.samples = 10", "model.external = true"}},
       {{"data.path=", "data.random.samples=10", "data.random.symbols=5"},

@@ -1,6 +1,7 @@
 // Models of Hugging Face in and out, through real processes, and jobs with tokenizers of files and
 // of their own.
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -23,10 +24,10 @@ class HuggingFaceJobTest : public TugTest {
  protected:
   // Settings that make the job's model that of the fixture.
   static Texts TinyModel() {
-    return {"model.layers=2",       "model.width=24",   "model.heads=3",
-            "model.mlp_width=40",   "model.context=32", "model.vocabulary=258",
-            "train.steps=2",        "model.dropout=0",  "checkpoint.initial=true",
-            "train.eval_interval=0"};
+    return {"model.layers=2",        "model.width=24",          "model.heads=3",
+            "model.mlp_width=40",    "model.context=32",        "model.vocabulary=258",
+            "train.steps=2",         "model.dropout=0",         "checkpoint.initial=true",
+            "train.eval_interval=0", "optimizer.warmup_steps=1"};
   }
 
   static std::string Absolute(const std::string& runfile) { return fs::absolute(runfile).string(); }
@@ -53,9 +54,9 @@ TEST_F(HuggingFaceJobTest, RoundTripThroughServersIsByteEqual) {
   const auto after = SafetensorsReader::Open(Path("same/model.safetensors"));
   ASSERT_TRUE(before.ok() && after.ok());
   for (const TensorView& tensor : before->tensors()) {
-    for (const TensorView& same : after->tensors()) {
-      if (same.name == tensor.name) EXPECT_TRUE(std::ranges::equal(same.bytes, tensor.bytes));
-    }
+    const auto same = std::ranges::find(after->tensors(), tensor.name, &TensorView::name);
+    ASSERT_NE(same, after->tensors().end()) << tensor.name;
+    EXPECT_TRUE(std::ranges::equal(same->bytes, tensor.bytes)) << tensor.name;
   }
 
   ASSERT_EQ(Run({"export", "--from", Path("run"), "--hf", Path("trained")}).exit_code(), 0);
@@ -75,7 +76,7 @@ TEST_F(HuggingFaceJobTest, RoundTripThroughServersIsByteEqual) {
 }
 
 TEST_F(HuggingFaceJobTest, AnotherModelIsRefusedWithTheFlagsToSet) {
-  Process& train = StartTraining("run", {"train.steps=1"}, {"--init-from", tiny_});
+  Process& train = StartTraining("run", {}, {"--init-from", tiny_});
   ASSERT_TRUE(train.WaitForEnd(After(kErrorTime)));
   EXPECT_EQ(train.exit_code(), 1);
   EXPECT_THAT(train.err(), AllOf(HasSubstr("--set model.width=24"),
@@ -91,7 +92,11 @@ TEST_F(HuggingFaceJobTest, Gpt2TokenizerIsNeededOnceOnly) {
       Run({"sample", "--from", Path("run"), "--prompt", "The", "--tokens", "5"});
   EXPECT_EQ(sample.exit_code(), 0) << sample.err();
   EXPECT_EQ(Run({"eval", "--from", Path("run")}).exit_code(), 0);
-  Train("run", settings + Texts{"train.steps=12"}, {"--resume", Path("run")});
+  // In its own folder, and branching off into another.
+  const Process& again =
+      Run(Texts{"train", job(), "--resume", Path("run")} + Set(settings + Texts{"train.steps=12"}));
+  EXPECT_EQ(again.exit_code(), 0) << again.err();
+  Train("branch", settings + Texts{"train.steps=14"}, {"--resume", Path("run")});
   ASSERT_EQ(Run({"export", "--from", Path("run"), "--hf", Path("out")}).exit_code(), 0);
   EXPECT_TRUE(PythonReads({Path("out")}));
   ExpectErrorLine(
@@ -106,7 +111,11 @@ TEST_F(HuggingFaceJobTest, SentencePiecesAreTrainedOnTheTextAndKept) {
       Run({"sample", "--from", Path("run"), "--prompt", "The", "--tokens", "5"});
   EXPECT_EQ(sample.exit_code(), 0) << sample.err();
   EXPECT_EQ(Run({"eval", "--from", Path("run"), "--data", Path("text.txt")}).exit_code(), 0);
-  Train("run", settings + Texts{"train.steps=12"}, {"--resume", Path("run")});
+  // In its own folder, and branching off into another.
+  const Process& again =
+      Run(Texts{"train", job(), "--resume", Path("run")} + Set(settings + Texts{"train.steps=12"}));
+  EXPECT_EQ(again.exit_code(), 0) << again.err();
+  Train("branch", settings + Texts{"train.steps=14"}, {"--resume", Path("run")});
   ASSERT_EQ(Run({"export", "--from", Path("run"), "--hf", Path("out")}).exit_code(), 0);
   EXPECT_TRUE(fs::exists(Path("out/tokenizer.model")));
 }
