@@ -49,7 +49,7 @@ struct Arrays {
     }
   }
   HugeArray<float> g, w, m, v, out;
-  HugeArray<uint16_t> narrow;
+  HugeArray<kernels::Bf16> narrow;
 };
 
 struct Case {
@@ -82,8 +82,8 @@ std::vector<Case> Kernels(const Arrays& arrays) {
   float* m = arrays.m.data();
   float* v = arrays.v.data();
   float* out = arrays.out.data();
-  uint16_t* narrow = arrays.narrow.data();
-  const auto adamw = [=](float* w_out, uint16_t* w_out_bf16) {
+  kernels::Bf16* narrow = arrays.narrow.data();
+  const auto adamw = [=](float* w_out, kernels::Bf16* w_out_bf16) {
     const kernels::AdamWParams params{.weight_decay = 0.1f, .t = 1000};
     kernels::AdamWStep(n, params, g, w, w_out, m, v, w_out_bf16);
   };

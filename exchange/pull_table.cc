@@ -108,8 +108,8 @@ bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message)
     if (!decoded.has_value() || decoded->runs != runs) return false;
     Scatter(*decoded, out);
   } else if (codec == Codec::kBf16) {
-    if (payload.size() != out.size() * sizeof(uint16_t)) return false;
-    kernels::FloatFromBf16(reinterpret_cast<const uint16_t*>(payload.data()), out.data(),
+    if (payload.size() != out.size() * sizeof(kernels::Bf16)) return false;
+    kernels::FloatFromBf16(reinterpret_cast<const kernels::Bf16*>(payload.data()), out.data(),
                            static_cast<int64_t>(out.size()));
   } else {
     if (payload.size() != part.bytes()) return false;

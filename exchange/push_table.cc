@@ -144,7 +144,7 @@ Lease PushTable::Payload(const PushRequest& request, const Partition& part,
       request.gradient.floats().subspan(part.begin, part.end - part.begin);
   SendBuffers::Payload payload = buffers_.Take(push.bytes);
   if (push.codec == Codec::kBf16) {
-    kernels::Bf16FromFloat(elements.data(), reinterpret_cast<uint16_t*>(payload.bytes.data()),
+    kernels::Bf16FromFloat(elements.data(), reinterpret_cast<kernels::Bf16*>(payload.bytes.data()),
                            static_cast<int64_t>(elements.size()));
   } else {
     EncodeRuns(Clip(request.runs, part.begin, part.end), elements, payload.bytes);

@@ -26,6 +26,12 @@ template <typename T>
 void BiasActivationForward(ThreadPool& pool, Activation activation, int64_t rows, int64_t width,
                            const float* bias, T* pre, T* y);
 
+// The same on one thread, for a part of the columns while it is in cache: rows of `width` elements
+// whose beginnings lie `stride` elements apart, in pre and in y. Thread-safe.
+template <typename T>
+void BiasActivationTile(Activation activation, int64_t rows, int64_t width, int64_t stride,
+                        const float* bias, T* pre, T* y);
+
 // dx = dy * activation'(pre).   dy, pre, dx [n]; dx may be dy itself.
 // The bits of an element do not depend on its position. Thread-safe for calls with different pools.
 template <typename T>

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/bf16.h"
+
 namespace tug::kernels {
 
 struct AdamWParams {
@@ -36,7 +38,7 @@ AdamWConstants MakeAdamWConstants(const AdamWParams& params);
 // The bits of an element do not depend on its position or on n. One thread, no pool. Thread-safe.
 // `w_out_bf16` [n]: also gets w_out rounded as by Bf16FromFloat (bf16.h); may be null.
 void AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-               float* w_out, float* m, float* v, uint16_t* w_out_bf16 = nullptr);
+               float* w_out, float* m, float* v, Bf16* w_out_bf16 = nullptr);
 
 }  // namespace tug::kernels
 

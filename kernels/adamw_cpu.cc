@@ -21,7 +21,7 @@ struct Arrays {
   float* w_out;
   float* m;
   float* v;
-  uint16_t* bf16;  // null: none
+  Bf16* bf16;  // null: none
 
   Arrays From(int64_t i) const {
     return {g + i, w_in + i, w_out + i, m + i, v + i, bf16 == nullptr ? nullptr : bf16 + i};
@@ -101,7 +101,7 @@ HWY_INLINE void Step(int64_t n, const AdamWParams& params, const AdamWConstants&
   for (; i < n; i += lanes) {
     const auto w_new = update(g + i, w_in + i, m + i, v + i, n - i);
     StoreUpTo(w_new, w_out + i, n - i);
-    if constexpr (kBf16 != Bf16Copy::kNone) StoreUpTo(RoundToBf16(w_new), bf16 + i, n - i);
+    if constexpr (kBf16 != Bf16Copy::kNone) StoreUpTo(w_new, bf16 + i, n - i);
   }
 }
 
@@ -125,7 +125,7 @@ HWY_INLINE void StepFrom(int64_t head, int64_t n, const AdamWParams& params,
 //    caches. 2. From there: what is only written and is at a boundary, around them.
 void AdamWStep(int64_t n, const AdamWParams& params, const AdamWConstants& constants,
                const float* g, const float* w_in, float* w_out, float* m, float* v,
-               uint16_t* w_out_bf16) {
+               Bf16* w_out_bf16) {
   const Arrays arrays{g, w_in, w_out, m, v, w_out_bf16};
   int64_t head = 0;
   if (w_out_bf16 == nullptr) {
@@ -168,7 +168,7 @@ AdamWConstants MakeAdamWConstants(const AdamWParams& params) {
 }
 
 void AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-               float* w_out, float* m, float* v, uint16_t* w_out_bf16) {
+               float* w_out, float* m, float* v, Bf16* w_out_bf16) {
   HWY_DYNAMIC_DISPATCH(AdamWStep)
   (n, params, MakeAdamWConstants(params), g, w_in, w_out, m, v, w_out_bf16);
 }

@@ -78,7 +78,7 @@ TEST(AdamW, WritesToAnotherBufferWhatItWritesInPlaceAtEverySizeAndOffset) {
       State apart(n);
       const auto before = apart.w;
       std::vector<float> w_out(n + offset + 1, 7.0f);
-      std::vector<uint16_t> in_place_bf16(n), apart_bf16(n);
+      std::vector<Bf16> in_place_bf16(n), apart_bf16(n);
       AdamWStep(n, kParams, g.data(), in_place.w.data(), in_place.w.data(), in_place.m.data(),
                 in_place.v.data(), in_place_bf16.data());
       AdamWStep(n, kParams, g.data(), apart.w.data(), w_out.data() + offset, apart.m.data(),
@@ -102,13 +102,13 @@ TEST(AdamW, WritesTheBf16CopyOfTheNewWeightsAtEverySizeAndOffset) {
       const auto g = RandomFloats(n, 5);
       State without(n);
       State with(n);
-      std::vector<uint16_t> copy(n + offset + 2, 7);
+      std::vector<Bf16> copy(n + offset + 2, Bf16{7});
       AdamWStep(n, kParams, g.data(), without.w.data(), without.w.data(), without.m.data(),
                 without.v.data());
       AdamWStep(n, kParams, g.data(), with.w.data(), with.w.data(), with.m.data(), with.v.data(),
                 copy.data() + 1 + offset);
-      EXPECT_EQ(copy[offset], 7) << "wrote before the start";
-      EXPECT_EQ(copy[n + 1 + offset], 7) << "wrote beyond the end";
+      EXPECT_EQ(copy[offset], Bf16{7}) << "wrote before the start";
+      EXPECT_EQ(copy[n + 1 + offset], Bf16{7}) << "wrote beyond the end";
       ExpectSameBits(with.w, without.w);
       ExpectSameBits(with.m, without.m);
       ExpectSameBits(with.v, without.v);

@@ -9,9 +9,14 @@
 #define TUG_KERNELS_BF16_INL_H_
 #endif
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "hwy/highway.h"
+#include "kernels/bf16.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,41 +25,19 @@ namespace tug::kernels::HWY_NAMESPACE {
 // As many lanes as a FloatVector, half as wide.
 using Bf16Tag = hn::Rebind<uint16_t, FloatTag>;
 using Bf16Vector = hn::Vec<Bf16Tag>;
+using UpperHalves = hn::Vec<hn::RebindToUnsigned<FloatTag>>;
 
 // The upper half of each lane is x rounded to nearest, ties to even: adding 0x7FFF, and one more
 // where the last kept bit is 1, carries into the kept bits exactly when x must go up (beyond the
 // largest bf16 that is infinity). A NaN is cut off instead, with the bit set that makes it quiet
 // and keeps it a NaN.
-HWY_INLINE hn::Vec<hn::RebindToUnsigned<FloatTag>> RoundUpperHalf(FloatVector x) {
+HWY_INLINE UpperHalves RoundUpperHalf(FloatVector x) {
   const hn::RebindToUnsigned<FloatTag> du;
   const auto bits = hn::BitCast(du, x);
-  const auto tie = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::Add(bits, hn::Add(tie, hn::Set(du, 0x7FFF)));
+  const auto odd = hn::TestBit(bits, hn::Set(du, 0x10000));
+  const auto rounded = hn::Add(bits, hn::IfThenElse(odd, hn::Set(du, 0x8000), hn::Set(du, 0x7FFF)));
   const auto quiet = hn::Or(bits, hn::Set(du, 0x00400000));
   return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), quiet, rounded);
-}
-
-HWY_INLINE Bf16Vector RoundToBf16(FloatVector x) {
-  return hn::TruncateTo(Bf16Tag(), hn::ShiftRight<16>(RoundUpperHalf(x)));
-}
-
-// Two vectors rounded and stored side by side; kStream: around the caches, p at the boundary of a
-// FloatVector's bytes.
-template <bool kStream>
-HWY_INLINE void StoreBf16Pair(FloatVector x0, FloatVector x1, uint16_t* p) {
-#if HWY_TARGET == HWY_SCALAR
-  hn::StoreU(RoundToBf16(x0), Bf16Tag(), p);
-  hn::StoreU(RoundToBf16(x1), Bf16Tag(), p + 1);
-#else
-  const hn::Repartition<uint16_t, FloatTag> d;
-  const auto upper_halves =
-      hn::ConcatOdd(d, hn::BitCast(d, RoundUpperHalf(x1)), hn::BitCast(d, RoundUpperHalf(x0)));
-  if constexpr (kStream) {
-    hn::Stream(upper_halves, d, p);
-  } else {
-    hn::StoreU(upper_halves, d, p);
-  }
-#endif
 }
 
 HWY_INLINE FloatVector WidenBf16(Bf16Vector x) {
@@ -62,26 +45,93 @@ HWY_INLINE FloatVector WidenBf16(Bf16Vector x) {
   return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(du, x)));
 }
 
-// p[0 .. min(count, lanes)), zeros beyond. REQUIRES: count > 0. There are no masked loads and
-// stores of 16 bits on AVX2.
-HWY_INLINE Bf16Vector LoadUpTo(const uint16_t* p, int64_t count) {
+// p[0 .. min(count, lanes)) widened, zeros beyond. REQUIRES: count > 0. Like the one for float, so
+// that one template serves both types. Where there are no masked loads of 16 bits, and for a single
+// lane, which is no vector that may alias, by way of a copy.
+HWY_INLINE FloatVector LoadUpTo(const Bf16* p, int64_t count) {
   const Bf16Tag d;
-  if (HWY_LIKELY(count >= FloatLanes())) return hn::LoadU(d, p);
+#if HWY_TARGET != HWY_SCALAR
+  const auto* bits = reinterpret_cast<const uint16_t*>(p);
+  if (HWY_LIKELY(count >= FloatLanes())) return WidenBf16(hn::LoadU(d, bits));
+#endif
+#if HWY_TARGET <= HWY_AVX3
+  return WidenBf16(hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, bits));
+#else
   HWY_ALIGN uint16_t padded[HWY_MAX_BYTES / sizeof(uint16_t)] = {};
-  std::memcpy(padded, p, static_cast<size_t>(count) * sizeof(uint16_t));
-  return hn::Load(d, padded);
+  std::memcpy(padded, p, static_cast<size_t>(std::min(count, FloatLanes())) * sizeof(uint16_t));
+  return WidenBf16(hn::Load(d, padded));
+#endif
 }
 
-// Stores the first min(count, lanes) lanes. REQUIRES: count > 0.
-HWY_INLINE void StoreUpTo(Bf16Vector v, uint16_t* p, int64_t count) {
+// Stores the upper halves of the first min(count, lanes) lanes. REQUIRES: count > 0.
+HWY_INLINE void StoreUpperHalves(UpperHalves v, Bf16* p, int64_t count) {
   const Bf16Tag d;
+  const Bf16Vector upper = hn::TruncateTo(d, hn::ShiftRight<16>(v));
+#if HWY_TARGET != HWY_SCALAR
+  auto* bits = reinterpret_cast<uint16_t*>(p);
   if (HWY_LIKELY(count >= FloatLanes())) {
-    hn::StoreU(v, d, p);
-  } else {
-    HWY_ALIGN uint16_t padded[HWY_MAX_BYTES / sizeof(uint16_t)];
-    hn::Store(v, d, padded);
-    std::memcpy(p, padded, static_cast<size_t>(count) * sizeof(uint16_t));
+    hn::StoreU(upper, d, bits);
+    return;
   }
+#endif
+#if HWY_TARGET <= HWY_AVX3
+  hn::BlendedStore(upper, hn::FirstN(d, static_cast<size_t>(count)), d, bits);
+#else
+  HWY_ALIGN uint16_t padded[HWY_MAX_BYTES / sizeof(uint16_t)];
+  hn::Store(upper, d, padded);
+  std::memcpy(p, padded, static_cast<size_t>(std::min(count, FloatLanes())) * sizeof(uint16_t));
+#endif
+}
+
+// Stores the first min(count, lanes) lanes, rounded. REQUIRES: count > 0.
+HWY_INLINE void StoreUpTo(FloatVector v, Bf16* p, int64_t count) {
+  StoreUpperHalves(RoundUpperHalf(v), p, count);
+}
+
+HWY_INLINE FloatVector WidenUpperHalves(UpperHalves v) {
+  const hn::RebindToUnsigned<FloatTag> du;
+  return hn::BitCast(FloatTag(), hn::And(v, hn::Set(du, 0xFFFF0000u)));
+}
+
+// v as an element of type T would give it back: rounded, or as it is.
+template <typename T>
+HWY_INLINE FloatVector AsStored(FloatVector v) {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    return WidenUpperHalves(RoundUpperHalf(v));
+  } else {
+    return v;
+  }
+}
+
+// StoreUpTo, and AsStored of all lanes.
+HWY_INLINE FloatVector StoreAndReload(FloatVector v, Bf16* p, int64_t count) {
+  const UpperHalves rounded = RoundUpperHalf(v);
+  StoreUpperHalves(rounded, p, count);
+  return WidenUpperHalves(rounded);
+}
+HWY_INLINE FloatVector StoreAndReload(FloatVector v, float* p, int64_t count) {
+  StoreUpTo(v, p, count);
+  return v;
+}
+
+// Two vectors rounded and stored side by side; kStream: around the caches, p at the boundary of a
+// FloatVector's bytes.
+template <bool kStream>
+HWY_INLINE void StoreBf16Pair(FloatVector x0, FloatVector x1, Bf16* p) {
+#if HWY_TARGET == HWY_SCALAR
+  StoreUpTo(x0, p, 1);
+  StoreUpTo(x1, p + 1, 1);
+#else
+  auto* const bits = reinterpret_cast<uint16_t*>(p);
+  const hn::Repartition<uint16_t, FloatTag> d;
+  const auto upper_halves =
+      hn::ConcatOdd(d, hn::BitCast(d, RoundUpperHalf(x1)), hn::BitCast(d, RoundUpperHalf(x0)));
+  if constexpr (kStream) {
+    hn::Stream(upper_halves, d, bits);
+  } else {
+    hn::StoreU(upper_halves, d, bits);
+  }
+#endif
 }
 
 }  // namespace tug::kernels::HWY_NAMESPACE

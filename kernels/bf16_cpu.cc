@@ -10,29 +10,28 @@
 HWY_BEFORE_NAMESPACE();
 namespace tug::kernels::HWY_NAMESPACE {
 
-void Bf16FromFloat(const float* HWY_RESTRICT src, uint16_t* HWY_RESTRICT dst, int64_t n) {
+void Bf16FromFloat(const float* HWY_RESTRICT src, Bf16* HWY_RESTRICT dst, int64_t n) {
   const int64_t lanes = FloatLanes();
   int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
     StoreBf16Pair</*kStream=*/false>(LoadUpTo(src + i, lanes), LoadUpTo(src + i + lanes, lanes),
                                      dst + i);
   }
-  for (; i < n; i += lanes) StoreUpTo(RoundToBf16(LoadUpTo(src + i, n - i)), dst + i, n - i);
+  for (; i < n; i += lanes) StoreUpTo(LoadUpTo(src + i, n - i), dst + i, n - i);
 }
 
-void FloatFromBf16(const uint16_t* HWY_RESTRICT src, float* HWY_RESTRICT dst, int64_t n) {
+void FloatFromBf16(const Bf16* HWY_RESTRICT src, float* HWY_RESTRICT dst, int64_t n) {
   const int64_t lanes = FloatLanes();
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) StoreUpTo(WidenBf16(LoadUpTo(src + i, lanes)), dst + i, lanes);
-  if (i < n) StoreUpTo(WidenBf16(LoadUpTo(src + i, n - i)), dst + i, n - i);
+  for (; i + lanes <= n; i += lanes) StoreUpTo(LoadUpTo(src + i, lanes), dst + i, lanes);
+  if (i < n) StoreUpTo(LoadUpTo(src + i, n - i), dst + i, n - i);
 }
 
 template <bool kAdd>
-HWY_INLINE bool WidenAndCheck(const uint16_t* HWY_RESTRICT src, float* HWY_RESTRICT dst,
-                              int64_t n) {
+HWY_INLINE bool WidenAndCheck(const Bf16* HWY_RESTRICT src, float* HWY_RESTRICT dst, int64_t n) {
   auto largest = hn::Zero(IntTag());
   const auto step = [&](int64_t i, int64_t left) HWY_ATTR {
-    auto x = WidenBf16(LoadUpTo(src + i, left));
+    auto x = LoadUpTo(src + i, left);
     largest = LargestMagnitude(largest, x);
     if constexpr (kAdd) x = hn::Add(LoadUpTo(dst + i, left), x);
     StoreUpTo(x, dst + i, left);
@@ -44,11 +43,11 @@ HWY_INLINE bool WidenAndCheck(const uint16_t* HWY_RESTRICT src, float* HWY_RESTR
   return IsFinite(largest);
 }
 
-bool CopyAndCheckBf16(const uint16_t* src, float* dst, int64_t n) {
+bool CopyAndCheckBf16(const Bf16* src, float* dst, int64_t n) {
   return WidenAndCheck<false>(src, dst, n);
 }
 
-bool AddAndCheckBf16(const uint16_t* src, float* acc, int64_t n) {
+bool AddAndCheckBf16(const Bf16* src, float* acc, int64_t n) {
   return WidenAndCheck<true>(src, acc, n);
 }
 
@@ -63,19 +62,19 @@ HWY_EXPORT(FloatFromBf16);
 HWY_EXPORT(CopyAndCheckBf16);
 HWY_EXPORT(AddAndCheckBf16);
 
-void Bf16FromFloat(const float* src, uint16_t* dst, int64_t n) {
+void Bf16FromFloat(const float* src, Bf16* dst, int64_t n) {
   HWY_DYNAMIC_DISPATCH(Bf16FromFloat)(src, dst, n);
 }
 
-void FloatFromBf16(const uint16_t* src, float* dst, int64_t n) {
+void FloatFromBf16(const Bf16* src, float* dst, int64_t n) {
   HWY_DYNAMIC_DISPATCH(FloatFromBf16)(src, dst, n);
 }
 
-bool CopyAndCheckBf16(const uint16_t* src, float* dst, int64_t n) {
+bool CopyAndCheckBf16(const Bf16* src, float* dst, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(CopyAndCheckBf16)(src, dst, n);
 }
 
-bool AddAndCheckBf16(const uint16_t* src, float* acc, int64_t n) {
+bool AddAndCheckBf16(const Bf16* src, float* acc, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(AddAndCheckBf16)(src, acc, n);
 }
 

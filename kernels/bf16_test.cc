@@ -14,9 +14,9 @@ namespace {
 using Limits = std::numeric_limits<float>;
 
 uint16_t Rounded(float x) {
-  uint16_t result = 0;
+  Bf16 result{};
   Bf16FromFloat(&x, &result, 1);
-  return result;
+  return static_cast<uint16_t>(result);
 }
 
 uint16_t Rounded(uint32_t bits) { return Rounded(std::bit_cast<float>(bits)); }
@@ -63,7 +63,7 @@ TEST(Bf16FromFloat, MatchesTheReferenceOnEveryUpperHalf) {
       src.push_back(std::bit_cast<float>(upper << 16 | lower));
     }
   }
-  std::vector<uint16_t> dst(src.size());
+  std::vector<Bf16> dst(src.size());
   Bf16FromFloat(src.data(), dst.data(), static_cast<int64_t>(src.size()));
   for (size_t i = 0; i < src.size(); ++i) {
     ASSERT_EQ(dst[i], Bf16FromFloatRef(src[i])) << std::hex << std::bit_cast<uint32_t>(src[i]);
@@ -74,9 +74,9 @@ TEST(Bf16, ConvertsAtEverySizeAndOffset) {
   for (const int64_t n : kTestSizes) {
     for (const int64_t offset : {0, 1, 3}) {
       const auto src = RandomFloats(n + offset, 1);
-      std::vector<uint16_t> narrow(n + offset + 1, 7);
+      std::vector<Bf16> narrow(n + offset + 1, Bf16{7});
       Bf16FromFloat(src.data() + offset, narrow.data() + offset, n);
-      EXPECT_EQ(narrow[n + offset], 7) << "wrote beyond the end";
+      EXPECT_EQ(narrow[n + offset], Bf16{7}) << "wrote beyond the end";
       std::vector<float> wide(n + 1, 7.0f);
       FloatFromBf16(narrow.data() + offset, wide.data(), n);
       EXPECT_EQ(wide[n], 7.0f) << "wrote beyond the end";
@@ -89,10 +89,10 @@ TEST(Bf16, ConvertsAtEverySizeAndOffset) {
 }
 
 TEST(FloatFromBf16, IsExactForEveryValue) {
-  std::vector<uint16_t> src(0x10000);
-  for (uint32_t i = 0; i < src.size(); ++i) src[i] = static_cast<uint16_t>(i);
+  std::vector<Bf16> src(0x10000);
+  for (uint32_t i = 0; i < src.size(); ++i) src[i] = static_cast<Bf16>(i);
   std::vector<float> wide(src.size()), expected;
-  for (const uint16_t x : src) expected.push_back(FloatFromBf16Ref(x));
+  for (const Bf16 x : src) expected.push_back(FloatFromBf16Ref(x));
   FloatFromBf16(src.data(), wide.data(), 0x10000);
   ExpectSameBits(wide, expected);
 }
@@ -101,7 +101,7 @@ TEST(AddAndCheckBf16, HasTheBitsOfWideningFirst) {
   for (const int64_t n : kTestSizes) {
     for (const int64_t offset : {0, 1, 3}) {
       const auto values = RandomFloats(n + offset, 1);
-      std::vector<uint16_t> src(n + offset);
+      std::vector<Bf16> src(n + offset);
       Bf16FromFloat(values.data(), src.data(), n + offset);
       std::vector<float> wide(n);
       FloatFromBf16(src.data() + offset, wide.data(), n);
@@ -121,15 +121,16 @@ TEST(AddAndCheckBf16, HasTheBitsOfWideningFirst) {
 TEST(AddAndCheckBf16, NoticesEveryElementThatIsNotFinite) {
   for (const uint16_t bad : {0x7F80, 0xFF80, 0x7FC0, 0xFFC0, 0x7F81}) {
     for (int64_t at = 0; at < 100; ++at) {
-      std::vector<uint16_t> src(100, 0x3F80);
+      std::vector<Bf16> src(100, Bf16{0x3F80});
       std::vector<float> acc(100, 0.0f);
-      src[at] = bad;
+      src[at] = Bf16{bad};
       ASSERT_FALSE(AddAndCheckBf16(src.data(), acc.data(), 100)) << bad << " at " << at;
       ASSERT_FALSE(CopyAndCheckBf16(src.data(), acc.data(), 100)) << bad << " at " << at;
       ASSERT_TRUE(CopyAndCheckBf16(src.data(), acc.data(), at));
     }
   }
-  const std::vector<uint16_t> edge = {0x7F7F, 0xFF7F, 0x0001, 0x8000};  // all finite
+  const std::vector<Bf16> edge = {Bf16{0x7F7F}, Bf16{0xFF7F}, Bf16{0x0001},
+                                  Bf16{0x8000}};  // all finite
   std::vector<float> acc(4, Limits::max());
   EXPECT_TRUE(AddAndCheckBf16(edge.data(), acc.data(), 4));
 }

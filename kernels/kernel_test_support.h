@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 #include "base/philox.h"
 #include "gtest/gtest.h"
+#include "kernels/bf16.h"
+#include "kernels/bf16_ref.h"
 
 namespace tug::kernels {
 
@@ -34,9 +37,33 @@ inline std::vector<int32_t> RandomIndices(int64_t n, uint32_t seed, int32_t limi
   return values;
 }
 
-inline std::vector<double> ToDouble(const std::vector<float>& values) {
-  return std::vector<double>(values.begin(), values.end());
+inline double ToDouble(double x) { return x; }
+inline double ToDouble(Bf16 x) { return FloatFromBf16Ref(x); }
+
+template <typename T>
+std::vector<double> ToDouble(const std::vector<T>& values) {
+  std::vector<double> wide;
+  wide.reserve(values.size());
+  for (const T value : values) wide.push_back(ToDouble(value));
+  return wide;
 }
+
+// The values as a kernel on T takes them.
+template <typename T>
+std::vector<T> As(const std::vector<float>& values) {
+  if constexpr (std::is_same_v<T, float>) {
+    return values;
+  } else {
+    std::vector<T> rounded;
+    rounded.reserve(values.size());
+    for (const float value : values) rounded.push_back(Bf16FromFloatRef(value));
+    return rounded;
+  }
+}
+
+// What rounding a result to T adds to a relative bound: half a unit in the last place.
+template <typename T>
+inline constexpr double kRounding = std::is_same_v<T, Bf16> ? 0x1p-8 : 0.0;
 
 // |actual - expected| <= absolute + relative |expected|, for every element; also fails on NaN.
 template <typename T>
@@ -44,9 +71,10 @@ void ExpectClose(const std::vector<T>& actual, const std::vector<double>& expect
                  double relative) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    const double error = std::abs(static_cast<double>(actual[i]) - expected[i]);
+    const double value = ToDouble(actual[i]);
+    const double error = std::abs(value - expected[i]);
     ASSERT_TRUE(error <= absolute + relative * std::abs(expected[i]))
-        << "element " << i << " of " << actual.size() << ": " << actual[i] << ", expected "
+        << "element " << i << " of " << actual.size() << ": " << value << ", expected "
         << expected[i];
   }
 }
@@ -56,6 +84,9 @@ inline void ExpectSameBits(const std::vector<float>& a, const std::vector<float>
   ASSERT_EQ(a.size(), b.size());
   if (a.empty()) return;
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+inline void ExpectSameBits(const std::vector<Bf16>& a, const std::vector<Bf16>& b) {
+  EXPECT_EQ(a, b);
 }
 
 // d loss / d x by central differences, in double: what a reference's backward pass must give.

@@ -19,6 +19,9 @@ namespace tug::kernels {
 // operands are widened tile by tile and multiplied in FP32.
 // Thread-safe for calls with different pools.
 
+template <typename T>
+struct LinearProducts;
+
 enum class WeightOrder {
   kInOut,  // W is stored [in][out], as in GPT-2's checkpoints
   kOutIn,  // W is stored [out][in], as an embedding [symbols][width] that serves as the head

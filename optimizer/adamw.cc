@@ -9,7 +9,7 @@ namespace tug {
 void AdamW::Update(uint64_t version, bool weight_decay, float gradient_scale,
                    std::span<const float> gradient, std::span<const float> weights_in,
                    std::span<float> weights_out, std::span<float> m, std::span<float> v,
-                   std::span<uint16_t> weights_out_bf16) const {
+                   std::span<kernels::Bf16> weights_out_bf16) const {
   TUG_CHECK(gradient.size() == weights_in.size() && gradient.size() == weights_out.size() &&
             gradient.size() == m.size() && gradient.size() == v.size());
   TUG_CHECK(weights_out_bf16.empty() || weights_out_bf16.size() == gradient.size());

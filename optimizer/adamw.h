@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/bf16.h"
 #include "proto/job.pb.h"
 
 namespace tug {
@@ -22,7 +23,7 @@ class AdamW {
   void Update(uint64_t version, bool weight_decay, float gradient_scale,
               std::span<const float> gradient, std::span<const float> weights_in,
               std::span<float> weights_out, std::span<float> m, std::span<float> v,
-              std::span<uint16_t> weights_out_bf16 = {}) const;
+              std::span<kernels::Bf16> weights_out_bf16 = {}) const;
 
  private:
   const OptimizerConfig config_;

@@ -90,14 +90,14 @@ class Bf16ShardTest : public ShardTest {
     return options;
   }
 
-  std::vector<uint16_t> Rounded() {
-    std::vector<uint16_t> rounded(2 * kSegment);
+  std::vector<kernels::Bf16> Rounded() {
+    std::vector<kernels::Bf16> rounded(2 * kSegment);
     for (uint32_t id : {0u, 1u}) {
       kernels::Bf16FromFloat(shard_.weights(id).data(), rounded.data() + id * kSegment, kSegment);
     }
     return rounded;
   }
-  std::vector<uint16_t> Pulled(uint64_t version) {
+  std::vector<kernels::Bf16> Pulled(uint64_t version) {
     WireHeader header = Header(MessageKind::kPull, 0);
     header.codec = Codec::kBf16;
     header.version = version;
@@ -105,22 +105,22 @@ class Bf16ShardTest : public ShardTest {
     const Outgoing& answer = sent_.back();
     EXPECT_EQ(answer.header.kind, MessageKind::kWeights);
     EXPECT_EQ(answer.header.codec, Codec::kBf16);
-    EXPECT_EQ(answer.payload.size_bytes(), 2 * kSegment * sizeof(uint16_t));
-    const auto* halves = reinterpret_cast<const uint16_t*>(answer.payload.bytes().data());
-    std::vector<uint16_t> pulled(halves, halves + 2 * kSegment);
+    EXPECT_EQ(answer.payload.size_bytes(), 2 * kSegment * sizeof(kernels::Bf16));
+    const auto* halves = reinterpret_cast<const kernels::Bf16*>(answer.payload.bytes().data());
+    std::vector<kernels::Bf16> pulled(halves, halves + 2 * kSegment);
     sent_.pop_back();
     return pulled;
   }
 };
 
 TEST_F(Bf16ShardTest, AnswersThisVersionAndTheOneBeforeRounded) {
-  std::vector<uint16_t> before = Rounded();
+  std::vector<kernels::Bf16> before = Rounded();
   EXPECT_EQ(Pulled(0), before);
   for (uint64_t clock = 0; clock < 4; ++clock) {
     Push(0, 0, clock, 0.5f);
     // One update of the four is skipped.
     Push(0, 1, clock, clock == 2 ? std::numeric_limits<float>::quiet_NaN() : 0.25f);
-    const std::vector<uint16_t> now = Rounded();
+    const std::vector<kernels::Bf16> now = Rounded();
     EXPECT_EQ(Pulled(clock + 1), now);
     EXPECT_EQ(Pulled(clock), before);
     EXPECT_EQ(now == before, clock == 2);

@@ -18,8 +18,8 @@ constexpr uint64_t kChunk = 4096;
 
 uint32_t LevelOf(uint32_t count) { return static_cast<uint32_t>(std::bit_width(count - 1)); }
 
-const uint16_t* Bf16(const Contribution& contribution) {
-  return reinterpret_cast<const uint16_t*>(contribution.payload.bytes().data());
+const kernels::Bf16* Halves(const Contribution& contribution) {
+  return reinterpret_cast<const kernels::Bf16*>(contribution.payload.bytes().data());
 }
 
 // acc += src. Returns whether acc was finite before.
@@ -102,7 +102,7 @@ void SumTree::Put(Node node) {
 void SumTree::Add(uint32_t first, uint32_t count, Contribution contribution) {
   TUG_CHECK(IsNode(leaves_, first, count) && !Covers(first, count));
   TUG_CHECK_EQ(contribution.payload.size_bytes(),
-               elements_ * (contribution.bf16 ? sizeof(uint16_t) : sizeof(float)));
+               elements_ * (contribution.bf16 ? sizeof(kernels::Bf16) : sizeof(float)));
   std::fill_n(covered_.begin() + first, count, true);
   added_ += count;
   while (first_missing_ < leaves_ && covered_[first_missing_]) ++first_missing_;
@@ -136,7 +136,7 @@ SumTree::Node SumTree::Wait(Contribution contribution, bool& finite) {
   const auto n = static_cast<int64_t>(elements_);
   if (contribution.bf16) {
     Node node = Buffered();
-    finite = kernels::CopyAndCheckBf16(Bf16(contribution), node.own, n);
+    finite = kernels::CopyAndCheckBf16(Halves(contribution), node.own, n);
     return node;
   }
   const float* const data = contribution.payload.floats().data();
@@ -153,11 +153,11 @@ SumTree::Node SumTree::Join(Node sibling, Contribution contribution, bool& finit
   const auto n = static_cast<int64_t>(elements_);
   if (contribution.bf16) {
     if (sibling.own != nullptr) {
-      finite = kernels::AddAndCheckBf16(Bf16(contribution), sibling.own, n);
+      finite = kernels::AddAndCheckBf16(Halves(contribution), sibling.own, n);
       return sibling;
     }
     Node sum = Buffered();
-    finite = kernels::CopyAndCheckBf16(Bf16(contribution), sum.own, n);
+    finite = kernels::CopyAndCheckBf16(Halves(contribution), sum.own, n);
     kernels::AddAndCheck(sibling.data, sum.own, n);
     return sum;
   }

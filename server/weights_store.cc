@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "exchange/runs.h"
-#include "kernels/bf16.h"
 
 namespace tug {
 namespace {
@@ -14,8 +13,9 @@ namespace {
 // Kept for answers that are not sent in place.
 constexpr uint64_t kSendBufferBytes = uint64_t{4} << 20;
 
-std::span<uint16_t> Halves(AlignedBuffer& buffer) {
-  return {reinterpret_cast<uint16_t*>(buffer.data()), buffer.size_bytes() / sizeof(uint16_t)};
+std::span<kernels::Bf16> Halves(AlignedBuffer& buffer) {
+  return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
+          buffer.size_bytes() / sizeof(kernels::Bf16)};
 }
 
 template <typename T>
@@ -76,7 +76,7 @@ void WeightsStore::Start() {
   if (!options_.bf16_pulls) return;
   const uint64_t start = options_.start_version;
   for (Run& run : runs_) {
-    run.rounded.at[start % 2] = options_.new_buffer(run.elements() * sizeof(uint16_t));
+    run.rounded.at[start % 2] = options_.new_buffer(run.elements() * sizeof(kernels::Bf16));
     run.rounded.version[start % 2] = start;
     kernels::Bf16FromFloat(run.weights.at[start % 2]->floats().data(),
                            Halves(*run.rounded.at[start % 2]).data(),
@@ -123,8 +123,8 @@ WeightsStore::Update WeightsStore::BeginUpdate(uint32_t segment, uint64_t versio
   }
   update.weights_out =
       Part(WritableInPlace(run.weights, version + 1, size_bytes).floats(), segment);
-  update.bf16_out =
-      Part(Halves(Writable(run.rounded, version + 1, run.elements() * sizeof(uint16_t))), segment);
+  update.bf16_out = Part(
+      Halves(Writable(run.rounded, version + 1, run.elements() * sizeof(kernels::Bf16))), segment);
   return update;
 }
 
@@ -144,7 +144,7 @@ bool WeightsStore::RunIsAt(uint32_t segment, uint64_t version) const {
 }
 
 std::optional<Lease> WeightsStore::ReadRuns(std::span<const float> floats,
-                                            std::span<const uint16_t> rounded,
+                                            std::span<const kernels::Bf16> rounded,
                                             std::span<const std::byte> list) {
   const std::optional<EncodedRuns> wanted =
       DecodeRuns(list, std::max(floats.size(), rounded.size()), /*with_values=*/false);
@@ -174,14 +174,14 @@ std::optional<Lease> WeightsStore::Read(uint32_t first, uint32_t count, uint64_t
   // Weights updated in place are those of a later version by now.
   if (copy == nullptr || (options_.bf16_pulls && !use_bf16 && !newest)) return std::nullopt;
   if (use_bf16) {
-    const std::span<const uint16_t> part = Halves(**copy).subspan(begin, elements);
+    const std::span<const kernels::Bf16> part = Halves(**copy).subspan(begin, elements);
     return codec == Codec::kRuns ? ReadRuns({}, part, runs) : LeaseOf(*copy, part);
   }
   const std::span<const float> part = std::as_const(**copy).floats().subspan(begin, elements);
   if (codec == Codec::kRuns) return ReadRuns(part, {}, runs);
   if (codec == Codec::kBf16) {
-    SendBuffers::Payload payload = send_buffers_.Take(elements * sizeof(uint16_t));
-    kernels::Bf16FromFloat(part.data(), reinterpret_cast<uint16_t*>(payload.bytes.data()),
+    SendBuffers::Payload payload = send_buffers_.Take(elements * sizeof(kernels::Bf16));
+    kernels::Bf16FromFloat(part.data(), reinterpret_cast<kernels::Bf16*>(payload.bytes.data()),
                            static_cast<int64_t>(elements));
     return std::move(payload.lease);
   }

@@ -24,6 +24,7 @@
 #include "base/lease.h"
 #include "exchange/segment_table.h"
 #include "exchange/send_buffers.h"
+#include "kernels/bf16.h"
 #include "proto/wire.h"
 
 namespace tug {
@@ -55,7 +56,7 @@ class WeightsStore {
     std::span<float> weights_out;  // weights_in itself, or apart from it
     std::span<float> m;
     std::span<float> v;
-    std::span<uint16_t> bf16_out;  // empty without bf16 pulls
+    std::span<kernels::Bf16> bf16_out;  // empty without bf16 pulls
   };
   // Where to make version + 1 of a segment out of `version`.
   Update BeginUpdate(uint32_t segment, uint64_t version);
@@ -112,7 +113,8 @@ class WeightsStore {
   AlignedBuffer& Writable(Copies& copies, uint64_t version, size_t size_bytes);
   // As Writable, but the copy of version - 1 itself unless somebody reads it.
   AlignedBuffer& WritableInPlace(Copies& copies, uint64_t version, size_t size_bytes);
-  std::optional<Lease> ReadRuns(std::span<const float> floats, std::span<const uint16_t> rounded,
+  std::optional<Lease> ReadRuns(std::span<const float> floats,
+                                std::span<const kernels::Bf16> rounded,
                                 std::span<const std::byte> list);
 
   const SegmentTable& table_;

@@ -130,7 +130,7 @@ class PlainLane final : public Transport {
       Scatter(*runs, out);
       ++traffic_.runs;
     } else if (header.codec == Codec::kBf16) {
-      kernels::FloatFromBf16(reinterpret_cast<const uint16_t*>(payload.data()), out.data(),
+      kernels::FloatFromBf16(reinterpret_cast<const kernels::Bf16*>(payload.data()), out.data(),
                              static_cast<int64_t>(out.size()));
     } else {
       std::memcpy(out.data(), payload.data(), payload.size());
@@ -179,8 +179,8 @@ class PlainLane final : public Transport {
         payload = Lease(bytes, std::as_const(*bytes).floats());
         ++traffic_.runs;
       } else if (pull.header.codec == Codec::kBf16) {
-        auto bytes = std::make_shared<AlignedBuffer>((end - begin) * sizeof(uint16_t));
-        kernels::Bf16FromFloat(weights.floats().data(), reinterpret_cast<uint16_t*>(bytes->data()),
+        auto bytes = std::make_shared<AlignedBuffer>((end - begin) * sizeof(kernels::Bf16));
+        kernels::Bf16FromFloat(weights.floats().data(), reinterpret_cast<kernels::Bf16*>(bytes->data()),
                                static_cast<int64_t>(end - begin));
         payload = Lease(bytes, std::span<const std::byte>(bytes->data(), bytes->size_bytes()));
       }

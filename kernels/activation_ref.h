@@ -1,20 +1,24 @@
-#ifndef TUG_KERNELS_GELU_REF_H_
-#define TUG_KERNELS_GELU_REF_H_
+#ifndef TUG_KERNELS_ACTIVATION_REF_H_
+#define TUG_KERNELS_ACTIVATION_REF_H_
 
 #include <cmath>
 
+#include "kernels/activation.h"
+
 namespace tug::kernels {
 
-// gelu(u) = u/2 (1 + tanh(z)), z = sqrt(2/pi) (u + 0.044715 u^3).
+// gelu(u) = u/2 (1 + tanh(z)), z = sqrt(2/pi) (u + 0.044715 u^3);  relu(u) = max(u, 0).
 template <typename T>
-T GeluRef(T u) {
+T ActivationRef(Activation activation, T u) {
+  if (activation == Activation::kRelu) return u > 0 ? u : T(0);
   const T root = std::sqrt(T(2) / T(M_PI));
   return u / 2 * (1 + std::tanh(root * (u + T(0.044715) * u * u * u)));
 }
 
 // gelu'(u) = (1 + tanh(z)) / 2 + u/2 (1 - tanh(z)^2) z'.
 template <typename T>
-T GeluGradientRef(T u) {
+T ActivationGradientRef(Activation activation, T u) {
+  if (activation == Activation::kRelu) return u > 0 ? T(1) : T(0);
   const T root = std::sqrt(T(2) / T(M_PI));
   const T tanh_z = std::tanh(root * (u + T(0.044715) * u * u * u));
   const T z_slope = root * (1 + 3 * T(0.044715) * u * u);
@@ -23,4 +27,4 @@ T GeluGradientRef(T u) {
 
 }  // namespace tug::kernels
 
-#endif  // TUG_KERNELS_GELU_REF_H_
+#endif  // TUG_KERNELS_ACTIVATION_REF_H_
