@@ -50,7 +50,8 @@ constexpr Transpose kYes = Transpose::kYes;
 
 // Of the calling thread, until its task ends.
 float* Scratch(int64_t floats) {
-  return reinterpret_cast<float*>(ThreadScratch(static_cast<size_t>(floats) * sizeof(float)));
+  thread_local ThreadScratch scratch;
+  return scratch.Floats(floats);
 }
 
 // One (sample, head).

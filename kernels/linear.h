@@ -2,6 +2,7 @@
 #define TUG_KERNELS_LINEAR_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/lease.h"
 #include "base/thread_pool.h"
@@ -15,27 +16,26 @@ namespace tug::kernels {
 //
 // All work is cut over rows and columns of the result into tiles that depend on the shape alone,
 // never over the dimension that is summed, so the bits do not depend on pool.threads(). They may
-// depend on the instruction set. Where the machine has no bf16 instructions (below AVX-512), Bf16
-// operands are widened tile by tile and multiplied in FP32.
-// Thread-safe for calls with different pools.
-
-template <typename T>
-struct LinearProducts;
+// depend on the instruction set. Where the machine has no bf16 instructions (avx512_bf16 or AMX),
+// Bf16 operands are widened tile by tile and multiplied in FP32. Thread-safe for calls with
+// different pools.
 
 enum class WeightOrder {
   kInOut,  // W is stored [in][out], as in GPT-2's checkpoints
   kOutIn,  // W is stored [out][in], as an embedding [symbols][width] that serves as the head
 };
 
-// A weight matrix as the products want it. Float: a view of the caller's matrix. Bf16: its own copy,
-// packed once for y = x W and once for dx = dy W^T, so that a product only streams it.
+template <typename T>
+class LinearTileProduct;
+
+// A weight matrix as the products want it. Float: a view of the caller's matrix. Bf16: its own
+// copy, packed once for y = x W and once for dx = dy W^T, so that a product only streams it
+// (without bf16 instructions: one copy, widened).
 template <typename T>
 class LinearWeights {
  public:
-  LinearWeights(int64_t in, int64_t out, WeightOrder order);
-  ~LinearWeights();
-  LinearWeights(LinearWeights&&) noexcept;
-  LinearWeights& operator=(LinearWeights&&) noexcept;
+  // REQUIRES: in, out >= 0.
+  LinearWeights(int64_t in, int64_t out, WeightOrder order) : in_(in), out_(out), order_(order) {}
 
   // Bytes of memory of its own, allocated by the first Bind: 0 for float; for Bf16 4 in out, each
   // dimension rounded up to what packing needs.
@@ -44,26 +44,30 @@ class LinearWeights {
   // New weights. Float: the matrix stays the caller's and must live until the next Bind. Bf16: it
   // is read during the call only, floats rounded to nearest even.
   void Bind(ThreadPool& pool, const float* w);
-  void Bind(ThreadPool& pool, const Bf16* w);  // of T = Bf16 only
+  void Bind(ThreadPool& pool, const Bf16* w) requires std::is_same_v<T, Bf16>;
 
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
   WeightOrder order() const { return order_; }
 
  private:
-  template <typename>
-  friend struct LinearProducts;  // linear_cpu.cc
+  friend class LinearTileProduct<T>;  // linear_tile_product.h, for the .cc files
+
+  template <typename W>
+  void BindBf16(ThreadPool& pool, const W* w);
 
   int64_t in_;
   int64_t out_;
   WeightOrder order_;
   const float* view_ = nullptr;  // float
-  AlignedBuffer forward_;        // Bf16: packed for y = x W
-  AlignedBuffer backward_;       // Bf16: packed for dx = dy W^T
+  // Bf16.
+  AlignedBuffer forward_;   // packed for y = x W
+  AlignedBuffer backward_;  // packed for dx = dy W^T
+  AlignedBuffer widened_;   // without bf16 instructions: as floats, in the order of W
 };
 
-// y = x W + bias.   x [rows][in]; bias [out] or nullptr; y [rows][out], Y = T, or float for T = Bf16
-// (logits).
+// y = x W + bias.   x [rows][in]; bias [out] or nullptr; y [rows][out], Y = T, or float for T =
+// Bf16 (logits).
 template <typename T, typename Y>
 void LinearForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
                    const float* bias, Y* y);

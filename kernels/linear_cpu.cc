@@ -1,88 +1,152 @@
-#include "kernels/linear.h"
-
 #include <algorithm>
-#include <utility>
+#include <type_traits>
 
-#include "base/check.h"
+#include "kernels/linear.h"
+#include "kernels/linear_tile_product.h"
 #include "kernels/linear_tiles.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul_primitive.h"
+#include "kernels/store_tile.h"
+#include "kernels/thread_scratch.h"
 
 namespace tug::kernels {
+namespace {
 
-template <typename T>
-LinearWeights<T>::LinearWeights(int64_t in, int64_t out, WeightOrder order)
-    : in_(in), out_(out), order_(order) {
-  TUG_CHECK(in >= 0 && out >= 0);
-}
-template <typename T>
-LinearWeights<T>::~LinearWeights() = default;
-template <typename T>
-LinearWeights<T>::LinearWeights(LinearWeights&&) noexcept = default;
-template <typename T>
-LinearWeights<T>& LinearWeights<T>::operator=(LinearWeights&&) noexcept = default;
-
-// Float: tiles of the caller's matrix, multiplied where it lies.
-
-template <>
-uint64_t LinearWeights<float>::SizeBytes(int64_t /*in*/, int64_t /*out*/) {
-  return 0;
+void Allocate(AlignedBuffer& buffer, size_t size_bytes) {
+  if (buffer.size_bytes() != size_bytes) buffer = AlignedBuffer(size_bytes);
 }
 
-template <>
-void LinearWeights<float>::Bind(ThreadPool& /*pool*/, const float* w) {
-  view_ = w;
-}
-
-template <>
-struct LinearProducts<float> {
-  using Weights = LinearWeights<float>;
-
-  // The tile of y = x W + bias.
-  static void Forward(const Weights& w, const Tile& tile, const float* x, const float* bias,
-                      float* y) {
-    float* const c = y + tile.row * w.out_ + tile.column;
-    for (int64_t r = 0; bias != nullptr && r < tile.rows; ++r) {
-      std::copy_n(bias + tile.column, tile.columns, c + r * w.out_);
+// W as bf16 and then as float again.
+template <typename T>
+void Widen(ThreadPool& pool, int64_t n, const T* w, float* widened) {
+  constexpr int64_t kPerTask = 1 << 14;
+  pool.ParallelFor(CeilDiv(n, kPerTask), [&](int64_t task) {
+    const int64_t at = task * kPerTask;
+    const int64_t count = std::min(kPerTask, n - at);
+    if constexpr (std::is_same_v<T, float>) {
+      Bf16 rounded[kPerTask];
+      Bf16FromFloat(w + at, rounded, count);
+      FloatFromBf16(rounded, widened + at, count);
+    } else {
+      FloatFromBf16(w + at, widened + at, count);
     }
-    const bool in_out = w.order_ == WeightOrder::kInOut;
-    MatMulInTask(Transpose::kNo, in_out ? Transpose::kNo : Transpose::kYes, tile.rows, tile.columns,
-                 w.in_, x + tile.row * w.in_, w.in_,
-                 w.view_ + (in_out ? tile.column : tile.column * w.in_), in_out ? w.out_ : w.in_,
-                 bias != nullptr ? 1.0f : 0.0f, c, w.out_);
+  });
+}
+
+// A matrix B [k][n] packed by tasks.
+template <typename T>
+class Packing {
+ public:
+  // b: B, or with kYes its transpose.
+  Packing(Transpose transpose, int64_t k, int64_t n, const T* b, AlignedBuffer& packed)
+      : transpose_(transpose), k_(k), n_(n), b_(b), packed_(packed) {
+    Allocate(packed, PackedBytes(k, n));
   }
 
-  // The tile of dx = dy W^T, or dx += dy W^T.
-  static void InputGradient(const Weights& w, const Tile& tile, const float* dy, bool accumulate,
-                            float* dx) {
-    const bool in_out = w.order_ == WeightOrder::kInOut;
-    MatMulInTask(Transpose::kNo, in_out ? Transpose::kYes : Transpose::kNo, tile.rows, tile.columns,
-                 w.out_, dy + tile.row * w.out_, w.out_,
-                 w.view_ + (in_out ? tile.column * w.out_ : tile.column), in_out ? w.out_ : w.in_,
-                 accumulate ? 1.0f : 0.0f, dx + tile.row * w.in_ + tile.column, w.in_);
+  int64_t tasks() const { return k_ == 0 ? 0 : CeilDiv(n_, kColumns); }
+
+  void Run(int64_t task) const {
+    const int64_t column = task * kColumns;
+    const bool transposed = transpose_ == Transpose::kYes;
+    PackBf16(transpose_, k_, std::min(kColumns, n_ - column),
+             std::is_same_v<T, float> ? Element::kFloat : Element::kBf16,
+             b_ + (transposed ? column * k_ : column), transposed ? k_ : n_,
+             packed_.data() + PackedBytes(k_, column));
   }
 
-  // The tile of c = a^T b, or c += a^T b.   a [k][m]; b [k][n]; c [m][n]
-  static void WeightGradient(const Tile& tile, int64_t m, int64_t n, int64_t k, const float* a,
-                             const float* b, bool accumulate, float* c) {
-    MatMulInTask(Transpose::kYes, Transpose::kNo, tile.rows, tile.columns, k, a + tile.row, m,
-                 b + tile.column, n, accumulate ? 1.0f : 0.0f, c + tile.row * n + tile.column, n);
-  }
+ private:
+  static constexpr int64_t kColumns = 4 * kPackedColumns;
+
+  const Transpose transpose_;
+  const int64_t k_;
+  const int64_t n_;
+  const T* const b_;
+  AlignedBuffer& packed_;
 };
+
+// c = a W + bias, or with kYes c = a W^T + bias; with `accumulate` c += that. after(tile) is called
+// on the thread that has just written the tile of c.
+template <typename T, typename C, typename After>
+void Multiply(ThreadPool& pool, const LinearWeights<T>& w, Transpose transpose, int64_t rows,
+              const T* a, const float* bias, bool accumulate, C* c, const After& after) {
+  const int64_t n = transpose == Transpose::kNo ? w.out() : w.in();
+  const Tiling tiling(rows, n);
+  if (tiling.tiles() == 0) return;
+  const LinearTileProduct<T> product(w, transpose, tiling);
+  tiling.ForEach(pool, [&](const Tile& tile) {
+    thread_local ThreadScratch scratch;
+    float* const sums = scratch.Floats(tile.rows * tile.columns);
+    product.Run(tile, a, sums);
+    StoreTile(tile.rows, tile.columns, sums, bias == nullptr ? nullptr : bias + tile.column,
+              accumulate, c + tile.row * n + tile.column, n);
+    after(tile);
+  });
+}
+
+void Nothing(const Tile& /*tile*/) {}
+
+}  // namespace
+
+template <typename T>
+uint64_t LinearWeights<T>::SizeBytes(int64_t in, int64_t out) {
+  if constexpr (std::is_same_v<T, float>) return 0;
+  if (!HasBf16Products()) return static_cast<uint64_t>(in * out) * sizeof(float);
+  return PackedBytes(in, out) + PackedBytes(out, in);
+}
+
+template <typename T>
+template <typename W>
+void LinearWeights<T>::BindBf16(ThreadPool& pool, const W* w) {
+  if (!HasBf16Products()) {
+    Allocate(widened_, SizeBytes(in_, out_));
+    return Widen(pool, in_ * out_, w, widened_.floats().data());
+  }
+  const bool in_out = order_ == WeightOrder::kInOut;
+  const Packing<W> forward(in_out ? Transpose::kNo : Transpose::kYes, in_, out_, w, forward_);
+  const Packing<W> backward(in_out ? Transpose::kYes : Transpose::kNo, out_, in_, w, backward_);
+  pool.ParallelFor(forward.tasks() + backward.tasks(), [&](int64_t task) {
+    if (task < forward.tasks()) {
+      forward.Run(task);
+    } else {
+      backward.Run(task - forward.tasks());
+    }
+  });
+}
+
+template <typename T>
+void LinearWeights<T>::Bind(ThreadPool& pool, const float* w) {
+  if constexpr (std::is_same_v<T, float>) {
+    view_ = w;
+  } else {
+    BindBf16(pool, w);
+  }
+}
+
+template <typename T>
+void LinearWeights<T>::Bind(ThreadPool& pool, const Bf16* w) requires std::is_same_v<T, Bf16> {
+  BindBf16(pool, w);
+}
 
 template <typename T, typename Y>
 void LinearForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
                    const float* bias, Y* y) {
-  Tiling(rows, w.out()).ForEach(pool, [&](const Tile& tile) {
-    LinearProducts<T>::Forward(w, tile, x, bias, y);
-  });
+  Multiply(pool, w, Transpose::kNo, rows, x, bias, /*accumulate=*/false, y, Nothing);
+}
+
+template <typename T>
+void LinearActivationForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
+                             const float* bias, Activation activation, T* pre, T* y) {
+  Multiply(pool, w, Transpose::kNo, rows, x, bias, /*accumulate=*/false, pre,
+           [&](const Tile& tile) {
+             const int64_t at = tile.row * w.out() + tile.column;
+             BiasActivationTile(activation, tile.rows, tile.columns, w.out(), /*bias=*/nullptr,
+                                pre + at, y + at);
+           });
 }
 
 template <typename T>
 void LinearInputGradient(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* dy,
                          bool accumulate, T* dx) {
-  Tiling(rows, w.in()).ForEach(pool, [&](const Tile& tile) {
-    LinearProducts<T>::InputGradient(w, tile, dy, accumulate, dx);
-  });
+  Multiply(pool, w, Transpose::kYes, rows, dy, nullptr, accumulate, dx, Nothing);
 }
 
 template <typename T>
@@ -92,18 +156,32 @@ void LinearWeightGradient(ThreadPool& pool, WeightOrder order, int64_t in, int64
   const bool in_out = order == WeightOrder::kInOut;
   const int64_t m = in_out ? in : out;
   const int64_t n = in_out ? out : in;
-  Tiling(m, n).ForEach(pool, [&](const Tile& tile) {
-    LinearProducts<T>::WeightGradient(tile, m, n, rows, in_out ? x : dy, in_out ? dy : x,
-                                      accumulate, dw);
-  });
+  const Tiling tiling(m, n);
+  if (tiling.tiles() == 0) return;
+  const TransposedTileProduct<T> product(tiling, m, n, rows, accumulate);
+  tiling.ForEach(
+      pool, [&](const Tile& tile) { product.Run(tile, in_out ? x : dy, in_out ? dy : x, dw); });
 }
 
 template class LinearWeights<float>;
+template class LinearWeights<Bf16>;
 template void LinearForward(ThreadPool&, const LinearWeights<float>&, int64_t, const float*,
                             const float*, float*);
+template void LinearForward(ThreadPool&, const LinearWeights<Bf16>&, int64_t, const Bf16*,
+                            const float*, Bf16*);
+template void LinearForward(ThreadPool&, const LinearWeights<Bf16>&, int64_t, const Bf16*,
+                            const float*, float*);
+template void LinearActivationForward(ThreadPool&, const LinearWeights<float>&, int64_t,
+                                      const float*, const float*, Activation, float*, float*);
+template void LinearActivationForward(ThreadPool&, const LinearWeights<Bf16>&, int64_t, const Bf16*,
+                                      const float*, Activation, Bf16*, Bf16*);
 template void LinearInputGradient(ThreadPool&, const LinearWeights<float>&, int64_t, const float*,
                                   bool, float*);
+template void LinearInputGradient(ThreadPool&, const LinearWeights<Bf16>&, int64_t, const Bf16*,
+                                  bool, Bf16*);
 template void LinearWeightGradient(ThreadPool&, WeightOrder, int64_t, int64_t, int64_t,
                                    const float*, const float*, bool, float*);
+template void LinearWeightGradient(ThreadPool&, WeightOrder, int64_t, int64_t, int64_t, const Bf16*,
+                                   const Bf16*, bool, float*);
 
 }  // namespace tug::kernels

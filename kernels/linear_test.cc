@@ -12,6 +12,7 @@ namespace tug::kernels {
 namespace {
 
 constexpr WeightOrder kOrders[] = {WeightOrder::kInOut, WeightOrder::kOutIn};
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Shape {
   int64_t rows;
@@ -19,9 +20,9 @@ struct Shape {
   int64_t out;
 };
 
-// Every size of kTestSizes as rows, in and out, and a shape with more tiles than one each way.
+// Every size of kTestSizes as rows, in and out, and shapes of several tiles each way.
 std::vector<Shape> Shapes() {
-  std::vector<Shape> shapes = {{1, 1, 1}, {200, 70, 600}, {31, 600, 65}};
+  std::vector<Shape> shapes = {{1, 1, 1}, {200, 70, 600}, {31, 600, 65}, {1, 128, 700}};
   for (const int64_t size : kTestSizes) {
     const int64_t other = size > 100 ? 37 : std::max<int64_t>(size, 1);
     shapes.push_back({size, 33, other});
@@ -32,72 +33,196 @@ std::vector<Shape> Shapes() {
 }
 
 // What a call gives on one thread is near the reference, and has the same bits on two and three.
+// Sums of k products of numbers below 1: each rounding is at most 2^-24 of a partial sum below k;
+// the rounding to bf16 is one of half a unit in the last place, no matter how the sum came about.
 template <typename Call>
-void ExpectOnAnyNumberOfThreads(const Call& call, const std::vector<double>& expected,
-                                double absolute) {
+void ExpectMatches(const Call& call, const std::vector<double>& expected, int64_t k) {
   ThreadPool one(1), two(2), three(3);
-  const std::vector<float> result = call(one);
-  ExpectClose(result, expected, absolute, 1e-6);
+  const auto result = call(one);
+  using Result = typename decltype(result)::value_type;
+  const double sums = 1e-6 + 6e-8 * static_cast<double>(k);
+  ExpectClose(result, expected, sums, kRounding<Result> + 1e-6);
   ExpectSameBits(call(two), result);
   ExpectSameBits(call(three), result);
 }
 
-void ExpectMatchesReference(WeightOrder order, const Shape& s, bool bias, bool accumulate) {
-  SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << " rows " << s.rows
-                                  << " in " << s.in << " out " << s.out << " bias " << bias
-                                  << " accumulate " << accumulate);
-  const LinearRef<double> ref{order, s.in, s.out};
-  const auto x = RandomFloats(s.rows * s.in, 1), w = RandomFloats(s.in * s.out, 2);
-  const auto b = RandomFloats(s.out, 3), dy = RandomFloats(s.rows * s.out, 4);
-  const auto dx = RandomFloats(s.rows * s.in, 5), dw = RandomFloats(s.in * s.out, 6);
-  const auto x_d = ToDouble(x), w_d = ToDouble(w), b_d = ToDouble(b), dy_d = ToDouble(dy);
-  LinearWeights<float> weights(s.in, s.out, order);
-  ThreadPool pool(2);
-  weights.Bind(pool, w.data());
-  const auto bound = [](int64_t k) { return 1e-6 + 6e-8 * static_cast<double>(k); };
+template <typename T>
+class LinearTest : public testing::Test {
+ protected:
+  // One layer and its operands; all values are exact in T.
+  struct Layer {
+    Layer(WeightOrder of_order, const Shape& of_shape)
+        : order(of_order),
+          shape(of_shape),
+          ref{order, shape.in, shape.out},
+          x(As<T>(RandomFloats(shape.rows * shape.in, 1))),
+          w(As<T>(RandomFloats(shape.in * shape.out, 2))),
+          dy(As<T>(RandomFloats(shape.rows * shape.out, 3))),
+          bias(RandomFloats(shape.out, 4)),
+          weights(shape.in, shape.out, order) {
+      ThreadPool pool(2);
+      weights.Bind(pool, w.data());
+    }
 
-  std::vector<double> expected(dy.size());
-  ref.Forward(s.rows, x_d.data(), w_d.data(), bias ? b_d.data() : nullptr, expected.data());
-  ExpectOnAnyNumberOfThreads(
-      [&](ThreadPool& threads) {
-        std::vector<float> y(dy.size(), std::numeric_limits<float>::quiet_NaN());
-        LinearForward(threads, weights, s.rows, x.data(), bias ? b.data() : nullptr, y.data());
-        return y;
-      },
-      expected, bound(s.in));
+    WeightOrder order;
+    Shape shape;
+    LinearRef<double> ref;
+    std::vector<T> x, w, dy;
+    std::vector<float> bias;
+    LinearWeights<T> weights;
+  };
 
-  expected = ToDouble(dx);
-  ref.InputGradient(s.rows, dy_d.data(), w_d.data(), accumulate, expected.data());
-  ExpectOnAnyNumberOfThreads(
-      [&](ThreadPool& threads) {
-        auto result = accumulate
-                          ? dx
-                          : std::vector<float>(dx.size(), std::numeric_limits<float>::quiet_NaN());
-        LinearInputGradient(threads, weights, s.rows, dy.data(), accumulate, result.data());
-        return result;
-      },
-      expected, bound(s.out));
+  template <typename Y>
+  static void ExpectForwardMatches(const Layer& layer, bool with_bias) {
+    const auto [rows, in, out] = layer.shape;
+    std::vector<double> expected(rows * out);
+    const auto bias = ToDouble(layer.bias);
+    layer.ref.Forward(rows, ToDouble(layer.x).data(), ToDouble(layer.w).data(),
+                      with_bias ? bias.data() : nullptr, expected.data());
+    const auto call = [&](ThreadPool& pool) {
+      auto y = As<Y>(std::vector<float>(expected.size(), kNan));
+      LinearForward(pool, layer.weights, layer.shape.rows, layer.x.data(),
+                    with_bias ? layer.bias.data() : nullptr, y.data());
+      return y;
+    };
+    ExpectMatches(call, expected, in);
+  }
 
-  expected = ToDouble(dw);
-  ref.WeightGradient(s.rows, x_d.data(), dy_d.data(), accumulate, expected.data());
-  ExpectOnAnyNumberOfThreads(
-      [&](ThreadPool& threads) {
-        auto result = accumulate
-                          ? dw
-                          : std::vector<float>(dw.size(), std::numeric_limits<float>::quiet_NaN());
-        LinearWeightGradient(threads, order, s.in, s.out, s.rows, x.data(), dy.data(), accumulate,
-                             result.data());
-        return result;
-      },
-      expected, bound(s.rows));
-}
+  static void ExpectInputGradientMatches(const Layer& layer, bool accumulate) {
+    const auto [rows, in, out] = layer.shape;
+    const auto before =
+        As<T>(accumulate ? RandomFloats(rows * in, 5) : std::vector<float>(rows * in, kNan));
+    auto expected = ToDouble(before);
+    layer.ref.InputGradient(rows, ToDouble(layer.dy).data(), ToDouble(layer.w).data(), accumulate,
+                            expected.data());
+    const auto call = [&](ThreadPool& pool) {
+      auto dx = before;
+      LinearInputGradient(pool, layer.weights, layer.shape.rows, layer.dy.data(), accumulate,
+                          dx.data());
+      return dx;
+    };
+    ExpectMatches(call, expected, out);
+  }
 
-TEST(Linear, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
+  static void ExpectWeightGradientMatches(const Layer& layer, bool accumulate) {
+    const auto [rows, in, out] = layer.shape;
+    const auto before = accumulate ? RandomFloats(in * out, 6) : std::vector<float>(in * out, kNan);
+    auto expected = ToDouble(before);
+    layer.ref.WeightGradient(rows, ToDouble(layer.x).data(), ToDouble(layer.dy).data(), accumulate,
+                             expected.data());
+    const auto call = [&](ThreadPool& pool) {
+      auto dw = before;
+      const auto& [rows, in, out] = layer.shape;
+      LinearWeightGradient(pool, layer.order, in, out, rows, layer.x.data(), layer.dy.data(),
+                           accumulate, dw.data());
+      return dw;
+    };
+    ExpectMatches(call, expected, rows);
+  }
+};
+
+using Types = testing::Types<float, Bf16>;
+TYPED_TEST_SUITE(LinearTest, Types);
+
+TYPED_TEST(LinearTest, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
   for (const WeightOrder order : kOrders) {
     for (const Shape& shape : Shapes()) {
-      ExpectMatchesReference(order, shape, /*bias=*/false, /*accumulate=*/false);
-      ExpectMatchesReference(order, shape, /*bias=*/true, /*accumulate=*/true);
+      SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << " rows "
+                                      << shape.rows << " in " << shape.in << " out " << shape.out);
+      const typename TestFixture::Layer layer(order, shape);
+      for (const bool yes : {false, true}) {
+        TestFixture::template ExpectForwardMatches<TypeParam>(layer, yes);
+        TestFixture::template ExpectForwardMatches<float>(layer, yes);
+        TestFixture::ExpectInputGradientMatches(layer, yes);
+        TestFixture::ExpectWeightGradientMatches(layer, yes);
+        if (testing::Test::HasFatalFailure()) return;
+      }
     }
+  }
+}
+
+TYPED_TEST(LinearTest, ActivationIsThatOfTheStoredForwardPass) {
+  for (const Shape& shape : {Shape{33, 31, 1023}, Shape{200, 70, 65}, Shape{0, 3, 5}}) {
+    const typename TestFixture::Layer layer(WeightOrder::kInOut, shape);
+    ThreadPool one(1), three(3);
+    std::vector<TypeParam> expected_pre(layer.dy.size()), expected(layer.dy.size());
+    LinearForward(one, layer.weights, shape.rows, layer.x.data(), layer.bias.data(),
+                  expected_pre.data());
+    for (const Activation activation : {Activation::kGelu, Activation::kRelu}) {
+      BiasActivationForward<TypeParam>(one, activation, shape.rows, shape.out, nullptr,
+                                       expected_pre.data(), expected.data());
+      for (ThreadPool* pool : {&one, &three}) {
+        std::vector<TypeParam> pre(layer.dy.size()), y(layer.dy.size());
+        LinearActivationForward(*pool, layer.weights, shape.rows, layer.x.data(), layer.bias.data(),
+                                activation, pre.data(), y.data());
+        ExpectSameBits(pre, expected_pre);
+        ExpectSameBits(y, expected);
+      }
+    }
+  }
+}
+
+TYPED_TEST(LinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
+  // Two micro-batches in one product or in two give the same rows, where their tiles are the same.
+  const typename TestFixture::Layer layer(WeightOrder::kInOut, {16384, 64, 96});
+  ThreadPool pool(2);
+  const auto forward = [&](int64_t rows) {
+    std::vector<TypeParam> y(16384 * 96);
+    LinearForward(pool, layer.weights, rows, layer.x.data(), nullptr, y.data());
+    y.resize(8192 * 96);
+    return y;
+  };
+  ExpectSameBits(forward(8192), forward(16384));
+}
+
+TYPED_TEST(LinearTest, TakesNewWeights) {
+  typename TestFixture::Layer layer(WeightOrder::kInOut, {40, 50, 70});
+  layer.w = As<TypeParam>(RandomFloats(50 * 70, 7));
+  ThreadPool pool(2);
+  layer.weights.Bind(pool, layer.w.data());
+  TestFixture::template ExpectForwardMatches<TypeParam>(layer, false);
+  TestFixture::ExpectInputGradientMatches(layer, false);
+}
+
+TEST(LinearBf16, FloatWeightsAreRoundedToNearest) {
+  for (const WeightOrder order : kOrders) {
+    const int64_t rows = 40, in = 70, out = 130;
+    const auto w = RandomFloats(in * out, 1);
+    const auto x = As<Bf16>(RandomFloats(rows * in, 2));
+    const auto rounded = As<Bf16>(w);
+    LinearWeights<Bf16> from_floats(in, out, order), from_bf16(in, out, order);
+    ThreadPool pool(2);
+    from_floats.Bind(pool, w.data());
+    from_bf16.Bind(pool, rounded.data());
+    std::vector<Bf16> y(rows * out), expected(rows * out);
+    LinearForward(pool, from_floats, rows, x.data(), nullptr, y.data());
+    LinearForward(pool, from_bf16, rows, x.data(), nullptr, expected.data());
+    ExpectSameBits(y, expected);
+    std::vector<Bf16> dx(rows * in), expected_dx(rows * in);
+    LinearInputGradient(pool, from_floats, rows, y.data(), false, dx.data());
+    LinearInputGradient(pool, from_bf16, rows, y.data(), false, expected_dx.data());
+    ExpectSameBits(dx, expected_dx);
+  }
+}
+
+// loss = sum(dy * y); its gradients are the other two products, as the header says.
+TEST(LinearReference, ProductsAreTheGradientsOfTheForwardPass) {
+  const int64_t rows = 3, in = 4, out = 5;
+  for (const WeightOrder order : kOrders) {
+    const LinearRef<double> ref{order, in, out};
+    const auto x = ToDouble(RandomFloats(rows * in, 1));
+    const auto w = ToDouble(RandomFloats(in * out, 2));
+    const auto dy = ToDouble(RandomFloats(rows * out, 3));
+    const auto loss = [&](const std::vector<double>& x_at, const std::vector<double>& w_at) {
+      std::vector<double> y(rows * out);
+      ref.Forward(rows, x_at.data(), w_at.data(), nullptr, y.data());
+      return Dot(dy, y);
+    };
+    std::vector<double> dx(x.size()), dw(w.size());
+    ref.InputGradient(rows, dy.data(), w.data(), false, dx.data());
+    ref.WeightGradient(rows, x.data(), dy.data(), false, dw.data());
+    ExpectClose(dx, FiniteDifferences(x, [&](const auto& at) { return loss(at, w); }), 1e-8, 1e-8);
+    ExpectClose(dw, FiniteDifferences(w, [&](const auto& at) { return loss(x, at); }), 1e-8, 1e-8);
   }
 }
 

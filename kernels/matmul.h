@@ -34,6 +34,10 @@ void MatMul(ThreadPool& pool, Transpose ta, Transpose tb, int64_t m, int64_t n, 
 void MatMulInTask(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, const float* a,
                   int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
 
+// oneDNN starts OpenMP threads of its own unless the calling thread's setting says one: to be called
+// before a task uses it.
+void UseOneOpenMpThread();
+
 }  // namespace tug::kernels
 
 #endif  // TUG_KERNELS_MATMUL_H_

@@ -53,7 +53,8 @@ Tiling TileFor(int64_t m, int64_t n) {
   return tiling;
 }
 
-// oneDNN starts OpenMP threads of its own unless the calling thread's setting says one.
+}  // namespace
+
 void UseOneOpenMpThread() {
   thread_local const bool done = [] {
     omp_set_num_threads(1);
@@ -61,8 +62,6 @@ void UseOneOpenMpThread() {
   }();
   (void)done;
 }
-
-}  // namespace
 
 void MatMulInTask(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, const float* a,
                   int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {

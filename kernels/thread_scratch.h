@@ -2,21 +2,31 @@
 #define TUG_KERNELS_THREAD_SCRATCH_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/lease.h"
 
 namespace tug::kernels {
 
-// Memory for the length of one task, aligned to a cache line: the calling thread's own, kept for
-// its next task. What it holds is undefined. The next call on the same thread may free it.
-inline std::byte* ThreadScratch(size_t size_bytes) {
-  thread_local AlignedBuffer scratch;
-  if (scratch.size_bytes() < size_bytes) {
-    scratch = AlignedBuffer();  // first, so that both are never held at once
-    scratch = AlignedBuffer(size_bytes);
+// Memory for the length of a task: a thread_local one is allocated by a thread's first task and
+// kept for its next ones.
+class ThreadScratch {
+ public:
+  // Memory aligned to a cache line, its content undefined. It ends with the next call.
+  std::byte* Bytes(size_t size_bytes) {
+    if (buffer_.size_bytes() < size_bytes) {
+      buffer_ = AlignedBuffer();  // first, so that both are never held at once
+      buffer_ = AlignedBuffer(size_bytes);
+    }
+    return buffer_.data();
   }
-  return scratch.data();
-}
+  float* Floats(int64_t count) {
+    return reinterpret_cast<float*>(Bytes(static_cast<size_t>(count) * sizeof(float)));
+  }
+
+ private:
+  AlignedBuffer buffer_;
+};
 
 }  // namespace tug::kernels
 

@@ -1,0 +1,135 @@
+#include "kernels/linear_tile_product.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "base/check.h"
+#include "kernels/thread_scratch.h"
+
+namespace tug::kernels {
+namespace {
+
+using Operands = MatMulForm::Operands;
+
+// Of the dimension that is summed: what is widened at once.
+constexpr int64_t kWidenedBlock = 256;
+
+// to [rows][columns] = the corner of from [][stride].
+void Widen(const Bf16* from, int64_t stride, int64_t rows, int64_t columns, float* to) {
+  for (int64_t r = 0; r < rows; ++r) FloatFromBf16(from + r * stride, to + r * columns, columns);
+}
+
+}  // namespace
+
+TilePrimitives::TilePrimitives(const Tiling& tiling, MatMulForm form) {
+  for (int shape = 0; shape < Tiling::kShapes; ++shape) {
+    const Tile tile = tiling.OfShape(shape);
+    form.m = tile.rows;
+    form.n = tile.columns;
+    primitives_[tiling.ShapeOf(tile)] = MatMulPrimitive::Find(form);
+  }
+}
+
+template <typename T>
+LinearTileProduct<T>::LinearTileProduct(const LinearWeights<T>& weights, Transpose transpose,
+                                        const Tiling& tiling)
+    : weights_(weights),
+      tiling_(tiling),
+      forward_(transpose == Transpose::kNo),
+      k_(forward_ ? weights.in() : weights.out()),
+      n_(forward_ ? weights.out() : weights.in()),
+      transpose_stored_(forward_ == (weights.order() == WeightOrder::kInOut) ? Transpose::kNo
+                                                                             : Transpose::kYes) {
+  constexpr bool kBf16 = std::is_same_v<T, Bf16>;
+  if (k_ == 0 || (kBf16 ? !HasBf16Products() : transpose_stored_ == Transpose::kNo)) return;
+  primitives_ = std::make_unique<const TilePrimitives>(
+      tiling, MatMulForm{.operands = kBf16 ? Operands::kBf16ByPacked : Operands::kFloatByTransposed,
+                         .k = k_});
+}
+
+template <>
+void LinearTileProduct<float>::Run(const Tile& tile, const float* a, float* sums) const {
+  const float* const rows = a + tile.row * k_;
+  if (transpose_stored_ == Transpose::kNo || k_ == 0) {
+    MatMulInTask(Transpose::kNo, Transpose::kNo, tile.rows, tile.columns, k_, rows, k_,
+                 weights_.view_ + tile.column, n_, 0.0f, sums, tile.columns);
+  } else {
+    primitives_->Run(tiling_.ShapeOf(tile), rows, weights_.view_ + tile.column * k_, sums);
+  }
+}
+
+template <>
+void LinearTileProduct<Bf16>::RunWidened(const Tile& tile, const Bf16* a, float* sums) const {
+  thread_local ThreadScratch scratch;
+  float* const wide = scratch.Floats(tile.rows * kWidenedBlock);
+  std::fill_n(sums, tile.rows * tile.columns, 0.0f);
+  for (int64_t at = 0; at < k_; at += kWidenedBlock) {
+    const int64_t block = std::min(kWidenedBlock, k_ - at);
+    Widen(a + tile.row * k_ + at, k_, tile.rows, block, wide);
+    const bool transposed = transpose_stored_ == Transpose::kYes;
+    const float* const b = weights_.widened_.floats().data() +
+                           (transposed ? tile.column * k_ + at : at * n_ + tile.column);
+    MatMulInTask(Transpose::kNo, transpose_stored_, tile.rows, tile.columns, block, wide, block, b,
+                 transposed ? k_ : n_, 1.0f, sums, tile.columns);
+  }
+}
+
+template <>
+void LinearTileProduct<Bf16>::Run(const Tile& tile, const Bf16* a, float* sums) const {
+  if (primitives_ == nullptr) return RunWidened(tile, a, sums);
+  const AlignedBuffer& packed = forward_ ? weights_.forward_ : weights_.backward_;
+  primitives_->Run(tiling_.ShapeOf(tile), a + tile.row * k_,
+                   packed.data() + PackedBytes(k_, tile.column), sums);
+}
+
+template <typename T>
+TransposedTileProduct<T>::TransposedTileProduct(const Tiling& tiling, int64_t m, int64_t n,
+                                                int64_t k, bool accumulate)
+    : tiling_(tiling), m_(m), n_(n), k_(k), accumulate_(accumulate) {
+  if (k == 0 || std::is_same_v<T, float> || !HasBf16Products()) return;
+  primitives_ = std::make_unique<const TilePrimitives>(
+      tiling, MatMulForm{.operands = Operands::kTransposedBf16ByPlain,
+                         .accumulate = accumulate,
+                         .k = k,
+                         .lda = m,
+                         .ldb = n,
+                         .ldc = n});
+}
+
+template <>
+void TransposedTileProduct<float>::Run(const Tile& tile, const float* a, const float* b,
+                                       float* c) const {
+  MatMulInTask(Transpose::kYes, Transpose::kNo, tile.rows, tile.columns, k_, a + tile.row, m_,
+               b + tile.column, n_, accumulate_ ? 1.0f : 0.0f, c + tile.row * n_ + tile.column, n_);
+}
+
+template <>
+void TransposedTileProduct<Bf16>::RunWidened(const Tile& tile, const Bf16* a, const Bf16* b,
+                                             float* c) const {
+  thread_local ThreadScratch scratch;
+  float* const wide_a = scratch.Floats(kWidenedBlock * (tile.rows + tile.columns));
+  float* const wide_b = wide_a + kWidenedBlock * tile.rows;
+  for (int64_t at = 0; at == 0 || at < k_; at += kWidenedBlock) {
+    const int64_t block = std::min(kWidenedBlock, k_ - at);
+    Widen(a + at * m_ + tile.row, m_, block, tile.rows, wide_a);
+    Widen(b + at * n_ + tile.column, n_, block, tile.columns, wide_b);
+    MatMulInTask(Transpose::kYes, Transpose::kNo, tile.rows, tile.columns, block, wide_a, tile.rows,
+                 wide_b, tile.columns, accumulate_ || at > 0 ? 1.0f : 0.0f,
+                 c + tile.row * n_ + tile.column, n_);
+  }
+}
+
+template <>
+void TransposedTileProduct<Bf16>::Run(const Tile& tile, const Bf16* a, const Bf16* b,
+                                      float* c) const {
+  if (primitives_ == nullptr) return RunWidened(tile, a, b, c);
+  primitives_->Run(tiling_.ShapeOf(tile), a + tile.row, b + tile.column,
+                   c + tile.row * n_ + tile.column);
+}
+
+template class LinearTileProduct<float>;
+template class LinearTileProduct<Bf16>;
+template class TransposedTileProduct<float>;
+template class TransposedTileProduct<Bf16>;
+
+}  // namespace tug::kernels

@@ -1,0 +1,71 @@
+#ifndef TUG_KERNELS_MATMUL_PRIMITIVE_H_
+#define TUG_KERNELS_MATMUL_PRIMITIVE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "kernels/matmul.h"
+
+namespace tug::kernels {
+
+// What dnnl_sgemm cannot do: products of bf16 and of packed matrices. For the .cc files of
+// linear.h.
+
+// Whether this machine multiplies bf16 in hardware (avx512_bf16 or AMX). Elsewhere oneDNN has no
+// such products, or ones slower than FP32's.
+bool HasBf16Products();
+
+// C = A B, or with `accumulate` C += A B, on one thread. C is FP32, as are the sums.
+struct MatMulForm {
+  enum class Operands : uint8_t {
+    kFloatByTransposed,      // FP32. A is [m][k]; B is stored [n][k]; C is [m][n]
+    kBf16ByPacked,           // bf16. A is [m][k]; B is packed (PackBf16); C is [m][n]
+    kTransposedBf16ByPlain,  // bf16. A is stored [k][lda]; B is [k][ldb]; C is [m][ldc]
+  };
+  Operands operands;
+  bool accumulate = false;
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  int64_t lda = 0;  // of kTransposedBf16ByPlain only, as ldb and ldc: oneDNN has its fast kernels
+  int64_t ldb = 0;  // for matrices without gaps between rows
+  int64_t ldc = 0;
+
+  auto operator<=>(const MatMulForm&) const = default;
+};
+
+class MatMulPrimitive {
+ public:
+  // The primitive of a form, made when the calling thread first asks for it, then found among the
+  // ones that it used lately. REQUIRES: m, n, k >= 1; HasBf16Products() where operands are bf16.
+  static std::shared_ptr<const MatMulPrimitive> Find(const MatMulForm& form);
+
+  explicit MatMulPrimitive(const MatMulForm& form);
+  ~MatMulPrimitive();
+
+  // The product, on the calling thread alone. Thread-safe.
+  void Run(const void* a, const void* b, float* c) const;
+
+ private:
+  struct State;
+  std::unique_ptr<const State> state_;
+};
+
+// bf16 matrices B [k][n] as products want them: blocks of kPackedColumns columns one after the
+// other, so that a range of columns from such a boundary on is a packed matrix too.
+inline constexpr int64_t kPackedColumns = 64;
+
+// Bytes of a packed B.
+size_t PackedBytes(int64_t k, int64_t n);
+
+// packed = B, whose elements are bf16, or floats to be rounded to nearest even. B is [k][ldb], or
+// with kYes stored as [n][ldb]. `packed` is aligned to 64 bytes. On the calling thread alone.
+// Thread-safe. REQUIRES: HasBf16Products(); k, n >= 1.
+enum class Element : uint8_t { kFloat, kBf16 };
+void PackBf16(Transpose tb, int64_t k, int64_t n, Element type, const void* b, int64_t ldb,
+              std::byte* packed);
+
+}  // namespace tug::kernels
+
+#endif  // TUG_KERNELS_MATMUL_PRIMITIVE_H_
