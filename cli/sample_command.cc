@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "cli/commands.h"
+#include "cli/line_answer.h"
 #include "cli/loaded_model.h"
 #include "cli/token_picker.h"
 #include "data/tokenizer.h"
@@ -36,6 +37,11 @@ absl::Status Sample(const SampleCommand& command) {
                    LoadedModel::Load(command.from, threads, 1));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                    MakeTokenizer(model->config().data()));
+  if (model->config().model().family() != ModelConfig::DECODER) {
+    ASSIGN_OR_RETURN(const std::string answer, AnswerTo(*model, *tokenizer, command.prompt));
+    std::printf("%s\n", answer.c_str());
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(std::vector<int32_t> text, Beginning(*tokenizer, command.prompt));
   std::printf("%s", command.prompt.c_str());
 
@@ -44,7 +50,7 @@ absl::Status Sample(const SampleCommand& command) {
   std::vector<float> logits(std::max(symbols, model->config().model().vocabulary()));
   for (uint64_t i = 0; i < command.tokens; ++i) {
     const std::span<const int32_t> seen(text);
-    model->gpt().Logits(seen.last(std::min(context, seen.size())), logits);
+    model->model().Logits(seen.last(std::min(context, seen.size())), logits);
     const int32_t next = PickToken(std::span(logits).first(symbols), command.pick, i);
     text.push_back(next);
     ASSIGN_OR_RETURN(const std::string piece, tokenizer->Decode(std::span(&next, 1)));
@@ -65,7 +71,10 @@ void AddSampleCommand(CLI::App& app, Command& chosen) {
                    "Run folder (its newest checkpoint), or folder of a checkpoint")
       ->type_name("PATH")
       ->required();
-  command->add_option("--prompt", arguments->prompt, "Beginning of the text")->type_name("TEXT");
+  command
+      ->add_option("--prompt", arguments->prompt,
+                   "Beginning of the text; of a model of lines, the line to label or to answer")
+      ->type_name("TEXT");
   command->add_option("--tokens", arguments->tokens, "Tokens to write")
       ->check(CLI::Range(uint64_t{1}, uint64_t{10'000'000}))
       ->capture_default_str();
