@@ -106,7 +106,8 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   BlockTable blocks;
   if (!config.model().external()) {
     RETURN_IF_ERROR(PrepareText(run_dir, job.config));
-    blocks = GptLayout(job.config.model(), job.config.data().resolved_symbols());
+    blocks = ModelLayout(job.config.model(), job.config.data().resolved_symbols(),
+                         static_cast<uint32_t>(job.config.data().resolved_labels_size()));
   } else if (restore.has_value()) {
     blocks = restore->manifest.blocks();  // what the workers have to declare
   }

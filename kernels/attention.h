@@ -41,32 +41,33 @@ struct AttentionOperands {
 // Multi-head attention, per sample and head:
 //   out = dropout(softmax(Q K^T / sqrt(head_dim))) V,  over the keys that the query reaches.
 // Papers: Vaswani et al. 2017, eq. 1; that no matrix of queries x keys is stored, Dao et al. 2022.
-// A task holds the probabilities of a block of queries at a time; the backward pass computes them
-// again from log_sum_exp, bit for bit.
+// A task holds the probabilities of a block of 64 queries at a time; the backward pass computes
+// them again from log_sum_exp, bit for bit.
 //   out           [batch][queries][width]
 //   log_sum_exp   [batch][heads][queries], written, FP32: log(sum_k exp(score)), for the backward
 //                 pass
-// T is float or Bf16; scores, softmax and all sums are FP32.
+// T is float or Bf16; scores, probabilities and all sums are FP32, results are rounded once.
 // Dropout: element (head * queries + query) * round_up(keys, 64) + key of the sample, as in
-// kernels/dropout.h. REQUIRES: 0 <= p < 1; heads * queries * round_up(keys, 64) <= 2^34. The bits of
-// a sample depend on that sample alone. Thread-safe for calls with different pools.
+// kernels/dropout.h. REQUIRES: 0 <= p < 1; heads * queries * round_up(keys, 64) <= 2^34. The bits
+// of a sample depend on that sample alone. Thread-safe for calls with different pools.
 template <typename T>
 void AttentionForward(ThreadPool& pool, const AttentionShape& shape,
                       const AttentionOperands<const T>& in, float p, const DropoutKey& key, T* out,
                       float* log_sum_exp);
 
-// The gradients with respect to queries, keys and values (written, not added; those of padding are
-// 0).
-//   dout                   [batch][queries][width]
-//   in, out, log_sum_exp   as the forward pass had and left them
-//   gradient               must not overlap the others
+// The gradients with respect to queries, keys and values (written, not added; those of keys and
+// values that are padding are 0).
+//   dout              [batch][queries][width]
+//   in, log_sum_exp   as the forward pass had and left them; `out` is not needed
+//   gradient          must not overlap the others
 // p and key as in the forward pass. Thread-safe for calls with different pools.
 template <typename T>
 void AttentionBackward(ThreadPool& pool, const AttentionShape& shape, const T* dout,
-                       const AttentionOperands<const T>& in, const T* out, const float* log_sum_exp,
-                       float p, const DropoutKey& key, const AttentionOperands<T>& gradient);
+                       const AttentionOperands<const T>& in, const float* log_sum_exp, float p,
+                       const DropoutKey& key, const AttentionOperands<T>& gradient);
 
-// One query of one sample against `keys` keys in FP32, for generation token by token: no dropout.
+// One query of one sample against `keys` >= 1 keys in FP32, for generation token by token: no
+// dropout. Thread-safe for calls with different pools.
 //   q, out [heads][head_dim];  k, v [keys][heads][head_dim]
 void AttentionOfOneQuery(ThreadPool& pool, int64_t keys, int64_t heads, int64_t head_dim,
                          const float* q, const float* k, const float* v, float* out);

@@ -1,100 +1,46 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <type_traits>
 
 #include "base/check.h"
-#include "base/lease.h"
 #include "kernels/attention.h"
 #include "kernels/dropout_keeper.h"
 #include "kernels/matmul.h"
+#include "kernels/thread_scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention_cpu.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
-#include "kernels/dropout-inl.h"
-#include "kernels/simd-inl.h"
+#include "kernels/attention_rows-inl.h"
 
-// A task is one (sample, head). Its queries go in blocks of kBlock; a block of queries [begin, end)
-// multiplies with the keys [0, end) only, so that about half the square is never computed.
+// A task is one (sample, head). Its queries go in blocks of kBlock; a block multiplies only with
+// the first keys that its queries reach, so that causal attention never computes about half the
+// square. With s = 1 / sqrt(head_dim), per block:
 //
-// Forward, per block:   S = Q K^T;  P = softmax(S / sqrt(head_dim)), kept;  D = dropout(P);  O = D
-// V Backward, per block:  dV += D^T dO;  dD = dO V^T;  dS = P (dP - sum_j dP P) / sqrt(head_dim),
-// dP = dropout'(dD)
-//                       dQ = dS K;  dK += dS^T Q
-// The last block goes first in the backward pass: it reaches every key, so it writes dK and dV and
-// the others add.
-
-HWY_BEFORE_NAMESPACE();
-namespace tug::kernels::HWY_NAMESPACE {
-
-// In place: row[0 .. visible) = softmax(scale * row), row[visible .. count) = 0.
-void SoftmaxRow(int64_t visible, int64_t count, float scale, float* row) {
-  const FloatTag d;
-  const int64_t lanes = FloatLanes();
-  const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
-  auto largest = lowest;
-  for (int64_t i = 0; i < visible; i += lanes) {
-    largest = hn::Max(largest, KeepUpTo(LoadUpTo(row + i, visible - i), visible - i, lowest));
-  }
-  const auto max = hn::MaxOfLanes(d, largest);
-  const auto scale_v = hn::Set(d, scale);
-  auto sum = hn::Zero(d);
-  int64_t i = 0;
-  for (; i < visible; i += lanes) {
-    auto e = Exp(hn::Mul(hn::Sub(LoadUpTo(row + i, visible - i), max), scale_v));
-    e = KeepUpTo(e, visible - i, hn::Zero(d));
-    sum = hn::Add(sum, e);
-    StoreUpTo(e, row + i, count - i);
-  }
-  for (; i < count; i += lanes) StoreUpTo(hn::Zero(d), row + i, count - i);
-  const auto inverse = hn::Set(d, 1.0f / SumLanes(sum));
-  for (i = 0; i < visible; i += lanes) {
-    StoreUpTo(hn::Mul(LoadUpTo(row + i, visible - i), inverse), row + i, visible - i);
-  }
-}
-
-// out[0 .. count) = dropout(row); `first_block`: the row's first block of 64 elements. out may be
-// row.
-void DropoutRow(const DropoutKeeper& keeper, uint32_t sample_offset, uint32_t first_block,
-                int64_t count, const float* row, float* out) {
-  HWY_ALIGN float factor[64];
-  for (int64_t start = 0; start < count; start += 64) {
-    const int64_t end = std::min<int64_t>(count, start + 64);
-    DropoutFactors(keeper, sample_offset, first_block + static_cast<uint32_t>(start / 64), factor);
-    for (int64_t i = start; i < end; i += FloatLanes()) {
-      const auto v = ApplyFactor(LoadUpTo(row + i, end - i), LoadUpTo(factor + i - start, end - i));
-      StoreUpTo(v, out + i, end - i);
-    }
-  }
-}
-
-// In place: ds = scale * p * (dp - sum_j dp_j p_j).
-void SoftmaxBackwardRow(int64_t count, float scale, const float* p, float* dp) {
-  const FloatTag d;
-  const int64_t lanes = FloatLanes();
-  auto sum = hn::Zero(d);
-  for (int64_t i = 0; i < count; i += lanes) {
-    sum = hn::MulAdd(LoadUpTo(p + i, count - i), LoadUpTo(dp + i, count - i), sum);
-  }
-  const auto mean = hn::SumOfLanes(d, sum);
-  const auto scale_v = hn::Set(d, scale);
-  for (int64_t i = 0; i < count; i += lanes) {
-    const auto inner = hn::Sub(LoadUpTo(dp + i, count - i), mean);
-    const auto weight = hn::Mul(LoadUpTo(p + i, count - i), scale_v);
-    StoreUpTo(hn::Mul(weight, inner), dp + i, count - i);
-  }
-}
-
-}  // namespace tug::kernels::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+// Forward:    S = Q K^T;  lse = log(sum exp(s S));  P = exp(s S - lse);  O = dropout(P) V
+// Backward:   S, P as above;  dW = dO V^T;  dP = dropout'(dW);  dV += dropout(P)^T dO
+//             dS = s P (dP - sum_j dP P);  dQ = dS K;  dK += dS^T Q
+//
+// The sum over dP P equals dO . O (Dao et al. 2022, section B.4), but not where O was rounded to
+// bf16: then dS, often a small difference, would carry that error. Taken from dP and P it is exact
+// and costs one multiplication an element.
+//
+// The last block goes first in the backward pass: it reaches every key that any query reaches, so
+// it writes dK and dV and the others add.
+//
+// Bf16: a head's matrices are widened to FP32 first, gradients are rounded once they are whole. The
+// numbers of a head (about 0.5 MB at 256 x 64) stay in the second-level cache.
 
 #if HWY_ONCE
 namespace tug::kernels {
 
-HWY_EXPORT(SoftmaxRow);
-HWY_EXPORT(DropoutRow);
-HWY_EXPORT(SoftmaxBackwardRow);
+HWY_EXPORT(LogSumExpRow);
+HWY_EXPORT(ProbabilitiesRow);
+HWY_EXPORT(BackwardRow);
+HWY_EXPORT(WidenRows);
+HWY_EXPORT(RoundRows);
+HWY_EXPORT(OneQuery);
 
 namespace {
 
@@ -102,140 +48,265 @@ constexpr int64_t kBlock = 64;
 constexpr Transpose kNo = Transpose::kNo;
 constexpr Transpose kYes = Transpose::kYes;
 
-// One (sample, head): where its matrices begin in the big tensors.
-struct Head {
-  int64_t sample;
-  int64_t head;
-  int64_t q;  // in qkv; K is `width` further on, V twice that
-  int64_t probs;
-  int64_t out;
-};
-
-Head HeadOfTask(const AttentionShape& shape, int64_t task) {
-  const int64_t sample = task / shape.heads;
-  const int64_t head = task % shape.heads;
-  return {sample, head, sample * shape.seq * 3 * shape.width() + head * shape.head_dim,
-          task * shape.seq * shape.seq, sample * shape.seq * shape.width() + head * shape.head_dim};
+// Of the calling thread, until its task ends.
+float* Scratch(int64_t floats) {
+  thread_local ThreadScratch scratch;
+  return scratch.Floats(floats);
 }
 
-// Rows of attention probabilities are dropped as rows of this many elements: whole blocks of 64.
-int64_t DropoutStride(int64_t seq) { return (seq + 63) / 64 * 64; }
+// One (sample, head).
+struct Head {
+  const AttentionShape& shape;
+  const DropoutKeeper& keeper;
+  int64_t sample;
+  int64_t head;
+  int64_t keys;  // that are not padding
+  float scale;
 
-// Queries [begin, end) of one head; `end` is also the number of keys they may reach together.
+  Head(const AttentionShape& of, const DropoutKeeper& dropout, int64_t task)
+      : shape(of),
+        keeper(dropout),
+        sample(task / of.heads),
+        head(task % of.heads),
+        keys(of.key_counts == nullptr ? of.keys : of.key_counts[sample]),
+        scale(1.0f / std::sqrt(static_cast<float>(of.head_dim))) {
+    TUG_CHECK(keys >= std::min<int64_t>(1, of.keys) && keys <= of.keys)
+        << "keys of sample " << sample << ": " << keys;
+  }
+
+  // Where the head begins in a matrix of `rows` rows a sample.
+  int64_t At(int64_t rows, int64_t stride) const {
+    return sample * rows * stride + head * shape.head_dim;
+  }
+  // Of the first query, in log_sum_exp.
+  int64_t StatsAt() const { return (sample * shape.heads + head) * shape.queries; }
+  // The first key that `query` does not reach.
+  int64_t Visible(int64_t query) const { return shape.causal ? std::min(query + 1, keys) : keys; }
+  // The query's row of probabilities as blocks of 64 elements of dropout.
+  uint32_t DropoutBlock(int64_t query) const {
+    return static_cast<uint32_t>((head * shape.queries + query) * ((shape.keys + 63) / 64));
+  }
+};
+
+// Queries [begin, end) of a head; together they reach the keys [0, reach).
 struct Block {
   int64_t begin;
   int64_t end;
+  int64_t reach;
+
+  Block(const Head& head, int64_t index)
+      : begin(index * kBlock),
+        end(std::min(begin + kBlock, head.shape.queries)),
+        reach(head.Visible(end - 1)) {}
   int64_t rows() const { return end - begin; }
 };
 
-// dropped[rows][seq] = dropout(in[rows][seq]), the first block.end columns; may be in place.
-void DropoutBlock(const AttentionShape& shape, const DropoutKeeper& keeper, const Head& head,
-                  const Block& block, const float* in, float* dropped) {
-  const auto drop = HWY_DYNAMIC_DISPATCH(DropoutRow);
-  for (int64_t query = block.begin; query < block.end; ++query) {
-    const int64_t first = (head.head * shape.seq + query) * (DropoutStride(shape.seq) / 64);
-    const int64_t at = (query - block.begin) * shape.seq;
-    drop(keeper, static_cast<uint32_t>(head.sample), static_cast<uint32_t>(first), block.end,
-         in + at, dropped + at);
+int64_t BlocksOf(const AttentionShape& shape) { return (shape.queries + kBlock - 1) / kBlock; }
+
+// Rows of one head in FP32: in place in a big matrix, or in scratch.
+template <typename F>
+struct Rows {
+  F* data;
+  int64_t stride;
+
+  F* Row(int64_t row) const { return data + row * stride; }
+};
+using ConstRows = Rows<const float>;
+
+// scores[rows][reach] = Q K^T
+void Scores(const Head& head, const Block& block, ConstRows q, ConstRows k, float* scores) {
+  MatMulInTask(kNo, kYes, block.rows(), block.reach, head.shape.head_dim, q.Row(block.begin),
+               q.stride, k.data, k.stride, 0.0f, scores, block.reach);
+}
+
+// scratch: [kBlock][head.keys]
+void ForwardHead(const Head& head, ConstRows q, ConstRows k, ConstRows v, float* scratch,
+                 Rows<float> out, float* log_sum_exp) {
+  const auto log_sum_exp_of = HWY_DYNAMIC_DISPATCH(LogSumExpRow);
+  const auto probabilities = HWY_DYNAMIC_DISPATCH(ProbabilitiesRow);
+  for (int64_t i = 0; i < BlocksOf(head.shape); ++i) {
+    const Block block(head, i);
+    Scores(head, block, q, k, scratch);
+    for (int64_t query = block.begin; query < block.end; ++query) {
+      float* const row = scratch + (query - block.begin) * block.reach;
+      log_sum_exp[query] = log_sum_exp_of(head.Visible(query), head.scale, row);
+      probabilities(head.keeper, static_cast<uint32_t>(head.sample), head.DropoutBlock(query),
+                    head.Visible(query), block.reach, head.scale, log_sum_exp[query], row);
+    }
+    MatMulInTask(kNo, kNo, block.rows(), head.shape.head_dim, block.reach, scratch, block.reach,
+                 v.data, v.stride, 0.0f, out.Row(block.begin), out.stride);
   }
 }
 
-void ForwardBlock(const AttentionShape& shape, const DropoutKeeper& keeper, const Head& head,
-                  const Block& block, const float* qkv, float* probs, float* scratch, float* out) {
-  const int64_t width = shape.width();
-  const int64_t stride = 3 * width;
-  const float* q = qkv + head.q + block.begin * stride;
-  const float* k = qkv + head.q + width;
-  const float* v = qkv + head.q + 2 * width;
-  float* p = probs + head.probs + block.begin * shape.seq;
-  MatMulInTask(kNo, kYes, block.rows(), block.end, shape.head_dim, q, stride, k, stride, 0.0f, p,
-               shape.seq);
-  const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
-  const auto softmax = HWY_DYNAMIC_DISPATCH(SoftmaxRow);
-  for (int64_t query = block.begin; query < block.end; ++query) {
-    softmax(query + 1, block.end, scale, p + (query - block.begin) * shape.seq);
+// dk and dv of padding are left alone. scratch: [3 (without dropout 2)][kBlock][head.keys]
+void BackwardHead(const Head& head, ConstRows q, ConstRows k, ConstRows v, ConstRows dout,
+                  const float* log_sum_exp, float* scratch, Rows<float> dq, Rows<float> dk,
+                  Rows<float> dv) {
+  const int64_t dim = head.shape.head_dim;
+  float* const p = scratch;
+  float* const ds = p + kBlock * head.keys;
+  float* const dropped = head.keeper.threshold != 0 ? ds + kBlock * head.keys : p;
+  const auto backward = HWY_DYNAMIC_DISPATCH(BackwardRow);
+  const int64_t last = BlocksOf(head.shape) - 1;
+  for (int64_t i = last; i >= 0; --i) {
+    const Block block(head, i);
+    const float beta = i == last ? 0.0f : 1.0f;
+    Scores(head, block, q, k, p);
+    MatMulInTask(kNo, kYes, block.rows(), block.reach, dim, dout.Row(block.begin), dout.stride,
+                 v.data, v.stride, 0.0f, ds, block.reach);
+    for (int64_t query = block.begin; query < block.end; ++query) {
+      const int64_t at = (query - block.begin) * block.reach;
+      backward(head.keeper, static_cast<uint32_t>(head.sample), head.DropoutBlock(query),
+               head.Visible(query), block.reach, head.scale, log_sum_exp[query], p + at, ds + at,
+               dropped + at);
+    }
+    MatMulInTask(kYes, kNo, block.reach, dim, block.rows(), dropped, block.reach,
+                 dout.Row(block.begin), dout.stride, beta, dv.data, dv.stride);
+    MatMulInTask(kNo, kNo, block.rows(), dim, block.reach, ds, block.reach, k.data, k.stride, 0.0f,
+                 dq.Row(block.begin), dq.stride);
+    MatMulInTask(kYes, kNo, block.reach, dim, block.rows(), ds, block.reach, q.Row(block.begin),
+                 q.stride, beta, dk.data, dk.stride);
   }
-  const float* dropped = p;
-  if (keeper.threshold != 0) {
-    DropoutBlock(shape, keeper, head, block, p, scratch);
-    dropped = scratch;
-  }
-  MatMulInTask(kNo, kNo, block.rows(), shape.head_dim, block.end, dropped, shape.seq, v, stride,
-               0.0f, out + head.out + block.begin * width, width);
 }
 
-// beta: 0 for the block that writes dK and dV, 1 for those that add to them.
-void BackwardBlock(const AttentionShape& shape, const DropoutKeeper& keeper, const Head& head,
-                   const Block& block, float beta, const float* dout, const float* qkv,
-                   const float* probs, float* scratch, float* dqkv) {
-  const int64_t width = shape.width();
-  const int64_t stride = 3 * width;
-  const int64_t dim = shape.head_dim;
-  const int64_t q_at = head.q + block.begin * stride;
-  const int64_t k_at = head.q + width;
-  const int64_t v_at = head.q + 2 * width;
-  const float* p = probs + head.probs + block.begin * shape.seq;
-  const float* d_o = dout + head.out + block.begin * width;
-  const float* dropped = p;
-  if (keeper.threshold != 0) {
-    DropoutBlock(shape, keeper, head, block, p, scratch);
-    dropped = scratch;
+// A head's matrices in FP32: of float the caller's own, of Bf16 copies in scratch, one after the
+// other.
+template <typename T>
+class HeadMatrices {
+ public:
+  static constexpr bool kCopies = std::is_same_v<T, Bf16>;
+
+  HeadMatrices(int64_t columns, float* scratch) : columns_(columns), free_(scratch) {}
+
+  // [rows][columns] to read.
+  ConstRows Read(int64_t rows, const T* data, int64_t stride) {
+    if constexpr (kCopies) {
+      float* const copy = Take(rows);
+      HWY_DYNAMIC_DISPATCH(WidenRows)(rows, columns_, data, stride, copy);
+      return {copy, columns_};
+    } else {
+      return {data, stride};
+    }
   }
-  MatMulInTask(kYes, kNo, block.end, dim, block.rows(), dropped, shape.seq, d_o, width, beta,
-               dqkv + v_at, stride);
-  float* ds = scratch;  // `dropped` has been used up
-  MatMulInTask(kNo, kYes, block.rows(), block.end, dim, d_o, width, qkv + v_at, stride, 0.0f, ds,
-               shape.seq);
-  if (keeper.threshold != 0) DropoutBlock(shape, keeper, head, block, ds, ds);
-  const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
-  const auto softmax_backward = HWY_DYNAMIC_DISPATCH(SoftmaxBackwardRow);
-  for (int64_t row = 0; row < block.rows(); ++row) {
-    softmax_backward(block.end, scale, p + row * shape.seq, ds + row * shape.seq);
+  // [rows][columns] to write; then Written.
+  Rows<float> Write(int64_t rows, T* data, int64_t stride) {
+    if constexpr (kCopies) {
+      return {Take(rows), columns_};
+    } else {
+      return {data, stride};
+    }
   }
-  MatMulInTask(kNo, kNo, block.rows(), dim, block.end, ds, shape.seq, qkv + k_at, stride, 0.0f,
-               dqkv + q_at, stride);
-  MatMulInTask(kYes, kNo, block.end, dim, block.rows(), ds, shape.seq, qkv + q_at, stride, beta,
-               dqkv + k_at, stride);
-}
+  void Written(int64_t rows, Rows<float> from, T* data, int64_t stride) const {
+    if constexpr (kCopies) {
+      HWY_DYNAMIC_DISPATCH(RoundRows)(rows, columns_, from.data, data, stride);
+    }
+  }
+  // Zeros in rows [begin, end).
+  void Clear(int64_t begin, int64_t end, T* data, int64_t stride) const {
+    for (int64_t row = begin; row < end; ++row) {
+      std::fill_n(data + row * stride, columns_, T{});
+    }
+  }
+  float* rest() const { return free_; }
+
+ private:
+  float* Take(int64_t rows) {
+    float* const taken = free_;
+    free_ += rows * columns_;
+    return taken;
+  }
+
+  const int64_t columns_;
+  float* free_;
+};
 
 void CheckShape(const AttentionShape& shape) {
-  TUG_CHECK_LE(shape.heads * shape.seq * DropoutStride(shape.seq), int64_t{1} << 34);
-}
-
-AlignedBuffer MakeScratch(const AttentionShape& shape) {
-  return AlignedBuffer(static_cast<size_t>(kBlock * shape.seq) * sizeof(float));
+  TUG_CHECK(!shape.causal || shape.queries == shape.keys)
+      << shape.queries << " queries, " << shape.keys << " keys";
+  TUG_CHECK_LE(shape.heads * shape.queries * ((shape.keys + 63) / 64 * 64), int64_t{1} << 34);
 }
 
 }  // namespace
 
-void CausalAttentionForward(ThreadPool& pool, const AttentionShape& shape, const float* qkv,
-                            float p, const DropoutKey& key, float* probs, float* out) {
+template <typename T>
+void AttentionForward(ThreadPool& pool, const AttentionShape& shape,
+                      const AttentionOperands<const T>& in, float p, const DropoutKey& key, T* out,
+                      float* log_sum_exp) {
   CheckShape(shape);
+  if (shape.stats_size() == 0) return;
   const DropoutKeeper keeper = MakeDropoutKeeper(key, p);
+  const int64_t widened = HeadMatrices<T>::kCopies ? 2 * shape.queries + 2 * shape.keys : 0;
+  const int64_t scratch = widened * shape.head_dim + kBlock * shape.keys;
   pool.ParallelFor(shape.batch * shape.heads, [&](int64_t task) {
-    const Head head = HeadOfTask(shape, task);
-    AlignedBuffer scratch = keeper.threshold == 0 ? AlignedBuffer() : MakeScratch(shape);
-    for (int64_t begin = 0; begin < shape.seq; begin += kBlock) {
-      const Block block{begin, std::min(begin + kBlock, shape.seq)};
-      ForwardBlock(shape, keeper, head, block, qkv, probs, scratch.floats().data(), out);
-    }
+    const Head head(shape, keeper, task);
+    HeadMatrices<T> matrices(shape.head_dim, Scratch(scratch));
+    const int64_t kv_at = head.At(shape.keys, in.kv_stride);
+    T* const out_at = out + head.At(shape.queries, shape.width());
+    const ConstRows q =
+        matrices.Read(shape.queries, in.q + head.At(shape.queries, in.q_stride), in.q_stride);
+    const ConstRows k = matrices.Read(head.keys, in.k + kv_at, in.kv_stride);
+    const ConstRows v = matrices.Read(head.keys, in.v + kv_at, in.kv_stride);
+    const Rows<float> o = matrices.Write(shape.queries, out_at, shape.width());
+    ForwardHead(head, q, k, v, matrices.rest(), o, log_sum_exp + head.StatsAt());
+    matrices.Written(shape.queries, o, out_at, shape.width());
   });
 }
 
-void CausalAttentionBackward(ThreadPool& pool, const AttentionShape& shape, const float* dout,
-                             const float* qkv, const float* probs, float p, const DropoutKey& key,
-                             float* dqkv) {
+template <typename T>
+void AttentionBackward(ThreadPool& pool, const AttentionShape& shape, const T* dout,
+                       const AttentionOperands<const T>& in, const float* log_sum_exp, float p,
+                       const DropoutKey& key, const AttentionOperands<T>& gradient) {
   CheckShape(shape);
   const DropoutKeeper keeper = MakeDropoutKeeper(key, p);
+  const int64_t widened = HeadMatrices<T>::kCopies ? 3 * shape.queries + 4 * shape.keys : 0;
+  const int64_t blocks = keeper.threshold != 0 ? 3 : 2;
+  const int64_t scratch = widened * shape.head_dim + blocks * kBlock * shape.keys;
   pool.ParallelFor(shape.batch * shape.heads, [&](int64_t task) {
-    const Head head = HeadOfTask(shape, task);
-    AlignedBuffer scratch = MakeScratch(shape);
-    const int64_t blocks = (shape.seq + kBlock - 1) / kBlock;
-    for (int64_t i = blocks - 1; i >= 0; --i) {
-      const Block block{i * kBlock, std::min((i + 1) * kBlock, shape.seq)};
-      BackwardBlock(shape, keeper, head, block, i == blocks - 1 ? 0.0f : 1.0f, dout, qkv, probs,
-                    scratch.floats().data(), dqkv);
-    }
+    const Head head(shape, keeper, task);
+    HeadMatrices<T> matrices(shape.head_dim, Scratch(scratch));
+    const int64_t kv_at = head.At(shape.keys, in.kv_stride);
+    const ConstRows q =
+        matrices.Read(shape.queries, in.q + head.At(shape.queries, in.q_stride), in.q_stride);
+    const ConstRows k = matrices.Read(head.keys, in.k + kv_at, in.kv_stride);
+    const ConstRows v = matrices.Read(head.keys, in.v + kv_at, in.kv_stride);
+    const ConstRows d_o =
+        matrices.Read(shape.queries, dout + head.At(shape.queries, shape.width()), shape.width());
+    T* const dq_at = gradient.q + head.At(shape.queries, gradient.q_stride);
+    T* const dk_at = gradient.k + head.At(shape.keys, gradient.kv_stride);
+    T* const dv_at = gradient.v + head.At(shape.keys, gradient.kv_stride);
+    const Rows<float> dq = matrices.Write(shape.queries, dq_at, gradient.q_stride);
+    const Rows<float> dk = matrices.Write(head.keys, dk_at, gradient.kv_stride);
+    const Rows<float> dv = matrices.Write(head.keys, dv_at, gradient.kv_stride);
+    BackwardHead(head, q, k, v, d_o, log_sum_exp + head.StatsAt(), matrices.rest(), dq, dk, dv);
+    const int64_t written = shape.queries == 0 ? 0 : head.keys;
+    matrices.Written(shape.queries, dq, dq_at, gradient.q_stride);
+    matrices.Written(written, dk, dk_at, gradient.kv_stride);
+    matrices.Written(written, dv, dv_at, gradient.kv_stride);
+    matrices.Clear(written, shape.keys, dk_at, gradient.kv_stride);
+    matrices.Clear(written, shape.keys, dv_at, gradient.kv_stride);
+  });
+}
+
+template void AttentionForward<float>(ThreadPool&, const AttentionShape&,
+                                      const AttentionOperands<const float>&, float,
+                                      const DropoutKey&, float*, float*);
+template void AttentionForward<Bf16>(ThreadPool&, const AttentionShape&,
+                                     const AttentionOperands<const Bf16>&, float, const DropoutKey&,
+                                     Bf16*, float*);
+template void AttentionBackward<float>(ThreadPool&, const AttentionShape&, const float*,
+                                       const AttentionOperands<const float>&, const float*, float,
+                                       const DropoutKey&, const AttentionOperands<float>&);
+template void AttentionBackward<Bf16>(ThreadPool&, const AttentionShape&, const Bf16*,
+                                      const AttentionOperands<const Bf16>&, const float*, float,
+                                      const DropoutKey&, const AttentionOperands<Bf16>&);
+
+void AttentionOfOneQuery(ThreadPool& pool, int64_t keys, int64_t heads, int64_t head_dim,
+                         const float* q, const float* k, const float* v, float* out) {
+  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  pool.ParallelFor(heads, [&](int64_t head) {
+    const int64_t at = head * head_dim;
+    HWY_DYNAMIC_DISPATCH(OneQuery)
+    (keys, head_dim, heads * head_dim, scale, q + at, k + at, v + at, Scratch(keys), out + at);
   });
 }
 

@@ -17,113 +17,285 @@ AttentionDropoutRef DropoutOf(float p) {
   };
 }
 
+// Self-attention: one matrix of queries, keys and values. Else queries by themselves, then keys
+// with values.
+template <typename T>
+AttentionOperands<T> OperandsIn(const AttentionShape& s, T* data) {
+  const int64_t width = s.width();
+  if (s.queries == s.keys) return {data, data + width, data + 2 * width, 3 * width, 3 * width};
+  T* const kv = data + s.batch * s.queries * width;
+  return {data, kv, kv + width, width, 2 * width};
+}
+
+int64_t OperandsSize(const AttentionShape& s) {
+  return s.batch * (s.queries + 2 * s.keys) * s.width();
+}
+int64_t OutSize(const AttentionShape& s) { return s.batch * s.queries * s.width(); }
+
+template <typename T>
+std::vector<T> RandomOperands(const AttentionShape& shape) {
+  return As<T>(RandomFloats(OperandsSize(shape), 1, 2.0f));
+}
+template <typename T>
+std::vector<T> RandomGradient(const AttentionShape& shape) {
+  return As<T>(RandomFloats(OutSize(shape), 2));
+}
+
+template <typename T>
 struct Result {
-  std::vector<float> probs, out, dqkv;
+  std::vector<T> out, gradient;
+  std::vector<float> log_sum_exp;
 };
 
-Result RunKernel(int threads, const AttentionShape& shape, float p) {
+template <typename T>
+Result<T> RunKernel(int threads, const AttentionShape& shape, const std::vector<T>& operands,
+                    const std::vector<T>& dout, float p, const DropoutKey& key = kKey) {
   ThreadPool pool(threads);
-  const float nan = std::nanf("");  // of what must be written before it is read
-  const auto qkv = RandomFloats(shape.qkv_size(), 1, 2.0f);
-  const auto dout = RandomFloats(shape.out_size(), 2);
-  Result r{std::vector<float>(shape.probs_size(), nan), std::vector<float>(shape.out_size(), nan),
-           std::vector<float>(shape.qkv_size(), nan)};
-  CausalAttentionForward(pool, shape, qkv.data(), p, kKey, r.probs.data(), r.out.data());
-  CausalAttentionBackward(pool, shape, dout.data(), qkv.data(), r.probs.data(), p, kKey,
-                          r.dqkv.data());
+  const T nan = As<T>({std::nanf("")})[0];  // of what must be written before it is read
+  Result<T> r{std::vector<T>(OutSize(shape), nan), std::vector<T>(OperandsSize(shape), nan),
+              std::vector<float>(shape.stats_size(), std::nanf(""))};
+  const auto in = OperandsIn(shape, operands.data());
+  AttentionForward<T>(pool, shape, in, p, key, r.out.data(), r.log_sum_exp.data());
+  AttentionBackward<T>(pool, shape, dout.data(), in, r.log_sum_exp.data(), p, key,
+                       OperandsIn(shape, r.gradient.data()));
   return r;
 }
 
-// Keys after the query: 0 or not written.
-void ZeroFuture(const AttentionShape& shape, std::vector<float>& probs) {
-  for (int64_t i = 0; i < shape.probs_size(); ++i) {
-    const bool future = i % shape.seq > i / shape.seq % shape.seq;
-    if (!future) continue;
-    EXPECT_TRUE(std::isnan(probs[i]) || probs[i] == 0.0f);
-    probs[i] = 0.0f;
-  }
+Result<double> RunReference(const AttentionShape& shape, const std::vector<double>& operands,
+                            const std::vector<double>& dout, float p,
+                            std::vector<double>& log_sum_exp) {
+  Result<double> r{std::vector<double>(OutSize(shape)), std::vector<double>(OperandsSize(shape))};
+  log_sum_exp.resize(shape.stats_size());
+  const auto in = OperandsIn(shape, operands.data());
+  AttentionForwardRef<double>(shape, in, DropoutOf(p), r.out.data(), log_sum_exp.data());
+  AttentionBackwardRef<double>(shape, dout.data(), in, DropoutOf(p),
+                               OperandsIn(shape, r.gradient.data()));
+  return r;
 }
 
+template <typename T>
 void ExpectMatchesReference(const AttentionShape& shape, float p) {
-  SCOPED_TRACE(testing::Message() << shape.batch << " x " << shape.seq << " x " << shape.heads
-                                  << " x " << shape.head_dim << " p " << p);
-  const auto qkv = ToDouble(RandomFloats(shape.qkv_size(), 1, 2.0f));
-  const auto dout = ToDouble(RandomFloats(shape.out_size(), 2));
-  std::vector<double> probs(shape.probs_size()), out(shape.out_size()), dqkv(shape.qkv_size());
-  CausalAttentionForwardRef<double>(shape, qkv.data(), DropoutOf(p), probs.data(), out.data());
-  CausalAttentionBackwardRef<double>(shape, dout.data(), qkv.data(), probs.data(), DropoutOf(p),
-                                     dqkv.data());
-  Result one = RunKernel(1, shape, p);
+  SCOPED_TRACE(testing::Message() << shape.batch << " x " << shape.queries << ", " << shape.keys
+                                  << " x " << shape.heads << " x " << shape.head_dim << " causal "
+                                  << shape.causal << " p " << p);
+  const auto operands = RandomOperands<T>(shape);
+  const auto dout = RandomGradient<T>(shape);
+  const Result<T> one = RunKernel(1, shape, operands, dout, p);
   for (const int threads : {2, 3}) {
-    const Result many = RunKernel(threads, shape, p);
+    const Result<T> many = RunKernel(threads, shape, operands, dout, p);
     ExpectSameBits(many.out, one.out);
-    ExpectSameBits(many.dqkv, one.dqkv);
+    ExpectSameBits(many.gradient, one.gradient);
+    ExpectSameBits(many.log_sum_exp, one.log_sum_exp);
   }
-  ZeroFuture(shape, one.probs);
-  ExpectClose(one.probs, probs, 1e-6, 1e-5);
-  ExpectClose(one.out, out, 5e-6, 5e-6);
-  ExpectClose(one.dqkv, dqkv, 2e-5, 1e-5);
+  std::vector<double> log_sum_exp;
+  const Result<double> expected =
+      RunReference(shape, ToDouble(operands), ToDouble(dout), p, log_sum_exp);
+  ExpectClose(one.log_sum_exp, log_sum_exp, 2e-6, 1e-6);
+  ExpectClose(one.out, expected.out, 5e-6, 5e-6 + kRounding<T>);
+  ExpectClose(one.gradient, expected.gradient, 2e-5, 1e-5 + kRounding<T>);
 }
 
-TEST(CausalAttention, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
+template <typename T>
+class Attention : public testing::Test {};
+using Types = testing::Types<float, Bf16>;
+TYPED_TEST_SUITE(Attention, Types);
+
+TYPED_TEST(Attention, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
   for (const float p : {0.0f, 0.2f}) {
-    for (const int64_t seq : {0, 1, 31, 32, 33, 64, 65, 130}) {
-      ExpectMatchesReference({.batch = 2, .seq = seq, .heads = 3, .head_dim = 8}, p);
+    for (const bool causal : {true, false}) {
+      for (const int64_t seq : {0, 1, 31, 32, 33, 64, 65, 130}) {
+        ExpectMatchesReference<TypeParam>(
+            {.batch = 2, .queries = seq, .keys = seq, .heads = 3, .head_dim = 8, .causal = causal},
+            p);
+      }
+      for (const int64_t head_dim : {1, 31, 32, 33}) {
+        ExpectMatchesReference<TypeParam>({.batch = 1,
+                                           .queries = 20,
+                                           .keys = 20,
+                                           .heads = 2,
+                                           .head_dim = head_dim,
+                                           .causal = causal},
+                                          p);
+      }
+      ExpectMatchesReference<TypeParam>(
+          {.batch = 0, .queries = 20, .keys = 20, .heads = 2, .head_dim = 8, .causal = causal}, p);
+      ExpectMatchesReference<TypeParam>(
+          {.batch = 1, .queries = 256, .keys = 256, .heads = 2, .head_dim = 64, .causal = causal},
+          p);
     }
-    for (const int64_t head_dim : {1, 31, 32, 33}) {
-      ExpectMatchesReference({.batch = 1, .seq = 20, .heads = 2, .head_dim = head_dim}, p);
-    }
-    ExpectMatchesReference({.batch = 0, .seq = 20, .heads = 2, .head_dim = 8}, p);
-    ExpectMatchesReference({.batch = 1, .seq = 256, .heads = 2, .head_dim = 64}, p);
   }
-  ExpectMatchesReference({.batch = 1, .seq = 1023, .heads = 1, .head_dim = 16}, 0.1f);
+  ExpectMatchesReference<TypeParam>(
+      {.batch = 1, .queries = 1023, .keys = 1023, .heads = 1, .head_dim = 16, .causal = true},
+      0.1f);
 }
 
-TEST(CausalAttention, AnOutputDoesNotDependOnLaterPositions) {
-  ThreadPool pool(1);
-  const AttentionShape shape{.batch = 1, .seq = 100, .heads = 2, .head_dim = 16};
-  auto qkv = RandomFloats(shape.qkv_size(), 1);
-  std::vector<float> probs(shape.probs_size()), before(shape.out_size()), after(shape.out_size());
-  CausalAttentionForward(pool, shape, qkv.data(), 0, kKey, probs.data(), before.data());
-  for (int64_t i = 70 * 3 * shape.width(); i < shape.qkv_size(); ++i) qkv[i] += 1.0f;
-  CausalAttentionForward(pool, shape, qkv.data(), 0, kKey, probs.data(), after.data());
-  const auto size = 70 * shape.width();
-  ExpectSameBits({before.begin(), before.begin() + size}, {after.begin(), after.begin() + size});
+TYPED_TEST(Attention, CrossAttentionMatchesTheReference) {
+  for (const float p : {0.0f, 0.2f}) {
+    for (const int64_t queries : {0, 1, 31, 64, 65, 130}) {
+      for (const int64_t keys : {1, 32, 33, 100}) {
+        ExpectMatchesReference<TypeParam>(
+            {.batch = 2, .queries = queries, .keys = keys, .heads = 2, .head_dim = 9}, p);
+      }
+    }
+    ExpectMatchesReference<TypeParam>(
+        {.batch = 1, .queries = 5, .keys = 1023, .heads = 1, .head_dim = 16}, p);
+  }
 }
 
-TEST(CausalAttention, ASamplesBitsDoNotDependOnItsBatch) {
-  ThreadPool pool(2);
-  const AttentionShape shape{.batch = 3, .seq = 70, .heads = 2, .head_dim = 16};
-  const auto qkv = RandomFloats(shape.qkv_size(), 1);
-  std::vector<float> probs(shape.probs_size()), out(shape.out_size());
-  CausalAttentionForward(pool, shape, qkv.data(), 0.2f, kKey, probs.data(), out.data());
-  AttentionShape one = shape;
-  one.batch = 1;
+TYPED_TEST(Attention, PaddedKeysAreNotReachedAndTheirGradientsAreZero) {
+  const std::vector<int32_t> counts = {1, 31, 64, 65, 100};
+  for (const float p : {0.0f, 0.2f}) {
+    for (const int64_t queries : {100, 40}) {
+      for (const bool causal : {false, true}) {
+        if (causal && queries != 100) continue;
+        const AttentionShape shape{.batch = 5,
+                                   .queries = queries,
+                                   .keys = 100,
+                                   .heads = 2,
+                                   .head_dim = 8,
+                                   .causal = causal,
+                                   .key_counts = counts.data()};
+        ExpectMatchesReference<TypeParam>(shape, p);
+        auto operands = RandomOperands<TypeParam>(shape);
+        const auto dout = RandomGradient<TypeParam>(shape);
+        const auto before = RunKernel(1, shape, operands, dout, p);
+        const auto in = OperandsIn(shape, operands.data());
+        const auto gradient = OperandsIn(shape, before.gradient.data());
+        for (int64_t row = 0; row < shape.batch * shape.keys; ++row) {
+          if (row % shape.keys < counts[row / shape.keys]) continue;
+          for (int64_t i = row * in.kv_stride; i < row * in.kv_stride + shape.width(); ++i) {
+            EXPECT_EQ(ToDouble(gradient.k[i]), 0.0);
+            EXPECT_EQ(ToDouble(gradient.v[i]), 0.0);
+            in.k[i] = in.v[i] = As<TypeParam>({std::nanf("")})[0];
+          }
+        }
+        const auto after = RunKernel(1, shape, operands, dout, p);
+        ExpectSameBits(after.out, before.out);
+        ExpectSameBits(after.gradient, before.gradient);
+      }
+    }
+  }
+}
+
+TYPED_TEST(Attention, AnOutputDoesNotDependOnLaterPositions) {
+  const AttentionShape shape{
+      .batch = 1, .queries = 100, .keys = 100, .heads = 2, .head_dim = 16, .causal = true};
+  auto operands = RandomOperands<TypeParam>(shape);
+  const auto dout = RandomGradient<TypeParam>(shape);
+  auto before = RunKernel(1, shape, operands, dout, 0).out;
+  const auto other = As<TypeParam>(RandomFloats(OperandsSize(shape), 7));
+  for (int64_t i = 70 * 3 * shape.width(); i < OperandsSize(shape); ++i) operands[i] = other[i];
+  auto after = RunKernel(1, shape, operands, dout, 0).out;
+  before.resize(70 * shape.width());
+  after.resize(70 * shape.width());
+  ExpectSameBits(after, before);
+}
+
+TYPED_TEST(Attention, ASamplesBitsDoNotDependOnItsBatch) {
+  const std::vector<int32_t> counts = {70, 33, 64};
+  AttentionShape shape{.batch = 3,
+                       .queries = 70,
+                       .keys = 70,
+                       .heads = 2,
+                       .head_dim = 16,
+                       .key_counts = counts.data()};
+  const auto operands = RandomOperands<TypeParam>(shape);
+  const auto dout = RandomGradient<TypeParam>(shape);
+  const auto all = RunKernel(2, shape, operands, dout, 0.2f);
+  const auto part = [](const std::vector<TypeParam>& of, uint32_t s) {
+    const auto size = static_cast<ptrdiff_t>(of.size() / 3);
+    return std::vector<TypeParam>(of.begin() + s * size, of.begin() + (s + 1) * size);
+  };
+  shape.batch = 1;
   for (uint32_t s = 0; s < 3; ++s) {
     DropoutKey key = kKey;
     key.sample += s;
-    std::vector<float> part(one.out_size());
-    CausalAttentionForward(pool, one, qkv.data() + s * one.qkv_size(), 0.2f, key, probs.data(),
-                           part.data());
-    ExpectSameBits(part,
-                   {out.begin() + s * one.out_size(), out.begin() + (s + 1) * one.out_size()});
+    shape.key_counts = &counts[s];
+    const auto one = RunKernel(2, shape, part(operands, s), part(dout, s), 0.2f, key);
+    ExpectSameBits(one.out, part(all.out, s));
+    ExpectSameBits(one.gradient, part(all.gradient, s));
   }
 }
 
-TEST(CausalAttention, ReferenceGradientsAreFiniteDifferences) {
-  const AttentionShape shape{.batch = 2, .seq = 5, .heads = 2, .head_dim = 3};
-  const auto qkv = ToDouble(RandomFloats(shape.qkv_size(), 1));
-  const auto w = ToDouble(RandomFloats(shape.out_size(), 2));
-  for (const float p : {0.0f, 0.4f}) {
-    std::vector<double> probs(shape.probs_size()), out(shape.out_size()), dqkv(shape.qkv_size());
-    const auto loss = [&](const std::vector<double>& at) {
-      CausalAttentionForwardRef<double>(shape, at.data(), DropoutOf(p), probs.data(), out.data());
-      return Dot(w, out);
-    };
-    loss(qkv);
-    CausalAttentionBackwardRef<double>(shape, w.data(), qkv.data(), probs.data(), DropoutOf(p),
-                                       dqkv.data());
-    ExpectClose(dqkv, FiniteDifferences(qkv, loss), 1e-8, 1e-8);
+// With V and dO the identity, out is the matrix of probabilities and dV its transpose: products
+// with ones and zeros are exact.
+TYPED_TEST(Attention, TheBackwardPassHasTheProbabilitiesOfTheForwardPassBitForBit) {
+  constexpr int64_t kSize = 130;
+  for (const bool causal : {true, false}) {
+    const AttentionShape shape{.batch = 1,
+                               .queries = kSize,
+                               .keys = kSize,
+                               .heads = 1,
+                               .head_dim = kSize,
+                               .causal = causal};
+    auto operands = RandomOperands<TypeParam>(shape);
+    std::vector<TypeParam> identity(kSize * kSize);
+    for (int64_t i = 0; i < kSize; ++i) identity[i * kSize + i] = As<TypeParam>({1.0f})[0];
+    const auto in = OperandsIn(shape, operands.data());
+    for (int64_t i = 0; i < kSize; ++i) {
+      std::copy_n(&identity[i * kSize], kSize, in.v + i * in.kv_stride);
+    }
+    for (const float p : {0.0f, 0.2f}) {
+      const auto r = RunKernel(1, shape, operands, identity, p);
+      const auto dv = OperandsIn(shape, r.gradient.data()).v;
+      std::vector<TypeParam> transposed(kSize * kSize);
+      for (int64_t query = 0; query < kSize; ++query) {
+        for (int64_t key = 0; key < kSize; ++key) {
+          transposed[query * kSize + key] = dv[key * in.kv_stride + query];
+        }
+      }
+      ExpectSameBits(transposed, r.out);
+    }
+  }
+}
+
+TEST(AttentionOfOneQuery, MatchesTheReferenceOnAnyNumberOfThreads) {
+  for (const int64_t keys : {1, 31, 32, 33, 64, 65, 1023}) {
+    for (const int64_t head_dim : {1, 31, 32, 33}) {
+      const AttentionShape shape{
+          .batch = 1, .queries = 1, .keys = keys, .heads = 3, .head_dim = head_dim};
+      const int64_t width = shape.width();
+      const auto q = RandomFloats(width, 1, 2.0f), k = RandomFloats(keys * width, 2, 2.0f);
+      const auto v = RandomFloats(keys * width, 3);
+      const auto qd = ToDouble(q), kd = ToDouble(k), vd = ToDouble(v);
+      std::vector<double> expected(width), log_sum_exp(3);
+      AttentionForwardRef<double>(shape, {qd.data(), kd.data(), vd.data(), width, width},
+                                  DropoutOf(0), expected.data(), log_sum_exp.data());
+      std::vector<float> first;
+      for (const int threads : {1, 2}) {
+        ThreadPool pool(threads);
+        std::vector<float> out(width, std::nanf(""));
+        AttentionOfOneQuery(pool, keys, 3, head_dim, q.data(), k.data(), v.data(), out.data());
+        ExpectClose(out, expected, 5e-6, 5e-6);
+        if (first.empty()) first = out;
+        ExpectSameBits(out, first);
+      }
+    }
+  }
+}
+
+TEST(AttentionReference, GradientsAreFiniteDifferences) {
+  const std::vector<int32_t> counts = {5, 3};
+  const AttentionShape self{.batch = 2, .queries = 5, .keys = 5, .heads = 2, .head_dim = 3};
+  AttentionShape causal = self, padded = self, cross = self;
+  causal.causal = true;
+  padded.key_counts = counts.data();
+  cross.queries = 4;
+  cross.key_counts = counts.data();
+  for (const AttentionShape& shape : {self, causal, padded, cross}) {
+    const auto operands = ToDouble(RandomFloats(OperandsSize(shape), 1));
+    const auto w = ToDouble(RandomFloats(OutSize(shape), 2));
+    for (const float p : {0.0f, 0.4f}) {
+      std::vector<double> out(OutSize(shape)), log_sum_exp;
+      const auto loss = [&](const std::vector<double>& at) {
+        log_sum_exp.resize(shape.stats_size());
+        AttentionForwardRef<double>(shape, OperandsIn(shape, at.data()), DropoutOf(p), out.data(),
+                                    log_sum_exp.data());
+        return Dot(w, out);
+      };
+      const auto r = RunReference(shape, operands, w, p, log_sum_exp);
+      ExpectClose(r.gradient, FiniteDifferences(operands, loss), 1e-8, 1e-8);
+    }
   }
 }
 

@@ -1,32 +1,33 @@
+#include "kernels/bias.h"
+
 #include <algorithm>
 #include <vector>
-
-#include "kernels/add.h"
-#include "kernels/bias.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/bias_cpu.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "kernels/bf16-inl.h"
 #include "kernels/simd-inl.h"
+#include "kernels/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tug::kernels::HWY_NAMESPACE {
 
-void AddRange(int64_t n, const float* a, const float* b, float* y) {
-  for (int64_t i = 0; i < n; i += FloatLanes()) {
-    const int64_t left = n - i;
-    StoreUpTo(hn::Add(LoadUpTo(a + i, left), LoadUpTo(b + i, left)), y + i, left);
+template <typename T>
+void AddBiasRows(int64_t rows, int64_t width, const float* bias, T* x) {
+  for (int64_t row = 0; row < rows; ++row, x += width) {
+    for (int64_t i = 0; i < width; i += FloatLanes()) {
+      const int64_t left = width - i;
+      StoreUpTo(hn::Add(LoadUpTo(x + i, left), LoadUpTo(bias + i, left)), x + i, left);
+    }
   }
-}
-
-void AddBiasRows(int64_t rows, int64_t width, const float* bias, float* x) {
-  for (int64_t row = 0; row < rows; ++row) AddRange(width, x + row * width, bias, x + row * width);
 }
 
 // total[i] += dy[0][i] + dy[1][i] + ..., in this order, columns [0, count) of rows `stride` apart.
 // Four vectors of columns at a time stay in registers.
-void SumRows(int64_t rows, int64_t stride, int64_t count, const float* dy, float* total) {
+template <typename T>
+void SumRows(int64_t rows, int64_t stride, int64_t count, const T* dy, float* total) {
   const FloatTag d;
   const int64_t lanes = FloatLanes();
   int64_t i = 0;
@@ -35,12 +36,12 @@ void SumRows(int64_t rows, int64_t stride, int64_t count, const float* dy, float
     auto s1 = hn::Zero(d);
     auto s2 = hn::Zero(d);
     auto s3 = hn::Zero(d);
-    const float* p = dy + i;
+    const T* p = dy + i;
     for (int64_t row = 0; row < rows; ++row, p += stride) {
-      s0 = hn::Add(s0, hn::LoadU(d, p));
-      s1 = hn::Add(s1, hn::LoadU(d, p + lanes));
-      s2 = hn::Add(s2, hn::LoadU(d, p + 2 * lanes));
-      s3 = hn::Add(s3, hn::LoadU(d, p + 3 * lanes));
+      s0 = hn::Add(s0, LoadUpTo(p, lanes));
+      s1 = hn::Add(s1, LoadUpTo(p + lanes, lanes));
+      s2 = hn::Add(s2, LoadUpTo(p + 2 * lanes, lanes));
+      s3 = hn::Add(s3, LoadUpTo(p + 3 * lanes, lanes));
     }
     float* t = total + i;
     hn::StoreU(hn::Add(hn::LoadU(d, t), s0), d, t);
@@ -63,10 +64,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tug::kernels {
 
-HWY_EXPORT(AddRange);
-HWY_EXPORT(AddBiasRows);
-HWY_EXPORT(SumRows);
-
 namespace {
 
 constexpr int64_t kElementsPerTask = 16384;
@@ -75,35 +72,34 @@ constexpr int64_t kRowsPerTask =
 
 }  // namespace
 
-void Add(ThreadPool& pool, int64_t n, const float* a, const float* b, float* y) {
-  pool.ParallelFor((n + kElementsPerTask - 1) / kElementsPerTask, [&](int64_t task) {
-    const int64_t i = task * kElementsPerTask;
-    HWY_DYNAMIC_DISPATCH(AddRange)(std::min(kElementsPerTask, n - i), a + i, b + i, y + i);
-  });
-}
-
-void AddBias(ThreadPool& pool, int64_t rows, int64_t width, const float* bias, float* x) {
+template <typename T>
+void AddBias(ThreadPool& pool, int64_t rows, int64_t width, const float* bias, T* x) {
   if (rows == 0 || width == 0) return;
   const int64_t per_task = std::max<int64_t>(1, kElementsPerTask / width);
   pool.ParallelFor((rows + per_task - 1) / per_task, [&](int64_t task) {
     const int64_t row = task * per_task;
-    HWY_DYNAMIC_DISPATCH(AddBiasRows)
-    (std::min(per_task, rows - row), width, bias, x + row * width);
+    TUG_DISPATCH(AddBiasRows, T)(std::min(per_task, rows - row), width, bias, x + row * width);
   });
 }
 
-void BiasGradient(ThreadPool& pool, int64_t rows, int64_t width, const float* dy, float* dbias) {
+template <typename T>
+void BiasGradient(ThreadPool& pool, int64_t rows, int64_t width, const T* dy, float* dbias) {
   if (rows == 0 || width == 0) return;
   const int64_t tasks = (rows + kRowsPerTask - 1) / kRowsPerTask;
   std::vector<float> parts(static_cast<size_t>(tasks * width), 0.0f);  // [tasks][width]
   pool.ParallelFor(tasks, [&](int64_t task) {
     const int64_t row = task * kRowsPerTask;
-    HWY_DYNAMIC_DISPATCH(SumRows)
+    TUG_DISPATCH(SumRows, T)
     (std::min(kRowsPerTask, rows - row), width, width, dy + row * width,
      parts.data() + task * width);
   });
-  HWY_DYNAMIC_DISPATCH(SumRows)(tasks, width, width, parts.data(), dbias);
+  TUG_DISPATCH(SumRows, float)(tasks, width, width, parts.data(), dbias);
 }
+
+template void AddBias(ThreadPool&, int64_t, int64_t, const float*, float*);
+template void AddBias(ThreadPool&, int64_t, int64_t, const float*, Bf16*);
+template void BiasGradient(ThreadPool&, int64_t, int64_t, const float*, float*);
+template void BiasGradient(ThreadPool&, int64_t, int64_t, const Bf16*, float*);
 
 }  // namespace tug::kernels
 #endif  // HWY_ONCE

@@ -1,50 +1,58 @@
 #include "kernels/bias.h"
 
 #include "gtest/gtest.h"
-#include "kernels/add.h"
 #include "kernels/bias_ref.h"
 #include "kernels/kernel_test_support.h"
 
 namespace tug::kernels {
 namespace {
 
+template <typename T>
 struct Result {
-  std::vector<float> x, dbias;
+  std::vector<T> x;
+  std::vector<float> dbias;
 };
 
-Result RunKernel(int threads, int64_t rows, int64_t width) {
+template <typename T>
+Result<T> RunKernel(int threads, int64_t rows, int64_t width) {
   ThreadPool pool(threads);
-  Result out{RandomFloats(rows * width, 1), RandomFloats(width, 2)};
+  Result<T> out{As<T>(RandomFloats(rows * width, 1)), RandomFloats(width, 2)};
   const auto bias = RandomFloats(width, 3);
-  const auto dy = RandomFloats(rows * width, 4);
+  const auto dy = As<T>(RandomFloats(rows * width, 4));
   AddBias(pool, rows, width, bias.data(), out.x.data());
   BiasGradient(pool, rows, width, dy.data(), out.dbias.data());
   return out;
 }
 
+template <typename T>
 void ExpectMatchesReference(int64_t rows, int64_t width) {
   SCOPED_TRACE(testing::Message() << rows << " rows of " << width);
-  auto x = ToDouble(RandomFloats(rows * width, 1));
+  auto x = ToDouble(As<T>(RandomFloats(rows * width, 1)));
   auto dbias = ToDouble(RandomFloats(width, 2));
+  const auto dy = ToDouble(As<T>(RandomFloats(rows * width, 4)));
   AddBiasRef<double>(rows, width, ToDouble(RandomFloats(width, 3)).data(), x.data());
-  BiasGradientRef<double>(rows, width, ToDouble(RandomFloats(rows * width, 4)).data(),
-                          dbias.data());
-  const Result one = RunKernel(1, rows, width);
-  ExpectClose(one.x, x, 0, 6e-8);
+  BiasGradientRef<double>(rows, width, dy.data(), dbias.data());
+  const auto one = RunKernel<T>(1, rows, width);
+  ExpectClose(one.x, x, 0, 6e-8 + kRounding<T>);
   ExpectClose(one.dbias, dbias, 2e-6 + 1e-7 * static_cast<double>(rows) / 8, 1e-6);
   for (const int threads : {2, 3}) {
-    const Result many = RunKernel(threads, rows, width);
+    const auto many = RunKernel<T>(threads, rows, width);
     ExpectSameBits(many.x, one.x);
     ExpectSameBits(many.dbias, one.dbias);
   }
 }
 
-TEST(Bias, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
+template <typename T>
+class BiasOf : public testing::Test {};
+using ElementTypes = testing::Types<float, Bf16>;
+TYPED_TEST_SUITE(BiasOf, ElementTypes);
+
+TYPED_TEST(BiasOf, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
   for (const int64_t size : kTestSizes) {
-    ExpectMatchesReference(3, size);
-    ExpectMatchesReference(size, 33);
+    ExpectMatchesReference<TypeParam>(3, size);
+    ExpectMatchesReference<TypeParam>(size, 33);
   }
-  ExpectMatchesReference(512, 384);
+  ExpectMatchesReference<TypeParam>(512, 384);
 }
 
 TEST(Bias, ReferenceGradientIsTheFiniteDifference) {
@@ -59,20 +67,6 @@ TEST(Bias, ReferenceGradientIsTheFiniteDifference) {
   std::vector<double> dbias(width);
   BiasGradientRef<double>(rows, width, w.data(), dbias.data());
   ExpectClose(dbias, FiniteDifferences(ToDouble(RandomFloats(width, 3)), loss), 1e-8, 1e-8);
-}
-
-TEST(Add, IsTheSumAtEverySizeAndMayWriteOverAnInput) {
-  for (const int threads : {1, 2, 3}) {
-    ThreadPool pool(threads);
-    for (const int64_t n : {0, 1, 31, 32, 33, 1023, 50000}) {
-      const auto a = RandomFloats(n, 1);
-      auto b = RandomFloats(n, 2);
-      std::vector<float> expected(n);
-      for (int64_t i = 0; i < n; ++i) expected[i] = a[i] + b[i];
-      Add(pool, n, a.data(), b.data(), b.data());
-      ExpectSameBits(b, expected);
-    }
-  }
 }
 
 }  // namespace

@@ -1,61 +1,143 @@
+#include "kernels/cross_entropy.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "kernels/cross_entropy.h"
+// Two passes over a row, which from the second on is in a cache of the core: the first finds the
+// largest logit and the sum of exponentials, a chunk at a time; the second writes the gradient.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cross_entropy_cpu.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "kernels/bf16-inl.h"
 #include "kernels/simd-inl.h"
+#include "kernels/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tug::kernels::HWY_NAMESPACE {
 
-// loss = log(sum_j e^(logit_j - max)) - (logit_target - max). `exps`, unless nullptr, receives
-// e^(logit - max); it may be `logits` itself. Returns the sum.
-HWY_INLINE float LossOfRow(int64_t vocab, const float* logits, int32_t target, float* exps,
-                           float* loss) {
+// Logits that stay in the nearest cache between their maximum and their exponentials.
+constexpr int64_t kChunk = 4096;
+
+// sum_j e^(logit_j - max).
+struct Exponentials {
+  float max;
+  float sum;
+};
+
+HWY_INLINE float MaxOf(int64_t n, const float* x) {
   const FloatTag d;
   const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   auto largest = lowest;
-  for (int64_t i = 0; i < vocab; i += FloatLanes()) {
-    largest = hn::Max(largest, KeepUpTo(LoadUpTo(logits + i, vocab - i), vocab - i, lowest));
+  for (int64_t i = 0; i < n; i += FloatLanes()) {
+    largest = hn::Max(largest, KeepUpTo(LoadUpTo(x + i, n - i), n - i, lowest));
   }
-  const float max = hn::GetLane(hn::MaxOfLanes(d, largest));
-  const auto max_v = hn::Set(d, max);
-  const float at_target = logits[target] - max;
-  auto sum_v = hn::Zero(d);
-  for (int64_t i = 0; i < vocab; i += FloatLanes()) {
-    const auto e =
-        KeepUpTo(Exp(hn::Sub(LoadUpTo(logits + i, vocab - i), max_v)), vocab - i, hn::Zero(d));
-    sum_v = hn::Add(sum_v, e);
-    if (exps != nullptr) StoreUpTo(e, exps + i, vocab - i);
-  }
-  const float sum = SumLanes(sum_v);
-  *loss = static_cast<float>(std::log(static_cast<double>(sum)) - static_cast<double>(at_target));
-  return sum;
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
-void GradientRows(int64_t rows, int64_t vocab, float* logits, const int32_t* targets,
-                  float* losses) {
+// Where a later chunk has a larger logit, the sum so far is scaled to it. A NaN in the maximum or
+// in the sum stays there.
+HWY_INLINE Exponentials SumExponentials(int64_t vocab, const float* logits) {
   const FloatTag d;
-  for (int64_t row = 0; row < rows; ++row) {
-    float* p = logits + row * vocab;
-    const float sum = LossOfRow(vocab, p, targets[row], p, losses + row);
-    const auto inverse = hn::Set(d, 1.0f / sum);
-    for (int64_t i = 0; i < vocab; i += FloatLanes()) {
-      StoreUpTo(hn::Mul(LoadUpTo(p + i, vocab - i), inverse), p + i, vocab - i);
+  float max = std::numeric_limits<float>::lowest();
+  auto sum = hn::Zero(d);
+  for (int64_t begin = 0; begin < vocab; begin += kChunk) {
+    const int64_t end = std::min(vocab, begin + kChunk);
+    const float chunk_max = MaxOf(end - begin, logits + begin);
+    if (!(chunk_max <= max)) {
+      sum = hn::Mul(sum, Exp(hn::Set(d, max - chunk_max)));
+      max = chunk_max;
     }
-    p[targets[row]] -= 1.0f;
+    const auto max_v = hn::Set(d, max);
+    for (int64_t i = begin; i < end; i += FloatLanes()) {
+      const auto e = Exp(hn::Sub(LoadUpTo(logits + i, end - i), max_v));
+      sum = hn::Add(sum, KeepUpTo(e, end - i, hn::Zero(d)));
+    }
   }
+  return {max, SumLanes(sum)};
+}
+
+// Whether one of n elements is `value`.
+HWY_INLINE bool Has(int64_t n, const float* x, float value) {
+  const FloatTag d;
+  const auto wanted = hn::Set(d, value);
+  for (int64_t i = 0; i < n; i += FloatLanes()) {
+    const auto found = hn::IfThenElseZero(hn::Eq(LoadUpTo(x + i, n - i), wanted), hn::Set(d, 1.0f));
+    const auto none = hn::Eq(KeepUpTo(found, n - i, hn::Zero(d)), hn::Zero(d));
+    if (!hn::AllTrue(d, none)) return true;
+  }
+  return false;
+}
+
+HWY_INLINE Exponentials LossOfRow(int64_t vocab, const float* logits, int32_t target, float* loss,
+                                  uint8_t* correct) {
+  const Exponentials e = SumExponentials(vocab, logits);
+  *loss = static_cast<float>(std::log(static_cast<double>(e.sum)) -
+                             static_cast<double>(logits[target] - e.max));
+  if (correct != nullptr) {
+    *correct = logits[target] == e.max && !Has(target, logits, e.max) ? 1 : 0;
+  }
+  return e;
+}
+
+// With log_sum = log(sum_j e^logit_j):
+//   gradient_j = p_j (1 + 2 z_loss log_sum) - label_smoothing / vocab
+//                - (1 - label_smoothing if j is the target)
+template <typename T>
+HWY_INLINE void GradientOfRow(int64_t vocab, const float* logits, int32_t target,
+                              const Exponentials& e, const Objective& objective, T* gradient) {
+  const FloatTag d;
+  float scale = 1.0f / e.sum;
+  if (objective.z_loss != 0) {
+    const double log_sum = static_cast<double>(e.max) + std::log(static_cast<double>(e.sum));
+    scale = static_cast<float>((1.0 + 2.0 * static_cast<double>(objective.z_loss) * log_sum) /
+                               static_cast<double>(e.sum));
+  }
+  const auto max_v = hn::Set(d, e.max);
+  const auto scale_v = hn::Set(d, scale);
+  const auto share = hn::Set(d, objective.label_smoothing / static_cast<float>(vocab));
+  const auto of_other = [&](FloatVector logit) HWY_ATTR {
+    return hn::MulSub(Exp(hn::Sub(logit, max_v)), scale_v, share);
+  };
+  // Before the loop: gradient may be logits.
+  const auto of_target =
+      hn::Sub(of_other(hn::Set(d, logits[target])), hn::Set(d, 1.0f - objective.label_smoothing));
+  for (int64_t i = 0; i < vocab; i += FloatLanes()) {
+    StoreUpTo(of_other(LoadUpTo(logits + i, vocab - i)), gradient + i, vocab - i);
+  }
+  StoreUpTo(of_target, gradient + target, 1);
 }
 
 void LossRows(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
-              float* losses) {
+              float* losses, uint8_t* correct) {
   for (int64_t row = 0; row < rows; ++row) {
-    LossOfRow(vocab, logits + row * vocab, targets[row], nullptr, losses + row);
+    uint8_t* const hit = correct == nullptr ? nullptr : correct + row;
+    if (targets[row] == kNoTarget) {
+      losses[row] = 0;
+      if (hit != nullptr) *hit = 0;
+    } else {
+      LossOfRow(vocab, logits + row * vocab, targets[row], losses + row, hit);
+    }
+  }
+}
+
+template <typename T>
+void GradientRows(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
+                  const Objective& objective, T* gradient, float* losses, uint8_t* correct) {
+  for (int64_t row = 0; row < rows; ++row) {
+    uint8_t* const hit = correct == nullptr ? nullptr : correct + row;
+    const float* const from = logits + row * vocab;
+    T* const to = gradient + row * vocab;
+    if (targets[row] == kNoTarget) {
+      losses[row] = 0;
+      if (hit != nullptr) *hit = 0;
+      std::fill(to, to + vocab, T{});
+    } else {
+      const Exponentials e = LossOfRow(vocab, from, targets[row], losses + row, hit);
+      GradientOfRow(vocab, from, targets[row], e, objective, to);
+    }
   }
 }
 
@@ -65,7 +147,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tug::kernels {
 
-HWY_EXPORT(GradientRows);
 HWY_EXPORT(LossRows);
 
 namespace {
@@ -78,25 +159,34 @@ int64_t RowsPerTask(int64_t vocab) {
 
 }  // namespace
 
-void CrossEntropy(ThreadPool& pool, int64_t rows, int64_t vocab, float* logits,
-                  const int32_t* targets, float* losses) {
+template <typename T>
+void CrossEntropy(ThreadPool& pool, int64_t rows, int64_t vocab, const float* logits,
+                  const int32_t* targets, const Objective& objective, T* gradient, float* losses,
+                  uint8_t* correct) {
   const int64_t per_task = RowsPerTask(vocab);
   pool.ParallelFor((rows + per_task - 1) / per_task, [&](int64_t task) {
     const int64_t row = task * per_task;
-    HWY_DYNAMIC_DISPATCH(GradientRows)
-    (std::min(per_task, rows - row), vocab, logits + row * vocab, targets + row, losses + row);
+    TUG_DISPATCH(GradientRows, T)
+    (std::min(per_task, rows - row), vocab, logits + row * vocab, targets + row, objective,
+     gradient + row * vocab, losses + row, correct == nullptr ? nullptr : correct + row);
   });
 }
 
 void CrossEntropyLoss(ThreadPool& pool, int64_t rows, int64_t vocab, const float* logits,
-                      const int32_t* targets, float* losses) {
+                      const int32_t* targets, float* losses, uint8_t* correct) {
   const int64_t per_task = RowsPerTask(vocab);
   pool.ParallelFor((rows + per_task - 1) / per_task, [&](int64_t task) {
     const int64_t row = task * per_task;
     HWY_DYNAMIC_DISPATCH(LossRows)
-    (std::min(per_task, rows - row), vocab, logits + row * vocab, targets + row, losses + row);
+    (std::min(per_task, rows - row), vocab, logits + row * vocab, targets + row, losses + row,
+     correct == nullptr ? nullptr : correct + row);
   });
 }
+
+template void CrossEntropy(ThreadPool&, int64_t, int64_t, const float*, const int32_t*,
+                           const Objective&, float*, float*, uint8_t*);
+template void CrossEntropy(ThreadPool&, int64_t, int64_t, const float*, const int32_t*,
+                           const Objective&, Bf16*, float*, uint8_t*);
 
 }  // namespace tug::kernels
 #endif  // HWY_ONCE

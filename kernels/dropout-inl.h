@@ -1,4 +1,4 @@
-// Philox in vectors, for dropout and attention. Included once per instruction set, like
+// Philox in vectors, for all that drops elements. Included once per instruction set, like
 // kernels/simd-inl.h.
 
 #if defined(TUG_KERNELS_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -13,6 +13,7 @@
 
 #include "base/philox.h"
 #include "hwy/highway.h"
+#include "kernels/bf16-inl.h"
 #include "kernels/dropout_keeper.h"
 #include "kernels/simd-inl.h"
 
@@ -119,6 +120,48 @@ HWY_INLINE void DropoutFactors(const DropoutKeeper& keeper, uint32_t sample_offs
 HWY_INLINE FloatVector ApplyFactor(FloatVector x, FloatVector factor) {
   const FloatTag d;
   return hn::IfThenElseZero(hn::Ne(factor, hn::Zero(d)), hn::Mul(x, factor));
+}
+
+// The bias of `count` elements from `column` on: in place, or copied to `wrapped` where a row ends
+// between.
+HWY_INLINE const float* BiasOfBlock(const float* bias, int64_t width, int64_t column, int64_t count,
+                                    float* wrapped) {
+  if (column + count <= width) return bias + column;
+  for (int64_t i = 0; i < count; ++i) {
+    wrapped[i] = bias[column];
+    if (++column == width) column = 0;
+  }
+  return wrapped;
+}
+
+// y = residual + factor (x + bias) for elements [begin, end) of one sample. A task begins and ends
+// at multiples of 64 where it can: the factors of a block that it shares are computed twice. With a
+// threshold of 0 every element is kept and no random number is drawn. bias, residual: nullptr for
+// none. x and y may be equal, or residual and y.
+template <typename T>
+HWY_INLINE void DropoutAddRange(const DropoutKeeper& keeper, uint32_t sample_offset, int64_t begin,
+                                int64_t end, int64_t width, const T* x, const float* bias,
+                                const T* residual, T* y) {
+  HWY_ALIGN float factor[64];
+  HWY_ALIGN float wrapped[64];
+  const int64_t lanes = FloatLanes();
+  const bool drop = keeper.threshold != 0;
+  int64_t count = 0;
+  for (int64_t start = begin; start < end; start += count) {
+    const int64_t in_block = start % 64;
+    count = std::min<int64_t>(64 - in_block, end - start);
+    if (drop) DropoutFactors(keeper, sample_offset, static_cast<uint32_t>(start / 64), factor);
+    const float* bias_block =
+        bias == nullptr ? nullptr : BiasOfBlock(bias, width, start % width, count, wrapped);
+    for (int64_t i = 0; i < count; i += lanes) {
+      const int64_t left = count - i;
+      auto v = LoadUpTo(x + start + i, left);
+      if (bias != nullptr) v = hn::Add(v, LoadUpTo(bias_block + i, left));
+      if (drop) v = ApplyFactor(v, LoadUpTo(factor + in_block + i, left));
+      if (residual != nullptr) v = hn::Add(LoadUpTo(residual + start + i, left), v);
+      StoreUpTo(v, y + start + i, left);
+    }
+  }
 }
 
 }  // namespace tug::kernels::HWY_NAMESPACE

@@ -1,7 +1,8 @@
+#include "kernels/dropout.h"
+
 #include <algorithm>
 
 #include "base/check.h"
-#include "kernels/dropout.h"
 #include "kernels/dropout_keeper.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -10,46 +11,15 @@
 #include "hwy/highway.h"
 #include "kernels/dropout-inl.h"
 #include "kernels/simd-inl.h"
+#include "kernels/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tug::kernels::HWY_NAMESPACE {
 
-// The bias of 64 elements from `column` on: in place, or copied to `wrapped` where a row ends
-// between.
-HWY_INLINE const float* BiasOfBlock(const float* bias, int64_t width, int64_t column, int64_t count,
-                                    float* wrapped) {
-  if (column + count <= width) return bias + column;
-  for (int64_t i = 0; i < count; ++i) {
-    wrapped[i] = bias[column];
-    if (++column == width) column = 0;
-  }
-  return wrapped;
-}
-
-// y = residual + factor (x + bias) for elements [begin, end) of one sample; begin is a multiple
-// of 64. With a threshold of 0 every element is kept and no random number is drawn. bias, residual:
-// nullptr for none.
+template <typename T>
 void DropoutRange(const DropoutKeeper& keeper, uint32_t sample_offset, int64_t begin, int64_t end,
-                  int64_t width, const float* x, const float* bias, const float* residual,
-                  float* y) {
-  HWY_ALIGN float factor[64];
-  HWY_ALIGN float wrapped[64];
-  const int64_t lanes = FloatLanes();
-  const bool drop = keeper.threshold != 0;
-  for (int64_t start = begin; start < end; start += 64) {
-    const int64_t count = std::min<int64_t>(64, end - start);
-    if (drop) DropoutFactors(keeper, sample_offset, static_cast<uint32_t>(start / 64), factor);
-    const float* bias_block =
-        bias == nullptr ? nullptr : BiasOfBlock(bias, width, start % width, count, wrapped);
-    for (int64_t i = 0; i < count; i += lanes) {
-      const int64_t left = count - i;
-      auto v = LoadUpTo(x + start + i, left);
-      if (bias != nullptr) v = hn::Add(v, LoadUpTo(bias_block + i, left));
-      if (drop) v = ApplyFactor(v, LoadUpTo(factor + i, left));
-      if (residual != nullptr) v = hn::Add(LoadUpTo(residual + start + i, left), v);
-      StoreUpTo(v, y + start + i, left);
-    }
-  }
+                  int64_t width, const T* x, const float* bias, const T* residual, T* y) {
+  DropoutAddRange(keeper, sample_offset, begin, end, width, x, bias, residual, y);
 }
 
 }  // namespace tug::kernels::HWY_NAMESPACE
@@ -58,12 +28,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tug::kernels {
 
-HWY_EXPORT(DropoutRange);
-
 namespace {
 
 constexpr int64_t kElementsPerTask = 16384;  // a multiple of 64
-constexpr int64_t kMaxElements = int64_t{1} << 34;
 
 }  // namespace
 
@@ -72,10 +39,11 @@ uint32_t DropoutThreshold(float p) {
   return static_cast<uint32_t>(static_cast<double>(p) * 4294967296.0);
 }
 
+template <typename T>
 void BiasDropoutAdd(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, int64_t width,
-                    const float* x, const float* bias, const float* residual, float p,
-                    const DropoutKey& key, float* y) {
-  TUG_CHECK_LE(elements_per_sample, kMaxElements);
+                    const T* x, const float* bias, const T* residual, float p,
+                    const DropoutKey& key, T* y) {
+  TUG_CHECK_LE(elements_per_sample, kMaxDropoutElements);
   if (samples == 0 || elements_per_sample == 0) return;
   TUG_CHECK(bias == nullptr || elements_per_sample % width == 0);
   const DropoutKeeper keeper = MakeDropoutKeeper(key, p);
@@ -84,23 +52,38 @@ void BiasDropoutAdd(ThreadPool& pool, int64_t samples, int64_t elements_per_samp
     const int64_t sample = task / tasks_per_sample;
     const int64_t begin = task % tasks_per_sample * kElementsPerTask;
     const int64_t at = sample * elements_per_sample;
-    HWY_DYNAMIC_DISPATCH(DropoutRange)
+    TUG_DISPATCH(DropoutRange, T)
     (keeper, static_cast<uint32_t>(sample), begin,
      std::min(elements_per_sample, begin + kElementsPerTask), width, x + at, bias,
      residual == nullptr ? nullptr : residual + at, y + at);
   });
 }
 
-void DropoutAdd(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, const float* x,
-                const float* residual, float p, const DropoutKey& key, float* y) {
-  BiasDropoutAdd(pool, samples, elements_per_sample, elements_per_sample, x, nullptr, residual, p,
-                 key, y);
+template <typename T>
+void DropoutAdd(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, const T* x,
+                const T* residual, float p, const DropoutKey& key, T* y) {
+  BiasDropoutAdd<T>(pool, samples, elements_per_sample, elements_per_sample, x, nullptr, residual,
+                    p, key, y);
 }
 
-void DropoutBackward(ThreadPool& pool, int64_t samples, int64_t elements_per_sample,
-                     const float* dy, float p, const DropoutKey& key, float* dx) {
-  DropoutAdd(pool, samples, elements_per_sample, dy, nullptr, p, key, dx);
+template <typename T>
+void DropoutBackward(ThreadPool& pool, int64_t samples, int64_t elements_per_sample, const T* dy,
+                     float p, const DropoutKey& key, T* dx) {
+  DropoutAdd<T>(pool, samples, elements_per_sample, dy, nullptr, p, key, dx);
 }
+
+template void BiasDropoutAdd(ThreadPool&, int64_t, int64_t, int64_t, const float*, const float*,
+                             const float*, float, const DropoutKey&, float*);
+template void DropoutAdd(ThreadPool&, int64_t, int64_t, const float*, const float*, float,
+                         const DropoutKey&, float*);
+template void DropoutBackward(ThreadPool&, int64_t, int64_t, const float*, float, const DropoutKey&,
+                              float*);
+template void BiasDropoutAdd(ThreadPool&, int64_t, int64_t, int64_t, const Bf16*, const float*,
+                             const Bf16*, float, const DropoutKey&, Bf16*);
+template void DropoutAdd(ThreadPool&, int64_t, int64_t, const Bf16*, const Bf16*, float,
+                         const DropoutKey&, Bf16*);
+template void DropoutBackward(ThreadPool&, int64_t, int64_t, const Bf16*, float, const DropoutKey&,
+                              Bf16*);
 
 }  // namespace tug::kernels
 #endif  // HWY_ONCE

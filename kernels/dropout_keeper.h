@@ -7,6 +7,9 @@
 
 namespace tug::kernels {
 
+// Elements of a sample, at most: a Philox counter numbers 64 of them, in 32 bits and 16 lanes.
+inline constexpr int64_t kMaxDropoutElements = int64_t{1} << 34;
+
 // What the vector code needs to decide which elements are kept.
 struct DropoutKeeper {
   DropoutKey key;

@@ -18,47 +18,54 @@ struct Inputs {
   float p;
 };
 
-std::vector<float> RunKernel(int threads, const Inputs& in) {
+template <typename T>
+std::vector<T> RunKernel(int threads, const Inputs& in) {
   ThreadPool pool(threads);
   const int64_t n = in.samples * in.elements;
-  const auto x = RandomFloats(n, 1);
+  const auto x = As<T>(RandomFloats(n, 1));
   const auto bias = RandomFloats(in.width, 2);
-  const auto residual = RandomFloats(n, 3);
-  std::vector<float> y(n);
+  const auto residual = As<T>(RandomFloats(n, 3));
+  std::vector<T> y(n);
   BiasDropoutAdd(pool, in.samples, in.elements, in.width, x.data(), in.bias ? bias.data() : nullptr,
                  in.residual ? residual.data() : nullptr, in.p, kKey, y.data());
   return y;
 }
 
+template <typename T>
 void ExpectMatchesReference(const Inputs& in) {
   SCOPED_TRACE(testing::Message() << in.samples << " samples of " << in.elements << " width "
                                   << in.width << " p " << in.p);
   const int64_t n = in.samples * in.elements;
-  const auto x = ToDouble(RandomFloats(n, 1));
+  const auto x = ToDouble(As<T>(RandomFloats(n, 1)));
   const auto bias = ToDouble(RandomFloats(in.width, 2));
-  const auto residual = ToDouble(RandomFloats(n, 3));
+  const auto residual = ToDouble(As<T>(RandomFloats(n, 3)));
   std::vector<double> expected(n);
   DropoutAddRef<double>(in.samples, in.elements, in.width, x.data(),
                         in.bias ? bias.data() : nullptr, in.residual ? residual.data() : nullptr,
                         in.p, kKey, expected.data());
-  const auto one = RunKernel(1, in);
-  ExpectClose(one, expected, 5e-7, 5e-7);
-  ExpectSameBits(RunKernel(2, in), one);
-  ExpectSameBits(RunKernel(3, in), one);
+  const auto one = RunKernel<T>(1, in);
+  ExpectClose(one, expected, 5e-7, 5e-7 + kRounding<T>);
+  ExpectSameBits(RunKernel<T>(2, in), one);
+  ExpectSameBits(RunKernel<T>(3, in), one);
 }
 
-TEST(Dropout, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
+template <typename T>
+class DropoutOf : public testing::Test {};
+using ElementTypes = testing::Types<float, Bf16>;
+TYPED_TEST_SUITE(DropoutOf, ElementTypes);
+
+TYPED_TEST(DropoutOf, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
   for (const float p : {0.0f, 0.1f, 0.9f}) {
     for (const int64_t size : kTestSizes) {
       if (size == 0) continue;
-      ExpectMatchesReference({3, size, size, false, false, p});
-      ExpectMatchesReference({2, size * 5, size, true, true, p});
-      ExpectMatchesReference({2, size * 5, 5, true, false, p});
+      ExpectMatchesReference<TypeParam>({3, size, size, false, false, p});
+      ExpectMatchesReference<TypeParam>({2, size * 5, size, true, true, p});
+      ExpectMatchesReference<TypeParam>({2, size * 5, 5, true, false, p});
     }
-    ExpectMatchesReference({2, 64 * 384, 384, true, true, p});
+    ExpectMatchesReference<TypeParam>({2, 64 * 384, 384, true, true, p});
   }
-  EXPECT_TRUE(RunKernel(2, {0, 16, 16, false, true, 0.1f}).empty());
-  EXPECT_TRUE(RunKernel(2, {16, 0, 1, false, true, 0.1f}).empty());
+  EXPECT_TRUE(RunKernel<TypeParam>(2, {0, 16, 16, false, true, 0.1f}).empty());
+  EXPECT_TRUE(RunKernel<TypeParam>(2, {16, 0, 1, false, true, 0.1f}).empty());
 }
 
 TEST(Dropout, BackwardMakesTheMaskOfTheForwardPassAgain) {
@@ -67,7 +74,7 @@ TEST(Dropout, BackwardMakesTheMaskOfTheForwardPassAgain) {
   const float p = 0.3f;
   const std::vector<float> ones(samples * elements, 1.0f);
   std::vector<float> y(ones.size());
-  DropoutAdd(pool, samples, elements, ones.data(), nullptr, p, kKey, y.data());
+  DropoutAdd<float>(pool, samples, elements, ones.data(), nullptr, p, kKey, y.data());
   auto dx = RandomFloats(samples * elements, 9);
   const auto dy = dx;
   DropoutBackward(pool, samples, elements, dx.data(), p, kKey, dx.data());  // in place
@@ -79,12 +86,12 @@ TEST(Dropout, ASamplesMaskDoesNotDependOnItsBatch) {
   const int64_t elements = 130;
   const auto x = RandomFloats(4 * elements, 1);
   std::vector<float> whole(x.size());
-  DropoutAdd(pool, 4, elements, x.data(), nullptr, 0.5f, kKey, whole.data());
+  DropoutAdd<float>(pool, 4, elements, x.data(), nullptr, 0.5f, kKey, whole.data());
   for (uint32_t s = 0; s < 4; ++s) {
     DropoutKey key = kKey;
     key.sample += s;
     std::vector<float> part(elements);
-    DropoutAdd(pool, 1, elements, x.data() + s * elements, nullptr, 0.5f, key, part.data());
+    DropoutAdd<float>(pool, 1, elements, x.data() + s * elements, nullptr, 0.5f, key, part.data());
     ExpectSameBits(part, {whole.begin() + s * elements, whole.begin() + (s + 1) * elements});
   }
 }
@@ -93,7 +100,7 @@ std::vector<float> MaskOf(const DropoutKey& key, float p, int64_t n) {
   ThreadPool pool(2);
   const std::vector<float> ones(n, 1.0f);
   std::vector<float> y(n);
-  DropoutAdd(pool, 1, n, ones.data(), nullptr, p, key, y.data());
+  DropoutAdd<float>(pool, 1, n, ones.data(), nullptr, p, key, y.data());
   return y;
 }
 

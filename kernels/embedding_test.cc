@@ -9,52 +9,69 @@ namespace {
 
 constexpr int32_t kVocab = 19;
 
+template <typename T>
 struct Result {
-  std::vector<float> out, dwte, dwpe;
+  std::vector<T> out;
+  std::vector<float> dwte, dwpe;
 };
 
-Result RunKernel(int threads, int64_t samples, int64_t seq, int64_t width) {
+template <typename W, typename T>
+Result<T> RunKernel(int threads, int64_t samples, int64_t seq, int64_t width) {
   ThreadPool pool(threads);
   const auto tokens = RandomIndices(samples * seq, 1, kVocab);
-  const auto wte = RandomFloats(kVocab * width, 2);
-  const auto wpe = RandomFloats(seq * width, 3);
-  const auto dout = RandomFloats(samples * seq * width, 4);
-  Result r{std::vector<float>(samples * seq * width), RandomFloats(kVocab * width, 5),
-           RandomFloats(seq * width, 6)};
+  const auto wte = As<W>(RandomFloats(kVocab * width, 2));
+  const auto wpe = As<W>(RandomFloats(seq * width, 3));
+  const auto dout = As<T>(RandomFloats(samples * seq * width, 4));
+  Result<T> r{std::vector<T>(samples * seq * width), RandomFloats(kVocab * width, 5),
+              RandomFloats(seq * width, 6)};
   EmbeddingForward(pool, samples, seq, width, tokens.data(), wte.data(), wpe.data(), r.out.data());
   EmbeddingBackward(pool, samples, seq, width, tokens.data(), dout.data(), r.dwte.data(),
                     r.dwpe.data());
   return r;
 }
 
+template <typename T>
+std::vector<float> Widened(const std::vector<T>& values) {
+  const auto wide = ToDouble(values);
+  return {wide.begin(), wide.end()};
+}
+
 // Each row is summed in token order, as the reference does it: in FP32 the bits are equal.
+template <typename W, typename T>
 void ExpectMatchesReference(int64_t samples, int64_t seq, int64_t width) {
   SCOPED_TRACE(testing::Message() << samples << " x " << seq << " x " << width);
   const auto tokens = RandomIndices(samples * seq, 1, kVocab);
-  const auto wte = RandomFloats(kVocab * width, 2);
-  const auto wpe = RandomFloats(seq * width, 3);
-  const auto dout = RandomFloats(samples * seq * width, 4);
-  Result expected{std::vector<float>(samples * seq * width), RandomFloats(kVocab * width, 5),
-                  RandomFloats(seq * width, 6)};
+  const auto wte = Widened(As<W>(RandomFloats(kVocab * width, 2)));
+  const auto wpe = Widened(As<W>(RandomFloats(seq * width, 3)));
+  const auto dout = Widened(As<T>(RandomFloats(samples * seq * width, 4)));
+  Result<float> expected{std::vector<float>(samples * seq * width), RandomFloats(kVocab * width, 5),
+                         RandomFloats(seq * width, 6)};
   EmbeddingForwardRef<float>(samples, seq, width, tokens.data(), wte.data(), wpe.data(),
                              expected.out.data());
   EmbeddingBackwardRef<float>(samples, seq, width, tokens.data(), dout.data(), expected.dwte.data(),
                               expected.dwpe.data());
   for (const int threads : {1, 2, 3}) {
-    const Result r = RunKernel(threads, samples, seq, width);
-    ExpectSameBits(r.out, expected.out);
+    const auto r = RunKernel<W, T>(threads, samples, seq, width);
+    ExpectSameBits(r.out, As<T>(expected.out));
     ExpectSameBits(r.dwte, expected.dwte);
     ExpectSameBits(r.dwpe, expected.dwpe);
   }
 }
 
-TEST(Embedding, HasTheBitsOfTheReferenceAtEverySizeOnAnyNumberOfThreads) {
+template <typename W, typename T>
+void ExpectMatchesReferenceAtEverySize() {
   for (const int64_t size : kTestSizes) {
-    ExpectMatchesReference(2, 5, size);
-    ExpectMatchesReference(2, size, 7);
-    ExpectMatchesReference(size, 2, 7);
+    ExpectMatchesReference<W, T>(2, 5, size);
+    ExpectMatchesReference<W, T>(2, size, 7);
+    ExpectMatchesReference<W, T>(size, 2, 7);
   }
-  ExpectMatchesReference(4, 128, 384);
+  ExpectMatchesReference<W, T>(4, 128, 384);
+}
+
+TEST(Embedding, HasTheBitsOfTheReferenceAtEverySizeOnAnyNumberOfThreads) {
+  ExpectMatchesReferenceAtEverySize<float, float>();
+  ExpectMatchesReferenceAtEverySize<float, Bf16>();
+  ExpectMatchesReferenceAtEverySize<Bf16, Bf16>();
 }
 
 TEST(Embedding, ReferenceGradientsAreFiniteDifferences) {

@@ -6,9 +6,10 @@
 #include "base/thread_pool.h"
 #include "gtest/gtest.h"
 #include "hwy/highway.h"
+#include "kernels/activation.h"
+#include "kernels/activation_ref.h"
 #include "kernels/adamw.h"
 #include "kernels/adamw_ref.h"
-#include "kernels/add.h"
 #include "kernels/attention.h"
 #include "kernels/attention_ref.h"
 #include "kernels/bf16.h"
@@ -18,8 +19,7 @@
 #include "kernels/cross_entropy_ref.h"
 #include "kernels/dropout.h"
 #include "kernels/dropout_ref.h"
-#include "kernels/gelu.h"
-#include "kernels/gelu_ref.h"
+#include "kernels/embedding.h"
 #include "kernels/kernel_test_support.h"
 #include "kernels/layernorm.h"
 #include "kernels/layernorm_ref.h"
@@ -86,81 +86,187 @@ TEST_P(InstructionSets, Bf16HasTheBitsOfTheReference) {
   for (int64_t i = 0; i < 1023; ++i) EXPECT_EQ(acc[i], expected[i]);
 }
 
-TEST_P(InstructionSets, DropoutKeepsTheSameElements) {
+template <typename T>
+void ExpectDropoutMatchesTheReference(ThreadPool& pool) {
   const int64_t n = 1023;
   const DropoutKey key{.seed = 1, .step = 2, .sample = 3, .site = 4};
-  const auto x = RandomFloats(2 * n, 1);
+  const auto x = As<T>(RandomFloats(2 * n, 1));
   const auto bias = RandomFloats(31, 2);
-  std::vector<float> y(2 * n);
+  std::vector<T> y(2 * n);
   std::vector<double> expected(2 * n);
-  BiasDropoutAdd(pool_, 2, n, 31, x.data(), bias.data(), x.data(), 0.3f, key, y.data());
+  BiasDropoutAdd(pool, 2, n, 31, x.data(), bias.data(), x.data(), 0.3f, key, y.data());
   const auto xd = ToDouble(x);
   DropoutAddRef<double>(2, n, 31, xd.data(), ToDouble(bias).data(), xd.data(), 0.3f, key,
                         expected.data());
-  ExpectClose(y, expected, 5e-7, 5e-7);
+  ExpectClose(y, expected, 5e-7, 5e-7 + kRounding<T>);
 }
 
-TEST_P(InstructionSets, AttentionMatchesTheReference) {
-  const AttentionShape shape{.batch = 2, .seq = kRows, .heads = 2, .head_dim = 9};
+TEST_P(InstructionSets, DropoutKeepsTheSameElements) {
+  ExpectDropoutMatchesTheReference<float>(pool_);
+  ExpectDropoutMatchesTheReference<Bf16>(pool_);
+}
+
+template <typename T>
+void ExpectAttentionMatchesTheReference(ThreadPool& pool) {
+  const std::vector<int32_t> counts = {kRows, 37};
+  const AttentionShape shape{.batch = 2,
+                             .queries = kRows,
+                             .keys = kRows,
+                             .heads = 2,
+                             .head_dim = 9,
+                             .causal = true,
+                             .key_counts = counts.data()};
   const DropoutKey key{.seed = 5};
   const float p = 0.2f;
   const AttentionDropoutRef dropout = [&](int64_t sample, int64_t element) {
     return DropoutKeepsRef(key, static_cast<uint32_t>(sample), element, p) ? 1 / (1 - 0.2) : 0.0;
   };
-  const auto qkv = RandomFloats(shape.qkv_size(), 1), dout = RandomFloats(shape.out_size(), 2);
-  std::vector<float> probs(shape.probs_size()), out(shape.out_size()), dqkv(shape.qkv_size());
-  std::vector<double> probs_ref(probs.size()), out_ref(out.size()), dqkv_ref(dqkv.size());
-  CausalAttentionForward(pool_, shape, qkv.data(), p, key, probs.data(), out.data());
-  CausalAttentionBackward(pool_, shape, dout.data(), qkv.data(), probs.data(), p, key, dqkv.data());
+  const int64_t width = shape.width(), size = shape.batch * shape.queries * width;
+  const auto operands = [&](auto* qkv) {
+    return AttentionOperands<std::remove_pointer_t<decltype(qkv)>>{
+        qkv, qkv + width, qkv + 2 * width, 3 * width, 3 * width};
+  };
+  const auto qkv = As<T>(RandomFloats(3 * size, 1)), dout = As<T>(RandomFloats(size, 2));
   const auto qkv_d = ToDouble(qkv);
-  CausalAttentionForwardRef<double>(shape, qkv_d.data(), dropout, probs_ref.data(), out_ref.data());
-  CausalAttentionBackwardRef<double>(shape, ToDouble(dout).data(), qkv_d.data(), probs_ref.data(),
-                                     dropout, dqkv_ref.data());
-  ExpectClose(out, out_ref, 5e-6, 5e-6);
-  ExpectClose(dqkv, dqkv_ref, 2e-5, 1e-5);
+  std::vector<T> out(size), dqkv(3 * size);
+  std::vector<float> lse(shape.stats_size());
+  std::vector<double> out_ref(size), dqkv_ref(3 * size), lse_ref(lse.size());
+  AttentionForward<T>(pool, shape, operands(qkv.data()), p, key, out.data(), lse.data());
+  AttentionBackward<T>(pool, shape, dout.data(), operands(qkv.data()), lse.data(), p, key,
+                       operands(dqkv.data()));
+  AttentionForwardRef<double>(shape, operands(qkv_d.data()), dropout, out_ref.data(),
+                              lse_ref.data());
+  AttentionBackwardRef<double>(shape, ToDouble(dout).data(), operands(qkv_d.data()), dropout,
+                               operands(dqkv_ref.data()));
+  ExpectClose(lse, lse_ref, 2e-6, 1e-6);
+  ExpectClose(out, out_ref, 5e-6, 5e-6 + kRounding<T>);
+  ExpectClose(dqkv, dqkv_ref, 2e-5, 1e-5 + kRounding<T>);
 }
 
-TEST_P(InstructionSets, LayerNormMatchesTheReference) {
-  const auto x = RandomFloats(kRows * kWidth, 1), dy = RandomFloats(kRows * kWidth, 2);
+TEST_P(InstructionSets, AttentionMatchesTheReference) {
+  ExpectAttentionMatchesTheReference<float>(pool_);
+  ExpectAttentionMatchesTheReference<Bf16>(pool_);
+}
+
+TEST_P(InstructionSets, AttentionOfOneQueryMatchesTheReference) {
+  const AttentionShape shape{.batch = 1, .queries = 1, .keys = kRows, .heads = 2, .head_dim = 9};
+  const int64_t width = shape.width();
+  const auto q = RandomFloats(width, 1), k = RandomFloats(kRows * width, 2);
+  const auto v = RandomFloats(kRows * width, 3);
+  const auto qd = ToDouble(q), kd = ToDouble(k), vd = ToDouble(v);
+  std::vector<float> out(width);
+  std::vector<double> out_ref(width), lse_ref(2);
+  AttentionOfOneQuery(pool_, kRows, 2, 9, q.data(), k.data(), v.data(), out.data());
+  AttentionForwardRef<double>(
+      shape, {qd.data(), kd.data(), vd.data(), width, width}, [](int64_t, int64_t) { return 1.0; },
+      out_ref.data(), lse_ref.data());
+  ExpectClose(out, out_ref, 5e-6, 5e-6);
+}
+
+// Behind a residual sum, which is the sum alone here.
+template <typename T>
+void ExpectLayerNormMatchesTheReference(ThreadPool& pool) {
+  const auto x = As<T>(RandomFloats(kRows * kWidth, 1)),
+             dy = As<T>(RandomFloats(kRows * kWidth, 2));
   const auto gamma = RandomFloats(kWidth, 3);
-  std::vector<float> y(x.size()), mean(kRows), rstd(kRows), dx(x.size()), dg(kWidth), db(kWidth);
-  LayerNormForward(pool_, kRows, kWidth, x.data(), gamma.data(), gamma.data(), y.data(),
-                   mean.data(), rstd.data());
-  LayerNormBackward(pool_, kRows, kWidth, dy.data(), x.data(), gamma.data(), mean.data(),
-                    rstd.data(), dx.data(), dg.data(), db.data());
+  const std::vector<T> none(x.size());
+  std::vector<T> sum(x.size()), y(x.size()), dx = dy;
+  std::vector<float> mean(kRows), rstd(kRows), dg(kWidth), db(kWidth);
+  ResidualLayerNormForward(pool, 1, kRows, kWidth, none.data(), nullptr, x.data(), 0.0f, {},
+                           gamma.data(), gamma.data(), sum.data(), y.data(), mean.data(),
+                           rstd.data());
+  EXPECT_EQ(ToDouble(sum), ToDouble(x));
+  LayerNormBackward(pool, kRows, kWidth, dy.data(), x.data(), gamma.data(), mean.data(),
+                    rstd.data(), /*accumulate=*/true, dx.data(), dg.data(), db.data());
   const auto xd = ToDouble(x), gd = ToDouble(gamma);
-  std::vector<double> y_ref(x.size()), mean_ref(kRows), rstd_ref(kRows), dx_ref(x.size());
+  std::vector<double> y_ref(x.size()), mean_ref(kRows), rstd_ref(kRows), dx_ref = ToDouble(dy);
   std::vector<double> dg_ref(kWidth), db_ref(kWidth);
   LayerNormForwardRef<double>(kRows, kWidth, xd.data(), gd.data(), gd.data(), y_ref.data(),
                               mean_ref.data(), rstd_ref.data());
   LayerNormBackwardRef<double>(kRows, kWidth, ToDouble(dy).data(), xd.data(), gd.data(),
-                               mean_ref.data(), rstd_ref.data(), dx_ref.data(), dg_ref.data(),
-                               db_ref.data());
-  ExpectClose(y, y_ref, 4e-6, 4e-6);
-  ExpectClose(dx, dx_ref, 4e-6, 4e-6);
+                               mean_ref.data(), rstd_ref.data(), /*accumulate=*/true, dx_ref.data(),
+                               dg_ref.data(), db_ref.data());
+  ExpectClose(y, y_ref, 4e-6, 4e-6 + kRounding<T>);
+  ExpectClose(dx, dx_ref, 4e-6, 4e-6 + kRounding<T>);
   ExpectClose(dg, dg_ref, 2e-5, 4e-6);
   ExpectClose(db, db_ref, 2e-5, 4e-6);
 }
 
-TEST_P(InstructionSets, GeluAndCrossEntropyMatchTheReference) {
-  auto pre = RandomFloats(kRows * kWidth, 1, 5.0f);
-  std::vector<float> y(pre.size()), dx(pre.size(), 1.0f), losses(kRows);
-  BiasGeluForward(pool_, kRows, kWidth, nullptr, pre.data(), y.data());
-  GeluBackward(pool_, kRows * kWidth, dx.data(), pre.data(), dx.data());
-  std::vector<double> y_ref, dx_ref, losses_ref(kRows);
-  for (const double u : pre) {
-    y_ref.push_back(GeluRef(u));
-    dx_ref.push_back(GeluGradientRef(u));
-  }
-  ExpectClose(y, y_ref, 1e-6, 1e-6);
-  ExpectClose(dx, dx_ref, 2e-6, 2e-6);
+TEST_P(InstructionSets, LayerNormMatchesTheReference) {
+  ExpectLayerNormMatchesTheReference<float>(pool_);
+  ExpectLayerNormMatchesTheReference<Bf16>(pool_);
+}
 
-  const auto targets = RandomIndices(kRows, 2, kWidth);
-  auto logits_ref = ToDouble(pre);
-  CrossEntropy(pool_, kRows, kWidth, pre.data(), targets.data(), losses.data());
-  CrossEntropyRef<double>(kRows, kWidth, logits_ref.data(), targets.data(), losses_ref.data());
+template <typename T>
+void ExpectActivationsMatchTheReference(ThreadPool& pool) {
+  for (const Activation activation : {Activation::kGelu, Activation::kRelu}) {
+    auto pre = As<T>(RandomFloats(kRows * kWidth, 1, 5.0f));
+    std::vector<T> y(pre.size()), dx = As<T>(std::vector<float>(pre.size(), 1.0f));
+    BiasActivationForward(pool, activation, kRows, kWidth, nullptr, pre.data(), y.data());
+    ActivationBackward(pool, activation, kRows * kWidth, dx.data(), pre.data(), dx.data());
+    std::vector<double> y_ref, dx_ref;
+    for (const T u : pre) {
+      y_ref.push_back(ActivationRef(activation, ToDouble(u)));
+      dx_ref.push_back(ActivationGradientRef(activation, ToDouble(u)));
+    }
+    ExpectClose(y, y_ref, 1e-6, 1e-6 + kRounding<T>);
+    ExpectClose(dx, dx_ref, 2e-6, 2e-6 + kRounding<T>);
+  }
+}
+
+TEST_P(InstructionSets, ActivationsMatchTheReference) {
+  ExpectActivationsMatchTheReference<float>(pool_);
+  ExpectActivationsMatchTheReference<Bf16>(pool_);
+}
+
+template <typename T>
+void ExpectCrossEntropyMatchesTheReference(ThreadPool& pool) {
+  constexpr int64_t kVocab = 4111;  // more than a chunk
+  const Objective objective{.label_smoothing = 0.1f, .z_loss = 1e-3f};
+  const auto logits = RandomFloats(kRows * kVocab, 1, 5.0f);
+  auto targets = RandomIndices(kRows, 2, kVocab);
+  targets[3] = kNoTarget;
+  for (int64_t j = 0; j < kVocab; ++j) {
+    if (logits[j] > logits[targets[0]]) targets[0] = static_cast<int32_t>(j);  // one hit
+  }
+  std::vector<T> gradient(logits.size());
+  std::vector<float> losses(kRows);
+  std::vector<uint8_t> correct(kRows), correct_ref(kRows);
+  std::vector<double> gradient_ref(logits.size()), losses_ref(kRows), objectives(kRows);
+  CrossEntropy(pool, kRows, kVocab, logits.data(), targets.data(), objective, gradient.data(),
+               losses.data(), correct.data());
+  CrossEntropyRef<double>(kRows, kVocab, ToDouble(logits).data(), targets.data(), objective,
+                          gradient_ref.data(), losses_ref.data(), objectives.data(),
+                          correct_ref.data());
   ExpectClose(losses, losses_ref, 2e-6, 1e-6);
-  ExpectClose(pre, logits_ref, 1e-7, 3e-6);
+  ExpectClose(gradient, gradient_ref, 1e-7, 3e-6 + kRounding<T>);
+  EXPECT_EQ(correct, correct_ref);
+}
+
+TEST_P(InstructionSets, CrossEntropyMatchesTheReference) {
+  ExpectCrossEntropyMatchesTheReference<float>(pool_);
+  ExpectCrossEntropyMatchesTheReference<Bf16>(pool_);
+}
+
+// All from bf16 weights: a sum and its rounding, so bit for bit.
+TEST_P(InstructionSets, EmbeddingHasTheBitsOfPlainSums) {
+  const auto wte = As<Bf16>(RandomFloats(7 * kWidth, 1));
+  const auto wpe = As<Bf16>(RandomFloats(kRows * kWidth, 2));
+  const auto tokens = RandomIndices(kRows, 3, 7);
+  std::vector<Bf16> out(kRows * kWidth);
+  std::vector<float> dwte(7 * kWidth), dwte_ref(7 * kWidth), dwpe(kRows * kWidth);
+  EmbeddingForward(pool_, 1, kRows, kWidth, tokens.data(), wte.data(), wpe.data(), out.data());
+  EmbeddingBackward(pool_, 1, kRows, kWidth, tokens.data(), out.data(), dwte.data(), dwpe.data());
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t i = 0; i < kWidth; ++i) {
+      const int64_t token = tokens[row] * kWidth + i, at = row * kWidth + i;
+      const float sum = FloatFromBf16Ref(wte[token]) + FloatFromBf16Ref(wpe[at]);
+      ASSERT_EQ(out[at], Bf16FromFloatRef(sum)) << row << ", " << i;
+      ASSERT_EQ(dwpe[at], FloatFromBf16Ref(out[at])) << row << ", " << i;
+      dwte_ref[token] += FloatFromBf16Ref(out[at]);
+    }
+  }
+  ExpectSameBits(dwte, dwte_ref);
 }
 
 TEST_P(InstructionSets, SumsMatchThePlainOnes) {
@@ -184,6 +290,18 @@ TEST_P(InstructionSets, SumsMatchThePlainOnes) {
     squares += static_cast<double>(x[i]) * x[i];
   }
   ExpectClose(columns, columns_ref, 1e-5, 1e-6);
+  const auto narrow = As<Bf16>(x);
+  auto narrow_rows = narrow;
+  std::vector<float> narrow_columns(kWidth);
+  std::vector<double> narrow_columns_ref(kWidth);
+  AddBias(pool_, kRows, kWidth, bias.data(), narrow_rows.data());
+  BiasGradient(pool_, kRows, kWidth, narrow.data(), narrow_columns.data());
+  for (int64_t i = 0; i < kRows * kWidth; ++i) {
+    const float wide = FloatFromBf16Ref(narrow[i]);
+    EXPECT_EQ(narrow_rows[i], Bf16FromFloatRef(wide + bias[i % kWidth]));
+    narrow_columns_ref[i % kWidth] += static_cast<double>(wide);
+  }
+  ExpectClose(narrow_columns, narrow_columns_ref, 1e-5, 1e-6);
   EXPECT_NEAR(SumOfSquares(x.data(), kRows * kWidth), squares, 1e-10);
   acc[77] = std::nanf("");
   EXPECT_FALSE(AllFinite(acc.data(), kRows * kWidth));

@@ -26,10 +26,12 @@ void LayerNormForwardRef(int64_t rows, int64_t width, const T* x, const T* gamma
   }
 }
 
-// With n = (x - mean) rstd and g = dy gamma: dx += rstd (g - mean(g) - n mean(g n)).
+// With n = (x - mean) rstd and g = dy gamma: dx += rstd (g - mean(g) - n mean(g n)); without
+// `accumulate` dx begins as 0.
 template <typename T>
 void LayerNormBackwardRef(int64_t rows, int64_t width, const T* dy, const T* x, const T* gamma,
-                          const T* mean, const T* rstd, T* dx, T* dgamma, T* dbeta) {
+                          const T* mean, const T* rstd, bool accumulate, T* dx, T* dgamma,
+                          T* dbeta) {
   for (int64_t r = 0; r < rows; ++r) {
     T mean_g = 0;
     T mean_gn = 0;
@@ -43,6 +45,7 @@ void LayerNormBackwardRef(int64_t rows, int64_t width, const T* dy, const T* x, 
     }
     for (int64_t i = 0; i < width; ++i) {
       const T n = (x[r * width + i] - mean[r]) * rstd[r];
+      if (!accumulate) dx[r * width + i] = 0;
       dx[r * width + i] += rstd[r] * (dy[r * width + i] * gamma[i] - mean_g - n * mean_gn);
     }
   }

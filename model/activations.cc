@@ -1,67 +1,209 @@
 #include "model/activations.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+#include "model/recompute.h"
+
 namespace tug {
+namespace {
 
-class Activations::Carver {
- public:
-  explicit Carver(float* base) : base_(base) {}
+constexpr int64_t kLogitsBytes = int64_t{32} << 20;
+constexpr int64_t kChunkStep = 32;  // rows, what products like
+constexpr int64_t kLeastChunk = 64;
 
-  float* Take(int64_t size) {
-    float* const array = base_ == nullptr ? nullptr : base_ + used_;
-    constexpr int64_t kLine = AlignedBuffer::kAlignment / sizeof(float);
-    used_ += (size + kLine - 1) / kLine * kLine;
-    return array;
-  }
-  uint64_t used_bytes() const { return static_cast<uint64_t>(used_) * sizeof(float); }
+}  // namespace
 
- private:
-  float* const base_;
-  int64_t used_ = 0;
-};
-
-Activations::Activations(const GptShape& shape, int64_t samples)
-    : buffer_(SizeBytes(shape, samples)) {
-  Carver carver(buffer_.floats().data());
-  Carve(shape, samples, carver);
+int64_t HeadChunkRows(int64_t symbols) {
+  const int64_t rows = kLogitsBytes / (static_cast<int64_t>(sizeof(float)) * symbols);
+  return std::max(rows / kChunkStep * kChunkStep, kLeastChunk);
 }
 
-uint64_t Activations::SizeBytes(const GptShape& shape, int64_t samples) {
+ActivationOptions ActivationOptionsOf(const ModelOptions& options) {
+  return {.shape = ModelShapeOf(options.config, options.symbols, options.classes),
+          .train = options.train,
+          .dropout = options.config.dropout() > 0,
+          .samples = options.max_micro_batch,
+          .inference = options.inference};
+}
+
+template <typename T>
+class Activations<T>::Carver {
+ public:
+  explicit Carver(std::byte* base) : base_(reinterpret_cast<uintptr_t>(base)) {}
+  // Only counts: its arrays differ from one another and from nullptr, but are nowhere.
+  Carver() : base_(AlignedBuffer::kAlignment) {}
+
+  template <typename U = T>
+  U* Take(int64_t size) {
+    U* const array = reinterpret_cast<U*>(base_ + used_bytes_);
+    constexpr size_t kLine = AlignedBuffer::kAlignment;
+    used_bytes_ += (static_cast<size_t>(size) * sizeof(U) + kLine - 1) / kLine * kLine;
+    return array;
+  }
+  NormStatistics TakeStatistics(int64_t rows) {
+    float* const mean = Take<float>(rows);
+    return {mean, Take<float>(rows)};
+  }
+  size_t used_bytes() const { return used_bytes_; }
+
+ private:
+  const uintptr_t base_;
+  size_t used_bytes_ = 0;
+};
+
+template <typename T>
+Activations<T>::Activations(const ActivationOptions& options) : buffer_(SizeBytes(options)) {
+  Carver carver(buffer_.data());
+  Carve(options, carver);
+  TUG_CHECK_EQ(carver.used_bytes(), buffer_.size_bytes());
+}
+
+template <typename T>
+uint64_t Activations<T>::SizeBytes(const ActivationOptions& options) {
   Activations plan;
-  Carver carver(nullptr);
-  plan.Carve(shape, samples, carver);
+  Carver carver;
+  plan.Carve(options, carver);
   return carver.used_bytes();
 }
 
-void Activations::Carve(const GptShape& shape, int64_t samples, Carver& carver) {
-  const int64_t rows = samples * shape.context;
+template <typename T>
+void Activations<T>::Carve(const ActivationOptions& options, Carver& carver) {
+  const ModelShape& shape = options.shape;
+  const int64_t rows = options.samples * shape.context;
   const int64_t narrow = rows * shape.width;
-  embedding = carver.Take(narrow);
-  layers.clear();
-  for (int64_t l = 0; l < shape.layers; ++l) {
-    LayerActivations& layer = layers.emplace_back();
-    layer.ln_1 = carver.Take(narrow);
-    layer.ln_1_mean = carver.Take(rows);
-    layer.ln_1_rstd = carver.Take(rows);
-    layer.qkv = carver.Take(3 * narrow);
-    layer.probs = carver.Take(rows * shape.heads * shape.context);
-    layer.mixed = carver.Take(narrow);
-    layer.middle = carver.Take(narrow);
-    layer.ln_2 = carver.Take(narrow);
-    layer.ln_2_mean = carver.Take(rows);
-    layer.ln_2_rstd = carver.Take(rows);
-    layer.fc = carver.Take(4 * narrow);
-    layer.gelu = carver.Take(4 * narrow);
-    layer.out = carver.Take(narrow);
+  CarveStack(options, /*decoder_stack=*/false, carver);
+  if (shape.has_decoder_stack()) {
+    memory = stacks.front().out;
+    if (shape.pre_norm()) {
+      memory = memory_norm = carver.Take(narrow);
+      memory_statistics = carver.TakeStatistics(rows);
+    }
+    CarveStack(options, /*decoder_stack=*/true, carver);
   }
-  ln_f = carver.Take(narrow);
-  ln_f_mean = carver.Take(rows);
-  ln_f_rstd = carver.Take(rows);
-  logits = carver.Take(rows * shape.symbols);
-  losses = carver.Take(rows);
-  gradient = carver.Take(narrow);
   branch = carver.Take(narrow);
-  branch_output = carver.Take(narrow);
-  wide = carver.Take(4 * narrow);
+  if (!options.inference) {
+    for (StackActivations<T>& stack : stacks) stack.gradient = carver.Take(narrow);
+    if (options.dropout) branch_gradient = carver.Take(narrow);
+    wide = carver.Take(rows * std::max(3 * shape.width, shape.mlp_width));
+  } else if (shape.activation == ModelConfig::RELU) {
+    wide = carver.Take(rows * shape.mlp_width);
+  }
+  CarveHead(options, carver);
 }
+
+template <typename T>
+void Activations<T>::CarveStack(const ActivationOptions& options, bool decoder_stack,
+                                Carver& carver) {
+  const ModelShape& shape = options.shape;
+  const int64_t narrow = options.samples * shape.context * shape.width;
+  StackActivations<T>& stack = stacks.emplace_back();
+  stack.embedding = carver.Take(narrow);
+  // Inference: no more than a layer's input and output, in turns.
+  T* spare = options.inference ? carver.Take(narrow) : nullptr;
+  T* in = stack.embedding;
+  const std::vector<LayerRecompute> plan =
+      PlanRecompute(options.train, shape.layers, options.inference);
+  for (size_t l = 0; l < plan.size(); ++l) {
+    LayerActivations<T>& layer = stack.layers.emplace_back();
+    const auto set = static_cast<size_t>(plan[l].shared_set);
+    if (!plan[l].own && set < shared_sets_.size()) {
+      layer.memory = shared_sets_[set];
+    } else {
+      layer.memory = layer_memory_.emplace_back(std::make_unique<LayerMemory<T>>()).get();
+      if (!plan[l].own) shared_sets_.push_back(layer.memory);
+    }
+    LayerMemory<T>& memory = *layer.memory;
+    if (plan[l].shared_attention) {
+      if (shared_self_ == nullptr) shared_self_ = NewAttention(options, false, carver);
+      if (decoder_stack && shared_cross_ == nullptr) {
+        shared_cross_ = NewAttention(options, true, carver);
+      }
+      memory.self = shared_self_;
+      if (decoder_stack) memory.cross = shared_cross_;
+    }
+    CarveLayer(options, decoder_stack, memory, carver);
+
+    layer.in = in;
+    layer.keeps_input = plan[l].keeps_input;
+    if (options.inference) {
+      layer.out = std::exchange(spare, in);
+    } else if (l + 1 < plan.size() && !plan[l + 1].keeps_input) {
+      if (memory.out == nullptr) memory.out = carver.Take(narrow);
+      layer.out = memory.out;
+    } else {
+      layer.out = carver.Take(narrow);
+    }
+    in = layer.out;
+  }
+  stack.out = in;
+}
+
+// What is there already, because the memory is shared, stays.
+template <typename T>
+void Activations<T>::CarveLayer(const ActivationOptions& options, bool cross,
+                                LayerMemory<T>& memory, Carver& carver) {
+  const ModelShape& shape = options.shape;
+  const int64_t rows = options.samples * shape.context;
+  const int64_t narrow = rows * shape.width;
+  const int branches = cross ? 3 : 2;
+  for (int i = 0; i < branches; ++i) {
+    const bool last = i + 1 == branches;
+    const bool has_norm = shape.pre_norm() || !last, has_sum = !shape.pre_norm() || !last;
+    if (has_norm && memory.norms[i] == nullptr) memory.norms[i] = carver.Take(narrow);
+    if (has_sum && memory.sums[i] == nullptr) memory.sums[i] = carver.Take(narrow);
+    if (memory.statistics[i].mean == nullptr) memory.statistics[i] = carver.TakeStatistics(rows);
+  }
+  if (memory.self == nullptr) memory.self = NewAttention(options, false, carver);
+  if (cross && memory.cross == nullptr) memory.cross = NewAttention(options, true, carver);
+  if (memory.hidden != nullptr) return;
+  if (shape.activation == ModelConfig::GELU) {
+    memory.before_activation = carver.Take(rows * shape.mlp_width);
+  }
+  memory.hidden = carver.Take(rows * shape.mlp_width);
+}
+
+template <typename T>
+AttentionMemory<T>* Activations<T>::NewAttention(const ActivationOptions& options, bool cross,
+                                                 Carver& carver) {
+  const ModelShape& shape = options.shape;
+  const int64_t rows = options.samples * shape.context;
+  const int64_t narrow = rows * shape.width;
+  AttentionMemory<T>& attention =
+      *attention_memory_.emplace_back(std::make_unique<AttentionMemory<T>>());
+  attention.q = carver.Take(cross ? narrow : 3 * narrow);
+  if (cross) attention.kv = carver.Take(2 * narrow);
+  attention.mixed = carver.Take(narrow);
+  attention.log_sum_exp = carver.template Take<float>(rows * shape.heads);
+  return &attention;
+}
+
+template <typename T>
+void Activations<T>::CarveHead(const ActivationOptions& options, Carver& carver) {
+  const ModelShape& shape = options.shape;
+  const bool classifier = shape.family == ModelConfig::ENCODER;
+  const int64_t columns = classifier ? shape.classes : shape.symbols;
+  const int64_t rows =
+      classifier ? options.samples
+                 : std::min(options.samples * shape.context, HeadChunkRows(shape.symbols));
+  head.chunk_rows = rows;
+  head.input = carver.Take(rows * shape.width);
+  if (!classifier || shape.pre_norm()) head.statistics = carver.TakeStatistics(rows);
+  if (classifier && shape.pre_norm()) head.first_tokens = carver.Take(rows * shape.width);
+  head.logits = carver.template Take<float>(rows * columns);
+  if constexpr (std::is_same_v<T, float>) {
+    head.logits_gradient = head.logits;
+  } else if (!options.inference) {
+    head.logits_gradient = carver.Take(rows * columns);
+  }
+  head.losses = carver.template Take<float>(rows);
+  head.correct = carver.template Take<uint8_t>(rows);
+}
+
+template class Activations<float>;
+template class Activations<kernels::Bf16>;
 
 }  // namespace tug

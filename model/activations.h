@@ -1,62 +1,149 @@
 #ifndef TUG_MODEL_ACTIVATIONS_H_
 #define TUG_MODEL_ACTIVATIONS_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/lease.h"
-#include "model/parameters.h"
+#include "kernels/bf16.h"
+#include "model/layout.h"
+#include "model/model.h"
+#include "proto/job.pb.h"
 
 namespace tug {
 
-// What the forward pass of a layer leaves for its backward pass. N = samples x positions rows.
-struct LayerActivations {
-  float* ln_1;       // [N, C] output of ln_1
-  float* ln_1_mean;  // [N]
-  float* ln_1_rstd;  // [N]
-  float* qkv;        // [N, 3C]
-  float* probs;      // [samples, H, T, T]
-  float* mixed;      // [N, C] output of attention, before its projection
-  float* middle;     // [N, C] residual stream after attention
-  float* ln_2;       // [N, C]
-  float* ln_2_mean;  // [N]
-  float* ln_2_rstd;  // [N]
-  float* fc;         // [N, 4C] before GELU
-  float* gelu;       // [N, 4C]
-  float* out;        // [N, C] residual stream after the layer
+// What decides how much memory activations take.
+struct ActivationOptions {
+  ModelShape shape;
+  TrainConfig train;     // precision, recompute, recompute_layers
+  bool dropout = false;  // anything is dropped
+  int64_t samples = 1;   // of a micro-batch
+  bool inference = false;
+};
+ActivationOptions ActivationOptionsOf(const ModelOptions& options);
+
+// What the backward pass of a LayerNorm reads, beside its input.
+struct NormStatistics {
+  float* mean = nullptr;  // [rows]
+  float* rstd = nullptr;  // [rows]
 };
 
-// All memory of a Gpt but weights and gradients: one buffer, allocated and touched once.
+// Residual branches of a layer, in their order.
+inline constexpr int kMaxBranches = 3;
+
+// What an attention leaves for its backward pass. `holder` is the branch whose activations these
+// are: memory may be shared by the branches of several layers, and who does not find its own
+// computes them again. N = samples x positions rows.
+template <typename T>
+struct AttentionMemory {
+  T* q = nullptr;      // self-attention [N, 3C]: queries, keys, values; cross-attention [N, C]
+  T* kv = nullptr;     // cross-attention [N, 2C]
+  T* mixed = nullptr;  // [N, C] before the projection
+  float* log_sum_exp = nullptr;  // [samples, H, T]
+  const void* holder = nullptr;
+};
+
+// What a layer leaves, beside its input and output; `holder` the layer whose activations these are.
+template <typename T>
+struct LayerMemory {
+  // By branch. PRE: norms[i] [N, C] is LayerNorm's output, sums[i] the residual stream behind the
+  // branch, that of the last one being the layer's output. POST: sums[i] as well, norms[i] its
+  // LayerNorm, that of the last one being the layer's output.
+  std::array<T*, kMaxBranches> norms = {};
+  std::array<T*, kMaxBranches> sums = {};
+  std::array<NormStatistics, kMaxBranches> statistics = {};
+  AttentionMemory<T>* self = nullptr;
+  AttentionMemory<T>* cross = nullptr;
+  T* before_activation = nullptr;  // [N, M]; ReLU: not kept, its derivative is known from `hidden`
+  T* hidden = nullptr;             // [N, M] of the MLP, behind its activation
+  T* out = nullptr;                // [N, C]; of layers whose output is the input of a next one that
+                                   // does not keep it
+  const void* holder = nullptr;
+};
+
+// Where one layer reads, writes and keeps.
+template <typename T>
+struct LayerActivations {
+  const T* in = nullptr;
+  T* out = nullptr;
+  LayerMemory<T>* memory = nullptr;
+  bool keeps_input = true;
+};
+
+// An embedding and the layers on it.
+template <typename T>
+struct StackActivations {
+  T* embedding = nullptr;  // [N, C]
+  std::vector<LayerActivations<T>> layers;
+  const T* out = nullptr;  // of the last layer
+  T* gradient = nullptr;   // [N, C] of the stack's residual stream
+};
+
+// All memory of a model but parameters and gradients: one buffer, allocated once. How much:
+// model/memory.h.
+template <typename T>
 class Activations {
  public:
-  Activations(const GptShape& shape, int64_t samples);
+  explicit Activations(const ActivationOptions& options);
+  Activations(const Activations&) = delete;
+  Activations& operator=(const Activations&) = delete;
 
-  // Bytes that Activations(shape, samples) allocates; each array is rounded up to 64 bytes, so a
-  // little above
-  //   4 N (L (16 C + H T + 4) + 9 C + V + 3),   N = samples x T
-  // (per row: L layers as above; embedding C, ln_f C + 2, logits V, loss 1, gradients 7 C).
-  static uint64_t SizeBytes(const GptShape& shape, int64_t samples);
+  // Bytes that Activations(options) allocates; each array is rounded up to 64 bytes.
+  static uint64_t SizeBytes(const ActivationOptions& options);
 
-  float* embedding;  // [N, C] input of the first layer
-  std::vector<LayerActivations> layers;
-  float* ln_f;       // [N, C]
-  float* ln_f_mean;  // [N]
-  float* ln_f_rstd;  // [N]
-  float* logits;     // [N, V], then their gradient
-  float* losses;     // [N]
-  float* gradient;   // [N, C] of the residual stream
-  float* branch;     // [N, C] in the forward pass output, in the backward pass gradient of a branch
-  float* branch_output;  // [N, C] gradient of a branch's output, behind dropout
-  float* wide;           // [N, 4C] gradient of qkv (3C of it) and of fc
+  std::vector<StackActivations<T>> stacks;
+
+  // Of an encoder-decoder: what the decoder reads, [N, C].
+  const T* memory = nullptr;
+  T* memory_norm = nullptr;  // PRE: it is this
+  NormStatistics memory_statistics;
+
+  // Scratch of the blocks; contents last for one call.
+  T* branch = nullptr;           // [N, C]
+  T* branch_gradient = nullptr;  // [N, C], with dropout only
+  T* wide = nullptr;             // [N, max(3C, M)]; inference: [N, M] with ReLU only
+
+  // Of the head, for a chunk of R rows at a time; of the classifier, for the first tokens, R =
+  // samples. W = V or K.
+  struct Head {
+    int64_t chunk_rows = 0;        // R at most
+    T* input = nullptr;            // [R, C] behind ln_f, if there is one, or the first tokens
+    T* first_tokens = nullptr;     // [R, C] classifier, PRE: before ln_f
+    NormStatistics statistics;     // of ln_f
+    float* logits = nullptr;       // [R, W]
+    T* logits_gradient = nullptr;  // [R, W]; float: the logits' own memory
+    float* losses = nullptr;       // [R]
+    uint8_t* correct = nullptr;    // [R]
+  } head;
 
  private:
-  // Gives out consecutive arrays of a buffer that starts at `base`; with nullptr only counts.
+  // Gives out consecutive arrays of a buffer, or only counts them.
   class Carver;
-  void Carve(const GptShape& shape, int64_t samples, Carver& carver);
   Activations() = default;
+  void Carve(const ActivationOptions& options, Carver& carver);
+  void CarveStack(const ActivationOptions& options, bool decoder_stack, Carver& carver);
+  void CarveLayer(const ActivationOptions& options, bool cross, LayerMemory<T>& memory,
+                  Carver& carver);
+  void CarveHead(const ActivationOptions& options, Carver& carver);
+  AttentionMemory<T>* NewAttention(const ActivationOptions& options, bool cross, Carver& carver);
 
   AlignedBuffer buffer_;
+  std::vector<std::unique_ptr<LayerMemory<T>>> layer_memory_;
+  std::vector<std::unique_ptr<AttentionMemory<T>>> attention_memory_;
+  std::vector<LayerMemory<T>*> shared_sets_;
+  AttentionMemory<T>* shared_self_ = nullptr;
+  AttentionMemory<T>* shared_cross_ = nullptr;
 };
+
+// Rows of logits that are in memory at once: a function of the vocabulary alone, because the sums
+// of the head's gradient are cut by it.
+int64_t HeadChunkRows(int64_t symbols);
+
+extern template class Activations<float>;
+extern template class Activations<kernels::Bf16>;
 
 }  // namespace tug
 

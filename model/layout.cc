@@ -2,83 +2,147 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
+#include <string>
 #include <utility>
+
+#include "base/check.h"
 
 namespace tug {
 namespace {
 
 constexpr float kInitStd = 0.02f;
 
-void AddMatrix(BlockSpec& block, std::string name, uint64_t rows, uint64_t columns, float std) {
-  TensorSpec& tensor = *block.add_tensors();
-  tensor.set_name(std::move(name));
-  tensor.add_shape(rows);
-  tensor.add_shape(columns);
-  tensor.set_weight_decay(true);
-  tensor.set_init_std(std);
+// Adds tensors to one block, each name behind the block's prefix.
+class BlockWriter {
+ public:
+  BlockWriter(BlockTable& table, std::string name, std::string prefix, bool bias)
+      : block_(*table.add_blocks()), prefix_(std::move(prefix)), bias_(bias) {
+    block_.set_name(std::move(name));
+  }
+
+  void Matrix(const std::string& name, int64_t rows, int64_t columns, float std = kInitStd) {
+    TensorSpec& tensor = *block_.add_tensors();
+    tensor.set_name(prefix_ + name + ".weight");
+    tensor.add_shape(static_cast<uint64_t>(rows));
+    tensor.add_shape(static_cast<uint64_t>(columns));
+    tensor.set_weight_decay(true);
+    tensor.set_init_std(std);
+  }
+  void Bias(const std::string& name, int64_t size) {
+    if (bias_) Vector(name + ".bias", size, 0.0f);
+  }
+  void Norm(const std::string& name, int64_t size) {
+    Vector(name + ".weight", size, 1.0f);
+    Bias(name, size);
+  }
+
+ private:
+  void Vector(const std::string& name, int64_t size, float value) {
+    TensorSpec& tensor = *block_.add_tensors();
+    tensor.set_name(prefix_ + name);
+    tensor.add_shape(static_cast<uint64_t>(size));
+    tensor.set_init_mean(value);
+  }
+
+  BlockSpec& block_;
+  const std::string prefix_;
+  const bool bias_;
+};
+
+void AddEmbedding(const ModelShape& shape, const std::string& prefix, bool memory_norm,
+                  BlockTable& table) {
+  BlockWriter block(table, prefix + "embedding", prefix, shape.bias);
+  block.Matrix("wte", shape.symbols, shape.width);
+  block.Matrix("wpe", shape.context, shape.width);
+  if (memory_norm) block.Norm("ln_memory", shape.width);
 }
 
-void AddVector(BlockSpec& block, std::string name, uint64_t size, float value) {
-  TensorSpec& tensor = *block.add_tensors();
-  tensor.set_name(std::move(name));
-  tensor.add_shape(size);
-  tensor.set_init_mean(value);
+void AddLayer(const ModelShape& shape, const std::string& name, bool cross, BlockTable& table) {
+  const int64_t c = shape.width, m = shape.mlp_width;
+  const double branches = static_cast<double>((cross ? 3 : 2) * shape.layers);
+  const auto residual_std = static_cast<float>(kInitStd / std::sqrt(branches));
+  BlockWriter block(table, name, name + ".", shape.bias);
+  block.Matrix("attn.c_attn", c, 3 * c);
+  block.Matrix("attn.c_proj", c, c, residual_std);
+  if (cross) {
+    block.Matrix("cross.c_q", c, c);
+    block.Matrix("cross.c_kv", c, 2 * c);
+    block.Matrix("cross.c_proj", c, c, residual_std);
+  }
+  block.Matrix("mlp.c_fc", c, m);
+  block.Matrix("mlp.c_proj", m, c, residual_std);
+
+  block.Norm("ln_1", c);
+  block.Bias("attn.c_attn", 3 * c);
+  block.Bias("attn.c_proj", c);
+  if (cross) {
+    block.Norm("ln_cross", c);
+    block.Bias("cross.c_q", c);
+    block.Bias("cross.c_kv", 2 * c);
+    block.Bias("cross.c_proj", c);
+  }
+  block.Norm("ln_2", c);
+  block.Bias("mlp.c_fc", m);
+  block.Bias("mlp.c_proj", c);
 }
 
-void AddLayer(const ModelConfig& config, uint32_t layer, BlockTable& table) {
-  const uint64_t width = config.width();
-  const float residual_std = static_cast<float>(kInitStd / std::sqrt(2.0 * config.layers()));
-  BlockSpec& block = *table.add_blocks();
-  const std::string name = "h." + std::to_string(layer);
-  block.set_name(name);
-  AddMatrix(block, name + ".attn.c_attn.weight", width, 3 * width, kInitStd);
-  AddMatrix(block, name + ".attn.c_proj.weight", width, width, residual_std);
-  AddMatrix(block, name + ".mlp.c_fc.weight", width, 4 * width, kInitStd);
-  AddMatrix(block, name + ".mlp.c_proj.weight", 4 * width, width, residual_std);
-  AddVector(block, name + ".ln_1.weight", width, 1.0f);
-  if (config.bias()) {
-    AddVector(block, name + ".ln_1.bias", width, 0.0f);
-    AddVector(block, name + ".attn.c_attn.bias", 3 * width, 0.0f);
-    AddVector(block, name + ".attn.c_proj.bias", width, 0.0f);
+void AddStack(const ModelShape& shape, const std::string& prefix, bool cross, BlockTable& table) {
+  AddEmbedding(shape, prefix, /*memory_norm=*/cross && shape.pre_norm(), table);
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    AddLayer(shape, prefix + "h." + std::to_string(layer), cross, table);
   }
-  AddVector(block, name + ".ln_2.weight", width, 1.0f);
-  if (config.bias()) {
-    AddVector(block, name + ".ln_2.bias", width, 0.0f);
-    AddVector(block, name + ".mlp.c_fc.bias", 4 * width, 0.0f);
-    AddVector(block, name + ".mlp.c_proj.bias", width, 0.0f);
-  }
+}
+
+void AddClassifier(const ModelShape& shape, BlockTable& table) {
+  BlockWriter block(table, "classifier", "", shape.bias);
+  block.Matrix("classifier", shape.width, shape.classes);
+  if (shape.pre_norm()) block.Norm("ln_f", shape.width);
+  block.Bias("classifier", shape.classes);
+}
+
+void AddHead(const ModelShape& shape, BlockTable& table) {
+  BlockWriter block(table, "head", "", shape.bias);
+  if (!shape.tied_head) block.Matrix("lm_head", shape.symbols, shape.width);
+  block.Norm("ln_f", shape.width);
 }
 
 }  // namespace
 
-GptShape GptShapeOf(const ModelConfig& config, uint32_t symbols) {
-  return {.layers = config.layers(),
+ModelShape ModelShapeOf(const ModelConfig& config, uint32_t symbols, uint32_t classes) {
+  TUG_CHECK(config.family() != ModelConfig::FAMILY_DEFAULT &&
+            config.norm() != ModelConfig::NORM_DEFAULT &&
+            config.activation() != ModelConfig::ACTIVATION_DEFAULT && config.mlp_width() > 0)
+      << "all fields of a model's configuration are filled";
+  const bool encoder = config.family() == ModelConfig::ENCODER;
+  return {.family = config.family(),
+          .norm = config.norm(),
+          .activation = config.activation(),
+          .layers = config.layers(),
           .width = config.width(),
+          .mlp_width = config.mlp_width(),
           .heads = config.heads(),
           .context = config.context(),
           .symbols = std::max(symbols, config.vocabulary()),
-          .tied_head = config.tied_head(),
+          .classes = encoder ? std::max(classes, config.classes()) : 0,
+          .tied_head = !encoder && config.tied_head(),
           .bias = config.bias()};
 }
 
-BlockTable GptLayout(const ModelConfig& config, uint32_t symbols) {
-  const uint64_t width = config.width();
-  const auto vocabulary = static_cast<uint64_t>(GptShapeOf(config, symbols).symbols);
+BlockTable ModelLayout(const ModelConfig& config, uint32_t symbols, uint32_t classes) {
+  const ModelShape shape = ModelShapeOf(config, symbols, classes);
   BlockTable table;
-  BlockSpec& embedding = *table.add_blocks();
-  embedding.set_name("embedding");
-  AddMatrix(embedding, "wte.weight", vocabulary, width, kInitStd);
-  AddMatrix(embedding, "wpe.weight", config.context(), width, kInitStd);
-
-  for (uint32_t layer = 0; layer < config.layers(); ++layer) AddLayer(config, layer, table);
-
-  BlockSpec& head = *table.add_blocks();
-  head.set_name("head");
-  if (!config.tied_head()) AddMatrix(head, "lm_head.weight", vocabulary, width, kInitStd);
-  AddVector(head, "ln_f.weight", width, 1.0f);
-  if (config.bias()) AddVector(head, "ln_f.bias", width, 0.0f);
+  AddStack(shape, "", /*cross=*/false, table);
+  if (shape.has_decoder_stack()) AddStack(shape, "decoder.", /*cross=*/true, table);
+  if (shape.family == ModelConfig::ENCODER) {
+    AddClassifier(shape, table);
+  } else {
+    AddHead(shape, table);
+  }
   return table;
+}
+
+int TiedBlockOf(const ModelShape& shape) {
+  return shape.has_decoder_stack() ? static_cast<int>(shape.layers) + 1 : 0;
 }
 
 uint64_t ElementCount(const TensorSpec& tensor) {

@@ -1,19 +1,58 @@
 #include "model/memory.h"
 
+#include "kernels/linear.h"
 #include "model/activations.h"
 #include "model/layout.h"
 
 namespace tug {
+namespace {
 
-uint64_t PredictActivationBytes(const ModelConfig& config, uint32_t symbols, uint32_t micro_batch) {
-  return Activations::SizeBytes(GptShapeOf(config, symbols), micro_batch);
+// Tables that are only looked up, never multiplied with.
+bool IsMatrixOfProducts(const TensorSpec& tensor, const ModelShape& shape, int block) {
+  if (tensor.shape_size() != 2 || tensor.name().ends_with("wpe.weight")) return false;
+  const bool is_tied = shape.tied_head && block == TiedBlockOf(shape);
+  return is_tied || !tensor.name().ends_with("wte.weight");
 }
 
-uint64_t PredictWorkerBytes(const ModelConfig& config, uint32_t symbols, uint32_t micro_batch,
+}  // namespace
+
+uint64_t PredictActivationBytes(const ModelOptions& options) {
+  const ActivationOptions activations = ActivationOptionsOf(options);
+  return options.train.precision() == TrainConfig::BF16
+             ? Activations<kernels::Bf16>::SizeBytes(activations)
+             : Activations<float>::SizeBytes(activations);
+}
+
+uint64_t PackedWeightBytes(const ModelOptions& options) {
+  if (options.train.precision() != TrainConfig::BF16) return 0;
+  const ModelShape shape = ModelShapeOf(options.config, options.symbols, options.classes);
+  const BlockTable table = ModelLayout(options.config, options.symbols, options.classes);
+  uint64_t bytes = 0;
+  for (int block = 0; block < table.blocks_size(); ++block) {
+    for (const TensorSpec& tensor : table.blocks(block).tensors()) {
+      if (!IsMatrixOfProducts(tensor, shape, block)) continue;
+      bytes += kernels::LinearWeights<kernels::Bf16>::SizeBytes(
+          static_cast<int64_t>(tensor.shape(0)), static_cast<int64_t>(tensor.shape(1)));
+    }
+  }
+  return bytes;
+}
+
+uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull_format,
                             uint32_t virtual_workers) {
-  const uint64_t parameters = ElementCount(GptLayout(config, symbols));
-  return sizeof(float) * parameters * (1 + virtual_workers) +
-         PredictActivationBytes(config, symbols, micro_batch) + kProcessBytes;
+  const uint64_t parameters =
+      ElementCount(ModelLayout(options.config, options.symbols, options.classes));
+  const uint64_t weight_bytes =
+      pull_format == CommConfig::BF16 ? sizeof(kernels::Bf16) : sizeof(float);
+  return parameters * (weight_bytes + sizeof(float) * virtual_workers) +
+         PackedWeightBytes(options) + PredictActivationBytes(options) + kProcessBytes;
+}
+
+uint64_t LecturesActivationBytes(const ModelOptions& options) {
+  const ModelConfig& config = options.config;
+  const uint64_t s = config.context(), h = config.width(), a = config.heads();
+  const auto b = static_cast<uint64_t>(options.max_micro_batch);
+  return config.layers() * (34 * s * b * h + 5 * a * s * s * b);
 }
 
 }  // namespace tug

@@ -3,25 +3,66 @@
 
 #include <cstdint>
 
+#include "model/model.h"
 #include "proto/job.pb.h"
 
 namespace tug {
 
-// Memory of a worker process, to choose `micro_batch` by and to compare its peak with.
-// P = parameters (ElementCount of GptLayout), N = micro_batch x context, S = virtual workers
-// carried, the other letters as in model/layout.h:
-//   weights       4 P             FP32, pulled in place; 0 of what is read where the lanes have it
-//   gradients     4 P S           one per virtual worker: it stays until its push is committed
-//   activations   4 N (L (16 C + H T + 4) + 9 C + V + 3), see Activations::SizeBytes
-//   process       kProcessBytes   program, libraries, buffers of oneDNN and ZeroMQ, messages
+// Memory of a worker process, to choose `train.micro_batch` and `train.recompute` by and to compare
+// its peak with. P = parameters (ElementCount of ModelLayout), the other letters as in
+// model/layout.h:
+//   weights       4 P, or 2 P pulled as bf16; 0 of what is read where the lanes have it
+//   packed        BF16: 4 bytes for each element of a matrix of products (kernels/linear.h: packed
+//                 twice), FP32: 0
+//   gradients     4 P for each virtual worker carried: one stays until its push is committed
+//   activations   below
+//   process       kProcessBytes: program, libraries, buffers of oneDNN and ZeroMQ, messages
 inline constexpr uint64_t kProcessBytes = uint64_t{64} << 20;
 
-// `config` has all fields filled. Pure, thread-safe.
-uint64_t PredictWorkerBytes(const ModelConfig& config, uint32_t symbols, uint32_t micro_batch,
+// `options` as for Model::Create, with max_micro_batch. Pure, thread-safe; all of them.
+uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull_format,
                             uint32_t virtual_workers);
+uint64_t PackedWeightBytes(const ModelOptions& options);
 
-// Bytes of the activations alone: what Gpt::Create allocates.
-uint64_t PredictActivationBytes(const ModelConfig& config, uint32_t symbols, uint32_t micro_batch);
+// Bytes of activations: what Model::Create allocates. With N = micro-batch x T rows, and e bytes an
+// element (4; with train.precision BF16 2), each array rounded up to 64 bytes:
+//   N x ( sum over layers of what each keeps of its own
+//       + what layers share
+//       + e C for the embedding of each stack
+//       + e C for each layer's output that is kept
+//       + e (C + max(3 C, M)) scratch; with dropout e C more
+//       + e C for the residual stream's gradient of each stack
+//       + ENCODER_DECODER with PRE: e C + 8 for ln_memory )
+//   + the head's
+// A layer's activations, kept or shared, are for a row
+//   A = e (7 C + 2 M) + 4 H + 16
+//     (two LayerNorms C, their mean and rstd; qkv 3 C; attention's output C and log-sum-exp H; the
+//     residual stream between C, or with POST also the sum behind the MLP, but one LayerNorm is the
+//     output; MLP before and behind the activation 2 M)
+//     with ReLU e M less; with cross-attention e 6 C + 4 H + 8 more
+//   B = e 4 C + 4 H of these are SELECTIVE's: queries, keys, values, what attention makes of them;
+//     with cross-attention twice that.
+// Layers' own and shared memory, and outputs kept, of each stack's L layers (sets that layers share
+// are shared by both stacks; the last layer's output is kept always):
+//   NONE         own L A;            shared 0;                       outputs L
+//   SELECTIVE    own L (A - B);      shared B;                       outputs L
+//   FULL         own 0;              shared A;                       outputs L
+//   UNIFORM k    own 0;              shared k A + (k - 1) e C;       outputs ceil(L / k)
+//   BLOCK k      own (L - k) A;      shared A;                       outputs L
+//   inference    own 0;              shared A;                       outputs 1
+// with no scratch but e C (and e M with ReLU) and no gradients for inference.
+// The head, for R = min(N, HeadChunkRows(V)) rows at a time: R (e C + 8 + 4 V + 5).
+// The classifier, for R samples: R (e C + 4 K + 5); with PRE e C + 8 more.
+// BF16: 2 V or 2 K more, for the logits' gradient, but for inference.
+uint64_t PredictActivationBytes(const ModelOptions& options);
+
+// What the literature counts for the layers of a decoder (or encoder) in 16 bits, nothing
+// recomputed:
+//   L (34 s b h + 5 a s^2 b),   s = T, b = samples, h = C, a = H.
+// It assumes that softmax is stored (twice, and a mask: 5 a s^2 b), masks of dropout 1 byte, M = 4
+// C. Ours (NONE, BF16) is L (32 s b h + (4 a + 16) s b): no mask, no s^2. Paper: Korthikanti et al.
+// 2022, "Reducing activation recomputation in large transformer models", eq. 1.
+uint64_t LecturesActivationBytes(const ModelOptions& options);
 
 }  // namespace tug
 

@@ -22,8 +22,8 @@ struct DropoutStream {
   uint32_t first_sample = 0;  // index in the step's global batch of the micro-batch's first sample
 };
 
-// What one forward and backward pass reads. Arrays stay valid until the last Backward, or Forward of
-// an evaluation.
+// What one forward and backward pass reads. Arrays stay valid until the last Backward, or Forward
+// of an evaluation.
 struct MicroBatch {
   // At most the model's max_micro_batch, at least 1.
   int samples = 0;
@@ -62,13 +62,16 @@ struct WeightsView {
   size_t size() const { return fp32.size() + bf16.size(); }
 };
 
+class OpProfile;  // model/op_profile.h
+
 struct ModelOptions {
-  ModelConfig config;        // all fields filled
-  TrainConfig train;         // all fields filled: precision, recompute, label_smoothing, z_loss
-  uint32_t symbols = 0;      // of the tokenizer
-  uint32_t classes = 0;      // of the data; ENCODER
+  ModelConfig config;    // all fields filled
+  TrainConfig train;     // all fields filled: precision, recompute, label_smoothing, z_loss
+  uint32_t symbols = 0;  // of the tokenizer
+  uint32_t classes = 0;  // of the data; ENCODER
   int max_micro_batch = 1;
   bool inference = false;  // no backward pass ever follows: memory for one layer's activations
+  OpProfile* profile = nullptr;  // for benchmarks: where time goes; outlives the model
 };
 
 // A transformer on the CPU, run block by block so that the exchange of gradients and weights
@@ -84,8 +87,9 @@ struct ModelOptions {
 //                decoder of two: x = x + dropout(proj(attention(q(ln_cross(x)), kv(memory))));
 //                x = x + dropout(proj(activation(fc(ln_2(x)))))
 //   layer, POST  x = ln_1(x + dropout(proj(attention(qkv(x))))) and so on: the norm behind the sum
-//   head         loss = sum over targets of cross_entropy(ln_f(x) head^T, target); ln_f with PRE only
-//   classifier   loss = sum over samples of cross_entropy(x[first token] W + b, class)
+//   head         loss = sum over targets of cross_entropy(ln_f(x) head^T, target)
+//   classifier   loss = sum over samples of cross_entropy(x[first token] W + b, class), with PRE of
+//                ln_f(x)
 //
 // with dropout on attention weights too. Attention is causal in decoders; elsewhere it reaches what
 // is not padding. `memory` is the encoder's output, with PRE behind a LayerNorm of its own.
@@ -97,8 +101,8 @@ struct ModelOptions {
 // All memory is allocated by Create (how much: model/memory.h). Owned by one compute thread.
 class Model {
  public:
-  // `pool` outlives the model. InvalidArgument when a size is out of range or beyond what dropout can
-  // number (2^34 attention weights or activations of a sample); the message names the field.
+  // `pool` outlives the model. InvalidArgument when a size is out of range or beyond what dropout
+  // can number (2^34 attention weights or activations of a sample); the message names the field.
   static absl::StatusOr<std::unique_ptr<Model>> Create(const ModelOptions& options,
                                                        ThreadPool& pool);
   virtual ~Model() = default;

@@ -3,91 +3,101 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "base/check.h"
-#include "model/layout.h"
+#include "kernels/linear.h"
+#include "model/model.h"
+#include "model/pass.h"
+#include "proto/blocks.pb.h"
 
 namespace tug {
 
-// The tensors of a block's flat parameters or gradients, in the order of model/layout.h; T is float
-// or const float. Biases are nullptr without `bias`. Views: they own nothing.
+// The three kinds of parameters that blocks are made of. Values and gradients lie in the block's
+// flat arrays, which the caller of the model owns; matrices of bf16 are packed copies.
 
-// Takes tensors off the front of a block.
+// A matrix of products x W.
 template <typename T>
-class BlockReader {
- public:
-  explicit BlockReader(std::span<T> block) : rest_(block) {}
-  ~BlockReader() { TUG_CHECK(rest_.empty()) << "a block has the size that GptLayout gives it"; }
+struct Matrix {
+  Matrix(int64_t in, int64_t out, kernels::WeightOrder order) : weights(in, out, order) {}
 
-  T* Take(int64_t size) {
-    T* const tensor = rest_.data();
-    rest_ = rest_.subspan(static_cast<size_t>(size));
-    return tensor;
+  // Packed by the next Prepare.
+  void SetSource(WeightsView view) {
+    source = view;
+    is_new = true;
   }
-  T* TakeIf(bool present, int64_t size) { return present ? Take(size) : nullptr; }
+  void Prepare(const Pass& pass);
+
+  kernels::LinearWeights<T> weights;
+  float* gradient = nullptr;  // in the order of the weights
+  WeightsView source;
+  bool is_new = false;
+};
+
+// Rows that are looked up.
+struct Table {
+  WeightsView rows;
+  float* gradient = nullptr;
+};
+
+// A bias, or the scale of a LayerNorm; FP32 whatever the precision. Without values where the model
+// has no biases.
+struct Vector {
+  int64_t size = 0;
+  const float* value = nullptr;
+  float* gradient = nullptr;
+};
+
+// The parameters of one block by their names in the layout, bound and unbound together. Not
+// thread-safe.
+template <typename T>
+class BlockParameters {
+ public:
+  // `prefix`: what all names of the block begin with. `spec` outlives this.
+  BlockParameters(const BlockSpec& spec, std::string prefix)
+      : spec_(spec), prefix_(std::move(prefix)) {}
+
+  // Each outlives this. REQUIRES: the layout has a tensor of that name and size; a vector may be
+  // absent.
+  void Add(const std::string& name, Matrix<T>& matrix);
+  void Add(const std::string& name, Table& table);
+  void Add(const std::string& name, Vector& vector);
+
+  // As Model::BindWeights and Model::BindGradient.
+  void BindWeights(WeightsView weights);
+  void BindGradient(std::span<float> gradient);
+
+  // What is to do once after BindWeights, before weights are read.
+  void Prepare(const Pass& pass);
+  // Before the block's backward pass: kernels add to the gradients of vectors.
+  void PrepareGradient(bool accumulate);
 
  private:
-  std::span<T> rest_;
+  template <typename Parameter>
+  struct Placed {
+    Parameter* parameter;
+    size_t offset, size;  // elements, in the block
+  };
+  // Of the tensor in the block; size 0: none of that name.
+  template <typename Parameter>
+  Placed<Parameter> Place(const std::string& name, Parameter& parameter) const;
+
+  const BlockSpec& spec_;
+  const std::string prefix_;
+  std::vector<Placed<Matrix<T>>> matrices_;
+  std::vector<Placed<Table>> tables_;
+  std::vector<Placed<Vector>> vectors_;
+  WeightsView weights_;
+  std::span<float> gradient_;
+  bool is_new_ = false;         // weights bound since the last Prepare
+  std::vector<float> widened_;  // vectors of weights that are bf16
 };
 
-template <typename T>
-struct EmbeddingTensors {
-  T* wte;  // [V, C]
-  T* wpe;  // [T, C]
-
-  EmbeddingTensors(const GptShape& shape, std::span<T> block) {
-    BlockReader<T> reader(block);
-    wte = reader.Take(shape.symbols * shape.width);
-    wpe = reader.Take(shape.context * shape.width);
-  }
-};
-
-template <typename T>
-struct LayerTensors {
-  T* qkv;             // [C, 3C]
-  T* attn_proj;       // [C, C]
-  T* fc;              // [C, 4C]
-  T* mlp_proj;        // [4C, C]
-  T* ln_1;            // [C]
-  T* ln_1_bias;       // [C]
-  T* qkv_bias;        // [3C]
-  T* attn_proj_bias;  // [C]
-  T* ln_2;            // [C]
-  T* ln_2_bias;       // [C]
-  T* fc_bias;         // [4C]
-  T* mlp_proj_bias;   // [C]
-
-  LayerTensors(const GptShape& shape, std::span<T> block) {
-    const int64_t c = shape.width;
-    BlockReader<T> reader(block);
-    qkv = reader.Take(c * 3 * c);
-    attn_proj = reader.Take(c * c);
-    fc = reader.Take(c * 4 * c);
-    mlp_proj = reader.Take(4 * c * c);
-    ln_1 = reader.Take(c);
-    ln_1_bias = reader.TakeIf(shape.bias, c);
-    qkv_bias = reader.TakeIf(shape.bias, 3 * c);
-    attn_proj_bias = reader.TakeIf(shape.bias, c);
-    ln_2 = reader.Take(c);
-    ln_2_bias = reader.TakeIf(shape.bias, c);
-    fc_bias = reader.TakeIf(shape.bias, 4 * c);
-    mlp_proj_bias = reader.TakeIf(shape.bias, c);
-  }
-};
-
-template <typename T>
-struct HeadTensors {
-  T* lm_head;    // [V, C]; nullptr when tied: it is the embedding's wte
-  T* ln_f;       // [C]
-  T* ln_f_bias;  // [C]
-
-  HeadTensors(const GptShape& shape, std::span<T> block) {
-    BlockReader<T> reader(block);
-    lm_head = reader.TakeIf(!shape.tied_head, shape.symbols * shape.width);
-    ln_f = reader.Take(shape.width);
-    ln_f_bias = reader.TakeIf(shape.bias, shape.width);
-  }
-};
+extern template struct Matrix<float>;
+extern template struct Matrix<kernels::Bf16>;
+extern template class BlockParameters<float>;
+extern template class BlockParameters<kernels::Bf16>;
 
 }  // namespace tug
 

@@ -1,0 +1,44 @@
+#ifndef TUG_MODEL_CLASSIFIER_H_
+#define TUG_MODEL_CLASSIFIER_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "kernels/cross_entropy.h"
+#include "model/activations.h"
+#include "model/block.h"
+#include "model/linear.h"
+#include "model/norm.h"
+
+namespace tug {
+
+// logits = x W + b of the first token's x, with PRE of ln_f(x), and the losses of the samples'
+// classes.
+template <typename T>
+class Classifier : public Head<T> {
+ public:
+  // `activations` outlives this.
+  Classifier(const BlockSpec& spec, const ModelShape& shape, const kernels::Objective& objective,
+             const Activations<T>& activations);
+
+  void Forward(const Pass& pass) override;
+  void Backward(const Pass& pass) override;
+
+ private:
+  void ComputeLogits(const Pass& pass);
+
+  const ModelShape shape_;
+  const kernels::Objective objective_;
+  const StackActivations<T>& stack_;
+  const typename Activations<T>::Head& arrays_;
+  T* const branch_;
+  Linear<T> linear_;
+  std::optional<Norm<T>> norm_;  // PRE
+};
+
+extern template class Classifier<float>;
+extern template class Classifier<kernels::Bf16>;
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_CLASSIFIER_H_

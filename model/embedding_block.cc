@@ -1,0 +1,95 @@
+#include "model/embedding_block.h"
+
+#include <algorithm>
+
+#include "kernels/dropout.h"
+#include "kernels/embedding.h"
+
+namespace tug {
+
+template <typename T>
+EmbeddingBlock<T>::EmbeddingBlock(const BlockSpec& spec, const std::string& prefix,
+                                  const ModelShape& shape, bool wte_is_head, uint32_t site,
+                                  const StackActivations<T>& stack)
+    : Block<T>(spec, prefix),
+      shape_(shape),
+      wte_is_head_(wte_is_head),
+      site_(site),
+      out_(stack.embedding),
+      gradient_(stack.gradient) {
+  this->parameters_.Add("wte.weight", wte_);
+  this->parameters_.Add("wpe.weight", wpe_);
+}
+
+template <typename T>
+void EmbeddingBlock<T>::Forward(const Pass& pass) {
+  this->parameters_.Prepare(pass);
+  {
+    const OpTimer timer(pass.profile, Op::kEmbedding);
+    const auto forward = [&](const auto& wte, const auto& wpe) {
+      kernels::EmbeddingForward(pass.pool, pass.samples, pass.seq, shape_.width, Tokens(pass),
+                                wte.data(), wpe.data(), out_);
+    };
+    if (!wte_.rows.fp32.empty()) {
+      forward(wte_.rows.fp32, wpe_.rows.fp32);
+    } else if constexpr (std::is_same_v<T, kernels::Bf16>) {
+      forward(wte_.rows.bf16, wpe_.rows.bf16);
+    }
+  }
+  if (pass.p == 0) return;
+  const OpTimer timer(pass.profile, Op::kResidual);
+  kernels::DropoutAdd<T>(pass.pool, pass.samples, pass.seq * shape_.width, out_, nullptr, pass.p,
+                         pass.Key(site_), out_);
+}
+
+template <typename T>
+void EmbeddingBlock<T>::Backward(const Pass& pass) {
+  this->parameters_.PrepareGradient(pass.batch.accumulate);
+  if (pass.p > 0) {
+    const OpTimer timer(pass.profile, Op::kResidual);
+    kernels::DropoutBackward<T>(pass.pool, pass.samples, pass.seq * shape_.width, gradient_, pass.p,
+                                pass.Key(site_), gradient_);
+  }
+  const OpTimer timer(pass.profile, Op::kEmbedding);
+  if (!pass.batch.accumulate) {
+    if (!wte_is_head_) std::fill_n(wte_.gradient, wte_.rows.size(), 0.0f);
+    std::fill_n(wpe_.gradient, wpe_.rows.size(), 0.0f);
+  }
+  kernels::EmbeddingBackward<T>(pass.pool, pass.samples, pass.seq, shape_.width, Tokens(pass),
+                                gradient_, wte_.gradient, wpe_.gradient);
+}
+
+template <typename T>
+DecoderEmbeddingBlock<T>::DecoderEmbeddingBlock(const BlockSpec& spec, const ModelShape& shape,
+                                                uint32_t site, const Activations<T>& activations)
+    : EmbeddingBlock<T>(spec, "decoder.", shape, shape.tied_head, site, activations.stacks.back()),
+      activations_(activations) {
+  if (!shape.pre_norm()) return;
+  memory_norm_.emplace(shape.width);
+  memory_norm_->AddTo(this->parameters_, "ln_memory");
+}
+
+template <typename T>
+void DecoderEmbeddingBlock<T>::Forward(const Pass& pass) {
+  EmbeddingBlock<T>::Forward(pass);
+  if (!memory_norm_.has_value()) return;
+  memory_norm_->Forward(pass, pass.rows(), activations_.stacks.front().out,
+                        activations_.memory_norm, activations_.memory_statistics);
+}
+
+// The decoder's layers have left the gradient of the memory in the encoder's stream.
+template <typename T>
+void DecoderEmbeddingBlock<T>::Backward(const Pass& pass) {
+  EmbeddingBlock<T>::Backward(pass);
+  if (!memory_norm_.has_value()) return;
+  const StackActivations<T>& encoder = activations_.stacks.front();
+  memory_norm_->Backward(pass, pass.rows(), encoder.gradient, encoder.out,
+                         activations_.memory_statistics, /*add=*/false, encoder.gradient);
+}
+
+template class EmbeddingBlock<float>;
+template class EmbeddingBlock<kernels::Bf16>;
+template class DecoderEmbeddingBlock<float>;
+template class DecoderEmbeddingBlock<kernels::Bf16>;
+
+}  // namespace tug

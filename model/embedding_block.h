@@ -1,0 +1,71 @@
+#ifndef TUG_MODEL_EMBEDDING_BLOCK_H_
+#define TUG_MODEL_EMBEDDING_BLOCK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/activations.h"
+#include "model/block.h"
+#include "model/norm.h"
+
+namespace tug {
+
+// out = dropout(wte[token] + wpe[position]). With `wte_is_head`, the head's backward pass has put
+// its part into wte's gradient before.
+template <typename T>
+class EmbeddingBlock : public Block<T> {
+ public:
+  EmbeddingBlock(const BlockSpec& spec, const std::string& prefix, const ModelShape& shape,
+                 bool wte_is_head, uint32_t site, const StackActivations<T>& stack);
+
+  void Forward(const Pass& pass) override;
+  void Backward(const Pass& pass) override;
+
+  const Table& wte() const { return wte_; }
+
+ protected:
+  // [rows]; the decoder of an encoder-decoder reads others.
+  virtual const int32_t* Tokens(const Pass& pass) const { return pass.batch.tokens.data(); }
+
+ private:
+  const ModelShape shape_;
+  const bool wte_is_head_;
+  const uint32_t site_;
+  T* const out_;
+  T* const gradient_;
+  Table wte_, wpe_;
+};
+
+// The first block of the decoder in an encoder-decoder. It is also where the output of the encoder
+// is first read: with PRE it computes memory = ln_memory(output of the encoder), and its backward
+// pass leaves the encoder's output gradient.
+template <typename T>
+class DecoderEmbeddingBlock : public EmbeddingBlock<T> {
+ public:
+  // `activations` outlives this.
+  DecoderEmbeddingBlock(const BlockSpec& spec, const ModelShape& shape, uint32_t site,
+                        const Activations<T>& activations);
+
+  void Forward(const Pass& pass) override;
+  void Backward(const Pass& pass) override;
+
+ protected:
+  const int32_t* Tokens(const Pass& pass) const override {
+    return pass.batch.decoder_tokens.data();
+  }
+
+ private:
+  const Activations<T>& activations_;
+  std::optional<Norm<T>> memory_norm_;  // PRE
+};
+
+extern template class EmbeddingBlock<float>;
+extern template class EmbeddingBlock<kernels::Bf16>;
+extern template class DecoderEmbeddingBlock<float>;
+extern template class DecoderEmbeddingBlock<kernels::Bf16>;
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_EMBEDDING_BLOCK_H_

@@ -1,0 +1,56 @@
+#ifndef TUG_MODEL_LM_HEAD_H_
+#define TUG_MODEL_LM_HEAD_H_
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/cross_entropy.h"
+#include "model/activations.h"
+#include "model/block.h"
+#include "model/norm.h"
+
+namespace tug {
+
+// logits = ln_f(x) head^T, and the losses of the next tokens. Logits exist for a chunk of rows at a
+// time (HeadChunkRows): when training everything happens in Backward, chunk by chunk, because the
+// gradient of the logits is wanted twice and then never again.
+template <typename T>
+class LmHead : public Head<T> {
+ public:
+  // `activations` outlives this.
+  LmHead(const BlockSpec& spec, const ModelShape& shape, const kernels::Objective& objective,
+         const Activations<T>& activations);
+
+  // With a tied head, the rows of the token embedding and their gradient.
+  void BindTied(WeightsView wte) { matrix_.SetSource(wte); }
+  void BindTiedGradient(float* gradient) { matrix_.gradient = gradient; }
+
+  void Forward(const Pass& pass) override;
+  void Backward(const Pass& pass) override;
+
+  // The logits [V] of a row of the pass. REQUIRES: Forward of the blocks below.
+  void Logits(const Pass& pass, int64_t row, std::span<float> logits);
+
+ private:
+  // Logits of rows [first, first + count), at most a chunk.
+  void ComputeLogits(const Pass& pass, int64_t first, int64_t count);
+  void BackwardChunk(const Pass& pass, int64_t first, int64_t count);
+  double Flops(int64_t rows) const {
+    return 2.0 * static_cast<double>(rows * shape_.symbols * shape_.width);
+  }
+
+  const ModelShape shape_;
+  const kernels::Objective objective_;
+  const StackActivations<T>& stack_;
+  const typename Activations<T>::Head& arrays_;
+  T* const branch_;
+  Matrix<T> matrix_;
+  Norm<T> norm_;
+};
+
+extern template class LmHead<float>;
+extern template class LmHead<kernels::Bf16>;
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_LM_HEAD_H_

@@ -1,0 +1,37 @@
+#ifndef TUG_MODEL_MLP_BRANCH_H_
+#define TUG_MODEL_MLP_BRANCH_H_
+
+#include <string>
+
+#include "model/activations.h"
+#include "model/branch.h"
+#include "model/linear.h"
+
+namespace tug {
+
+// proj(activation(fc(x))).
+template <typename T>
+class Mlp : public Branch<T> {
+ public:
+  // `memory` outlives this.
+  Mlp(const ModelShape& shape, LayerMemory<T>& memory, BranchScratch<T> scratch);
+  // Parameters under `name`, "mlp".
+  void AddTo(BlockParameters<T>& parameters, const std::string& name);
+
+  void Inner(const Pass& pass, const T* x) override;
+  void Project(const Pass& pass, T* y) override;
+  void Backward(const Pass& pass, const T* x, const T* dy, bool add, T* dx) override;
+
+ private:
+  const ModelShape shape_;
+  LayerMemory<T>& memory_;
+  const BranchScratch<T> scratch_;
+  Linear<T> fc_, projection_;
+};
+
+extern template class Mlp<float>;
+extern template class Mlp<kernels::Bf16>;
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_MLP_BRANCH_H_

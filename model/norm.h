@@ -1,0 +1,55 @@
+#ifndef TUG_MODEL_NORM_H_
+#define TUG_MODEL_NORM_H_
+
+#include <string>
+
+#include "kernels/layernorm.h"
+#include "model/activations.h"
+#include "model/parameters.h"
+#include "model/pass.h"
+
+namespace tug {
+
+// A LayerNorm with its parameters. T: of the activations.
+template <typename T>
+class Norm {
+ public:
+  explicit Norm(int64_t width) : width_(width) {}
+
+  void AddTo(BlockParameters<T>& parameters, const std::string& name) {
+    parameters.Add(name + ".weight", scale_);
+    parameters.Add(name + ".bias", shift_);
+  }
+
+  // y = norm(x).   x, y [rows, C]; y may be x.
+  void Forward(const Pass& pass, int64_t rows, const T* x, T* y, NormStatistics statistics) const {
+    const OpTimer timer(pass.profile, Op::kLayerNorm);
+    kernels::LayerNormForward(pass.pool, rows, width_, x, scale_.value, shift_.value, y,
+                              statistics.mean, statistics.rstd);
+  }
+
+  // sum = residual + dropout(x), y = norm(sum).   All [rows of the pass, C].
+  void ForwardSum(const Pass& pass, const T* x, const T* residual, uint32_t site, T* sum, T* y,
+                  NormStatistics statistics) const {
+    const OpTimer timer(pass.profile, Op::kLayerNorm);
+    kernels::ResidualLayerNormForward<T>(pass.pool, pass.samples, pass.seq, width_, x, nullptr,
+                                         residual, pass.p, pass.Key(site), scale_.value,
+                                         shift_.value, sum, y, statistics.mean, statistics.rstd);
+  }
+
+  // From dy and the x of the forward pass: dx, or with `add` dx +=. dx may be dy without `add`.
+  void Backward(const Pass& pass, int64_t rows, const T* dy, const T* x, NormStatistics statistics,
+                bool add, T* dx) const {
+    const OpTimer timer(pass.profile, Op::kLayerNorm);
+    kernels::LayerNormBackward(pass.pool, rows, width_, dy, x, scale_.value, statistics.mean,
+                               statistics.rstd, add, dx, scale_.gradient, shift_.gradient);
+  }
+
+ private:
+  const int64_t width_;
+  Vector scale_, shift_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_NORM_H_

@@ -1,0 +1,119 @@
+#include "model/parameters.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "base/check.h"
+#include "model/layout.h"
+
+namespace tug {
+namespace {
+
+WeightsView Part(WeightsView view, size_t offset, size_t size) {
+  if (!view.fp32.empty()) return {.fp32 = view.fp32.subspan(offset, size)};
+  return {.bf16 = view.bf16.subspan(offset, size)};
+}
+
+}  // namespace
+
+template <typename T>
+void Matrix<T>::Prepare(const Pass& pass) {
+  if (!is_new) return;
+  is_new = false;
+  const OpTimer timer(pass.profile, Op::kPacking);
+  if constexpr (std::is_same_v<T, kernels::Bf16>) {
+    if (!source.bf16.empty()) return weights.Bind(pass.pool, source.bf16.data());
+  }
+  weights.Bind(pass.pool, source.fp32.data());
+}
+
+template <typename T>
+template <typename Parameter>
+BlockParameters<T>::Placed<Parameter> BlockParameters<T>::Place(const std::string& name,
+                                                                Parameter& parameter) const {
+  size_t offset = 0;
+  for (const TensorSpec& tensor : spec_.tensors()) {
+    const size_t size = ElementCount(tensor);
+    if (tensor.name() == prefix_ + name) return {&parameter, offset, size};
+    offset += size;
+  }
+  return {&parameter, 0, 0};
+}
+
+template <typename T>
+void BlockParameters<T>::Add(const std::string& name, Matrix<T>& matrix) {
+  matrices_.push_back(Place(name, matrix));
+  TUG_CHECK_EQ(matrices_.back().size,
+               static_cast<size_t>(matrix.weights.in() * matrix.weights.out()));
+}
+
+template <typename T>
+void BlockParameters<T>::Add(const std::string& name, Table& table) {
+  tables_.push_back(Place(name, table));
+  TUG_CHECK_GT(tables_.back().size, 0u);
+}
+
+template <typename T>
+void BlockParameters<T>::Add(const std::string& name, Vector& vector) {
+  const Placed<Vector> placed = Place(name, vector);
+  TUG_CHECK(placed.size > 0 || name.ends_with(".bias")) << "no tensor " << prefix_ << name;
+  if (placed.size == 0) return;
+  vector.size = static_cast<int64_t>(placed.size);
+  vectors_.push_back(placed);
+}
+
+template <typename T>
+void BlockParameters<T>::BindWeights(WeightsView weights) {
+  TUG_CHECK_EQ(weights.size(), ElementCount(spec_));
+  TUG_CHECK((std::is_same_v<T, kernels::Bf16>) || weights.bf16.empty())
+      << "a model of FP32 reads FP32 weights";
+  weights_ = weights;
+  is_new_ = true;
+  for (const auto& [matrix, offset, size] : matrices_) {
+    matrix->SetSource(Part(weights, offset, size));
+  }
+  for (const auto& [table, offset, size] : tables_) table->rows = Part(weights, offset, size);
+}
+
+template <typename T>
+void BlockParameters<T>::BindGradient(std::span<float> gradient) {
+  TUG_CHECK_EQ(gradient.size(), ElementCount(spec_));
+  gradient_ = gradient;
+  for (const auto& [matrix, offset, size] : matrices_) matrix->gradient = &gradient[offset];
+  for (const auto& [table, offset, size] : tables_) table->gradient = &gradient[offset];
+  for (const auto& [vector, offset, size] : vectors_) vector->gradient = &gradient[offset];
+}
+
+template <typename T>
+void BlockParameters<T>::Prepare(const Pass& pass) {
+  TUG_CHECK_GT(weights_.size(), 0u) << "no weights bound to block " << spec_.name();
+  for (const auto& [matrix, offset, size] : matrices_) matrix->Prepare(pass);
+  if (!std::exchange(is_new_, false)) return;
+  if (!weights_.fp32.empty()) {
+    for (const auto& [vector, offset, size] : vectors_) vector->value = &weights_.fp32[offset];
+    return;
+  }
+  size_t total = 0;
+  for (const auto& [vector, offset, size] : vectors_) total += size;
+  widened_.resize(total);
+  size_t used = 0;
+  for (const auto& [vector, offset, size] : vectors_) {
+    kernels::FloatFromBf16(&weights_.bf16[offset], &widened_[used], vector->size);
+    vector->value = &widened_[used];
+    used += size;
+  }
+}
+
+template <typename T>
+void BlockParameters<T>::PrepareGradient(bool accumulate) {
+  TUG_CHECK(!gradient_.empty()) << "no gradient bound to block " << spec_.name();
+  if (accumulate) return;
+  for (const auto& [vector, offset, size] : vectors_) std::fill_n(vector->gradient, size, 0.0f);
+}
+
+template struct Matrix<float>;
+template struct Matrix<kernels::Bf16>;
+template class BlockParameters<float>;
+template class BlockParameters<kernels::Bf16>;
+
+}  // namespace tug

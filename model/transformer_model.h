@@ -1,0 +1,67 @@
+#ifndef TUG_MODEL_TRANSFORMER_MODEL_H_
+#define TUG_MODEL_TRANSFORMER_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/activations.h"
+#include "model/block.h"
+#include "model/embedding_block.h"
+#include "model/lm_head.h"
+#include "model/model.h"
+
+namespace tug {
+
+// Model, with activations and their gradients of type T. It owns the blocks and the memory they
+// share, and holds callers to the order of a pass.
+template <typename T>
+class TransformerModel final : public Model {
+ public:
+  // REQUIRES: `options` as Model::Create has checked them.
+  TransformerModel(const ModelOptions& options, ThreadPool& pool);
+
+  const BlockTable& blocks() const override { return table_; }
+  std::optional<int> tied_block() const override;
+  void BindWeights(int block, WeightsView weights) override;
+  void BindGradient(int block, std::span<float> gradient) override;
+  void Start(const MicroBatch& batch) override;
+  void Forward(int block) override;
+  void Backward(int block) override;
+  LossSums losses() const override;
+  void Logits(std::span<const int32_t> tokens, std::span<float> logits) override;
+
+ private:
+  int last() const { return static_cast<int>(blocks_.size()) - 1; }
+  void AddStack(bool decoder_stack);
+  void AddHead(const kernels::Objective& objective);
+  const BlockSpec& NextSpec() const { return table_.blocks(static_cast<int>(blocks_.size())); }
+  void CheckSymbols(std::span<const int32_t> tokens) const;
+  void Begin(const MicroBatch& batch, int64_t seq);
+
+  const ModelShape shape_;
+  const float dropout_;
+  const int max_samples_;
+  const bool inference_;
+  const BlockTable table_;
+  Activations<T> activations_;
+  std::vector<std::unique_ptr<Block<T>>> blocks_;
+  // Of those, owned by them.
+  Head<T>* head_ = nullptr;
+  LmHead<T>* lm_head_ = nullptr;       // not of ENCODER
+  EmbeddingBlock<T>* tied_ = nullptr;  // with a tied head
+
+  // The pass under way.
+  Pass pass_;
+  int next_forward_ = 0;  // block; last() + 1: all done
+  int next_backward_ = -1;
+};
+
+extern template class TransformerModel<float>;
+extern template class TransformerModel<kernels::Bf16>;
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_TRANSFORMER_MODEL_H_
