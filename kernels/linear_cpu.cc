@@ -5,6 +5,7 @@
 #include "kernels/linear_tile_product.h"
 #include "kernels/linear_tiles.h"
 #include "kernels/matmul_primitive.h"
+#include "kernels/pack_bf16.h"
 #include "kernels/store_tile.h"
 #include "kernels/thread_scratch.h"
 
@@ -32,35 +33,24 @@ void Widen(ThreadPool& pool, int64_t n, const T* w, float* widened) {
   });
 }
 
-// A matrix B [k][n] packed by tasks.
+// A matrix B [k][n], or with kYes its transpose, packed by tasks.
 template <typename T>
-class Packing {
- public:
-  // b: B, or with kYes its transpose.
-  Packing(Transpose transpose, int64_t k, int64_t n, const T* b, AlignedBuffer& packed)
-      : transpose_(transpose), k_(k), n_(n), b_(b), packed_(packed) {
+struct Packing {
+  Packing(Transpose tb, int64_t k, int64_t n, const T* b, AlignedBuffer& packed)
+      : tb(tb), k(k), n(n), b(b), packed(packed), tasks(PackParts(tb, k, n)) {
     Allocate(packed, PackedBytes(k, n));
   }
 
-  int64_t tasks() const { return k_ == 0 ? 0 : CeilDiv(n_, kColumns); }
-
   void Run(int64_t task) const {
-    const int64_t column = task * kColumns;
-    const bool transposed = transpose_ == Transpose::kYes;
-    PackBf16(transpose_, k_, std::min(kColumns, n_ - column),
-             std::is_same_v<T, float> ? Element::kFloat : Element::kBf16,
-             b_ + (transposed ? column * k_ : column), transposed ? k_ : n_,
-             packed_.data() + PackedBytes(k_, column));
+    PackPart(task, tb, k, n, b, reinterpret_cast<Bf16*>(packed.data()));
   }
 
- private:
-  static constexpr int64_t kColumns = 4 * kPackedColumns;
-
-  const Transpose transpose_;
-  const int64_t k_;
-  const int64_t n_;
-  const T* const b_;
-  AlignedBuffer& packed_;
+  Transpose tb;
+  int64_t k;
+  int64_t n;
+  const T* b;
+  AlignedBuffer& packed;
+  int64_t tasks;
 };
 
 // c = a W + bias, or with kYes c = a W^T + bias; with `accumulate` c += that. after(tile) is called
@@ -103,11 +93,11 @@ void LinearWeights<T>::BindBf16(ThreadPool& pool, const W* w) {
   const bool in_out = order_ == WeightOrder::kInOut;
   const Packing<W> forward(in_out ? Transpose::kNo : Transpose::kYes, in_, out_, w, forward_);
   const Packing<W> backward(in_out ? Transpose::kYes : Transpose::kNo, out_, in_, w, backward_);
-  pool.ParallelFor(forward.tasks() + backward.tasks(), [&](int64_t task) {
-    if (task < forward.tasks()) {
+  pool.ParallelFor(forward.tasks + backward.tasks, [&](int64_t task) {
+    if (task < forward.tasks) {
       forward.Run(task);
     } else {
-      backward.Run(task - forward.tasks());
+      backward.Run(task - forward.tasks);
     }
   });
 }

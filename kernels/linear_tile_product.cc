@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "kernels/pack_bf16.h"
 #include "kernels/thread_scratch.h"
 
 namespace tug::kernels {

@@ -217,11 +217,11 @@ TEST(Model, ReadsWeightsThatWereBoundAgain) {
     ModelRig rig(options);
     const double loss = rig.EvaluationLoss();
     for (const size_t block : {0, 1, 3}) {
-      const std::vector<float> before = rig.weights()[block];
-      rig.weights()[block][0] += 5.0f;
-      rig.model().BindWeights(static_cast<int>(block), {.fp32 = rig.weights()[block]});
+      std::vector<float> other = rig.weights()[block];
+      other[0] += 5.0f;
+      rig.model().BindWeights(static_cast<int>(block), {.fp32 = other});
       EXPECT_NE(rig.EvaluationLoss(), loss) << "block " << block;
-      rig.model().BindWeights(static_cast<int>(block), {.fp32 = before});
+      rig.model().BindWeights(static_cast<int>(block), {.fp32 = rig.weights()[block]});
       EXPECT_EQ(rig.EvaluationLoss(), loss) << "block " << block;
     }
   }

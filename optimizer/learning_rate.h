@@ -7,12 +7,19 @@
 
 namespace tug {
 
-// Learning rate of 0-based step `step`: linear warm-up, then half a cosine down to
-// min_learning_rate at decay_steps, and constant from there (Loshchilov and Hutter 2017, without
-// restarts).
-//   step < warmup:   peak * (step + 1) / (warmup + 1)
-//   else:            min + (peak - min) * (1 + cos(pi * (step - warmup) / (decay - warmup))) / 2
-// `config` has all fields filled. Pure, thread-safe.
+// Learning rate of 0-based step `step`. While it warms up (step < warmup), the same for all:
+//   peak * (step + 1) / (warmup + 1)
+// From there, by schedule, with f = (step - warmup) / (decay - warmup):
+//   COSINE         min + (peak - min) * (1 + cos(pi f)) / 2   Loshchilov and Hutter 2017, eq. 5
+//   LINEAR         peak + (min - peak) * f
+//   CONSTANT       peak, for ever
+//   INVERSE_SQRT   max(min, peak * sqrt((warmup + 1) / (step + 1)))   Vaswani et al. 2017, eq. 3
+//   STABLE_DECAY   peak up to step decay - decay / 5, or to the end of warm-up if that is later;
+//   then
+//                  a straight line to min at decay               Hu et al. 2024, "MiniCPM", section
+//                  4
+// At `decay` and later, but with CONSTANT and INVERSE_SQRT, it is min. With INVERSE_SQRT decay is
+// not read. It never rises after warm-up. `config` has all fields filled. Pure, thread-safe.
 double LearningRateAt(const OptimizerConfig& config, uint64_t step);
 
 }  // namespace tug

@@ -121,6 +121,12 @@ bool FieldRef::IsSet() const {
   return !field->has_presence() || message->GetReflection()->HasField(*message, field);
 }
 
+bool FieldRef::IsPresent() const {
+  const Reflection& reflection = *message->GetReflection();
+  if (field->is_repeated()) return reflection.FieldSize(*message, field) > 0;
+  return reflection.HasField(*message, field);
+}
+
 double FieldRef::Number() const {
   const Reflection& reflection = *message->GetReflection();
   switch (field->cpp_type()) {
@@ -147,9 +153,18 @@ double FieldRef::Number() const {
 }
 
 std::string FieldRef::Text() const {
+  using google::protobuf::TextFormat;
   std::string text;
-  google::protobuf::TextFormat::PrintFieldValueToString(*message, field, -1, &text);
-  return text;
+  if (!field->is_repeated()) {
+    TextFormat::PrintFieldValueToString(*message, field, -1, &text);
+    return text;
+  }
+  std::vector<std::string> elements;
+  for (int i = 0; i < message->GetReflection()->FieldSize(*message, field); ++i) {
+    TextFormat::PrintFieldValueToString(*message, field, i, &text);
+    elements.push_back(text);
+  }
+  return absl::StrCat("[", absl::StrJoin(elements, ", "), "]");
 }
 
 absl::StatusOr<FieldRef> FindField(const Message& root, const std::string& path) {

@@ -18,6 +18,8 @@ struct FieldRef {
 
   // Set in the message (or without presence).
   bool IsSet() const;
+  // Anything but the default that a message without the field has.
+  bool IsPresent() const;
   // REQUIRES: a number, bool or enum. 64-bit integers beyond 2^53 are rounded.
   double Number() const;
   // As written in a job file: 0.1, true, GLOBAL, "text" in quotes.

@@ -72,7 +72,7 @@ absl::Status RefuseResolved(const JobConfig& config) {
     if (!absl::StrContains(path, "resolved_")) continue;
     const auto field = FindField(config, path);
     TUG_CHECK_OK(field);
-    if (field->message->GetReflection()->HasField(*field->message, field->field)) {
+    if (field->IsPresent()) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, " is filled in by the coordinator; remove it from the job"));
     }
@@ -122,8 +122,8 @@ JobConfig IdentityOf(JobConfig config) {
   for (const char* path : kNotIdentity) {
     const auto field = FindField(config, path);
     TUG_CHECK_OK(field);
-    Message& parent = const_cast<Message&>(*field->message);  // inside our own copy
-    if (field->message->GetReflection()->HasField(parent, field->field)) {
+    if (field->IsPresent()) {
+      Message& parent = const_cast<Message&>(*field->message);  // inside our own copy
       parent.GetReflection()->ClearField(&parent, field->field);
     }
   }

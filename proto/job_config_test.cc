@@ -35,6 +35,13 @@ std::string ErrorWith(std::vector<std::string> overrides) {
   return ErrorOf(Parse("data { path: 'text' }", std::move(overrides)).status());
 }
 
+// The status of a job whose text is random.
+absl::Status RandomWith(std::vector<std::string> overrides) {
+  return Parse("data { random { samples: 10 symbols: 5 } } model { family: ENCODER }",
+               std::move(overrides))
+      .status();
+}
+
 // Every path to a number, bool or enum, resolved_* aside.
 void CollectPaths(const Descriptor& type, const std::string& prefix, std::set<std::string>& out) {
   for (int i = 0; i < type.field_count(); ++i) {
@@ -121,6 +128,22 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"data.path=", "model.external=true", "cluster.virtual_workers=2"},
        {"cluster.virtual_workers = 2", "model.external = true"}},
       {{"model.external=true"}, {"data.path = \"text\"", "model.external = true"}},
+      {{"data.path=", "model.external=true", "data.random.samples=10"},
+       {"data.random.samples = 10", "model.external = true"}},
+      {{"data.path=", "data.random.samples=10", "data.random.symbols=5"},
+       {"data.random.samples = 10", "model.family = DECODER"}},
+      {{"data.path=", "data.random.samples=10", "model.family=ENCODER"},
+       {"data.random.samples = 10", "data.random.symbols = 0"}},
+      {{"data.random.samples=10", "data.random.symbols=5", "model.family=ENCODER"},
+       {"data.random.samples = 10", "data.path = \"text\""}},
+      {{"data.tokenizer=GPT2_BPE"},
+       {"data.tokenizer = GPT2_BPE", "data.tokenizer_path = \"\"", "vocab.json"}},
+      {{"data.tokenizer_path=gpt2"}, {"data.tokenizer_path = \"gpt2\"", "data.tokenizer = BYTE"}},
+      {{"model.classes=2", "model.family=ENCODER_DECODER"},
+       {"model.classes = 2", "model.family = ENCODER_DECODER"}},
+      {{"train.recompute_layers=5"}, {"train.recompute_layers = 5", "model.layers = 4"}},
+      {{"train.patience=3", "train.eval_interval=0"},
+       {"train.patience = 3", "train.eval_interval = 0"}},
       {{"model.width=130"}, {"model.width = 130", "model.heads = 4"}},
       {{"cluster.workers=3", "train.micro_batch=1"},
        {"train.global_batch = 8", "cluster.virtual_workers = 3"}},
@@ -156,6 +179,35 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
   }
 }
 
+// What the rows above forbid in one shape or schedule stands in another.
+TEST(ValidityRules, AllowWhatGoesTogether) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"data.tokenizer=GPT2_BPE", "data.tokenizer_path=gpt2"},
+      {"data.tokenizer=SENTENCEPIECE"},
+      {"data.tokenizer=SENTENCEPIECE", "data.tokenizer_path=a.model"},
+      {"model.family=ENCODER", "model.classes=2", "train.label_smoothing=0.1"},
+      {"model.family=DECODER", "model.norm=POST", "train.z_loss=1e-4"},
+      {"train.recompute=UNIFORM", "train.recompute_layers=4"},
+      {"train.recompute=BLOCK"},
+      {"optimizer.schedule=CONSTANT", "optimizer.decay_steps=1", "optimizer.min_learning_rate=1"},
+      {"optimizer.schedule=INVERSE_SQRT", "optimizer.decay_steps=1"},
+      {"train.patience=3"},
+  };
+  for (const auto& overrides : cases) EXPECT_EQ(ErrorWith(overrides), "") << overrides[0];
+  EXPECT_EQ(ErrorOf(RandomWith({})), "");
+}
+
+TEST(ValidityRules, HoldADecayToItsScheduleWhereTheScheduleReadsIt) {
+  for (const std::string schedule : {"COSINE", "LINEAR", "STABLE_DECAY"}) {
+    EXPECT_THAT(ErrorWith({"optimizer.schedule=" + schedule, "optimizer.decay_steps=100"}),
+                AllOf(HasSubstr("optimizer.decay_steps = 100"), HasSubstr("the schedule begins")));
+  }
+  for (const std::string schedule : {"LINEAR", "STABLE_DECAY", "INVERSE_SQRT"}) {
+    EXPECT_THAT(ErrorWith({"optimizer.schedule=" + schedule, "optimizer.min_learning_rate=0.1"}),
+                HasSubstr("optimizer.min_learning_rate = 0.1"));
+  }
+}
+
 TEST(JobConfig, ComputesDefaultsFromOtherFields) {
   auto config = Parse("data { path: 'x' } cluster { workers: 2 } train { steps: 50 }");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -166,6 +218,15 @@ TEST(JobConfig, ComputesDefaultsFromOtherFields) {
   EXPECT_EQ(config->optimizer().decay_steps(), 50);
   EXPECT_DOUBLE_EQ(config->optimizer().min_learning_rate(), 1e-4);
   EXPECT_EQ(Valid().optimizer().warmup_steps(), 100);
+  EXPECT_EQ(Valid().model().norm(), ModelConfig::PRE);
+  EXPECT_EQ(Valid().model().mlp_width(), 512);
+  EXPECT_EQ(Valid().comm().pull_format(), CommConfig::FP32);
+  config =
+      Parse("data { path: 'x' } model { family: ENCODER width: 256 }", {"train.precision=BF16"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->model().norm(), ModelConfig::POST);
+  EXPECT_EQ(config->model().mlp_width(), 1024);
+  EXPECT_EQ(config->comm().pull_format(), CommConfig::BF16);
 }
 
 TEST(JobConfig, TakesLanesFromTheCoresButNoMoreThanLayers) {
@@ -250,6 +311,8 @@ TEST(JobConfig, OverrideErrorsNameFieldsTypesAndNames) {
   EXPECT_THAT(ErrorWith({"name=a b"}), HasSubstr("not a job name"));
   EXPECT_THAT(ErrorWith({"data.path="}), HasSubstr("data.path is not set"));
   EXPECT_THAT(ErrorWith({"data.resolved_symbols=3"}), HasSubstr("filled in by the coordinator"));
+  EXPECT_THAT(ErrorOf(Parse("data { path: 'x' resolved_labels: 'a' }").status()),
+              HasSubstr("data.resolved_labels is filled in by the coordinator"));
 }
 
 TEST(JobConfig, ValidateRefusesAConfigurationWithoutDefaults) {
@@ -280,6 +343,8 @@ TEST(Fingerprint, ChangesWithWhatMattersOnly) {
   resolved.mutable_data()->set_resolved_alphabet("abc");
   resolved.mutable_data()->set_resolved_symbols(3);
   resolved.mutable_data()->set_resolved_fingerprint(9);
+  resolved.mutable_data()->set_resolved_tokenizer("pieces");
+  resolved.mutable_data()->add_resolved_labels("good");
   EXPECT_EQ(Fingerprint(resolved), Fingerprint(config));
   resolved.mutable_data()->set_path("elsewhere");
   EXPECT_EQ(FirstDifference(config, resolved),

@@ -90,6 +90,16 @@ constexpr FieldRule kFieldRules[] = {
     {"fault.failure_timeout_ms", 5000, 30, 3600000, "ms"},
 };
 
+bool OnPieces(const DataConfig& data) {
+  return data.tokenizer() == DataConfig::SENTENCEPIECE || data.tokenizer() == DataConfig::GPT2_BPE;
+}
+
+// Whether the rate comes down to its minimum at decay_steps.
+bool Decays(const OptimizerConfig& optimizer) {
+  return optimizer.schedule() != OptimizerConfig::CONSTANT &&
+         optimizer.schedule() != OptimizerConfig::INVERSE_SQRT;
+}
+
 // The combinations that do not hold, in the order they are checked.
 constexpr ValidityRule kValidityRules[] = {
     {"cluster.workers", "cluster.virtual_workers",
@@ -104,6 +114,37 @@ constexpr ValidityRule kValidityRules[] = {
     {"data.path", "model.external",
      [](const JobConfig& c) { return c.model().external() && !c.data().path().empty(); },
      "programs with a model of their own read their own data: leave data.path out"},
+    {"data.random.samples", "model.external",
+     [](const JobConfig& c) { return c.model().external() && c.data().random().samples() > 0; },
+     "programs with a model of their own read their own data: leave data.random out"},
+    {"data.random.samples", "model.family",
+     [](const JobConfig& c) {
+       return c.data().random().samples() > 0 && c.model().family() != ModelConfig::ENCODER;
+     },
+     "random samples are for a classifier: set model.family to ENCODER"},
+    {"data.random.samples", "data.random.symbols",
+     [](const JobConfig& c) {
+       return c.data().random().samples() > 0 && c.data().random().symbols() == 0;
+     },
+     "random tokens are of 0 .. symbols - 1: set data.random.symbols"},
+    {"data.random.samples", "data.path",
+     [](const JobConfig& c) { return c.data().random().samples() > 0 && !c.data().path().empty(); },
+     "random tokens take the place of text: leave one of the two out"},
+    {"data.tokenizer", "data.tokenizer_path",
+     [](const JobConfig& c) {
+       return c.data().tokenizer() == DataConfig::GPT2_BPE && c.data().tokenizer_path().empty();
+     },
+     "its pieces are read, not trained: set data.tokenizer_path to a folder with vocab.json and "
+     "merges.txt"},
+    {"data.tokenizer_path", "data.tokenizer",
+     [](const JobConfig& c) { return !OnPieces(c.data()) && !c.data().tokenizer_path().empty(); },
+     "only SENTENCEPIECE and GPT2_BPE are read from files: choose one of them or leave the path "
+     "out"},
+    {"model.classes", "model.family",
+     [](const JobConfig& c) {
+       return c.model().classes() > 0 && c.model().family() != ModelConfig::ENCODER;
+     },
+     "only an ENCODER tells classes apart: leave model.classes out"},
     {"model.width", "model.heads",
      [](const JobConfig& c) { return c.model().width() % c.model().heads() != 0; },
      "each head gets an equal share: choose a width that is a multiple of heads"},
@@ -126,15 +167,26 @@ constexpr ValidityRule kValidityRules[] = {
               c.train().eval_samples() < c.cluster().virtual_workers();
      },
      "every virtual worker evaluates a share: read at least as many samples, or 0 for all"},
+    {"train.recompute_layers", "model.layers",
+     [](const JobConfig& c) { return c.train().recompute_layers() > c.model().layers(); },
+     "there are no more layers to compute again: lower it"},
+    {"train.patience", "train.eval_interval",
+     [](const JobConfig& c) {
+       return c.train().patience() > 0 && c.train().eval_interval() == 0 && !c.model().external();
+     },
+     "the only evaluation is at the end, where there is nothing to stop: set an interval"},
     {"optimizer.warmup_steps", "train.steps",
      [](const JobConfig& c) { return c.optimizer().warmup_steps() >= c.train().steps(); },
      "warm-up ends before training does: warm up for fewer steps or train for more"},
     {"optimizer.decay_steps", "optimizer.warmup_steps",
-     [](const JobConfig& c) { return c.optimizer().decay_steps() <= c.optimizer().warmup_steps(); },
-     "the cosine begins where warm-up ends: decay over more steps or warm up for fewer"},
+     [](const JobConfig& c) {
+       return Decays(c.optimizer()) && c.optimizer().decay_steps() <= c.optimizer().warmup_steps();
+     },
+     "the schedule begins where warm-up ends: decay over more steps or warm up for fewer"},
     {"optimizer.min_learning_rate", "optimizer.learning_rate",
      [](const JobConfig& c) {
-       return c.optimizer().min_learning_rate() > c.optimizer().learning_rate();
+       return c.optimizer().schedule() != OptimizerConfig::CONSTANT &&
+              c.optimizer().min_learning_rate() > c.optimizer().learning_rate();
      },
      "the rate only falls after warm-up: lower the minimum"},
     {"sync.replicas", "cluster.lanes_per_server",
@@ -219,7 +271,8 @@ absl::Status CheckText(const JobConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat(
         "name = \"", name, "\" is not a job name: 1..64 letters, digits, '-' or '_'; set name"));
   }
-  if (config.data().path().empty() && !config.model().external()) {
+  if (config.data().path().empty() && config.data().random().samples() == 0 &&
+      !config.model().external()) {
     return absl::InvalidArgumentError(
         "data.path is not set: it names the text to train on; set data.path to a UTF-8 file or a "
         "folder of files");

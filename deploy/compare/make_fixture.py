@@ -1,15 +1,18 @@
 #!/usr/bin/python3
-"""Writes model/testdata/gpt_fixture.safetensors, which model/gpt_fixture_test.cc compares with.
+"""Writes the files of model/testdata that model/model_fixture_test.cc compares with.
 
-Four tiny models (head tied or not, biases or none): weights, tokens, the sum of losses, every
-gradient tensor and the logits, computed by PyTorch in double precision from the same FP32 weights,
-so that all of a difference is ours. PyTorch's own FP32 error, relative to the largest value of each
+gpt_fixture.safetensors holds four tiny decoders (head tied or not, biases or none),
+stacks_fixture.safetensors encoder classifiers and encoder-decoders of PyTorch's own layers (norms
+behind or before, ReLU or GELU, with padding): weights, tokens, the sum of losses, every gradient
+tensor and a decoder's logits, computed by PyTorch in double precision from the same FP32 weights, so
+that all of a difference is ours. PyTorch's own FP32 error, relative to the largest value of each
 tensor, is printed for scale.
 
-  deploy/compare/make_fixture.py [OUTPUT]
+  deploy/compare/make_fixture.py [FOLDER]
 
-Tensors of case C: C/weight/NAME, C/gradient/NAME (FP32, in the shapes of model/layout.h), C/tokens
-and C/targets (I32 [batch, context]), C/loss_sum (F64 [1]), C/logits (FP32 [batch, context,
+Tensors of case C: C/weight/NAME, C/gradient/NAME (FP32, in the shapes of model/layout.h), C/tokens,
+C/decoder_tokens (I32 [batch, context]), C/lengths (I32 [batch]), C/targets (I32 [batch, context], of
+a classifier [batch]; -1 does not count), C/loss_sum (F64 [1]), C/logits (FP32 [batch, context,
 symbols]).
 """
 
@@ -20,12 +23,15 @@ import struct
 import sys
 
 import torch
+from torch.nn import functional as F
 
 import peer_gpt
+import peer_stacks
 
 LAYERS, WIDTH, HEADS, CONTEXT, SYMBOLS, BATCH = 2, 16, 2, 8, 11, 3
-DEFAULT_OUTPUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "model",
-                              "testdata", "gpt_fixture.safetensors")
+MLP_WIDTH, CLASSES = 40, 5  # of the models of peer_stacks
+DEFAULT_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "model",
+                              "testdata")
 
 
 def stored(name, tensor):
@@ -72,6 +78,56 @@ def case(name, tied, bias, tensors):
     tensors[f"{name}/logits"] = logits.float()
 
 
+def run_stacks(model, inputs, targets):
+    """Sum of losses and gradients; targets of -1 do not count."""
+    model.zero_grad(set_to_none=True)
+    logits = model(*inputs)
+    loss = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum",
+                           ignore_index=-1)
+    loss.backward()
+    return loss.detach(), {n: p.grad.clone() for n, p in model.named_parameters()}
+
+
+def stacks_case(name, model, names, inputs, targets, tensors):
+    """`names` of the inputs, in their order."""
+    randomize(model)
+    weights = peer_stacks.in_tugs_layout(dict(model.named_parameters()))
+    for parameter_name, parameter in weights.items():
+        tensors[f"{name}/weight/{parameter_name}"] = parameter.detach().clone()
+    single_loss, single = run_stacks(model, inputs, targets)
+    loss, exact = run_stacks(model.double(), inputs, targets)
+    error = max(((single[n] - g).abs().max() / g.abs().max()).item() for n, g in exact.items())
+    loss_error = abs(single_loss.item() / loss.item() - 1)
+    print(f"{name}: loss_sum {loss.item():.9f}, error of PyTorch's FP32: loss {loss_error:.1e}, "
+          f"gradients {error:.1e}")
+    for parameter_name, gradient in peer_stacks.in_tugs_layout(exact).items():
+        tensors[f"{name}/gradient/{parameter_name}"] = gradient.float()
+    for input_name, value in zip(names, inputs):
+        tensors[f"{name}/{input_name}"] = value.int()
+    tensors[f"{name}/targets"] = targets.int()
+    tensors[f"{name}/loss_sum"] = loss.reshape(1)
+
+
+def encoder_case(activation, pre_norm, tensors):
+    model = peer_stacks.EncoderClassifier(LAYERS, WIDTH, HEADS, MLP_WIDTH, CONTEXT, SYMBOLS, CLASSES,
+                                          activation=activation, pre_norm=pre_norm)
+    inputs = (torch.randint(SYMBOLS, (BATCH, CONTEXT)), torch.tensor([CONTEXT, 5, 1]))
+    name = f"encoder_{'pre' if pre_norm else 'post'}_{activation}"
+    stacks_case(name, model, ("tokens", "lengths"), inputs, torch.randint(CLASSES, (BATCH,)), tensors)
+
+
+def encoder_decoder_case(activation, pre_norm, tied, tensors):
+    model = peer_stacks.EncoderDecoder(LAYERS, WIDTH, HEADS, MLP_WIDTH, CONTEXT, SYMBOLS,
+                                       activation=activation, pre_norm=pre_norm, tied=tied)
+    inputs = (torch.randint(SYMBOLS, (BATCH, CONTEXT)), torch.randint(SYMBOLS, (BATCH, CONTEXT)),
+              torch.tensor([3, CONTEXT, 6]))
+    targets = torch.randint(SYMBOLS, (BATCH, CONTEXT))
+    targets[0, 5:] = -1
+    name = (f"encoder_decoder_{'pre' if pre_norm else 'post'}_{activation}_"
+            f"{'tied' if tied else 'untied'}")
+    stacks_case(name, model, ("tokens", "decoder_tokens", "lengths"), inputs, targets, tensors)
+
+
 def write_safetensors(path, tensors):
     """8 bytes little-endian: length of the JSON header; the header; the tensors' bytes."""
     kinds = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32"}
@@ -88,18 +144,31 @@ def write_safetensors(path, tensors):
         file.write(struct.pack("<Q", len(text)) + text + b"".join(chunks))
 
 
+def write(folder, name, tensors):
+    path = os.path.join(folder, name)
+    write_safetensors(path, tensors)
+    print(f"{os.path.getsize(path)} bytes in {os.path.relpath(path)}")
+
+
 def main():
-    output = sys.argv[1] if len(sys.argv) > 1 else DEFAULT_OUTPUT
-    torch.manual_seed(20)
+    folder = sys.argv[1] if len(sys.argv) > 1 else DEFAULT_FOLDER
+    os.makedirs(folder, exist_ok=True)
     torch.set_num_threads(1)
+    torch.manual_seed(20)
     tensors = {}
     for tied in (True, False):
         for bias in (True, False):
             name = ("tied" if tied else "untied") + ("_bias" if bias else "_no_bias")
             case(name, tied, bias, tensors)
-    os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
-    write_safetensors(output, tensors)
-    print(f"{os.path.getsize(output)} bytes in {os.path.relpath(output)}")
+    write(folder, "gpt_fixture.safetensors", tensors)
+
+    torch.manual_seed(21)
+    tensors = {}
+    encoder_case("relu", False, tensors)
+    encoder_case("gelu", True, tensors)
+    encoder_decoder_case("relu", False, True, tensors)
+    encoder_decoder_case("gelu", True, False, tensors)
+    write(folder, "stacks_fixture.safetensors", tensors)
 
 
 if __name__ == "__main__":

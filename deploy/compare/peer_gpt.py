@@ -1,4 +1,4 @@
-"""The model of model/gpt.h in PyTorch: what Tugboat's results and speed are compared with.
+"""The model of model/model.h (DECODER) in PyTorch: what Tugboat's results and speed are compared with.
 
 A GPT-2-shaped decoder in FP32: token and learned position embeddings, pre-LayerNorm blocks of
 causal multi-head attention and a GELU (tanh form) MLP of 4 x width, final LayerNorm, head tied to
