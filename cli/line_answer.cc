@@ -57,8 +57,8 @@ absl::StatusOr<std::string> TargetOf(LoadedModel& loaded, const Tokenizer& token
   ASSIGN_OR_RETURN(SampleBatch batch, OneSample(config, tokenizer, {}, source));
   const int32_t begin = BeginSymbol(tokenizer.symbols()), end = EndSymbol(tokenizer.symbols());
   batch.decoder_tokens[0] = begin;
-  std::vector<float> logits(std::max(config.data().resolved_symbols(),
-                                     config.model().vocabulary()));
+  std::vector<float> logits(
+      std::max(config.data().resolved_symbols(), config.model().vocabulary()));
   std::vector<int32_t> target;
   for (uint32_t position = 0; position < config.model().context(); ++position) {
     loaded.model().Logits(Inputs(batch), static_cast<int>(position), logits);
@@ -95,6 +95,16 @@ absl::StatusOr<std::string> LabelOf(LoadedModel& loaded, const Tokenizer& tokeni
                           config.data().resolved_labels(static_cast<int>(label)), 100 * part);
   }
   return answer;
+}
+
+absl::StatusOr<std::string> AnswerTo(LoadedModel& loaded, const Tokenizer& tokenizer,
+                                     const std::string& line) {
+  const bool labels = loaded.config().model().family() == ModelConfig::ENCODER;
+  if (labels && loaded.config().data().resolved_labels().empty()) {
+    return absl::FailedPreconditionError(
+        "the model was trained on random tokens: it has no labels");
+  }
+  return labels ? LabelOf(loaded, tokenizer, line) : TargetOf(loaded, tokenizer, line);
 }
 
 }  // namespace tug

@@ -11,9 +11,9 @@ namespace tug {
 
 // What a model of lines makes of one.
 
-// ENCODER_DECODER: the target of `source`, greedily: always the likeliest symbol next, up to the end
-// symbol or model.context symbols. Runs the whole model for each symbol, which is quick enough for
-// lines. Errors: INVALID_ARGUMENT for an empty or too long source; those of the tokenizer.
+// ENCODER_DECODER: the target of `source`, greedily: always the likeliest symbol next, up to the
+// end symbol or model.context symbols. Runs the whole model for each symbol, which is quick enough
+// for lines. Errors: INVALID_ARGUMENT for an empty or too long source; those of the tokenizer.
 absl::StatusOr<std::string> TargetOf(LoadedModel& loaded, const Tokenizer& tokenizer,
                                      const std::string& source);
 
@@ -21,6 +21,10 @@ absl::StatusOr<std::string> TargetOf(LoadedModel& loaded, const Tokenizer& token
 // "Old 97.1%, New 2.9%". Errors: as TargetOf.
 absl::StatusOr<std::string> LabelOf(LoadedModel& loaded, const Tokenizer& tokenizer,
                                     const std::string& text);
+
+// The one or the other, by the model's family.
+absl::StatusOr<std::string> AnswerTo(LoadedModel& loaded, const Tokenizer& tokenizer,
+                                     const std::string& line);
 
 }  // namespace tug
 

@@ -9,6 +9,7 @@
 
 #include "base/status_macros.h"
 #include "cli/commands.h"
+#include "cli/line_answer.h"
 #include "cli/loaded_model.h"
 #include "cli/token_picker.h"
 #include "cli/token_text.h"
@@ -56,18 +57,14 @@ void ShowRate(const char* what, uint64_t tokens, double seconds) {
                static_cast<double>(tokens) / seconds);
 }
 
-absl::Status Sample(const SampleCommand& command) {
-  const int threads = std::max(1u, std::thread::hardware_concurrency());
-  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
-                   LoadedModel::Load(command.from, threads, 1));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-                   MakeTokenizer(model->config().data()));
-  const uint32_t symbols = tokenizer->symbols();
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Generator> generator,
-      Generator::Create(model->config().model(), symbols, model->weights(), model->pool()));
-  ASSIGN_OR_RETURN(const std::vector<int32_t> beginning, Beginning(*tokenizer, command.prompt));
-  TokenText text(*tokenizer);
+absl::Status WriteText(const SampleCommand& command, LoadedModel& model,
+                       const Tokenizer& tokenizer) {
+  const JobConfig& config = model.config();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Generator> generator,
+                   Generator::Create(config.model(), config.data().resolved_symbols(),
+                                     model.weights(), model.pool()));
+  ASSIGN_OR_RETURN(const std::vector<int32_t> beginning, Beginning(tokenizer, command.prompt));
+  TokenText text(tokenizer);
   RETURN_IF_ERROR(text.Begin(beginning));
   Show(command.prompt);
 
@@ -76,8 +73,8 @@ absl::Status Sample(const SampleCommand& command) {
   const double reading_seconds = reading.seconds();
   const Stopwatch writing;
   for (uint64_t i = 0; i < command.tokens; ++i) {
-    // Symbols beyond the tokenizer's (model.vocabulary) stand for nothing.
-    const int32_t next = PickToken(logits.first(symbols), command.pick, i);
+    // What the vocabulary has beyond the tokenizer's symbols stands for nothing.
+    const int32_t next = PickToken(logits.first(tokenizer.symbols()), command.pick, i);
     ASSIGN_OR_RETURN(const std::string piece, text.Add(next));
     Show(piece);
     logits = generator->Append(std::span(&next, 1));
@@ -87,6 +84,20 @@ absl::Status Sample(const SampleCommand& command) {
     ShowRate("read", beginning.size(), reading_seconds);
     ShowRate("wrote", command.tokens, writing.seconds());
   }
+  return absl::OkStatus();
+}
+
+absl::Status Sample(const SampleCommand& command) {
+  const int threads = std::max(1u, std::thread::hardware_concurrency());
+  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
+                   LoadedModel::Load(command.from, threads, 1));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                   MakeTokenizer(model->config().data()));
+  if (model->config().model().family() == ModelConfig::DECODER) {
+    return WriteText(command, *model, *tokenizer);
+  }
+  ASSIGN_OR_RETURN(const std::string answer, AnswerTo(*model, *tokenizer, command.prompt));
+  Show(answer + "\n");
   return absl::OkStatus();
 }
 
@@ -100,7 +111,10 @@ void AddSampleCommand(CLI::App& app, Command& chosen) {
                    "Run folder (its newest checkpoint), or folder of a checkpoint")
       ->type_name("PATH")
       ->required();
-  command->add_option("--prompt", arguments->prompt, "Beginning of the text")->type_name("TEXT");
+  command
+      ->add_option("--prompt", arguments->prompt,
+                   "Beginning of the text; of a model of lines, the line to label or to answer")
+      ->type_name("TEXT");
   command->add_option("--tokens", arguments->tokens, "Tokens to write")
       ->check(CLI::Range(uint64_t{1}, uint64_t{10'000'000}))
       ->capture_default_str();
