@@ -28,7 +28,13 @@ inline float UniformFromBits(uint32_t bits) {
 }
 
 // Purpose of a stream, the top of its key: streams of different purposes never meet.
-enum class RandomPurpose : uint32_t { kInit = 1, kDropout = 2, kShuffle = 3, kSample = 4 };
+enum class RandomPurpose : uint32_t {
+  kInit = 1,
+  kDropout = 2,
+  kShuffle = 3,
+  kSample = 4,
+  kRandomData = 5
+};
 
 }  // namespace tug
 

@@ -57,13 +57,24 @@ struct PartFile {
 absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t version,
                                        uint32_t lane_index, std::span<const SegmentPart> segments);
 
+// Complete checkpoints that stay: the newest `keep` (at least 1), the best one of the run
+// (best_checkpoint.h), and those of `held`.
+struct Retention {
+  uint32_t keep = 1;
+  std::span<const uint64_t> held = {};
+};
+
 // Completes the checkpoint of manifest.version() (sets format_version itself) and returns its
-// folder. Afterwards deletes all but the newest `keep` (at least 1) complete checkpoints, never the
-// one just committed, and unfinished ones of older versions; a failure to delete is only logged.
+// folder. Afterwards deletes what `retention` does not keep, never the one just committed, and
+// unfinished ones of older versions; a failure to delete is only logged.
 // Errors: FAILED_PRECONDITION (a file of the manifest is missing or has another size), those of
 // WriteLanePart.
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& run_dir, const Manifest& manifest,
-                                             uint32_t keep);
+                                             const Retention& retention);
+
+// Deletes complete checkpoints that `retention` does not keep. Errors: the first of the file
+// system.
+absl::Status TrimCheckpoints(const std::string& run_dir, const Retention& retention);
 
 // Deletes what unfinished and half-deleted checkpoints left in the run folder. For the start of a
 // job and after a checkpoint that failed: it may hold the space the next one needs. Nobody may be
@@ -75,9 +86,9 @@ struct FoundCheckpoint {
   Manifest manifest;  // verified against its checksum
 };
 
-// `path`: a run folder (its newest checkpoint) or the folder of one checkpoint. Looks at the
-// manifest and the sizes of the files only. Errors: NOT_FOUND; DATA_LOSS (a truncated or damaged
-// file, named, and the next older complete checkpoint, if there is one).
+// `path`: a run folder (its newest checkpoint), RUN/best (its best), or the folder of one
+// checkpoint. Looks at the manifest and the sizes of the files only. Errors: NOT_FOUND; DATA_LOSS
+// (a truncated or damaged file, named, and the next older complete checkpoint, if there is one).
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
 
 // A verified checkpoint. Movable. Const methods are thread-safe.

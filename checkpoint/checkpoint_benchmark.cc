@@ -55,7 +55,7 @@ void BM_OpenAndVerify(benchmark::State& state) {
   file.set_name(part->name);
   file.set_size_bytes(part->size_bytes);
   file.set_xxh3(part->xxh3);
-  TUG_CHECK_OK(CommitCheckpoint(run.path(), manifest, 1));
+  TUG_CHECK_OK(CommitCheckpoint(run.path(), manifest, {.keep = 1}));
   for (auto _ : state) TUG_CHECK_OK(CheckpointReader::Open(run.path()));
   state.SetBytesProcessed(static_cast<int64_t>(part->size_bytes * state.iterations()));
 }

@@ -74,12 +74,12 @@ TEST(CheckpointFault, FullDiskAtTheManifestLeavesThePreviousCheckpoint) {
   absl::Status status;
   {
     const FileSizeLimit limit(50);
-    status = CommitCheckpoint(run.path(), *manifest, 1).status();
+    status = CommitCheckpoint(run.path(), *manifest, {.keep = 1}).status();
   }
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(Message(status), HasSubstr("step-00000002.tmp/manifest.textproto"));
   EXPECT_EQ(VerifyTestCheckpoint(run.path())->version(), 1u);
-  ASSERT_TRUE(CommitCheckpoint(run.path(), *manifest, 1).ok());
+  ASSERT_TRUE(CommitCheckpoint(run.path(), *manifest, {.keep = 1}).ok());
   EXPECT_EQ(VerifyTestCheckpoint(run.path())->version(), 2u);
 }
 

@@ -84,7 +84,7 @@ absl::StatusOr<Manifest> WriteTestParts(const std::string& run_dir, const TestCh
 absl::StatusOr<std::string> WriteTestCheckpoint(const std::string& run_dir,
                                                 const TestCheckpoint& what) {
   ASSIGN_OR_RETURN(const Manifest manifest, WriteTestParts(run_dir, what));
-  return CommitCheckpoint(run_dir, manifest, what.keep);
+  return CommitCheckpoint(run_dir, manifest, {.keep = what.keep});
 }
 
 absl::StatusOr<Manifest> VerifyTestCheckpoint(const std::string& folder) {

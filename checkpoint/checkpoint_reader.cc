@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
+#include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/safetensors.h"
@@ -84,10 +85,28 @@ bool IsFolder(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+// The folder that RUN/best names, or `path` itself.
+absl::StatusOr<std::string> BehindBest(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string run = slash == std::string::npos ? "." : path.substr(0, slash);
+  if (path.substr(slash == std::string::npos ? 0 : slash + 1) != kBestFile || IsFolder(path)) {
+    return path;
+  }
+  const absl::StatusOr<BestCheckpoint> best = ReadBest(run);
+  if (best.ok()) {
+    return FolderPath(CheckpointsFolder(run), best->version, FolderKind::kFinal);
+  }
+  if (!absl::IsNotFound(best.status())) return best.status();
+  return absl::NotFoundError(absl::StrCat(
+      "no checkpoint at ", path,
+      ": none of the run's was evaluated yet; name the run folder for its newest one"));
+}
+
 }  // namespace
 
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
-  const std::string given = WithoutTrailingSlashes(path);
+  const std::string named = WithoutTrailingSlashes(path);
+  ASSIGN_OR_RETURN(const std::string given, BehindBest(named));
   const std::string checkpoints = CheckpointsFolder(given);
   FoundCheckpoint found;
   found.folder = given;

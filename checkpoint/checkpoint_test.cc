@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -63,7 +65,7 @@ TEST(Checkpoint, KeepsTheManifestAsItWas) {
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   manifest->mutable_config()->set_name("a name with \"quotes\"\n# xxh3 0000000000000000\n");
   manifest->set_validation_loss(0.1);
-  const auto folder = CommitCheckpoint(run.path() + "/", *manifest, 2);
+  const auto folder = CommitCheckpoint(run.path() + "/", *manifest, {.keep = 2});
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_EQ(*folder, run.path() + "/checkpoints/step-00000500");
   EXPECT_THAT(Names(*folder), ElementsAre("lane-000.safetensors", "lane-001.safetensors",
@@ -107,7 +109,7 @@ TEST(Checkpoint, RefusesElementsThatAreThereTwice) {
     file.set_size_bytes(part->size_bytes);
     file.set_xxh3(part->xxh3);
   }
-  const auto folder = CommitCheckpoint(run.path(), manifest, 1);
+  const auto folder = CommitCheckpoint(run.path(), manifest, {.keep = 1});
   ASSERT_TRUE(folder.ok()) << folder.status();
   const auto reader = CheckpointReader::Open(*folder);
   EXPECT_TRUE(absl::IsDataLoss(reader.status()));
@@ -137,12 +139,54 @@ TEST(Checkpoint, LanesWriteAtOnce) {
     file.set_size_bytes(part.size_bytes);
     file.set_xxh3(part.xxh3);
   }
-  ASSERT_TRUE(CommitCheckpoint(run.path(), manifest, 1).ok());
+  ASSERT_TRUE(CommitCheckpoint(run.path(), manifest, {.keep = 1}).ok());
   const auto reader = CheckpointReader::Open(run.path());
   ASSERT_TRUE(reader.ok()) << reader.status();
   std::vector<float> out(8 * values.size());
   EXPECT_TRUE(reader->ReadRange("b", 0, out.size(), 'v', out).ok());
   EXPECT_EQ(out, std::vector<float>(out.size(), 0.25f));
+}
+
+std::vector<uint64_t> VersionsIn(const std::string& run_dir) {
+  std::vector<uint64_t> versions;
+  for (uint64_t version = 1; version < 100; ++version) {
+    const std::string folder =
+        absl::StrCat(run_dir, absl::StrCat("/checkpoints/step-", absl::Dec(version, absl::kZeroPad8)));
+    if (FindCheckpoint(folder).ok()) versions.push_back(version);
+  }
+  return versions;
+}
+
+TEST(Checkpoint, TheBestOneStaysBesideTheNewestAndHasAName) {
+  TestFolder run;
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 1, .keep = 2}).ok());
+  EXPECT_EQ(FindCheckpoint(run.path() + "/best").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadBest(run.path()).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(WriteBest(run.path(), {1, 1.0 / 3}).ok());
+  EXPECT_EQ(ReadBest(run.path())->loss, 1.0 / 3);
+  for (uint64_t version = 2; version <= 5; ++version) {
+    ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = version, .keep = 2}).ok());
+  }
+  EXPECT_EQ(VersionsIn(run.path()), (std::vector<uint64_t>{1, 4, 5}));
+  EXPECT_EQ(FindCheckpoint(run.path() + "/best/")->manifest.version(), 1u);
+  EXPECT_EQ(FindCheckpoint(run.path())->manifest.version(), 5u);
+
+  ASSERT_TRUE(WriteBest(run.path(), {4, 0.25}).ok());
+  const uint64_t held[] = {5};
+  ASSERT_TRUE(TrimCheckpoints(run.path(), {.keep = 1, .held = held}).ok());
+  EXPECT_EQ(VersionsIn(run.path()), (std::vector<uint64_t>{4, 5}));
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 6, .keep = 1}).ok());
+  EXPECT_EQ(VersionsIn(run.path()), (std::vector<uint64_t>{4, 6}));
+}
+
+TEST(Checkpoint, ADamagedBestFileIsNamedWithTheRemedy) {
+  TestFolder run;
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 1}).ok());
+  std::ofstream(run.path() + "/best") << "checkpoints/step-0000";
+  const absl::Status status = FindCheckpoint(run.path() + "/best").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(std::string(status.message()).find("best is damaged: delete it"), std::string::npos);
+  EXPECT_TRUE(FindCheckpoint(run.path()).ok());
 }
 
 TEST(Checkpoint, KeepsTheNewestAndRemovesUnfinishedOnes) {
@@ -208,11 +252,11 @@ TEST(Checkpoint, DoesNotCommitWithoutEveryFileWhole) {
   const auto manifest = WriteTestParts(run.path(), {.version = 2});
   const std::string lane = run.path() + "/checkpoints/step-00000002.tmp/lane-001.safetensors";
   std::filesystem::resize_file(lane, 8);
-  absl::Status status = CommitCheckpoint(run.path(), *manifest, 1).status();
+  absl::Status status = CommitCheckpoint(run.path(), *manifest, {.keep = 1}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(Message(status), AllOf(HasSubstr(lane), HasSubstr("8 bytes")));
   std::filesystem::remove(lane);
-  status = CommitCheckpoint(run.path(), *manifest, 1).status();
+  status = CommitCheckpoint(run.path(), *manifest, {.keep = 1}).status();
   EXPECT_THAT(Message(status), AllOf(HasSubstr(lane), HasSubstr("missing")));
   EXPECT_EQ(FindCheckpoint(run.path())->manifest.version(), 1u);
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/manifest_file.h"
@@ -139,19 +141,24 @@ absl::Status MoveToFinal(const std::string& checkpoints, uint64_t version) {
   return absl::OkStatus();
 }
 
-// What may go once `committed` is safe.
-absl::Status RemoveSuperseded(const std::string& checkpoints, uint64_t committed, uint32_t keep) {
+// What may go; `committed`, if there is one, is safe.
+absl::Status RemoveSuperseded(const std::string& run_dir, std::optional<uint64_t> committed,
+                              const Retention& retention) {
+  const std::string checkpoints = CheckpointsFolder(run_dir);
+  std::set<uint64_t> held(retention.held.begin(), retention.held.end());
+  if (committed.has_value()) held.insert(*committed);
+  if (const auto best = ReadBest(run_dir); best.ok()) held.insert(best->version);
   ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListFolders(checkpoints));
   absl::Status first_error;
   uint32_t kept = 0;
   for (const CheckpointFolder& folder : folders) {
     bool remove = true;
     if (folder.kind == FolderKind::kFinal) {
-      remove = kept >= std::max(keep, 1u) && folder.version != committed;
+      remove = kept >= std::max(retention.keep, 1u) && !held.contains(folder.version);
       // A damaged one is no substitute for one that is whole.
       if (!remove && CheckFolder(folder.path).ok()) ++kept;
     } else if (folder.kind == FolderKind::kUnfinished) {
-      remove = folder.version <= committed;
+      remove = committed.has_value() && folder.version <= *committed;
     }
     if (remove) first_error.Update(RemoveFolder(folder));
   }
@@ -176,7 +183,7 @@ absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t vers
 }
 
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& run_dir, const Manifest& manifest,
-                                             uint32_t keep) {
+                                             const Retention& retention) {
   const uint64_t version = manifest.version();
   const std::string checkpoints = CheckpointsFolder(run_dir);
   ASSIGN_OR_RETURN(const std::string unfinished, MakeUnfinishedFolder(run_dir, version));
@@ -188,10 +195,14 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& run_dir, const M
   RETURN_IF_ERROR(MoveToFinal(checkpoints, version));
   RETURN_IF_ERROR(SyncFolder(checkpoints));
   RETURN_IF_ERROR(SyncFolder(run_dir));
-  if (const absl::Status removed = RemoveSuperseded(checkpoints, version, keep); !removed.ok()) {
+  if (const absl::Status removed = RemoveSuperseded(run_dir, version, retention); !removed.ok()) {
     spdlog::warn("old checkpoints stay: {}", std::string(removed.message()));
   }
   return FolderPath(checkpoints, version, FolderKind::kFinal);
+}
+
+absl::Status TrimCheckpoints(const std::string& run_dir, const Retention& retention) {
+  return RemoveSuperseded(run_dir, std::nullopt, retention);
 }
 
 absl::Status DiscardUnfinished(const std::string& run_dir) {

@@ -1,28 +1,33 @@
+#include <stdlib.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <span>
-#include <string_view>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/loaded_model.h"
 #include "coordinator/run_folder.h"
 #include "data/sampler.h"
-#include "data/text_source.h"
 #include "data/token_file.h"
-#include "data/tokenizer.h"
 
 namespace tug {
 namespace {
 
 constexpr uint32_t kBatch = 8;
+
+namespace fs = std::filesystem;
 
 struct EvalCommand {
   std::string from;
@@ -30,103 +35,108 @@ struct EvalCommand {
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 };
 
-// Windows of context + 1 tokens, cut one behind the other.
-struct Windows {
-  uint64_t count = 0;
-  // Windows first .. first + count - 1; tokens, targets [count, context].
-  std::function<void(uint64_t first, uint32_t count, std::span<int32_t> tokens,
-                     std::span<int32_t> targets)>
-      fill;
+// A folder that goes with everything in it.
+class TemporaryFolder {
+ public:
+  static absl::StatusOr<TemporaryFolder> Make() {
+    std::error_code error;
+    std::string path = (fs::temp_directory_path(error) / "tug-eval-XXXXXX").string();
+    if (error || ::mkdtemp(path.data()) == nullptr) {
+      return FileError(error ? error.value() : errno, "make the folder", path);
+    }
+    return TemporaryFolder(path);
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
 };
 
-struct EvalResult {
-  double loss_sum = 0;
-  uint64_t tokens = 0;
-};
-
-EvalResult Evaluate(LoadedModel& model, const Windows& windows) {
-  const size_t context = model.config().model().context();
-  std::vector<int32_t> tokens(kBatch * context), targets(kBatch * context);
-  EvalResult result;
-  for (uint64_t first = 0; first < windows.count; first += kBatch) {
-    const auto count = static_cast<uint32_t>(std::min<uint64_t>(kBatch, windows.count - first));
-    const std::span<int32_t> inputs = std::span(tokens).first(count * context);
-    const std::span<int32_t> expected = std::span(targets).first(count * context);
-    windows.fill(first, count, inputs, expected);
+LossSums Evaluate(Model& model, const Sampler& sampler) {
+  SampleBatch samples;
+  LossSums total;
+  const uint64_t all = sampler.validation_samples();
+  for (uint64_t first = 0; first < all; first += kBatch) {
+    const auto count = static_cast<uint32_t>(std::min<uint64_t>(kBatch, all - first));
+    sampler.FillEval(/*eval_samples=*/0, first, count, samples);
     MicroBatch batch;
     batch.samples = static_cast<int>(count);
-    batch.tokens = inputs;
-    batch.targets = expected;
-    model.gpt().Start(batch);
-    for (int block = 0; block < model.gpt().num_blocks(); ++block) model.gpt().Forward(block);
-    result.loss_sum += model.gpt().loss_sum();
-    result.tokens += count * context;
+    batch.tokens = samples.tokens;
+    batch.lengths = samples.lengths;
+    batch.decoder_tokens = samples.decoder_tokens;
+    batch.targets = samples.targets;
+    model.Start(batch);
+    for (int block = 0; block < model.num_blocks(); ++block) model.Forward(block);
+    const LossSums sums = model.losses();
+    total.loss += sums.loss;
+    total.targets += sums.targets;
+    total.correct += sums.correct;
   }
-  return result;
+  return total;
 }
 
-void Print(const LoadedModel& model, const std::string& what, const EvalResult& result) {
-  const double loss = result.loss_sum / static_cast<double>(result.tokens);
-  std::printf("%s, %s: loss %.6f, perplexity %.4f over %llu tokens\n",
-              std::filesystem::path(model.folder()).filename().c_str(), what.c_str(), loss,
-              std::exp(loss), static_cast<unsigned long long>(result.tokens));
+void Print(const LoadedModel& loaded, const std::string& what, const LossSums& sums) {
+  const bool classes = loaded.config().model().family() == ModelConfig::ENCODER;
+  const double loss = sums.loss / static_cast<double>(sums.targets);
+  std::string text = absl::StrFormat("%s, %s: loss %.6f",
+                                     fs::path(loaded.folder()).filename().string(), what, loss);
+  if (!classes) absl::StrAppendFormat(&text, ", perplexity %.4f", std::exp(loss));
+  absl::StrAppendFormat(
+      &text, ", accuracy %.2f%% over %d %s",
+      100.0 * static_cast<double>(sums.correct) / static_cast<double>(sums.targets), sums.targets,
+      classes ? "samples" : "tokens");
+  std::printf("%s\n", text.c_str());
 }
 
-// The validation split of the run that the checkpoint belongs to.
-absl::Status EvaluateValidation(LoadedModel& model) {
-  const std::filesystem::path run =
-      std::filesystem::path(model.folder()).parent_path().parent_path();
-  const absl::StatusOr<TokenFile> file = TokenFile::Open((run / kTokenFile).string());
-  if (!file.ok() || file->info().fingerprint != model.config().data().resolved_fingerprint()) {
-    return absl::NotFoundError(absl::StrCat("the tokens this model was trained on are not at ",
-                                            (run / kTokenFile).string(),
-                                            ": give a text with --data PATH"));
+// The tokens of the run that the checkpoint belongs to.
+absl::StatusOr<TokenFile> OpenTokensOfRun(const LoadedModel& loaded) {
+  const fs::path run = fs::path(loaded.folder()).parent_path().parent_path();
+  absl::StatusOr<TokenFile> file = TokenFile::Open((run / kTokenFile).string());
+  if (file.ok() && file->info().fingerprint == loaded.config().data().resolved_fingerprint()) {
+    return file;
   }
-  ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(model.config(), *file));
-  if (sampler.validation_windows() == 0) {
+  return absl::NotFoundError(absl::StrCat("the tokens this model was trained on are not at ",
+                                          (run / kTokenFile).string(),
+                                          ": give a text with --data PATH"));
+}
+
+absl::Status EvaluateValidation(LoadedModel& loaded) {
+  std::optional<TokenFile> file;
+  if (loaded.config().data().random().samples() == 0) {
+    ASSIGN_OR_RETURN(file, OpenTokensOfRun(loaded));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler,
+                   MakeSampler(loaded.config(), file.has_value() ? &*file : nullptr));
+  if (sampler->validation_samples() == 0) {
     return absl::FailedPreconditionError(
         "the job kept no validation split (data.validation_fraction 0): give a text with --data "
         "PATH");
   }
-  Windows windows;
-  windows.count = sampler.validation_windows();
-  windows.fill = [&](uint64_t first, uint32_t count, std::span<int32_t> tokens,
-                     std::span<int32_t> targets) {
-    sampler.FillEvalBatch(/*eval_samples=*/0, first, count, tokens, targets);
-  };
-  Print(model, "validation split", Evaluate(model, windows));
+  Print(loaded, "validation split", Evaluate(loaded.model(), *sampler));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<int32_t>> EncodeText(const std::string& path,
-                                                const Tokenizer& tokenizer) {
-  ASSIGN_OR_RETURN(const TextSource source, TextSource::Open(path));
-  std::vector<int32_t> text;
-  RETURN_IF_ERROR(source.ForEachPiece([&](std::string_view piece, uint64_t offset_bytes) {
-    return tokenizer.Encode(piece, offset_bytes, text);
-  }));
-  return text;
-}
-
-absl::Status EvaluateText(LoadedModel& model, const std::string& path) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-                   MakeTokenizer(model.config().data()));
-  ASSIGN_OR_RETURN(const std::vector<int32_t> text, EncodeText(path, *tokenizer));
-  const size_t context = model.config().model().context();
-  if (text.size() <= context) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " has ", text.size(),
-                                                   " tokens, but the model reads ", context + 1,
-                                                   " at once: give a longer text"));
+absl::Status EvaluateText(LoadedModel& loaded, const std::string& path) {
+  JobConfig config = loaded.config();
+  if (config.data().random().samples() > 0) {
+    return absl::FailedPreconditionError(
+        "the model was trained on random tokens: leave --data out");
   }
-  Windows windows;
-  windows.count = (text.size() - 1) / context;
-  windows.fill = [&](uint64_t first, uint32_t count, std::span<int32_t> tokens,
-                     std::span<int32_t> targets) {
-    const std::span<const int32_t> all(text);
-    std::ranges::copy(all.subspan(first * context, count * context), tokens.begin());
-    std::ranges::copy(all.subspan(first * context + 1, count * context), targets.begin());
-  };
-  Print(model, path, Evaluate(model, windows));
+  config.mutable_data()->set_path(path);
+  ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Make());
+  const std::string token_file = folder.path() + "/tokens.bin";
+  RETURN_IF_ERROR(
+      PrepareTokenFile(config.data(), token_file, TextFormOf(config.model())).status());
+  ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(token_file));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler,
+                   MakeSampler(config, &file, Split::kAllValidation));
+  Print(loaded, path, Evaluate(loaded.model(), *sampler));
   return absl::OkStatus();
 }
 
@@ -141,13 +151,16 @@ absl::Status Eval(const EvalCommand& command) {
 void AddEvalCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<EvalCommand>();
   CLI::App* command = app.add_subcommand(
-      "eval", "Measures the loss of a checkpoint on the whole validation split, or on a text");
+      "eval",
+      "Measures loss and accuracy of a checkpoint on the whole validation split, or on a text");
   command
       ->add_option("--from", arguments->from,
-                   "Run folder (its newest checkpoint), or folder of a checkpoint")
+                   "Run folder (its newest checkpoint), RUN/best, or folder of a checkpoint")
       ->type_name("PATH")
       ->required();
-  command->add_option("--data", arguments->data, "Text (file or folder) to read whole instead")
+  command
+      ->add_option("--data", arguments->data,
+                   "Text (file or folder) of the kind it was trained on, to read whole instead")
       ->type_name("PATH");
   command->add_option("--threads", arguments->threads, "Compute threads; never changes the result")
       ->check(CLI::Range(1, 256))

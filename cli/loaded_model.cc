@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
+#include "data/sampler.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "model/layout.h"
 
@@ -14,17 +15,22 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
                                                                int max_micro_batch) {
   ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(from));
   ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(found.folder));
-  std::unique_ptr<LoadedModel> model(new LoadedModel(found.folder, reader.manifest(), threads));
-  const JobConfig& config = model->config();
+  std::unique_ptr<LoadedModel> loaded(new LoadedModel(found.folder, reader.manifest(), threads));
+  const JobConfig& config = loaded->config();
   if (config.model().external()) {
     return absl::FailedPreconditionError(
         absl::StrCat(found.folder,
                      " holds a model of the workers' own (model.external), which "
                      "only they can run: read its safetensors files"));
   }
-  ASSIGN_OR_RETURN(model->gpt_, Gpt::Create(config.model(), config.data().resolved_symbols(),
-                                            max_micro_batch, model->pool_));
-  const BlockTable& blocks = model->gpt_->blocks();
+  const ModelOptions options = {.config = config.model(),
+                                .train = config.train(),
+                                .symbols = config.data().resolved_symbols(),
+                                .classes = DataClasses(config.data()),
+                                .max_micro_batch = max_micro_batch,
+                                .inference = true};
+  ASSIGN_OR_RETURN(loaded->model_, Model::Create(options, loaded->pool_));
+  const BlockTable& blocks = loaded->model_->blocks();
   if (!google::protobuf::util::MessageDifferencer::Equals(blocks, reader.manifest().blocks())) {
     return absl::FailedPreconditionError(
         absl::StrCat("the parameters in ", found.folder,
@@ -33,11 +39,17 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
   for (int i = 0; i < blocks.blocks_size(); ++i) {
     const BlockSpec& block = blocks.blocks(i);
     const uint64_t elements = ElementCount(block);
-    AlignedBuffer& weights = model->weights_.emplace_back(elements * sizeof(float));
+    AlignedBuffer& weights = loaded->weights_.emplace_back(elements * sizeof(float));
     RETURN_IF_ERROR(reader.ReadRange(block.name(), 0, elements, 'w', weights.floats()));
-    model->gpt_->BindWeights(i, weights.floats());
+    loaded->model_->BindWeights(i, {.fp32 = weights.floats()});
   }
-  return model;
+  return loaded;
+}
+
+std::vector<std::span<const float>> LoadedModel::weights() const {
+  std::vector<std::span<const float>> weights;
+  for (const AlignedBuffer& block : weights_) weights.push_back(block.floats());
+  return weights;
 }
 
 }  // namespace tug

@@ -2,13 +2,14 @@
 #define TUG_CLI_LOADED_MODEL_H_
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/lease.h"
 #include "base/thread_pool.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "proto/manifest.pb.h"
 
 namespace tug {
@@ -16,15 +17,18 @@ namespace tug {
 // A model with the weights of a checkpoint, for inference. Owned by one thread.
 class LoadedModel {
  public:
-  // `from`: a run folder (its newest checkpoint) or the folder of one checkpoint. Errors: those of
-  // FindCheckpoint, CheckpointReader and Gpt::Create.
+  // `from`: as FindCheckpoint takes it. Errors: those of FindCheckpoint, CheckpointReader and
+  // Model::Create.
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const std::string& from, int threads,
                                                            int max_micro_batch);
 
   const std::string& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }
   const JobConfig& config() const { return manifest_.config(); }
-  Gpt& gpt() { return *gpt_; }
+  Model& model() { return *model_; }
+  ThreadPool& pool() { return pool_; }
+  // By block, in FP32.
+  std::vector<std::span<const float>> weights() const;
 
  private:
   LoadedModel(std::string folder, Manifest manifest, int threads)
@@ -34,7 +38,7 @@ class LoadedModel {
   const Manifest manifest_;
   ThreadPool pool_;
   std::vector<AlignedBuffer> weights_;  // by block
-  std::unique_ptr<Gpt> gpt_;
+  std::unique_ptr<Model> model_;
 };
 
 }  // namespace tug

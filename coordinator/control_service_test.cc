@@ -99,6 +99,7 @@ void LiveAsNode(const ControlService& service, NodeKind kind, uint64_t incarnati
       report->set_virtual_worker(virtual_worker);
       report->set_clock(clock);
       report->set_tokens(1);
+      report->set_targets(1);
     }
     ++clock;
   }

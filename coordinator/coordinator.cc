@@ -27,9 +27,12 @@ Coordinator::Coordinator(CoordinatorOptions options)
       blocks_(options_.config, options_.layout),
       progress_(options_.config.cluster().virtual_workers(), options_.start_version),
       checkpoints_(LaneCount(options_.config.cluster()), options_.start_version),
+      early_stop_(options_.config.train()),
+      best_(options_.config, options_.best),
       final_version_(options_.config.train().steps()),
       committed_version_(options_.start_version) {
   TUG_CHECK_LT(options_.start_version, options_.config.train().steps());
+  for (const EvalMetrics& eval : options_.past_evals) early_stop_.Add(eval);
 }
 
 absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
@@ -103,8 +106,21 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   for (const EvalReport& report : request.evals()) progress_.AddEval(report);
   for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
   for (StepMetrics& metrics : progress_.TakeSteps()) actions_.push_back(StepCompleted{metrics});
-  for (EvalMetrics& metrics : progress_.TakeEvals()) actions_.push_back(EvalCompleted{metrics});
+  for (const EvalMetrics& eval : progress_.TakeEvals()) OnEval(eval, now);
   AbsorbParts(member, request, now);
+}
+
+void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
+  actions_.push_back(EvalCompleted{eval});
+  if (const auto best = best_.AddEval(eval)) actions_.push_back(NewBestAction{*best});
+  if (!early_stop_.Add(eval) || phase_ != RUNNING || stop_requested_) return;
+  stopped_early_ = true;
+  AddNotice("stopped early",
+            absl::StrFormat("no evaluation was better than that of step %d (validation loss %.4f) "
+                            "for %d in a row: the job stops early (train.patience)",
+                            early_stop_.best()->version, early_stop_.best()->loss,
+                            early_stop_.without_improvement()));
+  OnStop(now);
 }
 
 void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request,
@@ -136,6 +152,7 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
     if (progress_.newest_eval().has_value()) {
       manifest.set_validation_loss(progress_.newest_eval()->loss);
     }
+    commit.held = best_.HeldBeside(whole->version);
     actions_.push_back(std::move(commit));
   }
 }
@@ -149,7 +166,7 @@ void Coordinator::Advance(absl::Time now) {
   if (!Ended() && !view_.has_value() && membership_.Complete()) IssueView();
   if (phase_ == WAITING && view_.has_value()) {
     const auto ready = [](const Member& member) { return member.ready; };
-    if (membership_.Every(SERVER, ready) && membership_.Every(WORKER, ready)) phase_ = RUNNING;
+    if (membership_.Every(SERVER, ready) && membership_.Every(WORKER, ready)) Go();
   }
   if (phase_ == RUNNING && !final_version_.has_value()) SettleFinalVersion(now);
   if (phase_ == RUNNING && final_version_.has_value() && committed_version_ >= *final_version_ &&
@@ -187,6 +204,17 @@ void Coordinator::IssueView() {
   }
   view_ = std::move(view);
   membership_.Close();
+}
+
+void Coordinator::Go() {
+  phase_ = RUNNING;
+  uint64_t bytes = 0;
+  for (const Member* worker : membership_.OfKind(WORKER)) {
+    bytes = std::max<uint64_t>(bytes, worker->counters.predicted_memory_bytes());
+  }
+  if (bytes == 0) return;
+  AddNotice("memory", absl::StrFormat("memory of a worker: %.1f MB predicted",
+                                      static_cast<double>(bytes) / 1e6));
 }
 
 void Coordinator::SettleFinalVersion(absl::Time now) {
@@ -291,6 +319,7 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
                                         absl::Time now) {
   if (status.ok()) {
     committed_version_ = std::max(committed_version_, version);
+    if (const auto best = best_.OnCommitted(version)) actions_.push_back(NewBestAction{*best});
   } else {
     Fail(absl::StrCat("the checkpoint of step ", version,
                       " cannot be committed: ", std::string(status.message())),
@@ -320,6 +349,11 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_last_checkpoint(committed_version_);
   reply.set_failure(failure_);
   reply.set_view(view_.has_value() ? view_->number() : 0);
+  reply.set_stopped_early(stopped_early_);
+  if (early_stop_.best().has_value()) {
+    reply.mutable_best()->set_version(early_stop_.best()->version);
+    reply.mutable_best()->set_loss(early_stop_.best()->loss);
+  }
   if (phase_ == RUNNING && last_step > progress_.step()) {
     reply.set_seconds_left(progress_.seconds_per_step() *
                            static_cast<double>(last_step - progress_.step()));

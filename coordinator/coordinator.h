@@ -34,7 +34,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "checkpoint/best_checkpoint.h"
+#include "coordinator/best_tracker.h"
 #include "coordinator/checkpoint_collector.h"
+#include "coordinator/early_stop.h"
 #include "coordinator/job_blocks.h"
 #include "coordinator/membership.h"
 #include "coordinator/progress.h"
@@ -48,6 +51,8 @@ struct CommitCheckpointAction {
   Manifest manifest;
   double pause_seconds = 0;  // training stood still for this long at most
   double write_seconds = 0;
+  // Earlier versions whose evaluation is still to come: they may turn out to be the best.
+  std::vector<uint64_t> held;
 };
 struct StepCompleted {
   StepMetrics metrics;
@@ -58,12 +63,17 @@ struct EvalCompleted {
 struct NoticeAction {
   std::string text;
 };
+// The checkpoint that is the best one from now on: an evaluation of its version has the lowest
+// loss.
+struct NewBestAction {
+  BestCheckpoint best;
+};
 // OK, or why the job failed and what to do. The last action.
 struct JobEnded {
   absl::Status status;
 };
-using Action =
-    std::variant<CommitCheckpointAction, StepCompleted, EvalCompleted, NoticeAction, JobEnded>;
+using Action = std::variant<CommitCheckpointAction, StepCompleted, EvalCompleted, NoticeAction,
+                            NewBestAction, JobEnded>;
 
 struct CoordinatorOptions {
   JobConfig config;  // resolved and validated
@@ -77,6 +87,11 @@ struct CoordinatorOptions {
   // below train.steps.
   uint64_t start_version = 0;
   std::string restore_path;
+  // Of the run that goes on, in order: its evaluations up to `start_version`, and its best
+  // checkpoint.
+  std::vector<EvalMetrics> past_evals;
+  std::optional<BestCheckpoint> best;
+  std::string data_notice;  // of the data, for people; may be empty
 };
 
 // Not thread-safe. `now` never decreases from call to call.
@@ -112,10 +127,12 @@ class Coordinator {
   absl::Status Accepts(const RegisterRequest& request) const;
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
   void AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now);
+  void OnEval(const EvalMetrics& eval, absl::Time now);
   void AddNotice(const std::string& key, const std::string& text);
   // Takes every transition whose condition holds.
   void Advance(absl::Time now);
   void IssueView();
+  void Go();
   void SettleFinalVersion(absl::Time now);
   void Finish(absl::Time now);
   void Fail(const std::string& what, absl::Time now);
@@ -130,10 +147,13 @@ class Coordinator {
   JobBlocks blocks_;
   Progress progress_;
   CheckpointCollector checkpoints_;
+  EarlyStop early_stop_;
+  BestTracker best_;
 
   Phase phase_ = WAITING;
   std::optional<View> view_;
   bool stop_requested_ = false;
+  bool stopped_early_ = false;
   std::optional<uint64_t> final_version_;
   uint64_t committed_version_;  // newest usable checkpoint; 0 = none
   std::string failure_;

@@ -1,6 +1,7 @@
 #include "coordinator/coordinator.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -131,6 +132,7 @@ HeartbeatRequest WithStep(HeartbeatRequest beat, uint32_t virtual_worker, uint64
   step->set_clock(clock);
   step->set_loss_sum(5);
   step->set_tokens(2);
+  step->set_targets(2);
   return beat;
 }
 
@@ -425,6 +427,82 @@ TEST(Coordinator, ShowsANoticeOnce) {
   const auto notices = job.Take<NoticeAction>();
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].text, "step 12 skipped");
+}
+
+// ---- evaluations ----
+
+HeartbeatRequest WithEval(HeartbeatRequest beat, uint64_t version, double loss) {
+  EvalReport* eval = beat.add_evals();
+  eval->set_version(version);
+  eval->set_loss_sum(4 * loss);
+  eval->set_targets(4);
+  eval->set_correct(3);
+  return beat;
+}
+
+CoordinatorOptions WithPatience(uint32_t patience) {
+  CoordinatorOptions options = JobUnderTest::Options(1, 1, 100, 0, 1);
+  options.config.mutable_train()->set_patience(patience);
+  options.config.mutable_train()->set_eval_interval(10);
+  options.config.mutable_checkpoint()->set_keep_best(true);
+  return options;
+}
+
+TEST(Evaluations, EndTheJobInOrderWhenTheyNoLongerImprove) {
+  JobUnderTest job(WithPatience(2));
+  job.Run(1, 1);
+  const HeartbeatRequest beat = WithStep(job.ReadyBeat(2), 0, 31);
+  for (const auto& [version, loss] : {std::pair{10, 3.0}, {20, 2.0}, {30, 2.5}}) {
+    EXPECT_FALSE(job.Send(WithEval(beat, static_cast<uint64_t>(version), loss)).pause());
+  }
+  const auto evals = job.Take<EvalCompleted>();
+  ASSERT_EQ(evals.size(), 3u);
+  EXPECT_DOUBLE_EQ(evals[0].metrics.accuracy, 0.75);
+  HeartbeatRequest last = WithEval(WithStep(job.ReadyBeat(2), 0, 41), 40, 2.0);
+  EXPECT_TRUE(job.Send(last).pause()) << "as after tug stop";
+  const auto notices = job.Take<NoticeAction>();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_THAT(notices[0].text, HasSubstr("step 20 (validation loss 2.0000) for 2 in a row"));
+  last.set_pausing(true);
+  EXPECT_EQ(job.Send(last).final_version(), 42u);
+  const StatusReply status = job.coordinator().OnStatus(job.now());
+  EXPECT_TRUE(status.stopped_early());
+  EXPECT_EQ(status.best().version(), 20u);
+  EXPECT_EQ(status.best().loss(), 2.0);
+}
+
+TEST(Evaluations, OfTheRunThatGoesOnCount) {
+  CoordinatorOptions options = WithPatience(2);
+  options.start_version = 20;
+  options.past_evals.resize(2);
+  options.past_evals[0].version = 10;
+  options.past_evals[0].loss = 1;
+  options.past_evals[1].version = 20;
+  options.past_evals[1].loss = 2;
+  JobUnderTest job(options);
+  job.Run(1, 1);
+  EXPECT_EQ(job.coordinator().OnStatus(job.now()).best().version(), 10u);
+  EXPECT_TRUE(job.Send(WithEval(WithStep(job.ReadyBeat(2), 0, 31), 30, 1.5)).pause());
+}
+
+TEST(Evaluations, ChooseTheBestCheckpoint) {
+  JobUnderTest job(WithPatience(0));
+  job.Run(1, 1);
+  const HeartbeatRequest beat = WithStep(job.ReadyBeat(2), 0, 31);
+  job.Send(WithEval(beat, 10, 3));
+  EXPECT_TRUE(job.Take<NewBestAction>().empty());
+  job.coordinator().OnCheckpointCommitted(10, absl::OkStatus(), job.now());
+  auto best = job.Take<NewBestAction>();
+  ASSERT_EQ(best.size(), 1u);
+  EXPECT_EQ(best[0].best.version, 10u);
+  EXPECT_EQ(best[0].best.loss, 3);
+  job.coordinator().OnCheckpointCommitted(20, absl::OkStatus(), job.now());
+  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 30), 1, 30));
+  const auto commits = job.Take<CommitCheckpointAction>();
+  ASSERT_EQ(commits.size(), 1u);
+  EXPECT_EQ(commits[0].held, std::vector<uint64_t>{20}) << "may yet be the best";
+  job.Send(WithEval(beat, 20, 3.5));
+  EXPECT_TRUE(job.Take<NewBestAction>().empty());
 }
 
 // ---- blocks that the workers declare ----

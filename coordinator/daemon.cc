@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
+#include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/control_service.h"
 #include "coordinator/job_setup.h"
@@ -24,13 +25,24 @@ namespace {
 
 constexpr absl::Duration kLoopTime = absl::Milliseconds(100);
 
+const char* FamilyName(ModelConfig::Family family) {
+  switch (family) {
+    case ModelConfig::ENCODER:
+      return "encoder";
+    case ModelConfig::ENCODER_DECODER:
+      return "encoder and decoder";
+    default:
+      return "GPT";
+  }
+}
+
 std::string Title(const JobConfig& config, const std::string& run_dir) {
   const ModelConfig& model = config.model();
   const std::string run = std::filesystem::path(run_dir).filename().string();
   if (model.external()) return absl::StrCat(run, ": a model of the workers' own");
-  return absl::StrFormat("%s: GPT, %d layers, %d wide, %d heads, context %d, batch %d", run,
-                         model.layers(), model.width(), model.heads(), model.context(),
-                         config.train().global_batch());
+  return absl::StrFormat("%s: %s, %d layers, %d wide, %d heads, context %d, batch %d", run,
+                         FamilyName(model.family()), model.layers(), model.width(), model.heads(),
+                         model.context(), config.train().global_batch());
 }
 
 // Does what the machine asks for, until it says the job has ended.
@@ -61,10 +73,14 @@ class JobLoop {
   void Do(const StepCompleted& step) { reporter_.OnStep(step.metrics, time_.Now()); }
   void Do(const EvalCompleted& eval) { reporter_.OnEval(eval.metrics); }
   void Do(const NoticeAction& notice) { reporter_.OnNotice(notice.text); }
+  void Do(const NewBestAction& better) {
+    const absl::Status written = WriteBest(run_dir_, better.best);
+    if (!written.ok()) service_.OnTrouble(std::string(written.message()));
+  }
   void Do(const JobEnded& ended) { end_ = ended.status; }
   void Do(const CommitCheckpointAction& commit) {
-    const absl::StatusOr<std::string> folder =
-        CommitCheckpoint(run_dir_, commit.manifest, config_.checkpoint().keep());
+    const absl::StatusOr<std::string> folder = CommitCheckpoint(
+        run_dir_, commit.manifest, {.keep = config_.checkpoint().keep(), .held = commit.held});
     if (folder.ok()) reporter_.OnCheckpoint(commit, *folder);
     service_.OnCheckpointCommitted(commit.manifest.version(), folder.status());
   }
@@ -83,12 +99,13 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
   const JobConfig config = job.config;
   const std::string run_dir = job.run_dir;
   RETURN_IF_ERROR(DiscardUnfinished(run_dir));
+  if (!config.checkpoint().keep_best()) RETURN_IF_ERROR(RemoveBest(run_dir));
   ASSIGN_OR_RETURN(MetricsLog metrics,
                    MetricsLog::Open(absl::StrCat(run_dir, "/", kMetricsFile), job.timeline));
-  RunReporter reporter(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0,
-                       config.train().steps(), run_dir, Title(config, run_dir),
-                       config.model().external());
+  RunReporter reporter(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0, run_dir,
+                       Title(config, run_dir), config);
   const uint64_t start_version = job.start_version;
+  const std::string data_notice = job.data_notice;
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlService> service,
                    ControlService::Start(std::move(job), options.listen));
   RETURN_IF_ERROR(WriteCoordinatorAddress(run_dir, service->address()));
@@ -96,11 +113,15 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
                             service->address(),
                             start_version == 0 ? "" : absl::StrCat(", from step ", start_version)));
   if (!options.note.empty()) reporter.Say(options.note);
+  if (!data_notice.empty()) reporter.OnNotice(data_notice);
   if (options.on_listening) options.on_listening(service->address(), run_dir);
 
   const RealTime time;
   const absl::Time start = time.Now();
   const absl::Status end = JobLoop(*service, reporter, config, run_dir).Run(options.stop_wanted);
+  // One that was held for an evaluation may have turned out not to be the best.
+  const absl::Status trimmed = TrimCheckpoints(run_dir, {.keep = config.checkpoint().keep()});
+  if (!trimmed.ok()) reporter.Say(absl::StrCat("old checkpoints stay: ", trimmed.message()));
   reporter.Finish(service->Status(), config.train().steps(), time.Now() - start);
   RemoveCoordinatorAddress(run_dir);
   return end;

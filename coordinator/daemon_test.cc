@@ -151,7 +151,7 @@ class DaemonTest : public ::testing::Test {
         EvalReport* eval = beat.add_evals();
         eval->set_version(reply.final_version());
         eval->set_loss_sum(20);
-        eval->set_tokens(10);
+        eval->set_targets(10);
       }
       return;
     }
@@ -161,6 +161,7 @@ class DaemonTest : public ::testing::Test {
     step->set_clock(clock);
     step->set_loss_sum(30);
     step->set_tokens(10);
+    step->set_targets(10);
     step->set_step_seconds(0.01);
     done_ = clock + 1;
   }

@@ -1,11 +1,16 @@
 #include "coordinator/job_setup.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <random>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "checkpoint/best_checkpoint.h"
 #include "coordinator/job_blocks.h"
+#include "coordinator/metrics_log.h"
 #include "coordinator/resume_check.h"
 #include "coordinator/run_folder.h"
 #include "data/sampler.h"
@@ -52,30 +57,78 @@ absl::Status CheckVocabulary(const JobConfig& config) {
       " symbols of the text: raise it, or leave it out"));
 }
 
-absl::Status CheckEveryoneEvaluates(const JobConfig& config, uint64_t windows) {
+absl::Status CheckEveryoneEvaluates(const JobConfig& config, uint64_t samples) {
   const uint32_t virtual_workers = config.cluster().virtual_workers();
-  if (windows == 0 || windows >= virtual_workers) return absl::OkStatus();
+  if (samples == 0 || samples >= virtual_workers) return absl::OkStatus();
+  const bool windows = TextFormOf(config.model()) == TextForm::kRunning;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the validation split of ", config.data().path(), " has ", samples,
+      windows ? absl::StrCat(" windows of model.context = ", config.model().context(), " tokens")
+              : " samples",
+      ", fewer than cluster.virtual_workers = ", virtual_workers,
+      ": give more text, a larger data.validation_fraction, or 0 for no validation"));
+}
+
+absl::Status CheckClasses(const JobConfig& config) {
+  if (config.model().family() != ModelConfig::ENCODER) return absl::OkStatus();
+  const uint32_t wanted = config.model().classes(), found = DataClasses(config.data());
+  if (wanted != 0 && wanted < found) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.classes = ", wanted, " is less than the ", found,
+                     " labels of the text: raise it, or leave it out"));
+  }
+  if (std::max(wanted, found) >= 2) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the validation split of ", config.data().path(), " has ", windows,
-                   " windows of model.context = ", config.model().context(),
-                   " tokens, fewer than cluster.virtual_workers = ", virtual_workers,
-                   ": give more text, a larger data.validation_fraction, or 0 for no validation"));
+      absl::StrCat("the data has ", found,
+                   " class, which leaves nothing to learn: give a text with several labels, or set "
+                   "model.classes"));
 }
 
 // Text to tokens; resolves config.data.
-absl::Status PrepareText(const std::string& run_dir, JobConfig& config) {
+absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
+                                                     JobConfig& config) {
+  DataConfig& data = *config.mutable_data();
+  if (data.random().samples() > 0) {
+    data.set_resolved_symbols(data.random().symbols());
+    return std::nullopt;
+  }
   std::error_code error;
   // Nodes on this host run in other folders than ours.
-  config.mutable_data()->set_path(fs::absolute(config.data().path(), error).lexically_normal());
+  data.set_path(fs::absolute(data.path(), error).lexically_normal());
   fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
   const std::string token_file = absl::StrCat(run_dir, "/", kTokenFile);
-  ASSIGN_OR_RETURN(const TokenFileInfo tokens, PrepareTokenFile(config.data(), token_file));
-  tokens.Resolve(*config.mutable_data());
-  // A text too short for the context is refused now, not by each worker.
-  ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(token_file));
-  ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(config, file));
-  RETURN_IF_ERROR(CheckEveryoneEvaluates(config, sampler.validation_windows()));
-  return CheckVocabulary(config);
+  ASSIGN_OR_RETURN(const TokenFileInfo tokens,
+                   PrepareTokenFile(data, token_file, TextFormOf(config.model())));
+  tokens.Resolve(data);
+  ASSIGN_OR_RETURN(TokenFile file, TokenFile::Open(token_file));
+  return file;
+}
+
+// Resolves config.data. What does not go with the model is refused now, not by each worker. Returns
+// what a person should know of the data.
+absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& config) {
+  ASSIGN_OR_RETURN(const std::optional<TokenFile> file, PrepareText(run_dir, config));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler,
+                   MakeSampler(config, file.has_value() ? &*file : nullptr));
+  RETURN_IF_ERROR(CheckEveryoneEvaluates(config, sampler->validation_samples()));
+  RETURN_IF_ERROR(CheckClasses(config));
+  RETURN_IF_ERROR(CheckVocabulary(config));
+  return sampler->notice();
+}
+
+// What the run that goes on in its folder knows of its evaluations.
+void RecallEvaluations(const std::string& run_dir, CoordinatorOptions& job) {
+  const absl::StatusOr<LossCurve> curve = ReadLossCurve(absl::StrCat(run_dir, "/", kMetricsFile));
+  if (curve.ok()) {
+    for (const LossPoint& point : curve->validation) {
+      if (point.step > job.start_version) break;
+      EvalMetrics eval;
+      eval.version = point.step;
+      eval.loss = point.loss;
+      job.past_evals.push_back(eval);
+    }
+  }
+  if (const auto best = ReadBest(run_dir); best.ok()) job.best = *best;
 }
 
 }  // namespace
@@ -105,9 +158,9 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
 
   BlockTable blocks;
   if (!config.model().external()) {
-    RETURN_IF_ERROR(PrepareText(run_dir, job.config));
+    ASSIGN_OR_RETURN(job.data_notice, PrepareData(run_dir, job.config));
     blocks = ModelLayout(job.config.model(), job.config.data().resolved_symbols(),
-                         static_cast<uint32_t>(job.config.data().resolved_labels_size()));
+                         DataClasses(job.config.data()));
   } else if (restore.has_value()) {
     blocks = restore->manifest.blocks();  // what the workers have to declare
   }
@@ -119,6 +172,7 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
     job.start_version = restore->manifest.version();
     job.timeline = restore->manifest.timeline() + 1;
     job.restore_path = restore->folder;
+    RecallEvaluations(run_dir, job);
   }
   std::string text;
   google::protobuf::TextFormat::PrintToString(job.config, &text);

@@ -50,7 +50,8 @@ void MetricsLog::Eval(const EvalMetrics& metrics) {
               {"step", metrics.version},
               {"loss", metrics.loss},
               {"perplexity", std::exp(metrics.loss)},
-              {"tokens", metrics.tokens}}));
+              {"accuracy", metrics.accuracy},
+              {"targets", metrics.targets}}));
 }
 
 void MetricsLog::Checkpoint(uint64_t step, const std::string& folder, double pause_seconds,
@@ -65,6 +66,16 @@ void MetricsLog::Checkpoint(uint64_t step, const std::string& folder, double pau
 
 void MetricsLog::Notice(const std::string& text) {
   Write(Dump({{"kind", "notice"}, {"timeline", timeline_}, {"text", text}}));
+}
+
+void MetricsLog::End(const StatusReply& status, const std::string& reason) {
+  Json json = {
+      {"kind", "end"}, {"timeline", timeline_}, {"step", status.step()}, {"reason", reason}};
+  if (status.has_best()) {
+    json["best_step"] = status.best().version();
+    json["best_loss"] = status.best().loss();
+  }
+  Write(Dump(json));
 }
 
 void MetricsLog::Write(const std::string& line) {

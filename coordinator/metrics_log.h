@@ -14,9 +14,13 @@
 namespace tug {
 
 // metrics.jsonl of a run folder: one JSON object a line, each with "kind" and "timeline".
-//   step        step, loss (mean over tokens), tokens, seconds, tokens_per_second, wait_seconds,
-//   pushed_bytes, pulled_bytes eval        step, loss, perplexity, tokens checkpoint  step, folder,
-//   pause_seconds, write_seconds notice      text
+//   step        step, loss (mean over targets), tokens, seconds, tokens_per_second, wait_seconds,
+//               pushed_bytes, pulled_bytes
+//   eval        step, loss, perplexity, accuracy, targets
+//   checkpoint  step, folder, pause_seconds, write_seconds
+//   notice      text
+//   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
+//               best_step, best_loss
 // A run that is resumed appends; a step that was run again stands in it twice, the later line
 // counts. Not thread-safe.
 class MetricsLog {
@@ -29,6 +33,7 @@ class MetricsLog {
   void Checkpoint(uint64_t step, const std::string& folder, double pause_seconds,
                   double write_seconds);
   void Notice(const std::string& text);
+  void End(const StatusReply& status, const std::string& reason);
 
   // Hands what was written to the operating system. Errors: the first that writing met (disk full).
   absl::Status Flush();

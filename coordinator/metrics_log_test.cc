@@ -30,7 +30,7 @@ TEST(MetricsLog, WritesOneObjectALineAndReadsItBack) {
   auto log = MetricsLog::Open(path, 1);
   ASSERT_TRUE(log.ok()) << log.status();
   log->Step(Step(1, 4.5));
-  log->Eval({1, 4.25, 10});
+  log->Eval({.version = 1, .loss = 4.25, .accuracy = 0.5, .targets = 10});
   log->Checkpoint(1, "step-00000001", 0.003, 0.1);
   log->Notice("not \xff UTF-8, \"quoted\"");
   ASSERT_TRUE(log->Flush().ok());
@@ -41,6 +41,10 @@ TEST(MetricsLog, WritesOneObjectALineAndReadsItBack) {
   EXPECT_EQ(line,
             R"({"kind":"step","timeline":1,"step":1,"loss":4.5,"tokens":100,"seconds":0.5,)"
             R"("tokens_per_second":200.0,"wait_seconds":0.0,"pushed_bytes":0,"pulled_bytes":0})");
+  std::getline(file, line);
+  EXPECT_THAT(line, ::testing::StartsWith(
+                        R"({"kind":"eval","timeline":1,"step":1,"loss":4.25,"perplexity":70.1)"));
+  EXPECT_THAT(line, ::testing::EndsWith(R"("accuracy":0.5,"targets":10})"));
   const auto curve = ReadLossCurve(path);
   ASSERT_TRUE(curve.ok());
   ASSERT_EQ(curve->training.size(), 1u);

@@ -46,6 +46,7 @@ StepMetrics Progress::Fold(const OpenStep& open) const {
     const StepReport& report = share.report;
     loss_sum += report.loss_sum();
     metrics.tokens += report.tokens();
+    metrics.targets += report.targets();
     metrics.seconds = std::max(metrics.seconds, report.step_seconds());
     metrics.wait_seconds = std::max(metrics.wait_seconds, report.wait_seconds());
     if (nodes.insert(share.node_id).second) {
@@ -53,7 +54,7 @@ StepMetrics Progress::Fold(const OpenStep& open) const {
       metrics.pulled_bytes += report.pulled_bytes();
     }
   }
-  metrics.loss = metrics.tokens == 0 ? 0 : loss_sum / static_cast<double>(metrics.tokens);
+  metrics.loss = metrics.targets == 0 ? 0 : loss_sum / static_cast<double>(metrics.targets);
   return metrics;
 }
 
@@ -69,7 +70,7 @@ void Progress::AddEval(const EvalReport& report) {
   if (share.has_value()) return;
   share = report;
   if (++open.reported < virtual_workers_) return;
-  evals_.push_back(Fold(report.version(), open));
+  evals_.push_back(Fold(key, open));
   newest_eval_ = evals_.back();
   newest_eval_key_ = key;
   // What is older can no longer become whole: a job that is stopped may skip, in some workers, the
@@ -77,15 +78,20 @@ void Progress::AddEval(const EvalReport& report) {
   open_evals_.erase(open_evals_.begin(), open_evals_.upper_bound(key));
 }
 
-EvalMetrics Progress::Fold(uint64_t version, const OpenEval& open) const {
+EvalMetrics Progress::Fold(const EvalKey& key, const OpenEval& open) const {
   EvalMetrics metrics;
-  metrics.version = version;
+  metrics.version = key.first;
+  metrics.final = key.second;
   double loss_sum = 0;
+  uint64_t correct = 0;
   for (const std::optional<EvalReport>& share : open.shares) {
     loss_sum += share->loss_sum();
-    metrics.tokens += share->tokens();
+    metrics.targets += share->targets();
+    correct += share->correct();
   }
-  metrics.loss = metrics.tokens == 0 ? 0 : loss_sum / static_cast<double>(metrics.tokens);
+  if (metrics.targets == 0) return metrics;
+  metrics.loss = loss_sum / static_cast<double>(metrics.targets);
+  metrics.accuracy = static_cast<double>(correct) / static_cast<double>(metrics.targets);
   return metrics;
 }
 

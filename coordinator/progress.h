@@ -20,8 +20,9 @@ namespace tug {
 
 struct StepMetrics {
   uint64_t step = 0;  // completed steps: clock + 1
-  double loss = 0;    // mean over tokens
+  double loss = 0;    // mean over targets
   uint64_t tokens = 0;
+  uint64_t targets = 0;
   double seconds = 0;         // of the slowest worker
   double wait_seconds = 0;    // of the worker that waited longest
   uint64_t pushed_bytes = 0;  // of all workers
@@ -30,8 +31,10 @@ struct StepMetrics {
 
 struct EvalMetrics {
   uint64_t version = 0;
-  double loss = 0;  // mean over tokens
-  uint64_t tokens = 0;
+  double loss = 0;      // mean over targets
+  double accuracy = 0;  // part of the targets that were thought likeliest
+  uint64_t targets = 0;
+  bool final = false;  // the last evaluation of the job, over the whole validation split
 };
 
 // Not thread-safe.
@@ -77,13 +80,14 @@ class Progress {
     std::vector<std::optional<EvalReport>> shares;
   };
 
+  using EvalKey = std::pair<uint64_t, bool>;  // version, whether it is the last evaluation
+
   StepMetrics Fold(const OpenStep& open) const;
-  EvalMetrics Fold(uint64_t version, const OpenEval& open) const;
+  EvalMetrics Fold(const EvalKey& key, const OpenEval& open) const;
 
   const uint32_t virtual_workers_;
   uint64_t next_clock_;
-  std::deque<OpenStep> open_steps_;           // of clocks next_clock_, next_clock_ + 1, ...
-  using EvalKey = std::pair<uint64_t, bool>;  // version, whether it is the last evaluation
+  std::deque<OpenStep> open_steps_;  // of clocks next_clock_, next_clock_ + 1, ...
   std::map<EvalKey, OpenEval> open_evals_;
   EvalKey newest_eval_key_{0, false};  // if there is a newest_eval_
   std::optional<double> loss_;

@@ -14,7 +14,8 @@ StepReport Step(uint32_t virtual_worker, uint64_t clock, double loss_sum) {
   report.set_virtual_worker(virtual_worker);
   report.set_clock(clock);
   report.set_loss_sum(loss_sum);
-  report.set_tokens(10);
+  report.set_tokens(30);
+  report.set_targets(10);
   report.set_step_seconds(0.5 + 0.1 * virtual_worker);
   report.set_wait_seconds(0.01 * virtual_worker);
   report.set_pushed_bytes(100);
@@ -27,7 +28,8 @@ EvalReport Eval(uint32_t virtual_worker, uint64_t version, double loss_sum) {
   report.set_virtual_worker(virtual_worker);
   report.set_version(version);
   report.set_loss_sum(loss_sum);
-  report.set_tokens(4);
+  report.set_targets(4);
+  report.set_correct(virtual_worker + 1);
   return report;
 }
 
@@ -39,7 +41,8 @@ TEST(Progress, CompletesAStepOnceEveryVirtualWorkerHasReported) {
   const auto steps = progress.TakeSteps();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].step, 1u);
-  EXPECT_EQ(steps[0].tokens, 20u);
+  EXPECT_EQ(steps[0].tokens, 60u);
+  EXPECT_EQ(steps[0].targets, 20u);
   EXPECT_DOUBLE_EQ(steps[0].loss, 2.0);
   EXPECT_DOUBLE_EQ(steps[0].seconds, 0.6);
   EXPECT_DOUBLE_EQ(steps[0].wait_seconds, 0.01);
@@ -136,6 +139,9 @@ TEST(Progress, FoldsEvaluationsInOrderOfVersion) {
   ASSERT_EQ(evals.size(), 1u);
   EXPECT_EQ(evals[0].version, 30u);
   EXPECT_DOUBLE_EQ(evals[0].loss, 2.0);
+  EXPECT_EQ(evals[0].targets, 8u);
+  EXPECT_DOUBLE_EQ(evals[0].accuracy, 3.0 / 8) << "1 of 4 and 2 of 4";
+  EXPECT_FALSE(evals[0].final);
   EXPECT_EQ(progress.newest_eval()->version, 30u);
 }
 
@@ -143,7 +149,7 @@ TEST(Progress, MeasuresSpeedOverRecentSteps) {
   Progress progress(1, 0);
   EXPECT_EQ(progress.tokens_per_second(), 0);
   for (uint64_t clock = 0; clock < 200; ++clock) progress.AddStep(1, Step(0, clock, 1));
-  EXPECT_NEAR(progress.tokens_per_second(), 20, 1e-9);
+  EXPECT_NEAR(progress.tokens_per_second(), 60, 1e-9);
   EXPECT_NEAR(progress.seconds_per_step(), 0.5, 1e-9);
 }
 

@@ -11,6 +11,11 @@ namespace {
 
 constexpr const char* kMustMatch[] = {
     "model.external",
+    "model.family",
+    "model.norm",
+    "model.activation",
+    "model.mlp_width",
+    "model.classes",
     "model.layers",
     "model.width",
     "model.heads",
@@ -22,6 +27,8 @@ constexpr const char* kMustMatch[] = {
     "data.resolved_symbols",
     "data.resolved_alphabet",
     "data.resolved_fingerprint",
+    "data.random.samples",
+    "data.random.symbols",
     "data.validation_fraction",
     "seed",
     "cluster.virtual_workers",

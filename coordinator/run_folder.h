@@ -7,6 +7,7 @@
 //   data/tokens.bin    the text as tokens
 //   metrics.jsonl      see metrics_log.h
 //   loss.svg           see loss_curve.h
+//   best               see checkpoint/best_checkpoint.h
 //   logs/              what nodes of a local job say
 // and checkpoints (checkpoint/checkpoint.h).
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "checkpoint/best_checkpoint.h"
 #include "coordinator/run_folder.h"
 
 namespace tug {
@@ -37,6 +38,15 @@ std::string ShortPath(const std::string& path) {
   return error || relative.empty() || relative.rfind("..", 0) == 0 ? path : relative;
 }
 
+std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model) {
+  const bool classes = model.family() == ModelConfig::ENCODER;
+  std::string text = absl::StrFormat("validation loss %.4f", metrics.loss);
+  if (!classes) absl::StrAppendFormat(&text, ", perplexity %.2f", std::exp(metrics.loss));
+  absl::StrAppendFormat(&text, ", accuracy %.1f%% (%s %s)", 100 * metrics.accuracy,
+                        WithThousands(metrics.targets), classes ? "samples" : "tokens");
+  return text;
+}
+
 void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
   metrics_.Step(metrics);
   newest_step_ = metrics;
@@ -48,9 +58,8 @@ void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
 void RunReporter::OnEval(const EvalMetrics& metrics) {
   metrics_.Eval(metrics);
   newest_eval_ = metrics;
-  line_.Say(absl::StrFormat(
-      "evaluation of step %d: validation loss %.4f, perplexity %.2f (%s tokens)", metrics.version,
-      metrics.loss, std::exp(metrics.loss), WithThousands(metrics.tokens)));
+  line_.Say(
+      absl::StrFormat("evaluation of step %d: %s", metrics.version, EvalText(metrics, model_)));
 }
 
 void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder) {
@@ -76,15 +85,20 @@ void RunReporter::Finish(const StatusReply& status, uint64_t job_steps, absl::Du
   line_.Finish();
   const absl::Status drawn = newest_step_.has_value() ? DrawLossCurve() : absl::OkStatus();
   if (!drawn.ok()) line_.Say(std::string(drawn.message()));
-  if (status.phase() == DONE) Summarise(status, job_steps, time);
+  if (status.phase() != DONE) return;
+  Summarise(status, job_steps, time);
+  if (const absl::Status written = metrics_.Flush(); !written.ok()) {
+    line_.Say(std::string(written.message()));
+  }
 }
 
 void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time) {
-  const std::string run = ShortPath(run_dir_);
   const bool complete = status.step() >= job_steps;
-  std::string text =
-      absl::StrFormat("%s %d of %d steps in %s", complete ? "done:" : "stopped:", status.step(),
-                      job_steps, DurationText(absl::ToDoubleSeconds(time)));
+  const std::string reason =
+      complete ? "done" : (status.stopped_early() ? "stopped early" : "stopped");
+  metrics_.End(status, reason);
+  std::string text = absl::StrFormat("%s: %d of %d steps in %s", reason, status.step(), job_steps,
+                                     DurationText(absl::ToDoubleSeconds(time)));
   if (seconds_ > 0) {
     absl::StrAppend(&text, ", ",
                     WithThousands(static_cast<uint64_t>(static_cast<double>(tokens_) / seconds_)),
@@ -93,9 +107,13 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   if (newest_step_.has_value())
     absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
   if (newest_eval_.has_value()) {
-    absl::StrAppendFormat(&text, ", validation loss %.4f", newest_eval_->loss);
+    absl::StrAppend(&text, ", ", EvalText(*newest_eval_, model_));
   }
   line_.Say(text);
+  if (status.has_best() && (status.stopped_early() || status.best().version() != status.step())) {
+    line_.Say(absl::StrFormat("best evaluation: validation loss %.4f at step %d",
+                              status.best().loss(), status.best().version()));
+  }
   std::string memory;
   for (const NodeStatus& node : status.nodes()) {
     const NodeCounters& counters = node.counters();
@@ -109,17 +127,29 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
     }
   }
   if (!memory.empty()) line_.Say(memory);
+  SayWhatNext(status, complete);
+}
+
+void RunReporter::SayWhatNext(const StatusReply& status, bool complete) {
+  const std::string run = ShortPath(run_dir_);
   if (newest_step_.has_value()) {
     line_.Say(absl::StrCat("run folder ", run, ": ", kConfigFile, ", ", kMetricsFile, ", ",
                            kLossPicture, ", checkpoints/"));
   }
+  if (const auto best = ReadBest(run_dir_);
+      best.ok() && best->version != status.last_checkpoint()) {
+    line_.Say(absl::StrFormat("best checkpoint: step %d, validation loss %.4f: %s/%s",
+                              best->version, best->loss, run, kBestFile));
+  }
+  const bool external = model_.external();
   if (status.last_checkpoint() == 0) {
     line_.Say("no step was run: there is nothing to continue from");
   } else if (!complete) {
-    line_.Say(absl::StrCat("continue with: tug ", external_ ? "coordinator" : "train",
+    line_.Say(absl::StrCat("continue with: tug ", external ? "coordinator" : "train",
                            " JOB --resume ", run));
-  } else if (!external_) {
-    line_.Say(absl::StrCat("next: tug sample --from ", run));
+  } else if (!external) {
+    const bool writes = model_.family() == ModelConfig::DECODER;
+    line_.Say(absl::StrCat("next: tug ", writes ? "sample" : "eval", " --from ", run));
   }
 }
 

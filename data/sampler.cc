@@ -1,11 +1,11 @@
 #include "data/sampler.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "data/shuffle.h"
+#include "data/line_sampler.h"
+#include "data/random_sampler.h"
+#include "data/window_sampler.h"
 
 namespace tug {
 namespace {
@@ -18,37 +18,15 @@ uint64_t MultiplyDivide(uint64_t a, uint64_t b, uint64_t c) {
 
 }  // namespace
 
-Sampler::Sampler(const JobConfig& config, const TokenFile& file)
-    : file_(&file),
-      seed_(config.seed()),
+Sampler::Sampler(const JobConfig& config, bool padded, Counts counts)
+    : seed_(config.seed()),
+      family_(config.model().family()),
       context_(config.model().context()),
       global_batch_(config.train().global_batch()),
-      virtual_workers_(config.cluster().virtual_workers()) {
-  const double kept = 1.0 - config.data().validation_fraction();
-  train_tokens_ = std::min(
-      file.size(), static_cast<uint64_t>(std::floor(static_cast<double>(file.size()) * kept)));
-  train_windows_ = std::max<uint64_t>(train_tokens_ / context_, 1) - 1;
-  validation_windows_ = (std::max<uint64_t>(file.size() - train_tokens_, 1) - 1) / context_;
-}
-
-absl::StatusOr<Sampler> Sampler::Create(const JobConfig& config, const TokenFile& file) {
-  TUG_CHECK(config.model().context() > 0 && config.cluster().virtual_workers() > 0);
-  const Sampler sampler(config, file);
-  const std::string text = absl::StrCat("the text ", config.data().path(), " has ", file.size(),
-                                        " tokens (", file.path(), "), of which ");
-  const std::string remedy = "; use a longer text, or set model.context lower";
-  if (sampler.train_windows_ == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(text, sampler.train_tokens_, " are for training: model.context ",
-                     sampler.context_, " needs at least ", 2 * sampler.context_, remedy));
-  }
-  if (sampler.validation_windows_ == 0 && config.data().validation_fraction() > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        text, file.size() - sampler.train_tokens_, " are for validation: model.context ",
-        sampler.context_, " needs at least ", sampler.context_ + 1, remedy,
-        ", or set data.validation_fraction higher, or to 0 for none"));
-  }
-  return sampler;
+      virtual_workers_(config.cluster().virtual_workers()),
+      padded_(padded),
+      counts_(counts) {
+  TUG_CHECK(context_ > 0 && virtual_workers_ > 0);
 }
 
 uint64_t Sampler::GlobalSampleId(uint64_t step, uint32_t virtual_worker, uint32_t index) const {
@@ -57,49 +35,65 @@ uint64_t Sampler::GlobalSampleId(uint64_t step, uint32_t virtual_worker, uint32_
   return step * global_batch_ + uint64_t{virtual_worker} * share() + index;
 }
 
-uint64_t Sampler::FirstToken(uint64_t global_sample_id) const {
-  const uint64_t epoch = global_sample_id / train_windows_;
-  const Shuffle shuffle(train_windows_, seed_, epoch);
-  const uint64_t window = shuffle(global_sample_id % train_windows_);
-  return EpochOffset(context_, seed_, epoch) + window * context_;
-}
-
-void Sampler::FillBatch(uint64_t step, uint32_t virtual_worker, uint32_t first_index,
-                        uint32_t count, std::span<int32_t> tokens,
-                        std::span<int32_t> targets) const {
+void Sampler::Fill(uint64_t step, uint32_t virtual_worker, uint32_t first_index, uint32_t count,
+                   SampleBatch& batch) const {
+  batch.Resize(family_, padded_, context_, count);
   for (uint32_t i = 0; i < count; ++i) {
-    FillWindow(FirstToken(GlobalSampleId(step, virtual_worker, first_index + i)), i, tokens,
-               targets);
+    const uint64_t id = GlobalSampleId(step, virtual_worker, first_index + i);
+    FillTraining(id / counts_.train, id % counts_.train, batch.Row(i));
   }
 }
 
-uint64_t Sampler::EvalWindows(uint64_t eval_samples) const {
-  return eval_samples == 0 ? validation_windows_ : std::min(eval_samples, validation_windows_);
+uint64_t Sampler::EvalSamples(uint64_t eval_samples) const {
+  return eval_samples == 0 ? counts_.validation : std::min(eval_samples, counts_.validation);
 }
 
 Sampler::Run Sampler::EvalShare(uint64_t eval_samples, uint32_t virtual_worker) const {
   TUG_CHECK_LT(virtual_worker, virtual_workers_);
-  const uint64_t windows = EvalWindows(eval_samples);
-  const uint64_t first = MultiplyDivide(virtual_worker, windows, virtual_workers_);
-  const uint64_t end = MultiplyDivide(virtual_worker + 1, windows, virtual_workers_);
+  const uint64_t samples = EvalSamples(eval_samples);
+  const uint64_t first = MultiplyDivide(virtual_worker, samples, virtual_workers_);
+  const uint64_t end = MultiplyDivide(virtual_worker + 1, samples, virtual_workers_);
   return {first, end - first};
 }
 
-void Sampler::FillEvalBatch(uint64_t eval_samples, uint64_t first, uint32_t count,
-                            std::span<int32_t> tokens, std::span<int32_t> targets) const {
-  const uint64_t windows = EvalWindows(eval_samples);
-  TUG_CHECK_LE(first + count, windows);
+void Sampler::FillEval(uint64_t eval_samples, uint64_t first, uint32_t count,
+                       SampleBatch& batch) const {
+  const uint64_t samples = EvalSamples(eval_samples);
+  TUG_CHECK_LE(first + count, samples);
+  batch.Resize(family_, padded_, context_, count);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t window = MultiplyDivide(first + i, validation_windows_, windows);
-    FillWindow(train_tokens_ + window * context_, i, tokens, targets);
+    FillValidation(MultiplyDivide(first + i, counts_.validation, samples), batch.Row(i));
   }
 }
 
-void Sampler::FillWindow(uint64_t first_token, uint32_t row, std::span<int32_t> tokens,
-                         std::span<int32_t> targets) const {
-  const size_t begin = size_t{row} * context_;
-  file_->Read(first_token, tokens.subspan(begin, context_));
-  file_->Read(first_token + 1, targets.subspan(begin, context_));
+TextForm TextFormOf(const ModelConfig& model) {
+  switch (model.family()) {
+    case ModelConfig::ENCODER:
+      return TextForm::kLabelledLines;
+    case ModelConfig::ENCODER_DECODER:
+      return TextForm::kLinePairs;
+    default:
+      return TextForm::kRunning;
+  }
+}
+
+uint32_t DataClasses(const DataConfig& data) {
+  if (data.random().samples() > 0) return 1;
+  return static_cast<uint32_t>(data.resolved_labels_size());
+}
+
+double ValidationFraction(const JobConfig& config, Split split) {
+  return split == Split::kAllValidation ? 1.0 : config.data().validation_fraction();
+}
+
+absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(const JobConfig& config, const TokenFile* file,
+                                                     Split split) {
+  if (config.data().random().samples() > 0) return RandomSampler::Create(config);
+  TUG_CHECK(file != nullptr);
+  if (TextFormOf(config.model()) == TextForm::kRunning) {
+    return WindowSampler::Create(config, *file, split);
+  }
+  return LineSampler::Create(config, *file, split);
 }
 
 }  // namespace tug

@@ -1,6 +1,7 @@
-#include "data/sampler.h"
+#include "data/window_sampler.h"
 
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <set>
@@ -76,16 +77,19 @@ class SamplerTest : public testing::Test {
     file_ = *std::move(file);
   }
 
-  Sampler Get(uint32_t context, uint32_t batch, uint32_t virtual_workers, double validation = 0.1) {
+  // Lives until the next call.
+  const WindowSampler& Get(uint32_t context, uint32_t batch, uint32_t virtual_workers,
+                           double validation = 0.1) {
     Set(context, batch, virtual_workers, validation);
-    auto sampler = Sampler::Create(config_, *file_);
+    auto sampler = MakeSampler(config_, &*file_);
     EXPECT_TRUE(sampler.ok()) << sampler.status();
-    return *sampler;
+    sampler_ = *std::move(sampler);
+    return dynamic_cast<const WindowSampler&>(*sampler_);
   }
 
   std::string ErrorOf(uint32_t context, double validation) {
     Set(context, 1, 1, validation);
-    return std::string(Sampler::Create(config_, *file_).status().message());
+    return std::string(MakeSampler(config_, &*file_).status().message());
   }
 
   void Set(uint32_t context, uint32_t batch, uint32_t virtual_workers, double validation) {
@@ -100,16 +104,15 @@ class SamplerTest : public testing::Test {
   static std::vector<int32_t> Step(const Sampler& sampler, uint32_t context, uint64_t step,
                                    uint32_t virtual_workers, uint32_t micro_batch) {
     std::vector<int32_t> all;
-    std::vector<int32_t> tokens(micro_batch * context);
-    std::vector<int32_t> targets(micro_batch * context);
+    SampleBatch batch;
     for (uint32_t v = 0; v < virtual_workers; ++v) {
       for (uint32_t i = 0; i < sampler.share(); i += micro_batch) {
-        sampler.FillBatch(step, v, i, micro_batch, tokens, targets);
+        sampler.Fill(step, v, i, micro_batch, batch);
         for (uint32_t row = 0; row < micro_batch; ++row) {
-          all.insert(all.end(), tokens.begin() + row * context,
-                     tokens.begin() + (row + 1) * context);
-          all.insert(all.end(), targets.begin() + row * context,
-                     targets.begin() + (row + 1) * context);
+          all.insert(all.end(), batch.tokens.begin() + row * context,
+                     batch.tokens.begin() + (row + 1) * context);
+          all.insert(all.end(), batch.targets.begin() + row * context,
+                     batch.targets.begin() + (row + 1) * context);
         }
       }
     }
@@ -118,18 +121,19 @@ class SamplerTest : public testing::Test {
 
   JobConfig config_;
   std::optional<TokenFile> file_;
+  std::unique_ptr<Sampler> sampler_;
 };
 
 TEST_F(SamplerTest, ReadsEachWindowExactlyOnceAnEpochWithinTheTrainingSplit) {
   Make(5000);
   for (const uint32_t context : {2u, 7u, 64u, 500u, 2000u}) {
-    const Sampler sampler = Get(context, 6, 3, context > 400 ? 0 : 0.1);
-    const uint64_t windows = sampler.train_windows();
+    const WindowSampler& sampler = Get(context, 6, 3, context > 400 ? 0 : 0.1);
+    const uint64_t windows = sampler.train_samples();
     EXPECT_EQ(windows, sampler.train_tokens() / context - 1);
     for (uint64_t epoch = 0; epoch < 5; ++epoch) {
       std::set<uint64_t> starts;
       for (uint64_t i = 0; i < windows; ++i) {
-        starts.insert(sampler.FirstToken(epoch * windows + i));
+        starts.insert(sampler.FirstToken(epoch, i));
       }
       ASSERT_EQ(starts.size(), windows);
       ASSERT_LT(*starts.begin(), context);
@@ -141,11 +145,11 @@ TEST_F(SamplerTest, ReadsEachWindowExactlyOnceAnEpochWithinTheTrainingSplit) {
 
 TEST_F(SamplerTest, OffsetsAndOrderDifferBetweenEpochs) {
   Make(5000);
-  const Sampler sampler = Get(50, 1, 1);
+  const WindowSampler& sampler = Get(50, 1, 1);
   std::set<uint64_t> first;
   std::set<uint64_t> offsets;
   for (uint64_t epoch = 0; epoch < 100; ++epoch) {
-    const uint64_t start = sampler.FirstToken(epoch * sampler.train_windows());
+    const uint64_t start = sampler.FirstToken(epoch, 0);
     first.insert(start);
     offsets.insert(start % 50);
   }
@@ -155,16 +159,18 @@ TEST_F(SamplerTest, OffsetsAndOrderDifferBetweenEpochs) {
 
 TEST_F(SamplerTest, TargetsAreTheNextTokens) {
   Make(3000);
-  const Sampler sampler = Get(16, 4, 2);
-  std::vector<int32_t> tokens(2 * 16);
-  std::vector<int32_t> targets(2 * 16);
-  sampler.FillBatch(9, 1, 0, 2, tokens, targets);
+  const WindowSampler& sampler = Get(16, 4, 2);
+  SampleBatch batch;
+  sampler.Fill(9, 1, 0, 2, batch);
+  EXPECT_TRUE(batch.lengths.empty());
+  EXPECT_TRUE(batch.decoder_tokens.empty());
   for (uint32_t row = 0; row < 2; ++row) {
     std::vector<int32_t> window(17);
-    file_->Read(sampler.FirstToken(sampler.GlobalSampleId(9, 1, row)), window);
+    const uint64_t id = sampler.GlobalSampleId(9, 1, row), windows = sampler.train_samples();
+    file_->Read(sampler.FirstToken(id / windows, id % windows), window);
     for (size_t i = 0; i < 16; ++i) {
-      EXPECT_EQ(tokens[row * 16 + i], window[i]);
-      EXPECT_EQ(targets[row * 16 + i], window[i + 1]);
+      EXPECT_EQ(batch.tokens[row * 16 + i], window[i]);
+      EXPECT_EQ(batch.targets[row * 16 + i], window[i + 1]);
     }
   }
 }
@@ -175,7 +181,7 @@ TEST_F(SamplerTest, AStepIsTheSameHoweverVirtualWorkersDivideIt) {
   for (const uint32_t virtual_workers : {1u, 2u, 3u, 4u, 6u, 12u}) {
     for (uint32_t micro = 1; micro <= 12 / virtual_workers; ++micro) {
       if (12 / virtual_workers % micro != 0) continue;
-      const Sampler sampler = Get(8, 12, virtual_workers);
+      const WindowSampler& sampler = Get(8, 12, virtual_workers);
       EXPECT_EQ(Step(sampler, 8, 100, virtual_workers, micro), expected) << virtual_workers;
     }
   }
@@ -184,9 +190,9 @@ TEST_F(SamplerTest, AStepIsTheSameHoweverVirtualWorkersDivideIt) {
 TEST_F(SamplerTest, AResumedRunReadsWhatAnUninterruptedOneDoes) {
   Make(2000);
   std::vector<std::vector<int32_t>> run;
-  const Sampler sampler = Get(8, 10, 2);
+  const WindowSampler& sampler = Get(8, 10, 2);
   for (uint64_t step = 0; step < 100; ++step) run.push_back(Step(sampler, 8, step, 2, 5));
-  const Sampler resumed = Get(8, 10, 2);
+  const WindowSampler& resumed = Get(8, 10, 2);
   for (uint64_t step = 57; step < 100; ++step) {
     EXPECT_EQ(Step(resumed, 8, step, 2, 5), run[step]);
   }
@@ -194,7 +200,7 @@ TEST_F(SamplerTest, AResumedRunReadsWhatAnUninterruptedOneDoes) {
 
 TEST_F(SamplerTest, SampleIdsNumberTheWholeJob) {
   Make(1000);
-  const Sampler sampler = Get(8, 6, 3);
+  const WindowSampler& sampler = Get(8, 6, 3);
   uint64_t expected = 0;
   for (uint64_t step = 0; step < 4; ++step) {
     for (uint32_t v = 0; v < 3; ++v) {
@@ -206,10 +212,10 @@ TEST_F(SamplerTest, SampleIdsNumberTheWholeJob) {
 TEST_F(SamplerTest, EvaluationCoversTheValidationSplitOnce) {
   Make(5000);
   for (const uint32_t virtual_workers : {1u, 2u, 3u, 7u}) {
-    const Sampler sampler = Get(16, 42, virtual_workers);
-    ASSERT_EQ(sampler.validation_windows(), (500 - 1) / 16);
+    const WindowSampler& sampler = Get(16, 42, virtual_workers);
+    ASSERT_EQ(sampler.validation_samples(), (500 - 1) / 16);
     for (const uint64_t samples : {uint64_t{0}, uint64_t{1}, uint64_t{5}, uint64_t{1000000}}) {
-      const uint64_t windows = sampler.EvalWindows(samples);
+      const uint64_t windows = sampler.EvalSamples(samples);
       EXPECT_EQ(windows, samples == 0 ? 31 : std::min<uint64_t>(samples, 31));
       uint64_t next = 0;
       for (uint32_t v = 0; v < virtual_workers; ++v) {
@@ -218,14 +224,15 @@ TEST_F(SamplerTest, EvaluationCoversTheValidationSplitOnce) {
         next += run.count;
       }
       EXPECT_EQ(next, windows);
-      std::vector<int32_t> tokens(windows * 16);
-      std::vector<int32_t> targets(windows * 16);
-      sampler.FillEvalBatch(samples, 0, static_cast<uint32_t>(windows), tokens, targets);
+      SampleBatch batch;
+      sampler.FillEval(samples, 0, static_cast<uint32_t>(windows), batch);
       for (uint64_t j = 0; j < windows; ++j) {
         std::vector<int32_t> expected(17);
         file_->Read(4500 + j * 31 / windows * 16, expected);
-        EXPECT_TRUE(std::equal(expected.begin(), expected.end() - 1, tokens.begin() + j * 16));
-        EXPECT_TRUE(std::equal(expected.begin() + 1, expected.end(), targets.begin() + j * 16));
+        EXPECT_TRUE(
+            std::equal(expected.begin(), expected.end() - 1, batch.tokens.begin() + j * 16));
+        EXPECT_TRUE(
+            std::equal(expected.begin() + 1, expected.end(), batch.targets.begin() + j * 16));
       }
     }
   }
@@ -235,11 +242,24 @@ TEST_F(SamplerTest, SplitsAsTheFractionSays) {
   Make(1115);
   EXPECT_EQ(Get(8, 1, 1).train_tokens(), 1003u);
   EXPECT_EQ(Get(8, 1, 1, 0.5).train_tokens(), 557u);
-  const Sampler without = Get(8, 1, 1, 0);
+  const WindowSampler& without = Get(8, 1, 1, 0);
   EXPECT_EQ(without.train_tokens(), 1115u);
-  EXPECT_EQ(without.validation_windows(), 0u);
-  EXPECT_EQ(without.EvalWindows(5), 0u);
+  EXPECT_EQ(without.validation_samples(), 0u);
+  EXPECT_EQ(without.EvalSamples(5), 0u);
   EXPECT_EQ(without.EvalShare(5, 0).count, 0u);
+}
+
+TEST_F(SamplerTest, AWholeTextForValidationIsCutFromItsBeginning) {
+  Make(100);
+  Set(16, 1, 1, 0.1);
+  const auto sampler = MakeSampler(config_, &*file_, Split::kAllValidation);
+  ASSERT_TRUE(sampler.ok()) << sampler.status();
+  ASSERT_EQ((*sampler)->validation_samples(), 99u / 16);
+  SampleBatch batch;
+  (*sampler)->FillEval(0, 5, 1, batch);
+  std::vector<int32_t> expected(17);
+  file_->Read(80, expected);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end() - 1, batch.tokens.begin()));
 }
 
 TEST_F(SamplerTest, TooShortATextIsAnErrorWithNumbersAndRemedy) {

@@ -105,6 +105,11 @@ uint64_t TextSource::Key() const {
   return XXH3_64bits(key.data(), key.size());
 }
 
+absl::Status TextSource::ForEachPiece(const File& file, const Take& take) {
+  std::string buffer;
+  return ReadPieces(file, buffer, take);
+}
+
 absl::Status TextSource::ForEachPiece(const Take& take) const {
   std::string buffer;
   for (const File& file : files_) RETURN_IF_ERROR(ReadPieces(file, buffer, take));

@@ -38,6 +38,8 @@ class TextSource {
   // name in front; FileError.
   using Take = std::function<absl::Status(std::string_view piece, uint64_t offset_bytes)>;
   absl::Status ForEachPiece(const Take& take) const;
+  // The same of one of files().
+  static absl::Status ForEachPiece(const File& file, const Take& take);
 
  private:
   TextSource(std::string path, std::vector<File> files)

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 
@@ -18,18 +19,28 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
                                           "; delete it, it is made again from the text"));
 }
 
+// Whether a region of `count` elements that begins at `offset` and ends within `end`.
+bool Fits(uint64_t offset, uint64_t count, uint64_t element_bytes, uint64_t end) {
+  return offset <= end && count <= (end - offset) / element_bytes;
+}
+
 // Whether all that the header says is possible in a file of this size.
 bool Consistent(const TokenFileHeader& header, uint64_t file_bytes) {
   if (header.token_bytes != 1 && header.token_bytes != 2 && header.token_bytes != 4) return false;
-  if (header.tokens_offset_bytes > file_bytes || header.tokens_offset_bytes < sizeof(header)) {
+  if (header.form > static_cast<uint32_t>(TextForm::kLinePairs)) return false;
+  if (header.lines_offset_bytes > file_bytes ||
+      (file_bytes - header.lines_offset_bytes) % sizeof(TokenLine) != 0 ||
+      (file_bytes - header.lines_offset_bytes) / sizeof(TokenLine) != header.lines) {
     return false;
   }
-  if (header.alphabet_bytes > header.tokens_offset_bytes - sizeof(header)) return false;
-  const uint64_t token_region = file_bytes - header.tokens_offset_bytes;
-  return token_region % header.token_bytes == 0 &&
-         token_region / header.token_bytes == header.tokens && header.symbols > 0 &&
-         header.symbols <= (uint64_t{1} << (8 * header.token_bytes)) &&
-         header.symbols <= static_cast<uint32_t>(std::numeric_limits<int32_t>::max());
+  return Fits(sizeof(header), header.alphabet_bytes, 1, header.tokens_offset_bytes) &&
+         Fits(sizeof(header) + header.alphabet_bytes, header.labels_bytes, 1,
+              header.tokens_offset_bytes) &&
+         Fits(header.tokens_offset_bytes, header.tokens, header.token_bytes,
+              header.lines_offset_bytes) &&
+         header.symbols > 0 && header.symbols <= (uint64_t{1} << (8 * header.token_bytes)) &&
+         header.symbols <=
+             static_cast<uint32_t>(std::numeric_limits<int32_t>::max()) - kLineSymbols;
 }
 
 template <typename T>
@@ -45,8 +56,13 @@ void Widen(const std::byte* from, std::span<int32_t> out) {
 
 void TokenFileInfo::Resolve(DataConfig& config) const {
   config.set_resolved_alphabet(alphabet);
-  config.set_resolved_symbols(symbols);
+  config.set_resolved_symbols(symbols + (form == TextForm::kRunning ? 0 : kLineSymbols));
   config.set_resolved_fingerprint(fingerprint);
+  config.mutable_resolved_labels()->Assign(labels.begin(), labels.end());
+}
+
+uint32_t TokenizerSymbols(uint32_t model_symbols, TextForm form) {
+  return form == TextForm::kRunning ? model_symbols : model_symbols - kLineSymbols;
 }
 
 absl::StatusOr<TokenFile> TokenFile::Open(const std::string& path) {
@@ -66,13 +82,19 @@ absl::StatusOr<TokenFile> TokenFile::Open(const std::string& path) {
   }
   if (!Consistent(header, bytes.size())) return Damaged(path, "truncated or extended");
   result.info_.symbols = header.symbols;
-  result.info_.alphabet.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof(header),
-                               header.alphabet_bytes);
+  const auto* text = reinterpret_cast<const char*>(bytes.data()) + sizeof(header);
+  result.info_.alphabet.assign(text, header.alphabet_bytes);
+  result.info_.form = static_cast<TextForm>(header.form);
+  result.info_.labels =
+      absl::StrSplit(absl::string_view(text + header.alphabet_bytes, header.labels_bytes), '\n',
+                     absl::SkipEmpty());
+  result.info_.lines = header.lines;
   result.info_.tokens = header.tokens;
   result.info_.fingerprint = header.contents_xxh3;
   result.source_key_ = header.source_key;
   result.token_bytes_ = header.token_bytes;
   result.tokens_ = bytes.data() + header.tokens_offset_bytes;
+  result.lines_ = bytes.data() + header.lines_offset_bytes;
   return result;
 }
 
@@ -101,6 +123,13 @@ void TokenFile::Read(uint64_t first, std::span<int32_t> out) const {
     default:
       return Widen<uint32_t>(from, out);
   }
+}
+
+TokenLine TokenFile::Line(uint64_t index) const {
+  TUG_CHECK_LT(index, info_.lines);
+  TokenLine line;
+  std::memcpy(&line, lines_ + index * sizeof(line), sizeof(line));
+  return line;
 }
 
 }  // namespace tug

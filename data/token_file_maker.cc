@@ -1,8 +1,9 @@
 // PrepareTokenFile, in steps:
 //   1. take the lock `out_path`.lock;
 //   2. keep the file if its source key and checksum hold;
-//   3. first pass over the text, if the tokenizer wants the alphabet;
-//   4. second pass: encode into `out_path`.tmp, header last;
+//   3. passes over the text for the alphabet, if the tokenizer wants it, and for the labels of
+//   lines;
+//   4. last pass: encode into `out_path`.tmp, header last;
 //   5. sync, rename, sync the folder.
 
 #include <fcntl.h>
@@ -22,8 +23,10 @@
 #include "base/file_writer.h"
 #include "base/status_macros.h"
 #include "data/alphabet.h"
+#include "data/line_text.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
+#include "data/token_lines.h"
 #include "data/tokenizer.h"
 
 namespace tug {
@@ -43,9 +46,9 @@ absl::StatusOr<FileDescriptor> Lock(const std::string& path) {
   return fd;
 }
 
-uint64_t SourceKey(const TextSource& text, const DataConfig& config) {
+uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm form) {
   const uint64_t parts[] = {text.Key(), static_cast<uint64_t>(config.tokenizer()),
-                            kTokenFileVersion};
+                            static_cast<uint64_t>(form), kTokenFileVersion};
   return XXH3_64bits(parts, sizeof(parts));
 }
 
@@ -59,9 +62,9 @@ absl::StatusOr<TokenFileInfo> Reuse(const std::string& path, uint64_t source_key
   return info;
 }
 
-absl::StatusOr<std::string> CollectAlphabet(const TextSource& text) {
+absl::StatusOr<std::string> CollectAlphabet(const TextSource& text, TextForm form) {
   AlphabetCollector collector;
-  RETURN_IF_ERROR(text.ForEachPiece([&](std::string_view piece, uint64_t offset_bytes) {
+  RETURN_IF_ERROR(ForEachText(text, form, [&](std::string_view piece, uint64_t offset_bytes) {
     return collector.Add(piece, offset_bytes);
   }));
   return collector.Utf8();
@@ -79,52 +82,94 @@ void Narrow(std::span<const int32_t> tokens, uint32_t token_bytes, std::vector<s
   }
 }
 
-// Steps 4 up to the sync.
-absl::StatusOr<TokenFileInfo> Write(const TextSource& text, const Tokenizer& tokenizer,
-                                    const std::string& alphabet, uint64_t source_key,
-                                    const std::string& path) {
-  ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
-  TokenFileHeader header = {};
-  RETURN_IF_ERROR(writer.Append(std::as_bytes(std::span(&header, 1))));  // zeros for now
-  RETURN_IF_ERROR(writer.Append(alphabet));
-  const uint64_t padding = -writer.size_bytes() % kTokensAlignBytes;
-  RETURN_IF_ERROR(writer.Append(std::string(padding, '\0')));
+// Encodes a text behind the file's header, and remembers where things are.
+class TokenFileWriter {
+ public:
+  TokenFileWriter(FileWriter& file, const TextSource& text, const Tokenizer& tokenizer)
+      : file_(file), text_(text), tokenizer_(tokenizer) {
+    header_.magic = kTokenFileMagic;
+    header_.version = kTokenFileVersion;
+    header_.token_bytes = BytesPerToken(tokenizer.symbols());
+    header_.symbols = tokenizer.symbols();
+  }
 
-  header = {.magic = kTokenFileMagic,
-            .version = kTokenFileVersion,
-            .token_bytes = BytesPerToken(tokenizer.symbols()),
-            .symbols = tokenizer.symbols(),
-            .reserved = 0,
-            .tokens = 0,
-            .alphabet_bytes = alphabet.size(),
-            .tokens_offset_bytes = writer.size_bytes(),
-            .source_key = source_key,
-            .contents_xxh3 = 0,
-            .header_xxh3 = 0};
-  std::vector<int32_t> tokens;
-  std::vector<std::byte> bytes;
-  RETURN_IF_ERROR(text.ForEachPiece([&](std::string_view piece, uint64_t offset) -> absl::Status {
-    tokens.clear();
-    RETURN_IF_ERROR(tokenizer.Encode(piece, offset, tokens));
-    Narrow(tokens, header.token_bytes, bytes);
-    header.tokens += tokens.size();
-    return writer.Append(bytes);
-  }));
-  header.contents_xxh3 = writer.xxh3();
-  header.header_xxh3 = XXH3_64bits(&header, offsetof(TokenFileHeader, header_xxh3));
-  RETURN_IF_ERROR(writer.Overwrite(0, std::as_bytes(std::span(&header, 1))));
-  RETURN_IF_ERROR(writer.Finish());
-  return TokenFileInfo{.symbols = header.symbols,
-                       .alphabet = alphabet,
-                       .tokens = header.tokens,
-                       .fingerprint = header.contents_xxh3,
-                       .reused = false};
+  // Fills in the rest of `info`.
+  absl::Status Write(TokenFileInfo& info, uint64_t source_key) {
+    const TokenFileHeader zeros = {};
+    RETURN_IF_ERROR(file_.Append(std::as_bytes(std::span(&zeros, 1))));
+    RETURN_IF_ERROR(file_.Append(info.alphabet));
+    for (const std::string& label : info.labels) RETURN_IF_ERROR(file_.Append(label + "\n"));
+    header_.alphabet_bytes = info.alphabet.size();
+    header_.labels_bytes = file_.size_bytes() - sizeof(zeros) - info.alphabet.size();
+    header_.form = static_cast<uint32_t>(info.form);
+    header_.source_key = source_key;
+    RETURN_IF_ERROR(Align());
+    header_.tokens_offset_bytes = file_.size_bytes();
+    RETURN_IF_ERROR(info.form == TextForm::kRunning ? WriteRunningText()
+                                                    : WriteLines(info.form, info.labels));
+    header_.contents_xxh3 = file_.xxh3();
+    header_.header_xxh3 = XXH3_64bits(&header_, offsetof(TokenFileHeader, header_xxh3));
+    info.symbols = header_.symbols;
+    info.lines = header_.lines;
+    info.tokens = header_.tokens;
+    info.fingerprint = header_.contents_xxh3;
+    return file_.Overwrite(0, std::as_bytes(std::span(&header_, 1)));
+  }
+
+ private:
+  absl::Status Align() {
+    return file_.Append(std::string(-file_.size_bytes() % kTokensAlignBytes, '\0'));
+  }
+
+  absl::Status AppendTokens(std::span<const int32_t> tokens) {
+    Narrow(tokens, header_.token_bytes, bytes_);
+    header_.tokens += tokens.size();
+    return file_.Append(bytes_);
+  }
+
+  absl::Status WriteRunningText() {
+    std::vector<int32_t> tokens;
+    RETURN_IF_ERROR(
+        text_.ForEachPiece([&](std::string_view piece, uint64_t offset) -> absl::Status {
+          tokens.clear();
+          RETURN_IF_ERROR(tokenizer_.Encode(piece, offset, tokens));
+          return AppendTokens(tokens);
+        }));
+    header_.lines_offset_bytes = file_.size_bytes();
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteLines(TextForm form, std::span<const std::string> labels) {
+    TokenLines lines(form, labels, file_.path() + ".lines");
+    RETURN_IF_ERROR(lines.Encode(text_, tokenizer_, [this](std::span<const int32_t> tokens) {
+      return AppendTokens(tokens);
+    }));
+    RETURN_IF_ERROR(Align());
+    header_.lines_offset_bytes = file_.size_bytes();
+    header_.lines = lines.lines();
+    return lines.ForEachPiece(
+        [this](std::span<const std::byte> piece) { return file_.Append(piece); });
+  }
+
+  FileWriter& file_;
+  const TextSource& text_;
+  const Tokenizer& tokenizer_;
+  TokenFileHeader header_ = {};
+  std::vector<std::byte> bytes_;
+};
+
+// Step 4, and the sync of the file.
+absl::Status WriteTokenFile(const TextSource& text, const Tokenizer& tokenizer, uint64_t source_key,
+                            const std::string& path, TokenFileInfo& info) {
+  ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
+  RETURN_IF_ERROR(TokenFileWriter(file, text, tokenizer).Write(info, source_key));
+  return file.Finish();
 }
 
 }  // namespace
 
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
-                                               const std::string& out_path) {
+                                               const std::string& out_path, TextForm form) {
   ASSIGN_OR_RETURN(const TextSource text, TextSource::Open(config.path()));
   ASSIGN_OR_RETURN(const TokenizerKind* kind, FindTokenizerKind(config.tokenizer()));
   std::error_code ignored;
@@ -134,19 +179,28 @@ absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
         "the token file ", out_path, " would lie among the text in data.path; put it elsewhere"));
   }
   ASSIGN_OR_RETURN(const FileDescriptor lock, Lock(out_path + ".lock"));
-  const uint64_t source_key = SourceKey(text, config);
+  const uint64_t source_key = SourceKey(text, config, form);
   if (auto info = Reuse(out_path, source_key); info.ok()) return info;
 
-  std::string alphabet;
+  TokenFileInfo info{.form = form};
   if (kind->needs_alphabet) {
-    ASSIGN_OR_RETURN(alphabet, CollectAlphabet(text));
+    info.alphabet = config.resolved_alphabet();
+    if (info.alphabet.empty()) {
+      ASSIGN_OR_RETURN(info.alphabet, CollectAlphabet(text, form));
+    }
   }
-  ASSIGN_OR_RETURN(const auto tokenizer, kind->make(alphabet));
+  if (form == TextForm::kLabelledLines) {
+    info.labels.assign(config.resolved_labels().begin(), config.resolved_labels().end());
+    if (info.labels.empty()) {
+      ASSIGN_OR_RETURN(info.labels, CollectLabels(text));
+    }
+  }
+  ASSIGN_OR_RETURN(const auto tokenizer, kind->make(info.alphabet));
   const std::string partial = out_path + ".tmp";
-  auto info = Write(text, *tokenizer, alphabet, source_key, partial);
-  if (!info.ok()) {
+  const absl::Status written = WriteTokenFile(text, *tokenizer, source_key, partial, info);
+  if (!written.ok()) {
     std::remove(partial.c_str());
-    return info.status();
+    return written;
   }
   if (std::rename(partial.c_str(), out_path.c_str()) != 0) {
     return FileError(errno, "rename to", out_path);

@@ -40,6 +40,7 @@ class TokenFileTest : public testing::Test {
   }
 
   absl::StatusOr<TokenFileInfo> Prepare(const std::string& path, DataConfig::Tokenizer kind) {
+    config_.Clear();
     config_.set_path(path);
     config_.set_tokenizer(kind);
     auto info = PrepareTokenFile(config_, out_);

@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/bf16.h"
+
 namespace tug {
 namespace {
 
@@ -61,8 +63,9 @@ class ExchangeTest : public testing::Test {
     Message message{to.header, Lease(), home};
     message.header.kind = MessageKind::kWeights;
     message.header.sender = to.to;
-    message.payload =
-        memory.Slice(to.header.first_segment * kSegment * sizeof(float), kSegment * sizeof(float));
+    const size_t size_bytes =
+        kSegment * (to.header.codec == Codec::kBf16 ? sizeof(kernels::Bf16) : sizeof(float));
+    message.payload = memory.Slice(to.header.first_segment * size_bytes, size_bytes);
     exchange_.OnMessage(message, now_);
   }
   static Lease SharedWeights() {
@@ -369,6 +372,67 @@ TEST_F(ExchangeTest, CopiesWhereInPlaceIsNotAskedFor) {
   }
   EXPECT_TRUE(held.expired());
   EXPECT_EQ(destination_, std::vector<float>(3 * kSegment, 0.0f));
+}
+
+class Bf16PullTest : public ExchangeTest {
+ protected:
+  Bf16PullTest() : ExchangeTest(CommConfig::PRIORITY, CommConfig::BF16) {}
+
+  static Lease Rounded() {
+    const Lease weights = SharedWeights();
+    auto memory = std::make_shared<AlignedBuffer>(3 * kSegment * sizeof(kernels::Bf16));
+    kernels::Bf16FromFloat(weights.floats().data(),
+                           reinterpret_cast<kernels::Bf16*>(memory->data()), 3 * kSegment);
+    const std::span<const std::byte> bytes(memory->data(), memory->size_bytes());
+    return Lease(std::move(memory), bytes);
+  }
+  void Pull(bool allow_in_place) {
+    PullRequest request{.block = 1, .version = 7, .allow_in_place = allow_in_place};
+    request.bf16_destination = rounded_;
+    exchange_.Pull(std::move(request), now_);
+  }
+
+  std::vector<kernels::Bf16> rounded_ = std::vector<kernels::Bf16>(3 * kSegment);
+};
+
+TEST_F(Bf16PullTest, ReceivesWeightsAsTheyArePulled) {
+  Pull(/*allow_in_place=*/false);
+  const Lease memory = Rounded();
+  for (int i : {1, 2, 0}) AnswerInPlace(sent_[i], memory);
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_TRUE(pulled_[0].in_place.leases.empty());
+  EXPECT_EQ(0, std::memcmp(rounded_.data(), memory.bytes().data(), memory.size_bytes()));
+}
+
+TEST_F(Bf16PullTest, LeavesThemInPlaceToo) {
+  Pull(/*allow_in_place=*/true);
+  const Lease memory = Rounded();
+  for (int i : {1, 2, 0}) AnswerInPlace(sent_[i], memory);
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_TRUE(pulled_[0].in_place.elements.empty());
+  EXPECT_EQ(static_cast<const void*>(pulled_[0].in_place.bf16_elements.data()),
+            static_cast<const void*>(memory.bytes().data()));
+  EXPECT_EQ(pulled_[0].in_place.bf16_elements.size(), 3 * kSegment);
+  EXPECT_EQ(rounded_, std::vector<kernels::Bf16>(3 * kSegment));
+}
+
+TEST_F(Bf16PullTest, CopiesThemIfTheyLieApart) {
+  Pull(/*allow_in_place=*/true);
+  const Lease memory = Rounded();
+  const Lease other = Rounded();
+  for (int i : {0, 1, 2}) AnswerInPlace(sent_[i], i == 1 ? other : memory);
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_TRUE(pulled_[0].in_place.bf16_elements.empty());
+  EXPECT_EQ(0, std::memcmp(rounded_.data(), memory.bytes().data(), memory.size_bytes()));
+}
+
+TEST_F(Bf16PullTest, WidensThemForAPullOfFloats) {
+  exchange_.Pull({1, Want::kExact, 7, destination_, true}, now_);
+  const Lease memory = Rounded();
+  for (int i : {0, 1, 2}) AnswerInPlace(sent_[i], memory);
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_TRUE(pulled_[0].in_place.leases.empty());
+  EXPECT_EQ(destination_[3], 3.5f);
 }
 
 TEST_F(ExchangeTest, PushesOnlyTheRunsWhereThatIsSmaller) {

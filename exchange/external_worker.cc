@@ -180,6 +180,7 @@ void ExternalWorker::ReportStep() {
   report.set_clock(*clocks_.step());
   report.set_loss_sum(share_.loss_sum);
   report.set_tokens(share_.count);
+  report.set_targets(share_.count);
   report.set_step_seconds(absl::ToDoubleSeconds(time_.Now() - share_.begin));
   report.set_wait_seconds(absl::ToDoubleSeconds(share_.waiting));
   report.set_pushed_bytes(counters.pushed_bytes - reported_.pushed_bytes);

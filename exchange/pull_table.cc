@@ -1,6 +1,7 @@
 #include "exchange/pull_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -36,7 +37,10 @@ Codec PullTable::CodecOf(const PullRequest& request, std::span<const ElementRun>
 
 void PullTable::Add(PullRequest request, absl::Time now) {
   const std::span<const Partition> plan = plan_.of_block(request.block);
-  TUG_CHECK_EQ(request.destination.size(), plan.back().end);
+  const bool raw = !request.bf16_destination.empty();
+  TUG_CHECK(!raw || options_.comm.pull_format() == CommConfig::BF16);
+  TUG_CHECK_EQ(raw ? request.bf16_destination.size() : request.destination.size(),
+               plan.back().end);
   OpenPull& pull = pulls_[request.block];
   TUG_CHECK_EQ(pull.missing, 0u) << "a pull of block " << request.block << " is open";
   pull.request = std::move(request);
@@ -101,28 +105,39 @@ bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message)
   const ElementRuns runs = WantedRuns(pull.request, part);
   const Codec codec = CodecOf(pull.request, runs, part);
   if (message.header.codec != codec) return false;
-  const std::span<float> out = pull.request.destination.subspan(part.begin, part.end - part.begin);
+  const size_t elements = part.end - part.begin;
   const std::span<const std::byte> payload = message.payload.bytes();
   if (codec == Codec::kRuns) {
-    const std::optional<EncodedRuns> decoded = DecodeRuns(payload, out.size(), true);
+    const std::optional<EncodedRuns> decoded = DecodeRuns(payload, elements, true);
     if (!decoded.has_value() || decoded->runs != runs) return false;
-    Scatter(*decoded, out);
-  } else if (codec == Codec::kBf16) {
-    if (payload.size() != out.size() * sizeof(kernels::Bf16)) return false;
-    kernels::FloatFromBf16(reinterpret_cast<const kernels::Bf16*>(payload.data()), out.data(),
-                           static_cast<int64_t>(out.size()));
-  } else {
-    if (payload.size() != part.bytes()) return false;
-    if (pull.request.allow_in_place && message.home == Home::kSender) {
-      pull.held[partition] = message.payload;
-      pull.partitions[partition] = State::kHeld;
-      return true;
-    }
-    kernels::CopyForLater(message.payload.floats().data(), out.data(),
-                          static_cast<int64_t>(out.size()));
+    Scatter(*decoded, pull.request.destination.subspan(part.begin, elements));
+    pull.partitions[partition] = State::kCopied;
+    return true;
   }
-  pull.partitions[partition] = State::kCopied;
+  const bool bf16 = codec == Codec::kBf16;
+  if (payload.size() != elements * (bf16 ? sizeof(kernels::Bf16) : sizeof(float))) return false;
+  const bool as_wanted = bf16 == !pull.request.bf16_destination.empty();
+  if (as_wanted && pull.request.allow_in_place && message.home == Home::kSender) {
+    pull.held[partition] = message.payload;
+    pull.partitions[partition] = State::kHeld;
+  } else {
+    Copy(pull.request, part, message.payload);
+    pull.partitions[partition] = State::kCopied;
+  }
   return true;
+}
+
+void PullTable::Copy(const PullRequest& request, const Partition& part, const Lease& payload) {
+  const auto n = static_cast<int64_t>(part.end - part.begin);
+  const std::span<const std::byte> bytes = payload.bytes();
+  if (!request.bf16_destination.empty()) {
+    std::memcpy(request.bf16_destination.data() + part.begin, bytes.data(), bytes.size());
+  } else if (bytes.size() < part.bytes()) {
+    kernels::FloatFromBf16(reinterpret_cast<const kernels::Bf16*>(bytes.data()),
+                           request.destination.data() + part.begin, n);
+  } else {
+    kernels::CopyForLater(payload.floats().data(), request.destination.data() + part.begin, n);
+  }
 }
 
 bool PullTable::IsInOnePiece(const OpenPull& pull) const {
@@ -138,15 +153,19 @@ bool PullTable::IsInOnePiece(const OpenPull& pull) const {
 void PullTable::Complete(OpenPull& pull) {
   BlockPulled event{pull.request.block, pull.version};
   if (IsInOnePiece(pull)) {
-    event.in_place.elements = {pull.held.front().floats().data(), pull.request.destination.size()};
+    const Lease& first = pull.held.front();
+    const std::span<kernels::Bf16> bf16 = pull.request.bf16_destination;
+    if (bf16.empty()) {
+      event.in_place.elements = {first.floats().data(), pull.request.destination.size()};
+    } else {
+      event.in_place.bf16_elements = {reinterpret_cast<const kernels::Bf16*>(first.bytes().data()),
+                                      bf16.size()};
+    }
     event.in_place.leases = std::move(pull.held);
   } else {
     const std::span<const Partition> plan = plan_.of_block(pull.request.block);
     for (size_t p = 0; p < plan.size(); ++p) {
-      if (pull.partitions[p] != State::kHeld) continue;
-      kernels::CopyForLater(pull.held[p].floats().data(),
-                            pull.request.destination.data() + plan[p].begin,
-                            static_cast<int64_t>(plan[p].end - plan[p].begin));
+      if (pull.partitions[p] == State::kHeld) Copy(pull.request, plan[p], pull.held[p]);
     }
   }
   pull.held.clear();

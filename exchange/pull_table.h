@@ -46,6 +46,8 @@ class PullTable {
   void Send(const OpenPull& pull, const Partition& part);
   // False if the payload is not what was asked for.
   bool Take(OpenPull& pull, uint32_t partition, const Message& message);
+  // A partition's weights from where they arrived into the destination.
+  static void Copy(const PullRequest& request, const Partition& part, const Lease& payload);
   void Complete(OpenPull& pull);
   bool IsInOnePiece(const OpenPull& pull) const;
 

@@ -11,6 +11,7 @@
 
 #include "base/lease.h"
 #include "exchange/runs.h"
+#include "kernels/bf16.h"
 #include "proto/job.pb.h"
 #include "transport/transport.h"
 
@@ -52,13 +53,17 @@ struct PullRequest {
   // The elements that are wanted; empty: all. Of the others, any may be written, with its weight of
   // the same version, or stay as it is. Ignored with pull_format BF16, as for pushes.
   ElementRuns runs = {};
+  // In place of `destination`, with pull_format BF16: receives the weights as they are pulled.
+  std::span<kernels::Bf16> bf16_destination = {};
 };
 
 // The weights of a block where the lanes have them. They stay as they are while the leases live;
 // the server needs the memory again soon, so drop them when the weights have been used.
 struct InPlaceWeights {
-  std::span<const float> elements;  // block_elements; empty: not in place
-  std::vector<Lease> leases;
+  // block_elements, the one or the other as the pull's destination; both empty: not in place
+  std::span<const float> elements;
+  std::span<const kernels::Bf16> bf16_elements = {};
+  std::vector<Lease> leases = {};
 };
 
 struct BlockPulled {

@@ -12,6 +12,9 @@
 namespace tug::kernels {
 namespace {
 
+constexpr TileLimit kForwardTile = {128, 256};  // and for input gradients
+constexpr TileLimit kWeightGradientTile = {256, 512};
+
 void Allocate(AlignedBuffer& buffer, size_t size_bytes) {
   if (buffer.size_bytes() != size_bytes) buffer = AlignedBuffer(size_bytes);
 }
@@ -59,7 +62,7 @@ template <typename T, typename C, typename After>
 void Multiply(ThreadPool& pool, const LinearWeights<T>& w, Transpose transpose, int64_t rows,
               const T* a, const float* bias, bool accumulate, C* c, const After& after) {
   const int64_t n = transpose == Transpose::kNo ? w.out() : w.in();
-  const Tiling tiling(rows, n);
+  const Tiling tiling(kForwardTile, rows, n);
   if (tiling.tiles() == 0) return;
   const LinearTileProduct<T> product(w, transpose, tiling);
   tiling.ForEach(pool, [&](const Tile& tile) {
@@ -146,7 +149,7 @@ void LinearWeightGradient(ThreadPool& pool, WeightOrder order, int64_t in, int64
   const bool in_out = order == WeightOrder::kInOut;
   const int64_t m = in_out ? in : out;
   const int64_t n = in_out ? out : in;
-  const Tiling tiling(m, n);
+  const Tiling tiling(kWeightGradientTile, m, n);
   if (tiling.tiles() == 0) return;
   const TransposedTileProduct<T> product(tiling, m, n, rows, accumulate);
   tiling.ForEach(

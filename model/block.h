@@ -1,6 +1,8 @@
 #ifndef TUG_MODEL_BLOCK_H_
 #define TUG_MODEL_BLOCK_H_
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -40,6 +42,10 @@ class Head : public Block<T> {
 
   // Of the pass: after Forward, or after Backward when training.
   const LossSums& losses() const { return losses_; }
+
+  // The logits of a row of the pass; of a classifier, of a sample. REQUIRES: Forward of the blocks
+  // below, in a pass without training.
+  virtual void Logits(const Pass& pass, int64_t row, std::span<float> logits) = 0;
 
  protected:
   // Adds `count` rows' losses, in their order. losses, correct, targets [count].

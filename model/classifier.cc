@@ -69,6 +69,13 @@ void Classifier<T>::Backward(const Pass& pass) {
   }
 }
 
+template <typename T>
+void Classifier<T>::Logits(const Pass& pass, int64_t sample, std::span<float> logits) {
+  this->parameters_.Prepare(pass);
+  ComputeLogits(pass);
+  std::copy_n(arrays_.logits + sample * shape_.classes, logits.size(), logits.begin());
+}
+
 template class Classifier<float>;
 template class Classifier<kernels::Bf16>;
 

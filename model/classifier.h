@@ -23,6 +23,7 @@ class Classifier : public Head<T> {
 
   void Forward(const Pass& pass) override;
   void Backward(const Pass& pass) override;
+  void Logits(const Pass& pass, int64_t sample, std::span<float> logits) override;
 
  private:
   void ComputeLogits(const Pass& pass);

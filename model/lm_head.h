@@ -28,8 +28,7 @@ class LmHead : public Head<T> {
   void Forward(const Pass& pass) override;
   void Backward(const Pass& pass) override;
 
-  // The logits [V] of a row of the pass. REQUIRES: Forward of the blocks below.
-  void Logits(const Pass& pass, int64_t row, std::span<float> logits);
+  void Logits(const Pass& pass, int64_t row, std::span<float> logits) override;
 
  private:
   // Logits of rows [first, first + count), at most a chunk.

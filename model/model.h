@@ -144,6 +144,11 @@ class Model {
   // under way.
   virtual void Logits(std::span<const int32_t> tokens, std::span<float> logits) = 0;
 
+  // Of the one sample of `batch`, whose targets are not read. ENCODER: logits [classes] of its
+  // class; position 0. ENCODER_DECODER: logits [symbols] of what follows decoder_tokens[position].
+  // REQUIRES: as above.
+  virtual void Logits(const MicroBatch& batch, int position, std::span<float> logits) = 0;
+
  protected:
   Model() = default;
 };

@@ -262,6 +262,27 @@ TEST(Model, CreateNamesTheFieldThatIsOutOfRange) {
             std::string::npos);
 }
 
+TEST(Model, LogitsOfASampleGiveItsLoss) {
+  for (const auto family : {ModelConfig::ENCODER, ModelConfig::ENCODER_DECODER}) {
+    ModelRig rig(SmallModel(family));
+    Model& model = rig.model();
+    const MicroBatch batch = rig.Batch(0, 1, /*training=*/false);
+    model.Start(batch);
+    for (int block = 0; block < model.num_blocks(); ++block) model.Forward(block);
+    const LossSums sums = model.losses();
+    double loss = 0;
+    std::vector<float> logits(family == ModelConfig::ENCODER ? kRigClasses : kRigSymbols);
+    for (size_t row = 0; row < batch.targets.size(); ++row) {
+      if (batch.targets[row] == kernels::kNoTarget) continue;
+      model.Logits(batch, static_cast<int>(row), logits);
+      double sum = 0;
+      for (const float logit : logits) sum += std::exp(double{logit});
+      loss += std::log(sum) - double{logits[static_cast<size_t>(batch.targets[row])]};
+    }
+    EXPECT_NEAR(loss, sums.loss, 1e-4 * sums.loss);
+  }
+}
+
 TEST(Model, LogitsAreUntouchedByEarlierPasses) {
   ModelRig rig(SmallModel(ModelConfig::DECODER, 0.2));
   const std::vector<int32_t> prompt = {3, 1, 4, 1, 5};

@@ -105,7 +105,7 @@ void TransformerModel<T>::Begin(const MicroBatch& batch, int64_t seq) {
 }
 
 template <typename T>
-void TransformerModel<T>::Start(const MicroBatch& batch) {
+void TransformerModel<T>::BeginWholeSamples(const MicroBatch& batch) {
   Begin(batch, shape_.context);
   if (shape_.has_decoder_stack()) CheckSymbols(batch.decoder_tokens);
   if (!batch.lengths.empty()) {
@@ -114,6 +114,11 @@ void TransformerModel<T>::Start(const MicroBatch& batch) {
   for (const int32_t length : batch.lengths) {
     TUG_CHECK(length >= 1 && length <= shape_.context) << "length " << length;
   }
+}
+
+template <typename T>
+void TransformerModel<T>::Start(const MicroBatch& batch) {
+  BeginWholeSamples(batch);
   const bool classifies = shape_.family == ModelConfig::ENCODER;
   TUG_CHECK_EQ(batch.targets.size(),
                static_cast<size_t>(classifies ? pass_.samples : pass_.rows()));
@@ -157,7 +162,19 @@ void TransformerModel<T>::Logits(std::span<const int32_t> tokens, std::span<floa
   batch.tokens = tokens;
   Begin(batch, static_cast<int64_t>(tokens.size()));
   for (int block = 0; block < last(); ++block) Forward(block);
-  lm_head_->Logits(pass_, pass_.rows() - 1, logits);
+  head_->Logits(pass_, pass_.rows() - 1, logits);
+}
+
+template <typename T>
+void TransformerModel<T>::Logits(const MicroBatch& batch, int position, std::span<float> logits) {
+  const bool classifies = shape_.family == ModelConfig::ENCODER;
+  TUG_CHECK(classifies || shape_.family == ModelConfig::ENCODER_DECODER);
+  TUG_CHECK(position >= 0 && position < (classifies ? 1 : shape_.context));
+  TUG_CHECK_EQ(logits.size(), static_cast<size_t>(classifies ? shape_.classes : shape_.symbols));
+  TUG_CHECK(batch.samples == 1 && !batch.training);
+  BeginWholeSamples(batch);
+  for (int block = 0; block < last(); ++block) Forward(block);
+  head_->Logits(pass_, position, logits);
 }
 
 template class TransformerModel<float>;

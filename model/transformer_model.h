@@ -32,6 +32,7 @@ class TransformerModel final : public Model {
   void Backward(int block) override;
   LossSums losses() const override;
   void Logits(std::span<const int32_t> tokens, std::span<float> logits) override;
+  void Logits(const MicroBatch& batch, int position, std::span<float> logits) override;
 
  private:
   int last() const { return static_cast<int>(blocks_.size()) - 1; }
@@ -40,6 +41,7 @@ class TransformerModel final : public Model {
   const BlockSpec& NextSpec() const { return table_.blocks(static_cast<int>(blocks_.size())); }
   void CheckSymbols(std::span<const int32_t> tokens) const;
   void Begin(const MicroBatch& batch, int64_t seq);
+  void BeginWholeSamples(const MicroBatch& batch);
 
   const ModelShape shape_;
   const float dropout_;

@@ -281,6 +281,7 @@ void SimulatedWorker::Compute() {
   report.set_clock(compute.clock);
   report.set_loss_sum(std::exchange(loss_, 0.0));
   report.set_tokens(10);
+  report.set_targets(10);
   steps_.push_back(std::move(report));
 }
 

@@ -173,6 +173,7 @@ constexpr char kSparse[] = "comm.sparse_embeddings=true";
 constexpr char kWhole[] = "comm.sparse_embeddings=false";
 constexpr char kOneServer[] = "cluster.servers=1";
 constexpr char kOneWorker[] = "cluster.workers=1";
+constexpr char kLines[] = "data.path=lines.txt";
 
 INSTANTIATE_TEST_SUITE_P(
     Exactness, FamilyTest,
@@ -193,7 +194,14 @@ INSTANTIATE_TEST_SUITE_P(
                {{kTcp}, {kShared}, {kTcp, kOneServer}, {kShared, kOneServer}}},
         Family{"Bf16BothUntied",
                {"comm.push_format=BF16", "comm.pull_format=BF16", "model.tied_head=false"},
-               {{kTcp, kSparse}, {kTcp, kWhole}, {kShared, kOneServer, kOneWorker}}}),
+               {{kTcp, kSparse}, {kTcp, kWhole}, {kShared, kOneServer, kOneWorker}}},
+        Family{"Classifier",
+               {kLines, "model.family=ENCODER"},
+               {{kTcp, kWhole}, {kTcp, kSparse}, {kShared, kOneServer, kOneWorker}}},
+        Family{
+            "EncoderDecoder",
+            {kLines, "model.family=ENCODER_DECODER", "train.global_batch=8", "train.micro_batch=2"},
+            {{kTcp, kWhole}, {kTcp, kSparse}, {kShared, kOneServer, kOneWorker}}}),
     NameOfFamily);
 
 using Resumed = ExactnessTest;

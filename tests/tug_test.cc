@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 constexpr char kTug[] = "cli/tug";
 constexpr uint64_t kTextSeed = 1865;
 constexpr size_t kTextBytes = 200'000;
+constexpr size_t kLinesBytes = 20'000;
 
 constexpr char kJob[] = R"(
 name: "tiny"
@@ -55,6 +56,18 @@ std::string FreshFolder() {
   return folder.string();
 }
 
+// Whole sentences of a text, the second word of each in front.
+std::string LinesOf(absl::string_view text) {
+  std::vector<std::string> sentences = absl::StrSplit(text, '\n');
+  sentences.pop_back();
+  std::string lines;
+  for (const std::string& sentence : sentences) {
+    const std::vector<std::string> words = absl::StrSplit(sentence, ' ');
+    absl::StrAppend(&lines, words[1], "\t", sentence, "\n");
+  }
+  return lines;
+}
+
 std::vector<std::string> ErrorLines(const std::string& text) {
   std::vector<std::string> lines;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -80,7 +93,9 @@ Texts Set(const Texts& assignments) {
 }
 
 TugTest::TugTest() : test_id_(NewId()), folder_(FreshFolder()) {
-  Write("text.txt", TrainingText(kTextSeed, kTextBytes));
+  const std::string text = TrainingText(kTextSeed, kTextBytes);
+  Write("text.txt", text);
+  Write("lines.txt", LinesOf(absl::string_view(text).substr(0, kLinesBytes)));
   Write("job.textproto", kJob);
 }
 

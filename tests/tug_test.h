@@ -27,8 +27,9 @@ Texts operator+(Texts a, const Texts& b);
 // --set a=1 --set b=2
 Texts Set(const Texts& assignments);
 
-// One test's place: an empty folder with a text and a tiny job, and processes of `tug` that work in
-// it. At its end no process is left, or the test fails.
+// One test's place: an empty folder with a text, lines of two sides (lines.txt: an adjective, a
+// tab, a sentence with it) and a tiny job, and processes of `tug` that work in it. At its end no
+// process is left, or the test fails.
 class TugTest : public ::testing::Test {
  protected:
   TugTest();

@@ -53,18 +53,22 @@ absl::Status Training::Run() {
 }
 
 absl::Status Training::OpenData() {
-  std::error_code error;
-  std::filesystem::create_directories(data_folder_, error);
-  const std::string path = data_folder_ + "/tokens.bin";
-  const DataConfig& data = registered_.config().data();
-  ASSIGN_OR_RETURN(const TokenFileInfo info, PrepareTokenFile(data, path));
-  if (info.fingerprint != data.resolved_fingerprint()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the text in ", data.path(),
-                     " is not the one the coordinator reads: give this host the same files"));
+  const JobConfig& config = registered_.config();
+  const DataConfig& data = config.data();
+  if (data.random().samples() == 0) {
+    std::error_code error;
+    std::filesystem::create_directories(data_folder_, error);
+    const std::string path = data_folder_ + "/tokens.bin";
+    ASSIGN_OR_RETURN(const TokenFileInfo info,
+                     PrepareTokenFile(data, path, TextFormOf(config.model())));
+    if (info.fingerprint != data.resolved_fingerprint()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the text in ", data.path(),
+                       " is not the one the coordinator reads: give this host the same files"));
+    }
+    ASSIGN_OR_RETURN(tokens_, TokenFile::Open(path));
   }
-  ASSIGN_OR_RETURN(tokens_, TokenFile::Open(path));
-  ASSIGN_OR_RETURN(sampler_, Sampler::Create(registered_.config(), *tokens_));
+  ASSIGN_OR_RETURN(sampler_, MakeSampler(config, tokens_.has_value() ? &*tokens_ : nullptr));
   return absl::OkStatus();
 }
 
@@ -86,9 +90,9 @@ absl::Status Training::Build(const View& view) {
     options.virtual_workers.assign(assignment.virtual_workers().begin(),
                                    assignment.virtual_workers().end());
   }
-  const uint64_t predicted_bytes = PredictWorkerBytes(
-      config.model(), config.data().resolved_symbols(), config.train().micro_batch(),
-      static_cast<uint32_t>(options.virtual_workers.size()));
+  const auto virtual_workers = static_cast<uint32_t>(options.virtual_workers.size());
+  const uint64_t predicted_bytes =
+      PredictWorkerBytes(MakeModelOptions(), config.comm().pull_format(), virtual_workers);
   RETURN_IF_ERROR(BuildModel(view));
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
@@ -99,11 +103,19 @@ absl::Status Training::Build(const View& view) {
   return absl::OkStatus();
 }
 
+ModelOptions Training::MakeModelOptions() const {
+  const JobConfig& config = registered_.config();
+  return {.config = config.model(),
+          .train = config.train(),
+          .symbols = config.data().resolved_symbols(),
+          .classes = DataClasses(config.data()),
+          .max_micro_batch = static_cast<int>(config.train().micro_batch())};
+}
+
 absl::Status Training::BuildModel(const View& view) {
   const JobConfig& config = registered_.config();
   ASSIGN_OR_RETURN(table_, SegmentTable::Create(view.blocks(), config.comm().segment_elements()));
-  ASSIGN_OR_RETURN(model_, Gpt::Create(config.model(), config.data().resolved_symbols(),
-                                       static_cast<int>(config.train().micro_batch()), pool_));
+  ASSIGN_OR_RETURN(model_, Model::Create(MakeModelOptions(), pool_));
   if (model_->blocks().SerializeAsString() == view.blocks().SerializeAsString()) {
     return absl::OkStatus();
   }

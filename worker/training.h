@@ -18,7 +18,7 @@
 #include "exchange/client.h"
 #include "exchange/control_board.h"
 #include "exchange/segment_table.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "proto/control.pb.h"
 #include "worker/training_loop.h"
 
@@ -51,6 +51,7 @@ class Training {
   absl::StatusOr<View> WaitForView();
   absl::Status Build(const View& view);
   absl::Status BuildModel(const View& view);
+  ModelOptions MakeModelOptions() const;
   // Whether all lanes share memory with this worker.
   absl::StatusOr<bool> BuildExchange(const View& view);
 
@@ -62,9 +63,9 @@ class Training {
   // Owner: thread_.
   ThreadPool pool_;
   std::optional<TokenFile> tokens_;
-  std::optional<Sampler> sampler_;
+  std::unique_ptr<Sampler> sampler_;
   std::optional<SegmentTable> table_;
-  std::unique_ptr<Gpt> model_;
+  std::unique_ptr<Model> model_;
   std::optional<TrainingLoop> loop_;
   // Last of these: its thread writes the loop's weights. Made by thread_, published by `ready_`;
   // thread-safe.

@@ -6,17 +6,36 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "kernels/bf16.h"
+#include "kernels/cross_entropy.h"
 #include "worker/untouched_buffer.h"
 
 namespace tug {
 namespace {
 
+static_assert(kNoSampleTarget == kernels::kNoTarget);
+
 // How long an order of the coordinator may wait for an answer while weights are waited for.
 constexpr absl::Duration kOrdersInterval = absl::Milliseconds(20);
 
+std::span<kernels::Bf16> Bf16Elements(AlignedBuffer& buffer) {
+  return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
+          buffer.size_bytes() / sizeof(kernels::Bf16)};
+}
+std::span<const kernels::Bf16> Bf16Elements(const AlignedBuffer& buffer) {
+  return {reinterpret_cast<const kernels::Bf16*>(buffer.data()),
+          buffer.size_bytes() / sizeof(kernels::Bf16)};
+}
+
 }  // namespace
 
-TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Gpt& model,
+void TrainingLoop::Share::Add(const LossSums& more) {
+  sums.loss += more.loss;
+  sums.targets += more.targets;
+  sums.correct += more.correct;
+}
+
+TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Model& model,
                            const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board)
     : options_(std::move(options)),
       table_(table),
@@ -25,10 +44,9 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
       exchange_(exchange),
       board_(board),
       micro_batch_(options_.config.train().micro_batch()),
+      bf16_weights_(options_.config.train().precision() == TrainConfig::BF16 &&
+                    options_.config.comm().pull_format() == CommConfig::BF16),
       machine_(MakeMachineOptions()) {
-  const size_t tokens = size_t{micro_batch_} * options_.config.model().context();
-  tokens_.resize(tokens);
-  targets_.resize(tokens);
   AllocateBuffers();
   ChooseRuns();
 }
@@ -41,9 +59,9 @@ StepMachineOptions TrainingLoop::MakeMachineOptions() const {
   machine.start_version = options_.start_version;
   machine.eval_interval = options_.config.train().eval_interval();
   machine.eval_micro_batches = [this](uint32_t index, bool last) {
-    const uint64_t windows =
+    const uint64_t samples =
         sampler_.EvalShare(EvalSamples(last), options_.virtual_workers[index]).count;
-    return static_cast<uint32_t>((windows + micro_batch_ - 1) / micro_batch_);
+    return static_cast<uint32_t>((samples + micro_batch_ - 1) / micro_batch_);
   };
   return machine;
 }
@@ -52,7 +70,7 @@ void TrainingLoop::AllocateBuffers() {
   gradients_.resize(options_.virtual_workers.size());
   for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
     const size_t size_bytes = table_.block_elements(block) * sizeof(float);
-    weights_.push_back({UntouchedBuffer(size_bytes), {}, false});
+    weights_.push_back({UntouchedBuffer(bf16_weights_ ? size_bytes / 2 : size_bytes), {}, false});
     for (auto& gradients : gradients_) gradients.push_back(exchange_.NewBuffer(size_bytes));
   }
 }
@@ -61,14 +79,10 @@ void TrainingLoop::AllocateBuffers() {
 // bits than without runs.
 void TrainingLoop::ChooseRuns() {
   const CommConfig& comm = options_.config.comm();
-  const ModelConfig& model = options_.config.model();
-  if (model.tied_head() || !comm.sparse_embeddings() || options_.shares_memory) return;
-  if (comm.push_format() != CommConfig::BF16) {
-    pushed_runs_.emplace(model, table_.block_elements(0), sampler_);
-  }
-  if (comm.pull_format() != CommConfig::BF16) {
-    pulled_runs_.emplace(model, table_.block_elements(0), sampler_);
-  }
+  if (model_.tied_block() == 0 || !comm.sparse_embeddings() || options_.shares_memory) return;
+  const BlockSpec& embedding = model_.blocks().blocks(0);
+  if (comm.push_format() != CommConfig::BF16) pushed_runs_.emplace(embedding, sampler_);
+  if (comm.pull_format() != CommConfig::BF16) pulled_runs_.emplace(embedding, sampler_);
 }
 
 bool TrainingLoop::EvaluationDue(uint64_t version) const {
@@ -83,8 +97,12 @@ void TrainingLoop::Pull(uint32_t block, uint64_t version, bool whole) {
   PullRequest request{.block = block,
                       .want = Want::kExact,
                       .version = version,
-                      .destination = weights.own.floats(),
                       .allow_in_place = true};
+  if (bf16_weights_) {
+    request.bf16_destination = Bf16Elements(weights.own);
+  } else {
+    request.destination = weights.own.floats();
+  }
   weights.whole = whole || block > 0 || !pulled_runs_.has_value();
   if (!weights.whole) request.runs = pulled_runs_->Of(version, options_.virtual_workers);
   exchange_.Pull(std::move(request));
@@ -147,11 +165,18 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
   times_.waiting += time_.Now() - begin;
   BlockWeights& weights = weights_[block];
   weights.in_place = exchange_.TakeInPlace(block);
-  model_.BindWeights(static_cast<int>(block), weights.in_place.elements.empty()
-                                                  ? std::as_const(weights.own).floats()
-                                                  : weights.in_place.elements);
+  model_.BindWeights(static_cast<int>(block), ViewOf(weights));
   machine_.OnWeights(block, machine_.clock());
   return absl::OkStatus();
+}
+
+WeightsView TrainingLoop::ViewOf(const BlockWeights& weights) const {
+  const InPlaceWeights& in_place = weights.in_place;
+  if (bf16_weights_) {
+    return {.bf16 = in_place.bf16_elements.empty() ? Bf16Elements(weights.own)
+                                                   : in_place.bf16_elements};
+  }
+  return {.fp32 = in_place.elements.empty() ? weights.own.floats() : in_place.elements};
 }
 
 // For an evaluation that was not foreseen when the block was pulled: the job ends early.
@@ -173,25 +198,9 @@ absl::Status TrainingLoop::NoAnswer(uint32_t block) const {
 }
 
 absl::Status TrainingLoop::RunCompute(const Compute compute) {
-  const int block = static_cast<int>(compute.block);
   const bool last_block = compute.block + 1 == table_.num_blocks();
-  if (compute.phase == ComputePhase::kBackward) {
-    RETURN_IF_ERROR(BindGradient(compute, compute.block));
-    // A tied head adds its part to the embedding's gradient.
-    if (last_block) RETURN_IF_ERROR(BindGradient(compute, 0));
-    model_.Backward(block);
-  } else {
-    if (compute.block == 0) {
-      if (compute.phase == ComputePhase::kForward) {
-        StartTraining(compute);
-      } else {
-        RETURN_IF_ERROR(WaitForWholeWeights(0));
-        StartEvaluation(compute);
-      }
-    }
-    model_.Forward(block);
-    if (last_block) loss_ += model_.loss_sum();
-  }
+  RETURN_IF_ERROR(compute.phase == ComputePhase::kBackward ? RunBackward(compute, last_block)
+                                                           : RunForward(compute, last_block));
   const bool evaluating_last = machine_.evaluating_last();
   const StepEffects effects = machine_.OnComputeDone();
   CarryOut(compute, effects);
@@ -199,20 +208,53 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
   return absl::OkStatus();
 }
 
+absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
+  const bool evaluating = compute.phase == ComputePhase::kEvaluate;
+  if (compute.block == 0) {
+    if (evaluating) {
+      RETURN_IF_ERROR(WaitForWholeWeights(0));
+      StartEvaluation(compute);
+    } else {
+      StartTraining(compute);
+    }
+  }
+  model_.Forward(static_cast<int>(compute.block));
+  if (evaluating && last_block) share_.Add(model_.losses());
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::RunBackward(const Compute& compute, bool last_block) {
+  RETURN_IF_ERROR(BindGradient(compute, compute.block));
+  // A tied head adds its part to the embedding's gradient.
+  const std::optional<int> tied = model_.tied_block();
+  if (last_block && tied.has_value()) {
+    RETURN_IF_ERROR(BindGradient(compute, static_cast<uint32_t>(*tied)));
+  }
+  model_.Backward(static_cast<int>(compute.block));
+  if (last_block) share_.Add(model_.losses());
+  return absl::OkStatus();
+}
+
 void TrainingLoop::StartTraining(const Compute& compute) {
   const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
   const uint32_t first = compute.micro_batch * micro_batch_;
-  sampler_.FillBatch(compute.clock, virtual_worker, first, micro_batch_, tokens_, targets_);
+  sampler_.Fill(compute.clock, virtual_worker, first, micro_batch_, batch_);
   MicroBatch batch;
-  batch.samples = static_cast<int>(micro_batch_);
-  batch.tokens = tokens_;
-  batch.targets = targets_;
   batch.training = true;
   batch.accumulate = compute.micro_batch > 0;
   batch.dropout = {options_.config.seed(), static_cast<uint32_t>(compute.clock),
                    virtual_worker * sampler_.share() + first};
+  StartModel(batch);
+}
+
+void TrainingLoop::StartModel(MicroBatch batch) {
+  batch.samples = static_cast<int>(batch_.samples);
+  batch.tokens = batch_.tokens;
+  batch.lengths = batch_.lengths;
+  batch.decoder_tokens = batch_.decoder_tokens;
+  batch.targets = batch_.targets;
   model_.Start(batch);
-  loss_tokens_ += tokens_.size();
+  share_.tokens += batch_.TokenCount();
 }
 
 // The block's gradient of the step before is committed by now, or its weights of this step would
@@ -237,16 +279,8 @@ void TrainingLoop::StartEvaluation(const Compute& compute) {
       sampler_.EvalShare(eval_samples, options_.virtual_workers[compute.virtual_worker]);
   const uint64_t done = uint64_t{compute.micro_batch} * micro_batch_;
   const auto samples = static_cast<uint32_t>(std::min<uint64_t>(micro_batch_, share.count - done));
-  const size_t tokens = size_t{samples} * options_.config.model().context();
-  const std::span<int32_t> inputs = std::span(tokens_).first(tokens);
-  const std::span<int32_t> targets = std::span(targets_).first(tokens);
-  sampler_.FillEvalBatch(eval_samples, share.first + done, samples, inputs, targets);
-  MicroBatch batch;
-  batch.samples = static_cast<int>(samples);
-  batch.tokens = inputs;
-  batch.targets = targets;
-  model_.Start(batch);
-  loss_tokens_ += tokens;
+  sampler_.FillEval(eval_samples, share.first + done, samples, batch_);
+  StartModel({});
 }
 
 void TrainingLoop::Push(const Compute& compute, uint32_t block) {
@@ -256,7 +290,7 @@ void TrainingLoop::Push(const Compute& compute, uint32_t block) {
                       .virtual_worker = virtual_worker,
                       .virtual_worker_count = 1,
                       .clock = compute.clock,
-                      .token_count = loss_tokens_,
+                      .token_count = share_.sums.targets,
                       .gradient = Lease(gradient, std::as_const(*gradient).floats())};
   if (block == 0 && pushed_runs_.has_value()) {
     request.runs = pushed_runs_->Of(compute.clock, {&virtual_worker, 1});
@@ -272,7 +306,7 @@ void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) 
     Pull(*effects.pull, compute.clock + 1, EvaluationDue(compute.clock + 1));
   }
   if (effects.virtual_worker_done) {
-    step_losses_.push_back({std::exchange(loss_, 0.0), std::exchange(loss_tokens_, 0)});
+    step_shares_.push_back(std::exchange(share_, {}));
   }
   if (effects.step_done) ReportStep(compute.clock);
 }
@@ -280,19 +314,21 @@ void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) 
 void TrainingLoop::ReportStep(uint64_t clock) {
   const absl::Time now = time_.Now();
   const ExchangeCounters counters = exchange_.counters();
-  for (size_t i = 0; i < step_losses_.size(); ++i) {
+  for (size_t i = 0; i < step_shares_.size(); ++i) {
     StepReport report;
     report.set_virtual_worker(options_.virtual_workers[i]);
     report.set_clock(clock);
-    report.set_loss_sum(step_losses_[i].first);
-    report.set_tokens(step_losses_[i].second);
+    report.set_loss_sum(step_shares_[i].sums.loss);
+    report.set_targets(step_shares_[i].sums.targets);
+    report.set_correct(step_shares_[i].sums.correct);
+    report.set_tokens(step_shares_[i].tokens);
     report.set_step_seconds(absl::ToDoubleSeconds(now - times_.begin));
     report.set_wait_seconds(absl::ToDoubleSeconds(times_.waiting));
     report.set_pushed_bytes(counters.pushed_bytes - times_.pushed_bytes);
     report.set_pulled_bytes(counters.pulled_bytes - times_.pulled_bytes);
     board_.AddStep(std::move(report));
   }
-  step_losses_.clear();
+  step_shares_.clear();
   times_ = {now, absl::ZeroDuration(), counters.pushed_bytes, counters.pulled_bytes};
 }
 
@@ -300,8 +336,10 @@ void TrainingLoop::ReportEval(const Compute& compute, bool final) {
   EvalReport report;
   report.set_virtual_worker(options_.virtual_workers[compute.virtual_worker]);
   report.set_version(compute.clock);
-  report.set_loss_sum(std::exchange(loss_, 0.0));
-  report.set_tokens(std::exchange(loss_tokens_, 0));
+  const Share share = std::exchange(share_, {});
+  report.set_loss_sum(share.sums.loss);
+  report.set_targets(share.sums.targets);
+  report.set_correct(share.sums.correct);
   report.set_final(final);
   board_.AddEval(std::move(report));
 }

@@ -13,7 +13,7 @@
 #include "data/sampler.h"
 #include "exchange/client.h"
 #include "exchange/control_board.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "proto/job.pb.h"
 #include "worker/embedding_runs.h"
 #include "worker/step_machine.h"
@@ -30,21 +30,30 @@ struct TrainingLoopOptions {
 };
 
 // The compute thread of a worker: carries out what the step machine asks for on the CPU, and hands
-// gradients and weights to and from the exchange. Memory: the weights once, but for those that are
-// read where the lanes have them; a gradient per virtual worker; the model's activations.
+// gradients and weights to and from the exchange. What a sample is, the sampler knows; what is
+// computed of it, the model. Memory: the weights once, but for those that are read where the lanes
+// have them; a gradient per virtual worker; the model's activations.
 //
-// With an untied head, of block 0 (the embedding) only the rows that a step touches are pushed and
-// pulled (comm.sparse_embeddings; exchange/runs.h), and the whole block before an evaluation.
+// Where no head is tied to block 0 (the embedding) only the rows of it that a step touches are pushed
+// and pulled (comm.sparse_embeddings; exchange/runs.h), and the whole block before an evaluation.
 class TrainingLoop {
  public:
   // REQUIRES: all references outlive the loop.
-  TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Gpt& model,
+  TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Model& model,
                const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board);
 
   // Trains to the end of the job. Errors: what the board or the exchange was cancelled with.
   absl::Status Run();
 
  private:
+  // What a virtual worker has seen of a step or an evaluation.
+  struct Share {
+    LossSums sums;
+    uint64_t tokens = 0;  // without padding
+
+    void Add(const LossSums& more);
+  };
+
   // Time and traffic of the step in progress.
   struct StepTimes {
     absl::Time begin;
@@ -70,10 +79,14 @@ class TrainingLoop {
   // By value: the machine moves on to the next computation before the effects of this one are
   // carried out.
   absl::Status RunCompute(Compute compute);
+  absl::Status RunForward(const Compute& compute, bool last_block);
+  absl::Status RunBackward(const Compute& compute, bool last_block);
+  // The model reads the samples of `batch_`.
+  void StartModel(MicroBatch batch);
   void StartTraining(const Compute& compute);
   absl::Status BindGradient(const Compute& compute, uint32_t block);
   void StartEvaluation(const Compute& compute);
-  // Windows of an evaluation, as Sampler takes them.
+  // Samples of an evaluation, as Sampler takes them.
   uint64_t EvalSamples(bool last) const;
   void Push(const Compute& compute, uint32_t block);
   void CarryOut(const Compute& compute, const StepEffects& effects);
@@ -82,16 +95,18 @@ class TrainingLoop {
   // Whether an evaluation at `version` is foreseen.
   bool EvaluationDue(uint64_t version) const;
   void Pull(uint32_t block, uint64_t version, bool whole);
+  WeightsView ViewOf(const BlockWeights& weights) const;
   absl::Status WaitForWholeWeights(uint32_t block);
 
   const TrainingLoopOptions options_;
   const SegmentTable& table_;
-  Gpt& model_;
+  Model& model_;
   const Sampler& sampler_;
   ExchangeClient& exchange_;
   ControlBoard& board_;
   const RealTime time_;
   const uint32_t micro_batch_;  // samples
+  const bool bf16_weights_;     // pulled as they are: the model computes in bf16
   StepMachine machine_;
   ControlBoard::Orders orders_;        // newest taken
   std::vector<BlockWeights> weights_;  // by block
@@ -100,11 +115,9 @@ class TrainingLoop {
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
   std::optional<EmbeddingRuns> pushed_runs_;  // none: block 0 is pushed whole
   std::optional<EmbeddingRuns> pulled_runs_;
-  std::vector<int32_t> tokens_;   // [micro_batch, context]
-  std::vector<int32_t> targets_;  // [micro_batch, context]
-  double loss_ = 0;               // of the virtual worker's step or evaluation in progress
-  uint64_t loss_tokens_ = 0;
-  std::vector<std::pair<double, uint64_t>> step_losses_;  // loss and tokens, by virtual worker done
+  SampleBatch batch_;
+  Share share_;                     // of the virtual worker's step or evaluation in progress
+  std::vector<Share> step_shares_;  // by virtual worker done
   StepTimes times_;
 };
 

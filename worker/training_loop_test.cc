@@ -205,6 +205,8 @@ struct Outcome {
   std::vector<std::vector<float>> weights;  // by block
   std::vector<std::string> reports;         // losses of steps and evaluations
   Traffic traffic;
+  uint64_t targets = 0;  // of all steps
+  uint64_t correct = 0;
 };
 
 class TrainingLoopTest : public testing::Test {
@@ -214,6 +216,9 @@ class TrainingLoopTest : public testing::Test {
     std::ofstream out(text);
     for (int i = 0; i < 600; ++i) out << "word " << i * i % 97 << (i % 7 == 0 ? ".\n" : ", ");
     config_.mutable_data()->set_path(text);
+    const std::string lines = testing::TempDir() + "/lines.txt";
+    std::ofstream lines_out(lines);
+    for (int i = 0; i < 100; ++i) lines_out << i % 3 << "\tw" << i * i % 97 << " x\n";
     config_.set_seed(5);
     config_.mutable_cluster()->set_virtual_workers(kVirtualWorkers);
     config_.mutable_cluster()->set_compute_threads(1);
@@ -241,12 +246,23 @@ class TrainingLoopTest : public testing::Test {
                 const std::function<void(ControlBoard&, const WireHeader&)>& script = nullptr) {
     Outcome outcome;
     const std::string path = testing::TempDir() + "/tokens.bin";
-    EXPECT_TRUE(PrepareTokenFile(config_.data(), path).ok());
+    JobConfig config = config_;
+    const auto info = PrepareTokenFile(config.data(), path, TextFormOf(config.model()));
+    EXPECT_TRUE(info.ok()) << info.status();
+    info->Resolve(*config.mutable_data());
     const TokenFile tokens = *TokenFile::Open(path);
-    const Sampler sampler = *Sampler::Create(config_, tokens);
+    const auto sampler = MakeSampler(config, &tokens);
+    EXPECT_TRUE(sampler.ok()) << sampler.status();
     ThreadPool pool(1);
-    const std::unique_ptr<Gpt> model =
-        *Gpt::Create(config_.model(), 256, static_cast<int>(config_.train().micro_batch()), pool);
+    const auto made =
+        Model::Create({.config = config.model(),
+                       .train = config.train(),
+                       .symbols = config.data().resolved_symbols(),
+                       .classes = DataClasses(config.data()),
+                       .max_micro_batch = static_cast<int>(config.train().micro_batch())},
+                      pool);
+    EXPECT_TRUE(made.ok()) << made.status();
+    Model* const model = made->get();
     const SegmentTable table =
         *SegmentTable::Create(model->blocks(), config_.comm().segment_elements());
     ControlBoard board;
@@ -263,17 +279,21 @@ class TrainingLoopTest : public testing::Test {
                                                         outcome.traffic, outcome.weights));
     std::vector<uint32_t> carried;
     for (uint32_t v = 0; v < kVirtualWorkers; ++v) carried.push_back(v);
-    TrainingLoop loop({config_, carried, 0}, table, *model, sampler, exchange, board);
+    TrainingLoop loop({config_, carried, 0}, table, *model, **sampler, exchange, board);
     EXPECT_TRUE(loop.Run().ok());
     HeartbeatRequest beat;
     board.AddTo(beat);
     for (const StepReport& step : beat.steps()) {
       outcome.reports.push_back(absl::StrCat("step ", step.clock(), " ", step.virtual_worker(), " ",
-                                             absl::Hex(Bits(step.loss_sum()))));
+                                             absl::Hex(Bits(step.loss_sum())), " ",
+                                             step.targets(), " ", step.tokens()));
+      outcome.targets += step.targets();
+      outcome.correct += step.correct();
     }
     for (const EvalReport& eval : beat.evals()) {
       outcome.reports.push_back(absl::StrCat("eval ", eval.version(), " ", eval.virtual_worker(),
-                                             " ", absl::Hex(Bits(eval.loss_sum()))));
+                                             " ", absl::Hex(Bits(eval.loss_sum())), " ",
+                                             eval.targets(), " ", eval.correct()));
     }
     return outcome;
   }
@@ -329,6 +349,44 @@ TEST_F(TrainingLoopTest, AnUnforeseenEndIsEvaluatedOnTheWholeEmbedding) {
   });
   ExpectSameBits(foreseen, unforeseen);
   EXPECT_GT(unforeseen.traffic.pulled_bytes, foreseen.traffic.pulled_bytes);
+}
+
+// Rows of the source's embedding; the decoder's is exchanged whole.
+TEST_F(TrainingLoopTest, RowsGiveTheBitsOfTheWholeBlockForLinesToo) {
+  config_.mutable_data()->set_path(testing::TempDir() + "/lines.txt");
+  for (const auto family : {ModelConfig::ENCODER, ModelConfig::ENCODER_DECODER}) {
+    config_.mutable_model()->set_family(family);
+    for (const bool tied : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(ModelConfig::Family_Name(family), " tied ", tied));
+      config_.mutable_model()->set_tied_head(tied);
+      config_.mutable_comm()->set_sparse_embeddings(true);
+      const Outcome rows = Train();
+      config_.mutable_comm()->set_sparse_embeddings(false);
+      const Outcome whole = Train();
+      ExpectSameBits(rows, whole);
+      EXPECT_GT(rows.traffic.runs, 0u);
+      EXPECT_EQ(whole.traffic.runs, 0u);
+    }
+  }
+}
+
+TEST_F(TrainingLoopTest, AClassifierCountsSamplesAndWhatItGetsRight) {
+  config_.mutable_data()->set_path(testing::TempDir() + "/lines.txt");
+  config_.mutable_model()->set_family(ModelConfig::ENCODER);
+  const Outcome outcome = Train();
+  EXPECT_EQ(outcome.targets, steps_ * 2 * kVirtualWorkers);
+  EXPECT_LE(outcome.correct, outcome.targets);
+  EXPECT_GT(outcome.correct, 0u);
+}
+
+TEST_F(TrainingLoopTest, ModelsInBf16TakeWeightsAsTheyArePulled) {
+  config_.mutable_train()->set_precision(TrainConfig::BF16);
+  config_.mutable_comm()->set_pull_format(CommConfig::BF16);
+  const Outcome as_pulled = Train();
+  config_.mutable_comm()->set_pull_format(CommConfig::FP32);
+  const Outcome rounded_here = Train();
+  EXPECT_LT(as_pulled.traffic.pulled_bytes, rounded_here.traffic.pulled_bytes);
+  EXPECT_EQ(as_pulled.reports.size(), rounded_here.reports.size());
 }
 
 TEST_F(TrainingLoopTest, ATiedHeadExchangesTheWholeEmbedding) {

@@ -1,0 +1,70 @@
+#include "checkpoint/best_checkpoint.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "base/file_writer.h"
+#include "base/status_macros.h"
+#include "checkpoint/checkpoint_folder.h"
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kMaxBytes = 4096;
+
+std::string PathOf(const std::string& run_dir) {
+  return absl::StrCat(WithoutTrailingSlashes(run_dir), "/", kBestFile);
+}
+
+absl::Status WriteWhole(const std::string& path, const std::string& text) {
+  ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
+  RETURN_IF_ERROR(file.Append(text));
+  return file.Finish();
+}
+
+}  // namespace
+
+absl::Status WriteBest(const std::string& run_dir, const BestCheckpoint& best) {
+  const std::string path = PathOf(run_dir), partial = path + ".partial";
+  const std::string text = absl::StrFormat(
+      "%s loss %.17g\n", FolderPath("checkpoints", best.version, FolderKind::kFinal), best.loss);
+  if (const absl::Status written = WriteWhole(partial, text); !written.ok()) {
+    ::unlink(partial.c_str());
+    return written;
+  }
+  if (std::rename(partial.c_str(), path.c_str()) != 0) return FileError(errno, "write", path);
+  return SyncFolder(run_dir);
+}
+
+absl::Status RemoveBest(const std::string& run_dir) {
+  const std::string path = PathOf(run_dir);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return FileError(errno, "delete", path);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BestCheckpoint> ReadBest(const std::string& run_dir) {
+  const std::string path = PathOf(run_dir);
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMaxBytes));
+  const std::vector<std::string> words =
+      absl::StrSplit(absl::StripSuffix(text, "\n"), absl::ByChar(' '));
+  BestCheckpoint best;
+  const auto folder = ParseFolderPath(words[0]);
+  if (words.size() == 3 && folder.has_value() && folder->kind == FolderKind::kFinal &&
+      words[1] == "loss" && absl::SimpleAtod(words[2], &best.loss)) {
+    best.version = folder->version;
+    return best;
+  }
+  return absl::DataLossError(
+      absl::StrCat(path, " is damaged: delete it, and name a folder in checkpoints/ instead"));
+}
+
+}  // namespace tug

@@ -1,0 +1,122 @@
+#include "data/line_text.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "data/utf8.h"
+
+namespace tug {
+namespace {
+
+const char* Layout(TextForm form) {
+  return form == TextForm::kLabelledLines ? "label<TAB>text" : "source<TAB>target";
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const CodePoint point = DecodeUtf8(text);
+    if (point.state != CodePoint::State::kValid) return false;
+    text.remove_prefix(point.size_bytes);
+  }
+  return true;
+}
+
+// Puts the lines of one file together from its pieces.
+class LineCutter {
+ public:
+  using Take = std::function<absl::Status(const TextLine&)>;
+  LineCutter(TextForm form, const Take& take) : form_(form), take_(take) {}
+
+  absl::Status Add(std::string_view piece) {
+    while (!piece.empty()) {
+      const size_t end = piece.find('\n');
+      held_.append(piece.substr(0, end));
+      if (held_.size() > kMaxLineBytes) {
+        return Bad(absl::StrCat("is longer than ", kMaxLineBytes, " bytes"));
+      }
+      if (end == std::string_view::npos) break;
+      piece.remove_prefix(end + 1);
+      const uint64_t next_offset = offset_bytes_ + held_.size() + 1;
+      RETURN_IF_ERROR(End());
+      offset_bytes_ = next_offset;
+    }
+    return absl::OkStatus();
+  }
+
+  // Ends the line, the last one of a file too.
+  absl::Status End() {
+    ++number_;
+    std::string_view line = held_;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    const absl::Status taken = line.empty() ? absl::OkStatus() : Take1(line);
+    held_.clear();
+    return taken;
+  }
+
+ private:
+  absl::Status Take1(std::string_view line) {
+    const size_t tab = line.find('\t');
+    if (tab == std::string_view::npos) return Bad("has no tab");
+    if (tab == 0) return Bad("has nothing before its tab");
+    if (tab + 1 == line.size()) return Bad("has nothing behind its tab");
+    const absl::Status taken =
+        take_({line.substr(0, tab), line.substr(tab + 1), offset_bytes_, offset_bytes_ + tab + 1});
+    if (taken.ok()) return taken;
+    return absl::Status(taken.code(), absl::StrCat("line ", number_, ": ", taken.message()));
+  }
+
+  absl::Status Bad(const std::string& what) const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "line ", held_.size() > kMaxLineBytes ? number_ + 1 : number_, " ", what,
+        "; with this model.family lines are ", Layout(form_), ": mend the line or take it out"));
+  }
+
+  const TextForm form_;
+  const Take& take_;
+  std::string held_;           // of a line whose end has not been read
+  uint64_t number_ = 0;        // of lines ended
+  uint64_t offset_bytes_ = 0;  // of `held_` in the file
+};
+
+}  // namespace
+
+absl::Status ForEachLine(const TextSource& source, TextForm form,
+                         const std::function<absl::Status(const TextLine& line)>& take) {
+  for (const TextSource::File& file : source.files()) {
+    LineCutter cutter(form, take);
+    RETURN_IF_ERROR(TextSource::ForEachPiece(
+        file, [&](std::string_view piece, uint64_t) { return cutter.Add(piece); }));
+    const absl::Status last = cutter.End();
+    if (!last.ok()) return absl::Status(last.code(), absl::StrCat(file.path, ": ", last.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ForEachText(const TextSource& source, TextForm form, const TextSource::Take& take) {
+  if (form == TextForm::kRunning) return source.ForEachPiece(take);
+  return ForEachLine(source, form, [&](const TextLine& line) -> absl::Status {
+    if (form == TextForm::kLinePairs) RETURN_IF_ERROR(take(line.first, line.first_offset_bytes));
+    return take(line.second, line.second_offset_bytes);
+  });
+}
+
+absl::StatusOr<std::vector<std::string>> CollectLabels(const TextSource& source) {
+  std::set<std::string, std::less<>> labels;
+  RETURN_IF_ERROR(
+      ForEachLine(source, TextForm::kLabelledLines, [&](const TextLine& line) -> absl::Status {
+        if (labels.contains(line.first)) return absl::OkStatus();
+        if (!IsUtf8(line.first)) {
+          return absl::InvalidArgumentError("its label is not UTF-8: convert the text");
+        }
+        labels.emplace(line.first);
+        if (labels.size() <= kMaxLabels) return absl::OkStatus();
+        return absl::InvalidArgumentError(
+            absl::StrCat("more than ", kMaxLabels,
+                         " different labels: what stands before the tab is the class of a line"));
+      }));
+  return std::vector<std::string>(labels.begin(), labels.end());
+}
+
+}  // namespace tug

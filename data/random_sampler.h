@@ -1,0 +1,32 @@
+#ifndef TUG_DATA_RANDOM_SAMPLER_H_
+#define TUG_DATA_RANDOM_SAMPLER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "data/sampler.h"
+
+namespace tug {
+
+// Random tokens of class 0 in place of text, for ENCODER (data.random): every sample of every epoch
+// is drawn afresh, uniform over data.random.symbols, by Philox of (seed, epoch, index, position).
+// Validation samples, data.validation_fraction of an epoch's number and beside them, are the same
+// in every evaluation.
+class RandomSampler final : public Sampler {
+ public:
+  // Errors: INVALID_ARGUMENT when the data is not for model.family.
+  static absl::StatusOr<std::unique_ptr<Sampler>> Create(const JobConfig& config);
+
+ private:
+  explicit RandomSampler(const JobConfig& config);
+  void FillTraining(uint64_t epoch, uint64_t index, const SampleRow& row) const override;
+  void FillValidation(uint64_t index, const SampleRow& row) const override;
+  void Draw(uint64_t epoch, uint64_t index, const SampleRow& row) const;
+
+  const uint32_t symbols_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_DATA_RANDOM_SAMPLER_H_

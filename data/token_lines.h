@@ -1,0 +1,46 @@
+#ifndef TUG_DATA_TOKEN_LINES_H_
+#define TUG_DATA_TOKEN_LINES_H_
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "data/text_source.h"
+#include "data/token_file.h"
+#include "data/tokenizer.h"
+
+namespace tug {
+
+// Encodes lines into tokens and a table of TokenLine, in bounded memory: the table, which follows
+// the tokens in the token file, is gathered in a file of its own meanwhile. Owned by one thread.
+class TokenLines {
+ public:
+  // `table_path` is made and deleted again. `labels`: of kLabelledLines, in order.
+  TokenLines(TextForm form, std::span<const std::string> labels, std::string table_path)
+      : form_(form), labels_(labels), table_path_(std::move(table_path)) {}
+  ~TokenLines();
+  TokenLines(const TokenLines&) = delete;
+  TokenLines& operator=(const TokenLines&) = delete;
+
+  // Hands the tokens of line after line to `take`. Errors: those of ForEachLine and the tokenizer;
+  // INVALID_ARGUMENT for a text without lines, an unknown label, or a side that has no tokens;
+  // those of the file system.
+  absl::Status Encode(const TextSource& text, const Tokenizer& tokenizer,
+                      const std::function<absl::Status(std::span<const int32_t>)>& take);
+  // After Encode: the table, piece by piece.
+  absl::Status ForEachPiece(const std::function<absl::Status(std::span<const std::byte>)>& take);
+
+  uint64_t lines() const { return lines_; }
+
+ private:
+  const TextForm form_;
+  const std::span<const std::string> labels_;
+  const std::string table_path_;
+  uint64_t lines_ = 0;
+};
+
+}  // namespace tug
+
+#endif  // TUG_DATA_TOKEN_LINES_H_

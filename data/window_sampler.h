@@ -1,0 +1,43 @@
+#ifndef TUG_DATA_WINDOW_SAMPLER_H_
+#define TUG_DATA_WINDOW_SAMPLER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "data/sampler.h"
+
+namespace tug {
+
+// Windows of a running text, for DECODER. Let T = context, the first `train_tokens` tokens of the
+// file be for training and the rest for validation.
+//   Training. An epoch has n = train_tokens / T - 1 windows (rounded down); window w of epoch e
+//   starts at token offset(e) + w * T, where 0 <= offset(e) < T is pseudo-random, and holds T + 1
+//   tokens: the inputs and, shifted by one, the targets. n is the same for every offset; a token or
+//   two less than 2T per epoch are left out, different ones each time. They are read in the order
+//   Shuffle(n, seed, e).
+//   Validation. Window i holds tokens i * T .. (i + 1) * T of the validation split.
+class WindowSampler final : public Sampler {
+ public:
+  // Errors: see MakeSampler.
+  static absl::StatusOr<std::unique_ptr<Sampler>> Create(const JobConfig& config,
+                                                         const TokenFile& file, Split split);
+
+  uint64_t train_tokens() const { return train_tokens_; }
+  // First token of a sample in the file; it has context + 1.
+  uint64_t FirstToken(uint64_t epoch, uint64_t index) const;
+
+ private:
+  WindowSampler(const JobConfig& config, const TokenFile& file, uint64_t train_tokens);
+  static Counts CountsOf(const JobConfig& config, uint64_t tokens, uint64_t train_tokens);
+  void FillTraining(uint64_t epoch, uint64_t index, const SampleRow& row) const override;
+  void FillValidation(uint64_t index, const SampleRow& row) const override;
+  void FillWindow(uint64_t first_token, const SampleRow& row) const;
+
+  const TokenFile& file_;
+  const uint64_t train_tokens_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_DATA_WINDOW_SAMPLER_H_

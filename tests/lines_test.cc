@@ -1,0 +1,139 @@
+// Models of lines from text to answer, and what evaluations decide: the best checkpoint, and the
+// end of a job that no longer improves.
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "checkpoint/best_checkpoint.h"
+#include "checkpoint/checkpoint.h"
+#include "coordinator/run_folder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+const Texts kClassifier = {"data.path=lines.txt", "model.family=ENCODER",
+                           "data.tokenizer=CHARACTER", "train.eval_samples=0"};
+
+class LinesTest : public TugTest {
+ protected:
+  std::string Output(const Texts& arguments) {
+    const Process& process = Run(arguments);
+    EXPECT_EQ(process.exit_code(), 0) << process.err();
+    return process.out();
+  }
+  std::string File(const std::string& name) const {
+    return ReadWholeFile(Path(name), 1 << 20).value_or("");
+  }
+};
+
+TEST_F(LinesTest, AClassifierIsTrainedMeasuredAndAsked) {
+  ASSERT_NO_FATAL_FAILURE(Train("run", kClassifier));
+  EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("\"accuracy\":"));
+  EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("lines are cut to model.context = 32"));
+  const absl::StatusOr<Losses> losses = ReadLosses(Path("run"));
+  ASSERT_TRUE(losses.ok()) << losses.status();
+  EXPECT_THAT(Output({"eval", "--from", Path("run")}),
+              AllOf(HasSubstr(absl::StrFormat("loss %.6f", losses->validation.at(50))),
+                    HasSubstr("accuracy "), HasSubstr(" samples")));
+  EXPECT_THAT(Output({"sample", "--from", Path("run"), "--prompt", "The small boat"}),
+              MatchesRegex("[a-z]+ [0-9.]+%, [a-z]+ [0-9.]+%, [a-z]+ [0-9.]+%\n"));
+  Write("other.txt", "small\tThe small boat.\nold\tThe old rope.\n");
+  EXPECT_THAT(Output({"eval", "--from", Path("run"), "--data", Path("other.txt")}),
+              HasSubstr("over 2 samples"));
+  Write("other.txt", "small\tThe small boat.\nwooden\tThe rope.\n");
+  ExpectErrorLine(Run({"eval", "--from", Path("run"), "--data", Path("other.txt")}),
+                  {"other.txt", "line 2", "wooden"});
+}
+
+TEST_F(LinesTest, AnEncoderDecoderIsTrainedMeasuredAndAsked) {
+  const Texts settings = {"data.path=lines.txt", "model.family=ENCODER_DECODER"};
+  ASSERT_NO_FATAL_FAILURE(Train("run", settings));
+  const absl::StatusOr<Losses> losses = ReadLosses(Path("run"));
+  ASSERT_TRUE(losses.ok()) << losses.status();
+  EXPECT_LT(losses->training.at(50), losses->training.at(1) - 1);
+  EXPECT_THAT(Output({"eval", "--from", Path("run")}),
+              AllOf(HasSubstr(absl::StrFormat("loss %.6f", losses->validation.at(50))),
+                    HasSubstr("perplexity "), HasSubstr("accuracy "), HasSubstr(" tokens")));
+  const std::string answer = Output({"sample", "--from", Path("run"), "--prompt", "small"});
+  EXPECT_LE(answer.size(), 33u) << "a line of the context at most";
+  EXPECT_EQ(Output({"sample", "--from", Path("run"), "--prompt", "small"}), answer);
+}
+
+TEST_F(LinesTest, BadLinesAreRefusedBeforeTheJobStarts) {
+  Write("bad.txt", "a\tb\nno tab\n");
+  const Process& train = Run({"train", job(), "--set", "data.path=bad.txt", "--set",
+                              "model.family=ENCODER", "--run-dir", Path("run")});
+  ExpectErrorLine(train, {"bad.txt: line 2 has no tab", "label<TAB>text"});
+  EXPECT_FALSE(std::filesystem::exists(Path("run")));
+}
+
+TEST_F(LinesTest, RandomSamplesNeedNoText) {
+  ASSERT_NO_FATAL_FAILURE(Train("run", {"data.path=", "model.family=ENCODER", "model.classes=2",
+                                        "data.random.samples=100", "data.random.symbols=1000"}));
+  const absl::StatusOr<Losses> losses = ReadLosses(Path("run"));
+  ASSERT_TRUE(losses.ok()) << losses.status();
+  EXPECT_LT(losses->training.at(50), 0.1) << "always class 0";
+  EXPECT_THAT(Output({"eval", "--from", Path("run")}),
+              HasSubstr("accuracy 100.00% over 10 samples"));
+}
+
+// What an evaluation measures is what the checkpoint of its version holds.
+TEST_F(LinesTest, TheBestCheckpointStaysAndHasTheLossOfItsEvaluation) {
+  ASSERT_NO_FATAL_FAILURE(
+      Train("run", kClassifier + Texts{"optimizer.learning_rate=0.3", "checkpoint.interval=10",
+                                       "train.eval_interval=10", "checkpoint.keep=1"}));
+  const absl::StatusOr<Losses> losses = ReadLosses(Path("run"));
+  ASSERT_TRUE(losses.ok()) << losses.status();
+  const auto best =
+      std::min_element(losses->validation.begin(), losses->validation.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(Path("run/best"));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->manifest.version(), best->first);
+  EXPECT_EQ(ReadBest(Path("run"))->loss, best->second);
+  EXPECT_EQ(NewestCheckpoint("run"), 50u);
+  EXPECT_THAT(Output({"eval", "--from", Path("run/best")}),
+              HasSubstr(absl::StrFormat("loss %.6f", best->second)));
+  size_t folders = 0;
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator(Path("run/checkpoints"))) {
+    ++folders;
+  }
+  EXPECT_EQ(folders, best->first == 50 ? 1u : 2u);
+}
+
+TEST_F(LinesTest, AJobThatNoLongerImprovesEndsEarlyAndCanGoOn) {
+  const Texts settings = kClassifier + Texts{"train.patience=2", "train.min_improvement=1000",
+                                             "train.eval_interval=10", "train.steps=1000000"};
+  Process& train = StartTraining("run", settings);
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
+  EXPECT_EQ(train.exit_code(), 0);
+  EXPECT_THAT(train.err(), AllOf(HasSubstr("2 in a row: the job stops early (train.patience)"),
+                                 HasSubstr("stopped early: "), HasSubstr("best evaluation: ")));
+  EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("\"reason\":\"stopped early\",\"best_step\":"));
+  const uint64_t ended = NewestCheckpoint("run");
+  EXPECT_GE(ended, 30u);
+  // It goes on, and knows that there was nothing better.
+  Process& again = StartTraining("run", settings, {"--resume", Path("run")});
+  ASSERT_TRUE(again.WaitForEnd(After(kPatience)));
+  EXPECT_EQ(again.exit_code(), 0);
+  EXPECT_THAT(again.err(), HasSubstr("stopped early: "));
+  EXPECT_LE(NewestCheckpoint("run"), ended + 20);
+}
+
+}  // namespace
+}  // namespace tug
