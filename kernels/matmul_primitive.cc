@@ -103,19 +103,23 @@ struct MatMulPrimitive::State {
         b(of.weights_desc()),
         c(of.dst_desc()),
         scratch(of.scratchpad_desc()),
-        matmul(of) {}
+        matmul(of),
+        kernel(of.impl_info_str()) {}
 
   memory::desc a;
   memory::desc b;
   memory::desc c;
   memory::desc scratch;
   dnnl::matmul matmul;
+  std::string kernel;
 };
 
 MatMulPrimitive::MatMulPrimitive(const MatMulForm& form)
     : state_(std::make_unique<State>(Describe(form))) {}
 
 MatMulPrimitive::~MatMulPrimitive() = default;
+
+const std::string& MatMulPrimitive::kernel() const { return state_->kernel; }
 
 std::shared_ptr<const MatMulPrimitive> MatMulPrimitive::Find(const MatMulForm& form) {
   // Of the calling thread, so no lock. shared_ptr: a caller may hold one while others replace it.
