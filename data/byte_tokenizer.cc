@@ -18,6 +18,8 @@ class ByteTokenizer : public Tokenizer {
     return absl::OkStatus();
   }
 
+  size_t Cut(std::string_view text) const override { return text.size(); }
+
   absl::StatusOr<std::string> Decode(std::span<const int32_t> tokens) const override {
     std::string text;
     text.reserve(tokens.size());
@@ -33,7 +35,7 @@ class ByteTokenizer : public Tokenizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> MakeByteTokenizer(std::string_view /*alphabet*/) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeByteTokenizer(const DataConfig& /*config*/) {
   return std::make_unique<ByteTokenizer>();
 }
 

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "data/alphabet.h"
 #include "data/tokenizer.h"
 #include "data/utf8.h"
 
@@ -47,6 +49,8 @@ class CharacterTokenizer : public Tokenizer {
     return absl::OkStatus();
   }
 
+  size_t Cut(std::string_view text) const override { return WholeCodePoints(text); }
+
   absl::StatusOr<std::string> Decode(std::span<const int32_t> tokens) const override {
     std::string text;
     for (const int32_t token : tokens) {
@@ -73,7 +77,20 @@ class CharacterTokenizer : public Tokenizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> MakeCharacterTokenizer(std::string_view alphabet) {
+absl::Status ResolveCharacters(const EncodedText& text, DataConfig& config) {
+  AlphabetCollector collector;
+  RETURN_IF_ERROR(text.for_each_piece(
+      WholeCodePoints,
+      [&](std::string_view piece, uint64_t offset_bytes) {
+        return collector.Add(piece, offset_bytes);
+      },
+      TextSource::kPieceBytes));
+  config.set_resolved_alphabet(collector.Utf8());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeCharacterTokenizer(const DataConfig& config) {
+  std::string_view alphabet = config.resolved_alphabet();
   std::vector<char32_t> points;
   while (!alphabet.empty()) {
     const CodePoint point = DecodeUtf8(alphabet);

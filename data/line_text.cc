@@ -50,13 +50,13 @@ class LineCutter {
     ++number_;
     std::string_view line = held_;
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    const absl::Status taken = line.empty() ? absl::OkStatus() : Take1(line);
+    const absl::Status taken = line.empty() ? absl::OkStatus() : TakeLine(line);
     held_.clear();
     return taken;
   }
 
  private:
-  absl::Status Take1(std::string_view line) {
+  absl::Status TakeLine(std::string_view line) {
     const size_t tab = line.find('\t');
     if (tab == std::string_view::npos) return Bad("has no tab");
     if (tab == 0) return Bad("has nothing before its tab");
@@ -86,20 +86,31 @@ absl::Status ForEachLine(const TextSource& source, TextForm form,
                          const std::function<absl::Status(const TextLine& line)>& take) {
   for (const TextSource::File& file : source.files()) {
     LineCutter cutter(form, take);
+    // Lines may be cut anywhere: they are put together again.
     RETURN_IF_ERROR(TextSource::ForEachPiece(
-        file, [&](std::string_view piece, uint64_t) { return cutter.Add(piece); }));
+        file, [](std::string_view text) { return text.size(); },
+        [&](std::string_view piece, uint64_t) { return cutter.Add(piece); }));
     const absl::Status last = cutter.End();
     if (!last.ok()) return absl::Status(last.code(), absl::StrCat(file.path, ": ", last.message()));
   }
   return absl::OkStatus();
 }
 
-absl::Status ForEachText(const TextSource& source, TextForm form, const TextSource::Take& take) {
-  if (form == TextForm::kRunning) return source.ForEachPiece(take);
-  return ForEachLine(source, form, [&](const TextLine& line) -> absl::Status {
-    if (form == TextForm::kLinePairs) RETURN_IF_ERROR(take(line.first, line.first_offset_bytes));
-    return take(line.second, line.second_offset_bytes);
-  });
+EncodedText EncodedTextOf(const TextSource& source, TextForm form) {
+  using Cut = TextSource::Cut;
+  using Take = TextSource::Take;
+  if (form == TextForm::kRunning) {
+    return {source.size_bytes(), [&source](const Cut& cut, const Take& take, size_t piece_bytes) {
+              return source.ForEachPiece(cut, take, piece_bytes);
+            }};
+  }
+  const auto each = [&source, form](const Cut&, const Take& take, size_t) {
+    return ForEachLine(source, form, [&](const TextLine& line) -> absl::Status {
+      if (form == TextForm::kLinePairs) RETURN_IF_ERROR(take(line.first, line.first_offset_bytes));
+      return take(line.second, line.second_offset_bytes);
+    });
+  };
+  return {source.size_bytes(), each};
 }
 
 absl::StatusOr<std::vector<std::string>> CollectLabels(const TextSource& source) {

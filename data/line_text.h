@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
+#include "data/tokenizer.h"
 
 namespace tug {
 
@@ -34,9 +35,9 @@ struct TextLine {
 absl::Status ForEachLine(const TextSource& source, TextForm form,
                          const std::function<absl::Status(const TextLine& line)>& take);
 
-// Calls `take` with what is encoded: of running text its pieces (TextSource::ForEachPiece), of
-// lines the texts, sources and targets. For alphabets and tokenizers that are made from a text.
-absl::Status ForEachText(const TextSource& source, TextForm form, const TextSource::Take& take);
+// What is encoded of a text: of running text all of it, of lines the texts, sources and targets.
+// For tokenizers that learn from it. Borrows `source`.
+EncodedText EncodedTextOf(const TextSource& source, TextForm form);
 
 // The distinct labels of a text of labelled lines, in order of bytes. Errors: those of ForEachLine;
 // INVALID_ARGUMENT for more than kMaxLabels.

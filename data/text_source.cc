@@ -11,12 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "data/utf8.h"
 
 namespace tug {
 namespace {
-
-constexpr size_t kPieceBytes = size_t{1} << 20;
 
 // Adds `path` if it is a regular file.
 absl::Status AddIfRegular(const std::string& path, std::vector<TextSource::File>& files) {
@@ -42,30 +39,17 @@ absl::Status AddFolder(const std::string& path, std::vector<TextSource::File>& f
   return absl::OkStatus();
 }
 
-absl::Status ReadPieces(const TextSource::File& file, std::string& buffer,
-                        const TextSource::Take& take) {
-  ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(file.path));
-  buffer.resize(kPieceBytes);
-  uint64_t offset_bytes = 0;  // of the buffer's first byte in the file
-  size_t held = 0;            // bytes of a code point whose end has not been read
-  while (true) {
+// Reads until the buffer is full or the file ends; adds to `held`, the bytes that are in it.
+absl::Status Fill(const FileDescriptor& fd, const std::string& path, std::string& buffer,
+                  size_t& held) {
+  while (held < buffer.size()) {
     const ssize_t got = ::read(fd.get(), buffer.data() + held, buffer.size() - held);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FileError(errno, "read", file.path);
-    const std::string_view have(buffer.data(), held + static_cast<size_t>(got));
-    const std::string_view piece = got == 0 ? have : have.substr(0, WholeCodePoints(have));
-    if (!piece.empty()) {
-      const absl::Status taken = take(piece, offset_bytes);
-      if (!taken.ok()) {
-        return absl::Status(taken.code(),
-                            absl::StrCat(file.path, ": ", std::string(taken.message())));
-      }
-    }
-    if (got == 0) return absl::OkStatus();
-    held = have.size() - piece.size();
-    offset_bytes += piece.size();
-    std::copy(have.end() - held, have.end(), buffer.begin());
+    if (got < 0) return FileError(errno, "read", path);
+    if (got == 0) break;
+    held += static_cast<size_t>(got);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -105,14 +89,37 @@ uint64_t TextSource::Key() const {
   return XXH3_64bits(key.data(), key.size());
 }
 
-absl::Status TextSource::ForEachPiece(const File& file, const Take& take) {
-  std::string buffer;
-  return ReadPieces(file, buffer, take);
+absl::Status TextSource::ForEachPiece(const File& file, const Cut& cut, const Take& take,
+                                      size_t piece_bytes) {
+  std::string buffer(piece_bytes, '\0');
+  ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(file.path));
+  uint64_t offset_bytes = 0;  // of the buffer's first byte in the file
+  size_t held = 0;            // bytes in the buffer
+  while (true) {
+    RETURN_IF_ERROR(Fill(fd, file.path, buffer, held));
+    const std::string_view have(buffer.data(), held);
+    const bool ended = held < buffer.size();
+    const std::string_view piece = ended ? have : have.substr(0, cut(have));
+    if (piece.empty() && !ended) {
+      buffer.resize(2 * buffer.size());
+      continue;
+    }
+    if (!piece.empty()) {
+      const absl::Status taken = take(piece, offset_bytes);
+      if (!taken.ok()) {
+        return absl::Status(taken.code(),
+                            absl::StrCat(file.path, ": ", std::string(taken.message())));
+      }
+    }
+    if (ended) return absl::OkStatus();
+    offset_bytes += piece.size();
+    held -= piece.size();
+    std::copy_n(have.begin() + piece.size(), held, buffer.begin());
+  }
 }
 
-absl::Status TextSource::ForEachPiece(const Take& take) const {
-  std::string buffer;
-  for (const File& file : files_) RETURN_IF_ERROR(ReadPieces(file, buffer, take));
+absl::Status TextSource::ForEachPiece(const Cut& cut, const Take& take, size_t piece_bytes) const {
+  for (const File& file : files_) RETURN_IF_ERROR(ForEachPiece(file, cut, take, piece_bytes));
   return absl::OkStatus();
 }
 

@@ -33,13 +33,22 @@ class TextSource {
   // XXH3 of real path, names, sizes and modification times: differs once any file was touched.
   uint64_t Key() const;
 
-  // Calls `take` with each piece in order, about 1 MiB, and the offset of the piece in its file. A
-  // piece ends at a code point unless the file does not.Errors of `take` come back with the file's
-  // name in front; FileError.
+  static constexpr size_t kPieceBytes = size_t{1} << 20;
+
+  // How much of some text may be taken by itself: a length, or 0 if that cannot be said without
+  // more of the text.
+  using Cut = std::function<size_t(std::string_view text)>;
   using Take = std::function<absl::Status(std::string_view piece, uint64_t offset_bytes)>;
-  absl::Status ForEachPiece(const Take& take) const;
+
+  // Calls `take` with each piece in order and the offset of the piece in its file. A piece is what
+  // `cut` says of the next `piece_bytes`, of more of them where it says 0, or what is left of the
+  // file. Errors of `take` come back with the file's name in front; FileError.
+  // REQUIRES: cut gives a length once the text is long enough; memory is bounded by that length.
+  absl::Status ForEachPiece(const Cut& cut, const Take& take,
+                            size_t piece_bytes = kPieceBytes) const;
   // The same of one of files().
-  static absl::Status ForEachPiece(const File& file, const Take& take);
+  static absl::Status ForEachPiece(const File& file, const Cut& cut, const Take& take,
+                                   size_t piece_bytes = kPieceBytes);
 
  private:
   TextSource(std::string path, std::vector<File> files)

@@ -33,8 +33,8 @@ bool Consistent(const TokenFileHeader& header, uint64_t file_bytes) {
       (file_bytes - header.lines_offset_bytes) / sizeof(TokenLine) != header.lines) {
     return false;
   }
-  return Fits(sizeof(header), header.alphabet_bytes, 1, header.tokens_offset_bytes) &&
-         Fits(sizeof(header) + header.alphabet_bytes, header.labels_bytes, 1,
+  return Fits(sizeof(header), header.known_bytes, 1, header.tokens_offset_bytes) &&
+         Fits(sizeof(header) + header.known_bytes, header.labels_bytes, 1,
               header.tokens_offset_bytes) &&
          Fits(header.tokens_offset_bytes, header.tokens, header.token_bytes,
               header.lines_offset_bytes) &&
@@ -55,7 +55,11 @@ void Widen(const std::byte* from, std::span<int32_t> out) {
 }  // namespace
 
 void TokenFileInfo::Resolve(DataConfig& config) const {
-  config.set_resolved_alphabet(alphabet);
+  if (config.tokenizer() == DataConfig::CHARACTER) {
+    config.set_resolved_alphabet(known);
+  } else {
+    config.set_resolved_tokenizer(known);
+  }
   config.set_resolved_symbols(symbols + (form == TextForm::kRunning ? 0 : kLineSymbols));
   config.set_resolved_fingerprint(fingerprint);
   config.mutable_resolved_labels()->Assign(labels.begin(), labels.end());
@@ -83,15 +87,15 @@ absl::StatusOr<TokenFile> TokenFile::Open(const std::string& path) {
   if (!Consistent(header, bytes.size())) return Damaged(path, "truncated or extended");
   result.info_.symbols = header.symbols;
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + sizeof(header);
-  result.info_.alphabet.assign(text, header.alphabet_bytes);
+  result.info_.known.assign(text, header.known_bytes);
   result.info_.form = static_cast<TextForm>(header.form);
-  result.info_.labels =
-      absl::StrSplit(absl::string_view(text + header.alphabet_bytes, header.labels_bytes), '\n',
-                     absl::SkipEmpty());
+  result.info_.labels = absl::StrSplit(
+      absl::string_view(text + header.known_bytes, header.labels_bytes), '\n', absl::SkipEmpty());
   result.info_.lines = header.lines;
   result.info_.tokens = header.tokens;
   result.info_.fingerprint = header.contents_xxh3;
   result.source_key_ = header.source_key;
+  result.tokenizer_key_ = header.tokenizer_key;
   result.token_bytes_ = header.token_bytes;
   result.tokens_ = bytes.data() + header.tokens_offset_bytes;
   result.lines_ = bytes.data() + header.lines_offset_bytes;

@@ -3,7 +3,8 @@
 
 // Tokens on disk, mapped into memory, so that data may exceed it. Little-endian:
 //
-//   header (TokenFileHeader, 96 bytes) | alphabet (UTF-8) | labels, each with a new line behind it
+//   header (TokenFileHeader, 104 bytes) | what the tokenizer has to know (data.resolved_alphabet
+//   or data.resolved_tokenizer; else nothing) | labels, each with a new line behind it
 //   | zeros up to a multiple of 64 | tokens | zeros up to a multiple of 64 | lines (TokenLine)
 //
 // A token takes 1, 2 or 4 bytes, the least that holds the number of symbols. Running text has no
@@ -50,7 +51,7 @@ static_assert(sizeof(TokenLine) == 16);
 
 struct TokenFileInfo {
   uint32_t symbols = 0;  // of the tokenizer
-  std::string alphabet;  // of CHARACTER; else empty
+  std::string known;     // to the tokenizer: resolved_alphabet, resolved_tokenizer or nothing
   TextForm form = TextForm::kRunning;
   std::vector<std::string> labels;  // kLabelledLines: in order of bytes
   uint64_t lines = 0;
@@ -68,12 +69,12 @@ uint32_t TokenizerSymbols(uint32_t model_symbols, TextForm form);
 
 // Makes `out_path` from the text config.path(), or keeps it if it was made from the same files
 // (path, names, sizes, times of modification) with the same tokenizer and its checksum holds. A
-// resolved configuration brings alphabet and labels with it; else they are those of the text.
-// Memory is bounded whatever the size of the text, which is read once, or twice by a tokenizer with
-// an alphabet. Written under another name and renamed, so a kill leaves no half file; processes
-// that race for it take turns by a lock on `out_path`.lock. Thread-safe. Errors, naming file and
-// remedy: text missing, unreadable, empty or not UTF-8; a line that is not of `form` or has an
-// unknown label; disk full.
+// resolved configuration brings alphabet, tokenizer and labels with it; else they are those of the
+// text, or of the tokenizer's files. Memory is bounded whatever the size of the text, which is read
+// once, or twice by a tokenizer that learns from it. Written under another name and renamed, so a
+// kill leaves no half file; processes that race for it take turns by a lock on `out_path`.lock.
+// Thread-safe. Errors, naming file and remedy: text missing, unreadable, empty or not UTF-8; a line
+// that is not of `form` or has an unknown label; the tokenizer's files missing or wrong; disk full.
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
                                                const std::string& out_path,
                                                TextForm form = TextForm::kRunning);
@@ -91,8 +92,9 @@ class TokenFile {
   const std::string& path() const { return file_.path(); }
   uint64_t size() const { return info_.tokens; }
   const TokenFileInfo& info() const { return info_; }
-  // What the file was made from: text and tokenizer.
+  // What the file was made from: text, its form, kind of tokenizer; files or settings of that.
   uint64_t source_key() const { return source_key_; }
+  uint64_t tokenizer_key() const { return tokenizer_key_; }
 
   // Tokens first .. first + out.size() - 1. REQUIRES: they are within size().
   void Read(uint64_t first, std::span<int32_t> out) const;
@@ -106,6 +108,7 @@ class TokenFile {
   MappedFile file_;
   TokenFileInfo info_;
   uint64_t source_key_ = 0;
+  uint64_t tokenizer_key_ = 0;
   uint32_t token_bytes_ = 0;
   const std::byte* tokens_ = nullptr;  // in file_
   const std::byte* lines_ = nullptr;   // in file_
@@ -119,16 +122,17 @@ struct TokenFileHeader {
   uint32_t symbols;
   uint32_t form;  // TextForm
   uint64_t tokens;
-  uint64_t alphabet_bytes;
+  uint64_t known_bytes;
   uint64_t labels_bytes;
   uint64_t tokens_offset_bytes;
   uint64_t lines;
   uint64_t lines_offset_bytes;
   uint64_t source_key;
+  uint64_t tokenizer_key;  // of the files or settings that `known` is from
   uint64_t contents_xxh3;  // of the file with this header zeroed
   uint64_t header_xxh3;    // of the fields above
 };
-static_assert(sizeof(TokenFileHeader) == 96);
+static_assert(sizeof(TokenFileHeader) == 104);
 
 inline constexpr uint64_t kTokenFileMagic = 0x4E454B4F54475554;  // "TUGTOKEN"
 inline constexpr uint32_t kTokenFileVersion = 2;

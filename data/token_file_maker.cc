@@ -1,8 +1,8 @@
 // PrepareTokenFile, in steps:
 //   1. take the lock `out_path`.lock;
 //   2. keep the file if its source key and checksum hold;
-//   3. passes over the text for the alphabet, if the tokenizer wants it, and for the labels of
-//   lines;
+//   3. what the configuration does not hold yet: the tokenizer's files are read, or passes over
+//      the text made for what it learns, and for the labels of lines;
 //   4. last pass: encode into `out_path`.tmp, header last;
 //   5. sync, rename, sync the folder.
 
@@ -22,7 +22,6 @@
 #include "base/file.h"
 #include "base/file_writer.h"
 #include "base/status_macros.h"
-#include "data/alphabet.h"
 #include "data/line_text.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
@@ -52,22 +51,48 @@ uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm fo
   return XXH3_64bits(parts, sizeof(parts));
 }
 
+// What the tokenizer of a resolved configuration has to know; else, or if that is nothing, empty.
+const std::string& KnownTo(const DataConfig& config) {
+  return config.tokenizer() == DataConfig::CHARACTER ? config.resolved_alphabet()
+                                                     : config.resolved_tokenizer();
+}
+
+// Of what a tokenizer's files are (names, sizes, times of modification) or how it is trained.
+absl::StatusOr<uint64_t> TokenizerKey(const DataConfig& config) {
+  const std::string& path = config.tokenizer_path();
+  if (path.empty()) return config.tokenizer() == DataConfig::SENTENCEPIECE ? config.pieces() : 0;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    return FileError(ENOENT, "read data.tokenizer_path", path);
+  ASSIGN_OR_RETURN(const TextSource files, TextSource::Open(path));
+  return files.Key();
+}
+
 // The file as it is, if it need not be made again.
-absl::StatusOr<TokenFileInfo> Reuse(const std::string& path, uint64_t source_key) {
+absl::StatusOr<TokenFileInfo> Reuse(const std::string& path, const DataConfig& config,
+                                    uint64_t source_key) {
   ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(path));
-  if (file.source_key() != source_key) return absl::FailedPreconditionError("of another text");
+  const auto other = absl::FailedPreconditionError("of another text or tokenizer");
+  if (file.source_key() != source_key) return other;
+  if (!KnownTo(config).empty()) {
+    if (file.info().known != KnownTo(config)) return other;
+  } else {
+    ASSIGN_OR_RETURN(const uint64_t tokenizer_key, TokenizerKey(config));
+    if (file.tokenizer_key() != tokenizer_key) return other;
+  }
   RETURN_IF_ERROR(file.VerifyContents());
   TokenFileInfo info = file.info();
   info.reused = true;
   return info;
 }
 
-absl::StatusOr<std::string> CollectAlphabet(const TextSource& text, TextForm form) {
-  AlphabetCollector collector;
-  RETURN_IF_ERROR(ForEachText(text, form, [&](std::string_view piece, uint64_t offset_bytes) {
-    return collector.Add(piece, offset_bytes);
-  }));
-  return collector.Utf8();
+// `config` with all that its tokenizer has to know.
+absl::StatusOr<DataConfig> Resolved(const TextSource& text, const TokenizerKind& kind,
+                                    TextForm form, DataConfig config) {
+  if (kind.resolve != nullptr && KnownTo(config).empty()) {
+    RETURN_IF_ERROR(kind.resolve(EncodedTextOf(text, form), config));
+  }
+  return config;
 }
 
 uint32_t BytesPerToken(uint32_t symbols) {
@@ -94,15 +119,16 @@ class TokenFileWriter {
   }
 
   // Fills in the rest of `info`.
-  absl::Status Write(TokenFileInfo& info, uint64_t source_key) {
+  absl::Status Write(TokenFileInfo& info, uint64_t source_key, uint64_t tokenizer_key) {
     const TokenFileHeader zeros = {};
     RETURN_IF_ERROR(file_.Append(std::as_bytes(std::span(&zeros, 1))));
-    RETURN_IF_ERROR(file_.Append(info.alphabet));
+    RETURN_IF_ERROR(file_.Append(info.known));
     for (const std::string& label : info.labels) RETURN_IF_ERROR(file_.Append(label + "\n"));
-    header_.alphabet_bytes = info.alphabet.size();
-    header_.labels_bytes = file_.size_bytes() - sizeof(zeros) - info.alphabet.size();
+    header_.known_bytes = info.known.size();
+    header_.labels_bytes = file_.size_bytes() - sizeof(zeros) - info.known.size();
     header_.form = static_cast<uint32_t>(info.form);
     header_.source_key = source_key;
+    header_.tokenizer_key = tokenizer_key;
     RETURN_IF_ERROR(Align());
     header_.tokens_offset_bytes = file_.size_bytes();
     RETURN_IF_ERROR(info.form == TextForm::kRunning ? WriteRunningText()
@@ -130,11 +156,12 @@ class TokenFileWriter {
   absl::Status WriteRunningText() {
     std::vector<int32_t> tokens;
     RETURN_IF_ERROR(
-        text_.ForEachPiece([&](std::string_view piece, uint64_t offset) -> absl::Status {
-          tokens.clear();
-          RETURN_IF_ERROR(tokenizer_.Encode(piece, offset, tokens));
-          return AppendTokens(tokens);
-        }));
+        text_.ForEachPiece([&](std::string_view piece) { return tokenizer_.Cut(piece); },
+                           [&](std::string_view piece, uint64_t offset_bytes) -> absl::Status {
+                             tokens.clear();
+                             RETURN_IF_ERROR(tokenizer_.Encode(piece, offset_bytes, tokens));
+                             return AppendTokens(tokens);
+                           }));
     header_.lines_offset_bytes = file_.size_bytes();
     return absl::OkStatus();
   }
@@ -160,9 +187,9 @@ class TokenFileWriter {
 
 // Step 4, and the sync of the file.
 absl::Status WriteTokenFile(const TextSource& text, const Tokenizer& tokenizer, uint64_t source_key,
-                            const std::string& path, TokenFileInfo& info) {
+                            uint64_t tokenizer_key, const std::string& path, TokenFileInfo& info) {
   ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
-  RETURN_IF_ERROR(TokenFileWriter(file, text, tokenizer).Write(info, source_key));
+  RETURN_IF_ERROR(TokenFileWriter(file, text, tokenizer).Write(info, source_key, tokenizer_key));
   return file.Finish();
 }
 
@@ -180,24 +207,25 @@ absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
   }
   ASSIGN_OR_RETURN(const FileDescriptor lock, Lock(out_path + ".lock"));
   const uint64_t source_key = SourceKey(text, config, form);
-  if (auto info = Reuse(out_path, source_key); info.ok()) return info;
+  if (auto info = Reuse(out_path, config, source_key); info.ok()) return info;
 
-  TokenFileInfo info{.form = form};
-  if (kind->needs_alphabet) {
-    info.alphabet = config.resolved_alphabet();
-    if (info.alphabet.empty()) {
-      ASSIGN_OR_RETURN(info.alphabet, CollectAlphabet(text, form));
-    }
+  // Of a resolved configuration: files that are not there are no trouble.
+  uint64_t tokenizer_key = 0;
+  if (KnownTo(config).empty()) {
+    ASSIGN_OR_RETURN(tokenizer_key, TokenizerKey(config));
   }
+  ASSIGN_OR_RETURN(const DataConfig resolved, Resolved(text, *kind, form, config));
+  TokenFileInfo info{.known = kind->resolve == nullptr ? "" : KnownTo(resolved), .form = form};
   if (form == TextForm::kLabelledLines) {
     info.labels.assign(config.resolved_labels().begin(), config.resolved_labels().end());
     if (info.labels.empty()) {
       ASSIGN_OR_RETURN(info.labels, CollectLabels(text));
     }
   }
-  ASSIGN_OR_RETURN(const auto tokenizer, kind->make(info.alphabet));
+  ASSIGN_OR_RETURN(const auto tokenizer, kind->make(resolved));
   const std::string partial = out_path + ".tmp";
-  const absl::Status written = WriteTokenFile(text, *tokenizer, source_key, partial, info);
+  const absl::Status written =
+      WriteTokenFile(text, *tokenizer, source_key, tokenizer_key, partial, info);
   if (!written.ok()) {
     std::remove(partial.c_str());
     return written;

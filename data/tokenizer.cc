@@ -7,9 +7,11 @@ namespace tug {
 namespace {
 
 constexpr TokenizerKind kTokenizers[] = {
-    // kind, needs the alphabet, maker
-    {DataConfig::BYTE, false, MakeByteTokenizer},
-    {DataConfig::CHARACTER, true, MakeCharacterTokenizer},
+    // kind, what it has to know, maker
+    {DataConfig::BYTE, nullptr, MakeByteTokenizer},
+    {DataConfig::CHARACTER, ResolveCharacters, MakeCharacterTokenizer},
+    {DataConfig::SENTENCEPIECE, ResolveSentencePiece, MakeSentencePieceTokenizer},
+    {DataConfig::GPT2_BPE, ResolveGpt2Bpe, MakeGpt2BpeTokenizer},
 };
 
 }  // namespace
@@ -32,7 +34,7 @@ absl::StatusOr<const TokenizerKind*> FindTokenizerKind(DataConfig::Tokenizer kin
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const DataConfig& config) {
   ASSIGN_OR_RETURN(const TokenizerKind* row, FindTokenizerKind(config.tokenizer()));
-  return row->make(row->needs_alphabet ? config.resolved_alphabet() : "");
+  return row->make(config);
 }
 
 }  // namespace tug

@@ -1,9 +1,14 @@
 #include "data/tokenizer.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <random>
 #include <string>
 
 #include "data/alphabet.h"
+#include "data/gpt2_files.h"
+#include "data/line_text.h"
 #include "data/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,8 +25,69 @@ std::string AlphabetOf(const std::string& text) {
   return collector.Utf8();
 }
 
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeCharacters(const std::string& alphabet) {
+  DataConfig config;
+  config.set_resolved_alphabet(alphabet);
+  return MakeCharacterTokenizer(config);
+}
+
 std::unique_ptr<Tokenizer> Characters(const std::string& alphabet) {
-  auto tokenizer = MakeCharacterTokenizer(alphabet);
+  auto tokenizer = MakeCharacters(alphabet);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+// Random code points, many of them white space, quotes and letters, some of them repeated.
+std::string RandomText(std::mt19937& random, size_t characters) {
+  constexpr std::string_view kFrequent = "  \n\t'' thesvrlmd01. <|endoftext|>";
+  std::string text;
+  for (size_t i = 0; i < characters; ++i) {
+    const char32_t limits[] = {0x80, 0x900, 0xD800, kMaxCodePoint};
+    const char32_t c = random() % limits[random() % 4];
+    switch (random() % 4) {
+      case 0:
+        AppendUtf8(c >= 0xD800 && c <= 0xDFFF ? U'x' : c, text);
+        break;
+      case 1:
+        text += kGpt2EndOfText.substr(0, random() % (kGpt2EndOfText.size() + 1));
+        break;
+      default:
+        text += kFrequent[random() % kFrequent.size()];
+    }
+  }
+  return text;
+}
+
+// A text file; gone with this object.
+class TextFile {
+ public:
+  explicit TextFile(const std::string& text) : path_(testing::TempDir() + "/tokenizer_test.txt") {
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  ~TextFile() { std::remove(path_.c_str()); }
+  TextSource Open() const {
+    auto source = TextSource::Open(path_);
+    EXPECT_TRUE(source.ok()) << source.status();
+    return *std::move(source);
+  }
+
+ private:
+  std::string path_;
+};
+
+// The tokenizer of a kind for some text, with everything it has to know.
+std::unique_ptr<Tokenizer> MakeFor(const TokenizerKind& kind, const std::string& text) {
+  DataConfig config;
+  config.set_tokenizer(kind.kind);
+  config.set_pieces(400);
+  if (kind.kind == DataConfig::GPT2_BPE) config.set_tokenizer_path("data/testdata/gpt2");
+  if (kind.resolve != nullptr) {
+    const TextFile file(text);
+    const TextSource source = file.Open();
+    const absl::Status resolved = kind.resolve(EncodedTextOf(source, TextForm::kRunning), config);
+    EXPECT_TRUE(resolved.ok()) << resolved;
+  }
+  auto tokenizer = kind.make(config);
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   return *std::move(tokenizer);
 }
@@ -42,30 +108,84 @@ TEST(Tokenizers, RoundTripRandomText) {
   printf("seed %u\n", seed);
   std::mt19937 random(seed);
   for (const TokenizerKind& row : Tokenizers()) {
-    for (int i = 0; i < 200; ++i) {
-      std::string text;
-      for (uint32_t n = 1 + random() % 300; n > 0; --n) {
-        const char32_t limits[] = {0x80, 0x900, 0xD800, kMaxCodePoint};
-        const char32_t c = random() % limits[random() % 4];
-        AppendUtf8(c >= 0xD800 && c <= 0xDFFF ? U'x' : c, text);
-      }
-      const auto tokenizer = row.make(AlphabetOf(text));
-      ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-      const auto tokens = (*tokenizer)->Encode(text);
+    for (int i = 0; i < 100; ++i) {
+      std::string text = RandomText(random, 1 + random() % 300);
+      text += "\xE2\x96\x81 \xE2\x96\x81";  // SentencePiece's mark for a space
+      const auto tokenizer = MakeFor(row, text);
+      const auto tokens = tokenizer->Encode(text);
       ASSERT_TRUE(tokens.ok()) << tokens.status();
-      const auto again = (*tokenizer)->Decode(*tokens);
+      const auto again = tokenizer->Decode(*tokens);
       ASSERT_TRUE(again.ok()) << again.status();
       ASSERT_EQ(*again, text);
-      const int32_t beyond[] = {static_cast<int32_t>((*tokenizer)->symbols())};
+      const int32_t beyond[] = {static_cast<int32_t>(tokenizer->symbols())};
       const int32_t below[] = {-1};
-      EXPECT_FALSE((*tokenizer)->Decode(beyond).ok());
-      EXPECT_FALSE((*tokenizer)->Decode(below).ok());
+      EXPECT_FALSE(tokenizer->Decode(beyond).ok());
+      EXPECT_FALSE(tokenizer->Decode(below).ok());
+      for (const int32_t token : *tokens) {
+        ASSERT_GE(token, 0);
+        ASSERT_LT(static_cast<uint32_t>(token), tokenizer->symbols());
+      }
     }
   }
 }
 
+TEST(Tokenizers, TokensDoNotDependOnThePiecesTextIsReadIn) {
+  const uint32_t seed = 13;
+  printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  for (const TokenizerKind& row : Tokenizers()) {
+    for (int i = 0; i < 30; ++i) {
+      std::string text = RandomText(random, 1 + random() % 400);
+      // Words longer than the longest unit, of one class and of changing ones.
+      if (i == 0) text += std::string(kMaxUnitBytes + random() % 99, 'a') + "' \u00e9";
+      if (i == 1) text.insert(0, std::string(kMaxUnitBytes + random() % 99, ' ') + "\u00e9");
+      for (int n = 0; i == 2 && n < 50000; ++n) text += n % 3 == 0 ? "'s" : "\u6f22";
+      const auto tokenizer = MakeFor(row, text);
+      const auto whole = tokenizer->Encode(text);
+      ASSERT_TRUE(whole.ok()) << whole.status();
+      const TextFile file(text);
+      for (const size_t piece_bytes : {1, 7, 64, 1000, 70000}) {
+        if (text.size() > 10000 && piece_bytes < 1000) continue;  // slow
+        std::vector<int32_t> tokens;
+        const absl::Status read =
+            file.Open().ForEachPiece([&](std::string_view piece) { return tokenizer->Cut(piece); },
+                                     [&](std::string_view piece, uint64_t offset_bytes) {
+                                       EXPECT_EQ(text.substr(offset_bytes, piece.size()), piece);
+                                       return tokenizer->Encode(piece, offset_bytes, tokens);
+                                     },
+                                     piece_bytes);
+        ASSERT_TRUE(read.ok()) << read;
+        ASSERT_TRUE(tokens == *whole)
+            << DataConfig::Tokenizer_Name(row.kind) << ", " << i << ", pieces of " << piece_bytes;
+      }
+    }
+  }
+}
+
+TEST(Tokenizers, CutAnyTextThatIsLongEnough) {
+  for (const TokenizerKind& row : Tokenizers()) {
+    for (const std::string unit : {"a", " ", "'", "1", "\xFF", "\u6f22", "\n", "<|endoftext|>"}) {
+      if (unit == "\xFF" && row.kind == DataConfig::CHARACTER) continue;
+      std::string text;
+      while (text.size() <= kMaxUnitBytes + 64) text += unit;
+      EXPECT_GT(MakeFor(row, text)->Cut(text), 0u)
+          << DataConfig::Tokenizer_Name(row.kind) << " " << unit;
+    }
+  }
+}
+
+TEST(Tokenizers, RefuseAConfigurationThatIsNotResolved) {
+  for (const TokenizerKind& row : Tokenizers()) {
+    DataConfig config;
+    config.set_tokenizer(row.kind);
+    EXPECT_EQ(row.make(config).ok(), row.resolve == nullptr);
+    config.set_resolved_tokenizer("no such thing");
+    EXPECT_EQ(row.make(config).ok(), row.resolve == nullptr);
+  }
+}
+
 TEST(ByteTokenizer, TakesAnyBytes) {
-  auto tokenizer = MakeByteTokenizer("");
+  auto tokenizer = MakeByteTokenizer(DataConfig());
   ASSERT_TRUE(tokenizer.ok());
   const auto tokens = (*tokenizer)->Encode(std::string_view("a\xFF\0", 3));
   ASSERT_TRUE(tokens.ok());
@@ -90,10 +210,10 @@ TEST(CharacterTokenizer, NamesWhatHasNoToken) {
 }
 
 TEST(CharacterTokenizer, RefusesABadAlphabet) {
-  EXPECT_FALSE(MakeCharacterTokenizer("").ok());
-  EXPECT_FALSE(MakeCharacterTokenizer("ba").ok());
-  EXPECT_FALSE(MakeCharacterTokenizer("aa").ok());
-  EXPECT_FALSE(MakeCharacterTokenizer("a\xC3").ok());
+  EXPECT_FALSE(MakeCharacters("").ok());
+  EXPECT_FALSE(MakeCharacters("ba").ok());
+  EXPECT_FALSE(MakeCharacters("aa").ok());
+  EXPECT_FALSE(MakeCharacters("a\xC3").ok());
 }
 
 TEST(Alphabet, NamesByteAndOffsetThatIsNotUtf8) {

@@ -46,6 +46,11 @@ CodePoint DecodeUtf8(std::string_view text) {
   return {CodePoint::State::kValid, value, lead.size_bytes};
 }
 
+size_t CharacterBytes(std::string_view text) {
+  const CodePoint point = DecodeUtf8(text);
+  return point.state == CodePoint::State::kValid ? point.size_bytes : 1;
+}
+
 void AppendUtf8(char32_t c, std::string& out) {
   const auto put = [&](char32_t byte) { out.push_back(static_cast<char>(byte)); };
   if (c < 0x80) {

@@ -41,6 +41,9 @@ LinearTileProduct<T>::LinearTileProduct(const LinearWeights<T>& weights, Transpo
       n_(forward_ ? weights.out() : weights.in()),
       transpose_stored_(forward_ == (weights.order() == WeightOrder::kInOut) ? Transpose::kNo
                                                                              : Transpose::kYes) {
+  TUG_CHECK(k_ == 0 || weights.view_ != nullptr || weights.forward_.data() != nullptr ||
+            weights.widened_.data() != nullptr)
+      << "weights are used before their first Bind";
   constexpr bool kBf16 = std::is_same_v<T, Bf16>;
   if (k_ == 0 || (kBf16 ? !HasBf16Products() : transpose_stored_ == Transpose::kNo)) return;
   primitives_ = std::make_unique<const TilePrimitives>(

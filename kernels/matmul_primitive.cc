@@ -81,7 +81,9 @@ bool HasBf16Products() {
     const memory::desc dense = Matrix(kBf16, Transpose::kNo, 64, 64, 64);
     const dnnl::matmul::primitive_desc found({dense, PackedMatrix(64, 64), dense},
                                              dnnl::primitive_attr(), Cpu(), /*allow_empty=*/true);
-    return found && std::string_view(found.impl_info_str()).starts_with("brg:avx512_core_bf16");
+    if (!found) return false;
+    const std::string_view kernel = found.impl_info_str();
+    return kernel.starts_with("brg:avx512_core_bf16") || kernel.starts_with("brg:avx512_core_amx");
   }();
   return has;
 }

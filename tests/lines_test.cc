@@ -128,7 +128,7 @@ TEST_F(LinesTest, AJobThatNoLongerImprovesEndsEarlyAndCanGoOn) {
   const uint64_t ended = NewestCheckpoint("run");
   EXPECT_GE(ended, 30u);
   // It goes on, and knows that there was nothing better.
-  Process& again = StartTraining("run", settings, {"--resume", Path("run")});
+  Process& again = Start(Texts{"train", job(), "--resume", Path("run")} + Set(settings));
   ASSERT_TRUE(again.WaitForEnd(After(kPatience)));
   EXPECT_EQ(again.exit_code(), 0);
   EXPECT_THAT(again.err(), HasSubstr("stopped early: "));

@@ -1,0 +1,83 @@
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/file.h"
+#include "data/gpt2_words.h"
+#include "data/tokenizer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> Words(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    words.emplace_back(text.substr(0, Gpt2WordBytes(text)));
+    text.remove_prefix(words.back().size());
+  }
+  return words;
+}
+
+std::unique_ptr<Tokenizer> FixtureTokenizer() {
+  DataConfig config;
+  config.set_tokenizer(DataConfig::GPT2_BPE);
+  config.set_tokenizer_path("data/testdata/gpt2");
+  const absl::Status resolved = ResolveGpt2Bpe(EncodedText(), config);  // nothing is read of it
+  EXPECT_TRUE(resolved.ok()) << resolved;
+  auto tokenizer = MakeGpt2BpeTokenizer(config);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+// What GPT-2's pattern finds, by the regular-expression module of Python.
+TEST(Gpt2Words, AreThoseOfThePattern) {
+  EXPECT_THAT(Words("Hello world"), ElementsAre("Hello", " world"));
+  EXPECT_THAT(Words("we'll've it's"), ElementsAre("we", "'ll", "'ve", " it", "'s"));
+  EXPECT_THAT(Words("a  b"), ElementsAre("a", " ", " b"));
+  EXPECT_THAT(Words("a\n\nb"), ElementsAre("a", "\n", "\n", "b"));
+  EXPECT_THAT(Words("a \t"), ElementsAre("a", " \t"));
+  EXPECT_THAT(Words("x 12½三 !?x"), ElementsAre("x", " 12½", "三", " !?", "x"));
+  EXPECT_THAT(Words(" 's"), ElementsAre(" '", "s"));
+  EXPECT_THAT(Words("\u00a0\u2003x"), ElementsAre("\u00a0", "\u2003", "x"));
+  EXPECT_THAT(Words(" "), ElementsAre(" "));
+  EXPECT_THAT(Words("a\xFF\xC3"), ElementsAre("a", "\xFF\xC3"));
+}
+
+TEST(Gpt2BpeTokenizer, GivesTheTokensOfTheOriginalAlgorithm) {
+  const auto text = ReadWholeFile("data/testdata/gpt2/golden.json", 1 << 20);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto tokenizer = FixtureTokenizer();
+  const auto golden = nlohmann::json::parse(*text);
+  ASSERT_GT(golden.size(), 100u);
+  for (const auto& row : golden) {
+    const auto tokens = tokenizer->Encode(row["text"].get<std::string>());
+    ASSERT_TRUE(tokens.ok()) << tokens.status();
+    ASSERT_EQ(*tokens, row["tokens"].get<std::vector<int32_t>>()) << row["text"];
+  }
+}
+
+TEST(Gpt2BpeTokenizer, TakesAnyBytes) {
+  const auto tokenizer = FixtureTokenizer();
+  std::string text;
+  for (int i = 0; i < 512; ++i) text.push_back(static_cast<char>(i * 7));
+  const auto tokens = tokenizer->Encode(text);
+  ASSERT_TRUE(tokens.ok());
+  EXPECT_EQ(*tokenizer->Decode(*tokens), text);
+}
+
+TEST(Gpt2BpeTokenizer, SaysWhatItNeeds) {
+  DataConfig config;
+  EXPECT_THAT(std::string(ResolveGpt2Bpe(EncodedText(), config).message()),
+              AllOf(HasSubstr("data.tokenizer_path"), HasSubstr("vocab.json and merges.txt")));
+  config.set_tokenizer_path("/no/such/folder");
+  EXPECT_THAT(std::string(ResolveGpt2Bpe(EncodedText(), config).message()),
+              HasSubstr("/no/such/folder/vocab.json: is missing"));
+}
+
+}  // namespace
+}  // namespace tug
