@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "kernels/matmul.h"
 
@@ -46,6 +47,9 @@ class MatMulPrimitive {
 
   // The product, on the calling thread alone. Thread-safe.
   void Run(const void* a, const void* b, float* c) const;
+
+  // What oneDNN calls the kernel it chose, "brg:avx512_core_bf16" say.
+  const std::string& kernel() const;
 
  private:
   struct State;
