@@ -1,16 +1,20 @@
 #ifndef TUG_CHECKPOINT_SAFETENSORS_H_
 #define TUG_CHECKPOINT_SAFETENSORS_H_
 
-// The safetensors file format (github.com/huggingface/safetensors), FP32 only:
+// The safetensors file format (github.com/huggingface/safetensors):
 //
 //   8 bytes   n, little-endian
 //   n bytes   JSON, padded with spaces so that data begins at a multiple of 8:
-//             {"NAME":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}
+//             {"NAME":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, and under
+//             "__metadata__" an object from strings to strings
 //   the rest  data, row-major, little-endian; offsets count from here; no holes, no overlaps
+//
+// Written are FP32 tensors; read are these, or any, as one asks for.
 //
 // Not thread-safe, but for const methods of the reader.
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,8 +46,10 @@ struct TensorDecl {
 // caller's to delete.
 class SafetensorsWriter {
  public:
-  static absl::StatusOr<SafetensorsWriter> Create(const std::string& path,
-                                                  const std::vector<TensorDecl>& tensors);
+  // `metadata`: keys and values as names of tensors.
+  static absl::StatusOr<SafetensorsWriter> Create(
+      const std::string& path, const std::vector<TensorDecl>& tensors,
+      const std::map<std::string, std::string>& metadata = {});
 
   // REQUIRES: no more than was declared.
   absl::Status Append(std::span<const float> values);
@@ -67,16 +73,22 @@ class SafetensorsWriter {
 struct TensorView {
   std::string name;
   std::vector<uint64_t> shape;
-  std::span<const std::byte> bytes;  // FP32, aligned only if the file's writer aligned it
+  std::string dtype;                 // "F32", "BF16", ...
+  std::span<const std::byte> bytes;  // aligned only if the file's writer aligned it
 };
+
+// What a file may hold.
+enum class TensorTypes { kFp32, kAny };
 
 // A file, mapped and checked: header, types, shapes, offsets. The values are not looked at. Errors:
 // those of MappedFile; DATA_LOSS "FILE ...": what is wrong and what to do.
 class SafetensorsReader {
  public:
-  static absl::StatusOr<SafetensorsReader> Open(const std::string& path);
+  static absl::StatusOr<SafetensorsReader> Open(const std::string& path,
+                                                TensorTypes types = TensorTypes::kFp32);
   // The same for a file that is mapped already.
-  static absl::StatusOr<SafetensorsReader> FromMapped(MappedFile file);
+  static absl::StatusOr<SafetensorsReader> FromMapped(MappedFile file,
+                                                      TensorTypes types = TensorTypes::kFp32);
 
   const std::string& path() const { return file_.path(); }
   std::span<const std::byte> file_bytes() const { return file_.bytes(); }

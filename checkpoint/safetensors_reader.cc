@@ -21,7 +21,7 @@ constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 
 absl::Status Damaged(const std::string& path, const std::string& what) {
   return absl::DataLossError(absl::StrCat(
-      path, " is not a whole safetensors file of FP32 tensors: ", what,
+      path, " is not a whole safetensors file: ", what,
       "; it is truncated, damaged or of another kind: copy it again or use another checkpoint"));
 }
 
@@ -60,9 +60,20 @@ std::optional<std::vector<uint64_t>> Numbers(const Json& object, const char* key
   return numbers;
 }
 
-// Bytes of an FP32 tensor; none if that does not fit 64 bits.
-std::optional<uint64_t> SizeBytes(const std::vector<uint64_t>& shape) {
-  uint64_t size_bytes = sizeof(float);
+// Bytes of an element; 0 = no such type.
+uint64_t ElementBytes(const std::string& dtype) {
+  constexpr std::pair<const char*, uint64_t> kTypes[] = {
+      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"I16", 2},
+      {"I8", 1},  {"U64", 8}, {"U32", 4}, {"U16", 2},  {"U8", 1},  {"BOOL", 1}};
+  for (const auto& [name, size_bytes] : kTypes) {
+    if (dtype == name) return size_bytes;
+  }
+  return 0;
+}
+
+// Bytes of a tensor; none if that does not fit 64 bits.
+std::optional<uint64_t> SizeBytes(const std::vector<uint64_t>& shape, uint64_t element_bytes) {
+  uint64_t size_bytes = element_bytes;
   for (const uint64_t extent : shape) {
     if (extent != 0 && size_bytes > std::numeric_limits<uint64_t>::max() / extent) {
       return std::nullopt;
@@ -74,17 +85,22 @@ std::optional<uint64_t> SizeBytes(const std::vector<uint64_t>& shape) {
 
 // What is wrong with the entry of a tensor, if anything; otherwise fills in `view`.
 std::optional<std::string> ParseTensor(const Json& entry, std::span<const std::byte> data,
-                                       TensorView& view) {
+                                       TensorTypes types, TensorView& view) {
   if (!entry.is_object() || entry.size() != 3) return "has other fields than it should";
   const auto dtype = entry.find("dtype");
-  if (dtype == entry.end() || *dtype != "F32") return "is not of type F32";
+  if (dtype == entry.end() || !dtype->is_string()) return "has no type";
+  view.dtype = dtype->get<std::string>();
+  const uint64_t element_bytes = ElementBytes(view.dtype);
+  if (element_bytes == 0) return "is of a type that is not known";
+  if (types == TensorTypes::kFp32 && view.dtype != "F32") return "is not of type F32";
   std::optional<std::vector<uint64_t>> shape = Numbers(entry, "shape");
   const std::optional<std::vector<uint64_t>> offsets = Numbers(entry, "data_offsets");
   if (!shape || !offsets || offsets->size() != 2) return "has no valid shape and data_offsets";
   const uint64_t begin = (*offsets)[0];
   const uint64_t end = (*offsets)[1];
   if (begin > end || end > data.size()) return "lies outside the file";
-  if (SizeBytes(*shape) != end - begin) return "has another size than its shape says";
+  if (SizeBytes(*shape, element_bytes) != end - begin)
+    return "has another size than its shape says";
   view.shape = *std::move(shape);
   view.bytes = data.subspan(begin, end - begin);
   return std::nullopt;
@@ -102,12 +118,14 @@ bool Covers(const std::vector<TensorView>& tensors, std::span<const std::byte> d
 
 }  // namespace
 
-absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& path) {
+absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& path,
+                                                          TensorTypes types) {
   ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  return FromMapped(std::move(file));
+  return FromMapped(std::move(file), types);
 }
 
-absl::StatusOr<SafetensorsReader> SafetensorsReader::FromMapped(MappedFile file) {
+absl::StatusOr<SafetensorsReader> SafetensorsReader::FromMapped(MappedFile file,
+                                                                TensorTypes types) {
   SafetensorsReader reader;
   reader.file_ = std::move(file);
   const std::string& path = reader.path();
@@ -126,7 +144,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::FromMapped(MappedFile file)
     if (name == "__metadata__") continue;
     TensorView view;
     view.name = name;
-    if (const auto wrong = ParseTensor(entry, data, view)) {
+    if (const auto wrong = ParseTensor(entry, data, types, view)) {
       return Damaged(path, absl::StrCat("tensor \"", absl::CEscape(name), "\" ", *wrong));
     }
     reader.tensors_.push_back(std::move(view));

@@ -38,8 +38,19 @@ struct Header {
   uint64_t data_bytes = 0;
 };
 
-absl::StatusOr<Header> MakeHeader(const std::string& path, const std::vector<TensorDecl>& tensors) {
+absl::StatusOr<Header> MakeHeader(const std::string& path, const std::vector<TensorDecl>& tensors,
+                                  const std::map<std::string, std::string>& metadata) {
   Header header{.json = "{"};
+  if (!metadata.empty()) {
+    header.json += R"("__metadata__":{)";
+    const char* comma = "";
+    for (const auto& [key, value] : metadata) {
+      TUG_CHECK(IsValidName(key) && IsValidName(value)) << key;
+      absl::StrAppend(&header.json, comma, "\"", key, "\":\"", value, "\"");
+      comma = ",";
+    }
+    absl::StrAppend(&header.json, "}", tensors.empty() ? "" : ",");
+  }
   std::set<std::string> names;
   for (const TensorDecl& tensor : tensors) {
     if (!IsValidName(tensor.name) || !names.insert(tensor.name).second) {
@@ -66,8 +77,9 @@ absl::StatusOr<Header> MakeHeader(const std::string& path, const std::vector<Ten
 }  // namespace
 
 absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(
-    const std::string& path, const std::vector<TensorDecl>& tensors) {
-  ASSIGN_OR_RETURN(const Header header, MakeHeader(path, tensors));
+    const std::string& path, const std::vector<TensorDecl>& tensors,
+    const std::map<std::string, std::string>& metadata) {
+  ASSIGN_OR_RETURN(const Header header, MakeHeader(path, tensors, metadata));
   ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
   const std::array<uint64_t, 1> header_bytes = {header.json.size()};
   RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(header_bytes))));

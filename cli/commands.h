@@ -22,6 +22,7 @@ void AddWorkerCommand(CLI::App& app, Command& chosen);
 void AddStatusCommand(CLI::App& app, Command& chosen);
 void AddStopCommand(CLI::App& app, Command& chosen);
 void AddSampleCommand(CLI::App& app, Command& chosen);
+void AddExportCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);
 void AddBenchCommand(CLI::App& app, Command& chosen);
 void AddHelpCommand(CLI::App& app, Command& chosen);

@@ -36,7 +36,7 @@ void TellParent(int fd, const std::string& address, const std::string& run_dir) 
 
 absl::Status Coordinate(const CoordinatorCommand& command) {
   CoordinatorDaemonOptions options;
-  ASSIGN_OR_RETURN(options.config, LoadJobConfig(command.job.job_file, command.job.overrides));
+  ASSIGN_OR_RETURN(options.config, LoadJobConfig(command.job.job_file, command.job.Overrides()));
   ASSIGN_OR_RETURN(options.listen, ParseHostPort(command.listen));
   WarnIfExposed(options.listen.host);
   options.run_dir = command.job.run_dir;

@@ -10,13 +10,24 @@ void JobArguments::AddTo(CLI::App& command) {
                   "Override a field of the job file: path.to.field=value; may be given many times")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
+  CLI::Option* from_checkpoint = command.add_option(
+      "--resume", resume,
+      "Go on from the newest checkpoint of a run folder, or from the folder of a checkpoint");
+  from_checkpoint->type_name("PATH");
   command
-      .add_option(
-          "--resume", resume,
-          "Go on from the newest checkpoint of a run folder, or from the folder of a checkpoint")
-      ->type_name("PATH");
+      .add_option("--init-from", init_from,
+                  "Begin with the weights of a folder of Hugging Face's GPT-2, a run or a "
+                  "checkpoint, and a new optimizer (sets train.init_from)")
+      ->type_name("DIR")
+      ->excludes(from_checkpoint);
   command.add_option("--run-dir", run_dir, "Folder of the run [runs/<name>-<n>, the first free n]")
       ->type_name("DIR");
+}
+
+std::vector<std::string> JobArguments::Overrides() const {
+  std::vector<std::string> all = overrides;
+  if (!init_from.empty()) all.push_back("train.init_from=" + init_from);
+  return all;
 }
 
 void CoordinatorArguments::AddTo(CLI::App& command) {

@@ -14,9 +14,12 @@ struct JobArguments {
   std::vector<std::string> overrides;
   std::string resume;
   std::string run_dir;
+  std::string init_from;
 
-  // JOB --set --resume --run-dir
+  // JOB --set --resume --init-from --run-dir
   void AddTo(CLI::App& command);
+  // --set values, and train.init_from of --init-from.
+  std::vector<std::string> Overrides() const;
 };
 
 // Which coordinator: by its run folder, or by its address.

@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
   tug::AddStopCommand(app, chosen);
   tug::AddSampleCommand(app, chosen);
   tug::AddEvalCommand(app, chosen);
+  tug::AddExportCommand(app, chosen);
   tug::AddCoordinatorCommand(app, chosen);
   tug::AddServerCommand(app, chosen);
   tug::AddWorkerCommand(app, chosen);

@@ -15,13 +15,14 @@ namespace {
 
 absl::Status Train(const JobArguments& arguments) {
   // Mistakes in the configuration are found before any process is started.
-  ASSIGN_OR_RETURN(const JobConfig config, LoadJobConfig(arguments.job_file, arguments.overrides));
+  ASSIGN_OR_RETURN(const JobConfig config,
+                   LoadJobConfig(arguments.job_file, arguments.Overrides()));
   LocalJob job;
   std::error_code error;
   job.executable = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
   job.job_file = arguments.job_file;
-  job.overrides = arguments.overrides;
+  job.overrides = arguments.Overrides();
   job.resume = arguments.resume;
   job.run_dir = arguments.run_dir;
   job.servers = config.cluster().servers();
@@ -46,7 +47,9 @@ void AddTrainCommand(CLI::App& app, Command& chosen) {
       "  tug train job.textproto\n"
       "  tug train job.textproto --set train.steps=100 --set cluster.workers=1 --set "
       "cluster.virtual_workers=2\n"
-      "  tug train job.textproto --resume runs/job-1");
+      "  tug train job.textproto --resume runs/job-1\n"
+      "  tug train job.textproto --init-from gpt2 --set data.tokenizer=GPT2_BPE --set "
+      "data.tokenizer_path=gpt2");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Train(*arguments); }; });
 }
 

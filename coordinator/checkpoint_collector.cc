@@ -7,15 +7,14 @@
 
 namespace tug {
 
-CheckpointCollector::CheckpointCollector(uint32_t lanes, uint64_t start_version)
-    : lanes_(lanes), newest_whole_(start_version) {
+CheckpointCollector::CheckpointCollector(uint32_t lanes, std::optional<uint64_t> newest_whole)
+    : lanes_(lanes), newest_whole_(newest_whole) {
   TUG_CHECK_GE(lanes, 1u);
 }
 
 std::optional<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& part) {
-  if (part.lane() >= lanes_ || part.version() <= newest_whole_ || !part.error().empty()) {
-    return std::nullopt;
-  }
+  const bool old = newest_whole_.has_value() && part.version() <= *newest_whole_;
+  if (part.lane() >= lanes_ || old || !part.error().empty()) return std::nullopt;
   if (!open_.contains(part.version()) && open_.size() >= kMaxOpen) return std::nullopt;
   Open& open = open_[part.version()];
   open.parts.resize(lanes_);

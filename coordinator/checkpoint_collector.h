@@ -26,8 +26,9 @@ class CheckpointCollector {
   // Checkpoints whose parts are still arriving; a lane writes one at a time.
   static constexpr size_t kMaxOpen = 16;
 
-  // REQUIRES: lanes >= 1. Versions up to `start_version` are old.
-  CheckpointCollector(uint32_t lanes, uint64_t start_version);
+  // REQUIRES: lanes >= 1. Versions up to `newest_whole` are old; none: the job writes its initial
+  // weights too, version 0.
+  CheckpointCollector(uint32_t lanes, std::optional<uint64_t> newest_whole);
 
   // The checkpoint that became whole with this part.
   std::optional<CollectedCheckpoint> Add(const CheckpointPart& part);
@@ -39,7 +40,7 @@ class CheckpointCollector {
   };
 
   const uint32_t lanes_;
-  uint64_t newest_whole_;
+  std::optional<uint64_t> newest_whole_;
   std::map<uint64_t, Open> open_;
 };
 

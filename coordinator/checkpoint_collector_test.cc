@@ -36,6 +36,15 @@ TEST(CheckpointCollector, IgnoresRepeatsOfWholeCheckpointsAndUnknownLanes) {
   EXPECT_FALSE(collector.Add(Part(1, 7)).has_value());
 }
 
+TEST(CheckpointCollector, TakesTheInitialWeightsWhereTheJobWritesThem) {
+  CheckpointCollector collector(1, std::nullopt);
+  const auto whole = collector.Add(Part(0, 0));
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(whole->version, 0u);
+  EXPECT_FALSE(collector.Add(Part(0, 0)).has_value());
+  EXPECT_TRUE(collector.Add(Part(0, 1)).has_value());
+}
+
 TEST(CheckpointCollector, GathersTwoVersionsAtOnce) {
   CheckpointCollector collector(2, 0);
   EXPECT_FALSE(collector.Add(Part(0, 1)).has_value());

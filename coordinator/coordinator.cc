@@ -17,6 +17,12 @@ uint32_t LaneCount(const ClusterConfig& cluster) {
   return cluster.servers() * cluster.lanes_per_server();
 }
 
+// The version that needs no checkpoint any more when the job starts, if any.
+std::optional<uint64_t> NewestCheckpoint(const CoordinatorOptions& options) {
+  if (options.restore_path.empty() && options.config.checkpoint().initial()) return std::nullopt;
+  return options.start_version;
+}
+
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options)
@@ -26,7 +32,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
                   options_.config.cluster().lanes_per_server()),
       blocks_(options_.config, options_.layout),
       progress_(options_.config.cluster().virtual_workers(), options_.start_version),
-      checkpoints_(LaneCount(options_.config.cluster()), options_.start_version),
+      checkpoints_(LaneCount(options_.config.cluster()), NewestCheckpoint(options_)),
       early_stop_(options_.config.train()),
       best_(options_.config, options_.best),
       final_version_(options_.config.train().steps()),

@@ -16,6 +16,7 @@
 #include "data/sampler.h"
 #include "data/token_file.h"
 #include "google/protobuf/text_format.h"
+#include "huggingface/weights_source.h"
 #include "model/layout.h"
 #include "proto/control_client.h"
 #include "proto/job_config.h"
@@ -95,6 +96,9 @@ absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
   std::error_code error;
   // Nodes on this host run in other folders than ours.
   data.set_path(fs::absolute(data.path(), error).lexically_normal());
+  if (!data.tokenizer_path().empty()) {
+    data.set_tokenizer_path(fs::absolute(data.tokenizer_path(), error).lexically_normal());
+  }
   fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
   const std::string token_file = absl::StrCat(run_dir, "/", kTokenFile);
   ASSIGN_OR_RETURN(const TokenFileInfo tokens,
@@ -114,6 +118,16 @@ absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& c
   RETURN_IF_ERROR(CheckClasses(config));
   RETURN_IF_ERROR(CheckVocabulary(config));
   return sampler->notice();
+}
+
+// Whether train.init_from holds this model; makes its path absolute, for servers on this host.
+absl::Status CheckInitFrom(const BlockTable& blocks, JobConfig& config) {
+  std::error_code error;
+  const std::string path =
+      fs::absolute(config.train().init_from(), error).lexically_normal().string();
+  config.mutable_train()->set_init_from(path);
+  ASSIGN_OR_RETURN(const WeightsSource source, WeightsSource::Open(path));
+  return source.Check(config, blocks);
 }
 
 // What the run that goes on in its folder knows of its evaluations.
@@ -156,6 +170,12 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   job.job = RandomJobId();
   job.run_dir = run_dir;
 
+  // A run goes on with the tokenizer it began with, whatever has become of that one's files.
+  if (restore.has_value() &&
+      restore->manifest.config().data().tokenizer() == config.data().tokenizer()) {
+    job.config.mutable_data()->set_resolved_tokenizer(
+        restore->manifest.config().data().resolved_tokenizer());
+  }
   BlockTable blocks;
   if (!config.model().external()) {
     ASSIGN_OR_RETURN(job.data_notice, PrepareData(run_dir, job.config));
@@ -173,6 +193,8 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
     job.timeline = restore->manifest.timeline() + 1;
     job.restore_path = restore->folder;
     RecallEvaluations(run_dir, job);
+  } else if (!config.train().init_from().empty()) {
+    RETURN_IF_ERROR(CheckInitFrom(blocks, job.config));
   }
   std::string text;
   google::protobuf::TextFormat::PrintToString(job.config, &text);

@@ -142,6 +142,49 @@ TEST_F(TokenFileTest, IsReusedUntilTextTokenizerOrFileChange) {
   EXPECT_EQ(DecodeAll(), "some text");
 }
 
+TEST_F(TokenFileTest, HoldsWhatTheTokenizerKnowsAndIsMadeAgainWhenItsFilesChange) {
+  const std::string path = WriteText("text", "some text, some more text, some text");
+  for (const char* name : {"vocab.json", "merges.txt"}) {
+    fs::create_directories(folder_ + "/bpe");
+    fs::copy(std::string("data/testdata/gpt2/") + name, folder_ + "/bpe");
+  }
+  DataConfig config;
+  config.set_path(path);
+  config.set_tokenizer(DataConfig::GPT2_BPE);
+  config.set_tokenizer_path(folder_ + "/bpe");
+  const auto first = PrepareTokenFile(config, out_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->symbols, 657u);
+  EXPECT_TRUE(PrepareTokenFile(config, out_)->reused);
+  const fs::path merges = folder_ + "/bpe/merges.txt";
+  fs::last_write_time(merges, fs::last_write_time(merges) + std::chrono::seconds(2));
+  EXPECT_FALSE(PrepareTokenFile(config, out_)->reused);
+
+  // Resolved, it needs no files; another host makes the same file.
+  DataConfig resolved = config;
+  first->Resolve(resolved);
+  fs::remove_all(folder_ + "/bpe");
+  EXPECT_TRUE(PrepareTokenFile(resolved, out_)->reused);
+  const auto elsewhere = PrepareTokenFile(resolved, folder_ + "/elsewhere");
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
+  EXPECT_EQ(elsewhere->known, first->known);
+  EXPECT_EQ(elsewhere->fingerprint, first->fingerprint);
+  EXPECT_THAT(std::string(PrepareTokenFile(config, out_).status().message()),
+              AllOf(HasSubstr("data.tokenizer_path"), HasSubstr(folder_ + "/bpe")));
+}
+
+TEST_F(TokenFileTest, SentencePieceSettingsMakeAnotherFile) {
+  DataConfig config;
+  config.set_path(WriteText("text", "the server and the server and the worker and the worker\n"));
+  config.set_tokenizer(DataConfig::SENTENCEPIECE);
+  config.set_pieces(280);
+  const auto first = PrepareTokenFile(config, out_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(PrepareTokenFile(config, out_)->reused);
+  config.set_pieces(275);
+  EXPECT_FALSE(PrepareTokenFile(config, out_)->reused);
+}
+
 TEST_F(TokenFileTest, ErrorsNameTheFileAndTheRemedy) {
   EXPECT_THAT(ErrorOf(folder_ + "/missing", DataConfig::BYTE),
               AllOf(HasSubstr("data.path"), HasSubstr("/missing"), HasSubstr("check the path")));

@@ -86,6 +86,7 @@ constexpr FieldRule kFieldRules[] = {
     {"checkpoint.interval", 500, 0, 1e9, "optimizer steps"},
     {"checkpoint.keep", 2, 1, 1000, "checkpoints"},
     {"checkpoint.keep_best", 1, 0, 1, "true or false"},
+    {"checkpoint.initial", 0, 0, 1, "true or false"},
     {"fault.heartbeat_ms", 200, 10, 60000, "ms"},
     {"fault.failure_timeout_ms", 5000, 30, 3600000, "ms"},
 };
@@ -114,6 +115,9 @@ constexpr ValidityRule kValidityRules[] = {
     {"data.path", "model.external",
      [](const JobConfig& c) { return c.model().external() && !c.data().path().empty(); },
      "programs with a model of their own read their own data: leave data.path out"},
+    {"train.init_from", "model.external",
+     [](const JobConfig& c) { return c.model().external() && !c.train().init_from().empty(); },
+     "programs with a model of their own set its weights: leave train.init_from out"},
     {"data.random.samples", "model.external",
      [](const JobConfig& c) { return c.model().external() && c.data().random().samples() > 0; },
      "programs with a model of their own read their own data: leave data.random out"},

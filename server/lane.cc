@@ -9,6 +9,7 @@
 #include "base/time_source.h"
 #include "checkpoint/checkpoint.h"
 #include "exchange/view_lanes.h"
+#include "huggingface/weights_source.h"
 #include "server/initial_weights.h"
 
 namespace tug {
@@ -89,6 +90,7 @@ absl::Status LaneThread::Prepare(const View& view) {
                        }
                      }});
   RETURN_IF_ERROR(FillSegments(view));
+  if (view.restore_path().empty() && job_.config.checkpoint().initial()) shard_->SnapshotStart();
   return ConnectToLanes(view, LanePeer(number_), *transport_);
 }
 
@@ -119,9 +121,18 @@ absl::Status LaneThread::FillSegments(const View& view) {
   if (!view.restore_path().empty()) {
     ASSIGN_OR_RETURN(checkpoint, CheckpointReader::Open(view.restore_path()));
   }
+  std::optional<WeightsSource> source;
+  if (!checkpoint.has_value() && !job_.config.train().init_from().empty()) {
+    ASSIGN_OR_RETURN(source, WeightsSource::Open(job_.config.train().init_from()));
+    RETURN_IF_ERROR(source->Check(job_.config, job_.blocks));
+  }
   for (uint32_t id : shard_->segments()) {
     const Segment& segment = job_.table.segment(id);
     const BlockSpec& block = job_.blocks.blocks(static_cast<int>(segment.block));
+    if (source.has_value()) {
+      RETURN_IF_ERROR(source->ReadRange(block, segment.begin, segment.end, shard_->weights(id)));
+      continue;
+    }
     if (!checkpoint.has_value()) {
       FillInitialWeights(block, segment.block, job_.config.seed(), segment.begin,
                          shard_->weights(id));

@@ -116,6 +116,8 @@ class Shard {
   void OnTick(absl::Time now);
   // From the coordinator: the version at which the job ends, to be snapshot whatever the interval.
   void SetFinalVersion(uint64_t version);
+  // Takes a snapshot of the state as it is, once filled in, before the first message.
+  void SnapshotStart();
 
   uint64_t version(uint32_t segment) const { return states_[segment]->version; }
   const ShardCounters& counters() const { return counters_; }
@@ -165,6 +167,7 @@ class Shard {
   // Makes version + 1: `scale` = none keeps the weights.
   void Close(uint32_t segment, std::optional<float> scale);
   void MaybeSnapshot(uint32_t segment);
+  void Snapshot(uint32_t segment);
 
   void Reply(MessageKind kind, const WireHeader& to, uint64_t version);
   void ReplyToPush(MessageKind kind, const PushKey& key, uint64_t version);

@@ -150,10 +150,18 @@ void Shard::MaybeSnapshot(uint32_t segment) {
   const bool due =
       (options_.checkpoint_interval > 0 && state.version % options_.checkpoint_interval == 0) ||
       state.version == final_version_;
-  if (!due || state.snapshot_version == state.version) return;
+  if (due && state.snapshot_version != state.version) Snapshot(segment);
+}
+
+void Shard::Snapshot(uint32_t segment) {
+  SegmentState& state = *states_[segment];
   state.snapshot_version = state.version;
   sinks_.snapshot({segment, state.version, weights_.LeaseWeights(segment, state.version),
                    m(segment), v(segment)});
+}
+
+void Shard::SnapshotStart() {
+  for (uint32_t id : owned_) Snapshot(id);
 }
 
 void Shard::SetFinalVersion(uint64_t version) {

@@ -140,6 +140,11 @@ TEST_F(ShardTest, SurvivesRandomHeaders) {
   }
 }
 
+TEST_F(ShardTest, TakesASnapshotOfTheStartWhenAsked) {
+  shard_.SnapshotStart();
+  EXPECT_EQ(snapshots_, (std::vector<uint32_t>{0, 1}));
+}
+
 TEST_F(ShardTest, TakesSnapshotsAtTheIntervalAndAtTheFinalVersionOnce) {
   for (uint64_t clock = 0; clock < 3; ++clock) {
     for (uint32_t vw : {0u, 1u}) Push(0, vw, clock);

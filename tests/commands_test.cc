@@ -35,8 +35,8 @@ class CommandsTest : public DaemonTest {
 
 TEST_F(CommandsTest, EachHasHelpWithAnExample) {
   EXPECT_THAT(Output({"--help"}), AllOf(HasSubstr("train"), HasSubstr("Examples:")));
-  for (const char* command :
-       {"train", "coordinator", "server", "worker", "status", "stop", "sample", "eval", "help"}) {
+  for (const char* command : {"train", "coordinator", "server", "worker", "status", "stop",
+                              "sample", "eval", "export", "help"}) {
     EXPECT_THAT(Output({command, "--help"}), AllOf(HasSubstr("--help"), HasSubstr("Example"),
                                                    HasSubstr(absl::StrCat("tug ", command))));
   }

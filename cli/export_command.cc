@@ -1,0 +1,52 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/status_macros.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/commands.h"
+#include "huggingface/gpt2_export.h"
+
+namespace tug {
+namespace {
+
+struct ExportCommand {
+  std::string from;
+  std::string hf;
+};
+
+absl::Status Export(const ExportCommand& command) {
+  ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(command.from));
+  ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(found.folder));
+  ASSIGN_OR_RETURN(const ExportedGpt2 exported, ExportGpt2(checkpoint, command.hf));
+  std::printf("%s: GPT-2 of step %llu, %zu tensors, %.1f MB; tokenizer: %s\n", command.hf.c_str(),
+              static_cast<unsigned long long>(checkpoint.manifest().version()), exported.tensors,
+              static_cast<double>(exported.size_bytes) / 1e6, exported.tokenizer.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddExportCommand(CLI::App& app, Command& chosen) {
+  auto arguments = std::make_shared<ExportCommand>();
+  CLI::App* command =
+      app.add_subcommand("export", "Writes a checkpoint as a folder that other programs read");
+  command
+      ->add_option("--from", arguments->from,
+                   "Run folder (its newest checkpoint), or folder of a checkpoint")
+      ->type_name("PATH")
+      ->required();
+  command
+      ->add_option("--hf", arguments->hf,
+                   "Folder to write, of Hugging Face's GPT-2: config.json, model.safetensors and "
+                   "the tokenizer's files; it must not exist, or be empty")
+      ->type_name("DIR")
+      ->required();
+  command->footer(
+      "Example:\n"
+      "  tug export --from runs/job-1 --hf gpt2-of-job-1\n"
+      "A new job can begin with such a folder: tug train JOB --init-from DIR");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return Export(*arguments); }; });
+}
+
+}  // namespace tug

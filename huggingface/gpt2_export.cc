@@ -1,0 +1,169 @@
+#include "huggingface/gpt2_export.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/file_writer.h"
+#include "base/status_macros.h"
+#include "checkpoint/safetensors.h"
+#include "data/gpt2_files.h"
+#include "huggingface/gpt2_config.h"
+#include "huggingface/gpt2_weights.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kCopyElements = uint64_t{1} << 20;
+constexpr char kSentencePieceFile[] = "tokenizer.model";
+
+absl::Status CheckFree(const std::string& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error) ||
+      (fs::is_directory(folder, error) && fs::is_empty(folder, error))) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder, " exists and is not an empty folder: name another one, or remove it"));
+}
+
+absl::Status WriteText(const std::string& path, std::string_view text) {
+  ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path));
+  RETURN_IF_ERROR(file.Append(text));
+  return file.Finish();
+}
+
+absl::Status WriteWeights(const CheckpointReader& checkpoint, const std::string& path,
+                          ExportedGpt2& result) {
+  std::vector<TensorDecl> tensors;
+  for (const BlockSpec& block : checkpoint.manifest().blocks().blocks()) {
+    for (const TensorSpec& tensor : block.tensors()) {
+      tensors.push_back({HfName(tensor.name()), {tensor.shape().begin(), tensor.shape().end()}});
+    }
+  }
+  ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                   SafetensorsWriter::Create(path, tensors, {{"format", "pt"}}));
+  // The tensors of a block lie one behind the other, so blocks are copied as they are.
+  std::vector<float> values;
+  for (const BlockSpec& block : checkpoint.manifest().blocks().blocks()) {
+    uint64_t elements = 0;
+    for (const TensorSpec& tensor : block.tensors()) {
+      uint64_t count = 1;
+      for (const uint64_t extent : tensor.shape()) count *= extent;
+      elements += count;
+    }
+    for (uint64_t begin = 0; begin < elements; begin += kCopyElements) {
+      const uint64_t end = std::min(elements, begin + kCopyElements);
+      values.resize(end - begin);
+      RETURN_IF_ERROR(checkpoint.ReadRange(block.name(), begin, end, 'w', values));
+      RETURN_IF_ERROR(writer.Append(values));
+    }
+  }
+  RETURN_IF_ERROR(writer.Finish());
+  result.tensors = tensors.size();
+  result.size_bytes = writer.size_bytes();
+  return absl::OkStatus();
+}
+
+std::optional<int32_t> EndOfText(const BytePairTables& tables) {
+  for (int token = 0; token < tables.tokens_size(); ++token) {
+    if (tables.tokens(token) == kGpt2EndOfText) return token;
+  }
+  return std::nullopt;
+}
+
+// The tables of a tokenizer that GPT-2's format can hold.
+std::optional<BytePairTables> TablesOf(const DataConfig& data) {
+  if (data.tokenizer() == DataConfig::BYTE) return ByteTables();
+  BytePairTables tables;
+  if (data.tokenizer() != DataConfig::GPT2_BPE ||
+      !tables.ParseFromString(data.resolved_tokenizer())) {
+    return std::nullopt;
+  }
+  return tables;
+}
+
+std::string TokenizerConfigJson(const BytePairTables& tables, uint32_t context) {
+  nlohmann::ordered_json json;
+  json["tokenizer_class"] = "GPT2Tokenizer";
+  json["model_max_length"] = context;
+  json["add_prefix_space"] = false;
+  for (const char* field : {"bos_token", "eos_token", "unk_token"}) {
+    if (EndOfText(tables).has_value()) {
+      json[field] = kGpt2EndOfText;
+    } else {
+      json[field] = nullptr;
+    }
+  }
+  return json.dump(2) + "\n";
+}
+
+// Returns what ExportedGpt2.tokenizer says.
+absl::StatusOr<std::string> WriteTokenizer(const JobConfig& job, const std::string& folder) {
+  const DataConfig& data = job.data();
+  if (const auto tables = TablesOf(data); tables.has_value()) {
+    RETURN_IF_ERROR(WriteText(absl::StrCat(folder, "/", kGpt2VocabFile), Gpt2VocabJson(*tables)));
+    RETURN_IF_ERROR(WriteText(absl::StrCat(folder, "/", kGpt2MergesFile), Gpt2MergesText(*tables)));
+    RETURN_IF_ERROR(WriteText(absl::StrCat(folder, "/tokenizer_config.json"),
+                              TokenizerConfigJson(*tables, job.model().context())));
+    return absl::StrCat(kGpt2VocabFile, ", ", kGpt2MergesFile);
+  }
+  if (data.tokenizer() == DataConfig::SENTENCEPIECE && !data.resolved_tokenizer().empty()) {
+    RETURN_IF_ERROR(
+        WriteText(absl::StrCat(folder, "/", kSentencePieceFile), data.resolved_tokenizer()));
+    return absl::StrCat(kSentencePieceFile, ", for the SentencePiece library");
+  }
+  return absl::StrCat("no file: GPT-2's format has none for data.tokenizer ",
+                      DataConfig::Tokenizer_Name(data.tokenizer()));
+}
+
+absl::StatusOr<ExportedGpt2> WriteFolder(const CheckpointReader& checkpoint,
+                                         const std::string& folder) {
+  ExportedGpt2 result;
+  const JobConfig& job = checkpoint.manifest().config();
+  const auto tables = TablesOf(job.data());
+  const int64_t symbols = std::max(job.data().resolved_symbols(), job.model().vocabulary());
+  RETURN_IF_ERROR(WriteText(
+      absl::StrCat(folder, "/", kHfConfigFile),
+      HfConfigJson(job.model(), symbols, tables.has_value() ? EndOfText(*tables) : std::nullopt)));
+  RETURN_IF_ERROR(WriteWeights(checkpoint, absl::StrCat(folder, "/", kHfWeightsFile), result));
+  ASSIGN_OR_RETURN(result.tokenizer, WriteTokenizer(job, folder));
+  RETURN_IF_ERROR(SyncFolder(folder));
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<ExportedGpt2> ExportGpt2(const CheckpointReader& checkpoint,
+                                        const std::string& folder) {
+  RETURN_IF_ERROR(CheckHfCanHold(checkpoint.manifest().config().model()));
+  std::error_code error;
+  const fs::path target = fs::absolute(folder, error).lexically_normal();
+  const std::string name =
+      (target.has_filename() ? target : target.parent_path()).string();  // without a last slash
+  RETURN_IF_ERROR(CheckFree(name));
+  const std::string partial = name + ".tmp";
+  fs::remove_all(partial, error);
+  fs::create_directories(partial, error);
+  if (error) return FileError(error.value(), "create the folder", partial);
+  auto result = WriteFolder(checkpoint, partial);
+  if (result.ok() && std::rename(partial.c_str(), name.c_str()) != 0) {
+    result = FileError(errno, "rename to", name);
+  }
+  if (!result.ok()) {
+    fs::remove_all(partial, error);
+    return result;
+  }
+  RETURN_IF_ERROR(SyncFolder(fs::path(name).parent_path().string()));
+  return result;
+}
+
+}  // namespace tug

@@ -1,0 +1,146 @@
+#include "huggingface/gpt2_weights.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "huggingface/gpt2_config.h"
+
+namespace tug {
+namespace {
+
+constexpr std::string_view kPrefix = "transformer.";
+constexpr char kHead[] = "lm_head.weight";
+
+uint64_t ElementsOf(const TensorSpec& tensor) {
+  uint64_t count = 1;
+  for (const uint64_t extent : tensor.shape()) count *= extent;
+  return count;
+}
+
+// IEEE 754 binary16.
+float WidenHalf(uint16_t bits) {
+  const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
+  const uint32_t exponent = (bits >> 10) & 0x1F;
+  const uint32_t mantissa = bits & 0x3FF;
+  if (exponent == 0) {  // zero or subnormal: exact in FP32
+    const float value = std::ldexp(static_cast<float>(mantissa), -24);
+    return sign != 0 ? -value : value;
+  }
+  const uint32_t wide = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
+  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
+}
+
+float WidenBf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+template <float (*Widen)(uint16_t)>
+void CopyWidened(const std::byte* from, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, from + i * sizeof(bits), sizeof(bits));
+    out[i] = Widen(bits);
+  }
+}
+
+void Copy(const TensorView& tensor, uint64_t first, std::span<float> out) {
+  if (tensor.dtype == "F32") {
+    std::memcpy(out.data(), tensor.bytes.data() + first * sizeof(float), out.size_bytes());
+  } else if (tensor.dtype == "F16") {
+    CopyWidened<WidenHalf>(tensor.bytes.data() + first * 2, out);
+  } else {
+    CopyWidened<WidenBf16>(tensor.bytes.data() + first * 2, out);
+  }
+}
+
+std::string ShapeText(const auto& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+}  // namespace
+
+std::string HfName(const std::string& tensor) {
+  return tensor == kHead ? tensor : absl::StrCat("transformer.", tensor);
+}
+
+Gpt2Weights::Gpt2Weights(SafetensorsReader file, ModelConfig config)
+    : file_(std::move(file)), config_(std::move(config)) {
+  for (size_t i = 0; i < file_.tensors().size(); ++i) {
+    std::string_view name = file_.tensors()[i].name;
+    if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+    index_.emplace(name, i);
+  }
+}
+
+absl::StatusOr<Gpt2Weights> Gpt2Weights::Open(const std::string& folder) {
+  ASSIGN_OR_RETURN(ModelConfig config, ReadHfConfig(folder));
+  const std::string path = absl::StrCat(folder, "/", kHfWeightsFile);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return absl::NotFoundError(
+        absl::StrCat(path,
+                     " is missing: give a folder with all weights in this one file (others, "
+                     "like pytorch_model.bin or files in shards, are not read)"));
+  }
+  ASSIGN_OR_RETURN(SafetensorsReader file, SafetensorsReader::Open(path, TensorTypes::kAny));
+  return Gpt2Weights(std::move(file), std::move(config));
+}
+
+const TensorView* Gpt2Weights::Find(const std::string& tensor) const {
+  const auto found = index_.find(tensor);
+  return found == index_.end() ? nullptr : &file_.tensors()[found->second];
+}
+
+absl::Status Gpt2Weights::Check(const BlockTable& blocks) const {
+  for (const BlockSpec& block : blocks.blocks()) {
+    for (const TensorSpec& tensor : block.tensors()) {
+      const TensorView* view = Find(tensor.name());
+      if (view == nullptr) {
+        return absl::FailedPreconditionError(
+            absl::StrCat(file_.path(), " has no tensor ", HfName(tensor.name()),
+                         tensor.name() == kHead ? ": give --set model.tied_head=true"
+                                                : ": it is not the model of its config.json"));
+      }
+      std::vector<uint64_t> wanted(tensor.shape().begin(), tensor.shape().end());
+      if (tensor.name() == "wpe.weight" && view->shape.size() == 2) {
+        wanted[0] = std::max(wanted[0], view->shape[0]);
+      }
+      if (view->shape != wanted) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            file_.path(), ": ", view->name, " has the shape ", ShapeText(view->shape), ", not ",
+            ShapeText(tensor.shape()), ": it is not the model of its config.json"));
+      }
+      if (view->dtype != "F32" && view->dtype != "F16" && view->dtype != "BF16") {
+        return absl::FailedPreconditionError(absl::StrCat(file_.path(), ": ", view->name,
+                                                          " is of type ", view->dtype,
+                                                          ": give weights in F32, F16 or BF16"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Gpt2Weights::ReadRange(const BlockSpec& block, uint64_t begin, uint64_t end,
+                            std::span<float> out) const {
+  TUG_CHECK_EQ(out.size(), end - begin);
+  uint64_t tensor_begin = 0;  // in the block
+  for (const TensorSpec& tensor : block.tensors()) {
+    const uint64_t tensor_end = tensor_begin + ElementsOf(tensor);
+    const uint64_t first = std::max(begin, tensor_begin);
+    const uint64_t last = std::min(end, tensor_end);
+    if (first < last) {
+      const TensorView* view = Find(tensor.name());
+      TUG_CHECK(view != nullptr) << tensor.name();
+      Copy(*view, first - tensor_begin, out.subspan(first - begin, last - first));
+    }
+    tensor_begin = tensor_end;
+  }
+}
+
+}  // namespace tug

@@ -1,0 +1,115 @@
+// Models of Hugging Face in and out, through real processes, and jobs with tokenizers of files and
+// of their own.
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/safetensors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class HuggingFaceJobTest : public TugTest {
+ protected:
+  // Settings that make the job's model that of the fixture.
+  static Texts TinyModel() {
+    return {"model.layers=2",       "model.width=24",   "model.heads=3",
+            "model.mlp_width=40",   "model.context=32", "model.vocabulary=258",
+            "train.steps=2",        "model.dropout=0",  "checkpoint.initial=true",
+            "train.eval_interval=0"};
+  }
+
+  static std::string Absolute(const std::string& runfile) { return fs::absolute(runfile).string(); }
+
+  // Whether deploy/compare/read_gpt2.py finds nothing wrong. True where there is no Python.
+  bool PythonReads(const Texts& folders) const {
+    if (std::system("python3 -c 'import json' >/dev/null 2>&1") != 0) return true;
+    std::string command = "python3 " + Absolute("deploy/compare/read_gpt2.py");
+    for (const std::string& folder : folders) absl::StrAppend(&command, " '", folder, "'");
+    return std::system(command.c_str()) == 0;
+  }
+
+  const std::string tiny_ = Absolute("huggingface/testdata/tiny_gpt2");
+};
+
+TEST_F(HuggingFaceJobTest, RoundTripThroughServersIsByteEqual) {
+  Train("run", TinyModel(), {"--init-from", tiny_});
+  const Process& first =
+      Run({"export", "--from", Path("run/checkpoints/step-00000000"), "--hf", Path("same")});
+  ASSERT_EQ(first.exit_code(), 0) << first.err();
+  EXPECT_THAT(first.out(), AllOf(HasSubstr("step 0"), HasSubstr("28 tensors")));
+  EXPECT_TRUE(PythonReads({Path("same"), tiny_}));
+  const auto before = SafetensorsReader::Open(tiny_ + "/model.safetensors");
+  const auto after = SafetensorsReader::Open(Path("same/model.safetensors"));
+  ASSERT_TRUE(before.ok() && after.ok());
+  for (const TensorView& tensor : before->tensors()) {
+    for (const TensorView& same : after->tensors()) {
+      if (same.name == tensor.name) EXPECT_TRUE(std::ranges::equal(same.bytes, tensor.bytes));
+    }
+  }
+
+  ASSERT_EQ(Run({"export", "--from", Path("run"), "--hf", Path("trained")}).exit_code(), 0);
+  EXPECT_TRUE(PythonReads({Path("trained")}));
+  ExpectErrorLine(Run({"export", "--from", Path("run"), "--hf", Path("trained")}),
+                  {Path("trained"), "name another one"});
+  // A trained model begins another job, as a folder and as a checkpoint.
+  Train("from_folder", TinyModel(), {"--init-from", Path("trained")});
+  Train("from_run", TinyModel(), {"--init-from", Path("run")});
+  for (const std::string run : {"from_folder", "from_run"}) {
+    ASSERT_EQ(Run({"export", "--from", Path(run + "/checkpoints/step-00000000"), "--hf",
+                   Path(run + "_start")})
+                  .exit_code(),
+              0);
+    EXPECT_TRUE(PythonReads({Path(run + "_start"), Path("trained")}));
+  }
+}
+
+TEST_F(HuggingFaceJobTest, AnotherModelIsRefusedWithTheFlagsToSet) {
+  Process& train = StartTraining("run", {"train.steps=1"}, {"--init-from", tiny_});
+  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime)));
+  EXPECT_EQ(train.exit_code(), 1);
+  EXPECT_THAT(train.err(), AllOf(HasSubstr("--set model.width=24"),
+                                 HasSubstr("--set model.heads=3"), Not(HasSubstr("model.layers"))));
+}
+
+TEST_F(HuggingFaceJobTest, Gpt2TokenizerIsNeededOnceOnly) {
+  fs::copy(Absolute("data/testdata/gpt2"), Path("bpe"));
+  const Texts settings = {"data.tokenizer=GPT2_BPE", "data.tokenizer_path=bpe"};
+  Train("run", settings + Texts{"train.steps=10", "checkpoint.interval=5"});
+  fs::remove_all(Path("bpe"));
+  const Process& sample =
+      Run({"sample", "--from", Path("run"), "--prompt", "The", "--tokens", "5"});
+  EXPECT_EQ(sample.exit_code(), 0) << sample.err();
+  EXPECT_EQ(Run({"eval", "--from", Path("run")}).exit_code(), 0);
+  Train("run", settings + Texts{"train.steps=12"}, {"--resume", Path("run")});
+  ASSERT_EQ(Run({"export", "--from", Path("run"), "--hf", Path("out")}).exit_code(), 0);
+  EXPECT_TRUE(PythonReads({Path("out")}));
+  ExpectErrorLine(
+      Run({"train", job(), "--set", settings[0], "--set", settings[1], "--run-dir", Path("other")}),
+      {"data.tokenizer_path", "bpe"});
+}
+
+TEST_F(HuggingFaceJobTest, SentencePiecesAreTrainedOnTheTextAndKept) {
+  const Texts settings = {"data.tokenizer=SENTENCEPIECE", "data.pieces=400"};
+  Train("run", settings + Texts{"train.steps=10", "checkpoint.interval=5"});
+  const Process& sample =
+      Run({"sample", "--from", Path("run"), "--prompt", "The", "--tokens", "5"});
+  EXPECT_EQ(sample.exit_code(), 0) << sample.err();
+  EXPECT_EQ(Run({"eval", "--from", Path("run"), "--data", Path("text.txt")}).exit_code(), 0);
+  Train("run", settings + Texts{"train.steps=12"}, {"--resume", Path("run")});
+  ASSERT_EQ(Run({"export", "--from", Path("run"), "--hf", Path("out")}).exit_code(), 0);
+  EXPECT_TRUE(fs::exists(Path("out/tokenizer.model")));
+}
+
+}  // namespace
+}  // namespace tug
