@@ -14,7 +14,9 @@ namespace tug {
 // Memory for small things that come and go with every message, so that a steady flow of messages
 // allocates nothing: a block that is given back is kept for the next taker. Sizes are rounded up to
 // powers of two, one free list for each; larger blocks, and what exceeds kMaxKeptBytes, go to the
-// heap. Blocks are aligned to 64 bytes, contents unspecified.
+// heap. Half of the blocks that nobody needed for kTrimTakes takes of their size go there too, or
+// memory would grow for ever to the rarest peak. Blocks are aligned to 64 bytes, contents
+// unspecified.
 //
 // Thread-safe. Shared, because a block may be given back (by the last holder of a message, by a
 // transport's I/O thread) after its first owner is gone.
@@ -23,6 +25,7 @@ class BlockPool {
   static constexpr size_t kAlignment = 64;
   static constexpr size_t kMaxBlockBytes = 128 << 10;
   static constexpr size_t kMaxKeptBytes = 32 << 20;  // unused blocks of all sizes together
+  static constexpr size_t kTrimTakes = 1 << 16;
 
   BlockPool() = default;
   BlockPool(const BlockPool&) = delete;
@@ -40,9 +43,23 @@ class BlockPool {
     FreeBlock* next;
   };
   static constexpr size_t kClasses = 12;  // 64 B to 128 KiB
+  // Unused blocks of one size.
+  struct FreeList {
+    FreeBlock* first = nullptr;
+    size_t count = 0;
+    size_t spare = 0;  // the least that `count` has been in the last `takes` takes
+    size_t takes = 0;
+
+    std::byte* Take();  // nullptr if there is none
+    void Give(std::byte* block);
+  };
+
+  static void ToHeap(FreeBlock* list);  // all of it
+  // Takes the blocks off a list that have not been needed, every kTrimTakes takes.
+  FreeBlock* Trim(FreeList& list, size_t block_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
-  std::array<FreeBlock*, kClasses> free_ ABSL_GUARDED_BY(mutex_){};
+  std::array<FreeList, kClasses> free_ ABSL_GUARDED_BY(mutex_){};
   size_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

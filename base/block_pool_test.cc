@@ -35,6 +35,31 @@ TEST(BlockPool, KeepsNoMoreThanItsBound) {
   EXPECT_EQ(pool.kept_bytes(), BlockPool::kMaxKeptBytes);
 }
 
+TEST(BlockPool, LetsGoOfARarePeak) {
+  constexpr size_t kBytes = 1024;
+  BlockPool pool;
+  std::vector<std::byte*> peak(64);
+  for (std::byte*& block : peak) block = pool.Take(kBytes);
+  for (std::byte* const block : peak) pool.Give(block, kBytes);
+  EXPECT_EQ(pool.kept_bytes(), 64 * kBytes);
+  // Two at a time from here on.
+  const auto take_a_window = [&pool] {
+    for (size_t i = 0; i < BlockPool::kTrimTakes; i += 2) {
+      std::byte* const one = pool.Take(kBytes);
+      std::byte* const other = pool.Take(kBytes);
+      pool.Give(one, kBytes);
+      pool.Give(other, kBytes);
+    }
+  };
+  take_a_window();  // the peak is in it
+  EXPECT_EQ(pool.kept_bytes(), 64 * kBytes);
+  take_a_window();
+  EXPECT_EQ(pool.kept_bytes(), (64 - 62 / 2) * kBytes);
+  for (int i = 0; i < 8; ++i) take_a_window();
+  EXPECT_LE(pool.kept_bytes(), 3 * kBytes);
+  EXPECT_GE(pool.kept_bytes(), 2 * kBytes) << "what is needed stays";
+}
+
 TEST(BlockPool, BlocksOutliveTheFirstOwnerAndCrossThreads) {
   auto pool = std::make_shared<BlockPool>();
   std::shared_ptr<PoolBlock> kept = NewPoolBlock(pool, 1000);

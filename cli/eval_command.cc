@@ -131,8 +131,7 @@ absl::Status EvaluateText(LoadedModel& loaded, const std::string& path) {
   config.mutable_data()->set_path(path);
   ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Make());
   const std::string token_file = folder.path() + "/tokens.bin";
-  RETURN_IF_ERROR(
-      PrepareTokenFile(config.data(), token_file, TextFormOf(config.model())).status());
+  RETURN_IF_ERROR(PrepareTokenFile(config.data(), token_file, TextFormOf(config.model())).status());
   ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(token_file));
   ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler,
                    MakeSampler(config, &file, Split::kAllValidation));

@@ -46,4 +46,10 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
   return loaded;
 }
 
+std::vector<std::span<const float>> LoadedModel::weights() const {
+  std::vector<std::span<const float>> weights;
+  for (const AlignedBuffer& block : weights_) weights.push_back(block.floats());
+  return weights;
+}
+
 }  // namespace tug

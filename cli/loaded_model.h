@@ -2,6 +2,7 @@
 #define TUG_CLI_LOADED_MODEL_H_
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class LoadedModel {
   const Manifest& manifest() const { return manifest_; }
   const JobConfig& config() const { return manifest_.config(); }
   Model& model() { return *model_; }
+  ThreadPool& pool() { return pool_; }
+  // By block, in FP32.
+  std::vector<std::span<const float>> weights() const;
 
  private:
   LoadedModel(std::string folder, Manifest manifest, int threads)

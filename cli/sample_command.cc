@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -10,7 +12,9 @@
 #include "cli/line_answer.h"
 #include "cli/loaded_model.h"
 #include "cli/token_picker.h"
+#include "cli/token_text.h"
 #include "data/tokenizer.h"
+#include "model/generator.h"
 
 namespace tug {
 namespace {
@@ -20,6 +24,7 @@ struct SampleCommand {
   std::string prompt;
   uint64_t tokens = 300;
   PickOptions pick;
+  bool stats = false;
 };
 
 // Text has to begin with something: a new line, or, if the model has never seen one, its first
@@ -31,33 +36,68 @@ absl::StatusOr<std::vector<int32_t>> Beginning(const Tokenizer& tokenizer,
   return line.ok() ? *line : std::vector<int32_t>{0};
 }
 
+void Show(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void ShowRate(const char* what, uint64_t tokens, double seconds) {
+  std::fprintf(stderr, "%s %llu tokens in %.3f s (%.1f tokens/s)\n", what,
+               static_cast<unsigned long long>(tokens), seconds,
+               static_cast<double>(tokens) / seconds);
+}
+
+absl::Status WriteText(const SampleCommand& command, LoadedModel& model,
+                       const Tokenizer& tokenizer) {
+  const JobConfig& config = model.config();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Generator> generator,
+                   Generator::Create(config.model(), config.data().resolved_symbols(),
+                                     model.weights(), model.pool()));
+  ASSIGN_OR_RETURN(const std::vector<int32_t> beginning, Beginning(tokenizer, command.prompt));
+  TokenText text(tokenizer);
+  RETURN_IF_ERROR(text.Begin(beginning));
+  Show(command.prompt);
+
+  const Stopwatch reading;
+  std::span<const float> logits = generator->Append(beginning);
+  const double reading_seconds = reading.seconds();
+  const Stopwatch writing;
+  for (uint64_t i = 0; i < command.tokens; ++i) {
+    // What the vocabulary has beyond the tokenizer's symbols stands for nothing.
+    const int32_t next = PickToken(logits.first(tokenizer.symbols()), command.pick, i);
+    ASSIGN_OR_RETURN(const std::string piece, text.Add(next));
+    Show(piece);
+    logits = generator->Append(std::span(&next, 1));
+  }
+  Show(text.Finish() + "\n");
+  if (command.stats) {
+    ShowRate("read", beginning.size(), reading_seconds);
+    ShowRate("wrote", command.tokens, writing.seconds());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Sample(const SampleCommand& command) {
   const int threads = std::max(1u, std::thread::hardware_concurrency());
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
                    LoadedModel::Load(command.from, threads, 1));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                    MakeTokenizer(model->config().data()));
-  if (model->config().model().family() != ModelConfig::DECODER) {
-    ASSIGN_OR_RETURN(const std::string answer, AnswerTo(*model, *tokenizer, command.prompt));
-    std::printf("%s\n", answer.c_str());
-    return absl::OkStatus();
+  if (model->config().model().family() == ModelConfig::DECODER) {
+    return WriteText(command, *model, *tokenizer);
   }
-  ASSIGN_OR_RETURN(std::vector<int32_t> text, Beginning(*tokenizer, command.prompt));
-  std::printf("%s", command.prompt.c_str());
-
-  const size_t context = model->config().model().context();
-  const uint32_t symbols = tokenizer->symbols();
-  std::vector<float> logits(std::max(symbols, model->config().model().vocabulary()));
-  for (uint64_t i = 0; i < command.tokens; ++i) {
-    const std::span<const int32_t> seen(text);
-    model->model().Logits(seen.last(std::min(context, seen.size())), logits);
-    const int32_t next = PickToken(std::span(logits).first(symbols), command.pick, i);
-    text.push_back(next);
-    ASSIGN_OR_RETURN(const std::string piece, tokenizer->Decode(std::span(&next, 1)));
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
-    std::fflush(stdout);
-  }
-  std::printf("\n");
+  ASSIGN_OR_RETURN(const std::string answer, AnswerTo(*model, *tokenizer, command.prompt));
+  Show(answer + "\n");
   return absl::OkStatus();
 }
 
@@ -88,8 +128,16 @@ void AddSampleCommand(CLI::App& app, Command& chosen) {
       ->add_option("--top-k", arguments->pick.top_k,
                    "Choose among so many likeliest tokens; 0: among all")
       ->capture_default_str();
+  command
+      ->add_option("--top-p", arguments->pick.top_p,
+                   "Of these among the fewest likeliest that together have this probability; 1: "
+                   "among all")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   command->add_option("--seed", arguments->pick.seed, "Same seed, same text")
       ->capture_default_str();
+  command->add_flag("--stats", arguments->stats,
+                    "At the end say on stderr how fast text was read and written");
   command->footer(
       "Examples:\n"
       "  tug sample --from runs/job-1\n"

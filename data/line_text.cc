@@ -50,13 +50,13 @@ class LineCutter {
     ++number_;
     std::string_view line = held_;
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    const absl::Status taken = line.empty() ? absl::OkStatus() : Take1(line);
+    const absl::Status taken = line.empty() ? absl::OkStatus() : TakeLine(line);
     held_.clear();
     return taken;
   }
 
  private:
-  absl::Status Take1(std::string_view line) {
+  absl::Status TakeLine(std::string_view line) {
     const size_t tab = line.find('\t');
     if (tab == std::string_view::npos) return Bad("has no tab");
     if (tab == 0) return Bad("has nothing before its tab");

@@ -61,8 +61,7 @@ HWY_INLINE void ForwardRow(int64_t width, const float* bias, T* HWY_RESTRICT pre
     const int64_t left = width - i;
     auto u = LoadUpTo(pre + i, left);
     if (bias != nullptr) {
-      u = AsStored<T>(hn::Add(u, LoadUpTo(bias + i, left)));
-      StoreUpTo(u, pre + i, left);
+      u = StoreAndReload(hn::Add(u, LoadUpTo(bias + i, left)), pre + i, left);
     }
     StoreUpTo(Function::Value(u), y + i, left);
   }

@@ -25,22 +25,19 @@ namespace tug::kernels::HWY_NAMESPACE {
 // As many lanes as a FloatVector, half as wide.
 using Bf16Tag = hn::Rebind<uint16_t, FloatTag>;
 using Bf16Vector = hn::Vec<Bf16Tag>;
+using UpperHalves = hn::Vec<hn::RebindToUnsigned<FloatTag>>;
 
 // The upper half of each lane is x rounded to nearest, ties to even: adding 0x7FFF, and one more
 // where the last kept bit is 1, carries into the kept bits exactly when x must go up (beyond the
 // largest bf16 that is infinity). A NaN is cut off instead, with the bit set that makes it quiet
 // and keeps it a NaN.
-HWY_INLINE hn::Vec<hn::RebindToUnsigned<FloatTag>> RoundUpperHalf(FloatVector x) {
+HWY_INLINE UpperHalves RoundUpperHalf(FloatVector x) {
   const hn::RebindToUnsigned<FloatTag> du;
   const auto bits = hn::BitCast(du, x);
-  const auto tie = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::Add(bits, hn::Add(tie, hn::Set(du, 0x7FFF)));
+  const auto odd = hn::TestBit(bits, hn::Set(du, 0x10000));
+  const auto rounded = hn::Add(bits, hn::IfThenElse(odd, hn::Set(du, 0x8000), hn::Set(du, 0x7FFF)));
   const auto quiet = hn::Or(bits, hn::Set(du, 0x00400000));
   return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), quiet, rounded);
-}
-
-HWY_INLINE Bf16Vector RoundToBf16(FloatVector x) {
-  return hn::TruncateTo(Bf16Tag(), hn::ShiftRight<16>(RoundUpperHalf(x)));
 }
 
 HWY_INLINE FloatVector WidenBf16(Bf16Vector x) {
@@ -66,35 +63,55 @@ HWY_INLINE FloatVector LoadUpTo(const Bf16* p, int64_t count) {
 #endif
 }
 
-// Stores the first min(count, lanes) lanes, rounded. REQUIRES: count > 0.
-HWY_INLINE void StoreUpTo(FloatVector v, Bf16* p, int64_t count) {
+// Stores the upper halves of the first min(count, lanes) lanes. REQUIRES: count > 0.
+HWY_INLINE void StoreUpperHalves(UpperHalves v, Bf16* p, int64_t count) {
   const Bf16Tag d;
-  const Bf16Vector rounded = RoundToBf16(v);
+  const Bf16Vector upper = hn::TruncateTo(d, hn::ShiftRight<16>(v));
 #if HWY_TARGET != HWY_SCALAR
   auto* bits = reinterpret_cast<uint16_t*>(p);
   if (HWY_LIKELY(count >= FloatLanes())) {
-    hn::StoreU(rounded, d, bits);
+    hn::StoreU(upper, d, bits);
     return;
   }
 #endif
 #if HWY_TARGET <= HWY_AVX3
-  hn::BlendedStore(rounded, hn::FirstN(d, static_cast<size_t>(count)), d, bits);
+  hn::BlendedStore(upper, hn::FirstN(d, static_cast<size_t>(count)), d, bits);
 #else
   HWY_ALIGN uint16_t padded[HWY_MAX_BYTES / sizeof(uint16_t)];
-  hn::Store(rounded, d, padded);
+  hn::Store(upper, d, padded);
   std::memcpy(p, padded, static_cast<size_t>(std::min(count, FloatLanes())) * sizeof(uint16_t));
 #endif
+}
+
+// Stores the first min(count, lanes) lanes, rounded. REQUIRES: count > 0.
+HWY_INLINE void StoreUpTo(FloatVector v, Bf16* p, int64_t count) {
+  StoreUpperHalves(RoundUpperHalf(v), p, count);
+}
+
+HWY_INLINE FloatVector WidenUpperHalves(UpperHalves v) {
+  const hn::RebindToUnsigned<FloatTag> du;
+  return hn::BitCast(FloatTag(), hn::And(v, hn::Set(du, 0xFFFF0000u)));
 }
 
 // v as an element of type T would give it back: rounded, or as it is.
 template <typename T>
 HWY_INLINE FloatVector AsStored(FloatVector v) {
   if constexpr (std::is_same_v<T, Bf16>) {
-    const hn::RebindToUnsigned<FloatTag> du;
-    return hn::BitCast(FloatTag(), hn::And(RoundUpperHalf(v), hn::Set(du, 0xFFFF0000u)));
+    return WidenUpperHalves(RoundUpperHalf(v));
   } else {
     return v;
   }
+}
+
+// StoreUpTo, and AsStored of all lanes.
+HWY_INLINE FloatVector StoreAndReload(FloatVector v, Bf16* p, int64_t count) {
+  const UpperHalves rounded = RoundUpperHalf(v);
+  StoreUpperHalves(rounded, p, count);
+  return WidenUpperHalves(rounded);
+}
+HWY_INLINE FloatVector StoreAndReload(FloatVector v, float* p, int64_t count) {
+  StoreUpTo(v, p, count);
+  return v;
 }
 
 // Two vectors rounded and stored side by side; kStream: around the caches, p at the boundary of a

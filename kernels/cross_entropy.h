@@ -27,7 +27,8 @@ struct Objective {
 //   targets    [rows], each in [0, vocab) or kNoTarget: the caller has checked them
 //   gradient   [rows][vocab], written; T = float: may be `logits` itself
 //   losses     [rows], written, in nats
-//   correct    [rows], written: 1 where the largest logit (the first of equal ones) is the target's,
+//   correct    [rows], written: 1 where the largest logit (the first of equal ones) is the
+//   target's,
 //              else 0; or nullptr
 // The bits of a row depend on that row alone. Thread-safe for calls with different pools.
 template <typename T>

@@ -23,6 +23,7 @@
 #include "kernels/kernel_test_support.h"
 #include "kernels/layernorm.h"
 #include "kernels/layernorm_ref.h"
+#include "kernels/store_tile.h"
 #include "kernels/sum.h"
 
 namespace tug::kernels {
@@ -306,6 +307,35 @@ TEST_P(InstructionSets, SumsMatchThePlainOnes) {
   acc[77] = std::nanf("");
   EXPECT_FALSE(AllFinite(acc.data(), kRows * kWidth));
   EXPECT_FALSE(CopyAndCheck(acc.data(), rows.data(), kRows * kWidth));
+}
+
+template <typename C>
+void ExpectStoresTiles() {
+  const int64_t columns = 37, stride = 45, rows = 3;
+  const auto sums = RandomFloats(rows * columns, 1), bias = RandomFloats(columns, 2);
+  const auto before = As<C>(RandomFloats(rows * stride, 3));
+  for (const bool with_bias : {false, true}) {
+    for (const bool accumulate : {false, true}) {
+      auto c = before;
+      StoreTile(rows, columns, sums.data(), with_bias ? bias.data() : nullptr, accumulate, c.data(),
+                stride);
+      for (int64_t i = 0; i < rows * stride; ++i) {
+        const int64_t row = i / stride, column = i % stride;
+        double expected = ToDouble(before[i]);
+        if (column < columns) {
+          float sum = sums[row * columns + column] + (with_bias ? bias[column] : 0.0f);
+          if (accumulate) sum += static_cast<float>(expected);
+          expected = ToDouble(As<C>({sum})[0]);
+        }
+        EXPECT_EQ(ToDouble(c[i]), expected) << "row " << row << " column " << column;
+      }
+    }
+  }
+}
+
+TEST_P(InstructionSets, StoreTileAddsAndRoundsOnce) {
+  ExpectStoresTiles<float>();
+  ExpectStoresTiles<Bf16>();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, InstructionSets,

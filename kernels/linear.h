@@ -42,7 +42,8 @@ class LinearWeights {
   static uint64_t SizeBytes(int64_t in, int64_t out);
 
   // New weights. Float: the matrix stays the caller's and must live until the next Bind. Bf16: it
-  // is read during the call only, floats rounded to nearest even.
+  // is read during the call only, floats rounded to nearest even. Not while a product reads these
+  // weights.
   void Bind(ThreadPool& pool, const float* w);
   void Bind(ThreadPool& pool, const Bf16* w) requires std::is_same_v<T, Bf16>;
 

@@ -184,6 +184,16 @@ TYPED_TEST(LinearTest, TakesNewWeights) {
   TestFixture::ExpectInputGradientMatches(layer, false);
 }
 
+TEST(LinearBf16, WeightsTakeFourBytesEachAndPadding) {
+  // Packed twice at two bytes an element, or widened; up to 32 rows and 64 columns of padding.
+  for (const Shape& shape : {Shape{0, 384, 1152}, Shape{0, 768, 50257}, Shape{0, 33, 1}}) {
+    const auto bytes = static_cast<int64_t>(LinearWeights<Bf16>::SizeBytes(shape.in, shape.out));
+    EXPECT_GE(bytes, 4 * shape.in * shape.out);
+    EXPECT_LE(bytes, 4 * (shape.in + 63) * (shape.out + 63));
+  }
+  EXPECT_EQ(LinearWeights<float>::SizeBytes(384, 1152), 0u);
+}
+
 TEST(LinearBf16, FloatWeightsAreRoundedToNearest) {
   for (const WeightOrder order : kOrders) {
     const int64_t rows = 40, in = 70, out = 130;

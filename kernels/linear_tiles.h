@@ -17,15 +17,26 @@ struct Tile {
   int64_t columns;
 };
 
+// The largest tile of a kind of product.
+struct TileLimit {
+  int64_t rows;
+  int64_t columns;
+};
+
 // How the products of kernels/linear.h are cut: a result of m rows and n columns into tiles that
-// depend on (m, n) alone, so that bits do not depend on threads.
+// depend on (m, n) and the kind of product alone, so that bits do not depend on threads.
 class Tiling {
  public:
-  // REQUIRES: m, n >= 0.
-  Tiling(int64_t m, int64_t n) : m_(m), n_(n), columns_(TileColumns(n)) {
-    rows_ = kMaxRows;
-    while (rows_ > kMinRows && CeilDiv(m, rows_) * CeilDiv(n, columns_) < kTilesWanted) rows_ /= 2;
-    row_tiles_ = CeilDiv(m, rows_);
+  // REQUIRES: m, n >= 0; limits are powers of two.
+  Tiling(TileLimit limit, int64_t m, int64_t n) : m_(m), n_(n) {
+    Cut(limit);
+    // A tile that is about square copies and reads least.
+    while (tiles() < kTilesWanted && (limit.rows > kMinRows || limit.columns > kMinColumns)) {
+      const bool narrower =
+          limit.columns > kMinColumns && (limit.columns > limit.rows || limit.rows == kMinRows);
+      (narrower ? limit.columns : limit.rows) /= 2;
+      Cut(limit);
+    }
   }
 
   int64_t tiles() const { return row_tiles_ * CeilDiv(n_, columns_); }
@@ -55,16 +66,17 @@ class Tiling {
   }
 
  private:
-  static constexpr int64_t kMaxRows = 128;
-  static constexpr int64_t kMinRows = 32;
-  static constexpr int64_t kMaxColumns = 256;
+  static constexpr int64_t kMinRows = 64;
+  static constexpr int64_t kMinColumns = 128;
   static constexpr int64_t kColumnBlock = 64;  // of packed weights
-  static constexpr int64_t kTilesWanted = 64;
+  static constexpr int64_t kTilesWanted = 32;
 
-  // As equal as can be, in whole blocks.
-  static int64_t TileColumns(int64_t n) {
-    if (n == 0) return kColumnBlock;
-    return CeilDiv(CeilDiv(n, CeilDiv(n, kMaxColumns)), kColumnBlock) * kColumnBlock;
+  // Columns as equal as can be, in whole blocks.
+  void Cut(TileLimit limit) {
+    rows_ = limit.rows;
+    row_tiles_ = CeilDiv(m_, rows_);
+    const int64_t parts = std::max<int64_t>(1, CeilDiv(n_, limit.columns));
+    columns_ = std::max<int64_t>(1, CeilDiv(CeilDiv(n_, parts), kColumnBlock)) * kColumnBlock;
   }
 
   int64_t m_;

@@ -20,40 +20,10 @@ extern "C" void omp_set_num_threads(int);
 //   NT 1536,384                     97.9          112.1            104.5         99.7
 //   TN 192 x 384                   115.2          105.8             91.9         97.8
 //   attention: NT 64 x 256, K 64   105.2          104.8             97.5         89.6
-// So dnnl_sgemm, which needs neither descriptors nor a cache of primitives. (The primitive made
-// afresh for each tile gives 110.7 for NT 384,1536, but no gain for the others and a loss below 128
-// x 128: 1% of a step, not taken.)
+// So dnnl_sgemm, which needs neither descriptors nor a cache of primitives. linear.h, whose tiles
+// are large and of few shapes, takes the primitive for NT (matmul_primitive.h).
 
 namespace tug::kernels {
-namespace {
-
-// Tiles of the result. Fixed by the shape alone, so that bits do not depend on threads.
-constexpr int64_t kTileRows = 128;
-constexpr int64_t kSmallTileRows = 64;
-constexpr int64_t kMaxTileColumns = 512;
-constexpr int64_t kTilesWanted = 8;
-
-struct Tiling {
-  int64_t rows;
-  int64_t columns;
-  int64_t row_tiles;
-  int64_t column_tiles;
-};
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-Tiling TileFor(int64_t m, int64_t n) {
-  Tiling tiling;
-  const int64_t parts = CeilDiv(n, kMaxTileColumns);
-  tiling.columns = CeilDiv(CeilDiv(n, parts), 16) * 16;
-  tiling.column_tiles = CeilDiv(n, tiling.columns);
-  const bool few = CeilDiv(m, kTileRows) * tiling.column_tiles < kTilesWanted;
-  tiling.rows = few ? kSmallTileRows : kTileRows;
-  tiling.row_tiles = CeilDiv(m, tiling.rows);
-  return tiling;
-}
-
-}  // namespace
 
 void UseOneOpenMpThread() {
   thread_local const bool done = [] {
@@ -65,6 +35,7 @@ void UseOneOpenMpThread() {
 
 void MatMulInTask(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, const float* a,
                   int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+  TUG_CHECK(m >= 0 && n >= 0 && k >= 0 && (beta == 0.0f || beta == 1.0f));
   if (m == 0 || n == 0) return;
   if (k == 0) {
     for (int64_t i = 0; beta == 0.0f && i < m; ++i) std::fill_n(c + i * ldc, n, 0.0f);
@@ -75,22 +46,6 @@ void MatMulInTask(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, c
       dnnl_sgemm(ta == Transpose::kYes ? 'T' : 'N', tb == Transpose::kYes ? 'T' : 'N', m, n, k,
                  1.0f, a, lda, b, ldb, beta, c, ldc);
   TUG_CHECK_EQ(status, dnnl_success) << "dnnl_sgemm m=" << m << " n=" << n << " k=" << k;
-}
-
-void MatMul(ThreadPool& pool, Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k,
-            const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
-            int64_t ldc) {
-  TUG_CHECK(m >= 0 && n >= 0 && k >= 0 && (beta == 0.0f || beta == 1.0f));
-  if (m == 0 || n == 0) return;
-  const Tiling tiling = TileFor(m, n);
-  pool.ParallelFor(tiling.row_tiles * tiling.column_tiles, [&](int64_t tile) {
-    const int64_t row = tile / tiling.column_tiles * tiling.rows;
-    const int64_t column = tile % tiling.column_tiles * tiling.columns;
-    MatMulInTask(ta, tb, std::min(tiling.rows, m - row), std::min(tiling.columns, n - column), k,
-                 a + (ta == Transpose::kYes ? row : row * lda), lda,
-                 b + (tb == Transpose::kYes ? column * ldb : column), ldb, beta,
-                 c + row * ldc + column, ldc);
-  });
 }
 
 }  // namespace tug::kernels

@@ -7,10 +7,22 @@
 
 #include "kernels/thread_scratch.h"
 
+// Which form: GFLOP/s of one thread of an AMD EPYC (Zen 4), oneDNN 2.6.3, tiles of 128 x 256.
+//   bf16 by packed, K 384 ... 3072: 231 (brg:avx512_core_bf16). With C inside a wider matrix oneDNN
+//     has no fast kernel for a packed B and takes its reference (under 0.1), so C has no gaps.
+//   float by transposed, K 384 ... 3072: 111 (brg:avx512_core); dnnl_sgemm 98 to 101. It wants A, B
+//     and C without gaps too.
+//   bf16 transposed by plain, K 2048: 198, 219 for 256 x 512 (gemm:jit, which copies both into its
+//     own packed form, and uses AMX where there is AMX). brg:avx512_core_bf16 on A, B and C without
+//     gaps: 207 for whole layers, after a copy of the tile's columns.
+
 namespace tug::kernels {
 namespace {
 
 using dnnl::memory;
+
+constexpr auto kFloat = memory::data_type::f32;
+constexpr auto kBf16 = memory::data_type::bf16;
 
 constexpr size_t kPrimitivesKept = 512;  // a model has about 60: 5 layers, 3 products, 4 tiles
 
@@ -19,20 +31,15 @@ const dnnl::engine& Cpu() {
   return *engine;
 }
 
-memory::data_type DataType(Element element) {
-  return element == Element::kFloat ? memory::data_type::f32 : memory::data_type::bf16;
-}
-
 // A matrix [rows][columns] in row-major order, or with kYes stored as its transpose.
-memory::desc Matrix(Element element, Transpose transpose, int64_t rows, int64_t columns,
+memory::desc Matrix(memory::data_type type, Transpose transpose, int64_t rows, int64_t columns,
                     int64_t stride) {
   const bool transposed = transpose == Transpose::kYes;
-  return memory::desc({rows, columns}, DataType(element),
+  return memory::desc({rows, columns}, type,
                       transposed ? memory::dims{1, stride} : memory::dims{stride, 1});
 }
 
-// 64 columns by pairs of rows, and zeros up to whole blocks: what oneDNN chooses when it is left
-// the choice, with avx512_bf16 and with AMX.
+// As in pack_bf16.h.
 memory::desc PackedMatrix(int64_t k, int64_t n) {
   return memory::desc({k, n}, memory::data_type::bf16, memory::format_tag::BA16a64b2a);
 }
@@ -43,16 +50,15 @@ dnnl::matmul::desc ProductOf(const MatMulForm& form) {
   const auto [operands, accumulate, m, n, k, lda, ldb, ldc] = form;
   switch (operands) {
     case Operands::kFloatByTransposed:
-      return {Matrix(Element::kFloat, kNo, m, k, k), Matrix(Element::kFloat, kYes, k, n, k),
-              Matrix(Element::kFloat, kNo, m, n, n)};
+      return {Matrix(kFloat, kNo, m, k, k), Matrix(kFloat, kYes, k, n, k),
+              Matrix(kFloat, kNo, m, n, n)};
     case Operands::kBf16ByPacked:
-      return {Matrix(Element::kBf16, kNo, m, k, k), PackedMatrix(k, n),
-              Matrix(Element::kFloat, kNo, m, n, n)};
+      return {Matrix(kBf16, kNo, m, k, k), PackedMatrix(k, n), Matrix(kFloat, kNo, m, n, n)};
     case Operands::kTransposedBf16ByPlain:
       break;
   }
-  return {Matrix(Element::kBf16, kYes, m, k, lda), Matrix(Element::kBf16, kNo, k, n, ldb),
-          Matrix(Element::kFloat, kNo, m, n, ldc)};
+  return {Matrix(kBf16, kYes, m, k, lda), Matrix(kBf16, kNo, k, n, ldb),
+          Matrix(kFloat, kNo, m, n, ldc)};
 }
 
 dnnl::matmul::primitive_desc Describe(const MatMulForm& form) {
@@ -81,10 +87,12 @@ dnnl::stream& ThisThreadsStream() {
 bool HasBf16Products() {
   static const bool has = [] {
     UseOneOpenMpThread();
-    const memory::desc dense = Matrix(Element::kBf16, Transpose::kNo, 64, 64, 64);
+    const memory::desc dense = Matrix(kBf16, Transpose::kNo, 64, 64, 64);
     const dnnl::matmul::primitive_desc found({dense, PackedMatrix(64, 64), dense},
                                              dnnl::primitive_attr(), Cpu(), /*allow_empty=*/true);
-    return found && std::string_view(found.impl_info_str()).starts_with("brg:avx512_core_bf16");
+    if (!found) return false;
+    const std::string_view kernel = found.impl_info_str();
+    return kernel.starts_with("brg:avx512_core_bf16") || kernel.starts_with("brg:avx512_core_amx");
   }();
   return has;
 }
@@ -95,19 +103,23 @@ struct MatMulPrimitive::State {
         b(of.weights_desc()),
         c(of.dst_desc()),
         scratch(of.scratchpad_desc()),
-        matmul(of) {}
+        matmul(of),
+        kernel(of.impl_info_str()) {}
 
   memory::desc a;
   memory::desc b;
   memory::desc c;
   memory::desc scratch;
   dnnl::matmul matmul;
+  std::string kernel;
 };
 
 MatMulPrimitive::MatMulPrimitive(const MatMulForm& form)
     : state_(std::make_unique<State>(Describe(form))) {}
 
 MatMulPrimitive::~MatMulPrimitive() = default;
+
+const std::string& MatMulPrimitive::kernel() const { return state_->kernel; }
 
 std::shared_ptr<const MatMulPrimitive> MatMulPrimitive::Find(const MatMulForm& form) {
   // Of the calling thread, so no lock. shared_ptr: a caller may hold one while others replace it.
@@ -127,20 +139,6 @@ void MatMulPrimitive::Run(const void* a, const void* b, float* c) const {
       {DNNL_ARG_DST, At(state_->c, c)},
       {DNNL_ARG_SCRATCHPAD, At(state_->scratch, scratch.Bytes(state_->scratch.get_size()))}};
   state_->matmul.execute(ThisThreadsStream(), arguments);
-}
-
-size_t PackedBytes(int64_t k, int64_t n) {
-  constexpr int64_t kRows = 32;
-  const int64_t blocks = (k + kRows - 1) / kRows * ((n + kPackedColumns - 1) / kPackedColumns);
-  return static_cast<size_t>(blocks * kRows * kPackedColumns) * sizeof(uint16_t);
-}
-
-void PackBf16(Transpose tb, int64_t k, int64_t n, Element type, const void* b, int64_t ldb,
-              std::byte* packed) {
-  UseOneOpenMpThread();
-  memory plain = At(Matrix(type, tb, k, n, ldb), b);
-  memory result = At(PackedMatrix(k, n), packed);
-  dnnl::reorder(plain, result).execute(ThisThreadsStream(), plain, result);
 }
 
 }  // namespace tug::kernels

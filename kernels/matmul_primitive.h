@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "kernels/matmul.h"
 
@@ -20,7 +21,7 @@ bool HasBf16Products();
 struct MatMulForm {
   enum class Operands : uint8_t {
     kFloatByTransposed,      // FP32. A is [m][k]; B is stored [n][k]; C is [m][n]
-    kBf16ByPacked,           // bf16. A is [m][k]; B is packed (PackBf16); C is [m][n]
+    kBf16ByPacked,           // bf16. A is [m][k]; B is packed (pack_bf16.h); C is [m][n]
     kTransposedBf16ByPlain,  // bf16. A is stored [k][lda]; B is [k][ldb]; C is [m][ldc]
   };
   Operands operands;
@@ -47,24 +48,13 @@ class MatMulPrimitive {
   // The product, on the calling thread alone. Thread-safe.
   void Run(const void* a, const void* b, float* c) const;
 
+  // What oneDNN calls the kernel it chose, "brg:avx512_core_bf16" say.
+  const std::string& kernel() const;
+
  private:
   struct State;
   std::unique_ptr<const State> state_;
 };
-
-// bf16 matrices B [k][n] as products want them: blocks of kPackedColumns columns one after the
-// other, so that a range of columns from such a boundary on is a packed matrix too.
-inline constexpr int64_t kPackedColumns = 64;
-
-// Bytes of a packed B.
-size_t PackedBytes(int64_t k, int64_t n);
-
-// packed = B, whose elements are bf16, or floats to be rounded to nearest even. B is [k][ldb], or
-// with kYes stored as [n][ldb]. `packed` is aligned to 64 bytes. On the calling thread alone.
-// Thread-safe. REQUIRES: HasBf16Products(); k, n >= 1.
-enum class Element : uint8_t { kFloat, kBf16 };
-void PackBf16(Transpose tb, int64_t k, int64_t n, Element type, const void* b, int64_t ldb,
-              std::byte* packed);
 
 }  // namespace tug::kernels
 

@@ -7,7 +7,7 @@
 
 namespace tug::kernels {
 
-// MatMul of kernels/matmul.h, in the precision of T.
+// MatMulInTask of kernels/matmul.h, in the precision of T.
 template <typename T>
 void MatMulRef(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
                const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {

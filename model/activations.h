@@ -120,7 +120,7 @@ class Activations {
   } head;
 
  private:
-  // Gives out consecutive arrays of a buffer that starts at `base`; with nullptr only counts.
+  // Gives out consecutive arrays of a buffer, or only counts them.
   class Carver;
   Activations() = default;
   void Carve(const ActivationOptions& options, Carver& carver);

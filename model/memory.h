@@ -51,8 +51,9 @@ uint64_t PackedWeightBytes(const ModelOptions& options);
 //   BLOCK k      own (L - k) A;      shared A;                       outputs L
 //   inference    own 0;              shared A;                       outputs 1
 // with no scratch but e C (and e M with ReLU) and no gradients for inference.
-// The head, for R = min(N, HeadChunkRows(V)) rows at a time: R (e C + 8 + 4 V + 5), BF16 2 V more.
-// The classifier, for R samples: R (e C + 4 K + 5), BF16 2 K more; with PRE e C + 8 more.
+// The head, for R = min(N, HeadChunkRows(V)) rows at a time: R (e C + 8 + 4 V + 5).
+// The classifier, for R samples: R (e C + 4 K + 5); with PRE e C + 8 more.
+// BF16: 2 V or 2 K more, for the logits' gradient, but for inference.
 uint64_t PredictActivationBytes(const ModelOptions& options);
 
 // What the literature counts for the layers of a decoder (or encoder) in 16 bits, nothing

@@ -1,6 +1,10 @@
 #include "proto/wire.h"
 
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // XXH3_64bits then takes the widest vectors of the machine
+#else
 #include <xxhash.h>
+#endif
 
 #include <concepts>
 #include <string_view>

@@ -12,8 +12,8 @@
 namespace tug {
 
 // Which elements of the embedding block (wte [V, C], then wpe [T, C]: model/layout.h) training
-// steps touch: the rows of their tokens (of padding too, whose gradient is zero), and all positions.
-// Not for a block that a head is tied to: that touches all of wte. Owned by one thread.
+// steps touch: the rows of their tokens (of padding too, whose gradient is zero), and all
+// positions. Not for a block that a head is tied to: that touches all of wte. Owned by one thread.
 class EmbeddingRuns {
  public:
   // REQUIRES: `sampler` outlives it; `embedding` has those two tensors.

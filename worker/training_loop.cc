@@ -94,10 +94,8 @@ bool TrainingLoop::EvaluationDue(uint64_t version) const {
 void TrainingLoop::Pull(uint32_t block, uint64_t version, bool whole) {
   BlockWeights& weights = weights_[block];
   weights.in_place = {};
-  PullRequest request{.block = block,
-                      .want = Want::kExact,
-                      .version = version,
-                      .allow_in_place = true};
+  PullRequest request{
+      .block = block, .want = Want::kExact, .version = version, .allow_in_place = true};
   if (bf16_weights_) {
     request.bf16_destination = Bf16Elements(weights.own);
   } else {

@@ -34,8 +34,9 @@ struct TrainingLoopOptions {
 // computed of it, the model. Memory: the weights once, but for those that are read where the lanes
 // have them; a gradient per virtual worker; the model's activations.
 //
-// Where no head is tied to block 0 (the embedding) only the rows of it that a step touches are pushed
-// and pulled (comm.sparse_embeddings; exchange/runs.h), and the whole block before an evaluation.
+// Where no head is tied to block 0 (the embedding) only the rows of it that a step touches are
+// pushed and pulled (comm.sparse_embeddings; exchange/runs.h), and the whole block before an
+// evaluation.
 class TrainingLoop {
  public:
   // REQUIRES: all references outlive the loop.

@@ -180,7 +180,8 @@ class PlainLane final : public Transport {
         ++traffic_.runs;
       } else if (pull.header.codec == Codec::kBf16) {
         auto bytes = std::make_shared<AlignedBuffer>((end - begin) * sizeof(kernels::Bf16));
-        kernels::Bf16FromFloat(weights.floats().data(), reinterpret_cast<kernels::Bf16*>(bytes->data()),
+        kernels::Bf16FromFloat(weights.floats().data(),
+                               reinterpret_cast<kernels::Bf16*>(bytes->data()),
                                static_cast<int64_t>(end - begin));
         payload = Lease(bytes, std::span<const std::byte>(bytes->data(), bytes->size_bytes()));
       }
@@ -285,8 +286,8 @@ class TrainingLoopTest : public testing::Test {
     board.AddTo(beat);
     for (const StepReport& step : beat.steps()) {
       outcome.reports.push_back(absl::StrCat("step ", step.clock(), " ", step.virtual_worker(), " ",
-                                             absl::Hex(Bits(step.loss_sum())), " ",
-                                             step.targets(), " ", step.tokens()));
+                                             absl::Hex(Bits(step.loss_sum())), " ", step.targets(),
+                                             " ", step.tokens()));
       outcome.targets += step.targets();
       outcome.correct += step.correct();
     }

@@ -2,7 +2,8 @@
 """Speed of PyTorch DistributedDataParallel over gloo: the peer of `tug train` with as many workers.
 
 Trains a GPT (by default 10.8M parameters: 6 layers, 384 wide, 6 heads, context 256, 256 symbols) in
-FP32 with AdamW and clipping by global norm and prints tokens/s as one JSON line.
+FP32, or under bf16 autocast, with AdamW and clipping by global norm and prints tokens/s as one JSON
+line.
 
   deploy/compare/ddp.py [--text PATH] [--processes 2] [--threads 1] [--steps 20]
   deploy/compare/ddp.py --processes 1 --threads 2       # no DDP: one process
@@ -36,6 +37,7 @@ def parse():
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--heads", type=int, default=6)
     parser.add_argument("--symbols", type=int, default=256, help="of the embedding and the head")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
     parser.add_argument("--no-clip", action="store_true")
     parser.add_argument("--no-bias", action="store_true")
     return parser.parse_args()
@@ -48,16 +50,17 @@ def read_tokens(path):
         return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
 
 
-def one_step(model, optimizer, step, tokens, samples, clip):
+def one_step(model, optimizer, step, tokens, samples, arguments):
     for group in optimizer.param_groups:
         group["lr"] = peer_gpt.learning_rate_at(step, 1e-3, 1e-4, 100, 1000)
     starts = torch.randint(len(tokens) - CONTEXT, (samples,)).tolist()
     inputs = torch.stack([tokens[s:s + CONTEXT] for s in starts])
     targets = torch.stack([tokens[s + 1:s + CONTEXT + 1] for s in starts])
-    loss = peer_gpt.sum_of_losses(model(inputs), targets) / targets.numel()
+    with torch.autocast("cpu", torch.bfloat16, enabled=arguments.bf16):
+        loss = peer_gpt.sum_of_losses(model(inputs), targets) / targets.numel()
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
-    if clip:
+    if not arguments.no_clip:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     return loss.item()
@@ -81,12 +84,12 @@ def run(rank, arguments, port):
     tokens = read_tokens(arguments.text)
     samples = arguments.batch // arguments.processes
     for step in range(arguments.warmup):
-        one_step(model, optimizer, step, tokens, samples, not arguments.no_clip)
+        one_step(model, optimizer, step, tokens, samples, arguments)
     if several:
         distributed.barrier()
     started = time.monotonic()
     for step in range(arguments.warmup, arguments.warmup + arguments.steps):
-        loss = one_step(model, optimizer, step, tokens, samples, not arguments.no_clip)
+        loss = one_step(model, optimizer, step, tokens, samples, arguments)
     if several:
         distributed.barrier()
     seconds = time.monotonic() - started
@@ -94,6 +97,7 @@ def run(rank, arguments, port):
         trained = arguments.steps * samples * arguments.processes * CONTEXT
         print(json.dumps({
             "system": f"PyTorch {torch.__version__}" + (" DDP gloo" if several else ""),
+            "precision": "bf16 autocast" if arguments.bf16 else "fp32",
             "blas": blas, "processes": arguments.processes, "threads": arguments.threads,
             "batch": samples * arguments.processes, "steps": arguments.steps,
             "parameters": sum(p.numel() for p in gpt.parameters()),

@@ -1,0 +1,210 @@
+#include "kernels/pack_bf16.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/pack_bf16_cpu.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "kernels/bf16-inl.h"
+#include "kernels/simd-inl.h"
+#include "kernels/simd_dispatch.h"
+
+// Once, for all instruction sets.
+#ifndef TUG_KERNELS_PACK_BF16_CPU_ONCE_
+#define TUG_KERNELS_PACK_BF16_CPU_ONCE_
+namespace tug::kernels {
+
+// A pair of elements in memory is a lane of 32 bits.
+inline constexpr int64_t kPair = 2;
+inline constexpr int64_t kPartElements = 1 << 16;
+
+inline int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Rows of B, or with kYes columns, that a part has.
+inline int64_t PartLines(Transpose tb, int64_t k, int64_t n) {
+  const bool transposed = tb == Transpose::kYes;
+  const int64_t block = transposed ? kPackedColumns : kPackedRows;
+  const int64_t width = transposed ? k : n;
+  return std::max<int64_t>(1, kPartElements / block / std::max<int64_t>(1, width)) * block;
+}
+
+inline void StorePair(Bf16 first, Bf16 second, Bf16* to) {
+  to[0] = first;
+  to[1] = second;
+}
+
+// One column of B [.., k), from row i on at most 32 rows, to its places in the block.
+template <typename T>
+void PackColumn(int64_t rows, const T* column, Bf16* to) {
+  Bf16 rounded[kPackedRows] = {};
+  if constexpr (std::is_same_v<T, float>) {
+    Bf16FromFloat(column, rounded, rows);
+  } else {
+    std::copy_n(column, rows, rounded);
+  }
+  for (int64_t i = 0; i < rows; i += kPair) {
+    StorePair(rounded[i], rounded[i + 1], to + i * kPackedColumns);
+  }
+}
+
+}  // namespace tug::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tug::kernels::HWY_NAMESPACE {
+
+using PairTag = hn::RebindToUnsigned<FloatTag>;
+using PairVector = hn::Vec<PairTag>;
+
+// Rows [i, i + 2) of up to 64 columns, side by side.
+template <typename T>
+HWY_INLINE void PackRowPair(int64_t columns, const T* HWY_RESTRICT first,
+                            const T* HWY_RESTRICT second, Bf16* HWY_RESTRICT to) {
+  const PairTag d;
+  for (int64_t j = 0; j < columns; j += FloatLanes()) {
+    const int64_t left = columns - j;
+    const auto low = hn::BitCast(d, AsStored<Bf16>(LoadUpTo(first + j, left)));
+    auto pairs = hn::ShiftRight<16>(low);
+    if (second != nullptr) {
+      pairs = hn::Or(pairs, hn::BitCast(d, AsStored<Bf16>(LoadUpTo(second + j, left))));
+    }
+#if HWY_TARGET == HWY_SCALAR  // no vector that may alias
+    std::memcpy(to + j * kPair, &pairs, sizeof(pairs));
+#else
+    StoreUpTo(hn::BitCast(FloatTag(), pairs), reinterpret_cast<float*>(to + j * kPair), left);
+#endif
+  }
+}
+
+// Rows [begin, end) of B [k][n].
+template <typename T>
+void PackRows(int64_t begin, int64_t end, int64_t k, int64_t n, const T* b, Bf16* packed) {
+  const int64_t block_elements = RoundUp(k, kPackedRows) * kPackedColumns;
+  for (int64_t at = begin; at < end; at += kPackedRows) {
+    const int64_t rows_end = std::min(at + kPackedRows, end);
+    Bf16* block = packed;
+    for (int64_t j = 0; j < n; j += kPackedColumns, block += block_elements) {
+      for (int64_t i = at; i < rows_end; i += kPair) {
+        const T* const first = b + i * n + j;
+        PackRowPair(std::min(kPackedColumns, n - j), first, i + 1 < k ? first + n : nullptr,
+                    block + i * kPackedColumns);
+      }
+    }
+  }
+}
+
+inline constexpr int64_t kSquare = 16;  // 16 columns by 16 pairs of rows go through 16 registers
+
+#if HWY_TARGET <= HWY_AVX3
+// 16 pairs of rows of a column.
+HWY_INLINE PairVector LoadPairs(const Bf16* p) {
+  return hn::LoadU(PairTag(), reinterpret_cast<const uint32_t*>(p));
+}
+HWY_INLINE PairVector LoadPairs(const float* p) {
+  const hn::Repartition<uint16_t, FloatTag> d;
+  const auto low = hn::BitCast(d, RoundUpperHalf(hn::LoadU(FloatTag(), p)));
+  const auto high = hn::BitCast(d, RoundUpperHalf(hn::LoadU(FloatTag(), p + FloatLanes())));
+  return hn::BitCast(PairTag(), hn::ConcatOdd(d, high, low));
+}
+
+// x[4 g + r] holds row r of group g. Transposes the 4 x 4 lanes of each 128-bit block in a group.
+HWY_INLINE void TransposeInBlocks(PairVector* x) {
+  const PairTag d;
+  const hn::Repartition<uint64_t, PairTag> d64;
+  const auto a = hn::BitCast(d64, hn::InterleaveLower(d, x[0], x[1]));
+  const auto b = hn::BitCast(d64, hn::InterleaveUpper(d, x[0], x[1]));
+  const auto c = hn::BitCast(d64, hn::InterleaveLower(d, x[2], x[3]));
+  const auto e = hn::BitCast(d64, hn::InterleaveUpper(d, x[2], x[3]));
+  x[0] = hn::BitCast(d, hn::InterleaveLower(d64, a, c));
+  x[1] = hn::BitCast(d, hn::InterleaveUpper(d64, a, c));
+  x[2] = hn::BitCast(d, hn::InterleaveLower(d64, b, e));
+  x[3] = hn::BitCast(d, hn::InterleaveUpper(d64, b, e));
+}
+
+// 16 columns of B, `stride` elements apart, of 32 rows, to the 16 row pairs of a block.
+template <typename T>
+HWY_INLINE void PackSquare(const T* HWY_RESTRICT columns, int64_t stride, Bf16* HWY_RESTRICT to) {
+  const PairTag d;
+  PairVector x[kSquare];
+  for (int64_t c = 0; c < kSquare; ++c) x[c] = LoadPairs(columns + c * stride);
+  for (int64_t group = 0; group < kSquare; group += 4) TransposeInBlocks(x + group);
+  // Now block b of x[4 g + r] is row pair 4 b + r of columns 4 g ... 4 g + 3.
+  const auto store = [&](int64_t pair, PairVector v) HWY_ATTR {
+    hn::StoreU(v, d, reinterpret_cast<uint32_t*>(to + pair * kPair * kPackedColumns));
+  };
+  for (int64_t r = 0; r < 4; ++r) {
+    const auto even01 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(x[4 + r]), x[r]);
+    const auto odd01 = hn::OddEvenBlocks(x[4 + r], hn::SwapAdjacentBlocks(x[r]));
+    const auto even23 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(x[12 + r]), x[8 + r]);
+    const auto odd23 = hn::OddEvenBlocks(x[12 + r], hn::SwapAdjacentBlocks(x[8 + r]));
+    store(r, hn::ConcatLowerLower(d, even23, even01));
+    store(4 + r, hn::ConcatLowerLower(d, odd23, odd01));
+    store(8 + r, hn::ConcatUpperUpper(d, even23, even01));
+    store(12 + r, hn::ConcatUpperUpper(d, odd23, odd01));
+  }
+}
+inline constexpr bool kHasSquares = true;
+#else
+// Machines without bf16 instructions do not pack.
+inline constexpr bool kHasSquares = false;
+template <typename T>
+void PackSquare(const T* /*columns*/, int64_t /*stride*/, Bf16* /*to*/) {}
+#endif
+
+// Columns [begin, end) of B, which is stored as its transpose [n][k].
+template <typename T>
+void PackColumns(int64_t begin, int64_t end, int64_t k, int64_t /*n*/, const T* b, Bf16* packed) {
+  const int64_t rows = RoundUp(k, kPackedRows);
+  for (int64_t at = begin; at < end;) {
+    const int64_t in_block = at % kPackedColumns;
+    Bf16* const to = packed + (at - in_block) * rows + in_block * kPair;
+    const T* const from = b + at * k;
+    const int64_t columns = std::min(kSquare, end - at);
+    int64_t i = 0;
+    for (; kHasSquares && columns == kSquare && i + kPackedRows <= k; i += kPackedRows) {
+      PackSquare(from + i, k, to + i * kPackedColumns);
+    }
+    for (; i < k; i += kPackedRows) {
+      for (int64_t c = 0; c < columns; ++c) {
+        PackColumn(std::min(kPackedRows, k - i), from + c * k + i,
+                   to + i * kPackedColumns + c * kPair);
+      }
+    }
+    at += columns;
+  }
+}
+
+}  // namespace tug::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tug::kernels {
+
+size_t PackedBytes(int64_t k, int64_t n) {
+  return static_cast<size_t>(RoundUp(k, kPackedRows) * RoundUp(n, kPackedColumns)) * sizeof(Bf16);
+}
+
+int64_t PackParts(Transpose tb, int64_t k, int64_t n) {
+  const int64_t part = PartLines(tb, k, n);
+  return RoundUp(tb == Transpose::kYes ? n : k, part) / part;
+}
+
+template <typename T>
+void PackPart(int64_t part, Transpose tb, int64_t k, int64_t n, const T* b, Bf16* packed) {
+  const int64_t lines = PartLines(tb, k, n);
+  const int64_t begin = part * lines;
+  if (tb == Transpose::kYes) {
+    TUG_DISPATCH(PackColumns, T)(begin, std::min(begin + lines, n), k, n, b, packed);
+  } else {
+    TUG_DISPATCH(PackRows, T)(begin, std::min(begin + lines, k), k, n, b, packed);
+  }
+}
+
+template void PackPart(int64_t, Transpose, int64_t, int64_t, const float*, Bf16*);
+template void PackPart(int64_t, Transpose, int64_t, int64_t, const Bf16*, Bf16*);
+
+}  // namespace tug::kernels
+#endif  // HWY_ONCE

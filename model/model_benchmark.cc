@@ -1,0 +1,207 @@
+// Speed of training and where its time goes: one forward and backward pass of the models of the
+// speed comparison, with a table of each kind of operation.
+//
+//   bazel run //model:model_benchmark -- [--threads 2] [--steps 5] [--model gpt10m] [--dropout 0]
+//                                        [--recompute none|selective|full] [--precision fp32|bf16]
+//
+// The first pass is not counted. Times of operations are those of the compute thread, so they add
+// up to the pass; what is left is the model's own code. GFLOP/s are of all threads together.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/lease.h"
+#include "base/thread_pool.h"
+#include "model/layout.h"
+#include "model/memory.h"
+#include "model/model.h"
+#include "model/op_profile.h"
+
+namespace tug {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Workload {
+  ModelConfig::Family family;
+  uint32_t layers, width, heads, context, symbols;
+  int samples;
+};
+
+const std::map<std::string, Workload> kWorkloads = {
+    // 4 layers of 128 at tinyshakespeare's 65 characters.
+    {"tiny", {ModelConfig::DECODER, 4, 128, 4, 64, 65, 12}},
+    {"gpt10m", {ModelConfig::DECODER, 6, 384, 6, 256, 256, 8}},
+    {"gpt30m", {ModelConfig::DECODER, 6, 384, 6, 256, 50257, 8}},
+    {"gpt124m", {ModelConfig::DECODER, 12, 768, 12, 256, 50257, 2}},
+    // The lectures' classifier.
+    {"bert", {ModelConfig::ENCODER, 2, 256, 4, 128, 30522, 32}},
+};
+
+struct Arguments {
+  std::string model = "gpt10m";
+  std::string precision = "bf16";
+  std::string recompute = "none";
+  int threads = 2;
+  int steps = 5;
+  double dropout = 0;
+};
+
+ModelOptions OptionsOf(const Arguments& arguments) {
+  const Workload& workload = kWorkloads.at(arguments.model);
+  const bool encoder = workload.family == ModelConfig::ENCODER;
+  ModelOptions options;
+  ModelConfig& config = options.config;
+  config.set_family(workload.family);
+  config.set_norm(encoder ? ModelConfig::POST : ModelConfig::PRE);
+  config.set_activation(encoder ? ModelConfig::RELU : ModelConfig::GELU);
+  config.set_layers(workload.layers);
+  config.set_width(workload.width);
+  config.set_mlp_width(4 * workload.width);
+  config.set_heads(workload.heads);
+  config.set_context(workload.context);
+  config.set_dropout(arguments.dropout);
+  config.set_tied_head(!encoder);
+  config.set_bias(true);
+  options.train.set_precision(arguments.precision == "bf16" ? TrainConfig::BF16
+                                                            : TrainConfig::FP32);
+  options.train.set_recompute(arguments.recompute == "full"        ? TrainConfig::FULL
+                              : arguments.recompute == "selective" ? TrainConfig::SELECTIVE
+                                                                   : TrainConfig::NONE);
+  options.symbols = workload.symbols;
+  options.classes = encoder ? 2 : 0;
+  options.max_micro_batch = workload.samples;
+  return options;
+}
+
+// Weights as they begin, gradients, and random tokens.
+class Trainer {
+ public:
+  Trainer(const ModelOptions& options, ThreadPool& pool) : model_(*Model::Create(options, pool)) {
+    std::mt19937 random(1);
+    for (const BlockSpec& block : model_->blocks().blocks()) {
+      weights_.emplace_back(ElementCount(block) * sizeof(float));
+      gradients_.emplace_back(ElementCount(block) * sizeof(float));
+      size_t offset = 0;
+      for (const TensorSpec& tensor : block.tensors()) {
+        std::normal_distribution<float> normal(tensor.init_mean(),
+                                               std::max(tensor.init_std(), 1e-6f));
+        for (uint64_t i = 0; i < ElementCount(tensor); ++i) {
+          weights_.back().floats()[offset++] = normal(random);
+        }
+      }
+    }
+    const bool encoder = options.config.family() == ModelConfig::ENCODER;
+    std::uniform_int_distribution<int32_t> symbol(0, static_cast<int32_t>(options.symbols) - 1);
+    const int64_t count = options.max_micro_batch * int64_t{options.config.context()};
+    for (int64_t i = 0; i < count; ++i) tokens_.push_back(symbol(random));
+    if (!encoder) targets_ = tokens_;
+    if (encoder) targets_.assign(static_cast<size_t>(options.max_micro_batch), 0);
+    batch_.samples = options.max_micro_batch;
+    batch_.tokens = tokens_;
+    batch_.targets = targets_;
+    batch_.training = true;
+  }
+
+  // Weights are new in every step, and so packed in every step.
+  void Step() {
+    for (int b = 0; b < model_->num_blocks(); ++b) {
+      const auto index = static_cast<size_t>(b);
+      model_->BindWeights(b, {.fp32 = std::as_const(weights_[index]).floats()});
+      model_->BindGradient(b, gradients_[index].floats());
+    }
+    model_->Start(batch_);
+    for (int b = 0; b < model_->num_blocks(); ++b) model_->Forward(b);
+    for (int b = model_->num_blocks() - 1; b >= 0; --b) model_->Backward(b);
+  }
+
+  uint64_t tokens() const { return tokens_.size(); }
+  uint64_t parameters() const { return ElementCount(model_->blocks()); }
+
+ private:
+  const std::unique_ptr<Model> model_;
+  std::vector<AlignedBuffer> weights_, gradients_;
+  std::vector<int32_t> tokens_, targets_;
+  MicroBatch batch_;
+};
+
+double Milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+void PrintTable(const OpProfile& profile, int steps, double step_ms) {
+  std::printf("%-28s %9s %7s %9s\n", "", "ms", "share", "GFLOP/s");
+  double known_ms = 0;
+  for (size_t op = 0; op < kOps; ++op) {
+    const OpProfile::Entry& entry = profile.entries()[op];
+    const double ms = Milliseconds(entry.time) / steps;
+    known_ms += ms;
+    if (ms == 0) continue;
+    std::printf("%-28s %9.2f %6.1f%%", kOpNames[op], ms, 100 * ms / step_ms);
+    if (entry.flops > 0) std::printf(" %9.0f", entry.flops / steps / ms * 1e-6);
+    std::printf("\n");
+  }
+  std::printf("%-28s %9.2f %6.1f%%\n", "else", step_ms - known_ms,
+              100 * (step_ms - known_ms) / step_ms);
+}
+
+void Run(const Arguments& arguments) {
+  ThreadPool pool(arguments.threads);
+  OpProfile profile;
+  ModelOptions options = OptionsOf(arguments);
+  options.profile = &profile;
+  Trainer trainer(options, pool);
+  trainer.Step();
+  profile.Clear();
+  std::vector<double> times;
+  for (int step = 0; step < arguments.steps; ++step) {
+    const Clock::time_point begin = Clock::now();
+    trainer.Step();
+    times.push_back(Milliseconds(Clock::now() - begin));
+  }
+  double mean = 0;
+  for (const double time : times) mean += time / arguments.steps;
+  std::sort(times.begin(), times.end());
+  const double median = times[times.size() / 2];
+  std::printf(
+      "%s, %s, recompute %s, dropout %g, %d threads: %.1fM parameters, %.1f MB of "
+      "activations\n%.2f ms a pass (median of %d), %.0f tokens/s\n\n",
+      arguments.model.c_str(), arguments.precision.c_str(), arguments.recompute.c_str(),
+      arguments.dropout, arguments.threads, static_cast<double>(trainer.parameters()) * 1e-6,
+      static_cast<double>(PredictActivationBytes(options)) * 1e-6, median, arguments.steps,
+      static_cast<double>(trainer.tokens()) / median * 1e3);
+  PrintTable(profile, arguments.steps, mean);
+}
+
+}  // namespace
+}  // namespace tug
+
+int main(int argc, char** argv) {
+  tug::Arguments arguments;
+  CLI::App app("Speed of training, and where its time goes");
+  app.add_option("--model", arguments.model)
+      ->check(CLI::IsMember({"tiny", "gpt10m", "gpt30m", "gpt124m", "bert"}))
+      ->capture_default_str();
+  app.add_option("--precision", arguments.precision)
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--recompute", arguments.recompute)
+      ->check(CLI::IsMember({"none", "selective", "full"}))
+      ->capture_default_str();
+  app.add_option("--threads", arguments.threads)->check(CLI::Range(1, 256))->capture_default_str();
+  app.add_option("--steps", arguments.steps)->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--dropout", arguments.dropout)
+      ->check(CLI::Range(0.0, 0.9))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  tug::Run(arguments);
+  return 0;
+}
