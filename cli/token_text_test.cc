@@ -21,6 +21,7 @@ class PieceTokenizer : public Tokenizer {
                       std::vector<int32_t>& /*tokens*/) const override {
     return absl::UnimplementedError("not needed");
   }
+  size_t Cut(std::string_view /*text*/) const override { return 0; }
   absl::StatusOr<std::string> Decode(std::span<const int32_t> tokens) const override {
     std::string text;
     for (const int32_t token : tokens) {
