@@ -214,7 +214,7 @@ TEST(PredictActivationBytes, IsWhatAStepTakes) {
   options.config.set_heads(4);
   options.config.set_context(128);
   options.symbols = 300;
-  options.max_micro_batch = 10;
+  options.max_micro_batch = 4;
   for (const auto precision : {TrainConfig::FP32, TrainConfig::BF16}) {
     options.train.set_precision(precision);
     // What oneDNN and threads keep for themselves, once.
