@@ -120,22 +120,27 @@ TEST(Model, InferenceGivesTheBitsOfEvaluation) {
 
 // The same logits by chunks of rows as at once.
 TEST(Model, VocabularyBeyondAChunkGivesTheSameLossesAndGradients) {
-  ModelOptions options = SmallModel(ModelConfig::DECODER);
-  options.config.set_context(80);
-  options.config.set_vocabulary(120000);  // chunks of 64 rows, here of 240
-  ModelRig chunked(options);
-  options.max_micro_batch = 1;
-  ModelRig single(options);
-  const LossSums losses = chunked.LossAndGradient(chunked.Batch());
-  EXPECT_EQ(losses.targets, 240u);
-  double sum = 0;
-  for (int sample = 0; sample < 3; ++sample) {
-    MicroBatch batch = chunked.Batch(sample, 1);
-    batch.accumulate = sample > 0;
-    sum += single.LossAndGradient(batch).loss;
+  for (const TrainConfig::Precision precision : {TrainConfig::FP32, TrainConfig::BF16}) {
+    ModelOptions options = SmallModel(ModelConfig::DECODER);
+    options.config.set_context(80);
+    options.config.set_vocabulary(120000);  // chunks of 64 rows, here of 240
+    options.train.set_precision(precision);
+    ModelRig chunked(options);
+    options.max_micro_batch = 1;
+    ModelRig single(options);
+    const LossSums losses = chunked.LossAndGradient(chunked.Batch());
+    EXPECT_EQ(losses.targets, 240u);
+    double sum = 0;
+    for (int sample = 0; sample < 3; ++sample) {
+      MicroBatch batch = chunked.Batch(sample, 1);
+      batch.accumulate = sample > 0;
+      sum += single.LossAndGradient(batch).loss;
+    }
+    EXPECT_NEAR(sum / losses.loss, 1, 1e-6);
+    ExpectClose(single.gradients(), chunked.gradients(), 2e-6);
+    // The losses of an evaluation are computed elsewhere.
+    EXPECT_EQ(chunked.EvaluationLoss(), losses.loss);
   }
-  EXPECT_NEAR(sum / losses.loss, 1, 1e-6);
-  ExpectClose(single.gradients(), chunked.gradients(), 2e-6);
 }
 
 TEST(Model, TargetsThatDoNotCountLeaveNoTrace) {
