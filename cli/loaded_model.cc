@@ -41,9 +41,19 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
     const uint64_t elements = ElementCount(block);
     AlignedBuffer& weights = loaded->weights_.emplace_back(elements * sizeof(float));
     RETURN_IF_ERROR(reader.ReadRange(block.name(), 0, elements, 'w', weights.floats()));
-    loaded->model_->BindWeights(i, {.fp32 = weights.floats()});
+    loaded->Bind(i, weights);
   }
   return loaded;
+}
+
+// As the job's workers had them: what they pulled as bf16 was rounded, vectors and embeddings too.
+void LoadedModel::Bind(int block, const AlignedBuffer& weights) {
+  const bool rounded = config().train().precision() == TrainConfig::BF16 &&
+                       config().comm().pull_format() == CommConfig::BF16;
+  if (!rounded) return model_->BindWeights(block, {.fp32 = weights.floats()});
+  std::vector<kernels::Bf16>& bf16 = rounded_.emplace_back(weights.floats().size());
+  kernels::Bf16FromFloat(weights.floats().data(), bf16.data(), static_cast<int64_t>(bf16.size()));
+  model_->BindWeights(block, {.bf16 = bf16});
 }
 
 std::vector<std::span<const float>> LoadedModel::weights() const {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/lease.h"
 #include "base/thread_pool.h"
+#include "kernels/bf16.h"
 #include "model/model.h"
 #include "proto/manifest.pb.h"
 
@@ -34,10 +35,13 @@ class LoadedModel {
   LoadedModel(std::string folder, Manifest manifest, int threads)
       : folder_(std::move(folder)), manifest_(std::move(manifest)), pool_(threads) {}
 
+  void Bind(int block, const AlignedBuffer& weights);
+
   const std::string folder_;
   const Manifest manifest_;
   ThreadPool pool_;
-  std::vector<AlignedBuffer> weights_;  // by block
+  std::vector<AlignedBuffer> weights_;               // by block
+  std::vector<std::vector<kernels::Bf16>> rounded_;  // by block, where workers pulled them so
   std::unique_ptr<Model> model_;
 };
 

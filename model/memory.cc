@@ -42,8 +42,9 @@ uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull
                             uint32_t virtual_workers) {
   const uint64_t parameters =
       ElementCount(ModelLayout(options.config, options.symbols, options.classes));
-  const uint64_t weight_bytes =
-      pull_format == CommConfig::BF16 ? sizeof(kernels::Bf16) : sizeof(float);
+  const bool raw_bf16 =
+      pull_format == CommConfig::BF16 && options.train.precision() == TrainConfig::BF16;
+  const uint64_t weight_bytes = raw_bf16 ? sizeof(kernels::Bf16) : sizeof(float);
   return parameters * (weight_bytes + sizeof(float) * virtual_workers) +
          PackedWeightBytes(options) + PredictActivationBytes(options) + kProcessBytes;
 }

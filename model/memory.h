@@ -11,12 +11,14 @@ namespace tug {
 // Memory of a worker process, to choose `train.micro_batch` and `train.recompute` by and to compare
 // its peak with. P = parameters (ElementCount of ModelLayout), the other letters as in
 // model/layout.h:
-//   weights       4 P, or 2 P pulled as bf16; 0 of what is read where the lanes have it
+//   weights       4 P, or 2 P with BF16 pulled as bf16; 0 of what is read where the lanes have it
 //   packed        BF16: 4 bytes for each element of a matrix of products (kernels/linear.h: packed
 //                 twice), FP32: 0
 //   gradients     4 P for each virtual worker carried: one stays until its push is committed
 //   activations   below
-//   process       kProcessBytes: program, libraries, buffers of oneDNN and ZeroMQ, messages
+//   process       kProcessBytes: program, libraries, buffers of oneDNN and ZeroMQ, messages, scratch
+//                 of kernels: the largest is attention's backward pass, which for each compute
+//                 thread holds (7 T C / H + 192 T) floats with BF16, 192 T with FP32
 inline constexpr uint64_t kProcessBytes = uint64_t{64} << 20;
 
 // `options` as for Model::Create, with max_micro_batch. Pure, thread-safe; all of them.

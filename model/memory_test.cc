@@ -239,9 +239,12 @@ TEST(PredictWorkerBytes, CountsGradientsPerVirtualWorkerAndFormatOfWeights) {
   const uint64_t parameters = ElementCount(ModelLayout(options.config, options.symbols, 0));
   const uint64_t one = PredictWorkerBytes(options, CommConfig::FP32, 1);
   EXPECT_EQ(PredictWorkerBytes(options, CommConfig::FP32, 3), one + 2 * 4 * parameters);
-  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::BF16, 1), one - 2 * parameters);
+  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::BF16, 1), one) << "they are widened";
   EXPECT_EQ(one, 8 * parameters + PredictActivationBytes(options) + kProcessBytes);
   EXPECT_EQ(PackedWeightBytes(options), 0u);
+  options.train.set_precision(TrainConfig::BF16);
+  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::BF16, 1),
+            PredictWorkerBytes(options, CommConfig::FP32, 1) - 2 * parameters);
 }
 
 // The matrices of products, and the token embedding where it is the head's: 4 bytes an element, a

@@ -29,16 +29,16 @@ absl::Status CheckConfig(const ModelConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model.width ", config.width(), " must be a multiple of model.heads ", config.heads()));
   }
-  if (!(config.dropout() >= 0 && config.dropout() < 1)) {
+  if (!(config.dropout() >= 0 && static_cast<float>(config.dropout()) < 1)) {
     return absl::InvalidArgumentError("model.dropout must lie in [0, 1)");
   }
   const uint64_t context = config.context();
   const uint64_t attention_row = (context + 63) / 64 * 64;
-  if (config.heads() * context * attention_row > kLargestSample ||
-      context * config.width() > kLargestSample) {
-    return absl::InvalidArgumentError(absl::StrCat("model.context ", context,
-                                                   " is too long for model.heads ", config.heads(),
-                                                   " and model.width ", config.width()));
+  if (context > kLargestSample / attention_row / config.heads() ||
+      context > kLargestSample / config.width()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.context ", context, " is too long for model.heads ", config.heads(),
+                     " and model.width ", config.width(), ": lower model.context"));
   }
   return absl::OkStatus();
 }

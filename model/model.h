@@ -98,7 +98,8 @@ struct ModelOptions {
 // Gradients are of the sum over targets, unscaled. Same tokens, weights and `dropout` give the same
 // bits whatever the number of threads and whatever is recomputed; another cut into micro-batches
 // only changes the order of sums.
-// All memory is allocated by Create (how much: model/memory.h). Owned by one compute thread.
+// Memory for activations is allocated by Create, for packed weights by the first Forward (how much:
+// model/memory.h); kernels keep scratch for each thread. Owned by one compute thread.
 class Model {
  public:
   // `pool` outlives the model. InvalidArgument when a size is out of range or beyond what dropout

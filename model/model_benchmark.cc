@@ -3,9 +3,15 @@
 //
 //   bazel run //model:model_benchmark -- [--threads 2] [--steps 5] [--model gpt10m] [--dropout 0]
 //                                        [--recompute none|selective|full] [--precision fp32|bf16]
+//   bazel run //model:model_benchmark -- --settings ...
+//
+// With --settings: every setting of recomputation, its memory beside the formula of model/memory.h
+// and the literature's, and its time beside that of `none`.
 //
 // The first pass is not counted. Times of operations are those of the compute thread, so they add
 // up to the pass; what is left is the model's own code. GFLOP/s are of all threads together.
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -19,6 +25,7 @@
 
 #include "base/check.h"
 #include "base/lease.h"
+#include "base/process_memory.h"
 #include "base/thread_pool.h"
 #include "model/layout.h"
 #include "model/memory.h"
@@ -53,6 +60,7 @@ struct Arguments {
   int threads = 2;
   int steps = 5;
   double dropout = 0;
+  bool settings = false;
 };
 
 ModelOptions OptionsOf(const Arguments& arguments) {
@@ -181,6 +189,77 @@ void Run(const Arguments& arguments) {
   PrintTable(profile, arguments.steps, mean);
 }
 
+struct Setting {
+  const char* name;
+  TrainConfig::Recompute recompute;
+  uint32_t layers;
+  // Measured.
+  uint64_t touched = 0;
+  std::vector<double> times = {};
+};
+
+// Memory that a step touches for activations, and the times of some steps.
+void Measure(const ModelOptions& options, int steps, ThreadPool& pool, Setting& setting) {
+  malloc_trim(0);  // what earlier models gave back
+  const uint64_t before = PrivateMemoryBytes();
+  Trainer trainer(options, pool);
+  trainer.Step();
+  malloc_trim(0);  // small scratch of kernels
+  const uint64_t parameters = trainer.parameters() * 2 * sizeof(float);
+  setting.touched = PrivateMemoryBytes() - before - parameters - PackedWeightBytes(options);
+  for (int step = 0; step < steps; ++step) {
+    const Clock::time_point begin = Clock::now();
+    trainer.Step();
+    setting.times.push_back(Milliseconds(Clock::now() - begin));
+  }
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Settings take turns, so that a drift of the machine meets all.
+void RunSettings(const Arguments& arguments) {
+  ThreadPool pool(arguments.threads);
+  ModelOptions options = OptionsOf(arguments);
+  const uint32_t half = std::max(1u, options.config.layers() / 2);
+  std::vector<Setting> settings = {{"none", TrainConfig::NONE, 1},
+                                   {"selective", TrainConfig::SELECTIVE, 1},
+                                   {"full", TrainConfig::FULL, 1},
+                                   {"uniform, half of the layers", TrainConfig::UNIFORM, half},
+                                   {"block, half of the layers", TrainConfig::BLOCK, half}};
+  const auto apply = [&options](const Setting& setting) {
+    options.train.set_recompute(setting.recompute);
+    options.train.set_recompute_layers(setting.layers);
+  };
+  {
+    Setting first = settings[0];  // what libraries and threads keep for themselves, once
+    apply(first);
+    Measure(options, 0, pool, first);
+  }
+  for (int turn = 0; turn < 3; ++turn) {
+    for (Setting& setting : settings) {
+      apply(setting);
+      Measure(options, arguments.steps, pool, setting);
+    }
+  }
+  std::printf("%s, %s, dropout %g: activations; 34 s b h + 5 a s^2 b a layer: %.1f MB\n",
+              arguments.model.c_str(), arguments.precision.c_str(), arguments.dropout,
+              static_cast<double>(LecturesActivationBytes(options)) * 1e-6);
+  std::printf("%-28s %12s %12s %7s %12s %7s\n", "", "formula MB", "touched MB", "ratio",
+              "ms a pass", "ratio");
+  const double none_ms = Median(settings[0].times);
+  for (const Setting& setting : settings) {
+    apply(setting);
+    const double formula = static_cast<double>(PredictActivationBytes(options));
+    const double touched = static_cast<double>(setting.touched);
+    const double ms = Median(setting.times);
+    std::printf("%-28s %12.1f %12.1f %7.3f %12.1f %7.2f\n", setting.name, formula * 1e-6,
+                touched * 1e-6, touched / formula, ms, ms / none_ms);
+  }
+}
+
 }  // namespace
 }  // namespace tug
 
@@ -201,7 +280,12 @@ int main(int argc, char** argv) {
   app.add_option("--dropout", arguments.dropout)
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
+  app.add_flag("--settings", arguments.settings, "All settings of recomputation");
   CLI11_PARSE(app, argc, argv);
-  tug::Run(arguments);
+  if (arguments.settings) {
+    tug::RunSettings(arguments);
+  } else {
+    tug::Run(arguments);
+  }
   return 0;
 }

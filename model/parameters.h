@@ -41,7 +41,7 @@ struct Table {
   float* gradient = nullptr;
 };
 
-// A bias, or the scale of a LayerNorm; FP32 whatever the precision. Without values where the model
+// A bias, or the scale of a LayerNorm: the values that were bound, as floats. Without values where the model
 // has no biases.
 struct Vector {
   int64_t size = 0;

@@ -39,7 +39,7 @@ constexpr FieldRule kFieldRules[] = {
     {"model.width", 128, 8, 16384, "elements"},
     {"model.heads", 4, 1, 256, "attention heads"},
     {"model.context", 64, 2, 65536, "tokens"},
-    {"model.dropout", 0, 0, 1, "probability", Ends::kMinOnly},
+    {"model.dropout", 0, 0, 0.99, "probability"},
     {"model.tied_head", 1, 0, 1, "true or false"},
     {"model.bias", 1, 0, 1, "true or false"},
     {"model.vocabulary", 0, 0, 1e7, "symbols"},
@@ -152,6 +152,12 @@ constexpr ValidityRule kValidityRules[] = {
     {"model.width", "model.heads",
      [](const JobConfig& c) { return c.model().width() % c.model().heads() != 0; },
      "each head gets an equal share: choose a width that is a multiple of heads"},
+    {"model.context", "model.heads",
+     [](const JobConfig& c) {
+       const uint64_t context = c.model().context(), row = (context + 63) / 64 * 64;
+       return !c.model().external() && context * row > (uint64_t{1} << 34) / c.model().heads();
+     },
+     "a sample has at most 2^34 attention weights: shorten the context or use fewer heads"},
     {"train.global_batch", "cluster.virtual_workers",
      [](const JobConfig& c) {
        return !c.model().external() &&

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <new>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -34,7 +35,7 @@ Training::Training(RegisterReply registered, std::string data_folder)
       cores_(PlanThreads(registered_.config().cluster())),
       pool_(static_cast<int>(cores_.compute.size()), cores_.compute),
       thread_([this] {
-        const absl::Status end = Run();
+        const absl::Status end = RunWithinMemory();
         absl::MutexLock lock(&mutex_);
         if (cancelled_.ok()) failure_ = end;  // what it was cancelled with is known to who did
       }) {}
@@ -42,6 +43,17 @@ Training::Training(RegisterReply registered, std::string data_folder)
 Training::~Training() {
   Cancel(absl::CancelledError("the worker stops"));
   thread_.join();
+}
+
+absl::Status Training::RunWithinMemory() {
+  try {
+    return Run();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "this worker's memory does not suffice: activations alone need ",
+        PredictActivationBytes(MakeModelOptions()) >> 20,
+        " MiB; lower train.micro_batch or model.context, or set train.recompute to FULL"));
+  }
 }
 
 absl::Status Training::Run() {

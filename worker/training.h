@@ -46,6 +46,7 @@ class Training {
   void Cancel(const absl::Status& reason);
 
  private:
+  absl::Status RunWithinMemory();
   absl::Status Run();
   absl::Status OpenData();
   absl::StatusOr<View> WaitForView();
