@@ -66,14 +66,15 @@ struct Retention {
 
 // Completes the checkpoint of manifest.version() (sets format_version itself) and returns its
 // folder. Afterwards deletes what `retention` does not keep, never the one just committed, and
-// unfinished ones of older versions; a failure to delete is only logged.
+// unfinished ones of older versions; a failure to delete is only logged, as is a damaged RUN/best,
+// which keeps everything.
 // Errors: FAILED_PRECONDITION (a file of the manifest is missing or has another size), those of
 // WriteLanePart.
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& run_dir, const Manifest& manifest,
                                              const Retention& retention);
 
-// Deletes complete checkpoints that `retention` does not keep. Errors: the first of the file
-// system.
+// Deletes complete checkpoints that `retention` does not keep, and what is left of deleted ones.
+// Errors: the first of the file system; ReadBest's, except NOT_FOUND: then nothing is deleted.
 absl::Status TrimCheckpoints(const std::string& run_dir, const Retention& retention);
 
 // Deletes what unfinished and half-deleted checkpoints left in the run folder. For the start of a

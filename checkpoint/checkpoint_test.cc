@@ -150,8 +150,8 @@ TEST(Checkpoint, LanesWriteAtOnce) {
 std::vector<uint64_t> VersionsIn(const std::string& run_dir) {
   std::vector<uint64_t> versions;
   for (uint64_t version = 1; version < 100; ++version) {
-    const std::string folder =
-        absl::StrCat(run_dir, absl::StrCat("/checkpoints/step-", absl::Dec(version, absl::kZeroPad8)));
+    const std::string folder = absl::StrCat(
+        run_dir, absl::StrCat("/checkpoints/step-", absl::Dec(version, absl::kZeroPad8)));
     if (FindCheckpoint(folder).ok()) versions.push_back(version);
   }
   return versions;
@@ -187,6 +187,20 @@ TEST(Checkpoint, ADamagedBestFileIsNamedWithTheRemedy) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(std::string(status.message()).find("best is damaged: delete it"), std::string::npos);
   EXPECT_TRUE(FindCheckpoint(run.path()).ok());
+}
+
+TEST(Checkpoint, ADamagedBestFileKeepsEveryCheckpoint) {
+  TestFolder run;
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 1, .keep = 1}).ok());
+  std::ofstream(run.path() + "/best") << "checkpoints/step-0000";
+  for (uint64_t version = 2; version <= 4; ++version) {
+    ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = version, .keep = 1}).ok());
+  }
+  EXPECT_EQ(TrimCheckpoints(run.path(), {.keep = 1}).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(VersionsIn(run.path()), (std::vector<uint64_t>{1, 2, 3, 4}));
+  ASSERT_TRUE(RemoveBest(run.path()).ok());
+  ASSERT_TRUE(TrimCheckpoints(run.path(), {.keep = 1}).ok());
+  EXPECT_EQ(VersionsIn(run.path()), std::vector<uint64_t>{4});
 }
 
 TEST(Checkpoint, KeepsTheNewestAndRemovesUnfinishedOnes) {
@@ -242,8 +256,21 @@ TEST(Checkpoint, FindsTheOldOneWhereAReplacementWasCutShort) {
   std::filesystem::rename(*folder, *folder + ".old");
   ASSERT_TRUE(DiscardUnfinished(run.path()).ok());
   EXPECT_TRUE(VerifyTestCheckpoint(run.path()).ok());
-  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 6}).ok());
-  EXPECT_THAT(Names(run.path() + "/checkpoints"), ElementsAre("step-00000006"));
+  ASSERT_TRUE(TrimCheckpoints(run.path(), {.keep = 1}).ok());
+  EXPECT_TRUE(VerifyTestCheckpoint(run.path()).ok()) << "the only copy";
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 6, .keep = 2}).ok());
+  EXPECT_THAT(Names(run.path() + "/checkpoints"),
+              ElementsAre("step-00000005.old", "step-00000006"));
+  ASSERT_TRUE(WriteTestCheckpoint(run.path(), {.version = 7, .keep = 2}).ok());
+  EXPECT_THAT(Names(run.path() + "/checkpoints"), ElementsAre("step-00000006", "step-00000007"));
+}
+
+TEST(Checkpoint, AnOldOneBesideItsReplacementGoes) {
+  const TestFolder run;
+  const auto folder = WriteTestCheckpoint(run.path(), {.version = 5, .salt = 1});
+  std::filesystem::copy(*folder, *folder + ".old");
+  ASSERT_TRUE(TrimCheckpoints(run.path(), {.keep = 2}).ok());
+  EXPECT_THAT(Names(run.path() + "/checkpoints"), ElementsAre("step-00000005"));
 }
 
 TEST(Checkpoint, DoesNotCommitWithoutEveryFileWhole) {

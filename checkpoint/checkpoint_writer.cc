@@ -141,19 +141,30 @@ absl::Status MoveToFinal(const std::string& checkpoints, uint64_t version) {
   return absl::OkStatus();
 }
 
-// What may go; `committed`, if there is one, is safe.
+bool IsIn(const std::vector<CheckpointFolder>& folders, const CheckpointFolder& folder) {
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const CheckpointFolder& other) { return other.path == folder.path; });
+}
+
+// What may go; `committed`, if there is one, is safe. An old folder that is the only copy of its
+// version counts like a final one.
 absl::Status RemoveSuperseded(const std::string& run_dir, std::optional<uint64_t> committed,
                               const Retention& retention) {
   const std::string checkpoints = CheckpointsFolder(run_dir);
   std::set<uint64_t> held(retention.held.begin(), retention.held.end());
   if (committed.has_value()) held.insert(*committed);
-  if (const auto best = ReadBest(run_dir); best.ok()) held.insert(best->version);
+  if (const auto best = ReadBest(run_dir); best.ok()) {
+    held.insert(best->version);
+  } else if (!absl::IsNotFound(best.status())) {
+    return best.status();  // any of them may be the best
+  }
   ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListFolders(checkpoints));
+  ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> candidates, ListCandidates(checkpoints));
   absl::Status first_error;
   uint32_t kept = 0;
   for (const CheckpointFolder& folder : folders) {
     bool remove = true;
-    if (folder.kind == FolderKind::kFinal) {
+    if (folder.kind == FolderKind::kFinal || IsIn(candidates, folder)) {
       remove = kept >= std::max(retention.keep, 1u) && !held.contains(folder.version);
       // A damaged one is no substitute for one that is whole.
       if (!remove && CheckFolder(folder.path).ok()) ++kept;
@@ -211,10 +222,7 @@ absl::Status DiscardUnfinished(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> candidates, ListCandidates(checkpoints));
   absl::Status first_error;
   for (const CheckpointFolder& folder : folders) {
-    const bool holds_checkpoint =
-        std::any_of(candidates.begin(), candidates.end(),
-                    [&](const CheckpointFolder& other) { return other.path == folder.path; });
-    if (folder.kind == FolderKind::kFinal || holds_checkpoint) continue;
+    if (folder.kind == FolderKind::kFinal || IsIn(candidates, folder)) continue;
     first_error.Update(RemoveFolder(folder));
   }
   return first_error;

@@ -121,11 +121,17 @@ void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
   if (const auto best = best_.AddEval(eval)) actions_.push_back(NewBestAction{*best});
   if (!early_stop_.Add(eval) || phase_ != RUNNING || stop_requested_) return;
   stopped_early_ = true;
-  AddNotice("stopped early",
-            absl::StrFormat("no evaluation was better than that of step %d (validation loss %.4f) "
-                            "for %d in a row: the job stops early (train.patience)",
-                            early_stop_.best()->version, early_stop_.best()->loss,
-                            early_stop_.without_improvement()));
+  const uint32_t in_a_row = early_stop_.without_improvement();
+  if (const auto& best = early_stop_.best(); best.has_value()) {
+    AddNotice("stopped early",
+              absl::StrFormat("no evaluation was better than that of step %d (validation loss "
+                              "%.4f) for %d in a row: the job stops early (train.patience)",
+                              best->version, best->loss, in_a_row));
+  } else {
+    AddNotice("stopped early", absl::StrFormat("no evaluation had a finite loss, %d in a row: "
+                                               "lower optimizer.learning_rate",
+                                               in_a_row));
+  }
   OnStop(now);
 }
 
@@ -158,9 +164,20 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
     if (progress_.newest_eval().has_value()) {
       manifest.set_validation_loss(progress_.newest_eval()->loss);
     }
-    commit.held = best_.HeldBeside(whole->version);
-    actions_.push_back(std::move(commit));
+    waiting_commits_.push_back(std::move(commit));
   }
+  ReleaseCommit();
+}
+
+void Coordinator::ReleaseCommit() {
+  if (committing_.has_value() || waiting_commits_.empty()) return;
+  CommitCheckpointAction commit = std::move(waiting_commits_.front());
+  waiting_commits_.pop_front();
+  committing_ = commit.manifest.version();
+  // Every earlier version is committed by now, and what became the best of them stands before this
+  // action. So a version that becomes the best later is held here, or is not committed yet.
+  commit.held = best_.HeldBeside(*committing_);
+  actions_.push_back(std::move(commit));
 }
 
 void Coordinator::AddNotice(const std::string& key, const std::string& text) {
@@ -257,7 +274,7 @@ std::string Coordinator::ResumeHint() const {
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {
-  if (!Ended() || end_reported_) return;
+  if (!Ended() || end_reported_ || committing_.has_value()) return;
   const auto told = [](const Member& member) { return member.told_of_end; };
   const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told);
   if (!all_told && now - ended_at_ < kToldGrace) return;
@@ -323,6 +340,7 @@ void Coordinator::OnTick(absl::Time now) {
 
 void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& status,
                                         absl::Time now) {
+  if (committing_ == version) committing_.reset();
   if (status.ok()) {
     committed_version_ = std::max(committed_version_, version);
     if (const auto best = best_.OnCommitted(version)) actions_.push_back(NewBestAction{*best});
@@ -331,6 +349,7 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
                       " cannot be committed: ", std::string(status.message())),
          now);
   }
+  ReleaseCommit();
   Advance(now);
 }
 

@@ -25,6 +25,7 @@
 //  6. JobEnded once every node has been told, or after kToldGrace.
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <set>
 #include <string>
@@ -47,6 +48,10 @@
 namespace tug {
 
 // What the machine asks to be done.
+//
+// One commit at a time: the next is asked for once OnCheckpointCommitted has answered the last, and
+// after the NewBestAction that came of it. Actions carried out in order then never delete the
+// checkpoint that is, or becomes, the best.
 struct CommitCheckpointAction {
   Manifest manifest;
   double pause_seconds = 0;  // training stood still for this long at most
@@ -68,7 +73,7 @@ struct NoticeAction {
 struct NewBestAction {
   BestCheckpoint best;
 };
-// OK, or why the job failed and what to do. The last action.
+// OK, or why the job failed and what to do. The last action; every commit has been answered.
 struct JobEnded {
   absl::Status status;
 };
@@ -114,7 +119,7 @@ class Coordinator {
   void OnTick(absl::Time now);
   // The coordinator itself cannot go on, and why.
   void OnTrouble(const std::string& what, absl::Time now);
-  // Answers a CommitCheckpointAction.
+  // Answers a CommitCheckpointAction; each needs an answer.
   void OnCheckpointCommitted(uint64_t version, const absl::Status& status, absl::Time now);
 
   // What there is to do since the last call, in order.
@@ -127,6 +132,8 @@ class Coordinator {
   absl::Status Accepts(const RegisterRequest& request) const;
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
   void AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now);
+  // Asks for the next commit, if none is being carried out.
+  void ReleaseCommit();
   void OnEval(const EvalMetrics& eval, absl::Time now);
   void AddNotice(const std::string& key, const std::string& text);
   // Takes every transition whose condition holds.
@@ -155,7 +162,9 @@ class Coordinator {
   bool stop_requested_ = false;
   bool stopped_early_ = false;
   std::optional<uint64_t> final_version_;
-  uint64_t committed_version_;  // newest usable checkpoint; 0 = none
+  uint64_t committed_version_;                          // newest usable checkpoint; 0 = none
+  std::optional<uint64_t> committing_;                  // asked for, not answered
+  std::deque<CommitCheckpointAction> waiting_commits_;  // whole, in order; `held` comes last
   std::string failure_;
   absl::Time ended_at_;
   bool end_reported_ = false;

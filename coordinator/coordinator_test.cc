@@ -1,5 +1,6 @@
 #include "coordinator/coordinator.h"
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -483,6 +484,75 @@ TEST(Evaluations, OfTheRunThatGoesOnCount) {
   job.Run(1, 1);
   EXPECT_EQ(job.coordinator().OnStatus(job.now()).best().version(), 10u);
   EXPECT_TRUE(job.Send(WithEval(WithStep(job.ReadyBeat(2), 0, 31), 30, 1.5)).pause());
+}
+
+TEST(Evaluations, ThatAreNeverFiniteEndTheJobWithTheRemedy) {
+  JobUnderTest job(WithPatience(2));
+  job.Run(1, 1);
+  const HeartbeatRequest beat = WithStep(job.ReadyBeat(2), 0, 21);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(job.Send(WithEval(beat, 10, nan)).pause());
+  EXPECT_TRUE(job.Send(WithEval(beat, 20, nan)).pause());
+  const auto notices = job.Take<NoticeAction>();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].text,
+            "no evaluation had a finite loss, 2 in a row: lower optimizer.learning_rate");
+  EXPECT_TRUE(job.coordinator().OnStatus(job.now()).stopped_early());
+  EXPECT_FALSE(job.coordinator().OnStatus(job.now()).has_best());
+}
+
+TEST(Evaluations, OverTheWholeSplitInTheRunThatGoesOnAreNoMeasureForSampledOnes) {
+  CoordinatorOptions options = WithPatience(1);
+  options.start_version = 10;
+  options.past_evals = {{.version = 10, .loss = 3}, {.version = 10, .loss = 1, .final = true}};
+  JobUnderTest job(options);
+  job.Run(1, 1);
+  EXPECT_FALSE(job.Send(WithEval(WithStep(job.ReadyBeat(2), 0, 21), 20, 2.5)).pause());
+}
+
+TEST(Evaluations, TheNewBestStandsBeforeTheNextCommit) {
+  JobUnderTest job(WithPatience(0));
+  job.Run(1, 1);
+  HeartbeatRequest parts = job.ReadyBeat(1);
+  for (const uint64_t version : {10, 20, 30}) {
+    parts = WithPart(WithPart(parts, 0, version), 1, version);
+  }
+  job.Send(WithEval(WithStep(job.ReadyBeat(2), 0, 31), 10, 3));
+  job.Send(parts);
+  auto commits = job.Take<CommitCheckpointAction>();
+  ASSERT_EQ(commits.size(), 1u) << "one at a time";
+  EXPECT_EQ(commits[0].manifest.version(), 10u);
+
+  job.coordinator().OnCheckpointCommitted(10, absl::OkStatus(), job.now());
+  const std::vector<Action> actions = job.coordinator().TakeActions();
+  ASSERT_EQ(actions.size(), 2u);
+  ASSERT_TRUE(std::holds_alternative<NewBestAction>(actions[0]));
+  EXPECT_EQ(std::get<NewBestAction>(actions[0]).best.version, 10u);
+  ASSERT_TRUE(std::holds_alternative<CommitCheckpointAction>(actions[1]));
+  EXPECT_TRUE(std::get<CommitCheckpointAction>(actions[1]).held.empty());
+
+  job.coordinator().OnCheckpointCommitted(20, absl::OkStatus(), job.now());
+  commits = job.Take<CommitCheckpointAction>();
+  ASSERT_EQ(commits.size(), 1u);
+  EXPECT_EQ(commits[0].held, std::vector<uint64_t>{20}) << "its evaluation is still to come";
+}
+
+TEST(Evaluations, AJobThatFailsEndsAfterTheCommitsThatAreWhole) {
+  JobUnderTest job(WithPatience(0));
+  job.Run(1, 1);
+  HeartbeatRequest parts = WithPart(WithPart(job.ReadyBeat(1), 0, 10), 1, 10);
+  job.Send(WithPart(WithPart(parts, 0, 20), 1, 20));
+  job.coordinator().OnTrouble("the disk is gone", job.now());
+  job.Pass(absl::Minutes(1));
+  std::vector<Action> actions = job.coordinator().TakeActions();
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<CommitCheckpointAction>(actions[0]));
+  job.coordinator().OnCheckpointCommitted(10, absl::OkStatus(), job.now());
+  actions = job.coordinator().TakeActions();
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<CommitCheckpointAction>(actions[0]));
+  job.coordinator().OnCheckpointCommitted(20, absl::OkStatus(), job.now());
+  EXPECT_EQ(job.Take<JobEnded>().size(), 1u);
 }
 
 TEST(Evaluations, ChooseTheBestCheckpoint) {

@@ -7,12 +7,15 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/file.h"
+#include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/metrics_log.h"
 #include "coordinator/run_folder.h"
@@ -125,7 +128,8 @@ class DaemonTest : public ::testing::Test {
     std::thread server([&] {
       Live(at, SERVER,
            [&](const auto& job, const auto& view, const auto& reply, HeartbeatRequest& beat) {
-             ActAsServer(job, view, reply, done_, beat);
+             const uint64_t done = done_;
+             ActAsServer(job, view, reply, done < parts_from_ ? 0 : done, beat);
            });
     });
     std::thread worker([&] {
@@ -146,13 +150,12 @@ class DaemonTest : public ::testing::Test {
     const uint64_t clock = beat.started() ? beat.clock() + 1 : view.start_version();
     if (clock == stop_at_) stop_wanted_ = true;
     if (clock >= reply.final_version()) {
+      if (beat.finished()) return;
       beat.set_finished(true);
-      if (beat.evals().empty()) {
-        EvalReport* eval = beat.add_evals();
-        eval->set_version(reply.final_version());
-        eval->set_loss_sum(20);
-        eval->set_targets(10);
+      if (evaluate_late_) {
+        for (const auto& [version, loss] : losses_) AddEval(beat, version, loss);
       }
+      AddEval(beat, reply.final_version(), 2, /*final=*/true);
       return;
     }
     beat.set_started(true);
@@ -163,7 +166,16 @@ class DaemonTest : public ::testing::Test {
     step->set_tokens(10);
     step->set_targets(10);
     step->set_step_seconds(0.01);
+    const auto loss = losses_.find(clock + 1);
+    if (loss != losses_.end() && !evaluate_late_) AddEval(beat, clock + 1, loss->second);
     done_ = clock + 1;
+  }
+  static void AddEval(HeartbeatRequest& beat, uint64_t version, double loss, bool final = false) {
+    EvalReport* eval = beat.add_evals();
+    eval->set_version(version);
+    eval->set_loss_sum(10 * loss);
+    eval->set_targets(10);
+    eval->set_final(final);
   }
   std::string File(const std::string& name) const {
     return ReadWholeFile(run_dir_ + "/" + name, 1 << 20).value_or("");
@@ -174,6 +186,9 @@ class DaemonTest : public ::testing::Test {
   std::string run_dir_;
   std::string fail_with_;
   uint64_t stop_at_ = 1000000;
+  std::map<uint64_t, double> losses_;  // of evaluations during training, by version
+  bool evaluate_late_ = false;         // all of them after the last step
+  uint64_t parts_from_ = 0;            // the server reports no checkpoint until this step is done
   std::atomic<bool> stop_wanted_ = false;
   std::atomic<uint64_t> done_ = 0;
 };
@@ -220,6 +235,61 @@ TEST_F(DaemonTest, GoesOnFromACheckpointInTheSameFolder) {
   EXPECT_EQ(checkpoint->manifest.version(), stopped + 2);
   EXPECT_EQ(checkpoint->manifest.timeline(), 2u);
   EXPECT_EQ(ReadLossCurve(run_dir_ + "/" + kMetricsFile)->training.size(), stopped + 2);
+}
+
+TEST_F(DaemonTest, TheBestIsNeverADeletedCheckpointWhenManyComeAtOnce) {
+  losses_ = {{1, 1.0}, {2, 1.5}, {3, 1.25}, {4, 1.75}};
+  parts_from_ = 4;
+  int run = 0;
+  for (const char* keep : {"1", "2"}) {
+    for (const bool late : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "keep " << keep << (late ? ", evaluated late" : ""));
+      options_.config = Config({"train.steps=4", "train.eval_interval=1", "checkpoint.interval=1",
+                                std::string("checkpoint.keep=") + keep});
+      options_.run_dir = (root_ / ("best-" + std::to_string(run++))).string();
+      const std::string best = options_.run_dir + "/" + kBestFile;
+      options_.stop_wanted = [&] {
+        if (fs::exists(best)) {
+          EXPECT_TRUE(FindCheckpoint(best).ok()) << FindCheckpoint(best).status();
+        }
+        return false;
+      };
+      evaluate_late_ = late;
+      done_ = 0;
+      ASSERT_TRUE(Run().ok());
+      const auto found = FindCheckpoint(best);
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_EQ(found->manifest.version(), 1u);
+      EXPECT_EQ(FindCheckpoint(run_dir_)->manifest.version(), 4u);
+    }
+  }
+}
+
+TEST_F(DaemonTest, TheLastEvaluationIsNoMeasureForThoseOfTheRunThatGoesOn) {
+  // That over the whole split, of step 4, has loss 2.
+  losses_ = {{1, 3.0}, {4, 3.0}, {5, 2.9}, {6, 2.8}, {7, 2.7}};
+  options_.config = Config({"train.steps=4", "train.eval_interval=1", "train.patience=2"});
+  ASSERT_TRUE(Run().ok());
+  options_.config = Config({"train.steps=8", "train.eval_interval=1", "train.patience=2"});
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  done_ = 0;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(File(kMetricsFile), ::testing::Not(HasSubstr("stopped early")));
+  EXPECT_EQ(FindCheckpoint(run_dir_)->manifest.version(), 8u);
+}
+
+TEST_F(DaemonTest, EvaluationsThatWereNotFiniteCountInTheRunThatGoesOn) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  losses_ = {{1, 3.0}, {2, nan}, {3, nan}, {5, 3.5}};
+  options_.config = Config({"train.steps=4", "train.eval_interval=1", "train.patience=3"});
+  ASSERT_TRUE(Run().ok());
+  options_.config = Config({"train.steps=100000", "train.eval_interval=1", "train.patience=3"});
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  done_ = 0;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(File(kMetricsFile), HasSubstr("\"reason\":\"stopped early\""));
 }
 
 TEST_F(DaemonTest, BranchesOffWhenAnotherFolderIsNamed) {

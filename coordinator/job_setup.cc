@@ -132,14 +132,10 @@ absl::Status CheckInitFrom(const BlockTable& blocks, JobConfig& config) {
 
 // What the run that goes on in its folder knows of its evaluations.
 void RecallEvaluations(const std::string& run_dir, CoordinatorOptions& job) {
-  const absl::StatusOr<LossCurve> curve = ReadLossCurve(absl::StrCat(run_dir, "/", kMetricsFile));
-  if (curve.ok()) {
-    for (const LossPoint& point : curve->validation) {
-      if (point.step > job.start_version) break;
-      EvalMetrics eval;
-      eval.version = point.step;
-      eval.loss = point.loss;
-      job.past_evals.push_back(eval);
+  const auto evals = ReadEvaluations(absl::StrCat(run_dir, "/", kMetricsFile));
+  if (evals.ok()) {
+    for (const EvalMetrics& eval : *evals) {
+      if (eval.version <= job.start_version) job.past_evals.push_back(eval);
     }
   }
   if (const auto best = ReadBest(run_dir); best.ok()) job.best = *best;

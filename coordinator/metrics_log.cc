@@ -3,10 +3,15 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
+#include <optional>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace tug {
@@ -17,6 +22,39 @@ using Json = nlohmann::ordered_json;
 
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A line that has a loss.
+struct Loss {
+  std::string kind;
+  uint64_t step = 0;
+  double loss = 0;  // NaN: it was not finite
+  bool final = false;
+};
+
+std::optional<Loss> ParseLoss(const std::string& line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  const auto kind = json.find("kind"), step = json.find("step"), loss = json.find("loss");
+  if (kind == json.end() || step == json.end() || loss == json.end() || !kind->is_string() ||
+      !step->is_number_unsigned() || !(loss->is_number() || loss->is_null())) {
+    return std::nullopt;
+  }
+  const auto final = json.find("final");
+  return Loss{
+      .kind = kind->get<std::string>(),
+      .step = step->get<uint64_t>(),
+      .loss = loss->is_null() ? std::numeric_limits<double>::quiet_NaN() : loss->get<double>(),
+      .final = final != json.end() && *final == true};
+}
+
+absl::Status ForEachLoss(const std::string& path, absl::FunctionRef<void(const Loss&)> take) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  for (std::string line; std::getline(file, line);) {
+    if (const std::optional<Loss> found = ParseLoss(line)) take(*found);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -45,13 +83,15 @@ void MetricsLog::Step(const StepMetrics& metrics) {
 }
 
 void MetricsLog::Eval(const EvalMetrics& metrics) {
-  Write(Dump({{"kind", "eval"},
-              {"timeline", timeline_},
-              {"step", metrics.version},
-              {"loss", metrics.loss},
-              {"perplexity", std::exp(metrics.loss)},
-              {"accuracy", metrics.accuracy},
-              {"targets", metrics.targets}}));
+  Json json = {{"kind", "eval"},
+               {"timeline", timeline_},
+               {"step", metrics.version},
+               {"loss", metrics.loss},
+               {"perplexity", std::exp(metrics.loss)},
+               {"accuracy", metrics.accuracy},
+               {"targets", metrics.targets}};
+  if (metrics.final) json["final"] = true;
+  Write(Dump(json));
 }
 
 void MetricsLog::Checkpoint(uint64_t step, const std::string& folder, double pause_seconds,
@@ -90,24 +130,28 @@ absl::Status MetricsLog::Flush() {
 }
 
 absl::StatusOr<LossCurve> ReadLossCurve(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
   std::map<uint64_t, double> training, validation;
-  for (std::string line; std::getline(file, line);) {
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) continue;
-    const auto kind = json.find("kind"), step = json.find("step"), loss = json.find("loss");
-    if (kind == json.end() || step == json.end() || loss == json.end() ||
-        !step->is_number_unsigned() || !loss->is_number()) {
-      continue;
-    }
-    if (*kind == "step") training[step->get<uint64_t>()] = loss->get<double>();
-    if (*kind == "eval") validation[step->get<uint64_t>()] = loss->get<double>();
-  }
+  RETURN_IF_ERROR(ForEachLoss(path, [&](const Loss& found) {
+    if (!std::isfinite(found.loss)) return;
+    if (found.kind == "step") training[found.step] = found.loss;
+    if (found.kind == "eval") validation[found.step] = found.loss;
+  }));
   LossCurve curve;
   for (const auto& [step, loss] : training) curve.training.push_back({step, loss});
   for (const auto& [step, loss] : validation) curve.validation.push_back({step, loss});
   return curve;
+}
+
+absl::StatusOr<std::vector<EvalMetrics>> ReadEvaluations(const std::string& path) {
+  std::map<std::pair<uint64_t, bool>, double> losses;
+  RETURN_IF_ERROR(ForEachLoss(path, [&](const Loss& found) {
+    if (found.kind == "eval") losses[{found.step, found.final}] = found.loss;
+  }));
+  std::vector<EvalMetrics> evals;
+  for (const auto& [key, loss] : losses) {
+    evals.push_back({.version = key.first, .loss = loss, .final = key.second});
+  }
+  return evals;
 }
 
 }  // namespace tug

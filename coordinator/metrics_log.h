@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,13 +17,14 @@ namespace tug {
 // metrics.jsonl of a run folder: one JSON object a line, each with "kind" and "timeline".
 //   step        step, loss (mean over targets), tokens, seconds, tokens_per_second, wait_seconds,
 //               pushed_bytes, pulled_bytes
-//   eval        step, loss, perplexity, accuracy, targets
+//   eval        step, loss, perplexity, accuracy, targets; "final": true of the last one of a job,
+//               over the whole validation split
 //   checkpoint  step, folder, pause_seconds, write_seconds
 //   notice      text
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
 //               best_step, best_loss
-// A run that is resumed appends; a step that was run again stands in it twice, the later line
-// counts. Not thread-safe.
+// A number that is not finite is null. A run that is resumed appends; a step that was run again
+// stands in it twice, the later line counts. Not thread-safe.
 class MetricsLog {
  public:
   // Opens for appending. Errors: those of the file system, naming the file.
@@ -56,6 +58,10 @@ class MetricsLog {
 // Reads the losses of a metrics.jsonl; a damaged line (cut off by a kill) is left out.
 // Errors: NOT_FOUND, naming the file.
 absl::StatusOr<LossCurve> ReadLossCurve(const std::string& path);
+
+// Its evaluations in order of step, the last one of a job after another of its step; version, loss
+// (NaN where it was not finite) and `final` only. Damaged lines and errors: as ReadLossCurve.
+absl::StatusOr<std::vector<EvalMetrics>> ReadEvaluations(const std::string& path);
 
 }  // namespace tug
 

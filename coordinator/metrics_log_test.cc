@@ -1,5 +1,6 @@
 #include "coordinator/metrics_log.h"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -69,6 +70,33 @@ TEST(MetricsLog, LaterLineOfAStepCountsAfterAResume) {
   ASSERT_TRUE(curve.ok());
   ASSERT_EQ(curve->training.size(), 2u);
   EXPECT_EQ(curve->training[1].loss, 2.5);
+}
+
+TEST(MetricsLog, KeepsTheLastEvaluationOfAJobBesideTheSampledOneOfItsStep) {
+  const std::string path = Fresh("evaluations.jsonl");
+  auto log = MetricsLog::Open(path, 1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  log->Step(Step(10, 5));
+  log->Eval({.version = 10, .loss = 5});
+  log->Eval({.version = 20, .loss = 4});
+  log->Eval({.version = 20, .loss = 3, .final = true});
+  log->Eval({.version = 30, .loss = std::numeric_limits<double>::quiet_NaN()});
+  log->Eval({.version = 10, .loss = 4.5});  // run again
+  ASSERT_TRUE(log->Flush().ok());
+  const auto evals = ReadEvaluations(path);
+  ASSERT_TRUE(evals.ok()) << evals.status();
+  ASSERT_EQ(evals->size(), 4u);
+  EXPECT_EQ((*evals)[0].loss, 4.5);
+  EXPECT_EQ((*evals)[1].loss, 4);
+  EXPECT_FALSE((*evals)[1].final);
+  EXPECT_EQ((*evals)[2].version, 20u);
+  EXPECT_EQ((*evals)[2].loss, 3);
+  EXPECT_TRUE((*evals)[2].final);
+  EXPECT_EQ((*evals)[3].version, 30u);
+  EXPECT_TRUE(std::isnan((*evals)[3].loss));
+  const auto curve = ReadLossCurve(path);
+  ASSERT_TRUE(curve.ok());
+  EXPECT_EQ(curve->validation.size(), 2u) << "one a step, finite ones only";
 }
 
 TEST(MetricsLog, NamesTheFileItCannotWrite) {

@@ -19,8 +19,10 @@ class Actions {
       : coordinator_(coordinator), time_(time), result_(result) {}
 
   void Run() {
-    for (Action& action : coordinator_.TakeActions()) {
-      std::visit([this](auto& a) { Do(a); }, action);
+    // What is done may ask for more.
+    for (auto actions = coordinator_.TakeActions(); !actions.empty();
+         actions = coordinator_.TakeActions()) {
+      for (Action& action : actions) std::visit([this](auto& a) { Do(a); }, action);
     }
   }
   bool ended() const { return ended_; }
