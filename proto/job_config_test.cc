@@ -147,6 +147,7 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"train.patience=3", "train.eval_interval=0"},
        {"train.patience = 3", "train.eval_interval = 0"}},
       {{"model.width=130"}, {"model.width = 130", "model.heads = 4"}},
+      {{"model.context=65536", "model.heads=8"}, {"model.context = 65536", "model.heads = 8"}},
       {{"cluster.workers=3", "train.micro_batch=1"},
        {"train.global_batch = 8", "cluster.virtual_workers = 3"}},
       {{"train.micro_batch=3"}, {"train.micro_batch = 3", "train.global_batch = 8"}},

@@ -39,7 +39,7 @@ constexpr FieldRule kFieldRules[] = {
     {"model.width", 128, 8, 16384, "elements"},
     {"model.heads", 4, 1, 256, "attention heads"},
     {"model.context", 64, 2, 65536, "tokens"},
-    {"model.dropout", 0, 0, 0.99, "probability"},
+    {"model.dropout", 0, 0, 1, "probability", Ends::kMinOnly},
     {"model.tied_head", 1, 0, 1, "true or false"},
     {"model.bias", 1, 0, 1, "true or false"},
     {"model.vocabulary", 0, 0, 1e7, "symbols"},
