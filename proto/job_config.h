@@ -16,6 +16,10 @@
 
 namespace tug {
 
+// A resolved configuration is no larger: with the job's blocks it goes to every node in one message
+// of at most kMaxControlMessageBytes (proto/control_client.h).
+inline constexpr uint64_t kMaxJobConfigBytes = uint64_t{12} << 20;
+
 // Reads a text-proto job file, applies overrides ("train.steps=100") in order, fills in defaults
 // and validates. Errors, one line each: NOT_FOUND (file, or field of an override), INVALID_ARGUMENT
 // (syntax with line and column; range; combination).

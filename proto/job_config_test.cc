@@ -146,6 +146,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"train.recompute_layers=5"}, {"train.recompute_layers = 5", "model.layers = 4"}},
       {{"train.patience=3", "train.eval_interval=0"},
        {"train.patience = 3", "train.eval_interval = 0"}},
+      {{"train.patience=3", "data.validation_fraction=0"},
+       {"train.patience = 3", "data.validation_fraction = 0"}},
       {{"model.width=130"}, {"model.width = 130", "model.heads = 4"}},
       {{"model.context=65536", "model.heads=8"}, {"model.context = 65536", "model.heads = 8"}},
       {{"cluster.workers=3", "train.micro_batch=1"},
@@ -251,7 +253,9 @@ TEST(JobConfig, TakesLanesFromTheCoresButNoMoreThanLayers) {
 
 TEST(JobConfig, AnExternalModelNeedsNoText) {
   // Nor does any rule on batches and evaluations hold for it.
-  auto config = Parse("model { external: true } cluster { workers: 3 } train { eval_samples: 1 }");
+  auto config = Parse(
+      "model { external: true } cluster { workers: 3 } data { validation_fraction: 0 } "
+      "train { eval_samples: 1 patience: 1 eval_interval: 0 }");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->cluster().virtual_workers(), 3);
 }

@@ -26,7 +26,7 @@ constexpr FieldRule kFieldRules[] = {
     {"cluster.compute_threads", 0, 0, 256, "threads per worker"},
     {"cluster.pin_threads", 1, 0, 1, "true or false"},
     {"data.tokenizer", DataConfig::BYTE, 1, DataConfig::Tokenizer_MAX, "a tokenizer"},
-    {"data.pieces", 8000, 8, 1e6, "pieces"},
+    {"data.pieces", 8000, 260, 1e6, "pieces"},  // 259 stand for bytes and the ends of text
     {"data.random.samples", 0, 0, 1e9, "samples"},
     {"data.random.symbols", 0, 0, 1e7, "symbols"},
     {"data.validation_fraction", 0.1, 0, 0.5, "of the tokens"},
@@ -185,6 +185,12 @@ constexpr ValidityRule kValidityRules[] = {
        return c.train().patience() > 0 && c.train().eval_interval() == 0 && !c.model().external();
      },
      "the only evaluation is at the end, where there is nothing to stop: set an interval"},
+    {"train.patience", "data.validation_fraction",
+     [](const JobConfig& c) {
+       return c.train().patience() > 0 && c.data().validation_fraction() == 0 &&
+              !c.model().external();
+     },
+     "without a validation split nothing is evaluated: set a fraction, or leave patience out"},
     {"optimizer.warmup_steps", "train.steps",
      [](const JobConfig& c) { return c.optimizer().warmup_steps() >= c.train().steps(); },
      "warm-up ends before training does: warm up for fewer steps or train for more"},
