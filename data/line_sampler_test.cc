@@ -137,6 +137,15 @@ TEST_F(LineSamplerTest, ALabelledLineIsBeginAndTextAndPadding) {
   EXPECT_THAT(sampler.notice(), HasSubstr("longest has 13"));
 }
 
+TEST_F(LineSamplerTest, ALabelThatIsTooLongIsNamedByFileAndLine) {
+  const std::string longest(kMaxLabelBytes, 'x');
+  EXPECT_TRUE(Prepare("a\tb\n" + longest + "\tb\na\tb\n").ok());
+  config_.mutable_data()->clear_resolved_labels();
+  EXPECT_THAT(std::string(Prepare("a\tb\n" + longest + "x\tb\n").message()),
+              AllOf(HasSubstr(".txt: line 2: its label"), HasSubstr("257 bytes"),
+                    HasSubstr("shorten it to 256")));
+}
+
 TEST_F(LineSamplerTest, APairIsSourceAndShiftedTarget) {
   config_.mutable_data()->set_validation_fraction(0);
   config_.mutable_model()->set_family(ModelConfig::ENCODER_DECODER);

@@ -118,6 +118,11 @@ absl::StatusOr<std::vector<std::string>> CollectLabels(const TextSource& source)
   RETURN_IF_ERROR(
       ForEachLine(source, TextForm::kLabelledLines, [&](const TextLine& line) -> absl::Status {
         if (labels.contains(line.first)) return absl::OkStatus();
+        if (line.first.size() > kMaxLabelBytes) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("its label, what stands before the tab, has ", line.first.size(),
+                           " bytes: shorten it to ", kMaxLabelBytes, " or fewer"));
+        }
         if (!IsUtf8(line.first)) {
           return absl::InvalidArgumentError("its label is not UTF-8: convert the text");
         }

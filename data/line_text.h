@@ -18,6 +18,7 @@ namespace tug {
 
 // Distinct labels: as many as a model can have classes.
 inline constexpr size_t kMaxLabels = 65536;
+inline constexpr size_t kMaxLabelBytes = 256;
 inline constexpr size_t kMaxLineBytes = size_t{16} << 20;
 
 // The two sides of the first tab of a line; neither is empty.
@@ -40,7 +41,8 @@ absl::Status ForEachLine(const TextSource& source, TextForm form,
 EncodedText EncodedTextOf(const TextSource& source, TextForm form);
 
 // The distinct labels of a text of labelled lines, in order of bytes. Errors: those of ForEachLine;
-// INVALID_ARGUMENT for more than kMaxLabels.
+// INVALID_ARGUMENT for more than kMaxLabels, and, with file and line, for one that is not UTF-8 or
+// longer than kMaxLabelBytes.
 absl::StatusOr<std::vector<std::string>> CollectLabels(const TextSource& source);
 
 }  // namespace tug

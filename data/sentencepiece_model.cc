@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "data/tokenizer.h"
@@ -28,6 +30,28 @@ int ByteOf(std::string_view piece) {
   int byte = -1;
   const auto read = std::from_chars(piece.data() + 3, piece.data() + 5, byte, 16);
   return read.ptr == piece.data() + 5 ? byte : -1;
+}
+
+// `piece 7 "lower"`, on one line, shortened.
+std::string NameOf(int32_t token, std::string_view text) {
+  const std::string_view front = text.substr(0, 40);
+  return absl::StrCat(
+      "piece ", token, " \"",
+      absl::Utf8SafeCHexEscape(std::string(front.substr(0, WholeCodePoints(front)))),
+      front.size() < text.size() ? "...\"" : "\"");
+}
+
+// Whether text can be divided into such pieces.
+absl::Status CheckPiece(int32_t token, const Model::Piece& piece) {
+  if (!std::isfinite(piece.score())) {
+    return Bad(absl::StrCat("has the score ", piece.score(), " for its ",
+                            NameOf(token, piece.piece()), ", which is not finite"));
+  }
+  if (piece.piece().size() > kMaxPieceBytes) {
+    return Bad(absl::StrCat("has ", piece.piece().size(), " bytes in its ",
+                            NameOf(token, piece.piece()), ", more than ", kMaxPieceBytes));
+  }
+  return absl::OkStatus();
 }
 
 bool BeginsUnit(std::string_view text, size_t at) {
@@ -65,21 +89,22 @@ absl::Status SentencePieces::Take() {
     if (text.empty()) return Bad(absl::StrCat("has an empty piece ", token));
     if (piece.type() == Model::Piece::BYTE) {
       const int byte = ByteOf(text);
-      if (byte < 0) return Bad(absl::StrCat("has the byte \"", std::string(text), "\""));
+      if (byte < 0) return Bad(absl::StrCat("has no byte in its ", NameOf(token, text)));
       token_of_byte_[byte] = token;
     }
-    if (piece.type() == Model::Piece::USER_DEFINED) {
+    const bool defined = piece.type() == Model::Piece::USER_DEFINED;
+    if (!defined && piece.type() != Model::Piece::NORMAL) continue;
+    RETURN_IF_ERROR(CheckPiece(token, piece));
+    if (defined) {
       user_defined_.emplace(text, token);
       max_user_defined_bytes_ = std::max(max_user_defined_bytes_, text.size());
-    } else if (piece.type() != Model::Piece::NORMAL) {
-      continue;
     } else {
       const bool first = tokens_.size() == user_defined_.size();
       min_score_ = first ? piece.score() : std::min(min_score_, piece.score());
       max_score_ = first ? piece.score() : std::max(max_score_, piece.score());
     }
     if (!tokens_.emplace(text, token).second) {
-      return Bad(absl::StrCat("has the piece \"", std::string(text), "\" twice"));
+      return Bad(absl::StrCat("has its ", NameOf(token, text), " twice"));
     }
     max_piece_bytes_ = std::max(max_piece_bytes_, text.size());
   }

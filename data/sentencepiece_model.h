@@ -21,14 +21,19 @@
 
 namespace tug {
 
+// Longest piece that is taken: pieces of a word are far shorter, and finding the best division of a
+// text takes time in proportion.
+inline constexpr size_t kMaxPieceBytes = 1024;
+
 // Stands for a space in pieces: U+2581.
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
 // Immutable, so thread-safe.
 class SentencePieces {
  public:
-  // Errors: INVALID_ARGUMENT, one line, for models that are damaged, or that do not give text back
-  // as it was: with rules of normalisation, or of type WORD or CHAR.
+  // Errors: INVALID_ARGUMENT, one line, for models that are damaged (scores that are not finite,
+  // pieces of more than kMaxPieceBytes), or that do not give text back as it was: with rules of
+  // normalisation, or of type WORD or CHAR.
   static absl::StatusOr<SentencePieces> Create(std::string_view model_bytes);
 
   uint32_t size() const { return static_cast<uint32_t>(model_.pieces_size()); }

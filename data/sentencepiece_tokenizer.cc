@@ -20,7 +20,9 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kModelLimitBytes = uint64_t{64} << 20;
+// The model goes to every node within the job's configuration (kMaxJobConfigBytes in
+// proto/job_config.h).
+constexpr uint64_t kModelLimitBytes = uint64_t{12} << 20;
 // A character of no piece costs this much more than the worst piece (google/sentencepiece,
 // unigram_model.cc: kUnkPenalty).
 constexpr float kUnknownPenalty = 10;

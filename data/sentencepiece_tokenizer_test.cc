@@ -1,3 +1,4 @@
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +16,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kFolder[] = "data/testdata/sentencepiece/";
 
@@ -132,6 +134,25 @@ TEST(SentencePieceTokenizer, RefusesModelsThatDoNotGiveTextBack) {
   ASSERT_TRUE(without_bytes.ok()) << without_bytes.status();
   EXPECT_THAT(std::string((*without_bytes)->Encode("the 漢 sign").status().message()),
               AllOf(HasSubstr("U+6F22 (漢)"), HasSubstr("offset 3"), HasSubstr("--byte_fallback")));
+}
+
+TEST(SentencePieceTokenizer, RefusesScoresAndPiecesThatTextCannotBeDividedBy) {
+  for (const std::string name : {"bpe.model", "unigram.model"}) {
+    const SentencePieceModel good = Parsed(name);
+    for (const float score : {std::nanf(""), INFINITY, -INFINITY}) {
+      SentencePieceModel model = good;
+      model.mutable_pieces(500)->set_score(score);
+      EXPECT_THAT(ErrorOf(model), AllOf(HasSubstr("piece 500 \""), HasSubstr("not finite"),
+                                        HasSubstr("; give a model")));
+    }
+    SentencePieceModel model = good;
+    model.mutable_pieces(500)->set_piece(std::string(kMaxPieceBytes, 'x'));
+    EXPECT_EQ(ErrorOf(model), "");
+    model.mutable_pieces(500)->set_type(SentencePieceModel::Piece::USER_DEFINED);
+    model.mutable_pieces(500)->set_piece("\n" + std::string(kMaxPieceBytes, 'x'));
+    EXPECT_THAT(ErrorOf(model), AllOf(HasSubstr("1025 bytes in its piece 500 \"\\nxxx"),
+                                      HasSubstr("more than 1024"), Not(HasSubstr("\n"))));
+  }
 }
 
 TEST(SentencePieceTokenizer, DamagedModelsGiveOneLine) {

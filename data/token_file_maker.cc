@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include <bit>
@@ -22,6 +23,7 @@
 #include "base/file.h"
 #include "base/file_writer.h"
 #include "base/status_macros.h"
+#include "data/gpt2_files.h"
 #include "data/line_text.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
@@ -57,15 +59,33 @@ const std::string& KnownTo(const DataConfig& config) {
                                                      : config.resolved_tokenizer();
 }
 
+// The files that are read of data.tokenizer_path.
+std::vector<std::string> TokenizerFiles(const DataConfig& config) {
+  const std::string& path = config.tokenizer_path();
+  if (config.tokenizer() != DataConfig::GPT2_BPE) return {path};
+  return {absl::StrCat(path, "/", kGpt2VocabFile), absl::StrCat(path, "/", kGpt2MergesFile)};
+}
+
 // Of what a tokenizer's files are (names, sizes, times of modification) or how it is trained.
 absl::StatusOr<uint64_t> TokenizerKey(const DataConfig& config) {
-  const std::string& path = config.tokenizer_path();
-  if (path.empty()) return config.tokenizer() == DataConfig::SENTENCEPIECE ? config.pieces() : 0;
-  std::error_code error;
-  if (!std::filesystem::exists(path, error))
-    return FileError(ENOENT, "read data.tokenizer_path", path);
-  ASSIGN_OR_RETURN(const TextSource files, TextSource::Open(path));
-  return files.Key();
+  if (config.tokenizer_path().empty()) {
+    return config.tokenizer() == DataConfig::SENTENCEPIECE ? config.pieces() : 0;
+  }
+  std::string key;
+  for (const std::string& path : TokenizerFiles(config)) {
+    struct stat info;
+    if (::stat(path.c_str(), &info) != 0) {
+      return FileError(errno, "read data.tokenizer_path", path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("data.tokenizer_path ", path, " is not a regular file: name one"));
+    }
+    std::error_code ignored;
+    absl::StrAppend(&key, std::filesystem::canonical(path, ignored).string(), "\n", info.st_size,
+                    " ", info.st_mtim.tv_sec, " ", info.st_mtim.tv_nsec, "\n");
+  }
+  return XXH3_64bits(key.data(), key.size());
 }
 
 // The file as it is, if it need not be made again.

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class TokenFileTest : public testing::Test {
  protected:
@@ -171,6 +172,31 @@ TEST_F(TokenFileTest, HoldsWhatTheTokenizerKnowsAndIsMadeAgainWhenItsFilesChange
   EXPECT_EQ(elsewhere->fingerprint, first->fingerprint);
   EXPECT_THAT(std::string(PrepareTokenFile(config, out_).status().message()),
               AllOf(HasSubstr("data.tokenizer_path"), HasSubstr(folder_ + "/bpe")));
+}
+
+TEST_F(TokenFileTest, OnlyTheTokenizersFilesCountAndErrorsNameThem) {
+  DataConfig config;
+  config.set_path(WriteText("text", "some text, some more text, some text"));
+  config.set_tokenizer(DataConfig::GPT2_BPE);
+  config.set_tokenizer_path(folder_ + "/bpe");
+  const auto error = [&] { return std::string(PrepareTokenFile(config, out_).status().message()); };
+  WriteText("bpe/notes.txt", "");
+  EXPECT_THAT(error(), AllOf(HasSubstr("data.tokenizer_path " + folder_ + "/bpe/vocab.json"),
+                             HasSubstr("check the path"), Not(HasSubstr("data.path"))));
+  for (const char* name : {"vocab.json", "merges.txt"}) {
+    fs::copy(std::string("data/testdata/gpt2/") + name, folder_ + "/bpe");
+  }
+  ASSERT_EQ(error(), "");
+  WriteText("bpe/notes.txt", "longer");
+  WriteText("bpe/more.txt", "a file that nobody reads");
+  EXPECT_TRUE(PrepareTokenFile(config, out_)->reused);
+
+  config.set_tokenizer(DataConfig::SENTENCEPIECE);
+  EXPECT_THAT(error(), AllOf(HasSubstr("data.tokenizer_path " + folder_ + "/bpe"),
+                             HasSubstr("is not a regular file")));
+  config.set_tokenizer_path(WriteText("empty.model", ""));
+  EXPECT_THAT(error(), AllOf(HasSubstr("data.tokenizer_path " + folder_ + "/empty.model"),
+                             HasSubstr("not a SentencePiece model"), Not(HasSubstr("data.path"))));
 }
 
 TEST_F(TokenFileTest, SentencePieceSettingsMakeAnotherFile) {
