@@ -33,7 +33,7 @@ void AddExportCommand(CLI::App& app, Command& chosen) {
       app.add_subcommand("export", "Writes a checkpoint as a folder that other programs read");
   command
       ->add_option("--from", arguments->from,
-                   "Run folder (its newest checkpoint), or folder of a checkpoint")
+                   "Run folder (its newest checkpoint), RUN/best, or folder of a checkpoint")
       ->type_name("PATH")
       ->required();
   command

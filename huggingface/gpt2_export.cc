@@ -1,5 +1,7 @@
 #include "huggingface/gpt2_export.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -140,6 +142,19 @@ absl::StatusOr<ExportedGpt2> WriteFolder(const CheckpointReader& checkpoint,
   return result;
 }
 
+// Writes a folder in `partial`, which is its user's alone, and moves it to `name`: its permissions
+// are those of any new folder.
+absl::StatusOr<ExportedGpt2> WriteAndMove(const CheckpointReader& checkpoint,
+                                          const std::string& partial, const std::string& name) {
+  const std::string inner = absl::StrCat(partial, "/", fs::path(name).filename().string());
+  std::error_code error;
+  fs::create_directory(inner, error);
+  if (error) return FileError(error.value(), "create the folder", inner);
+  ASSIGN_OR_RETURN(ExportedGpt2 result, WriteFolder(checkpoint, inner));
+  if (std::rename(inner.c_str(), name.c_str()) != 0) return FileError(errno, "rename to", name);
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<ExportedGpt2> ExportGpt2(const CheckpointReader& checkpoint,
@@ -150,19 +165,15 @@ absl::StatusOr<ExportedGpt2> ExportGpt2(const CheckpointReader& checkpoint,
   const std::string name =
       (target.has_filename() ? target : target.parent_path()).string();  // without a last slash
   RETURN_IF_ERROR(CheckFree(name));
-  const std::string partial = name + ".tmp";
+  const std::string parent = fs::path(name).parent_path().string();
+  fs::create_directories(parent, error);
+  if (error) return FileError(error.value(), "create the folder", parent);
+  // A name nobody has, so that nothing of anybody's is deleted.
+  std::string partial = name + ".partial-XXXXXX";
+  if (::mkdtemp(partial.data()) == nullptr) return FileError(errno, "create the folder", partial);
+  auto result = WriteAndMove(checkpoint, partial, name);
   fs::remove_all(partial, error);
-  fs::create_directories(partial, error);
-  if (error) return FileError(error.value(), "create the folder", partial);
-  auto result = WriteFolder(checkpoint, partial);
-  if (result.ok() && std::rename(partial.c_str(), name.c_str()) != 0) {
-    result = FileError(errno, "rename to", name);
-  }
-  if (!result.ok()) {
-    fs::remove_all(partial, error);
-    return result;
-  }
-  RETURN_IF_ERROR(SyncFolder(fs::path(name).parent_path().string()));
+  if (result.ok()) RETURN_IF_ERROR(SyncFolder(parent));
   return result;
 }
 

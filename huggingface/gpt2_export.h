@@ -20,9 +20,10 @@ struct ExportedGpt2 {
 //   GPT2_BPE       vocab.json, merges.txt
 //   BYTE           the same, with the 256 bytes for tokens and no merges
 //   SENTENCEPIECE  tokenizer.model, for the SentencePiece library
-// Everything goes to `folder`.tmp first, which is synced and renamed. Memory is bounded. Errors:
-// FAILED_PRECONDITION for a model that the format cannot hold (CheckHfCanHold) and for a `folder`
-// with anything in it; those of files, naming them.
+// Everything goes to a new folder beside it, `folder`.partial-XXXXXX, first; that is synced and
+// moved, and only a kill leaves it there. Memory is bounded. Errors: FAILED_PRECONDITION for a
+// model that the format cannot hold (CheckHfCanHold) and for a `folder` with anything in it; those
+// of files, naming them.
 absl::StatusOr<ExportedGpt2> ExportGpt2(const CheckpointReader& checkpoint,
                                         const std::string& folder);
 

@@ -268,6 +268,19 @@ TEST_F(HuggingFaceTest, ExportRefusesWhatTheFormatCannotHold) {
               AllOf(HasSubstr(Path("empty")), HasSubstr("name another one")));
 }
 
+TEST_F(HuggingFaceTest, ExportLeavesOtherFoldersAloneAndNothingOfItsOwnBeside) {
+  fs::create_directories(Path("out.tmp"));
+  std::ofstream(Path("out.tmp") + "/mine.txt") << "mine";
+  fs::create_directories(Path("plain"));
+  const auto exported = Export(TinyJob(), "out");
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_EQ(Contents(Path("out.tmp") + "/mine.txt"), "mine");
+  EXPECT_EQ(fs::status(Path("out")).permissions(), fs::status(Path("plain")).permissions());
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("partial")));
+  }
+}
+
 TEST_F(HuggingFaceTest, AnotherModelGivesTheFlagsToSet) {
   JobConfig job = TinyJob();
   EXPECT_EQ(ErrorOfCheck(kTiny, job), "");
