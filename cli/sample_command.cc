@@ -108,7 +108,7 @@ void AddSampleCommand(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("sample", "Writes text with the weights of a checkpoint");
   command
       ->add_option("--from", arguments->from,
-                   "Run folder (its newest checkpoint), or folder of a checkpoint")
+                   "Run folder (its newest checkpoint), RUN/best, or folder of a checkpoint")
       ->type_name("PATH")
       ->required();
   command

@@ -61,6 +61,12 @@ absl::Status CheckVocabulary(const JobConfig& config) {
 absl::Status CheckEveryoneEvaluates(const JobConfig& config, uint64_t samples) {
   const uint32_t virtual_workers = config.cluster().virtual_workers();
   if (samples == 0 || samples >= virtual_workers) return absl::OkStatus();
+  if (config.data().random().samples() > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data.random.samples = ", config.data().random().samples(), " leaves ", samples,
+        " for validation, fewer than cluster.virtual_workers = ", virtual_workers,
+        ": raise it, or set data.validation_fraction: 0"));
+  }
   const bool windows = TextFormOf(config.model()) == TextForm::kRunning;
   return absl::InvalidArgumentError(absl::StrCat(
       "the validation split of ", config.data().path(), " has ", samples,
@@ -83,6 +89,28 @@ absl::Status CheckClasses(const JobConfig& config) {
       absl::StrCat("the data has ", found,
                    " class, which leaves nothing to learn: give a text with several labels, or set "
                    "model.classes"));
+}
+
+// Whether the configuration can be handed out.
+absl::Status CheckSize(const JobConfig& config) {
+  if (config.ByteSizeLong() <= kMaxJobConfigBytes) return absl::OkStatus();
+  const DataConfig& data = config.data();
+  uint64_t labels_bytes = 0;
+  for (const std::string& label : data.resolved_labels()) labels_bytes += label.size();
+  const std::string limit = absl::StrCat(
+      " bytes, and with it the job's configuration, which every node is sent, has "
+      "more than ",
+      kMaxJobConfigBytes, ": ");
+  if (labels_bytes > data.resolved_tokenizer().size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ", data.resolved_labels_size(), " labels of ", data.path(), " have ",
+                     labels_bytes, limit, "give shorter or fewer labels"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "data.tokenizer ", DataConfig::Tokenizer_Name(data.tokenizer()), " has ",
+      data.resolved_tokenizer().size(), limit,
+      data.tokenizer_path().empty() ? "lower data.pieces"
+                                    : "name one of fewer pieces with data.tokenizer_path"));
 }
 
 // Text to tokens; resolves config.data.
@@ -112,6 +140,7 @@ absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
 // what a person should know of the data.
 absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& config) {
   ASSIGN_OR_RETURN(const std::optional<TokenFile> file, PrepareText(run_dir, config));
+  RETURN_IF_ERROR(CheckSize(config));
   ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler,
                    MakeSampler(config, file.has_value() ? &*file : nullptr));
   RETURN_IF_ERROR(CheckEveryoneEvaluates(config, sampler->validation_samples()));
@@ -120,14 +149,17 @@ absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& c
   return sampler->notice();
 }
 
-// Whether train.init_from holds this model; makes its path absolute, for servers on this host.
-absl::Status CheckInitFrom(const BlockTable& blocks, JobConfig& config) {
+// Opens train.init_from, makes it the absolute path of what was found, and takes over its
+// tokenizer. Every lane then reads this very checkpoint, also when its run goes on and has newer
+// ones.
+absl::StatusOr<WeightsSource> OpenInitFrom(JobConfig& config) {
   std::error_code error;
   const std::string path =
       fs::absolute(config.train().init_from(), error).lexically_normal().string();
-  config.mutable_train()->set_init_from(path);
-  ASSIGN_OR_RETURN(const WeightsSource source, WeightsSource::Open(path));
-  return source.Check(config, blocks);
+  ASSIGN_OR_RETURN(WeightsSource source, WeightsSource::Open(path));
+  config.mutable_train()->set_init_from(source.path());
+  RETURN_IF_ERROR(source.TakeTokenizer(*config.mutable_data()));
+  return source;
 }
 
 // What the run that goes on in its folder knows of its evaluations.
@@ -172,6 +204,10 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
     job.config.mutable_data()->set_resolved_tokenizer(
         restore->manifest.config().data().resolved_tokenizer());
   }
+  std::optional<WeightsSource> source;
+  if (!restore.has_value() && !config.train().init_from().empty()) {
+    ASSIGN_OR_RETURN(source, OpenInitFrom(job.config));
+  }
   BlockTable blocks;
   if (!config.model().external()) {
     ASSIGN_OR_RETURN(job.data_notice, PrepareData(run_dir, job.config));
@@ -189,8 +225,8 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
     job.timeline = restore->manifest.timeline() + 1;
     job.restore_path = restore->folder;
     RecallEvaluations(run_dir, job);
-  } else if (!config.train().init_from().empty()) {
-    RETURN_IF_ERROR(CheckInitFrom(blocks, job.config));
+  } else if (source.has_value()) {
+    RETURN_IF_ERROR(source->Check(job.config, blocks));
   }
   std::string text;
   google::protobuf::TextFormat::PrintToString(job.config, &text);

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "data/gpt2_files.h"
+#include "data/sampler.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "huggingface/gpt2_config.h"
 #include "proto/field_path.h"
@@ -16,7 +19,7 @@ namespace {
 constexpr const char* kFields[] = {
     "model.family", "model.norm",      "model.activation", "model.layers",
     "model.width",  "model.heads",     "model.mlp_width",  "model.context",
-    "model.bias",   "model.tied_head", "model.vocabulary",
+    "model.bias",   "model.tied_head", "model.vocabulary", "model.classes",
 };
 
 // " --set model.layers=12 --set ..." for what `there` sets and `here` has otherwise.
@@ -30,11 +33,50 @@ absl::StatusOr<std::string> SetFlags(const JobConfig& there, const JobConfig& he
   return flags;
 }
 
-// A job whose model.vocabulary says how many symbols the model has.
-JobConfig WithSymbols(JobConfig job) {
+// A job whose model.vocabulary and model.classes say how many the model has.
+JobConfig Sized(JobConfig job) {
   ModelConfig& model = *job.mutable_model();
   model.set_vocabulary(std::max(model.vocabulary(), job.data().resolved_symbols()));
+  if (model.family() == ModelConfig::ENCODER) {
+    model.set_classes(std::max(model.classes(), DataClasses(job.data())));
+  }
   return job;
+}
+
+bool HasText(const DataConfig& data) { return data.random().samples() == 0; }
+
+// What to do about a text with more symbols than the model of `path` has.
+std::string FewerSymbols(const std::string& path, bool is_gpt2, const DataConfig& data,
+                         uint32_t symbols) {
+  if (!HasText(data)) return absl::StrCat("give --set data.random.symbols=", symbols);
+  if (!is_gpt2) return absl::StrCat("choose a data.tokenizer of no more than ", symbols);
+  std::error_code error;
+  const bool has_files = std::filesystem::exists(absl::StrCat(path, "/", kGpt2VocabFile), error);
+  return absl::StrCat("give --set data.tokenizer=GPT2_BPE --set data.tokenizer_path=",
+                      has_files ? path : "DIR, a folder with its vocab.json and merges.txt");
+}
+
+// Of classifiers of text: class for class the same labels.
+absl::Status CheckLabels(const std::string& path, const JobConfig& there, const JobConfig& here) {
+  if (there.model().family() != ModelConfig::ENCODER ||
+      here.model().family() != ModelConfig::ENCODER || !HasText(there.data()) ||
+      !HasText(here.data())) {
+    return absl::OkStatus();
+  }
+  const auto label = [](const DataConfig& data, int i) {
+    if (i >= data.resolved_labels_size()) return std::string("none");
+    return absl::StrCat("\"", absl::Utf8SafeCHexEscape(data.resolved_labels(i)), "\"");
+  };
+  const int count = there.data().resolved_labels_size();
+  for (int i = 0; i < std::max(count, here.data().resolved_labels_size()); ++i) {
+    const std::string theirs = label(there.data(), i), ours = label(here.data(), i);
+    if (theirs == ours) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("train.init_from ", path, " was trained on other labels, class ", i, " is ",
+                     theirs, " there and ", ours, " in the job's text: give a text with the same ",
+                     count, " labels, or leave train.init_from out"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -53,13 +95,38 @@ absl::StatusOr<WeightsSource> WeightsSource::Open(const std::string& path) {
                      "model.safetensors) nor a run or checkpoint, on this host: check the path"));
   }
   RETURN_IF_ERROR(found.status());
+  if (found->manifest.config().model().external()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("train.init_from ", found->folder,
+                     " is of a program with a model of its own (model.external): name a checkpoint "
+                     "of a model of tug's"));
+  }
   ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(found->folder));
-  return WeightsSource(path, std::move(reader));
+  return WeightsSource(found->folder, std::move(reader));
+}
+
+absl::Status WeightsSource::TakeTokenizer(DataConfig& data) const {
+  const auto* checkpoint = std::get_if<CheckpointReader>(&source_);
+  if (checkpoint == nullptr) return absl::OkStatus();
+  const DataConfig& theirs = checkpoint->manifest().config().data();
+  if (!HasText(theirs) || !HasText(data)) return absl::OkStatus();
+  if (theirs.tokenizer() == data.tokenizer()) {
+    data.set_resolved_tokenizer(theirs.resolved_tokenizer());
+    data.set_resolved_alphabet(theirs.resolved_alphabet());
+    return absl::OkStatus();
+  }
+  const std::string kind = DataConfig::Tokenizer_Name(theirs.tokenizer());
+  std::string flags = absl::StrCat("--set data.tokenizer=", kind);
+  if (theirs.tokenizer_path() != data.tokenizer_path()) {
+    absl::StrAppend(&flags, " --set data.tokenizer_path=", theirs.tokenizer_path());
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "train.init_from ", path_, " was trained with another tokenizer, ", kind, ": give ", flags));
 }
 
 absl::Status WeightsSource::Check(const JobConfig& job, const BlockTable& blocks) const {
   const auto* gpt2 = std::get_if<Gpt2Weights>(&source_);
-  const JobConfig here = WithSymbols(job);
+  const JobConfig here = Sized(job);
   JobConfig there = here;
   if (gpt2 != nullptr) {
     const uint32_t context = here.model().context();
@@ -67,15 +134,15 @@ absl::Status WeightsSource::Check(const JobConfig& job, const BlockTable& blocks
     // Positions behind the job's context are left out.
     if (context < gpt2->config().context()) there.mutable_model()->set_context(context);
   } else {
-    there = WithSymbols(std::get<CheckpointReader>(source_).manifest().config());
+    there = Sized(std::get<CheckpointReader>(source_).manifest().config());
+    RETURN_IF_ERROR(CheckLabels(path_, there, here));
   }
   const uint32_t symbols = there.model().vocabulary();
   if (symbols < job.data().resolved_symbols()) {
     return absl::FailedPreconditionError(
         absl::StrCat("train.init_from ", path_, " holds a model of ", symbols,
-                     " symbols, but the job's text has ", job.data().resolved_symbols(),
-                     ": give --set data.tokenizer and --set data.tokenizer_path "
-                     "of the tokenizer the model was trained with"));
+                     " symbols, but the job's data has ", job.data().resolved_symbols(), ": ",
+                     FewerSymbols(path_, gpt2 != nullptr, job.data(), symbols)));
   }
   ASSIGN_OR_RETURN(const std::string flags, SetFlags(there, here));
   if (!flags.empty()) {
@@ -90,7 +157,7 @@ absl::Status WeightsSource::Check(const JobConfig& job, const BlockTable& blocks
   return absl::FailedPreconditionError(
       absl::StrCat("the parameters in ", path_,
                    " are laid out otherwise than this job's: use the version of tug that wrote "
-                   "them, and data with as many classes"));
+                   "them"));
 }
 
 absl::Status WeightsSource::ReadRange(const BlockSpec& block, uint64_t begin, uint64_t end,

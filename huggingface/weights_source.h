@@ -20,11 +20,22 @@ namespace tug {
 class WeightsSource {
  public:
   // `path`: a folder with a config.json, or what FindCheckpoint takes. Errors: those of Gpt2Weights
-  // and of FindCheckpoint and CheckpointReader.
+  // and of FindCheckpoint and CheckpointReader; FAILED_PRECONDITION for a checkpoint of a program
+  // with a model of its own.
   static absl::StatusOr<WeightsSource> Open(const std::string& path);
 
+  // The folder that holds the weights: of a run, that of its newest checkpoint when it was opened.
+  const std::string& path() const { return path_; }
+
+  // Before a job's text is read: gives `data` what the tokenizer of a checkpoint knows, so that
+  // tokens mean what they did there. Errors: FAILED_PRECONDITION for another kind of tokenizer,
+  // with the --set flags that make it the same. A Hugging Face folder, or one side without text:
+  // nothing is done.
+  absl::Status TakeTokenizer(DataConfig& data) const;
+
   // Whether it holds the weights of the job's model, whose layout is `blocks`. Errors:
-  // FAILED_PRECONDITION with the --set flags that make the job's model the one it holds.
+  // FAILED_PRECONDITION with the --set flags that make the job's model the one it holds, or with
+  // the first label that is another one.
   absl::Status Check(const JobConfig& job, const BlockTable& blocks) const;
 
   // Copies elements [begin, end) of a block. Errors: those of CheckpointReader::ReadRange.

@@ -1,0 +1,179 @@
+#include "coordinator/job_setup.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/checkpoint.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "model/layout.h"
+#include "proto/job_config.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Texts = std::vector<std::string>;
+
+class JobSetupTest : public ::testing::Test {
+ protected:
+  JobSetupTest()
+      : root_((fs::path(testing::TempDir()) /
+               testing::UnitTest::GetInstance()->current_test_info()->name())
+                  .lexically_normal()) {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    Write("text.txt", Repeated("in the beginning was the word. "));
+  }
+
+  std::string Path(const std::string& name) const { return (root_ / name).string(); }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name), std::ios::binary) << text;
+  }
+
+  static std::string Repeated(const std::string& text) {
+    std::string all;
+    for (int i = 0; i < 100; ++i) all += text;
+    return all;
+  }
+
+  absl::StatusOr<CoordinatorOptions> SetUp(const std::string& run, const Texts& overrides) const {
+    const auto config = ParseJobConfig(
+        absl::StrCat("data { path: '", Path("text.txt"), "' } ",
+                     "model { layers: 1 width: 16 heads: 2 context: 8 } train { steps: 6 }"),
+        "test", overrides);
+    if (!config.ok()) return config.status();
+    fs::create_directories(Path(run));
+    return SetUpJob(*config, Path(run), std::nullopt);
+  }
+
+  std::string ErrorOf(const Texts& overrides) const {
+    return std::string(SetUp("refused", overrides).status().message());
+  }
+
+  // A checkpoint of a job, its weights all zero; returns its folder.
+  std::string Commit(const CoordinatorOptions& job, uint64_t version) const {
+    const JobConfig& config = job.config;
+    const BlockTable blocks =
+        ModelLayout(config.model(), config.data().resolved_symbols(),
+                    static_cast<uint32_t>(config.data().resolved_labels_size()));
+    std::vector<std::vector<float>> zeros;
+    std::vector<SegmentPart> parts;
+    for (const BlockSpec& block : blocks.blocks()) {
+      const std::vector<float>& values = zeros.emplace_back(ElementCount(block));
+      parts.push_back({block.name(), 0, values.size(), values, values, values});
+    }
+    const auto file = WriteLanePart(job.run_dir, version, 0, parts);
+    EXPECT_TRUE(file.ok()) << file.status();
+    Manifest manifest;
+    *manifest.mutable_config() = config;
+    *manifest.mutable_blocks() = blocks;
+    manifest.set_version(version);
+    ManifestFile& entry = *manifest.add_files();
+    entry.set_name(file->name);
+    entry.set_size_bytes(file->size_bytes);
+    entry.set_xxh3(file->xxh3);
+    const auto committed = CommitCheckpoint(job.run_dir, manifest, Retention{.keep = 5});
+    EXPECT_TRUE(committed.ok()) << committed.status();
+    return committed.value_or("");
+  }
+
+  // A run with a checkpoint of step 3.
+  void MakeRun(const std::string& run, const Texts& overrides) const {
+    const auto job = SetUp(run, overrides);
+    ASSERT_TRUE(job.ok()) << job.status();
+    Commit(*job, 3);
+  }
+
+  const fs::path root_;
+};
+
+// A commit of that run meanwhile must not mix two checkpoints.
+TEST_F(JobSetupTest, AJobBeginsWithTheCheckpointThatWasTheNewestWhenItStarted) {
+  const auto first = SetUp("first", {});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::string at_3 = Commit(*first, 3);
+  const auto job = SetUp("second", {"train.init_from=" + Path("first")});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->config.train().init_from(), at_3);
+  const std::string at_5 = Commit(*first, 5);
+  EXPECT_EQ(job->config.train().init_from(), at_3);
+  EXPECT_EQ(SetUp("third", {"train.init_from=" + Path("first")})->config.train().init_from(), at_5);
+  EXPECT_EQ(SetUp("fourth", {"train.init_from=" + at_3})->config.train().init_from(), at_3);
+}
+
+TEST_F(JobSetupTest, AJobThatBeginsWithACheckpointReadsItsTextWithThatTokenizer) {
+  MakeRun("first", {"data.tokenizer=CHARACTER"});
+  const auto first = FindCheckpoint(Path("first"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  Write("other.txt", Repeated("a word had no beginning. "));
+  const Texts other = {"data.path=" + Path("other.txt"), "train.init_from=" + Path("first")};
+  Texts overrides = other;
+  overrides.push_back("data.tokenizer=CHARACTER");
+  const auto job = SetUp("second", overrides);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->config.data().resolved_alphabet(),
+            first->manifest.config().data().resolved_alphabet());
+  EXPECT_THAT(ErrorOf(other), AllOf(HasSubstr("train.init_from " + first->folder),
+                                    HasSubstr("give --set data.tokenizer=CHARACTER"),
+                                    Not(HasSubstr("tokenizer_path")), Not(HasSubstr("\n"))));
+  Write("other.txt", Repeated("quite a zoo. "));
+  EXPECT_THAT(ErrorOf(overrides), HasSubstr("is not in the alphabet"));
+}
+
+TEST_F(JobSetupTest, TrainedPiecesAreTakenOverAndTheirFlagsCanBeFollowed) {
+  MakeRun("first", {"data.tokenizer=SENTENCEPIECE", "data.pieces=270"});
+  Write("text.txt", Repeated("quite another text, of other words. "));
+  const std::string from = "train.init_from=" + Path("first");
+  EXPECT_THAT(ErrorOf({from}), HasSubstr("give --set data.tokenizer=SENTENCEPIECE"));
+  const auto job = SetUp("second", {from, "data.tokenizer=SENTENCEPIECE"});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->config.data().resolved_tokenizer(),
+            FindCheckpoint(Path("first"))->manifest.config().data().resolved_tokenizer());
+}
+
+TEST_F(JobSetupTest, AClassifierKeepsItsLabelsAndClasses) {
+  const Texts lines = {"model.family=ENCODER", "train.init_from=" + Path("first")};
+  Write("text.txt", Repeated("good\tyes\nbad\tno\n"));
+  MakeRun("first", {"model.family=ENCODER"});
+  EXPECT_EQ(ErrorOf(lines), "");
+  EXPECT_THAT(ErrorOf({lines[0], lines[1], "model.classes=5"}),
+              HasSubstr("give --set model.classes=2"));
+  Write("text.txt", Repeated("good\tyes\nevil\tno\n"));
+  EXPECT_THAT(ErrorOf(lines),
+              AllOf(HasSubstr("class 0 is \"bad\" there and \"evil\" in the job's text"),
+                    HasSubstr("a text with the same 2 labels"), Not(HasSubstr("\n"))));
+  Write("text.txt", Repeated("good\tyes\nbad\tno\nugly\tno\n"));
+  EXPECT_THAT(ErrorOf(lines), HasSubstr("class 2 is none there and \"ugly\""));
+}
+
+TEST_F(JobSetupTest, TooFewRandomSamplesNameTheirField) {
+  const Texts random = {"data.path=",      "model.family=ENCODER",    "data.random.samples=40",
+                        "model.classes=2", "data.random.symbols=100", "cluster.virtual_workers=8"};
+  EXPECT_THAT(ErrorOf(random), AllOf(HasSubstr("data.random.samples = 40 leaves 4 for validation"),
+                                     HasSubstr("raise it, or set data.validation_fraction: 0")));
+  for (const std::string remedy : {"data.random.samples=80", "data.validation_fraction=0"}) {
+    Texts followed = random;
+    followed.push_back(remedy);
+    EXPECT_EQ(ErrorOf(followed), "") << remedy;
+  }
+}
+
+TEST_F(JobSetupTest, LabelsThatNoMessageHoldsAreRefused) {
+  std::string text;
+  for (int i = 0; i < 60000; ++i) absl::StrAppend(&text, i, std::string(220, 'x'), "\tx\n");
+  Write("text.txt", text);
+  EXPECT_THAT(ErrorOf({"model.family=ENCODER"}),
+              AllOf(HasSubstr("the 60000 labels of " + Path("text.txt")), HasSubstr("12582912"),
+                    HasSubstr("give shorter or fewer labels")));
+}
+
+}  // namespace
+}  // namespace tug
