@@ -4,6 +4,8 @@
 #include <bit>
 #include <new>
 
+#include "base/large_memory.h"
+
 namespace tug {
 namespace {
 
@@ -13,17 +15,28 @@ static_assert(BlockPool::kMaxBlockBytes == kSmallest << 11);
 size_t RoundedUp(size_t size_bytes) { return std::bit_ceil(std::max(size_bytes, kSmallest)); }
 size_t ClassOf(size_t rounded) { return std::countr_zero(rounded) - std::countr_zero(kSmallest); }
 
-std::byte* FromHeap(size_t size_bytes) {
+// Blocks from this size on are mapped one by one: what comes and goes with a peak among the heap's
+// small blocks leaves gaps there, which grow.
+constexpr size_t kMappedBytes = 64 << 10;
+
+bool Mapped(size_t size_bytes) { return kMapMemory && size_bytes >= kMappedBytes; }
+
+std::byte* NewBlock(size_t size_bytes) {
   return static_cast<std::byte*>(
-      ::operator new(size_bytes, std::align_val_t(BlockPool::kAlignment)));
+      Mapped(size_bytes)
+          ? MapLargeMemory(size_bytes)
+          : ::operator new(size_bytes, std::align_val_t(BlockPool::kAlignment)));
+}
+
+void DeleteBlock(void* block, size_t size_bytes) {
+  if (Mapped(size_bytes)) return UnmapLargeMemory(block, size_bytes);
+  ::operator delete(block, std::align_val_t(BlockPool::kAlignment));
 }
 
 }  // namespace
 
-void BlockPool::ToHeap(FreeBlock* list) {
-  while (list != nullptr) {
-    ::operator delete(std::exchange(list, list->next), std::align_val_t(kAlignment));
-  }
+void BlockPool::Delete(FreeBlock* list, size_t block_bytes) {
+  while (list != nullptr) DeleteBlock(std::exchange(list, list->next), block_bytes);
 }
 
 std::byte* BlockPool::FreeList::Take() {
@@ -40,7 +53,7 @@ void BlockPool::FreeList::Give(std::byte* block) {
 
 BlockPool::~BlockPool() {
   absl::MutexLock lock(&mutex_);
-  for (const FreeList& list : free_) ToHeap(list.first);
+  for (size_t i = 0; i < kClasses; ++i) Delete(free_[i].first, kSmallest << i);
 }
 
 BlockPool::FreeBlock* BlockPool::Trim(FreeList& list, size_t block_bytes) {
@@ -58,7 +71,7 @@ BlockPool::FreeBlock* BlockPool::Trim(FreeList& list, size_t block_bytes) {
 }
 
 std::byte* BlockPool::Take(size_t size_bytes) {
-  if (size_bytes > kMaxBlockBytes) return FromHeap(size_bytes);
+  if (size_bytes > kMaxBlockBytes) return NewBlock(size_bytes);
   const size_t rounded = RoundedUp(size_bytes);
   std::byte* taken;
   FreeBlock* trimmed;
@@ -69,13 +82,14 @@ std::byte* BlockPool::Take(size_t size_bytes) {
     if (taken != nullptr) kept_bytes_ -= rounded;
     trimmed = Trim(list, rounded);
   }
-  ToHeap(trimmed);
-  return taken != nullptr ? taken : FromHeap(rounded);
+  Delete(trimmed, rounded);
+  return taken != nullptr ? taken : NewBlock(rounded);
 }
 
 void BlockPool::Give(std::byte* block, size_t size_bytes) {
+  if (size_bytes > kMaxBlockBytes) return DeleteBlock(block, size_bytes);
   const size_t rounded = RoundedUp(size_bytes);
-  if (size_bytes <= kMaxBlockBytes) {
+  {
     absl::MutexLock lock(&mutex_);
     if (kept_bytes_ + rounded <= kMaxKeptBytes) {
       free_[ClassOf(rounded)].Give(block);
@@ -83,7 +97,7 @@ void BlockPool::Give(std::byte* block, size_t size_bytes) {
       return;
     }
   }
-  ::operator delete(block, std::align_val_t(kAlignment));
+  DeleteBlock(block, rounded);
 }
 
 size_t BlockPool::kept_bytes() const {

@@ -13,10 +13,9 @@ namespace tug {
 
 // Memory for small things that come and go with every message, so that a steady flow of messages
 // allocates nothing: a block that is given back is kept for the next taker. Sizes are rounded up to
-// powers of two, one free list for each; larger blocks, and what exceeds kMaxKeptBytes, go to the
-// heap. Half of the blocks that nobody needed for kTrimTakes takes of their size go there too, or
-// memory would grow for ever to the rarest peak. Blocks are aligned to 64 bytes, contents
-// unspecified.
+// powers of two, one free list for each; larger blocks, and what exceeds kMaxKeptBytes, are not
+// kept. Nor is half of the blocks that nobody needed for kTrimTakes takes of their size, or memory
+// would grow for ever to the rarest peak. Blocks are aligned to 64 bytes, contents unspecified.
 //
 // Thread-safe. Shared, because a block may be given back (by the last holder of a message, by a
 // transport's I/O thread) after its first owner is gone.
@@ -25,7 +24,7 @@ class BlockPool {
   static constexpr size_t kAlignment = 64;
   static constexpr size_t kMaxBlockBytes = 128 << 10;
   static constexpr size_t kMaxKeptBytes = 32 << 20;  // unused blocks of all sizes together
-  static constexpr size_t kTrimTakes = 1 << 16;
+  static constexpr size_t kTrimTakes = 1 << 12;
 
   BlockPool() = default;
   BlockPool(const BlockPool&) = delete;
@@ -54,7 +53,7 @@ class BlockPool {
     void Give(std::byte* block);
   };
 
-  static void ToHeap(FreeBlock* list);  // all of it
+  static void Delete(FreeBlock* list, size_t block_bytes);  // all of it
   // Takes the blocks off a list that have not been needed, every kTrimTakes takes.
   FreeBlock* Trim(FreeList& list, size_t block_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -18,6 +18,14 @@ namespace tug {
 // Buffers of this size and more are mapped.
 inline constexpr size_t kLargeMemoryBytes = size_t{1} << 20;
 
+// Whether to map what could come from the heap: AddressSanitizer sees who reads past the end only
+// of what does.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool kMapMemory = false;
+#else
+inline constexpr bool kMapMemory = true;
+#endif
+
 // Zero-filled, aligned to a page, to a huge page (2 MiB) from that size on. Throws std::bad_alloc.
 // REQUIRES: size_bytes > 0.
 void* MapLargeMemory(size_t size_bytes);

@@ -40,14 +40,8 @@ class AlignedBuffer {
   }
 
  private:
-  // AddressSanitizer sees who reads past the end only of what comes from the heap.
-#ifdef __SANITIZE_ADDRESS__
-  static constexpr bool kMapLarge = false;
-#else
-  static constexpr bool kMapLarge = true;
-#endif
   static constexpr bool Mapped(size_t size_bytes) {
-    return kMapLarge && size_bytes >= kLargeMemoryBytes;
+    return kMapMemory && size_bytes >= kLargeMemoryBytes;
   }
   static std::byte* Allocate(size_t size_bytes) {
     if (size_bytes == 0) return nullptr;
