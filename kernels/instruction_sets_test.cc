@@ -23,6 +23,7 @@
 #include "kernels/kernel_test_support.h"
 #include "kernels/layernorm.h"
 #include "kernels/layernorm_ref.h"
+#include "kernels/matmul_primitive.h"
 #include "kernels/store_tile.h"
 #include "kernels/sum.h"
 
@@ -139,9 +140,11 @@ void ExpectAttentionMatchesTheReference(ThreadPool& pool) {
                               lse_ref.data());
   AttentionBackwardRef<double>(shape, ToDouble(dout).data(), operands(qkv_d.data()), dropout,
                                operands(dqkv_ref.data()));
+  // As attention_test: what the rounding of factors adds on a machine that multiplies bf16.
+  const double factors = std::is_same_v<T, Bf16> && HasBf16Products() ? 0x1p-8 : 0.0;
   ExpectClose(lse, lse_ref, 2e-6, 1e-6);
-  ExpectClose(out, out_ref, 5e-6, 5e-6 + kRounding<T>);
-  ExpectClose(dqkv, dqkv_ref, 2e-5, 1e-5 + kRounding<T>);
+  ExpectClose(out, out_ref, 5e-6 + factors, 5e-6 + kRounding<T>);
+  ExpectClose(dqkv, dqkv_ref, 2e-5 + factors, 1e-5 + kRounding<T>);
 }
 
 TEST_P(InstructionSets, AttentionMatchesTheReference) {

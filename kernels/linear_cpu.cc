@@ -172,7 +172,7 @@ void LinearWeightGradient(ThreadPool& pool, WeightOrder order, int64_t in, int64
   const int64_t n = in_out ? out : in;
   const Tiling tiling(kWeightGradientTile, m, n);
   if (tiling.tiles() == 0) return;
-  const TransposedTileProduct<T> product(tiling, m, n, rows, accumulate);
+  const TransposedTileProduct<T> product(m, n, rows, accumulate);
   tiling.ForEach(
       pool, [&](const Tile& tile) { product.Run(tile, in_out ? x : dy, in_out ? dy : x, dw); });
 }

@@ -24,22 +24,19 @@ void Widen(const Bf16* from, int64_t stride, int64_t rows, int64_t columns, floa
   for (int64_t r = 0; r < rows; ++r) FloatFromBf16(from + r * stride, to + r * columns, columns);
 }
 
-}  // namespace
-
-TilePrimitives::TilePrimitives(const Tiling& tiling, MatMulForm form) {
-  for (int shape = 0; shape < Tiling::kShapes; ++shape) {
-    const Tile tile = tiling.OfShape(shape);
-    form.m = tile.rows;
-    form.n = tile.columns;
-    primitives_[tiling.ShapeOf(tile)] = MatMulPrimitive::Find(form);
-  }
+// The tile's product by the calling thread's primitive.
+void RunPrimitive(MatMulForm form, const Tile& tile, const void* a, const void* b, float* c) {
+  form.m = tile.rows;
+  form.n = tile.columns;
+  MatMulPrimitive::Of(form).Run(a, b, c);
 }
+
+}  // namespace
 
 template <typename T>
 LinearTileProduct<T>::LinearTileProduct(const LinearWeights<T>& weights, Transpose transpose,
                                         const Tiling& tiling)
     : weights_(weights),
-      tiling_(tiling),
       forward_(transpose == Transpose::kNo),
       k_(forward_ ? weights.in() : weights.out()),
       n_(forward_ ? weights.out() : weights.in()),
@@ -51,11 +48,9 @@ LinearTileProduct<T>::LinearTileProduct(const LinearWeights<T>& weights, Transpo
   constexpr bool kBf16 = std::is_same_v<T, Bf16>;
   const bool in_place =
       kBf16 ? !HasBf16Products()
-            : transpose_stored_ == Transpose::kNo || tiling.OfShape(0).rows < kRowsForPrimitive;
+            : transpose_stored_ == Transpose::kNo || tiling.At(0).rows < kRowsForPrimitive;
   if (k_ == 0 || in_place) return;
-  primitives_ = std::make_unique<const TilePrimitives>(
-      tiling, MatMulForm{.operands = kBf16 ? Operands::kBf16ByPacked : Operands::kFloatByTransposed,
-                         .k = k_});
+  form_ = {.operands = kBf16 ? Operands::kBf16ByPacked : Operands::kFloatByTransposed, .k = k_};
 }
 
 template <>
@@ -63,8 +58,8 @@ void LinearTileProduct<float>::Run(const Tile& tile, const float* a, float* sums
   const float* const rows = a + tile.row * k_;
   const bool transposed = transpose_stored_ == Transpose::kYes;
   const float* const b = weights_.view_ + (transposed ? tile.column * k_ : tile.column);
-  if (primitives_ != nullptr && tile.rows >= kRowsForPrimitive) {
-    primitives_->Run(tiling_.ShapeOf(tile), rows, b, sums);
+  if (form_.has_value() && tile.rows >= kRowsForPrimitive) {
+    RunPrimitive(*form_, tile, rows, b, sums);
   } else {
     MatMulInTask(Transpose::kNo, transpose_stored_, tile.rows, tile.columns, k_, rows, k_, b,
                  transposed ? k_ : n_, 0.0f, sums, tile.columns);
@@ -89,24 +84,21 @@ void LinearTileProduct<Bf16>::RunWidened(const Tile& tile, const Bf16* a, float*
 
 template <>
 void LinearTileProduct<Bf16>::Run(const Tile& tile, const Bf16* a, float* sums) const {
-  if (primitives_ == nullptr) return RunWidened(tile, a, sums);
+  if (!form_.has_value()) return RunWidened(tile, a, sums);
   const AlignedBuffer& packed = forward_ ? weights_.forward_ : weights_.backward_;
-  primitives_->Run(tiling_.ShapeOf(tile), a + tile.row * k_,
-                   packed.data() + PackedBytes(k_, tile.column), sums);
+  RunPrimitive(*form_, tile, a + tile.row * k_, packed.data() + PackedBytes(k_, tile.column), sums);
 }
 
 template <typename T>
-TransposedTileProduct<T>::TransposedTileProduct(const Tiling& tiling, int64_t m, int64_t n,
-                                                int64_t k, bool accumulate)
-    : tiling_(tiling), m_(m), n_(n), k_(k), accumulate_(accumulate) {
+TransposedTileProduct<T>::TransposedTileProduct(int64_t m, int64_t n, int64_t k, bool accumulate)
+    : m_(m), n_(n), k_(k), accumulate_(accumulate) {
   if (k == 0 || std::is_same_v<T, float> || !HasBf16Products()) return;
-  primitives_ = std::make_unique<const TilePrimitives>(
-      tiling, MatMulForm{.operands = Operands::kTransposedBf16ByPlain,
-                         .accumulate = accumulate,
-                         .k = k,
-                         .lda = m,
-                         .ldb = n,
-                         .ldc = n});
+  form_ = {.operands = Operands::kTransposedBf16ByPlain,
+           .accumulate = accumulate,
+           .k = k,
+           .lda = m,
+           .ldb = n,
+           .ldc = n};
 }
 
 template <>
@@ -135,9 +127,8 @@ void TransposedTileProduct<Bf16>::RunWidened(const Tile& tile, const Bf16* a, co
 template <>
 void TransposedTileProduct<Bf16>::Run(const Tile& tile, const Bf16* a, const Bf16* b,
                                       float* c) const {
-  if (primitives_ == nullptr) return RunWidened(tile, a, b, c);
-  primitives_->Run(tiling_.ShapeOf(tile), a + tile.row, b + tile.column,
-                   c + tile.row * n_ + tile.column);
+  if (!form_.has_value()) return RunWidened(tile, a, b, c);
+  RunPrimitive(*form_, tile, a + tile.row, b + tile.column, c + tile.row * n_ + tile.column);
 }
 
 template class LinearTileProduct<float>;

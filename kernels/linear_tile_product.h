@@ -1,9 +1,8 @@
 #ifndef TUG_KERNELS_LINEAR_TILE_PRODUCT_H_
 #define TUG_KERNELS_LINEAR_TILE_PRODUCT_H_
 
-#include <array>
 #include <cstdint>
-#include <memory>
+#include <optional>
 
 #include "kernels/bf16.h"
 #include "kernels/linear.h"
@@ -12,25 +11,11 @@
 
 namespace tug::kernels {
 
-// The primitives of a tiling, one for each shape of its tiles.
-class TilePrimitives {
- public:
-  // form.m and form.n are left to the tiles. REQUIRES: tiling.tiles() > 0, form.k >= 1.
-  TilePrimitives(const Tiling& tiling, MatMulForm form);
-
-  void Run(int shape, const void* a, const void* b, float* c) const {
-    primitives_[shape]->Run(a, b, c);
-  }
-
- private:
-  std::array<std::shared_ptr<const MatMulPrimitive>, Tiling::kShapes> primitives_;
-};
-
 // The sums of a product with weights, tile by tile: of a W, or with kYes of a W^T.
 template <typename T>
 class LinearTileProduct {
  public:
-  // Both stay the caller's and must outlive the product. REQUIRES: tiling.tiles() > 0.
+  // The weights stay the caller's and must outlive the product. REQUIRES: tiling.tiles() > 0.
   LinearTileProduct(const LinearWeights<T>& weights, Transpose transpose, const Tiling& tiling);
 
   // sums [tile.rows][tile.columns] = the tile of the product, on the calling thread.
@@ -42,21 +27,19 @@ class LinearTileProduct {
   void RunWidened(const Tile& tile, const T* a, float* sums) const;
 
   const LinearWeights<T>& weights_;
-  const Tiling& tiling_;
   const bool forward_;
   const int64_t k_;
   const int64_t n_;
   const Transpose transpose_stored_;  // whether the matrix as stored must be transposed
-  std::unique_ptr<const TilePrimitives> primitives_;  // nullptr: FP32 products in place
+  std::optional<MatMulForm> form_;  // of the tiles' primitives; none: FP32 products in place
 };
 
 // c = a^T b, or with `accumulate` c += a^T b, tile by tile.
 template <typename T>
 class TransposedTileProduct {
  public:
-  // The product of a [k][m] and b [k][n]; c is [m][n]. REQUIRES: tiling.tiles() > 0; tiling
-  // outlives this.
-  TransposedTileProduct(const Tiling& tiling, int64_t m, int64_t n, int64_t k, bool accumulate);
+  // The product of a [k][m] and b [k][n]; c is [m][n].
+  TransposedTileProduct(int64_t m, int64_t n, int64_t k, bool accumulate);
 
   // On the calling thread. a, b, c: the whole matrices. Thread-safe.
   void Run(const Tile& tile, const T* a, const T* b, float* c) const;
@@ -64,12 +47,11 @@ class TransposedTileProduct {
  private:
   void RunWidened(const Tile& tile, const T* a, const T* b, float* c) const;
 
-  const Tiling& tiling_;
   const int64_t m_;
   const int64_t n_;
   const int64_t k_;
   const bool accumulate_;
-  std::unique_ptr<const TilePrimitives> primitives_;  // nullptr: FP32 products in place
+  std::optional<MatMulForm> form_;  // of the tiles' primitives; none: FP32 products in place
 };
 
 }  // namespace tug::kernels

@@ -54,17 +54,6 @@ class Tiling {
     pool.ParallelFor(tiles(), [&](int64_t tile) { body(At(tile)); });
   }
 
-  // Tiles have one of up to four shapes. A tile of each, `ShapeOf` of it being its place in the
-  // list. REQUIRES: tiles() > 0.
-  static constexpr int kShapes = 4;
-  Tile OfShape(int shape) const {
-    const int64_t row = shape & 1 ? row_tiles_ - 1 : 0;
-    return At(shape & 2 ? tiles() - row_tiles_ + row : row);
-  }
-  int ShapeOf(const Tile& tile) const {
-    return (tile.rows < rows_ ? 1 : 0) + (tile.columns < columns_ ? 2 : 0);
-  }
-
  private:
   static constexpr int64_t kMinRows = 64;
   static constexpr int64_t kMinColumns = 128;

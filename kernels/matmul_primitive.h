@@ -36,24 +36,26 @@ struct MatMulForm {
   auto operator<=>(const MatMulForm&) const = default;
 };
 
+// A product that oneDNN has compiled, one thread's own: not thread-safe.
 class MatMulPrimitive {
  public:
-  // The primitive of a form, made when the calling thread first asks for it, then found among the
-  // ones that it used lately. REQUIRES: m, n, k >= 1; HasBf16Products() where operands are bf16.
-  static std::shared_ptr<const MatMulPrimitive> Find(const MatMulForm& form);
+  // The calling thread's primitive of a form, made when the thread first asks for it, then found
+  // among the ones that it used lately; valid until the thread asks again. REQUIRES: m, n, k >= 1;
+  // HasBf16Products() where operands are bf16.
+  static MatMulPrimitive& Of(const MatMulForm& form);
 
   explicit MatMulPrimitive(const MatMulForm& form);
   ~MatMulPrimitive();
 
-  // The product, on the calling thread alone. Thread-safe.
-  void Run(const void* a, const void* b, float* c) const;
+  // The product, on the calling thread alone.
+  void Run(const void* a, const void* b, float* c);
 
   // What oneDNN calls the kernel it chose, "brg:avx512_core_bf16" say.
   const std::string& kernel() const;
 
  private:
   struct State;
-  std::unique_ptr<const State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace tug::kernels

@@ -15,11 +15,11 @@ TEST(MatMulPrimitive, IsNeverOneDnnsReference) {
   for (const auto operands :
        {Operands::kFloatByTransposed, Operands::kBf16ByPacked, Operands::kTransposedBf16ByPlain}) {
     if (operands != Operands::kFloatByTransposed && !HasBf16Products()) continue;
-    for (const bool accumulate : {false, operands == Operands::kTransposedBf16ByPlain}) {
+    for (const bool accumulate : {false, operands != Operands::kFloatByTransposed}) {
       for (const int64_t size : {1, 31, 33, 128, 1023}) {
         for (const MatMulForm& shape :
              {MatMulForm{.m = size, .n = 65, .k = 384}, MatMulForm{.m = 64, .n = size, .k = 33},
-              MatMulForm{.m = 128, .n = 192, .k = size}}) {
+              MatMulForm{.m = 128, .n = 192, .k = size}, MatMulForm{.m = 64, .n = 64, .k = 64}}) {
           MatMulForm form = shape;
           form.operands = operands;
           form.accumulate = accumulate;
@@ -45,7 +45,7 @@ TEST(MatMulPrimitive, MultipliesPackedBf16WithBrgemm) {
 
 TEST(MatMulPrimitive, IsFoundAgain) {
   const MatMulForm form{.operands = Operands::kFloatByTransposed, .m = 5, .n = 6, .k = 7};
-  EXPECT_EQ(MatMulPrimitive::Find(form), MatMulPrimitive::Find(form));
+  EXPECT_EQ(&MatMulPrimitive::Of(form), &MatMulPrimitive::Of(form));
 }
 
 }  // namespace

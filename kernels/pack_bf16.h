@@ -31,6 +31,18 @@ int64_t PackParts(Transpose tb, int64_t k, int64_t n);
 template <typename T>
 void PackPart(int64_t part, Transpose tb, int64_t k, int64_t n, const T* b, Bf16* packed);
 
+// Sets what PackPart leaves alone to zeros, for memory that was something else.
+void ZeroPadding(int64_t k, int64_t n, Bf16* packed);
+
+// bf16 matrices A [k][m] transposed: what is multiplied by a packed matrix of k rows. An odd k gets
+// a zero more, so that each row of the result is of whole pairs.
+//   a           [k][m]
+//   transposed  [m][TransposedStride(k)]
+// Cut into parts as packing is. Thread-safe.
+inline int64_t TransposedStride(int64_t k) { return k + k % 2; }
+int64_t TransposeParts(int64_t k, int64_t m);
+void TransposePart(int64_t part, int64_t k, int64_t m, const Bf16* a, Bf16* transposed);
+
 }  // namespace tug::kernels
 
 #endif  // TUG_KERNELS_PACK_BF16_H_

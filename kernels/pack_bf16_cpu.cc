@@ -124,17 +124,12 @@ HWY_INLINE void TransposeInBlocks(PairVector* x) {
   x[3] = hn::BitCast(d, hn::InterleaveUpper(d64, b, e));
 }
 
-// 16 columns of B, `stride` elements apart, of 32 rows, to the 16 row pairs of a block.
-template <typename T>
-HWY_INLINE void PackSquare(const T* HWY_RESTRICT columns, int64_t stride, Bf16* HWY_RESTRICT to) {
+// store(i, lanes i of x[0 ... 15]) for each i.
+template <typename Store>
+HWY_INLINE void TransposeSquare(PairVector* x, const Store& store) {
   const PairTag d;
-  PairVector x[kSquare];
-  for (int64_t c = 0; c < kSquare; ++c) x[c] = LoadPairs(columns + c * stride);
   for (int64_t group = 0; group < kSquare; group += 4) TransposeInBlocks(x + group);
-  // Now block b of x[4 g + r] is row pair 4 b + r of columns 4 g ... 4 g + 3.
-  const auto store = [&](int64_t pair, PairVector v) HWY_ATTR {
-    hn::StoreU(v, d, reinterpret_cast<uint32_t*>(to + pair * kPair * kPackedColumns));
-  };
+  // Now block b of x[4 g + r] is lane 4 b + r of what was x[4 g ... 4 g + 3].
   for (int64_t r = 0; r < 4; ++r) {
     const auto even01 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(x[4 + r]), x[r]);
     const auto odd01 = hn::OddEvenBlocks(x[4 + r], hn::SwapAdjacentBlocks(x[r]));
@@ -146,13 +141,79 @@ HWY_INLINE void PackSquare(const T* HWY_RESTRICT columns, int64_t stride, Bf16* 
     store(12 + r, hn::ConcatUpperUpper(d, odd23, odd01));
   }
 }
+
+// 16 columns of B, `stride` elements apart, of 32 rows, to the 16 row pairs of a block.
+template <typename T>
+HWY_INLINE void PackSquare(const T* HWY_RESTRICT columns, int64_t stride, Bf16* HWY_RESTRICT to) {
+  PairVector x[kSquare];
+  for (int64_t c = 0; c < kSquare; ++c) x[c] = LoadPairs(columns + c * stride);
+  TransposeSquare(x, [&](int64_t pair, PairVector v) HWY_ATTR {
+    hn::StoreU(v, PairTag(), reinterpret_cast<uint32_t*>(to + pair * kPair * kPackedColumns));
+  });
+}
+
+// The corner of A, `rows` by `columns`, 32 by 32 at most, transposed to rows `to_stride` apart;
+// beyond an odd last row a zero.
+HWY_INLINE void TransposeCorner(int64_t rows, int64_t columns, const Bf16* HWY_RESTRICT a,
+                                int64_t stride, Bf16* HWY_RESTRICT to, int64_t to_stride) {
+  const hn::Repartition<uint16_t, PairTag> d16;
+  const PairTag d;
+  const auto column_mask = hn::FirstN(d16, static_cast<size_t>(columns));
+  const auto load = [&](int64_t row) HWY_ATTR {
+    if (row >= rows) return hn::Zero(d16);
+    const auto* const p = reinterpret_cast<const uint16_t*>(a + row * stride);
+    return columns == kPackedRows ? hn::LoadU(d16, p) : hn::MaskedLoad(column_mask, d16, p);
+  };
+  // Pairs of columns 8 b ... 8 b + 3 in block b, and of the others.
+  PairVector lower[kSquare], upper[kSquare];
+  for (int64_t i = 0; i < kSquare; ++i) {
+    const auto first = load(kPair * i), second = load(kPair * i + 1);
+    lower[i] = hn::BitCast(d, hn::InterleaveLower(d16, first, second));
+    upper[i] = hn::BitCast(d, hn::InterleaveUpper(d16, first, second));
+  }
+  const auto pairs = (rows + 1) / kPair;
+  const auto pair_mask = hn::FirstN(d, static_cast<size_t>(pairs));
+  const auto store = [&](int64_t column, PairVector v) HWY_ATTR {
+    if (column >= columns) return;
+    auto* const p = reinterpret_cast<uint32_t*>(to + column * to_stride);
+    if (pairs == kSquare) {
+      hn::StoreU(v, d, p);
+    } else {
+      hn::BlendedStore(v, pair_mask, d, p);
+    }
+  };
+  TransposeSquare(lower, [&](int64_t i, PairVector v) HWY_ATTR { store(i / 4 * 8 + i % 4, v); });
+  TransposeSquare(upper,
+                  [&](int64_t i, PairVector v) HWY_ATTR { store(i / 4 * 8 + 4 + i % 4, v); });
+}
 inline constexpr bool kHasSquares = true;
 #else
 // Machines without bf16 instructions do not pack.
 inline constexpr bool kHasSquares = false;
 template <typename T>
 void PackSquare(const T* /*columns*/, int64_t /*stride*/, Bf16* /*to*/) {}
+
+void TransposeCorner(int64_t rows, int64_t columns, const Bf16* a, int64_t stride, Bf16* to,
+                     int64_t to_stride) {
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = 0; i < RoundUp(rows, kPair); ++i) {
+      to[j * to_stride + i] = i < rows ? a[i * stride + j] : Bf16{};
+    }
+  }
+}
 #endif
+
+// Columns [begin, end) of A [k][m].
+template <typename T>
+void TransposeColumns(int64_t begin, int64_t end, int64_t k, int64_t m, const T* a, T* transposed) {
+  const int64_t stride = TransposedStride(k);
+  for (int64_t j = begin; j < end; j += kPackedRows) {
+    for (int64_t i = 0; i < k; i += kPackedRows) {
+      TransposeCorner(std::min(kPackedRows, k - i), std::min(kPackedRows, end - j), a + i * m + j,
+                      m, transposed + j * stride + i, stride);
+    }
+  }
+}
 
 // Columns [begin, end) of B, which is stored as its transpose [n][k].
 template <typename T>
@@ -201,6 +262,28 @@ void PackPart(int64_t part, Transpose tb, int64_t k, int64_t n, const T* b, Bf16
   } else {
     TUG_DISPATCH(PackRows, T)(begin, std::min(begin + lines, k), k, n, b, packed);
   }
+}
+
+void ZeroPadding(int64_t k, int64_t n, Bf16* packed) {
+  const int64_t block = RoundUp(k, kPackedRows) * kPackedColumns;
+  const int64_t end = RoundUp(n, kPackedColumns) / kPackedColumns * block;
+  const int64_t whole_columns = n / kPackedColumns * block;
+  const int64_t whole_rows = k / kPackedRows * kPackedRows * kPackedColumns;
+  for (int64_t at = 0; at < whole_columns; at += block) {
+    std::fill(packed + at + whole_rows, packed + at + block, Bf16{});
+  }
+  std::fill(packed + whole_columns, packed + end, Bf16{});
+}
+
+int64_t TransposeParts(int64_t k, int64_t m) {
+  const int64_t part = PartLines(Transpose::kYes, k, m);
+  return RoundUp(m, part) / part;
+}
+
+void TransposePart(int64_t part, int64_t k, int64_t m, const Bf16* a, Bf16* transposed) {
+  const int64_t lines = PartLines(Transpose::kYes, k, m);
+  const int64_t begin = part * lines;
+  TUG_DISPATCH(TransposeColumns, Bf16)(begin, std::min(begin + lines, m), k, m, a, transposed);
 }
 
 template void PackPart(int64_t, Transpose, int64_t, int64_t, const float*, Bf16*);
