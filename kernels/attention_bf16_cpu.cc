@@ -68,8 +68,7 @@ void CopyRows(int64_t rows, int64_t whole, int64_t columns, const Bf16* from, in
 }
 
 void Pack(Transpose tb, int64_t k, int64_t n, const Bf16* b, Bf16* packed) {
-  // The rows that fill up the last block are multiplied with zeros, so they must be numbers.
-  if (k % kPackedRows != 0) std::fill_n(packed, PackedElements(k, n), Bf16{});
+  ZeroPadding(k, n, packed);
   for (int64_t part = 0; part < PackParts(tb, k, n); ++part) PackPart(part, tb, k, n, b, packed);
 }
 
@@ -84,8 +83,8 @@ void Multiply(int64_t m, int64_t n, int64_t k, const Bf16* a, const Bf16* packed
       .Run(a, packed, c);
 }
 
-// Rows of a block times the first `reach` rows of a packed matrix [keys][head_dim], into a matrix of
-// all heads: 64 columns at a time, because only in a block of columns are its first rows in one
+// Rows of a block times the first `reach` rows of a packed matrix [keys][head_dim], into a matrix
+// of all heads: 64 columns at a time, because only in a block of columns are its first rows in one
 // piece.   sums: scratch [rows][64]
 void MultiplyKeys(int64_t rows, int64_t reach, const Bf16* a, int64_t keys, int64_t head_dim,
                   const Bf16* packed, float* sums, Bf16* out, int64_t stride) {
@@ -193,9 +192,7 @@ void PackHead(const AttentionHead& head, const AttentionOperands<const Bf16>& in
 // sums [reach][dim] += a^T b.   a [rows][reach], b [rows][dim]
 void AddTransposedProduct(int64_t rows, int64_t reach, int64_t dim, const Bf16* a, const Bf16* b,
                           bool accumulate, const BackwardPieces& use, float* sums) {
-  for (int64_t part = 0; part < TransposeParts(rows, reach); ++part) {
-    TransposePart(part, rows, reach, a, use.transposed);
-  }
+  TransposeBf16(rows, reach, reach, a, use.transposed);
   Pack(Transpose::kNo, rows, dim, b, use.packed);
   Multiply(reach, dim, TransposedStride(rows), use.transposed, use.packed, accumulate, sums);
 }

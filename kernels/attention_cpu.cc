@@ -55,7 +55,8 @@ struct Rows {
 using ConstRows = Rows<const float>;
 
 // scores[rows][reach] = Q K^T
-void Scores(const AttentionHead& head, const AttentionBlock& block, ConstRows q, ConstRows k, float* scores) {
+void Scores(const AttentionHead& head, const AttentionBlock& block, ConstRows q, ConstRows k,
+            float* scores) {
   MatMulInTask(kNo, kYes, block.rows(), block.reach, head.shape.head_dim, q.Row(block.begin),
                q.stride, k.data, k.stride, 0.0f, scores, block.reach);
 }

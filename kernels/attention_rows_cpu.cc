@@ -107,7 +107,7 @@ void WriteGradients(const DropoutRow& dropout, int64_t visible, int64_t count, f
 }
 
 void AnswerOneQuery(int64_t keys, int64_t dim, int64_t stride, float scale, const float* q,
-              const float* k, const float* v, float* p, float* out) {
+                    const float* k, const float* v, float* p, float* out) {
   const FloatTag d;
   for (int64_t key = 0; key < keys; ++key) {
     auto sum = hn::Zero(d);

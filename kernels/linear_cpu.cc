@@ -35,6 +35,7 @@ namespace {
 
 constexpr TileLimit kForwardTile = {128, 256};  // and for input gradients
 constexpr TileLimit kWeightGradientTile = {256, 512};
+constexpr TileLimit kPackedGradientTile = {256, 1024, /*wide=*/true};  // with bf16 instructions
 
 void Allocate(AlignedBuffer& buffer, size_t size_bytes) {
   if (buffer.size_bytes() != size_bytes) buffer = AlignedBuffer(size_bytes);
@@ -170,11 +171,17 @@ void LinearWeightGradient(ThreadPool& pool, WeightOrder order, int64_t in, int64
   const bool in_out = order == WeightOrder::kInOut;
   const int64_t m = in_out ? in : out;
   const int64_t n = in_out ? out : in;
-  const Tiling tiling(kWeightGradientTile, m, n);
+  const bool packed = std::is_same_v<T, Bf16> && HasBf16Products();
+  const Tiling tiling(packed ? kPackedGradientTile : kWeightGradientTile, m, n);
   if (tiling.tiles() == 0) return;
-  const TransposedTileProduct<T> product(m, n, rows, accumulate);
-  tiling.ForEach(
-      pool, [&](const Tile& tile) { product.Run(tile, in_out ? x : dy, in_out ? dy : x, dw); });
+  const T* const a = in_out ? x : dy;
+  const T* const b = in_out ? dy : x;
+  const int64_t rows_at_once = TransposedTileProduct<T>::RowsAtOnce(rows);
+  for (int64_t at = 0; at == 0 || at < rows; at += rows_at_once) {
+    const TransposedTileProduct<T> product(pool, tiling, m, n, std::min(rows_at_once, rows - at),
+                                           a + at * m, b + at * n, accumulate || at > 0);
+    tiling.ForEach(pool, [&](const Tile& tile) { product.Run(tile, dw); });
+  }
 }
 
 template class LinearWeights<float>;

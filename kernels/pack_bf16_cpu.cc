@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pack_bf16_cpu.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "kernels/bf16-inl.h"
@@ -164,13 +165,6 @@ HWY_INLINE void TransposeCorner(int64_t rows, int64_t columns, const Bf16* HWY_R
     const auto* const p = reinterpret_cast<const uint16_t*>(a + row * stride);
     return columns == kPackedRows ? hn::LoadU(d16, p) : hn::MaskedLoad(column_mask, d16, p);
   };
-  // Pairs of columns 8 b ... 8 b + 3 in block b, and of the others.
-  PairVector lower[kSquare], upper[kSquare];
-  for (int64_t i = 0; i < kSquare; ++i) {
-    const auto first = load(kPair * i), second = load(kPair * i + 1);
-    lower[i] = hn::BitCast(d, hn::InterleaveLower(d16, first, second));
-    upper[i] = hn::BitCast(d, hn::InterleaveUpper(d16, first, second));
-  }
   const auto pairs = (rows + 1) / kPair;
   const auto pair_mask = hn::FirstN(d, static_cast<size_t>(pairs));
   const auto store = [&](int64_t column, PairVector v) HWY_ATTR {
@@ -182,9 +176,17 @@ HWY_INLINE void TransposeCorner(int64_t rows, int64_t columns, const Bf16* HWY_R
       hn::BlendedStore(v, pair_mask, d, p);
     }
   };
-  TransposeSquare(lower, [&](int64_t i, PairVector v) HWY_ATTR { store(i / 4 * 8 + i % 4, v); });
-  TransposeSquare(upper,
-                  [&](int64_t i, PairVector v) HWY_ATTR { store(i / 4 * 8 + 4 + i % 4, v); });
+  // Pairs of columns 8 b ... 8 b + 3 in block b, then of the other columns. One after the other:
+  // there are 32 registers.
+  PairVector x[kSquare];
+  for (int64_t i = 0; i < kSquare; ++i) {
+    x[i] = hn::BitCast(d, hn::InterleaveLower(d16, load(kPair * i), load(kPair * i + 1)));
+  }
+  TransposeSquare(x, [&](int64_t i, PairVector v) HWY_ATTR { store(i / 4 * 8 + i % 4, v); });
+  for (int64_t i = 0; i < kSquare; ++i) {
+    x[i] = hn::BitCast(d, hn::InterleaveUpper(d16, load(kPair * i), load(kPair * i + 1)));
+  }
+  TransposeSquare(x, [&](int64_t i, PairVector v) HWY_ATTR { store(i / 4 * 8 + 4 + i % 4, v); });
 }
 inline constexpr bool kHasSquares = true;
 #else
@@ -203,14 +205,18 @@ void TransposeCorner(int64_t rows, int64_t columns, const Bf16* a, int64_t strid
 }
 #endif
 
-// Columns [begin, end) of A [k][m].
 template <typename T>
-void TransposeColumns(int64_t begin, int64_t end, int64_t k, int64_t m, const T* a, T* transposed) {
-  const int64_t stride = TransposedStride(k);
-  for (int64_t j = begin; j < end; j += kPackedRows) {
-    for (int64_t i = 0; i < k; i += kPackedRows) {
-      TransposeCorner(std::min(kPackedRows, k - i), std::min(kPackedRows, end - j), a + i * m + j,
-                      m, transposed + j * stride + i, stride);
+void TransposeCorners(int64_t k, int64_t m, int64_t stride, const T* a, T* transposed) {
+  const int64_t to_stride = TransposedStride(k);
+  for (int64_t i = 0; i < k; i += kPackedRows) {
+    const int64_t rows = std::min(kPackedRows, k - i);
+    const int64_t next_rows = std::min(kPackedRows, k - i - rows);
+    for (int64_t j = 0; j < m; j += kPackedRows) {
+      // Short pieces of many rows: the machine does not guess where the next ones are.
+      const T* const next = a + (i + rows) * stride + j;
+      for (int64_t r = 0; r < next_rows; ++r) hwy::Prefetch(next + r * stride);
+      TransposeCorner(rows, std::min(kPackedRows, m - j), a + i * stride + j, stride,
+                      transposed + j * to_stride + i, to_stride);
     }
   }
 }
@@ -275,15 +281,8 @@ void ZeroPadding(int64_t k, int64_t n, Bf16* packed) {
   std::fill(packed + whole_columns, packed + end, Bf16{});
 }
 
-int64_t TransposeParts(int64_t k, int64_t m) {
-  const int64_t part = PartLines(Transpose::kYes, k, m);
-  return RoundUp(m, part) / part;
-}
-
-void TransposePart(int64_t part, int64_t k, int64_t m, const Bf16* a, Bf16* transposed) {
-  const int64_t lines = PartLines(Transpose::kYes, k, m);
-  const int64_t begin = part * lines;
-  TUG_DISPATCH(TransposeColumns, Bf16)(begin, std::min(begin + lines, m), k, m, a, transposed);
+void TransposeBf16(int64_t k, int64_t m, int64_t stride, const Bf16* a, Bf16* transposed) {
+  TUG_DISPATCH(TransposeCorners, Bf16)(k, m, stride, a, transposed);
 }
 
 template void PackPart(int64_t, Transpose, int64_t, int64_t, const float*, Bf16*);

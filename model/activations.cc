@@ -13,7 +13,7 @@ namespace {
 
 // Each chunk reads the head's matrix twice and adds to its whole gradient: more rows make that
 // less, and logits more.
-constexpr int64_t kLogitsBytes = int64_t{32} << 20;
+constexpr int64_t kLogitsBytes = int64_t{128} << 20;
 constexpr int64_t kChunkStep = 32;  // rows, what products like
 constexpr int64_t kLeastChunk = 64;
 
