@@ -291,6 +291,24 @@ TEST(Coordinator, StopWhileWaitingEndsTheJob) {
   EXPECT_EQ(job.Take<JobEnded>().size(), 1u);
 }
 
+TEST(Coordinator, SaysWhatTheWorkerThatNeedsMostIsPredictedToHold) {
+  JobUnderTest job(1, 2);
+  job.Join(SERVER, 1);
+  job.Join(WORKER, 101);
+  job.Join(WORKER, 102);
+  HeartbeatRequest less = job.ReadyBeat(2), more = job.ReadyBeat(3);
+  less.mutable_counters()->set_predicted_memory_bytes(400'000'000);
+  more.mutable_counters()->set_predicted_memory_bytes(500'000'000);
+  more.mutable_counters()->set_predicted_activation_bytes(120'000'000);
+  more.mutable_counters()->set_literature_activation_bytes(345'600'000);
+  for (const HeartbeatRequest& beat : {job.ReadyBeat(1), more, less}) job.Send(beat);
+  const auto notices = job.Take<NoticeAction>();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].text,
+            "memory of a worker: 500.0 MB predicted, 120.0 MB of it activations "
+            "(34 s b h + 5 a s^2 b a layer: 345.6 MB)");
+}
+
 TEST(Coordinator, ShowsANoticeOnce) {
   JobUnderTest job(1, 1);
   job.Run(1, 1);
