@@ -1,11 +1,8 @@
 #include "coordinator/coordinator.h"
 
-#include <limits>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/match.h"
+#include "coordinator/coordinator_test_support.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/wire.h"
@@ -14,128 +11,6 @@ namespace tug {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr uint64_t kJob = 77;
-constexpr uint64_t kFingerprint = 1234;
-
-// A job of `servers` servers with 2 lanes each and `workers` workers, driven by hand.
-class JobUnderTest {
- public:
-  JobUnderTest(uint32_t servers, uint32_t workers, uint64_t steps = 10, uint64_t start_version = 0,
-               uint32_t virtual_workers = 0)
-      : coordinator_(Options(servers, workers, steps, start_version,
-                             virtual_workers == 0 ? workers : virtual_workers)) {}
-
-  explicit JobUnderTest(CoordinatorOptions options) : coordinator_(std::move(options)) {}
-
-  static CoordinatorOptions Options(uint32_t servers, uint32_t workers, uint64_t steps,
-                                    uint64_t start_version, uint32_t virtual_workers) {
-    CoordinatorOptions options;
-    ClusterConfig& cluster = *options.config.mutable_cluster();
-    cluster.set_servers(servers);
-    cluster.set_workers(workers);
-    cluster.set_lanes_per_server(2);
-    cluster.set_virtual_workers(virtual_workers);
-    options.config.mutable_train()->set_steps(steps);
-    options.config.mutable_fault()->set_failure_timeout_ms(5000);
-    options.fingerprint = kFingerprint;
-    options.layout.segment_bytes = {100, 50, 60, 40, 10};
-    options.job = kJob;
-    options.run_dir = "/runs/job-1";
-    options.start_version = start_version;
-    return options;
-  }
-
-  RegisterRequest Request(NodeKind kind, uint64_t incarnation) const {
-    RegisterRequest request;
-    request.set_protocol_version(kControlVersion);
-    request.set_kind(kind);
-    request.set_host("host");
-    request.set_pid(static_cast<uint32_t>(incarnation));
-    request.set_incarnation(incarnation);
-    return request;
-  }
-  uint32_t Join(NodeKind kind, uint64_t incarnation) {
-    RegisterRequest request = Request(kind, incarnation);
-    const auto reply = coordinator_.OnRegister(request, now_);
-    EXPECT_TRUE(reply.ok()) << reply.status();
-    if (kind == SERVER) {
-      request.add_lane_endpoints("tcp://h:" + std::to_string(incarnation * 10));
-      request.add_lane_endpoints("tcp://h:" + std::to_string(incarnation * 10 + 1));
-      EXPECT_TRUE(coordinator_.OnRegister(request, now_).ok());
-    }
-    return reply->node_id();
-  }
-
-  HeartbeatRequest Beat(uint32_t id) const {
-    HeartbeatRequest request;
-    request.set_node_id(id);
-    request.set_job(kJob);
-    return request;
-  }
-  HeartbeatRequest ReadyBeat(uint32_t id) const {
-    HeartbeatRequest request = Beat(id);
-    request.set_known_view(1);
-    request.set_ready(true);
-    return request;
-  }
-  HeartbeatReply Send(const HeartbeatRequest& request) {
-    const auto reply = coordinator_.OnHeartbeat(request, now_);
-    EXPECT_TRUE(reply.ok()) << reply.status();
-    return reply.value_or(HeartbeatReply());
-  }
-
-  // Servers and workers join and become ready: ids 1..servers, then the workers'.
-  void Run(uint32_t servers, uint32_t workers) {
-    for (uint32_t i = 0; i < servers; ++i) Join(SERVER, 1 + i);
-    for (uint32_t i = 0; i < workers; ++i) Join(WORKER, 101 + i);
-    for (uint32_t id = 1; id <= servers + workers; ++id) Send(ReadyBeat(id));
-    ASSERT_EQ(coordinator_.phase(), RUNNING);
-  }
-
-  void Pass(absl::Duration time) {
-    now_ += time;
-    coordinator_.OnTick(now_);
-  }
-
-  template <typename T>
-  std::vector<T> Take() {
-    std::vector<T> found;
-    for (Action& action : coordinator_.TakeActions()) {
-      if (T* wanted = std::get_if<T>(&action)) found.push_back(std::move(*wanted));
-    }
-    return found;
-  }
-
-  Coordinator& coordinator() { return coordinator_; }
-  absl::Time now() const { return now_; }
-
- private:
-  Coordinator coordinator_;
-  absl::Time now_ = absl::UnixEpoch();
-};
-
-HeartbeatRequest WithPart(HeartbeatRequest beat, uint32_t lane, uint64_t version) {
-  CheckpointPart* part = beat.add_parts();
-  part->set_lane(lane);
-  part->set_version(version);
-  part->set_file("part-" + std::to_string(lane));
-  part->set_size_bytes(10);
-  part->set_xxh3(lane + 1);
-  return beat;
-}
-
-HeartbeatRequest WithStep(HeartbeatRequest beat, uint32_t virtual_worker, uint64_t clock) {
-  beat.set_started(true);
-  beat.set_clock(clock);
-  StepReport* step = beat.add_steps();
-  step->set_virtual_worker(virtual_worker);
-  step->set_clock(clock);
-  step->set_loss_sum(5);
-  step->set_tokens(2);
-  step->set_targets(2);
-  return beat;
-}
 
 TEST(Coordinator, IssuesTheViewWhenEveryoneIsInAndGoesWhenEveryoneIsReady) {
   JobUnderTest job(2, 2, 10, 0, 5);
@@ -416,6 +291,24 @@ TEST(Coordinator, StopWhileWaitingEndsTheJob) {
   EXPECT_EQ(job.Take<JobEnded>().size(), 1u);
 }
 
+TEST(Coordinator, SaysWhatTheWorkerThatNeedsMostIsPredictedToHold) {
+  JobUnderTest job(1, 2);
+  job.Join(SERVER, 1);
+  job.Join(WORKER, 101);
+  job.Join(WORKER, 102);
+  HeartbeatRequest less = job.ReadyBeat(2), more = job.ReadyBeat(3);
+  less.mutable_counters()->set_predicted_memory_bytes(400'000'000);
+  more.mutable_counters()->set_predicted_memory_bytes(500'000'000);
+  more.mutable_counters()->set_predicted_activation_bytes(120'000'000);
+  more.mutable_counters()->set_literature_activation_bytes(345'600'000);
+  for (const HeartbeatRequest& beat : {job.ReadyBeat(1), more, less}) job.Send(beat);
+  const auto notices = job.Take<NoticeAction>();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].text,
+            "memory of a worker: 500.0 MB predicted, 120.0 MB of it activations "
+            "(34 s b h + 5 a s^2 b a layer: 345.6 MB)");
+}
+
 TEST(Coordinator, ShowsANoticeOnce) {
   JobUnderTest job(1, 1);
   job.Run(1, 1);
@@ -428,242 +321,6 @@ TEST(Coordinator, ShowsANoticeOnce) {
   const auto notices = job.Take<NoticeAction>();
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].text, "step 12 skipped");
-}
-
-// ---- evaluations ----
-
-HeartbeatRequest WithEval(HeartbeatRequest beat, uint64_t version, double loss) {
-  EvalReport* eval = beat.add_evals();
-  eval->set_version(version);
-  eval->set_loss_sum(4 * loss);
-  eval->set_targets(4);
-  eval->set_correct(3);
-  return beat;
-}
-
-CoordinatorOptions WithPatience(uint32_t patience) {
-  CoordinatorOptions options = JobUnderTest::Options(1, 1, 100, 0, 1);
-  options.config.mutable_train()->set_patience(patience);
-  options.config.mutable_train()->set_eval_interval(10);
-  options.config.mutable_checkpoint()->set_keep_best(true);
-  return options;
-}
-
-TEST(Evaluations, EndTheJobInOrderWhenTheyNoLongerImprove) {
-  JobUnderTest job(WithPatience(2));
-  job.Run(1, 1);
-  const HeartbeatRequest beat = WithStep(job.ReadyBeat(2), 0, 31);
-  for (const auto& [version, loss] : {std::pair{10, 3.0}, {20, 2.0}, {30, 2.5}}) {
-    EXPECT_FALSE(job.Send(WithEval(beat, static_cast<uint64_t>(version), loss)).pause());
-  }
-  const auto evals = job.Take<EvalCompleted>();
-  ASSERT_EQ(evals.size(), 3u);
-  EXPECT_DOUBLE_EQ(evals[0].metrics.accuracy, 0.75);
-  HeartbeatRequest last = WithEval(WithStep(job.ReadyBeat(2), 0, 41), 40, 2.0);
-  EXPECT_TRUE(job.Send(last).pause()) << "as after tug stop";
-  const auto notices = job.Take<NoticeAction>();
-  ASSERT_EQ(notices.size(), 1u);
-  EXPECT_THAT(notices[0].text, HasSubstr("step 20 (validation loss 2.0000) for 2 in a row"));
-  last.set_pausing(true);
-  EXPECT_EQ(job.Send(last).final_version(), 42u);
-  const StatusReply status = job.coordinator().OnStatus(job.now());
-  EXPECT_TRUE(status.stopped_early());
-  EXPECT_EQ(status.best().version(), 20u);
-  EXPECT_EQ(status.best().loss(), 2.0);
-}
-
-TEST(Evaluations, OfTheRunThatGoesOnCount) {
-  CoordinatorOptions options = WithPatience(2);
-  options.start_version = 20;
-  options.past_evals.resize(2);
-  options.past_evals[0].version = 10;
-  options.past_evals[0].loss = 1;
-  options.past_evals[1].version = 20;
-  options.past_evals[1].loss = 2;
-  JobUnderTest job(options);
-  job.Run(1, 1);
-  EXPECT_EQ(job.coordinator().OnStatus(job.now()).best().version(), 10u);
-  EXPECT_TRUE(job.Send(WithEval(WithStep(job.ReadyBeat(2), 0, 31), 30, 1.5)).pause());
-}
-
-TEST(Evaluations, ThatAreNeverFiniteEndTheJobWithTheRemedy) {
-  JobUnderTest job(WithPatience(2));
-  job.Run(1, 1);
-  const HeartbeatRequest beat = WithStep(job.ReadyBeat(2), 0, 21);
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_FALSE(job.Send(WithEval(beat, 10, nan)).pause());
-  EXPECT_TRUE(job.Send(WithEval(beat, 20, nan)).pause());
-  const auto notices = job.Take<NoticeAction>();
-  ASSERT_EQ(notices.size(), 1u);
-  EXPECT_EQ(notices[0].text,
-            "no evaluation had a finite loss, 2 in a row: lower optimizer.learning_rate");
-  EXPECT_TRUE(job.coordinator().OnStatus(job.now()).stopped_early());
-  EXPECT_FALSE(job.coordinator().OnStatus(job.now()).has_best());
-}
-
-TEST(Evaluations, OverTheWholeSplitInTheRunThatGoesOnAreNoMeasureForSampledOnes) {
-  CoordinatorOptions options = WithPatience(1);
-  options.start_version = 10;
-  options.past_evals = {{.version = 10, .loss = 3}, {.version = 10, .loss = 1, .final = true}};
-  JobUnderTest job(options);
-  job.Run(1, 1);
-  EXPECT_FALSE(job.Send(WithEval(WithStep(job.ReadyBeat(2), 0, 21), 20, 2.5)).pause());
-}
-
-TEST(Evaluations, TheNewBestStandsBeforeTheNextCommit) {
-  JobUnderTest job(WithPatience(0));
-  job.Run(1, 1);
-  HeartbeatRequest parts = job.ReadyBeat(1);
-  for (const uint64_t version : {10, 20, 30}) {
-    parts = WithPart(WithPart(parts, 0, version), 1, version);
-  }
-  job.Send(WithEval(WithStep(job.ReadyBeat(2), 0, 31), 10, 3));
-  job.Send(parts);
-  auto commits = job.Take<CommitCheckpointAction>();
-  ASSERT_EQ(commits.size(), 1u) << "one at a time";
-  EXPECT_EQ(commits[0].manifest.version(), 10u);
-
-  job.coordinator().OnCheckpointCommitted(10, absl::OkStatus(), job.now());
-  const std::vector<Action> actions = job.coordinator().TakeActions();
-  ASSERT_EQ(actions.size(), 2u);
-  ASSERT_TRUE(std::holds_alternative<NewBestAction>(actions[0]));
-  EXPECT_EQ(std::get<NewBestAction>(actions[0]).best.version, 10u);
-  ASSERT_TRUE(std::holds_alternative<CommitCheckpointAction>(actions[1]));
-  EXPECT_TRUE(std::get<CommitCheckpointAction>(actions[1]).held.empty());
-
-  job.coordinator().OnCheckpointCommitted(20, absl::OkStatus(), job.now());
-  commits = job.Take<CommitCheckpointAction>();
-  ASSERT_EQ(commits.size(), 1u);
-  EXPECT_EQ(commits[0].held, std::vector<uint64_t>{20}) << "its evaluation is still to come";
-}
-
-TEST(Evaluations, AJobThatFailsEndsAfterTheCommitsThatAreWhole) {
-  JobUnderTest job(WithPatience(0));
-  job.Run(1, 1);
-  HeartbeatRequest parts = WithPart(WithPart(job.ReadyBeat(1), 0, 10), 1, 10);
-  job.Send(WithPart(WithPart(parts, 0, 20), 1, 20));
-  job.coordinator().OnTrouble("the disk is gone", job.now());
-  job.Pass(absl::Minutes(1));
-  std::vector<Action> actions = job.coordinator().TakeActions();
-  ASSERT_EQ(actions.size(), 1u);
-  EXPECT_TRUE(std::holds_alternative<CommitCheckpointAction>(actions[0]));
-  job.coordinator().OnCheckpointCommitted(10, absl::OkStatus(), job.now());
-  actions = job.coordinator().TakeActions();
-  ASSERT_EQ(actions.size(), 1u);
-  EXPECT_TRUE(std::holds_alternative<CommitCheckpointAction>(actions[0]));
-  job.coordinator().OnCheckpointCommitted(20, absl::OkStatus(), job.now());
-  EXPECT_EQ(job.Take<JobEnded>().size(), 1u);
-}
-
-TEST(Evaluations, ChooseTheBestCheckpoint) {
-  JobUnderTest job(WithPatience(0));
-  job.Run(1, 1);
-  const HeartbeatRequest beat = WithStep(job.ReadyBeat(2), 0, 31);
-  job.Send(WithEval(beat, 10, 3));
-  EXPECT_TRUE(job.Take<NewBestAction>().empty());
-  job.coordinator().OnCheckpointCommitted(10, absl::OkStatus(), job.now());
-  auto best = job.Take<NewBestAction>();
-  ASSERT_EQ(best.size(), 1u);
-  EXPECT_EQ(best[0].best.version, 10u);
-  EXPECT_EQ(best[0].best.loss, 3);
-  job.coordinator().OnCheckpointCommitted(20, absl::OkStatus(), job.now());
-  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 30), 1, 30));
-  const auto commits = job.Take<CommitCheckpointAction>();
-  ASSERT_EQ(commits.size(), 1u);
-  EXPECT_EQ(commits[0].held, std::vector<uint64_t>{20}) << "may yet be the best";
-  job.Send(WithEval(beat, 20, 3.5));
-  EXPECT_TRUE(job.Take<NewBestAction>().empty());
-}
-
-// ---- blocks that the workers declare ----
-
-RegisterRequest Declaring(RegisterRequest request, uint64_t elements) {
-  for (const char* name : {"weights", "bias"}) {
-    BlockSpec* block = request.mutable_blocks()->add_blocks();
-    block->set_name(name);
-    TensorSpec* tensor = block->add_tensors();
-    tensor->set_name(name);
-    tensor->add_shape(elements);
-  }
-  return request;
-}
-
-CoordinatorOptions ExternalJob(uint32_t workers) {
-  CoordinatorOptions options = JobUnderTest::Options(1, workers, 10, 0, workers);
-  options.config.mutable_model()->set_external(true);
-  options.config.mutable_comm()->set_segment_elements(1024);
-  options.layout = {};
-  return options;
-}
-
-std::string RefusalOf(Coordinator& coordinator, const RegisterRequest& request) {
-  const absl::Status refused = coordinator.OnRegister(request, absl::UnixEpoch()).status();
-  EXPECT_FALSE(refused.ok());
-  return std::string(refused.message());
-}
-
-TEST(ExternalModel, TheViewHasTheBlocksOfTheFirstWorker) {
-  JobUnderTest job(ExternalJob(2));
-  const uint32_t server = job.Join(SERVER, 1);
-  EXPECT_FALSE(job.Send(job.Beat(server)).has_view());
-  for (const uint64_t incarnation : {7, 8}) {
-    const auto request = Declaring(job.Request(WORKER, incarnation), 2000);
-    ASSERT_TRUE(job.coordinator().OnRegister(request, job.now()).ok());
-    ASSERT_TRUE(job.coordinator().OnRegister(request, job.now()).ok()) << "repeated";
-  }
-  const HeartbeatReply reply = job.Send(job.Beat(server));
-  ASSERT_TRUE(reply.has_view());
-  ASSERT_EQ(reply.view().blocks().blocks_size(), 2);
-  EXPECT_EQ(reply.view().blocks().blocks(1).name(), "bias");
-  EXPECT_EQ(reply.view().lane_of_segment_size(), 4);  // 2000 elements: two segments
-  EXPECT_EQ(reply.view().workers_size(), 2);
-}
-
-TEST(ExternalModel, RefusesOtherBlocksThanTheFirstWorkers) {
-  JobUnderTest job(ExternalJob(2));
-  ASSERT_TRUE(
-      job.coordinator().OnRegister(Declaring(job.Request(WORKER, 7), 2000), job.now()).ok());
-  EXPECT_THAT(RefusalOf(job.coordinator(), Declaring(job.Request(WORKER, 8), 2001)),
-              HasSubstr("block 0 is 'weights' of 2001 elements"));
-  // It can come back with the right ones.
-  EXPECT_TRUE(
-      job.coordinator().OnRegister(Declaring(job.Request(WORKER, 8), 2000), job.now()).ok());
-}
-
-TEST(ExternalModel, AWorkerThatIsLostTakesItsBlocksAlong) {
-  JobUnderTest job(ExternalJob(2));
-  ASSERT_TRUE(
-      job.coordinator().OnRegister(Declaring(job.Request(WORKER, 7), 2000), job.now()).ok());
-  job.Pass(absl::Seconds(6));
-  EXPECT_TRUE(
-      job.coordinator().OnRegister(Declaring(job.Request(WORKER, 8), 5000), job.now()).ok());
-}
-
-TEST(ExternalModel, AWorkerThatIsRefusedLeavesNothing) {
-  JobUnderTest job(ExternalJob(2));
-  RegisterRequest request = Declaring(job.Request(WORKER, 7), 2000);
-  request.add_lane_endpoints("tcp://h:1");
-  EXPECT_THAT(RefusalOf(job.coordinator(), request), HasSubstr("has no lanes"));
-  EXPECT_TRUE(
-      job.coordinator().OnRegister(Declaring(job.Request(WORKER, 8), 5000), job.now()).ok());
-}
-
-TEST(ExternalModel, CheckpointsHoldTheBlocksAndAFailureSaysHowToGoOn) {
-  JobUnderTest job(ExternalJob(1));
-  const uint32_t server = job.Join(SERVER, 1);
-  const auto worker =
-      job.coordinator().OnRegister(Declaring(job.Request(WORKER, 7), 2000), job.now());
-  ASSERT_TRUE(worker.ok());
-  job.Send(job.ReadyBeat(server));
-  job.Send(job.ReadyBeat(worker->node_id()));
-  job.Send(WithPart(WithPart(job.Beat(server), 0, 5), 1, 5));
-  const auto commits = job.Take<CommitCheckpointAction>();
-  ASSERT_EQ(commits.size(), 1u);
-  EXPECT_EQ(commits[0].manifest.blocks().blocks_size(), 2);
-  job.coordinator().OnCheckpointCommitted(5, absl::OkStatus(), job.now());
-  job.Pass(absl::Seconds(6));
-  EXPECT_THAT(job.Send(job.Beat(server)).failure(),
-              HasSubstr("resume with: tug coordinator JOB --resume"));
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ TEST(MatMulPrimitive, IsNeverOneDnnsReference) {
 }
 
 TEST(MatMulPrimitive, MultipliesPackedBf16WithBrgemm) {
+  // Elsewhere no such primitive may be asked for; linear.h multiplies in FP32 (linear_test.cc).
   if (!HasBf16Products()) GTEST_SKIP() << "no bf16 instructions";
   for (const int64_t rows : {1, 17, 64, 128}) {
     const MatMulForm form{.operands = Operands::kBf16ByPacked, .m = rows, .n = 256, .k = 768};
