@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/thread_pool.h"
 #include "kernels/bf16.h"
 #include "kernels/linear.h"
 #include "kernels/linear_tiles.h"
@@ -50,26 +51,39 @@ class LinearTileProduct {
   std::unique_ptr<const TilePrimitives> primitives_;  // nullptr: FP32 products in place
 };
 
-// c = a^T b, or with `accumulate` c += a^T b, tile by tile.
+// c = a^T b, or with `accumulate` c += a^T b, tile by tile: of a [k][m] and b [k][n]; c is [m][n].
+// Bf16 where the machine has such products: a transposed and b packed, once for all tiles. A tile
+// as wide as c shares its rows of a with no other: it transposes them itself, and its sums go
+// straight to c.
 template <typename T>
 class TransposedTileProduct {
  public:
-  // The product of a [k][m] and b [k][n]; c is [m][n]. REQUIRES: tiling.tiles() > 0; tiling
-  // outlives this.
-  TransposedTileProduct(const Tiling& tiling, int64_t m, int64_t n, int64_t k, bool accumulate);
+  // How many of k rows one product should have, at least 1: a caller with more makes one product
+  // after the other, which bounds the memory of the copies.
+  static int64_t RowsAtOnce(int64_t k);
 
-  // On the calling thread. a, b, c: the whole matrices. Thread-safe.
-  void Run(const Tile& tile, const T* a, const T* b, float* c) const;
+  // Copies on the pool. The copies are memory that the calling thread keeps: one product at a time
+  // on a thread. tiling, a and b must outlive this. REQUIRES: tiling.tiles() > 0.
+  TransposedTileProduct(ThreadPool& pool, const Tiling& tiling, int64_t m, int64_t n, int64_t k,
+                        const T* a, const T* b, bool accumulate);
+
+  // On the calling thread. c: the whole matrix. Thread-safe.
+  void Run(const Tile& tile, float* c) const;
 
  private:
-  void RunWidened(const Tile& tile, const T* a, const T* b, float* c) const;
+  void Pack(ThreadPool& pool);
+  void RunWidened(const Tile& tile, float* c) const;
 
   const Tiling& tiling_;
   const int64_t m_;
   const int64_t n_;
   const int64_t k_;
+  const T* const a_;
+  const T* const b_;
   const bool accumulate_;
   std::unique_ptr<const TilePrimitives> primitives_;  // nullptr: FP32 products in place
+  const Bf16* transposed_ = nullptr;                  // a; nullptr: tiles transpose it
+  const Bf16* packed_ = nullptr;                      // b
 };
 
 }  // namespace tug::kernels

@@ -12,9 +12,8 @@
 //     has no fast kernel for a packed B and takes its reference (under 0.1), so C has no gaps.
 //   float by transposed, K 384 ... 3072: 111 (brg:avx512_core); dnnl_sgemm 98 to 101. It wants A, B
 //     and C without gaps too.
-//   bf16 transposed by plain, K 2048: 198, 219 for 256 x 512 (gemm:jit, which copies both into its
-//     own packed form, and uses AMX where there is AMX). brg:avx512_core_bf16 on A, B and C without
-//     gaps: 207 for whole layers, after a copy of the tile's columns.
+//   bf16 transposed by plain, which no form is, K 2048: 198, 219 for 256 x 512 (gemm:jit, which
+//     copies both into its own packed form, for every tile again).
 
 namespace tug::kernels {
 namespace {
@@ -32,11 +31,10 @@ const dnnl::engine& Cpu() {
 }
 
 // A matrix [rows][columns] in row-major order, or with kYes stored as its transpose.
-memory::desc Matrix(memory::data_type type, Transpose transpose, int64_t rows, int64_t columns,
-                    int64_t stride) {
+memory::desc Matrix(memory::data_type type, Transpose transpose, int64_t rows, int64_t columns) {
   const bool transposed = transpose == Transpose::kYes;
   return memory::desc({rows, columns}, type,
-                      transposed ? memory::dims{1, stride} : memory::dims{stride, 1});
+                      transposed ? memory::format_tag::ba : memory::format_tag::ab);
 }
 
 // As in pack_bf16.h.
@@ -47,18 +45,14 @@ memory::desc PackedMatrix(int64_t k, int64_t n) {
 dnnl::matmul::desc ProductOf(const MatMulForm& form) {
   using Operands = MatMulForm::Operands;
   constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
-  const auto [operands, accumulate, m, n, k, lda, ldb, ldc] = form;
+  const auto [operands, accumulate, m, n, k] = form;
   switch (operands) {
     case Operands::kFloatByTransposed:
-      return {Matrix(kFloat, kNo, m, k, k), Matrix(kFloat, kYes, k, n, k),
-              Matrix(kFloat, kNo, m, n, n)};
+      return {Matrix(kFloat, kNo, m, k), Matrix(kFloat, kYes, k, n), Matrix(kFloat, kNo, m, n)};
     case Operands::kBf16ByPacked:
-      return {Matrix(kBf16, kNo, m, k, k), PackedMatrix(k, n), Matrix(kFloat, kNo, m, n, n)};
-    case Operands::kTransposedBf16ByPlain:
       break;
   }
-  return {Matrix(kBf16, kYes, m, k, lda), Matrix(kBf16, kNo, k, n, ldb),
-          Matrix(kFloat, kNo, m, n, ldc)};
+  return {Matrix(kBf16, kNo, m, k), PackedMatrix(k, n), Matrix(kFloat, kNo, m, n)};
 }
 
 dnnl::matmul::primitive_desc Describe(const MatMulForm& form) {
@@ -87,7 +81,7 @@ dnnl::stream& ThisThreadsStream() {
 bool HasBf16Products() {
   static const bool has = [] {
     UseOneOpenMpThread();
-    const memory::desc dense = Matrix(kBf16, Transpose::kNo, 64, 64, 64);
+    const memory::desc dense = Matrix(kBf16, Transpose::kNo, 64, 64);
     const dnnl::matmul::primitive_desc found({dense, PackedMatrix(64, 64), dense},
                                              dnnl::primitive_attr(), Cpu(), /*allow_empty=*/true);
     if (!found) return false;

@@ -18,20 +18,17 @@ namespace tug::kernels {
 bool HasBf16Products();
 
 // C = A B, or with `accumulate` C += A B, on one thread. C is FP32, as are the sums.
+// No matrix has gaps between its rows: oneDNN has its fast kernels for such ones only.
 struct MatMulForm {
   enum class Operands : uint8_t {
-    kFloatByTransposed,      // FP32. A is [m][k]; B is stored [n][k]; C is [m][n]
-    kBf16ByPacked,           // bf16. A is [m][k]; B is packed (pack_bf16.h); C is [m][n]
-    kTransposedBf16ByPlain,  // bf16. A is stored [k][lda]; B is [k][ldb]; C is [m][ldc]
+    kFloatByTransposed,  // FP32. A is [m][k]; B is stored [n][k]; C is [m][n]
+    kBf16ByPacked,       // bf16. A is [m][k]; B is packed (pack_bf16.h); C is [m][n]
   };
   Operands operands;
   bool accumulate = false;
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  int64_t lda = 0;  // of kTransposedBf16ByPlain only, as ldb and ldc: oneDNN has its fast kernels
-  int64_t ldb = 0;  // for matrices without gaps between rows
-  int64_t ldc = 0;
 
   auto operator<=>(const MatMulForm&) const = default;
 };
