@@ -99,14 +99,9 @@ void LinearTileProduct<Bf16>::Run(const Tile& tile, const Bf16* a, float* sums) 
 
 template <typename T>
 int64_t TransposedTileProduct<T>::RowsAtOnce(int64_t k) {
-<<<<<<< HEAD
   if (std::is_same_v<T, float> || !HasBf16Products() || k <= kTransposedRows) {
     return std::max<int64_t>(k, 1);
   }
-=======
-  if (std::is_same_v<T, float> || !HasBf16Products() || k <= kTransposedRows)
-    return std::max<int64_t>(k, 1);
->>>>>>> part-dw
   // As equal as can be, and an odd number of half cache lines: rows of a power of two of bytes
   // would fall on few of the cache's sets.
   const int64_t parts = CeilDiv(k, kTransposedRows);
@@ -117,7 +112,6 @@ template <typename T>
 TransposedTileProduct<T>::TransposedTileProduct(ThreadPool& pool, const Tiling& tiling, int64_t m,
                                                 int64_t n, int64_t k, const T* a, const T* b,
                                                 bool accumulate)
-<<<<<<< HEAD
     : m_(m),
       n_(n),
       k_(k),
@@ -162,49 +156,6 @@ void TransposedTileProduct<float>::Run(const Tile& tile, float* c) const {
 }
 
 template <>
-=======
-    : tiling_(tiling), m_(m), n_(n), k_(k), a_(a), b_(b), accumulate_(accumulate) {
-  if constexpr (std::is_same_v<T, Bf16>) {
-    if (k > 0 && HasBf16Products()) Pack(pool);
-  }
-}
-
-template <>
-void TransposedTileProduct<Bf16>::Pack(ThreadPool& pool) {
-  const bool wide_tiles = tiling_.column_tiles() == 1;
-  const int64_t stride = TransposedStride(k_);
-  const int64_t strips = wide_tiles ? 0 : CeilDiv(m_, kStripColumns);
-  const size_t packed_bytes = PackedBytes(k_, n_);
-  const size_t transposed_bytes = wide_tiles ? 0 : static_cast<size_t>(m_ * stride) * sizeof(Bf16);
-  thread_local ThreadScratch scratch;
-  auto* const packed = reinterpret_cast<Bf16*>(scratch.Bytes(packed_bytes + transposed_bytes));
-  Bf16* const transposed = wide_tiles ? nullptr : packed + packed_bytes / sizeof(Bf16);
-  ZeroPadding(k_, n_, packed);
-  pool.ParallelFor(strips + PackParts(Transpose::kNo, k_, n_), [&](int64_t task) {
-    if (task < strips) {
-      const int64_t at = task * kStripColumns;
-      TransposeBf16(k_, std::min(kStripColumns, m_ - at), m_, a_ + at, transposed + at * stride);
-    } else {
-      PackPart(task - strips, Transpose::kNo, k_, n_, b_, packed);
-    }
-  });
-  transposed_ = transposed;
-  packed_ = packed;
-  primitives_ = std::make_unique<const TilePrimitives>(
-      tiling_, MatMulForm{.operands = Operands::kBf16ByPacked,
-                          .accumulate = accumulate_ && wide_tiles,
-                          .k = stride});
-}
-
-template <>
-void TransposedTileProduct<float>::Run(const Tile& tile, float* c) const {
-  MatMulInTask(Transpose::kYes, Transpose::kNo, tile.rows, tile.columns, k_, a_ + tile.row, m_,
-               b_ + tile.column, n_, accumulate_ ? 1.0f : 0.0f, c + tile.row * n_ + tile.column,
-               n_);
-}
-
-template <>
->>>>>>> part-dw
 void TransposedTileProduct<Bf16>::RunWidened(const Tile& tile, float* c) const {
   thread_local ThreadScratch scratch;
   float* const wide_a = scratch.Floats(kWidenedBlock * (tile.rows + tile.columns));
@@ -221,7 +172,6 @@ void TransposedTileProduct<Bf16>::RunWidened(const Tile& tile, float* c) const {
 
 template <>
 void TransposedTileProduct<Bf16>::Run(const Tile& tile, float* c) const {
-<<<<<<< HEAD
   if (!form_.has_value()) return RunWidened(tile, c);
   const int64_t stride = TransposedStride(k_);
   thread_local ThreadScratch scratch;
@@ -235,22 +185,6 @@ void TransposedTileProduct<Bf16>::Run(const Tile& tile, float* c) const {
   float* const sums = scratch.Floats(tile.rows * tile.columns);
   RunPrimitive(*form_, tile, transposed_ + tile.row * stride,
                packed_ + PackedBytes(k_, tile.column) / sizeof(Bf16), sums);
-=======
-  if (primitives_ == nullptr) return RunWidened(tile, c);
-  const int shape = tiling_.ShapeOf(tile);
-  const int64_t stride = TransposedStride(k_);
-  thread_local ThreadScratch scratch;
-  if (transposed_ == nullptr) {
-    auto* const rows = reinterpret_cast<Bf16*>(
-        scratch.Bytes(static_cast<size_t>(tile.rows * stride) * sizeof(Bf16)));
-    TransposeBf16(k_, tile.rows, m_, a_ + tile.row, rows);
-    primitives_->Run(shape, rows, packed_, c + tile.row * n_);
-    return;
-  }
-  float* const sums = scratch.Floats(tile.rows * tile.columns);
-  primitives_->Run(shape, transposed_ + tile.row * stride,
-                   packed_ + PackedBytes(k_, tile.column) / sizeof(Bf16), sums);
->>>>>>> part-dw
   StoreTile(tile.rows, tile.columns, sums, /*bias=*/nullptr, accumulate_,
             c + tile.row * n_ + tile.column, n_);
 }

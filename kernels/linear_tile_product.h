@@ -47,11 +47,7 @@ class TransposedTileProduct {
   static int64_t RowsAtOnce(int64_t k);
 
   // Copies on the pool. The copies are memory that the calling thread keeps: one product at a time
-<<<<<<< HEAD
   // on a thread. a and b must outlive this. REQUIRES: tiling.tiles() > 0.
-=======
-  // on a thread. tiling, a and b must outlive this. REQUIRES: tiling.tiles() > 0.
->>>>>>> part-dw
   TransposedTileProduct(ThreadPool& pool, const Tiling& tiling, int64_t m, int64_t n, int64_t k,
                         const T* a, const T* b, bool accumulate);
 
@@ -68,16 +64,10 @@ class TransposedTileProduct {
   const T* const a_;
   const T* const b_;
   const bool accumulate_;
-<<<<<<< HEAD
   const bool wide_tiles_;             // as wide as c
   std::optional<MatMulForm> form_;    // of the tiles' primitives; none: FP32 products in place
   const Bf16* transposed_ = nullptr;  // a; nullptr: tiles transpose it
   const Bf16* packed_ = nullptr;      // b
-=======
-  std::unique_ptr<const TilePrimitives> primitives_;  // nullptr: FP32 products in place
-  const Bf16* transposed_ = nullptr;                  // a; nullptr: tiles transpose it
-  const Bf16* packed_ = nullptr;                      // b
->>>>>>> part-dw
 };
 
 }  // namespace tug::kernels
