@@ -125,7 +125,7 @@ TEST(LoadReplayProfile, SaysInALineWhatIsWrongWithAFile) {
               HasSubstr("backward_ms = nan"));
   EXPECT_THAT(ErrorOf("name: 'x' batch: 1 blocks { name: 'a' parameters: 1 backward_ms: 20000 }"),
               HasSubstr("backward_ms = 20000"));
-  EXPECT_THAT(ErrorOf("name: 'x' blocs { }"), AllOf(HasSubstr(":1:11"), HasSubstr("blocks")));
+  EXPECT_THAT(ErrorOf("name: 'x' blocs { }"), AllOf(HasSubstr(":1:17"), HasSubstr("blocks")));
 }
 
 TEST(ScaledReplayProfile, MultipliesTimesAndSizesAndKeepsAParameter) {

@@ -320,7 +320,7 @@ absl::Status CheckText(const JobConfig& config) {
         "name = \"", name, "\" is not a job name: 1..64 letters, digits, '-' or '_'; set name"));
   }
   if (config.data().path().empty() && config.data().random().samples() == 0 &&
-      TrainsOwnModel(config)) {
+      TrainsOwnModel(config) && config.replay().profile().empty()) {
     return absl::InvalidArgumentError(
         "data.path is not set: it names the text to train on; set data.path to a UTF-8 file or a "
         "folder of files");

@@ -72,17 +72,20 @@ TEST_F(ReplayTest, EndsTakesTheTimeOfTheProfileMovesItsBytesAndSaysReplay) {
   EXPECT_FALSE(fs::exists(Path("run/loss.svg")));
   int steps = 0;
   uint64_t pushed_bytes = 0;
+  std::string notices;
   for (const absl::string_view line :
        absl::StrSplit(ReadText(Path("run/metrics.jsonl")), '\n', absl::SkipEmpty())) {
     const nlohmann::json json = nlohmann::json::parse(std::string(line));
-    if (json["kind"] == "notice") EXPECT_THAT(json["text"], HasSubstr("replay of late"));
-    if (json["kind"] != "step") continue;
+    const std::string kind = json["kind"].get<std::string>();
+    if (kind == "notice") absl::StrAppend(&notices, json["text"].get<std::string>(), "\n");
+    if (kind != "step") continue;
     ++steps;
-    EXPECT_GE(json["seconds"], kStepMs / 1e3 * 0.98) << line;
-    EXPECT_EQ(json["tokens"], 2 * 16) << line;
+    EXPECT_GE(json["seconds"].get<double>(), kStepMs / 1e3 * 0.98) << line;
+    EXPECT_EQ(json["tokens"].get<uint64_t>(), 2u * 16) << line;
     pushed_bytes += json["pushed_bytes"].get<uint64_t>();
   }
   EXPECT_EQ(steps, kSteps);
+  EXPECT_THAT(notices, HasSubstr("replay of late"));
   // What the last step pushed may leave after its report.
   EXPECT_GE(pushed_bytes, (kSteps - 1) * kBytesOfStep);
   EXPECT_LE(pushed_bytes, kSteps * kBytesOfStep);
@@ -144,9 +147,13 @@ TEST_F(ReplayTest, WhatCannotBeReplayedIsRefusedInALine) {
 
 TEST_F(ReplayTest, ACheckpointOfAReplayIsNoModel) {
   ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=1", "replay.time_scale=0"}));
-  for (const char* command : {"sample", "eval"}) {
-    ExpectErrorLine(Run({command, "--from", Path("run")}), {"is of a replay"});
+  for (const Texts& command :
+       {Texts{"sample"}, Texts{"eval"}, Texts{"export", "--hf", Path("hf")}}) {
+    ExpectErrorLine(Run(command + Texts{"--from", Path("run")}), {"is of a replay"});
   }
+  Write("text.textproto", "data { path: 'text.txt' } cluster { workers: 2 }");
+  ExpectErrorLine(Run({"train", Path("text.textproto"), "--init-from", Path("run")}),
+                  {"is of a replay"});
 }
 
 }  // namespace
