@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
@@ -17,6 +18,12 @@ struct ExportCommand {
 
 absl::Status Export(const ExportCommand& command) {
   ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(command.from));
+  if (found.manifest.config().compute() == JobConfig::REPLAY) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(found.folder,
+                     " is of a replay (compute: REPLAY), which trains no model: name a "
+                     "checkpoint of a training"));
+  }
   ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(found.folder));
   ASSIGN_OR_RETURN(const ExportedGpt2 exported, ExportGpt2(checkpoint, command.hf));
   std::printf("%s: GPT-2 of step %llu, %zu tensors, %.1f MB; tokenizer: %s\n", command.hf.c_str(),

@@ -23,6 +23,12 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
                      " holds a model of the workers' own (model.external), which "
                      "only they can run: read its safetensors files"));
   }
+  if (config.compute() == JobConfig::REPLAY) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(found.folder,
+                     " is of a replay (compute: REPLAY), which trains no model: name "
+                     "a checkpoint of a training"));
+  }
   const ModelOptions options = {.config = config.model(),
                                 .train = config.train(),
                                 .symbols = config.data().resolved_symbols(),

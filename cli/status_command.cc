@@ -70,9 +70,15 @@ absl::Status ShowStatus(const CoordinatorArguments& arguments) {
   std::printf("job %s: %s, step %s of %s", status.name().c_str(), PhaseText(status.phase()).c_str(),
               WithThousands(status.step()).c_str(), WithThousands(status.steps()).c_str());
   if (status.tokens_per_second() > 0) {
-    std::printf(", loss %.4f, %s tokens/s, %s left", status.loss(),
+    const bool replays = !status.replay().empty();
+    if (replays) {
+      std::printf(", replay of %s", status.replay().c_str());
+    } else {
+      std::printf(", loss %.4f", status.loss());
+    }
+    std::printf(", %s %s/s, %s left",
                 WithThousands(static_cast<uint64_t>(status.tokens_per_second())).c_str(),
-                DurationText(status.seconds_left()).c_str());
+                replays ? "samples" : "tokens", DurationText(status.seconds_left()).c_str());
   }
   std::printf("\nrun folder %s, ", status.run_dir().c_str());
   if (status.last_checkpoint() == 0) {

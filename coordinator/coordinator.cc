@@ -390,6 +390,7 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_failure(failure_);
   reply.set_view(view_.has_value() ? view_->number() : 0);
   reply.set_stopped_early(stopped_early_);
+  reply.set_replay(options_.config.replay().resolved_profile().name());
   if (early_stop_.best().has_value()) {
     reply.mutable_best()->set_version(early_stop_.best()->version);
     reply.mutable_best()->set_loss(early_stop_.best()->loss);

@@ -39,6 +39,9 @@ const char* FamilyName(ModelConfig::Family family) {
 std::string Title(const JobConfig& config, const std::string& run_dir) {
   const ModelConfig& model = config.model();
   const std::string run = std::filesystem::path(run_dir).filename().string();
+  if (config.compute() == JobConfig::REPLAY) {
+    return absl::StrCat(run, ": replay of ", config.replay().resolved_profile().name());
+  }
   if (model.external()) return absl::StrCat(run, ": a model of the workers' own");
   return absl::StrFormat("%s: %s, %d layers, %d wide, %d heads, context %d, batch %d", run,
                          FamilyName(model.family()), model.layers(), model.width(), model.heads(),

@@ -24,9 +24,10 @@ struct RunPlan {
 absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir);
 
 // Prepares a run in `run_dir`: text to tokens, layout of the model, segments (of an external model:
-// none of these, until its workers come); writes the token file and config.textproto. `config` as
-// LoadJobConfig returns it. Errors: of the data (naming the file), CheckResume's, WeightsSource's;
-// INVALID_ARGUMENT for a configuration of more than kMaxJobConfigBytes with all the data gave it.
+// none of these, until its workers come; of a replay its profile instead of a text); writes the
+// token file and config.textproto. `config` as LoadJobConfig returns it. Errors: of the data
+// (naming the file), of the profile, CheckResume's, WeightsSource's; INVALID_ARGUMENT for a
+// configuration of more than kMaxJobConfigBytes with all the data gave it.
 absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::string& run_dir,
                                             const std::optional<FoundCheckpoint>& restore);
 

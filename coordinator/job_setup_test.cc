@@ -175,5 +175,40 @@ TEST_F(JobSetupTest, LabelsThatNoMessageHoldsAreRefused) {
                     HasSubstr("give shorter or fewer labels")));
 }
 
+TEST_F(JobSetupTest, AReplayHasTheProfileScaledAndABatchForEachVirtualWorker) {
+  const Texts replay = {"data.path=",
+                        "compute=REPLAY",
+                        "replay.profile=resnet50",
+                        "replay.time_scale=0.5",
+                        "replay.size_scale=0.1",
+                        "cluster.workers=3"};
+  const auto job = SetUp("replay", replay);
+  ASSERT_TRUE(job.ok()) << job.status();
+  const ReplayProfile& profile = job->config.replay().resolved_profile();
+  ASSERT_EQ(profile.blocks_size(), 18);
+  EXPECT_EQ(profile.blocks(17).parameters(), 204'900u);
+  EXPECT_EQ(job->layout.blocks.blocks_size(), 18);
+  EXPECT_EQ(job->config.train().micro_batch(), 32u);
+  EXPECT_EQ(job->config.train().global_batch(), 3 * 32u);
+  EXPECT_THAT(job->data_notice, HasSubstr("replay of resnet50, times x 0.5, sizes x 0.1"));
+  EXPECT_FALSE(fs::exists(Path("replay/data"))) << "no text is read";
+}
+
+TEST_F(JobSetupTest, AProfileThatCannotBeReplayedIsRefusedInALine) {
+  const auto error_of = [this](const std::string& blocks, const std::string& more = "seed=1") {
+    Write("p.textproto", "name: 'p' batch: 1 " + blocks);
+    return ErrorOf({"data.path=", "compute=REPLAY", "replay.profile=" + Path("p.textproto"), more});
+  };
+  EXPECT_EQ(error_of("blocks { name: 'a' parameters: 9 }"), "");
+  for (const std::string& error :
+       {error_of("blocks { name: 'a b' parameters: 9 }"), error_of("blocks { parameters: 9 }"),
+        error_of("blocks { name: 'a' parameters: 9 } blocks { name: 'a' parameters: 9 }"),
+        error_of("blocks { name: 'a' parameters: 9000000000000 }"),
+        error_of("blocks { name: 'a' parameters: 9 forward_ms: 9000 }", "replay.time_scale=2")}) {
+    EXPECT_THAT(error, AllOf(HasSubstr("replay.profile " + Path("p.textproto") + ": "),
+                             Not(HasSubstr("\n"))));
+  }
+}
+
 }  // namespace
 }  // namespace tug

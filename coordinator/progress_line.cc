@@ -45,11 +45,15 @@ std::string ProgressLine::Text() const {
   const double count = static_cast<double>(recent_.size());
   const StepMetrics& newest = recent_.back();
   const uint64_t left = steps_ > newest.step ? steps_ - newest.step : 0;
-  return absl::StrFormat("step %d/%d  loss %.3f  %s tokens/s  exchange %.1f ms, %s/step  left %s",
-                         newest.step, steps_, newest.loss,
-                         WithThousands(seconds > 0 ? static_cast<uint64_t>(tokens / seconds) : 0),
-                         wait / count * 1e3, ByteText(bytes / count),
-                         DurationText(seconds / count * static_cast<double>(left)));
+  const bool replays = !replay_.empty();
+  std::string text = absl::StrFormat("%sstep %d/%d  ", replays ? "replay of " + replay_ + "  " : "",
+                                     newest.step, steps_);
+  if (!replays) absl::StrAppendFormat(&text, "loss %.3f  ", newest.loss);
+  absl::StrAppendFormat(&text, "%s %s/s  exchange %.1f ms, %s/step  left %s",
+                        WithThousands(seconds > 0 ? static_cast<uint64_t>(tokens / seconds) : 0),
+                        replays ? "samples" : "tokens", wait / count * 1e3, ByteText(bytes / count),
+                        DurationText(seconds / count * static_cast<double>(left)));
+  return text;
 }
 
 void ProgressLine::Step(const StepMetrics& metrics, absl::Time now) {

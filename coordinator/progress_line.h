@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <deque>
 #include <string>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "coordinator/progress.h"
@@ -21,9 +22,9 @@ class ProgressLine {
   static constexpr absl::Duration kLeastPlainGap = absl::Seconds(1);
   static constexpr size_t kRecentSteps = 50;
 
-  // `out` outlives it.
-  ProgressLine(std::FILE* out, bool terminal, uint64_t steps)
-      : out_(out), terminal_(terminal), steps_(steps) {}
+  // `out` outlives it. `replay`: the name of the profile where workers replay one, else empty.
+  ProgressLine(std::FILE* out, bool terminal, uint64_t steps, std::string replay = "")
+      : out_(out), terminal_(terminal), replay_(std::move(replay)), steps_(steps) {}
   ~ProgressLine() { Clear(); }
 
   // The step the job will end with; an orderly stop changes it.
@@ -37,7 +38,8 @@ class ProgressLine {
   // Writes the newest state if it has not been shown, and ends the line.
   void Finish();
 
-  // "step 340/2000  loss 2.113  31,402 tokens/s  exchange 4.1 ms, 6.6 MB/step  left 0:48"
+  // "step 340/2000  loss 2.113  31,402 tokens/s  exchange 4.1 ms, 6.6 MB/step  left 0:48"; of a
+  // replay "replay of vgg16  step 340/2000  198 samples/s  exchange ..."
   std::string Text() const;
 
  private:
@@ -46,6 +48,7 @@ class ProgressLine {
 
   std::FILE* const out_;
   const bool terminal_;
+  const std::string replay_;
   uint64_t steps_;
   std::deque<StepMetrics> recent_;
   absl::Time shown_at_ = absl::InfinitePast();

@@ -57,6 +57,15 @@ TEST(ProgressText, IsReadable) {
   EXPECT_EQ(ByteText(6.6e6), "6.6 MB");
 }
 
+TEST(ProgressLine, SaysThatItIsAReplayAndCountsSamples) {
+  Capture capture;
+  ProgressLine line(capture.file(), true, 2000, "vgg16");
+  line.Step(Step(340), absl::UnixEpoch());
+  EXPECT_EQ(line.Text(),
+            "replay of vgg16  step 340/2000  31,475 samples/s  exchange 4.1 ms, 6.6 MB/step  left "
+            "0:41");
+}
+
 TEST(ProgressLine, SaysWhatAPersonWantsToKnow) {
   Capture out;
   ProgressLine line(out.file(), /*terminal=*/false, 2000);

@@ -5,11 +5,13 @@
 #include "base/status_macros.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "proto/field_path.h"
+#include "proto/job_config.h"
 
 namespace tug {
 namespace {
 
 constexpr const char* kMustMatch[] = {
+    "compute",
     "model.external",
     "model.family",
     "model.layers",
@@ -49,8 +51,10 @@ absl::Status Differs(const std::string& folder, const std::string& what) {
 
 absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
                          const JobConfig& config, const BlockTable& blocks) {
+  JobConfig trained = manifest.config();
+  FillDefaults(trained, /*cores=*/1);  // a field that is newer than the checkpoint
   for (const std::string path : kMustMatch) {
-    const std::string then = FieldText(manifest.config(), path.c_str());
+    const std::string then = FieldText(trained, path.c_str());
     const std::string now = FieldText(config, path.c_str());
     if (then == now) continue;
     if (path.find("resolved_") != std::string::npos) {
@@ -63,6 +67,11 @@ absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
                                 path, "=", then, ", or start a new run without --resume"));
   }
   if (!google::protobuf::util::MessageDifferencer::Equals(manifest.blocks(), blocks)) {
+    if (config.compute() == JobConfig::REPLAY) {
+      return Differs(folder,
+                     "it has other blocks than this replay: give the same replay.profile and "
+                     "replay.size_scale, or start a new run without --resume");
+    }
     return Differs(folder,
                    "its parameters are laid out by another version of tug; use that version");
   }

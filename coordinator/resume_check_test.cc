@@ -68,6 +68,19 @@ TEST_F(ResumeCheckTest, RefusesOtherVirtualWorkersBatchSeedOrLayout) {
   EXPECT_THAT(Refusal(), HasSubstr("laid out"));
 }
 
+TEST_F(ResumeCheckTest, TellsAReplayFromATrainingAndNamesWhatMakesItsBlocks) {
+  config_.set_compute(JobConfig::REPLAY);
+  EXPECT_THAT(Refusal(), HasSubstr("compute is CPU there and REPLAY in this job"));
+  manifest_.mutable_config()->set_compute(JobConfig::REPLAY);
+  blocks_.add_blocks();
+  EXPECT_THAT(Refusal(), HasSubstr("the same replay.profile and replay.size_scale"));
+}
+
+TEST_F(ResumeCheckTest, ReadsACheckpointFromBeforeAFieldExisted) {
+  manifest_.mutable_config()->clear_compute();
+  EXPECT_TRUE(CheckResume(manifest_, "run", config_, blocks_).ok());
+}
+
 TEST_F(ResumeCheckTest, RefusesWhenNoStepIsLeft) {
   config_.mutable_train()->set_steps(25);
   EXPECT_THAT(Refusal(), HasSubstr("raise it with --set train.steps=50"));

@@ -50,6 +50,7 @@ std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model) {
 void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
   metrics_.Step(metrics);
   newest_step_ = metrics;
+  ++steps_;
   tokens_ += metrics.tokens;
   seconds_ += metrics.seconds;
   line_.Step(metrics, now);
@@ -83,7 +84,8 @@ void RunReporter::OnStatus(const StatusReply& status, const ClusterConfig& clust
 
 void RunReporter::Finish(const StatusReply& status, uint64_t job_steps, absl::Duration time) {
   line_.Finish();
-  const absl::Status drawn = newest_step_.has_value() ? DrawLossCurve() : absl::OkStatus();
+  const bool learned = newest_step_.has_value() && replay_.empty();
+  const absl::Status drawn = learned ? DrawLossCurve() : absl::OkStatus();
   if (!drawn.ok()) line_.Say(std::string(drawn.message()));
   if (status.phase() != DONE) return;
   Summarise(status, job_steps, time);
@@ -92,24 +94,31 @@ void RunReporter::Finish(const StatusReply& status, uint64_t job_steps, absl::Du
   }
 }
 
+std::string RunReporter::ResultText() const {
+  std::string text;
+  if (seconds_ > 0) {
+    absl::StrAppend(&text, ", ",
+                    WithThousands(static_cast<uint64_t>(static_cast<double>(tokens_) / seconds_)),
+                    replay_.empty() ? " tokens/s" : " samples/s");
+  }
+  if (!newest_step_.has_value()) return text;
+  if (!replay_.empty()) {
+    absl::StrAppendFormat(&text, ", %.1f ms a step", seconds_ / static_cast<double>(steps_) * 1e3);
+    return text;
+  }
+  absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
+  if (newest_eval_.has_value()) absl::StrAppend(&text, ", ", EvalText(*newest_eval_, model_));
+  return text;
+}
+
 void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time) {
   const bool complete = status.step() >= job_steps;
   const std::string reason =
       complete ? "done" : (status.stopped_early() ? "stopped early" : "stopped");
   metrics_.End(status, reason);
-  std::string text = absl::StrFormat("%s: %d of %d steps in %s", reason, status.step(), job_steps,
-                                     DurationText(absl::ToDoubleSeconds(time)));
-  if (seconds_ > 0) {
-    absl::StrAppend(&text, ", ",
-                    WithThousands(static_cast<uint64_t>(static_cast<double>(tokens_) / seconds_)),
-                    " tokens/s");
-  }
-  if (newest_step_.has_value())
-    absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
-  if (newest_eval_.has_value()) {
-    absl::StrAppend(&text, ", ", EvalText(*newest_eval_, model_));
-  }
-  line_.Say(text);
+  line_.Say(absl::StrFormat("%s%s: %d of %d steps in %s%s", reason,
+                            replay_.empty() ? "" : ", replay of " + replay_, status.step(),
+                            job_steps, DurationText(absl::ToDoubleSeconds(time)), ResultText()));
   if (status.has_best() && (status.stopped_early() || status.best().version() != status.step())) {
     line_.Say(absl::StrFormat("best evaluation: validation loss %.4f at step %d",
                               status.best().loss(), status.best().version()));
@@ -134,7 +143,8 @@ void RunReporter::SayWhatNext(const StatusReply& status, bool complete) {
   const std::string run = ShortPath(run_dir_);
   if (newest_step_.has_value()) {
     line_.Say(absl::StrCat("run folder ", run, ": ", kConfigFile, ", ", kMetricsFile, ", ",
-                           kLossPicture, ", checkpoints/"));
+                           replay_.empty() ? absl::StrCat(kLossPicture, ", ") : "",
+                           "checkpoints/"));
   }
   if (const auto best = ReadBest(run_dir_);
       best.ok() && best->version != status.last_checkpoint()) {
@@ -147,7 +157,7 @@ void RunReporter::SayWhatNext(const StatusReply& status, bool complete) {
   } else if (!complete) {
     line_.Say(absl::StrCat("continue with: tug ", external ? "coordinator" : "train",
                            " JOB --resume ", run));
-  } else if (!external) {
+  } else if (!external && replay_.empty()) {
     const bool writes = model_.family() == ModelConfig::DECODER;
     line_.Say(absl::StrCat("next: tug ", writes ? "sample" : "eval", " --from ", run));
   }

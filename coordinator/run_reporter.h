@@ -21,9 +21,10 @@ class RunReporter {
   RunReporter(MetricsLog metrics, std::FILE* out, bool terminal, std::string run_dir,
               std::string title, const JobConfig& config)
       : metrics_(std::move(metrics)),
-        line_(out, terminal, config.train().steps()),
+        line_(out, terminal, config.train().steps(), config.replay().resolved_profile().name()),
         run_dir_(std::move(run_dir)),
         title_(std::move(title)),
+        replay_(config.replay().resolved_profile().name()),
         model_(config.model()) {}
 
   void OnStep(const StepMetrics& metrics, absl::Time now);
@@ -41,6 +42,9 @@ class RunReporter {
   void Finish(const StatusReply& status, uint64_t job_steps, absl::Duration time);
 
  private:
+  // ", 12,345 tokens/s, training loss 1.2345" and what was evaluated; of a replay ", 99 samples/s,
+  // 512.3 ms a step".
+  std::string ResultText() const;
   void Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time);
   void SayWhatNext(const StatusReply& status, bool complete);
   absl::Status DrawLossCurve();
@@ -49,9 +53,11 @@ class RunReporter {
   ProgressLine line_;
   const std::string run_dir_;
   const std::string title_;
+  const std::string replay_;  // name of the profile; empty: a training
   const ModelConfig model_;
   std::optional<StepMetrics> newest_step_;
   std::optional<EvalMetrics> newest_eval_;
+  uint64_t steps_ = 0;
   uint64_t tokens_ = 0;
   double seconds_ = 0;
 };

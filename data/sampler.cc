@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "data/line_sampler.h"
 #include "data/random_sampler.h"
+#include "data/replay_sampler.h"
 #include "data/window_sampler.h"
 
 namespace tug {
@@ -88,6 +89,7 @@ double ValidationFraction(const JobConfig& config, Split split) {
 
 absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(const JobConfig& config, const TokenFile* file,
                                                      Split split) {
+  if (config.compute() == JobConfig::REPLAY) return std::make_unique<ReplaySampler>(config);
   if (config.data().random().samples() > 0) return RandomSampler::Create(config);
   TUG_CHECK(file != nullptr);
   if (TextFormOf(config.model()) == TextForm::kRunning) {

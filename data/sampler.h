@@ -16,7 +16,8 @@
 //   floor(j * all / k), j = 0 .. k - 1, and virtual worker v evaluates
 //   j = floor(v * k / S) .. floor((v + 1) * k / S) - 1.
 //
-// What a sample is: window_sampler.h (running text), line_sampler.h (lines), random_sampler.h.
+// What a sample is: window_sampler.h (running text), line_sampler.h (lines), random_sampler.h,
+// replay_sampler.h.
 
 #include <cstdint>
 #include <memory>
@@ -98,10 +99,10 @@ enum class Split {
   kAllValidation  // all: to measure a model on other data
 };
 
-// The sampler that goes with model.family and data.random. `config`: with defaults filled in and
-// data resolved. `file`: outlives the sampler; nullptr with random data. Errors: INVALID_ARGUMENT
-// if a split is too small (validation_fraction 0 means no validation), naming the text, how much it
-// holds and the remedy; DATA_LOSS for a damaged file.
+// The sampler that goes with compute, model.family and data.random. `config`: with defaults filled
+// in and data resolved. `file`: outlives the sampler; nullptr with random data and for a replay.
+// Errors: INVALID_ARGUMENT if a split is too small (validation_fraction 0 means no validation),
+// naming the text, how much it holds and the remedy; DATA_LOSS for a damaged file.
 absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(const JobConfig& config, const TokenFile* file,
                                                      Split split = Split::kAsConfigured);
 

@@ -275,5 +275,21 @@ TEST_F(SamplerTest, TooShortATextIsAnErrorWithNumbersAndRemedy) {
   EXPECT_NE(ErrorOf(2, 0.5), "");
 }
 
+TEST(ReplaySampler, CountsSamplesAsTokensAndHasNoValidation) {
+  JobConfig config;
+  config.set_compute(JobConfig::REPLAY);
+  config.mutable_cluster()->set_virtual_workers(2);
+  config.mutable_train()->set_global_batch(64);
+  const auto sampler = MakeSampler(config, /*file=*/nullptr);
+  ASSERT_TRUE(sampler.ok()) << sampler.status();
+  EXPECT_EQ((*sampler)->share(), 32u);
+  EXPECT_EQ((*sampler)->validation_samples(), 0u);
+  EXPECT_EQ((*sampler)->EvalShare(0, 1).count, 0u);
+  SampleBatch batch;
+  (*sampler)->Fill(1000, 1, 0, 32, batch);
+  EXPECT_EQ(batch.TokenCount(), 32u);
+  EXPECT_EQ(batch.targets.size(), 32u);
+}
+
 }  // namespace
 }  // namespace tug

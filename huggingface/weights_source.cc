@@ -95,6 +95,12 @@ absl::StatusOr<WeightsSource> WeightsSource::Open(const std::string& path) {
                      "model.safetensors) nor a run or checkpoint, on this host: check the path"));
   }
   RETURN_IF_ERROR(found.status());
+  if (found->manifest.config().compute() == JobConfig::REPLAY) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(found->folder,
+                     " is of a replay (compute: REPLAY), which trains no model: "
+                     "name a checkpoint of a training"));
+  }
   if (found->manifest.config().model().external()) {
     return absl::FailedPreconditionError(
         absl::StrCat("train.init_from ", found->folder,

@@ -4,22 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/cpu_affinity.h"
 #include "base/cpu_budget.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/text_format.h"
 #include "proto/field_path.h"
 #include "proto/job_proto_text.h"
+#include "proto/text_proto.h"
 
 namespace tug {
 namespace {
@@ -34,37 +31,7 @@ constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 constexpr const char* kNotIdentity[] = {
     "cluster.lanes_per_server", "cluster.compute_threads", "cluster.pin_threads",
     "data.resolved_alphabet",   "data.resolved_symbols",   "data.resolved_fingerprint",
-    "data.resolved_tokenizer",  "data.resolved_labels",
-};
-
-// Keeps the first error of a parse as "file:line:column: what".
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  explicit FirstError(std::string source) : source_(std::move(source)) {}
-
-  void AddError(int line, int column, const std::string& message) override {
-    if (!text_.empty()) return;
-    text_ = absl::StrCat(source_, ":", line + 1, ":", column + 1, ": ", message, Remedy(message));
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  // The fields or names there are, where the parser's message is about one that is not.
-  static std::string Remedy(const std::string& message) {
-    const std::vector<std::string> quoted = absl::StrSplit(message, '"');
-    const auto* pool = google::protobuf::DescriptorPool::generated_pool();
-    if (absl::StrContains(message, "has no field named") && quoted.size() > 1) {
-      const auto* type = pool->FindMessageTypeByName(quoted[1]);
-      if (type != nullptr) return absl::StrCat(" There is ", FieldNames(*type), ".");
-    }
-    if (absl::StartsWith(message, "Unknown enumeration value") && quoted.size() > 3) {
-      return absl::StrCat(" `tug help job` lists the names.");
-    }
-    return " `tug help job` describes the file.";
-  }
-
-  std::string source_;
-  std::string text_;
+    "data.resolved_tokenizer",  "data.resolved_labels",    "replay.resolved_profile",
 };
 
 absl::Status RefuseResolved(const JobConfig& config) {
@@ -91,6 +58,9 @@ uint32_t DefaultLanes(const JobConfig& config, uint32_t cores) {
 void FillComputedDefaults(JobConfig& config, uint32_t cores) {
   ClusterConfig& cluster = *config.mutable_cluster();
   if (!cluster.has_virtual_workers()) cluster.set_virtual_workers(cluster.workers());
+  // A replay's compute thread sleeps; more of them would do the same.
+  const bool replays = config.compute() == JobConfig::REPLAY;
+  if (replays && cluster.compute_threads() == 0) cluster.set_compute_threads(1);
   if (!cluster.has_lanes_per_server()) cluster.set_lanes_per_server(DefaultLanes(config, cores));
   TrainConfig& train = *config.mutable_train();
   if (!train.has_micro_batch()) {
@@ -135,7 +105,7 @@ std::string FirstDifferenceWithin(const Message& one, const Message& other,
   for (int i = 0; i < one.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = one.GetDescriptor()->field(i);
     const std::string path = prefix + field->name();
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
       std::string found =
           FirstDifferenceWithin(one.GetReflection()->GetMessage(one, field),
                                 other.GetReflection()->GetMessage(other, field), path + ".");
@@ -160,14 +130,7 @@ absl::StatusOr<JobConfig> LoadJobConfig(const std::string& path,
 absl::StatusOr<JobConfig> ParseJobConfig(const std::string& text, const std::string& source,
                                          std::span<const std::string> overrides) {
   JobConfig config;
-  FirstError error(source);
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  parser.SetRecursionLimit(32);
-  if (!parser.ParseFromString(text, &config)) {
-    return absl::InvalidArgumentError(
-        error.text().empty() ? absl::StrCat(source, ": not a text-proto job file") : error.text());
-  }
+  RETURN_IF_ERROR(ParseTextProto(text, source, config));
   for (const std::string& override_text : overrides) {
     RETURN_IF_ERROR(ApplyOverride(config, override_text));
   }

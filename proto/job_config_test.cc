@@ -47,10 +47,10 @@ void CollectPaths(const Descriptor& type, const std::string& prefix, std::set<st
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const std::string path = prefix + field.name();
+    if (field.name().rfind("resolved_", 0) == 0) continue;
     if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       CollectPaths(*field.message_type(), path + ".", out);
-    } else if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING &&
-               field.name().rfind("resolved_", 0) != 0) {
+    } else if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
       out.insert(path);
     }
   }
@@ -168,6 +168,19 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"comm.credit_bytes = 33554432", "comm.segment_elements = 67108864"}},
       {{"fault.heartbeat_ms=2000"},
        {"fault.failure_timeout_ms = 5000", "fault.heartbeat_ms = 2000"}},
+      {{"data.path=", "compute=REPLAY", "model.external=true"},
+       {"model.external = true", "compute = REPLAY"}},
+      {{"compute=REPLAY"}, {"data.path = \"text\"", "compute = REPLAY"}},
+      {{"data.path=", "compute=REPLAY", "data.random.samples=10"},
+       {"data.random.samples = 10", "compute = REPLAY"}},
+      {{"data.path=", "compute=REPLAY", "train.init_from=gpt2"},
+       {"train.init_from = \"gpt2\"", "compute = REPLAY"}},
+      {{"data.path=", "compute=REPLAY", "train.precision=BF16"},
+       {"train.precision = BF16", "compute = REPLAY"}},
+      {{"data.path=", "compute=REPLAY", "train.patience=2"},
+       {"train.patience = 2", "compute = REPLAY"}},
+      {{"data.path=", "compute=REPLAY"}, {"replay.profile = \"\"", "compute = REPLAY"}},
+      {{"replay.profile=vgg16"}, {"replay.profile = \"vgg16\"", "compute = CPU"}},
   };
   for (const Broken& broken : cases) {
     const std::string error = ErrorWith(broken.overrides);
@@ -258,6 +271,18 @@ TEST(JobConfig, AnExternalModelNeedsNoText) {
       "train { eval_samples: 1 patience: 1 eval_interval: 0 }");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->cluster().virtual_workers(), 3);
+}
+
+// Batches are the profile's, so any number of virtual workers will do.
+TEST(JobConfig, AReplayNeedsNeitherTextNorABatchThatFits) {
+  const auto config = Parse("compute: REPLAY replay { profile: 'vgg16' }",
+                            {"cluster.workers=3", "train.eval_samples=2"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->cluster().compute_threads(), 1u);
+  EXPECT_EQ(config->replay().time_scale(), 1);
+  EXPECT_EQ(config->replay().size_scale(), 1);
+  EXPECT_THAT(ErrorOf(Parse("compute: REPLAY replay { resolved_profile { name: 'x' } }").status()),
+              HasSubstr("replay.resolved_profile is filled in by the coordinator"));
 }
 
 TEST(JobConfig, LoadsAFileAndNamesAMissingOne) {
@@ -352,6 +377,7 @@ TEST(Fingerprint, ChangesWithWhatMattersOnly) {
   resolved.mutable_data()->set_resolved_fingerprint(9);
   resolved.mutable_data()->set_resolved_tokenizer("pieces");
   resolved.mutable_data()->add_resolved_labels("good");
+  resolved.mutable_replay()->mutable_resolved_profile()->add_blocks()->set_name("fc6");
   EXPECT_EQ(Fingerprint(resolved), Fingerprint(config));
   resolved.mutable_data()->set_path("elsewhere");
   EXPECT_EQ(FirstDifference(config, resolved),

@@ -89,10 +89,20 @@ constexpr FieldRule kFieldRules[] = {
     {"checkpoint.initial", 0, 0, 1, "true or false"},
     {"fault.heartbeat_ms", 200, 10, 60000, "ms"},
     {"fault.failure_timeout_ms", 5000, 30, 3600000, "ms"},
+    {"compute", JobConfig::CPU, 1, JobConfig::Compute_MAX, "a way to spend the time"},
+    {"replay.time_scale", 1, 0, 1000, "times the profile's times"},
+    {"replay.size_scale", 1, 0, 1000, "times the profile's parameters", Ends::kMaxOnly},
 };
 
 bool OnPieces(const DataConfig& data) {
   return data.tokenizer() == DataConfig::SENTENCEPIECE || data.tokenizer() == DataConfig::GPT2_BPE;
+}
+
+bool Replays(const JobConfig& config) { return config.compute() == JobConfig::REPLAY; }
+
+// Whether workers run the model that the job describes, on data that it names.
+bool TrainsOwnModel(const JobConfig& config) {
+  return !config.model().external() && !Replays(config);
 }
 
 // Whether the rate comes down to its minimum at decay_steps.
@@ -121,6 +131,30 @@ constexpr ValidityRule kValidityRules[] = {
     {"data.random.samples", "model.external",
      [](const JobConfig& c) { return c.model().external() && c.data().random().samples() > 0; },
      "programs with a model of their own read their own data: leave data.random out"},
+    {"model.external", "compute",
+     [](const JobConfig& c) { return Replays(c) && c.model().external(); },
+     "either programs declare the blocks, or a profile has them: leave one of the two out"},
+    {"data.path", "compute",
+     [](const JobConfig& c) { return Replays(c) && !c.data().path().empty(); },
+     "a replay reads no data: leave data.path out"},
+    {"data.random.samples", "compute",
+     [](const JobConfig& c) { return Replays(c) && c.data().random().samples() > 0; },
+     "a replay reads no data: leave data.random out"},
+    {"train.init_from", "compute",
+     [](const JobConfig& c) { return Replays(c) && !c.train().init_from().empty(); },
+     "a replay has no model whose weights could be read: leave train.init_from out"},
+    {"train.precision", "compute",
+     [](const JobConfig& c) { return Replays(c) && c.train().precision() != TrainConfig::FP32; },
+     "a replay computes nothing: choose what is sent with comm.push_format and comm.pull_format"},
+    {"train.patience", "compute",
+     [](const JobConfig& c) { return Replays(c) && c.train().patience() > 0; },
+     "a replay evaluates nothing: leave train.patience out"},
+    {"replay.profile", "compute",
+     [](const JobConfig& c) { return Replays(c) && c.replay().profile().empty(); },
+     "there is nothing to replay: set replay.profile to vgg16, resnet50, gpt2_124m or a file"},
+    {"replay.profile", "compute",
+     [](const JobConfig& c) { return !Replays(c) && !c.replay().profile().empty(); },
+     "only a replay reads it: set compute to REPLAY, or leave replay.profile out"},
     {"data.random.samples", "model.family",
      [](const JobConfig& c) {
        return c.data().random().samples() > 0 && c.model().family() != ModelConfig::ENCODER;
@@ -155,25 +189,24 @@ constexpr ValidityRule kValidityRules[] = {
     {"model.context", "model.heads",
      [](const JobConfig& c) {
        const uint64_t context = c.model().context(), row = (context + 63) / 64 * 64;
-       return !c.model().external() && context * row > (uint64_t{1} << 34) / c.model().heads();
+       return TrainsOwnModel(c) && context * row > (uint64_t{1} << 34) / c.model().heads();
      },
      "a sample has at most 2^34 attention weights: shorten the context or use fewer heads"},
     {"train.global_batch", "cluster.virtual_workers",
      [](const JobConfig& c) {
-       return !c.model().external() &&
-              c.train().global_batch() % c.cluster().virtual_workers() != 0;
+       return TrainsOwnModel(c) && c.train().global_batch() % c.cluster().virtual_workers() != 0;
      },
      "each virtual worker gets an equal share: choose a batch that is a multiple of virtual "
      "workers"},
     {"train.micro_batch", "train.global_batch",
      [](const JobConfig& c) {
        const uint32_t share = c.train().global_batch() / c.cluster().virtual_workers();
-       return !c.model().external() && share % c.train().micro_batch() != 0;
+       return TrainsOwnModel(c) && share % c.train().micro_batch() != 0;
      },
      "a micro batch divides global_batch / virtual_workers: choose a divisor, or leave it out"},
     {"train.eval_samples", "cluster.virtual_workers",
      [](const JobConfig& c) {
-       return !c.model().external() && c.train().eval_samples() > 0 &&
+       return TrainsOwnModel(c) && c.train().eval_samples() > 0 &&
               c.train().eval_samples() < c.cluster().virtual_workers();
      },
      "every virtual worker evaluates a share: read at least as many samples, or 0 for all"},
@@ -182,13 +215,12 @@ constexpr ValidityRule kValidityRules[] = {
      "there are no more layers to compute again: lower it"},
     {"train.patience", "train.eval_interval",
      [](const JobConfig& c) {
-       return c.train().patience() > 0 && c.train().eval_interval() == 0 && !c.model().external();
+       return c.train().patience() > 0 && c.train().eval_interval() == 0 && TrainsOwnModel(c);
      },
      "the only evaluation is at the end, where there is nothing to stop: set an interval"},
     {"train.patience", "data.validation_fraction",
      [](const JobConfig& c) {
-       return c.train().patience() > 0 && c.data().validation_fraction() == 0 &&
-              !c.model().external();
+       return c.train().patience() > 0 && c.data().validation_fraction() == 0 && TrainsOwnModel(c);
      },
      "without a validation split nothing is evaluated: set a fraction, or leave patience out"},
     {"optimizer.warmup_steps", "train.steps",
@@ -288,7 +320,7 @@ absl::Status CheckText(const JobConfig& config) {
         "name = \"", name, "\" is not a job name: 1..64 letters, digits, '-' or '_'; set name"));
   }
   if (config.data().path().empty() && config.data().random().samples() == 0 &&
-      !config.model().external()) {
+      TrainsOwnModel(config) && config.replay().profile().empty()) {
     return absl::InvalidArgumentError(
         "data.path is not set: it names the text to train on; set data.path to a UTF-8 file or a "
         "folder of files");

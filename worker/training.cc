@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
 #include "model/memory.h"
+#include "model/replay_model.h"
 #include "transport/open_transport.h"
 
 namespace tug {
@@ -26,6 +27,8 @@ WorkerCores PlanThreads(const ClusterConfig& cluster) {
   if (cluster.pin_threads()) return PlanWorker(own, threads);
   return {.compute = std::vector<CoreList>(static_cast<size_t>(threads))};
 }
+
+bool Replays(const JobConfig& config) { return config.compute() == JobConfig::REPLAY; }
 
 }  // namespace
 
@@ -49,11 +52,20 @@ absl::Status Training::RunWithinMemory() {
   try {
     return Run();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "this worker's memory does not suffice: activations alone need ",
-        PredictActivationBytes(MakeModelOptions()) >> 20,
-        " MiB; lower train.micro_batch or model.context, or set train.recompute to FULL"));
+    return OutOfMemory();
   }
+}
+
+absl::Status Training::OutOfMemory() const {
+  if (Replays(registered_.config())) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this worker's memory does not suffice: weights and a gradient need ",
+                     PredictBytes(/*virtual_workers=*/1) >> 20, " MiB; lower replay.size_scale"));
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "this worker's memory does not suffice: activations alone need ",
+      PredictActivationBytes(MakeModelOptions()) >> 20,
+      " MiB; lower train.micro_batch or model.context, or set train.recompute to FULL"));
 }
 
 absl::Status Training::Run() {
@@ -67,7 +79,7 @@ absl::Status Training::Run() {
 absl::Status Training::OpenData() {
   const JobConfig& config = registered_.config();
   const DataConfig& data = config.data();
-  if (data.random().samples() == 0) {
+  if (data.random().samples() == 0 && !Replays(config)) {
     std::error_code error;
     std::filesystem::create_directories(data_folder_, error);
     const std::string path = data_folder_ + "/tokens.bin";
@@ -103,14 +115,7 @@ absl::Status Training::Build(const View& view) {
                                    assignment.virtual_workers().end());
   }
   const auto virtual_workers = static_cast<uint32_t>(options.virtual_workers.size());
-  const ModelOptions model = MakeModelOptions();
-  NodeCounters predicted;
-  predicted.set_predicted_memory_bytes(
-      PredictWorkerBytes(model, config.comm().pull_format(), virtual_workers));
-  predicted.set_predicted_activation_bytes(PredictActivationBytes(model));
-  if (config.model().family() != ModelConfig::ENCODER_DECODER) {
-    predicted.set_literature_activation_bytes(LecturesActivationBytes(model));
-  }
+  NodeCounters predicted = Predict(virtual_workers);
   RETURN_IF_ERROR(BuildModel(view));
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
@@ -130,10 +135,37 @@ ModelOptions Training::MakeModelOptions() const {
           .max_micro_batch = static_cast<int>(config.train().micro_batch())};
 }
 
+uint64_t Training::PredictBytes(uint32_t virtual_workers) const {
+  const JobConfig& config = registered_.config();
+  if (Replays(config)) {
+    return PredictReplayBytes(config.replay().resolved_profile(), virtual_workers);
+  }
+  return PredictWorkerBytes(MakeModelOptions(), config.comm().pull_format(), virtual_workers);
+}
+
+NodeCounters Training::Predict(uint32_t virtual_workers) const {
+  const JobConfig& config = registered_.config();
+  NodeCounters predicted;
+  predicted.set_predicted_memory_bytes(PredictBytes(virtual_workers));
+  if (Replays(config)) return predicted;
+  const ModelOptions model = MakeModelOptions();
+  predicted.set_predicted_activation_bytes(PredictActivationBytes(model));
+  if (config.model().family() != ModelConfig::ENCODER_DECODER) {
+    predicted.set_literature_activation_bytes(LecturesActivationBytes(model));
+  }
+  return predicted;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel() {
+  const JobConfig& config = registered_.config();
+  if (!Replays(config)) return Model::Create(MakeModelOptions(), pool_);
+  return std::make_unique<ReplayModel>(config.replay().resolved_profile());
+}
+
 absl::Status Training::BuildModel(const View& view) {
   const JobConfig& config = registered_.config();
   ASSIGN_OR_RETURN(table_, SegmentTable::Create(view.blocks(), config.comm().segment_elements()));
-  ASSIGN_OR_RETURN(model_, Model::Create(MakeModelOptions(), pool_));
+  ASSIGN_OR_RETURN(model_, MakeModel());
   if (model_->blocks().SerializeAsString() == view.blocks().SerializeAsString()) {
     return absl::OkStatus();
   }

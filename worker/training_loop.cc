@@ -79,6 +79,7 @@ void TrainingLoop::AllocateBuffers() {
 // bits than without runs.
 void TrainingLoop::ChooseRuns() {
   const CommConfig& comm = options_.config.comm();
+  if (options_.config.compute() == JobConfig::REPLAY) return;  // it has no rows
   if (model_.tied_block() == 0 || !comm.sparse_embeddings() || options_.shares_memory) return;
   const BlockSpec& embedding = model_.blocks().blocks(0);
   if (comm.push_format() != CommConfig::BF16) pushed_runs_.emplace(embedding, sampler_);
