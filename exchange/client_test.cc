@@ -35,7 +35,7 @@ ExchangeOptions Options(uint32_t resend_ms) {
   options.lane_of_segment.assign(4, kLane);
   options.comm.set_partition_bytes(kSegment * sizeof(float));
   options.comm.set_credit_bytes(uint64_t{1} << 20);
-  options.comm.set_scheduler(CommConfig::PRIORITY);
+  options.comm.set_scheduler(CommConfig::BYTESCHEDULER);
   options.comm.set_resend_ms(resend_ms);
   return options;
 }

@@ -26,6 +26,7 @@ void PushPull(benchmark::State& state) {
   options.lane_of_segment.assign(table.size(), 0);
   options.comm.set_partition_bytes(kPartitionElements * sizeof(float));
   options.comm.set_credit_bytes(kOutstanding * kPartitionElements * sizeof(float));
+  options.comm.set_scheduler(CommConfig::BYTESCHEDULER);
   options.comm.set_resend_ms(10000);
   std::vector<Outgoing> sent;
   size_t done = 0;

@@ -16,7 +16,7 @@ namespace {
 
 class Bf16ExchangeTest : public ExchangeTest {
  protected:
-  Bf16ExchangeTest() : ExchangeTest(CommConfig::PRIORITY, CommConfig::BF16) {}
+  Bf16ExchangeTest() : ExchangeTest(CommConfig::BYTESCHEDULER, CommConfig::BF16) {}
 };
 
 TEST_F(Bf16ExchangeTest, PushesHalfTheBytesRunsOrNot) {

@@ -44,6 +44,40 @@ TEST_F(FifoExchangeTest, SendsInTheOrderOfCompletion) {
   EXPECT_EQ(sent_.back().header.block, 1u);
 }
 
+class PriorityExchangeTest : public ExchangeTest {
+ protected:
+  PriorityExchangeTest() : ExchangeTest(CommConfig::PRIORITY) {}
+};
+
+TEST_F(PriorityExchangeTest, SendsTheBlockThatHasBegunToItsEndThenTheMostUrgent) {
+  Push(2);
+  Push(1);  // its first partition takes the rest of the credit
+  Push(0);
+  for (size_t i = 0; i < 5; ++i) Answer(sent_[i], MessageKind::kReceived);
+  ASSERT_EQ(sent_.size(), 9u);
+  const uint32_t expected[] = {2, 2, 2, 1, 1, 1, 0, 0, 0};
+  for (size_t i = 0; i < 9; ++i) EXPECT_EQ(sent_[i].header.block, expected[i]) << i;
+}
+
+TEST_F(ExchangeTest, MeasuresTheMostBytesThatAreOnTheirWay) {
+  Push(2);
+  EXPECT_EQ(exchange_.counters().most_outstanding_bytes, 3 * kSegment * sizeof(float));
+  Push(1);
+  Push(0);
+  Answer(sent_[0], MessageKind::kReceived);
+  EXPECT_EQ(exchange_.counters().most_outstanding_bytes, 4 * kSegment * sizeof(float));
+}
+
+TEST_F(ExchangeTest, TakesBackAPartitionThatItsFirstSendingBroughtAfterAll) {
+  Push(2);
+  Push(1);
+  Answer(sent_[0], MessageKind::kDeferred);
+  Answer(sent_[0], MessageKind::kPushWanted);  // waits for credit
+  Answer(sent_[0], MessageKind::kReceived);    // of a repeat that was stored
+  for (size_t i = 1; i < 5; ++i) Answer(sent_[i], MessageKind::kReceived);
+  EXPECT_EQ(sent_.size(), 6u) << "not a seventh";
+}
+
 TEST_F(ExchangeTest, ReportsAPushOnceAllPartitionsAreCommitted) {
   Push(0);
   for (int i = 0; i < 3; ++i) Answer(sent_[i], MessageKind::kReceived);
@@ -201,6 +235,7 @@ TEST_F(ExchangeTest, EndsEveryPushOnceWhateverTheOrderOfAnswers) {
     exchange_.OnTick(now_);
   }
   EXPECT_EQ(committed_.size(), 900u);
+  EXPECT_EQ(exchange_.counters().most_outstanding_bytes, 4 * kSegment * sizeof(float));
   sent_.clear();
   Push(2, 1000);
   Push(1, 1000);

@@ -28,7 +28,7 @@ inline SegmentTable ExchangeTestTable() {
 // An exchange over two lanes, segments dealt round, one segment a partition.
 class ExchangeTest : public testing::Test {
  protected:
-  explicit ExchangeTest(CommConfig::Scheduler scheduler = CommConfig::PRIORITY,
+  explicit ExchangeTest(CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER,
                         CommConfig::Format format = CommConfig::FP32)
       : table_(ExchangeTestTable()), exchange_(Options(scheduler, format), table_, Sinks()) {}
 

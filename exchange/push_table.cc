@@ -17,7 +17,7 @@ PushTable::PushTable(const ExchangeOptions& options, const PartitionPlan& plan,
       buffers_(buffers),
       counters_(counters),
       resend_after_(absl::Milliseconds(options.comm.resend_ms())),
-      queue_(options.comm.credit_bytes()),
+      queue_(PolicyOf(options.comm.scheduler()), options.comm.credit_bytes()),
       heads_(plan.num_blocks()) {}
 
 // ---- places ----
@@ -30,11 +30,6 @@ uint32_t PushTable::TakePlace() {
   const uint32_t place = free_places_.back();
   free_places_.pop_back();
   return place;
-}
-
-void PushTable::FreePlaceIfUnused(uint32_t place) {
-  const OpenPush& push = *places_[place];
-  if (push.uncommitted == 0 && push.queued == 0) free_places_.push_back(place);
 }
 
 uint32_t& PushTable::HeadOf(uint32_t block, uint32_t virtual_worker) {
@@ -86,36 +81,24 @@ void PushTable::Add(PushRequest request, absl::Time now) {
   push.next = std::exchange(head, place);
   ++open_;
   for (uint32_t p = 0; p < plan.size(); ++p) {
-    ChooseCodec(push.request, plan[p], push.partitions[p]);
-    Enqueue(place, p);
+    PartitionPush& part = push.partitions[p];
+    ChooseCodec(push.request, plan[p], part);
+    part.ticket = queue_.Enqueue({.priority = push.request.block,
+                                  .group = place,
+                                  .bytes = part.bytes,
+                                  .item = uint64_t{place} << 32 | p});
   }
   SendQueued(now);
 }
 
-void PushTable::Enqueue(uint32_t place, uint32_t partition) {
-  OpenPush& push = *places_[place];
-  ++push.queued;
-  // Among pushes, the block that the next forward pass needs first goes first.
-  const uint64_t priority =
-      options_.comm.scheduler() == CommConfig::FIFO ? 0 : uint64_t{push.request.block};
-  queue_.Enqueue(priority, push.partitions[partition].bytes, uint64_t{place} << 32 | partition);
-}
-
 void PushTable::SendQueued(absl::Time now) {
   while (std::optional<uint64_t> item = queue_.Next()) {
-    const auto place = static_cast<uint32_t>(*item >> 32);
+    OpenPush& push = *places_[*item >> 32];
     const auto partition = static_cast<uint32_t>(*item);
-    OpenPush& push = *places_[place];
-    --push.queued;
-    PartitionPush& part = push.partitions[partition];
-    if (part.state == State::kQueued || part.state == State::kWanted) {
-      part.state = State::kSent;
-      Send(push, partition, now);
-    } else {  // answered by its first sending after all
-      queue_.Received(part.bytes);
-      FreePlaceIfUnused(place);
-    }
+    push.partitions[partition].state = State::kSent;
+    Send(push, partition, now);
   }
+  counters_.most_outstanding_bytes = queue_.most_outstanding_bytes();
 }
 
 void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
@@ -175,20 +158,23 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
     case MessageKind::kReceived:
       if (before == State::kReceived) return false;
       part.state = State::kReceived;
+      queue_.Received(part.ticket);
       break;
     case MessageKind::kCommitted:  // says received too, should that answer be lost
       part.state = State::kCommitted;
+      queue_.Committed(part.ticket);
       --push.uncommitted;
       break;
     case MessageKind::kDeferred:
       if (before != State::kSent) return false;
       part.state = State::kDeferred;
+      queue_.Received(part.ticket);
       ++counters_.deferred;
       break;
     case MessageKind::kPushWanted:
       if (before == State::kDeferred) {
         part.state = State::kWanted;
-        Enqueue(place, partition);
+        queue_.EnqueueAgain(part.ticket);
         return true;
       }
       if (before != State::kSent) return false;
@@ -197,7 +183,6 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
     default:
       return false;
   }
-  if (before == State::kSent) queue_.Received(part.bytes);
   return true;
 }
 
@@ -209,7 +194,7 @@ void PushTable::Finish(uint32_t place) {
   --open_;
   const PushCommitted event{push.request.block, push.request.virtual_worker, push.request.clock};
   push.request.gradient = Lease();
-  FreePlaceIfUnused(place);
+  free_places_.push_back(place);
   sinks_.committed(event);
 }
 
@@ -241,7 +226,7 @@ void PushTable::Repeat(uint32_t place, uint32_t partition, absl::Time now) {
   part.patience *= 2;
   if (part.state == State::kDeferred) {
     part.state = State::kWanted;
-    Enqueue(place, partition);
+    queue_.EnqueueAgain(part.ticket);
   } else {
     Send(push, partition, now);  // credit is held, or has returned, as before
   }

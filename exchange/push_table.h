@@ -15,7 +15,7 @@ namespace tug {
 
 // The pushes of an exchange that are not committed. Life of a partition of one:
 //
-//   queued -> (priority, credit) -> sent -> received (credit returns) -> committed
+//   queued -> (policy, credit) -> sent -> received (credit returns) -> committed
 //                 ^                  |
 //                 |                  v
 //               wanted  <-------  deferred (credit returns: the lane could not store it)
@@ -45,27 +45,25 @@ class PushTable {
   struct PartitionPush {
     State state = State::kQueued;
     Codec codec = Codec::kNone;
-    uint64_t bytes = 0;       // of the payload: what it takes of the credit
-    absl::Time due;           // when it is sent again
-    absl::Duration patience;  // from the last sending to `due`
+    CreditQueue::Ticket ticket = 0;  // until it is committed
+    uint64_t bytes = 0;              // of the payload: what it takes of the credit
+    absl::Time due;                  // when it is sent again
+    absl::Duration patience;         // from the last sending to `due`
   };
   // A place in the table, used again by later pushes.
   struct OpenPush {
     PushRequest request;
     std::vector<PartitionPush> partitions;  // as the plan's
-    uint32_t uncommitted = 0;               // partitions; 0: the place is free once nothing queues
-    uint32_t queued = 0;                    // items in the queue that name this place
+    uint32_t uncommitted = 0;               // partitions; 0: the place is free
     uint32_t next = kNone;  // another open push of the same block and virtual worker
   };
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   uint32_t TakePlace();
-  void FreePlaceIfUnused(uint32_t place);
   // Head of the list of open pushes of a block and virtual worker.
   uint32_t& HeadOf(uint32_t block, uint32_t virtual_worker);
   uint32_t Find(const WireHeader& header) const;
   void ChooseCodec(const PushRequest& request, const Partition& part, PartitionPush& push) const;
-  void Enqueue(uint32_t place, uint32_t partition);
   void SendQueued(absl::Time now);
   void Send(OpenPush& push, uint32_t partition, absl::Time now);
   Lease Payload(const PushRequest& request, const Partition& part, const PartitionPush& push);

@@ -89,6 +89,9 @@ struct ExchangeSinks {
 struct ExchangeCounters {
   uint64_t pushed_bytes = 0;  // payloads, repeats included
   uint64_t pulled_bytes = 0;
+  // Of pushes sent and not received, at a time: in sockets, on the wire and in lanes' queues; a
+  // partition counts once, however often it is sent. At most max(credit_bytes, a partition).
+  uint64_t most_outstanding_bytes = 0;
   uint64_t resent = 0;
   uint64_t deferred = 0;  // pushes that a lane had no memory for yet
   uint64_t refused = 0;

@@ -1,89 +1,102 @@
 #ifndef TUG_SCHEDULER_CREDIT_QUEUE_H_
 #define TUG_SCHEDULER_CREDIT_QUEUE_H_
 
-#include <bit>
+// Order and amount of what is on its way in one direction. Life of a partition:
+//
+//   Enqueue -> waits -> (policy, credit) Next -> outstanding -> Received -> Committed
+//                ^                                                 |
+//                +------------------- EnqueueAgain ----------------+
+//
+//  - Order: the policy's (policy.h). Blocks of equal priority, and partitions of a block, leave in
+//    the order they came.
+//  - Amount: a partition leaves only while the bytes outstanding, with its own, fit the credit; one
+//    larger than the whole credit leaves when nothing else is outstanding. So outstanding bytes are
+//    at most max(credit, largest partition), and under BYTESCHEDULER that is all that a partition
+//    finds ahead of it of less urgent ones. The first in order is never passed over for a smaller
+//    one, so none waits for ever.
+//  - Received and Committed may come early, twice or in any order: credit returns exactly once, and
+//    what waits is withdrawn.
+//
+// Priorities are small numbers (blocks): each has a list of its own, and a bit that says whether
+// anything is in it. So every call costs the same however many partitions wait, and nothing is
+// allocated once the tables have grown. A partition costs 0.1 microseconds, 0.05 of them CPU time,
+// with 10,000 waiting over 200 blocks (credit_queue_benchmark, on a loaded machine of 2 cores).
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "scheduler/policy.h"
+
 namespace tug {
 
-// Order and amount of what is on its way. Items leave by priority (smaller first), equal ones in
-// the order they came, and only while the bytes outstanding fit the credit; an item larger than the
-// whole credit leaves when nothing else is outstanding. So a high-priority item waits behind at
-// most `credit_bytes` of lower ones. Paper: Peng et al. 2019 (ByteScheduler, SOSP), section 4.2.
-//
-// Priorities are small numbers (blocks): each has a first-in-first-out list of its own, and a bit
-// that says whether anything is in it. So an item costs the same however many wait, and nothing is
-// allocated once the lists have grown.
 // Pure: no thread, no clock. Not thread-safe.
 class CreditQueue {
  public:
-  explicit CreditQueue(uint64_t credit_bytes) : credit_bytes_(credit_bytes) {}
+  // Names a partition from Enqueue to Committed; then another may get the number.
+  using Ticket = uint32_t;
 
-  void Enqueue(uint64_t priority, uint64_t bytes, uint64_t item) {
-    if (priority >= lists_.size()) {
-      lists_.resize(priority + 1);
-      filled_.resize(priority / 64 + 1);
-    }
-    lists_[priority].items.push_back({bytes, item});
-    filled_[priority / 64] |= uint64_t{1} << (priority % 64);
-    ++waiting_;
-  }
+  struct Entry {
+    uint32_t priority = 0;  // smaller is more urgent; the block's number
+    uint64_t group = 0;     // below kAlone; the same for the partitions of one block's sending
+    uint64_t bytes = 0;     // of the credit
+    uint64_t item = 0;      // the caller's name for it
+  };
 
-  // The next item allowed to leave, whose bytes count as outstanding from now.
-  std::optional<uint64_t> Next() {
-    if (waiting_ == 0) return std::nullopt;
-    const size_t priority = FirstFilled();
-    List& list = lists_[priority];
-    const Entry entry = list.items[list.first];
-    if (outstanding_bytes_ > 0 && outstanding_bytes_ + entry.bytes > credit_bytes_) {
-      return std::nullopt;
-    }
-    outstanding_bytes_ += entry.bytes;
-    --waiting_;
-    list.DropFirst();
-    if (list.items.empty()) filled_[priority / 64] &= ~(uint64_t{1} << (priority % 64));
-    return entry.item;
-  }
+  // REQUIRES: `policy` is one of kSchedulingPolicies.
+  CreditQueue(const SchedulingPolicy& policy, uint64_t credit_bytes)
+      : policy_(policy), credit_bytes_(credit_bytes) {}
 
-  // The receiver has taken an item over. REQUIRES: `bytes` as enqueued, once per item.
-  void Received(uint64_t bytes) { outstanding_bytes_ -= bytes; }
+  Ticket Enqueue(const Entry& entry);
+  // The item of the next partition allowed to leave, which is outstanding from now.
+  std::optional<uint64_t> Next();
+  // The receiver has taken it over, or it was lost: it holds no credit and does not wait.
+  void Received(Ticket ticket);
+  // It is to leave once more, after the block's that wait, as a block of its own.
+  // REQUIRES: received.
+  void EnqueueAgain(Ticket ticket);
+  // Nothing more comes of it: as Received, and the ticket is given up.
+  void Committed(Ticket ticket);
 
+  uint64_t credit_bytes() const { return credit_bytes_; }
   uint64_t outstanding_bytes() const { return outstanding_bytes_; }
+  // The most at a time, ever.
+  uint64_t most_outstanding_bytes() const { return most_outstanding_bytes_; }
   size_t waiting() const { return waiting_; }
+  bool IsOutstanding(Ticket ticket) const { return slots_[ticket].state == State::kOutstanding; }
 
  private:
-  struct Entry {
-    uint64_t bytes;
-    uint64_t item;
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  static constexpr uint64_t kAlone = uint64_t{1} << 63;  // | ticket: a group of one
+  enum class State : uint8_t { kFree, kWaiting, kOutstanding, kReceived };
+  struct Slot {
+    Entry entry;
+    State state = State::kFree;
+    Ticket before = kNone;  // neighbours in its list, while it waits
+    Ticket after = kNone;
   };
   struct List {
-    std::vector<Entry> items;
-    size_t first = 0;  // those before it have left
-
-    void DropFirst() {
-      ++first;
-      // Moves what is left to the front when that is at most half: constant time on average.
-      if (2 * first < items.size()) return;
-      items.erase(items.begin(), items.begin() + static_cast<ptrdiff_t>(first));
-      first = 0;
-    }
+    Ticket first = kNone;
+    Ticket last = kNone;
   };
 
-  // REQUIRES: something waits.
-  size_t FirstFilled() const {
-    size_t word = 0;
-    while (filled_[word] == 0) ++word;
-    return word * 64 + static_cast<size_t>(std::countr_zero(filled_[word]));
-  }
+  uint32_t ListOf(const Entry& entry) const { return policy_.by_priority ? entry.priority : 0; }
+  void Append(Ticket ticket);
+  void Unlink(Ticket ticket);
+  // Where the next partition leaves from. REQUIRES: something waits.
+  uint32_t NextList() const;
 
+  const SchedulingPolicy& policy_;
   const uint64_t credit_bytes_;
   uint64_t outstanding_bytes_ = 0;
+  uint64_t most_outstanding_bytes_ = 0;
   size_t waiting_ = 0;
+  std::vector<Slot> slots_;  // by ticket
+  std::vector<Ticket> free_;
   std::vector<List> lists_;       // by priority
   std::vector<uint64_t> filled_;  // a bit per list
+  uint32_t begun_ = kNone;        // whole_blocks: the list whose first block has begun
 };
 
 }  // namespace tug

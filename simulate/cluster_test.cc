@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "scheduler/policy.h"
+
 namespace tug {
 namespace {
 
@@ -22,7 +24,7 @@ SimulationOptions Job(uint32_t servers, uint32_t workers, uint64_t seed) {
   comm.set_segment_elements(4096);
   comm.set_partition_bytes(32768);
   comm.set_credit_bytes(65536);
-  comm.set_scheduler(CommConfig::PRIORITY);
+  comm.set_scheduler(CommConfig::BYTESCHEDULER);
   comm.set_resend_ms(200);
   OptimizerConfig& optimizer = *options.config.mutable_optimizer();
   optimizer.set_learning_rate(0.01);
@@ -80,6 +82,25 @@ TEST(SimulatedCluster, TwoServersAndThreeWorkersEndWithTheBitsOfAQuietNetwork) {
   }
   EXPECT_GT(repeats, 0u);
   EXPECT_GT(resent, 0u);
+}
+
+TEST(SimulatedCluster, EverySchedulingPolicyGivesTheSameBitsOnARoughNetwork) {
+  std::vector<std::vector<float>> expected;
+  for (const SchedulingPolicy& policy : kSchedulingPolicies) {
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      SimulationOptions options = Job(2, 3, seed);
+      options.config.mutable_comm()->set_scheduler(policy.name);
+      options.config.mutable_comm()->set_credit_bytes(32768);  // a partition
+      options.network = seed == 1 ? Quiet() : Rough();
+      const SimulationResult result = Simulate(options);
+      SCOPED_TRACE(CommConfig::Scheduler_Name(policy.name) + ", seed " + std::to_string(seed));
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      if (expected.empty()) expected = result.weights;
+      EXPECT_EQ(result.weights, expected);
+      EXPECT_GT(result.most_push_bytes, 0u);
+      EXPECT_LE(result.most_push_bytes, 32768u);
+    }
+  }
 }
 
 TEST(SimulatedCluster, AnyNumberOfServersLanesWorkersAndAnySegmentSizeGiveTheSameBits) {

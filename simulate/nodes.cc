@@ -302,6 +302,12 @@ void SimulatedWorker::AddGradient(const struct Compute& compute) {
   if (poisoned) out[out.size() / 2] = std::numeric_limits<float>::quiet_NaN();
 }
 
+void SimulatedWorker::Collect(SimulationResult& result) {
+  result.resent += exchange_->counters().resent;
+  result.most_push_bytes =
+      std::max(result.most_push_bytes, exchange_->counters().most_outstanding_bytes);
+}
+
 void SimulatedWorker::Pull(uint32_t block, uint64_t version) {
   exchange_->Pull({block, Want::kExact, version, weights_[block]}, world_.time.Now());
 }

@@ -106,7 +106,7 @@ class SimulatedWorker final : public SimulatedNode {
  public:
   using SimulatedNode::SimulatedNode;
 
-  void Collect(SimulationResult& result) { result.resent += exchange_->counters().resent; }
+  void Collect(SimulationResult& result);
 
  private:
   void OnView(const View& view) override;

@@ -111,6 +111,10 @@ TEST_P(SameBits, AsTwoWorkersAndTwoServers) {
   ExpectSame(expected, actual);
 }
 
+// Little enough that partitions wait, and overtake.
+const Texts kLittleCredit = {"comm.shared_memory=false", "comm.segment_elements=4096",
+                             "comm.partition_bytes=16384", "comm.credit_bytes=32768"};
+
 INSTANTIATE_TEST_SUITE_P(
     Exactness, SameBits,
     ::testing::Values(
@@ -132,6 +136,10 @@ INSTANTIATE_TEST_SUITE_P(
                   {"comm.segment_elements=65536", "comm.partition_bytes=262144"}},
         Variation{"LargerPartitionsInOrder",
                   {"comm.partition_bytes=262144", "comm.scheduler=FIFO", "comm.checksum=false"}},
+        Variation{"FifoUnderLittleCredit", kLittleCredit + Texts{"comm.scheduler=FIFO"}},
+        Variation{"PriorityUnderLittleCredit", kLittleCredit + Texts{"comm.scheduler=PRIORITY"}},
+        Variation{"ByteSchedulerUnderLittleCredit",
+                  kLittleCredit + Texts{"comm.scheduler=BYTESCHEDULER"}},
         Variation{"TwoThreads", {"cluster.compute_threads=2"}},
         Variation{"AllAtOnce",
                   {"cluster.workers=1", "cluster.servers=3", "cluster.lanes_per_server=2",
