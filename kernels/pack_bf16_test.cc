@@ -1,6 +1,7 @@
 #include "kernels/pack_bf16.h"
 
-#include <cstring>
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -71,14 +72,14 @@ TEST_P(PackBf16, ZeroPaddingMakesMemoryOfSomethingElseFit) {
         SCOPED_TRACE(testing::Message() << "k " << k << " n " << n);
         const auto b = As<Bf16>(RandomFloats(k * n, 1));
         AlignedBuffer fresh(PackedBytes(k, n)), used(PackedBytes(k, n));
-        std::memset(used.data(), 0xFF, used.size_bytes());
+        std::fill_n(used.data(), used.size_bytes(), std::byte{0xFF});
         ZeroPadding(k, n, reinterpret_cast<Bf16*>(used.data()));
         for (AlignedBuffer* const packed : {&fresh, &used}) {
           for (int64_t part = 0; part < PackParts(Transpose::kNo, k, n); ++part) {
             PackPart(part, Transpose::kNo, k, n, b.data(), reinterpret_cast<Bf16*>(packed->data()));
           }
         }
-        ASSERT_EQ(std::memcmp(fresh.data(), used.data(), fresh.size_bytes()), 0);
+        ASSERT_TRUE(std::equal(fresh.data(), fresh.data() + fresh.size_bytes(), used.data()));
       }
     }
   }

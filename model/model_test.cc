@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/thread_pool.h"
+#include "model/activations.h"
 #include "model/layout.h"
 #include "model/model_rig.h"
 
@@ -123,7 +124,8 @@ TEST(Model, VocabularyBeyondAChunkGivesTheSameLossesAndGradients) {
   for (const TrainConfig::Precision precision : {TrainConfig::FP32, TrainConfig::BF16}) {
     ModelOptions options = SmallModel(ModelConfig::DECODER);
     options.config.set_context(80);
-    options.config.set_vocabulary(120000);  // chunks of 64 rows, here of 240
+    options.config.set_vocabulary(480000);
+    ASSERT_EQ(HeadChunkRows(480000), 64) << "of 240";
     options.train.set_precision(precision);
     ModelRig chunked(options);
     options.max_micro_batch = 1;
