@@ -167,6 +167,7 @@ void Training::AddTo(HeartbeatRequest& beat) {
   beat.set_ready(ready_);
   if (!ready_) return;
   counters.set_messages_dropped(exchange_->transport_counters().dropped);
+  counters.set_most_outstanding_bytes(exchange_->counters().most_outstanding_bytes);
   counters.set_predicted_memory_bytes(predicted_bytes_);
 }
 
