@@ -54,6 +54,11 @@ std::string NodeText(const NodeStatus& node) {
                       node.kind() == SERVER ? "server" : "worker", node.node_id(), node.host(),
                       node.pid(), node.seconds_since_heartbeat(), carries,
                       ByteText(static_cast<double>(counters.peak_memory_bytes())));
+  if (counters.most_outstanding_bytes() > 0) {
+    absl::StrAppend(&text, ", at most ",
+                    ByteText(static_cast<double>(counters.most_outstanding_bytes())),
+                    node.kind() == SERVER ? " on the way from a lane to a worker" : " on the way");
+  }
   if (counters.messages_dropped() > 0) {
     absl::StrAppend(&text, ", ", counters.messages_dropped(), " malformed messages dropped");
   }

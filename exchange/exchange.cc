@@ -34,6 +34,7 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kDropped:
     case MessageKind::kPush:
     case MessageKind::kPull:
+    case MessageKind::kWeightsReceived:
     case MessageKind::kNorms:
     case MessageKind::kNormsWanted:
       ++counters_.ignored;  // bsp drops nothing; the others are not for a worker

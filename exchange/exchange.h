@@ -5,8 +5,9 @@
 // messages and events out. exchange/client.h binds it to a thread and a transport, simulate/ to
 // virtual time.
 //
-// Pushes leave by priority under a byte credit (push_table.h); a waiting pull holds no credit
-// (pull_table.h). Whatever is not answered is sent again: identity makes repeats harmless.
+// Pushes leave in the order of comm.scheduler under a byte credit (push_table.h); a waiting pull
+// holds no credit, and weights that hold the lane's are acknowledged (pull_table.h). Whatever is
+// not answered is sent again: identity makes repeats harmless.
 //
 // Payloads: FP32 or bf16, by comm.push_format and comm.pull_format; or, FP32, only some runs of
 // elements (runs.h). Runs are lossless: a lane takes the elements that are not pushed for zeros and

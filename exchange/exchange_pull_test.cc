@@ -28,6 +28,26 @@ TEST_F(ExchangeTest, WritesWeightsWhereTheyBelongAndReportsTheBlockWhenWhole) {
   EXPECT_EQ(destination[3 * kSegment - 1], 3.0f);
 }
 
+TEST_F(ExchangeTest, SaysOfNumberedWeightsThatTheyHaveComeWantedOrNot) {
+  exchange_.Pull({1, Want::kExact, 7, destination_}, now_);
+  const std::vector<Outgoing> pulls = std::exchange(sent_, {});
+  Answer(pulls[0], MessageKind::kWeights, std::vector<float>(kSegment));  // without a number
+  EXPECT_TRUE(sent_.empty());
+  Outgoing numbered = pulls[1];
+  numbered.header.clock = 77;
+  Answer(numbered, MessageKind::kWeights, std::vector<float>(kSegment));
+  Answer(numbered, MessageKind::kWeights, std::vector<float>(kSegment));  // late: not wanted
+  EXPECT_EQ(exchange_.counters().ignored, 1u);
+  ASSERT_EQ(sent_.size(), 2u);
+  for (const Outgoing& word : sent_) {
+    EXPECT_EQ(word.to, pulls[1].to);
+    EXPECT_EQ(word.header.kind, MessageKind::kWeightsReceived);
+    EXPECT_EQ(word.header.clock, 77u);
+    EXPECT_EQ(word.header.job, 9u);
+    EXPECT_TRUE(word.payload.bytes().empty());
+  }
+}
+
 TEST_F(ExchangeTest, IgnoresWeightsOfAnotherVersionLengthLaneOrView) {
   std::vector<float> destination(3 * kSegment);
   exchange_.Pull({1, Want::kExact, 7, destination}, now_);

@@ -39,8 +39,7 @@ void PullTable::Add(PullRequest request, absl::Time now) {
   const std::span<const Partition> plan = plan_.of_block(request.block);
   const bool raw = !request.bf16_destination.empty();
   TUG_CHECK(!raw || options_.comm.pull_format() == CommConfig::BF16);
-  TUG_CHECK_EQ(raw ? request.bf16_destination.size() : request.destination.size(),
-               plan.back().end);
+  TUG_CHECK_EQ(raw ? request.bf16_destination.size() : request.destination.size(), plan.back().end);
   OpenPull& pull = pulls_[request.block];
   TUG_CHECK_EQ(pull.missing, 0u) << "a pull of block " << request.block << " is open";
   pull.request = std::move(request);
@@ -82,6 +81,7 @@ void PullTable::Send(const OpenPull& pull, const Partition& part) {
 
 void PullTable::OnWeights(const Message& message) {
   const WireHeader& header = message.header;
+  if (header.clock != 0) SayReceived(header);
   const std::optional<uint32_t> partition = plan_.Find(header);
   OpenPull* pull = partition.has_value() ? &pulls_[header.block] : nullptr;
   if (pull == nullptr || pull->missing == 0 || pull->partitions[*partition] != State::kMissing) {
@@ -98,6 +98,17 @@ void PullTable::OnWeights(const Message& message) {
   counters_.pulled_bytes += message.payload.size_bytes();
   pull->version = std::min(pull->version, header.version);
   if (--pull->missing == 0) Complete(*pull);
+}
+
+// Also of weights that nothing waits for: they have left the lane's queue to us.
+void PullTable::SayReceived(const WireHeader& weights) {
+  WireHeader header;
+  header.kind = MessageKind::kWeightsReceived;
+  header.job = options_.job;
+  header.timeline = options_.timeline;
+  header.view = options_.view;
+  header.clock = weights.clock;
+  sinks_.send({weights.sender, header, Lease()});
 }
 
 bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message) {

@@ -44,6 +44,8 @@ class PullTable {
                 const Partition& part) const;
   ElementRuns WantedRuns(const PullRequest& request, const Partition& part) const;
   void Send(const OpenPull& pull, const Partition& part);
+  // To the lane, whose credit it returns.
+  void SayReceived(const WireHeader& weights);
   // False if the payload is not what was asked for.
   bool Take(OpenPull& pull, uint32_t partition, const Message& message);
   // A partition's weights from where they arrived into the destination.

@@ -72,6 +72,7 @@ constexpr FieldRule kFieldRules[] = {
     {"comm.segment_elements", 262144, 1024, 1 << 26, "elements, a power of two"},
     {"comm.partition_bytes", 4 << 20, 4 << 10, 256 << 20, "bytes"},
     {"comm.credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},
+    {"comm.pull_credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},
     {"comm.scheduler", CommConfig::BYTESCHEDULER, 1, CommConfig::Scheduler_MAX,
      "an order of sending"},
     {"comm.checksum", 1, 0, 1, "true or false"},

@@ -40,6 +40,7 @@ enum class MessageKind : uint8_t {
   kDeferred = 10,    // lane -> worker: push not stored, for want of memory where sums wait; returns
                      // the sender's credit; to be sent again when asked
   kPushWanted = 11,  // lane -> worker: send that push (again)
+  kWeightsReceived = 12,  // worker -> lane: the answer of that number has come; returns its credit
 };
 
 // What version a pull wants.
@@ -67,7 +68,9 @@ struct WireHeader {
                                       // (server/sum_tree.h)
   uint16_t virtual_worker_count = 0;  // 1 = a single one
   uint32_t sender = 0;                // PeerId (transport/transport.h)
-  uint64_t clock = 0;                 // 0-based: the push of clock c is part of version c + 1
+  uint64_t clock = 0;                 // 0-based: the push of clock c is part of version c + 1;
+                                      // kWeights, kWeightsReceived: the answer's number, 0 if it
+                                      // holds no credit
   uint64_t version = 0;
   uint64_t token_count = 0;  // push: terms in the unscaled sum; the update divides by their total,
                              // once

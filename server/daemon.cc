@@ -1,5 +1,6 @@
 #include "server/daemon.h"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -48,6 +49,8 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
     }
     counters.set_messages_dropped(counters.messages_dropped() + report.dropped);
     counters.set_messages_refused(counters.messages_refused() + report.refused);
+    counters.set_most_outstanding_bytes(
+        std::max(counters.most_outstanding_bytes(), report.most_answer_bytes));
     shared_bytes += report.shared_bytes;
   }
   request.set_ready(ready);

@@ -88,6 +88,12 @@ absl::Status LaneThread::Prepare(const View& view) {
                        if (report_.notices.size() < kMaxNotices) {
                          report_.notices.push_back(std::move(notice));
                        }
+                     },
+                 .shares_memory =
+                     [this](PeerId peer) {
+                       // A rate that is asked for holds bytes back wherever they lie.
+                       const bool slowed = job_.config.comm().impair().rate_mbit() > 0;
+                       return !slowed && transport_->SharesMemoryWith(peer);
                      }});
   RETURN_IF_ERROR(FillSegments(view));
   if (view.restore_path().empty() && job_.config.checkpoint().initial()) shard_->SnapshotStart();
@@ -109,6 +115,8 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.resend_after = absl::Milliseconds(job_.config.comm().resend_ms());
   options.parking_bytes = kServerParkingBytes / job_.config.cluster().lanes_per_server();
   options.pull_format = job_.config.comm().pull_format();
+  options.scheduler = job_.config.comm().scheduler();
+  options.pull_credit_bytes = job_.config.comm().pull_credit_bytes();
   options.new_buffer = [transport = transport_.get()](size_t size_bytes) {
     return transport->NewBuffer(size_bytes);
   };
@@ -170,6 +178,7 @@ void LaneThread::PublishCounters() {
   absl::MutexLock lock(&mutex_);
   report_.dropped = transport_->counters().dropped + shard_->counters().malformed;
   report_.refused = shard_->counters().refused;
+  report_.most_answer_bytes = shard_->counters().most_answer_bytes;
 }
 
 void LaneThread::SetFinalVersion(uint64_t version) { final_version_ = version; }

@@ -49,7 +49,8 @@ class LaneThread {
     std::vector<ShardNotice> notices;
     uint64_t dropped = 0;
     uint64_t refused = 0;
-    uint64_t shared_bytes = 0;  // Transport::SharedBytes
+    uint64_t most_answer_bytes = 0;  // ShardCounters
+    uint64_t shared_bytes = 0;       // Transport::SharedBytes
   };
 
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.

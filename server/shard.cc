@@ -8,12 +8,10 @@
 #include "base/check.h"
 #include "exchange/runs.h"
 
-// Closing, norms and snapshots: shard_closing.cc.
+// Pulls: shard_pulls.cc. Closing, norms and snapshots: shard_closing.cc.
 
 namespace tug {
 namespace {
-
-bool FromWorker(const WireHeader& header) { return (header.sender & kWorkerBit) != 0; }
 
 std::vector<uint32_t> OwnedSegments(const ShardOptions& options) {
   std::vector<uint32_t> owned;
@@ -48,6 +46,18 @@ PushAdmission::Options AdmissionOptions(const ShardOptions& options, size_t owne
           .repeat_after = options.resend_after};
 }
 
+AnswerQueue::Options AnswerOptions(const ShardOptions& options, size_t segments) {
+  std::vector<uint32_t> lanes = options.lane_of_segment;
+  std::sort(lanes.begin(), lanes.end());
+  const auto count = std::unique(lanes.begin(), lanes.end()) - lanes.begin();
+  return {.scheduler = options.scheduler,
+          .credit_bytes = options.pull_credit_bytes / static_cast<uint64_t>(count),
+          .segments = static_cast<uint32_t>(segments),
+          // A worker carries one virtual worker at least; twice, as for MaxOpen.
+          .most_workers = size_t{2} * options.virtual_workers,
+          .lost_after = options.resend_after};
+}
+
 // A push of runs as the push of all elements that it stands for. None if its sender has changed it
 // since it was looked at: it may lie in the sender's memory.
 std::optional<Message> Dense(const Message& message, uint64_t elements) {
@@ -78,7 +88,8 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
                 .new_buffer = options_.new_buffer}),
       admission_(AdmissionOptions(options_, owned_.size()), table, states_, owned_),
       open_pushes_(table.size(), table.num_blocks()),
-      waiting_pulls_(table.size(), table.num_blocks()) {
+      waiting_pulls_(table.size(), table.num_blocks()),
+      answers_(AnswerOptions(options_, table.size())) {
   TUG_CHECK(options_.lane_of_segment.size() == table.size());
   TUG_CHECK(options_.block_names.size() == table.num_blocks());
   if (options_.optimizer.clip() != OptimizerConfig::OFF) {
@@ -101,6 +112,9 @@ void Shard::OnMessage(Message message, absl::Time now) {
       break;
     case MessageKind::kPull:
       OnPull(message);
+      break;
+    case MessageKind::kWeightsReceived:
+      OnWeightsReceived(message);
       break;
     case MessageKind::kNorms:
       OnNorms(message);
@@ -128,7 +142,7 @@ bool Shard::Fenced(const Message& message) {
   }
   if (header.view == options_.view && header.timeline == options_.timeline) return false;
   ++counters_.refused;
-  if (FromWorker(header)) Reply(MessageKind::kRefused, header, 0);
+  if (IsWorker(header.sender)) Reply(MessageKind::kRefused, header, 0);
   return true;
 }
 
@@ -170,7 +184,7 @@ uint32_t Shard::FirstId(const WireHeader& header) const {
 }
 
 bool Shard::RangeIsOwn(const WireHeader& header) const {
-  if (!FromWorker(header) || header.block >= table_.num_blocks()) return false;
+  if (!IsWorker(header.sender) || header.block >= table_.num_blocks()) return false;
   const uint32_t segments = table_.segments_in_block(header.block);
   if (header.segment_count == 0 || header.first_segment >= segments ||
       header.segment_count > segments - header.first_segment) {
@@ -300,61 +314,16 @@ void Shard::AskForDeferred() {
   wanted_.clear();
 }
 
-// ---- pull ----
-
-std::optional<uint32_t> Shard::NotReady(const WireHeader& pull) const {
-  const uint32_t first = FirstId(pull);
-  for (uint32_t id = first; id < first + pull.segment_count; ++id) {
-    if (states_[id]->version < pull.version) return id;
-  }
-  return std::nullopt;
-}
-
-void Shard::OnPull(const Message& message) {
-  const WireHeader& header = message.header;
-  const bool valid =
-      RangeIsOwn(header) &&
-      (header.codec == Codec::kRuns
-           ? DecodeRuns(message.payload.bytes(), RangeElements(header), /*with_values=*/false)
-                 .has_value()
-           : message.payload.size_bytes() == 0);
-  if (!valid) return Malformed(header, "is a pull of what this lane does not own");
-  const std::optional<uint32_t> segment = NotReady(header);
-  if (!segment.has_value()) return Answer(header, message.payload);
-  if (waiting_pulls_.Contains(header, *segment)) {
-    ++counters_.repeats;
-    return;
-  }
-  if (header.version > states_[FirstId(header)]->version + 1 ||
-      waiting_pulls_.in_block(header.block) >= MaxOpen(header.block)) {
-    return Malformed(header, "is a pull of a version that nobody can need yet");
-  }
-  waiting_pulls_.Add({header, message.payload}, *segment);
-}
-
-void Shard::Answer(const WireHeader& pull, const Lease& payload) {
-  const uint32_t first = FirstId(pull);
-  uint64_t oldest = states_[first]->version;
-  uint64_t newest = oldest;
-  for (uint32_t id = first + 1; id < first + pull.segment_count; ++id) {
-    oldest = std::min(oldest, states_[id]->version);
-    newest = std::max(newest, states_[id]->version);
-  }
-  const uint64_t served = pull.want == Want::kExact ? pull.version : oldest;
-  std::optional<Lease> weights = weights_.Read(first, pull.segment_count, served, newest == served,
-                                               pull.codec, payload.bytes());
-  if (!weights.has_value()) return Reply(MessageKind::kRefused, pull, oldest);
-  WireHeader header = pull;
-  header.kind = MessageKind::kWeights;
-  header.version = served;
-  sinks_.send({pull.sender, header, *std::move(weights)});
-}
+// ---- time ----
 
 void Shard::OnTick(absl::Time now) {
   now_ = now;
   admission_.OnTick(now, wanted_);
   AskForDeferred();
   AskForNorms();
+  answers_.OnTick(now, freed_);
+  for (const PeerId worker : freed_) SendAnswers(worker);
+  freed_.clear();
 }
 
 }  // namespace tug

@@ -17,7 +17,9 @@
 //      first agree on one scale (norm_ledger.h). The optimizer makes version clock + 1
 //      (weights_store.h); the previous one stays readable until the next update, which comes only
 //      when every segment of this clock has closed everywhere.
-//   6. kCommitted to the senders; then waiting pulls are answered, from the weights in place.
+//   6. kCommitted to the senders; then waiting pulls are answered, from the weights in place: at
+//      once where the worker shares the memory, else in the order of comm.scheduler under the
+//      worker's credit (answer_queue.h).
 
 #include <cstdint>
 #include <functional>
@@ -32,6 +34,7 @@
 #include "exchange/segment_table.h"
 #include "optimizer/adamw.h"
 #include "proto/job.pb.h"
+#include "server/answer_queue.h"
 #include "server/bsp_policy.h"
 #include "server/norm_ledger.h"
 #include "server/open_pushes.h"
@@ -61,6 +64,9 @@ struct ShardOptions {
   // kServerParkingBytes.
   uint64_t parking_bytes = kServerParkingBytes;
   CommConfig::Format pull_format = CommConfig::FP32;  // what is kept ready; see weights_store.h
+  CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER;
+  // comm.pull_credit_bytes, of which every lane that owns segments has an equal part.
+  uint64_t pull_credit_bytes = uint64_t{32} << 20;
   // Memory that weights are sent from: the transport's, so that peers on this host can read it.
   SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
     return std::make_shared<AlignedBuffer>(size_bytes);
@@ -89,6 +95,8 @@ struct ShardSinks {
   std::function<void(Outgoing)> send;
   std::function<void(const SegmentSnapshot&)> snapshot;
   std::function<void(ShardNotice)> notice;
+  // Whether what is sent to this worker moves no bytes (Transport::SharesMemoryWith); none: never.
+  std::function<bool(PeerId)> shares_memory = {};
 };
 
 struct ShardCounters {
@@ -96,6 +104,9 @@ struct ShardCounters {
   uint64_t malformed = 0;  // passed the wire's checks but makes no sense here
   uint64_t repeats = 0;
   uint64_t deferred = 0;  // pushes not stored, for want of memory
+  // Of weights sent to a worker and not known to be there, at a time: at most max(the lane's part
+  // of the credit, a partition).
+  uint64_t most_answer_bytes = 0;
 };
 
 // Not thread-safe: owned by one lane.
@@ -112,7 +123,7 @@ class Shard {
 
   // A payload is let go of before kCommitted says that it is no longer needed.
   void OnMessage(Message message, absl::Time now);
-  // Asks again for norms that do not come.
+  // Asks again for norms that do not come; takes back the credit of lost answers.
   void OnTick(absl::Time now);
   // From the coordinator: the version at which the job ends, to be snapshot whatever the interval.
   void SetFinalVersion(uint64_t version);
@@ -153,7 +164,14 @@ class Shard {
   void OnPull(const Message& message);
   // The first segment that is not at the pull's version; none if it can be answered.
   std::optional<uint32_t> NotReady(const WireHeader& pull) const;
-  void Answer(const WireHeader& pull, const Lease& payload);
+  uint64_t AnswerBytes(const WaitingPull& pull) const;
+  // Answers it, now or in its turn.
+  void OnReady(WaitingPull pull);
+  // False if that version is not to be had any more. `number`: AnswerQueue::Turn, 0 for none.
+  bool Answer(const WaitingPull& pull, uint64_t number);
+  void OnWeightsReceived(const Message& message);
+  // The answers whose turn has come.
+  void SendAnswers(PeerId worker);
 
   void OnNorms(const Message& message);
   void OnNormsWanted(const WireHeader& header);
@@ -185,11 +203,13 @@ class Shard {
   PushAdmission admission_;
   OpenPushes open_pushes_;
   WaitingPulls waiting_pulls_;
+  AnswerQueue answers_;
   std::optional<NormLedger> ledger_;  // none with `clip: off`
   // Of the push in hand; here to be used again: the segments that are open, and that it completes.
   std::vector<uint32_t> open_segments_;
   std::vector<uint32_t> summed_;
   std::vector<PushKey> wanted_;
+  std::vector<PeerId> freed_;  // workers that have credit again; scratch of OnTick
   bool started_ = false;
   absl::Time now_ = absl::InfinitePast();  // of the message or tick in hand
   absl::Time norms_asked_ = absl::InfinitePast();

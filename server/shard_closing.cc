@@ -140,7 +140,7 @@ void Shard::Close(uint32_t segment, std::optional<float> scale) {
   });
   waiting_pulls_.TakeEach(segment, [&](WaitingPull pull) {
     const std::optional<uint32_t> next = NotReady(pull.header);
-    if (!next.has_value()) return Answer(pull.header, pull.payload);
+    if (!next.has_value()) return OnReady(std::move(pull));
     waiting_pulls_.Add(std::move(pull), *next);
   });
 }

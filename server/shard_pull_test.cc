@@ -75,6 +75,100 @@ TEST_F(ShardTest, AnswersAPullOfRunsWithTheirWeights) {
   EXPECT_EQ(shard_.counters().malformed, 1u);
 }
 
+// Two lanes share a credit of two partitions: this one has one partition, 2 segments, on its way.
+class CreditShardTest : public ShardTest {
+ protected:
+  static constexpr uint64_t kPartitionBytes = 2 * kSegment * sizeof(float);
+
+  CreditShardTest() : ShardTest(MakeOptions()) {}
+  static ShardOptions MakeOptions() {
+    ShardOptions options = Options(OptimizerConfig::OFF);
+    options.pull_credit_bytes = 2 * kPartitionBytes;
+    return options;
+  }
+  std::vector<WireHeader> Answers() const {
+    std::vector<WireHeader> answers;
+    for (const Outgoing& m : sent_) {
+      if (m.header.kind == MessageKind::kWeights) answers.push_back(m.header);
+    }
+    return answers;
+  }
+  void SayReceived(const WireHeader& answer, PeerId worker = kWorker) {
+    WireHeader header = Header(MessageKind::kWeightsReceived, 0, worker);
+    header.clock = answer.clock;
+    Deliver(header);
+  }
+};
+
+TEST_F(CreditShardTest, AnswersTheMostUrgentBlockNextAsCreditReturns) {
+  Pull(1, 0);
+  Pull(0, 0);
+  ASSERT_EQ(Answers().size(), 1u);
+  EXPECT_EQ(Answers()[0].block, 1u);
+  EXPECT_NE(Answers()[0].clock, 0u);
+  Pull(0, 0, WorkerPeer(8));  // another worker has a credit of its own
+  ASSERT_EQ(Answers().size(), 2u);
+  WireHeader unknown = Answers()[0];
+  ++unknown.clock;
+  SayReceived(unknown);
+  EXPECT_EQ(Answers().size(), 2u);
+  SayReceived(Answers()[0]);
+  ASSERT_EQ(Answers().size(), 3u);
+  EXPECT_EQ(Answers()[2].block, 0u);
+  EXPECT_EQ(shard_.counters().most_answer_bytes, kPartitionBytes);
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+}
+
+TEST_F(CreditShardTest, AnswersARepeatedPullAgainAndCountsOneThatWaits) {
+  Pull(1, 0);
+  Pull(0, 0);
+  Pull(0, 0);
+  EXPECT_EQ(shard_.counters().repeats, 1u);
+  Pull(1, 0);  // its answer was lost: its credit goes to block 0 first
+  ASSERT_EQ(Answers().size(), 2u);
+  EXPECT_EQ(Answers()[1].block, 0u);
+  SayReceived(Answers()[1]);
+  ASSERT_EQ(Answers().size(), 3u);
+  EXPECT_EQ(Answers()[2].block, 1u);
+}
+
+TEST_F(CreditShardTest, TakesBackTheCreditOfAnAnswerThatNothingIsHeardOf) {
+  Pull(1, 0);
+  Pull(0, 0);
+  shard_.OnTick(now_);
+  EXPECT_EQ(Answers().size(), 1u);
+  now_ += absl::Seconds(2);
+  shard_.OnTick(now_);
+  EXPECT_EQ(Answers().size(), 2u);
+}
+
+TEST_F(CreditShardTest, GivesBackTheCreditOfAPullThatItCannotAnswerAnyMore) {
+  Pull(1, 0);
+  Pull(0, 0);
+  for (uint64_t clock = 0; clock < 2; ++clock) {  // which the worker did not wait for
+    for (uint32_t vw : {0u, 1u}) Push(0, vw, clock);
+  }
+  SayReceived(Answers()[0]);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kRefused);
+  Pull(1, 0);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kWeights);
+}
+
+TEST_F(CreditShardTest, RefusesPullsOfMoreWorkersThanTheJobCanHave) {
+  for (uint32_t id = 10; id < 15; ++id) Pull(0, 0, WorkerPeer(id));
+  EXPECT_EQ(Answers().size(), 4u);  // twice the virtual workers
+  EXPECT_EQ(shard_.counters().malformed, 1u);
+}
+
+TEST_F(CreditShardTest, AnswersAWorkerThatSharesMemoryAtOnceAndHoldsNoCredit) {
+  shares_memory_ = true;
+  Pull(1, 0);
+  Pull(0, 0);
+  ASSERT_EQ(Answers().size(), 2u);
+  for (const WireHeader& answer : Answers()) EXPECT_EQ(answer.clock, 0u);
+  EXPECT_EQ(shard_.counters().most_answer_bytes, 0u);
+}
+
 class Bf16ShardTest : public ShardTest {
  protected:
   Bf16ShardTest() : ShardTest(MakeOptions()) {

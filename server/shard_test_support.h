@@ -46,7 +46,8 @@ class ShardTest : public testing::Test {
                       snapshot_weights_.emplace_back(
                           s.weights, std::vector<float>(weights.begin(), weights.end()));
                     },
-                .notice = [this](ShardNotice n) { notices_.push_back(std::move(n)); }}) {}
+                .notice = [this](ShardNotice n) { notices_.push_back(std::move(n)); },
+                .shares_memory = [this](PeerId) { return shares_memory_; }}) {}
 
   static ShardOptions Options(OptimizerConfig::Clip clip) {
     ShardOptions options;
@@ -113,6 +114,7 @@ class ShardTest : public testing::Test {
   std::vector<uint32_t> snapshots_;
   std::vector<std::pair<Lease, std::vector<float>>> snapshot_weights_;  // and a copy of then
   std::vector<ShardNotice> notices_;
+  bool shares_memory_ = false;  // workers with the lane
   Shard shard_;
 };
 

@@ -4,14 +4,16 @@
 
 namespace tug {
 
+bool IsSamePull(const WireHeader& a, const WireHeader& b) {
+  return a.sender == b.sender && a.block == b.block && a.first_segment == b.first_segment &&
+         a.segment_count == b.segment_count && a.version == b.version && a.want == b.want &&
+         a.codec == b.codec;
+}
+
 bool WaitingPulls::Contains(const WireHeader& header, uint32_t segment) const {
-  return std::any_of(
-      at_segment_[segment].begin(), at_segment_[segment].end(), [&](const WaitingPull& other) {
-        const WireHeader& h = other.header;
-        return h.sender == header.sender && h.block == header.block &&
-               h.first_segment == header.first_segment && h.segment_count == header.segment_count &&
-               h.version == header.version && h.want == header.want && h.codec == header.codec;
-      });
+  const std::vector<WaitingPull>& waiting = at_segment_[segment];
+  return std::any_of(waiting.begin(), waiting.end(),
+                     [&](const WaitingPull& other) { return IsSamePull(other.header, header); });
 }
 
 void WaitingPulls::Add(WaitingPull pull, uint32_t segment) {

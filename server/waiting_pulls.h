@@ -16,6 +16,9 @@ struct WaitingPull {
   Lease payload;  // Codec::kRuns: the list of runs, in the message it came in
 };
 
+// Whether the one is the other again: the same sender wants the same weights.
+bool IsSamePull(const WireHeader& a, const WireHeader& b);
+
 // Pulls whose version does not exist yet. Each waits at one segment, the first of its own that is
 // not at its version, and is looked at again when that one closes. Allocates only when more wait
 // than ever before. Not thread-safe: owned by one lane.
@@ -24,7 +27,7 @@ class WaitingPulls {
   WaitingPulls(uint32_t segments, uint32_t blocks) : at_segment_(segments), in_block_(blocks) {}
 
   size_t in_block(uint32_t block) const { return in_block_[block]; }
-  // Whether the sender's pull of the same segments, version and codec waits at this segment.
+  // Whether the same pull waits at this segment.
   bool Contains(const WireHeader& header, uint32_t segment) const;
   void Add(WaitingPull pull, uint32_t segment);
   // Hands each pull that waits at the segment to `look`, which may Add it again. Not reentrant.

@@ -53,9 +53,10 @@ struct SimulationResult {
   uint64_t messages = 0;
   uint64_t repeats = 0;  // pushes and pulls that lanes recognised
   uint64_t resent = 0;
-  uint64_t deferred = 0;         // pushes that a lane had no memory for at first
-  uint64_t most_held_bytes = 0;  // by the sums of one lane at a time
-  uint64_t most_push_bytes = 0;  // outstanding of one worker at a time
+  uint64_t deferred = 0;           // pushes that a lane had no memory for at first
+  uint64_t most_held_bytes = 0;    // by the sums of one lane at a time
+  uint64_t most_push_bytes = 0;    // outstanding of one worker at a time
+  uint64_t most_answer_bytes = 0;  // outstanding of one lane to one worker at a time
   absl::Duration virtual_time;
 };
 

@@ -24,6 +24,7 @@ SimulationOptions Job(uint32_t servers, uint32_t workers, uint64_t seed) {
   comm.set_segment_elements(4096);
   comm.set_partition_bytes(32768);
   comm.set_credit_bytes(65536);
+  comm.set_pull_credit_bytes(131072);
   comm.set_scheduler(CommConfig::BYTESCHEDULER);
   comm.set_resend_ms(200);
   OptimizerConfig& optimizer = *options.config.mutable_optimizer();
@@ -90,7 +91,8 @@ TEST(SimulatedCluster, EverySchedulingPolicyGivesTheSameBitsOnARoughNetwork) {
     for (uint64_t seed = 1; seed <= 6; ++seed) {
       SimulationOptions options = Job(2, 3, seed);
       options.config.mutable_comm()->set_scheduler(policy.name);
-      options.config.mutable_comm()->set_credit_bytes(32768);  // a partition
+      options.config.mutable_comm()->set_credit_bytes(32768);       // a partition
+      options.config.mutable_comm()->set_pull_credit_bytes(65536);  // a partition for each lane
       options.network = seed == 1 ? Quiet() : Rough();
       const SimulationResult result = Simulate(options);
       SCOPED_TRACE(CommConfig::Scheduler_Name(policy.name) + ", seed " + std::to_string(seed));
@@ -99,6 +101,8 @@ TEST(SimulatedCluster, EverySchedulingPolicyGivesTheSameBitsOnARoughNetwork) {
       EXPECT_EQ(result.weights, expected);
       EXPECT_GT(result.most_push_bytes, 0u);
       EXPECT_LE(result.most_push_bytes, 32768u);
+      EXPECT_GT(result.most_answer_bytes, 0u);
+      EXPECT_LE(result.most_answer_bytes, 32768u);
     }
   }
 }

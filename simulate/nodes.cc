@@ -120,6 +120,8 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   options.resend_after = absl::Milliseconds(config_.comm().resend_ms());
   options.parking_bytes = world_.options.parking_bytes;
   options.pull_format = config_.comm().pull_format();
+  options.scheduler = config_.comm().scheduler();
+  options.pull_credit_bytes = config_.comm().pull_credit_bytes();
   lane.shard = std::make_unique<Shard>(
       options, world_.table,
       ShardSinks{.send = [&lane](Outgoing m) { lane.transport->Send(std::move(m)).IgnoreError(); },
@@ -185,6 +187,8 @@ void SimulatedServer::Collect(SimulationResult& result) {
     result.repeats += lane->shard->counters().repeats;
     result.deferred += lane->shard->counters().deferred;
     result.most_held_bytes = std::max(result.most_held_bytes, lane->most_held_bytes);
+    result.most_answer_bytes =
+        std::max(result.most_answer_bytes, lane->shard->counters().most_answer_bytes);
     TUG_CHECK_EQ(lane->shard->counters().malformed, 0u);
   }
 }

@@ -113,7 +113,8 @@ TEST_P(SameBits, AsTwoWorkersAndTwoServers) {
 
 // Little enough that partitions wait, and overtake.
 const Texts kLittleCredit = {"comm.shared_memory=false", "comm.segment_elements=4096",
-                             "comm.partition_bytes=16384", "comm.credit_bytes=32768"};
+                             "comm.partition_bytes=16384", "comm.credit_bytes=32768",
+                             "comm.pull_credit_bytes=32768"};
 
 INSTANTIATE_TEST_SUITE_P(
     Exactness, SameBits,

@@ -237,7 +237,7 @@ TEST_F(HostilePortTest, LanesCountAndDropWhatMakesNoSense) {
   for (const MessageKind kind :
        {MessageKind::kReceived, MessageKind::kCommitted, MessageKind::kDropped,
         MessageKind::kWeights, MessageKind::kRefused, MessageKind::kNorms,
-        MessageKind::kNormsWanted}) {
+        MessageKind::kNormsWanted, MessageKind::kWeightsReceived}) {
     send(changed([&](WireHeader& h) { h.kind = kind; }), Random(64));
   }
   // As a lane that there is not.

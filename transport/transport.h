@@ -34,6 +34,7 @@ using PeerId = uint32_t;
 inline constexpr PeerId kWorkerBit = 0x80000000u;
 inline constexpr PeerId LanePeer(uint32_t lane) { return lane + 1; }
 inline constexpr PeerId WorkerPeer(uint32_t node_id) { return kWorkerBit | node_id; }
+inline constexpr bool IsWorker(PeerId peer) { return (peer & kWorkerBit) != 0; }
 
 // For messages to people: "lane 3", "worker 7".
 std::string PeerName(PeerId peer);

@@ -206,6 +206,7 @@ void Training::AddTo(HeartbeatRequest& beat) {
   if (!ready_) return;
   counters.set_messages_dropped(exchange_->transport_counters().dropped);
   counters.MergeFrom(predicted_);
+  counters.set_most_outstanding_bytes(exchange_->counters().most_outstanding_bytes);
 }
 
 void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {

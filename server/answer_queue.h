@@ -1,0 +1,104 @@
+#ifndef TUG_SERVER_ANSWER_QUEUE_H_
+#define TUG_SERVER_ANSWER_QUEUE_H_
+
+// Pulls that a lane can answer, until their workers have the weights. Life of one:
+//
+//   Add -> waits -> (policy, credit) Next: the answer leaves, with a number -> Received
+//
+// Every worker has a queue and a credit of its own (scheduler/credit_queue.h), so that the weights
+// of block 0 find at most the credit ahead of them in the worker's socket, and a slow worker holds
+// up nobody else. A pull whose version does not exist yet is not here, and holds none
+// (waiting_pulls.h).
+//
+// Credit always comes back:
+//   1. the worker says, by the answer's number, that it has the weights;
+//   2. or it asks for the same partition again: that answer, or the word of it, was lost;
+//   3. or nothing is heard of the answer for `lost_after`: as 2., should it never ask again, for
+//      having the weights or for being gone.
+// A number is given once, so a word that comes late returns nothing twice.
+//
+// Bounds: of one worker, one pull for each segment that a partition begins with waits or is
+// outstanding; `most_workers` workers. Allocates only when there are more than ever before.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "scheduler/credit_queue.h"
+#include "server/waiting_pulls.h"
+#include "transport/transport.h"
+
+namespace tug {
+
+// Pure. Not thread-safe: owned by one lane.
+class AnswerQueue {
+ public:
+  struct Options {
+    CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER;
+    uint64_t credit_bytes = 0;  // of each worker at this lane; a larger answer goes alone
+    uint32_t segments = 0;      // ids are below
+    size_t most_workers = 0;
+    absl::Duration lost_after;
+  };
+  // A pull whose answer leaves now. `number`: never 0.
+  struct Turn {
+    WaitingPull pull;
+    uint64_t number = 0;
+  };
+
+  explicit AnswerQueue(Options options) : options_(options) {}
+
+  // Makes a queue for the worker if it has none. False if there are too many workers.
+  bool Admit(PeerId worker);
+  // `first_id`: the first segment of the pull; `bytes`: of the answer. False if the same pull waits
+  // here already. REQUIRES: its sender has been admitted at some time.
+  bool Add(WaitingPull pull, uint32_t first_id, uint64_t bytes);
+  // The worker's next pull whose turn has come; to be called until there is none.
+  std::optional<Turn> Next(PeerId worker, absl::Time now);
+  // From outside: false if no such answer is outstanding.
+  bool Received(PeerId worker, uint64_t number);
+  // Takes back the credit of answers that are lost (3.), and appends the workers that have some
+  // again to `workers`.
+  void OnTick(absl::Time now, std::vector<PeerId>& workers);
+
+  // Of the worker that had most, at a time: at most max(credit_bytes, largest answer).
+  uint64_t most_outstanding_bytes() const { return most_outstanding_bytes_; }
+  uint64_t outstanding_bytes(PeerId worker) const;
+
+ private:
+  using Ticket = CreditQueue::Ticket;
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  struct Answer {
+    WaitingPull pull;  // empty once the answer has left
+    uint32_t first_id = 0;
+    uint32_t sending = 0;  // upper half of its number; 0: waits, or nothing is here
+    absl::Time sent_at;
+  };
+  struct Worker {
+    Worker(const Options& options)
+        : queue(PolicyOf(options.scheduler), options.credit_bytes),
+          at_segment(options.segments, kNone) {}
+    bool idle() const { return queue.waiting() == 0 && queue.outstanding_bytes() == 0; }
+    void Free(Ticket ticket);
+
+    CreditQueue queue;
+    std::vector<Answer> answers;     // by ticket
+    std::vector<Ticket> at_segment;  // by first segment
+    uint32_t sendings = 0;
+  };
+
+  Worker* Find(PeerId worker) const;
+
+  const Options options_;
+  std::unordered_map<PeerId, std::unique_ptr<Worker>> workers_;
+  uint64_t most_outstanding_bytes_ = 0;
+  absl::Time next_look_ = absl::InfinitePast();
+};
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_ANSWER_QUEUE_H_

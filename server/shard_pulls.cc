@@ -1,0 +1,112 @@
+// Pulls of a lane: those that wait for their version, those that wait for their turn, answers.
+#include <algorithm>
+#include <utility>
+
+#include "exchange/runs.h"
+#include "server/shard.h"
+
+namespace tug {
+
+std::optional<uint32_t> Shard::NotReady(const WireHeader& pull) const {
+  const uint32_t first = FirstId(pull);
+  for (uint32_t id = first; id < first + pull.segment_count; ++id) {
+    if (states_[id]->version < pull.version) return id;
+  }
+  return std::nullopt;
+}
+
+void Shard::OnPull(const Message& message) {
+  const WireHeader& header = message.header;
+  const bool valid =
+      RangeIsOwn(header) &&
+      (header.codec == Codec::kRuns
+           ? DecodeRuns(message.payload.bytes(), RangeElements(header), /*with_values=*/false)
+                 .has_value()
+           : message.payload.size_bytes() == 0);
+  if (!valid) return Malformed(header, "is a pull of what this lane does not own");
+  const std::optional<uint32_t> segment = NotReady(header);
+  if (!answers_.Admit(header.sender)) {
+    return Malformed(header, "is of one worker more than the job can have");
+  }
+  if (!segment.has_value()) return OnReady({header, message.payload});
+  if (waiting_pulls_.Contains(header, *segment)) {
+    ++counters_.repeats;
+    return;
+  }
+  if (header.version > states_[FirstId(header)]->version + 1 ||
+      waiting_pulls_.in_block(header.block) >= MaxOpen(header.block)) {
+    return Malformed(header, "is a pull of a version that nobody can need yet");
+  }
+  waiting_pulls_.Add({header, message.payload}, *segment);
+}
+
+uint64_t Shard::AnswerBytes(const WaitingPull& pull) const {
+  const uint64_t elements = RangeElements(pull.header);
+  switch (pull.header.codec) {
+    case Codec::kNone:
+      return elements * sizeof(float);
+    case Codec::kBf16:
+      return elements * sizeof(uint16_t);
+    case Codec::kRuns:
+      const std::optional<EncodedRuns> list =
+          DecodeRuns(pull.payload.bytes(), elements, /*with_values=*/false);
+      // Looked at when it came; if its sender has changed it since, there will be no answer.
+      return list.has_value() ? EncodedBytes(list->runs, /*with_values=*/true) : 0;
+  }
+  return 0;
+}
+
+void Shard::OnReady(WaitingPull pull) {
+  const PeerId worker = pull.header.sender;
+  if (sinks_.shares_memory && sinks_.shares_memory(worker)) {
+    Answer(pull, 0);
+    return;
+  }
+  const uint32_t first = FirstId(pull.header);
+  const uint64_t bytes = AnswerBytes(pull);
+  if (!answers_.Add(std::move(pull), first, bytes)) ++counters_.repeats;
+  SendAnswers(worker);
+}
+
+void Shard::OnWeightsReceived(const Message& message) {
+  const WireHeader& header = message.header;
+  if (!IsWorker(header.sender) || message.payload.size_bytes() > 0) {
+    return Malformed(header, "is word of weights that a worker does not send so");
+  }
+  // Of an answer that was given up as lost: nothing is left to return.
+  if (!answers_.Received(header.sender, header.clock)) return;
+  SendAnswers(header.sender);
+}
+
+void Shard::SendAnswers(PeerId worker) {
+  while (const std::optional<AnswerQueue::Turn> turn = answers_.Next(worker, now_)) {
+    if (!Answer(turn->pull, turn->number)) answers_.Received(worker, turn->number);
+  }
+  counters_.most_answer_bytes = answers_.most_outstanding_bytes();
+}
+
+bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
+  const WireHeader& pull = waiting.header;
+  const uint32_t first = FirstId(pull);
+  uint64_t oldest = states_[first]->version;
+  uint64_t newest = oldest;
+  for (uint32_t id = first + 1; id < first + pull.segment_count; ++id) {
+    oldest = std::min(oldest, states_[id]->version);
+    newest = std::max(newest, states_[id]->version);
+  }
+  const uint64_t served = pull.want == Want::kExact ? pull.version : oldest;
+  std::optional<Lease> weights = weights_.Read(first, pull.segment_count, served, newest == served,
+                                               pull.codec, waiting.payload.bytes());
+  if (!weights.has_value()) {
+    Reply(MessageKind::kRefused, pull, oldest);
+    return false;
+  }
+  WireHeader header = pull;
+  header.kind = MessageKind::kWeights;
+  header.version = served;
+  header.clock = number;
+  sinks_.send({pull.sender, header, *std::move(weights)});
+  return true;
+}
+
+}  // namespace tug
