@@ -125,11 +125,13 @@ class TraceTrack {
 // The tracks of a process. Thread-safe.
 class Trace {
  public:
-  // 4.5 MiB of memory, where all of it is used.
+  // 3.5 MiB of memory, where all of it is used.
   static constexpr size_t kEventsPerTrack = size_t{1} << 16;
 
   // REQUIRES: `time` outlives the trace.
   Trace(TraceRange range, const TimeSource& time) : range_(range), time_(time) {}
+
+  int64_t NowNs() const { return absl::ToUnixNanos(time_.Now()); }
 
   // Lives as long as the trace.
   TraceTrack* AddTrack(std::string name) {
@@ -164,16 +166,20 @@ class TraceSpan {
     event_ = event;
     event_.begin_ns = track_->NowNs();
   }
-  ~TraceSpan() {
-    if (track_ == nullptr) return;
-    event_.end_ns = track_->NowNs();
-    track_->Add(event_);
-  }
+  ~TraceSpan() { End(); }
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;
 
+  // Before its life ends.
+  void End() {
+    if (track_ == nullptr) return;
+    event_.end_ns = track_->NowNs();
+    track_->Add(event_);
+    track_ = nullptr;
+  }
+
  private:
-  TraceTrack* const track_;
+  TraceTrack* track_;
   TraceEvent event_;
 };
 

@@ -95,6 +95,7 @@ void PushTable::Add(PushRequest request, absl::Time now) {
 void PushTable::Enqueue(uint32_t place, uint32_t partition) {
   OpenPush& push = *places_[place];
   ++push.queued;
+  if (options_.trace != nullptr) push.partitions[partition].queued_ns = options_.trace->NowNs();
   // Among pushes, the block that the next forward pass needs first goes first.
   const uint64_t priority =
       options_.comm.scheduler() == CommConfig::FIFO ? 0 : uint64_t{push.request.block};
@@ -110,6 +111,7 @@ void PushTable::SendQueued(absl::Time now) {
     PartitionPush& part = push.partitions[partition];
     if (part.state == State::kQueued || part.state == State::kWanted) {
       part.state = State::kSent;
+      TraceSending(push, partition);
       Send(push, partition, now);
     } else {  // answered by its first sending after all
       queue_.Received(part.bytes);
@@ -142,6 +144,14 @@ Lease PushTable::Payload(const PushRequest& request, const Partition& part,
   }
   const std::span<const float> elements =
       request.gradient.floats().subspan(part.begin, part.end - part.begin);
+  const TraceSpan span(options_.trace, {.kind = TraceKind::kEncode,
+                                        .block = part.block,
+                                        .first_segment = part.first_segment,
+                                        .segment_count = part.segment_count,
+                                        .virtual_worker = request.virtual_worker,
+                                        .peer = part.lane,
+                                        .clock = request.clock,
+                                        .bytes = push.bytes});
   SendBuffers::Payload payload = buffers_.Take(push.bytes);
   if (push.codec == Codec::kBf16) {
     kernels::Bf16FromFloat(elements.data(), reinterpret_cast<kernels::Bf16*>(payload.bytes.data()),
@@ -197,7 +207,10 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
     default:
       return false;
   }
-  if (before == State::kSent) queue_.Received(part.bytes);
+  if (before == State::kSent) {
+    queue_.Received(part.bytes);
+    TraceAnswer(push, partition);
+  }
   return true;
 }
 
@@ -211,6 +224,38 @@ void PushTable::Finish(uint32_t place) {
   push.request.gradient = Lease();
   FreePlaceIfUnused(place);
   sinks_.committed(event);
+}
+
+// ---- trace ----
+
+TraceEvent PushTable::EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const {
+  const Partition& part = plan_.of_block(push.request.block)[partition];
+  return {.kind = kind,
+          .block = part.block,
+          .first_segment = part.first_segment,
+          .segment_count = part.segment_count,
+          .virtual_worker = push.request.virtual_worker,
+          .peer = part.lane,
+          .clock = push.request.clock,
+          .bytes = push.partitions[partition].bytes};
+}
+
+void PushTable::TraceSending(OpenPush& push, uint32_t partition) {
+  if (options_.trace == nullptr) return;
+  PartitionPush& part = push.partitions[partition];
+  part.sent_ns = options_.trace->NowNs();
+  TraceEvent event = EventOf(TraceKind::kQueue, push, partition);
+  event.begin_ns = part.queued_ns;
+  event.end_ns = part.sent_ns;
+  options_.trace->Add(event);
+}
+
+void PushTable::TraceAnswer(const OpenPush& push, uint32_t partition) {
+  if (options_.trace == nullptr) return;
+  TraceEvent event = EventOf(TraceKind::kPush, push, partition);
+  event.begin_ns = push.partitions[partition].sent_ns;
+  event.end_ns = options_.trace->NowNs();
+  options_.trace->Add(event);
 }
 
 // ---- time ----

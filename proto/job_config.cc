@@ -34,7 +34,8 @@ constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 constexpr const char* kNotIdentity[] = {
     "cluster.lanes_per_server", "cluster.compute_threads", "cluster.pin_threads",
     "data.resolved_alphabet",   "data.resolved_symbols",   "data.resolved_fingerprint",
-    "data.resolved_tokenizer",  "data.resolved_labels",
+    "data.resolved_tokenizer",  "data.resolved_labels",     "trace.steps",
+    "trace.first_step",
 };
 
 // Keeps the first error of a parse as "file:line:column: what".

@@ -89,6 +89,8 @@ constexpr FieldRule kFieldRules[] = {
     {"checkpoint.initial", 0, 0, 1, "true or false"},
     {"fault.heartbeat_ms", 200, 10, 60000, "ms"},
     {"fault.failure_timeout_ms", 5000, 30, 3600000, "ms"},
+    {"trace.steps", 0, 0, 1000, "steps"},
+    {"trace.first_step", 10, 1, 1e9, "a step of the run"},
 };
 
 bool OnPieces(const DataConfig& data) {
@@ -229,6 +231,11 @@ constexpr ValidityRule kValidityRules[] = {
        return c.fault().failure_timeout_ms() < 3 * c.fault().heartbeat_ms();
      },
      "a node may miss two heartbeats: wait at least 3 x heartbeat_ms"},
+    {"trace.first_step", "train.steps",
+     [](const JobConfig& c) {
+       return c.trace().steps() > 0 && c.trace().first_step() > c.train().steps();
+     },
+     "there is no such step to trace: begin with an earlier one (--trace-steps A..B)"},
 };
 
 std::string RangeText(const FieldRule& rule) {

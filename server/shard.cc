@@ -165,6 +165,17 @@ void Shard::ReplyToPush(MessageKind kind, const PushKey& key, uint64_t version) 
   sinks_.send({key.sender, header, Lease()});
 }
 
+TraceEvent Shard::EventOf(TraceKind kind, const WireHeader& header) const {
+  return {.kind = kind,
+          .block = header.block,
+          .first_segment = header.first_segment,
+          .segment_count = header.segment_count,
+          .virtual_worker = header.virtual_worker,
+          .peer = header.sender & ~kWorkerBit,
+          .clock = header.clock,
+          .bytes = header.payload_bytes};
+}
+
 uint32_t Shard::FirstId(const WireHeader& header) const {
   return table_.id(header.block, header.first_segment);
 }
@@ -251,6 +262,7 @@ void Shard::OnPush(Message message) {
     return ReplyToPush(MessageKind::kReceived, key, key.clock);
   }
   if (header.codec == Codec::kRuns) {
+    const TraceSpan span(options_.trace, EventOf(TraceKind::kDecode, header));
     std::optional<Message> dense = Dense(message, RangeElements(header));
     if (!dense.has_value()) return Malformed(header, "is a push of runs that change");
     message = *std::move(dense);
@@ -276,6 +288,7 @@ void Shard::AddToSums(const PushKey& key, Message message) {
   const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
   const uint64_t range_begin = table_.segment(table_.id(key.block, key.first_segment)).begin;
   summed_.clear();
+  TraceSpan span(options_.trace, EventOf(TraceKind::kSum, message.header));
   for (const uint32_t id : open_segments_) {
     SegmentState& state = *states_[id];
     if (state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) continue;
@@ -291,6 +304,7 @@ void Shard::AddToSums(const PushKey& key, Message message) {
   }
   // From here on the sums alone hold it: who is told kCommitted finds the payload released.
   message.payload = Lease();
+  span.End();
   for (const uint32_t id : summed_) OnSummed(id);
 }
 
@@ -341,6 +355,10 @@ void Shard::Answer(const WireHeader& pull, const Lease& payload) {
     newest = std::max(newest, states_[id]->version);
   }
   const uint64_t served = pull.want == Want::kExact ? pull.version : oldest;
+  TraceEvent event = EventOf(TraceKind::kServe, pull);
+  event.clock = served - 1;  // of version 0: no clock that there is
+  event.bytes = 0;
+  const TraceSpan span(options_.trace, event);
   std::optional<Lease> weights = weights_.Read(first, pull.segment_count, served, newest == served,
                                                pull.codec, payload.bytes());
   if (!weights.has_value()) return Reply(MessageKind::kRefused, pull, oldest);
