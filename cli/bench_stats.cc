@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -19,20 +18,9 @@ Spread SpreadOf(std::vector<double> values) {
   return Spread{.median = median, .min = values.front(), .max = values.back()};
 }
 
-Spread Scaled(const Spread& spread, double factor) {
-  return Spread{
-      .median = spread.median * factor, .min = spread.min * factor, .max = spread.max * factor};
-}
-
 std::string FormatSpread(const Spread& spread, int decimals) {
   return absl::StrFormat("%.*f (%.*f..%.*f)", decimals, spread.median, decimals, spread.min,
                          decimals, spread.max);
-}
-
-double SecondsOf(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 double CpuSecondsOf(const std::function<void()>& work) {

@@ -18,14 +18,8 @@ struct Spread {
 // REQUIRES: values is not empty. Pure.
 Spread SpreadOf(std::vector<double> values);
 
-// The same in another unit: every figure times `factor`, which is positive.
-Spread Scaled(const Spread& spread, double factor);
-
 // "1.234 (1.200..1.310)" with `decimals` digits after the point.
 std::string FormatSpread(const Spread& spread, int decimals);
-
-// Seconds that one call takes, by the monotonic clock.
-double SecondsOf(const std::function<void()>& work);
 
 // Seconds of the calling thread's processor time that one call takes: what it would take if nobody
 // else ran on this core.

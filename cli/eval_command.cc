@@ -10,8 +10,9 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
@@ -33,29 +34,6 @@ struct EvalCommand {
   std::string from;
   std::string data;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-};
-
-// A folder that goes with everything in it.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<TemporaryFolder> Make() {
-    std::error_code error;
-    std::string path = (fs::temp_directory_path(error) / "tug-eval-XXXXXX").string();
-    if (error || ::mkdtemp(path.data()) == nullptr) {
-      return FileError(error ? error.value() : errno, "make the folder", path);
-    }
-    return TemporaryFolder(path);
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
 };
 
 LossSums Evaluate(Model& model, const Sampler& sampler) {
@@ -122,6 +100,31 @@ absl::Status EvaluateValidation(LoadedModel& loaded) {
   return absl::OkStatus();
 }
 
+// The tokens of a text, which may exceed memory. Their file has no name any more when this returns,
+// only a mapping: the evaluation may end in any way and leaves nothing behind.
+absl::StatusOr<TokenFile> EncodeText(const DataConfig& data, TextForm form) {
+  std::error_code error;
+  const fs::path temporary = fs::temp_directory_path(error);
+  if (error) {
+    return absl::NotFoundError("there is no folder for temporary files: set TMPDIR to one");
+  }
+  std::string folder = (temporary / "tug-eval-XXXXXX").string();
+  const auto choice = [&folder](const absl::Status& status) {
+    if (!absl::StrContains(status.message(), folder)) return status;
+    return absl::Status(status.code(), absl::StrCat(status.message(), " (TMPDIR)"));
+  };
+  if (::mkdtemp(folder.data()) == nullptr) {
+    return choice(FileError(errno, "make the folder", folder));
+  }
+  const absl::Cleanup remove = [&folder] {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  };
+  const std::string path = folder + "/tokens.bin";
+  RETURN_IF_ERROR(choice(PrepareTokenFile(data, path, form).status()));
+  return TokenFile::Open(path);
+}
+
 absl::Status EvaluateText(LoadedModel& loaded, const std::string& path) {
   JobConfig config = loaded.config();
   if (config.data().random().samples() > 0) {
@@ -129,10 +132,7 @@ absl::Status EvaluateText(LoadedModel& loaded, const std::string& path) {
         "the model was trained on random tokens: leave --data out");
   }
   config.mutable_data()->set_path(path);
-  ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Make());
-  const std::string token_file = folder.path() + "/tokens.bin";
-  RETURN_IF_ERROR(PrepareTokenFile(config.data(), token_file, TextFormOf(config.model())).status());
-  ASSIGN_OR_RETURN(const TokenFile file, TokenFile::Open(token_file));
+  ASSIGN_OR_RETURN(const TokenFile file, EncodeText(config.data(), TextFormOf(config.model())));
   ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler,
                    MakeSampler(config, &file, Split::kAllValidation));
   Print(loaded, path, Evaluate(loaded.model(), *sampler));
@@ -158,8 +158,10 @@ void AddEvalCommand(CLI::App& app, Command& chosen) {
       ->type_name("PATH")
       ->required();
   command
-      ->add_option("--data", arguments->data,
-                   "Text (file or folder) of the kind it was trained on, to read whole instead")
+      ->add_option(
+          "--data", arguments->data,
+          "Text (file or folder) of the kind it was trained on, to read whole instead; its "
+          "tokens are kept in TMPDIR meanwhile")
       ->type_name("PATH");
   command->add_option("--threads", arguments->threads, "Compute threads; never changes the result")
       ->check(CLI::Range(1, 256))

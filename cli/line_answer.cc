@@ -49,8 +49,6 @@ MicroBatch Inputs(const SampleBatch& samples) {
   return batch;
 }
 
-}  // namespace
-
 absl::StatusOr<std::string> TargetOf(LoadedModel& loaded, const Tokenizer& tokenizer,
                                      const std::string& source) {
   const JobConfig& config = loaded.config();
@@ -96,6 +94,8 @@ absl::StatusOr<std::string> LabelOf(LoadedModel& loaded, const Tokenizer& tokeni
   }
   return answer;
 }
+
+}  // namespace
 
 absl::StatusOr<std::string> AnswerTo(LoadedModel& loaded, const Tokenizer& tokenizer,
                                      const std::string& line) {

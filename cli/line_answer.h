@@ -9,20 +9,11 @@
 
 namespace tug {
 
-// What a model of lines makes of one.
-
-// ENCODER_DECODER: the target of `source`, greedily: always the likeliest symbol next, up to the
-// end symbol or model.context symbols. Runs the whole model for each symbol, which is quick enough
-// for lines. Errors: INVALID_ARGUMENT for an empty or too long source; those of the tokenizer.
-absl::StatusOr<std::string> TargetOf(LoadedModel& loaded, const Tokenizer& tokenizer,
-                                     const std::string& source);
-
-// ENCODER: the likeliest labels of `text` with their probabilities, three at most:
-// "Old 97.1%, New 2.9%". Errors: as TargetOf.
-absl::StatusOr<std::string> LabelOf(LoadedModel& loaded, const Tokenizer& tokenizer,
-                                    const std::string& text);
-
-// The one or the other, by the model's family.
+// What a model of lines makes of one. ENCODER_DECODER: its target, greedily: always the likeliest
+// symbol next, up to the end symbol or model.context symbols; runs the whole model for each symbol,
+// which is quick enough for lines. ENCODER: its likeliest labels with their probabilities, three at
+// most: "Old 97.1%, New 2.9%". Errors: INVALID_ARGUMENT for an empty or too long line,
+// FAILED_PRECONDITION for a classifier without labels; those of the tokenizer.
 absl::StatusOr<std::string> AnswerTo(LoadedModel& loaded, const Tokenizer& tokenizer,
                                      const std::string& line);
 

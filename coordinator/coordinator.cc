@@ -24,6 +24,22 @@ std::optional<uint64_t> NewestCheckpoint(const CoordinatorOptions& options) {
   return options.start_version;
 }
 
+// A worker's memory, and what of it is activations beside what the literature counts for them.
+std::string PredictionText(const NodeCounters& counters) {
+  const auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  std::string text = absl::StrFormat("memory of a worker: %.1f MB predicted",
+                                     megabytes(counters.predicted_memory_bytes()));
+  if (counters.predicted_activation_bytes() > 0) {
+    absl::StrAppendFormat(&text, ", %.1f MB of it activations",
+                          megabytes(counters.predicted_activation_bytes()));
+  }
+  if (counters.literature_activation_bytes() > 0) {
+    absl::StrAppendFormat(&text, " (34 s b h + 5 a s^2 b a layer: %.1f MB)",
+                          megabytes(counters.literature_activation_bytes()));
+  }
+  return text;
+}
+
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options)
@@ -237,13 +253,12 @@ void Coordinator::IssueView() {
 
 void Coordinator::Go() {
   phase_ = RUNNING;
-  uint64_t bytes = 0;
+  NodeCounters most;  // of the worker that needs most
   for (const Member* worker : membership_.OfKind(WORKER)) {
-    bytes = std::max<uint64_t>(bytes, worker->counters.predicted_memory_bytes());
+    const NodeCounters& counters = worker->counters;
+    if (counters.predicted_memory_bytes() > most.predicted_memory_bytes()) most = counters;
   }
-  if (bytes == 0) return;
-  AddNotice("memory", absl::StrFormat("memory of a worker: %.1f MB predicted",
-                                      static_cast<double>(bytes) / 1e6));
+  if (most.predicted_memory_bytes() > 0) AddNotice("memory", PredictionText(most));
 }
 
 void Coordinator::SettleFinalVersion(absl::Time now) {

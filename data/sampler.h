@@ -7,10 +7,14 @@
 //
 //   Samples. Sample g = step * global_batch + position, 0-based over the whole job, belongs to
 //   epoch e = g / n, n the samples of an epoch, of which each is read exactly once, in an order of
-//   the epoch's own. A step may straddle two epochs. Virtual workers. share = global_batch /
-//   virtual_workers; virtual worker v has positions v * share .. (v + 1) * share - 1. Validation.
-//   An evaluation of k of the `all` validation samples takes samples floor(j * all / k), j = 0 .. k
-//   - 1, and virtual worker v evaluates j = floor(v * k / S) .. floor((v + 1) * k / S) - 1.
+//   the epoch's own. A step may straddle two epochs.
+//
+//   Virtual workers. Of S, virtual worker v has positions v * share .. (v + 1) * share - 1, where
+//   share = global_batch / S.
+//
+//   Validation. An evaluation of k of the `all` validation samples takes samples
+//   floor(j * all / k), j = 0 .. k - 1, and virtual worker v evaluates
+//   j = floor(v * k / S) .. floor((v + 1) * k / S) - 1.
 //
 // What a sample is: window_sampler.h (running text), line_sampler.h (lines), random_sampler.h.
 

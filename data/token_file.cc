@@ -65,10 +65,6 @@ void TokenFileInfo::Resolve(DataConfig& config) const {
   config.mutable_resolved_labels()->Assign(labels.begin(), labels.end());
 }
 
-uint32_t TokenizerSymbols(uint32_t model_symbols, TextForm form) {
-  return form == TextForm::kRunning ? model_symbols : model_symbols - kLineSymbols;
-}
-
 absl::StatusOr<TokenFile> TokenFile::Open(const std::string& path) {
   TokenFile result;
   ASSIGN_OR_RETURN(result.file_, MappedFile::Open(path));

@@ -64,9 +64,6 @@ struct TokenFileInfo {
   void Resolve(DataConfig& config) const;
 };
 
-// Symbols of the tokenizer, by those of the model (data.resolved_symbols).
-uint32_t TokenizerSymbols(uint32_t model_symbols, TextForm form);
-
 // Makes `out_path` from the text config.path(), or keeps it if it was made from the same files
 // (path, names, sizes, times of modification) with the same tokenizer and its checksum holds. A
 // resolved configuration brings alphabet, tokenizer and labels with it; else they are those of the

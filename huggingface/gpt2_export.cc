@@ -18,6 +18,7 @@
 #include "data/gpt2_files.h"
 #include "huggingface/gpt2_config.h"
 #include "huggingface/gpt2_weights.h"
+#include "model/layout.h"
 
 namespace tug {
 namespace {
@@ -56,12 +57,7 @@ absl::Status WriteWeights(const CheckpointReader& checkpoint, const std::string&
   // The tensors of a block lie one behind the other, so blocks are copied as they are.
   std::vector<float> values;
   for (const BlockSpec& block : checkpoint.manifest().blocks().blocks()) {
-    uint64_t elements = 0;
-    for (const TensorSpec& tensor : block.tensors()) {
-      uint64_t count = 1;
-      for (const uint64_t extent : tensor.shape()) count *= extent;
-      elements += count;
-    }
+    const uint64_t elements = ElementCount(block);
     for (uint64_t begin = 0; begin < elements; begin += kCopyElements) {
       const uint64_t end = std::min(elements, begin + kCopyElements);
       values.resize(end - begin);

@@ -12,18 +12,13 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "huggingface/gpt2_config.h"
+#include "model/layout.h"
 
 namespace tug {
 namespace {
 
 constexpr std::string_view kPrefix = "transformer.";
 constexpr char kHead[] = "lm_head.weight";
-
-uint64_t ElementsOf(const TensorSpec& tensor) {
-  uint64_t count = 1;
-  for (const uint64_t extent : tensor.shape()) count *= extent;
-  return count;
-}
 
 // IEEE 754 binary16.
 float WidenHalf(uint16_t bits) {
@@ -131,7 +126,7 @@ void Gpt2Weights::ReadRange(const BlockSpec& block, uint64_t begin, uint64_t end
   TUG_CHECK_EQ(out.size(), end - begin);
   uint64_t tensor_begin = 0;  // in the block
   for (const TensorSpec& tensor : block.tensors()) {
-    const uint64_t tensor_end = tensor_begin + ElementsOf(tensor);
+    const uint64_t tensor_end = tensor_begin + ElementCount(tensor);
     const uint64_t first = std::max(begin, tensor_begin);
     const uint64_t last = std::min(end, tensor_end);
     if (first < last) {

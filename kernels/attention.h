@@ -46,7 +46,9 @@ struct AttentionOperands {
 //   out           [batch][queries][width]
 //   log_sum_exp   [batch][heads][queries], written, FP32: log(sum_k exp(score)), for the backward
 //                 pass
-// T is float or Bf16; scores, probabilities and all sums are FP32, results are rounded once.
+// T is float or Bf16; scores, softmax and all sums are FP32, results are rounded once. With Bf16, on
+// a machine that multiplies it, what is multiplied is bf16: dropout(probabilities) and, in the
+// backward pass, the gradients of the scores are rounded too.
 // Dropout: element (head * queries + query) * round_up(keys, 64) + key of the sample, as in
 // kernels/dropout.h. REQUIRES: 0 <= p < 1; heads * queries * round_up(keys, 64) <= 2^34. The bits
 // of a sample depend on that sample alone. Thread-safe for calls with different pools.

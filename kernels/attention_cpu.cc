@@ -4,15 +4,13 @@
 
 #include "base/check.h"
 #include "kernels/attention.h"
-#include "kernels/dropout_keeper.h"
+#include "kernels/attention_bf16.h"
+#include "kernels/attention_head.h"
+#include "kernels/attention_rows.h"
+#include "kernels/bf16.h"
 #include "kernels/matmul.h"
+#include "kernels/matmul_primitive.h"
 #include "kernels/thread_scratch.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/attention_cpu.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
-#include "hwy/highway.h"
-#include "kernels/attention_rows-inl.h"
 
 // A task is one (sample, head). Its queries go in blocks of kBlock; a block multiplies only with
 // the first keys that its queries reach, so that causal attention never computes about half the
@@ -29,22 +27,14 @@
 // The last block goes first in the backward pass: it reaches every key that any query reaches, so
 // it writes dK and dV and the others add.
 //
-// Bf16: a head's matrices are widened to FP32 first, gradients are rounded once they are whole. The
-// numbers of a head (about 0.5 MB at 256 x 64) stay in the second-level cache.
+// Bf16 goes through attention_bf16.h where the machine multiplies bf16. Elsewhere a head's matrices
+// are widened to FP32 first, gradients are rounded once they are whole. The numbers of a head
+// (about 0.5 MB at 256 x 64) stay in the second-level cache.
 
-#if HWY_ONCE
 namespace tug::kernels {
-
-HWY_EXPORT(LogSumExpRow);
-HWY_EXPORT(ProbabilitiesRow);
-HWY_EXPORT(BackwardRow);
-HWY_EXPORT(WidenRows);
-HWY_EXPORT(RoundRows);
-HWY_EXPORT(OneQuery);
-
 namespace {
 
-constexpr int64_t kBlock = 64;
+constexpr int64_t kBlock = AttentionBlock::kQueries;
 constexpr Transpose kNo = Transpose::kNo;
 constexpr Transpose kYes = Transpose::kYes;
 
@@ -53,55 +43,6 @@ float* Scratch(int64_t floats) {
   thread_local ThreadScratch scratch;
   return scratch.Floats(floats);
 }
-
-// One (sample, head).
-struct Head {
-  const AttentionShape& shape;
-  const DropoutKeeper& keeper;
-  int64_t sample;
-  int64_t head;
-  int64_t keys;  // that are not padding
-  float scale;
-
-  Head(const AttentionShape& of, const DropoutKeeper& dropout, int64_t task)
-      : shape(of),
-        keeper(dropout),
-        sample(task / of.heads),
-        head(task % of.heads),
-        keys(of.key_counts == nullptr ? of.keys : of.key_counts[sample]),
-        scale(1.0f / std::sqrt(static_cast<float>(of.head_dim))) {
-    TUG_CHECK(keys >= std::min<int64_t>(1, of.keys) && keys <= of.keys)
-        << "keys of sample " << sample << ": " << keys;
-  }
-
-  // Where the head begins in a matrix of `rows` rows a sample.
-  int64_t At(int64_t rows, int64_t stride) const {
-    return sample * rows * stride + head * shape.head_dim;
-  }
-  // Of the first query, in log_sum_exp.
-  int64_t StatsAt() const { return (sample * shape.heads + head) * shape.queries; }
-  // The first key that `query` does not reach.
-  int64_t Visible(int64_t query) const { return shape.causal ? std::min(query + 1, keys) : keys; }
-  // The query's row of probabilities as blocks of 64 elements of dropout.
-  uint32_t DropoutBlock(int64_t query) const {
-    return static_cast<uint32_t>((head * shape.queries + query) * ((shape.keys + 63) / 64));
-  }
-};
-
-// Queries [begin, end) of a head; together they reach the keys [0, reach).
-struct Block {
-  int64_t begin;
-  int64_t end;
-  int64_t reach;
-
-  Block(const Head& head, int64_t index)
-      : begin(index * kBlock),
-        end(std::min(begin + kBlock, head.shape.queries)),
-        reach(head.Visible(end - 1)) {}
-  int64_t rows() const { return end - begin; }
-};
-
-int64_t BlocksOf(const AttentionShape& shape) { return (shape.queries + kBlock - 1) / kBlock; }
 
 // Rows of one head in FP32: in place in a big matrix, or in scratch.
 template <typename F>
@@ -114,24 +55,23 @@ struct Rows {
 using ConstRows = Rows<const float>;
 
 // scores[rows][reach] = Q K^T
-void Scores(const Head& head, const Block& block, ConstRows q, ConstRows k, float* scores) {
+void Scores(const AttentionHead& head, const AttentionBlock& block, ConstRows q, ConstRows k,
+            float* scores) {
   MatMulInTask(kNo, kYes, block.rows(), block.reach, head.shape.head_dim, q.Row(block.begin),
                q.stride, k.data, k.stride, 0.0f, scores, block.reach);
 }
 
 // scratch: [kBlock][head.keys]
-void ForwardHead(const Head& head, ConstRows q, ConstRows k, ConstRows v, float* scratch,
+void ForwardHead(const AttentionHead& head, ConstRows q, ConstRows k, ConstRows v, float* scratch,
                  Rows<float> out, float* log_sum_exp) {
-  const auto log_sum_exp_of = HWY_DYNAMIC_DISPATCH(LogSumExpRow);
-  const auto probabilities = HWY_DYNAMIC_DISPATCH(ProbabilitiesRow);
   for (int64_t i = 0; i < BlocksOf(head.shape); ++i) {
-    const Block block(head, i);
+    const AttentionBlock block(head, i);
     Scores(head, block, q, k, scratch);
     for (int64_t query = block.begin; query < block.end; ++query) {
       float* const row = scratch + (query - block.begin) * block.reach;
-      log_sum_exp[query] = log_sum_exp_of(head.Visible(query), head.scale, row);
-      probabilities(head.keeper, static_cast<uint32_t>(head.sample), head.DropoutBlock(query),
-                    head.Visible(query), block.reach, head.scale, log_sum_exp[query], row);
+      log_sum_exp[query] = LogSumExpRow(head.Visible(query), head.scale, row);
+      ProbabilitiesRow(head.DropoutOf(query), head.Visible(query), block.reach, head.scale,
+                       log_sum_exp[query], row, row);
     }
     MatMulInTask(kNo, kNo, block.rows(), head.shape.head_dim, block.reach, scratch, block.reach,
                  v.data, v.stride, 0.0f, out.Row(block.begin), out.stride);
@@ -139,26 +79,24 @@ void ForwardHead(const Head& head, ConstRows q, ConstRows k, ConstRows v, float*
 }
 
 // dk and dv of padding are left alone. scratch: [3 (without dropout 2)][kBlock][head.keys]
-void BackwardHead(const Head& head, ConstRows q, ConstRows k, ConstRows v, ConstRows dout,
+void BackwardHead(const AttentionHead& head, ConstRows q, ConstRows k, ConstRows v, ConstRows dout,
                   const float* log_sum_exp, float* scratch, Rows<float> dq, Rows<float> dk,
                   Rows<float> dv) {
   const int64_t dim = head.shape.head_dim;
   float* const p = scratch;
   float* const ds = p + kBlock * head.keys;
   float* const dropped = head.keeper.threshold != 0 ? ds + kBlock * head.keys : p;
-  const auto backward = HWY_DYNAMIC_DISPATCH(BackwardRow);
   const int64_t last = BlocksOf(head.shape) - 1;
   for (int64_t i = last; i >= 0; --i) {
-    const Block block(head, i);
+    const AttentionBlock block(head, i);
     const float beta = i == last ? 0.0f : 1.0f;
     Scores(head, block, q, k, p);
     MatMulInTask(kNo, kYes, block.rows(), block.reach, dim, dout.Row(block.begin), dout.stride,
                  v.data, v.stride, 0.0f, ds, block.reach);
     for (int64_t query = block.begin; query < block.end; ++query) {
       const int64_t at = (query - block.begin) * block.reach;
-      backward(head.keeper, static_cast<uint32_t>(head.sample), head.DropoutBlock(query),
-               head.Visible(query), block.reach, head.scale, log_sum_exp[query], p + at, ds + at,
-               dropped + at);
+      GradientsRow(head.DropoutOf(query), head.Visible(query), block.reach, head.scale,
+                   log_sum_exp[query], p + at, ds + at, ds + at, dropped + at);
     }
     MatMulInTask(kYes, kNo, block.reach, dim, block.rows(), dropped, block.reach,
                  dout.Row(block.begin), dout.stride, beta, dv.data, dv.stride);
@@ -182,7 +120,9 @@ class HeadMatrices {
   ConstRows Read(int64_t rows, const T* data, int64_t stride) {
     if constexpr (kCopies) {
       float* const copy = Take(rows);
-      HWY_DYNAMIC_DISPATCH(WidenRows)(rows, columns_, data, stride, copy);
+      for (int64_t row = 0; row < rows; ++row) {
+        FloatFromBf16(data + row * stride, copy + row * columns_, columns_);
+      }
       return {copy, columns_};
     } else {
       return {data, stride};
@@ -198,7 +138,9 @@ class HeadMatrices {
   }
   void Written(int64_t rows, Rows<float> from, T* data, int64_t stride) const {
     if constexpr (kCopies) {
-      HWY_DYNAMIC_DISPATCH(RoundRows)(rows, columns_, from.data, data, stride);
+      for (int64_t row = 0; row < rows; ++row) {
+        Bf16FromFloat(from.Row(row), data + row * stride, columns_);
+      }
     }
   }
   // Zeros in rows [begin, end).
@@ -235,10 +177,13 @@ void AttentionForward(ThreadPool& pool, const AttentionShape& shape,
   CheckShape(shape);
   if (shape.stats_size() == 0) return;
   const DropoutKeeper keeper = MakeDropoutKeeper(key, p);
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (HasBf16Products()) return Bf16AttentionForward(pool, shape, in, keeper, out, log_sum_exp);
+  }
   const int64_t widened = HeadMatrices<T>::kCopies ? 2 * shape.queries + 2 * shape.keys : 0;
   const int64_t scratch = widened * shape.head_dim + kBlock * shape.keys;
   pool.ParallelFor(shape.batch * shape.heads, [&](int64_t task) {
-    const Head head(shape, keeper, task);
+    const AttentionHead head(shape, keeper, task);
     HeadMatrices<T> matrices(shape.head_dim, Scratch(scratch));
     const int64_t kv_at = head.At(shape.keys, in.kv_stride);
     T* const out_at = out + head.At(shape.queries, shape.width());
@@ -258,11 +203,16 @@ void AttentionBackward(ThreadPool& pool, const AttentionShape& shape, const T* d
                        const DropoutKey& key, const AttentionOperands<T>& gradient) {
   CheckShape(shape);
   const DropoutKeeper keeper = MakeDropoutKeeper(key, p);
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (HasBf16Products()) {
+      return Bf16AttentionBackward(pool, shape, dout, in, log_sum_exp, keeper, gradient);
+    }
+  }
   const int64_t widened = HeadMatrices<T>::kCopies ? 3 * shape.queries + 4 * shape.keys : 0;
   const int64_t blocks = keeper.threshold != 0 ? 3 : 2;
   const int64_t scratch = widened * shape.head_dim + blocks * kBlock * shape.keys;
   pool.ParallelFor(shape.batch * shape.heads, [&](int64_t task) {
-    const Head head(shape, keeper, task);
+    const AttentionHead head(shape, keeper, task);
     HeadMatrices<T> matrices(shape.head_dim, Scratch(scratch));
     const int64_t kv_at = head.At(shape.keys, in.kv_stride);
     const ConstRows q =
@@ -305,10 +255,9 @@ void AttentionOfOneQuery(ThreadPool& pool, int64_t keys, int64_t heads, int64_t 
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
   pool.ParallelFor(heads, [&](int64_t head) {
     const int64_t at = head * head_dim;
-    HWY_DYNAMIC_DISPATCH(OneQuery)
-    (keys, head_dim, heads * head_dim, scale, q + at, k + at, v + at, Scratch(keys), out + at);
+    OneQuery(keys, head_dim, heads * head_dim, scale, q + at, k + at, v + at, Scratch(keys),
+             out + at);
   });
 }
 
 }  // namespace tug::kernels
-#endif  // HWY_ONCE

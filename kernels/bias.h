@@ -10,11 +10,6 @@ namespace tug::kernels {
 
 // T is float or Bf16; sums are FP32.
 
-// x += bias on every row.   bias [width]; x [rows][width].
-// Thread-safe for calls with different pools.
-template <typename T>
-void AddBias(ThreadPool& pool, int64_t rows, int64_t width, const float* bias, T* x);
-
 // dbias += the sum of dy over rows, in a fixed order.   dy [rows][width]; dbias [width].
 // Thread-safe for calls with different pools.
 template <typename T>

@@ -14,16 +14,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace tug::kernels::HWY_NAMESPACE {
 
-template <typename T>
-void AddBiasRows(int64_t rows, int64_t width, const float* bias, T* x) {
-  for (int64_t row = 0; row < rows; ++row, x += width) {
-    for (int64_t i = 0; i < width; i += FloatLanes()) {
-      const int64_t left = width - i;
-      StoreUpTo(hn::Add(LoadUpTo(x + i, left), LoadUpTo(bias + i, left)), x + i, left);
-    }
-  }
-}
-
 // total[i] += dy[0][i] + dy[1][i] + ..., in this order, columns [0, count) of rows `stride` apart.
 // Four vectors of columns at a time stay in registers.
 template <typename T>
@@ -66,21 +56,9 @@ namespace tug::kernels {
 
 namespace {
 
-constexpr int64_t kElementsPerTask = 16384;
-constexpr int64_t kRowsPerTask =
-    64;  // of BiasGradient: the order of its sum depends on nothing else
+constexpr int64_t kRowsPerTask = 64;  // the order of the sum depends on nothing else
 
 }  // namespace
-
-template <typename T>
-void AddBias(ThreadPool& pool, int64_t rows, int64_t width, const float* bias, T* x) {
-  if (rows == 0 || width == 0) return;
-  const int64_t per_task = std::max<int64_t>(1, kElementsPerTask / width);
-  pool.ParallelFor((rows + per_task - 1) / per_task, [&](int64_t task) {
-    const int64_t row = task * per_task;
-    TUG_DISPATCH(AddBiasRows, T)(std::min(per_task, rows - row), width, bias, x + row * width);
-  });
-}
 
 template <typename T>
 void BiasGradient(ThreadPool& pool, int64_t rows, int64_t width, const T* dy, float* dbias) {
@@ -96,8 +74,6 @@ void BiasGradient(ThreadPool& pool, int64_t rows, int64_t width, const T* dy, fl
   TUG_DISPATCH(SumRows, float)(tasks, width, width, parts.data(), dbias);
 }
 
-template void AddBias(ThreadPool&, int64_t, int64_t, const float*, float*);
-template void AddBias(ThreadPool&, int64_t, int64_t, const float*, Bf16*);
 template void BiasGradient(ThreadPool&, int64_t, int64_t, const float*, float*);
 template void BiasGradient(ThreadPool&, int64_t, int64_t, const Bf16*, float*);
 

@@ -5,12 +5,7 @@
 
 namespace tug::kernels {
 
-// AddBias and BiasGradient of kernels/bias.h, in the precision of T.
-template <typename T>
-void AddBiasRef(int64_t rows, int64_t width, const T* bias, T* x) {
-  for (int64_t i = 0; i < rows * width; ++i) x[i] += bias[i % width];
-}
-
+// BiasGradient of kernels/bias.h, in the precision of T.
 template <typename T>
 void BiasGradientRef(int64_t rows, int64_t width, const T* dy, T* dbias) {
   for (int64_t i = 0; i < rows * width; ++i) dbias[i % width] += dy[i];

@@ -28,8 +28,7 @@ struct Objective {
 //   gradient   [rows][vocab], written; T = float: may be `logits` itself
 //   losses     [rows], written, in nats
 //   correct    [rows], written: 1 where the largest logit (the first of equal ones) is the
-//   target's,
-//              else 0; or nullptr
+//              target's, else 0; or nullptr
 // The bits of a row depend on that row alone. Thread-safe for calls with different pools.
 template <typename T>
 void CrossEntropy(ThreadPool& pool, int64_t rows, int64_t vocab, const float* logits,

@@ -23,6 +23,7 @@
 #include "kernels/kernel_test_support.h"
 #include "kernels/layernorm.h"
 #include "kernels/layernorm_ref.h"
+#include "kernels/matmul_primitive.h"
 #include "kernels/store_tile.h"
 #include "kernels/sum.h"
 
@@ -139,9 +140,11 @@ void ExpectAttentionMatchesTheReference(ThreadPool& pool) {
                               lse_ref.data());
   AttentionBackwardRef<double>(shape, ToDouble(dout).data(), operands(qkv_d.data()), dropout,
                                operands(dqkv_ref.data()));
+  // As attention_test: what the rounding of factors adds on a machine that multiplies bf16.
+  const double factors = std::is_same_v<T, Bf16> && HasBf16Products() ? 0x1p-8 : 0.0;
   ExpectClose(lse, lse_ref, 2e-6, 1e-6);
-  ExpectClose(out, out_ref, 5e-6, 5e-6 + kRounding<T>);
-  ExpectClose(dqkv, dqkv_ref, 2e-5, 1e-5 + kRounding<T>);
+  ExpectClose(out, out_ref, 5e-6 + factors, 5e-6 + kRounding<T>);
+  ExpectClose(dqkv, dqkv_ref, 2e-5 + factors, 1e-5 + kRounding<T>);
 }
 
 TEST_P(InstructionSets, AttentionMatchesTheReference) {
@@ -272,11 +275,9 @@ TEST_P(InstructionSets, EmbeddingHasTheBitsOfPlainSums) {
 
 TEST_P(InstructionSets, SumsMatchThePlainOnes) {
   const auto x = RandomFloats(kRows * kWidth, 1);
-  const auto bias = RandomFloats(kWidth, 2);
-  auto rows = x;
+  auto rows = RandomFloats(kRows * kWidth, 2);
   std::vector<float> columns(kWidth), acc(x.size(), 1.0f);
   std::vector<double> columns_ref(kWidth);
-  AddBias(pool_, kRows, kWidth, bias.data(), rows.data());
   BiasGradient(pool_, kRows, kWidth, x.data(), columns.data());
   EXPECT_TRUE(AddAndCheck(x.data(), acc.data(), kRows * kWidth));
   std::vector<float> sum(x.size());
@@ -284,7 +285,6 @@ TEST_P(InstructionSets, SumsMatchThePlainOnes) {
   EXPECT_TRUE(AllFinite(sum.data(), kRows * kWidth));
   double squares = 0;
   for (int64_t i = 0; i < kRows * kWidth; ++i) {
-    EXPECT_EQ(rows[i], x[i] + bias[i % kWidth]);
     EXPECT_EQ(acc[i], 1.0f + x[i]);
     EXPECT_EQ(sum[i], x[i] + rows[i]);
     columns_ref[i % kWidth] += x[i];
@@ -292,15 +292,11 @@ TEST_P(InstructionSets, SumsMatchThePlainOnes) {
   }
   ExpectClose(columns, columns_ref, 1e-5, 1e-6);
   const auto narrow = As<Bf16>(x);
-  auto narrow_rows = narrow;
   std::vector<float> narrow_columns(kWidth);
   std::vector<double> narrow_columns_ref(kWidth);
-  AddBias(pool_, kRows, kWidth, bias.data(), narrow_rows.data());
   BiasGradient(pool_, kRows, kWidth, narrow.data(), narrow_columns.data());
   for (int64_t i = 0; i < kRows * kWidth; ++i) {
-    const float wide = FloatFromBf16Ref(narrow[i]);
-    EXPECT_EQ(narrow_rows[i], Bf16FromFloatRef(wide + bias[i % kWidth]));
-    narrow_columns_ref[i % kWidth] += static_cast<double>(wide);
+    narrow_columns_ref[i % kWidth] += static_cast<double>(FloatFromBf16Ref(narrow[i]));
   }
   ExpectClose(narrow_columns, narrow_columns_ref, 1e-5, 1e-6);
   EXPECT_NEAR(SumOfSquares(x.data(), kRows * kWidth), squares, 1e-10);

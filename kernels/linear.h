@@ -86,6 +86,10 @@ void LinearInputGradient(ThreadPool& pool, const LinearWeights<T>& w, int64_t ro
 
 // dw = x^T dy in the order of W, or with `accumulate` dw += x^T dy.   x [rows][in]; dy [rows][out];
 // dw [in][out] or [out][in], FP32.
+// Bf16 with bf16 instructions: x and dy are copied, about 1,056 rows at a time at most, to memory
+// that the calling thread keeps: 2 (in + out) bytes for each row (rounded up to 32; the columns of
+// dw to 64). Where dw has few columns and many rows, as the head's, it keeps only 2 bytes a row for
+// each column of dw, and each thread those of a tile of up to 256 rows of dw.
 template <typename T>
 void LinearWeightGradient(ThreadPool& pool, WeightOrder order, int64_t in, int64_t out,
                           int64_t rows, const T* x, const T* dy, bool accumulate, float* dw);

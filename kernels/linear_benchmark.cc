@@ -150,9 +150,10 @@ void BM_Linear(benchmark::State& state) {
 }
 
 void Shapes(benchmark::internal::Benchmark* b) {
-  constexpr int64_t kShapes[][3] = {
-      {2048, 384, 1152}, {2048, 384, 384}, {2048, 384, 1536}, {2048, 1536, 384}, {2048, 384, 256},
-      {512, 768, 2304},  {512, 768, 768},  {512, 768, 3072},  {512, 3072, 768},  {512, 768, 50257}};
+  constexpr int64_t kShapes[][3] = {{2048, 384, 1152}, {2048, 384, 384}, {2048, 384, 1536},
+                                    {2048, 1536, 384}, {2048, 384, 256}, {512, 768, 2304},
+                                    {512, 768, 768},   {512, 768, 3072}, {512, 3072, 768},
+                                    {512, 768, 50257}, {167, 384, 50257}};
   b->ArgNames({"rows", "in", "out", "threads"});
   for (const int64_t threads : {1, 2}) {
     for (const auto& [rows, in, out] : kShapes) b->Args({rows, in, out, threads});

@@ -141,6 +141,21 @@ TYPED_TEST(LinearTest, MatchesTheReferenceAtEverySizeOnAnyNumberOfThreads) {
   }
 }
 
+// Bf16: rows are taken in two or three goes, by tiles as wide as dw (which has 31 or 70 columns)
+// and by narrower ones.
+TYPED_TEST(LinearTest, WeightGradientSumsOverManyRows) {
+  for (const WeightOrder order : kOrders) {
+    for (const Shape& shape : {Shape{1100, 70, 200}, Shape{2300, 31, 150}}) {
+      SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << " rows "
+                                      << shape.rows << " in " << shape.in << " out " << shape.out);
+      const typename TestFixture::Layer layer(order, shape);
+      for (const bool accumulate : {false, true}) {
+        TestFixture::ExpectWeightGradientMatches(layer, accumulate);
+      }
+    }
+  }
+}
+
 TYPED_TEST(LinearTest, ActivationIsThatOfTheStoredForwardPass) {
   for (const Shape& shape : {Shape{33, 31, 1023}, Shape{200, 70, 65}, Shape{0, 3, 5}}) {
     const typename TestFixture::Layer layer(WeightOrder::kInOut, shape);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kernels/pack_bf16.h"
+#include "kernels/store_tile.h"
 #include "kernels/thread_scratch.h"
 
 namespace tug::kernels {
@@ -19,27 +20,31 @@ constexpr int64_t kRowsForPrimitive = 16;
 // Of the dimension that is summed: what is widened at once.
 constexpr int64_t kWidenedBlock = 256;
 
+// Rows that a transposed product takes at once, about: enough that what each pass over c costs is
+// little.
+constexpr int64_t kTransposedRows = 1056;
+
+// What a task transposes.
+constexpr int64_t kStripColumns = 64;
+
 // to [rows][columns] = the corner of from [][stride].
 void Widen(const Bf16* from, int64_t stride, int64_t rows, int64_t columns, float* to) {
   for (int64_t r = 0; r < rows; ++r) FloatFromBf16(from + r * stride, to + r * columns, columns);
 }
 
-}  // namespace
-
-TilePrimitives::TilePrimitives(const Tiling& tiling, MatMulForm form) {
-  for (int shape = 0; shape < Tiling::kShapes; ++shape) {
-    const Tile tile = tiling.OfShape(shape);
-    form.m = tile.rows;
-    form.n = tile.columns;
-    primitives_[tiling.ShapeOf(tile)] = MatMulPrimitive::Find(form);
-  }
+// The tile's product by the calling thread's primitive.
+void RunPrimitive(MatMulForm form, const Tile& tile, const void* a, const void* b, float* c) {
+  form.m = tile.rows;
+  form.n = tile.columns;
+  MatMulPrimitive::Of(form).Run(a, b, c);
 }
+
+}  // namespace
 
 template <typename T>
 LinearTileProduct<T>::LinearTileProduct(const LinearWeights<T>& weights, Transpose transpose,
                                         const Tiling& tiling)
     : weights_(weights),
-      tiling_(tiling),
       forward_(transpose == Transpose::kNo),
       k_(forward_ ? weights.in() : weights.out()),
       n_(forward_ ? weights.out() : weights.in()),
@@ -51,11 +56,9 @@ LinearTileProduct<T>::LinearTileProduct(const LinearWeights<T>& weights, Transpo
   constexpr bool kBf16 = std::is_same_v<T, Bf16>;
   const bool in_place =
       kBf16 ? !HasBf16Products()
-            : transpose_stored_ == Transpose::kNo || tiling.OfShape(0).rows < kRowsForPrimitive;
+            : transpose_stored_ == Transpose::kNo || tiling.At(0).rows < kRowsForPrimitive;
   if (k_ == 0 || in_place) return;
-  primitives_ = std::make_unique<const TilePrimitives>(
-      tiling, MatMulForm{.operands = kBf16 ? Operands::kBf16ByPacked : Operands::kFloatByTransposed,
-                         .k = k_});
+  form_ = {.operands = kBf16 ? Operands::kBf16ByPacked : Operands::kFloatByTransposed, .k = k_};
 }
 
 template <>
@@ -63,8 +66,8 @@ void LinearTileProduct<float>::Run(const Tile& tile, const float* a, float* sums
   const float* const rows = a + tile.row * k_;
   const bool transposed = transpose_stored_ == Transpose::kYes;
   const float* const b = weights_.view_ + (transposed ? tile.column * k_ : tile.column);
-  if (primitives_ != nullptr && tile.rows >= kRowsForPrimitive) {
-    primitives_->Run(tiling_.ShapeOf(tile), rows, b, sums);
+  if (form_.has_value() && tile.rows >= kRowsForPrimitive) {
+    RunPrimitive(*form_, tile, rows, b, sums);
   } else {
     MatMulInTask(Transpose::kNo, transpose_stored_, tile.rows, tile.columns, k_, rows, k_, b,
                  transposed ? k_ : n_, 0.0f, sums, tile.columns);
@@ -89,43 +92,78 @@ void LinearTileProduct<Bf16>::RunWidened(const Tile& tile, const Bf16* a, float*
 
 template <>
 void LinearTileProduct<Bf16>::Run(const Tile& tile, const Bf16* a, float* sums) const {
-  if (primitives_ == nullptr) return RunWidened(tile, a, sums);
+  if (!form_.has_value()) return RunWidened(tile, a, sums);
   const AlignedBuffer& packed = forward_ ? weights_.forward_ : weights_.backward_;
-  primitives_->Run(tiling_.ShapeOf(tile), a + tile.row * k_,
-                   packed.data() + PackedBytes(k_, tile.column), sums);
+  RunPrimitive(*form_, tile, a + tile.row * k_, packed.data() + PackedBytes(k_, tile.column), sums);
 }
 
 template <typename T>
-TransposedTileProduct<T>::TransposedTileProduct(const Tiling& tiling, int64_t m, int64_t n,
-                                                int64_t k, bool accumulate)
-    : tiling_(tiling), m_(m), n_(n), k_(k), accumulate_(accumulate) {
-  if (k == 0 || std::is_same_v<T, float> || !HasBf16Products()) return;
-  primitives_ = std::make_unique<const TilePrimitives>(
-      tiling, MatMulForm{.operands = Operands::kTransposedBf16ByPlain,
-                         .accumulate = accumulate,
-                         .k = k,
-                         .lda = m,
-                         .ldb = n,
-                         .ldc = n});
+int64_t TransposedTileProduct<T>::RowsAtOnce(int64_t k) {
+  if (std::is_same_v<T, float> || !HasBf16Products() || k <= kTransposedRows) {
+    return std::max<int64_t>(k, 1);
+  }
+  // As equal as can be, and an odd number of half cache lines: rows of a power of two of bytes
+  // would fall on few of the cache's sets.
+  const int64_t parts = CeilDiv(k, kTransposedRows);
+  return CeilDiv(CeilDiv(k, parts), 64) * 64 + 32;
+}
+
+template <typename T>
+TransposedTileProduct<T>::TransposedTileProduct(ThreadPool& pool, const Tiling& tiling, int64_t m,
+                                                int64_t n, int64_t k, const T* a, const T* b,
+                                                bool accumulate)
+    : m_(m),
+      n_(n),
+      k_(k),
+      a_(a),
+      b_(b),
+      accumulate_(accumulate),
+      wide_tiles_(tiling.column_tiles() == 1) {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (k > 0 && HasBf16Products()) Pack(pool);
+  }
 }
 
 template <>
-void TransposedTileProduct<float>::Run(const Tile& tile, const float* a, const float* b,
-                                       float* c) const {
-  MatMulInTask(Transpose::kYes, Transpose::kNo, tile.rows, tile.columns, k_, a + tile.row, m_,
-               b + tile.column, n_, accumulate_ ? 1.0f : 0.0f, c + tile.row * n_ + tile.column, n_);
+void TransposedTileProduct<Bf16>::Pack(ThreadPool& pool) {
+  const int64_t stride = TransposedStride(k_);
+  const int64_t strips = wide_tiles_ ? 0 : CeilDiv(m_, kStripColumns);
+  const size_t packed_bytes = PackedBytes(k_, n_);
+  const size_t transposed_bytes = wide_tiles_ ? 0 : static_cast<size_t>(m_ * stride) * sizeof(Bf16);
+  thread_local ThreadScratch scratch;
+  auto* const packed = reinterpret_cast<Bf16*>(scratch.Bytes(packed_bytes + transposed_bytes));
+  Bf16* const transposed = wide_tiles_ ? nullptr : packed + packed_bytes / sizeof(Bf16);
+  ZeroPadding(k_, n_, packed);
+  pool.ParallelFor(strips + PackParts(Transpose::kNo, k_, n_), [&](int64_t task) {
+    if (task < strips) {
+      const int64_t at = task * kStripColumns;
+      TransposeBf16(k_, std::min(kStripColumns, m_ - at), m_, a_ + at, transposed + at * stride);
+    } else {
+      PackPart(task - strips, Transpose::kNo, k_, n_, b_, packed);
+    }
+  });
+  transposed_ = transposed;
+  packed_ = packed;
+  form_ = {
+      .operands = Operands::kBf16ByPacked, .accumulate = accumulate_ && wide_tiles_, .k = stride};
 }
 
 template <>
-void TransposedTileProduct<Bf16>::RunWidened(const Tile& tile, const Bf16* a, const Bf16* b,
-                                             float* c) const {
+void TransposedTileProduct<float>::Run(const Tile& tile, float* c) const {
+  MatMulInTask(Transpose::kYes, Transpose::kNo, tile.rows, tile.columns, k_, a_ + tile.row, m_,
+               b_ + tile.column, n_, accumulate_ ? 1.0f : 0.0f, c + tile.row * n_ + tile.column,
+               n_);
+}
+
+template <>
+void TransposedTileProduct<Bf16>::RunWidened(const Tile& tile, float* c) const {
   thread_local ThreadScratch scratch;
   float* const wide_a = scratch.Floats(kWidenedBlock * (tile.rows + tile.columns));
   float* const wide_b = wide_a + kWidenedBlock * tile.rows;
   for (int64_t at = 0; at == 0 || at < k_; at += kWidenedBlock) {
     const int64_t block = std::min(kWidenedBlock, k_ - at);
-    Widen(a + at * m_ + tile.row, m_, block, tile.rows, wide_a);
-    Widen(b + at * n_ + tile.column, n_, block, tile.columns, wide_b);
+    Widen(a_ + at * m_ + tile.row, m_, block, tile.rows, wide_a);
+    Widen(b_ + at * n_ + tile.column, n_, block, tile.columns, wide_b);
     MatMulInTask(Transpose::kYes, Transpose::kNo, tile.rows, tile.columns, block, wide_a, tile.rows,
                  wide_b, tile.columns, accumulate_ || at > 0 ? 1.0f : 0.0f,
                  c + tile.row * n_ + tile.column, n_);
@@ -133,11 +171,22 @@ void TransposedTileProduct<Bf16>::RunWidened(const Tile& tile, const Bf16* a, co
 }
 
 template <>
-void TransposedTileProduct<Bf16>::Run(const Tile& tile, const Bf16* a, const Bf16* b,
-                                      float* c) const {
-  if (primitives_ == nullptr) return RunWidened(tile, a, b, c);
-  primitives_->Run(tiling_.ShapeOf(tile), a + tile.row, b + tile.column,
-                   c + tile.row * n_ + tile.column);
+void TransposedTileProduct<Bf16>::Run(const Tile& tile, float* c) const {
+  if (!form_.has_value()) return RunWidened(tile, c);
+  const int64_t stride = TransposedStride(k_);
+  thread_local ThreadScratch scratch;
+  if (wide_tiles_) {
+    auto* const rows = reinterpret_cast<Bf16*>(
+        scratch.Bytes(static_cast<size_t>(tile.rows * stride) * sizeof(Bf16)));
+    TransposeBf16(k_, tile.rows, m_, a_ + tile.row, rows);
+    RunPrimitive(*form_, tile, rows, packed_, c + tile.row * n_);
+    return;
+  }
+  float* const sums = scratch.Floats(tile.rows * tile.columns);
+  RunPrimitive(*form_, tile, transposed_ + tile.row * stride,
+               packed_ + PackedBytes(k_, tile.column) / sizeof(Bf16), sums);
+  StoreTile(tile.rows, tile.columns, sums, /*bias=*/nullptr, accumulate_,
+            c + tile.row * n_ + tile.column, n_);
 }
 
 template class LinearTileProduct<float>;

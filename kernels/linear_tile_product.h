@@ -1,10 +1,10 @@
 #ifndef TUG_KERNELS_LINEAR_TILE_PRODUCT_H_
 #define TUG_KERNELS_LINEAR_TILE_PRODUCT_H_
 
-#include <array>
 #include <cstdint>
-#include <memory>
+#include <optional>
 
+#include "base/thread_pool.h"
 #include "kernels/bf16.h"
 #include "kernels/linear.h"
 #include "kernels/linear_tiles.h"
@@ -12,25 +12,11 @@
 
 namespace tug::kernels {
 
-// The primitives of a tiling, one for each shape of its tiles.
-class TilePrimitives {
- public:
-  // form.m and form.n are left to the tiles. REQUIRES: tiling.tiles() > 0, form.k >= 1.
-  TilePrimitives(const Tiling& tiling, MatMulForm form);
-
-  void Run(int shape, const void* a, const void* b, float* c) const {
-    primitives_[shape]->Run(a, b, c);
-  }
-
- private:
-  std::array<std::shared_ptr<const MatMulPrimitive>, Tiling::kShapes> primitives_;
-};
-
 // The sums of a product with weights, tile by tile: of a W, or with kYes of a W^T.
 template <typename T>
 class LinearTileProduct {
  public:
-  // Both stay the caller's and must outlive the product. REQUIRES: tiling.tiles() > 0.
+  // The weights stay the caller's and must outlive the product. REQUIRES: tiling.tiles() > 0.
   LinearTileProduct(const LinearWeights<T>& weights, Transpose transpose, const Tiling& tiling);
 
   // sums [tile.rows][tile.columns] = the tile of the product, on the calling thread.
@@ -42,34 +28,46 @@ class LinearTileProduct {
   void RunWidened(const Tile& tile, const T* a, float* sums) const;
 
   const LinearWeights<T>& weights_;
-  const Tiling& tiling_;
   const bool forward_;
   const int64_t k_;
   const int64_t n_;
   const Transpose transpose_stored_;  // whether the matrix as stored must be transposed
-  std::unique_ptr<const TilePrimitives> primitives_;  // nullptr: FP32 products in place
+  std::optional<MatMulForm> form_;    // of the tiles' primitives; none: FP32 products in place
 };
 
-// c = a^T b, or with `accumulate` c += a^T b, tile by tile.
+// c = a^T b, or with `accumulate` c += a^T b, tile by tile: of a [k][m] and b [k][n]; c is [m][n].
+// Bf16 where the machine has such products: a transposed and b packed, once for all tiles. A tile
+// as wide as c shares its rows of a with no other: it transposes them itself, and its sums go
+// straight to c.
 template <typename T>
 class TransposedTileProduct {
  public:
-  // The product of a [k][m] and b [k][n]; c is [m][n]. REQUIRES: tiling.tiles() > 0; tiling
-  // outlives this.
-  TransposedTileProduct(const Tiling& tiling, int64_t m, int64_t n, int64_t k, bool accumulate);
+  // How many of k rows one product should have, at least 1: a caller with more makes one product
+  // after the other, which bounds the memory of the copies.
+  static int64_t RowsAtOnce(int64_t k);
 
-  // On the calling thread. a, b, c: the whole matrices. Thread-safe.
-  void Run(const Tile& tile, const T* a, const T* b, float* c) const;
+  // Copies on the pool. The copies are memory that the calling thread keeps: one product at a time
+  // on a thread. a and b must outlive this. REQUIRES: tiling.tiles() > 0.
+  TransposedTileProduct(ThreadPool& pool, const Tiling& tiling, int64_t m, int64_t n, int64_t k,
+                        const T* a, const T* b, bool accumulate);
+
+  // On the calling thread. c: the whole matrix. Thread-safe.
+  void Run(const Tile& tile, float* c) const;
 
  private:
-  void RunWidened(const Tile& tile, const T* a, const T* b, float* c) const;
+  void Pack(ThreadPool& pool);
+  void RunWidened(const Tile& tile, float* c) const;
 
-  const Tiling& tiling_;
   const int64_t m_;
   const int64_t n_;
   const int64_t k_;
+  const T* const a_;
+  const T* const b_;
   const bool accumulate_;
-  std::unique_ptr<const TilePrimitives> primitives_;  // nullptr: FP32 products in place
+  const bool wide_tiles_;             // as wide as c
+  std::optional<MatMulForm> form_;    // of the tiles' primitives; none: FP32 products in place
+  const Bf16* transposed_ = nullptr;  // a; nullptr: tiles transpose it
+  const Bf16* packed_ = nullptr;      // b
 };
 
 }  // namespace tug::kernels

@@ -21,6 +21,7 @@ struct Tile {
 struct TileLimit {
   int64_t rows;
   int64_t columns;
+  bool wide = false;  // rather lower than narrower
 };
 
 // How the products of kernels/linear.h are cut: a result of m rows and n columns into tiles that
@@ -30,16 +31,17 @@ class Tiling {
   // REQUIRES: m, n >= 0; limits are powers of two.
   Tiling(TileLimit limit, int64_t m, int64_t n) : m_(m), n_(n) {
     Cut(limit);
-    // A tile that is about square copies and reads least.
+    // A tile that is about square copies and reads least, if not told otherwise.
     while (tiles() < kTilesWanted && (limit.rows > kMinRows || limit.columns > kMinColumns)) {
-      const bool narrower =
-          limit.columns > kMinColumns && (limit.columns > limit.rows || limit.rows == kMinRows);
+      const bool narrower = limit.columns > kMinColumns &&
+                            (limit.rows == kMinRows || (limit.columns > limit.rows && !limit.wide));
       (narrower ? limit.columns : limit.rows) /= 2;
       Cut(limit);
     }
   }
 
-  int64_t tiles() const { return row_tiles_ * CeilDiv(n_, columns_); }
+  int64_t column_tiles() const { return CeilDiv(n_, columns_); }
+  int64_t tiles() const { return row_tiles_ * column_tiles(); }
 
   // Neighbours share columns: the weights of a tile stay in cache while its rows go by.
   Tile At(int64_t tile) const {
@@ -52,17 +54,6 @@ class Tiling {
   template <typename Body>
   void ForEach(ThreadPool& pool, const Body& body) const {
     pool.ParallelFor(tiles(), [&](int64_t tile) { body(At(tile)); });
-  }
-
-  // Tiles have one of up to four shapes. A tile of each, `ShapeOf` of it being its place in the
-  // list. REQUIRES: tiles() > 0.
-  static constexpr int kShapes = 4;
-  Tile OfShape(int shape) const {
-    const int64_t row = shape & 1 ? row_tiles_ - 1 : 0;
-    return At(shape & 2 ? tiles() - row_tiles_ + row : row);
-  }
-  int ShapeOf(const Tile& tile) const {
-    return (tile.rows < rows_ ? 1 : 0) + (tile.columns < columns_ ? 2 : 0);
   }
 
  private:

@@ -1,10 +1,11 @@
 #include "kernels/matmul_primitive.h"
 
+#include <array>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
-#include <unordered_map>
 
+#include "base/check.h"
 #include "kernels/thread_scratch.h"
 
 // Which form: GFLOP/s of one thread of an AMD EPYC (Zen 4), oneDNN 2.6.3, tiles of 128 x 256.
@@ -12,9 +13,8 @@
 //     has no fast kernel for a packed B and takes its reference (under 0.1), so C has no gaps.
 //   float by transposed, K 384 ... 3072: 111 (brg:avx512_core); dnnl_sgemm 98 to 101. It wants A, B
 //     and C without gaps too.
-//   bf16 transposed by plain, K 2048: 198, 219 for 256 x 512 (gemm:jit, which copies both into its
-//     own packed form, and uses AMX where there is AMX). brg:avx512_core_bf16 on A, B and C without
-//     gaps: 207 for whole layers, after a copy of the tile's columns.
+//   bf16 transposed by plain, which no form is, K 2048: 198, 219 for 256 x 512 (gemm:jit, which
+//     copies both into its own packed form, for every tile again).
 
 namespace tug::kernels {
 namespace {
@@ -32,11 +32,10 @@ const dnnl::engine& Cpu() {
 }
 
 // A matrix [rows][columns] in row-major order, or with kYes stored as its transpose.
-memory::desc Matrix(memory::data_type type, Transpose transpose, int64_t rows, int64_t columns,
-                    int64_t stride) {
+memory::desc Matrix(memory::data_type type, Transpose transpose, int64_t rows, int64_t columns) {
   const bool transposed = transpose == Transpose::kYes;
   return memory::desc({rows, columns}, type,
-                      transposed ? memory::dims{1, stride} : memory::dims{stride, 1});
+                      transposed ? memory::format_tag::ba : memory::format_tag::ab);
 }
 
 // As in pack_bf16.h.
@@ -47,18 +46,14 @@ memory::desc PackedMatrix(int64_t k, int64_t n) {
 dnnl::matmul::desc ProductOf(const MatMulForm& form) {
   using Operands = MatMulForm::Operands;
   constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
-  const auto [operands, accumulate, m, n, k, lda, ldb, ldc] = form;
+  const auto [operands, accumulate, m, n, k] = form;
   switch (operands) {
     case Operands::kFloatByTransposed:
-      return {Matrix(kFloat, kNo, m, k, k), Matrix(kFloat, kYes, k, n, k),
-              Matrix(kFloat, kNo, m, n, n)};
+      return {Matrix(kFloat, kNo, m, k), Matrix(kFloat, kYes, k, n), Matrix(kFloat, kNo, m, n)};
     case Operands::kBf16ByPacked:
-      return {Matrix(kBf16, kNo, m, k, k), PackedMatrix(k, n), Matrix(kFloat, kNo, m, n, n)};
-    case Operands::kTransposedBf16ByPlain:
       break;
   }
-  return {Matrix(kBf16, kYes, m, k, lda), Matrix(kBf16, kNo, k, n, ldb),
-          Matrix(kFloat, kNo, m, n, ldc)};
+  return {Matrix(kBf16, kNo, m, k), PackedMatrix(k, n), Matrix(kFloat, kNo, m, n)};
 }
 
 dnnl::matmul::primitive_desc Describe(const MatMulForm& form) {
@@ -73,10 +68,6 @@ dnnl::matmul::primitive_desc Describe(const MatMulForm& form) {
   return {ProductOf(form), attributes, Cpu()};
 }
 
-memory At(const memory::desc& desc, const void* data) {
-  return memory(desc, Cpu(), const_cast<void*>(data));
-}
-
 dnnl::stream& ThisThreadsStream() {
   thread_local dnnl::stream stream(Cpu());
   return stream;
@@ -87,7 +78,7 @@ dnnl::stream& ThisThreadsStream() {
 bool HasBf16Products() {
   static const bool has = [] {
     UseOneOpenMpThread();
-    const memory::desc dense = Matrix(kBf16, Transpose::kNo, 64, 64, 64);
+    const memory::desc dense = Matrix(kBf16, Transpose::kNo, 64, 64);
     const dnnl::matmul::primitive_desc found({dense, PackedMatrix(64, 64), dense},
                                              dnnl::primitive_attr(), Cpu(), /*allow_empty=*/true);
     if (!found) return false;
@@ -97,21 +88,29 @@ bool HasBf16Products() {
   return has;
 }
 
+// Memory objects are made once: making them cost as much as a small product.
 struct MatMulPrimitive::State {
   explicit State(const dnnl::matmul::primitive_desc& of)
-      : a(of.src_desc()),
-        b(of.weights_desc()),
-        c(of.dst_desc()),
-        scratch(of.scratchpad_desc()),
-        matmul(of),
-        kernel(of.impl_info_str()) {}
+      : matmul(of),
+        a(of.src_desc(), Cpu(), nullptr),
+        b(of.weights_desc(), Cpu(), nullptr),
+        c(of.dst_desc(), Cpu(), nullptr),
+        scratch(of.scratchpad_desc(), Cpu(), nullptr),
+        scratch_bytes(of.scratchpad_desc().get_size()),
+        kernel(of.impl_info_str()),
+        arguments{{{DNNL_ARG_SRC, a.get()},
+                   {DNNL_ARG_WEIGHTS, b.get()},
+                   {DNNL_ARG_DST, c.get()},
+                   {DNNL_ARG_SCRATCHPAD, scratch.get()}}} {}
 
-  memory::desc a;
-  memory::desc b;
-  memory::desc c;
-  memory::desc scratch;
   dnnl::matmul matmul;
+  memory a;
+  memory b;
+  memory c;
+  memory scratch;
+  size_t scratch_bytes;
   std::string kernel;
+  std::array<dnnl_exec_arg_t, 4> arguments;
 };
 
 MatMulPrimitive::MatMulPrimitive(const MatMulForm& form)
@@ -121,24 +120,26 @@ MatMulPrimitive::~MatMulPrimitive() = default;
 
 const std::string& MatMulPrimitive::kernel() const { return state_->kernel; }
 
-std::shared_ptr<const MatMulPrimitive> MatMulPrimitive::Find(const MatMulForm& form) {
-  // Of the calling thread, so no lock. shared_ptr: a caller may hold one while others replace it.
-  thread_local std::map<MatMulForm, std::shared_ptr<const MatMulPrimitive>> primitives;
+MatMulPrimitive& MatMulPrimitive::Of(const MatMulForm& form) {
+  thread_local std::map<MatMulForm, MatMulPrimitive> primitives;
   const auto found = primitives.find(form);
   if (found != primitives.end()) return found->second;
   if (primitives.size() >= kPrimitivesKept) primitives.clear();
-  return primitives.emplace(form, std::make_shared<const MatMulPrimitive>(form)).first->second;
+  return primitives.try_emplace(form, form).first->second;
 }
 
-void MatMulPrimitive::Run(const void* a, const void* b, float* c) const {
+void MatMulPrimitive::Run(const void* a, const void* b, float* c) {
   UseOneOpenMpThread();
   thread_local ThreadScratch scratch;
-  const std::unordered_map<int, memory> arguments = {
-      {DNNL_ARG_SRC, At(state_->a, a)},
-      {DNNL_ARG_WEIGHTS, At(state_->b, b)},
-      {DNNL_ARG_DST, At(state_->c, c)},
-      {DNNL_ARG_SCRATCHPAD, At(state_->scratch, scratch.Bytes(state_->scratch.get_size()))}};
-  state_->matmul.execute(ThisThreadsStream(), arguments);
+  state_->a.set_data_handle(const_cast<void*>(a));
+  state_->b.set_data_handle(const_cast<void*>(b));
+  state_->c.set_data_handle(c);
+  state_->scratch.set_data_handle(scratch.Bytes(state_->scratch_bytes));
+  const std::array<dnnl_exec_arg_t, 4>& arguments = state_->arguments;
+  TUG_CHECK_EQ(dnnl_primitive_execute(state_->matmul.get(), ThisThreadsStream().get(),
+                                      static_cast<int>(arguments.size()), arguments.data()),
+               dnnl_success)
+      << state_->kernel;
 }
 
 }  // namespace tug::kernels

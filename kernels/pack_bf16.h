@@ -31,6 +31,17 @@ int64_t PackParts(Transpose tb, int64_t k, int64_t n);
 template <typename T>
 void PackPart(int64_t part, Transpose tb, int64_t k, int64_t n, const T* b, Bf16* packed);
 
+// Sets what PackPart leaves alone to zeros, for memory that was something else.
+void ZeroPadding(int64_t k, int64_t n, Bf16* packed);
+
+// A bf16 matrix A transposed: what is multiplied by a packed matrix of k rows. An odd k gets a zero
+// more, so that each row of the result is of whole pairs.
+//   a           [k][stride], its first m columns
+//   transposed  [m][TransposedStride(k)]
+// Thread-safe.
+inline int64_t TransposedStride(int64_t k) { return k + k % 2; }
+void TransposeBf16(int64_t k, int64_t m, int64_t stride, const Bf16* a, Bf16* transposed);
+
 }  // namespace tug::kernels
 
 #endif  // TUG_KERNELS_PACK_BF16_H_

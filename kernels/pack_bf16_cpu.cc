@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pack_bf16_cpu.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "kernels/bf16-inl.h"
@@ -124,17 +125,12 @@ HWY_INLINE void TransposeInBlocks(PairVector* x) {
   x[3] = hn::BitCast(d, hn::InterleaveUpper(d64, b, e));
 }
 
-// 16 columns of B, `stride` elements apart, of 32 rows, to the 16 row pairs of a block.
-template <typename T>
-HWY_INLINE void PackSquare(const T* HWY_RESTRICT columns, int64_t stride, Bf16* HWY_RESTRICT to) {
+// store(i, lanes i of x[0 ... 15]) for each i.
+template <typename Store>
+HWY_INLINE void TransposeSquare(PairVector* x, const Store& store) {
   const PairTag d;
-  PairVector x[kSquare];
-  for (int64_t c = 0; c < kSquare; ++c) x[c] = LoadPairs(columns + c * stride);
   for (int64_t group = 0; group < kSquare; group += 4) TransposeInBlocks(x + group);
-  // Now block b of x[4 g + r] is row pair 4 b + r of columns 4 g ... 4 g + 3.
-  const auto store = [&](int64_t pair, PairVector v) HWY_ATTR {
-    hn::StoreU(v, d, reinterpret_cast<uint32_t*>(to + pair * kPair * kPackedColumns));
-  };
+  // Now block b of x[4 g + r] is lane 4 b + r of what was x[4 g ... 4 g + 3].
   for (int64_t r = 0; r < 4; ++r) {
     const auto even01 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(x[4 + r]), x[r]);
     const auto odd01 = hn::OddEvenBlocks(x[4 + r], hn::SwapAdjacentBlocks(x[r]));
@@ -146,13 +142,84 @@ HWY_INLINE void PackSquare(const T* HWY_RESTRICT columns, int64_t stride, Bf16* 
     store(12 + r, hn::ConcatUpperUpper(d, odd23, odd01));
   }
 }
+
+// 16 columns of B, `stride` elements apart, of 32 rows, to the 16 row pairs of a block.
+template <typename T>
+HWY_INLINE void PackSquare(const T* HWY_RESTRICT columns, int64_t stride, Bf16* HWY_RESTRICT to) {
+  PairVector x[kSquare];
+  for (int64_t c = 0; c < kSquare; ++c) x[c] = LoadPairs(columns + c * stride);
+  TransposeSquare(x, [&](int64_t pair, PairVector v) HWY_ATTR {
+    hn::StoreU(v, PairTag(), reinterpret_cast<uint32_t*>(to + pair * kPair * kPackedColumns));
+  });
+}
+
+// The corner of A, `rows` by `columns`, 32 by 32 at most, transposed to rows `to_stride` apart;
+// beyond an odd last row a zero.
+HWY_INLINE void TransposeCorner(int64_t rows, int64_t columns, const Bf16* HWY_RESTRICT a,
+                                int64_t stride, Bf16* HWY_RESTRICT to, int64_t to_stride) {
+  const hn::Repartition<uint16_t, PairTag> d16;
+  const PairTag d;
+  const auto column_mask = hn::FirstN(d16, static_cast<size_t>(columns));
+  const auto load = [&](int64_t row) HWY_ATTR {
+    if (row >= rows) return hn::Zero(d16);
+    const auto* const p = reinterpret_cast<const uint16_t*>(a + row * stride);
+    return columns == kPackedRows ? hn::LoadU(d16, p) : hn::MaskedLoad(column_mask, d16, p);
+  };
+  const auto pairs = (rows + 1) / kPair;
+  const auto pair_mask = hn::FirstN(d, static_cast<size_t>(pairs));
+  const auto store = [&](int64_t column, PairVector v) HWY_ATTR {
+    if (column >= columns) return;
+    auto* const p = reinterpret_cast<uint32_t*>(to + column * to_stride);
+    if (pairs == kSquare) {
+      hn::StoreU(v, d, p);
+    } else {
+      hn::BlendedStore(v, pair_mask, d, p);
+    }
+  };
+  // Pairs of columns 8 b ... 8 b + 3 in block b, then of the other columns. One after the other:
+  // there are 32 registers.
+  PairVector x[kSquare];
+  for (int64_t i = 0; i < kSquare; ++i) {
+    x[i] = hn::BitCast(d, hn::InterleaveLower(d16, load(kPair * i), load(kPair * i + 1)));
+  }
+  TransposeSquare(x, [&](int64_t i, PairVector v) HWY_ATTR { store(i / 4 * 8 + i % 4, v); });
+  for (int64_t i = 0; i < kSquare; ++i) {
+    x[i] = hn::BitCast(d, hn::InterleaveUpper(d16, load(kPair * i), load(kPair * i + 1)));
+  }
+  TransposeSquare(x, [&](int64_t i, PairVector v) HWY_ATTR { store(i / 4 * 8 + 4 + i % 4, v); });
+}
 inline constexpr bool kHasSquares = true;
 #else
 // Machines without bf16 instructions do not pack.
 inline constexpr bool kHasSquares = false;
 template <typename T>
 void PackSquare(const T* /*columns*/, int64_t /*stride*/, Bf16* /*to*/) {}
+
+void TransposeCorner(int64_t rows, int64_t columns, const Bf16* a, int64_t stride, Bf16* to,
+                     int64_t to_stride) {
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = 0; i < RoundUp(rows, kPair); ++i) {
+      to[j * to_stride + i] = i < rows ? a[i * stride + j] : Bf16{};
+    }
+  }
+}
 #endif
+
+template <typename T>
+void TransposeCorners(int64_t k, int64_t m, int64_t stride, const T* a, T* transposed) {
+  const int64_t to_stride = TransposedStride(k);
+  for (int64_t i = 0; i < k; i += kPackedRows) {
+    const int64_t rows = std::min(kPackedRows, k - i);
+    const int64_t next_rows = std::min(kPackedRows, k - i - rows);
+    for (int64_t j = 0; j < m; j += kPackedRows) {
+      // Short pieces of many rows: the machine does not guess where the next ones are.
+      const T* const next = a + (i + rows) * stride + j;
+      for (int64_t r = 0; r < next_rows; ++r) hwy::Prefetch(next + r * stride);
+      TransposeCorner(rows, std::min(kPackedRows, m - j), a + i * stride + j, stride,
+                      transposed + j * to_stride + i, to_stride);
+    }
+  }
+}
 
 // Columns [begin, end) of B, which is stored as its transpose [n][k].
 template <typename T>
@@ -201,6 +268,21 @@ void PackPart(int64_t part, Transpose tb, int64_t k, int64_t n, const T* b, Bf16
   } else {
     TUG_DISPATCH(PackRows, T)(begin, std::min(begin + lines, k), k, n, b, packed);
   }
+}
+
+void ZeroPadding(int64_t k, int64_t n, Bf16* packed) {
+  const int64_t block = RoundUp(k, kPackedRows) * kPackedColumns;
+  const int64_t end = RoundUp(n, kPackedColumns) / kPackedColumns * block;
+  const int64_t whole_columns = n / kPackedColumns * block;
+  const int64_t whole_rows = k / kPackedRows * kPackedRows * kPackedColumns;
+  for (int64_t at = 0; at < whole_columns; at += block) {
+    std::fill(packed + at + whole_rows, packed + at + block, Bf16{});
+  }
+  std::fill(packed + whole_columns, packed + end, Bf16{});
+}
+
+void TransposeBf16(int64_t k, int64_t m, int64_t stride, const Bf16* a, Bf16* transposed) {
+  TUG_DISPATCH(TransposeCorners, Bf16)(k, m, stride, a, transposed);
 }
 
 template void PackPart(int64_t, Transpose, int64_t, int64_t, const float*, Bf16*);

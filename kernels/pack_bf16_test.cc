@@ -1,5 +1,7 @@
 #include "kernels/pack_bf16.h"
 
+#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/lease.h"
@@ -59,6 +61,50 @@ TEST_P(PackBf16, PutsEveryElementInItsPlaceAndZerosAround) {
     }
     ExpectPacked<Bf16>(tb, 300, 1000);  // of several parts
     ExpectPacked<float>(tb, 1000, 300);
+  }
+}
+
+TEST_P(PackBf16, ZeroPaddingMakesMemoryOfSomethingElseFit) {
+  for (const int64_t size : kTestSizes) {
+    for (const int64_t other : {1, 32, 33, 64, 130}) {
+      for (const auto& [k, n] : {std::pair(size, other), std::pair(other, size)}) {
+        SCOPED_TRACE(testing::Message() << "k " << k << " n " << n);
+        const auto b = As<Bf16>(RandomFloats(k * n, 1));
+        AlignedBuffer fresh(PackedBytes(k, n)), used(PackedBytes(k, n));
+        std::memset(used.data(), 0xFF, used.size_bytes());
+        ZeroPadding(k, n, reinterpret_cast<Bf16*>(used.data()));
+        for (AlignedBuffer* const packed : {&fresh, &used}) {
+          for (int64_t part = 0; part < PackParts(Transpose::kNo, k, n); ++part) {
+            PackPart(part, Transpose::kNo, k, n, b.data(), reinterpret_cast<Bf16*>(packed->data()));
+          }
+        }
+        ASSERT_EQ(std::memcmp(fresh.data(), used.data(), fresh.size_bytes()), 0);
+      }
+    }
+  }
+}
+
+TEST_P(PackBf16, TransposesAndAddsAZeroToAnOddNumberOfRows) {
+  for (const int64_t size : kTestSizes) {
+    for (const int64_t other : {0, 1, 31, 32, 33, 80, 1023}) {
+      for (const auto& [k, m] : {std::pair(size, other), std::pair(other, size)}) {
+        SCOPED_TRACE(testing::Message() << "k " << k << " m " << m);
+        const int64_t stride = m + 3, to_stride = TransposedStride(k);
+        const auto a = As<Bf16>(RandomFloats(k * stride, 1));
+        // One element more, which must stay.
+        const Bf16 untouched = As<Bf16>({7.0f})[0];
+        std::vector<Bf16> transposed(m * to_stride + 1, untouched);
+        TransposeBf16(k, m, stride, a.data(), transposed.data());
+        EXPECT_EQ(to_stride, (k + 1) / 2 * 2);
+        for (int64_t j = 0; j < m; ++j) {
+          for (int64_t i = 0; i < to_stride; ++i) {
+            ASSERT_EQ(transposed[j * to_stride + i], i < k ? a[i * stride + j] : Bf16{})
+                << "row " << i << " column " << j;
+          }
+        }
+        ASSERT_EQ(transposed.back(), untouched);
+      }
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // The generator against Model::Logits, which reads the whole text for each token.
 //
-// Bound: |difference| <= kRelativeBound * (largest |logit|) for every logit. Both are FP32 and differ
-// in the order of sums only.
+// Bound: |difference| <= kRelativeBound * (largest |logit|) for every logit. Both are FP32 and
+// differ in the order of sums only.
 #include "model/generator.h"
 
 #include <gtest/gtest.h>

@@ -16,9 +16,10 @@ namespace tug {
 //                 twice), FP32: 0
 //   gradients     4 P for each virtual worker carried: one stays until its push is committed
 //   activations   below
-//   process       kProcessBytes: program, libraries, buffers of oneDNN and ZeroMQ, messages, scratch
-//                 of kernels: the largest is attention's backward pass, which for each compute
-//                 thread holds (7 T C / H + 192 T) floats with BF16, 192 T with FP32
+//   process       kProcessBytes: program, libraries, buffers of oneDNN and ZeroMQ, messages,
+//                 scratch of kernels: attention's backward pass holds, for each compute thread,
+//                 (4 T C / H + 224 T) floats with BF16, 192 T with FP32; with BF16 a weight
+//                 gradient's copies take 2,200 (C + max(3 C, M)) bytes at most, once
 inline constexpr uint64_t kProcessBytes = uint64_t{64} << 20;
 
 // `options` as for Model::Create, with max_micro_batch. Pure, thread-safe; all of them.

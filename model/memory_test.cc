@@ -130,11 +130,11 @@ TEST(PredictActivationBytes, FollowsTheFormula) {
 }
 
 TEST(HeadChunkRows, BoundsLogitsButKeepsProductsWide) {
-  EXPECT_EQ(HeadChunkRows(50257), 160);
-  EXPECT_EQ(HeadChunkRows(256), 32768);
+  EXPECT_EQ(HeadChunkRows(50257), 640);
+  EXPECT_EQ(HeadChunkRows(256), 131072);
   EXPECT_EQ(HeadChunkRows(1000000), 64);
   for (const int64_t symbols : {65, 8000, 30522, 100000}) {
-    EXPECT_LE(HeadChunkRows(symbols) * symbols * 4, int64_t{32} << 20);
+    EXPECT_LE(HeadChunkRows(symbols) * symbols * 4, int64_t{128} << 20);
     EXPECT_EQ(HeadChunkRows(symbols) % 32, 0);
   }
 }

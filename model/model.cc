@@ -9,8 +9,8 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kLargestSample = uint64_t{1}
-                                    << 34;  // elements that kernels/dropout.h can number
+// Elements that kernels/dropout.h can number.
+constexpr uint64_t kLargestSample = uint64_t{1} << 34;
 
 absl::Status CheckConfig(const ModelConfig& config) {
   if (config.family() == ModelConfig::FAMILY_DEFAULT ||

@@ -2,9 +2,9 @@
 //
 // Bounds: the loss, and for every gradient tensor the L2 norm of the difference in parts of the
 // norm of FP32's. A product of bf16 numbers carries their rounding, 2^-9 each; measured: loss
-// 1e-3 of an encoder's 8 samples, else 9e-5; gradients 0.6 to 0.8% in root mean square, at most 1.1%,
-// and 2.4% for an encoder-decoder's cross-attention (c_q.bias, ln_cross), whose gradients are the
-// least.
+// 1e-3 of an encoder's 8 samples, else 9e-5; gradients 0.6 to 0.8% in root mean square, at most
+// 1.1%, and 2.4% for an encoder-decoder's cross-attention (c_q.bias, ln_cross), whose gradients are
+// the least.
 #include <gtest/gtest.h>
 
 #include <algorithm>

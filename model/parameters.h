@@ -41,8 +41,8 @@ struct Table {
   float* gradient = nullptr;
 };
 
-// A bias, or the scale of a LayerNorm: the values that were bound, as floats. Without values where the model
-// has no biases.
+// A bias, or the scale of a LayerNorm: the values that were bound, as floats. Without values where
+// the model has no biases.
 struct Vector {
   int64_t size = 0;
   const float* value = nullptr;

@@ -1,5 +1,7 @@
 // The commands beside `tug train`, on a run of it: status, sample, eval, and the help of all.
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <regex>
@@ -149,6 +151,22 @@ TEST_F(CommandsTest, EvalAgreesWithTheLastEvaluationOfTheRun) {
   }
   const std::string of_text = Output({"eval", "--from", Path("run"), "--data", Path("text.txt")});
   EXPECT_THAT(of_text, AllOf(HasSubstr("text.txt"), HasSubstr("over 199968 tokens")));
+}
+
+TEST_F(CommandsTest, EvalOfATextLeavesNothingInTheFolderForTemporaryFiles) {
+  ASSERT_NO_FATAL_FAILURE(
+      Train("run", {"data.tokenizer=CHARACTER", "train.steps=1", "optimizer.warmup_steps=0"}));
+  const std::string temporary = Path("temporary");
+  ASSERT_EQ(::setenv("TMPDIR", temporary.c_str(), 1), 0);
+  const Texts eval = {"eval", "--from", Path("run"), "--data"};
+  ExpectErrorLine(Run(eval + Texts{Path("text.txt")}), {"TMPDIR"});
+  fs::create_directory(temporary);
+  EXPECT_THAT(Output(eval + Texts{Path("text.txt")}), HasSubstr("over 199968 tokens"));
+  EXPECT_TRUE(fs::is_empty(temporary));
+  Write("other.txt", "The ö is not in the alphabet of the run.\n");
+  ExpectErrorLine(Run(eval + Texts{Path("other.txt")}), {"U+00F6"});
+  EXPECT_TRUE(fs::is_empty(temporary));
+  ::unsetenv("TMPDIR");
 }
 
 }  // namespace

@@ -104,8 +104,14 @@ absl::Status Training::Build(const View& view) {
                                    assignment.virtual_workers().end());
   }
   const auto virtual_workers = static_cast<uint32_t>(options.virtual_workers.size());
-  const uint64_t predicted_bytes =
-      PredictWorkerBytes(MakeModelOptions(), config.comm().pull_format(), virtual_workers);
+  const ModelOptions model = MakeModelOptions();
+  NodeCounters predicted;
+  predicted.set_predicted_memory_bytes(
+      PredictWorkerBytes(model, config.comm().pull_format(), virtual_workers));
+  predicted.set_predicted_activation_bytes(PredictActivationBytes(model));
+  if (config.model().family() != ModelConfig::ENCODER_DECODER) {
+    predicted.set_literature_activation_bytes(LecturesActivationBytes(model));
+  }
   if (config.trace().steps() > 0) {
     trace_.emplace(RecordedClocks(config.trace(), view.start_version()), time_);
     options.trace = trace_->AddTrack("compute");
@@ -115,7 +121,7 @@ absl::Status Training::Build(const View& view) {
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
   absl::MutexLock lock(&mutex_);
   if (!cancelled_.ok()) return cancelled_;
-  predicted_bytes_ = predicted_bytes;
+  predicted_ = std::move(predicted);
   ready_ = true;
   return absl::OkStatus();
 }
@@ -173,7 +179,7 @@ void Training::AddTo(HeartbeatRequest& beat) {
   beat.set_ready(ready_);
   if (!ready_) return;
   counters.set_messages_dropped(exchange_->transport_counters().dropped);
-  counters.set_predicted_memory_bytes(predicted_bytes_);
+  counters.MergeFrom(predicted_);
 }
 
 void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {

@@ -83,7 +83,7 @@ class Training {
   mutable absl::Mutex mutex_;
   std::optional<View> view_ ABSL_GUARDED_BY(mutex_);
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t predicted_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  NodeCounters predicted_ ABSL_GUARDED_BY(mutex_);  // of memory
   PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);

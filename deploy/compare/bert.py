@@ -15,12 +15,12 @@ import json
 import time
 
 import torch
-from torch import distributed, nn
-from torch import multiprocessing
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 import peer_gpt
+import peer_processes
 
 SYMBOLS, WIDTH, HEADS, LENGTH, LAYERS, CLASSES = 30522, 256, 4, 128, 2, 2
 
@@ -67,15 +67,11 @@ def parse():
     return parser.parse_args()
 
 
-def run(rank, arguments, port):
+def run(rank, arguments):
     """One process; rank 0 prints the result."""
     torch.set_num_threads(arguments.threads)
     peer_gpt.require_openmp_blas()
     several = arguments.processes > 1
-    if several:
-        store = distributed.TCPStore("127.0.0.1", port, arguments.processes, is_master=False)
-        distributed.init_process_group("gloo", store=store, rank=rank,
-                                       world_size=arguments.processes)
     torch.manual_seed(1)
     bert = SimpleBertLike(arguments.mlp_width)
     model = DistributedDataParallel(bert) if several else bert
@@ -107,20 +103,7 @@ def run(rank, arguments, port):
     if rank == 0:
         print(json.dumps({"parameters": sum(p.numel() for p in bert.parameters()),
                           "epochs": epochs}))
-    if several:
-        distributed.destroy_process_group()
-
-
-def main():
-    arguments = parse()
-    if arguments.batch % arguments.processes != 0:
-        raise SystemExit("--batch must be a multiple of --processes")
-    if arguments.processes == 1:
-        run(0, arguments, 0)
-        return
-    store = distributed.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
-    multiprocessing.spawn(run, (arguments, store.port), nprocs=arguments.processes)
 
 
 if __name__ == "__main__":
-    main()
+    peer_processes.run_processes(parse(), run)

@@ -17,10 +17,10 @@ import time
 
 import torch
 from torch import distributed
-from torch import multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
 import peer_gpt
+import peer_processes
 
 CONTEXT, BYTES = 256, 256
 
@@ -66,15 +66,11 @@ def one_step(model, optimizer, step, tokens, samples, arguments):
     return loss.item()
 
 
-def run(rank, arguments, port):
+def run(rank, arguments):
     """One process; rank 0 prints the result."""
     torch.set_num_threads(arguments.threads)
     blas = peer_gpt.require_openmp_blas()
     several = arguments.processes > 1
-    if several:
-        store = distributed.TCPStore("127.0.0.1", port, arguments.processes, is_master=False)
-        distributed.init_process_group("gloo", store=store, rank=rank,
-                                       world_size=arguments.processes)
     torch.manual_seed(1)
     gpt = peer_gpt.Gpt(arguments.layers, arguments.width, arguments.heads, CONTEXT,
                        arguments.symbols, bias=not arguments.no_bias)
@@ -105,21 +101,7 @@ def run(rank, arguments, port):
             "loss": round(loss, 4),
             "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         }))
-    if several:
-        distributed.destroy_process_group()
-
-
-def main():
-    arguments = parse()
-    if arguments.batch % arguments.processes != 0:
-        raise SystemExit("--batch must be a multiple of --processes")
-    if arguments.processes == 1:
-        run(0, arguments, 0)
-        return
-    # The parent holds the rendezvous on a free port (0: the system chooses), the children connect.
-    store = distributed.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
-    multiprocessing.spawn(run, (arguments, store.port), nprocs=arguments.processes)
 
 
 if __name__ == "__main__":
-    main()
+    peer_processes.run_processes(parse(), run)

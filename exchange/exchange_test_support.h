@@ -1,0 +1,102 @@
+#ifndef TUG_EXCHANGE_EXCHANGE_TEST_SUPPORT_H_
+#define TUG_EXCHANGE_EXCHANGE_TEST_SUPPORT_H_
+
+// A worker's exchange on its own, for tests of exchange.h: the tests are the lanes.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/lease.h"
+#include "exchange/exchange.h"
+#include "kernels/bf16.h"
+
+namespace tug {
+
+inline constexpr uint64_t kSegment = 4096;
+
+inline SegmentTable ExchangeTestTable() {
+  BlockTable blocks;
+  for (int b = 0; b < 3; ++b) blocks.add_blocks()->add_tensors()->add_shape(3 * kSegment);
+  return *SegmentTable::Create(blocks, kSegment);
+}
+
+// An exchange over two lanes, segments dealt round, one segment a partition.
+class ExchangeTest : public testing::Test {
+ protected:
+  explicit ExchangeTest(CommConfig::Scheduler scheduler = CommConfig::PRIORITY,
+                        CommConfig::Format format = CommConfig::FP32)
+      : table_(ExchangeTestTable()), exchange_(Options(scheduler, format), table_, Sinks()) {}
+
+  ExchangeOptions Options(CommConfig::Scheduler scheduler, CommConfig::Format format) {
+    ExchangeOptions options;
+    options.job = 9;
+    options.timeline = 1;
+    options.view = 1;
+    for (uint32_t id = 0; id < table_.size(); ++id) options.lane_of_segment.push_back(id % 2);
+    options.comm.set_partition_bytes(kSegment * sizeof(float));
+    options.comm.set_credit_bytes(4 * kSegment * sizeof(float));
+    options.comm.set_scheduler(scheduler);
+    options.comm.set_resend_ms(1000);
+    options.comm.set_push_format(format);
+    options.comm.set_pull_format(format);
+    return options;
+  }
+  ExchangeSinks Sinks() {
+    return {.send = [this](Outgoing m) { sent_.push_back(std::move(m)); },
+            .pulled = [this](BlockPulled e) { pulled_.push_back(e); },
+            .committed = [this](PushCommitted e) { committed_.push_back(e); }};
+  }
+
+  // Element e of the gradient is e + 1, but 0 outside the runs, if there are any.
+  void Push(uint32_t block, uint64_t clock = 0, const ElementRuns& runs = {}) {
+    auto gradient = std::make_shared<AlignedBuffer>(3 * kSegment * sizeof(float));
+    for (const ElementRun& run : runs.empty() ? ElementRuns{{0, 3 * kSegment}} : runs) {
+      for (uint32_t e = run.begin; e < run.end; ++e) gradient->floats()[e] = 1.0f + e;
+    }
+    exchange_.Push(
+        {block, 5, 1, clock, 100, Lease(gradient, std::as_const(*gradient).floats()), runs}, now_);
+  }
+  // Answers a pull from `memory`, which is shared and begins with the block's first element.
+  void AnswerInPlace(const Outgoing& to, const Lease& memory, Home home = Home::kSender) {
+    Message message{to.header, Lease(), home};
+    message.header.kind = MessageKind::kWeights;
+    message.header.sender = to.to;
+    const size_t size_bytes =
+        kSegment * (to.header.codec == Codec::kBf16 ? sizeof(kernels::Bf16) : sizeof(float));
+    message.payload = memory.Slice(to.header.first_segment * size_bytes, size_bytes);
+    exchange_.OnMessage(message, now_);
+  }
+  static Lease SharedWeights() {
+    auto memory = std::make_shared<AlignedBuffer>(3 * kSegment * sizeof(float));
+    std::iota(memory->floats().begin(), memory->floats().end(), 0.5f);
+    return Lease(memory, std::as_const(*memory).floats());
+  }
+  // The lane's answer to a message that was sent.
+  void Answer(const Outgoing& to, MessageKind kind, std::vector<float> weights = {}) {
+    Message message{to.header, Lease()};
+    message.header.kind = kind;
+    message.header.sender = to.to;
+    if (!weights.empty()) {
+      auto owner = std::make_shared<std::vector<float>>(std::move(weights));
+      message.payload = Lease(owner, std::span<const float>(*owner));
+    }
+    exchange_.OnMessage(message, now_);
+  }
+
+  SegmentTable table_;
+  absl::Time now_ = absl::UnixEpoch();
+  std::vector<Outgoing> sent_;
+  std::vector<BlockPulled> pulled_;
+  std::vector<PushCommitted> committed_;
+  std::vector<float> destination_ = std::vector<float>(3 * kSegment, -1.0f);
+  Exchange exchange_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_EXCHANGE_EXCHANGE_TEST_SUPPORT_H_

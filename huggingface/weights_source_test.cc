@@ -1,0 +1,189 @@
+// In: the shape and the weights of a folder of Hugging Face, or of a checkpoint of ours.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/thread_pool.h"
+#include "checkpoint/safetensors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "huggingface/gpt2_config.h"
+#include "huggingface/gpt2_test_support.h"
+#include "huggingface/weights_source.h"
+#include "model/generator.h"
+#include "model/model.h"
+
+namespace tug {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+TEST_F(HuggingFaceTest, ReadsTheShapeOfTheModel) {
+  const auto config = ReadHfConfig(kTiny);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->layers(), 2u);
+  EXPECT_EQ(config->width(), 24u);
+  EXPECT_EQ(config->heads(), 3u);
+  EXPECT_EQ(config->mlp_width(), 40u);
+  EXPECT_EQ(config->context(), 32u);
+  EXPECT_EQ(config->vocabulary(), 258u);
+  EXPECT_TRUE(config->tied_head());
+  EXPECT_EQ(config->activation(), ModelConfig::GELU);
+}
+
+TEST_F(HuggingFaceTest, LogitsAreThoseOfPyTorch) {
+  const JobConfig job = TinyJob();
+  const auto source = WeightsSource::Open(kTiny);
+  ASSERT_TRUE(source.ok()) << source.status();
+  ASSERT_TRUE(source->Check(job, LayoutOf(job)).ok()) << source->Check(job, LayoutOf(job));
+  const auto weights = ReadAll(*source, LayoutOf(job));
+  ThreadPool pool(1);
+  ModelOptions options{job.model(), job.train(), kBytes, 0, 1, /*inference=*/true};
+  const auto model = Model::Create(options, pool);
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::vector<std::span<const float>> views(weights.begin(), weights.end());
+  for (int block = 0; block < (*model)->num_blocks(); ++block) {
+    (*model)->BindWeights(block, {.fp32 = weights[static_cast<size_t>(block)]});
+  }
+  const auto generator = Generator::Create(job.model(), kBytes, views, pool);
+  ASSERT_TRUE(generator.ok()) << generator.status();
+
+  const Json expected = Json::parse(Contents(absl::StrCat(kTiny, "/logits.json")));
+  const auto tokens = expected["tokens"].get<std::vector<int32_t>>();
+  std::vector<float> logits(258);
+  double worst = 0;
+  for (const auto& [position, row] : expected["logits"].items()) {
+    const std::span<const int32_t> seen(tokens.data(), std::stoul(position) + 1);
+    (*model)->Logits(seen, logits);
+    (*generator)->Reset();
+    const std::span<const float> generated = (*generator)->Append(seen);
+    const auto wanted = row.get<std::vector<double>>();
+    ASSERT_EQ(wanted.size(), logits.size());
+    for (size_t i = 0; i < logits.size(); ++i) {
+      worst =
+          std::max({worst, std::abs(wanted[i] - logits[i]), std::abs(wanted[i] - generated[i])});
+    }
+  }
+  printf("largest difference of a logit: %.2g\n", worst);
+  EXPECT_LT(worst, 1e-4);
+}
+
+TEST_F(HuggingFaceTest, AnotherModelGivesTheFlagsToSet) {
+  JobConfig job = TinyJob();
+  EXPECT_EQ(ErrorOfCheck(kTiny, job), "");
+  job.mutable_model()->set_layers(3);
+  job.mutable_model()->set_tied_head(false);
+  job.mutable_model()->set_vocabulary(0);
+  EXPECT_THAT(ErrorOfCheck(kTiny, job),
+              AllOf(HasSubstr(kTiny), HasSubstr("--set model.layers=2"),
+                    HasSubstr("--set model.tied_head=true"),
+                    HasSubstr("--set model.vocabulary=258"), Not(HasSubstr("model.width"))));
+  job = TinyJob();
+  job.mutable_model()->set_context(33);
+  EXPECT_THAT(ErrorOfCheck(kTiny, job), HasSubstr("--set model.context=32"));
+  job = TinyJob();
+  job.mutable_data()->set_resolved_symbols(300);
+  EXPECT_THAT(ErrorOfCheck(kTiny, job), AllOf(HasSubstr("258 symbols"), HasSubstr("300")));
+}
+
+TEST_F(HuggingFaceTest, TakesTheFirstPositionsForAJobWithLessContext) {
+  JobConfig job = TinyJob();
+  const BlockTable whole = LayoutOf(job);
+  job.mutable_model()->set_context(10);
+  ASSERT_EQ(ErrorOfCheck(kTiny, job), "");
+  const auto source = WeightsSource::Open(kTiny);
+  const auto all = ReadAll(*source, whole);
+  auto part = ReadAll(*source, LayoutOf(job));
+  ASSERT_EQ(part[0].size(), (258 + 10) * 24u);
+  EXPECT_TRUE(std::equal(part[0].begin(), part[0].end(), all[0].begin()));
+}
+
+TEST_F(HuggingFaceTest, ReadsACheckpointOfOursAsItReadsTheFolder) {
+  const JobConfig job = TinyJob();
+  const std::string folder = WriteCheckpoint(job);
+  for (const std::string& path : {folder, Path("run")}) {
+    ASSERT_EQ(ErrorOfCheck(path, job), "");
+    const auto source = WeightsSource::Open(path);
+    EXPECT_EQ(ReadAll(*source, LayoutOf(job)), ReadAll(*WeightsSource::Open(kTiny), LayoutOf(job)));
+  }
+  JobConfig other = job;
+  other.mutable_model()->set_heads(6);
+  EXPECT_THAT(ErrorOfCheck(folder, other), HasSubstr("--set model.heads=3"));
+  EXPECT_THAT(ErrorOfCheck(Path("nothing"), job),
+              AllOf(HasSubstr("train.init_from " + Path("nothing")), HasSubstr("check the path")));
+}
+
+// The same weights with names without "transformer.", in two bytes, and a tensor we have no use
+// for.
+TEST_F(HuggingFaceTest, WidensHalvesAndTakesShortNames) {
+  const std::string folder = Changed(Json::object());
+  const auto original = SafetensorsReader::Open(absl::StrCat(kTiny, "/model.safetensors"));
+  ASSERT_TRUE(original.ok());
+  for (const std::string dtype : {"BF16", "F16"}) {
+    Json header = {{"h.0.attn.bias", {{"dtype", "U8"}, {"shape", {4}}, {"data_offsets", {0, 4}}}}};
+    std::string data(4, '\1');
+    for (const TensorView& tensor : original->tensors()) {
+      const size_t begin = data.size();
+      for (size_t i = 0; i < tensor.bytes.size(); i += 4) {
+        // 1.5 in either type; the first element of a tensor is what differs between them.
+        const uint16_t bits = i == 0 ? 0x0001 : dtype == "F16" ? 0x3E00 : 0x3FC0;
+        data.append(reinterpret_cast<const char*>(&bits), 2);
+      }
+      header[tensor.name.substr(std::string("transformer.").size())] = {
+          {"dtype", dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+    }
+    const std::string text = header.dump();
+    const uint64_t size = text.size();
+    std::ofstream file(folder + "/model.safetensors", std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&size), 8) << text << data;
+    file.close();
+    const JobConfig job = TinyJob();
+    ASSERT_EQ(ErrorOfCheck(folder, job), "");
+    const auto weights = ReadAll(*WeightsSource::Open(folder), LayoutOf(job));
+    EXPECT_EQ(weights[0][1], 1.5f);
+    EXPECT_EQ(weights[0][0], dtype == "F16" ? std::ldexp(1.0f, -24) : std::ldexp(1.0f, -133));
+  }
+}
+
+TEST_F(HuggingFaceTest, ErrorsNameFileAndField) {
+  const JobConfig job = TinyJob();
+  EXPECT_THAT(ErrorOfCheck(Changed({{"n_layer", "two"}}), job),
+              AllOf(HasSubstr("config.json: n_layer is \"two\""), HasSubstr("should be a size")));
+  EXPECT_THAT(ErrorOfCheck(Changed({{"n_layer", 2}, {"model_type", "bert"}}), job),
+              HasSubstr("model_type is \"bert\""));
+  EXPECT_THAT(ErrorOfCheck(Changed({{"model_type", "gpt2"}, {"activation_function", "silu"}}), job),
+              HasSubstr("activation_function is \"silu\""));
+  EXPECT_THAT(ErrorOfCheck(Changed({{"activation_function", "gelu_new"}, {"n_embd", 27}}), job),
+              HasSubstr("--set model.width=27"));
+  JobConfig wider = job;
+  wider.mutable_model()->set_width(27);
+  EXPECT_THAT(ErrorOfCheck(Path("changed"), wider),
+              AllOf(HasSubstr("transformer.wte.weight has the shape [258,24], not [258,27]"),
+                    HasSubstr("config.json")));
+  JobConfig untied = job;
+  untied.mutable_model()->set_tied_head(false);
+  EXPECT_THAT(ErrorOfCheck(Changed({{"n_embd", 24}, {"tie_word_embeddings", false}}), untied),
+              AllOf(HasSubstr("no tensor lm_head.weight"), HasSubstr("model.tied_head=true")));
+  fs::resize_file(Path("changed") + "/model.safetensors", 5000);
+  EXPECT_THAT(ErrorOfCheck(Path("changed"), job), HasSubstr("truncated"));
+  fs::remove(Path("changed") + "/model.safetensors");
+  EXPECT_THAT(ErrorOfCheck(Path("changed"), job), HasSubstr("model.safetensors is missing"));
+  std::ofstream(Path("changed") + "/config.json") << "{";
+  EXPECT_THAT(ErrorOfCheck(Path("changed"), job), HasSubstr("not a JSON object"));
+}
+
+}  // namespace
+}  // namespace tug

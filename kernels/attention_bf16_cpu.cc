@@ -1,0 +1,260 @@
+#include <algorithm>
+
+#include "base/lease.h"
+#include "kernels/attention_bf16.h"
+#include "kernels/attention_head.h"
+#include "kernels/attention_rows.h"
+#include "kernels/matmul_primitive.h"
+#include "kernels/pack_bf16.h"
+#include "kernels/store_tile.h"
+#include "kernels/thread_scratch.h"
+
+// As attention_cpu.cc, with all products in bf16, each of a matrix A as it lies and a packed one
+// (pack_bf16.h). Per block of queries, K, K^T, V and V^T of the head being packed once:
+//
+// Forward:    S = Q K^T;  P (rounded);  O = P V
+// Backward:   S = Q K^T;  dW = dO V^T;  P, dS (rounded);  dQ = dS K
+//             dV += P^T dO;  dK += dS^T Q, with P^T and dS^T as A, dO and Q packed
+//
+// Keys are filled up with zeros to whole blocks of 64 columns, so that padding makes no new shapes:
+// oneDNN compiles a kernel for each.
+
+namespace tug::kernels {
+namespace {
+
+constexpr int64_t kQueries = AttentionBlock::kQueries;
+
+int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+int64_t WholeBlocks(int64_t keys) { return RoundUp(keys, kPackedColumns); }
+
+// Deals out memory piece by piece; without memory it counts.
+class Pieces {
+ public:
+  explicit Pieces(std::byte* memory) : memory_(memory) {}
+  template <typename T>
+  T* Take(int64_t count) {
+    std::byte* const piece = memory_ == nullptr ? nullptr : memory_ + taken_;
+    taken_ += RoundUp(count * static_cast<int64_t>(sizeof(T)), AlignedBuffer::kAlignment);
+    return reinterpret_cast<T*>(piece);
+  }
+  size_t taken() const { return static_cast<size_t>(taken_); }
+
+ private:
+  std::byte* memory_;
+  int64_t taken_ = 0;
+};
+
+// Scratch of the calling thread, until its task ends. Of: ForwardPieces or BackwardPieces.
+template <typename Of>
+Of ScratchPieces(int64_t keys, int64_t dim) {
+  thread_local ThreadScratch scratch;
+  Pieces count(nullptr);
+  (void)Of(keys, dim, count);
+  Pieces pieces(scratch.Bytes(count.taken()));
+  return Of(keys, dim, pieces);
+}
+
+int64_t PackedElements(int64_t k, int64_t n) {
+  return static_cast<int64_t>(PackedBytes(k, n) / sizeof(Bf16));
+}
+
+// [whole][columns] without gaps: `rows` rows of a big matrix, then zeros.
+void CopyRows(int64_t rows, int64_t whole, int64_t columns, const Bf16* from, int64_t stride,
+              Bf16* to) {
+  for (int64_t row = 0; row < rows; ++row) {
+    std::copy_n(from + row * stride, columns, to + row * columns);
+  }
+  std::fill(to + rows * columns, to + whole * columns, Bf16{});
+}
+
+void Pack(Transpose tb, int64_t k, int64_t n, const Bf16* b, Bf16* packed) {
+  ZeroPadding(k, n, packed);
+  for (int64_t part = 0; part < PackParts(tb, k, n); ++part) PackPart(part, tb, k, n, b, packed);
+}
+
+// c [m][n] = a [m][k] times a packed matrix, or with `accumulate` c += that.
+void Multiply(int64_t m, int64_t n, int64_t k, const Bf16* a, const Bf16* packed, bool accumulate,
+              float* c) {
+  MatMulPrimitive::Of({.operands = MatMulForm::Operands::kBf16ByPacked,
+                       .accumulate = accumulate,
+                       .m = m,
+                       .n = n,
+                       .k = k})
+      .Run(a, packed, c);
+}
+
+// Rows of a block times the first `reach` rows of a packed matrix [keys][head_dim], into a matrix
+// of all heads: 64 columns at a time, because only in a block of columns are its first rows in one
+// piece.   sums: scratch [rows][64]
+void MultiplyKeys(int64_t rows, int64_t reach, const Bf16* a, int64_t keys, int64_t head_dim,
+                  const Bf16* packed, float* sums, Bf16* out, int64_t stride) {
+  for (int64_t column = 0; column < head_dim; column += kPackedColumns) {
+    const int64_t columns = std::min(kPackedColumns, head_dim - column);
+    Multiply(rows, columns, reach, a, packed + PackedElements(keys, column), false, sums);
+    StoreTile(rows, columns, sums, nullptr, /*accumulate=*/false, out + column, stride);
+  }
+}
+
+struct ForwardPieces {
+  ForwardPieces(int64_t keys, int64_t dim, Pieces& pieces)
+      : rows(pieces.Take<Bf16>(keys * dim)),
+        keys_t(pieces.Take<Bf16>(PackedElements(dim, keys))),
+        values(pieces.Take<Bf16>(PackedElements(keys, dim))),
+        scores(pieces.Take<float>(kQueries * keys)),
+        p(pieces.Take<Bf16>(kQueries * keys)),
+        q(pieces.Take<Bf16>(kQueries * dim)),
+        sums(pieces.Take<float>(kQueries * kPackedColumns)) {}
+
+  Bf16* rows;    // [keys][dim], on its way to be packed
+  Bf16* keys_t;  // K^T packed
+  Bf16* values;  // V packed
+  float* scores;
+  Bf16* p;
+  Bf16* q;
+  float* sums;
+};
+
+void ForwardHead(const AttentionHead& head, const AttentionOperands<const Bf16>& in, Bf16* out,
+                 float* log_sum_exp) {
+  const AttentionShape& shape = head.shape;
+  const int64_t dim = shape.head_dim, keys = WholeBlocks(head.keys);
+  const auto use = ScratchPieces<ForwardPieces>(keys, dim);
+  const int64_t kv_at = head.At(shape.keys, in.kv_stride);
+  CopyRows(head.keys, keys, dim, in.k + kv_at, in.kv_stride, use.rows);
+  Pack(Transpose::kYes, dim, keys, use.rows, use.keys_t);
+  CopyRows(head.keys, keys, dim, in.v + kv_at, in.kv_stride, use.rows);
+  Pack(Transpose::kNo, keys, dim, use.rows, use.values);
+  const Bf16* const q = in.q + head.At(shape.queries, in.q_stride);
+  Bf16* const o = out + head.At(shape.queries, shape.width());
+  for (int64_t i = 0; i < BlocksOf(shape); ++i) {
+    const AttentionBlock block(head, i);
+    const int64_t rows = block.rows(), reach = WholeBlocks(block.reach);
+    CopyRows(rows, rows, dim, q + block.begin * in.q_stride, in.q_stride, use.q);
+    Multiply(rows, reach, dim, use.q, use.keys_t, /*accumulate=*/false, use.scores);
+    for (int64_t query = block.begin; query < block.end; ++query) {
+      const int64_t at = (query - block.begin) * reach;
+      const int64_t visible = head.Visible(query);
+      log_sum_exp[query] = LogSumExpRow(visible, head.scale, use.scores + at);
+      ProbabilitiesRow(head.DropoutOf(query), visible, reach, head.scale, log_sum_exp[query],
+                       use.scores + at, use.p + at);
+    }
+    MultiplyKeys(rows, reach, use.p, keys, dim, use.values, use.sums,
+                 o + block.begin * shape.width(), shape.width());
+  }
+}
+
+struct BackwardPieces {
+  BackwardPieces(int64_t keys, int64_t dim, Pieces& pieces)
+      : rows(pieces.Take<Bf16>(keys * dim)),
+        keys_t(pieces.Take<Bf16>(PackedElements(dim, keys))),
+        keys(pieces.Take<Bf16>(PackedElements(keys, dim))),
+        values_t(pieces.Take<Bf16>(PackedElements(dim, keys))),
+        scores(pieces.Take<float>(kQueries * keys)),
+        dp(pieces.Take<float>(kQueries * keys)),
+        p(pieces.Take<Bf16>(kQueries * keys)),
+        ds(pieces.Take<Bf16>(kQueries * keys)),
+        transposed(pieces.Take<Bf16>(kQueries * keys)),
+        q(pieces.Take<Bf16>(kQueries * dim)),
+        d_o(pieces.Take<Bf16>(kQueries * dim)),
+        packed(pieces.Take<Bf16>(PackedElements(kQueries, dim))),
+        dk(pieces.Take<float>(keys * dim)),
+        dv(pieces.Take<float>(keys * dim)),
+        sums(pieces.Take<float>(kQueries * kPackedColumns)) {}
+
+  Bf16* rows;
+  Bf16* keys_t;    // K^T packed
+  Bf16* keys;      // K packed
+  Bf16* values_t;  // V^T packed
+  float* scores;
+  float* dp;
+  Bf16* p;
+  Bf16* ds;
+  Bf16* transposed;  // P^T, then dS^T
+  Bf16* q;
+  Bf16* d_o;
+  Bf16* packed;  // dO, then Q
+  float* dk;
+  float* dv;
+  float* sums;
+};
+
+void PackHead(const AttentionHead& head, const AttentionOperands<const Bf16>& in, int64_t keys,
+              const BackwardPieces& use) {
+  const int64_t dim = head.shape.head_dim;
+  const int64_t kv_at = head.At(head.shape.keys, in.kv_stride);
+  CopyRows(head.keys, keys, dim, in.k + kv_at, in.kv_stride, use.rows);
+  Pack(Transpose::kYes, dim, keys, use.rows, use.keys_t);
+  Pack(Transpose::kNo, keys, dim, use.rows, use.keys);
+  CopyRows(head.keys, keys, dim, in.v + kv_at, in.kv_stride, use.rows);
+  Pack(Transpose::kYes, dim, keys, use.rows, use.values_t);
+}
+
+// sums [reach][dim] += a^T b.   a [rows][reach], b [rows][dim]
+void AddTransposedProduct(int64_t rows, int64_t reach, int64_t dim, const Bf16* a, const Bf16* b,
+                          bool accumulate, const BackwardPieces& use, float* sums) {
+  TransposeBf16(rows, reach, reach, a, use.transposed);
+  Pack(Transpose::kNo, rows, dim, b, use.packed);
+  Multiply(reach, dim, TransposedStride(rows), use.transposed, use.packed, accumulate, sums);
+}
+
+void RoundRows(int64_t rows, int64_t whole, int64_t columns, const float* from, Bf16* to,
+               int64_t stride) {
+  StoreTile(rows, columns, from, nullptr, /*accumulate=*/false, to, stride);
+  for (int64_t row = rows; row < whole; ++row) std::fill_n(to + row * stride, columns, Bf16{});
+}
+
+void BackwardHead(const AttentionHead& head, const Bf16* dout,
+                  const AttentionOperands<const Bf16>& in, const float* log_sum_exp,
+                  const AttentionOperands<Bf16>& gradient) {
+  const AttentionShape& shape = head.shape;
+  const int64_t dim = shape.head_dim, keys = WholeBlocks(head.keys);
+  const auto use = ScratchPieces<BackwardPieces>(keys, dim);
+  PackHead(head, in, keys, use);
+  const Bf16* const q = in.q + head.At(shape.queries, in.q_stride);
+  const Bf16* const d_o = dout + head.At(shape.queries, shape.width());
+  Bf16* const dq = gradient.q + head.At(shape.queries, gradient.q_stride);
+  const int64_t last = BlocksOf(shape) - 1;
+  for (int64_t i = last; i >= 0; --i) {
+    const AttentionBlock block(head, i);
+    const int64_t rows = block.rows(), reach = WholeBlocks(block.reach);
+    CopyRows(rows, rows, dim, q + block.begin * in.q_stride, in.q_stride, use.q);
+    CopyRows(rows, rows, dim, d_o + block.begin * shape.width(), shape.width(), use.d_o);
+    Multiply(rows, reach, dim, use.q, use.keys_t, /*accumulate=*/false, use.scores);
+    Multiply(rows, reach, dim, use.d_o, use.values_t, /*accumulate=*/false, use.dp);
+    for (int64_t query = block.begin; query < block.end; ++query) {
+      const int64_t at = (query - block.begin) * reach;
+      GradientsRow(head.DropoutOf(query), head.Visible(query), reach, head.scale,
+                   log_sum_exp[query], use.scores + at, use.dp + at, use.ds + at, use.p + at);
+    }
+    AddTransposedProduct(rows, reach, dim, use.p, use.d_o, i != last, use, use.dv);
+    AddTransposedProduct(rows, reach, dim, use.ds, use.q, i != last, use, use.dk);
+    MultiplyKeys(rows, reach, use.ds, keys, dim, use.keys, use.sums,
+                 dq + block.begin * gradient.q_stride, gradient.q_stride);
+  }
+  const int64_t kv_at = head.At(shape.keys, gradient.kv_stride);
+  const int64_t written = shape.queries == 0 ? 0 : head.keys;
+  RoundRows(written, shape.keys, dim, use.dk, gradient.k + kv_at, gradient.kv_stride);
+  RoundRows(written, shape.keys, dim, use.dv, gradient.v + kv_at, gradient.kv_stride);
+}
+
+}  // namespace
+
+void Bf16AttentionForward(ThreadPool& pool, const AttentionShape& shape,
+                          const AttentionOperands<const Bf16>& in, const DropoutKeeper& keeper,
+                          Bf16* out, float* log_sum_exp) {
+  pool.ParallelFor(shape.batch * shape.heads, [&](int64_t task) {
+    const AttentionHead head(shape, keeper, task);
+    ForwardHead(head, in, out, log_sum_exp + head.StatsAt());
+  });
+}
+
+void Bf16AttentionBackward(ThreadPool& pool, const AttentionShape& shape, const Bf16* dout,
+                           const AttentionOperands<const Bf16>& in, const float* log_sum_exp,
+                           const DropoutKeeper& keeper, const AttentionOperands<Bf16>& gradient) {
+  pool.ParallelFor(shape.batch * shape.heads, [&](int64_t task) {
+    const AttentionHead head(shape, keeper, task);
+    BackwardHead(head, dout, in, log_sum_exp + head.StatsAt(), gradient);
+  });
+}
+
+}  // namespace tug::kernels

@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/attention_rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention_rows_cpu.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "kernels/bf16-inl.h"
+#include "kernels/dropout-inl.h"
+#include "kernels/simd-inl.h"
+#include "kernels/simd_dispatch.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tug::kernels::HWY_NAMESPACE {
+
+float LogSumExp(int64_t visible, float scale, const float* row) {
+  const FloatTag d;
+  const int64_t lanes = FloatLanes();
+  const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  auto largest = lowest;
+  for (int64_t i = 0; i < visible; i += lanes) {
+    largest = hn::Max(largest, KeepUpTo(LoadUpTo(row + i, visible - i), visible - i, lowest));
+  }
+  const auto max = hn::MaxOfLanes(d, largest);
+  const auto scale_v = hn::Set(d, scale);
+  auto sum = hn::Zero(d);
+  for (int64_t i = 0; i < visible; i += lanes) {
+    const auto e = Exp(hn::Mul(hn::Sub(LoadUpTo(row + i, visible - i), max), scale_v));
+    sum = hn::Add(sum, KeepUpTo(e, visible - i, hn::Zero(d)));
+  }
+  return hn::GetLane(max) * scale + std::log(SumLanes(sum));
+}
+
+// The factors of the row's keys start ... start + 63.
+HWY_INLINE void FactorsFrom(const DropoutRow& dropout, int64_t start, float* factor) {
+  DropoutFactors(dropout.keeper, dropout.sample,
+                 dropout.first_block + static_cast<uint32_t>(start / 64), factor);
+}
+
+// The probabilities of lanes i .. of a row of scores; 0 from `visible` on.
+HWY_INLINE FloatVector Probabilities(const float* row, int64_t i, int64_t visible, int64_t count,
+                                     FloatVector scale, FloatVector minus_lse) {
+  const FloatTag d;
+  if (i >= visible) return hn::Zero(d);
+  const auto p = Exp(hn::MulAdd(LoadUpTo(row + i, count - i), scale, minus_lse));
+  return KeepUpTo(p, visible - i, hn::Zero(d));
+}
+
+template <typename T>
+void WriteProbabilities(const DropoutRow& dropout, int64_t visible, int64_t count, float scale,
+                        float lse, const float* scores, T* out) {
+  const FloatTag d;
+  HWY_ALIGN float factor[64];
+  const auto scale_v = hn::Set(d, scale);
+  const auto minus_lse = hn::Set(d, -lse);
+  const bool drop = dropout.keeper.threshold != 0;
+  for (int64_t start = 0; start < count; start += 64) {
+    const int64_t end = std::min<int64_t>(count, start + 64);
+    if (drop && start < visible) FactorsFrom(dropout, start, factor);
+    for (int64_t i = start; i < end; i += FloatLanes()) {
+      auto p = Probabilities(scores, i, visible, count, scale_v, minus_lse);
+      if (drop && i < visible) p = ApplyFactor(p, LoadUpTo(factor + i - start, end - i));
+      StoreUpTo(p, out + i, count - i);
+    }
+  }
+}
+
+template <typename T>
+void WriteGradients(const DropoutRow& dropout, int64_t visible, int64_t count, float scale,
+                    float lse, float* row, float* dp, T* dscores, T* dropped) {
+  const FloatTag d;
+  HWY_ALIGN float factor[64];
+  const auto scale_v = hn::Set(d, scale);
+  const auto minus_lse = hn::Set(d, -lse);
+  const bool drop = dropout.keeper.threshold != 0;
+  const bool write_dropped = drop || std::is_same_v<T, Bf16>;  // else they are in `row`
+  auto sum = hn::Zero(d);
+  for (int64_t start = 0; start < count; start += 64) {
+    const int64_t end = std::min<int64_t>(count, start + 64);
+    if (drop) FactorsFrom(dropout, start, factor);
+    for (int64_t i = start; i < end; i += FloatLanes()) {
+      const auto p = Probabilities(row, i, visible, count, scale_v, minus_lse);
+      auto kept = p;
+      auto gradient = LoadUpTo(dp + i, count - i);
+      if (drop) {
+        const auto f = LoadUpTo(factor + i - start, end - i);
+        kept = ApplyFactor(p, f);
+        gradient = ApplyFactor(gradient, f);
+        StoreUpTo(gradient, dp + i, count - i);
+      }
+      if (write_dropped) StoreUpTo(kept, dropped + i, count - i);
+      StoreUpTo(p, row + i, count - i);
+      sum = hn::MulAdd(p, gradient, sum);
+    }
+  }
+  const auto mean = hn::SumOfLanes(d, sum);
+  for (int64_t i = 0; i < count; i += FloatLanes()) {
+    const auto inner = hn::Sub(LoadUpTo(dp + i, count - i), mean);
+    const auto weight = hn::Mul(LoadUpTo(row + i, count - i), scale_v);
+    StoreUpTo(hn::Mul(weight, inner), dscores + i, count - i);
+  }
+}
+
+void AnswerOneQuery(int64_t keys, int64_t dim, int64_t stride, float scale, const float* q,
+                    const float* k, const float* v, float* p, float* out) {
+  const FloatTag d;
+  for (int64_t key = 0; key < keys; ++key) {
+    auto sum = hn::Zero(d);
+    for (int64_t i = 0; i < dim; i += FloatLanes()) {
+      sum = hn::MulAdd(LoadUpTo(q + i, dim - i), LoadUpTo(k + key * stride + i, dim - i), sum);
+    }
+    p[key] = SumLanes(sum);
+  }
+  const DropoutRow none{.keeper = {.threshold = 0}};
+  WriteProbabilities<float>(none, keys, keys, scale, LogSumExp(keys, scale, p), p, p);
+  for (int64_t i = 0; i < dim; i += FloatLanes()) {
+    auto sum = hn::Zero(d);
+    for (int64_t key = 0; key < keys; ++key) {
+      sum = hn::MulAdd(hn::Set(d, p[key]), LoadUpTo(v + key * stride + i, dim - i), sum);
+    }
+    StoreUpTo(sum, out + i, dim - i);
+  }
+}
+
+}  // namespace tug::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tug::kernels {
+
+HWY_EXPORT(LogSumExp);
+HWY_EXPORT(AnswerOneQuery);
+
+float LogSumExpRow(int64_t visible, float scale, const float* row) {
+  return HWY_DYNAMIC_DISPATCH(LogSumExp)(visible, scale, row);
+}
+
+template <typename T>
+void ProbabilitiesRow(const DropoutRow& dropout, int64_t visible, int64_t count, float scale,
+                      float lse, const float* scores, T* out) {
+  TUG_DISPATCH(WriteProbabilities, T)(dropout, visible, count, scale, lse, scores, out);
+}
+
+template <typename T>
+void GradientsRow(const DropoutRow& dropout, int64_t visible, int64_t count, float scale, float lse,
+                  float* row, float* dp, T* dscores, T* dropped) {
+  TUG_DISPATCH(WriteGradients, T)(dropout, visible, count, scale, lse, row, dp, dscores, dropped);
+}
+
+template void ProbabilitiesRow(const DropoutRow&, int64_t, int64_t, float, float, const float*,
+                               float*);
+template void ProbabilitiesRow(const DropoutRow&, int64_t, int64_t, float, float, const float*,
+                               Bf16*);
+template void GradientsRow(const DropoutRow&, int64_t, int64_t, float, float, float*, float*,
+                           float*, float*);
+template void GradientsRow(const DropoutRow&, int64_t, int64_t, float, float, float*, float*, Bf16*,
+                           Bf16*);
+
+void OneQuery(int64_t keys, int64_t dim, int64_t stride, float scale, const float* q,
+              const float* k, const float* v, float* p, float* out) {
+  HWY_DYNAMIC_DISPATCH(AnswerOneQuery)(keys, dim, stride, scale, q, k, v, p, out);
+}
+
+}  // namespace tug::kernels
+#endif  // HWY_ONCE
