@@ -1,6 +1,35 @@
 #include "cli/job_arguments.h"
 
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
 namespace tug {
+namespace {
+
+constexpr uint64_t kTracedSteps = 20;  // of --trace
+
+// "A..B" with 1 <= A <= B.
+std::optional<std::pair<uint64_t, uint64_t>> ParseSteps(const std::string& text) {
+  const std::vector<std::string> ends = absl::StrSplit(text, "..");
+  uint64_t first = 0, last = 0;
+  if (ends.size() != 2 || !absl::SimpleAtoi(ends[0], &first) || !absl::SimpleAtoi(ends[1], &last) ||
+      first < 1 || first > last) {
+    return std::nullopt;
+  }
+  return std::pair(first, last);
+}
+
+std::string CheckSteps(const std::string& text) {
+  if (ParseSteps(text).has_value()) return "";
+  return absl::StrCat("'", text, "' are not steps: write A..B, e.g. 10..29");
+}
+
+}  // namespace
 
 void JobArguments::AddTo(CLI::App& command) {
   command.add_option("JOB", job_file, "Job file (text form of JobConfig, see proto/job.proto)")
@@ -22,10 +51,26 @@ void JobArguments::AddTo(CLI::App& command) {
       ->excludes(from_checkpoint);
   command.add_option("--run-dir", run_dir, "Folder of the run [runs/<name>-<n>, the first free n]")
       ->type_name("DIR");
+  command.add_flag("--trace", trace,
+                   "Record a timeline of steps 10 to 29 of the run, over all workers and servers, "
+                   "in RUN/trace.json (for ui.perfetto.dev); sets trace.steps");
+  command
+      .add_option("--trace-steps", trace_steps,
+                  "Record these steps instead; the first of a run, also of one that is resumed, "
+                  "is 1")
+      ->type_name("A..B")
+      ->check(CheckSteps);
 }
 
 std::vector<std::string> JobArguments::Overrides() const {
-  std::vector<std::string> all = overrides;
+  std::vector<std::string> all;
+  if (const auto steps = ParseSteps(trace_steps)) {
+    all.push_back(absl::StrCat("trace.first_step=", steps->first));
+    all.push_back(absl::StrCat("trace.steps=", steps->second - steps->first + 1));
+  } else if (trace) {
+    all.push_back(absl::StrCat("trace.steps=", kTracedSteps));
+  }
+  all.insert(all.end(), overrides.begin(), overrides.end());  // --set has the last word
   if (!init_from.empty()) all.push_back("train.init_from=" + init_from);
   return all;
 }

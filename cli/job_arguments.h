@@ -15,10 +15,12 @@ struct JobArguments {
   std::string resume;
   std::string run_dir;
   std::string init_from;
+  bool trace = false;
+  std::string trace_steps;  // "A..B"
 
-  // JOB --set --resume --init-from --run-dir
+  // JOB --set --resume --init-from --run-dir --trace --trace-steps
   void AddTo(CLI::App& command);
-  // --set values, and train.init_from of --init-from.
+  // What --trace says, --set values, and train.init_from of --init-from.
   std::vector<std::string> Overrides() const;
 };
 

@@ -48,6 +48,7 @@ void AddTrainCommand(CLI::App& app, Command& chosen) {
       "  tug train job.textproto --set train.steps=100 --set cluster.workers=1 --set "
       "cluster.virtual_workers=2\n"
       "  tug train job.textproto --resume runs/job-1\n"
+      "  tug train job.textproto --trace --trace-steps 5..14\n"
       "  tug train job.textproto --init-from gpt2 --set data.tokenizer=GPT2_BPE --set "
       "data.tokenizer_path=gpt2");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Train(*arguments); }; });

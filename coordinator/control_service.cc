@@ -117,6 +117,12 @@ class ControlService::Handlers final : public Control::Service {
     }),
                   reply);
   }
+  grpc::Status Trace(grpc::ServerContext*, const TraceChunk* chunk, TraceReply* reply) override {
+    return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
+      return coordinator.OnTrace(*chunk, now);
+    }),
+                  reply);
+  }
   grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
     *reply = machine_.Feed(
         [&](Coordinator& coordinator, absl::Time now) { return coordinator.OnStatus(now); });

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "coordinator/placement.h"
+#include "proto/trace_messages.h"
 #include "proto/wire.h"
 
 namespace tug {
@@ -51,6 +52,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
       checkpoints_(LaneCount(options_.config.cluster()), NewestCheckpoint(options_)),
       early_stop_(options_.config.train()),
       best_(options_.config, options_.best),
+      traced_(TracedClocks(options_.config.trace(), options_.start_version)),
       final_version_(options_.config.train().steps()),
       committed_version_(options_.start_version) {
   TUG_CHECK_LT(options_.start_version, options_.config.train().steps());
@@ -124,6 +126,7 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   member.pausing |= request.pausing() && stop_requested_;
   member.finished |= request.finished();
   if (request.has_counters()) member.counters = request.counters();
+  member.trace_sent |= request.trace_sent();
   for (const StepReport& report : request.steps()) progress_.AddStep(member.id, report);
   for (const EvalReport& report : request.evals()) progress_.AddEval(report);
   for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
@@ -208,7 +211,10 @@ void Coordinator::Advance(absl::Time now) {
     if (membership_.Every(SERVER, ready) && membership_.Every(WORKER, ready)) Go();
   }
   if (phase_ == RUNNING && !final_version_.has_value()) SettleFinalVersion(now);
-  if (phase_ == RUNNING && final_version_.has_value() && committed_version_ >= *final_version_ &&
+  CompleteTrace(now);
+  const bool traced = trace_done_ || traced_.end == 0;
+  if (phase_ == RUNNING && traced && final_version_.has_value() &&
+      committed_version_ >= *final_version_ &&
       membership_.Every(WORKER, [](const Member& worker) { return worker.finished; })) {
     Finish(now);
   }
@@ -269,6 +275,47 @@ void Coordinator::SettleFinalVersion(absl::Time now) {
   final_version_ = std::min(final_version, options_.config.train().steps());
 }
 
+bool Coordinator::TraceWanted() const {
+  if (traced_.end == 0 || phase_ != RUNNING) return false;
+  // The weights of the last traced step arrive in the one after it.
+  return progress_.step() > traced_.end ||
+         membership_.Every(WORKER, [](const Member& worker) { return worker.finished; });
+}
+
+void Coordinator::CompleteTrace(absl::Time now) {
+  if (trace_done_ || !TraceWanted()) return;
+  if (!trace_heard_.has_value()) trace_heard_ = now;
+  JobTrace trace;
+  for (const auto& [id, member] : membership_.members()) {
+    if (!member.trace_sent) trace.silent.push_back(member.Name());
+  }
+  if (!trace.silent.empty() && now - *trace_heard_ < kTracePatience) return;
+  trace_done_ = true;
+  trace.range = traced_;
+  for (const BlockSpec& block : blocks_.layout().blocks.blocks()) {
+    trace.block_names.push_back(block.name());
+  }
+  for (auto& [id, node] : traces_.Take()) {
+    const Member* member = membership_.Find(id);
+    node.node_id = id;
+    node.kind = member->kind;
+    node.name = member->Name();
+    trace.nodes.push_back(std::move(node));
+  }
+  actions_.push_back(TraceCompleted{std::move(trace)});
+}
+
+absl::StatusOr<TraceReply> Coordinator::OnTrace(const TraceChunk& chunk, absl::Time now) {
+  if (membership_.Find(chunk.node_id()) == nullptr || chunk.job() != options_.job) {
+    return absl::NotFoundError(
+        absl::StrCat("node ", chunk.node_id(), " is not a member of this job (any more)"));
+  }
+  if (trace_done_ || !TraceWanted()) return TraceReply();  // nobody waits for it
+  RETURN_IF_ERROR(traces_.Add(chunk));
+  trace_heard_ = now;
+  return TraceReply();
+}
+
 void Coordinator::Finish(absl::Time now) {
   phase_ = DONE;
   ended_at_ = now;
@@ -304,6 +351,8 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   reply.set_go(phase_ == RUNNING);
   reply.set_pause(phase_ == RUNNING && !final_version_.has_value());
   reply.set_final_version(final_version_.value_or(0));
+  reply.set_now_ns(absl::ToUnixNanos(now));
+  reply.set_trace_wanted(!trace_done_ && TraceWanted());
   if (Ended()) {
     reply.set_failure(failure_);
     member.told_of_end = true;

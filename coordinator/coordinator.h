@@ -18,11 +18,13 @@
 //     for: workers are told to pause, each acknowledges with the last step it began, and
 //     final_version becomes the step after the latest of these, which every worker can reach and
 //     nobody has passed.
-//  5. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
+//  5. A traced job: once the traced steps are over, nodes are asked for what they recorded, and a
+//  TraceCompleted hands it on; the job does not end before (but for kTracePatience).
+//  6. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
 //  when a node is lost or
 //     reports a failure, or a checkpoint cannot be written. Every node learns it with its next
 //     heartbeat.
-//  6. JobEnded once every node has been told, or after kToldGrace.
+//  7. JobEnded once every node has been told, or after kToldGrace.
 
 #include <cstdint>
 #include <deque>
@@ -42,6 +44,7 @@
 #include "coordinator/job_blocks.h"
 #include "coordinator/membership.h"
 #include "coordinator/progress.h"
+#include "coordinator/trace_collector.h"
 #include "proto/control.pb.h"
 #include "proto/manifest.pb.h"
 
@@ -73,12 +76,16 @@ struct NoticeAction {
 struct NewBestAction {
   BestCheckpoint best;
 };
+// Once, of a traced job; not if it fails before.
+struct TraceCompleted {
+  JobTrace trace;
+};
 // OK, or why the job failed and what to do. The last action; every commit has been answered.
 struct JobEnded {
   absl::Status status;
 };
 using Action = std::variant<CommitCheckpointAction, StepCompleted, EvalCompleted, NoticeAction,
-                            NewBestAction, JobEnded>;
+                            NewBestAction, TraceCompleted, JobEnded>;
 
 struct CoordinatorOptions {
   JobConfig config;  // resolved and validated
@@ -103,6 +110,8 @@ struct CoordinatorOptions {
 class Coordinator {
  public:
   static constexpr absl::Duration kToldGrace = absl::Seconds(2);
+  // For the next part of a trace, once the traced steps are over.
+  static constexpr absl::Duration kTracePatience = absl::Seconds(30);
   static constexpr size_t kMaxNotices = 1000;  // further ones are dropped
   static constexpr uint32_t kManifestFormat = 1;
 
@@ -113,6 +122,8 @@ class Coordinator {
   absl::StatusOr<RegisterReply> OnRegister(const RegisterRequest& request, absl::Time now);
   // Errors: NOT_FOUND, not a member (any more).
   absl::StatusOr<HeartbeatReply> OnHeartbeat(const HeartbeatRequest& request, absl::Time now);
+  // Errors: NOT_FOUND, those of TraceCollector::Add.
+  absl::StatusOr<TraceReply> OnTrace(const TraceChunk& chunk, absl::Time now);
   StatusReply OnStatus(absl::Time now) const;
   StopReply OnStop(absl::Time now);
   // Time passes. Call it at least every 100 ms or so.
@@ -141,6 +152,9 @@ class Coordinator {
   void IssueView();
   void Go();
   void SettleFinalVersion(absl::Time now);
+  // Whether nodes are to send what they recorded.
+  bool TraceWanted() const;
+  void CompleteTrace(absl::Time now);
   void Finish(absl::Time now);
   void Fail(const std::string& what, absl::Time now);
   // "resume with: ..."
@@ -156,6 +170,8 @@ class Coordinator {
   CheckpointCollector checkpoints_;
   EarlyStop early_stop_;
   BestTracker best_;
+  const TraceRange traced_;  // clocks; empty without tracing
+  TraceCollector traces_;
 
   Phase phase_ = WAITING;
   std::optional<View> view_;
@@ -165,6 +181,9 @@ class Coordinator {
   uint64_t committed_version_;                          // newest usable checkpoint; 0 = none
   std::optional<uint64_t> committing_;                  // asked for, not answered
   std::deque<CommitCheckpointAction> waiting_commits_;  // whole, in order; `held` comes last
+  // Since when the next part of a trace is waited for; none: nothing is.
+  std::optional<absl::Time> trace_heard_;
+  bool trace_done_ = false;
   std::string failure_;
   absl::Time ended_at_;
   bool end_reported_ = false;

@@ -80,6 +80,7 @@ class JobLoop {
     const absl::Status written = WriteBest(run_dir_, better.best);
     if (!written.ok()) service_.OnTrouble(std::string(written.message()));
   }
+  void Do(const TraceCompleted& completed) { reporter_.OnTrace(completed.trace); }
   void Do(const JobEnded& ended) { end_ = ended.status; }
   void Do(const CommitCheckpointAction& commit) {
     const absl::StatusOr<std::string> folder = CommitCheckpoint(

@@ -32,6 +32,7 @@ struct Member {
   bool pausing = false;
   bool finished = false;
   NodeCounters counters;
+  bool trace_sent = false;
 
   bool told_of_end = false;
 

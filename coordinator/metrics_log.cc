@@ -79,7 +79,10 @@ void MetricsLog::Step(const StepMetrics& metrics) {
               {"tokens_per_second", rate},
               {"wait_seconds", metrics.wait_seconds},
               {"pushed_bytes", metrics.pushed_bytes},
-              {"pulled_bytes", metrics.pulled_bytes}}));
+              {"pulled_bytes", metrics.pulled_bytes},
+              {"compute_seconds", metrics.compute_seconds},
+              {"communication_seconds", metrics.communication_seconds},
+              {"overlap", metrics.overlap}}));
 }
 
 void MetricsLog::Eval(const EvalMetrics& metrics) {

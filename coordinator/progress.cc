@@ -49,6 +49,13 @@ StepMetrics Progress::Fold(const OpenStep& open) const {
     metrics.targets += report.targets();
     metrics.seconds = std::max(metrics.seconds, report.step_seconds());
     metrics.wait_seconds = std::max(metrics.wait_seconds, report.wait_seconds());
+    metrics.compute_seconds = std::max(metrics.compute_seconds, report.compute_seconds());
+    metrics.communication_seconds =
+        std::max(metrics.communication_seconds, report.communication_seconds());
+    if (report.communication_seconds() > 0) {
+      const double hidden = 1 - report.wait_seconds() / report.communication_seconds();
+      metrics.overlap = std::min(metrics.overlap, std::clamp(hidden, 0.0, 1.0));
+    }
     if (nodes.insert(share.node_id).second) {
       metrics.pushed_bytes += report.pushed_bytes();
       metrics.pulled_bytes += report.pulled_bytes();

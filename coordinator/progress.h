@@ -27,6 +27,11 @@ struct StepMetrics {
   double wait_seconds = 0;    // of the worker that waited longest
   uint64_t pushed_bytes = 0;  // of all workers
   uint64_t pulled_bytes = 0;
+  double compute_seconds = 0;        // forward and backward, of the worker that computed longest
+  double communication_seconds = 0;  // with a push or pull open, of the worker with the most
+  // The part of a worker's communication that its computing hid, 1 - wait / communication; of the
+  // worker that hid least. 1 without communication.
+  double overlap = 1;
 };
 
 struct EvalMetrics {

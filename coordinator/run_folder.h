@@ -7,6 +7,7 @@
 //   data/tokens.bin    the text as tokens
 //   metrics.jsonl      see metrics_log.h
 //   loss.svg           see loss_curve.h
+//   trace.json         see trace_file.h, of a traced run
 //   best               see checkpoint/best_checkpoint.h
 //   logs/              what nodes of a local job say
 // and checkpoints (checkpoint/checkpoint.h).
@@ -23,6 +24,7 @@ inline constexpr char kCoordinatorFile[] = "coordinator";
 inline constexpr char kTokenFile[] = "data/tokens.bin";
 inline constexpr char kMetricsFile[] = "metrics.jsonl";
 inline constexpr char kLossPicture[] = "loss.svg";
+inline constexpr char kTraceFile[] = "trace.json";
 inline constexpr char kLogFolder[] = "logs";
 
 // Makes a run folder and returns its absolute path. `wanted` may exist if it is empty; when

@@ -1,13 +1,16 @@
 #include "coordinator/run_reporter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
 #include "coordinator/run_folder.h"
+#include "coordinator/trace_file.h"
 
 namespace tug {
 namespace {
@@ -72,6 +75,47 @@ void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::
                       std::ceil(commit.pause_seconds * 1e3), commit.write_seconds));
 }
 
+std::string TraceText(const std::vector<StepFigures>& figures) {
+  const StepFigures mean = MeanOf(figures);
+  return absl::StrFormat("compute %.1f ms, exposed communication %.1f ms, overlap %.2f a step",
+                         mean.compute_seconds * 1e3, mean.exposed_seconds * 1e3, mean.overlap());
+}
+
+void RunReporter::OnTrace(const JobTrace& trace) {
+  uint64_t last = 0, dropped = 0;  // the last step of which anything is known
+  for (const TracedNode& node : trace.nodes) {
+    for (const TracedTrack& track : node.tracks) {
+      dropped += track.dropped;
+      for (const TraceEvent& event : track.events) last = std::max(last, event.clock + 1);
+    }
+  }
+  if (last <= trace.range.first) {
+    line_.Say(absl::StrCat("no trace: the run ended before step ", trace.range.first + 1,
+                           " (trace.first_step)"));
+    return;
+  }
+  const std::string path = absl::StrCat(run_dir_, "/", kTraceFile);
+  const std::vector<StepFigures> figures = FiguresOf(trace);
+  if (const absl::Status written = WriteTraceFile(path, trace, figures); !written.ok()) {
+    line_.Say(absl::StrCat("no trace: ", written.message()));
+    return;
+  }
+  trace_text_ = absl::StrCat("trace: ", ShortPath(path), " (steps ", trace.range.first + 1, " to ",
+                             last, ")");
+  // Programs with a model of their own record nothing.
+  if (!figures.empty()) absl::StrAppend(&trace_text_, ": ", TraceText(figures));
+  if (dropped > 0) {
+    absl::StrAppend(&trace_text_, "; ", dropped,
+                    " spans are missing, trace fewer steps (--trace-steps A..B)");
+  }
+  if (!trace.silent.empty()) {
+    absl::StrAppend(&trace_text_, "; not whole: nothing more came from ",
+                    absl::StrJoin(trace.silent, ", "));
+  }
+  absl::StrAppend(&trace_text_, "; open it at ui.perfetto.dev");
+  line_.Say(absl::StrCat("trace written: ", ShortPath(path)));
+}
+
 void RunReporter::OnNotice(const std::string& text) {
   metrics_.Notice(text);
   line_.Say(text);
@@ -123,6 +167,7 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
     line_.Say(absl::StrFormat("best evaluation: validation loss %.4f at step %d",
                               status.best().loss(), status.best().version()));
   }
+  if (!trace_text_.empty()) line_.Say(trace_text_);
   std::string memory;
   for (const NodeStatus& node : status.nodes()) {
     const NodeCounters& counters = node.counters();

@@ -11,6 +11,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/metrics_log.h"
 #include "coordinator/progress_line.h"
+#include "coordinator/trace_figures.h"
 
 namespace tug {
 
@@ -31,6 +32,8 @@ class RunReporter {
   void OnEval(const EvalMetrics& metrics);
   void OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder);
   void OnNotice(const std::string& text);
+  // Writes the trace beside the metrics, and tells what it says.
+  void OnTrace(const JobTrace& trace);
   void Say(const std::string& text) { line_.Say(text); }
   // Who is missing, while the job waits; the step it will end with.
   void OnStatus(const StatusReply& status, const ClusterConfig& cluster);
@@ -55,6 +58,7 @@ class RunReporter {
   const std::string title_;
   const std::string replay_;  // name of the profile; empty: a training
   const ModelConfig model_;
+  std::string trace_text_;  // what the trace says, empty before there is one
   std::optional<StepMetrics> newest_step_;
   std::optional<EvalMetrics> newest_eval_;
   uint64_t steps_ = 0;
@@ -65,6 +69,9 @@ class RunReporter {
 // "validation loss 1.4321, perplexity 4.19, accuracy 57.3% (12,345 tokens)"; of a classifier
 // without perplexity, and samples.
 std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model);
+
+// "compute 312 ms, exposed communication 41 ms, overlap 0.87 a step": means over workers and steps.
+std::string TraceText(const std::vector<StepFigures>& figures);
 
 // A path as a person in the current folder would write it.
 std::string ShortPath(const std::string& path);

@@ -69,6 +69,7 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
 }
 
 void ExchangeClient::Take(Event event) {
+  if (--open_ == 0) open_time_ += time_.Now() - open_since_;
   if (auto* pulled = std::get_if<BlockPulled>(&event)) {
     pulled_version_[pulled->block] = pulled->version;
     in_place_[pulled->block] = std::move(pulled->in_place);
@@ -141,6 +142,7 @@ void ExchangeClient::RunOwnThread() {
 
 void ExchangeClient::Add(Request request) {
   absl::MutexLock lock(&mutex_);
+  if (open_++ == 0) open_since_ = time_.Now();
   if (const auto* push = std::get_if<PushRequest>(&request)) {
     TUG_CHECK_LT(push->virtual_worker, kMaxVirtualWorkers);
     std::vector<uint32_t>& open = open_pushes_[push->block];
@@ -194,6 +196,11 @@ void ExchangeClient::Cancel(absl::Status reason) {
   if (!cancelled_.ok()) return;
   cancelled_ = std::move(reason);
   transport_->Wake();  // a caller who drives looks
+}
+
+absl::Duration ExchangeClient::OpenTime() const {
+  absl::MutexLock lock(&mutex_);
+  return open_ == 0 ? open_time_ : open_time_ + (time_.Now() - open_since_);
 }
 
 ExchangeCounters ExchangeClient::counters() const {

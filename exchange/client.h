@@ -75,6 +75,9 @@ class ExchangeClient {
   // As Transport::SharedBytes.
   uint64_t SharedBytes() const { return transport_->SharedBytes(); }
 
+  // How long at least one push or pull has been open, all in all.
+  absl::Duration OpenTime() const;
+
   // As of the driver's last turn.
   ExchangeCounters counters() const;
   TransportCounters transport_counters() const;
@@ -122,6 +125,10 @@ class ExchangeClient {
   std::vector<InPlaceWeights> in_place_ ABSL_GUARDED_BY(mutex_);
   // By block and virtual worker: how many are open.
   std::vector<std::vector<uint32_t>> open_pushes_ ABSL_GUARDED_BY(mutex_);
+  // Of both kinds, between Push or Pull and their event; since when there are any.
+  uint64_t open_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time open_since_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration open_time_ ABSL_GUARDED_BY(mutex_);  // of those times that are over
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   ExchangeCounters counters_ ABSL_GUARDED_BY(mutex_);
   TransportCounters transport_counters_ ABSL_GUARDED_BY(mutex_);

@@ -49,6 +49,7 @@ void PullTable::Add(PullRequest request, absl::Time now) {
   pull.held.resize(plan.size());
   pull.version = ~uint64_t{0};
   pull.due = now + resend_after_;
+  if (options_.trace != nullptr) pull.asked_ns = options_.trace->NowNs();
   for (uint32_t p = 0; p < plan.size(); ++p) {
     if (!pull.request.runs.empty() && WantedRuns(pull.request, plan[p]).empty()) {
       pull.partitions[p] = State::kUnwanted;
@@ -91,11 +92,13 @@ void PullTable::OnWeights(const Message& message) {
   const bool right_version = pull->request.want == Want::kExact
                                  ? header.version == pull->request.version
                                  : header.version >= pull->request.version;
+  const int64_t arrived_ns = options_.trace == nullptr ? 0 : options_.trace->NowNs();
   if (!right_version || !Take(*pull, *partition, message)) {
     ++counters_.ignored;
     return;
   }
   counters_.pulled_bytes += message.payload.size_bytes();
+  if (options_.trace != nullptr) TraceArrival(*pull, message, arrived_ns);
   pull->version = std::min(pull->version, header.version);
   if (--pull->missing == 0) Complete(*pull);
 }
@@ -109,6 +112,25 @@ void PullTable::SayReceived(const WireHeader& weights) {
   header.view = options_.view;
   header.clock = weights.clock;
   sinks_.send({weights.sender, header, Lease()});
+}
+
+void PullTable::TraceArrival(const OpenPull& pull, const Message& message, int64_t arrived_ns) {
+  const WireHeader& header = message.header;
+  if (header.version == 0) return;  // no push has made it
+  TraceEvent event{.kind = TraceKind::kPull,
+                   .block = header.block,
+                   .first_segment = header.first_segment,
+                   .segment_count = header.segment_count,
+                   .peer = header.sender - LanePeer(0),
+                   .clock = header.version - 1,
+                   .bytes = message.payload.size_bytes(),
+                   .begin_ns = pull.asked_ns,
+                   .end_ns = arrived_ns};
+  options_.trace->Add(event);
+  event.kind = TraceKind::kDecode;
+  event.begin_ns = arrived_ns;
+  event.end_ns = options_.trace->NowNs();
+  options_.trace->Add(event);
 }
 
 bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message) {

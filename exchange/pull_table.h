@@ -37,6 +37,7 @@ class PullTable {
     uint32_t missing = 0;           // partitions; 0: not open
     uint64_t version = 0;           // lowest that has arrived
     absl::Time due;                 // when what is missing is asked for again
+    int64_t asked_ns = 0;           // where the job is traced
   };
 
   // How a partition is asked for, and so how it comes; `runs` are the wanted ones, clipped.
@@ -51,6 +52,8 @@ class PullTable {
   // A partition's weights from where they arrived into the destination.
   static void Copy(const PullRequest& request, const Partition& part, const Lease& payload);
   void Complete(OpenPull& pull);
+  // A partition came at `arrived_ns`, and has been taken.
+  void TraceArrival(const OpenPull& pull, const Message& message, int64_t arrived_ns);
   bool IsInOnePiece(const OpenPull& pull) const;
 
   const ExchangeOptions& options_;

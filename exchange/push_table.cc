@@ -83,6 +83,7 @@ void PushTable::Add(PushRequest request, absl::Time now) {
   for (uint32_t p = 0; p < plan.size(); ++p) {
     PartitionPush& part = push.partitions[p];
     ChooseCodec(push.request, plan[p], part);
+    TraceQueued(part);
     part.ticket = queue_.Enqueue({.priority = push.request.block,
                                   .group = place,
                                   .bytes = part.bytes,
@@ -96,6 +97,7 @@ void PushTable::SendQueued(absl::Time now) {
     OpenPush& push = *places_[*item >> 32];
     const auto partition = static_cast<uint32_t>(*item);
     push.partitions[partition].state = State::kSent;
+    TraceSending(push, partition);
     Send(push, partition, now);
   }
   counters_.most_outstanding_bytes = queue_.most_outstanding_bytes();
@@ -125,6 +127,14 @@ Lease PushTable::Payload(const PushRequest& request, const Partition& part,
   }
   const std::span<const float> elements =
       request.gradient.floats().subspan(part.begin, part.end - part.begin);
+  const TraceSpan span(options_.trace, {.kind = TraceKind::kEncode,
+                                        .block = part.block,
+                                        .first_segment = part.first_segment,
+                                        .segment_count = part.segment_count,
+                                        .virtual_worker = request.virtual_worker,
+                                        .peer = part.lane,
+                                        .clock = request.clock,
+                                        .bytes = push.bytes});
   SendBuffers::Payload payload = buffers_.Take(push.bytes);
   if (push.codec == Codec::kBf16) {
     kernels::Bf16FromFloat(elements.data(), reinterpret_cast<kernels::Bf16*>(payload.bytes.data()),
@@ -174,6 +184,7 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
     case MessageKind::kPushWanted:
       if (before == State::kDeferred) {
         part.state = State::kWanted;
+        TraceQueued(part);
         queue_.EnqueueAgain(part.ticket);
         return true;
       }
@@ -183,6 +194,7 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
     default:
       return false;
   }
+  if (before == State::kSent) TraceAnswer(push, partition);
   return true;
 }
 
@@ -196,6 +208,42 @@ void PushTable::Finish(uint32_t place) {
   push.request.gradient = Lease();
   free_places_.push_back(place);
   sinks_.committed(event);
+}
+
+// ---- trace ----
+
+TraceEvent PushTable::EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const {
+  const Partition& part = plan_.of_block(push.request.block)[partition];
+  return {.kind = kind,
+          .block = part.block,
+          .first_segment = part.first_segment,
+          .segment_count = part.segment_count,
+          .virtual_worker = push.request.virtual_worker,
+          .peer = part.lane,
+          .clock = push.request.clock,
+          .bytes = push.partitions[partition].bytes};
+}
+
+void PushTable::TraceQueued(PartitionPush& part) const {
+  if (options_.trace != nullptr) part.queued_ns = options_.trace->NowNs();
+}
+
+void PushTable::TraceSending(OpenPush& push, uint32_t partition) {
+  if (options_.trace == nullptr) return;
+  PartitionPush& part = push.partitions[partition];
+  part.sent_ns = options_.trace->NowNs();
+  TraceEvent event = EventOf(TraceKind::kQueue, push, partition);
+  event.begin_ns = part.queued_ns;
+  event.end_ns = part.sent_ns;
+  options_.trace->Add(event);
+}
+
+void PushTable::TraceAnswer(const OpenPush& push, uint32_t partition) {
+  if (options_.trace == nullptr) return;
+  TraceEvent event = EventOf(TraceKind::kPush, push, partition);
+  event.begin_ns = push.partitions[partition].sent_ns;
+  event.end_ns = options_.trace->NowNs();
+  options_.trace->Add(event);
 }
 
 // ---- time ----
@@ -226,6 +274,7 @@ void PushTable::Repeat(uint32_t place, uint32_t partition, absl::Time now) {
   part.patience *= 2;
   if (part.state == State::kDeferred) {
     part.state = State::kWanted;
+    TraceQueued(part);
     queue_.EnqueueAgain(part.ticket);
   } else {
     Send(push, partition, now);  // credit is held, or has returned, as before

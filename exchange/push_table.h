@@ -49,6 +49,9 @@ class PushTable {
     uint64_t bytes = 0;              // of the payload: what it takes of the credit
     absl::Time due;                  // when it is sent again
     absl::Duration patience;         // from the last sending to `due`
+    // Where the job is traced: when it came into the queue, and left it.
+    int64_t queued_ns = 0;
+    int64_t sent_ns = 0;
   };
   // A place in the table, used again by later pushes.
   struct OpenPush {
@@ -64,6 +67,10 @@ class PushTable {
   uint32_t& HeadOf(uint32_t block, uint32_t virtual_worker);
   uint32_t Find(const WireHeader& header) const;
   void ChooseCodec(const PushRequest& request, const Partition& part, PartitionPush& push) const;
+  TraceEvent EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const;
+  void TraceQueued(PartitionPush& part) const;
+  void TraceSending(OpenPush& push, uint32_t partition);
+  void TraceAnswer(const OpenPush& push, uint32_t partition);
   void SendQueued(absl::Time now);
   void Send(OpenPush& push, uint32_t partition, absl::Time now);
   Lease Payload(const PushRequest& request, const Partition& part, const PartitionPush& push);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/lease.h"
+#include "base/trace.h"
 #include "exchange/runs.h"
 #include "kernels/bf16.h"
 #include "proto/job.pb.h"
@@ -25,6 +26,7 @@ struct ExchangeOptions {
   uint32_t view = 0;
   std::vector<uint32_t> lane_of_segment;
   CommConfig comm;  // all fields filled
+  TraceTrack* trace = nullptr;  // outlives the exchange; may be null
 };
 
 // The gradient of a whole block.

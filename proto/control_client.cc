@@ -99,6 +99,13 @@ absl::StatusOr<HeartbeatReply> ControlClient::Heartbeat(const HeartbeatRequest& 
   return reply;
 }
 
+absl::Status ControlClient::SendTrace(const TraceChunk& chunk) {
+  grpc::Status status;
+  (void)Answer<TraceReply>(
+      [&](auto* context, auto* out) { return stub_->Trace(context, chunk, out); }, status);
+  return FromGrpc(status);
+}
+
 absl::StatusOr<StatusReply> ControlClient::Status() {
   grpc::Status status;
   auto reply = Answer<StatusReply>(

@@ -28,6 +28,7 @@ class ControlClient {
 
   absl::StatusOr<RegisterReply> Register(const RegisterRequest& request);
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request);
+  absl::Status SendTrace(const TraceChunk& chunk);
   absl::StatusOr<StatusReply> Status();
   absl::StatusOr<StopReply> Stop();
 

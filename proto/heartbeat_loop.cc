@@ -3,13 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <optional>
 #include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/clock_offset.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
+#include "proto/trace_messages.h"
 #include "proto/wire.h"
 
 namespace tug {
@@ -41,7 +45,7 @@ class Beats {
       callbacks_.report(request);
       const absl::Status failure = own_failure_.ok() ? callbacks_.failure() : own_failure_;
       if (!failure.ok()) request.set_failure(std::string(failure.message()));
-      const absl::StatusOr<HeartbeatReply> reply = client_.Heartbeat(request);
+      const absl::StatusOr<HeartbeatReply> reply = Beat(request);
       const absl::Time now = time_.Now();
       const bool lost =
           absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status());
@@ -60,12 +64,50 @@ class Beats {
                          absl::FormatDuration(now - answered),
                          "; continue the job with: tug coordinator JOB --resume ", run_dir_));
       }
+      if (reply.ok() && reply->trace_wanted() && !base_.trace_sent()) {
+        SendTrace();  // in place of the pause
+        continue;
+      }
       // Not a means of synchronisation: the pause between two beats.
       absl::SleepFor(interval_);
     }
   }
 
  private:
+  const Trace* trace() const { return callbacks_.trace ? callbacks_.trace() : nullptr; }
+
+  absl::StatusOr<HeartbeatReply> Beat(const HeartbeatRequest& request) {
+    const Trace* const trace = this->trace();
+    const int64_t sent_ns = trace == nullptr ? 0 : trace->NowNs();
+    absl::StatusOr<HeartbeatReply> reply = client_.Heartbeat(request);
+    if (trace != nullptr && reply.ok()) clock_.Add(sent_ns, reply->now_ns(), trace->NowNs());
+    return reply;
+  }
+
+  // For one interval at most; the next beat tells whether all has been sent.
+  void SendTrace() {
+    const absl::Time deadline = time_.Now() + interval_;
+    const Trace* const trace = this->trace();
+    if (trace != nullptr && !upload_.has_value()) {
+      upload_.emplace(*trace, clock_.At(trace->NowNs()).value_or(ClockOffset::Estimate()));
+    }
+    while (upload_.has_value() && !upload_->done()) {
+      const absl::Status sent = client_.SendTrace(upload_->Next(base_.node_id(), base_.job()));
+      if (absl::IsUnavailable(sent) || absl::IsDeadlineExceeded(sent)) {
+        absl::SleepFor(interval_);  // as between two beats
+        return;
+      }
+      if (!sent.ok()) {
+        std::fprintf(stderr, "tug: warning: the trace of this process is not whole: %s\n",
+                     std::string(sent.message()).c_str());
+        break;
+      }
+      upload_->Confirm();
+      if (time_.Now() >= deadline && !upload_->done()) return;
+    }
+    base_.set_trace_sent(true);
+  }
+
   void Take(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
     if (reply.has_view() && reply.view().number() > base_.known_view()) {
       own_failure_ = callbacks_.on_view(reply.view());
@@ -82,6 +124,8 @@ class Beats {
   const RealTime time_;
   HeartbeatRequest base_;
   absl::Status own_failure_;
+  ClockOffset clock_;  // of the coordinator, where this process records
+  std::optional<TraceUpload> upload_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/trace.h"
 #include "proto/control_client.h"
 
 namespace tug {
@@ -20,6 +21,9 @@ struct HeartbeatCallbacks {
   std::function<void(const HeartbeatReply&, const HeartbeatRequest& sent)> on_reply;
   // Not OK: this node cannot go on. It is reported, the job fails, and the loop ends with it.
   std::function<absl::Status()> failure;
+  // What this node records, null while it does not; it outlives the loop. Sent, cut into chunks
+  // between beats, when the coordinator asks. None: nothing is recorded.
+  std::function<const Trace*()> trace = {};
 };
 
 // This process, as it introduces itself: protocol version, host, pid and a random incarnation.

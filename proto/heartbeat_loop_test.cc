@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/time_source.h"
+#include "base/trace.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -45,6 +49,18 @@ class Coordinator final : public Control::Service {
     absl::MutexLock lock(&mutex_);
     return answer_(beats_++, *request, *reply);
   }
+  grpc::Status Trace(grpc::ServerContext*, const TraceChunk* chunk, TraceReply*) override {
+    absl::MutexLock lock(&mutex_);
+    chunks_.push_back(*chunk);
+    return take_chunk(chunks_.size());
+  }
+  std::vector<TraceChunk> chunks() const {
+    absl::MutexLock lock(&mutex_);
+    return chunks_;
+  }
+
+  // What the n-th chunk, counted from 1, is answered.
+  std::function<grpc::Status(size_t n)> take_chunk = [](size_t) { return grpc::Status::OK; };
 
  private:
   const Answer answer_;
@@ -52,6 +68,7 @@ class Coordinator final : public Control::Service {
   std::string address_;
   mutable absl::Mutex mutex_;
   int beats_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<TraceChunk> chunks_ ABSL_GUARDED_BY(mutex_);
 };
 
 RegisterReply Registered() {
@@ -164,6 +181,61 @@ TEST_F(HeartbeatLoopTest, GivesUpOnACoordinatorThatHasDied) {
   const absl::Status end = Run(coordinator);
   EXPECT_EQ(end.code(), absl::StatusCode::kUnavailable) << end;
   EXPECT_NE(end.ToString().find(coordinator.address()), std::string::npos) << end;
+}
+
+// Answers as a coordinator that wants a trace, whose clock is an hour ahead, until it has it.
+Coordinator::Answer WantsTrace(const TimeSource& time) {
+  return [&time](int, const HeartbeatRequest& request, HeartbeatReply& reply) {
+    reply.set_now_ns(absl::ToUnixNanos(time.Now() + absl::Hours(1)));
+    reply.set_trace_wanted(!request.trace_sent());
+    reply.set_phase(request.trace_sent() ? DONE : RUNNING);
+    return grpc::Status::OK;
+  };
+}
+
+TEST_F(HeartbeatLoopTest, SendsWhatWasRecordedWhenAskedWithTheOffsetOfItsClock) {
+  const RealTime time;
+  Trace trace({0, 1}, time);
+  trace.AddTrack("compute")->Add({.kind = TraceKind::kForward, .block = 6});
+  trace.AddTrack("exchange");
+  callbacks_.trace = [&] { return &trace; };
+  Coordinator coordinator(WantsTrace(time));
+  // The first one is lost on its way back: it is sent again.
+  coordinator.take_chunk = [](size_t n) {
+    return n == 1 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "lost") : grpc::Status::OK;
+  };
+  EXPECT_TRUE(Run(coordinator).ok());
+  const std::vector<TraceChunk> chunks = coordinator.chunks();
+  ASSERT_EQ(chunks.size(), 3u);
+  EXPECT_EQ(chunks[0].SerializeAsString(), chunks[1].SerializeAsString());
+  EXPECT_EQ(chunks[1].node_id(), 7u);
+  EXPECT_EQ(chunks[1].job(), 5u);
+  ASSERT_EQ(chunks[1].spans_size(), 1);
+  EXPECT_EQ(chunks[1].spans(0).block(), 6u);
+  EXPECT_EQ(chunks[2].sequence(), 1u);
+  const int64_t hour_ns = absl::ToInt64Nanoseconds(absl::Hours(1));
+  EXPECT_LE(std::abs(chunks[1].clock_offset_ns() - hour_ns),
+            static_cast<int64_t>(chunks[1].clock_error_ns()));
+}
+
+TEST_F(HeartbeatLoopTest, HasNothingToSendWithoutATrace) {
+  const RealTime time;
+  Coordinator coordinator(WantsTrace(time));
+  EXPECT_TRUE(Run(coordinator).ok());
+  EXPECT_TRUE(coordinator.chunks().empty());
+}
+
+TEST_F(HeartbeatLoopTest, GivesATraceUpThatIsRefusedAndGoesOn) {
+  const RealTime time;
+  Trace trace({0, 1}, time);
+  trace.AddTrack("compute");
+  callbacks_.trace = [&] { return &trace; };
+  Coordinator coordinator(WantsTrace(time));
+  coordinator.take_chunk = [](size_t) {
+    return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too much");
+  };
+  EXPECT_TRUE(Run(coordinator).ok());
+  EXPECT_EQ(coordinator.chunks().size(), 1u);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ constexpr const char* kNotIdentity[] = {
     "cluster.lanes_per_server", "cluster.compute_threads", "cluster.pin_threads",
     "data.resolved_alphabet",   "data.resolved_symbols",   "data.resolved_fingerprint",
     "data.resolved_tokenizer",  "data.resolved_labels",    "replay.resolved_profile",
+    "trace.steps",              "trace.first_step",
 };
 
 absl::Status RefuseResolved(const JobConfig& config) {

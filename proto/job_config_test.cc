@@ -166,6 +166,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"comm.credit_bytes = 1048576", "comm.partition_bytes = 4194304"}},
       {{"comm.segment_elements=67108864"},
        {"comm.credit_bytes = 33554432", "comm.segment_elements = 67108864"}},
+      {{"trace.steps=1", "trace.first_step=1001"},
+       {"trace.first_step = 1001", "train.steps = 1000"}},
       {{"fault.heartbeat_ms=2000"},
        {"fault.failure_timeout_ms = 5000", "fault.heartbeat_ms = 2000"}},
       {{"data.path=", "compute=REPLAY", "model.external=true"},
@@ -361,7 +363,8 @@ TEST(Fingerprint, ChangesWithWhatMattersOnly) {
     const double value = FindField(config, rule.path)->Number();
     SetFieldFromNumber(other, rule.path, value == 0 ? 1 : 0);
     const bool machine = std::set<std::string>{"cluster.lanes_per_server",
-                                               "cluster.compute_threads", "cluster.pin_threads"}
+                                               "cluster.compute_threads", "cluster.pin_threads",
+                                               "trace.steps", "trace.first_step"}
                              .contains(rule.path);
     EXPECT_EQ(Fingerprint(other) == Fingerprint(config), machine) << rule.path;
     const std::string difference = FirstDifference(config, other);

@@ -75,6 +75,9 @@ constexpr FieldRule kFieldRules[] = {
     {"comm.pull_credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},
     {"comm.scheduler", CommConfig::BYTESCHEDULER, 1, CommConfig::Scheduler_MAX,
      "an order of sending"},
+    {"comm.tuner.trials", 20, 1, 1000, "trials"},
+    {"comm.tuner.steps_per_trial", 5, 1, 10000, "steps"},
+    {"comm.tuner.drift", 0.2, 0, 100, "part of the step time", Ends::kMaxOnly},
     {"comm.checksum", 1, 0, 1, "true or false"},
     {"comm.resend_ms", 10000, 100, 600000, "ms"},
     {"comm.push_format", CommConfig::FP32, 1, CommConfig::Format_MAX, "a number format"},
@@ -94,6 +97,8 @@ constexpr FieldRule kFieldRules[] = {
     {"compute", JobConfig::CPU, 1, JobConfig::Compute_MAX, "a way to spend the time"},
     {"replay.time_scale", 1, 0, 1000, "times the profile's times"},
     {"replay.size_scale", 1, 0, 1000, "times the profile's parameters", Ends::kMaxOnly},
+    {"trace.steps", 0, 0, 1000, "steps"},
+    {"trace.first_step", 10, 1, 1e9, "a step of the run"},
 };
 
 bool OnPieces(const DataConfig& data) {
@@ -263,6 +268,11 @@ constexpr ValidityRule kValidityRules[] = {
        return c.fault().failure_timeout_ms() < 3 * c.fault().heartbeat_ms();
      },
      "a node may miss two heartbeats: wait at least 3 x heartbeat_ms"},
+    {"trace.first_step", "train.steps",
+     [](const JobConfig& c) {
+       return c.trace().steps() > 0 && c.trace().first_step() > c.train().steps();
+     },
+     "there is no such step to trace: begin with an earlier one (--trace-steps A..B)"},
 };
 
 std::string RangeText(const FieldRule& rule) {

@@ -30,8 +30,10 @@ inline constexpr std::array<SchedulingPolicy, 3> kSchedulingPolicies = {{
     {CommConfig::BYTESCHEDULER, true, false, "Peng et al. 2019 (ByteScheduler), section 4.2"},
 }};
 
-// REQUIRES: a policy has that name (in a complete configuration one does).
+// The policy of a scheduler; AUTO tunes BYTESCHEDULER (tuner.h).
+// REQUIRES: there is one of that name (in a complete configuration there is).
 inline const SchedulingPolicy& PolicyOf(CommConfig::Scheduler name) {
+  if (name == CommConfig::AUTO) name = CommConfig::BYTESCHEDULER;
   for (const SchedulingPolicy& policy : kSchedulingPolicies) {
     if (policy.name == name) return policy;
   }

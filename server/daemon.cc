@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/cpu_affinity.h"
@@ -9,8 +10,11 @@
 #include "base/large_blocks.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
+#include "base/trace.h"
 #include "proto/control_client.h"
 #include "proto/heartbeat_loop.h"
+#include "proto/trace_messages.h"
 #include "server/lane.h"
 #include "server/memory.h"
 
@@ -82,6 +86,8 @@ absl::Status RunServer(const ServerOptions& options) {
               SegmentTable(),
               CoresOf(registered.config().cluster())};
 
+  const RealTime time;
+  std::optional<Trace> trace;  // with the view; outlives the lanes
   std::vector<std::unique_ptr<LaneThread>> lanes;
   for (uint32_t i = 0; i < job.config.cluster().lanes_per_server(); ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<LaneThread> lane,
@@ -101,6 +107,10 @@ absl::Status RunServer(const ServerOptions& options) {
   callbacks.on_view = [&](const View& view) -> absl::Status {
     RETURN_IF_ERROR(TakeBlocks(view, job));
     predicted_bytes = PredictServerBytes(job.config, job.table, view, job.server_node_id);
+    if (job.config.trace().steps() > 0) {
+      trace.emplace(RecordedClocks(job.config.trace(), view.start_version()), time);
+      job.trace = &*trace;
+    }
     for (const std::unique_ptr<LaneThread>& lane : lanes) lane->Start(view);
     return absl::OkStatus();
   };
@@ -109,6 +119,7 @@ absl::Status RunServer(const ServerOptions& options) {
       lane->SetFinalVersion(reply.final_version());
   };
   callbacks.failure = [&] { return FirstFailure(lanes); };
+  callbacks.trace = [&] { return trace.has_value() ? &*trace : nullptr; };
   return BeatUntilEnd(*client, registered, callbacks);
 }
 

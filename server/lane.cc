@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
@@ -57,6 +58,9 @@ void LaneThread::Start(const View& view) {
   const std::vector<uint32_t> owners = LaneNumberOfSegment(view);
   options.segments = static_cast<size_t>(std::count(owners.begin(), owners.end(), number_));
   for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
+  if (job_.trace != nullptr) {
+    trace_ = job_.trace->AddTrack(absl::StrCat("lane ", index_on_server_));
+  }
   snapshots_ = std::make_unique<SnapshotWriter>(std::move(options), job_.table);
   thread_ = std::jthread([this, view](std::stop_token stop) { Run(view, stop); });
 }
@@ -121,6 +125,7 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
     return transport->NewBuffer(size_bytes);
   };
   options.leave_out_update = job_.leave_out_update;
+  options.trace = trace_;
   return options;
 }
 

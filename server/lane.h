@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "base/cpu_budget.h"
+#include "base/trace.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
 #include "server/shard.h"
@@ -34,6 +35,7 @@ struct LaneJob {
   SegmentTable table;
   std::vector<LaneCores> cores = {};  // by lane of this server; none: they run anywhere
   bool leave_out_update = false;      // see ShardOptions
+  Trace* trace = nullptr;             // set with the view; may be null
 };
 
 // One thread, one socket, one set of segments: binds a Shard to ZeroMQ and real time. No lock on
@@ -91,6 +93,7 @@ class LaneThread {
   const std::unique_ptr<Transport> transport_;
   PatientSender sender_;                       // owner: thread_
   std::unique_ptr<Shard> shard_;               // owner: thread_
+  TraceTrack* trace_ = nullptr;                // set by Start, before thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
   std::atomic<uint64_t> final_version_ = 0;
   mutable absl::Mutex mutex_;

@@ -179,6 +179,17 @@ void Shard::ReplyToPush(MessageKind kind, const PushKey& key, uint64_t version) 
   sinks_.send({key.sender, header, Lease()});
 }
 
+TraceEvent Shard::EventOf(TraceKind kind, const WireHeader& header) const {
+  return {.kind = kind,
+          .block = header.block,
+          .first_segment = header.first_segment,
+          .segment_count = header.segment_count,
+          .virtual_worker = header.virtual_worker,
+          .peer = header.sender & ~kWorkerBit,
+          .clock = header.clock,
+          .bytes = header.payload_bytes};
+}
+
 uint32_t Shard::FirstId(const WireHeader& header) const {
   return table_.id(header.block, header.first_segment);
 }
@@ -265,6 +276,7 @@ void Shard::OnPush(Message message) {
     return ReplyToPush(MessageKind::kReceived, key, key.clock);
   }
   if (header.codec == Codec::kRuns) {
+    const TraceSpan span(options_.trace, EventOf(TraceKind::kDecode, header));
     std::optional<Message> dense = Dense(message, RangeElements(header));
     if (!dense.has_value()) return Malformed(header, "is a push of runs that change");
     message = *std::move(dense);
@@ -290,6 +302,7 @@ void Shard::AddToSums(const PushKey& key, Message message) {
   const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
   const uint64_t range_begin = table_.segment(table_.id(key.block, key.first_segment)).begin;
   summed_.clear();
+  TraceSpan span(options_.trace, EventOf(TraceKind::kSum, message.header));
   for (const uint32_t id : open_segments_) {
     SegmentState& state = *states_[id];
     if (state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) continue;
@@ -305,6 +318,7 @@ void Shard::AddToSums(const PushKey& key, Message message) {
   }
   // From here on the sums alone hold it: who is told kCommitted finds the payload released.
   message.payload = Lease();
+  span.End();
   for (const uint32_t id : summed_) OnSummed(id);
 }
 

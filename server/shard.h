@@ -31,6 +31,7 @@
 
 #include "absl/time/time.h"
 #include "base/lease.h"
+#include "base/trace.h"
 #include "exchange/segment_table.h"
 #include "optimizer/adamw.h"
 #include "proto/job.pb.h"
@@ -73,6 +74,7 @@ struct ShardOptions {
   };
   // For measurements of all but the optimizer: versions advance, no weights are computed.
   bool leave_out_update = false;
+  TraceTrack* trace = nullptr;  // outlives the shard; may be null
 };
 
 // State of one segment at a version, readable during the call only, but for `weights`, which stays
@@ -186,6 +188,9 @@ class Shard {
   void Close(uint32_t segment, std::optional<float> scale);
   void MaybeSnapshot(uint32_t segment);
   void Snapshot(uint32_t segment);
+
+  // What a push or pull is in a trace.
+  TraceEvent EventOf(TraceKind kind, const WireHeader& header) const;
 
   void Reply(MessageKind kind, const WireHeader& to, uint64_t version);
   void ReplyToPush(MessageKind kind, const PushKey& key, uint64_t version);

@@ -121,15 +121,23 @@ void Shard::NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_work
 
 void Shard::Close(uint32_t segment, std::optional<float> scale) {
   SegmentState& state = *states_[segment];
+  const Segment& place = table_.segment(segment);
+  TraceSpan span(options_.trace, {.kind = TraceKind::kOptimizer,
+                                  .block = place.block,
+                                  .first_segment = place.index,
+                                  .segment_count = 1,
+                                  .clock = state.version,
+                                  .bytes = place.bytes()});
   const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
   if (options_.leave_out_update) {
     // Whatever is there is the new version.
   } else if (scale.has_value()) {
-    optimizer_.Update(state.version, table_.segment(segment).weight_decay, *scale, state.sum.sum(),
-                      update.weights_in, update.weights_out, update.m, update.v, update.bf16_out);
+    optimizer_.Update(state.version, place.weight_decay, *scale, state.sum.sum(), update.weights_in,
+                      update.weights_out, update.m, update.v, update.bf16_out);
   } else {
     weights_.CopyWeights(update);
   }
+  span.End();
   ++state.version;
   state.tokens = 0;
   state.sum.Clear();

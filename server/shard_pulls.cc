@@ -95,6 +95,10 @@ bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
     newest = std::max(newest, states_[id]->version);
   }
   const uint64_t served = pull.want == Want::kExact ? pull.version : oldest;
+  TraceEvent event = EventOf(TraceKind::kServe, pull);
+  event.clock = served - 1;  // of version 0: no clock that there is
+  event.bytes = 0;
+  const TraceSpan span(options_.trace, event);
   std::optional<Lease> weights = weights_.Read(first, pull.segment_count, served, newest == served,
                                                pull.codec, waiting.payload.bytes());
   if (!weights.has_value()) {

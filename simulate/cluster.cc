@@ -35,6 +35,7 @@ class Actions {
   void Do(const StepCompleted& step) { result_.losses.push_back(step.metrics.loss); }
   void Do(const EvalCompleted&) {}
   void Do(const NewBestAction&) {}
+  void Do(const TraceCompleted&) {}
   void Do(const NoticeAction& notice) { result_.notices.push_back(notice.text); }
   void Do(const JobEnded& end) {
     result_.status = end.status;

@@ -45,6 +45,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
     training.OnReply(reply, sent);
   };
   callbacks.failure = [&] { return training.failure(); };
+  callbacks.trace = [&] { return training.trace(); };
   return BeatUntilEnd(*client, registered, callbacks);
 }
 

@@ -13,6 +13,7 @@
 #include "exchange/view_lanes.h"
 #include "model/memory.h"
 #include "model/replay_model.h"
+#include "proto/trace_messages.h"
 #include "transport/open_transport.h"
 
 namespace tug {
@@ -116,6 +117,10 @@ absl::Status Training::Build(const View& view) {
   }
   const auto virtual_workers = static_cast<uint32_t>(options.virtual_workers.size());
   NodeCounters predicted = Predict(virtual_workers);
+  if (config.trace().steps() > 0) {
+    trace_.emplace(RecordedClocks(config.trace(), view.start_version()), time_);
+    options.trace = trace_->AddTrack("compute");
+  }
   RETURN_IF_ERROR(BuildModel(view));
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
@@ -187,7 +192,8 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
   place.emplace(cores_.exchange);
   exchange_ = std::make_unique<ExchangeClient>(
       ExchangeOptions{registered_.job(), view.timeline(), view.number(), LaneNumberOfSegment(view),
-                      registered_.config().comm()},
+                      registered_.config().comm(),
+                      trace_.has_value() ? trace_->AddTrack("exchange") : nullptr},
       *table_, std::move(opened.transport));
   return shares_memory;
 }
@@ -212,6 +218,11 @@ void Training::AddTo(HeartbeatRequest& beat) {
 void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
   board_.ConfirmReports(sent.steps_size(), sent.evals_size());
   board_.SetOrders({reply.go(), reply.pause(), reply.final_version()});
+}
+
+const Trace* Training::trace() const {
+  absl::MutexLock lock(&mutex_);
+  return ready_ && trace_.has_value() ? &*trace_ : nullptr;
 }
 
 absl::Status Training::failure() const {

@@ -13,6 +13,8 @@
 #include "base/cpu_budget.h"
 #include "base/process_memory.h"
 #include "base/thread_pool.h"
+#include "base/time_source.h"
+#include "base/trace.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
 #include "exchange/client.h"
@@ -44,6 +46,8 @@ class Training {
   // Why the worker cannot go on; OK while it can.
   absl::Status failure() const;
   void Cancel(const absl::Status& reason);
+  // What is recorded, once training can begin; null: nothing.
+  const Trace* trace() const;
 
  private:
   absl::Status RunWithinMemory();
@@ -65,12 +69,16 @@ class Training {
   ControlBoard board_;
   const WorkerCores cores_;  // where its threads stay; one list for each compute thread
 
+  const RealTime time_;
+
   // Owner: thread_.
   ThreadPool pool_;
   std::optional<TokenFile> tokens_;
   std::unique_ptr<Sampler> sampler_;
   std::optional<SegmentTable> table_;
   std::unique_ptr<Model> model_;
+  // Tracks of loop_ and exchange_. Made by thread_, published by `ready_`; thread-safe.
+  std::optional<Trace> trace_;
   std::optional<TrainingLoop> loop_;
   // Last of these: its thread writes the loop's weights. Made by thread_, published by `ready_`;
   // thread-safe.

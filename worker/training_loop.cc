@@ -111,7 +111,7 @@ absl::Status TrainingLoop::Run() {
   for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
     Pull(block, options_.start_version, /*whole=*/false);
   }
-  times_.begin = time_.Now();
+  BeginStepTime();
   while (true) {
     RETURN_IF_ERROR(TakeOrders());
     switch (machine_.next()) {
@@ -120,7 +120,7 @@ absl::Status TrainingLoop::Run() {
         return absl::OkStatus();
       case StepMachine::Next::kWaitGate:
         RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(orders_));
-        times_.begin = time_.Now();  // no part of the step
+        BeginStepTime();  // the wait is no part of the step
         break;
       case StepMachine::Next::kWaitWeights:
         RETURN_IF_ERROR(WaitForWeights(machine_.compute().block));
@@ -151,6 +151,8 @@ absl::Status TrainingLoop::TakeOrders() {
 // An order to pause is answered here too: the weights may hang on a worker that has paused a step
 // behind us, and goes on only when the coordinator has our answer.
 absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
+  const TraceSpan span(options_.trace,
+                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
   const absl::Time begin = time_.Now();
   while (true) {
     ASSIGN_OR_RETURN(const bool pulled,
@@ -198,13 +200,44 @@ absl::Status TrainingLoop::NoAnswer(uint32_t block) const {
 
 absl::Status TrainingLoop::RunCompute(const Compute compute) {
   const bool last_block = compute.block + 1 == table_.num_blocks();
-  RETURN_IF_ERROR(compute.phase == ComputePhase::kBackward ? RunBackward(compute, last_block)
-                                                           : RunForward(compute, last_block));
+  const absl::Time begin = time_.Now();
+  {
+    const TraceSpan span(options_.trace, EventOf(compute));
+    RETURN_IF_ERROR(compute.phase == ComputePhase::kBackward ? RunBackward(compute, last_block)
+                                                             : RunForward(compute, last_block));
+  }
+  if (compute.phase != ComputePhase::kEvaluate) times_.computing += time_.Now() - begin;
   const bool evaluating_last = machine_.evaluating_last();
   const StepEffects effects = machine_.OnComputeDone();
   CarryOut(compute, effects);
   if (effects.evaluation_done) ReportEval(compute, evaluating_last);
   return absl::OkStatus();
+}
+
+TraceEvent TrainingLoop::EventOf(const Compute& compute) const {
+  const TraceKind kind = compute.phase == ComputePhase::kForward    ? TraceKind::kForward
+                         : compute.phase == ComputePhase::kBackward ? TraceKind::kBackward
+                                                                    : TraceKind::kEvaluate;
+  return {.kind = kind,
+          .block = compute.block,
+          .virtual_worker = options_.virtual_workers[compute.virtual_worker],
+          .clock = compute.clock};
+}
+
+void TrainingLoop::BeginStepTime() {
+  times_.begin = time_.Now();
+  times_.begin_ns = options_.trace == nullptr ? 0 : options_.trace->NowNs();
+  times_.waiting = absl::ZeroDuration();
+  times_.computing = absl::ZeroDuration();
+  times_.open = exchange_.OpenTime();
+}
+
+int64_t TrainingLoop::TraceStep(uint64_t clock) {
+  if (options_.trace == nullptr) return 0;
+  const int64_t now_ns = options_.trace->NowNs();
+  options_.trace->Add(
+      {.kind = TraceKind::kStep, .clock = clock, .begin_ns = times_.begin_ns, .end_ns = now_ns});
+  return now_ns;
 }
 
 absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
@@ -313,6 +346,7 @@ void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) 
 void TrainingLoop::ReportStep(uint64_t clock) {
   const absl::Time now = time_.Now();
   const ExchangeCounters counters = exchange_.counters();
+  const absl::Duration open = exchange_.OpenTime();
   for (size_t i = 0; i < step_shares_.size(); ++i) {
     StepReport report;
     report.set_virtual_worker(options_.virtual_workers[i]);
@@ -323,12 +357,18 @@ void TrainingLoop::ReportStep(uint64_t clock) {
     report.set_tokens(step_shares_[i].tokens);
     report.set_step_seconds(absl::ToDoubleSeconds(now - times_.begin));
     report.set_wait_seconds(absl::ToDoubleSeconds(times_.waiting));
+    report.set_compute_seconds(absl::ToDoubleSeconds(times_.computing));
+    report.set_communication_seconds(absl::ToDoubleSeconds(open - times_.open));
     report.set_pushed_bytes(counters.pushed_bytes - times_.pushed_bytes);
     report.set_pulled_bytes(counters.pulled_bytes - times_.pulled_bytes);
     board_.AddStep(std::move(report));
   }
   step_shares_.clear();
-  times_ = {now, absl::ZeroDuration(), counters.pushed_bytes, counters.pulled_bytes};
+  times_ = {.begin = now,
+            .begin_ns = TraceStep(clock),
+            .open = open,
+            .pushed_bytes = counters.pushed_bytes,
+            .pulled_bytes = counters.pulled_bytes};
 }
 
 void TrainingLoop::ReportEval(const Compute& compute, bool final) {

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "base/lease.h"
 #include "base/time_source.h"
+#include "base/trace.h"
 #include "data/sampler.h"
 #include "exchange/client.h"
 #include "exchange/control_board.h"
@@ -27,6 +28,7 @@ struct TrainingLoopOptions {
   // All lanes share memory with this worker: nothing is copied to be exchanged, but rows would be,
   // so the embedding is exchanged whole.
   bool shares_memory = false;
+  TraceTrack* trace = nullptr;  // outlives the loop; may be null
 };
 
 // The compute thread of a worker: carries out what the step machine asks for on the CPU, and hands
@@ -58,7 +60,10 @@ class TrainingLoop {
   // Time and traffic of the step in progress.
   struct StepTimes {
     absl::Time begin;
+    int64_t begin_ns = 0;  // the same by the trace's clock
     absl::Duration waiting;
+    absl::Duration computing;   // forward and backward
+    absl::Duration open;        // ExchangeClient::OpenTime at the last report
     uint64_t pushed_bytes = 0;  // counters at the last report
     uint64_t pulled_bytes = 0;
   };
@@ -90,6 +95,11 @@ class TrainingLoop {
   // Samples of an evaluation, as Sampler takes them.
   uint64_t EvalSamples(bool last) const;
   void Push(const Compute& compute, uint32_t block);
+  TraceEvent EventOf(const Compute& compute) const;
+  // What passed before is no part of the step.
+  void BeginStepTime();
+  // The step ends now; returns when, by the trace's clock (0 where there is none).
+  int64_t TraceStep(uint64_t clock);
   void CarryOut(const Compute& compute, const StepEffects& effects);
   void ReportStep(uint64_t clock);
   void ReportEval(const Compute& compute, bool final);

@@ -1,0 +1,134 @@
+#include "coordinator/trace_figures.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tug {
+namespace {
+
+struct Interval {
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+// Union of intervals, as disjoint ones in order.
+std::vector<Interval> Union(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
+  std::vector<Interval> result;
+  for (const Interval& next : intervals) {
+    if (result.empty() || next.begin_ns > result.back().end_ns) {
+      result.push_back(next);
+    } else {
+      result.back().end_ns = std::max(result.back().end_ns, next.end_ns);
+    }
+  }
+  return result;
+}
+
+// How much of [begin, end) disjoint intervals in order cover.
+int64_t Covered(const std::vector<Interval>& intervals, int64_t begin_ns, int64_t end_ns) {
+  auto next = std::upper_bound(
+      intervals.begin(), intervals.end(), begin_ns,
+      [](int64_t at_ns, const Interval& interval) { return at_ns < interval.end_ns; });
+  int64_t covered_ns = 0;
+  for (; next != intervals.end() && next->begin_ns < end_ns; ++next) {
+    covered_ns += std::min(next->end_ns, end_ns) - std::max(next->begin_ns, begin_ns);
+  }
+  return covered_ns;
+}
+
+std::vector<StepFigures> FiguresOfWorker(const TracedNode& node, TraceRange range) {
+  std::map<uint64_t, StepFigures> steps;
+  std::map<uint64_t, Interval> windows;  // of steps
+  std::vector<Interval> open;
+  for (const TracedTrack& track : node.tracks) {
+    for (const TraceEvent& event : track.events) {
+      StepFigures& step = steps[event.clock];
+      const double seconds = Seconds(event.end_ns - event.begin_ns);
+      switch (event.kind) {
+        case TraceKind::kStep:
+          windows[event.clock] = {event.begin_ns, event.end_ns};
+          step.seconds = seconds;
+          break;
+        case TraceKind::kForward:
+        case TraceKind::kBackward:
+          step.compute_seconds += seconds;
+          break;
+        case TraceKind::kWait:
+          step.exposed_seconds += seconds;
+          break;
+        case TraceKind::kQueue: {
+          double& longest = step.queue_seconds[event.block];
+          longest = std::max(longest, seconds);
+          open.push_back({event.begin_ns, event.end_ns});
+          break;
+        }
+        case TraceKind::kPush:
+          step.pushed_bytes += event.bytes;
+          open.push_back({event.begin_ns, event.end_ns});
+          break;
+        case TraceKind::kPull:
+          step.pulled_bytes += event.bytes;
+          open.push_back({event.begin_ns, event.end_ns});
+          break;
+        default:
+          break;
+      }
+    }
+  }
+  const std::vector<Interval> times = Union(std::move(open));
+  std::vector<StepFigures> figures;
+  for (const auto& [clock, window] : windows) {
+    if (!range.Has(clock)) continue;
+    StepFigures& step = steps[clock];
+    step.node_id = node.node_id;
+    step.clock = clock;
+    step.communication_seconds = Seconds(Covered(times, window.begin_ns, window.end_ns));
+    figures.push_back(std::move(step));
+  }
+  return figures;
+}
+
+}  // namespace
+
+double StepFigures::overlap() const {
+  if (communication_seconds <= 0) return 1;
+  return std::clamp(1 - exposed_seconds / communication_seconds, 0.0, 1.0);
+}
+
+std::vector<StepFigures> FiguresOf(const JobTrace& trace) {
+  std::vector<StepFigures> all;
+  for (const TracedNode& node : trace.nodes) {
+    if (node.kind != WORKER) continue;
+    for (StepFigures& step : FiguresOfWorker(node, trace.range)) all.push_back(std::move(step));
+  }
+  return all;
+}
+
+StepFigures MeanOf(const std::vector<StepFigures>& figures) {
+  TUG_CHECK(!figures.empty());
+  StepFigures mean;
+  for (const StepFigures& step : figures) {
+    mean.seconds += step.seconds;
+    mean.compute_seconds += step.compute_seconds;
+    mean.exposed_seconds += step.exposed_seconds;
+    mean.communication_seconds += step.communication_seconds;
+    mean.pushed_bytes += step.pushed_bytes;
+    mean.pulled_bytes += step.pulled_bytes;
+  }
+  const auto count = static_cast<double>(figures.size());
+  mean.seconds /= count;
+  mean.compute_seconds /= count;
+  mean.exposed_seconds /= count;
+  mean.communication_seconds /= count;
+  mean.pushed_bytes /= figures.size();
+  mean.pulled_bytes /= figures.size();
+  return mean;
+}
+
+}  // namespace tug
