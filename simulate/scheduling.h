@@ -1,0 +1,57 @@
+#ifndef TUG_SIMULATE_SCHEDULING_H_
+#define TUG_SIMULATE_SCHEDULING_H_
+
+// The step time of a replayed job on a given network, worked out in virtual time: workers that
+// compute as a profile says, lanes that sum and update, and the classes that schedule the real
+// exchange (scheduler/credit_queue.h, scheduler/partitioner.h, server/answer_queue.h). Synchronous
+// training, optimizer.clip OFF.
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/job.pb.h"
+
+namespace tug {
+
+// The network and the machines. Every worker and every server is a host of its own, with one
+// full-duplex link to a switch that is never short.
+struct SimulatedHosts {
+  double link_bytes_per_second = 0;    // of a host, each way, headers excluded
+  double latency_seconds = 0;          // of a message, besides its transmission
+  double message_seconds = 0;          // of a worker's or lane's time for a message
+  double server_bytes_per_second = 0;  // of FP32 gradients that a lane sums and updates; 0: at once
+};
+
+// Where a block is on its way, of one worker, for pictures.
+struct SimulatedSpan {
+  enum class Kind { kForward, kBackward, kPush, kPull };
+  Kind kind = Kind::kForward;
+  uint32_t block = 0;
+  double begin_seconds = 0;  // from the beginning of the backward pass of a step
+  double end_seconds = 0;
+};
+
+struct SchedulingPrediction {
+  double step_seconds = 0;     // mean over the steps after the first few, which have no history
+  double compute_seconds = 0;  // of which forward and backward
+  double exposed_seconds = 0;  // of which waiting for weights
+  std::vector<SimulatedSpan> spans;  // of one step of worker 0, in order of begin; partitions
+};
+
+// Predicts the steps of `job`, complete (proto/job_config.h), with compute REPLAY and its profile
+// resolved. Deterministic. Errors: INVALID_ARGUMENT for a job that is no replay or not BSP.
+absl::StatusOr<SchedulingPrediction> PredictScheduling(const JobConfig& job,
+                                                       const SimulatedHosts& hosts);
+
+// No schedule is faster: the critical path of the fluid schedule. Bytes are infinitely divisible,
+// cost nothing but transmission on the links of one host of each kind, and a gradient can be pulled
+// as weights the moment it is pushed. Each direction of a link alone, the more urgent block first
+// as soon as it is there, is optimal for it (earliest due date with release times and preemption:
+// Horn 1974); the bound is the slowest of the links. `spans` are those of that link.
+absl::StatusOr<SchedulingPrediction> FluidBound(const JobConfig& job,
+                                                double link_bytes_per_second);
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_SCHEDULING_H_
