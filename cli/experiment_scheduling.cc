@@ -110,6 +110,21 @@ Timeline AsTimeline(const SchedulingPrediction& prediction) {
   return timeline;
 }
 
+// The bound's schedule is of one direction of the busiest link. In the other as many bytes cross, and
+// in the fluid schedule at the same time: a gradient is pulled as weights the moment it is pushed.
+Timeline BothWays(Timeline timeline) {
+  using Row = TimelineSpan::Row;
+  const std::vector<TimelineSpan> one_way = timeline.spans;
+  for (const auto& [from, to] : {std::pair{Row::kPush, Row::kPull}, {Row::kPull, Row::kPush}}) {
+    for (TimelineSpan span : one_way) {
+      if (span.row != from) continue;
+      span.row = to;
+      timeline.spans.push_back(span);
+    }
+  }
+  return timeline;
+}
+
 WorkedOutStep AsStep(const SchedulingPrediction& prediction) {
   return {prediction.step_seconds, prediction.exposed_seconds, AsTimeline(prediction)};
 }
@@ -158,7 +173,7 @@ absl::Status Experiment::RunCase(SchedulingCase& planned) {
       std::printf(", simulated %+.1f%%", *deviation * 100);
     }
     if (const auto speed_up = c.SpeedUp(done); speed_up.has_value() && done.policy != kFifo) {
-      std::printf(", %.2f x as fast as fifo", *speed_up);
+      std::printf(", %.2f x faster than fifo", *speed_up);
     }
     std::printf("\n");
     std::fflush(stdout);
@@ -196,6 +211,7 @@ absl::Status Experiment::WorkOut(const std::string& run_dir, SchedulingCase& c,
   const double rate = PayloadBytesPerSecond(plan_.link_bits_per_second);
   ASSIGN_OR_RETURN(const SchedulingPrediction bound, FluidBound(config, rate));
   c.bound = AsStep(bound);
+  c.bound->timeline = BothWays(std::move(c.bound->timeline));
   ASSIGN_OR_RETURN(
       const SchedulingPrediction predicted,
       PredictScheduling(config,

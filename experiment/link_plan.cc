@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -23,7 +24,9 @@ absl::StatusOr<double> ParseLinkRate(const std::string& text) {
     break;
   }
   uint32_t number = 0;
-  if (unit == 0 || rest.size() > 6 || !absl::SimpleAtoi(rest, &number) || number == 0) {
+  const bool digits = std::all_of(rest.begin(), rest.end(), absl::ascii_isdigit);
+  if (unit == 0 || rest.size() > 6 || !digits || !absl::SimpleAtoi(rest, &number) ||
+      number == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--link ", text, ": a rate such as 100mbit or 1gbit"));
   }
@@ -65,7 +68,7 @@ ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, dou
 }
 
 LinkGrain GrainOf(double model_bytes) {
-  constexpr double kPartitions = 128;
+  constexpr double kPartitions = 640;
   constexpr uint64_t kLeast = 4096, kMost = uint64_t{4} << 20;
   const double log2 = std::round(std::log2(std::max(1.0, model_bytes / kPartitions)));
   LinkGrain grain;

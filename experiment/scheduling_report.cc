@@ -48,7 +48,7 @@ constexpr char kPatterns[] =
     "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"var(--card)\"/>"
     "<rect width=\"2\" height=\"6\" fill=\"var(--wait)\" opacity=\"0.55\"/></pattern></defs></svg>\n";
 
-constexpr double kWidth = 1120, kLeft = 196, kRight = 250;
+constexpr double kWidth = 1120, kLeft = 196, kRight = 290;
 constexpr double kBar = 17, kBarGap = 4, kCaseGap = 16, kAxis = 36;
 
 std::string Settings(const SchedulingResults& results) {
@@ -104,9 +104,9 @@ std::string Bar(const SchedulingCase& c, const PolicyResult& p, double top, doub
   const double middle = top + kBar / 2;
   svg += Line(kLeft + *least * scale, middle, kLeft + *most * scale, middle, "range");
   std::string label = absl::StrFormat("%.0f ms", seconds * 1e3);
-  if (const auto over = c.OverBound(p)) absl::StrAppendFormat(&label, ", %.2f x bound", *over);
+  if (const auto over = c.OverBound(p)) absl::StrAppendFormat(&label, ", %.2f of the bound", *over);
   if (const auto speed_up = c.SpeedUp(p); speed_up.has_value() && p.policy != "fifo") {
-    absl::StrAppendFormat(&label, ", %.2f x as fast as fifo", *speed_up);
+    absl::StrAppendFormat(&label, ", %.2f x faster than fifo", *speed_up);
   }
   return svg + Text(kLeft + *most * scale + 8, top + kBar - 4, "start", "small", label);
 }
@@ -179,7 +179,7 @@ std::string StepBarsSvg(const SchedulingResults& results) {
   for (const double tick : NiceTicks(0, most * 1e3, 8)) {
     const double x = kLeft + tick * 1e-3 * scale;
     svg += Line(x, 0, x, height, "grid");
-    svg += Text(x, height + 16, "middle", "small", absl::StrFormat("%g", tick));
+    svg += Text(x, height + 16, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
   }
   svg += Text(kLeft + most * scale, height + 32, "end", "small", "step time, ms");
   double top = 0;

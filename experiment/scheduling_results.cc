@@ -81,7 +81,7 @@ absl::StatusOr<StepSeries> ReadStepSeries(const std::string& metrics_path, uint6
     if (!json.is_object() || json.value("kind", "") != "step") continue;
     const uint64_t step = json.value("step", uint64_t{0});
     if (step < first_step || step > last_step) continue;
-    steps[step] = {json.value("seconds", 0.0), json.value("wait_seconds", 0.0),
+    steps[step] = {json.value("mean_seconds", 0.0), json.value("mean_wait_seconds", 0.0),
                    json.value("overlap", 0.0)};
   }
   if (steps.size() != last_step - first_step + 1) {

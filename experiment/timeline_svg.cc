@@ -135,7 +135,7 @@ std::string TimeAxis(const Axis& axis, double bottom) {
   for (const double ms : NiceTicks(0, axis.seconds * 1e3, kTicks)) {
     const double x = axis.X(ms * 1e-3);
     svg += VerticalLine(x, 0, bottom, "grid");
-    svg += Text(x, bottom + 16, "middle", "small", absl::StrFormat("%g", ms));
+    svg += Text(x, bottom + 16, "middle", "small", absl::StrFormat("%g", ms + 0.0));  // no -0
   }
   return svg + Text(kWidth - kRight, bottom + 32, "end", "small",
                     "ms since the beginning of the backward pass");
