@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -32,8 +33,6 @@ constexpr char kAuto[] = "auto";
 // The job that is run where none is named; all else the experiment sets.
 constexpr char kJobText[] = "name: \"scheduling\"\ncompute: REPLAY\n";
 constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
-// Of a message over a testbed's link beside its transmission: bridge, wake-ups of both ends.
-constexpr double kLatencySeconds = 200e-6;
 
 // The first is traced whole; of the second its forward pass is looked at. The job ends with the step
 // after them, so that no measured step waits for their upload.
@@ -54,7 +53,8 @@ uint64_t Steps(const SchedulingArguments& a, const PolicyResult& policy) {
 }
 
 std::string RunName(const SchedulingCase& c, const PolicyResult& policy) {
-  return absl::StrFormat("%s-ratio%g-%s", c.profile, c.ratio, policy.policy);
+  return absl::StrFormat("%s-ratio%g-%s", absl::StrReplaceAll(c.profile, {{"/", "-"}}), c.ratio,
+                         policy.policy);
 }
 
 std::string JobFile(const SchedulingArguments& a, const std::string& out) {
@@ -82,6 +82,7 @@ class Experiment {
   absl::Status Run();
 
  private:
+  absl::Status CheckJobs() const;
   absl::Status RunCase(SchedulingCase& c);
   absl::StatusOr<std::string> RunJob(const SchedulingCase& c, const PolicyResult& policy);
   // Bound, prediction, from the configuration that the run was given.
@@ -130,8 +131,8 @@ WorkedOutStep AsStep(const SchedulingPrediction& prediction) {
 }
 
 absl::Status Experiment::Run() {
-  // Mistakes in the job are found before any host is made.
-  if (!a_.job_file.empty()) RETURN_IF_ERROR(LoadJobConfig(a_.job_file, a_.overrides).status());
+  // Mistakes in the job are found before anything is made.
+  RETURN_IF_ERROR(CheckJobs());
   if (a_.hosts > 0) {
     ASSIGN_OR_RETURN(testbed_, Testbed::Up(a_.hosts, a_.link));
   }
@@ -147,15 +148,27 @@ absl::Status Experiment::Run() {
   return absl::OkStatus();
 }
 
+absl::Status Experiment::CheckJobs() const {
+  std::string text = kJobText;
+  if (!a_.job_file.empty()) {
+    ASSIGN_OR_RETURN(text, ReadWholeFile(a_.job_file, kConfigLimitBytes));
+  }
+  for (const SchedulingCase& c : plan_.cases) {
+    for (const PolicyResult& policy : c.policies) {
+      RETURN_IF_ERROR(ParseJobConfig(text, a_.job_file.empty() ? "the job" : a_.job_file,
+                                     JobOverrides(a_, plan_, c, policy))
+                          .status());
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Experiment::RunCase(SchedulingCase& planned) {
   SchedulingCase& c = results_.cases.emplace_back(planned);
   c.policies.clear();
   std::printf(
-      "%s: %.2f MB, partitions of %d KiB, segments of %d elements, credit %d KiB each way; %.0f ms "
-      "of compute\n",
-      CaseTitle(c).c_str(), c.scale.model_bytes * 1e-6,
-      static_cast<int>(c.grain.partition_bytes >> 10), static_cast<int>(c.grain.segment_elements),
-      static_cast<int>(c.grain.credit_bytes >> 10), c.scale.compute_seconds * 1e3);
+      "%s: %.2f MB, %s; %.0f ms of compute\n", CaseTitle(c).c_str(), c.scale.model_bytes * 1e-6,
+      GrainText(c.grain).c_str(), c.scale.compute_seconds * 1e3);
   for (PolicyResult policy : planned.policies) {
     ASSIGN_OR_RETURN(const std::string run_dir, RunJob(c, policy));
     const uint64_t last = Steps(a_, policy);
@@ -212,10 +225,8 @@ absl::Status Experiment::WorkOut(const std::string& run_dir, SchedulingCase& c,
   ASSIGN_OR_RETURN(const SchedulingPrediction bound, FluidBound(config, rate));
   c.bound = AsStep(bound);
   c.bound->timeline = BothWays(std::move(c.bound->timeline));
-  ASSIGN_OR_RETURN(
-      const SchedulingPrediction predicted,
-      PredictScheduling(config,
-                        {.link_bytes_per_second = rate, .latency_seconds = kLatencySeconds}));
+  ASSIGN_OR_RETURN(const SchedulingPrediction predicted,
+                   PredictScheduling(config, {.link_bytes_per_second = rate}));
   policy.predicted = AsStep(predicted);
   return absl::OkStatus();
 }
@@ -295,12 +306,13 @@ absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
     }
     for (const double ratio : a.ratios) {
       SchedulingCase& c = plan.cases.emplace_back();
-      c.profile = name;
+      c.profile = profile.name();
+      c.source = name;
       for (const ReplayBlock& block : profile.blocks()) c.blocks.push_back(block.name());
       c.ratio = ratio;
       c.scale = ScaleToLink(profile, plan.nodes, plan.link_bits_per_second, a.transfer_seconds,
                             ratio);
-      c.grain = GrainOf(c.scale.model_bytes);
+      c.grain = GrainOf(c.scale.model_bytes, a.servers);
       for (const std::string& policy : a.policies) c.policies.push_back({.policy = policy});
     }
   }
@@ -312,7 +324,7 @@ std::vector<std::string> JobOverrides(const SchedulingArguments& a, const Schedu
   const uint64_t steps = Steps(a, policy);
   std::vector<std::string> overrides = {
       "compute=REPLAY",
-      absl::StrCat("replay.profile=", c.profile),
+      absl::StrCat("replay.profile=", c.source),
       absl::StrFormat("replay.size_scale=%.9g", c.scale.size_scale),
       absl::StrFormat("replay.time_scale=%.9g", c.scale.time_scale),
       absl::StrCat("cluster.workers=", a.workers),
@@ -326,7 +338,7 @@ std::vector<std::string> JobOverrides(const SchedulingArguments& a, const Schedu
       absl::StrCat("comm.segment_elements=", c.grain.segment_elements),
       absl::StrCat("comm.partition_bytes=", c.grain.partition_bytes),
       absl::StrCat("comm.credit_bytes=", c.grain.credit_bytes),
-      absl::StrCat("comm.pull_credit_bytes=", c.grain.credit_bytes),
+      absl::StrCat("comm.pull_credit_bytes=", c.grain.pull_credit_bytes),
       "comm.shared_memory=false",
       absl::StrCat("trace.first_step=", steps - kTracedSteps),
       absl::StrCat("trace.steps=", kTracedSteps)};

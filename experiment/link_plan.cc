@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "base/check.h"
 #include "model/replay_profile.h"
@@ -67,15 +68,23 @@ ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, dou
   return scale;
 }
 
-LinkGrain GrainOf(double model_bytes) {
-  constexpr double kPartitions = 640;
+LinkGrain GrainOf(double model_bytes, uint32_t servers) {
+  constexpr double kPartitions = 400;
   constexpr uint64_t kLeast = 4096, kMost = uint64_t{4} << 20;
   const double log2 = std::round(std::log2(std::max(1.0, model_bytes / kPartitions)));
   LinkGrain grain;
   grain.partition_bytes = std::clamp(static_cast<uint64_t>(std::exp2(log2)), kLeast, kMost);
   grain.segment_elements = grain.partition_bytes / sizeof(float);
   grain.credit_bytes = 4 * grain.partition_bytes;
+  grain.pull_credit_bytes = std::max(grain.credit_bytes, 2 * servers * grain.partition_bytes);
   return grain;
+}
+
+std::string GrainText(const LinkGrain& grain) {
+  return absl::StrFormat(
+      "segments of %d elements, partitions of %d KiB, credit of %d KiB, of pulls %d KiB",
+      grain.segment_elements, grain.partition_bytes >> 10, grain.credit_bytes >> 10,
+      grain.pull_credit_bytes >> 10);
 }
 
 }  // namespace tug

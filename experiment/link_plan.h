@@ -48,14 +48,21 @@ struct ReplayScale {
 ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, double bits_per_second,
                         double transfer_seconds, double ratio);
 
-// Sizes of what leaves at a time, for a model of `model_bytes` as the defaults are for one of some
-// 500 MB: about 128 partitions a model, credit for several.
+// Sizes of what leaves at a time, before what is set by hand.
 struct LinkGrain {
   uint64_t segment_elements = 0;
   uint64_t partition_bytes = 0;
-  uint64_t credit_bytes = 0;  // each way
+  uint64_t credit_bytes = 0;       // of pushes, of a worker
+  uint64_t pull_credit_bytes = 0;  // of weights on their way to a worker
 };
-LinkGrain GrainOf(double model_bytes);
+// For a model of `model_bytes`: about 400 partitions, a segment each, and credit for 4; of weights
+// for at least 2 from each server, since less leaves a link idle while it is acknowledged. With 4
+// workers and 2 servers, what all workers have on their way to one server then fits the queue of a
+// link of deploy/testbed; where it does not, TCP loses some, and its streams share the link
+// unevenly.
+LinkGrain GrainOf(double model_bytes, uint32_t servers);
+// "segments of 8192 elements, partitions of 32 KiB, credit of 128 KiB, of pulls 128 KiB".
+std::string GrainText(const LinkGrain& grain);
 
 }  // namespace tug
 

@@ -162,6 +162,7 @@ Json ResultsJson(const SchedulingResults& results) {
                 {"segment_elements", c.grain.segment_elements},
                 {"partition_bytes", c.grain.partition_bytes},
                 {"credit_bytes", c.grain.credit_bytes},
+                {"pull_credit_bytes", c.grain.pull_credit_bytes},
                 {"bound", AsJson(c.bound)},
                 {"policies", Json::array()}};
     for (const PolicyResult& p : c.policies) one["policies"].push_back(AsJson(c, p));

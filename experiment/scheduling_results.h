@@ -51,7 +51,8 @@ struct PolicyResult {
 
 // One profile at one ratio, under every policy.
 struct SchedulingCase {
-  std::string profile;
+  std::string profile;              // its own name
+  std::string source;               // as replay.profile takes it: the same, or a file
   std::vector<std::string> blocks;  // names, in forward order
   double ratio = 1;                 // of transfer to compute
   ReplayScale scale;
