@@ -32,7 +32,8 @@ tr.first td { border-top: 1px solid var(--grid); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 8px 0; }
 dt { color: var(--soft); } dd { margin: 0; }
 text { fill: var(--ink); } text.small { fill: var(--soft); } text.name { font-weight: 600; font-size: 14px; }
-text.block { fill: #17202b; font-size: 11px; } text.waits { fill: var(--wait); font-size: 11px; }
+text.block { fill: #17202b; font-size: 11px; } text.waits { font-size: 11px; paint-order: stroke;
+  stroke: var(--card); stroke-width: 4px; }
 rect.row { fill: var(--grid); opacity: 0.35; } rect.span { stroke: var(--card); stroke-width: 0.4; }
 rect.wait { fill: url(#hatch); stroke: var(--wait); stroke-width: 0.6; }
 rect.busy { fill: var(--busy); } line.grid { stroke: var(--grid); } line.end { stroke: var(--ink); stroke-width: 1.5; }

@@ -60,7 +60,7 @@ class Drawing {
   std::string Group(const DrawnTimeline& drawn, double top) const {
     const Timeline& timeline = *drawn.timeline;
     std::string svg = Text(kLeft, top + kTitle - 8, "start", "name", drawn.name);
-    svg += Text(kLeft + 8.2 * static_cast<double>(drawn.name.size()) + 12, top + kTitle - 8,
+    svg += Text(kLeft + 8.4 * static_cast<double>(drawn.name.size()) + 14, top + kTitle - 8,
                 "start", "small", drawn.note);
     const double rows = top + kTitle;
     svg += Compute(timeline, rows);

@@ -1,4 +1,4 @@
-#include "cli/experiment_scheduling.h"
+#include "cli/scheduling_plan.h"
 
 #include <string>
 
