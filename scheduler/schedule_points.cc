@@ -31,4 +31,17 @@ std::vector<SchedulePoint> SchedulePoints(uint64_t segment_bytes, uint64_t large
   return points;
 }
 
+std::vector<SchedulePoint> SchedulePoints(const SegmentTable& table) {
+  uint64_t segment = 0, largest = 0, model = 0;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    segment = std::max(segment, table.segment(id).bytes());
+  }
+  for (uint32_t block = 0; block < table.num_blocks(); ++block) {
+    const uint64_t bytes = table.block_elements(block) * sizeof(float);
+    largest = std::max(largest, bytes);
+    model += bytes;
+  }
+  return SchedulePoints(std::bit_ceil(segment), largest, model);
+}
+
 }  // namespace tug

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "exchange/segment_table.h"
+
 namespace tug {
 
 // What the tuner chooses: how blocks are cut, and how much of them may be on its way.
@@ -21,6 +23,8 @@ inline constexpr uint64_t kMaxPartitionBytes = uint64_t{256} << 20;
 // REQUIRES: `segment_bytes` is a power of two; 0 < largest_block_bytes <= model_bytes.
 std::vector<SchedulePoint> SchedulePoints(uint64_t segment_bytes, uint64_t largest_block_bytes,
                                           uint64_t model_bytes);
+// Of the job whose segments these are. REQUIRES: at least one.
+std::vector<SchedulePoint> SchedulePoints(const SegmentTable& table);
 
 }  // namespace tug
 
