@@ -11,11 +11,11 @@
 #include "checkpoint/best_checkpoint.h"
 #include "coordinator/job_blocks.h"
 #include "coordinator/metrics_log.h"
+#include "coordinator/replay_setup.h"
 #include "coordinator/resume_check.h"
 #include "coordinator/run_folder.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
-#include "exchange/declared_blocks.h"
 #include "google/protobuf/text_format.h"
 #include "huggingface/weights_source.h"
 #include "model/layout.h"
@@ -151,28 +151,6 @@ absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& c
   return sampler->notice();
 }
 
-// Finds the profile and resolves config.replay, and of config.train what follows from it. Returns
-// what is replayed, for people.
-absl::StatusOr<std::string> PrepareReplay(JobConfig& config) {
-  ReplayConfig& replay = *config.mutable_replay();
-  ASSIGN_OR_RETURN(ReplayProfile profile, LoadReplayProfile(replay.profile()));
-  *replay.mutable_resolved_profile() =
-      ScaledReplayProfile(std::move(profile), replay.time_scale(), replay.size_scale());
-  absl::Status checked = CheckReplayProfile(replay.resolved_profile());
-  if (checked.ok()) {
-    checked = CheckDeclaredBlocks(ReplayLayout(replay.resolved_profile()),
-                                  config.comm().segment_elements());
-  }
-  if (!checked.ok()) {
-    return absl::Status(checked.code(),
-                        absl::StrCat("replay.profile ", replay.profile(), ": ", checked.message()));
-  }
-  const uint32_t batch = replay.resolved_profile().batch();
-  config.mutable_train()->set_micro_batch(batch);
-  config.mutable_train()->set_global_batch(batch * config.cluster().virtual_workers());
-  return ReplayText(replay);
-}
-
 // Opens train.init_from, makes it the absolute path of what was found, and takes over its
 // tokenizer. Every lane then reads this very checkpoint, also when its run goes on and has newer
 // ones.
@@ -234,7 +212,8 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   }
   BlockTable blocks;
   if (config.compute() == JobConfig::REPLAY) {
-    ASSIGN_OR_RETURN(job.data_notice, PrepareReplay(job.config));
+    RETURN_IF_ERROR(ResolveReplay(job.config));
+    job.data_notice = ReplayText(job.config.replay());
     blocks = ReplayLayout(job.config.replay().resolved_profile());
   } else if (!config.model().external()) {
     ASSIGN_OR_RETURN(job.data_notice, PrepareData(run_dir, job.config));

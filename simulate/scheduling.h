@@ -49,8 +49,7 @@ absl::StatusOr<SchedulingPrediction> PredictScheduling(const JobConfig& job,
 // as weights the moment it is pushed. Each direction of a link alone, the more urgent block first
 // as soon as it is there, is optimal for it (earliest due date with release times and preemption:
 // Horn 1974); the bound is the slowest of the links. `spans` are those of that link.
-absl::StatusOr<SchedulingPrediction> FluidBound(const JobConfig& job,
-                                                double link_bytes_per_second);
+absl::StatusOr<SchedulingPrediction> FluidBound(const JobConfig& job, double link_bytes_per_second);
 
 }  // namespace tug
 

@@ -1,0 +1,397 @@
+#include "simulate/replay_cluster.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "base/check.h"
+#include "proto/wire.h"
+#include "transport/transport.h"
+
+namespace tug {
+namespace {
+
+using SpanKind = SimulatedSpan::Kind;
+
+AnswerQueue::Options AnswerOptions(const JobConfig& job, const ReplayTraffic& traffic,
+                                   uint32_t parts) {
+  std::vector<uint32_t> lanes = traffic.lane_of_segment;
+  std::sort(lanes.begin(), lanes.end());
+  const auto owners = std::unique(lanes.begin(), lanes.end()) - lanes.begin();
+  return {.scheduler = job.comm().scheduler(),
+          .credit_bytes = job.comm().pull_credit_bytes() / static_cast<uint64_t>(owners),
+          .segments = parts,
+          .most_workers = traffic.kinds.size(),
+          .lost_after = absl::InfiniteDuration()};
+}
+
+}  // namespace
+
+ReplayCluster::Worker::Worker(const WorkerKind& kind, const JobConfig& job, uint32_t blocks,
+                              size_t parts)
+    : workers(kind.workers),
+      virtual_workers(kind.virtual_workers),
+      machine({.blocks = blocks, .virtual_workers = kind.virtual_workers}),
+      pushes(PolicyOf(job.comm().scheduler()), job.comm().credit_bytes()),
+      sendings(kind.virtual_workers, std::vector<Sending>(parts)),
+      missing(blocks, 0),
+      versions(blocks, 0) {}
+
+ReplayCluster::ReplayCluster(const JobConfig& job, const ReplayTraffic& traffic,
+                             const SimulatedHosts& hosts)
+    : job_(job), traffic_(traffic), hosts_(hosts) {
+  std::vector<uint32_t> parts_of_lane(traffic.lanes(), 0);
+  for (uint32_t block = 0; block < traffic.blocks(); ++block) {
+    first_part_.push_back(static_cast<uint32_t>(parts_.size()));
+    for (const Partition& partition :
+         CutBlock(traffic.table, block, traffic.lane_of_segment, job.comm().partition_bytes())) {
+      parts_.push_back({.partition = partition, .index_on_lane = parts_of_lane[partition.lane]++});
+    }
+  }
+  first_part_.push_back(static_cast<uint32_t>(parts_.size()));
+  for (const uint32_t parts : parts_of_lane) {
+    lanes_.emplace_back(AnswerOptions(job, traffic, parts));
+  }
+  for (const WorkerKind& kind : traffic.kinds) {
+    workers_.push_back(std::make_unique<Worker>(kind, job, traffic.blocks(), parts_.size()));
+    pushes_of_a_part_ += kind.virtual_workers;
+  }
+  for (Lane& lane : lanes_) {
+    for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
+      TUG_CHECK(lane.answers.Admit(WorkerPeer(worker)));
+    }
+  }
+  Connect(hosts);
+}
+
+// A connection's number is worker x lanes + lane, both ways.
+void ReplayCluster::Connect(const SimulatedHosts& hosts) {
+  for (FluidNetwork* const network : {&up_, &down_}) {
+    const auto add_links = [&](size_t count) {
+      std::vector<FluidNetwork::Link> links;
+      while (links.size() < count) links.push_back(network->AddLink(hosts.link_bytes_per_second));
+      return links;
+    };
+    const std::vector<FluidNetwork::Link> of_workers = add_links(workers_.size());
+    const std::vector<FluidNetwork::Link> of_servers = add_links(traffic_.servers);
+    for (size_t worker = 0; worker < workers_.size(); ++worker) {
+      for (uint32_t lane = 0; lane < traffic_.lanes(); ++lane) {
+        const FluidNetwork::Link server = of_servers[lane / traffic_.lanes_per_server];
+        const uint32_t copies = workers_[worker]->workers;
+        if (network == &up_) {
+          network->Connect(of_workers[worker], 1, server, copies);
+        } else {
+          network->Connect(server, copies, of_workers[worker], 1);
+        }
+      }
+    }
+  }
+}
+
+void ReplayCluster::Run(uint32_t steps) {
+  TUG_CHECK(steps > 0 && begins_.empty());
+  traced_clock_ = steps - 1;
+  for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
+    StepMachine& machine = workers_[worker]->machine;
+    for (uint32_t block = 0; block < traffic_.blocks(); ++block) machine.OnWeights(block, 0);
+    machine.SetGate(/*paused=*/false, /*final_version=*/0);
+    Continue(worker);
+  }
+  while (begins_.size() <= steps) Advance();
+}
+
+// ---- time ----
+
+void ReplayCluster::Advance() {
+  double time = std::min(up_.NextTime(), down_.NextTime());
+  if (!events_.empty()) time = std::min(time, events_.top().time);
+  TUG_CHECK(time < std::numeric_limits<double>::infinity()) << "nothing is left to happen";
+  now_ = time;
+  Arrive(up_);
+  Arrive(down_);
+  while (!events_.empty() && events_.top().time <= now_) {
+    const Event event = events_.top();
+    events_.pop();
+    if (!event.message.has_value()) {
+      OnComputed(event.worker);
+      continue;
+    }
+    const Message message = messages_[*event.message];
+    free_messages_.push_back(*event.message);
+    Deal(message);
+  }
+}
+
+void ReplayCluster::At(double time, uint32_t worker, std::optional<uint32_t> message) {
+  events_.push({time, event_count_++, worker, message});
+}
+
+// Messages that are through are dealt with in order: by the lane each of all alike workers, by the
+// worker its own.
+void ReplayCluster::Arrive(FluidNetwork& network) {
+  arrivals_.clear();
+  network.Advance(now_, arrivals_);
+  for (const FluidNetwork::Arrival& arrival : arrivals_) {
+    const auto name = static_cast<uint32_t>(arrival.message);
+    const Message& message = messages_[name];
+    const bool up = IsUp(message.kind);
+    double seconds = hosts_.message_seconds;
+    if (message.kind == Message::Kind::kPush && hosts_.server_bytes_per_second > 0) {
+      seconds += static_cast<double>(parts_[message.part].partition.bytes()) /
+                 hosts_.server_bytes_per_second;
+    }
+    if (up) seconds *= workers_[message.worker]->workers;
+    double& busy_until =
+        up ? lanes_[message.lane].busy_until : workers_[message.worker]->busy_until;
+    busy_until = std::max(busy_until, now_ + hosts_.latency_seconds) + seconds;
+    At(busy_until, message.worker, name);
+  }
+}
+
+// ---- messages ----
+
+bool ReplayCluster::IsUp(Message::Kind kind) const {
+  return kind == Message::Kind::kPush || kind == Message::Kind::kPull ||
+         kind == Message::Kind::kWeightsReceived;
+}
+
+uint64_t ReplayCluster::PushBytes(uint32_t part) const {
+  const Partition& partition = parts_[part].partition;
+  return (partition.end - partition.begin) * traffic_.push_element_bytes;
+}
+
+uint64_t ReplayCluster::PullBytes(uint32_t part) const {
+  const Partition& partition = parts_[part].partition;
+  return (partition.end - partition.begin) * traffic_.pull_element_bytes;
+}
+
+void ReplayCluster::Send(const Message& message) {
+  uint64_t payload = 0;
+  if (message.kind == Message::Kind::kPush) payload = PushBytes(message.part);
+  if (message.kind == Message::Kind::kWeights) payload = PullBytes(message.part);
+  if (message.worker == 0) (IsUp(message.kind) ? pushed_bytes_ : pulled_bytes_) += payload;
+  uint32_t name = static_cast<uint32_t>(messages_.size());
+  if (free_messages_.empty()) {
+    messages_.push_back(message);
+  } else {
+    name = free_messages_.back();
+    free_messages_.pop_back();
+    messages_[name] = message;
+  }
+  messages_[name].sent_seconds = now_;
+  const uint32_t connection = message.worker * traffic_.lanes() + message.lane;
+  (IsUp(message.kind) ? up_ : down_)
+      .Send(connection, static_cast<double>(kHeaderBytes + payload), name);
+}
+
+void ReplayCluster::Deal(const Message& message) {
+  switch (message.kind) {
+    case Message::Kind::kPush:
+      return OnPush(message);
+    case Message::Kind::kPull:
+      return OnPull(message);
+    case Message::Kind::kWeightsReceived:
+      TUG_CHECK(lanes_[message.lane].answers.Received(WorkerPeer(message.worker), message.number));
+      return SendAnswers(message.lane, message.worker);
+    case Message::Kind::kReceived:
+    case Message::Kind::kCommitted:
+      return OnAnswer(message);
+    case Message::Kind::kWeights:
+      return OnWeights(message);
+  }
+}
+
+// ---- a worker ----
+
+void ReplayCluster::Continue(uint32_t index) {
+  Worker& worker = *workers_[index];
+  while (worker.machine.next() == StepMachine::Next::kWaitWeights) {
+    const uint32_t block = worker.machine.compute().block;
+    worker.waits = worker.versions[block] != worker.machine.clock();
+    if (worker.waits) return;
+    worker.machine.OnWeights(block, worker.machine.clock());
+  }
+  TUG_CHECK(worker.machine.next() == StepMachine::Next::kCompute);
+  const Compute& compute = worker.machine.compute();
+  const bool forward = compute.phase == ComputePhase::kForward;
+  const double seconds =
+      forward ? traffic_.forward_seconds[compute.block] : traffic_.backward_seconds[compute.block];
+  const bool begins_backward =
+      !forward && compute.block + 1 == traffic_.blocks() && compute.virtual_worker == 0;
+  if (index == 0 && begins_backward) begins_.push_back(now_);
+  // The first forward pass of a step is what the step before waits for.
+  const bool awaited = forward && compute.virtual_worker == 0;
+  if (!awaited || compute.clock > 0) {
+    Trace(forward ? SpanKind::kForward : SpanKind::kBackward, index,
+          awaited ? compute.clock - 1 : compute.clock, compute.block, now_, now_ + seconds);
+  }
+  At(now_ + seconds, index, std::nullopt);
+}
+
+void ReplayCluster::OnComputed(uint32_t index) {
+  Worker& worker = *workers_[index];
+  const Compute compute = worker.machine.compute();
+  const StepEffects effects = worker.machine.OnComputeDone();
+  if (effects.push.has_value()) Push(index, compute.virtual_worker, *effects.push);
+  if (effects.pull.has_value()) Pull(index, *effects.pull);
+  Continue(index);
+}
+
+void ReplayCluster::Push(uint32_t index, uint32_t virtual_worker, uint32_t block) {
+  Worker& worker = *workers_[index];
+  for (uint32_t part = first_part_[block]; part < first_part_[block + 1]; ++part) {
+    const Ticket ticket =
+        worker.pushes.Enqueue({.priority = block,
+                               .group = uint64_t{virtual_worker} * traffic_.blocks() + block,
+                               .bytes = PushBytes(part),
+                               .item = uint64_t{virtual_worker} << 32 | part});
+    worker.sendings[virtual_worker][part] = {.ticket = ticket};
+  }
+  SendQueued(index);
+}
+
+void ReplayCluster::SendQueued(uint32_t index) {
+  Worker& worker = *workers_[index];
+  while (const std::optional<uint64_t> item = worker.pushes.Next()) {
+    const auto virtual_worker = static_cast<uint32_t>(*item >> 32);
+    const auto part = static_cast<uint32_t>(*item);
+    worker.sendings[virtual_worker][part].sent_seconds = now_;
+    Send({.kind = Message::Kind::kPush,
+          .worker = index,
+          .lane = parts_[part].partition.lane,
+          .part = part,
+          .virtual_worker = virtual_worker});
+  }
+}
+
+void ReplayCluster::Pull(uint32_t index, uint32_t block) {
+  Worker& worker = *workers_[index];
+  TUG_CHECK_EQ(worker.missing[block], 0u);
+  worker.missing[block] = first_part_[block + 1] - first_part_[block];
+  for (uint32_t part = first_part_[block]; part < first_part_[block + 1]; ++part) {
+    Send({.kind = Message::Kind::kPull,
+          .worker = index,
+          .lane = parts_[part].partition.lane,
+          .part = part,
+          .version = worker.versions[block] + 1});
+  }
+}
+
+void ReplayCluster::OnAnswer(const Message& message) {
+  Worker& worker = *workers_[message.worker];
+  Sending& sending = worker.sendings[message.virtual_worker][message.part];
+  const bool committed = message.kind == Message::Kind::kCommitted;
+  if (committed) {
+    worker.pushes.Committed(sending.ticket);
+  } else {
+    worker.pushes.Received(sending.ticket);
+  }
+  if (!std::exchange(sending.answered, true)) {
+    Trace(SpanKind::kPush, message.worker, message.version, parts_[message.part].partition.block,
+          sending.sent_seconds, now_);
+  }
+  SendQueued(message.worker);
+}
+
+void ReplayCluster::OnWeights(const Message& message) {
+  Worker& worker = *workers_[message.worker];
+  Message received = message;
+  received.kind = Message::Kind::kWeightsReceived;
+  Send(received);
+  const uint32_t block = parts_[message.part].partition.block;
+  Trace(SpanKind::kPull, message.worker, message.version - 1, block, message.sent_seconds, now_);
+  TUG_CHECK(worker.missing[block] > 0 && message.version == worker.versions[block] + 1);
+  if (--worker.missing[block] > 0) return;
+  ++worker.versions[block];
+  if (worker.waits && worker.machine.compute().block == block) {
+    worker.waits = false;
+    Continue(message.worker);
+  }
+}
+
+// ---- a lane ----
+
+void ReplayCluster::OnPush(const Message& message) {
+  Part& part = parts_[message.part];
+  Message answer = message;
+  answer.version = part.version;  // the clock of the push
+  if (++part.summed < pushes_of_a_part_) {
+    answer.kind = Message::Kind::kReceived;
+    return Send(answer);
+  }
+  part.summed = 0;
+  ++part.version;
+  answer.kind = Message::Kind::kCommitted;
+  for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
+    for (uint32_t v = 0; v < workers_[worker]->virtual_workers; ++v) {
+      answer.worker = worker;
+      answer.virtual_worker = v;
+      Send(answer);
+    }
+  }
+  for (const uint32_t worker : std::exchange(part.waiting, {})) OnReady(worker, message.part);
+}
+
+void ReplayCluster::OnPull(const Message& message) {
+  Part& part = parts_[message.part];
+  if (part.version < message.version) {
+    part.waiting.push_back(message.worker);
+  } else {
+    OnReady(message.worker, message.part);
+  }
+}
+
+void ReplayCluster::OnReady(uint32_t worker, uint32_t index) {
+  const Part& part = parts_[index];
+  WaitingPull pull;
+  pull.header.sender = WorkerPeer(worker);
+  pull.header.block = part.partition.block;
+  pull.header.first_segment = index;  // of parts_
+  pull.header.version = part.version;
+  const uint32_t lane = part.partition.lane;
+  TUG_CHECK(lanes_[lane].answers.Add(std::move(pull), part.index_on_lane, PullBytes(index)));
+  SendAnswers(lane, worker);
+}
+
+void ReplayCluster::SendAnswers(uint32_t lane, uint32_t worker) {
+  AnswerQueue& answers = lanes_[lane].answers;
+  while (const std::optional<AnswerQueue::Turn> turn =
+             answers.Next(WorkerPeer(worker), absl::UnixEpoch())) {
+    Send({.kind = Message::Kind::kWeights,
+          .worker = worker,
+          .lane = lane,
+          .part = turn->pull.header.first_segment,
+          .version = turn->pull.header.version,
+          .number = turn->number});
+  }
+}
+
+// ---- figures ----
+
+uint64_t ReplayCluster::most_answer_bytes() const {
+  uint64_t most = 0;
+  for (const Lane& lane : lanes_) most = std::max(most, lane.answers.most_outstanding_bytes());
+  return most;
+}
+
+void ReplayCluster::Trace(SpanKind kind, uint32_t worker, uint64_t clock, uint32_t block,
+                          double begin_seconds, double end_seconds) {
+  if (worker != 0 || clock != traced_clock_) return;
+  spans_.push_back({kind, block, begin_seconds, end_seconds});
+}
+
+std::vector<SimulatedSpan> ReplayCluster::spans() const {
+  std::vector<SimulatedSpan> spans = spans_;
+  const double begin = begins_[traced_clock_];
+  for (SimulatedSpan& span : spans) {
+    span.begin_seconds -= begin;
+    span.end_seconds -= begin;
+  }
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const auto& a, const auto& b) { return a.begin_seconds < b.begin_seconds; });
+  return spans;
+}
+
+}  // namespace tug

@@ -1,0 +1,67 @@
+#include "simulate/replay_traffic.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/status_macros.h"
+#include "coordinator/job_blocks.h"
+#include "coordinator/placement.h"
+#include "model/replay_profile.h"
+
+namespace tug {
+namespace {
+
+absl::Status CheckJob(const JobConfig& job) {
+  if (job.compute() != JobConfig::REPLAY || !job.replay().has_resolved_profile()) {
+    return absl::InvalidArgumentError(
+        "only a replay is simulated: set compute to REPLAY and replay.profile to a profile");
+  }
+  RETURN_IF_ERROR(CheckReplayProfile(job.replay().resolved_profile()));
+  if (job.sync().policy() != SyncConfig::BSP) {
+    return absl::InvalidArgumentError("only sync.policy BSP is simulated");
+  }
+  if (job.optimizer().clip() != OptimizerConfig::OFF) {
+    return absl::InvalidArgumentError(
+        "only optimizer.clip OFF is simulated: with clipping, weights wait for all gradients");
+  }
+  return absl::OkStatus();
+}
+
+uint64_t ElementBytes(CommConfig::Format format) {
+  return format == CommConfig::BF16 ? sizeof(uint16_t) : sizeof(float);
+}
+
+}  // namespace
+
+double ReplayTraffic::compute_seconds() const {
+  const double once = std::accumulate(forward_seconds.begin(), forward_seconds.end(), 0.0) +
+                      std::accumulate(backward_seconds.begin(), backward_seconds.end(), 0.0);
+  return once * kinds.front().virtual_workers;
+}
+
+absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job) {
+  RETURN_IF_ERROR(CheckJob(job));
+  const ReplayProfile& profile = job.replay().resolved_profile();
+  ASSIGN_OR_RETURN(const BlockLayout layout, LayOut(ReplayLayout(profile), job));
+  ASSIGN_OR_RETURN(SegmentTable table,
+                   SegmentTable::Create(layout.blocks, job.comm().segment_elements()));
+  ReplayTraffic traffic{.table = std::move(table)};
+  const ClusterConfig& cluster = job.cluster();
+  traffic.servers = cluster.servers();
+  traffic.lanes_per_server = cluster.lanes_per_server();
+  traffic.lane_of_segment = PlaceSegments(layout.segment_bytes, traffic.lanes());
+  // As AssignVirtualWorkers deals them.
+  const uint32_t each = cluster.virtual_workers() / cluster.workers();
+  const uint32_t with_more = cluster.virtual_workers() % cluster.workers();
+  if (with_more > 0) traffic.kinds.push_back({with_more, each + 1});
+  traffic.kinds.push_back({cluster.workers() - with_more, each});
+  for (const ReplayBlock& block : profile.blocks()) {
+    traffic.forward_seconds.push_back(block.forward_ms() / 1000);
+    traffic.backward_seconds.push_back(block.backward_ms() / 1000);
+  }
+  traffic.push_element_bytes = ElementBytes(job.comm().push_format());
+  traffic.pull_element_bytes = ElementBytes(job.comm().pull_format());
+  return traffic;
+}
+
+}  // namespace tug

@@ -1,0 +1,43 @@
+#ifndef TUG_SIMULATE_REPLAY_TRAFFIC_H_
+#define TUG_SIMULATE_REPLAY_TRAFFIC_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "exchange/segment_table.h"
+#include "proto/job.pb.h"
+
+namespace tug {
+
+// Workers that carry equally many virtual workers. They compute and exchange alike.
+struct WorkerKind {
+  uint32_t workers = 1;
+  uint32_t virtual_workers = 1;  // of each
+};
+
+// What a replay job computes and exchanges in a step, as its nodes would work it out.
+struct ReplayTraffic {
+  SegmentTable table;
+  std::vector<uint32_t> lane_of_segment;  // index; server s has lanes_per_server from s * that on
+  uint32_t servers = 1;
+  uint32_t lanes_per_server = 1;
+  std::vector<WorkerKind> kinds;        // those with most virtual workers first; one or two
+  std::vector<double> forward_seconds;  // by block, of one virtual worker
+  std::vector<double> backward_seconds;
+  uint64_t push_element_bytes = sizeof(float);
+  uint64_t pull_element_bytes = sizeof(float);
+
+  uint32_t blocks() const { return table.num_blocks(); }
+  uint32_t lanes() const { return servers * lanes_per_server; }
+  // Of a worker of the first kind, a step.
+  double compute_seconds() const;
+};
+
+// Errors: INVALID_ARGUMENT for what is no replay with its profile resolved, is not BSP or clips,
+// and those of LayOut (coordinator/job_blocks.h). Pure.
+absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job);
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_REPLAY_TRAFFIC_H_

@@ -1,0 +1,232 @@
+#include "simulate/scheduling.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "simulate/replay_cluster.h"
+#include "simulate/replay_traffic.h"
+#include "simulate/scheduling_test_support.h"
+
+namespace tug {
+namespace {
+
+using Kind = SimulatedSpan::Kind;
+
+// Nothing but links.
+SimulatedHosts Links(double bytes_per_second) {
+  return {.link_bytes_per_second = bytes_per_second,
+          .latency_seconds = 0,
+          .message_seconds = 0,
+          .server_bytes_per_second = 0};
+}
+
+SchedulingPrediction Predict(const JobConfig& job, const SimulatedHosts& hosts) {
+  const absl::StatusOr<SchedulingPrediction> prediction = PredictScheduling(job, hosts);
+  TUG_CHECK_OK(prediction.status());
+  return *prediction;
+}
+
+// ---- by hand ----
+
+TEST(PredictScheduling, PushesAndPullsASingleSegmentOneAfterTheOther) {
+  // backward 0..2, push 2..6, weights 6..10, forward 10..11; and a header each way.
+  const SchedulingPrediction p = Predict(ReplayJob(ProfileOf({{1000, 1, 2}}), {}), Links(1e6));
+  EXPECT_NEAR(p.step_seconds, 0.011, 0.0005);
+  EXPECT_GE(p.step_seconds, 0.011);
+  EXPECT_NEAR(p.compute_seconds, 0.003, 1e-12);
+  EXPECT_NEAR(p.exposed_seconds, 0.008, 0.0005);
+  ASSERT_EQ(p.spans.size(), 4u);
+  EXPECT_EQ(p.spans[0].kind, Kind::kBackward);
+  EXPECT_NEAR(p.spans[0].begin_seconds, 0, 1e-12);
+  EXPECT_EQ(p.spans[1].kind, Kind::kPush);
+  EXPECT_NEAR(p.spans[1].begin_seconds, 0.002, 1e-9);
+  EXPECT_EQ(p.spans[2].kind, Kind::kPull);
+  EXPECT_NEAR(p.spans[2].begin_seconds, 0.006, 0.0002);
+  EXPECT_NEAR(p.spans[2].end_seconds, 0.010, 0.0005);
+  EXPECT_EQ(p.spans[3].kind, Kind::kForward);
+  EXPECT_NEAR(p.spans[3].end_seconds, p.step_seconds, 1e-9);
+}
+
+TEST(PredictScheduling, PullsTheFirstPartitionsWhileTheLastArePushed) {
+  // 100 segments of 4.096 ms: as many cross one behind the other, and the weights of the last four,
+  // behind whose gradients the pulls waited in the connection.
+  const SchedulingPrediction p = Predict(
+      ReplayJob(
+          ProfileOf({{100 * 1024, 1, 2}}),
+          {"comm.segment_elements=1024", "comm.partition_bytes=4096", "comm.credit_bytes=16384"}),
+      Links(1e6));
+  EXPECT_GT(p.step_seconds, 0.003 + 101 * 0.004096);
+  EXPECT_LT(p.step_seconds, 0.003 + 110 * 0.004096);
+}
+
+TEST(PredictScheduling, CountsLatencyAndMessages) {
+  const JobConfig job = ReplayJob(ProfileOf({{1000, 1, 2}}), {});
+  SimulatedHosts hosts = Links(1e6);
+  const double without = Predict(job, hosts).step_seconds;
+  hosts.latency_seconds = 0.01;  // of the push and of the weights; the pull is ahead
+  EXPECT_NEAR(Predict(job, hosts).step_seconds, without + 0.02, 0.001);
+  hosts = Links(1e6);
+  hosts.message_seconds = 0.01;  // of the push, of the pull behind it, of committed, of the weights
+  EXPECT_NEAR(Predict(job, hosts).step_seconds, without + 0.04, 0.011);
+  hosts = Links(1e6);
+  hosts.server_bytes_per_second = 1e6;
+  EXPECT_NEAR(Predict(job, hosts).step_seconds, without + 0.004, 0.001);
+}
+
+TEST(PredictScheduling, LetsAnUrgentBlockOvertakeALateHugeOne) {
+  const auto step = [](const std::string& scheduler) {
+    return Predict(
+               ReplayJob(ShippedProfile("vgg16", 0.05),
+                         {"cluster.workers=4", "cluster.servers=2", "comm.segment_elements=32768",
+                          "comm.partition_bytes=262144", "comm.credit_bytes=524288",
+                          "comm.pull_credit_bytes=524288", "comm.scheduler=" + scheduler}),
+               // The busiest link takes as long as the computation.
+               Links(2 * 4 * 0.05 * 138357544 / 0.2965))
+        .step_seconds;
+  };
+  const double fifo = step("FIFO");
+  const double priority = step("PRIORITY");
+  const double bytescheduler = step("BYTESCHEDULER");
+  EXPECT_GT(fifo, 1.3 * bytescheduler);
+  EXPECT_GE(fifo, priority);
+  EXPECT_GE(priority, bytescheduler * 0.98);
+  EXPECT_EQ(step("AUTO"), bytescheduler);
+}
+
+TEST(PredictScheduling, RefusesWhatItDoesNotKnow) {
+  const JobConfig job = ReplayJob(ProfileOf({{1000, 1, 2}}), {});
+  EXPECT_FALSE(PredictScheduling(job, Links(0)).ok());
+  SimulatedHosts hosts = Links(1e6);
+  hosts.latency_seconds = -1;
+  EXPECT_FALSE(PredictScheduling(job, hosts).ok());
+  JobConfig clips = job;
+  clips.mutable_optimizer()->set_clip(OptimizerConfig::GLOBAL);
+  EXPECT_FALSE(PredictScheduling(clips, Links(1e6)).ok());
+}
+
+// ---- whatever the job ----
+
+JobConfig RandomJob(std::mt19937& random) {
+  std::vector<TestBlock> blocks(1 + random() % 8);
+  for (TestBlock& block : blocks) {
+    block = {1 + random() % 100000, (random() % 1000) * 0.01, (random() % 1000) * 0.02};
+  }
+  const uint32_t workers = 1 + random() % 6;
+  const auto set = [](const std::string& field, uint64_t value) {
+    return absl::StrCat(field, "=", value);
+  };
+  const uint64_t partition = uint64_t{16384} << random() % 4;
+  const char* const schedulers[] = {"FIFO", "PRIORITY", "BYTESCHEDULER"};
+  JobConfig job = ReplayJob(
+      ProfileOf(blocks),
+      {set("cluster.workers", workers), set("cluster.virtual_workers", workers + random() % 7),
+       set("comm.segment_elements", 1024), set("comm.partition_bytes", partition),
+       set("comm.credit_bytes", partition * (1 + random() % 8)),
+       set("comm.pull_credit_bytes", partition * (1 + random() % 8)),
+       std::string("comm.push_format=") + (random() % 2 == 0 ? "FP32" : "BF16"),
+       std::string("comm.scheduler=") + schedulers[random() % 3]});
+  const uint64_t segments = ReplayTrafficOf(job)->table.size();
+  job.mutable_cluster()->set_servers(
+      static_cast<uint32_t>(1 + random() % std::min<uint64_t>(segments, 4)));
+  return job;
+}
+
+TEST(PredictScheduling, IsNeverFasterThanTheBound) {
+  std::mt19937 random(11);
+  for (int trial = 0; trial < 300; ++trial) {
+    const JobConfig job = RandomJob(random);
+    const double link = 1e6 * (1 + random() % 100);
+    const absl::StatusOr<SchedulingPrediction> bound = FluidBound(job, link);
+    ASSERT_TRUE(bound.ok());
+    const SchedulingPrediction prediction = Predict(job, Links(link));
+    EXPECT_GE(prediction.step_seconds, bound->step_seconds * (1 - 1e-9)) << trial;
+    EXPECT_GE(bound->step_seconds, bound->compute_seconds * (1 - 1e-9));
+  }
+}
+
+TEST(PredictScheduling, SaysTheSameWheneverAsked) {
+  std::mt19937 random(12);
+  for (int trial = 0; trial < 20; ++trial) {
+    const JobConfig job = RandomJob(random);
+    const SchedulingPrediction one = Predict(job, {.link_bytes_per_second = 1e7});
+    const SchedulingPrediction other = Predict(job, {.link_bytes_per_second = 1e7});
+    EXPECT_EQ(one.step_seconds, other.step_seconds);
+    EXPECT_EQ(one.spans.size(), other.spans.size());
+  }
+}
+
+// Not exactly: as with machines (Graham 1969), an order that follows from times may be worse when
+// something is faster.
+TEST(PredictScheduling, IsHardlySlowerWithMoreBandwidth) {
+  std::mt19937 random(13);
+  for (int trial = 0; trial < 100; ++trial) {
+    const JobConfig job = RandomJob(random);
+    const double slow = Predict(job, Links(1e7)).step_seconds;
+    const double fast = Predict(job, Links(2e7)).step_seconds;
+    EXPECT_LE(fast, slow * 1.02) << trial;
+  }
+}
+
+TEST(ReplayCluster, SendsEveryByteOnceAndKeepsToTheCredit) {
+  std::mt19937 random(14);
+  for (int trial = 0; trial < 100; ++trial) {
+    const JobConfig job = RandomJob(random);
+    const ReplayTraffic traffic = *ReplayTrafficOf(job);
+    ReplayCluster cluster(job, traffic, {.link_bytes_per_second = 1e7});
+    constexpr uint32_t kSteps = 3;
+    cluster.Run(kSteps);
+    uint64_t elements = 0;
+    for (uint32_t b = 0; b < traffic.blocks(); ++b) elements += traffic.table.block_elements(b);
+    EXPECT_EQ(cluster.pushed_bytes(),
+              kSteps * traffic.kinds[0].virtual_workers * elements * traffic.push_element_bytes);
+    EXPECT_EQ(cluster.pulled_bytes(), kSteps * elements * traffic.pull_element_bytes);
+    const CommConfig& comm = job.comm();
+    for (size_t kind = 0; kind < traffic.kinds.size(); ++kind) {
+      EXPECT_LE(cluster.most_outstanding_bytes(kind),
+                std::max(comm.credit_bytes(), comm.partition_bytes()));
+    }
+    EXPECT_LE(cluster.most_answer_bytes(),
+              std::max(comm.pull_credit_bytes() / job.cluster().servers(), comm.partition_bytes()));
+  }
+}
+
+TEST(ReplayCluster, TracesAStepOfTheFirstWorker) {
+  std::mt19937 random(15);
+  for (int trial = 0; trial < 30; ++trial) {
+    const JobConfig job = RandomJob(random);
+    const ReplayTraffic traffic = *ReplayTrafficOf(job);
+    ReplayCluster cluster(job, traffic, {.link_bytes_per_second = 1e7});
+    cluster.Run(2);
+    const double step = cluster.begins()[2] - cluster.begins()[1];
+    size_t passes = 0;
+    double busy = 0;
+    double last = 0;
+    for (const SimulatedSpan& span : cluster.spans()) {
+      EXPECT_GE(span.begin_seconds, std::max(last, -1e-9));
+      EXPECT_LE(span.end_seconds, step + 1e-9);
+      last = span.begin_seconds;
+      if (span.kind == Kind::kPush || span.kind == Kind::kPull) continue;
+      ++passes;
+      busy += span.end_seconds - span.begin_seconds;
+    }
+    EXPECT_EQ(passes, 2 * traffic.blocks() * traffic.kinds[0].virtual_workers);
+    EXPECT_NEAR(busy, traffic.compute_seconds(), 1e-9);
+  }
+}
+
+// ---- size ----
+
+TEST(PredictScheduling, KnowsThousandsOfHosts) {
+  JobConfig job = ReplayJob(ShippedProfile("vgg16", 1), {"comm.segment_elements=65536"});
+  job.mutable_cluster()->set_workers(4096);
+  job.mutable_cluster()->set_virtual_workers(4096);
+  job.mutable_cluster()->set_servers(1024);
+  const double link = 1.25e9;
+  const double bound = FluidBound(job, link)->step_seconds;
+  EXPECT_GT(Predict(job, Links(link)).step_seconds, bound);
+}
+
+}  // namespace
+}  // namespace tug
