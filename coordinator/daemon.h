@@ -21,8 +21,8 @@ struct CoordinatorDaemonOptions {
   std::string resume;   // run folder, or folder of a checkpoint; empty: a new run
   std::string note;     // a line to say at the start; may be empty
   // Predicts the step times of a job, for comm.scheduler AUTO; called on a thread of its own, and
-  // may take a while, but looks at `stop` often. Errors are told, and tuning goes on without. None:
-  // nothing is predicted.
+  // may take a while, but looks at `stop` often. After an error tuning goes on without. None: nothing
+  // is predicted.
   std::function<absl::StatusOr<std::vector<double>>(
       const JobConfig& config, const StepPredictionWanted& wanted, const std::stop_token& stop)>
       predict_steps;
