@@ -14,6 +14,7 @@
 #include "cli/local_budget.h"
 #include "coordinator/daemon.h"
 #include "proto/job_config.h"
+#include "simulate/step_prediction.h"
 
 namespace tug {
 namespace {
@@ -34,6 +35,19 @@ void TellParent(int fd, const std::string& address, const std::string& run_dir) 
   close(fd);
 }
 
+// What the tuner of comm.scheduler AUTO expects: only replays without clipping are simulated.
+void OfferPredictions(CoordinatorDaemonOptions& options) {
+  const JobConfig& config = options.config;
+  if (config.compute() != JobConfig::REPLAY || config.optimizer().clip() != OptimizerConfig::OFF) {
+    return;
+  }
+  options.predict_steps = [](const JobConfig& job, const StepPredictionWanted& wanted,
+                             const std::stop_token& stop) {
+    return PredictSteps(job, {wanted.measured, wanted.measured_seconds}, wanted.points,
+                        [&] { return stop.stop_requested(); });
+  };
+}
+
 absl::Status Coordinate(const CoordinatorCommand& command) {
   CoordinatorDaemonOptions options;
   ASSIGN_OR_RETURN(options.config, LoadJobConfig(command.job.job_file, command.job.Overrides()));
@@ -43,6 +57,7 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   options.resume = command.job.resume;
   if (command.ready_fd >= 0)
     options.note = LocalPlanText(ReadCpuBudget(), options.config.cluster());
+  OfferPredictions(options);
   Interrupts interrupts;
   options.on_listening = [&](const std::string& address, const std::string& run_dir) {
     TellParent(command.ready_fd, address, run_dir);

@@ -213,6 +213,13 @@ void ControlService::OnCheckpointCommitted(uint64_t version, const absl::Status&
   });
 }
 
+void ControlService::OnStepsPredicted(uint32_t round, std::vector<double> seconds) {
+  machine_->Feed([&](Coordinator& coordinator, absl::Time) {
+    coordinator.OnStepsPredicted(round, std::move(seconds));
+    return 0;
+  });
+}
+
 void ControlService::OnTrouble(const std::string& what) {
   machine_->Feed([&](Coordinator& coordinator, absl::Time now) {
     coordinator.OnTrouble(what, now);

@@ -43,6 +43,7 @@ class ControlService {
 
   // The machine's inputs from this process.
   void OnCheckpointCommitted(uint64_t version, const absl::Status& status);
+  void OnStepsPredicted(uint32_t round, std::vector<double> seconds);
   void OnTrouble(const std::string& what);
   StatusReply Status();
   StopReply Stop();

@@ -1,6 +1,7 @@
 #include "coordinator/coordinator.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -127,12 +128,40 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   member.finished |= request.finished();
   if (request.has_counters()) member.counters = request.counters();
   member.trace_sent |= request.trace_sent();
+  member.schedule = std::max(member.schedule, request.schedule());
   for (const StepReport& report : request.steps()) progress_.AddStep(member.id, report);
   for (const EvalReport& report : request.evals()) progress_.AddEval(report);
   for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
-  for (StepMetrics& metrics : progress_.TakeSteps()) actions_.push_back(StepCompleted{metrics});
+  const std::vector<StepMetrics> steps = progress_.TakeSteps();
+  for (const StepMetrics& metrics : steps) actions_.push_back(StepCompleted{metrics});
+  Tune(steps);
   for (const EvalMetrics& eval : progress_.TakeEvals()) OnEval(eval, now);
   AbsorbParts(member, request, now);
+}
+
+void Coordinator::Tune(const std::vector<StepMetrics>& steps) {
+  if (!tuning_.has_value()) return;
+  uint32_t servers_have = std::numeric_limits<uint32_t>::max();
+  for (const Member* server : membership_.OfKind(SERVER)) {
+    servers_have = std::min(servers_have, server->schedule);
+  }
+  tuning_->ServersHave(servers_have);
+  for (const StepMetrics& step : steps) tuning_->AddStep(step);
+  for (TuningEvent& event : tuning_->TakeEvents()) {
+    actions_.push_back(TuningAction{std::move(event)});
+  }
+}
+
+void Coordinator::OnStepsPredicted(uint32_t round, std::vector<double> seconds) {
+  if (tuning_.has_value()) tuning_->SetPrediction(round, std::move(seconds));
+}
+
+// Servers first: see schedule_tuning.h.
+void Coordinator::AddSchedule(const Member& member, HeartbeatReply& reply) const {
+  if (!tuning_.has_value() || phase_ != RUNNING) return;
+  const std::optional<Schedule>& schedule =
+      member.kind == SERVER ? tuning_->for_servers() : tuning_->for_workers();
+  if (schedule.has_value()) *reply.mutable_schedule() = *schedule;
 }
 
 void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
@@ -247,6 +276,12 @@ void Coordinator::IssueView() {
     assignment->set_node_id(workers[i]->id);
     for (const uint32_t virtual_worker : runs[i]) assignment->add_virtual_workers(virtual_worker);
   }
+  if (options_.config.comm().scheduler() == CommConfig::AUTO) {
+    const absl::StatusOr<SegmentTable> table =
+        SegmentTable::Create(view.blocks(), options_.config.comm().segment_elements());
+    TUG_CHECK_OK(table.status());  // the layout was made from it
+    tuning_.emplace(options_.config, *table, options_.predicts_steps);
+  }
   view_ = std::move(view);
   membership_.Close();
 }
@@ -353,6 +388,7 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   reply.set_final_version(final_version_.value_or(0));
   reply.set_now_ns(absl::ToUnixNanos(now));
   reply.set_trace_wanted(!trace_done_ && TraceWanted());
+  AddSchedule(member, reply);
   if (Ended()) {
     reply.set_failure(failure_);
     member.told_of_end = true;

@@ -20,11 +20,12 @@
 //     nobody has passed.
 //  5. A traced job: once the traced steps are over, nodes are asked for what they recorded, and a
 //  TraceCompleted hands it on; the job does not end before (but for kTracePatience).
-//  6. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
+//  6. With comm.scheduler AUTO replies carry schedules to try (schedule_tuning.h).
+//  7. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
 //  when a node is lost or
 //     reports a failure, or a checkpoint cannot be written. Every node learns it with its next
 //     heartbeat.
-//  7. JobEnded once every node has been told, or after kToldGrace.
+//  8. JobEnded once every node has been told, or after kToldGrace.
 
 #include <cstdint>
 #include <deque>
@@ -44,6 +45,7 @@
 #include "coordinator/job_blocks.h"
 #include "coordinator/membership.h"
 #include "coordinator/progress.h"
+#include "coordinator/schedule_tuning.h"
 #include "coordinator/trace_collector.h"
 #include "proto/control.pb.h"
 #include "proto/manifest.pb.h"
@@ -80,12 +82,16 @@ struct NewBestAction {
 struct TraceCompleted {
   JobTrace trace;
 };
+// With comm.scheduler AUTO. A StepPredictionWanted is answered with OnStepsPredicted.
+struct TuningAction {
+  TuningEvent event;
+};
 // OK, or why the job failed and what to do. The last action; every commit has been answered.
 struct JobEnded {
   absl::Status status;
 };
 using Action = std::variant<CommitCheckpointAction, StepCompleted, EvalCompleted, NoticeAction,
-                            NewBestAction, TraceCompleted, JobEnded>;
+                            NewBestAction, TraceCompleted, TuningAction, JobEnded>;
 
 struct CoordinatorOptions {
   JobConfig config;  // resolved and validated
@@ -103,6 +109,8 @@ struct CoordinatorOptions {
   // checkpoint.
   std::vector<EvalMetrics> past_evals;
   std::optional<BestCheckpoint> best;
+  // Whether somebody predicts step times, for comm.scheduler AUTO.
+  bool predicts_steps = false;
   std::string data_notice;  // of the data, for people; may be empty
 };
 
@@ -133,6 +141,9 @@ class Coordinator {
   // Answers a CommitCheckpointAction; each needs an answer.
   void OnCheckpointCommitted(uint64_t version, const absl::Status& status, absl::Time now);
 
+  // Answers a StepPredictionWanted: seconds by point, or empty.
+  void OnStepsPredicted(uint32_t round, std::vector<double> seconds);
+
   // What there is to do since the last call, in order.
   std::vector<Action> TakeActions();
 
@@ -151,6 +162,9 @@ class Coordinator {
   void Advance(absl::Time now);
   void IssueView();
   void Go();
+  // With comm.scheduler AUTO.
+  void Tune(const std::vector<StepMetrics>& steps);
+  void AddSchedule(const Member& member, HeartbeatReply& reply) const;
   void SettleFinalVersion(absl::Time now);
   // Whether nodes are to send what they recorded.
   bool TraceWanted() const;
@@ -172,6 +186,7 @@ class Coordinator {
   BestTracker best_;
   const TraceRange traced_;  // clocks; empty without tracing
   TraceCollector traces_;
+  std::optional<ScheduleTuning> tuning_;  // with the view; none: the schedule is the job's own
 
   Phase phase_ = WAITING;
   std::optional<View> view_;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -52,10 +53,15 @@ std::string Title(const JobConfig& config, const std::string& run_dir) {
 class JobLoop {
  public:
   JobLoop(ControlService& service, RunReporter& reporter, const JobConfig& config,
-          std::string run_dir)
-      : service_(service), reporter_(reporter), config_(config), run_dir_(std::move(run_dir)) {}
+          std::string run_dir, const CoordinatorDaemonOptions& options)
+      : service_(service),
+        reporter_(reporter),
+        config_(config),
+        run_dir_(std::move(run_dir)),
+        options_(options) {}
 
-  absl::Status Run(const std::function<bool()>& stop_wanted) {
+  absl::Status Run() {
+    const std::function<bool()>& stop_wanted = options_.stop_wanted;
     while (!end_.has_value()) {
       if (stop_wanted && stop_wanted() && !stop_asked_) {
         stop_asked_ = true;
@@ -81,6 +87,20 @@ class JobLoop {
     if (!written.ok()) service_.OnTrouble(std::string(written.message()));
   }
   void Do(const TraceCompleted& completed) { reporter_.OnTrace(completed.trace); }
+  void Do(const TuningAction& tuning) {
+    std::visit([this](const auto& event) { DoTuning(event); }, tuning.event);
+  }
+  void DoTuning(const TrialMetrics& trial) { reporter_.OnTrial(trial); }
+  void DoTuning(const SettledMetrics& settled) { reporter_.OnSettled(settled); }
+  void DoTuning(const DriftMetrics& drift) { reporter_.OnDrift(drift); }
+  // One at a time: the next is wanted only when this one has been answered.
+  void DoTuning(const StepPredictionWanted& wanted) {
+    prediction_ = std::jthread([this, wanted](const std::stop_token& stop) {
+      absl::StatusOr<std::vector<double>> seconds = options_.predict_steps(config_, wanted, stop);
+      if (stop.stop_requested()) return;
+      service_.OnStepsPredicted(wanted.round, std::move(seconds).value_or(std::vector<double>()));
+    });
+  }
   void Do(const JobEnded& ended) { end_ = ended.status; }
   void Do(const CommitCheckpointAction& commit) {
     const absl::StatusOr<std::string> folder = CommitCheckpoint(
@@ -93,9 +113,11 @@ class JobLoop {
   RunReporter& reporter_;
   const JobConfig& config_;
   const std::string run_dir_;
+  const CoordinatorDaemonOptions& options_;
   const RealTime time_;
   bool stop_asked_ = false;
   std::optional<absl::Status> end_;
+  std::jthread prediction_;  // last: uses the others
 };
 
 // Serves one job in its folder, from listening to the summary.
@@ -110,6 +132,7 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
                        Title(config, run_dir), config);
   const uint64_t start_version = job.start_version;
   const std::string data_notice = job.data_notice;
+  job.predicts_steps = options.predict_steps != nullptr;
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlService> service,
                    ControlService::Start(std::move(job), options.listen));
   RETURN_IF_ERROR(WriteCoordinatorAddress(run_dir, service->address()));
@@ -122,7 +145,7 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
 
   const RealTime time;
   const absl::Time start = time.Now();
-  const absl::Status end = JobLoop(*service, reporter, config, run_dir).Run(options.stop_wanted);
+  const absl::Status end = JobLoop(*service, reporter, config, run_dir, options).Run();
   // One that was held for an evaluation may have turned out not to be the best.
   const absl::Status trimmed = TrimCheckpoints(run_dir, {.keep = config.checkpoint().keep()});
   if (!trimmed.ok()) reporter.Say(absl::StrCat("old checkpoints stay: ", trimmed.message()));

@@ -2,9 +2,13 @@
 #define TUG_COORDINATOR_DAEMON_H_
 
 #include <functional>
+#include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/schedule_tuning.h"
 #include "proto/control_client.h"
 #include "proto/job.pb.h"
 
@@ -16,6 +20,12 @@ struct CoordinatorDaemonOptions {
   std::string run_dir;  // empty: runs/<name>-<n>, or the folder of the run that is resumed
   std::string resume;   // run folder, or folder of a checkpoint; empty: a new run
   std::string note;     // a line to say at the start; may be empty
+  // Predicts the step times of a job, for comm.scheduler AUTO; called on a thread of its own, and
+  // may take a while, but looks at `stop` often. After an error tuning goes on without. None: nothing
+  // is predicted.
+  std::function<absl::StatusOr<std::vector<double>>(
+      const JobConfig& config, const StepPredictionWanted& wanted, const std::stop_token& stop)>
+      predict_steps;
   // Called once, when nodes can join.
   std::function<void(const std::string& address, const std::string& run_dir)> on_listening;
   // Asked several times a second: whether the user wants an orderly end.

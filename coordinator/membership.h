@@ -33,6 +33,7 @@ struct Member {
   bool finished = false;
   NodeCounters counters;
   bool trace_sent = false;
+  uint32_t schedule = 0;  // number of the newest that it has taken
 
   bool told_of_end = false;
 

@@ -109,6 +109,32 @@ void MetricsLog::Checkpoint(uint64_t step, const std::string& folder, double pau
               {"write_seconds", write_seconds}}));
 }
 
+void MetricsLog::Trial(const TrialMetrics& metrics) {
+  const Tuner::Trial& trial = metrics.trial;
+  Json json = {{"kind", "trial"},
+               {"timeline", timeline_},
+               {"step", metrics.step},
+               {"trial", trial.number},
+               {"partition_bytes", trial.point.partition_bytes},
+               {"credit_bytes", trial.point.credit_bytes},
+               {"seconds", trial.seconds},
+               {"predicted_seconds", nullptr}};
+  if (trial.predicted > 0) json["predicted_seconds"] = trial.predicted;
+  Write(Dump(json));
+}
+
+void MetricsLog::Settled(const SettledMetrics& metrics) {
+  const Tuner::Settled& settled = metrics.settled;
+  Write(Dump({{"kind", "settled"},
+              {"timeline", timeline_},
+              {"step", metrics.step},
+              {"trials", settled.trials},
+              {"partition_bytes", settled.point.partition_bytes},
+              {"credit_bytes", settled.point.credit_bytes},
+              {"seconds", settled.seconds},
+              {"first_seconds", settled.first_seconds}}));
+}
+
 void MetricsLog::Notice(const std::string& text) {
   Write(Dump({{"kind", "notice"}, {"timeline", timeline_}, {"text", text}}));
 }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/loss_curve.h"
 #include "coordinator/progress.h"
+#include "coordinator/schedule_tuning.h"
 
 namespace tug {
 
@@ -21,6 +22,10 @@ namespace tug {
 //   eval        step, loss, perplexity, accuracy, targets; "final": true of the last one of a job,
 //               over the whole validation split
 //   checkpoint  step, folder, pause_seconds, write_seconds
+//   trial       of the tuner's (comm.scheduler AUTO): step, trial, partition_bytes, credit_bytes,
+//               seconds (a step), predicted_seconds (null: nothing was)
+//   settled     step, trials, partition_bytes, credit_bytes, seconds, first_seconds (of what it
+//               began with)
 //   notice      text
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
 //               best_step, best_loss
@@ -35,6 +40,8 @@ class MetricsLog {
   void Eval(const EvalMetrics& metrics);
   void Checkpoint(uint64_t step, const std::string& folder, double pause_seconds,
                   double write_seconds);
+  void Trial(const TrialMetrics& metrics);
+  void Settled(const SettledMetrics& metrics);
   void Notice(const std::string& text);
   void End(const StatusReply& status, const std::string& reason);
 

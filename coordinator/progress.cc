@@ -40,10 +40,12 @@ void Progress::AddStep(uint32_t node_id, const StepReport& report) {
 StepMetrics Progress::Fold(const OpenStep& open) const {
   StepMetrics metrics;
   metrics.step = next_clock_ + 1;
+  metrics.schedule = open.shares.front().report.schedule();
   double loss_sum = 0;
   std::set<uint32_t> nodes;
   for (const Share& share : open.shares) {
     const StepReport& report = share.report;
+    if (metrics.schedule != report.schedule()) metrics.schedule.reset();
     loss_sum += report.loss_sum();
     metrics.tokens += report.tokens();
     metrics.targets += report.targets();

@@ -35,6 +35,8 @@ struct StepMetrics {
   // The part of a worker's communication that its computing hid, 1 - wait / communication; of the
   // worker that hid least. 1 without communication.
   double overlap = 1;
+  // Number of the schedule that it ran under; none: workers do not agree.
+  std::optional<uint32_t> schedule;
 };
 
 struct EvalMetrics {

@@ -116,6 +116,21 @@ void RunReporter::OnTrace(const JobTrace& trace) {
   line_.Say(absl::StrCat("trace written: ", ShortPath(path)));
 }
 
+void RunReporter::OnTrial(const TrialMetrics& metrics) {
+  metrics_.Trial(metrics);
+  line_.Say(absl::StrCat("comm: ", TuningText(metrics)));
+}
+
+void RunReporter::OnSettled(const SettledMetrics& metrics) {
+  metrics_.Settled(metrics);
+  tuning_text_ = absl::StrCat("comm: ", TuningText(metrics));
+  line_.Say(tuning_text_);
+}
+
+void RunReporter::OnDrift(const DriftMetrics& metrics) {
+  OnNotice(absl::StrCat("comm: ", TuningText(metrics)));
+}
+
 void RunReporter::OnNotice(const std::string& text) {
   metrics_.Notice(text);
   line_.Say(text);
@@ -167,6 +182,7 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
     line_.Say(absl::StrFormat("best evaluation: validation loss %.4f at step %d",
                               status.best().loss(), status.best().version()));
   }
+  if (!tuning_text_.empty()) line_.Say(tuning_text_);
   if (!trace_text_.empty()) line_.Say(trace_text_);
   std::string memory;
   for (const NodeStatus& node : status.nodes()) {

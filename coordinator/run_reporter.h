@@ -32,6 +32,9 @@ class RunReporter {
   void OnEval(const EvalMetrics& metrics);
   void OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder);
   void OnNotice(const std::string& text);
+  void OnTrial(const TrialMetrics& metrics);
+  void OnSettled(const SettledMetrics& metrics);
+  void OnDrift(const DriftMetrics& metrics);
   // Writes the trace beside the metrics, and tells what it says.
   void OnTrace(const JobTrace& trace);
   void Say(const std::string& text) { line_.Say(text); }
@@ -58,7 +61,8 @@ class RunReporter {
   const std::string title_;
   const std::string replay_;  // name of the profile; empty: a training
   const ModelConfig model_;
-  std::string trace_text_;  // what the trace says, empty before there is one
+  std::string tuning_text_;  // where the schedule settled last, empty before it has
+  std::string trace_text_;   // what the trace says, empty before there is one
   std::optional<StepMetrics> newest_step_;
   std::optional<EvalMetrics> newest_eval_;
   uint64_t steps_ = 0;

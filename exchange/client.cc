@@ -48,8 +48,10 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   for (Request& request : taken_) {
     if (auto* push = std::get_if<PushRequest>(&request)) {
       exchange_.Push(std::move(*push), now);
+    } else if (auto* pull = std::get_if<PullRequest>(&request)) {
+      exchange_.Pull(std::move(*pull), now);
     } else {
-      exchange_.Pull(std::get<PullRequest>(std::move(request)), now);
+      exchange_.SetSchedule(std::get<ExchangeSchedule>(request), now);
     }
   }
   taken_.clear();
@@ -151,6 +153,10 @@ void ExchangeClient::Add(Request request) {
   } else {
     pulled_version_[std::get<PullRequest>(request).block].reset();
   }
+  HandOver(std::move(request));
+}
+
+void ExchangeClient::HandOver(Request request) {
   requests_.push_back(std::move(request));
   if (driver_ == Driver::kNobody) {
     driver_ = Driver::kCaller;
@@ -163,6 +169,11 @@ void ExchangeClient::Add(Request request) {
 
 void ExchangeClient::Push(PushRequest request) { Add(std::move(request)); }
 void ExchangeClient::Pull(PullRequest request) { Add(std::move(request)); }
+
+void ExchangeClient::SetSchedule(const ExchangeSchedule& schedule) {
+  absl::MutexLock lock(&mutex_);
+  HandOver(schedule);
+}
 
 absl::StatusOr<bool> ExchangeClient::WaitPulled(uint32_t block, uint64_t version,
                                                 absl::Duration timeout) {

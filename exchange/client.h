@@ -54,6 +54,9 @@ class ExchangeClient {
   void Push(PushRequest request);
   void Pull(PullRequest request);
 
+  // Of what is asked for from now on (Exchange::SetSchedule).
+  void SetSchedule(const ExchangeSchedule& schedule);
+
   // Blocks until no pull of `block` is open and the last one has at least `version` (true), or for
   // `timeout` (false). CANCELLED etc.: what Cancel was given.
   absl::StatusOr<bool> WaitPulled(uint32_t block, uint64_t version,
@@ -83,11 +86,13 @@ class ExchangeClient {
   TransportCounters transport_counters() const;
 
  private:
-  using Request = std::variant<PushRequest, PullRequest>;
+  using Request = std::variant<PushRequest, PullRequest, ExchangeSchedule>;
   using Event = std::variant<BlockPulled, PushCommitted>;
   enum class Driver { kNobody, kCaller, kOwnThread };
 
   void Add(Request request);
+  // To the driver, who may be the caller.
+  void HandOver(Request request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunOwnThread();
   // Blocks until `done()`, which is called with the mutex held (true), or for `timeout` (false).
   template <typename Done>

@@ -11,6 +11,16 @@ constexpr size_t kMaxReportsPerHeartbeat = 4096;
 
 }  // namespace
 
+ControlBoard::Orders ControlBoard::OrdersOf(const HeartbeatReply& reply) {
+  const Schedule& schedule = reply.schedule();
+  return {.go = reply.go(),
+          .pause = reply.pause(),
+          .final_version = reply.final_version(),
+          .schedule = {.number = schedule.number(),
+                       .partition_bytes = schedule.partition_bytes(),
+                       .credit_bytes = schedule.credit_bytes()}};
+}
+
 void ControlBoard::SetOrders(const Orders& orders) {
   absl::MutexLock lock(&mutex_);
   orders_ = orders;
@@ -23,6 +33,7 @@ void ControlBoard::AddTo(HeartbeatRequest& beat) const {
   for (const EvalReport& report : evals_) *beat.add_evals() = report;
   beat.set_started(state_.started);
   beat.set_clock(state_.clock);
+  beat.set_schedule(state_.schedule);
   beat.set_pausing(state_.pausing);
   beat.set_finished(state_.finished && steps == steps_.size());
 }

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "exchange/schedule.h"
 #include "proto/control.pb.h"
 
 namespace tug {
@@ -18,7 +19,8 @@ class ControlBoard {
   struct Orders {
     bool go = false;
     bool pause = false;
-    uint64_t final_version = 0;  // 0 = not known
+    uint64_t final_version = 0;      // 0 = not known
+    ExchangeSchedule schedule = {};  // to begin steps by
     friend bool operator==(const Orders&, const Orders&) = default;
   };
   struct State {
@@ -26,7 +28,11 @@ class ControlBoard {
     uint64_t clock = 0;  // last step begun, if started
     bool pausing = false;
     bool finished = false;
+    uint32_t schedule = 0;  // number of that in effect
   };
+
+  // What a reply orders.
+  static Orders OrdersOf(const HeartbeatReply& reply);
 
   // Heartbeat side.
   void SetOrders(const Orders& orders);

@@ -7,7 +7,9 @@ namespace tug {
 Exchange::Exchange(ExchangeOptions options, const SegmentTable& table, ExchangeSinks sinks)
     : options_(std::move(options)),
       sinks_(std::move(sinks)),
-      plan_(table, options_.lane_of_segment, options_.comm.partition_bytes()),
+      table_(table),
+      plan_(std::make_shared<PartitionPlan>(table, options_.lane_of_segment,
+                                            options_.comm.partition_bytes())),
       buffers_(options_.comm.credit_bytes(), sinks_.new_buffer),
       pushes_(options_, plan_, sinks_, buffers_, counters_),
       pulls_(options_, plan_, sinks_, buffers_, counters_) {}
@@ -39,6 +41,13 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kNormsWanted:
       ++counters_.ignored;  // bsp drops nothing; the others are not for a worker
   }
+}
+
+void Exchange::SetSchedule(const ExchangeSchedule& schedule, absl::Time now) {
+  plan_ =
+      std::make_shared<PartitionPlan>(table_, options_.lane_of_segment, schedule.partition_bytes);
+  buffers_.set_keep_bytes(schedule.credit_bytes);
+  pushes_.SetCredit(schedule.credit_bytes, now);
 }
 
 void Exchange::OnTick(absl::Time now) {

@@ -9,17 +9,22 @@
 // holds no credit, and weights that hold the lane's are acknowledged (pull_table.h). Whatever is
 // not answered is sent again: identity makes repeats harmless.
 //
+// Cutting and credit may change as it runs (schedule.h): what is open keeps the partitions it was
+// cut into, what comes then is cut anew, and lanes take either.
+//
 // Payloads: FP32 or bf16, by comm.push_format and comm.pull_format; or, FP32, only some runs of
 // elements (runs.h). Runs are lossless: a lane takes the elements that are not pushed for zeros and
 // updates all weights as ever, so the bits are those of dense pushes whatever the optimizer.
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/time/time.h"
 #include "exchange/partition_plan.h"
 #include "exchange/pull_table.h"
 #include "exchange/push_table.h"
 #include "exchange/requests.h"
+#include "exchange/schedule.h"
 #include "exchange/segment_table.h"
 #include "exchange/send_buffers.h"
 #include "transport/transport.h"
@@ -29,6 +34,7 @@ namespace tug {
 // Not thread-safe.
 class Exchange {
  public:
+  // REQUIRES: `table` outlives the exchange.
   Exchange(ExchangeOptions options, const SegmentTable& table, ExchangeSinks sinks);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -37,6 +43,8 @@ class Exchange {
   void Push(PushRequest request, absl::Time now) { pushes_.Add(std::move(request), now); }
   // REQUIRES: no pull of the same block is open.
   void Pull(PullRequest request, absl::Time now) { pulls_.Add(std::move(request), now); }
+  // Of pushes and pulls from now on; credit at once.
+  void SetSchedule(const ExchangeSchedule& schedule, absl::Time now);
   void OnMessage(const Message& message, absl::Time now);
   // Sends again what has waited for too long.
   void OnTick(absl::Time now);
@@ -47,7 +55,8 @@ class Exchange {
  private:
   const ExchangeOptions options_;
   const ExchangeSinks sinks_;
-  const PartitionPlan plan_;
+  const SegmentTable& table_;
+  std::shared_ptr<const PartitionPlan> plan_;  // shared with what was cut by it
   ExchangeCounters counters_;
   SendBuffers buffers_;
   PushTable pushes_;

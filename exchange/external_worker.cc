@@ -169,8 +169,15 @@ absl::StatusOr<std::optional<uint64_t>> ExternalWorker::BeginStep() {
   all_steps_done_ = !*begins;
   if (all_steps_done_) return std::optional<uint64_t>();
   clocks_.BeginStep();
+  ApplySchedule(member_->schedule());
   share_ = StepShare{.begin = time_.Now()};
   return clocks_.step();
+}
+
+void ExternalWorker::ApplySchedule(const ExchangeSchedule& schedule) {
+  if (schedule.number == schedule_.number) return;
+  schedule_ = schedule;
+  exchange_->SetSchedule(schedule);
 }
 
 void ExternalWorker::ReportStep() {
@@ -185,6 +192,7 @@ void ExternalWorker::ReportStep() {
   report.set_wait_seconds(absl::ToDoubleSeconds(share_.waiting));
   report.set_pushed_bytes(counters.pushed_bytes - reported_.pushed_bytes);
   report.set_pulled_bytes(counters.pulled_bytes - reported_.pulled_bytes);
+  report.set_schedule(schedule_.number);
   reported_ = counters;
   member_->ReportStep(std::move(report));
 }

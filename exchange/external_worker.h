@@ -80,6 +80,7 @@ class ExternalWorker {
   absl::Status BuildExchange(const View& view);
   absl::Status CheckStarted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckNotFailed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ApplySchedule(const ExchangeSchedule& schedule) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The gradient where it can be sent from: where it lies, or a copy.
   std::span<const std::byte> Sendable(uint32_t block, const float* gradient)
@@ -103,6 +104,7 @@ class ExternalWorker {
   std::vector<std::span<std::byte>> copies_ ABSL_GUARDED_BY(mutex_);
   StepShare share_ ABSL_GUARDED_BY(mutex_);  // of the step in progress
   ExchangeCounters reported_ ABSL_GUARDED_BY(mutex_);
+  ExchangeSchedule schedule_ ABSL_GUARDED_BY(mutex_);  // in effect
 
   // Constant from Start on.
   SegmentTable table_;

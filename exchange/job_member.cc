@@ -62,7 +62,7 @@ absl::Status JobMember::Beat() {
 
 void JobMember::TakeOrders(const HeartbeatReply& reply) {
   absl::MutexLock lock(&mutex_);
-  orders_ = {reply.go(), reply.pause(), reply.final_version()};
+  orders_ = ControlBoard::OrdersOf(reply);
   state_.pausing = orders_.pause;
   board_.SetState(state_);
 }
@@ -112,8 +112,15 @@ absl::StatusOr<bool> JobMember::BeginStep(uint64_t clock) {
   if (end_.has_value() || NoSuchStep(clock)) return false;
   state_.started = true;
   state_.clock = clock;
+  schedule_ = orders_.schedule;
+  state_.schedule = schedule_.number;
   board_.SetState(state_);
   return true;
+}
+
+ExchangeSchedule JobMember::schedule() const {
+  absl::MutexLock lock(&mutex_);
+  return schedule_;
 }
 
 void JobMember::Leave(const absl::Status& why) {

@@ -51,6 +51,8 @@ class JobMember {
   // Blocks until step `clock` may begin (true), or there is no such step (false). REQUIRES: called
   // for start_version, start_version + 1, ... Errors: why the job ended.
   absl::StatusOr<bool> BeginStep(uint64_t clock);
+  // What the step that began last is to be exchanged by.
+  ExchangeSchedule schedule() const;
   void ReportStep(StepReport report) { board_.AddStep(std::move(report)); }
   // This member cannot go on: the job fails with `why`.
   void Leave(const absl::Status& why);
@@ -79,6 +81,7 @@ class JobMember {
   PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
   ControlBoard::Orders orders_ ABSL_GUARDED_BY(mutex_);
   ControlBoard::State state_ ABSL_GUARDED_BY(mutex_);
+  ExchangeSchedule schedule_ ABSL_GUARDED_BY(mutex_);  // of the step that began last
   absl::Status leaving_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: starts when all above is there

@@ -11,15 +11,16 @@
 
 namespace tug {
 
-PullTable::PullTable(const ExchangeOptions& options, const PartitionPlan& plan,
-                     const ExchangeSinks& sinks, SendBuffers& buffers, ExchangeCounters& counters)
+PullTable::PullTable(const ExchangeOptions& options,
+                     const std::shared_ptr<const PartitionPlan>& plan, const ExchangeSinks& sinks,
+                     SendBuffers& buffers, ExchangeCounters& counters)
     : options_(options),
       plan_(plan),
       sinks_(sinks),
       buffers_(buffers),
       counters_(counters),
       resend_after_(absl::Milliseconds(options.comm.resend_ms())),
-      pulls_(plan.num_blocks()) {}
+      pulls_(plan->num_blocks()) {}
 
 // ---- asking ----
 
@@ -36,13 +37,14 @@ Codec PullTable::CodecOf(const PullRequest& request, std::span<const ElementRun>
 }
 
 void PullTable::Add(PullRequest request, absl::Time now) {
-  const std::span<const Partition> plan = plan_.of_block(request.block);
+  const std::span<const Partition> plan = plan_->of_block(request.block);
   const bool raw = !request.bf16_destination.empty();
   TUG_CHECK(!raw || options_.comm.pull_format() == CommConfig::BF16);
   TUG_CHECK_EQ(raw ? request.bf16_destination.size() : request.destination.size(), plan.back().end);
   OpenPull& pull = pulls_[request.block];
   TUG_CHECK_EQ(pull.missing, 0u) << "a pull of block " << request.block << " is open";
   pull.request = std::move(request);
+  pull.plan = plan_;
   if (options_.comm.pull_format() == CommConfig::BF16) pull.request.runs.clear();
   pull.partitions.assign(plan.size(), State::kMissing);
   pull.held.clear();
@@ -83,9 +85,10 @@ void PullTable::Send(const OpenPull& pull, const Partition& part) {
 void PullTable::OnWeights(const Message& message) {
   const WireHeader& header = message.header;
   if (header.clock != 0) SayReceived(header);
-  const std::optional<uint32_t> partition = plan_.Find(header);
-  OpenPull* pull = partition.has_value() ? &pulls_[header.block] : nullptr;
-  if (pull == nullptr || pull->missing == 0 || pull->partitions[*partition] != State::kMissing) {
+  OpenPull* pull = header.block < pulls_.size() ? &pulls_[header.block] : nullptr;
+  std::optional<uint32_t> partition;
+  if (pull != nullptr && pull->missing > 0) partition = pull->plan->Find(header);
+  if (!partition.has_value() || pull->partitions[*partition] != State::kMissing) {
     ++counters_.ignored;
     return;
   }
@@ -134,7 +137,7 @@ void PullTable::TraceArrival(const OpenPull& pull, const Message& message, int64
 }
 
 bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message) {
-  const Partition& part = plan_.of_block(message.header.block)[partition];
+  const Partition& part = PartsOf(pull)[partition];
   const ElementRuns runs = WantedRuns(pull.request, part);
   const Codec codec = CodecOf(pull.request, runs, part);
   if (message.header.codec != codec) return false;
@@ -196,7 +199,7 @@ void PullTable::Complete(OpenPull& pull) {
     }
     event.in_place.leases = std::move(pull.held);
   } else {
-    const std::span<const Partition> plan = plan_.of_block(pull.request.block);
+    const std::span<const Partition> plan = PartsOf(pull);
     for (size_t p = 0; p < plan.size(); ++p) {
       if (pull.partitions[p] == State::kHeld) Copy(pull.request, plan[p], pull.held[p]);
     }
@@ -212,7 +215,7 @@ void PullTable::OnTick(absl::Time now) {
     if (pull.missing == 0 || now < pull.due) continue;
     pull.due = now + resend_after_;
     ++counters_.resent;
-    const std::span<const Partition> plan = plan_.of_block(pull.request.block);
+    const std::span<const Partition> plan = PartsOf(pull);
     for (size_t p = 0; p < plan.size(); ++p) {
       if (pull.partitions[p] == State::kMissing) Send(pull, plan[p]);
     }

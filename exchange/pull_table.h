@@ -2,6 +2,8 @@
 #define TUG_EXCHANGE_PULL_TABLE_H_
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -20,9 +22,10 @@ namespace tug {
 // have grown (but for runs, and the leases handed out). Not thread-safe.
 class PullTable {
  public:
+  // `plan` may be made to point at another one: pulls that are added then are cut by that.
   // REQUIRES: all references outlive the table.
-  PullTable(const ExchangeOptions& options, const PartitionPlan& plan, const ExchangeSinks& sinks,
-            SendBuffers& buffers, ExchangeCounters& counters);
+  PullTable(const ExchangeOptions& options, const std::shared_ptr<const PartitionPlan>& plan,
+            const ExchangeSinks& sinks, SendBuffers& buffers, ExchangeCounters& counters);
 
   void Add(PullRequest request, absl::Time now);
   void OnWeights(const Message& message);
@@ -32,14 +35,18 @@ class PullTable {
   enum class State : uint8_t { kUnwanted, kMissing, kCopied, kHeld };
   struct OpenPull {
     PullRequest request;
-    std::vector<State> partitions;  // as the plan's
-    std::vector<Lease> held;        // where kHeld
-    uint32_t missing = 0;           // partitions; 0: not open
-    uint64_t version = 0;           // lowest that has arrived
-    absl::Time due;                 // when what is missing is asked for again
-    int64_t asked_ns = 0;           // where the job is traced
+    std::shared_ptr<const PartitionPlan> plan;  // that it was cut by; none before the first pull
+    std::vector<State> partitions;              // as the plan's
+    std::vector<Lease> held;                    // where kHeld
+    uint32_t missing = 0;                       // partitions; 0: not open
+    uint64_t version = 0;                       // lowest that has arrived
+    absl::Time due;                             // when what is missing is asked for again
+    int64_t asked_ns = 0;                       // where the job is traced
   };
 
+  static std::span<const Partition> PartsOf(const OpenPull& pull) {
+    return pull.plan->of_block(pull.request.block);
+  }
   // How a partition is asked for, and so how it comes; `runs` are the wanted ones, clipped.
   Codec CodecOf(const PullRequest& request, std::span<const ElementRun> runs,
                 const Partition& part) const;
@@ -57,7 +64,7 @@ class PullTable {
   bool IsInOnePiece(const OpenPull& pull) const;
 
   const ExchangeOptions& options_;
-  const PartitionPlan& plan_;
+  const std::shared_ptr<const PartitionPlan>& plan_;
   const ExchangeSinks& sinks_;
   SendBuffers& buffers_;
   ExchangeCounters& counters_;

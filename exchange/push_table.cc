@@ -9,8 +9,9 @@
 
 namespace tug {
 
-PushTable::PushTable(const ExchangeOptions& options, const PartitionPlan& plan,
-                     const ExchangeSinks& sinks, SendBuffers& buffers, ExchangeCounters& counters)
+PushTable::PushTable(const ExchangeOptions& options,
+                     const std::shared_ptr<const PartitionPlan>& plan, const ExchangeSinks& sinks,
+                     SendBuffers& buffers, ExchangeCounters& counters)
     : options_(options),
       plan_(plan),
       sinks_(sinks),
@@ -18,7 +19,7 @@ PushTable::PushTable(const ExchangeOptions& options, const PartitionPlan& plan,
       counters_(counters),
       resend_after_(absl::Milliseconds(options.comm.resend_ms())),
       queue_(PolicyOf(options.comm.scheduler()), options.comm.credit_bytes()),
-      heads_(plan.num_blocks()) {}
+      heads_(plan->num_blocks()) {}
 
 // ---- places ----
 
@@ -39,8 +40,9 @@ uint32_t& PushTable::HeadOf(uint32_t block, uint32_t virtual_worker) {
   return heads[virtual_worker];
 }
 
-// The header comes from outside. REQUIRES: its block exists.
+// The header comes from outside.
 uint32_t PushTable::Find(const WireHeader& header) const {
+  if (header.block >= heads_.size()) return kNone;
   const std::vector<uint32_t>& heads = heads_[header.block];
   if (header.virtual_worker >= heads.size()) return kNone;
   uint32_t place = heads[header.virtual_worker];
@@ -67,7 +69,7 @@ void PushTable::ChooseCodec(const PushRequest& request, const Partition& part,
 }
 
 void PushTable::Add(PushRequest request, absl::Time now) {
-  const std::span<const Partition> plan = plan_.of_block(request.block);
+  const std::span<const Partition> plan = plan_->of_block(request.block);
   TUG_CHECK_EQ(request.gradient.size_bytes(), plan.back().end * sizeof(float));
   uint32_t& head = HeadOf(request.block, request.virtual_worker);
   for (uint32_t other = head; other != kNone; other = places_[other]->next) {
@@ -76,6 +78,7 @@ void PushTable::Add(PushRequest request, absl::Time now) {
   const uint32_t place = TakePlace();
   OpenPush& push = *places_[place];
   push.request = std::move(request);
+  push.plan = plan_;
   push.partitions.assign(plan.size(), PartitionPush{.patience = resend_after_});
   push.uncommitted = static_cast<uint32_t>(plan.size());
   push.next = std::exchange(head, place);
@@ -92,6 +95,11 @@ void PushTable::Add(PushRequest request, absl::Time now) {
   SendQueued(now);
 }
 
+void PushTable::SetCredit(uint64_t credit_bytes, absl::Time now) {
+  queue_.set_credit_bytes(credit_bytes);
+  SendQueued(now);
+}
+
 void PushTable::SendQueued(absl::Time now) {
   while (std::optional<uint64_t> item = queue_.Next()) {
     OpenPush& push = *places_[*item >> 32];
@@ -105,7 +113,7 @@ void PushTable::SendQueued(absl::Time now) {
 
 void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
   const PushRequest& request = push.request;
-  const Partition& part = plan_.of_block(request.block)[partition];
+  const Partition& part = PartOf(push, partition);
   PartitionPush& state = push.partitions[partition];
   WireHeader header = HeaderOf(options_, MessageKind::kPush, part);
   header.codec = state.codec;
@@ -148,9 +156,10 @@ Lease PushTable::Payload(const PushRequest& request, const Partition& part,
 // ---- answers ----
 
 void PushTable::OnAnswer(const WireHeader& header, absl::Time now) {
-  const std::optional<uint32_t> partition = plan_.Find(header);
-  const uint32_t place = partition.has_value() ? Find(header) : kNone;
-  if (place == kNone || !Advance(place, *partition, header.kind, now)) {
+  const uint32_t place = Find(header);
+  const std::optional<uint32_t> partition =
+      place == kNone ? std::nullopt : places_[place]->plan->Find(header);
+  if (!partition.has_value() || !Advance(place, *partition, header.kind, now)) {
     ++counters_.ignored;
     return;
   }
@@ -206,6 +215,7 @@ void PushTable::Finish(uint32_t place) {
   --open_;
   const PushCommitted event{push.request.block, push.request.virtual_worker, push.request.clock};
   push.request.gradient = Lease();
+  push.plan.reset();
   free_places_.push_back(place);
   sinks_.committed(event);
 }
@@ -213,7 +223,7 @@ void PushTable::Finish(uint32_t place) {
 // ---- trace ----
 
 TraceEvent PushTable::EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const {
-  const Partition& part = plan_.of_block(push.request.block)[partition];
+  const Partition& part = PartOf(push, partition);
   return {.kind = kind,
           .block = part.block,
           .first_segment = part.first_segment,

@@ -28,11 +28,13 @@ namespace tug {
 // the tables have grown (but the runs of a sparse one). Not thread-safe.
 class PushTable {
  public:
+  // `plan` may be made to point at another one: pushes that are added then are cut by that.
   // REQUIRES: all references outlive the table.
-  PushTable(const ExchangeOptions& options, const PartitionPlan& plan, const ExchangeSinks& sinks,
-            SendBuffers& buffers, ExchangeCounters& counters);
+  PushTable(const ExchangeOptions& options, const std::shared_ptr<const PartitionPlan>& plan,
+            const ExchangeSinks& sinks, SendBuffers& buffers, ExchangeCounters& counters);
 
   void Add(PushRequest request, absl::Time now);
+  void SetCredit(uint64_t credit_bytes, absl::Time now);
   // kReceived, kCommitted, kDeferred, kPushWanted.
   void OnAnswer(const WireHeader& header, absl::Time now);
   void OnTick(absl::Time now);
@@ -56,13 +58,17 @@ class PushTable {
   // A place in the table, used again by later pushes.
   struct OpenPush {
     PushRequest request;
-    std::vector<PartitionPush> partitions;  // as the plan's
-    uint32_t uncommitted = 0;               // partitions; 0: the place is free
+    std::shared_ptr<const PartitionPlan> plan;  // that it was cut by
+    std::vector<PartitionPush> partitions;      // as the plan's
+    uint32_t uncommitted = 0;                   // partitions; 0: the place is free
     uint32_t next = kNone;  // another open push of the same block and virtual worker
   };
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   uint32_t TakePlace();
+  static const Partition& PartOf(const OpenPush& push, uint32_t partition) {
+    return push.plan->of_block(push.request.block)[partition];
+  }
   // Head of the list of open pushes of a block and virtual worker.
   uint32_t& HeadOf(uint32_t block, uint32_t virtual_worker);
   uint32_t Find(const WireHeader& header) const;
@@ -79,7 +85,7 @@ class PushTable {
   void Repeat(uint32_t place, uint32_t partition, absl::Time now);
 
   const ExchangeOptions& options_;
-  const PartitionPlan& plan_;
+  const std::shared_ptr<const PartitionPlan>& plan_;
   const ExchangeSinks& sinks_;
   SendBuffers& buffers_;
   ExchangeCounters& counters_;

@@ -25,7 +25,7 @@ struct ExchangeOptions {
   uint32_t timeline = 0;
   uint32_t view = 0;
   std::vector<uint32_t> lane_of_segment;
-  CommConfig comm;  // all fields filled
+  CommConfig comm;              // all fields filled
   TraceTrack* trace = nullptr;  // outlives the exchange; may be null
 };
 

@@ -33,13 +33,15 @@ class SendBuffers {
   };
   Payload Take(size_t size_bytes);
 
+  void set_keep_bytes(uint64_t keep_bytes) { keep_bytes_ = keep_bytes; }
+
   uint64_t kept_bytes() const { return kept_bytes_; }
 
  private:
   using Buffer = std::shared_ptr<AlignedBuffer>;
   Buffer Make(size_t size_bytes) const;
 
-  const uint64_t keep_bytes_;
+  uint64_t keep_bytes_;
   const NewBuffer new_buffer_;
   std::vector<Buffer> buffers_;
   size_t oldest_ = 0;  // index

@@ -60,6 +60,8 @@ class CreditQueue {
   void Committed(Ticket ticket);
 
   uint64_t credit_bytes() const { return credit_bytes_; }
+  // From now on. What is outstanding beyond a smaller one comes back before anything leaves.
+  void set_credit_bytes(uint64_t credit_bytes) { credit_bytes_ = credit_bytes; }
   uint64_t outstanding_bytes() const { return outstanding_bytes_; }
   // The most at a time, ever.
   uint64_t most_outstanding_bytes() const { return most_outstanding_bytes_; }
@@ -88,7 +90,7 @@ class CreditQueue {
   uint32_t NextList() const;
 
   const SchedulingPolicy& policy_;
-  const uint64_t credit_bytes_;
+  uint64_t credit_bytes_;
   uint64_t outstanding_bytes_ = 0;
   uint64_t most_outstanding_bytes_ = 0;
   size_t waiting_ = 0;

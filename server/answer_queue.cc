@@ -68,6 +68,15 @@ bool AnswerQueue::Received(PeerId worker, uint64_t number) {
   return outstanding;
 }
 
+void AnswerQueue::SetCredit(uint64_t credit_bytes) {
+  options_.credit_bytes = credit_bytes;
+  for (const auto& [peer, worker] : workers_) worker->queue.set_credit_bytes(credit_bytes);
+}
+
+void AnswerQueue::ListWorkers(std::vector<PeerId>& workers) const {
+  for (const auto& [peer, worker] : workers_) workers.push_back(peer);
+}
+
 void AnswerQueue::OnTick(absl::Time now, std::vector<PeerId>& workers) {
   if (now < next_look_) return;
   next_look_ = now + options_.lost_after / 4;

@@ -61,6 +61,10 @@ class AnswerQueue {
   std::optional<Turn> Next(PeerId worker, absl::Time now);
   // From outside: false if no such answer is outstanding.
   bool Received(PeerId worker, uint64_t number);
+  // Of each worker from now on: a turn of any worker may have come.
+  void SetCredit(uint64_t credit_bytes);
+  // Appends all workers that have a queue.
+  void ListWorkers(std::vector<PeerId>& workers) const;
   // Takes back the credit of answers that are lost (3.), and appends the workers that have some
   // again to `workers`.
   void OnTick(absl::Time now, std::vector<PeerId>& workers);
@@ -93,7 +97,7 @@ class AnswerQueue {
 
   Worker* Find(PeerId worker) const;
 
-  const Options options_;
+  Options options_;
   std::unordered_map<PeerId, std::unique_ptr<Worker>> workers_;
   uint64_t most_outstanding_bytes_ = 0;
   absl::Time next_look_ = absl::InfinitePast();

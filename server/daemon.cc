@@ -1,6 +1,7 @@
 #include "server/daemon.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -40,11 +41,13 @@ std::vector<LaneCores> CoresOf(const ClusterConfig& cluster) {
 void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemory& memory,
                 HeartbeatRequest& request) {
   bool ready = true;
+  uint32_t schedule = std::numeric_limits<uint32_t>::max();
   uint64_t shared_bytes = 0;
   NodeCounters& counters = *request.mutable_counters();
   for (const std::unique_ptr<LaneThread>& lane : lanes) {
     const LaneThread::Report report = lane->report();
     ready = ready && report.ready;
+    schedule = std::min(schedule, report.schedule);
     for (const CheckpointPart& part : report.parts) *request.add_parts() = part;
     for (const ShardNotice& notice : report.notices) {
       Notice* added = request.add_notices();
@@ -58,6 +61,7 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
     shared_bytes += report.shared_bytes;
   }
   request.set_ready(ready);
+  request.set_schedule(schedule);
   counters.set_peak_memory_bytes(memory.Sample(shared_bytes));
 }
 
@@ -115,8 +119,10 @@ absl::Status RunServer(const ServerOptions& options) {
     return absl::OkStatus();
   };
   callbacks.on_reply = [&](const HeartbeatReply& reply, const HeartbeatRequest&) {
-    for (const std::unique_ptr<LaneThread>& lane : lanes)
+    for (const std::unique_ptr<LaneThread>& lane : lanes) {
       lane->SetFinalVersion(reply.final_version());
+      if (reply.has_schedule()) lane->SetSchedule(reply.schedule());
+    }
   };
   callbacks.failure = [&] { return FirstFailure(lanes); };
   callbacks.trace = [&] { return trace.has_value() ? &*trace : nullptr; };

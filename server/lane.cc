@@ -170,6 +170,7 @@ void LaneThread::Serve(std::stop_token stop) {
       if (const uint64_t final_version = final_version_; final_version > 0) {
         shard_->SetFinalVersion(final_version);
       }
+      TakeSchedule(now);
       PublishCounters();
       next_tick = now + kTick;
     }
@@ -177,6 +178,18 @@ void LaneThread::Serve(std::stop_token stop) {
     transport_->Poll(sender_.PollTime(kTick),
                      [&](Message m) { shard_->OnMessage(std::move(m), time.Now()); });
   }
+}
+
+void LaneThread::TakeSchedule(absl::Time now) {
+  Schedule schedule;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (schedule_.number() == report_.schedule) return;
+    schedule = schedule_;
+  }
+  shard_->SetPullCredit(schedule.pull_credit_bytes(), now);
+  absl::MutexLock lock(&mutex_);
+  report_.schedule = schedule.number();
 }
 
 void LaneThread::PublishCounters() {
@@ -187,6 +200,11 @@ void LaneThread::PublishCounters() {
 }
 
 void LaneThread::SetFinalVersion(uint64_t version) { final_version_ = version; }
+
+void LaneThread::SetSchedule(const Schedule& schedule) {
+  absl::MutexLock lock(&mutex_);
+  schedule_ = schedule;
+}
 
 LaneThread::Report LaneThread::report() const {
   Report report;

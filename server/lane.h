@@ -51,6 +51,7 @@ class LaneThread {
     std::vector<ShardNotice> notices;
     uint64_t dropped = 0;
     uint64_t refused = 0;
+    uint32_t schedule = 0;           // number of the one in effect
     uint64_t most_answer_bytes = 0;  // ShardCounters
     uint64_t shared_bytes = 0;       // Transport::SharedBytes
   };
@@ -71,6 +72,8 @@ class LaneThread {
   // Once.
   void Start(const View& view);
   void SetFinalVersion(uint64_t version);
+  // Takes effect within a tick; then report() has its number.
+  void SetSchedule(const Schedule& schedule);
   Report report() const;
 
  private:
@@ -83,6 +86,7 @@ class LaneThread {
   ShardOptions MakeShardOptions(const View& view) const;
   absl::Status FillSegments(const View& view);
   void Serve(std::stop_token stop);
+  void TakeSchedule(absl::Time now);
   void PublishCounters();
 
   const LaneJob& job_;
@@ -98,6 +102,7 @@ class LaneThread {
   std::atomic<uint64_t> final_version_ = 0;
   mutable absl::Mutex mutex_;
   Report report_ ABSL_GUARDED_BY(mutex_);
+  Schedule schedule_ ABSL_GUARDED_BY(mutex_);  // newest that was asked for
   std::jthread thread_;
 };
 

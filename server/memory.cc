@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/schedule_points.h"
+
 namespace tug {
 namespace {
 
@@ -10,6 +12,15 @@ constexpr uint64_t kCopiesForPulls = 4;
 constexpr uint64_t kSum = 4;
 constexpr uint64_t kCheckpoint = 12;
 constexpr uint64_t kOtherBytes = uint64_t{64} << 20;
+
+// Of pushes of a worker: the job's, or the most that the tuner may choose.
+uint64_t MostCredit(const CommConfig& comm, const SegmentTable& table) {
+  uint64_t most = comm.credit_bytes();
+  if (comm.scheduler() != CommConfig::AUTO) return most;
+  for (const SchedulePoint& point : SchedulePoints(table))
+    most = std::max(most, point.credit_bytes);
+  return most;
+}
 
 }  // namespace
 
@@ -21,7 +32,7 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
     if (lane.server_node_id() == server_node_id) parameters += table.segment(id).elements();
   }
   const uint64_t arriving =
-      std::min<uint64_t>(config.comm().credit_bytes() * config.cluster().workers(),
+      std::min<uint64_t>(MostCredit(config.comm(), table) * config.cluster().workers(),
                          uint64_t{config.cluster().virtual_workers()} * 4 * parameters);
   return {.line_bytes =
               parameters * (kWeightsAndMoments + kCopiesForPulls + kSum) + arriving + kOtherBytes,

@@ -13,7 +13,8 @@ namespace tug {
 //    4 P   previous copy, for pulls of the version before; with bf16 pulls 2 P for each of the
 //          newest and the previous rounded copy instead
 //    4 P   one sum for each segment
-//   + messages on their way in: min(credit of all workers, 4 P S), S virtual workers
+//   + messages on their way in: min(credit of all workers, 4 P S), S virtual workers; with
+//     comm.scheduler AUTO the largest credit that the tuner may choose
 //   + 64 MiB: sums that wait for their siblings (kServerParkingBytes, shard.h) and the process
 //     itself
 // for any number of workers and any order of arrival (push_admission.h).

@@ -29,8 +29,13 @@
 // all that closing waits for. Nothing in this depends on what the parking holds: it may be full of
 // nodes whose siblings are nowhere yet.
 //
-// This takes for granted that workers cut blocks into the same partitions (they do within a view:
-// scheduler/partitioner.h), so that the segments of a partition have the same tree state.
+// Where workers cut blocks into the same partitions (scheduler/partitioner.h), the segments of a
+// partition have the same tree state. In the steps in which a schedule changes they do not
+// (comm.scheduler AUTO). The argument above stands: it is about one segment after the other, and
+// once all segments before the exempt one are complete, every push that it misses begins with it.
+// Only the bound of 2. is weaker then: an exempt push brings segments of which those of other
+// workers are still to come in smaller pushes, so up to a node a worker may wait, log2(S) + 1 times,
+// in place of one.
 
 #include <cstddef>
 #include <cstdint>

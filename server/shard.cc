@@ -46,12 +46,15 @@ PushAdmission::Options AdmissionOptions(const ShardOptions& options, size_t owne
           .repeat_after = options.resend_after};
 }
 
-AnswerQueue::Options AnswerOptions(const ShardOptions& options, size_t segments) {
+uint64_t CountLanes(const ShardOptions& options) {
   std::vector<uint32_t> lanes = options.lane_of_segment;
   std::sort(lanes.begin(), lanes.end());
-  const auto count = std::unique(lanes.begin(), lanes.end()) - lanes.begin();
+  return static_cast<uint64_t>(std::unique(lanes.begin(), lanes.end()) - lanes.begin());
+}
+
+AnswerQueue::Options AnswerOptions(const ShardOptions& options, size_t segments, uint64_t lanes) {
   return {.scheduler = options.scheduler,
-          .credit_bytes = options.pull_credit_bytes / static_cast<uint64_t>(count),
+          .credit_bytes = options.pull_credit_bytes / lanes,
           .segments = static_cast<uint32_t>(segments),
           // A worker carries one virtual worker at least; twice, as for MaxOpen.
           .most_workers = size_t{2} * options.virtual_workers,
@@ -89,7 +92,8 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
       admission_(AdmissionOptions(options_, owned_.size()), table, states_, owned_),
       open_pushes_(table.size(), table.num_blocks()),
       waiting_pulls_(table.size(), table.num_blocks()),
-      answers_(AnswerOptions(options_, table.size())) {
+      lanes_(CountLanes(options_)),
+      answers_(AnswerOptions(options_, table.size(), lanes_)) {
   TUG_CHECK(options_.lane_of_segment.size() == table.size());
   TUG_CHECK(options_.block_names.size() == table.num_blocks());
   if (options_.optimizer.clip() != OptimizerConfig::OFF) {
@@ -330,14 +334,25 @@ void Shard::AskForDeferred() {
 
 // ---- time ----
 
+void Shard::SetPullCredit(uint64_t pull_credit_bytes, absl::Time now) {
+  now_ = now;
+  answers_.SetCredit(pull_credit_bytes / lanes_);
+  answers_.ListWorkers(freed_);
+  SendFreed();
+}
+
+void Shard::SendFreed() {
+  for (const PeerId worker : freed_) SendAnswers(worker);
+  freed_.clear();
+}
+
 void Shard::OnTick(absl::Time now) {
   now_ = now;
   admission_.OnTick(now, wanted_);
   AskForDeferred();
   AskForNorms();
   answers_.OnTick(now, freed_);
-  for (const PeerId worker : freed_) SendAnswers(worker);
-  freed_.clear();
+  SendFreed();
 }
 
 }  // namespace tug

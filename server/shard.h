@@ -129,6 +129,9 @@ class Shard {
   void OnTick(absl::Time now);
   // From the coordinator: the version at which the job ends, to be snapshot whatever the interval.
   void SetFinalVersion(uint64_t version);
+  // In place of ShardOptions::pull_credit_bytes, from now on. Nothing else of a lane depends on how
+  // workers cut blocks: each partition is taken as it comes.
+  void SetPullCredit(uint64_t pull_credit_bytes, absl::Time now);
   // Takes a snapshot of the state as it is, once filled in, before the first message.
   void SnapshotStart();
 
@@ -174,6 +177,7 @@ class Shard {
   void OnWeightsReceived(const Message& message);
   // The answers whose turn has come.
   void SendAnswers(PeerId worker);
+  void SendFreed();
 
   void OnNorms(const Message& message);
   void OnNormsWanted(const WireHeader& header);
@@ -208,13 +212,14 @@ class Shard {
   PushAdmission admission_;
   OpenPushes open_pushes_;
   WaitingPulls waiting_pulls_;
+  const uint64_t lanes_;  // that own segments
   AnswerQueue answers_;
   std::optional<NormLedger> ledger_;  // none with `clip: off`
   // Of the push in hand; here to be used again: the segments that are open, and that it completes.
   std::vector<uint32_t> open_segments_;
   std::vector<uint32_t> summed_;
   std::vector<PushKey> wanted_;
-  std::vector<PeerId> freed_;  // workers that have credit again; scratch of OnTick
+  std::vector<PeerId> freed_;  // workers that have credit again; scratch
   bool started_ = false;
   absl::Time now_ = absl::InfinitePast();  // of the message or tick in hand
   absl::Time norms_asked_ = absl::InfinitePast();

@@ -36,6 +36,9 @@ class Actions {
   void Do(const EvalCompleted&) {}
   void Do(const NewBestAction&) {}
   void Do(const TraceCompleted&) {}
+  void Do(const TuningAction& tuning) {
+    result_.trials += std::holds_alternative<TrialMetrics>(tuning.event) ? 1 : 0;
+  }
   void Do(const NoticeAction& notice) { result_.notices.push_back(notice.text); }
   void Do(const JobEnded& end) {
     result_.status = end.status;

@@ -39,6 +39,9 @@ struct SimulationOptions {
   uint64_t parking_bytes = kServerParkingBytes;
   // Whether lanes read the pushes of every second worker in that worker's memory.
   bool shared_memory = false;
+  // How often a node changes, by itself, to a random schedule: at a computation of a worker, at a
+  // tick of a server. With comm.scheduler AUTO, the coordinator's changes come on top.
+  double schedule_change_probability = 0;
   // When to ask for an orderly stop, in virtual time; never if infinite.
   absl::Duration stop_after = absl::InfiniteDuration();
 };
@@ -55,6 +58,8 @@ struct SimulationResult {
   uint64_t resent = 0;
   uint64_t deferred = 0;           // pushes that a lane had no memory for at first
   uint64_t most_held_bytes = 0;    // by the sums of one lane at a time
+  uint64_t schedule_changes = 0;   // by nodes, asked for or by themselves
+  uint64_t trials = 0;             // of the tuner
   uint64_t most_push_bytes = 0;    // outstanding of one worker at a time
   uint64_t most_answer_bytes = 0;  // outstanding of one lane to one worker at a time
   absl::Duration virtual_time;

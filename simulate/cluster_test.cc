@@ -107,6 +107,59 @@ TEST(SimulatedCluster, EverySchedulingPolicyGivesTheSameBitsOnARoughNetwork) {
   }
 }
 
+// Nodes change how they cut and how much they send by themselves, in the midst of steps, so that
+// workers and servers hardly ever agree.
+TEST(SimulatedCluster, RandomChangesOfScheduleAtRandomTimesGiveTheSameBits) {
+  for (auto clip : {OptimizerConfig::OFF, OptimizerConfig::GLOBAL}) {
+    std::vector<std::vector<float>> expected;
+    uint64_t deferred = 0;
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      SimulationOptions options = Job(2, 3, seed);
+      options.config.mutable_comm()->set_segment_elements(1024);
+      options.config.mutable_optimizer()->set_clip(clip);
+      options.network = seed == 1 ? Quiet() : Rough();
+      options.shared_memory = seed % 3 == 0;
+      options.schedule_change_probability = seed == 1 ? 0 : 0.3;
+      // Hardly any room: pushes that are cut in other ways are deferred too.
+      if (seed % 2 == 0) options.parking_bytes = 4096;
+      const SimulationResult result = Simulate(options);
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      if (expected.empty()) expected = result.weights;
+      EXPECT_EQ(result.weights, expected);
+      if (seed == 1) continue;
+      EXPECT_GT(result.schedule_changes, 50u);
+      deferred += result.deferred;
+    }
+    EXPECT_GT(deferred, 0u);
+  }
+}
+
+TEST(SimulatedCluster, ATunerThatChangesItsMindAtEveryStepGivesTheSameBits) {
+  std::vector<std::vector<float>> expected;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    SimulationOptions options = Job(2, 3, seed);
+    CommConfig& comm = *options.config.mutable_comm();
+    comm.set_segment_elements(1024);
+    options.config.mutable_train()->set_steps(60);
+    options.network = seed == 1 ? Quiet() : Rough();
+    if (seed > 1) {
+      comm.set_scheduler(CommConfig::AUTO);
+      comm.mutable_tuner()->set_trials(1000);
+      comm.mutable_tuner()->set_steps_per_trial(1);
+      comm.mutable_tuner()->set_drift(0.2);
+    }
+    const SimulationResult result = Simulate(options);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    if (expected.empty()) expected = result.weights;
+    EXPECT_EQ(result.weights, expected);
+    if (seed == 1) continue;
+    EXPECT_GE(result.trials, 15u);
+    EXPECT_GE(result.schedule_changes, 3 * result.trials) << "of five nodes";
+  }
+}
+
 TEST(SimulatedCluster, AnyNumberOfServersLanesWorkersAndAnySegmentSizeGiveTheSameBits) {
   for (auto clip : {OptimizerConfig::OFF, OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
     std::vector<std::vector<float>> expected;

@@ -42,6 +42,16 @@ void SimulatedNode::After(absl::Duration max, std::function<void()> event) {
   world_.time.Schedule(max * fraction, std::move(event));
 }
 
+std::optional<SchedulePoint> SimulatedNode::RandomSchedule() {
+  const double probability = world_.options.schedule_change_probability;
+  if (probability == 0) return std::nullopt;
+  if (std::uniform_real_distribution<double>(0.0, 1.0)(world_.random) >= probability) {
+    return std::nullopt;
+  }
+  const std::vector<SchedulePoint> points = SchedulePoints(world_.table);
+  return points[world_.random() % points.size()];
+}
+
 void SimulatedNode::Start() {
   After(world_.options.max_control_delay, [this] {
     RegisterRequest request;
@@ -164,18 +174,32 @@ void SimulatedServer::Report(HeartbeatRequest& request) {
   request.set_ready(!lanes_.empty());
   for (const CheckpointPart& part : parts_) *request.add_parts() = part;
   for (const Notice& notice : notices_) *request.add_notices() = notice;
+  request.set_schedule(schedule_);
 }
 
 void SimulatedServer::OnReply(const HeartbeatReply& reply) {
+  if (!lanes_.empty() && reply.schedule().number() > schedule_) {
+    schedule_ = reply.schedule().number();
+    SetPullCredit(reply.schedule().pull_credit_bytes());
+  }
   if (reply.final_version() == 0) return;
   for (auto& lane : lanes_) lane->shard->SetFinalVersion(reply.final_version());
 }
 
+void SimulatedServer::SetPullCredit(uint64_t bytes) {
+  for (auto& lane : lanes_) lane->shard->SetPullCredit(bytes, world_.time.Now());
+  ++schedule_changes_;
+}
+
 void SimulatedServer::Tick() {
+  if (const std::optional<SchedulePoint> point = RandomSchedule()) {
+    SetPullCredit(point->credit_bytes);
+  }
   for (auto& lane : lanes_) lane->shard->OnTick(world_.time.Now());
 }
 
 void SimulatedServer::Collect(SimulationResult& result) {
+  result.schedule_changes += schedule_changes_;
   for (auto& lane : lanes_) {
     for (uint32_t id : lane->shard->segments()) {
       const Segment& segment = world_.table.segment(id);
@@ -241,6 +265,7 @@ void SimulatedWorker::Report(HeartbeatRequest& request) {
   request.set_clock(machine_->in_step() ? machine_->clock() : machine_->clock() - 1);
   request.set_pausing(machine_->paused());
   request.set_finished(machine_->next() == StepMachine::Next::kFinished);
+  request.set_schedule(schedule_);
 }
 
 void SimulatedWorker::OnReply(const HeartbeatReply& reply) {
@@ -248,6 +273,7 @@ void SimulatedWorker::OnReply(const HeartbeatReply& reply) {
   if (!std::exchange(pulling_, true)) {
     for (uint32_t b = 0; b < weights_.size(); ++b) Pull(b, machine_->clock());
   }
+  ordered_ = ControlBoard::OrdersOf(reply).schedule;
   machine_->SetGate(reply.pause(), reply.final_version());
   Advance();
 }
@@ -268,6 +294,7 @@ void SimulatedWorker::Advance() {
 
 void SimulatedWorker::Compute() {
   const struct Compute compute = machine_->compute();
+  MayChangeSchedule(compute);
   if (compute.phase == ComputePhase::kBackward) AddGradient(compute);
   const StepEffects effects = machine_->OnComputeDone();
   const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
@@ -286,7 +313,27 @@ void SimulatedWorker::Compute() {
   report.set_loss_sum(std::exchange(loss_, 0.0));
   report.set_tokens(10);
   report.set_targets(10);
+  report.set_step_seconds(absl::ToDoubleSeconds(world_.time.Now() - step_began_));
+  report.set_schedule(schedule_);
   steps_.push_back(std::move(report));
+}
+
+void SimulatedWorker::MayChangeSchedule(const struct Compute& compute) {
+  const bool begins = compute.phase == ComputePhase::kForward && compute.virtual_worker == 0 &&
+                      compute.micro_batch == 0 && compute.block == 0;
+  if (begins) step_began_ = world_.time.Now();
+  if (begins && ordered_.number > schedule_) {
+    schedule_ = ordered_.number;
+    exchange_->SetSchedule(ordered_, world_.time.Now());
+    ++schedule_changes_;
+  }
+  if (const std::optional<SchedulePoint> point = RandomSchedule()) {
+    exchange_->SetSchedule({.number = schedule_,
+                            .partition_bytes = point->partition_bytes,
+                            .credit_bytes = point->credit_bytes},
+                           world_.time.Now());
+    ++schedule_changes_;
+  }
 }
 
 void SimulatedWorker::AddGradient(const struct Compute& compute) {
@@ -307,6 +354,7 @@ void SimulatedWorker::AddGradient(const struct Compute& compute) {
 }
 
 void SimulatedWorker::Collect(SimulationResult& result) {
+  result.schedule_changes += schedule_changes_;
   result.resent += exchange_->counters().resent;
   result.most_push_bytes =
       std::max(result.most_push_bytes, exchange_->counters().most_outstanding_bytes);

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "base/lease.h"
+#include "exchange/control_board.h"
 #include "exchange/exchange.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
+#include "scheduler/schedule_points.h"
 #include "server/shard.h"
 #include "simulate/cluster.h"
 #include "transport/simulated_network.h"
@@ -54,6 +56,8 @@ class SimulatedNode {
 
   // Runs `event` after a random delay up to `max`. The node must live until then.
   void After(absl::Duration max, std::function<void()> event);
+  // Whether this node is to change by itself now, and to what.
+  std::optional<SchedulePoint> RandomSchedule();
 
   SimulatedWorld& world_;
   const NodeKind kind_;
@@ -94,12 +98,15 @@ class SimulatedServer final : public SimulatedNode {
   void OnReply(const HeartbeatReply& reply) override;
   void Tick() override;
   void StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view);
+  void SetPullCredit(uint64_t bytes);
   void OnMessage(SimulatedLane& lane, Message message);
   void OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot);
 
   std::vector<std::unique_ptr<SimulatedLane>> lanes_;
   std::vector<CheckpointPart> parts_;
   std::vector<Notice> notices_;
+  uint32_t schedule_ = 0;  // number of the coordinator's in effect
+  uint64_t schedule_changes_ = 0;
 };
 
 class SimulatedWorker final : public SimulatedNode {
@@ -116,6 +123,8 @@ class SimulatedWorker final : public SimulatedNode {
   // Runs the step machine as far as it goes.
   void Advance();
   void Compute();
+  // What the coordinator wants, when a step begins, or something of its own.
+  void MayChangeSchedule(const struct Compute& compute);
   void AddGradient(const struct Compute& compute);
   void Pull(uint32_t block, uint64_t version);
 
@@ -129,6 +138,10 @@ class SimulatedWorker final : public SimulatedNode {
   double loss_ = 0;
   bool computing_ = false;
   bool pulling_ = false;
+  ExchangeSchedule ordered_;  // newest of the coordinator's
+  uint32_t schedule_ = 0;     // number of the coordinator's in effect
+  uint64_t schedule_changes_ = 0;
+  absl::Time step_began_ = absl::UnixEpoch();
   std::vector<StepReport> steps_;
 };
 

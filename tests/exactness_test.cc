@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "tests/run_result.h"
 #include "tests/tug_test.h"
@@ -146,6 +149,26 @@ INSTANTIATE_TEST_SUITE_P(
                   {"cluster.workers=1", "cluster.servers=3", "cluster.lanes_per_server=2",
                    "comm.segment_elements=8192", "cluster.compute_threads=2"}}),
     NameOf);
+
+TEST_F(ExactnessTest, HasTheSameBitsUnderATunerThatChangesItsMindAtEveryStep) {
+  const Result expected = Baseline();
+  ASSERT_FALSE(HasFailure());
+  // Slow enough that a heartbeat passes within a step or two.
+  const Result actual = RunOf(
+      "tuned", {"comm.scheduler=AUTO", "comm.tuner.trials=1000", "comm.tuner.steps_per_trial=1",
+                "comm.segment_elements=1024", "comm.partition_bytes=16384",
+                "comm.credit_bytes=32768", "comm.shared_memory=false", "comm.impair.rate_mbit=60"});
+  ASSERT_FALSE(HasFailure());
+  ExpectSame(expected, actual);
+  const std::string metrics = ReadText(Path("tuned/metrics.jsonl"));
+  std::set<std::string> tried;
+  for (const absl::string_view line : absl::StrSplit(metrics, '\n')) {
+    if (!absl::StrContains(line, R"("kind":"trial")")) continue;
+    const std::vector<std::string> parts = absl::StrSplit(line, "partition_bytes");
+    tried.insert(std::string(parts.back().substr(0, parts.back().find("seconds"))));
+  }
+  EXPECT_GE(tried.size(), 5u) << metrics;
+}
 
 // Jobs whose bits are their own: each the same however it is exchanged.
 struct Family {

@@ -116,7 +116,7 @@ absl::Status TrainingLoop::Run() {
     RETURN_IF_ERROR(TakeOrders());
     switch (machine_.next()) {
       case StepMachine::Next::kFinished:
-        board_.SetState({true, machine_.clock() - 1, machine_.paused(), true});
+        board_.SetState({true, machine_.clock() - 1, machine_.paused(), true, schedule_.number});
         return absl::OkStatus();
       case StepMachine::Next::kWaitGate:
         RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(orders_));
@@ -144,7 +144,8 @@ absl::Status TrainingLoop::TakeOrders() {
   board_.SetState({.started = in_step || clock > options_.start_version,
                    .clock = in_step ? clock : clock - 1,
                    .pausing = orders_.pause,
-                   .finished = false});
+                   .finished = false,
+                   .schedule = schedule_.number});
   return absl::OkStatus();
 }
 
@@ -200,6 +201,9 @@ absl::Status TrainingLoop::NoAnswer(uint32_t block) const {
 
 absl::Status TrainingLoop::RunCompute(const Compute compute) {
   const bool last_block = compute.block + 1 == table_.num_blocks();
+  const bool first = compute.phase == ComputePhase::kForward && compute.virtual_worker == 0 &&
+                     compute.micro_batch == 0 && compute.block == 0;
+  if (first) BeginStep();
   const absl::Time begin = time_.Now();
   {
     const TraceSpan span(options_.trace, EventOf(compute));
@@ -212,6 +216,14 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
   CarryOut(compute, effects);
   if (effects.evaluation_done) ReportEval(compute, evaluating_last);
   return absl::OkStatus();
+}
+
+// All pushes and pulls of a step are cut alike; the weights it waits for were asked for by the step
+// before.
+void TrainingLoop::BeginStep() {
+  if (orders_.schedule.number == schedule_.number) return;
+  schedule_ = orders_.schedule;
+  exchange_.SetSchedule(schedule_);
 }
 
 TraceEvent TrainingLoop::EventOf(const Compute& compute) const {
@@ -361,6 +373,7 @@ void TrainingLoop::ReportStep(uint64_t clock) {
     report.set_communication_seconds(absl::ToDoubleSeconds(open - times_.open));
     report.set_pushed_bytes(counters.pushed_bytes - times_.pushed_bytes);
     report.set_pulled_bytes(counters.pulled_bytes - times_.pulled_bytes);
+    report.set_schedule(schedule_.number);
     board_.AddStep(std::move(report));
   }
   step_shares_.clear();

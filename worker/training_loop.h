@@ -85,6 +85,8 @@ class TrainingLoop {
   // By value: the machine moves on to the next computation before the effects of this one are
   // carried out.
   absl::Status RunCompute(Compute compute);
+  // The first computation of a step is next: the newest schedule takes effect.
+  void BeginStep();
   absl::Status RunForward(const Compute& compute, bool last_block);
   absl::Status RunBackward(const Compute& compute, bool last_block);
   // The model reads the samples of `batch_`.
@@ -120,6 +122,7 @@ class TrainingLoop {
   const bool bf16_weights_;     // pulled as they are: the model computes in bf16
   StepMachine machine_;
   ControlBoard::Orders orders_;        // newest taken
+  ExchangeSchedule schedule_;          // in effect; number 0: the job's own
   std::vector<BlockWeights> weights_;  // by block
   // By carried virtual worker and block. Shared with messages on their way; written again once
   // committed.

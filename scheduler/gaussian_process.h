@@ -1,0 +1,83 @@
+#ifndef TUG_SCHEDULER_GAUSSIAN_PROCESS_H_
+#define TUG_SCHEDULER_GAUSSIAN_PROCESS_H_
+
+// Regression of a noisy function of two variables. Source: Rasmussen & Williams 2006, Gaussian
+// Processes for Machine Learning, algorithm 2.1 (prediction, marginal likelihood), section 2.7 (an
+// unknown trend) and equation 4.17 (Matern 5/2).
+//
+// What is known before any observation is `GpPoint::expected`, right in shape but perhaps not in
+// height or scale: the mean is  a + b expected(x),  b about 1, both unknown and integrated out. So
+// observations have the covariance
+//   signal^2 Matern52(|x - x'| / length) + kOffset^2 + kSlope^2 expected(x) expected(x')
+//   + noise^2 / measurements, on the diagonal
+// around the mean expected(x).
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "eigen3/Eigen/Cholesky"
+#include "eigen3/Eigen/Core"
+
+namespace tug {
+
+struct GpPoint {
+  double x = 0;
+  double y = 0;
+  double expected = 0;  // best as a difference from its mean over the points of interest
+};
+
+// The mean of `measurements` values at a point.
+struct GpObservation {
+  GpPoint at;
+  double value = 0;
+  uint32_t measurements = 1;
+};
+
+// Standard deviations, and the distance over which values are alike.
+struct GpParameters {
+  double signal = 1;
+  double length = 1;
+  double noise = 0.1;  // of one measurement
+};
+
+struct GpPrediction {
+  double mean = 0;
+  double deviation = 0;  // standard, of the function: without noise
+};
+
+// Immutable, thread-safe. Deterministic.
+class GaussianProcess {
+ public:
+  static constexpr double kOffset = 10;
+  static constexpr double kSlope = 0.6;
+
+  // REQUIRES: at least one observation; positive parameters and numbers of measurements.
+  GaussianProcess(std::vector<GpObservation> observations, const GpParameters& parameters);
+
+  // With the parameters that are likeliest, of a small grid: by marginal likelihood, and log-normal
+  // priors for logarithms of step times over octaves (gaussian_process.cc), that of the noise
+  // around `likely_noise`.
+  static GaussianProcess Fit(std::span<const GpObservation> observations, double likely_noise);
+
+  GpPrediction At(const GpPoint& point) const;
+  double log_marginal_likelihood() const { return log_marginal_likelihood_; }
+  const GpParameters& parameters() const { return parameters_; }
+
+ private:
+  double Covariance(const GpPoint& a, const GpPoint& b) const;
+
+  const std::vector<GpObservation> observations_;
+  const GpParameters parameters_;
+  Eigen::LLT<Eigen::MatrixXd> factor_;  // of the observations' covariance
+  Eigen::VectorXd weights_;             // its inverse times what was not expected
+  double log_marginal_likelihood_ = 0;
+};
+
+// By how much a value drawn there is expected to lie below `best`, a negative difference counting
+// as 0 (Jones et al. 1998, equation 15).
+double ExpectedImprovement(const GpPrediction& prediction, double best);
+
+}  // namespace tug
+
+#endif  // TUG_SCHEDULER_GAUSSIAN_PROCESS_H_

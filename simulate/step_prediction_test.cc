@@ -1,0 +1,173 @@
+// What comm.scheduler AUTO expects, and where it ends, on jobs whose truth is a simulation with
+// other constants than those that are expected.
+
+#include "simulate/step_prediction.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "scheduler/tuner.h"
+#include "simulate/replay_traffic.h"
+#include "simulate/scheduling_test_support.h"
+
+namespace tug {
+namespace {
+
+const auto kNeverStopped = [] { return false; };
+
+double Seconds(const JobConfig& job, const SchedulePoint& point, const SimulatedHosts& hosts) {
+  const auto prediction = PredictScheduling(WithSchedule(job, point), hosts);
+  TUG_CHECK_OK(prediction.status());
+  return prediction->step_seconds;
+}
+
+std::vector<SchedulePoint> PointsOf(const JobConfig& job) {
+  const auto traffic = ReplayTrafficOf(job);
+  TUG_CHECK_OK(traffic.status());
+  return SchedulePoints(traffic->table);
+}
+
+SchedulePoint OwnOf(const JobConfig& job) {
+  return {job.comm().partition_bytes(), job.comm().credit_bytes()};
+}
+
+JobConfig Late(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> settings = {"comm.segment_elements=1024", "cluster.workers=2"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  return ReplayJob(ProfileOf({{100'000, 5, 5}, {100'000, 5, 5}, {1'000'000, 5, 5}}), settings);
+}
+
+TEST(PredictSteps, FindsTheLinkOnWhichTheMeasuredStepTookAsLong) {
+  const JobConfig job = Late();
+  SimulatedHosts hosts = kUsualHosts;
+  hosts.link_bytes_per_second = 2e8;
+  const std::vector<SchedulePoint> points = PointsOf(job);
+  const auto predicted =
+      PredictSteps(job, {OwnOf(job), Seconds(job, OwnOf(job), hosts)}, points, kNeverStopped);
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  ASSERT_EQ(predicted->size(), points.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    EXPECT_NEAR((*predicted)[i] / Seconds(job, points[i], hosts), 1, 0.01) << i;
+  }
+}
+
+TEST(PredictSteps, TakesManyMessagesToTakeTheirTime) {
+  const JobConfig job = ReplayJob(ProfileOf({{50'000'000, 5, 5}}), {"comm.segment_elements=1024"});
+  const SchedulePoint smallest{4096, 1 << 20};
+  const auto predicted =
+      PredictSteps(job, {{4 << 20, 32 << 20}, 0.5}, {smallest, {1 << 20, 1 << 20}}, kNeverStopped);
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  EXPECT_GE((*predicted)[0], 2 * 48'000 * kUsualHosts.message_seconds);
+  EXPECT_LT((*predicted)[1], 1);
+}
+
+TEST(PredictSteps, StopsWhenItIsAskedToAndRefusesWhatIsNoReplay) {
+  const JobConfig job = Late();
+  EXPECT_EQ(PredictSteps(job, {OwnOf(job), 1}, {OwnOf(job)}, [] { return true; }).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(PredictSteps(JobConfig(), {OwnOf(job), 1}, {OwnOf(job)}, kNeverStopped).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(WithSchedule, LetsThePullCreditFollowButForTheJobsOwn) {
+  const JobConfig job = Late({"comm.pull_credit_bytes=65536"});
+  EXPECT_EQ(WithSchedule(job, OwnOf(job)).comm().pull_credit_bytes(), 65536u);
+  const CommConfig other = WithSchedule(job, {8192, 32768}).comm();
+  EXPECT_EQ(other.partition_bytes(), 8192u);
+  EXPECT_EQ(other.credit_bytes(), 32768u);
+  EXPECT_EQ(other.pull_credit_bytes(), 32768u);
+}
+
+struct TunedJob {
+  const char* name;
+  const char* profile;
+  double size_scale;
+  std::vector<std::string> settings;
+};
+std::ostream& operator<<(std::ostream& out, const TunedJob& job) { return out << job.name; }
+
+class TunerOnSimulatedJob : public testing::TestWithParam<TunedJob> {};
+
+// The link that carries a step's bytes one way in `ratio` times the time of its computing.
+double LinkOf(const JobConfig& job, double ratio) {
+  double bytes = 0, milliseconds = 0;
+  for (const ReplayBlock& block : job.replay().resolved_profile().blocks()) {
+    bytes += 4.0 * static_cast<double>(block.parameters());
+    milliseconds += block.forward_ms() + block.backward_ms();
+  }
+  return bytes / (ratio * milliseconds / 1e3);
+}
+
+// 5% noise on every step, three seeds. Returns how far from the best of the grid it ends at most.
+double WorstDistance(const JobConfig& job, const SimulatedHosts& truth, bool predicts) {
+  const std::vector<SchedulePoint> points = PointsOf(job);
+  Tuner::Options options{.points = points, .own = OwnOf(job)};
+  const Tuner all(options);
+  std::vector<double> seconds;
+  for (const SchedulePoint& point : all.points()) seconds.push_back(Seconds(job, point, truth));
+  const double best = *std::min_element(seconds.begin(), seconds.end());
+  const auto at = [&](const SchedulePoint& point) {
+    const auto found = std::find(all.points().begin(), all.points().end(), point);
+    return seconds[static_cast<size_t>(found - all.points().begin())];
+  };
+  double worst = 0;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> normal(1, 0.05);
+    Tuner tuner(options);
+    while (!tuner.is_settled()) {
+      const auto event = tuner.Observe(at(tuner.Suggest()) * std::max(0.5, normal(random)));
+      if (!predicts || event != Tuner::Event::kTrial || tuner.trial().number != 1) continue;
+      auto predicted = PredictSteps(job, {tuner.trial().point, tuner.trial().seconds},
+                                    tuner.points(), kNeverStopped);
+      TUG_CHECK_OK(predicted.status());
+      tuner.SetPrediction(*std::move(predicted));
+    }
+    EXPECT_LE(tuner.settled().trials, 20u);
+    worst = std::max(worst, at(tuner.Suggest()) / best - 1);
+  }
+  std::printf("%zu points, own %.0f%% above the best, worst %.1f%%%s\n", all.points().size(),
+              100 * (at(options.own) / best - 1), 100 * worst, predicts ? "" : " (not predicted)");
+  return worst;
+}
+
+TEST_P(TunerOnSimulatedJob, EndsWithin5PercentOfTheBestPoint) {
+  const TunedJob& tuned = GetParam();
+  const JobConfig job = ReplayJob(ShippedProfile(tuned.profile, tuned.size_scale), tuned.settings);
+  for (const double ratio : {0.5, 1.0, 2.0}) {
+    SimulatedHosts truth{.link_bytes_per_second = LinkOf(job, ratio),
+                         .latency_seconds = 1e-3,
+                         .message_seconds = 8e-5,
+                         .server_bytes_per_second = 1e9};
+    std::printf("%s, communication %.1f of computing: ", tuned.name, ratio);
+    EXPECT_LE(WorstDistance(job, truth, true), 0.05);
+    WorstDistance(job, truth, false);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Profiles, TunerOnSimulatedJob,
+    testing::Values(
+        TunedJob{"Vgg16",
+                 "vgg16",
+                 0.1,
+                 {"cluster.workers=4", "cluster.servers=2", "comm.segment_elements=65536"}},
+        TunedJob{"ResNet50",
+                 "resnet50",
+                 0.5,
+                 {"cluster.workers=4", "cluster.servers=2", "comm.segment_elements=16384"}},
+        TunedJob{"Gpt2",
+                 "gpt2_124m",
+                 0.1,
+                 {"cluster.workers=4", "cluster.servers=2", "comm.segment_elements=65536"}}),
+    [](const auto& job) { return job.param.name; });
+
+}  // namespace
+}  // namespace tug
