@@ -27,12 +27,13 @@ AnswerQueue::Options AnswerOptions(const JobConfig& job, const ReplayTraffic& tr
           .lost_after = absl::InfiniteDuration()};
 }
 
-// So many connections each way are simulated one by one: the workers are as many groups of equal
-// ones as they allow. (The time that a step takes grows with their square.)
+// So many workers of a kind, and about so many connections each way, are simulated one by one: if
+// there are more, as many groups of equal ones as they allow.
+constexpr uint32_t kMostGroups = 32;
 constexpr uint32_t kMostConnections = 512;
 
 std::vector<WorkerKind> GroupsOf(const ReplayTraffic& traffic) {
-  const uint32_t most = std::max(kMostConnections / traffic.lanes(), 1u);
+  const uint32_t most = std::clamp(kMostConnections / traffic.lanes(), 1u, kMostGroups);
   std::vector<WorkerKind> groups;
   for (const WorkerKind& kind : traffic.kinds) {
     const uint32_t of_kind = std::min(most, kind.workers);

@@ -16,9 +16,10 @@
 // stay in order, so an answer waits behind weights that were sent before it, as in a socket. What
 // has arrived is dealt with one message at a time by its lane, or worker.
 //
-// Up to 512 connections each way every worker is simulated. Beyond, a worker stands for a group of
-// them that carry equally many virtual workers, as if they kept step: its traffic counts as often
-// where it meets others. What that hides is how unevenly the workers of a group share links.
+// Up to 32 workers, and 512 connections each way, every worker is simulated. Beyond, a worker
+// stands for a group of them that carry equally many virtual workers, as if they kept step: its
+// traffic counts as often where it meets others. What that hides is how unevenly the workers of a
+// group share links.
 
 #include <cstdint>
 #include <memory>
