@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -32,12 +34,12 @@ constexpr char kAuto[] = "auto";
 // The job that is run where none is named; all else the experiment sets.
 constexpr char kJobText[] = "name: \"scheduling\"\ncompute: REPLAY\n";
 constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
-// Of a message over a testbed's link beside its transmission: bridge, wake-ups of both ends.
-constexpr double kLatencySeconds = 200e-6;
 
-// The first is traced whole; of the second its forward pass is looked at. The job ends with the step
-// after them, so that no measured step waits for their upload.
+// The first is traced whole; of the second its forward pass is looked at. The job ends with the
+// step after them, so that no measured step waits for their upload.
 constexpr uint32_t kTracedSteps = 2;
+// Steps that are partly of one trial of the tuner and partly of the next.
+constexpr uint64_t kStepsBetweenTrials = 3;
 
 absl::Status CheckPolicy(const std::string& policy) {
   CommConfig::Scheduler scheduler;
@@ -54,7 +56,8 @@ uint64_t Steps(const SchedulingArguments& a, const PolicyResult& policy) {
 }
 
 std::string RunName(const SchedulingCase& c, const PolicyResult& policy) {
-  return absl::StrFormat("%s-ratio%g-%s", c.profile, c.ratio, policy.policy);
+  return absl::StrFormat("%s-ratio%g-%s", absl::StrReplaceAll(c.profile, {{"/", "-"}}), c.ratio,
+                         policy.policy);
 }
 
 std::string JobFile(const SchedulingArguments& a, const std::string& out) {
@@ -68,11 +71,12 @@ std::vector<std::pair<std::string, std::string>> Settings(const SchedulingArgume
       a.hosts == 0
           ? absl::StrCat("this machine, loopback; each process sends at most ", a.link)
           : absl::StrCat(a.hosts, " hosts of deploy/testbed on one machine, links of ", a.link);
-  return {{"job", nodes + ", compute: replay, optimizer.clip: OFF"},
-          {"network", hosts},
-          {"link carries", absl::StrFormat("%.2f MB/s of TCP payload each way",
-                                           PayloadBytesPerSecond(plan.link_bits_per_second) * 1e-6)},
-          {"steps", absl::StrCat(a.steps, " measured, after ", a.warm_up, " that are not")}};
+  return {
+      {"job", nodes + ", compute: replay, optimizer.clip: OFF"},
+      {"network", hosts},
+      {"link carries", absl::StrFormat("%.2f MB/s of TCP payload each way",
+                                       PayloadBytesPerSecond(plan.link_bits_per_second) * 1e-6)},
+      {"steps", absl::StrCat(a.steps, " measured, after ", a.warm_up, " that are not")}};
 }
 
 class Experiment {
@@ -82,6 +86,7 @@ class Experiment {
   absl::Status Run();
 
  private:
+  absl::Status CheckJobs() const;
   absl::Status RunCase(SchedulingCase& c);
   absl::StatusOr<std::string> RunJob(const SchedulingCase& c, const PolicyResult& policy);
   // Bound, prediction, from the configuration that the run was given.
@@ -100,12 +105,36 @@ Timeline AsTimeline(const SchedulingPrediction& prediction) {
   for (const SimulatedSpan& span : prediction.spans) {
     TimelineSpan::Row row = TimelineSpan::Row::kForward;
     switch (span.kind) {
-      case SimulatedSpan::Kind::kForward: row = TimelineSpan::Row::kForward; break;
-      case SimulatedSpan::Kind::kBackward: row = TimelineSpan::Row::kBackward; break;
-      case SimulatedSpan::Kind::kPush: row = TimelineSpan::Row::kPush; break;
-      case SimulatedSpan::Kind::kPull: row = TimelineSpan::Row::kPull; break;
+      case SimulatedSpan::Kind::kForward:
+        row = TimelineSpan::Row::kForward;
+        break;
+      case SimulatedSpan::Kind::kBackward:
+        row = TimelineSpan::Row::kBackward;
+        break;
+      case SimulatedSpan::Kind::kPush:
+        row = TimelineSpan::Row::kPush;
+        break;
+      case SimulatedSpan::Kind::kPull:
+        row = TimelineSpan::Row::kPull;
+        break;
     }
     timeline.spans.push_back({row, span.block, span.begin_seconds, span.end_seconds});
+  }
+  return timeline;
+}
+
+// The bound's schedule is of one direction of the busiest link. In the other as many bytes cross,
+// and in the fluid schedule at the same time: a gradient is pulled as weights the moment it is
+// pushed.
+Timeline BothWays(Timeline timeline) {
+  using Row = TimelineSpan::Row;
+  const std::vector<TimelineSpan> one_way = timeline.spans;
+  for (const auto& [from, to] : {std::pair{Row::kPush, Row::kPull}, {Row::kPull, Row::kPush}}) {
+    for (TimelineSpan span : one_way) {
+      if (span.row != from) continue;
+      span.row = to;
+      timeline.spans.push_back(span);
+    }
   }
   return timeline;
 }
@@ -115,8 +144,8 @@ WorkedOutStep AsStep(const SchedulingPrediction& prediction) {
 }
 
 absl::Status Experiment::Run() {
-  // Mistakes in the job are found before any host is made.
-  if (!a_.job_file.empty()) RETURN_IF_ERROR(LoadJobConfig(a_.job_file, a_.overrides).status());
+  // Mistakes in the job are found before anything is made.
+  RETURN_IF_ERROR(CheckJobs());
   if (a_.hosts > 0) {
     ASSIGN_OR_RETURN(testbed_, Testbed::Up(a_.hosts, a_.link));
   }
@@ -132,22 +161,34 @@ absl::Status Experiment::Run() {
   return absl::OkStatus();
 }
 
+absl::Status Experiment::CheckJobs() const {
+  std::string text = kJobText;
+  if (!a_.job_file.empty()) {
+    ASSIGN_OR_RETURN(text, ReadWholeFile(a_.job_file, kConfigLimitBytes));
+  }
+  for (const SchedulingCase& c : plan_.cases) {
+    for (const PolicyResult& policy : c.policies) {
+      RETURN_IF_ERROR(ParseJobConfig(text, a_.job_file.empty() ? "the job" : a_.job_file,
+                                     JobOverrides(a_, plan_, c, policy))
+                          .status());
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Experiment::RunCase(SchedulingCase& planned) {
   SchedulingCase& c = results_.cases.emplace_back(planned);
   c.policies.clear();
-  std::printf(
-      "%s: %.2f MB, partitions of %d KiB, segments of %d elements, credit %d KiB each way; %.0f ms "
-      "of compute\n",
-      CaseTitle(c).c_str(), c.scale.model_bytes * 1e-6,
-      static_cast<int>(c.grain.partition_bytes >> 10), static_cast<int>(c.grain.segment_elements),
-      static_cast<int>(c.grain.credit_bytes >> 10), c.scale.compute_seconds * 1e3);
+  std::printf("%s: %.2f MB, %s; %.0f ms of compute\n", CaseTitle(c).c_str(),
+              c.scale.model_bytes * 1e-6, GrainText(c.grain).c_str(),
+              c.scale.compute_seconds * 1e3);
   for (PolicyResult policy : planned.policies) {
     ASSIGN_OR_RETURN(const std::string run_dir, RunJob(c, policy));
     const uint64_t last = Steps(a_, policy);
     ASSIGN_OR_RETURN(policy.steps, ReadStepSeries(run_dir + "/" + kMetricsFile,
                                                   FirstMeasured(a_, policy.policy), last));
-    ASSIGN_OR_RETURN(policy.timeline, ReadTimeline(run_dir + "/" + kTraceFile,
-                                                   last - kTracedSteps, c.blocks));
+    ASSIGN_OR_RETURN(policy.timeline,
+                     ReadTimeline(run_dir + "/" + kTraceFile, last - kTracedSteps, c.blocks));
     if (plan_.worked_out) RETURN_IF_ERROR(WorkOut(run_dir, c, policy));
     c.policies.push_back(std::move(policy));
     const PolicyResult& done = c.policies.back();
@@ -158,7 +199,7 @@ absl::Status Experiment::RunCase(SchedulingCase& planned) {
       std::printf(", simulated %+.1f%%", *deviation * 100);
     }
     if (const auto speed_up = c.SpeedUp(done); speed_up.has_value() && done.policy != kFifo) {
-      std::printf(", %.2f x as fast as fifo", *speed_up);
+      std::printf(", %.2f x faster than fifo", *speed_up);
     }
     std::printf("\n");
     std::fflush(stdout);
@@ -196,10 +237,9 @@ absl::Status Experiment::WorkOut(const std::string& run_dir, SchedulingCase& c,
   const double rate = PayloadBytesPerSecond(plan_.link_bits_per_second);
   ASSIGN_OR_RETURN(const SchedulingPrediction bound, FluidBound(config, rate));
   c.bound = AsStep(bound);
-  ASSIGN_OR_RETURN(
-      const SchedulingPrediction predicted,
-      PredictScheduling(config,
-                        {.link_bytes_per_second = rate, .latency_seconds = kLatencySeconds}));
+  c.bound->timeline = BothWays(std::move(c.bound->timeline));
+  ASSIGN_OR_RETURN(const SchedulingPrediction predicted,
+                   PredictScheduling(config, TestbedHosts(rate)));
   policy.predicted = AsStep(predicted);
   return absl::OkStatus();
 }
@@ -254,11 +294,14 @@ absl::Status CheckArguments(const SchedulingArguments& a) {
 
 uint64_t FirstMeasured(const SchedulingArguments& a, const std::string& policy) {
   if (policy != kAuto) return a.warm_up + 1;
-  JobConfig defaults;
-  FillDefaults(defaults, 1);
-  // The tuner tries its points first; one step between two trials is of neither.
-  const TunerConfig& tuner = defaults.comm().tuner();
-  return a.warm_up + uint64_t{tuner.trials()} * (tuner.steps_per_trial() + 2) + 1;
+  JobConfig config;
+  for (const std::string& text : a.overrides) {
+    if (absl::StartsWith(text, "comm.tuner.")) ApplyOverride(config, text).IgnoreError();
+  }
+  FillDefaults(config, 1);
+  const TunerConfig& tuner = config.comm().tuner();
+  const uint64_t trial = tuner.steps_per_trial() + kStepsBetweenTrials;
+  return a.warm_up + tuner.trials() * trial + 1;
 }
 
 absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
@@ -279,12 +322,13 @@ absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
     }
     for (const double ratio : a.ratios) {
       SchedulingCase& c = plan.cases.emplace_back();
-      c.profile = name;
+      c.profile = profile.name();
+      c.source = name;
       for (const ReplayBlock& block : profile.blocks()) c.blocks.push_back(block.name());
       c.ratio = ratio;
-      c.scale = ScaleToLink(profile, plan.nodes, plan.link_bits_per_second, a.transfer_seconds,
-                            ratio);
-      c.grain = GrainOf(c.scale.model_bytes);
+      c.scale =
+          ScaleToLink(profile, plan.nodes, plan.link_bits_per_second, a.transfer_seconds, ratio);
+      c.grain = GrainOf(c.scale.model_bytes, a.servers);
       for (const std::string& policy : a.policies) c.policies.push_back({.policy = policy});
     }
   }
@@ -296,7 +340,7 @@ std::vector<std::string> JobOverrides(const SchedulingArguments& a, const Schedu
   const uint64_t steps = Steps(a, policy);
   std::vector<std::string> overrides = {
       "compute=REPLAY",
-      absl::StrCat("replay.profile=", c.profile),
+      absl::StrCat("replay.profile=", c.source),
       absl::StrFormat("replay.size_scale=%.9g", c.scale.size_scale),
       absl::StrFormat("replay.time_scale=%.9g", c.scale.time_scale),
       absl::StrCat("cluster.workers=", a.workers),
@@ -310,7 +354,7 @@ std::vector<std::string> JobOverrides(const SchedulingArguments& a, const Schedu
       absl::StrCat("comm.segment_elements=", c.grain.segment_elements),
       absl::StrCat("comm.partition_bytes=", c.grain.partition_bytes),
       absl::StrCat("comm.credit_bytes=", c.grain.credit_bytes),
-      absl::StrCat("comm.pull_credit_bytes=", c.grain.credit_bytes),
+      absl::StrCat("comm.pull_credit_bytes=", c.grain.pull_credit_bytes),
       "comm.shared_memory=false",
       absl::StrCat("trace.first_step=", steps - kTracedSteps),
       absl::StrCat("trace.steps=", kTracedSteps)};

@@ -30,8 +30,8 @@ struct SchedulingArguments {
   std::vector<uint32_t> servers;
   std::vector<std::string> policies = {"fifo", "priority", "bytescheduler"};
   std::string link = "1gbit";
-  double latency_us = SimulatedHosts{}.latency_seconds * 1e6;
-  double queue_ms = SimulatedHosts{}.queue_seconds * 1e3;
+  double latency_us = TestbedHosts(0).latency_seconds * 1e6;
+  double queue_ms = TestbedHosts(0).queue_seconds * 1e3;
   double lane_rate = 0;  // GB/s
 };
 
@@ -144,10 +144,10 @@ absl::Status SimulateScheduling(const SchedulingArguments& a) {
         a.job_file, " computes a model: only a replay is simulated (compute: REPLAY)"));
   }
   RETURN_IF_ERROR(ResolveReplay(job));
-  const SimulatedHosts hosts = {.link_bytes_per_second = PayloadBytesPerSecond(bits_per_second),
-                                .latency_seconds = a.latency_us * 1e-6,
-                                .queue_seconds = a.queue_ms * 1e-3,
-                                .server_bytes_per_second = a.lane_rate * 1e9};
+  SimulatedHosts hosts = TestbedHosts(PayloadBytesPerSecond(bits_per_second));
+  hosts.latency_seconds = a.latency_us * 1e-6;
+  hosts.queue_seconds = a.queue_ms * 1e-3;
+  hosts.server_bytes_per_second = a.lane_rate * 1e9;
   ASSIGN_OR_RETURN(const std::vector<SizedJob> jobs,
                    SizedJobs(a, job, hosts.link_bytes_per_second));
   std::printf("%s\n", ReplayText(job.replay()).c_str());

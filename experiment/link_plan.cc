@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "base/check.h"
 #include "model/replay_profile.h"
@@ -23,7 +25,8 @@ absl::StatusOr<double> ParseLinkRate(const std::string& text) {
     break;
   }
   uint32_t number = 0;
-  if (unit == 0 || rest.size() > 6 || !absl::SimpleAtoi(rest, &number) || number == 0) {
+  const bool digits = std::all_of(rest.begin(), rest.end(), absl::ascii_isdigit);
+  if (unit == 0 || rest.size() > 6 || !digits || !absl::SimpleAtoi(rest, &number) || number == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--link ", text, ": a rate such as 100mbit or 1gbit"));
   }
@@ -64,15 +67,23 @@ ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, dou
   return scale;
 }
 
-LinkGrain GrainOf(double model_bytes) {
-  constexpr double kPartitions = 128;
+LinkGrain GrainOf(double model_bytes, uint32_t servers) {
+  constexpr double kPartitions = 700;
   constexpr uint64_t kLeast = 4096, kMost = uint64_t{4} << 20;
   const double log2 = std::round(std::log2(std::max(1.0, model_bytes / kPartitions)));
   LinkGrain grain;
   grain.partition_bytes = std::clamp(static_cast<uint64_t>(std::exp2(log2)), kLeast, kMost);
   grain.segment_elements = grain.partition_bytes / sizeof(float);
   grain.credit_bytes = 4 * grain.partition_bytes;
+  grain.pull_credit_bytes = servers * grain.credit_bytes;
   return grain;
+}
+
+std::string GrainText(const LinkGrain& grain) {
+  return absl::StrFormat(
+      "segments of %d elements, partitions of %d KiB, credit of %d KiB, of pulls %d KiB",
+      grain.segment_elements, grain.partition_bytes >> 10, grain.credit_bytes >> 10,
+      grain.pull_credit_bytes >> 10);
 }
 
 }  // namespace tug

@@ -81,7 +81,7 @@ absl::StatusOr<StepSeries> ReadStepSeries(const std::string& metrics_path, uint6
     if (!json.is_object() || json.value("kind", "") != "step") continue;
     const uint64_t step = json.value("step", uint64_t{0});
     if (step < first_step || step > last_step) continue;
-    steps[step] = {json.value("seconds", 0.0), json.value("wait_seconds", 0.0),
+    steps[step] = {json.value("mean_seconds", 0.0), json.value("mean_wait_seconds", 0.0),
                    json.value("overlap", 0.0)};
   }
   if (steps.size() != last_step - first_step + 1) {
@@ -149,7 +149,8 @@ std::string ResultsMarkdown(const SchedulingResults& results) {
 }
 
 Json ResultsJson(const SchedulingResults& results) {
-  Json json = {{"command", results.command}, {"settings", Json::object()}, {"cases", Json::array()}};
+  Json json = {
+      {"command", results.command}, {"settings", Json::object()}, {"cases", Json::array()}};
   for (const auto& [name, value] : results.settings) json["settings"][name] = value;
   for (const SchedulingCase& c : results.cases) {
     Json one = {{"profile", c.profile},
@@ -162,6 +163,7 @@ Json ResultsJson(const SchedulingResults& results) {
                 {"segment_elements", c.grain.segment_elements},
                 {"partition_bytes", c.grain.partition_bytes},
                 {"credit_bytes", c.grain.credit_bytes},
+                {"pull_credit_bytes", c.grain.pull_credit_bytes},
                 {"bound", AsJson(c.bound)},
                 {"policies", Json::array()}};
     for (const PolicyResult& p : c.policies) one["policies"].push_back(AsJson(c, p));

@@ -17,7 +17,8 @@
 
 namespace tug {
 
-// Of the measured steps of a job, in order (coordinator/metrics_log.h says what each is).
+// Of the measured steps of a job, in order: means over the workers; overlap of the one that hid
+// least (coordinator/metrics_log.h).
 struct StepSeries {
   std::vector<double> seconds;
   std::vector<double> exposed_seconds;
@@ -50,7 +51,8 @@ struct PolicyResult {
 
 // One profile at one ratio, under every policy.
 struct SchedulingCase {
-  std::string profile;
+  std::string profile;              // its own name
+  std::string source;               // as replay.profile takes it: the same, or a file
   std::vector<std::string> blocks;  // names, in forward order
   double ratio = 1;                 // of transfer to compute
   ReplayScale scale;
