@@ -215,7 +215,7 @@ absl::Status Experiment::WorkOut(const std::string& run_dir, SchedulingCase& c,
   c.bound = AsStep(bound);
   c.bound->timeline = BothWays(std::move(c.bound->timeline));
   ASSIGN_OR_RETURN(const SchedulingPrediction predicted,
-                   PredictScheduling(config, {.link_bytes_per_second = rate}));
+                   PredictScheduling(config, TestbedHosts(rate)));
   policy.predicted = AsStep(predicted);
   return absl::OkStatus();
 }
