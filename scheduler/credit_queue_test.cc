@@ -22,7 +22,9 @@ TEST(SchedulingPolicies, HasARowForEveryNameOfTheConfiguration) {
     const auto name = static_cast<CommConfig::Scheduler>(names->value(i)->number());
     const auto rows = std::count_if(kSchedulingPolicies.begin(), kSchedulingPolicies.end(),
                                     [&](const SchedulingPolicy& p) { return p.name == name; });
-    EXPECT_EQ(rows, name == CommConfig::SCHEDULER_DEFAULT ? 0 : 1) << names->value(i)->name();
+    // AUTO is BYTESCHEDULER, tuned.
+    const bool none = name == CommConfig::SCHEDULER_DEFAULT || name == CommConfig::AUTO;
+    EXPECT_EQ(rows, none ? 0 : 1) << names->value(i)->name();
   }
 }
 
@@ -97,6 +99,28 @@ TEST(CreditQueue, LetsAnItemLargerThanTheCreditGoAlone) {
   queue.Committed(large);
   EXPECT_EQ(queue.outstanding_bytes(), 0u);
   EXPECT_EQ(queue.most_outstanding_bytes(), 50u);
+}
+
+TEST(CreditQueue, TakesAnotherCreditAtOnce) {
+  CreditQueue queue(PolicyOf(CommConfig::BYTESCHEDULER), 20);
+  std::vector<Ticket> tickets;
+  for (uint32_t item = 0; item < 6; ++item) tickets.push_back(queue.Enqueue({0, 0, 10, item}));
+  while (queue.Next().has_value()) {
+  }
+  EXPECT_EQ(queue.outstanding_bytes(), 20u);
+  queue.set_credit_bytes(40);
+  while (queue.Next().has_value()) {
+  }
+  EXPECT_EQ(queue.outstanding_bytes(), 40u);
+  queue.set_credit_bytes(10);
+  for (uint32_t item = 0; item < 3; ++item) {
+    EXPECT_EQ(queue.Next(), std::nullopt);
+    queue.Received(tickets[item]);
+  }
+  EXPECT_EQ(queue.Next(), std::nullopt) << "what is outstanding fills the smaller one";
+  queue.Received(tickets[3]);
+  EXPECT_EQ(queue.Next(), 4u);
+  EXPECT_EQ(queue.Next(), std::nullopt);
 }
 
 TEST(CreditQueue, ReturnsCreditOnceHoweverOftenItIsSaid) {
