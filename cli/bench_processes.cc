@@ -1,11 +1,9 @@
 #include "cli/bench_processes.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -24,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "cli/network_host.h"
 
 namespace tug {
 namespace {
@@ -31,18 +30,6 @@ namespace {
 constexpr absl::Duration kPatience = absl::Seconds(30);  // for a first sign of life
 constexpr absl::Duration kGlance = absl::Milliseconds(20);
 constexpr char kFailed[] = "failed: ";
-
-absl::Status EnterHost(const std::string& host) {
-  if (host.empty()) return absl::OkStatus();
-  const int fd = open(absl::StrCat("/run/netns/", host).c_str(), O_RDONLY | O_CLOEXEC);
-  const bool entered = fd >= 0 && setns(fd, CLONE_NEWNET) == 0;
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (entered) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot enter host '", host, "': ", std::strerror(error),
-                   "; it takes root, and `deploy/testbed up`, which names its hosts"));
-}
 
 double CpuSeconds(pid_t pid) {
   clockid_t clock;
@@ -65,7 +52,7 @@ void WriteAll(int fd, const std::string& text) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   BenchChild child(tally, fd);
-  absl::Status status = EnterHost(host);
+  absl::Status status = EnterNetworkHost(host);
   if (status.ok()) status = body(child);
   child.Say(absl::StrCat(kFailed, status.ok() ? "ended" : std::string(status.message())));
   _exit(1);  // Nothing of the parent's that we hold a copy of may be flushed or destroyed.

@@ -16,11 +16,12 @@
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/cpu_affinity.h"
+#include "cli/network_host.h"
 
 namespace tug {
 namespace {
 
-// In the child, between fork and exec: system calls only.
+// In the child, between fork and exec. Our process has one thread, so memory may be allocated.
 [[noreturn]] void BecomeProgram(const Program& program, char* const* argv, pid_t parent,
                                 const sigset_t& mask) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -37,9 +38,13 @@ namespace {
     dup2(log, STDERR_FILENO);
   }
   if (program.keep_fd >= 0) fcntl(program.keep_fd, F_SETFD, 0);
-  execv(argv[0], argv);
-  constexpr char kMessage[] = "tug: error: cannot execute the program\n";
-  const ssize_t ignored = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  std::string problem(EnterNetworkHost(program.host).message());
+  if (problem.empty()) {
+    execv(argv[0], argv);
+    problem = "cannot execute the program";
+  }
+  const std::string line = absl::StrCat("tug: error: ", problem, "\n");
+  const ssize_t ignored = write(STDERR_FILENO, line.data(), line.size());
   static_cast<void>(ignored);
   _exit(127);
 }

@@ -21,6 +21,7 @@ struct Program {
   std::string log_path;           // stdout and stderr are appended to it; empty: both are ours
   int keep_fd = -1;               // stays open in the child, under the same number
   std::vector<int> cores;         // affinity mask of the child; empty: ours
+  std::string host;               // to run in (cli/network_host.h); empty: ours
 };
 
 // A child that ended.
@@ -54,7 +55,8 @@ class Launcher {
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  // Errors: those of the system. A program that cannot be executed ends with code 127.
+  // Errors: those of the system. A program that cannot be executed, or not enter its host, ends with
+  // code 127, and its last words say why.
   absl::StatusOr<pid_t> Start(const Program& program);
 
   // Waits for a child to end, an interrupt, bytes or the end of `readable_fd` (if not -1), or the

@@ -55,6 +55,18 @@ TEST(Launcher, SeesEveryChildEnd) {
   EXPECT_EQ(launcher.running_count(), 0u);
 }
 
+TEST(Launcher, SaysThatAHostCannotBeEntered) {
+  Launcher launcher;
+  Program program = Shell("worker-0", "true");
+  program.host = "no-such-host";
+  program.log_path = testing::TempDir() + "/no-such-host.log";
+  ASSERT_TRUE(launcher.Start(program).ok());
+  const LaunchEvent event = launcher.Wait(Soon());
+  ASSERT_TRUE(event.ended.has_value());
+  EXPECT_EQ(event.ended->How(), "exited with code 127");
+  EXPECT_NE(LastWords(program.log_path).find("cannot enter host 'no-such-host'"), std::string::npos);
+}
+
 TEST(Launcher, LeavesNoChildBehind) {
   pid_t pid = 0;
   {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -38,6 +39,11 @@ class Supervisor {
   }
 
  private:
+  // Of the node that is number `node` of servers and workers.
+  NetworkHost HostOf(size_t node) const {
+    if (job_.hosts.empty()) return {.address = "127.0.0.1"};
+    return job_.hosts[node % job_.hosts.size()];
+  }
   absl::Status StartCoordinator();
   absl::Status ReadAddress(int fd);
   absl::Status StartNodes();
@@ -64,11 +70,14 @@ absl::Status Supervisor::StartCoordinator() {
   FileDescriptor write_end(fds[1]);
   Program program;
   program.name = kCoordinator;
+  const NetworkHost host = HostOf(0);
+  program.host = host.name;
+  program.log_path = job_.coordinator_log;
   program.argv = {job_.executable,
                   "coordinator",
                   job_.job_file,
                   "--listen",
-                  "127.0.0.1:0",
+                  absl::StrCat(host.address, ":0"),
                   "--ready-fd",
                   std::to_string(write_end.get())};
   for (const std::string& text : job_.overrides) {
@@ -119,17 +128,26 @@ absl::Status Supervisor::StartNodes() {
   std::error_code error;
   std::filesystem::create_directories(logs, error);
   if (error) return FileError(error.value(), "make the folder", logs.string());
+  size_t node = 0;
   struct Nodes {
     const char* kind;
     uint32_t count;
     const std::vector<std::vector<int>>& cores;
+    bool listens;
   };
-  for (const auto& [kind, count, cores] : {Nodes{"server", job_.servers, job_.server_cores},
-                                           {"worker", job_.workers, job_.worker_cores}}) {
+  for (const auto& [kind, count, cores, listens] :
+       {Nodes{"server", job_.servers, job_.server_cores, true},
+        {"worker", job_.workers, job_.worker_cores, false}}) {
     for (uint32_t i = 0; i < count; ++i) {
       Program program;
       program.name = absl::StrCat(kind, "-", i);
       program.argv = {job_.executable, kind, "--coordinator", address_};
+      const NetworkHost host = HostOf(node++);
+      program.host = host.name;
+      if (listens && !job_.hosts.empty()) {
+        program.argv.push_back("--listen");
+        program.argv.push_back(host.address);
+      }
       if (i < cores.size()) program.cores = cores[i];
       program.log_path = (logs / (program.name + ".log")).string();
       std::filesystem::remove(program.log_path, error);  // of the run that is resumed
@@ -160,7 +178,11 @@ absl::Status Supervisor::Watch() {
 
 absl::Status Supervisor::CoordinatorEnded(const Ended& coordinator) {
   if (coordinator.killed_by_signal()) return Killed(coordinator);
-  if (!coordinator.exited_with_zero()) return absl::AbortedError("");
+  if (!coordinator.exited_with_zero()) {
+    if (job_.coordinator_log.empty()) return absl::AbortedError("");
+    const std::string said = LastWords(job_.coordinator_log);
+    return absl::AbortedError(absl::StripPrefix(said, "tug: error: "));
+  }
   const absl::Time deadline = absl::Now() + job_.exit_time;
   while (launcher_.running_count() > 0) {
     const LaunchEvent event = launcher_.Wait(deadline);

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "cli/network_host.h"
 
 namespace tug {
 
@@ -22,6 +23,10 @@ struct LocalJob {
   // By process: its affinity mask, by which it knows what it may use; none, or empty: ours.
   std::vector<std::vector<int>> server_cores;
   std::vector<std::vector<int>> worker_cores;
+  // Servers, then workers, are dealt to these, a host each, and again from the first one when there
+  // are no more; the coordinator is on the first. None: all are where we are, and use loopback.
+  std::vector<NetworkHost> hosts;
+  std::string coordinator_log;  // what it says is appended to this file; empty: it says it to us
   // For the coordinator to end a job one of whose nodes has exited with an error.
   absl::Duration report_time = absl::Seconds(4);
   // For nodes to exit after the job has ended.
@@ -35,7 +40,7 @@ struct LocalJob {
 //  coordinator has
 //    report_time to end the job with its own message, which says more.
 // Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message
-// when the coordinator has said it already. REQUIRES: the process has one thread.
+// when the coordinator has said it to us already. REQUIRES: the process has one thread.
 absl::Status RunLocalJob(const LocalJob& job);
 
 }  // namespace tug

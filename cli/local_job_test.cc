@@ -18,6 +18,7 @@ namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A job of shell scripts in place of tug's daemons.
@@ -73,6 +74,37 @@ TEST_F(LocalJobTest, PassesTheJobToTheCoordinator) {
   EXPECT_TRUE(RunLocalJob(job_).ok());
   EXPECT_EQ(ReadWholeFile((root_ / "arguments").string(), 1000).value(),
             "--set|train.steps=5|--set|seed=2|--resume|runs/a b|");
+}
+
+TEST_F(LocalJobTest, TellsWhatTheCoordinatorSaidWhereItHasALog) {
+  Write("echo 'tug: error: no such text'; exit 1", "true", "true");
+  job_.coordinator_log = (root_ / "coordinator.log").string();
+  EXPECT_EQ(RunLocalJob(job_).message(), "no such text");
+  ExpectNobodyLeft();
+}
+
+// Hosts without a namespace: what is passed, without root.
+TEST_F(LocalJobTest, GivesEachNodeTheAddressesOfItsHost) {
+  job_.workers = 3;
+  job_.hosts = {{"", "10.77.0.1"}, {"", "10.77.0.2"}};
+  Write("echo $* >> $root/listens\n" + tell_ +
+            "while [ $(cat $root/done 2>/dev/null | wc -l) -lt 4 ]; do sleep 0.02; done",
+        "echo $* >> $root/listens; echo >> $root/done", "echo $* >> $root/works; echo >> $root/done");
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  EXPECT_THAT(ReadWholeFile((root_ / "listens").string(), 1000).value(),
+              AllOf(HasSubstr("coordinator job.textproto --listen 10.77.0.1:0 --ready-fd"),
+                    HasSubstr("server --coordinator 127.0.0.1:5 --listen 10.77.0.1\n")));
+  EXPECT_THAT(ReadWholeFile((root_ / "works").string(), 1000).value(),
+              HasSubstr("worker --coordinator 127.0.0.1:5\n"));
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, SaysThatAHostIsNotThere) {
+  job_.hosts = {{"no-such-host", "10.77.0.1"}};
+  job_.coordinator_log = (root_ / "coordinator.log").string();
+  Write(tell_, "true", "true");
+  EXPECT_THAT(std::string(RunLocalJob(job_).message()),
+              AllOf(HasSubstr("no-such-host"), HasSubstr("deploy/testbed up")));
 }
 
 TEST_F(LocalJobTest, SaysNothingMoreWhenTheCoordinatorFailed) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/xml_text.h"
 
 namespace tug {
 namespace {
@@ -123,20 +124,6 @@ std::string Line(double x1, double y1, double x2, double y2, const char* color, 
       x1, y1, x2, y2, color, width);
 }
 
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '&') {
-      escaped += "&amp;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
-
 std::string Grid(const Axes& axes) {
   std::string svg;
   const double right = kWidth - kRight, bottom = kHeight - kBottom;
@@ -228,7 +215,7 @@ std::string LossCurveSvg(const LossCurve& curve) {
       "font-family=\"sans-serif\" font-size=\"12\" fill=\"%s\">\n"
       "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
       kWidth, kHeight, kWidth, kHeight, kInk);
-  svg += Text(kLeft, 28, "start", Escaped(curve.title), "font-size=\"16\" font-weight=\"bold\"");
+  svg += Text(kLeft, 28, "start", XmlEscaped(curve.title), "font-size=\"16\" font-weight=\"bold\"");
   svg += Grid(axes);
   if (!training.empty()) {
     svg += Polyline(axes, training, kTrainingColor, 1, 0.3);

@@ -42,7 +42,7 @@ TEST(NiceTicks, HoldWhenThereIsNoRange) {
 
 TEST(LossCurveSvg, DrawsBothSeriesAndEscapesTheTitle) {
   const std::string svg = LossCurveSvg(Curve(1000));
-  EXPECT_THAT(svg, HasSubstr("bible &lt;char> &amp; more"));
+  EXPECT_THAT(svg, HasSubstr("bible &lt;char&gt; &amp; more"));
   EXPECT_THAT(svg, HasSubstr("validation, last"));
   EXPECT_THAT(svg, HasSubstr("<circle"));
   EXPECT_THAT(svg, HasSubstr("</svg>"));

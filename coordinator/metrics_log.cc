@@ -82,7 +82,9 @@ void MetricsLog::Step(const StepMetrics& metrics) {
               {"pulled_bytes", metrics.pulled_bytes},
               {"compute_seconds", metrics.compute_seconds},
               {"communication_seconds", metrics.communication_seconds},
-              {"overlap", metrics.overlap}}));
+              {"overlap", metrics.overlap},
+              {"mean_seconds", metrics.mean_seconds},
+              {"mean_wait_seconds", metrics.mean_wait_seconds}}));
 }
 
 void MetricsLog::Eval(const EvalMetrics& metrics) {

@@ -17,8 +17,8 @@ namespace tug {
 
 // metrics.jsonl of a run folder: one JSON object a line, each with "kind" and "timeline".
 //   step        step, loss (mean over targets), tokens, seconds, tokens_per_second, wait_seconds,
-//               pushed_bytes, pulled_bytes, compute_seconds, communication_seconds, overlap
-//               (progress.h)
+//               pushed_bytes, pulled_bytes, compute_seconds, communication_seconds, overlap,
+//               mean_seconds, mean_wait_seconds (progress.h)
 //   eval        step, loss, perplexity, accuracy, targets; "final": true of the last one of a job,
 //               over the whole validation split
 //   checkpoint  step, folder, pause_seconds, write_seconds

@@ -42,7 +42,8 @@ TEST(MetricsLog, WritesOneObjectALineAndReadsItBack) {
   EXPECT_EQ(line,
             R"({"kind":"step","timeline":1,"step":1,"loss":4.5,"tokens":100,"seconds":0.5,)"
             R"("tokens_per_second":200.0,"wait_seconds":0.0,"pushed_bytes":0,"pulled_bytes":0,)"
-            R"("compute_seconds":0.0,"communication_seconds":0.0,"overlap":1.0})");
+            R"("compute_seconds":0.0,"communication_seconds":0.0,"overlap":1.0,)"
+            R"("mean_seconds":0.0,"mean_wait_seconds":0.0})");
   std::getline(file, line);
   EXPECT_THAT(line, ::testing::StartsWith(
                         R"({"kind":"eval","timeline":1,"step":1,"loss":4.25,"perplexity":70.1)"));

@@ -61,8 +61,13 @@ StepMetrics Progress::Fold(const OpenStep& open) const {
     if (nodes.insert(share.node_id).second) {
       metrics.pushed_bytes += report.pushed_bytes();
       metrics.pulled_bytes += report.pulled_bytes();
+      metrics.mean_seconds += report.step_seconds();
+      metrics.mean_wait_seconds += report.wait_seconds();
     }
   }
+  const auto workers = static_cast<double>(nodes.size());
+  metrics.mean_seconds /= workers;
+  metrics.mean_wait_seconds /= workers;
   metrics.loss = metrics.targets == 0 ? 0 : loss_sum / static_cast<double>(metrics.targets);
   return metrics;
 }

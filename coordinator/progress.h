@@ -29,6 +29,9 @@ struct StepMetrics {
   uint64_t pulled_bytes = 0;
   double compute_seconds = 0;        // forward and backward, of the worker that computed longest
   double communication_seconds = 0;  // with a push or pull open, of the worker with the most
+  // Over the workers. They take turns at being slow, so only these say how long steps take.
+  double mean_seconds = 0;
+  double mean_wait_seconds = 0;
   // The part of a worker's communication that its computing hid, 1 - wait / communication; of the
   // worker that hid least. 1 without communication.
   double overlap = 1;

@@ -46,6 +46,8 @@ TEST(Progress, CompletesAStepOnceEveryVirtualWorkerHasReported) {
   EXPECT_DOUBLE_EQ(steps[0].loss, 2.0);
   EXPECT_DOUBLE_EQ(steps[0].seconds, 0.6);
   EXPECT_DOUBLE_EQ(steps[0].wait_seconds, 0.01);
+  EXPECT_DOUBLE_EQ(steps[0].mean_wait_seconds, 0.005);
+  EXPECT_LT(steps[0].mean_seconds, steps[0].seconds);
   EXPECT_EQ(steps[0].pushed_bytes, 200u);
   EXPECT_EQ(progress.step(), 1u);
 }

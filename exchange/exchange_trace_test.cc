@@ -29,6 +29,7 @@ class ExchangeTraceTest : public testing::Test {
   void Make(CommConfig::Format format) {
     ExchangeOptions options;
     options.lane_of_segment = {0, 1};
+    options.comm.set_scheduler(CommConfig::BYTESCHEDULER);
     options.comm.set_partition_bytes(kBytes);
     options.comm.set_credit_bytes(kBytes);
     options.comm.set_resend_ms(1000);

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 namespace tug {
@@ -93,7 +95,7 @@ TEST(Runs, APullHasTheListAlone) {
 TEST(Runs, MalformedListsAreRefused) {
   const auto decodes = [](std::vector<uint32_t> words) {
     Payload payload(words.size() * sizeof(uint32_t));
-    std::memcpy(payload.bytes().data(), words.data(), payload.bytes().size());
+    std::ranges::copy(std::as_bytes(std::span(words)), payload.bytes().begin());
     return DecodeRuns(payload.bytes(), 100, false).has_value();
   };
   EXPECT_TRUE(decodes({2, 0, 0, 10, 11, 100}));

@@ -68,11 +68,11 @@ TEST(Wire, ReadsWhatItWrote) {
   EXPECT_EQ(*DecodeHeader(Encode(WireHeader{})), WireHeader{});
 }
 
-// The format itself: these bytes must never change under version 1.
+// The format itself: these bytes must never change under version 2.
 TEST(Wire, BytesAreTheGoldenOnes) {
   EXPECT_EQ(Hex(Encode(DistinctFields())),
             "54554731"            // magic
-            "0100"                // format_version
+            "0200"                // format_version
             "06"                  // kind
             "00"                  // codec
             "01"                  // want
@@ -91,7 +91,7 @@ TEST(Wire, BytesAreTheGoldenOnes) {
             "a8a7a6a5a4a3a2a1"    // token_count
             "0403020100000000"    // payload_bytes
             "c8c7c6c5c4c3c2c1"    // payload_xxh3
-            "853b52fcd9a37458");  // header_xxh3
+            "c23e73401ed8a693");  // header_xxh3
 }
 
 TEST(Wire, RefusesEveryOtherLength) {
@@ -133,7 +133,7 @@ TEST(Wire, AnotherVersionIsNamedBesideOurs) {
     const auto decoded = DecodeHeader(sent);
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 7"));
-    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 1"));
+    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 2"));
   }
 }
 

@@ -16,15 +16,46 @@ namespace {
 using SpanKind = SimulatedSpan::Kind;
 
 AnswerQueue::Options AnswerOptions(const JobConfig& job, const ReplayTraffic& traffic,
-                                   uint32_t parts) {
+                                   uint32_t parts, size_t workers) {
   std::vector<uint32_t> lanes = traffic.lane_of_segment;
   std::sort(lanes.begin(), lanes.end());
   const auto owners = std::unique(lanes.begin(), lanes.end()) - lanes.begin();
   return {.scheduler = job.comm().scheduler(),
           .credit_bytes = job.comm().pull_credit_bytes() / static_cast<uint64_t>(owners),
           .segments = parts,
-          .most_workers = traffic.kinds.size(),
+          .most_workers = workers,
           .lost_after = absl::InfiniteDuration()};
+}
+
+// So many connections each way are simulated one by one: the workers are as many groups of equal
+// ones as they allow. (The time that a step takes grows with their square.)
+constexpr uint32_t kMostConnections = 512;
+
+std::vector<WorkerKind> GroupsOf(const ReplayTraffic& traffic) {
+  const uint32_t most = std::max(kMostConnections / traffic.lanes(), 1u);
+  std::vector<WorkerKind> groups;
+  for (const WorkerKind& kind : traffic.kinds) {
+    const uint32_t of_kind = std::min(most, kind.workers);
+    for (uint32_t g = 0; g < of_kind; ++g) {
+      groups.push_back(
+          {kind.workers / of_kind + (g < kind.workers % of_kind ? 1 : 0), kind.virtual_workers});
+    }
+  }
+  return groups;
+}
+
+// So many chunks a message: it arrives as a stream, not as a whole. At least what a TCP segment
+// carries, at most what a host hands to its card at once.
+constexpr double kChunksOfAMessage = 16;
+constexpr double kLeastChunkBytes = 1448;
+constexpr double kMostChunkBytes = 65536;
+
+ChunkNetwork::Options NetworkOptions(const SimulatedHosts& hosts, uint64_t largest_payload) {
+  return {.link_bytes_per_second = hosts.link_bytes_per_second,
+          .queue_seconds = hosts.queue_seconds,
+          .unevenness = hosts.unevenness,
+          .chunk_bytes = std::clamp(static_cast<double>(largest_payload) / kChunksOfAMessage,
+                                    kLeastChunkBytes, kMostChunkBytes)};
 }
 
 }  // namespace
@@ -41,49 +72,71 @@ ReplayCluster::Worker::Worker(const WorkerKind& kind, const JobConfig& job, uint
 
 ReplayCluster::ReplayCluster(const JobConfig& job, const ReplayTraffic& traffic,
                              const SimulatedHosts& hosts)
-    : job_(job), traffic_(traffic), hosts_(hosts) {
+    : traffic_(traffic),
+      hosts_(hosts),
+      parts_(PartsOf(job, traffic)),
+      network_(NetworkOptions(hosts, LargestPayload())) {
   std::vector<uint32_t> parts_of_lane(traffic.lanes(), 0);
-  for (uint32_t block = 0; block < traffic.blocks(); ++block) {
-    first_part_.push_back(static_cast<uint32_t>(parts_.size()));
-    for (const Partition& partition :
-         CutBlock(traffic.table, block, traffic.lane_of_segment, job.comm().partition_bytes())) {
-      parts_.push_back({.partition = partition, .index_on_lane = parts_of_lane[partition.lane]++});
-    }
+  for (uint32_t part = 0; part < parts_.size(); ++part) {
+    const uint32_t block = parts_[part].partition.block;
+    if (first_part_.size() == block) first_part_.push_back(part);
+    parts_[part].index_on_lane = parts_of_lane[parts_[part].partition.lane]++;
   }
   first_part_.push_back(static_cast<uint32_t>(parts_.size()));
+  for (const WorkerKind& group : GroupsOf(traffic)) {
+    workers_.push_back(std::make_unique<Worker>(group, job, traffic.blocks(), parts_.size()));
+    pushes_of_a_part_ += group.virtual_workers;
+  }
   for (const uint32_t parts : parts_of_lane) {
-    lanes_.emplace_back(AnswerOptions(job, traffic, parts));
-  }
-  for (const WorkerKind& kind : traffic.kinds) {
-    workers_.push_back(std::make_unique<Worker>(kind, job, traffic.blocks(), parts_.size()));
-    pushes_of_a_part_ += kind.virtual_workers;
-  }
-  for (Lane& lane : lanes_) {
+    lanes_.emplace_back(AnswerOptions(job, traffic, parts, workers_.size()));
     for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
-      TUG_CHECK(lane.answers.Admit(WorkerPeer(worker)));
+      TUG_CHECK(lanes_.back().answers.Admit(WorkerPeer(worker)));
     }
   }
-  Connect(hosts);
+  Connect();
 }
 
-// A connection's number is worker x lanes + lane, both ways.
-void ReplayCluster::Connect(const SimulatedHosts& hosts) {
-  for (FluidNetwork* const network : {&up_, &down_}) {
-    const auto add_links = [&](size_t count) {
-      std::vector<FluidNetwork::Link> links;
-      while (links.size() < count) links.push_back(network->AddLink(hosts.link_bytes_per_second));
-      return links;
-    };
-    const std::vector<FluidNetwork::Link> of_workers = add_links(workers_.size());
-    const std::vector<FluidNetwork::Link> of_servers = add_links(traffic_.servers);
+std::vector<ReplayCluster::Part> ReplayCluster::PartsOf(const JobConfig& job,
+                                                        const ReplayTraffic& traffic) {
+  std::vector<Part> parts;
+  for (uint32_t block = 0; block < traffic.blocks(); ++block) {
+    for (const Partition& partition :
+         CutBlock(traffic.table, block, traffic.lane_of_segment, job.comm().partition_bytes())) {
+      parts.push_back({.partition = partition});
+    }
+  }
+  return parts;
+}
+
+uint64_t ReplayCluster::LargestPayload() const {
+  uint64_t largest = 0;
+  for (uint32_t part = 0; part < parts_.size(); ++part) {
+    largest = std::max({largest, PushBytes(part), PullBytes(part)});
+  }
+  return largest;
+}
+
+void ReplayCluster::Connect() {
+  struct Ends {
+    ChunkNetwork::Link sender;
+    ChunkNetwork::Link receiver;
+  };
+  const auto add_hosts = [this](size_t count) {
+    std::vector<Ends> hosts;
+    while (hosts.size() < count) hosts.push_back({network_.AddSender(), network_.AddReceiver()});
+    return hosts;
+  };
+  const std::vector<Ends> of_workers = add_hosts(workers_.size());
+  const std::vector<Ends> of_servers = add_hosts(traffic_.servers);
+  for (const bool up : {true, false}) {
     for (size_t worker = 0; worker < workers_.size(); ++worker) {
+      const uint32_t copies = workers_[worker]->workers;
       for (uint32_t lane = 0; lane < traffic_.lanes(); ++lane) {
-        const FluidNetwork::Link server = of_servers[lane / traffic_.lanes_per_server];
-        const uint32_t copies = workers_[worker]->workers;
-        if (network == &up_) {
-          network->Connect(of_workers[worker], 1, server, copies);
+        const Ends server = of_servers[lane / traffic_.lanes_per_server];
+        if (up) {
+          network_.Connect(of_workers[worker].sender, 1, server.receiver, copies);
         } else {
-          network->Connect(server, copies, of_workers[worker], 1);
+          network_.Connect(server.sender, copies, of_workers[worker].receiver, 1);
         }
       }
     }
@@ -105,12 +158,13 @@ void ReplayCluster::Run(uint32_t steps) {
 // ---- time ----
 
 void ReplayCluster::Advance() {
-  double time = std::min(up_.NextTime(), down_.NextTime());
+  double time = network_.NextTime();
   if (!events_.empty()) time = std::min(time, events_.top().time);
   TUG_CHECK(time < std::numeric_limits<double>::infinity()) << "nothing is left to happen";
   now_ = time;
-  Arrive(up_);
-  Arrive(down_);
+  through_.clear();
+  network_.Advance(now_, through_);
+  for (const uint64_t message : through_) Arrive(static_cast<uint32_t>(message));
   while (!events_.empty() && events_.top().time <= now_) {
     const Event event = events_.top();
     events_.pop();
@@ -130,24 +184,18 @@ void ReplayCluster::At(double time, uint32_t worker, std::optional<uint32_t> mes
 
 // Messages that are through are dealt with in order: by the lane each of all alike workers, by the
 // worker its own.
-void ReplayCluster::Arrive(FluidNetwork& network) {
-  arrivals_.clear();
-  network.Advance(now_, arrivals_);
-  for (const FluidNetwork::Arrival& arrival : arrivals_) {
-    const auto name = static_cast<uint32_t>(arrival.message);
-    const Message& message = messages_[name];
-    const bool up = IsUp(message.kind);
-    double seconds = hosts_.message_seconds;
-    if (message.kind == Message::Kind::kPush && hosts_.server_bytes_per_second > 0) {
-      seconds += static_cast<double>(parts_[message.part].partition.bytes()) /
-                 hosts_.server_bytes_per_second;
-    }
-    if (up) seconds *= workers_[message.worker]->workers;
-    double& busy_until =
-        up ? lanes_[message.lane].busy_until : workers_[message.worker]->busy_until;
-    busy_until = std::max(busy_until, now_ + hosts_.latency_seconds) + seconds;
-    At(busy_until, message.worker, name);
+void ReplayCluster::Arrive(uint32_t name) {
+  const Message& message = messages_[name];
+  const bool up = IsUp(message.kind);
+  double seconds = hosts_.message_seconds;
+  if (message.kind == Message::Kind::kPush && hosts_.server_bytes_per_second > 0) {
+    seconds += static_cast<double>(parts_[message.part].partition.bytes()) /
+               hosts_.server_bytes_per_second;
   }
+  if (up) seconds *= workers_[message.worker]->workers;
+  double& busy_until = up ? lanes_[message.lane].busy_until : workers_[message.worker]->busy_until;
+  busy_until = std::max(busy_until, now_ + hosts_.latency_seconds) + seconds;
+  At(busy_until, message.worker, name);
 }
 
 // ---- messages ----
@@ -181,9 +229,10 @@ void ReplayCluster::Send(const Message& message) {
     messages_[name] = message;
   }
   messages_[name].sent_seconds = now_;
-  const uint32_t connection = message.worker * traffic_.lanes() + message.lane;
-  (IsUp(message.kind) ? up_ : down_)
-      .Send(connection, static_cast<double>(kHeaderBytes + payload), name);
+  const size_t direction = IsUp(message.kind) ? 0 : workers_.size();
+  const size_t connection = (direction + message.worker) * traffic_.lanes() + message.lane;
+  network_.Send(static_cast<ChunkNetwork::Connection>(connection),
+                static_cast<double>(kHeaderBytes + payload), name);
 }
 
 void ReplayCluster::Deal(const Message& message) {
@@ -369,6 +418,14 @@ void ReplayCluster::SendAnswers(uint32_t lane, uint32_t worker) {
 }
 
 // ---- figures ----
+
+uint64_t ReplayCluster::most_push_bytes() const {
+  uint64_t most = 0;
+  for (const auto& worker : workers_) {
+    most = std::max(most, worker->pushes.most_outstanding_bytes());
+  }
+  return most;
+}
 
 uint64_t ReplayCluster::most_answer_bytes() const {
   uint64_t most = 0;

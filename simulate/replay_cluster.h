@@ -16,9 +16,9 @@
 // stay in order, so an answer waits behind weights that were sent before it, as in a socket. What
 // has arrived is dealt with one message at a time by its lane, or worker.
 //
-// Workers that carry equally many virtual workers begin alike, and everything treats them alike:
-// one stands for all of a kind, and its traffic counts as often where it meets others. This is
-// exact in the model; what it hides is the jitter of real ones.
+// Up to 512 connections each way every worker is simulated. Beyond, a worker stands for a group of
+// them that carry equally many virtual workers, as if they kept step: its traffic counts as often
+// where it meets others. What that hides is how unevenly the workers of a group share links.
 
 #include <cstdint>
 #include <memory>
@@ -30,7 +30,7 @@
 #include "scheduler/credit_queue.h"
 #include "scheduler/partitioner.h"
 #include "server/answer_queue.h"
-#include "simulate/fluid_network.h"
+#include "simulate/chunk_network.h"
 #include "simulate/replay_traffic.h"
 #include "simulate/scheduling.h"
 #include "worker/step_machine.h"
@@ -45,21 +45,20 @@ class ReplayCluster {
   ReplayCluster(const ReplayCluster&) = delete;
   ReplayCluster& operator=(const ReplayCluster&) = delete;
 
-  // Runs until a worker of the first kind has begun the backward pass of step `steps`, counted from
+  // Runs until the first worker has begun the backward pass of step `steps`, counted from
   // 0. Keeps the spans of the step before. REQUIRES: steps > 0; called once.
   void Run(uint32_t steps);
 
-  // When a worker of the first kind began the first backward pass of each step, seconds.
+  // When the first worker, of the first kind, began the first backward pass of each step, seconds.
   const std::vector<double>& begins() const { return begins_; }
   // In order of begin; times as in SimulatedSpan.
   std::vector<SimulatedSpan> spans() const;
 
-  // Payloads sent by a worker of the first kind, and to it.
+  // Payloads sent by the first worker, and to it.
   uint64_t pushed_bytes() const { return pushed_bytes_; }
   uint64_t pulled_bytes() const { return pulled_bytes_; }
-  uint64_t most_outstanding_bytes(size_t kind) const {
-    return workers_[kind]->pushes.most_outstanding_bytes();
-  }
+  // Of the worker, or lane, that had most.
+  uint64_t most_push_bytes() const;
   uint64_t most_answer_bytes() const;
 
  private:
@@ -69,8 +68,8 @@ class ReplayCluster {
     Partition partition;
     uint32_t index_on_lane = 0;
     uint64_t version = 0;
-    uint32_t summed = 0;            // virtual workers, one worker standing for its kind
-    std::vector<uint32_t> waiting;  // kinds whose pull waits for the next version
+    uint32_t summed = 0;            // virtual workers, one worker standing for its group
+    std::vector<uint32_t> waiting;  // workers whose pull waits for the next version
   };
   struct Sending {
     Ticket ticket = 0;
@@ -97,7 +96,7 @@ class ReplayCluster {
   struct Message {
     enum class Kind : uint8_t { kPush, kReceived, kCommitted, kPull, kWeights, kWeightsReceived };
     Kind kind = Kind::kPush;
-    uint32_t worker = 0;  // kind of
+    uint32_t worker = 0;
     uint32_t lane = 0;
     uint32_t part = 0;
     uint32_t virtual_worker = 0;
@@ -116,10 +115,12 @@ class ReplayCluster {
     }
   };
 
-  void Connect(const SimulatedHosts& hosts);
-  // Takes the network to the time of the next event of any sort, and carries out what is due.
+  static std::vector<Part> PartsOf(const JobConfig& job, const ReplayTraffic& traffic);
+  uint64_t LargestPayload() const;
+  void Connect();
+  // Goes on to the next event of any sort, and carries out what is due.
   void Advance();
-  void Arrive(FluidNetwork& network);
+  void Arrive(uint32_t message);
   void At(double time, uint32_t worker, std::optional<uint32_t> message);
 
   // ---- a worker ----
@@ -145,21 +146,19 @@ class ReplayCluster {
   void Trace(SimulatedSpan::Kind kind, uint32_t worker, uint64_t clock, uint32_t block,
              double begin_seconds, double end_seconds);
 
-  const JobConfig& job_;
   const ReplayTraffic& traffic_;
   const SimulatedHosts hosts_;
   std::vector<Part> parts_;
   std::vector<uint32_t> first_part_;  // by block, one past the last too
   uint32_t pushes_of_a_part_ = 0;     // that make a version, as `summed` counts
-  FluidNetwork up_;                   // workers to lanes
-  FluidNetwork down_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // by kind
+  ChunkNetwork network_;              // connections: up, worker x lanes + lane; then down
+  std::vector<std::unique_ptr<Worker>> workers_;  // each with its group
   std::vector<Lane> lanes_;
   std::vector<Message> messages_;  // on their way
   std::vector<uint32_t> free_messages_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   uint64_t event_count_ = 0;
-  std::vector<FluidNetwork::Arrival> arrivals_;  // scratch
+  std::vector<uint64_t> through_;  // scratch
   double now_ = 0;
 
   std::vector<double> begins_;

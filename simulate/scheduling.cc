@@ -9,9 +9,9 @@ namespace tug {
 namespace {
 
 // The first steps begin with all weights there. What they leave behind is gone after a few: all
-// communication of a step ends within the next one.
+// communication of a step ends within the next one. Steps differ, as streams share links unevenly.
 constexpr uint32_t kWarmUpSteps = 3;
-constexpr uint32_t kMeasuredSteps = 4;
+constexpr uint32_t kMeasuredSteps = 16;
 
 absl::Status CheckHosts(const SimulatedHosts& hosts) {
   if (!(hosts.link_bytes_per_second > 0)) {
@@ -19,8 +19,9 @@ absl::Status CheckHosts(const SimulatedHosts& hosts) {
         absl::StrCat("a link of ", hosts.link_bytes_per_second, " bytes a second carries nothing"));
   }
   if (!(hosts.latency_seconds >= 0 && hosts.message_seconds >= 0 &&
-        hosts.server_bytes_per_second >= 0)) {
-    return absl::InvalidArgumentError("times and rates of simulated hosts are not negative");
+        hosts.server_bytes_per_second >= 0 && hosts.queue_seconds >= 0 && hosts.unevenness >= 1)) {
+    return absl::InvalidArgumentError(
+        "times and rates of simulated hosts are not negative, and unevenness is at least 1");
   }
   return absl::OkStatus();
 }

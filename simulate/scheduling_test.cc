@@ -18,8 +18,8 @@ using Kind = SimulatedSpan::Kind;
 SimulatedHosts Links(double bytes_per_second) {
   return {.link_bytes_per_second = bytes_per_second,
           .latency_seconds = 0,
-          .message_seconds = 0,
-          .server_bytes_per_second = 0};
+          .unevenness = 1,
+          .message_seconds = 0};
 }
 
 SchedulingPrediction Predict(const JobConfig& job, const SimulatedHosts& hosts) {
@@ -31,20 +31,20 @@ SchedulingPrediction Predict(const JobConfig& job, const SimulatedHosts& hosts) 
 // ---- by hand ----
 
 TEST(PredictScheduling, PushesAndPullsASingleSegmentOneAfterTheOther) {
-  // backward 0..2, push 2..6, weights 6..10, forward 10..11; and a header each way.
-  const SchedulingPrediction p = Predict(ReplayJob(ProfileOf({{1000, 1, 2}}), {}), Links(1e6));
-  EXPECT_NEAR(p.step_seconds, 0.011, 0.0005);
-  EXPECT_GE(p.step_seconds, 0.011);
+  // backward 0..2, push 2..6.25, weights 6.25..10.5, forward 10.5..11.5: the last of 16 chunks
+  // takes each link after the other.
+  const SchedulingPrediction p = Predict(ReplayJob(ProfileOf({{100000, 1, 2}}), {}), Links(1e8));
+  EXPECT_NEAR(p.step_seconds, 0.0115, 1e-4);
   EXPECT_NEAR(p.compute_seconds, 0.003, 1e-12);
-  EXPECT_NEAR(p.exposed_seconds, 0.008, 0.0005);
+  EXPECT_NEAR(p.exposed_seconds, 0.0085, 1e-4);
   ASSERT_EQ(p.spans.size(), 4u);
   EXPECT_EQ(p.spans[0].kind, Kind::kBackward);
   EXPECT_NEAR(p.spans[0].begin_seconds, 0, 1e-12);
   EXPECT_EQ(p.spans[1].kind, Kind::kPush);
   EXPECT_NEAR(p.spans[1].begin_seconds, 0.002, 1e-9);
   EXPECT_EQ(p.spans[2].kind, Kind::kPull);
-  EXPECT_NEAR(p.spans[2].begin_seconds, 0.006, 0.0002);
-  EXPECT_NEAR(p.spans[2].end_seconds, 0.010, 0.0005);
+  EXPECT_NEAR(p.spans[2].begin_seconds, 0.00625, 1e-4);
+  EXPECT_NEAR(p.spans[2].end_seconds, 0.0105, 1e-4);
   EXPECT_EQ(p.spans[3].kind, Kind::kForward);
   EXPECT_NEAR(p.spans[3].end_seconds, p.step_seconds, 1e-9);
 }
@@ -62,16 +62,16 @@ TEST(PredictScheduling, PullsTheFirstPartitionsWhileTheLastArePushed) {
 }
 
 TEST(PredictScheduling, CountsLatencyAndMessages) {
-  const JobConfig job = ReplayJob(ProfileOf({{1000, 1, 2}}), {});
-  SimulatedHosts hosts = Links(1e6);
+  const JobConfig job = ReplayJob(ProfileOf({{100000, 1, 2}}), {});
+  SimulatedHosts hosts = Links(1e8);
   const double without = Predict(job, hosts).step_seconds;
   hosts.latency_seconds = 0.01;  // of the push and of the weights; the pull is ahead
   EXPECT_NEAR(Predict(job, hosts).step_seconds, without + 0.02, 0.001);
-  hosts = Links(1e6);
+  hosts = Links(1e8);
   hosts.message_seconds = 0.01;  // of the push, of the pull behind it, of committed, of the weights
   EXPECT_NEAR(Predict(job, hosts).step_seconds, without + 0.04, 0.011);
-  hosts = Links(1e6);
-  hosts.server_bytes_per_second = 1e6;
+  hosts = Links(1e8);
+  hosts.server_bytes_per_second = 1e8;
   EXPECT_NEAR(Predict(job, hosts).step_seconds, without + 0.004, 0.001);
 }
 
@@ -111,7 +111,7 @@ TEST(PredictScheduling, RefusesWhatItDoesNotKnow) {
 JobConfig RandomJob(std::mt19937& random) {
   std::vector<TestBlock> blocks(1 + random() % 8);
   for (TestBlock& block : blocks) {
-    block = {1 + random() % 100000, (random() % 1000) * 0.01, (random() % 1000) * 0.02};
+    block = {1 + random() % 30000, (random() % 1000) * 0.01, (random() % 1000) * 0.02};
   }
   const uint32_t workers = 1 + random() % 6;
   const auto set = [](const std::string& field, uint64_t value) {
@@ -135,12 +135,14 @@ JobConfig RandomJob(std::mt19937& random) {
 
 TEST(PredictScheduling, IsNeverFasterThanTheBound) {
   std::mt19937 random(11);
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < 100; ++trial) {
     const JobConfig job = RandomJob(random);
     const double link = 1e6 * (1 + random() % 100);
     const absl::StatusOr<SchedulingPrediction> bound = FluidBound(job, link);
     ASSERT_TRUE(bound.ok());
-    const SchedulingPrediction prediction = Predict(job, Links(link));
+    SimulatedHosts hosts = Links(link);
+    hosts.unevenness = 1 + random() % 5;
+    const SchedulingPrediction prediction = Predict(job, hosts);
     EXPECT_GE(prediction.step_seconds, bound->step_seconds * (1 - 1e-9)) << trial;
     EXPECT_GE(bound->step_seconds, bound->compute_seconds * (1 - 1e-9));
   }
@@ -161,7 +163,7 @@ TEST(PredictScheduling, SaysTheSameWheneverAsked) {
 // something is faster.
 TEST(PredictScheduling, IsHardlySlowerWithMoreBandwidth) {
   std::mt19937 random(13);
-  for (int trial = 0; trial < 100; ++trial) {
+  for (int trial = 0; trial < 40; ++trial) {
     const JobConfig job = RandomJob(random);
     const double slow = Predict(job, Links(1e7)).step_seconds;
     const double fast = Predict(job, Links(2e7)).step_seconds;
@@ -183,10 +185,7 @@ TEST(ReplayCluster, SendsEveryByteOnceAndKeepsToTheCredit) {
               kSteps * traffic.kinds[0].virtual_workers * elements * traffic.push_element_bytes);
     EXPECT_EQ(cluster.pulled_bytes(), kSteps * elements * traffic.pull_element_bytes);
     const CommConfig& comm = job.comm();
-    for (size_t kind = 0; kind < traffic.kinds.size(); ++kind) {
-      EXPECT_LE(cluster.most_outstanding_bytes(kind),
-                std::max(comm.credit_bytes(), comm.partition_bytes()));
-    }
+    EXPECT_LE(cluster.most_push_bytes(), std::max(comm.credit_bytes(), comm.partition_bytes()));
     EXPECT_LE(cluster.most_answer_bytes(),
               std::max(comm.pull_credit_bytes() / job.cluster().servers(), comm.partition_bytes()));
   }

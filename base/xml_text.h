@@ -1,0 +1,27 @@
+#ifndef TUG_BASE_XML_TEXT_H_
+#define TUG_BASE_XML_TEXT_H_
+
+#include <string>
+#include <string_view>
+
+namespace tug {
+
+// As it is written in the text, or between double quotes in an attribute, of XML and HTML. Pure,
+// thread-safe.
+inline std::string XmlEscaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '&': escaped += "&amp;"; break;
+      case '"': escaped += "&quot;"; break;
+      default: escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace tug
+
+#endif  // TUG_BASE_XML_TEXT_H_

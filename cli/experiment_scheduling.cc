@@ -1,0 +1,406 @@
+#include "cli/experiment_scheduling.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "base/cpu_affinity.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "cli/local_budget.h"
+#include "cli/local_job.h"
+#include "cli/testbed.h"
+#include "coordinator/run_folder.h"
+#include "experiment/scheduling_report.h"
+#include "model/replay_profile.h"
+#include "proto/job_config.h"
+#include "proto/text_proto.h"
+#include "simulate/scheduling.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFifo[] = "fifo";
+constexpr char kAuto[] = "auto";
+// The job that is run where none is named; all else the experiment sets.
+constexpr char kJobText[] = "name: \"scheduling\"\ncompute: REPLAY\n";
+constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
+
+// The first is traced whole; of the second its forward pass is looked at. The job ends with the step
+// after them, so that no measured step waits for their upload.
+constexpr uint32_t kTracedSteps = 2;
+
+absl::Status CheckPolicy(const std::string& policy) {
+  CommConfig::Scheduler scheduler;
+  if (CommConfig::Scheduler_Parse(absl::AsciiStrToUpper(policy), &scheduler) &&
+      scheduler != CommConfig::SCHEDULER_DEFAULT && absl::AsciiStrToLower(policy) == policy) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--policies ", policy, ": fifo, priority, bytescheduler or auto"));
+}
+
+uint64_t Steps(const SchedulingArguments& a, const PolicyResult& policy) {
+  return FirstMeasured(a, policy.policy) - 1 + a.steps;
+}
+
+std::string RunName(const SchedulingCase& c, const PolicyResult& policy) {
+  return absl::StrFormat("%s-ratio%g-%s", absl::StrReplaceAll(c.profile, {{"/", "-"}}), c.ratio,
+                         policy.policy);
+}
+
+std::string JobFile(const SchedulingArguments& a, const std::string& out) {
+  return a.job_file.empty() ? out + "/job.textproto" : a.job_file;
+}
+
+std::vector<std::pair<std::string, std::string>> Settings(const SchedulingArguments& a,
+                                                          const SchedulingPlan& plan) {
+  const std::string nodes = absl::StrCat(a.workers, " workers, ", a.servers, " servers");
+  const std::string hosts =
+      a.hosts == 0
+          ? absl::StrCat("this machine, loopback; each process sends at most ", a.link)
+          : absl::StrCat(a.hosts, " hosts of deploy/testbed on one machine, links of ", a.link);
+  return {{"job", nodes + ", compute: replay, optimizer.clip: OFF"},
+          {"network", hosts},
+          {"link carries", absl::StrFormat("%.2f MB/s of TCP payload each way",
+                                           PayloadBytesPerSecond(plan.link_bits_per_second) * 1e-6)},
+          {"steps", absl::StrCat(a.steps, " measured, after ", a.warm_up, " that are not")}};
+}
+
+class Experiment {
+ public:
+  Experiment(const SchedulingArguments& a, SchedulingPlan plan) : a_(a), plan_(std::move(plan)) {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status CheckJobs() const;
+  absl::Status RunCase(SchedulingCase& c);
+  absl::StatusOr<std::string> RunJob(const SchedulingCase& c, const PolicyResult& policy);
+  // Bound, prediction, from the configuration that the run was given.
+  absl::Status WorkOut(const std::string& run_dir, SchedulingCase& c, PolicyResult& policy);
+  absl::Status Write() const;
+
+  const SchedulingArguments& a_;
+  SchedulingPlan plan_;
+  std::string out_;
+  std::unique_ptr<Testbed> testbed_;
+  SchedulingResults results_;
+};
+
+Timeline AsTimeline(const SchedulingPrediction& prediction) {
+  Timeline timeline{.seconds = prediction.step_seconds};
+  for (const SimulatedSpan& span : prediction.spans) {
+    TimelineSpan::Row row = TimelineSpan::Row::kForward;
+    switch (span.kind) {
+      case SimulatedSpan::Kind::kForward: row = TimelineSpan::Row::kForward; break;
+      case SimulatedSpan::Kind::kBackward: row = TimelineSpan::Row::kBackward; break;
+      case SimulatedSpan::Kind::kPush: row = TimelineSpan::Row::kPush; break;
+      case SimulatedSpan::Kind::kPull: row = TimelineSpan::Row::kPull; break;
+    }
+    timeline.spans.push_back({row, span.block, span.begin_seconds, span.end_seconds});
+  }
+  return timeline;
+}
+
+// The bound's schedule is of one direction of the busiest link. In the other as many bytes cross, and
+// in the fluid schedule at the same time: a gradient is pulled as weights the moment it is pushed.
+Timeline BothWays(Timeline timeline) {
+  using Row = TimelineSpan::Row;
+  const std::vector<TimelineSpan> one_way = timeline.spans;
+  for (const auto& [from, to] : {std::pair{Row::kPush, Row::kPull}, {Row::kPull, Row::kPush}}) {
+    for (TimelineSpan span : one_way) {
+      if (span.row != from) continue;
+      span.row = to;
+      timeline.spans.push_back(span);
+    }
+  }
+  return timeline;
+}
+
+WorkedOutStep AsStep(const SchedulingPrediction& prediction) {
+  return {prediction.step_seconds, prediction.exposed_seconds, AsTimeline(prediction)};
+}
+
+absl::Status Experiment::Run() {
+  // Mistakes in the job are found before anything is made.
+  RETURN_IF_ERROR(CheckJobs());
+  if (a_.hosts > 0) {
+    ASSIGN_OR_RETURN(testbed_, Testbed::Up(a_.hosts, a_.link));
+  }
+  ASSIGN_OR_RETURN(out_, CreateRunFolder(a_.out, "scheduling"));
+  if (a_.job_file.empty()) RETURN_IF_ERROR(WriteFile(JobFile(a_, out_), kJobText));
+  results_ = {.command = a_.command, .settings = Settings(a_, plan_)};
+  for (const auto& [name, value] : results_.settings) {
+    std::printf("%s: %s\n", name.c_str(), value.c_str());
+  }
+  std::fflush(stdout);
+  for (SchedulingCase& c : plan_.cases) RETURN_IF_ERROR(RunCase(c));
+  std::printf("\n%s\n%s/report.html\n", ResultsMarkdown(results_).c_str(), out_.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status Experiment::CheckJobs() const {
+  std::string text = kJobText;
+  if (!a_.job_file.empty()) {
+    ASSIGN_OR_RETURN(text, ReadWholeFile(a_.job_file, kConfigLimitBytes));
+  }
+  for (const SchedulingCase& c : plan_.cases) {
+    for (const PolicyResult& policy : c.policies) {
+      RETURN_IF_ERROR(ParseJobConfig(text, a_.job_file.empty() ? "the job" : a_.job_file,
+                                     JobOverrides(a_, plan_, c, policy))
+                          .status());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Experiment::RunCase(SchedulingCase& planned) {
+  SchedulingCase& c = results_.cases.emplace_back(planned);
+  c.policies.clear();
+  std::printf(
+      "%s: %.2f MB, %s; %.0f ms of compute\n", CaseTitle(c).c_str(), c.scale.model_bytes * 1e-6,
+      GrainText(c.grain).c_str(), c.scale.compute_seconds * 1e3);
+  for (PolicyResult policy : planned.policies) {
+    ASSIGN_OR_RETURN(const std::string run_dir, RunJob(c, policy));
+    const uint64_t last = Steps(a_, policy);
+    ASSIGN_OR_RETURN(policy.steps, ReadStepSeries(run_dir + "/" + kMetricsFile,
+                                                  FirstMeasured(a_, policy.policy), last));
+    ASSIGN_OR_RETURN(policy.timeline, ReadTimeline(run_dir + "/" + kTraceFile,
+                                                   last - kTracedSteps, c.blocks));
+    if (plan_.worked_out) RETURN_IF_ERROR(WorkOut(run_dir, c, policy));
+    c.policies.push_back(std::move(policy));
+    const PolicyResult& done = c.policies.back();
+    std::printf("  %-13s %5.0f ms a step, %4.0f ms exposed", done.policy.c_str(),
+                done.seconds() * 1e3, Median(done.steps.exposed_seconds) * 1e3);
+    if (const auto over = c.OverBound(done)) std::printf(", %.2f x bound", *over);
+    if (const auto deviation = SchedulingCase::Deviation(done)) {
+      std::printf(", simulated %+.1f%%", *deviation * 100);
+    }
+    if (const auto speed_up = c.SpeedUp(done); speed_up.has_value() && done.policy != kFifo) {
+      std::printf(", %.2f x faster than fifo", *speed_up);
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+    RETURN_IF_ERROR(Write());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Experiment::RunJob(const SchedulingCase& c,
+                                               const PolicyResult& policy) {
+  LocalJob job;
+  std::error_code error;
+  job.executable = fs::read_symlink("/proc/self/exe", error).string();
+  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  job.job_file = JobFile(a_, out_);
+  job.overrides = JobOverrides(a_, plan_, c, policy);
+  ASSIGN_OR_RETURN(const JobConfig config, LoadJobConfig(job.job_file, job.overrides));
+  job.run_dir = out_ + "/" + RunName(c, policy);
+  job.coordinator_log = job.run_dir + ".log";
+  job.servers = a_.servers;
+  job.workers = a_.workers;
+  if (testbed_ != nullptr) job.hosts = testbed_->hosts();
+  FitToMachine(ReadCpuBudget(), config.cluster(), job);
+  const absl::Status end = RunLocalJob(job);
+  if (end.ok()) return job.run_dir;
+  return absl::Status(end.code(), absl::StrCat(RunName(c, policy), ": ", end.message()));
+}
+
+absl::Status Experiment::WorkOut(const std::string& run_dir, SchedulingCase& c,
+                                 PolicyResult& policy) {
+  const std::string path = run_dir + "/" + kConfigFile;
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kConfigLimitBytes));
+  JobConfig config;
+  RETURN_IF_ERROR(ParseTextProto(text, path, config));
+  const double rate = PayloadBytesPerSecond(plan_.link_bits_per_second);
+  ASSIGN_OR_RETURN(const SchedulingPrediction bound, FluidBound(config, rate));
+  c.bound = AsStep(bound);
+  c.bound->timeline = BothWays(std::move(c.bound->timeline));
+  ASSIGN_OR_RETURN(const SchedulingPrediction predicted,
+                   PredictScheduling(config, {.link_bytes_per_second = rate}));
+  policy.predicted = AsStep(predicted);
+  return absl::OkStatus();
+}
+
+absl::Status Experiment::Write() const {
+  RETURN_IF_ERROR(WriteFile(out_ + "/report.html", SchedulingReportHtml(results_)));
+  RETURN_IF_ERROR(WriteFile(out_ + "/scheduling.json", ResultsJson(results_).dump(1) + "\n"));
+  return WriteFile(out_ + "/scheduling.md", ResultsMarkdown(results_));
+}
+
+// As it was typed, but for the order.
+std::string CommandLine(const CLI::App& command) {
+  std::string line = "tug experiment scheduling";
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    const bool repeats = option->get_name() == "--set";
+    if (!option->get_positional() && !repeats) absl::StrAppend(&line, " ", option->get_name());
+    const char* before = " ";
+    for (const std::string& value : option->results()) {
+      absl::StrAppend(&line, repeats ? " --set " : before, value);
+      before = ",";
+    }
+  }
+  return line;
+}
+
+absl::Status CheckArguments(const SchedulingArguments& a) {
+  for (const std::string& policy : a.policies) RETURN_IF_ERROR(CheckPolicy(policy));
+  if (a.profiles.empty() || a.ratios.empty() || a.policies.empty()) {
+    return absl::InvalidArgumentError("--profiles, --ratios and --policies need a value each");
+  }
+  for (const double ratio : a.ratios) {
+    if (!(ratio >= 0.01 && ratio <= 100)) {
+      return absl::InvalidArgumentError(absl::StrCat("--ratios ", ratio, ": from 0.01 to 100"));
+    }
+  }
+  if (!(a.transfer_seconds >= 0.001 && a.transfer_seconds <= 60)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--transfer ", a.transfer_seconds, ": from 0.001 to 60 seconds"));
+  }
+  if (a.workers == 0 || a.servers == 0) {
+    return absl::InvalidArgumentError("--workers and --servers: at least 1");
+  }
+  if (a.steps <= kTracedSteps) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--steps ", a.steps, ": at least ", kTracedSteps + 1));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+uint64_t FirstMeasured(const SchedulingArguments& a, const std::string& policy) {
+  if (policy != kAuto) return a.warm_up + 1;
+  JobConfig defaults;
+  FillDefaults(defaults, 1);
+  // The tuner tries its points first; one step between two trials is of neither.
+  const TunerConfig& tuner = defaults.comm().tuner();
+  return a.warm_up + uint64_t{tuner.trials()} * (tuner.steps_per_trial() + 2) + 1;
+}
+
+absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
+  RETURN_IF_ERROR(CheckArguments(a));
+  SchedulingPlan plan;
+  ASSIGN_OR_RETURN(plan.link_bits_per_second, ParseLinkRate(a.link));
+  plan.nodes = {.servers = a.servers, .workers = a.workers, .hosts = a.hosts};
+  plan.worked_out = a.hosts >= a.servers + a.workers;
+  if (BusiestLinkModels(plan.nodes) <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--hosts ", a.hosts, ": nothing would cross a link; give at least 2"));
+  }
+  for (const std::string& name : a.profiles) {
+    ASSIGN_OR_RETURN(const ReplayProfile profile, LoadReplayProfile(name));
+    if (ReplayForwardMs(profile) + ReplayBackwardMs(profile) <= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--profiles ", name, ": it computes nothing, so there is no ratio"));
+    }
+    for (const double ratio : a.ratios) {
+      SchedulingCase& c = plan.cases.emplace_back();
+      c.profile = profile.name();
+      c.source = name;
+      for (const ReplayBlock& block : profile.blocks()) c.blocks.push_back(block.name());
+      c.ratio = ratio;
+      c.scale = ScaleToLink(profile, plan.nodes, plan.link_bits_per_second, a.transfer_seconds,
+                            ratio);
+      c.grain = GrainOf(c.scale.model_bytes, a.servers);
+      for (const std::string& policy : a.policies) c.policies.push_back({.policy = policy});
+    }
+  }
+  return plan;
+}
+
+std::vector<std::string> JobOverrides(const SchedulingArguments& a, const SchedulingPlan& plan,
+                                      const SchedulingCase& c, const PolicyResult& policy) {
+  const uint64_t steps = Steps(a, policy);
+  std::vector<std::string> overrides = {
+      "compute=REPLAY",
+      absl::StrCat("replay.profile=", c.source),
+      absl::StrFormat("replay.size_scale=%.9g", c.scale.size_scale),
+      absl::StrFormat("replay.time_scale=%.9g", c.scale.time_scale),
+      absl::StrCat("cluster.workers=", a.workers),
+      absl::StrCat("cluster.virtual_workers=", a.workers),
+      absl::StrCat("cluster.servers=", a.servers),
+      "cluster.lanes_per_server=1",
+      absl::StrCat("train.steps=", steps),
+      "optimizer.clip=OFF",  // clipping by the global norm holds all pulls until the last push
+      "checkpoint.interval=0",
+      absl::StrCat("comm.scheduler=", absl::AsciiStrToUpper(policy.policy)),
+      absl::StrCat("comm.segment_elements=", c.grain.segment_elements),
+      absl::StrCat("comm.partition_bytes=", c.grain.partition_bytes),
+      absl::StrCat("comm.credit_bytes=", c.grain.credit_bytes),
+      absl::StrCat("comm.pull_credit_bytes=", c.grain.pull_credit_bytes),
+      "comm.shared_memory=false",
+      absl::StrCat("trace.first_step=", steps - kTracedSteps),
+      absl::StrCat("trace.steps=", kTracedSteps)};
+  if (a.hosts == 0) {
+    overrides.push_back(
+        absl::StrFormat("comm.impair.rate_mbit=%.9g", plan.link_bits_per_second * 1e-6));
+  }
+  overrides.insert(overrides.end(), a.overrides.begin(), a.overrides.end());
+  return overrides;
+}
+
+absl::Status RunSchedulingExperiment(const SchedulingArguments& arguments) {
+  ASSIGN_OR_RETURN(SchedulingPlan plan, PlanScheduling(arguments));
+  return Experiment(arguments, std::move(plan)).Run();
+}
+
+void AddExperimentScheduling(CLI::App& experiment, Command& chosen) {
+  auto a = std::make_shared<SchedulingArguments>();
+  CLI::App* command = experiment.add_subcommand(
+      "scheduling", "Policies of comm.scheduler side by side: step times, timelines, lower bound");
+  const auto list = [&](const char* name, auto& to, const char* what) {
+    command->add_option(name, to, what)->delimiter(',')->capture_default_str();
+  };
+  const auto one = [&](const char* name, auto& to, const char* what) {
+    return command->add_option(name, to, what)->capture_default_str();
+  };
+  command->add_option("JOB", a->job_file,
+                      "Job file for what the experiment does not set; default: none");
+  list("--profiles", a->profiles, "Of models: names (tug help job, ReplayConfig) or files");
+  list("--ratios", a->ratios,
+       "Time of a step's bytes one way over the busiest link, to the compute time of a step");
+  list("--policies", a->policies, "fifo, priority, bytescheduler, auto");
+  one("--workers", a->workers, "Worker processes");
+  one("--servers", a->servers, "Server processes");
+  one("--hosts", a->hosts,
+      "Hosts on this machine, as deploy/testbed makes them; needs root. As many as workers and "
+      "servers: one for each. 0: none, loopback");
+  one("--link", a->link,
+      "Rate of every host's link, as tc writes it; without --hosts, of what each process sends");
+  one("--transfer", a->transfer_seconds,
+      "Seconds that a step's bytes take one way over the busiest link; sets replay.size_scale");
+  one("--warm-up", a->warm_up, "Steps that are not measured; auto: after its trials");
+  one("--steps", a->steps, "Steps that are");
+  command->add_option("--out", a->out, "Folder for report and runs [runs/scheduling-<n>]")
+      ->type_name("DIR");
+  command
+      ->add_option("--set", a->overrides,
+                   "Override a field of the job: path.to.field=value; may be given many times")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->footer(
+      "Leaves report.html (needs no other file), scheduling.json, scheduling.md and a run folder "
+      "for each job.\n"
+      "Examples:\n"
+      "  sudo tug experiment scheduling --hosts 6 --link 200mbit\n"
+      "  sudo tug experiment scheduling --hosts 6 --profiles vgg16 --ratios 1 --out /tmp/vgg\n"
+      "  tug experiment scheduling --profiles resnet50 --ratios 0.5,1 --link 500mbit\n"
+      "  tug experiment scheduling --profiles vgg16 --ratios 1 --set comm.credit_bytes=65536");
+  command->callback([a, command, &chosen] {
+    a->command = CommandLine(*command);
+    chosen = [a] { return RunSchedulingExperiment(*a); };
+  });
+}
+
+}  // namespace tug

@@ -1,0 +1,104 @@
+#include "cli/testbed.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "cli/testbed_script.h"
+
+namespace tug {
+namespace {
+
+constexpr char kName[] = "deploy/testbed";
+
+// Between fork and exec. In a group of its own, so that Ctrl-C at the terminal does not reach it
+// before us.
+[[noreturn]] void BecomeScript(char* const* argv, int input, int output) {
+  setpgid(0, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(input, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  execv(argv[0], argv);
+  _exit(127);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Testbed>> Testbed::Up(uint32_t hosts, const std::string& link) {
+  if (geteuid() != 0) {
+    return absl::FailedPreconditionError(
+        "--hosts needs root, to make network namespaces: run it with sudo, or leave --hosts out");
+  }
+  int in[2], out[2];
+  if (pipe2(in, O_CLOEXEC) != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
+  }
+  const FileDescriptor in_read(in[0]);
+  FileDescriptor in_write(in[1]);
+  if (pipe2(out, O_CLOEXEC) != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
+  }
+  const FileDescriptor out_read(out[0]);
+  FileDescriptor out_write(out[1]);
+
+  std::vector<std::string> words = {"/bin/bash", "-c",      kTestbedScript,        kName,
+                                    "hold",      "--hosts", std::to_string(hosts), "--link",
+                                    link};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start ", kName, ": ", std::strerror(errno)));
+  }
+  if (pid == 0) BecomeScript(argv.data(), in_read.get(), out_write.get());
+  auto testbed = std::unique_ptr<Testbed>(new Testbed());
+  testbed->pid_ = pid;
+  testbed->input_ = std::move(in_write);
+  out_write = FileDescriptor();  // so that its end is seen when the script has ended
+  const absl::Status read = testbed->ReadHosts(out_read.get());
+  if (!read.ok()) return read;
+  return testbed;
+}
+
+absl::Status Testbed::ReadHosts(int fd) {
+  std::string line, last;
+  char c;
+  while (true) {
+    const ssize_t got = read(fd, &c, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    if (c != '\n') {
+      line += c;
+      continue;
+    }
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    if (words.size() == 3 && words[0] == "host") hosts_.push_back({words[1], words[2]});
+    if (line == "ready") return absl::OkStatus();
+    last = std::exchange(line, "");
+  }
+  absl::string_view said = last;
+  absl::ConsumePrefix(&said, absl::StrCat(kName, ": "));
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot make hosts: ", said.empty() ? "is bash installed?" : said));
+}
+
+Testbed::~Testbed() {
+  input_ = FileDescriptor();
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace tug

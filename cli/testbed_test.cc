@@ -1,0 +1,96 @@
+#include "cli/testbed.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "cli/launcher.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+bool HostIsThere(const std::string& name) { return fs::exists("/run/netns/" + name); }
+bool BridgeIsThere() { return fs::exists("/sys/class/net/tug-bridge"); }
+
+class TestbedTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto trial = Testbed::Up(1, "100mbit");
+    if (!trial.ok()) GTEST_SKIP() << trial.status().message();
+  }
+};
+
+TEST_F(TestbedTest, HasHostsThatProgramsRunInAndReachEachOther) {
+  auto testbed = Testbed::Up(2, "100mbit");
+  ASSERT_TRUE(testbed.ok()) << testbed.status();
+  ASSERT_EQ((*testbed)->hosts().size(), 2u);
+  Launcher launcher;
+  Program program;
+  program.name = "ip";
+  program.log_path = testing::TempDir() + "/ip.log";
+  program.argv = {"/bin/sh", "-c", "ip -4 -o addr show dev eth0"};
+  program.host = (*testbed)->hosts()[1].name;
+  ASSERT_TRUE(launcher.Start(program).ok());
+  ASSERT_TRUE(launcher.Wait(absl::Now() + absl::Seconds(20)).ended.has_value());
+  EXPECT_THAT(LastWords(program.log_path), HasSubstr((*testbed)->hosts()[1].address + "/24"));
+}
+
+TEST_F(TestbedTest, IsGoneWithItsOwner) {
+  { ASSERT_TRUE(Testbed::Up(2, "100mbit").ok()); }
+  EXPECT_FALSE(HostIsThere("tug-0"));
+  EXPECT_FALSE(BridgeIsThere());
+}
+
+TEST_F(TestbedTest, IsGoneWhenItsProcessIsKilled) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const auto testbed = Testbed::Up(2, "100mbit");
+    if (write(ready[1], testbed.ok() ? "y" : "n", 1) == 1) pause();
+    _exit(1);
+  }
+  char answer = 0;
+  ASSERT_EQ(read(ready[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 'y');
+  EXPECT_TRUE(HostIsThere("tug-1"));
+  kill(pid, SIGKILL);
+  ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while ((HostIsThere("tug-0") || BridgeIsThere()) && absl::Now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(HostIsThere("tug-0"));
+  EXPECT_FALSE(BridgeIsThere());
+}
+
+TEST_F(TestbedTest, LeavesTheTestbedOfAnotherAlone) {
+  const auto first = Testbed::Up(1, "100mbit");
+  ASSERT_TRUE(first.ok());
+  EXPECT_THAT(std::string(Testbed::Up(2, "100mbit").status().message()),
+              HasSubstr("there is a testbed already"));
+  EXPECT_TRUE(HostIsThere("tug-0"));
+  EXPECT_TRUE(BridgeIsThere());
+}
+
+TEST_F(TestbedTest, SaysWhatIsWrongWithARate) {
+  EXPECT_THAT(std::string(Testbed::Up(1, "fast").status().message()), HasSubstr("--link fast"));
+}
+
+TEST(TestbedWithoutRoot, SaysThatItNeedsIt) {
+  if (geteuid() == 0) GTEST_SKIP() << "we are root";
+  EXPECT_THAT(std::string(Testbed::Up(1, "100mbit").status().message()), HasSubstr("needs root"));
+}
+
+}  // namespace
+}  // namespace tug

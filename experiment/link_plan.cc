@@ -1,0 +1,90 @@
+#include "experiment/link_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "base/check.h"
+#include "model/replay_profile.h"
+
+namespace tug {
+
+absl::StatusOr<double> ParseLinkRate(const std::string& text) {
+  absl::string_view rest = text;
+  double unit = 0;
+  for (const auto& [name, bits] :
+       {std::pair{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}, {"bit", 1.0}}) {
+    if (!absl::ConsumeSuffix(&rest, name)) continue;
+    unit = bits;
+    break;
+  }
+  uint32_t number = 0;
+  const bool digits = std::all_of(rest.begin(), rest.end(), absl::ascii_isdigit);
+  if (unit == 0 || rest.size() > 6 || !digits || !absl::SimpleAtoi(rest, &number) ||
+      number == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--link ", text, ": a rate such as 100mbit or 1gbit"));
+  }
+  return number * unit;
+}
+
+double PayloadBytesPerSecond(double bits_per_second) { return bits_per_second / 8 * 1448 / 1514; }
+
+double BusiestLinkModels(const JobHosts& nodes) {
+  const uint32_t count = nodes.servers + nodes.workers;
+  const uint32_t hosts = nodes.hosts == 0 ? count : nodes.hosts;
+  std::vector<uint32_t> servers(hosts, 0), workers(hosts, 0);
+  for (uint32_t node = 0; node < count; ++node) {
+    ++(node < nodes.servers ? servers : workers)[node % hosts];
+  }
+  double most = 0;
+  for (uint32_t host = 0; host < hosts; ++host) {
+    // Pushes of its workers to servers elsewhere, weights of its servers to workers elsewhere.
+    const double out = workers[host] * (nodes.servers - servers[host]) +
+                       servers[host] * (nodes.workers - workers[host]);
+    most = std::max(most, out / nodes.servers);
+  }
+  return most;
+}
+
+ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, double bits_per_second,
+                        double transfer_seconds, double ratio) {
+  const double models = BusiestLinkModels(nodes);
+  const double compute_seconds = (ReplayForwardMs(profile) + ReplayBackwardMs(profile)) * 1e-3;
+  TUG_CHECK(models > 0 && compute_seconds > 0 && ratio > 0);
+  const double full_bytes = static_cast<double>(ReplayParameters(profile)) * sizeof(float);
+  ReplayScale scale;
+  scale.model_bytes = transfer_seconds * PayloadBytesPerSecond(bits_per_second) / models;
+  scale.size_scale = scale.model_bytes / full_bytes;
+  scale.transfer_seconds = transfer_seconds;
+  scale.compute_seconds = transfer_seconds / ratio;
+  scale.time_scale = scale.compute_seconds / compute_seconds;
+  return scale;
+}
+
+LinkGrain GrainOf(double model_bytes, uint32_t servers) {
+  constexpr double kPartitions = 400;
+  constexpr uint64_t kLeast = 4096, kMost = uint64_t{4} << 20;
+  const double log2 = std::round(std::log2(std::max(1.0, model_bytes / kPartitions)));
+  LinkGrain grain;
+  grain.partition_bytes = std::clamp(static_cast<uint64_t>(std::exp2(log2)), kLeast, kMost);
+  grain.segment_elements = grain.partition_bytes / sizeof(float);
+  grain.credit_bytes = 4 * grain.partition_bytes;
+  grain.pull_credit_bytes = std::max(grain.credit_bytes, 2 * servers * grain.partition_bytes);
+  return grain;
+}
+
+std::string GrainText(const LinkGrain& grain) {
+  return absl::StrFormat(
+      "segments of %d elements, partitions of %d KiB, credit of %d KiB, of pulls %d KiB",
+      grain.segment_elements, grain.partition_bytes >> 10, grain.credit_bytes >> 10,
+      grain.pull_credit_bytes >> 10);
+}
+
+}  // namespace tug

@@ -1,0 +1,178 @@
+#include "experiment/scheduling_results.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace tug {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kNone[] = "-";
+
+std::string Millis(double seconds) { return absl::StrFormat("%.0f", seconds * 1e3); }
+
+std::string Ratio(const std::optional<double>& ratio) {
+  return ratio.has_value() ? absl::StrFormat("%.2f", *ratio) : kNone;
+}
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
+Json AsJson(const std::optional<WorkedOutStep>& step) {
+  if (!step.has_value()) return nullptr;
+  return {{"step_seconds", step->seconds}, {"exposed_seconds", step->exposed_seconds}};
+}
+
+Json AsJson(const SchedulingCase& c, const PolicyResult& p) {
+  return {{"policy", p.policy},
+          {"step_seconds", p.seconds()},
+          {"exposed_seconds", Median(p.steps.exposed_seconds)},
+          {"overlap", Median(p.steps.overlap)},
+          {"speed_up_over_fifo", OrNull(c.SpeedUp(p))},
+          {"over_bound", OrNull(c.OverBound(p))},
+          {"predicted", AsJson(p.predicted)},
+          {"predicted_deviation", OrNull(SchedulingCase::Deviation(p))},
+          {"steps",
+           {{"seconds", p.steps.seconds},
+            {"exposed_seconds", p.steps.exposed_seconds},
+            {"overlap", p.steps.overlap}}}};
+}
+
+std::vector<std::string> Line(const SchedulingCase& c, const PolicyResult& p) {
+  const auto [least, most] = std::minmax_element(p.steps.seconds.begin(), p.steps.seconds.end());
+  const std::optional<double> deviation = SchedulingCase::Deviation(p);
+  return {c.profile,
+          absl::StrFormat("%g", c.ratio),
+          p.policy,
+          absl::StrCat(Millis(p.seconds()),
+                       p.steps.seconds.empty()
+                           ? ""
+                           : absl::StrCat(" (", Millis(*least), " to ", Millis(*most), ")")),
+          Millis(Median(p.steps.exposed_seconds)),
+          absl::StrFormat("%.2f", Median(p.steps.overlap)),
+          Ratio(c.SpeedUp(p)),
+          c.bound.has_value() ? Millis(c.bound->seconds) : kNone,
+          Ratio(c.OverBound(p)),
+          p.predicted.has_value() ? Millis(p.predicted->seconds) : kNone,
+          deviation.has_value() ? absl::StrFormat("%+.1f%%", *deviation * 100) : kNone};
+}
+
+}  // namespace
+
+absl::StatusOr<StepSeries> ReadStepSeries(const std::string& metrics_path, uint64_t first_step,
+                                          uint64_t last_step) {
+  std::ifstream file(metrics_path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", metrics_path));
+  struct Step {
+    double seconds, exposed_seconds, overlap;
+  };
+  std::map<uint64_t, Step> steps;
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || json.value("kind", "") != "step") continue;
+    const uint64_t step = json.value("step", uint64_t{0});
+    if (step < first_step || step > last_step) continue;
+    steps[step] = {json.value("mean_seconds", 0.0), json.value("mean_wait_seconds", 0.0),
+                   json.value("overlap", 0.0)};
+  }
+  if (steps.size() != last_step - first_step + 1) {
+    return absl::AbortedError(absl::StrCat("the job did ", steps.size(), " of ",
+                                           last_step - first_step + 1,
+                                           " steps that were to be measured"));
+  }
+  StepSeries series;
+  for (const auto& [step, figures] : steps) {
+    series.seconds.push_back(figures.seconds);
+    series.exposed_seconds.push_back(figures.exposed_seconds);
+    series.overlap.push_back(figures.overlap);
+  }
+  return series;
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::optional<double> SchedulingCase::SpeedUp(const PolicyResult& policy) const {
+  for (const PolicyResult& other : policies) {
+    if (other.policy == "fifo") return other.seconds() / policy.seconds();
+  }
+  return std::nullopt;
+}
+
+std::optional<double> SchedulingCase::OverBound(const PolicyResult& policy) const {
+  if (!bound.has_value()) return std::nullopt;
+  return policy.seconds() / bound->seconds;
+}
+
+std::optional<double> SchedulingCase::Deviation(const PolicyResult& policy) {
+  if (!policy.predicted.has_value()) return std::nullopt;
+  return policy.predicted->seconds / policy.seconds() - 1;
+}
+
+std::vector<std::vector<std::string>> ResultsTable(const SchedulingResults& results) {
+  std::vector<std::vector<std::string>> table = {
+      {"profile", "ratio", "policy", "step, ms (range)", "exposed, ms", "overlap", "over fifo",
+       "bound, ms", "step / bound", "simulated, ms", "deviation"}};
+  for (const SchedulingCase& c : results.cases) {
+    for (const PolicyResult& p : c.policies) table.push_back(Line(c, p));
+  }
+  return table;
+}
+
+std::string ResultsMarkdown(const SchedulingResults& results) {
+  std::vector<std::vector<std::string>> table = ResultsTable(results);
+  std::vector<size_t> widths(table[0].size(), 3);
+  for (const std::vector<std::string>& line : table) {
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  table.insert(table.begin() + 1, std::vector<std::string>());
+  for (const size_t width : widths) table[1].push_back(std::string(width, '-'));
+  std::string text;
+  for (std::vector<std::string>& line : table) {
+    for (size_t i = 0; i < line.size(); ++i) line[i].resize(widths[i], ' ');
+    absl::StrAppend(&text, "| ", absl::StrJoin(line, " | "), " |\n");
+  }
+  return text;
+}
+
+Json ResultsJson(const SchedulingResults& results) {
+  Json json = {{"command", results.command}, {"settings", Json::object()}, {"cases", Json::array()}};
+  for (const auto& [name, value] : results.settings) json["settings"][name] = value;
+  for (const SchedulingCase& c : results.cases) {
+    Json one = {{"profile", c.profile},
+                {"ratio", c.ratio},
+                {"size_scale", c.scale.size_scale},
+                {"time_scale", c.scale.time_scale},
+                {"model_bytes", c.scale.model_bytes},
+                {"transfer_seconds", c.scale.transfer_seconds},
+                {"compute_seconds", c.scale.compute_seconds},
+                {"segment_elements", c.grain.segment_elements},
+                {"partition_bytes", c.grain.partition_bytes},
+                {"credit_bytes", c.grain.credit_bytes},
+                {"pull_credit_bytes", c.grain.pull_credit_bytes},
+                {"bound", AsJson(c.bound)},
+                {"policies", Json::array()}};
+    for (const PolicyResult& p : c.policies) one["policies"].push_back(AsJson(c, p));
+    json["cases"].push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string CaseTitle(const SchedulingCase& c) {
+  return absl::StrFormat("%s, ratio %g", c.profile, c.ratio);
+}
+
+}  // namespace tug

@@ -1,0 +1,106 @@
+// `tug experiment` as a user has it: real jobs for a moment, what they leave, and what a kill does
+// not leave.
+
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kProfile[] = R"(
+name: "late"
+batch: 1
+blocks { name: "a" parameters: 2000 forward_ms: 10 backward_ms: 20 }
+blocks { name: "b" parameters: 1000 forward_ms: 3 backward_ms: 5 }
+blocks { name: "fc" parameters: 100000 forward_ms: 1 backward_ms: 1 }
+)";
+
+class ExperimentTest : public TugTest {
+ protected:
+  ExperimentTest() { Write("late.textproto", kProfile); }
+
+  // A profile of a few hundred kB and steps of some ten ms.
+  Texts Scheduling(const Texts& more) const {
+    return Texts{"experiment", "scheduling", "--profiles", "late.textproto", "--ratios",
+                 "1",          "--transfer", "0.03",       "--out",          Path("out")} +
+           more;
+  }
+};
+
+bool TestbedIsThere() {
+  std::error_code error;
+  if (fs::exists("/sys/class/net/tug-bridge")) return true;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/run/netns", error)) {
+    if (entry.path().filename().string().rfind("tug-", 0) == 0) return true;
+  }
+  return false;
+}
+
+TEST_F(ExperimentTest, ComparesPoliciesOnLoopback) {
+  const Process& run =
+      Run(Scheduling({"--policies", "fifo,bytescheduler", "--workers", "2", "--servers", "2",
+                      "--link", "50mbit", "--warm-up", "1", "--steps", "4"}));
+  ASSERT_EQ(run.exit_code(), 0) << run.err();
+  EXPECT_EQ(run.err(), "");
+  EXPECT_THAT(run.out(), AllOf(HasSubstr("late, ratio 1"), HasSubstr("| bytescheduler |"),
+                               HasSubstr("/out/report.html")));
+  const auto json = nlohmann::json::parse(ReadText(Path("out/scheduling.json")));
+  ASSERT_EQ(json["cases"].size(), 1u);
+  ASSERT_EQ(json["cases"][0]["policies"].size(), 2u);
+  for (const nlohmann::json& policy : json["cases"][0]["policies"]) {
+    ASSERT_EQ(policy["steps"]["seconds"].size(), 4u);
+    EXPECT_GT(policy["step_seconds"].get<double>(), 0.029) << "computing alone takes 30 ms";
+  }
+  EXPECT_TRUE(json["cases"][0]["bound"].is_null()) << "there are no links";
+  const std::string page = ReadText(Path("out/report.html"));
+  EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("late, ratio 1"),
+                          HasSubstr("backward fc"), HasSubstr("pull fc"), HasSubstr("</html>")));
+  EXPECT_THAT(ReadText(Path("out/scheduling.md")), HasSubstr("| late "));
+  EXPECT_TRUE(fs::exists(Path("out/late-ratio1-fifo/trace.json")));
+  ExpectNobodyLeft();
+}
+
+TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
+  ExpectErrorLine(Run({"experiment", "scheduling", "--profiles", "alexnet"}), {"alexnet", "vgg16"});
+  ExpectErrorLine(Run({"experiment", "scheduling", "--policies", "random"}), {"--policies random"});
+  ExpectErrorLine(Run({"experiment", "scheduling", "--set", "comm.nothing=1"}), {"comm.nothing"});
+  ExpectErrorLine(Run({"experiment", "scheduling", "--hosts", "1"}), {"--hosts 1"});
+  EXPECT_FALSE(fs::exists(Path("runs"))) << "nothing was begun";
+}
+
+TEST_F(ExperimentTest, LeavesNothingBehindWhenItIsKilledOnATestbed) {
+  if (TestbedIsThere()) GTEST_SKIP() << "there is a testbed already";
+  Process& run = Start(Scheduling({"--policies", "fifo", "--workers", "1", "--servers", "1",
+                                   "--hosts", "2", "--link", "50mbit", "--steps", "1000000"}));
+  const bool began = run.WaitUntil(
+      [&] { return ReadText(Path("out/late-ratio1-fifo/metrics.jsonl")).find("\"step\"") !=
+                   std::string::npos; },
+      After(kPatience));
+  if (run.ended()) GTEST_SKIP() << "no testbed can be made here: " << run.err();
+  ASSERT_TRUE(began) << run.out();
+  EXPECT_TRUE(TestbedIsThere());
+  EXPECT_EQ(Pids("worker").size(), 1u);
+  run.Signal(SIGKILL);
+  ASSERT_TRUE(run.WaitForEnd(After(kPatience)));
+  const absl::Time deadline = After(kEndTime);
+  while (TestbedIsThere() && absl::Now() < deadline) std::this_thread::yield();
+  EXPECT_FALSE(TestbedIsThere());
+  ExpectNobodyLeft();
+}
+
+}  // namespace
+}  // namespace tug
