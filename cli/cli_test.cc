@@ -67,8 +67,8 @@ class CliTest : public ::testing::Test {
 };
 
 TEST_F(CliTest, HelpsEverywhere) {
-  for (const char* command :
-       {"", "train", "coordinator", "server", "worker", "status", "stop", "sample", "eval"}) {
+  for (const char* command : {"", "train", "coordinator", "server", "worker", "status", "stop",
+                              "sample", "eval", "simulate"}) {
     const Outcome outcome = Tug(std::string(command) + " --help");
     EXPECT_EQ(outcome.exit_code, 0) << command;
     EXPECT_THAT(outcome.output, HasSubstr("Example")) << command;
@@ -110,6 +110,31 @@ TEST_F(CliTest, FindsMistakesInPlaces) {
   ExpectError("status", 1, "--coordinator HOST:PORT");
   ExpectError("sample --from nowhere", 1, "nowhere");
   ExpectError("eval --from nowhere", 1, "nowhere");
+}
+
+TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
+  std::ofstream(root_ / "replay.textproto")
+      << "name: 'r' compute: REPLAY replay { profile: 'vgg16' size_scale: 0.01 } "
+         "optimizer { clip: OFF } comm { segment_elements: 8192 } "
+         "cluster { workers: 4 servers: 2 lanes_per_server: 1 }";
+  const Outcome one = Tug("simulate scheduling replay.textproto --link 200mbit");
+  EXPECT_EQ(one.exit_code, 0) << one.output;
+  for (const char* row : {"bound", "fifo", "priority", "bytescheduler", "replay of vgg16"}) {
+    EXPECT_THAT(one.output, HasSubstr(row));
+  }
+  const Outcome sizes = Tug("simulate scheduling replay.textproto --policy auto --workers 1,2000");
+  EXPECT_EQ(sizes.exit_code, 0) << sizes.output;
+  EXPECT_THAT(sizes.output, HasSubstr("2000"));
+  ExpectError("simulate scheduling missing.textproto", 1, "missing.textproto");
+  ExpectError("simulate scheduling replay.textproto --link fast", 1, "--link fast");
+  ExpectError("simulate scheduling replay.textproto --policy best", 1, "--policy best");
+  ExpectError("simulate scheduling replay.textproto --workers 5000", 1, "from 1 to 4096");
+  ExpectError("simulate scheduling replay.textproto --servers 1024", 1, "smaller segments");
+  ExpectError("simulate scheduling replay.textproto --workers 1,2 --servers 1,2,3", 1, "as many");
+  ExpectError("simulate scheduling replay.textproto --set optimizer.clip=GLOBAL", 1,
+              "optimizer.clip=OFF");
+  ExpectError("simulate scheduling job.textproto", 1, "compute: REPLAY");
+  ExpectError("simulate", 2, "see tug simulate --help");
 }
 
 TEST_F(CliTest, SaysWhenTheCoordinatorCannotBeReached) {

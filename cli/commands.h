@@ -26,6 +26,7 @@ void AddExportCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);
 void AddExperimentCommand(CLI::App& app, Command& chosen);
 void AddBenchCommand(CLI::App& app, Command& chosen);
+void AddSimulateCommand(CLI::App& app, Command& chosen);
 void AddHelpCommand(CLI::App& app, Command& chosen);
 
 }  // namespace tug

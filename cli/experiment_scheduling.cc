@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -34,9 +35,11 @@ constexpr char kAuto[] = "auto";
 constexpr char kJobText[] = "name: \"scheduling\"\ncompute: REPLAY\n";
 constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
 
-// The first is traced whole; of the second its forward pass is looked at. The job ends with the step
-// after them, so that no measured step waits for their upload.
+// The first is traced whole; of the second its forward pass is looked at. The job ends with the
+// step after them, so that no measured step waits for their upload.
 constexpr uint32_t kTracedSteps = 2;
+// Steps that are partly of one trial of the tuner and partly of the next.
+constexpr uint64_t kStepsBetweenTrials = 3;
 
 absl::Status CheckPolicy(const std::string& policy) {
   CommConfig::Scheduler scheduler;
@@ -68,11 +71,12 @@ std::vector<std::pair<std::string, std::string>> Settings(const SchedulingArgume
       a.hosts == 0
           ? absl::StrCat("this machine, loopback; each process sends at most ", a.link)
           : absl::StrCat(a.hosts, " hosts of deploy/testbed on one machine, links of ", a.link);
-  return {{"job", nodes + ", compute: replay, optimizer.clip: OFF"},
-          {"network", hosts},
-          {"link carries", absl::StrFormat("%.2f MB/s of TCP payload each way",
-                                           PayloadBytesPerSecond(plan.link_bits_per_second) * 1e-6)},
-          {"steps", absl::StrCat(a.steps, " measured, after ", a.warm_up, " that are not")}};
+  return {
+      {"job", nodes + ", compute: replay, optimizer.clip: OFF"},
+      {"network", hosts},
+      {"link carries", absl::StrFormat("%.2f MB/s of TCP payload each way",
+                                       PayloadBytesPerSecond(plan.link_bits_per_second) * 1e-6)},
+      {"steps", absl::StrCat(a.steps, " measured, after ", a.warm_up, " that are not")}};
 }
 
 class Experiment {
@@ -101,18 +105,27 @@ Timeline AsTimeline(const SchedulingPrediction& prediction) {
   for (const SimulatedSpan& span : prediction.spans) {
     TimelineSpan::Row row = TimelineSpan::Row::kForward;
     switch (span.kind) {
-      case SimulatedSpan::Kind::kForward: row = TimelineSpan::Row::kForward; break;
-      case SimulatedSpan::Kind::kBackward: row = TimelineSpan::Row::kBackward; break;
-      case SimulatedSpan::Kind::kPush: row = TimelineSpan::Row::kPush; break;
-      case SimulatedSpan::Kind::kPull: row = TimelineSpan::Row::kPull; break;
+      case SimulatedSpan::Kind::kForward:
+        row = TimelineSpan::Row::kForward;
+        break;
+      case SimulatedSpan::Kind::kBackward:
+        row = TimelineSpan::Row::kBackward;
+        break;
+      case SimulatedSpan::Kind::kPush:
+        row = TimelineSpan::Row::kPush;
+        break;
+      case SimulatedSpan::Kind::kPull:
+        row = TimelineSpan::Row::kPull;
+        break;
     }
     timeline.spans.push_back({row, span.block, span.begin_seconds, span.end_seconds});
   }
   return timeline;
 }
 
-// The bound's schedule is of one direction of the busiest link. In the other as many bytes cross, and
-// in the fluid schedule at the same time: a gradient is pulled as weights the moment it is pushed.
+// The bound's schedule is of one direction of the busiest link. In the other as many bytes cross,
+// and in the fluid schedule at the same time: a gradient is pulled as weights the moment it is
+// pushed.
 Timeline BothWays(Timeline timeline) {
   using Row = TimelineSpan::Row;
   const std::vector<TimelineSpan> one_way = timeline.spans;
@@ -166,16 +179,16 @@ absl::Status Experiment::CheckJobs() const {
 absl::Status Experiment::RunCase(SchedulingCase& planned) {
   SchedulingCase& c = results_.cases.emplace_back(planned);
   c.policies.clear();
-  std::printf(
-      "%s: %.2f MB, %s; %.0f ms of compute\n", CaseTitle(c).c_str(), c.scale.model_bytes * 1e-6,
-      GrainText(c.grain).c_str(), c.scale.compute_seconds * 1e3);
+  std::printf("%s: %.2f MB, %s; %.0f ms of compute\n", CaseTitle(c).c_str(),
+              c.scale.model_bytes * 1e-6, GrainText(c.grain).c_str(),
+              c.scale.compute_seconds * 1e3);
   for (PolicyResult policy : planned.policies) {
     ASSIGN_OR_RETURN(const std::string run_dir, RunJob(c, policy));
     const uint64_t last = Steps(a_, policy);
     ASSIGN_OR_RETURN(policy.steps, ReadStepSeries(run_dir + "/" + kMetricsFile,
                                                   FirstMeasured(a_, policy.policy), last));
-    ASSIGN_OR_RETURN(policy.timeline, ReadTimeline(run_dir + "/" + kTraceFile,
-                                                   last - kTracedSteps, c.blocks));
+    ASSIGN_OR_RETURN(policy.timeline,
+                     ReadTimeline(run_dir + "/" + kTraceFile, last - kTracedSteps, c.blocks));
     if (plan_.worked_out) RETURN_IF_ERROR(WorkOut(run_dir, c, policy));
     c.policies.push_back(std::move(policy));
     const PolicyResult& done = c.policies.back();
@@ -226,7 +239,7 @@ absl::Status Experiment::WorkOut(const std::string& run_dir, SchedulingCase& c,
   c.bound = AsStep(bound);
   c.bound->timeline = BothWays(std::move(c.bound->timeline));
   ASSIGN_OR_RETURN(const SchedulingPrediction predicted,
-                   PredictScheduling(config, {.link_bytes_per_second = rate}));
+                   PredictScheduling(config, TestbedHosts(rate)));
   policy.predicted = AsStep(predicted);
   return absl::OkStatus();
 }
@@ -281,11 +294,14 @@ absl::Status CheckArguments(const SchedulingArguments& a) {
 
 uint64_t FirstMeasured(const SchedulingArguments& a, const std::string& policy) {
   if (policy != kAuto) return a.warm_up + 1;
-  JobConfig defaults;
-  FillDefaults(defaults, 1);
-  // The tuner tries its points first; one step between two trials is of neither.
-  const TunerConfig& tuner = defaults.comm().tuner();
-  return a.warm_up + uint64_t{tuner.trials()} * (tuner.steps_per_trial() + 2) + 1;
+  JobConfig config;
+  for (const std::string& text : a.overrides) {
+    if (absl::StartsWith(text, "comm.tuner.")) ApplyOverride(config, text).IgnoreError();
+  }
+  FillDefaults(config, 1);
+  const TunerConfig& tuner = config.comm().tuner();
+  const uint64_t trial = tuner.steps_per_trial() + kStepsBetweenTrials;
+  return a.warm_up + tuner.trials() * trial + 1;
 }
 
 absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
@@ -310,8 +326,8 @@ absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
       c.source = name;
       for (const ReplayBlock& block : profile.blocks()) c.blocks.push_back(block.name());
       c.ratio = ratio;
-      c.scale = ScaleToLink(profile, plan.nodes, plan.link_bits_per_second, a.transfer_seconds,
-                            ratio);
+      c.scale =
+          ScaleToLink(profile, plan.nodes, plan.link_bits_per_second, a.transfer_seconds, ratio);
       c.grain = GrainOf(c.scale.model_bytes, a.servers);
       for (const std::string& policy : a.policies) c.policies.push_back({.policy = policy});
     }

@@ -55,8 +55,8 @@ class Launcher {
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  // Errors: those of the system. A program that cannot be executed, or not enter its host, ends with
-  // code 127, and its last words say why.
+  // Errors: those of the system. A program that cannot be executed, or not enter its host, ends
+  // with code 127, and its last words say why.
   absl::StatusOr<pid_t> Start(const Program& program);
 
   // Waits for a child to end, an interrupt, bytes or the end of `readable_fd` (if not -1), or the

@@ -64,7 +64,8 @@ TEST(Launcher, SaysThatAHostCannotBeEntered) {
   const LaunchEvent event = launcher.Wait(Soon());
   ASSERT_TRUE(event.ended.has_value());
   EXPECT_EQ(event.ended->How(), "exited with code 127");
-  EXPECT_NE(LastWords(program.log_path).find("cannot enter host 'no-such-host'"), std::string::npos);
+  EXPECT_NE(LastWords(program.log_path).find("cannot enter host 'no-such-host'"),
+            std::string::npos);
 }
 
 TEST(Launcher, LeavesNoChildBehind) {

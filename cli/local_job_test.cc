@@ -89,7 +89,8 @@ TEST_F(LocalJobTest, GivesEachNodeTheAddressesOfItsHost) {
   job_.hosts = {{"", "10.77.0.1"}, {"", "10.77.0.2"}};
   Write("echo $* >> $root/listens\n" + tell_ +
             "while [ $(cat $root/done 2>/dev/null | wc -l) -lt 4 ]; do sleep 0.02; done",
-        "echo $* >> $root/listens; echo >> $root/done", "echo $* >> $root/works; echo >> $root/done");
+        "echo $* >> $root/listens; echo >> $root/done",
+        "echo $* >> $root/works; echo >> $root/done");
   EXPECT_TRUE(RunLocalJob(job_).ok());
   EXPECT_THAT(ReadWholeFile((root_ / "listens").string(), 1000).value(),
               AllOf(HasSubstr("coordinator job.textproto --listen 10.77.0.1:0 --ready-fd"),

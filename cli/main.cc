@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   tug::AddWorkerCommand(app, chosen);
   tug::AddExperimentCommand(app, chosen);
   tug::AddBenchCommand(app, chosen);
+  tug::AddSimulateCommand(app, chosen);
   tug::AddHelpCommand(app, chosen);
   try {
     app.parse(argc, argv);

@@ -25,8 +25,8 @@ namespace tug {
 class Testbed {
  public:
   // `link`: a rate as tc writes it, "200mbit". Returns when all hosts are there. Errors:
-  // FAILED_PRECONDITION, one line: not root, a testbed is there already (it is left alone), what the
-  // script said.
+  // FAILED_PRECONDITION, one line: not root, a testbed is there already (it is left alone), what
+  // the script said.
   static absl::StatusOr<std::unique_ptr<Testbed>> Up(uint32_t hosts, const std::string& link);
   // Removes the hosts, and waits for that. What still runs in them is killed.
   ~Testbed();

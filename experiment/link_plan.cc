@@ -26,8 +26,7 @@ absl::StatusOr<double> ParseLinkRate(const std::string& text) {
   }
   uint32_t number = 0;
   const bool digits = std::all_of(rest.begin(), rest.end(), absl::ascii_isdigit);
-  if (unit == 0 || rest.size() > 6 || !digits || !absl::SimpleAtoi(rest, &number) ||
-      number == 0) {
+  if (unit == 0 || rest.size() > 6 || !digits || !absl::SimpleAtoi(rest, &number) || number == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--link ", text, ": a rate such as 100mbit or 1gbit"));
   }
@@ -69,14 +68,14 @@ ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, dou
 }
 
 LinkGrain GrainOf(double model_bytes, uint32_t servers) {
-  constexpr double kPartitions = 400;
+  constexpr double kPartitions = 700;
   constexpr uint64_t kLeast = 4096, kMost = uint64_t{4} << 20;
   const double log2 = std::round(std::log2(std::max(1.0, model_bytes / kPartitions)));
   LinkGrain grain;
   grain.partition_bytes = std::clamp(static_cast<uint64_t>(std::exp2(log2)), kLeast, kMost);
   grain.segment_elements = grain.partition_bytes / sizeof(float);
   grain.credit_bytes = 4 * grain.partition_bytes;
-  grain.pull_credit_bytes = std::max(grain.credit_bytes, 2 * servers * grain.partition_bytes);
+  grain.pull_credit_bytes = servers * grain.credit_bytes;
   return grain;
 }
 

@@ -46,9 +46,10 @@ constexpr char kPatterns[] =
     "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs>"
     "<pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
     "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"var(--card)\"/>"
-    "<rect width=\"2\" height=\"6\" fill=\"var(--wait)\" opacity=\"0.55\"/></pattern></defs></svg>\n";
+    "<rect width=\"2\" height=\"6\" fill=\"var(--wait)\" "
+    "opacity=\"0.55\"/></pattern></defs></svg>\n";
 
-constexpr double kWidth = 1120, kLeft = 196, kRight = 290;
+constexpr double kWidth = 1120, kLeft = 196, kRight = 270;
 constexpr double kBar = 17, kBarGap = 4, kCaseGap = 16, kAxis = 36;
 
 std::string Settings(const SchedulingResults& results) {
@@ -56,7 +57,8 @@ std::string Settings(const SchedulingResults& results) {
   for (const auto& [name, value] : results.settings) {
     absl::StrAppend(&html, "<dt>", XmlEscaped(name), "</dt><dd>", XmlEscaped(value), "</dd>\n");
   }
-  return html + "<dt>command</dt><dd><code>" + XmlEscaped(results.command) + "</code></dd>\n</dl>\n";
+  return html + "<dt>command</dt><dd><code>" + XmlEscaped(results.command) +
+         "</code></dd>\n</dl>\n";
 }
 
 std::string Table(const SchedulingResults& results) {
@@ -89,9 +91,8 @@ std::string Text(double x, double y, const char* anchor, const char* style,
 }
 
 std::string Line(double x1, double y1, double x2, double y2, const char* style) {
-  return absl::StrFormat(
-      "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x1, y1, x2, y2,
-      style);
+  return absl::StrFormat("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n",
+                         x1, y1, x2, y2, style);
 }
 
 std::string Bar(const SchedulingCase& c, const PolicyResult& p, double top, double scale) {
@@ -104,9 +105,9 @@ std::string Bar(const SchedulingCase& c, const PolicyResult& p, double top, doub
   const double middle = top + kBar / 2;
   svg += Line(kLeft + *least * scale, middle, kLeft + *most * scale, middle, "range");
   std::string label = absl::StrFormat("%.0f ms", seconds * 1e3);
-  if (const auto over = c.OverBound(p)) absl::StrAppendFormat(&label, ", %.2f of the bound", *over);
+  if (const auto over = c.OverBound(p)) absl::StrAppendFormat(&label, ", %.2f of bound", *over);
   if (const auto speed_up = c.SpeedUp(p); speed_up.has_value() && p.policy != "fifo") {
-    absl::StrAppendFormat(&label, ", %.2f x faster than fifo", *speed_up);
+    absl::StrAppendFormat(&label, ", %.2f x fifo's speed", *speed_up);
   }
   return svg + Text(kLeft + *most * scale + 8, top + kBar - 4, "start", "small", label);
 }
@@ -216,13 +217,14 @@ std::string SchedulingReportHtml(const SchedulingResults& results) {
   if (results.cases.empty()) {
     return html + "<p>Nothing has been measured yet.</p>\n</body>\n</html>\n";
   }
-  absl::StrAppend(
-      &html,
-      "<h2>Step times</h2>\n<p>Median of the measured steps, with their range (thin line); of that, "
-      "exposed communication is hatched. Ratio: the time of a step's bytes one way over the busiest "
-      "link, to the compute time of a step. The dashed line is the lower bound.</p>\n"
-      "<div class=\"card\">\n",
-      StepBarsSvg(results), "</div>\n<p></p>\n", Table(results), Legend());
+  absl::StrAppend(&html,
+                  "<h2>Step times</h2>\n<p>Median of the measured steps, with their range (thin "
+                  "line); of that, "
+                  "exposed communication is hatched. Ratio: the time of a step's bytes one way "
+                  "over the busiest "
+                  "link, to the compute time of a step. The dashed line is the lower bound.</p>\n"
+                  "<div class=\"card\">\n",
+                  StepBarsSvg(results), "</div>\n<p></p>\n", Table(results), Legend());
   for (const SchedulingCase& c : results.cases) absl::StrAppend(&html, CaseSection(c));
   return html + "</body>\n</html>\n";
 }

@@ -34,8 +34,8 @@ void ExpectWellFormed(const std::string& page) {
     }
   }
   EXPECT_TRUE(open.empty()) << open.back();
-  const std::string plain = absl::StrReplaceAll(
-      page, {{"&lt;", ""}, {"&gt;", ""}, {"&amp;", ""}, {"&quot;", ""}});
+  const std::string plain =
+      absl::StrReplaceAll(page, {{"&lt;", ""}, {"&gt;", ""}, {"&amp;", ""}, {"&quot;", ""}});
   EXPECT_THAT(plain, Not(HasSubstr("&")));
 }
 

@@ -149,7 +149,8 @@ std::string ResultsMarkdown(const SchedulingResults& results) {
 }
 
 Json ResultsJson(const SchedulingResults& results) {
-  Json json = {{"command", results.command}, {"settings", Json::object()}, {"cases", Json::array()}};
+  Json json = {
+      {"command", results.command}, {"settings", Json::object()}, {"cases", Json::array()}};
   for (const auto& [name, value] : results.settings) json["settings"][name] = value;
   for (const SchedulingCase& c : results.cases) {
     Json one = {{"profile", c.profile},

@@ -17,8 +17,8 @@
 
 namespace tug {
 
-// Of the measured steps of a job, in order: means over the workers; overlap of the one that hid least
-// (coordinator/metrics_log.h).
+// Of the measured steps of a job, in order: means over the workers; overlap of the one that hid
+// least (coordinator/metrics_log.h).
 struct StepSeries {
   std::vector<double> seconds;
   std::vector<double> exposed_seconds;

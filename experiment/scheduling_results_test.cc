@@ -78,8 +78,10 @@ TEST(SchedulingResults, KeepsEveryStepInJson) {
 TEST(StepSeries, IsReadFromTheMetricsOfARun) {
   const std::string path = testing::TempDir() + "/metrics.jsonl";
   std::ofstream(path)
-      << R"({"kind":"notice","text":"replay"})" << "\n"
-      << R"({"kind":"step","step":1,"mean_seconds":9.0,"mean_wait_seconds":1,"overlap":0.1})" << "\n"
+      << R"({"kind":"notice","text":"replay"})"
+      << "\n"
+      << R"({"kind":"step","step":1,"mean_seconds":9.0,"mean_wait_seconds":1,"overlap":0.1})"
+      << "\n"
       << R"({"kind":"step","step":2,"mean_seconds":2.0,"mean_wait_seconds":0.5,"overlap":0.2})"
       << "\n"
       << R"({"kind":"step","step":3,"mean_seconds":3.0,"mean_wait_seconds":0.25,"overlap":0.3})"
@@ -89,7 +91,8 @@ TEST(StepSeries, IsReadFromTheMetricsOfARun) {
   EXPECT_THAT(series->seconds, ElementsAre(2.0, 3.0));
   EXPECT_THAT(series->exposed_seconds, ElementsAre(0.5, 0.25));
   EXPECT_THAT(series->overlap, ElementsAre(0.2, 0.3));
-  EXPECT_THAT(std::string(ReadStepSeries(path, 2, 4).status().message()), HasSubstr("2 of 3 steps"));
+  EXPECT_THAT(std::string(ReadStepSeries(path, 2, 4).status().message()),
+              HasSubstr("2 of 3 steps"));
   EXPECT_EQ(ReadStepSeries("/nowhere/m", 1, 2).status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -34,17 +34,20 @@ std::string Text(double x, double y, const char* anchor, const char* style,
 }
 
 std::string VerticalLine(double x, double top, double bottom, const char* style) {
-  return absl::StrFormat(
-      "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x, top, x, bottom,
-      style);
+  return absl::StrFormat("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n",
+                         x, top, x, bottom, style);
 }
 
 const char* NameOf(Row row) {
   switch (row) {
-    case Row::kForward: return "forward";
-    case Row::kBackward: return "backward";
-    case Row::kPush: return "push";
-    case Row::kPull: return "pull";
+    case Row::kForward:
+      return "forward";
+    case Row::kBackward:
+      return "backward";
+    case Row::kPush:
+      return "push";
+    case Row::kPull:
+      return "pull";
   }
   return "";
 }
@@ -70,8 +73,8 @@ class Drawing {
   std::string Label(const char* text, double top) const {
     return Text(kLeft - 8, top + kRow / 2 + 4, "end", "small", text) +
            absl::StrFormat(
-               "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"row\"/>\n", kLeft,
-               top, kWidth - kLeft - kRight, kRow);
+               "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"row\"/>\n",
+               kLeft, top, kWidth - kLeft - kRight, kRow);
   }
 
   std::string Compute(const Timeline& timeline, double top) const {
@@ -102,7 +105,8 @@ class Drawing {
   std::string Wait(double begin, double end, double top) const {
     const double x = axis_.X(begin), width = axis_.X(end) - x;
     std::string svg = absl::StrFormat(
-        "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" class=\"wait\"><title>waits for "
+        "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" class=\"wait\"><title>waits "
+        "for "
         "weights, %.1f ms</title></rect>\n",
         x, top, width, kRow, (end - begin) * 1e3);
     if (width > 36) svg += Text(x + width / 2, top + kRow / 2 + 4, "middle", "waits", "waits");
@@ -159,7 +163,8 @@ std::string TimelinesSvg(const std::vector<DrawnTimeline>& timelines,
     drawn.push_back(one);
     axis.seconds = std::max(axis.seconds, one.timeline->seconds);
   }
-  if (drawn.empty() || axis.seconds <= 0) return "<p class=\"note\">No timeline was recorded.</p>\n";
+  if (drawn.empty() || axis.seconds <= 0)
+    return "<p class=\"note\">No timeline was recorded.</p>\n";
   axis.seconds *= 1.02;
 
   const double bottom = static_cast<double>(drawn.size()) * (kGroup + kGroupGap);

@@ -20,8 +20,8 @@ struct DrawnTimeline {
 };
 
 // An <svg> of width 1120: for each timeline its rows compute, push and pull; a line where it ends,
-// and, across all of them, one at `bound_seconds`. Empty timelines are left out; without any, a line
-// of text says so. Pure, thread-safe.
+// and, across all of them, one at `bound_seconds`. Empty timelines are left out; without any, a
+// line of text says so. Pure, thread-safe.
 std::string TimelinesSvg(const std::vector<DrawnTimeline>& timelines,
                          const std::vector<std::string>& block_names,
                          std::optional<double> bound_seconds);

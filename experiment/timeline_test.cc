@@ -33,7 +33,7 @@ TEST(Timeline, IsOfTheFirstWorkerFromItsBackwardPassOn) {
   const std::string path = Write(
       "trace.json",
       R"({"steps":[],"traceEvents":[{"ph":"M","name":"process_name","pid":2,"args":{"name":"s"}},)" +
-          Span("push", "b", 2, 7, 0, 5) +       // of a server: computes nothing
+          Span("push", "b", 2, 7, 0, 5) +        // of a server: computes nothing
           Span("forward", "a", 3, 7, 100, 50) +  // before
           Span("backward", "b", 3, 7, 1000, 500) + Span("backward", "a", 3, 7, 1500, 500) +
           Span("push", "b", 3, 7, 1500, 1000) + Span("pull", "b", 3, 7, 2000, 1000) +

@@ -79,15 +79,20 @@ double ChunkNetwork::Window(Connection connection) {
   return stream.window;
 }
 
-// What is alone may always.
-bool ChunkNetwork::MayLeave(Connection connection, double bytes) {
-  const Stream& stream = streams_[connection];
-  if (stream.under_way > 0 && stream.under_way + bytes > Window(connection)) return false;
+// What is alone always fits.
+bool ChunkNetwork::FitsWindow(Connection connection, double bytes) {
+  const double under_way = streams_[connection].under_way;
+  return under_way == 0 || under_way + bytes <= Window(connection);
+}
+
+bool ChunkNetwork::FitsQueue(const Stream& stream, double bytes) const {
   const double queued = receivers_[stream.receiver].queued_bytes;
   const double room = std::max(queue_bytes(), 2 * options_.chunk_bytes * stream.receiver_weight);
   return queued == 0 || queued + bytes * stream.receiver_weight <= room;
 }
 
+// A connection whose window is full goes on when a chunk of it is through, one that finds no room
+// when another's is (OnReceived).
 void ChunkNetwork::StartSender(Link link) {
   Sender& sender = senders_[link];
   if (sender.busy) return;
@@ -97,7 +102,9 @@ void ChunkNetwork::StartSender(Link link) {
     Stream& stream = streams_[connection];
     Message& message = stream.messages.front();
     const double bytes = std::min(message.left, options_.chunk_bytes);
-    if (!MayLeave(connection, bytes)) {
+    const bool fits_window = FitsWindow(connection, bytes);
+    if (!fits_window || !FitsQueue(stream, bytes)) {
+      if (fits_window) Wait(link, receivers_[stream.receiver]);
       sender.turns.push_back(connection);
       continue;
     }
@@ -110,10 +117,11 @@ void ChunkNetwork::StartSender(Link link) {
     sender.busy = true;
     return At(bytes * stream.sender_weight / options_.link_bytes_per_second, true, link);
   }
-  for (const Connection connection : sender.turns) {
-    std::deque<Link>& waiting = receivers_[streams_[connection].receiver].waiting;
-    if (std::find(waiting.begin(), waiting.end(), link) == waiting.end()) waiting.push_back(link);
-  }
+}
+
+void ChunkNetwork::Wait(Link sender, Receiver& receiver) {
+  std::deque<Link>& waiting = receiver.waiting;
+  if (std::find(waiting.begin(), waiting.end(), sender) == waiting.end()) waiting.push_back(sender);
 }
 
 void ChunkNetwork::OnSent(Link link) {
@@ -145,11 +153,13 @@ void ChunkNetwork::OnReceived(Link link, std::vector<uint64_t>& through) {
       std::max(receiver.queued_bytes - chunk.bytes * stream.receiver_weight, 0.0);
   if (chunk.last) through.push_back(chunk.message);
   StartReceiver(link);
-  // Those that still may not send wait again, behind the others.
+  StartSender(stream.sender);
+  // The first that finds no room, and so waits again, ends it: there are chunks in the queue.
   for (size_t waiting = receiver.waiting.size(); waiting > 0; --waiting) {
     const Link sender = receiver.waiting.front();
     receiver.waiting.pop_front();
     StartSender(sender);
+    if (!receiver.waiting.empty() && receiver.waiting.back() == sender) break;
   }
 }
 

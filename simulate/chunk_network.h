@@ -86,7 +86,7 @@ class ChunkNetwork {
     std::deque<Chunk> queue;  // the first is being taken in, while busy
     double queued_bytes = 0;  // with those that senders are at
     bool busy = false;
-    std::deque<Link> waiting;  // senders to look again when a chunk is through
+    std::deque<Link> waiting;  // senders that found no room
   };
   struct Event {
     double time = 0;
@@ -100,8 +100,10 @@ class ChunkNetwork {
 
   double queue_bytes() const { return options_.queue_seconds * options_.link_bytes_per_second; }
   double Window(Connection connection);
-  bool MayLeave(Connection connection, double bytes);
+  bool FitsWindow(Connection connection, double bytes);
+  bool FitsQueue(const Stream& stream, double bytes) const;
   void StartSender(Link link);
+  static void Wait(Link sender, Receiver& receiver);
   void StartReceiver(Link link);
   void OnSent(Link link);
   void OnReceived(Link link, std::vector<uint64_t>& through);

@@ -16,9 +16,10 @@
 // stay in order, so an answer waits behind weights that were sent before it, as in a socket. What
 // has arrived is dealt with one message at a time by its lane, or worker.
 //
-// Up to 512 connections each way every worker is simulated. Beyond, a worker stands for a group of
-// them that carry equally many virtual workers, as if they kept step: its traffic counts as often
-// where it meets others. What that hides is how unevenly the workers of a group share links.
+// Where streams share links unevenly, every worker is simulated, up to 32 of them and 512
+// connections each way. Beyond, or where streams are even, one stands for a group that carry
+// equally many virtual workers, as if they kept step: its traffic counts as often where it meets
+// others.
 
 #include <cstdint>
 #include <memory>

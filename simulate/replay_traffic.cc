@@ -22,7 +22,8 @@ absl::Status CheckJob(const JobConfig& job) {
   }
   if (job.optimizer().clip() != OptimizerConfig::OFF) {
     return absl::InvalidArgumentError(
-        "only optimizer.clip OFF is simulated: with clipping, weights wait for all gradients");
+        "only a job with optimizer.clip OFF is simulated: with clipping, weights wait for the "
+        "gradients of other blocks; set optimizer.clip=OFF");
   }
   return absl::OkStatus();
 }

@@ -9,9 +9,11 @@ namespace tug {
 namespace {
 
 // The first steps begin with all weights there. What they leave behind is gone after a few: all
-// communication of a step ends within the next one. Steps differ, as streams share links unevenly.
+// communication of a step ends within the next one.
 constexpr uint32_t kWarmUpSteps = 3;
+// Steps differ where streams share links unevenly.
 constexpr uint32_t kMeasuredSteps = 16;
+constexpr uint32_t kMeasuredEvenSteps = 4;
 
 absl::Status CheckHosts(const SimulatedHosts& hosts) {
   if (!(hosts.link_bytes_per_second > 0)) {
@@ -33,10 +35,11 @@ absl::StatusOr<SchedulingPrediction> PredictScheduling(const JobConfig& job,
   RETURN_IF_ERROR(CheckHosts(hosts));
   ASSIGN_OR_RETURN(const ReplayTraffic traffic, ReplayTrafficOf(job));
   ReplayCluster cluster(job, traffic, hosts);
-  cluster.Run(kWarmUpSteps + kMeasuredSteps);
+  const uint32_t measured = hosts.unevenness == 1 ? kMeasuredEvenSteps : kMeasuredSteps;
+  cluster.Run(kWarmUpSteps + measured);
   const std::vector<double>& begins = cluster.begins();
   SchedulingPrediction prediction;
-  prediction.step_seconds = (begins.back() - begins[kWarmUpSteps]) / kMeasuredSteps;
+  prediction.step_seconds = (begins.back() - begins[kWarmUpSteps]) / measured;
   prediction.compute_seconds = traffic.compute_seconds();
   prediction.exposed_seconds = prediction.step_seconds - prediction.compute_seconds;
   prediction.spans = cluster.spans();

@@ -87,8 +87,10 @@ TEST_F(ExperimentTest, LeavesNothingBehindWhenItIsKilledOnATestbed) {
   Process& run = Start(Scheduling({"--policies", "fifo", "--workers", "1", "--servers", "1",
                                    "--hosts", "2", "--link", "50mbit", "--steps", "1000000"}));
   const bool began = run.WaitUntil(
-      [&] { return ReadText(Path("out/late-ratio1-fifo/metrics.jsonl")).find("\"step\"") !=
-                   std::string::npos; },
+      [&] {
+        return ReadText(Path("out/late-ratio1-fifo/metrics.jsonl")).find("\"step\"") !=
+               std::string::npos;
+      },
       After(kPatience));
   if (run.ended()) GTEST_SKIP() << "no testbed can be made here: " << run.err();
   ASSERT_TRUE(began) << run.out();

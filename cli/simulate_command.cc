@@ -1,0 +1,222 @@
+// tug simulate: what a job would do on machines that there need not be.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "cli/commands.h"
+#include "coordinator/replay_setup.h"
+#include "experiment/link_plan.h"
+#include "model/replay_profile.h"
+#include "proto/job_config.h"
+#include "simulate/scheduling.h"
+
+namespace tug {
+namespace {
+
+constexpr uint32_t kMostWorkers = 4096;
+constexpr uint32_t kMostServers = 1024;
+
+struct SchedulingArguments {
+  std::string job_file;
+  std::vector<std::string> overrides;
+  std::vector<uint32_t> workers;  // empty: the job's
+  std::vector<uint32_t> servers;
+  std::vector<std::string> policies = {"fifo", "priority", "bytescheduler"};
+  std::string link = "1gbit";
+  double latency_us = TestbedHosts(0).latency_seconds * 1e6;
+  double queue_ms = TestbedHosts(0).queue_seconds * 1e3;
+  double lane_rate = 0;  // GB/s
+};
+
+struct ClusterSize {
+  uint32_t workers = 1;
+  uint32_t servers = 1;
+};
+
+absl::StatusOr<CommConfig::Scheduler> ParsePolicy(const std::string& name) {
+  CommConfig::Scheduler scheduler;
+  if (CommConfig::Scheduler_Parse(absl::AsciiStrToUpper(name), &scheduler) &&
+      scheduler != CommConfig::SCHEDULER_DEFAULT) {
+    return scheduler;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--policy ", name, ": fifo, priority, bytescheduler or auto"));
+}
+
+absl::Status CheckRange(const char* option, const std::vector<uint32_t>& values, uint32_t most) {
+  for (const uint32_t value : values) {
+    if (value < 1 || value > most) {
+      return absl::InvalidArgumentError(absl::StrCat(option, " ", value, ": from 1 to ", most));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// One after the other; a single value goes with every one of the other list.
+absl::StatusOr<std::vector<ClusterSize>> SizesOf(const SchedulingArguments& a,
+                                                 const ClusterConfig& job) {
+  RETURN_IF_ERROR(CheckRange("--workers", a.workers, kMostWorkers));
+  RETURN_IF_ERROR(CheckRange("--servers", a.servers, kMostServers));
+  std::vector<uint32_t> workers = a.workers;
+  std::vector<uint32_t> servers = a.servers;
+  if (workers.empty()) workers = {job.workers()};
+  if (servers.empty()) servers = {job.servers()};
+  const size_t count = std::max(workers.size(), servers.size());
+  if (workers.size() == 1) workers.resize(count, workers.front());
+  if (servers.size() == 1) servers.resize(count, servers.front());
+  if (workers.size() != servers.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("--workers has ", workers.size(),
+                                                   " values and --servers ", servers.size(),
+                                                   ": give as many, or one"));
+  }
+  std::vector<ClusterSize> sizes;
+  for (size_t i = 0; i < count; ++i) sizes.push_back({workers[i], servers[i]});
+  return sizes;
+}
+
+// The job on a cluster of another size; every worker carries as many virtual workers as before.
+JobConfig Resized(JobConfig job, ClusterSize size) {
+  ClusterConfig& cluster = *job.mutable_cluster();
+  const uint32_t each = (cluster.virtual_workers() + cluster.workers() - 1) / cluster.workers();
+  if (size.workers != cluster.workers()) cluster.set_virtual_workers(each * size.workers);
+  cluster.set_workers(size.workers);
+  cluster.set_servers(size.servers);
+  return job;
+}
+
+// A job on a cluster of one size, and what no schedule of it beats.
+struct SizedJob {
+  JobConfig job;
+  SchedulingPrediction bound;
+};
+
+absl::StatusOr<std::vector<SizedJob>> SizedJobs(const SchedulingArguments& a, const JobConfig& job,
+                                                double link_bytes_per_second) {
+  ASSIGN_OR_RETURN(const std::vector<ClusterSize> sizes, SizesOf(a, job.cluster()));
+  std::vector<SizedJob> jobs;
+  for (const ClusterSize size : sizes) {
+    SizedJob sized{.job = Resized(job, size)};
+    ASSIGN_OR_RETURN(sized.bound, FluidBound(sized.job, link_bytes_per_second));
+    jobs.push_back(std::move(sized));
+  }
+  return jobs;
+}
+
+// Row by row, as they are worked out.
+absl::Status PrintPredictions(const SchedulingArguments& a, const SizedJob& sized,
+                              const SimulatedHosts& hosts) {
+  const double bound = sized.bound.step_seconds;
+  std::printf("%7u  %7u  %-13s  %10.1f  %10.1f\n", sized.job.cluster().workers(),
+              sized.job.cluster().servers(), "bound", bound * 1e3,
+              sized.bound.exposed_seconds * 1e3);
+  std::fflush(stdout);
+  std::optional<double> first;
+  for (const std::string& policy : a.policies) {
+    JobConfig job = sized.job;
+    ASSIGN_OR_RETURN(const CommConfig::Scheduler scheduler, ParsePolicy(policy));
+    job.mutable_comm()->set_scheduler(scheduler);
+    ASSIGN_OR_RETURN(const SchedulingPrediction step, PredictScheduling(job, hosts));
+    if (!first.has_value()) first = step.step_seconds;
+    std::printf("%7s  %7s  %-13s  %10.1f  %10.1f  %7.2f  %8.2f\n", "", "", policy.c_str(),
+                step.step_seconds * 1e3, step.exposed_seconds * 1e3, step.step_seconds / bound,
+                *first / step.step_seconds);
+    std::fflush(stdout);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SimulateScheduling(const SchedulingArguments& a) {
+  for (const std::string& policy : a.policies) RETURN_IF_ERROR(ParsePolicy(policy).status());
+  if (!(a.latency_us >= 0 && a.queue_ms >= 0 && a.lane_rate >= 0)) {
+    return absl::InvalidArgumentError("--latency-us, --queue-ms and --lane-rate: 0 or more");
+  }
+  ASSIGN_OR_RETURN(const double bits_per_second, ParseLinkRate(a.link));
+  ASSIGN_OR_RETURN(JobConfig job, LoadJobConfig(a.job_file, a.overrides));
+  if (job.compute() != JobConfig::REPLAY) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        a.job_file, " computes a model: only a replay is simulated (compute: REPLAY)"));
+  }
+  RETURN_IF_ERROR(ResolveReplay(job));
+  SimulatedHosts hosts = TestbedHosts(PayloadBytesPerSecond(bits_per_second));
+  hosts.latency_seconds = a.latency_us * 1e-6;
+  hosts.queue_seconds = a.queue_ms * 1e-3;
+  hosts.server_bytes_per_second = a.lane_rate * 1e9;
+  ASSIGN_OR_RETURN(const std::vector<SizedJob> jobs,
+                   SizedJobs(a, job, hosts.link_bytes_per_second));
+  std::printf("%s\n", ReplayText(job.replay()).c_str());
+  std::printf(
+      "simulated, every worker and server on a host of its own: links of %s carry %.2f MB/s "
+      "of payload each way\n\n",
+      a.link.c_str(), hosts.link_bytes_per_second * 1e-6);
+  std::printf("%7s  %7s  %-13s  %10s  %10s  %7s  %8s\n", "workers", "servers", "policy", "step, ms",
+              "exposed", "x bound", "speed-up");
+  for (const SizedJob& sized : jobs) RETURN_IF_ERROR(PrintPredictions(a, sized, hosts));
+  return absl::OkStatus();
+}
+
+void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
+  auto a = std::make_shared<SchedulingArguments>();
+  CLI::App* command = simulate.add_subcommand(
+      "scheduling",
+      "Predicts the step time of a replay under each policy, beside the bound that none beats");
+  command
+      ->add_option("JOB", a->job_file,
+                   "Job file with compute: REPLAY and optimizer { clip: OFF } (see tug help job)")
+      ->required();
+  command
+      ->add_option("--set", a->overrides,
+                   "Override a field of the job file: path.to.field=value; may be given many times")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--workers", a->workers,
+                   "Numbers of workers, 1 to 4096; each carries as many virtual workers as in the "
+                   "job [the job's]")
+      ->delimiter(',');
+  command
+      ->add_option("--servers", a->servers,
+                   "Numbers of servers, 1 to 1024: one, or one for each of --workers [the job's]")
+      ->delimiter(',');
+  command->add_option("--link", a->link, "Rate of every host's link each way, as tc writes it")
+      ->type_name("RATE")
+      ->capture_default_str();
+  command
+      ->add_option("--policy", a->policies,
+                   "Policies: fifo, priority, bytescheduler, auto; speed-up is over the first")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--latency-us", a->latency_us, "Of a message, besides its transmission")
+      ->capture_default_str();
+  command->add_option("--queue-ms", a->queue_ms, "How long a link queues before senders must wait")
+      ->capture_default_str();
+  command
+      ->add_option("--lane-rate", a->lane_rate,
+                   "FP32 gradients that a lane sums and updates, GB/s; 0: at once")
+      ->capture_default_str();
+  command->footer(
+      "Examples:\n"
+      "  tug simulate scheduling job.textproto --link 200mbit\n"
+      "  tug simulate scheduling job.textproto --workers 4,16,64 --servers 2,8,32 --link 10gbit");
+  command->callback([a, &chosen] { chosen = [a] { return SimulateScheduling(*a); }; });
+}
+
+}  // namespace
+
+void AddSimulateCommand(CLI::App& app, Command& chosen) {
+  CLI::App* simulate = app.add_subcommand(
+      "simulate", "Works out in virtual time what a job would do on other machines");
+  simulate->require_subcommand(1);
+  simulate->footer(
+      "Example:\n  tug simulate scheduling job.textproto --link 1gbit\n"
+      "It has its own --help.");
+  AddSimulateScheduling(*simulate, chosen);
+}
+
+}  // namespace tug
