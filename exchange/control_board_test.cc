@@ -71,6 +71,26 @@ TEST(ControlBoard, WakesTheWaiterWhenOrdersChange) {
   EXPECT_TRUE(status.ok());
 }
 
+TEST(ControlBoard, HandsOnTheScheduleThatAReplyOrders) {
+  HeartbeatReply reply;
+  reply.set_go(true);
+  EXPECT_EQ(ControlBoard::OrdersOf(reply).schedule, ExchangeSchedule());
+  Schedule& schedule = *reply.mutable_schedule();
+  schedule.set_number(3);
+  schedule.set_partition_bytes(4096);
+  schedule.set_credit_bytes(65536);
+  schedule.set_pull_credit_bytes(7);
+  EXPECT_EQ(ControlBoard::OrdersOf(reply).schedule,
+            (ExchangeSchedule{.number = 3, .partition_bytes = 4096, .credit_bytes = 65536}));
+  EXPECT_TRUE(ControlBoard::OrdersOf(reply).go);
+}
+
+TEST(ControlBoard, SaysWhichScheduleIsInEffect) {
+  ControlBoard board;
+  board.SetState({.started = true, .clock = 4, .schedule = 3});
+  EXPECT_EQ(Beat(board).schedule(), 3u);
+}
+
 TEST(ControlBoard, CancelEndsWaitsNowAndLaterWithTheFirstReason) {
   ControlBoard board;
   absl::Status status;

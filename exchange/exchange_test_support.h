@@ -25,19 +25,23 @@ inline SegmentTable ExchangeTestTable() {
   return *SegmentTable::Create(blocks, kSegment);
 }
 
-// An exchange over two lanes, segments dealt round, one segment a partition.
+// An exchange over two lanes (or other ones), segments dealt round, one segment a partition.
 class ExchangeTest : public testing::Test {
  protected:
   explicit ExchangeTest(CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER,
-                        CommConfig::Format format = CommConfig::FP32)
-      : table_(ExchangeTestTable()), exchange_(Options(scheduler, format), table_, Sinks()) {}
+                        CommConfig::Format format = CommConfig::FP32, uint32_t lanes = 2)
+      : table_(ExchangeTestTable()),
+        exchange_(Options(scheduler, format, lanes), table_, Sinks()) {}
 
-  ExchangeOptions Options(CommConfig::Scheduler scheduler, CommConfig::Format format) {
+  ExchangeOptions Options(CommConfig::Scheduler scheduler, CommConfig::Format format,
+                          uint32_t lanes) {
     ExchangeOptions options;
     options.job = 9;
     options.timeline = 1;
     options.view = 1;
-    for (uint32_t id = 0; id < table_.size(); ++id) options.lane_of_segment.push_back(id % 2);
+    for (uint32_t id = 0; id < table_.size(); ++id) {
+      options.lane_of_segment.push_back(id % lanes);
+    }
     options.comm.set_partition_bytes(kSegment * sizeof(float));
     options.comm.set_credit_bytes(4 * kSegment * sizeof(float));
     options.comm.set_scheduler(scheduler);

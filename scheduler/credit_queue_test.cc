@@ -102,6 +102,28 @@ TEST(CreditQueue, LetsAnItemLargerThanTheCreditGoAlone) {
   EXPECT_EQ(queue.most_outstanding_bytes(), 50u);
 }
 
+TEST(CreditQueue, TakesAnotherCreditAtOnce) {
+  CreditQueue queue(PolicyOf(CommConfig::BYTESCHEDULER), 20);
+  std::vector<Ticket> tickets;
+  for (uint32_t item = 0; item < 6; ++item) tickets.push_back(queue.Enqueue({0, 0, 10, item}));
+  while (queue.Next().has_value()) {
+  }
+  EXPECT_EQ(queue.outstanding_bytes(), 20u);
+  queue.set_credit_bytes(40);
+  while (queue.Next().has_value()) {
+  }
+  EXPECT_EQ(queue.outstanding_bytes(), 40u);
+  queue.set_credit_bytes(10);
+  for (uint32_t item = 0; item < 3; ++item) {
+    EXPECT_EQ(queue.Next(), std::nullopt);
+    queue.Received(tickets[item]);
+  }
+  EXPECT_EQ(queue.Next(), std::nullopt) << "what is outstanding fills the smaller one";
+  queue.Received(tickets[3]);
+  EXPECT_EQ(queue.Next(), 4u);
+  EXPECT_EQ(queue.Next(), std::nullopt);
+}
+
 TEST(CreditQueue, ReturnsCreditOnceHoweverOftenItIsSaid) {
   CreditQueue queue(PolicyOf(CommConfig::FIFO), 100);
   const Ticket a = queue.Enqueue({0, 0, 10, 1});

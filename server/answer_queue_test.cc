@@ -71,6 +71,24 @@ TEST_F(AnswerQueueTest, GivesEveryWorkerACreditOfItsOwn) {
   EXPECT_EQ(queue_.most_outstanding_bytes(), 20u);
 }
 
+TEST_F(AnswerQueueTest, TakesAnotherCreditForAllWorkersNowAndLater) {
+  for (uint32_t block : {0u, 1u, 2u, 3u, 4u}) {
+    Add(block);
+    Add(block, 0, 1, WorkerPeer(8));
+  }
+  EXPECT_EQ(Leave().size(), 2u);
+  EXPECT_EQ(Leave(WorkerPeer(8)).size(), 2u);
+  queue_.SetCredit(40);
+  std::vector<PeerId> workers;
+  queue_.ListWorkers(workers);
+  EXPECT_EQ(std::set<PeerId>(workers.begin(), workers.end()),
+            (std::set<PeerId>{kWorker, WorkerPeer(8)}));
+  EXPECT_EQ(Leave().size(), 2u);
+  EXPECT_EQ(Leave(WorkerPeer(8)).size(), 2u);
+  for (uint32_t block : {0u, 1u, 2u, 3u, 4u}) Add(block, 0, 1, WorkerPeer(9));
+  EXPECT_EQ(Leave(WorkerPeer(9)).size(), 4u);
+}
+
 TEST_F(AnswerQueueTest, ReturnsTheCreditOfAnAnswerThatIsAskedForAgain) {
   Add(0);
   Add(1);

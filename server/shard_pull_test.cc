@@ -119,6 +119,15 @@ TEST_F(CreditShardTest, AnswersTheMostUrgentBlockNextAsCreditReturns) {
   EXPECT_EQ(shard_.counters().malformed, 0u);
 }
 
+TEST_F(CreditShardTest, AnswersWhatALargerCreditLets) {
+  Pull(1, 0);
+  Pull(0, 0);
+  ASSERT_EQ(Answers().size(), 1u);
+  shard_.SetPullCredit(4 * kPartitionBytes, now_);  // of two lanes
+  ASSERT_EQ(Answers().size(), 2u);
+  EXPECT_EQ(Answers()[1].block, 0u);
+}
+
 TEST_F(CreditShardTest, AnswersARepeatedPullAgainAndCountsOneThatWaits) {
   Pull(1, 0);
   Pull(0, 0);

@@ -19,8 +19,11 @@ struct MeasuredStep {
 
 // What machines are taken for of which only a step time is known: a message costs what it does on a
 // usual machine, sums cost nothing beside the network. The link is found from the measured step.
+// Streams share it evenly: then one worker is simulated for all that are alike.
 inline constexpr SimulatedHosts kUsualHosts = {.link_bytes_per_second = 0,
                                                .latency_seconds = 1e-4,
+                                               .queue_seconds = 0.02,
+                                               .unevenness = 1,
                                                .message_seconds = 2e-5,
                                                .server_bytes_per_second = 0};
 

@@ -144,12 +144,25 @@ TEST_P(TunerOnSimulatedJob, EndsWithin5PercentOfTheBestPoint) {
   for (const double ratio : {0.5, 1.0, 2.0}) {
     SimulatedHosts truth{.link_bytes_per_second = LinkOf(job, ratio),
                          .latency_seconds = 1e-3,
+                         .queue_seconds = 0.01,
+                         .unevenness = 1,
                          .message_seconds = 8e-5,
                          .server_bytes_per_second = 1e9};
     std::printf("%s, communication %.1f of computing: ", tuned.name, ratio);
     EXPECT_LE(WorstDistance(job, truth, true), 0.05);
     WorstDistance(job, truth, false);
   }
+}
+
+// What is predicted shares links evenly, the truth as TCP does.
+TEST(TunerOnUnevenLinks, EndsWithin5PercentOfTheBestPoint) {
+  const JobConfig job =
+      ReplayJob(ShippedProfile("vgg16", 0.1),
+                {"cluster.workers=4", "cluster.servers=2", "comm.segment_elements=262144"});
+  SimulatedHosts truth = kUsualHosts;
+  truth.link_bytes_per_second = LinkOf(job, 1);
+  truth.unevenness = 5;
+  EXPECT_LE(WorstDistance(job, truth, true), 0.05);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -205,6 +205,7 @@ class PlainLane final : public Transport {
 struct Outcome {
   std::vector<std::vector<float>> weights;  // by block
   std::vector<std::string> reports;         // losses of steps and evaluations
+  std::vector<uint32_t> schedules;          // of the reports of steps
   Traffic traffic;
   uint64_t targets = 0;  // of all steps
   uint64_t correct = 0;
@@ -292,6 +293,7 @@ class TrainingLoopTest : public testing::Test {
       outcome.reports.push_back(absl::StrCat("step ", step.clock(), " ", step.virtual_worker(), " ",
                                              absl::Hex(Bits(step.loss_sum())), " ", step.targets(),
                                              " ", step.tokens()));
+      outcome.schedules.push_back(step.schedule());
       outcome.targets += step.targets();
       outcome.correct += step.correct();
     }
@@ -341,6 +343,32 @@ TEST_F(TrainingLoopTest, RowsDoNotDependOnPartitions) {
 }
 
 // The last evaluation needs all rows, but at the time of the pull nobody knew that it was the last.
+// Ordered in the midst of steps; they begin with it.
+TEST_F(TrainingLoopTest, TakesAScheduleAtTheBeginningOfAStepAndSaysSo) {
+  const Outcome expected = Train();
+  uint32_t number = 0;
+  std::map<uint64_t, int> pushes;  // by clock
+  const Outcome actual = Train(false, [&](ControlBoard& board, const WireHeader& header) {
+    if (header.kind != MessageKind::kPush) return;
+    ++pushes[header.clock];
+    number = static_cast<uint32_t>(header.clock) + 1;
+    board.SetOrders({.go = true,
+                     .pause = false,
+                     .final_version = steps_,
+                     .schedule = {.number = number,
+                                  .partition_bytes = (number + 1) * kSegment * sizeof(float),
+                                  .credit_bytes = 16 * kSegment * sizeof(float)}});
+  });
+  ExpectSameBits(expected, actual);
+  // By step: that which was ordered while the one before was pushed.
+  std::vector<uint32_t> schedules;
+  for (uint32_t step = 0; step < steps_; ++step) {
+    schedules.insert(schedules.end(), kVirtualWorkers, step);
+  }
+  EXPECT_EQ(actual.schedules, schedules);
+  EXPECT_LT(pushes[4], pushes[0]) << "larger partitions";
+}
+
 TEST_F(TrainingLoopTest, AnUnforeseenEndIsEvaluatedOnTheWholeEmbedding) {
   steps_ = 3;
   const Outcome foreseen = Train();
