@@ -200,6 +200,7 @@ absl::StatusOr<std::string> Experiment::RunJob(const SchedulingCase& c,
   if (testbed_ != nullptr) job.hosts = testbed_->hosts();
   FitToMachine(ReadCpuBudget(), config.cluster(), job);
   const absl::Status end = RunLocalJob(job);
+  fs::remove_all(job.run_dir + "/checkpoints", error);  // of nothing learned
   if (end.ok()) return job.run_dir;
   return absl::Status(end.code(), absl::StrCat(RunName(c, policy), ": ", end.message()));
 }
