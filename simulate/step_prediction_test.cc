@@ -54,17 +54,17 @@ TEST(PredictSteps, FindsTheLinkOnWhichTheMeasuredStepTookAsLong) {
   ASSERT_TRUE(predicted.ok()) << predicted.status();
   ASSERT_EQ(predicted->size(), points.size());
   for (size_t i = 0; i < points.size(); ++i) {
-    EXPECT_NEAR((*predicted)[i] / Seconds(job, points[i], hosts), 1, 0.01) << i;
+    EXPECT_NEAR((*predicted)[i] / Seconds(job, points[i], hosts), 1, 0.03) << i;
   }
 }
 
 TEST(PredictSteps, TakesManyMessagesToTakeTheirTime) {
-  const JobConfig job = ReplayJob(ProfileOf({{50'000'000, 5, 5}}), {"comm.segment_elements=1024"});
+  const JobConfig job = ReplayJob(ProfileOf({{20'000'000, 5, 5}}), {"comm.segment_elements=1024"});
   const SchedulePoint smallest{4096, 1 << 20};
   const auto predicted =
       PredictSteps(job, {{4 << 20, 32 << 20}, 0.5}, {smallest, {1 << 20, 1 << 20}}, kNeverStopped);
   ASSERT_TRUE(predicted.ok()) << predicted.status();
-  EXPECT_GE((*predicted)[0], 2 * 48'000 * kUsualHosts.message_seconds);
+  EXPECT_GE((*predicted)[0], 2 * 19'000 * kUsualHosts.message_seconds);
   EXPECT_LT((*predicted)[1], 1);
 }
 
@@ -105,20 +105,29 @@ double LinkOf(const JobConfig& job, double ratio) {
   return bytes / (ratio * milliseconds / 1e3);
 }
 
-// 5% noise on every step, three seeds. Returns how far from the best of the grid it ends at most.
-double WorstDistance(const JobConfig& job, const SimulatedHosts& truth, bool predicts) {
-  const std::vector<SchedulePoint> points = PointsOf(job);
-  Tuner::Options options{.points = points, .own = OwnOf(job)};
-  const Tuner all(options);
+Tuner::Options OptionsOf(const JobConfig& job) {
+  return {.points = PointsOf(job), .own = OwnOf(job)};
+}
+
+// What steps take at all points of the tuner.
+std::vector<double> GridOf(const JobConfig& job, const SimulatedHosts& truth) {
+  const Tuner tuner(OptionsOf(job));
   std::vector<double> seconds;
-  for (const SchedulePoint& point : all.points()) seconds.push_back(Seconds(job, point, truth));
+  for (const SchedulePoint& point : tuner.points()) seconds.push_back(Seconds(job, point, truth));
+  return seconds;
+}
+
+// 5% noise on every step, two seeds. Returns how far from the best of the grid it ends at most.
+double WorstDistance(const JobConfig& job, const std::vector<double>& seconds, bool predicts) {
+  const Tuner::Options options = OptionsOf(job);
+  const Tuner all(options);
   const double best = *std::min_element(seconds.begin(), seconds.end());
   const auto at = [&](const SchedulePoint& point) {
     const auto found = std::find(all.points().begin(), all.points().end(), point);
     return seconds[static_cast<size_t>(found - all.points().begin())];
   };
   double worst = 0;
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
     std::mt19937_64 random(seed);
     std::normal_distribution<double> normal(1, 0.05);
     Tuner tuner(options);
@@ -149,8 +158,9 @@ TEST_P(TunerOnSimulatedJob, EndsWithin5PercentOfTheBestPoint) {
                          .message_seconds = 8e-5,
                          .server_bytes_per_second = 1e9};
     std::printf("%s, communication %.1f of computing: ", tuned.name, ratio);
-    EXPECT_LE(WorstDistance(job, truth, true), 0.05);
-    WorstDistance(job, truth, false);
+    const std::vector<double> seconds = GridOf(job, truth);
+    EXPECT_LE(WorstDistance(job, seconds, true), 0.05);
+    WorstDistance(job, seconds, false);
   }
 }
 
@@ -162,7 +172,7 @@ TEST(TunerOnUnevenLinks, EndsWithin5PercentOfTheBestPoint) {
   SimulatedHosts truth = kUsualHosts;
   truth.link_bytes_per_second = LinkOf(job, 1);
   truth.unevenness = 5;
-  EXPECT_LE(WorstDistance(job, truth, true), 0.05);
+  EXPECT_LE(WorstDistance(job, GridOf(job, truth), true), 0.05);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -172,6 +182,11 @@ INSTANTIATE_TEST_SUITE_P(
                  "vgg16",
                  0.1,
                  {"cluster.workers=4", "cluster.servers=2", "comm.segment_elements=65536"}},
+        TunedJob{"Vgg16FromOnePartitionAtATime",
+                 "vgg16",
+                 0.1,
+                 {"cluster.workers=4", "cluster.servers=2", "comm.segment_elements=65536",
+                  "comm.partition_bytes=262144", "comm.credit_bytes=262144"}},
         TunedJob{"ResNet50",
                  "resnet50",
                  0.5,
