@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,7 @@ namespace tug {
 namespace {
 
 constexpr char kName[] = "deploy/testbed";
+constexpr int kHostsLeft = 3;  // its exit code
 
 // Between fork and exec. In a group of its own, so that Ctrl-C at the terminal does not reach it
 // before us.
@@ -97,7 +99,11 @@ absl::Status Testbed::ReadHosts(int fd) {
 
 Testbed::~Testbed() {
   input_ = FileDescriptor();
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kHostsLeft) {
+    std::fprintf(stderr, "tug: warning: hosts are left on this machine: run deploy/testbed down\n");
   }
 }
 

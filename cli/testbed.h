@@ -28,7 +28,8 @@ class Testbed {
   // FAILED_PRECONDITION, one line: not root, a testbed is there already (it is left alone), what
   // the script said.
   static absl::StatusOr<std::unique_ptr<Testbed>> Up(uint32_t hosts, const std::string& link);
-  // Removes the hosts, and waits for that. What still runs in them is killed.
+  // Removes the hosts, and waits for that. What still runs in them is killed. Warns on stderr if
+  // some could not be removed.
   ~Testbed();
   Testbed(const Testbed&) = delete;
   Testbed& operator=(const Testbed&) = delete;

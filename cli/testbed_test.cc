@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -74,6 +75,22 @@ TEST_F(TestbedTest, IsGoneWhenItsProcessIsKilled) {
   EXPECT_FALSE(BridgeIsThere());
 }
 
+TEST_F(TestbedTest, IsGoneThoughItsScriptIsToldToEndAgainAndAgain) {
+  const auto testbed = Testbed::Up(4, "100mbit");
+  ASSERT_TRUE(testbed.ok()) << testbed.status();
+  std::string held, by;
+  pid_t script = 0;  // ours until it is waited for
+  std::ifstream("/sys/class/net/tug-bridge/ifalias") >> held >> by >> script;
+  ASSERT_GT(script, 1);
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (BridgeIsThere() && absl::Now() < deadline) {
+    kill(script, SIGTERM);
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(BridgeIsThere());
+  for (const char* host : {"tug-0", "tug-1", "tug-2", "tug-3"}) EXPECT_FALSE(HostIsThere(host));
+}
+
 TEST_F(TestbedTest, LeavesTheTestbedOfAnotherAlone) {
   const auto first = Testbed::Up(1, "100mbit");
   ASSERT_TRUE(first.ok());
@@ -81,6 +98,11 @@ TEST_F(TestbedTest, LeavesTheTestbedOfAnotherAlone) {
               HasSubstr("there is a testbed already"));
   EXPECT_TRUE(HostIsThere("tug-0"));
   EXPECT_TRUE(BridgeIsThere());
+}
+
+TEST_F(TestbedTest, TakesNumbersThatBeginWithZeroAsDecimal) {
+  const auto testbed = Testbed::Up(1, "0080mbit");
+  ASSERT_TRUE(testbed.ok()) << testbed.status();
 }
 
 TEST_F(TestbedTest, SaysWhatIsWrongWithARate) {
