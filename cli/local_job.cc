@@ -35,10 +35,18 @@ class Supervisor {
     if (end.ok()) end = Watch();
     launcher_.KillAll();
     if (!run_dir_.empty()) RemoveCoordinatorAddress(run_dir_);
+    Wait(absl::InfinitePast());  // an interrupt that came last
+    if (job_.interrupt_is_error && interrupts_ > 0) return absl::AbortedError("interrupted");
     return end;
   }
 
  private:
+  // The launcher's; counts interrupts.
+  LaunchEvent Wait(absl::Time deadline, int readable_fd = -1) {
+    LaunchEvent event = launcher_.Wait(deadline, readable_fd);
+    if (event.interrupted) ++interrupts_;
+    return event;
+  }
   // Of the node that is number `node` of servers and workers.
   NetworkHost HostOf(size_t node) const {
     if (job_.hosts.empty()) return {.address = "127.0.0.1"};
@@ -100,7 +108,7 @@ absl::Status Supervisor::StartCoordinator() {
 absl::Status Supervisor::ReadAddress(int fd) {
   std::string line;
   while (line.empty() || line.back() != '\n') {
-    LaunchEvent event = launcher_.Wait(absl::InfiniteFuture(), fd);
+    LaunchEvent event = Wait(absl::InfiniteFuture(), fd);
     if (event.ended.has_value()) {
       ended_ = std::move(event.ended);
       return absl::OkStatus();
@@ -112,7 +120,7 @@ absl::Status Supervisor::ReadAddress(int fd) {
     line.append(bytes, static_cast<size_t>(got));
   }
   if (line.empty()) {
-    ended_ = launcher_.Wait(absl::Now() + job_.exit_time).ended;
+    ended_ = Wait(absl::Now() + job_.exit_time).ended;
     return ended_.has_value() ? absl::OkStatus()
                               : absl::InternalError("the coordinator did not tell its address");
   }
@@ -161,9 +169,9 @@ absl::Status Supervisor::Watch() {
   while (true) {
     const LaunchEvent event = ended_.has_value()
                                   ? LaunchEvent{std::exchange(ended_, std::nullopt), false}
-                                  : launcher_.Wait(absl::InfiniteFuture());
+                                  : Wait(absl::InfiniteFuture());
     if (event.interrupted) {
-      if (++interrupts_ > 1) {
+      if (interrupts_ > 1) {
         launcher_.KillAll();
         return absl::AbortedError(
             absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
@@ -185,7 +193,7 @@ absl::Status Supervisor::CoordinatorEnded(const Ended& coordinator) {
   }
   const absl::Time deadline = absl::Now() + job_.exit_time;
   while (launcher_.running_count() > 0) {
-    const LaunchEvent event = launcher_.Wait(deadline);
+    const LaunchEvent event = Wait(deadline);
     if (event.interrupted || !event.ended.has_value()) break;
     if (!event.ended->exited_with_zero()) {
       std::fprintf(stderr, "tug: warning: %s %s after the job was done: %s\n",
@@ -199,7 +207,7 @@ absl::Status Supervisor::CoordinatorEnded(const Ended& coordinator) {
 absl::Status Supervisor::NodeFailed(const Ended& node) {
   const absl::Time deadline = absl::Now() + job_.report_time;
   while (!node.killed_by_signal()) {
-    const LaunchEvent event = launcher_.Wait(deadline);
+    const LaunchEvent event = Wait(deadline);
     if (event.interrupted) continue;
     if (!event.ended.has_value()) break;
     if (event.ended->name != kCoordinator) continue;

@@ -31,14 +31,17 @@ struct LocalJob {
   absl::Duration report_time = absl::Seconds(4);
   // For nodes to exit after the job has ended.
   absl::Duration exit_time = absl::Seconds(5);
+  // Whoever runs several jobs has to know that the user wanted to end; one job that ended in order
+  // is a success.
+  bool interrupt_is_error = false;
 };
 
 // Starts the coordinator on a free port, then servers and workers (their output goes to RUN/logs/),
 // and sees the job to its end. No process is left when it returns.
 //  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
-//  - A node killed by a signal: everything is killed at once. A node that exits with an error: the
-//  coordinator has
-//    report_time to end the job with its own message, which says more.
+//    With interrupt_is_error the error is "interrupted", whenever it came.
+//  - A node killed by a signal: everything is killed at once. A node that exits with an error:
+//    first the coordinator has report_time to end the job with its own message, which says more.
 // Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message
 // when the coordinator has said it to us already. REQUIRES: the process has one thread.
 absl::Status RunLocalJob(const LocalJob& job);

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
@@ -167,6 +168,30 @@ TEST_F(LocalJobTest, EndsInOrderOnTheFirstInterruptAndAtOnceOnTheSecond) {
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_EQ(WEXITSTATUS(status), 7);
   ExpectNobodyLeft();
+}
+
+// For whoever has more jobs to run: as soon as the job is under way, and when it is done but for its
+// nodes.
+TEST_F(LocalJobTest, MakesAnInterruptAnErrorWhereThatIsAsked) {
+  job_.interrupt_is_error = true;
+  for (const char* coordinator :
+       {"trap 'exit 0' INT\n%s while true; do sleep 0.02; done",
+        "%s while [ ! -e $root/working ]; do sleep 0.02; done; touch $root/ready"}) {
+    fs::remove(root_ / "ready");
+    fs::remove(root_ / "working");
+    Write(absl::StrReplaceAll(coordinator, {{"%s", tell_}}), "exec sleep 1000",
+          std::string(coordinator[0] == 't' ? "touch $root/ready" : "touch $root/working") +
+              "; exec sleep 1000");
+    const pid_t pid = fork();
+    if (pid == 0) _exit(RunLocalJob(job_).message() == "interrupted" ? 7 : 8);
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!fs::exists(root_ / "ready") && absl::Now() < deadline) std::this_thread::yield();
+    kill(pid, SIGINT);
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(WEXITSTATUS(status), 7) << coordinator;
+    ExpectNobodyLeft();
+  }
 }
 
 }  // namespace
