@@ -7,9 +7,8 @@
 //
 //   - A message is cut into chunks. A sender's link takes a chunk of each connection in turn.
 //   - A receiver's link is a queue, first come first served: a small message waits behind what
-//   other
-//     connections have brought. It holds what the link carries in `queue_seconds`. While it is full
-//     its senders wait, where TCP would lose packets and slow down.
+//     other connections have brought. It holds what the link carries in `queue_seconds`. While it
+//     is full its senders wait, where TCP would lose packets and slow down.
 //   - A connection has a window: so much is between its ends at most. Windows into a link share its
 //     queue, but not evenly, since those that lose packets shrink, and grow again slowly: each is
 //     its even share x `unevenness` to the power of a number drawn from -1..1 about every second.

@@ -1,8 +1,7 @@
 // The lower bound of scheduling.h. Time 0 is the beginning of the first backward pass of a step.
 //
 //   1. A piece of work: bytes of a block that may cross a link from a time on. Gradients: when
-//   their
-//      virtual worker has ended the block's backward pass; weights: when the last one has.
+//      their virtual worker has ended the block's backward pass; weights: when the last one has.
 //   2. A link takes the piece of the most urgent block that is there, and changes over as soon as a
 //      more urgent one is. This minimizes the latest of (end of block + forward passes from that
 //      block on), which is the end of the step: the same rule as earliest due date (Horn 1974),
@@ -26,7 +25,6 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "simulate/replay_traffic.h"
 #include "simulate/scheduling.h"
@@ -225,10 +223,7 @@ class Bound {
 
 absl::StatusOr<SchedulingPrediction> FluidBound(const JobConfig& job,
                                                 double link_bytes_per_second) {
-  if (!(link_bytes_per_second > 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a link of ", link_bytes_per_second, " bytes a second carries nothing"));
-  }
+  RETURN_IF_ERROR(CheckLinkRate(link_bytes_per_second));
   ASSIGN_OR_RETURN(const ReplayTraffic traffic, ReplayTrafficOf(job));
   return Bound(traffic, link_bytes_per_second).Find();
 }

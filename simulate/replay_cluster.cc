@@ -118,6 +118,30 @@ uint64_t ReplayCluster::LargestPayload() const {
   return largest;
 }
 
+double ReplayCluster::ChunksPerStep(const JobConfig& job, const ReplayTraffic& traffic,
+                                    const SimulatedHosts& hosts) {
+  double parts = 0, largest = 0, elements = 0;
+  for (uint32_t block = 0; block < traffic.blocks(); ++block) {
+    for (const Partition& partition :
+         CutBlock(traffic.table, block, traffic.lane_of_segment, job.comm().partition_bytes())) {
+      ++parts;
+      elements += static_cast<double>(partition.end - partition.begin);
+      largest = std::max(largest, static_cast<double>(partition.end - partition.begin));
+    }
+  }
+  const auto push = static_cast<double>(traffic.push_element_bytes);
+  const auto pull = static_cast<double>(traffic.pull_element_bytes);
+  const double chunk =
+      NetworkOptions(hosts, static_cast<uint64_t>(largest * std::max(push, pull))).chunk_bytes;
+  double chunks = 0;
+  for (const WorkerKind& group : GroupsOf(traffic, hosts.unevenness == 1)) {
+    // With what asks for a partition and what acknowledges it, three messages each way.
+    chunks += (3 * parts + elements * push / chunk) * group.virtual_workers;
+    chunks += 3 * parts + elements * pull / chunk;
+  }
+  return chunks;
+}
+
 void ReplayCluster::Connect() {
   struct Ends {
     ChunkNetwork::Link sender;

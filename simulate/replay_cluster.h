@@ -46,6 +46,10 @@ class ReplayCluster {
   ReplayCluster(const ReplayCluster&) = delete;
   ReplayCluster& operator=(const ReplayCluster&) = delete;
 
+  // Of all messages of a step, about: what a step costs to simulate.
+  static double ChunksPerStep(const JobConfig& job, const ReplayTraffic& traffic,
+                              const SimulatedHosts& hosts);
+
   // Runs until the first worker has begun the backward pass of step `steps`, counted from
   // 0. Keeps the spans of the step before. REQUIRES: steps > 0; called once.
   void Run(uint32_t steps);

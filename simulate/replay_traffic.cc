@@ -1,8 +1,10 @@
 #include "simulate/replay_traffic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "coordinator/job_blocks.h"
 #include "coordinator/placement.h"
@@ -38,6 +40,12 @@ double ReplayTraffic::compute_seconds() const {
   const double once = std::accumulate(forward_seconds.begin(), forward_seconds.end(), 0.0) +
                       std::accumulate(backward_seconds.begin(), backward_seconds.end(), 0.0);
   return once * kinds.front().virtual_workers;
+}
+
+absl::Status CheckLinkRate(double bytes_per_second) {
+  if (bytes_per_second > 0 && std::isfinite(bytes_per_second)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a link of ", bytes_per_second, " bytes a second cannot be simulated"));
 }
 
 absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job) {

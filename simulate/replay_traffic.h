@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "exchange/segment_table.h"
 #include "proto/job.pb.h"
@@ -33,6 +34,9 @@ struct ReplayTraffic {
   // Of a worker of the first kind, a step.
   double compute_seconds() const;
 };
+
+// INVALID_ARGUMENT for a link that carries nothing, or without end.
+absl::Status CheckLinkRate(double bytes_per_second);
 
 // Errors: INVALID_ARGUMENT for what is no replay with its profile resolved, is not BSP or clips,
 // and those of LayOut (coordinator/job_blocks.h). Pure.

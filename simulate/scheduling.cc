@@ -1,5 +1,7 @@
 #include "simulate/scheduling.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "simulate/replay_cluster.h"
@@ -12,20 +14,26 @@ namespace {
 // communication of a step ends within the next one.
 constexpr uint32_t kWarmUpSteps = 3;
 // Steps differ where streams share links unevenly.
-constexpr uint32_t kMeasuredSteps = 16;
+constexpr uint32_t kMeasuredUnevenSteps = 16;
 constexpr uint32_t kMeasuredEvenSteps = 4;
 
 absl::Status CheckHosts(const SimulatedHosts& hosts) {
-  if (!(hosts.link_bytes_per_second > 0)) {
+  RETURN_IF_ERROR(CheckLinkRate(hosts.link_bytes_per_second));
+  for (const double value : {hosts.latency_seconds, hosts.message_seconds,
+                             hosts.server_bytes_per_second, hosts.queue_seconds}) {
+    if (value >= 0 && std::isfinite(value)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("a link of ", hosts.link_bytes_per_second, " bytes a second carries nothing"));
+        absl::StrCat("simulated hosts have times and rates of 0 or more, not ", value));
   }
-  if (!(hosts.latency_seconds >= 0 && hosts.message_seconds >= 0 &&
-        hosts.server_bytes_per_second >= 0 && hosts.queue_seconds >= 0 && hosts.unevenness >= 1)) {
+  if (!(hosts.unevenness >= 1 && std::isfinite(hosts.unevenness))) {
     return absl::InvalidArgumentError(
-        "times and rates of simulated hosts are not negative, and unevenness is at least 1");
+        absl::StrCat("the unevenness of simulated links is at least 1, not ", hosts.unevenness));
   }
   return absl::OkStatus();
+}
+
+uint32_t MeasuredSteps(const SimulatedHosts& hosts) {
+  return hosts.unevenness == 1 ? kMeasuredEvenSteps : kMeasuredUnevenSteps;
 }
 
 }  // namespace
@@ -35,7 +43,7 @@ absl::StatusOr<SchedulingPrediction> PredictScheduling(const JobConfig& job,
   RETURN_IF_ERROR(CheckHosts(hosts));
   ASSIGN_OR_RETURN(const ReplayTraffic traffic, ReplayTrafficOf(job));
   ReplayCluster cluster(job, traffic, hosts);
-  const uint32_t measured = hosts.unevenness == 1 ? kMeasuredEvenSteps : kMeasuredSteps;
+  const uint32_t measured = MeasuredSteps(hosts);
   cluster.Run(kWarmUpSteps + measured);
   const std::vector<double>& begins = cluster.begins();
   SchedulingPrediction prediction;
@@ -44,6 +52,12 @@ absl::StatusOr<SchedulingPrediction> PredictScheduling(const JobConfig& job,
   prediction.exposed_seconds = prediction.step_seconds - prediction.compute_seconds;
   prediction.spans = cluster.spans();
   return prediction;
+}
+
+absl::StatusOr<double> SimulatedChunks(const JobConfig& job, const SimulatedHosts& hosts) {
+  RETURN_IF_ERROR(CheckHosts(hosts));
+  ASSIGN_OR_RETURN(const ReplayTraffic traffic, ReplayTrafficOf(job));
+  return ReplayCluster::ChunksPerStep(job, traffic, hosts) * (kWarmUpSteps + MeasuredSteps(hosts));
 }
 
 }  // namespace tug

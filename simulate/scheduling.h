@@ -61,6 +61,10 @@ struct SchedulingPrediction {
 absl::StatusOr<SchedulingPrediction> PredictScheduling(const JobConfig& job,
                                                        const SimulatedHosts& hosts);
 
+// How many chunks of messages PredictScheduling would move, by which it is known how long it would
+// take: some millions a second. Errors: as PredictScheduling.
+absl::StatusOr<double> SimulatedChunks(const JobConfig& job, const SimulatedHosts& hosts);
+
 // No schedule is faster: the critical path of the fluid schedule. Bytes are infinitely divisible,
 // cost nothing but transmission on the links of one host of each kind, and a gradient can be pulled
 // as weights the moment it is pushed. Each direction of a link alone, the more urgent block first

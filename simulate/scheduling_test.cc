@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 #include "simulate/replay_cluster.h"
@@ -110,12 +111,28 @@ TEST(PredictScheduling, KnowsThatUnevenStreamsHoldUpWholeBlocks) {
   EXPECT_GT(slower("BYTESCHEDULER"), 1);
 }
 
+TEST(SimulatedChunks, GrowWithPartsBytesAndWorkers) {
+  const auto chunks = [](const char* partition, const char* workers) {
+    const JobConfig job =
+        ReplayJob(ProfileOf({{1 << 20, 1, 2}}), {partition, workers, "comm.segment_elements=1024"});
+    return SimulatedChunks(job, TestbedHosts(1e6)).value();
+  };
+  const double one = chunks("comm.partition_bytes=65536", "cluster.workers=1");
+  // 64 parts, each push and pull of 16 chunks and three messages; 19 steps.
+  EXPECT_NEAR(one, 64 * 2 * (16 + 3) * 19, 1);
+  EXPECT_NEAR(chunks("comm.partition_bytes=65536", "cluster.workers=8"), 8 * one, 1);
+  EXPECT_GT(chunks("comm.partition_bytes=16384", "cluster.workers=1"), 2 * one);
+}
+
 TEST(PredictScheduling, RefusesWhatItDoesNotKnow) {
   const JobConfig job = ReplayJob(ProfileOf({{1000, 1, 2}}), {});
   EXPECT_FALSE(PredictScheduling(job, Links(0)).ok());
   SimulatedHosts hosts = Links(1e6);
   hosts.latency_seconds = -1;
   EXPECT_FALSE(PredictScheduling(job, hosts).ok());
+  hosts.latency_seconds = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(PredictScheduling(job, hosts).ok());
+  EXPECT_FALSE(FluidBound(job, hosts.latency_seconds).ok());
   JobConfig clips = job;
   clips.mutable_optimizer()->set_clip(OptimizerConfig::GLOBAL);
   EXPECT_FALSE(PredictScheduling(clips, Links(1e6)).ok());
