@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/xml_text.h"
 #include "coordinator/loss_curve.h"
+#include "experiment/svg_text.h"
 #include "experiment/timeline_svg.h"
 
 namespace tug {
@@ -85,12 +86,6 @@ std::string Rect(double x, double y, double width, double height, const char* st
       std::max(0.0, width), height, style);
 }
 
-std::string Text(double x, double y, const char* anchor, const char* style,
-                 const std::string& text) {
-  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">%s</text>\n",
-                         x, y, anchor, style, XmlEscaped(text));
-}
-
 std::string Line(double x1, double y1, double x2, double y2, const char* style) {
   return absl::StrFormat("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n",
                          x1, y1, x2, y2, style);
@@ -100,23 +95,23 @@ std::string Bar(const SchedulingCase& c, const PolicyResult& p, double top, doub
   const double seconds = p.seconds();
   const double waits = std::min(seconds, std::max(0.0, Median(p.steps.exposed_seconds)));
   const auto [least, most] = std::minmax_element(p.steps.seconds.begin(), p.steps.seconds.end());
-  std::string svg = Text(kLeft - 8, top + kBar - 4, "end", "small", p.policy);
+  std::string svg = SvgText(kLeft - 8, top + kBar - 4, "end", "small", p.policy);
   svg += Rect(kLeft, top, (seconds - waits) * scale, kBar, "busy");
   svg += Rect(kLeft + (seconds - waits) * scale, top, waits * scale, kBar, "wait");
   const double middle = top + kBar / 2;
   svg += Line(kLeft + *least * scale, middle, kLeft + *most * scale, middle, "range");
   std::string label = absl::StrFormat("%.0f ms", seconds * 1e3);
-  if (const auto over = c.OverBound(p)) absl::StrAppendFormat(&label, ", %.2f of bound", *over);
-  if (const auto speed_up = c.SpeedUp(p); speed_up.has_value() && p.policy != "fifo") {
-    absl::StrAppendFormat(&label, ", %.2f x fifo's speed", *speed_up);
+  if (const auto over = c.OverBound(p)) absl::StrAppendFormat(&label, ", %.2f x bound", *over);
+  if (const auto speed_up = c.SpeedUp(p); speed_up.has_value() && p.policy != kFifoPolicy) {
+    absl::StrAppendFormat(&label, ", speed-up %.2f", *speed_up);
   }
-  return svg + Text(kLeft + *most * scale + 8, top + kBar - 4, "start", "small", label);
+  return svg + SvgText(kLeft + *most * scale + 8, top + kBar - 4, "start", "small", label);
 }
 
 std::string CaseSection(const SchedulingCase& c) {
   std::vector<DrawnTimeline> drawn;
   for (const PolicyResult& p : c.policies) {
-    drawn.push_back({p.policy, &p.timeline,
+    drawn.push_back({p.Label(), &p.timeline,
                      absl::StrFormat("this step %.0f ms, median %.0f ms", p.timeline.seconds * 1e3,
                                      p.seconds() * 1e3)});
   }
@@ -180,15 +175,15 @@ std::string StepBarsSvg(const SchedulingResults& results) {
   for (const double tick : NiceTicks(0, most * 1e3, 8)) {
     const double x = kLeft + tick * 1e-3 * scale;
     svg += Line(x, 0, x, height, "grid");
-    svg += Text(x, height + 16, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
+    svg += SvgText(x, height + 16, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
   }
-  svg += Text(kLeft + most * scale, height + 32, "end", "small", "step time, ms");
+  svg += SvgText(kLeft + most * scale, height + 32, "end", "small", "step time, ms");
   double top = 0;
   for (const SchedulingCase& c : results.cases) {
     const double begin = top;
     for (const PolicyResult& p : c.policies) {
       if (p.steps.seconds.empty()) continue;
-      if (top == begin) svg += Text(0, top + kBar - 4, "start", "", CaseTitle(c));
+      if (top == begin) svg += SvgText(0, top + kBar - 4, "start", "", CaseTitle(c));
       svg += Bar(c, p, top, scale);
       top += kBar + kBarGap;
     }
@@ -220,10 +215,9 @@ std::string SchedulingReportHtml(const SchedulingResults& results) {
   }
   absl::StrAppend(&html,
                   "<h2>Step times</h2>\n<p>Median of the measured steps, with their range (thin "
-                  "line); of that, "
-                  "exposed communication is hatched. Ratio: the time of a step's bytes one way "
-                  "over the busiest "
-                  "link, to the compute time of a step. The dashed line is the lower bound.</p>\n"
+                  "line); of that, exposed communication is hatched. Ratio: the time of a step's "
+                  "bytes one way over the busiest link, to the compute time of a step. Speed-up: "
+                  "fifo's step time over the policy's. The dashed line is the lower bound.</p>\n"
                   "<div class=\"card\">\n",
                   StepBarsSvg(results), "</div>\n<p></p>\n", Table(results), Legend());
   for (const SchedulingCase& c : results.cases) absl::StrAppend(&html, CaseSection(c));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -32,6 +33,11 @@ Json AsJson(const std::optional<WorkedOutStep>& step) {
   return {{"step_seconds", step->seconds}, {"exposed_seconds", step->exposed_seconds}};
 }
 
+Json AsJson(const std::optional<TunedSchedule>& tuned) {
+  if (!tuned.has_value()) return nullptr;
+  return {{"partition_bytes", tuned->partition_bytes}, {"credit_bytes", tuned->credit_bytes}};
+}
+
 Json AsJson(const SchedulingCase& c, const PolicyResult& p) {
   return {{"policy", p.policy},
           {"step_seconds", p.seconds()},
@@ -39,6 +45,7 @@ Json AsJson(const SchedulingCase& c, const PolicyResult& p) {
           {"overlap", Median(p.steps.overlap)},
           {"speed_up_over_fifo", OrNull(c.SpeedUp(p))},
           {"over_bound", OrNull(c.OverBound(p))},
+          {"tuned", AsJson(p.tuned)},
           {"predicted", AsJson(p.predicted)},
           {"predicted_deviation", OrNull(SchedulingCase::Deviation(p))},
           {"steps",
@@ -52,7 +59,7 @@ std::vector<std::string> Line(const SchedulingCase& c, const PolicyResult& p) {
   const std::optional<double> deviation = SchedulingCase::Deviation(p);
   return {c.profile,
           absl::StrFormat("%g", c.ratio),
-          p.policy,
+          p.Label(),
           absl::StrCat(Millis(p.seconds()),
                        p.steps.seconds.empty()
                            ? ""
@@ -98,6 +105,31 @@ absl::StatusOr<StepSeries> ReadStepSeries(const std::string& metrics_path, uint6
   return series;
 }
 
+absl::StatusOr<std::optional<TunedSchedule>> ReadTunedSchedule(const std::string& metrics_path,
+                                                               uint64_t before_step) {
+  std::ifstream file(metrics_path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", metrics_path));
+  std::optional<TunedSchedule> tuned;
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) continue;
+    const std::string kind = json.value("kind", "");
+    // It began again; the notice is the first that is heard of it.
+    const bool again = kind == "notice" && absl::EndsWith(json.value("text", ""), "tuning again");
+    if (kind == "trial" || again) tuned.reset();
+    if (kind != "settled" || json.value("step", uint64_t{0}) >= before_step) continue;
+    tuned = {json.value("partition_bytes", uint64_t{0}), json.value("credit_bytes", uint64_t{0})};
+  }
+  return tuned;
+}
+
+std::string PolicyResult::Label() const {
+  if (policy != kAutoPolicy) return policy;
+  if (!tuned.has_value()) return absl::StrCat(policy, " (not settled)");
+  return absl::StrFormat("%s (%d KiB, credit %d KiB)", policy, tuned->partition_bytes >> 10,
+                         tuned->credit_bytes >> 10);
+}
+
 double Median(std::vector<double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::sort(values.begin(), values.end());
@@ -107,7 +139,7 @@ double Median(std::vector<double> values) {
 
 std::optional<double> SchedulingCase::SpeedUp(const PolicyResult& policy) const {
   for (const PolicyResult& other : policies) {
-    if (other.policy == "fifo") return other.seconds() / policy.seconds();
+    if (other.policy == kFifoPolicy) return other.seconds() / policy.seconds();
   }
   return std::nullopt;
 }
@@ -123,9 +155,9 @@ std::optional<double> SchedulingCase::Deviation(const PolicyResult& policy) {
 }
 
 std::vector<std::vector<std::string>> ResultsTable(const SchedulingResults& results) {
-  std::vector<std::vector<std::string>> table = {
-      {"profile", "ratio", "policy", "step, ms (range)", "exposed, ms", "overlap", "over fifo",
-       "bound, ms", "step / bound", "simulated, ms", "deviation"}};
+  std::vector<std::vector<std::string>> table = {{"profile", "ratio", "policy", "step, ms (range)",
+                                                  "exposed, ms", "overlap", "speed-up", "bound, ms",
+                                                  "x bound", "simulated, ms", "deviation"}};
   for (const SchedulingCase& c : results.cases) {
     for (const PolicyResult& p : c.policies) table.push_back(Line(c, p));
   }

@@ -2,7 +2,7 @@
 #define TUG_EXPERIMENT_SCHEDULING_RESULTS_H_
 
 // What `tug experiment scheduling` found out, apart from how it is drawn (scheduling_report.h).
-// Functions are pure, except for ReadStepSeries, and thread-safe.
+// Functions are pure, except for those that read a run's metrics, and thread-safe.
 
 #include <cstdint>
 #include <optional>
@@ -17,6 +17,11 @@
 
 namespace tug {
 
+// Names of policies with a meaning of their own: what others are compared with, and the one whose
+// sizes are found while it runs (comm.scheduler AUTO).
+inline constexpr char kFifoPolicy[] = "fifo";
+inline constexpr char kAutoPolicy[] = "auto";
+
 // Of the measured steps of a job, in order: means over the workers; overlap of the one that hid
 // least (coordinator/metrics_log.h).
 struct StepSeries {
@@ -30,14 +35,25 @@ struct StepSeries {
 absl::StatusOr<StepSeries> ReadStepSeries(const std::string& metrics_path, uint64_t first_step,
                                           uint64_t last_step);
 
+// What comm.scheduler AUTO chose.
+struct TunedSchedule {
+  uint64_t partition_bytes = 0;
+  uint64_t credit_bytes = 0;
+};
+
+// From the metrics.jsonl of a job that has ended: the schedule that was settled on before a step,
+// and kept. None: steps after it were of trials. Errors: NOT_FOUND.
+absl::StatusOr<std::optional<TunedSchedule>> ReadTunedSchedule(const std::string& metrics_path,
+                                                               uint64_t before_step);
+
 // Of the middle two, the mean; NaN of none.
 double Median(std::vector<double> values);
 
-// A job's step as worked out beforehand, not measured.
+// A job's step as worked out, not measured.
 struct WorkedOutStep {
   double seconds = 0;
   double exposed_seconds = 0;
-  Timeline timeline;
+  Timeline timeline;  // may be empty
 };
 
 struct PolicyResult {
@@ -45,7 +61,10 @@ struct PolicyResult {
   StepSeries steps;
   Timeline timeline;                       // may be empty
   std::optional<WorkedOutStep> predicted;  // by simulation
+  std::optional<TunedSchedule> tuned;      // of "auto", if all measured steps were under it
 
+  // "fifo"; "auto (32 KiB, credit 128 KiB)", "auto (not settled)".
+  std::string Label() const;
   double seconds() const { return Median(steps.seconds); }
 };
 

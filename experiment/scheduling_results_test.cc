@@ -75,6 +75,30 @@ TEST(SchedulingResults, KeepsEveryStepInJson) {
   EXPECT_EQ(ResultsJson({})["cases"].size(), 0u);
 }
 
+TEST(TunedSchedule, IsWhereItSettledBeforeTheMeasuredStepsAndStayed) {
+  const std::string path = testing::TempDir() + "/tuned.jsonl";
+  const auto read = [&](const std::string& more) {
+    std::ofstream(path)
+        << R"({"kind":"trial","step":8,"partition_bytes":1})"
+        << "\n"
+        << R"({"kind":"settled","step":9,"partition_bytes":32768,"credit_bytes":65536})"
+        << "\n"
+        << R"({"kind":"step","step":10})"
+        << "\n"
+        << more;
+    return ReadTunedSchedule(path, 10);
+  };
+  const auto tuned = read("");
+  ASSERT_TRUE(tuned.ok() && tuned->has_value()) << tuned.status();
+  PolicyResult policy{.policy = "auto", .tuned = *tuned};
+  EXPECT_EQ(policy.Label(), "auto (32 KiB, credit 64 KiB)");
+  EXPECT_FALSE(ReadTunedSchedule(path, 9)->has_value()) << "it settled later";
+  policy.tuned = read(R"({"kind":"trial","step":12})").value();
+  EXPECT_EQ(policy.Label(), "auto (not settled)");
+  EXPECT_FALSE(read(R"({"kind":"notice","text":"steps take 3 ms: tuning again"})")->has_value());
+  EXPECT_EQ(ReadTunedSchedule("/nowhere/m", 1).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST(StepSeries, IsReadFromTheMetricsOfARun) {
   const std::string path = testing::TempDir() + "/metrics.jsonl";
   std::ofstream(path)

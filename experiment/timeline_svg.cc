@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/xml_text.h"
 #include "coordinator/loss_curve.h"
+#include "experiment/svg_text.h"
 
 namespace tug {
 namespace {
@@ -26,12 +27,6 @@ struct Axis {
   double seconds = 1;
   double X(double at) const { return kLeft + at / seconds * (kWidth - kLeft - kRight); }
 };
-
-std::string Text(double x, double y, const char* anchor, const char* style,
-                 const std::string& text) {
-  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">%s</text>\n",
-                         x, y, anchor, style, XmlEscaped(text));
-}
 
 std::string VerticalLine(double x, double top, double bottom, const char* style) {
   return absl::StrFormat("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n",
@@ -59,9 +54,9 @@ class Drawing {
 
   std::string Group(const DrawnTimeline& drawn, double top) const {
     const Timeline& timeline = *drawn.timeline;
-    std::string svg = Text(kLeft, top + kTitle - 8, "start", "name", drawn.name);
-    svg += Text(kLeft + 8.4 * static_cast<double>(drawn.name.size()) + 14, top + kTitle - 8,
-                "start", "small", drawn.note);
+    std::string svg = SvgText(kLeft, top + kTitle - 8, "start", "name", drawn.name);
+    svg += SvgText(kLeft + 8.4 * static_cast<double>(drawn.name.size()) + 14, top + kTitle - 8,
+                   "start", "small", drawn.note);
     const double rows = top + kTitle;
     svg += Compute(timeline, rows);
     svg += Transfers(timeline, Row::kPush, "push", rows + kRow + kRowGap);
@@ -71,7 +66,7 @@ class Drawing {
 
  private:
   std::string Label(const char* text, double top) const {
-    return Text(kLeft - 8, top + kRow / 2 + 4, "end", "small", text) +
+    return SvgText(kLeft - 8, top + kRow / 2 + 4, "end", "small", text) +
            absl::StrFormat(
                "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"row\"/>\n",
                kLeft, top, kWidth - kLeft - kRight, kRow);
@@ -109,7 +104,7 @@ class Drawing {
         "for "
         "weights, %.1f ms</title></rect>\n",
         x, top, width, kRow, (end - begin) * 1e3);
-    if (width > 36) svg += Text(x + width / 2, top + kRow / 2 + 4, "middle", "waits", "waits");
+    if (width > 36) svg += SvgText(x + width / 2, top + kRow / 2 + 4, "middle", "waits", "waits");
     return svg;
   }
 
@@ -125,7 +120,7 @@ class Drawing {
         x, top, width, kRow, BlockColor(span.block, names_.size(), span.row != Row::kForward),
         NameOf(span.row), XmlEscaped(name), span.begin_seconds * 1e3, span.end_seconds * 1e3);
     if (width > kCharacter * static_cast<double>(name.size()) + 4) {
-      svg += Text(x + width / 2, top + kRow / 2 + 4, "middle", "block", name);
+      svg += SvgText(x + width / 2, top + kRow / 2 + 4, "middle", "block", name);
     }
     return svg;
   }
@@ -139,10 +134,10 @@ std::string TimeAxis(const Axis& axis, double bottom) {
   for (const double ms : NiceTicks(0, axis.seconds * 1e3, kTicks)) {
     const double x = axis.X(ms * 1e-3);
     svg += VerticalLine(x, 0, bottom, "grid");
-    svg += Text(x, bottom + 16, "middle", "small", absl::StrFormat("%g", ms + 0.0));  // no -0
+    svg += SvgText(x, bottom + 16, "middle", "small", absl::StrFormat("%g", ms + 0.0));  // no -0
   }
-  return svg + Text(kWidth - kRight, bottom + 32, "end", "small",
-                    "ms since the beginning of the backward pass");
+  return svg + SvgText(kWidth - kRight, bottom + 32, "end", "small",
+                       "ms since the beginning of the backward pass");
 }
 
 }  // namespace
