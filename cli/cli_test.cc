@@ -122,12 +122,21 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
   for (const char* row : {"bound", "fifo", "priority", "bytescheduler", "replay of vgg16"}) {
     EXPECT_THAT(one.output, HasSubstr(row));
   }
-  const Outcome sizes = Tug("simulate scheduling replay.textproto --policy auto --workers 1,2000");
+  const Outcome sizes =
+      Tug("simulate scheduling replay.textproto --policies priority --workers 1,2000");
   EXPECT_EQ(sizes.exit_code, 0) << sizes.output;
   EXPECT_THAT(sizes.output, HasSubstr("2000"));
   ExpectError("simulate scheduling missing.textproto", 1, "missing.textproto");
   ExpectError("simulate scheduling replay.textproto --link fast", 1, "--link fast");
-  ExpectError("simulate scheduling replay.textproto --policy best", 1, "--policy best");
+  ExpectError("simulate scheduling replay.textproto --policies best", 1, "--policies best");
+  ExpectError("simulate scheduling replay.textproto --policies auto", 1, "live steps");
+  ExpectError("simulate scheduling replay.textproto --latency-us inf", 1, "--latency-us inf");
+  ExpectError("simulate scheduling replay.textproto --set comm.impair.delay_ms=1", 1, "--link");
+  ExpectError(
+      "simulate scheduling replay.textproto --set replay.size_scale=7 --set "
+      "comm.segment_elements=1024 --set comm.partition_bytes=4096 --set "
+      "cluster.virtual_workers=128 --workers 32",
+      1, "comm.partition_bytes");
   ExpectError("simulate scheduling replay.textproto --workers 5000", 1, "from 1 to 4096");
   ExpectError("simulate scheduling replay.textproto --servers 1024", 1, "smaller segments");
   ExpectError("simulate scheduling replay.textproto --workers 1,2 --servers 1,2,3", 1, "as many");

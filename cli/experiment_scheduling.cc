@@ -1,5 +1,6 @@
 #include "cli/experiment_scheduling.h"
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -15,18 +16,16 @@
 #include "cli/local_budget.h"
 #include "cli/local_job.h"
 #include "cli/testbed.h"
+#include "cli/worked_out_steps.h"
 #include "coordinator/run_folder.h"
 #include "experiment/scheduling_report.h"
 #include "proto/job_config.h"
-#include "proto/text_proto.h"
-#include "simulate/scheduling.h"
 
 namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFifo[] = "fifo";
 // The job that is run where none is named; all else the experiment sets.
 constexpr char kJobText[] = "name: \"scheduling\"\ncompute: REPLAY\n";
 constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
@@ -63,10 +62,14 @@ class Experiment {
 
  private:
   absl::Status CheckJobs() const;
+  // Before anything is made.
+  absl::Status CheckOut() const;
+  void PrintPlan() const;
   absl::Status RunCase(SchedulingCase& c);
   absl::StatusOr<std::string> RunJob(const SchedulingCase& c, const PolicyResult& policy);
-  // Bound, prediction, from the configuration that the run was given.
-  absl::Status WorkOut(const std::string& run_dir, SchedulingCase& c, PolicyResult& policy);
+  // Figures, and the timeline if there is one.
+  absl::Status ReadRun(const std::string& run_dir, const SchedulingCase& c,
+                       PolicyResult& policy) const;
   absl::Status Write() const;
 
   const SchedulingArguments& a_;
@@ -76,62 +79,31 @@ class Experiment {
   SchedulingResults results_;
 };
 
-Timeline AsTimeline(const SchedulingPrediction& prediction) {
-  Timeline timeline{.seconds = prediction.step_seconds};
-  for (const SimulatedSpan& span : prediction.spans) {
-    TimelineSpan::Row row = TimelineSpan::Row::kForward;
-    switch (span.kind) {
-      case SimulatedSpan::Kind::kForward:
-        row = TimelineSpan::Row::kForward;
-        break;
-      case SimulatedSpan::Kind::kBackward:
-        row = TimelineSpan::Row::kBackward;
-        break;
-      case SimulatedSpan::Kind::kPush:
-        row = TimelineSpan::Row::kPush;
-        break;
-      case SimulatedSpan::Kind::kPull:
-        row = TimelineSpan::Row::kPull;
-        break;
-    }
-    timeline.spans.push_back({row, span.block, span.begin_seconds, span.end_seconds});
+void PrintLine(const SchedulingCase& c, const PolicyResult& done) {
+  std::printf("  %-13s %5.0f ms a step, %4.0f ms exposed", done.Label().c_str(),
+              done.seconds() * 1e3, Median(done.steps.exposed_seconds) * 1e3);
+  if (const auto over = c.OverBound(done)) std::printf(", %.2f x bound", *over);
+  if (const auto deviation = SchedulingCase::Deviation(done)) {
+    std::printf(", simulated %+.1f%%", *deviation * 100);
   }
-  return timeline;
-}
-
-// The bound's schedule is of one direction of the busiest link. In the other as many bytes cross,
-// and in the fluid schedule at the same time: a gradient is pulled as weights the moment it is
-// pushed.
-Timeline BothWays(Timeline timeline) {
-  using Row = TimelineSpan::Row;
-  const std::vector<TimelineSpan> one_way = timeline.spans;
-  for (const auto& [from, to] : {std::pair{Row::kPush, Row::kPull}, {Row::kPull, Row::kPush}}) {
-    for (TimelineSpan span : one_way) {
-      if (span.row != from) continue;
-      span.row = to;
-      timeline.spans.push_back(span);
-    }
+  if (const auto speed_up = c.SpeedUp(done); speed_up.has_value() && done.policy != kFifoPolicy) {
+    std::printf(", speed-up %.2f", *speed_up);
   }
-  return timeline;
-}
-
-WorkedOutStep AsStep(const SchedulingPrediction& prediction) {
-  return {prediction.step_seconds, prediction.exposed_seconds, AsTimeline(prediction)};
+  std::printf("\n");
+  std::fflush(stdout);
 }
 
 absl::Status Experiment::Run() {
   // Mistakes in the job are found before anything is made.
   RETURN_IF_ERROR(CheckJobs());
+  RETURN_IF_ERROR(CheckOut());
   if (a_.hosts > 0) {
     ASSIGN_OR_RETURN(testbed_, Testbed::Up(a_.hosts, a_.link));
   }
   ASSIGN_OR_RETURN(out_, CreateRunFolder(a_.out, "scheduling"));
   if (a_.job_file.empty()) RETURN_IF_ERROR(WriteFile(JobFile(a_, out_), kJobText));
   results_ = {.command = a_.command, .settings = Settings(a_, plan_)};
-  for (const auto& [name, value] : results_.settings) {
-    std::printf("%s: %s\n", name.c_str(), value.c_str());
-  }
-  std::fflush(stdout);
+  PrintPlan();
   for (SchedulingCase& c : plan_.cases) RETURN_IF_ERROR(RunCase(c));
   std::printf("\n%s\n%s/report.html\n", ResultsMarkdown(results_).c_str(), out_.c_str());
   return absl::OkStatus();
@@ -152,6 +124,24 @@ absl::Status Experiment::CheckJobs() const {
   return absl::OkStatus();
 }
 
+absl::Status Experiment::CheckOut() const {
+  std::error_code error;
+  if (a_.out.empty() || !fs::exists(a_.out, error)) return absl::OkStatus();
+  if (fs::is_directory(a_.out, error) && fs::is_empty(a_.out, error)) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("--out ", a_.out, ": it is there and not an empty folder; name another"));
+}
+
+void Experiment::PrintPlan() const {
+  for (const auto& [name, value] : results_.settings) {
+    std::printf("%s: %s\n", name.c_str(), value.c_str());
+  }
+  size_t jobs = 0;
+  for (const SchedulingCase& c : plan_.cases) jobs += c.policies.size();
+  std::printf("jobs: %zu, about %.0f minutes\n", jobs, std::ceil(LongestSeconds(a_, plan_) / 60));
+  std::fflush(stdout);
+}
+
 absl::Status Experiment::RunCase(SchedulingCase& planned) {
   SchedulingCase& c = results_.cases.emplace_back(planned);
   c.policies.clear();
@@ -160,26 +150,33 @@ absl::Status Experiment::RunCase(SchedulingCase& planned) {
               c.scale.compute_seconds * 1e3);
   for (PolicyResult policy : planned.policies) {
     ASSIGN_OR_RETURN(const std::string run_dir, RunJob(c, policy));
-    const uint64_t last = LastMeasured(a_, policy.policy);
-    ASSIGN_OR_RETURN(policy.steps, ReadStepSeries(run_dir + "/" + kMetricsFile,
-                                                  FirstMeasured(a_, policy.policy), last));
-    ASSIGN_OR_RETURN(policy.timeline,
-                     ReadTimeline(run_dir + "/" + kTraceFile, last - kTracedSteps, c.blocks));
-    if (plan_.worked_out) RETURN_IF_ERROR(WorkOut(run_dir, c, policy));
+    RETURN_IF_ERROR(ReadRun(run_dir, c, policy));
+    if (plan_.worked_out) {
+      const double link = PayloadBytesPerSecond(plan_.link_bits_per_second);
+      RETURN_IF_ERROR(WorkOutSteps(run_dir, link, c, policy));
+    }
     c.policies.push_back(std::move(policy));
-    const PolicyResult& done = c.policies.back();
-    std::printf("  %-13s %5.0f ms a step, %4.0f ms exposed", done.policy.c_str(),
-                done.seconds() * 1e3, Median(done.steps.exposed_seconds) * 1e3);
-    if (const auto over = c.OverBound(done)) std::printf(", %.2f x bound", *over);
-    if (const auto deviation = SchedulingCase::Deviation(done)) {
-      std::printf(", simulated %+.1f%%", *deviation * 100);
-    }
-    if (const auto speed_up = c.SpeedUp(done); speed_up.has_value() && done.policy != kFifo) {
-      std::printf(", %.2f x faster than fifo", *speed_up);
-    }
-    std::printf("\n");
-    std::fflush(stdout);
+    PrintLine(c, c.policies.back());
     RETURN_IF_ERROR(Write());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Experiment::ReadRun(const std::string& run_dir, const SchedulingCase& c,
+                                 PolicyResult& policy) const {
+  const MeasuredSteps measured = MeasuredStepsOf(a_, plan_, c, policy.policy);
+  const std::string metrics = run_dir + "/" + kMetricsFile;
+  ASSIGN_OR_RETURN(policy.steps, ReadStepSeries(metrics, measured.first, measured.last));
+  if (policy.policy == kAutoPolicy) {
+    ASSIGN_OR_RETURN(policy.tuned, ReadTunedSchedule(metrics, measured.settled_before));
+  }
+  absl::StatusOr<Timeline> timeline =
+      ReadTimeline(run_dir + "/" + kTraceFile, measured.last - kTracedSteps, c.blocks);
+  if (timeline.ok()) {
+    policy.timeline = *std::move(timeline);
+  } else {  // the figures are worth having without it
+    std::fprintf(stderr, "tug: warning: %s has no timeline: %s\n", RunName(c, policy).c_str(),
+                 std::string(timeline.status().message()).c_str());
   }
   return absl::OkStatus();
 }
@@ -197,33 +194,23 @@ absl::StatusOr<std::string> Experiment::RunJob(const SchedulingCase& c,
   job.coordinator_log = job.run_dir + ".log";
   job.servers = a_.servers;
   job.workers = a_.workers;
+  job.interrupt_is_error = true;
   if (testbed_ != nullptr) job.hosts = testbed_->hosts();
   FitToMachine(ReadCpuBudget(), config.cluster(), job);
   const absl::Status end = RunLocalJob(job);
-  fs::remove_all(job.run_dir + "/checkpoints", error);  // of nothing learned
-  if (end.ok()) return job.run_dir;
+  if (end.ok()) {
+    fs::remove_all(job.run_dir + "/checkpoints", error);  // of nothing learned
+    return job.run_dir;
+  }
   return absl::Status(end.code(), absl::StrCat(RunName(c, policy), ": ", end.message()));
-}
-
-absl::Status Experiment::WorkOut(const std::string& run_dir, SchedulingCase& c,
-                                 PolicyResult& policy) {
-  const std::string path = run_dir + "/" + kConfigFile;
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kConfigLimitBytes));
-  JobConfig config;
-  RETURN_IF_ERROR(ParseTextProto(text, path, config));
-  const double rate = PayloadBytesPerSecond(plan_.link_bits_per_second);
-  ASSIGN_OR_RETURN(const SchedulingPrediction bound, FluidBound(config, rate));
-  c.bound = AsStep(bound);
-  c.bound->timeline = BothWays(std::move(c.bound->timeline));
-  ASSIGN_OR_RETURN(const SchedulingPrediction predicted,
-                   PredictScheduling(config, TestbedHosts(rate)));
-  policy.predicted = AsStep(predicted);
-  return absl::OkStatus();
 }
 
 absl::Status Experiment::Write() const {
   RETURN_IF_ERROR(WriteFile(out_ + "/report.html", SchedulingReportHtml(results_)));
-  RETURN_IF_ERROR(WriteFile(out_ + "/scheduling.json", ResultsJson(results_).dump(1) + "\n"));
+  // What the command line brought need not be UTF-8.
+  const std::string json = ResultsJson(results_).dump(
+      1, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace);
+  RETURN_IF_ERROR(WriteFile(out_ + "/scheduling.json", json + "\n"));
   return WriteFile(out_ + "/scheduling.md", ResultsMarkdown(results_));
 }
 

@@ -170,8 +170,8 @@ TEST_F(LocalJobTest, EndsInOrderOnTheFirstInterruptAndAtOnceOnTheSecond) {
   ExpectNobodyLeft();
 }
 
-// For whoever has more jobs to run: as soon as the job is under way, and when it is done but for its
-// nodes.
+// For whoever has more jobs to run: as soon as the job is under way, and when it is done but for
+// its nodes.
 TEST_F(LocalJobTest, MakesAnInterruptAnErrorWhereThatIsAsked) {
   job_.interrupt_is_error = true;
   for (const char* coordinator :

@@ -1,32 +1,82 @@
 #include "cli/scheduling_plan.h"
 
+#include <algorithm>
+#include <set>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "base/file.h"
 #include "base/status_macros.h"
+#include "cli/policy_names.h"
 #include "model/replay_profile.h"
 #include "proto/job_config.h"
+#include "proto/text_proto.h"
 
 namespace tug {
 namespace {
 
-constexpr char kAuto[] = "auto";
-// Steps that are partly of one trial of the tuner and partly of the next.
-constexpr uint64_t kStepsBetweenTrials = 3;
+// Of proto/job_rules.cc, and of deploy/testbed. Here they keep sums and sizes in bounds.
+constexpr uint32_t kMostWorkers = 1024, kMostServers = 256, kMostHosts = 200;
+constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 
-absl::Status CheckPolicy(const std::string& policy) {
-  CommConfig::Scheduler scheduler;
-  if (CommConfig::Scheduler_Parse(absl::AsciiStrToUpper(policy), &scheduler) &&
-      scheduler != CommConfig::SCHEDULER_DEFAULT && absl::AsciiStrToLower(policy) == policy) {
-    return absl::OkStatus();
+// Steps that are partly of one trial of the tuner and partly of the next: those on their way, and
+// those that begin before all nodes have heard of it, with two or three heartbeats.
+constexpr uint64_t kStepsBetweenTrials = 3;
+constexpr double kSecondsBetweenTrials = 0.6;
+
+// Fields that the report says something about, or that its figures rest on; with a dot at the end,
+// all in the message.
+struct RuledField {
+  const char* path;
+  const char* remedy;
+};
+constexpr RuledField kRuledFields[] = {
+    {"compute", "the experiment is of replays"},
+    {"replay.", "use --profiles, --ratios and --transfer"},
+    {"cluster.workers", "use --workers"},
+    {"cluster.virtual_workers", "each worker carries one; use --workers"},
+    {"cluster.servers", "use --servers"},
+    {"train.steps", "use --warm-up and --steps"},
+    {"trace.", "the last steps are traced"},
+    {"optimizer.clip", "with clipping there is nothing to schedule, so it is OFF"},
+    {"sync.policy", "the experiment is of BSP"},
+    {"comm.scheduler", "use --policies"},
+    {"comm.push_format", "sizes are of FP32; use --transfer for fewer bytes"},
+    {"comm.pull_format", "sizes are of FP32; use --transfer for fewer bytes"},
+    {"comm.shared_memory", "bytes are to cross links"},
+    {"comm.impair.rate_mbit", "use --link"},
+};
+
+absl::Status CheckOverrides(const SchedulingArguments& a) {
+  for (const std::string& text : a.overrides) {
+    const absl::string_view path = absl::string_view(text).substr(0, text.find('='));
+    for (const RuledField& ruled : kRuledFields) {
+      if (path == ruled.path ||
+          (absl::EndsWith(ruled.path, ".") && absl::StartsWith(path, ruled.path))) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--set ", text, ": not in this experiment: ", ruled.remedy));
+      }
+    }
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCount(const char* option, uint32_t value, uint32_t least, uint32_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--policies ", policy, ": fifo, priority, bytescheduler or auto"));
+      absl::StrCat(option, " ", value, ": from ", least, " to ", most));
 }
 
 absl::Status CheckArguments(const SchedulingArguments& a) {
-  for (const std::string& policy : a.policies) RETURN_IF_ERROR(CheckPolicy(policy));
+  std::set<std::string> policies;
+  for (const std::string& policy : a.policies) {
+    RETURN_IF_ERROR(ParsePolicy(policy).status());
+    if (policies.insert(policy).second) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--policies: ", policy, " is named twice"));
+  }
   if (a.profiles.empty() || a.ratios.empty() || a.policies.empty()) {
     return absl::InvalidArgumentError("--profiles, --ratios and --policies need a value each");
   }
@@ -39,37 +89,68 @@ absl::Status CheckArguments(const SchedulingArguments& a) {
     return absl::InvalidArgumentError(
         absl::StrCat("--transfer ", a.transfer_seconds, ": from 0.001 to 60 seconds"));
   }
-  if (a.workers == 0 || a.servers == 0) {
-    return absl::InvalidArgumentError("--workers and --servers: at least 1");
-  }
+  RETURN_IF_ERROR(CheckCount("--workers", a.workers, 1, kMostWorkers));
+  RETURN_IF_ERROR(CheckCount("--servers", a.servers, 1, kMostServers));
+  RETURN_IF_ERROR(CheckCount("--hosts", a.hosts, 0, kMostHosts));
   if (a.steps <= kTracedSteps) {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps ", a.steps, ": at least ", kTracedSteps + 1));
   }
-  return absl::OkStatus();
+  return CheckOverrides(a);
+}
+
+// As the job's file and the overrides have it.
+absl::StatusOr<TunerConfig> TunerOf(const SchedulingArguments& a) {
+  JobConfig config;
+  if (!a.job_file.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(a.job_file, kJobFileLimitBytes));
+    RETURN_IF_ERROR(ParseTextProto(text, a.job_file, config));
+  }
+  for (const std::string& text : a.overrides) RETURN_IF_ERROR(ApplyOverride(config, text));
+  FillDefaults(config, 1);
+  return config.comm().tuner();
+}
+
+// Of a step: what its bytes and its computing take one after the other.
+double LongestStepSeconds(const SchedulingCase& c) {
+  return c.scale.transfer_seconds + c.scale.compute_seconds;
+}
+
+// A message waits for an answer as long as a step takes, and is sent again after twice that, or
+// after the default, whichever is more.
+uint64_t ResendMillis(const SchedulingCase& c) {
+  return static_cast<uint64_t>(std::clamp(2000 * LongestStepSeconds(c), 1e4, 6e5));
 }
 
 }  // namespace
 
-uint64_t FirstMeasured(const SchedulingArguments& a, const std::string& policy) {
-  if (policy != kAuto) return a.warm_up + 1;
-  JobConfig config;
-  for (const std::string& text : a.overrides) {
-    if (absl::StartsWith(text, "comm.tuner.")) ApplyOverride(config, text).IgnoreError();
+MeasuredSteps MeasuredStepsOf(const SchedulingArguments& a, const SchedulingPlan& plan,
+                              const SchedulingCase& c, const std::string& policy) {
+  uint64_t before = a.warm_up;
+  uint64_t between = 0;
+  if (policy == kAutoPolicy) {
+    const double shortest_step = std::max(c.scale.transfer_seconds, c.scale.compute_seconds);
+    between = kStepsBetweenTrials + static_cast<uint64_t>(kSecondsBetweenTrials / shortest_step);
+    before += plan.tuner.trials() * (plan.tuner.steps_per_trial() + between);
   }
-  FillDefaults(config, 1);
-  const TunerConfig& tuner = config.comm().tuner();
-  const uint64_t trial = tuner.steps_per_trial() + kStepsBetweenTrials;
-  return a.warm_up + tuner.trials() * trial + 1;
+  return {before + 1, before + a.steps, before + 1 - between};
 }
 
-uint64_t LastMeasured(const SchedulingArguments& a, const std::string& policy) {
-  return FirstMeasured(a, policy) - 1 + a.steps;
+double LongestSeconds(const SchedulingArguments& a, const SchedulingPlan& plan) {
+  double seconds = 0;
+  for (const SchedulingCase& c : plan.cases) {
+    for (const PolicyResult& policy : c.policies) {
+      seconds += static_cast<double>(MeasuredStepsOf(a, plan, c, policy.policy).last) *
+                 LongestStepSeconds(c);
+    }
+  }
+  return seconds;
 }
 
 absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
   RETURN_IF_ERROR(CheckArguments(a));
   SchedulingPlan plan;
+  ASSIGN_OR_RETURN(plan.tuner, TunerOf(a));
   ASSIGN_OR_RETURN(plan.link_bits_per_second, ParseLinkRate(a.link));
   plan.nodes = {.servers = a.servers, .workers = a.workers, .hosts = a.hosts};
   plan.worked_out = a.hosts >= a.servers + a.workers;
@@ -77,6 +158,7 @@ absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
     return absl::InvalidArgumentError(
         absl::StrCat("--hosts ", a.hosts, ": nothing would cross a link; give at least 2"));
   }
+  std::set<std::string> titles;
   for (const std::string& name : a.profiles) {
     ASSIGN_OR_RETURN(const ReplayProfile profile, LoadReplayProfile(name));
     if (ReplayForwardMs(profile) + ReplayBackwardMs(profile) <= 0) {
@@ -89,6 +171,10 @@ absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
       c.source = name;
       for (const ReplayBlock& block : profile.blocks()) c.blocks.push_back(block.name());
       c.ratio = ratio;
+      if (!titles.insert(CaseTitle(c)).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--profiles and --ratios: ", CaseTitle(c), " is named twice"));
+      }
       c.scale =
           ScaleToLink(profile, plan.nodes, plan.link_bits_per_second, a.transfer_seconds, ratio);
       c.grain = GrainOf(c.scale.model_bytes, a.servers);
@@ -100,7 +186,7 @@ absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
 
 std::vector<std::string> JobOverrides(const SchedulingArguments& a, const SchedulingPlan& plan,
                                       const SchedulingCase& c, const PolicyResult& policy) {
-  const uint64_t steps = LastMeasured(a, policy.policy);
+  const uint64_t steps = MeasuredStepsOf(a, plan, c, policy.policy).last;
   std::vector<std::string> overrides = {
       "compute=REPLAY",
       absl::StrCat("replay.profile=", c.source),
@@ -112,13 +198,17 @@ std::vector<std::string> JobOverrides(const SchedulingArguments& a, const Schedu
       "cluster.lanes_per_server=1",
       absl::StrCat("train.steps=", steps),
       "optimizer.clip=OFF",  // clipping by the global norm holds all pulls until the last push
+      "sync.policy=BSP",
       "checkpoint.interval=0",
       absl::StrCat("comm.scheduler=", absl::AsciiStrToUpper(policy.policy)),
       absl::StrCat("comm.segment_elements=", c.grain.segment_elements),
       absl::StrCat("comm.partition_bytes=", c.grain.partition_bytes),
       absl::StrCat("comm.credit_bytes=", c.grain.credit_bytes),
       absl::StrCat("comm.pull_credit_bytes=", c.grain.pull_credit_bytes),
+      "comm.push_format=FP32",
+      "comm.pull_format=FP32",
       "comm.shared_memory=false",
+      absl::StrCat("comm.resend_ms=", ResendMillis(c)),
       absl::StrCat("trace.first_step=", steps - kTracedSteps),
       absl::StrCat("trace.steps=", kTracedSteps)};
   if (a.hosts == 0) {

@@ -37,17 +37,27 @@ struct SchedulingPlan {
   JobHosts nodes;
   // Bound and prediction are of hosts of their own for all nodes, behind links.
   bool worked_out = false;
+  TunerConfig tuner;                  // of `auto`
   std::vector<SchedulingCase> cases;  // with their policies, not run yet
 };
 
-// Errors: INVALID_ARGUMENT, naming the option; those of LoadReplayProfile.
+// Errors: INVALID_ARGUMENT, naming the option, also for a --set of what the report says is
+// otherwise; those of LoadReplayProfile, and of reading the job file.
 absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& arguments);
 
-// The first and the last measured step (1-based) under a policy; the job ends with the last. `auto`
-// settles before.
-uint64_t FirstMeasured(const SchedulingArguments& arguments, const std::string& policy);
+// 1-based; the job ends with the last.
+struct MeasuredSteps {
+  uint64_t first = 1;
+  uint64_t last = 1;
+  // `auto` has to have settled by then, for all measured steps to be under what it settled on.
+  uint64_t settled_before = 1;
+};
+// `auto` is given the time to settle before.
+MeasuredSteps MeasuredStepsOf(const SchedulingArguments& arguments, const SchedulingPlan& plan,
+                              const SchedulingCase& c, const std::string& policy);
 
-uint64_t LastMeasured(const SchedulingArguments& arguments, const std::string& policy);
+// What all the jobs take, if nothing of a step's transfer is hidden.
+double LongestSeconds(const SchedulingArguments& arguments, const SchedulingPlan& plan);
 
 // Steps that are traced: the two before the last one. The first of them is drawn, with the forward
 // pass of the second; the job ends before the measured steps would wait for their upload.

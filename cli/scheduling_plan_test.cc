@@ -1,5 +1,6 @@
 #include "cli/scheduling_plan.h"
 
+#include <fstream>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -35,11 +36,23 @@ TEST(PlanScheduling, NamesTheOptionThatIsWrong) {
   EXPECT_THAT(Error({.ratios = {}}), HasSubstr("--ratios"));
   EXPECT_THAT(Error({.policies = {"FIFO"}}), HasSubstr("--policies FIFO"));
   EXPECT_THAT(Error({.policies = {"scheduler_default"}}), HasSubstr("--policies"));
+  EXPECT_THAT(Error({.policies = {"fifo", "auto", "fifo"}}), HasSubstr("fifo is named twice"));
+  EXPECT_THAT(Error({.ratios = {1, 2, 1.0}}), HasSubstr("vgg16, ratio 1 is named twice"));
   EXPECT_THAT(Error({.workers = 0}), HasSubstr("--workers"));
+  EXPECT_THAT(Error({.workers = 3'000'000'000}), HasSubstr("--workers 3000000000"));
   EXPECT_THAT(Error({.hosts = 1}), HasSubstr("--hosts 1"));
+  EXPECT_THAT(Error({.hosts = 4'294'967'295}), HasSubstr("from 0 to 200"));
   EXPECT_THAT(Error({.link = "fast"}), HasSubstr("--link fast"));
   EXPECT_THAT(Error({.transfer_seconds = 0}), HasSubstr("--transfer 0"));
   EXPECT_THAT(Error({.steps = 2}), HasSubstr("--steps 2"));
+}
+
+TEST(PlanScheduling, RefusesToOverrideWhatTheReportSays) {
+  EXPECT_THAT(Error({.overrides = {"comm.scheduler=FIFO"}}), HasSubstr("use --policies"));
+  EXPECT_THAT(Error({.overrides = {"seed=2", "replay.time_scale=2"}}), HasSubstr("use --profiles"));
+  EXPECT_THAT(Error({.overrides = {"trace.steps=0"}}), HasSubstr("--set trace.steps=0"));
+  EXPECT_THAT(Error({.overrides = {"comm.push_format=BF16"}}), HasSubstr("FP32"));
+  EXPECT_EQ(Error({.overrides = {"comm.impair.delay_ms=1", "cluster.lanes_per_server=2"}}), "");
 }
 
 TEST(JobOverrides, MakeACompleteJobOfTheExperimentAndOfTheUser) {
@@ -54,6 +67,7 @@ TEST(JobOverrides, MakeACompleteJobOfTheExperimentAndOfTheUser) {
   EXPECT_EQ(job->comm().credit_bytes(), 1'000'000u);
   EXPECT_EQ(job->comm().partition_bytes(), c.grain.partition_bytes);
   EXPECT_EQ(job->optimizer().clip(), OptimizerConfig::OFF);
+  EXPECT_EQ(job->comm().resend_ms(), 10'000u);
   EXPECT_EQ(job->comm().impair().rate_mbit(), 0);
   EXPECT_EQ(job->train().steps(), arguments.warm_up + arguments.steps);
   // The last step is not traced, and nothing after it is measured.
@@ -68,10 +82,35 @@ TEST(JobOverrides, SlowDownWhatProcessesSendWhereThereAreNoLinks) {
               Contains("comm.impair.rate_mbit=50"));
 }
 
-TEST(FirstMeasured, LeavesOutTheTrialsOfTheTuner) {
-  const SchedulingArguments arguments{.warm_up = 4};
-  EXPECT_EQ(FirstMeasured(arguments, "fifo"), 5u);
-  EXPECT_GT(FirstMeasured(arguments, "auto"), 4u + 20 * 5);
+TEST(JobOverrides, WaitLongerForAnswersThatComeLater) {
+  SchedulingArguments arguments{.ratios = {2}, .hosts = 6, .transfer_seconds = 60};
+  const auto plan = PlanScheduling(arguments);
+  const SchedulingCase& c = plan->cases[0];
+  EXPECT_THAT(JobOverrides(arguments, *plan, c, c.policies[0]), Contains("comm.resend_ms=180000"));
+}
+
+TEST(MeasuredStepsOf, LeavesOutTheTrialsOfTheTuner) {
+  SchedulingArguments arguments{.warm_up = 4, .steps = 10};
+  auto plan = PlanScheduling(arguments);
+  const auto first = [&](const char* policy) {
+    const MeasuredSteps measured = MeasuredStepsOf(arguments, *plan, plan->cases[0], policy);
+    EXPECT_EQ(measured.last, measured.first + 9);
+    return measured.first;
+  };
+  EXPECT_EQ(first("fifo"), 5u);
+  EXPECT_EQ(first("auto"), 5u + 20 * (5 + 3));
+  arguments.transfer_seconds = 0.01;  // at ratio 0.5 a step of 20 ms: a heartbeat is 10 of them
+  plan = PlanScheduling(arguments);
+  EXPECT_GE(first("auto"), 5u + 20 * (5 + 3 + 29));
+}
+
+TEST(MeasuredStepsOf, TakesTheTunerOfTheJob) {
+  const std::string path = testing::TempDir() + "/tuner.textproto";
+  std::ofstream(path) << "comm { tuner { trials: 7 steps_per_trial: 2 } }";
+  SchedulingArguments arguments{.job_file = path, .overrides = {"comm.tuner.steps_per_trial=3"}};
+  const auto plan = PlanScheduling(arguments);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(MeasuredStepsOf(arguments, *plan, plan->cases[0], "auto").first, 5u + 7 * (3 + 3));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // tug simulate: what a job would do on machines that there need not be.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -7,14 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
+#include "cli/policy_names.h"
 #include "coordinator/replay_setup.h"
 #include "experiment/link_plan.h"
 #include "model/replay_profile.h"
 #include "proto/job_config.h"
+#include "proto/text_proto.h"
 #include "simulate/scheduling.h"
 
 namespace tug {
@@ -22,6 +26,8 @@ namespace {
 
 constexpr uint32_t kMostWorkers = 4096;
 constexpr uint32_t kMostServers = 1024;
+constexpr double kMostChunks = 2e10;  // of one prediction: about an hour
+constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 
 struct SchedulingArguments {
   std::string job_file;
@@ -40,14 +46,13 @@ struct ClusterSize {
   uint32_t servers = 1;
 };
 
-absl::StatusOr<CommConfig::Scheduler> ParsePolicy(const std::string& name) {
-  CommConfig::Scheduler scheduler;
-  if (CommConfig::Scheduler_Parse(absl::AsciiStrToUpper(name), &scheduler) &&
-      scheduler != CommConfig::SCHEDULER_DEFAULT) {
-    return scheduler;
-  }
+absl::StatusOr<CommConfig::Scheduler> ParseFixedPolicy(const std::string& name) {
+  ASSIGN_OR_RETURN(const CommConfig::Scheduler scheduler, ParsePolicy(name));
+  if (scheduler != CommConfig::AUTO) return scheduler;
   return absl::InvalidArgumentError(
-      absl::StrCat("--policy ", name, ": fifo, priority, bytescheduler or auto"));
+      absl::StrCat("--policies ", name,
+                   ": it is tuned on live steps, which there are none of; give bytescheduler and "
+                   "comm.partition_bytes, comm.credit_bytes"));
 }
 
 absl::Status CheckRange(const char* option, const std::vector<uint32_t>& values, uint32_t most) {
@@ -91,6 +96,17 @@ JobConfig Resized(JobConfig job, ClusterSize size) {
   return job;
 }
 
+// Whoever asks for what takes very long hears of it before anything is worked out.
+absl::Status CheckCost(const JobConfig& job, const SimulatedHosts& hosts) {
+  ASSIGN_OR_RETURN(const double chunks, SimulatedChunks(job, hosts));
+  if (chunks <= kMostChunks) return absl::OkStatus();
+  const ClusterConfig& cluster = job.cluster();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%d workers and %d servers would take hours to simulate: %.1g chunks of messages, and %.1g "
+      "are the most; set a larger comm.partition_bytes or a smaller replay.size_scale",
+      cluster.workers(), cluster.servers(), chunks, kMostChunks));
+}
+
 // A job on a cluster of one size, and what no schedule of it beats.
 struct SizedJob {
   JobConfig job;
@@ -98,12 +114,13 @@ struct SizedJob {
 };
 
 absl::StatusOr<std::vector<SizedJob>> SizedJobs(const SchedulingArguments& a, const JobConfig& job,
-                                                double link_bytes_per_second) {
+                                                const SimulatedHosts& hosts) {
   ASSIGN_OR_RETURN(const std::vector<ClusterSize> sizes, SizesOf(a, job.cluster()));
   std::vector<SizedJob> jobs;
   for (const ClusterSize size : sizes) {
     SizedJob sized{.job = Resized(job, size)};
-    ASSIGN_OR_RETURN(sized.bound, FluidBound(sized.job, link_bytes_per_second));
+    RETURN_IF_ERROR(CheckCost(sized.job, hosts));
+    ASSIGN_OR_RETURN(sized.bound, FluidBound(sized.job, hosts.link_bytes_per_second));
     jobs.push_back(std::move(sized));
   }
   return jobs;
@@ -120,7 +137,7 @@ absl::Status PrintPredictions(const SchedulingArguments& a, const SizedJob& size
   std::optional<double> first;
   for (const std::string& policy : a.policies) {
     JobConfig job = sized.job;
-    ASSIGN_OR_RETURN(const CommConfig::Scheduler scheduler, ParsePolicy(policy));
+    ASSIGN_OR_RETURN(const CommConfig::Scheduler scheduler, ParseFixedPolicy(policy));
     job.mutable_comm()->set_scheduler(scheduler);
     ASSIGN_OR_RETURN(const SchedulingPrediction step, PredictScheduling(job, hosts));
     if (!first.has_value()) first = step.step_seconds;
@@ -132,29 +149,55 @@ absl::Status PrintPredictions(const SchedulingArguments& a, const SizedJob& size
   return absl::OkStatus();
 }
 
-absl::Status SimulateScheduling(const SchedulingArguments& a) {
-  for (const std::string& policy : a.policies) RETURN_IF_ERROR(ParsePolicy(policy).status());
-  if (!(a.latency_us >= 0 && a.queue_ms >= 0 && a.lane_rate >= 0)) {
-    return absl::InvalidArgumentError("--latency-us, --queue-ms and --lane-rate: 0 or more");
-  }
-  ASSIGN_OR_RETURN(const double bits_per_second, ParseLinkRate(a.link));
-  ASSIGN_OR_RETURN(JobConfig job, LoadJobConfig(a.job_file, a.overrides));
+// With its profile. A server is not this machine: its lanes do not follow from the cores there are
+// here.
+absl::StatusOr<JobConfig> LoadReplayJob(const SchedulingArguments& a) {
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(a.job_file, kJobFileLimitBytes));
+  JobConfig written;
+  RETURN_IF_ERROR(ParseTextProto(text, a.job_file, written));
+  std::vector<std::string> overrides = a.overrides;
+  for (const std::string& set : a.overrides) RETURN_IF_ERROR(ApplyOverride(written, set));
+  if (!written.cluster().has_lanes_per_server()) overrides.push_back("cluster.lanes_per_server=1");
+  ASSIGN_OR_RETURN(JobConfig job, ParseJobConfig(text, a.job_file, overrides));
   if (job.compute() != JobConfig::REPLAY) {
     return absl::InvalidArgumentError(absl::StrCat(
         a.job_file, " computes a model: only a replay is simulated (compute: REPLAY)"));
   }
+  const ImpairConfig& impair = job.comm().impair();
+  if (impair.delay_ms() > 0 || impair.jitter_ms() > 0 || impair.loss() > 0 ||
+      impair.rate_mbit() > 0) {
+    return absl::InvalidArgumentError(
+        "comm.impair is not simulated: leave it out, and give --link and --latency-us");
+  }
   RETURN_IF_ERROR(ResolveReplay(job));
+  return job;
+}
+
+absl::Status CheckNumber(const char* option, double value) {
+  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(option, " ", value, ": a number, 0 or more"));
+}
+
+absl::Status SimulateScheduling(const SchedulingArguments& a) {
+  for (const std::string& policy : a.policies) RETURN_IF_ERROR(ParseFixedPolicy(policy).status());
+  RETURN_IF_ERROR(CheckNumber("--latency-us", a.latency_us));
+  RETURN_IF_ERROR(CheckNumber("--queue-ms", a.queue_ms));
+  RETURN_IF_ERROR(CheckNumber("--lane-rate", a.lane_rate));
+  ASSIGN_OR_RETURN(const double bits_per_second, ParseLinkRate(a.link));
+  ASSIGN_OR_RETURN(const JobConfig job, LoadReplayJob(a));
   SimulatedHosts hosts = TestbedHosts(PayloadBytesPerSecond(bits_per_second));
   hosts.latency_seconds = a.latency_us * 1e-6;
   hosts.queue_seconds = a.queue_ms * 1e-3;
   hosts.server_bytes_per_second = a.lane_rate * 1e9;
-  ASSIGN_OR_RETURN(const std::vector<SizedJob> jobs,
-                   SizedJobs(a, job, hosts.link_bytes_per_second));
+  ASSIGN_OR_RETURN(const std::vector<SizedJob> jobs, SizedJobs(a, job, hosts));
   std::printf("%s\n", ReplayText(job.replay()).c_str());
   std::printf(
       "simulated, every worker and server on a host of its own: links of %s carry %.2f MB/s "
-      "of payload each way\n\n",
-      a.link.c_str(), hosts.link_bytes_per_second * 1e-6);
+      "of payload each way\n"
+      "lanes of a server: %u; as fitted to deploy/testbed, whatever the link: a message costs %g "
+      "us of a worker's or lane's time, streams get 1/%g to %g of their even share\n\n",
+      a.link.c_str(), hosts.link_bytes_per_second * 1e-6, job.cluster().lanes_per_server(),
+      hosts.message_seconds * 1e6, hosts.unevenness, hosts.unevenness);
   std::printf("%7s  %7s  %-13s  %10s  %10s  %7s  %8s\n", "workers", "servers", "policy", "step, ms",
               "exposed", "x bound", "speed-up");
   for (const SizedJob& sized : jobs) RETURN_IF_ERROR(PrintPredictions(a, sized, hosts));
@@ -188,8 +231,8 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
       ->type_name("RATE")
       ->capture_default_str();
   command
-      ->add_option("--policy", a->policies,
-                   "Policies: fifo, priority, bytescheduler, auto; speed-up is over the first")
+      ->add_option("--policies", a->policies,
+                   "Policies: fifo, priority, bytescheduler; speed-up is over the first")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--latency-us", a->latency_us, "Of a message, besides its transmission")
@@ -203,7 +246,9 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
   command->footer(
       "Examples:\n"
       "  tug simulate scheduling job.textproto --link 200mbit\n"
-      "  tug simulate scheduling job.textproto --workers 4,16,64 --servers 2,8,32 --link 10gbit");
+      "  tug simulate scheduling job.textproto --workers 4,16,64 --servers 2,8,32 --link 10gbit\n"
+      "  tug simulate scheduling job.textproto --set replay.size_scale=1 --set "
+      "replay.time_scale=1 --workers 512 --servers 128 --link 10gbit");
   command->callback([a, &chosen] { chosen = [a] { return SimulateScheduling(*a); }; });
 }
 

@@ -79,7 +79,28 @@ TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
   ExpectErrorLine(Run({"experiment", "scheduling", "--policies", "random"}), {"--policies random"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "comm.nothing=1"}), {"comm.nothing"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--hosts", "1"}), {"--hosts 1"});
+  ExpectErrorLine(Run({"experiment", "scheduling", "--set", "train.steps=9"}), {"--steps"});
   EXPECT_FALSE(fs::exists(Path("runs"))) << "nothing was begun";
+  fs::create_directories(Path("out"));
+  Write("out/kept", "");
+  ExpectErrorLine(Run(Scheduling({})), {"--out", "not an empty folder"});
+}
+
+TEST_F(ExperimentTest, EndsAtAnInterruptWithTheJobThatRuns) {
+  Process& run = Start(Scheduling({"--policies", "fifo,priority", "--workers", "1", "--servers",
+                                   "1", "--link", "50mbit", "--steps", "1000000"}));
+  ASSERT_TRUE(run.WaitUntil(
+      [&] {
+        return ReadText(Path("out/late-ratio1-fifo/metrics.jsonl")).find("\"step\"") !=
+               std::string::npos;
+      },
+      After(kPatience)))
+      << run.out() << run.err();
+  run.Signal(SIGINT);
+  ASSERT_TRUE(run.WaitForEnd(After(kPatience)));
+  ExpectErrorLine(run, {"late-ratio1-fifo: interrupted"});
+  EXPECT_FALSE(fs::exists(Path("out/late-ratio1-priority")));
+  ExpectNobodyLeft();
 }
 
 TEST_F(ExperimentTest, LeavesNothingBehindWhenItIsKilledOnATestbed) {
