@@ -260,10 +260,10 @@ TEST_F(HostileTest, CountsAndDropsMalformedMessages) {
   ExpectDropped("wrong magic", peer, {magic, payload});
 
   Frame version = good;
-  version[4] = std::byte{0};
+  version[4] = static_cast<std::byte>(kWireVersion - 1);
   Reseal(version);
   ExpectDropped("old version", peer, {version, payload});
-  version[4] = std::byte{2};
+  version[4] = static_cast<std::byte>(kWireVersion + 1);
   Reseal(version);
   ExpectDropped("version from the future", peer, {version, payload});
 
