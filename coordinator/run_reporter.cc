@@ -55,7 +55,7 @@ void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
   newest_step_ = metrics;
   ++steps_;
   tokens_ += metrics.tokens;
-  seconds_ += metrics.seconds;
+  seconds_ += metrics.mean_seconds;
   line_.Step(metrics, now);
 }
 
@@ -109,7 +109,7 @@ void RunReporter::OnTrace(const JobTrace& trace) {
                     " spans are missing, trace fewer steps (--trace-steps A..B)");
   }
   if (!trace.silent.empty()) {
-    absl::StrAppend(&trace_text_, "; not whole: nothing more came from ",
+    absl::StrAppend(&trace_text_, "; not whole: spans are missing of ",
                     absl::StrJoin(trace.silent, ", "));
   }
   absl::StrAppend(&trace_text_, "; open it at ui.perfetto.dev");
@@ -118,6 +118,8 @@ void RunReporter::OnTrace(const JobTrace& trace) {
 
 void RunReporter::OnTrial(const TrialMetrics& metrics) {
   metrics_.Trial(metrics);
+  tuning_text_ = absl::StrCat("comm: tuning had not settled: trial ", metrics.trial.number, " of ",
+                              metrics.trials, " was the last");
   line_.Say(absl::StrCat("comm: ", TuningText(metrics)));
 }
 

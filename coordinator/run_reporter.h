@@ -26,7 +26,10 @@ class RunReporter {
         run_dir_(std::move(run_dir)),
         title_(std::move(title)),
         replay_(config.replay().resolved_profile().name()),
-        model_(config.model()) {}
+        model_(config.model()),
+        tuning_text_(config.comm().scheduler() == CommConfig::AUTO
+                         ? "comm: tuning had not settled: no trial was over"
+                         : "") {}
 
   void OnStep(const StepMetrics& metrics, absl::Time now);
   void OnEval(const EvalMetrics& metrics);
@@ -61,7 +64,7 @@ class RunReporter {
   const std::string title_;
   const std::string replay_;  // name of the profile; empty: a training
   const ModelConfig model_;
-  std::string tuning_text_;  // where the schedule settled last, empty before it has
+  std::string tuning_text_;  // of AUTO: where the schedule settled, or that it had not
   std::string trace_text_;   // what the trace says, empty before there is one
   std::optional<StepMetrics> newest_step_;
   std::optional<EvalMetrics> newest_eval_;

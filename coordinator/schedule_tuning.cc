@@ -48,8 +48,9 @@ void ScheduleTuning::AddStep(const StepMetrics& step) {
     --unmeasured_;
     return;
   }
-  if (awaiting_) return;
-  Report(tuner_.Observe(step.seconds), step.step);
+  const double seconds = step.mean_seconds;  // workers take turns at being the slowest
+  if (awaiting_ || !std::isfinite(seconds) || seconds <= 0) return;
+  Report(tuner_.Observe(seconds), step.step);
   if (!awaiting_) Follow();
 }
 

@@ -47,9 +47,11 @@ using TuningEvent = std::variant<TrialMetrics, SettledMetrics, DriftMetrics, Ste
 // steps took under them.
 //
 // Life of a schedule: it has a number; servers have it first, and only when all have said so do
-// workers. So a step that began under its number found every server ready. Two steps under a number
-// are not measured: the first, whose weights were asked for under the one before, and those of
-// which workers do not agree on the number.
+// workers. So a step that began under its number found every server ready. Two kinds of steps are
+// not measured: the first under a number, whose weights were asked for under the one before, and
+// those of which workers do not agree on the number.
+//
+// What counts is a step's mean over the workers, not its slowest worker (progress.h).
 //
 // Where predictions are to be had, one is asked for after the first trial of a round (from the
 // beginning, or from a drift, to settling); nothing is measured until it has come.
@@ -62,7 +64,8 @@ class ScheduleTuning {
   // `config`: complete. `predictions`: whether somebody answers StepPredictionWanted.
   ScheduleTuning(const JobConfig& config, const SegmentTable& table, bool predictions);
 
-  // Steps, in order. Those of which workers do not agree on the schedule count for nothing.
+  // Steps, in order. Those of which workers do not agree on the schedule count for nothing; neither
+  // do those whose time cannot be (0, not finite): reports come from outside.
   void AddStep(const StepMetrics& step);
   // Answers a StepPredictionWanted: seconds by point; empty: it could not be predicted.
   void SetPrediction(uint32_t round, std::vector<double> seconds);

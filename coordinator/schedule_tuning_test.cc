@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,7 +37,7 @@ SegmentTable Table() {
 class TuningTest : public testing::Test {
  protected:
   void Step(double seconds, std::optional<uint32_t> schedule) {
-    tuning_->AddStep({.step = ++steps_, .seconds = seconds, .schedule = schedule});
+    tuning_->AddStep({.step = ++steps_, .mean_seconds = seconds, .schedule = schedule});
     for (TuningEvent& event : tuning_->TakeEvents()) events_.push_back(std::move(event));
   }
   uint32_t Number() {
@@ -96,6 +97,17 @@ TEST_F(TuningTest, CountsOnlyStepsThatAllWorkersRanUnderTheScheduleFromTheirBegi
   Step(0.1, 1);
   ASSERT_EQ(Taken<TrialMetrics>().size(), 2u);
   EXPECT_NEAR(Taken<TrialMetrics>().back().trial.seconds, 0.1, 1e-9);
+}
+
+TEST_F(TuningTest, TakesNoTimeThatCannotBe) {
+  Step(9);
+  Step(9);
+  for (const double seconds : {0.0, -1.0, HUGE_VAL, std::nan("")}) Step(seconds);
+  EXPECT_TRUE(events_.empty());
+  Step(0.2);
+  Step(0.2);
+  ASSERT_EQ(Taken<TrialMetrics>().size(), 1u);
+  EXPECT_NEAR(Taken<TrialMetrics>().front().trial.seconds, 0.2, 1e-9);
 }
 
 TEST_F(TuningTest, SettlesStaysAndStartsAgainAfterDrift) {

@@ -15,7 +15,9 @@ struct SchedulePoint {
   friend bool operator==(const SchedulePoint&, const SchedulePoint&) = default;
 };
 
-inline constexpr uint64_t kMaxPartitionBytes = uint64_t{256} << 20;
+// As much as a server parks (kServerParkingBytes of server/shard.h): sums of a larger partition
+// would wait until everything before them is in.
+inline constexpr uint64_t kMaxPartitionBytes = uint64_t{32} << 20;
 
 // All that the tuner may choose, powers of two: partitions from a segment (a smaller one is no
 // other) and 4 KiB to the largest block and kMaxPartitionBytes; for each, credits from one

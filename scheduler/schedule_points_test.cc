@@ -26,7 +26,7 @@ TEST(SchedulePoints, CutFromASegmentToTheLargestBlockAndCreditToTheModel) {
 TEST(SchedulePoints, KeepToTheLimitsOfAJob) {
   for (const SchedulePoint& point : SchedulePoints(1024, 3000 * kMiB, 5000 * kMiB)) {
     EXPECT_GE(point.partition_bytes, 4 * kKiB);
-    EXPECT_LE(point.partition_bytes, 256 * kMiB);
+    EXPECT_LE(point.partition_bytes, 32 * kMiB);
     EXPECT_GE(point.credit_bytes, std::max(point.partition_bytes, 16 * kKiB));
     EXPECT_LE(point.credit_bytes, 8192 * kMiB);
     EXPECT_TRUE(std::has_single_bit(point.partition_bytes));

@@ -84,7 +84,7 @@ TEST_F(TuningTest, TriesReportsAndSettlesOnASchedulePredictedAndNoSlowerThanTheJ
   std::vector<double> after;
   for (const nlohmann::json& step : Lines("step")) {
     // Those that had begun under what was tried last.
-    if (step["step"] > settled[0]["step"].get<int>() + 5) after.push_back(step["seconds"]);
+    if (step["step"] > settled[0]["step"].get<int>() + 5) after.push_back(step["mean_seconds"]);
   }
   ASSERT_GE(after.size(), 20u);
   // Far from a measurement: other tests may run beside this one.
@@ -99,6 +99,14 @@ TEST_F(TuningTest, SaysWhatItTriesAndWhereItSettles) {
               AllOf(HasSubstr("comm: trial 1 of 8: partition 1 MiB, credit 4 MiB: "),
                     HasSubstr("comm: trial 8 of 8: "), HasSubstr("comm: settled on partition "),
                     HasSubstr("than the job's own; 8 trials")));
+}
+
+TEST_F(TuningTest, SaysThatItHadNotSettled) {
+  Process& train = StartTraining("run", {"train.steps=10"});
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
+  ASSERT_EQ(train.exit_code(), 0) << train.err();
+  EXPECT_THAT(train.err(), AllOf(HasSubstr("comm: tuning had not settled: trial "),
+                                 HasSubstr(" of 8 was the last")));
 }
 
 TEST_F(TuningTest, OtherSchedulersTryNothing) {
