@@ -321,10 +321,12 @@ void Coordinator::CompleteTrace(absl::Time now) {
   if (trace_done_ || !TraceWanted()) return;
   if (!trace_heard_.has_value()) trace_heard_ = now;
   JobTrace trace;
+  bool waits = false;
   for (const auto& [id, member] : membership_.members()) {
-    if (!member.trace_sent) trace.silent.push_back(member.Name());
+    waits |= !member.trace_sent;
+    if (!member.trace_sent || member.trace_refused) trace.silent.push_back(member.Name());
   }
-  if (!trace.silent.empty() && now - *trace_heard_ < kTracePatience) return;
+  if (waits && now - *trace_heard_ < kTracePatience) return;
   trace_done_ = true;
   trace.range = traced_;
   for (const BlockSpec& block : blocks_.layout().blocks.blocks()) {
@@ -341,12 +343,15 @@ void Coordinator::CompleteTrace(absl::Time now) {
 }
 
 absl::StatusOr<TraceReply> Coordinator::OnTrace(const TraceChunk& chunk, absl::Time now) {
-  if (membership_.Find(chunk.node_id()) == nullptr || chunk.job() != options_.job) {
+  Member* const member = membership_.Find(chunk.node_id());
+  if (member == nullptr || chunk.job() != options_.job) {
     return absl::NotFoundError(
         absl::StrCat("node ", chunk.node_id(), " is not a member of this job (any more)"));
   }
   if (trace_done_ || !TraceWanted()) return TraceReply();  // nobody waits for it
-  RETURN_IF_ERROR(traces_.Add(chunk));
+  const absl::Status added = traces_.Add(chunk);
+  member->trace_refused |= !added.ok();
+  RETURN_IF_ERROR(added);
   trace_heard_ = now;
   return TraceReply();
 }

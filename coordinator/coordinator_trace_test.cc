@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "coordinator/coordinator_test_support.h"
+#include "proto/trace_messages.h"
 
 namespace tug {
 namespace {
@@ -96,6 +97,25 @@ TEST(TracedCoordinator, EndsWithoutANodeThatSendsNothing) {
   const auto completed = job.Take<TraceCompleted>();
   ASSERT_EQ(completed.size(), 1u);
   EXPECT_EQ(completed[0].trace.nodes.size(), 1u);
+  EXPECT_EQ(completed[0].trace.silent, std::vector<std::string>{"worker 2 (host, pid 101)"});
+}
+
+TEST(TracedCoordinator, SaysOfWhichNodeItRefusedAPart) {
+  TracedJob job;
+  for (uint64_t clock = 0; clock <= 4; ++clock) job.Step(clock);
+  ASSERT_TRUE(job.SendChunk(1).ok());
+  ASSERT_TRUE(job.SendChunk(2).ok());
+  TraceChunk large;
+  large.set_node_id(2);
+  large.set_job(kJob);
+  large.set_sequence(1);
+  for (size_t i = 0; i <= kTraceChunkEvents; ++i) large.add_spans();
+  EXPECT_EQ(job.coordinator().OnTrace(large, job.now()).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  job.Send(job.Sent(1));
+  job.Send(job.Sent(2));  // it warns, and gives up
+  const auto completed = job.Take<TraceCompleted>();
+  ASSERT_EQ(completed.size(), 1u);
   EXPECT_EQ(completed[0].trace.silent, std::vector<std::string>{"worker 2 (host, pid 101)"});
 }
 

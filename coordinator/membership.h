@@ -33,7 +33,8 @@ struct Member {
   bool finished = false;
   NodeCounters counters;
   bool trace_sent = false;
-  uint32_t schedule = 0;  // number of the newest that it has taken
+  bool trace_refused = false;  // a part of it
+  uint32_t schedule = 0;       // number of the newest that it has taken
 
   bool told_of_end = false;
 

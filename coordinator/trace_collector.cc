@@ -1,5 +1,6 @@
 #include "coordinator/trace_collector.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -7,6 +8,11 @@
 #include "proto/trace_messages.h"
 
 namespace tug {
+namespace {
+
+constexpr uint64_t kMaxClockErrorNs = uint64_t{1} << 60;  // more is no error of a clock
+
+}  // namespace
 
 absl::Status TraceCollector::Add(const TraceChunk& chunk) {
   Sender& sender = senders_[chunk.node_id()];
@@ -15,6 +21,10 @@ absl::Status TraceCollector::Add(const TraceChunk& chunk) {
   const bool next_track = chunk.track() == tracks && tracks < kMaxTracks;
   if (chunk.sequence() > sender.next || (!next_track && chunk.track() + 1 != tracks)) {
     return absl::InvalidArgumentError("a part of a trace that does not follow on the last one");
+  }
+  if (chunk.track_name().size() > kMaxTrackName) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a track's name of ", chunk.track_name().size(), " bytes"));
   }
   const auto spans = static_cast<size_t>(chunk.spans_size());
   if (spans > kTraceChunkEvents || spans > kMaxEvents - events_) {
@@ -25,7 +35,7 @@ absl::Status TraceCollector::Add(const TraceChunk& chunk) {
   if (next_track) sender.node.tracks.push_back({.name = chunk.track_name()});
   TracedTrack& track = sender.node.tracks.back();
   track.dropped = chunk.dropped();
-  sender.node.clock_error_ns = chunk.clock_error_ns();
+  sender.node.clock_error_ns = std::min(chunk.clock_error_ns(), kMaxClockErrorNs);
   for (const TracedSpan& span : chunk.spans()) {
     if (const auto event = FromMessage(span, chunk.clock_offset_ns())) {
       track.events.push_back(*event);

@@ -31,15 +31,17 @@ struct JobTrace {
   TraceRange range;  // asked for; what is recorded may begin one step before
   std::vector<std::string> block_names;
   std::vector<TracedNode> nodes;    // by id
-  std::vector<std::string> silent;  // names of those that have not sent all of theirs
+  std::vector<std::string> silent;  // of those whose trace is not all here
 };
 
 // Puts together what nodes send, chunk by chunk. Not thread-safe.
 class TraceCollector {
  public:
-  // Of all nodes together: 60 MB of memory.
+  // Of all nodes together: 60 MB of memory here, and several times that for a moment when they are
+  // laid out and written.
   static constexpr size_t kMaxEvents = size_t{1} << 20;
   static constexpr uint32_t kMaxTracks = 1024;  // of a node
+  static constexpr size_t kMaxTrackName = 64;   // bytes
 
   // Repeats change nothing. Errors: RESOURCE_EXHAUSTED (kMaxEvents), INVALID_ARGUMENT (a chunk that
   // no node sends next).

@@ -58,6 +58,17 @@ TEST(TraceCollector, LeavesOutWhatNoNodeRecords) {
   EXPECT_EQ(collector.Take().at(3).tracks[0].events.size(), 1u);
 }
 
+TEST(TraceCollector, BoundsWhatANodeSaysOfItself) {
+  TraceCollector collector;
+  TraceChunk chunk = Chunk(3, 0, 0, 2);
+  chunk.set_track_name(std::string(TraceCollector::kMaxTrackName + 1, 'x'));
+  EXPECT_EQ(collector.Add(chunk).code(), absl::StatusCode::kInvalidArgument);
+  chunk = Chunk(3, 0, 0, 2);
+  chunk.set_clock_error_ns(~uint64_t{0});
+  ASSERT_TRUE(collector.Add(chunk).ok());
+  EXPECT_LE(collector.Take().at(3).clock_error_ns, uint64_t{1} << 60);
+}
+
 TEST(TraceCollector, IsBounded) {
   TraceCollector collector;
   const int spans = static_cast<int>(kTraceChunkEvents);

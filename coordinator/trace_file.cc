@@ -12,7 +12,7 @@
 #include "base/file_writer.h"
 #include "base/status_macros.h"
 #include "coordinator/trace_layout.h"
-#include "data/utf8.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {
@@ -175,24 +175,8 @@ class TraceWriter {
 }  // namespace
 
 std::string JsonString(std::string_view text) {
-  std::string json = "\"";
-  while (!text.empty()) {
-    const CodePoint next = DecodeUtf8(text);
-    const bool valid = next.state == CodePoint::State::kValid;
-    const size_t size_bytes = valid ? next.size_bytes : 1;
-    if (!valid) {
-      json += "\\ufffd";
-    } else if (next.value == '"' || next.value == '\\') {
-      json += '\\';
-      json += text[0];
-    } else if (next.value < 0x20 || next.value == 0x7f) {
-      absl::StrAppendFormat(&json, "\\u%04x", static_cast<uint32_t>(next.value));
-    } else {
-      json.append(text.substr(0, size_bytes));
-    }
-    text.remove_prefix(size_bytes);
-  }
-  return json + "\"";
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 absl::Status WriteTraceFile(const std::string& path, const JobTrace& trace,

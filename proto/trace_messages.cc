@@ -34,12 +34,14 @@ TracedSpan ToMessage(const TraceEvent& event) {
 }
 
 std::optional<TraceEvent> FromMessage(const TracedSpan& span, int64_t offset_ns) {
-  // Times of some centuries around ours, so that no sum of two overflows.
-  constexpr int64_t kMost = int64_t{1} << 61;
-  const auto duration_ns = static_cast<int64_t>(span.duration_ns());
-  if (span.kind() >= kTraceKinds || duration_ns < 0 || duration_ns > kMost ||
-      std::max(span.begin_ns(), -span.begin_ns()) > kMost ||
-      std::max(offset_ns, -offset_ns) > kMost) {
+  // Some decades around ours (2^60 ns are 36 years, and we are past them), so that no sum and no
+  // difference of two times overflows.
+  const auto out = [](int64_t ns) {
+    constexpr int64_t kMost = int64_t{1} << 61;
+    return ns < -kMost || ns > kMost;
+  };
+  if (span.kind() >= kTraceKinds || span.duration_ns() > uint64_t{1} << 60 ||
+      out(span.begin_ns()) || out(offset_ns) || out(span.begin_ns() + offset_ns)) {
     return std::nullopt;
   }
   TraceEvent event;
@@ -52,7 +54,7 @@ std::optional<TraceEvent> FromMessage(const TracedSpan& span, int64_t offset_ns)
   event.clock = span.clock();
   event.bytes = span.bytes();
   event.begin_ns = span.begin_ns() + offset_ns;
-  event.end_ns = event.begin_ns + duration_ns;
+  event.end_ns = event.begin_ns + static_cast<int64_t>(span.duration_ns());
   return event;
 }
 

@@ -22,8 +22,8 @@ TraceRange TracedClocks(const TraceConfig& config, uint64_t start_version);
 // Those to record: one more in front, since its pulls arrive in the first that is asked for.
 TraceRange RecordedClocks(const TraceConfig& config, uint64_t start_version);
 
-// Both ways; `offset_ns` is added to the times. None: a kind that this version does not know, or an
-// end before the begin.
+// Both ways; `offset_ns` is added to the times. None: a kind that this version does not know, or
+// times of another age; those of any two events given can be subtracted.
 TracedSpan ToMessage(const TraceEvent& event);
 std::optional<TraceEvent> FromMessage(const TracedSpan& span, int64_t offset_ns);
 

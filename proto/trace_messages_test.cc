@@ -1,5 +1,6 @@
 #include "proto/trace_messages.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,30 @@ TEST(TraceMessages, RefuseWhatNoNodeRecords) {
   span = ToMessage(Event(1));
   span.set_begin_ns(int64_t{1} << 62);
   EXPECT_FALSE(FromMessage(span, int64_t{1} << 62).has_value());
+  constexpr int64_t kFirst = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+  for (const int64_t wrong : {kFirst, kFirst + 1, kLast}) {
+    span = ToMessage(Event(1));
+    EXPECT_FALSE(FromMessage(span, wrong).has_value());
+    span.set_begin_ns(wrong);
+    EXPECT_FALSE(FromMessage(span, 0).has_value());
+    EXPECT_FALSE(FromMessage(span, wrong).has_value());
+  }
+}
+
+TEST(TraceMessages, GiveTimesThatCanBeSubtracted) {
+  constexpr int64_t kMost = int64_t{1} << 61;
+  TracedSpan span = ToMessage(Event(1));
+  span.set_duration_ns(uint64_t{1} << 60);
+  span.set_begin_ns(kMost);
+  EXPECT_FALSE(FromMessage(span, 1).has_value());
+  const auto last = FromMessage(span, 0);
+  ASSERT_TRUE(last.has_value());
+  span.set_begin_ns(-kMost);
+  const auto first = FromMessage(span, 0);
+  ASSERT_TRUE(first.has_value());
+  int64_t between = 0;
+  EXPECT_FALSE(__builtin_sub_overflow(last->end_ns, first->begin_ns, &between));
 }
 
 TEST(TraceUpload, CutsTracksIntoChunksUntilAllHasArrived) {
