@@ -40,4 +40,13 @@ SendBuffers::Payload SendBuffers::Take(size_t size_bytes) {
   return {Lease(std::move(taken), std::span<const std::byte>(bytes)), bytes};
 }
 
+void SendBuffers::set_keep_bytes(uint64_t keep_bytes) {
+  keep_bytes_ = keep_bytes;
+  while (kept_bytes_ > keep_bytes_ && !buffers_.empty()) {
+    kept_bytes_ -= buffers_.back()->size_bytes();
+    buffers_.pop_back();
+  }
+  oldest_ = buffers_.empty() ? 0 : oldest_ % buffers_.size();
+}
+
 }  // namespace tug

@@ -33,7 +33,8 @@ class SendBuffers {
   };
   Payload Take(size_t size_bytes);
 
-  void set_keep_bytes(uint64_t keep_bytes) { keep_bytes_ = keep_bytes; }
+  // Drops kept buffers beyond it; what is still read goes with its readers.
+  void set_keep_bytes(uint64_t keep_bytes);
 
   uint64_t kept_bytes() const { return kept_bytes_; }
 

@@ -49,6 +49,23 @@ TEST(SendBuffers, ReplacesABufferThatIsTooSmall) {
   EXPECT_EQ(buffers.kept_bytes(), 3 * kPage);
 }
 
+TEST(SendBuffers, DropsWhatItKeepsBeyondALowerLimit) {
+  SendBuffers buffers(100 * kPage, {});
+  {
+    std::vector<Lease> window;
+    for (int i = 0; i < 16; ++i) window.push_back(buffers.Take(kPage).lease);
+    EXPECT_EQ(buffers.kept_bytes(), 16 * kPage);
+    buffers.set_keep_bytes(3 * kPage);
+    EXPECT_EQ(buffers.kept_bytes(), 3 * kPage);
+    buffers.Take(kPage);
+  }
+  for (int i = 0; i < 20; ++i) buffers.Take(kPage);
+  EXPECT_EQ(buffers.kept_bytes(), 3 * kPage);
+  buffers.set_keep_bytes(0);
+  EXPECT_EQ(buffers.kept_bytes(), 0u);
+  EXPECT_EQ(buffers.Take(kPage).bytes.size(), kPage);
+}
+
 TEST(SendBuffers, AsksForItsMemoryWhereItIsTold) {
   size_t asked = 0;
   SendBuffers buffers(100 * kPage, [&](size_t size_bytes) {
