@@ -7,7 +7,7 @@ namespace tug {
 
 void AnswerQueue::Worker::Free(Ticket ticket) {
   queue.Committed(ticket);
-  at_segment[answers[ticket].first_id] = kNone;
+  at_first_segment.erase(answers[ticket].first_id);
   answers[ticket].pull.payload = Lease();
   answers[ticket].sending = 0;
 }
@@ -30,15 +30,16 @@ bool AnswerQueue::Admit(PeerId worker) {
 bool AnswerQueue::Add(WaitingPull pull, uint32_t first_id, uint64_t bytes) {
   std::unique_ptr<Worker>& worker = workers_[pull.header.sender];
   if (worker == nullptr) worker = std::make_unique<Worker>(options_);  // it made room, see Admit
-  if (const Ticket before = worker->at_segment[first_id]; before != kNone) {
-    const bool waits = worker->answers[before].sending == 0;
-    if (waits && IsSamePull(worker->answers[before].pull.header, pull.header)) return false;
-    worker->Free(before);
+  const auto before = worker->at_first_segment.find(first_id);
+  if (before != worker->at_first_segment.end()) {
+    const Answer& answer = worker->answers[before->second];
+    if (answer.sending == 0 && IsSamePull(answer.pull.header, pull.header)) return false;
+    worker->Free(before->second);
   }
   const uint32_t block = pull.header.block;
   const Ticket ticket =
       worker->queue.Enqueue({.priority = block, .group = block, .bytes = bytes, .item = first_id});
-  worker->at_segment[first_id] = ticket;
+  worker->at_first_segment[first_id] = ticket;
   if (ticket >= worker->answers.size()) worker->answers.resize(ticket + 1);
   worker->answers[ticket] = {.pull = std::move(pull), .first_id = first_id};
   return true;
@@ -50,7 +51,7 @@ std::optional<AnswerQueue::Turn> AnswerQueue::Next(PeerId worker, absl::Time now
   const std::optional<uint64_t> first_id = of->queue.Next();
   if (!first_id.has_value()) return std::nullopt;
   most_outstanding_bytes_ = std::max(most_outstanding_bytes_, of->queue.most_outstanding_bytes());
-  const Ticket ticket = of->at_segment[*first_id];
+  const Ticket ticket = of->at_first_segment.at(*first_id);
   Answer& answer = of->answers[ticket];
   answer.sending = ++of->sendings;
   if (answer.sending == 0) answer.sending = ++of->sendings;  // 0 is nobody's

@@ -12,10 +12,13 @@
 //
 // Credit always comes back:
 //   1. the worker says, by the answer's number, that it has the weights;
-//   2. or it asks for the same partition again: that answer, or the word of it, was lost;
+//   2. or it asks for the same partition again: that answer, or the word of it, was lost, or is
+//      only slow;
 //   3. or nothing is heard of the answer for `lost_after`: as 2., should it never ask again, for
 //      having the weights or for being gone.
-// A number is given once, so a word that comes late returns nothing twice.
+// A number is given once, so a word that comes late returns nothing twice. Where an answer is slow,
+// not lost (its link needs longer than comm.resend_ms for the credit), 2. sends it beside itself:
+// what is counted stays within the credit, what is on the wire may be twice as much.
 //
 // Bounds: of one worker, one pull for each segment that a partition begins with waits or is
 // outstanding; `most_workers` workers. Allocates only when there are more than ever before.
@@ -27,6 +30,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "scheduler/credit_queue.h"
 #include "server/waiting_pulls.h"
@@ -40,7 +44,6 @@ class AnswerQueue {
   struct Options {
     CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER;
     uint64_t credit_bytes = 0;  // of each worker at this lane; a larger answer goes alone
-    uint32_t segments = 0;      // ids are below
     size_t most_workers = 0;
     absl::Duration lost_after;
   };
@@ -69,13 +72,13 @@ class AnswerQueue {
   // again to `workers`.
   void OnTick(absl::Time now, std::vector<PeerId>& workers);
 
-  // Of the worker that had most, at a time: at most max(credit_bytes, largest answer).
+  // Of the worker that had most, at a time: at most max(credit_bytes, largest answer) of the
+  // largest credit so far. What was asked for again counts once.
   uint64_t most_outstanding_bytes() const { return most_outstanding_bytes_; }
   uint64_t outstanding_bytes(PeerId worker) const;
 
  private:
   using Ticket = CreditQueue::Ticket;
-  static constexpr uint32_t kNone = ~uint32_t{0};
   struct Answer {
     WaitingPull pull;  // empty once the answer has left
     uint32_t first_id = 0;
@@ -83,15 +86,14 @@ class AnswerQueue {
     absl::Time sent_at;
   };
   struct Worker {
-    Worker(const Options& options)
-        : queue(PolicyOf(options.scheduler), options.credit_bytes),
-          at_segment(options.segments, kNone) {}
+    explicit Worker(const Options& options)
+        : queue(PolicyOf(options.scheduler), options.credit_bytes) {}
     bool idle() const { return queue.waiting() == 0 && queue.outstanding_bytes() == 0; }
     void Free(Ticket ticket);
 
     CreditQueue queue;
-    std::vector<Answer> answers;     // by ticket
-    std::vector<Ticket> at_segment;  // by first segment
+    std::vector<Answer> answers;                             // by ticket
+    absl::flat_hash_map<uint32_t, Ticket> at_first_segment;  // of all but free ones
     uint32_t sendings = 0;
   };
 

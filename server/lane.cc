@@ -203,7 +203,7 @@ void LaneThread::SetFinalVersion(uint64_t version) { final_version_ = version; }
 
 void LaneThread::SetSchedule(const Schedule& schedule) {
   absl::MutexLock lock(&mutex_);
-  schedule_ = schedule;
+  if (schedule.number() > schedule_.number()) schedule_ = schedule;
 }
 
 LaneThread::Report LaneThread::report() const {

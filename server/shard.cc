@@ -52,10 +52,9 @@ uint64_t CountLanes(const ShardOptions& options) {
   return static_cast<uint64_t>(std::unique(lanes.begin(), lanes.end()) - lanes.begin());
 }
 
-AnswerQueue::Options AnswerOptions(const ShardOptions& options, size_t segments, uint64_t lanes) {
+AnswerQueue::Options AnswerOptions(const ShardOptions& options, uint64_t lanes) {
   return {.scheduler = options.scheduler,
           .credit_bytes = options.pull_credit_bytes / lanes,
-          .segments = static_cast<uint32_t>(segments),
           // A worker carries one virtual worker at least; twice, as for MaxOpen.
           .most_workers = size_t{2} * options.virtual_workers,
           .lost_after = options.resend_after};
@@ -93,7 +92,7 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
       open_pushes_(table.size(), table.num_blocks()),
       waiting_pulls_(table.size(), table.num_blocks()),
       lanes_(CountLanes(options_)),
-      answers_(AnswerOptions(options_, table.size(), lanes_)) {
+      answers_(AnswerOptions(options_, lanes_)) {
   TUG_CHECK(options_.lane_of_segment.size() == table.size());
   TUG_CHECK(options_.block_names.size() == table.num_blocks());
   if (options_.optimizer.clip() != OptimizerConfig::OFF) {

@@ -107,7 +107,7 @@ struct ShardCounters {
   uint64_t repeats = 0;
   uint64_t deferred = 0;  // pushes not stored, for want of memory
   // Of weights sent to a worker and not known to be there, at a time: at most max(the lane's part
-  // of the credit, a partition).
+  // of the credit, a partition); what was asked for again counts once (answer_queue.h).
   uint64_t most_answer_bytes = 0;
 };
 

@@ -16,13 +16,12 @@ namespace tug {
 namespace {
 
 AnswerQueue::Options AnswerOptions(const JobConfig& job, const ReplayTraffic& traffic,
-                                   uint32_t parts, size_t workers) {
+                                   size_t workers) {
   std::vector<uint32_t> lanes = traffic.lane_of_segment;
   std::sort(lanes.begin(), lanes.end());
   const auto owners = std::unique(lanes.begin(), lanes.end()) - lanes.begin();
   return {.scheduler = job.comm().scheduler(),
           .credit_bytes = job.comm().pull_credit_bytes() / static_cast<uint64_t>(owners),
-          .segments = parts,
           .most_workers = workers,
           .lost_after = absl::InfiniteDuration()};
 }
@@ -89,8 +88,8 @@ ReplayCluster::ReplayCluster(const JobConfig& job, const ReplayTraffic& traffic,
     workers_.push_back(std::make_unique<Worker>(group, job, traffic.blocks(), parts_.size()));
     pushes_of_a_part_ += group.virtual_workers;
   }
-  for (const uint32_t parts : parts_of_lane) {
-    lanes_.emplace_back(AnswerOptions(job, traffic, parts, workers_.size()));
+  for (uint32_t lane = 0; lane < traffic.lanes(); ++lane) {
+    lanes_.emplace_back(AnswerOptions(job, traffic, workers_.size()));
     for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
       TUG_CHECK(lanes_.back().answers.Admit(WorkerPeer(worker)));
     }
