@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/wire.h"
+
 namespace tug {
 namespace {
 
@@ -13,12 +15,13 @@ constexpr size_t kMaxReportsPerHeartbeat = 4096;
 
 ControlBoard::Orders ControlBoard::OrdersOf(const HeartbeatReply& reply) {
   const Schedule& schedule = reply.schedule();
-  return {.go = reply.go(),
-          .pause = reply.pause(),
-          .final_version = reply.final_version(),
-          .schedule = {.number = schedule.number(),
-                       .partition_bytes = schedule.partition_bytes(),
-                       .credit_bytes = schedule.credit_bytes()}};
+  return {
+      .go = reply.go(),
+      .pause = reply.pause(),
+      .final_version = reply.final_version(),
+      .schedule = {.number = schedule.number(),
+                   .partition_bytes = std::min(schedule.partition_bytes(), kMaxPayloadBytes / 2),
+                   .credit_bytes = schedule.credit_bytes()}};
 }
 
 void ControlBoard::SetOrders(const Orders& orders) {

@@ -31,7 +31,7 @@ class ControlBoard {
     uint32_t schedule = 0;  // number of that in effect
   };
 
-  // What a reply orders.
+  // What a reply orders; partitions at most half as large as a payload may be.
   static Orders OrdersOf(const HeartbeatReply& reply);
 
   // Heartbeat side.

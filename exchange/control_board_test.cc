@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "proto/wire.h"
+
 namespace tug {
 namespace {
 
@@ -83,6 +85,12 @@ TEST(ControlBoard, HandsOnTheScheduleThatAReplyOrders) {
   EXPECT_EQ(ControlBoard::OrdersOf(reply).schedule,
             (ExchangeSchedule{.number = 3, .partition_bytes = 4096, .credit_bytes = 65536}));
   EXPECT_TRUE(ControlBoard::OrdersOf(reply).go);
+}
+
+TEST(ControlBoard, TakesNoPartitionThatNoPayloadHolds) {
+  HeartbeatReply reply;
+  reply.mutable_schedule()->set_partition_bytes(~uint64_t{0});
+  EXPECT_LT(ControlBoard::OrdersOf(reply).schedule.partition_bytes, kMaxPayloadBytes);
 }
 
 TEST(ControlBoard, SaysWhichScheduleIsInEffect) {

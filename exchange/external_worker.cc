@@ -74,7 +74,9 @@ absl::Status ExternalWorker::Start() {
   RETURN_IF_ERROR(TakePlace(view));
   RETURN_IF_ERROR(BuildExchange(view));
   // The member goes before the exchange.
-  member_->SetReady([exchange = exchange_.get()] { return exchange->SharedBytes(); });
+  member_->SetReady(
+      [exchange = exchange_.get()] { return exchange->SharedBytes(); },
+      [exchange = exchange_.get()] { return exchange->counters().most_outstanding_bytes; });
   RETURN_IF_ERROR(member_->WaitForGo());
   absl::MutexLock lock(&mutex_);
   started_ = true;
@@ -170,12 +172,12 @@ absl::StatusOr<std::optional<uint64_t>> ExternalWorker::BeginStep() {
   if (all_steps_done_) return std::optional<uint64_t>();
   clocks_.BeginStep();
   ApplySchedule(member_->schedule());
-  share_ = StepShare{.begin = time_.Now()};
+  share_ = StepShare{.begin = time_.Now(), .open = exchange_->OpenTime()};
   return clocks_.step();
 }
 
 void ExternalWorker::ApplySchedule(const ExchangeSchedule& schedule) {
-  if (schedule.number == schedule_.number) return;
+  if (schedule.number <= schedule_.number) return;
   schedule_ = schedule;
   exchange_->SetSchedule(schedule);
 }
@@ -190,6 +192,7 @@ void ExternalWorker::ReportStep() {
   report.set_targets(share_.count);
   report.set_step_seconds(absl::ToDoubleSeconds(time_.Now() - share_.begin));
   report.set_wait_seconds(absl::ToDoubleSeconds(share_.waiting));
+  report.set_communication_seconds(absl::ToDoubleSeconds(exchange_->OpenTime() - share_.open));
   report.set_pushed_bytes(counters.pushed_bytes - reported_.pushed_bytes);
   report.set_pulled_bytes(counters.pulled_bytes - reported_.pulled_bytes);
   report.set_schedule(schedule_.number);

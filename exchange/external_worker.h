@@ -68,6 +68,7 @@ class ExternalWorker {
   struct StepShare {
     absl::Time begin;
     absl::Duration waiting;
+    absl::Duration open;  // ExchangeClient::OpenTime at `begin`
     double loss_sum = 0;
     uint64_t count = 0;
   };

@@ -42,7 +42,9 @@ absl::Status JobMember::Beat() {
     absl::MutexLock lock(&mutex_);
     board_.AddTo(beat);
     beat.set_ready(ready_);
-    beat.mutable_counters()->set_peak_memory_bytes(memory_.Sample(ready_ ? shared_bytes_() : 0));
+    NodeCounters& counters = *beat.mutable_counters();
+    counters.set_peak_memory_bytes(memory_.Sample(ready_ ? shared_bytes_() : 0));
+    if (ready_) counters.set_most_outstanding_bytes(most_outstanding_bytes_());
   };
   callbacks.on_view = [this](const View& view) {
     absl::MutexLock lock(&mutex_);
@@ -83,9 +85,11 @@ absl::StatusOr<View> JobMember::WaitForView() {
   return *view_;
 }
 
-void JobMember::SetReady(std::function<uint64_t()> shared_bytes) {
+void JobMember::SetReady(std::function<uint64_t()> shared_bytes,
+                         std::function<uint64_t()> most_outstanding_bytes) {
   absl::MutexLock lock(&mutex_);
   shared_bytes_ = std::move(shared_bytes);
+  most_outstanding_bytes_ = std::move(most_outstanding_bytes);
   ready_ = true;
 }
 
@@ -112,7 +116,8 @@ absl::StatusOr<bool> JobMember::BeginStep(uint64_t clock) {
   if (end_.has_value() || NoSuchStep(clock)) return false;
   state_.started = true;
   state_.clock = clock;
-  schedule_ = orders_.schedule;
+  // A reply without a schedule after one that had it takes nothing back.
+  if (orders_.schedule.number > schedule_.number) schedule_ = orders_.schedule;
   state_.schedule = schedule_.number;
   board_.SetState(state_);
   return true;

@@ -43,8 +43,10 @@ class JobMember {
 
   // Blocks until everyone is in. Errors: why the job ended; FAILED_PRECONDITION if it was stopped.
   absl::StatusOr<View> WaitForView();
-  // `shared_bytes`: as Transport::SharedBytes; called with heartbeats while the member lives.
-  void SetReady(std::function<uint64_t()> shared_bytes);
+  // `shared_bytes`: as Transport::SharedBytes; `most_outstanding_bytes`: as NodeCounters. Called
+  // with heartbeats while the member lives.
+  void SetReady(std::function<uint64_t()> shared_bytes,
+                std::function<uint64_t()> most_outstanding_bytes);
   // Blocks until everyone is ready. Errors: as above.
   absl::Status WaitForGo();
 
@@ -77,7 +79,8 @@ class JobMember {
   mutable absl::Mutex mutex_;
   std::optional<View> view_ ABSL_GUARDED_BY(mutex_);
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
-  std::function<uint64_t()> shared_bytes_ ABSL_GUARDED_BY(mutex_);  // once ready
+  std::function<uint64_t()> shared_bytes_ ABSL_GUARDED_BY(mutex_);            // once ready
+  std::function<uint64_t()> most_outstanding_bytes_ ABSL_GUARDED_BY(mutex_);  // once ready
   PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
   ControlBoard::Orders orders_ ABSL_GUARDED_BY(mutex_);
   ControlBoard::State state_ ABSL_GUARDED_BY(mutex_);

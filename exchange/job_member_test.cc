@@ -107,6 +107,21 @@ class JobMemberTest : public ::testing::Test {
       coordinator_.Join([this](const absl::Status& end) { end_ = end; });
 };
 
+TEST_F(JobMemberTest, KeepsAScheduleUntilANewerOneComes) {
+  HeartbeatReply reply = Running(5);
+  reply.mutable_schedule()->set_number(2);
+  reply.mutable_schedule()->set_partition_bytes(4096);
+  coordinator_.Answer(reply);
+  EXPECT_TRUE(*member_->BeginStep(0));
+  EXPECT_EQ(member_->schedule().number, 2u);
+  coordinator_.Answer(Running(0));  // says nothing of it
+  coordinator_.Await([](const HeartbeatRequest& beat) { return beat.pausing(); });
+  coordinator_.Answer(Running(2));
+  EXPECT_TRUE(*member_->BeginStep(1));
+  EXPECT_EQ(member_->schedule().number, 2u);
+  EXPECT_EQ(member_->schedule().partition_bytes, 4096u);
+}
+
 TEST_F(JobMemberTest, RunsFromTheViewToTheEnd) {
   EXPECT_EQ(member_->registered().node_id(), 7u);
   HeartbeatReply waiting;
@@ -118,9 +133,10 @@ TEST_F(JobMemberTest, RunsFromTheViewToTheEnd) {
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_EQ(view->start_version(), 3u);
   constexpr uint64_t kShared = uint64_t{1} << 40;
-  member_->SetReady([] { return kShared; });
+  member_->SetReady([] { return kShared; }, [] { return uint64_t{77}; });
   coordinator_.Await([](const HeartbeatRequest& beat) {
-    return beat.ready() && beat.counters().peak_memory_bytes() > kShared;
+    return beat.ready() && beat.counters().peak_memory_bytes() > kShared &&
+           beat.counters().most_outstanding_bytes() == 77;
   });
   coordinator_.Await([](const HeartbeatRequest& beat) { return beat.ready(); });
 

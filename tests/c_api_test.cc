@@ -24,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -151,6 +152,25 @@ TEST_F(CApiTest, AProgramThatDiesFailsTheJobForTheOther) {
   EXPECT_THAT(second.err(), HasSubstr("resume with: tug coordinator JOB --resume"));
   ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
   EXPECT_EQ(coordinator().exit_code(), 1);
+}
+
+TEST_F(CApiTest, ProgramsFollowATunedScheduleAndReportWhatItCosts) {
+  ASSERT_NO_FATAL_FAILURE(StartJob(Endless() + Texts{"comm.scheduler=AUTO", "comm.tuner.trials=3",
+                                                     "comm.tuner.steps_per_trial=2"}));
+  const std::vector<Process*> programs = {&StartExample(), &StartExample()};
+  ASSERT_TRUE(coordinator().WaitUntil(
+      [&] { return absl::StrContains(coordinator().err(), "comm: settled on "); },
+      After(kPatience)))
+      << coordinator().err();
+  const std::string status = Run({"status", Path("run")}).out();
+  EXPECT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
+  for (Process* process : programs) ASSERT_TRUE(process->WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
+  const std::string metrics = ReadText(Path("run/metrics.jsonl"));
+  EXPECT_THAT(metrics, HasSubstr(R"("communication_seconds":)"));
+  EXPECT_THAT(metrics, Not(HasSubstr(R"("communication_seconds":0.0,)")));
+  EXPECT_THAT(status, ContainsRegex("worker [^\n]*, at most [^\n]* on the way"));
 }
 
 TEST_F(CApiTest, AStoppedJobGoesOnFromItsCheckpointWithTheSameBits) {

@@ -342,7 +342,6 @@ TEST_F(TrainingLoopTest, RowsDoNotDependOnPartitions) {
   ExpectSameBits(small, Train());
 }
 
-// The last evaluation needs all rows, but at the time of the pull nobody knew that it was the last.
 // Ordered in the midst of steps; they begin with it.
 TEST_F(TrainingLoopTest, TakesAScheduleAtTheBeginningOfAStepAndSaysSo) {
   const Outcome expected = Train();
@@ -369,6 +368,7 @@ TEST_F(TrainingLoopTest, TakesAScheduleAtTheBeginningOfAStepAndSaysSo) {
   EXPECT_LT(pushes[4], pushes[0]) << "larger partitions";
 }
 
+// The last evaluation needs all rows, but at the time of the pull nobody knew that it was the last.
 TEST_F(TrainingLoopTest, AnUnforeseenEndIsEvaluatedOnTheWholeEmbedding) {
   steps_ = 3;
   const Outcome foreseen = Train();
