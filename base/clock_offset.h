@@ -7,8 +7,9 @@
 // equally long, they would have answered at (s + r) / 2 of our clock, so
 //   offset = a - (s + r) / 2,  wrong by at most (r - s) / 2.
 // So the fastest exchange says most. Clocks drift apart, so an older one is worth less: its error
-// grows by kDrift of its age. Source: Mills 1991, "Internet Time Synchronization: The Network Time
-// Protocol", section 3 (with one time of the answerer in place of two) and section 4 (the filter).
+// grows by kDriftPpm of its age. Source: Mills 1991, "Internet Time Synchronization: The Network
+// Time Protocol", section 3 (with one time of the answerer in place of two) and section 4 (the
+// filter).
 
 #include <cstddef>
 #include <cstdint>

@@ -30,7 +30,8 @@ struct ReplayClock {
 // Gradient. Element i of block b is (2 k - 255) / 2^20 with k = (i + b) mod 256: finite, no two
 // neighbours alike, and exact in bf16; so are sums of any 2^15 virtual workers in FP32. It is the
 // same in every pass, so memory that is bound again where it was bound last still holds it and is
-// not written again.
+// not written again. With several virtual workers a worker, theirs alternates, and each pass
+// writes: memory that was given back meanwhile may hold anything.
 //
 // Losses are 0, over as many targets as the micro-batch has samples. Owned by one compute thread.
 class ReplayModel final : public Model {
