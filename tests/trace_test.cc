@@ -157,6 +157,9 @@ class TraceTest : public TugTest {
 
   static void ExpectFiguresAddUp(const Json& trace, int first, int last) {
     std::map<uint32_t, std::set<int>> steps;
+    // Not of each step: one of less than a millisecond, whose weights came early, can be over
+    // before the exchange's thread takes what it pushed.
+    std::map<uint32_t, double> communication;
     for (const Json& step : trace["steps"]) {
       steps[step["node"].get<uint32_t>()].insert(step["step"].get<int>());
       const double seconds = step["seconds"], compute = step["compute_seconds"];
@@ -165,7 +168,7 @@ class TraceTest : public TugTest {
       EXPECT_GE(exposed, 0);
       EXPECT_LE(compute + exposed, seconds + 1e-6);
       EXPECT_LE(step["communication_seconds"].get<double>(), seconds + 1e-6);
-      EXPECT_GT(step["communication_seconds"].get<double>(), 0);
+      communication[step["node"].get<uint32_t>()] += step["communication_seconds"].get<double>();
       EXPECT_GE(step["overlap"].get<double>(), 0);
       EXPECT_LE(step["overlap"].get<double>(), 1);
       EXPECT_GT(step["pushed_bytes"].get<uint64_t>(), 0u);
@@ -174,6 +177,7 @@ class TraceTest : public TugTest {
     }
     EXPECT_EQ(steps.size(), 2u) << "workers";
     for (const auto& [node, numbers] : steps) {
+      EXPECT_GT(communication[node], 0) << node;
       EXPECT_EQ(static_cast<int>(numbers.size()), last - first + 1);
       EXPECT_EQ(*numbers.begin(), first);
       EXPECT_EQ(*numbers.rbegin(), last);
