@@ -61,7 +61,8 @@ class Experiment {
   absl::Status Run();
 
  private:
-  absl::Status CheckJobs() const;
+  // Also takes over the sizes that --set has changed.
+  absl::Status CheckJobs();
   // Before anything is made.
   absl::Status CheckOut() const;
   void PrintPlan() const;
@@ -109,16 +110,20 @@ absl::Status Experiment::Run() {
   return absl::OkStatus();
 }
 
-absl::Status Experiment::CheckJobs() const {
+absl::Status Experiment::CheckJobs() {
   std::string text = kJobText;
   if (!a_.job_file.empty()) {
     ASSIGN_OR_RETURN(text, ReadWholeFile(a_.job_file, kConfigLimitBytes));
   }
-  for (const SchedulingCase& c : plan_.cases) {
+  for (SchedulingCase& c : plan_.cases) {
     for (const PolicyResult& policy : c.policies) {
-      RETURN_IF_ERROR(ParseJobConfig(text, a_.job_file.empty() ? "the job" : a_.job_file,
-                                     JobOverrides(a_, plan_, c, policy))
-                          .status());
+      ASSIGN_OR_RETURN(const JobConfig job,
+                       ParseJobConfig(text, a_.job_file.empty() ? "the job" : a_.job_file,
+                                      JobOverrides(a_, plan_, c, policy)));
+      c.grain = {.segment_elements = job.comm().segment_elements(),
+                 .partition_bytes = job.comm().partition_bytes(),
+                 .credit_bytes = job.comm().credit_bytes(),
+                 .pull_credit_bytes = job.comm().pull_credit_bytes()};
     }
   }
   return absl::OkStatus();

@@ -48,7 +48,7 @@ struct ReplayScale {
 ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, double bits_per_second,
                         double transfer_seconds, double ratio);
 
-// Sizes of what leaves at a time, before what is set by hand.
+// Sizes of what leaves at a time.
 struct LinkGrain {
   uint64_t segment_elements = 0;
   uint64_t partition_bytes = 0;

@@ -124,7 +124,7 @@ std::string CaseSection(const SchedulingCase& c) {
   return absl::StrFormat(
              "<h2>%s</h2>\n<p class=\"note\">%d blocks, %.2f MB (sizes x %.4g), %.0f ms of compute "
              "a step (times x %.4g), %.0f ms for a step's bytes one way over the busiest link. "
-             "Before what was set by hand: %s.</p>\n<div class=\"card\">\n",
+             "Sizes: %s.</p>\n<div class=\"card\">\n",
              XmlEscaped(CaseTitle(c)), c.blocks.size(), c.scale.model_bytes * 1e-6,
              c.scale.size_scale, c.scale.compute_seconds * 1e3, c.scale.time_scale,
              c.scale.transfer_seconds * 1e3, GrainText(c.grain)) +
