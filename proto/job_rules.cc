@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "proto/field_path.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -60,6 +61,11 @@ constexpr FieldRule kFieldRules[] = {
     {"optimizer.adamw.beta2", 0.99, 0, 1, "decay of the mean square", Ends::kMinOnly},
     {"optimizer.adamw.epsilon", 1e-8, 0, 1, "added to the root", Ends::kMaxOnly},
     {"optimizer.adamw.weight_decay", 0.1, 0, 1, "per unit of learning rate"},
+    {"optimizer.algorithm", OptimizerConfig::ADAMW, 1, OptimizerConfig::Algorithm_MAX,
+     "an optimizer"},
+    {"optimizer.sgd.momentum", 0.9, 0, 1, "decay of the momentum", Ends::kMinOnly},
+    {"optimizer.sgd.nesterov", 0, 0, 1, "true or false"},
+    {"optimizer.sgd.weight_decay", 0, 0, 1, "per weight"},
     {"optimizer.learning_rate", 1e-3, 0, 10, "learning rate", Ends::kMaxOnly},
     {"optimizer.min_learning_rate", kComputed, 0, 10, "learning rate"},
     {"optimizer.warmup_steps", kComputed, 0, 1e9, "optimizer steps"},
@@ -69,6 +75,16 @@ constexpr FieldRule kFieldRules[] = {
     {"optimizer.clip_norm", 1, 0, 1e6, "norm", Ends::kMaxOnly},
     {"sync.policy", SyncConfig::BSP, 1, SyncConfig::Policy_MAX, "a sync policy"},
     {"sync.replicas", 1, 1, 1, "copies"},
+    {"sync.staleness", 4, 0, 65535, "steps"},
+    {"sync.backups", 1, 1, 4095, "virtual workers"},
+    {"sync.staleness_scaling", SyncConfig::INVERSE, 1, SyncConfig::StalenessScaling_MAX,
+     "a scaling"},
+    {"sync.delay_compensation", 0, 0, 1e3, "weight"},
+    {"sync.local_steps", 1, 1, 65536, "optimizer steps"},
+    {"sync.outer.learning_rate", 0.7, 0, 10, "learning rate", Ends::kMaxOnly},
+    {"sync.outer.momentum", 0.9, 0, 1, "decay of the momentum", Ends::kMinOnly},
+    {"sync.outer.nesterov", 1, 0, 1, "true or false"},
+    {"sync.record", SyncConfig::OFF, 1, SyncConfig::Record_MAX, "what is recorded"},
     {"comm.segment_elements", 262144, 1024, 1 << 26, "elements, a power of two"},
     {"comm.partition_bytes", 4 << 20, 4 << 10, 256 << 20, "bytes"},
     {"comm.credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},
@@ -94,15 +110,25 @@ constexpr FieldRule kFieldRules[] = {
     {"checkpoint.initial", 0, 0, 1, "true or false"},
     {"fault.heartbeat_ms", 200, 10, 60000, "ms"},
     {"fault.failure_timeout_ms", 5000, 30, 3600000, "ms"},
+    {"fault.on_worker_loss", FaultConfig::REASSIGN, 1, FaultConfig::WorkerLoss_MAX, "what to do"},
+    {"fault.max_rollbacks", 10, 0, 1e6, "rollbacks"},
     {"compute", JobConfig::CPU, 1, JobConfig::Compute_MAX, "a way to spend the time"},
     {"replay.time_scale", 1, 0, 1000, "times the profile's times"},
     {"replay.size_scale", 1, 0, 1000, "times the profile's parameters", Ends::kMaxOnly},
     {"trace.steps", 0, 0, 1000, "steps"},
     {"trace.first_step", 10, 1, 1e9, "a step of the run"},
+    {"straggler.virtual_worker", 0, 0, 4095, "a virtual worker"},
+    {"straggler.slowdown", 1, 1, 1000, "times as slow"},
+    {"straggler.pause_probability", 0, 0, 1, "probability"},
+    {"straggler.pause_ms", 0, 0, 600000, "ms"},
 };
 
 bool OnPieces(const DataConfig& data) {
   return data.tokenizer() == DataConfig::SENTENCEPIECE || data.tokenizer() == DataConfig::GPT2_BPE;
+}
+
+bool UpdatesByPush(const JobConfig& config) {
+  return SyncModeOf(config.sync().policy()).update_per_push;
 }
 
 bool Replays(const JobConfig& config) { return config.compute() == JobConfig::REPLAY; }
@@ -244,6 +270,58 @@ constexpr ValidityRule kValidityRules[] = {
               c.optimizer().min_learning_rate() > c.optimizer().learning_rate();
      },
      "the rate only falls after warm-up: lower the minimum"},
+    {"sync.backups", "cluster.virtual_workers",
+     [](const JobConfig& c) {
+       return c.sync().policy() == SyncConfig::BACKUP &&
+              c.sync().backups() >= c.cluster().virtual_workers();
+     },
+     "an update needs one push at least: keep fewer backups or set more virtual workers"},
+    {"sync.delay_compensation", "sync.policy",
+     [](const JobConfig& c) { return c.sync().delay_compensation() > 0 && !UpdatesByPush(c); },
+     "there is no delay to compensate: set sync.policy to SSP or ASP, or leave it out"},
+    {"sync.delay_compensation", "optimizer.algorithm",
+     [](const JobConfig& c) {
+       return c.sync().delay_compensation() > 0 &&
+              c.optimizer().algorithm() != OptimizerConfig::SGD;
+     },
+     "it is derived for SGD: set optimizer.algorithm to SGD, or leave it out"},
+    {"sync.delay_compensation", "sync.local_steps",
+     [](const JobConfig& c) {
+       return c.sync().delay_compensation() > 0 && c.sync().local_steps() > 1;
+     },
+     "what is pushed after local steps is no gradient: leave one of the two out"},
+    {"sync.record", "sync.policy",
+     [](const JobConfig& c) { return c.sync().record() == SyncConfig::ORDER && !UpdatesByPush(c); },
+     "only the order of SSP and ASP is not known beforehand: leave sync.record out"},
+    {"sync.record", "compute",
+     [](const JobConfig& c) { return c.sync().record() == SyncConfig::ORDER && Replays(c); },
+     "workers that replay compute nothing that could be computed again: leave sync.record out"},
+    {"sync.record", "model.external",
+     [](const JobConfig& c) {
+       return c.sync().record() == SyncConfig::ORDER && c.model().external();
+     },
+     "a program's gradients cannot be computed again here: leave sync.record out"},
+    {"sync.record", "comm.scheduler",
+     [](const JobConfig& c) {
+       return c.sync().record() == SyncConfig::ORDER && c.comm().scheduler() == CommConfig::AUTO;
+     },
+     "what is logged is of partitions that do not change: choose another scheduler"},
+    {"sync.local_steps", "model.external",
+     [](const JobConfig& c) { return c.sync().local_steps() > 1 && c.model().external(); },
+     "a program takes its local steps by itself: leave sync.local_steps out"},
+    {"straggler.virtual_worker", "cluster.virtual_workers",
+     [](const JobConfig& c) {
+       return c.straggler().virtual_worker() >= c.cluster().virtual_workers();
+     },
+     "there is no such virtual worker: they are numbered from 0"},
+    {"straggler.slowdown", "model.external",
+     [](const JobConfig& c) { return c.model().external() && c.straggler().slowdown() > 1; },
+     "a program is as slow as it is: leave straggler out"},
+    {"straggler.pause_probability", "model.external",
+     [](const JobConfig& c) {
+       return c.model().external() && c.straggler().pause_probability() > 0;
+     },
+     "a program is as slow as it is: leave straggler out"},
     {"sync.replicas", "cluster.lanes_per_server",
      [](const JobConfig& c) {
        return c.sync().replicas() > c.cluster().servers() * c.cluster().lanes_per_server();

@@ -1,0 +1,72 @@
+#ifndef TUG_PROTO_SYNC_MODE_H_
+#define TUG_PROTO_SYNC_MODE_H_
+
+// What sync.policy means to everybody but the lanes: they alone decide who waits for whom
+// (server/sync_policy.h). One row a policy.
+//
+//   A push says `clock`, the step of its virtual worker, and `version`, that of the weights it is a
+//   gradient of. A pull says `version` c: its sender wants to begin clock c, all its pushes before
+//   c are on their way, and `virtual_worker`, `virtual_worker_count` whose they are.
+//
+//            an update is made of       a pull at c is answered when              with version
+//   BSP      all pushes of a clock      the pushes of c - 1 are in                c
+//   BACKUP   the first S - k of them    S - k pushes of c - 1 are in               the newest, >= c
+//   SSP      a push                     the slowest virtual worker has clock      the newest
+//                                       c - s, the sender's own ones c
+//   ASP      a push                     the same with s = kMostLead               the newest
+//
+// A pull that wants kExact is answered, with whatever policy, once all pushes before clock c are
+// in: where the last evaluation begins.
+
+#include <cstdint>
+#include <string>
+
+#include "proto/job.pb.h"
+
+namespace tug {
+
+// Steps that a virtual worker can be ahead of the slowest one, under any policy. Bounds what the
+// coordinator keeps of steps that are not complete.
+inline constexpr uint64_t kMostLead = 65535;
+
+struct SyncMode {
+  SyncConfig::Policy policy;
+  const char* name;
+  // Every push is an update of its own: versions count pushes, virtual workers end at clocks of
+  // their own, and the job's step is the number of pushes divided by that of virtual workers.
+  bool update_per_push;
+  // Weights may come that are of a later step than was asked for: the worker skips what lies
+  // between.
+  bool skips_steps;
+  // The weights of version c stay as they are until all pushes of clock c are in, so that they may
+  // be read where the lane has them.
+  bool in_place;
+};
+
+inline constexpr SyncMode kSyncModes[] = {
+    {SyncConfig::BSP, "bsp", false, false, true},
+    {SyncConfig::SSP, "ssp", true, false, false},
+    {SyncConfig::ASP, "asp", true, false, false},
+    {SyncConfig::BACKUP, "backup", false, true, false},
+};
+
+// REQUIRES: a policy of the table.
+constexpr const SyncMode& SyncModeOf(SyncConfig::Policy policy) {
+  for (const SyncMode& mode : kSyncModes) {
+    if (mode.policy == policy) return mode;
+  }
+  return kSyncModes[0];
+}
+
+// s of the table above; 0 where it does not speak of it.
+inline uint64_t StalenessBound(const SyncConfig& sync) {
+  if (sync.policy() == SyncConfig::SSP) return sync.staleness();
+  return sync.policy() == SyncConfig::ASP ? kMostLead : 0;
+}
+
+// "bsp", "ssp(4)", "asp", "backup(1)", "bsp, 16 local steps".
+std::string SyncName(const SyncConfig& sync);
+
+}  // namespace tug
+
+#endif  // TUG_PROTO_SYNC_MODE_H_
