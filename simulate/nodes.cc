@@ -124,6 +124,8 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   options.start_version = view.start_version();
   options.virtual_workers = config_.cluster().virtual_workers();
   options.optimizer = config_.optimizer();
+  options.sync = config_.sync();
+  options.last_step = config_.train().steps();
   options.lane_of_segment = LaneNumberOfSegment(view);
   for (const BlockSpec& block : blocks_.blocks()) options.block_names.push_back(block.name());
   options.checkpoint_interval = config_.checkpoint().interval();
@@ -183,7 +185,11 @@ void SimulatedServer::OnReply(const HeartbeatReply& reply) {
     SetPullCredit(reply.schedule().pull_credit_bytes());
   }
   if (reply.final_version() == 0) return;
-  for (auto& lane : lanes_) lane->shard->SetFinalVersion(reply.final_version());
+  const std::vector<uint64_t> clocks(reply.final_clocks().begin(), reply.final_clocks().end());
+  for (auto& lane : lanes_) {
+    lane->shard->SetFinalVersion(reply.final_version());
+    lane->shard->SetFinalClocks(clocks, reply.final_version(), world_.time.Now());
+  }
 }
 
 void SimulatedServer::SetPullCredit(uint64_t bytes) {
