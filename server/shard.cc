@@ -80,7 +80,7 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
     : options_(std::move(options)),
       table_(table),
       sinks_(std::move(sinks)),
-      optimizer_(options_.optimizer),
+      optimizer_(MakeLaneOptimizer(options_.optimizer, options_.sync)),
       owned_(OwnedSegments(options_)),
       pool_(SumBytes(options_, table, owned_)),
       states_(MakeStates(options_, table, owned_, pool_)),

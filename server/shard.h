@@ -33,7 +33,7 @@
 #include "base/lease.h"
 #include "base/trace.h"
 #include "exchange/segment_table.h"
-#include "optimizer/adamw.h"
+#include "optimizer/optimizer.h"
 #include "proto/job.pb.h"
 #include "server/answer_queue.h"
 #include "server/bsp_policy.h"
@@ -57,6 +57,7 @@ struct ShardOptions {
   uint64_t start_version = 0;
   uint32_t virtual_workers = 1;
   OptimizerConfig optimizer;  // all fields filled
+  SyncConfig sync;            // the same
   std::vector<uint32_t> lane_of_segment;
   std::vector<std::string> block_names;
   uint64_t checkpoint_interval = 0;  // versions between snapshots; 0 = only the final one
@@ -203,7 +204,7 @@ class Shard {
   const ShardOptions options_;
   const SegmentTable& table_;
   const ShardSinks sinks_;
-  const AdamW optimizer_;
+  const std::unique_ptr<const Optimizer> optimizer_;
   const BspPolicy policy_{};
   const std::vector<uint32_t> owned_;
   BufferPool pool_;

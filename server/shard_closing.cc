@@ -132,8 +132,16 @@ void Shard::Close(uint32_t segment, std::optional<float> scale) {
   if (options_.leave_out_update) {
     // Whatever is there is the new version.
   } else if (scale.has_value()) {
-    optimizer_.Update(state.version, place.weight_decay, *scale, state.sum.sum(), update.weights_in,
-                      update.weights_out, update.m, update.v, update.bf16_out);
+    optimizer_->Update({.t = state.version,
+                        .position = static_cast<double>(state.version),
+                        .weight_decay = place.weight_decay,
+                        .gradient_scale = *scale},
+                       {.gradient = state.sum.sum(),
+                        .weights_in = update.weights_in,
+                        .weights_out = update.weights_out,
+                        .m = update.m,
+                        .v = update.v,
+                        .weights_out_bf16 = update.bf16_out});
   } else {
     weights_.CopyWeights(update);
   }
