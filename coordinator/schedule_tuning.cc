@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/byte_size.h"
 
 namespace tug {
 namespace {
@@ -16,20 +17,9 @@ Tuner::Options TunerOptions(const CommConfig& comm, const SegmentTable& table) {
           .drift = comm.tuner().drift()};
 }
 
-// "512 KiB", "1 MiB", "1000000 bytes"
-std::string SizeText(uint64_t bytes) {
-  const char* const units[] = {" bytes", " KiB", " MiB", " GiB"};
-  size_t unit = 0;
-  while (unit < 3 && bytes > 0 && bytes % 1024 == 0) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return absl::StrCat(bytes, units[unit]);
-}
-
 std::string PointText(const SchedulePoint& point) {
-  return absl::StrCat("partition ", SizeText(point.partition_bytes), ", credit ",
-                      SizeText(point.credit_bytes));
+  return absl::StrCat("partition ", ByteSizeText(point.partition_bytes), ", credit ",
+                      ByteSizeText(point.credit_bytes));
 }
 
 }  // namespace
