@@ -11,7 +11,7 @@ namespace {
 
 Tuner::Options TunerOptions(const CommConfig& comm, const SegmentTable& table) {
   return {.points = SchedulePoints(table),
-          .own = {comm.partition_bytes(), comm.credit_bytes()},
+          .own = OwnPoint(comm),
           .trials = comm.tuner().trials(),
           .steps_per_trial = comm.tuner().steps_per_trial(),
           .drift = comm.tuner().drift()};
@@ -25,12 +25,10 @@ std::string PointText(const SchedulePoint& point) {
 }  // namespace
 
 ScheduleTuning::ScheduleTuning(const JobConfig& config, const SegmentTable& table, bool predictions)
-    : own_{config.comm().partition_bytes(), config.comm().credit_bytes()},
-      own_pull_credit_bytes_(config.comm().pull_credit_bytes()),
-      trials_(config.comm().tuner().trials()),
+    : comm_(config.comm()),
       predictions_(predictions),
       tuner_(TunerOptions(config.comm(), table)),
-      point_(own_) {}
+      point_(OwnPoint(comm_)) {}
 
 void ScheduleTuning::AddStep(const StepMetrics& step) {
   if (step.schedule != number()) return;
@@ -52,7 +50,7 @@ void ScheduleTuning::Report(Tuner::Event event, uint64_t step) {
     return;
   }
   const Tuner::Trial& trial = tuner_.trial();
-  events_.push_back(TrialMetrics{step, trial, trials_});
+  events_.push_back(TrialMetrics{step, trial, comm_.tuner().trials()});
   if (event == Tuner::Event::kSettled) {
     events_.push_back(SettledMetrics{step, tuner_.settled(), round_ > 1});
   } else if (predictions_ && trial.number == 1) {
@@ -75,7 +73,7 @@ void ScheduleTuning::Follow() {
   next.set_number(number() + 1);
   next.set_partition_bytes(point_.partition_bytes);
   next.set_credit_bytes(point_.credit_bytes);
-  next.set_pull_credit_bytes(point_ == own_ ? own_pull_credit_bytes_ : point_.credit_bytes);
+  next.set_pull_credit_bytes(PullCreditBytes(point_, comm_));
   wanted_ = std::move(next);
   unmeasured_ = kUnmeasured;
 }
