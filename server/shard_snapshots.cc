@@ -97,6 +97,7 @@ void Shard::SetView(uint32_t view, const LiveSet& live, absl::Time now) {
   early_.Clear();
   admission_.ForgetAll();
   waiting_pulls_.Clear();
+  if (served_.has_value()) served_->Clear();
   summed_.clear();
   for (const uint32_t id : owned_) {
     SegmentState& state = *states_[id];
