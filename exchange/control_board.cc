@@ -13,15 +13,19 @@ constexpr size_t kMaxReportsPerHeartbeat = 4096;
 
 }  // namespace
 
-ControlBoard::Orders ControlBoard::OrdersOf(const HeartbeatReply& reply) {
-  const Schedule& schedule = reply.schedule();
-  return {
-      .go = reply.go(),
-      .pause = reply.pause(),
-      .final_version = reply.final_version(),
-      .schedule = {.number = schedule.number(),
-                   .partition_bytes = std::min(schedule.partition_bytes(), kMaxPayloadBytes / 2),
-                   .credit_bytes = schedule.credit_bytes()}};
+ControlBoard::Orders ControlBoard::OrdersOf(const HeartbeatReply& reply,
+                                            const ExchangeSchedule& known) {
+  Orders orders = {.go = reply.go(),
+                   .pause = reply.pause(),
+                   .final_version = reply.final_version(),
+                   .final_clocks = {reply.final_clocks().begin(), reply.final_clocks().end()},
+                   .schedule = known};
+  if (const Schedule& newer = reply.schedule(); newer.number() > known.number) {
+    orders.schedule = {.number = newer.number(),
+                       .partition_bytes = std::min(newer.partition_bytes(), kMaxPayloadBytes / 2),
+                       .credit_bytes = newer.credit_bytes()};
+  }
+  return orders;
 }
 
 void ControlBoard::SetOrders(const Orders& orders) {
@@ -79,6 +83,13 @@ void ControlBoard::AddStep(StepReport report) {
 void ControlBoard::AddEval(EvalReport report) {
   absl::MutexLock lock(&mutex_);
   evals_.push_back(std::move(report));
+}
+
+absl::Status ControlBoard::Sleep(absl::Duration duration) {
+  absl::MutexLock lock(&mutex_);
+  const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !cancelled_.ok(); };
+  mutex_.AwaitWithTimeout(absl::Condition(&ended), duration);
+  return cancelled_;
 }
 
 absl::Status ControlBoard::cancelled() const {
