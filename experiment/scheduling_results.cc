@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/byte_size.h"
+#include "base/median.h"
 
 namespace tug {
 namespace {
@@ -126,15 +127,8 @@ absl::StatusOr<std::optional<TunedSchedule>> ReadTunedSchedule(const std::string
 std::string PolicyResult::Label() const {
   if (policy != kAutoPolicy) return policy;
   if (!tuned.has_value()) return absl::StrCat(policy, " (not settled)");
-  return absl::StrFormat("%s (%d KiB, credit %d KiB)", policy, tuned->partition_bytes >> 10,
-                         tuned->credit_bytes >> 10);
-}
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  return absl::StrFormat("%s (%s, credit %s)", policy, ByteSizeText(tuned->partition_bytes),
+                         ByteSizeText(tuned->credit_bytes));
 }
 
 std::optional<double> SchedulingCase::SpeedUp(const PolicyResult& policy) const {
