@@ -1,0 +1,62 @@
+#include "server/ssp_policy.h"
+
+#include <algorithm>
+
+#include "proto/sync_mode.h"
+
+namespace tug {
+namespace {
+
+class SspPolicy final : public SyncPolicy {
+ public:
+  explicit SspPolicy(uint64_t staleness) : staleness_(staleness) {}
+
+  PushFate FateOf(uint32_t virtual_worker, uint64_t clock,
+                  const SegmentClocks& segment) const override {
+    const uint64_t next = segment.next->next(virtual_worker);
+    if (clock == next) return PushFate::kTake;
+    return clock < next ? PushFate::kCommitted : PushFate::kEarly;
+  }
+  bool Closes(uint32_t arrived, uint32_t) const override { return arrived > 0; }
+  bool Serves(const PullWish& pull, const SegmentClocks& segment) const override {
+    const VectorClock& next = *segment.next;
+    if (pull.exact) return HasAllBefore(pull.clock, pull, next);
+    if (pull.clock > staleness_ && !HasAllBefore(pull.clock - staleness_, pull, next)) return false;
+    // The sender may carry one that has come to its end before the others.
+    for (uint32_t i = 0; i < pull.virtual_worker_count; ++i) {
+      const uint32_t vw = pull.virtual_worker + i;
+      const uint64_t needed = pull.final_clocks.empty()
+                                  ? pull.clock
+                                  : std::min(pull.clock, pull.final_clocks[vw]);
+      if (next.next(vw) < needed) return false;
+    }
+    return true;
+  }
+
+ private:
+  // Of the pushes that will come.
+  static bool HasAllBefore(uint64_t clock, const PullWish& pull, const VectorClock& next) {
+    if (next.least() >= clock) return true;
+    if (pull.final_clocks.empty()) return false;
+    for (uint32_t vw = 0; vw < next.live().size(); ++vw) {
+      if (next.live().has(vw) && next.next(vw) < std::min(clock, pull.final_clocks[vw])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const uint64_t staleness_;
+};
+
+}  // namespace
+
+std::unique_ptr<const SyncPolicy> MakeSspPolicy(const SyncConfig& sync) {
+  return std::make_unique<const SspPolicy>(StalenessBound(sync));
+}
+
+std::unique_ptr<const SyncPolicy> MakeAspPolicy(const SyncConfig&) {
+  return std::make_unique<const SspPolicy>(kMostLead);
+}
+
+}  // namespace tug
