@@ -6,16 +6,14 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/median.h"
 
 namespace tug {
 
-Spread SpreadOf(std::vector<double> values) {
+Spread SpreadOf(const std::vector<double>& values) {
   TUG_CHECK(!values.empty());
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  const double median =
-      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-  return Spread{.median = median, .min = values.front(), .max = values.back()};
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  return Spread{.median = Median(values), .min = *min, .max = *max};
 }
 
 std::string FormatSpread(const Spread& spread, int decimals) {

@@ -16,7 +16,7 @@ struct Spread {
 };
 
 // REQUIRES: values is not empty. Pure.
-Spread SpreadOf(std::vector<double> values);
+Spread SpreadOf(const std::vector<double>& values);
 
 // "1.234 (1.200..1.310)" with `decimals` digits after the point.
 std::string FormatSpread(const Spread& spread, int decimals);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/cpu_affinity.h"
 #include "base/file.h"
+#include "base/median.h"
 #include "base/status_macros.h"
 #include "cli/local_budget.h"
 #include "cli/local_job.h"

@@ -1,7 +1,6 @@
 #include "coordinator/coordinator.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -133,40 +132,15 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   for (const EvalReport& report : request.evals()) progress_.AddEval(report);
   for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
   const std::vector<StepMetrics> steps = progress_.TakeSteps();
-  for (const StepMetrics& metrics : steps) actions_.push_back(StepCompleted{metrics});
+  for (const StepMetrics& metrics : steps) actions_.emplace_back(StepCompleted{metrics});
   Tune(steps);
   for (const EvalMetrics& eval : progress_.TakeEvals()) OnEval(eval, now);
   AbsorbParts(member, request, now);
 }
 
-void Coordinator::Tune(const std::vector<StepMetrics>& steps) {
-  if (!tuning_.has_value()) return;
-  uint32_t servers_have = std::numeric_limits<uint32_t>::max();
-  for (const Member* server : membership_.OfKind(SERVER)) {
-    servers_have = std::min(servers_have, server->schedule);
-  }
-  tuning_->ServersHave(servers_have);
-  for (const StepMetrics& step : steps) tuning_->AddStep(step);
-  for (TuningEvent& event : tuning_->TakeEvents()) {
-    actions_.push_back(TuningAction{std::move(event)});
-  }
-}
-
-void Coordinator::OnStepsPredicted(uint32_t round, std::vector<double> seconds) {
-  if (tuning_.has_value()) tuning_->SetPrediction(round, std::move(seconds));
-}
-
-// Servers first: see schedule_tuning.h.
-void Coordinator::AddSchedule(const Member& member, HeartbeatReply& reply) const {
-  if (!tuning_.has_value() || phase_ != RUNNING) return;
-  const std::optional<Schedule>& schedule =
-      member.kind == SERVER ? tuning_->for_servers() : tuning_->for_workers();
-  if (schedule.has_value()) *reply.mutable_schedule() = *schedule;
-}
-
 void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
-  actions_.push_back(EvalCompleted{eval});
-  if (const auto best = best_.AddEval(eval)) actions_.push_back(NewBestAction{*best});
+  actions_.emplace_back(EvalCompleted{eval});
+  if (const auto best = best_.AddEval(eval)) actions_.emplace_back(NewBestAction{*best});
   if (!early_stop_.Add(eval) || phase_ != RUNNING || stop_requested_) return;
   stopped_early_ = true;
   const uint32_t in_a_row = early_stop_.without_improvement();
@@ -225,12 +199,12 @@ void Coordinator::ReleaseCommit() {
   // Every earlier version is committed by now, and what became the best of them stands before this
   // action. So a version that becomes the best later is held here, or is not committed yet.
   commit.held = best_.HeldBeside(*committing_);
-  actions_.push_back(std::move(commit));
+  actions_.emplace_back(std::move(commit));
 }
 
 void Coordinator::AddNotice(const std::string& key, const std::string& text) {
   if (notice_keys_.size() >= kMaxNotices || !notice_keys_.insert(key).second) return;
-  actions_.push_back(NoticeAction{text});
+  actions_.emplace_back(NoticeAction{text});
 }
 
 void Coordinator::Advance(absl::Time now) {
@@ -310,52 +284,6 @@ void Coordinator::SettleFinalVersion(absl::Time now) {
   final_version_ = std::min(final_version, options_.config.train().steps());
 }
 
-bool Coordinator::TraceWanted() const {
-  if (traced_.end == 0 || phase_ != RUNNING) return false;
-  // The weights of the last traced step arrive in the one after it.
-  return progress_.step() > traced_.end ||
-         membership_.Every(WORKER, [](const Member& worker) { return worker.finished; });
-}
-
-void Coordinator::CompleteTrace(absl::Time now) {
-  if (trace_done_ || !TraceWanted()) return;
-  if (!trace_heard_.has_value()) trace_heard_ = now;
-  JobTrace trace;
-  bool waits = false;
-  for (const auto& [id, member] : membership_.members()) {
-    waits |= !member.trace_sent;
-    if (!member.trace_sent || member.trace_refused) trace.silent.push_back(member.Name());
-  }
-  if (waits && now - *trace_heard_ < kTracePatience) return;
-  trace_done_ = true;
-  trace.range = traced_;
-  for (const BlockSpec& block : blocks_.layout().blocks.blocks()) {
-    trace.block_names.push_back(block.name());
-  }
-  for (auto& [id, node] : traces_.Take()) {
-    const Member* member = membership_.Find(id);
-    node.node_id = id;
-    node.kind = member->kind;
-    node.name = member->Name();
-    trace.nodes.push_back(std::move(node));
-  }
-  actions_.push_back(TraceCompleted{std::move(trace)});
-}
-
-absl::StatusOr<TraceReply> Coordinator::OnTrace(const TraceChunk& chunk, absl::Time now) {
-  Member* const member = membership_.Find(chunk.node_id());
-  if (member == nullptr || chunk.job() != options_.job) {
-    return absl::NotFoundError(
-        absl::StrCat("node ", chunk.node_id(), " is not a member of this job (any more)"));
-  }
-  if (trace_done_ || !TraceWanted()) return TraceReply();  // nobody waits for it
-  const absl::Status added = traces_.Add(chunk);
-  member->trace_refused |= !added.ok();
-  RETURN_IF_ERROR(added);
-  trace_heard_ = now;
-  return TraceReply();
-}
-
 void Coordinator::Finish(absl::Time now) {
   phase_ = DONE;
   ended_at_ = now;
@@ -381,7 +309,7 @@ void Coordinator::EndIfEveryoneKnows(absl::Time now) {
   const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told);
   if (!all_told && now - ended_at_ < kToldGrace) return;
   end_reported_ = true;
-  actions_.push_back(JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(failure_)});
+  actions_.emplace_back(JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(failure_)});
 }
 
 HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::Time now) {
@@ -448,7 +376,7 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
   if (committing_ == version) committing_.reset();
   if (status.ok()) {
     committed_version_ = std::max(committed_version_, version);
-    if (const auto best = best_.OnCommitted(version)) actions_.push_back(NewBestAction{*best});
+    if (const auto best = best_.OnCommitted(version)) actions_.emplace_back(NewBestAction{*best});
   } else {
     Fail(absl::StrCat("the checkpoint of step ", version,
                       " cannot be committed: ", std::string(status.message())),

@@ -13,15 +13,18 @@ constexpr size_t kMaxReportsPerHeartbeat = 4096;
 
 }  // namespace
 
-ControlBoard::Orders ControlBoard::OrdersOf(const HeartbeatReply& reply) {
-  const Schedule& schedule = reply.schedule();
-  return {
-      .go = reply.go(),
-      .pause = reply.pause(),
-      .final_version = reply.final_version(),
-      .schedule = {.number = schedule.number(),
-                   .partition_bytes = std::min(schedule.partition_bytes(), kMaxPayloadBytes / 2),
-                   .credit_bytes = schedule.credit_bytes()}};
+ControlBoard::Orders ControlBoard::OrdersOf(const HeartbeatReply& reply,
+                                            const ExchangeSchedule& known) {
+  Orders orders = {.go = reply.go(),
+                   .pause = reply.pause(),
+                   .final_version = reply.final_version(),
+                   .schedule = known};
+  if (const Schedule& newer = reply.schedule(); newer.number() > known.number) {
+    orders.schedule = {.number = newer.number(),
+                       .partition_bytes = std::min(newer.partition_bytes(), kMaxPayloadBytes / 2),
+                       .credit_bytes = newer.credit_bytes()};
+  }
+  return orders;
 }
 
 void ControlBoard::SetOrders(const Orders& orders) {

@@ -31,8 +31,10 @@ class ControlBoard {
     uint32_t schedule = 0;  // number of that in effect
   };
 
-  // What a reply orders; partitions at most half as large as a payload may be.
-  static Orders OrdersOf(const HeartbeatReply& reply);
+  // What a reply orders; partitions at most half as large as a payload may be. The schedule stays
+  // `known`, the newest so far, if the reply has none or an older one: a late reply takes nothing
+  // back.
+  static Orders OrdersOf(const HeartbeatReply& reply, const ExchangeSchedule& known);
 
   // Heartbeat side.
   void SetOrders(const Orders& orders);

@@ -76,21 +76,32 @@ TEST(ControlBoard, WakesTheWaiterWhenOrdersChange) {
 TEST(ControlBoard, HandsOnTheScheduleThatAReplyOrders) {
   HeartbeatReply reply;
   reply.set_go(true);
-  EXPECT_EQ(ControlBoard::OrdersOf(reply).schedule, ExchangeSchedule());
+  EXPECT_EQ(ControlBoard::OrdersOf(reply, {}).schedule, ExchangeSchedule());
   Schedule& schedule = *reply.mutable_schedule();
   schedule.set_number(3);
   schedule.set_partition_bytes(4096);
   schedule.set_credit_bytes(65536);
   schedule.set_pull_credit_bytes(7);
-  EXPECT_EQ(ControlBoard::OrdersOf(reply).schedule,
+  EXPECT_EQ(ControlBoard::OrdersOf(reply, {}).schedule,
             (ExchangeSchedule{.number = 3, .partition_bytes = 4096, .credit_bytes = 65536}));
-  EXPECT_TRUE(ControlBoard::OrdersOf(reply).go);
+  EXPECT_TRUE(ControlBoard::OrdersOf(reply, {}).go);
+}
+
+TEST(ControlBoard, KeepsTheNewestScheduleWhateverAReplySays) {
+  const ExchangeSchedule known = {.number = 3, .partition_bytes = 4096, .credit_bytes = 65536};
+  HeartbeatReply reply;
+  EXPECT_EQ(ControlBoard::OrdersOf(reply, known).schedule, known) << "none";
+  reply.mutable_schedule()->set_number(2);
+  EXPECT_EQ(ControlBoard::OrdersOf(reply, known).schedule, known) << "an older one";
+  reply.mutable_schedule()->set_number(4);
+  EXPECT_EQ(ControlBoard::OrdersOf(reply, known).schedule, ExchangeSchedule{.number = 4});
 }
 
 TEST(ControlBoard, TakesNoPartitionThatNoPayloadHolds) {
   HeartbeatReply reply;
+  reply.mutable_schedule()->set_number(1);
   reply.mutable_schedule()->set_partition_bytes(~uint64_t{0});
-  EXPECT_LT(ControlBoard::OrdersOf(reply).schedule.partition_bytes, kMaxPayloadBytes);
+  EXPECT_EQ(ControlBoard::OrdersOf(reply, {}).schedule.partition_bytes, kMaxPayloadBytes / 2);
 }
 
 TEST(ControlBoard, SaysWhichScheduleIsInEffect) {

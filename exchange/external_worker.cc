@@ -177,7 +177,7 @@ absl::StatusOr<std::optional<uint64_t>> ExternalWorker::BeginStep() {
 }
 
 void ExternalWorker::ApplySchedule(const ExchangeSchedule& schedule) {
-  if (schedule.number <= schedule_.number) return;
+  if (schedule == schedule_) return;
   schedule_ = schedule;
   exchange_->SetSchedule(schedule);
 }

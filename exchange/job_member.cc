@@ -64,7 +64,7 @@ absl::Status JobMember::Beat() {
 
 void JobMember::TakeOrders(const HeartbeatReply& reply) {
   absl::MutexLock lock(&mutex_);
-  orders_ = ControlBoard::OrdersOf(reply);
+  orders_ = ControlBoard::OrdersOf(reply, orders_.schedule);
   state_.pausing = orders_.pause;
   board_.SetState(state_);
 }
@@ -116,8 +116,7 @@ absl::StatusOr<bool> JobMember::BeginStep(uint64_t clock) {
   if (end_.has_value() || NoSuchStep(clock)) return false;
   state_.started = true;
   state_.clock = clock;
-  // A reply without a schedule after one that had it takes nothing back.
-  if (orders_.schedule.number > schedule_.number) schedule_ = orders_.schedule;
+  schedule_ = orders_.schedule;
   state_.schedule = schedule_.number;
   board_.SetState(state_);
   return true;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/median.h"
 #include "base/xml_text.h"
 #include "coordinator/loss_curve.h"
 #include "experiment/report_page.h"

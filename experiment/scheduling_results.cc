@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/median.h"
 #include "experiment/markdown_table.h"
 
 namespace tug {
@@ -128,13 +128,6 @@ std::string PolicyResult::Label() const {
   if (!tuned.has_value()) return absl::StrCat(policy, " (not settled)");
   return absl::StrFormat("%s (%d KiB, credit %d KiB)", policy, tuned->partition_bytes >> 10,
                          tuned->credit_bytes >> 10);
-}
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 std::optional<double> SchedulingCase::SpeedUp(const PolicyResult& policy) const {

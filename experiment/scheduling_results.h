@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/median.h"
 #include "experiment/link_plan.h"
 #include "experiment/timeline.h"
 #include "nlohmann/json.hpp"
@@ -45,9 +46,6 @@ struct TunedSchedule {
 // and kept. None: steps after it were of trials. Errors: NOT_FOUND.
 absl::StatusOr<std::optional<TunedSchedule>> ReadTunedSchedule(const std::string& metrics_path,
                                                                uint64_t before_step);
-
-// Of the middle two, the mean; NaN of none.
-double Median(std::vector<double> values);
 
 // A job's step as worked out, not measured.
 struct WorkedOutStep {

@@ -1,6 +1,5 @@
 #include "experiment/scheduling_results.h"
 
-#include <cmath>
 #include <fstream>
 #include <string>
 
@@ -24,12 +23,6 @@ SchedulingResults Example() {
   c.policies[1].predicted = WorkedOutStep{.seconds = 0.95};
   c.bound = WorkedOutStep{.seconds = 0.8};
   return {.command = "tug", .settings = {{"link", "200mbit"}}, .cases = {c}};
-}
-
-TEST(Median, IsTheMiddle) {
-  EXPECT_DOUBLE_EQ(Median({3, 1, 2}), 2);
-  EXPECT_DOUBLE_EQ(Median({4, 1, 2, 3}), 2.5);
-  EXPECT_TRUE(std::isnan(Median({})));
 }
 
 TEST(SchedulingResults, DividesByFifoAndByTheBound) {

@@ -25,6 +25,7 @@
 
 #include "base/check.h"
 #include "base/lease.h"
+#include "base/median.h"
 #include "base/process_memory.h"
 #include "base/thread_pool.h"
 #include "model/layout.h"
@@ -177,8 +178,7 @@ void Run(const Arguments& arguments) {
   }
   double mean = 0;
   for (const double time : times) mean += time / arguments.steps;
-  std::sort(times.begin(), times.end());
-  const double median = times[times.size() / 2];
+  const double median = Median(times);
   std::printf(
       "%s, %s, recompute %s, dropout %g, %d threads: %.1fM parameters, %.1f MB of "
       "activations\n%.2f ms a pass (median of %d), %.0f tokens/s\n\n",
@@ -212,11 +212,6 @@ void Measure(const ModelOptions& options, int steps, ThreadPool& pool, Setting& 
     trainer.Step();
     setting.times.push_back(Milliseconds(Clock::now() - begin));
   }
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Settings take turns, so that a drift of the machine meets all.

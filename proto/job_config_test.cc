@@ -181,6 +181,31 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"train.patience = 2", "compute = REPLAY"}},
       {{"data.path=", "compute=REPLAY"}, {"replay.profile = \"\"", "compute = REPLAY"}},
       {{"replay.profile=vgg16"}, {"replay.profile = \"vgg16\"", "compute = CPU"}},
+      {{"sync.policy=BACKUP", "cluster.workers=2", "sync.backups=2"},
+       {"sync.backups = 2", "cluster.virtual_workers = 2"}},
+      {{"sync.delay_compensation=0.04", "optimizer.algorithm=SGD"},
+       {"sync.delay_compensation = 0.04", "sync.policy = BSP"}},
+      {{"sync.delay_compensation=0.04", "sync.policy=ASP"},
+       {"sync.delay_compensation = 0.04", "optimizer.algorithm = ADAMW"}},
+      {{"sync.delay_compensation=0.04", "sync.policy=ASP", "optimizer.algorithm=SGD",
+        "sync.local_steps=2"},
+       {"sync.delay_compensation = 0.04", "sync.local_steps = 2"}},
+      {{"sync.record=ORDER"}, {"sync.record = ORDER", "sync.policy = BSP"}},
+      {{"sync.record=ORDER", "sync.policy=ASP", "data.path=", "compute=REPLAY",
+        "replay.profile=vgg16"},
+       {"sync.record = ORDER", "compute = REPLAY"}},
+      {{"sync.record=ORDER", "sync.policy=ASP", "data.path=", "model.external=true"},
+       {"sync.record = ORDER", "model.external = true"}},
+      {{"sync.record=ORDER", "sync.policy=SSP", "comm.scheduler=AUTO"},
+       {"sync.record = ORDER", "comm.scheduler = AUTO"}},
+      {{"sync.local_steps=4", "data.path=", "model.external=true"},
+       {"sync.local_steps = 4", "model.external = true"}},
+      {{"straggler.virtual_worker=1"},
+       {"straggler.virtual_worker = 1", "cluster.virtual_workers = 1"}},
+      {{"straggler.slowdown=2", "data.path=", "model.external=true"},
+       {"straggler.slowdown = 2", "model.external = true"}},
+      {{"straggler.pause_probability=0.5", "data.path=", "model.external=true"},
+       {"straggler.pause_probability = 0.5", "model.external = true"}},
   };
   for (const Broken& broken : cases) {
     const std::string error = ErrorWith(broken.overrides);
@@ -360,10 +385,10 @@ TEST(Fingerprint, ChangesWithWhatMattersOnly) {
     JobConfig other = config;
     const double value = FindField(config, rule.path)->Number();
     SetFieldFromNumber(other, rule.path, value == 0 ? 1 : 0);
-    const bool machine = std::set<std::string>{"cluster.lanes_per_server",
-                                               "cluster.compute_threads", "cluster.pin_threads",
-                                               "trace.steps", "trace.first_step"}
-                             .contains(rule.path);
+    const bool machine =
+        std::set<std::string>{"cluster.lanes_per_server", "cluster.compute_threads",
+                              "cluster.pin_threads", "trace.steps", "trace.first_step"}
+            .contains(rule.path);
     EXPECT_EQ(Fingerprint(other) == Fingerprint(config), machine) << rule.path;
     const std::string difference = FirstDifference(config, other);
     if (machine) {

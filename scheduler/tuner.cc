@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/median.h"
 
 namespace tug {
 namespace {
@@ -13,14 +14,6 @@ namespace {
 std::vector<SchedulePoint> WithOwn(std::vector<SchedulePoint> points, const SchedulePoint& own) {
   if (std::find(points.begin(), points.end(), own) == points.end()) points.push_back(own);
   return points;
-}
-
-template <typename Values>
-double Median(const Values& values) {
-  std::vector<double> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
-  const size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
 double Octaves(uint64_t bytes) { return std::log2(static_cast<double>(bytes)); }
@@ -208,7 +201,7 @@ Tuner::Event Tuner::WatchDrift(double step_seconds) {
   newest_.push_back(step_seconds);
   if (newest_.size() < window_) return Event::kNone;
   if (newest_.size() > window_) newest_.pop_front();
-  newest_median_ = Median(newest_);
+  newest_median_ = Median({newest_.begin(), newest_.end()});
   if (settled_median_ == 0) settled_median_ = newest_median_;
   const double most = settled_median_ * (1 + options_.drift);
   const double least = settled_median_ / (1 + options_.drift);

@@ -273,7 +273,7 @@ void SimulatedWorker::OnReply(const HeartbeatReply& reply) {
   if (!std::exchange(pulling_, true)) {
     for (uint32_t b = 0; b < weights_.size(); ++b) Pull(b, machine_->clock());
   }
-  ordered_ = ControlBoard::OrdersOf(reply).schedule;
+  ordered_ = ControlBoard::OrdersOf(reply, ordered_).schedule;
   machine_->SetGate(reply.pause(), reply.final_version());
   Advance();
 }
@@ -322,7 +322,7 @@ void SimulatedWorker::MayChangeSchedule(const struct Compute& compute) {
   const bool begins = compute.phase == ComputePhase::kForward && compute.virtual_worker == 0 &&
                       compute.micro_batch == 0 && compute.block == 0;
   if (begins) step_began_ = world_.time.Now();
-  if (begins && ordered_.number > schedule_) {
+  if (begins && ordered_.number != schedule_) {
     schedule_ = ordered_.number;
     exchange_->SetSchedule(ordered_, world_.time.Now());
     ++schedule_changes_;

@@ -1,11 +1,11 @@
 // `comm.scheduler: AUTO`: whole jobs whose schedule changes as they run.
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/median.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -63,11 +63,6 @@ train { steps: )",
     return found;
   }
 };
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 TEST_F(TuningTest, TriesReportsAndSettlesOnASchedulePredictedAndNoSlowerThanTheJobsOwn) {
   ASSERT_NO_FATAL_FAILURE(Train("run"));

@@ -217,7 +217,7 @@ void Training::AddTo(HeartbeatRequest& beat) {
 
 void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
   board_.ConfirmReports(sent.steps_size(), sent.evals_size());
-  board_.SetOrders(ControlBoard::OrdersOf(reply));
+  board_.SetOrders(ControlBoard::OrdersOf(reply, board_.orders().schedule));
 }
 
 const Trace* Training::trace() const {

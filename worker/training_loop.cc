@@ -221,8 +221,7 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
 // All pushes and pulls of a step are cut alike; the weights it waits for were asked for by the step
 // before.
 void TrainingLoop::BeginStep() {
-  if (orders_.schedule.number <= schedule_.number)
-    return;  // none, after one: nothing is taken back
+  if (orders_.schedule == schedule_) return;
   schedule_ = orders_.schedule;
   exchange_.SetSchedule(schedule_);
 }
