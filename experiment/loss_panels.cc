@@ -140,8 +140,8 @@ struct Series {
 std::string LossPanelsSvg(const SyncPart& part) {
   if (part.replay) return "";
   const std::vector<SyncCase> modes = ModesOf(part);
-  const std::vector<Straggler> stragglers = StragglersOf(part);
-  const auto series_of = [&](Straggler straggler, const Abscissa& x) {
+  const std::vector<StragglerKind> stragglers = StragglersOf(part);
+  const auto series_of = [&](StragglerKind straggler, const Abscissa& x) {
     std::vector<Series> series;
     for (size_t mode = 0; mode < modes.size(); ++mode) {
       const SyncRun* run = part.Find(modes[mode], straggler);
@@ -152,7 +152,7 @@ std::string LossPanelsSvg(const SyncPart& part) {
   };
 
   Bounds losses;  // of all panels, so that they compare
-  for (const Straggler straggler : stragglers) {
+  for (const StragglerKind straggler : stragglers) {
     for (const Series& series : series_of(straggler, kAbscissas[0])) {
       for (const Point& p : series.line) losses.Add(p.y);
       for (const Point& p : series.dots) losses.Add(p.y);
@@ -163,7 +163,7 @@ std::string LossPanelsSvg(const SyncPart& part) {
 
   std::string svg;
   double top = 0;
-  for (const Straggler straggler : stragglers) {
+  for (const StragglerKind straggler : stragglers) {
     svg +=
         SvgText(kLeft, top + 18, "start", "name", absl::StrCat("stragglers: ", NameOf(straggler)));
     double left = kLeft;

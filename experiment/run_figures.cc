@@ -56,12 +56,11 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
       evals[{step, final}] = {step, at, LossOf(line), final};
     } else if (kind == "worker") {
       workers[line.value("virtual_worker", 0u)] = WorkerOf(line);
-    } else if (kind == "updates") {
+    } else if (kind == "end") {
+      ended = true;
       figures.updates = line.value("updates", uint64_t{0});
       figures.dropped_pushes = line.value("dropped_pushes", uint64_t{0});
       figures.staleness = line.value("staleness", std::vector<uint64_t>{});
-    } else if (kind == "end") {
-      ended = true;
     }
   }
   if (!ended || steps.empty()) {

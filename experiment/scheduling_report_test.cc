@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "experiment/timeline_svg.h"
 #include "experiment/well_formed.h"
 #include "gmock/gmock.h"

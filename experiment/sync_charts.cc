@@ -58,7 +58,7 @@ std::string Grid(
     const SyncPart& part, const std::vector<SyncCase>& modes,
     const std::function<double(const SyncCase&)>& height,
     const std::function<std::string(const SyncRun&, double left, double top, double width)>& draw) {
-  const std::vector<Straggler> stragglers = StragglersOf(part);
+  const std::vector<StragglerKind> stragglers = StragglersOf(part);
   std::string svg;
   for (size_t column = 0; column < stragglers.size(); ++column) {
     svg += SvgText(GridLeft(column, stragglers.size()), 14, "start", "name",
@@ -120,8 +120,8 @@ std::vector<SyncCase> ModesOf(const SyncPart& part) {
   return modes;
 }
 
-std::vector<Straggler> StragglersOf(const SyncPart& part) {
-  std::vector<Straggler> stragglers;
+std::vector<StragglerKind> StragglersOf(const SyncPart& part) {
+  std::vector<StragglerKind> stragglers;
   for (const SyncRun& run : part.runs) {
     if (std::find(stragglers.begin(), stragglers.end(), run.straggler) == stragglers.end()) {
       stragglers.push_back(run.straggler);
@@ -140,7 +140,7 @@ std::string SpeedBarsSvg(const SyncPart& part) {
   const double scale = (kPictureWidth - kLeft - kRight) / most;
   std::string svg;
   double top = 0;
-  for (const Straggler straggler : StragglersOf(part)) {
+  for (const StragglerKind straggler : StragglersOf(part)) {
     svg += SvgText(0, top + 16, "start", "name", absl::StrCat("stragglers: ", NameOf(straggler)));
     top += kGroupTitle;
     for (size_t mode = 0; mode < modes.size(); ++mode) {
@@ -150,7 +150,7 @@ std::string SpeedBarsSvg(const SyncPart& part) {
       svg += SvgText(kLeft - 8, top + kBar - 4, "end", "", run->mode.name);
       svg += Rect(kLeft, top, width, kBar, ModeColor(mode), run->mode.name);
       double end = width;
-      const SyncRun* undisturbed = part.Find(run->mode, Straggler::kNone);
+      const SyncRun* undisturbed = part.Find(run->mode, StragglerKind::kNone);
       if (const auto bound = part.Bound(*run); bound.has_value() && undisturbed != nullptr) {
         const double at = *bound * undisturbed->BatchesPerSecond() * scale;
         svg += SvgLine(kLeft + at, top - 2, kLeft + at, top + kBar + 2, "bound");

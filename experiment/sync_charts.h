@@ -13,7 +13,7 @@ namespace tug {
 
 // Modes and stragglers of a part, in the order of its runs.
 std::vector<SyncCase> ModesOf(const SyncPart& part);
-std::vector<Straggler> StragglersOf(const SyncPart& part);
+std::vector<StragglerKind> StragglersOf(const SyncPart& part);
 // A CSS colour of the page.
 std::string ModeColor(size_t mode);
 

@@ -155,20 +155,21 @@ absl::StatusOr<SyncCase> ParseSyncCase(const std::string& text) {
       absl::StrCat("--modes ", text, ": bsp, asp, ssp:S, backup:K from 1, local:H from 2"));
 }
 
-const char* NameOf(Straggler straggler) {
+const char* NameOf(StragglerKind straggler) {
   switch (straggler) {
-    case Straggler::kNone:
+    case StragglerKind::kNone:
       return "none";
-    case Straggler::kPersistent:
+    case StragglerKind::kPersistent:
       return "persistent";
-    case Straggler::kPauses:
+    case StragglerKind::kPauses:
       return "pauses";
   }
   return "";
 }
 
-absl::StatusOr<Straggler> ParseStraggler(const std::string& text) {
-  for (const Straggler s : {Straggler::kNone, Straggler::kPersistent, Straggler::kPauses}) {
+absl::StatusOr<StragglerKind> ParseStraggler(const std::string& text) {
+  for (const StragglerKind s :
+       {StragglerKind::kNone, StragglerKind::kPersistent, StragglerKind::kPauses}) {
     if (text == NameOf(s)) return s;
   }
   return absl::InvalidArgumentError(
@@ -204,31 +205,31 @@ std::optional<double> SyncRun::FinalLoss() const {
   return figures.evals.back().loss;
 }
 
-const SyncRun* SyncPart::Find(const SyncCase& mode, Straggler straggler) const {
+const SyncRun* SyncPart::Find(const SyncCase& mode, StragglerKind straggler) const {
   for (const SyncRun& run : runs) {
     if (run.mode == mode && run.straggler == straggler) return &run;
   }
   return nullptr;
 }
 
-const SyncRun* SyncPart::FindBsp(Straggler straggler) const {
+const SyncRun* SyncPart::FindBsp(StragglerKind straggler) const {
   return Find(SyncCase{.name = "bsp"}, straggler);
 }
 
 std::optional<double> SyncPart::OfBsp(const SyncRun& run) const {
-  const SyncRun* bsp = FindBsp(Straggler::kNone);
+  const SyncRun* bsp = FindBsp(StragglerKind::kNone);
   if (bsp == nullptr || bsp->BatchesPerSecond() <= 0) return std::nullopt;
   return run.BatchesPerSecond() / bsp->BatchesPerSecond();
 }
 
 std::optional<double> SyncPart::OfItself(const SyncRun& run) const {
-  const SyncRun* undisturbed = Find(run.mode, Straggler::kNone);
+  const SyncRun* undisturbed = Find(run.mode, StragglerKind::kNone);
   if (undisturbed == nullptr || undisturbed->BatchesPerSecond() <= 0) return std::nullopt;
   return run.BatchesPerSecond() / undisturbed->BatchesPerSecond();
 }
 
 std::optional<double> SyncPart::Bound(const SyncRun& run) const {
-  if (run.straggler != Straggler::kPersistent) return std::nullopt;
+  if (run.straggler != StragglerKind::kPersistent) return std::nullopt;
   switch (run.mode.policy) {
     case SyncConfig::ASP:
       return (virtual_workers - 1 + 1 / slowdown) / virtual_workers;
@@ -240,7 +241,7 @@ std::optional<double> SyncPart::Bound(const SyncRun& run) const {
 }
 
 std::optional<double> SyncPart::OfStragglersPace(const SyncRun& run) const {
-  if (run.straggler != Straggler::kPersistent) return std::nullopt;
+  if (run.straggler != StragglerKind::kPersistent) return std::nullopt;
   for (const WorkerTimes& times : run.figures.workers) {
     if (times.virtual_worker != slow_virtual_worker || times.steps == times.skipped) continue;
     const double seconds_per_step = (times.compute_seconds + times.straggle_seconds) /
@@ -273,17 +274,21 @@ std::vector<std::string> Findings(const SyncPart& part) {
   }
   for (const SyncRun& run : part.runs) {
     const std::optional<double> kept = part.OfItself(run);
-    if (run.straggler != Straggler::kPauses || !kept.has_value()) continue;
+    if (run.straggler != StragglerKind::kPauses || !kept.has_value()) continue;
     findings.push_back(absl::StrCat(run.mode.name, " with random pauses: ", Percent(*kept),
                                     " of its undisturbed speed"));
   }
-  const SyncRun* bsp = part.FindBsp(Straggler::kNone);
+  const SyncRun* bsp = part.FindBsp(StragglerKind::kNone);
   if (part.replay || bsp == nullptr || !bsp->FinalLoss().has_value()) return findings;
   for (const SyncRun& run : part.runs) {
-    if (&run == bsp || run.straggler != Straggler::kNone || !run.FinalLoss().has_value()) continue;
-    findings.push_back(absl::StrFormat("%s undisturbed: final loss %.4f, %+.4f against bsp",
-                                       run.mode.name, *run.FinalLoss(),
-                                       *run.FinalLoss() - *bsp->FinalLoss()));
+    if (&run == bsp || run.straggler != StragglerKind::kNone || !run.FinalLoss().has_value())
+      continue;
+    const double more = *run.FinalLoss() - *bsp->FinalLoss();
+    findings.push_back(
+        std::isfinite(more)
+            ? absl::StrFormat("%s undisturbed: final loss %.4f, %+.4f against bsp", run.mode.name,
+                              *run.FinalLoss(), more)
+            : absl::StrCat(run.mode.name, " undisturbed: its loss, or that of bsp, is not finite"));
   }
   return findings;
 }

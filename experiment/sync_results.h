@@ -37,14 +37,14 @@ struct SyncCase {
 // alone. Errors: INVALID_ARGUMENT, naming what is known.
 absl::StatusOr<SyncCase> ParseSyncCase(const std::string& text);
 
-enum class Straggler { kNone, kPersistent, kPauses };
+enum class StragglerKind { kNone, kPersistent, kPauses };
 // "none", "persistent", "pauses".
-const char* NameOf(Straggler straggler);
-absl::StatusOr<Straggler> ParseStraggler(const std::string& text);
+const char* NameOf(StragglerKind straggler);
+absl::StatusOr<StragglerKind> ParseStraggler(const std::string& text);
 
 struct SyncRun {
   SyncCase mode;
-  Straggler straggler = Straggler::kNone;
+  StragglerKind straggler = StragglerKind::kNone;
   uint64_t warm_up = 0;  // job steps that are no part of its speed
   RunFigures figures;
   std::vector<WorkerTimeline> timeline;  // may be empty
@@ -70,8 +70,8 @@ struct SyncPart {
   double slowdown = 1;  // of the persistent straggler
   std::vector<SyncRun> runs;
 
-  const SyncRun* Find(const SyncCase& mode, Straggler straggler) const;
-  const SyncRun* FindBsp(Straggler straggler) const;
+  const SyncRun* Find(const SyncCase& mode, StragglerKind straggler) const;
+  const SyncRun* FindBsp(StragglerKind straggler) const;
   // Speed as a multiple of undisturbed bsp's; of the same mode's undisturbed. None: not run.
   std::optional<double> OfBsp(const SyncRun& run) const;
   std::optional<double> OfItself(const SyncRun& run) const;
