@@ -33,7 +33,8 @@ enum class RandomPurpose : uint32_t {
   kDropout = 2,
   kShuffle = 3,
   kSample = 4,
-  kRandomData = 5
+  kRandomData = 5,
+  kStraggle = 6
 };
 
 }  // namespace tug

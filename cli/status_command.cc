@@ -59,6 +59,13 @@ std::string NodeText(const NodeStatus& node) {
                     ByteText(static_cast<double>(counters.most_outstanding_bytes())),
                     node.kind() == SERVER ? " on the way from a lane to a worker" : " on the way");
   }
+  if (counters.updates() > 0) {
+    absl::StrAppend(&text, ", ", WithThousands(counters.updates()), " updates");
+  }
+  if (counters.dropped_pushes() > 0) {
+    absl::StrAppend(&text, ", ", WithThousands(counters.dropped_pushes()),
+                    " parts of pushes too late");
+  }
   if (counters.messages_dropped() > 0) {
     absl::StrAppend(&text, ", ", counters.messages_dropped(), " malformed messages dropped");
   }

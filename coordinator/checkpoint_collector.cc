@@ -1,20 +1,23 @@
 #include "coordinator/checkpoint_collector.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
 
 namespace tug {
 
-CheckpointCollector::CheckpointCollector(uint32_t lanes, std::optional<uint64_t> newest_whole)
-    : lanes_(lanes), newest_whole_(newest_whole) {
+CheckpointCollector::CheckpointCollector(uint32_t lanes, uint32_t clocks,
+                                         std::optional<uint64_t> newest_whole)
+    : lanes_(lanes), clocks_(clocks), newest_whole_(newest_whole) {
   TUG_CHECK_GE(lanes, 1u);
 }
 
 std::optional<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& part) {
   const bool old = newest_whole_.has_value() && part.version() <= *newest_whole_;
   if (part.lane() >= lanes_ || old || !part.error().empty()) return std::nullopt;
+  if (clocks_ > 0 && static_cast<uint32_t>(part.clocks_size()) != clocks_) return std::nullopt;
   if (!open_.contains(part.version()) && open_.size() >= kMaxOpen) return std::nullopt;
   Open& open = open_[part.version()];
   open.parts.resize(lanes_);
@@ -24,9 +27,13 @@ std::optional<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart
 
   CollectedCheckpoint whole;
   whole.version = part.version();
+  whole.clocks.assign(clocks_, std::numeric_limits<uint64_t>::max());
   for (std::optional<CheckpointPart>& each : open.parts) {
     whole.pause_seconds = std::max(whole.pause_seconds, each->pause_seconds());
     whole.write_seconds = std::max(whole.write_seconds, each->write_seconds());
+    for (uint32_t v = 0; v < clocks_; ++v) {
+      whole.clocks[v] = std::min(whole.clocks[v], each->clocks(static_cast<int>(v)));
+    }
     whole.parts.push_back(*std::move(each));
   }
   newest_whole_ = whole.version;

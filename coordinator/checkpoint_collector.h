@@ -17,6 +17,8 @@ struct CollectedCheckpoint {
   std::vector<CheckpointPart> parts;
   double pause_seconds = 0;  // of the lane that stopped longest
   double write_seconds = 0;  // of the slowest lane
+  // By virtual worker, where lanes count them: the first clock that some segment lacks.
+  std::vector<uint64_t> clocks;
 };
 
 // Gathers lanes' parts until a checkpoint is whole. Repeats, and parts that no correct lane sends,
@@ -26,9 +28,9 @@ class CheckpointCollector {
   // Checkpoints whose parts are still arriving; a lane writes one at a time.
   static constexpr size_t kMaxOpen = 16;
 
-  // REQUIRES: lanes >= 1. Versions up to `newest_whole` are old; none: the job writes its initial
-  // weights too, version 0.
-  CheckpointCollector(uint32_t lanes, std::optional<uint64_t> newest_whole);
+  // REQUIRES: lanes >= 1. `clocks`: how many of them a part has; 0: none, whatever it says.
+  // Versions up to `newest_whole` are old; none: the job writes its initial weights too, version 0.
+  CheckpointCollector(uint32_t lanes, uint32_t clocks, std::optional<uint64_t> newest_whole);
 
   // The checkpoint that became whole with this part.
   std::optional<CollectedCheckpoint> Add(const CheckpointPart& part);
@@ -40,6 +42,7 @@ class CheckpointCollector {
   };
 
   const uint32_t lanes_;
+  const uint32_t clocks_;
   std::optional<uint64_t> newest_whole_;
   std::map<uint64_t, Open> open_;
 };

@@ -1,5 +1,10 @@
 #include "coordinator/checkpoint_collector.h"
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace tug {
@@ -16,7 +21,7 @@ CheckpointPart Part(uint32_t lane, uint64_t version, double pause = 0.001) {
 }
 
 TEST(CheckpointCollector, IsWholeWithTheLastLanesPart) {
-  CheckpointCollector collector(2, 0);
+  CheckpointCollector collector(2, 0, 0);
   EXPECT_FALSE(collector.Add(Part(1, 10, 0.5)).has_value());
   EXPECT_FALSE(collector.Add(Part(1, 10, 0.5)).has_value());
   const auto whole = collector.Add(Part(0, 10));
@@ -29,7 +34,7 @@ TEST(CheckpointCollector, IsWholeWithTheLastLanesPart) {
 }
 
 TEST(CheckpointCollector, IgnoresRepeatsOfWholeCheckpointsAndUnknownLanes) {
-  CheckpointCollector collector(1, 5);
+  CheckpointCollector collector(1, 0, 5);
   EXPECT_FALSE(collector.Add(Part(0, 5)).has_value());
   EXPECT_TRUE(collector.Add(Part(0, 6)).has_value());
   EXPECT_FALSE(collector.Add(Part(0, 6)).has_value());
@@ -37,7 +42,7 @@ TEST(CheckpointCollector, IgnoresRepeatsOfWholeCheckpointsAndUnknownLanes) {
 }
 
 TEST(CheckpointCollector, TakesTheInitialWeightsWhereTheJobWritesThem) {
-  CheckpointCollector collector(1, std::nullopt);
+  CheckpointCollector collector(1, 0, std::nullopt);
   const auto whole = collector.Add(Part(0, 0));
   ASSERT_TRUE(whole.has_value());
   EXPECT_EQ(whole->version, 0u);
@@ -46,11 +51,25 @@ TEST(CheckpointCollector, TakesTheInitialWeightsWhereTheJobWritesThem) {
 }
 
 TEST(CheckpointCollector, GathersTwoVersionsAtOnce) {
-  CheckpointCollector collector(2, 0);
+  CheckpointCollector collector(2, 0, 0);
   EXPECT_FALSE(collector.Add(Part(0, 1)).has_value());
   EXPECT_FALSE(collector.Add(Part(0, 2)).has_value());
   EXPECT_TRUE(collector.Add(Part(1, 1)).has_value());
   EXPECT_TRUE(collector.Add(Part(1, 2)).has_value());
+}
+
+TEST(CheckpointCollector, FoldsLanesClocksToTheLowestAndRefusesAnyOtherNumberOfThem) {
+  CheckpointCollector collector(2, 3, 0);
+  const auto with_clocks = [](CheckpointPart part, const std::vector<uint64_t>& clocks) {
+    part.mutable_clocks()->Assign(clocks.begin(), clocks.end());
+    return part;
+  };
+  EXPECT_FALSE(collector.Add(with_clocks(Part(0, 4), {5, 3, 4})).has_value());
+  EXPECT_FALSE(collector.Add(with_clocks(Part(1, 4), {5, 3})).has_value());
+  EXPECT_FALSE(collector.Add(Part(1, 4)).has_value());
+  const auto whole = collector.Add(with_clocks(Part(1, 4), {6, 2, 4}));
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(whole->clocks, (std::vector<uint64_t>{5, 2, 4}));
 }
 
 }  // namespace

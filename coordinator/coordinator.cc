@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "coordinator/placement.h"
+#include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "proto/wire.h"
 
@@ -16,12 +17,6 @@ namespace {
 
 uint32_t LaneCount(const ClusterConfig& cluster) {
   return cluster.servers() * cluster.lanes_per_server();
-}
-
-// The version that needs no checkpoint any more when the job starts, if any.
-std::optional<uint64_t> NewestCheckpoint(const CoordinatorOptions& options) {
-  if (options.restore_path.empty() && options.config.checkpoint().initial()) return std::nullopt;
-  return options.start_version;
 }
 
 // A worker's memory, and what of it is activations beside what the literature counts for them.
@@ -48,14 +43,11 @@ Coordinator::Coordinator(CoordinatorOptions options)
       membership_(options_.config.cluster().servers(), options_.config.cluster().workers(),
                   options_.config.cluster().lanes_per_server()),
       blocks_(options_.config, options_.layout),
-      progress_(options_.config.cluster().virtual_workers(), options_.start_version),
-      checkpoints_(LaneCount(options_.config.cluster()), NewestCheckpoint(options_)),
+      timeline_(std::make_unique<Timeline>(options_.config, options_.start)),
       early_stop_(options_.config.train()),
       best_(options_.config, options_.best),
-      traced_(TracedClocks(options_.config.trace(), options_.start_version)),
-      final_version_(options_.config.train().steps()),
-      committed_version_(options_.start_version) {
-  TUG_CHECK_LT(options_.start_version, options_.config.train().steps());
+      traced_(TracedClocks(options_.config.trace(), options_.start.version)),
+      committed_version_(options_.start.version) {
   for (const EvalMetrics& eval : options_.past_evals) early_stop_.Add(eval);
 }
 
@@ -123,25 +115,25 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
     member.started = true;
     member.clock = std::max(member.clock, request.clock());
   }
-  member.pausing |= request.pausing() && stop_requested_;
+  member.pausing |= request.pausing() && timeline_->end.pausing();
   member.finished |= request.finished();
   if (request.has_counters()) member.counters = request.counters();
   member.trace_sent |= request.trace_sent();
   member.schedule = std::max(member.schedule, request.schedule());
-  for (const StepReport& report : request.steps()) progress_.AddStep(member.id, report);
-  for (const EvalReport& report : request.evals()) progress_.AddEval(report);
+  for (const StepReport& report : request.steps()) timeline_->progress.AddStep(member.id, report);
+  for (const EvalReport& report : request.evals()) timeline_->progress.AddEval(report);
   for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
-  const std::vector<StepMetrics> steps = progress_.TakeSteps();
+  const std::vector<StepMetrics> steps = timeline_->progress.TakeSteps();
   for (const StepMetrics& metrics : steps) actions_.emplace_back(StepCompleted{metrics});
   Tune(steps);
-  for (const EvalMetrics& eval : progress_.TakeEvals()) OnEval(eval, now);
+  for (const EvalMetrics& eval : timeline_->progress.TakeEvals()) OnEval(eval, now);
   AbsorbParts(member, request, now);
 }
 
 void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
   actions_.emplace_back(EvalCompleted{eval});
   if (const auto best = best_.AddEval(eval)) actions_.emplace_back(NewBestAction{*best});
-  if (!early_stop_.Add(eval) || phase_ != RUNNING || stop_requested_) return;
+  if (!early_stop_.Add(eval) || phase_ != RUNNING || timeline_->end.stop_requested()) return;
   stopped_early_ = true;
   const uint32_t in_a_row = early_stop_.without_improvement();
   if (const auto& best = early_stop_.best(); best.has_value()) {
@@ -166,7 +158,7 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
            now);
       return;
     }
-    const std::optional<CollectedCheckpoint> whole = checkpoints_.Add(part);
+    const std::optional<CollectedCheckpoint> whole = timeline_->checkpoints.Add(part);
     if (!whole.has_value()) continue;
     CommitCheckpointAction commit;
     commit.pause_seconds = whole->pause_seconds;
@@ -176,15 +168,16 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
     *manifest.mutable_config() = options_.config;
     *manifest.mutable_blocks() = blocks_.layout().blocks;
     manifest.set_version(whole->version);
-    manifest.set_timeline(options_.timeline);
+    manifest.set_timeline(timeline_->start.number);
+    manifest.mutable_clocks()->Assign(whole->clocks.begin(), whole->clocks.end());
     for (const CheckpointPart& each : whole->parts) {
       ManifestFile* file = manifest.add_files();
       file->set_name(each.file());
       file->set_size_bytes(each.size_bytes());
       file->set_xxh3(each.xxh3());
     }
-    if (progress_.newest_eval().has_value()) {
-      manifest.set_validation_loss(progress_.newest_eval()->loss);
+    if (timeline_->progress.newest_eval().has_value()) {
+      manifest.set_validation_loss(timeline_->progress.newest_eval()->loss);
     }
     waiting_commits_.push_back(std::move(commit));
   }
@@ -213,11 +206,12 @@ void Coordinator::Advance(absl::Time now) {
     const auto ready = [](const Member& member) { return member.ready; };
     if (membership_.Every(SERVER, ready) && membership_.Every(WORKER, ready)) Go();
   }
-  if (phase_ == RUNNING && !final_version_.has_value()) SettleFinalVersion(now);
+  LookForTheEnd(now);
   CompleteTrace(now);
   const bool traced = trace_done_ || traced_.end == 0;
-  if (phase_ == RUNNING && traced && final_version_.has_value() &&
-      committed_version_ >= *final_version_ &&
+  const std::optional<uint64_t> final_version = timeline_->end.final_version();
+  if (phase_ == RUNNING && traced && final_version.has_value() &&
+      committed_version_ >= *final_version &&
       membership_.Every(WORKER, [](const Member& worker) { return worker.finished; })) {
     Finish(now);
   }
@@ -228,9 +222,9 @@ void Coordinator::IssueView() {
   const ClusterConfig& cluster = options_.config.cluster();
   View view;
   view.set_number(1);
-  view.set_timeline(options_.timeline);
-  view.set_start_version(options_.start_version);
-  view.set_restore_path(options_.restore_path);
+  view.set_timeline(timeline_->start.number);
+  view.set_start_version(timeline_->start.version);
+  view.set_restore_path(timeline_->start.restore_path);
   *view.mutable_blocks() = blocks_.layout().blocks;
   for (const Member* server : membership_.OfKind(SERVER)) {
     for (size_t i = 0; i < server->lane_endpoints.size(); ++i) {
@@ -248,7 +242,10 @@ void Coordinator::IssueView() {
   for (size_t i = 0; i < workers.size(); ++i) {
     WorkerAssignment* assignment = view.add_workers();
     assignment->set_node_id(workers[i]->id);
-    for (const uint32_t virtual_worker : runs[i]) assignment->add_virtual_workers(virtual_worker);
+    for (const uint32_t virtual_worker : runs[i]) {
+      assignment->add_virtual_workers(virtual_worker);
+      assignment->add_start_clocks(timeline_->StartClock(virtual_worker));
+    }
   }
   if (options_.config.comm().scheduler() == CommConfig::AUTO) {
     const absl::StatusOr<SegmentTable> table =
@@ -270,18 +267,32 @@ void Coordinator::Go() {
   if (most.predicted_memory_bytes() > 0) AddNotice("memory", PredictionText(most));
 }
 
-void Coordinator::SettleFinalVersion(absl::Time now) {
-  if (!membership_.Every(WORKER, [](const Member& w) { return w.pausing || w.finished; })) return;
-  uint64_t final_version = options_.start_version;
-  for (const Member* worker : membership_.OfKind(WORKER)) {
-    if (worker->started) final_version = std::max(final_version, worker->clock + 1);
+void Coordinator::LookForTheEnd(absl::Time now) {
+  if (phase_ != RUNNING || timeline_->end.final_version().has_value()) return;
+  const Progress& progress = timeline_->progress;
+  const bool per_push = SyncModeOf(options_.config.sync().policy()).update_per_push;
+  std::vector<VirtualWorkerPace> paces(options_.config.cluster().virtual_workers());
+  for (uint32_t v = 0; v < paces.size(); ++v) {
+    paces[v].begun = timeline_->StartClock(v);
+    if (!per_push) continue;
+    paces[v].begun = std::max(paces[v].begun, progress.clock(v));
+    paces[v].reported = progress.clock(v);
+    paces[v].step_seconds = progress.step_seconds(v);
   }
-  if (final_version == options_.start_version) {
-    Finish(now);  // nobody began a step: what there is to keep is in the checkpoint this run
+  for (const WorkerAssignment& assignment : view_->workers()) {
+    const Member* worker = membership_.Find(assignment.node_id());
+    if (worker == nullptr || !worker->started) continue;
+    for (const uint32_t v : assignment.virtual_workers()) {
+      paces[v].begun = std::max(paces[v].begun, worker->clock + 1);
+    }
+  }
+  timeline_->end.Update(
+      paces, membership_.Every(WORKER, [](const Member& w) { return w.pausing || w.finished; }));
+  const std::optional<uint64_t> final_version = timeline_->end.final_version();
+  if (final_version.has_value() && *final_version <= timeline_->start.version) {
+    Finish(now);  // nobody began a step: what there is to keep is in the checkpoint this timeline
                   // started from
-    return;
   }
-  final_version_ = std::min(final_version, options_.config.train().steps());
 }
 
 void Coordinator::Finish(absl::Time now) {
@@ -317,8 +328,10 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   reply.set_phase(phase_);
   if (view_.has_value() && known_view < view_->number()) *reply.mutable_view() = *view_;
   reply.set_go(phase_ == RUNNING);
-  reply.set_pause(phase_ == RUNNING && !final_version_.has_value());
-  reply.set_final_version(final_version_.value_or(0));
+  const JobEnd& end = timeline_->end;
+  reply.set_pause(phase_ == RUNNING && end.pausing());
+  reply.set_final_version(end.final_version().value_or(0));
+  reply.mutable_final_clocks()->Assign(end.final_clocks().begin(), end.final_clocks().end());
   reply.set_now_ns(absl::ToUnixNanos(now));
   reply.set_trace_wanted(!trace_done_ && TraceWanted());
   AddSchedule(member, reply);
@@ -343,10 +356,7 @@ StopReply Coordinator::OnStop(absl::Time now) {
     EndIfEveryoneKnows(now);
     return reply;
   }
-  if (!stop_requested_) {
-    stop_requested_ = true;
-    final_version_.reset();
-  }
+  timeline_->end.RequestStop();
   reply.set_message("stopping after the step in progress, then a checkpoint");
   return reply;
 }
@@ -399,11 +409,12 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_job(options_.job);
   reply.set_name(options_.config.name());
   reply.set_run_dir(options_.run_dir);
-  reply.set_step(progress_.step());
-  const uint64_t last_step = final_version_.value_or(options_.config.train().steps());
+  reply.set_step(timeline_->progress.step());
+  const uint64_t last_step =
+      timeline_->end.final_version().value_or(options_.config.train().steps());
   reply.set_steps(last_step);
-  reply.set_loss(progress_.loss().value_or(0));
-  reply.set_tokens_per_second(progress_.tokens_per_second());
+  reply.set_loss(timeline_->progress.loss().value_or(0));
+  reply.set_tokens_per_second(timeline_->progress.tokens_per_second());
   reply.set_last_checkpoint(committed_version_);
   reply.set_failure(failure_);
   reply.set_view(view_.has_value() ? view_->number() : 0);
@@ -413,9 +424,9 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     reply.mutable_best()->set_version(early_stop_.best()->version);
     reply.mutable_best()->set_loss(early_stop_.best()->loss);
   }
-  if (phase_ == RUNNING && last_step > progress_.step()) {
-    reply.set_seconds_left(progress_.seconds_per_step() *
-                           static_cast<double>(last_step - progress_.step()));
+  if (phase_ == RUNNING && last_step > timeline_->progress.step()) {
+    reply.set_seconds_left(timeline_->progress.seconds_per_step() *
+                           static_cast<double>(last_step - timeline_->progress.step()));
   }
   for (const auto& [id, member] : membership_.members()) {
     NodeStatus* node = reply.add_nodes();

@@ -13,11 +13,8 @@
 //  out in heartbeat
 //     replies. A node lost from here on fails the job.
 //  3. Every member has reported ready for the view: RUNNING, `go`.
-//  4. Reports in heartbeats become steps, evaluations, checkpoints. final_version is train.steps,
-//  unless a stop is asked
-//     for: workers are told to pause, each acknowledges with the last step it began, and
-//     final_version becomes the step after the latest of these, which every worker can reach and
-//     nobody has passed.
+//  4. Reports in heartbeats become steps, evaluations, checkpoints. With which step the job ends,
+//  and of which clock each virtual worker's last one is: job_end.h.
 //  5. A traced job: once the traced steps are over, nodes are asked for what they recorded, and a
 //  TraceCompleted hands it on; the job does not end before (but for kTracePatience).
 //  6. With comm.scheduler AUTO replies carry schedules to try (schedule_tuning.h).
@@ -29,6 +26,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,12 +38,12 @@
 #include "absl/time/time.h"
 #include "checkpoint/best_checkpoint.h"
 #include "coordinator/best_tracker.h"
-#include "coordinator/checkpoint_collector.h"
 #include "coordinator/early_stop.h"
 #include "coordinator/job_blocks.h"
 #include "coordinator/membership.h"
 #include "coordinator/progress.h"
 #include "coordinator/schedule_tuning.h"
+#include "coordinator/timeline.h"
 #include "coordinator/trace_collector.h"
 #include "proto/control.pb.h"
 #include "proto/manifest.pb.h"
@@ -100,12 +98,8 @@ struct CoordinatorOptions {
   BlockLayout layout;   // model.external: that of the restored checkpoint, or empty
   uint64_t job = 0;     // id, random
   std::string run_dir;  // absolute
-  uint32_t timeline = 1;
-  // Version to start from; 0 = initialise, otherwise that of the checkpoint in `restore_path`,
-  // below train.steps.
-  uint64_t start_version = 0;
-  std::string restore_path;
-  // Of the run that goes on, in order: its evaluations up to `start_version`, and its best
+  TimelineStart start;  // `version` below train.steps
+  // Of the run that goes on, in order: its evaluations up to `start.version`, and its best
   // checkpoint.
   std::vector<EvalMetrics> past_evals;
   std::optional<BestCheckpoint> best;
@@ -165,7 +159,7 @@ class Coordinator {
   // With comm.scheduler AUTO.
   void Tune(const std::vector<StepMetrics>& steps);
   void AddSchedule(const Member& member, HeartbeatReply& reply) const;
-  void SettleFinalVersion(absl::Time now);
+  void LookForTheEnd(absl::Time now);
   // Whether nodes are to send what they recorded.
   bool TraceWanted() const;
   void CompleteTrace(absl::Time now);
@@ -180,8 +174,7 @@ class Coordinator {
   const absl::Duration failure_timeout_;
   Membership membership_;
   JobBlocks blocks_;
-  Progress progress_;
-  CheckpointCollector checkpoints_;
+  std::unique_ptr<Timeline> timeline_;  // never null
   EarlyStop early_stop_;
   BestTracker best_;
   const TraceRange traced_;  // clocks; empty without tracing
@@ -190,9 +183,7 @@ class Coordinator {
 
   Phase phase_ = WAITING;
   std::optional<View> view_;
-  bool stop_requested_ = false;
   bool stopped_early_ = false;
-  std::optional<uint64_t> final_version_;
   uint64_t committed_version_;                          // newest usable checkpoint; 0 = none
   std::optional<uint64_t> committing_;                  // asked for, not answered
   std::deque<CommitCheckpointAction> waiting_commits_;  // whole, in order; `held` comes last

@@ -56,7 +56,7 @@ TEST(Evaluations, EndTheJobInOrderWhenTheyNoLongerImprove) {
 
 TEST(Evaluations, OfTheRunThatGoesOnCount) {
   CoordinatorOptions options = WithPatience(2);
-  options.start_version = 20;
+  options.start.version = 20;
   options.past_evals.resize(2);
   options.past_evals[0].version = 10;
   options.past_evals[0].loss = 1;
@@ -85,7 +85,7 @@ TEST(Evaluations, ThatAreNeverFiniteEndTheJobWithTheRemedy) {
 
 TEST(Evaluations, OverTheWholeSplitInTheRunThatGoesOnAreNoMeasureForSampledOnes) {
   CoordinatorOptions options = WithPatience(1);
-  options.start_version = 10;
+  options.start.version = 10;
   options.past_evals = {{.version = 10, .loss = 3}, {.version = 10, .loss = 1, .final = true}};
   JobUnderTest job(options);
   job.Run(1, 1);

@@ -41,7 +41,7 @@ class JobUnderTest {
     options.layout.segment_bytes = {100, 50, 60, 40, 10};
     options.job = kJob;
     options.run_dir = "/runs/job-1";
-    options.start_version = start_version;
+    options.start.version = start_version;
     return options;
   }
 

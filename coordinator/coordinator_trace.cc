@@ -13,7 +13,7 @@ namespace tug {
 bool Coordinator::TraceWanted() const {
   if (traced_.end == 0 || phase_ != RUNNING) return false;
   // The weights of the last traced step arrive in the one after it.
-  return progress_.step() > traced_.end ||
+  return timeline_->progress.step() > traced_.end ||
          membership_.Every(WORKER, [](const Member& worker) { return worker.finished; });
 }
 

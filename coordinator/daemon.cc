@@ -127,10 +127,10 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
   RETURN_IF_ERROR(DiscardUnfinished(run_dir));
   if (!config.checkpoint().keep_best()) RETURN_IF_ERROR(RemoveBest(run_dir));
   ASSIGN_OR_RETURN(MetricsLog metrics,
-                   MetricsLog::Open(absl::StrCat(run_dir, "/", kMetricsFile), job.timeline));
+                   MetricsLog::Open(absl::StrCat(run_dir, "/", kMetricsFile), job.start.number));
   RunReporter reporter(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0, run_dir,
                        Title(config, run_dir), config);
-  const uint64_t start_version = job.start_version;
+  const uint64_t start_version = job.start.version;
   const std::string data_notice = job.data_notice;
   job.predicts_steps = options.predict_steps != nullptr;
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlService> service,

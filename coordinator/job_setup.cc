@@ -169,7 +169,7 @@ void RecallEvaluations(const std::string& run_dir, CoordinatorOptions& job) {
   const auto evals = ReadEvaluations(absl::StrCat(run_dir, "/", kMetricsFile));
   if (evals.ok()) {
     for (const EvalMetrics& eval : *evals) {
-      if (eval.version <= job.start_version) job.past_evals.push_back(eval);
+      if (eval.version <= job.start.version) job.past_evals.push_back(eval);
     }
   }
   if (const auto best = ReadBest(run_dir); best.ok()) job.best = *best;
@@ -227,9 +227,11 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   }
   if (restore.has_value()) {
     RETURN_IF_ERROR(CheckResume(restore->manifest, restore->folder, job.config, blocks));
-    job.start_version = restore->manifest.version();
-    job.timeline = restore->manifest.timeline() + 1;
-    job.restore_path = restore->folder;
+    const Manifest& manifest = restore->manifest;
+    job.start = {.number = manifest.timeline() + 1,
+                 .version = manifest.version(),
+                 .restore_path = restore->folder,
+                 .clocks = {manifest.clocks().begin(), manifest.clocks().end()}};
     RecallEvaluations(run_dir, job);
   } else if (source.has_value()) {
     RETURN_IF_ERROR(source->Check(job.config, blocks));

@@ -12,7 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "coordinator/sync_figures.h"
 #include "nlohmann/json.hpp"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -70,21 +72,24 @@ absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, uint32_t ti
 void MetricsLog::Step(const StepMetrics& metrics) {
   const double rate =
       metrics.seconds > 0 ? static_cast<double>(metrics.tokens) / metrics.seconds : 0;
-  Write(Dump({{"kind", "step"},
-              {"timeline", timeline_},
-              {"step", metrics.step},
-              {"loss", metrics.loss},
-              {"tokens", metrics.tokens},
-              {"seconds", metrics.seconds},
-              {"tokens_per_second", rate},
-              {"wait_seconds", metrics.wait_seconds},
-              {"pushed_bytes", metrics.pushed_bytes},
-              {"pulled_bytes", metrics.pulled_bytes},
-              {"compute_seconds", metrics.compute_seconds},
-              {"communication_seconds", metrics.communication_seconds},
-              {"overlap", metrics.overlap},
-              {"mean_seconds", metrics.mean_seconds},
-              {"mean_wait_seconds", metrics.mean_wait_seconds}}));
+  Json json = {{"kind", "step"},
+               {"timeline", timeline_},
+               {"step", metrics.step},
+               {"loss", metrics.loss},
+               {"tokens", metrics.tokens},
+               {"seconds", metrics.seconds},
+               {"tokens_per_second", rate},
+               {"wait_seconds", metrics.wait_seconds},
+               {"pushed_bytes", metrics.pushed_bytes},
+               {"pulled_bytes", metrics.pulled_bytes},
+               {"compute_seconds", metrics.compute_seconds},
+               {"communication_seconds", metrics.communication_seconds},
+               {"overlap", metrics.overlap},
+               {"mean_seconds", metrics.mean_seconds},
+               {"mean_wait_seconds", metrics.mean_wait_seconds}};
+  if (metrics.straggle_seconds > 0) json["straggle_seconds"] = metrics.straggle_seconds;
+  if (metrics.skipped > 0) json["skipped"] = metrics.skipped;
+  Write(Dump(json));
 }
 
 void MetricsLog::Eval(const EvalMetrics& metrics) {
@@ -139,13 +144,19 @@ void MetricsLog::Notice(const std::string& text) {
   Write(Dump({{"kind", "notice"}, {"timeline", timeline_}, {"text", text}}));
 }
 
-void MetricsLog::End(const StatusReply& status, const std::string& reason) {
+void MetricsLog::End(const StatusReply& status, const SyncConfig& sync, const std::string& reason) {
   Json json = {
       {"kind", "end"}, {"timeline", timeline_}, {"step", status.step()}, {"reason", reason}};
   if (status.has_best()) {
     json["best_step"] = status.best().version();
     json["best_loss"] = status.best().loss();
   }
+  const SyncFigures figures = SyncFiguresOf(status);
+  json["sync"] = SyncName(sync);
+  json["updates"] = figures.updates;
+  json["staleness"] = figures.staleness;
+  json["mean_staleness"] = figures.MeanStaleness();
+  json["dropped_pushes"] = figures.dropped_pushes;
   Write(Dump(json));
 }
 

@@ -12,13 +12,15 @@
 #include "coordinator/loss_curve.h"
 #include "coordinator/progress.h"
 #include "coordinator/schedule_tuning.h"
+#include "proto/job.pb.h"
 
 namespace tug {
 
 // metrics.jsonl of a run folder: one JSON object a line, each with "kind" and "timeline".
 //   step        step, loss (mean over targets), tokens, seconds, tokens_per_second, wait_seconds,
 //               pushed_bytes, pulled_bytes, compute_seconds, communication_seconds, overlap,
-//               mean_seconds, mean_wait_seconds (progress.h)
+//               mean_seconds, mean_wait_seconds (step_metrics.h); where they are not 0:
+//               straggle_seconds, skipped
 //   eval        step, loss, perplexity, accuracy, targets; "final": true of the last one of a job,
 //               over the whole validation split
 //   checkpoint  step, folder, pause_seconds, write_seconds
@@ -28,7 +30,8 @@ namespace tug {
 //               began with)
 //   notice      text
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
-//               best_step, best_loss
+//               best_step, best_loss; sync (the policy), updates, staleness (how many had 0, 1, 2,
+//               ..., the last entry: that or more), mean_staleness, dropped_pushes (sync_figures.h)
 // A number that is not finite is null. A run that is resumed appends; a step that was run again
 // stands in it twice, the later line counts. Not thread-safe.
 class MetricsLog {
@@ -43,7 +46,7 @@ class MetricsLog {
   void Trial(const TrialMetrics& metrics);
   void Settled(const SettledMetrics& metrics);
   void Notice(const std::string& text);
-  void End(const StatusReply& status, const std::string& reason);
+  void End(const StatusReply& status, const SyncConfig& sync, const std::string& reason);
 
   // Hands what was written to the operating system. Errors: the first that writing met (disk full).
   absl::Status Flush();

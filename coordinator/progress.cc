@@ -1,89 +1,110 @@
 #include "coordinator/progress.h"
 
 #include <algorithm>
-#include <set>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
 
 namespace tug {
 
-Progress::Progress(uint32_t virtual_workers, uint64_t start_version)
-    : virtual_workers_(virtual_workers), next_clock_(start_version) {
-  TUG_CHECK_GE(virtual_workers, 1u);
+Progress::Progress(Options options)
+    : options_(std::move(options)), completed_(options_.start_version) {
+  TUG_CHECK_GE(options_.virtual_workers, 1u);
+  if (!options_.update_per_push) return;
+  paces_.resize(options_.virtual_workers, {.clock = options_.start_version});
+  for (size_t v = 0; v < std::min(paces_.size(), options_.start_clocks.size()); ++v) {
+    paces_[v].clock = options_.start_clocks[v];
+  }
+  for (const Pace& pace : paces_) clocks_ += pace.clock;
 }
 
 void Progress::AddStep(uint32_t node_id, const StepReport& report) {
-  if (report.virtual_worker() >= virtual_workers_ || report.clock() < next_clock_ ||
-      report.clock() - next_clock_ >= kMaxOpenSteps) {
-    return;
-  }
-  const size_t slot = report.clock() - next_clock_;
-  if (slot >= open_steps_.size()) open_steps_.resize(slot + 1);
-  OpenStep& open = open_steps_[slot];
-  open.shares.resize(virtual_workers_);
-  Share& share = open.shares[report.virtual_worker()];
-  if (share.reported) return;
-  share = {true, node_id, report};
-  ++open.reported;
+  if (report.virtual_worker() >= options_.virtual_workers) return;
+  if (options_.update_per_push) return AddInOrder(node_id, report);
+  AddByClock(report.virtual_worker(), report.clock(), StepShare{node_id, report});
+}
 
-  while (!open_steps_.empty() && open_steps_.front().reported == virtual_workers_) {
-    steps_.push_back(Fold(open_steps_.front()));
-    loss_ = steps_.back().loss;
-    recent_.push_back(steps_.back());
-    if (recent_.size() > kRateSteps) recent_.pop_front();
-    open_steps_.pop_front();
-    ++next_clock_;
+void Progress::SetLost(uint32_t virtual_worker, uint64_t clock) {
+  if (virtual_worker >= options_.virtual_workers) return;
+  if (options_.update_per_push) {
+    Pace& pace = paces_[virtual_worker];
+    if (clock <= pace.clock || clock - pace.clock > kMaxOpenSteps) return;
+    clocks_ += clock - pace.clock;
+    pace.clock = clock;
+    return CompleteInOrder();
+  }
+  for (uint64_t lost = completed_; lost < clock; ++lost) {
+    AddByClock(virtual_worker, lost, std::nullopt);
   }
 }
 
-StepMetrics Progress::Fold(const OpenStep& open) const {
-  StepMetrics metrics;
-  metrics.step = next_clock_ + 1;
-  metrics.schedule = open.shares.front().report.schedule();
-  double loss_sum = 0;
-  std::set<uint32_t> nodes;
-  for (const Share& share : open.shares) {
-    const StepReport& report = share.report;
-    if (metrics.schedule != report.schedule()) metrics.schedule.reset();
-    loss_sum += report.loss_sum();
-    metrics.tokens += report.tokens();
-    metrics.targets += report.targets();
-    metrics.seconds = std::max(metrics.seconds, report.step_seconds());
-    metrics.wait_seconds = std::max(metrics.wait_seconds, report.wait_seconds());
-    metrics.compute_seconds = std::max(metrics.compute_seconds, report.compute_seconds());
-    metrics.communication_seconds =
-        std::max(metrics.communication_seconds, report.communication_seconds());
-    if (report.communication_seconds() > 0) {
-      const double hidden = 1 - report.wait_seconds() / report.communication_seconds();
-      metrics.overlap = std::min(metrics.overlap, std::clamp(hidden, 0.0, 1.0));
+void Progress::AddByClock(uint32_t virtual_worker, uint64_t clock, std::optional<StepShare> share) {
+  if (clock < completed_ || clock - completed_ >= kMaxOpenSteps) return;
+  const size_t slot = clock - completed_;
+  if (slot >= open_steps_.size()) open_steps_.resize(slot + 1);
+  OpenStep& open = open_steps_[slot];
+  open.is_done.resize(options_.virtual_workers);
+  open.shares.resize(options_.virtual_workers);
+  if (open.is_done[virtual_worker]) return;
+  open.is_done[virtual_worker] = true;
+  open.shares[virtual_worker] = std::move(share);
+  ++open.done;
+
+  while (!open_steps_.empty() && open_steps_.front().done == options_.virtual_workers) {
+    std::vector<StepShare> shares;
+    for (std::optional<StepShare>& each : open_steps_.front().shares) {
+      if (each.has_value()) shares.push_back(*std::move(each));
     }
-    if (nodes.insert(share.node_id).second) {
-      metrics.pushed_bytes += report.pushed_bytes();
-      metrics.pulled_bytes += report.pulled_bytes();
-      metrics.mean_seconds += report.step_seconds();
-      metrics.mean_wait_seconds += report.wait_seconds();
-    }
+    Complete(shares);
+    open_steps_.pop_front();
   }
-  const auto workers = static_cast<double>(nodes.size());
-  metrics.mean_seconds /= workers;
-  metrics.mean_wait_seconds /= workers;
-  metrics.loss = metrics.targets == 0 ? 0 : loss_sum / static_cast<double>(metrics.targets);
-  return metrics;
+}
+
+// A worker reports a virtual worker's steps in order, so a clock that is left out is lost.
+void Progress::AddInOrder(uint32_t node_id, const StepReport& report) {
+  Pace& pace = paces_[report.virtual_worker()];
+  if (report.clock() < pace.clock || report.clock() - pace.clock >= kMaxOpenSteps) return;
+  clocks_ += report.clock() + 1 - pace.clock;
+  pace.clock = report.clock() + 1;
+  constexpr double kNewest = 0.2;  // weight of the newest report
+  pace.seconds = pace.seconds == 0 ? report.step_seconds()
+                                   : (1 - kNewest) * pace.seconds + kNewest * report.step_seconds();
+  arrived_.push_back({node_id, report});
+  // A resumed job takes some steps again before it is where it was.
+  if (arrived_.size() > options_.virtual_workers) arrived_.erase(arrived_.begin());
+  CompleteInOrder();
+}
+
+void Progress::CompleteInOrder() {
+  while (clocks_ / options_.virtual_workers > completed_) {
+    Complete(arrived_);
+    arrived_.clear();
+  }
+}
+
+void Progress::Complete(std::span<const StepShare> shares) {
+  StepMetrics metrics = FoldStep(completed_ + 1, shares);
+  if (options_.update_per_push) metrics.seconds = metrics.mean_seconds;
+  ++completed_;
+  if (!std::isnan(metrics.loss)) loss_ = metrics.loss;
+  recent_.push_back(metrics);
+  if (recent_.size() > kRateSteps) recent_.pop_front();
+  steps_.push_back(std::move(metrics));
 }
 
 void Progress::AddEval(const EvalReport& report) {
-  if (report.virtual_worker() >= virtual_workers_) return;
+  if (report.virtual_worker() >= options_.virtual_workers) return;
   // Evaluations complete in order: an older one is a repeat.
   const EvalKey key{report.version(), report.final()};
   if (newest_eval_.has_value() && key <= newest_eval_key_) return;
   if (!open_evals_.contains(key) && open_evals_.size() >= kMaxOpenEvals) return;
   OpenEval& open = open_evals_[key];
-  open.shares.resize(virtual_workers_);
+  open.shares.resize(options_.virtual_workers);
   std::optional<EvalReport>& share = open.shares[report.virtual_worker()];
   if (share.has_value()) return;
   share = report;
-  if (++open.reported < virtual_workers_) return;
+  if (++open.reported < options_.virtual_workers) return;
   evals_.push_back(Fold(key, open));
   newest_eval_ = evals_.back();
   newest_eval_key_ = key;

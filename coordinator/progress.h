@@ -6,38 +6,23 @@
 // A step is complete when every virtual worker has reported it. Its loss is summed in
 // virtual-worker order, whatever order reports arrive in and whichever worker carries them, so its
 // bits do not depend on the number of workers.
+//
+// Where every push is an update (sync.policy SSP, ASP) virtual workers are at clocks of their own:
+// step k is complete when their clocks, as far as reported, add up to k times their number. What is
+// said of it is of the reports that came since step k - 1 was.
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "coordinator/step_metrics.h"
 #include "proto/control.pb.h"
 
 namespace tug {
-
-struct StepMetrics {
-  uint64_t step = 0;  // completed steps: clock + 1
-  double loss = 0;    // mean over targets
-  uint64_t tokens = 0;
-  uint64_t targets = 0;
-  double seconds = 0;         // of the slowest worker
-  double wait_seconds = 0;    // of the worker that waited longest
-  uint64_t pushed_bytes = 0;  // of all workers
-  uint64_t pulled_bytes = 0;
-  double compute_seconds = 0;        // forward and backward, of the worker that computed longest
-  double communication_seconds = 0;  // with a push or pull open, of the worker with the most
-  // Over the workers. They take turns at being slow, so only these say how long steps take.
-  double mean_seconds = 0;
-  double mean_wait_seconds = 0;
-  // The part of a worker's communication that its computing hid, 1 - wait / communication; of the
-  // worker that hid least. 1 without communication.
-  double overlap = 1;
-  // Number of the schedule that it ran under; none: workers do not agree.
-  std::optional<uint32_t> schedule;
-};
 
 struct EvalMetrics {
   uint64_t version = 0;
@@ -55,19 +40,32 @@ class Progress {
   static constexpr uint64_t kMaxOpenSteps = 1 << 16;
   static constexpr size_t kMaxOpenEvals = 64;
 
-  // REQUIRES: virtual_workers >= 1.
-  Progress(uint32_t virtual_workers, uint64_t start_version);
+  struct Options {
+    uint32_t virtual_workers = 1;  // at least 1
+    uint64_t start_version = 0;
+    bool update_per_push = false;
+    // With update_per_push, where each virtual worker begins; empty: at the start version.
+    std::vector<uint64_t> start_clocks = {};
+  };
+  explicit Progress(Options options);
 
   // A report of worker `node_id`. Repeats, reports of completed steps and reports that no correct
   // worker sends (unknown virtual worker, clock beyond the window) change nothing.
   void AddStep(uint32_t node_id, const StepReport& report);
   void AddEval(const EvalReport& report);
+  // The worker that took the virtual worker's steps before `clock` is gone: those that it has not
+  // reported never will be, and steps are complete without.
+  void SetLost(uint32_t virtual_worker, uint64_t clock);
 
   // Steps, in order, and evaluations completed since the last call.
   std::vector<StepMetrics> TakeSteps();
   std::vector<EvalMetrics> TakeEvals();
 
-  uint64_t step() const { return next_clock_; }         // completed steps
+  uint64_t step() const { return completed_; }
+  // With update_per_push, of a virtual worker: the first clock that it has not reported, and how
+  // long a step takes it by its newest reports (0 before the first).
+  uint64_t clock(uint32_t virtual_worker) const { return paces_[virtual_worker].clock; }
+  double step_seconds(uint32_t virtual_worker) const { return paces_[virtual_worker].seconds; }
   std::optional<double> loss() const { return loss_; }  // of the newest step
   std::optional<EvalMetrics> newest_eval() const { return newest_eval_; }
   // Over the last kRateSteps steps; 0 before the first.
@@ -76,14 +74,14 @@ class Progress {
   static constexpr size_t kRateSteps = 50;
 
  private:
-  struct Share {
-    bool reported = false;
-    uint32_t node_id = 0;
-    StepReport report;
-  };
   struct OpenStep {
-    uint32_t reported = 0;
-    std::vector<Share> shares;  // by virtual worker
+    uint32_t done = 0;  // virtual workers that have reported, or never will
+    std::vector<bool> is_done;
+    std::vector<std::optional<StepShare>> shares;  // by virtual worker
+  };
+  struct Pace {
+    uint64_t clock = 0;
+    double seconds = 0;
   };
   struct OpenEval {
     uint32_t reported = 0;
@@ -92,12 +90,21 @@ class Progress {
 
   using EvalKey = std::pair<uint64_t, bool>;  // version, whether it is the last evaluation
 
-  StepMetrics Fold(const OpenStep& open) const;
+  // Steps that end at a clock of all virtual workers. `share`: none if it is lost.
+  void AddByClock(uint32_t virtual_worker, uint64_t clock, std::optional<StepShare> share);
+  // Steps that end when so many reports are in.
+  void AddInOrder(uint32_t node_id, const StepReport& report);
+  void CompleteInOrder();
+  void Complete(std::span<const StepShare> shares);
   EvalMetrics Fold(const EvalKey& key, const OpenEval& open) const;
 
-  const uint32_t virtual_workers_;
-  uint64_t next_clock_;
-  std::deque<OpenStep> open_steps_;  // of clocks next_clock_, next_clock_ + 1, ...
+  const Options options_;
+  uint64_t completed_;
+  std::deque<OpenStep> open_steps_;  // of clocks completed_, completed_ + 1, ...
+  // With update_per_push:
+  std::vector<Pace> paces_;         // by virtual worker
+  uint64_t clocks_ = 0;             // their sum
+  std::vector<StepShare> arrived_;  // since the last step was complete
   std::map<EvalKey, OpenEval> open_evals_;
   EvalKey newest_eval_key_{0, false};  // if there is a newest_eval_
   std::optional<double> loss_;

@@ -1,6 +1,7 @@
 #include "coordinator/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <random>
 
@@ -34,7 +35,7 @@ EvalReport Eval(uint32_t virtual_worker, uint64_t version, double loss_sum) {
 }
 
 TEST(Progress, CompletesAStepOnceEveryVirtualWorkerHasReported) {
-  Progress progress(2, 0);
+  Progress progress({.virtual_workers = 2});
   progress.AddStep(7, Step(1, 0, 30));
   EXPECT_TRUE(progress.TakeSteps().empty());
   progress.AddStep(8, Step(0, 0, 10));
@@ -53,7 +54,7 @@ TEST(Progress, CompletesAStepOnceEveryVirtualWorkerHasReported) {
 }
 
 TEST(Progress, CountsBytesOncePerWorkerProcess) {
-  Progress progress(3, 0);
+  Progress progress({.virtual_workers = 3});
   progress.AddStep(7, Step(0, 0, 1));
   progress.AddStep(7, Step(1, 0, 1));
   progress.AddStep(9, Step(2, 0, 1));
@@ -61,7 +62,7 @@ TEST(Progress, CountsBytesOncePerWorkerProcess) {
 }
 
 TEST(Progress, IgnoresRepeatsAndStepsAlreadyComplete) {
-  Progress progress(2, 0);
+  Progress progress({.virtual_workers = 2});
   for (int i = 0; i < 3; ++i) progress.AddStep(1, Step(0, 0, 10));
   EXPECT_TRUE(progress.TakeSteps().empty());
   progress.AddStep(1, Step(1, 0, 10));
@@ -84,7 +85,7 @@ TEST(Progress, LossBitsDependNeitherOnOrderNorOnWhoReports) {
   }
   std::vector<double> expected;
   for (int round = 0; round < 50; ++round) {
-    Progress progress(kVirtualWorkers, 0);
+    Progress progress({.virtual_workers = kVirtualWorkers});
     for (const StepReport& report : reports) progress.AddStep(random() % 3, report);
     std::vector<double> losses;
     for (const auto& step : progress.TakeSteps()) losses.push_back(step.loss);
@@ -96,7 +97,7 @@ TEST(Progress, LossBitsDependNeitherOnOrderNorOnWhoReports) {
 }
 
 TEST(Progress, DropsReportsThatNoCorrectWorkerSends) {
-  Progress progress(1, 100);
+  Progress progress({.virtual_workers = 1, .start_version = 100});
   progress.AddStep(1, Step(1, 100, 1));
   progress.AddStep(1, Step(0, 99, 1));
   progress.AddStep(1, Step(0, 100 + Progress::kMaxOpenSteps, 1));
@@ -111,7 +112,7 @@ TEST(Progress, KeepsTheLastEvaluationApartFromOneDuringTrainingOfTheSameVersion)
     report.set_final(true);
     return report;
   };
-  Progress progress(2, 0);
+  Progress progress({.virtual_workers = 2});
   // Stopped at 20: worker 0 had not heard yet, worker 1 had.
   progress.AddEval(Eval(0, 20, 4));
   progress.AddEval(last(1, 8));
@@ -121,14 +122,14 @@ TEST(Progress, KeepsTheLastEvaluationApartFromOneDuringTrainingOfTheSameVersion)
   ASSERT_EQ(evals.size(), 1u);
   EXPECT_DOUBLE_EQ(evals[0].loss, 2.0);
 
-  Progress both(1, 0);
+  Progress both({.virtual_workers = 1});
   both.AddEval(Eval(0, 20, 4));
   both.AddEval(last(0, 8));
   EXPECT_EQ(both.TakeEvals().size(), 2u);
 }
 
 TEST(Progress, FoldsEvaluationsInOrderOfVersion) {
-  Progress progress(2, 0);
+  Progress progress({.virtual_workers = 2});
   progress.AddEval(Eval(0, 20, 4));
   progress.AddEval(Eval(1, 20, 4));
   EXPECT_EQ(progress.TakeEvals().size(), 1u);
@@ -148,11 +149,99 @@ TEST(Progress, FoldsEvaluationsInOrderOfVersion) {
 }
 
 TEST(Progress, MeasuresSpeedOverRecentSteps) {
-  Progress progress(1, 0);
+  Progress progress({.virtual_workers = 1});
   EXPECT_EQ(progress.tokens_per_second(), 0);
   for (uint64_t clock = 0; clock < 200; ++clock) progress.AddStep(1, Step(0, clock, 1));
   EXPECT_NEAR(progress.tokens_per_second(), 60, 1e-9);
   EXPECT_NEAR(progress.seconds_per_step(), 0.5, 1e-9);
+}
+
+TEST(Progress, LeavesOutWhoSkippedAStep) {
+  Progress progress({.virtual_workers = 3});
+  StepReport skipped = Step(2, 0, 0);
+  skipped.set_skipped(true);
+  skipped.set_targets(0);
+  skipped.set_step_seconds(99);
+  progress.AddStep(9, skipped);
+  progress.AddStep(7, Step(0, 0, 10));
+  progress.AddStep(8, Step(1, 0, 30));
+  const auto steps = progress.TakeSteps();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].skipped, 1u);
+  EXPECT_DOUBLE_EQ(steps[0].loss, 2.0);
+  EXPECT_DOUBLE_EQ(steps[0].seconds, 0.6);
+  EXPECT_DOUBLE_EQ(steps[0].mean_seconds, 0.55);
+}
+
+TEST(Progress, CompletesStepsWithoutReportsThatAreLost) {
+  Progress progress({.virtual_workers = 2});
+  progress.AddStep(7, Step(0, 0, 10));
+  progress.AddStep(7, Step(0, 1, 20));
+  progress.SetLost(1, 3);
+  auto steps = progress.TakeSteps();
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_DOUBLE_EQ(steps[1].loss, 2.0);
+  progress.AddStep(8, Step(1, 2, 10));  // after all: too late
+  progress.AddStep(7, Step(0, 2, 30));
+  progress.AddStep(7, Step(0, 3, 30));
+  EXPECT_DOUBLE_EQ(progress.TakeSteps().at(0).loss, 3.0);
+  progress.AddStep(9, Step(1, 3, 10));
+  EXPECT_EQ(progress.TakeSteps().at(0).step, 4u);
+}
+
+Progress InOrder(uint32_t virtual_workers, uint64_t start_version = 0,
+                 std::vector<uint64_t> start_clocks = {}) {
+  return Progress({.virtual_workers = virtual_workers,
+                   .start_version = start_version,
+                   .update_per_push = true,
+                   .start_clocks = std::move(start_clocks)});
+}
+
+TEST(Progress, WhereEveryPushIsAnUpdateAStepIsSoManyReportsFromWhomeverTheyCome) {
+  Progress progress = InOrder(2);
+  progress.AddStep(7, Step(0, 0, 10));
+  progress.AddStep(7, Step(0, 0, 99));  // a repeat
+  EXPECT_TRUE(progress.TakeSteps().empty());
+  progress.AddStep(7, Step(0, 1, 30));
+  auto steps = progress.TakeSteps();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_DOUBLE_EQ(steps[0].loss, 2.0);
+  EXPECT_DOUBLE_EQ(steps[0].seconds, 0.5) << "the mean of two reports of 0.5 s";
+  EXPECT_EQ(steps[0].pushed_bytes, 200u) << "of two steps of the worker";
+  progress.AddStep(8, Step(1, 0, 50));
+  progress.AddStep(7, Step(0, 2, 10));
+  steps = progress.TakeSteps();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].step, 2u);
+  EXPECT_DOUBLE_EQ(steps[0].loss, 3.0);
+  EXPECT_EQ(progress.clock(0), 3u);
+  EXPECT_EQ(progress.clock(1), 1u);
+  EXPECT_DOUBLE_EQ(progress.step_seconds(0), 0.5);
+}
+
+TEST(Progress, ARunThatGoesOnCountsFromItsClocksAndSaysNothingOfStepsTakenAgain) {
+  Progress progress = InOrder(2, 10, {12, 6});  // two of 20 pushes are taken again
+  EXPECT_EQ(progress.step(), 10u);
+  for (uint64_t clock = 6; clock < 8; ++clock) progress.AddStep(8, Step(1, clock, 1));
+  EXPECT_TRUE(progress.TakeSteps().empty());
+  progress.AddStep(7, Step(0, 12, 20));
+  progress.AddStep(8, Step(1, 8, 20));
+  const auto steps = progress.TakeSteps();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].step, 11u);
+  EXPECT_DOUBLE_EQ(steps[0].loss, 2.0);
+}
+
+TEST(Progress, WhereEveryPushIsAnUpdateLostReportsCountAllTheSame) {
+  Progress progress = InOrder(2);
+  progress.AddStep(7, Step(0, 0, 10));
+  progress.SetLost(1, 5);
+  const auto steps = progress.TakeSteps();
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_DOUBLE_EQ(steps[0].loss, 1.0);
+  EXPECT_TRUE(std::isnan(steps[1].loss));
+  EXPECT_DOUBLE_EQ(progress.loss().value(), 1.0);
+  EXPECT_EQ(progress.clock(1), 5u);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "proto/field_path.h"
 #include "proto/job_config.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -35,6 +36,7 @@ constexpr const char* kMustMatch[] = {
     "seed",
     "cluster.virtual_workers",
     "train.global_batch",
+    "optimizer.algorithm",
 };
 
 std::string FieldText(const JobConfig& config, const char* path) {
@@ -47,6 +49,32 @@ absl::Status Differs(const std::string& folder, const std::string& what) {
   return absl::FailedPreconditionError(absl::StrCat("cannot resume from ", folder, ": ", what));
 }
 
+absl::Status MustMatch(const JobConfig& trained, const JobConfig& config, const std::string& folder,
+                       const std::string& path, const std::string& why = "") {
+  const std::string then = FieldText(trained, path.c_str());
+  const std::string now = FieldText(config, path.c_str());
+  if (then == now) return absl::OkStatus();
+  return Differs(folder, absl::StrCat(path, " is ", then, " there and ", now, " in this job", why,
+                                      "; give --set ", path, "=", then,
+                                      ", or start a new run without --resume"));
+}
+
+// What a version is, and so how a lane's state goes on, depends on the policy.
+absl::Status CheckSync(const JobConfig& trained, const JobConfig& config,
+                       const std::string& folder) {
+  const bool per_push = SyncModeOf(config.sync().policy()).update_per_push;
+  if (SyncModeOf(trained.sync().policy()).update_per_push != per_push) {
+    return MustMatch(trained, config, folder, "sync.policy");
+  }
+  if ((trained.sync().local_steps() > 1) != (config.sync().local_steps() > 1)) {
+    return MustMatch(trained, config, folder, "sync.local_steps");
+  }
+  if (!per_push) return absl::OkStatus();
+  // What was pushed is counted by segment.
+  return MustMatch(trained, config, folder, "comm.segment_elements",
+                   " (which does not matter with sync.policy BSP)");
+}
+
 }  // namespace
 
 absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
@@ -54,18 +82,16 @@ absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
   JobConfig trained = manifest.config();
   FillDefaults(trained, /*cores=*/1);  // a field that is newer than the checkpoint
   for (const std::string path : kMustMatch) {
-    const std::string then = FieldText(trained, path.c_str());
-    const std::string now = FieldText(config, path.c_str());
-    if (then == now) continue;
+    const absl::Status same = MustMatch(trained, config, folder, path);
+    if (same.ok()) continue;
     if (path.find("resolved_") != std::string::npos) {
       return Differs(folder,
                      "the text is not the one it was trained on: data.path must name the same, "
                      "unchanged text");
     }
-    return Differs(folder,
-                   absl::StrCat(path, " is ", then, " there and ", now, " in this job; give --set ",
-                                path, "=", then, ", or start a new run without --resume"));
+    return same;
   }
+  RETURN_IF_ERROR(CheckSync(trained, config, folder));
   if (!google::protobuf::util::MessageDifferencer::Equals(manifest.blocks(), blocks)) {
     if (config.compute() == JobConfig::REPLAY) {
       return Differs(folder,

@@ -52,6 +52,24 @@ TEST_F(ResumeCheckTest, NamesTheFieldThatDiffers) {
       "model.width=128, or start a new run without --resume");
 }
 
+TEST_F(ResumeCheckTest, RefusesAPolicyByWhichVersionsCountSomethingElse) {
+  config_.mutable_sync()->set_policy(SyncConfig::BACKUP);
+  EXPECT_TRUE(CheckResume(manifest_, "run", config_, blocks_).ok());
+  config_.mutable_sync()->set_policy(SyncConfig::ASP);
+  EXPECT_THAT(Refusal(), HasSubstr("sync.policy is BSP there and ASP in this job"));
+  manifest_.mutable_config()->mutable_sync()->set_policy(SyncConfig::SSP);
+  EXPECT_TRUE(CheckResume(manifest_, "run", config_, blocks_).ok());
+  config_.mutable_comm()->set_segment_elements(4096);
+  EXPECT_THAT(Refusal(), HasSubstr("comm.segment_elements is 262144 there and 4096 in this job"));
+}
+
+TEST_F(ResumeCheckTest, RefusesStateOfAnotherOptimizer) {
+  config_.mutable_sync()->set_local_steps(16);
+  EXPECT_THAT(Refusal(), HasSubstr("sync.local_steps is 1 there and 16 in this job"));
+  config_.mutable_optimizer()->set_algorithm(OptimizerConfig::SGD);
+  EXPECT_THAT(Refusal(), HasSubstr("optimizer.algorithm is ADAMW there and SGD in this job"));
+}
+
 TEST_F(ResumeCheckTest, RefusesAnotherText) {
   config_.mutable_data()->set_resolved_fingerprint(100);
   EXPECT_THAT(Refusal(), HasSubstr("data.path must name the same"));

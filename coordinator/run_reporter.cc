@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
 #include "coordinator/run_folder.h"
+#include "coordinator/sync_figures.h"
 #include "coordinator/trace_file.h"
 
 namespace tug {
@@ -176,7 +177,7 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   const bool complete = status.step() >= job_steps;
   const std::string reason =
       complete ? "done" : (status.stopped_early() ? "stopped early" : "stopped");
-  metrics_.End(status, reason);
+  metrics_.End(status, sync_, reason);
   line_.Say(absl::StrFormat("%s%s: %d of %d steps in %s%s", reason,
                             replay_.empty() ? "" : ", replay of " + replay_, status.step(),
                             job_steps, DurationText(absl::ToDoubleSeconds(time)), ResultText()));
@@ -184,6 +185,8 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
     line_.Say(absl::StrFormat("best evaluation: validation loss %.4f at step %d",
                               status.best().loss(), status.best().version()));
   }
+  const std::string sync_text = SyncText(sync_, SyncFiguresOf(status));
+  if (!sync_text.empty()) line_.Say(sync_text);
   if (!tuning_text_.empty()) line_.Say(tuning_text_);
   if (!trace_text_.empty()) line_.Say(trace_text_);
   std::string memory;

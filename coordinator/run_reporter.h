@@ -27,6 +27,7 @@ class RunReporter {
         title_(std::move(title)),
         replay_(config.replay().resolved_profile().name()),
         model_(config.model()),
+        sync_(config.sync()),
         tuning_text_(config.comm().scheduler() == CommConfig::AUTO
                          ? "comm: tuning had not settled: no trial was over"
                          : "") {}
@@ -64,6 +65,7 @@ class RunReporter {
   const std::string title_;
   const std::string replay_;  // name of the profile; empty: a training
   const ModelConfig model_;
+  const SyncConfig sync_;
   std::string tuning_text_;  // of AUTO: where the schedule settled, or that it had not
   std::string trace_text_;   // what the trace says, empty before there is one
   std::optional<StepMetrics> newest_step_;

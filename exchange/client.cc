@@ -25,7 +25,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& tabl
            .committed = [this](PushCommitted event) { events_.emplace_back(event); },
            .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
       next_tick_(time_.Now() + kTick),
-      pulled_version_(table.num_blocks()),
+      pulled_(table.num_blocks()),
       in_place_(table.num_blocks()),
       open_pushes_(table.num_blocks()),
       thread_([this] { RunOwnThread(); }) {}
@@ -73,7 +73,7 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
 void ExchangeClient::Take(Event event) {
   if (--open_ == 0) open_time_ += time_.Now() - open_since_;
   if (auto* pulled = std::get_if<BlockPulled>(&event)) {
-    pulled_version_[pulled->block] = pulled->version;
+    pulled_[pulled->block] = {pulled->clock, {pulled->version, pulled->newest}};
     in_place_[pulled->block] = std::move(pulled->in_place);
   } else {
     const PushCommitted& committed = std::get<PushCommitted>(event);
@@ -151,7 +151,7 @@ void ExchangeClient::Add(Request request) {
     if (push->virtual_worker >= open.size()) open.resize(push->virtual_worker + 1);
     ++open[push->virtual_worker];
   } else {
-    pulled_version_[std::get<PullRequest>(request).block].reset();
+    pulled_[std::get<PullRequest>(request).block].reset();
   }
   HandOver(std::move(request));
 }
@@ -179,12 +179,17 @@ absl::StatusOr<bool> ExchangeClient::WaitPulled(uint32_t block, uint64_t version
                                                 absl::Duration timeout) {
   const auto pulled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return !cancelled_.ok() ||
-           (pulled_version_[block].has_value() && *pulled_version_[block] >= version);
+           (pulled_[block].has_value() && pulled_[block]->clock >= version);
   };
   const bool ended = WaitUntil(pulled, timeout);
   absl::MutexLock lock(&mutex_);
   if (!cancelled_.ok()) return cancelled_;
   return ended;
+}
+
+ExchangeClient::Versions ExchangeClient::PulledVersions(uint32_t block) const {
+  absl::MutexLock lock(&mutex_);
+  return pulled_[block].has_value() ? pulled_[block]->versions : Versions{};
 }
 
 InPlaceWeights ExchangeClient::TakeInPlace(uint32_t block) {

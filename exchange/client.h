@@ -57,10 +57,16 @@ class ExchangeClient {
   // Of what is asked for from now on (Exchange::SetSchedule).
   void SetSchedule(const ExchangeSchedule& schedule);
 
-  // Blocks until no pull of `block` is open and the last one has at least `version` (true), or for
-  // `timeout` (false). CANCELLED etc.: what Cancel was given.
+  // Blocks until no pull of `block` is open and the last one was for `version` at least (true), or
+  // for `timeout` (false). CANCELLED etc.: what Cancel was given.
   absl::StatusOr<bool> WaitPulled(uint32_t block, uint64_t version,
                                   absl::Duration timeout = absl::InfiniteDuration());
+  // After WaitPulled: lowest and highest version of what the newest pull of `block` brought.
+  struct Versions {
+    uint64_t lowest = 0;
+    uint64_t highest = 0;
+  };
+  Versions PulledVersions(uint32_t block) const;
   // After WaitPulled: where the newest pull of `block` left the weights, if not in its destination
   // (PullRequest::allow_in_place); empty if it did, and the second time.
   InPlaceWeights TakeInPlace(uint32_t block);
@@ -125,8 +131,12 @@ class ExchangeClient {
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;      // callers
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Request> requests_ ABSL_GUARDED_BY(mutex_);
-  // By block; the version is none while a pull is open.
-  std::vector<std::optional<uint64_t>> pulled_version_ ABSL_GUARDED_BY(mutex_);
+  // By block; none while a pull is open.
+  struct Pulled {
+    uint64_t clock = 0;  // asked for
+    Versions versions;
+  };
+  std::vector<std::optional<Pulled>> pulled_ ABSL_GUARDED_BY(mutex_);
   std::vector<InPlaceWeights> in_place_ ABSL_GUARDED_BY(mutex_);
   // By block and virtual worker: how many are open.
   std::vector<std::vector<uint32_t>> open_pushes_ ABSL_GUARDED_BY(mutex_);

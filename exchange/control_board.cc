@@ -18,6 +18,7 @@ ControlBoard::Orders ControlBoard::OrdersOf(const HeartbeatReply& reply,
   Orders orders = {.go = reply.go(),
                    .pause = reply.pause(),
                    .final_version = reply.final_version(),
+                   .final_clocks = {reply.final_clocks().begin(), reply.final_clocks().end()},
                    .schedule = known};
   if (const Schedule& newer = reply.schedule(); newer.number() > known.number) {
     orders.schedule = {.number = newer.number(),
@@ -82,6 +83,13 @@ void ControlBoard::AddStep(StepReport report) {
 void ControlBoard::AddEval(EvalReport report) {
   absl::MutexLock lock(&mutex_);
   evals_.push_back(std::move(report));
+}
+
+absl::Status ControlBoard::Sleep(absl::Duration duration) {
+  absl::MutexLock lock(&mutex_);
+  const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !cancelled_.ok(); };
+  mutex_.AwaitWithTimeout(absl::Condition(&ended), duration);
+  return cancelled_;
 }
 
 absl::Status ControlBoard::cancelled() const {

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "exchange/schedule.h"
 #include "proto/control.pb.h"
 
@@ -19,7 +20,9 @@ class ControlBoard {
   struct Orders {
     bool go = false;
     bool pause = false;
-    uint64_t final_version = 0;      // 0 = not known
+    uint64_t final_version = 0;  // 0 = not known
+    // By virtual worker of the job, where they end at clocks of their own; empty = not known.
+    std::vector<uint64_t> final_clocks = {};
     ExchangeSchedule schedule = {};  // to begin steps by
     friend bool operator==(const Orders&, const Orders&) = default;
   };
@@ -54,6 +57,8 @@ class ControlBoard {
   void AddStep(StepReport report);
   void AddEval(EvalReport report);
   absl::Status cancelled() const;
+  // Blocks for so long, or until Cancel.
+  absl::Status Sleep(absl::Duration duration);
 
  private:
   mutable absl::Mutex mutex_;

@@ -11,8 +11,9 @@ Exchange::Exchange(ExchangeOptions options, const SegmentTable& table, ExchangeS
       plan_(std::make_shared<PartitionPlan>(table, options_.lane_of_segment,
                                             options_.comm.partition_bytes())),
       buffers_(options_.comm.credit_bytes(), sinks_.new_buffer),
-      pushes_(options_, plan_, sinks_, buffers_, counters_),
-      pulls_(options_, plan_, sinks_, buffers_, counters_) {}
+      versions_(table),
+      pushes_(options_, plan_, sinks_, buffers_, versions_, counters_),
+      pulls_(options_, plan_, sinks_, buffers_, versions_, counters_) {}
 
 void Exchange::OnMessage(const Message& message, absl::Time now) {
   const WireHeader& header = message.header;
@@ -25,6 +26,7 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
   switch (header.kind) {
     case MessageKind::kReceived:
     case MessageKind::kCommitted:
+    case MessageKind::kDropped:
     case MessageKind::kDeferred:
     case MessageKind::kPushWanted:
       return pushes_.OnAnswer(header, now);
@@ -33,13 +35,12 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kRefused:
       ++counters_.refused;  // retriable: OnTick sends again
       return;
-    case MessageKind::kDropped:
     case MessageKind::kPush:
     case MessageKind::kPull:
     case MessageKind::kWeightsReceived:
     case MessageKind::kNorms:
     case MessageKind::kNormsWanted:
-      ++counters_.ignored;  // bsp drops nothing; the others are not for a worker
+      ++counters_.ignored;  // not for a worker
   }
 }
 

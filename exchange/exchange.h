@@ -26,6 +26,7 @@
 #include "exchange/requests.h"
 #include "exchange/schedule.h"
 #include "exchange/segment_table.h"
+#include "exchange/segment_versions.h"
 #include "exchange/send_buffers.h"
 #include "transport/transport.h"
 
@@ -59,6 +60,7 @@ class Exchange {
   std::shared_ptr<const PartitionPlan> plan_;  // shared with what was cut by it
   ExchangeCounters counters_;
   SendBuffers buffers_;
+  SegmentVersions versions_;
   PushTable pushes_;
   PullTable pulls_;
 };

@@ -32,6 +32,9 @@ class ExchangeTest : public testing::Test {
                         CommConfig::Format format = CommConfig::FP32, uint32_t lanes = 2)
       : table_(ExchangeTestTable()),
         exchange_(Options(scheduler, format, lanes), table_, Sinks()) {}
+  // Virtual workers 5 and 6, under a policy where pushes are updates or not.
+  explicit ExchangeTest(bool update_per_push)
+      : table_(ExchangeTestTable()), exchange_(SyncOptions(update_per_push), table_, Sinks()) {}
 
   ExchangeOptions Options(CommConfig::Scheduler scheduler, CommConfig::Format format,
                           uint32_t lanes) {
@@ -48,6 +51,13 @@ class ExchangeTest : public testing::Test {
     options.comm.set_resend_ms(1000);
     options.comm.set_push_format(format);
     options.comm.set_pull_format(format);
+    return options;
+  }
+  ExchangeOptions SyncOptions(bool update_per_push) {
+    ExchangeOptions options = Options(CommConfig::BYTESCHEDULER, CommConfig::FP32, 2);
+    options.update_per_push = update_per_push;
+    options.virtual_worker = 5;
+    options.virtual_worker_count = 2;
     return options;
   }
   ExchangeSinks Sinks() {

@@ -13,11 +13,12 @@ namespace tug {
 
 PullTable::PullTable(const ExchangeOptions& options,
                      const std::shared_ptr<const PartitionPlan>& plan, const ExchangeSinks& sinks,
-                     SendBuffers& buffers, ExchangeCounters& counters)
+                     SendBuffers& buffers, SegmentVersions& versions, ExchangeCounters& counters)
     : options_(options),
       plan_(plan),
       sinks_(sinks),
       buffers_(buffers),
+      versions_(versions),
       counters_(counters),
       resend_after_(absl::Milliseconds(options.comm.resend_ms())),
       pulls_(plan->num_blocks()) {}
@@ -50,6 +51,7 @@ void PullTable::Add(PullRequest request, absl::Time now) {
   pull.held.clear();
   pull.held.resize(plan.size());
   pull.version = ~uint64_t{0};
+  pull.newest = 0;
   pull.due = now + resend_after_;
   if (options_.trace != nullptr) pull.asked_ns = options_.trace->NowNs();
   for (uint32_t p = 0; p < plan.size(); ++p) {
@@ -71,6 +73,9 @@ void PullTable::Send(const OpenPull& pull, const Partition& part) {
   header.codec = CodecOf(pull.request, runs, part);
   header.want = pull.request.want;
   header.version = pull.request.version;
+  header.virtual_worker = options_.virtual_worker;
+  header.virtual_worker_count = options_.virtual_worker_count;
+  if (options_.update_per_push) header.token_count = pull.request.version;
   Lease payload;
   if (header.codec == Codec::kRuns) {
     SendBuffers::Payload list = buffers_.Take(EncodedBytes(runs, false));
@@ -92,18 +97,27 @@ void PullTable::OnWeights(const Message& message) {
     ++counters_.ignored;
     return;
   }
-  const bool right_version = pull->request.want == Want::kExact
-                                 ? header.version == pull->request.version
-                                 : header.version >= pull->request.version;
   const int64_t arrived_ns = options_.trace == nullptr ? 0 : options_.trace->NowNs();
-  if (!right_version || !Take(*pull, *partition, message)) {
+  if (!Answers(pull->request, header) || !Take(*pull, *partition, message)) {
     ++counters_.ignored;
     return;
   }
   counters_.pulled_bytes += message.payload.size_bytes();
   if (options_.trace != nullptr) TraceArrival(*pull, message, arrived_ns);
+  versions_.Set(PartsOf(*pull)[*partition], header.version);
   pull->version = std::min(pull->version, header.version);
+  pull->newest = std::max(pull->newest, header.version);
   if (--pull->missing == 0) Complete(*pull);
+}
+
+// Where pushes are updates, an answer to the pull of the clock before may be of any version: one
+// that lacks this worker's own pushes, or runs further ahead of the slowest than may be.
+bool PullTable::Answers(const PullRequest& request, const WireHeader& weights) const {
+  if (options_.update_per_push) {
+    return weights.want == request.want && weights.token_count == request.version;
+  }
+  return request.want == Want::kExact ? weights.version == request.version
+                                      : weights.version >= request.version;
 }
 
 // Also of weights that nothing waits for: they have left the lane's queue to us.
@@ -187,7 +201,14 @@ bool PullTable::IsInOnePiece(const OpenPull& pull) const {
 }
 
 void PullTable::Complete(OpenPull& pull) {
-  BlockPulled event{pull.request.block, pull.version};
+  BlockPulled event{.block = pull.request.block,
+                    .version = pull.version,
+                    .newest = pull.newest,
+                    .clock = pull.request.version};
+  for (size_t p = 0; p < pull.partitions.size(); ++p) {
+    // Its gradient is zero, whatever weights it is of.
+    if (pull.partitions[p] == State::kUnwanted) versions_.Set(PartsOf(pull)[p], pull.version);
+  }
   if (IsInOnePiece(pull)) {
     const Lease& first = pull.held.front();
     const std::span<kernels::Bf16> bf16 = pull.request.bf16_destination;

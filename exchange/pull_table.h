@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "exchange/partition_plan.h"
 #include "exchange/requests.h"
+#include "exchange/segment_versions.h"
 #include "exchange/send_buffers.h"
 
 namespace tug {
@@ -25,7 +26,8 @@ class PullTable {
   // `plan` may be made to point at another one: pulls that are added then are cut by that.
   // REQUIRES: all references outlive the table.
   PullTable(const ExchangeOptions& options, const std::shared_ptr<const PartitionPlan>& plan,
-            const ExchangeSinks& sinks, SendBuffers& buffers, ExchangeCounters& counters);
+            const ExchangeSinks& sinks, SendBuffers& buffers, SegmentVersions& versions,
+            ExchangeCounters& counters);
 
   void Add(PullRequest request, absl::Time now);
   void OnWeights(const Message& message);
@@ -40,6 +42,7 @@ class PullTable {
     std::vector<Lease> held;                    // where kHeld
     uint32_t missing = 0;                       // partitions; 0: not open
     uint64_t version = 0;                       // lowest that has arrived
+    uint64_t newest = 0;                        // highest
     absl::Time due;                             // when what is missing is asked for again
     int64_t asked_ns = 0;                       // where the job is traced
   };
@@ -54,6 +57,8 @@ class PullTable {
   void Send(const OpenPull& pull, const Partition& part);
   // To the lane, whose credit it returns.
   void SayReceived(const WireHeader& weights);
+  // Whether weights are those that were asked for, not late ones of an earlier pull.
+  bool Answers(const PullRequest& request, const WireHeader& weights) const;
   // False if the payload is not what was asked for.
   bool Take(OpenPull& pull, uint32_t partition, const Message& message);
   // A partition's weights from where they arrived into the destination.
@@ -67,6 +72,7 @@ class PullTable {
   const std::shared_ptr<const PartitionPlan>& plan_;
   const ExchangeSinks& sinks_;
   SendBuffers& buffers_;
+  SegmentVersions& versions_;
   ExchangeCounters& counters_;
   const absl::Duration resend_after_;
   std::vector<OpenPull> pulls_;  // by block

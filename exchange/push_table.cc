@@ -11,11 +11,13 @@ namespace tug {
 
 PushTable::PushTable(const ExchangeOptions& options,
                      const std::shared_ptr<const PartitionPlan>& plan, const ExchangeSinks& sinks,
-                     SendBuffers& buffers, ExchangeCounters& counters)
+                     SendBuffers& buffers, const SegmentVersions& versions,
+                     ExchangeCounters& counters)
     : options_(options),
       plan_(plan),
       sinks_(sinks),
       buffers_(buffers),
+      versions_(versions),
       counters_(counters),
       resend_after_(absl::Milliseconds(options.comm.resend_ms())),
       queue_(PolicyOf(options.comm.scheduler()), options.comm.credit_bytes()),
@@ -81,11 +83,14 @@ void PushTable::Add(PushRequest request, absl::Time now) {
   push.plan = plan_;
   push.partitions.assign(plan.size(), PartitionPush{.patience = resend_after_});
   push.uncommitted = static_cast<uint32_t>(plan.size());
+  push.dropped = false;
   push.next = std::exchange(head, place);
   ++open_;
   for (uint32_t p = 0; p < plan.size(); ++p) {
     PartitionPush& part = push.partitions[p];
     ChooseCodec(push.request, plan[p], part);
+    // Now: when its turn comes, weights of a later version may be here.
+    part.version = options_.update_per_push ? versions_.Lowest(plan[p]) : push.request.clock;
     TraceQueued(part);
     part.ticket = queue_.Enqueue({.priority = push.request.block,
                                   .group = place,
@@ -120,7 +125,7 @@ void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
   header.virtual_worker = request.virtual_worker;
   header.virtual_worker_count = request.virtual_worker_count;
   header.clock = request.clock;
-  header.version = request.clock;
+  header.version = state.version;
   header.token_count = request.token_count;
   state.due = now + state.patience;
   next_due_ = std::min(next_due_, state.due);
@@ -179,6 +184,10 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
       part.state = State::kReceived;
       queue_.Received(part.ticket);
       break;
+    case MessageKind::kDropped:
+      push.dropped = true;
+      ++counters_.dropped;
+      [[fallthrough]];
     case MessageKind::kCommitted:  // says received too, should that answer be lost
       part.state = State::kCommitted;
       queue_.Committed(part.ticket);
@@ -213,7 +222,8 @@ void PushTable::Finish(uint32_t place) {
   while (*link != place) link = &places_[*link]->next;
   *link = push.next;
   --open_;
-  const PushCommitted event{push.request.block, push.request.virtual_worker, push.request.clock};
+  const PushCommitted event{push.request.block, push.request.virtual_worker, push.request.clock,
+                            push.dropped};
   push.request.gradient = Lease();
   push.plan.reset();
   free_places_.push_back(place);

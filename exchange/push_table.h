@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "exchange/partition_plan.h"
 #include "exchange/requests.h"
+#include "exchange/segment_versions.h"
 #include "exchange/send_buffers.h"
 #include "scheduler/credit_queue.h"
 
@@ -15,7 +16,7 @@ namespace tug {
 
 // The pushes of an exchange that are not committed. Life of a partition of one:
 //
-//   queued -> (policy, credit) -> sent -> received (credit returns) -> committed
+//   queued -> (policy, credit) -> sent -> received (credit returns) -> committed, or dropped
 //                 ^                  |
 //                 |                  v
 //               wanted  <-------  deferred (credit returns: the lane could not store it)
@@ -31,11 +32,12 @@ class PushTable {
   // `plan` may be made to point at another one: pushes that are added then are cut by that.
   // REQUIRES: all references outlive the table.
   PushTable(const ExchangeOptions& options, const std::shared_ptr<const PartitionPlan>& plan,
-            const ExchangeSinks& sinks, SendBuffers& buffers, ExchangeCounters& counters);
+            const ExchangeSinks& sinks, SendBuffers& buffers, const SegmentVersions& versions,
+            ExchangeCounters& counters);
 
   void Add(PushRequest request, absl::Time now);
   void SetCredit(uint64_t credit_bytes, absl::Time now);
-  // kReceived, kCommitted, kDeferred, kPushWanted.
+  // kReceived, kCommitted, kDropped, kDeferred, kPushWanted.
   void OnAnswer(const WireHeader& header, absl::Time now);
   void OnTick(absl::Time now);
 
@@ -49,6 +51,7 @@ class PushTable {
     Codec codec = Codec::kNone;
     CreditQueue::Ticket ticket = 0;  // until it is committed
     uint64_t bytes = 0;              // of the payload: what it takes of the credit
+    uint64_t version = 0;            // of the weights that it is a gradient of
     absl::Time due;                  // when it is sent again
     absl::Duration patience;         // from the last sending to `due`
     // Where the job is traced: when it came into the queue, and left it.
@@ -61,6 +64,7 @@ class PushTable {
     std::shared_ptr<const PartitionPlan> plan;  // that it was cut by
     std::vector<PartitionPush> partitions;      // as the plan's
     uint32_t uncommitted = 0;                   // partitions; 0: the place is free
+    bool dropped = false;                       // a partition at least
     uint32_t next = kNone;  // another open push of the same block and virtual worker
   };
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -88,6 +92,7 @@ class PushTable {
   const std::shared_ptr<const PartitionPlan>& plan_;
   const ExchangeSinks& sinks_;
   SendBuffers& buffers_;
+  const SegmentVersions& versions_;
   ExchangeCounters& counters_;
   const absl::Duration resend_after_;
   CreditQueue queue_;  // item: place << 32 | partition

@@ -27,6 +27,12 @@ struct ExchangeOptions {
   std::vector<uint32_t> lane_of_segment;
   CommConfig comm;              // all fields filled
   TraceTrack* trace = nullptr;  // outlives the exchange; may be null
+  // Of proto/sync_mode.h. Then a push says the version that came last of its segments, and the
+  // answer to a pull is known by the clock it repeats: versions say nothing of clocks.
+  bool update_per_push = false;
+  // Those that the worker carries (their first contiguous run), which its pulls speak for.
+  uint32_t virtual_worker = 0;
+  uint16_t virtual_worker_count = 0;
 };
 
 // The gradient of a whole block.
@@ -47,7 +53,7 @@ struct PushRequest {
 struct PullRequest {
   uint32_t block = 0;
   Want want = Want::kExact;
-  uint64_t version = 0;
+  uint64_t version = 0;          // the clock that is to begin with them (proto/sync_mode.h)
   std::span<float> destination;  // block_elements; written until BlockPulled
   // Weights may stay in memory that the lanes share, if the whole block lies there in one piece:
   // see BlockPulled. The destination is then not touched.
@@ -70,14 +76,18 @@ struct InPlaceWeights {
 
 struct BlockPulled {
   uint32_t block = 0;
-  uint64_t version = 0;  // kAtLeast: the lowest of its partitions
+  uint64_t version = 0;  // the lowest of its partitions; kExact where pushes are no updates: that
+                         // which was asked for
   InPlaceWeights in_place = {};
+  uint64_t newest = 0;  // the highest
+  uint64_t clock = 0;   // PullRequest::version
 };
 
 struct PushCommitted {
   uint32_t block = 0;
   uint32_t virtual_worker = 0;
   uint64_t clock = 0;
+  bool dropped = false;  // a part of it at least came too late, and is in no version
 };
 
 struct ExchangeSinks {
@@ -96,6 +106,7 @@ struct ExchangeCounters {
   uint64_t most_outstanding_bytes = 0;
   uint64_t resent = 0;
   uint64_t deferred = 0;  // pushes that a lane had no memory for yet
+  uint64_t dropped = 0;   // partitions of pushes that came too late
   uint64_t refused = 0;
   uint64_t ignored = 0;  // answers that nothing waits for: late or repeated ones
 };

@@ -24,6 +24,8 @@
 #include "kernels/layernorm.h"
 #include "kernels/layernorm_ref.h"
 #include "kernels/matmul_primitive.h"
+#include "kernels/sgd.h"
+#include "kernels/sgd_ref.h"
 #include "kernels/store_tile.h"
 #include "kernels/sum.h"
 
@@ -63,6 +65,26 @@ TEST_P(InstructionSets, AdamWHasTheBitsOfTheFloatReference) {
   ExpectSameBits(w, w_ref);
   ExpectSameBits(m, m_ref);
   ExpectSameBits(v, v_ref);
+}
+
+TEST_P(InstructionSets, SgdHasTheBitsOfTheFloatReference) {
+  const int64_t n = 1023;
+  const SgdParams params{.momentum = 0.9f, .nesterov = true, .weight_decay = 0.1f};
+  const auto g = RandomFloats(n, 1), w_old = RandomFloats(n, 3);
+  auto w = RandomFloats(n, 2), w_ref = w;
+  std::vector<float> u(n), u_ref(n), delayed(n);
+  std::vector<Bf16> w_bf16(n);
+  CompensateDelay(n, 0.3f, 0.5f, g.data(), w.data(), w_old.data(), delayed.data());
+  for (int64_t i = 0; i < n; ++i) {
+    EXPECT_EQ(delayed[i], CompensateDelayRef(0.3f, 0.5f, g[i], w[i], w_old[i])) << i;
+  }
+  SgdStep(n, params, g.data(), w.data(), w.data(), u.data(), w_bf16.data());
+  for (int64_t i = 0; i < n; ++i) {
+    SgdRef<float>(params, g[i], w_ref[i], u_ref[i]);
+    EXPECT_EQ(w_bf16[i], Bf16FromFloatRef(w_ref[i])) << i;
+  }
+  ExpectSameBits(w, w_ref);
+  ExpectSameBits(u, u_ref);
 }
 
 TEST_P(InstructionSets, Bf16HasTheBitsOfTheReference) {

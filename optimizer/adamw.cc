@@ -6,22 +6,20 @@
 
 namespace tug {
 
-void AdamW::Update(uint64_t version, bool weight_decay, float gradient_scale,
-                   std::span<const float> gradient, std::span<const float> weights_in,
-                   std::span<float> weights_out, std::span<float> m, std::span<float> v,
-                   std::span<kernels::Bf16> weights_out_bf16) const {
+void AdamW::Update(const UpdateStep& step, const UpdateSpans& spans) const {
+  const auto& [gradient, weights_in, weights_out, m, v, weights_out_bf16] = spans;
   TUG_CHECK(gradient.size() == weights_in.size() && gradient.size() == weights_out.size() &&
             gradient.size() == m.size() && gradient.size() == v.size());
   TUG_CHECK(weights_out_bf16.empty() || weights_out_bf16.size() == gradient.size());
   const AdamWConfig& adamw = config_.adamw();
   kernels::AdamWParams params;
-  params.lr = static_cast<float>(LearningRateAt(config_, version));
+  params.lr = static_cast<float>(LearningRateAt(config_, step.position)) * step.step_scale;
   params.beta1 = static_cast<float>(adamw.beta1());
   params.beta2 = static_cast<float>(adamw.beta2());
   params.eps = static_cast<float>(adamw.epsilon());
-  params.weight_decay = weight_decay ? static_cast<float>(adamw.weight_decay()) : 0.0f;
-  params.t = static_cast<int64_t>(version + 1);
-  params.gradient_scale = gradient_scale;
+  params.weight_decay = step.weight_decay ? static_cast<float>(adamw.weight_decay()) : 0.0f;
+  params.t = static_cast<int64_t>(step.t + 1);
+  params.gradient_scale = step.gradient_scale;
   kernels::AdamWStep(static_cast<int64_t>(gradient.size()), params, gradient.data(),
                      weights_in.data(), weights_out.data(), m.data(), v.data(),
                      weights_out_bf16.empty() ? nullptr : weights_out_bf16.data());

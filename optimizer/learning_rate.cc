@@ -10,25 +10,24 @@ namespace tug {
 namespace {
 
 // How much of peak - min is left at `step`, in [begin, decay), where 1 is left at `begin`.
-double LineLeft(uint64_t step, uint64_t begin, uint64_t decay) {
-  return 1.0 - static_cast<double>(step - begin) / static_cast<double>(decay - begin);
+double LineLeft(double step, double begin, double decay) {
+  return 1.0 - (step - begin) / (decay - begin);
 }
 
-double CosineLeft(uint64_t step, uint64_t begin, uint64_t decay) {
-  const double progress = static_cast<double>(step - begin) / static_cast<double>(decay - begin);
+double CosineLeft(double step, double begin, double decay) {
+  const double progress = (step - begin) / (decay - begin);
   return 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
 }
 
 }  // namespace
 
-double LearningRateAt(const OptimizerConfig& config, uint64_t step) {
+double LearningRateAt(const OptimizerConfig& config, double step) {
   const double peak = config.learning_rate();
   const double floor = config.min_learning_rate();
-  const uint64_t warmup = config.warmup_steps();
-  const uint64_t decay = config.decay_steps();
-  if (step < warmup) {
-    return peak * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
-  }
+  // Whole numbers up to 2^53 are exact, and so are their differences.
+  const auto warmup = static_cast<double>(config.warmup_steps());
+  const auto decay = static_cast<double>(config.decay_steps());
+  if (step < warmup) return peak * (step + 1) / (warmup + 1);
   switch (config.schedule()) {
     case OptimizerConfig::SCHEDULE_DEFAULT:
     case OptimizerConfig::COSINE:
@@ -40,11 +39,11 @@ double LearningRateAt(const OptimizerConfig& config, uint64_t step) {
     case OptimizerConfig::CONSTANT:
       return peak;
     case OptimizerConfig::INVERSE_SQRT:
-      return std::max(
-          floor, peak * std::sqrt(static_cast<double>(warmup + 1) / static_cast<double>(step + 1)));
+      return std::max(floor, peak * std::sqrt((warmup + 1) / (step + 1)));
     case OptimizerConfig::STABLE_DECAY: {
       if (step >= decay) return floor;
-      const uint64_t begin = std::max(warmup, decay - decay / 5);
+      const auto last_fifth = static_cast<double>(config.decay_steps() / 5);
+      const double begin = std::max(warmup, decay - last_fifth);
       if (step < begin) return peak;
       return floor + (peak - floor) * LineLeft(step, begin, decay);
     }

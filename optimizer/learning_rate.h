@@ -1,13 +1,12 @@
 #ifndef TUG_OPTIMIZER_LEARNING_RATE_H_
 #define TUG_OPTIMIZER_LEARNING_RATE_H_
 
-#include <cstdint>
-
 #include "proto/job.pb.h"
 
 namespace tug {
 
-// Learning rate of 0-based step `step`. While it warms up (step < warmup), the same for all:
+// Learning rate at `step`, 0-based and maybe between two steps (where updates are of a part of a
+// step). While it warms up (step < warmup), the same for all:
 //   peak * (step + 1) / (warmup + 1)
 // From there, by schedule, with f = (step - warmup) / (decay - warmup):
 //   COSINE         min + (peak - min) * (1 + cos(pi f)) / 2   Loshchilov and Hutter 2017, eq. 5
@@ -20,7 +19,7 @@ namespace tug {
 //                  4
 // At `decay` and later, but with CONSTANT and INVERSE_SQRT, it is min. With INVERSE_SQRT decay is
 // not read. It never rises after warm-up. `config` has all fields filled. Pure, thread-safe.
-double LearningRateAt(const OptimizerConfig& config, uint64_t step);
+double LearningRateAt(const OptimizerConfig& config, double step);
 
 }  // namespace tug
 

@@ -93,6 +93,25 @@ TEST(LearningRate, NeverRisesOrJumpsAfterWarmupNorFallsBelowTheFloor) {
   }
 }
 
+TEST(LearningRate, LiesBetweenThoseOfTheStepsAroundIt) {
+  for (const Case& one : Cases()) {
+    SCOPED_TRACE(OptimizerConfig::Schedule_Name(one.schedule));
+    const OptimizerConfig config = Config(one.schedule);
+    for (uint64_t step = 0; step < 300; ++step) {
+      const double here = LearningRateAt(config, static_cast<double>(step));
+      const double next = LearningRateAt(config, static_cast<double>(step + 1));
+      double last = here;
+      for (const double part : {0.25, 0.5, 0.75}) {
+        const double rate = LearningRateAt(config, static_cast<double>(step) + part);
+        ASSERT_GE(rate, std::min(here, next)) << step << " + " << part;
+        ASSERT_LE(rate, std::max(here, next)) << step << " + " << part;
+        ASSERT_LE(std::abs(rate - last), std::abs(here - next) + 1e-12) << step;
+        last = rate;
+      }
+    }
+  }
+}
+
 TEST(LearningRate, NeedsNoWarmup) {
   for (const Case& one : Cases()) {
     OptimizerConfig config = Config(one.schedule);

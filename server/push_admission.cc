@@ -13,6 +13,7 @@ PushAdmission::PushAdmission(Options options, const SegmentTable& table,
       owned_(owned.begin(), owned.end()),
       parked_in_(table.size(), 0),
       deferred_(table.size()),
+      spare_(options.spare),
       exempt_clock_(options.start_clock) {}
 
 uint64_t PushAdmission::ParkedIn(uint32_t segment, uint32_t own_nodes) const {
@@ -24,7 +25,7 @@ PushAdmission::Need PushAdmission::NeedOf(const PushKey& key, bool own) const {
   const uint32_t first = table_.id(key.block, key.first_segment);
   for (uint32_t id = first; id < first + key.segment_count; ++id) {
     const SegmentState& state = *states_[id];
-    if (state.version != key.clock ||
+    if (state.version != key.clock || state.sum.complete() ||
         state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) {
       continue;
     }
@@ -63,9 +64,9 @@ bool PushAdmission::IsExempt(const PushKey& key) {
   const uint32_t first = table_.id(key.block, key.first_segment);
   if (*exempt < first || *exempt - first >= key.segment_count) return false;
   const SegmentState& state = *states_[*exempt];
-  const uint32_t missing = state.sum.first_missing();
-  return state.version == key.clock && missing >= key.virtual_worker &&
-         missing - key.virtual_worker < key.virtual_worker_count;
+  return state.version == key.clock &&
+         !state.sum.Covers(key.virtual_worker, key.virtual_worker_count) &&
+         state.sum.MissingBefore(key.virtual_worker) <= spare_;
 }
 
 bool PushAdmission::Admits(const PushKey& key, bool own) {
@@ -105,6 +106,13 @@ void PushAdmission::Forget(const PushKey& key) {
   }
 }
 
+void PushAdmission::ForgetAll() {
+  for (std::vector<Deferred>& list : deferred_) list.clear();
+  deferred_count_ = 0;
+  asked_count_ = 0;
+  promised_bytes_ = 0;
+}
+
 void PushAdmission::Changed(uint32_t segment) {
   const uint64_t parked = ParkedIn(segment, states_[segment]->sum.own_nodes());
   parked_bytes_ = parked_bytes_ - parked_in_[segment] + parked;
@@ -118,7 +126,8 @@ bool PushAdmission::AskFrom(uint32_t segment, absl::Time now, std::vector<PushKe
   for (size_t i = 0; i < list.size();) {
     Deferred& deferred = list[i];
     const Need need = NeedOf(deferred.key, deferred.own);
-    if (!need.missing) {  // came by another way
+    if (!need.missing) {  // came by another way, or too late
+      if (options_.ask_for_closed) wanted.push_back(deferred.key);
       Drop(list, i);
       continue;
     }

@@ -13,7 +13,9 @@
 //   2. Or if it is exempt: among the segments at the lane's lowest open clock, take the first, in
 //      id order, that is not complete; the push that brings its first missing virtual worker is
 //      exempt. Prefixes of the tree need a node per level, so exempt pushes can hold at most
-//      log2(S) + 1 nodes of a partition beyond the parking.
+//      log2(S) + 1 nodes of a partition beyond the parking. Where an update does without k of them
+//      (`spare`), one of the first k + 1 that are missing must come: they are all exempt, and hold
+//      at most k + 1 times as many.
 //   3. Any other is deferred: not stored, remembered, its sender told (kDeferred). It is asked for
 //      (kPushWanted) when 1. or 2. has come to hold: a sibling has come to wait, room has come free
 //      (counted as taken until the push comes), or the exempt segment has moved on. Once; again on
@@ -34,8 +36,8 @@
 // (comm.scheduler AUTO). The argument above stands: it is about one segment after the other, and
 // once all segments before the exempt one are complete, every push that it misses begins with it.
 // Only the bound of 2. is weaker then: an exempt push brings segments of which those of other
-// workers are still to come in smaller pushes, so up to a node a worker may wait, log2(S) + 1 times,
-// in place of one.
+// workers are still to come in smaller pushes, so up to a node a worker may wait, log2(S) + 1
+// times, in place of one.
 
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +58,11 @@ class PushAdmission {
   struct Options {
     uint64_t parking_bytes = 0;
     uint64_t start_clock = 0;
-    size_t most_deferred = 0;     // remembered; a sender repeats what is forgotten
+    size_t most_deferred = 0;  // remembered; a sender repeats what is forgotten
+    uint32_t spare = 0;        // pushes that an update may do without
+    // Whether what was deferred and is not needed any more is asked for too, once: where that does
+    // not mean that it was committed, its sender waits for word.
+    bool ask_for_closed = false;
     absl::Duration repeat_after;  // of a kPushWanted
   };
   // REQUIRES: `table` and `states` outlive it.
@@ -71,6 +77,10 @@ class PushAdmission {
   void Forget(const PushKey& key);
   // The segment's tree or version has changed.
   void Changed(uint32_t segment);
+  // Senders will send again all that was deferred.
+  void ForgetAll();
+  // In place of Options::spare.
+  void SetSpare(uint32_t spare) { spare_ = spare; }
 
   // Appends the pushes to ask for now. After every change.
   void TakeWanted(absl::Time now, std::vector<PushKey>& wanted);
@@ -115,6 +125,7 @@ class PushAdmission {
   size_t deferred_count_ = 0;
   size_t asked_count_ = 0;
   std::vector<uint32_t> changed_;  // since the last TakeWanted, if anything is deferred
+  uint32_t spare_;
   uint64_t exempt_clock_;
   size_t exempt_index_ = 0;  // in owned_: those before it are complete at exempt_clock_
   size_t sweep_index_ = 0;   // in owned_: where to look next when there is room

@@ -3,21 +3,30 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "server/applied_clocks.h"
 #include "server/sum_tree.h"
+#include "server/vector_clock.h"
 
 namespace tug {
 
-// A segment's clock and the sum in the making.
+// A segment's clocks and the sum in the making.
 struct SegmentState {
   SegmentState(uint64_t start_version, uint32_t leaves, uint64_t elements, BufferPool& pool)
       : version(start_version), snapshot_version(start_version), sum(leaves, elements, pool) {}
 
-  uint64_t version;  // and the number of the open clock
-  uint64_t snapshot_version;
+  uint64_t version;           // updates; where pushes are summed, the number of the open clock too
+  uint64_t snapshot_version;  // step of the job of the newest snapshot
   uint64_t tokens = 0;
-  SumTree sum;
+  SumTree sum;  // of an update per push: of one, while it is applied
+  // Update per push only.
+  std::optional<VectorClock> next = std::nullopt;
+  bool least_rose = false;  // by the push in hand
+  bool final = false;       // all pushes that can come are in
+  // Where clocks close without some pushes only.
+  std::optional<AppliedClocks> applied = std::nullopt;
 };
 
 // By segment id; null where another lane owns the segment.

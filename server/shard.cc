@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "exchange/runs.h"
+#include "proto/sync_mode.h"
 
-// Pulls: shard_pulls.cc. Closing, norms and snapshots: shard_closing.cc.
+// Pushes that are summed: shard_pushes.cc, and shard_closing.cc with norms. Pushes that are
+// updates: shard_updates.cc. Pulls: shard_pulls.cc. Snapshots and views: shard_snapshots.cc.
 
 namespace tug {
 namespace {
@@ -29,20 +31,42 @@ uint64_t SumBytes(const ShardOptions& options, const SegmentTable& table,
   return bytes;
 }
 
+bool UpdatesPerPush(const ShardOptions& options) {
+  return SyncModeOf(options.sync.policy()).update_per_push;
+}
+
+// What is clipped is a gradient; where every push is an update, workers have done it.
+OptimizerConfig::Clip ClipOf(const ShardOptions& options) {
+  const bool gradients = options.sync.local_steps() <= 1 && !UpdatesPerPush(options);
+  return gradients ? options.optimizer.clip() : OptimizerConfig::OFF;
+}
+
 SegmentStates MakeStates(const ShardOptions& options, const SegmentTable& table,
-                         std::span<const uint32_t> owned, BufferPool& pool) {
+                         std::span<const uint32_t> owned, const LiveSet& live, BufferPool& pool) {
   SegmentStates states(table.size());
+  const bool per_push = UpdatesPerPush(options);
+  const uint64_t start = options.start_version;
   for (uint32_t id : owned) {
-    states[id] = std::make_unique<SegmentState>(options.start_version, options.virtual_workers,
+    states[id] = std::make_unique<SegmentState>(start, per_push ? 1 : options.virtual_workers,
                                                 table.segment(id).elements(), pool);
+    if (per_push) {
+      states[id]->version = start * options.virtual_workers;
+      states[id]->next.emplace(live, start);
+    }
+    if (options.sync.policy() == SyncConfig::BACKUP) {
+      states[id]->applied.emplace(options.virtual_workers);
+    }
   }
   return states;
 }
 
-PushAdmission::Options AdmissionOptions(const ShardOptions& options, size_t owned) {
+PushAdmission::Options AdmissionOptions(const ShardOptions& options, const SyncPolicy& policy,
+                                        size_t owned) {
   return {.parking_bytes = options.parking_bytes,
           .start_clock = options.start_version,
           .most_deferred = size_t{2} * options.virtual_workers * owned,
+          .spare = policy.spare(),
+          .ask_for_closed = policy.spare() > 0,
           .repeat_after = options.resend_after};
 }
 
@@ -60,46 +84,47 @@ AnswerQueue::Options AnswerOptions(const ShardOptions& options, uint64_t lanes) 
           .lost_after = options.resend_after};
 }
 
-// A push of runs as the push of all elements that it stands for. None if its sender has changed it
-// since it was looked at: it may lie in the sender's memory.
-std::optional<Message> Dense(const Message& message, uint64_t elements) {
-  const std::optional<EncodedRuns> runs =
-      DecodeRuns(message.payload.bytes(), elements, /*with_values=*/true);
-  if (!runs.has_value()) return std::nullopt;
-  auto dense = std::make_shared<AlignedBuffer>(elements * sizeof(float));  // zeros
-  Scatter(*runs, dense->floats());
-  const std::span<const float> floats = std::as_const(*dense).floats();
-  Message decoded{message.header, Lease(std::move(dense), floats), Home::kReceiver};
-  decoded.header.codec = Codec::kNone;
-  return decoded;
-}
-
 }  // namespace
 
 Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
     : options_(std::move(options)),
       table_(table),
       sinks_(std::move(sinks)),
-      optimizer_(options_.optimizer),
+      update_per_push_(UpdatesPerPush(options_)),
+      clip_(ClipOf(options_)),
+      policy_(MakeSyncPolicy(options_.sync)),
+      optimizer_(MakeLaneOptimizer(options_.optimizer, options_.sync)),
       owned_(OwnedSegments(options_)),
+      view_(options_.view),
+      live_(options_.virtual_workers),
       pool_(SumBytes(options_, table, owned_)),
-      states_(MakeStates(options_, table, owned_, pool_)),
+      states_(MakeStates(options_, table, owned_, live_, pool_)),
       weights_(table, owned_,
                {.start_version = options_.start_version,
                 .bf16_pulls = options_.pull_format == CommConfig::BF16,
+                .one_copy = update_per_push_,
+                .keeps_m = optimizer_->keeps_m(),
+                .keeps_v = optimizer_->keeps_v(),
                 .new_buffer = options_.new_buffer}),
-      admission_(AdmissionOptions(options_, owned_.size()), table, states_, owned_),
+      admission_(AdmissionOptions(options_, *policy_, owned_.size()), table, states_, owned_),
       open_pushes_(table.size(), table.num_blocks()),
+      early_(table.num_blocks(), size_t{2} * options_.virtual_workers * owned_.size(),
+             options_.resend_after),
       waiting_pulls_(table.size(), table.num_blocks()),
       lanes_(CountLanes(options_)),
       answers_(AnswerOptions(options_, lanes_)) {
   TUG_CHECK(options_.lane_of_segment.size() == table.size());
   TUG_CHECK(options_.block_names.size() == table.num_blocks());
-  if (options_.optimizer.clip() != OptimizerConfig::OFF) {
-    const auto scope = options_.optimizer.clip() == OptimizerConfig::GLOBAL
-                           ? NormLedger::Scope::kAll
-                           : NormLedger::Scope::kBlock;
+  if (clip_ != OptimizerConfig::OFF) {
+    const auto scope =
+        clip_ == OptimizerConfig::GLOBAL ? NormLedger::Scope::kAll : NormLedger::Scope::kBlock;
     ledger_.emplace(table, options_.lane_of_segment, options_.lane, scope, options_.start_version);
+  }
+  const bool compensates = options_.sync.delay_compensation() > 0;
+  if (update_per_push_ && (compensates || sinks_.record)) {
+    served_.emplace(ServedWeights::Options{.keep_weights = compensates,
+                                           .most_workers = size_t{2} * options_.virtual_workers},
+                    table);
   }
 }
 
@@ -111,7 +136,7 @@ void Shard::OnMessage(Message message, absl::Time now) {
   if (Fenced(message)) return;
   switch (message.header.kind) {
     case MessageKind::kPush:
-      OnPush(std::move(message));
+      update_per_push_ ? OnUpdate(std::move(message)) : OnPush(std::move(message));
       break;
     case MessageKind::kPull:
       OnPull(message);
@@ -143,7 +168,7 @@ bool Shard::Fenced(const Message& message) {
     Malformed(header, "is of another job");
     return true;
   }
-  if (header.view == options_.view && header.timeline == options_.timeline) return false;
+  if (header.view == view_ && header.timeline == options_.timeline) return false;
   ++counters_.refused;
   if (IsWorker(header.sender)) Reply(MessageKind::kRefused, header, 0);
   return true;
@@ -162,7 +187,7 @@ WireHeader Shard::Header(MessageKind kind) const {
   header.kind = kind;
   header.job = options_.job;
   header.timeline = options_.timeline;
-  header.view = options_.view;
+  header.view = view_;
   return header;
 }
 
@@ -170,7 +195,7 @@ void Shard::Reply(MessageKind kind, const WireHeader& to, uint64_t version) {
   WireHeader header = to;
   header.kind = kind;
   header.timeline = options_.timeline;
-  header.view = options_.view;
+  header.view = view_;
   header.version = version;
   sinks_.send({to.sender, header, Lease()});
 }
@@ -216,12 +241,16 @@ uint64_t Shard::RangeElements(const WireHeader& header) const {
   return table_.segment(first + header.segment_count - 1).end - table_.segment(first).begin;
 }
 
+SegmentClocks Shard::ClocksOf(const SegmentState& state) const {
+  return {.version = state.version,
+          .next = state.next.has_value() ? &*state.next : nullptr,
+          .applied = state.applied.has_value() ? &*state.applied : nullptr};
+}
+
 // A partition has at least one segment; twice, for a virtual worker that moves to another worker.
 size_t Shard::MaxOpen(uint32_t block) const {
   return size_t{2} * options_.virtual_workers * table_.segments_in_block(block);
 }
-
-// ---- push ----
 
 bool Shard::IsPush(const Message& message) const {
   const WireHeader& header = message.header;
@@ -242,95 +271,6 @@ bool Shard::IsPush(const Message& message) const {
   return false;
 }
 
-Shard::Fresh Shard::Examine(const WireHeader& push) {
-  open_segments_.clear();
-  Fresh fresh;
-  const uint32_t first = FirstId(push);
-  for (uint32_t id = first; id < first + push.segment_count; ++id) {
-    const SegmentState& state = *states_[id];
-    if (policy_.IsCommitted(push.clock, state.version)) continue;
-    fresh.valid = fresh.valid && policy_.IsOpen(push.clock, state.version) &&
-                  weights_.RunIsAt(id, push.clock);
-    open_segments_.push_back(id);
-    if (!state.sum.Covers(push.virtual_worker, push.virtual_worker_count)) ++fresh.missing;
-  }
-  return fresh;
-}
-
-void Shard::OnPush(Message message) {
-  const WireHeader header = message.header;
-  if (!IsPush(message)) {
-    return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
-  }
-  const Fresh fresh = Examine(header);
-  if (!fresh.valid) return Malformed(header, "is a push at a clock that nobody can have reached");
-  const PushKey key = KeyOf(header);
-  if (open_segments_.empty()) {
-    ++counters_.repeats;
-    return ReplyToPush(MessageKind::kCommitted, key, key.clock + 1);
-  }
-  const bool repeat = fresh.missing == 0 && open_pushes_.Contains(key, open_segments_.front());
-  if (!repeat && open_pushes_.in_block(header.block) >= MaxOpen(header.block)) {
-    return Malformed(header, "is one of more pushes than the virtual workers can have open");
-  }
-  if (repeat || fresh.missing == 0) {
-    ++counters_.repeats;
-    if (!repeat) open_pushes_.Add(key, open_segments_);  // somebody else's, or cut in other ways
-    return ReplyToPush(MessageKind::kReceived, key, key.clock);
-  }
-  if (header.codec == Codec::kRuns) {
-    const TraceSpan span(options_.trace, EventOf(TraceKind::kDecode, header));
-    std::optional<Message> dense = Dense(message, RangeElements(header));
-    if (!dense.has_value()) return Malformed(header, "is a push of runs that change");
-    message = *std::move(dense);
-  }
-  const bool own = header.codec != Codec::kNone || message.home == Home::kReceiver;
-  if (!admission_.Admits(key, own)) {
-    ++counters_.deferred;
-    admission_.Defer(key, own);
-    return ReplyToPush(MessageKind::kDeferred, key, key.clock);
-  }
-  admission_.Forget(key);
-  open_pushes_.Add(key, open_segments_);
-  AddToSums(key, std::move(message));
-  // Once all its segments have closed, kCommitted has been sent, and says as much.
-  const bool open = std::any_of(open_segments_.begin(), open_segments_.end(), [&](uint32_t id) {
-    return policy_.IsOpen(key.clock, states_[id]->version);
-  });
-  if (open) ReplyToPush(MessageKind::kReceived, key, key.clock);
-}
-
-void Shard::AddToSums(const PushKey& key, Message message) {
-  const bool bf16 = message.header.codec == Codec::kBf16;
-  const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
-  const uint64_t range_begin = table_.segment(table_.id(key.block, key.first_segment)).begin;
-  summed_.clear();
-  TraceSpan span(options_.trace, EventOf(TraceKind::kSum, message.header));
-  for (const uint32_t id : open_segments_) {
-    SegmentState& state = *states_[id];
-    if (state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) continue;
-    const Segment& segment = table_.segment(id);
-    state.sum.Add(key.virtual_worker, key.virtual_worker_count,
-                  {.payload = message.payload.Slice((segment.begin - range_begin) * element_bytes,
-                                                    segment.elements() * element_bytes),
-                   .bf16 = bf16,
-                   .writable = message.home == Home::kReceiver});
-    admission_.Changed(id);
-    state.tokens += message.header.token_count;
-    if (policy_.Closes(state.sum.added(), options_.virtual_workers)) summed_.push_back(id);
-  }
-  // From here on the sums alone hold it: who is told kCommitted finds the payload released.
-  message.payload = Lease();
-  span.End();
-  for (const uint32_t id : summed_) OnSummed(id);
-}
-
-void Shard::AskForDeferred() {
-  admission_.TakeWanted(now_, wanted_);
-  for (const PushKey& key : wanted_) ReplyToPush(MessageKind::kPushWanted, key, key.clock);
-  wanted_.clear();
-}
-
 // ---- time ----
 
 void Shard::SetPullCredit(uint64_t pull_credit_bytes, absl::Time now) {
@@ -348,6 +288,7 @@ void Shard::SendFreed() {
 void Shard::OnTick(absl::Time now) {
   now_ = now;
   admission_.OnTick(now, wanted_);
+  early_.OnTick(now, wanted_);
   AskForDeferred();
   AskForNorms();
   answers_.OnTick(now, freed_);

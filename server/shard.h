@@ -5,7 +5,7 @@
 // notices and snapshots out (through sinks). The lane's thread (lane.h) binds it to a transport,
 // simulate/ to virtual time.
 //
-// Life of a push (`bsp`):
+// Life of a push where pushes are summed (sync.policy BSP, BACKUP):
 //   1. Fence: other job -> dropped; older view or timeline -> kRefused with the current ones.
 //   2. Identity (segment, virtual worker, clock): a repeat is acknowledged, not applied again.
 //   3. Admission (push_admission.h): where its memory would exceed the bound -> kDeferred, and
@@ -13,13 +13,28 @@
 //   4. Every segment's part goes into its sum tree (sum_tree.h), where it arrived. Answer
 //      kReceived: the sender's credit returns. (If the push closes its segments, 6. says so at
 //      once, alone.)
-//   5. The policy closes a segment's clock when all virtual workers are in. With clipping, lanes
-//      first agree on one scale (norm_ledger.h). The optimizer makes version clock + 1
-//      (weights_store.h); the previous one stays readable until the next update, which comes only
-//      when every segment of this clock has closed everywhere.
+//   5. The policy (sync_policy.h) closes a segment's clock: when all virtual workers are in, or all
+//      but a few, whose pushes are answered kDropped. With clipping, lanes first agree on one scale
+//      (norm_ledger.h). The optimizer makes version clock + 1 (weights_store.h); the previous one
+//      stays readable until the next update, which comes only when every segment of this clock has
+//      closed everywhere.
 //   6. kCommitted to the senders; then waiting pulls are answered, from the weights in place: at
 //      once where the worker shares the memory, else in the order of comm.scheduler under the
 //      worker's credit (answer_queue.h).
+//
+// Life of a push that is an update (SSP, ASP): 1.; then
+//   2. By virtual worker, every segment knows the clock of the next push that it lacks
+//      (vector_clock.h). An earlier one is a repeat: kCommitted. A later one is early: kDeferred,
+//      and kPushWanted once it is its turn (early_pushes.h). So none is applied twice, or out of
+//      its virtual worker's order.
+//   3. At once, for each of its segments: its staleness is how many updates there were since the
+//      version of the weights that it names; the optimizer makes version + 1 with the step that
+//      staleness leaves (staleness.h); a gradient that is not finite makes the version and changes
+//      no weight. Workers have clipped it.
+//   4. kCommitted; then pulls that waited for this clock are answered, with the newest weights.
+//
+// With workers that take local steps (sync.local_steps) a push is how far weights have gone, its
+// tokens are those who went, and the optimizer is sync.outer: nothing else differs.
 
 #include <cstdint>
 #include <functional>
@@ -33,14 +48,19 @@
 #include "base/lease.h"
 #include "base/trace.h"
 #include "exchange/segment_table.h"
-#include "optimizer/adamw.h"
+#include "optimizer/optimizer.h"
 #include "proto/job.pb.h"
 #include "server/answer_queue.h"
-#include "server/bsp_policy.h"
+#include "server/early_pushes.h"
+#include "server/live_set.h"
 #include "server/norm_ledger.h"
 #include "server/open_pushes.h"
+#include "server/order_log.h"
 #include "server/push_admission.h"
 #include "server/segment_state.h"
+#include "server/served_weights.h"
+#include "server/staleness.h"
+#include "server/sync_policy.h"
 #include "server/waiting_pulls.h"
 #include "server/weights_store.h"
 #include "transport/transport.h"
@@ -57,9 +77,12 @@ struct ShardOptions {
   uint64_t start_version = 0;
   uint32_t virtual_workers = 1;
   OptimizerConfig optimizer;  // all fields filled
+  SyncConfig sync;            // the same
   std::vector<uint32_t> lane_of_segment;
   std::vector<std::string> block_names;
-  uint64_t checkpoint_interval = 0;  // versions between snapshots; 0 = only the final one
+  uint64_t checkpoint_interval = 0;  // steps between snapshots; 0 = only the final one
+  // train.steps: the snapshot of that step is the final one. 0: not known.
+  uint64_t last_step = 0;
   absl::Duration resend_after = absl::Seconds(10);
   // Of sums that wait, beyond one for each segment: the lane's share of its server's
   // kServerParkingBytes.
@@ -68,6 +91,9 @@ struct ShardOptions {
   CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER;
   // comm.pull_credit_bytes, of which every lane that owns segments has an equal part.
   uint64_t pull_credit_bytes = uint64_t{32} << 20;
+  // Sums may be of different virtual workers in different segments of a clock, other than by
+  // sync.policy (fault.on_worker_loss SHRINK).
+  bool sums_of_some = false;
   // Memory that weights are sent from: the transport's, so that peers on this host can read it.
   SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
     return std::make_shared<AlignedBuffer>(size_bytes);
@@ -81,10 +107,13 @@ struct ShardOptions {
 // as it is while the lease lives.
 struct SegmentSnapshot {
   uint32_t segment = 0;
-  uint64_t version = 0;
+  uint64_t version = 0;  // of the job: its step
   Lease weights;
-  std::span<const float> m;
+  std::span<const float> m;  // empty where the optimizer keeps none; v too
   std::span<const float> v;
+  // Where every push is an update: the segment's version, then by virtual worker the clock of the
+  // next push that it lacks. Otherwise empty.
+  std::span<const uint64_t> clocks;
 };
 
 // A line for people, each key once ("nonfinite/12").
@@ -99,6 +128,8 @@ struct ShardSinks {
   std::function<void(ShardNotice)> notice;
   // Whether what is sent to this worker moves no bytes (Transport::SharesMemoryWith); none: never.
   std::function<bool(PeerId)> shares_memory = {};
+  // With sync.record ORDER: an update has been made.
+  std::function<void(const OrderRecord&)> record = {};
 };
 
 struct ShardCounters {
@@ -109,6 +140,11 @@ struct ShardCounters {
   // Of weights sent to a worker and not known to be there, at a time: at most max(the lane's part
   // of the credit, a partition); what was asked for again counts once (answer_queue.h).
   uint64_t most_answer_bytes = 0;
+  // Of segments: an update of each of three segments is three.
+  uint64_t updates = 0;
+  StalenessHistogram staleness = {};  // of updates
+  uint64_t dropped_pushes = 0;        // messages: too late for all of their segments
+  uint64_t inexact_records = 0;       // OrderRecord::kInexact
 };
 
 // Not thread-safe: owned by one lane.
@@ -120,15 +156,29 @@ class Shard {
   // To fill in the start version, before the first message.
   const std::vector<uint32_t>& segments() const { return owned_; }
   std::span<float> weights(uint32_t segment) { return weights_.weights(segment, version(segment)); }
-  std::span<float> m(uint32_t segment) { return weights_.m(segment); }
+  std::span<float> m(uint32_t segment) { return weights_.m(segment); }  // empty if there is none
   std::span<float> v(uint32_t segment) { return weights_.v(segment); }
+  // Of a checkpoint, SegmentSnapshot::clocks. Without: all pushes before the start version are in.
+  // REQUIRES: every push is an update; version, and a clock for each virtual worker.
+  void SetClocks(uint32_t segment, std::span<const uint64_t> clocks);
 
   // A payload is let go of before kCommitted says that it is no longer needed.
   void OnMessage(Message message, absl::Time now);
   // Asks again for norms that do not come; takes back the credit of lost answers.
   void OnTick(absl::Time now);
   // From the coordinator: the version at which the job ends, to be snapshot whatever the interval.
+  // Where every push is an update, SetFinalClocks says so instead.
   void SetFinalVersion(uint64_t version);
+  // From the coordinator: by virtual worker, pushes with clock < this come and no others. The
+  // snapshot of a segment that has them all is that of step `version`.
+  void SetFinalClocks(std::span<const uint64_t> clocks, uint64_t version, absl::Time now);
+  // A new view of the same timeline: from now on it fences, and `live` virtual workers are waited
+  // for. What was pushed stays; workers ask again for what they want.
+  void SetView(uint32_t view, const LiveSet& live, absl::Time now);
+  // By virtual worker, the first clock that some segment lacks.
+  std::vector<uint64_t> Clocks() const;
+  // Whether no push can come any more, by SetFinalClocks.
+  bool finished() const { return finals_ == owned_.size() && !final_clocks_.empty(); }
   // In place of ShardOptions::pull_credit_bytes, from now on. Nothing else of a lane depends on how
   // workers cut blocks: each partition is taken as it comes.
   void SetPullCredit(uint64_t pull_credit_bytes, absl::Time now);
@@ -145,6 +195,7 @@ class Shard {
   // What a push would add to this lane's sums.
   struct Fresh {
     uint32_t missing = 0;  // open segments that lack it
+    uint32_t dropped = 0;  // segments whose clock has closed without it
     bool valid = true;     // its clock can have been reached
   };
 
@@ -157,21 +208,42 @@ class Shard {
   uint64_t RangeElements(const WireHeader& header) const;
   // Bounds the pushes, and the waiting pulls, of a block that a lane remembers.
   size_t MaxOpen(uint32_t block) const;
+  SegmentClocks ClocksOf(const SegmentState& state) const;
 
-  void OnPush(Message message);
   bool IsPush(const Message& message) const;
+  // Of pushes that are summed (shard_pushes.cc).
+  void OnPush(Message message);
   // Fills in open_segments_.
   Fresh Examine(const WireHeader& push);
-  void OnRepeat(const PushKey& key);
+  // None of its segments is open at its clock.
+  void AnswerClosed(const PushKey& key, const Fresh& fresh);
+  bool AnswerIfClosed(const PushKey& key);
   void AddToSums(const PushKey& key, Message message);
+  uint32_t LiveArrived(const SegmentState& state) const;
   void AskForDeferred();
+  // Of pushes that are updates (shard_updates.cc).
+  void OnUpdate(Message message);
+  // Fills in open_segments_. None if the push is early.
+  std::optional<Fresh> ExamineUpdate(const WireHeader& push);
+  // `exact`: the push names the version of each of its segments.
+  void ApplyTo(uint32_t segment, const WireHeader& push, bool exact);
+  // Makes version + 1 of the gradient in the segment's sum. Flags of an OrderRecord.
+  uint32_t UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t staleness);
+  // Looks at the pulls that may have waited for this push.
+  void AnswerAfter(uint32_t segment, uint32_t virtual_worker);
+  void AnswerAllWaiting();
+  bool IsEarly(const PushKey& key) const;
 
   void OnPull(const Message& message);
-  // The first segment that is not at the pull's version; none if it can be answered.
+  bool IsPull(const Message& message) const;
+  bool MayWait(const WireHeader& pull) const;
+  // The first segment that the policy does not serve to the pull yet; none if it can be answered.
   std::optional<uint32_t> NotReady(const WireHeader& pull) const;
   uint64_t AnswerBytes(const WaitingPull& pull) const;
   // Answers it, now or in its turn.
   void OnReady(WaitingPull pull);
+  // Answers it, or lets it wait where it is not ready.
+  void LookAgain(WaitingPull pull);
   // False if that version is not to be had any more. `number`: AnswerQueue::Turn, 0 for none.
   bool Answer(const WaitingPull& pull, uint64_t number);
   void OnWeightsReceived(const Message& message);
@@ -186,12 +258,18 @@ class Shard {
   void SendNorms(uint32_t scope, uint64_t clock, uint32_t to_lane);
   void CloseScopeIfComplete(uint32_t scope);
   void AskForNorms();
+  bool NormsAreOfMeans() const;
+  // What multiplies a segment's sum of squares before lanes exchange it.
+  double NormScale(uint64_t tokens) const;
   float GradientScale(double sum_of_squares, uint64_t tokens) const;
   void NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_worker);
   // Makes version + 1: `scale` = none keeps the weights.
   void Close(uint32_t segment, std::optional<float> scale);
+  void Optimize(const UpdateStep& step, std::span<const float> gradient,
+                const WeightsStore::Update& update) const;
   void MaybeSnapshot(uint32_t segment);
-  void Snapshot(uint32_t segment);
+  void Snapshot(uint32_t segment, uint64_t version);
+  bool IsFinal(const SegmentState& state) const;
 
   // What a push or pull is in a trace.
   TraceEvent EventOf(TraceKind kind, const WireHeader& header) const;
@@ -203,14 +281,20 @@ class Shard {
   const ShardOptions options_;
   const SegmentTable& table_;
   const ShardSinks sinks_;
-  const AdamW optimizer_;
-  const BspPolicy policy_{};
+  const bool update_per_push_;
+  const OptimizerConfig::Clip clip_;  // by lanes
+  const std::unique_ptr<const SyncPolicy> policy_;
+  const std::unique_ptr<const Optimizer> optimizer_;
   const std::vector<uint32_t> owned_;
+  uint32_t view_;
+  LiveSet live_;
   BufferPool pool_;
   SegmentStates states_;
   WeightsStore weights_;
   PushAdmission admission_;
   OpenPushes open_pushes_;
+  EarlyPushes early_;
+  std::optional<ServedWeights> served_;  // where somebody asks what was served
   WaitingPulls waiting_pulls_;
   const uint64_t lanes_;  // that own segments
   AnswerQueue answers_;
@@ -220,10 +304,14 @@ class Shard {
   std::vector<uint32_t> summed_;
   std::vector<PushKey> wanted_;
   std::vector<PeerId> freed_;  // workers that have credit again; scratch
+  std::vector<float> compensated_;
+  std::vector<uint64_t> snapshot_clocks_;
   bool started_ = false;
   absl::Time now_ = absl::InfinitePast();  // of the message or tick in hand
   absl::Time norms_asked_ = absl::InfinitePast();
   uint64_t final_version_ = 0;
+  std::vector<uint64_t> final_clocks_;  // empty: not known
+  size_t finals_ = 0;                   // segments that have all of them
   ShardCounters counters_;
 };
 

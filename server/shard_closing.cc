@@ -14,8 +14,9 @@ void Shard::OnSummed(uint32_t segment) {
   if (!ledger_.has_value()) return CloseAlone(segment);
   const SegmentState& state = *states_[segment];
   const std::span<const float> sum = state.sum.sum();
-  const NormEntry entry{kernels::SumOfSquares(sum.data(), static_cast<int64_t>(sum.size())),
-                        state.sum.first_not_finite(), 0};
+  const NormEntry entry{
+      kernels::SumOfSquares(sum.data(), static_cast<int64_t>(sum.size())) * NormScale(state.tokens),
+      state.sum.first_not_finite(), 0};
   const uint32_t scope = ledger_->ScopeOfBlock(table_.segment(segment).block);
   if (!ledger_->AddOwn(segment, entry)) return;
   norms_asked_ = now_;
@@ -96,15 +97,25 @@ void Shard::AskForNorms() {
   }
 }
 
+// Where all sums of a clock are of the same pushes, norms are of the sums, and the division by
+// their tokens comes last. Where they are not, each sum is divided first.
+bool Shard::NormsAreOfMeans() const { return policy_->spare() > 0 || options_.sums_of_some; }
+
+double Shard::NormScale(uint64_t tokens) const {
+  if (!NormsAreOfMeans()) return 1.0;
+  const double mean = 1.0 / static_cast<double>(tokens);
+  return mean * mean;
+}
+
 float Shard::GradientScale(double sum_of_squares, uint64_t tokens) const {
   const double mean = 1.0 / static_cast<double>(tokens);
   if (!ledger_.has_value()) return static_cast<float>(mean);
-  const double norm = std::sqrt(sum_of_squares) * mean;
+  const double norm = std::sqrt(sum_of_squares) * (NormsAreOfMeans() ? 1.0 : mean);
   return static_cast<float>(mean * std::min(1.0, options_.optimizer.clip_norm() / (norm + 1e-6)));
 }
 
 void Shard::NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_worker) {
-  const auto clip = options_.optimizer.clip();
+  const auto clip = clip_;
   const std::string what = clip == OptimizerConfig::GLOBAL      ? "the whole update"
                            : clip == OptimizerConfig::PER_BLOCK ? "the update of that block"
                                                                 : "the update of that segment";
@@ -112,7 +123,8 @@ void Shard::NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_work
                                 ? std::string("summed over all virtual workers")
                                 : absl::StrCat("from virtual worker ", bad_virtual_worker);
   sinks_.notice({absl::StrCat("nonfinite/", clock, "/",
-                              clip == OptimizerConfig::GLOBAL ? "" : options_.block_names[block]),
+                              clip == OptimizerConfig::GLOBAL ? "" : options_.block_names[block],
+                              update_per_push_ ? absl::StrCat("/", bad_virtual_worker) : ""),
                  absl::StrCat("step ", clock + 1, ": the gradient of block ",
                               options_.block_names[block], " ", where, " is not finite; ", what,
                               " is skipped (a lower learning rate or a smaller clip_norm helps "
@@ -129,53 +141,43 @@ void Shard::Close(uint32_t segment, std::optional<float> scale) {
                                   .clock = state.version,
                                   .bytes = place.bytes()});
   const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
-  if (options_.leave_out_update) {
-    // Whatever is there is the new version.
-  } else if (scale.has_value()) {
-    optimizer_.Update(state.version, place.weight_decay, *scale, state.sum.sum(), update.weights_in,
-                      update.weights_out, update.m, update.v, update.bf16_out);
+  if (scale.has_value()) {
+    Optimize({.t = state.version,
+              .position = static_cast<double>(state.version),
+              .weight_decay = place.weight_decay,
+              .gradient_scale = *scale},
+             state.sum.sum(), update);
   } else {
     weights_.CopyWeights(update);
   }
   span.End();
   ++state.version;
   state.tokens = 0;
+  ++counters_.updates;
+  ++counters_.staleness[0];
+  if (state.applied.has_value()) {
+    for (uint32_t vw = 0; vw < options_.virtual_workers; ++vw) {
+      if (state.sum.Covers(vw, 1)) state.applied->Note(vw, state.version - 1);
+    }
+  }
   state.sum.Clear();
   admission_.Changed(segment);
   MaybeSnapshot(segment);
   open_pushes_.Close(segment, [&](const PushKey& key) {
     ReplyToPush(MessageKind::kCommitted, key, state.version);
   });
-  waiting_pulls_.TakeEach(segment, [&](WaitingPull pull) {
-    const std::optional<uint32_t> next = NotReady(pull.header);
-    if (!next.has_value()) return OnReady(std::move(pull));
-    waiting_pulls_.Add(std::move(pull), *next);
-  });
+  waiting_pulls_.TakeEach(segment, [this](WaitingPull pull) { LookAgain(std::move(pull)); });
 }
 
-void Shard::MaybeSnapshot(uint32_t segment) {
-  SegmentState& state = *states_[segment];
-  const bool due =
-      (options_.checkpoint_interval > 0 && state.version % options_.checkpoint_interval == 0) ||
-      state.version == final_version_;
-  if (due && state.snapshot_version != state.version) Snapshot(segment);
-}
-
-void Shard::Snapshot(uint32_t segment) {
-  SegmentState& state = *states_[segment];
-  state.snapshot_version = state.version;
-  sinks_.snapshot({segment, state.version, weights_.LeaseWeights(segment, state.version),
-                   m(segment), v(segment)});
-}
-
-void Shard::SnapshotStart() {
-  for (uint32_t id : owned_) Snapshot(id);
-}
-
-void Shard::SetFinalVersion(uint64_t version) {
-  if (final_version_ == version) return;
-  final_version_ = version;
-  for (uint32_t id : owned_) MaybeSnapshot(id);
+void Shard::Optimize(const UpdateStep& step, std::span<const float> gradient,
+                     const WeightsStore::Update& update) const {
+  if (options_.leave_out_update) return;  // whatever is there is the new version
+  optimizer_->Update(step, {.gradient = gradient,
+                            .weights_in = update.weights_in,
+                            .weights_out = update.weights_out,
+                            .m = update.m,
+                            .v = update.v,
+                            .weights_out_bf16 = update.bf16_out});
 }
 
 }  // namespace tug

@@ -8,22 +8,44 @@
 namespace tug {
 
 std::optional<uint32_t> Shard::NotReady(const WireHeader& pull) const {
+  const PullWish wish{.clock = pull.version,
+                      .exact = pull.want == Want::kExact,
+                      .virtual_worker = pull.virtual_worker,
+                      .virtual_worker_count = pull.virtual_worker_count,
+                      .final_clocks = final_clocks_};
   const uint32_t first = FirstId(pull);
   for (uint32_t id = first; id < first + pull.segment_count; ++id) {
-    if (states_[id]->version < pull.version) return id;
+    if (!policy_->Serves(wish, ClocksOf(*states_[id]))) return id;
   }
   return std::nullopt;
 }
 
+bool Shard::IsPull(const Message& message) const {
+  const WireHeader& header = message.header;
+  if (!RangeIsOwn(header)) return false;
+  // Whose they are is read only where virtual workers have clocks of their own.
+  if (update_per_push_ &&
+      (header.virtual_worker >= options_.virtual_workers || header.virtual_worker_count == 0 ||
+       header.virtual_worker_count > options_.virtual_workers - header.virtual_worker)) {
+    return false;
+  }
+  if (header.codec != Codec::kRuns) return message.payload.size_bytes() == 0;
+  return DecodeRuns(message.payload.bytes(), RangeElements(header), /*with_values=*/false)
+      .has_value();
+}
+
+// Whether a pull may wait: the clock that it wants to begin is the next after one that has been
+// begun. (Where every push is an update, one of the evaluation at the end may be for any.)
+bool Shard::MayWait(const WireHeader& pull) const {
+  if (waiting_pulls_.in_block(pull.block) >= MaxOpen(pull.block)) return false;
+  const SegmentState& state = *states_[FirstId(pull)];
+  if (!update_per_push_) return pull.version <= state.version + 1;
+  return pull.want == Want::kExact || pull.version <= state.next->next(pull.virtual_worker) + 1;
+}
+
 void Shard::OnPull(const Message& message) {
   const WireHeader& header = message.header;
-  const bool valid =
-      RangeIsOwn(header) &&
-      (header.codec == Codec::kRuns
-           ? DecodeRuns(message.payload.bytes(), RangeElements(header), /*with_values=*/false)
-                 .has_value()
-           : message.payload.size_bytes() == 0);
-  if (!valid) return Malformed(header, "is a pull of what this lane does not own");
+  if (!IsPull(message)) return Malformed(header, "is a pull of what this lane does not own");
   const std::optional<uint32_t> segment = NotReady(header);
   if (!answers_.Admit(header.sender)) {
     return Malformed(header, "is of one worker more than the job can have");
@@ -33,11 +55,16 @@ void Shard::OnPull(const Message& message) {
     ++counters_.repeats;
     return;
   }
-  if (header.version > states_[FirstId(header)]->version + 1 ||
-      waiting_pulls_.in_block(header.block) >= MaxOpen(header.block)) {
+  if (!MayWait(header)) {
     return Malformed(header, "is a pull of a version that nobody can need yet");
   }
   waiting_pulls_.Add({header, message.payload}, *segment);
+}
+
+void Shard::LookAgain(WaitingPull pull) {
+  const std::optional<uint32_t> next = NotReady(pull.header);
+  if (!next.has_value()) return OnReady(std::move(pull));
+  waiting_pulls_.Add(std::move(pull), *next);
 }
 
 uint64_t Shard::AnswerBytes(const WaitingPull& pull) const {
@@ -58,7 +85,8 @@ uint64_t Shard::AnswerBytes(const WaitingPull& pull) const {
 
 void Shard::OnReady(WaitingPull pull) {
   const PeerId worker = pull.header.sender;
-  if (sinks_.shares_memory && sinks_.shares_memory(worker)) {
+  // An answer in place costs nothing; copies are bounded by the worker's credit.
+  if (!update_per_push_ && sinks_.shares_memory && sinks_.shares_memory(worker)) {
     Answer(pull, 0);
     return;
   }
@@ -94,9 +122,11 @@ bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
     oldest = std::min(oldest, states_[id]->version);
     newest = std::max(newest, states_[id]->version);
   }
-  const uint64_t served = pull.want == Want::kExact ? pull.version : oldest;
+  const bool exactly = pull.want == Want::kExact && !update_per_push_;
+  const uint64_t served = exactly ? pull.version : oldest;
   TraceEvent event = EventOf(TraceKind::kServe, pull);
-  event.clock = served - 1;  // of version 0: no clock that there is
+  // The clock that made it; of version 0: none that there is.
+  event.clock = (update_per_push_ ? pull.version : served) - 1;
   event.bytes = 0;
   const TraceSpan span(options_.trace, event);
   std::optional<Lease> weights = weights_.Read(first, pull.segment_count, served, newest == served,
@@ -104,6 +134,12 @@ bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
   if (!weights.has_value()) {
     Reply(MessageKind::kRefused, pull, oldest);
     return false;
+  }
+  if (served_.has_value()) {
+    for (uint32_t id = first; id < first + pull.segment_count; ++id) {
+      served_->Note(pull, id, states_[id]->version, oldest != newest,
+                    weights_.weights(id, states_[id]->version));
+    }
   }
   WireHeader header = pull;
   header.kind = MessageKind::kWeights;

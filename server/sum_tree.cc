@@ -100,12 +100,11 @@ void SumTree::Put(Node node) {
 }
 
 void SumTree::Add(uint32_t first, uint32_t count, Contribution contribution) {
-  TUG_CHECK(IsNode(leaves_, first, count) && !Covers(first, count));
+  TUG_CHECK(IsNode(leaves_, first, count) && !Covers(first, count) && !sealed_);
   TUG_CHECK_EQ(contribution.payload.size_bytes(),
                elements_ * (contribution.bf16 ? sizeof(kernels::Bf16) : sizeof(float)));
   std::fill_n(covered_.begin() + first, count, true);
   added_ += count;
-  while (first_missing_ < leaves_ && covered_[first_missing_]) ++first_missing_;
 
   bool finite = true;
   Node node;
@@ -204,6 +203,41 @@ void SumTree::Release(Node& node) {
   }
 }
 
+uint32_t SumTree::MissingBefore(uint32_t first) const {
+  return static_cast<uint32_t>(std::count(covered_.begin(), covered_.begin() + first, false));
+}
+
+void SumTree::Seal() {
+  TUG_CHECK_GT(added_, 0u);
+  sealed_ = true;
+  for (uint32_t level = 0; waiting_.size() > 1; ++level) JoinLevel(level);
+}
+
+// Nodes of the level meet their sibling, if that has come; else they take their parent's place.
+void SumTree::JoinLevel(uint32_t level) {
+  for (size_t i = 0; i < waiting_.size();) {
+    if (waiting_[i].at.level != level) {
+      ++i;
+      continue;
+    }
+    const Position at = waiting_[i].at;
+    Node node = *TakeWaiting(at);  // moves another one to i
+    if (std::optional<Node> sibling = TakeWaiting(at.sibling())) {
+      if (node.own == nullptr) std::swap(node, *sibling);
+      if (node.own == nullptr) {
+        Node sum = Buffered();
+        kernels::SumAndCheck(node.data, sibling->data, sum.own, static_cast<int64_t>(elements_));
+        node = std::move(sum);
+      } else {
+        kernels::AddAndCheck(sibling->data, node.own, static_cast<int64_t>(elements_));
+      }
+      Release(*sibling);
+    }
+    node.at = at.parent();
+    Put(std::move(node));
+  }
+}
+
 std::span<const float> SumTree::sum() const {
   TUG_CHECK(complete() && waiting_.size() == 1);
   return {waiting_.front().data, elements_};
@@ -214,7 +248,7 @@ void SumTree::Clear() {
   waiting_.clear();
   std::fill(covered_.begin(), covered_.end(), false);
   added_ = 0;
-  first_missing_ = 0;
+  sealed_ = false;
   own_nodes_ = 0;
   first_not_finite_ = kNone;
 }

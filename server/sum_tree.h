@@ -4,7 +4,8 @@
 // Sums the contributions of S virtual workers to one segment along a fixed binary tree,
 // (0+1)+(2+3)..., whatever order they arrive in: the result has the same bits for every order, and
 // for every way of summing an aligned group beforehand (a group is a subtree). Nodes whose sibling
-// lies wholly beyond S are promoted unchanged.
+// lies wholly beyond S are promoted unchanged; in a sum of some of them (Seal), so are those whose
+// sibling has nothing in it.
 //
 // How it works: a subtree that is complete waits until its sibling is. Float addition commutes (it
 // does not associate), so either sibling may be the accumulator: the one whose memory may be
@@ -59,9 +60,13 @@ class SumTree {
   void Add(uint32_t first, uint32_t count, Contribution contribution);
 
   uint32_t added() const { return added_; }
-  bool complete() const { return added_ == leaves_; }
-  // The first leaf that has not been added; the number of leaves if complete.
-  uint32_t first_missing() const { return first_missing_; }
+  // Whether nothing is to be added any more.
+  bool complete() const { return sealed_ || added_ == leaves_; }
+  // Makes it complete with what is there: the sum of these leaves, along the same tree. REQUIRES:
+  // something was added.
+  void Seal();
+  // Leaves in [0, first) that have not been added.
+  uint32_t MissingBefore(uint32_t first) const;
   // Waiting nodes in our own memory: now, and after Add. REQUIRES: as Add.
   uint32_t own_nodes() const { return own_nodes_; }
   uint32_t OwnAfter(uint32_t first, uint32_t count, bool own) const;
@@ -102,6 +107,7 @@ class SumTree {
   Node Join(Node sibling, Contribution contribution, bool& finite);
   Node Held(Contribution contribution);
   Node Buffered();
+  void JoinLevel(uint32_t level);
   void Release(Node& node);
 
   const uint32_t leaves_;
@@ -109,7 +115,7 @@ class SumTree {
   BufferPool* const pool_;
   std::vector<bool> covered_;
   uint32_t added_ = 0;
-  uint32_t first_missing_ = 0;
+  bool sealed_ = false;
   uint32_t own_nodes_ = 0;
   uint32_t first_not_finite_ = kNone;
   std::vector<Node> waiting_;

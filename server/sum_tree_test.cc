@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -112,7 +113,7 @@ TEST(SumTree, HasTheSameBitsWhereverItsPartsLieAndForetellsItsMemory) {
           EXPECT_EQ(pool.used_bytes(), after * elements * sizeof(float));
         }
         ASSERT_TRUE(tree.complete());
-        EXPECT_EQ(tree.first_missing(), leaves);
+        EXPECT_EQ(tree.MissingBefore(leaves), 0u);
         ASSERT_EQ(Sum(tree), expected) << leaves << " leaves, trial " << trial;
         tree.Clear();
         EXPECT_EQ(pool.used_bytes(), 0u);
@@ -176,6 +177,48 @@ TEST(SumTree, TakesAlignedGroupsWithoutChangingABit) {
       }
       ASSERT_TRUE(tree.complete());
       EXPECT_EQ(Sum(tree), TreeSum(data, 0, leaves)) << leaves << " leaves by " << group;
+    }
+  }
+}
+
+// The definition of a sum of some leaves: a subtree with none of them is left out.
+std::optional<std::vector<float>> SumOfSome(const std::vector<std::vector<float>>& data,
+                                            const std::vector<bool>& some, uint32_t first,
+                                            uint32_t count) {
+  if (count == 1) return some[first] ? std::optional(data[first]) : std::nullopt;
+  uint32_t left = 1;
+  while (left * 2 < count) left *= 2;
+  const auto a = SumOfSome(data, some, first, left);
+  const auto b = SumOfSome(data, some, first + left, count - left);
+  if (a.has_value() && b.has_value()) return Plus(*a, *b);
+  return a.has_value() ? a : b;
+}
+
+TEST(SumTree, SumsSomeOfItsLeavesAlongTheSameTreeInAnyOrderOnceSealed) {
+  std::mt19937 random(7);
+  for (uint32_t leaves = 1; leaves <= 13; ++leaves) {
+    const auto data = Contributions(leaves, leaves);
+    BufferPool pool;
+    SumTree tree(leaves, kElements, pool);
+    std::vector<uint32_t> order(leaves);
+    std::iota(order.begin(), order.end(), 0);
+    for (int trial = 0; trial < 100; ++trial) {
+      std::shuffle(order.begin(), order.end(), random);
+      std::vector<bool> some(leaves, false);
+      const uint32_t count = 1 + static_cast<uint32_t>(random() % leaves);
+      for (uint32_t i = 0; i < count; ++i) {
+        some[order[i]] = true;
+        tree.Add(order[i], 1, Arriving(data[order[i]], static_cast<As>(random() % 2)));
+      }
+      EXPECT_EQ(tree.complete(), count == leaves);
+      EXPECT_EQ(tree.MissingBefore(leaves), leaves - count);
+      tree.Seal();
+      ASSERT_TRUE(tree.complete());
+      EXPECT_LE(tree.own_nodes(), 1u);
+      ASSERT_EQ(Sum(tree), *SumOfSome(data, some, 0, leaves)) << leaves << ", trial " << trial;
+      tree.Clear();
+      EXPECT_FALSE(tree.complete());
+      EXPECT_EQ(pool.used_bytes(), 0u);
     }
   }
 }

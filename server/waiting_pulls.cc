@@ -21,4 +21,9 @@ void WaitingPulls::Add(WaitingPull pull, uint32_t segment) {
   at_segment_[segment].push_back(std::move(pull));
 }
 
+void WaitingPulls::Clear() {
+  for (std::vector<WaitingPull>& waiting : at_segment_) waiting.clear();
+  std::fill(in_block_.begin(), in_block_.end(), 0);
+}
+
 }  // namespace tug

@@ -19,9 +19,9 @@ struct WaitingPull {
 // Whether the one is the other again: the same sender wants the same weights.
 bool IsSamePull(const WireHeader& a, const WireHeader& b);
 
-// Pulls whose version does not exist yet. Each waits at one segment, the first of its own that is
-// not at its version, and is looked at again when that one closes. Allocates only when more wait
-// than ever before. Not thread-safe: owned by one lane.
+// Pulls that the policy does not serve yet. Each waits at one segment, the first of its own that is
+// not ready for it, and is looked at again when that one has moved on. Allocates only when more
+// wait than ever before. Not thread-safe: owned by one lane.
 class WaitingPulls {
  public:
   WaitingPulls(uint32_t segments, uint32_t blocks) : at_segment_(segments), in_block_(blocks) {}
@@ -30,11 +30,17 @@ class WaitingPulls {
   // Whether the same pull waits at this segment.
   bool Contains(const WireHeader& header, uint32_t segment) const;
   void Add(WaitingPull pull, uint32_t segment);
-  // Hands each pull that waits at the segment to `look`, which may Add it again. Not reentrant.
-  template <typename F>
-  void TakeEach(uint32_t segment, F look) {
+  // Hands each pull that waits at the segment, and of which `which(header)` is true, to `look`,
+  // which may Add it again. Not reentrant.
+  template <typename Look, typename Which>
+  void TakeEach(uint32_t segment, Look look, Which which) {
+    if (at_segment_[segment].empty()) return;
     std::swap(taken_, at_segment_[segment]);
     for (WaitingPull& pull : taken_) {
+      if (!which(pull.header)) {
+        at_segment_[segment].push_back(std::move(pull));
+        continue;
+      }
       --in_block_[pull.header.block];
       look(std::move(pull));
     }
@@ -42,6 +48,11 @@ class WaitingPulls {
     // The emptied list has room: it goes where there is none, so that no list is grown twice.
     if (at_segment_[segment].empty()) std::swap(taken_, at_segment_[segment]);
   }
+  template <typename Look>
+  void TakeEach(uint32_t segment, Look look) {
+    TakeEach(segment, look, [](const WireHeader&) { return true; });
+  }
+  void Clear();
 
  private:
   std::vector<std::vector<WaitingPull>> at_segment_;

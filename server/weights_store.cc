@@ -10,12 +10,18 @@
 namespace tug {
 namespace {
 
-// Kept for answers that are not sent in place.
+// Kept for answers that are not sent in place: those that are the exception, or with one copy all.
 constexpr uint64_t kSendBufferBytes = uint64_t{4} << 20;
+constexpr uint64_t kSendBufferBytesOfAll = uint64_t{32} << 20;
 
 std::span<kernels::Bf16> Halves(AlignedBuffer& buffer) {
   return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
           buffer.size_bytes() / sizeof(kernels::Bf16)};
+}
+
+template <typename T>
+std::span<T> PartOf(std::span<T> all, uint64_t begin, uint64_t n) {
+  return all.empty() ? all : all.subspan(begin, n);
 }
 
 template <typename T>
@@ -30,7 +36,8 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
     : table_(table),
       options_(std::move(options)),
       run_of_segment_(table.size()),
-      send_buffers_(kSendBufferBytes, options_.new_buffer) {
+      send_buffers_(options_.one_copy ? kSendBufferBytesOfAll : kSendBufferBytes,
+                    options_.new_buffer) {
   for (size_t i = 0; i < owned.size(); ++i) {
     const uint32_t id = owned[i];
     const Segment& segment = table_.segment(id);
@@ -46,11 +53,13 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
   const uint64_t start = options_.start_version;
   for (Run& run : runs_) {
     const size_t size_bytes = run.elements() * sizeof(float);
-    run.weights.at[start % 2] = options_.bf16_pulls ? std::make_shared<AlignedBuffer>(size_bytes)
-                                                    : options_.new_buffer(size_bytes);
+    const bool sent = !options_.bf16_pulls && !options_.one_copy;
+    run.weights.at[start % 2] =
+        sent ? options_.new_buffer(size_bytes) : std::make_shared<AlignedBuffer>(size_bytes);
     run.weights.version[start % 2] = start;
-    run.m = AlignedBuffer(size_bytes);
-    run.v = AlignedBuffer(size_bytes);
+    if (options_.one_copy) run.weights.at[(start + 1) % 2] = run.weights.at[start % 2];
+    if (options_.keeps_m) run.m = AlignedBuffer(size_bytes);
+    if (options_.keeps_v) run.v = AlignedBuffer(size_bytes);
     run.newest = start;
     run.at_newest = run.segments;
   }
@@ -61,19 +70,24 @@ std::span<float> WeightsStore::weights(uint32_t segment, uint64_t version) {
 }
 
 std::span<float> WeightsStore::m(uint32_t segment) {
-  return Part(RunOf(segment).m.floats(), segment);
+  return options_.keeps_m ? Part(RunOf(segment).m.floats(), segment) : std::span<float>();
 }
 
 std::span<float> WeightsStore::v(uint32_t segment) {
-  return Part(RunOf(segment).v.floats(), segment);
+  return options_.keeps_v ? Part(RunOf(segment).v.floats(), segment) : std::span<float>();
 }
 
 Lease WeightsStore::LeaseWeights(uint32_t segment, uint64_t version) {
-  return LeaseOf(RunOf(segment).weights.at[version % 2], weights(segment, version));
+  const std::span<float> now = weights(segment, version);
+  if (!options_.one_copy) return LeaseOf(RunOf(segment).weights.at[version % 2], now);
+  auto copy = std::make_shared<AlignedBuffer>(now.size_bytes());
+  std::copy(now.begin(), now.end(), copy->floats().begin());
+  const std::span<const float> floats = std::as_const(*copy).floats();
+  return Lease(std::move(copy), floats);
 }
 
 void WeightsStore::Start() {
-  if (!options_.bf16_pulls) return;
+  if (!options_.bf16_pulls || options_.one_copy) return;
   const uint64_t start = options_.start_version;
   for (Run& run : runs_) {
     run.rounded.at[start % 2] = options_.new_buffer(run.elements() * sizeof(kernels::Bf16));
@@ -106,6 +120,10 @@ AlignedBuffer& WeightsStore::WritableInPlace(Copies& copies, uint64_t version, s
 
 WeightsStore::Update WeightsStore::BeginUpdate(uint32_t segment, uint64_t version) {
   Run& run = RunOf(segment);
+  if (options_.one_copy) {
+    const std::span<float> now = weights(segment, version);
+    return {.weights_in = now, .weights_out = now, .m = m(segment), .v = v(segment)};
+  }
   if (version + 1 > run.newest) {
     TUG_CHECK_EQ(run.at_newest, run.segments) << "segment " << segment;
     run.newest = version + 1;
@@ -126,6 +144,14 @@ WeightsStore::Update WeightsStore::BeginUpdate(uint32_t segment, uint64_t versio
   update.bf16_out = Part(
       Halves(Writable(run.rounded, version + 1, run.elements() * sizeof(kernels::Bf16))), segment);
   return update;
+}
+
+WeightsStore::Update WeightsStore::Update::Part(uint64_t begin, uint64_t n) const {
+  return {.weights_in = PartOf(weights_in, begin, n),
+          .weights_out = PartOf(weights_out, begin, n),
+          .m = PartOf(m, begin, n),
+          .v = PartOf(v, begin, n),
+          .bf16_out = PartOf(bf16_out, begin, n)};
 }
 
 void WeightsStore::CopyWeights(const Update& update) {
@@ -163,11 +189,32 @@ std::optional<Lease> WeightsStore::ReadRuns(std::span<const float> floats,
   return std::move(payload.lease);
 }
 
+Lease WeightsStore::ReadCopy(std::span<const float> floats, Codec codec) {
+  if (codec == Codec::kBf16) {
+    SendBuffers::Payload payload = send_buffers_.Take(floats.size() * sizeof(kernels::Bf16));
+    kernels::Bf16FromFloat(floats.data(), reinterpret_cast<kernels::Bf16*>(payload.bytes.data()),
+                           static_cast<int64_t>(floats.size()));
+    return std::move(payload.lease);
+  }
+  SendBuffers::Payload payload = send_buffers_.Take(floats.size_bytes());
+  std::memcpy(payload.bytes.data(), floats.data(), floats.size_bytes());
+  return std::move(payload.lease);
+}
+
 std::optional<Lease> WeightsStore::Read(uint32_t first, uint32_t count, uint64_t version,
                                         bool newest, Codec codec, std::span<const std::byte> runs) {
   const Run& run = RunOf(first);
   const uint64_t begin = table_.segment(first).begin - run.begin;
   const uint64_t elements = table_.segment(first + count - 1).end - table_.segment(first).begin;
+  if (options_.one_copy) {
+    const std::span<const float> now =
+        std::as_const(*run.weights.at[0]).floats().subspan(begin, elements);
+    if (codec != Codec::kRuns) return ReadCopy(now, codec);
+    if (!options_.bf16_pulls) return ReadRuns(now, {}, runs);
+    rounded_.resize(elements);
+    kernels::Bf16FromFloat(now.data(), rounded_.data(), static_cast<int64_t>(elements));
+    return ReadRuns({}, rounded_, runs);
+  }
   const bool use_bf16 = options_.bf16_pulls && codec != Codec::kNone;
   const std::shared_ptr<AlignedBuffer>* copy =
       use_bf16 ? run.rounded.Find(version) : run.weights.Find(version);
@@ -179,16 +226,8 @@ std::optional<Lease> WeightsStore::Read(uint32_t first, uint32_t count, uint64_t
   }
   const std::span<const float> part = std::as_const(**copy).floats().subspan(begin, elements);
   if (codec == Codec::kRuns) return ReadRuns(part, {}, runs);
-  if (codec == Codec::kBf16) {
-    SendBuffers::Payload payload = send_buffers_.Take(elements * sizeof(kernels::Bf16));
-    kernels::Bf16FromFloat(part.data(), reinterpret_cast<kernels::Bf16*>(payload.bytes.data()),
-                           static_cast<int64_t>(elements));
-    return std::move(payload.lease);
-  }
-  if (!options_.bf16_pulls) return LeaseOf(*copy, part);
-  SendBuffers::Payload payload = send_buffers_.Take(part.size_bytes());
-  std::memcpy(payload.bytes.data(), part.data(), part.size_bytes());
-  return std::move(payload.lease);
+  if (codec == Codec::kNone && !options_.bf16_pulls) return LeaseOf(*copy, part);
+  return ReadCopy(part, codec);
 }
 
 }  // namespace tug

@@ -13,7 +13,11 @@
 // A copy that somebody still reads when its turn comes is left to its readers, and a fresh one is
 // made.
 //
-// REQUIRES, throughout: versions of a run's segments differ by at most one.
+// Where every push is an update, versions of a run's segments may be any number apart. There is one
+// copy then, updated in place; an answer is a copy of its part, made when it is given.
+//                                                                          4 bytes a parameter
+//
+// REQUIRES, with two copies: versions of a run's segments differ by at most one.
 
 #include <cstdint>
 #include <memory>
@@ -35,13 +39,16 @@ class WeightsStore {
   struct Options {
     uint64_t start_version = 0;
     bool bf16_pulls = false;
+    bool one_copy = false;  // update per push
+    bool keeps_m = true;    // what the optimizer keeps
+    bool keeps_v = true;
     SendBuffers::NewBuffer new_buffer;  // memory that answers are sent from
   };
   // `owned`: segment ids, ascending. REQUIRES: `table` outlives the store.
   WeightsStore(const SegmentTable& table, std::span<const uint32_t> owned, Options options);
 
   // At the segment's version, which the caller knows. Weights of the start version are zero, or
-  // unspecified, until filled in; m and v are zero.
+  // unspecified, until filled in; m and v are zero, or empty if they are not kept.
   std::span<float> weights(uint32_t segment, uint64_t version);
   std::span<float> m(uint32_t segment);
   std::span<float> v(uint32_t segment);
@@ -57,17 +64,21 @@ class WeightsStore {
     std::span<float> m;
     std::span<float> v;
     std::span<kernels::Bf16> bf16_out;  // empty without bf16 pulls
+
+    // Elements [begin, begin + n) of it.
+    Update Part(uint64_t begin, uint64_t n) const;
   };
   // Where to make version + 1 of a segment out of `version`.
   Update BeginUpdate(uint32_t segment, uint64_t version);
   // Makes it the same weights as before.
   void CopyWeights(const Update& update);
 
-  // Whether all segments of the run have at least this version.
+  // Whether all segments of the run have at least this version. REQUIRES: two copies.
   bool RunIsAt(uint32_t segment, uint64_t version) const;
 
   // The payload that answers a pull of segments [first, first + count), of one run, at `version`,
-  // which all of them have or had. `newest`: none of them has a later one. `runs`: for kRuns, the
+  // which all of them have or had. `newest`: none of them has a later one. (With one copy: as they
+  // are, whatever their versions.) `runs`: for kRuns, the
   // list from the pull, checked. Nothing if that version is not kept any more (always of the two
   // newest in the format of the pulls; FP32 beside bf16 pulls only the newest).
   //   kNone   FP32;  with FP32 pulls in place
@@ -113,6 +124,8 @@ class WeightsStore {
   AlignedBuffer& Writable(Copies& copies, uint64_t version, size_t size_bytes);
   // As Writable, but the copy of version - 1 itself unless somebody reads it.
   AlignedBuffer& WritableInPlace(Copies& copies, uint64_t version, size_t size_bytes);
+  // Copies of FP32 weights, rounded where pulls are.
+  Lease ReadCopy(std::span<const float> floats, Codec codec);
   std::optional<Lease> ReadRuns(std::span<const float> floats,
                                 std::span<const kernels::Bf16> rounded,
                                 std::span<const std::byte> list);
@@ -123,6 +136,7 @@ class WeightsStore {
   std::vector<uint32_t> run_of_segment_;  // by segment id; unspecified for others' segments
   SendBuffers send_buffers_;
   std::vector<float> widened_;
+  std::vector<kernels::Bf16> rounded_;
 };
 
 }  // namespace tug

@@ -43,7 +43,7 @@ void ReplayCluster::OnComputed(uint32_t index) {
   const Compute compute = worker.machine.compute();
   const StepEffects effects = worker.machine.OnComputeDone();
   if (effects.push.has_value()) Push(index, compute.virtual_worker, *effects.push);
-  if (effects.pull.has_value()) Pull(index, *effects.pull);
+  if (effects.pull.has_value()) Pull(index, effects.pull->block);
   Continue(index);
 }
 

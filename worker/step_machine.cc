@@ -1,5 +1,6 @@
 #include "worker/step_machine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -7,8 +8,19 @@
 namespace tug {
 
 StepMachine::StepMachine(StepMachineOptions options)
-    : options_(std::move(options)), clock_(options_.start_version), weights_(options_.blocks) {
-  TUG_CHECK(options_.blocks > 0 && options_.virtual_workers > 0 && options_.micro_batches > 0);
+    : options_(std::move(options)), clocks_(options_.start_clocks), weights_(options_.blocks) {
+  TUG_CHECK(options_.blocks > 0 && options_.virtual_workers > 0 && options_.micro_batches > 0 &&
+            options_.local_steps > 0);
+  if (clocks_.empty()) clocks_.assign(options_.virtual_workers, options_.start_version);
+  TUG_CHECK_EQ(clocks_.size(), options_.virtual_workers);
+  if (const uint64_t interval = options_.eval_interval; interval > 0) {
+    for (const uint64_t clock : clocks_) {
+      const uint64_t version = options_.mode.update_per_push ? options_.start_version : clock;
+      eval_due_.push_back((version / interval + 1) * interval);
+    }
+  }
+  FindClock();
+  for (Weights& weights : weights_) weights.asked = clock_;
   EnterGate();
 }
 
@@ -20,17 +32,160 @@ StepMachine::Next StepMachine::next() const {
       return Next::kWaitGate;
     case State::kEvaluation:
     case State::kStep:
-      return weights_[compute_.block] == clock_ ? Next::kCompute : Next::kWaitWeights;
+      if (!pulls_.empty()) return Next::kPull;
+      return Fits(weights_[compute_.block]) ? Next::kCompute : Next::kWaitWeights;
   }
   TUG_CHECK(false);
   return Next::kFinished;
 }
 
-void StepMachine::OnWeights(uint32_t block, uint64_t version) { weights_[block] = version; }
+// ---- clocks ----
 
-void StepMachine::SetGate(bool paused, uint64_t final_version) {
-  paused_ = paused;
-  final_version_ = final_version;
+bool StepMachine::FinalKnown() const {
+  return options_.mode.update_per_push ? !gate_.final_clocks.empty() : gate_.final_version > 0;
+}
+
+bool StepMachine::Finished(uint32_t virtual_worker, uint64_t clock) const {
+  if (!FinalKnown()) return false;
+  return clock >= (options_.mode.update_per_push ? gate_.final_clocks[virtual_worker]
+                                                 : gate_.final_version);
+}
+
+bool StepMachine::AllFinished() const {
+  for (uint32_t v = 0; v < clocks_.size(); ++v) {
+    if (!Finished(v, clocks_[v])) return false;
+  }
+  return true;
+}
+
+// The lowest clock of those that go on; at the end the highest of all.
+void StepMachine::FindClock() {
+  clock_ = *std::max_element(clocks_.begin(), clocks_.end());
+  for (uint32_t v = 0; v < clocks_.size(); ++v) {
+    if (!Finished(v, clocks_[v])) clock_ = std::min(clock_, clocks_[v]);
+  }
+}
+
+PullOrder StepMachine::NextPull(uint32_t block) const {
+  std::optional<uint64_t> lowest;
+  uint64_t highest = 0;
+  for (uint32_t v = 0; v < clocks_.size(); ++v) {
+    const bool takes = std::find(takers_.begin(), takers_.end(), v) != takers_.end();
+    const uint64_t clock = takes ? clock_ + 1 : clocks_[v];
+    highest = std::max(highest, clock);
+    if (!Finished(v, clock)) lowest = std::min(lowest.value_or(clock), clock);
+  }
+  if (lowest.has_value()) return {block, *lowest, false};
+  if (options_.mode.update_per_push) return {block, gate_.last_clock, true};
+  return {block, highest, false};
+}
+
+void StepMachine::Carry(const std::vector<Carried>& carried) {
+  TUG_CHECK(!in_step() && !carried.empty());
+  PutBackEvaluation();
+  std::vector<uint64_t> clocks;
+  std::vector<uint64_t> due;
+  for (const Carried& one : carried) {
+    clocks.push_back(one.clock);
+    if (options_.eval_interval == 0) continue;
+    if (one.before.has_value()) {
+      due.push_back(eval_due_[*one.before]);
+    } else {  // the evaluation at its clock may not have been reported
+      const uint64_t version = options_.mode.update_per_push ? version_ : one.clock;
+      const uint64_t intervals = (version + options_.eval_interval - 1) / options_.eval_interval;
+      due.push_back(std::max<uint64_t>(intervals, 1) * options_.eval_interval);
+    }
+  }
+  clocks_ = std::move(clocks);
+  eval_due_ = std::move(due);
+  gate_.paused = true;
+  gate_.final_clocks.clear();
+  pulls_.clear();
+  EnterBoundary();
+}
+
+// ---- weights ----
+
+bool StepMachine::Fits(const Weights& weights) const {
+  if (weights.open) return false;
+  if (NeedExact()) return weights.exact && weights.clock == gate_.last_clock;
+  return weights.clock == clock_;
+}
+
+bool StepMachine::IsFresh() const {
+  return state_ != State::kStep ||
+         (compute_.phase == ComputePhase::kForward && taker_ == 0 && compute_.micro_batch == 0 &&
+          compute_.local_step == 0);
+}
+
+void StepMachine::OnWeights(uint32_t block, uint64_t lowest, uint64_t highest) {
+  Weights& weights = weights_[block];
+  weights.open = false;
+  // Where pushes are updates, versions say nothing of clocks: what came is what was asked for.
+  weights.clock = options_.mode.update_per_push ? weights.asked : lowest;
+  weights.highest = highest;
+  if (block == 0) version_ = lowest;
+  if (!IsFresh() || state_ == State::kFinished) return;
+  if (options_.mode.skips_steps) {
+    const uint64_t before = clock_;
+    SkipIfBehind();
+    if (clock_ != before) return EnterBoundary();
+  }
+  if (state_ == State::kGate) return;
+  // The step's first weights: an evaluation may be due on them.
+  const bool at_the_beginning = state_ == State::kStep && block == 0 && compute_.block == 0;
+  if (at_the_beginning && options_.mode.update_per_push && Fits(weights) &&
+      SeekDueEvaluation(version_)) {
+    state_ = State::kEvaluation;
+  }
+  if (!Fits(weights)) PullMisfits();
+}
+
+void StepMachine::SkipIfBehind() {
+  uint64_t newest = clock_;
+  for (const Weights& weights : weights_) {
+    if (!weights.open) newest = std::max(newest, weights.highest);
+  }
+  if (newest == clock_) return;
+  PutBackEvaluation();
+  for (uint32_t v = 0; v < clocks_.size(); ++v) {
+    if (clocks_[v] >= newest) continue;
+    skipped_.push_back({v, clocks_[v], newest});
+    clocks_[v] = newest;
+  }
+  step_begun_ = false;
+  clock_ = newest;
+}
+
+// What was computed of it is void.
+void StepMachine::PutBackEvaluation() {
+  if (state_ != State::kEvaluation || evaluating_last_) return;
+  eval_due_[compute_.virtual_worker] = compute_.clock;
+}
+
+std::vector<SkippedSteps> StepMachine::TakeSkipped() { return std::exchange(skipped_, {}); }
+
+void StepMachine::PullMisfits() {
+  pulls_.clear();
+  for (uint32_t block = options_.blocks; block-- > 0;) {
+    const Weights& weights = weights_[block];
+    if (weights.open || Fits(weights)) continue;
+    pulls_.push_back({block, NeedExact() ? gate_.last_clock : clock_, NeedExact()});
+  }
+}
+
+void StepMachine::OnPulling() {
+  TUG_CHECK(next() == Next::kPull);
+  const PullOrder& order = pulls_.back();
+  weights_[order.block] = {.open = true, .asked = order.clock, .exact = order.exact};
+  pulls_.pop_back();
+}
+
+// ---- between steps ----
+
+void StepMachine::SetGate(StepGate gate) {
+  gate_ = std::move(gate);
+  TUG_CHECK(gate_.final_clocks.empty() || gate_.final_clocks.size() == clocks_.size());
   if (state_ == State::kGate) PassGateIfOpen();
 }
 
@@ -39,10 +194,24 @@ uint32_t StepMachine::EvalMicroBatches(uint32_t virtual_worker) const {
                                      : 0;
 }
 
-bool StepMachine::SeekEvaluation(uint32_t virtual_worker) {
-  for (uint32_t v = virtual_worker; v < options_.virtual_workers; ++v) {
+bool StepMachine::SeekDueEvaluation(uint64_t version) {
+  while (!eval_due_.empty()) {
+    const auto first = std::min_element(eval_due_.begin(), eval_due_.end());
+    // The evaluation of the final version is the last one.
+    if (*first > version || (FinalKnown() && *first >= gate_.final_version)) return false;
+    const auto v = static_cast<uint32_t>(first - eval_due_.begin());
+    compute_ = {ComputePhase::kEvaluate, *first, v, 0, 0};
+    *first += options_.eval_interval;
+    if (EvalMicroBatches(v) > 0) return true;
+  }
+  return false;
+}
+
+bool StepMachine::SeekLastEvaluation(uint32_t virtual_worker) {
+  const uint64_t version = options_.mode.update_per_push ? gate_.final_version : clock_;
+  for (uint32_t v = virtual_worker; v < clocks_.size(); ++v) {
     if (EvalMicroBatches(v) == 0) continue;
-    compute_ = {ComputePhase::kEvaluate, clock_, v, 0, 0};
+    compute_ = {ComputePhase::kEvaluate, version, v, 0, 0};
     return true;
   }
   return false;
@@ -50,11 +219,12 @@ bool StepMachine::SeekEvaluation(uint32_t virtual_worker) {
 
 // Between two steps: the evaluation that is due, then the gate.
 void StepMachine::EnterBoundary() {
-  const bool due = options_.eval_interval > 0 && clock_ % options_.eval_interval == 0 &&
-                   !IsLastVersion();  // the last one is entered by the gate
+  FindClock();
+  if (options_.mode.skips_steps) SkipIfBehind();
   evaluating_last_ = false;
-  if (due && SeekEvaluation(0)) {
+  if (!options_.mode.update_per_push && SeekDueEvaluation(clock_)) {
     state_ = State::kEvaluation;
+    PullMisfits();
     return;
   }
   EnterGate();
@@ -66,15 +236,35 @@ void StepMachine::EnterGate() {
 }
 
 void StepMachine::PassGateIfOpen() {
-  if (IsLastVersion()) {
-    const bool evaluated = std::exchange(evaluating_last_, true);
-    state_ = !evaluated && SeekEvaluation(0) ? State::kEvaluation : State::kFinished;
-    return;
-  }
-  if (paused_ && final_version_ == 0) return;
-  state_ = State::kStep;
-  compute_ = {ComputePhase::kForward, clock_, 0, 0, 0};
+  FindClock();
+  if (AllFinished()) return End();
+  if (gate_.paused && !FinalKnown()) return;
+  BeginStep();
 }
+
+void StepMachine::End() {
+  const bool evaluated = std::exchange(evaluating_last_, true);
+  state_ = !evaluated && SeekLastEvaluation(0) ? State::kEvaluation : State::kFinished;
+  if (state_ == State::kEvaluation) PullMisfits();
+}
+
+void StepMachine::BeginStep() {
+  state_ = State::kStep;
+  step_begun_ = true;
+  begun_ = clock_;
+  takers_.clear();
+  for (uint32_t v = 0; v < clocks_.size(); ++v) {
+    if (clocks_[v] == clock_ && !Finished(v, clocks_[v])) takers_.push_back(v);
+  }
+  taker_ = 0;
+  compute_ = {ComputePhase::kForward, clock_, takers_[0], 0, 0};
+  PullMisfits();
+  if (options_.mode.update_per_push && Fits(weights_[0]) && SeekDueEvaluation(version_)) {
+    state_ = State::kEvaluation;
+  }
+}
+
+// ---- computations ----
 
 StepEffects StepMachine::OnComputeDone() {
   TUG_CHECK(next() == Next::kCompute);
@@ -95,7 +285,15 @@ StepEffects StepMachine::AfterEvaluate() {
   if (++compute_.micro_batch < EvalMicroBatches(compute_.virtual_worker)) return {};
   StepEffects effects;
   effects.evaluation_done = true;
-  if (!SeekEvaluation(compute_.virtual_worker + 1)) EnterGate();
+  if (evaluating_last_) {
+    if (!SeekLastEvaluation(compute_.virtual_worker + 1)) EnterGate();
+  } else if (step_begun_) {
+    if (SeekDueEvaluation(version_)) return effects;
+    state_ = State::kStep;
+    compute_ = {ComputePhase::kForward, clock_, takers_[0], 0, 0};
+  } else if (!SeekDueEvaluation(clock_)) {
+    EnterGate();
+  }
   return effects;
 }
 
@@ -111,9 +309,16 @@ StepEffects StepMachine::AfterForward() {
 StepEffects StepMachine::AfterBackward() {
   StepEffects effects;
   const bool last_micro_batch = compute_.micro_batch + 1 == options_.micro_batches;
-  const bool last_virtual_worker = compute_.virtual_worker + 1 == options_.virtual_workers;
-  if (last_micro_batch) effects.push = compute_.block;
-  if (last_micro_batch && last_virtual_worker) effects.pull = compute_.block;
+  const bool last_local_step = compute_.local_step + 1 == options_.local_steps;
+  const bool last_taker = taker_ + 1 == takers_.size();
+  if (last_micro_batch && last_local_step) {
+    effects.push = compute_.block;
+    if (last_taker) {
+      effects.pull = NextPull(compute_.block);
+      weights_[compute_.block] = {
+          .open = true, .asked = effects.pull->clock, .exact = effects.pull->exact};
+    }
+  }
   if (compute_.block > 0) {
     --compute_.block;
     return effects;
@@ -123,14 +328,21 @@ StepEffects StepMachine::AfterBackward() {
     ++compute_.micro_batch;
     return effects;
   }
-  effects.virtual_worker_done = true;
   compute_.micro_batch = 0;
-  if (!last_virtual_worker) {
-    ++compute_.virtual_worker;
+  effects.local_step_done = true;
+  if (!last_local_step) {
+    ++compute_.local_step;
+    return effects;
+  }
+  compute_.local_step = 0;
+  effects.virtual_worker_done = true;
+  clocks_[compute_.virtual_worker] = clock_ + 1;
+  if (!last_taker) {
+    compute_.virtual_worker = takers_[++taker_];
     return effects;
   }
   effects.step_done = true;
-  ++clock_;
+  step_begun_ = false;
   EnterBoundary();
   return effects;
 }

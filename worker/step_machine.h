@@ -5,19 +5,32 @@
 // order, and is told when weights have arrived and computations are done. training_loop.h binds it
 // to the CPU executor and the exchange client, simulate/ to virtual time.
 //
-// One step at clock c, for the virtual workers that this process carries:
-//   1. (every `eval_interval` steps, and at the end) evaluate on the weights of version c.
-//   2. Gate: begin only while c < final version, and not while a pause holds.
-//   3. For each virtual worker, each micro-batch: forward blocks 0..N, each waiting only for its
-//      own weights at version c; backward N..0, adding to the virtual worker's gradient.
+// Every virtual worker that this process carries has a clock, that of its next step. A step is at
+// the lowest of them, c, and is taken by those that are at it: one that was taken over from a lost
+// process, or whose clock in a checkpoint is behind, catches up before the others go on.
+//   1. (every `eval_interval` steps of the job, and at the end) evaluate.
+//   2. Gate: begin only while c is below the final clock, and not while a pause holds.
+//   3. For each virtual worker of the step, each local step, each micro-batch: forward blocks 0..N,
+//      each waiting only for its own weights for clock c; backward N..0, adding to the virtual
+//      worker's gradient.
 //   4. In the last micro-batch, right after the backward pass of a block: push its gradient at
-//      clock c. Once the last virtual worker has done so, also pull the block at version c + 1.
+//      clock c. Once the last virtual worker has done so, also pull the block for the next clock.
 // The next forward pass starts when block 0 has arrived, not when all have.
+//
+// What differs by policy (proto/sync_mode.h):
+//   skips_steps      Weights may come of a later version v than was asked for. As long as nothing
+//                    of the step is pushed, it becomes v: what is here of earlier versions is
+//                    pulled again. (It cannot come later: only the first forward pass waits.)
+//   update_per_push  Virtual workers end at clocks of their own. An evaluation is due when the
+//                    weights of a step have come to its version, and reads those. The last one
+//                    needs the weights that all pushes have made: they are pulled anew, exactly.
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
+
+#include "proto/sync_mode.h"
 
 namespace tug {
 
@@ -30,6 +43,7 @@ struct Compute {
   uint32_t virtual_worker = 0;  // index among those carried, not its number
   uint32_t micro_batch = 0;
   uint32_t block = 0;
+  uint32_t local_step = 0;
 
   friend bool operator==(const Compute&, const Compute&) = default;
 };
@@ -37,18 +51,50 @@ struct Compute {
 struct StepMachineOptions {
   uint32_t blocks = 1;
   uint32_t virtual_workers = 1;  // carried by this process
-  uint32_t micro_batches = 1;    // per virtual worker and step
+  uint32_t micro_batches = 1;    // per virtual worker and local step
+  uint32_t local_steps = 1;
+  SyncMode mode = SyncModeOf(SyncConfig::BSP);
   uint64_t start_version = 0;
-  uint64_t eval_interval = 0;  // 0 = only at the end
+  std::vector<uint64_t> start_clocks = {};  // by carried virtual worker; empty: start_version
+  uint64_t eval_interval = 0;               // 0 = only at the end
   // Micro-batches of an evaluation, by carried virtual worker and whether it is the last one.
-  std::function<uint32_t(uint32_t virtual_worker, bool last)> eval_micro_batches;
+  std::function<uint32_t(uint32_t virtual_worker, bool last)> eval_micro_batches = {};
+};
+
+// What the coordinator orders.
+struct StepGate {
+  bool paused = true;          // no further step, until it is known where to end
+  uint64_t final_version = 0;  // 0 = not known
+  // With update_per_push, where steps end: by carried virtual worker, and the largest of the job's.
+  // Empty = not known.
+  std::vector<uint64_t> final_clocks = {};
+  uint64_t last_clock = 0;
+};
+
+// Weights of a block to be asked for.
+struct PullOrder {
+  uint32_t block = 0;
+  uint64_t clock = 0;  // that is to begin with them
+  bool exact = false;  // update_per_push: with all pushes before it, and no others
+
+  friend bool operator==(const PullOrder&, const PullOrder&) = default;
+};
+
+// Steps of a virtual worker that are not taken: [first, end).
+struct SkippedSteps {
+  uint32_t virtual_worker = 0;  // index among those carried
+  uint64_t first = 0;
+  uint64_t end = 0;
+
+  friend bool operator==(const SkippedSteps&, const SkippedSteps&) = default;
 };
 
 // Effects of a finished computation, in the order they are to be carried out.
 struct StepEffects {
-  std::optional<uint32_t> push;      // block: of the computation's virtual worker, at its clock
-  std::optional<uint32_t> pull;      // block: at clock + 1
-  bool virtual_worker_done = false;  // all micro-batches of this step
+  std::optional<uint32_t> push;  // block: of the computation's virtual worker, at its clock
+  std::optional<PullOrder> pull;
+  bool local_step_done = false;      // all micro-batches of one
+  bool virtual_worker_done = false;  // all local steps of this step
   bool step_done = false;
   bool evaluation_done = false;  // of the computation's virtual worker
 };
@@ -56,39 +102,87 @@ struct StepEffects {
 // Not thread-safe: owned by the compute thread.
 class StepMachine {
  public:
+  // All blocks count as asked for at the first clock: see clock().
   explicit StepMachine(StepMachineOptions options);
 
-  enum class Next { kCompute, kWaitWeights, kWaitGate, kFinished };
-  // What to do now. kCompute: `compute()` is it, to be followed by OnComputeDone. kWaitWeights:
-  // `compute().block` must arrive. kWaitGate: the next step may not begin.
+  enum class Next { kCompute, kPull, kWaitWeights, kWaitGate, kFinished };
+  // What to do now. kCompute: `compute()` is it, to be followed by OnComputeDone. kPull: ask for
+  // what `pull()` says, to be followed by OnPulling; nothing reads the block's weights any more.
+  // kWaitWeights: `compute().block` must arrive. kWaitGate: the next step may not begin.
   Next next() const;
   const Compute& compute() const { return compute_; }
+  const PullOrder& pull() const { return pulls_.back(); }
   // kEvaluate: whether this is the evaluation of the final version.
   bool evaluating_last() const { return evaluating_last_; }
 
-  void OnWeights(uint32_t block, uint64_t version);
+  // The block's weights are here; lowest and highest version of its parts, in steps of the job
+  // (update_per_push: updates by the number of virtual workers, rounded down).
+  void OnWeights(uint32_t block, uint64_t lowest, uint64_t highest);
+  void OnWeights(uint32_t block, uint64_t version) { OnWeights(block, version, version); }
+  void OnPulling();
   StepEffects OnComputeDone();
-  // The gate; shut until the first call. A step in progress goes on. `final_version` 0 = not known:
-  // steps begin freely unless paused.
-  void SetGate(bool paused, uint64_t final_version);
+  // The gate; shut until the first call. A step in progress goes on. Without a final clock, steps
+  // begin freely unless paused.
+  void SetGate(StepGate gate);
+  void SetGate(bool paused, uint64_t final_version) { SetGate(StepGate{paused, final_version}); }
+  // What was skipped since this was asked last. Whatever was computed of the step in progress is
+  // void then.
+  std::vector<SkippedSteps> TakeSkipped();
+
+  // The virtual workers carried become others; the gate is shut until it is set again. REQUIRES: no
+  // step in progress.
+  struct Carried {
+    uint64_t clock = 0;              // of its next step
+    std::optional<uint32_t> before;  // its index so far, if it was carried
+  };
+  void Carry(const std::vector<Carried>& carried);
 
   // The step in progress or next; and whether one is in progress.
   uint64_t clock() const { return clock_; }
-  bool in_step() const { return state_ == State::kStep; }
+  bool in_step() const { return step_begun_; }
+  // The last step begun, if any.
+  std::optional<uint64_t> begun() const { return begun_; }
+  // Of the next step of a carried virtual worker.
+  uint64_t next_clock(uint32_t virtual_worker) const { return clocks_[virtual_worker]; }
   // The order to pause has been taken: no further step begins before the final version is known.
-  bool paused() const { return paused_; }
+  bool paused() const { return gate_.paused; }
 
  private:
   enum class State { kEvaluation, kGate, kStep, kFinished };
+  struct Weights {
+    bool open = true;  // asked for, not here
+    uint64_t asked = 0;
+    bool exact = false;    // asked for so
+    uint64_t clock = 0;    // if not open: that they are for
+    uint64_t highest = 0;  // version
+  };
 
   void EnterBoundary();
   void EnterGate();
   void PassGateIfOpen();
-  bool IsLastVersion() const { return final_version_ > 0 && clock_ >= final_version_; }
+  void BeginStep();
+  // The end: the last evaluation, if it is still to be made.
+  void End();
+  bool FinalKnown() const;
+  bool Finished(uint32_t virtual_worker, uint64_t clock) const;
+  bool AllFinished() const;
+  void FindClock();
+  // The clock that follows the step in progress.
+  PullOrder NextPull(uint32_t block) const;
+  bool Fits(const Weights& weights) const;
+  // Nothing of a step has been pushed: it can still become another.
+  bool IsFresh() const;
+  void SkipIfBehind();
+  void PutBackEvaluation();
+  // Whatever is here and is not what is needed has to be asked for again.
+  void PullMisfits();
+  bool NeedExact() const { return evaluating_last_ && options_.mode.update_per_push; }
   uint32_t EvalMicroBatches(uint32_t virtual_worker) const;
-  // Puts compute_ on the first evaluation micro-batch from `virtual_worker` on; false if there is
-  // none.
-  bool SeekEvaluation(uint32_t virtual_worker);
+  // Puts compute_ on an evaluation that is due at `version` of the weights; false if none is.
+  bool SeekDueEvaluation(uint64_t version);
+  // Puts compute_ on the last evaluation's share of the first virtual worker from this one on that
+  // has one.
+  bool SeekLastEvaluation(uint32_t virtual_worker);
   StepEffects AfterEvaluate();
   StepEffects AfterForward();
   StepEffects AfterBackward();
@@ -96,11 +190,19 @@ class StepMachine {
   const StepMachineOptions options_;
   State state_ = State::kGate;
   uint64_t clock_ = 0;
+  std::vector<uint64_t> clocks_;    // by carried virtual worker
+  std::vector<uint64_t> eval_due_;  // by carried virtual worker: version of the next evaluation
+  std::vector<uint32_t> takers_;    // of the step in progress
+  size_t taker_ = 0;                // whose turn it is
+  bool step_begun_ = false;
+  std::optional<uint64_t> begun_;
   Compute compute_;
-  bool paused_ = true;
-  uint64_t final_version_ = 0;
+  StepGate gate_;
   bool evaluating_last_ = false;  // the evaluation under way, or done, is that of the final version
-  std::vector<std::optional<uint64_t>> weights_;  // newest version here, by block
+  std::vector<Weights> weights_;  // by block
+  uint64_t version_ = 0;          // of block 0, as it came last
+  std::vector<PullOrder> pulls_;  // to be asked for, last first
+  std::vector<SkippedSteps> skipped_;
 };
 
 }  // namespace tug

@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <sstream>
 #include <string>
+#include <vector>
+
+#include "proto/job.pb.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -28,7 +34,7 @@ std::string RunUntilBlocked(StepMachine& machine) {
     const StepEffects effects = machine.OnComputeDone();
     log << "FBE"[static_cast<int>(c.phase)] << c.virtual_worker << c.micro_batch << c.block;
     if (effects.push) log << "+push" << *effects.push;
-    if (effects.pull) log << "+pull" << *effects.pull;
+    if (effects.pull) log << "+pull" << effects.pull->block;
     if (effects.evaluation_done) log << "+evaluated";
     if (effects.step_done) log << "+step";
     log << ' ';
@@ -100,6 +106,365 @@ TEST(StepMachine, HoldsTheNextStepWhilePausedButEndsTheOneInProgress) {
   EXPECT_EQ(RunUntilBlocked(machine), "F000 F001 B001+push1+pull1 B000+push0+pull0+step ");
   GiveAllWeights(machine, 2, 2);
   EXPECT_EQ(machine.next(), StepMachine::Next::kFinished);
+}
+
+// ---- virtual workers at clocks of their own ----
+
+// Answers every pull at once: weights of whatever clock was asked for.
+std::string RunAnsweringPulls(StepMachine& machine, uint32_t blocks) {
+  std::ostringstream log;
+  for (uint32_t b = 0; b < blocks; ++b) machine.OnWeights(b, machine.clock());
+  while (true) {
+    if (machine.next() == StepMachine::Next::kPull) {
+      const PullOrder order = machine.pull();
+      machine.OnPulling();
+      machine.OnWeights(order.block, order.clock);
+      log << "pull" << order.block << '@' << order.clock << (order.exact ? "! " : " ");
+      continue;
+    }
+    if (machine.next() != StepMachine::Next::kCompute) return log.str();
+    const Compute c = machine.compute();
+    const StepEffects effects = machine.OnComputeDone();
+    if (effects.evaluation_done) log << 'E' << c.virtual_worker << '@' << c.clock << ' ';
+    if (effects.virtual_worker_done) log << 'S' << c.virtual_worker << '@' << c.clock << ' ';
+    if (!effects.pull) continue;
+    log << "->" << effects.pull->clock << (effects.pull->exact ? "! " : " ");
+    machine.OnWeights(effects.pull->block, effects.pull->clock);
+  }
+}
+
+StepMachineOptions OneBlock(SyncConfig::Policy policy, uint32_t virtual_workers) {
+  StepMachineOptions options;
+  options.virtual_workers = virtual_workers;
+  options.mode = SyncModeOf(policy);
+  return options;
+}
+
+TEST(StepMachine, ThoseWhoseClocksAreBehindCatchUpFirst) {
+  StepMachineOptions options = OneBlock(SyncConfig::BSP, 3);
+  options.start_clocks = {5, 3, 4};
+  StepMachine machine(options);
+  EXPECT_EQ(machine.clock(), 3u);
+  machine.SetGate(false, 6);
+  EXPECT_EQ(RunAnsweringPulls(machine, 1),
+            "S1@3 ->4 S1@4 S2@4 ->5 S0@5 S1@5 S2@5 ->6 ");
+  EXPECT_EQ(machine.next(), StepMachine::Next::kFinished);
+}
+
+TEST(StepMachine, EveryVirtualWorkerEndsAtItsOwnClockWherePushesAreUpdates) {
+  StepMachineOptions options = OneBlock(SyncConfig::ASP, 3);
+  options.eval_micro_batches = [](uint32_t, bool last) { return last ? 1u : 0u; };
+  StepMachine machine(options);
+  machine.SetGate({.paused = true,
+                   .final_version = 2,
+                   .final_clocks = {1, 3, 2},
+                   .last_clock = 7});
+  EXPECT_EQ(RunAnsweringPulls(machine, 1),
+            "S0@0 S1@0 S2@0 ->1 S1@1 S2@1 ->2 S1@2 ->7! E0@2 E1@2 E2@2 ");
+  EXPECT_EQ(machine.next(), StepMachine::Next::kFinished);
+}
+
+// A clock that the others have passed: they go on where they are, not at the one that follows.
+TEST(StepMachine, PullsForTheLowestClockOfThoseThatGoOn) {
+  StepMachineOptions options = OneBlock(SyncConfig::SSP, 2);
+  options.start_clocks = {2, 7};
+  StepMachine machine(options);
+  machine.SetGate({.paused = false, .final_version = 9, .final_clocks = {3, 9}, .last_clock = 9});
+  EXPECT_EQ(RunAnsweringPulls(machine, 1), "S0@2 ->7 S1@7 ->8 S1@8 ->9! ");
+}
+
+// Nobody knew that it was the last step when its weights were asked for.
+TEST(StepMachine, AnUnforeseenEndPullsTheExactWeightsAnew) {
+  StepMachineOptions options = OneBlock(SyncConfig::SSP, 1);
+  options.eval_micro_batches = [](uint32_t, bool) { return 1u; };
+  StepMachine machine(options);
+  machine.SetGate({.paused = true});
+  machine.SetGate({.paused = false});
+  EXPECT_TRUE(machine.in_step());
+  machine.SetGate({.paused = true});
+  EXPECT_EQ(RunAnsweringPulls(machine, 1), "S0@0 ->1 ");
+  EXPECT_EQ(machine.next(), StepMachine::Next::kWaitGate);
+  EXPECT_EQ(machine.begun(), 0u);
+  machine.SetGate({.paused = true, .final_version = 1, .final_clocks = {1}, .last_clock = 1});
+  EXPECT_EQ(RunAnsweringPulls(machine, 1), "pull0@1! E0@1 ");
+}
+
+// Its own clock says nothing: a slow one is behind the job's step, a fast one ahead.
+TEST(StepMachine, EvaluatesWhenTheWeightsHaveComeToTheVersionWherePushesAreUpdates) {
+  StepMachineOptions options = OneBlock(SyncConfig::ASP, 1);
+  options.eval_interval = 10;
+  options.eval_micro_batches = [](uint32_t, bool) { return 1u; };
+  StepMachine machine(options);
+  machine.SetGate({.paused = false});
+  std::vector<uint64_t> evaluated;
+  uint64_t version = 9;
+  for (int step = 0; step < 4; ++step, version += 13) {  // 9, 22, 35, 48
+    machine.OnWeights(0, version, version);
+    while (machine.next() == StepMachine::Next::kCompute) {
+      const Compute c = machine.compute();
+      EXPECT_TRUE(machine.in_step());
+      if (machine.OnComputeDone().evaluation_done) evaluated.push_back(c.clock);
+    }
+  }
+  EXPECT_EQ(evaluated, (std::vector<uint64_t>{10, 20, 30, 40}));
+  EXPECT_EQ(machine.clock(), 4u);
+}
+
+TEST(StepMachine, TakesOverAVirtualWorkerAtTheClockWhereItWasLost) {
+  StepMachineOptions options = OneBlock(SyncConfig::BSP, 1);
+  options.eval_interval = 2;
+  options.eval_micro_batches = [](uint32_t, bool) { return 1u; };
+  StepMachine machine(options);
+  machine.SetGate(false, 0);
+  for (uint64_t version = 0; version < 2; ++version) {
+    machine.OnWeights(0, version);
+    RunUntilBlocked(machine);
+  }
+  machine.SetGate(true, 0);
+  machine.OnWeights(0, 2);
+  EXPECT_EQ(RunUntilBlocked(machine), "E000+evaluated ");
+  ASSERT_EQ(machine.next(), StepMachine::Next::kWaitGate);
+  // The lost one had pushed clock 0, and nothing of clock 1.
+  machine.Carry({{.clock = 2, .before = 0}, {.clock = 1}});
+  EXPECT_EQ(machine.clock(), 1u);
+  machine.SetGate(false, 3);
+  EXPECT_EQ(machine.next(), StepMachine::Next::kPull);
+  EXPECT_EQ(machine.pull(), (PullOrder{0, 1, false}));
+  machine.OnPulling();
+  EXPECT_EQ(RunAnsweringPulls(machine, 1), "S1@1 ->2 E1@2 S0@2 S1@2 ->3 E0@3 E1@3 ");
+}
+
+// ---- local steps ----
+
+TEST(StepMachine, PushesAfterTheLastLocalStep) {
+  StepMachineOptions options = Options();
+  options.virtual_workers = 1;
+  options.micro_batches = 1;
+  options.local_steps = 3;
+  StepMachine machine(options);
+  machine.SetGate(false, 0);
+  GiveAllWeights(machine, 2, 0);
+  std::vector<uint32_t> local_steps;
+  std::string log;
+  while (machine.next() == StepMachine::Next::kCompute) {
+    const Compute c = machine.compute();
+    const StepEffects effects = machine.OnComputeDone();
+    if (c.phase == ComputePhase::kForward) local_steps.push_back(c.local_step);
+    if (effects.local_step_done) log += "local ";
+    if (effects.push) log += "push ";
+    if (effects.step_done) log += "step ";
+  }
+  EXPECT_EQ(local_steps, (std::vector<uint32_t>{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(log, "local local push local push step ");
+}
+
+// ---- steps that are skipped ----
+
+TEST(StepMachine, AStepBecomesTheNewestThatWeightsComeOf) {
+  StepMachineOptions options = Options();
+  options.blocks = 3;
+  options.micro_batches = 1;
+  options.mode = SyncModeOf(SyncConfig::BACKUP);
+  StepMachine machine(options);
+  machine.SetGate(false, 0);
+  machine.OnWeights(0, 0);
+  EXPECT_EQ(RunUntilBlocked(machine), "F000 ");
+  machine.OnWeights(1, 1, 3);  // a part of it is behind
+  EXPECT_EQ(machine.clock(), 3u);
+  EXPECT_EQ(machine.TakeSkipped(), (std::vector<SkippedSteps>{{0, 0, 3}, {1, 0, 3}}));
+  EXPECT_TRUE(machine.TakeSkipped().empty());
+  std::vector<PullOrder> orders;
+  while (machine.next() == StepMachine::Next::kPull) {
+    orders.push_back(machine.pull());
+    machine.OnPulling();
+  }
+  EXPECT_EQ(orders, (std::vector<PullOrder>{{0, 3, false}, {1, 3, false}}));
+  machine.OnWeights(0, 3);
+  EXPECT_EQ(RunUntilBlocked(machine), "F000 ");
+  machine.OnWeights(1, 3);
+  machine.OnWeights(2, 3);
+  EXPECT_EQ(RunUntilBlocked(machine),
+            "F001 F002 B002+push2 B001+push1 B000+push0 F100 F101 F102 "
+            "B102+push2+pull2 B101+push1+pull1 B100+push0+pull0+step ");
+}
+
+TEST(StepMachine, SkippingToTheEndTakesNoFurtherStep) {
+  StepMachineOptions options = OneBlock(SyncConfig::BACKUP, 1);
+  options.eval_micro_batches = [](uint32_t, bool last) { return last ? 1u : 0u; };
+  StepMachine machine(options);
+  machine.SetGate(true, 5);
+  machine.OnWeights(0, 5);
+  EXPECT_EQ(machine.TakeSkipped(), (std::vector<SkippedSteps>{{0, 0, 5}}));
+  EXPECT_EQ(RunUntilBlocked(machine), "E000+evaluated ");
+  EXPECT_EQ(machine.next(), StepMachine::Next::kFinished);
+}
+
+// The order to pause was answered with the step that was begun: another one must not begin.
+TEST(StepMachine, SkippingWhilePausedWaitsAtTheGate) {
+  StepMachine machine(OneBlock(SyncConfig::BACKUP, 1));
+  machine.SetGate(false, 0);
+  machine.SetGate(true, 0);
+  EXPECT_TRUE(machine.in_step());
+  machine.OnWeights(0, 2);
+  EXPECT_EQ(machine.next(), StepMachine::Next::kWaitGate);
+  EXPECT_EQ(machine.begun(), 0u);
+  EXPECT_FALSE(machine.in_step());
+  machine.SetGate(true, 3);
+  EXPECT_EQ(RunUntilBlocked(machine), "F000 B000+push0+pull0+step ");
+}
+
+TEST(StepMachine, AnEvaluationThatWasSkippedIsMadeOnTheNewerWeights) {
+  StepMachineOptions options = OneBlock(SyncConfig::BACKUP, 1);
+  options.blocks = 2;
+  options.eval_interval = 2;
+  options.eval_micro_batches = [](uint32_t, bool) { return 1u; };
+  StepMachine machine(options);
+  machine.SetGate(false, 0);
+  machine.OnWeights(0, 2);
+  EXPECT_EQ(machine.clock(), 2u);
+  EXPECT_EQ(machine.compute(), (Compute{ComputePhase::kEvaluate, 2, 0, 0, 0}));
+  machine.OnComputeDone();
+  machine.OnWeights(1, 3);  // in its midst
+  EXPECT_EQ(machine.clock(), 3u);
+  EXPECT_EQ(machine.compute(), (Compute{ComputePhase::kEvaluate, 2, 0, 0, 0}));
+}
+
+// ---- any policy, weights in any order and of any version ----
+
+// A worker with the lanes of its job played by chance. What must hold: a push is of weights that
+// are for its clock, every virtual worker takes or skips each of its clocks exactly once and in
+// order, and the machine comes to its end.
+class RandomJob {
+ public:
+  RandomJob(SyncConfig::Policy policy, uint64_t seed) : random_(seed), mode_(SyncModeOf(policy)) {
+    options_.blocks = 1 + Below(4);
+    options_.virtual_workers = 1 + Below(4);
+    options_.micro_batches = 1 + Below(2);
+    options_.local_steps = 1 + Below(2);
+    options_.mode = mode_;
+    options_.eval_interval = Below(4);
+    options_.eval_micro_batches = [](uint32_t v, bool last) { return last ? v % 3 : v % 2; };
+    options_.start_version = Below(3);
+    const uint64_t spread = mode_.skips_steps ? 1 : 4;
+    for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
+      options_.start_clocks.push_back(options_.start_version + Below(spread));
+    }
+    taken_ = options_.start_clocks;
+  }
+
+  void Run() {
+    StepMachine machine(options_);
+    std::vector<PullOrder> open;  // by block
+    std::vector<bool> is_open(options_.blocks, true);
+    for (uint32_t b = 0; b < options_.blocks; ++b) open.push_back({b, machine.clock(), false});
+    StepGate gate{.paused = false};
+    machine.SetGate(gate);
+    for (int turn = 0; machine.next() != StepMachine::Next::kFinished; ++turn) {
+      ASSERT_LT(turn, 100000) << "comes to no end";
+      if (turn == 300) {
+        machine.SetGate({.paused = true});
+        gate = Final(machine);
+      }
+      if (Below(10) == 0 || machine.next() == StepMachine::Next::kWaitGate) machine.SetGate(gate);
+      const bool arrives = Below(3) == 0 || machine.next() == StepMachine::Next::kWaitWeights;
+      const auto block = Below(options_.blocks);
+      if (arrives && is_open[block]) {
+        is_open[block] = false;
+        Arrive(machine, open[block]);
+        NoteSkipped(machine);
+      }
+      if (machine.next() == StepMachine::Next::kPull) {
+        const PullOrder order = machine.pull();
+        ASSERT_FALSE(is_open[order.block]);
+        open[order.block] = order;
+        is_open[order.block] = true;
+        machine.OnPulling();
+      } else if (machine.next() == StepMachine::Next::kCompute) {
+        const Compute compute = machine.compute();
+        ASSERT_FALSE(is_open[compute.block]) << "computes while weights are written";
+        if (compute.phase != ComputePhase::kEvaluate) {
+          ASSERT_EQ(here_[compute.block], compute.clock);
+        } else if (machine.evaluating_last() && mode_.update_per_push) {
+          ASSERT_TRUE(exact_[compute.block]);
+        }
+        const StepEffects effects = machine.OnComputeDone();
+        if (effects.push) ++pushed_;
+        if (effects.pull) {
+          ASSERT_FALSE(is_open[effects.pull->block]);
+          open[effects.pull->block] = *effects.pull;
+          is_open[effects.pull->block] = true;
+        }
+        if (effects.virtual_worker_done) {
+          ASSERT_EQ(pushed_, options_.blocks);
+          pushed_ = 0;
+          ASSERT_EQ(taken_[compute.virtual_worker]++, compute.clock);
+        }
+        NoteSkipped(machine);
+      }
+    }
+    for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
+      const uint64_t end = mode_.update_per_push ? gate.final_clocks[v] : gate.final_version;
+      EXPECT_EQ(taken_[v], std::max(end, options_.start_clocks[v]));
+    }
+  }
+
+ private:
+  uint32_t Below(uint64_t n) { return static_cast<uint32_t>(random_() % n); }
+
+  void Arrive(StepMachine& machine, const PullOrder& order) {
+    uint64_t lowest = order.clock;
+    uint64_t highest = lowest;
+    if (mode_.skips_steps) {
+      lowest = std::min(order.clock + (Below(4) == 0 ? Below(3) : 0), limit_);
+      highest = std::min(lowest + (Below(4) == 0 ? Below(2) : 0), limit_);
+      lowest = std::max(lowest, order.clock);
+      highest = std::max(lowest, highest);
+    } else if (mode_.update_per_push) {
+      lowest = highest = order.clock * 3 / 4;
+    }
+    here_.resize(options_.blocks);
+    exact_.resize(options_.blocks);
+    here_[order.block] = mode_.update_per_push ? order.clock : lowest;
+    exact_[order.block] = order.exact;
+    machine.OnWeights(order.block, lowest, highest);
+  }
+  void NoteSkipped(StepMachine& machine) {
+    for (const SkippedSteps& skipped : machine.TakeSkipped()) {
+      ASSERT_TRUE(mode_.skips_steps);
+      ASSERT_EQ(pushed_, 0u) << "skips a step of which something was pushed";
+      ASSERT_EQ(taken_[skipped.virtual_worker], skipped.first);
+      taken_[skipped.virtual_worker] = skipped.end;
+    }
+  }
+  StepGate Final(const StepMachine& machine) {
+    StepGate gate{.paused = true, .final_version = machine.clock() + 3};
+    limit_ = gate.final_version;
+    for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
+      gate.final_clocks.push_back(machine.next_clock(v) + 1 + Below(3));
+      gate.last_clock = std::max(gate.last_clock, gate.final_clocks.back() + Below(2));
+    }
+    if (!mode_.update_per_push) gate.final_clocks.clear();
+    return gate;
+  }
+
+  std::mt19937_64 random_;
+  const SyncMode mode_;
+  StepMachineOptions options_;
+  std::vector<uint64_t> taken_;  // by virtual worker: its next clock
+  std::vector<uint64_t> here_;   // by block: clock that its weights are for
+  std::vector<bool> exact_;
+  uint32_t pushed_ = 0;  // blocks of the step in progress
+  uint64_t limit_ = ~uint64_t{0};
+};
+
+TEST(StepMachine, TakesEveryClockOnceAndInOrderUnderAnyPolicyAndComesToItsEnd) {
+  for (const SyncMode& mode : kSyncModes) {
+    for (uint64_t seed = 1; seed <= 500; ++seed) {
+      SCOPED_TRACE(std::string(mode.name) + ", seed " + std::to_string(seed));
+      RandomJob(mode.policy, seed).Run();
+      if (testing::Test::HasFailure()) return;
+    }
+  }
 }
 
 TEST(StepMachine, FinishesAtOnceWhenResumedAtTheEnd) {

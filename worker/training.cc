@@ -11,6 +11,7 @@
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
+#include "exchange/worker_place.h"
 #include "model/memory.h"
 #include "model/replay_model.h"
 #include "proto/trace_messages.h"
@@ -110,11 +111,9 @@ absl::StatusOr<View> Training::WaitForView() {
 absl::Status Training::Build(const View& view) {
   const JobConfig& config = registered_.config();
   TrainingLoopOptions options{config, {}, view.start_version()};
-  for (const WorkerAssignment& assignment : view.workers()) {
-    if (assignment.node_id() != registered_.node_id()) continue;
-    options.virtual_workers.assign(assignment.virtual_workers().begin(),
-                                   assignment.virtual_workers().end());
-  }
+  WorkerPlace place = PlaceOf(view, registered_.node_id());
+  options.virtual_workers = std::move(place.virtual_workers);
+  options.start_clocks = std::move(place.start_clocks);
   const auto virtual_workers = static_cast<uint32_t>(options.virtual_workers.size());
   NodeCounters predicted = Predict(virtual_workers);
   if (config.trace().steps() > 0) {
@@ -190,11 +189,15 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
       });
   place.reset();
   place.emplace(cores_.exchange);
-  exchange_ = std::make_unique<ExchangeClient>(
-      ExchangeOptions{registered_.job(), view.timeline(), view.number(), LaneNumberOfSegment(view),
-                      registered_.config().comm(),
-                      trace_.has_value() ? trace_->AddTrack("exchange") : nullptr},
-      *table_, std::move(opened.transport));
+  ExchangeOptions options{registered_.job(),
+                          view.timeline(),
+                          view.number(),
+                          LaneNumberOfSegment(view),
+                          registered_.config().comm(),
+                          trace_.has_value() ? trace_->AddTrack("exchange") : nullptr};
+  SetSync(registered_.config().sync(), PlaceOf(view, registered_.node_id()), options);
+  exchange_ =
+      std::make_unique<ExchangeClient>(std::move(options), *table_, std::move(opened.transport));
   return shares_memory;
 }
 

@@ -16,8 +16,13 @@
 #include "exchange/control_board.h"
 #include "model/model.h"
 #include "proto/job.pb.h"
+#include "proto/sync_mode.h"
 #include "worker/embedding_runs.h"
+#include "worker/gradient_clip.h"
+#include "worker/local_steps.h"
 #include "worker/step_machine.h"
+#include "worker/step_times.h"
+#include "worker/straggler.h"
 
 namespace tug {
 
@@ -29,16 +34,24 @@ struct TrainingLoopOptions {
   // so the embedding is exchanged whole.
   bool shares_memory = false;
   TraceTrack* trace = nullptr;  // outlives the loop; may be null
+  // By carried virtual worker, where it goes on; empty: at start_version.
+  std::vector<uint64_t> start_clocks = {};
 };
 
 // The compute thread of a worker: carries out what the step machine asks for on the CPU, and hands
 // gradients and weights to and from the exchange. What a sample is, the sampler knows; what is
 // computed of it, the model. Memory: the weights once, but for those that are read where the lanes
-// have them; a gradient per virtual worker; the model's activations.
+// have them; a gradient per virtual worker; with local steps their state (worker/local_steps.h);
+// the model's activations.
 //
 // Where no head is tied to block 0 (the embedding) only the rows of it that a step touches are
 // pushed and pulled (comm.sparse_embeddings; exchange/runs.h), and the whole block before an
 // evaluation.
+//
+// From gradient to push. Lanes scale and clip. Only where an update is of one virtual worker's
+// gradient alone, it is clipped here: where pushes are updates, and in local steps, which make the
+// weights that the difference pushed is of. With a norm over all blocks, pushes (and the pulls
+// behind them) wait for the end of the backward pass, and leave in the order of completion.
 class TrainingLoop {
  public:
   // REQUIRES: all references outlive the loop.
@@ -52,20 +65,10 @@ class TrainingLoop {
   // What a virtual worker has seen of a step or an evaluation.
   struct Share {
     LossSums sums;
-    uint64_t tokens = 0;  // without padding
+    uint64_t tokens = 0;        // without padding
+    uint64_t before_local = 0;  // targets before the local step in progress
 
     void Add(const LossSums& more);
-  };
-
-  // Time and traffic of the step in progress.
-  struct StepTimes {
-    absl::Time begin;
-    int64_t begin_ns = 0;  // the same by the trace's clock
-    absl::Duration waiting;
-    absl::Duration computing;   // forward and backward
-    absl::Duration open;        // ExchangeClient::OpenTime at the last report
-    uint64_t pushed_bytes = 0;  // counters at the last report
-    uint64_t pulled_bytes = 0;
   };
 
   // The weights of a block: in memory of its own, or where the lanes have them.
@@ -74,6 +77,14 @@ class TrainingLoop {
     InPlaceWeights in_place;  // what is bound, if not empty
     bool whole = false;       // asked for with all elements
   };
+
+  // A push that waits for the end of the backward pass.
+  struct HeldPush {
+    uint32_t block = 0;
+    std::optional<PullOrder> pull;
+  };
+
+  // ---- training_loop.cc: what comes next, weights, samples, computations ----
 
   StepMachineOptions MakeMachineOptions() const;
   void AllocateBuffers();
@@ -89,6 +100,8 @@ class TrainingLoop {
   void BeginStep();
   absl::Status RunForward(const Compute& compute, bool last_block);
   absl::Status RunBackward(const Compute& compute, bool last_block);
+  // Sleeps as long as this computation, which took `taken`, is to take longer.
+  absl::Status Straggle(const Compute& compute, absl::Duration taken);
   // The model reads the samples of `batch_`.
   void StartModel(MicroBatch batch);
   void StartTraining(const Compute& compute);
@@ -96,22 +109,38 @@ class TrainingLoop {
   void StartEvaluation(const Compute& compute);
   // Samples of an evaluation, as Sampler takes them.
   uint64_t EvalSamples(bool last) const;
-  void Push(const Compute& compute, uint32_t block);
   TraceEvent EventOf(const Compute& compute) const;
-  // What passed before is no part of the step.
-  void BeginStepTime();
-  // The step ends now; returns when, by the trace's clock (0 where there is none).
-  int64_t TraceStep(uint64_t clock);
-  void CarryOut(const Compute& compute, const StepEffects& effects);
-  void ReportStep(uint64_t clock);
-  void ReportEval(const Compute& compute, bool final);
-  // Whether an evaluation at `version` is foreseen.
-  bool EvaluationDue(uint64_t version) const;
-  void Pull(uint32_t block, uint64_t version, bool whole);
   WeightsView ViewOf(const BlockWeights& weights) const;
   absl::Status WaitForWholeWeights(uint32_t block);
+  bool IsLastMicroBatch(const Compute& compute) const {
+    return compute.micro_batch + 1 == sampler_.share() / micro_batch_;
+  }
+  bool IsLastLocalStep(const Compute& compute) const { return compute.local_step + 1 == local_; }
+  // What the sampler and dropout take for the step: every local step is one.
+  uint64_t SampleStep(const Compute& compute) const {
+    return compute.clock * local_ + compute.local_step;
+  }
+
+  // ---- training_exchange.cc: from gradients to pushes, pulls, reports ----
+
+  std::span<float> GradientOf(const Compute& compute, uint32_t block);
+  // The block's gradient is complete, of a local step.
+  void OnGradient(const Compute& compute);
+  // Its clipping is known: it is scaled, or the local step is taken with it.
+  void Settle(const Compute& compute, uint32_t block);
+  void CarryOut(const Compute& compute, const StepEffects& effects);
+  void PushAndPull(const Compute& compute, const HeldPush& push);
+  void Push(const Compute& compute, uint32_t block);
+  void Pull(const PullOrder& order, bool whole);
+  // Whether an evaluation at `version` is foreseen.
+  bool EvaluationDue(uint64_t version) const;
+  void ReportStep(uint64_t clock);
+  // Steps that are not taken, and what was computed of the one in progress, which is void.
+  void ReportSkipped();
+  void ReportEval(const Compute& compute, bool final);
 
   const TrainingLoopOptions options_;
+  const SyncMode mode_;
   const SegmentTable& table_;
   Model& model_;
   const Sampler& sampler_;
@@ -119,7 +148,12 @@ class TrainingLoop {
   ControlBoard& board_;
   const RealTime time_;
   const uint32_t micro_batch_;  // samples
-  const bool bf16_weights_;     // pulled as they are: the model computes in bf16
+  const uint32_t local_;        // steps in a step of the job
+  const bool replays_;
+  const bool bf16_weights_;  // pulled as they are: the model computes in bf16
+  // Of what is exchanged here, an update is of one virtual worker's gradient.
+  const bool clips_;
+  const Straggler straggler_;
   StepMachine machine_;
   ControlBoard::Orders orders_;        // newest taken
   ExchangeSchedule schedule_;          // in effect; number 0: the job's own
@@ -129,9 +163,17 @@ class TrainingLoop {
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
   std::optional<EmbeddingRuns> pushed_runs_;  // none: block 0 is pushed whole
   std::optional<EmbeddingRuns> pulled_runs_;
+  GradientClip clip_;                     // with clips_
+  std::optional<LocalSteps> local_steps_;
+  std::vector<HeldPush> held_;
   SampleBatch batch_;
-  Share share_;                     // of the virtual worker's step or evaluation in progress
-  std::vector<Share> step_shares_;  // by virtual worker done
+  Share share_;  // of the virtual worker's step or evaluation in progress
+  struct StepShare {
+    uint32_t virtual_worker;  // index among those carried
+    Share share;
+  };
+  std::vector<StepShare> step_shares_;  // of virtual workers done
+  bool stepped_ = false;                // a step has been taken
   StepTimes times_;
 };
 

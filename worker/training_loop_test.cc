@@ -15,7 +15,7 @@
 #include "data/token_file.h"
 #include "exchange/runs.h"
 #include "kernels/bf16.h"
-#include "optimizer/adamw.h"
+#include "optimizer/optimizer.h"
 #include "proto/job_config.h"
 #include "transport/transport.h"
 
@@ -46,7 +46,7 @@ class PlainLane final : public Transport {
       : table_(table),
         in_place_(in_place),
         on_message_(std::move(on_message)),
-        optimizer_(config.optimizer()),
+        optimizer_(MakeOptimizer(config.optimizer())),
         traffic_(traffic),
         result_(result) {
     for (uint32_t b = 0; b < table.num_blocks(); ++b) {
@@ -151,8 +151,14 @@ class PlainLane final : public Transport {
     }
     auto next = std::make_shared<AlignedBuffer>(block.weights->size_bytes());
     const float scale = 1.0f / static_cast<float>(block.tokens);
-    optimizer_.Update(block.version, true, scale, sum, std::as_const(*block.weights).floats(),
-                      next->floats(), block.m, block.v);
+    optimizer_->Update({.t = block.version,
+                        .position = static_cast<double>(block.version),
+                        .gradient_scale = scale},
+                       {.gradient = sum,
+                        .weights_in = std::as_const(*block.weights).floats(),
+                        .weights_out = next->floats(),
+                        .m = block.m,
+                        .v = block.v});
     if (block.weights.use_count() > 1) ++traffic_.copies_held;
     block.weights = std::move(next);
     ++block.version;
@@ -193,7 +199,7 @@ class PlainLane final : public Transport {
   const SegmentTable& table_;
   const bool in_place_;
   const Hook on_message_;
-  const AdamW optimizer_;
+  const std::unique_ptr<const Optimizer> optimizer_;
   Traffic& traffic_;
   std::vector<std::vector<float>>& result_;
   std::vector<Block> blocks_;

@@ -1,0 +1,94 @@
+// How a job ends where every push is an update.
+
+#include <numeric>
+
+#include "coordinator/coordinator_test_support.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::ElementsAre;
+
+CoordinatorOptions Asp(uint64_t steps) {
+  CoordinatorOptions options = JobUnderTest::Options(1, 2, steps, 0, 2);
+  options.config.mutable_sync()->set_policy(SyncConfig::ASP);
+  options.config.mutable_fault()->set_heartbeat_ms(200);
+  return options;
+}
+
+// Worker `id`, the only one of virtual worker `id` - 2, has done steps up to `clock` and has begun
+// the next one.
+HeartbeatRequest Worked(const JobUnderTest& job, uint32_t id, uint64_t from, uint64_t to) {
+  HeartbeatRequest beat = job.ReadyBeat(id);
+  for (uint64_t clock = from; clock < to; ++clock) {
+    beat = WithStep(beat, id - 2, clock);
+    beat.mutable_steps()->rbegin()->set_step_seconds(id == 2 ? 1 : 3);
+  }
+  beat.set_clock(to);
+  return beat;
+}
+
+TEST(CoordinatorEnd, WhereEveryPushIsAnUpdateDealsTheLastStepsOnceEveryoneHasPaused) {
+  JobUnderTest job(Asp(10));
+  job.Run(1, 2);
+  HeartbeatReply reply = job.Send(Worked(job, 2, 0, 5));
+  EXPECT_FALSE(reply.pause());
+  EXPECT_EQ(reply.final_version(), 0u);
+  job.Send(Worked(job, 3, 0, 2));
+  EXPECT_EQ(job.Take<StepCompleted>().size(), 3u) << "7 pushes are 3 steps";
+
+  HeartbeatRequest fast = Worked(job, 2, 5, 9);
+  EXPECT_TRUE(job.Send(fast).pause());
+  fast.set_pausing(true);
+  EXPECT_TRUE(job.Send(fast).pause());
+  HeartbeatRequest slow = Worked(job, 3, 2, 3);
+  slow.set_pausing(true);
+  reply = job.Send(slow);
+  EXPECT_FALSE(reply.pause());
+  EXPECT_EQ(reply.final_version(), 10u);
+  // 14 of 20 pushes are begun; of 6 the fast one takes three times as many.
+  EXPECT_THAT(reply.final_clocks(), ElementsAre(15, 5));
+  EXPECT_THAT(job.Send(job.ReadyBeat(1)).final_clocks(), ElementsAre(15, 5));
+}
+
+TEST(CoordinatorEnd, AStopWhereEveryPushIsAnUpdateEndsAtTheNextWholeStep) {
+  JobUnderTest job(Asp(1000));
+  job.Run(1, 2);
+  HeartbeatRequest fast = Worked(job, 2, 0, 6), slow = Worked(job, 3, 0, 1);
+  job.Send(fast);
+  job.Send(slow);
+  job.coordinator().OnStop(job.now());
+  fast.set_pausing(true);
+  slow.set_pausing(true);
+  job.Send(fast);
+  const HeartbeatReply reply = job.Send(slow);
+  EXPECT_EQ(reply.final_version(), 5u) << "7 + 2 pushes begun";
+  EXPECT_EQ(std::accumulate(reply.final_clocks().begin(), reply.final_clocks().end(), 0ull), 10u);
+}
+
+TEST(CoordinatorEnd, ClocksOfACheckpointAreInItsManifestAndARunGoesOnFromThem) {
+  CoordinatorOptions options = Asp(10);
+  options.start = {.number = 2, .version = 4, .restore_path = "/step-4", .clocks = {6, 1}};
+  JobUnderTest job(std::move(options));
+  job.Join(SERVER, 1);
+  job.Join(WORKER, 101);
+  job.Join(WORKER, 102);
+  const View view = job.Send(job.Beat(2)).view();
+  EXPECT_THAT(view.workers(0).start_clocks(), ElementsAre(6));
+  EXPECT_THAT(view.workers(1).start_clocks(), ElementsAre(1));
+  for (uint32_t id = 1; id <= 3; ++id) job.Send(job.ReadyBeat(id));
+
+  HeartbeatRequest parts = WithPart(WithPart(job.ReadyBeat(1), 0, 5), 1, 5);
+  for (const uint64_t clock : {7, 3}) parts.mutable_parts(0)->add_clocks(clock);
+  for (const uint64_t clock : {8, 2}) parts.mutable_parts(1)->add_clocks(clock);
+  job.Send(parts);
+  const auto commits = job.Take<CommitCheckpointAction>();
+  ASSERT_EQ(commits.size(), 1u);
+  EXPECT_THAT(commits[0].manifest.clocks(), ElementsAre(7, 2));
+  EXPECT_EQ(commits[0].manifest.timeline(), 2u);
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,132 @@
+#include "coordinator/job_end.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace tug {
+namespace {
+
+uint64_t Begun(std::span<const VirtualWorkerPace> paces) {
+  uint64_t sum = 0;
+  for (const VirtualWorkerPace& pace : paces) sum += pace.begun;
+  return sum;
+}
+
+// What virtual worker `pace` takes one step in; any number will do as long as nobody has said.
+double SecondsOf(const VirtualWorkerPace& pace) {
+  return pace.step_seconds > 0 ? pace.step_seconds : 1;
+}
+
+std::vector<uint64_t> DealByLevel(std::span<const VirtualWorkerPace> paces, uint64_t total) {
+  const auto at_level = [&](uint64_t level) {
+    uint64_t sum = 0;
+    for (const VirtualWorkerPace& pace : paces) sum += std::max(pace.begun, level);
+    return sum;
+  };
+  uint64_t low = 0, high = total + 1;  // at_level(low) <= total < at_level(high)
+  while (high - low > 1) {
+    const uint64_t middle = low + (high - low) / 2;
+    (at_level(middle) <= total ? low : high) = middle;
+  }
+  std::vector<uint64_t> clocks;
+  for (const VirtualWorkerPace& pace : paces) clocks.push_back(std::max(pace.begun, low));
+  uint64_t left = total - at_level(low);
+  for (size_t v = 0; v < paces.size() && left > 0; ++v) {
+    if (clocks[v] > low) continue;
+    ++clocks[v];
+    --left;
+  }
+  return clocks;
+}
+
+std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint64_t total) {
+  const auto after = [&](const VirtualWorkerPace& pace, double seconds) {
+    return pace.begun + static_cast<uint64_t>(std::floor(seconds / SecondsOf(pace)));
+  };
+  const auto sum_after = [&](double seconds) {
+    uint64_t sum = 0;
+    for (const VirtualWorkerPace& pace : paces) sum += after(pace, seconds);
+    return sum;
+  };
+  // The fastest alone takes no longer.
+  double low = 0, high = 0;
+  for (const VirtualWorkerPace& pace : paces) high = std::max(high, SecondsOf(pace));
+  high *= static_cast<double>(total - Begun(paces) + 1);
+  constexpr int kHalvings = 100;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (sum_after(middle) <= total ? low : high) = middle;
+  }
+  std::vector<uint64_t> clocks;
+  for (const VirtualWorkerPace& pace : paces) clocks.push_back(after(pace, low));
+  // Those that end at the same time would take the sum beyond the total, or all but.
+  for (uint64_t left = total - sum_after(low); left > 0; --left) {
+    size_t next = 0;
+    const auto end = [&](size_t v) {
+      return static_cast<double>(clocks[v] + 1 - paces[v].begun) * SecondsOf(paces[v]);
+    };
+    for (size_t v = 1; v < paces.size(); ++v) {
+      if (end(v) < end(next)) next = v;
+    }
+    ++clocks[next];
+  }
+  return clocks;
+}
+
+}  // namespace
+
+std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint64_t total,
+                                 uint64_t most_lead) {
+  const uint64_t all = std::max(total, Begun(paces));
+  return most_lead < kMostLead ? DealByLevel(paces, all) : DealBySpeed(paces, all);
+}
+
+JobEnd::JobEnd(const JobConfig& config, uint64_t start_version)
+    : mode_(SyncModeOf(config.sync().policy())),
+      most_lead_(StalenessBound(config.sync())),
+      steps_(config.train().steps()),
+      order_seconds_(3e-3 * config.fault().heartbeat_ms()) {
+  TUG_CHECK_LT(start_version, steps_);
+  if (!mode_.update_per_push) final_version_ = steps_;
+}
+
+void JobEnd::RequestStop() {
+  if (stop_requested_) return;
+  stop_requested_ = true;
+  // Clocks that are dealt stay: they are near.
+  if (mode_.update_per_push && final_version_.has_value()) return;
+  final_version_.reset();
+  pausing_ = true;
+}
+
+bool JobEnd::IsNear(std::span<const VirtualWorkerPace> paces) const {
+  return std::any_of(paces.begin(), paces.end(), [&](const VirtualWorkerPace& pace) {
+    const double meanwhile = pace.step_seconds > 0 ? order_seconds_ / pace.step_seconds : 0;
+    return static_cast<double>(pace.reported) + meanwhile + 1 >= static_cast<double>(steps_);
+  });
+}
+
+void JobEnd::Update(std::span<const VirtualWorkerPace> paces, bool all_paused) {
+  if (final_version_.has_value() || paces.empty()) return;
+  pausing_ = pausing_ || IsNear(paces);
+  if (!pausing_ || !all_paused) return;
+  if (mode_.update_per_push) {
+    SettleClocks(paces);
+  } else {
+    uint64_t latest = 0;
+    for (const VirtualWorkerPace& pace : paces) latest = std::max(latest, pace.begun);
+    final_version_ = std::min(latest, steps_);
+  }
+  pausing_ = false;
+}
+
+void JobEnd::SettleClocks(std::span<const VirtualWorkerPace> paces) {
+  const uint64_t count = paces.size();
+  const uint64_t begun_steps = (Begun(paces) + count - 1) / count;
+  final_version_ = stop_requested_ ? begun_steps : std::max(begun_steps, steps_);
+  final_clocks_ = DealClocks(paces, *final_version_ * count, most_lead_);
+}
+
+}  // namespace tug

@@ -1,0 +1,63 @@
+#ifndef TUG_COORDINATOR_TIMELINE_H_
+#define TUG_COORDINATOR_TIMELINE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/checkpoint_collector.h"
+#include "coordinator/job_end.h"
+#include "coordinator/progress.h"
+#include "proto/job.pb.h"
+
+namespace tug {
+
+// Where a timeline begins.
+struct TimelineStart {
+  uint32_t number = 1;
+  uint64_t version = 0;      // 0 = initialise, otherwise that of the checkpoint in `restore_path`
+  std::string restore_path;  // empty: none
+  // By virtual worker, where every push is an update (Manifest.clocks); empty: all at `version`.
+  std::vector<uint64_t> clocks;
+};
+
+// What the coordinator gathers during one timeline of the job. A job that goes back to a checkpoint
+// begins another.
+struct Timeline {
+  // `config`: complete. REQUIRES: start.version < train.steps.
+  Timeline(const JobConfig& config, TimelineStart begins)
+      : start(std::move(begins)),
+        progress({.virtual_workers = config.cluster().virtual_workers(),
+                  .start_version = start.version,
+                  .update_per_push = UpdatesPerPush(config),
+                  .start_clocks = start.clocks}),
+        checkpoints(config.cluster().servers() * config.cluster().lanes_per_server(),
+                    UpdatesPerPush(config) ? config.cluster().virtual_workers() : 0,
+                    NewestCheckpoint(config)),
+        end(config, start.version) {}
+
+  // Where a virtual worker begins.
+  uint64_t StartClock(uint32_t virtual_worker) const {
+    return virtual_worker < start.clocks.size() ? start.clocks[virtual_worker] : start.version;
+  }
+
+  const TimelineStart start;
+  Progress progress;
+  CheckpointCollector checkpoints;
+  JobEnd end;
+
+ private:
+  static bool UpdatesPerPush(const JobConfig& config) {
+    return SyncModeOf(config.sync().policy()).update_per_push;
+  }
+  // The version that needs no checkpoint any more when it begins, if any.
+  std::optional<uint64_t> NewestCheckpoint(const JobConfig& config) const {
+    if (start.restore_path.empty() && config.checkpoint().initial()) return std::nullopt;
+    return start.version;
+  }
+};
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_TIMELINE_H_

@@ -1,0 +1,130 @@
+// What an exchange says and believes under other policies than bsp.
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "exchange/exchange_test_support.h"
+
+namespace tug {
+namespace {
+
+class BackupTest : public ExchangeTest {
+ protected:
+  BackupTest() : ExchangeTest(/*update_per_push=*/false) {}
+};
+
+class UpdatePerPushTest : public ExchangeTest {
+ protected:
+  UpdatePerPushTest() : ExchangeTest(/*update_per_push=*/true) {}
+
+  std::vector<Outgoing> Pull(uint64_t clock, Want want = Want::kAtLeast) {
+    sent_.clear();
+    exchange_.Pull({1, want, clock, destination_}, now_);
+    return std::exchange(sent_, {});
+  }
+  void AnswerAt(const Outgoing& pull, uint64_t version) {
+    Outgoing weights = pull;
+    weights.header.version = version;
+    Answer(weights, MessageKind::kWeights, std::vector<float>(kSegment, 1.0f));
+  }
+};
+
+TEST_F(UpdatePerPushTest, APullSaysWhoseItIsAndWhatItBegins) {
+  for (const Outgoing& pull : Pull(4)) {
+    EXPECT_EQ(pull.header.version, 4u);
+    EXPECT_EQ(pull.header.want, Want::kAtLeast);
+    EXPECT_EQ(pull.header.virtual_worker, 5u);
+    EXPECT_EQ(pull.header.virtual_worker_count, 2u);
+  }
+}
+
+// The network repeats a message: its version would do for the next pull, but it lacks the pushes
+// that this worker has made since.
+TEST_F(UpdatePerPushTest, ALateAnswerToThePullBeforeIsNotTaken) {
+  const std::vector<Outgoing> first = Pull(4);
+  for (const Outgoing& pull : first) AnswerAt(pull, 20);
+  ASSERT_EQ(pulled_.size(), 1u);
+  const std::vector<Outgoing> second = Pull(5);
+  for (const Outgoing& pull : first) AnswerAt(pull, 22);
+  EXPECT_EQ(pulled_.size(), 1u);
+  EXPECT_EQ(exchange_.counters().ignored, 3u);
+  for (const Outgoing& pull : second) AnswerAt(pull, 23);
+  EXPECT_EQ(pulled_.size(), 2u);
+  // The same clock again, now exactly.
+  const std::vector<Outgoing> exact = Pull(5, Want::kExact);
+  for (const Outgoing& pull : second) AnswerAt(pull, 24);
+  EXPECT_EQ(pulled_.size(), 2u);
+  for (const Outgoing& pull : exact) AnswerAt(pull, 24);
+  EXPECT_EQ(pulled_.size(), 3u);
+}
+
+TEST_F(UpdatePerPushTest, SaysWhichVersionsCame) {
+  const std::vector<Outgoing> pulls = Pull(4);
+  AnswerAt(pulls[0], 21);
+  AnswerAt(pulls[1], 20);
+  AnswerAt(pulls[2], 23);
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_EQ(pulled_[0].version, 20u);
+  EXPECT_EQ(pulled_[0].newest, 23u);
+  EXPECT_EQ(pulled_[0].clock, 4u);
+}
+
+// The push waits for credit while newer weights come: it is a gradient of the older ones.
+TEST_F(UpdatePerPushTest, APushSaysTheVersionOfTheWeightsItIsAGradientOf) {
+  const std::vector<Outgoing> pulls = Pull(4);
+  for (size_t p = 0; p < 3; ++p) AnswerAt(pulls[p], 20 + p);
+  Push(0, 4);
+  Push(1, 4);  // credit is for four partitions
+  std::vector<Outgoing> pushes = std::exchange(sent_, {});
+  for (const Outgoing& pull : Pull(5)) AnswerAt(pull, 40);
+  for (const Outgoing& push : pushes) Answer(push, MessageKind::kReceived);
+  pushes.insert(pushes.end(), sent_.begin(), sent_.end());
+  ASSERT_EQ(pushes.size(), 6u);
+  for (const Outgoing& push : pushes) {
+    EXPECT_EQ(push.header.clock, 4u);
+    EXPECT_EQ(push.header.version, push.header.block == 0 ? 0 : 20 + push.header.first_segment);
+  }
+}
+
+TEST_F(BackupTest, APushThatCameTooLateIsOverAndSaysSo) {
+  Push(1, 4);
+  const std::vector<Outgoing> pushes = std::exchange(sent_, {});
+  ASSERT_EQ(pushes.size(), 3u);
+  for (const Outgoing& push : pushes) EXPECT_EQ(push.header.version, 4u);
+  Answer(pushes[0], MessageKind::kCommitted);
+  Answer(pushes[1], MessageKind::kReceived);
+  Answer(pushes[1], MessageKind::kDropped);
+  EXPECT_TRUE(committed_.empty());
+  Answer(pushes[2], MessageKind::kDropped);
+  ASSERT_EQ(committed_.size(), 1u);
+  EXPECT_TRUE(committed_[0].dropped);
+  EXPECT_EQ(exchange_.open_pushes(), 0u);
+  EXPECT_EQ(exchange_.counters().dropped, 2u);
+  Answer(pushes[2], MessageKind::kDropped);  // a repeat
+  EXPECT_EQ(exchange_.counters().ignored, 1u);
+  // The place is used again.
+  Push(1, 5);
+  for (const Outgoing& push : std::exchange(sent_, {})) Answer(push, MessageKind::kCommitted);
+  ASSERT_EQ(committed_.size(), 2u);
+  EXPECT_FALSE(committed_[1].dropped);
+}
+
+TEST_F(BackupTest, TakesNewerWeightsThanItAskedFor) {
+  exchange_.Pull({1, Want::kAtLeast, 4, destination_}, now_);
+  std::vector<Outgoing> pulls = std::exchange(sent_, {});
+  for (uint64_t version = 3; Outgoing & pull : pulls) {  // 3 is too old
+    pull.header.version = version++;
+    Answer(pull, MessageKind::kWeights, std::vector<float>(kSegment, 1.0f));
+  }
+  EXPECT_TRUE(pulled_.empty());
+  pulls[0].header.version = 4;
+  Answer(pulls[0], MessageKind::kWeights, std::vector<float>(kSegment, 1.0f));
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_EQ(pulled_[0].version, 4u);
+  EXPECT_EQ(pulled_[0].newest, 5u);
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,163 @@
+#include "optimizer/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "optimizer/learning_rate.h"
+
+namespace tug {
+namespace {
+
+constexpr size_t kElements = 37;
+
+OptimizerConfig Config(OptimizerConfig::Algorithm algorithm) {
+  OptimizerConfig config;
+  config.set_algorithm(algorithm);
+  config.set_learning_rate(0.1);
+  config.set_min_learning_rate(0.01);
+  config.set_warmup_steps(2);
+  config.set_decay_steps(20);
+  config.mutable_adamw()->set_beta1(0.9);
+  config.mutable_adamw()->set_beta2(0.99);
+  config.mutable_adamw()->set_epsilon(1e-8);
+  config.mutable_adamw()->set_weight_decay(0.1);
+  config.mutable_sgd()->set_momentum(0.9);
+  config.mutable_sgd()->set_weight_decay(0.1);
+  return config;
+}
+
+struct Weights {
+  explicit Weights(const Optimizer& optimizer)
+      : w(kElements, 1.0f),
+        m(optimizer.keeps_m() ? kElements : 0),
+        v(optimizer.keeps_v() ? kElements : 0) {}
+
+  UpdateSpans Spans(const std::vector<float>& gradient, size_t begin, size_t end) {
+    const auto part = [&](std::vector<float>& all) {
+      return all.empty() ? std::span<float>() : std::span(all).subspan(begin, end - begin);
+    };
+    return {.gradient = std::span(gradient).subspan(begin, end - begin),
+            .weights_in = part(w),
+            .weights_out = part(w),
+            .m = part(m),
+            .v = part(v)};
+  }
+  std::vector<float> w, m, v;
+};
+
+std::vector<float> Gradient(uint64_t step) {
+  std::vector<float> gradient(kElements);
+  for (size_t i = 0; i < kElements; ++i) {
+    gradient[i] = std::sin(static_cast<float>(i + 1) * static_cast<float>(step + 1));
+  }
+  return gradient;
+}
+
+// The rules that hold for every row of the table.
+class EveryOptimizer : public testing::TestWithParam<int> {
+ protected:
+  const OptimizerConfig config_ = Config(static_cast<OptimizerConfig::Algorithm>(GetParam()));
+  const std::unique_ptr<const Optimizer> optimizer_ = MakeOptimizer(config_);
+};
+
+TEST_P(EveryOptimizer, GivesTheSameBitsHoweverItsSpansAreCut) {
+  Weights whole(*optimizer_), cut(*optimizer_);
+  for (uint64_t t = 0; t < 5; ++t) {
+    const UpdateStep step{.t = t, .position = 0.25 * static_cast<double>(t), .step_scale = 0.5f};
+    const auto gradient = Gradient(t);
+    optimizer_->Update(step, whole.Spans(gradient, 0, kElements));
+    optimizer_->Update(step, cut.Spans(gradient, 0, 11));
+    optimizer_->Update(step, cut.Spans(gradient, 11, kElements));
+  }
+  EXPECT_EQ(whole.w, cut.w);
+  EXPECT_EQ(whole.m, cut.m);
+  EXPECT_EQ(whole.v, cut.v);
+}
+
+TEST_P(EveryOptimizer, DecaysOnlyWhatItIsToldTo) {
+  const std::vector<float> none(kElements);
+  for (const bool decay : {false, true}) {
+    Weights weights(*optimizer_);
+    optimizer_->Update({.position = 5, .weight_decay = decay}, weights.Spans(none, 0, kElements));
+    if (decay) {
+      EXPECT_LT(weights.w[0], 1.0f);
+    } else {
+      EXPECT_EQ(weights.w[0], 1.0f);
+    }
+  }
+}
+
+TEST_P(EveryOptimizer, StepsByTheRateOfItsPositionTimesTheScaleOfItsStep) {
+  const double step = 7.5;
+  std::vector<float> moved;
+  for (const float scale : {1.0f, 0.25f}) {
+    Weights weights(*optimizer_);
+    optimizer_->Update({.position = step, .step_scale = scale, .weight_decay = false},
+                       weights.Spans(std::vector<float>(kElements, 1.0f), 0, kElements));
+    moved.push_back(1.0f - weights.w[0]);
+  }
+  EXPECT_NEAR(moved[0], LearningRateAt(config_, step), 1e-6);
+  EXPECT_NEAR(moved[1], moved[0] / 4, 1e-6);
+}
+
+TEST_P(EveryOptimizer, MultipliesTheGradientFirst) {
+  Weights sum(*optimizer_), mean(*optimizer_);
+  std::vector<float> gradient(kElements, 1.0f);
+  optimizer_->Update({}, mean.Spans(gradient, 0, kElements));
+  std::fill(gradient.begin(), gradient.end(), 64.0f);
+  optimizer_->Update({.gradient_scale = 1.0f / 64}, sum.Spans(gradient, 0, kElements));
+  EXPECT_EQ(sum.w, mean.w);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryOptimizer,
+                         testing::Range(0, OptimizerConfig::Algorithm_MAX + 1));
+
+TEST(Optimizer, SgdKeepsOnlyTheMomentumThereIs) {
+  OptimizerConfig config = Config(OptimizerConfig::SGD);
+  EXPECT_TRUE(MakeOptimizer(config)->keeps_m());
+  EXPECT_FALSE(MakeOptimizer(config)->keeps_v());
+  config.mutable_sgd()->set_momentum(0);
+  EXPECT_FALSE(MakeOptimizer(config)->keeps_m());
+}
+
+// The documented recurrence of torch.optim.SGD(lr=0.1, momentum=0.9, weight_decay=0.1), worked out
+// by hand from w = 1 with gradients 1 and 0.5.
+TEST(Optimizer, SgdTakesTheStepsThatPyTorchTakes) {
+  for (const bool nesterov : {false, true}) {
+    OptimizerConfig config = Config(OptimizerConfig::SGD);
+    config.mutable_sgd()->set_nesterov(nesterov);
+    config.set_schedule(OptimizerConfig::CONSTANT);
+    config.set_warmup_steps(0);
+    const auto sgd = MakeOptimizer(config);
+    std::vector<float> w = {1}, u = {0}, path;
+    for (const float g : {1.0f, 0.5f}) {
+      const std::vector<float> gradient = {g};
+      sgd->Update({}, {.gradient = gradient, .weights_in = w, .weights_out = w, .m = u});
+      path.push_back(w[0]);
+    }
+    EXPECT_NEAR(path[0], nesterov ? 0.791 : 0.89, 1e-6);
+    EXPECT_NEAR(path[1], nesterov ? 0.591871 : 0.7321, 1e-6);
+  }
+}
+
+TEST(Optimizer, LanesOfWorkersWithLocalStepsTakeTheOuterOne) {
+  SyncConfig sync;
+  sync.mutable_outer()->set_learning_rate(0.7);
+  sync.mutable_outer()->set_momentum(0.9);
+  sync.mutable_outer()->set_nesterov(true);
+  EXPECT_TRUE(MakeLaneOptimizer(Config(OptimizerConfig::ADAMW), sync)->keeps_v());
+  sync.set_local_steps(16);
+  const auto outer = MakeLaneOptimizer(Config(OptimizerConfig::ADAMW), sync);
+  EXPECT_FALSE(outer->keeps_v());
+  Weights weights(*outer);
+  // Two virtual workers have gone 0.5 and 1.5 from 1; far in the inner schedule.
+  outer->Update({.t = 1000, .position = 1000, .gradient_scale = 0.5f},
+                weights.Spans(std::vector<float>(kElements, 2.0f), 0, kElements));
+  EXPECT_FLOAT_EQ(weights.w[0], 1.0f - 0.7f * (1.0f + 0.9f));
+}
+
+}  // namespace
+}  // namespace tug

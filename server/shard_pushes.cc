@@ -1,0 +1,150 @@
+// The first half of a clock: pushes that are summed (BSP, BACKUP), until the policy closes it.
+#include <algorithm>
+#include <utility>
+
+#include "server/push_payload.h"
+#include "server/shard.h"
+
+namespace tug {
+
+Shard::Fresh Shard::Examine(const WireHeader& push) {
+  open_segments_.clear();
+  Fresh fresh;
+  const uint32_t first = FirstId(push);
+  for (uint32_t id = first; id < first + push.segment_count; ++id) {
+    const SegmentState& state = *states_[id];
+    switch (policy_->FateOf(push.virtual_worker, push.clock, ClocksOf(state))) {
+      case PushFate::kCommitted:
+        break;
+      case PushFate::kDropped:
+        ++fresh.dropped;
+        break;
+      case PushFate::kEarly:
+      case PushFate::kImpossible:
+        fresh.valid = false;
+        break;
+      case PushFate::kTake:
+        const bool added = state.sum.Covers(push.virtual_worker, push.virtual_worker_count);
+        if (!added && state.sum.complete()) {  // closed, but for the norms it waits for
+          ++fresh.dropped;
+          break;
+        }
+        fresh.valid = fresh.valid && weights_.RunIsAt(id, push.clock);
+        open_segments_.push_back(id);
+        if (!added) ++fresh.missing;
+    }
+  }
+  return fresh;
+}
+
+void Shard::OnPush(Message message) {
+  const WireHeader header = message.header;
+  if (!IsPush(message)) {
+    return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
+  }
+  const Fresh fresh = Examine(header);
+  if (!fresh.valid) return Malformed(header, "is a push at a clock that nobody can have reached");
+  const PushKey key = KeyOf(header);
+  if (open_segments_.empty()) return AnswerClosed(key, fresh);
+  const bool repeat = fresh.missing == 0 && open_pushes_.Contains(key, open_segments_.front());
+  if (!repeat && open_pushes_.in_block(header.block) >= MaxOpen(header.block)) {
+    return Malformed(header, "is one of more pushes than the virtual workers can have open");
+  }
+  if (repeat || fresh.missing == 0) {
+    ++counters_.repeats;
+    if (!repeat) open_pushes_.Add(key, open_segments_);  // somebody else's, or cut in other ways
+    return ReplyToPush(MessageKind::kReceived, key, key.clock);
+  }
+  if (header.codec == Codec::kRuns) {
+    const TraceSpan span(options_.trace, EventOf(TraceKind::kDecode, header));
+    std::optional<Message> dense = DensePush(message, RangeElements(header));
+    if (!dense.has_value()) return Malformed(header, "is a push of runs that change");
+    message = *std::move(dense);
+  }
+  const bool own = header.codec != Codec::kNone || message.home == Home::kReceiver;
+  if (!admission_.Admits(key, own)) {
+    ++counters_.deferred;
+    admission_.Defer(key, own);
+    return ReplyToPush(MessageKind::kDeferred, key, key.clock);
+  }
+  admission_.Forget(key);
+  open_pushes_.Add(key, open_segments_);
+  AddToSums(key, std::move(message));
+  // Once all its segments have closed, kCommitted has been sent, and says as much.
+  const bool open = std::any_of(open_segments_.begin(), open_segments_.end(),
+                                [&](uint32_t id) { return states_[id]->version == key.clock; });
+  if (open) ReplyToPush(MessageKind::kReceived, key, key.clock);
+}
+
+// Workers cut blocks alike, so a push is too late for all of its segments or for none. In the steps
+// in which a schedule changes it may be for some: it is committed with the others.
+void Shard::AnswerClosed(const PushKey& key, const Fresh& fresh) {
+  admission_.Forget(key);
+  if (fresh.dropped == key.segment_count) {
+    ++counters_.dropped_pushes;
+    return ReplyToPush(MessageKind::kDropped, key, key.clock + 1);
+  }
+  ++counters_.repeats;
+  ReplyToPush(MessageKind::kCommitted, key, key.clock + 1);
+}
+
+uint32_t Shard::LiveArrived(const SegmentState& state) const {
+  if (live_.all()) return state.sum.added();
+  uint32_t arrived = 0;
+  for (uint32_t vw = 0; vw < live_.size(); ++vw) {
+    arrived += live_.has(vw) && state.sum.Covers(vw, 1) ? 1 : 0;
+  }
+  return arrived;
+}
+
+void Shard::AddToSums(const PushKey& key, Message message) {
+  const bool bf16 = message.header.codec == Codec::kBf16;
+  const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
+  const uint64_t range_begin = table_.segment(table_.id(key.block, key.first_segment)).begin;
+  summed_.clear();
+  TraceSpan span(options_.trace, EventOf(TraceKind::kSum, message.header));
+  for (const uint32_t id : open_segments_) {
+    SegmentState& state = *states_[id];
+    if (state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) continue;
+    const Segment& segment = table_.segment(id);
+    state.sum.Add(key.virtual_worker, key.virtual_worker_count,
+                  {.payload = message.payload.Slice((segment.begin - range_begin) * element_bytes,
+                                                    segment.elements() * element_bytes),
+                   .bf16 = bf16,
+                   .writable = message.home == Home::kReceiver});
+    state.tokens += message.header.token_count;
+    if (policy_->Closes(LiveArrived(state), live_.count())) {
+      if (!state.sum.complete()) state.sum.Seal();
+      summed_.push_back(id);
+    }
+    admission_.Changed(id);
+  }
+  // From here on the sums alone hold it: who is told kCommitted finds the payload released.
+  message.payload = Lease();
+  span.End();
+  for (const uint32_t id : summed_) OnSummed(id);
+}
+
+void Shard::AskForDeferred() {
+  if (update_per_push_) {
+    // early_ has put them there.
+  } else {
+    admission_.TakeWanted(now_, wanted_);
+  }
+  for (const PushKey& key : wanted_) {
+    if (policy_->spare() > 0 && AnswerIfClosed(key)) continue;
+    ReplyToPush(MessageKind::kPushWanted, key, key.clock);
+  }
+  wanted_.clear();
+}
+
+bool Shard::AnswerIfClosed(const PushKey& key) {
+  WireHeader header;
+  SetPush(key, header);
+  const Fresh fresh = Examine(header);
+  if (!open_segments_.empty()) return false;
+  AnswerClosed(key, fresh);
+  return true;
+}
+
+}  // namespace tug

@@ -1,0 +1,190 @@
+// Pushes that are updates by themselves (SSP, ASP).
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/sgd.h"
+#include "server/push_payload.h"
+#include "server/shard.h"
+
+namespace tug {
+namespace {
+
+// Of compensated gradients, at a time: they stay in the nearest cache until they are used.
+constexpr uint64_t kChunk = 4096;
+
+}  // namespace
+
+std::optional<Shard::Fresh> Shard::ExamineUpdate(const WireHeader& push) {
+  open_segments_.clear();
+  Fresh fresh;
+  const uint32_t first = FirstId(push);
+  for (uint32_t id = first; id < first + push.segment_count; ++id) {
+    const SegmentState& state = *states_[id];
+    const PushFate fate = policy_->FateOf(push.virtual_worker, push.clock, ClocksOf(state));
+    if (fate == PushFate::kEarly) return std::nullopt;
+    fresh.valid = fresh.valid && fate != PushFate::kImpossible;
+    if (fate != PushFate::kTake) continue;
+    fresh.valid = fresh.valid && push.version <= state.version;
+    open_segments_.push_back(id);
+  }
+  return fresh;
+}
+
+bool Shard::IsEarly(const PushKey& key) const {
+  const uint32_t first = table_.id(key.block, key.first_segment);
+  for (uint32_t id = first; id < first + key.segment_count; ++id) {
+    if (states_[id]->next->next(key.virtual_worker) < key.clock) return true;
+  }
+  return false;
+}
+
+void Shard::OnUpdate(Message message) {
+  const WireHeader header = message.header;
+  if (!IsPush(message) || header.virtual_worker_count != 1) {
+    return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
+  }
+  const PushKey key = KeyOf(header);
+  const std::optional<Fresh> fresh = ExamineUpdate(header);
+  if (!fresh.has_value()) {
+    ++counters_.deferred;
+    early_.Defer(key);
+    return ReplyToPush(MessageKind::kDeferred, key, key.clock);
+  }
+  if (!fresh->valid) return Malformed(header, "is a gradient of weights that there are not yet");
+  early_.Forget(key);
+  if (open_segments_.empty()) {
+    ++counters_.repeats;
+    return ReplyToPush(MessageKind::kCommitted, key, states_[FirstId(header)]->version);
+  }
+  if (header.codec == Codec::kRuns) {
+    const TraceSpan span(options_.trace, EventOf(TraceKind::kDecode, header));
+    std::optional<Message> dense = DensePush(message, RangeElements(header));
+    if (!dense.has_value()) return Malformed(header, "is a push of runs that change");
+    message = *std::move(dense);
+  }
+  const uint32_t first = FirstId(header);
+  const bool exact = !served_.has_value() ||
+                     served_->IsExact(header.sender, header.clock, first, header.segment_count);
+  const bool bf16 = message.header.codec == Codec::kBf16;
+  const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
+  const uint64_t range_begin = table_.segment(first).begin;
+  for (const uint32_t id : open_segments_) {
+    const Segment& segment = table_.segment(id);
+    states_[id]->sum.Add(
+        0, 1,
+        {.payload = message.payload.Slice((segment.begin - range_begin) * element_bytes,
+                                          segment.elements() * element_bytes),
+         .bf16 = bf16,
+         .writable = message.home == Home::kReceiver});
+    ApplyTo(id, header, exact);
+  }
+  // Who is told kCommitted finds the payload released.
+  message.payload = Lease();
+  uint64_t version = states_[first]->version;
+  for (uint32_t id = first; id < first + header.segment_count; ++id) {
+    version = std::min(version, states_[id]->version);
+  }
+  ReplyToPush(MessageKind::kCommitted, key, version);
+  for (const uint32_t id : open_segments_) AnswerAfter(id, header.virtual_worker);
+  early_.TakeWanted(
+      key.block, now_, [this](const PushKey& other) { return IsEarly(other); }, wanted_);
+}
+
+void Shard::ApplyTo(uint32_t segment, const WireHeader& push, bool exact) {
+  SegmentState& state = *states_[segment];
+  const uint64_t staleness = state.version - push.version;
+  uint32_t flags = UpdateByPush(segment, push, staleness);
+  state.sum.Clear();
+  ++state.version;
+  state.least_rose = state.next->Advance(push.virtual_worker);
+  ++counters_.updates;
+  CountStaleness(counters_.staleness, staleness);
+  if (sinks_.record) {
+    if (!exact) {
+      flags |= OrderRecord::kInexact;
+      if (counters_.inexact_records++ == 0) {
+        sinks_.notice({"order/inexact",
+                       "an update was made of weights of several versions: the order of this run "
+                       "is recorded, but it cannot be computed again from there on"});
+      }
+    }
+    sinks_.record({.segment = segment,
+                   .virtual_worker = push.virtual_worker,
+                   .clock = push.clock,
+                   .version = state.version,
+                   .weights_version = push.version,
+                   .flags = flags});
+  }
+  MaybeSnapshot(segment);
+}
+
+uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t staleness) {
+  const SegmentState& state = *states_[segment];
+  const Segment& place = table_.segment(segment);
+  TraceSpan span(options_.trace, {.kind = TraceKind::kOptimizer,
+                                  .block = place.block,
+                                  .first_segment = place.index,
+                                  .segment_count = 1,
+                                  .virtual_worker = push.virtual_worker,
+                                  .clock = push.clock,
+                                  .bytes = place.bytes()});
+  const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
+  if (state.sum.first_not_finite() != SumTree::kNone) {
+    NoticeSkip(push.clock, place.block, push.virtual_worker);
+    return OrderRecord::kSkipped;  // weights are updated in place: they are what they were
+  }
+  UpdateStep step{
+      .t = state.version,
+      .position = static_cast<double>(state.version) / options_.virtual_workers,
+      .step_scale = StalenessScale(options_.sync.staleness_scaling(), staleness),
+      .weight_decay = place.weight_decay,
+      .gradient_scale = static_cast<float>(1.0 / static_cast<double>(push.token_count))};
+  const std::span<const float> gradient = state.sum.sum();
+  const auto lambda = static_cast<float>(options_.sync.delay_compensation());
+  if (lambda == 0 || staleness == 0) {
+    Optimize(step, gradient, update);
+    return 0;
+  }
+  const std::span<const float> old = served_->Weights(push.sender, segment, push.version);
+  if (old.empty()) {
+    Optimize(step, gradient, update);
+    return OrderRecord::kNotCompensated;
+  }
+  const float scale = std::exchange(step.gradient_scale, 1.0f);
+  compensated_.resize(kChunk);
+  for (uint64_t begin = 0; begin < gradient.size(); begin += kChunk) {
+    const uint64_t n = std::min(kChunk, gradient.size() - begin);
+    kernels::CompensateDelay(static_cast<int64_t>(n), lambda, scale, &gradient[begin],
+                             &update.weights_in[begin], &old[begin], compensated_.data());
+    Optimize(step, std::span<const float>(compensated_).first(n), update.Part(begin, n));
+  }
+  return 0;
+}
+
+void Shard::AnswerAfter(uint32_t segment, uint32_t virtual_worker) {
+  // All of them wait for the slowest; the others for pushes of their own sender.
+  const bool all = std::exchange(states_[segment]->least_rose, false);
+  waiting_pulls_.TakeEach(
+      segment, [this](WaitingPull pull) { LookAgain(std::move(pull)); },
+      [&](const WireHeader& pull) {
+        return all || pull.want == Want::kExact ||
+               (virtual_worker >= pull.virtual_worker &&
+                virtual_worker - pull.virtual_worker < pull.virtual_worker_count);
+      });
+}
+
+void Shard::AnswerAllWaiting() {
+  for (const uint32_t id : owned_) {
+    waiting_pulls_.TakeEach(id, [this](WaitingPull pull) { LookAgain(std::move(pull)); });
+  }
+}
+
+void Shard::SetClocks(uint32_t segment, std::span<const uint64_t> clocks) {
+  TUG_CHECK(update_per_push_ && !started_);
+  TUG_CHECK_EQ(clocks.size(), size_t{1} + options_.virtual_workers);
+  states_[segment]->version = clocks[0];
+  states_[segment]->next->Set(clocks.subspan(1));
+}
+
+}  // namespace tug

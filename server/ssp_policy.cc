@@ -1,0 +1,56 @@
+#include "server/ssp_policy.h"
+
+#include <algorithm>
+
+#include "proto/sync_mode.h"
+
+namespace tug {
+namespace {
+
+class SspPolicy final : public SyncPolicy {
+ public:
+  explicit SspPolicy(uint64_t staleness) : staleness_(staleness) {}
+
+  PushFate FateOf(uint32_t virtual_worker, uint64_t clock,
+                  const SegmentClocks& segment) const override {
+    const uint64_t next = segment.next->next(virtual_worker);
+    if (clock == next) return PushFate::kTake;
+    return clock < next ? PushFate::kCommitted : PushFate::kEarly;
+  }
+  bool Closes(uint32_t arrived, uint32_t) const override { return arrived > 0; }
+  bool Serves(const PullWish& pull, const SegmentClocks& segment) const override {
+    const VectorClock& next = *segment.next;
+    if (pull.exact) return HasAllBefore(pull, next);
+    if (next.least() < pull.clock && pull.clock - next.least() > staleness_) return false;
+    for (uint32_t i = 0; i < pull.virtual_worker_count; ++i) {
+      if (next.next(pull.virtual_worker + i) < pull.clock) return false;
+    }
+    return true;
+  }
+
+ private:
+  static bool HasAllBefore(const PullWish& pull, const VectorClock& next) {
+    if (next.least() >= pull.clock) return true;
+    if (pull.final_clocks.empty()) return false;
+    for (uint32_t vw = 0; vw < next.live().size(); ++vw) {
+      if (next.live().has(vw) && next.next(vw) < std::min(pull.clock, pull.final_clocks[vw])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const uint64_t staleness_;
+};
+
+}  // namespace
+
+std::unique_ptr<const SyncPolicy> MakeSspPolicy(const SyncConfig& sync) {
+  return std::make_unique<const SspPolicy>(StalenessBound(sync));
+}
+
+std::unique_ptr<const SyncPolicy> MakeAspPolicy(const SyncConfig&) {
+  return std::make_unique<const SspPolicy>(kMostLead);
+}
+
+}  // namespace tug

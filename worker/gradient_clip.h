@@ -1,0 +1,38 @@
+#ifndef TUG_WORKER_GRADIENT_CLIP_H_
+#define TUG_WORKER_GRADIENT_CLIP_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "proto/job.pb.h"
+
+namespace tug {
+
+// optimizer.clip where an update is of one virtual worker's gradient alone, so that it can be
+// clipped where it is made: with update-per-push policies, and in local steps. The factor is that
+// of a lane (server/shard_closing.cc). Not thread-safe.
+class GradientClip {
+ public:
+  // `config`: with all fields filled.
+  GradientClip(const OptimizerConfig& config, uint32_t blocks)
+      : config_(config), sums_(blocks) {}
+
+  // No factor is known before all blocks have been added.
+  bool global() const { return config_.clip() == OptimizerConfig::GLOBAL; }
+
+  // A block's gradient, unscaled, is complete.
+  void Add(uint32_t block, std::span<const float> gradient);
+  // min(1, clip_norm / norm) of the gradient of the block, or with GLOBAL of all blocks, over
+  // `tokens`; 1 with OFF. None: not finite. REQUIRES: added, since the last Factor of that block.
+  std::optional<float> Factor(uint32_t block, uint64_t tokens) const;
+
+ private:
+  const OptimizerConfig config_;
+  std::vector<double> sums_;  // of squares, by block
+};
+
+}  // namespace tug
+
+#endif  // TUG_WORKER_GRADIENT_CLIP_H_

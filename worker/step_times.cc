@@ -1,0 +1,38 @@
+#include "worker/step_times.h"
+
+namespace tug {
+
+void StepTimes::Begin() {
+  begin_ = time_.Now();
+  begin_ns_ = trace_ == nullptr ? 0 : trace_->NowNs();
+  waiting_ = absl::ZeroDuration();
+  computing_ = absl::ZeroDuration();
+  straggling_ = absl::ZeroDuration();
+  open_ = exchange_.OpenTime();
+}
+
+StepReport StepTimes::End(uint64_t clock) {
+  const absl::Time now = time_.Now();
+  const ExchangeCounters traffic = exchange_.counters();
+  const absl::Duration open = exchange_.OpenTime();
+  StepReport report;
+  report.set_clock(clock);
+  report.set_step_seconds(absl::ToDoubleSeconds(now - begin_));
+  report.set_wait_seconds(absl::ToDoubleSeconds(waiting_));
+  report.set_compute_seconds(absl::ToDoubleSeconds(computing_));
+  report.set_straggle_seconds(absl::ToDoubleSeconds(straggling_));
+  report.set_communication_seconds(absl::ToDoubleSeconds(open - open_));
+  report.set_pushed_bytes(traffic.pushed_bytes - traffic_.pushed_bytes);
+  report.set_pulled_bytes(traffic.pulled_bytes - traffic_.pulled_bytes);
+  if (trace_ != nullptr) {
+    trace_->Add({.kind = TraceKind::kStep,
+                 .clock = clock,
+                 .begin_ns = begin_ns_,
+                 .end_ns = trace_->NowNs()});
+  }
+  Begin();
+  traffic_ = traffic;
+  return report;
+}
+
+}  // namespace tug

@@ -1,0 +1,47 @@
+#ifndef TUG_WORKER_STEP_TIMES_H_
+#define TUG_WORKER_STEP_TIMES_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "base/time_source.h"
+#include "base/trace.h"
+#include "exchange/client.h"
+#include "proto/control.pb.h"
+
+namespace tug {
+
+// Time and traffic of the step in progress. Owned by the compute thread.
+class StepTimes {
+ public:
+  // REQUIRES: `exchange` and `trace`, which may be null, outlive it.
+  StepTimes(const ExchangeClient& exchange, TraceTrack* trace)
+      : exchange_(exchange), trace_(trace) {}
+
+  // What passed before is no part of the step.
+  void Begin();
+  // The compute thread waited for weights; ran a forward or backward pass; slept as a straggler.
+  void AddWaiting(absl::Duration time) { waiting_ += time; }
+  void AddComputing(absl::Duration time) { computing_ += time; }
+  void AddStraggling(absl::Duration time) { straggling_ += time; }
+
+  // The step at `clock` ends now, the next begins. What reports of all its virtual workers have in
+  // common.
+  StepReport End(uint64_t clock);
+
+ private:
+  const ExchangeClient& exchange_;
+  TraceTrack* const trace_;
+  const RealTime time_;
+  absl::Time begin_;
+  int64_t begin_ns_ = 0;  // the same by the trace's clock
+  absl::Duration waiting_;
+  absl::Duration computing_;
+  absl::Duration straggling_;
+  absl::Duration open_;       // ExchangeClient::OpenTime at `begin_`
+  ExchangeCounters traffic_;  // at the last report
+};
+
+}  // namespace tug
+
+#endif  // TUG_WORKER_STEP_TIMES_H_

@@ -1,0 +1,160 @@
+// The second half of a worker's step: from gradients to pushes, to pulls of the next weights, and to
+// reports.
+#include <limits>
+#include <utility>
+
+#include "kernels/bf16.h"
+#include "worker/training_loop.h"
+
+namespace tug {
+namespace {
+
+std::span<kernels::Bf16> Bf16Elements(AlignedBuffer& buffer) {
+  return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
+          buffer.size_bytes() / sizeof(kernels::Bf16)};
+}
+
+}  // namespace
+
+// ---- gradients that are clipped here ----
+
+std::span<float> TrainingLoop::GradientOf(const Compute& compute, uint32_t block) {
+  return gradients_[compute.virtual_worker][block]->floats();
+}
+
+void TrainingLoop::OnGradient(const Compute& compute) {
+  clip_.Add(compute.block, GradientOf(compute, compute.block));
+  if (!clip_.global()) return Settle(compute, compute.block);
+  if (compute.block > 0) return;
+  for (uint32_t block = table_.num_blocks(); block-- > 0;) Settle(compute, block);
+}
+
+void TrainingLoop::Settle(const Compute& compute, uint32_t block) {
+  const uint64_t tokens = share_.sums.targets - share_.before_local;
+  const std::optional<float> factor = clip_.Factor(block, tokens);
+  const std::span<float> gradient = GradientOf(compute, block);
+  if (!local_steps_.has_value()) {
+    // What is not finite is skipped by the lanes, and said: with GLOBAL all of it.
+    const float scale = factor.value_or(std::numeric_limits<float>::quiet_NaN());
+    if (!factor.has_value() && !clip_.global()) return;
+    if (scale == 1.0f) return;
+    for (float& element : gradient) element *= scale;
+    return;
+  }
+  const std::span<const float> start = ViewOf(weights_[block]).fp32;
+  LocalSteps::Step step{.clock = compute.clock, .local_step = compute.local_step};
+  if (factor.has_value()) step.gradient_scale = *factor / static_cast<float>(tokens);
+  local_steps_->Update(compute.virtual_worker, block, step, gradient, start);
+  if (IsLastLocalStep(compute)) {
+    local_steps_->Difference(compute.virtual_worker, block, start, gradient);
+  }
+}
+
+// ---- pushes and pulls ----
+
+void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) {
+  if (effects.push.has_value()) {
+    held_.push_back({*effects.push, effects.pull});
+    if (!clips_ || !clip_.global() || effects.virtual_worker_done) {
+      for (const HeldPush& push : held_) PushAndPull(compute, push);
+      held_.clear();
+    }
+  }
+  if (effects.virtual_worker_done) {
+    step_shares_.push_back({compute.virtual_worker, std::exchange(share_, {})});
+  }
+  if (effects.step_done) ReportStep(compute.clock);
+}
+
+void TrainingLoop::PushAndPull(const Compute& compute, const HeldPush& push) {
+  // Nothing reads these weights any more: the server may use their memory for the next version.
+  if (push.pull.has_value()) weights_[push.block].in_place = {};
+  Push(compute, push.block);
+  if (push.pull.has_value()) Pull(*push.pull, EvaluationDue(push.pull->clock));
+}
+
+void TrainingLoop::Push(const Compute& compute, uint32_t block) {
+  const std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
+  const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
+  PushRequest request{.block = block,
+                      .virtual_worker = virtual_worker,
+                      .virtual_worker_count = 1,
+                      .clock = compute.clock,
+                      // After local steps, differences are averaged: each counts as one.
+                      .token_count = local_ > 1 ? 1 : share_.sums.targets,
+                      .gradient = Lease(gradient, std::as_const(*gradient).floats())};
+  if (block == 0 && pushed_runs_.has_value()) {
+    request.runs = pushed_runs_->Of(compute.clock, {&virtual_worker, 1});
+  }
+  exchange_.Push(std::move(request));
+}
+
+bool TrainingLoop::EvaluationDue(uint64_t version) const {
+  const uint64_t interval = options_.config.train().eval_interval();
+  return (interval > 0 && version % interval == 0) || version == orders_.final_version;
+}
+
+// REQUIRES: nothing reads the block's weights any more, until these have arrived.
+void TrainingLoop::Pull(const PullOrder& order, bool whole) {
+  BlockWeights& weights = weights_[order.block];
+  weights.in_place = {};
+  // Under bsp there is but one version that fits; elsewhere lanes serve the newest.
+  const bool newest = (mode_.update_per_push && !order.exact) || mode_.skips_steps;
+  PullRequest request{.block = order.block,
+                      .want = newest ? Want::kAtLeast : Want::kExact,
+                      .version = order.clock,
+                      .allow_in_place = mode_.in_place};
+  if (bf16_weights_) {
+    request.bf16_destination = Bf16Elements(weights.own);
+  } else {
+    request.destination = weights.own.floats();
+  }
+  weights.whole = whole || order.exact || order.block > 0 || !pulled_runs_.has_value();
+  if (!weights.whole) request.runs = pulled_runs_->Of(order.clock, options_.virtual_workers);
+  exchange_.Pull(std::move(request));
+}
+
+// ---- reports ----
+
+void TrainingLoop::ReportStep(uint64_t clock) {
+  StepReport report = times_.End(clock);
+  report.set_schedule(schedule_.number);
+  for (const StepShare& done : std::exchange(step_shares_, {})) {
+    report.set_virtual_worker(options_.virtual_workers[done.virtual_worker]);
+    report.set_loss_sum(done.share.sums.loss);
+    report.set_targets(done.share.sums.targets);
+    report.set_correct(done.share.sums.correct);
+    report.set_tokens(done.share.tokens);
+    board_.AddStep(report);
+  }
+  stepped_ = true;
+}
+
+void TrainingLoop::ReportSkipped() {
+  for (const SkippedSteps& skipped : machine_.TakeSkipped()) {
+    share_ = {};
+    step_shares_.clear();
+    for (uint64_t clock = skipped.first; clock < skipped.end; ++clock) {
+      StepReport report;
+      report.set_virtual_worker(options_.virtual_workers[skipped.virtual_worker]);
+      report.set_clock(clock);
+      report.set_skipped(true);
+      report.set_schedule(schedule_.number);
+      board_.AddStep(std::move(report));
+    }
+  }
+}
+
+void TrainingLoop::ReportEval(const Compute& compute, bool final) {
+  EvalReport report;
+  report.set_virtual_worker(options_.virtual_workers[compute.virtual_worker]);
+  report.set_version(compute.clock);
+  const Share share = std::exchange(share_, {});
+  report.set_loss_sum(share.sums.loss);
+  report.set_targets(share.sums.targets);
+  report.set_correct(share.sums.correct);
+  report.set_final(final);
+  board_.AddEval(std::move(report));
+}
+
+}  // namespace tug
