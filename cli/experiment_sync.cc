@@ -112,7 +112,7 @@ void Experiment::PrintPlan() const {
   for (const PlannedPart& planned : plan_.parts) {
     std::printf("%s: %zu jobs", planned.part.title.c_str(), planned.jobs.size());
     if (planned.throughput) {
-      std::printf(", about %.0f minutes", std::ceil(LeastSeconds(a_, planned) / 60));
+      std::printf(", about %.0f minutes", std::ceil(LeastSeconds(planned) / 60));
     }
     std::printf("\n");
   }

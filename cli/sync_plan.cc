@@ -301,7 +301,7 @@ absl::StatusOr<SyncPlan> PlanSync(const SyncArguments& a) {
   return plan;
 }
 
-double LeastSeconds(const SyncArguments& a, const PlannedPart& planned) {
+double LeastSeconds(const PlannedPart& planned) {
   double seconds = 0;
   for (const SyncJob& job : planned.jobs) {
     SyncRun run{.mode = job.mode, .straggler = job.straggler};

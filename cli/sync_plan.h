@@ -82,7 +82,7 @@ struct SyncPlan {
 absl::StatusOr<SyncPlan> PlanSync(const SyncArguments& arguments);
 
 // What its jobs take at least, where that is known beforehand.
-double LeastSeconds(const SyncArguments& arguments, const PlannedPart& part);
+double LeastSeconds(const PlannedPart& part);
 
 // --set values of a job, those of the user last. REQUIRES: with StragglerKind::kPauses,
 // part.undisturbed_seconds is known. `text_path`: of the made-up text.
