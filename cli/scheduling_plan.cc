@@ -4,12 +4,12 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "cli/policy_names.h"
+#include "cli/ruled_fields.h"
 #include "model/replay_profile.h"
 #include "proto/job_config.h"
 
@@ -24,12 +24,6 @@ constexpr uint32_t kMostWorkers = 1024, kMostServers = 256, kMostHosts = 200;
 constexpr uint64_t kStepsBetweenTrials = 3;
 constexpr double kSecondsBetweenTrials = 0.6;
 
-// Fields that the report says something about, or that its figures rest on; with a dot at the end,
-// all in the message.
-struct RuledField {
-  const char* path;
-  const char* remedy;
-};
 constexpr RuledField kRuledFields[] = {
     {"compute", "the experiment is of replays"},
     {"replay.", "use --profiles, --ratios and --transfer"},
@@ -46,20 +40,6 @@ constexpr RuledField kRuledFields[] = {
     {"comm.shared_memory", "bytes are to cross links"},
     {"comm.impair.rate_mbit", "use --link"},
 };
-
-absl::Status CheckOverrides(const SchedulingArguments& a) {
-  for (const std::string& text : a.overrides) {
-    const absl::string_view path = absl::string_view(text).substr(0, text.find('='));
-    for (const RuledField& ruled : kRuledFields) {
-      if (path == ruled.path ||
-          (absl::EndsWith(ruled.path, ".") && absl::StartsWith(path, ruled.path))) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--set ", text, ": not in this experiment: ", ruled.remedy));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckCount(const char* option, uint32_t value, uint32_t least, uint32_t most) {
   if (value >= least && value <= most) return absl::OkStatus();
@@ -93,7 +73,7 @@ absl::Status CheckArguments(const SchedulingArguments& a) {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps ", a.steps, ": at least ", kTracedSteps + 1));
   }
-  return CheckOverrides(a);
+  return CheckOverrides(a.overrides, kRuledFields);
 }
 
 // Of a step: what its bytes and its computing take one after the other.
