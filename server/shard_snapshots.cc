@@ -112,6 +112,7 @@ void Shard::SetView(uint32_t view, const LiveSet& live, absl::Time now) {
     }
   }
   for (const uint32_t id : summed_) OnSummed(id);
+  if (ledger_.has_value()) ExchangeNormsAgain();
 }
 
 }  // namespace tug
