@@ -163,8 +163,9 @@ uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t 
 }
 
 void Shard::AnswerAfter(uint32_t segment, uint32_t virtual_worker) {
-  // All of them wait for the slowest; the others for pushes of their own sender.
-  const bool all = std::exchange(states_[segment]->least_rose, false);
+  // Some wait for the slowest, some for pushes of their own sender; near the end, where who has
+  // pushed its last clock is not waited for, for anybody.
+  const bool all = std::exchange(states_[segment]->least_rose, false) || !final_clocks_.empty();
   waiting_pulls_.TakeEach(
       segment, [this](WaitingPull pull) { LookAgain(std::move(pull)); },
       [&](const WireHeader& pull) {
