@@ -70,6 +70,18 @@ PushAdmission::Options AdmissionOptions(const ShardOptions& options, const SyncP
           .repeat_after = options.resend_after};
 }
 
+WeightsStore::Options WeightsOptions(const ShardOptions& options, const Optimizer& optimizer) {
+  WeightsStore::Options weights{.start_version = options.start_version,
+                                .bf16_pulls = options.pull_format == CommConfig::BF16,
+                                .one_copy = UpdatesPerPush(options),
+                                .keeps_m = optimizer.keeps_m(),
+                                .keeps_v = optimizer.keeps_v(),
+                                .new_buffer = options.new_buffer};
+  // No sums are parked then.
+  if (weights.one_copy) weights.keep_bytes = options.parking_bytes;
+  return weights;
+}
+
 uint64_t CountLanes(const ShardOptions& options) {
   std::vector<uint32_t> lanes = options.lane_of_segment;
   std::sort(lanes.begin(), lanes.end());
@@ -99,13 +111,7 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
       live_(options_.virtual_workers),
       pool_(SumBytes(options_, table, owned_)),
       states_(MakeStates(options_, table, owned_, live_, pool_)),
-      weights_(table, owned_,
-               {.start_version = options_.start_version,
-                .bf16_pulls = options_.pull_format == CommConfig::BF16,
-                .one_copy = update_per_push_,
-                .keeps_m = optimizer_->keeps_m(),
-                .keeps_v = optimizer_->keeps_v(),
-                .new_buffer = options_.new_buffer}),
+      weights_(table, owned_, WeightsOptions(options_, *optimizer_)),
       admission_(AdmissionOptions(options_, *policy_, owned_.size()), table, states_, owned_),
       open_pushes_(table.size(), table.num_blocks()),
       early_(table.num_blocks(), size_t{2} * options_.virtual_workers * owned_.size(),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <tuple>
@@ -21,6 +22,8 @@ constexpr uint32_t kPartitions = 3;
 constexpr uint64_t kElements = 1024;
 constexpr uint64_t kClocks = 12;
 constexpr uint64_t kStaleness = 2;
+// Where pushes are updates, virtual workers come to their end at clocks of their own.
+constexpr uint64_t kEnds[] = {12, 12, 7, 12, 10};
 
 uint32_t WorkerOf(uint32_t vw) { return vw == 0 ? 0 : vw - 1; }
 std::vector<uint32_t> VirtualWorkersOf(uint32_t worker) {
@@ -52,11 +55,13 @@ class Cluster {
       ASSERT_FALSE(testing::Test::HasFailure());
       if (to_lane_.empty()) {
         ASSERT_LT(++idle, 2000u) << "stands still";
+        if (idle > 100) SayEnds();
         now_ += absl::Seconds(1);
         shard_.OnTick(now_);
         SendAgain();
         continue;
       }
+      if (random_() % 500 == 0) SayEnds();
       const size_t at = random_() % to_lane_.size();
       const WireHeader header = to_lane_[at];
       to_lane_.erase(to_lane_.begin() + static_cast<ptrdiff_t>(at));
@@ -64,6 +69,7 @@ class Cluster {
       if (random_() % 8 == 0) to_lane_.push_back(header);  // comes twice
       Deliver(header);
     }
+    SayEnds();
     ExpectWeights();
     ExpectClocks();
     EXPECT_EQ(shard_.counters().malformed, 0u);
@@ -106,6 +112,16 @@ class Cluster {
     return options;
   }
 
+  uint64_t End(uint32_t worker) const {
+    return mode_.update_per_push ? kEnds[VirtualWorkersOf(worker)[0]] : kClocks;
+  }
+  // The coordinator knows the ends at some time, at the latest when everybody waits for who has
+  // come to its own.
+  void SayEnds() {
+    ends_said_ = true;
+    shard_.SetFinalClocks(kEnds, kClocks, now_);
+  }
+
   // A worker wants to begin its clock: pulls every partition.
   void Begin(uint32_t w) {
     Worker& worker = workers_[w];
@@ -130,7 +146,7 @@ class Cluster {
       if (!push.end.has_value()) to_lane_.push_back(push.header);
     }
     for (auto& [w, worker] : workers_) {
-      if (worker.clock >= kClocks) continue;
+      if (worker.clock >= End(w)) continue;
       for (uint32_t p = 0; p < kPartitions; ++p) {
         if (!worker.versions[p].has_value()) SendPull(w, p);
       }
@@ -174,6 +190,7 @@ class Cluster {
     const uint64_t clock = weights.token_count;
     for (uint32_t id = 2 * weights.block; id < 2 * weights.block + 2; ++id) {
       for (uint32_t vw = 0; vw < kVirtualWorkers; ++vw) {
+        if (ends_said_ && next_[id][vw] == kEnds[vw]) continue;  // nothing more will come
         EXPECT_GE(next_[id][vw] + (WorkerOf(vw) == w ? 0 : bound_), clock)
             << "segment " << id << ", virtual worker " << vw;
       }
@@ -183,7 +200,7 @@ class Cluster {
   void OnWeights(const WireHeader& weights) {
     const uint32_t w = weights.sender & ~kWorkerBit;
     Worker& worker = workers_[w];
-    if (worker.clock >= kClocks || worker.versions[weights.block].has_value()) return;
+    if (worker.clock >= End(w) || worker.versions[weights.block].has_value()) return;
     // Late ones.
     if (mode_.update_per_push && weights.token_count != worker.clock) return;
     if (!mode_.update_per_push && weights.version < worker.clock) return;
@@ -194,9 +211,9 @@ class Cluster {
       for (uint32_t p = 0; p < kPartitions; ++p) {
         if (worker.versions[p].has_value() && *worker.versions[p] >= worker.clock) continue;
         worker.versions[p].reset();
-        if (worker.clock < kClocks) SendPull(w, p);
+        if (worker.clock < End(w)) SendPull(w, p);
       }
-      if (worker.clock >= kClocks) return;
+      if (worker.clock >= End(w)) return;
     }
     if (std::all_of(worker.versions.begin(), worker.versions.end(),
                     [](const auto& version) { return version.has_value(); })) {
@@ -222,7 +239,7 @@ class Cluster {
         to_lane_.push_back(push);
       }
     }
-    if (++worker.clock < kClocks) Begin(w);
+    if (++worker.clock < End(w)) Begin(w);
   }
 
   void OnUpdate(const OrderRecord& record) {
@@ -236,8 +253,9 @@ class Cluster {
   }
 
   bool Done() const {
-    return std::all_of(workers_.begin(), workers_.end(),
-                       [](const auto& worker) { return worker.second.clock >= kClocks; }) &&
+    return std::all_of(
+               workers_.begin(), workers_.end(),
+               [&](const auto& worker) { return worker.second.clock >= End(worker.first); }) &&
            std::all_of(pushes_.begin(), pushes_.end(),
                        [](const auto& push) { return push.second.end.has_value(); });
   }
@@ -269,7 +287,7 @@ class Cluster {
       const uint64_t version = shard_.version(id);
       updates += version;
       if (mode_.update_per_push) {
-        EXPECT_EQ(version, kVirtualWorkers * kClocks);
+        EXPECT_EQ(version, std::accumulate(std::begin(kEnds), std::end(kEnds), uint64_t{0}));
       } else {
         EXPECT_EQ(version, kClocks);
       }
@@ -278,9 +296,13 @@ class Cluster {
     uint64_t counted = 0;
     for (const uint64_t count : shard_.counters().staleness) counted += count;
     EXPECT_EQ(counted, updates);
-    EXPECT_EQ(shard_.Clocks(), std::vector<uint64_t>(kVirtualWorkers, kClocks));
+    EXPECT_EQ(shard_.finished(), mode_.update_per_push);
+    EXPECT_EQ(shard_.Clocks(), mode_.update_per_push
+                                   ? std::vector<uint64_t>(std::begin(kEnds), std::end(kEnds))
+                                   : std::vector<uint64_t>(kVirtualWorkers, kClocks));
   }
 
+  bool ends_said_ = false;
   const SyncMode mode_;
   const uint64_t bound_;
   std::mt19937 random_;

@@ -10,10 +10,6 @@
 namespace tug {
 namespace {
 
-// Kept for answers that are not sent in place: those that are the exception, or with one copy all.
-constexpr uint64_t kSendBufferBytes = uint64_t{4} << 20;
-constexpr uint64_t kSendBufferBytesOfAll = uint64_t{32} << 20;
-
 std::span<kernels::Bf16> Halves(AlignedBuffer& buffer) {
   return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
           buffer.size_bytes() / sizeof(kernels::Bf16)};
@@ -36,8 +32,7 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
     : table_(table),
       options_(std::move(options)),
       run_of_segment_(table.size()),
-      send_buffers_(options_.one_copy ? kSendBufferBytesOfAll : kSendBufferBytes,
-                    options_.new_buffer) {
+      send_buffers_(options_.keep_bytes, options_.new_buffer) {
   for (size_t i = 0; i < owned.size(); ++i) {
     const uint32_t id = owned[i];
     const Segment& segment = table_.segment(id);

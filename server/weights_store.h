@@ -40,7 +40,9 @@ class WeightsStore {
     uint64_t start_version = 0;
     bool bf16_pulls = false;
     bool one_copy = false;  // update per push
-    bool keeps_m = true;    // what the optimizer keeps
+    // Of buffers for answers that are not sent in place: with one copy, all of them.
+    uint64_t keep_bytes = uint64_t{4} << 20;
+    bool keeps_m = true;  // what the optimizer keeps
     bool keeps_v = true;
     SendBuffers::NewBuffer new_buffer;  // memory that answers are sent from
   };
