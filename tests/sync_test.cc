@@ -62,9 +62,9 @@ TEST_P(SyncTest, EndsInOrderWhenToldToAndGoesOnFromItsCheckpoint) {
   ExpectOrderlyEnd(train, "run");
   const uint64_t from = NewestCheckpoint("run");
   ASSERT_GT(from, 0u);
-  const Process& resumed =
-      Run(Texts{"train", job(), "--resume", Path("run")} +
-          Set(Texts{absl::StrCat("train.steps=", from + 20), "checkpoint.interval=0"} + settings()));
+  const Process& resumed = Run(
+      Texts{"train", job(), "--resume", Path("run")} +
+      Set(Texts{absl::StrCat("train.steps=", from + 20), "checkpoint.interval=0"} + settings()));
   ASSERT_EQ(resumed.exit_code(), 0) << resumed.err();
   EXPECT_THAT(resumed.err(), HasSubstr(absl::StrCat("from step ", from)));
   EXPECT_EQ(NewestCheckpoint("run"), from + 20);
@@ -78,30 +78,67 @@ TEST_P(SyncTest, GoesOnFromACheckpointOfARunThatWasKilled) {
   ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
   ExpectNobodyLeft();
   const uint64_t from = NewestCheckpoint("run");
-  const Process& resumed =
-      Run(Texts{"train", job(), "--resume", Path("run")} +
-          Set(Texts{absl::StrCat("train.steps=", from + 20), "checkpoint.interval=0"} + settings()));
+  const Process& resumed = Run(
+      Texts{"train", job(), "--resume", Path("run")} +
+      Set(Texts{absl::StrCat("train.steps=", from + 20), "checkpoint.interval=0"} + settings()));
   ASSERT_EQ(resumed.exit_code(), 0) << resumed.err();
   EXPECT_THAT(resumed.err(), HasSubstr(absl::StrCat("from step ", from)));
   EXPECT_EQ(NewestCheckpoint("run"), from + 20);
 }
 
+// Nobody to wait for, nobody to be behind: every policy is the same.
+class Alone : public TugTest {};
+
+TEST_F(Alone, OneVirtualWorkerGetsTheBitsOfBspUnderEveryPolicy) {
+  const Texts alone = {"cluster.virtual_workers=1", "cluster.workers=1", "optimizer.clip=OFF"};
+  ASSERT_NO_FATAL_FAILURE(Train("bsp", alone));
+  const absl::StatusOr<CheckpointState> expected = ReadState(Path("bsp"));
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const absl::StatusOr<Losses> losses = ReadLosses(Path("bsp"));
+  for (const std::string policy : {"SSP", "ASP"}) {
+    SCOPED_TRACE(policy);
+    ASSERT_NO_FATAL_FAILURE(Train(policy, alone + Texts{"sync.policy=" + policy}));
+    const absl::StatusOr<CheckpointState> actual = ReadState(Path(policy));
+    ASSERT_TRUE(actual.ok()) << actual.status();
+    ExpectSameState(*expected, *actual);
+    ExpectSameLosses(*losses, *ReadLosses(Path(policy)));
+  }
+}
+
+// It is the worker that clips where pushes are updates: by the same norm, in other roundings.
+TEST_F(Alone, ClippingInTheWorkerIsThatOfTheLanes) {
+  for (const std::string clip : {"GLOBAL", "PER_BLOCK"}) {
+    SCOPED_TRACE(clip);
+    const Texts alone = {"cluster.virtual_workers=1", "cluster.workers=1",
+                         "optimizer.clip_norm=0.05", "optimizer.clip=" + clip};
+    ASSERT_NO_FATAL_FAILURE(Train("bsp" + clip, alone));
+    ASSERT_NO_FATAL_FAILURE(Train("asp" + clip, alone + Texts{"sync.policy=ASP"}));
+    const absl::StatusOr<Losses> by_lanes = ReadLosses(Path("bsp" + clip));
+    const absl::StatusOr<Losses> by_worker = ReadLosses(Path("asp" + clip));
+    ASSERT_TRUE(by_lanes.ok() && by_worker.ok());
+    ASSERT_EQ(by_lanes->training.size(), by_worker->training.size());
+    for (const auto& [step, loss] : by_lanes->training) {
+      EXPECT_NEAR(by_worker->training.at(step), loss, 1e-3) << step;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Sync, SyncTest,
-    ::testing::Values(
-        Kind{"Bsp", {}}, Kind{"Ssp", {"sync.policy=SSP", "sync.staleness=1"}},
-        Kind{"SspWithoutLead", {"sync.policy=SSP", "sync.staleness=0", "optimizer.clip=OFF"}},
-        Kind{"Asp", {"sync.policy=ASP"}},
-        Kind{"AspOverTcpInRows",
-             {"sync.policy=ASP", "comm.shared_memory=false", "model.tied_head=false",
-              "optimizer.clip=PER_BLOCK"}},
-        Kind{"AspWithDelayCompensation",
-             {"sync.policy=ASP", "optimizer.algorithm=SGD", "optimizer.learning_rate=0.1",
-              "sync.delay_compensation=0.04"}},
-        Kind{"Backup", {"sync.policy=BACKUP", "sync.backups=1"}},
-        Kind{"BackupOverTcp", {"sync.policy=BACKUP", "comm.shared_memory=false"}},
-        Kind{"LocalSteps", {"sync.local_steps=4"}},
-        Kind{"LocalStepsUnderAsp", {"sync.local_steps=4", "sync.policy=ASP"}}),
+    ::testing::Values(Kind{"Bsp", {}}, Kind{"Ssp", {"sync.policy=SSP", "sync.staleness=1"}},
+                      Kind{"SspWithoutLead",
+                           {"sync.policy=SSP", "sync.staleness=0", "optimizer.clip=OFF"}},
+                      Kind{"Asp", {"sync.policy=ASP"}},
+                      Kind{"AspOverTcpInRows",
+                           {"sync.policy=ASP", "comm.shared_memory=false", "model.tied_head=false",
+                            "optimizer.clip=PER_BLOCK"}},
+                      Kind{"AspWithDelayCompensation",
+                           {"sync.policy=ASP", "optimizer.algorithm=SGD",
+                            "optimizer.learning_rate=0.1", "sync.delay_compensation=0.04"}},
+                      Kind{"Backup", {"sync.policy=BACKUP", "sync.backups=1"}},
+                      Kind{"BackupOverTcp", {"sync.policy=BACKUP", "comm.shared_memory=false"}},
+                      Kind{"LocalSteps", {"sync.local_steps=4"}},
+                      Kind{"LocalStepsUnderAsp", {"sync.local_steps=4", "sync.policy=ASP"}}),
     [](const ::testing::TestParamInfo<Kind>& info) { return info.param.name; });
 
 }  // namespace
