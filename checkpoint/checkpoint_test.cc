@@ -91,6 +91,57 @@ TEST(Checkpoint, ReportsElementsThatNoFileHolds) {
   EXPECT_THAT(Message(reader->ReadRange("layer/2", 0, 3, 'm', out)), HasSubstr("layer/2"));
 }
 
+absl::StatusOr<std::string> CommitOnePart(const std::string& run_dir,
+                                          std::span<const SegmentPart> segments) {
+  const auto part = WriteLanePart(run_dir, 1, 0, segments);
+  if (!part.ok()) return part.status();
+  Manifest manifest;
+  manifest.set_version(1);
+  ManifestFile& file = *manifest.add_files();
+  file.set_name(part->name);
+  file.set_size_bytes(part->size_bytes);
+  file.set_xxh3(part->xxh3);
+  return CommitCheckpoint(run_dir, manifest, {.keep = 1});
+}
+
+TEST(Checkpoint, KeepsTheClocksOfSegmentsThatHaveSome) {
+  const TestFolder run;
+  const std::vector<float> values(9, 1.0f);
+  const std::vector<uint64_t> first = {7, 3, 4}, second = {uint64_t{1} << 40, 5, 0};
+  const auto of = [&](uint64_t begin, uint64_t end, const std::vector<uint64_t>& clocks) {
+    const auto part = std::span(values).first(end - begin);
+    return SegmentPart{"a/b", begin, end, part, part, part, clocks};
+  };
+  const SegmentPart segments[] = {of(0, 5, first), of(5, 9, second)};
+  const auto folder = CommitOnePart(run.path(), segments);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const auto reader = CheckpointReader::Open(*folder);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_TRUE(reader->has_clocks());
+  EXPECT_EQ(*reader->ReadClocks("a/b", 0, 5), first);
+  EXPECT_EQ(*reader->ReadClocks("a/b", 5, 9), second);
+  EXPECT_TRUE(absl::IsNotFound(reader->ReadClocks("a/b", 0, 9).status()));
+  std::vector<float> out(9);
+  EXPECT_TRUE(reader->ReadRange("a/b", 0, 9, 'v', out).ok());
+  EXPECT_EQ(out, values);
+}
+
+TEST(Checkpoint, HoldsNoMomentsThatAreNotKept) {
+  const TestFolder run;
+  const std::vector<float> values(9, 1.0f);
+  const SegmentPart segments[] = {{"b", 0, 9, values, values, {}}};
+  const auto folder = CommitOnePart(run.path(), segments);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const auto reader = CheckpointReader::Open(*folder);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_FALSE(reader->has_clocks());
+  std::vector<float> out(9);
+  EXPECT_TRUE(reader->ReadRange("b", 0, 9, 'm', out).ok());
+  const absl::Status missing = reader->ReadRange("b", 0, 9, 'v', out);
+  EXPECT_TRUE(absl::IsNotFound(missing));
+  EXPECT_THAT(Message(missing), HasSubstr("another model or optimizer"));
+}
+
 TEST(Checkpoint, RefusesElementsThatAreThereTwice) {
   const TestFolder run;
   const std::vector<float> values(8, 1.0f);

@@ -24,6 +24,7 @@ void AddStopCommand(CLI::App& app, Command& chosen);
 void AddSampleCommand(CLI::App& app, Command& chosen);
 void AddExportCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);
+void AddReplayCommand(CLI::App& app, Command& chosen);
 void AddExperimentCommand(CLI::App& app, Command& chosen);
 void AddBenchCommand(CLI::App& app, Command& chosen);
 void AddSimulateCommand(CLI::App& app, Command& chosen);

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/experiment_scheduling.h"
+#include "cli/experiment_sync.h"
 
 namespace tug {
 
@@ -11,8 +12,10 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
       "Examples:\n"
       "  sudo tug experiment scheduling --hosts 6 --link 200mbit\n"
       "  tug experiment scheduling --profiles vgg16 --ratios 1 --link 1gbit\n"
+      "  tug experiment sync\n"
       "Each has its own --help.");
   AddExperimentScheduling(*experiment, chosen);
+  AddExperimentSync(*experiment, chosen);
 }
 
 }  // namespace tug

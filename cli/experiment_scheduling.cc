@@ -2,20 +2,16 @@
 
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/median.h"
 #include "base/status_macros.h"
-#include "cli/local_budget.h"
-#include "cli/local_job.h"
+#include "cli/experiment_job.h"
 #include "cli/testbed.h"
 #include "cli/worked_out_steps.h"
 #include "coordinator/run_folder.h"
@@ -24,12 +20,6 @@
 
 namespace tug {
 namespace {
-
-namespace fs = std::filesystem;
-
-// The job that is run where none is named; all else the experiment sets.
-constexpr char kJobText[] = "name: \"scheduling\"\ncompute: REPLAY\n";
-constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
 
 std::string RunName(const SchedulingCase& c, const PolicyResult& policy) {
   return absl::StrFormat("%s-ratio%g-%s", absl::StrReplaceAll(c.profile, {{"/", "-"}}), c.ratio,
@@ -64,8 +54,6 @@ class Experiment {
  private:
   // Also takes over the sizes that --set has changed.
   absl::Status CheckJobs();
-  // Before anything is made.
-  absl::Status CheckOut() const;
   void PrintPlan() const;
   absl::Status RunCase(SchedulingCase& c);
   absl::StatusOr<std::string> RunJob(const SchedulingCase& c, const PolicyResult& policy);
@@ -98,12 +86,12 @@ void PrintLine(const SchedulingCase& c, const PolicyResult& done) {
 absl::Status Experiment::Run() {
   // Mistakes in the job are found before anything is made.
   RETURN_IF_ERROR(CheckJobs());
-  RETURN_IF_ERROR(CheckOut());
+  RETURN_IF_ERROR(CheckOutFolder(a_.out));
   if (a_.hosts > 0) {
     ASSIGN_OR_RETURN(testbed_, Testbed::Up(a_.hosts, a_.link));
   }
   ASSIGN_OR_RETURN(out_, CreateRunFolder(a_.out, "scheduling"));
-  if (a_.job_file.empty()) RETURN_IF_ERROR(WriteFile(JobFile(a_, out_), kJobText));
+  if (a_.job_file.empty()) RETURN_IF_ERROR(WriteFile(JobFile(a_, out_), kExperimentJobText));
   results_ = {.command = a_.command, .settings = Settings(a_, plan_)};
   PrintPlan();
   for (SchedulingCase& c : plan_.cases) RETURN_IF_ERROR(RunCase(c));
@@ -112,15 +100,10 @@ absl::Status Experiment::Run() {
 }
 
 absl::Status Experiment::CheckJobs() {
-  std::string text = kJobText;
-  if (!a_.job_file.empty()) {
-    ASSIGN_OR_RETURN(text, ReadWholeFile(a_.job_file, kConfigLimitBytes));
-  }
   for (SchedulingCase& c : plan_.cases) {
     for (const PolicyResult& policy : c.policies) {
       ASSIGN_OR_RETURN(const JobConfig job,
-                       ParseJobConfig(text, a_.job_file.empty() ? "the job" : a_.job_file,
-                                      JobOverrides(a_, plan_, c, policy)));
+                       LoadExperimentJob(a_, JobOverrides(a_, plan_, c, policy)));
       c.grain = {.segment_elements = job.comm().segment_elements(),
                  .partition_bytes = job.comm().partition_bytes(),
                  .credit_bytes = job.comm().credit_bytes(),
@@ -128,14 +111,6 @@ absl::Status Experiment::CheckJobs() {
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status Experiment::CheckOut() const {
-  std::error_code error;
-  if (a_.out.empty() || !fs::exists(a_.out, error)) return absl::OkStatus();
-  if (fs::is_directory(a_.out, error) && fs::is_empty(a_.out, error)) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      absl::StrCat("--out ", a_.out, ": it is there and not an empty folder; name another"));
 }
 
 void Experiment::PrintPlan() const {
@@ -189,51 +164,19 @@ absl::Status Experiment::ReadRun(const std::string& run_dir, const SchedulingCas
 
 absl::StatusOr<std::string> Experiment::RunJob(const SchedulingCase& c,
                                                const PolicyResult& policy) {
-  LocalJob job;
-  std::error_code error;
-  job.executable = fs::read_symlink("/proc/self/exe", error).string();
-  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
-  job.job_file = JobFile(a_, out_);
-  job.overrides = JobOverrides(a_, plan_, c, policy);
-  ASSIGN_OR_RETURN(const JobConfig config, LoadJobConfig(job.job_file, job.overrides));
-  job.run_dir = out_ + "/" + RunName(c, policy);
-  job.coordinator_log = job.run_dir + ".log";
-  job.servers = a_.servers;
-  job.workers = a_.workers;
-  job.interrupt_is_error = true;
-  if (testbed_ != nullptr) job.hosts = testbed_->hosts();
-  FitToMachine(ReadCpuBudget(), config.cluster(), job);
-  const absl::Status end = RunLocalJob(job);
-  if (end.ok()) {
-    fs::remove_all(job.run_dir + "/checkpoints", error);  // of nothing learned
-    return job.run_dir;
-  }
-  return absl::Status(end.code(), absl::StrCat(RunName(c, policy), ": ", end.message()));
+  const ExperimentJob job = {.name = RunName(c, policy),
+                             .job_file = JobFile(a_, out_),
+                             .overrides = JobOverrides(a_, plan_, c, policy),
+                             .workers = a_.workers,
+                             .servers = a_.servers};
+  RETURN_IF_ERROR(RunExperimentJob(job, out_, testbed_.get()));
+  return absl::StrCat(out_, "/", job.name);
 }
 
 absl::Status Experiment::Write() const {
   RETURN_IF_ERROR(WriteFile(out_ + "/report.html", SchedulingReportHtml(results_)));
-  // What the command line brought need not be UTF-8.
-  const std::string json = ResultsJson(results_).dump(
-      1, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace);
-  RETURN_IF_ERROR(WriteFile(out_ + "/scheduling.json", json + "\n"));
+  RETURN_IF_ERROR(WriteJson(out_ + "/scheduling.json", ResultsJson(results_)));
   return WriteFile(out_ + "/scheduling.md", ResultsMarkdown(results_));
-}
-
-// As it was typed, but for the order.
-std::string CommandLine(const CLI::App& command) {
-  std::string line = "tug experiment scheduling";
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->count() == 0) continue;
-    const bool repeats = option->get_name() == "--set";
-    if (!option->get_positional() && !repeats) absl::StrAppend(&line, " ", option->get_name());
-    const char* before = " ";
-    for (const std::string& value : option->results()) {
-      absl::StrAppend(&line, repeats ? " --set " : before, value);
-      before = ",";
-    }
-  }
-  return line;
 }
 
 }  // namespace
@@ -286,7 +229,7 @@ void AddExperimentScheduling(CLI::App& experiment, Command& chosen) {
       "  tug experiment scheduling --profiles resnet50 --ratios 0.5,1 --link 500mbit\n"
       "  tug experiment scheduling --profiles vgg16 --ratios 1 --set comm.credit_bytes=65536");
   command->callback([a, command, &chosen] {
-    a->command = CommandLine(*command);
+    a->command = CommandLine("tug experiment scheduling", *command);
     chosen = [a] { return RunSchedulingExperiment(*a); };
   });
 }

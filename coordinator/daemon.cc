@@ -80,7 +80,7 @@ class JobLoop {
 
  private:
   void Do(const StepCompleted& step) { reporter_.OnStep(step.metrics, time_.Now()); }
-  void Do(const EvalCompleted& eval) { reporter_.OnEval(eval.metrics); }
+  void Do(const EvalCompleted& eval) { reporter_.OnEval(eval.metrics, time_.Now()); }
   void Do(const NoticeAction& notice) { reporter_.OnNotice(notice.text); }
   void Do(const NewBestAction& better) {
     const absl::Status written = WriteBest(run_dir_, better.best);
@@ -128,8 +128,9 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
   if (!config.checkpoint().keep_best()) RETURN_IF_ERROR(RemoveBest(run_dir));
   ASSIGN_OR_RETURN(MetricsLog metrics,
                    MetricsLog::Open(absl::StrCat(run_dir, "/", kMetricsFile), job.start.number));
+  const RealTime time;
   RunReporter reporter(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0, run_dir,
-                       Title(config, run_dir), config);
+                       Title(config, run_dir), config, time.Now());
   const uint64_t start_version = job.start.version;
   const std::string data_notice = job.data_notice;
   job.predicts_steps = options.predict_steps != nullptr;
@@ -143,7 +144,6 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions j
   if (!data_notice.empty()) reporter.OnNotice(data_notice);
   if (options.on_listening) options.on_listening(service->address(), run_dir);
 
-  const RealTime time;
   const absl::Time start = time.Now();
   const absl::Status end = JobLoop(*service, reporter, config, run_dir, options).Run();
   // One that was held for an evaluation may have turned out not to be the best.

@@ -69,12 +69,13 @@ absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, uint32_t ti
   return MetricsLog(path, timeline, file);
 }
 
-void MetricsLog::Step(const StepMetrics& metrics) {
+void MetricsLog::Step(const StepMetrics& metrics, double at_seconds) {
   const double rate =
       metrics.seconds > 0 ? static_cast<double>(metrics.tokens) / metrics.seconds : 0;
   Json json = {{"kind", "step"},
                {"timeline", timeline_},
                {"step", metrics.step},
+               {"at_seconds", at_seconds},
                {"loss", metrics.loss},
                {"tokens", metrics.tokens},
                {"seconds", metrics.seconds},
@@ -92,10 +93,11 @@ void MetricsLog::Step(const StepMetrics& metrics) {
   Write(Dump(json));
 }
 
-void MetricsLog::Eval(const EvalMetrics& metrics) {
+void MetricsLog::Eval(const EvalMetrics& metrics, double at_seconds) {
   Json json = {{"kind", "eval"},
                {"timeline", timeline_},
                {"step", metrics.version},
+               {"at_seconds", at_seconds},
                {"loss", metrics.loss},
                {"perplexity", std::exp(metrics.loss)},
                {"accuracy", metrics.accuracy},
@@ -142,6 +144,20 @@ void MetricsLog::Settled(const SettledMetrics& metrics) {
 
 void MetricsLog::Notice(const std::string& text) {
   Write(Dump({{"kind", "notice"}, {"timeline", timeline_}, {"text", text}}));
+}
+
+void MetricsLog::Workers(const WorkerTotals& workers) {
+  for (const auto& [virtual_worker, total] : workers.totals()) {
+    Write(Dump({{"kind", "worker"},
+                {"timeline", timeline_},
+                {"virtual_worker", virtual_worker},
+                {"steps", total.steps},
+                {"skipped", total.skipped},
+                {"seconds", total.seconds},
+                {"compute_seconds", total.compute_seconds},
+                {"wait_seconds", total.wait_seconds},
+                {"straggle_seconds", total.straggle_seconds}}));
+  }
 }
 
 void MetricsLog::End(const StatusReply& status, const SyncConfig& sync, const std::string& reason) {

@@ -12,16 +12,19 @@
 #include "coordinator/loss_curve.h"
 #include "coordinator/progress.h"
 #include "coordinator/schedule_tuning.h"
+#include "coordinator/worker_totals.h"
 #include "proto/job.pb.h"
 
 namespace tug {
 
 // metrics.jsonl of a run folder: one JSON object a line, each with "kind" and "timeline".
-//   step        step, loss (mean over targets), tokens, seconds, tokens_per_second, wait_seconds,
+//   step        step, at_seconds (since the coordinator began), loss (mean over targets), tokens,
+//   seconds, tokens_per_second, wait_seconds,
 //               pushed_bytes, pulled_bytes, compute_seconds, communication_seconds, overlap,
 //               mean_seconds, mean_wait_seconds (step_metrics.h); where they are not 0:
 //               straggle_seconds, skipped
-//   eval        step, loss, perplexity, accuracy, targets; "final": true of the last one of a job,
+//   eval        step, at_seconds, loss, perplexity, accuracy, targets; "final": true of the last
+//   one of a job,
 //               over the whole validation split
 //   checkpoint  step, folder, pause_seconds, write_seconds
 //   trial       of the tuner's (comm.scheduler AUTO): step, trial, partition_bytes, credit_bytes,
@@ -29,6 +32,8 @@ namespace tug {
 //   settled     step, trials, partition_bytes, credit_bytes, seconds, first_seconds (of what it
 //               began with)
 //   notice      text
+//   worker      before the end, of each virtual worker: virtual_worker, steps, skipped (of them),
+//               seconds, compute_seconds, wait_seconds, straggle_seconds (worker_totals.h)
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
 //               best_step, best_loss; sync (the policy), updates, staleness (how many had 0, 1, 2,
 //               ..., the last entry: that or more), mean_staleness, dropped_pushes (sync_figures.h)
@@ -39,13 +44,14 @@ class MetricsLog {
   // Opens for appending. Errors: those of the file system, naming the file.
   static absl::StatusOr<MetricsLog> Open(const std::string& path, uint32_t timeline);
 
-  void Step(const StepMetrics& metrics);
-  void Eval(const EvalMetrics& metrics);
+  void Step(const StepMetrics& metrics, double at_seconds);
+  void Eval(const EvalMetrics& metrics, double at_seconds);
   void Checkpoint(uint64_t step, const std::string& folder, double pause_seconds,
                   double write_seconds);
   void Trial(const TrialMetrics& metrics);
   void Settled(const SettledMetrics& metrics);
   void Notice(const std::string& text);
+  void Workers(const WorkerTotals& workers);
   void End(const StatusReply& status, const SyncConfig& sync, const std::string& reason);
 
   // Hands what was written to the operating system. Errors: the first that writing met (disk full).

@@ -30,8 +30,8 @@ TEST(MetricsLog, WritesOneObjectALineAndReadsItBack) {
   const std::string path = Fresh("metrics.jsonl");
   auto log = MetricsLog::Open(path, 1);
   ASSERT_TRUE(log.ok()) << log.status();
-  log->Step(Step(1, 4.5));
-  log->Eval({.version = 1, .loss = 4.25, .accuracy = 0.5, .targets = 10});
+  log->Step(Step(1, 4.5), 7.5);
+  log->Eval({.version = 1, .loss = 4.25, .accuracy = 0.5, .targets = 10}, 8.5);
   log->Checkpoint(1, "step-00000001", 0.003, 0.1);
   log->Notice("not \xff UTF-8, \"quoted\"");
   ASSERT_TRUE(log->Flush().ok());
@@ -39,14 +39,17 @@ TEST(MetricsLog, WritesOneObjectALineAndReadsItBack) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
-  EXPECT_EQ(line,
-            R"({"kind":"step","timeline":1,"step":1,"loss":4.5,"tokens":100,"seconds":0.5,)"
-            R"("tokens_per_second":200.0,"wait_seconds":0.0,"pushed_bytes":0,"pulled_bytes":0,)"
-            R"("compute_seconds":0.0,"communication_seconds":0.0,"overlap":1.0,)"
-            R"("mean_seconds":0.0,"mean_wait_seconds":0.0})");
+  EXPECT_EQ(
+      line,
+      R"({"kind":"step","timeline":1,"step":1,"at_seconds":7.5,"loss":4.5,"tokens":100,"seconds":0.5,)"
+      R"("tokens_per_second":200.0,"wait_seconds":0.0,"pushed_bytes":0,"pulled_bytes":0,)"
+      R"("compute_seconds":0.0,"communication_seconds":0.0,"overlap":1.0,)"
+      R"("mean_seconds":0.0,"mean_wait_seconds":0.0})");
   std::getline(file, line);
-  EXPECT_THAT(line, ::testing::StartsWith(
-                        R"({"kind":"eval","timeline":1,"step":1,"loss":4.25,"perplexity":70.1)"));
+  EXPECT_THAT(
+      line,
+      ::testing::StartsWith(
+          R"({"kind":"eval","timeline":1,"step":1,"at_seconds":8.5,"loss":4.25,"perplexity":70.1)"));
   EXPECT_THAT(line, ::testing::EndsWith(R"("accuracy":0.5,"targets":10})"));
   const auto curve = ReadLossCurve(path);
   ASSERT_TRUE(curve.ok());
@@ -55,18 +58,48 @@ TEST(MetricsLog, WritesOneObjectALineAndReadsItBack) {
   EXPECT_EQ(curve->validation[0].loss, 4.25);
 }
 
+TEST(MetricsLog, SaysHowEachWorkerSpentItsSteps) {
+  const std::string path = Fresh("workers.jsonl");
+  auto log = MetricsLog::Open(path, 1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  WorkerTotals workers;
+  StepMetrics step = Step(1, 4);
+  step.workers = {{.virtual_worker = 1,
+                   .seconds = 2,
+                   .compute_seconds = 1,
+                   .wait_seconds = 0.5,
+                   .straggle_seconds = 0.25},
+                  {.virtual_worker = 0, .skipped = true}};
+  workers.Add(step);
+  workers.Add(step);
+  log->Workers(workers);
+  ASSERT_TRUE(log->Flush().ok());
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(
+      line,
+      R"({"kind":"worker","timeline":1,"virtual_worker":0,"steps":2,"skipped":2,"seconds":0.0,)"
+      R"("compute_seconds":0.0,"wait_seconds":0.0,"straggle_seconds":0.0})");
+  std::getline(file, line);
+  EXPECT_EQ(
+      line,
+      R"({"kind":"worker","timeline":1,"virtual_worker":1,"steps":2,"skipped":0,"seconds":4.0,)"
+      R"("compute_seconds":2.0,"wait_seconds":1.0,"straggle_seconds":0.5})");
+}
+
 TEST(MetricsLog, LaterLineOfAStepCountsAfterAResume) {
   const std::string path = Fresh("resumed.jsonl");
   {
     auto log = MetricsLog::Open(path, 1);
-    log->Step(Step(1, 4));
-    log->Step(Step(2, 3));
+    log->Step(Step(1, 4), 7.5);
+    log->Step(Step(2, 3), 7.5);
     ASSERT_TRUE(log->Flush().ok());
   }
   std::ofstream(path, std::ios::app) << "{\"kind\":\"step\",\"step\":3,\"lo\n";
   auto log = MetricsLog::Open(path, 2);
-  log->Step(Step(2, 2.5));
-  log->Step(Step(3, std::numeric_limits<double>::quiet_NaN()));
+  log->Step(Step(2, 2.5), 7.5);
+  log->Step(Step(3, std::numeric_limits<double>::quiet_NaN()), 7.5);
   ASSERT_TRUE(log->Flush().ok());
   const auto curve = ReadLossCurve(path);
   ASSERT_TRUE(curve.ok());
@@ -78,12 +111,12 @@ TEST(MetricsLog, KeepsTheLastEvaluationOfAJobBesideTheSampledOneOfItsStep) {
   const std::string path = Fresh("evaluations.jsonl");
   auto log = MetricsLog::Open(path, 1);
   ASSERT_TRUE(log.ok()) << log.status();
-  log->Step(Step(10, 5));
-  log->Eval({.version = 10, .loss = 5});
-  log->Eval({.version = 20, .loss = 4});
-  log->Eval({.version = 20, .loss = 3, .final = true});
-  log->Eval({.version = 30, .loss = std::numeric_limits<double>::quiet_NaN()});
-  log->Eval({.version = 10, .loss = 4.5});  // run again
+  log->Step(Step(10, 5), 7.5);
+  log->Eval({.version = 10, .loss = 5}, 8.5);
+  log->Eval({.version = 20, .loss = 4}, 8.5);
+  log->Eval({.version = 20, .loss = 3, .final = true}, 8.5);
+  log->Eval({.version = 30, .loss = std::numeric_limits<double>::quiet_NaN()}, 8.5);
+  log->Eval({.version = 10, .loss = 4.5}, 8.5);  // run again
   ASSERT_TRUE(log->Flush().ok());
   const auto evals = ReadEvaluations(path);
   ASSERT_TRUE(evals.ok()) << evals.status();
@@ -110,7 +143,7 @@ TEST(MetricsLog, NamesTheFileItCannotWrite) {
 TEST(MetricsLog, ReportsAFullDisk) {
   auto log = MetricsLog::Open("/dev/full", 1);
   ASSERT_TRUE(log.ok());
-  log->Step(Step(1, 1));
+  log->Step(Step(1, 1), 7.5);
   EXPECT_THAT(std::string(log->Flush().message()), ::testing::HasSubstr("No space left"));
   EXPECT_FALSE(log->Flush().ok());
 }

@@ -52,7 +52,8 @@ std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model) {
 }
 
 void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
-  metrics_.Step(metrics);
+  metrics_.Step(metrics, absl::ToDoubleSeconds(now - begin_));
+  workers_.Add(metrics);
   newest_step_ = metrics;
   ++steps_;
   tokens_ += metrics.tokens;
@@ -60,8 +61,8 @@ void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
   line_.Step(metrics, now);
 }
 
-void RunReporter::OnEval(const EvalMetrics& metrics) {
-  metrics_.Eval(metrics);
+void RunReporter::OnEval(const EvalMetrics& metrics, absl::Time now) {
+  metrics_.Eval(metrics, absl::ToDoubleSeconds(now - begin_));
   newest_eval_ = metrics;
   line_.Say(
       absl::StrFormat("evaluation of step %d: %s", metrics.version, EvalText(metrics, model_)));
@@ -177,6 +178,7 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   const bool complete = status.step() >= job_steps;
   const std::string reason =
       complete ? "done" : (status.stopped_early() ? "stopped early" : "stopped");
+  metrics_.Workers(workers_);
   metrics_.End(status, sync_, reason);
   line_.Say(absl::StrFormat("%s%s: %d of %d steps in %s%s", reason,
                             replay_.empty() ? "" : ", replay of " + replay_, status.step(),

@@ -18,9 +18,9 @@ namespace tug {
 // Tells the person at the terminal and the run folder what a job does. Not thread-safe.
 class RunReporter {
  public:
-  // `out` outlives it. `config`: resolved.
+  // `out` outlives it. `config`: resolved. `begin`: when the coordinator began.
   RunReporter(MetricsLog metrics, std::FILE* out, bool terminal, std::string run_dir,
-              std::string title, const JobConfig& config)
+              std::string title, const JobConfig& config, absl::Time begin)
       : metrics_(std::move(metrics)),
         line_(out, terminal, config.train().steps(), config.replay().resolved_profile().name()),
         run_dir_(std::move(run_dir)),
@@ -28,12 +28,13 @@ class RunReporter {
         replay_(config.replay().resolved_profile().name()),
         model_(config.model()),
         sync_(config.sync()),
+        begin_(begin),
         tuning_text_(config.comm().scheduler() == CommConfig::AUTO
                          ? "comm: tuning had not settled: no trial was over"
                          : "") {}
 
   void OnStep(const StepMetrics& metrics, absl::Time now);
-  void OnEval(const EvalMetrics& metrics);
+  void OnEval(const EvalMetrics& metrics, absl::Time now);
   void OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder);
   void OnNotice(const std::string& text);
   void OnTrial(const TrialMetrics& metrics);
@@ -66,6 +67,8 @@ class RunReporter {
   const std::string replay_;  // name of the profile; empty: a training
   const ModelConfig model_;
   const SyncConfig sync_;
+  const absl::Time begin_;
+  WorkerTotals workers_;
   std::string tuning_text_;  // of AUTO: where the schedule settled, or that it had not
   std::string trace_text_;   // what the trace says, empty before there is one
   std::optional<StepMetrics> newest_step_;

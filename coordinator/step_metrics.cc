@@ -15,6 +15,12 @@ StepMetrics FoldStep(uint64_t step, std::span<const StepShare> shares) {
   // A worker reports the same figures of a clock with each of its virtual workers.
   std::set<std::pair<uint32_t, uint64_t>> workers;
   for (const auto& [node_id, report] : shares) {
+    metrics.workers.push_back({.virtual_worker = report.virtual_worker(),
+                               .skipped = report.skipped(),
+                               .seconds = report.step_seconds(),
+                               .compute_seconds = report.compute_seconds(),
+                               .wait_seconds = report.wait_seconds(),
+                               .straggle_seconds = report.straggle_seconds()});
     if (report.skipped()) {
       ++metrics.skipped;
       continue;

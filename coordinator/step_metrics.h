@@ -4,10 +4,21 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "proto/control.pb.h"
 
 namespace tug {
+
+// How a virtual worker spent a step of its own; times are of the worker that carries it.
+struct WorkerStepTimes {
+  uint32_t virtual_worker = 0;
+  bool skipped = false;
+  double seconds = 0;
+  double compute_seconds = 0;
+  double wait_seconds = 0;
+  double straggle_seconds = 0;
+};
 
 // One step of the job. Where every push is an update (sync.policy SSP, ASP) it is the reports that
 // came one after the other, as many as there are virtual workers, from whomever they came.
@@ -34,6 +45,7 @@ struct StepMetrics {
   uint32_t skipped = 0;  // virtual workers that were behind, and left it out (sync.policy BACKUP)
   // Number of the schedule that it ran under; none: workers do not agree.
   std::optional<uint32_t> schedule;
+  std::vector<WorkerStepTimes> workers;  // a report each
 };
 
 // A report, and the worker it is of.

@@ -7,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/byte_size.h"
 #include "base/median.h"
+#include "experiment/markdown_table.h"
 
 namespace tug {
 namespace {
@@ -159,19 +159,7 @@ std::vector<std::vector<std::string>> ResultsTable(const SchedulingResults& resu
 }
 
 std::string ResultsMarkdown(const SchedulingResults& results) {
-  std::vector<std::vector<std::string>> table = ResultsTable(results);
-  std::vector<size_t> widths(table[0].size(), 3);
-  for (const std::vector<std::string>& line : table) {
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  table.insert(table.begin() + 1, std::vector<std::string>());
-  for (const size_t width : widths) table[1].push_back(std::string(width, '-'));
-  std::string text;
-  for (std::vector<std::string>& line : table) {
-    for (size_t i = 0; i < line.size(); ++i) line[i].resize(widths[i], ' ');
-    absl::StrAppend(&text, "| ", absl::StrJoin(line, " | "), " |\n");
-  }
-  return text;
+  return MarkdownTable(ResultsTable(results));
 }
 
 Json ResultsJson(const SchedulingResults& results) {

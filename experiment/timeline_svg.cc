@@ -6,14 +6,14 @@
 #include "absl/strings/str_format.h"
 #include "base/xml_text.h"
 #include "coordinator/loss_curve.h"
-#include "experiment/svg_text.h"
+#include "experiment/svg.h"
 
 namespace tug {
 namespace {
 
 using Row = TimelineSpan::Row;
 
-constexpr double kWidth = 1120, kLeft = 74, kRight = 16;
+constexpr double kWidth = kPictureWidth, kLeft = 74, kRight = 16;
 constexpr double kTitle = 24;  // height of a timeline's title
 constexpr double kRow = 22, kRowGap = 3, kGroupGap = 14;
 constexpr double kGroup = kTitle + 3 * (kRow + kRowGap);
@@ -29,8 +29,7 @@ struct Axis {
 };
 
 std::string VerticalLine(double x, double top, double bottom, const char* style) {
-  return absl::StrFormat("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n",
-                         x, top, x, bottom, style);
+  return SvgLine(x, top, x, bottom, style);
 }
 
 const char* NameOf(Row row) {
@@ -67,9 +66,7 @@ class Drawing {
  private:
   std::string Label(const char* text, double top) const {
     return SvgText(kLeft - 8, top + kRow / 2 + 4, "end", "small", text) +
-           absl::StrFormat(
-               "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"row\"/>\n",
-               kLeft, top, kWidth - kLeft - kRight, kRow);
+           SvgRect(kLeft, top, kWidth - kLeft - kRight, kRow, "row");
   }
 
   std::string Compute(const Timeline& timeline, double top) const {
@@ -173,10 +170,7 @@ std::string TimelinesSvg(const std::vector<DrawnTimeline>& timelines,
   if (bound_seconds.has_value() && *bound_seconds <= axis.seconds) {
     body += VerticalLine(axis.X(*bound_seconds), 0, bottom, "bound");
   }
-  return absl::StrFormat(
-      "<svg viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" role=\"img\" "
-      "xmlns=\"http://www.w3.org/2000/svg\">\n%s</svg>\n",
-      kWidth, bottom + kAxis, kWidth, body);
+  return SvgPicture(bottom + kAxis, body);
 }
 
 }  // namespace tug

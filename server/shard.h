@@ -257,7 +257,9 @@ class Shard {
   void CloseAlone(uint32_t segment);
   void SendNorms(uint32_t scope, uint64_t clock, uint32_t to_lane);
   void CloseScopeIfComplete(uint32_t scope);
+  uint32_t Scopes() const;
   void AskForNorms();
+  void ExchangeNormsAgain();
   bool NormsAreOfMeans() const;
   // What multiplies a segment's sum of squares before lanes exchange it.
   double NormScale(uint64_t tokens) const;

@@ -81,11 +81,29 @@ void Shard::CloseScopeIfComplete(uint32_t scope) {
   }
 }
 
+uint32_t Shard::Scopes() const {
+  return ledger_->IsScope(NormLedger::kAllBlocks) ? 1 : table_.num_blocks();
+}
+
+// Lanes come to a new view one after the other, and what they sent each other meanwhile was refused
+// on one side: the later one of two sends again what the other may lack, and asks for the rest.
+void Shard::ExchangeNormsAgain() {
+  for (uint32_t s = 0; s < Scopes(); ++s) {
+    const uint32_t scope = ledger_->ScopeOfBlock(s);
+    const uint64_t clock = ledger_->clock(scope);
+    for (const uint32_t lane : ledger_->OtherLanes(scope)) {
+      if (clock > options_.start_version) SendNorms(scope, clock - 1, lane);
+      SendNorms(scope, clock, lane);
+    }
+  }
+  norms_asked_ = absl::InfinitePast();
+  AskForNorms();
+}
+
 void Shard::AskForNorms() {
   if (!ledger_.has_value() || now_ - norms_asked_ < options_.resend_after) return;
   norms_asked_ = now_;
-  const uint32_t scopes = ledger_->IsScope(NormLedger::kAllBlocks) ? 1 : table_.num_blocks();
-  for (uint32_t s = 0; s < scopes; ++s) {
+  for (uint32_t s = 0; s < Scopes(); ++s) {
     const uint32_t scope = ledger_->ScopeOfBlock(s);
     if (!ledger_->Waiting(scope)) continue;
     for (uint32_t lane : ledger_->MissingLanes(scope)) {

@@ -146,8 +146,9 @@ bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
                     weights_.weights(id, states_[id]->version));
     }
   }
-  WireHeader header = pull;
+  WireHeader header = pull;  // its sender knows by the rest of it which pull this answers
   header.kind = MessageKind::kWeights;
+  header.view = view_;  // it may have waited for its turn since another one
   header.version = served;
   header.clock = number;
   sinks_.send({pull.sender, header, *std::move(weights)});

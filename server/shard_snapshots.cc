@@ -96,6 +96,7 @@ void Shard::SetView(uint32_t view, const LiveSet& live, absl::Time now) {
   live_ = live;
   early_.Clear();
   admission_.ForgetAll();
+  admission_.SetSpare(policy_->spare() + live_.size() - live_.count());
   waiting_pulls_.Clear();
   if (served_.has_value()) served_->Clear();
   summed_.clear();
@@ -111,6 +112,7 @@ void Shard::SetView(uint32_t view, const LiveSet& live, absl::Time now) {
     }
   }
   for (const uint32_t id : summed_) OnSummed(id);
+  if (ledger_.has_value()) ExchangeNormsAgain();
 }
 
 }  // namespace tug

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "kernels/sgd.h"
 #include "server/push_payload.h"
+#include "server/push_step.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -134,12 +135,11 @@ uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t 
     NoticeSkip(push.clock, place.block, push.virtual_worker);
     return OrderRecord::kSkipped;  // weights are updated in place: they are what they were
   }
-  UpdateStep step{
-      .t = state.version,
-      .position = static_cast<double>(state.version) / options_.virtual_workers,
-      .step_scale = StalenessScale(options_.sync.staleness_scaling(), staleness),
-      .weight_decay = place.weight_decay,
-      .gradient_scale = static_cast<float>(1.0 / static_cast<double>(push.token_count))};
+  UpdateStep step = StepOfPush(options_.sync, options_.virtual_workers,
+                               {.version = state.version,
+                                .staleness = staleness,
+                                .token_count = push.token_count,
+                                .weight_decay = place.weight_decay});
   const std::span<const float> gradient = state.sum.sum();
   const auto lambda = static_cast<float>(options_.sync.delay_compensation());
   if (lambda == 0 || staleness == 0) {
@@ -163,8 +163,9 @@ uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t 
 }
 
 void Shard::AnswerAfter(uint32_t segment, uint32_t virtual_worker) {
-  // All of them wait for the slowest; the others for pushes of their own sender.
-  const bool all = std::exchange(states_[segment]->least_rose, false);
+  // Some wait for the slowest, some for pushes of their own sender; near the end, where who has
+  // pushed its last clock is not waited for, for anybody.
+  const bool all = std::exchange(states_[segment]->least_rose, false) || !final_clocks_.empty();
   waiting_pulls_.TakeEach(
       segment, [this](WaitingPull pull) { LookAgain(std::move(pull)); },
       [&](const WireHeader& pull) {

@@ -237,6 +237,27 @@ TEST_F(UpdateShardTest, RecordsAnUpdateAsExactOnlyIfOneAnswerBroughtItsWeightsAt
   EXPECT_EQ(shard_.counters().inexact_records, 6u);
 }
 
+class ThreeVirtualWorkersTest : public UpdateShardTest {
+ protected:
+  ThreeVirtualWorkersTest()
+      : UpdateShardTest([] {
+          ShardOptions options = SspOptions(Options(OptimizerConfig::OFF));
+          options.virtual_workers = 3;
+          return options;
+        }()) {}
+};
+
+TEST_F(ThreeVirtualWorkersTest, LookAtWaitingPullsAgainWhenAnyButTheFinishedMovesOn) {
+  shard_.SetFinalClocks(std::vector<uint64_t>{1, 3, 4}, 2, now_);
+  PushMean(0, 0, 0, 0);  // its last
+  PushMean(0, 1, 0, 0);
+  for (uint64_t clock = 0; clock < 3; ++clock) PushMean(0, 2, clock, 0);
+  PullFor(0, 2, 3);
+  EXPECT_EQ(Count(MessageKind::kWeights), 0u);
+  PushMean(0, 1, 1, 0);  // 0 is still the slowest
+  EXPECT_EQ(Count(MessageKind::kWeights), 1u);
+}
+
 class ScaledUpdateTest : public UpdateShardTest {
  protected:
   ScaledUpdateTest()

@@ -74,7 +74,53 @@ TEST_F(ExperimentTest, ComparesPoliciesOnLoopback) {
   ExpectNobodyLeft();
 }
 
+// Every mode, one batch of a few milliseconds after the other, in both parts.
+TEST_F(ExperimentTest, ComparesSyncPoliciesInBothParts) {
+  const Process& run = Run({"experiment",    "sync",
+                            "--replay",      "late.textproto",
+                            "--step-ms",     "10",
+                            "--warm-up",     "2",
+                            "--steps",       "8",
+                            "--train-steps", "16",
+                            "--modes",       "bsp,ssp:1,asp,backup:1,local:4",
+                            "--stragglers",  "none,persistent",
+                            "--workers",     "2",
+                            "--servers",     "1",
+                            "--slowdown",    "3",
+                            "--out",         Path("out")});
+  ASSERT_EQ(run.exit_code(), 0) << run.err();
+  EXPECT_EQ(run.err(), "");
+  EXPECT_THAT(run.out(), AllOf(HasSubstr("| backup(1) |"), HasSubstr("of the straggler's pace"),
+                               HasSubstr("/out/report.html")));
+  const auto json = nlohmann::json::parse(ReadText(Path("out/sync.json")));
+  ASSERT_EQ(json["parts"].size(), 2u);
+  for (const nlohmann::json& part : json["parts"]) {
+    ASSERT_EQ(part["runs"].size(), 10u);
+    for (const nlohmann::json& run_json : part["runs"]) {
+      const std::string name = run_json["mode"].get<std::string>();
+      EXPECT_GT(run_json["batches_per_second"].get<double>(), 0) << name;
+      EXPECT_EQ(run_json["workers"].size(), 2u) << name;
+      EXPECT_EQ(run_json["final_loss"].is_null(), part["replay"].get<bool>()) << name;
+      if (name == "asp") {
+        EXPECT_FALSE(run_json["staleness"].empty());
+      }
+    }
+  }
+  const nlohmann::json& slow = json["parts"][0]["runs"][5];
+  EXPECT_EQ(slow["straggler"], "persistent");
+  EXPECT_LT(slow["of_undisturbed_bsp"].get<double>(), 0.6)
+      << "bsp waits for who is 3 times as slow";
+  EXPECT_GT(slow["workers"][0]["straggle_seconds"].get<double>(), 0);
+  const std::string page = ReadText(Path("out/report.html"));
+  EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Who waits where"),
+                          HasSubstr("Staleness"), HasSubstr("Loss"), HasSubstr("</html>")));
+  EXPECT_TRUE(fs::exists(Path("out/throughput-persistent-asp/trace.json")));
+  ExpectNobodyLeft();
+}
+
 TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
+  ExpectErrorLine(Run({"experiment", "sync", "--modes", "hogwild"}), {"--modes hogwild"});
+  ExpectErrorLine(Run({"experiment", "sync", "--set", "sync.policy=ASP"}), {"--modes"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--profiles", "alexnet"}), {"alexnet", "vgg16"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--policies", "random"}), {"--policies random"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "comm.nothing=1"}), {"comm.nothing"});

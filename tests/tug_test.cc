@@ -15,7 +15,7 @@
 #include "coordinator/run_folder.h"
 #include "gmock/gmock.h"
 #include "tests/run_result.h"
-#include "tests/training_text.h"
+#include "experiment/training_text.h"
 
 namespace tug {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef TUG_TESTS_TRAINING_TEXT_H_
-#define TUG_TESTS_TRAINING_TEXT_H_
+#ifndef TUG_EXPERIMENT_TRAINING_TEXT_H_
+#define TUG_EXPERIMENT_TRAINING_TEXT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,4 +13,4 @@ std::string TrainingText(uint64_t seed, size_t size_bytes);
 
 }  // namespace tug
 
-#endif  // TUG_TESTS_TRAINING_TEXT_H_
+#endif  // TUG_EXPERIMENT_TRAINING_TEXT_H_

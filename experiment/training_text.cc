@@ -1,4 +1,4 @@
-#include "tests/training_text.h"
+#include "experiment/training_text.h"
 
 #include <span>
 

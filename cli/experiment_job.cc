@@ -1,0 +1,72 @@
+#include "cli/experiment_job.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/cpu_affinity.h"
+#include "base/status_macros.h"
+#include "cli/local_budget.h"
+#include "cli/local_job.h"
+#include "coordinator/run_folder.h"
+#include "proto/job_config.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
+                              const Testbed* testbed) {
+  LocalJob local;
+  std::error_code error;
+  local.executable = fs::read_symlink("/proc/self/exe", error).string();
+  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  local.job_file = job.job_file;
+  local.overrides = job.overrides;
+  ASSIGN_OR_RETURN(const JobConfig config, LoadJobConfig(local.job_file, local.overrides));
+  local.run_dir = absl::StrCat(out, "/", job.name);
+  local.coordinator_log = local.run_dir + ".log";
+  local.servers = job.servers;
+  local.workers = job.workers;
+  local.interrupt_is_error = true;
+  if (testbed != nullptr) local.hosts = testbed->hosts();
+  FitToMachine(ReadCpuBudget(), config.cluster(), local);
+  const absl::Status end = RunLocalJob(local);
+  if (!end.ok()) return absl::Status(end.code(), absl::StrCat(job.name, ": ", end.message()));
+  fs::remove_all(local.run_dir + "/checkpoints", error);  // nobody asked for the models
+  return absl::OkStatus();
+}
+
+absl::Status CheckOutFolder(const std::string& out) {
+  std::error_code error;
+  if (out.empty() || !fs::exists(out, error)) return absl::OkStatus();
+  if (fs::is_directory(out, error) && fs::is_empty(out, error)) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("--out ", out, ": it is there and not an empty folder; name another"));
+}
+
+absl::Status WriteJson(const std::string& path, const nlohmann::ordered_json& json) {
+  return WriteFile(path, json.dump(1, ' ', /*ensure_ascii=*/false,
+                                   nlohmann::ordered_json::error_handler_t::replace) +
+                             "\n");
+}
+
+std::string CommandLine(const std::string& name, const CLI::App& command) {
+  std::string line = name;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    const bool repeats = option->get_name() == "--set";
+    if (!option->get_positional() && !repeats) absl::StrAppend(&line, " ", option->get_name());
+    const char* before = " ";
+    for (const std::string& value : option->results()) {
+      absl::StrAppend(&line, repeats ? " --set " : before, value);
+      before = ",";
+    }
+  }
+  return line;
+}
+
+}  // namespace tug

@@ -1,0 +1,43 @@
+#ifndef TUG_CLI_EXPERIMENT_JOB_H_
+#define TUG_CLI_EXPERIMENT_JOB_H_
+
+// What all experiments do with the jobs that they run and with what they leave.
+
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "cli/testbed.h"
+#include "nlohmann/json.hpp"
+
+namespace tug {
+
+// A job file and what it is to be run with.
+struct ExperimentJob {
+  std::string name;  // of its run folder and for people
+  std::string job_file;
+  std::vector<std::string> overrides;
+  uint32_t workers = 1;
+  uint32_t servers = 1;
+};
+
+// Runs it in the folder OUT/NAME, what the coordinator says beside it in NAME.log; its checkpoints
+// go at the end. `testbed`: whose hosts it is dealt to; null: this machine. Errors: those of
+// LoadJobConfig and RunLocalJob, naming the job. REQUIRES: the process has one thread.
+absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
+                              const Testbed* testbed);
+
+// --out, before anything is made: ALREADY_EXISTS unless it is empty text, not there, or an empty
+// folder.
+absl::Status CheckOutFolder(const std::string& out);
+
+// JSON for OUT; what the command line brought need not be UTF-8.
+absl::Status WriteJson(const std::string& path, const nlohmann::ordered_json& json);
+
+// A command as it was typed, but for the order of its options. `name`: "tug experiment sync".
+std::string CommandLine(const std::string& name, const CLI::App& command);
+
+}  // namespace tug
+
+#endif  // TUG_CLI_EXPERIMENT_JOB_H_

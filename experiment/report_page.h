@@ -1,0 +1,35 @@
+#ifndef TUG_EXPERIMENT_REPORT_PAGE_H_
+#define TUG_EXPERIMENT_REPORT_PAGE_H_
+
+// What the pages of all experiments have in common. A page needs nothing else: no script, no font,
+// no picture from elsewhere. It is light or dark as the reader's browser is, and light on paper.
+// Functions are pure and thread-safe; text is escaped.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tug {
+
+// To the heading, with the style of the page and the patterns that its pictures use. Colours are
+// CSS variables: --ink, --soft (text), --card, --grid, --busy, --wait, --bound.
+std::string PageBegin(const std::string& title);
+std::string PageEnd();
+
+// What the figures rest on, and the command, as a list.
+std::string SettingsHtml(const std::vector<std::pair<std::string, std::string>>& settings,
+                         const std::string& command);
+
+// A card with a table; the first line has the headings. A line with an entry in `groups_begin` has
+// a rule above it.
+std::string TableHtml(const std::vector<std::vector<std::string>>& table,
+                      const std::vector<size_t>& groups_begin);
+
+// A patch of a colour, for legends. `style`: CSS of it.
+std::string Swatch(const std::string& style);
+// That of waiting.
+std::string WaitSwatch();
+
+}  // namespace tug
+
+#endif  // TUG_EXPERIMENT_REPORT_PAGE_H_

@@ -1,0 +1,107 @@
+#include "experiment/run_figures.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+
+namespace tug {
+namespace {
+
+using Json = nlohmann::json;
+
+double LossOf(const Json& line) {
+  const auto loss = line.find("loss");
+  if (loss == line.end() || !loss->is_number()) return std::numeric_limits<double>::quiet_NaN();
+  return loss->get<double>();
+}
+
+WorkerTimes WorkerOf(const Json& line) {
+  return {.virtual_worker = line.value("virtual_worker", 0u),
+          .steps = line.value("steps", uint64_t{0}),
+          .skipped = line.value("skipped", uint64_t{0}),
+          .seconds = line.value("seconds", 0.0),
+          .compute_seconds = line.value("compute_seconds", 0.0),
+          .wait_seconds = line.value("wait_seconds", 0.0),
+          .straggle_seconds = line.value("straggle_seconds", 0.0)};
+}
+
+}  // namespace
+
+absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
+  std::ifstream file(metrics_path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", metrics_path));
+  RunFigures figures;
+  std::map<uint64_t, StepPoint> steps;
+  std::map<std::pair<uint64_t, bool>, EvalPoint> evals;
+  std::map<uint32_t, WorkerTimes> workers;
+  std::optional<double> began;
+  bool ended = false;
+  for (std::string text; std::getline(file, text);) {
+    const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!line.is_object()) continue;
+    const std::string kind = line.value("kind", "");
+    const uint64_t step = line.value("step", uint64_t{0});
+    const double at = line.value("at_seconds", 0.0);
+    if (kind == "step") {
+      if (!began.has_value()) began = at - line.value("seconds", 0.0);
+      steps[step] = {step, at, LossOf(line)};
+    } else if (kind == "eval") {
+      const bool final = line.value("final", false);
+      evals[{step, final}] = {step, at, LossOf(line), final};
+    } else if (kind == "worker") {
+      workers[line.value("virtual_worker", 0u)] = WorkerOf(line);
+    } else if (kind == "end") {
+      ended = true;
+      figures.updates = line.value("updates", uint64_t{0});
+      figures.dropped_pushes = line.value("dropped_pushes", uint64_t{0});
+      figures.staleness = line.value("staleness", std::vector<uint64_t>{});
+    }
+  }
+  if (!ended || steps.empty()) {
+    return absl::AbortedError(absl::StrCat(metrics_path, " is not of a job that has ended"));
+  }
+  for (auto& [step, point] : steps) {
+    point.seconds -= *began;
+    figures.steps.push_back(point);
+  }
+  for (auto& [key, point] : evals) {
+    point.seconds -= *began;
+    figures.evals.push_back(point);
+  }
+  for (const auto& [virtual_worker, times] : workers) figures.workers.push_back(times);
+  return figures;
+}
+
+double MeanStaleness(const RunFigures& figures) {
+  double sum = 0, count = 0;
+  for (size_t staleness = 0; staleness < figures.staleness.size(); ++staleness) {
+    sum += static_cast<double>(staleness * figures.staleness[staleness]);
+    count += static_cast<double>(figures.staleness[staleness]);
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+uint64_t MostStaleness(const RunFigures& figures) {
+  for (size_t staleness = figures.staleness.size(); staleness > 0; --staleness) {
+    if (figures.staleness[staleness - 1] > 0) return staleness - 1;
+  }
+  return 0;
+}
+
+double StepRate(const RunFigures& figures, uint64_t after) {
+  if (figures.steps.size() < 2) return 0;
+  const auto first = std::find_if(figures.steps.begin(), figures.steps.end(),
+                                  [&](const StepPoint& point) { return point.step >= after; });
+  const StepPoint& from = first == figures.steps.end() ? figures.steps.front() : *first;
+  const StepPoint& to = figures.steps.back();
+  const double seconds = to.seconds - from.seconds;
+  return seconds > 0 ? static_cast<double>(to.step - from.step) / seconds : 0;
+}
+
+}  // namespace tug

@@ -1,0 +1,64 @@
+#ifndef TUG_EXPERIMENT_RUN_FIGURES_H_
+#define TUG_EXPERIMENT_RUN_FIGURES_H_
+
+// What the metrics.jsonl of a job that has ended says of its course: who waited for how long, how
+// stale its updates were, and what it learned when.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tug {
+
+// Of the job. Losses that were not finite are NaN.
+struct StepPoint {
+  uint64_t step = 0;   // of the job, complete; 1-based
+  double seconds = 0;  // since its first step began
+  double loss = 0;
+};
+
+struct EvalPoint {
+  uint64_t step = 0;
+  double seconds = 0;
+  double loss = 0;
+  bool final = false;  // over the whole validation split
+};
+
+// Sums over the steps of a virtual worker.
+struct WorkerTimes {
+  uint32_t virtual_worker = 0;
+  uint64_t steps = 0;
+  uint64_t skipped = 0;         // of them: the others were further
+  double seconds = 0;           // of all steps
+  double compute_seconds = 0;   // forward and backward
+  double wait_seconds = 0;      // for weights
+  double straggle_seconds = 0;  // as the job's `straggler` says
+};
+
+struct RunFigures {
+  std::vector<StepPoint> steps;  // in order
+  std::vector<EvalPoint> evals;  // in order; the last one last
+  std::vector<WorkerTimes> workers;
+  uint64_t updates = 0;  // of segments
+  // How many of them had staleness 0, 1, 2, ...; the last entry that or more.
+  std::vector<uint64_t> staleness;
+  uint64_t dropped_pushes = 0;
+};
+
+// Errors: NOT_FOUND; ABORTED: the job has not ended in order, or made no step.
+absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path);
+
+// Of the points of [0, s], with s how stale each update was; 0 of none.
+double MeanStaleness(const RunFigures& figures);
+// The largest with an update.
+uint64_t MostStaleness(const RunFigures& figures);
+
+// Job steps a second from the completion of step `after` to that of the last one; of the first, if
+// there is no such step. 0: there are not two.
+double StepRate(const RunFigures& figures, uint64_t after);
+
+}  // namespace tug
+
+#endif  // TUG_EXPERIMENT_RUN_FIGURES_H_

@@ -1,0 +1,73 @@
+#include "experiment/run_figures.h"
+
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string Written(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "/metrics.jsonl";
+  std::ofstream(path) << text;
+  return path;
+}
+
+constexpr char kMetrics[] = R"(
+{"kind":"step","step":1,"loss":3.5,"at_seconds":10.5,"seconds":0.5}
+{"kind":"notice","text":"step"}
+{"kind":"step","step":3,"loss":null,"at_seconds":12.5,"seconds":0.5}
+{"kind":"step","step":2,"loss":3.25,"at_seconds":11.5,"seconds":0.5}
+{"kind":"eval","step":3,"loss":3.0,"at_seconds":12.75}
+{"kind":"eval","step":3,"loss":2.75,"at_seconds":13,"final":true}
+{"kind":"worker","virtual_worker":1,"steps":3,"skipped":1,"seconds":4,"compute_seconds":1,"wait_seconds":2,"straggle_seconds":0.5}
+{"kind":"worker","virtual_worker":0,"steps":3,"seconds":4}
+)";
+constexpr char kEnd[] =
+    R"({"kind":"end","step":3,"updates":12,"staleness":[6,4,0,2,0],"dropped_pushes":3})";
+
+TEST(RunFigures, ReadsStepsEvaluationsWorkersAndUpdates) {
+  const auto figures = ReadRunFigures(Written(std::string(kMetrics) + kEnd + "\n{\"cut"));
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  ASSERT_EQ(figures->steps.size(), 3u);
+  EXPECT_DOUBLE_EQ(figures->steps[0].seconds, 0.5) << "from the beginning of the first step";
+  EXPECT_EQ(figures->steps[2].step, 3u);
+  EXPECT_TRUE(std::isnan(figures->steps[2].loss));
+  ASSERT_EQ(figures->evals.size(), 2u);
+  EXPECT_FALSE(figures->evals[0].final);
+  EXPECT_TRUE(figures->evals[1].final);
+  EXPECT_DOUBLE_EQ(figures->evals[1].seconds, 3);
+  ASSERT_EQ(figures->workers.size(), 2u);
+  EXPECT_EQ(figures->workers[1].virtual_worker, 1u);
+  EXPECT_EQ(figures->workers[1].skipped, 1u);
+  EXPECT_EQ(figures->workers[1].straggle_seconds, 0.5);
+  EXPECT_EQ(figures->updates, 12u);
+  EXPECT_EQ(figures->dropped_pushes, 3u);
+  EXPECT_THAT(figures->staleness, ElementsAre(6, 4, 0, 2, 0));
+  EXPECT_DOUBLE_EQ(MeanStaleness(*figures), (4 + 6) / 12.0);
+  EXPECT_EQ(MostStaleness(*figures), 3u);
+}
+
+TEST(RunFigures, RateIsFromTheStepAfterWarmUpToTheLast) {
+  RunFigures figures;
+  EXPECT_EQ(StepRate(figures, 0), 0);
+  figures.steps = {{1, 4.0, 0}, {2, 5.0, 0}, {3, 5.5, 0}, {4, 6.0, 0}};
+  EXPECT_DOUBLE_EQ(StepRate(figures, 2), 2.0);
+  EXPECT_DOUBLE_EQ(StepRate(figures, 0), 1.5) << "the first step's own time is not known";
+  EXPECT_DOUBLE_EQ(StepRate(figures, 9), 1.5) << "too few steps for the warm-up";
+}
+
+TEST(RunFigures, AJobThatDidNotEndIsRefused) {
+  EXPECT_THAT(std::string(ReadRunFigures(Written(kMetrics)).status().message()),
+              HasSubstr("not of a job that has ended"));
+  EXPECT_EQ(ReadRunFigures("/nowhere").status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace tug

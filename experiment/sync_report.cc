@@ -1,0 +1,126 @@
+#include "experiment/sync_report.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/xml_text.h"
+#include "experiment/report_page.h"
+#include "experiment/sync_charts.h"
+#include "experiment/worker_timeline_svg.h"
+
+namespace tug {
+namespace {
+
+std::string Card(const std::string& svg) {
+  return absl::StrCat("<div class=\"card\">\n", svg, "</div>\n");
+}
+
+// A heading, a paragraph (HTML) and a picture; nothing without the picture.
+std::string Figure(const char* heading, const std::string& text, const std::string& svg) {
+  if (svg.empty()) return "";
+  return absl::StrCat("<h3>", heading, "</h3>\n<p>", text, "</p>\n", Card(svg));
+}
+
+std::string ModeLegend(const SyncPart& part) {
+  std::string html;
+  const std::vector<SyncCase> modes = ModesOf(part);
+  for (size_t mode = 0; mode < modes.size(); ++mode) {
+    absl::StrAppend(&html, "<span class=\"entry\">",
+                    Swatch(absl::StrCat("background:", ModeColor(mode))),
+                    XmlEscaped(modes[mode].name), "</span> ");
+  }
+  return html;
+}
+
+std::string Timelines(const SyncPart& part) {
+  std::vector<DrawnWorkers> drawn;
+  for (const SyncRun& run : part.runs) {
+    std::string note = absl::StrFormat("%.2f batches a second", run.BatchesPerSecond());
+    if (const auto of_bsp = part.OfBsp(run)) {
+      absl::StrAppendFormat(&note, ", %.2f of undisturbed bsp", *of_bsp);
+    }
+    drawn.push_back({run.mode.name, note, &run.timeline});
+  }
+  return Figure(
+      "Who waits where",
+      absl::StrFormat(
+          "The first %d iterations of a worker that is %g times as slow as the others %s and what "
+          "they do meanwhile. A box is a step, with its number; %s waits for weights.",
+          kDrawnSteps, part.slowdown, Swatch("background:var(--slow)"), WaitSwatch()),
+      WorkerTimelinesSvg(drawn, kDrawnSteps, part.slow_virtual_worker));
+}
+
+std::string FindingsHtml(const SyncPart& part) {
+  const std::vector<std::string> findings = Findings(part);
+  if (findings.empty()) return "";
+  std::string html = "<ul>\n";
+  for (const std::string& finding : findings) {
+    absl::StrAppend(&html, "<li>", XmlEscaped(finding), "</li>\n");
+  }
+  return html + "</ul>\n";
+}
+
+std::string Table(const SyncPart& part) {
+  const std::vector<std::vector<std::string>> table = ResultsTable(part);
+  std::vector<size_t> groups;
+  for (size_t i = 2; i < table.size(); ++i) {
+    if (table[i][0] != table[i - 1][0]) groups.push_back(i);
+  }
+  return absl::StrCat(
+      "<h3>All figures</h3>\n<p>Of bsp: speed over that of undisturbed bsp; of itself: over that "
+      "of the same mode undisturbed; bound: the most of that a mode can keep beside the slow "
+      "worker. Waits: part of the workers' time, and of the one that waited most. Staleness: mean "
+      "and most.</p>\n",
+      TableHtml(table, groups));
+}
+
+std::string Part(const SyncPart& part) {
+  std::string html = absl::StrCat("<h2>", XmlEscaped(part.title), "</h2>\n<p class=\"note\">",
+                                  XmlEscaped(part.about), "</p>\n");
+  if (part.runs.empty()) return html + "<p>Nothing has been measured yet.</p>\n";
+  absl::StrAppend(
+      &html, FindingsHtml(part),
+      Figure("Speed",
+             absl::StrFormat(
+                 "Batches (%d samples, a step of all virtual workers) a second. %s the most that a "
+                 "mode can keep of its undisturbed speed beside the slow worker.",
+                 part.batch_samples,
+                 Swatch("height:0;border-top:2px dashed var(--bound);margin-bottom:4px")),
+             SpeedBarsSvg(part)),
+      Timelines(part),
+      Figure("Time of each worker",
+             absl::StrCat(
+                 "Virtual workers from top to bottom, the part of their time in steps that "
+                 "each ",
+                 Swatch("background:var(--busy)"), "computes, ", Swatch("background:var(--slow)"),
+                 "is made slow, ", WaitSwatch(), "waits for weights."),
+             WaitBarsSvg(part)),
+      Figure("Staleness",
+             "How many updates of a segment there were between the weights that a gradient is of "
+             "and its own update, as a part of all updates. Where an update waits for all, it is "
+             "0.",
+             StalenessSvg(part)),
+      Figure("Loss",
+             absl::StrCat(ModeLegend(part),
+                          "<br/>Lines: training loss, a moving mean; dots: validation loss, the "
+                          "last one of the whole split. A job step of local(H) is H batches."),
+             LossPanelsSvg(part)),
+      Table(part));
+  return html;
+}
+
+}  // namespace
+
+std::string SyncReportHtml(const SyncResults& results) {
+  std::string html = absl::StrCat(
+      PageBegin("Synchronous and asynchronous training"),
+      "<p class=\"note\">The same jobs under each sync policy, undisturbed and with workers that "
+      "are made slow.</p>\n",
+      SettingsHtml(results.settings, results.command));
+  for (const SyncPart& part : results.parts) absl::StrAppend(&html, Part(part));
+  if (results.parts.empty()) absl::StrAppend(&html, "<p>Nothing has been measured yet.</p>\n");
+  return html + PageEnd();
+}
+
+}  // namespace tug

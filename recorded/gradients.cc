@@ -1,0 +1,148 @@
+#include "recorded/gradients.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+// As a bf16 message brings it.
+void RoundToBf16(std::span<float> values) {
+  std::vector<kernels::Bf16> rounded(values.size());
+  const auto n = static_cast<int64_t>(values.size());
+  kernels::Bf16FromFloat(values.data(), rounded.data(), n);
+  kernels::FloatFromBf16(rounded.data(), values.data(), n);
+}
+
+bool PullsBf16(const JobConfig& config) { return config.comm().pull_format() == CommConfig::BF16; }
+
+// The model computes on what was pulled as it is.
+bool BindsBf16(const JobConfig& config) {
+  return PullsBf16(config) && config.train().precision() == TrainConfig::BF16 &&
+         config.sync().local_steps() == 1;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Gradients>> Gradients::Create(const JobConfig& config,
+                                                             const SegmentTable& table,
+                                                             const Sampler& sampler,
+                                                             ThreadPool& pool) {
+  std::unique_ptr<Gradients> gradients(new Gradients(config, table, sampler));
+  ASSIGN_OR_RETURN(
+      gradients->model_,
+      Model::Create({.config = config.model(),
+                     .train = config.train(),
+                     .symbols = config.data().resolved_symbols(),
+                     .classes = DataClasses(config.data()),
+                     .max_micro_batch = static_cast<int>(config.train().micro_batch())},
+                    pool));
+  if (config.sync().local_steps() > 1) {
+    gradients->local_steps_ =
+        std::make_unique<LocalSteps>(config, table, config.cluster().virtual_workers());
+  }
+  for (uint32_t block = 0; block < table.num_blocks(); ++block) {
+    gradients->pulled_.emplace_back(table.block_elements(block));
+    gradients->rounded_.emplace_back(BindsBf16(config) ? table.block_elements(block) : 0);
+    gradients->gradient_.emplace_back(table.block_elements(block));
+  }
+  return gradients;
+}
+
+PushedGradient Gradients::Compute(uint32_t virtual_worker, uint64_t clock,
+                                  std::span<const std::span<const float>> weights) {
+  const uint32_t blocks = table_.num_blocks();
+  for (uint32_t block = 0; block < blocks; ++block) {
+    std::copy(weights[block].begin(), weights[block].end(), pulled_[block].begin());
+    BindPulled(block);
+    model_->BindGradient(static_cast<int>(block), gradient_[block]);
+  }
+  const uint32_t local_steps = config_.sync().local_steps();
+  const uint32_t micro_batches = sampler_.share() / config_.train().micro_batch();
+  uint64_t all_targets = 0;
+  for (uint32_t h = 0; h < local_steps; ++h) {
+    for (uint32_t block = 0; h > 0 && block < blocks; ++block) {
+      model_->BindWeights(static_cast<int>(block),
+                          {.fp32 = local_steps_->Weights(virtual_worker, block)});
+    }
+    uint64_t targets = 0;
+    for (uint32_t m = 0; m < micro_batches; ++m) {
+      targets += Pass(virtual_worker, clock * local_steps + h, m).targets;
+    }
+    Settle(virtual_worker, clock, h, targets);
+    all_targets += targets;
+  }
+  PushedGradient pushed{.blocks = gradient_, .token_count = local_steps > 1 ? 1 : all_targets};
+  if (config_.comm().push_format() == CommConfig::BF16) {
+    for (std::vector<float>& block : pushed.blocks) RoundToBf16(block);
+  }
+  return pushed;
+}
+
+void Gradients::BindPulled(uint32_t block) {
+  std::vector<float>& pulled = pulled_[block];
+  if (BindsBf16(config_)) {
+    kernels::Bf16FromFloat(pulled.data(), rounded_[block].data(),
+                           static_cast<int64_t>(pulled.size()));
+    return model_->BindWeights(static_cast<int>(block), {.bf16 = rounded_[block]});
+  }
+  if (PullsBf16(config_)) RoundToBf16(pulled);
+  model_->BindWeights(static_cast<int>(block), {.fp32 = pulled});
+}
+
+LossSums Gradients::Pass(uint32_t virtual_worker, uint64_t sample_step, uint32_t micro_batch) {
+  const uint32_t samples = config_.train().micro_batch();
+  const uint32_t first = micro_batch * samples;
+  sampler_.Fill(sample_step, virtual_worker, first, samples, batch_);
+  MicroBatch batch;
+  batch.training = true;
+  batch.accumulate = micro_batch > 0;
+  batch.dropout = {config_.seed(), static_cast<uint32_t>(sample_step),
+                   virtual_worker * sampler_.share() + first};
+  batch.samples = static_cast<int>(batch_.samples);
+  batch.tokens = batch_.tokens;
+  batch.lengths = batch_.lengths;
+  batch.decoder_tokens = batch_.decoder_tokens;
+  batch.targets = batch_.targets;
+  model_->Start(batch);
+  const int blocks = model_->num_blocks();
+  for (int block = 0; block < blocks; ++block) model_->Forward(block);
+  model_->Backward(blocks - 1);
+  const LossSums sums = model_->losses();
+  for (int block = blocks - 2; block >= 0; --block) model_->Backward(block);
+  return sums;
+}
+
+void Gradients::Settle(uint32_t virtual_worker, uint64_t clock, uint32_t local_step,
+                       uint64_t targets) {
+  const uint32_t blocks = table_.num_blocks();
+  for (uint32_t block = 0; block < blocks; ++block) clip_.Add(block, gradient_[block]);
+  for (uint32_t block = 0; block < blocks; ++block) {
+    if (local_steps_ == nullptr) {
+      SettleBlock(block, targets);
+      continue;
+    }
+    LocalSteps::Step step{.clock = clock, .local_step = local_step};
+    if (const std::optional<float> factor = clip_.Factor(block, targets)) {
+      step.gradient_scale = *factor / static_cast<float>(targets);
+    }
+    local_steps_->Update(virtual_worker, block, step, gradient_[block], pulled_[block]);
+    if (local_step + 1 == config_.sync().local_steps()) {
+      local_steps_->Difference(virtual_worker, block, pulled_[block], gradient_[block]);
+    }
+  }
+}
+
+void Gradients::SettleBlock(uint32_t block, uint64_t targets) {
+  const std::optional<float> factor = clip_.Factor(block, targets);
+  if (!factor.has_value() && !clip_.global()) return;
+  const float scale = factor.value_or(std::numeric_limits<float>::quiet_NaN());
+  if (scale == 1.0f) return;
+  for (float& element : gradient_[block]) element *= scale;
+}
+
+}  // namespace tug

@@ -1,0 +1,69 @@
+#ifndef TUG_RECORDED_GRADIENTS_H_
+#define TUG_RECORDED_GRADIENTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/thread_pool.h"
+#include "data/sampler.h"
+#include "exchange/segment_table.h"
+#include "kernels/bf16.h"
+#include "model/model.h"
+#include "proto/job.pb.h"
+#include "recorded/reexecution.h"
+#include "worker/gradient_clip.h"
+#include "worker/local_steps.h"
+
+namespace tug {
+
+// The gradients that a job's workers pushed, to the bit, wherever each virtual worker was: as
+// worker/training_loop.h computes, clips and takes local steps, and as the exchange rounds what it
+// pushes and pulls. Owned by one thread.
+class Gradients {
+ public:
+  // `config`: resolved. Errors: those of Model::Create. REQUIRES: sampler, table and pool outlive
+  // this.
+  static absl::StatusOr<std::unique_ptr<Gradients>> Create(const JobConfig& config,
+                                                           const SegmentTable& table,
+                                                           const Sampler& sampler,
+                                                           ThreadPool& pool);
+
+  // ComputeGradient.
+  PushedGradient Compute(uint32_t virtual_worker, uint64_t clock,
+                         std::span<const std::span<const float>> weights);
+
+  const BlockTable& blocks() const { return model_->blocks(); }
+
+ private:
+  Gradients(const JobConfig& config, const SegmentTable& table, const Sampler& sampler)
+      : config_(config),
+        table_(table),
+        sampler_(sampler),
+        clip_(config.optimizer(), table.num_blocks()) {}
+
+  void BindPulled(uint32_t block);
+  // Forward and backward of one micro-batch; adds to the gradient from the second on.
+  LossSums Pass(uint32_t virtual_worker, uint64_t sample_step, uint32_t micro_batch);
+  // The gradient of all micro-batches is complete: clipped, or a local step is taken with it.
+  void Settle(uint32_t virtual_worker, uint64_t clock, uint32_t local_step, uint64_t targets);
+  void SettleBlock(uint32_t block, uint64_t targets);
+
+  const JobConfig config_;
+  const SegmentTable& table_;
+  const Sampler& sampler_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<LocalSteps> local_steps_;  // none without
+  GradientClip clip_;
+  std::vector<std::vector<float>> pulled_;           // by block, as workers had them
+  std::vector<std::vector<kernels::Bf16>> rounded_;  // instead, where the model computes in bf16
+  std::vector<std::vector<float>> gradient_;         // by block
+  SampleBatch batch_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_RECORDED_GRADIENTS_H_

@@ -1,0 +1,151 @@
+#include "recorded/reexecution.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "kernels/sgd.h"
+#include "kernels/sum.h"
+#include "server/push_step.h"
+
+namespace tug {
+
+Reexecution::Reexecution(const JobConfig& config, const SegmentTable& table, const RecordedRun& run,
+                         std::vector<SegmentValues> start, ComputeGradient compute)
+    : config_(config),
+      table_(table),
+      run_(run),
+      compute_(std::move(compute)),
+      optimizer_(MakeLaneOptimizer(config.optimizer(), config.sync())),
+      steps_(run.steps.size()) {
+  TUG_CHECK_EQ(start.size(), size_t{table.size()});
+  TUG_CHECK_EQ(run.updates.size(), size_t{table.size()});
+  for (uint32_t s = 0; s < table.size(); ++s) {
+    segments_.push_back(
+        {.versions = WeightVersions(run.first_version[s], std::move(start[s].weights)),
+         .m = std::move(start[s].m),
+         .v = std::move(start[s].v)});
+  }
+  for (uint32_t b = 0; b < table.num_blocks(); ++b) weights_.emplace_back(table.block_elements(b));
+  const bool compensates = config.sync().delay_compensation() > 0;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    steps_[i].unapplied = table.size();
+    for (uint32_t s = 0; s < table.size(); ++s) {
+      const uint64_t version = run.steps[i].weights_version[s];
+      SegmentState& segment = segments_[s];
+      segment.versions.Need(version);                   // to be computed
+      if (compensates) segment.versions.Need(version);  // and to be applied
+      if (version <= segment.versions.version()) continue;
+      ++steps_[i].missing;
+      segment.waiting[version].push_back(i);
+    }
+    if (steps_[i].missing == 0) ready_.push_back(i);
+  }
+}
+
+absl::Status Reexecution::Run(const std::function<void(size_t updates)>& progress) {
+  while (!ready_.empty()) {
+    const size_t step = ready_.back();
+    ready_.pop_back();
+    Compute(step);
+    RETURN_IF_ERROR(ApplyAll());
+    progress(updates_);
+  }
+  const size_t all = run_.update_count();
+  if (updates_ == all) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("the recorded order cannot have been: after ", updates_, " of ", all,
+                   " updates, every gradient is of weights that are still to come"));
+}
+
+void Reexecution::Compute(size_t step) {
+  const RecordedStep& recorded = run_.steps[step];
+  std::vector<std::span<const float>> views;
+  for (const std::vector<float>& block : weights_) views.push_back(block);
+  for (uint32_t s = 0; s < table_.size(); ++s) {
+    const Segment& place = table_.segment(s);
+    WeightVersions& versions = segments_[s].versions;
+    const std::span<const float> weights = versions.Of(recorded.weights_version[s]);
+    std::copy(weights.begin(), weights.end(), weights_[place.block].begin() + place.begin);
+    versions.Release(recorded.weights_version[s]);
+  }
+  steps_[step].gradient =
+      std::make_unique<PushedGradient>(compute_(recorded.virtual_worker, recorded.clock, views));
+}
+
+absl::Status Reexecution::ApplyAll() {
+  for (uint32_t s = 0; s < table_.size(); ++s) {
+    SegmentState& segment = segments_[s];
+    const std::vector<RecordedUpdate>& updates = run_.updates[s];
+    while (segment.applied < updates.size()) {
+      const RecordedUpdate& update = updates[segment.applied];
+      if (steps_[update.step].gradient == nullptr) break;
+      RETURN_IF_ERROR(Apply(s, update));
+      ++segment.applied;
+      ++updates_;
+      if (--steps_[update.step].unapplied == 0) steps_[update.step].gradient.reset();
+      const auto waiting = segment.waiting.find(segment.versions.version());
+      if (waiting == segment.waiting.end()) continue;
+      for (const size_t step : waiting->second) {
+        if (--steps_[step].missing == 0) ready_.push_back(step);
+      }
+      segment.waiting.erase(waiting);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Reexecution::Apply(uint32_t segment, const RecordedUpdate& update) {
+  const Segment& place = table_.segment(segment);
+  const PushedGradient& pushed = *steps_[update.step].gradient;
+  const std::span<const float> gradient =
+      std::span<const float>(pushed.blocks[place.block]).subspan(place.begin, place.elements());
+  const bool skipped = (update.flags & OrderRecord::kSkipped) != 0;
+  if (kernels::AllFinite(gradient.data(), static_cast<int64_t>(gradient.size())) == skipped) {
+    const RecordedStep& step = run_.steps[update.step];
+    return absl::DataLossError(absl::StrCat(
+        "the gradient of virtual worker ", step.virtual_worker, " at step ", step.clock + 1,
+        skipped ? " was not finite when it was recorded, and is now"
+                : " was finite when it was recorded, and is not now"));
+  }
+  WeightVersions& versions = segments_[segment].versions;
+  versions.Advance();
+  if (!skipped) Optimize(segment, update, gradient, pushed.token_count);
+  if (config_.sync().delay_compensation() > 0) versions.Release(update.weights_version);
+  return absl::OkStatus();
+}
+
+// As Shard::UpdateByPush does (server/shard_updates.cc).
+void Reexecution::Optimize(uint32_t segment, const RecordedUpdate& update,
+                           std::span<const float> gradient, uint64_t token_count) {
+  SegmentState& state = segments_[segment];
+  const uint64_t version = state.versions.version() - 1;  // before this update
+  const uint64_t staleness = version - update.weights_version;
+  UpdateStep step = StepOfPush(config_.sync(), run_.virtual_workers,
+                               {.version = version,
+                                .staleness = staleness,
+                                .token_count = token_count,
+                                .weight_decay = table_.segment(segment).weight_decay});
+  const std::span<float> weights = state.versions.newest();
+  const auto lambda = static_cast<float>(config_.sync().delay_compensation());
+  const bool compensates =
+      lambda != 0 && staleness != 0 && (update.flags & OrderRecord::kNotCompensated) == 0;
+  if (compensates) {
+    compensated_.resize(gradient.size());
+    kernels::CompensateDelay(static_cast<int64_t>(gradient.size()), lambda,
+                             std::exchange(step.gradient_scale, 1.0f), gradient.data(),
+                             weights.data(), state.versions.Of(update.weights_version).data(),
+                             compensated_.data());
+    gradient = compensated_;
+  }
+  optimizer_->Update(step,
+                     {.gradient = gradient,
+                      .weights_in = weights,
+                      .weights_out = weights,
+                      .m = optimizer_->keeps_m() ? std::span<float>(state.m) : std::span<float>(),
+                      .v = optimizer_->keeps_v() ? std::span<float>(state.v) : std::span<float>()});
+}
+
+}  // namespace tug

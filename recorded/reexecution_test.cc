@@ -1,0 +1,244 @@
+#include "recorded/reexecution.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/job_config.h"
+
+namespace tug {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kWorkers = 3;
+constexpr uint64_t kElements = 2048;  // of a block: two segments
+
+BlockTable Blocks() {
+  BlockTable table;
+  for (const char* name : {"a", "b"}) {
+    BlockSpec* block = table.add_blocks();
+    block->set_name(name);
+    TensorSpec* tensor = block->add_tensors();
+    tensor->set_name("w");
+    tensor->add_shape(kElements);
+  }
+  return table;
+}
+
+JobConfig Config(const std::string& more) {
+  const auto config = ParseJobConfig(
+      "model { external: true } cluster { workers: 3 } comm { segment_elements: 1024 } "
+      "optimizer { clip: OFF } sync { policy: ASP } train { steps: 50 } " +
+          more,
+      "test", {});
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.value_or(JobConfig());
+}
+
+// What stands for a gradient: a function of who computes it and of all weights.
+PushedGradient Gradient(uint32_t virtual_worker, uint64_t clock,
+                        std::span<const std::span<const float>> weights) {
+  PushedGradient pushed{.token_count = 2 + virtual_worker};
+  float sum = 0;
+  for (const auto& block : weights) {
+    for (const float w : block) sum = sum * 0.999f + w;
+  }
+  for (const auto& block : weights) {
+    auto& gradient = pushed.blocks.emplace_back();
+    for (const float w : block) {
+      gradient.push_back(0.1f * w + 0.001f * sum +
+                         static_cast<float>((clock * 7 + virtual_worker) % 5) - 2);
+    }
+  }
+  return pushed;
+}
+
+std::vector<SegmentValues> Start(const SegmentTable& table) {
+  std::vector<SegmentValues> start(table.size());
+  for (uint32_t s = 0; s < table.size(); ++s) {
+    const uint64_t n = table.segment(s).elements();
+    start[s] = {std::vector<float>(n, 0.5f + 0.1f * static_cast<float>(s)), std::vector<float>(n),
+                std::vector<float>(n)};
+  }
+  return start;
+}
+
+// A run with an order of its own, made step by step as an asynchronous job would: a worker reads
+// all segments, some of which are behind, and its gradient becomes updates some time later.
+class AsynchronousRun {
+ public:
+  AsynchronousRun(const JobConfig& config, const SegmentTable& table, uint32_t seed)
+      : config_(config), table_(table), random_(seed), logs_(1) {
+    logs_[0].header = {
+        .timeline = 1, .lanes = 1, .virtual_workers = kWorkers, .segments = table.size()};
+    logs_[0].complete = true;
+    versions_.assign(table.size(), 0);
+  }
+
+  std::vector<OrderLog> Make(int steps) {
+    std::vector<uint64_t> clocks(kWorkers, 0);
+    std::vector<std::vector<uint64_t>> read(kWorkers);
+    std::vector<std::vector<uint32_t>> left(kWorkers);  // segments that lack the push
+    for (int made = 0; made < steps;) {
+      const uint32_t vw = random_() % kWorkers;
+      if (read[vw].empty()) {
+        read[vw] = versions_;
+        for (uint32_t s = 0; s < table_.size(); ++s) left[vw].push_back(s);
+      }
+      std::shuffle(left[vw].begin(), left[vw].end(), random_);
+      const uint32_t s = left[vw].back();
+      left[vw].pop_back();
+      logs_[0].records.push_back({.segment = s,
+                                  .virtual_worker = vw,
+                                  .clock = clocks[vw],
+                                  .version = ++versions_[s],
+                                  .weights_version = read[vw][s]});
+      if (!left[vw].empty()) continue;
+      read[vw].clear();
+      ++clocks[vw];
+      ++made;
+    }
+    // Those that are in progress end.
+    for (uint32_t vw = 0; vw < kWorkers; ++vw) {
+      for (const uint32_t s : left[vw]) {
+        logs_[0].records.push_back({.segment = s,
+                                    .virtual_worker = vw,
+                                    .clock = clocks[vw],
+                                    .version = ++versions_[s],
+                                    .weights_version = read[vw][s]});
+      }
+    }
+    return logs_;
+  }
+
+ private:
+  const JobConfig& config_;
+  const SegmentTable& table_;
+  std::mt19937 random_;
+  std::vector<OrderLog> logs_;
+  std::vector<uint64_t> versions_;
+};
+
+// The weights as the log's own order makes them, all versions kept.
+std::vector<std::vector<float>> InLoggedOrder(const JobConfig& config, const SegmentTable& table,
+                                              const std::vector<OrderLog>& logs) {
+  const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
+  const auto run = AssembleRun(logs);
+  std::vector<std::vector<std::vector<float>>> versions(table.size());
+  std::vector<SegmentValues> state = Start(table);
+  for (uint32_t s = 0; s < table.size(); ++s) versions[s] = {state[s].weights};
+  for (const OrderRecord& record : logs[0].records) {
+    const RecordedStep& step = run->steps[run->updates[record.segment][record.version - 1].step];
+    std::vector<std::vector<float>> blocks(table.num_blocks());
+    for (uint32_t s = 0; s < table.size(); ++s) {
+      const auto& part = versions[s][step.weights_version[s]];
+      auto& block = blocks[table.segment(s).block];
+      block.insert(block.end(), part.begin(), part.end());
+    }
+    std::vector<std::span<const float>> views(blocks.begin(), blocks.end());
+    const PushedGradient pushed = Gradient(record.virtual_worker, record.clock, views);
+    const Segment& place = table.segment(record.segment);
+    std::vector<float> next = versions[record.segment].back();
+    const uint64_t staleness = record.version - 1 - record.weights_version;
+    UpdateStep update{.t = record.version - 1,
+                      .position = static_cast<double>(record.version - 1) / kWorkers,
+                      .step_scale = 1.0f / static_cast<float>(std::max<uint64_t>(1, staleness)),
+                      .weight_decay = place.weight_decay,
+                      .gradient_scale = 1.0f / static_cast<float>(pushed.token_count)};
+    std::vector<float> gradient(pushed.blocks[place.block].begin() + place.begin,
+                                pushed.blocks[place.block].begin() + place.end);
+    const double lambda = config.sync().delay_compensation();
+    if (lambda > 0 && staleness > 0) {
+      const auto& old = versions[record.segment][record.weights_version];
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        const float g = gradient[i] * update.gradient_scale;
+        gradient[i] = g + static_cast<float>(lambda) * g * g * (next[i] - old[i]);
+      }
+      update.gradient_scale = 1;
+    }
+    SegmentValues& values = state[record.segment];
+    optimizer->Update(
+        update, {.gradient = gradient,
+                 .weights_in = next,
+                 .weights_out = next,
+                 .m = optimizer->keeps_m() ? std::span<float>(values.m) : std::span<float>(),
+                 .v = optimizer->keeps_v() ? std::span<float>(values.v) : std::span<float>()});
+    versions[record.segment].push_back(next);
+  }
+  std::vector<std::vector<float>> last;
+  for (auto& of_segment : versions) last.push_back(of_segment.back());
+  return last;
+}
+
+TEST(Reexecution, GivesTheWeightsOfTheRecordedOrder) {
+  for (const char* more : {"", "optimizer { algorithm: SGD } sync { delay_compensation: 0.5 }"}) {
+    const JobConfig config = Config(more);
+    const SegmentTable table = *SegmentTable::Create(Blocks(), 1024);
+    for (uint32_t seed = 1; seed <= 5; ++seed) {
+      SCOPED_TRACE(absl::StrCat("seed ", seed, " ", more));
+      const std::vector<OrderLog> logs = AsynchronousRun(config, table, seed).Make(60);
+      const auto run = AssembleRun(logs);
+      ASSERT_TRUE(run.ok()) << run.status();
+      Reexecution again(config, table, *run, Start(table), Gradient);
+      size_t told = 0;
+      const absl::Status done = again.Run([&](size_t updates) { told = updates; });
+      ASSERT_TRUE(done.ok()) << done;
+      EXPECT_EQ(told, run->update_count());
+      const auto expected = InLoggedOrder(config, table, logs);
+      for (uint32_t s = 0; s < table.size(); ++s) {
+        for (size_t i = 0; i < expected[s].size(); ++i) {
+          // The compensation may be fused in one of the two and not in the other.
+          ASSERT_NEAR(again.weights(s)[i], expected[s][i], *more == '\0' ? 0 : 1e-4)
+              << "segment " << s << ", element " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Reexecution, RefusesAnOrderThatCannotHaveBeen) {
+  const JobConfig config = Config("");
+  const SegmentTable table = *SegmentTable::Create(Blocks(), 1024);
+  // Each worker's gradient is of the other's update.
+  RecordedRun run{
+      .virtual_workers = 2,
+      .steps = {{0, 0, {0, 1, 0, 0}}, {1, 0, {1, 0, 0, 0}}},
+      .first_version = {0, 0, 0, 0},
+      .updates = {{{0, 0}, {1, 1}}, {{1, 0}, {0, 1}}, {{0, 0}, {1, 0}}, {{0, 0}, {1, 0}}}};
+  Reexecution again(config, table, run, Start(table), Gradient);
+  EXPECT_THAT(
+      std::string(again.Run([](size_t) {}).message()),
+      HasSubstr("after 0 of 8 updates, every gradient is of weights that are still to come"));
+}
+
+TEST(Reexecution, AGradientThatIsNotFiniteChangesNothingIfItDidNotThen) {
+  const JobConfig config = Config("");
+  const SegmentTable table = *SegmentTable::Create(Blocks(), 1024);
+  const auto not_finite = [](uint32_t vw, uint64_t clock,
+                             std::span<const std::span<const float>> weights) {
+    PushedGradient pushed = Gradient(vw, clock, weights);
+    pushed.blocks[0][3] = std::numeric_limits<float>::infinity();
+    return pushed;
+  };
+  RecordedRun run{.virtual_workers = 1,
+                  .steps = {{0, 0, {0, 0, 0, 0}}},
+                  .first_version = {0, 0, 0, 0},
+                  .updates = {{{0, 0, OrderRecord::kSkipped}}, {{0, 0}}, {{0, 0}}, {{0, 0}}}};
+  Reexecution again(config, table, run, Start(table), not_finite);
+  ASSERT_TRUE(again.Run([](size_t) {}).ok());
+  EXPECT_EQ(again.weights(0)[0], 0.5f);
+  EXPECT_NE(again.weights(1)[0], 0.6f);
+  run.updates[0][0].flags = 0;
+  Reexecution other(config, table, run, Start(table), not_finite);
+  EXPECT_THAT(std::string(other.Run([](size_t) {}).message()),
+              HasSubstr("was finite when it was recorded, and is not now"));
+}
+
+}  // namespace
+}  // namespace tug

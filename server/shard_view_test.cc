@@ -1,0 +1,87 @@
+// A lane that comes to a new view of the same timeline.
+#include <gtest/gtest.h>
+
+#include "server/shard.h"
+#include "server/shard_test_support.h"
+
+namespace tug {
+namespace {
+
+constexpr uint32_t kNewView = 5;
+
+class ViewShardTest : public ShardTest {
+ protected:
+  explicit ViewShardTest(OptimizerConfig::Clip clip = OptimizerConfig::OFF) : ShardTest(clip) {}
+
+  void ToNewView() { shard_.SetView(kNewView, LiveSet(2), now_); }
+  void PushInNewView(uint32_t block, uint32_t virtual_worker, uint64_t clock, PeerId sender) {
+    WireHeader header = PushHeader(block, virtual_worker, clock);
+    header.view = kNewView;
+    header.sender = sender;
+    Deliver(header, std::vector<float>(2 * kSegment, 1.0f));
+  }
+};
+
+TEST_F(ViewShardTest, KeepsWhatWasPushedAndTakesTheRestFromWhoHasItNow) {
+  Push(0, 1, 0);
+  EXPECT_EQ(shard_.Clocks(), (std::vector<uint64_t>{0, 0}));
+  Push(1, 1, 0);
+  EXPECT_EQ(shard_.Clocks(), (std::vector<uint64_t>{0, 1}));
+  ToNewView();
+  Push(0, 0, 0);  // of the old one
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kRefused);
+  EXPECT_EQ(sent_.back().header.view, kNewView);
+  const PeerId other = WorkerPeer(9);
+  PushInNewView(0, 1, 0, other);  // was in: not added again
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kReceived);
+  PushInNewView(0, 0, 0, other);
+  EXPECT_EQ(shard_.version(0), 1u);
+  size_t told = 0;
+  for (const Outgoing& message : sent_) {
+    told += message.header.kind == MessageKind::kCommitted && message.to == other ? 1 : 0;
+  }
+  EXPECT_EQ(told, 2u);
+}
+
+TEST_F(ViewShardTest, AnswersAPullThatIsAskedForAgainInTheNewView) {
+  Push(0, 1, 0);
+  Pull(0, 1);
+  ToNewView();
+  WireHeader pull = Header(MessageKind::kPull, 0);
+  pull.view = kNewView;
+  pull.version = 1;
+  Deliver(pull);
+  PushInNewView(0, 0, 0, kWorker);
+  ASSERT_EQ(Count(MessageKind::kWeights), 1u);
+  EXPECT_EQ(sent_.back().header.view, kNewView);
+}
+
+class ClippedViewShardTest : public ViewShardTest {
+ protected:
+  ClippedViewShardTest() : ViewShardTest(OptimizerConfig::GLOBAL) {}
+};
+
+// The other lane may have refused what it was sent, and sent what was refused here.
+TEST_F(ClippedViewShardTest, SendsItsNormsAgainAndAsksForThoseItLacks) {
+  for (const uint32_t block : {0u, 1u}) {
+    for (const uint32_t vw : {0u, 1u}) Push(block, vw, 0);
+  }
+  EXPECT_EQ(Count(MessageKind::kNorms), 1u);
+  EXPECT_EQ(Count(MessageKind::kNormsWanted), 0u);
+  ToNewView();
+  EXPECT_EQ(Count(MessageKind::kNorms), 2u);
+  EXPECT_EQ(Count(MessageKind::kNormsWanted), 1u);
+  EXPECT_EQ(sent_.back().header.view, kNewView);
+  const auto norms = std::make_shared<std::vector<NormEntry>>(2);
+  WireHeader header = Header(MessageKind::kNorms, NormLedger::kAllBlocks, LanePeer(kOtherLane));
+  header.view = kNewView;
+  shard_.OnMessage({header, Lease(norms, std::as_bytes(std::span(*norms)))}, now_);
+  EXPECT_EQ(shard_.version(0), 1u);
+  sent_.clear();
+  shard_.SetView(kNewView + 1, LiveSet(2), now_);  // now the other one may lack those of clock 0
+  EXPECT_EQ(Count(MessageKind::kNorms), 1u);
+  EXPECT_EQ(sent_[0].header.clock, 0u);
+}
+
+}  // namespace
+}  // namespace tug
