@@ -22,8 +22,9 @@ TicketMeaning MeaningOf(Ticket ticket);
 
 // Which push and which pull of a program comes next, as a machine without I/O. A block's clock is
 // the number of its pushes, counted from where the program's part of the job starts: a push is at
-// that clock, a pull asks for the weights to begin that clock with, under bsp for that version. So a pull before the push of a step gets the weights that the step
-// computes with, and a pull after it those of the next step.
+// that clock, a pull asks for the weights to begin that clock with, under bsp for that version. So
+// a pull before the push of a step gets the weights that the step computes with, and a pull after
+// it those of the next step.
 //
 // Check* say whether something may be done now; errors are one line: INVALID_ARGUMENT (no such
 // block or ticket), FAILED_PRECONDITION (not at this point). Not thread-safe.

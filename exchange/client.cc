@@ -178,8 +178,7 @@ void ExchangeClient::SetSchedule(const ExchangeSchedule& schedule) {
 absl::StatusOr<bool> ExchangeClient::WaitPulled(uint32_t block, uint64_t version,
                                                 absl::Duration timeout) {
   const auto pulled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !cancelled_.ok() ||
-           (pulled_[block].has_value() && pulled_[block]->clock >= version);
+    return !cancelled_.ok() || (pulled_[block].has_value() && pulled_[block]->clock >= version);
   };
   const bool ended = WaitUntil(pulled, timeout);
   absl::MutexLock lock(&mutex_);

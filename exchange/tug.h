@@ -22,12 +22,12 @@
  *   tug_free(tug);
  *
  * Steps. With sync.policy BSP version s of the weights is what s steps have made, and step s
- * computes with version s; with SSP and ASP every push is an update, step s computes with the newest
- * weights that the policy allows, and programs end after numbers of steps of their own. (BACKUP is
- * refused: a program cannot skip a step.) In a step every worker pushes every block exactly once, in any
- * order; a pull of a block gets version s before the block's push, and waits for version s + 1
- * after it. So a program may pull a block right after its push, and wait for it only when the next
- * step needs it. Each version of a block can be pulled once.
+ * computes with version s; with SSP and ASP every push is an update, step s computes with the
+ * newest weights that the policy allows, and programs end after numbers of steps of their own.
+ * (BACKUP is refused: a program cannot skip a step.) In a step every worker pushes every block
+ * exactly once, in any order; a pull of a block gets version s before the block's push, and waits
+ * for version s + 1 after it. So a program may pull a block right after its push, and wait for it
+ * only when the next step needs it. Each version of a block can be pulled once.
  *
  * Errors. Every function returns a status; tug_last_error says in one line what happened and what
  * to do. After an error of the job (TUG_JOB_FAILED, TUG_UNREACHABLE) all further calls fail: shut

@@ -261,8 +261,7 @@ TEST(LocalStepBytes, CountsWeightsAndStateOfEachVirtualWorker) {
   optimizer.mutable_sgd()->set_momentum(0.9);
   EXPECT_EQ(LocalStepBytes(options, CommConfig::FP32, sync, optimizer, 3), 3 * 8 * parameters);
   options.train.set_precision(TrainConfig::BF16);
-  EXPECT_EQ(LocalStepBytes(options, CommConfig::BF16, sync, optimizer, 3),
-            (2 + 3 * 8) * parameters)
+  EXPECT_EQ(LocalStepBytes(options, CommConfig::BF16, sync, optimizer, 3), (2 + 3 * 8) * parameters)
       << "weights are pulled as FP32 then";
 }
 

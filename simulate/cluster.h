@@ -67,8 +67,8 @@ struct SimulationResult {
   uint64_t most_answer_bytes = 0;  // outstanding of one lane to one worker at a time
   std::vector<uint64_t> steps;     // by virtual worker: taken
   uint64_t skipped = 0;            // steps of virtual workers
-  uint64_t most_lead = 0;          // clocks that a virtual worker, beginning a step, was ahead of the
-                                   // last one that the slowest had pushed
+  uint64_t most_lead = 0;  // clocks that a virtual worker, beginning a step, was ahead of the
+                           // last one that the slowest had pushed
   // Updates of each segment; ~0 if they differ.
   uint64_t updates = 0;
   uint64_t dropped_pushes = 0;

@@ -54,7 +54,9 @@ inline SimulationOptions Job(uint32_t servers, uint32_t workers, uint64_t seed) 
   return options;
 }
 
-inline SimulatedNetwork::Options Quiet() { return {absl::Microseconds(50), absl::Microseconds(50), 0, 0}; }
+inline SimulatedNetwork::Options Quiet() {
+  return {absl::Microseconds(50), absl::Microseconds(50), 0, 0};
+}
 
 inline SimulatedNetwork::Options Rough() {
   return {absl::Microseconds(50), absl::Milliseconds(20), 0.1, 0.05};

@@ -225,12 +225,13 @@ void SimulatedServer::Collect(SimulationResult& result) {
     const ShardCounters& counters = lane->shard->counters();
     const size_t segments = lane->shard->segments().size();
     const uint64_t updates = counters.updates / segments;
-    const bool differ = counters.updates % segments != 0 ||
-                        (result.updates > 0 && result.updates != updates);
+    const bool differ =
+        counters.updates % segments != 0 || (result.updates > 0 && result.updates != updates);
     result.updates = differ ? ~uint64_t{0} : updates;
     result.dropped_pushes += counters.dropped_pushes;
     for (size_t t = 0; t < counters.staleness.size(); ++t) {
-      if (counters.staleness[t] > 0) result.most_staleness = std::max<uint64_t>(result.most_staleness, t);
+      if (counters.staleness[t] > 0)
+        result.most_staleness = std::max<uint64_t>(result.most_staleness, t);
     }
     result.repeats += lane->shard->counters().repeats;
     result.deferred += lane->shard->counters().deferred;
@@ -475,9 +476,9 @@ void SimulatedWorker::Collect(SimulationResult& result) {
 void SimulatedWorker::Pull(const PullOrder& order) {
   const SyncMode& mode = SyncModeOf(config_.sync().policy());
   const bool newest = (mode.update_per_push && !order.exact) || mode.skips_steps;
-  exchange_->Pull({order.block, newest ? Want::kAtLeast : Want::kExact, order.clock,
-                   weights_[order.block]},
-                  world_.time.Now());
+  exchange_->Pull(
+      {order.block, newest ? Want::kAtLeast : Want::kExact, order.clock, weights_[order.block]},
+      world_.time.Now());
 }
 
 }  // namespace tug

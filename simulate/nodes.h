@@ -139,10 +139,10 @@ class SimulatedWorker final : public SimulatedNode {
   absl::Duration MostTime(const struct Compute& compute) const;
 
   std::vector<uint32_t> virtual_workers_;
-  std::vector<std::vector<float>> weights_;  // by block
-  std::vector<std::optional<BlockPulled>> arrived_;    // by block, until the machine waits for it
-  std::vector<std::vector<float>> evaluated_;          // by block
-  std::vector<uint64_t> steps_taken_;                  // by carried virtual worker
+  std::vector<std::vector<float>> weights_;          // by block
+  std::vector<std::optional<BlockPulled>> arrived_;  // by block, until the machine waits for it
+  std::vector<std::vector<float>> evaluated_;        // by block
+  std::vector<uint64_t> steps_taken_;                // by carried virtual worker
   uint64_t skipped_ = 0;
   // Gradients in the making, by carried virtual worker and block; handed over with the push.
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
@@ -153,7 +153,7 @@ class SimulatedWorker final : public SimulatedNode {
   bool computing_ = false;
   bool pulling_ = false;
   ControlBoard::Orders orders_;  // the coordinator's newest
-  uint32_t schedule_ = 0;     // number of the coordinator's in effect
+  uint32_t schedule_ = 0;        // number of the coordinator's in effect
   uint64_t schedule_changes_ = 0;
   absl::Time step_began_ = absl::UnixEpoch();
   std::vector<StepReport> steps_;

@@ -104,6 +104,24 @@ TEST_F(CApiTest, TheExampleOfThePageFindsTheWeights) {
   EXPECT_THAT(Run({"sample", "--from", Path("run")}).err(), HasSubstr("model.external"));
 }
 
+// Programs end at clocks of their own, with the weights that both have made.
+TEST_F(CApiTest, ProgramsTrainUnderPoliciesOfUpdatesPerPush) {
+  for (const Texts& policy :
+       {Texts{"sync.policy=ASP"}, Texts{"sync.policy=SSP", "sync.staleness=1"}}) {
+    ASSERT_NO_FATAL_FAILURE(StartJob(policy));
+    Process& first = StartExample();
+    Process& second = StartExample();
+    for (Process* process : {&first, &second, &coordinator()}) {
+      ASSERT_TRUE(process->WaitForEnd(After(kPatience))) << process->command();
+      EXPECT_EQ(process->exit_code(), 0) << process->err() << process->out();
+    }
+    EXPECT_THAT(first.out(), HasSubstr("largest error of a weight 0.0"));
+    EXPECT_THAT(coordinator().err(), HasSubstr("done: 300 of 300 steps"));
+    EXPECT_EQ(NewestCheckpoint("run"), 300u);
+    fs::remove_all(Path("run"));
+  }
+}
+
 TEST_F(CApiTest, AProgramWithOtherBlocksIsRefusedAndTheJobGoesOn) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}));
   Process& first = StartExample();

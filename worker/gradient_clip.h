@@ -16,8 +16,7 @@ namespace tug {
 class GradientClip {
  public:
   // `config`: with all fields filled.
-  GradientClip(const OptimizerConfig& config, uint32_t blocks)
-      : config_(config), sums_(blocks) {}
+  GradientClip(const OptimizerConfig& config, uint32_t blocks) : config_(config), sums_(blocks) {}
 
   // No factor is known before all blocks have been added.
   bool global() const { return config_.clip() == OptimizerConfig::GLOBAL; }

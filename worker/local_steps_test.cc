@@ -62,8 +62,8 @@ TEST(LocalSteps, GoesOnFromItsOwnWeightsAndStateAtPositionsBetweenSteps) {
         const auto part = [&](std::vector<float>& x, size_t begin, size_t count) {
           return x.empty() ? std::span<float>() : std::span(x).subspan(begin, count);
         };
-        for (const auto& [begin, count] : {std::pair<size_t, size_t>{0, kElements - 500},
-                                           {kElements - 500, 500}}) {
+        for (const auto& [begin, count] :
+             {std::pair<size_t, size_t>{0, kElements - 500}, {kElements - 500, 500}}) {
           optimizer->Update({.t = t,
                              .position = static_cast<double>(clock) + h / 4.0,
                              .weight_decay = begin == 0,

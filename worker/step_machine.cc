@@ -47,8 +47,8 @@ bool StepMachine::FinalKnown() const {
 
 bool StepMachine::Finished(uint32_t virtual_worker, uint64_t clock) const {
   if (!FinalKnown()) return false;
-  return clock >= (options_.mode.update_per_push ? gate_.final_clocks[virtual_worker]
-                                                 : gate_.final_version);
+  return clock >=
+         (options_.mode.update_per_push ? gate_.final_clocks[virtual_worker] : gate_.final_version);
 }
 
 bool StepMachine::AllFinished() const {
@@ -113,9 +113,8 @@ bool StepMachine::Fits(const Weights& weights) const {
 }
 
 bool StepMachine::IsFresh() const {
-  return state_ != State::kStep ||
-         (compute_.phase == ComputePhase::kForward && taker_ == 0 && compute_.micro_batch == 0 &&
-          compute_.local_step == 0);
+  return state_ != State::kStep || (compute_.phase == ComputePhase::kForward && taker_ == 0 &&
+                                    compute_.micro_batch == 0 && compute_.local_step == 0);
 }
 
 void StepMachine::OnWeights(uint32_t block, uint64_t lowest, uint64_t highest) {

@@ -146,8 +146,7 @@ TEST(StepMachine, ThoseWhoseClocksAreBehindCatchUpFirst) {
   StepMachine machine(options);
   EXPECT_EQ(machine.clock(), 3u);
   machine.SetGate(false, 6);
-  EXPECT_EQ(RunAnsweringPulls(machine, 1),
-            "S1@3 ->4 S1@4 S2@4 ->5 S0@5 S1@5 S2@5 ->6 ");
+  EXPECT_EQ(RunAnsweringPulls(machine, 1), "S1@3 ->4 S1@4 S2@4 ->5 S0@5 S1@5 S2@5 ->6 ");
   EXPECT_EQ(machine.next(), StepMachine::Next::kFinished);
 }
 
@@ -155,10 +154,7 @@ TEST(StepMachine, EveryVirtualWorkerEndsAtItsOwnClockWherePushesAreUpdates) {
   StepMachineOptions options = OneBlock(SyncConfig::ASP, 3);
   options.eval_micro_batches = [](uint32_t, bool last) { return last ? 1u : 0u; };
   StepMachine machine(options);
-  machine.SetGate({.paused = true,
-                   .final_version = 2,
-                   .final_clocks = {1, 3, 2},
-                   .last_clock = 7});
+  machine.SetGate({.paused = true, .final_version = 2, .final_clocks = {1, 3, 2}, .last_clock = 7});
   EXPECT_EQ(RunAnsweringPulls(machine, 1),
             "S0@0 S1@0 S2@0 ->1 S1@1 S2@1 ->2 S1@2 ->7! E0@2 E1@2 E2@2 ");
   EXPECT_EQ(machine.next(), StepMachine::Next::kFinished);

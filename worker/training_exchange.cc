@@ -1,5 +1,5 @@
-// The second half of a worker's step: from gradients to pushes, to pulls of the next weights, and to
-// reports.
+// The second half of a worker's step: from gradients to pushes, to pulls of the next weights, and
+// to reports.
 #include <limits>
 #include <utility>
 

@@ -163,7 +163,7 @@ class TrainingLoop {
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
   std::optional<EmbeddingRuns> pushed_runs_;  // none: block 0 is pushed whole
   std::optional<EmbeddingRuns> pulled_runs_;
-  GradientClip clip_;                     // with clips_
+  GradientClip clip_;  // with clips_
   std::optional<LocalSteps> local_steps_;
   std::vector<HeldPush> held_;
   SampleBatch batch_;

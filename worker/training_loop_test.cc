@@ -46,7 +46,7 @@ class PlainLane final : public Transport {
       : table_(table),
         in_place_(in_place),
         on_message_(std::move(on_message)),
-        optimizer_(MakeOptimizer(config.optimizer())),
+        optimizer_(MakeLaneOptimizer(config.optimizer(), config.sync())),
         traffic_(traffic),
         result_(result) {
     for (uint32_t b = 0; b < table.num_blocks(); ++b) {
@@ -445,6 +445,22 @@ TEST_F(TrainingLoopTest, WeightsInPlaceGiveTheSameBitsAndAreLetGoInTime) {
 TEST_F(TrainingLoopTest, InPlaceAndRowsTogetherGiveTheSameBits) {
   const Outcome copied = Train();
   ExpectSameBits(copied, Train(/*in_place=*/true));
+}
+
+TEST_F(TrainingLoopTest, LocalStepsReadTheirOwnSamplesAndGiveTheSameBitsInPlace) {
+  config_.mutable_sync()->set_local_steps(3);
+  for (auto clip : {OptimizerConfig::OFF, OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
+    config_.mutable_optimizer()->set_clip(clip);
+    config_.mutable_optimizer()->set_clip_norm(0.1);
+    config_.mutable_comm()->set_partition_bytes(kSegment * sizeof(float));
+    const Outcome copied = Train();
+    const uint64_t targets_a_step = 2 * kVirtualWorkers * config_.model().context();
+    EXPECT_EQ(copied.targets, steps_ * 3 * targets_a_step);
+    EXPECT_EQ(copied.traffic.runs, 0u) << "all rows have moved";
+    ExpectSameBits(copied, Train(/*in_place=*/true));
+    config_.mutable_comm()->set_partition_bytes(16 * kSegment * sizeof(float));
+    ExpectSameBits(copied, Train());
+  }
 }
 
 TEST_F(TrainingLoopTest, Bf16HalvesTheBytesAndChangesBits) {
