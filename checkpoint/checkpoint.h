@@ -14,8 +14,12 @@
 //      that exists already changes places with it in one atomic step.
 //   3. Only then older checkpoints go: each is renamed to step-N.old, loses its manifest first.
 //
-// A tensor in a lane's file is named "<block>/<begin>-<end>/w" (or m, v): elements of the block,
-// so a job with other segments, lanes or servers assembles what it needs (CheckpointReader).
+// A tensor in a lane's file is named "<block>/<begin>-<end>/w" (or m, v, as far as the optimizer
+// keeps them): elements of the block, so a job with other segments, lanes or servers assembles what
+// it needs (CheckpointReader). Where every push is an update (sync.policy SSP, ASP) a segment has
+// "<block>/<begin>-<end>/clocks" too, 64-bit integers: its version, then by virtual worker the
+// clock of the next push that it lacks. These are of whole segments: such a job resumes with the
+// same comm.segment_elements.
 //
 // All hosts of the job must see the run folder. Functions may be called from several threads and
 // processes at once, with these limits: one writer per (version, lane), one CommitCheckpoint or
@@ -25,6 +29,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,7 +37,8 @@
 
 namespace tug {
 
-// State of elements [begin, end) of a block; each span holds end - begin values.
+// State of elements [begin, end) of a block; each span holds end - begin values, or those of m and
+// v none.
 struct SegmentPart {
   std::string block;
   uint64_t begin = 0;
@@ -40,6 +46,7 @@ struct SegmentPart {
   std::span<const float> weights;
   std::span<const float> m;
   std::span<const float> v;
+  std::span<const uint64_t> clocks = {};  // see above; empty: none
 };
 
 // What the manifest says of a file, and how long writing and syncing it took.
@@ -108,6 +115,13 @@ class CheckpointReader {
   // `kind`: 'w' weights, 'm' or 'v' moments. Errors: NOT_FOUND (some elements are in no file).
   absl::Status ReadRange(const std::string& block, uint64_t begin, uint64_t end, char kind,
                          std::span<float> out) const;
+
+  // Whether segments have clocks of their own.
+  bool has_clocks() const;
+  // Those of the segment with elements [begin, end) of a block. Errors: NOT_FOUND (no segment
+  // begins and ends there).
+  absl::StatusOr<std::vector<uint64_t>> ReadClocks(const std::string& block, uint64_t begin,
+                                                   uint64_t end) const;
 
  private:
   struct State;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,8 @@ struct PieceName {
 
 bool IsKind(char kind) { return kind == 'w' || kind == 'm' || kind == 'v'; }
 
+constexpr char kClocks = 'c';  // of PieceName
+
 bool ParseNumber(absl::string_view text, uint64_t* number) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
          absl::SimpleAtoi(text, number);
@@ -50,13 +53,16 @@ std::optional<PieceName> ParsePieceName(absl::string_view text) {
   if (kind_slash == absl::string_view::npos || kind_slash == 0) return std::nullopt;
   const absl::string_view kind = text.substr(kind_slash + 1);
   const size_t range_slash = text.rfind('/', kind_slash - 1);
-  if (range_slash == absl::string_view::npos || kind.size() != 1 || !IsKind(kind[0])) {
+  const bool clocks = kind == "clocks";
+  if (range_slash == absl::string_view::npos ||
+      !(clocks || (kind.size() == 1 && IsKind(kind[0])))) {
     return std::nullopt;
   }
   const absl::string_view range = text.substr(range_slash + 1, kind_slash - range_slash - 1);
   const size_t dash = range.find('-');
   if (dash == absl::string_view::npos) return std::nullopt;
-  PieceName name{.block = std::string(text.substr(0, range_slash)), .kind = kind[0]};
+  PieceName name{.block = std::string(text.substr(0, range_slash)),
+                 .kind = clocks ? kClocks : kind[0]};
   if (!ParseNumber(range.substr(0, dash), &name.begin) ||
       !ParseNumber(range.substr(dash + 1), &name.end) || name.begin > name.end) {
     return std::nullopt;
@@ -77,7 +83,7 @@ absl::StatusOr<SafetensorsReader> OpenVerified(const std::string& path, const Ma
   if (!bytes.empty()) {
     ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_NORMAL);
   }
-  return SafetensorsReader::FromMapped(std::move(mapped));
+  return SafetensorsReader::FromMapped(std::move(mapped), TensorTypes::kAny);
 }
 
 bool IsFolder(const std::string& path) {
@@ -144,6 +150,7 @@ struct CheckpointReader::State {
   Manifest manifest;
   std::vector<SafetensorsReader> files;
   std::map<Key, std::vector<Piece>> pieces;  // ascending, disjoint; into `files`
+  std::map<std::tuple<std::string, uint64_t, uint64_t>, std::span<const std::byte>> clocks;
 
   absl::Status AddPieces(const SafetensorsReader& file);
   absl::Status SortPieces();
@@ -152,8 +159,15 @@ struct CheckpointReader::State {
 absl::Status CheckpointReader::State::AddPieces(const SafetensorsReader& file) {
   for (const TensorView& tensor : file.tensors()) {
     std::optional<PieceName> name = ParsePieceName(tensor.name);
-    if (!name || tensor.bytes.size() % sizeof(float) != 0 ||
-        tensor.bytes.size() / sizeof(float) != name->end - name->begin) {
+    const bool clocks = name.has_value() && name->kind == kClocks;
+    const bool values = name.has_value() && !clocks && tensor.dtype == "F32" &&
+                        tensor.bytes.size() % sizeof(float) == 0 &&
+                        tensor.bytes.size() / sizeof(float) == name->end - name->begin;
+    if (clocks && tensor.dtype == "I64" && !tensor.bytes.empty()) {
+      this->clocks[{std::move(name->block), name->begin, name->end}] = tensor.bytes;
+      continue;
+    }
+    if (!values) {
       return absl::DataLossError(absl::StrCat(file.path(), " is no file of a checkpoint: tensor \"",
                                               tensor.name, "\" is not named BLOCK/BEGIN-END/KIND"));
     }
@@ -224,7 +238,24 @@ absl::Status CheckpointReader::ReadRange(const std::string& block, uint64_t begi
   if (next == end) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat(
       state_->folder, " does not hold element ", next, " (", std::string(1, kind), ") of block ",
-      block, "; it was written with another model configuration: resume with that one"));
+      block,
+      "; it was written with another model or optimizer: resume with the configuration it is of"));
+}
+
+bool CheckpointReader::has_clocks() const { return !state_->clocks.empty(); }
+
+absl::StatusOr<std::vector<uint64_t>> CheckpointReader::ReadClocks(const std::string& block,
+                                                                   uint64_t begin,
+                                                                   uint64_t end) const {
+  const auto found = state_->clocks.find({block, begin, end});
+  if (found == state_->clocks.end()) {
+    return absl::NotFoundError(absl::StrCat(state_->folder, " holds no clocks of elements ", begin,
+                                            " to ", end, " of block ", block,
+                                            "; resume with the segments it was written with"));
+  }
+  std::vector<uint64_t> clocks(found->second.size() / sizeof(uint64_t));
+  std::memcpy(clocks.data(), found->second.data(), clocks.size() * sizeof(uint64_t));
+  return clocks;
 }
 
 }  // namespace tug

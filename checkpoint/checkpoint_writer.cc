@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -52,12 +53,15 @@ std::vector<TensorDecl> Declare(std::span<const SegmentPart> segments) {
     TUG_CHECK_LE(segment.begin, segment.end) << segment.block;
     const uint64_t elements = segment.end - segment.begin;
     TUG_CHECK_EQ(segment.weights.size(), elements) << segment.block;
-    TUG_CHECK_EQ(segment.m.size(), elements) << segment.block;
-    TUG_CHECK_EQ(segment.v.size(), elements) << segment.block;
-    for (const char* kind : {"w", "m", "v"}) {
-      tensors.push_back(
-          {absl::StrCat(segment.block, "/", segment.begin, "-", segment.end, "/", kind),
-           {elements}});
+    const std::string name = absl::StrCat(segment.block, "/", segment.begin, "-", segment.end, "/");
+    tensors.push_back({name + "w", {elements}});
+    for (const auto& [kind, values] : {std::pair{"m", segment.m}, {"v", segment.v}}) {
+      if (values.empty()) continue;
+      TUG_CHECK_EQ(values.size(), elements) << segment.block;
+      tensors.push_back({name + kind, {elements}});
+    }
+    if (!segment.clocks.empty()) {
+      tensors.push_back({name + "clocks", {segment.clocks.size()}, /*integers=*/true});
     }
   }
   return tensors;
@@ -70,6 +74,7 @@ absl::Status WriteSegments(const std::string& path, std::span<const SegmentPart>
     RETURN_IF_ERROR(writer.Append(segment.weights));
     RETURN_IF_ERROR(writer.Append(segment.m));
     RETURN_IF_ERROR(writer.Append(segment.v));
+    RETURN_IF_ERROR(writer.Append(segment.clocks));
   }
   RETURN_IF_ERROR(writer.Finish());
   part.size_bytes = writer.size_bytes();

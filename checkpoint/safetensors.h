@@ -9,7 +9,8 @@
 //             "__metadata__" an object from strings to strings
 //   the rest  data, row-major, little-endian; offsets count from here; no holes, no overlaps
 //
-// Written are FP32 tensors; read are these, or any, as one asks for.
+// Written are FP32 tensors and a few of 64-bit integers; read are FP32 ones, or any, as one asks
+// for.
 //
 // Not thread-safe, but for const methods of the reader.
 
@@ -33,6 +34,7 @@ inline constexpr uint64_t kSafetensorsMaxHeaderBytes = 100'000'000;
 struct TensorDecl {
   std::string name;
   std::vector<uint64_t> shape;  // {} = a scalar
+  bool integers = false;        // I64 in place of F32
 };
 
 // Writes tensors front to back:
@@ -53,6 +55,8 @@ class SafetensorsWriter {
 
   // REQUIRES: no more than was declared.
   absl::Status Append(std::span<const float> values);
+  // The same of a tensor of integers. REQUIRES: below 2^63.
+  absl::Status Append(std::span<const uint64_t> values);
 
   // Syncs and closes. REQUIRES: all that was declared has been appended.
   absl::Status Finish();

@@ -24,7 +24,7 @@ bool IsValidName(const std::string& name) {
 }
 
 uint64_t SizeBytes(const TensorDecl& tensor) {
-  uint64_t size_bytes = sizeof(float);
+  uint64_t size_bytes = tensor.integers ? sizeof(int64_t) : sizeof(float);
   for (const uint64_t extent : tensor.shape) {
     TUG_CHECK(extent == 0 || size_bytes <= std::numeric_limits<uint64_t>::max() / extent)
         << tensor.name;
@@ -60,9 +60,11 @@ absl::StatusOr<Header> MakeHeader(const std::string& path, const std::vector<Ten
     }
     const uint64_t begin = header.data_bytes;
     header.data_bytes += SizeBytes(tensor);
-    absl::StrAppend(&header.json, names.size() > 1 ? "," : "", "\"", tensor.name,
-                    R"(":{"dtype":"F32","shape":[)", absl::StrJoin(tensor.shape, ","),
-                    R"(],"data_offsets":[)", begin, ",", header.data_bytes, "]}");
+    absl::StrAppend(
+        &header.json, names.size() > 1 ? "," : "", "\"", tensor.name,
+        tensor.integers ? R"(":{"dtype":"I64","shape":[)" : R"(":{"dtype":"F32","shape":[)",
+        absl::StrJoin(tensor.shape, ","), R"(],"data_offsets":[)", begin, ",", header.data_bytes,
+        "]}");
   }
   header.json += '}';
   while (header.json.size() % 8 != 0) header.json += ' ';
@@ -88,6 +90,12 @@ absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(
 }
 
 absl::Status SafetensorsWriter::Append(std::span<const float> values) {
+  TUG_CHECK_LE(values.size_bytes(), missing_bytes_) << file_.path();
+  missing_bytes_ -= values.size_bytes();
+  return file_.Append(std::as_bytes(values));
+}
+
+absl::Status SafetensorsWriter::Append(std::span<const uint64_t> values) {
   TUG_CHECK_LE(values.size_bytes(), missing_bytes_) << file_.path();
   missing_bytes_ -= values.size_bytes();
   return file_.Append(std::as_bytes(values));

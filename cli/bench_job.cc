@@ -68,7 +68,7 @@ absl::Status Serve(const BenchSetting& setting, uint32_t node_id, BenchChild& ch
   child.Say(absl::StrJoin(endpoints, " "));
   ASSIGN_OR_RETURN(const std::string all, child.Listen());
   const View view = MakeBenchView(setting, absl::StrSplit(all, ' '));
-  for (const std::unique_ptr<LaneThread>& lane : lanes) lane->Start(view);
+  for (const std::unique_ptr<LaneThread>& lane : lanes) lane->SetView(view);
   while (true) {
     for (const std::unique_ptr<LaneThread>& lane : lanes) {
       const LaneThread::Report report = lane->report();

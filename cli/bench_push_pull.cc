@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/byte_size.h"
 #include "base/status_macros.h"
 #include "cli/bench_command.h"
 #include "cli/bench_sizes.h"

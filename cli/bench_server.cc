@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_size.h"
 #include "base/status_macros.h"
 #include "cli/bench_arithmetic.h"
 #include "cli/bench_command.h"

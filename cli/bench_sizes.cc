@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/byte_size.h"
 
 namespace tug {
 namespace {
@@ -42,13 +43,6 @@ absl::StatusOr<uint64_t> ParseByteSize(const std::string& text) {
         absl::StrCat("'", text, "' is not a size: write bytes, or 4K, 1M, 2G"));
   }
   return number << shift;
-}
-
-std::string ByteSizeText(uint64_t bytes) {
-  for (const auto& [shift, unit] : {std::pair{30, " GiB"}, {20, " MiB"}, {10, " KiB"}}) {
-    if (bytes > 0 && bytes % (uint64_t{1} << shift) == 0) return absl::StrCat(bytes >> shift, unit);
-  }
-  return absl::StrCat(bytes, " B");
 }
 
 absl::Status CheckPartitionBytes(uint64_t bytes) {

@@ -15,9 +15,6 @@ namespace tug {
 // else, and what does not fit 64 bits.
 absl::StatusOr<uint64_t> ParseByteSize(const std::string& text);
 
-// Shortest exact form: "4 KiB", "1536 KiB", "100 B".
-std::string ByteSizeText(uint64_t bytes);
-
 // Whether one message can carry it: a power of two from 4 KiB to 256 MiB.
 absl::Status CheckPartitionBytes(uint64_t bytes);
 

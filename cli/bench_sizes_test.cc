@@ -25,14 +25,6 @@ TEST(ParseByteSize, RefusesWhatIsNoSizeByName) {
   }
 }
 
-TEST(ByteSizeText, IsExact) {
-  EXPECT_EQ(ByteSizeText(0), "0 B");
-  EXPECT_EQ(ByteSizeText(100), "100 B");
-  EXPECT_EQ(ByteSizeText(4096), "4 KiB");
-  EXPECT_EQ(ByteSizeText(3 << 19), "1536 KiB");
-  EXPECT_EQ(ByteSizeText(uint64_t{1} << 31), "2 GiB");
-}
-
 TEST(CheckPartitionBytes, WantsAPowerOfTwoThatAMessageCarries) {
   EXPECT_TRUE(CheckPartitionBytes(4096).ok());
   EXPECT_TRUE(CheckPartitionBytes(256 << 20).ok());

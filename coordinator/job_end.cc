@@ -14,9 +14,21 @@ uint64_t Begun(std::span<const VirtualWorkerPace> paces) {
   return sum;
 }
 
-// What virtual worker `pace` takes one step in; any number will do as long as nobody has said.
-double SecondsOf(const VirtualWorkerPace& pace) {
-  return pace.step_seconds > 0 ? pace.step_seconds : 1;
+// What virtual workers take one step in; of those that have not said yet, what the others take on
+// average. Any number will do as long as nobody has said.
+std::vector<double> StepSeconds(std::span<const VirtualWorkerPace> paces) {
+  double sum = 0;
+  size_t known = 0;
+  for (const VirtualWorkerPace& pace : paces) {
+    sum += pace.step_seconds;
+    known += pace.step_seconds > 0 ? 1 : 0;
+  }
+  std::vector<double> seconds;
+  for (const VirtualWorkerPace& pace : paces) {
+    const double mean = known > 0 ? sum / static_cast<double>(known) : 1.0;
+    seconds.push_back(pace.step_seconds > 0 ? pace.step_seconds : mean);
+  }
+  return seconds;
 }
 
 std::vector<uint64_t> DealByLevel(std::span<const VirtualWorkerPace> paces, uint64_t total) {
@@ -42,17 +54,17 @@ std::vector<uint64_t> DealByLevel(std::span<const VirtualWorkerPace> paces, uint
 }
 
 std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint64_t total) {
-  const auto after = [&](const VirtualWorkerPace& pace, double seconds) {
-    return pace.begun + static_cast<uint64_t>(std::floor(seconds / SecondsOf(pace)));
+  const std::vector<double> step_seconds = StepSeconds(paces);
+  const auto after = [&](size_t v, double seconds) {
+    return paces[v].begun + static_cast<uint64_t>(std::floor(seconds / step_seconds[v]));
   };
   const auto sum_after = [&](double seconds) {
     uint64_t sum = 0;
-    for (const VirtualWorkerPace& pace : paces) sum += after(pace, seconds);
+    for (size_t v = 0; v < paces.size(); ++v) sum += after(v, seconds);
     return sum;
   };
   // The fastest alone takes no longer.
-  double low = 0, high = 0;
-  for (const VirtualWorkerPace& pace : paces) high = std::max(high, SecondsOf(pace));
+  double low = 0, high = *std::max_element(step_seconds.begin(), step_seconds.end());
   high *= static_cast<double>(total - Begun(paces) + 1);
   constexpr int kHalvings = 100;
   for (int i = 0; i < kHalvings; ++i) {
@@ -60,12 +72,12 @@ std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint
     (sum_after(middle) <= total ? low : high) = middle;
   }
   std::vector<uint64_t> clocks;
-  for (const VirtualWorkerPace& pace : paces) clocks.push_back(after(pace, low));
+  for (size_t v = 0; v < paces.size(); ++v) clocks.push_back(after(v, low));
   // Those that end at the same time would take the sum beyond the total, or all but.
   for (uint64_t left = total - sum_after(low); left > 0; --left) {
     size_t next = 0;
     const auto end = [&](size_t v) {
-      return static_cast<double>(clocks[v] + 1 - paces[v].begun) * SecondsOf(paces[v]);
+      return static_cast<double>(clocks[v] + 1 - paces[v].begun) * step_seconds[v];
     };
     for (size_t v = 1; v < paces.size(); ++v) {
       if (end(v) < end(next)) next = v;

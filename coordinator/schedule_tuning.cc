@@ -4,43 +4,31 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/byte_size.h"
 
 namespace tug {
 namespace {
 
 Tuner::Options TunerOptions(const CommConfig& comm, const SegmentTable& table) {
   return {.points = SchedulePoints(table),
-          .own = {comm.partition_bytes(), comm.credit_bytes()},
+          .own = OwnPoint(comm),
           .trials = comm.tuner().trials(),
           .steps_per_trial = comm.tuner().steps_per_trial(),
           .drift = comm.tuner().drift()};
 }
 
-// "512 KiB", "1 MiB", "1000000 bytes"
-std::string SizeText(uint64_t bytes) {
-  const char* const units[] = {" bytes", " KiB", " MiB", " GiB"};
-  size_t unit = 0;
-  while (unit < 3 && bytes > 0 && bytes % 1024 == 0) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return absl::StrCat(bytes, units[unit]);
-}
-
 std::string PointText(const SchedulePoint& point) {
-  return absl::StrCat("partition ", SizeText(point.partition_bytes), ", credit ",
-                      SizeText(point.credit_bytes));
+  return absl::StrCat("partition ", ByteSizeText(point.partition_bytes), ", credit ",
+                      ByteSizeText(point.credit_bytes));
 }
 
 }  // namespace
 
 ScheduleTuning::ScheduleTuning(const JobConfig& config, const SegmentTable& table, bool predictions)
-    : own_{config.comm().partition_bytes(), config.comm().credit_bytes()},
-      own_pull_credit_bytes_(config.comm().pull_credit_bytes()),
-      trials_(config.comm().tuner().trials()),
+    : comm_(config.comm()),
       predictions_(predictions),
       tuner_(TunerOptions(config.comm(), table)),
-      point_(own_) {}
+      point_(OwnPoint(comm_)) {}
 
 void ScheduleTuning::AddStep(const StepMetrics& step) {
   if (step.schedule != number()) return;
@@ -62,7 +50,7 @@ void ScheduleTuning::Report(Tuner::Event event, uint64_t step) {
     return;
   }
   const Tuner::Trial& trial = tuner_.trial();
-  events_.push_back(TrialMetrics{step, trial, trials_});
+  events_.push_back(TrialMetrics{step, trial, comm_.tuner().trials()});
   if (event == Tuner::Event::kSettled) {
     events_.push_back(SettledMetrics{step, tuner_.settled(), round_ > 1});
   } else if (predictions_ && trial.number == 1) {
@@ -85,7 +73,7 @@ void ScheduleTuning::Follow() {
   next.set_number(number() + 1);
   next.set_partition_bytes(point_.partition_bytes);
   next.set_credit_bytes(point_.credit_bytes);
-  next.set_pull_credit_bytes(point_ == own_ ? own_pull_credit_bytes_ : point_.credit_bytes);
+  next.set_pull_credit_bytes(PullCreditBytes(point_, comm_));
   wanted_ = std::move(next);
   unmeasured_ = kUnmeasured;
 }

@@ -85,9 +85,7 @@ class ScheduleTuning {
   // Hands out what the tuner suggests, if it is not in effect already.
   void Follow();
 
-  const SchedulePoint own_;
-  const uint64_t own_pull_credit_bytes_;
-  const uint32_t trials_;
+  const CommConfig comm_;  // the job's own
   const bool predictions_;
   Tuner tuner_;
   SchedulePoint point_;                       // of wanted_

@@ -29,10 +29,10 @@ TicketMeaning MeaningOf(Ticket ticket) {
           static_cast<uint32_t>(ticket >> kBlockShift & kBlockMask), ticket & kClockMask};
 }
 
-BlockClocks::BlockClocks(std::vector<std::string> names, uint64_t start_version)
-    : start_version_(start_version) {
+BlockClocks::BlockClocks(std::vector<std::string> names, uint64_t start_clock)
+    : start_clock_(start_clock) {
   for (std::string& name : names) {
-    blocks_.push_back({.name = std::move(name), .clock = start_version});
+    blocks_.push_back({.name = std::move(name), .clock = start_clock});
   }
 }
 
@@ -62,7 +62,7 @@ absl::Status BlockClocks::CheckMayPush(uint32_t block) const {
 absl::Status BlockClocks::CheckMayPull(uint32_t block) const {
   RETURN_IF_ERROR(CheckBlock(block));
   const Block& state = blocks_[block];
-  if (state.pulled == state.clock) {
+  if (state.pulled == state.clock && !state.again) {
     return absl::FailedPreconditionError(absl::StrCat(Named(block), " was pulled for step ",
                                                       state.clock, " already: push it first"));
   }
@@ -85,7 +85,7 @@ absl::Status BlockClocks::CheckStepComplete() const {
 
 absl::Status BlockClocks::CheckTicket(Ticket ticket) const {
   const auto [push, block, clock] = MeaningOf(ticket);
-  if (block < blocks_.size() && clock >= start_version_) {
+  if (block < blocks_.size() && clock >= start_clock_) {
     const Block& state = blocks_[block];
     if (push && clock < state.clock) return absl::OkStatus();
     const bool pull = ticket >> kKindShift == kPullKind;
@@ -95,6 +95,10 @@ absl::Status BlockClocks::CheckTicket(Ticket ticket) const {
       absl::StrCat(ticket, " is no ticket: wait for what a push or a pull has given"));
 }
 
+void BlockClocks::AllowLastPulls() {
+  for (Block& block : blocks_) block.again = block.pulled == block.clock;
+}
+
 Ticket BlockClocks::Push(uint32_t block) {
   Block& state = blocks_[block];
   return state.pushed = MakeTicket(kPushKind, block, state.clock++);
@@ -102,6 +106,7 @@ Ticket BlockClocks::Push(uint32_t block) {
 
 Ticket BlockClocks::Pull(uint32_t block) {
   Block& state = blocks_[block];
+  state.again = state.again && state.pulled != state.clock;
   state.pulled = state.clock;
   state.pulling = true;
   return MakeTicket(kPullKind, block, state.clock);

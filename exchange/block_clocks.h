@@ -20,9 +20,9 @@ struct TicketMeaning {
 };
 TicketMeaning MeaningOf(Ticket ticket);
 
-// Which push and which pull of a program comes next, under bsp, as a machine without I/O. A block's
-// clock is the number of its pushes, counted from the job's start version: a push is at that clock,
-// a pull asks for that version. So a pull before the push of a step gets the weights that the step
+// Which push and which pull of a program comes next, as a machine without I/O. A block's clock is
+// the number of its pushes, counted from where the program's part of the job starts: a push is at
+// that clock, a pull asks for the weights to begin that clock with, under bsp for that version. So a pull before the push of a step gets the weights that the step
 // computes with, and a pull after it those of the next step.
 //
 // Check* say whether something may be done now; errors are one line: INVALID_ARGUMENT (no such
@@ -30,7 +30,7 @@ TicketMeaning MeaningOf(Ticket ticket);
 class BlockClocks {
  public:
   BlockClocks() = default;
-  BlockClocks(std::vector<std::string> names, uint64_t start_version);
+  BlockClocks(std::vector<std::string> names, uint64_t start_clock);
 
   absl::Status CheckBlock(uint32_t block) const;
   absl::Status CheckMayPush(uint32_t block) const;
@@ -49,6 +49,8 @@ class BlockClocks {
   void EndStep() { step_.reset(); }
   void BeginStep() { step_ = next_step(); }
   uint64_t next_step() const { return blocks_[0].clock; }
+  // All steps are done, and others may push still: every block may be pulled once more.
+  void AllowLastPulls();
 
   Ticket newest_push(uint32_t block) const { return blocks_[block].pushed; }  // 0 = none
   std::string Named(uint32_t block) const;                                    // "block 'bias'"
@@ -60,9 +62,10 @@ class BlockClocks {
     Ticket pushed = 0;               // newest push
     std::optional<uint64_t> pulled;  // newest version asked for
     bool pulling = false;            // and not there yet
+    bool again = false;              // may be pulled though it has been, for this clock
   };
 
-  uint64_t start_version_ = 0;
+  uint64_t start_clock_ = 0;
   std::vector<Block> blocks_;
   std::optional<uint64_t> step_;
 };

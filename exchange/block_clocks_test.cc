@@ -34,6 +34,20 @@ TEST_F(BlockClocksTest, APullIsOfTheStepBeforeThePushAndOfTheNextAfterIt) {
   EXPECT_EQ(MeaningOf(clocks_.Pull(1)).block, 1u);
 }
 
+TEST_F(BlockClocksTest, WhatWasPulledForTheStepAfterTheLastMayBePulledOnceMore) {
+  clocks_.OnPulled(clocks_.Pull(0));
+  EXPECT_FALSE(clocks_.CheckMayPull(0).ok());
+  clocks_.AllowLastPulls();
+  ASSERT_TRUE(clocks_.CheckMayPull(0).ok());
+  const Ticket again = clocks_.Pull(0);
+  EXPECT_TRUE(clocks_.CheckTicket(again).ok());
+  clocks_.OnPulled(again);
+  EXPECT_FALSE(clocks_.CheckMayPull(0).ok());
+  ASSERT_TRUE(clocks_.CheckMayPull(1).ok());  // for the first time
+  clocks_.OnPulled(clocks_.Pull(1));
+  EXPECT_FALSE(clocks_.CheckMayPull(1).ok());
+}
+
 TEST_F(BlockClocksTest, EveryBlockIsPushedOnceInAStep) {
   EXPECT_THAT(ErrorOf(clocks_.CheckMayPush(0)), HasSubstr("outside of a step"));
   clocks_.BeginStep();

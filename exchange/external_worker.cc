@@ -7,6 +7,8 @@
 #include "base/status_macros.h"
 #include "exchange/declared_blocks.h"
 #include "exchange/view_lanes.h"
+#include "exchange/worker_place.h"
+#include "proto/sync_mode.h"
 #include "transport/open_transport.h"
 
 namespace tug {
@@ -94,16 +96,17 @@ absl::Status ExternalWorker::TakePlace(const View& view) {
   ASSIGN_OR_RETURN(table_,
                    SegmentTable::Create(blocks_, registered.config().comm().segment_elements()));
   count_ = static_cast<uint32_t>(view.workers_size());
-  start_version_ = view.start_version();
+  update_per_push_ = SyncModeOf(registered.config().sync().policy()).update_per_push;
   for (uint32_t i = 0; i < count_; ++i) {
     const WorkerAssignment& worker = view.workers(static_cast<int>(i));
     if (worker.node_id() != registered.node_id() || worker.virtual_workers_size() != 1) continue;
     index_ = i;
     virtual_worker_ = worker.virtual_workers(0);
+    start_clock_ = PlaceOf(view, registered.node_id()).start_clocks[0];
     absl::MutexLock lock(&mutex_);
     std::vector<std::string> names;
     for (const BlockSpec& block : blocks_.blocks()) names.push_back(block.name());
-    clocks_ = BlockClocks(std::move(names), start_version_);
+    clocks_ = BlockClocks(std::move(names), start_clock_);
     copies_.resize(table_.num_blocks());
     return absl::OkStatus();
   }
@@ -116,10 +119,11 @@ absl::Status ExternalWorker::BuildExchange(const View& view) {
   ASSIGN_OR_RETURN(OpenedTransport opened,
                    OpenTransport(self, registered.job(), registered.config().comm(), ""));
   RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
-  auto exchange = std::make_unique<ExchangeClient>(
-      ExchangeOptions{registered.job(), view.timeline(), view.number(), LaneNumberOfSegment(view),
-                      registered.config().comm()},
-      table_, std::move(opened.transport));
+  ExchangeOptions options{registered.job(), view.timeline(), view.number(),
+                          LaneNumberOfSegment(view), registered.config().comm()};
+  SetSync(registered.config().sync(), PlaceOf(view, registered.node_id()), options);
+  auto exchange =
+      std::make_unique<ExchangeClient>(std::move(options), table_, std::move(opened.transport));
   absl::MutexLock lock(&mutex_);
   exchange_ = std::move(exchange);
   // It may have ended meanwhile, with nothing to cancel.
@@ -169,7 +173,10 @@ absl::StatusOr<std::optional<uint64_t>> ExternalWorker::BeginStep() {
   beginning_ = false;
   RETURN_IF_ERROR(begins.status());
   all_steps_done_ = !*begins;
-  if (all_steps_done_) return std::optional<uint64_t>();
+  if (all_steps_done_) {
+    if (update_per_push_) clocks_.AllowLastPulls();
+    return std::optional<uint64_t>();
+  }
   clocks_.BeginStep();
   ApplySchedule(member_->schedule());
   share_ = StepShare{.begin = time_.Now(), .open = exchange_->OpenTime()};
@@ -264,7 +271,10 @@ absl::StatusOr<Ticket> ExternalWorker::Pull(uint32_t block, float* weights) {
   }
   RETURN_IF_ERROR(CheckNotFailed());
   const Ticket ticket = clocks_.Pull(block);
-  exchange_->Pull({block, Want::kExact, MeaningOf(ticket).clock,
+  // The last weights are those that everybody's pushes have made.
+  const bool last = update_per_push_ && all_steps_done_;
+  exchange_->Pull({block, update_per_push_ && !last ? Want::kAtLeast : Want::kExact,
+                   last ? member_->last_clock() : MeaningOf(ticket).clock,
                    std::span<float>(weights, table_.block_elements(block))});
   return ticket;
 }
@@ -295,7 +305,7 @@ absl::Status ExternalWorker::WaitPulled(Ticket ticket) {
   const auto [push, block, version] = MeaningOf(ticket);
   // Later weights may wait for a straggler; the first ones are there from the start.
   const absl::Duration patience =
-      version > start_version_
+      version > start_clock_
           ? absl::InfiniteDuration()
           : 3 * absl::Milliseconds(member_->registered().config().comm().resend_ms());
   const absl::Time begin = time_.Now();

@@ -1,9 +1,12 @@
 #include "exchange/job_member.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "exchange/worker_place.h"
 #include "proto/heartbeat_loop.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 
@@ -21,6 +24,7 @@ JobMember::JobMember(std::unique_ptr<ControlClient> client, RegisterReply regist
                      std::function<void(const absl::Status&)> on_end)
     : client_(std::move(client)),
       registered_(std::move(registered)),
+      update_per_push_(SyncModeOf(registered_.config().sync().policy()).update_per_push),
       on_end_(std::move(on_end)),
       thread_([this] {
         const absl::Status end = Beat();
@@ -49,6 +53,8 @@ absl::Status JobMember::Beat() {
   callbacks.on_view = [this](const View& view) {
     absl::MutexLock lock(&mutex_);
     view_ = view;
+    const WorkerPlace place = PlaceOf(view, registered_.node_id());
+    if (!place.virtual_workers.empty()) virtual_worker_ = place.virtual_workers[0];
     return absl::OkStatus();
   };
   callbacks.on_reply = [this](const HeartbeatReply& reply, const HeartbeatRequest& sent) {
@@ -103,13 +109,30 @@ absl::Status JobMember::WaitForGo() {
 }
 
 bool JobMember::NoSuchStep(uint64_t clock) const {
-  return orders_.go && orders_.final_version > 0 && clock >= orders_.final_version;
+  if (!orders_.go) return false;
+  if (!update_per_push_) return orders_.final_version > 0 && clock >= orders_.final_version;
+  return !orders_.final_clocks.empty() && clock >= orders_.final_clocks.at(virtual_worker_);
+}
+
+// As StepMachine does at its gate.
+bool JobMember::MayBegin(uint64_t clock) const {
+  if (!orders_.go || NoSuchStep(clock)) return false;
+  if (!update_per_push_) return !orders_.pause;
+  const bool held = orders_.pause || clock >= registered_.config().train().steps();
+  return !held || !orders_.final_clocks.empty();
+}
+
+uint64_t JobMember::last_clock() const {
+  absl::MutexLock lock(&mutex_);
+  uint64_t last = 0;
+  for (const uint64_t clock : orders_.final_clocks) last = std::max(last, clock);
+  return last;
 }
 
 absl::StatusOr<bool> JobMember::BeginStep(uint64_t clock) {
   absl::MutexLock lock(&mutex_);
   const auto decided = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return end_.has_value() || NoSuchStep(clock) || (orders_.go && !orders_.pause);
+    return end_.has_value() || NoSuchStep(clock) || MayBegin(clock);
   };
   mutex_.Await(absl::Condition(&decided));
   if (end_.has_value() && !end_->ok()) return *end_;

@@ -58,6 +58,9 @@ class JobMember {
   void ReportStep(StepReport report) { board_.AddStep(std::move(report)); }
   // This member cannot go on: the job fails with `why`.
   void Leave(const absl::Status& why);
+  // After BeginStep's false, where every push is an update: no virtual worker takes a step at this
+  // clock or later.
+  uint64_t last_clock() const;
   // After BeginStep's false: blocks until the job has ended. Errors: why, if not in order.
   absl::Status Finish();
 
@@ -70,14 +73,17 @@ class JobMember {
   // Waits ended by the end of the job: why.
   absl::Status WhyEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool NoSuchStep(uint64_t clock) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayBegin(uint64_t clock) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<ControlClient> client_;
   const RegisterReply registered_;
+  const bool update_per_push_;  // of its policy
   const std::function<void(const absl::Status&)> on_end_;
   ControlBoard board_;  // synchronises itself
 
   mutable absl::Mutex mutex_;
   std::optional<View> view_ ABSL_GUARDED_BY(mutex_);
+  size_t virtual_worker_ ABSL_GUARDED_BY(mutex_) = 0;  // once there is a view
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   std::function<uint64_t()> shared_bytes_ ABSL_GUARDED_BY(mutex_);            // once ready
   std::function<uint64_t()> most_outstanding_bytes_ ABSL_GUARDED_BY(mutex_);  // once ready

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/byte_size.h"
 #include "base/check.h"
 #include "model/replay_profile.h"
 
@@ -80,10 +81,9 @@ LinkGrain GrainOf(double model_bytes, uint32_t servers) {
 }
 
 std::string GrainText(const LinkGrain& grain) {
-  return absl::StrFormat(
-      "segments of %d elements, partitions of %d KiB, credit of %d KiB, of pulls %d KiB",
-      grain.segment_elements, grain.partition_bytes >> 10, grain.credit_bytes >> 10,
-      grain.pull_credit_bytes >> 10);
+  return absl::StrFormat("segments of %d elements, partitions of %s, credit of %s, of pulls %s",
+                         grain.segment_elements, ByteSizeText(grain.partition_bytes),
+                         ByteSizeText(grain.credit_bytes), ByteSizeText(grain.pull_credit_bytes));
 }
 
 }  // namespace tug

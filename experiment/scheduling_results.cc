@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/byte_size.h"
 #include "base/median.h"
 #include "experiment/markdown_table.h"
 
@@ -126,8 +127,8 @@ absl::StatusOr<std::optional<TunedSchedule>> ReadTunedSchedule(const std::string
 std::string PolicyResult::Label() const {
   if (policy != kAutoPolicy) return policy;
   if (!tuned.has_value()) return absl::StrCat(policy, " (not settled)");
-  return absl::StrFormat("%s (%d KiB, credit %d KiB)", policy, tuned->partition_bytes >> 10,
-                         tuned->credit_bytes >> 10);
+  return absl::StrFormat("%s (%s, credit %s)", policy, ByteSizeText(tuned->partition_bytes),
+                         ByteSizeText(tuned->credit_bytes));
 }
 
 std::optional<double> SchedulingCase::SpeedUp(const PolicyResult& policy) const {

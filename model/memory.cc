@@ -14,6 +14,11 @@ bool IsMatrixOfProducts(const TensorSpec& tensor, const ModelShape& shape, int b
   return is_tied || !tensor.name().ends_with("wte.weight");
 }
 
+// Weights are pulled as what the model computes in.
+bool StaysBf16(const ModelOptions& options, CommConfig::Format pull_format) {
+  return pull_format == CommConfig::BF16 && options.train.precision() == TrainConfig::BF16;
+}
+
 }  // namespace
 
 uint64_t PredictActivationBytes(const ModelOptions& options) {
@@ -42,11 +47,24 @@ uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull
                             uint32_t virtual_workers) {
   const uint64_t parameters =
       ElementCount(ModelLayout(options.config, options.symbols, options.classes));
-  const bool raw_bf16 =
-      pull_format == CommConfig::BF16 && options.train.precision() == TrainConfig::BF16;
-  const uint64_t weight_bytes = raw_bf16 ? sizeof(kernels::Bf16) : sizeof(float);
+  const uint64_t weight_bytes =
+      StaysBf16(options, pull_format) ? sizeof(kernels::Bf16) : sizeof(float);
   return parameters * (weight_bytes + sizeof(float) * virtual_workers) +
          PackedWeightBytes(options) + PredictActivationBytes(options) + kProcessBytes;
+}
+
+uint64_t LocalStepBytes(const ModelOptions& options, CommConfig::Format pull_format,
+                        const SyncConfig& sync, const OptimizerConfig& optimizer,
+                        uint32_t virtual_workers) {
+  if (sync.local_steps() <= 1) return 0;
+  const uint64_t parameters =
+      ElementCount(ModelLayout(options.config, options.symbols, options.classes));
+  const uint64_t states = optimizer.algorithm() != OptimizerConfig::SGD ? 2
+                          : optimizer.sgd().momentum() > 0              ? 1
+                                                                        : 0;
+  const uint64_t wider =
+      StaysBf16(options, pull_format) ? sizeof(float) - sizeof(kernels::Bf16) : 0;
+  return parameters * (wider + (1 + states) * sizeof(float) * virtual_workers);
 }
 
 uint64_t LecturesActivationBytes(const ModelOptions& options) {

@@ -15,6 +15,10 @@ namespace tug {
 //   packed        BF16: 4 bytes for each element of a matrix of products (kernels/linear.h: packed
 //                 twice), FP32: 0
 //   gradients     4 P for each virtual worker carried: one stays until its push is committed
+//   local steps   with sync.local_steps, for each virtual worker carried, weights of its own, 4 P,
+//                 and the optimizer's state: 8 P with ADAMW, 4 P with SGD that has momentum, else
+//                 0; the weights above are then 4 P, and are copied here also where the lanes have
+//                 them only if they do not lie in one piece
 //   activations   below
 //   process       kProcessBytes: program, libraries, buffers of oneDNN and ZeroMQ, messages,
 //                 scratch of kernels: attention's backward pass holds, for each compute thread,
@@ -25,6 +29,10 @@ inline constexpr uint64_t kProcessBytes = uint64_t{64} << 20;
 // `options` as for Model::Create, with max_micro_batch. Pure, thread-safe; all of them.
 uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull_format,
                             uint32_t virtual_workers);
+// What local steps add to that; 0 without them.
+uint64_t LocalStepBytes(const ModelOptions& options, CommConfig::Format pull_format,
+                        const SyncConfig& sync, const OptimizerConfig& optimizer,
+                        uint32_t virtual_workers);
 uint64_t PackedWeightBytes(const ModelOptions& options);
 
 // Bytes of activations: what Model::Create allocates. With N = micro-batch x T rows, and e bytes an

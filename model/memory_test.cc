@@ -247,6 +247,25 @@ TEST(PredictWorkerBytes, CountsGradientsPerVirtualWorkerAndFormatOfWeights) {
             PredictWorkerBytes(options, CommConfig::FP32, 1) - 2 * parameters);
 }
 
+TEST(LocalStepBytes, CountsWeightsAndStateOfEachVirtualWorker) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  const uint64_t parameters = ElementCount(ModelLayout(options.config, options.symbols, 0));
+  SyncConfig sync;
+  sync.set_local_steps(1);
+  OptimizerConfig optimizer;
+  EXPECT_EQ(LocalStepBytes(options, CommConfig::FP32, sync, optimizer, 3), 0u);
+  sync.set_local_steps(16);
+  EXPECT_EQ(LocalStepBytes(options, CommConfig::FP32, sync, optimizer, 3), 3 * 12 * parameters);
+  optimizer.set_algorithm(OptimizerConfig::SGD);
+  EXPECT_EQ(LocalStepBytes(options, CommConfig::FP32, sync, optimizer, 3), 3 * 4 * parameters);
+  optimizer.mutable_sgd()->set_momentum(0.9);
+  EXPECT_EQ(LocalStepBytes(options, CommConfig::FP32, sync, optimizer, 3), 3 * 8 * parameters);
+  options.train.set_precision(TrainConfig::BF16);
+  EXPECT_EQ(LocalStepBytes(options, CommConfig::BF16, sync, optimizer, 3),
+            (2 + 3 * 8) * parameters)
+      << "weights are pulled as FP32 then";
+}
+
 // The matrices of products, and the token embedding where it is the head's: 4 bytes an element, a
 // little more where packing rounds up.
 TEST(PackedWeightBytes, CountsMatricesOfProducts) {

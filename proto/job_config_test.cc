@@ -198,6 +198,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"sync.record = ORDER", "model.external = true"}},
       {{"sync.record=ORDER", "sync.policy=SSP", "comm.scheduler=AUTO"},
        {"sync.record = ORDER", "comm.scheduler = AUTO"}},
+      {{"sync.policy=BACKUP", "cluster.workers=4", "data.path=", "model.external=true"},
+       {"sync.policy = BACKUP", "model.external = true"}},
       {{"sync.local_steps=4", "data.path=", "model.external=true"},
        {"sync.local_steps = 4", "model.external = true"}},
       {{"straggler.virtual_worker=1"},

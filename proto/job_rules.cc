@@ -306,6 +306,11 @@ constexpr ValidityRule kValidityRules[] = {
        return c.sync().record() == SyncConfig::ORDER && c.comm().scheduler() == CommConfig::AUTO;
      },
      "what is logged is of partitions that do not change: choose another scheduler"},
+    {"sync.policy", "model.external",
+     [](const JobConfig& c) {
+       return c.sync().policy() == SyncConfig::BACKUP && c.model().external();
+     },
+     "a program cannot skip the steps that others have closed without it: choose another policy"},
     {"sync.local_steps", "model.external",
      [](const JobConfig& c) { return c.sync().local_steps() > 1 && c.model().external(); },
      "a program takes its local steps by itself: leave sync.local_steps out"},

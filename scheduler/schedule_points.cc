@@ -13,6 +13,14 @@ constexpr uint64_t kMinCreditBytes = 16 << 10;
 
 }  // namespace
 
+SchedulePoint OwnPoint(const CommConfig& comm) {
+  return {comm.partition_bytes(), comm.credit_bytes()};
+}
+
+uint64_t PullCreditBytes(const SchedulePoint& point, const CommConfig& comm) {
+  return point == OwnPoint(comm) ? comm.pull_credit_bytes() : point.credit_bytes;
+}
+
 std::vector<SchedulePoint> SchedulePoints(uint64_t segment_bytes, uint64_t largest_block_bytes,
                                           uint64_t model_bytes) {
   TUG_CHECK(std::has_single_bit(segment_bytes));

@@ -38,5 +38,15 @@ TEST(SchedulePoints, AreOneWhereAModelIsSmallerThanASegment) {
   EXPECT_EQ(SchedulePoints(kMiB, 300, 700), (std::vector<SchedulePoint>{{kMiB, kMiB}}));
 }
 
+TEST(PullCreditBytes, IsTheJobsUnderItsOwnPointAndElseThatOfPushes) {
+  CommConfig comm;
+  comm.set_partition_bytes(4096);
+  comm.set_credit_bytes(65536);
+  comm.set_pull_credit_bytes(7);
+  EXPECT_EQ(PullCreditBytes(OwnPoint(comm), comm), 7u);
+  EXPECT_EQ(PullCreditBytes({8192, 65536}, comm), 65536u);
+  EXPECT_EQ(PullCreditBytes({4096, 32768}, comm), 32768u);
+}
+
 }  // namespace
 }  // namespace tug

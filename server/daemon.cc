@@ -37,6 +37,32 @@ std::vector<LaneCores> CoresOf(const ClusterConfig& cluster) {
   return PlanServer(ReadCpuBudget(), static_cast<int>(cluster.lanes_per_server()));
 }
 
+// Up to the last entry that is not 0.
+void AddStaleness(const StalenessHistogram& staleness, NodeCounters& counters) {
+  size_t entries = staleness.size();
+  while (entries > 0 && staleness[entries - 1] == 0) --entries;
+  while (counters.staleness_size() < static_cast<int>(entries)) counters.add_staleness(0);
+  for (size_t t = 0; t < entries; ++t) {
+    const auto i = static_cast<int>(t);
+    counters.set_staleness(i, counters.staleness(i) + staleness[t]);
+  }
+}
+
+// The least of all lanes, once all have them of the same view.
+void AddClocks(const std::vector<std::unique_ptr<LaneThread>>& lanes, HeartbeatRequest& request) {
+  std::vector<uint64_t> least;
+  uint32_t view = 0;
+  for (const std::unique_ptr<LaneThread>& lane : lanes) {
+    const LaneThread::Report report = lane->report();
+    if (report.clocks.empty() || (view != 0 && report.clocks_of_view != view)) return;
+    view = report.clocks_of_view;
+    if (least.empty()) least = report.clocks;
+    for (size_t vw = 0; vw < least.size(); ++vw) least[vw] = std::min(least[vw], report.clocks[vw]);
+  }
+  request.mutable_clocks()->Assign(least.begin(), least.end());
+  request.set_clocks_of_view(view);
+}
+
 // All lanes' reports in one heartbeat.
 void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemory& memory,
                 HeartbeatRequest& request) {
@@ -59,7 +85,11 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
     counters.set_most_outstanding_bytes(
         std::max(counters.most_outstanding_bytes(), report.most_answer_bytes));
     shared_bytes += report.shared_bytes;
+    counters.set_updates(counters.updates() + report.updates);
+    counters.set_dropped_pushes(counters.dropped_pushes() + report.dropped_pushes);
+    AddStaleness(report.staleness, counters);
   }
+  AddClocks(lanes, request);
   request.set_ready(ready);
   request.set_schedule(schedule);
   counters.set_peak_memory_bytes(memory.Sample(shared_bytes));
@@ -109,18 +139,22 @@ absl::Status RunServer(const ServerOptions& options) {
     beat.mutable_counters()->set_predicted_memory_bytes(predicted_bytes);
   };
   callbacks.on_view = [&](const View& view) -> absl::Status {
-    RETURN_IF_ERROR(TakeBlocks(view, job));
-    predicted_bytes = PredictServerBytes(job.config, job.table, view, job.server_node_id);
-    if (job.config.trace().steps() > 0) {
-      trace.emplace(RecordedClocks(job.config.trace(), view.start_version()), time);
-      job.trace = &*trace;
+    if (job.table.size() == 0) {  // the first one: what is exchanged stays the same
+      RETURN_IF_ERROR(TakeBlocks(view, job));
+      if (job.config.trace().steps() > 0) {
+        trace.emplace(RecordedClocks(job.config.trace(), view.start_version()), time);
+        job.trace = &*trace;
+      }
     }
-    for (const std::unique_ptr<LaneThread>& lane : lanes) lane->Start(view);
+    predicted_bytes = PredictServerBytes(job.config, job.table, view, job.server_node_id);
+    for (const std::unique_ptr<LaneThread>& lane : lanes) lane->SetView(view);
     return absl::OkStatus();
   };
   callbacks.on_reply = [&](const HeartbeatReply& reply, const HeartbeatRequest&) {
     for (const std::unique_ptr<LaneThread>& lane : lanes) {
-      lane->SetFinalVersion(reply.final_version());
+      if (reply.clocks_wanted() > 0) lane->Fence(reply.clocks_wanted());
+      lane->SetFinal(reply.final_version(),
+                     {reply.final_clocks().begin(), reply.final_clocks().end()});
       if (reply.has_schedule()) lane->SetSchedule(reply.schedule());
     }
   };

@@ -8,10 +8,10 @@
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
-#include "checkpoint/checkpoint.h"
 #include "exchange/view_lanes.h"
 #include "huggingface/weights_source.h"
 #include "server/initial_weights.h"
+#include "server/restore.h"
 
 namespace tug {
 namespace {
@@ -20,6 +20,20 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(50);
 // Lines for people that a lane remembers; a job with more has told its story.
 constexpr size_t kMaxNotices = 100;
+
+// Where virtual workers that were lost are not carried on (SHRINK), those that somebody has;
+// otherwise all: somebody will have them.
+LiveSet LiveOf(const View& view, const JobConfig& config) {
+  const uint32_t all = config.cluster().virtual_workers();
+  if (config.fault().on_worker_loss() != FaultConfig::SHRINK) return LiveSet(all);
+  std::vector<bool> live(all, false);
+  for (const WorkerAssignment& worker : view.workers()) {
+    for (const uint32_t vw : worker.virtual_workers()) {
+      if (vw < all) live[vw] = true;
+    }
+  }
+  return LiveSet(std::move(live));
+}
 
 }  // namespace
 
@@ -41,28 +55,94 @@ LaneThread::LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTrans
       transport_(std::move(opened.transport)),
       sender_(*transport_) {}
 
-LaneThread::~LaneThread() {
+LaneThread::~LaneThread() { Stop(); }
+
+void LaneThread::Stop() {
   if (!thread_.joinable()) return;
   thread_.request_stop();
   transport_->Wake();
   thread_.join();
 }
 
+// ---- orders of the control thread ----
+
+void LaneThread::SetView(const View& view) {
+  const LiveSet live = LiveOf(view, job_.config);
+  const bool restart = !thread_.joinable() || view.timeline() != timeline_;
+  if (restart) Stop();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (restart) {
+      report_ = {};
+      orders_ = {};
+    }
+    report_.ready = false;
+    orders_.view = view.number();
+    orders_.live = live;
+  }
+  timeline_ = view.timeline();
+  if (restart) return Start(view);
+  ordered_ = true;
+  transport_->Wake();
+}
+
+void LaneThread::Fence(uint32_t number) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (number <= orders_.fence || !thread_.joinable()) return;
+    orders_.fence = number;
+  }
+  ordered_ = true;
+  transport_->Wake();
+}
+
+void LaneThread::SetFinal(uint64_t version, std::vector<uint64_t> clocks) {
+  absl::MutexLock lock(&mutex_);
+  if (version == orders_.final_version && clocks == orders_.final_clocks) return;
+  orders_.final_version = version;
+  orders_.final_clocks = std::move(clocks);
+  ordered_ = true;
+}
+
+void LaneThread::SetSchedule(const Schedule& schedule) {
+  absl::MutexLock lock(&mutex_);
+  if (schedule.number() <= orders_.schedule.number()) return;
+  orders_.schedule = schedule;
+  ordered_ = true;
+}
+
+LaneThread::Report LaneThread::report() const {
+  Report report;
+  {
+    absl::MutexLock lock(&mutex_);
+    report = report_;
+  }
+  report.shared_bytes = transport_->SharedBytes();
+  if (snapshots_ != nullptr) report.parts = snapshots_->parts();
+  return report;
+}
+
+// ---- beginning ----
+
 void LaneThread::Start(const View& view) {
-  TUG_CHECK(!thread_.joinable());
   SnapshotWriter::Options options;
   options.run_dir = job_.run_dir;
-  for (int i = 0; i < view.lanes_size(); ++i) {
-    if (LaneNumber(view.lanes(i)) == number_) options.lane_index = static_cast<uint32_t>(i);
-  }
+  options.lane_index = LaneIndex(view);
   const std::vector<uint32_t> owners = LaneNumberOfSegment(view);
   options.segments = static_cast<size_t>(std::count(owners.begin(), owners.end(), number_));
   for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
-  if (job_.trace != nullptr) {
+  if (job_.trace != nullptr && trace_ == nullptr) {
     trace_ = job_.trace->AddTrack(absl::StrCat("lane ", index_on_server_));
   }
   snapshots_ = std::make_unique<SnapshotWriter>(std::move(options), job_.table);
   thread_ = std::jthread([this, view](std::stop_token stop) { Run(view, stop); });
+}
+
+uint32_t LaneThread::LaneIndex(const View& view) const {
+  for (int i = 0; i < view.lanes_size(); ++i) {
+    if (LaneNumber(view.lanes(i)) == number_) return static_cast<uint32_t>(i);
+  }
+  return 0;
 }
 
 LaneCores LaneThread::CoresOf(const LaneJob& job, uint32_t index_on_server) {
@@ -82,26 +162,67 @@ void LaneThread::Run(const View& view, std::stop_token stop) {
 }
 
 absl::Status LaneThread::Prepare(const View& view) {
-  shard_ = std::make_unique<Shard>(
-      MakeShardOptions(view), job_.table,
-      ShardSinks{.send = [this](Outgoing m) { sender_.Send(std::move(m)); },
-                 .snapshot = [this](const SegmentSnapshot& s) { snapshots_->Add(s); },
-                 .notice =
-                     [this](ShardNotice notice) {
-                       absl::MutexLock lock(&mutex_);
-                       if (report_.notices.size() < kMaxNotices) {
-                         report_.notices.push_back(std::move(notice));
-                       }
-                     },
-                 .shares_memory =
-                     [this](PeerId peer) {
-                       // A rate that is asked for holds bytes back wherever they lie.
-                       const bool slowed = job_.config.comm().impair().rate_mbit() > 0;
-                       return !slowed && transport_->SharesMemoryWith(peer);
-                     }});
+  order_.reset();
+  shard_.reset();  // before what it is made anew of
+  view_ = view.number();
+  live_ = LiveOf(view, job_.config);
+  if (job_.config.sync().record() == SyncConfig::ORDER) RETURN_IF_ERROR(StartOrderLog(view));
+  shard_ = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
   RETURN_IF_ERROR(FillSegments(view));
+  if (!live_.all()) shard_->SetView(view_, live_, RealTime().Now());
   if (view.restore_path().empty() && job_.config.checkpoint().initial()) shard_->SnapshotStart();
   return ConnectToLanes(view, LanePeer(number_), *transport_);
+}
+
+ShardSinks LaneThread::MakeSinks() {
+  ShardSinks sinks;
+  sinks.send = [this](Outgoing m) { sender_.Send(std::move(m)); };
+  sinks.snapshot = [this](const SegmentSnapshot& s) { AddSnapshot(s); };
+  sinks.notice = [this](ShardNotice notice) { AddNotice(std::move(notice)); };
+  sinks.shares_memory = [this](PeerId peer) {
+    // A rate that is asked for holds bytes back wherever they lie.
+    const bool slowed = job_.config.comm().impair().rate_mbit() > 0;
+    return !slowed && transport_->SharesMemoryWith(peer);
+  };
+  if (order_ != nullptr) {
+    sinks.record = [this](const OrderRecord& record) {
+      if (order_ != nullptr) order_->Append(record);
+    };
+  }
+  return sinks;
+}
+
+absl::Status LaneThread::StartOrderLog(const View& view) {
+  ASSIGN_OR_RETURN(
+      order_, OrderLogWriter::Create(job_.run_dir,
+                                     {.timeline = view.timeline(),
+                                      .job = job_.job,
+                                      .lane = LaneIndex(view),
+                                      .lanes = static_cast<uint32_t>(view.lanes_size()),
+                                      .virtual_workers = job_.config.cluster().virtual_workers(),
+                                      .segments = job_.table.size(),
+                                      .start_version = view.start_version()}));
+  return absl::OkStatus();
+}
+
+// The log is whole before the last checkpoint is.
+void LaneThread::AddSnapshot(const SegmentSnapshot& snapshot) {
+  if (shard_->finished()) FinishOrderLog();
+  snapshots_->Add(snapshot);
+}
+
+void LaneThread::FinishOrderLog() {
+  if (order_ == nullptr) return;
+  const absl::Status finished = order_->Finish();
+  order_.reset();
+  if (finished.ok()) return;
+  AddNotice({"order/file", absl::StrCat("the order of updates is not recorded to its end: ",
+                                        std::string(finished.message()))});
+}
+
+void LaneThread::AddNotice(ShardNotice notice) {
+  absl::MutexLock lock(&mutex_);
+  if (report_.notices.size() < kMaxNotices) report_.notices.push_back(std::move(notice));
 }
 
 ShardOptions LaneThread::MakeShardOptions(const View& view) const {
@@ -113,14 +234,17 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.start_version = view.start_version();
   options.virtual_workers = job_.config.cluster().virtual_workers();
   options.optimizer = job_.config.optimizer();
+  options.sync = job_.config.sync();
   options.lane_of_segment = LaneNumberOfSegment(view);
   for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
   options.checkpoint_interval = job_.config.checkpoint().interval();
+  options.last_step = job_.config.train().steps();
   options.resend_after = absl::Milliseconds(job_.config.comm().resend_ms());
   options.parking_bytes = kServerParkingBytes / job_.config.cluster().lanes_per_server();
   options.pull_format = job_.config.comm().pull_format();
   options.scheduler = job_.config.comm().scheduler();
   options.pull_credit_bytes = job_.config.comm().pull_credit_bytes();
+  options.sums_of_some = job_.config.fault().on_worker_loss() == FaultConfig::SHRINK;
   options.new_buffer = [transport = transport_.get()](size_t size_bytes) {
     return transport->NewBuffer(size_bytes);
   };
@@ -130,12 +254,11 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
 }
 
 absl::Status LaneThread::FillSegments(const View& view) {
-  std::optional<CheckpointReader> checkpoint;
   if (!view.restore_path().empty()) {
-    ASSIGN_OR_RETURN(checkpoint, CheckpointReader::Open(view.restore_path()));
+    return RestoreSegments(view.restore_path(), job_.config, job_.blocks, job_.table, *shard_);
   }
   std::optional<WeightsSource> source;
-  if (!checkpoint.has_value() && !job_.config.train().init_from().empty()) {
+  if (!job_.config.train().init_from().empty()) {
     ASSIGN_OR_RETURN(source, WeightsSource::Open(job_.config.train().init_from()));
     RETURN_IF_ERROR(source->Check(job_.config, job_.blocks));
   }
@@ -144,33 +267,25 @@ absl::Status LaneThread::FillSegments(const View& view) {
     const BlockSpec& block = job_.blocks.blocks(static_cast<int>(segment.block));
     if (source.has_value()) {
       RETURN_IF_ERROR(source->ReadRange(block, segment.begin, segment.end, shard_->weights(id)));
-      continue;
-    }
-    if (!checkpoint.has_value()) {
+    } else {
       FillInitialWeights(block, segment.block, job_.config.seed(), segment.begin,
                          shard_->weights(id));
-      continue;
     }
-    RETURN_IF_ERROR(
-        checkpoint->ReadRange(block.name(), segment.begin, segment.end, 'w', shard_->weights(id)));
-    RETURN_IF_ERROR(
-        checkpoint->ReadRange(block.name(), segment.begin, segment.end, 'm', shard_->m(id)));
-    RETURN_IF_ERROR(
-        checkpoint->ReadRange(block.name(), segment.begin, segment.end, 'v', shard_->v(id)));
   }
   return absl::OkStatus();
 }
+
+// ---- serving ----
 
 void LaneThread::Serve(std::stop_token stop) {
   const RealTime time;
   absl::Time next_tick = time.Now();
   while (!stop.stop_requested()) {
+    if (ordered_.exchange(false)) TakeOrders(time.Now());
     if (const absl::Time now = time.Now(); now >= next_tick) {
       shard_->OnTick(now);
-      if (const uint64_t final_version = final_version_; final_version > 0) {
-        shard_->SetFinalVersion(final_version);
-      }
-      TakeSchedule(now);
+      if (order_ != nullptr) order_->Flush();
+      if (shard_->finished()) FinishOrderLog();
       PublishCounters();
       next_tick = now + kTick;
     }
@@ -180,41 +295,46 @@ void LaneThread::Serve(std::stop_token stop) {
   }
 }
 
-void LaneThread::TakeSchedule(absl::Time now) {
-  Schedule schedule;
+void LaneThread::TakeOrders(absl::Time now) {
+  Orders orders;
+  uint32_t schedule = 0;
   {
     absl::MutexLock lock(&mutex_);
-    if (schedule_.number() == report_.schedule) return;
-    schedule = schedule_;
+    orders = orders_;
+    schedule = report_.schedule;
   }
-  shard_->SetPullCredit(schedule.pull_credit_bytes(), now);
+  const uint32_t view = std::max(orders.view, orders.fence);
+  if (view != view_ || orders.live != live_) {
+    view_ = view;
+    live_ = orders.live;
+    shard_->SetView(view_, live_, now);
+  }
+  if (!orders.final_clocks.empty()) {
+    shard_->SetFinalClocks(orders.final_clocks, orders.final_version, now);
+  } else if (orders.final_version > 0) {
+    shard_->SetFinalVersion(orders.final_version);
+  }
+  if (orders.schedule.number() != schedule) {
+    shard_->SetPullCredit(orders.schedule.pull_credit_bytes(), now);
+  }
   absl::MutexLock lock(&mutex_);
-  report_.schedule = schedule.number();
+  report_.schedule = orders.schedule.number();
+  report_.ready = view_ >= orders_.view;
+  if (orders.fence > 0 && report_.clocks_of_view != orders.fence) {
+    report_.clocks = shard_->Clocks();
+    report_.clocks_of_view = orders.fence;
+  }
 }
 
 void LaneThread::PublishCounters() {
+  const ShardCounters& counters = shard_->counters();
   absl::MutexLock lock(&mutex_);
-  report_.dropped = transport_->counters().dropped + shard_->counters().malformed;
-  report_.refused = shard_->counters().refused;
-  report_.most_answer_bytes = shard_->counters().most_answer_bytes;
-}
-
-void LaneThread::SetFinalVersion(uint64_t version) { final_version_ = version; }
-
-void LaneThread::SetSchedule(const Schedule& schedule) {
-  absl::MutexLock lock(&mutex_);
-  if (schedule.number() > schedule_.number()) schedule_ = schedule;
-}
-
-LaneThread::Report LaneThread::report() const {
-  Report report;
-  {
-    absl::MutexLock lock(&mutex_);
-    report = report_;
-  }
-  report.shared_bytes = transport_->SharedBytes();
-  if (snapshots_ != nullptr) report.parts = snapshots_->parts();
-  return report;
+  report_.dropped = transport_->counters().dropped + counters.malformed;
+  report_.refused = counters.refused;
+  report_.most_answer_bytes = counters.most_answer_bytes;
+  report_.updates = counters.updates;
+  report_.staleness = counters.staleness;
+  report_.dropped_pushes = counters.dropped_pushes;
 }
 
 }  // namespace tug

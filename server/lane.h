@@ -17,6 +17,7 @@
 #include "base/trace.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
+#include "server/order_log.h"
 #include "server/shard.h"
 #include "server/snapshot_writer.h"
 #include "transport/open_transport.h"
@@ -45,7 +46,7 @@ class LaneThread {
  public:
   // What is there to be reported, new or not: reports are keyed.
   struct Report {
-    bool ready = false;
+    bool ready = false;  // serves the newest view it was given
     absl::Status failure;
     std::vector<CheckpointPart> parts;
     std::vector<ShardNotice> notices;
@@ -54,6 +55,13 @@ class LaneThread {
     uint32_t schedule = 0;           // number of the one in effect
     uint64_t most_answer_bytes = 0;  // ShardCounters
     uint64_t shared_bytes = 0;       // Transport::SharedBytes
+    // Shard::Clocks, with all views before `clocks_of_view` fenced off; empty: not asked for.
+    std::vector<uint64_t> clocks;
+    uint32_t clocks_of_view = 0;
+    // ShardCounters.
+    uint64_t updates = 0;
+    StalenessHistogram staleness = {};
+    uint64_t dropped_pushes = 0;
   };
 
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.
@@ -68,25 +76,49 @@ class LaneThread {
   std::string endpoint() const { return endpoint_; }
 
   // For one control thread:
-  // Takes up its segments of the view: fills them in (initial weights or checkpoint), then serves.
-  // Once.
-  void Start(const View& view);
-  void SetFinalVersion(uint64_t version);
+  // Of the first view, and of one of a new timeline: takes up its segments (again) and fills them
+  // in (initial weights or checkpoint), then serves. Of another: fences and goes on with what it
+  // has.
+  void SetView(const View& view);
+  // Fences off all views before `number`, whose view is still to come; then report() has the
+  // clocks.
+  void Fence(uint32_t number);
+  // The step at which the job ends; by virtual worker, where every push is an update (Shard).
+  void SetFinal(uint64_t version, std::vector<uint64_t> clocks);
   // Takes effect within a tick; then report() has its number.
   void SetSchedule(const Schedule& schedule);
   Report report() const;
 
  private:
+  // What the control thread wants, until the lane's thread takes it.
+  struct Orders {
+    uint32_t view = 0;
+    LiveSet live{0};
+    uint32_t fence = 0;
+    uint64_t final_version = 0;
+    std::vector<uint64_t> final_clocks;
+    Schedule schedule;
+  };
+
   LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTransport opened);
 
   // Where its thread and its transport's stay.
   static LaneCores CoresOf(const LaneJob& job, uint32_t index_on_server);
+  void Start(const View& view);
+  void Stop();
   void Run(const View& view, std::stop_token stop);
   absl::Status Prepare(const View& view);
+  // Of this lane in the view.
+  uint32_t LaneIndex(const View& view) const;
+  ShardSinks MakeSinks();
+  absl::Status StartOrderLog(const View& view);
+  void AddSnapshot(const SegmentSnapshot& snapshot);
+  void FinishOrderLog();
+  void AddNotice(ShardNotice notice);
   ShardOptions MakeShardOptions(const View& view) const;
   absl::Status FillSegments(const View& view);
   void Serve(std::stop_token stop);
-  void TakeSchedule(absl::Time now);
+  void TakeOrders(absl::Time now);
   void PublishCounters();
 
   const LaneJob& job_;
@@ -99,10 +131,14 @@ class LaneThread {
   std::unique_ptr<Shard> shard_;               // owner: thread_
   TraceTrack* trace_ = nullptr;                // set by Start, before thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
-  std::atomic<uint64_t> final_version_ = 0;
+  std::unique_ptr<OrderLogWriter> order_;      // owner: thread_; null: nothing is recorded
+  uint32_t view_ = 0;                          // owner: thread_
+  LiveSet live_{0};                            // owner: thread_
+  uint32_t timeline_ = 0;                      // owner: the control thread
+  std::atomic<bool> ordered_ = false;          // orders_ may be new
   mutable absl::Mutex mutex_;
   Report report_ ABSL_GUARDED_BY(mutex_);
-  Schedule schedule_ ABSL_GUARDED_BY(mutex_);  // newest that was asked for
+  Orders orders_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;
 };
 

@@ -19,6 +19,8 @@ class LiveSet {
   bool all() const { return count_ == live_.size(); }
   bool has(uint32_t virtual_worker) const { return live_[virtual_worker]; }
 
+  friend bool operator==(const LiveSet&, const LiveSet&) = default;
+
  private:
   void Count() { count_ = static_cast<uint32_t>(std::count(live_.begin(), live_.end(), true)); }
 

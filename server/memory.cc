@@ -2,15 +2,16 @@
 
 #include <algorithm>
 
+#include "optimizer/optimizer.h"
+#include "proto/sync_mode.h"
 #include "scheduler/schedule_points.h"
 
 namespace tug {
 namespace {
 
-constexpr uint64_t kWeightsAndMoments = 12;  // bytes a parameter, here and below
+constexpr uint64_t kWeights = 4;  // bytes a parameter, here and below
 constexpr uint64_t kCopiesForPulls = 4;
 constexpr uint64_t kSum = 4;
-constexpr uint64_t kCheckpoint = 12;
 constexpr uint64_t kOtherBytes = uint64_t{64} << 20;
 
 // Of pushes of a worker: the job's, or the most that the tuner may choose.
@@ -34,9 +35,16 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
   const uint64_t arriving =
       std::min<uint64_t>(MostCredit(config.comm(), table) * config.cluster().workers(),
                          uint64_t{config.cluster().virtual_workers()} * 4 * parameters);
-  return {.line_bytes =
-              parameters * (kWeightsAndMoments + kCopiesForPulls + kSum) + arriving + kOtherBytes,
-          .checkpoint_bytes = parameters * kCheckpoint};
+  const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
+  const uint64_t state = kWeights + (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
+  uint64_t beside = parameters * (kCopiesForPulls + kSum);
+  if (SyncModeOf(config.sync().policy()).update_per_push) {
+    const uint64_t all = uint64_t{config.cluster().virtual_workers()} * kWeights * parameters;
+    beside = std::min(config.comm().pull_credit_bytes() * config.cluster().workers(), all);
+    if (config.sync().delay_compensation() > 0) beside += all;
+  }
+  return {.line_bytes = parameters * state + beside + arriving + kOtherBytes,
+          .checkpoint_bytes = parameters * state};
 }
 
 uint64_t PredictServerBytes(const JobConfig& config, const SegmentTable& table, const View& view,

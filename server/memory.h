@@ -9,18 +9,22 @@
 namespace tug {
 
 // What a server process uses at most, bytes: with P parameters on its lanes,
-//   12 P   weights, Adam's m and v
+//   12 P   weights, Adam's m and v; SGD has only m, or with no momentum neither
 //    4 P   previous copy, for pulls of the version before; with bf16 pulls 2 P for each of the
 //          newest and the previous rounded copy instead
 //    4 P   one sum for each segment
 //   + messages on their way in: min(credit of all workers, 4 P S), S virtual workers; with
 //     comm.scheduler AUTO the largest credit that the tuner may choose
+// Where every push is an update (SSP, ASP), in place of the previous copy and the sums:
+//   + answers on their way out: min(pull credit of all workers, 4 P S)
+//    4 P S   with sync.delay_compensation, the weights that each worker was served
 //   + 64 MiB: sums that wait for their siblings (kServerParkingBytes, shard.h) and the process
 //     itself
 // for any number of workers and any order of arrival (push_admission.h).
 struct ServerMemory {
   uint64_t line_bytes = 0;
-  // 12 P more while a checkpoint is being taken: m and v copied, weights of that version held back.
+  // 12 P more while a checkpoint is being taken: m and v, as far as there are, copied; weights of
+  // that version held back, or copied.
   uint64_t checkpoint_bytes = 0;
 };
 // Pure.

@@ -103,7 +103,8 @@ class OrderLogWriter {
 
   // One thread, here and below.
   void Append(const OrderRecord& record);
-  // Hands over what there is, so that a process that is killed loses little.
+  // Hands over what there is, unless the thread has something to do already: so that a process that
+  // is killed loses little.
   void Flush();
   // Adds the trailer and returns once all is on disk. The first error of the file, if there was
   // one: then it has no trailer. No Append after it.
@@ -112,6 +113,8 @@ class OrderLogWriter {
  private:
   class File;
   explicit OrderLogWriter(std::unique_ptr<File> file);
+
+  void HandOver();
 
   const std::unique_ptr<File> file_;  // the thread and its queue
   std::vector<OrderRecord> filling_;

@@ -68,6 +68,11 @@ class OrderLogWriter::File {
     chunks_.push_back(std::move(chunk));
   }
 
+  bool idle() {
+    absl::MutexLock lock(&mutex_);
+    return chunks_.empty() && !writing_;
+  }
+
   absl::Status Finish(uint64_t records) {
     const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       return chunks_.empty() && !writing_;
@@ -150,23 +155,27 @@ OrderLogWriter::OrderLogWriter(std::unique_ptr<File> file) : file_(std::move(fil
   filling_.reserve(kChunkRecords);
 }
 
-OrderLogWriter::~OrderLogWriter() { Flush(); }
+OrderLogWriter::~OrderLogWriter() { HandOver(); }
 
 void OrderLogWriter::Append(const OrderRecord& record) {
   TUG_CHECK(!finished_);
   filling_.push_back(record);
   ++records_;
-  if (filling_.size() == kChunkRecords) Flush();
+  if (filling_.size() == kChunkRecords) HandOver();
 }
 
 void OrderLogWriter::Flush() {
+  if (file_->idle()) HandOver();
+}
+
+void OrderLogWriter::HandOver() {
   if (filling_.empty()) return;
   file_->Hand(std::exchange(filling_, {}));
   filling_.reserve(kChunkRecords);
 }
 
 absl::Status OrderLogWriter::Finish() {
-  Flush();
+  HandOver();
   finished_ = true;
   return file_->Finish(records_);
 }

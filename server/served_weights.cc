@@ -23,6 +23,7 @@ void ServedWeights::Note(const WireHeader& pull, uint32_t segment, uint64_t vers
   Worker& worker = WorkerOf(pull.sender);
   worker.served = ++served_;
   Served& served = worker.segments[segment];
+  if (served.any && pull.version < served.clock) return;  // a repeat of what it has long had
   const bool again = served.any && served.clock == pull.version;
   const bool other_cut = again && served.first_segment != pull.first_segment;
   served.mixed = mixed || other_cut || (again && served.mixed);
@@ -33,6 +34,12 @@ void ServedWeights::Note(const WireHeader& pull, uint32_t segment, uint64_t vers
   if (!options_.keep_weights) return;
   if (served.weights.size_bytes() == 0) served.weights = AlignedBuffer(weights.size_bytes());
   std::copy(weights.begin(), weights.end(), served.weights.floats().begin());
+}
+
+void ServedWeights::Clear() {
+  for (const auto& [peer, worker] : workers_) {
+    for (Served& served : worker->segments) served.any = false;
+  }
 }
 
 const ServedWeights::Served* ServedWeights::Find(PeerId worker, uint32_t segment) const {

@@ -61,6 +61,7 @@ void RunClock(Shard& shard, const Lease& gradient, Codec codec, Home home, uint6
       message.header.virtual_worker = vw;
       message.header.first_segment = segment;
       message.header.clock = clock;
+      message.header.version = clock;
       message.home = home;
       message.payload = gradient;
       shard.OnMessage(message, now);
@@ -73,7 +74,7 @@ void RunClock(Shard& shard, const Lease& gradient, Codec codec, Home home, uint6
   }
 }
 
-TEST(ShardAllocation, NoneInSteadyState) {
+void ExpectNoneInSteadyState(SyncConfig::Policy policy) {
   for (const uint64_t elements : {uint64_t{1024}, uint64_t{16384}}) {
     for (const Codec codec : {Codec::kNone, Codec::kBf16}) {
       for (const Home home : {Home::kReceiver, Home::kSender}) {
@@ -84,6 +85,7 @@ TEST(ShardAllocation, NoneInSteadyState) {
         options.virtual_workers = kVirtualWorkers;
         options.optimizer.set_learning_rate(1e-3);
         options.optimizer.set_clip(OptimizerConfig::OFF);
+        options.sync.set_policy(policy);
         options.lane_of_segment.assign(kSegments, options.lane);
         options.block_names = {"block"};
         options.pull_format = codec == Codec::kBf16 ? CommConfig::BF16 : CommConfig::FP32;
@@ -106,6 +108,14 @@ TEST(ShardAllocation, NoneInSteadyState) {
       }
     }
   }
+}
+
+TEST(ShardAllocation, NoneInSteadyStateWherePushesAreSummed) {
+  ExpectNoneInSteadyState(SyncConfig::BSP);
+}
+
+TEST(ShardAllocation, NoneInSteadyStateWherePushesAreUpdates) {
+  ExpectNoneInSteadyState(SyncConfig::ASP);
 }
 
 }  // namespace

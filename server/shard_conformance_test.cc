@@ -1,5 +1,5 @@
-// The rules that hold for every row of the table of sync policies, whatever the network does: a lane
-// among workers whose messages, and its answers, are lost, repeated and reordered at random.
+// The rules that hold for every row of the table of sync policies, whatever the network does: a
+// lane among workers whose messages, and its answers, are lost, repeated and reordered at random.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
+#include <tuple>
 #include <vector>
 
 #include "proto/sync_mode.h"
@@ -60,8 +60,8 @@ class Cluster {
       const size_t at = random_() % to_lane_.size();
       const WireHeader header = to_lane_[at];
       to_lane_.erase(to_lane_.begin() + static_cast<ptrdiff_t>(at));
-      if (random_() % 8 == 0) continue;                        // lost
-      if (random_() % 8 == 0) to_lane_.push_back(header);      // comes twice
+      if (random_() % 8 == 0) continue;                    // lost
+      if (random_() % 8 == 0) to_lane_.push_back(header);  // comes twice
       Deliver(header);
     }
     ExpectWeights();
@@ -120,6 +120,7 @@ class Cluster {
     pull.block = partition;
     pull.segment_count = 2;
     pull.version = workers_[w].clock;
+    pull.token_count = workers_[w].clock;  // comes back: which pull an answer is to
     pull.virtual_worker = VirtualWorkersOf(w)[0];
     pull.virtual_worker_count = static_cast<uint16_t>(VirtualWorkersOf(w).size());
     to_lane_.push_back(pull);
@@ -147,8 +148,7 @@ class Cluster {
     if (answer.kind == MessageKind::kWeights) ExpectServable(answer);
     if (random_() % 8 == 0) return;  // lost
     if (answer.kind == MessageKind::kWeights) return OnWeights(answer);
-    const auto found =
-        pushes_.find({answer.virtual_worker, answer.clock, answer.block});
+    const auto found = pushes_.find({answer.virtual_worker, answer.clock, answer.block});
     ASSERT_NE(found, pushes_.end());
     Push& push = found->second;
     switch (answer.kind) {
@@ -163,8 +163,7 @@ class Cluster {
         to_lane_.push_back(push.header);
         break;
       default:
-        EXPECT_TRUE(answer.kind == MessageKind::kReceived ||
-                    answer.kind == MessageKind::kDeferred);
+        EXPECT_TRUE(answer.kind == MessageKind::kReceived || answer.kind == MessageKind::kDeferred);
     }
   }
 
@@ -172,7 +171,7 @@ class Cluster {
   void ExpectServable(const WireHeader& weights) {
     const uint32_t w = weights.sender & ~kWorkerBit;
     if (!mode_.update_per_push) return;
-    const uint64_t clock = workers_[w].clock;  // it asks for no other
+    const uint64_t clock = weights.token_count;
     for (uint32_t id = 2 * weights.block; id < 2 * weights.block + 2; ++id) {
       for (uint32_t vw = 0; vw < kVirtualWorkers; ++vw) {
         EXPECT_GE(next_[id][vw] + (WorkerOf(vw) == w ? 0 : bound_), clock)
@@ -185,8 +184,10 @@ class Cluster {
     const uint32_t w = weights.sender & ~kWorkerBit;
     Worker& worker = workers_[w];
     if (worker.clock >= kClocks || worker.versions[weights.block].has_value()) return;
-    if (mode_.in_place) EXPECT_EQ(weights.version, worker.clock);
-    if (!mode_.update_per_push && weights.version < worker.clock) return;  // late
+    // Late ones.
+    if (mode_.update_per_push && weights.token_count != worker.clock) return;
+    if (!mode_.update_per_push && weights.version < worker.clock) return;
+    EXPECT_TRUE(!mode_.in_place || weights.version == worker.clock);
     worker.versions[weights.block] = weights.version;
     if (mode_.skips_steps && weights.version > worker.clock) {  // the others are further
       worker.clock = weights.version;
@@ -253,8 +254,9 @@ class Cluster {
       }
       float expected = 0;
       for (const auto& [clock, sum] : sums) {
-        const float scale =
-            mode_.update_per_push ? 1.0f : static_cast<float>(1.0 / static_cast<double>(sum.second));
+        const float scale = mode_.update_per_push
+                                ? 1.0f
+                                : static_cast<float>(1.0 / static_cast<double>(sum.second));
         expected -= sum.first * scale;
       }
       for (const float w : shard_.weights(id)) ASSERT_EQ(w, expected) << "segment " << id;

@@ -40,7 +40,12 @@ bool Shard::MayWait(const WireHeader& pull) const {
   if (waiting_pulls_.in_block(pull.block) >= MaxOpen(pull.block)) return false;
   const SegmentState& state = *states_[FirstId(pull)];
   if (!update_per_push_) return pull.version <= state.version + 1;
-  return pull.want == Want::kExact || pull.version <= state.next->next(pull.virtual_worker) + 1;
+  if (pull.want == Want::kExact) return true;
+  // Of those that the sender carries some may have come to their end before the others.
+  for (uint32_t i = 0; i < pull.virtual_worker_count; ++i) {
+    if (pull.version <= state.next->next(pull.virtual_worker + i) + 1) return true;
+  }
+  return false;
 }
 
 void Shard::OnPull(const Message& message) {

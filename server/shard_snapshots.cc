@@ -96,7 +96,9 @@ void Shard::SetView(uint32_t view, const LiveSet& live, absl::Time now) {
   live_ = live;
   early_.Clear();
   admission_.ForgetAll();
+  admission_.SetSpare(policy_->spare() + live_.size() - live_.count());
   waiting_pulls_.Clear();
+  if (served_.has_value()) served_->Clear();
   summed_.clear();
   for (const uint32_t id : owned_) {
     SegmentState& state = *states_[id];

@@ -42,12 +42,15 @@ class ShardTest : public testing::Test {
                 .snapshot =
                     [this](const SegmentSnapshot& s) {
                       snapshots_.push_back(s.segment);
+                      snapshot_versions_.push_back(s.version);
+                      snapshot_clocks_.emplace_back(s.clocks.begin(), s.clocks.end());
                       const std::span<const float> weights = s.weights.floats();
                       snapshot_weights_.emplace_back(
                           s.weights, std::vector<float>(weights.begin(), weights.end()));
                     },
                 .notice = [this](ShardNotice n) { notices_.push_back(std::move(n)); },
-                .shares_memory = [this](PeerId) { return shares_memory_; }}) {}
+                .shares_memory = [this](PeerId) { return shares_memory_; },
+                .record = [this](const OrderRecord& r) { records_.push_back(r); }}) {}
 
   static ShardOptions Options(OptimizerConfig::Clip clip) {
     ShardOptions options;
@@ -112,6 +115,9 @@ class ShardTest : public testing::Test {
   absl::Time now_ = absl::UnixEpoch();
   std::vector<Outgoing> sent_;
   std::vector<uint32_t> snapshots_;
+  std::vector<uint64_t> snapshot_versions_;
+  std::vector<std::vector<uint64_t>> snapshot_clocks_;
+  std::vector<OrderRecord> records_;
   std::vector<std::pair<Lease, std::vector<float>>> snapshot_weights_;  // and a copy of then
   std::vector<ShardNotice> notices_;
   bool shares_memory_ = false;  // workers with the lane

@@ -17,6 +17,19 @@ AlignedBuffer CopyOf(std::span<const float> values) {
   return copy;
 }
 
+// By virtual worker, the first clock that some segment lacks; empty if segments have none.
+template <typename Copies>
+std::vector<uint64_t> LeastClocks(const Copies& copies) {
+  std::vector<uint64_t> least;
+  for (const auto& copy : copies) {
+    if (copy.clocks.empty()) return {};
+    const std::span<const uint64_t> next = std::span(copy.clocks).subspan(1);
+    if (least.empty()) least.assign(next.begin(), next.end());
+    for (size_t vw = 0; vw < next.size(); ++vw) least[vw] = std::min(least[vw], next[vw]);
+  }
+  return least;
+}
+
 }  // namespace
 
 SnapshotWriter::SnapshotWriter(Options options, const SegmentTable& table)
@@ -36,8 +49,11 @@ void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
     AwaitIdle();
     filling_.version = snapshot.version;
   }
-  filling_.segments.push_back(
-      {snapshot.segment, snapshot.weights, CopyOf(snapshot.m), CopyOf(snapshot.v)});
+  filling_.segments.push_back({snapshot.segment,
+                               snapshot.weights,
+                               CopyOf(snapshot.m),
+                               CopyOf(snapshot.v),
+                               {snapshot.clocks.begin(), snapshot.clocks.end()}});
   filling_.pause_seconds += absl::ToDoubleSeconds(time_.Now() - begin);
   if (filling_.segments.size() < options_.segments) return;
   absl::MutexLock lock(&mutex_);
@@ -81,9 +97,10 @@ CheckpointPart SnapshotWriter::Write(Checkpoint& checkpoint) const {
   for (const Copy& copy : checkpoint.segments) {
     const Segment& segment = table_.segment(copy.segment);
     segments.push_back({options_.block_names[segment.block], segment.begin, segment.end,
-                        copy.weights.floats(), copy.m.floats(), copy.v.floats()});
+                        copy.weights.floats(), copy.m.floats(), copy.v.floats(), copy.clocks});
   }
   CheckpointPart part;
+  for (const uint64_t clock : LeastClocks(checkpoint.segments)) part.add_clocks(clock);
   part.set_lane(options_.lane_index);
   part.set_version(checkpoint.version);
   part.set_pause_seconds(checkpoint.pause_seconds);

@@ -46,6 +46,7 @@ class SnapshotWriter {
     Lease weights;
     AlignedBuffer m;
     AlignedBuffer v;
+    std::vector<uint64_t> clocks;  // as SegmentSnapshot's
   };
   struct Checkpoint {
     uint64_t version = 0;

@@ -20,20 +20,26 @@ class SspPolicy final : public SyncPolicy {
   bool Closes(uint32_t arrived, uint32_t) const override { return arrived > 0; }
   bool Serves(const PullWish& pull, const SegmentClocks& segment) const override {
     const VectorClock& next = *segment.next;
-    if (pull.exact) return HasAllBefore(pull, next);
-    if (next.least() < pull.clock && pull.clock - next.least() > staleness_) return false;
+    if (pull.exact) return HasAllBefore(pull.clock, pull, next);
+    if (pull.clock > staleness_ && !HasAllBefore(pull.clock - staleness_, pull, next)) return false;
+    // The sender may carry one that has come to its end before the others.
     for (uint32_t i = 0; i < pull.virtual_worker_count; ++i) {
-      if (next.next(pull.virtual_worker + i) < pull.clock) return false;
+      const uint32_t vw = pull.virtual_worker + i;
+      const uint64_t needed = pull.final_clocks.empty()
+                                  ? pull.clock
+                                  : std::min(pull.clock, pull.final_clocks[vw]);
+      if (next.next(vw) < needed) return false;
     }
     return true;
   }
 
  private:
-  static bool HasAllBefore(const PullWish& pull, const VectorClock& next) {
-    if (next.least() >= pull.clock) return true;
+  // Of the pushes that will come.
+  static bool HasAllBefore(uint64_t clock, const PullWish& pull, const VectorClock& next) {
+    if (next.least() >= clock) return true;
     if (pull.final_clocks.empty()) return false;
     for (uint32_t vw = 0; vw < next.live().size(); ++vw) {
-      if (next.live().has(vw) && next.next(vw) < std::min(pull.clock, pull.final_clocks[vw])) {
+      if (next.live().has(vw) && next.next(vw) < std::min(clock, pull.final_clocks[vw])) {
         return false;
       }
     }

@@ -13,7 +13,7 @@ namespace tug {
 // clocks. With s = sync.staleness, a pull of who wants to begin clock c is served once the segment
 // has all pushes of the live virtual workers with clock < c - s (so nobody is more than s clocks
 // ahead of the slowest when it begins), and all of the sender's own with clock < c (it reads what
-// it wrote).
+// it wrote). Who has pushed its last clock is not slow.
 std::unique_ptr<const SyncPolicy> MakeSspPolicy(const SyncConfig& sync);
 
 // Asynchronous parallel: the same with s = kMostLead, where nobody waits for anybody. Papers: Recht

@@ -109,6 +109,20 @@ TEST(SspPolicy, AnswersAnExactPullOnceAllThatWillComeIsIn) {
   EXPECT_FALSE(ssp->Serves(pull, {.next = &next}));
 }
 
+TEST(SspPolicy, DoesNotWaitForWhoHasPushedItsLastClock) {
+  const LiveSet live(2);
+  VectorClock next(live, 0);
+  next.Set(std::vector<uint64_t>{4, 9});
+  const auto ssp = MakeSyncPolicy(Sync(SyncConfig::SSP));
+  PullWish pull{.clock = 9, .virtual_worker = 1, .virtual_worker_count = 1};
+  EXPECT_FALSE(ssp->Serves(pull, {.next = &next}));
+  std::vector<uint64_t> final_clocks = {5, 12};
+  pull.final_clocks = final_clocks;
+  EXPECT_FALSE(ssp->Serves(pull, {.next = &next}));
+  next.Advance(0);
+  EXPECT_TRUE(ssp->Serves(pull, {.next = &next}));
+}
+
 TEST(VectorClock, KnowsTheLeastOfTheLive) {
   LiveSet live(3);
   VectorClock clock(live, 2);

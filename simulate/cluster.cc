@@ -79,7 +79,9 @@ SimulationResult Simulate(const SimulationOptions& options) {
   SimulatedNetwork network(options.seed, options.network, time);
   Coordinator coordinator(MakeCoordinatorOptions(options, *table));
   Actions actions(coordinator, time, result);
-  SimulatedWorld world{options, *table, time, network, random};
+  result.steps.assign(options.config.cluster().virtual_workers(), 0);
+  SimulatedWorld world{options, *table, time, network, random, {}};
+  world.clocks.assign(options.config.cluster().virtual_workers(), 0);
 
   const auto do_register = [&](const RegisterRequest& request) {
     absl::StatusOr<RegisterReply> reply = coordinator.OnRegister(request, time.Now());
@@ -113,6 +115,7 @@ SimulationResult Simulate(const SimulationOptions& options) {
   const bool ended =
       time.RunUntil([&] { return actions.ended(); }, absl::UnixEpoch() + kLongestJob);
   if (!ended) result.status = absl::DeadlineExceededError("the simulated job does not end");
+  result.most_lead = world.most_lead;
   for (auto& server : servers) server->Collect(result);
   for (auto& worker : workers) worker->Collect(result);
   result.messages = network.sent_messages();

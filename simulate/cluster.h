@@ -42,6 +42,9 @@ struct SimulationOptions {
   // How often a node changes, by itself, to a random schedule: at a computation of a worker, at a
   // tick of a server. With comm.scheduler AUTO, the coordinator's changes come on top.
   double schedule_change_probability = 0;
+  // Gradients that do not depend on the weights: then the sum of what lanes applied says what they
+  // applied, whatever the order.
+  bool gradient_of_weights = true;
   // When to ask for an orderly stop, in virtual time; never if infinite.
   absl::Duration stop_after = absl::InfiniteDuration();
 };
@@ -62,8 +65,21 @@ struct SimulationResult {
   uint64_t trials = 0;             // of the tuner
   uint64_t most_push_bytes = 0;    // outstanding of one worker at a time
   uint64_t most_answer_bytes = 0;  // outstanding of one lane to one worker at a time
+  std::vector<uint64_t> steps;     // by virtual worker: taken
+  uint64_t skipped = 0;            // steps of virtual workers
+  uint64_t most_lead = 0;          // clocks that a virtual worker, beginning a step, was ahead of the
+                                   // last one that the slowest had pushed
+  // Updates of each segment; ~0 if they differ.
+  uint64_t updates = 0;
+  uint64_t dropped_pushes = 0;
+  uint64_t most_staleness = 0;  // of an update
+  // By worker and block: the weights that the last evaluation read.
+  std::vector<std::vector<std::vector<float>>> evaluated;
   absl::Duration virtual_time;
 };
+
+// The gradient, at a weight of 0, of an element. Pure.
+float SimulatedGradient(uint32_t virtual_worker, uint64_t clock, uint32_t block, uint64_t element);
 
 // Runs one job to its end. Deterministic: a function of the options.
 SimulationResult Simulate(const SimulationOptions& options);

@@ -7,25 +7,25 @@
 #include "base/check.h"
 #include "base/philox.h"
 #include "exchange/view_lanes.h"
+#include "exchange/worker_place.h"
 #include "proto/wire.h"
 #include "server/initial_weights.h"
+#include "worker/orders_gate.h"
+#include "worker/straggler.h"
 
 namespace tug {
 namespace {
 
 constexpr absl::Duration kTickInterval = absl::Milliseconds(20);
 
-// Pulls weights towards a target that differs by virtual worker and clock; all of it depends on the
-// bits of the weights.
-float SimulatedGradient(float weight, uint32_t virtual_worker, uint64_t clock, uint32_t block,
-                        uint64_t element) {
+}  // namespace
+
+float SimulatedGradient(uint32_t virtual_worker, uint64_t clock, uint32_t block, uint64_t element) {
   const std::array<uint32_t, 4> bits = Philox4x32(
       {static_cast<uint32_t>(element), block, static_cast<uint32_t>(clock), virtual_worker},
       {17, 23});
-  return weight * 0.5f + UniformFromBits(bits[0]) - 0.5f;
+  return UniformFromBits(bits[0]) - 0.5f;
 }
-
-}  // namespace
 
 // ---- any node ----
 
@@ -124,6 +124,8 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   options.start_version = view.start_version();
   options.virtual_workers = config_.cluster().virtual_workers();
   options.optimizer = config_.optimizer();
+  options.sync = config_.sync();
+  options.last_step = config_.train().steps();
   options.lane_of_segment = LaneNumberOfSegment(view);
   for (const BlockSpec& block : blocks_.blocks()) options.block_names.push_back(block.name());
   options.checkpoint_interval = config_.checkpoint().interval();
@@ -162,11 +164,18 @@ void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
 }
 
 void SimulatedServer::OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot) {
-  if (++lane.snapshot[snapshot.version] < lane.shard->segments().size()) return;
+  SimulatedLane::Snapshot& all = lane.snapshots[snapshot.version];
+  if (!snapshot.clocks.empty()) {
+    const std::span<const uint64_t> clocks = snapshot.clocks.subspan(1);
+    all.clocks.resize(clocks.size(), ~uint64_t{0});
+    for (size_t v = 0; v < clocks.size(); ++v) all.clocks[v] = std::min(all.clocks[v], clocks[v]);
+  }
+  if (++all.segments < lane.shard->segments().size()) return;
   CheckpointPart part;
   part.set_lane(lane.index_in_view);
   part.set_version(snapshot.version);
   part.set_file("simulated");
+  part.mutable_clocks()->Assign(all.clocks.begin(), all.clocks.end());
   parts_.push_back(std::move(part));
 }
 
@@ -183,7 +192,12 @@ void SimulatedServer::OnReply(const HeartbeatReply& reply) {
     SetPullCredit(reply.schedule().pull_credit_bytes());
   }
   if (reply.final_version() == 0) return;
-  for (auto& lane : lanes_) lane->shard->SetFinalVersion(reply.final_version());
+  const std::vector<uint64_t> final_clocks(reply.final_clocks().begin(),
+                                           reply.final_clocks().end());
+  for (auto& lane : lanes_) {
+    lane->shard->SetFinalVersion(reply.final_version());
+    lane->shard->SetFinalClocks(final_clocks, reply.final_version(), world_.time.Now());
+  }
 }
 
 void SimulatedServer::SetPullCredit(uint64_t bytes) {
@@ -208,6 +222,16 @@ void SimulatedServer::Collect(SimulationResult& result) {
                 result.weights[segment.block].begin() + static_cast<ptrdiff_t>(segment.begin));
       result.final_version = lane->shard->version(id);
     }
+    const ShardCounters& counters = lane->shard->counters();
+    const size_t segments = lane->shard->segments().size();
+    const uint64_t updates = counters.updates / segments;
+    const bool differ = counters.updates % segments != 0 ||
+                        (result.updates > 0 && result.updates != updates);
+    result.updates = differ ? ~uint64_t{0} : updates;
+    result.dropped_pushes += counters.dropped_pushes;
+    for (size_t t = 0; t < counters.staleness.size(); ++t) {
+      if (counters.staleness[t] > 0) result.most_staleness = std::max<uint64_t>(result.most_staleness, t);
+    }
     result.repeats += lane->shard->counters().repeats;
     result.deferred += lane->shard->counters().deferred;
     result.most_held_bytes = std::max(result.most_held_bytes, lane->most_held_bytes);
@@ -220,21 +244,28 @@ void SimulatedServer::Collect(SimulationResult& result) {
 // ---- worker ----
 
 void SimulatedWorker::OnView(const View& view) {
-  for (const WorkerAssignment& assignment : view.workers()) {
-    if (assignment.node_id() != node_id_) continue;
-    virtual_workers_.assign(assignment.virtual_workers().begin(),
-                            assignment.virtual_workers().end());
-  }
+  WorkerPlace place = PlaceOf(view, node_id_);
+  virtual_workers_ = place.virtual_workers;
+  steps_taken_.assign(virtual_workers_.size(), 0);
   for (uint32_t b = 0; b < world_.table.num_blocks(); ++b) {
     weights_.emplace_back(world_.table.block_elements(b));
   }
+  arrived_.resize(weights_.size());
+  evaluated_.resize(weights_.size());
   gradients_.resize(virtual_workers_.size(),
                     std::vector<std::shared_ptr<AlignedBuffer>>(weights_.size()));
   StepMachineOptions machine;
   machine.blocks = world_.table.num_blocks();
   machine.virtual_workers = static_cast<uint32_t>(virtual_workers_.size());
   machine.micro_batches = 2;
+  machine.local_steps = std::max(1u, config_.sync().local_steps());
+  machine.mode = SyncModeOf(config_.sync().policy());
   machine.start_version = view.start_version();
+  machine.start_clocks = place.start_clocks;
+  machine.steps = config_.train().steps();
+  machine.eval_micro_batches = [](uint32_t virtual_worker, bool last) {
+    return last && virtual_worker == 0 ? 1u : 0u;
+  };
   machine_ = std::make_unique<StepMachine>(machine);
 
   ExchangeOptions options;
@@ -243,10 +274,11 @@ void SimulatedWorker::OnView(const View& view) {
   options.view = view.number();
   options.lane_of_segment = LaneNumberOfSegment(view);
   options.comm = config_.comm();
+  SetSync(config_.sync(), place, options);
   exchange_ = std::make_unique<Exchange>(
       options, world_.table,
       ExchangeSinks{.send = [this](Outgoing m) { transport_->Send(std::move(m)).IgnoreError(); },
-                    .pulled = [this](BlockPulled e) { machine_->OnWeights(e.block, e.version); },
+                    .pulled = [this](BlockPulled e) { arrived_[e.block] = e; },
                     .committed = [](PushCommitted) {}});
   const PeerId self = WorkerPeer(node_id_);
   transport_ = world_.network.NewEndpoint(self, [this] {
@@ -261,8 +293,8 @@ void SimulatedWorker::Report(HeartbeatRequest& request) {
   request.set_ready(machine_ != nullptr);
   for (const StepReport& step : steps_) *request.add_steps() = step;
   if (machine_ == nullptr) return;
-  request.set_started(machine_->in_step() || machine_->clock() > 0);
-  request.set_clock(machine_->in_step() ? machine_->clock() : machine_->clock() - 1);
+  request.set_started(machine_->begun().has_value());
+  request.set_clock(machine_->begun().value_or(0));
   request.set_pausing(machine_->paused());
   request.set_finished(machine_->next() == StepMachine::Next::kFinished);
   request.set_schedule(schedule_);
@@ -271,10 +303,10 @@ void SimulatedWorker::Report(HeartbeatRequest& request) {
 void SimulatedWorker::OnReply(const HeartbeatReply& reply) {
   if (machine_ == nullptr || !reply.go()) return;
   if (!std::exchange(pulling_, true)) {
-    for (uint32_t b = 0; b < weights_.size(); ++b) Pull(b, machine_->clock());
+    for (uint32_t b = 0; b < weights_.size(); ++b) Pull({b, machine_->clock(), false});
   }
-  ordered_ = ControlBoard::OrdersOf(reply, ordered_).schedule;
-  machine_->SetGate(reply.pause(), reply.final_version());
+  orders_ = ControlBoard::OrdersOf(reply, orders_.schedule);
+  machine_->SetGate(GateOf(orders_, virtual_workers_));
   Advance();
 }
 
@@ -283,30 +315,78 @@ void SimulatedWorker::Tick() {
 }
 
 void SimulatedWorker::Advance() {
-  if (computing_ || machine_->next() != StepMachine::Next::kCompute) return;
-  computing_ = true;
-  After(world_.options.max_compute, [this] {
-    computing_ = false;
-    Compute();
-    Advance();
-  });
+  if (computing_) return;
+  while (true) {
+    switch (machine_->next()) {
+      case StepMachine::Next::kFinished:
+      case StepMachine::Next::kWaitGate:
+        return;
+      case StepMachine::Next::kPull:
+        Pull(machine_->pull());
+        machine_->OnPulling();
+        break;
+      case StepMachine::Next::kWaitWeights: {
+        const uint32_t block = machine_->compute().block;
+        if (!arrived_[block].has_value()) return;
+        const BlockPulled pulled = *std::exchange(arrived_[block], std::nullopt);
+        const uint64_t updates = SyncModeOf(config_.sync().policy()).update_per_push
+                                     ? config_.cluster().virtual_workers()
+                                     : 1;  // in a step
+        machine_->OnWeights(block, pulled.version / updates, pulled.newest / updates);
+        ReportSkipped();
+        break;
+      }
+      case StepMachine::Next::kCompute:
+        computing_ = true;
+        After(MostTime(machine_->compute()), [this] {
+          computing_ = false;
+          Compute();
+          Advance();
+        });
+        return;
+    }
+  }
+}
+
+absl::Duration SimulatedWorker::MostTime(const struct Compute& compute) const {
+  const Straggler straggler(config_);
+  const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
+  const absl::Duration most = world_.options.max_compute;
+  absl::Duration time = most + straggler.Slowdown(virtual_worker, most);
+  if (compute.phase == ComputePhase::kBackward && compute.block == 0) {
+    time += straggler.Pause(compute.clock, virtual_worker);
+  }
+  return time;
 }
 
 void SimulatedWorker::Compute() {
   const struct Compute compute = machine_->compute();
+  if (compute.phase == ComputePhase::kEvaluate && machine_->evaluating_last()) {
+    evaluated_[compute.block] = weights_[compute.block];
+  }
   MayChangeSchedule(compute);
   if (compute.phase == ComputePhase::kBackward) AddGradient(compute);
   const StepEffects effects = machine_->OnComputeDone();
+  if (effects.push.has_value()) Push(compute, *effects.push);
+  if (effects.pull.has_value()) Pull(*effects.pull);
+  if (effects.virtual_worker_done) Report(compute);
+  ReportSkipped();
+}
+
+void SimulatedWorker::Push(const struct Compute& compute, uint32_t block) {
+  std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
+  const Lease lease(gradient, std::as_const(*gradient).floats());
+  gradient.reset();  // a fresh one next time: repeats under way may still read this one
+  const uint64_t tokens = config_.sync().local_steps() > 1 ? 1 : 10;
+  exchange_->Push(
+      {block, virtual_workers_[compute.virtual_worker], 1, compute.clock, tokens, lease},
+      world_.time.Now());
+}
+
+void SimulatedWorker::Report(const struct Compute& compute) {
   const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
-  if (effects.push.has_value()) {
-    std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][*effects.push];
-    const Lease lease(gradient, std::as_const(*gradient).floats());
-    gradient.reset();  // a fresh one next time: repeats under way may still read this one
-    exchange_->Push({*effects.push, virtual_worker, 1, compute.clock, 10, lease},
-                    world_.time.Now());
-  }
-  if (effects.pull.has_value()) Pull(*effects.pull, compute.clock + 1);
-  if (!effects.virtual_worker_done) return;
+  world_.clocks[virtual_worker] = compute.clock + 1;
+  ++steps_taken_[compute.virtual_worker];
   StepReport report;
   report.set_virtual_worker(virtual_worker);
   report.set_clock(compute.clock);
@@ -318,13 +398,36 @@ void SimulatedWorker::Compute() {
   steps_.push_back(std::move(report));
 }
 
+void SimulatedWorker::ReportSkipped() {
+  for (const SkippedSteps& skipped : machine_->TakeSkipped()) {
+    const uint32_t virtual_worker = virtual_workers_[skipped.virtual_worker];
+    world_.clocks[virtual_worker] = skipped.end;
+    skipped_ += skipped.end - skipped.first;
+    loss_ = 0;
+    for (uint64_t clock = skipped.first; clock < skipped.end; ++clock) {
+      StepReport report;
+      report.set_virtual_worker(virtual_worker);
+      report.set_clock(clock);
+      report.set_skipped(true);
+      report.set_schedule(schedule_);
+      steps_.push_back(std::move(report));
+    }
+  }
+}
+
 void SimulatedWorker::MayChangeSchedule(const struct Compute& compute) {
-  const bool begins = compute.phase == ComputePhase::kForward && compute.virtual_worker == 0 &&
-                      compute.micro_batch == 0 && compute.block == 0;
-  if (begins) step_began_ = world_.time.Now();
-  if (begins && ordered_.number != schedule_) {
-    schedule_ = ordered_.number;
-    exchange_->SetSchedule(ordered_, world_.time.Now());
+  const bool begins = compute.phase == ComputePhase::kForward && compute.micro_batch == 0 &&
+                      compute.block == 0 && compute.local_step == 0;
+  if (begins) {
+    step_began_ = world_.time.Now();
+    const uint64_t slowest = *std::min_element(world_.clocks.begin(), world_.clocks.end());
+    if (compute.clock > slowest) {
+      world_.most_lead = std::max(world_.most_lead, compute.clock - slowest);
+    }
+  }
+  if (begins && orders_.schedule.number != schedule_) {
+    schedule_ = orders_.schedule.number;
+    exchange_->SetSchedule(orders_.schedule, world_.time.Now());
     ++schedule_changes_;
   }
   if (const std::optional<SchedulePoint> point = RandomSchedule()) {
@@ -336,6 +439,8 @@ void SimulatedWorker::MayChangeSchedule(const struct Compute& compute) {
   }
 }
 
+// Pulls weights towards a target that differs by virtual worker and clock; all of it depends on the
+// bits of the weights.
 void SimulatedWorker::AddGradient(const struct Compute& compute) {
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][compute.block];
   const std::vector<float>& weights = weights_[compute.block];
@@ -343,9 +448,11 @@ void SimulatedWorker::AddGradient(const struct Compute& compute) {
     gradient = std::make_shared<AlignedBuffer>(weights.size() * sizeof(float));
   }
   const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
+  const float of_weights = world_.options.gradient_of_weights ? 0.5f : 0.0f;
   const std::span<float> out = gradient->floats();
   for (size_t e = 0; e < out.size(); ++e) {
-    out[e] += SimulatedGradient(weights[e], virtual_worker, compute.clock, compute.block, e);
+    out[e] += weights[e] * of_weights +
+              SimulatedGradient(virtual_worker, compute.clock, compute.block, e);
   }
   loss_ += out[0];
   const bool poisoned = compute.block == 0 && compute.clock == world_.options.poisoned_clock &&
@@ -358,10 +465,19 @@ void SimulatedWorker::Collect(SimulationResult& result) {
   result.resent += exchange_->counters().resent;
   result.most_push_bytes =
       std::max(result.most_push_bytes, exchange_->counters().most_outstanding_bytes);
+  for (size_t v = 0; v < virtual_workers_.size(); ++v) {
+    result.steps[virtual_workers_[v]] = steps_taken_[v];
+  }
+  result.skipped += skipped_;
+  result.evaluated.push_back(evaluated_);
 }
 
-void SimulatedWorker::Pull(uint32_t block, uint64_t version) {
-  exchange_->Pull({block, Want::kExact, version, weights_[block]}, world_.time.Now());
+void SimulatedWorker::Pull(const PullOrder& order) {
+  const SyncMode& mode = SyncModeOf(config_.sync().policy());
+  const bool newest = (mode.update_per_push && !order.exact) || mode.skips_steps;
+  exchange_->Pull({order.block, newest ? Want::kAtLeast : Want::kExact, order.clock,
+                   weights_[order.block]},
+                  world_.time.Now());
 }
 
 }  // namespace tug

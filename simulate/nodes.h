@@ -32,6 +32,8 @@ struct SimulatedWorld {
   SimulatedTime& time;
   SimulatedNetwork& network;
   std::mt19937_64& random;
+  std::vector<uint64_t> clocks;  // by virtual worker: of the next step whose pushes are not all out
+  uint64_t most_lead = 0;        // SimulationResult
 };
 
 // The control plane's side of a node: registers, then beats until the job has ended.
@@ -88,7 +90,11 @@ class SimulatedServer final : public SimulatedNode {
     uint32_t index_in_view = 0;
     std::unique_ptr<SimulatedTransport> transport;
     std::unique_ptr<Shard> shard;
-    std::map<uint64_t, size_t> snapshot;  // version -> segments so far
+    struct Snapshot {
+      size_t segments = 0;           // so far
+      std::vector<uint64_t> clocks;  // lowest of them, where every push is an update
+    };
+    std::map<uint64_t, Snapshot> snapshots;  // by version
     uint64_t most_held_bytes = 0;
   };
 
@@ -126,10 +132,18 @@ class SimulatedWorker final : public SimulatedNode {
   // What the coordinator wants, when a step begins, or something of its own.
   void MayChangeSchedule(const struct Compute& compute);
   void AddGradient(const struct Compute& compute);
-  void Pull(uint32_t block, uint64_t version);
+  void Pull(const PullOrder& order);
+  void Push(const struct Compute& compute, uint32_t block);
+  void Report(const struct Compute& compute);
+  void ReportSkipped();
+  absl::Duration MostTime(const struct Compute& compute) const;
 
   std::vector<uint32_t> virtual_workers_;
   std::vector<std::vector<float>> weights_;  // by block
+  std::vector<std::optional<BlockPulled>> arrived_;    // by block, until the machine waits for it
+  std::vector<std::vector<float>> evaluated_;          // by block
+  std::vector<uint64_t> steps_taken_;                  // by carried virtual worker
+  uint64_t skipped_ = 0;
   // Gradients in the making, by carried virtual worker and block; handed over with the push.
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
   std::unique_ptr<SimulatedTransport> transport_;
@@ -138,7 +152,7 @@ class SimulatedWorker final : public SimulatedNode {
   double loss_ = 0;
   bool computing_ = false;
   bool pulling_ = false;
-  ExchangeSchedule ordered_;  // newest of the coordinator's
+  ControlBoard::Orders orders_;  // the coordinator's newest
   uint32_t schedule_ = 0;     // number of the coordinator's in effect
   uint64_t schedule_changes_ = 0;
   absl::Time step_began_ = absl::UnixEpoch();

@@ -62,11 +62,9 @@ absl::StatusOr<double> SlowestLink(const JobConfig& job, const MeasuredStep& mea
 JobConfig WithSchedule(const JobConfig& job, const SchedulePoint& point) {
   JobConfig changed = job;
   CommConfig& comm = *changed.mutable_comm();
-  const SchedulePoint own{comm.partition_bytes(), comm.credit_bytes()};
-  if (point == own) return changed;
+  comm.set_pull_credit_bytes(PullCreditBytes(point, job.comm()));
   comm.set_partition_bytes(point.partition_bytes);
   comm.set_credit_bytes(point.credit_bytes);
-  comm.set_pull_credit_bytes(point.credit_bytes);
   return changed;
 }
 

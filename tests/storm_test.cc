@@ -204,7 +204,7 @@ void Storm(const std::string& transport) {
     lanes.push_back(*std::move(lane));
   }
   const View view = MakeBenchView(setting, endpoints);
-  for (const auto& lane : lanes) lane->Start(view);
+  for (const auto& lane : lanes) lane->SetView(view);
 
   Witness witness;
   Soak soak;

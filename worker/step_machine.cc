@@ -238,7 +238,8 @@ void StepMachine::EnterGate() {
 void StepMachine::PassGateIfOpen() {
   FindClock();
   if (AllFinished()) return End();
-  if (gate_.paused && !FinalKnown()) return;
+  const bool held = options_.mode.update_per_push && clock_ >= options_.steps;
+  if ((gate_.paused || held) && !FinalKnown()) return;
   BeginStep();
 }
 

@@ -56,6 +56,9 @@ struct StepMachineOptions {
   SyncMode mode = SyncModeOf(SyncConfig::BSP);
   uint64_t start_version = 0;
   std::vector<uint64_t> start_clocks = {};  // by carried virtual worker; empty: start_version
+  // With update_per_push: no step begins at this clock or later before it is known where virtual
+  // workers end (coordinator/job_end.h). train.steps.
+  uint64_t steps = ~uint64_t{0};
   uint64_t eval_interval = 0;               // 0 = only at the end
   // Micro-batches of an evaluation, by carried virtual worker and whether it is the last one.
   std::function<uint32_t(uint32_t virtual_worker, bool last)> eval_micro_batches = {};

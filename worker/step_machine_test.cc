@@ -210,6 +210,17 @@ TEST(StepMachine, EvaluatesWhenTheWeightsHaveComeToTheVersionWherePushesAreUpdat
   EXPECT_EQ(machine.clock(), 4u);
 }
 
+TEST(StepMachine, HoldsAtTheLastClockUntilItIsKnownWhereVirtualWorkersEnd) {
+  StepMachineOptions options = OneBlock(SyncConfig::ASP, 1);
+  options.steps = 2;
+  StepMachine machine(options);
+  machine.SetGate({.paused = false});
+  EXPECT_EQ(RunAnsweringPulls(machine, 1), "S0@0 ->1 S0@1 ->2 ");
+  EXPECT_EQ(machine.next(), StepMachine::Next::kWaitGate);
+  machine.SetGate({.paused = true, .final_version = 2, .final_clocks = {3}, .last_clock = 3});
+  EXPECT_EQ(RunAnsweringPulls(machine, 1), "S0@2 ->3! ");
+}
+
 TEST(StepMachine, TakesOverAVirtualWorkerAtTheClockWhereItWasLost) {
   StepMachineOptions options = OneBlock(SyncConfig::BSP, 1);
   options.eval_interval = 2;

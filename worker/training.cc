@@ -144,7 +144,10 @@ uint64_t Training::PredictBytes(uint32_t virtual_workers) const {
   if (Replays(config)) {
     return PredictReplayBytes(config.replay().resolved_profile(), virtual_workers);
   }
-  return PredictWorkerBytes(MakeModelOptions(), config.comm().pull_format(), virtual_workers);
+  const ModelOptions model = MakeModelOptions();
+  const CommConfig::Format format = config.comm().pull_format();
+  return PredictWorkerBytes(model, format, virtual_workers) +
+         LocalStepBytes(model, format, config.sync(), config.optimizer(), virtual_workers);
 }
 
 NodeCounters Training::Predict(uint32_t virtual_workers) const {

@@ -68,6 +68,7 @@ StepMachineOptions TrainingLoop::MakeMachineOptions() const {
   machine.mode = mode_;
   machine.start_version = options_.start_version;
   machine.start_clocks = options_.start_clocks;
+  machine.steps = options_.config.train().steps();
   machine.eval_interval = options_.config.train().eval_interval();
   machine.eval_micro_batches = [this](uint32_t index, bool last) {
     const uint64_t samples =

@@ -1,0 +1,58 @@
+#include "server/restore.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "checkpoint/checkpoint.h"
+#include "proto/sync_mode.h"
+
+namespace tug {
+namespace {
+
+// The clocks of a checkpoint are of segments and virtual workers: both must be the job's.
+absl::Status CheckClocksFit(const std::string& folder, const JobConfig& of, const JobConfig& job) {
+  const auto check = [&](const char* field, uint64_t written, uint64_t configured) {
+    if (written == configured) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        folder, " was written with ", field, " ", written, ", this job has ", configured,
+        ": virtual workers were at clocks of their own; resume with ", field, "=", written));
+  };
+  RETURN_IF_ERROR(
+      check("comm.segment_elements", of.comm().segment_elements(), job.comm().segment_elements()));
+  return check("cluster.virtual_workers", of.cluster().virtual_workers(),
+               job.cluster().virtual_workers());
+}
+
+}  // namespace
+
+absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
+                             const BlockTable& blocks, const SegmentTable& table, Shard& shard) {
+  ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(folder));
+  const bool clocks = checkpoint.has_clocks() && SyncModeOf(config.sync().policy()).update_per_push;
+  if (clocks) RETURN_IF_ERROR(CheckClocksFit(folder, checkpoint.manifest().config(), config));
+  for (const uint32_t id : shard.segments()) {
+    const Segment& segment = table.segment(id);
+    const std::string& block = blocks.blocks(static_cast<int>(segment.block)).name();
+    const auto read = [&](char kind, std::span<float> out) {
+      if (out.empty()) return absl::OkStatus();
+      return checkpoint.ReadRange(block, segment.begin, segment.end, kind, out);
+    };
+    RETURN_IF_ERROR(read('w', shard.weights(id)));
+    RETURN_IF_ERROR(read('m', shard.m(id)));
+    RETURN_IF_ERROR(read('v', shard.v(id)));
+    if (!clocks) continue;
+    ASSIGN_OR_RETURN(const std::vector<uint64_t> of_segment,
+                     checkpoint.ReadClocks(block, segment.begin, segment.end));
+    if (of_segment.size() != 1 + size_t{config.cluster().virtual_workers()}) {
+      return absl::DataLossError(absl::StrCat(folder, " has clocks of ", of_segment.size() - 1,
+                                              " virtual workers in block ", block,
+                                              "; use another checkpoint"));
+    }
+    shard.SetClocks(id, of_segment);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tug

@@ -1,0 +1,24 @@
+#ifndef TUG_SERVER_RESTORE_H_
+#define TUG_SERVER_RESTORE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "exchange/segment_table.h"
+#include "proto/blocks.pb.h"
+#include "proto/job.pb.h"
+#include "server/shard.h"
+
+namespace tug {
+
+// Fills in a shard's segments from a checkpoint: weights, what its optimizer keeps, and, where
+// every push is an update and the checkpoint is of such a job, their versions and clocks. (One of
+// another policy is resumed as if all pushes before its step were in, which they are.) Before its
+// first message. Errors: CheckpointReader's; FAILED_PRECONDITION (the clocks are of other segments
+// or virtual workers than this job has: both are named).
+absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
+                             const BlockTable& blocks, const SegmentTable& table, Shard& shard);
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_RESTORE_H_

@@ -1,0 +1,377 @@
+// Pushes that are updates by themselves.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/bf16.h"
+#include "server/shard.h"
+#include "server/shard_test_support.h"
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kTokens = 50;  // of ShardTest's pushes
+
+ShardOptions SspOptions(ShardOptions options) {
+  options.optimizer.set_algorithm(OptimizerConfig::SGD);
+  options.optimizer.set_schedule(OptimizerConfig::CONSTANT);
+  options.optimizer.set_learning_rate(1);
+  options.sync.set_policy(SyncConfig::SSP);
+  options.sync.set_staleness(1);
+  options.sync.set_staleness_scaling(SyncConfig::NONE);
+  return options;
+}
+
+class UpdateShardTest : public ShardTest {
+ protected:
+  explicit UpdateShardTest(
+      const ShardOptions& options = SspOptions(Options(OptimizerConfig::GLOBAL)))
+      : ShardTest(options) {}
+
+  // A gradient whose mean is `mean`, of weights of `version`.
+  void PushMean(uint32_t block, uint32_t virtual_worker, uint64_t clock, uint64_t version,
+                float mean = 1.0f) {
+    WireHeader header = PushHeader(block, virtual_worker, clock);
+    header.version = version;
+    Deliver(header, std::vector<float>(2 * kSegment, mean * kTokens));
+  }
+  void PullFor(uint32_t block, uint32_t virtual_worker, uint64_t clock, Want want = Want::kAtLeast,
+               uint32_t first_segment = 0, uint32_t segments = 2) {
+    WireHeader header = Header(MessageKind::kPull, block, WorkerPeer(virtual_worker));
+    header.version = clock;
+    header.virtual_worker = virtual_worker;
+    header.virtual_worker_count = 1;
+    header.want = want;
+    header.first_segment = first_segment;
+    header.segment_count = segments;
+    Deliver(header);
+  }
+  float Weight(uint32_t segment) { return shard_.weights(segment)[0]; }
+};
+
+TEST_F(UpdateShardTest, MakesAVersionOfEveryPushAtOnce) {
+  PushMean(0, 1, 0, 0, 2.0f);
+  EXPECT_EQ(shard_.version(0), 1u);
+  EXPECT_EQ(shard_.version(1), 1u);
+  EXPECT_EQ(shard_.version(3), 0u);
+  EXPECT_FLOAT_EQ(Weight(1), -2.0f);
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].header.kind, MessageKind::kCommitted);
+  EXPECT_EQ(sent_[0].header.version, 1u);
+  PushMean(0, 0, 0, 0);
+  EXPECT_FLOAT_EQ(Weight(1), -3.0f);
+  EXPECT_EQ(shard_.counters().updates, 4u);
+  EXPECT_EQ(shard_.counters().staleness[0], 2u);
+  EXPECT_EQ(shard_.counters().staleness[1], 2u);
+}
+
+TEST_F(UpdateShardTest, CommitsARepeatWithoutApplyingIt) {
+  PushMean(0, 1, 0, 0);
+  PushMean(0, 1, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kCommitted), 2u);
+  EXPECT_EQ(shard_.version(0), 1u);
+  EXPECT_EQ(shard_.counters().repeats, 1u);
+}
+
+TEST_F(UpdateShardTest, AsksForAnEarlyPushOnceItIsItsTurnAndAgainOnATick) {
+  PushMean(0, 1, 1, 0);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kDeferred);
+  PushMean(1, 1, 0, 0);  // of another block
+  EXPECT_EQ(Count(MessageKind::kPushWanted), 0u);
+  PushMean(0, 1, 0, 0);
+  ASSERT_EQ(Count(MessageKind::kPushWanted), 1u);
+  EXPECT_EQ(sent_.back().header.clock, 1u);
+  EXPECT_EQ(sent_.back().header.block, 0u);
+  shard_.OnTick(now_ + absl::Milliseconds(999));
+  EXPECT_EQ(Count(MessageKind::kPushWanted), 1u);
+  shard_.OnTick(now_ + absl::Seconds(1));
+  EXPECT_EQ(Count(MessageKind::kPushWanted), 2u);
+  PushMean(0, 1, 1, 0);
+  EXPECT_EQ(shard_.version(0), 2u);
+  shard_.OnTick(now_ + absl::Seconds(5));
+  EXPECT_EQ(Count(MessageKind::kPushWanted), 2u);
+}
+
+TEST_F(UpdateShardTest, HoldsAPullUntilTheSlowestIsNearEnoughAndItsOwnPushesAreIn) {
+  PullFor(0, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kWeights), 1u);
+  PullFor(0, 0, 1);  // its own push of clock 0 is on its way
+  EXPECT_EQ(Count(MessageKind::kWeights), 1u);
+  PushMean(0, 0, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kWeights), 2u);
+  EXPECT_EQ(sent_.back().header.version, 1u);
+  PushMean(0, 0, 1, 1);
+  PullFor(0, 0, 2);  // the other one is two clocks behind
+  EXPECT_EQ(Count(MessageKind::kWeights), 2u);
+  PushMean(0, 1, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kWeights), 3u);
+  EXPECT_EQ(sent_.back().header.version, 3u);
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+}
+
+TEST_F(UpdateShardTest, ServesWeightsThatLaterUpdatesDoNotChange) {
+  shares_memory_ = true;
+  PullFor(0, 0, 0);
+  const Lease served = sent_.back().payload;
+  PushMean(0, 0, 0, 0, 3.0f);
+  EXPECT_EQ(served.floats()[0], 0.0f);
+  EXPECT_EQ(Weight(0), -3.0f);
+}
+
+TEST_F(UpdateShardTest, SkipsAnUpdateThatIsNotFiniteAndNamesTheVirtualWorker) {
+  PushMean(0, 0, 0, 0, 1.0f);
+  PushMean(0, 1, 0, 0, std::numeric_limits<float>::infinity());
+  EXPECT_EQ(shard_.version(0), 2u);
+  EXPECT_EQ(Weight(0), -1.0f);
+  ASSERT_FALSE(notices_.empty());
+  EXPECT_NE(notices_.back().text.find("block first from virtual worker 1"), std::string::npos)
+      << notices_.back().text;
+  EXPECT_EQ(records_.back().flags & OrderRecord::kSkipped, OrderRecord::kSkipped);
+}
+
+TEST_F(UpdateShardTest, DropsWhatMakesNoSense) {
+  WireHeader header = PushHeader(0, 0, 0);
+  header.virtual_worker_count = 2;  // a sum of two is no update
+  Deliver(header, std::vector<float>(2 * kSegment));
+  EXPECT_EQ(shard_.counters().malformed, 1u);
+  PushMean(0, 0, 0, 1);  // a gradient of weights that are not there yet
+  EXPECT_EQ(shard_.counters().malformed, 2u);
+  PullFor(0, 0, 2);  // has not begun clock 1
+  EXPECT_EQ(shard_.counters().malformed, 3u);
+  PullFor(0, 2, 0);  // no such virtual worker
+  EXPECT_EQ(shard_.counters().malformed, 4u);
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(UpdateShardTest, TakesSnapshotsOfStepsOfTheJobAndOneOfTheEnd) {
+  // Two virtual workers, snapshots every second step: at four updates.
+  for (uint64_t clock = 0; clock < 3; ++clock) {
+    for (const uint32_t vw : {0u, 1u}) PushMean(0, vw, clock, 0);
+  }
+  EXPECT_EQ(snapshots_, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(snapshot_versions_, (std::vector<uint64_t>{2, 2}));
+  EXPECT_EQ(snapshot_clocks_[0], (std::vector<uint64_t>{4, 2, 2}));
+  const std::vector<uint64_t> final_clocks = {3, 4};
+  shard_.SetFinalClocks(final_clocks, 3, now_);
+  EXPECT_EQ(snapshots_.size(), 2u);
+  PushMean(0, 1, 3, 0);
+  EXPECT_EQ(snapshot_versions_, (std::vector<uint64_t>{2, 2, 3, 3}));
+  EXPECT_EQ(snapshot_clocks_.back(), (std::vector<uint64_t>{7, 3, 4}));
+  EXPECT_FALSE(shard_.finished());  // the other block
+  for (uint64_t clock = 0; clock < 4; ++clock) {
+    for (const uint32_t vw : {0u, 1u}) {
+      if (clock < final_clocks[vw]) PushMean(1, vw, clock, 0);
+    }
+  }
+  EXPECT_TRUE(shard_.finished());
+  EXPECT_EQ(snapshot_versions_.back(), 3u);
+  EXPECT_EQ(shard_.Clocks(), final_clocks);
+  shard_.SetFinalClocks(final_clocks, 3, now_);
+  EXPECT_EQ(snapshots_.size(), 8u);
+}
+
+TEST_F(UpdateShardTest, AnswersTheLastEvaluationOnceAllPushesAreIn) {
+  PushMean(0, 0, 0, 0);
+  PullFor(0, 0, 9, Want::kExact);
+  EXPECT_EQ(Count(MessageKind::kWeights), 0u);
+  shard_.SetFinalClocks(std::vector<uint64_t>{1, 1}, 1, now_);
+  EXPECT_EQ(Count(MessageKind::kWeights), 0u);
+  PushMean(0, 1, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kWeights), 1u);
+  PullFor(0, 0, 9, Want::kExact);
+  EXPECT_EQ(Count(MessageKind::kWeights), 2u);
+}
+
+TEST_F(UpdateShardTest, GoesOnFromTheClocksOfACheckpoint) {
+  for (const uint32_t id : {0u, 1u}) shard_.SetClocks(id, std::vector<uint64_t>{7, 3, 4});
+  PushMean(0, 1, 3, 6);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  EXPECT_EQ(shard_.version(0), 7u);
+  PushMean(0, 1, 4, 6);
+  EXPECT_EQ(shard_.version(0), 8u);
+  EXPECT_EQ(records_.back().version, 8u);
+  EXPECT_EQ(records_.back().weights_version, 6u);
+}
+
+TEST_F(UpdateShardTest, OfANewViewRefusesTheOldOneAndDoesNotWaitForTheDead) {
+  PushMean(0, 0, 0, 0);
+  PushMean(0, 0, 1, 1);
+  LiveSet live(std::vector<bool>{true, false});
+  shard_.SetView(5, live, now_);
+  PullFor(0, 0, 2);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kRefused);
+  WireHeader header = Header(MessageKind::kPull, 0, WorkerPeer(0));
+  header.view = 5;
+  header.version = 2;
+  header.virtual_worker_count = 1;
+  header.want = Want::kAtLeast;
+  Deliver(header);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kWeights);
+  EXPECT_EQ(sent_.back().header.view, 5u);
+}
+
+TEST_F(UpdateShardTest, RecordsAnUpdateAsExactOnlyIfOneAnswerBroughtItsWeightsAtOneVersion) {
+  const auto push = [&](uint32_t vw, uint64_t clock, uint64_t version, uint32_t first,
+                        uint32_t segments) {
+    WireHeader header = PushHeader(0, vw, clock);
+    header.sender = WorkerPeer(vw);
+    header.version = version;
+    header.first_segment = first;
+    header.segment_count = segments;
+    Deliver(header, std::vector<float>(segments * kSegment, 1.0f));
+    return records_.back();
+  };
+  PullFor(0, 0, 0);
+  const OrderRecord exact = push(0, 0, 0, 0, 2);
+  EXPECT_EQ(exact, (OrderRecord{.segment = 1, .clock = 0, .version = 1, .weights_version = 0}));
+  EXPECT_EQ(push(1, 0, 0, 0, 1).flags, OrderRecord::kInexact);  // was never served
+  EXPECT_EQ(notices_.size(), 1u);
+  PullFor(0, 0, 1);  // segment 0 is at version 2, segment 1 at 1
+  EXPECT_EQ(push(0, 1, 1, 0, 2).flags, OrderRecord::kInexact);
+  EXPECT_EQ(push(1, 0, 0, 1, 1).flags, OrderRecord::kInexact);
+  PullFor(0, 0, 2, Want::kAtLeast, 0, 1);
+  PullFor(0, 0, 2, Want::kAtLeast, 1, 1);
+  EXPECT_EQ(push(0, 2, 3, 0, 2).flags, OrderRecord::kInexact);  // by two answers
+  EXPECT_EQ(notices_.size(), 1u);
+  EXPECT_EQ(shard_.counters().inexact_records, 6u);
+}
+
+class ScaledUpdateTest : public UpdateShardTest {
+ protected:
+  ScaledUpdateTest()
+      : UpdateShardTest([] {
+          ShardOptions options = SspOptions(Options(OptimizerConfig::OFF));
+          options.sync.set_staleness_scaling(SyncConfig::INVERSE);
+          return options;
+        }()) {}
+};
+
+TEST_F(ScaledUpdateTest, StepsTheLessTheStalerItsGradient) {
+  PushMean(0, 0, 0, 0);  // staleness 0
+  EXPECT_FLOAT_EQ(Weight(0), -1.0f);
+  PushMean(0, 1, 0, 0);  // 1
+  EXPECT_FLOAT_EQ(Weight(0), -2.0f);
+  PushMean(0, 0, 1, 0);  // 2
+  EXPECT_FLOAT_EQ(Weight(0), -2.5f);
+  PushMean(0, 1, 1, 0);  // 3
+  EXPECT_NEAR(Weight(0), -2.5f - 1.0f / 3, 1e-6f);
+  EXPECT_EQ(StalenessScale(SyncConfig::INVERSE_SQRT, 4), 0.5f);
+  EXPECT_EQ(StalenessScale(SyncConfig::NONE, 4), 1.0f);
+}
+
+class ScheduledUpdateTest : public UpdateShardTest {
+ protected:
+  ScheduledUpdateTest()
+      : UpdateShardTest([] {
+          ShardOptions options = SspOptions(Options(OptimizerConfig::OFF));
+          options.optimizer.set_schedule(OptimizerConfig::LINEAR);
+          options.optimizer.set_min_learning_rate(0);
+          options.optimizer.set_decay_steps(2);  // four updates
+          return options;
+        }()) {}
+};
+
+TEST_F(ScheduledUpdateTest, GoesThroughTheScheduleByUpdatesOverVirtualWorkers) {
+  float before = 0;
+  for (uint64_t update = 0; update < 6; ++update) {
+    PushMean(0, static_cast<uint32_t>(update % 2), update / 2, update);
+    const float rate = update < 4 ? 1.0f - 0.25f * static_cast<float>(update) : 0.0f;
+    EXPECT_NEAR(before - Weight(0), rate, 1e-6f) << update;
+    before = Weight(0);
+  }
+}
+
+class CompensatedUpdateTest : public UpdateShardTest {
+ protected:
+  CompensatedUpdateTest()
+      : UpdateShardTest([] {
+          ShardOptions options = SspOptions(Options(OptimizerConfig::OFF));
+          options.sync.set_delay_compensation(0.5);
+          return options;
+        }()) {}
+};
+
+TEST_F(CompensatedUpdateTest, AddsWhatTheWeightsHaveMovedSinceTheyWereServed) {
+  const auto push = [&](uint32_t vw, uint64_t clock, uint64_t version, float mean) {
+    WireHeader header = PushHeader(0, vw, clock);
+    header.sender = WorkerPeer(vw);
+    header.version = version;
+    Deliver(header, std::vector<float>(2 * kSegment, mean * kTokens));
+  };
+  PullFor(0, 0, 0);
+  PullFor(0, 1, 0);
+  push(0, 0, 0, 2.0f);  // not stale: as it is
+  EXPECT_EQ(Weight(0), -2.0f);
+  push(1, 0, 0, 3.0f);  // 3 + 0.5 * 9 * (-2 - 0)
+  EXPECT_EQ(Weight(0), -2.0f - (3.0f - 9.0f));
+  EXPECT_EQ(Weight(1), Weight(0));
+  EXPECT_EQ(shard_.weights(1)[kSegment - 1], Weight(0));
+  EXPECT_EQ(records_.back().flags, 0u);
+  push(0, 1, 1, 1.0f);  // of weights that it was not served
+  EXPECT_EQ(Weight(0), 4.0f - 1.0f);
+  EXPECT_NE(records_.back().flags & OrderRecord::kNotCompensated, 0u);
+}
+
+class Bf16UpdateTest : public UpdateShardTest {
+ protected:
+  Bf16UpdateTest()
+      : UpdateShardTest([] {
+          ShardOptions options = SspOptions(Options(OptimizerConfig::OFF));
+          options.pull_format = CommConfig::BF16;
+          options.optimizer.mutable_sgd()->set_momentum(0.5);
+          return options;
+        }()) {}
+};
+
+TEST_F(Bf16UpdateTest, TakesAndServesHalvesAndKeepsNoStateItDoesNotRead) {
+  EXPECT_FALSE(shard_.m(0).empty());
+  EXPECT_TRUE(shard_.v(0).empty());
+  WireHeader header = PushHeader(0, 0, 0);
+  header.codec = Codec::kBf16;
+  header.token_count = 1;
+  const auto halves = std::make_shared<std::vector<uint16_t>>(2 * kSegment, 0x3fc0);  // 1.5
+  shard_.OnMessage({header, Lease(halves, std::as_bytes(std::span(*halves)))}, now_);
+  EXPECT_EQ(Weight(1), -1.5f);
+  WireHeader pull = Header(MessageKind::kPull, 0);
+  pull.virtual_worker_count = 1;
+  pull.want = Want::kAtLeast;
+  pull.codec = Codec::kBf16;
+  Deliver(pull);
+  ASSERT_EQ(sent_.back().header.kind, MessageKind::kWeights);
+  ASSERT_EQ(sent_.back().payload.size_bytes(), 2 * kSegment * sizeof(uint16_t));
+  EXPECT_EQ(reinterpret_cast<const uint16_t*>(sent_.back().payload.bytes().data())[kSegment],
+            0xbfc0);
+  snapshots_.clear();
+  shard_.SnapshotStart();
+  EXPECT_EQ(snapshots_.size(), 4u);
+}
+
+class LocalStepsTest : public UpdateShardTest {
+ protected:
+  LocalStepsTest()
+      : UpdateShardTest([] {
+          ShardOptions options = Options(OptimizerConfig::GLOBAL);
+          options.sync.set_policy(SyncConfig::BSP);
+          options.sync.set_local_steps(4);
+          options.sync.mutable_outer()->set_learning_rate(0.5);
+          options.sync.mutable_outer()->set_momentum(0.5);
+          options.sync.mutable_outer()->set_nesterov(true);
+          return options;
+        }()) {}
+};
+
+// Clipping is of gradients: no norms are exchanged, although the other lane's are not there.
+TEST_F(LocalStepsTest, AppliesTheMeanOfTheDifferencesByTheOuterOptimizer) {
+  EXPECT_TRUE(shard_.v(0).empty());
+  for (const uint32_t vw : {0u, 1u}) {
+    WireHeader header = PushHeader(0, vw, 0);
+    header.token_count = 1;
+    Deliver(header, std::vector<float>(2 * kSegment, vw == 0 ? 2.0f : 4.0f));
+  }
+  EXPECT_EQ(Count(MessageKind::kNorms), 0u);
+  EXPECT_FLOAT_EQ(Weight(0), -0.5f * (3.0f + 0.5f * 3.0f));
+}
+
+}  // namespace
+}  // namespace tug
