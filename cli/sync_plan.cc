@@ -127,19 +127,24 @@ SyncJob PlanJob(const SyncArguments& a, const std::string& part, const SyncCase&
   return job;
 }
 
-absl::Status ScaleReplay(const SyncArguments& a, const ReplayProfile& profile, SyncPlan& plan) {
+JobHosts NodesOf(const SyncArguments& a) {
+  return {.servers = a.servers, .workers = a.workers, .hosts = a.hosts};
+}
+
+absl::Status PlanLink(const SyncArguments& a, SyncPlan& plan) {
   plan.link = a.link.empty() && a.hosts > 0 ? kDefaultLink : a.link;
   if (plan.link.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(plan.link_bits_per_second, ParseLinkRate(plan.link));
-  const JobHosts nodes{.servers = a.servers, .workers = a.workers, .hosts = a.hosts};
-  if (BusiestLinkModels(nodes) <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--hosts ", a.hosts, ": nothing would cross a link; give at least 2"));
-  }
-  plan.scale =
-      ScaleToLink(profile, nodes, plan.link_bits_per_second, a.step_ms * 1e-3 * a.ratio, a.ratio);
+  if (BusiestLinkModels(NodesOf(a)) > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--hosts ", a.hosts, ": nothing would cross a link; give at least 2"));
+}
+
+void ScaleReplay(const SyncArguments& a, const ReplayProfile& profile, SyncPlan& plan) {
+  if (plan.link.empty()) return;
+  plan.scale = ScaleToLink(profile, NodesOf(a), plan.link_bits_per_second,
+                           a.step_ms * 1e-3 * a.ratio, a.ratio);
   plan.grain = GrainOf(plan.scale->model_bytes, a.servers);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<PlannedPart> PlanThroughput(const SyncArguments& a, SyncPlan& plan) {
@@ -149,7 +154,7 @@ absl::StatusOr<PlannedPart> PlanThroughput(const SyncArguments& a, SyncPlan& pla
     return absl::InvalidArgumentError(
         absl::StrCat("--replay ", a.profile, ": it computes nothing, so nobody can be slow"));
   }
-  RETURN_IF_ERROR(ScaleReplay(a, profile, plan));
+  ScaleReplay(a, profile, plan);
   PlannedPart planned{.throughput = true, .job_text = kThroughputJob};
   planned.undisturbed_seconds = a.step_ms * 1e-3;
   planned.part = {.title = "Throughput", .replay = true};
@@ -286,6 +291,7 @@ std::vector<std::string> ReplayOverrides(const SyncArguments& a, const SyncPlan&
 absl::StatusOr<SyncPlan> PlanSync(const SyncArguments& a) {
   RETURN_IF_ERROR(CheckArguments(a));
   SyncPlan plan;
+  RETURN_IF_ERROR(PlanLink(a, plan));
   std::set<std::string> names;
   for (const std::string& name : a.parts) {
     if ((name != "throughput" && name != "learning") || !names.insert(name).second) {

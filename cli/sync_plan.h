@@ -70,7 +70,7 @@ struct PlannedPart {
 };
 
 struct SyncPlan {
-  std::optional<ReplayScale> scale;  // with a link
+  std::optional<ReplayScale> scale;  // of the throughput, with a link
   LinkGrain grain;                   // read with `scale`
   std::string link;                  // empty: none
   double link_bits_per_second = 0;

@@ -103,6 +103,11 @@ TEST(PlanSync, ALinkScalesTheReplayAndIsImpairedWhereThereAreNoHosts) {
   const JobConfig config = ConfigOf(a, *plan, plan->parts[0], "throughput-none-bsp");
   EXPECT_EQ(config.comm().impair().rate_mbit(), 100);
   EXPECT_FALSE(config.comm().shared_memory());
+  a = {.parts = {"learning"}, .link = "100mbit"};
+  plan = PlanSync(a);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(ConfigOf(a, *plan, plan->parts[0], "learning-none-bsp").comm().impair().rate_mbit(),
+            100);
   a = {.parts = {"throughput"}, .hosts = 6};
   plan = PlanSync(a);
   ASSERT_TRUE(plan.ok()) << plan.status();

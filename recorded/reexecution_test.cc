@@ -59,12 +59,10 @@ PushedGradient Gradient(uint32_t virtual_worker, uint64_t clock,
   return pushed;
 }
 
-std::vector<SegmentValues> Start(const SegmentTable& table) {
-  std::vector<SegmentValues> start(table.size());
+std::vector<std::vector<float>> Start(const SegmentTable& table) {
+  std::vector<std::vector<float>> start;
   for (uint32_t s = 0; s < table.size(); ++s) {
-    const uint64_t n = table.segment(s).elements();
-    start[s] = {std::vector<float>(n, 0.5f + 0.1f * static_cast<float>(s)), std::vector<float>(n),
-                std::vector<float>(n)};
+    start.emplace_back(table.segment(s).elements(), 0.5f + 0.1f * static_cast<float>(s));
   }
   return start;
 }
@@ -131,8 +129,13 @@ std::vector<std::vector<float>> InLoggedOrder(const JobConfig& config, const Seg
   const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
   const auto run = AssembleRun(logs);
   std::vector<std::vector<std::vector<float>>> versions(table.size());
-  std::vector<SegmentValues> state = Start(table);
-  for (uint32_t s = 0; s < table.size(); ++s) versions[s] = {state[s].weights};
+  const std::vector<std::vector<float>> start = Start(table);
+  std::vector<std::vector<float>> m(table.size()), v(table.size());
+  for (uint32_t s = 0; s < table.size(); ++s) {
+    versions[s] = {start[s]};
+    if (optimizer->keeps_m()) m[s].resize(start[s].size());
+    if (optimizer->keeps_v()) v[s].resize(start[s].size());
+  }
   for (const OrderRecord& record : logs[0].records) {
     const RecordedStep& step = run->steps[run->updates[record.segment][record.version - 1].step];
     std::vector<std::vector<float>> blocks(table.num_blocks());
@@ -161,13 +164,11 @@ std::vector<std::vector<float>> InLoggedOrder(const JobConfig& config, const Seg
                                gradient.data());
       update.gradient_scale = 1;
     }
-    SegmentValues& values = state[record.segment];
-    optimizer->Update(
-        update, {.gradient = gradient,
-                 .weights_in = next,
-                 .weights_out = next,
-                 .m = optimizer->keeps_m() ? std::span<float>(values.m) : std::span<float>(),
-                 .v = optimizer->keeps_v() ? std::span<float>(values.v) : std::span<float>()});
+    optimizer->Update(update, {.gradient = gradient,
+                               .weights_in = next,
+                               .weights_out = next,
+                               .m = m[record.segment],
+                               .v = v[record.segment]});
     versions[record.segment].push_back(next);
   }
   std::vector<std::vector<float>> last;
@@ -207,7 +208,6 @@ TEST(Reexecution, RefusesAnOrderThatCannotHaveBeen) {
   RecordedRun run{
       .virtual_workers = 2,
       .steps = {{0, 0, {0, 1, 0, 0}}, {1, 0, {1, 0, 0, 0}}},
-      .first_version = {0, 0, 0, 0},
       .updates = {{{0, 0}, {1, 1}}, {{1, 0}, {0, 1}}, {{0, 0}, {1, 0}}, {{0, 0}, {1, 0}}}};
   Reexecution again(config, table, run, Start(table), Gradient);
   EXPECT_THAT(
@@ -226,7 +226,6 @@ TEST(Reexecution, AGradientThatIsNotFiniteChangesNothingIfItDidNotThen) {
   };
   RecordedRun run{.virtual_workers = 1,
                   .steps = {{0, 0, {0, 0, 0, 0}}},
-                  .first_version = {0, 0, 0, 0},
                   .updates = {{{0, 0, OrderRecord::kSkipped}}, {{0, 0}}, {{0, 0}}, {{0, 0}}}};
   Reexecution again(config, table, run, Start(table), not_finite);
   ASSERT_TRUE(again.Run([](size_t) {}).ok());
