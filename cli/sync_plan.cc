@@ -141,10 +141,19 @@ absl::Status PlanLink(const SyncArguments& a, SyncPlan& plan) {
 }
 
 void ScaleReplay(const SyncArguments& a, const ReplayProfile& profile, SyncPlan& plan) {
-  if (plan.link.empty()) return;
-  plan.scale = ScaleToLink(profile, NodesOf(a), plan.link_bits_per_second,
-                           a.step_ms * 1e-3 * a.ratio, a.ratio);
-  plan.grain = GrainOf(plan.scale->model_bytes, a.servers);
+  const double step_seconds = a.step_ms * 1e-3;
+  if (!plan.link.empty()) {
+    plan.scale = ScaleToLink(profile, NodesOf(a), plan.link_bits_per_second, step_seconds * a.ratio,
+                             a.ratio);
+    plan.grain = GrainOf(plan.scale.model_bytes, a.servers);
+    return;
+  }
+  const double compute_ms = ReplayForwardMs(profile) + ReplayBackwardMs(profile);
+  const double full_bytes = static_cast<double>(ReplayParameters(profile)) * sizeof(float);
+  plan.scale = {.size_scale = kPlainModelBytes / full_bytes,
+                .time_scale = a.step_ms / compute_ms,
+                .model_bytes = kPlainModelBytes,
+                .compute_seconds = step_seconds};
 }
 
 absl::StatusOr<PlannedPart> PlanThroughput(const SyncArguments& a, SyncPlan& plan) {
@@ -163,10 +172,10 @@ absl::StatusOr<PlannedPart> PlanThroughput(const SyncArguments& a, SyncPlan& pla
       "A replay of %s: workers sleep through its times, %g ms of computing a step, and exchange "
       "real bytes%s.",
       profile.name(), a.step_ms,
-      plan.scale.has_value()
-          ? absl::StrFormat(" (%.2f MB a model), which take %g ms one way over the busiest link",
-                            plan.scale->model_bytes * 1e-6, a.step_ms * a.ratio)
-          : "");
+      plan.link.empty()
+          ? absl::StrFormat(" (%.2f MB a model)", plan.scale.model_bytes * 1e-6)
+          : absl::StrFormat(" (%.2f MB a model), which take %g ms one way over the busiest link",
+                            plan.scale.model_bytes * 1e-6, a.step_ms * a.ratio));
   return planned;
 }
 
@@ -266,17 +275,11 @@ std::vector<std::string> StragglerOverrides(const SyncArguments& a, const Planne
 }
 
 std::vector<std::string> ReplayOverrides(const SyncArguments& a, const SyncPlan& plan) {
-  // It was read when the plan was made.
-  const ReplayProfile profile = LoadReplayProfile(a.profile).value_or(ReplayProfile());
-  const double compute_ms = ReplayForwardMs(profile) + ReplayBackwardMs(profile);
-  const double full_bytes = static_cast<double>(ReplayParameters(profile)) * sizeof(float);
   std::vector<std::string> overrides = {
       "compute=REPLAY", absl::StrCat("replay.profile=", a.profile),
-      absl::StrFormat("replay.time_scale=%.9g", a.step_ms / compute_ms),
-      absl::StrFormat("replay.size_scale=%.9g", plan.scale.has_value()
-                                                    ? plan.scale->size_scale
-                                                    : kPlainModelBytes / full_bytes)};
-  if (!plan.scale.has_value()) return overrides;
+      absl::StrFormat("replay.time_scale=%.9g", plan.scale.time_scale),
+      absl::StrFormat("replay.size_scale=%.9g", plan.scale.size_scale)};
+  if (plan.link.empty()) return overrides;
   for (const auto& [field, value] : {std::pair{"segment_elements", plan.grain.segment_elements},
                                      {"partition_bytes", plan.grain.partition_bytes},
                                      {"credit_bytes", plan.grain.credit_bytes},
