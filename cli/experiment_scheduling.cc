@@ -21,10 +21,6 @@
 namespace tug {
 namespace {
 
-// The job that is run where none is named; all else the experiment sets.
-constexpr char kJobText[] = "name: \"scheduling\"\ncompute: REPLAY\n";
-constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
-
 std::string RunName(const SchedulingCase& c, const PolicyResult& policy) {
   return absl::StrFormat("%s-ratio%g-%s", absl::StrReplaceAll(c.profile, {{"/", "-"}}), c.ratio,
                          policy.policy);
@@ -95,7 +91,7 @@ absl::Status Experiment::Run() {
     ASSIGN_OR_RETURN(testbed_, Testbed::Up(a_.hosts, a_.link));
   }
   ASSIGN_OR_RETURN(out_, CreateRunFolder(a_.out, "scheduling"));
-  if (a_.job_file.empty()) RETURN_IF_ERROR(WriteFile(JobFile(a_, out_), kJobText));
+  if (a_.job_file.empty()) RETURN_IF_ERROR(WriteFile(JobFile(a_, out_), kExperimentJobText));
   results_ = {.command = a_.command, .settings = Settings(a_, plan_)};
   PrintPlan();
   for (SchedulingCase& c : plan_.cases) RETURN_IF_ERROR(RunCase(c));
@@ -104,15 +100,10 @@ absl::Status Experiment::Run() {
 }
 
 absl::Status Experiment::CheckJobs() {
-  std::string text = kJobText;
-  if (!a_.job_file.empty()) {
-    ASSIGN_OR_RETURN(text, ReadWholeFile(a_.job_file, kConfigLimitBytes));
-  }
   for (SchedulingCase& c : plan_.cases) {
     for (const PolicyResult& policy : c.policies) {
       ASSIGN_OR_RETURN(const JobConfig job,
-                       ParseJobConfig(text, a_.job_file.empty() ? "the job" : a_.job_file,
-                                      JobOverrides(a_, plan_, c, policy)));
+                       LoadExperimentJob(a_, JobOverrides(a_, plan_, c, policy)));
       c.grain = {.segment_elements = job.comm().segment_elements(),
                  .partition_bytes = job.comm().partition_bytes(),
                  .credit_bytes = job.comm().credit_bytes(),

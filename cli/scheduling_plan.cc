@@ -6,20 +6,18 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "cli/policy_names.h"
 #include "cli/ruled_fields.h"
 #include "model/replay_profile.h"
 #include "proto/job_config.h"
-#include "proto/text_proto.h"
 
 namespace tug {
 namespace {
 
 // Of proto/job_rules.cc, and of deploy/testbed. Here they keep sums and sizes in bounds.
 constexpr uint32_t kMostWorkers = 1024, kMostServers = 256, kMostHosts = 200;
-constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 
 // Steps that are partly of one trial of the tuner and partly of the next: those on their way, and
 // those that begin before all nodes have heard of it, with two or three heartbeats.
@@ -78,18 +76,6 @@ absl::Status CheckArguments(const SchedulingArguments& a) {
   return CheckOverrides(a.overrides, kRuledFields);
 }
 
-// As the job's file and the overrides have it.
-absl::StatusOr<TunerConfig> TunerOf(const SchedulingArguments& a) {
-  JobConfig config;
-  if (!a.job_file.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(a.job_file, kJobFileLimitBytes));
-    RETURN_IF_ERROR(ParseTextProto(text, a.job_file, config));
-  }
-  for (const std::string& text : a.overrides) RETURN_IF_ERROR(ApplyOverride(config, text));
-  FillDefaults(config, 1);
-  return config.comm().tuner();
-}
-
 // Of a step: what its bytes and its computing take one after the other.
 double LongestStepSeconds(const SchedulingCase& c) {
   return c.scale.transfer_seconds + c.scale.compute_seconds;
@@ -129,7 +115,6 @@ double LongestSeconds(const SchedulingArguments& a, const SchedulingPlan& plan) 
 absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
   RETURN_IF_ERROR(CheckArguments(a));
   SchedulingPlan plan;
-  ASSIGN_OR_RETURN(plan.tuner, TunerOf(a));
   ASSIGN_OR_RETURN(plan.link_bits_per_second, ParseLinkRate(a.link));
   plan.nodes = {.servers = a.servers, .workers = a.workers, .hosts = a.hosts};
   plan.worked_out = a.hosts >= a.servers + a.workers;
@@ -160,7 +145,18 @@ absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& a) {
       for (const std::string& policy : a.policies) c.policies.push_back({.policy = policy});
     }
   }
+  // It is the same of every job, and how many steps those of `auto` have follows from it.
+  const SchedulingCase& any = plan.cases.front();
+  ASSIGN_OR_RETURN(const JobConfig job,
+                   LoadExperimentJob(a, JobOverrides(a, plan, any, any.policies.front())));
+  plan.tuner = job.comm().tuner();
   return plan;
+}
+
+absl::StatusOr<JobConfig> LoadExperimentJob(const SchedulingArguments& a,
+                                            const std::vector<std::string>& overrides) {
+  if (!a.job_file.empty()) return LoadJobConfig(a.job_file, overrides);
+  return ParseJobConfig(kExperimentJobText, "the job", overrides);
 }
 
 std::vector<std::string> JobOverrides(const SchedulingArguments& a, const SchedulingPlan& plan,

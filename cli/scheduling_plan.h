@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "experiment/link_plan.h"
 #include "experiment/scheduling_results.h"
+#include "proto/job.pb.h"
 
 namespace tug {
 
@@ -44,6 +45,13 @@ struct SchedulingPlan {
 // Errors: INVALID_ARGUMENT, naming the option, also for a --set of what the report says is
 // otherwise; those of LoadReplayProfile, and of reading the job file.
 absl::StatusOr<SchedulingPlan> PlanScheduling(const SchedulingArguments& arguments);
+
+// The job file with overrides, complete; without one, a replay that the overrides make. Errors:
+// those of LoadJobConfig.
+absl::StatusOr<JobConfig> LoadExperimentJob(const SchedulingArguments& arguments,
+                                            const std::vector<std::string>& overrides);
+// The job that is run where none is named; all else the experiment sets.
+inline constexpr char kExperimentJobText[] = "name: \"scheduling\"\ncompute: REPLAY\n";
 
 // 1-based; the job ends with the last.
 struct MeasuredSteps {
