@@ -258,18 +258,26 @@ std::vector<std::string> SyncOverrides(const SyncCase& mode) {
   return overrides;
 }
 
+// A job step of local(H) has the pauses of H batches: as often, or longer where it always pauses.
+std::vector<std::string> PauseOverrides(const SyncArguments& a, const PlannedPart& part,
+                                        const SyncCase& mode) {
+  const double pauses = a.pause_probability * mode.local_steps;
+  const double longer = std::max(1.0, pauses);
+  return {absl::StrFormat("straggler.pause_probability=%.9g", std::min(1.0, pauses)),
+          absl::StrFormat("straggler.pause_ms=%.9g",
+                          a.pause_steps * part.undisturbed_seconds * 1e3 * longer)};
+}
+
 std::vector<std::string> StragglerOverrides(const SyncArguments& a, const PlannedPart& part,
-                                            StragglerKind straggler) {
-  switch (straggler) {
+                                            const SyncJob& job) {
+  switch (job.straggler) {
     case StragglerKind::kNone:
       return {};
     case StragglerKind::kPersistent:
       return {absl::StrCat("straggler.virtual_worker=", part.part.slow_virtual_worker),
               absl::StrFormat("straggler.slowdown=%.9g", a.slowdown)};
     case StragglerKind::kPauses:
-      return {absl::StrFormat("straggler.pause_probability=%.9g", a.pause_probability),
-              absl::StrFormat("straggler.pause_ms=%.9g",
-                              a.pause_steps * part.undisturbed_seconds * 1e3)};
+      return PauseOverrides(a, part, job.mode);
   }
   return {};
 }
@@ -347,7 +355,7 @@ std::vector<std::string> JobOverrides(const SyncArguments& a, const SyncPlan& pl
   }
   if (!plan.link.empty()) add({"comm.shared_memory=false"});
   add(SyncOverrides(job.mode));
-  add(StragglerOverrides(a, part, job.straggler));
+  add(StragglerOverrides(a, part, job));
   if (job.traced_steps > 0) {
     add({"trace.first_step=1", absl::StrCat("trace.steps=", job.traced_steps)});
   }

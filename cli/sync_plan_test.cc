@@ -63,6 +63,9 @@ TEST(PlanSync, JobsAreOfTheirModeAndStraggler) {
   EXPECT_EQ(pauses.straggler().slowdown(), 1);
   EXPECT_EQ(pauses.straggler().pause_ms(), 200) << "two steps of 100 ms";
   EXPECT_EQ(pauses.trace().steps(), 0u);
+  const JobConfig local = ConfigOf(a, *plan, part, "throughput-pauses-local16");
+  EXPECT_NEAR(local.straggler().pause_probability(), 16 * 0.05, 1e-9) << "those of 16 batches";
+  EXPECT_EQ(local.straggler().pause_ms(), 200);
 }
 
 TEST(PlanSync, LocalStepsDivideWhatIsCountedInBatches) {
