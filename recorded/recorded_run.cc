@@ -19,7 +19,7 @@ absl::Status CheckRecord(const OrderRecord& record) {
   return absl::FailedPreconditionError(absl::StrCat(
       "version ", record.version, " of segment ", record.segment,
       " was made of weights of several versions, and which is not on record, so the run cannot be "
-      "computed again: leave only rows of an embedding out with comm.sparse_embeddings=false"));
+      "computed again: with an untied head, record with comm.sparse_embeddings=false"));
 }
 
 }  // namespace
