@@ -94,7 +94,7 @@ void PrintLine(const SyncPart& part, const SyncRun& run) {
 absl::Status Experiment::Run() {
   RETURN_IF_ERROR(CheckOutFolder(a_.out));
   if (a_.hosts > 0) {
-    ASSIGN_OR_RETURN(testbed_, Testbed::Up(a_.hosts, plan_.link.empty() ? "200mbit" : plan_.link));
+    ASSIGN_OR_RETURN(testbed_, Testbed::Up(a_.hosts, plan_.link));
   }
   ASSIGN_OR_RETURN(out_, CreateRunFolder(a_.out, "sync"));
   RETURN_IF_ERROR(WriteJobFiles());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,8 +99,7 @@ absl::Status Replay(const ReplayCommand& command) {
   ASSIGN_OR_RETURN(const std::optional<TokenFile> tokens, OpenTokens(command.run, config));
   ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler,
                    MakeSampler(config, tokens.has_value() ? &*tokens : nullptr));
-  ASSIGN_OR_RETURN(std::vector<SegmentValues> start,
-                   StartValues(command.run, recorded.start_version, config, blocks, table));
+  ASSIGN_OR_RETURN(std::vector<std::vector<float>> start, StartWeights(config, blocks, table));
   ThreadPool pool(command.threads);
   ASSIGN_OR_RETURN(const std::unique_ptr<Gradients> gradients,
                    Gradients::Create(config, table, *sampler, pool));

@@ -127,19 +127,33 @@ SyncJob PlanJob(const SyncArguments& a, const std::string& part, const SyncCase&
   return job;
 }
 
-absl::Status ScaleReplay(const SyncArguments& a, const ReplayProfile& profile, SyncPlan& plan) {
+JobHosts NodesOf(const SyncArguments& a) {
+  return {.servers = a.servers, .workers = a.workers, .hosts = a.hosts};
+}
+
+absl::Status PlanLink(const SyncArguments& a, SyncPlan& plan) {
   plan.link = a.link.empty() && a.hosts > 0 ? kDefaultLink : a.link;
   if (plan.link.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(plan.link_bits_per_second, ParseLinkRate(plan.link));
-  const JobHosts nodes{.servers = a.servers, .workers = a.workers, .hosts = a.hosts};
-  if (BusiestLinkModels(nodes) <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--hosts ", a.hosts, ": nothing would cross a link; give at least 2"));
+  if (BusiestLinkModels(NodesOf(a)) > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--hosts ", a.hosts, ": nothing would cross a link; give at least 2"));
+}
+
+void ScaleReplay(const SyncArguments& a, const ReplayProfile& profile, SyncPlan& plan) {
+  const double step_seconds = a.step_ms * 1e-3;
+  if (!plan.link.empty()) {
+    plan.scale = ScaleToLink(profile, NodesOf(a), plan.link_bits_per_second, step_seconds * a.ratio,
+                             a.ratio);
+    plan.grain = GrainOf(plan.scale.model_bytes, a.servers);
+    return;
   }
-  plan.scale =
-      ScaleToLink(profile, nodes, plan.link_bits_per_second, a.step_ms * 1e-3 * a.ratio, a.ratio);
-  plan.grain = GrainOf(plan.scale->model_bytes, a.servers);
-  return absl::OkStatus();
+  const double compute_ms = ReplayForwardMs(profile) + ReplayBackwardMs(profile);
+  const double full_bytes = static_cast<double>(ReplayParameters(profile)) * sizeof(float);
+  plan.scale = {.size_scale = kPlainModelBytes / full_bytes,
+                .time_scale = a.step_ms / compute_ms,
+                .model_bytes = kPlainModelBytes,
+                .compute_seconds = step_seconds};
 }
 
 absl::StatusOr<PlannedPart> PlanThroughput(const SyncArguments& a, SyncPlan& plan) {
@@ -149,7 +163,7 @@ absl::StatusOr<PlannedPart> PlanThroughput(const SyncArguments& a, SyncPlan& pla
     return absl::InvalidArgumentError(
         absl::StrCat("--replay ", a.profile, ": it computes nothing, so nobody can be slow"));
   }
-  RETURN_IF_ERROR(ScaleReplay(a, profile, plan));
+  ScaleReplay(a, profile, plan);
   PlannedPart planned{.throughput = true, .job_text = kThroughputJob};
   planned.undisturbed_seconds = a.step_ms * 1e-3;
   planned.part = {.title = "Throughput", .replay = true};
@@ -158,10 +172,10 @@ absl::StatusOr<PlannedPart> PlanThroughput(const SyncArguments& a, SyncPlan& pla
       "A replay of %s: workers sleep through its times, %g ms of computing a step, and exchange "
       "real bytes%s.",
       profile.name(), a.step_ms,
-      plan.scale.has_value()
-          ? absl::StrFormat(" (%.2f MB a model), which take %g ms one way over the busiest link",
-                            plan.scale->model_bytes * 1e-6, a.step_ms * a.ratio)
-          : "");
+      plan.link.empty()
+          ? absl::StrFormat(" (%.2f MB a model)", plan.scale.model_bytes * 1e-6)
+          : absl::StrFormat(" (%.2f MB a model), which take %g ms one way over the busiest link",
+                            plan.scale.model_bytes * 1e-6, a.step_ms * a.ratio));
   return planned;
 }
 
@@ -244,34 +258,36 @@ std::vector<std::string> SyncOverrides(const SyncCase& mode) {
   return overrides;
 }
 
+// A job step of local(H) has the pauses of H batches: as often, or longer where it always pauses.
+std::vector<std::string> PauseOverrides(const SyncArguments& a, const PlannedPart& part,
+                                        const SyncCase& mode) {
+  const double pauses = a.pause_probability * mode.local_steps;
+  const double longer = std::max(1.0, pauses);
+  return {absl::StrFormat("straggler.pause_probability=%.9g", std::min(1.0, pauses)),
+          absl::StrFormat("straggler.pause_ms=%.9g",
+                          a.pause_steps * part.undisturbed_seconds * 1e3 * longer)};
+}
+
 std::vector<std::string> StragglerOverrides(const SyncArguments& a, const PlannedPart& part,
-                                            StragglerKind straggler) {
-  switch (straggler) {
+                                            const SyncJob& job) {
+  switch (job.straggler) {
     case StragglerKind::kNone:
       return {};
     case StragglerKind::kPersistent:
       return {absl::StrCat("straggler.virtual_worker=", part.part.slow_virtual_worker),
               absl::StrFormat("straggler.slowdown=%.9g", a.slowdown)};
     case StragglerKind::kPauses:
-      return {absl::StrFormat("straggler.pause_probability=%.9g", a.pause_probability),
-              absl::StrFormat("straggler.pause_ms=%.9g",
-                              a.pause_steps * part.undisturbed_seconds * 1e3)};
+      return PauseOverrides(a, part, job.mode);
   }
   return {};
 }
 
 std::vector<std::string> ReplayOverrides(const SyncArguments& a, const SyncPlan& plan) {
-  // It was read when the plan was made.
-  const ReplayProfile profile = LoadReplayProfile(a.profile).value_or(ReplayProfile());
-  const double compute_ms = ReplayForwardMs(profile) + ReplayBackwardMs(profile);
-  const double full_bytes = static_cast<double>(ReplayParameters(profile)) * sizeof(float);
   std::vector<std::string> overrides = {
       "compute=REPLAY", absl::StrCat("replay.profile=", a.profile),
-      absl::StrFormat("replay.time_scale=%.9g", a.step_ms / compute_ms),
-      absl::StrFormat("replay.size_scale=%.9g", plan.scale.has_value()
-                                                    ? plan.scale->size_scale
-                                                    : kPlainModelBytes / full_bytes)};
-  if (!plan.scale.has_value()) return overrides;
+      absl::StrFormat("replay.time_scale=%.9g", plan.scale.time_scale),
+      absl::StrFormat("replay.size_scale=%.9g", plan.scale.size_scale)};
+  if (plan.link.empty()) return overrides;
   for (const auto& [field, value] : {std::pair{"segment_elements", plan.grain.segment_elements},
                                      {"partition_bytes", plan.grain.partition_bytes},
                                      {"credit_bytes", plan.grain.credit_bytes},
@@ -286,6 +302,7 @@ std::vector<std::string> ReplayOverrides(const SyncArguments& a, const SyncPlan&
 absl::StatusOr<SyncPlan> PlanSync(const SyncArguments& a) {
   RETURN_IF_ERROR(CheckArguments(a));
   SyncPlan plan;
+  RETURN_IF_ERROR(PlanLink(a, plan));
   std::set<std::string> names;
   for (const std::string& name : a.parts) {
     if ((name != "throughput" && name != "learning") || !names.insert(name).second) {
@@ -338,7 +355,7 @@ std::vector<std::string> JobOverrides(const SyncArguments& a, const SyncPlan& pl
   }
   if (!plan.link.empty()) add({"comm.shared_memory=false"});
   add(SyncOverrides(job.mode));
-  add(StragglerOverrides(a, part, job.straggler));
+  add(StragglerOverrides(a, part, job));
   if (job.traced_steps > 0) {
     add({"trace.first_step=1", absl::StrCat("trace.steps=", job.traced_steps)});
   }

@@ -70,9 +70,10 @@ struct PlannedPart {
 };
 
 struct SyncPlan {
-  std::optional<ReplayScale> scale;  // with a link
-  LinkGrain grain;                   // read with `scale`
-  std::string link;                  // empty: none
+  // Of the throughput:
+  ReplayScale scale;
+  LinkGrain grain;   // read with a link
+  std::string link;  // empty: none
   double link_bits_per_second = 0;
   std::vector<PlannedPart> parts;
 };

@@ -42,7 +42,8 @@ TEST(PlanSync, HasAJobForEachPartStragglerAndMode) {
   }
   EXPECT_TRUE(plan->parts[0].part.replay);
   EXPECT_FALSE(plan->parts[1].part.replay);
-  EXPECT_FALSE(plan->scale.has_value()) << "no link";
+  EXPECT_NEAR(plan->scale.compute_seconds, 0.1, 1e-9);
+  EXPECT_EQ(plan->link, "");
 }
 
 TEST(PlanSync, JobsAreOfTheirModeAndStraggler) {
@@ -62,6 +63,9 @@ TEST(PlanSync, JobsAreOfTheirModeAndStraggler) {
   EXPECT_EQ(pauses.straggler().slowdown(), 1);
   EXPECT_EQ(pauses.straggler().pause_ms(), 200) << "two steps of 100 ms";
   EXPECT_EQ(pauses.trace().steps(), 0u);
+  const JobConfig local = ConfigOf(a, *plan, part, "throughput-pauses-local16");
+  EXPECT_NEAR(local.straggler().pause_probability(), 16 * 0.05, 1e-9) << "those of 16 batches";
+  EXPECT_EQ(local.straggler().pause_ms(), 200);
 }
 
 TEST(PlanSync, LocalStepsDivideWhatIsCountedInBatches) {
@@ -97,12 +101,16 @@ TEST(PlanSync, ALinkScalesTheReplayAndIsImpairedWhereThereAreNoHosts) {
   SyncArguments a{.parts = {"throughput"}, .link = "100mbit"};
   auto plan = PlanSync(a);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  ASSERT_TRUE(plan->scale.has_value());
-  EXPECT_NEAR(plan->scale->transfer_seconds, 0.025, 1e-9);
-  EXPECT_NEAR(plan->scale->compute_seconds, 0.1, 1e-9);
+  EXPECT_NEAR(plan->scale.transfer_seconds, 0.025, 1e-9);
+  EXPECT_NEAR(plan->scale.compute_seconds, 0.1, 1e-9);
   const JobConfig config = ConfigOf(a, *plan, plan->parts[0], "throughput-none-bsp");
   EXPECT_EQ(config.comm().impair().rate_mbit(), 100);
   EXPECT_FALSE(config.comm().shared_memory());
+  a = {.parts = {"learning"}, .link = "100mbit"};
+  plan = PlanSync(a);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(ConfigOf(a, *plan, plan->parts[0], "learning-none-bsp").comm().impair().rate_mbit(),
+            100);
   a = {.parts = {"throughput"}, .hosts = 6};
   plan = PlanSync(a);
   ASSERT_TRUE(plan.ok()) << plan.status();

@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr double kAtOnce = 2e-3;  // seconds; nodes report every 20 ms
+
 double LossOf(const Json& line) {
   const auto loss = line.find("loss");
   if (loss == line.end() || !loss->is_number()) return std::numeric_limits<double>::quiet_NaN();
@@ -95,13 +97,21 @@ uint64_t MostStaleness(const RunFigures& figures) {
 }
 
 double StepRate(const RunFigures& figures, uint64_t after) {
-  if (figures.steps.size() < 2) return 0;
-  const auto first = std::find_if(figures.steps.begin(), figures.steps.end(),
-                                  [&](const StepPoint& point) { return point.step >= after; });
-  const StepPoint& from = first == figures.steps.end() ? figures.steps.front() : *first;
-  const StepPoint& to = figures.steps.back();
-  const double seconds = to.seconds - from.seconds;
-  return seconds > 0 ? static_cast<double>(to.step - from.step) / seconds : 0;
+  // What is heard of at once is one point, the last step of it: before that, some worker had not
+  // said that it left steps out.
+  std::vector<StepPoint> heard;
+  for (const StepPoint& point : figures.steps) {
+    if (!heard.empty() && point.seconds - heard.back().seconds < kAtOnce) heard.pop_back();
+    heard.push_back(point);
+  }
+  if (heard.size() < 2) return 0;
+  auto from = std::find_if(heard.begin(), heard.end(),
+                           [&](const StepPoint& point) { return point.step >= after; });
+  if (heard.end() - from < 2) from = heard.begin();
+  auto to = heard.end() - 1;
+  if (to - from >= 2) --to;
+  const double seconds = to->seconds - from->seconds;
+  return seconds > 0 ? static_cast<double>(to->step - from->step) / seconds : 0;
 }
 
 }  // namespace tug

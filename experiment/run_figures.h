@@ -55,8 +55,9 @@ double MeanStaleness(const RunFigures& figures);
 // The largest with an update.
 uint64_t MostStaleness(const RunFigures& figures);
 
-// Job steps a second from the completion of step `after` to that of the last one; of the first, if
-// there is no such step. 0: there are not two.
+// Job steps a second from the completion of step `after`, or the first one if there is none such,
+// to the end. The last step is left out: it waits for whoever is slow to be through, while the
+// others have ended. 0: there are not two steps.
 double StepRate(const RunFigures& figures, uint64_t after);
 
 }  // namespace tug

@@ -59,8 +59,13 @@ TEST(RunFigures, RateIsFromTheStepAfterWarmUpToTheLast) {
   EXPECT_EQ(StepRate(figures, 0), 0);
   figures.steps = {{1, 4.0, 0}, {2, 5.0, 0}, {3, 5.5, 0}, {4, 6.0, 0}};
   EXPECT_DOUBLE_EQ(StepRate(figures, 2), 2.0);
-  EXPECT_DOUBLE_EQ(StepRate(figures, 0), 1.5) << "the first step's own time is not known";
-  EXPECT_DOUBLE_EQ(StepRate(figures, 9), 1.5) << "too few steps for the warm-up";
+  EXPECT_DOUBLE_EQ(StepRate(figures, 0), 2 / 1.5) << "the first step's own time is not known";
+  EXPECT_DOUBLE_EQ(StepRate(figures, 9), 2 / 1.5) << "too few steps for the warm-up";
+  // A worker that says late that it left steps out.
+  figures.steps = {{1, 4.0, 0},  {2, 8.0, 0},  {3, 8.0, 0},  {4, 8.001, 0}, {5, 8.001, 0},
+                   {6, 12.0, 0}, {7, 12.0, 0}, {8, 12.0, 0}, {9, 12.0, 0},  {10, 19.0, 0}};
+  EXPECT_DOUBLE_EQ(StepRate(figures, 0), 1.0);
+  EXPECT_NEAR(StepRate(figures, 2), 1.0, 1e-3);
 }
 
 TEST(RunFigures, AJobThatDidNotEndIsRefused) {

@@ -69,8 +69,9 @@ std::string Table(const SyncPart& part) {
   }
   return absl::StrCat(
       "<h3>All figures</h3>\n<p>Of bsp: speed over that of undisturbed bsp; of itself: over that "
-      "of the same mode undisturbed; bound: the most of that a mode can keep beside the slow "
-      "worker. Waits: part of the workers' time, and of the one that waited most. Staleness: mean "
+      "of the same mode undisturbed; ",
+      part.replay ? "bound: the most of that a mode can keep beside the slow worker; " : "",
+      "waits: part of the workers' time, and of the one that waited most. Staleness: mean "
       "and most.</p>\n",
       TableHtml(table, groups));
 }

@@ -49,12 +49,14 @@ std::vector<std::string> Line(const SyncPart& part, const SyncRun& run) {
       Number(run.BatchesPerSecond(), 2),
       Number(part.OfBsp(run), 2),
       Number(part.OfItself(run), 2),
-      Number(part.Bound(run), 2),
       Number(run.UpdatesPerSecond(part.virtual_workers), 2),
       absl::StrFormat("%.0f (%.0f)", run.WaitShare() * 100, run.WaitShareOfMost() * 100),
       stale ? absl::StrFormat("%.1f (%d)", MeanStaleness(run.figures), MostStaleness(run.figures))
             : kNone};
-  if (part.replay) return line;
+  if (part.replay) {
+    line.insert(line.begin() + 5, Number(part.Bound(run), 2));
+    return line;
+  }
   const RunFigures& figures = run.figures;
   line.push_back(absl::StrFormat("%.0f", part.SamplesAt(run, figures.steps.back().step)));
   line.push_back(absl::StrFormat("%.1f", figures.steps.back().seconds));
@@ -129,6 +131,21 @@ std::optional<std::string> PersistentFinding(const SyncPart& part, const SyncRun
   if (kept.has_value())
     absl::StrAppendFormat(&text, ", %s of its undisturbed speed", Percent(*kept));
   return text;
+}
+
+// Of the loss that a run ended with beside undisturbed bsp's.
+std::optional<std::string> LossFinding(const SyncPart& part, const SyncRun& run) {
+  const SyncRun* bsp = part.FindBsp(StragglerKind::kNone);
+  if (bsp == nullptr || &run == bsp) return std::nullopt;
+  const std::optional<double> loss = run.FinalLoss(), of_bsp = bsp->FinalLoss();
+  if (!loss.has_value() || !of_bsp.has_value()) return std::nullopt;
+  const std::string text =
+      absl::StrCat(run.mode.name, ", stragglers: ", NameOf(run.straggler), ": ");
+  if (!std::isfinite(*loss) || !std::isfinite(*of_bsp)) {
+    return text + "its final loss, or that of undisturbed bsp, is not finite";
+  }
+  return text +
+         absl::StrFormat("final loss %.4f, %+.4f against undisturbed bsp", *loss, *loss - *of_bsp);
 }
 
 }  // namespace
@@ -229,7 +246,7 @@ std::optional<double> SyncPart::OfItself(const SyncRun& run) const {
 }
 
 std::optional<double> SyncPart::Bound(const SyncRun& run) const {
-  if (run.straggler != StragglerKind::kPersistent) return std::nullopt;
+  if (!replay || run.straggler != StragglerKind::kPersistent) return std::nullopt;
   switch (run.mode.policy) {
     case SyncConfig::ASP:
       return (virtual_workers - 1 + 1 / slowdown) / virtual_workers;
@@ -241,7 +258,7 @@ std::optional<double> SyncPart::Bound(const SyncRun& run) const {
 }
 
 std::optional<double> SyncPart::OfStragglersPace(const SyncRun& run) const {
-  if (run.straggler != StragglerKind::kPersistent) return std::nullopt;
+  if (!replay || run.straggler != StragglerKind::kPersistent) return std::nullopt;
   for (const WorkerTimes& times : run.figures.workers) {
     if (times.virtual_worker != slow_virtual_worker || times.steps == times.skipped) continue;
     const double seconds_per_step = (times.compute_seconds + times.straggle_seconds) /
@@ -260,15 +277,25 @@ double SyncPart::SamplesAt(const SyncRun& run, uint64_t step) const {
 
 std::vector<std::vector<std::string>> ResultsTable(const SyncPart& part) {
   std::vector<std::vector<std::string>> table = {{"straggler", "mode", "batches/s", "of bsp",
-                                                  "of itself", "bound", "updates/s",
-                                                  "waits, % (most)", "staleness (most)"}};
-  if (!part.replay) table[0].insert(table[0].end(), {"samples", "seconds", "final loss"});
+                                                  "of itself", "updates/s", "waits, % (most)",
+                                                  "staleness (most)"}};
+  if (part.replay) {
+    table[0].insert(table[0].begin() + 5, "bound");
+  } else {
+    table[0].insert(table[0].end(), {"samples", "seconds", "final loss"});
+  }
   for (const SyncRun& run : part.runs) table.push_back(Line(part, run));
   return table;
 }
 
 std::vector<std::string> Findings(const SyncPart& part) {
   std::vector<std::string> findings;
+  if (!part.replay) {
+    for (const SyncRun& run : part.runs) {
+      if (const auto finding = LossFinding(part, run)) findings.push_back(*finding);
+    }
+    return findings;
+  }
   for (const SyncRun& run : part.runs) {
     if (const auto finding = PersistentFinding(part, run)) findings.push_back(*finding);
   }
@@ -277,18 +304,6 @@ std::vector<std::string> Findings(const SyncPart& part) {
     if (run.straggler != StragglerKind::kPauses || !kept.has_value()) continue;
     findings.push_back(absl::StrCat(run.mode.name, " with random pauses: ", Percent(*kept),
                                     " of its undisturbed speed"));
-  }
-  const SyncRun* bsp = part.FindBsp(StragglerKind::kNone);
-  if (part.replay || bsp == nullptr || !bsp->FinalLoss().has_value()) return findings;
-  for (const SyncRun& run : part.runs) {
-    if (&run == bsp || run.straggler != StragglerKind::kNone || !run.FinalLoss().has_value())
-      continue;
-    const double more = *run.FinalLoss() - *bsp->FinalLoss();
-    findings.push_back(
-        std::isfinite(more)
-            ? absl::StrFormat("%s undisturbed: final loss %.4f, %+.4f against bsp", run.mode.name,
-                              *run.FinalLoss(), more)
-            : absl::StrCat(run.mode.name, " undisturbed: its loss, or that of bsp, is not finite"));
   }
   return findings;
 }

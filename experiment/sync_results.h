@@ -77,9 +77,11 @@ struct SyncPart {
   std::optional<double> OfItself(const SyncRun& run) const;
   // What a mode can keep of its undisturbed speed beside a persistent straggler, if exchange took
   // no time, f times slower and one of S: 1 / f where all wait for it, (S - 1 + 1 / f) / S where
-  // nobody does, 1 where updates close without it. None: for other stragglers.
+  // nobody does, 1 where updates close without it. None: for other stragglers, and where nothing is
+  // replayed, so that workers may share cores.
   std::optional<double> Bound(const SyncRun& run) const;
-  // Speed as a part of the straggler's own, at which it would run if it never waited.
+  // Speed as a part of the straggler's own, at which it would run if it never waited. None: as
+  // Bound.
   std::optional<double> OfStragglersPace(const SyncRun& run) const;
   // Samples that went into updates by the end of a job step.
   double SamplesAt(const SyncRun& run, uint64_t step) const;

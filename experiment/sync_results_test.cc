@@ -117,7 +117,8 @@ TEST(SyncResults, ATrainingHasLosses) {
   for (SyncRun& run : part.runs) run.figures.evals = {{5, 6, 1.5, true}};
   part.runs[1].figures.evals[0].loss = 1.75;
   EXPECT_EQ(ResultsTable(part)[1].back(), "1.5000");
-  EXPECT_THAT(Findings(part), Contains(HasSubstr("asp undisturbed: final loss 1.7500, +0.2500")));
+  EXPECT_THAT(Findings(part),
+              Contains(HasSubstr("asp, stragglers: none: final loss 1.7500, +0.2500 against")));
 }
 
 }  // namespace

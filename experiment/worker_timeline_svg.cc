@@ -13,6 +13,7 @@ namespace {
 constexpr double kLeft = 84, kRight = 16;
 constexpr double kTitle = 26, kRow = 22, kRowGap = 3, kGroupGap = 16, kAxis = 40;
 constexpr double kLeastLabel = 14;  // pixels of a box with its number in it
+constexpr double kLeastWait = 2.5;  // of a wait that is drawn
 constexpr double kLeastWaits = 40;  // and of one that says that it waits
 constexpr int kTicks = 10;
 
@@ -44,6 +45,7 @@ std::string Step(const WorkerStep& step, bool slow, double top, const Axis& axis
   for (const TimeRange& wait : step.waits) {
     if (wait.begin_seconds >= axis.seconds) break;
     const double from = axis.X(wait.begin_seconds), to = axis.X(wait.end_seconds);
+    if (to - from < kLeastWait) continue;
     computes_until(from);
     begin = to;
     svg += absl::StrFormat(

@@ -27,46 +27,26 @@ void Locate(const BlockSpec& block, uint64_t element, Difference& difference) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<SegmentValues>> StartValues(const std::string& run_dir,
-                                                       uint64_t start_version,
-                                                       const JobConfig& config,
-                                                       const BlockTable& blocks,
-                                                       const SegmentTable& table) {
-  std::optional<CheckpointReader> checkpoint;
+absl::StatusOr<std::vector<std::vector<float>>> StartWeights(const JobConfig& config,
+                                                             const BlockTable& blocks,
+                                                             const SegmentTable& table) {
   std::optional<WeightsSource> source;
-  if (start_version > 0) {
-    const std::string folder = absl::StrFormat("%s/checkpoints/step-%08d", run_dir, start_version);
-    absl::StatusOr<CheckpointReader> opened = CheckpointReader::Open(folder);
-    if (!opened.ok()) {
-      return absl::Status(
-          opened.status().code(),
-          absl::StrCat("the recorded part of the run begins with step ", start_version, ": ",
-                       opened.status().message(), " (checkpoint.keep says how many are kept)"));
-    }
-    checkpoint = *std::move(opened);
-  } else if (!config.train().init_from().empty()) {
+  if (!config.train().init_from().empty()) {
     ASSIGN_OR_RETURN(source, WeightsSource::Open(config.train().init_from()));
     RETURN_IF_ERROR(source->Check(config, blocks));
   }
-  std::vector<SegmentValues> values(table.size());
+  std::vector<std::vector<float>> weights;
   for (uint32_t s = 0; s < table.size(); ++s) {
     const Segment& place = table.segment(s);
     const BlockSpec& block = blocks.blocks(static_cast<int>(place.block));
-    for (std::vector<float>* part : {&values[s].weights, &values[s].m, &values[s].v}) {
-      part->assign(place.elements(), 0.0f);
-    }
+    std::vector<float>& part = weights.emplace_back(place.elements());
     if (source.has_value()) {
-      RETURN_IF_ERROR(source->ReadRange(block, place.begin, place.end, values[s].weights));
-    } else if (!checkpoint.has_value()) {
-      FillInitialWeights(block, place.block, config.seed(), place.begin, values[s].weights);
+      RETURN_IF_ERROR(source->ReadRange(block, place.begin, place.end, part));
     } else {
-      for (const auto& [kind, part] :
-           {std::pair{'w', &values[s].weights}, {'m', &values[s].m}, {'v', &values[s].v}}) {
-        RETURN_IF_ERROR(checkpoint->ReadRange(block.name(), place.begin, place.end, kind, *part));
-      }
+      FillInitialWeights(block, place.block, config.seed(), place.begin, part);
     }
   }
-  return values;
+  return weights;
 }
 
 std::string DifferenceText(const Difference& d) {
@@ -91,6 +71,7 @@ absl::StatusOr<std::optional<Difference>> FirstDifference(const CheckpointReader
     for (const Kind& kind :
          {Kind{'w', "weights", computed.weights(s)}, Kind{'m', "mean", computed.m(s)},
           Kind{'v', "mean square", computed.v(s)}}) {
+      if (kind.values.empty()) continue;
       RETURN_IF_ERROR(
           checkpoint.ReadRange(block.name(), place.begin, place.end, kind.kind, recorded));
       for (uint64_t i = 0; i < recorded.size(); ++i) {

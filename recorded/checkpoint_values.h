@@ -15,18 +15,15 @@
 
 namespace tug {
 
-// What lanes began with at `start_version` of a run (server/lane.h): the checkpoint of that version
-// in its folder, or, for 0, the weights of train.init_from or random ones. Errors: NOT_FOUND: the
-// checkpoint is not kept any more; those of CheckpointReader and WeightsSource.
-absl::StatusOr<std::vector<SegmentValues>> StartValues(const std::string& run_dir,
-                                                       uint64_t start_version,
-                                                       const JobConfig& config,
-                                                       const BlockTable& blocks,
-                                                       const SegmentTable& table);
+// Weights by segment that a job begins with (server/lane.h): those of train.init_from, or random
+// ones. Errors: those of WeightsSource.
+absl::StatusOr<std::vector<std::vector<float>>> StartWeights(const JobConfig& config,
+                                                             const BlockTable& blocks,
+                                                             const SegmentTable& table);
 
 // Where what was computed differs from a checkpoint, bit for bit.
 struct Difference {
-  std::string tensor;    // "h.0/attn.qkv.weight", of its weights unless `what` says otherwise
+  std::string tensor;    // "h.0/attn.qkv.weight"
   std::string what;      // "weights", "mean", "mean square"
   uint64_t element = 0;  // within the tensor
   float recorded = 0;

@@ -19,7 +19,7 @@ absl::Status CheckRecord(const OrderRecord& record) {
   return absl::FailedPreconditionError(absl::StrCat(
       "version ", record.version, " of segment ", record.segment,
       " was made of weights of several versions, and which is not on record, so the run cannot be "
-      "computed again: all workers have to cut partitions alike (comm.partition_bytes)"));
+      "computed again: with an untied head, record with comm.sparse_embeddings=false"));
 }
 
 }  // namespace
@@ -40,8 +40,13 @@ absl::StatusOr<RecordedRun> AssembleRun(std::span<const OrderLog> logs) {
           " has no end: the run was killed, or still goes on; only one that ended in order can be "
           "compared with what it left"));
     }
+    if (log.header.start_version > 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the run went on from the checkpoint of step ", log.header.start_version,
+          ", which lies amid steps of its virtual workers: only a run from its first step on can "
+          "be computed again"));
+    }
     run.virtual_workers = log.header.virtual_workers;
-    run.start_version = log.header.start_version;
     run.updates.resize(log.header.segments);
     for (const OrderRecord& record : log.records) {
       RETURN_IF_ERROR(CheckRecord(record));
@@ -53,16 +58,13 @@ absl::StatusOr<RecordedRun> AssembleRun(std::span<const OrderLog> logs) {
     run.steps.push_back(
         {key.first, key.second, std::vector<uint64_t>(run.updates.size(), kNotThere)});
   }
-  run.first_version.assign(run.updates.size(), 0);
   for (const OrderLog& log : logs) {
     for (const OrderRecord& record : log.records) {
       std::vector<RecordedUpdate>& updates = run.updates[record.segment];
-      uint64_t& first = run.first_version[record.segment];
-      if (updates.empty()) first = record.version - 1;
       const size_t step = number[{record.virtual_worker, record.clock}];
       uint64_t& weights_version = run.steps[step].weights_version[record.segment];
-      if (record.version != first + updates.size() + 1 || weights_version != kNotThere ||
-          record.weights_version >= record.version || record.weights_version < first) {
+      if (record.version != updates.size() + 1 || weights_version != kNotThere ||
+          record.weights_version >= record.version) {
         return absl::DataLossError(absl::StrCat("the log of lane ", log.header.lane, ": version ",
                                                 record.version, " of segment ", record.segment,
                                                 " cannot follow on those before it"));

@@ -32,17 +32,16 @@ struct RecordedUpdate {
 
 struct RecordedRun {
   uint32_t virtual_workers = 1;
-  uint64_t start_version = 0;                        // in job steps; 0: from the initial weights
   std::vector<RecordedStep> steps;                   // by virtual worker, then clock
-  std::vector<uint64_t> first_version;               // by segment, before its first update
   std::vector<std::vector<RecordedUpdate>> updates;  // by segment, in order
 
   size_t update_count() const;
 };
 
 // Puts together what the lanes of a job have logged. Pure. Errors: FAILED_PRECONDITION: the run did
-// not end in order, or a record is not exact; DATA_LOSS: versions of a segment do not follow one
-// another, or a step lacks a segment.
+// not end in order, or began from a checkpoint, which lies amid steps (each of its segments has had
+// pushes that others lack, of weights that nobody has), or a record is not exact; DATA_LOSS:
+// versions of a segment do not follow one another, or a step lacks a segment.
 absl::StatusOr<RecordedRun> AssembleRun(std::span<const OrderLog> logs);
 
 }  // namespace tug

@@ -39,23 +39,6 @@ TEST(AssembleRun, OrdersStepsByVirtualWorkerAndUpdatesBySegment) {
   EXPECT_THAT(run->steps[1].weights_version, ElementsAre(0, 1));
   EXPECT_EQ(run->updates[0][0].step, 1u);
   EXPECT_EQ(run->updates[1][0].step, 0u);
-  EXPECT_THAT(run->first_version, ElementsAre(0, 0));
-}
-
-TEST(AssembleRun, ARunThatWasResumedBeginsWhereItsLogDoes) {
-  std::vector<OrderLog> logs = Logs();
-  for (OrderLog& log : logs) {
-    log.header.start_version = 5;
-    for (OrderRecord& record : log.records) {
-      record.version += 10;
-      record.weights_version += 10;
-      record.clock = 5;
-    }
-  }
-  const auto run = AssembleRun(logs);
-  ASSERT_TRUE(run.ok()) << run.status();
-  EXPECT_THAT(run->first_version, ElementsAre(10, 10));
-  EXPECT_EQ(run->start_version, 5u);
 }
 
 TEST(AssembleRun, RefusesWhatIsNotWhole) {
@@ -77,6 +60,9 @@ TEST(AssembleRun, RefusesWhatIsNotWhole) {
   logs = Logs();
   logs[0].records[0].flags = OrderRecord::kInexact;
   EXPECT_THAT(Error(logs), HasSubstr("cannot be computed again"));
+  logs = Logs();
+  logs[0].header.start_version = 25;
+  EXPECT_THAT(Error(logs), HasSubstr("from the checkpoint of step 25"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace tug {
 
 Reexecution::Reexecution(const JobConfig& config, const SegmentTable& table, const RecordedRun& run,
-                         std::vector<SegmentValues> start, ComputeGradient compute)
+                         std::vector<std::vector<float>> start, ComputeGradient compute)
     : config_(config),
       table_(table),
       run_(run),
@@ -23,10 +23,10 @@ Reexecution::Reexecution(const JobConfig& config, const SegmentTable& table, con
   TUG_CHECK_EQ(start.size(), size_t{table.size()});
   TUG_CHECK_EQ(run.updates.size(), size_t{table.size()});
   for (uint32_t s = 0; s < table.size(); ++s) {
-    segments_.push_back(
-        {.versions = WeightVersions(run.first_version[s], std::move(start[s].weights)),
-         .m = std::move(start[s].m),
-         .v = std::move(start[s].v)});
+    const uint64_t n = table.segment(s).elements();
+    segments_.push_back({.versions = WeightVersions(0, std::move(start[s])),
+                         .m = std::vector<float>(optimizer_->keeps_m() ? n : 0),
+                         .v = std::vector<float>(optimizer_->keeps_v() ? n : 0)});
   }
   for (uint32_t b = 0; b < table.num_blocks(); ++b) weights_.emplace_back(table.block_elements(b));
   const bool compensates = config.sync().delay_compensation() > 0;
@@ -140,12 +140,11 @@ void Reexecution::Optimize(uint32_t segment, const RecordedUpdate& update,
                              compensated_.data());
     gradient = compensated_;
   }
-  optimizer_->Update(step,
-                     {.gradient = gradient,
-                      .weights_in = weights,
-                      .weights_out = weights,
-                      .m = optimizer_->keeps_m() ? std::span<float>(state.m) : std::span<float>(),
-                      .v = optimizer_->keeps_v() ? std::span<float>(state.v) : std::span<float>()});
+  optimizer_->Update(step, {.gradient = gradient,
+                            .weights_in = weights,
+                            .weights_out = weights,
+                            .m = state.m,
+                            .v = state.v});
 }
 
 }  // namespace tug

@@ -41,18 +41,13 @@ struct PushedGradient {
 using ComputeGradient = std::function<PushedGradient(
     uint32_t virtual_worker, uint64_t clock, std::span<const std::span<const float>> weights)>;
 
-// Weights and optimizer state of a segment.
-struct SegmentValues {
-  std::vector<float> weights, m, v;
-};
-
 // Not thread-safe.
 class Reexecution {
  public:
-  // `start`: of every segment, before its first update; m and v of its length. REQUIRES: `run` and
-  // `table` outlive this, and are of one job, whose configuration has all fields filled.
+  // `start`: weights by segment, before the first update. REQUIRES: `run` and `table` outlive this,
+  // and are of one job, whose configuration has all fields filled.
   Reexecution(const JobConfig& config, const SegmentTable& table, const RecordedRun& run,
-              std::vector<SegmentValues> start, ComputeGradient compute);
+              std::vector<std::vector<float>> start, ComputeGradient compute);
 
   // To the end. `progress`: told after every gradient how many updates are made. Errors:
   // DATA_LOSS: the recorded order cannot have been (a gradient of weights that come of it), or an
@@ -61,6 +56,7 @@ class Reexecution {
 
   // After Run.
   std::span<const float> weights(uint32_t segment) { return segments_[segment].versions.newest(); }
+  // Empty where the optimizer keeps none.
   std::span<const float> m(uint32_t segment) const { return segments_[segment].m; }
   std::span<const float> v(uint32_t segment) const { return segments_[segment].v; }
 
