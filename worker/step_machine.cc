@@ -1,6 +1,7 @@
 #include "worker/step_machine.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -47,8 +48,8 @@ bool StepMachine::FinalKnown() const {
 
 bool StepMachine::Finished(uint32_t virtual_worker, uint64_t clock) const {
   if (!FinalKnown()) return false;
-  return clock >= (options_.mode.update_per_push ? gate_.final_clocks[virtual_worker]
-                                                 : gate_.final_version);
+  return clock >=
+         (options_.mode.update_per_push ? gate_.final_clocks[virtual_worker] : gate_.final_version);
 }
 
 bool StepMachine::AllFinished() const {
@@ -81,8 +82,14 @@ PullOrder StepMachine::NextPull(uint32_t block) const {
 }
 
 void StepMachine::Carry(const std::vector<Carried>& carried) {
-  TUG_CHECK(!in_step() && !carried.empty());
+  TUG_CHECK(CanPutBack() && !carried.empty());
   PutBackEvaluation();
+  step_begun_ = false;
+  takers_.clear();
+  // No clock fits. What is under way is of no use: it may wait for a push that is ours to make.
+  for (Weights& weights : weights_) {
+    weights = {.open = false, .clock = std::numeric_limits<uint64_t>::max()};
+  }
   std::vector<uint64_t> clocks;
   std::vector<uint64_t> due;
   for (const Carried& one : carried) {
@@ -113,9 +120,8 @@ bool StepMachine::Fits(const Weights& weights) const {
 }
 
 bool StepMachine::IsFresh() const {
-  return state_ != State::kStep ||
-         (compute_.phase == ComputePhase::kForward && taker_ == 0 && compute_.micro_batch == 0 &&
-          compute_.local_step == 0);
+  return state_ != State::kStep || (compute_.phase == ComputePhase::kForward && taker_ == 0 &&
+                                    compute_.micro_batch == 0 && compute_.local_step == 0);
 }
 
 void StepMachine::OnWeights(uint32_t block, uint64_t lowest, uint64_t highest) {

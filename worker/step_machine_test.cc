@@ -146,8 +146,7 @@ TEST(StepMachine, ThoseWhoseClocksAreBehindCatchUpFirst) {
   StepMachine machine(options);
   EXPECT_EQ(machine.clock(), 3u);
   machine.SetGate(false, 6);
-  EXPECT_EQ(RunAnsweringPulls(machine, 1),
-            "S1@3 ->4 S1@4 S2@4 ->5 S0@5 S1@5 S2@5 ->6 ");
+  EXPECT_EQ(RunAnsweringPulls(machine, 1), "S1@3 ->4 S1@4 S2@4 ->5 S0@5 S1@5 S2@5 ->6 ");
   EXPECT_EQ(machine.next(), StepMachine::Next::kFinished);
 }
 
@@ -155,10 +154,7 @@ TEST(StepMachine, EveryVirtualWorkerEndsAtItsOwnClockWherePushesAreUpdates) {
   StepMachineOptions options = OneBlock(SyncConfig::ASP, 3);
   options.eval_micro_batches = [](uint32_t, bool last) { return last ? 1u : 0u; };
   StepMachine machine(options);
-  machine.SetGate({.paused = true,
-                   .final_version = 2,
-                   .final_clocks = {1, 3, 2},
-                   .last_clock = 7});
+  machine.SetGate({.paused = true, .final_version = 2, .final_clocks = {1, 3, 2}, .last_clock = 7});
   EXPECT_EQ(RunAnsweringPulls(machine, 1),
             "S0@0 S1@0 S2@0 ->1 S1@1 S2@1 ->2 S1@2 ->7! E0@2 E1@2 E2@2 ");
   EXPECT_EQ(machine.next(), StepMachine::Next::kFinished);
@@ -243,6 +239,40 @@ TEST(StepMachine, TakesOverAVirtualWorkerAtTheClockWhereItWasLost) {
   EXPECT_EQ(machine.pull(), (PullOrder{0, 1, false}));
   machine.OnPulling();
   EXPECT_EQ(RunAnsweringPulls(machine, 1), "S1@1 ->2 E1@2 S0@2 S1@2 ->3 E0@3 E1@3 ");
+}
+
+// Its weights may wait for the push of a virtual worker that this process has just got.
+TEST(StepMachine, AStepThatHasPushedNothingIsPutBackForOneThatWasTakenOver) {
+  StepMachineOptions options;
+  options.blocks = 2;
+  StepMachine machine(options);
+  machine.SetGate(false, 0);
+  machine.OnWeights(0, 0);
+  machine.OnWeights(1, 0);
+  for (int computed = 0; computed < 4; ++computed) {
+    EXPECT_EQ(machine.CanPutBack(), computed < 2) << computed;
+    ASSERT_EQ(machine.next(), StepMachine::Next::kCompute);
+    machine.OnComputeDone();
+  }
+  machine.OnWeights(0, 1);
+  ASSERT_EQ(machine.next(), StepMachine::Next::kCompute);
+  machine.OnComputeDone();
+  ASSERT_EQ(machine.next(), StepMachine::Next::kWaitWeights);
+  ASSERT_TRUE(machine.in_step() && machine.CanPutBack());
+
+  machine.Carry({{.clock = 1, .before = 0}, {.clock = 0}});
+  machine.SetGate(false, 0);
+  EXPECT_EQ(machine.clock(), 0u);
+  EXPECT_EQ(machine.begun(), 0u);
+  // Also what is under way is asked for anew.
+  for (const uint32_t block : {0, 1}) {
+    ASSERT_EQ(machine.next(), StepMachine::Next::kPull);
+    EXPECT_EQ(machine.pull(), (PullOrder{block, 0, false}));
+    machine.OnPulling();
+    machine.OnWeights(block, 0);
+  }
+  ASSERT_EQ(machine.next(), StepMachine::Next::kCompute);
+  EXPECT_EQ(machine.compute().virtual_worker, 1u);
 }
 
 // ---- local steps ----
