@@ -28,7 +28,7 @@ namespace tug {
 //               seconds (a step), predicted_seconds (null: nothing was)
 //   settled     step, trials, partition_bytes, credit_bytes, seconds, first_seconds (of what it
 //               began with)
-//   notice      text
+//   notice      text; also of nodes that were lost
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
 //               best_step, best_loss; sync (the policy), updates, staleness (how many had 0, 1, 2,
 //               ..., the last entry: that or more), mean_staleness, dropped_pushes (sync_figures.h)
@@ -47,6 +47,9 @@ class MetricsLog {
   void Settled(const SettledMetrics& metrics);
   void Notice(const std::string& text);
   void End(const StatusReply& status, const SyncConfig& sync, const std::string& reason);
+
+  // What is written from now on is of this timeline: the job has gone back to an earlier step.
+  void SetTimeline(uint32_t timeline) { timeline_ = timeline; }
 
   // Hands what was written to the operating system. Errors: the first that writing met (disk full).
   absl::Status Flush();

@@ -36,6 +36,7 @@ class RunReporter {
   void OnEval(const EvalMetrics& metrics);
   void OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder);
   void OnNotice(const std::string& text);
+  void OnTimeline(const TimelineBegun& timeline);
   void OnTrial(const TrialMetrics& metrics);
   void OnSettled(const SettledMetrics& metrics);
   void OnDrift(const DriftMetrics& metrics);

@@ -39,6 +39,7 @@ class Actions {
   void Do(const TuningAction& tuning) {
     result_.trials += std::holds_alternative<TrialMetrics>(tuning.event) ? 1 : 0;
   }
+  void Do(const TimelineBegun&) {}
   void Do(const NoticeAction& notice) { result_.notices.push_back(notice.text); }
   void Do(const JobEnded& end) {
     result_.status = end.status;
