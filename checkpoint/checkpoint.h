@@ -89,6 +89,9 @@ absl::Status TrimCheckpoints(const std::string& run_dir, const Retention& retent
 // writing a checkpoint meanwhile.
 absl::Status DiscardUnfinished(const std::string& run_dir);
 
+// The folder of the complete checkpoint of `version`, whether or not there is one.
+std::string CheckpointPath(const std::string& run_dir, uint64_t version);
+
 struct FoundCheckpoint {
   std::string folder;
   Manifest manifest;  // verified against its checksum

@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "checkpoint/checkpoint.h"
 
 namespace tug {
 namespace {
@@ -43,6 +44,10 @@ absl::Status CheckSize(const std::string& path, uint64_t size_bytes) {
 }
 
 }  // namespace
+
+std::string CheckpointPath(const std::string& run_dir, uint64_t version) {
+  return FolderPath(CheckpointsFolder(run_dir), version, FolderKind::kFinal);
+}
 
 std::string CheckpointsFolder(const std::string& run_dir) {
   return absl::StrCat(WithoutTrailingSlashes(run_dir), "/checkpoints");

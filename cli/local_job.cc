@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -55,9 +57,15 @@ class Supervisor {
   absl::Status StartCoordinator();
   absl::Status ReadAddress(int fd);
   absl::Status StartNodes();
+  absl::Status StartNode(const std::string& name);
+  // OK: another node runs in its place, or it was not to be.
+  absl::Status Replace(const Ended& node);
   absl::Status Watch();
   absl::Status CoordinatorEnded(const Ended& coordinator);
-  absl::Status NodeFailed(const Ended& node);
+  // None: the job goes on.
+  std::optional<absl::Status> NodeFailed(const Ended& node);
+  absl::Status KilledByUser();
+  LaunchEvent NextEvent();
   absl::Status Killed(const Ended& process) const;
   std::string ResumeHint() const;
 
@@ -66,6 +74,13 @@ class Supervisor {
   std::string address_;
   std::string run_dir_;         // empty until the coordinator has told it
   std::optional<Ended> ended_;  // something that ended before the job was under way
+  struct Node {
+    Program program;
+    absl::Time started_at;
+    int quick_deaths = 0;  // in a row
+  };
+  std::map<std::string, Node> nodes_;  // by name
+  std::deque<Ended> waiting_;          // nodes that ended while another's end was looked into
   int interrupts_ = 0;
 };
 
@@ -159,29 +174,58 @@ absl::Status Supervisor::StartNodes() {
       if (i < cores.size()) program.cores = cores[i];
       program.log_path = (logs / (program.name + ".log")).string();
       std::filesystem::remove(program.log_path, error);  // of the run that is resumed
-      RETURN_IF_ERROR(launcher_.Start(program).status());
+      const std::string name = program.name;
+      nodes_[name].program = std::move(program);
+      RETURN_IF_ERROR(StartNode(name));
     }
   }
   return absl::OkStatus();
 }
 
+absl::Status Supervisor::StartNode(const std::string& name) {
+  Node& node = nodes_[name];
+  node.started_at = absl::Now();
+  return launcher_.Start(node.program).status();
+}
+
+absl::Status Supervisor::Replace(const Ended& ended) {
+  Node& node = nodes_[ended.name];
+  const bool quick = absl::Now() - node.started_at < kQuickDeath;
+  node.quick_deaths = quick ? node.quick_deaths + 1 : 0;
+  if (node.quick_deaths >= kMostQuickDeaths) return Killed(ended);
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
+  std::fprintf(stderr, "%s (pid %d) %s: another is started in its place\n", ended.name.c_str(),
+               static_cast<int>(ended.pid), ended.How().c_str());
+  return StartNode(ended.name);
+}
+
+LaunchEvent Supervisor::NextEvent() {
+  if (ended_.has_value()) return {std::exchange(ended_, std::nullopt), false};
+  if (waiting_.empty()) return Wait(absl::InfiniteFuture());
+  LaunchEvent event{std::move(waiting_.front()), false};
+  waiting_.pop_front();
+  return event;
+}
+
 absl::Status Supervisor::Watch() {
   while (true) {
-    const LaunchEvent event = ended_.has_value()
-                                  ? LaunchEvent{std::exchange(ended_, std::nullopt), false}
-                                  : Wait(absl::InfiniteFuture());
+    const LaunchEvent event = NextEvent();
     if (event.interrupted) {
-      if (interrupts_ > 1) {
-        launcher_.KillAll();
-        return absl::AbortedError(
-            absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
-      }
+      if (interrupts_ > 1) return KilledByUser();
       launcher_.Signal(kCoordinator, SIGINT);
     }
     if (!event.ended.has_value()) continue;
     if (event.ended->name == kCoordinator) return CoordinatorEnded(*event.ended);
-    if (!event.ended->exited_with_zero()) return NodeFailed(*event.ended);
+    if (event.ended->exited_with_zero()) continue;
+    const std::optional<absl::Status> end = NodeFailed(*event.ended);
+    if (end.has_value()) return *end;
   }
+}
+
+absl::Status Supervisor::KilledByUser() {
+  launcher_.KillAll();
+  return absl::AbortedError(
+      absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
 }
 
 absl::Status Supervisor::CoordinatorEnded(const Ended& coordinator) {
@@ -204,18 +248,23 @@ absl::Status Supervisor::CoordinatorEnded(const Ended& coordinator) {
   return absl::OkStatus();
 }
 
-absl::Status Supervisor::NodeFailed(const Ended& node) {
+std::optional<absl::Status> Supervisor::NodeFailed(const Ended& node) {
   const absl::Time deadline = absl::Now() + job_.report_time;
   while (!node.killed_by_signal()) {
     const LaunchEvent event = Wait(deadline);
-    if (event.interrupted) continue;
+    if (event.interrupted) {
+      if (interrupts_ > 1) return KilledByUser();
+      launcher_.Signal(kCoordinator, SIGINT);
+      continue;
+    }
     if (!event.ended.has_value()) break;
-    if (event.ended->name != kCoordinator) continue;
     // Exit code 0: the job was done all the same.
-    if (!event.ended->killed_by_signal()) return CoordinatorEnded(*event.ended);
-    break;
+    if (event.ended->name == kCoordinator) return CoordinatorEnded(*event.ended);
+    waiting_.push_back(*event.ended);
   }
-  return Killed(node);
+  const absl::Status replaced = Replace(node);
+  if (replaced.ok()) return std::nullopt;
+  return replaced;
 }
 
 absl::Status Supervisor::Killed(const Ended& process) const {

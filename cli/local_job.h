@@ -11,6 +11,9 @@
 
 namespace tug {
 
+inline constexpr int kMostQuickDeaths = 3;
+inline constexpr absl::Duration kQuickDeath = absl::Seconds(5);
+
 // A job whose processes all run on this machine.
 struct LocalJob {
   std::string executable;  // tug itself
@@ -40,8 +43,11 @@ struct LocalJob {
 // and sees the job to its end. No process is left when it returns.
 //  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
 //    With interrupt_is_error the error is "interrupted", whenever it came.
-//  - A node killed by a signal: everything is killed at once. A node that exits with an error:
-//    first the coordinator has report_time to end the job with its own message, which says more.
+//  - A node killed by a signal: another is started in its place, with its name, and the job goes
+//    on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A node that exits with an
+//    error: first the coordinator has report_time to end the job with its own message, which says
+//    more. A node that dies kMostQuickDeaths times in a row within kQuickDeath of its start ends
+//    the job, and so does the coordinator's death: everything is killed at once.
 // Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message
 // when the coordinator has said it to us already. REQUIRES: the process has one thread.
 absl::Status RunLocalJob(const LocalJob& job);

@@ -117,8 +117,24 @@ TEST_F(LocalJobTest, SaysNothingMoreWhenTheCoordinatorFailed) {
   ExpectNobodyLeft();
 }
 
-TEST_F(LocalJobTest, NamesANodeThatIsKilledAndEndsTheRest) {
-  Write(tell_ + "exec sleep 1000", "echo hello; kill -9 $$", "exec sleep 1000");
+TEST_F(LocalJobTest, StartsAnotherInPlaceOfANodeThatIsKilled) {
+  Write(
+      tell_ + "while [ ! -e $root/again ]; do sleep 0.02; done", "exec sleep 1000",
+      "if mkdir $root/first 2>/dev/null; then kill -9 $$; fi; touch $root/again; exec sleep 1000");
+  job_.workers = 1;
+  job_.exit_time = absl::Milliseconds(200);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      AllOf(HasSubstr("worker-0 (pid "),
+            HasSubstr(") was killed by signal 9 (Killed): another is started in its place\n")));
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, NamesANodeThatIsKilledAgainAndAgainAndEndsTheRest) {
+  Write(tell_ + "exec sleep 1000", "echo hello; echo >> $root/deaths; kill -9 $$",
+        "exec sleep 1000");
   const absl::Time begin = absl::Now();
   const absl::Status end = RunLocalJob(job_);
   EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
@@ -127,6 +143,7 @@ TEST_F(LocalJobTest, NamesANodeThatIsKilledAndEndsTheRest) {
       std::string(end.message()),
       HasSubstr("was killed by signal 9 (Killed) (it said last: hello), so the job was ended; no "
                 "checkpoint was written yet"));
+  EXPECT_EQ(ReadWholeFile((root_ / "deaths").string(), 1000).value(), "\n\n\n");
   ExpectNobodyLeft();
 }
 

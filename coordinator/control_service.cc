@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
+#include "coordinator/presence_service.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -146,7 +147,13 @@ class ControlService::Handlers final : public Control::Service {
 
 class ControlService::Listener {
  public:
-  Listener(Machine& machine, const HostPort& listen) : handlers_(machine) {
+  Listener(Machine& machine, const HostPort& listen)
+      : handlers_(machine), presence_([&machine](const StayRequest& request) {
+          machine.Feed([&](Coordinator& coordinator, absl::Time now) {
+            coordinator.OnGone(request.node_id(), request.job(), now);
+            return 0;
+          });
+        }) {
     grpc::ServerBuilder builder;
     // A port in use is an error, not a port shared.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -158,11 +165,13 @@ class ControlService::Listener {
     builder.AddListeningPort(absl::StrCat(listen.host, ":", listen.port),
                              grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&handlers_);
+    builder.RegisterService(&presence_);
     server_ = builder.BuildAndStart();
     if (port == 0) server_.reset();
     address_ = absl::StrCat(listen.host, ":", port);
   }
   ~Listener() {
+    presence_.Close();
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
     }
@@ -173,6 +182,7 @@ class ControlService::Listener {
 
  private:
   Handlers handlers_;
+  PresenceService presence_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 };

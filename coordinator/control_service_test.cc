@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/control_client.h"
@@ -131,6 +132,25 @@ TEST(ControlService, CarriesAJobFromJoiningToDone) {
   }
   EXPECT_EQ(steps, kSteps);
   for (std::thread& node : nodes) node.join();
+}
+
+TEST(ControlService, ANodeWhoseConnectionBreaksOffIsLostAtOnce) {
+  const auto service = StartService(1, 5);
+  const auto client = Connect(*service);
+  const auto first = client->Register(Node(WORKER, 1));
+  ASSERT_TRUE(first.ok());
+  ASSERT_FALSE(client->Register(Node(WORKER, 2)).ok()) << "there is one place";
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  bool free = false;
+  while (!free && absl::Now() < deadline) {
+    auto present = client->StayPresent(first->node_id(), first->job());
+    // Something the coordinator answers meanwhile: a call that breaks off before it has begun is
+    // none.
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(client->Status().ok());
+    present.reset();
+    free = client->Register(Node(WORKER, 2)).ok();
+  }
+  EXPECT_TRUE(free);
 }
 
 TEST(ControlService, PassesErrorsWithTheirCodeAndText) {

@@ -7,17 +7,13 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "coordinator/placement.h"
+#include "checkpoint/checkpoint.h"
 #include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "proto/wire.h"
 
 namespace tug {
 namespace {
-
-uint32_t LaneCount(const ClusterConfig& cluster) {
-  return cluster.servers() * cluster.lanes_per_server();
-}
 
 // A worker's memory, and what of it is activations beside what the literature counts for them.
 std::string PredictionText(const NodeCounters& counters) {
@@ -44,11 +40,15 @@ Coordinator::Coordinator(CoordinatorOptions options)
                   options_.config.cluster().lanes_per_server()),
       blocks_(options_.config, options_.layout),
       timeline_(std::make_unique<Timeline>(options_.config, options_.start)),
-      early_stop_(options_.config.train()),
-      best_(options_.config, options_.best),
+      evals_(options_.past_evals),
       traced_(TracedClocks(options_.config.trace(), options_.start.version)),
-      committed_version_(options_.start.version) {
-  for (const EvalMetrics& eval : options_.past_evals) early_stop_.Add(eval);
+      places_({.virtual_workers = options_.config.cluster().virtual_workers(),
+               .workers = options_.config.cluster().workers(),
+               .on_worker_loss = options_.config.fault().on_worker_loss()}),
+      newest_start_(options_.start) {
+  newest_best_ = options_.best;
+  best_.emplace(options_.config, newest_best_);
+  RecallEvaluations();
 }
 
 absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
@@ -110,33 +110,48 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
 void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::Time now) {
   // Monotone, so that a delayed or repeated heartbeat takes nothing back.
   member.known_view = std::max(member.known_view, request.known_view());
-  member.ready |= request.ready() && view_.has_value() && request.known_view() == view_->number();
-  if (request.started()) {
-    member.started = true;
-    member.clock = std::max(member.clock, request.clock());
-  }
-  member.pausing |= request.pausing() && timeline_->end.pausing();
-  member.finished |= request.finished();
+  const bool newest = view_.has_value() && request.known_view() == view_->number();
+  member.ready |= request.ready() && newest;
   if (request.has_counters()) member.counters = request.counters();
   member.trace_sent |= request.trace_sent();
   member.schedule = std::max(member.schedule, request.schedule());
+  for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
+  if (member.kind == SERVER) {
+    places_.AddClocks(member.id, request.clocks_of_view(),
+                      {request.clocks().data(), static_cast<size_t>(request.clocks_size())});
+  }
+  // What is of another timeline is void.
+  if (!view_.has_value() || rolling_back_ || request.known_view() < timeline_view_) return;
+  if (request.started()) {
+    member.clock = member.started ? std::max(member.clock, request.clock()) : request.clock();
+    member.started = true;
+  }
+  member.pausing |= newest && request.pausing() && timeline_->end.pausing();
+  member.finished |= newest && request.finished();
   for (const StepReport& report : request.steps()) timeline_->progress.AddStep(member.id, report);
   for (const EvalReport& report : request.evals()) timeline_->progress.AddEval(report);
-  for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
+  TakeProgress(now);
+  AbsorbParts(member, request, now);
+}
+
+void Coordinator::TakeProgress(absl::Time now) {
   const std::vector<StepMetrics> steps = timeline_->progress.TakeSteps();
   for (const StepMetrics& metrics : steps) actions_.emplace_back(StepCompleted{metrics});
   Tune(steps);
   for (const EvalMetrics& eval : timeline_->progress.TakeEvals()) OnEval(eval, now);
-  AbsorbParts(member, request, now);
 }
 
 void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
   actions_.emplace_back(EvalCompleted{eval});
-  if (const auto best = best_.AddEval(eval)) actions_.emplace_back(NewBestAction{*best});
-  if (!early_stop_.Add(eval) || phase_ != RUNNING || timeline_->end.stop_requested()) return;
+  evals_.push_back(eval);
+  if (const auto best = best_->AddEval(eval)) {
+    newest_best_ = *best;
+    actions_.emplace_back(NewBestAction{*best});
+  }
+  if (!early_stop_->Add(eval) || phase_ != RUNNING || timeline_->end.stop_requested()) return;
   stopped_early_ = true;
-  const uint32_t in_a_row = early_stop_.without_improvement();
-  if (const auto& best = early_stop_.best(); best.has_value()) {
+  const uint32_t in_a_row = early_stop_->without_improvement();
+  if (const auto& best = early_stop_->best(); best.has_value()) {
     AddNotice("stopped early",
               absl::StrFormat("no evaluation was better than that of step %d (validation loss "
                               "%.4f) for %d in a row: the job stops early (train.patience)",
@@ -189,9 +204,10 @@ void Coordinator::ReleaseCommit() {
   CommitCheckpointAction commit = std::move(waiting_commits_.front());
   waiting_commits_.pop_front();
   committing_ = commit.manifest.version();
+  committing_clocks_.assign(commit.manifest.clocks().begin(), commit.manifest.clocks().end());
   // Every earlier version is committed by now, and what became the best of them stands before this
   // action. So a version that becomes the best later is held here, or is not committed yet.
-  commit.held = best_.HeldBeside(*committing_);
+  commit.held = best_->HeldBeside(*committing_);
   actions_.emplace_back(std::move(commit));
 }
 
@@ -201,60 +217,22 @@ void Coordinator::AddNotice(const std::string& key, const std::string& text) {
 }
 
 void Coordinator::Advance(absl::Time now) {
-  if (!Ended() && !view_.has_value() && membership_.Complete()) IssueView();
-  if (phase_ == WAITING && view_.has_value()) {
-    const auto ready = [](const Member& member) { return member.ready; };
-    if (membership_.Every(SERVER, ready) && membership_.Every(WORKER, ready)) Go();
+  if (!Ended() && !view_.has_value() && membership_.Complete()) IssueFirstView();
+  ChangeView(now);
+  if (phase_ == WAITING && view_.has_value() && !rolling_back_ &&
+      EveryoneInView([](const Member& member) { return member.ready; })) {
+    Go();
   }
   LookForTheEnd(now);
   CompleteTrace(now);
   const bool traced = trace_done_ || traced_.end == 0;
   const std::optional<uint64_t> final_version = timeline_->end.final_version();
   if (phase_ == RUNNING && traced && final_version.has_value() &&
-      committed_version_ >= *final_version &&
-      membership_.Every(WORKER, [](const Member& worker) { return worker.finished; })) {
+      committed_version() >= *final_version && EveryVirtualWorkerIsCarried() &&
+      EveryoneInView([](const Member& node) { return node.kind == SERVER || node.finished; })) {
     Finish(now);
   }
   EndIfEveryoneKnows(now);
-}
-
-void Coordinator::IssueView() {
-  const ClusterConfig& cluster = options_.config.cluster();
-  View view;
-  view.set_number(1);
-  view.set_timeline(timeline_->start.number);
-  view.set_start_version(timeline_->start.version);
-  view.set_restore_path(timeline_->start.restore_path);
-  *view.mutable_blocks() = blocks_.layout().blocks;
-  for (const Member* server : membership_.OfKind(SERVER)) {
-    for (size_t i = 0; i < server->lane_endpoints.size(); ++i) {
-      Lane* lane = view.add_lanes();
-      lane->set_endpoint(server->lane_endpoints[i]);
-      lane->set_server_node_id(server->id);
-      lane->set_index_on_server(static_cast<uint32_t>(i));
-    }
-  }
-  for (const uint32_t lane : PlaceSegments(blocks_.layout().segment_bytes, LaneCount(cluster))) {
-    view.add_lane_of_segment(lane);
-  }
-  const auto runs = AssignVirtualWorkers(cluster.virtual_workers(), cluster.workers());
-  const std::vector<const Member*> workers = membership_.OfKind(WORKER);
-  for (size_t i = 0; i < workers.size(); ++i) {
-    WorkerAssignment* assignment = view.add_workers();
-    assignment->set_node_id(workers[i]->id);
-    for (const uint32_t virtual_worker : runs[i]) {
-      assignment->add_virtual_workers(virtual_worker);
-      assignment->add_start_clocks(timeline_->StartClock(virtual_worker));
-    }
-  }
-  if (options_.config.comm().scheduler() == CommConfig::AUTO) {
-    const absl::StatusOr<SegmentTable> table =
-        SegmentTable::Create(view.blocks(), options_.config.comm().segment_elements());
-    TUG_CHECK_OK(table.status());  // the layout was made from it
-    tuning_.emplace(options_.config, *table, options_.predicts_steps);
-  }
-  view_ = std::move(view);
-  membership_.Close();
 }
 
 void Coordinator::Go() {
@@ -272,10 +250,12 @@ void Coordinator::LookForTheEnd(absl::Time now) {
   const Progress& progress = timeline_->progress;
   const bool per_push = SyncModeOf(options_.config.sync().policy()).update_per_push;
   std::vector<VirtualWorkerPace> paces(options_.config.cluster().virtual_workers());
+  const bool shrinks = options_.config.fault().on_worker_loss() == FaultConfig::SHRINK;
   for (uint32_t v = 0; v < paces.size(); ++v) {
     paces[v].begun = timeline_->StartClock(v);
+    paces[v].away = shrinks && places_.owners()[v] == ViewChange::kNobody;
     if (!per_push) continue;
-    paces[v].begun = std::max(paces[v].begun, progress.clock(v));
+    paces[v].begun = std::max({paces[v].begun, progress.clock(v), least_begun_[v]});
     paces[v].reported = progress.clock(v);
     paces[v].step_seconds = progress.step_seconds(v);
   }
@@ -286,8 +266,10 @@ void Coordinator::LookForTheEnd(absl::Time now) {
       paces[v].begun = std::max(paces[v].begun, worker->clock + 1);
     }
   }
-  timeline_->end.Update(
-      paces, membership_.Every(WORKER, [](const Member& w) { return w.pausing || w.finished; }));
+  timeline_->end.Update(paces, !places_.fencing() && EveryVirtualWorkerIsCarried() &&
+                                   EveryoneInView([](const Member& node) {
+                                     return node.kind == SERVER || node.pausing || node.finished;
+                                   }));
   const std::optional<uint64_t> final_version = timeline_->end.final_version();
   if (final_version.has_value() && *final_version <= timeline_->start.version) {
     Finish(now);  // nobody began a step: what there is to keep is in the checkpoint this timeline
@@ -308,10 +290,10 @@ void Coordinator::Fail(const std::string& what, absl::Time now) {
 }
 
 std::string Coordinator::ResumeHint() const {
-  if (committed_version_ == 0) return "no checkpoint was written yet: start the job again";
+  if (committed_version() == 0) return "no checkpoint was written yet: start the job again";
   const bool external = options_.config.model().external();
   return absl::StrCat("resume with: tug ", external ? "coordinator" : "train", " JOB --resume ",
-                      options_.run_dir, " (step ", committed_version_, ")");
+                      options_.run_dir, " (step ", committed_version(), ")");
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {
@@ -326,7 +308,10 @@ void Coordinator::EndIfEveryoneKnows(absl::Time now) {
 HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::Time now) {
   HeartbeatReply reply;
   reply.set_phase(phase_);
-  if (view_.has_value() && known_view < view_->number()) *reply.mutable_view() = *view_;
+  if (view_.has_value() && known_view < view_->number() && IsInView(member)) {
+    *reply.mutable_view() = *view_;
+  }
+  if (member.kind == SERVER && places_.fencing()) reply.set_clocks_wanted(places_.number());
   reply.set_go(phase_ == RUNNING);
   const JobEnd& end = timeline_->end;
   reply.set_pause(phase_ == RUNNING && end.pausing());
@@ -351,7 +336,10 @@ StopReply Coordinator::OnStop(absl::Time now) {
     return reply;
   }
   if (phase_ == WAITING) {
-    reply.set_message("the job had not started; it ends now, without a checkpoint of its own");
+    reply.set_message(
+        rolling_back_
+            ? absl::StrCat("the job ends now, with the checkpoint of step ", committed_version())
+            : "the job had not started; it ends now, without a checkpoint of its own");
     Finish(now);
     EndIfEveryoneKnows(now);
     return reply;
@@ -364,18 +352,8 @@ StopReply Coordinator::OnStop(absl::Time now) {
 void Coordinator::OnTick(absl::Time now) {
   if (!Ended()) {
     for (const uint32_t id : membership_.Silent(now, failure_timeout_)) {
-      Member& member = *membership_.Find(id);
-      const std::string lost =
-          absl::StrFormat("%s was lost: no heartbeat for %.1f s", member.Name(),
-                          absl::ToDoubleSeconds(now - member.last_heard));
-      if (view_.has_value()) {
-        member.told_of_end = true;  // it cannot be told
-        Fail(lost, now);
-      } else {
-        AddNotice(absl::StrCat("lost ", id), absl::StrCat(lost, "; its place is free again"));
-        membership_.Remove(id);
-        if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
-      }
+      const absl::Duration silence = now - membership_.Find(id)->last_heard;
+      OnLost(id, absl::StrFormat("no heartbeat for %.1f s", absl::ToDoubleSeconds(silence)), now);
     }
   }
   Advance(now);
@@ -385,8 +363,15 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
                                         absl::Time now) {
   if (committing_ == version) committing_.reset();
   if (status.ok()) {
-    committed_version_ = std::max(committed_version_, version);
-    if (const auto best = best_.OnCommitted(version)) actions_.emplace_back(NewBestAction{*best});
+    if (version > newest_start_.version || newest_start_.restore_path.empty()) {
+      newest_start_ = {.version = version,
+                       .restore_path = CheckpointPath(options_.run_dir, version),
+                       .clocks = std::move(committing_clocks_)};
+    }
+    if (const auto best = best_->OnCommitted(version)) {
+      newest_best_ = *best;
+      actions_.emplace_back(NewBestAction{*best});
+    }
   } else {
     Fail(absl::StrCat("the checkpoint of step ", version,
                       " cannot be committed: ", std::string(status.message())),
@@ -415,14 +400,14 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_steps(last_step);
   reply.set_loss(timeline_->progress.loss().value_or(0));
   reply.set_tokens_per_second(timeline_->progress.tokens_per_second());
-  reply.set_last_checkpoint(committed_version_);
+  reply.set_last_checkpoint(committed_version());
   reply.set_failure(failure_);
   reply.set_view(view_.has_value() ? view_->number() : 0);
   reply.set_stopped_early(stopped_early_);
   reply.set_replay(options_.config.replay().resolved_profile().name());
-  if (early_stop_.best().has_value()) {
-    reply.mutable_best()->set_version(early_stop_.best()->version);
-    reply.mutable_best()->set_loss(early_stop_.best()->loss);
+  if (early_stop_->best().has_value()) {
+    reply.mutable_best()->set_version(early_stop_->best()->version);
+    reply.mutable_best()->set_loss(early_stop_->best()->loss);
   }
   if (phase_ == RUNNING && last_step > timeline_->progress.step()) {
     reply.set_seconds_left(timeline_->progress.seconds_per_step() *

@@ -11,21 +11,25 @@
 //     first worker says what is exchanged (job_blocks.h).
 //  2. Everyone is in: view 1 (blocks, lanes, placement of segments, virtual workers) goes
 //  out in heartbeat
-//     replies. A node lost from here on fails the job.
+//     replies.
 //  3. Every member has reported ready for the view: RUNNING, `go`.
 //  4. Reports in heartbeats become steps, evaluations, checkpoints. With which step the job ends,
 //  and of which clock each virtual worker's last one is: job_end.h.
 //  5. A traced job: once the traced steps are over, nodes are asked for what they recorded, and a
 //  TraceCompleted hands it on; the job does not end before (but for kTracePatience).
 //  6. With comm.scheduler AUTO replies carry schedules to try (schedule_tuning.h).
-//  7. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
-//  when a node is lost or
-//     reports a failure, or a checkpoint cannot be written. Every node learns it with its next
-//     heartbeat.
-//  8. JobEnded once every node has been told, or after kToldGrace.
+//  7. A worker that is lost, or joins later: the next view (view_change.h, coordinator_views.cc).
+//     A server that is lost: WAITING until one has joined in its place, then the next timeline,
+//     from the newest checkpoint, at most fault.max_rollbacks times. With model.external a node
+//     that is lost fails the job.
+//  8. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
+//  when a node reports a
+//     failure, or a checkpoint cannot be written. Every node learns it with its next heartbeat.
+//  9. JobEnded once every node has been told, or after kToldGrace.
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -45,6 +49,7 @@
 #include "coordinator/schedule_tuning.h"
 #include "coordinator/timeline.h"
 #include "coordinator/trace_collector.h"
+#include "coordinator/view_change.h"
 #include "proto/control.pb.h"
 #include "proto/manifest.pb.h"
 
@@ -84,12 +89,17 @@ struct TraceCompleted {
 struct TuningAction {
   TuningEvent event;
 };
+// The job has gone back to `version`; what is told from here on is of the timeline `number`.
+struct TimelineBegun {
+  uint32_t number = 0;
+  uint64_t version = 0;
+};
 // OK, or why the job failed and what to do. The last action; every commit has been answered.
 struct JobEnded {
   absl::Status status;
 };
 using Action = std::variant<CommitCheckpointAction, StepCompleted, EvalCompleted, NoticeAction,
-                            NewBestAction, TraceCompleted, TuningAction, JobEnded>;
+                            NewBestAction, TraceCompleted, TuningAction, TimelineBegun, JobEnded>;
 
 struct CoordinatorOptions {
   JobConfig config;  // resolved and validated
@@ -128,6 +138,8 @@ class Coordinator {
   absl::StatusOr<TraceReply> OnTrace(const TraceChunk& chunk, absl::Time now);
   StatusReply OnStatus(absl::Time now) const;
   StopReply OnStop(absl::Time now);
+  // The connection that a node keeps open while it lives is closed.
+  void OnGone(uint32_t node_id, uint64_t job, absl::Time now);
   // Time passes. Call it at least every 100 ms or so.
   void OnTick(absl::Time now);
   // The coordinator itself cannot go on, and why.
@@ -147,6 +159,7 @@ class Coordinator {
   bool Ended() const { return phase_ == DONE || phase_ == FAILED; }
   absl::Status Accepts(const RegisterRequest& request) const;
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
+  void TakeProgress(absl::Time now);
   void AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now);
   // Asks for the next commit, if none is being carried out.
   void ReleaseCommit();
@@ -154,7 +167,25 @@ class Coordinator {
   void AddNotice(const std::string& key, const std::string& text);
   // Takes every transition whose condition holds.
   void Advance(absl::Time now);
-  void IssueView();
+  // Whether the job goes on when a node is lost.
+  bool Recovers() const;
+  void OnLost(uint32_t id, const std::string& how, absl::Time now);
+  // What the loss of a worker means.
+  std::string LossText() const;
+  void IssueFirstView();
+  // A view for the timeline, with all members.
+  void IssueTimeline();
+  // Number and workers of the view.
+  void SetPlaces(const std::vector<uint64_t>& start_clocks);
+  void ChangeView(absl::Time now);
+  void RollBack(absl::Time now);
+  // What evaluations before the timeline's start say.
+  void RecallEvaluations();
+  bool IsInView(const Member& member) const;
+  bool EveryoneInView(const std::function<bool(const Member&)>& holds) const;
+  bool EveryVirtualWorkerIsCarried() const;
+  // Newest usable checkpoint; 0 = none.
+  uint64_t committed_version() const { return newest_start_.version; }
   void Go();
   // With comm.scheduler AUTO.
   void Tune(const std::vector<StepMetrics>& steps);
@@ -174,18 +205,28 @@ class Coordinator {
   const absl::Duration failure_timeout_;
   Membership membership_;
   JobBlocks blocks_;
-  std::unique_ptr<Timeline> timeline_;  // never null
-  EarlyStop early_stop_;
-  BestTracker best_;
+  std::unique_ptr<Timeline> timeline_;   // never null
+  std::vector<EvalMetrics> evals_;       // that count, those of the run that goes on too
+  std::optional<EarlyStop> early_stop_;  // there is one, as of these
+  std::optional<BestTracker> best_;
+  std::optional<BestCheckpoint> newest_best_;
   const TraceRange traced_;  // clocks; empty without tracing
   TraceCollector traces_;
   std::optional<ScheduleTuning> tuning_;  // with the view; none: the schedule is the job's own
 
   Phase phase_ = WAITING;
+  ViewChange places_;
   std::optional<View> view_;
+  uint32_t timeline_view_ = 0;  // number of the timeline's first view
+  // By virtual worker. One that goes to another worker takes the step again where that goes on:
+  // some segments may have its push.
+  std::vector<uint64_t> least_begun_;
+  bool rolling_back_ = false;  // the timeline has ended, the next one waits for members
+  uint32_t rollbacks_ = 0;
+  TimelineStart newest_start_;  // where the next timeline would begin; `number` says nothing
   bool stopped_early_ = false;
-  uint64_t committed_version_;                          // newest usable checkpoint; 0 = none
-  std::optional<uint64_t> committing_;                  // asked for, not answered
+  std::optional<uint64_t> committing_;  // asked for, not answered
+  std::vector<uint64_t> committing_clocks_;
   std::deque<CommitCheckpointAction> waiting_commits_;  // whole, in order; `held` comes last
   // Since when the next part of a trace is waited for; none: nothing is.
   std::optional<absl::Time> trace_heard_;

@@ -34,6 +34,7 @@ void Coordinator::CompleteTrace(absl::Time now) {
   }
   for (auto& [id, node] : traces_.Take()) {
     const Member* member = membership_.Find(id);
+    if (member == nullptr) continue;  // it was lost
     node.node_id = id;
     node.kind = member->kind;
     node.name = member->Name();

@@ -101,6 +101,7 @@ class JobLoop {
       service_.OnStepsPredicted(wanted.round, std::move(seconds).value_or(std::vector<double>()));
     });
   }
+  void Do(const TimelineBegun& timeline) { reporter_.OnTimeline(timeline); }
   void Do(const JobEnded& ended) { end_ = ended.status; }
   void Do(const CommitCheckpointAction& commit) {
     const absl::StatusOr<std::string> folder = CommitCheckpoint(

@@ -91,8 +91,24 @@ std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint
 
 std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint64_t total,
                                  uint64_t most_lead) {
-  const uint64_t all = std::max(total, Begun(paces));
-  return most_lead < kMostLead ? DealByLevel(paces, all) : DealBySpeed(paces, all);
+  std::vector<VirtualWorkerPace> takers;
+  uint64_t idle = 0;  // what those have done that get no further step
+  for (const VirtualWorkerPace& pace : paces) {
+    if (pace.away) {
+      idle += pace.begun;
+    } else {
+      takers.push_back(pace);
+    }
+  }
+  std::vector<uint64_t> dealt;
+  if (!takers.empty()) {
+    const uint64_t all = std::max(total > idle ? total - idle : 0, Begun(takers));
+    dealt = most_lead < kMostLead ? DealByLevel(takers, all) : DealBySpeed(takers, all);
+  }
+  std::vector<uint64_t> clocks;
+  auto next = dealt.begin();
+  for (const VirtualWorkerPace& pace : paces) clocks.push_back(pace.away ? pace.begun : *next++);
+  return clocks;
 }
 
 JobEnd::JobEnd(const JobConfig& config, uint64_t start_version)

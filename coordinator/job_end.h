@@ -8,7 +8,7 @@
 //     after the latest step begun, which everybody can reach and nobody has passed;
 //   - every push is an update (sync.policy SSP, ASP): virtual workers end at clocks of their own,
 //     which add up to the job's steps times their number. As long as these are not known none
-//     begins clock train.steps (worker/training_loop.h), so there are never too many. Shortly
+//     begins clock train.steps (worker/step_machine.h), so there are never too many. Shortly
 //     before the first gets there workers are told to pause, and what is left is dealt: under ASP
 //     so that all are done at about the same time, by what their steps take; under SSP to whoever
 //     is behind, so that nobody ends further ahead than it may begin.
@@ -28,6 +28,7 @@ struct VirtualWorkerPace {
   uint64_t begun = 0;     // the first clock that it has not begun
   uint64_t reported = 0;  // the first that it has not reported; read where every push is an update
   double step_seconds = 0;  // 0 = not known yet
+  bool away = false;        // nobody carries it, and nobody waits: it gets no further step
 };
 
 // Not thread-safe.

@@ -77,8 +77,10 @@ absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request
   return absl::OkStatus();
 }
 
-bool Membership::Complete() const {
-  return OfKind(SERVER).size() == servers_ && OfKind(WORKER).size() == workers_ &&
+bool Membership::Complete() const { return ServersComplete() && OfKind(WORKER).size() == workers_; }
+
+bool Membership::ServersComplete() const {
+  return OfKind(SERVER).size() == servers_ &&
          Every(SERVER, [](const Member& server) { return !server.lane_endpoints.empty(); });
 }
 

@@ -56,6 +56,7 @@ class Membership {
 
   // Everyone asked for is in, servers with their lanes.
   bool Complete() const;
+  bool ServersComplete() const;
   // From now on a place given up stays empty: nobody joins.
   void Close() { closed_ = true; }
 

@@ -31,7 +31,7 @@ namespace tug {
 //               seconds (a step), predicted_seconds (null: nothing was)
 //   settled     step, trials, partition_bytes, credit_bytes, seconds, first_seconds (of what it
 //               began with)
-//   notice      text
+//   notice      text; also of nodes that were lost
 //   worker      before the end, of each virtual worker: virtual_worker, steps, skipped (of them),
 //               seconds, compute_seconds, wait_seconds, straggle_seconds (worker_totals.h)
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
@@ -53,6 +53,9 @@ class MetricsLog {
   void Notice(const std::string& text);
   void Workers(const WorkerTotals& workers);
   void End(const StatusReply& status, const SyncConfig& sync, const std::string& reason);
+
+  // What is written from now on is of this timeline: the job has gone back to an earlier step.
+  void SetTimeline(uint32_t timeline) { timeline_ = timeline; }
 
   // Hands what was written to the operating system. Errors: the first that writing met (disk full).
   absl::Status Flush();

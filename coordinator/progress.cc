@@ -9,7 +9,9 @@
 namespace tug {
 
 Progress::Progress(Options options)
-    : options_(std::move(options)), completed_(options_.start_version) {
+    : options_(std::move(options)),
+      completed_(options_.start_version),
+      away_(options_.virtual_workers) {
   TUG_CHECK_GE(options_.virtual_workers, 1u);
   if (!options_.update_per_push) return;
   paces_.resize(options_.virtual_workers, {.clock = options_.start_version});
@@ -39,6 +41,12 @@ void Progress::SetLost(uint32_t virtual_worker, uint64_t clock) {
   }
 }
 
+void Progress::SetAway(uint32_t virtual_worker, bool away) {
+  if (virtual_worker >= options_.virtual_workers) return;
+  away_[virtual_worker] = away;
+  CompleteByClock();
+}
+
 void Progress::AddByClock(uint32_t virtual_worker, uint64_t clock, std::optional<StepShare> share) {
   if (clock < completed_ || clock - completed_ >= kMaxOpenSteps) return;
   const size_t slot = clock - completed_;
@@ -50,8 +58,18 @@ void Progress::AddByClock(uint32_t virtual_worker, uint64_t clock, std::optional
   open.is_done[virtual_worker] = true;
   open.shares[virtual_worker] = std::move(share);
   ++open.done;
+  CompleteByClock();
+}
 
-  while (!open_steps_.empty() && open_steps_.front().done == options_.virtual_workers) {
+void Progress::CompleteByClock() {
+  const auto is_done = [&](const OpenStep& open) {
+    if (open.done == options_.virtual_workers) return true;
+    for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
+      if (open.is_done.empty() || (!open.is_done[v] && !away_[v])) return false;
+    }
+    return true;
+  };
+  while (!open_steps_.empty() && is_done(open_steps_.front())) {
     std::vector<StepShare> shares;
     for (std::optional<StepShare>& each : open_steps_.front().shares) {
       if (each.has_value()) shares.push_back(*std::move(each));

@@ -56,6 +56,8 @@ class Progress {
   // The worker that took the virtual worker's steps before `clock` is gone: those that it has not
   // reported never will be, and steps are complete without.
   void SetLost(uint32_t virtual_worker, uint64_t clock);
+  // Nobody carries the virtual worker and nobody waits for it: steps are complete without it.
+  void SetAway(uint32_t virtual_worker, bool away);
 
   // Steps, in order, and evaluations completed since the last call.
   std::vector<StepMetrics> TakeSteps();
@@ -95,11 +97,14 @@ class Progress {
   // Steps that end when so many reports are in.
   void AddInOrder(uint32_t node_id, const StepReport& report);
   void CompleteInOrder();
+  // Steps that all have done who are there.
+  void CompleteByClock();
   void Complete(std::span<const StepShare> shares);
   EvalMetrics Fold(const EvalKey& key, const OpenEval& open) const;
 
   const Options options_;
   uint64_t completed_;
+  std::vector<bool> away_;           // by virtual worker
   std::deque<OpenStep> open_steps_;  // of clocks completed_, completed_ + 1, ...
   // With update_per_push:
   std::vector<Pace> paces_;         // by virtual worker

@@ -140,6 +140,12 @@ void RunReporter::OnNotice(const std::string& text) {
   line_.Say(text);
 }
 
+void RunReporter::OnTimeline(const TimelineBegun& timeline) {
+  metrics_.SetTimeline(timeline.number);
+  OnNotice(absl::StrCat("the job goes on from step ", timeline.version, " (timeline ",
+                        timeline.number, ")"));
+}
+
 void RunReporter::OnStatus(const StatusReply& status, const ClusterConfig& cluster) {
   line_.set_steps(status.steps());
   line_.Wait(status.phase() == WAITING ? Missing(status, cluster) : "");

@@ -37,6 +37,7 @@ class RunReporter {
   void OnEval(const EvalMetrics& metrics, absl::Time now);
   void OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder);
   void OnNotice(const std::string& text);
+  void OnTimeline(const TimelineBegun& timeline);
   void OnTrial(const TrialMetrics& metrics);
   void OnSettled(const SettledMetrics& metrics);
   void OnDrift(const DriftMetrics& metrics);

@@ -26,6 +26,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& tabl
            .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
       next_tick_(time_.Now() + kTick),
       pulled_(table.num_blocks()),
+      open_pulls_(table.num_blocks()),
       in_place_(table.num_blocks()),
       open_pushes_(table.num_blocks()),
       thread_([this] { RunOwnThread(); }) {}
@@ -50,6 +51,10 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
       exchange_.Push(std::move(*push), now);
     } else if (auto* pull = std::get_if<PullRequest>(&request)) {
       exchange_.Pull(std::move(*pull), now);
+    } else if (auto* view = std::get_if<ViewRequest>(&request)) {
+      exchange_.SetView(view->view, now);
+    } else if (auto* carried = std::get_if<CarriedRequest>(&request)) {
+      exchange_.SetCarried(*carried, now);
     } else {
       exchange_.SetSchedule(std::get<ExchangeSchedule>(request), now);
     }
@@ -73,6 +78,7 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
 void ExchangeClient::Take(Event event) {
   if (--open_ == 0) open_time_ += time_.Now() - open_since_;
   if (auto* pulled = std::get_if<BlockPulled>(&event)) {
+    if (--open_pulls_[pulled->block] > 0) return;  // it is superseded
     pulled_[pulled->block] = {pulled->clock, {pulled->version, pulled->newest}};
     in_place_[pulled->block] = std::move(pulled->in_place);
   } else {
@@ -151,7 +157,9 @@ void ExchangeClient::Add(Request request) {
     if (push->virtual_worker >= open.size()) open.resize(push->virtual_worker + 1);
     ++open[push->virtual_worker];
   } else {
-    pulled_[std::get<PullRequest>(request).block].reset();
+    const uint32_t block = std::get<PullRequest>(request).block;
+    pulled_[block].reset();
+    ++open_pulls_[block];
   }
   HandOver(std::move(request));
 }
@@ -173,6 +181,16 @@ void ExchangeClient::Pull(PullRequest request) { Add(std::move(request)); }
 void ExchangeClient::SetSchedule(const ExchangeSchedule& schedule) {
   absl::MutexLock lock(&mutex_);
   HandOver(schedule);
+}
+
+void ExchangeClient::SetView(uint32_t view) {
+  absl::MutexLock lock(&mutex_);
+  HandOver(ViewRequest{view});
+}
+
+void ExchangeClient::SetCarried(CarriedRequest carried) {
+  absl::MutexLock lock(&mutex_);
+  HandOver(std::move(carried));
 }
 
 absl::StatusOr<bool> ExchangeClient::WaitPulled(uint32_t block, uint64_t version,

@@ -57,6 +57,11 @@ class ExchangeClient {
   // Of what is asked for from now on (Exchange::SetSchedule).
   void SetSchedule(const ExchangeSchedule& schedule);
 
+  // The job's next view, of the same timeline (Exchange::SetView).
+  void SetView(uint32_t view);
+  // The virtual workers carried from now on (Exchange::SetCarried).
+  void SetCarried(CarriedRequest carried);
+
   // Blocks until no pull of `block` is open and the last one was for `version` at least (true), or
   // for `timeout` (false). CANCELLED etc.: what Cancel was given.
   absl::StatusOr<bool> WaitPulled(uint32_t block, uint64_t version,
@@ -92,7 +97,8 @@ class ExchangeClient {
   TransportCounters transport_counters() const;
 
  private:
-  using Request = std::variant<PushRequest, PullRequest, ExchangeSchedule>;
+  using Request =
+      std::variant<PushRequest, PullRequest, ExchangeSchedule, ViewRequest, CarriedRequest>;
   using Event = std::variant<BlockPulled, PushCommitted>;
   enum class Driver { kNobody, kCaller, kOwnThread };
 
@@ -137,6 +143,8 @@ class ExchangeClient {
     Versions versions;
   };
   std::vector<std::optional<Pulled>> pulled_ ABSL_GUARDED_BY(mutex_);
+  // By block: pulls whose event has not come. Only that of the last one counts.
+  std::vector<uint32_t> open_pulls_ ABSL_GUARDED_BY(mutex_);
   std::vector<InPlaceWeights> in_place_ ABSL_GUARDED_BY(mutex_);
   // By block and virtual worker: how many are open.
   std::vector<std::vector<uint32_t>> open_pushes_ ABSL_GUARDED_BY(mutex_);

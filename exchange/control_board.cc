@@ -30,7 +30,15 @@ ControlBoard::Orders ControlBoard::OrdersOf(const HeartbeatReply& reply,
 
 void ControlBoard::SetOrders(const Orders& orders) {
   absl::MutexLock lock(&mutex_);
+  const uint32_t view = orders_.view;
   orders_ = orders;
+  orders_.view = view;
+}
+
+void ControlBoard::SetPlace(uint32_t view, WorkerPlace place) {
+  absl::MutexLock lock(&mutex_);
+  orders_.view = view;
+  place_ = std::move(place);
 }
 
 void ControlBoard::AddTo(HeartbeatRequest& beat) const {
@@ -41,8 +49,9 @@ void ControlBoard::AddTo(HeartbeatRequest& beat) const {
   beat.set_started(state_.started);
   beat.set_clock(state_.clock);
   beat.set_schedule(state_.schedule);
-  beat.set_pausing(state_.pausing);
-  beat.set_finished(state_.finished && steps == steps_.size());
+  const bool placed = state_.view == orders_.view;
+  beat.set_pausing(state_.pausing && placed);
+  beat.set_finished(state_.finished && placed && steps == steps_.size());
 }
 
 void ControlBoard::ConfirmReports(int steps, int evals) {
@@ -54,6 +63,11 @@ void ControlBoard::ConfirmReports(int steps, int evals) {
 void ControlBoard::Cancel(absl::Status reason) {
   absl::MutexLock lock(&mutex_);
   if (cancelled_.ok()) cancelled_ = std::move(reason);
+}
+
+WorkerPlace ControlBoard::place() const {
+  absl::MutexLock lock(&mutex_);
+  return place_;
 }
 
 ControlBoard::Orders ControlBoard::orders() const {

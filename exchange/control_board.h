@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "exchange/schedule.h"
+#include "exchange/worker_place.h"
 #include "proto/control.pb.h"
 
 namespace tug {
@@ -24,6 +25,7 @@ class ControlBoard {
     // By virtual worker of the job, where they end at clocks of their own; empty = not known.
     std::vector<uint64_t> final_clocks = {};
     ExchangeSchedule schedule = {};  // to begin steps by
+    uint32_t view = 0;               // of the newest place(); 0: that which the worker began with
     friend bool operator==(const Orders&, const Orders&) = default;
   };
   struct State {
@@ -32,6 +34,7 @@ class ControlBoard {
     bool pausing = false;
     bool finished = false;
     uint32_t schedule = 0;  // number of that in effect
+    uint32_t view = 0;      // of the place that was taken
   };
 
   // What a reply orders; partitions at most half as large as a payload may be. The schedule stays
@@ -41,6 +44,9 @@ class ControlBoard {
 
   // Heartbeat side.
   void SetOrders(const Orders& orders);
+  // What the worker has in a later view of the same timeline. As long as it has not been taken
+  // (State::view), the worker is reported neither pausing nor finished.
+  void SetPlace(uint32_t view, WorkerPlace place);
   // State, and what has been reported since it was last confirmed: the same again until
   // ConfirmReports is told how much arrived. `finished` is set only on a beat that carries the last
   // report.
@@ -51,6 +57,7 @@ class ControlBoard {
 
   // Compute side.
   Orders orders() const;
+  WorkerPlace place() const;
   // Blocks until the orders are not `known` any more, or Cancel.
   absl::Status WaitForOrdersOtherThan(const Orders& known);
   void SetState(const State& state);
@@ -63,6 +70,7 @@ class ControlBoard {
  private:
   mutable absl::Mutex mutex_;
   Orders orders_ ABSL_GUARDED_BY(mutex_);
+  WorkerPlace place_ ABSL_GUARDED_BY(mutex_);
   State state_ ABSL_GUARDED_BY(mutex_);
   std::vector<StepReport> steps_ ABSL_GUARDED_BY(mutex_);
   std::vector<EvalReport> evals_ ABSL_GUARDED_BY(mutex_);

@@ -19,6 +19,10 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
   const WireHeader& header = message.header;
   // A refusal bears the lane's view and timeline, which need not be ours.
   const bool ours = header.timeline == options_.timeline && header.view == options_.view;
+  if (header.kind == MessageKind::kWeights && header.job == options_.job && !ours &&
+      header.timeline == options_.timeline) {
+    pulls_.OnOldWeights(header);
+  }
   if (header.job != options_.job || (!ours && header.kind != MessageKind::kRefused)) {
     ++counters_.ignored;
     return;
@@ -49,6 +53,19 @@ void Exchange::SetSchedule(const ExchangeSchedule& schedule, absl::Time now) {
       std::make_shared<PartitionPlan>(table_, options_.lane_of_segment, schedule.partition_bytes);
   buffers_.set_keep_bytes(schedule.credit_bytes);
   pushes_.SetCredit(schedule.credit_bytes, now);
+}
+
+void Exchange::SetView(uint32_t view, absl::Time now) {
+  if (view <= options_.view) return;
+  options_.view = view;
+  pushes_.SendAllAgain(now);
+  pulls_.AskForAllAgain(now);
+}
+
+void Exchange::SetCarried(const CarriedRequest& carried, absl::Time now) {
+  options_.virtual_worker = carried.virtual_worker;
+  options_.virtual_worker_count = carried.virtual_worker_count;
+  pushes_.GiveUpAllBut(carried.virtual_workers, now);
 }
 
 void Exchange::OnTick(absl::Time now) {

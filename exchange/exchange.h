@@ -42,11 +42,17 @@ class Exchange {
 
   // REQUIRES: no push of the same (block, virtual worker, clock) is open.
   void Push(PushRequest request, absl::Time now) { pushes_.Add(std::move(request), now); }
-  // REQUIRES: no pull of the same block is open.
+  // In place of one of the same block that is open, if there is one: nothing more comes of that.
   void Pull(PullRequest request, absl::Time now) { pulls_.Add(std::move(request), now); }
   // Of pushes and pulls from now on; credit at once.
   void SetSchedule(const ExchangeSchedule& schedule, absl::Time now);
   void OnMessage(const Message& message, absl::Time now);
+  // The job's next view, of the same timeline: lanes have forgotten who waits for what. What is not
+  // committed is sent, and what has not come is asked for again, at once, under its number.
+  void SetView(uint32_t view, absl::Time now);
+  // Pulls speak for these virtual workers from now on. Open pushes of others are given up: whoever
+  // carries them now makes them again.
+  void SetCarried(const CarriedRequest& carried, absl::Time now);
   // Sends again what has waited for too long.
   void OnTick(absl::Time now);
 
@@ -54,7 +60,7 @@ class Exchange {
   const ExchangeCounters& counters() const { return counters_; }
 
  private:
-  const ExchangeOptions options_;
+  ExchangeOptions options_;
   const ExchangeSinks sinks_;
   const SegmentTable& table_;
   std::shared_ptr<const PartitionPlan> plan_;  // shared with what was cut by it

@@ -43,7 +43,8 @@ void PullTable::Add(PullRequest request, absl::Time now) {
   TUG_CHECK(!raw || options_.comm.pull_format() == CommConfig::BF16);
   TUG_CHECK_EQ(raw ? request.bf16_destination.size() : request.destination.size(), plan.back().end);
   OpenPull& pull = pulls_[request.block];
-  TUG_CHECK_EQ(pull.missing, 0u) << "a pull of block " << request.block << " is open";
+  if (pull.missing > 0) sinks_.pulled({.block = request.block, .superseded = true});
+  pull.missing = 0;
   pull.request = std::move(request);
   pull.plan = plan_;
   if (options_.comm.pull_format() == CommConfig::BF16) pull.request.runs.clear();
@@ -233,13 +234,22 @@ void PullTable::Complete(OpenPull& pull) {
 
 void PullTable::OnTick(absl::Time now) {
   for (OpenPull& pull : pulls_) {
-    if (pull.missing == 0 || now < pull.due) continue;
-    pull.due = now + resend_after_;
-    ++counters_.resent;
-    const std::span<const Partition> plan = PartsOf(pull);
-    for (size_t p = 0; p < plan.size(); ++p) {
-      if (pull.partitions[p] == State::kMissing) Send(pull, plan[p]);
-    }
+    if (pull.missing > 0 && now >= pull.due) AskAgain(pull, now);
+  }
+}
+
+void PullTable::AskForAllAgain(absl::Time now) {
+  for (OpenPull& pull : pulls_) {
+    if (pull.missing > 0) AskAgain(pull, now);
+  }
+}
+
+void PullTable::AskAgain(OpenPull& pull, absl::Time now) {
+  pull.due = now + resend_after_;
+  ++counters_.resent;
+  const std::span<const Partition> plan = PartsOf(pull);
+  for (size_t p = 0; p < plan.size(); ++p) {
+    if (pull.partitions[p] == State::kMissing) Send(pull, plan[p]);
   }
 }
 

@@ -29,9 +29,16 @@ class PullTable {
             const ExchangeSinks& sinks, SendBuffers& buffers, SegmentVersions& versions,
             ExchangeCounters& counters);
 
+  // In place of the block's open pull, if there is one.
   void Add(PullRequest request, absl::Time now);
   void OnWeights(const Message& message);
+  // Of the view before: they are asked for again, but hold the lane's credit.
+  void OnOldWeights(const WireHeader& header) {
+    if (header.clock != 0) SayReceived(header);
+  }
   void OnTick(absl::Time now);
+  // As OnTick, of all pulls, whether or not it is time.
+  void AskForAllAgain(absl::Time now);
 
  private:
   enum class State : uint8_t { kUnwanted, kMissing, kCopied, kHeld };
@@ -66,6 +73,7 @@ class PullTable {
   void Complete(OpenPull& pull);
   // A partition came at `arrived_ns`, and has been taken.
   void TraceArrival(const OpenPull& pull, const Message& message, int64_t arrived_ns);
+  void AskAgain(OpenPull& pull, absl::Time now);
   bool IsInOnePiece(const OpenPull& pull) const;
 
   const ExchangeOptions& options_;

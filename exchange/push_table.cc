@@ -286,6 +286,46 @@ void PushTable::OnTick(absl::Time now) {
   SendQueued(now);
 }
 
+void PushTable::SendAllAgain(absl::Time now) {
+  for (const std::unique_ptr<OpenPush>& push : places_) {
+    if (push->uncommitted == 0) continue;
+    for (uint32_t p = 0; p < push->partitions.size(); ++p) {
+      PartitionPush& part = push->partitions[p];
+      part.patience = resend_after_;
+      if (part.state == State::kReceived || part.state == State::kDeferred) {
+        ++counters_.resent;
+        part.state = State::kWanted;
+        TraceQueued(part);
+        queue_.EnqueueAgain(part.ticket);
+      } else if (part.state == State::kSent) {  // it holds its credit
+        ++counters_.resent;
+        Send(*push, p, now);
+      }
+    }
+  }
+  SendQueued(now);
+}
+
+void PushTable::GiveUpAllBut(std::span<const uint32_t> virtual_workers, absl::Time now) {
+  for (uint32_t place = 0; place < places_.size(); ++place) {
+    OpenPush& push = *places_[place];
+    const uint32_t virtual_worker = push.request.virtual_worker;
+    if (push.uncommitted == 0 || std::find(virtual_workers.begin(), virtual_workers.end(),
+                                           virtual_worker) != virtual_workers.end()) {
+      continue;
+    }
+    for (PartitionPush& part : push.partitions) {
+      if (part.state == State::kCommitted) continue;
+      queue_.Committed(part.ticket);
+      part.state = State::kCommitted;
+    }
+    push.uncommitted = 0;
+    push.dropped = true;
+    Finish(place);
+  }
+  SendQueued(now);
+}
+
 void PushTable::Repeat(uint32_t place, uint32_t partition, absl::Time now) {
   OpenPush& push = *places_[place];
   PartitionPush& part = push.partitions[partition];

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -40,6 +41,11 @@ class PushTable {
   // kReceived, kCommitted, kDropped, kDeferred, kPushWanted.
   void OnAnswer(const WireHeader& header, absl::Time now);
   void OnTick(absl::Time now);
+  // Lanes do not know any more who is to be told of what: all that is not committed leaves again.
+  void SendAllAgain(absl::Time now);
+
+  // Ends the pushes of virtual workers that are not among these, as dropped ones.
+  void GiveUpAllBut(std::span<const uint32_t> virtual_workers, absl::Time now);
 
   // Not committed.
   size_t open() const { return open_; }

@@ -79,8 +79,22 @@ struct BlockPulled {
   uint64_t version = 0;  // the lowest of its partitions; kExact where pushes are no updates: that
                          // which was asked for
   InPlaceWeights in_place = {};
-  uint64_t newest = 0;  // the highest
-  uint64_t clock = 0;   // PullRequest::version
+  uint64_t newest = 0;      // the highest
+  uint64_t clock = 0;       // PullRequest::version
+  bool superseded = false;  // another pull of the block took its place: nothing has come of it
+};
+
+// The job's next view (Exchange::SetView).
+struct ViewRequest {
+  uint32_t view = 0;
+};
+
+// The virtual workers that the worker carries now (Exchange::SetCarried).
+struct CarriedRequest {
+  std::vector<uint32_t> virtual_workers;
+  // Their first contiguous run, as in ExchangeOptions.
+  uint32_t virtual_worker = 0;
+  uint16_t virtual_worker_count = 0;
 };
 
 struct PushCommitted {

@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(const std:
     return CannotReach(address,
                        absl::StrCat("no connection within ", absl::FormatDuration(timeout)));
   }
-  return std::unique_ptr<ControlClient>(new ControlClient(address, Control::NewStub(channel)));
+  return std::unique_ptr<ControlClient>(new ControlClient(address, channel));
 }
 
 absl::Status ControlClient::FromGrpc(const grpc::Status& status) const {

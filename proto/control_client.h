@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/presence_call.h"
 
 namespace tug {
 
@@ -32,15 +33,23 @@ class ControlClient {
   absl::StatusOr<StatusReply> Status();
   absl::StatusOr<StopReply> Stop();
 
+  // That this node lives, until it is destroyed.
+  std::unique_ptr<PresenceCall> StayPresent(uint32_t node_id, uint64_t job) {
+    return std::make_unique<PresenceCall>(channel_, node_id, job);
+  }
+
   const std::string& address() const { return address_; }
 
  private:
-  ControlClient(std::string address, std::unique_ptr<Control::Stub> stub)
-      : address_(std::move(address)), stub_(std::move(stub)) {}
+  ControlClient(std::string address, std::shared_ptr<grpc::Channel> channel)
+      : address_(std::move(address)),
+        channel_(std::move(channel)),
+        stub_(Control::NewStub(channel_)) {}
 
   absl::Status FromGrpc(const grpc::Status& status) const;
 
   const std::string address_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Control::Stub> stub_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -33,7 +34,8 @@ class Beats {
         callbacks_(callbacks),
         interval_(absl::Milliseconds(registered.config().fault().heartbeat_ms())),
         patience_(absl::Milliseconds(registered.config().fault().failure_timeout_ms())),
-        run_dir_(registered.run_dir()) {
+        run_dir_(registered.run_dir()),
+        presence_(client.StayPresent(registered.node_id(), registered.job())) {
     base_.set_node_id(registered.node_id());
     base_.set_job(registered.job());
   }
@@ -121,6 +123,7 @@ class Beats {
   const absl::Duration interval_;
   const absl::Duration patience_;
   const std::string run_dir_;
+  const std::unique_ptr<PresenceCall> presence_;
   const RealTime time_;
   HeartbeatRequest base_;
   absl::Status own_failure_;

@@ -12,6 +12,7 @@
 #include "huggingface/weights_source.h"
 #include "server/initial_weights.h"
 #include "server/restore.h"
+#include "server/view_live_set.h"
 
 namespace tug {
 namespace {
@@ -20,20 +21,6 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(50);
 // Lines for people that a lane remembers; a job with more has told its story.
 constexpr size_t kMaxNotices = 100;
-
-// Where virtual workers that were lost are not carried on (SHRINK), those that somebody has;
-// otherwise all: somebody will have them.
-LiveSet LiveOf(const View& view, const JobConfig& config) {
-  const uint32_t all = config.cluster().virtual_workers();
-  if (config.fault().on_worker_loss() != FaultConfig::SHRINK) return LiveSet(all);
-  std::vector<bool> live(all, false);
-  for (const WorkerAssignment& worker : view.workers()) {
-    for (const uint32_t vw : worker.virtual_workers()) {
-      if (vw < all) live[vw] = true;
-    }
-  }
-  return LiveSet(std::move(live));
-}
 
 }  // namespace
 
@@ -67,7 +54,7 @@ void LaneThread::Stop() {
 // ---- orders of the control thread ----
 
 void LaneThread::SetView(const View& view) {
-  const LiveSet live = LiveOf(view, job_.config);
+  const LiveSet live = LiveSetOf(view, job_.config);
   const bool restart = !thread_.joinable() || view.timeline() != timeline_;
   if (restart) Stop();
   {
@@ -165,7 +152,7 @@ absl::Status LaneThread::Prepare(const View& view) {
   order_.reset();
   shard_.reset();  // before what it is made anew of
   view_ = view.number();
-  live_ = LiveOf(view, job_.config);
+  live_ = LiveSetOf(view, job_.config);
   if (job_.config.sync().record() == SyncConfig::ORDER) RETURN_IF_ERROR(StartOrderLog(view));
   shard_ = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
   RETURN_IF_ERROR(FillSegments(view));

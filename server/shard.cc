@@ -174,7 +174,10 @@ bool Shard::Fenced(const Message& message) {
     Malformed(header, "is of another job");
     return true;
   }
-  if (header.view == view_ && header.timeline == options_.timeline) return false;
+  // Lanes are the same throughout a timeline, and what they tell one another is of its clocks.
+  if (header.timeline == options_.timeline && (header.view == view_ || !IsWorker(header.sender))) {
+    return false;
+  }
   ++counters_.refused;
   if (IsWorker(header.sender)) Reply(MessageKind::kRefused, header, 0);
   return true;

@@ -1,5 +1,8 @@
 #include "simulate/cluster.h"
 
+#include <algorithm>
+#include <functional>
+#include <memory>
 #include <random>
 #include <utility>
 #include <variant>
@@ -38,6 +41,10 @@ class Actions {
   void Do(const TraceCompleted&) {}
   void Do(const TuningAction& tuning) {
     result_.trials += std::holds_alternative<TrialMetrics>(tuning.event) ? 1 : 0;
+  }
+  void Do(const TimelineBegun& timeline) {
+    ++result_.timelines;
+    result_.losses.resize(std::min<size_t>(result_.losses.size(), timeline.version));
   }
   void Do(const NoticeAction& notice) { result_.notices.push_back(notice.text); }
   void Do(const JobEnded& end) {
@@ -96,16 +103,53 @@ SimulationResult Simulate(const SimulationOptions& options) {
   std::vector<std::unique_ptr<SimulatedServer>> servers;
   std::vector<std::unique_ptr<SimulatedWorker>> workers;
   uint64_t incarnation = 1;
-  for (uint32_t i = 0; i < options.config.cluster().servers(); ++i) {
+  const auto start_server = [&] {
     servers.push_back(
         std::make_unique<SimulatedServer>(world, SERVER, incarnation++, do_register, heartbeat));
     servers.back()->Start();
-  }
-  for (uint32_t i = 0; i < options.config.cluster().workers(); ++i) {
+  };
+  const auto start_worker = [&] {
     workers.push_back(
         std::make_unique<SimulatedWorker>(world, WORKER, incarnation++, do_register, heartbeat));
     workers.back()->Start();
+  };
+  for (uint32_t i = 0; i < options.config.cluster().servers(); ++i) start_server();
+  for (uint32_t i = 0; i < options.config.cluster().workers(); ++i) start_worker();
+
+  // Of its own, so that a run without deaths stays the same.
+  std::mt19937_64 deaths(options.seed + 1);
+  const auto within = [&](absl::Duration most) {
+    return most * std::uniform_real_distribution<double>(0.0, 1.0)(deaths);
+  };
+  const SimulationOptions::Kills& kills = options.kills;
+  const auto kill = [&](auto& nodes, const std::function<void()>& start_another) {
+    std::vector<SimulatedNode*> living;
+    for (auto& node : nodes) {
+      if (!node->dead()) living.push_back(node.get());
+    }
+    if (living.empty() || actions.ended()) return;
+    SimulatedNode& victim = *living[deaths() % living.size()];
+    victim.Die();
+    ++result.kills;
+    if (within(absl::Seconds(1)) < absl::Seconds(kills.seen_at_once)) {
+      coordinator.OnGone(victim.node_id(), options.seed, time.Now());
+      actions.Run();
+    }
+    time.Schedule(within(kills.most_restart), start_another);
+  };
+  for (uint32_t i = 0; i < kills.workers; ++i) {
+    time.Schedule(within(kills.within), [&] { kill(workers, start_worker); });
   }
+  for (uint32_t i = 0; i < kills.servers; ++i) {
+    time.Schedule(within(kills.within), [&] { kill(servers, start_server); });
+  }
+  constexpr absl::Duration kTick = absl::Milliseconds(50);
+  std::function<void()> tick = [&] {
+    coordinator.OnTick(time.Now());
+    actions.Run();
+    time.Schedule(kTick, tick);
+  };
+  if (kills.workers + kills.servers > 0) tick();
   if (options.stop_after < absl::InfiniteDuration()) {
     time.Schedule(options.stop_after, [&] {
       coordinator.OnStop(time.Now());
@@ -116,8 +160,12 @@ SimulationResult Simulate(const SimulationOptions& options) {
       time.RunUntil([&] { return actions.ended(); }, absl::UnixEpoch() + kLongestJob);
   if (!ended) result.status = absl::DeadlineExceededError("the simulated job does not end");
   result.most_lead = world.most_lead;
-  for (auto& server : servers) server->Collect(result);
-  for (auto& worker : workers) worker->Collect(result);
+  for (auto& server : servers) {
+    if (!server->dead()) server->Collect(result);
+  }
+  for (auto& worker : workers) {
+    if (!worker->dead()) worker->Collect(result);
+  }
   result.messages = network.sent_messages();
   result.virtual_time = time.Now() - absl::UnixEpoch();
   return result;

@@ -45,6 +45,16 @@ struct SimulationOptions {
   // Gradients that do not depend on the weights: then the sum of what lanes applied says what they
   // applied, whatever the order.
   bool gradient_of_weights = true;
+  // Processes that die at random times within `within` of the beginning, and others that are
+  // started in their place within `most_restart`.
+  struct Kills {
+    uint32_t workers = 0;
+    uint32_t servers = 0;
+    absl::Duration within;
+    absl::Duration most_restart = absl::Milliseconds(200);
+    double seen_at_once = 0.5;  // probability; else the coordinator misses heartbeats
+  };
+  Kills kills;
   // When to ask for an orderly stop, in virtual time; never if infinite.
   absl::Duration stop_after = absl::InfiniteDuration();
 };
@@ -75,12 +85,17 @@ struct SimulationResult {
   uint64_t most_staleness = 0;  // of an update
   // By worker and block: the weights that the last evaluation read.
   std::vector<std::vector<std::vector<float>>> evaluated;
+  uint64_t kills = 0;
+  uint32_t timelines = 1;
   absl::Duration virtual_time;
 };
 
 // The gradient, at a weight of 0, of an element. Pure.
 float SimulatedGradient(uint32_t virtual_worker, uint64_t clock, uint32_t block, uint64_t element);
 
+// A job of which processes die goes on as in reality: the state machines of views and timelines are
+// the production ones too. What lanes write of checkpoints is kept in memory.
+//
 // Runs one job to its end. Deterministic: a function of the options.
 SimulationResult Simulate(const SimulationOptions& options);
 

@@ -1,17 +1,14 @@
 #include "simulate/nodes.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/check.h"
 #include "base/philox.h"
 #include "exchange/view_lanes.h"
-#include "exchange/worker_place.h"
 #include "proto/wire.h"
 #include "server/initial_weights.h"
-#include "worker/orders_gate.h"
-#include "worker/straggler.h"
+#include "server/view_live_set.h"
 
 namespace tug {
 namespace {
@@ -39,7 +36,14 @@ SimulatedNode::SimulatedNode(SimulatedWorld& world, NodeKind kind, uint64_t inca
 
 void SimulatedNode::After(absl::Duration max, std::function<void()> event) {
   const double fraction = std::uniform_real_distribution<double>(0.0, 1.0)(world_.random);
-  world_.time.Schedule(max * fraction, std::move(event));
+  world_.time.Schedule(max * fraction, [this, event = std::move(event)] {
+    if (!dead_) event();
+  });
+}
+
+void SimulatedNode::Die() {
+  dead_ = true;
+  OnDeath();
 }
 
 std::optional<SchedulePoint> SimulatedNode::RandomSchedule() {
@@ -53,23 +57,31 @@ std::optional<SchedulePoint> SimulatedNode::RandomSchedule() {
 }
 
 void SimulatedNode::Start() {
-  After(world_.options.max_control_delay, [this] {
-    RegisterRequest request;
-    request.set_protocol_version(kControlVersion);
-    request.set_kind(kind_);
-    request.set_host("simulated");
-    request.set_incarnation(incarnation_);
-    absl::StatusOr<RegisterReply> reply = register_(request);
-    TUG_CHECK(reply.ok()) << reply.status().ToString();
-    node_id_ = reply->node_id();
-    job_ = reply->job();
-    config_ = reply->config();
-    for (std::string& endpoint : LaneEndpoints()) request.add_lane_endpoints(std::move(endpoint));
-    if (request.lane_endpoints_size() > 0) {
-      TUG_CHECK(register_(request).ok());
-    }
-    Beat();
-  });
+  After(world_.options.max_control_delay, [this] { Register(); });
+}
+
+void SimulatedNode::Register() {
+  RegisterRequest request;
+  request.set_protocol_version(kControlVersion);
+  request.set_kind(kind_);
+  request.set_host("simulated");
+  request.set_incarnation(incarnation_);
+  absl::StatusOr<RegisterReply> reply = register_(request);
+  if (absl::IsResourceExhausted(reply.status())) {  // whose place it is to take is not missed yet
+    return world_.time.Schedule(kTickInterval, [this] {
+      if (!dead_) Register();
+    });
+  }
+  if (absl::IsFailedPrecondition(reply.status())) return;  // the job has ended
+  TUG_CHECK(reply.ok()) << reply.status().ToString();
+  node_id_ = reply->node_id();
+  job_ = reply->job();
+  config_ = reply->config();
+  for (std::string& endpoint : LaneEndpoints()) request.add_lane_endpoints(std::move(endpoint));
+  if (request.lane_endpoints_size() > 0) {
+    TUG_CHECK(register_(request).ok());
+  }
+  Beat();
 }
 
 void SimulatedNode::Beat() {
@@ -91,7 +103,9 @@ void SimulatedNode::Beat() {
       if (ended_) return;
       OnReply(reply);
       Tick();
-      world_.time.Schedule(kTickInterval, [this] { Beat(); });
+      world_.time.Schedule(kTickInterval, [this] {
+        if (!dead_) Beat();
+      });
     });
   });
 }
@@ -103,10 +117,22 @@ std::vector<std::string> SimulatedServer::LaneEndpoints() const {
 }
 
 void SimulatedServer::OnView(const View& view) {
+  live_ = LiveSetOf(view, config_);
+  if (view.timeline() == timeline_) return Fence(view.number());
+  timeline_ = view.timeline();
+  fence_ = 0;
+  schedule_ = 0;
+  lanes_.clear();
+  parts_.clear();
   for (uint32_t i = 0; i < config_.cluster().lanes_per_server(); ++i) {
     lanes_.push_back(std::make_unique<SimulatedLane>());
     StartLane(*lanes_.back(), i, view);
   }
+}
+
+void SimulatedServer::Fence(uint32_t view) {
+  fence_ = view;
+  for (auto& lane : lanes_) lane->shard->SetView(view, *live_, world_.time.Now());
 }
 
 void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view) {
@@ -134,6 +160,7 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   options.pull_format = config_.comm().pull_format();
   options.scheduler = config_.comm().scheduler();
   options.pull_credit_bytes = config_.comm().pull_credit_bytes();
+  options.sums_of_some = config_.fault().on_worker_loss() == FaultConfig::SHRINK;
   lane.shard = std::make_unique<Shard>(
       options, world_.table,
       ShardSinks{.send = [&lane](Outgoing m) { lane.transport->Send(std::move(m)).IgnoreError(); },
@@ -144,17 +171,29 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
                        notices_.back().set_key(notice.key);
                        notices_.back().set_text(notice.text);
                      }});
-  for (uint32_t id : lane.shard->segments()) {
-    const Segment& segment = world_.table.segment(id);
-    FillInitialWeights(blocks_.blocks(static_cast<int>(segment.block)), segment.block,
-                       config_.seed(), segment.begin, lane.shard->weights(id));
-  }
+  Fill(lane, view);
   const PeerId self = LanePeer(options.lane);
   lane.transport = world_.network.NewEndpoint(self, [this, &lane] {
     lane.transport->Poll(absl::ZeroDuration(),
                          [&](Message message) { OnMessage(lane, std::move(message)); });
   });
   TUG_CHECK(ConnectToLanes(view, self, *lane.transport).ok());
+}
+
+void SimulatedServer::Fill(SimulatedLane& lane, const View& view) {
+  for (const uint32_t id : lane.shard->segments()) {
+    const Segment& segment = world_.table.segment(id);
+    if (view.restore_path().empty()) {
+      FillInitialWeights(blocks_.blocks(static_cast<int>(segment.block)), segment.block,
+                         config_.seed(), segment.begin, lane.shard->weights(id));
+      continue;
+    }
+    const SimulatedWorld::Stored& stored = world_.checkpoints.at(view.start_version()).at(id);
+    std::copy(stored.weights.begin(), stored.weights.end(), lane.shard->weights(id).begin());
+    std::copy(stored.m.begin(), stored.m.end(), lane.shard->m(id).begin());
+    std::copy(stored.v.begin(), stored.v.end(), lane.shard->v(id).begin());
+    if (!stored.clocks.empty()) lane.shard->SetClocks(id, stored.clocks);
+  }
 }
 
 void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
@@ -164,6 +203,12 @@ void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
 }
 
 void SimulatedServer::OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot) {
+  const std::span<const float> weights = snapshot.weights.floats();
+  world_.checkpoints[snapshot.version][snapshot.segment] = {
+      {weights.begin(), weights.end()},
+      {snapshot.m.begin(), snapshot.m.end()},
+      {snapshot.v.begin(), snapshot.v.end()},
+      {snapshot.clocks.begin(), snapshot.clocks.end()}};
   SimulatedLane::Snapshot& all = lane.snapshots[snapshot.version];
   if (!snapshot.clocks.empty()) {
     const std::span<const uint64_t> clocks = snapshot.clocks.subspan(1);
@@ -184,6 +229,14 @@ void SimulatedServer::Report(HeartbeatRequest& request) {
   for (const CheckpointPart& part : parts_) *request.add_parts() = part;
   for (const Notice& notice : notices_) *request.add_notices() = notice;
   request.set_schedule(schedule_);
+  if (fence_ == 0) return;
+  std::vector<uint64_t> clocks = lanes_.front()->shard->Clocks();
+  for (const auto& lane : lanes_) {
+    const std::vector<uint64_t> of_lane = lane->shard->Clocks();
+    for (size_t v = 0; v < clocks.size(); ++v) clocks[v] = std::min(clocks[v], of_lane[v]);
+  }
+  request.set_clocks_of_view(fence_);
+  request.mutable_clocks()->Assign(clocks.begin(), clocks.end());
 }
 
 void SimulatedServer::OnReply(const HeartbeatReply& reply) {
@@ -191,6 +244,7 @@ void SimulatedServer::OnReply(const HeartbeatReply& reply) {
     schedule_ = reply.schedule().number();
     SetPullCredit(reply.schedule().pull_credit_bytes());
   }
+  if (reply.clocks_wanted() > fence_ && !lanes_.empty()) Fence(reply.clocks_wanted());
   if (reply.final_version() == 0) return;
   const std::vector<uint64_t> final_clocks(reply.final_clocks().begin(),
                                            reply.final_clocks().end());
@@ -240,245 +294,6 @@ void SimulatedServer::Collect(SimulationResult& result) {
         std::max(result.most_answer_bytes, lane->shard->counters().most_answer_bytes);
     TUG_CHECK_EQ(lane->shard->counters().malformed, 0u);
   }
-}
-
-// ---- worker ----
-
-void SimulatedWorker::OnView(const View& view) {
-  WorkerPlace place = PlaceOf(view, node_id_);
-  virtual_workers_ = place.virtual_workers;
-  steps_taken_.assign(virtual_workers_.size(), 0);
-  for (uint32_t b = 0; b < world_.table.num_blocks(); ++b) {
-    weights_.emplace_back(world_.table.block_elements(b));
-  }
-  arrived_.resize(weights_.size());
-  evaluated_.resize(weights_.size());
-  gradients_.resize(virtual_workers_.size(),
-                    std::vector<std::shared_ptr<AlignedBuffer>>(weights_.size()));
-  StepMachineOptions machine;
-  machine.blocks = world_.table.num_blocks();
-  machine.virtual_workers = static_cast<uint32_t>(virtual_workers_.size());
-  machine.micro_batches = 2;
-  machine.local_steps = std::max(1u, config_.sync().local_steps());
-  machine.mode = SyncModeOf(config_.sync().policy());
-  machine.start_version = view.start_version();
-  machine.start_clocks = place.start_clocks;
-  machine.steps = config_.train().steps();
-  machine.eval_micro_batches = [](uint32_t virtual_worker, bool last) {
-    return last && virtual_worker == 0 ? 1u : 0u;
-  };
-  machine_ = std::make_unique<StepMachine>(machine);
-
-  ExchangeOptions options;
-  options.job = job_;
-  options.timeline = view.timeline();
-  options.view = view.number();
-  options.lane_of_segment = LaneNumberOfSegment(view);
-  options.comm = config_.comm();
-  SetSync(config_.sync(), place, options);
-  exchange_ = std::make_unique<Exchange>(
-      options, world_.table,
-      ExchangeSinks{.send = [this](Outgoing m) { transport_->Send(std::move(m)).IgnoreError(); },
-                    .pulled = [this](BlockPulled e) { arrived_[e.block] = e; },
-                    .committed = [](PushCommitted) {}});
-  const PeerId self = WorkerPeer(node_id_);
-  transport_ = world_.network.NewEndpoint(self, [this] {
-    transport_->Poll(absl::ZeroDuration(),
-                     [&](Message message) { exchange_->OnMessage(message, world_.time.Now()); });
-    Advance();
-  });
-  TUG_CHECK(ConnectToLanes(view, self, *transport_).ok());
-}
-
-void SimulatedWorker::Report(HeartbeatRequest& request) {
-  request.set_ready(machine_ != nullptr);
-  for (const StepReport& step : steps_) *request.add_steps() = step;
-  if (machine_ == nullptr) return;
-  request.set_started(machine_->begun().has_value());
-  request.set_clock(machine_->begun().value_or(0));
-  request.set_pausing(machine_->paused());
-  request.set_finished(machine_->next() == StepMachine::Next::kFinished);
-  request.set_schedule(schedule_);
-}
-
-void SimulatedWorker::OnReply(const HeartbeatReply& reply) {
-  if (machine_ == nullptr || !reply.go()) return;
-  if (!std::exchange(pulling_, true)) {
-    for (uint32_t b = 0; b < weights_.size(); ++b) Pull({b, machine_->clock(), false});
-  }
-  orders_ = ControlBoard::OrdersOf(reply, orders_.schedule);
-  machine_->SetGate(GateOf(orders_, virtual_workers_));
-  Advance();
-}
-
-void SimulatedWorker::Tick() {
-  if (exchange_ != nullptr) exchange_->OnTick(world_.time.Now());
-}
-
-void SimulatedWorker::Advance() {
-  if (computing_) return;
-  while (true) {
-    switch (machine_->next()) {
-      case StepMachine::Next::kFinished:
-      case StepMachine::Next::kWaitGate:
-        return;
-      case StepMachine::Next::kPull:
-        Pull(machine_->pull());
-        machine_->OnPulling();
-        break;
-      case StepMachine::Next::kWaitWeights: {
-        const uint32_t block = machine_->compute().block;
-        if (!arrived_[block].has_value()) return;
-        const BlockPulled pulled = *std::exchange(arrived_[block], std::nullopt);
-        const uint64_t updates = SyncModeOf(config_.sync().policy()).update_per_push
-                                     ? config_.cluster().virtual_workers()
-                                     : 1;  // in a step
-        machine_->OnWeights(block, pulled.version / updates, pulled.newest / updates);
-        ReportSkipped();
-        break;
-      }
-      case StepMachine::Next::kCompute:
-        computing_ = true;
-        After(MostTime(machine_->compute()), [this] {
-          computing_ = false;
-          Compute();
-          Advance();
-        });
-        return;
-    }
-  }
-}
-
-absl::Duration SimulatedWorker::MostTime(const struct Compute& compute) const {
-  const Straggler straggler(config_);
-  const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
-  const absl::Duration most = world_.options.max_compute;
-  absl::Duration time = most + straggler.Slowdown(virtual_worker, most);
-  if (compute.phase == ComputePhase::kBackward && compute.block == 0) {
-    time += straggler.Pause(compute.clock, virtual_worker);
-  }
-  return time;
-}
-
-void SimulatedWorker::Compute() {
-  const struct Compute compute = machine_->compute();
-  if (compute.phase == ComputePhase::kEvaluate && machine_->evaluating_last()) {
-    evaluated_[compute.block] = weights_[compute.block];
-  }
-  MayChangeSchedule(compute);
-  if (compute.phase == ComputePhase::kBackward) AddGradient(compute);
-  const StepEffects effects = machine_->OnComputeDone();
-  if (effects.push.has_value()) Push(compute, *effects.push);
-  if (effects.pull.has_value()) Pull(*effects.pull);
-  if (effects.virtual_worker_done) Report(compute);
-  ReportSkipped();
-}
-
-void SimulatedWorker::Push(const struct Compute& compute, uint32_t block) {
-  std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
-  const Lease lease(gradient, std::as_const(*gradient).floats());
-  gradient.reset();  // a fresh one next time: repeats under way may still read this one
-  const uint64_t tokens = config_.sync().local_steps() > 1 ? 1 : 10;
-  exchange_->Push(
-      {block, virtual_workers_[compute.virtual_worker], 1, compute.clock, tokens, lease},
-      world_.time.Now());
-}
-
-void SimulatedWorker::Report(const struct Compute& compute) {
-  const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
-  world_.clocks[virtual_worker] = compute.clock + 1;
-  ++steps_taken_[compute.virtual_worker];
-  StepReport report;
-  report.set_virtual_worker(virtual_worker);
-  report.set_clock(compute.clock);
-  report.set_loss_sum(std::exchange(loss_, 0.0));
-  report.set_tokens(10);
-  report.set_targets(10);
-  report.set_step_seconds(absl::ToDoubleSeconds(world_.time.Now() - step_began_));
-  report.set_schedule(schedule_);
-  steps_.push_back(std::move(report));
-}
-
-void SimulatedWorker::ReportSkipped() {
-  for (const SkippedSteps& skipped : machine_->TakeSkipped()) {
-    const uint32_t virtual_worker = virtual_workers_[skipped.virtual_worker];
-    world_.clocks[virtual_worker] = skipped.end;
-    skipped_ += skipped.end - skipped.first;
-    loss_ = 0;
-    for (uint64_t clock = skipped.first; clock < skipped.end; ++clock) {
-      StepReport report;
-      report.set_virtual_worker(virtual_worker);
-      report.set_clock(clock);
-      report.set_skipped(true);
-      report.set_schedule(schedule_);
-      steps_.push_back(std::move(report));
-    }
-  }
-}
-
-void SimulatedWorker::MayChangeSchedule(const struct Compute& compute) {
-  const bool begins = compute.phase == ComputePhase::kForward && compute.micro_batch == 0 &&
-                      compute.block == 0 && compute.local_step == 0;
-  if (begins) {
-    step_began_ = world_.time.Now();
-    const uint64_t slowest = *std::min_element(world_.clocks.begin(), world_.clocks.end());
-    if (compute.clock > slowest) {
-      world_.most_lead = std::max(world_.most_lead, compute.clock - slowest);
-    }
-  }
-  if (begins && orders_.schedule.number != schedule_) {
-    schedule_ = orders_.schedule.number;
-    exchange_->SetSchedule(orders_.schedule, world_.time.Now());
-    ++schedule_changes_;
-  }
-  if (const std::optional<SchedulePoint> point = RandomSchedule()) {
-    exchange_->SetSchedule({.number = schedule_,
-                            .partition_bytes = point->partition_bytes,
-                            .credit_bytes = point->credit_bytes},
-                           world_.time.Now());
-    ++schedule_changes_;
-  }
-}
-
-// Pulls weights towards a target that differs by virtual worker and clock; all of it depends on the
-// bits of the weights.
-void SimulatedWorker::AddGradient(const struct Compute& compute) {
-  std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][compute.block];
-  const std::vector<float>& weights = weights_[compute.block];
-  if (gradient == nullptr) {
-    gradient = std::make_shared<AlignedBuffer>(weights.size() * sizeof(float));
-  }
-  const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
-  const float of_weights = world_.options.gradient_of_weights ? 0.5f : 0.0f;
-  const std::span<float> out = gradient->floats();
-  for (size_t e = 0; e < out.size(); ++e) {
-    out[e] += weights[e] * of_weights +
-              SimulatedGradient(virtual_worker, compute.clock, compute.block, e);
-  }
-  loss_ += out[0];
-  const bool poisoned = compute.block == 0 && compute.clock == world_.options.poisoned_clock &&
-                        virtual_worker == world_.options.poisoned_virtual_worker;
-  if (poisoned) out[out.size() / 2] = std::numeric_limits<float>::quiet_NaN();
-}
-
-void SimulatedWorker::Collect(SimulationResult& result) {
-  result.schedule_changes += schedule_changes_;
-  result.resent += exchange_->counters().resent;
-  result.most_push_bytes =
-      std::max(result.most_push_bytes, exchange_->counters().most_outstanding_bytes);
-  for (size_t v = 0; v < virtual_workers_.size(); ++v) {
-    result.steps[virtual_workers_[v]] = steps_taken_[v];
-  }
-  result.skipped += skipped_;
-  result.evaluated.push_back(evaluated_);
-}
-
-void SimulatedWorker::Pull(const PullOrder& order) {
-  const SyncMode& mode = SyncModeOf(config_.sync().policy());
-  const bool newest = (mode.update_per_push && !order.exact) || mode.skips_steps;
-  exchange_->Pull(
-      {order.block, newest ? Want::kAtLeast : Want::kExact, order.clock, weights_[order.block]},
-      world_.time.Now());
 }
 
 }  // namespace tug

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -16,8 +17,10 @@
 #include "exchange/control_board.h"
 #include "exchange/exchange.h"
 #include "exchange/segment_table.h"
+#include "exchange/worker_place.h"
 #include "proto/control.pb.h"
 #include "scheduler/schedule_points.h"
+#include "server/live_set.h"
 #include "server/shard.h"
 #include "simulate/cluster.h"
 #include "transport/simulated_network.h"
@@ -34,6 +37,12 @@ struct SimulatedWorld {
   std::mt19937_64& random;
   std::vector<uint64_t> clocks;  // by virtual worker: of the next step whose pushes are not all out
   uint64_t most_lead = 0;        // SimulationResult
+  // What lanes wrote: by version and segment.
+  struct Stored {
+    std::vector<float> weights, m, v;
+    std::vector<uint64_t> clocks;
+  };
+  std::map<uint64_t, std::map<uint32_t, Stored>> checkpoints = {};
 };
 
 // The control plane's side of a node: registers, then beats until the job has ended.
@@ -47,16 +56,21 @@ class SimulatedNode {
   virtual ~SimulatedNode() = default;
 
   void Start();
+  // The process is gone: nothing of it happens any more, and what is under way to it is lost.
+  void Die();
+  bool dead() const { return dead_; }
+  uint32_t node_id() const { return node_id_; }
 
  protected:
   virtual std::vector<std::string> LaneEndpoints() const { return {}; }
   virtual void OnView(const View& view) = 0;
+  virtual void OnDeath() = 0;
   // Adds what there is to report.
   virtual void Report(HeartbeatRequest& request) = 0;
   virtual void OnReply(const HeartbeatReply& reply) = 0;
   virtual void Tick() = 0;
 
-  // Runs `event` after a random delay up to `max`. The node must live until then.
+  // Runs `event` after a random delay up to `max`, if the node lives then.
   void After(absl::Duration max, std::function<void()> event);
   // Whether this node is to change by itself now, and to what.
   std::optional<SchedulePoint> RandomSchedule();
@@ -69,6 +83,7 @@ class SimulatedNode {
   BlockTable blocks_;
 
  private:
+  void Register();
   void Beat();
 
   const uint64_t incarnation_;
@@ -76,6 +91,7 @@ class SimulatedNode {
   const HeartbeatCall heartbeat_;
   uint32_t known_view_ = 0;
   bool ended_ = false;
+  bool dead_ = false;
 };
 
 class SimulatedServer final : public SimulatedNode {
@@ -100,15 +116,21 @@ class SimulatedServer final : public SimulatedNode {
 
   std::vector<std::string> LaneEndpoints() const override;
   void OnView(const View& view) override;
+  void OnDeath() override { lanes_.clear(); }
   void Report(HeartbeatRequest& request) override;
   void OnReply(const HeartbeatReply& reply) override;
   void Tick() override;
+  void Fence(uint32_t view);
+  void Fill(SimulatedLane& lane, const View& view);
   void StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view);
   void SetPullCredit(uint64_t bytes);
   void OnMessage(SimulatedLane& lane, Message message);
   void OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot);
 
   std::vector<std::unique_ptr<SimulatedLane>> lanes_;
+  uint32_t timeline_ = 0;
+  std::optional<LiveSet> live_;
+  uint32_t fence_ = 0;  // clocks are told of this view; 0: of none
   std::vector<CheckpointPart> parts_;
   std::vector<Notice> notices_;
   uint32_t schedule_ = 0;  // number of the coordinator's in effect
@@ -123,9 +145,14 @@ class SimulatedWorker final : public SimulatedNode {
 
  private:
   void OnView(const View& view) override;
+  void OnDeath() override { transport_.reset(); }
   void Report(HeartbeatRequest& request) override;
   void OnReply(const HeartbeatReply& reply) override;
   void Tick() override;
+  // All that is of the timeline before is gone.
+  void Begin(const View& view, const WorkerPlace& place);
+  // The virtual workers carried become those of the newest view, if that can be now.
+  void TakePlace();
   // Runs the step machine as far as it goes.
   void Advance();
   void Compute();
@@ -138,6 +165,10 @@ class SimulatedWorker final : public SimulatedNode {
   void ReportSkipped();
   absl::Duration MostTime(const struct Compute& compute) const;
 
+  uint32_t timeline_ = 0;
+  uint32_t view_ = 0;        // newest
+  uint32_t taken_view_ = 0;  // whose place is taken
+  WorkerPlace place_;        // of the newest
   std::vector<uint32_t> virtual_workers_;
   std::vector<std::vector<float>> weights_;          // by block
   std::vector<std::optional<BlockPulled>> arrived_;  // by block, until the machine waits for it

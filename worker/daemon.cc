@@ -1,6 +1,8 @@
 #include "worker/daemon.h"
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "base/file_limit.h"
 #include "base/large_blocks.h"
@@ -33,19 +35,30 @@ absl::Status RunWorker(const WorkerOptions& options) {
                    ControlClient::Connect(options.coordinator, kJoinTimeout));
   ASSIGN_OR_RETURN(const RegisterReply registered, client->Register(request));
 
-  Training training(registered,
-                    options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir);
+  const std::string data_folder =
+      options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir;
+  auto training = std::make_unique<Training>(registered, data_folder);
+  uint32_t timeline = 0;  // 0: no view yet
+  bool renewed = false;   // the reply in hand began another timeline
   HeartbeatCallbacks callbacks;
-  callbacks.report = [&](HeartbeatRequest& beat) { training.AddTo(beat); };
+  callbacks.report = [&](HeartbeatRequest& beat) { training->AddTo(beat); };
   callbacks.on_view = [&](const View& view) {
-    training.SetView(view);
+    // The job has gone back to a checkpoint: nothing of what was is of use.
+    renewed = timeline != 0 && view.timeline() != timeline;
+    if (renewed) {
+      training.reset();
+      training = std::make_unique<Training>(registered, data_folder);
+    }
+    timeline = view.timeline();
+    training->SetView(view);
     return absl::OkStatus();
   };
   callbacks.on_reply = [&](const HeartbeatReply& reply, const HeartbeatRequest& sent) {
-    training.OnReply(reply, sent);
+    // What was reported was of the timeline before.
+    training->OnReply(reply, std::exchange(renewed, false) ? HeartbeatRequest() : sent);
   };
-  callbacks.failure = [&] { return training.failure(); };
-  callbacks.trace = [&] { return training.trace(); };
+  callbacks.failure = [&] { return training->failure(); };
+  callbacks.trace = [&] { return training->trace(); };
   return BeatUntilEnd(*client, registered, callbacks);
 }
 

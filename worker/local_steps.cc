@@ -17,17 +17,28 @@ std::span<float> Part(AlignedBuffer& buffer, const Segment& segment) {
 LocalSteps::LocalSteps(const JobConfig& config, const SegmentTable& table, uint32_t virtual_workers)
     : table_(table),
       local_steps_(config.sync().local_steps()),
-      optimizer_(MakeOptimizer(config.optimizer())),
-      states_(virtual_workers) {
-  for (std::vector<BlockState>& blocks : states_) {
-    for (uint32_t block = 0; block < table.num_blocks(); ++block) {
-      const size_t size_bytes = table.block_elements(block) * sizeof(float);
-      BlockState& state = blocks.emplace_back();
-      state.weights = AlignedBuffer(size_bytes);
-      if (optimizer_->keeps_m()) state.m = AlignedBuffer(size_bytes);
-      if (optimizer_->keeps_v()) state.v = AlignedBuffer(size_bytes);
-    }
+      optimizer_(MakeOptimizer(config.optimizer())) {
+  for (uint32_t v = 0; v < virtual_workers; ++v) states_.push_back(NewState());
+}
+
+std::vector<LocalSteps::BlockState> LocalSteps::NewState() const {
+  std::vector<BlockState> blocks;
+  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+    const size_t size_bytes = table_.block_elements(block) * sizeof(float);
+    BlockState& state = blocks.emplace_back();
+    state.weights = AlignedBuffer(size_bytes);
+    if (optimizer_->keeps_m()) state.m = AlignedBuffer(size_bytes);
+    if (optimizer_->keeps_v()) state.v = AlignedBuffer(size_bytes);
   }
+  return blocks;
+}
+
+void LocalSteps::Carry(const std::vector<std::optional<uint32_t>>& before) {
+  std::vector<std::vector<BlockState>> states;
+  for (const std::optional<uint32_t>& index : before) {
+    states.push_back(index.has_value() ? std::move(states_[*index]) : NewState());
+  }
+  states_ = std::move(states);
 }
 
 std::span<const float> LocalSteps::Weights(uint32_t virtual_worker, uint32_t block) const {

@@ -35,6 +35,9 @@ class LocalSteps {
   // A block's weights after the last update. REQUIRES: Update of this clock.
   std::span<const float> Weights(uint32_t virtual_worker, uint32_t block) const;
 
+  // Virtual workers become others: of each the index it had, or none if it is new.
+  void Carry(const std::vector<std::optional<uint32_t>>& before);
+
   // One update. `gradient`: the unscaled sum, multiplied by `gradient_scale` first; none: it is not
   // finite, and the weights stay as they are. `start`: the weights pulled for `clock`, from which
   // local step 0 begins.
@@ -55,6 +58,9 @@ class LocalSteps {
     AlignedBuffer weights, m, v;
     uint64_t updates = 0;  // skipped ones too
   };
+
+  // Of a virtual worker that has not taken a step here.
+  std::vector<BlockState> NewState() const;
 
   const SegmentTable& table_;
   const uint32_t local_steps_;

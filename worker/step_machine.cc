@@ -1,6 +1,7 @@
 #include "worker/step_machine.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -81,8 +82,14 @@ PullOrder StepMachine::NextPull(uint32_t block) const {
 }
 
 void StepMachine::Carry(const std::vector<Carried>& carried) {
-  TUG_CHECK(!in_step() && !carried.empty());
+  TUG_CHECK(CanPutBack() && !carried.empty());
   PutBackEvaluation();
+  step_begun_ = false;
+  takers_.clear();
+  // No clock fits. What is under way is of no use: it may wait for a push that is ours to make.
+  for (Weights& weights : weights_) {
+    weights = {.open = false, .clock = std::numeric_limits<uint64_t>::max()};
+  }
   std::vector<uint64_t> clocks;
   std::vector<uint64_t> due;
   for (const Carried& one : carried) {

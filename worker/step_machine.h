@@ -132,8 +132,11 @@ class StepMachine {
   // void then.
   std::vector<SkippedSteps> TakeSkipped();
 
-  // The virtual workers carried become others; the gate is shut until it is set again. REQUIRES: no
-  // step in progress.
+  // Nothing of the step in progress, if there is one, has been pushed: it can be taken again.
+  bool CanPutBack() const { return !step_begun_ || IsFresh(); }
+  // The virtual workers carried become others; the gate is shut until it is set again, and all
+  // weights are pulled anew. A step in progress is put back: what was computed of it is void.
+  // REQUIRES: CanPutBack.
   struct Carried {
     uint64_t clock = 0;              // of its next step
     std::optional<uint32_t> before;  // its index so far, if it was carried

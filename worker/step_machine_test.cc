@@ -241,6 +241,40 @@ TEST(StepMachine, TakesOverAVirtualWorkerAtTheClockWhereItWasLost) {
   EXPECT_EQ(RunAnsweringPulls(machine, 1), "S1@1 ->2 E1@2 S0@2 S1@2 ->3 E0@3 E1@3 ");
 }
 
+// Its weights may wait for the push of a virtual worker that this process has just got.
+TEST(StepMachine, AStepThatHasPushedNothingIsPutBackForOneThatWasTakenOver) {
+  StepMachineOptions options;
+  options.blocks = 2;
+  StepMachine machine(options);
+  machine.SetGate(false, 0);
+  machine.OnWeights(0, 0);
+  machine.OnWeights(1, 0);
+  for (int computed = 0; computed < 4; ++computed) {
+    EXPECT_EQ(machine.CanPutBack(), computed < 2) << computed;
+    ASSERT_EQ(machine.next(), StepMachine::Next::kCompute);
+    machine.OnComputeDone();
+  }
+  machine.OnWeights(0, 1);
+  ASSERT_EQ(machine.next(), StepMachine::Next::kCompute);
+  machine.OnComputeDone();
+  ASSERT_EQ(machine.next(), StepMachine::Next::kWaitWeights);
+  ASSERT_TRUE(machine.in_step() && machine.CanPutBack());
+
+  machine.Carry({{.clock = 1, .before = 0}, {.clock = 0}});
+  machine.SetGate(false, 0);
+  EXPECT_EQ(machine.clock(), 0u);
+  EXPECT_EQ(machine.begun(), 0u);
+  // Also what is under way is asked for anew.
+  for (const uint32_t block : {0, 1}) {
+    ASSERT_EQ(machine.next(), StepMachine::Next::kPull);
+    EXPECT_EQ(machine.pull(), (PullOrder{block, 0, false}));
+    machine.OnPulling();
+    machine.OnWeights(block, 0);
+  }
+  ASSERT_EQ(machine.next(), StepMachine::Next::kCompute);
+  EXPECT_EQ(machine.compute().virtual_worker, 1u);
+}
+
 // ---- local steps ----
 
 TEST(StepMachine, PushesAfterTheLastLocalStep) {

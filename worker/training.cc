@@ -75,7 +75,26 @@ absl::Status Training::Run() {
   RETURN_IF_ERROR(OpenData());
   ASSIGN_OR_RETURN(const View view, WaitForView());
   RETURN_IF_ERROR(Build(view));
-  return loop_->Run();
+  while (true) {
+    const uint32_t number = NewestView();
+    RETURN_IF_ERROR(loop_->Run());
+    // Done, unless something comes to it from a worker that is lost.
+    RETURN_IF_ERROR(WaitForViewAfter(number));
+  }
+}
+
+uint32_t Training::NewestView() const {
+  absl::MutexLock lock(&mutex_);
+  return view_->number();
+}
+
+absl::Status Training::WaitForViewAfter(uint32_t number) {
+  absl::MutexLock lock(&mutex_);
+  const auto there = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return view_->number() > number || !cancelled_.ok();
+  };
+  mutex_.Await(absl::Condition(&there));
+  return cancelled_;
 }
 
 absl::Status Training::OpenData() {
@@ -127,6 +146,8 @@ absl::Status Training::Build(const View& view) {
   if (!cancelled_.ok()) return cancelled_;
   predicted_ = std::move(predicted);
   ready_ = true;
+  built_view_ = view.number();
+  if (view_->number() > built_view_) TakePlace();
   return absl::OkStatus();
 }
 
@@ -207,6 +228,12 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
 void Training::SetView(const View& view) {
   absl::MutexLock lock(&mutex_);
   view_ = view;
+  if (ready_) TakePlace();
+}
+
+void Training::TakePlace() {
+  exchange_->SetView(view_->number());
+  board_.SetPlace(view_->number(), PlaceOf(*view_, registered_.node_id()));
 }
 
 void Training::AddTo(HeartbeatRequest& beat) {

@@ -38,6 +38,7 @@ class Training {
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
+  // The job's view: the first one, or a later one of its timeline.
   void SetView(const View& view);
   // Adds readiness, state, reports and counters.
   void AddTo(HeartbeatRequest& beat);
@@ -54,6 +55,12 @@ class Training {
   absl::Status Run();
   absl::Status OpenData();
   absl::StatusOr<View> WaitForView();
+  // Blocks until there is a view after `number`.
+  absl::Status WaitForViewAfter(uint32_t number);
+  uint32_t NewestView() const;
+  // What the newest view, which is not the one that the exchange was built for, has for this
+  // worker.
+  void TakePlace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Build(const View& view);
   absl::Status BuildModel(const View& view);
   NodeCounters Predict(uint32_t virtual_workers) const;
@@ -86,6 +93,7 @@ class Training {
 
   mutable absl::Mutex mutex_;
   std::optional<View> view_ ABSL_GUARDED_BY(mutex_);
+  uint32_t built_view_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   NodeCounters predicted_ ABSL_GUARDED_BY(mutex_);  // of memory
   PeakMemory memory_ ABSL_GUARDED_BY(mutex_);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "exchange/worker_place.h"
 #include "kernels/bf16.h"
 #include "kernels/cross_entropy.h"
 #include "worker/orders_gate.h"
@@ -101,8 +102,10 @@ void TrainingLoop::ChooseRuns() {
 }
 
 absl::Status TrainingLoop::Run() {
-  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
-    Pull({block, machine_.clock(), false}, /*whole=*/false);
+  if (!std::exchange(running_, true)) {
+    for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+      Pull({block, machine_.clock(), false}, /*whole=*/false);
+    }
   }
   times_.Begin();
   while (true) {
@@ -110,7 +113,7 @@ absl::Status TrainingLoop::Run() {
     switch (machine_.next()) {
       case StepMachine::Next::kFinished:
         board_.SetState({true, machine_.begun().value_or(machine_.clock() - 1), machine_.paused(),
-                         true, schedule_.number});
+                         true, schedule_.number, view_});
         return absl::OkStatus();
       case StepMachine::Next::kWaitGate:
         RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(orders_));
@@ -135,13 +138,53 @@ absl::Status TrainingLoop::Run() {
 absl::Status TrainingLoop::TakeOrders() {
   RETURN_IF_ERROR(board_.cancelled());
   orders_ = board_.orders();
+  TakePlace();
   machine_.SetGate(GateOf(orders_, options_.virtual_workers));
   board_.SetState({.started = machine_.begun().has_value(),
                    .clock = machine_.begun().value_or(0),
                    .pausing = orders_.pause,
                    .finished = false,
-                   .schedule = schedule_.number});
+                   .schedule = schedule_.number,
+                   .view = view_});
   return absl::OkStatus();
+}
+
+void TrainingLoop::TakePlace() {
+  if (orders_.view == view_ || !machine_.CanPutBack()) return;
+  const WorkerPlace place = board_.place();
+  std::vector<uint32_t>& carried = options_.virtual_workers;
+  std::vector<StepMachine::Carried> now;
+  std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients;
+  std::vector<std::optional<uint32_t>> before;
+  const bool same = place.virtual_workers == carried;
+  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
+    const auto had = std::find(carried.begin(), carried.end(), place.virtual_workers[i]);
+    if (had == carried.end()) {
+      before.emplace_back(std::nullopt);
+      now.push_back({.clock = place.start_clocks[i]});
+      gradients.emplace_back();
+      for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+        gradients.back().push_back(
+            exchange_.NewBuffer(table_.block_elements(block) * sizeof(float)));
+      }
+      continue;
+    }
+    before.emplace_back(static_cast<uint32_t>(had - carried.begin()));
+    now.push_back({.clock = machine_.next_clock(*before.back()), .before = before.back()});
+    gradients.push_back(std::move(gradients_[*before.back()]));
+  }
+  view_ = orders_.view;
+  gradients_ = std::move(gradients);
+  if (same) return;
+  carried = place.virtual_workers;
+  if (local_steps_.has_value()) local_steps_->Carry(before);
+  ExchangeOptions options;
+  SetSync(options_.config.sync(), place, options);
+  exchange_.SetCarried({carried, options.virtual_worker, options.virtual_worker_count});
+  share_ = {};
+  step_shares_.clear();
+  held_.clear();
+  machine_.Carry(now);
 }
 
 // An order to pause is answered here too: the weights may hang on a worker that has paused a step
@@ -153,7 +196,9 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
   while (true) {
     ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
     if (pulled) break;
+    const uint32_t view = view_;
     RETURN_IF_ERROR(TakeOrders());
+    if (view_ != view) return absl::OkStatus();  // something else is next
     // Later weights may wait for a straggler; the first ones are there before anyone may go, but
     // for those of one whose clock in the checkpoint is ahead of others'.
     const bool first = !stepped_ && (options_.start_version == 0 || !mode_.update_per_push);

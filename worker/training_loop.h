@@ -58,7 +58,9 @@ class TrainingLoop {
   TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Model& model,
                const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board);
 
-  // Trains to the end of the job. Errors: what the board or the exchange was cancelled with.
+  // Trains to the end of the job, as far as it is this worker's. Errors: what the board or the
+  // exchange was cancelled with. May be called again, for what came to it since
+  // (ControlBoard::SetPlace).
   absl::Status Run();
 
  private:
@@ -90,6 +92,9 @@ class TrainingLoop {
   void AllocateBuffers();
   void ChooseRuns();
   absl::Status TakeOrders();
+  // The virtual workers carried become those of the newest view, as soon as nothing of a step in
+  // progress has been pushed: what was computed of it is void.
+  void TakePlace();
   absl::Status WaitForWeights(uint32_t block);
   absl::Duration FirstPullTimeout() const;
   absl::Status NoAnswer(uint32_t block) const;
@@ -139,7 +144,7 @@ class TrainingLoop {
   void ReportSkipped();
   void ReportEval(const Compute& compute, bool final);
 
-  const TrainingLoopOptions options_;
+  TrainingLoopOptions options_;  // `virtual_workers` are those carried now
   const SyncMode mode_;
   const SegmentTable& table_;
   Model& model_;
@@ -156,6 +161,8 @@ class TrainingLoop {
   const Straggler straggler_;
   StepMachine machine_;
   ControlBoard::Orders orders_;        // newest taken
+  uint32_t view_ = 0;                  // of the place taken; 0: as it began
+  bool running_ = false;               // Run has been called
   ExchangeSchedule schedule_;          // in effect; number 0: the job's own
   std::vector<BlockWeights> weights_;  // by block
   // By carried virtual worker and block. Shared with messages on their way; written again once

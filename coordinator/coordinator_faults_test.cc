@@ -1,0 +1,240 @@
+// Nodes that are lost while a job runs, and others that join.
+
+#include <string>
+
+#include "coordinator/coordinator_test_support.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Server 1 with two lanes, workers 2 and 3 with two virtual workers each.
+class CoordinatorFaultsTest : public ::testing::Test {
+ protected:
+  static CoordinatorOptions Options(FaultConfig::WorkerLoss on_loss = FaultConfig::REASSIGN) {
+    CoordinatorOptions options = JobUnderTest::Options(1, 2, 10, 0, 4);
+    options.config.mutable_fault()->set_on_worker_loss(on_loss);
+    options.config.mutable_fault()->set_max_rollbacks(1);
+    return options;
+  }
+  static HeartbeatRequest In(HeartbeatRequest beat, uint32_t view) {
+    beat.set_known_view(view);
+    return beat;
+  }
+  static HeartbeatRequest WithClocks(HeartbeatRequest beat, uint32_t view,
+                                     const std::vector<uint64_t>& clocks) {
+    beat.set_clocks_of_view(view);
+    beat.mutable_clocks()->Assign(clocks.begin(), clocks.end());
+    return beat;
+  }
+  static void Lose(JobUnderTest& job, uint32_t node) {
+    job.coordinator().OnGone(node, kJob, job.now());
+  }
+  static std::string Notices(JobUnderTest& job) {
+    std::string all;
+    for (const NoticeAction& notice : job.Take<NoticeAction>()) all += notice.text + "\n";
+    return all;
+  }
+};
+
+TEST_F(CoordinatorFaultsTest, AfterTheLossOfAWorkerLanesAreFencedFirstAndThenTheOthersTakeOver) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  Lose(job, 3);
+  EXPECT_EQ(job.coordinator().phase(), RUNNING);
+  EXPECT_EQ(Notices(job),
+            "worker 3 (host, pid 102) was lost: its connection was closed; the others take over "
+            "its virtual workers\n");
+  EXPECT_EQ(job.coordinator().OnHeartbeat(job.ReadyBeat(3), job.now()).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_FALSE(job.Send(job.ReadyBeat(2)).has_view()) << "lanes first";
+
+  HeartbeatReply reply = job.Send(job.ReadyBeat(1));
+  EXPECT_EQ(reply.clocks_wanted(), 2u);
+  EXPECT_FALSE(reply.has_view());
+  reply = job.Send(WithClocks(job.ReadyBeat(1), 2, {5, 5, 4, 5}));
+  EXPECT_EQ(reply.clocks_wanted(), 0u);
+  ASSERT_TRUE(reply.has_view());
+
+  const View view = job.Send(job.ReadyBeat(2)).view();
+  EXPECT_EQ(view.number(), 2u);
+  EXPECT_EQ(view.timeline(), 1u);
+  EXPECT_EQ(view.lanes_size(), 2);
+  ASSERT_EQ(view.workers_size(), 1);
+  EXPECT_THAT(view.workers(0).virtual_workers(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(view.workers(0).start_clocks(), ElementsAre(5, 5, 4, 5));
+  EXPECT_TRUE(job.Send(In(job.ReadyBeat(2), 2)).go());
+}
+
+TEST_F(CoordinatorFaultsTest, WhatALostWorkerHadNotReportedHoldsNoStepUp) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  for (uint64_t clock = 0; clock < 3; ++clock) {
+    job.Send(WithStep(WithStep(job.ReadyBeat(2), 0, clock), 1, clock));
+  }
+  EXPECT_TRUE(job.Take<StepCompleted>().empty());
+  Lose(job, 3);
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {3, 3, 2, 2}));
+  EXPECT_EQ(job.Take<StepCompleted>().size(), 2u);
+  // The third is taken again by worker 2.
+  job.Send(WithStep(WithStep(In(job.ReadyBeat(2), 2), 2, 2), 3, 2));
+  const auto steps = job.Take<StepCompleted>();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].metrics.step, 3u);
+  EXPECT_EQ(steps[0].metrics.targets, 8u);
+}
+
+TEST_F(CoordinatorFaultsTest, AWorkerThatJoinsLaterGetsVirtualWorkersBack) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  Lose(job, 3);
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
+  const uint32_t joined = job.Join(WORKER, 200);
+  EXPECT_EQ(joined, 4u);
+  EXPECT_FALSE(job.Send(job.Beat(joined)).has_view()) << "it is not in one yet";
+  EXPECT_EQ(job.Send(In(job.ReadyBeat(1), 2)).clocks_wanted(), 3u);
+  job.Send(WithClocks(In(job.ReadyBeat(1), 2), 3, {6, 6, 6, 6}));
+  const View view = job.Send(job.Beat(joined)).view();
+  EXPECT_EQ(view.number(), 3u);
+  ASSERT_EQ(view.workers_size(), 2);
+  EXPECT_THAT(view.workers(0).virtual_workers(), ElementsAre(0, 1));
+  EXPECT_THAT(view.workers(1).virtual_workers(), ElementsAre(2, 3));
+  EXPECT_THAT(view.workers(1).start_clocks(), ElementsAre(6, 6));
+}
+
+TEST_F(CoordinatorFaultsTest, WaitingLeavesThemToWhoJoins) {
+  JobUnderTest job(Options(FaultConfig::WAIT));
+  job.Run(1, 2);
+  Lose(job, 2);
+  EXPECT_THAT(Notices(job), HasSubstr("the job waits until a worker joins in its place"));
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
+  EXPECT_EQ(job.Send(job.ReadyBeat(3)).view().workers_size(), 1);
+  const uint32_t joined = job.Join(WORKER, 200);
+  job.Send(WithClocks(In(job.ReadyBeat(1), 2), 3, {1, 1, 2, 2}));
+  const View view = job.Send(job.Beat(joined)).view();
+  EXPECT_THAT(view.workers(1).virtual_workers(), ElementsAre(0, 1));
+  EXPECT_THAT(view.workers(1).start_clocks(), ElementsAre(1, 1));
+}
+
+TEST_F(CoordinatorFaultsTest, AStopDoesNotWaitForAWorker) {
+  JobUnderTest job(Options(FaultConfig::WAIT));
+  job.Run(1, 2);
+  Lose(job, 2);
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
+  HeartbeatRequest worker = WithStep(In(job.ReadyBeat(3), 2), 2, 1);
+  job.Send(worker);
+  job.coordinator().OnStop(job.now());
+  worker.set_pausing(true);
+  EXPECT_TRUE(job.Send(worker).pause());
+  job.Send(WithClocks(In(job.ReadyBeat(1), 2), 3, {1, 1, 1, 1}));
+  worker.set_known_view(3);
+  const HeartbeatReply reply = job.Send(worker);
+  EXPECT_FALSE(reply.pause());
+  EXPECT_EQ(reply.final_version(), 2u);
+}
+
+TEST_F(CoordinatorFaultsTest, ShrinkingCompletesStepsWithoutThem) {
+  JobUnderTest job(Options(FaultConfig::SHRINK));
+  job.Run(1, 2);
+  Lose(job, 3);
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {0, 0, 0, 0}));
+  job.Send(WithStep(WithStep(In(job.ReadyBeat(2), 2), 0, 0), 1, 0));
+  EXPECT_EQ(job.Take<StepCompleted>().size(), 1u);
+}
+
+TEST_F(CoordinatorFaultsTest, TakesNobodyForFinishedWhoMayHaveToTakeOver) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  HeartbeatRequest finished = job.ReadyBeat(2);
+  finished.set_finished(true);
+  job.Send(finished);
+  job.coordinator().OnCheckpointCommitted(10, absl::OkStatus(), job.now());
+  Lose(job, 3);
+  EXPECT_EQ(job.Send(finished).phase(), RUNNING);
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {10, 10, 10, 10}));
+  EXPECT_EQ(job.Send(finished).phase(), RUNNING) << "of the view before";
+  EXPECT_EQ(job.Send(In(finished, 2)).phase(), DONE);
+}
+
+TEST_F(CoordinatorFaultsTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpointWhenOneHasJoined) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  job.Send(WithStep(WithStep(job.ReadyBeat(2), 0, 0), 1, 0));
+  job.coordinator().OnCheckpointCommitted(5, absl::OkStatus(), job.now());
+  Lose(job, 1);
+  EXPECT_THAT(Notices(job), HasSubstr("the job goes back to step 5"));
+  HeartbeatReply reply = job.Send(job.ReadyBeat(2));
+  EXPECT_EQ(reply.phase(), WAITING);
+  EXPECT_FALSE(reply.go());
+  EXPECT_FALSE(reply.has_view());
+
+  const uint32_t joined = job.Join(SERVER, 50);
+  const auto begun = job.Take<TimelineBegun>();
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].number, 2u);
+  EXPECT_EQ(begun[0].version, 5u);
+  const View view = job.Send(job.Beat(joined)).view();
+  EXPECT_EQ(view.number(), 2u);
+  EXPECT_EQ(view.timeline(), 2u);
+  EXPECT_EQ(view.start_version(), 5u);
+  EXPECT_EQ(view.restore_path(), "/runs/job-1/checkpoints/step-00000005");
+  EXPECT_EQ(view.lanes(0).server_node_id(), joined);
+  EXPECT_THAT(view.workers(0).start_clocks(), ElementsAre(5, 5));
+
+  // What is of the timeline before is void, also a step that it had not completed.
+  job.Send(WithStep(WithStep(job.ReadyBeat(3), 2, 5), 3, 5));
+  for (const uint32_t id : {2u, 3u, joined}) reply = job.Send(In(job.ReadyBeat(id), 2));
+  EXPECT_TRUE(reply.go());
+  job.Send(WithStep(WithStep(In(job.ReadyBeat(2), 2), 0, 5), 1, 5));
+  EXPECT_TRUE(job.Take<StepCompleted>().empty());
+  job.Send(WithStep(WithStep(In(job.ReadyBeat(3), 2), 2, 5), 3, 5));
+  EXPECT_EQ(job.Take<StepCompleted>().at(0).metrics.step, 6u);
+
+  Lose(job, joined);
+  EXPECT_EQ(job.coordinator().phase(), FAILED);
+  EXPECT_EQ(job.Send(job.ReadyBeat(2)).failure(),
+            "server 4 (host, pid 50) was lost: its connection was closed, and with it a part of "
+            "the weights; fault.max_rollbacks = 1 allows no further return to a checkpoint; "
+            "resume with: tug train JOB --resume /runs/job-1 (step 5)");
+}
+
+TEST_F(CoordinatorFaultsTest, ACheckpointThatIsWholeIsCommittedBeforeTheJobGoesBack) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 4), 1, 4));
+  ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+  Lose(job, 1);
+  job.Join(SERVER, 50);
+  EXPECT_TRUE(job.Take<TimelineBegun>().empty());
+  job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
+  EXPECT_EQ(job.Take<TimelineBegun>().at(0).version, 4u);
+}
+
+TEST_F(CoordinatorFaultsTest, WithoutACheckpointItBeginsAgain) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  Lose(job, 1);
+  const uint32_t joined = job.Join(SERVER, 50);
+  const View view = job.Send(job.Beat(joined)).view();
+  EXPECT_EQ(view.start_version(), 0u);
+  EXPECT_EQ(view.restore_path(), "");
+}
+
+TEST_F(CoordinatorFaultsTest, ALossBeforeTheFirstStepBeginsAgainWhenEveryoneIsBack) {
+  JobUnderTest job(Options());
+  job.Join(SERVER, 1);
+  job.Join(WORKER, 101);
+  job.Join(WORKER, 102);
+  job.Send(job.ReadyBeat(1));
+  Lose(job, 3);
+  EXPECT_EQ(job.coordinator().phase(), WAITING);
+  for (const uint32_t id : {1u, 2u}) job.Send(In(job.ReadyBeat(id), 2));
+  EXPECT_EQ(job.coordinator().phase(), RUNNING) << "with whom there is";
+}
+
+}  // namespace
+}  // namespace tug

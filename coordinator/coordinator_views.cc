@@ -1,0 +1,230 @@
+// Views of a job: the first one, what becomes of it when nodes are lost and others join, and the
+// next timeline.
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "checkpoint/checkpoint.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/placement.h"
+#include "exchange/segment_table.h"
+
+namespace tug {
+namespace {
+
+std::vector<uint32_t> IdsOf(const std::vector<const Member*>& members) {
+  std::vector<uint32_t> ids;
+  for (const Member* member : members) ids.push_back(member->id);
+  return ids;
+}
+
+}  // namespace
+
+bool Coordinator::IsInView(const Member& member) const {
+  const auto has_it = [&](const auto& nodes, const auto& id_of) {
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [&](const auto& node) { return id_of(node) == member.id; });
+  };
+  if (member.kind == SERVER) {
+    return has_it(view_->lanes(), [](const Lane& lane) { return lane.server_node_id(); });
+  }
+  return has_it(view_->workers(), [](const WorkerAssignment& place) { return place.node_id(); });
+}
+
+bool Coordinator::EveryoneInView(const std::function<bool(const Member&)>& holds) const {
+  return std::all_of(
+      membership_.members().begin(), membership_.members().end(),
+      [&](const auto& entry) { return !IsInView(entry.second) || holds(entry.second); });
+}
+
+// Or need not be.
+bool Coordinator::EveryVirtualWorkerIsCarried() const {
+  if (places_.fencing()) return false;
+  if (options_.config.fault().on_worker_loss() == FaultConfig::SHRINK) return true;
+  const std::vector<uint32_t>& owners = places_.owners();
+  return std::find(owners.begin(), owners.end(), ViewChange::kNobody) == owners.end();
+}
+
+void Coordinator::IssueFirstView() {
+  IssueTimeline();
+  if (options_.config.comm().scheduler() == CommConfig::AUTO) {
+    const absl::StatusOr<SegmentTable> table =
+        SegmentTable::Create(view_->blocks(), options_.config.comm().segment_elements());
+    TUG_CHECK_OK(table.status());  // the layout was made from it
+    tuning_.emplace(options_.config, *table, options_.predicts_steps);
+  }
+  if (!Recovers()) membership_.Close();
+}
+
+void Coordinator::IssueTimeline() {
+  places_.BeginTimeline(IdsOf(membership_.OfKind(WORKER)), IdsOf(membership_.OfKind(SERVER)));
+  View view;
+  view.set_timeline(timeline_->start.number);
+  view.set_start_version(timeline_->start.version);
+  view.set_restore_path(timeline_->start.restore_path);
+  *view.mutable_blocks() = blocks_.layout().blocks;
+  for (const Member* server : membership_.OfKind(SERVER)) {
+    for (size_t i = 0; i < server->lane_endpoints.size(); ++i) {
+      Lane* lane = view.add_lanes();
+      lane->set_endpoint(server->lane_endpoints[i]);
+      lane->set_server_node_id(server->id);
+      lane->set_index_on_server(static_cast<uint32_t>(i));
+    }
+  }
+  const auto lanes = static_cast<uint32_t>(view.lanes_size());
+  for (const uint32_t lane : PlaceSegments(blocks_.layout().segment_bytes, lanes)) {
+    view.add_lane_of_segment(lane);
+  }
+  view_ = std::move(view);
+  timeline_view_ = places_.number();
+  std::vector<uint64_t> clocks;
+  for (uint32_t v = 0; v < places_.owners().size(); ++v) clocks.push_back(timeline_->StartClock(v));
+  least_begun_ = clocks;
+  SetPlaces(clocks);
+}
+
+void Coordinator::SetPlaces(const std::vector<uint64_t>& start_clocks) {
+  view_->set_number(places_.number());
+  view_->clear_workers();
+  for (const Member* worker : membership_.OfKind(WORKER)) {
+    WorkerAssignment place;
+    place.set_node_id(worker->id);
+    for (uint32_t v = 0; v < start_clocks.size(); ++v) {
+      if (places_.owners()[v] != worker->id) continue;
+      place.add_virtual_workers(v);
+      place.add_start_clocks(start_clocks[v]);
+    }
+    if (place.virtual_workers_size() > 0) *view_->add_workers() = std::move(place);
+  }
+}
+
+void Coordinator::ChangeView(absl::Time now) {
+  if (Ended() || !view_.has_value() || !Recovers()) return;
+  if (rolling_back_) return RollBack(now);
+  if (phase_ != RUNNING) return;
+  places_.SetWorkers(IdsOf(membership_.OfKind(WORKER)), timeline_->end.stop_requested());
+  if (!places_.TakeSettled()) return;
+  for (const uint32_t virtual_worker : places_.TakeLost()) {
+    timeline_->progress.SetLost(virtual_worker, places_.start_clocks()[virtual_worker]);
+  }
+  const std::vector<uint32_t>& owners = places_.owners();
+  if (options_.config.fault().on_worker_loss() == FaultConfig::SHRINK) {
+    for (uint32_t v = 0; v < owners.size(); ++v) {
+      timeline_->progress.SetAway(v, owners[v] == ViewChange::kNobody);
+    }
+  }
+  std::vector<uint32_t> before(owners.size(), ViewChange::kNobody);
+  for (const WorkerAssignment& place : view_->workers()) {
+    for (const uint32_t v : place.virtual_workers()) before[v] = place.node_id();
+  }
+  for (uint32_t v = 0; v < owners.size(); ++v) {
+    if (owners[v] == before[v]) continue;
+    least_begun_[v] = std::max(least_begun_[v], places_.start_clocks()[v] + 1);
+  }
+  SetPlaces(places_.start_clocks());
+  for (const auto& [id, unused] : membership_.members()) {
+    Member& member = *membership_.Find(id);
+    member.ready = member.pausing = member.finished = false;
+  }
+  TakeProgress(now);
+}
+
+void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
+  Member* const member = membership_.Find(id);
+  if (member == nullptr || Ended()) return;
+  const std::string lost = absl::StrCat(member->Name(), " was lost: ", how);
+  if (view_.has_value() && !Recovers()) {
+    member->told_of_end = true;  // it cannot be told
+    return Fail(lost, now);
+  }
+  const NodeKind kind = member->kind;
+  const bool in_view = view_.has_value() && IsInView(*member);
+  const std::string key = absl::StrCat("lost ", id);
+  if (!in_view || rolling_back_) {
+    AddNotice(key, absl::StrCat(lost, "; its place is free again"));
+  } else if (kind == SERVER && rollbacks_ >= options_.config.fault().max_rollbacks()) {
+    member->told_of_end = true;
+    return Fail(absl::StrCat(lost, ", and with it a part of the weights; fault.max_rollbacks = ",
+                             options_.config.fault().max_rollbacks(),
+                             " allows no further return to a checkpoint"),
+                now);
+  } else if (kind == SERVER || phase_ == WAITING) {
+    rollbacks_ += kind == SERVER ? 1 : 0;
+    rolling_back_ = true;
+    phase_ = WAITING;
+    AddNotice(key, absl::StrCat(lost, "; the job goes back to step ", committed_version(),
+                                ", or a later checkpoint that is being written, when a ",
+                                KindName(kind), " has joined in its place"));
+  } else {
+    AddNotice(key, absl::StrCat(lost, LossText()));
+  }
+  membership_.Remove(id);
+  if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
+}
+
+std::string Coordinator::LossText() const {
+  const size_t left = membership_.OfKind(WORKER).size() - 1;
+  switch (options_.config.fault().on_worker_loss()) {
+    case FaultConfig::WAIT:
+      return "; the job waits until a worker joins in its place";
+    case FaultConfig::SHRINK:
+      return left == 0 ? "; the job waits until a worker joins"
+                       : "; the job goes on without its share";
+    default:
+      return left == 0 ? "; the job waits until a worker joins"
+                       : "; the others take over its virtual workers";
+  }
+}
+
+void Coordinator::OnGone(uint32_t node_id, uint64_t job, absl::Time now) {
+  if (job != options_.job) return;
+  OnLost(node_id, "its connection was closed", now);
+  Advance(now);
+}
+
+bool Coordinator::Recovers() const { return !options_.config.model().external(); }
+
+// Once everyone whom it takes is there, and what is whole of checkpoints is committed.
+void Coordinator::RollBack(absl::Time now) {
+  if (committing_.has_value() || !waiting_commits_.empty()) return;
+  const ClusterConfig& cluster = options_.config.cluster();
+  const size_t workers = membership_.OfKind(WORKER).size();
+  const bool all_workers = options_.config.fault().on_worker_loss() == FaultConfig::WAIT;
+  if (!membership_.ServersComplete() || workers < (all_workers ? cluster.workers() : 1)) return;
+  const std::optional<uint64_t> final_version = timeline_->end.final_version();
+  if (committed_version() >= final_version.value_or(options_.config.train().steps())) {
+    AddNotice("saved", "all steps are in the checkpoint: only the last evaluation is missing");
+    return Finish(now);
+  }
+  rolling_back_ = false;
+  const bool stopping = timeline_->end.stop_requested();
+  TimelineStart start = newest_start_;
+  start.number = timeline_->start.number + 1;
+  timeline_ = std::make_unique<Timeline>(options_.config, std::move(start));
+  if (stopping) timeline_->end.RequestStop();
+  for (const auto& [id, unused] : membership_.members()) {
+    Member& member = *membership_.Find(id);
+    member.ready = member.started = member.pausing = member.finished = false;
+  }
+  RecallEvaluations();
+  best_.emplace(options_.config, newest_best_);
+  trace_done_ = true;  // its steps are taken again
+  IssueTimeline();
+  actions_.emplace_back(TimelineBegun{timeline_->start.number, timeline_->start.version});
+}
+
+void Coordinator::RecallEvaluations() {
+  std::erase_if(evals_,
+                [&](const EvalMetrics& eval) { return eval.version > timeline_->start.version; });
+  early_stop_.emplace(options_.config.train());
+  for (const EvalMetrics& eval : evals_) early_stop_->Add(eval);
+}
+
+}  // namespace tug

@@ -1,0 +1,128 @@
+#include "coordinator/view_change.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "coordinator/placement.h"
+
+namespace tug {
+
+ViewChange::ViewChange(const Options& options)
+    : options_(options),
+      owners_(options.virtual_workers, kNobody),
+      start_clocks_(options.virtual_workers, 0) {
+  TUG_CHECK(options.virtual_workers > 0 && options.workers > 0);
+}
+
+void ViewChange::BeginTimeline(std::span<const uint32_t> workers,
+                               std::span<const uint32_t> servers) {
+  TUG_CHECK(!workers.empty());
+  ++number_;
+  fencing_ = settled_ = reassign_all_ = false;
+  servers_.assign(servers.begin(), servers.end());
+  workers_.assign(workers.begin(), workers.end());
+  lost_.clear();
+  carried_.clear();
+  const auto runs =
+      AssignVirtualWorkers(options_.virtual_workers, static_cast<uint32_t>(workers.size()));
+  for (size_t i = 0; i < workers.size(); ++i) {
+    for (const uint32_t virtual_worker : runs[i]) owners_[virtual_worker] = workers[i];
+    carried_[workers[i]].insert(runs[i].begin(), runs[i].end());
+  }
+}
+
+void ViewChange::SetWorkers(std::span<const uint32_t> workers, bool reassign_all) {
+  const bool same = std::equal(workers.begin(), workers.end(), workers_.begin(), workers_.end());
+  const bool idle = std::find(owners_.begin(), owners_.end(), kNobody) != owners_.end();
+  const bool take_all = reassign_all && !reassign_all_ && (idle || fencing_);
+  reassign_all_ = reassign_all;
+  if (same && !take_all) return;
+  for (const uint32_t worker : workers_) {
+    if (std::find(workers.begin(), workers.end(), worker) != workers.end()) continue;
+    const std::set<uint32_t>& carried = carried_[worker];
+    lost_.insert(carried.begin(), carried.end());
+  }
+  workers_.assign(workers.begin(), workers.end());
+  Begin();
+}
+
+void ViewChange::Begin() {
+  ++number_;
+  fencing_ = true;
+  settled_ = false;
+  clocks_.clear();
+}
+
+void ViewChange::AddClocks(uint32_t server, uint32_t number, std::span<const uint64_t> clocks) {
+  const bool known = std::find(servers_.begin(), servers_.end(), server) != servers_.end();
+  if (!fencing_ || !known || number != number_ || clocks.size() != options_.virtual_workers) return;
+  clocks_[server].assign(clocks.begin(), clocks.end());
+  if (clocks_.size() == servers_.size()) Settle();
+}
+
+void ViewChange::Settle() {
+  fencing_ = false;
+  settled_ = true;
+  start_clocks_.assign(options_.virtual_workers, std::numeric_limits<uint64_t>::max());
+  for (const auto& [server, clocks] : clocks_) {
+    for (size_t v = 0; v < clocks.size(); ++v) {
+      start_clocks_[v] = std::min(start_clocks_[v], clocks[v]);
+    }
+  }
+  for (uint32_t& owner : owners_) {
+    if (std::find(workers_.begin(), workers_.end(), owner) == workers_.end()) owner = kNobody;
+  }
+  if (workers_.empty()) return;
+  GiveOrphans();
+  Balance();
+  for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
+    if (owners_[v] != kNobody) carried_[owners_[v]].insert(v);
+  }
+}
+
+void ViewChange::GiveOrphans() {
+  const FaultConfig::WorkerLoss policy = options_.on_worker_loss;
+  const bool to_all =
+      reassign_all_ || (policy != FaultConfig::WAIT && policy != FaultConfig::SHRINK);
+  const uint32_t share = (options_.virtual_workers + options_.workers - 1) / options_.workers;
+  std::vector<uint32_t> takers;
+  for (const uint32_t worker : workers_) {
+    if (to_all || CountOf(worker) == 0) takers.push_back(worker);
+  }
+  for (uint32_t& owner : owners_) {
+    if (owner != kNobody || takers.empty()) continue;
+    const uint32_t to = WithFewest(takers);
+    if (to_all || CountOf(to) < share) owner = to;
+  }
+}
+
+// Who joins gets virtual workers back, the last ones of whoever has most.
+void ViewChange::Balance() {
+  while (CountOf(WithMost()) > CountOf(WithFewest(workers_)) + 1) {
+    const uint32_t from = WithMost();
+    const auto last = std::find(owners_.rbegin(), owners_.rend(), from);
+    *last = WithFewest(workers_);
+  }
+}
+
+uint32_t ViewChange::CountOf(uint32_t worker) const {
+  return static_cast<uint32_t>(std::count(owners_.begin(), owners_.end(), worker));
+}
+
+uint32_t ViewChange::WithFewest(std::span<const uint32_t> workers) const {
+  return *std::min_element(workers.begin(), workers.end(),
+                           [&](uint32_t a, uint32_t b) { return CountOf(a) < CountOf(b); });
+}
+
+uint32_t ViewChange::WithMost() const {
+  return *std::max_element(workers_.begin(), workers_.end(),
+                           [&](uint32_t a, uint32_t b) { return CountOf(a) < CountOf(b); });
+}
+
+bool ViewChange::TakeSettled() { return std::exchange(settled_, false); }
+
+std::set<uint32_t> ViewChange::TakeLost() { return std::exchange(lost_, {}); }
+
+}  // namespace tug

@@ -1,0 +1,92 @@
+#ifndef TUG_COORDINATOR_VIEW_CHANGE_H_
+#define TUG_COORDINATOR_VIEW_CHANGE_H_
+
+// Who carries which virtual worker, and how that changes while a job runs: workers are lost, others
+// join. A change has two phases:
+//
+//   1. Fence. Lanes get a new view number. From then on a lane refuses messages of all views
+//      before, and says, by virtual worker, the first clock that some segment of it lacks.
+//   2. Places. When all lanes have said so, the lowest is where whoever gets a virtual worker goes
+//      on: nobody who carried it before can add to it any more. What was pushed of that step is
+//      there, and is recognised when it is pushed again.
+//
+// Who gets the virtual workers of a lost worker: fault.on_worker_loss. REASSIGN: the others, those
+// with the fewest first, ties by lower id. WAIT, SHRINK: nobody, until a worker joins. One that
+// joins gets what nobody has, up to its share, else as many of the others' as make all equal.
+//
+// Lanes stay the same throughout: the loss of a server is another timeline.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "proto/job.pb.h"
+
+namespace tug {
+
+// Pure: no clock, no I/O. Not thread-safe.
+class ViewChange {
+ public:
+  static constexpr uint32_t kNobody = 0;  // no node has this id
+
+  struct Options {
+    uint32_t virtual_workers = 1;
+    uint32_t workers = 1;  // that the job wants
+    FaultConfig::WorkerLoss on_worker_loss = FaultConfig::REASSIGN;
+  };
+  explicit ViewChange(const Options& options);
+
+  // The next view, of a new timeline: all virtual workers are dealt afresh, in contiguous runs.
+  // REQUIRES: at least one worker, at most one a virtual worker.
+  void BeginTimeline(std::span<const uint32_t> workers, std::span<const uint32_t> servers);
+
+  // Members of the job are these now, ascending. Begins a change if they are others than before, or
+  // if `reassign_all` and somebody could take what nobody has. Each change under way is void then.
+  // REQUIRES: BeginTimeline was called, and the servers are its.
+  void SetWorkers(std::span<const uint32_t> workers, bool reassign_all);
+  // What a server says in phase 1 of view `number`: clocks by virtual worker. From outside.
+  void AddClocks(uint32_t server, uint32_t number, std::span<const uint64_t> clocks);
+  // True once when phase 2 is reached: owners and clocks are those of view number().
+  bool TakeSettled();
+
+  // Of the newest view, or the change under way.
+  uint32_t number() const { return number_; }
+  // In phase 1: servers are asked for clocks.
+  bool fencing() const { return fencing_; }
+  // By virtual worker, as of the newest change that was settled.
+  const std::vector<uint32_t>& owners() const { return owners_; }
+  const std::vector<uint64_t>& start_clocks() const { return start_clocks_; }
+
+  // Virtual workers that a worker carried that is no member any more, since this was asked last:
+  // what it has not reported before start_clocks(), nobody will. After TakeSettled.
+  std::set<uint32_t> TakeLost();
+
+ private:
+  void Begin();
+  void Settle();
+  uint32_t CountOf(uint32_t worker) const;
+  // The one with the fewest, or the most; of several the first.
+  uint32_t WithFewest(std::span<const uint32_t> workers) const;
+  uint32_t WithMost() const;
+  void GiveOrphans();
+  void Balance();
+
+  const Options options_;
+  bool reassign_all_ = false;
+  uint32_t number_ = 0;
+  bool fencing_ = false;
+  bool settled_ = false;  // not taken yet
+  std::vector<uint32_t> servers_;
+  std::vector<uint32_t> workers_;
+  std::vector<uint32_t> owners_;
+  std::vector<uint64_t> start_clocks_;
+  std::map<uint32_t, std::vector<uint64_t>> clocks_;  // by server, of this change
+  std::map<uint32_t, std::set<uint32_t>> carried_;    // by worker, in this timeline
+  std::set<uint32_t> lost_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_VIEW_CHANGE_H_

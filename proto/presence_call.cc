@@ -1,0 +1,20 @@
+#include "proto/presence_call.h"
+
+namespace tug {
+
+PresenceCall::PresenceCall(const std::shared_ptr<grpc::Channel>& channel, uint32_t node_id,
+                           uint64_t job)
+    : stub_(Presence::NewStub(channel)), thread_([this, node_id, job] {
+        StayRequest request;
+        request.set_node_id(node_id);
+        request.set_job(job);
+        StayReply reply;
+        stub_->Stay(&context_, request, &reply);
+      }) {}
+
+PresenceCall::~PresenceCall() {
+  context_.TryCancel();
+  thread_.join();
+}
+
+}  // namespace tug

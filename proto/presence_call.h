@@ -1,0 +1,32 @@
+#ifndef TUG_PROTO_PRESENCE_CALL_H_
+#define TUG_PROTO_PRESENCE_CALL_H_
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "proto/presence.grpc.pb.h"
+
+namespace tug {
+
+// Keeps a call of the Presence service open while it lives, on a thread of its own, which sleeps.
+// That the call cannot be made, or ends, is none of the node's business: heartbeats tell.
+class PresenceCall {
+ public:
+  PresenceCall(const std::shared_ptr<grpc::Channel>& channel, uint32_t node_id, uint64_t job);
+  // Breaks it off.
+  ~PresenceCall();
+  PresenceCall(const PresenceCall&) = delete;
+  PresenceCall& operator=(const PresenceCall&) = delete;
+
+ private:
+  const std::unique_ptr<Presence::Stub> stub_;
+  grpc::ClientContext context_;
+  std::thread thread_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_PROTO_PRESENCE_CALL_H_

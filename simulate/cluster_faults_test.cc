@@ -1,0 +1,121 @@
+// Processes that die and are replaced, at random times: what comes out of the job.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "simulate/cluster.h"
+#include "simulate/cluster_test_support.h"
+
+namespace tug {
+namespace {
+
+SimulationOptions FaultyJob(uint64_t seed, FaultConfig::WorkerLoss on_loss) {
+  SimulationOptions options = Job(2, 3, seed);
+  options.config.mutable_train()->set_steps(30);
+  options.config.mutable_fault()->set_on_worker_loss(on_loss);
+  options.config.mutable_fault()->set_max_rollbacks(100);
+  // Missed within 300 ms; a step takes some 50 ms.
+  options.config.mutable_fault()->set_failure_timeout_ms(300);
+  options.kills.within = absl::Seconds(2);
+  return options;
+}
+
+std::vector<std::vector<float>> Undisturbed() {
+  SimulationOptions options = FaultyJob(1, FaultConfig::REASSIGN);
+  const SimulationResult result = Simulate(options);
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.final_version, 30u);
+  return result.weights;
+}
+
+TEST(SimulatedFaults, WorkersThatDieChangeNoBitWhetherOthersTakeOverOrTheJobWaits) {
+  const auto expected = Undisturbed();
+  uint64_t kills = 0;
+  for (const auto on_loss : {FaultConfig::REASSIGN, FaultConfig::WAIT}) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      SimulationOptions options = FaultyJob(seed, on_loss);
+      options.kills.workers = 1 + seed % 4;
+      options.network = seed % 2 == 0 ? Rough() : Quiet();
+      options.shared_memory = seed % 3 == 0;
+      const SimulationResult result = Simulate(options);
+      SCOPED_TRACE(FaultConfig::WorkerLoss_Name(on_loss) + ", seed " + std::to_string(seed));
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      ASSERT_EQ(result.final_version, 30u);
+      ASSERT_EQ(result.weights, expected);
+      EXPECT_EQ(result.losses.size(), 30u);
+      kills += result.kills;
+    }
+  }
+  EXPECT_GT(kills, 60u);
+}
+
+TEST(SimulatedFaults, ServersThatDieTakeTheJobBackToACheckpointAndChangeNoBit) {
+  const auto expected = Undisturbed();
+  uint64_t timelines = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
+    options.kills.servers = 1 + seed % 2;
+    options.kills.workers = seed % 3;
+    options.network = seed % 2 == 0 ? Rough() : Quiet();
+    const SimulationResult result = Simulate(options);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    ASSERT_EQ(result.final_version, 30u);
+    ASSERT_EQ(result.weights, expected);
+    timelines += result.timelines;
+  }
+  EXPECT_GT(timelines, 30u);
+}
+
+TEST(SimulatedFaults, WherePushesAreUpdatesNoneIsLostOrAppliedTwice) {
+  for (const auto policy : {SyncConfig::SSP, SyncConfig::ASP}) {
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
+      options.config.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
+      options.config.mutable_sync()->set_policy(policy);
+      options.config.mutable_sync()->set_staleness(2);
+      options.kills.workers = 1 + seed % 3;
+      options.network = seed % 2 == 0 ? Rough() : Quiet();
+      const SimulationResult result = Simulate(options);
+      SCOPED_TRACE(SyncConfig::Policy_Name(policy) + ", seed " + std::to_string(seed));
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      EXPECT_EQ(result.updates, 30u * 6);
+    }
+  }
+}
+
+TEST(SimulatedFaults, EveryPolicyComesToItsEndWhoeverDies) {
+  for (const auto policy : {SyncConfig::BSP, SyncConfig::BACKUP, SyncConfig::SSP}) {
+    for (const auto on_loss : {FaultConfig::REASSIGN, FaultConfig::WAIT, FaultConfig::SHRINK}) {
+      for (uint64_t seed = 1; seed <= 4; ++seed) {
+        SimulationOptions options = FaultyJob(seed, on_loss);
+        options.config.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
+        options.config.mutable_sync()->set_policy(policy);
+        options.config.mutable_sync()->set_backups(1);
+        options.config.mutable_sync()->set_staleness(2);
+        options.kills.workers = 2;
+        options.kills.servers = seed % 2;
+        options.network = Rough();
+        const SimulationResult result = Simulate(options);
+        SCOPED_TRACE(SyncConfig::Policy_Name(policy) + ", " +
+                     FaultConfig::WorkerLoss_Name(on_loss) + ", seed " + std::to_string(seed));
+        ASSERT_TRUE(result.status.ok()) << result.status;
+      }
+    }
+  }
+}
+
+TEST(SimulatedFaults, ReplayFromTheirSeed) {
+  SimulationOptions options = FaultyJob(5, FaultConfig::REASSIGN);
+  options.kills.workers = 3;
+  options.kills.servers = 1;
+  options.network = Rough();
+  const SimulationResult first = Simulate(options);
+  const SimulationResult second = Simulate(options);
+  EXPECT_EQ(first.virtual_time, second.virtual_time);
+  EXPECT_EQ(first.messages, second.messages);
+}
+
+}  // namespace
+}  // namespace tug

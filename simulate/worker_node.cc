@@ -1,0 +1,319 @@
+// The worker of a simulated cluster.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "exchange/view_lanes.h"
+#include "exchange/worker_place.h"
+#include "simulate/nodes.h"
+#include "worker/orders_gate.h"
+#include "worker/straggler.h"
+
+namespace tug {
+
+void SimulatedWorker::OnView(const View& view) {
+  place_ = PlaceOf(view, node_id_);
+  view_ = view.number();
+  if (view.timeline() != timeline_) return Begin(view, place_);
+  exchange_->SetView(view_, world_.time.Now());
+  TakePlace();
+}
+
+void SimulatedWorker::TakePlace() {
+  if (taken_view_ == view_ || computing_ || !machine_->CanPutBack()) return;
+  taken_view_ = view_;
+  if (place_.virtual_workers == virtual_workers_) return;
+  std::vector<StepMachine::Carried> carried;
+  std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients;
+  std::vector<uint64_t> steps_taken;
+  for (size_t i = 0; i < place_.virtual_workers.size(); ++i) {
+    const uint32_t virtual_worker = place_.virtual_workers[i];
+    const auto had = std::find(virtual_workers_.begin(), virtual_workers_.end(), virtual_worker);
+    if (had == virtual_workers_.end()) {
+      carried.push_back({.clock = place_.start_clocks[i]});
+      gradients.emplace_back(weights_.size());
+      steps_taken.push_back(0);
+      continue;
+    }
+    const auto before = static_cast<uint32_t>(had - virtual_workers_.begin());
+    carried.push_back({.clock = machine_->next_clock(before), .before = before});
+    gradients.push_back(std::move(gradients_[before]));
+    steps_taken.push_back(steps_taken_[before]);
+  }
+  virtual_workers_ = place_.virtual_workers;
+  gradients_ = std::move(gradients);
+  steps_taken_ = std::move(steps_taken);
+  loss_ = 0;
+  ExchangeOptions options;
+  SetSync(config_.sync(), place_, options);
+  exchange_->SetCarried({virtual_workers_, options.virtual_worker, options.virtual_worker_count},
+                        world_.time.Now());
+  machine_->Carry(carried);
+}
+
+void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
+  timeline_ = view.timeline();
+  taken_view_ = view_;
+  transport_.reset();
+  exchange_.reset();
+  weights_.clear();
+  arrived_.clear();
+  gradients_.clear();
+  steps_.clear();
+  orders_ = {};
+  schedule_ = 0;
+  loss_ = 0;
+  computing_ = pulling_ = false;
+  virtual_workers_ = place.virtual_workers;
+  steps_taken_.assign(virtual_workers_.size(), 0);
+  for (uint32_t b = 0; b < world_.table.num_blocks(); ++b) {
+    weights_.emplace_back(world_.table.block_elements(b));
+  }
+  arrived_.resize(weights_.size());
+  evaluated_.resize(weights_.size());
+  gradients_.resize(virtual_workers_.size(),
+                    std::vector<std::shared_ptr<AlignedBuffer>>(weights_.size()));
+  StepMachineOptions machine;
+  machine.blocks = world_.table.num_blocks();
+  machine.virtual_workers = static_cast<uint32_t>(virtual_workers_.size());
+  machine.micro_batches = 2;
+  machine.local_steps = std::max(1u, config_.sync().local_steps());
+  machine.mode = SyncModeOf(config_.sync().policy());
+  machine.start_version = view.start_version();
+  machine.start_clocks = place.start_clocks;
+  machine.steps = config_.train().steps();
+  machine.eval_micro_batches = [](uint32_t virtual_worker, bool last) {
+    return last && virtual_worker == 0 ? 1u : 0u;
+  };
+  machine_ = std::make_unique<StepMachine>(machine);
+
+  ExchangeOptions options;
+  options.job = job_;
+  options.timeline = view.timeline();
+  options.view = view.number();
+  options.lane_of_segment = LaneNumberOfSegment(view);
+  options.comm = config_.comm();
+  SetSync(config_.sync(), place, options);
+  exchange_ = std::make_unique<Exchange>(
+      options, world_.table,
+      ExchangeSinks{.send = [this](Outgoing m) { transport_->Send(std::move(m)).IgnoreError(); },
+                    .pulled =
+                        [this](BlockPulled e) {
+                          if (!e.superseded) arrived_[e.block] = e;
+                        },
+                    .committed = [](PushCommitted) {}});
+  const PeerId self = WorkerPeer(node_id_);
+  transport_ = world_.network.NewEndpoint(self, [this] {
+    transport_->Poll(absl::ZeroDuration(),
+                     [&](Message message) { exchange_->OnMessage(message, world_.time.Now()); });
+    Advance();
+  });
+  TUG_CHECK(ConnectToLanes(view, self, *transport_).ok());
+}
+
+void SimulatedWorker::Report(HeartbeatRequest& request) {
+  request.set_ready(machine_ != nullptr);
+  for (const StepReport& step : steps_) *request.add_steps() = step;
+  if (machine_ == nullptr) return;
+  request.set_started(machine_->begun().has_value());
+  request.set_clock(machine_->begun().value_or(0));
+  const bool placed = taken_view_ == view_;
+  request.set_pausing(machine_->paused() && placed);
+  request.set_finished(machine_->next() == StepMachine::Next::kFinished && placed);
+  request.set_schedule(schedule_);
+}
+
+void SimulatedWorker::OnReply(const HeartbeatReply& reply) {
+  if (machine_ == nullptr || !reply.go()) return;
+  if (!std::exchange(pulling_, true)) {
+    for (uint32_t b = 0; b < weights_.size(); ++b) Pull({b, machine_->clock(), false});
+  }
+  orders_ = ControlBoard::OrdersOf(reply, orders_.schedule);
+  if (!computing_) TakePlace();
+  machine_->SetGate(GateOf(orders_, virtual_workers_));
+  Advance();
+}
+
+void SimulatedWorker::Tick() {
+  if (exchange_ != nullptr) exchange_->OnTick(world_.time.Now());
+}
+
+void SimulatedWorker::Advance() {
+  if (computing_) return;
+  if (taken_view_ != view_) {
+    TakePlace();
+    if (pulling_) machine_->SetGate(GateOf(orders_, virtual_workers_));
+  }
+  while (true) {
+    switch (machine_->next()) {
+      case StepMachine::Next::kFinished:
+      case StepMachine::Next::kWaitGate:
+        return;
+      case StepMachine::Next::kPull:
+        Pull(machine_->pull());
+        machine_->OnPulling();
+        break;
+      case StepMachine::Next::kWaitWeights: {
+        const uint32_t block = machine_->compute().block;
+        if (!arrived_[block].has_value()) return;
+        const BlockPulled pulled = *std::exchange(arrived_[block], std::nullopt);
+        const uint64_t updates = SyncModeOf(config_.sync().policy()).update_per_push
+                                     ? config_.cluster().virtual_workers()
+                                     : 1;  // in a step
+        machine_->OnWeights(block, pulled.version / updates, pulled.newest / updates);
+        ReportSkipped();
+        break;
+      }
+      case StepMachine::Next::kCompute:
+        computing_ = true;
+        After(MostTime(machine_->compute()), [this, timeline = timeline_] {
+          if (timeline != timeline_) return;
+          computing_ = false;
+          Compute();
+          Advance();
+        });
+        return;
+    }
+  }
+}
+
+absl::Duration SimulatedWorker::MostTime(const struct Compute& compute) const {
+  const Straggler straggler(config_);
+  const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
+  const absl::Duration most = world_.options.max_compute;
+  absl::Duration time = most + straggler.Slowdown(virtual_worker, most);
+  if (compute.phase == ComputePhase::kBackward && compute.block == 0) {
+    time += straggler.Pause(compute.clock, virtual_worker);
+  }
+  return time;
+}
+
+void SimulatedWorker::Compute() {
+  const struct Compute compute = machine_->compute();
+  if (compute.phase == ComputePhase::kEvaluate && machine_->evaluating_last()) {
+    evaluated_[compute.block] = weights_[compute.block];
+  }
+  MayChangeSchedule(compute);
+  if (compute.phase == ComputePhase::kBackward) AddGradient(compute);
+  const StepEffects effects = machine_->OnComputeDone();
+  if (effects.push.has_value()) Push(compute, *effects.push);
+  if (effects.pull.has_value()) Pull(*effects.pull);
+  if (effects.virtual_worker_done) Report(compute);
+  ReportSkipped();
+}
+
+void SimulatedWorker::Push(const struct Compute& compute, uint32_t block) {
+  std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
+  const Lease lease(gradient, std::as_const(*gradient).floats());
+  gradient.reset();  // a fresh one next time: repeats under way may still read this one
+  const uint64_t tokens = config_.sync().local_steps() > 1 ? 1 : 10;
+  exchange_->Push(
+      {block, virtual_workers_[compute.virtual_worker], 1, compute.clock, tokens, lease},
+      world_.time.Now());
+}
+
+void SimulatedWorker::Report(const struct Compute& compute) {
+  const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
+  world_.clocks[virtual_worker] = compute.clock + 1;
+  ++steps_taken_[compute.virtual_worker];
+  StepReport report;
+  report.set_virtual_worker(virtual_worker);
+  report.set_clock(compute.clock);
+  report.set_loss_sum(std::exchange(loss_, 0.0));
+  report.set_tokens(10);
+  report.set_targets(10);
+  report.set_step_seconds(absl::ToDoubleSeconds(world_.time.Now() - step_began_));
+  report.set_schedule(schedule_);
+  steps_.push_back(std::move(report));
+}
+
+void SimulatedWorker::ReportSkipped() {
+  for (const SkippedSteps& skipped : machine_->TakeSkipped()) {
+    const uint32_t virtual_worker = virtual_workers_[skipped.virtual_worker];
+    world_.clocks[virtual_worker] = skipped.end;
+    skipped_ += skipped.end - skipped.first;
+    loss_ = 0;
+    for (uint64_t clock = skipped.first; clock < skipped.end; ++clock) {
+      StepReport report;
+      report.set_virtual_worker(virtual_worker);
+      report.set_clock(clock);
+      report.set_skipped(true);
+      report.set_schedule(schedule_);
+      steps_.push_back(std::move(report));
+    }
+  }
+}
+
+void SimulatedWorker::MayChangeSchedule(const struct Compute& compute) {
+  const bool begins = compute.phase == ComputePhase::kForward && compute.micro_batch == 0 &&
+                      compute.block == 0 && compute.local_step == 0;
+  if (begins) {
+    step_began_ = world_.time.Now();
+    const uint64_t slowest = *std::min_element(world_.clocks.begin(), world_.clocks.end());
+    if (compute.clock > slowest) {
+      world_.most_lead = std::max(world_.most_lead, compute.clock - slowest);
+    }
+  }
+  if (begins && orders_.schedule.number != schedule_) {
+    schedule_ = orders_.schedule.number;
+    exchange_->SetSchedule(orders_.schedule, world_.time.Now());
+    ++schedule_changes_;
+  }
+  if (const std::optional<SchedulePoint> point = RandomSchedule()) {
+    exchange_->SetSchedule({.number = schedule_,
+                            .partition_bytes = point->partition_bytes,
+                            .credit_bytes = point->credit_bytes},
+                           world_.time.Now());
+    ++schedule_changes_;
+  }
+}
+
+// Pulls weights towards a target that differs by virtual worker and clock; all of it depends on the
+// bits of the weights.
+void SimulatedWorker::AddGradient(const struct Compute& compute) {
+  std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][compute.block];
+  const std::vector<float>& weights = weights_[compute.block];
+  if (gradient == nullptr) {
+    gradient = std::make_shared<AlignedBuffer>(weights.size() * sizeof(float));
+  }
+  const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
+  const float of_weights = world_.options.gradient_of_weights ? 0.5f : 0.0f;
+  const std::span<float> out = gradient->floats();
+  for (size_t e = 0; e < out.size(); ++e) {
+    out[e] += weights[e] * of_weights +
+              SimulatedGradient(virtual_worker, compute.clock, compute.block, e);
+  }
+  loss_ += out[0];
+  const bool poisoned = compute.block == 0 && compute.clock == world_.options.poisoned_clock &&
+                        virtual_worker == world_.options.poisoned_virtual_worker;
+  if (poisoned) out[out.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+}
+
+void SimulatedWorker::Collect(SimulationResult& result) {
+  result.schedule_changes += schedule_changes_;
+  result.resent += exchange_->counters().resent;
+  result.most_push_bytes =
+      std::max(result.most_push_bytes, exchange_->counters().most_outstanding_bytes);
+  for (size_t v = 0; v < virtual_workers_.size(); ++v) {
+    result.steps[virtual_workers_[v]] = steps_taken_[v];
+  }
+  result.skipped += skipped_;
+  result.evaluated.push_back(evaluated_);
+}
+
+void SimulatedWorker::Pull(const PullOrder& order) {
+  const SyncMode& mode = SyncModeOf(config_.sync().policy());
+  const bool newest = (mode.update_per_push && !order.exact) || mode.skips_steps;
+  arrived_[order.block].reset();
+  exchange_->Pull(
+      {order.block, newest ? Want::kAtLeast : Want::kExact, order.clock, weights_[order.block]},
+      world_.time.Now());
+}
+
+}  // namespace tug

@@ -1,0 +1,103 @@
+// A job one of whose processes is killed goes on by itself, and ends with the bits of a run that
+// was never disturbed. Real processes.
+
+#include <signal.h>
+
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Long enough to be killed in, which slows it down and changes no bit.
+const Texts kLong = {"train.steps=300", "straggler.slowdown=4", "checkpoint.interval=20",
+                     "train.eval_interval=100"};
+
+class RecoveryTest : public TugTest {
+ protected:
+  // The result of the job, undisturbed.
+  CheckpointState Undisturbed() {
+    Train("undisturbed", {"train.steps=300", "checkpoint.interval=20", "train.eval_interval=100"});
+    return StateOf("undisturbed");
+  }
+  CheckpointState StateOf(const std::string& run) const {
+    const absl::StatusOr<CheckpointState> state = ReadState(Path(run));
+    EXPECT_TRUE(state.ok()) << state.status();
+    return state.value_or(CheckpointState());
+  }
+  // Lines of metrics.jsonl that say `what` of a step.
+  size_t StepLines(const std::string& run, const std::string& what) const {
+    std::ifstream file(Path(run) + "/metrics.jsonl");
+    size_t count = 0;
+    for (std::string line; std::getline(file, line);) {
+      count += absl::StrContains(line, "\"kind\":\"step\"") && absl::StrContains(line, what);
+    }
+    return count;
+  }
+  // SIGKILL of the newest process of a kind; then until `recovered`, whose time is printed.
+  void KillOne(Process& train, const std::string& kind, const std::string& run,
+               const std::function<bool()>& recovered) {
+    const std::vector<pid_t> pids = Pids(kind);
+    ASSERT_EQ(pids.size(), 2u);
+    const absl::Time begin = absl::Now();
+    ASSERT_EQ(kill(pids.back(), SIGKILL), 0);
+    ASSERT_TRUE(train.WaitUntil(recovered, After(kPatience))) << train.err();
+    std::cout << "killed a " << kind << " of " << run << ": recovered in "
+              << absl::ToInt64Milliseconds(absl::Now() - begin) << " ms" << std::endl;
+  }
+  void ExpectGoodEnd(Process& train) {
+    ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+    ASSERT_EQ(train.exit_code(), 0) << train.err();
+    ExpectNobodyLeft();
+  }
+};
+
+TEST_F(RecoveryTest, AfterTheLossOfAWorkerTheBitsAreThoseOfAnUndisturbedRun) {
+  const CheckpointState expected = Undisturbed();
+  ASSERT_FALSE(HasFailure());
+  for (const std::string on_loss : {"REASSIGN", "WAIT"}) {
+    SCOPED_TRACE(on_loss);
+    Process& train = StartTraining(on_loss, kLong + Texts{"fault.on_worker_loss=" + on_loss});
+    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, on_loss, 40));
+    const auto five_steps_more = [&, steps = size_t{0}]() mutable {
+      if (!absl::StrContains(train.err(), "was lost")) return false;
+      if (steps == 0) steps = StepLines(on_loss, "") + 5;
+      return StepLines(on_loss, "") >= steps;
+    };
+    ASSERT_NO_FATAL_FAILURE(KillOne(train, "worker", on_loss, five_steps_more));
+    ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
+    EXPECT_THAT(train.err(), AllOf(HasSubstr("was lost: its connection was closed"),
+                                   HasSubstr("another is started in its place")));
+    ExpectSameState(expected, StateOf(on_loss));
+    EXPECT_EQ(StepLines(on_loss, "\"timeline\":1"), 300u) << "it never went back";
+  }
+}
+
+TEST_F(RecoveryTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpointAndEndsWithTheSameBits) {
+  const CheckpointState expected = Undisturbed();
+  ASSERT_FALSE(HasFailure());
+  Process& train = StartTraining("rollback", kLong);
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "rollback", 50));
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "rollback"));
+  ASSERT_NO_FATAL_FAILURE(KillOne(train, "server", "rollback",
+                                  [&] { return StepLines("rollback", "\"timeline\":2") > 0; }));
+  ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
+  EXPECT_THAT(train.err(), HasSubstr("the job goes on from step"));
+  ExpectSameState(expected, StateOf("rollback"));
+}
+
+}  // namespace
+}  // namespace tug
