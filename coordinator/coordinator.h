@@ -20,8 +20,8 @@
 //  6. With comm.scheduler AUTO replies carry schedules to try (schedule_tuning.h).
 //  7. A worker that is lost, or joins later: the next view (view_change.h, coordinator_views.cc).
 //     A server that is lost: WAITING until one has joined in its place, then the next timeline,
-//     from the newest checkpoint, at most fault.max_rollbacks times. With model.external a node
-//     that is lost fails the job.
+//     from the newest checkpoint, at most fault.max_rollbacks times. With model.external, and
+//     with sync.policy BACKUP, a node that is lost fails the job.
 //  8. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
 //  when a node reports a
 //     failure, or a checkpoint cannot be written. Every node learns it with its next heartbeat.

@@ -15,6 +15,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/placement.h"
 #include "exchange/segment_table.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -189,7 +190,12 @@ void Coordinator::OnGone(uint32_t node_id, uint64_t job, absl::Time now) {
   Advance(now);
 }
 
-bool Coordinator::Recovers() const { return !options_.config.model().external(); }
+// Programs of their own cannot take steps of others. Where steps are skipped (BACKUP), who takes
+// over may wait for weights that do not come.
+bool Coordinator::Recovers() const {
+  return !options_.config.model().external() &&
+         !SyncModeOf(options_.config.sync().policy()).skips_steps;
+}
 
 // Once everyone whom it takes is there, and what is whole of checkpoints is committed.
 void Coordinator::RollBack(absl::Time now) {
