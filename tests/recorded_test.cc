@@ -90,7 +90,7 @@ TEST_F(RecordedTest, OtherWeightsAreFoundAndNamed) {
 }
 
 TEST_F(RecordedTest, WhatIsNotRecordedIsRefusedInALine) {
-  ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=2"}));
+  ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=10"}));
   ExpectErrorLine(Run({"replay", Path("run")}), {"sync.record"});
   ExpectErrorLine(Run({"replay", Path("nowhere")}), {"nowhere"});
 }
