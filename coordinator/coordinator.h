@@ -159,6 +159,8 @@ class Coordinator {
   bool Ended() const { return phase_ == DONE || phase_ == FAILED; }
   absl::Status Accepts(const RegisterRequest& request) const;
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
+  // Whether a virtual worker can have taken the step, or begun it, as the job's end stands.
+  bool CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const;
   void TakeProgress(absl::Time now);
   void AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now);
   // Asks for the next commit, if none is being carried out.

@@ -90,5 +90,25 @@ TEST(CoordinatorEnd, ClocksOfACheckpointAreInItsManifestAndARunGoesOnFromThem) {
   EXPECT_EQ(commits[0].manifest.timeline(), 2u);
 }
 
+TEST(CoordinatorEnd, BelievesNoClockThatNobodyCanHaveBegun) {
+  JobUnderTest job(Asp(10));
+  job.Run(1, 2);
+  HeartbeatRequest liar = Worked(job, 2, 500, 501);
+  liar.set_clock(1ull << 62);
+  EXPECT_FALSE(job.Send(liar).pause());
+  EXPECT_TRUE(job.Take<StepCompleted>().empty());
+
+  HeartbeatRequest fast = Worked(job, 2, 0, 9), slow = Worked(job, 3, 0, 3);
+  fast.set_pausing(true);
+  slow.set_pausing(true);
+  for (int i = 0; i < 2; ++i) {
+    job.Send(fast);
+    job.Send(slow);
+  }
+  const HeartbeatReply reply = job.Send(slow);
+  EXPECT_EQ(reply.final_version(), 10u);
+  EXPECT_EQ(std::accumulate(reply.final_clocks().begin(), reply.final_clocks().end(), 0ull), 20u);
+}
+
 }  // namespace
 }  // namespace tug

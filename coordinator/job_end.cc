@@ -55,8 +55,12 @@ std::vector<uint64_t> DealByLevel(std::span<const VirtualWorkerPace> paces, uint
 
 std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint64_t total) {
   const std::vector<double> step_seconds = StepSeconds(paces);
+  // Nobody gets more than all that is left: beyond it the sum is too large anyway.
+  const uint64_t most = total - Begun(paces) + 1;
   const auto after = [&](size_t v, double seconds) {
-    return paces[v].begun + static_cast<uint64_t>(std::floor(seconds / step_seconds[v]));
+    const double steps = std::floor(seconds / step_seconds[v]);
+    return paces[v].begun +
+           (steps < static_cast<double>(most) ? static_cast<uint64_t>(steps) : most);
   };
   const auto sum_after = [&](double seconds) {
     uint64_t sum = 0;
@@ -64,8 +68,8 @@ std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint
     return sum;
   };
   // The fastest alone takes no longer.
-  double low = 0, high = *std::max_element(step_seconds.begin(), step_seconds.end());
-  high *= static_cast<double>(total - Begun(paces) + 1);
+  double low = 0, high = *std::min_element(step_seconds.begin(), step_seconds.end());
+  high *= static_cast<double>(most);
   constexpr int kHalvings = 100;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (low + high) / 2;

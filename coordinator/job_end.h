@@ -27,7 +27,7 @@ namespace tug {
 struct VirtualWorkerPace {
   uint64_t begun = 0;     // the first clock that it has not begun
   uint64_t reported = 0;  // the first that it has not reported; read where every push is an update
-  double step_seconds = 0;  // 0 = not known yet
+  double step_seconds = 0;  // finite; 0 = not known yet
   bool away = false;        // nobody carries it, and nobody waits: it gets no further step
 };
 

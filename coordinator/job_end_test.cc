@@ -104,5 +104,12 @@ TEST(DealClocks, AddsUpToTheTotalAndTakesNothingBack) {
   }
 }
 
+TEST(DealClocks, ComesToAnEndHoweverFarApartSpeedsAre) {
+  const std::vector<VirtualWorkerPace> paces = {{5, 5, 1e-6}, {5, 5, 1e6}, {5, 5, 1e-300}};
+  const std::vector<uint64_t> clocks = DealClocks(paces, 3'000'000'000, kMostLead);
+  EXPECT_EQ(Sum(clocks), 3'000'000'000u);
+  EXPECT_EQ(clocks[1], 5u);
+}
+
 }  // namespace
 }  // namespace tug
