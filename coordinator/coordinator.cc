@@ -266,6 +266,8 @@ void Coordinator::LookForTheEnd(absl::Time now) {
     if (!per_push) continue;
     paces[v].begun = std::max({paces[v].begun, progress.clock(v), least_begun_[v]});
     paces[v].reported = progress.clock(v);
+    paces[v].idle = progress.clock(v) <= timeline_->StartClock(v) &&
+                    least_begun_[v] <= timeline_->ClockBeyondStart(v);
     paces[v].step_seconds = progress.step_seconds(v);
   }
   for (const WorkerAssignment& assignment : view_->workers()) {
@@ -274,6 +276,7 @@ void Coordinator::LookForTheEnd(absl::Time now) {
     for (const uint32_t v : assignment.virtual_workers()) {
       if (!CanHaveBegun(v, worker->clock)) continue;
       paces[v].begun = std::max(paces[v].begun, worker->clock + 1);
+      paces[v].idle = false;
     }
   }
   timeline_->end.Update(paces, !places_.fencing() && EveryVirtualWorkerIsCarried() &&

@@ -118,6 +118,7 @@ std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint6
 JobEnd::JobEnd(const JobConfig& config, uint64_t start_version)
     : mode_(SyncModeOf(config.sync().policy())),
       most_lead_(StalenessBound(config.sync())),
+      start_(start_version),
       steps_(config.train().steps()),
       order_seconds_(3e-3 * config.fault().heartbeat_ms()) {
   TUG_CHECK_LT(start_version, steps_);
@@ -157,7 +158,11 @@ void JobEnd::Update(std::span<const VirtualWorkerPace> paces, bool all_paused) {
 void JobEnd::SettleClocks(std::span<const VirtualWorkerPace> paces) {
   const uint64_t count = paces.size();
   const uint64_t begun_steps = (Begun(paces) + count - 1) / count;
-  final_version_ = stop_requested_ ? begun_steps : std::max(begun_steps, steps_);
+  const bool any =
+      std::any_of(paces.begin(), paces.end(), [](const auto& pace) { return !pace.idle; });
+  // A run that goes on takes some steps again: what is begun may add up to less than its start.
+  const uint64_t least = !stop_requested_ ? steps_ : any ? start_ + 1 : start_;
+  final_version_ = any ? std::max(begun_steps, least) : least;
   final_clocks_ = DealClocks(paces, *final_version_ * count, most_lead_);
 }
 
