@@ -182,6 +182,10 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
            now);
       return;
     }
+    // One that is newer than any can be would make all others old.
+    if (part.version() > timeline_->end.final_version().value_or(options_.config.train().steps())) {
+      continue;
+    }
     const std::optional<CollectedCheckpoint> whole = timeline_->checkpoints.Add(part);
     if (!whole.has_value()) continue;
     CommitCheckpointAction commit;
@@ -263,8 +267,9 @@ void Coordinator::LookForTheEnd(absl::Time now) {
   for (uint32_t v = 0; v < paces.size(); ++v) {
     paces[v].begun = timeline_->StartClock(v);
     paces[v].away = shrinks && places_.owners()[v] == ViewChange::kNobody;
+    paces[v].begun = std::max(paces[v].begun, least_begun_[v]);
     if (!per_push) continue;
-    paces[v].begun = std::max({paces[v].begun, progress.clock(v), least_begun_[v]});
+    paces[v].begun = std::max(paces[v].begun, progress.clock(v));
     paces[v].reported = progress.clock(v);
     paces[v].idle = progress.clock(v) <= timeline_->StartClock(v) &&
                     least_begun_[v] <= timeline_->ClockBeyondStart(v);
