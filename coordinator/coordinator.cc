@@ -280,7 +280,10 @@ void Coordinator::LookForTheEnd(absl::Time now) {
     if (worker == nullptr || !worker->started) continue;
     for (const uint32_t v : assignment.virtual_workers()) {
       if (!CanHaveBegun(v, worker->clock)) continue;
-      paces[v].begun = std::max(paces[v].begun, worker->clock + 1);
+      // A worker that pauses has reported all but the step under way. Its clock may be that of
+      // another of its virtual workers, far ahead of one that it took over.
+      const uint64_t newest = per_push ? std::min(worker->clock, progress.clock(v)) : worker->clock;
+      paces[v].begun = std::max(paces[v].begun, newest + 1);
       paces[v].idle = false;
     }
   }
