@@ -357,10 +357,12 @@ StopReply Coordinator::OnStop(absl::Time now) {
     return reply;
   }
   if (phase_ == WAITING) {
+    const bool first = !rolling_back_ && timeline_->start.number == options_.start.number;
+    const bool saved = committed_version() > options_.start.version;
     reply.set_message(
-        rolling_back_
-            ? absl::StrCat("the job ends now, with the checkpoint of step ", committed_version())
-            : "the job had not started; it ends now, without a checkpoint of its own");
+        absl::StrCat(first ? "the job had not started; it ends now, " : "the job ends now, ",
+                     saved ? absl::StrCat("with the checkpoint of step ", committed_version())
+                           : "without a checkpoint of its own"));
     Finish(now);
     EndIfEveryoneKnows(now);
     return reply;

@@ -319,5 +319,21 @@ TEST_F(CoordinatorFaultsTest, EachLossAndEachWorkerThatJoinsBeginsAChangeUnderWa
   EXPECT_THAT(view.workers(0).start_clocks(), ElementsAre(3, 3, 3, 3));
 }
 
+TEST_F(CoordinatorFaultsTest, AStopWhileTheJobGoesBackSaysWhatItLeaves) {
+  for (const bool saved : {false, true}) {
+    for (const bool replaced : {false, true}) {
+      JobUnderTest job(Options());
+      job.Run(1, 2);
+      if (saved) job.coordinator().OnCheckpointCommitted(5, absl::OkStatus(), job.now());
+      Lose(job, 1);
+      if (replaced) job.Join(SERVER, 50);  // and not ready yet
+      EXPECT_EQ(job.coordinator().OnStop(job.now()).message(),
+                saved ? "the job ends now, with the checkpoint of step 5"
+                      : "the job ends now, without a checkpoint of its own");
+      EXPECT_EQ(job.coordinator().phase(), DONE);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tug
