@@ -90,7 +90,7 @@ TEST(ExternalModel, CheckpointsHoldTheBlocksAndAFailureSaysHowToGoOn) {
   ASSERT_TRUE(worker.ok());
   job.Send(job.ReadyBeat(server));
   job.Send(job.ReadyBeat(worker->node_id()));
-  job.Send(WithPart(WithPart(job.Beat(server), 0, 5), 1, 5));
+  job.Send(WithPart(WithPart(job.ReadyBeat(server), 0, 5), 1, 5));
   const auto commits = job.Take<CommitCheckpointAction>();
   ASSERT_EQ(commits.size(), 1u);
   EXPECT_EQ(commits[0].manifest.blocks().blocks_size(), 2);
