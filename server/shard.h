@@ -234,6 +234,7 @@ class Shard {
   void AnswerAfter(uint32_t segment, uint32_t virtual_worker);
   void AnswerAllWaiting();
   bool IsEarly(const PushKey& key) const;
+  bool IsApplied(const PushKey& key) const;  // by all of its segments
 
   void OnPull(const Message& message);
   bool IsPull(const Message& message) const;

@@ -19,14 +19,16 @@ constexpr uint64_t kChunk = 4096;
 std::optional<Shard::Fresh> Shard::ExamineUpdate(const WireHeader& push) {
   open_segments_.clear();
   Fresh fresh;
+  bool early = false;
   const uint32_t first = FirstId(push);
   for (uint32_t id = first; id < first + push.segment_count; ++id) {
     const SegmentState& state = *states_[id];
     const PushFate fate = policy_->FateOf(push.virtual_worker, push.clock, ClocksOf(state));
-    if (fate == PushFate::kEarly) return std::nullopt;
+    early = early || fate == PushFate::kEarly;
     fresh.valid = fresh.valid && fate != PushFate::kImpossible;
     if (fate == PushFate::kTake) open_segments_.push_back(id);
   }
+  if (early && fresh.valid) return std::nullopt;
   return fresh;
 }
 
@@ -38,6 +40,14 @@ bool Shard::IsEarly(const PushKey& key) const {
   return false;
 }
 
+bool Shard::IsApplied(const PushKey& key) const {
+  const uint32_t first = table_.id(key.block, key.first_segment);
+  for (uint32_t id = first; id < first + key.segment_count; ++id) {
+    if (states_[id]->next->next(key.virtual_worker) <= key.clock) return false;
+  }
+  return true;
+}
+
 void Shard::OnUpdate(Message message) {
   const WireHeader header = message.header;
   if (!IsPush(message) || header.virtual_worker_count != 1) {
@@ -46,7 +56,7 @@ void Shard::OnUpdate(Message message) {
   const PushKey key = KeyOf(header);
   const std::optional<Fresh> fresh = ExamineUpdate(header);
   // One that has been applied is a repeat, whenever it was.
-  const bool applied = fresh.has_value() && open_segments_.empty();
+  const bool applied = fresh.has_value() && fresh->valid && open_segments_.empty();
   if (!applied && !final_clocks_.empty() && header.clock >= final_clocks_[header.virtual_worker]) {
     return Malformed(header, "is of a clock after the last one");
   }

@@ -194,6 +194,41 @@ TEST_F(UpdateShardTest, TakesSnapshotsOfStepsOfTheJobAndOneOfTheEnd) {
   EXPECT_EQ(snapshots_.size(), 8u);
 }
 
+TEST_F(UpdateShardTest, ExactPullsOfAnyClockLeaveRoomForOthers) {
+  PushMean(0, 0, 0, 0);
+  for (uint64_t clock = 1; clock <= 10'000; ++clock) {
+    PullFor(0, 0, 1 + clock, Want::kExact, clock % 2, 1);
+  }
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+  PullFor(0, 1, 1);  // has not pushed clock 0
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+  EXPECT_EQ(Count(MessageKind::kWeights), 0u);
+  PushMean(0, 1, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kWeights), 1u);
+  // Of the exact ones the newest two wait.
+  shard_.SetFinalClocks(std::vector<uint64_t>{1, 1}, 1, now_);
+  EXPECT_EQ(Count(MessageKind::kWeights), 3u);
+}
+
+TEST_F(UpdateShardTest, PushesOfAbsurdClocksAreNotRemembered) {
+  for (uint64_t clock = 2; clock < 100; ++clock) PushMean(0, 0, clock, 0);
+  PushMean(0, 0, ~uint64_t{0}, 0);
+  EXPECT_EQ(shard_.counters().malformed, 99u);
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(UpdateShardTest, AsksNoMoreForAnEarlyPushThatSomebodyElseHasBrought) {
+  WireHeader early = PushHeader(0, 1, 1);
+  early.sender = WorkerPeer(1);
+  Deliver(early, std::vector<float>(2 * kSegment, 1.0f));
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kDeferred);
+  PushMean(0, 1, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kPushWanted), 1u);
+  PushMean(0, 1, 1, 0);
+  shard_.OnTick(now_ + absl::Seconds(2));
+  EXPECT_EQ(Count(MessageKind::kPushWanted), 1u);
+}
+
 TEST_F(UpdateShardTest, TakesNoPushBeyondTheLastClock) {
   PushMean(0, 0, 0, 0);
   PushMean(0, 1, 0, 0);
