@@ -29,8 +29,9 @@
 //      its virtual worker's order.
 //   3. At once, for each of its segments: its staleness is how many updates there were since the
 //      version of the weights that it names (kWhateverVersion: none); the optimizer makes version
-//      + 1 with the step that staleness leaves (staleness.h); a gradient that is not finite makes
-//      the version and changes no weight. Workers have clipped it.
+//      + 1 with the step that staleness leaves (staleness.h); a gradient that is not finite, or is
+//      not once it is compensated, makes the version and changes no weight. Workers have clipped
+//      it.
 //   4. kCommitted; then pulls that waited for this clock are answered, with the newest weights.
 //
 // With workers that take local steps (sync.local_steps) a push is how far weights have gone, its
@@ -308,7 +309,7 @@ class Shard {
   std::vector<uint32_t> summed_;
   std::vector<PushKey> wanted_;
   std::vector<PeerId> freed_;  // workers that have credit again; scratch
-  std::vector<float> compensated_;
+  std::vector<float> compensated_;  // a segment's gradient
   std::vector<uint64_t> snapshot_clocks_;
   bool started_ = false;
   absl::Time now_ = absl::InfinitePast();  // of the message or tick in hand

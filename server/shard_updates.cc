@@ -4,17 +4,12 @@
 
 #include "base/check.h"
 #include "kernels/sgd.h"
+#include "kernels/sum.h"
 #include "server/push_payload.h"
 #include "server/push_step.h"
 #include "server/shard.h"
 
 namespace tug {
-namespace {
-
-// Of compensated gradients, at a time: they stay in the nearest cache until they are used.
-constexpr uint64_t kChunk = 4096;
-
-}  // namespace
 
 std::optional<Shard::Fresh> Shard::ExamineUpdate(const WireHeader& push) {
   open_segments_.clear();
@@ -149,35 +144,35 @@ uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t 
                                   .clock = push.clock,
                                   .bytes = place.bytes()});
   const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
-  if (state.sum.first_not_finite() != SumTree::kNone) {
-    NoticeSkip(push.clock, place.block, push.virtual_worker);
-    return OrderRecord::kSkipped;  // weights are updated in place: they are what they were
-  }
   UpdateStep step = StepOfPush(options_.sync, options_.virtual_workers,
                                {.version = state.version,
                                 .staleness = staleness,
                                 .token_count = push.token_count,
                                 .weight_decay = place.weight_decay});
-  const std::span<const float> gradient = state.sum.sum();
+  std::span<const float> gradient = state.sum.sum();
+  bool finite = state.sum.first_not_finite() == SumTree::kNone;
+  uint32_t flags = 0;
   const auto lambda = static_cast<float>(options_.sync.delay_compensation());
-  if (lambda == 0 || staleness == 0) {
-    Optimize(step, gradient, update);
-    return 0;
+  if (finite && lambda != 0 && staleness != 0) {
+    const std::span<const float> old = served_->Weights(push.sender, segment, weights_version);
+    if (old.empty()) {
+      flags = OrderRecord::kNotCompensated;
+    } else {
+      const auto n = static_cast<int64_t>(gradient.size());
+      compensated_.resize(gradient.size());
+      kernels::CompensateDelay(n, lambda, std::exchange(step.gradient_scale, 1.0f),
+                               gradient.data(), update.weights_in.data(), old.data(),
+                               compensated_.data());
+      gradient = compensated_;
+      finite = kernels::AllFinite(gradient.data(), n);
+    }
   }
-  const std::span<const float> old = served_->Weights(push.sender, segment, weights_version);
-  if (old.empty()) {
-    Optimize(step, gradient, update);
-    return OrderRecord::kNotCompensated;
+  if (!finite) {
+    NoticeSkip(push.clock, place.block, push.virtual_worker);
+    return OrderRecord::kSkipped;  // weights are updated in place: they are what they were
   }
-  const float scale = std::exchange(step.gradient_scale, 1.0f);
-  compensated_.resize(kChunk);
-  for (uint64_t begin = 0; begin < gradient.size(); begin += kChunk) {
-    const uint64_t n = std::min(kChunk, gradient.size() - begin);
-    kernels::CompensateDelay(static_cast<int64_t>(n), lambda, scale, &gradient[begin],
-                             &update.weights_in[begin], &old[begin], compensated_.data());
-    Optimize(step, std::span<const float>(compensated_).first(n), update.Part(begin, n));
-  }
-  return 0;
+  Optimize(step, gradient, update);
+  return flags;
 }
 
 void Shard::AnswerAfter(uint32_t segment, uint32_t virtual_worker) {

@@ -407,6 +407,26 @@ TEST_F(CompensatedUpdateTest, AddsWhatTheWeightsHaveMovedSinceTheyWereServed) {
   EXPECT_NE(records_.back().flags & OrderRecord::kNotCompensated, 0u);
 }
 
+TEST_F(CompensatedUpdateTest, SkipsAGradientThatCompensationMakesInfinite) {
+  const auto push = [&](uint32_t vw, float mean) {
+    WireHeader header = PushHeader(0, vw, 0);
+    header.sender = WorkerPeer(vw);
+    std::vector<float> gradient(2 * kSegment, 0.0f);
+    gradient.back() = mean * kTokens;
+    Deliver(header, std::move(gradient));
+  };
+  PullFor(0, 0, 0);
+  PullFor(0, 1, 0);
+  push(0, 1.0f);
+  push(1, 1e25f);  // its square is beyond float
+  EXPECT_EQ(shard_.version(0), 2u);
+  EXPECT_EQ(shard_.version(1), 2u);
+  EXPECT_EQ(shard_.weights(1)[kSegment - 1], -1.0f);
+  EXPECT_EQ(records_.back().flags, OrderRecord::kSkipped);
+  EXPECT_EQ(records_[records_.size() - 2].flags, 0u) << "the other segment's is finite";
+  ASSERT_FALSE(notices_.empty());
+}
+
 class Bf16UpdateTest : public UpdateShardTest {
  protected:
   Bf16UpdateTest()
