@@ -144,7 +144,8 @@ struct ShardCounters {
   // Of segments: an update of each of three segments is three.
   uint64_t updates = 0;
   StalenessHistogram staleness = {};  // of updates
-  uint64_t dropped_pushes = 0;        // messages: too late for all of their segments
+  // Answers kDropped: messages too late for all of their segments, each repeat once more.
+  uint64_t dropped_pushes = 0;
   uint64_t inexact_records = 0;       // OrderRecord::kInexact
 };
 
