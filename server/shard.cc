@@ -129,7 +129,8 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
   const bool compensates = options_.sync.delay_compensation() > 0;
   if (update_per_push_ && (compensates || sinks_.record)) {
     served_.emplace(ServedWeights::Options{.keep_weights = compensates,
-                                           .most_workers = size_t{2} * options_.virtual_workers},
+                                           // Of a view; each carries a virtual worker at least.
+                                           .most_workers = options_.virtual_workers},
                     table);
   }
 }

@@ -407,6 +407,27 @@ TEST_F(CompensatedUpdateTest, AddsWhatTheWeightsHaveMovedSinceTheyWereServed) {
   EXPECT_NE(records_.back().flags & OrderRecord::kNotCompensated, 0u);
 }
 
+TEST_F(CompensatedUpdateTest, KeepsTheWeightsOfAsManyWorkersAsThereAreVirtualOnes) {
+  WireHeader pull = Header(MessageKind::kPull, 0);
+  pull.virtual_worker_count = 1;
+  pull.want = Want::kAtLeast;
+  for (const uint32_t worker : {0u, 1u, 2u}) {
+    pull.sender = WorkerPeer(worker);
+    Deliver(pull);
+  }
+  PushMean(1, 0, 0, 0);  // of another block
+  PushMean(0, 1, 0, 0);  // of whom nothing was served, not stale
+  WireHeader push = PushHeader(0, 0, 0);
+  push.sender = WorkerPeer(0);
+  Deliver(push, std::vector<float>(2 * kSegment, kTokens));
+  EXPECT_NE(records_.back().flags & OrderRecord::kNotCompensated, 0u) << "2 took its place";
+  push.virtual_worker = 1;
+  push.clock = 1;
+  push.sender = WorkerPeer(2);
+  Deliver(push, std::vector<float>(2 * kSegment, kTokens));
+  EXPECT_EQ(records_.back().flags & OrderRecord::kNotCompensated, 0u);
+}
+
 TEST_F(CompensatedUpdateTest, SkipsAGradientThatCompensationMakesInfinite) {
   const auto push = [&](uint32_t vw, float mean) {
     WireHeader header = PushHeader(0, vw, 0);
