@@ -125,8 +125,12 @@ TEST_F(UpdateShardTest, SkipsAnUpdateThatIsNotFiniteAndNamesTheVirtualWorker) {
   EXPECT_EQ(shard_.version(0), 2u);
   EXPECT_EQ(Weight(0), -1.0f);
   ASSERT_FALSE(notices_.empty());
-  EXPECT_NE(notices_.back().text.find("block first from virtual worker 1"), std::string::npos)
-      << notices_.back().text;
+  const ShardNotice notice = notices_.back();
+  const char* const text =
+      "step 1: the gradient from virtual worker 1 is not finite; the whole update is skipped";
+  EXPECT_NE(notice.text.find(text), std::string::npos) << notice.text;
+  PushMean(1, 1, 0, 0, std::numeric_limits<float>::infinity());
+  EXPECT_EQ(notices_.back().key, notice.key) << "one step, one line";
   EXPECT_EQ(records_.back().flags & OrderRecord::kSkipped, OrderRecord::kSkipped);
 }
 
