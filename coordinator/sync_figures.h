@@ -15,7 +15,7 @@ struct SyncFigures {
   uint64_t updates = 0;  // of segments
   // How many updates had staleness 0, 1, 2, ...: the last entry, that or more.
   std::vector<uint64_t> staleness;
-  uint64_t dropped_pushes = 0;  // partitions that came too late for their update
+  uint64_t dropped_pushes = 0;  // messages that came too late for their update, and repeats of them
 
   // 0 without updates.
   double MeanStaleness() const;
@@ -26,7 +26,7 @@ struct SyncFigures {
 SyncFigures SyncFiguresOf(const StatusReply& status);
 
 // "sync: ssp(4): 12,000 updates of segments, staleness 1.42 on average, 7 at most"; of BACKUP
-// "sync: backup(1): 12,000 updates of segments, 31 parts of pushes came too late". Empty for BSP,
+// "sync: backup(1): 12,000 updates of segments, 31 messages with pushes came too late". Empty for BSP,
 // of which there is nothing to say.
 std::string SyncText(const SyncConfig& config, const SyncFigures& figures);
 
