@@ -47,7 +47,9 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
       replays_(options_.config.compute() == JobConfig::REPLAY),
       bf16_weights_(options_.config.train().precision() == TrainConfig::BF16 &&
                     options_.config.comm().pull_format() == CommConfig::BF16 && local_ == 1),
-      clips_(mode_.update_per_push || local_ > 1),
+      clips_(
+          (mode_.update_per_push && options_.config.optimizer().clip() != OptimizerConfig::OFF) ||
+          local_ > 1),
       straggler_(options_.config),
       machine_(MakeMachineOptions()),
       clip_(options_.config.optimizer(), table_.num_blocks()),
