@@ -45,6 +45,11 @@ void Shard::OnUpdate(Message message) {
   }
   const PushKey key = KeyOf(header);
   const std::optional<Fresh> fresh = ExamineUpdate(header);
+  // One that has been applied is a repeat, whenever it was.
+  const bool applied = fresh.has_value() && open_segments_.empty();
+  if (!applied && !final_clocks_.empty() && header.clock >= final_clocks_[header.virtual_worker]) {
+    return Malformed(header, "is of a clock after the last one");
+  }
   if (!fresh.has_value()) {
     ++counters_.deferred;
     early_.Defer(key);

@@ -194,6 +194,21 @@ TEST_F(UpdateShardTest, TakesSnapshotsOfStepsOfTheJobAndOneOfTheEnd) {
   EXPECT_EQ(snapshots_.size(), 8u);
 }
 
+TEST_F(UpdateShardTest, TakesNoPushBeyondTheLastClock) {
+  PushMean(0, 0, 0, 0);
+  PushMean(0, 1, 0, 0);
+  shard_.SetFinalClocks(std::vector<uint64_t>{1, 2}, 1, now_);
+  PushMean(0, 0, 1, 2);
+  PushMean(0, 1, 2, 2);  // is early, too
+  EXPECT_EQ(shard_.counters().malformed, 2u);
+  EXPECT_EQ(shard_.version(0), 2u);
+  EXPECT_EQ(sent_.size(), 2u);
+  PushMean(0, 0, 0, 0);  // a repeat
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  PushMean(0, 1, 1, 2);
+  EXPECT_EQ(shard_.version(0), 3u);
+}
+
 TEST_F(UpdateShardTest, AnswersTheLastEvaluationOnceAllPushesAreIn) {
   PushMean(0, 0, 0, 0);
   PullFor(0, 0, 9, Want::kExact);
