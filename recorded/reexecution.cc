@@ -34,6 +34,7 @@ Reexecution::Reexecution(const JobConfig& config, const SegmentTable& table, con
     steps_[i].unapplied = table.size();
     for (uint32_t s = 0; s < table.size(); ++s) {
       const uint64_t version = run.steps[i].weights_version[s];
+      if (version == kAnyVersion) continue;
       SegmentState& segment = segments_[s];
       segment.versions.Need(version);                   // to be computed
       if (compensates) segment.versions.Need(version);  // and to be applied
@@ -67,9 +68,11 @@ void Reexecution::Compute(size_t step) {
   for (uint32_t s = 0; s < table_.size(); ++s) {
     const Segment& place = table_.segment(s);
     WeightVersions& versions = segments_[s].versions;
-    const std::span<const float> weights = versions.Of(recorded.weights_version[s]);
+    const uint64_t version = recorded.weights_version[s];
+    const std::span<const float> weights =
+        version == kAnyVersion ? versions.newest() : versions.Of(version);
     std::copy(weights.begin(), weights.end(), weights_[place.block].begin() + place.begin);
-    versions.Release(recorded.weights_version[s]);
+    if (version != kAnyVersion) versions.Release(version);
   }
   steps_[step].gradient =
       std::make_unique<PushedGradient>(compute_(recorded.virtual_worker, recorded.clock, views));
@@ -113,7 +116,10 @@ absl::Status Reexecution::Apply(uint32_t segment, const RecordedUpdate& update) 
   WeightVersions& versions = segments_[segment].versions;
   versions.Advance();
   if (!skipped) Optimize(segment, update, gradient, pushed.token_count);
-  if (config_.sync().delay_compensation() > 0) versions.Release(update.weights_version);
+  const bool untouched = (update.flags & OrderRecord::kUntouched) != 0;
+  if (config_.sync().delay_compensation() > 0 && !untouched) {
+    versions.Release(update.weights_version);
+  }
   return absl::OkStatus();
 }
 

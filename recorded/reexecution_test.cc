@@ -215,6 +215,23 @@ TEST(Reexecution, RefusesAnOrderThatCannotHaveBeen) {
       HasSubstr("after 0 of 8 updates, every gradient is of weights that are still to come"));
 }
 
+// As a lane writes it down that has a push late, and others' before it, which are of its update.
+TEST(Reexecution, DoesNotWaitForWeightsThatAStepDoesNotRead) {
+  const JobConfig config = Config();
+  const SegmentTable table = *SegmentTable::Create(Blocks(), 1024);
+  RecordedRun run{.virtual_workers = 2,
+                  .steps = {{0, 0, {0, kAnyVersion, 0, 0}}, {1, 0, {1, 0, 0, 0}}},
+                  .updates = {{{0, 0}, {1, 1}},
+                              {{1, 0}, {0, 1, OrderRecord::kUntouched}},
+                              {{0, 0}, {1, 0}},
+                              {{0, 0}, {1, 0}}}};
+  Reexecution again(config, table, run, Start(table), Gradient);
+  size_t told = 0;
+  const absl::Status done = again.Run([&](size_t updates) { told = updates; });
+  EXPECT_TRUE(done.ok()) << done;
+  EXPECT_EQ(told, 8u);
+}
+
 TEST(Reexecution, AGradientThatIsNotFiniteChangesNothingIfItDidNotThen) {
   const JobConfig config = Config();
   const SegmentTable table = *SegmentTable::Create(Blocks(), 1024);

@@ -43,6 +43,9 @@ struct OrderRecord {
   // The gradient may be of another version of this segment than is written here: parts of one
   // message had versions of their own. What follows cannot be computed again.
   static constexpr uint32_t kInexact = 4;
+  // The gradient is zero whatever the weights of this segment are (kWhateverVersion, proto/wire.h):
+  // `weights_version` is the version before this update, and the step needs none to be computed.
+  static constexpr uint32_t kUntouched = 8;
 
   uint32_t segment = 0;
   uint32_t virtual_worker = 0;

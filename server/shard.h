@@ -28,9 +28,9 @@
 //      and kPushWanted once it is its turn (early_pushes.h). So none is applied twice, or out of
 //      its virtual worker's order.
 //   3. At once, for each of its segments: its staleness is how many updates there were since the
-//      version of the weights that it names; the optimizer makes version + 1 with the step that
-//      staleness leaves (staleness.h); a gradient that is not finite makes the version and changes
-//      no weight. Workers have clipped it.
+//      version of the weights that it names (kWhateverVersion: none); the optimizer makes version
+//      + 1 with the step that staleness leaves (staleness.h); a gradient that is not finite makes
+//      the version and changes no weight. Workers have clipped it.
 //   4. kCommitted; then pulls that waited for this clock are answered, with the newest weights.
 //
 // With workers that take local steps (sync.local_steps) a push is how far weights have gone, its
@@ -227,8 +227,9 @@ class Shard {
   std::optional<Fresh> ExamineUpdate(const WireHeader& push);
   // `exact`: the push names the version of each of its segments.
   void ApplyTo(uint32_t segment, const WireHeader& push, bool exact);
-  // Makes version + 1 of the gradient in the segment's sum. Flags of an OrderRecord.
-  uint32_t UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t staleness);
+  // Makes version + 1 of the gradient in the segment's sum, of weights of `weights_version`. Flags
+  // of an OrderRecord.
+  uint32_t UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t weights_version);
   // Looks at the pulls that may have waited for this push.
   void AnswerAfter(uint32_t segment, uint32_t virtual_worker);
   void AnswerAllWaiting();

@@ -25,9 +25,7 @@ std::optional<Shard::Fresh> Shard::ExamineUpdate(const WireHeader& push) {
     const PushFate fate = policy_->FateOf(push.virtual_worker, push.clock, ClocksOf(state));
     if (fate == PushFate::kEarly) return std::nullopt;
     fresh.valid = fresh.valid && fate != PushFate::kImpossible;
-    if (fate != PushFate::kTake) continue;
-    fresh.valid = fresh.valid && push.version <= state.version;
-    open_segments_.push_back(id);
+    if (fate == PushFate::kTake) open_segments_.push_back(id);
   }
   return fresh;
 }
@@ -47,12 +45,17 @@ void Shard::OnUpdate(Message message) {
   }
   const PushKey key = KeyOf(header);
   const std::optional<Fresh> fresh = ExamineUpdate(header);
+  // One that has been applied is a repeat, whenever it was.
+  const bool applied = fresh.has_value() && open_segments_.empty();
+  if (!applied && !final_clocks_.empty() && header.clock >= final_clocks_[header.virtual_worker]) {
+    return Malformed(header, "is of a clock after the last one");
+  }
   if (!fresh.has_value()) {
     ++counters_.deferred;
     early_.Defer(key);
     return ReplyToPush(MessageKind::kDeferred, key, key.clock);
   }
-  if (!fresh->valid) return Malformed(header, "is a gradient of weights that there are not yet");
+  if (!fresh->valid) return Malformed(header, "is of a clock that nobody can have reached");
   early_.Forget(key);
   if (open_segments_.empty()) {
     ++counters_.repeats;
@@ -65,7 +68,7 @@ void Shard::OnUpdate(Message message) {
     message = *std::move(dense);
   }
   const uint32_t first = FirstId(header);
-  const bool exact = !served_.has_value() ||
+  const bool exact = !served_.has_value() || header.version == kWhateverVersion ||
                      served_->IsExact(header.sender, header.clock, first, header.segment_count);
   const bool bf16 = message.header.codec == Codec::kBf16;
   const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
@@ -94,15 +97,19 @@ void Shard::OnUpdate(Message message) {
 
 void Shard::ApplyTo(uint32_t segment, const WireHeader& push, bool exact) {
   SegmentState& state = *states_[segment];
-  const uint64_t staleness = state.version - push.version;
-  uint32_t flags = UpdateByPush(segment, push, staleness);
+  // Later ones that there are not yet: nobody can have been served them. Taken as the newest, since
+  // a push that is dropped without an answer holds up all who wait for it.
+  const uint64_t of = std::min(push.version, state.version);
+  const uint64_t staleness = state.version - of;
+  uint32_t flags = UpdateByPush(segment, push, of);
   state.sum.Clear();
   ++state.version;
   state.least_rose = state.next->Advance(push.virtual_worker);
   ++counters_.updates;
   CountStaleness(counters_.staleness, staleness);
   if (sinks_.record) {
-    if (!exact) {
+    if (push.version == kWhateverVersion) flags |= OrderRecord::kUntouched;
+    if (!exact || (push.version > of && push.version != kWhateverVersion)) {
       flags |= OrderRecord::kInexact;
       if (counters_.inexact_records++ == 0) {
         sinks_.notice({"order/inexact",
@@ -114,14 +121,15 @@ void Shard::ApplyTo(uint32_t segment, const WireHeader& push, bool exact) {
                    .virtual_worker = push.virtual_worker,
                    .clock = push.clock,
                    .version = state.version,
-                   .weights_version = push.version,
+                   .weights_version = of,
                    .flags = flags});
   }
   MaybeSnapshot(segment);
 }
 
-uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t staleness) {
+uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t weights_version) {
   const SegmentState& state = *states_[segment];
+  const uint64_t staleness = state.version - weights_version;
   const Segment& place = table_.segment(segment);
   TraceSpan span(options_.trace, {.kind = TraceKind::kOptimizer,
                                   .block = place.block,
@@ -146,7 +154,7 @@ uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t 
     Optimize(step, gradient, update);
     return 0;
   }
-  const std::span<const float> old = served_->Weights(push.sender, segment, push.version);
+  const std::span<const float> old = served_->Weights(push.sender, segment, weights_version);
   if (old.empty()) {
     Optimize(step, gradient, update);
     return OrderRecord::kNotCompensated;

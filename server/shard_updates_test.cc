@@ -130,17 +130,40 @@ TEST_F(UpdateShardTest, SkipsAnUpdateThatIsNotFiniteAndNamesTheVirtualWorker) {
   EXPECT_EQ(records_.back().flags & OrderRecord::kSkipped, OrderRecord::kSkipped);
 }
 
+// A step does not pull the rows that it does not use, and pushes zeros for them.
+TEST_F(UpdateShardTest, AGradientOfWhateverWeightsIsOfItsNewestAndExact) {
+  PushMean(0, 1, 0, 0);
+  PushMean(0, 0, 0, kWhateverVersion, 0.0f);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  EXPECT_EQ(shard_.version(0), 2u);
+  EXPECT_EQ(records_.back(), (OrderRecord{.segment = 1,
+                                          .virtual_worker = 0,
+                                          .clock = 0,
+                                          .version = 2,
+                                          .weights_version = 1,
+                                          .flags = OrderRecord::kUntouched}));
+  EXPECT_EQ(shard_.counters().staleness[0], 4u);
+}
+
+// Without an answer its worker, and all that wait for it, would stand until it repeats the push.
+TEST_F(UpdateShardTest, TakesAGradientOfLaterWeightsThanThereAreAsOfTheNewest) {
+  PushMean(0, 0, 0, 7);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+  EXPECT_EQ(shard_.counters().staleness[0], 2u);
+  EXPECT_EQ(records_.back().weights_version, 0u);
+  EXPECT_EQ(records_.back().flags, OrderRecord::kInexact);
+}
+
 TEST_F(UpdateShardTest, DropsWhatMakesNoSense) {
   WireHeader header = PushHeader(0, 0, 0);
   header.virtual_worker_count = 2;  // a sum of two is no update
   Deliver(header, std::vector<float>(2 * kSegment));
   EXPECT_EQ(shard_.counters().malformed, 1u);
-  PushMean(0, 0, 0, 1);  // a gradient of weights that are not there yet
-  EXPECT_EQ(shard_.counters().malformed, 2u);
   PullFor(0, 0, 2);  // has not begun clock 1
-  EXPECT_EQ(shard_.counters().malformed, 3u);
+  EXPECT_EQ(shard_.counters().malformed, 2u);
   PullFor(0, 2, 0);  // no such virtual worker
-  EXPECT_EQ(shard_.counters().malformed, 4u);
+  EXPECT_EQ(shard_.counters().malformed, 3u);
   EXPECT_TRUE(sent_.empty());
 }
 
@@ -169,6 +192,21 @@ TEST_F(UpdateShardTest, TakesSnapshotsOfStepsOfTheJobAndOneOfTheEnd) {
   EXPECT_EQ(shard_.Clocks(), final_clocks);
   shard_.SetFinalClocks(final_clocks, 3, now_);
   EXPECT_EQ(snapshots_.size(), 8u);
+}
+
+TEST_F(UpdateShardTest, TakesNoPushBeyondTheLastClock) {
+  PushMean(0, 0, 0, 0);
+  PushMean(0, 1, 0, 0);
+  shard_.SetFinalClocks(std::vector<uint64_t>{1, 2}, 1, now_);
+  PushMean(0, 0, 1, 2);
+  PushMean(0, 1, 2, 2);  // is early, too
+  EXPECT_EQ(shard_.counters().malformed, 2u);
+  EXPECT_EQ(shard_.version(0), 2u);
+  EXPECT_EQ(sent_.size(), 2u);
+  PushMean(0, 0, 0, 0);  // a repeat
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  PushMean(0, 1, 1, 2);
+  EXPECT_EQ(shard_.version(0), 3u);
 }
 
 TEST_F(UpdateShardTest, AnswersTheLastEvaluationOnceAllPushesAreIn) {
