@@ -139,9 +139,10 @@ absl::Status TrainingLoop::Run() {
 // published, the machine has taken it and begins no further step.
 absl::Status TrainingLoop::TakeOrders() {
   RETURN_IF_ERROR(board_.cancelled());
-  orders_ = board_.orders();
+  const bool changed = board_.TakeOrders(orders_);
+  const uint32_t view = view_;
   TakePlace();
-  machine_.SetGate(GateOf(orders_, options_.virtual_workers));
+  if (changed || view_ != view) machine_.SetGate(GateOf(orders_, options_.virtual_workers));
   board_.SetState({.started = machine_.begun().has_value(),
                    .clock = machine_.begun().value_or(0),
                    .pausing = orders_.pause,
