@@ -197,6 +197,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"sync.record = ORDER", "comm.scheduler = AUTO"}},
       {{"sync.policy=BACKUP", "cluster.workers=4", "data.path=", "model.external=true"},
        {"sync.policy = BACKUP", "model.external = true"}},
+      {{"sync.policy=SSP", "data.path=", "model.external=true"},
+       {"optimizer.clip = GLOBAL", "model.external = true"}},
       {{"sync.local_steps=4", "data.path=", "model.external=true"},
        {"sync.local_steps = 4", "model.external = true"}},
       {{"sync.local_steps=4", "sync.policy=ASP"}, {"sync.local_steps = 4", "sync.policy = ASP"}},

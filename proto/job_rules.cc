@@ -306,6 +306,13 @@ constexpr ValidityRule kValidityRules[] = {
        return c.sync().policy() == SyncConfig::BACKUP && c.model().external();
      },
      "a program cannot skip the steps that others have closed without it: choose another policy"},
+    {"optimizer.clip", "model.external",
+     [](const JobConfig& c) {
+       return c.optimizer().clip() != OptimizerConfig::OFF && UpdatesByPush(c) &&
+              c.model().external();
+     },
+     "under SSP and ASP gradients are clipped where they are made: set optimizer.clip to OFF and "
+     "let the program clip"},
     {"sync.local_steps", "model.external",
      [](const JobConfig& c) { return c.sync().local_steps() > 1 && c.model().external(); },
      "a program takes its local steps by itself: leave sync.local_steps out"},
