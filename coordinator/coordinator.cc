@@ -128,10 +128,19 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   }
   member.pausing |= newest && request.pausing() && timeline_->end.pausing();
   member.finished |= newest && request.finished();
-  for (const StepReport& report : request.steps()) timeline_->progress.AddStep(member.id, report);
+  for (const StepReport& report : request.steps()) {
+    if (!CanHaveBegun(report.virtual_worker(), report.clock())) continue;
+    timeline_->progress.AddStep(member.id, report);
+  }
   for (const EvalReport& report : request.evals()) timeline_->progress.AddEval(report);
   TakeProgress(now);
   AbsorbParts(member, request, now);
+}
+
+bool Coordinator::CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const {
+  const std::vector<uint64_t>& final_clocks = timeline_->end.final_clocks();
+  return clock < (virtual_worker < final_clocks.size() ? final_clocks[virtual_worker]
+                                                       : options_.config.train().steps());
 }
 
 void Coordinator::TakeProgress(absl::Time now) {
@@ -257,13 +266,17 @@ void Coordinator::LookForTheEnd(absl::Time now) {
     if (!per_push) continue;
     paces[v].begun = std::max({paces[v].begun, progress.clock(v), least_begun_[v]});
     paces[v].reported = progress.clock(v);
+    paces[v].idle = progress.clock(v) <= timeline_->StartClock(v) &&
+                    least_begun_[v] <= timeline_->ClockBeyondStart(v);
     paces[v].step_seconds = progress.step_seconds(v);
   }
   for (const WorkerAssignment& assignment : view_->workers()) {
     const Member* worker = membership_.Find(assignment.node_id());
     if (worker == nullptr || !worker->started) continue;
     for (const uint32_t v : assignment.virtual_workers()) {
+      if (!CanHaveBegun(v, worker->clock)) continue;
       paces[v].begun = std::max(paces[v].begun, worker->clock + 1);
+      paces[v].idle = false;
     }
   }
   timeline_->end.Update(paces, !places_.fencing() && EveryVirtualWorkerIsCarried() &&

@@ -159,6 +159,8 @@ class Coordinator {
   bool Ended() const { return phase_ == DONE || phase_ == FAILED; }
   absl::Status Accepts(const RegisterRequest& request) const;
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
+  // Whether a virtual worker can have taken the step, or begun it, as the job's end stands.
+  bool CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const;
   void TakeProgress(absl::Time now);
   void AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now);
   // Asks for the next commit, if none is being carried out.
@@ -218,8 +220,8 @@ class Coordinator {
   ViewChange places_;
   std::optional<View> view_;
   uint32_t timeline_view_ = 0;  // number of the timeline's first view
-  // By virtual worker. One that goes to another worker takes the step again where that goes on:
-  // some segments may have its push.
+  // By virtual worker: what some segment may have of it, whoever carries it. One that goes to
+  // another worker takes the step again where that goes on, as does a run that goes on.
   std::vector<uint64_t> least_begun_;
   bool rolling_back_ = false;  // the timeline has ended, the next one waits for members
   uint32_t rollbacks_ = 0;

@@ -90,5 +90,67 @@ TEST(CoordinatorEnd, ClocksOfACheckpointAreInItsManifestAndARunGoesOnFromThem) {
   EXPECT_EQ(commits[0].manifest.timeline(), 2u);
 }
 
+class ResumedTest : public ::testing::Test {
+ protected:
+  // From a checkpoint of step 4 whose segments lack clocks 6 and 1: each has 8 pushes, so that one
+  // may have clock 6 of the first, or clock 1 of the second.
+  ResumedTest() : job_(Resumed()) {
+    job_.Run(1, 2);
+    EXPECT_EQ(job_.Send(job_.ReadyBeat(2)).final_version(), 0u);
+  }
+  static CoordinatorOptions Resumed() {
+    CoordinatorOptions options = Asp(10);
+    options.start = {.number = 2, .version = 4, .restore_path = "/step-4", .clocks = {6, 1}};
+    return options;
+  }
+  HeartbeatReply StopWhenPausing(std::vector<HeartbeatRequest> workers) {
+    job_.coordinator().OnStop(job_.now());
+    HeartbeatReply reply;
+    for (HeartbeatRequest& worker : workers) {
+      worker.set_pausing(true);
+      reply = job_.Send(worker);
+    }
+    return reply;
+  }
+  JobUnderTest job_;
+};
+
+TEST_F(ResumedTest, AStopBeforeTheFirstStepEndsItThere) {
+  StopWhenPausing({job_.ReadyBeat(2), job_.ReadyBeat(3)});
+  EXPECT_EQ(job_.coordinator().phase(), DONE);
+}
+
+TEST_F(ResumedTest, AStopAfterwardsKeepsWhatWasBegunAndTakesNoPushBackThatASegmentHas) {
+  HeartbeatRequest begun = Worked(job_, 3, 1, 1);
+  begun.set_started(true);
+  const HeartbeatReply reply = StopWhenPausing({job_.ReadyBeat(2), begun});
+  EXPECT_EQ(job_.coordinator().phase(), RUNNING);
+  ASSERT_EQ(reply.final_clocks_size(), 2);
+  EXPECT_GE(reply.final_version(), 5u);
+  EXPECT_GE(reply.final_clocks(0), 7u);
+  EXPECT_GE(reply.final_clocks(1), 2u);
+  EXPECT_EQ(reply.final_clocks(0) + reply.final_clocks(1), 2 * reply.final_version());
+}
+
+TEST(CoordinatorEnd, BelievesNoClockThatNobodyCanHaveBegun) {
+  JobUnderTest job(Asp(10));
+  job.Run(1, 2);
+  HeartbeatRequest liar = Worked(job, 2, 500, 501);
+  liar.set_clock(1ull << 62);
+  EXPECT_FALSE(job.Send(liar).pause());
+  EXPECT_TRUE(job.Take<StepCompleted>().empty());
+
+  HeartbeatRequest fast = Worked(job, 2, 0, 9), slow = Worked(job, 3, 0, 3);
+  fast.set_pausing(true);
+  slow.set_pausing(true);
+  for (int i = 0; i < 2; ++i) {
+    job.Send(fast);
+    job.Send(slow);
+  }
+  const HeartbeatReply reply = job.Send(slow);
+  EXPECT_EQ(reply.final_version(), 10u);
+  EXPECT_EQ(std::accumulate(reply.final_clocks().begin(), reply.final_clocks().end(), 0ull), 20u);
+}
+
 }  // namespace
 }  // namespace tug

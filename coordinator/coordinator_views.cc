@@ -87,7 +87,10 @@ void Coordinator::IssueTimeline() {
   timeline_view_ = places_.number();
   std::vector<uint64_t> clocks;
   for (uint32_t v = 0; v < places_.owners().size(); ++v) clocks.push_back(timeline_->StartClock(v));
-  least_begun_ = clocks;
+  least_begun_.clear();
+  for (uint32_t v = 0; v < clocks.size(); ++v) {
+    least_begun_.push_back(timeline_->ClockBeyondStart(v));
+  }
   SetPlaces(clocks);
 }
 

@@ -55,8 +55,12 @@ std::vector<uint64_t> DealByLevel(std::span<const VirtualWorkerPace> paces, uint
 
 std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint64_t total) {
   const std::vector<double> step_seconds = StepSeconds(paces);
+  // Nobody gets more than all that is left: beyond it the sum is too large anyway.
+  const uint64_t most = total - Begun(paces) + 1;
   const auto after = [&](size_t v, double seconds) {
-    return paces[v].begun + static_cast<uint64_t>(std::floor(seconds / step_seconds[v]));
+    const double steps = std::floor(seconds / step_seconds[v]);
+    return paces[v].begun +
+           (steps < static_cast<double>(most) ? static_cast<uint64_t>(steps) : most);
   };
   const auto sum_after = [&](double seconds) {
     uint64_t sum = 0;
@@ -64,8 +68,8 @@ std::vector<uint64_t> DealBySpeed(std::span<const VirtualWorkerPace> paces, uint
     return sum;
   };
   // The fastest alone takes no longer.
-  double low = 0, high = *std::max_element(step_seconds.begin(), step_seconds.end());
-  high *= static_cast<double>(total - Begun(paces) + 1);
+  double low = 0, high = *std::min_element(step_seconds.begin(), step_seconds.end());
+  high *= static_cast<double>(most);
   constexpr int kHalvings = 100;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (low + high) / 2;
@@ -114,6 +118,7 @@ std::vector<uint64_t> DealClocks(std::span<const VirtualWorkerPace> paces, uint6
 JobEnd::JobEnd(const JobConfig& config, uint64_t start_version)
     : mode_(SyncModeOf(config.sync().policy())),
       most_lead_(StalenessBound(config.sync())),
+      start_(start_version),
       steps_(config.train().steps()),
       order_seconds_(3e-3 * config.fault().heartbeat_ms()) {
   TUG_CHECK_LT(start_version, steps_);
@@ -153,7 +158,11 @@ void JobEnd::Update(std::span<const VirtualWorkerPace> paces, bool all_paused) {
 void JobEnd::SettleClocks(std::span<const VirtualWorkerPace> paces) {
   const uint64_t count = paces.size();
   const uint64_t begun_steps = (Begun(paces) + count - 1) / count;
-  final_version_ = stop_requested_ ? begun_steps : std::max(begun_steps, steps_);
+  const bool any =
+      std::any_of(paces.begin(), paces.end(), [](const auto& pace) { return !pace.idle; });
+  // A run that goes on takes some steps again: what is begun may add up to less than its start.
+  const uint64_t least = !stop_requested_ ? steps_ : any ? start_ + 1 : start_;
+  final_version_ = any ? std::max(begun_steps, least) : least;
   final_clocks_ = DealClocks(paces, *final_version_ * count, most_lead_);
 }
 

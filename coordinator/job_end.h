@@ -5,7 +5,8 @@
 //
 // It is known from the beginning, train.steps, unless
 //   - a stop is asked for: workers are told to pause, each says what it has begun, and the job ends
-//     after the latest step begun, which everybody can reach and nobody has passed;
+//     after the latest step begun, which everybody can reach and nobody has passed, or at once if
+//     nobody has begun one;
 //   - every push is an update (sync.policy SSP, ASP): virtual workers end at clocks of their own,
 //     which add up to the job's steps times their number. As long as these are not known none
 //     begins clock train.steps (worker/step_machine.h), so there are never too many. Shortly
@@ -27,8 +28,9 @@ namespace tug {
 struct VirtualWorkerPace {
   uint64_t begun = 0;     // the first clock that it has not begun
   uint64_t reported = 0;  // the first that it has not reported; read where every push is an update
-  double step_seconds = 0;  // 0 = not known yet
+  double step_seconds = 0;  // finite; 0 = not known yet
   bool away = false;        // nobody carries it, and nobody waits: it gets no further step
+  bool idle = false;        // nobody has begun a step of it yet; `begun` may say more than that
 };
 
 // Not thread-safe.
@@ -58,6 +60,7 @@ class JobEnd {
 
   const SyncMode& mode_;
   const uint64_t most_lead_;
+  const uint64_t start_;        // version that the job's timeline begins with
   const uint64_t steps_;        // train.steps
   const double order_seconds_;  // an order may take so long to arrive, and its answer to come
   bool stop_requested_ = false;

@@ -83,6 +83,23 @@ TEST(JobEnd, OfAStopWhereEveryPushIsAnUpdateIsTheNextWholeStep) {
   EXPECT_GE(end.final_clocks()[1], 11u);
 }
 
+TEST(JobEnd, AStopOfARunThatGoesOnKeepsWhatWasBegunSince) {
+  // Of 20 pushes of the checkpoint two are taken again.
+  std::vector<VirtualWorkerPace> paces = {{.begun = 12, .reported = 12, .step_seconds = 0},
+                                          {.begun = 7, .reported = 6, .step_seconds = 0}};
+  JobEnd end(Config(SyncConfig::ASP, 1000), 10);
+  end.RequestStop();
+  end.Update(paces, true);
+  EXPECT_EQ(end.final_version(), 11u);
+  EXPECT_EQ(Sum(end.final_clocks()), 22u);
+
+  JobEnd at_once(Config(SyncConfig::ASP, 1000), 10);
+  at_once.RequestStop();
+  for (VirtualWorkerPace& pace : paces) pace.idle = true;
+  at_once.Update(paces, true);
+  EXPECT_EQ(at_once.final_version(), 10u) << "nobody has begun a step";
+}
+
 TEST(JobEnd, AStopAfterTheClocksAreDealtChangesNothing) {
   JobEnd end(Config(SyncConfig::ASP, 10), 0);
   end.Update(std::vector<VirtualWorkerPace>{{10, 9, 0.1}, {8, 8, 0.1}}, true);
@@ -102,6 +119,13 @@ TEST(DealClocks, AddsUpToTheTotalAndTakesNothingBack) {
       for (size_t v = 0; v < 3; ++v) EXPECT_GE(clocks[v], paces[v].begun);
     }
   }
+}
+
+TEST(DealClocks, ComesToAnEndHoweverFarApartSpeedsAre) {
+  const std::vector<VirtualWorkerPace> paces = {{5, 5, 1e-6}, {5, 5, 1e6}, {5, 5, 1e-300}};
+  const std::vector<uint64_t> clocks = DealClocks(paces, 3'000'000'000, kMostLead);
+  EXPECT_EQ(Sum(clocks), 3'000'000'000u);
+  EXPECT_EQ(clocks[1], 5u);
 }
 
 }  // namespace

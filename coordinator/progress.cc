@@ -7,6 +7,16 @@
 #include "base/check.h"
 
 namespace tug {
+namespace {
+
+// What comes from a worker is not believed: one figure that is not finite would stay in the mean.
+std::optional<double> PlausibleSeconds(double seconds) {
+  constexpr double kLeast = 1e-6, kMost = 1e6;
+  if (!std::isfinite(seconds) || seconds <= 0) return std::nullopt;
+  return std::clamp(seconds, kLeast, kMost);
+}
+
+}  // namespace
 
 Progress::Progress(Options options)
     : options_(std::move(options)),
@@ -36,7 +46,8 @@ void Progress::SetLost(uint32_t virtual_worker, uint64_t clock) {
     pace.clock = clock;
     return CompleteInOrder();
   }
-  for (uint64_t lost = completed_; lost < clock; ++lost) {
+  const uint64_t end = std::min(clock, completed_ + kMaxOpenSteps);
+  for (uint64_t lost = completed_; lost < end; ++lost) {
     AddByClock(virtual_worker, lost, std::nullopt);
   }
 }
@@ -86,8 +97,9 @@ void Progress::AddInOrder(uint32_t node_id, const StepReport& report) {
   clocks_ += report.clock() + 1 - pace.clock;
   pace.clock = report.clock() + 1;
   constexpr double kNewest = 0.2;  // weight of the newest report
-  pace.seconds = pace.seconds == 0 ? report.step_seconds()
-                                   : (1 - kNewest) * pace.seconds + kNewest * report.step_seconds();
+  if (const std::optional<double> seconds = PlausibleSeconds(report.step_seconds())) {
+    pace.seconds = pace.seconds == 0 ? *seconds : (1 - kNewest) * pace.seconds + kNewest * *seconds;
+  }
   arrived_.push_back({node_id, report});
   // A resumed job takes some steps again before it is where it was.
   if (arrived_.size() > options_.virtual_workers) arrived_.erase(arrived_.begin());

@@ -65,7 +65,7 @@ class Progress {
 
   uint64_t step() const { return completed_; }
   // With update_per_push, of a virtual worker: the first clock that it has not reported, and how
-  // long a step takes it by its newest reports (0 before the first).
+  // long a step takes it by its newest reports, within 1e-6 and 1e6 (0 before the first that says).
   uint64_t clock(uint32_t virtual_worker) const { return paces_[virtual_worker].clock; }
   double step_seconds(uint32_t virtual_worker) const { return paces_[virtual_worker].seconds; }
   std::optional<double> loss() const { return loss_; }  // of the newest step

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <limits>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -242,6 +243,31 @@ TEST(Progress, WhereEveryPushIsAnUpdateLostReportsCountAllTheSame) {
   EXPECT_TRUE(std::isnan(steps[1].loss));
   EXPECT_DOUBLE_EQ(progress.loss().value(), 1.0);
   EXPECT_EQ(progress.clock(1), 5u);
+}
+
+TEST(Progress, TakesNoSpeedFromAReportThatCannotBe) {
+  Progress progress = InOrder(1);
+  const auto report = [&](uint64_t clock, double seconds) {
+    StepReport step = Step(0, clock, 1);
+    step.set_step_seconds(seconds);
+    progress.AddStep(7, step);
+    return progress.step_seconds(0);
+  };
+  EXPECT_EQ(report(0, std::nan("")), 0);
+  EXPECT_DOUBLE_EQ(report(1, 0.5), 0.5);
+  EXPECT_DOUBLE_EQ(report(2, std::nan("")), 0.5);
+  EXPECT_DOUBLE_EQ(report(3, -1), 0.5);
+  EXPECT_DOUBLE_EQ(report(4, -HUGE_VAL), 0.5);
+  EXPECT_DOUBLE_EQ(report(5, HUGE_VAL), 0.5);
+  EXPECT_DOUBLE_EQ(report(6, 1e-300), 0.8 * 0.5 + 0.2 * 1e-6);
+  EXPECT_EQ(progress.step(), 7u) << "the steps count all the same";
+}
+
+TEST(Progress, IsNotHeldUpByAnAbsurdClockOfALostWorker) {
+  Progress progress({.virtual_workers = 2});
+  progress.AddStep(7, Step(0, 0, 10));
+  progress.SetLost(1, std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(progress.TakeSteps().size(), 1u);
 }
 
 }  // namespace

@@ -43,8 +43,10 @@ std::string SyncText(const SyncConfig& config, const SyncFigures& figures) {
   std::string text = absl::StrCat("sync: ", SyncName(config), ": ", WithThousands(figures.updates),
                                   " updates of segments");
   if (mode.update_per_push) {
-    absl::StrAppendFormat(&text, ", staleness %.2f on average, %d at most", figures.MeanStaleness(),
-                          figures.MostStaleness());
+    const bool exact = figures.MostStaleness() < SyncFigures::kMostCounted;
+    absl::StrAppendFormat(&text, ", staleness %s%.2f on average, %d%s at most",
+                          exact ? "" : "at least ", figures.MeanStaleness(),
+                          figures.MostStaleness(), exact ? "" : " or more");
   }
   if (mode.skips_steps) {
     absl::StrAppend(&text, ", ", WithThousands(figures.dropped_pushes),

@@ -27,6 +27,22 @@ TEST(SyncFigures, AddUpWhatServersCounted) {
   EXPECT_EQ(SyncFigures().MostStaleness(), 0u);
 }
 
+TEST(SyncFigures, SayWhereStalenessIsNotCountedExactly) {
+  SyncFigures figures;
+  SyncConfig sync;
+  sync.set_policy(SyncConfig::ASP);
+  figures.updates = 2;
+  figures.staleness.resize(255, 0);
+  figures.staleness[0] = figures.staleness[254] = 1;
+  EXPECT_EQ(SyncText(sync, figures),
+            "sync: asp: 2 updates of segments, staleness 127.00 on average, 254 at most");
+  figures.staleness.back() = 0;
+  figures.staleness.push_back(1);
+  EXPECT_EQ(SyncText(sync, figures),
+            "sync: asp: 2 updates of segments, staleness at least 127.50 on average, 255 or more "
+            "at most");
+}
+
 TEST(SyncFigures, AreToldByPolicy) {
   const SyncFigures figures = SyncFiguresOf(TwoServers());
   SyncConfig sync;

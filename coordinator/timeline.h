@@ -1,6 +1,7 @@
 #ifndef TUG_COORDINATOR_TIMELINE_H_
 #define TUG_COORDINATOR_TIMELINE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +41,14 @@ struct Timeline {
   // Where a virtual worker begins.
   uint64_t StartClock(uint32_t virtual_worker) const {
     return virtual_worker < start.clocks.size() ? start.clocks[virtual_worker] : start.version;
+  }
+
+  // The first clock of it that no segment of the checkpoint has: of each segment clocks add up to
+  // as many pushes, and of no virtual worker are they less than where it begins.
+  uint64_t ClockBeyondStart(uint32_t virtual_worker) const {
+    uint64_t pushes = start.version * start.clocks.size();
+    for (const uint64_t clock : start.clocks) pushes -= std::min(pushes, clock);
+    return StartClock(virtual_worker) + pushes;
   }
 
   const TimelineStart start;

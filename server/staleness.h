@@ -27,7 +27,7 @@ inline float StalenessScale(SyncConfig::StalenessScaling scaling, uint64_t t) {
   }
 }
 
-// How many updates had staleness 0, 1, 2, ...; the last entry (255), that or more.
+// How many updates had staleness 0, 1, 2, ...; entry 255, that or more.
 using StalenessHistogram = std::array<uint64_t, 256>;
 
 inline void CountStaleness(StalenessHistogram& histogram, uint64_t t) {
