@@ -67,7 +67,7 @@ struct PlannedPart {
   std::string job_text;
   // A batch under bsp, or without it in the first mode; 0: not known before it has run.
   double undisturbed_seconds = 0;
-  std::vector<SyncJob> jobs;       // in the order in which they run
+  std::vector<SyncJob> jobs;  // in the order in which they run
 };
 
 struct SyncPlan {
