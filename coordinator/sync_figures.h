@@ -26,8 +26,8 @@ struct SyncFigures {
 SyncFigures SyncFiguresOf(const StatusReply& status);
 
 // "sync: ssp(4): 12,000 updates of segments, staleness 1.42 on average, 7 at most"; of BACKUP
-// "sync: backup(1): 12,000 updates of segments, 31 messages with pushes came too late". Empty for BSP,
-// of which there is nothing to say.
+// "sync: backup(1): 12,000 updates of segments, 31 messages with pushes came too late". Empty for
+// BSP, of which there is nothing to say.
 std::string SyncText(const SyncConfig& config, const SyncFigures& figures);
 
 }  // namespace tug

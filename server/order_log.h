@@ -35,7 +35,8 @@
 namespace tug {
 
 struct OrderRecord {
-  // The gradient was not finite, as it came or compensated: the version is made, its weights are those before.
+  // The gradient was not finite, as it came or compensated: the version is made, its weights are
+  // those before.
   static constexpr uint32_t kSkipped = 1;
   // With sync.delay_compensation: the lane no longer had the old weights, and applied the gradient
   // as it is.

@@ -298,7 +298,8 @@ void Shard::SendFreed() {
 void Shard::OnTick(absl::Time now) {
   now_ = now;
   admission_.OnTick(now, wanted_);
-  early_.OnTick(now, [this](const PushKey& key) { return IsApplied(key); }, wanted_);
+  early_.OnTick(
+      now, [this](const PushKey& key) { return IsApplied(key); }, wanted_);
   AskForDeferred();
   AskForNorms();
   answers_.OnTick(now, freed_);

@@ -146,7 +146,7 @@ struct ShardCounters {
   StalenessHistogram staleness = {};  // of updates
   // Answers kDropped: messages too late for all of their segments, each repeat once more.
   uint64_t dropped_pushes = 0;
-  uint64_t inexact_records = 0;       // OrderRecord::kInexact
+  uint64_t inexact_records = 0;  // OrderRecord::kInexact
 };
 
 // Not thread-safe: owned by one lane.
@@ -309,7 +309,7 @@ class Shard {
   std::vector<uint32_t> open_segments_;
   std::vector<uint32_t> summed_;
   std::vector<PushKey> wanted_;
-  std::vector<PeerId> freed_;  // workers that have credit again; scratch
+  std::vector<PeerId> freed_;       // workers that have credit again; scratch
   std::vector<float> compensated_;  // a segment's gradient
   std::vector<uint64_t> snapshot_clocks_;
   bool started_ = false;

@@ -160,9 +160,8 @@ uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t 
     } else {
       const auto n = static_cast<int64_t>(gradient.size());
       compensated_.resize(gradient.size());
-      kernels::CompensateDelay(n, lambda, std::exchange(step.gradient_scale, 1.0f),
-                               gradient.data(), update.weights_in.data(), old.data(),
-                               compensated_.data());
+      kernels::CompensateDelay(n, lambda, std::exchange(step.gradient_scale, 1.0f), gradient.data(),
+                               update.weights_in.data(), old.data(), compensated_.data());
       gradient = compensated_;
       finite = kernels::AllFinite(gradient.data(), n);
     }
