@@ -199,7 +199,7 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"sync.policy = BACKUP", "model.external = true"}},
       {{"sync.local_steps=4", "data.path=", "model.external=true"},
        {"sync.local_steps = 4", "model.external = true"}},
-      {{"sync.local_steps=4", "sync.policy=ASP"}, {"sync.local_steps = 4", "sync.policy = ASP"}},
+      {{"sync.local_steps=4", "sync.policy=SSP"}, {"sync.local_steps = 4", "sync.policy = SSP"}},
       {{"straggler.virtual_worker=1"},
        {"straggler.virtual_worker = 1", "cluster.virtual_workers = 1"}},
       {{"straggler.slowdown=2", "data.path=", "model.external=true"},
