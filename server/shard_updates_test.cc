@@ -486,31 +486,5 @@ TEST_F(Bf16UpdateTest, TakesAndServesHalvesAndKeepsNoStateItDoesNotRead) {
   EXPECT_EQ(snapshots_.size(), 4u);
 }
 
-class LocalStepsTest : public UpdateShardTest {
- protected:
-  LocalStepsTest()
-      : UpdateShardTest([] {
-          ShardOptions options = Options(OptimizerConfig::GLOBAL);
-          options.sync.set_policy(SyncConfig::BSP);
-          options.sync.set_local_steps(4);
-          options.sync.mutable_outer()->set_learning_rate(0.5);
-          options.sync.mutable_outer()->set_momentum(0.5);
-          options.sync.mutable_outer()->set_nesterov(true);
-          return options;
-        }()) {}
-};
-
-// Clipping is of gradients: no norms are exchanged, although the other lane's are not there.
-TEST_F(LocalStepsTest, AppliesTheMeanOfTheDifferencesByTheOuterOptimizer) {
-  EXPECT_TRUE(shard_.v(0).empty());
-  for (const uint32_t vw : {0u, 1u}) {
-    WireHeader header = PushHeader(0, vw, 0);
-    header.token_count = 1;
-    Deliver(header, std::vector<float>(2 * kSegment, vw == 0 ? 2.0f : 4.0f));
-  }
-  EXPECT_EQ(Count(MessageKind::kNorms), 0u);
-  EXPECT_FLOAT_EQ(Weight(0), -0.5f * (3.0f + 0.5f * 3.0f));
-}
-
 }  // namespace
 }  // namespace tug
