@@ -182,6 +182,10 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
            now);
       return;
     }
+    // One that is newer than any can be would make all others old.
+    if (part.version() > timeline_->end.final_version().value_or(options_.config.train().steps())) {
+      continue;
+    }
     const std::optional<CollectedCheckpoint> whole = timeline_->checkpoints.Add(part);
     if (!whole.has_value()) continue;
     CommitCheckpointAction commit;
@@ -263,8 +267,9 @@ void Coordinator::LookForTheEnd(absl::Time now) {
   for (uint32_t v = 0; v < paces.size(); ++v) {
     paces[v].begun = timeline_->StartClock(v);
     paces[v].away = shrinks && places_.owners()[v] == ViewChange::kNobody;
+    paces[v].begun = std::max(paces[v].begun, least_begun_[v]);
     if (!per_push) continue;
-    paces[v].begun = std::max({paces[v].begun, progress.clock(v), least_begun_[v]});
+    paces[v].begun = std::max(paces[v].begun, progress.clock(v));
     paces[v].reported = progress.clock(v);
     paces[v].idle = progress.clock(v) <= timeline_->StartClock(v) &&
                     least_begun_[v] <= timeline_->ClockBeyondStart(v);
@@ -275,7 +280,10 @@ void Coordinator::LookForTheEnd(absl::Time now) {
     if (worker == nullptr || !worker->started) continue;
     for (const uint32_t v : assignment.virtual_workers()) {
       if (!CanHaveBegun(v, worker->clock)) continue;
-      paces[v].begun = std::max(paces[v].begun, worker->clock + 1);
+      // A worker that pauses has reported all but the step under way. Its clock may be that of
+      // another of its virtual workers, far ahead of one that it took over.
+      const uint64_t newest = per_push ? std::min(worker->clock, progress.clock(v)) : worker->clock;
+      paces[v].begun = std::max(paces[v].begun, newest + 1);
       paces[v].idle = false;
     }
   }
@@ -349,10 +357,12 @@ StopReply Coordinator::OnStop(absl::Time now) {
     return reply;
   }
   if (phase_ == WAITING) {
+    const bool first = !rolling_back_ && timeline_->start.number == options_.start.number;
+    const bool saved = committed_version() > options_.start.version;
     reply.set_message(
-        rolling_back_
-            ? absl::StrCat("the job ends now, with the checkpoint of step ", committed_version())
-            : "the job had not started; it ends now, without a checkpoint of its own");
+        absl::StrCat(first ? "the job had not started; it ends now, " : "the job ends now, ",
+                     saved ? absl::StrCat("with the checkpoint of step ", committed_version())
+                           : "without a checkpoint of its own"));
     Finish(now);
     EndIfEveryoneKnows(now);
     return reply;

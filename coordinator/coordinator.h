@@ -181,6 +181,8 @@ class Coordinator {
   void SetPlaces(const std::vector<uint64_t>& start_clocks);
   void ChangeView(absl::Time now);
   void RollBack(absl::Time now);
+  // The checkpoint of the last step is committed.
+  bool AllIsSaved() const;
   // What evaluations before the timeline's start say.
   void RecallEvaluations();
   bool IsInView(const Member& member) const;

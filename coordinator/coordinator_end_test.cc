@@ -90,6 +90,26 @@ TEST(CoordinatorEnd, ClocksOfACheckpointAreInItsManifestAndARunGoesOnFromThem) {
   EXPECT_EQ(commits[0].manifest.timeline(), 2u);
 }
 
+TEST(CoordinatorEnd, AStopDoesNotWaitUntilWhoWasTakenOverHasCaughtUp) {
+  JobUnderTest job(Asp(1000));
+  job.Run(1, 2);
+  job.Send(Worked(job, 2, 0, 500));
+  job.Send(Worked(job, 3, 0, 10));
+  job.coordinator().OnGone(3, kJob, job.now());
+  HeartbeatRequest server = job.ReadyBeat(1);
+  server.set_clocks_of_view(2);
+  for (const uint64_t clock : {500, 10}) server.add_clocks(clock);
+  job.Send(server);
+  job.coordinator().OnStop(job.now());
+  HeartbeatRequest worker = Worked(job, 2, 500, 500);
+  worker.set_known_view(2);
+  worker.set_started(true);
+  worker.set_pausing(true);
+  const HeartbeatReply reply = job.Send(worker);
+  EXPECT_EQ(reply.final_version(), 256u);
+  EXPECT_THAT(reply.final_clocks(), ElementsAre(501, 11));
+}
+
 class ResumedTest : public ::testing::Test {
  protected:
   // From a checkpoint of step 4 whose segments lack clocks 6 and 1: each has 8 pushes, so that one

@@ -236,5 +236,104 @@ TEST_F(CoordinatorFaultsTest, ALossBeforeTheFirstStepBeginsAgainWhenEveryoneIsBa
   EXPECT_EQ(job.coordinator().phase(), RUNNING) << "with whom there is";
 }
 
+TEST_F(CoordinatorFaultsTest, AStopBeforeWhoTookOverHasBegunLosesNoStep) {
+  for (const auto on_loss : {FaultConfig::REASSIGN, FaultConfig::WAIT, FaultConfig::SHRINK}) {
+    JobUnderTest job(Options(on_loss));
+    job.Run(1, 2);
+    for (const uint32_t id : {2u, 3u}) job.Send(WithStep(job.ReadyBeat(id), 2 * (id - 2), 5));
+    Lose(job, 2);
+    Lose(job, 3);
+    job.Send(WithClocks(job.ReadyBeat(1), 3, {5, 5, 5, 5}));
+    job.coordinator().OnStop(job.now());
+    EXPECT_EQ(job.Send(job.ReadyBeat(1)).phase(), RUNNING) << "there is nobody to end it";
+    const uint32_t joined = job.Join(WORKER, 200);
+    const uint32_t view = job.Send(job.ReadyBeat(1)).clocks_wanted();
+    job.Send(WithClocks(job.ReadyBeat(1), view, {5, 5, 5, 5}));
+    HeartbeatRequest worker = In(job.ReadyBeat(joined), view);
+    worker.set_pausing(true);
+    const HeartbeatReply reply = job.Send(worker);
+    EXPECT_EQ(reply.phase(), RUNNING);
+    EXPECT_EQ(reply.final_version(), 6u) << "some segment may have step 5 whole";
+  }
+}
+
+TEST_F(CoordinatorFaultsTest, ClocksThatNobodyCanHaveBegunFailTheJob) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  Lose(job, 3);
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {5, 5, ~0ull, 5}));
+  EXPECT_EQ(job.coordinator().phase(), FAILED);
+  EXPECT_THAT(job.Send(job.ReadyBeat(2)).failure(),
+              HasSubstr("servers say that a virtual worker goes on at step 18446744073709551615, "
+                        "beyond the end of the job"));
+}
+
+TEST_F(CoordinatorFaultsTest, APartOfACheckpointBeyondTheEndOfTheJobIsNone) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 11), 1, 11));
+  EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
+  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 10), 1, 10));
+  EXPECT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+}
+
+TEST_F(CoordinatorFaultsTest, TheLossOfAServerOnceAllIsSavedEndsTheJob) {
+  CoordinatorOptions options = Options();
+  options.config.mutable_fault()->set_max_rollbacks(0);
+  JobUnderTest job(options);
+  job.Run(1, 2);
+  job.coordinator().OnCheckpointCommitted(10, absl::OkStatus(), job.now());
+  Lose(job, 1);
+  EXPECT_EQ(job.coordinator().phase(), DONE);
+  EXPECT_THAT(Notices(job), HasSubstr("only the last evaluation is missing"));
+}
+
+TEST_F(CoordinatorFaultsTest, WhatALostNodeStillSaysCountsNoMore) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  Lose(job, 3);
+  const uint32_t joined = job.Join(WORKER, 102);  // the same process
+  EXPECT_EQ(joined, 4u);
+  HeartbeatRequest late = WithStep(WithStep(job.ReadyBeat(3), 2, 0), 3, 0);
+  late.set_failure("its lanes are gone");
+  EXPECT_EQ(job.coordinator().OnHeartbeat(late, job.now()).status().code(),
+            absl::StatusCode::kNotFound);
+  Lose(job, 3);
+  EXPECT_EQ(job.coordinator().phase(), RUNNING);
+  job.Send(WithStep(WithStep(job.ReadyBeat(2), 0, 0), 1, 0));
+  EXPECT_TRUE(job.Take<StepCompleted>().empty());
+}
+
+TEST_F(CoordinatorFaultsTest, EachLossAndEachWorkerThatJoinsBeginsAChangeUnderWayAgain) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  Lose(job, 2);
+  EXPECT_EQ(job.Send(job.ReadyBeat(1)).clocks_wanted(), 2u);
+  Lose(job, 3);
+  const uint32_t joined = job.Join(WORKER, 200);
+  EXPECT_EQ(job.Send(WithClocks(job.ReadyBeat(1), 2, {9, 9, 9, 9})).clocks_wanted(), 4u);
+  EXPECT_FALSE(job.Send(WithClocks(job.ReadyBeat(1), 3, {8, 8, 8, 8})).has_view());
+  const View view = job.Send(WithClocks(job.ReadyBeat(1), 4, {3, 3, 3, 3})).view();
+  ASSERT_EQ(view.workers_size(), 1);
+  EXPECT_EQ(view.workers(0).node_id(), joined);
+  EXPECT_THAT(view.workers(0).start_clocks(), ElementsAre(3, 3, 3, 3));
+}
+
+TEST_F(CoordinatorFaultsTest, AStopWhileTheJobGoesBackSaysWhatItLeaves) {
+  for (const bool saved : {false, true}) {
+    for (const bool replaced : {false, true}) {
+      JobUnderTest job(Options());
+      job.Run(1, 2);
+      if (saved) job.coordinator().OnCheckpointCommitted(5, absl::OkStatus(), job.now());
+      Lose(job, 1);
+      if (replaced) job.Join(SERVER, 50);  // and not ready yet
+      EXPECT_EQ(job.coordinator().OnStop(job.now()).message(),
+                saved ? "the job ends now, with the checkpoint of step 5"
+                      : "the job ends now, without a checkpoint of its own");
+      EXPECT_EQ(job.coordinator().phase(), DONE);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tug

@@ -36,14 +36,14 @@ class CoordinatorTuningTest : public testing::Test {
   CoordinatorTuningTest() { job_.Run(kServers, 1); }
 
   HeartbeatReply Step(uint32_t schedule) {
-    HeartbeatRequest beat = WithStep(job_.Beat(kWorker), 0, clock_++);
+    HeartbeatRequest beat = WithStep(job_.ReadyBeat(kWorker), 0, clock_++);
     beat.set_schedule(schedule);
     beat.mutable_steps(0)->set_schedule(schedule);
     beat.mutable_steps(0)->set_step_seconds(0.1);
     return job_.Send(beat);
   }
   HeartbeatReply ServerBeat(uint32_t server, uint32_t schedule) {
-    HeartbeatRequest beat = job_.Beat(server);
+    HeartbeatRequest beat = job_.ReadyBeat(server);
     beat.set_schedule(schedule);
     return job_.Send(beat);
   }

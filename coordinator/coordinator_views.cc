@@ -45,12 +45,15 @@ bool Coordinator::EveryoneInView(const std::function<bool(const Member&)>& holds
       [&](const auto& entry) { return !IsInView(entry.second) || holds(entry.second); });
 }
 
-// Or need not be.
+// Or need not be, as long as there is one that is.
 bool Coordinator::EveryVirtualWorkerIsCarried() const {
   if (places_.fencing()) return false;
-  if (options_.config.fault().on_worker_loss() == FaultConfig::SHRINK) return true;
+  const auto carried = [](uint32_t owner) { return owner != ViewChange::kNobody; };
   const std::vector<uint32_t>& owners = places_.owners();
-  return std::find(owners.begin(), owners.end(), ViewChange::kNobody) == owners.end();
+  if (options_.config.fault().on_worker_loss() == FaultConfig::SHRINK) {
+    return std::any_of(owners.begin(), owners.end(), carried);
+  }
+  return std::all_of(owners.begin(), owners.end(), carried);
 }
 
 void Coordinator::IssueFirstView() {
@@ -115,6 +118,14 @@ void Coordinator::ChangeView(absl::Time now) {
   if (phase_ != RUNNING) return;
   places_.SetWorkers(IdsOf(membership_.OfKind(WORKER)), timeline_->end.stop_requested());
   if (!places_.TakeSettled()) return;
+  const std::vector<uint64_t>& start_clocks = places_.start_clocks();
+  const uint64_t all = options_.config.train().steps() * start_clocks.size();
+  for (const uint64_t clock : start_clocks) {
+    if (clock <= all) continue;
+    return Fail(absl::StrCat("servers say that a virtual worker goes on at step ", clock,
+                             ", beyond the end of the job: run the same version of tug everywhere"),
+                now);
+  }
   for (const uint32_t virtual_worker : places_.TakeLost()) {
     timeline_->progress.SetLost(virtual_worker, places_.start_clocks()[virtual_worker]);
   }
@@ -153,6 +164,9 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   const std::string key = absl::StrCat("lost ", id);
   if (!in_view || rolling_back_) {
     AddNotice(key, absl::StrCat(lost, "; its place is free again"));
+  } else if (kind == SERVER && AllIsSaved()) {
+    rolling_back_ = true;
+    AddNotice(key, lost);
   } else if (kind == SERVER && rollbacks_ >= options_.config.fault().max_rollbacks()) {
     member->told_of_end = true;
     return Fail(absl::StrCat(lost, ", and with it a part of the weights; fault.max_rollbacks = ",
@@ -200,18 +214,22 @@ bool Coordinator::Recovers() const {
          !SyncModeOf(options_.config.sync().policy()).skips_steps;
 }
 
+bool Coordinator::AllIsSaved() const {
+  const std::optional<uint64_t> final_version = timeline_->end.final_version();
+  return committed_version() >= final_version.value_or(options_.config.train().steps());
+}
+
 // Once everyone whom it takes is there, and what is whole of checkpoints is committed.
 void Coordinator::RollBack(absl::Time now) {
   if (committing_.has_value() || !waiting_commits_.empty()) return;
+  if (AllIsSaved()) {
+    AddNotice("saved", "all steps are in the checkpoint: only the last evaluation is missing");
+    return Finish(now);
+  }
   const ClusterConfig& cluster = options_.config.cluster();
   const size_t workers = membership_.OfKind(WORKER).size();
   const bool all_workers = options_.config.fault().on_worker_loss() == FaultConfig::WAIT;
   if (!membership_.ServersComplete() || workers < (all_workers ? cluster.workers() : 1)) return;
-  const std::optional<uint64_t> final_version = timeline_->end.final_version();
-  if (committed_version() >= final_version.value_or(options_.config.train().steps())) {
-    AddNotice("saved", "all steps are in the checkpoint: only the last evaluation is missing");
-    return Finish(now);
-  }
   rolling_back_ = false;
   const bool stopping = timeline_->end.stop_requested();
   TimelineStart start = newest_start_;

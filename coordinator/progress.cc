@@ -128,7 +128,8 @@ void Progress::AddEval(const EvalReport& report) {
   // Evaluations complete in order: an older one is a repeat.
   const EvalKey key{report.version(), report.final()};
   if (newest_eval_.has_value() && key <= newest_eval_key_) return;
-  if (!open_evals_.contains(key) && open_evals_.size() >= kMaxOpenEvals) return;
+  const size_t most = std::max(kMaxOpenEvals, kMaxOpenEvalShares / options_.virtual_workers);
+  if (!open_evals_.contains(key) && open_evals_.size() >= most) return;
   OpenEval& open = open_evals_[key];
   open.shares.resize(options_.virtual_workers);
   std::optional<EvalReport>& share = open.shares[report.virtual_worker()];

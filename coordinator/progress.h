@@ -38,7 +38,10 @@ class Progress {
   // Clocks beyond the oldest incomplete one for which reports are kept; under BSP workers are at
   // most one step apart, and reports of the slower one arrive within a failure timeout.
   static constexpr uint64_t kMaxOpenSteps = 1 << 16;
+  // Evaluations whose reports are kept: so many, and more as long as they are of no more than so
+  // many shares. Where every push is an update a slow virtual worker may be many of them behind.
   static constexpr size_t kMaxOpenEvals = 64;
+  static constexpr size_t kMaxOpenEvalShares = 1 << 20;
 
   struct Options {
     uint32_t virtual_workers = 1;  // at least 1

@@ -149,6 +149,13 @@ TEST(Progress, FoldsEvaluationsInOrderOfVersion) {
   EXPECT_EQ(progress.newest_eval()->version, 30u);
 }
 
+TEST(Progress, KeepsEvaluationsThatASlowVirtualWorkerStillHasToMake) {
+  Progress progress({.virtual_workers = 2, .update_per_push = true});
+  for (uint64_t version = 1; version <= 1000; ++version) progress.AddEval(Eval(0, version, 4));
+  for (uint64_t version = 1; version <= 1000; ++version) progress.AddEval(Eval(1, version, 4));
+  EXPECT_EQ(progress.TakeEvals().size(), 1000u);
+}
+
 TEST(Progress, MeasuresSpeedOverRecentSteps) {
   Progress progress({.virtual_workers = 1});
   EXPECT_EQ(progress.tokens_per_second(), 0);

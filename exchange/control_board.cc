@@ -50,8 +50,9 @@ void ControlBoard::AddTo(HeartbeatRequest& beat) const {
   beat.set_clock(state_.clock);
   beat.set_schedule(state_.schedule);
   const bool placed = state_.view == orders_.view;
-  beat.set_pausing(state_.pausing && placed);
-  beat.set_finished(state_.finished && placed && steps == steps_.size());
+  const bool whole = steps == steps_.size();
+  beat.set_pausing(state_.pausing && placed && whole);
+  beat.set_finished(state_.finished && placed && whole);
 }
 
 void ControlBoard::ConfirmReports(int steps, int evals) {

@@ -48,8 +48,8 @@ class ControlBoard {
   // (State::view), the worker is reported neither pausing nor finished.
   void SetPlace(uint32_t view, WorkerPlace place);
   // State, and what has been reported since it was last confirmed: the same again until
-  // ConfirmReports is told how much arrived. `finished` is set only on a beat that carries the last
-  // report.
+  // ConfirmReports is told how much arrived. `pausing` and `finished` are set only on a beat that
+  // carries the last report.
   void AddTo(HeartbeatRequest& beat) const;
   void ConfirmReports(int steps, int evals);
   // Ends all waits.

@@ -37,20 +37,22 @@ TEST(ControlBoard, ReportsTheSameUntilItIsConfirmed) {
   EXPECT_EQ(next.evals_size(), 0);
 }
 
-TEST(ControlBoard, SaysFinishedOnlyWithTheLastReport) {
+TEST(ControlBoard, SaysPausingAndFinishedOnlyWithTheLastReport) {
   ControlBoard board;
   constexpr int kSteps = 10000;
   for (int i = 0; i < kSteps; ++i) board.AddStep(Step(static_cast<uint64_t>(i)));
-  board.SetState({.started = true, .clock = kSteps - 1, .pausing = false, .finished = true});
+  board.SetState({.started = true, .clock = kSteps - 1, .pausing = true, .finished = true});
   int reported = 0;
   HeartbeatRequest beat = Beat(board);
   while (!beat.finished()) {
     ASSERT_GT(beat.steps_size(), 0);
+    EXPECT_FALSE(beat.pausing());
     reported += beat.steps_size();
     board.ConfirmReports(beat.steps_size(), 0);
     beat = Beat(board);
   }
   EXPECT_EQ(reported + beat.steps_size(), kSteps);
+  EXPECT_TRUE(beat.pausing());
   EXPECT_TRUE(beat.started());
   EXPECT_EQ(beat.clock(), uint64_t{kSteps - 1});
 }
