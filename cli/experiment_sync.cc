@@ -146,7 +146,11 @@ absl::Status Experiment::RunPart(PlannedPart& planned) {
     ASSIGN_OR_RETURN(SyncRun run, RunJob(planned, job));
     part.runs.push_back(std::move(run));
     const SyncRun& done = part.runs.back();
-    if (planned.undisturbed_seconds == 0 && done.BatchesPerSecond() > 0) {
+    // Pauses last as long in whatever order modes are named.
+    const bool of_bsp = done.mode.policy == SyncConfig::BSP && done.mode.local_steps == 1 &&
+                        done.straggler == StragglerKind::kNone;
+    if ((planned.undisturbed_seconds == 0 || (of_bsp && !planned.throughput)) &&
+        done.BatchesPerSecond() > 0) {
       planned.undisturbed_seconds = 1 / done.BatchesPerSecond();
     }
     PrintLine(part, done);
@@ -211,7 +215,8 @@ void AddExperimentSync(CLI::App& experiment, Command& chosen) {
        "none; persistent: one worker is slow throughout; pauses: all pause at random");
   one("--slowdown", a->slowdown, "Times as slow as the others the persistent straggler is");
   one("--pause-probability", a->pause_probability, "That a worker pauses in a step");
-  one("--pause-steps", a->pause_steps, "Mean length of a pause, in undisturbed steps");
+  one("--pause-steps", a->pause_steps,
+      "Mean length of a pause, in undisturbed steps of bsp (of the first of --modes without it)");
   one("--workers", a->workers, "Worker processes, a virtual worker each");
   one("--servers", a->servers, "Server processes");
   one("--hosts", a->hosts,

@@ -65,8 +65,9 @@ struct PlannedPart {
   bool throughput = false;
   std::string job_path;  // of the user's file; empty: `job_text` is to be written to one
   std::string job_text;
-  double undisturbed_seconds = 0;  // a batch under bsp; 0: not known before it has run
-  std::vector<SyncJob> jobs;       // in the order in which they run
+  // A batch under bsp, or without it in the first mode; 0: not known before it has run.
+  double undisturbed_seconds = 0;
+  std::vector<SyncJob> jobs;  // in the order in which they run
 };
 
 struct SyncPlan {

@@ -36,7 +36,7 @@ namespace tug {
 //               seconds, compute_seconds, wait_seconds, straggle_seconds (worker_totals.h)
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
 //               best_step, best_loss; sync (the policy), updates, staleness (how many had 0, 1, 2,
-//               ..., the last entry: that or more), mean_staleness, dropped_pushes (sync_figures.h)
+//               ...; only entry 255: that or more), mean_staleness, dropped_pushes (sync_figures.h)
 // A number that is not finite is null. A run that is resumed appends; a step that was run again
 // stands in it twice, the later line counts. Not thread-safe.
 class MetricsLog {

@@ -50,7 +50,7 @@ std::string SyncText(const SyncConfig& config, const SyncFigures& figures) {
   }
   if (mode.skips_steps) {
     absl::StrAppend(&text, ", ", WithThousands(figures.dropped_pushes),
-                    " parts of pushes came too late");
+                    " messages with pushes came too late");
   }
   return text;
 }

@@ -54,7 +54,7 @@ TEST(SyncFigures, AreToldByPolicy) {
   sync.set_policy(SyncConfig::BACKUP);
   sync.set_backups(1);
   EXPECT_EQ(SyncText(sync, figures),
-            "sync: backup(1): 6,000 updates of segments, 3 parts of pushes came too late");
+            "sync: backup(1): 6,000 updates of segments, 3 messages with pushes came too late");
 }
 
 }  // namespace

@@ -76,6 +76,13 @@ ControlBoard::Orders ControlBoard::orders() const {
   return orders_;
 }
 
+bool ControlBoard::TakeOrders(Orders& known) const {
+  absl::MutexLock lock(&mutex_);
+  if (known == orders_) return false;
+  known = orders_;
+  return true;
+}
+
 absl::Status ControlBoard::WaitForOrdersOtherThan(const Orders& known) {
   absl::MutexLock lock(&mutex_);
   const auto changed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {

@@ -57,6 +57,8 @@ class ControlBoard {
 
   // Compute side.
   Orders orders() const;
+  // Brings `known` up to date; whether it was not. Allocates nothing otherwise.
+  bool TakeOrders(Orders& known) const;
   WorkerPlace place() const;
   // Blocks until the orders are not `known` any more, or Cancel.
   absl::Status WaitForOrdersOtherThan(const Orders& known);

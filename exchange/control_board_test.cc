@@ -65,6 +65,16 @@ TEST(ControlBoard, DoesNotWaitForOrdersThatHaveChangedAlready) {
   EXPECT_EQ(board.orders().final_version, 9u);
 }
 
+TEST(ControlBoard, SaysWhetherOrdersHaveChanged) {
+  ControlBoard board;
+  ControlBoard::Orders known;
+  EXPECT_FALSE(board.TakeOrders(known));
+  board.SetOrders({.go = true, .final_version = 9, .final_clocks = {9, 10}});
+  EXPECT_TRUE(board.TakeOrders(known));
+  EXPECT_EQ(known, board.orders());
+  EXPECT_FALSE(board.TakeOrders(known));
+}
+
 TEST(ControlBoard, WakesTheWaiterWhenOrdersChange) {
   ControlBoard board;
   absl::Status status = absl::UnknownError("not yet");

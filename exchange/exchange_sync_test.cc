@@ -24,6 +24,16 @@ class UpdatePerPushTest : public ExchangeTest {
     exchange_.Pull({1, want, clock, destination_}, now_);
     return std::exchange(sent_, {});
   }
+  // Zeros, as many as were asked for.
+  static Lease WeightsFor(const Outgoing& pull) {
+    const auto zeros = std::make_shared<AlignedBuffer>(kSegment * sizeof(float));
+    const std::span<const float> weights = std::as_const(*zeros).floats();
+    if (pull.header.codec == Codec::kNone) return Lease(zeros, weights);
+    const ElementRuns runs = DecodeRuns(pull.payload.bytes(), kSegment, false)->runs;
+    const auto encoded = std::make_shared<AlignedBuffer>(EncodedBytes(runs, true));
+    EncodeRuns(runs, weights, {encoded->data(), encoded->size_bytes()});
+    return Lease(encoded, std::as_const(*encoded).floats());
+  }
   void AnswerAt(const Outgoing& pull, uint64_t version) {
     Outgoing weights = pull;
     weights.header.version = version;
@@ -85,6 +95,43 @@ TEST_F(UpdatePerPushTest, APushSaysTheVersionOfTheWeightsItIsAGradientOf) {
   for (const Outgoing& push : pushes) {
     EXPECT_EQ(push.header.clock, 4u);
     EXPECT_EQ(push.header.version, push.header.block == 0 ? 0 : 20 + push.header.first_segment);
+  }
+}
+
+// Its gradient is zero, so it is one of any weights: those of other partitions, maybe of another
+// lane, may be ahead of what its lane has.
+TEST_F(UpdatePerPushTest, APartitionThatTheStepDoesNotTouchIsPushedAsOfWhateverItsLaneHas) {
+  const ElementRuns rows = {{10, 20}, {2 * kSegment, 2 * kSegment + 7}};  // segments 0 and 2
+  AlignedBuffer memory(3 * kSegment * sizeof(float));
+  for (uint64_t clock : {4, 5}) {
+    exchange_.Pull({.block = 1,
+                    .want = Want::kAtLeast,
+                    .version = clock,
+                    .destination = memory.floats(),
+                    .runs = clock == 4 ? rows : ElementRuns()},
+                   now_);
+    const std::vector<Outgoing> pulls = std::exchange(sent_, {});
+    ASSERT_EQ(pulls.size(), clock == 4 ? 2u : 3u);
+    for (const Outgoing& pull : pulls) {
+      Message weights{pull.header, Lease()};
+      weights.header.kind = MessageKind::kWeights;
+      weights.header.sender = pull.to;
+      weights.header.version = 5 * clock + pull.header.first_segment;
+      weights.payload = WeightsFor(pull);
+      exchange_.OnMessage(weights, now_);
+    }
+    ASSERT_EQ(pulled_.size(), clock - 3);
+    EXPECT_EQ(pulled_.back().version, 5 * clock);
+    EXPECT_EQ(pulled_.back().newest, 5 * clock + 2);
+    Push(1, clock, rows);
+    const std::vector<Outgoing> pushes = std::exchange(sent_, {});
+    ASSERT_EQ(pushes.size(), 3u);
+    for (const Outgoing& push : pushes) {
+      const uint32_t segment = push.header.first_segment;
+      const bool untouched = clock == 4 && segment == 1;
+      EXPECT_EQ(push.header.version, untouched ? kWhateverVersion : 5 * clock + segment);
+      Answer(push, MessageKind::kCommitted);
+    }
   }
 }
 

@@ -207,8 +207,9 @@ void PullTable::Complete(OpenPull& pull) {
                     .newest = pull.newest,
                     .clock = pull.request.version};
   for (size_t p = 0; p < pull.partitions.size(); ++p) {
-    // Its gradient is zero, whatever weights it is of.
-    if (pull.partitions[p] == State::kUnwanted) versions_.Set(PartsOf(pull)[p], pull.version);
+    if (pull.partitions[p] == State::kUnwanted) {
+      versions_.Set(PartsOf(pull)[p], kWhateverVersion);
+    }
   }
   if (IsInOnePiece(pull)) {
     const Lease& first = pull.held.front();

@@ -17,10 +17,12 @@ class SegmentVersions {
   // REQUIRES: `table` outlives it.
   explicit SegmentVersions(const SegmentTable& table) : table_(table), versions_(table.size()) {}
 
+  // `version`: kWhateverVersion where none was asked for, since the step does not touch it.
   void Set(const Partition& part, uint64_t version) {
     const auto first = versions_.begin() + table_.id(part.block, part.first_segment);
     std::fill(first, first + part.segment_count, version);
   }
+  // kWhateverVersion only if it is that of all segments.
   uint64_t Lowest(const Partition& part) const {
     const auto first = versions_.begin() + table_.id(part.block, part.first_segment);
     return *std::min_element(first, first + part.segment_count);

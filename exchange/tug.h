@@ -23,7 +23,8 @@
  *
  * Steps. With sync.policy BSP version s of the weights is what s steps have made, and step s
  * computes with version s; with SSP and ASP every push is an update, step s computes with the
- * newest weights that the policy allows, and programs end after numbers of steps of their own.
+ * newest weights that the policy allows, and programs end after numbers of steps of their own;
+ * optimizer.clip is OFF then, and a program that is to clip its gradient does so by itself.
  * (BACKUP is refused: a program cannot skip a step.) In a step every worker pushes every block
  * exactly once, in any order; a pull of a block gets version s before the block's push, and waits
  * for version s + 1 after it. So a program may pull a block right after its push, and wait for it

@@ -104,7 +104,11 @@ double StepRate(const RunFigures& figures, uint64_t after) {
     if (!heard.empty() && point.seconds - heard.back().seconds < kAtOnce) heard.pop_back();
     heard.push_back(point);
   }
-  if (heard.size() < 2) return 0;
+  if (heard.empty()) return 0;
+  if (heard.size() == 1) {
+    const double seconds = heard.front().seconds;
+    return seconds > 0 ? static_cast<double>(figures.steps.size()) / seconds : 0;
+  }
   auto from = std::find_if(heard.begin(), heard.end(),
                            [&](const StepPoint& point) { return point.step >= after; });
   if (heard.end() - from < 2) from = heard.begin();

@@ -57,7 +57,8 @@ uint64_t MostStaleness(const RunFigures& figures);
 
 // Job steps a second from the completion of step `after`, or the first one if there is none such,
 // to the end. The last step is left out: it waits for whoever is slow to be through, while the
-// others have ended. 0: there are not two steps.
+// others have ended. All steps over all of their time, if all were heard of at once. 0: there are
+// none.
 double StepRate(const RunFigures& figures, uint64_t after);
 
 }  // namespace tug

@@ -61,6 +61,8 @@ TEST(RunFigures, RateIsFromTheStepAfterWarmUpToTheLast) {
   EXPECT_DOUBLE_EQ(StepRate(figures, 2), 2.0);
   EXPECT_DOUBLE_EQ(StepRate(figures, 0), 2 / 1.5) << "the first step's own time is not known";
   EXPECT_DOUBLE_EQ(StepRate(figures, 9), 2 / 1.5) << "too few steps for the warm-up";
+  figures.steps = {{1, 4.0, 0}, {2, 4.0, 0}};
+  EXPECT_DOUBLE_EQ(StepRate(figures, 0), 0.5) << "heard of at once";
   // A worker that says late that it left steps out.
   figures.steps = {{1, 4.0, 0},  {2, 8.0, 0},  {3, 8.0, 0},  {4, 8.001, 0}, {5, 8.001, 0},
                    {6, 12.0, 0}, {7, 12.0, 0}, {8, 12.0, 0}, {9, 12.0, 0},  {10, 19.0, 0}};

@@ -285,11 +285,6 @@ constexpr ValidityRule kValidityRules[] = {
               c.optimizer().algorithm() != OptimizerConfig::SGD;
      },
      "it is derived for SGD: set optimizer.algorithm to SGD, or leave it out"},
-    {"sync.delay_compensation", "sync.local_steps",
-     [](const JobConfig& c) {
-       return c.sync().delay_compensation() > 0 && c.sync().local_steps() > 1;
-     },
-     "what is pushed after local steps is no gradient: leave one of the two out"},
     {"sync.record", "sync.policy",
      [](const JobConfig& c) { return c.sync().record() == SyncConfig::ORDER && !UpdatesByPush(c); },
      "only the order of SSP and ASP is not known beforehand: leave sync.record out"},
@@ -311,9 +306,20 @@ constexpr ValidityRule kValidityRules[] = {
        return c.sync().policy() == SyncConfig::BACKUP && c.model().external();
      },
      "a program cannot skip the steps that others have closed without it: choose another policy"},
+    {"optimizer.clip", "model.external",
+     [](const JobConfig& c) {
+       return c.optimizer().clip() != OptimizerConfig::OFF && UpdatesByPush(c) &&
+              c.model().external();
+     },
+     "under SSP and ASP gradients are clipped where they are made: set optimizer.clip to OFF and "
+     "let the program clip"},
     {"sync.local_steps", "model.external",
      [](const JobConfig& c) { return c.sync().local_steps() > 1 && c.model().external(); },
      "a program takes its local steps by itself: leave sync.local_steps out"},
+    {"sync.local_steps", "sync.policy",
+     [](const JobConfig& c) { return c.sync().local_steps() > 1 && UpdatesByPush(c); },
+     "sync.outer is for the mean over virtual workers, which there is not where every push is an "
+     "update: set sync.policy to BSP or BACKUP, or leave local steps out"},
     {"straggler.virtual_worker", "cluster.virtual_workers",
      [](const JobConfig& c) {
        return c.straggler().virtual_worker() >= c.cluster().virtual_workers();

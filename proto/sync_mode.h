@@ -15,8 +15,8 @@
 //                                       c - s, the sender's own ones c
 //   ASP      a push                     the same with s = kMostLead               the newest
 //
-// A pull that wants kExact is answered, with whatever policy, once all pushes before clock c are
-// in: where the last evaluation begins.
+// A pull that wants kExact is answered once all pushes before clock c are in, where the last
+// evaluation begins; under BACKUP once clock c - 1 has closed, which is without k of them.
 
 #include <cstdint>
 #include <string>

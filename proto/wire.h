@@ -54,6 +54,10 @@ enum class Codec : uint8_t {
               // weights): see exchange/runs.h
 };
 
+// WireHeader::version of a push whose gradient is zero whatever the weights: of those that the lane
+// has, so of staleness 0.
+inline constexpr uint64_t kWhateverVersion = ~uint64_t{0};
+
 struct WireHeader {
   MessageKind kind = MessageKind::kPush;
   Codec codec = Codec::kNone;

@@ -1,7 +1,6 @@
 #include "recorded/gradients.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -123,7 +122,7 @@ void Gradients::Settle(uint32_t virtual_worker, uint64_t clock, uint32_t local_s
   for (uint32_t block = 0; block < blocks; ++block) clip_.Add(block, gradient_[block]);
   for (uint32_t block = 0; block < blocks; ++block) {
     if (local_steps_ == nullptr) {
-      SettleBlock(block, targets);
+      clip_.Apply(block, targets, gradient_[block]);
       continue;
     }
     LocalSteps::Step step{.clock = clock, .local_step = local_step};
@@ -135,14 +134,6 @@ void Gradients::Settle(uint32_t virtual_worker, uint64_t clock, uint32_t local_s
       local_steps_->Difference(virtual_worker, block, pulled_[block], gradient_[block]);
     }
   }
-}
-
-void Gradients::SettleBlock(uint32_t block, uint64_t targets) {
-  const std::optional<float> factor = clip_.Factor(block, targets);
-  if (!factor.has_value() && !clip_.global()) return;
-  const float scale = factor.value_or(std::numeric_limits<float>::quiet_NaN());
-  if (scale == 1.0f) return;
-  for (float& element : gradient_[block]) element *= scale;
 }
 
 }  // namespace tug

@@ -50,7 +50,6 @@ class Gradients {
   LossSums Pass(uint32_t virtual_worker, uint64_t sample_step, uint32_t micro_batch);
   // The gradient of all micro-batches is complete: clipped, or a local step is taken with it.
   void Settle(uint32_t virtual_worker, uint64_t clock, uint32_t local_step, uint64_t targets);
-  void SettleBlock(uint32_t block, uint64_t targets);
 
   const JobConfig config_;
   const SegmentTable& table_;

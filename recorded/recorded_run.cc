@@ -1,6 +1,5 @@
 #include "recorded/recorded_run.h"
 
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -10,7 +9,7 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kNotThere = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kNotThere = kAnyVersion - 1;
 
 using StepKey = std::pair<uint32_t, uint64_t>;  // virtual worker, clock
 
@@ -19,7 +18,7 @@ absl::Status CheckRecord(const OrderRecord& record) {
   return absl::FailedPreconditionError(absl::StrCat(
       "version ", record.version, " of segment ", record.segment,
       " was made of weights of several versions, and which is not on record, so the run cannot be "
-      "computed again: with an untied head, record with comm.sparse_embeddings=false"));
+      "computed again"));
 }
 
 }  // namespace
@@ -69,7 +68,8 @@ absl::StatusOr<RecordedRun> AssembleRun(std::span<const OrderLog> logs) {
                                                 record.version, " of segment ", record.segment,
                                                 " cannot follow on those before it"));
       }
-      weights_version = record.weights_version;
+      const bool untouched = (record.flags & OrderRecord::kUntouched) != 0;
+      weights_version = untouched ? kAnyVersion : record.weights_version;
       updates.push_back({step, record.weights_version, record.flags});
     }
   }

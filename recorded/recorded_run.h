@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -16,11 +17,14 @@
 
 namespace tug {
 
+// Of a segment whose weights a step does not read: any will do.
+inline constexpr uint64_t kAnyVersion = std::numeric_limits<uint64_t>::max();
+
 // A virtual worker's gradient.
 struct RecordedStep {
   uint32_t virtual_worker = 0;
   uint64_t clock = 0;
-  std::vector<uint64_t> weights_version;  // by segment, that it is of
+  std::vector<uint64_t> weights_version;  // by segment, that it is of, or kAnyVersion
 };
 
 // A version of a segment, made of the one before and a step's gradient.

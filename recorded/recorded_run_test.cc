@@ -41,6 +41,18 @@ TEST(AssembleRun, OrdersStepsByVirtualWorkerAndUpdatesBySegment) {
   EXPECT_EQ(run->updates[1][0].step, 0u);
 }
 
+TEST(AssembleRun, NamesNoVersionOfWeightsThatAStepDoesNotRead) {
+  std::vector<OrderLog> logs = Logs();
+  logs[1].records[1].flags = OrderRecord::kUntouched;
+  const auto run = AssembleRun(logs);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_THAT(run->steps[1].weights_version, ElementsAre(0, kAnyVersion));
+  EXPECT_EQ(run->updates[1][1].weights_version, 1u);
+  logs[1].records.push_back(logs[1].records[1]);
+  logs[1].records[2].version = 3;
+  EXPECT_THAT(Error(logs), HasSubstr("cannot follow")) << "one step makes two updates";
+}
+
 TEST(AssembleRun, RefusesWhatIsNotWhole) {
   std::vector<OrderLog> logs = Logs();
   logs[1].complete = false;

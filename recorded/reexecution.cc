@@ -34,6 +34,7 @@ Reexecution::Reexecution(const JobConfig& config, const SegmentTable& table, con
     steps_[i].unapplied = table.size();
     for (uint32_t s = 0; s < table.size(); ++s) {
       const uint64_t version = run.steps[i].weights_version[s];
+      if (version == kAnyVersion) continue;
       SegmentState& segment = segments_[s];
       segment.versions.Need(version);                   // to be computed
       if (compensates) segment.versions.Need(version);  // and to be applied
@@ -67,9 +68,11 @@ void Reexecution::Compute(size_t step) {
   for (uint32_t s = 0; s < table_.size(); ++s) {
     const Segment& place = table_.segment(s);
     WeightVersions& versions = segments_[s].versions;
-    const std::span<const float> weights = versions.Of(recorded.weights_version[s]);
+    const uint64_t version = recorded.weights_version[s];
+    const std::span<const float> weights =
+        version == kAnyVersion ? versions.newest() : versions.Of(version);
     std::copy(weights.begin(), weights.end(), weights_[place.block].begin() + place.begin);
-    versions.Release(recorded.weights_version[s]);
+    if (version != kAnyVersion) versions.Release(version);
   }
   steps_[step].gradient =
       std::make_unique<PushedGradient>(compute_(recorded.virtual_worker, recorded.clock, views));
@@ -97,49 +100,50 @@ absl::Status Reexecution::ApplyAll() {
   return absl::OkStatus();
 }
 
+// As Shard::UpdateByPush does (server/shard_updates.cc).
 absl::Status Reexecution::Apply(uint32_t segment, const RecordedUpdate& update) {
   const Segment& place = table_.segment(segment);
   const PushedGradient& pushed = *steps_[update.step].gradient;
-  const std::span<const float> gradient =
+  std::span<const float> gradient =
       std::span<const float>(pushed.blocks[place.block]).subspan(place.begin, place.elements());
-  const bool skipped = (update.flags & OrderRecord::kSkipped) != 0;
-  if (kernels::AllFinite(gradient.data(), static_cast<int64_t>(gradient.size())) == skipped) {
-    const RecordedStep& step = run_.steps[update.step];
-    return absl::DataLossError(absl::StrCat(
-        "the gradient of virtual worker ", step.virtual_worker, " at step ", step.clock + 1,
-        skipped ? " was not finite when it was recorded, and is now"
-                : " was finite when it was recorded, and is not now"));
-  }
   WeightVersions& versions = segments_[segment].versions;
-  versions.Advance();
-  if (!skipped) Optimize(segment, update, gradient, pushed.token_count);
-  if (config_.sync().delay_compensation() > 0) versions.Release(update.weights_version);
-  return absl::OkStatus();
-}
-
-// As Shard::UpdateByPush does (server/shard_updates.cc).
-void Reexecution::Optimize(uint32_t segment, const RecordedUpdate& update,
-                           std::span<const float> gradient, uint64_t token_count) {
-  SegmentState& state = segments_[segment];
-  const uint64_t version = state.versions.version() - 1;  // before this update
+  const uint64_t version = versions.version();
   const uint64_t staleness = version - update.weights_version;
   UpdateStep step = StepOfPush(config_.sync(), run_.virtual_workers,
                                {.version = version,
                                 .staleness = staleness,
-                                .token_count = token_count,
-                                .weight_decay = table_.segment(segment).weight_decay});
-  const std::span<float> weights = state.versions.newest();
+                                .token_count = pushed.token_count,
+                                .weight_decay = place.weight_decay});
   const auto lambda = static_cast<float>(config_.sync().delay_compensation());
-  const bool compensates =
-      lambda != 0 && staleness != 0 && (update.flags & OrderRecord::kNotCompensated) == 0;
-  if (compensates) {
+  if (lambda != 0 && staleness != 0 && (update.flags & OrderRecord::kNotCompensated) == 0) {
     compensated_.resize(gradient.size());
     kernels::CompensateDelay(static_cast<int64_t>(gradient.size()), lambda,
                              std::exchange(step.gradient_scale, 1.0f), gradient.data(),
-                             weights.data(), state.versions.Of(update.weights_version).data(),
+                             versions.newest().data(), versions.Of(update.weights_version).data(),
                              compensated_.data());
     gradient = compensated_;
   }
+  const bool skipped = (update.flags & OrderRecord::kSkipped) != 0;
+  if (kernels::AllFinite(gradient.data(), static_cast<int64_t>(gradient.size())) == skipped) {
+    const RecordedStep& recorded = run_.steps[update.step];
+    return absl::DataLossError(absl::StrCat(
+        "the gradient of virtual worker ", recorded.virtual_worker, " at step ", recorded.clock + 1,
+        skipped ? " was not finite when it was recorded, and is now"
+                : " was finite when it was recorded, and is not now"));
+  }
+  versions.Advance();
+  if (!skipped) Optimize(segment, step, gradient);
+  const bool untouched = (update.flags & OrderRecord::kUntouched) != 0;
+  if (config_.sync().delay_compensation() > 0 && !untouched) {
+    versions.Release(update.weights_version);
+  }
+  return absl::OkStatus();
+}
+
+void Reexecution::Optimize(uint32_t segment, const UpdateStep& step,
+                           std::span<const float> gradient) {
+  SegmentState& state = segments_[segment];
+  const std::span<float> weights = state.versions.newest();
   optimizer_->Update(step, {.gradient = gradient,
                             .weights_in = weights,
                             .weights_out = weights,

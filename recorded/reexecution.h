@@ -76,8 +76,7 @@ class Reexecution {
   void Compute(size_t step);
   absl::Status ApplyAll();
   absl::Status Apply(uint32_t segment, const RecordedUpdate& update);
-  void Optimize(uint32_t segment, const RecordedUpdate& update, std::span<const float> gradient,
-                uint64_t token_count);
+  void Optimize(uint32_t segment, const UpdateStep& step, std::span<const float> gradient);
 
   const JobConfig& config_;
   const SegmentTable& table_;

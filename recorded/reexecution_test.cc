@@ -1,6 +1,7 @@
 #include "recorded/reexecution.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <string>
@@ -213,6 +214,48 @@ TEST(Reexecution, RefusesAnOrderThatCannotHaveBeen) {
   EXPECT_THAT(
       std::string(again.Run([](size_t) {}).message()),
       HasSubstr("after 0 of 8 updates, every gradient is of weights that are still to come"));
+}
+
+TEST(Reexecution, AGradientThatCompensationMakesInfiniteChangesNothing) {
+  const JobConfig config = Config({"optimizer.algorithm=SGD", "sync.delay_compensation=0.5"});
+  const SegmentTable table = *SegmentTable::Create(Blocks(), 1024);
+  const auto large = [](uint32_t vw, uint64_t clock,
+                        std::span<const std::span<const float>> weights) {
+    PushedGradient pushed = Gradient(vw, clock, weights);
+    if (vw == 1) pushed.blocks[0][3] = 1e25f;
+    return pushed;
+  };
+  RecordedRun run{.virtual_workers = 2,
+                  .steps = {{0, 0, {0, 0, 0, 0}}, {1, 0, {0, 0, 0, 0}}},
+                  .updates = {{{0, 0}, {1, 0, OrderRecord::kSkipped}},
+                              {{0, 0}, {1, 0}},
+                              {{0, 0}, {1, 0}},
+                              {{0, 0}, {1, 0}}}};
+  Reexecution again(config, table, run, Start(table), large);
+  const absl::Status done = again.Run([](size_t) {});
+  EXPECT_TRUE(done.ok()) << done;
+  EXPECT_TRUE(std::isfinite(again.weights(0)[3]));
+  run.updates[0][1].flags = 0;
+  Reexecution other(config, table, run, Start(table), large);
+  EXPECT_THAT(std::string(other.Run([](size_t) {}).message()),
+              HasSubstr("was finite when it was recorded, and is not now"));
+}
+
+// As a lane writes it down that has a push late, and others' before it, which are of its update.
+TEST(Reexecution, DoesNotWaitForWeightsThatAStepDoesNotRead) {
+  const JobConfig config = Config();
+  const SegmentTable table = *SegmentTable::Create(Blocks(), 1024);
+  RecordedRun run{.virtual_workers = 2,
+                  .steps = {{0, 0, {0, kAnyVersion, 0, 0}}, {1, 0, {1, 0, 0, 0}}},
+                  .updates = {{{0, 0}, {1, 1}},
+                              {{1, 0}, {0, 1, OrderRecord::kUntouched}},
+                              {{0, 0}, {1, 0}},
+                              {{0, 0}, {1, 0}}}};
+  Reexecution again(config, table, run, Start(table), Gradient);
+  size_t told = 0;
+  const absl::Status done = again.Run([&](size_t updates) { told = updates; });
+  EXPECT_TRUE(done.ok()) << done;
+  EXPECT_EQ(told, 8u);
 }
 
 TEST(Reexecution, AGradientThatIsNotFiniteChangesNothingIfItDidNotThen) {

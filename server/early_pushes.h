@@ -50,10 +50,13 @@ class EarlyPushes {
       wanted.push_back(early.key);
     }
   }
-  // Repeats what was asked for `repeat_after` ago.
-  void OnTick(absl::Time now, std::vector<PushKey>& wanted) {
+  // Repeats what was asked for `repeat_after` ago, but for what has been applied by now, as
+  // `is_applied(key)` says: of somebody else's push, maybe, and the sender is gone.
+  template <typename F>
+  void OnTick(absl::Time now, F is_applied, std::vector<PushKey>& wanted) {
     if (size_ == 0) return;
     for (std::vector<Early>& block : in_block_) {
+      size_ -= std::erase_if(block, [&](const Early& early) { return is_applied(early.key); });
       for (Early& early : block) {
         if (early.asked_at == absl::InfiniteFuture() || now - early.asked_at < repeat_after_) {
           continue;

@@ -209,6 +209,9 @@ void LaneThread::FinishOrderLog() {
 
 void LaneThread::AddNotice(ShardNotice notice) {
   absl::MutexLock lock(&mutex_);
+  for (const ShardNotice& other : report_.notices) {
+    if (other.key == notice.key) return;
+  }
   if (report_.notices.size() < kMaxNotices) report_.notices.push_back(std::move(notice));
 }
 

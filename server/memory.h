@@ -17,7 +17,8 @@ namespace tug {
 //     comm.scheduler AUTO the largest credit that the tuner may choose
 // Where every push is an update (SSP, ASP), in place of the previous copy and the sums:
 //   + answers on their way out: min(pull credit of all workers, 4 P S)
-//    4 P S   with sync.delay_compensation, the weights that each worker was served
+//    4 P S   with sync.delay_compensation, the weights that each worker was served: S of them at
+//            most, since each carries a virtual worker
 //   + 64 MiB: sums that wait for their siblings (kServerParkingBytes, shard.h) and the process
 //     itself
 // for any number of workers and any order of arrival (push_admission.h).

@@ -35,7 +35,8 @@
 namespace tug {
 
 struct OrderRecord {
-  // The gradient was not finite: the version is made, its weights are those before.
+  // The gradient was not finite, as it came or compensated: the version is made, its weights are
+  // those before.
   static constexpr uint32_t kSkipped = 1;
   // With sync.delay_compensation: the lane no longer had the old weights, and applied the gradient
   // as it is.
@@ -43,6 +44,9 @@ struct OrderRecord {
   // The gradient may be of another version of this segment than is written here: parts of one
   // message had versions of their own. What follows cannot be computed again.
   static constexpr uint32_t kInexact = 4;
+  // The gradient is zero whatever the weights of this segment are (kWhateverVersion, proto/wire.h):
+  // `weights_version` is the version before this update, and the step needs none to be computed.
+  static constexpr uint32_t kUntouched = 8;
 
   uint32_t segment = 0;
   uint32_t virtual_worker = 0;

@@ -30,7 +30,12 @@ absl::Status CheckClocksFit(const std::string& folder, const JobConfig& of, cons
 absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
                              const BlockTable& blocks, const SegmentTable& table, Shard& shard) {
   ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(folder));
-  const bool clocks = checkpoint.has_clocks() && SyncModeOf(config.sync().policy()).update_per_push;
+  const bool clocks = SyncModeOf(config.sync().policy()).update_per_push;
+  if (checkpoint.has_clocks() != clocks) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        folder, clocks ? " has no" : " has", " clocks of virtual workers, and sync.policy of this ",
+        "job is ", SyncName(config.sync()), ": resume with the policy that it was written with"));
+  }
   if (clocks) RETURN_IF_ERROR(CheckClocksFit(folder, checkpoint.manifest().config(), config));
   for (const uint32_t id : shard.segments()) {
     const Segment& segment = table.segment(id);

@@ -12,10 +12,10 @@
 namespace tug {
 
 // Fills in a shard's segments from a checkpoint: weights, what its optimizer keeps, and, where
-// every push is an update and the checkpoint is of such a job, their versions and clocks. (One of
-// another policy is resumed as if all pushes before its step were in, which they are.) Before its
-// first message. Errors: CheckpointReader's; FAILED_PRECONDITION (the clocks are of other segments
-// or virtual workers than this job has: both are named).
+// every push is an update, their versions and clocks. Before its first message. Errors:
+// CheckpointReader's; FAILED_PRECONDITION (pushes are updates there and not in this job, or the
+// other way round; the clocks are of other segments or virtual workers than this job has: both are
+// named).
 absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
                              const BlockTable& blocks, const SegmentTable& table, Shard& shard);
 

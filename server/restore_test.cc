@@ -132,14 +132,16 @@ TEST_F(RestoreTest, NamesBothSizesWhereClocksAreOfOtherSegmentsOrVirtualWorkers)
       HasSubstr("cluster.virtual_workers 3, this job has 4"));
 }
 
-TEST_F(RestoreTest, TakesACheckpointOfOnePolicyForAJobOfAnother) {
+TEST_F(RestoreTest, RefusesACheckpointOfPushesThatWereUpdatesWhereTheyAreSummed) {
   const std::string folder = Checkpoint(*MakeShard(config_));
   JobConfig bsp = config_;
   bsp.mutable_sync()->set_policy(SyncConfig::BSP);
   bsp.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
   const auto restored = MakeShard(bsp, 2);
-  ASSERT_TRUE(RestoreSegments(folder, bsp, blocks_, table_, *restored).ok());
-  EXPECT_EQ(restored->version(0), 2u);
+  const absl::Status status = RestoreSegments(folder, bsp, blocks_, table_, *restored);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("has clocks of virtual workers, and sync.policy of this job is bsp"));
 }
 
 TEST_F(RestoreTest, SaysThatAnotherOptimizersStateIsMissing) {

@@ -36,12 +36,6 @@ void ServedWeights::Note(const WireHeader& pull, uint32_t segment, uint64_t vers
   std::copy(weights.begin(), weights.end(), served.weights.floats().begin());
 }
 
-void ServedWeights::Clear() {
-  for (const auto& [peer, worker] : workers_) {
-    for (Served& served : worker->segments) served.any = false;
-  }
-}
-
 const ServedWeights::Served* ServedWeights::Find(PeerId worker, uint32_t segment) const {
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return nullptr;

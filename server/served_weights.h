@@ -44,8 +44,9 @@ class ServedWeights {
   void Note(const WireHeader& pull, uint32_t segment, uint64_t version, bool mixed,
             std::span<const float> weights);
 
-  // Workers may begin earlier clocks than they have: of virtual workers that were others'.
-  void Clear();
+  // Of a new view: workers may begin earlier clocks than they have, of virtual workers that were
+  // others', and some may be gone. Lets go of the weights.
+  void Clear() { workers_.clear(); }
 
   // Whether the version that a push of segments [first, first + count) at `clock` names is that of
   // each: the last answer to its worker was for that clock, and brought them all at one version.

@@ -129,7 +129,8 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
   const bool compensates = options_.sync.delay_compensation() > 0;
   if (update_per_push_ && (compensates || sinks_.record)) {
     served_.emplace(ServedWeights::Options{.keep_weights = compensates,
-                                           .most_workers = size_t{2} * options_.virtual_workers},
+                                           // Of a view; each carries a virtual worker at least.
+                                           .most_workers = options_.virtual_workers},
                     table);
   }
 }
@@ -297,7 +298,8 @@ void Shard::SendFreed() {
 void Shard::OnTick(absl::Time now) {
   now_ = now;
   admission_.OnTick(now, wanted_);
-  early_.OnTick(now, wanted_);
+  early_.OnTick(
+      now, [this](const PushKey& key) { return IsApplied(key); }, wanted_);
   AskForDeferred();
   AskForNorms();
   answers_.OnTick(now, freed_);

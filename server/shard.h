@@ -28,9 +28,10 @@
 //      and kPushWanted once it is its turn (early_pushes.h). So none is applied twice, or out of
 //      its virtual worker's order.
 //   3. At once, for each of its segments: its staleness is how many updates there were since the
-//      version of the weights that it names; the optimizer makes version + 1 with the step that
-//      staleness leaves (staleness.h); a gradient that is not finite makes the version and changes
-//      no weight. Workers have clipped it.
+//      version of the weights that it names (kWhateverVersion: none); the optimizer makes version
+//      + 1 with the step that staleness leaves (staleness.h); a gradient that is not finite, or is
+//      not once it is compensated, makes the version and changes no weight. Workers have clipped
+//      it.
 //   4. kCommitted; then pulls that waited for this clock are answered, with the newest weights.
 //
 // With workers that take local steps (sync.local_steps) a push is how far weights have gone, its
@@ -143,8 +144,9 @@ struct ShardCounters {
   // Of segments: an update of each of three segments is three.
   uint64_t updates = 0;
   StalenessHistogram staleness = {};  // of updates
-  uint64_t dropped_pushes = 0;        // messages: too late for all of their segments
-  uint64_t inexact_records = 0;       // OrderRecord::kInexact
+  // Answers kDropped: messages too late for all of their segments, each repeat once more.
+  uint64_t dropped_pushes = 0;
+  uint64_t inexact_records = 0;  // OrderRecord::kInexact
 };
 
 // Not thread-safe: owned by one lane.
@@ -227,12 +229,14 @@ class Shard {
   std::optional<Fresh> ExamineUpdate(const WireHeader& push);
   // `exact`: the push names the version of each of its segments.
   void ApplyTo(uint32_t segment, const WireHeader& push, bool exact);
-  // Makes version + 1 of the gradient in the segment's sum. Flags of an OrderRecord.
-  uint32_t UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t staleness);
+  // Makes version + 1 of the gradient in the segment's sum, of weights of `weights_version`. Flags
+  // of an OrderRecord.
+  uint32_t UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t weights_version);
   // Looks at the pulls that may have waited for this push.
   void AnswerAfter(uint32_t segment, uint32_t virtual_worker);
   void AnswerAllWaiting();
   bool IsEarly(const PushKey& key) const;
+  bool IsApplied(const PushKey& key) const;  // by all of its segments
 
   void OnPull(const Message& message);
   bool IsPull(const Message& message) const;
@@ -305,8 +309,8 @@ class Shard {
   std::vector<uint32_t> open_segments_;
   std::vector<uint32_t> summed_;
   std::vector<PushKey> wanted_;
-  std::vector<PeerId> freed_;  // workers that have credit again; scratch
-  std::vector<float> compensated_;
+  std::vector<PeerId> freed_;       // workers that have credit again; scratch
+  std::vector<float> compensated_;  // a segment's gradient
   std::vector<uint64_t> snapshot_clocks_;
   bool started_ = false;
   absl::Time now_ = absl::InfinitePast();  // of the message or tick in hand

@@ -133,20 +133,24 @@ float Shard::GradientScale(double sum_of_squares, uint64_t tokens) const {
 }
 
 void Shard::NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_worker) {
-  const auto clip = clip_;
+  // A worker that clips by itself makes all of what it skips not finite.
+  const auto clip = update_per_push_ ? options_.optimizer.clip() : clip_;
+  const bool whole = update_per_push_ && clip == OptimizerConfig::GLOBAL;
   const std::string what = clip == OptimizerConfig::GLOBAL      ? "the whole update"
                            : clip == OptimizerConfig::PER_BLOCK ? "the update of that block"
                                                                 : "the update of that segment";
   const std::string where = bad_virtual_worker == NormEntry::kAllFinite
                                 ? std::string("summed over all virtual workers")
                                 : absl::StrCat("from virtual worker ", bad_virtual_worker);
-  sinks_.notice({absl::StrCat("nonfinite/", clock, "/",
-                              clip == OptimizerConfig::GLOBAL ? "" : options_.block_names[block],
-                              update_per_push_ ? absl::StrCat("/", bad_virtual_worker) : ""),
-                 absl::StrCat("step ", clock + 1, ": the gradient of block ",
-                              options_.block_names[block], " ", where, " is not finite; ", what,
-                              " is skipped (a lower learning rate or a smaller clip_norm helps "
-                              "if this repeats)")});
+  sinks_.notice(
+      {absl::StrCat("nonfinite/", clock, "/",
+                    clip == OptimizerConfig::GLOBAL ? "" : options_.block_names[block],
+                    update_per_push_ ? absl::StrCat("/", bad_virtual_worker) : ""),
+       absl::StrCat("step ", clock + 1, ": the gradient ",
+                    whole ? "" : absl::StrCat("of block ", options_.block_names[block], " "), where,
+                    " is not finite; ", what,
+                    " is skipped (a lower learning rate or a smaller clip_norm helps "
+                    "if this repeats)")});
 }
 
 void Shard::Close(uint32_t segment, std::optional<float> scale) {

@@ -35,7 +35,8 @@ bool Shard::IsPull(const Message& message) const {
 }
 
 // Whether a pull may wait: the clock that it wants to begin is the next after one that has been
-// begun. (Where every push is an update, one of the evaluation at the end may be for any.)
+// begun. (Where every push is an update, one of the evaluation at the end may be for any: of those
+// a sender has one.)
 bool Shard::MayWait(const WireHeader& pull) const {
   if (waiting_pulls_.in_block(pull.block) >= MaxOpen(pull.block)) return false;
   const SegmentState& state = *states_[FirstId(pull)];
@@ -59,6 +60,11 @@ void Shard::OnPull(const Message& message) {
   if (waiting_pulls_.Contains(header, *segment)) {
     ++counters_.repeats;
     return;
+  }
+  if (update_per_push_ && header.want == Want::kExact) {
+    const uint32_t first = FirstId(header);
+    const uint32_t segments = table_.segments_in_block(header.block);
+    waiting_pulls_.ForgetExact(header, first, first - header.first_segment + segments);
   }
   if (!MayWait(header)) {
     return Malformed(header, "is a pull of a version that nobody can need yet");

@@ -236,5 +236,31 @@ TEST_F(GlobalClipShardTest, SkipsTheWholeUpdateAndNamesBlockAndVirtualWorker) {
       << notices_[0].text;
 }
 
+class LocalStepsTest : public ShardTest {
+ protected:
+  LocalStepsTest()
+      : ShardTest([] {
+          ShardOptions options = Options(OptimizerConfig::GLOBAL);
+          options.sync.set_policy(SyncConfig::BSP);
+          options.sync.set_local_steps(4);
+          options.sync.mutable_outer()->set_learning_rate(0.5);
+          options.sync.mutable_outer()->set_momentum(0.5);
+          options.sync.mutable_outer()->set_nesterov(true);
+          return options;
+        }()) {}
+};
+
+// Clipping is of gradients: no norms are exchanged, although the other lane's are not there.
+TEST_F(LocalStepsTest, AppliesTheMeanOfTheDifferencesByTheOuterOptimizer) {
+  EXPECT_TRUE(shard_.v(0).empty());
+  for (const uint32_t vw : {0u, 1u}) {
+    WireHeader header = PushHeader(0, vw, 0);
+    header.token_count = 1;
+    Deliver(header, std::vector<float>(2 * kSegment, vw == 0 ? 2.0f : 4.0f));
+  }
+  EXPECT_EQ(Count(MessageKind::kNorms), 0u);
+  EXPECT_FLOAT_EQ(shard_.weights(0)[0], -0.5f * (3.0f + 0.5f * 3.0f));
+}
+
 }  // namespace
 }  // namespace tug

@@ -4,31 +4,26 @@
 
 #include "base/check.h"
 #include "kernels/sgd.h"
+#include "kernels/sum.h"
 #include "server/push_payload.h"
 #include "server/push_step.h"
 #include "server/shard.h"
 
 namespace tug {
-namespace {
-
-// Of compensated gradients, at a time: they stay in the nearest cache until they are used.
-constexpr uint64_t kChunk = 4096;
-
-}  // namespace
 
 std::optional<Shard::Fresh> Shard::ExamineUpdate(const WireHeader& push) {
   open_segments_.clear();
   Fresh fresh;
+  bool early = false;
   const uint32_t first = FirstId(push);
   for (uint32_t id = first; id < first + push.segment_count; ++id) {
     const SegmentState& state = *states_[id];
     const PushFate fate = policy_->FateOf(push.virtual_worker, push.clock, ClocksOf(state));
-    if (fate == PushFate::kEarly) return std::nullopt;
+    early = early || fate == PushFate::kEarly;
     fresh.valid = fresh.valid && fate != PushFate::kImpossible;
-    if (fate != PushFate::kTake) continue;
-    fresh.valid = fresh.valid && push.version <= state.version;
-    open_segments_.push_back(id);
+    if (fate == PushFate::kTake) open_segments_.push_back(id);
   }
+  if (early && fresh.valid) return std::nullopt;
   return fresh;
 }
 
@@ -40,6 +35,14 @@ bool Shard::IsEarly(const PushKey& key) const {
   return false;
 }
 
+bool Shard::IsApplied(const PushKey& key) const {
+  const uint32_t first = table_.id(key.block, key.first_segment);
+  for (uint32_t id = first; id < first + key.segment_count; ++id) {
+    if (states_[id]->next->next(key.virtual_worker) <= key.clock) return false;
+  }
+  return true;
+}
+
 void Shard::OnUpdate(Message message) {
   const WireHeader header = message.header;
   if (!IsPush(message) || header.virtual_worker_count != 1) {
@@ -47,12 +50,17 @@ void Shard::OnUpdate(Message message) {
   }
   const PushKey key = KeyOf(header);
   const std::optional<Fresh> fresh = ExamineUpdate(header);
+  // One that has been applied is a repeat, whenever it was.
+  const bool applied = fresh.has_value() && fresh->valid && open_segments_.empty();
+  if (!applied && !final_clocks_.empty() && header.clock >= final_clocks_[header.virtual_worker]) {
+    return Malformed(header, "is of a clock after the last one");
+  }
   if (!fresh.has_value()) {
     ++counters_.deferred;
     early_.Defer(key);
     return ReplyToPush(MessageKind::kDeferred, key, key.clock);
   }
-  if (!fresh->valid) return Malformed(header, "is a gradient of weights that there are not yet");
+  if (!fresh->valid) return Malformed(header, "is of a clock that nobody can have reached");
   early_.Forget(key);
   if (open_segments_.empty()) {
     ++counters_.repeats;
@@ -65,7 +73,7 @@ void Shard::OnUpdate(Message message) {
     message = *std::move(dense);
   }
   const uint32_t first = FirstId(header);
-  const bool exact = !served_.has_value() ||
+  const bool exact = !served_.has_value() || header.version == kWhateverVersion ||
                      served_->IsExact(header.sender, header.clock, first, header.segment_count);
   const bool bf16 = message.header.codec == Codec::kBf16;
   const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
@@ -94,15 +102,19 @@ void Shard::OnUpdate(Message message) {
 
 void Shard::ApplyTo(uint32_t segment, const WireHeader& push, bool exact) {
   SegmentState& state = *states_[segment];
-  const uint64_t staleness = state.version - push.version;
-  uint32_t flags = UpdateByPush(segment, push, staleness);
+  // Later ones that there are not yet: nobody can have been served them. Taken as the newest, since
+  // a push that is dropped without an answer holds up all who wait for it.
+  const uint64_t of = std::min(push.version, state.version);
+  const uint64_t staleness = state.version - of;
+  uint32_t flags = UpdateByPush(segment, push, of);
   state.sum.Clear();
   ++state.version;
   state.least_rose = state.next->Advance(push.virtual_worker);
   ++counters_.updates;
   CountStaleness(counters_.staleness, staleness);
   if (sinks_.record) {
-    if (!exact) {
+    if (push.version == kWhateverVersion) flags |= OrderRecord::kUntouched;
+    if (!exact || (push.version > of && push.version != kWhateverVersion)) {
       flags |= OrderRecord::kInexact;
       if (counters_.inexact_records++ == 0) {
         sinks_.notice({"order/inexact",
@@ -114,14 +126,15 @@ void Shard::ApplyTo(uint32_t segment, const WireHeader& push, bool exact) {
                    .virtual_worker = push.virtual_worker,
                    .clock = push.clock,
                    .version = state.version,
-                   .weights_version = push.version,
+                   .weights_version = of,
                    .flags = flags});
   }
   MaybeSnapshot(segment);
 }
 
-uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t staleness) {
+uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t weights_version) {
   const SegmentState& state = *states_[segment];
+  const uint64_t staleness = state.version - weights_version;
   const Segment& place = table_.segment(segment);
   TraceSpan span(options_.trace, {.kind = TraceKind::kOptimizer,
                                   .block = place.block,
@@ -131,35 +144,34 @@ uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t 
                                   .clock = push.clock,
                                   .bytes = place.bytes()});
   const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
-  if (state.sum.first_not_finite() != SumTree::kNone) {
-    NoticeSkip(push.clock, place.block, push.virtual_worker);
-    return OrderRecord::kSkipped;  // weights are updated in place: they are what they were
-  }
   UpdateStep step = StepOfPush(options_.sync, options_.virtual_workers,
                                {.version = state.version,
                                 .staleness = staleness,
                                 .token_count = push.token_count,
                                 .weight_decay = place.weight_decay});
-  const std::span<const float> gradient = state.sum.sum();
+  std::span<const float> gradient = state.sum.sum();
+  bool finite = state.sum.first_not_finite() == SumTree::kNone;
+  uint32_t flags = 0;
   const auto lambda = static_cast<float>(options_.sync.delay_compensation());
-  if (lambda == 0 || staleness == 0) {
-    Optimize(step, gradient, update);
-    return 0;
+  if (finite && lambda != 0 && staleness != 0) {
+    const std::span<const float> old = served_->Weights(push.sender, segment, weights_version);
+    if (old.empty()) {
+      flags = OrderRecord::kNotCompensated;
+    } else {
+      const auto n = static_cast<int64_t>(gradient.size());
+      compensated_.resize(gradient.size());
+      kernels::CompensateDelay(n, lambda, std::exchange(step.gradient_scale, 1.0f), gradient.data(),
+                               update.weights_in.data(), old.data(), compensated_.data());
+      gradient = compensated_;
+      finite = kernels::AllFinite(gradient.data(), n);
+    }
   }
-  const std::span<const float> old = served_->Weights(push.sender, segment, push.version);
-  if (old.empty()) {
-    Optimize(step, gradient, update);
-    return OrderRecord::kNotCompensated;
+  if (!finite) {
+    NoticeSkip(push.clock, place.block, push.virtual_worker);
+    return OrderRecord::kSkipped;  // weights are updated in place: they are what they were
   }
-  const float scale = std::exchange(step.gradient_scale, 1.0f);
-  compensated_.resize(kChunk);
-  for (uint64_t begin = 0; begin < gradient.size(); begin += kChunk) {
-    const uint64_t n = std::min(kChunk, gradient.size() - begin);
-    kernels::CompensateDelay(static_cast<int64_t>(n), lambda, scale, &gradient[begin],
-                             &update.weights_in[begin], &old[begin], compensated_.data());
-    Optimize(step, std::span<const float>(compensated_).first(n), update.Part(begin, n));
-  }
-  return 0;
+  Optimize(step, gradient, update);
+  return flags;
 }
 
 void Shard::AnswerAfter(uint32_t segment, uint32_t virtual_worker) {

@@ -125,9 +125,38 @@ TEST_F(UpdateShardTest, SkipsAnUpdateThatIsNotFiniteAndNamesTheVirtualWorker) {
   EXPECT_EQ(shard_.version(0), 2u);
   EXPECT_EQ(Weight(0), -1.0f);
   ASSERT_FALSE(notices_.empty());
-  EXPECT_NE(notices_.back().text.find("block first from virtual worker 1"), std::string::npos)
-      << notices_.back().text;
+  const ShardNotice notice = notices_.back();
+  const char* const text =
+      "step 1: the gradient from virtual worker 1 is not finite; the whole update is skipped";
+  EXPECT_NE(notice.text.find(text), std::string::npos) << notice.text;
+  PushMean(1, 1, 0, 0, std::numeric_limits<float>::infinity());
+  EXPECT_EQ(notices_.back().key, notice.key) << "one step, one line";
   EXPECT_EQ(records_.back().flags & OrderRecord::kSkipped, OrderRecord::kSkipped);
+}
+
+// A step does not pull the rows that it does not use, and pushes zeros for them.
+TEST_F(UpdateShardTest, AGradientOfWhateverWeightsIsOfItsNewestAndExact) {
+  PushMean(0, 1, 0, 0);
+  PushMean(0, 0, 0, kWhateverVersion, 0.0f);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  EXPECT_EQ(shard_.version(0), 2u);
+  EXPECT_EQ(records_.back(), (OrderRecord{.segment = 1,
+                                          .virtual_worker = 0,
+                                          .clock = 0,
+                                          .version = 2,
+                                          .weights_version = 1,
+                                          .flags = OrderRecord::kUntouched}));
+  EXPECT_EQ(shard_.counters().staleness[0], 4u);
+}
+
+// Without an answer its worker, and all that wait for it, would stand until it repeats the push.
+TEST_F(UpdateShardTest, TakesAGradientOfLaterWeightsThanThereAreAsOfTheNewest) {
+  PushMean(0, 0, 0, 7);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+  EXPECT_EQ(shard_.counters().staleness[0], 2u);
+  EXPECT_EQ(records_.back().weights_version, 0u);
+  EXPECT_EQ(records_.back().flags, OrderRecord::kInexact);
 }
 
 TEST_F(UpdateShardTest, DropsWhatMakesNoSense) {
@@ -135,12 +164,10 @@ TEST_F(UpdateShardTest, DropsWhatMakesNoSense) {
   header.virtual_worker_count = 2;  // a sum of two is no update
   Deliver(header, std::vector<float>(2 * kSegment));
   EXPECT_EQ(shard_.counters().malformed, 1u);
-  PushMean(0, 0, 0, 1);  // a gradient of weights that are not there yet
-  EXPECT_EQ(shard_.counters().malformed, 2u);
   PullFor(0, 0, 2);  // has not begun clock 1
-  EXPECT_EQ(shard_.counters().malformed, 3u);
+  EXPECT_EQ(shard_.counters().malformed, 2u);
   PullFor(0, 2, 0);  // no such virtual worker
-  EXPECT_EQ(shard_.counters().malformed, 4u);
+  EXPECT_EQ(shard_.counters().malformed, 3u);
   EXPECT_TRUE(sent_.empty());
 }
 
@@ -169,6 +196,56 @@ TEST_F(UpdateShardTest, TakesSnapshotsOfStepsOfTheJobAndOneOfTheEnd) {
   EXPECT_EQ(shard_.Clocks(), final_clocks);
   shard_.SetFinalClocks(final_clocks, 3, now_);
   EXPECT_EQ(snapshots_.size(), 8u);
+}
+
+TEST_F(UpdateShardTest, ExactPullsOfAnyClockLeaveRoomForOthers) {
+  PushMean(0, 0, 0, 0);
+  for (uint64_t clock = 1; clock <= 10'000; ++clock) {
+    PullFor(0, 0, 1 + clock, Want::kExact, clock % 2, 1);
+  }
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+  PullFor(0, 1, 1);  // has not pushed clock 0
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+  EXPECT_EQ(Count(MessageKind::kWeights), 0u);
+  PushMean(0, 1, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kWeights), 1u);
+  // Of the exact ones the newest two wait.
+  shard_.SetFinalClocks(std::vector<uint64_t>{1, 1}, 1, now_);
+  EXPECT_EQ(Count(MessageKind::kWeights), 3u);
+}
+
+TEST_F(UpdateShardTest, PushesOfAbsurdClocksAreNotRemembered) {
+  for (uint64_t clock = 2; clock < 100; ++clock) PushMean(0, 0, clock, 0);
+  PushMean(0, 0, ~uint64_t{0}, 0);
+  EXPECT_EQ(shard_.counters().malformed, 99u);
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(UpdateShardTest, AsksNoMoreForAnEarlyPushThatSomebodyElseHasBrought) {
+  WireHeader early = PushHeader(0, 1, 1);
+  early.sender = WorkerPeer(1);
+  Deliver(early, std::vector<float>(2 * kSegment, 1.0f));
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kDeferred);
+  PushMean(0, 1, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kPushWanted), 1u);
+  PushMean(0, 1, 1, 0);
+  shard_.OnTick(now_ + absl::Seconds(2));
+  EXPECT_EQ(Count(MessageKind::kPushWanted), 1u);
+}
+
+TEST_F(UpdateShardTest, TakesNoPushBeyondTheLastClock) {
+  PushMean(0, 0, 0, 0);
+  PushMean(0, 1, 0, 0);
+  shard_.SetFinalClocks(std::vector<uint64_t>{1, 2}, 1, now_);
+  PushMean(0, 0, 1, 2);
+  PushMean(0, 1, 2, 2);  // is early, too
+  EXPECT_EQ(shard_.counters().malformed, 2u);
+  EXPECT_EQ(shard_.version(0), 2u);
+  EXPECT_EQ(sent_.size(), 2u);
+  PushMean(0, 0, 0, 0);  // a repeat
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  PushMean(0, 1, 1, 2);
+  EXPECT_EQ(shard_.version(0), 3u);
 }
 
 TEST_F(UpdateShardTest, AnswersTheLastEvaluationOnceAllPushesAreIn) {
@@ -334,6 +411,47 @@ TEST_F(CompensatedUpdateTest, AddsWhatTheWeightsHaveMovedSinceTheyWereServed) {
   EXPECT_NE(records_.back().flags & OrderRecord::kNotCompensated, 0u);
 }
 
+TEST_F(CompensatedUpdateTest, KeepsTheWeightsOfAsManyWorkersAsThereAreVirtualOnes) {
+  WireHeader pull = Header(MessageKind::kPull, 0);
+  pull.virtual_worker_count = 1;
+  pull.want = Want::kAtLeast;
+  for (const uint32_t worker : {0u, 1u, 2u}) {
+    pull.sender = WorkerPeer(worker);
+    Deliver(pull);
+  }
+  PushMean(1, 0, 0, 0);  // of another block
+  PushMean(0, 1, 0, 0);  // of whom nothing was served, not stale
+  WireHeader push = PushHeader(0, 0, 0);
+  push.sender = WorkerPeer(0);
+  Deliver(push, std::vector<float>(2 * kSegment, kTokens));
+  EXPECT_NE(records_.back().flags & OrderRecord::kNotCompensated, 0u) << "2 took its place";
+  push.virtual_worker = 1;
+  push.clock = 1;
+  push.sender = WorkerPeer(2);
+  Deliver(push, std::vector<float>(2 * kSegment, kTokens));
+  EXPECT_EQ(records_.back().flags & OrderRecord::kNotCompensated, 0u);
+}
+
+TEST_F(CompensatedUpdateTest, SkipsAGradientThatCompensationMakesInfinite) {
+  const auto push = [&](uint32_t vw, float mean) {
+    WireHeader header = PushHeader(0, vw, 0);
+    header.sender = WorkerPeer(vw);
+    std::vector<float> gradient(2 * kSegment, 0.0f);
+    gradient.back() = mean * kTokens;
+    Deliver(header, std::move(gradient));
+  };
+  PullFor(0, 0, 0);
+  PullFor(0, 1, 0);
+  push(0, 1.0f);
+  push(1, 1e25f);  // its square is beyond float
+  EXPECT_EQ(shard_.version(0), 2u);
+  EXPECT_EQ(shard_.version(1), 2u);
+  EXPECT_EQ(shard_.weights(1)[kSegment - 1], -1.0f);
+  EXPECT_EQ(records_.back().flags, OrderRecord::kSkipped);
+  EXPECT_EQ(records_[records_.size() - 2].flags, 0u) << "the other segment's is finite";
+  ASSERT_FALSE(notices_.empty());
+}
+
 class Bf16UpdateTest : public UpdateShardTest {
  protected:
   Bf16UpdateTest()
@@ -366,32 +484,6 @@ TEST_F(Bf16UpdateTest, TakesAndServesHalvesAndKeepsNoStateItDoesNotRead) {
   snapshots_.clear();
   shard_.SnapshotStart();
   EXPECT_EQ(snapshots_.size(), 4u);
-}
-
-class LocalStepsTest : public UpdateShardTest {
- protected:
-  LocalStepsTest()
-      : UpdateShardTest([] {
-          ShardOptions options = Options(OptimizerConfig::GLOBAL);
-          options.sync.set_policy(SyncConfig::BSP);
-          options.sync.set_local_steps(4);
-          options.sync.mutable_outer()->set_learning_rate(0.5);
-          options.sync.mutable_outer()->set_momentum(0.5);
-          options.sync.mutable_outer()->set_nesterov(true);
-          return options;
-        }()) {}
-};
-
-// Clipping is of gradients: no norms are exchanged, although the other lane's are not there.
-TEST_F(LocalStepsTest, AppliesTheMeanOfTheDifferencesByTheOuterOptimizer) {
-  EXPECT_TRUE(shard_.v(0).empty());
-  for (const uint32_t vw : {0u, 1u}) {
-    WireHeader header = PushHeader(0, vw, 0);
-    header.token_count = 1;
-    Deliver(header, std::vector<float>(2 * kSegment, vw == 0 ? 2.0f : 4.0f));
-  }
-  EXPECT_EQ(Count(MessageKind::kNorms), 0u);
-  EXPECT_FLOAT_EQ(Weight(0), -0.5f * (3.0f + 0.5f * 3.0f));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@ namespace {
 
 // Reported again with every heartbeat; one gets through long before so many more are written.
 constexpr size_t kPartsKept = 8;
+// One more than the two that segments can lie apart, and one that is left over.
+constexpr size_t kMostFilling = 4;
 
 AlignedBuffer CopyOf(std::span<const float> values) {
   AlignedBuffer copy(values.size_bytes());
@@ -45,19 +47,36 @@ SnapshotWriter::~SnapshotWriter() {
 
 void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
   const absl::Time begin = time_.Now();
-  if (filling_.segments.empty()) {
-    AwaitIdle();
-    filling_.version = snapshot.version;
+  Checkpoint* const checkpoint = FillingOf(snapshot.version);
+  if (checkpoint == nullptr) return;
+  for (const Copy& copy : checkpoint->segments) {
+    if (copy.segment == snapshot.segment) return;
   }
-  filling_.segments.push_back({snapshot.segment,
-                               snapshot.weights,
-                               CopyOf(snapshot.m),
-                               CopyOf(snapshot.v),
-                               {snapshot.clocks.begin(), snapshot.clocks.end()}});
-  filling_.pause_seconds += absl::ToDoubleSeconds(time_.Now() - begin);
-  if (filling_.segments.size() < options_.segments) return;
+  checkpoint->segments.push_back({snapshot.segment,
+                                  snapshot.weights,
+                                  CopyOf(snapshot.m),
+                                  CopyOf(snapshot.v),
+                                  {snapshot.clocks.begin(), snapshot.clocks.end()}});
+  const bool whole = checkpoint->segments.size() == options_.segments;
+  if (whole) AwaitIdle();
+  checkpoint->pause_seconds += absl::ToDoubleSeconds(time_.Now() - begin);
+  if (!whole) return;
   absl::MutexLock lock(&mutex_);
-  full_ = std::exchange(filling_, {});
+  full_ = std::move(*checkpoint);
+  filling_.erase(filling_.begin() + (checkpoint - filling_.data()));
+}
+
+SnapshotWriter::Checkpoint* SnapshotWriter::FillingOf(uint64_t version) {
+  const auto is_older = [&](const Checkpoint& other) { return other.version < version; };
+  auto place = std::find_if_not(filling_.begin(), filling_.end(), is_older);
+  if (place != filling_.end() && place->version == version) return &*place;
+  if (filling_.size() == kMostFilling) {
+    if (place == filling_.begin()) return nullptr;
+    filling_.erase(filling_.begin());
+    place = std::find_if_not(filling_.begin(), filling_.end(), is_older);
+  }
+  AwaitIdle();
+  return &*filling_.insert(place, {.version = version});
 }
 
 void SnapshotWriter::AwaitIdle() {

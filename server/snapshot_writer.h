@@ -19,8 +19,12 @@ namespace tug {
 
 // Turns a lane's snapshots into files of checkpoints, while training goes on. The lane's thread
 // only copies (m and v; the weights are leased); a thread of the writer's own formats, writes and
-// syncs. One checkpoint at a time: a lane that reaches the next one while the last is still being
-// written waits, and the report says for how long it stood.
+// syncs. One checkpoint at a time is written: a lane that reaches the next one meanwhile waits, and
+// the report says for how long it stood.
+//
+// Where every push is an update, segments reach a step in their own time: one may be two steps of
+// the job ahead of another. So several checkpoints fill at once, by version, four at most: of a
+// segment that runs further ahead (nobody who pushes in order makes it), the oldest is given up.
 class SnapshotWriter {
  public:
   struct Options {
@@ -34,8 +38,9 @@ class SnapshotWriter {
   // Finishes the file in hand.
   ~SnapshotWriter();
 
-  // Lane thread: copies. The first of a checkpoint blocks while the previous one is being written,
-  // so that one copy of the state exists at a time.
+  // Lane thread: copies. The first of a checkpoint blocks while another one is being written, so
+  // that beside those that fill there is one copy of the state. A segment that the checkpoint has
+  // is left out.
   void Add(const SegmentSnapshot& snapshot);
   // The newest parts finished, failed ones with their error. Thread-safe.
   std::vector<CheckpointPart> parts() const;
@@ -54,6 +59,8 @@ class SnapshotWriter {
     std::vector<Copy> segments;
   };
 
+  // Null: it is given up, for newer ones.
+  Checkpoint* FillingOf(uint64_t version);
   void AwaitIdle();
   void Loop();
   CheckpointPart Write(Checkpoint& checkpoint) const;
@@ -61,7 +68,7 @@ class SnapshotWriter {
   const Options options_;
   const SegmentTable& table_;
   const RealTime time_;
-  Checkpoint filling_;  // owner: the lane's thread
+  std::vector<Checkpoint> filling_;  // oldest first; owner: the lane's thread
   mutable absl::Mutex mutex_;
   std::optional<Checkpoint> full_
       ABSL_GUARDED_BY(mutex_);  // handed to the thread; none when it is done

@@ -15,7 +15,9 @@ class SspPolicy final : public SyncPolicy {
                   const SegmentClocks& segment) const override {
     const uint64_t next = segment.next->next(virtual_worker);
     if (clock == next) return PushFate::kTake;
-    return clock < next ? PushFate::kCommitted : PushFate::kEarly;
+    if (clock < next) return PushFate::kCommitted;
+    // A worker writes its gradient again only when the push before is committed.
+    return clock == next + 1 ? PushFate::kEarly : PushFate::kImpossible;
   }
   bool Closes(uint32_t arrived, uint32_t) const override { return arrived > 0; }
   bool Serves(const PullWish& pull, const SegmentClocks& segment) const override {

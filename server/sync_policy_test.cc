@@ -64,6 +64,7 @@ TEST(SspPolicy, TakesPushesInTheOrderOfTheirVirtualWorker) {
   EXPECT_EQ(ssp->FateOf(0, 2, segment), PushFate::kCommitted);
   EXPECT_EQ(ssp->FateOf(0, 3, segment), PushFate::kTake);
   EXPECT_EQ(ssp->FateOf(0, 4, segment), PushFate::kEarly);
+  EXPECT_EQ(ssp->FateOf(0, 5, segment), PushFate::kImpossible);
   EXPECT_EQ(ssp->FateOf(1, 4, segment), PushFate::kTake);
 }
 

@@ -21,6 +21,15 @@ void WaitingPulls::Add(WaitingPull pull, uint32_t segment) {
   at_segment_[segment].push_back(std::move(pull));
 }
 
+void WaitingPulls::ForgetExact(const WireHeader& header, uint32_t first, uint32_t end) {
+  for (uint32_t id = first; id < end; ++id) {
+    in_block_[header.block] -= std::erase_if(at_segment_[id], [&](const WaitingPull& other) {
+      return other.header.want == Want::kExact && other.header.sender == header.sender &&
+             other.header.first_segment == header.first_segment;
+    });
+  }
+}
+
 void WaitingPulls::Clear() {
   for (std::vector<WaitingPull>& waiting : at_segment_) waiting.clear();
   std::fill(in_block_.begin(), in_block_.end(), 0);

@@ -30,6 +30,9 @@ class WaitingPulls {
   // Whether the same pull waits at this segment.
   bool Contains(const WireHeader& header, uint32_t segment) const;
   void Add(WaitingPull pull, uint32_t segment);
+  // Lets go of the kExact pull of the same sender that begins with the same segment. `first`: its
+  // id; `end`: the one after the block's last.
+  void ForgetExact(const WireHeader& header, uint32_t first, uint32_t end);
   // Hands each pull that waits at the segment, and of which `which(header)` is true, to `look`,
   // which may Add it again. Not reentrant.
   template <typename Look, typename Which>

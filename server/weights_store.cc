@@ -16,11 +16,6 @@ std::span<kernels::Bf16> Halves(AlignedBuffer& buffer) {
 }
 
 template <typename T>
-std::span<T> PartOf(std::span<T> all, uint64_t begin, uint64_t n) {
-  return all.empty() ? all : all.subspan(begin, n);
-}
-
-template <typename T>
 Lease LeaseOf(const std::shared_ptr<AlignedBuffer>& buffer, std::span<T> part) {
   return Lease(buffer, std::as_bytes(part));
 }
@@ -139,14 +134,6 @@ WeightsStore::Update WeightsStore::BeginUpdate(uint32_t segment, uint64_t versio
   update.bf16_out = Part(
       Halves(Writable(run.rounded, version + 1, run.elements() * sizeof(kernels::Bf16))), segment);
   return update;
-}
-
-WeightsStore::Update WeightsStore::Update::Part(uint64_t begin, uint64_t n) const {
-  return {.weights_in = PartOf(weights_in, begin, n),
-          .weights_out = PartOf(weights_out, begin, n),
-          .m = PartOf(m, begin, n),
-          .v = PartOf(v, begin, n),
-          .bf16_out = PartOf(bf16_out, begin, n)};
 }
 
 void WeightsStore::CopyWeights(const Update& update) {

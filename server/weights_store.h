@@ -66,9 +66,6 @@ class WeightsStore {
     std::span<float> m;
     std::span<float> v;
     std::span<kernels::Bf16> bf16_out;  // empty without bf16 pulls
-
-    // Elements [begin, begin + n) of it.
-    Update Part(uint64_t begin, uint64_t n) const;
   };
   // Where to make version + 1 of a segment out of `version`.
   Update BeginUpdate(uint32_t segment, uint64_t version);

@@ -58,12 +58,6 @@ TEST_F(RecordedTest, SoIsDelayCompensation) {
   ExpectSameBits("run");
 }
 
-TEST_F(RecordedTest, SoAreLocalSteps) {
-  ASSERT_NO_FATAL_FAILURE(
-      Train("run", Recorded({"sync.local_steps=3", "train.steps=20", "optimizer.decay_steps=20"})));
-  ExpectSameBits("run");
-}
-
 TEST_F(RecordedTest, ADamagedLogIsFound) {
   ASSERT_NO_FATAL_FAILURE(Train("run", Recorded()));
   const std::string path = LogOf("run", "lane-001");

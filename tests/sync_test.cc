@@ -137,8 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
                             "optimizer.learning_rate=0.1", "sync.delay_compensation=0.04"}},
                       Kind{"Backup", {"sync.policy=BACKUP", "sync.backups=1"}},
                       Kind{"BackupOverTcp", {"sync.policy=BACKUP", "comm.shared_memory=false"}},
-                      Kind{"LocalSteps", {"sync.local_steps=4"}},
-                      Kind{"LocalStepsUnderAsp", {"sync.local_steps=4", "sync.policy=ASP"}}),
+                      Kind{"LocalSteps", {"sync.local_steps=4"}}),
     [](const ::testing::TestParamInfo<Kind>& info) { return info.param.name; });
 
 }  // namespace

@@ -13,9 +13,9 @@
 #include "absl/strings/str_split.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/run_folder.h"
+#include "experiment/training_text.h"
 #include "gmock/gmock.h"
 #include "tests/run_result.h"
-#include "experiment/training_text.h"
 
 namespace tug {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "kernels/sum.h"
@@ -18,6 +19,17 @@ std::optional<float> GradientClip::Factor(uint32_t block, uint64_t tokens) const
   if (config_.clip() == OptimizerConfig::OFF) return 1.0f;
   const double norm = std::sqrt(sum) / static_cast<double>(tokens);
   return static_cast<float>(std::min(1.0, config_.clip_norm() / (norm + 1e-6)));
+}
+
+bool GradientClip::Apply(uint32_t block, uint64_t tokens, std::span<float> gradient) const {
+  if (config_.clip() == OptimizerConfig::OFF) return true;
+  const std::optional<float> factor = Factor(block, tokens);
+  if (!factor.has_value()) {
+    std::fill(gradient.begin(), gradient.end(), std::numeric_limits<float>::quiet_NaN());
+  } else if (*factor != 1.0f) {
+    for (float& element : gradient) element *= *factor;
+  }
+  return factor.has_value();
 }
 
 }  // namespace tug

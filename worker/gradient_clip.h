@@ -26,6 +26,10 @@ class GradientClip {
   // min(1, clip_norm / norm) of the gradient of the block, or with GLOBAL of all blocks, over
   // `tokens`; 1 with OFF. None: not finite. REQUIRES: added, since the last Factor of that block.
   std::optional<float> Factor(uint32_t block, uint64_t tokens) const;
+  // Multiplies the block's gradient by its factor, or by NaN if there is none, so that lanes skip
+  // all of its segments (job.proto, Clip). False then: rows of it do not stand for the rest. With
+  // OFF nothing changes, and lanes skip what is not finite.
+  bool Apply(uint32_t block, uint64_t tokens, std::span<float> gradient) const;
 
  private:
   const OptimizerConfig config_;

@@ -57,5 +57,38 @@ TEST(GradientClip, HasNoFactorForWhatIsNotFinite) {
   }
 }
 
+// Two segments of a block: that one of them is finite does not save it.
+TEST(GradientClip, MakesAllOfABlockNaNThatIsNotFinite) {
+  const std::vector<float> blown_up = {1, 2, std::numeric_limits<float>::infinity(), 4};
+  for (auto scope : {OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
+    GradientClip clip(Clip(scope), 2);
+    std::vector<float> block = blown_up, other = {3, 0, 4};
+    clip.Add(0, block);
+    clip.Add(1, other);
+    EXPECT_FALSE(clip.Apply(0, 1, block));
+    for (const float element : block) EXPECT_TRUE(std::isnan(element));
+    EXPECT_EQ(clip.Apply(1, 1, other), scope == OptimizerConfig::PER_BLOCK);
+    for (const float element : other) {
+      EXPECT_EQ(std::isnan(element), scope == OptimizerConfig::GLOBAL);
+    }
+  }
+  GradientClip off(Clip(OptimizerConfig::OFF), 1);
+  std::vector<float> block = blown_up;
+  off.Add(0, block);
+  EXPECT_TRUE(off.Apply(0, 1, block));
+  EXPECT_EQ(block, blown_up);
+}
+
+TEST(GradientClip, AppliesItsFactor) {
+  GradientClip clip(Clip(OptimizerConfig::PER_BLOCK), 2);
+  AddTwoBlocks(clip);
+  std::vector<float> block = {6, 8}, shorter = {3, 0, 4};
+  EXPECT_TRUE(clip.Apply(0, 4, block));
+  EXPECT_NEAR(block[0], 4.8f, 1e-5);
+  EXPECT_NEAR(block[1], 6.4f, 1e-5);
+  EXPECT_TRUE(clip.Apply(1, 4, shorter));
+  EXPECT_EQ(shorter, (std::vector<float>{3, 0, 4}));
+}
+
 }  // namespace
 }  // namespace tug

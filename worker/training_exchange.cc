@@ -1,6 +1,5 @@
 // The second half of a worker's step: from gradients to pushes, to pulls of the next weights, and
 // to reports.
-#include <limits>
 #include <utility>
 
 #include "kernels/bf16.h"
@@ -31,16 +30,13 @@ void TrainingLoop::OnGradient(const Compute& compute) {
 
 void TrainingLoop::Settle(const Compute& compute, uint32_t block) {
   const uint64_t tokens = share_.sums.targets - share_.before_local;
-  const std::optional<float> factor = clip_.Factor(block, tokens);
   const std::span<float> gradient = GradientOf(compute, block);
   if (!local_steps_.has_value()) {
-    // What is not finite is skipped by the lanes, and said: with GLOBAL all of it.
-    const float scale = factor.value_or(std::numeric_limits<float>::quiet_NaN());
-    if (!factor.has_value() && !clip_.global()) return;
-    if (scale == 1.0f) return;
-    for (float& element : gradient) element *= scale;
+    const bool finite = clip_.Apply(block, tokens, gradient);
+    if (block == 0) rows_suffice_ = finite;
     return;
   }
+  const std::optional<float> factor = clip_.Factor(block, tokens);
   const std::span<const float> start = ViewOf(weights_[block]).fp32;
   LocalSteps::Step step{.clock = compute.clock, .local_step = compute.local_step};
   if (factor.has_value()) step.gradient_scale = *factor / static_cast<float>(tokens);
@@ -83,7 +79,7 @@ void TrainingLoop::Push(const Compute& compute, uint32_t block) {
                       // After local steps, differences are averaged: each counts as one.
                       .token_count = local_ > 1 ? 1 : share_.sums.targets,
                       .gradient = Lease(gradient, std::as_const(*gradient).floats())};
-  if (block == 0 && pushed_runs_.has_value()) {
+  if (block == 0 && pushed_runs_.has_value() && rows_suffice_) {
     request.runs = pushed_runs_->Of(compute.clock, {&virtual_worker, 1});
   }
   exchange_.Push(std::move(request));

@@ -47,7 +47,9 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
       replays_(options_.config.compute() == JobConfig::REPLAY),
       bf16_weights_(options_.config.train().precision() == TrainConfig::BF16 &&
                     options_.config.comm().pull_format() == CommConfig::BF16 && local_ == 1),
-      clips_(mode_.update_per_push || local_ > 1),
+      clips_(
+          (mode_.update_per_push && options_.config.optimizer().clip() != OptimizerConfig::OFF) ||
+          local_ > 1),
       straggler_(options_.config),
       machine_(MakeMachineOptions()),
       clip_(options_.config.optimizer(), table_.num_blocks()),
@@ -137,9 +139,10 @@ absl::Status TrainingLoop::Run() {
 // published, the machine has taken it and begins no further step.
 absl::Status TrainingLoop::TakeOrders() {
   RETURN_IF_ERROR(board_.cancelled());
-  orders_ = board_.orders();
+  const bool changed = board_.TakeOrders(orders_);
+  const uint32_t view = view_;
   TakePlace();
-  machine_.SetGate(GateOf(orders_, options_.virtual_workers));
+  if (changed || view_ != view) machine_.SetGate(GateOf(orders_, options_.virtual_workers));
   board_.SetState({.started = machine_.begun().has_value(),
                    .clock = machine_.begun().value_or(0),
                    .pausing = orders_.pause,

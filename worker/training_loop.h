@@ -156,7 +156,8 @@ class TrainingLoop {
   const uint32_t local_;        // steps in a step of the job
   const bool replays_;
   const bool bf16_weights_;  // pulled as they are: the model computes in bf16
-  // Of what is exchanged here, an update is of one virtual worker's gradient.
+  // Of what is exchanged here, an update is of one virtual worker's gradient, and there is
+  // something to be done with it.
   const bool clips_;
   const Straggler straggler_;
   StepMachine machine_;
@@ -170,7 +171,8 @@ class TrainingLoop {
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
   std::optional<EmbeddingRuns> pushed_runs_;  // none: block 0 is pushed whole
   std::optional<EmbeddingRuns> pulled_runs_;
-  GradientClip clip_;  // with clips_
+  GradientClip clip_;         // with clips_
+  bool rows_suffice_ = true;  // the other rows of block 0 have no gradient: not even NaN
   std::optional<LocalSteps> local_steps_;
   std::vector<HeldPush> held_;
   SampleBatch batch_;
