@@ -58,6 +58,15 @@ TEST_F(RecordedTest, SoIsDelayCompensation) {
   ExpectSameBits("run");
 }
 
+// Over TCP, in partitions so small that a step leaves some out: what it does not pull is of no
+// version.
+TEST_F(RecordedTest, SoIsAnEmbeddingThatIsExchangedByRows) {
+  ASSERT_NO_FATAL_FAILURE(
+      Train("run", Recorded({"comm.shared_memory=false", "model.tied_head=false",
+                             "comm.segment_elements=1024", "comm.partition_bytes=4096"})));
+  ExpectSameBits("run");
+}
+
 TEST_F(RecordedTest, ADamagedLogIsFound) {
   ASSERT_NO_FATAL_FAILURE(Train("run", Recorded()));
   const std::string path = LogOf("run", "lane-001");
