@@ -10,7 +10,9 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/lease.h"
@@ -163,6 +165,7 @@ class SimulatedWorker final : public SimulatedNode {
   void Push(const struct Compute& compute, uint32_t block);
   void Report(const struct Compute& compute);
   void ReportSkipped();
+  bool WaitsForCommit(const struct Compute& compute) const;
   absl::Duration MostTime(const struct Compute& compute) const;
 
   uint32_t timeline_ = 0;
@@ -177,6 +180,7 @@ class SimulatedWorker final : public SimulatedNode {
   uint64_t skipped_ = 0;
   // Gradients in the making, by carried virtual worker and block; handed over with the push.
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
+  std::set<std::pair<uint32_t, uint32_t>> open_pushes_;  // block, virtual worker: not committed
   std::unique_ptr<SimulatedTransport> transport_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<StepMachine> machine_;

@@ -93,6 +93,7 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   };
   machine_ = std::make_unique<StepMachine>(machine);
 
+  open_pushes_.clear();
   ExchangeOptions options;
   options.job = job_;
   options.timeline = view.timeline();
@@ -107,7 +108,10 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
                         [this](BlockPulled e) {
                           if (!e.superseded) arrived_[e.block] = e;
                         },
-                    .committed = [](PushCommitted) {}});
+                    .committed =
+                        [this](PushCommitted e) {
+                          open_pushes_.erase({e.block, e.virtual_worker});
+                        }});
   const PeerId self = WorkerPeer(node_id_);
   transport_ = world_.network.NewEndpoint(self, [this] {
     transport_->Poll(absl::ZeroDuration(),
@@ -171,6 +175,7 @@ void SimulatedWorker::Advance() {
         break;
       }
       case StepMachine::Next::kCompute:
+        if (WaitsForCommit(machine_->compute())) return;
         computing_ = true;
         After(MostTime(machine_->compute()), [this, timeline = timeline_] {
           if (timeline != timeline_) return;
@@ -181,6 +186,13 @@ void SimulatedWorker::Advance() {
         return;
     }
   }
+}
+
+// Whether the gradient that is to be written is still being pushed, of the step before: as
+// TrainingLoop::BindGradient.
+bool SimulatedWorker::WaitsForCommit(const struct Compute& compute) const {
+  return compute.phase == ComputePhase::kBackward &&
+         open_pushes_.contains({compute.block, virtual_workers_[compute.virtual_worker]});
 }
 
 absl::Duration SimulatedWorker::MostTime(const struct Compute& compute) const {
@@ -213,6 +225,7 @@ void SimulatedWorker::Push(const struct Compute& compute, uint32_t block) {
   const Lease lease(gradient, std::as_const(*gradient).floats());
   gradient.reset();  // a fresh one next time: repeats under way may still read this one
   const uint64_t tokens = config_.sync().local_steps() > 1 ? 1 : 10;
+  open_pushes_.insert({block, virtual_workers_[compute.virtual_worker]});
   exchange_->Push(
       {block, virtual_workers_[compute.virtual_worker], 1, compute.clock, tokens, lease},
       world_.time.Now());
