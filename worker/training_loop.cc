@@ -104,14 +104,10 @@ void TrainingLoop::ChooseRuns() {
 }
 
 absl::Status TrainingLoop::Run() {
-  if (!std::exchange(running_, true)) {
-    for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
-      Pull({block, machine_.clock(), false}, /*whole=*/false);
-    }
-  }
   times_.Begin();
   while (true) {
     RETURN_IF_ERROR(TakeOrders());
+    if (orders_.go && !std::exchange(running_, true)) PullFirstWeights();
     switch (machine_.next()) {
       case StepMachine::Next::kFinished:
         board_.SetState({true, machine_.begun().value_or(machine_.clock() - 1), machine_.paused(),
@@ -132,6 +128,13 @@ absl::Status TrainingLoop::Run() {
         RETURN_IF_ERROR(RunCompute(machine_.compute()));
         break;
     }
+  }
+}
+
+// Not before everyone is ready: a lane that is still in the timeline before would refuse it.
+void TrainingLoop::PullFirstWeights() {
+  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+    Pull({block, machine_.clock(), false}, /*whole=*/false);
   }
 }
 

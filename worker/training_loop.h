@@ -91,6 +91,7 @@ class TrainingLoop {
   StepMachineOptions MakeMachineOptions() const;
   void AllocateBuffers();
   void ChooseRuns();
+  void PullFirstWeights();
   absl::Status TakeOrders();
   // The virtual workers carried become those of the newest view, as soon as nothing of a step in
   // progress has been pushed: what was computed of it is void.
@@ -163,7 +164,7 @@ class TrainingLoop {
   StepMachine machine_;
   ControlBoard::Orders orders_;        // newest taken
   uint32_t view_ = 0;                  // of the place taken; 0: as it began
-  bool running_ = false;               // Run has been called
+  bool running_ = false;               // the first weights have been asked for
   ExchangeSchedule schedule_;          // in effect; number 0: the job's own
   std::vector<BlockWeights> weights_;  // by block
   // By carried virtual worker and block. Shared with messages on their way; written again once
