@@ -332,7 +332,10 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   if (view_.has_value() && known_view < view_->number() && IsInView(member)) {
     *reply.mutable_view() = *view_;
   }
-  if (member.kind == SERVER && places_.fencing()) reply.set_clocks_wanted(places_.number());
+  if (member.kind == SERVER && places_.fencing()) {
+    reply.mutable_next_view()->set_number(places_.number());
+    reply.mutable_next_view()->set_placement(view_->placement());
+  }
   reply.set_go(phase_ == RUNNING);
   const JobEnd& end = timeline_->end;
   reply.set_pause(phase_ == RUNNING && end.pausing());

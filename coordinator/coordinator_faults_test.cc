@@ -54,10 +54,10 @@ TEST_F(CoordinatorFaultsTest, AfterTheLossOfAWorkerLanesAreFencedFirstAndThenThe
   EXPECT_FALSE(job.Send(job.ReadyBeat(2)).has_view()) << "lanes first";
 
   HeartbeatReply reply = job.Send(job.ReadyBeat(1));
-  EXPECT_EQ(reply.clocks_wanted(), 2u);
+  EXPECT_EQ(reply.next_view().number(), 2u);
   EXPECT_FALSE(reply.has_view());
   reply = job.Send(WithClocks(job.ReadyBeat(1), 2, {5, 5, 4, 5}));
-  EXPECT_EQ(reply.clocks_wanted(), 0u);
+  EXPECT_EQ(reply.next_view().number(), 0u);
   ASSERT_TRUE(reply.has_view());
 
   const View view = job.Send(job.ReadyBeat(2)).view();
@@ -96,7 +96,7 @@ TEST_F(CoordinatorFaultsTest, AWorkerThatJoinsLaterGetsVirtualWorkersBack) {
   const uint32_t joined = job.Join(WORKER, 200);
   EXPECT_EQ(joined, 4u);
   EXPECT_FALSE(job.Send(job.Beat(joined)).has_view()) << "it is not in one yet";
-  EXPECT_EQ(job.Send(In(job.ReadyBeat(1), 2)).clocks_wanted(), 3u);
+  EXPECT_EQ(job.Send(In(job.ReadyBeat(1), 2)).next_view().number(), 3u);
   job.Send(WithClocks(In(job.ReadyBeat(1), 2), 3, {6, 6, 6, 6}));
   const View view = job.Send(job.Beat(joined)).view();
   EXPECT_EQ(view.number(), 3u);
@@ -247,7 +247,7 @@ TEST_F(CoordinatorFaultsTest, AStopBeforeWhoTookOverHasBegunLosesNoStep) {
     job.coordinator().OnStop(job.now());
     EXPECT_EQ(job.Send(job.ReadyBeat(1)).phase(), RUNNING) << "there is nobody to end it";
     const uint32_t joined = job.Join(WORKER, 200);
-    const uint32_t view = job.Send(job.ReadyBeat(1)).clocks_wanted();
+    const uint32_t view = job.Send(job.ReadyBeat(1)).next_view().number();
     job.Send(WithClocks(job.ReadyBeat(1), view, {5, 5, 5, 5}));
     HeartbeatRequest worker = In(job.ReadyBeat(joined), view);
     worker.set_pausing(true);
@@ -308,10 +308,10 @@ TEST_F(CoordinatorFaultsTest, EachLossAndEachWorkerThatJoinsBeginsAChangeUnderWa
   JobUnderTest job(Options());
   job.Run(1, 2);
   Lose(job, 2);
-  EXPECT_EQ(job.Send(job.ReadyBeat(1)).clocks_wanted(), 2u);
+  EXPECT_EQ(job.Send(job.ReadyBeat(1)).next_view().number(), 2u);
   Lose(job, 3);
   const uint32_t joined = job.Join(WORKER, 200);
-  EXPECT_EQ(job.Send(WithClocks(job.ReadyBeat(1), 2, {9, 9, 9, 9})).clocks_wanted(), 4u);
+  EXPECT_EQ(job.Send(WithClocks(job.ReadyBeat(1), 2, {9, 9, 9, 9})).next_view().number(), 4u);
   EXPECT_FALSE(job.Send(WithClocks(job.ReadyBeat(1), 3, {8, 8, 8, 8})).has_view());
   const View view = job.Send(WithClocks(job.ReadyBeat(1), 4, {3, 3, 3, 3})).view();
   ASSERT_EQ(view.workers_size(), 1);

@@ -88,6 +88,7 @@ void Coordinator::IssueTimeline() {
   }
   view_ = std::move(view);
   timeline_view_ = places_.number();
+  view_->set_placement(timeline_view_);
   std::vector<uint64_t> clocks;
   for (uint32_t v = 0; v < places_.owners().size(); ++v) clocks.push_back(timeline_->StartClock(v));
   least_begun_.clear();

@@ -44,6 +44,10 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kWeightsReceived:
     case MessageKind::kNorms:
     case MessageKind::kNormsWanted:
+    case MessageKind::kUpdate:
+    case MessageKind::kCopied:
+    case MessageKind::kCopyWanted:
+    case MessageKind::kCopy:
       ++counters_.ignored;  // not for a worker
   }
 }

@@ -26,6 +26,7 @@ constexpr FieldRule kFieldRules[] = {
     {"cluster.virtual_workers", kComputed, 1, 4096, "virtual workers"},
     {"cluster.compute_threads", 0, 0, 256, "threads per worker"},
     {"cluster.pin_threads", 1, 0, 1, "true or false"},
+    {"cluster.spare_servers", 0, 0, 256, "server processes"},
     {"data.tokenizer", DataConfig::BYTE, 1, DataConfig::Tokenizer_MAX, "a tokenizer"},
     {"data.pieces", 8000, 260, 1e6, "pieces"},  // 259 stand for bytes and the ends of text
     {"data.random.samples", 0, 0, 1e9, "samples"},
@@ -74,7 +75,7 @@ constexpr FieldRule kFieldRules[] = {
     {"optimizer.clip", OptimizerConfig::GLOBAL, 1, OptimizerConfig::Clip_MAX, "a way of clipping"},
     {"optimizer.clip_norm", 1, 0, 1e6, "norm", Ends::kMaxOnly},
     {"sync.policy", SyncConfig::BSP, 1, SyncConfig::Policy_MAX, "a sync policy"},
-    {"sync.replicas", 1, 1, 1, "copies"},
+    {"sync.replicas", 1, 1, 2, "copies"},
     {"sync.staleness", 4, 0, 65535, "steps"},
     {"sync.backups", 1, 1, 4095, "virtual workers"},
     {"sync.staleness_scaling", SyncConfig::INVERSE, 1, SyncConfig::StalenessScaling_MAX,
@@ -112,6 +113,7 @@ constexpr FieldRule kFieldRules[] = {
     {"fault.failure_timeout_ms", 5000, 30, 3600000, "ms"},
     {"fault.on_worker_loss", FaultConfig::REASSIGN, 1, FaultConfig::WorkerLoss_MAX, "what to do"},
     {"fault.max_rollbacks", 10, 0, 1e6, "rollbacks"},
+    {"fault.coordinator_timeout_ms", 60000, 30, 86400000, "ms"},
     {"compute", JobConfig::CPU, 1, JobConfig::Compute_MAX, "a way to spend the time"},
     {"replay.time_scale", 1, 0, 1000, "times the profile's times"},
     {"replay.size_scale", 1, 0, 1000, "times the profile's parameters", Ends::kMaxOnly},
@@ -333,11 +335,28 @@ constexpr ValidityRule kValidityRules[] = {
        return c.model().external() && c.straggler().pause_probability() > 0;
      },
      "a program is as slow as it is: leave straggler out"},
-    {"sync.replicas", "cluster.lanes_per_server",
+    {"sync.replicas", "cluster.servers",
+     [](const JobConfig& c) { return c.sync().replicas() > c.cluster().servers(); },
+     "copies of a segment lie on distinct servers: run more servers, or keep fewer copies"},
+    {"sync.replicas", "sync.policy",
      [](const JobConfig& c) {
-       return c.sync().replicas() > c.cluster().servers() * c.cluster().lanes_per_server();
+       return c.sync().replicas() > 1 && c.sync().policy() == SyncConfig::BACKUP;
      },
-     "copies of a segment lie on distinct lanes: run more servers or lanes, or keep fewer copies"},
+     "a job whose workers skip steps does not outlive the loss of a node: leave sync.replicas out"},
+    {"sync.replicas", "model.external",
+     [](const JobConfig& c) { return c.sync().replicas() > 1 && c.model().external(); },
+     "programs with a model of their own do not outlive the loss of a node: leave sync.replicas "
+     "out"},
+    {"sync.replicas", "sync.record",
+     [](const JobConfig& c) {
+       return c.sync().replicas() > 1 && c.sync().record() == SyncConfig::ORDER;
+     },
+     "a log of updates is of lanes that keep their segments: leave one of the two out"},
+    {"fault.coordinator_timeout_ms", "fault.failure_timeout_ms",
+     [](const JobConfig& c) {
+       return c.fault().coordinator_timeout_ms() < c.fault().failure_timeout_ms();
+     },
+     "nodes wait for a coordinator at least as long as it waits for them: raise it"},
     {"comm.segment_elements", nullptr,
      [](const JobConfig& c) {
        const uint64_t n = c.comm().segment_elements();

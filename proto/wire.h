@@ -17,9 +17,9 @@
 namespace tug {
 
 inline constexpr uint32_t kWireMagic = 0x31475554;  // "TUG1"
-inline constexpr uint16_t kWireVersion = 3;
+inline constexpr uint16_t kWireVersion = 4;
 // Version of the control service (proto/control.proto); both sides must have the same.
-inline constexpr uint32_t kControlVersion = 5;
+inline constexpr uint32_t kControlVersion = 6;
 inline constexpr size_t kHeaderBytes = 96;
 // No payload is larger; a receiver drops what claims to be.
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{512} << 20;
@@ -41,6 +41,12 @@ enum class MessageKind : uint8_t {
                      // the sender's credit; to be sent again when asked
   kPushWanted = 11,  // lane -> worker: send that push (again)
   kWeightsReceived = 12,  // worker -> lane: the answer of that number has come; returns its credit
+  // Between the lane that owns a segment and those that keep a copy of it (server/replication.h);
+  // each is about one segment:
+  kUpdate = 13,      // owner -> copy: the update that makes `version` + 1
+  kCopied = 14,      // copy -> owner: has `version`, and the one before if `clock` is less
+  kCopyWanted = 15,  // owner -> copy: say kCopied
+  kCopy = 16,        // owner -> copy: the whole state of a segment at `version`
 };
 
 // What version a pull wants.

@@ -68,11 +68,11 @@ TEST(Wire, ReadsWhatItWrote) {
   EXPECT_EQ(*DecodeHeader(Encode(WireHeader{})), WireHeader{});
 }
 
-// The format itself: these bytes must never change under version 3.
+// The format itself: these bytes must never change under version 4.
 TEST(Wire, BytesAreTheGoldenOnes) {
   EXPECT_EQ(Hex(Encode(DistinctFields())),
             "54554731"            // magic
-            "0300"                // format_version
+            "0400"                // format_version
             "06"                  // kind
             "00"                  // codec
             "01"                  // want
@@ -133,7 +133,7 @@ TEST(Wire, AnotherVersionIsNamedBesideOurs) {
     const auto decoded = DecodeHeader(sent);
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 7"));
-    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 3"));
+    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 4"));
   }
 }
 

@@ -152,7 +152,7 @@ absl::Status RunServer(const ServerOptions& options) {
   };
   callbacks.on_reply = [&](const HeartbeatReply& reply, const HeartbeatRequest&) {
     for (const std::unique_ptr<LaneThread>& lane : lanes) {
-      if (reply.clocks_wanted() > 0) lane->Fence(reply.clocks_wanted());
+      if (reply.has_next_view()) lane->Fence(reply.next_view().number());
       lane->SetFinal(reply.final_version(),
                      {reply.final_clocks().begin(), reply.final_clocks().end()});
       if (reply.has_schedule()) lane->SetSchedule(reply.schedule());

@@ -164,6 +164,10 @@ void Shard::OnMessage(Message message, absl::Time now) {
     case MessageKind::kRefused:
     case MessageKind::kDeferred:
     case MessageKind::kPushWanted:
+    case MessageKind::kUpdate:
+    case MessageKind::kCopied:
+    case MessageKind::kCopyWanted:
+    case MessageKind::kCopy:
       Malformed(message.header, "is not for a lane");
   }
   AskForDeferred();

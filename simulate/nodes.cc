@@ -244,7 +244,8 @@ void SimulatedServer::OnReply(const HeartbeatReply& reply) {
     schedule_ = reply.schedule().number();
     SetPullCredit(reply.schedule().pull_credit_bytes());
   }
-  if (reply.clocks_wanted() > fence_ && !lanes_.empty()) Fence(reply.clocks_wanted());
+  const uint32_t next_view = reply.next_view().number();
+  if (next_view > fence_ && !lanes_.empty()) Fence(next_view);
   if (reply.final_version() == 0) return;
   const std::vector<uint64_t> final_clocks(reply.final_clocks().begin(),
                                            reply.final_clocks().end());
