@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "model/job_model.h"
 
 namespace tug {
 namespace {
@@ -30,14 +31,7 @@ absl::StatusOr<std::unique_ptr<Gradients>> Gradients::Create(const JobConfig& co
                                                              const Sampler& sampler,
                                                              ThreadPool& pool) {
   std::unique_ptr<Gradients> gradients(new Gradients(config, table, sampler));
-  ASSIGN_OR_RETURN(
-      gradients->model_,
-      Model::Create({.config = config.model(),
-                     .train = config.train(),
-                     .symbols = config.data().resolved_symbols(),
-                     .classes = DataClasses(config.data()),
-                     .max_micro_batch = static_cast<int>(config.train().micro_batch())},
-                    pool));
+  ASSIGN_OR_RETURN(gradients->model_, Model::Create(ModelOptionsOf(config), pool));
   for (uint32_t block = 0; block < table.num_blocks(); ++block) {
     gradients->pulled_.emplace_back(table.block_elements(block));
     gradients->rounded_.emplace_back(BindsBf16(config) ? table.block_elements(block) : 0);
@@ -83,16 +77,11 @@ LossSums Gradients::Pass(uint32_t virtual_worker, uint64_t clock, uint32_t micro
   const uint32_t samples = config_.train().micro_batch();
   const uint32_t first = micro_batch * samples;
   sampler_.Fill(clock, virtual_worker, first, samples, batch_);
-  MicroBatch batch;
+  MicroBatch batch = MicroBatchOf(batch_);
   batch.training = true;
   batch.accumulate = micro_batch > 0;
   batch.dropout = {config_.seed(), static_cast<uint32_t>(clock),
                    virtual_worker * sampler_.share() + first};
-  batch.samples = static_cast<int>(batch_.samples);
-  batch.tokens = batch_.tokens;
-  batch.lengths = batch_.lengths;
-  batch.decoder_tokens = batch_.decoder_tokens;
-  batch.targets = batch_.targets;
   model_->Start(batch);
   const int blocks = model_->num_blocks();
   for (int block = 0; block < blocks; ++block) model_->Forward(block);
