@@ -19,18 +19,9 @@
 #include <vector>
 
 #include "exchange/segment_table.h"
+#include "server/norm_entry.h"
 
 namespace tug {
-
-// What a lane says of one summed segment. On the wire: 16 bytes, little-endian, in this order.
-struct NormEntry {
-  static constexpr uint32_t kAllFinite = 0xffffffffu;
-
-  double sum_of_squares = 0;
-  uint32_t bad_virtual_worker = kAllFinite;  // the first whose gradient is not finite
-  uint32_t reserved = 0;
-};
-static_assert(sizeof(NormEntry) == 16);
 
 struct NormVerdict {
   double sum_of_squares = 0;
@@ -50,6 +41,17 @@ class NormLedger {
   // REQUIRES: `table` outlives the ledger; lane_of_segment has an entry per segment.
   NormLedger(const SegmentTable& table, std::span<const uint32_t> lane_of_segment, uint32_t lane,
              Scope scope, uint64_t start_clock);
+
+  // An own segment, as the lane takes it up.
+  struct OwnSegment {
+    uint32_t id = 0;
+    uint64_t version = 0;
+    NormEntry norm;  // of the update that made it
+  };
+  // Begins in the middle of a timeline. A scope's clock is the lowest version of the lane's own
+  // segments; of one that is further it has the entry already. `own`: all of them, in order. False
+  // if two of a scope lie further apart: no lane can have left them so. Before the first AddOwn.
+  bool TakeUp(std::span<const OwnSegment> own, uint64_t start_clock);
 
   // The wire's name of the scope that a block belongs to.
   uint32_t ScopeOfBlock(uint32_t block) const { return scope_ == Scope::kAll ? kAllBlocks : block; }
