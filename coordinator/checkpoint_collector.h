@@ -32,6 +32,8 @@ class CheckpointCollector {
   // Versions up to `newest_whole` are old; none: the job writes its initial weights too, version 0.
   CheckpointCollector(uint32_t lanes, uint32_t clocks, std::optional<uint64_t> newest_whole);
 
+  // Whether Add would take the part.
+  bool Wants(const CheckpointPart& part) const;
   // The checkpoint that became whole with this part.
   std::optional<CollectedCheckpoint> Add(const CheckpointPart& part);
 

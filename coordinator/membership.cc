@@ -55,6 +55,16 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
   return next_id_++;
 }
 
+bool Membership::Knows(const RegisterRequest& request) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const Member& member = entry.second;
+    const auto& lanes = request.lane_endpoints();
+    return member.incarnation == request.incarnation() && member.kind == request.kind() &&
+           (lanes.empty() || std::equal(lanes.begin(), lanes.end(), member.lane_endpoints.begin(),
+                                        member.lane_endpoints.end()));
+  });
+}
+
 absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request) const {
   constexpr size_t kMaxEndpointBytes = 256;
   const std::vector<std::string> endpoints(request.lane_endpoints().begin(),

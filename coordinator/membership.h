@@ -33,8 +33,9 @@ struct Member {
   bool finished = false;
   NodeCounters counters;
   bool trace_sent = false;
-  bool trace_refused = false;  // a part of it
-  uint32_t schedule = 0;       // number of the newest that it has taken
+  bool trace_refused = false;   // a part of it
+  uint32_t schedule = 0;        // number of the newest that it has taken
+  NodeCounters ready_counters;  // of the heartbeat that said it was ready
 
   bool told_of_end = false;
 
@@ -53,6 +54,9 @@ class Membership {
   // Errors: INVALID_ARGUMENT (no kind, malformed endpoints), RESOURCE_EXHAUSTED (full),
   // FAILED_PRECONDITION (lanes registered twice, differently).
   absl::StatusOr<uint32_t> Register(const RegisterRequest& request, absl::Time now);
+
+  // Whether to register so would change nothing.
+  bool Knows(const RegisterRequest& request) const;
 
   // Everyone asked for is in, servers with their lanes.
   bool Complete() const;
