@@ -93,7 +93,8 @@ class RandomJob {
     ASSERT_EQ(actions, actions_);
     ASSERT_EQ(WithoutCounters(again.OnStatus(now_)), WithoutCounters(coordinator_->OnStatus(now_)));
     const uint64_t records = journal_.position();
-    for (const NodeStatus& node : coordinator_->OnStatus(now_).nodes()) {
+    const StatusReply status = coordinator_->OnStatus(now_);
+    for (const NodeStatus& node : status.nodes()) {
       HeartbeatRequest beat;
       beat.set_job(kJob);
       beat.set_node_id(node.node_id());
@@ -355,7 +356,8 @@ TEST(CoordinatorJournal, ReplayEndsInTheSameStateWithTheSameActionsAndReplies) {
     for (int part = 0; part < 6; ++part) {
       random.Live(100);
       ASSERT_NO_FATAL_FAILURE(random.Compare());
-      if (part % 2 == 1) ASSERT_NO_FATAL_FAILURE(random.TakeUp());
+      if (part % 2 == 0) continue;
+      ASSERT_NO_FATAL_FAILURE(random.TakeUp());
     }
     actions += random.actions();
     records += random.journal().position();
