@@ -36,6 +36,8 @@ class CheckpointCollector {
   // REQUIRES: lanes >= 1.
   void SetPlacement(uint32_t placement, uint32_t lanes);
 
+  // Whether Add would take the part.
+  bool Wants(const CheckpointPart& part) const;
   // The checkpoint that became whole with this part.
   std::optional<CollectedCheckpoint> Add(const CheckpointPart& part);
 

@@ -78,10 +78,14 @@ absl::StatusOr<RegisterReply> Coordinator::OnRegister(const RegisterRequest& req
                                                       absl::Time now) {
   RETURN_IF_ERROR(Accepts(request));
   RETURN_IF_ERROR(blocks_.Admit(request));
+  const bool known = membership_.Knows(request);
   const absl::StatusOr<uint32_t> id = membership_.Register(request, now);
   if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
   RETURN_IF_ERROR(id.status());
-  Advance(now);
+  if (!known) {
+    Keep(now, [&](JournalRecord& record) { *record.mutable_registered() = request; });
+    Advance(now);
+  }
   RegisterReply reply;
   reply.set_node_id(*id);
   reply.set_job(options_.job);
@@ -98,12 +102,17 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
         "node ", request.node_id(), " is not a member of this job (any more): start it again"));
   }
   member->last_heard = now;
-  if (!request.failure().empty()) {
-    member->told_of_end = true;
-    Fail(absl::StrCat(member->Name(), " failed: ", request.failure()), now);
+  if (request.has_counters()) member->counters = request.counters();
+  if (!request.failure().empty()) member->told_of_end = true;
+  if (const auto fresh = WhatIsNew(*member, request); fresh.has_value()) {
+    Keep(now, [&](JournalRecord& record) { *record.mutable_heartbeat() = *fresh; });
+    if (!fresh->failure().empty()) {
+      Fail(absl::StrCat(member->Name(), " failed: ", fresh->failure()), now);
+    } else {
+      Absorb(*member, *fresh, now);
+    }
+    Advance(now);
   }
-  if (!Ended()) Absorb(*member, request, now);
-  Advance(now);
   return ReplyTo(*member, request.known_view(), now);
 }
 
@@ -111,8 +120,10 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   // Monotone, so that a delayed or repeated heartbeat takes nothing back.
   member.known_view = std::max(member.known_view, request.known_view());
   const bool newest = view_.has_value() && request.known_view() == view_->number();
-  member.ready |= request.ready() && newest;
-  if (request.has_counters()) member.counters = request.counters();
+  if (request.ready() && newest && !member.ready) {
+    member.ready = true;
+    member.ready_counters = request.counters();
+  }
   member.trace_sent |= request.trace_sent();
   member.schedule = std::max(member.schedule, request.schedule());
   for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
@@ -174,7 +185,7 @@ void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
                                                "lower optimizer.learning_rate",
                                                in_a_row));
   }
-  OnStop(now);
+  Stop(now);
 }
 
 void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request,
@@ -186,10 +197,7 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
            now);
       return;
     }
-    // One that is newer than any can be would make all others old.
-    if (part.version() > timeline_->end.final_version().value_or(options_.config.train().steps())) {
-      continue;
-    }
+    if (!IsWanted(part)) continue;
     const std::optional<CollectedCheckpoint> whole = timeline_->checkpoints.Add(part);
     if (!whole.has_value()) continue;
     CommitCheckpointAction commit;
@@ -234,6 +242,16 @@ void Coordinator::AddNotice(const std::string& key, const std::string& text) {
 }
 
 void Coordinator::Advance(absl::Time now) {
+  // One transition may be the condition of another.
+  constexpr int kMostRounds = 16;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const auto before = Mark();
+    AdvanceOnce(now);
+    if (Mark() == before) return;
+  }
+}
+
+void Coordinator::AdvanceOnce(absl::Time now) {
   if (!Ended() && !view_.has_value() && membership_.WorkersComplete() &&
       !membership_.FirstServers().empty()) {
     IssueFirstView();
@@ -259,7 +277,7 @@ void Coordinator::Go() {
   phase_ = RUNNING;
   NodeCounters most;  // of the worker that needs most
   for (const Member* worker : membership_.OfKind(WORKER)) {
-    const NodeCounters& counters = worker->counters;
+    const NodeCounters& counters = worker->ready_counters;
     if (counters.predicted_memory_bytes() > most.predicted_memory_bytes()) most = counters;
   }
   if (most.predicted_memory_bytes() > 0) AddNotice("memory", PredictionText(most));
@@ -325,7 +343,7 @@ std::string Coordinator::ResumeHint() const {
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {
-  if (!Ended() || end_reported_ || committing_.has_value()) return;
+  if (!Ended() || end_reported_ || committing_.has_value() || replaying_) return;
   const auto told = [](const Member& member) { return member.told_of_end; };
   const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told);
   if (!all_told && now - ended_at_ < kToldGrace) return;
@@ -368,6 +386,7 @@ StopReply Coordinator::OnStop(absl::Time now) {
                                      : absl::StrCat("the job has failed: ", failure_));
     return reply;
   }
+  Keep(now, [](JournalRecord& record) { record.mutable_stop(); });
   if (phase_ == WAITING) {
     const bool first = !rolling_back_ && timeline_->start.number == options_.start.number;
     const bool saved = committed_version() > options_.start.version;
@@ -375,13 +394,18 @@ StopReply Coordinator::OnStop(absl::Time now) {
         absl::StrCat(first ? "the job had not started; it ends now, " : "the job ends now, ",
                      saved ? absl::StrCat("with the checkpoint of step ", committed_version())
                            : "without a checkpoint of its own"));
-    Finish(now);
-    EndIfEveryoneKnows(now);
-    return reply;
+  } else {
+    reply.set_message("stopping after the step in progress, then a checkpoint");
   }
-  timeline_->end.RequestStop();
-  reply.set_message("stopping after the step in progress, then a checkpoint");
+  Stop(now);
+  Advance(now);
   return reply;
+}
+
+void Coordinator::Stop(absl::Time now) {
+  if (phase_ != WAITING) return timeline_->end.RequestStop();
+  Finish(now);
+  EndIfEveryoneKnows(now);
 }
 
 void Coordinator::OnTick(absl::Time now) {
@@ -391,11 +415,23 @@ void Coordinator::OnTick(absl::Time now) {
       OnLost(id, absl::StrFormat("no heartbeat for %.1f s", absl::ToDoubleSeconds(silence)), now);
     }
   }
+  if (TraceIsOverdue(now)) {
+    Keep(now, [](JournalRecord& record) { record.mutable_trace_over(); });
+    EndTrace();
+  }
+  // What came of earlier inputs has happened by now.
+  const auto before = Mark();
   Advance(now);
+  if (Mark() != before) Keep(now, [](JournalRecord& record) { record.mutable_passed(); });
 }
 
 void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& status,
                                         absl::Time now) {
+  Keep(now, [&](JournalRecord& record) {
+    record.mutable_committed()->set_version(version);
+    record.mutable_committed()->set_code(static_cast<int>(status.code()));
+    record.mutable_committed()->set_error(std::string(status.message()));
+  });
   if (committing_ == version) committing_.reset();
   if (status.ok()) {
     if (version > newest_start_.version || newest_start_.restore_path.empty()) {
@@ -417,6 +453,8 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
 }
 
 void Coordinator::OnTrouble(const std::string& what, absl::Time now) {
+  if (Ended()) return;
+  Keep(now, [&](JournalRecord& record) { record.set_trouble(what); });
   Fail(what, now);
   Advance(now);
 }

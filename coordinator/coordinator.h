@@ -28,6 +28,9 @@
 //  when a node reports a
 //     failure, or a checkpoint cannot be written. Every node learns it with its next heartbeat.
 //  9. JobEnded once every node has been told, or after kToldGrace.
+//
+// State and actions are a function of the inputs: whoever keeps them (journal.h, KeepJournal) can
+// make the same coordinator again (Replay), which then takes the job up (OnTakenUp).
 
 #include <cstdint>
 #include <deque>
@@ -36,6 +39,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -46,6 +50,7 @@
 #include "coordinator/best_tracker.h"
 #include "coordinator/early_stop.h"
 #include "coordinator/job_blocks.h"
+#include "coordinator/journal.h"
 #include "coordinator/membership.h"
 #include "coordinator/progress.h"
 #include "coordinator/schedule_tuning.h"
@@ -54,6 +59,7 @@
 #include "coordinator/trace_collector.h"
 #include "coordinator/view_change.h"
 #include "proto/control.pb.h"
+#include "proto/journal.pb.h"
 #include "proto/manifest.pb.h"
 
 namespace tug {
@@ -121,6 +127,10 @@ struct CoordinatorOptions {
   std::string data_notice;  // of the data, for people; may be empty
 };
 
+// The first record of a job's journal, and back.
+JournalBegin BeginOf(const CoordinatorOptions& options);
+CoordinatorOptions OptionsOf(const JournalBegin& begin);
+
 // Not thread-safe. `now` never decreases from call to call.
 class Coordinator {
  public:
@@ -158,11 +168,43 @@ class Coordinator {
   // What there is to do since the last call, in order.
   std::vector<Action> TakeActions();
 
+  // From now on every input that says something new is appended here, before the call returns;
+  // null: nowhere. It outlives this.
+  void KeepJournal(Journal* journal) { journal_ = journal; }
+  // Obeys a record of the journal that another coordinator of these options kept: all of them, in
+  // order, before anything else. What comes of it are the actions that there were, except JobEnded.
+  // Errors: DATA_LOSS (a record that cannot be of this job).
+  absl::Status Replay(const JournalRecord& record);
+  // After Replay and KeepJournal: this one takes the job up. Members count as heard of now; what
+  // had arrived of a trace is lost.
+  void OnTakenUp(absl::Time now);
+
   Phase phase() const { return phase_; }
 
  private:
   bool Ended() const { return phase_ == DONE || phase_ == FAILED; }
   absl::Status Accepts(const RegisterRequest& request) const;
+  // Appends a record to the journal.
+  template <typename Fill>
+  void Keep(absl::Time now, Fill fill) {
+    if (journal_ == nullptr) return;
+    JournalRecord record;
+    record.set_time_ns(absl::ToUnixNanos(now));
+    fill(record);
+    journal_->Append(record);
+  }
+  // The heartbeat without what would change nothing; no value: all of it. What is not named there
+  // counts as new.
+  std::optional<HeartbeatRequest> WhatIsNew(const Member& member,
+                                            const HeartbeatRequest& request) const;
+  bool IsWanted(const CheckpointPart& part) const;
+  // What tells whether a transition was taken.
+  auto Mark() const {
+    return std::tuple(phase_, places_.number(), places_.fencing(),
+                      view_.has_value() ? view_->number() : 0, timeline_->start.number,
+                      timeline_->end.final_version(), timeline_->end.pausing(), rolling_back_,
+                      trace_done_, committing_, actions_.size());
+  }
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
   // Whether a virtual worker can have taken the step, or begun it, as the job's end stands.
   bool CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const;
@@ -172,8 +214,10 @@ class Coordinator {
   void ReleaseCommit();
   void OnEval(const EvalMetrics& eval, absl::Time now);
   void AddNotice(const std::string& key, const std::string& text);
-  // Takes every transition whose condition holds.
+  // Takes every transition whose condition holds, until none is left.
   void Advance(absl::Time now);
+  void AdvanceOnce(absl::Time now);
+  void Stop(absl::Time now);
   // Whether the job goes on when a node is lost.
   bool Recovers() const;
   void OnLost(uint32_t id, const std::string& how, absl::Time now);
@@ -236,6 +280,9 @@ class Coordinator {
   // Whether nodes are to send what they recorded.
   bool TraceWanted() const;
   void CompleteTrace(absl::Time now);
+  // Those that have not sent theirs have had kTracePatience.
+  bool TraceIsOverdue(absl::Time now) const;
+  void EndTrace();
   void Finish(absl::Time now);
   void Fail(const std::string& what, absl::Time now);
   // "resume with: ..."
@@ -280,6 +327,9 @@ class Coordinator {
   // Since when the next part of a trace is waited for; none: nothing is.
   std::optional<absl::Time> trace_heard_;
   bool trace_done_ = false;
+  Journal* journal_ = nullptr;
+  bool replaying_ = false;
+  uint32_t taken_up_ = 0;  // how often
   std::string failure_;
   absl::Time ended_at_;
   bool end_reported_ = false;

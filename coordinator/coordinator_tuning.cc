@@ -25,7 +25,12 @@ void Coordinator::Tune(const std::vector<StepMetrics>& steps) {
 }
 
 void Coordinator::OnStepsPredicted(uint32_t round, std::vector<double> seconds) {
-  if (tuning_.has_value()) tuning_->SetPrediction(round, std::move(seconds));
+  if (!tuning_.has_value()) return;
+  Keep(absl::UnixEpoch(), [&](JournalRecord& record) {  // when, does not matter
+    record.mutable_predicted()->set_round(round);
+    record.mutable_predicted()->mutable_seconds()->Assign(seconds.begin(), seconds.end());
+  });
+  tuning_->SetPrediction(round, std::move(seconds));
 }
 
 // Servers first: see schedule_tuning.h.

@@ -160,6 +160,10 @@ void Coordinator::TakeSettledView(absl::Time now) {
 void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   Member* const member = membership_.Find(id);
   if (member == nullptr || Ended()) return;
+  Keep(now, [&](JournalRecord& record) {
+    record.mutable_lost()->set_node_id(id);
+    record.mutable_lost()->set_how(how);
+  });
   const std::string lost = absl::StrCat(member->Name(), " was lost: ", how);
   if (view_.has_value() && !Recovers()) {
     member->told_of_end = true;  // it cannot be told

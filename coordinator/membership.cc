@@ -52,7 +52,8 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
 
 absl::Status Membership::HasRoom(const RegisterRequest& request) const {
   const std::string kind = KindName(request.kind());
-  const bool further = request.kind() == SERVER && !closed_ && (request.spare() || open_to_servers_);
+  const bool further =
+      request.kind() == SERVER && !closed_ && (request.spare() || open_to_servers_);
   if (further && OfKind(SERVER).size() >= kMostServers) {
     return absl::ResourceExhaustedError(
         absl::StrCat("job has ", kMostServers, " servers already: stop one"));
@@ -61,9 +62,19 @@ absl::Status Membership::HasRoom(const RegisterRequest& request) const {
   if (further || (!closed_ && CountStaying(request.kind(), /*spare=*/false) < wanted)) {
     return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(absl::StrCat("job has its ", wanted, " ", kind,
-                                                   wanted == 1 ? "" : "s", " already; raise cluster.",
-                                                   kind, "s or stop one"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("job has its ", wanted, " ", kind, wanted == 1 ? "" : "s",
+                   " already; raise cluster.", kind, "s or stop one"));
+}
+
+bool Membership::Knows(const RegisterRequest& request) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const Member& member = entry.second;
+    const auto& lanes = request.lane_endpoints();
+    return member.incarnation == request.incarnation() && member.kind == request.kind() &&
+           (lanes.empty() || std::equal(lanes.begin(), lanes.end(), member.lane_endpoints.begin(),
+                                        member.lane_endpoints.end()));
+  });
 }
 
 absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request) const {
@@ -93,10 +104,11 @@ bool Membership::WorkersComplete() const {
 }
 
 size_t Membership::CountStaying(NodeKind kind, bool spare) const {
-  return static_cast<size_t>(std::count_if(members_.begin(), members_.end(), [&](const auto& entry) {
-    const Member& member = entry.second;
-    return member.kind == kind && member.spare == spare && !member.leaving;
-  }));
+  return static_cast<size_t>(
+      std::count_if(members_.begin(), members_.end(), [&](const auto& entry) {
+        const Member& member = entry.second;
+        return member.kind == kind && member.spare == spare && !member.leaving;
+      }));
 }
 
 std::vector<uint32_t> Membership::UsableServers(bool spare) const {

@@ -35,8 +35,9 @@ struct Member {
   bool finished = false;
   NodeCounters counters;
   bool trace_sent = false;
-  bool trace_refused = false;  // a part of it
-  uint32_t schedule = 0;       // number of the newest that it has taken
+  bool trace_refused = false;   // a part of it
+  uint32_t schedule = 0;        // number of the newest that it has taken
+  NodeCounters ready_counters;  // of the heartbeat that said it was ready
 
   bool told_of_end = false;
 
@@ -78,6 +79,9 @@ class Membership {
   std::vector<uint32_t> ServersAgain(uint32_t wanted) const;
   // As many workers are in as were asked for.
   bool WorkersComplete() const;
+
+  // Whether to register so would change nothing.
+  bool Knows(const RegisterRequest& request) const;
 
   // From now on a place given up stays empty: nobody joins.
   void Close() { closed_ = true; }
