@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/sgd.h"
 #include "kernels/sum.h"
 #include "server/push_payload.h"
 #include "server/push_step.h"
@@ -155,19 +154,17 @@ SegmentUpdate Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint
                             .weight_decay = place.weight_decay});
   std::span<const float> gradient = state.sum.sum();
   bool finite = state.sum.first_not_finite() == SumTree::kNone;
-  const auto lambda = static_cast<float>(options_.sync.delay_compensation());
-  if (finite && lambda != 0 && staleness != 0) {
+  if (finite && WantsCompensation(options_.sync, staleness)) {
     const std::span<const float> old = served_->Weights(push.sender, segment, weights_version);
     if (old.empty()) {
       flags = OrderRecord::kNotCompensated;
     } else {
-      const auto n = static_cast<int64_t>(gradient.size());
-      compensated_.resize(gradient.size());
-      kernels::CompensateDelay(n, lambda, std::exchange(update.step.gradient_scale, 1.0f),
-                               gradient.data(), weights_.weights(segment, state.version).data(),
-                               old.data(), compensated_.data());
-      gradient = compensated_;
-      finite = kernels::AllFinite(gradient.data(), n);
+      gradient = CompensateDelay(options_.sync,
+                                 {.gradient = gradient,
+                                  .of = old,
+                                  .weights = weights_.weights(segment, state.version)},
+                                 update.step, compensated_);
+      finite = kernels::AllFinite(gradient.data(), static_cast<int64_t>(gradient.size()));
     }
   }
   if (!finite) {
