@@ -159,11 +159,10 @@ SegmentUpdate Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint
     if (old.empty()) {
       flags = OrderRecord::kNotCompensated;
     } else {
-      gradient = CompensateDelay(options_.sync,
-                                 {.gradient = gradient,
-                                  .of = old,
-                                  .weights = weights_.weights(segment, state.version)},
-                                 update.step, compensated_);
+      gradient = CompensateDelay(
+          options_.sync,
+          {.gradient = gradient, .of = old, .weights = weights_.weights(segment, state.version)},
+          update.step, compensated_);
       finite = kernels::AllFinite(gradient.data(), static_cast<int64_t>(gradient.size()));
     }
   }
