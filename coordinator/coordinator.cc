@@ -400,17 +400,17 @@ void Coordinator::Stop(absl::Time now) {
 }
 
 void Coordinator::OnTick(absl::Time now) {
-  if (!Ended()) {
-    for (const uint32_t id : membership_.Silent(now, failure_timeout_)) {
-      const absl::Duration silence = now - membership_.Find(id)->last_heard;
-      OnLost(id, absl::StrFormat("no heartbeat for %.1f s", absl::ToDoubleSeconds(silence)), now);
-    }
+  for (const uint32_t id : membership_.Silent(now, failure_timeout_)) {
+    const Member* const member = membership_.Find(id);
+    if (member == nullptr || Ended()) break;
+    const double silence = absl::ToDoubleSeconds(now - member->last_heard);
+    OnLost(id, absl::StrFormat("no heartbeat for %.1f s", silence), now);
+    Advance(now);  // each loss by itself: so it is replayed
   }
   if (TraceIsOverdue(now)) {
     Keep(now, [](JournalRecord& record) { record.mutable_trace_over(); });
     EndTrace();
   }
-  // What came of earlier inputs has happened by now.
   const auto before = Mark();
   Advance(now);
   if (Mark() != before) Keep(now, [](JournalRecord& record) { record.mutable_passed(); });

@@ -142,7 +142,7 @@ class RandomJob {
   CoordinatorOptions RandomOptions() {
     const auto servers = static_cast<uint32_t>(1 + Pick(2));
     const auto workers = static_cast<uint32_t>(1 + Pick(3));
-    CoordinatorOptions options = JobUnderTest::Options(servers, workers, 8 + Pick(30), 0,
+    CoordinatorOptions options = JobUnderTest::Options(servers, workers, 8 + Pick(80), 0,
                                                        workers + static_cast<uint32_t>(Pick(3)));
     JobConfig& config = options.config;
     constexpr SyncConfig::Policy kPolicies[] = {SyncConfig::BSP, SyncConfig::SSP, SyncConfig::ASP};
@@ -180,7 +180,7 @@ class RandomJob {
     if (event < 80 && !commits_.empty()) return AnswerCommit();
     if (event < 82 && !nodes_.empty()) return Lose();
     if (event == 82) return Silence();
-    if (event == 83 && Happens(20)) {
+    if (event == 83 && Happens(8)) {
       coordinator_->OnStop(now_);
       return;
     }
@@ -350,7 +350,7 @@ TEST(CoordinatorJournal, ReplayEndsInTheSameStateWithTheSameActionsAndReplies) {
   std::cout << "seed " << seed << std::endl;
   size_t actions = 0, records = 0;
   std::map<Phase, int> phases;
-  for (uint64_t job = 0; job < 300; ++job) {
+  for (uint64_t job = 0; job < 1000; ++job) {
     SCOPED_TRACE(absl::StrCat("seed ", seed + job));
     RandomJob random(seed + job);
     for (int part = 0; part < 6; ++part) {
