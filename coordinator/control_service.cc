@@ -135,6 +135,14 @@ class ControlService::Handlers final : public Control::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status Drain(grpc::ServerContext*, const DrainRequest* request,
+                     DrainReply* reply) override {
+    return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
+      return coordinator.OnDrain(request->node_id(), now);
+    }),
+                  reply);
+  }
+
  private:
   template <typename Reply>
   static grpc::Status Answer(absl::StatusOr<Reply> answer, Reply* reply) {
