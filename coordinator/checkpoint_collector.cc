@@ -14,9 +14,17 @@ CheckpointCollector::CheckpointCollector(uint32_t lanes, uint32_t clocks,
   TUG_CHECK_GE(lanes, 1u);
 }
 
+void CheckpointCollector::SetPlacement(uint32_t placement, uint32_t lanes) {
+  TUG_CHECK_GE(lanes, 1u);
+  placement_ = placement;
+  lanes_ = lanes;
+  open_.clear();
+}
+
 bool CheckpointCollector::Wants(const CheckpointPart& part) const {
   const bool old = newest_whole_.has_value() && part.version() <= *newest_whole_;
-  if (part.lane() >= lanes_ || old || !part.error().empty()) return false;
+  if (part.placement() != placement_ || part.lane() >= lanes_) return false;
+  if (old || !part.error().empty()) return false;
   if (clocks_ > 0 && static_cast<uint32_t>(part.clocks_size()) != clocks_) return false;
   const auto open = open_.find(part.version());
   if (open == open_.end()) return open_.size() < kMaxOpen;

@@ -36,8 +36,7 @@ std::string PredictionText(const NodeCounters& counters) {
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
       failure_timeout_(absl::Milliseconds(options_.config.fault().failure_timeout_ms())),
-      membership_(options_.config.cluster().servers(), options_.config.cluster().workers(),
-                  options_.config.cluster().lanes_per_server()),
+      membership_(options_.config.cluster()),
       blocks_(options_.config, options_.layout),
       timeline_(std::make_unique<Timeline>(options_.config, options_.start)),
       evals_(options_.past_evals),
@@ -45,6 +44,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
       places_({.virtual_workers = options_.config.cluster().virtual_workers(),
                .workers = options_.config.cluster().workers(),
                .on_worker_loss = options_.config.fault().on_worker_loss()}),
+      servers_wanted_(options_.config.cluster().servers()),
       newest_start_(options_.start) {
   newest_best_ = options_.best;
   best_.emplace(options_.config, newest_best_);
@@ -127,7 +127,9 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   member.trace_sent |= request.trace_sent();
   member.schedule = std::max(member.schedule, request.schedule());
   for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
+  AbsorbLeaving(member, request);
   if (member.kind == SERVER) {
+    if (holders_.has_value()) holders_->AddReport(member.id, request.copied_placement());
     places_.AddClocks(member.id, request.clocks_of_view(),
                       {request.clocks().data(), static_cast<size_t>(request.clocks_size())});
   }
@@ -137,11 +139,13 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
     member.clock = member.started ? std::max(member.clock, request.clock()) : request.clock();
     member.started = true;
   }
-  member.pausing |= newest && request.pausing() && timeline_->end.pausing();
+  const bool may_pause = timeline_->end.pausing() || member.leaving;
+  member.pausing |= newest && request.pausing() && may_pause;
   member.finished |= newest && request.finished();
   for (const StepReport& report : request.steps()) {
     if (!CanHaveBegun(report.virtual_worker(), report.clock())) continue;
     timeline_->progress.AddStep(member.id, report);
+    member.reported = std::max(member.reported.value_or(0), report.clock());
   }
   for (const EvalReport& report : request.evals()) timeline_->progress.AddEval(report);
   TakeProgress(now);
@@ -248,7 +252,10 @@ void Coordinator::Advance(absl::Time now) {
 }
 
 void Coordinator::AdvanceOnce(absl::Time now) {
-  if (!Ended() && !view_.has_value() && membership_.Complete()) IssueFirstView();
+  if (!Ended() && !view_.has_value() && membership_.WorkersComplete() &&
+      !membership_.FirstServers().empty()) {
+    IssueFirstView();
+  }
   ChangeView(now);
   if (phase_ == WAITING && view_.has_value() && !rolling_back_ &&
       EveryoneInView([](const Member& member) { return member.ready; })) {
@@ -350,9 +357,10 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   if (view_.has_value() && known_view < view_->number() && IsInView(member)) {
     *reply.mutable_view() = *view_;
   }
-  if (member.kind == SERVER && places_.fencing()) {
+  if (places_.fencing() && !rolling_back_ && member.kind == SERVER && HoldsSegments(member)) {
+    if (placement_pending_) *reply.mutable_next_view() = next_view_;
     reply.mutable_next_view()->set_number(places_.number());
-    reply.mutable_next_view()->set_placement(view_->placement());
+    if (!placement_pending_) reply.mutable_next_view()->set_placement(view_->placement());
   }
   reply.set_go(phase_ == RUNNING);
   const JobEnd& end = timeline_->end;
@@ -362,6 +370,7 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   reply.set_now_ns(absl::ToUnixNanos(now));
   reply.set_trace_wanted(!trace_done_ && TraceWanted());
   AddSchedule(member, reply);
+  AddLeaving(member, reply);
   if (Ended()) {
     reply.set_failure(failure_);
     member.told_of_end = true;
@@ -451,50 +460,5 @@ void Coordinator::OnTrouble(const std::string& what, absl::Time now) {
 }
 
 std::vector<Action> Coordinator::TakeActions() { return std::exchange(actions_, {}); }
-
-StatusReply Coordinator::OnStatus(absl::Time now) const {
-  StatusReply reply;
-  reply.set_phase(phase_);
-  reply.set_job(options_.job);
-  reply.set_name(options_.config.name());
-  reply.set_run_dir(options_.run_dir);
-  reply.set_step(timeline_->progress.step());
-  const uint64_t last_step =
-      timeline_->end.final_version().value_or(options_.config.train().steps());
-  reply.set_steps(last_step);
-  reply.set_loss(timeline_->progress.loss().value_or(0));
-  reply.set_tokens_per_second(timeline_->progress.tokens_per_second());
-  reply.set_last_checkpoint(committed_version());
-  reply.set_failure(failure_);
-  reply.set_view(view_.has_value() ? view_->number() : 0);
-  reply.set_stopped_early(stopped_early_);
-  reply.set_replay(options_.config.replay().resolved_profile().name());
-  if (early_stop_->best().has_value()) {
-    reply.mutable_best()->set_version(early_stop_->best()->version);
-    reply.mutable_best()->set_loss(early_stop_->best()->loss);
-  }
-  if (phase_ == RUNNING && last_step > timeline_->progress.step()) {
-    reply.set_seconds_left(timeline_->progress.seconds_per_step() *
-                           static_cast<double>(last_step - timeline_->progress.step()));
-  }
-  for (const auto& [id, member] : membership_.members()) {
-    NodeStatus* node = reply.add_nodes();
-    node->set_node_id(id);
-    node->set_kind(member.kind);
-    node->set_host(member.host);
-    node->set_pid(member.pid);
-    node->set_seconds_since_heartbeat(absl::ToDoubleSeconds(now - member.last_heard));
-    for (const std::string& endpoint : member.lane_endpoints) node->add_lane_endpoints(endpoint);
-    *node->mutable_counters() = member.counters;
-    node->set_finished(member.finished);
-    if (!view_.has_value()) continue;
-    for (const WorkerAssignment& assignment : view_->workers()) {
-      if (assignment.node_id() == id) {
-        *node->mutable_virtual_workers() = assignment.virtual_workers();
-      }
-    }
-  }
-  return reply;
-}
 
 }  // namespace tug

@@ -18,8 +18,10 @@
 //  5. A traced job: once the traced steps are over, nodes are asked for what they recorded, and a
 //  TraceCompleted hands it on; the job does not end before (but for kTracePatience).
 //  6. With comm.scheduler AUTO replies carry schedules to try (schedule_tuning.h).
-//  7. A worker that is lost, or joins later: the next view (view_change.h, coordinator_views.cc).
-//     A server that is lost: WAITING until one has joined in its place, then the next timeline,
+//  7. A node that is lost, joins later or leaves: the next view (view_change.h,
+//     coordinator_views.cc; segments go from server to server, segment_holders.h,
+//     coordinator_servers.cc). A server that is lost with segments of which nobody else has a
+//     copy that is in sync: WAITING until one has joined in its place, then the next timeline,
 //     from the newest checkpoint, at most fault.max_rollbacks times. With model.external, and
 //     with sync.policy BACKUP, a node that is lost fails the job.
 //  8. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
@@ -52,6 +54,7 @@
 #include "coordinator/membership.h"
 #include "coordinator/progress.h"
 #include "coordinator/schedule_tuning.h"
+#include "coordinator/segment_holders.h"
 #include "coordinator/timeline.h"
 #include "coordinator/trace_collector.h"
 #include "coordinator/view_change.h"
@@ -148,6 +151,8 @@ class Coordinator {
   absl::StatusOr<TraceReply> OnTrace(const TraceChunk& chunk, absl::Time now);
   StatusReply OnStatus(absl::Time now) const;
   StopReply OnStop(absl::Time now);
+  // Errors: NOT_FOUND, not a member; FAILED_PRECONDITION, why the job cannot go on without it.
+  absl::StatusOr<DrainReply> OnDrain(uint32_t node_id, absl::Time now);
   // The connection that a node keeps open while it lives is closed.
   void OnGone(uint32_t node_id, uint64_t job, absl::Time now);
   // Time passes. Call it at least every 100 ms or so.
@@ -220,11 +225,45 @@ class Coordinator {
   std::string LossText() const;
   void IssueFirstView();
   // A view for the timeline, with all members.
-  void IssueTimeline();
+  void IssueTimeline(const std::vector<uint32_t>& servers);
   // Number and workers of the view.
   void SetPlaces(const std::vector<uint64_t>& start_clocks);
   void ChangeView(absl::Time now);
+  // The view that was prepared is the view.
+  void TakeSettledView(absl::Time now);
   void RollBack(absl::Time now);
+
+  // ---- coordinator_servers.cc ----
+  // Whether segments go from server to server.
+  bool MovesSegments() const;
+  // Workers that are to carry virtual workers, ascending.
+  std::vector<uint32_t> WorkersThatStay() const;
+  // Whether it has finished and reported the step it was in when it was told to pause.
+  static bool HasPausedToLeave(const Member& member);
+  // Gives places to servers that join, and takes the next step toward the holders that are wanted.
+  void ChangeServers();
+  void GivePlaces();
+  // Of a new timeline: who holds what.
+  void BeginHolders(const std::vector<uint32_t>& servers);
+  // Once a change with another placement has begun: `next_view_`.
+  void PrepareNextView();
+  // Lanes, and who holds what in them.
+  void FillPlacement(View& view) const;
+  // The job goes on with the copies of what the server held, or knows why not.
+  bool OutlivesServer(const Member& server, const std::string& lost);
+  bool HoldsSegments(const Member& member) const;
+  // OK, or why the job cannot go on without it.
+  absl::Status MayLeave(const Member& member) const;
+  // It has nothing left that anybody lacks.
+  bool HasLetGo(const Member& member) const;
+  void BeginLeaving(Member& member);
+  // What a heartbeat says of it.
+  static constexpr char kStaysKey[] = "stays ";  // of the notice that it cannot leave
+  void AbsorbLeaving(Member& member, const HeartbeatRequest& request);
+  void AddLeaving(const Member& member, HeartbeatReply& reply) const;
+  void OnLeft(const Member& member);
+  void AddServerStatus(const Member& member, NodeStatus& node) const;
+
   // The checkpoint of the last step is committed.
   bool AllIsSaved() const;
   // What evaluations before the timeline's start say.
@@ -268,6 +307,13 @@ class Coordinator {
   Phase phase_ = WAITING;
   ViewChange places_;
   std::optional<View> view_;
+  std::optional<SegmentHolders> holders_;  // with the view
+  // The change under way, or settled and not taken yet, is one of who holds what; then
+  // `next_view_` says it.
+  bool placement_pending_ = false;
+  View next_view_;
+  uint32_t servers_wanted_;        // spares are given a place up to this number
+  bool copies_were_lost_ = false;  // until there are as many again as there should be
   uint32_t timeline_view_ = 0;  // number of the timeline's first view
   // By virtual worker: what some segment may have of it, whoever carries it. One that goes to
   // another worker takes the step again where that goes on, as does a run that goes on.

@@ -14,6 +14,7 @@ void Coordinator::Tune(const std::vector<StepMetrics>& steps) {
   if (!tuning_.has_value()) return;
   uint32_t servers_have = std::numeric_limits<uint32_t>::max();
   for (const Member* server : membership_.OfKind(SERVER)) {
+    if (!IsInView(*server)) continue;  // it stands by
     servers_have = std::min(servers_have, server->schedule);
   }
   tuning_->ServersHave(servers_have);

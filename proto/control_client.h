@@ -32,6 +32,7 @@ class ControlClient {
   absl::Status SendTrace(const TraceChunk& chunk);
   absl::StatusOr<StatusReply> Status();
   absl::StatusOr<StopReply> Stop();
+  absl::StatusOr<DrainReply> Drain(uint32_t node_id);
 
   // Whether there is a connection. Where there is none, waits up to `timeout` for one: it is made
   // only while somebody waits, or a call is open.
