@@ -118,6 +118,7 @@ std::vector<NormEntry> NormLedger::OwnOf(const ScopeState& state) const {
 
 std::optional<std::vector<NormEntry>> NormLedger::OwnEntries(uint32_t scope, uint64_t clock) const {
   const ScopeState& state = At(scope);
+  if (state.own == 0) return std::nullopt;
   if (clock == state.clock && state.own_missing == 0) return OwnOf(state);
   if (clock + 1 == state.clock && state.has_previous) return state.previous_own;
   return std::nullopt;

@@ -66,7 +66,8 @@ class NormLedger {
   bool AddRemote(uint32_t scope, uint32_t from_lane, uint64_t clock,
                  std::span<const std::byte> payload);
 
-  // Own entries at the open clock, if complete, or at the one before.
+  // Own entries at the open clock, if complete, or at the one before. None if there are no own
+  // segments.
   std::optional<std::vector<NormEntry>> OwnEntries(uint32_t scope, uint64_t clock) const;
   // Own part complete, others awaited.
   bool Waiting(uint32_t scope) const;

@@ -221,7 +221,7 @@ bool Replication::OnCopied(uint32_t lane, uint32_t segment, uint64_t version, ui
       break;
     case State::kFollowing:
       if (owned.update != Update::kSent || copy.acknowledged) return true;
-      if (version == own + 1) {
+      if (version == own + 1 && number == copy.number) {
         copy.acknowledged = true;
         CheckAcknowledged(segment);
       } else if (version == own && number == 0) {

@@ -21,10 +21,10 @@
 // committed. (It took an update that the owner could not apply before the placement changed.)
 //
 // Messages may be lost, repeated and overtaken. A request has a number, which its answer repeats:
-// of a kCopy only the answer to itself counts, since the copy may have come to that version in
-// another way. Answers of other views never come here (shard.h). What is not answered is sent again
-// when the copy's lane has said nothing for `resend_first`, doubling up to `resend_most`, and after
-// that time in any case.
+// only the answer to a kCopy or kUpdate itself counts for it, since the copy may have had that
+// version before. Answers of other views never come here (shard.h). What is not answered is sent
+// again when the copy's lane has said nothing for `resend_first`, doubling up to `resend_most`, and
+// after that time in any case.
 
 #include <cstdint>
 #include <span>
