@@ -13,6 +13,14 @@ std::vector<uint32_t> LaneNumberOfSegment(const View& view) {
   return numbers;
 }
 
+ViewRequest ViewRequestOf(const View& view) {
+  ViewRequest request{view.number(), LaneNumberOfSegment(view)};
+  for (const Lane& lane : view.lanes()) {
+    request.lanes.push_back({LanePeer(LaneNumber(lane)), lane.endpoint()});
+  }
+  return request;
+}
+
 absl::Status ConnectToLanes(const View& view, PeerId self, Transport& transport) {
   for (const Lane& lane : view.lanes()) {
     const PeerId peer = LanePeer(LaneNumber(lane));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "exchange/requests.h"
 #include "proto/control.pb.h"
 #include "transport/transport.h"
 
@@ -23,7 +24,11 @@ inline uint32_t LaneNumber(const Lane& lane) {
 // Lane number of the owner of every segment. REQUIRES: lane_of_segment indexes into lanes.
 std::vector<uint32_t> LaneNumberOfSegment(const View& view);
 
-// Connects to every lane of the view but `self`.
+// What an exchange is told of a later view.
+ViewRequest ViewRequestOf(const View& view);
+
+// Connects to every lane of the view but `self`. May be called for one view after the other: lanes
+// that are connected stay so.
 absl::Status ConnectToLanes(const View& view, PeerId self, Transport& transport);
 
 }  // namespace tug

@@ -21,7 +21,8 @@ void SimulatedWorker::OnView(const View& view) {
   place_ = PlaceOf(view, node_id_);
   view_ = view.number();
   if (view.timeline() != timeline_) return Begin(view, place_);
-  exchange_->SetView(view_, world_.time.Now());
+  TUG_CHECK(ConnectToLanes(view, WorkerPeer(node_id_), *transport_).ok());
+  exchange_->SetView(ViewRequestOf(view), world_.time.Now());
   TakePlace();
 }
 
