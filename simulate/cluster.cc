@@ -16,6 +16,7 @@
 namespace tug {
 namespace {
 
+constexpr uint64_t kMostEvents = 100'000'000;
 constexpr absl::Duration kTick = absl::Milliseconds(50);  // of the coordinator
 
 // Carries out what the coordinator asks for.
@@ -49,7 +50,7 @@ class Actions {
     const SegmentTable& table = world_.table;
     std::vector<std::vector<float>> blocks(table.num_blocks());
     for (uint32_t b = 0; b < blocks.size(); ++b) blocks[b].resize(table.block_elements(b));
-    result_.final_clocks.assign(table.size(), {});
+    result_.saved_clocks.assign(table.size(), {});
     std::vector<int> found(table.size());
     for (const std::string& file : files) {
       for (const auto& [id, stored] : world_.files[file]) {
@@ -57,7 +58,7 @@ class Actions {
         const Segment& segment = table.segment(id);
         std::copy(stored.weights.begin(), stored.weights.end(),
                   blocks[segment.block].begin() + static_cast<ptrdiff_t>(segment.begin));
-        result_.final_clocks[id] = stored.clocks;
+        result_.saved_clocks[id] = stored.clocks;
       }
     }
     for (uint32_t id = 0; id < found.size(); ++id) {
@@ -68,6 +69,7 @@ class Actions {
     for (uint32_t b = 0; b < blocks.size(); ++b) {
       result_.checkpoint_hashes[{b, version}] = HashOf(blocks[b]);
     }
+    result_.saved_weights = std::move(blocks);
   }
   void Do(const StepCompleted& step) { result_.losses.push_back(step.metrics.loss); }
   void Do(const EvalCompleted&) {}
@@ -283,6 +285,7 @@ void ClusterRun::Tick() {
 }
 
 void ClusterRun::Run() {
+  if (options_.watch != nullptr) options_.watch->Begin(time_);
   for (uint32_t i = 0; i < options_.config.cluster().servers(); ++i) StartNode(SERVER);
   for (uint32_t i = 0; i < options_.config.cluster().workers(); ++i) StartNode(WORKER);
   for (const FaultEvent& fault : options_.faults) {
@@ -295,8 +298,9 @@ void ClusterRun::Run() {
       actions_.Run();
     });
   }
-  const bool ended =
-      time_.RunUntil([this] { return actions_.ended(); }, absl::UnixEpoch() + options_.longest);
+  uint64_t events = 0;
+  const auto done = [&] { return actions_.ended() || ++events > kMostEvents; };
+  const bool ended = time_.RunUntil(done, absl::UnixEpoch() + options_.longest) && actions_.ended();
   if (!ended) result_.status = absl::DeadlineExceededError("the simulated job does not end");
   Collect();
 }

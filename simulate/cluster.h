@@ -29,6 +29,9 @@
 
 namespace tug {
 
+// What a share of a step counts as: it is divided by this.
+inline constexpr uint64_t kSimulatedTokens = 8;
+
 struct SimulationOptions {
   JobConfig config;  // all fields filled; the model and data parts are not read
   BlockTable blocks;
@@ -94,8 +97,11 @@ struct SimulationResult {
   std::array<uint64_t, kFaultKinds> faults = {};  // that met somebody, by kind
   uint64_t fenced = 0;     // nodes that ended since the job had gone on without them
   uint64_t malformed = 0;  // messages that made no sense to a lane
-  // By segment, of the last checkpoint: SegmentSnapshot::clocks, where every push is an update.
-  std::vector<std::vector<uint64_t>> final_clocks;
+  // Of the last checkpoint: weights by block, and by segment SegmentSnapshot::clocks, where every
+  // push is an update.
+  std::vector<std::vector<float>> saved_weights;
+  std::vector<std::vector<uint64_t>> saved_clocks;
+  uint64_t most_held_beyond_bytes = 0;  // most_held_bytes, but beyond a lane's segments and parking
   std::vector<std::string> broken_checkpoints;  // what is wrong with one that was committed
   // Hash of every block of every checkpoint that was committed.
   WeightsByVersion checkpoint_hashes;

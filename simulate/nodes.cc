@@ -215,6 +215,7 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   lane.number = LaneNumber(node_id_, index_on_server);
   lane.view = view.number();
   lane.planted = PlantedLane(world_.options.plant);
+  if (world_.options.watch != nullptr) world_.options.watch->OnView(StateOf(lane));
   ShardOptions options;
   options.lane = lane.number;
   options.job = job_;
@@ -427,6 +428,12 @@ void SimulatedServer::Collect(SimulationResult& result) {
     result.repeats += lane->shard->counters().repeats;
     result.deferred += lane->shard->counters().deferred;
     result.most_held_bytes = std::max(result.most_held_bytes, lane->most_held_bytes);
+    uint64_t allowed = world_.options.parking_bytes;
+    for (const uint32_t id : lane->shard->segments()) allowed += world_.table.segment(id).bytes();
+    if (lane->most_held_bytes > allowed) {
+      result.most_held_beyond_bytes =
+          std::max(result.most_held_beyond_bytes, lane->most_held_bytes - allowed);
+    }
     result.most_answer_bytes =
         std::max(result.most_answer_bytes, lane->shard->counters().most_answer_bytes);
     result.malformed += lane->shard->counters().malformed;

@@ -19,21 +19,19 @@ std::string PushText(const WireHeader& push) {
 
 uint64_t HashOf(std::span<const float> weights) { return PayloadChecksum(std::as_bytes(weights)); }
 
-RunWatch::RunWatch(Options options, const JobConfig& config, const SegmentTable& table,
-                   const TimeSource& time)
+RunWatch::RunWatch(Options options, const JobConfig& config, const SegmentTable& table)
     : options_(options),
       update_per_push_(SyncModeOf(config.sync().policy()).update_per_push),
       bounded_(config.sync().policy() == SyncConfig::SSP),
       knows_pulls_(!SyncModeOf(config.sync().policy()).skips_steps),
       staleness_(config.sync().staleness()),
       virtual_workers_(config.cluster().virtual_workers()),
-      table_(table),
-      time_(time) {}
+      table_(table) {}
 
 void RunWatch::Violation(const std::string& text) {
   if (violations_.size() >= kMostViolations) return;
   violations_.push_back(
-      absl::StrCat("at ", absl::FormatDuration(time_.Now() - absl::UnixEpoch()), ": ", text));
+      absl::StrCat("at ", absl::FormatDuration(time_->Now() - absl::UnixEpoch()), ": ", text));
 }
 
 void RunWatch::OnFilled(const LaneState& lane, uint32_t segment, std::span<const uint64_t> clocks) {

@@ -44,9 +44,11 @@ class RunWatch {
   struct Options {
     const WeightsByVersion* expected = nullptr;  // null: bits are not checked
   };
-  // REQUIRES: `table`, `time` and what `options` points to outlive it.
-  RunWatch(Options options, const JobConfig& config, const SegmentTable& table,
-           const TimeSource& time);
+  // REQUIRES: `table` and what `options` points to outlive it.
+  RunWatch(Options options, const JobConfig& config, const SegmentTable& table);
+
+  // The run begins. REQUIRES: `time` outlives it.
+  void Begin(const TimeSource& time) { time_ = &time; }
 
   // A lane as it is when it gets or sends something.
   struct LaneState {
@@ -88,7 +90,7 @@ class RunWatch {
   const uint64_t staleness_;
   const uint32_t virtual_workers_;
   const SegmentTable& table_;
-  const TimeSource& time_;
+  const TimeSource* time_ = nullptr;
   struct Delivery {
     bool under_way = false;
     LaneState lane;

@@ -88,8 +88,8 @@ void DrawJob(Draw& draw, Scenario& scenario) {
   job.mutable_train()->set_steps(kSteps);
   job.mutable_checkpoint()->set_interval(5);
   SetComm(*job.mutable_comm());
-  constexpr SyncConfig::Policy kPolicies[] = {SyncConfig::BSP, SyncConfig::BSP, SyncConfig::BSP,
-                                              SyncConfig::SSP, SyncConfig::SSP, SyncConfig::ASP,
+  constexpr SyncConfig::Policy kPolicies[] = {SyncConfig::BSP,   SyncConfig::BSP, SyncConfig::BSP,
+                                              SyncConfig::SSP,   SyncConfig::SSP, SyncConfig::ASP,
                                               SyncConfig::BACKUP};
   SyncConfig& sync = *job.mutable_sync();
   sync.set_policy(kPolicies[draw.Below(std::size(kPolicies))]);
@@ -204,6 +204,7 @@ void DescribeUndisturbed(Scenario& scenario) {
   undisturbed.parking_bytes = kServerParkingBytes;
   undisturbed.max_control_delay = absl::Milliseconds(5);
   undisturbed.config.clear_straggler();
+  undisturbed.config.mutable_checkpoint()->set_interval(1);
   ClusterConfig& cluster = *undisturbed.config.mutable_cluster();
   cluster.set_servers(1);
   cluster.set_workers(1);
@@ -211,8 +212,9 @@ void DescribeUndisturbed(Scenario& scenario) {
   cluster.set_spare_servers(0);
   undisturbed.config.mutable_sync()->set_replicas(1);
   undisturbed.config.mutable_fault()->set_on_worker_loss(FaultConfig::REASSIGN);
-  scenario.kind = absl::StrCat(undisturbed.config.SerializeAsString(), "/",
-                               undisturbed.poisoned_clock, "/", undisturbed.poisoned_virtual_worker);
+  scenario.kind =
+      absl::StrCat(undisturbed.config.SerializeAsString(), "/", undisturbed.poisoned_clock, "/",
+                   undisturbed.poisoned_virtual_worker);
 }
 
 }  // namespace
@@ -227,8 +229,8 @@ Scenario MakeScenario(uint64_t seed) {
   DrawFaults(draw, scenario);
   const JobConfig& job = scenario.options.config;
   // With SHRINK a lane does not know at first that nobody computes a share: its sums differ.
-  scenario.same_bits = job.sync().policy() == SyncConfig::BSP &&
-                       job.fault().on_worker_loss() != FaultConfig::SHRINK;
+  scenario.same_bits =
+      job.sync().policy() == SyncConfig::BSP && job.fault().on_worker_loss() != FaultConfig::SHRINK;
   DescribeUndisturbed(scenario);
   return scenario;
 }
@@ -243,9 +245,8 @@ std::string Scenario::Text() const {
       FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
       OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
       CommConfig::Format_Name(job.comm().pull_format()), "; messages take up to ",
-      absl::FormatDuration(options.network.max_delay), ", ",
-      options.network.drop_probability * 100, "% are lost, ",
-      options.network.repeat_probability * 100, "% come twice");
+      absl::FormatDuration(options.network.max_delay), ", ", options.network.drop_probability * 100,
+      "% are lost, ", options.network.repeat_probability * 100, "% come twice");
   if (options.faults.empty()) absl::StrAppend(&text, "; no faults");
   for (const FaultEvent& fault : options.faults) {
     absl::StrAppend(&text, "\n  ", absl::FormatDuration(fault.at), ": ", FaultName(fault.kind));

@@ -18,8 +18,9 @@ struct Scenario {
   SimulationOptions undisturbed;
   // What makes two undisturbed jobs the same.
   std::string kind;
-  bool same_bits = false;     // as `undisturbed`
-  bool counts_pushes = false; // every push is an update, and the weights say how often each was one
+  bool same_bits = false;  // as `undisturbed`
+  bool counts_pushes =
+      false;                  // every push is an update, and the weights say how often each was one
   bool one_timeline = false;  // no loss of the scenario takes the job back to a checkpoint
   absl::Time quiet_from;      // nothing befalls the job any more
 

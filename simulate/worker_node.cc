@@ -67,6 +67,7 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   weights_.clear();
   arrived_.clear();
   gradients_.clear();
+  evaluated_.clear();
   steps_.clear();
   orders_ = {};
   schedule_ = 0;
@@ -239,7 +240,7 @@ void SimulatedWorker::Push(const struct Compute& compute, uint32_t block) {
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   const Lease lease(gradient, std::as_const(*gradient).floats());
   gradient.reset();  // a fresh one next time: repeats under way may still read this one
-  const uint64_t tokens = config_.sync().local_steps() > 1 ? 1 : 10;
+  const uint64_t tokens = config_.sync().local_steps() > 1 ? 1 : kSimulatedTokens;
   open_pushes_.insert({block, virtual_workers_[compute.virtual_worker]});
   exchange_->Push(
       {block, virtual_workers_[compute.virtual_worker], 1, compute.clock, tokens, lease},
@@ -254,8 +255,8 @@ void SimulatedWorker::Report(const struct Compute& compute) {
   report.set_virtual_worker(virtual_worker);
   report.set_clock(compute.clock);
   report.set_loss_sum(std::exchange(loss_, 0.0));
-  report.set_tokens(10);
-  report.set_targets(10);
+  report.set_tokens(kSimulatedTokens);
+  report.set_targets(kSimulatedTokens);
   report.set_step_seconds(absl::ToDoubleSeconds(world_.time.Now() - step_began_));
   report.set_schedule(schedule_);
   steps_.push_back(std::move(report));
