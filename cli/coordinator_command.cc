@@ -22,6 +22,7 @@ namespace {
 struct CoordinatorCommand {
   JobArguments job;
   std::string listen = "127.0.0.1:7070";
+  std::string take_up;  // a run folder; then of the others only ready_fd is read
   int ready_fd = -1;
 };
 
@@ -36,20 +37,24 @@ void TellParent(int fd, const std::string& address, const std::string& run_dir) 
 }
 
 // What the tuner of comm.scheduler AUTO expects: only replays without clipping are simulated.
-void OfferPredictions(CoordinatorDaemonOptions& options) {
-  const JobConfig& config = options.config;
-  if (config.compute() != JobConfig::REPLAY || config.optimizer().clip() != OptimizerConfig::OFF) {
-    return;
-  }
-  options.predict_steps = [](const JobConfig& job, const StepPredictionWanted& wanted,
-                             const std::stop_token& stop) {
-    return PredictSteps(job, {wanted.measured, wanted.measured_seconds}, wanted.points,
-                        [&] { return stop.stop_requested(); });
-  };
+bool CanBePredicted(const JobConfig& config) {
+  return config.compute() == JobConfig::REPLAY && config.optimizer().clip() == OptimizerConfig::OFF;
 }
 
-absl::Status Coordinate(const CoordinatorCommand& command) {
-  CoordinatorDaemonOptions options;
+absl::StatusOr<std::vector<double>> Predict(const JobConfig& job,
+                                            const StepPredictionWanted& wanted,
+                                            const std::stop_token& stop) {
+  return PredictSteps(job, {wanted.measured, wanted.measured_seconds}, wanted.points,
+                      [&] { return stop.stop_requested(); });
+}
+
+// What a job begins with.
+absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions& options) {
+  if (command.job.job_file.empty()) {
+    return absl::InvalidArgumentError(
+        "which job? name a job file, or the run folder of a job whose coordinator has died, with "
+        "--take-up RUN");
+  }
   ASSIGN_OR_RETURN(options.config, LoadJobConfig(command.job.job_file, command.job.Overrides()));
   ASSIGN_OR_RETURN(options.listen, ParseHostPort(command.listen));
   WarnIfExposed(options.listen.host);
@@ -57,7 +62,18 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   options.resume = command.job.resume;
   if (command.ready_fd >= 0)
     options.note = LocalPlanText(ReadCpuBudget(), options.config.cluster());
-  OfferPredictions(options);
+  if (CanBePredicted(options.config)) options.predict_steps = Predict;
+  return absl::OkStatus();
+}
+
+absl::Status Coordinate(const CoordinatorCommand& command) {
+  CoordinatorDaemonOptions options;
+  options.take_up = command.take_up;
+  if (command.take_up.empty()) {
+    RETURN_IF_ERROR(ReadJob(command, options));
+  } else {
+    options.predict_steps = Predict;  // if the job wants it
+  }
   Interrupts interrupts;
   options.on_listening = [&](const std::string& address, const std::string& run_dir) {
     TellParent(command.ready_fd, address, run_dir);
@@ -79,7 +95,13 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<CoordinatorCommand>();
   CLI::App* command =
       app.add_subcommand("coordinator", "Daemon: coordinates one job whose nodes run anywhere");
-  arguments->job.AddTo(*command);
+  arguments->job.AddTo(*command, /*required=*/false);
+  command
+      ->add_option(
+          "--take-up", arguments->take_up,
+          "Take up the job of this run folder, whose coordinator has died, while its nodes "
+          "go on; needs no JOB")
+      ->type_name("RUN");
   command
       ->add_option("--listen", arguments->listen, "Address for the nodes; port 0 picks a free one")
       ->type_name("HOST:PORT")
@@ -94,7 +116,9 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
       "Example, on three hosts:\n"
       "  a$ tug coordinator job.textproto --listen 10.0.0.1:7070\n"
       "  b$ tug server --coordinator 10.0.0.1:7070 --listen 10.0.0.2\n"
-      "  c$ tug worker --coordinator 10.0.0.1:7070");
+      "  c$ tug worker --coordinator 10.0.0.1:7070\n"
+      "After the death of the coordinator (nodes wait for fault.coordinator_timeout_ms):\n"
+      "  a$ tug coordinator --take-up runs/job-1");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return Coordinate(*arguments); }; });
 }

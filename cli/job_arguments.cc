@@ -31,9 +31,9 @@ std::string CheckSteps(const std::string& text) {
 
 }  // namespace
 
-void JobArguments::AddTo(CLI::App& command) {
+void JobArguments::AddTo(CLI::App& command, bool required) {
   command.add_option("JOB", job_file, "Job file (text form of JobConfig, see proto/job.proto)")
-      ->required();
+      ->required(required);
   command
       .add_option("--set", overrides,
                   "Override a field of the job file: path.to.field=value; may be given many times")

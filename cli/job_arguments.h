@@ -19,7 +19,7 @@ struct JobArguments {
   std::string trace_steps;  // "A..B"
 
   // JOB --set --resume --init-from --run-dir --trace --trace-steps
-  void AddTo(CLI::App& command);
+  void AddTo(CLI::App& command, bool required = true);
   // What --trace says, --set values, and train.init_from of --init-from.
   std::vector<std::string> Overrides() const;
 };

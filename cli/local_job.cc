@@ -31,9 +31,10 @@ class Supervisor {
   explicit Supervisor(const LocalJob& job) : job_(job) {}
 
   absl::Status Run() {
-    RETURN_IF_ERROR(StartCoordinator());
+    RETURN_IF_ERROR(StartCoordinator(CoordinatorArguments()));
     absl::Status end = absl::OkStatus();
-    if (!ended_.has_value()) end = StartNodes();
+    const bool over = ended_.has_value() && !ended_->killed_by_signal();
+    if (!over && !run_dir_.empty()) end = StartNodes();
     if (end.ok()) end = Watch();
     launcher_.KillAll();
     if (!run_dir_.empty()) RemoveCoordinatorAddress(run_dir_);
@@ -54,17 +55,28 @@ class Supervisor {
     if (job_.hosts.empty()) return {.address = "127.0.0.1"};
     return job_.hosts[node % job_.hosts.size()];
   }
-  absl::Status StartCoordinator();
+  // `arguments` follow `tug coordinator`. OK: it has told address and run folder, or has ended.
+  absl::Status StartCoordinator(std::vector<std::string> arguments);
+  std::vector<std::string> CoordinatorArguments() const;
   absl::Status ReadAddress(int fd);
+  // Of a coordinator that was killed. OK: another one has taken the job up, or has ended, too.
+  absl::Status TakeUp(const Ended& coordinator);
   absl::Status StartNodes();
   absl::Status StartNode(const std::string& name);
   // OK: another node runs in its place, or it was not to be.
   absl::Status Replace(const Ended& node);
   absl::Status Watch();
-  absl::Status CoordinatorEnded(const Ended& coordinator);
+  // None: another one has taken the job up.
+  std::optional<absl::Status> CoordinatorEnded(const Ended& coordinator);
   // None: the job goes on.
   std::optional<absl::Status> NodeFailed(const Ended& node);
   absl::Status KilledByUser();
+  // Whether a process that was killed is not to be started again, with this death.
+  struct Deaths {
+    absl::Time started_at;
+    int quick = 0;  // in a row
+  };
+  static bool DiesAgainAndAgain(Deaths& deaths);
   LaunchEvent NextEvent();
   absl::Status Killed(const Ended& process) const;
   std::string ResumeHint() const;
@@ -76,15 +88,31 @@ class Supervisor {
   std::optional<Ended> ended_;  // something that ended before the job was under way
   struct Node {
     Program program;
-    absl::Time started_at;
-    int quick_deaths = 0;  // in a row
+    Deaths deaths;
   };
+  Deaths coordinator_;
   std::map<std::string, Node> nodes_;  // by name
   std::deque<Ended> waiting_;          // nodes that ended while another's end was looked into
   int interrupts_ = 0;
 };
 
-absl::Status Supervisor::StartCoordinator() {
+std::vector<std::string> Supervisor::CoordinatorArguments() const {
+  std::vector<std::string> arguments = {job_.job_file, "--listen",
+                                        absl::StrCat(HostOf(0).address, ":0")};
+  for (const std::string& text : job_.overrides) {
+    arguments.push_back("--set");
+    arguments.push_back(text);
+  }
+  for (const auto& [flag, value] :
+       {std::pair{"--resume", job_.resume}, {"--run-dir", job_.run_dir}}) {
+    if (value.empty()) continue;
+    arguments.push_back(flag);
+    arguments.push_back(value);
+  }
+  return arguments;
+}
+
+absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) {
     return absl::ResourceExhaustedError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
@@ -93,49 +121,62 @@ absl::Status Supervisor::StartCoordinator() {
   FileDescriptor write_end(fds[1]);
   Program program;
   program.name = kCoordinator;
-  const NetworkHost host = HostOf(0);
-  program.host = host.name;
+  program.host = HostOf(0).name;
   program.log_path = job_.coordinator_log;
-  program.argv = {job_.executable,
-                  "coordinator",
-                  job_.job_file,
-                  "--listen",
-                  absl::StrCat(host.address, ":0"),
-                  "--ready-fd",
-                  std::to_string(write_end.get())};
-  for (const std::string& text : job_.overrides) {
-    program.argv.push_back("--set");
-    program.argv.push_back(text);
-  }
-  for (const auto& [flag, value] :
-       {std::pair{"--resume", job_.resume}, {"--run-dir", job_.run_dir}}) {
-    if (value.empty()) continue;
-    program.argv.push_back(flag);
-    program.argv.push_back(value);
-  }
+  program.argv = {job_.executable, kCoordinator, "--ready-fd", std::to_string(write_end.get())};
+  program.argv.insert(program.argv.end(), arguments.begin(), arguments.end());
   program.keep_fd = write_end.get();
+  coordinator_.started_at = absl::Now();
   RETURN_IF_ERROR(launcher_.Start(program).status());
   write_end = FileDescriptor();  // so that its end is seen when the coordinator dies
   return ReadAddress(read_end.get());
 }
 
+absl::Status Supervisor::TakeUp(const Ended& coordinator) {
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
+  std::fprintf(stderr, "the coordinator (pid %d) %s: another one takes the job up\n",
+               static_cast<int>(coordinator.pid), coordinator.How().c_str());
+  const int interrupts = interrupts_;
+  RETURN_IF_ERROR(StartCoordinator({"--take-up", run_dir_}));
+  // The one that was killed may not have heard of it.
+  if (interrupts > 0) launcher_.Signal(kCoordinator, SIGINT);
+  return absl::OkStatus();
+}
+
+bool Supervisor::DiesAgainAndAgain(Deaths& deaths) {
+  const bool quick = absl::Now() - deaths.started_at < kQuickDeath;
+  deaths.quick = quick ? deaths.quick + 1 : 0;
+  return deaths.quick >= kMostQuickDeaths;
+}
+
 // Until the coordinator has told address and run folder, or has ended.
 absl::Status Supervisor::ReadAddress(int fd) {
+  const bool first = run_dir_.empty();
   std::string line;
   while (line.empty() || line.back() != '\n') {
-    LaunchEvent event = Wait(absl::InfiniteFuture(), fd);
-    if (event.ended.has_value()) {
-      ended_ = std::move(event.ended);
-      return absl::OkStatus();
+    LaunchEvent event;
+    if (!ended_.has_value()) event = Wait(absl::InfiniteFuture(), fd);
+    if (event.ended.has_value() && event.ended->name == kCoordinator) {
+      ended_ = std::move(event.ended);  // it may have told before
+    } else if (event.ended.has_value()) {
+      waiting_.push_back(*std::move(event.ended));  // a node, while the job is taken up
+      continue;
     }
-    if (event.interrupted) return absl::AbortedError("interrupted before the job had started");
+    if (event.interrupted && first) {
+      return absl::AbortedError("interrupted before the job had started");
+    }
+    if (event.interrupted) {
+      if (interrupts_ > 1) return KilledByUser();
+      launcher_.Signal(kCoordinator, SIGINT);
+      continue;
+    }
     char bytes[1024];
     const ssize_t got = read(fd, bytes, sizeof(bytes));
     if (got <= 0) break;  // it is about to end, and will say why
     line.append(bytes, static_cast<size_t>(got));
   }
   if (line.empty()) {
-    ended_ = Wait(absl::Now() + job_.exit_time).ended;
+    if (!ended_.has_value()) ended_ = Wait(absl::Now() + job_.exit_time).ended;
     return ended_.has_value() ? absl::OkStatus()
                               : absl::InternalError("the coordinator did not tell its address");
   }
@@ -184,15 +225,12 @@ absl::Status Supervisor::StartNodes() {
 
 absl::Status Supervisor::StartNode(const std::string& name) {
   Node& node = nodes_[name];
-  node.started_at = absl::Now();
+  node.deaths.started_at = absl::Now();
   return launcher_.Start(node.program).status();
 }
 
 absl::Status Supervisor::Replace(const Ended& ended) {
-  Node& node = nodes_[ended.name];
-  const bool quick = absl::Now() - node.started_at < kQuickDeath;
-  node.quick_deaths = quick ? node.quick_deaths + 1 : 0;
-  if (node.quick_deaths >= kMostQuickDeaths) return Killed(ended);
+  if (DiesAgainAndAgain(nodes_[ended.name].deaths)) return Killed(ended);
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
   std::fprintf(stderr, "%s (pid %d) %s: another is started in its place\n", ended.name.c_str(),
                static_cast<int>(ended.pid), ended.How().c_str());
@@ -215,9 +253,12 @@ absl::Status Supervisor::Watch() {
       launcher_.Signal(kCoordinator, SIGINT);
     }
     if (!event.ended.has_value()) continue;
-    if (event.ended->name == kCoordinator) return CoordinatorEnded(*event.ended);
-    if (event.ended->exited_with_zero()) continue;
-    const std::optional<absl::Status> end = NodeFailed(*event.ended);
+    std::optional<absl::Status> end;
+    if (event.ended->name == kCoordinator) {
+      end = CoordinatorEnded(*event.ended);
+    } else if (!event.ended->exited_with_zero()) {
+      end = NodeFailed(*event.ended);
+    }
     if (end.has_value()) return *end;
   }
 }
@@ -228,8 +269,13 @@ absl::Status Supervisor::KilledByUser() {
       absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
 }
 
-absl::Status Supervisor::CoordinatorEnded(const Ended& coordinator) {
-  if (coordinator.killed_by_signal()) return Killed(coordinator);
+std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinator) {
+  if (coordinator.killed_by_signal()) {
+    if (run_dir_.empty() || DiesAgainAndAgain(coordinator_)) return Killed(coordinator);
+    const absl::Status taken_up = TakeUp(coordinator);
+    if (taken_up.ok()) return std::nullopt;
+    return taken_up;
+  }
   if (!coordinator.exited_with_zero()) {
     if (job_.coordinator_log.empty()) return absl::AbortedError("");
     const std::string said = LastWords(job_.coordinator_log);
@@ -258,9 +304,13 @@ std::optional<absl::Status> Supervisor::NodeFailed(const Ended& node) {
       continue;
     }
     if (!event.ended.has_value()) break;
+    if (event.ended->name != kCoordinator) {
+      waiting_.push_back(*event.ended);
+      continue;
+    }
     // Exit code 0: the job was done all the same.
-    if (event.ended->name == kCoordinator) return CoordinatorEnded(*event.ended);
-    waiting_.push_back(*event.ended);
+    const std::optional<absl::Status> end = CoordinatorEnded(*event.ended);
+    if (end.has_value()) return end;
   }
   const absl::Status replaced = Replace(node);
   if (replaced.ok()) return std::nullopt;

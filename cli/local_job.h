@@ -46,8 +46,11 @@ struct LocalJob {
 //  - A node killed by a signal: another is started in its place, with its name, and the job goes
 //    on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A node that exits with an
 //    error: first the coordinator has report_time to end the job with its own message, which says
-//    more. A node that dies kMostQuickDeaths times in a row within kQuickDeath of its start ends
-//    the job, and so does the coordinator's death: everything is killed at once.
+//    more.
+//  - The coordinator killed by a signal: another one takes the job up, at the same address; a line
+//    says so. Nodes go on meanwhile.
+//  - A process that dies kMostQuickDeaths times in a row within kQuickDeath of its start ends the
+//    job: everything is killed at once.
 // Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message
 // when the coordinator has said it to us already. REQUIRES: the process has one thread.
 absl::Status RunLocalJob(const LocalJob& job);

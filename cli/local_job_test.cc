@@ -41,7 +41,7 @@ class LocalJobTest : public ::testing::Test {
     std::ofstream(job_.executable)
         << "#!/bin/sh\nroot=" << root_.string() << "\ntouch $root/pids/$$\n"
         << "case \"$1\" in\n"
-        << "coordinator) fd=$6\n"
+        << "coordinator) fd=$3\n"
         << coordinator << "\n;;\n"
         << "server) " << server << "\n;;\n"
         << "worker) " << worker << "\n;;\nesac\n";
@@ -94,7 +94,7 @@ TEST_F(LocalJobTest, GivesEachNodeTheAddressesOfItsHost) {
         "echo $* >> $root/works; echo >> $root/done");
   EXPECT_TRUE(RunLocalJob(job_).ok());
   EXPECT_THAT(ReadWholeFile((root_ / "listens").string(), 1000).value(),
-              AllOf(HasSubstr("coordinator job.textproto --listen 10.77.0.1:0 --ready-fd"),
+              AllOf(HasSubstr("job.textproto --listen 10.77.0.1:0"),
                     HasSubstr("server --coordinator 127.0.0.1:5 --listen 10.77.0.1\n")));
   EXPECT_THAT(ReadWholeFile((root_ / "works").string(), 1000).value(),
               HasSubstr("worker --coordinator 127.0.0.1:5\n"));
@@ -162,8 +162,33 @@ TEST_F(LocalJobTest, SaysWhatAFailedNodeSaidWhenTheCoordinatorDoesNot) {
   ExpectNobodyLeft();
 }
 
-TEST_F(LocalJobTest, TellsWhenTheCoordinatorIsKilled) {
-  Write(tell_ + "kill -9 $$", "exec sleep 1000", "exec sleep 1000");
+TEST_F(LocalJobTest, AnotherCoordinatorTakesUpTheJobOfOneThatIsKilled) {
+  Write("echo $* >> $root/starts\n" + tell_ +
+            "if mkdir $root/first 2>/dev/null; then kill -9 $$; fi\n"
+            "while [ ! -e $root/worked ]; do sleep 0.02; done",
+        "exec sleep 1000", "touch $root/worked");
+  job_.exit_time = absl::Milliseconds(200);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      AllOf(HasSubstr("the coordinator (pid "),
+            HasSubstr(") was killed by signal 9 (Killed): another one takes the job up\n")));
+  EXPECT_THAT(ReadWholeFile((root_ / "starts").string(), 1000).value(),
+              HasSubstr("--take-up " + root_.string() + "\n"));
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, NamesACoordinatorThatIsKilledAgainAndAgain) {
+  Write("echo >> $root/deaths\n" + tell_ + "kill -9 $$", "exec sleep 1000", "exec sleep 1000");
+  EXPECT_THAT(std::string(RunLocalJob(job_).message()),
+              AllOf(HasSubstr("coordinator (pid "), HasSubstr("so the job was ended")));
+  EXPECT_EQ(ReadWholeFile((root_ / "deaths").string(), 1000).value(), "\n\n\n");
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, TellsWhenACoordinatorIsKilledThatHadNotBegun) {
+  Write("kill -9 $$", "exec sleep 1000", "exec sleep 1000");
   EXPECT_THAT(std::string(RunLocalJob(job_).message()), HasSubstr("coordinator (pid "));
   ExpectNobodyLeft();
 }

@@ -1,5 +1,7 @@
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -25,7 +27,17 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ConnectTo(const CoordinatorArgume
     }
     ASSIGN_OR_RETURN(address, ReadCoordinatorAddress(arguments.run));
   }
-  return ControlClient::Connect(address, kConnectTimeout);
+  absl::StatusOr<std::unique_ptr<ControlClient>> client =
+      ControlClient::Connect(address, kConnectTimeout);
+  std::error_code error;
+  const std::filesystem::path journal = std::filesystem::path(arguments.run) / kJournalFile;
+  if (client.ok() || arguments.run.empty() || !std::filesystem::exists(journal, error)) {
+    return client;
+  }
+  return absl::UnavailableError(absl::StrCat("the coordinator at ", address,
+                                             " does not answer: if it has died, take its job up "
+                                             "with: tug coordinator --take-up ",
+                                             arguments.run));
 }
 
 std::string PhaseText(Phase phase) {

@@ -14,14 +14,27 @@ CheckpointCollector::CheckpointCollector(uint32_t lanes, uint32_t clocks,
   TUG_CHECK_GE(lanes, 1u);
 }
 
-std::optional<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& part) {
+void CheckpointCollector::SetPlacement(uint32_t placement, uint32_t lanes) {
+  TUG_CHECK_GE(lanes, 1u);
+  placement_ = placement;
+  lanes_ = lanes;
+  open_.clear();
+}
+
+bool CheckpointCollector::Wants(const CheckpointPart& part) const {
   const bool old = newest_whole_.has_value() && part.version() <= *newest_whole_;
-  if (part.lane() >= lanes_ || old || !part.error().empty()) return std::nullopt;
-  if (clocks_ > 0 && static_cast<uint32_t>(part.clocks_size()) != clocks_) return std::nullopt;
-  if (!open_.contains(part.version()) && open_.size() >= kMaxOpen) return std::nullopt;
+  if (part.placement() != placement_ || part.lane() >= lanes_) return false;
+  if (old || !part.error().empty()) return false;
+  if (clocks_ > 0 && static_cast<uint32_t>(part.clocks_size()) != clocks_) return false;
+  const auto open = open_.find(part.version());
+  if (open == open_.end()) return open_.size() < kMaxOpen;
+  return !open->second.parts[part.lane()].has_value();
+}
+
+std::optional<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& part) {
+  if (!Wants(part)) return std::nullopt;
   Open& open = open_[part.version()];
   open.parts.resize(lanes_);
-  if (open.parts[part.lane()].has_value()) return std::nullopt;
   open.parts[part.lane()] = part;
   if (++open.arrived < lanes_) return std::nullopt;
 

@@ -21,8 +21,8 @@ struct CollectedCheckpoint {
   std::vector<uint64_t> clocks;
 };
 
-// Gathers lanes' parts until a checkpoint is whole. Repeats, and parts that no correct lane sends,
-// change nothing. Not thread-safe.
+// Gathers lanes' parts until a checkpoint is whole. Repeats, parts of another placement of segments,
+// and parts that no correct lane sends, change nothing. Not thread-safe.
 class CheckpointCollector {
  public:
   // Checkpoints whose parts are still arriving; a lane writes one at a time.
@@ -32,6 +32,12 @@ class CheckpointCollector {
   // Versions up to `newest_whole` are old; none: the job writes its initial weights too, version 0.
   CheckpointCollector(uint32_t lanes, uint32_t clocks, std::optional<uint64_t> newest_whole);
 
+  // Segments are placed on other lanes from now on: what is not whole is dropped.
+  // REQUIRES: lanes >= 1.
+  void SetPlacement(uint32_t placement, uint32_t lanes);
+
+  // Whether Add would take the part.
+  bool Wants(const CheckpointPart& part) const;
   // The checkpoint that became whole with this part.
   std::optional<CollectedCheckpoint> Add(const CheckpointPart& part);
 
@@ -41,7 +47,8 @@ class CheckpointCollector {
     std::vector<std::optional<CheckpointPart>> parts;
   };
 
-  const uint32_t lanes_;
+  uint32_t placement_ = 0;  // View.placement
+  uint32_t lanes_;
   const uint32_t clocks_;
   std::optional<uint64_t> newest_whole_;
   std::map<uint64_t, Open> open_;

@@ -62,41 +62,83 @@ absl::Status CannotListen(const HostPort& listen, const std::string& why) {
 // The machine and its lock.
 class ControlService::Machine {
  public:
-  explicit Machine(CoordinatorOptions options) : coordinator_(std::move(options)) {}
+  Machine(std::unique_ptr<Coordinator> coordinator, Journal* journal)
+      : journal_(journal), coordinator_(std::move(coordinator)) {}
 
-  // Runs `input(coordinator, now)` and keeps what it asks for.
+  // Runs `input(coordinator, now)` and keeps what it asks for. The result may leave the process if
+  // `durable` is OK; null: it says nothing that anybody could rely on.
   template <typename Input>
-  auto Feed(Input input) {
-    absl::MutexLock lock(&mutex_);
-    auto result = input(coordinator_, time_.Now());
-    Collect();
+  auto Feed(Input input, absl::Status* durable = nullptr) {
+    uint64_t position = 0;
+    auto result = [&] {
+      absl::MutexLock lock(&mutex_);
+      auto told = input(*coordinator_, time_.Now());
+      Collect();
+      position = Position();
+      return told;
+    }();
+    const absl::Status synced = Settle(position);
+    if (durable != nullptr) *durable = synced;
     return result;
   }
 
-  std::vector<Action> NextActions(absl::Duration timeout) {
-    const absl::Time deadline = time_.Now() + timeout;
+  StatusReply Status() {
     absl::MutexLock lock(&mutex_);
-    while (true) {
-      const absl::Time now = time_.Now();
-      coordinator_.OnTick(now);
-      Collect();
-      if (!actions_.empty() || now >= deadline) return std::exchange(actions_, {});
-      mutex_.AwaitWithTimeout(
-          absl::Condition(
-              +[](std::vector<Action>* actions) { return !actions->empty(); }, &actions_),
-          std::min(kTick, deadline - now));
+    return coordinator_->OnStatus(time_.Now());
+  }
+
+  std::vector<Action> NextActions(absl::Duration timeout) {
+    std::vector<Action> actions;
+    uint64_t position = 0;
+    const absl::Time deadline = time_.Now() + timeout;
+    {
+      absl::MutexLock lock(&mutex_);
+      while (true) {
+        const absl::Time now = time_.Now();
+        coordinator_->OnTick(now);
+        Collect();
+        if (!actions_.empty() || now >= deadline) break;
+        mutex_.AwaitWithTimeout(
+            absl::Condition(
+                +[](std::vector<Action>* actions) { return !actions->empty(); }, &actions_),
+            std::min(kTick, deadline - now));
+      }
+      actions = std::exchange(actions_, {});
+      position = Position();
     }
+    // Carried out even if they cannot be: the job fails then, and nobody takes it up.
+    Settle(position).IgnoreError();
+    return actions;
   }
 
  private:
   void Collect() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    for (Action& action : coordinator_.TakeActions()) actions_.push_back(std::move(action));
+    for (Action& action : coordinator_->TakeActions()) actions_.push_back(std::move(action));
+  }
+  uint64_t Position() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return journal_ == nullptr || broken_ ? 0 : journal_->position();
+  }
+
+  // Waits until what was told so far is durable. The first time that it cannot be, the job fails;
+  // from then on there is nothing to wait for.
+  absl::Status Settle(uint64_t position) {
+    if (position == 0) return absl::OkStatus();
+    const absl::Status synced = journal_->Sync(position);
+    if (synced.ok()) return synced;
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(broken_, true)) return synced;
+    coordinator_->KeepJournal(nullptr);
+    coordinator_->OnTrouble(std::string(synced.message()), time_.Now());
+    Collect();
+    return synced;
   }
 
   const RealTime time_;
+  Journal* const journal_;
   absl::Mutex mutex_;
-  Coordinator coordinator_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Coordinator> coordinator_ ABSL_GUARDED_BY(mutex_);
   std::vector<Action> actions_ ABSL_GUARDED_BY(mutex_);
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // the journal
 };
 
 // Called by gRPC's threads.
@@ -106,38 +148,42 @@ class ControlService::Handlers final : public Control::Service {
 
   grpc::Status Register(grpc::ServerContext*, const RegisterRequest* request,
                         RegisterReply* reply) override {
-    return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
-      return coordinator.OnRegister(*request, now);
-    }),
+    return Answer([&](Coordinator& coordinator,
+                      absl::Time now) { return coordinator.OnRegister(*request, now); },
                   reply);
   }
   grpc::Status Heartbeat(grpc::ServerContext*, const HeartbeatRequest* request,
                          HeartbeatReply* reply) override {
-    return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
-      return coordinator.OnHeartbeat(*request, now);
-    }),
+    return Answer([&](Coordinator& coordinator,
+                      absl::Time now) { return coordinator.OnHeartbeat(*request, now); },
                   reply);
   }
   grpc::Status Trace(grpc::ServerContext*, const TraceChunk* chunk, TraceReply* reply) override {
-    return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
-      return coordinator.OnTrace(*chunk, now);
-    }),
-                  reply);
+    return Answer(
+        [&](Coordinator& coordinator, absl::Time now) { return coordinator.OnTrace(*chunk, now); },
+        reply);
   }
   grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
-    *reply = machine_.Feed(
-        [&](Coordinator& coordinator, absl::Time now) { return coordinator.OnStatus(now); });
+    *reply = machine_.Status();
     return grpc::Status::OK;
   }
   grpc::Status Stop(grpc::ServerContext*, const StopRequest*, StopReply* reply) override {
-    *reply = machine_.Feed(
-        [&](Coordinator& coordinator, absl::Time now) { return coordinator.OnStop(now); });
-    return grpc::Status::OK;
+    return Answer(
+        [&](Coordinator& coordinator, absl::Time now) -> absl::StatusOr<StopReply> {
+          return coordinator.OnStop(now);
+        },
+        reply);
   }
 
  private:
-  template <typename Reply>
-  static grpc::Status Answer(absl::StatusOr<Reply> answer, Reply* reply) {
+  // What cannot be kept is not said: who asked asks again, and learns that the job has failed.
+  template <typename Input, typename Reply>
+  grpc::Status Answer(Input input, Reply* reply) {
+    absl::Status durable;
+    absl::StatusOr<Reply> answer = machine_.Feed(input, &durable);
+    if (!durable.ok()) {
+      return ToGrpc(absl::UnavailableError(std::string(durable.message())));
+    }
     if (answer.ok()) *reply = *std::move(answer);
     return ToGrpc(answer.status());
   }
@@ -194,7 +240,12 @@ absl::Status CheckCanListen(const HostPort& listen) {
 
 absl::StatusOr<std::unique_ptr<ControlService>> ControlService::Start(CoordinatorOptions options,
                                                                       const HostPort& listen) {
-  auto machine = std::make_unique<Machine>(std::move(options));
+  return Start(std::make_unique<Coordinator>(std::move(options)), nullptr, listen);
+}
+
+absl::StatusOr<std::unique_ptr<ControlService>> ControlService::Start(
+    std::unique_ptr<Coordinator> coordinator, Journal* journal, const HostPort& listen) {
+  auto machine = std::make_unique<Machine>(std::move(coordinator), journal);
   auto listener = std::make_unique<Listener>(*machine, listen);
   if (!listener->listening()) {
     RETURN_IF_ERROR(CheckCanListen(listen));
@@ -237,10 +288,7 @@ void ControlService::OnTrouble(const std::string& what) {
   });
 }
 
-StatusReply ControlService::Status() {
-  return machine_->Feed(
-      [](Coordinator& coordinator, absl::Time now) { return coordinator.OnStatus(now); });
-}
+StatusReply ControlService::Status() { return machine_->Status(); }
 
 StopReply ControlService::Stop() {
   return machine_->Feed(

@@ -20,6 +20,9 @@ absl::Status CheckCanListen(const HostPort& listen);
 // The coordinator machine behind gRPC, in real time. Messages are bounded by
 // kMaxControlMessageBytes. Thread-safe; gRPC's threads call the machine under one mutex, which is
 // never held during I/O.
+//
+// With a journal nothing that the machine says, to a node or to NextActions, leaves before what it
+// was told is durable. A journal that cannot be written is trouble: the job fails.
 class ControlService {
  public:
   // Longest time between two ticks while somebody waits in NextActions.
@@ -29,6 +32,9 @@ class ControlService {
   // machine).
   static absl::StatusOr<std::unique_ptr<ControlService>> Start(CoordinatorOptions options,
                                                                const HostPort& listen);
+  // `coordinator` keeps `journal`, which outlives the service; null: none.
+  static absl::StatusOr<std::unique_ptr<ControlService>> Start(
+      std::unique_ptr<Coordinator> coordinator, Journal* journal, const HostPort& listen);
   // Lets calls in progress finish, for a second at most.
   ~ControlService();
   ControlService(const ControlService&) = delete;

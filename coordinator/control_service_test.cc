@@ -24,6 +24,7 @@ CoordinatorOptions Options(uint32_t workers, uint64_t steps) {
   cluster.set_workers(workers);
   cluster.set_lanes_per_server(1);
   cluster.set_virtual_workers(workers);
+  options.config.mutable_sync()->set_replicas(1);
   options.config.mutable_train()->set_steps(steps);
   options.config.mutable_fault()->set_failure_timeout_ms(20000);
   options.layout.segment_bytes = {16};
@@ -86,6 +87,7 @@ void LiveAsNode(const ControlService& service, NodeKind kind, uint64_t incarnati
     if (kind == SERVER) {
       CheckpointPart* part = beat.add_parts();
       part->set_version(steps);
+      part->set_placement(1);
       part->set_file("lane-0");
       continue;
     }

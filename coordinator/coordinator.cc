@@ -36,8 +36,7 @@ std::string PredictionText(const NodeCounters& counters) {
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
       failure_timeout_(absl::Milliseconds(options_.config.fault().failure_timeout_ms())),
-      membership_(options_.config.cluster().servers(), options_.config.cluster().workers(),
-                  options_.config.cluster().lanes_per_server()),
+      membership_(options_.config.cluster()),
       blocks_(options_.config, options_.layout),
       timeline_(std::make_unique<Timeline>(options_.config, options_.start)),
       evals_(options_.past_evals),
@@ -45,6 +44,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
       places_({.virtual_workers = options_.config.cluster().virtual_workers(),
                .workers = options_.config.cluster().workers(),
                .on_worker_loss = options_.config.fault().on_worker_loss()}),
+      servers_wanted_(options_.config.cluster().servers()),
       newest_start_(options_.start) {
   newest_best_ = options_.best;
   best_.emplace(options_.config, newest_best_);
@@ -78,10 +78,14 @@ absl::StatusOr<RegisterReply> Coordinator::OnRegister(const RegisterRequest& req
                                                       absl::Time now) {
   RETURN_IF_ERROR(Accepts(request));
   RETURN_IF_ERROR(blocks_.Admit(request));
+  const bool known = membership_.Knows(request);
   const absl::StatusOr<uint32_t> id = membership_.Register(request, now);
   if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
   RETURN_IF_ERROR(id.status());
-  Advance(now);
+  if (!known) {
+    Keep(now, [&](JournalRecord& record) { *record.mutable_registered() = request; });
+    Advance(now);
+  }
   RegisterReply reply;
   reply.set_node_id(*id);
   reply.set_job(options_.job);
@@ -98,12 +102,17 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
         "node ", request.node_id(), " is not a member of this job (any more): start it again"));
   }
   member->last_heard = now;
-  if (!request.failure().empty()) {
-    member->told_of_end = true;
-    Fail(absl::StrCat(member->Name(), " failed: ", request.failure()), now);
+  if (request.has_counters()) member->counters = request.counters();
+  if (!request.failure().empty()) member->told_of_end = true;
+  if (const auto fresh = WhatIsNew(*member, request); fresh.has_value()) {
+    Keep(now, [&](JournalRecord& record) { *record.mutable_heartbeat() = *fresh; });
+    if (!fresh->failure().empty()) {
+      Fail(absl::StrCat(member->Name(), " failed: ", fresh->failure()), now);
+    } else {
+      Absorb(*member, *fresh, now);
+    }
+    Advance(now);
   }
-  if (!Ended()) Absorb(*member, request, now);
-  Advance(now);
   return ReplyTo(*member, request.known_view(), now);
 }
 
@@ -111,12 +120,16 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   // Monotone, so that a delayed or repeated heartbeat takes nothing back.
   member.known_view = std::max(member.known_view, request.known_view());
   const bool newest = view_.has_value() && request.known_view() == view_->number();
-  member.ready |= request.ready() && newest;
-  if (request.has_counters()) member.counters = request.counters();
+  if (request.ready() && newest && !member.ready) {
+    member.ready = true;
+    member.ready_counters = request.counters();
+  }
   member.trace_sent |= request.trace_sent();
   member.schedule = std::max(member.schedule, request.schedule());
   for (const Notice& notice : request.notices()) AddNotice(notice.key(), notice.text());
+  AbsorbLeaving(member, request);
   if (member.kind == SERVER) {
+    if (holders_.has_value()) holders_->AddReport(member.id, request.copied_placement());
     places_.AddClocks(member.id, request.clocks_of_view(),
                       {request.clocks().data(), static_cast<size_t>(request.clocks_size())});
   }
@@ -126,11 +139,13 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
     member.clock = member.started ? std::max(member.clock, request.clock()) : request.clock();
     member.started = true;
   }
-  member.pausing |= newest && request.pausing() && timeline_->end.pausing();
+  const bool may_pause = timeline_->end.pausing() || member.leaving;
+  member.pausing |= newest && request.pausing() && may_pause;
   member.finished |= newest && request.finished();
   for (const StepReport& report : request.steps()) {
     if (!CanHaveBegun(report.virtual_worker(), report.clock())) continue;
     timeline_->progress.AddStep(member.id, report);
+    member.reported = std::max(member.reported.value_or(0), report.clock());
   }
   for (const EvalReport& report : request.evals()) timeline_->progress.AddEval(report);
   TakeProgress(now);
@@ -170,7 +185,7 @@ void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
                                                "lower optimizer.learning_rate",
                                                in_a_row));
   }
-  OnStop(now);
+  Stop(now);
 }
 
 void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request,
@@ -182,10 +197,7 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
            now);
       return;
     }
-    // One that is newer than any can be would make all others old.
-    if (part.version() > timeline_->end.final_version().value_or(options_.config.train().steps())) {
-      continue;
-    }
+    if (!IsWanted(part)) continue;
     const std::optional<CollectedCheckpoint> whole = timeline_->checkpoints.Add(part);
     if (!whole.has_value()) continue;
     CommitCheckpointAction commit;
@@ -230,7 +242,20 @@ void Coordinator::AddNotice(const std::string& key, const std::string& text) {
 }
 
 void Coordinator::Advance(absl::Time now) {
-  if (!Ended() && !view_.has_value() && membership_.Complete()) IssueFirstView();
+  // One transition may be the condition of another.
+  constexpr int kMostRounds = 16;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const auto before = Mark();
+    AdvanceOnce(now);
+    if (Mark() == before) return;
+  }
+}
+
+void Coordinator::AdvanceOnce(absl::Time now) {
+  if (!Ended() && !view_.has_value() && membership_.WorkersComplete() &&
+      !membership_.FirstServers().empty()) {
+    IssueFirstView();
+  }
   ChangeView(now);
   if (phase_ == WAITING && view_.has_value() && !rolling_back_ &&
       EveryoneInView([](const Member& member) { return member.ready; })) {
@@ -252,7 +277,7 @@ void Coordinator::Go() {
   phase_ = RUNNING;
   NodeCounters most;  // of the worker that needs most
   for (const Member* worker : membership_.OfKind(WORKER)) {
-    const NodeCounters& counters = worker->counters;
+    const NodeCounters& counters = worker->ready_counters;
     if (counters.predicted_memory_bytes() > most.predicted_memory_bytes()) most = counters;
   }
   if (most.predicted_memory_bytes() > 0) AddNotice("memory", PredictionText(most));
@@ -318,7 +343,7 @@ std::string Coordinator::ResumeHint() const {
 }
 
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {
-  if (!Ended() || end_reported_ || committing_.has_value()) return;
+  if (!Ended() || end_reported_ || committing_.has_value() || replaying_) return;
   const auto told = [](const Member& member) { return member.told_of_end; };
   const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told);
   if (!all_told && now - ended_at_ < kToldGrace) return;
@@ -332,9 +357,10 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   if (view_.has_value() && known_view < view_->number() && IsInView(member)) {
     *reply.mutable_view() = *view_;
   }
-  if (member.kind == SERVER && places_.fencing()) {
+  if (places_.fencing() && !rolling_back_ && member.kind == SERVER && HoldsSegments(member)) {
+    if (placement_pending_) *reply.mutable_next_view() = next_view_;
     reply.mutable_next_view()->set_number(places_.number());
-    reply.mutable_next_view()->set_placement(view_->placement());
+    if (!placement_pending_) reply.mutable_next_view()->set_placement(view_->placement());
   }
   reply.set_go(phase_ == RUNNING);
   const JobEnd& end = timeline_->end;
@@ -344,6 +370,7 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   reply.set_now_ns(absl::ToUnixNanos(now));
   reply.set_trace_wanted(!trace_done_ && TraceWanted());
   AddSchedule(member, reply);
+  AddLeaving(member, reply);
   if (Ended()) {
     reply.set_failure(failure_);
     member.told_of_end = true;
@@ -359,6 +386,7 @@ StopReply Coordinator::OnStop(absl::Time now) {
                                      : absl::StrCat("the job has failed: ", failure_));
     return reply;
   }
+  Keep(now, [](JournalRecord& record) { record.mutable_stop(); });
   if (phase_ == WAITING) {
     const bool first = !rolling_back_ && timeline_->start.number == options_.start.number;
     const bool saved = committed_version() > options_.start.version;
@@ -366,13 +394,18 @@ StopReply Coordinator::OnStop(absl::Time now) {
         absl::StrCat(first ? "the job had not started; it ends now, " : "the job ends now, ",
                      saved ? absl::StrCat("with the checkpoint of step ", committed_version())
                            : "without a checkpoint of its own"));
-    Finish(now);
-    EndIfEveryoneKnows(now);
-    return reply;
+  } else {
+    reply.set_message("stopping after the step in progress, then a checkpoint");
   }
-  timeline_->end.RequestStop();
-  reply.set_message("stopping after the step in progress, then a checkpoint");
+  Stop(now);
+  Advance(now);
   return reply;
+}
+
+void Coordinator::Stop(absl::Time now) {
+  if (phase_ != WAITING) return timeline_->end.RequestStop();
+  Finish(now);
+  EndIfEveryoneKnows(now);
 }
 
 void Coordinator::OnTick(absl::Time now) {
@@ -382,11 +415,23 @@ void Coordinator::OnTick(absl::Time now) {
       OnLost(id, absl::StrFormat("no heartbeat for %.1f s", absl::ToDoubleSeconds(silence)), now);
     }
   }
+  if (TraceIsOverdue(now)) {
+    Keep(now, [](JournalRecord& record) { record.mutable_trace_over(); });
+    EndTrace();
+  }
+  // What came of earlier inputs has happened by now.
+  const auto before = Mark();
   Advance(now);
+  if (Mark() != before) Keep(now, [](JournalRecord& record) { record.mutable_passed(); });
 }
 
 void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& status,
                                         absl::Time now) {
+  Keep(now, [&](JournalRecord& record) {
+    record.mutable_committed()->set_version(version);
+    record.mutable_committed()->set_code(static_cast<int>(status.code()));
+    record.mutable_committed()->set_error(std::string(status.message()));
+  });
   if (committing_ == version) committing_.reset();
   if (status.ok()) {
     if (version > newest_start_.version || newest_start_.restore_path.empty()) {
@@ -408,6 +453,8 @@ void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& st
 }
 
 void Coordinator::OnTrouble(const std::string& what, absl::Time now) {
+  if (Ended()) return;
+  Keep(now, [&](JournalRecord& record) { record.set_trouble(what); });
   Fail(what, now);
   Advance(now);
 }
@@ -429,6 +476,11 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_last_checkpoint(committed_version());
   reply.set_failure(failure_);
   reply.set_view(view_.has_value() ? view_->number() : 0);
+  reply.set_replicas(options_.config.sync().replicas());
+  if (holders_.has_value()) {
+    reply.set_segments(static_cast<uint32_t>(view_->lane_of_segment_size()));
+    reply.set_segments_at_risk(holders_->AtRisk());
+  }
   reply.set_stopped_early(stopped_early_);
   reply.set_replay(options_.config.replay().resolved_profile().name());
   if (early_stop_->best().has_value()) {
@@ -449,6 +501,7 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     for (const std::string& endpoint : member.lane_endpoints) node->add_lane_endpoints(endpoint);
     *node->mutable_counters() = member.counters;
     node->set_finished(member.finished);
+    AddServerStatus(member, *node);
     if (!view_.has_value()) continue;
     for (const WorkerAssignment& assignment : view_->workers()) {
       if (assignment.node_id() == id) {

@@ -18,14 +18,19 @@
 //  5. A traced job: once the traced steps are over, nodes are asked for what they recorded, and a
 //  TraceCompleted hands it on; the job does not end before (but for kTracePatience).
 //  6. With comm.scheduler AUTO replies carry schedules to try (schedule_tuning.h).
-//  7. A worker that is lost, or joins later: the next view (view_change.h, coordinator_views.cc).
-//     A server that is lost: WAITING until one has joined in its place, then the next timeline,
+//  7. A node that is lost, joins later or leaves: the next view (view_change.h,
+//     coordinator_views.cc; segments go from server to server, segment_holders.h,
+//     coordinator_servers.cc). A server that is lost with segments of which nobody else has a
+//     copy that is in sync: WAITING until one has joined in its place, then the next timeline,
 //     from the newest checkpoint, at most fault.max_rollbacks times. With model.external, and
 //     with sync.policy BACKUP, a node that is lost fails the job.
 //  8. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
 //  when a node reports a
 //     failure, or a checkpoint cannot be written. Every node learns it with its next heartbeat.
 //  9. JobEnded once every node has been told, or after kToldGrace.
+//
+// State and actions are a function of the inputs: whoever keeps them (journal.h, KeepJournal) can
+// make the same coordinator again (Replay), which then takes the job up (OnTakenUp).
 
 #include <cstdint>
 #include <deque>
@@ -34,6 +39,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -44,13 +50,16 @@
 #include "coordinator/best_tracker.h"
 #include "coordinator/early_stop.h"
 #include "coordinator/job_blocks.h"
+#include "coordinator/journal.h"
 #include "coordinator/membership.h"
 #include "coordinator/progress.h"
 #include "coordinator/schedule_tuning.h"
+#include "coordinator/segment_holders.h"
 #include "coordinator/timeline.h"
 #include "coordinator/trace_collector.h"
 #include "coordinator/view_change.h"
 #include "proto/control.pb.h"
+#include "proto/journal.pb.h"
 #include "proto/manifest.pb.h"
 
 namespace tug {
@@ -118,6 +127,10 @@ struct CoordinatorOptions {
   std::string data_notice;  // of the data, for people; may be empty
 };
 
+// The first record of a job's journal, and back.
+JournalBegin BeginOf(const CoordinatorOptions& options);
+CoordinatorOptions OptionsOf(const JournalBegin& begin);
+
 // Not thread-safe. `now` never decreases from call to call.
 class Coordinator {
  public:
@@ -138,6 +151,8 @@ class Coordinator {
   absl::StatusOr<TraceReply> OnTrace(const TraceChunk& chunk, absl::Time now);
   StatusReply OnStatus(absl::Time now) const;
   StopReply OnStop(absl::Time now);
+  // Errors: NOT_FOUND, not a member; FAILED_PRECONDITION, why the job cannot go on without it.
+  absl::StatusOr<DrainReply> OnDrain(uint32_t node_id, absl::Time now);
   // The connection that a node keeps open while it lives is closed.
   void OnGone(uint32_t node_id, uint64_t job, absl::Time now);
   // Time passes. Call it at least every 100 ms or so.
@@ -153,11 +168,43 @@ class Coordinator {
   // What there is to do since the last call, in order.
   std::vector<Action> TakeActions();
 
+  // From now on every input that says something new is appended here, before the call returns;
+  // null: nowhere. It outlives this.
+  void KeepJournal(Journal* journal) { journal_ = journal; }
+  // Obeys a record of the journal that another coordinator of these options kept: all of them, in
+  // order, before anything else. What comes of it are the actions that there were, except JobEnded.
+  // Errors: DATA_LOSS (a record that cannot be of this job).
+  absl::Status Replay(const JournalRecord& record);
+  // After Replay and KeepJournal: this one takes the job up. Members count as heard of now; what
+  // had arrived of a trace is lost.
+  void OnTakenUp(absl::Time now);
+
   Phase phase() const { return phase_; }
 
  private:
   bool Ended() const { return phase_ == DONE || phase_ == FAILED; }
   absl::Status Accepts(const RegisterRequest& request) const;
+  // Appends a record to the journal.
+  template <typename Fill>
+  void Keep(absl::Time now, Fill fill) {
+    if (journal_ == nullptr) return;
+    JournalRecord record;
+    record.set_time_ns(absl::ToUnixNanos(now));
+    fill(record);
+    journal_->Append(record);
+  }
+  // The heartbeat without what would change nothing; no value: all of it. What is not named there
+  // counts as new.
+  std::optional<HeartbeatRequest> WhatIsNew(const Member& member,
+                                            const HeartbeatRequest& request) const;
+  bool IsWanted(const CheckpointPart& part) const;
+  // What tells whether a transition was taken.
+  auto Mark() const {
+    return std::tuple(phase_, places_.number(), places_.fencing(),
+                      view_.has_value() ? view_->number() : 0, timeline_->start.number,
+                      timeline_->end.final_version(), timeline_->end.pausing(), rolling_back_,
+                      trace_done_, committing_, actions_.size());
+  }
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
   // Whether a virtual worker can have taken the step, or begun it, as the job's end stands.
   bool CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const;
@@ -167,8 +214,10 @@ class Coordinator {
   void ReleaseCommit();
   void OnEval(const EvalMetrics& eval, absl::Time now);
   void AddNotice(const std::string& key, const std::string& text);
-  // Takes every transition whose condition holds.
+  // Takes every transition whose condition holds, until none is left.
   void Advance(absl::Time now);
+  void AdvanceOnce(absl::Time now);
+  void Stop(absl::Time now);
   // Whether the job goes on when a node is lost.
   bool Recovers() const;
   void OnLost(uint32_t id, const std::string& how, absl::Time now);
@@ -176,11 +225,44 @@ class Coordinator {
   std::string LossText() const;
   void IssueFirstView();
   // A view for the timeline, with all members.
-  void IssueTimeline();
+  void IssueTimeline(const std::vector<uint32_t>& servers);
   // Number and workers of the view.
   void SetPlaces(const std::vector<uint64_t>& start_clocks);
   void ChangeView(absl::Time now);
+  // The view that was prepared is the view.
+  void TakeSettledView(absl::Time now);
   void RollBack(absl::Time now);
+
+  // ---- coordinator_servers.cc ----
+  // Whether segments go from server to server.
+  bool MovesSegments() const;
+  // Workers that are to carry virtual workers, ascending.
+  std::vector<uint32_t> WorkersThatStay() const;
+  // Whether it has finished and reported the step it was in when it was told to pause.
+  static bool HasPausedToLeave(const Member& member);
+  // Gives places to servers that join, and takes the next step toward the holders that are wanted.
+  void ChangeServers();
+  void GivePlaces();
+  // Of a new timeline: who holds what.
+  void BeginHolders(const std::vector<uint32_t>& servers);
+  // Once a change with another placement has begun: `next_view_`.
+  void PrepareNextView();
+  // Lanes, and who holds what in them.
+  void FillPlacement(View& view) const;
+  // The job goes on with the copies of what the server held, or knows why not.
+  bool OutlivesServer(const Member& server, const std::string& lost);
+  bool HoldsSegments(const Member& member) const;
+  // OK, or why the job cannot go on without it.
+  absl::Status MayLeave(const Member& member) const;
+  // It has nothing left that anybody lacks.
+  bool HasLetGo(const Member& member) const;
+  void BeginLeaving(Member& member);
+  // What a heartbeat says of it.
+  void AbsorbLeaving(Member& member, const HeartbeatRequest& request);
+  void AddLeaving(Member& member, HeartbeatReply& reply) const;
+  void OnLeft(const Member& member);
+  void AddServerStatus(const Member& member, NodeStatus& node) const;
+
   // The checkpoint of the last step is committed.
   bool AllIsSaved() const;
   // What evaluations before the timeline's start say.
@@ -198,6 +280,9 @@ class Coordinator {
   // Whether nodes are to send what they recorded.
   bool TraceWanted() const;
   void CompleteTrace(absl::Time now);
+  // Those that have not sent theirs have had kTracePatience.
+  bool TraceIsOverdue(absl::Time now) const;
+  void EndTrace();
   void Finish(absl::Time now);
   void Fail(const std::string& what, absl::Time now);
   // "resume with: ..."
@@ -221,6 +306,13 @@ class Coordinator {
   Phase phase_ = WAITING;
   ViewChange places_;
   std::optional<View> view_;
+  std::optional<SegmentHolders> holders_;  // with the view
+  // The change under way, or settled and not taken yet, is one of who holds what; then
+  // `next_view_` says it.
+  bool placement_pending_ = false;
+  View next_view_;
+  uint32_t servers_wanted_;        // spares are given a place up to this number
+  bool copies_were_lost_ = false;  // until there are as many again as there should be
   uint32_t timeline_view_ = 0;  // number of the timeline's first view
   // By virtual worker: what some segment may have of it, whoever carries it. One that goes to
   // another worker takes the step again where that goes on, as does a run that goes on.
@@ -235,6 +327,9 @@ class Coordinator {
   // Since when the next part of a trace is waited for; none: nothing is.
   std::optional<absl::Time> trace_heard_;
   bool trace_done_ = false;
+  Journal* journal_ = nullptr;
+  bool replaying_ = false;
+  uint32_t taken_up_ = 0;  // how often
   std::string failure_;
   absl::Time ended_at_;
   bool end_reported_ = false;

@@ -35,6 +35,7 @@ class JobUnderTest {
     cluster.set_workers(workers);
     cluster.set_lanes_per_server(2);
     cluster.set_virtual_workers(virtual_workers);
+    options.config.mutable_sync()->set_replicas(1);
     options.config.mutable_train()->set_steps(steps);
     options.config.mutable_fault()->set_failure_timeout_ms(5000);
     options.fingerprint = kFingerprint;
@@ -114,10 +115,12 @@ class JobUnderTest {
   absl::Time now_ = absl::UnixEpoch();
 };
 
-inline HeartbeatRequest WithPart(HeartbeatRequest beat, uint32_t lane, uint64_t version) {
+inline HeartbeatRequest WithPart(HeartbeatRequest beat, uint32_t lane, uint64_t version,
+                                 uint32_t placement = 1) {
   CheckpointPart* part = beat.add_parts();
   part->set_lane(lane);
   part->set_version(version);
+  part->set_placement(placement);
   part->set_file("part-" + std::to_string(lane));
   part->set_size_bytes(10);
   part->set_xxh3(lane + 1);

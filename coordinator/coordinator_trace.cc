@@ -1,4 +1,5 @@
 // What nodes of a traced job recorded: asked for once its steps are over, and handed on whole.
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,13 +21,22 @@ bool Coordinator::TraceWanted() const {
 void Coordinator::CompleteTrace(absl::Time now) {
   if (trace_done_ || !TraceWanted()) return;
   if (!trace_heard_.has_value()) trace_heard_ = now;
+  const auto has_sent = [](const auto& entry) { return entry.second.trace_sent; };
+  const auto& members = membership_.members();
+  if (std::all_of(members.begin(), members.end(), has_sent)) EndTrace();
+}
+
+bool Coordinator::TraceIsOverdue(absl::Time now) const {
+  return !trace_done_ && TraceWanted() && trace_heard_.has_value() &&
+         now - *trace_heard_ >= kTracePatience;
+}
+
+void Coordinator::EndTrace() {
+  if (trace_done_) return;
   JobTrace trace;
-  bool waits = false;
   for (const auto& [id, member] : membership_.members()) {
-    waits |= !member.trace_sent;
     if (!member.trace_sent || member.trace_refused) trace.silent.push_back(member.Name());
   }
-  if (waits && now - *trace_heard_ < kTracePatience) return;
   trace_done_ = true;
   trace.range = traced_;
   for (const BlockSpec& block : blocks_.layout().blocks.blocks()) {

@@ -14,6 +14,7 @@ void Coordinator::Tune(const std::vector<StepMetrics>& steps) {
   if (!tuning_.has_value()) return;
   uint32_t servers_have = std::numeric_limits<uint32_t>::max();
   for (const Member* server : membership_.OfKind(SERVER)) {
+    if (!IsInView(*server)) continue;  // it stands by
     servers_have = std::min(servers_have, server->schedule);
   }
   tuning_->ServersHave(servers_have);
@@ -24,7 +25,12 @@ void Coordinator::Tune(const std::vector<StepMetrics>& steps) {
 }
 
 void Coordinator::OnStepsPredicted(uint32_t round, std::vector<double> seconds) {
-  if (tuning_.has_value()) tuning_->SetPrediction(round, std::move(seconds));
+  if (!tuning_.has_value()) return;
+  Keep(absl::UnixEpoch(), [&](JournalRecord& record) {  // when, does not matter
+    record.mutable_predicted()->set_round(round);
+    record.mutable_predicted()->mutable_seconds()->Assign(seconds.begin(), seconds.end());
+  });
+  tuning_->SetPrediction(round, std::move(seconds));
 }
 
 // Servers first: see schedule_tuning.h.

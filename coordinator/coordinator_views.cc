@@ -13,21 +13,10 @@
 #include "base/check.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/placement.h"
 #include "exchange/segment_table.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
-namespace {
-
-std::vector<uint32_t> IdsOf(const std::vector<const Member*>& members) {
-  std::vector<uint32_t> ids;
-  for (const Member* member : members) ids.push_back(member->id);
-  return ids;
-}
-
-}  // namespace
-
 bool Coordinator::IsInView(const Member& member) const {
   const auto has_it = [&](const auto& nodes, const auto& id_of) {
     return std::any_of(nodes.begin(), nodes.end(),
@@ -57,7 +46,7 @@ bool Coordinator::EveryVirtualWorkerIsCarried() const {
 }
 
 void Coordinator::IssueFirstView() {
-  IssueTimeline();
+  IssueTimeline(membership_.FirstServers());
   if (options_.config.comm().scheduler() == CommConfig::AUTO) {
     const absl::StatusOr<SegmentTable> table =
         SegmentTable::Create(view_->blocks(), options_.config.comm().segment_elements());
@@ -65,30 +54,22 @@ void Coordinator::IssueFirstView() {
     tuning_.emplace(options_.config, *table, options_.predicts_steps);
   }
   if (!Recovers()) membership_.Close();
+  if (MovesSegments()) membership_.OpenToServers();
 }
 
-void Coordinator::IssueTimeline() {
-  places_.BeginTimeline(IdsOf(membership_.OfKind(WORKER)), IdsOf(membership_.OfKind(SERVER)));
+void Coordinator::IssueTimeline(const std::vector<uint32_t>& servers) {
+  places_.BeginTimeline(WorkersThatStay(), servers);
+  BeginHolders(servers);
   View view;
   view.set_timeline(timeline_->start.number);
   view.set_start_version(timeline_->start.version);
   view.set_restore_path(timeline_->start.restore_path);
   *view.mutable_blocks() = blocks_.layout().blocks;
-  for (const Member* server : membership_.OfKind(SERVER)) {
-    for (size_t i = 0; i < server->lane_endpoints.size(); ++i) {
-      Lane* lane = view.add_lanes();
-      lane->set_endpoint(server->lane_endpoints[i]);
-      lane->set_server_node_id(server->id);
-      lane->set_index_on_server(static_cast<uint32_t>(i));
-    }
-  }
-  const auto lanes = static_cast<uint32_t>(view.lanes_size());
-  for (const uint32_t lane : PlaceSegments(blocks_.layout().segment_bytes, lanes)) {
-    view.add_lane_of_segment(lane);
-  }
+  FillPlacement(view);
   view_ = std::move(view);
   timeline_view_ = places_.number();
-  view_->set_placement(timeline_view_);
+  timeline_->checkpoints.SetPlacement(view_->placement(),
+                                      static_cast<uint32_t>(view_->lanes_size()));
   std::vector<uint64_t> clocks;
   for (uint32_t v = 0; v < places_.owners().size(); ++v) clocks.push_back(timeline_->StartClock(v));
   least_begun_.clear();
@@ -117,8 +98,22 @@ void Coordinator::ChangeView(absl::Time now) {
   if (Ended() || !view_.has_value() || !Recovers()) return;
   if (rolling_back_) return RollBack(now);
   if (phase_ != RUNNING) return;
-  places_.SetWorkers(IdsOf(membership_.OfKind(WORKER)), timeline_->end.stop_requested());
-  if (!places_.TakeSettled()) return;
+  if (places_.TakeSettled()) TakeSettledView(now);
+  if (Ended()) return;
+  ChangeServers();
+  for (const Member* worker : membership_.OfKind(WORKER)) {
+    if (worker->leaving) places_.SetLeaving(worker->id);
+  }
+  places_.SetWorkers(WorkersThatStay(), timeline_->end.stop_requested());
+  if (holders_->changed()) {
+    places_.SetServers(holders_->Servers());
+    PrepareNextView();
+  } else if (placement_pending_ && next_view_.number() != places_.number()) {
+    PrepareNextView();  // another change has begun before it was settled
+  }
+}
+
+void Coordinator::TakeSettledView(absl::Time now) {
   const std::vector<uint64_t>& start_clocks = places_.start_clocks();
   const uint64_t all = options_.config.train().steps() * start_clocks.size();
   for (const uint64_t clock : start_clocks) {
@@ -144,10 +139,20 @@ void Coordinator::ChangeView(absl::Time now) {
     if (owners[v] == before[v]) continue;
     least_begun_[v] = std::max(least_begun_[v], places_.start_clocks()[v] + 1);
   }
+  if (std::exchange(placement_pending_, false)) {
+    view_->mutable_lanes()->Swap(next_view_.mutable_lanes());
+    view_->mutable_lane_of_segment()->Swap(next_view_.mutable_lane_of_segment());
+    view_->mutable_copies()->Swap(next_view_.mutable_copies());
+    view_->set_placement(next_view_.placement());
+    timeline_->checkpoints.SetPlacement(view_->placement(),
+                                        static_cast<uint32_t>(view_->lanes_size()));
+  }
   SetPlaces(places_.start_clocks());
   for (const auto& [id, unused] : membership_.members()) {
     Member& member = *membership_.Find(id);
     member.ready = member.pausing = member.finished = false;
+    if (!IsInView(member) && member.left_in_view == 0) member.left_in_view = view_->number();
+    if (IsInView(member)) member.left_in_view = 0;
   }
   TakeProgress(now);
 }
@@ -155,16 +160,28 @@ void Coordinator::ChangeView(absl::Time now) {
 void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   Member* const member = membership_.Find(id);
   if (member == nullptr || Ended()) return;
+  Keep(now, [&](JournalRecord& record) {
+    record.mutable_lost()->set_node_id(id);
+    record.mutable_lost()->set_how(how);
+  });
   const std::string lost = absl::StrCat(member->Name(), " was lost: ", how);
   if (view_.has_value() && !Recovers()) {
     member->told_of_end = true;  // it cannot be told
     return Fail(lost, now);
   }
+  if (member->told_to_leave) {
+    OnLeft(*member);
+    membership_.Remove(id);
+    return;
+  }
   const NodeKind kind = member->kind;
-  const bool in_view = view_.has_value() && IsInView(*member);
+  const bool in_view = view_.has_value() && (IsInView(*member) || HoldsSegments(*member));
   const std::string key = absl::StrCat("lost ", id);
   if (!in_view || rolling_back_) {
-    AddNotice(key, absl::StrCat(lost, "; its place is free again"));
+    const bool stood_by = kind == SERVER && view_.has_value() && !member->placed;
+    AddNotice(key, absl::StrCat(lost, stood_by ? "; it stood by" : "; its place is free again"));
+  } else if (kind == SERVER && OutlivesServer(*member, lost)) {
+    // It has said so.
   } else if (kind == SERVER && AllIsSaved()) {
     rolling_back_ = true;
     AddNotice(key, lost);
@@ -228,9 +245,10 @@ void Coordinator::RollBack(absl::Time now) {
     return Finish(now);
   }
   const ClusterConfig& cluster = options_.config.cluster();
-  const size_t workers = membership_.OfKind(WORKER).size();
+  const size_t workers = WorkersThatStay().size();
   const bool all_workers = options_.config.fault().on_worker_loss() == FaultConfig::WAIT;
-  if (!membership_.ServersComplete() || workers < (all_workers ? cluster.workers() : 1)) return;
+  const std::vector<uint32_t> servers = membership_.ServersAgain(servers_wanted_);
+  if (servers.empty() || workers < (all_workers ? cluster.workers() : 1)) return;
   rolling_back_ = false;
   const bool stopping = timeline_->end.stop_requested();
   TimelineStart start = newest_start_;
@@ -240,11 +258,12 @@ void Coordinator::RollBack(absl::Time now) {
   for (const auto& [id, unused] : membership_.members()) {
     Member& member = *membership_.Find(id);
     member.ready = member.started = member.pausing = member.finished = false;
+    member.reported.reset();
   }
   RecallEvaluations();
   best_.emplace(options_.config, newest_best_);
   trace_done_ = true;  // its steps are taken again
-  IssueTimeline();
+  IssueTimeline(servers);
   actions_.emplace_back(TimelineBegun{timeline_->start.number, timeline_->start.version});
 }
 

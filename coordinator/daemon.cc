@@ -5,26 +5,25 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <thread>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/control_service.h"
+#include "coordinator/job_loop.h"
 #include "coordinator/job_setup.h"
+#include "coordinator/journal.h"
 #include "coordinator/metrics_log.h"
 #include "coordinator/run_folder.h"
 #include "coordinator/run_reporter.h"
 
 namespace tug {
 namespace {
-
-constexpr absl::Duration kLoopTime = absl::Milliseconds(100);
 
 const char* FamilyName(ModelConfig::Family family) {
   switch (family) {
@@ -49,115 +48,181 @@ std::string Title(const JobConfig& config, const std::string& run_dir) {
                          model.context(), config.train().global_batch());
 }
 
-// Does what the machine asks for, until it says the job has ended.
-class JobLoop {
+std::string PathIn(const std::string& run_dir, const char* name) {
+  return absl::StrCat(run_dir, "/", name);
+}
+
+// What a job needs while it runs, and what a fresh one and one that is taken up share.
+struct Job {
+  JobConfig config;
+  std::string run_dir;
+  absl::Time began;
+  std::unique_ptr<FileJournal> journal;
+  std::unique_ptr<Coordinator> coordinator;
+  std::unique_ptr<RunReporter> reporter;
+  std::unique_ptr<JobLoop> loop;  // last: uses the others
+};
+
+std::unique_ptr<RunReporter> MakeReporter(const Job& job, MetricsLog metrics) {
+  return std::make_unique<RunReporter>(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0,
+                                       job.run_dir, Title(job.config, job.run_dir), job.config,
+                                       job.began);
+}
+
+// Serves nodes at `listen` until the job has ended, and says how it went. `how`: how it began, for
+// people.
+absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& listen,
+                   const std::string& how, Job& job) {
+  RunReporter& reporter = *job.reporter;
+  ASSIGN_OR_RETURN(const std::unique_ptr<ControlService> service,
+                   ControlService::Start(std::move(job.coordinator), job.journal.get(), listen));
+  JournalRecord listening;
+  listening.set_listening(service->address());
+  job.journal->Append(listening);
+  RETURN_IF_ERROR(job.journal->Sync(job.journal->position()));
+  RETURN_IF_ERROR(WriteCoordinatorAddress(job.run_dir, service->address()));
+  reporter.Say(absl::StrCat("run folder ", ShortPath(job.run_dir), ", coordinator at ",
+                            service->address(), how));
+  if (options.on_listening) options.on_listening(service->address(), job.run_dir);
+
+  const absl::Status end = job.loop->Run(*service);
+  // One that was held for an evaluation may have turned out not to be the best.
+  const absl::Status trimmed =
+      TrimCheckpoints(job.run_dir, {.keep = job.config.checkpoint().keep()});
+  if (!trimmed.ok()) reporter.Say(absl::StrCat("old checkpoints stay: ", trimmed.message()));
+  reporter.Finish(service->Status(), job.config.train().steps(), RealTime().Now() - job.began);
+  if (const absl::Status removed = job.journal->Remove(); !removed.ok()) {
+    reporter.Say(std::string(removed.message()));
+  }
+  RemoveCoordinatorAddress(job.run_dir);
+  return end;
+}
+
+// A job that begins, in its folder.
+absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions begin) {
+  Job job{.config = begin.config, .run_dir = begin.run_dir, .began = RealTime().Now()};
+  RETURN_IF_ERROR(DiscardUnfinished(job.run_dir));
+  if (!job.config.checkpoint().keep_best()) RETURN_IF_ERROR(RemoveBest(job.run_dir));
+  const std::string metrics_path = PathIn(job.run_dir, kMetricsFile);
+  ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Open(metrics_path, begin.start.number));
+  job.reporter = MakeReporter(job, std::move(metrics));
+  begin.predicts_steps = options.predict_steps != nullptr;
+  JournalRecord first;
+  first.set_time_ns(absl::ToUnixNanos(job.began));
+  *first.mutable_begin() = BeginOf(begin);
+  std::error_code error;
+  first.mutable_begin()->set_metrics_bytes(std::filesystem::file_size(metrics_path, error));
+  if (error) return FileError(error.value(), "look at", metrics_path);
+  ASSIGN_OR_RETURN(job.journal, FileJournal::Create(PathIn(job.run_dir, kJournalFile), first));
+  job.coordinator = std::make_unique<Coordinator>(begin);
+  job.coordinator->KeepJournal(job.journal.get());
+  job.loop = std::make_unique<JobLoop>(*job.reporter, job.config, job.run_dir, options);
+  if (!options.note.empty()) job.reporter->Say(options.note);
+  if (!begin.data_notice.empty()) job.reporter->OnNotice(begin.data_notice);
+  const std::string how =
+      begin.start.version == 0 ? "" : absl::StrCat(", from step ", begin.start.version);
+  return Serve(options, options.listen, how, job);
+}
+
+// Makes the coordinator that has died again, from its journal.
+class TakingUp {
  public:
-  JobLoop(ControlService& service, RunReporter& reporter, const JobConfig& config,
-          std::string run_dir, const CoordinatorDaemonOptions& options)
-      : service_(service),
-        reporter_(reporter),
-        config_(config),
-        run_dir_(std::move(run_dir)),
-        options_(options) {}
+  TakingUp(const CoordinatorDaemonOptions& options, std::string run_dir)
+      : options_(options), path_(PathIn(run_dir, kJournalFile)) {
+    job_.run_dir = std::move(run_dir);
+  }
 
   absl::Status Run() {
-    const std::function<bool()>& stop_wanted = options_.stop_wanted;
-    while (!end_.has_value()) {
-      if (stop_wanted && stop_wanted() && !stop_asked_) {
-        stop_asked_ = true;
-        reporter_.Say(service_.Stop().message());
-      }
-      for (const Action& action : service_.NextActions(kLoopTime)) {
-        std::visit([this](const auto& one) { Do(one); }, action);
-      }
-      reporter_.OnStatus(service_.Status(), config_.cluster());
-      if (const absl::Status written = reporter_.Flush(); !written.ok()) {
-        service_.OnTrouble(std::string(written.message()));
-      }
+    const absl::Time begin = RealTime().Now();
+    ASSIGN_OR_RETURN(job_.journal, FileJournal::TakeUp(path_, [this](const JournalRecord& record) {
+                       return Take(record);
+                     }));
+    if (address_.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the coordinator of ", job_.run_dir,
+                       " died before any node could find it: start the job again"));
     }
-    return *end_;
+    ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(address_));
+    job_.coordinator->KeepJournal(job_.journal.get());
+    job_.coordinator->OnTakenUp(RealTime().Now());
+    const std::string how =
+        absl::StrFormat(", taken up after step %d (%d records in %.0f ms)",
+                        job_.coordinator->OnStatus(begin).step(), job_.journal->position(),
+                        absl::ToDoubleMilliseconds(RealTime().Now() - begin));
+    return Serve(options_, listen, how, job_);
   }
 
  private:
-  void Do(const StepCompleted& step) { reporter_.OnStep(step.metrics, time_.Now()); }
-  void Do(const EvalCompleted& eval) { reporter_.OnEval(eval.metrics, time_.Now()); }
-  void Do(const NoticeAction& notice) { reporter_.OnNotice(notice.text); }
-  void Do(const NewBestAction& better) {
-    const absl::Status written = WriteBest(run_dir_, better.best);
-    if (!written.ok()) service_.OnTrouble(std::string(written.message()));
-  }
-  void Do(const TraceCompleted& completed) { reporter_.OnTrace(completed.trace); }
-  void Do(const TuningAction& tuning) {
-    std::visit([this](const auto& event) { DoTuning(event); }, tuning.event);
-  }
-  void DoTuning(const TrialMetrics& trial) { reporter_.OnTrial(trial); }
-  void DoTuning(const SettledMetrics& settled) { reporter_.OnSettled(settled); }
-  void DoTuning(const DriftMetrics& drift) { reporter_.OnDrift(drift); }
-  // One at a time: the next is wanted only when this one has been answered.
-  void DoTuning(const StepPredictionWanted& wanted) {
-    prediction_ = std::jthread([this, wanted](const std::stop_token& stop) {
-      absl::StatusOr<std::vector<double>> seconds = options_.predict_steps(config_, wanted, stop);
-      if (stop.stop_requested()) return;
-      service_.OnStepsPredicted(wanted.round, std::move(seconds).value_or(std::vector<double>()));
-    });
-  }
-  void Do(const TimelineBegun& timeline) { reporter_.OnTimeline(timeline); }
-  void Do(const JobEnded& ended) { end_ = ended.status; }
-  void Do(const CommitCheckpointAction& commit) {
-    const absl::StatusOr<std::string> folder = CommitCheckpoint(
-        run_dir_, commit.manifest, {.keep = config_.checkpoint().keep(), .held = commit.held});
-    if (folder.ok()) reporter_.OnCheckpoint(commit, *folder);
-    service_.OnCheckpointCommitted(commit.manifest.version(), folder.status());
+  absl::Status Take(const JournalRecord& record) {
+    if (record.has_begin()) return Begin(record);
+    if (job_.coordinator == nullptr) {
+      return absl::DataLossError(absl::StrCat(path_,
+                                              " is damaged: it does not say what job it is "
+                                              "of; go on from the newest checkpoint with: tug "
+                                              "train JOB --resume ",
+                                              job_.run_dir));
+    }
+    if (record.has_listening()) address_ = record.listening();
+    const absl::Status obeyed = job_.coordinator->Replay(record);
+    if (!obeyed.ok()) {
+      return absl::Status(obeyed.code(),
+                          absl::StrCat(path_, ": ", obeyed.message(),
+                                       "; go on from the newest checkpoint with: tug train JOB "
+                                       "--resume ",
+                                       job_.run_dir));
+    }
+    job_.loop->Recall(record, job_.coordinator->TakeActions());
+    return absl::OkStatus();
   }
 
-  ControlService& service_;
-  RunReporter& reporter_;
-  const JobConfig& config_;
-  const std::string run_dir_;
+  absl::Status Begin(const JournalRecord& record) {
+    CoordinatorOptions begin = OptionsOf(record.begin());
+    std::error_code error;
+    if (!std::filesystem::equivalent(begin.run_dir, job_.run_dir, error) || error) {
+      return absl::FailedPreconditionError(absl::StrCat(job_.run_dir, " was ", begin.run_dir,
+                                                        " when its job began: put it back there"));
+    }
+    job_.run_dir = begin.run_dir;
+    job_.config = begin.config;
+    job_.began = absl::FromUnixNanos(record.time_ns());
+    ASSIGN_OR_RETURN(MetricsLog metrics,
+                     MetricsLog::Continue(PathIn(job_.run_dir, kMetricsFile), begin.start.number,
+                                          record.begin().metrics_bytes()));
+    job_.reporter = MakeReporter(job_, std::move(metrics));
+    job_.loop = std::make_unique<JobLoop>(*job_.reporter, job_.config, job_.run_dir, options_);
+    if (!begin.data_notice.empty()) job_.reporter->OnNotice(begin.data_notice);
+    job_.coordinator = std::make_unique<Coordinator>(std::move(begin));
+    return absl::OkStatus();
+  }
+
   const CoordinatorDaemonOptions& options_;
-  const RealTime time_;
-  bool stop_asked_ = false;
-  std::optional<absl::Status> end_;
-  std::jthread prediction_;  // last: uses the others
+  std::string path_;
+  std::string address_;
+  Job job_;
 };
 
-// Serves one job in its folder, from listening to the summary.
-absl::Status Serve(const CoordinatorDaemonOptions& options, CoordinatorOptions job) {
-  const JobConfig config = job.config;
-  const std::string run_dir = job.run_dir;
-  RETURN_IF_ERROR(DiscardUnfinished(run_dir));
-  if (!config.checkpoint().keep_best()) RETURN_IF_ERROR(RemoveBest(run_dir));
-  ASSIGN_OR_RETURN(MetricsLog metrics,
-                   MetricsLog::Open(absl::StrCat(run_dir, "/", kMetricsFile), job.start.number));
-  const RealTime time;
-  RunReporter reporter(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0, run_dir,
-                       Title(config, run_dir), config, time.Now());
-  const uint64_t start_version = job.start.version;
-  const std::string data_notice = job.data_notice;
-  job.predicts_steps = options.predict_steps != nullptr;
-  ASSIGN_OR_RETURN(const std::unique_ptr<ControlService> service,
-                   ControlService::Start(std::move(job), options.listen));
-  RETURN_IF_ERROR(WriteCoordinatorAddress(run_dir, service->address()));
-  reporter.Say(absl::StrCat("run folder ", ShortPath(run_dir), ", coordinator at ",
-                            service->address(),
-                            start_version == 0 ? "" : absl::StrCat(", from step ", start_version)));
-  if (!options.note.empty()) reporter.Say(options.note);
-  if (!data_notice.empty()) reporter.OnNotice(data_notice);
-  if (options.on_listening) options.on_listening(service->address(), run_dir);
-
-  const absl::Time start = time.Now();
-  const absl::Status end = JobLoop(*service, reporter, config, run_dir, options).Run();
-  // One that was held for an evaluation may have turned out not to be the best.
-  const absl::Status trimmed = TrimCheckpoints(run_dir, {.keep = config.checkpoint().keep()});
-  if (!trimmed.ok()) reporter.Say(absl::StrCat("old checkpoints stay: ", trimmed.message()));
-  reporter.Finish(service->Status(), config.train().steps(), time.Now() - start);
-  RemoveCoordinatorAddress(run_dir);
-  return end;
+absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
+  std::error_code error;
+  std::string run_dir =
+      std::filesystem::absolute(options.take_up, error).lexically_normal().string();
+  if (!run_dir.empty() && run_dir.back() == '/') run_dir.pop_back();
+  if (!std::filesystem::exists(PathIn(run_dir, kConfigFile), error)) {
+    return absl::NotFoundError(absl::StrCat(
+        options.take_up, " is not a run folder: name that of the job to take up, e.g. runs/job-1"));
+  }
+  if (!std::filesystem::exists(PathIn(run_dir, kJournalFile), error)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "there is nothing to take up in ", options.take_up, ": its job has ended (no ",
+        kJournalFile, "); go on from its newest checkpoint with: tug train JOB --resume ",
+        options.take_up));
+  }
+  return TakingUp(options, run_dir).Run();
 }
 
 }  // namespace
 
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
+  if (!options.take_up.empty()) return TakeUp(options);
   // What can be refused without leaving anything behind is refused first.
   RETURN_IF_ERROR(CheckCanListen(options.listen));
   ASSIGN_OR_RETURN(RunPlan plan, PlanRun(options.resume, options.run_dir));
@@ -171,7 +236,7 @@ absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
     if (fresh) std::filesystem::remove_all(plan.run_dir, ignored);
     return job.status();
   }
-  return Serve(options, *std::move(job));
+  return Begin(options, *std::move(job));
 }
 
 }  // namespace tug

@@ -19,10 +19,13 @@ struct CoordinatorDaemonOptions {
   HostPort listen;      // port 0 picks a free one
   std::string run_dir;  // empty: runs/<name>-<n>, or the folder of the run that is resumed
   std::string resume;   // run folder, or folder of a checkpoint; empty: a new run
-  std::string note;     // a line to say at the start; may be empty
+  // Run folder of a job whose coordinator has died: this process takes it up, at the same address
+  // and with all that it had been told (journal.h). Of the others above nothing is read then.
+  std::string take_up;
+  std::string note;  // a line to say at the start; may be empty
   // Predicts the step times of a job, for comm.scheduler AUTO; called on a thread of its own, and
-  // may take a while, but looks at `stop` often. After an error tuning goes on without. None: nothing
-  // is predicted.
+  // may take a while, but looks at `stop` often. After an error tuning goes on without. None:
+  // nothing is predicted.
   std::function<absl::StatusOr<std::vector<double>>(
       const JobConfig& config, const StepPredictionWanted& wanted, const std::stop_token& stop)>
       predict_steps;
@@ -33,8 +36,8 @@ struct CoordinatorDaemonOptions {
 };
 
 // A coordinator process: prepares the run folder, serves nodes until the job has ended, keeps
-// metrics and shows progress on stderr. OK: done, or stopped in order. Errors: one line with what
-// to do. Blocks; one per process.
+// metrics, a journal and shows progress on stderr. OK: done, or stopped in order. Errors: one line
+// with what to do. Blocks; one per process.
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options);
 
 }  // namespace tug

@@ -83,6 +83,7 @@ void ActAsServer(const RegisterReply& job, const View& view, const HeartbeatRepl
     if (written) continue;
     const PartFile file = WriteAll(job, view, version);
     CheckpointPart* part = beat.add_parts();
+    part->set_placement(view.placement());
     part->set_version(version);
     part->set_file(file.name);
     part->set_size_bytes(file.size_bytes);

@@ -36,23 +36,45 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
     member.last_heard = now;
     return id;
   }
-  const uint32_t wanted = request.kind() == SERVER ? servers_ : workers_;
-  const std::string kind = KindName(request.kind());
-  if (closed_ || OfKind(request.kind()).size() >= wanted) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("job has its ", wanted, " ", kind, wanted == 1 ? "" : "s",
-                     " already; raise cluster.", kind, "s or stop one"));
-  }
+  RETURN_IF_ERROR(HasRoom(request));
   Member member;
   member.id = next_id_;
   member.kind = request.kind();
   member.host = Shown(request.host());
   member.pid = request.pid();
   member.incarnation = request.incarnation();
+  member.spare = request.kind() == SERVER && request.spare();
   member.last_heard = now;
   RETURN_IF_ERROR(SetLanes(member, request));
   members_[next_id_] = member;
   return next_id_++;
+}
+
+absl::Status Membership::HasRoom(const RegisterRequest& request) const {
+  const std::string kind = KindName(request.kind());
+  const bool further =
+      request.kind() == SERVER && !closed_ && (request.spare() || open_to_servers_);
+  if (further && OfKind(SERVER).size() >= kMostServers) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("job has ", kMostServers, " servers already: stop one"));
+  }
+  const uint32_t wanted = request.kind() == SERVER ? servers_ : workers_;
+  if (further || (!closed_ && CountStaying(request.kind(), /*spare=*/false) < wanted)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("job has its ", wanted, " ", kind, wanted == 1 ? "" : "s",
+                   " already; raise cluster.", kind, "s or stop one"));
+}
+
+bool Membership::Knows(const RegisterRequest& request) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const Member& member = entry.second;
+    const auto& lanes = request.lane_endpoints();
+    return member.incarnation == request.incarnation() && member.kind == request.kind() &&
+           (lanes.empty() || std::equal(lanes.begin(), lanes.end(), member.lane_endpoints.begin(),
+                                        member.lane_endpoints.end()));
+  });
 }
 
 absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request) const {
@@ -77,11 +99,52 @@ absl::Status Membership::SetLanes(Member& member, const RegisterRequest& request
   return absl::OkStatus();
 }
 
-bool Membership::Complete() const { return ServersComplete() && OfKind(WORKER).size() == workers_; }
+bool Membership::WorkersComplete() const {
+  return CountStaying(WORKER, /*spare=*/false) >= workers_;
+}
 
-bool Membership::ServersComplete() const {
-  return OfKind(SERVER).size() == servers_ &&
-         Every(SERVER, [](const Member& server) { return !server.lane_endpoints.empty(); });
+size_t Membership::CountStaying(NodeKind kind, bool spare) const {
+  return static_cast<size_t>(
+      std::count_if(members_.begin(), members_.end(), [&](const auto& entry) {
+        const Member& member = entry.second;
+        return member.kind == kind && member.spare == spare && !member.leaving;
+      }));
+}
+
+std::vector<uint32_t> Membership::UsableServers(bool spare) const {
+  std::vector<uint32_t> ids;
+  for (const auto& [id, member] : members_) {
+    if (member.kind == SERVER && member.spare == spare && !member.leaving &&
+        !member.lane_endpoints.empty()) {
+      ids.push_back(id);
+    }
+  }
+  return ids;
+}
+
+std::vector<uint32_t> Membership::FilledUp(std::vector<uint32_t> servers,
+                                           const std::vector<uint32_t>& spares, size_t wanted) {
+  for (const uint32_t id : spares) {
+    if (servers.size() < wanted) servers.push_back(id);
+  }
+  std::sort(servers.begin(), servers.end());
+  return servers;
+}
+
+std::vector<uint32_t> Membership::FirstServers() const {
+  const std::vector<uint32_t> regular = UsableServers(/*spare=*/false);
+  const std::vector<uint32_t> spares = UsableServers(/*spare=*/true);
+  if (regular.size() < servers_ && regular.size() + spares.size() < servers_ + spare_servers_) {
+    return {};
+  }
+  return FilledUp(regular, spares, servers_);
+}
+
+std::vector<uint32_t> Membership::ServersAgain(uint32_t wanted) const {
+  std::vector<uint32_t> servers =
+      FilledUp(UsableServers(/*spare=*/false), UsableServers(/*spare=*/true), wanted);
+  if (servers.size() < wanted) servers.clear();
+  return servers;
 }
 
 Member* Membership::Find(uint32_t id) {

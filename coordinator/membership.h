@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Member {
   uint32_t pid = 0;
   uint64_t incarnation = 0;
   std::vector<std::string> lane_endpoints;  // servers; empty until lanes are bound
+  bool spare = false;                       // servers: stands by until there is a place
   absl::Time last_heard;
 
   // From its newest heartbeat.
@@ -33,32 +35,58 @@ struct Member {
   bool finished = false;
   NodeCounters counters;
   bool trace_sent = false;
-  bool trace_refused = false;  // a part of it
-  uint32_t schedule = 0;       // number of the newest that it has taken
+  bool trace_refused = false;   // a part of it
+  uint32_t schedule = 0;        // number of the newest that it has taken
+  NodeCounters ready_counters;  // of the heartbeat that said it was ready
 
   bool told_of_end = false;
+
+  bool placed = false;  // servers: is to hold a part of the segments
+  // Drained, or wants to go: what it has goes to others, then it is told to.
+  bool leaving = false;
+  bool told_to_leave = false;
+  uint32_t left_in_view = 0;         // the first one without it
+  std::optional<uint64_t> reported;  // workers: the latest clock of its step reports
 
   // "server 2 (host, pid 123)"
   std::string Name() const;
 };
 
 // Who is in the job. Until it is closed, servers and workers join up to the numbers asked for, and
-// one that is lost gives up its place. Not thread-safe.
+// one that is lost or leaves gives up its place. Spare servers join beside them; further servers
+// too, once it is open to them. Not thread-safe.
 class Membership {
  public:
-  Membership(uint32_t servers, uint32_t workers, uint32_t lanes_per_server)
-      : servers_(servers), workers_(workers), lanes_per_server_(lanes_per_server) {}
+  static constexpr size_t kMostServers = 512;  // spare ones included
+
+  explicit Membership(const ClusterConfig& cluster)
+      : servers_(cluster.servers()),
+        spare_servers_(cluster.spare_servers()),
+        workers_(cluster.workers()),
+        lanes_per_server_(cluster.lanes_per_server()) {}
 
   // A node joins, or joins again (same incarnation: same member), or adds its lanes' endpoints.
   // Errors: INVALID_ARGUMENT (no kind, malformed endpoints), RESOURCE_EXHAUSTED (full),
   // FAILED_PRECONDITION (lanes registered twice, differently).
   absl::StatusOr<uint32_t> Register(const RegisterRequest& request, absl::Time now);
 
-  // Everyone asked for is in, servers with their lanes.
-  bool Complete() const;
-  bool ServersComplete() const;
+  // The servers that a job begins with, ascending: those that are no spares, once they are all
+  // there with their lanes; or spares in place of some, once all servers are there that the job
+  // was given. Empty: some are missing.
+  std::vector<uint32_t> FirstServers() const;
+  // Those that it goes on with after it was interrupted: all that are no spares, and spares up to
+  // `wanted`. Empty: there are not so many.
+  std::vector<uint32_t> ServersAgain(uint32_t wanted) const;
+  // As many workers are in as were asked for.
+  bool WorkersComplete() const;
+
+  // Whether to register so would change nothing.
+  bool Knows(const RegisterRequest& request) const;
+
   // From now on a place given up stays empty: nobody joins.
   void Close() { closed_ = true; }
+  // From now on servers may join beyond the number asked for.
+  void OpenToServers() { open_to_servers_ = true; }
 
   // nullptr: not a member.
   Member* Find(uint32_t id);
@@ -73,11 +101,20 @@ class Membership {
 
  private:
   absl::Status SetLanes(Member& member, const RegisterRequest& request) const;
+  absl::Status HasRoom(const RegisterRequest& request) const;
+  // Of a kind, and there to stay.
+  size_t CountStaying(NodeKind kind, bool spare) const;
+  // With lanes, and there to stay.
+  std::vector<uint32_t> UsableServers(bool spare) const;
+  static std::vector<uint32_t> FilledUp(std::vector<uint32_t> servers,
+                                        const std::vector<uint32_t>& spares, size_t wanted);
 
   const uint32_t servers_;
+  const uint32_t spare_servers_;
   const uint32_t workers_;
   const uint32_t lanes_per_server_;
   bool closed_ = false;
+  bool open_to_servers_ = false;
   uint32_t next_id_ = 1;
   std::map<uint32_t, Member> members_;
 };

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -67,6 +68,25 @@ absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, uint32_t ti
     return FileError(errno, "write", path);
   }
   return MetricsLog(path, timeline, file);
+}
+
+absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, uint32_t timeline,
+                                                uint64_t from_bytes) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(from_bytes));
+  uint64_t lines = 0, whole_bytes = from_bytes;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    ++lines;
+    whole_bytes += line.size() + 1;
+  }
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) > whole_bytes && !error) {
+    std::filesystem::resize_file(path, whole_bytes, error);
+    if (error) return FileError(error.value(), "cut off the end of", path);
+  }
+  ASSIGN_OR_RETURN(MetricsLog log, Open(path, timeline));
+  log.lines_there_ = lines;
+  return log;
 }
 
 void MetricsLog::Step(const StepMetrics& metrics, double at_seconds) {
@@ -177,6 +197,10 @@ void MetricsLog::End(const StatusReply& status, const SyncConfig& sync, const st
 }
 
 void MetricsLog::Write(const std::string& line) {
+  if (lines_there_ > 0) {
+    --lines_there_;
+    return;
+  }
   if (error_ != 0) return;
   if (std::fputs((line + "\n").c_str(), file_.get()) < 0) error_ = errno;
 }

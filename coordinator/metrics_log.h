@@ -43,6 +43,11 @@ class MetricsLog {
  public:
   // Opens for appending. Errors: those of the file system, naming the file.
   static absl::StatusOr<MetricsLog> Open(const std::string& path, uint32_t timeline);
+  // Opens one that a process which died has written to since it was `from_bytes` long; a last line
+  // that is not whole is cut off. Whoever says again what that process said gets as many lines not
+  // written as stand there. Errors: as Open.
+  static absl::StatusOr<MetricsLog> Continue(const std::string& path, uint32_t timeline,
+                                             uint64_t from_bytes);
 
   void Step(const StepMetrics& metrics, double at_seconds);
   void Eval(const EvalMetrics& metrics, double at_seconds);
@@ -53,6 +58,9 @@ class MetricsLog {
   void Notice(const std::string& text);
   void Workers(const WorkerTotals& workers);
   void End(const StatusReply& status, const SyncConfig& sync, const std::string& reason);
+
+  // Whether the next line stands there already.
+  bool is_behind() const { return lines_there_ > 0; }
 
   // What is written from now on is of this timeline: the job has gone back to an earlier step.
   void SetTimeline(uint32_t timeline) { timeline_ = timeline; }
@@ -72,7 +80,8 @@ class MetricsLog {
   std::string path_;
   uint32_t timeline_;
   std::unique_ptr<std::FILE, Close> file_;
-  int error_ = 0;  // errno of the first failed write
+  uint64_t lines_there_ = 0;  // that are not written again
+  int error_ = 0;             // errno of the first failed write
 };
 
 // Reads the losses of a metrics.jsonl; a damaged line (cut off by a kill) is left out.

@@ -4,6 +4,7 @@
 // Names in a run folder:
 //   config.textproto   the configuration as resolved
 //   coordinator        "HOST:PORT PID" of the coordinator, while it runs
+//   journal            what the coordinator was told (journal.h), while the job runs
 //   data/tokens.bin    the text as tokens
 //   metrics.jsonl      see metrics_log.h
 //   loss.svg           see loss_curve.h
@@ -21,6 +22,7 @@ namespace tug {
 
 inline constexpr char kConfigFile[] = "config.textproto";
 inline constexpr char kCoordinatorFile[] = "coordinator";
+inline constexpr char kJournalFile[] = "journal";
 inline constexpr char kTokenFile[] = "data/tokens.bin";
 inline constexpr char kMetricsFile[] = "metrics.jsonl";
 inline constexpr char kLossPicture[] = "loss.svg";

@@ -52,26 +52,28 @@ std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model) {
 }
 
 void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
+  const bool told = metrics_.is_behind();
   metrics_.Step(metrics, absl::ToDoubleSeconds(now - begin_));
   workers_.Add(metrics);
   newest_step_ = metrics;
   ++steps_;
   tokens_ += metrics.tokens;
   seconds_ += metrics.mean_seconds;
-  line_.Step(metrics, now);
+  if (!told) line_.Step(metrics, now);
 }
 
 void RunReporter::OnEval(const EvalMetrics& metrics, absl::Time now) {
-  metrics_.Eval(metrics, absl::ToDoubleSeconds(now - begin_));
   newest_eval_ = metrics;
-  line_.Say(
-      absl::StrFormat("evaluation of step %d: %s", metrics.version, EvalText(metrics, model_)));
+  Tell([&] { metrics_.Eval(metrics, absl::ToDoubleSeconds(now - begin_)); },
+       absl::StrFormat("evaluation of step %d: %s", metrics.version, EvalText(metrics, model_)));
 }
 
 void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder) {
-  metrics_.Checkpoint(commit.manifest.version(), folder, commit.pause_seconds,
-                      commit.write_seconds);
-  line_.Say(
+  Tell(
+      [&] {
+        metrics_.Checkpoint(commit.manifest.version(), folder, commit.pause_seconds,
+                            commit.write_seconds);
+      },
       absl::StrFormat("checkpoint %s: training stopped for %.0f ms at most, written in %.2f s",
                       std::filesystem::path(folder).filename().string(),
                       std::ceil(commit.pause_seconds * 1e3), commit.write_seconds));
@@ -118,17 +120,22 @@ void RunReporter::OnTrace(const JobTrace& trace) {
   line_.Say(absl::StrCat("trace written: ", ShortPath(path)));
 }
 
+void RunReporter::RecallTrace(const TraceRange& range) {
+  const std::string path = absl::StrCat(run_dir_, "/", kTraceFile);
+  if (!std::filesystem::exists(path)) return;
+  trace_text_ = absl::StrCat("trace: ", ShortPath(path), " (from step ", range.first + 1,
+                             " on); open it at ui.perfetto.dev");
+}
+
 void RunReporter::OnTrial(const TrialMetrics& metrics) {
-  metrics_.Trial(metrics);
   tuning_text_ = absl::StrCat("comm: tuning had not settled: trial ", metrics.trial.number, " of ",
                               metrics.trials, " was the last");
-  line_.Say(absl::StrCat("comm: ", TuningText(metrics)));
+  Tell([&] { metrics_.Trial(metrics); }, absl::StrCat("comm: ", TuningText(metrics)));
 }
 
 void RunReporter::OnSettled(const SettledMetrics& metrics) {
-  metrics_.Settled(metrics);
   tuning_text_ = absl::StrCat("comm: ", TuningText(metrics));
-  line_.Say(tuning_text_);
+  Tell([&] { metrics_.Settled(metrics); }, tuning_text_);
 }
 
 void RunReporter::OnDrift(const DriftMetrics& metrics) {
@@ -136,8 +143,7 @@ void RunReporter::OnDrift(const DriftMetrics& metrics) {
 }
 
 void RunReporter::OnNotice(const std::string& text) {
-  metrics_.Notice(text);
-  line_.Say(text);
+  Tell([&] { metrics_.Notice(text); }, text);
 }
 
 void RunReporter::OnTimeline(const TimelineBegun& timeline) {

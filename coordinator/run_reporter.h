@@ -15,7 +15,9 @@
 
 namespace tug {
 
-// Tells the person at the terminal and the run folder what a job does. Not thread-safe.
+// Tells the person at the terminal and the run folder what a job does. What stands in the folder
+// already (MetricsLog::Continue) is neither written nor said again, only remembered for the end.
+// Not thread-safe.
 class RunReporter {
  public:
   // `out` outlives it. `config`: resolved. `begin`: when the coordinator began.
@@ -43,6 +45,8 @@ class RunReporter {
   void OnDrift(const DriftMetrics& metrics);
   // Writes the trace beside the metrics, and tells what it says.
   void OnTrace(const JobTrace& trace);
+  // It was told before, by a process that has died.
+  void RecallTrace(const TraceRange& range);
   void Say(const std::string& text) { line_.Say(text); }
   // Who is missing, while the job waits; the step it will end with.
   void OnStatus(const StatusReply& status, const ClusterConfig& cluster);
@@ -60,6 +64,13 @@ class RunReporter {
   void Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time);
   void SayWhatNext(const StatusReply& status, bool complete);
   absl::Status DrawLossCurve();
+  // Writes a line, by `write`, and says `text`.
+  template <typename Write>
+  void Tell(Write write, const std::string& text) {
+    const bool told = metrics_.is_behind();
+    write();
+    if (!told) line_.Say(text);
+  }
 
   MetricsLog metrics_;
   ProgressLine line_;

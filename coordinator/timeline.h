@@ -33,8 +33,7 @@ struct Timeline {
                   .start_version = start.version,
                   .update_per_push = UpdatesPerPush(config),
                   .start_clocks = start.clocks}),
-        checkpoints(config.cluster().servers() * config.cluster().lanes_per_server(),
-                    UpdatesPerPush(config) ? config.cluster().virtual_workers() : 0,
+        checkpoints(/*lanes=*/1, UpdatesPerPush(config) ? config.cluster().virtual_workers() : 0,
                     NewestCheckpoint(config)),
         end(config, start.version) {}
 
@@ -53,7 +52,7 @@ struct Timeline {
 
   const TimelineStart start;
   Progress progress;
-  CheckpointCollector checkpoints;
+  CheckpointCollector checkpoints;  // SetPlacement with the view
   JobEnd end;
 
  private:

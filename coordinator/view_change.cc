@@ -48,6 +48,12 @@ void ViewChange::SetWorkers(std::span<const uint32_t> workers, bool reassign_all
   Begin();
 }
 
+void ViewChange::SetServers(std::span<const uint32_t> servers) {
+  TUG_CHECK(!servers.empty());
+  servers_.assign(servers.begin(), servers.end());
+  Begin();
+}
+
 void ViewChange::Begin() {
   ++number_;
   fencing_ = true;
@@ -71,6 +77,7 @@ void ViewChange::Settle() {
       start_clocks_[v] = std::min(start_clocks_[v], clocks[v]);
     }
   }
+  if (!workers_.empty()) TakeFromLeavers();
   for (uint32_t& owner : owners_) {
     if (std::find(workers_.begin(), workers_.end(), owner) == workers_.end()) owner = kNobody;
   }
@@ -79,6 +86,13 @@ void ViewChange::Settle() {
   Balance();
   for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
     if (owners_[v] != kNobody) carried_[owners_[v]].insert(v);
+  }
+}
+
+void ViewChange::TakeFromLeavers() {
+  for (uint32_t& owner : owners_) {
+    const bool stays = std::find(workers_.begin(), workers_.end(), owner) != workers_.end();
+    if (!stays && leaving_.contains(owner)) owner = WithFewest(workers_);
   }
 }
 

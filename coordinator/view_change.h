@@ -14,7 +14,12 @@
 // with the fewest first, ties by lower id. WAIT, SHRINK: nobody, until a worker joins. One that
 // joins gets what nobody has, up to its share, else as many of the others' as make all equal.
 //
-// Lanes stay the same throughout: the loss of a server is another timeline.
+// A worker that leaves in order has its virtual workers taken over by the others, whatever is
+// said of lost ones.
+//
+// Servers may change too: those of the next placement of segments are fenced, take it up, and are
+// asked for clocks (coordinator/segment_holders.h). Who loses segments by it needs no fence: an
+// update of theirs is nothing before the next owner has it.
 
 #include <cstdint>
 #include <map>
@@ -42,10 +47,15 @@ class ViewChange {
   // REQUIRES: at least one worker, at most one a virtual worker.
   void BeginTimeline(std::span<const uint32_t> workers, std::span<const uint32_t> servers);
 
-  // Members of the job are these now, ascending. Begins a change if they are others than before, or
-  // if `reassign_all` and somebody could take what nobody has. Each change under way is void then.
-  // REQUIRES: BeginTimeline was called, and the servers are its.
+  // Workers are these now, ascending. Begins a change if they are others than before, or if
+  // `reassign_all` and somebody could take what nobody has. Each change under way is void then.
+  // REQUIRES: BeginTimeline was called.
   void SetWorkers(std::span<const uint32_t> workers, bool reassign_all);
+  // The worker leaves in order: to be said before SetWorkers without it.
+  void SetLeaving(uint32_t worker) { leaving_.insert(worker); }
+  // There is another placement of segments, on these servers, ascending: begins a change.
+  // REQUIRES: at least one.
+  void SetServers(std::span<const uint32_t> servers);
   // What a server says in phase 1 of view `number`: clocks by virtual worker. From outside.
   void AddClocks(uint32_t server, uint32_t number, std::span<const uint64_t> clocks);
   // True once when phase 2 is reached: owners and clocks are those of view number().
@@ -70,6 +80,7 @@ class ViewChange {
   // The one with the fewest, or the most; of several the first.
   uint32_t WithFewest(std::span<const uint32_t> workers) const;
   uint32_t WithMost() const;
+  void TakeFromLeavers();
   void GiveOrphans();
   void Balance();
 
@@ -85,6 +96,7 @@ class ViewChange {
   std::map<uint32_t, std::vector<uint64_t>> clocks_;  // by server, of this change
   std::map<uint32_t, std::set<uint32_t>> carried_;    // by worker, in this timeline
   std::set<uint32_t> lost_;
+  std::set<uint32_t> leaving_;
 };
 
 }  // namespace tug

@@ -37,6 +37,7 @@ class Coordinator final : public Control::Service {
     reply->set_node_id(7);
     reply->mutable_config()->mutable_fault()->set_heartbeat_ms(10);
     reply->mutable_config()->mutable_fault()->set_failure_timeout_ms(5000);
+    reply->mutable_config()->mutable_fault()->set_coordinator_timeout_ms(5000);
     return grpc::Status::OK;
   }
   grpc::Status Heartbeat(grpc::ServerContext*, const HeartbeatRequest* request,

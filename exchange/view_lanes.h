@@ -27,6 +27,10 @@ std::vector<uint32_t> LaneNumberOfSegment(const View& view);
 // What an exchange is told of a later view.
 ViewRequest ViewRequestOf(const View& view);
 
+// By segment, the numbers of the lanes that keep a copy of it beside the owner; empty: nobody keeps
+// any. REQUIRES: copies index into lanes, and have an entry per segment.
+std::vector<std::vector<uint32_t>> LaneNumbersOfCopies(const View& view);
+
 // Connects to every lane of the view but `self`. May be called for one view after the other: lanes
 // that are connected stay so.
 absl::Status ConnectToLanes(const View& view, PeerId self, Transport& transport);

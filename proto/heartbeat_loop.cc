@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -19,6 +20,9 @@
 
 namespace tug {
 namespace {
+
+// Without an answer, before people are told.
+constexpr absl::Duration kSilence = absl::Seconds(2);
 
 std::string HostName() {
   char name[256] = "unknown";
@@ -33,7 +37,8 @@ class Beats {
       : client_(client),
         callbacks_(callbacks),
         interval_(absl::Milliseconds(registered.config().fault().heartbeat_ms())),
-        patience_(absl::Milliseconds(registered.config().fault().failure_timeout_ms())),
+        tell_patience_(absl::Milliseconds(registered.config().fault().failure_timeout_ms())),
+        patience_(absl::Milliseconds(registered.config().fault().coordinator_timeout_ms())),
         run_dir_(registered.run_dir()),
         presence_(client.StayPresent(registered.node_id(), registered.job())) {
     base_.set_node_id(registered.node_id());
@@ -41,30 +46,36 @@ class Beats {
   }
 
   absl::Status Run() {
-    absl::Time answered = time_.Now();
+    answered_ = time_.Now();
     while (true) {
       HeartbeatRequest request = base_;
       callbacks_.report(request);
       const absl::Status failure = own_failure_.ok() ? callbacks_.failure() : own_failure_;
       if (!failure.ok()) request.set_failure(std::string(failure.message()));
       const absl::StatusOr<HeartbeatReply> reply = Beat(request);
-      const absl::Time now = time_.Now();
       const bool lost =
           absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status());
+      const absl::Duration silence = time_.Now() - answered_;
       // Told, or beyond telling.
-      if (!failure.ok() && (!lost || now - answered > patience_)) return failure;
+      if (!failure.ok() && (!lost || silence > tell_patience_)) return failure;
       if (reply.ok()) {
-        answered = now;
+        Answered();
         if (reply->phase() == DONE) return absl::OkStatus();
         if (reply->phase() == FAILED) return absl::AbortedError(reply->failure());
         Take(*reply, request);
       } else if (!lost) {
         return reply.status();
-      } else if (now - answered > patience_) {
-        return absl::UnavailableError(
-            absl::StrCat("the coordinator at ", client_.address(), " has not answered for ",
-                         absl::FormatDuration(now - answered),
-                         "; continue the job with: tug coordinator JOB --resume ", run_dir_));
+      } else if (silence > patience_) {
+        return absl::UnavailableError(absl::StrCat(
+            "the coordinator at ", client_.address(), " has not answered for ",
+            absl::FormatDuration(absl::Floor(silence, absl::Milliseconds(100))), "; ", Remedy()));
+      } else if (silence > kSilence && !silence_told_) {
+        silence_told_ = true;
+        std::fprintf(stderr,
+                     "tug: warning: the coordinator at %s does not answer; the job goes on without "
+                     "it for %s at most: %s\n",
+                     client_.address().c_str(), absl::FormatDuration(patience_).c_str(),
+                     Remedy().c_str());
       }
       if (reply.ok() && reply->trace_wanted() && !base_.trace_sent()) {
         SendTrace();  // in place of the pause
@@ -77,6 +88,17 @@ class Beats {
 
  private:
   const Trace* trace() const { return callbacks_.trace ? callbacks_.trace() : nullptr; }
+
+  std::string Remedy() const {
+    return absl::StrCat("take the job up with: tug coordinator --take-up ", run_dir_);
+  }
+
+  void Answered() {
+    answered_ = time_.Now();
+    if (presence_->broke_off()) presence_ = client_.StayPresent(base_.node_id(), base_.job());
+    if (!std::exchange(silence_told_, false)) return;
+    std::fprintf(stderr, "tug: the coordinator at %s answers again\n", client_.address().c_str());
+  }
 
   absl::StatusOr<HeartbeatReply> Beat(const HeartbeatRequest& request) {
     const Trace* const trace = this->trace();
@@ -121,10 +143,13 @@ class Beats {
   ControlClient& client_;
   const HeartbeatCallbacks& callbacks_;
   const absl::Duration interval_;
+  const absl::Duration tell_patience_;  // where this node has failed: to tell so
   const absl::Duration patience_;
   const std::string run_dir_;
-  const std::unique_ptr<PresenceCall> presence_;
+  std::unique_ptr<PresenceCall> presence_;
   const RealTime time_;
+  absl::Time answered_;        // the newest heartbeat that was
+  bool silence_told_ = false;  // to people
   HeartbeatRequest base_;
   absl::Status own_failure_;
   ClockOffset clock_;  // of the coordinator, where this process records

@@ -30,8 +30,9 @@ struct HeartbeatCallbacks {
 RegisterRequest ThisProcess(NodeKind kind);
 
 // Beats every `config.fault.heartbeat_ms` until the coordinator says DONE (OK) or FAILED (ABORTED,
-// with its reason), or the node fails, or the coordinator has not answered for `failure_timeout_ms`
-// (UNAVAILABLE). Blocks.
+// with its reason), or the node fails, or the coordinator has not answered for
+// `coordinator_timeout_ms` (UNAVAILABLE). Until then another coordinator may take the job up at the
+// same address; reports are made again until one has confirmed them. Blocks.
 absl::Status BeatUntilEnd(ControlClient& client, const RegisterReply& registered,
                           const HeartbeatCallbacks& callbacks);
 

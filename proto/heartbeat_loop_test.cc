@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "proto/presence.grpc.pb.h"
 
 namespace tug {
 namespace {
@@ -24,11 +26,13 @@ class Coordinator final : public Control::Service {
  public:
   using Answer = std::function<grpc::Status(int n, const HeartbeatRequest&, HeartbeatReply&)>;
 
-  explicit Coordinator(Answer answer) : answer_(std::move(answer)) {
+  explicit Coordinator(Answer answer, const std::string& address = "127.0.0.1:0")
+      : answer_(std::move(answer)) {
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(this);
+    builder.RegisterService(&presence_);
     server_ = builder.BuildAndStart();
     address_ = absl::StrCat("127.0.0.1:", port);
   }
@@ -59,11 +63,25 @@ class Coordinator final : public Control::Service {
     return chunks_;
   }
 
+  // Calls that nodes have opened to keep open. They are answered at once, as this says.
+  int presences() const { return presence_.calls; }
+  void AnswerPresence(grpc::Status answer) { presence_.answer = std::move(answer); }
+
   // What the n-th chunk, counted from 1, is answered.
   std::function<grpc::Status(size_t n)> take_chunk = [](size_t) { return grpc::Status::OK; };
 
  private:
+  struct PresenceStub final : public Presence::Service {
+    grpc::Status Stay(grpc::ServerContext*, const StayRequest*, StayReply*) override {
+      ++calls;
+      return answer;
+    }
+    std::atomic<int> calls = 0;
+    grpc::Status answer;
+  };
+
   const Answer answer_;
+  PresenceStub presence_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   mutable absl::Mutex mutex_;
@@ -77,6 +95,8 @@ RegisterReply Registered() {
   registered.set_job(5);
   registered.mutable_config()->mutable_fault()->set_heartbeat_ms(10);
   registered.mutable_config()->mutable_fault()->set_failure_timeout_ms(200);
+  registered.mutable_config()->mutable_fault()->set_coordinator_timeout_ms(300);
+  registered.set_run_dir("/runs/job-1");
   return registered;
 }
 
@@ -86,9 +106,10 @@ class HeartbeatLoopTest : public testing::Test {
     absl::StatusOr<std::unique_ptr<ControlClient>> client =
         ControlClient::Connect(coordinator.address(), absl::Seconds(10));
     EXPECT_TRUE(client.ok()) << client.status();
-    return BeatUntilEnd(**client, Registered(), callbacks_);
+    return BeatUntilEnd(**client, registered_, callbacks_);
   }
 
+  RegisterReply registered_ = Registered();
   int views_ = 0;
   int replies_ = 0;
   HeartbeatCallbacks callbacks_{
@@ -172,15 +193,77 @@ TEST_F(HeartbeatLoopTest, LivesThroughAnAnswerThatDoesNotCome) {
   EXPECT_EQ(replies_, 3);
 }
 
-TEST_F(HeartbeatLoopTest, GivesUpOnACoordinatorThatHasDied) {
+TEST_F(HeartbeatLoopTest, GivesUpOnACoordinatorThatHasDiedAndSaysHowToTakeItsJobUp) {
   Coordinator coordinator([](int, const HeartbeatRequest&, HeartbeatReply& reply) {
     reply.set_phase(RUNNING);
     return grpc::Status::OK;
   });
   callbacks_.on_reply = [&](const HeartbeatReply&, const HeartbeatRequest&) { coordinator.Die(); };
+  const RealTime time;
+  const absl::Time begin = time.Now();
   const absl::Status end = Run(coordinator);
+  EXPECT_GE(time.Now() - begin, absl::Milliseconds(300)) << "fault.coordinator_timeout_ms";
   EXPECT_EQ(end.code(), absl::StatusCode::kUnavailable) << end;
   EXPECT_NE(end.ToString().find(coordinator.address()), std::string::npos) << end;
+  EXPECT_NE(end.ToString().find("tug coordinator --take-up /runs/job-1"), std::string::npos) << end;
+}
+
+TEST_F(HeartbeatLoopTest, GoesOnWithAnotherCoordinatorAtTheSameAddress) {
+  Coordinator first([](int, const HeartbeatRequest&, HeartbeatReply& reply) {
+    reply.set_phase(RUNNING);
+    return grpc::Status::OK;
+  });
+  std::unique_ptr<Coordinator> second;
+  registered_.mutable_config()->mutable_fault()->set_coordinator_timeout_ms(60000);
+  callbacks_.on_reply = [&](const HeartbeatReply&, const HeartbeatRequest&) {
+    ++replies_;
+    if (second != nullptr) return;
+    first.Die();
+    second = std::make_unique<Coordinator>(
+        [](int n, const HeartbeatRequest&, HeartbeatReply& reply) {
+          reply.set_phase(n < 2 ? RUNNING : DONE);
+          return grpc::Status::OK;
+        },
+        first.address());
+  };
+  EXPECT_TRUE(Run(first).ok());
+  EXPECT_EQ(replies_, 3);
+}
+
+// What was reported and not confirmed is reported again: the loop asks before every beat.
+TEST_F(HeartbeatLoopTest, KeepsBeatingWhileThereIsNoCoordinatorAndReportsAnew) {
+  Coordinator coordinator([](int n, const HeartbeatRequest& request, HeartbeatReply& reply) {
+    reply.set_phase(RUNNING);
+    if (n < 5) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "no coordinator");
+    EXPECT_EQ(request.clock(), static_cast<uint64_t>(n));
+    reply.set_phase(DONE);
+    return grpc::Status::OK;
+  });
+  uint64_t reported = 0;
+  callbacks_.report = [&](HeartbeatRequest& request) { request.set_clock(reported++); };
+  EXPECT_TRUE(Run(coordinator).ok());
+  EXPECT_EQ(replies_, 0);
+}
+
+TEST_F(HeartbeatLoopTest, StaysPresentAgainWhenTheCallBrokeOff) {
+  Coordinator* at = nullptr;
+  Coordinator coordinator([&](int, const HeartbeatRequest&, HeartbeatReply& reply) {
+    reply.set_phase(at->presences() < 3 ? RUNNING : DONE);
+    return grpc::Status::OK;
+  });
+  at = &coordinator;
+  coordinator.AnswerPresence(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection is gone"));
+  EXPECT_TRUE(Run(coordinator).ok());
+  EXPECT_GE(coordinator.presences(), 3);
+}
+
+TEST_F(HeartbeatLoopTest, StaysPresentOnceWhereTheCallWasAnswered) {
+  Coordinator coordinator([](int n, const HeartbeatRequest&, HeartbeatReply& reply) {
+    reply.set_phase(n < 20 ? RUNNING : DONE);
+    return grpc::Status::OK;
+  });
+  EXPECT_TRUE(Run(coordinator).ok());
+  EXPECT_LE(coordinator.presences(), 1);
 }
 
 // Answers as a coordinator that wants a trace, whose clock is an hour ahead, until it has it.

@@ -9,7 +9,8 @@ PresenceCall::PresenceCall(const std::shared_ptr<grpc::Channel>& channel, uint32
         request.set_node_id(node_id);
         request.set_job(job);
         StayReply reply;
-        stub_->Stay(&context_, request, &reply);
+        const grpc::Status status = stub_->Stay(&context_, request, &reply);
+        broke_off_ = status.error_code() == grpc::StatusCode::UNAVAILABLE;
       }) {}
 
 PresenceCall::~PresenceCall() {

@@ -1,6 +1,7 @@
 #ifndef TUG_PROTO_PRESENCE_CALL_H_
 #define TUG_PROTO_PRESENCE_CALL_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -12,7 +13,8 @@
 namespace tug {
 
 // Keeps a call of the Presence service open while it lives, on a thread of its own, which sleeps.
-// That the call cannot be made, or ends, is none of the node's business: heartbeats tell.
+// That the call cannot be made, or ends, is none of the node's business: heartbeats tell. Where it
+// broke off, and they are answered, another coordinator has taken the job up: it needs a new call.
 class PresenceCall {
  public:
   PresenceCall(const std::shared_ptr<grpc::Channel>& channel, uint32_t node_id, uint64_t job);
@@ -21,9 +23,13 @@ class PresenceCall {
   PresenceCall(const PresenceCall&) = delete;
   PresenceCall& operator=(const PresenceCall&) = delete;
 
+  // The coordinator's end is gone.
+  bool broke_off() const { return broke_off_; }
+
  private:
   const std::unique_ptr<Presence::Stub> stub_;
   grpc::ClientContext context_;
+  std::atomic<bool> broke_off_ = false;
   std::thread thread_;
 };
 

@@ -1,6 +1,7 @@
-// A job one of whose processes is killed and cannot be done without (fault.max_rollbacks: 0): it
-// ends soon, says which and how to go on, leaves nobody, and goes on with the same bits. What is
-// made good: recovery_test.cc. Real processes, endless jobs.
+// A job one of whose processes is killed and cannot be done without (a server where
+// fault.max_rollbacks is 0, a coordinator whose job nobody takes up): it ends soon, says which and
+// how to go on, leaves nobody, and goes on with the same bits. What is made good: recovery_test.cc,
+// coordinator_recovery_test.cc. Real processes, endless jobs.
 
 #include <signal.h>
 
@@ -25,7 +26,7 @@ TEST_P(KilledInALocalJob, EndsTheJobAndNamesProcessAndCheckpoint) {
   Process& train = StartTraining("run", WithoutRollback());
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
   const std::vector<pid_t> pids = Pids(GetParam());
-  ASSERT_EQ(pids.size(), std::string(GetParam()) == "coordinator" ? 1u : 2u);
+  ASSERT_EQ(pids.size(), 2u);
   kill(pids.back(), SIGKILL);
   ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << "the job goes on";
   ExpectErrorLine(train, {GetParam(), absl::StrCat("pid ", pids.back()),
@@ -33,12 +34,11 @@ TEST_P(KilledInALocalJob, EndsTheJobAndNamesProcessAndCheckpoint) {
   ExpectNobodyLeft();
   ExpectResumes("run");
 }
-INSTANTIATE_TEST_SUITE_P(Faults, KilledInALocalJob, ::testing::Values("server", "coordinator"),
-                         KindOf);
+INSTANTIATE_TEST_SUITE_P(Faults, KilledInALocalJob, ::testing::Values("server"), KindOf);
 
 using KilledDaemon = FaultsTest;
 TEST_P(KilledDaemon, EndsTheJobAndNamesProcessAndCheckpoint) {
-  ASSERT_NO_FATAL_FAILURE(StartJob(WithoutRollback()));
+  ASSERT_NO_FATAL_FAILURE(StartJob(WithoutRollback() + Texts{"fault.coordinator_timeout_ms=5000"}));
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(coordinator(), "run"));
   const std::vector<pid_t> pids = Pids(GetParam());
   ASSERT_FALSE(pids.empty());
@@ -48,7 +48,10 @@ TEST_P(KilledDaemon, EndsTheJobAndNamesProcessAndCheckpoint) {
   for (Process* process : nodes_) {
     ASSERT_TRUE(process->WaitForEnd(deadline)) << process->command() << " goes on";
     if (process->pid() == victim) continue;
-    ExpectErrorLine(*process, {GetParam(), absl::StrCat("--resume ", Path("run"))});
+    const bool coordinator_died = coordinator().pid() == victim;
+    ExpectErrorLine(
+        *process,
+        {GetParam(), absl::StrCat(coordinator_died ? "--take-up " : "--resume ", Path("run"))});
   }
   ASSERT_TRUE(coordinator().WaitForEnd(deadline));
   if (coordinator().pid() != victim) {

@@ -1,0 +1,210 @@
+#include "coordinator/holder_plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "base/check.h"
+
+namespace tug {
+namespace {
+
+constexpr uint32_t kNoLane = ~0u;
+
+class Plan {
+ public:
+  Plan(std::span<const HeldSegment> segments, std::span<const uint32_t> server_of_lane,
+       uint32_t holders)
+      : segments_(segments),
+        server_of_lane_(server_of_lane),
+        held_(server_of_lane.size(), 0),
+        planned_(segments.size()) {
+    for (const uint32_t server : server_of_lane) {
+      if (places_.empty() || server != last_server_) ++servers_;
+      last_server_ = server;
+      places_.push_back(servers_ - 1);
+    }
+    copies_ = std::min(holders, servers_) - 1;
+    heaviest_first_.resize(segments.size());
+    std::iota(heaviest_first_.begin(), heaviest_first_.end(), 0u);
+    std::stable_sort(
+        heaviest_first_.begin(), heaviest_first_.end(),
+        [&](uint32_t a, uint32_t b) { return segments[a].bytes > segments[b].bytes; });
+  }
+
+  std::vector<PlannedHolders> Make() && {
+    PlaceOwners();
+    while (MoveAnOwner()) {
+    }
+    KeepCopies();
+    AddCopies();
+    while (MoveACopy()) {
+    }
+    return std::move(planned_);
+  }
+
+ private:
+  uint32_t Lightest() const {
+    return static_cast<uint32_t>(std::min_element(held_.begin(), held_.end()) - held_.begin());
+  }
+
+  // Lanes, those that hold most first; ties by index.
+  std::vector<uint32_t> HeaviestLanesFirst() const {
+    std::vector<uint32_t> lanes(held_.size());
+    std::iota(lanes.begin(), lanes.end(), 0u);
+    std::stable_sort(lanes.begin(), lanes.end(),
+                     [&](uint32_t a, uint32_t b) { return held_[a] > held_[b]; });
+    return lanes;
+  }
+
+  void PlaceOwners() {
+    for (uint32_t id = 0; id < segments_.size(); ++id) {
+      planned_[id].owner = segments_[id].owner.value_or(kNoLane);
+      if (segments_[id].owner.has_value()) held_[*segments_[id].owner] += segments_[id].bytes;
+    }
+    for (const uint32_t id : heaviest_first_) {
+      if (planned_[id].owner != kNoLane) continue;
+      uint32_t to = kNoLane;
+      for (size_t i = 0; i < segments_[id].whole_copies; ++i) {
+        const uint32_t copy = segments_[id].copies[i];
+        if (to == kNoLane || held_[copy] < held_[to]) to = copy;
+      }
+      planned_[id].owner = to == kNoLane ? Lightest() : to;
+      held_[planned_[id].owner] += segments_[id].bytes;
+    }
+  }
+
+  bool HasWholeCopy(uint32_t id, uint32_t lane) const {
+    const auto begin = segments_[id].copies.begin();
+    const auto end = begin + static_cast<std::ptrdiff_t>(segments_[id].whole_copies);
+    return std::find(begin, end, lane) != end;
+  }
+
+  bool MoveAnOwner() {
+    const uint32_t to = Lightest();
+    for (const uint32_t from : HeaviestLanesFirst()) {
+      const uint64_t gap = held_[from] - held_[to];
+      // Whether there is no copy, how far from half the gap.
+      std::optional<std::tuple<bool, uint64_t, uint32_t>> best;
+      for (uint32_t id = 0; id < segments_.size(); ++id) {
+        if (planned_[id].owner != from || !Helps(id, gap)) continue;
+        const std::tuple<bool, uint64_t, uint32_t> rank{!HasWholeCopy(id, to), OffHalf(id, gap),
+                                                        id};
+        if (!best.has_value() || rank < *best) best = rank;
+      }
+      if (!best.has_value()) continue;
+      planned_[std::get<2>(*best)].owner = to;
+      Move(std::get<2>(*best), from, to);
+      return true;
+    }
+    return false;
+  }
+
+  // Each move makes the sum of squares of `held_` smaller, so that there are finitely many.
+  bool Helps(uint32_t id, uint64_t gap) const {
+    return segments_[id].bytes > 0 && segments_[id].bytes < gap;
+  }
+  uint64_t OffHalf(uint32_t id, uint64_t gap) const {
+    const uint64_t twice = 2 * segments_[id].bytes;
+    return twice > gap ? twice - gap : gap - twice;
+  }
+  void Move(uint32_t id, uint32_t from, uint32_t to) {
+    held_[from] -= segments_[id].bytes;
+    held_[to] += segments_[id].bytes;
+  }
+
+  // Whether a copy in `lane` is on a server of its own, whatever is in `except`.
+  bool Fits(uint32_t id, uint32_t lane, uint32_t except) const {
+    const auto same = [&](uint32_t other) {
+      return other != except && server_of_lane_[other] == server_of_lane_[lane];
+    };
+    const std::vector<uint32_t>& copies = planned_[id].copies;
+    return !same(planned_[id].owner) && std::none_of(copies.begin(), copies.end(), same);
+  }
+
+  void KeepCopies() {
+    for (uint32_t id = 0; id < segments_.size(); ++id) {
+      const HeldSegment& now = segments_[id];
+      std::vector<uint32_t> candidates = now.copies;
+      if (now.owner.has_value()) {
+        candidates.insert(candidates.begin() + static_cast<std::ptrdiff_t>(now.whole_copies),
+                          *now.owner);
+      }
+      for (const uint32_t lane : candidates) {
+        if (planned_[id].copies.size() == copies_) break;
+        if (!Fits(id, lane, kNoLane)) continue;
+        planned_[id].copies.push_back(lane);
+        held_[lane] += now.bytes;
+      }
+    }
+  }
+
+  void AddCopies() {
+    for (const uint32_t id : heaviest_first_) {
+      const uint32_t after = places_[planned_[id].owner];
+      while (planned_[id].copies.size() < copies_) {
+        std::optional<std::tuple<uint64_t, uint32_t, uint32_t>> best;  // bytes, distance, lane
+        for (uint32_t lane = 0; lane < held_.size(); ++lane) {
+          if (!Fits(id, lane, kNoLane)) continue;
+          const uint32_t distance = (places_[lane] + servers_ - after) % servers_;
+          const std::tuple<uint64_t, uint32_t, uint32_t> rank{held_[lane], distance, lane};
+          if (!best.has_value() || rank < *best) best = rank;
+        }
+        TUG_CHECK(best.has_value());  // there are more servers than copies
+        planned_[id].copies.push_back(std::get<2>(*best));
+        held_[std::get<2>(*best)] += segments_[id].bytes;
+      }
+    }
+  }
+
+  bool MoveACopy() {
+    const std::vector<uint32_t> lanes = HeaviestLanesFirst();
+    for (auto to = lanes.rbegin(); to != lanes.rend(); ++to) {
+      for (const uint32_t from : lanes) {
+        if (held_[from] <= held_[*to]) break;
+        if (MoveACopy(from, *to)) return true;
+      }
+    }
+    return false;
+  }
+
+  bool MoveACopy(uint32_t from, uint32_t to) {
+    const uint64_t gap = held_[from] - held_[to];
+    std::optional<std::tuple<uint64_t, uint32_t>> best;  // how far from half the gap
+    for (uint32_t id = 0; id < segments_.size(); ++id) {
+      const std::vector<uint32_t>& copies = planned_[id].copies;
+      if (!Helps(id, gap) || std::find(copies.begin(), copies.end(), from) == copies.end() ||
+          !Fits(id, to, from)) {
+        continue;
+      }
+      const std::tuple<uint64_t, uint32_t> rank{OffHalf(id, gap), id};
+      if (!best.has_value() || rank < *best) best = rank;
+    }
+    if (!best.has_value()) return false;
+    const uint32_t id = std::get<1>(*best);
+    std::replace(planned_[id].copies.begin(), planned_[id].copies.end(), from, to);
+    Move(id, from, to);
+    return true;
+  }
+
+  const std::span<const HeldSegment> segments_;
+  const std::span<const uint32_t> server_of_lane_;
+  uint32_t copies_ = 0;  // of each segment
+  uint32_t servers_ = 0;
+  uint32_t last_server_ = 0;
+  std::vector<uint32_t> places_;  // by lane: its server, counted from 0
+  std::vector<uint32_t> heaviest_first_;
+  std::vector<uint64_t> held_;  // bytes by lane
+  std::vector<PlannedHolders> planned_;
+};
+
+}  // namespace
+
+std::vector<PlannedHolders> PlanHolders(std::span<const HeldSegment> segments,
+                                        std::span<const uint32_t> server_of_lane,
+                                        uint32_t holders) {
+  TUG_CHECK(!server_of_lane.empty() && holders >= 1);
+  return Plan(segments, server_of_lane, holders).Make();
+}
+
+}  // namespace tug

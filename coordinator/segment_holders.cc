@@ -1,0 +1,288 @@
+#include "coordinator/segment_holders.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "coordinator/placement.h"
+
+namespace tug {
+namespace {
+
+// Of a copy in a placement that has no number yet.
+constexpr uint32_t kUnnumbered = std::numeric_limits<uint32_t>::max();
+
+bool Contains(const auto& range, const auto& value) {
+  return std::find(range.begin(), range.end(), value) != range.end();
+}
+
+std::vector<LaneId> LanesOf(std::span<const uint32_t> servers, uint32_t lanes_per_server) {
+  std::vector<LaneId> lanes;
+  for (const uint32_t server : servers) {
+    for (uint32_t i = 0; i < lanes_per_server; ++i) lanes.push_back({server, i});
+  }
+  return lanes;
+}
+
+uint32_t IndexOf(const std::vector<LaneId>& lanes, const LaneId& lane) {
+  const auto found = std::lower_bound(lanes.begin(), lanes.end(), lane);
+  TUG_CHECK(found != lanes.end() && *found == lane);
+  return static_cast<uint32_t>(found - lanes.begin());
+}
+
+}  // namespace
+
+SegmentHolders::SegmentHolders(Options options)
+    : options_(std::move(options)), segments_(options_.segment_bytes.size()) {
+  TUG_CHECK(options_.replicas > 0 && options_.lanes_per_server > 0);
+}
+
+void SegmentHolders::Begin(std::span<const uint32_t> servers) {
+  TUG_CHECK(!servers.empty());
+  servers_.assign(servers.begin(), servers.end());
+  const std::vector<LaneId> lanes = LanesOf(servers, options_.lanes_per_server);
+  const std::vector<uint32_t> owners =
+      PlaceSegments(options_.segment_bytes, static_cast<uint32_t>(lanes.size()));
+  for (size_t id = 0; id < segments_.size(); ++id) segments_[id] = {lanes[owners[id]], {}};
+  MakePlan();
+  for (size_t id = 0; id < segments_.size(); ++id) {
+    TUG_CHECK(plan_[id].owner == segments_[id].owner);  // it is balanced
+    for (const LaneId& lane : plan_[id].copies) {
+      segments_[id].copies.push_back({lane, kUnnumbered});
+    }
+  }
+  changed_ = true;
+}
+
+void SegmentHolders::SetServers(std::span<const uint32_t> servers) {
+  TUG_CHECK(!servers.empty());
+  if (std::equal(servers.begin(), servers.end(), servers_.begin(), servers_.end())) return;
+  const std::vector<uint32_t> before = Servers();
+  servers_.assign(servers.begin(), servers.end());
+  // Who joins is of the next placement even if there is nothing for it to hold.
+  changed_ = changed_ || Servers() != before;
+  MakePlan();
+}
+
+void SegmentHolders::MakePlan() {
+  const std::vector<LaneId> lanes = LanesOf(servers_, options_.lanes_per_server);
+  std::vector<uint32_t> server_of_lane;
+  for (const LaneId& lane : lanes) server_of_lane.push_back(lane.server);
+  std::vector<HeldSegment> now(segments_.size());
+  for (size_t id = 0; id < segments_.size(); ++id) {
+    const Segment& segment = segments_[id];
+    now[id].bytes = options_.segment_bytes[id];
+    if (Contains(lanes, segment.owner)) now[id].owner = IndexOf(lanes, segment.owner);
+    for (const bool whole : {true, false}) {
+      for (const Copy& copy : segment.copies) {
+        if (!Contains(lanes, copy.lane) || InSync(segment, copy) != whole) continue;
+        now[id].copies.push_back(IndexOf(lanes, copy.lane));
+        now[id].whole_copies += whole ? 1 : 0;
+      }
+    }
+  }
+  const std::vector<PlannedHolders> planned =
+      PlanHolders(now, server_of_lane, options_.replicas);
+  plan_.assign(segments_.size(), {});
+  for (size_t id = 0; id < segments_.size(); ++id) {
+    plan_[id].owner = lanes[planned[id].owner];
+    for (const uint32_t lane : planned[id].copies) plan_[id].copies.push_back(lanes[lane]);
+  }
+}
+
+SegmentHolders::Removal SegmentHolders::RemoveServer(uint32_t server) {
+  Removal removal;
+  std::vector<Segment> left = segments_;
+  std::map<LaneId, uint64_t> owned;  // bytes
+  for (size_t id = 0; id < left.size(); ++id) owned[left[id].owner] += options_.segment_bytes[id];
+  std::set<uint32_t> successors;
+  for (size_t id = 0; id < left.size(); ++id) {
+    Segment& segment = left[id];
+    const Segment& before = segments_[id];
+    std::erase_if(segment.copies, [&](const Copy& copy) { return copy.lane.server == server; });
+    if (before.owner.server != server) continue;
+    ++removal.owned;
+    // Of several copies, one that is to stay, on the lane that owns least.
+    std::optional<std::pair<std::pair<bool, uint64_t>, LaneId>> next;
+    for (const Copy& copy : segment.copies) {
+      if (!InSync(before, copy)) continue;
+      const std::pair<std::pair<bool, uint64_t>, LaneId> rank{
+          {!Contains(servers_, copy.lane.server), owned[copy.lane]}, copy.lane};
+      if (!next.has_value() || rank < *next) next = rank;
+    }
+    if (!next.has_value()) {
+      ++removal.orphans;
+      continue;
+    }
+    SetOwner(segment, next->second);
+    owned[next->second] += options_.segment_bytes[id];
+    successors.insert(next->second.server);
+  }
+  if (removal.orphans > 0) return removal;
+  changed_ = changed_ || Contains(Servers(), server);
+  segments_ = std::move(left);
+  std::erase(servers_, server);
+  reported_.erase(server);
+  if (!servers_.empty()) MakePlan();
+  removal.successors.assign(successors.begin(), successors.end());
+  return removal;
+}
+
+void SegmentHolders::SetOwner(Segment& segment, const LaneId& owner) {
+  if (segment.owner == owner) return;
+  segment.owner = owner;
+  std::erase_if(segment.copies, [&](const Copy& copy) { return copy.lane == owner; });
+  for (Copy& copy : segment.copies) copy.since = kUnnumbered;
+}
+
+bool SegmentHolders::TakeStep() {
+  if (servers_.empty()) return false;
+  const bool step = AddWanted() || (AllInSync() && SwitchOver());
+  changed_ = changed_ || step;
+  return step;
+}
+
+// A copy that nobody wants, and that is not in sync, is of no use to anybody.
+bool SegmentHolders::AddWanted() {
+  bool added = false;
+  for (size_t id = 0; id < segments_.size(); ++id) {
+    Segment& segment = segments_[id];
+    std::vector<LaneId> wanted = plan_[id].copies;
+    wanted.push_back(plan_[id].owner);
+    const size_t dropped = std::erase_if(segment.copies, [&](const Copy& copy) {
+      return !Contains(wanted, copy.lane) && !InSync(segment, copy);
+    });
+    added = added || dropped > 0;
+    for (const LaneId& lane : wanted) {
+      const bool has = segment.owner == lane ||
+                       std::any_of(segment.copies.begin(), segment.copies.end(),
+                                   [&](const Copy& copy) { return copy.lane == lane; });
+      if (has) continue;
+      segment.copies.push_back({lane, kUnnumbered});
+      added = true;
+    }
+  }
+  return added;
+}
+
+bool SegmentHolders::SwitchOver() {
+  bool switched = false;
+  for (size_t id = 0; id < segments_.size(); ++id) {
+    Segment& segment = segments_[id];
+    const Target& target = plan_[id];
+    if (segment.owner != target.owner) {
+      segment.copies.push_back({segment.owner, kUnnumbered});
+      SetOwner(segment, target.owner);
+      switched = true;
+    }
+    switched |= std::erase_if(segment.copies, [&](const Copy& copy) {
+                  return !Contains(target.copies, copy.lane);
+                }) > 0;
+  }
+  return switched;
+}
+
+void SegmentHolders::SetPlacement(uint32_t number) {
+  TUG_CHECK_GT(number, placement_);
+  placement_ = number;
+  changed_ = false;
+  for (Segment& segment : segments_) {
+    for (Copy& copy : segment.copies) {
+      if (copy.since == kUnnumbered) copy.since = number;
+    }
+  }
+}
+
+void SegmentHolders::AddReport(uint32_t server, uint32_t copied_placement) {
+  if (copied_placement > placement_) return;
+  uint32_t& reported = reported_[server];
+  reported = std::max(reported, copied_placement);
+}
+
+bool SegmentHolders::InSync(const Segment& segment, const Copy& copy) const {
+  const auto found = reported_.find(segment.owner.server);
+  return copy.since != kUnnumbered && found != reported_.end() && found->second >= copy.since;
+}
+
+bool SegmentHolders::AllInSync() const {
+  return std::all_of(segments_.begin(), segments_.end(), [&](const Segment& segment) {
+    return std::all_of(segment.copies.begin(), segment.copies.end(),
+                       [&](const Copy& copy) { return InSync(segment, copy); });
+  });
+}
+
+bool SegmentHolders::Settled() const {
+  if (changed_ || !AllInSync()) return false;
+  for (size_t id = 0; id < segments_.size(); ++id) {
+    const Segment& segment = segments_[id];
+    if (segment.owner != plan_[id].owner) return false;
+    if (segment.copies.size() != plan_[id].copies.size()) return false;
+    for (const Copy& copy : segment.copies) {
+      if (!Contains(plan_[id].copies, copy.lane)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<uint32_t> SegmentHolders::Servers() const {
+  std::set<uint32_t> servers(servers_.begin(), servers_.end());
+  for (const Segment& segment : segments_) {
+    servers.insert(segment.owner.server);
+    for (const Copy& copy : segment.copies) servers.insert(copy.lane.server);
+  }
+  return {servers.begin(), servers.end()};
+}
+
+std::vector<LaneId> SegmentHolders::Lanes() const {
+  return LanesOf(Servers(), options_.lanes_per_server);
+}
+
+std::vector<uint32_t> SegmentHolders::Owners() const {
+  const std::vector<LaneId> lanes = Lanes();
+  std::vector<uint32_t> owners;
+  for (const Segment& segment : segments_) owners.push_back(IndexOf(lanes, segment.owner));
+  return owners;
+}
+
+std::vector<std::vector<uint32_t>> SegmentHolders::Copies() const {
+  const std::vector<LaneId> lanes = Lanes();
+  std::vector<std::vector<uint32_t>> entries;
+  for (size_t id = 0; id < segments_.size(); ++id) {
+    const std::vector<Copy>& copies = segments_[id].copies;
+    for (size_t i = 0; i < copies.size(); ++i) {
+      if (i == entries.size()) entries.emplace_back(segments_.size(), 0);
+      entries[i][id] = 1 + IndexOf(lanes, copies[i].lane);
+    }
+  }
+  return entries;
+}
+
+SegmentHolders::Count SegmentHolders::CountOf(uint32_t server) const {
+  Count count;
+  for (const Segment& segment : segments_) {
+    count.owned += segment.owner.server == server ? 1 : 0;
+    for (const Copy& copy : segment.copies) {
+      if (copy.lane.server != server) continue;
+      ++count.copies;
+      count.missing += InSync(segment, copy) ? 0 : 1;
+    }
+  }
+  return count;
+}
+
+uint32_t SegmentHolders::AtRisk() const {
+  uint32_t at_risk = 0;
+  for (const Segment& segment : segments_) {
+    std::set<uint32_t> whole{segment.owner.server};
+    for (const Copy& copy : segment.copies) {
+      if (InSync(segment, copy)) whole.insert(copy.lane.server);
+    }
+    at_risk += whole.size() < options_.replicas ? 1 : 0;
+  }
+  return at_risk;
+}
+
+}  // namespace tug

@@ -1,0 +1,215 @@
+// A coordinator that is killed: another process takes the job up from its journal while nodes go
+// on, and the job ends with the bits of a run that was never disturbed. Real processes.
+
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coordinator/run_folder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kSteps = 400;
+const Texts kJob = {"train.steps=400", "checkpoint.interval=20", "train.eval_interval=50"};
+// Long enough to be killed in, which slows it down and changes no bit.
+const Texts kSlow = {"straggler.slowdown=6"};
+// From the death of a coordinator until its successor has heard of all nodes.
+constexpr absl::Duration kRecoveryTime = absl::Seconds(2);
+
+class CoordinatorRecoveryTest : public DaemonTest {
+ protected:
+  // How often each line of metrics.jsonl of a kind has each step.
+  std::map<uint64_t, int> LinesByStep(const std::string& run, const std::string& kind) const {
+    std::ifstream file(Path(run) + "/" + kMetricsFile);
+    std::map<uint64_t, int> lines;
+    for (std::string line; std::getline(file, line);) {
+      if (!absl::StrContains(line, absl::StrCat("\"kind\":\"", kind, "\""))) continue;
+      const std::vector<std::string> parts = absl::StrSplit(line, "\"step\":");
+      uint64_t step = 0;
+      const std::string digits = parts.at(1).substr(0, parts[1].find_first_not_of("0123456789"));
+      EXPECT_TRUE(absl::SimpleAtoi(digits, &step)) << line;
+      ++lines[step];
+    }
+    return lines;
+  }
+  void ExpectEachStepOnce(const std::string& run) const {
+    const std::map<uint64_t, int> steps = LinesByStep(run, "step");
+    EXPECT_EQ(steps.size(), kSteps);
+    for (const auto& [step, lines] : steps) EXPECT_EQ(lines, 1) << "step " << step;
+    for (const auto& [step, lines] : LinesByStep(run, "checkpoint")) {
+      EXPECT_EQ(lines, 1) << "checkpoint " << step;
+    }
+    EXPECT_EQ(LinesByStep(run, "checkpoint").size(), kSteps / 20);
+    EXPECT_EQ(LinesByStep(run, "eval"), LinesByStep("undisturbed", "eval"));
+    EXPECT_EQ(LinesByStep(run, "end").size(), 1u);
+  }
+  CheckpointState StateOf(const std::string& run) const {
+    const absl::StatusOr<CheckpointState> state = ReadState(Path(run));
+    EXPECT_TRUE(state.ok()) << state.status();
+    return state.value_or(CheckpointState());
+  }
+  // The newest step that the run has told.
+  uint64_t Step(const std::string& run) const {
+    const auto steps = LinesByStep(run, "step");
+    return steps.empty() ? 0 : steps.rbegin()->first;
+  }
+  // SIGKILL; then until another one has told of more steps than there can have been reports before.
+  absl::Duration KillCoordinator(Process& train, const std::string& run) {
+    const std::vector<pid_t> before = Pids("coordinator");
+    EXPECT_EQ(before.size(), 1u);
+    const absl::Time begin = absl::Now();
+    kill(before.back(), SIGKILL);
+    const auto taken_up = [&] {
+      const std::vector<pid_t> now = Pids("coordinator");
+      return now.size() == 1 && now != before;
+    };
+    EXPECT_TRUE(train.WaitUntil(taken_up, After(kPatience))) << train.err();
+    const uint64_t step = Step(run);
+    EXPECT_TRUE(train.WaitUntil([&] { return Step(run) > step; }, After(kPatience))) << train.err();
+    return absl::Now() - begin;
+  }
+};
+
+TEST_F(CoordinatorRecoveryTest, ALocalJobOutlivesItsCoordinatorAgainAndAgain) {
+  ASSERT_NO_FATAL_FAILURE(Train("undisturbed", kJob));
+  Process& train = StartTraining("run", kJob + kSlow);
+  for (int death = 1; death <= 3; ++death) {
+    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", Step("run") + 40));
+    // Deaths soon after a start, three in a row, end the job: the third is no such one.
+    if (death == 3) {
+      const absl::Time old = After(absl::Seconds(5));
+      ASSERT_TRUE(train.WaitUntil([&] { return absl::Now() > old; }, After(kPatience)));
+    }
+    const absl::Duration recovery = KillCoordinator(train, "run");
+    std::cout << "coordinator killed " << death << " times: the next step was told after "
+              << absl::ToInt64Milliseconds(recovery) << " ms" << std::endl;
+    EXPECT_LT(recovery, kRecoveryTime);
+  }
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  ASSERT_EQ(train.exit_code(), 0) << train.err();
+  ExpectNobodyLeft();
+  EXPECT_THAT(train.err(),
+              AllOf(HasSubstr("was killed by signal 9 (Killed): another one takes the "
+                              "job up"),
+                    Not(HasSubstr("was lost: no heartbeat")), HasSubstr("done: 400 of 400 steps")));
+  ExpectSameState(StateOf("undisturbed"), StateOf("run"));
+  ExpectEachStepOnce("run");
+  const absl::StatusOr<Losses> expected = ReadLosses(Path("undisturbed"));
+  const absl::StatusOr<Losses> losses = ReadLosses(Path("run"));
+  ASSERT_TRUE(expected.ok() && losses.ok());
+  ExpectSameLosses(*expected, *losses);
+  EXPECT_FALSE(fs::exists(Path("run") + "/" + kJournalFile)) << "there is nothing to take up";
+}
+
+TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTakenUp) {
+  ASSERT_NO_FATAL_FAILURE(Train("undisturbed", kJob));
+  ASSERT_NO_FATAL_FAILURE(StartJob(kJob + kSlow + Texts{"fault.failure_timeout_ms=500"}));
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(coordinator(), "run", 30));
+  coordinator().Signal(SIGKILL);
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
+  const uint64_t told = Step("run");
+  const Process& status = Run({"status", Path("run")});
+  ExpectErrorLine(status, {"does not answer", "tug coordinator --take-up " + Path("run")});
+  // Lanes go on writing checkpoints: nobody waits for the coordinator.
+  const absl::Time later = After(absl::Seconds(1));
+  for (Process* node : nodes_) {
+    ASSERT_FALSE(node->WaitUntil([&] { return absl::Now() > later && node->ended(); }, later));
+  }
+  Process& successor = Start({"coordinator", "--take-up", Path("run")});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(successor, "run", told + 1));
+  ASSERT_EQ(Run({"status", Path("run")}).exit_code(), 0);
+  ExpectErrorLine(Run({"coordinator", "--take-up", Path("run")}),
+                  {"a coordinator is running in " + Path("run")});
+  ASSERT_TRUE(successor.WaitForEnd(After(kPatience))) << successor.err();
+  ASSERT_EQ(successor.exit_code(), 0) << successor.err();
+  for (Process* node : nodes_) {
+    ASSERT_TRUE(node->WaitForEnd(After(kEndTime)));
+    EXPECT_EQ(node->exit_code(), 0) << node->err();
+  }
+  ExpectSameState(StateOf("undisturbed"), StateOf("run"));
+  ExpectEachStepOnce("run");
+  ExpectErrorLine(Run({"coordinator", "--take-up", Path("run")}),
+                  {"nothing to take up", "tug train JOB --resume " + Path("run")});
+}
+
+// Both at once, and then the calls that nodes keep open while they live must be open again.
+TEST_F(CoordinatorRecoveryTest, AWorkerThatDiesAfterwardsIsSeenToAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(Train("undisturbed", kJob));
+  Process& train = StartTraining("run", kJob + kSlow);
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 40));
+  KillCoordinator(train, "run");
+  kill(Pids("worker").back(), SIGKILL);
+  const auto lost = [&] {
+    return absl::StrContains(train.err(), "was lost: its connection was closed");
+  };
+  ASSERT_TRUE(train.WaitUntil(lost, After(kPatience))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  ASSERT_EQ(train.exit_code(), 0) << train.err();
+  ExpectNobodyLeft();
+  ExpectSameState(StateOf("undisturbed"), StateOf("run"));
+}
+
+TEST_F(CoordinatorRecoveryTest, AStopThatWasHeardIsObeyedByTheSuccessor) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 20));
+  KillCoordinator(train, "run");
+  train.Signal(SIGINT);
+  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ExpectOrderlyEnd(train, "run");
+}
+
+TEST_F(CoordinatorRecoveryTest, ACoordinatorThatDiesAgainAndAgainEndsTheJob) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
+  const auto killed = [&] {
+    for (const pid_t pid : Pids("coordinator")) kill(pid, SIGKILL);
+    return false;
+  };
+  ASSERT_FALSE(train.WaitUntil(killed, After(kEndTime)));
+  ASSERT_TRUE(train.ended()) << "the job goes on";
+  ExpectErrorLine(train, {"coordinator (pid ", "--resume " + Path("run")});
+  ExpectNobodyLeft();
+  ExpectResumes("run");
+}
+
+TEST_F(CoordinatorRecoveryTest, WhatCannotBeTakenUpSaysWhatToDo) {
+  ExpectErrorLine(Run({"coordinator", "--take-up", Path("nowhere")}), {"nowhere", "run folder"});
+  ExpectErrorLine(Run({"coordinator"}), {"which job?", "--take-up"});
+  ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));
+  coordinator().Signal(SIGKILL);
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
+  const std::string path = Path("run") + "/" + kJournalFile;
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(200);
+  file.put('\x7f');
+  file.close();
+  ExpectErrorLine(Run({"coordinator", "--take-up", Path("run")}),
+                  {path, "is damaged", "tug train JOB --resume " + Path("run")});
+  for (Process* node : nodes_) {
+    node->Signal(SIGKILL);
+    ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
+  }
+}
+
+}  // namespace
+}  // namespace tug
