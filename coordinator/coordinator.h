@@ -259,7 +259,7 @@ class Coordinator {
   void BeginLeaving(Member& member);
   // What a heartbeat says of it.
   void AbsorbLeaving(Member& member, const HeartbeatRequest& request);
-  void AddLeaving(Member& member, HeartbeatReply& reply) const;
+  void AddLeaving(const Member& member, HeartbeatReply& reply) const;
   void OnLeft(const Member& member);
   void AddServerStatus(const Member& member, NodeStatus& node) const;
 

@@ -252,10 +252,9 @@ bool Coordinator::HasLetGo(const Member& member) const {
       [&](const Member& other) { return other.known_view >= member.left_in_view; });
 }
 
-void Coordinator::AddLeaving(Member& member, HeartbeatReply& reply) const {
+void Coordinator::AddLeaving(const Member& member, HeartbeatReply& reply) const {
   if (!member.leaving || Ended()) return;
   if (HasLetGo(member)) {
-    member.told_to_leave = true;
     reply.set_leave(true);
   } else if (member.kind == WORKER && phase_ == RUNNING) {
     reply.set_pause(true);
@@ -272,7 +271,7 @@ void Coordinator::OnLeft(const Member& member) {
   for (const Member* server : membership_.OfKind(SERVER)) {
     staying += server->placed && !server->leaving ? 1 : 0;
   }
-  servers_wanted_ = std::max(1u, std::min(servers_wanted_, staying));
+  if (staying < servers_wanted_ && servers_wanted_ > 1) --servers_wanted_;
 }
 
 void Coordinator::AddServerStatus(const Member& member, NodeStatus& node) const {

@@ -124,4 +124,14 @@ absl::StatusOr<StopReply> ControlClient::Stop() {
   return reply;
 }
 
+absl::StatusOr<DrainReply> ControlClient::Drain(uint32_t node_id) {
+  DrainRequest request;
+  request.set_node_id(node_id);
+  grpc::Status status;
+  auto reply = Answer<DrainReply>(
+      [&](auto* context, auto* out) { return stub_->Drain(context, request, out); }, status);
+  RETURN_IF_ERROR(FromGrpc(status));
+  return reply;
+}
+
 }  // namespace tug

@@ -32,6 +32,7 @@ class ControlClient {
   absl::Status SendTrace(const TraceChunk& chunk);
   absl::StatusOr<StatusReply> Status();
   absl::StatusOr<StopReply> Stop();
+  absl::StatusOr<DrainReply> Drain(uint32_t node_id);
 
   // That this node lives, until it is destroyed.
   std::unique_ptr<PresenceCall> StayPresent(uint32_t node_id, uint64_t job) {
