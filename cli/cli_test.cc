@@ -68,7 +68,7 @@ class CliTest : public ::testing::Test {
 
 TEST_F(CliTest, HelpsEverywhere) {
   for (const char* command : {"", "train", "coordinator", "server", "worker", "status", "stop",
-                              "sample", "eval", "simulate"}) {
+                              "drain", "sample", "eval", "simulate"}) {
     const Outcome outcome = Tug(std::string(command) + " --help");
     EXPECT_EQ(outcome.exit_code, 0) << command;
     EXPECT_THAT(outcome.output, HasSubstr("Example")) << command;
@@ -84,6 +84,8 @@ TEST_F(CliTest, RefusesWrongUsageWithCode2) {
   ExpectError("train job.textproto --nonsense", 2, "see tug train --help");
   ExpectError("sample --from x --temperature hot", 2, "--temperature");
   ExpectError("status runs/a --coordinator 127.0.0.1:1", 2, "--coordinator");
+  ExpectError("drain", 2, "NODE");
+  ExpectError("drain server-1 runs/a", 2, "NODE");
 }
 
 TEST_F(CliTest, FindsMistakesInTheJobBeforeAnyProcessIsStarted) {
@@ -149,6 +151,10 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
 TEST_F(CliTest, SaysWhenTheCoordinatorCannotBeReached) {
   ExpectError("status --coordinator 127.0.0.1:1", 1, "cannot reach the coordinator at 127.0.0.1:1");
   ExpectError("stop --coordinator nonsense", 1, "HOST:PORT");
+  ExpectError("drain 2 --coordinator 127.0.0.1:1", 1,
+              "cannot reach the coordinator at 127.0.0.1:1");
+  ExpectError("server --spare --coordinator 127.0.0.1:1", 1,
+              "tug coordinator JOB --listen 127.0.0.1:1");
   ExpectError("server --coordinator 127.0.0.1:1", 1, "tug coordinator JOB --listen 127.0.0.1:1");
 }
 

@@ -21,6 +21,7 @@ void AddServerCommand(CLI::App& app, Command& chosen);
 void AddWorkerCommand(CLI::App& app, Command& chosen);
 void AddStatusCommand(CLI::App& app, Command& chosen);
 void AddStopCommand(CLI::App& app, Command& chosen);
+void AddDrainCommand(CLI::App& app, Command& chosen);
 void AddSampleCommand(CLI::App& app, Command& chosen);
 void AddExportCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);

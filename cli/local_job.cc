@@ -25,6 +25,7 @@ namespace tug {
 namespace {
 
 constexpr char kCoordinator[] = "coordinator";
+constexpr char kSpare[] = "--spare";
 
 class Supervisor {
  public:
@@ -200,7 +201,7 @@ absl::Status Supervisor::StartNodes() {
     bool listens;
   };
   for (const auto& [kind, count, cores, listens] :
-       {Nodes{"server", job_.servers, job_.server_cores, true},
+       {Nodes{"server", job_.servers + job_.spare_servers, job_.server_cores, true},
         {"worker", job_.workers, job_.worker_cores, false}}) {
     for (uint32_t i = 0; i < count; ++i) {
       Program program;
@@ -212,7 +213,11 @@ absl::Status Supervisor::StartNodes() {
         program.argv.push_back("--listen");
         program.argv.push_back(host.address);
       }
-      if (i < cores.size()) program.cores = cores[i];
+      const bool spare = listens && i >= job_.servers;
+      if (spare) program.argv.push_back(kSpare);
+      // A spare one will have those of a server whose place it takes, or nearly so.
+      const uint32_t place = spare ? i % job_.servers : i;
+      if (place < cores.size()) program.cores = cores[place];
       program.log_path = (logs / (program.name + ".log")).string();
       std::filesystem::remove(program.log_path, error);  // of the run that is resumed
       const std::string name = program.name;
@@ -231,6 +236,9 @@ absl::Status Supervisor::StartNode(const std::string& name) {
 
 absl::Status Supervisor::Replace(const Ended& ended) {
   if (DiesAgainAndAgain(nodes_[ended.name].deaths)) return Killed(ended);
+  // Its place may be another's by now.
+  std::vector<std::string>& argv = nodes_[ended.name].program.argv;
+  if (argv[1] == "server" && argv.back() != kSpare) argv.push_back(kSpare);
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
   std::fprintf(stderr, "%s (pid %d) %s: another is started in its place\n", ended.name.c_str(),
                static_cast<int>(ended.pid), ended.How().c_str());

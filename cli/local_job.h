@@ -23,6 +23,7 @@ struct LocalJob {
   std::string run_dir;  // may be empty
   uint32_t servers = 1;
   uint32_t workers = 1;
+  uint32_t spare_servers = 0;  // beside `servers`
   // By process: its affinity mask, by which it knows what it may use; none, or empty: ours.
   std::vector<std::vector<int>> server_cores;
   std::vector<std::vector<int>> worker_cores;
@@ -44,7 +45,8 @@ struct LocalJob {
 //  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
 //    With interrupt_is_error the error is "interrupted", whenever it came.
 //  - A node killed by a signal: another is started in its place, with its name, and the job goes
-//    on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A node that exits with an
+//    on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A server in place of another
+//    is a spare one: it gets a place only if one is free. A node that left the job is not replaced. A node that exits with an
 //    error: first the coordinator has report_time to end the job with its own message, which says
 //    more.
 //  - The coordinator killed by a signal: another one takes the job up, at the same address; a line

@@ -132,6 +132,31 @@ TEST_F(LocalJobTest, StartsAnotherInPlaceOfANodeThatIsKilled) {
   ExpectNobodyLeft();
 }
 
+TEST_F(LocalJobTest, StartsSpareServersAndOneInPlaceOfAKilledServer) {
+  Write(tell_ + "while [ $(cat $root/servers 2>/dev/null | wc -l) -lt 3 ]; do sleep 0.02; done",
+        "echo $* >> $root/servers; "
+        "if [ $# -eq 3 ] && mkdir $root/first 2>/dev/null; then kill -9 $$; fi; exec sleep 1000",
+        "exec sleep 1000");
+  job_.spare_servers = 1;
+  job_.exit_time = absl::Milliseconds(200);
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  const std::string servers = ReadWholeFile((root_ / "servers").string(), 1000).value();
+  const std::string regular = "server --coordinator 127.0.0.1:5\n";
+  const std::string spare = "server --coordinator 127.0.0.1:5 --spare\n";
+  EXPECT_EQ(absl::StrReplaceAll(servers, {{spare, "s"}, {regular, "r"}}).size(), 3u) << servers;
+  EXPECT_EQ(absl::StrReplaceAll(servers, {{spare, ""}}), regular) << "its place may be taken";
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, ANodeThatLeavesIsNotReplaced) {
+  Write(tell_ + "while [ ! -e $root/left ]; do sleep 0.02; done; sleep 0.2",
+        "echo >> $root/started; touch $root/left; exit 0", "exec sleep 1000");
+  job_.exit_time = absl::Milliseconds(200);
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  EXPECT_EQ(ReadWholeFile((root_ / "started").string(), 1000).value(), "\n");
+  ExpectNobodyLeft();
+}
+
 TEST_F(LocalJobTest, NamesANodeThatIsKilledAgainAndAgainAndEndsTheRest) {
   Write(tell_ + "exec sleep 1000", "echo hello; echo >> $root/deaths; kill -9 $$",
         "exec sleep 1000");

@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
   tug::AddTrainCommand(app, chosen);
   tug::AddStatusCommand(app, chosen);
   tug::AddStopCommand(app, chosen);
+  tug::AddDrainCommand(app, chosen);
   tug::AddSampleCommand(app, chosen);
   tug::AddEvalCommand(app, chosen);
   tug::AddExportCommand(app, chosen);

@@ -17,7 +17,10 @@ absl::Status Serve(const ServerOptions& options) {
                      " cannot be told to workers: give the address by which they reach this host"));
   }
   WarnIfExposed(options.listen_host);
-  return RunServer(options);
+  LeaveSignal leave;
+  ServerOptions leaving = options;
+  leaving.leave = &leave;
+  return RunServer(leaving);
 }
 
 }  // namespace
@@ -33,7 +36,12 @@ void AddServerCommand(CLI::App& app, Command& chosen) {
                    "Address of this host that lanes listen on and workers connect to")
       ->type_name("HOST")
       ->capture_default_str();
-  command->footer("Example:\n  tug server --coordinator 10.0.0.1:7070 --listen 10.0.0.2");
+  command->add_flag("--spare", options->spare,
+                    "Stand by: take the place of a server that is lost or leaves. Without it, a "
+                    "server that joins a running job gets its part of the segments");
+  command->footer(
+      "SIGTERM hands over what the server holds, then ends it; a second one ends it at once.\n"
+      "Example:\n  tug server --coordinator 10.0.0.1:7070 --listen 10.0.0.2");
   command->callback([options, &chosen] { chosen = [options] { return Serve(*options); }; });
 }
 

@@ -4,11 +4,10 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/job_arguments.h"
+#include "cli/status_text.h"
 #include "coordinator/progress_line.h"
 #include "coordinator/run_folder.h"
 #include "proto/control_client.h"
@@ -55,39 +54,6 @@ std::string PhaseText(Phase phase) {
   }
 }
 
-std::string NodeText(const NodeStatus& node) {
-  std::string carries =
-      node.kind() == SERVER
-          ? absl::StrCat("lanes ", absl::StrJoin(node.lane_endpoints(), " "))
-          : absl::StrCat("virtual workers ", absl::StrJoin(node.virtual_workers(), " "));
-  const NodeCounters& counters = node.counters();
-  std::string text =
-      absl::StrFormat("  %s %d on %s (pid %d), heard %.1f s ago, %s, memory %s",
-                      node.kind() == SERVER ? "server" : "worker", node.node_id(), node.host(),
-                      node.pid(), node.seconds_since_heartbeat(), carries,
-                      ByteText(static_cast<double>(counters.peak_memory_bytes())));
-  if (counters.most_outstanding_bytes() > 0) {
-    absl::StrAppend(&text, ", at most ",
-                    ByteText(static_cast<double>(counters.most_outstanding_bytes())),
-                    node.kind() == SERVER ? " on the way from a lane to a worker" : " on the way");
-  }
-  if (counters.updates() > 0) {
-    absl::StrAppend(&text, ", ", WithThousands(counters.updates()), " updates");
-  }
-  if (counters.dropped_pushes() > 0) {
-    absl::StrAppend(&text, ", ", WithThousands(counters.dropped_pushes()),
-                    " parts of pushes too late");
-  }
-  if (counters.messages_dropped() > 0) {
-    absl::StrAppend(&text, ", ", counters.messages_dropped(), " malformed messages dropped");
-  }
-  if (counters.messages_refused() > 0) {
-    absl::StrAppend(&text, ", ", counters.messages_refused(), " old messages refused");
-  }
-  if (node.finished()) absl::StrAppend(&text, ", finished");
-  return text;
-}
-
 absl::Status ShowStatus(const CoordinatorArguments& arguments) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlClient> client, ConnectTo(arguments));
   ASSIGN_OR_RETURN(const StatusReply status, client->Status());
@@ -111,6 +77,9 @@ absl::Status ShowStatus(const CoordinatorArguments& arguments) {
     std::printf("last checkpoint: step %s\n", WithThousands(status.last_checkpoint()).c_str());
   }
   if (!status.failure().empty()) std::printf("failure: %s\n", status.failure().c_str());
+  if (const std::string copies = CopiesText(status); !copies.empty()) {
+    std::printf("%s\n", copies.c_str());
+  }
   for (const NodeStatus& node : status.nodes()) std::printf("%s\n", NodeText(node).c_str());
   return absl::OkStatus();
 }
@@ -118,6 +87,13 @@ absl::Status ShowStatus(const CoordinatorArguments& arguments) {
 absl::Status StopJob(const CoordinatorArguments& arguments) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlClient> client, ConnectTo(arguments));
   ASSIGN_OR_RETURN(const StopReply reply, client->Stop());
+  std::printf("%s\n", reply.message().c_str());
+  return absl::OkStatus();
+}
+
+absl::Status DrainNode(const CoordinatorArguments& arguments, uint32_t node) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ControlClient> client, ConnectTo(arguments));
+  ASSIGN_OR_RETURN(const DrainReply reply, client->Drain(node));
   std::printf("%s\n", reply.message().c_str());
   return absl::OkStatus();
 }
@@ -142,6 +118,23 @@ void AddStatusCommand(CLI::App& app, Command& chosen) {
 void AddStopCommand(CLI::App& app, Command& chosen) {
   AddQuery(app, chosen, "stop", "Ends a job in order: finishes the step, writes a checkpoint",
            StopJob);
+}
+
+void AddDrainCommand(CLI::App& app, Command& chosen) {
+  auto arguments = std::make_shared<CoordinatorArguments>();
+  auto node = std::make_shared<uint32_t>(0);
+  CLI::App* command = app.add_subcommand(
+      "drain", "Lets a node leave a running job: a server hands its segments over first");
+  command->add_option("NODE", *node, "Number of the node, as tug status shows it")
+      ->type_name("NODE")
+      ->required();
+  arguments->AddTo(*command);
+  command->footer(
+      "The node ends by itself once the others have what it had; the job goes on.\n"
+      "Examples:\n  tug drain 2 runs/job-1\n  tug drain 2 --coordinator 127.0.0.1:7070");
+  command->callback([arguments, node, &chosen] {
+    chosen = [arguments, node] { return DrainNode(*arguments, *node); };
+  });
 }
 
 }  // namespace tug

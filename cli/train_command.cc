@@ -27,6 +27,7 @@ absl::Status Train(const JobArguments& arguments) {
   job.run_dir = arguments.run_dir;
   job.servers = config.cluster().servers();
   job.workers = config.cluster().workers();
+  job.spare_servers = config.cluster().spare_servers();
   FitToMachine(ReadCpuBudget(), config.cluster(), job);
   return RunLocalJob(job);
 }

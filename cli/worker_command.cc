@@ -25,8 +25,17 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       ->add_option("--cache-dir", options->cache_dir,
                    "Folder for the tokens of the text, where the run folder's cannot be read")
       ->type_name("DIR");
-  command->footer("Example:\n  tug worker --coordinator 10.0.0.1:7070");
-  command->callback([options, &chosen] { chosen = [options] { return RunWorker(*options); }; });
+  command->footer(
+      "SIGTERM lets others take over the worker's part, then ends it; a second one ends it at "
+      "once.\n"
+      "Example:\n  tug worker --coordinator 10.0.0.1:7070");
+  command->callback([options, &chosen] {
+    chosen = [options] {
+      LeaveSignal leave;
+      options->leave = &leave;
+      return RunWorker(*options);
+    };
+  });
 }
 
 }  // namespace tug

@@ -175,6 +175,13 @@ class ControlService::Handlers final : public Control::Service {
         reply);
   }
 
+  grpc::Status Drain(grpc::ServerContext*, const DrainRequest* request,
+                     DrainReply* reply) override {
+    return Answer([&](Coordinator& coordinator,
+                      absl::Time now) { return coordinator.OnDrain(request->node_id(), now); },
+                  reply);
+  }
+
  private:
   // What cannot be kept is not said: who asked asks again, and learns that the job has failed.
   template <typename Input, typename Reply>

@@ -69,15 +69,15 @@ void Coordinator::FillPlacement(View& view) const {
 void Coordinator::ChangeServers() {
   if (copies_were_lost_ && holders_->AtRisk() == 0) {
     copies_were_lost_ = false;
-    AddNotice(absl::StrCat("copies ", view_->number()),
-              absl::StrCat("all segments have ", options_.config.sync().replicas(),
-                           " copies again"));
+    AddNotice(
+        absl::StrCat("copies ", view_->number()),
+        absl::StrCat("all segments have ", options_.config.sync().replicas(), " copies again"));
   }
   if (!MovesSegments()) return;
   // Then only the last checkpoint is still to come: it would have to be written again.
-  const bool over =
-      view_->workers_size() > 0 &&
-      EveryoneInView([](const Member& node) { return node.kind == SERVER || node.finished; });
+  const bool over = view_->workers_size() > 0 && EveryoneInView([](const Member& node) {
+                      return node.kind == SERVER || node.finished;
+                    });
   if (!over) GivePlaces();
   std::vector<uint32_t> staying, all;
   for (const Member* server : membership_.OfKind(SERVER)) {
@@ -92,8 +92,8 @@ void Coordinator::ChangeServers() {
 
 void Coordinator::GivePlaces() {
   const std::vector<const Member*> servers = membership_.OfKind(SERVER);
-  auto placed = static_cast<uint32_t>(
-      std::count_if(servers.begin(), servers.end(), [](const Member* server) {
+  auto placed =
+      static_cast<uint32_t>(std::count_if(servers.begin(), servers.end(), [](const Member* server) {
         return server->placed && !server->leaving;
       }));
   for (const bool spares : {false, true}) {
@@ -103,9 +103,10 @@ void Coordinator::GivePlaces() {
       if (server.spare != spares || (spares && placed >= servers_wanted_)) continue;
       server.placed = true;
       ++placed;
-      AddNotice(absl::StrCat("place ", server.id),
-                absl::StrCat(server.Name(), spares ? " stood by, and gets" : " has joined, and gets",
-                             " its part of the segments"));
+      AddNotice(
+          absl::StrCat("place ", server.id),
+          absl::StrCat(server.Name(), spares ? " stood by, and gets" : " has joined, and gets",
+                       " its part of the segments"));
     }
   }
   servers_wanted_ =
@@ -136,9 +137,9 @@ bool Coordinator::OutlivesServer(const Member& server, const std::string& lost) 
   const std::string key = absl::StrCat("lost ", server.id);
   if (removal.orphans > 0) {
     if (options_.config.sync().replicas() > 1) {
-      AddNotice(absl::StrCat(key, " alone"),
-                absl::StrCat(server.Name(), " had the only whole copy of ",
-                             Segments(removal.orphans)));
+      AddNotice(
+          absl::StrCat(key, " alone"),
+          absl::StrCat(server.Name(), " had the only whole copy of ", Segments(removal.orphans)));
     }
     return false;
   }
@@ -180,9 +181,9 @@ absl::Status Coordinator::MayLeave(const Member& member) const {
   });
   if (others || (member.kind == SERVER && !member.placed)) return absl::OkStatus();
   const std::string kind = KindName(member.kind);
-  return absl::FailedPreconditionError(
-      absl::StrCat("it is the only ", kind, ": start another one first (tug ", kind,
-                   "), or end the job with: tug stop"));
+  return absl::FailedPreconditionError(absl::StrCat("it is the only ", kind,
+                                                    ": start another one first (tug ", kind,
+                                                    "), or end the job with: tug stop"));
 }
 
 absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now) {
@@ -202,6 +203,7 @@ absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now
         absl::StrCat(member->Name(), " cannot leave: ", may.message()));
   }
   const uint32_t owned = holders_.has_value() ? holders_->CountOf(node_id).owned : 0;
+  Keep(now, [&](JournalRecord& record) { record.mutable_drain()->set_node_id(node_id); });
   BeginLeaving(*member);
   Advance(now);
   if (member->kind == SERVER && owned > 0) {
@@ -224,7 +226,7 @@ void Coordinator::AbsorbLeaving(Member& member, const HeartbeatRequest& request)
   if (!request.leaving() || member.leaving) return;
   const absl::Status may = MayLeave(member);
   if (may.ok()) return BeginLeaving(member);
-  AddNotice(absl::StrCat("stays ", member.id),
+  AddNotice(absl::StrCat(kStaysKey, member.id),
             absl::StrCat(member.Name(), " cannot leave: ", may.message()));
 }
 
@@ -252,10 +254,9 @@ bool Coordinator::HasLetGo(const Member& member) const {
       [&](const Member& other) { return other.known_view >= member.left_in_view; });
 }
 
-void Coordinator::AddLeaving(Member& member, HeartbeatReply& reply) const {
+void Coordinator::AddLeaving(const Member& member, HeartbeatReply& reply) const {
   if (!member.leaving || Ended()) return;
   if (HasLetGo(member)) {
-    member.told_to_leave = true;
     reply.set_leave(true);
   } else if (member.kind == WORKER && phase_ == RUNNING) {
     reply.set_pause(true);
@@ -272,7 +273,7 @@ void Coordinator::OnLeft(const Member& member) {
   for (const Member* server : membership_.OfKind(SERVER)) {
     staying += server->placed && !server->leaving ? 1 : 0;
   }
-  servers_wanted_ = std::max(1u, std::min(servers_wanted_, staying));
+  if (staying < servers_wanted_ && servers_wanted_ > 1) --servers_wanted_;
 }
 
 void Coordinator::AddServerStatus(const Member& member, NodeStatus& node) const {

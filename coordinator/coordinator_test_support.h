@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,8 +56,9 @@ class JobUnderTest {
     request.set_incarnation(incarnation);
     return request;
   }
-  uint32_t Join(NodeKind kind, uint64_t incarnation) {
+  uint32_t Join(NodeKind kind, uint64_t incarnation, bool spare = false) {
     RegisterRequest request = Request(kind, incarnation);
+    request.set_spare(spare);
     const auto reply = coordinator_.OnRegister(request, now_);
     EXPECT_TRUE(reply.ok()) << reply.status();
     if (kind == SERVER) {
@@ -113,6 +115,50 @@ class JobUnderTest {
  private:
   Coordinator coordinator_;
   absl::Time now_ = absl::UnixEpoch();
+};
+
+// A node that does what it is told with each heartbeat.
+class NodeUnderTest {
+ public:
+  NodeUnderTest(JobUnderTest& job, uint32_t id, uint32_t virtual_workers = 4)
+      : job_(job), id_(id), clocks_(virtual_workers, 0) {}
+
+  // The reply is to be read by the caller too.
+  HeartbeatReply Beat() {
+    HeartbeatRequest beat = said;
+    beat.set_node_id(id_);
+    beat.set_job(kJob);
+    beat.set_known_view(view.number());
+    beat.set_ready(view.number() > 0);
+    beat.set_clocks_of_view(fenced);
+    if (fenced > 0) beat.mutable_clocks()->Assign(clocks_.begin(), clocks_.end());
+    if (copies) beat.set_copied_placement(placement);
+    HeartbeatReply reply = job_.Send(beat);
+    if (reply.has_view()) {
+      view = reply.view();
+      placement = std::max(placement, view.placement());
+    }
+    if (reply.has_next_view()) {
+      fenced = reply.next_view().number();
+      placement = reply.next_view().placement();
+    }
+    left |= reply.leave();
+    return reply;
+  }
+  uint32_t id() const { return id_; }
+  void SetClocks(std::vector<uint64_t> clocks) { clocks_ = std::move(clocks); }
+
+  HeartbeatRequest said;  // beside
+  bool copies = true;     // what it owns is copied at once
+  View view;
+  uint32_t placement = 0;
+  uint32_t fenced = 0;
+  bool left = false;
+
+ private:
+  JobUnderTest& job_;
+  const uint32_t id_;
+  std::vector<uint64_t> clocks_;
 };
 
 inline HeartbeatRequest WithPart(HeartbeatRequest beat, uint32_t lane, uint64_t version,

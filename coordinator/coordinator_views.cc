@@ -169,7 +169,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
     member->told_of_end = true;  // it cannot be told
     return Fail(lost, now);
   }
-  if (member->told_to_leave) {
+  if (member->leaving && HasLetGo(*member)) {
     OnLeft(*member);
     membership_.Remove(id);
     return;
@@ -225,12 +225,7 @@ void Coordinator::OnGone(uint32_t node_id, uint64_t job, absl::Time now) {
   Advance(now);
 }
 
-// Programs of their own cannot take steps of others. Where steps are skipped (BACKUP), who takes
-// over may wait for weights that do not come.
-bool Coordinator::Recovers() const {
-  return !options_.config.model().external() &&
-         !SyncModeOf(options_.config.sync().policy()).skips_steps;
-}
+bool Coordinator::Recovers() const { return GoesOnWithoutANode(options_.config); }
 
 bool Coordinator::AllIsSaved() const {
   const std::optional<uint64_t> final_version = timeline_->end.final_version();

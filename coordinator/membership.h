@@ -44,7 +44,6 @@ struct Member {
   bool placed = false;  // servers: is to hold a part of the segments
   // Drained, or wants to go: what it has goes to others, then it is told to.
   bool leaving = false;
-  bool told_to_leave = false;
   uint32_t left_in_view = 0;         // the first one without it
   std::optional<uint64_t> reported;  // workers: the latest clock of its step reports
 
@@ -70,6 +69,9 @@ class Membership {
   // FAILED_PRECONDITION (lanes registered twice, differently).
   absl::StatusOr<uint32_t> Register(const RegisterRequest& request, absl::Time now);
 
+  // Whether to register so would change nothing.
+  bool Knows(const RegisterRequest& request) const;
+
   // The servers that a job begins with, ascending: those that are no spares, once they are all
   // there with their lanes; or spares in place of some, once all servers are there that the job
   // was given. Empty: some are missing.
@@ -79,9 +81,6 @@ class Membership {
   std::vector<uint32_t> ServersAgain(uint32_t wanted) const;
   // As many workers are in as were asked for.
   bool WorkersComplete() const;
-
-  // Whether to register so would change nothing.
-  bool Knows(const RegisterRequest& request) const;
 
   // From now on a place given up stays empty: nobody joins.
   void Close() { closed_ = true; }

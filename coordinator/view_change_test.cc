@@ -134,6 +134,48 @@ TEST_F(ViewChangeTest, TakesNoClocksFromStrangersAndNoneOfAnotherNumberOrSize) {
   EXPECT_THAT(change.start_clocks(), ElementsAre(2, 2, 2, 2));
 }
 
+TEST_F(ViewChangeTest, OthersServersAreAskedWhenSegmentsArePlacedAnew) {
+  ViewChange change = Begun();
+  change.SetServers(Ids{2, 7});
+  EXPECT_EQ(change.number(), 2u);
+  EXPECT_TRUE(change.fencing());
+  change.AddClocks(1, 2, Clocks{0, 0, 0, 0});
+  change.AddClocks(2, 2, Clocks{4, 4, 5, 4});
+  EXPECT_FALSE(change.TakeSettled());
+  change.AddClocks(7, 2, Clocks{4, 4, 4, 5});
+  EXPECT_TRUE(change.TakeSettled());
+  EXPECT_THAT(change.owners(), ElementsAre(3, 3, 4, 4)) << "as before";
+  EXPECT_THAT(change.start_clocks(), ElementsAre(4, 4, 4, 4));
+  change.SetWorkers(Ids{3}, false);
+  change.AddClocks(2, 3, Clocks{5, 5, 5, 5});
+  EXPECT_TRUE(change.fencing());
+  change.AddClocks(7, 3, Clocks{5, 5, 5, 5});
+  EXPECT_TRUE(change.TakeSettled());
+}
+
+TEST_F(ViewChangeTest, AnotherPlacementBeforeOneIsSettledAsksAgain) {
+  ViewChange change = Begun();
+  change.SetServers(Ids{1, 2, 7});
+  change.AddClocks(1, 2, Clocks{1, 1, 1, 1});
+  change.SetServers(Ids{1, 7});
+  EXPECT_EQ(change.number(), 3u);
+  change.AddClocks(7, 3, Clocks{1, 1, 1, 1});
+  EXPECT_FALSE(change.TakeSettled());
+  change.AddClocks(1, 3, Clocks{1, 1, 1, 1});
+  EXPECT_TRUE(change.TakeSettled());
+}
+
+TEST_F(ViewChangeTest, TheOthersTakeOverFromAWorkerThatLeavesWhateverTheyDoForALostOne) {
+  for (const auto policy : {FaultConfig::REASSIGN, FaultConfig::WAIT, FaultConfig::SHRINK}) {
+    ViewChange change = Begun(policy);
+    change.SetLeaving(4);
+    change.SetWorkers(Ids{3}, false);
+    Settle(change, {3, 3, 3, 3}, {3, 3, 3, 3});
+    EXPECT_THAT(change.owners(), ElementsAre(3, 3, 3, 3));
+    EXPECT_THAT(change.TakeLost(), ElementsAre(2, 3)) << "it reports no more";
+  }
+}
+
 TEST_F(ViewChangeTest, ATimelineDealsAfresh) {
   ViewChange change = Begun();
   change.SetWorkers(Ids{4}, false);

@@ -13,6 +13,14 @@ std::vector<uint32_t> LaneNumberOfSegment(const View& view) {
   return numbers;
 }
 
+ViewRequest ViewRequestOf(const View& view) {
+  ViewRequest request{view.number(), LaneNumberOfSegment(view)};
+  for (const Lane& lane : view.lanes()) {
+    request.lanes.push_back({LanePeer(LaneNumber(lane)), lane.endpoint()});
+  }
+  return request;
+}
+
 std::vector<std::vector<uint32_t>> LaneNumbersOfCopies(const View& view) {
   if (view.copies().empty()) return {};
   std::vector<std::vector<uint32_t>> numbers(static_cast<size_t>(view.lane_of_segment_size()));

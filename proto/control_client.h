@@ -32,6 +32,12 @@ class ControlClient {
   absl::Status SendTrace(const TraceChunk& chunk);
   absl::StatusOr<StatusReply> Status();
   absl::StatusOr<StopReply> Stop();
+  absl::StatusOr<DrainReply> Drain(uint32_t node_id);
+
+  // Whether there is a connection. Where there is none, waits up to `timeout` for one: it is made
+  // only while somebody waits, or a call is open.
+  bool IsConnected() const;
+  void WaitForConnection(absl::Duration timeout);
 
   // That this node lives, until it is destroyed.
   std::unique_ptr<PresenceCall> StayPresent(uint32_t node_id, uint64_t job) {

@@ -50,6 +50,7 @@ class Beats {
     while (true) {
       HeartbeatRequest request = base_;
       callbacks_.report(request);
+      request.set_leaving(WantsToLeave());
       const absl::Status failure = own_failure_.ok() ? callbacks_.failure() : own_failure_;
       if (!failure.ok()) request.set_failure(std::string(failure.message()));
       const absl::StatusOr<HeartbeatReply> reply = Beat(request);
@@ -62,6 +63,10 @@ class Beats {
         Answered();
         if (reply->phase() == DONE) return absl::OkStatus();
         if (reply->phase() == FAILED) return absl::AbortedError(reply->failure());
+        if (reply->leave()) {
+          std::fprintf(stderr, "tug: this node has left the job, which goes on\n");
+          return absl::OkStatus();
+        }
         Take(*reply, request);
       } else if (!lost) {
         return reply.status();
@@ -81,8 +86,7 @@ class Beats {
         SendTrace();  // in place of the pause
         continue;
       }
-      // Not a means of synchronisation: the pause between two beats.
-      absl::SleepFor(interval_);
+      Pause();
     }
   }
 
@@ -91,6 +95,15 @@ class Beats {
 
   std::string Remedy() const {
     return absl::StrCat("take the job up with: tug coordinator --take-up ", run_dir_);
+  }
+
+  // Between two beats; not a means of synchronisation. A new connection ends it.
+  void Pause() {
+    if (client_.IsConnected()) {
+      absl::SleepFor(interval_);
+    } else {
+      client_.WaitForConnection(interval_);
+    }
   }
 
   void Answered() {
@@ -108,6 +121,14 @@ class Beats {
     return reply;
   }
 
+  bool WantsToLeave() {
+    if (leaving_ || !callbacks_.leaving || !callbacks_.leaving()) return leaving_;
+    std::fprintf(stderr,
+                 "tug: this node hands over what it has, to leave the job; another SIGTERM ends it "
+                 "at once\n");
+    return leaving_ = true;
+  }
+
   // For one interval at most; the next beat tells whether all has been sent.
   void SendTrace() {
     const absl::Time deadline = time_.Now() + interval_;
@@ -118,7 +139,7 @@ class Beats {
     while (upload_.has_value() && !upload_->done()) {
       const absl::Status sent = client_.SendTrace(upload_->Next(base_.node_id(), base_.job()));
       if (absl::IsUnavailable(sent) || absl::IsDeadlineExceeded(sent)) {
-        absl::SleepFor(interval_);  // as between two beats
+        Pause();
         return;
       }
       if (!sent.ok()) {
@@ -151,6 +172,7 @@ class Beats {
   absl::Time answered_;        // the newest heartbeat that was
   bool silence_told_ = false;  // to people
   HeartbeatRequest base_;
+  bool leaving_ = false;
   absl::Status own_failure_;
   ClockOffset clock_;  // of the coordinator, where this process records
   std::optional<TraceUpload> upload_;

@@ -24,15 +24,18 @@ struct HeartbeatCallbacks {
   // What this node records, null while it does not; it outlives the loop. Sent, cut into chunks
   // between beats, when the coordinator asks. None: nothing is recorded.
   std::function<const Trace*()> trace = {};
+  // Whether this node wants to leave the job; true from some time on. None: never.
+  std::function<bool()> leaving = {};
 };
 
 // This process, as it introduces itself: protocol version, host, pid and a random incarnation.
 RegisterRequest ThisProcess(NodeKind kind);
 
-// Beats every `config.fault.heartbeat_ms` until the coordinator says DONE (OK) or FAILED (ABORTED,
-// with its reason), or the node fails, or the coordinator has not answered for
-// `coordinator_timeout_ms` (UNAVAILABLE). Until then another coordinator may take the job up at the
-// same address; reports are made again until one has confirmed them. Blocks.
+// Beats every `config.fault.heartbeat_ms` until the coordinator says DONE, or that this node may
+// leave (OK; a line says so), or FAILED (ABORTED, with its reason), or the node fails, or the
+// coordinator has not answered for `coordinator_timeout_ms` (UNAVAILABLE). Until then another
+// coordinator may take the job up at the same address; reports are made again until one has
+// confirmed them. Blocks.
 absl::Status BeatUntilEnd(ControlClient& client, const RegisterReply& registered,
                           const HeartbeatCallbacks& callbacks);
 

@@ -135,6 +135,23 @@ TEST_F(HeartbeatLoopTest, BeatsUntilTheJobIsDone) {
   EXPECT_EQ(replies_, 3);
 }
 
+TEST_F(HeartbeatLoopTest, LeavesWhenItMayAndTheJobGoesOn) {
+  bool asked = false;
+  callbacks_.leaving = [&] { return asked; };
+  Coordinator coordinator([&](int n, const HeartbeatRequest& request, HeartbeatReply& reply) {
+    EXPECT_EQ(request.leaving(), n >= 2);
+    reply.set_phase(RUNNING);
+    reply.set_leave(n == 5);
+    return grpc::Status::OK;
+  });
+  callbacks_.on_reply = [&](const HeartbeatReply&, const HeartbeatRequest&) {
+    asked = ++replies_ == 2;  // said again, though it was asked once
+  };
+  EXPECT_TRUE(Run(coordinator).ok());
+  EXPECT_EQ(coordinator.beats(), 6);
+  EXPECT_EQ(replies_, 5);
+}
+
 TEST_F(HeartbeatLoopTest, TakesAViewOnceAndSaysThatItIsKnown) {
   Coordinator coordinator([](int n, const HeartbeatRequest& request, HeartbeatReply& reply) {
     EXPECT_EQ(request.known_view(), n == 0 ? 0u : 1u);

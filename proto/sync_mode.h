@@ -64,6 +64,13 @@ inline uint64_t StalenessBound(const SyncConfig& sync) {
   return sync.policy() == SyncConfig::ASP ? kMostLead : 0;
 }
 
+// Whether a job goes on when a node is lost, or leaves. Programs of their own (model.external) cannot
+// take steps of others. Where steps are skipped (BACKUP), who takes over may wait for weights that do
+// not come.
+inline bool GoesOnWithoutANode(const JobConfig& job) {
+  return !job.model().external() && !SyncModeOf(job.sync().policy()).skips_steps;
+}
+
 // "bsp", "ssp(4)", "asp", "backup(1)", "bsp, 16 local steps".
 std::string SyncName(const SyncConfig& sync);
 

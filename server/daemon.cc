@@ -15,6 +15,7 @@
 #include "base/trace.h"
 #include "proto/control_client.h"
 #include "proto/heartbeat_loop.h"
+#include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "server/lane.h"
 #include "server/memory.h"
@@ -114,6 +115,7 @@ absl::Status RunServer(const ServerOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
                    ControlClient::Connect(options.coordinator, kJoinTimeout));
   RegisterRequest request = ThisProcess(SERVER);
+  request.set_spare(options.spare);
   ASSIGN_OR_RETURN(RegisterReply registered, client->Register(request));
   LaneJob job{registered.job(),
               registered.node_id(),
@@ -133,6 +135,8 @@ absl::Status RunServer(const ServerOptions& options) {
     lanes.push_back(std::move(lane));
   }
   ASSIGN_OR_RETURN(registered, client->Register(request));
+  const bool may_leave = options.leave != nullptr && GoesOnWithoutANode(job.config);
+  if (may_leave) options.leave->Arm();
 
   PeakMemory memory;
   uint64_t predicted_bytes = 0;
@@ -172,6 +176,7 @@ absl::Status RunServer(const ServerOptions& options) {
   };
   callbacks.failure = [&] { return placed.ok() ? FirstFailure(lanes) : placed; };
   callbacks.trace = [&] { return trace.has_value() ? &*trace : nullptr; };
+  if (may_leave) callbacks.leaving = [&] { return options.leave->asked(); };
   return BeatUntilEnd(*client, registered, callbacks);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/leave_signal.h"
 
 namespace tug {
 
@@ -11,9 +12,14 @@ struct ServerOptions {
   std::string coordinator;  // "host:port"
   // Address or interface that lanes listen on; also the address that workers are told.
   std::string listen_host = "127.0.0.1";
+  bool spare = false;  // stands by until another server is lost
+  // Armed once the job is known to go on without this server; outlives the call. Null: it never
+  // leaves.
+  LeaveSignal* leave = nullptr;
 };
 
-// A server process: joins the job, runs its lanes until the job ends. OK: the job is done. Errors:
+// A server process: joins the job, runs its lanes until the job ends. OK: the job is done, or goes
+// on without it. Errors:
 // one line with what to do (coordinator not reachable, refused, job failed). Blocks; one per
 // process.
 absl::Status RunServer(const ServerOptions& options);

@@ -147,6 +147,12 @@ AnswerQueue::Options AnswerOptions(const ShardOptions& options, uint64_t lanes) 
           .lost_after = options.resend_after};
 }
 
+std::unique_ptr<const SyncPolicy> PolicyOf(const ShardOptions& options) {
+  std::unique_ptr<const SyncPolicy> policy = MakeSyncPolicy(options.sync);
+  if (!options.replace_policy_for_test) return policy;
+  return options.replace_policy_for_test(std::move(policy));
+}
+
 }  // namespace
 
 Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
@@ -155,7 +161,7 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
       sinks_(std::move(sinks)),
       update_per_push_(UpdatesPerPush(options_)),
       clip_(ClipOf(options_)),
-      policy_(MakeSyncPolicy(options_.sync)),
+      policy_(PolicyOf(options_)),
       optimizer_(MakeLaneOptimizer(options_.optimizer, options_.sync)),
       owned_(OwnedSegments(options_)),
       held_(HeldSegments(options_)),

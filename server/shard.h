@@ -121,6 +121,9 @@ struct ShardOptions {
   // For measurements of all but the optimizer: versions advance, no weights are computed.
   bool leave_out_update = false;
   TraceTrack* trace = nullptr;  // outlives the shard; may be null
+  // For tests: puts another policy in place of that of `sync`.
+  std::function<std::unique_ptr<const SyncPolicy>(std::unique_ptr<const SyncPolicy>)>
+      replace_policy_for_test = {};
 };
 
 // State of one segment at a version, readable during the call only, but for `weights`, which stays

@@ -10,6 +10,7 @@
 #include "proto/control_client.h"
 #include "proto/heartbeat_loop.h"
 #include "proto/job_config.h"
+#include "proto/sync_mode.h"
 #include "worker/training.h"
 
 namespace tug {
@@ -34,6 +35,8 @@ absl::Status RunWorker(const WorkerOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
                    ControlClient::Connect(options.coordinator, kJoinTimeout));
   ASSIGN_OR_RETURN(const RegisterReply registered, client->Register(request));
+  const bool may_leave = options.leave != nullptr && GoesOnWithoutANode(registered.config());
+  if (may_leave) options.leave->Arm();
 
   const std::string data_folder =
       options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir;
@@ -59,6 +62,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
   };
   callbacks.failure = [&] { return training->failure(); };
   callbacks.trace = [&] { return training->trace(); };
+  if (may_leave) callbacks.leaving = [&] { return options.leave->asked(); };
   return BeatUntilEnd(*client, registered, callbacks);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/leave_signal.h"
 
 namespace tug {
 
@@ -16,9 +17,13 @@ struct WorkerOptions {
   std::vector<std::string> overrides;
   // Where the token file is made; empty = the run folder's data/, if this host sees it.
   std::string cache_dir;
+  // Armed once the job is known to go on without this worker; outlives the call. Null: it never
+  // leaves.
+  LeaveSignal* leave = nullptr;
 };
 
-// A worker process: joins the job, reads the data, trains until the job ends. OK: the job is done.
+// A worker process: joins the job, reads the data, trains until the job ends. OK: the job is done,
+// or goes on without it.
 // Errors: one line with what to do. Blocks; one per process.
 absl::Status RunWorker(const WorkerOptions& options);
 

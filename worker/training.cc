@@ -224,7 +224,7 @@ void Training::SetView(const View& view) {
 }
 
 void Training::TakePlace() {
-  exchange_->SetView(view_->number());
+  exchange_->SetView(ViewRequestOf(*view_));
   board_.SetPlace(view_->number(), PlaceOf(*view_, registered_.node_id()));
 }
 

@@ -1,0 +1,67 @@
+#include "cli/status_text.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+NodeStatus Server() {
+  NodeStatus node;
+  node.set_node_id(2);
+  node.set_kind(SERVER);
+  node.set_host("host");
+  node.set_pid(7);
+  node.add_lane_endpoints("tcp://h:1");
+  return node;
+}
+
+TEST(NodeText, SaysWhatAServerHolds) {
+  NodeStatus node = Server();
+  node.set_segments(12);
+  EXPECT_THAT(NodeText(node), HasSubstr("server 2 on host (pid 7)"));
+  EXPECT_THAT(NodeText(node), HasSubstr("lanes tcp://h:1, 12 segments, memory"));
+  node.set_copies(1);
+  EXPECT_THAT(NodeText(node), HasSubstr("12 segments, 1 copy, memory"));
+  node.set_copies(12);
+  node.set_copies_missing(3);
+  EXPECT_THAT(NodeText(node), HasSubstr("12 segments, 12 copies (3 being made), memory"));
+  EXPECT_THAT(NodeText(node), Not(HasSubstr("draining")));
+  node.set_draining(true);
+  EXPECT_THAT(NodeText(node), HasSubstr(", draining"));
+}
+
+TEST(NodeText, SaysWhoStandsBy) {
+  NodeStatus node = Server();
+  node.set_spare(true);
+  EXPECT_THAT(NodeText(node), HasSubstr("lanes tcp://h:1, spare, memory"));
+}
+
+TEST(NodeText, SaysWhatAWorkerCarries) {
+  NodeStatus node;
+  node.set_kind(WORKER);
+  node.add_virtual_workers(0);
+  node.add_virtual_workers(2);
+  EXPECT_THAT(NodeText(node), HasSubstr("virtual workers 0 2, memory"));
+}
+
+TEST(CopiesText, SaysWhetherALossOfAServerWouldBeOutlived) {
+  StatusReply status;
+  status.set_replicas(1);
+  status.set_segments(24);
+  EXPECT_EQ(CopiesText(status), "") << "nobody asked for copies";
+  status.set_replicas(2);
+  EXPECT_EQ(CopiesText(status), "all segments have 2 copies");
+  status.set_segments_at_risk(5);
+  EXPECT_EQ(CopiesText(status), "5 of 24 segments have one copy only");
+  status.set_segments_at_risk(1);
+  EXPECT_EQ(CopiesText(status), "1 of 24 segments has one copy only");
+  status.set_segments(0);
+  EXPECT_EQ(CopiesText(status), "") << "there are none yet";
+}
+
+}  // namespace
+}  // namespace tug
