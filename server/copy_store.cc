@@ -63,6 +63,12 @@ void CopyStore::Forget() {
   for (const uint32_t id : copied_) Forget(id);
 }
 
+void CopyStore::TakeFrom(CopyStore& before, uint32_t segment) {
+  if (!before.has(segment)) return Forget(segment);
+  copies_[segment] = std::move(before.copies_[segment]);
+  copies_[segment]->follows = false;
+}
+
 void CopyStore::Set(uint32_t segment, const HeldSegment& held) {
   Copy& copy = *copies_[segment];
   copy.version = held.version;

@@ -62,6 +62,8 @@ class CopyStore {
   // Has nothing any more, of any segment.
   void Forget();
   void Forget(uint32_t segment) { copies_[segment]->version = kNothing; }
+  // What `before` has of it, which has no use for it any more; nothing if it has no copy of it.
+  void TakeFrom(CopyStore& before, uint32_t segment);
   // What the lane has of it from before.
   void Set(uint32_t segment, const HeldSegment& held);
   // Nothing if it has nothing.

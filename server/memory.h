@@ -23,7 +23,8 @@ namespace tug {
 //   12 C   weights, m and v, as far as the optimizer keeps them
 //    4 C   weights of the version before, where pushes are summed (2 C with bf16 pulls)
 //   + updates on their way to copies, 72 MiB at most, and from every other server, 32 MiB each
-// (At a change of placement a lane has what it owns and copies twice for a moment.)
+// (At a change of placement a lane has those segments twice for a moment that it comes to own, or
+// owns no longer and copies.)
 //   + 64 MiB: sums that wait for their siblings (kServerParkingBytes, shard.h) and the process
 //     itself
 // for any number of workers and any order of arrival (push_admission.h).

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,31 +17,23 @@
 
 #include "kernels/bf16.h"
 #include "proto/sync_mode.h"
+#include "server/replicated_job_options.h"
+#include "server/rough_network_test_support.h"
 #include "server/shard.h"
 
 namespace tug {
 
 class ReplicatedJob {
  public:
-  static constexpr uint64_t kElements = 1024;
-  static constexpr uint32_t kBlocks = 2;
-  static constexpr uint32_t kSegmentsOfBlock = 3;
-  static constexpr uint32_t kSegments = kBlocks * kSegmentsOfBlock;
-  static constexpr uint32_t kVirtualWorkers = 3;  // 0 and 1 are one worker's
+  static constexpr uint64_t kElements = ReplicatedJobOptions::kElements;
+  static constexpr uint32_t kSegmentsOfBlock = ReplicatedJobOptions::kSegmentsOfBlock;
+  static constexpr uint32_t kSegments = ReplicatedJobOptions::kSegments;
+  static constexpr uint32_t kVirtualWorkers = ReplicatedJobOptions::kVirtualWorkers;
   static constexpr uint64_t kClocks = 12;
+  static constexpr uint32_t kNobody = ReplicatedJobPlacement::kNobody;
 
-  struct Options {
-    SyncConfig::Policy policy = SyncConfig::BSP;
-    OptimizerConfig::Clip clip = OptimizerConfig::OFF;
-    CommConfig::Format pull_format = CommConfig::FP32;
-    uint32_t lanes = 3;
-    bool copies = true;
-    bool rough = true;   // the network
-    bool faults = true;  // lanes are lost and join, segments move, workers are lost
-    uint64_t parking_bytes = uint64_t{1} << 20;
-    double delay_compensation = 0;
-    uint32_t seed = 1;
-  };
+  using Options = ReplicatedJobOptions;
+  using Placement = ReplicatedJobPlacement;
   struct Counts {
     uint64_t lost_lanes = 0, moves = 0, lost_workers = 0, other_views = 0;
     uint64_t filled = 0;     // kCopy messages taken
@@ -54,7 +45,7 @@ class ReplicatedJob {
       : options_(options),
         per_push_(SyncModeOf(options.policy).update_per_push),
         random_(options.seed),
-        table_(Table()) {
+        table_(ReplicatedJobTable()) {
     for (uint32_t id = 0; id < kSegments; ++id) {
       const uint32_t lane = kFirstLane + id * options_.lanes / kSegments;
       owner_.push_back(lane);
@@ -80,14 +71,14 @@ class ReplicatedJob {
       ASSERT_FALSE(testing::Test::HasFailure());
       if (options_.faults && steps % 16 == 0) MaybeFault();
       AdvanceViews();
-      if (flying_.empty() || random_() % 40 == 0) Tick();
-      if (!flying_.empty()) DeliverOne();
+      if (network_.empty() || random_() % 40 == 0) Tick();
+      if (!network_.empty()) DeliverOne();
     }
     // What is still on its way comes to rest.
     for (int i = 0; i < 4000; ++i) {
       AdvanceViews();
-      if (flying_.empty()) Tick();
-      if (!flying_.empty()) DeliverOne();
+      if (network_.empty()) Tick();
+      if (!network_.empty()) DeliverOne();
     }
     for (const auto& [number, lane] : lanes_) {
       counts_.old_views += lane->shard->counters().refused;
@@ -119,7 +110,6 @@ class ReplicatedJob {
 
  private:
   static constexpr uint32_t kFirstLane = 300;
-  static constexpr uint32_t kNobody = 0;
 
   struct Lane {
     std::unique_ptr<Shard> shard;
@@ -139,68 +129,15 @@ class ReplicatedJob {
     std::vector<SegmentPull> pulls;
     std::map<std::pair<uint32_t, uint32_t>, bool> pushes;  // (vw, segment): committed
   };
-  struct Flying {
-    PeerId to = 0;
-    Message message;
-  };
-
   static uint32_t Next(uint32_t lane, uint32_t lanes) {
     return kFirstLane + (lane - kFirstLane + 1) % lanes;
   }
-  static SegmentTable Table() {
-    BlockTable blocks;
-    for (uint32_t b = 0; b < kBlocks; ++b) {
-      TensorSpec* const tensor = blocks.add_blocks()->add_tensors();
-      tensor->add_shape(kSegmentsOfBlock * kElements);
-      tensor->set_weight_decay(b == 0);
-    }
-    return *SegmentTable::Create(blocks, kElements);
-  }
   static float Value(uint32_t vw, uint64_t clock) { return static_cast<float>(1 + vw + 7 * clock); }
 
-  ShardOptions MakeShardOptions(uint32_t lane) const {
-    ShardOptions options;
-    options.lane = lane;
-    options.job = 9;
-    options.timeline = 1;
-    options.view = view_;
-    options.placement = placement_;
-    options.virtual_workers = kVirtualWorkers;
-    OptimizerConfig& optimizer = options.optimizer;
-    optimizer.set_schedule(OptimizerConfig::CONSTANT);
-    optimizer.set_clip(options_.clip);
-    optimizer.set_clip_norm(5);
-    if (per_push_) {
-      optimizer.set_algorithm(OptimizerConfig::SGD);
-      optimizer.set_learning_rate(1);
-    } else {
-      optimizer.set_algorithm(OptimizerConfig::ADAMW);
-      optimizer.set_learning_rate(0.01);
-      optimizer.mutable_adamw()->set_weight_decay(0.1);
-      optimizer.mutable_adamw()->set_beta1(0.9);
-      optimizer.mutable_adamw()->set_beta2(0.99);
-      optimizer.mutable_adamw()->set_epsilon(1e-8);
-    }
-    options.sync.set_policy(options_.policy);
-    options.sync.set_staleness(2);
-    options.sync.set_staleness_scaling(SyncConfig::NONE);
-    options.sync.set_delay_compensation(options_.delay_compensation);
-    options.lane_of_segment = owner_;
-    if (options_.copies) {
-      for (const uint32_t copy : copy_) {
-        options.copies.push_back(copy == kNobody ? std::vector<uint32_t>()
-                                                 : std::vector<uint32_t>{copy});
-      }
-    }
-    options.block_names = {"a", "b"};
-    options.resend_after = absl::Seconds(2);
-    options.parking_bytes = options_.parking_bytes;
-    options.pull_format = options_.pull_format;
-    return options;
-  }
   std::unique_ptr<Shard> MakeShard(uint32_t lane) {
     return std::make_unique<Shard>(
-        MakeShardOptions(lane), table_,
+        ReplicatedJobShardOptions(options_, Placement{view_, placement_, owner_, copy_}, lane),
+        table_,
         ShardSinks{.send = [this, lane](Outgoing m) { Send(LanePeer(lane), std::move(m)); },
                    .snapshot = [](const SegmentSnapshot&) {},
                    .notice = [](const ShardNotice& n) { ADD_FAILURE() << n.text; }});
@@ -409,7 +346,7 @@ class ReplicatedJob {
     header.token_count = worker.clock;
     header.virtual_worker = worker.virtual_workers[0];
     header.virtual_worker_count = static_cast<uint16_t>(worker.virtual_workers.size());
-    Fly(LanePeer(worker.owner[first]), header, Lease());
+    network_.Send(LanePeer(worker.owner[first]), header, Lease());
   }
   // Where pushes are summed, the gradient is one of the weights that were pulled.
   void SendPush(uint32_t w, uint32_t vw, uint32_t first, uint32_t end) {
@@ -431,7 +368,8 @@ class ReplicatedJob {
       }
     }
     header.payload_bytes = gradient->size() * sizeof(float);
-    Fly(LanePeer(worker.owner[first]), header, Lease(gradient, std::span<const float>(*gradient)));
+    network_.Send(LanePeer(worker.owner[first]), header,
+                  Lease(gradient, std::span<const float>(*gradient)));
   }
 
   void OnAnswer(uint32_t w, const Message& message) {
@@ -505,26 +443,12 @@ class ReplicatedJob {
     outgoing.header.sender = from;
     outgoing.header.payload_bytes = outgoing.payload.size_bytes();
     counts_.updates += outgoing.header.kind == MessageKind::kUpdate ? 1 : 0;
-    Fly(outgoing.to, outgoing.header, outgoing.payload);
-  }
-  // The bytes are copied: a sender may use its memory again when the lease is gone.
-  void Fly(PeerId to, const WireHeader& header, const Lease& payload) {
-    auto bytes = std::make_shared<AlignedBuffer>(payload.size_bytes());
-    if (payload.size_bytes() > 0) {
-      std::memcpy(bytes->data(), payload.bytes().data(), payload.size_bytes());
-    }
-    const std::span<const std::byte> span(std::as_const(*bytes).data(), bytes->size_bytes());
-    flying_.push_back({to, Message{header, Lease(bytes, span)}});
+    network_.Send(outgoing.to, outgoing.header, outgoing.payload);
   }
   void DeliverOne() {
-    const size_t reach = options_.rough ? flying_.size() : 1;
-    const size_t at = random_() % reach;
-    Flying flying = std::move(flying_[at]);
-    flying_.erase(flying_.begin() + static_cast<ptrdiff_t>(at));
-    if (options_.rough) {
-      if (random_() % 10 == 0) return;  // lost
-      if (random_() % 8 == 0) Fly(flying.to, flying.message.header, flying.message.payload);
-    }
+    std::optional<RoughNetwork::Flying> next = network_.Take(options_.rough, random_);
+    if (!next.has_value()) return;
+    RoughNetwork::Flying& flying = *next;
     if (IsWorker(flying.to)) return OnAnswer(flying.to & ~kWorkerBit, flying.message);
     const auto lane = lanes_.find(flying.to - LanePeer(0));
     if (lane == lanes_.end() || lane->second->shard == nullptr) return;  // gone, or to join
@@ -562,7 +486,7 @@ class ReplicatedJob {
   std::map<uint32_t, Worker> workers_;
   std::optional<uint32_t> worker_lost_;
   std::map<uint32_t, uint64_t> seen_;  // by segment: the newest version that a worker knows of
-  std::vector<Flying> flying_;
+  RoughNetwork network_;
   Counts counts_;
 };
 

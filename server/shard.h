@@ -304,7 +304,7 @@ class Shard {
   WireHeader SegmentHeader(MessageKind kind, uint32_t segment) const;
   // Of taking over (shard_takeover.cc). None if it has nothing of it.
   std::optional<HeldSegment> Held(uint32_t segment) const;
-  absl::Status TakeSegments(const Shard* before);
+  absl::Status TakeSegments(Shard* before);
 
   void OnPull(const Message& message);
   bool IsPull(const Message& message) const;

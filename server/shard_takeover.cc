@@ -31,7 +31,8 @@ std::optional<HeldSegment> Shard::Held(uint32_t segment) const {
   return copies_.has(segment) ? copies_.Held(segment) : std::nullopt;
 }
 
-absl::Status Shard::TakeSegments(const Shard* before) {
+// What stays where it is changes hands; the rest is copied.
+absl::Status Shard::TakeSegments(Shard* before) {
   std::vector<HeldSegment> held;
   std::vector<NormLedger::OwnSegment> norms;
   uint64_t least = ~uint64_t{0};
@@ -50,21 +51,22 @@ absl::Status Shard::TakeSegments(const Shard* before) {
     state.norm = had->norm;
     if (state.next.has_value()) state.next->Set(had->clocks);
   }
-  if (!weights_.TakeUp(held) ||
+  for (const uint32_t id : copies_.segments()) {
+    if (before == nullptr) {
+      copies_.Forget(id);
+    } else if (before->states_[id] != nullptr) {
+      copies_.Set(id, *before->Held(id));
+    } else {
+      copies_.TakeFrom(before->copies_, id);
+    }
+  }
+  if (!weights_.TakeUp(held, before == nullptr ? nullptr : &before->weights_) ||
       (ledger_.has_value() && !ledger_->TakeUp(norms, options_.start_version))) {
     return absl::FailedPreconditionError(
         absl::StrCat("lane ", options_.lane, " is to own segments that do not fit together; start ",
                      "again from the last checkpoint"));
   }
   if (!owned_.empty() && !update_per_push_) admission_.StartAt(least);
-  for (const uint32_t id : copies_.segments()) {
-    const std::optional<HeldSegment> had = before == nullptr ? std::nullopt : before->Held(id);
-    if (had.has_value()) {
-      copies_.Set(id, *had);
-    } else {
-      copies_.Forget(id);
-    }
-  }
   return absl::OkStatus();
 }
 
@@ -76,6 +78,7 @@ absl::Status Shard::TakeFrom(Shard* before, absl::Time now) {
   }
   if (before != nullptr && before->options_.timeline != options_.timeline) before = nullptr;
   now_ = now;
+  if (before != nullptr && !std::exchange(before->started_, true)) before->weights_.Start();
   if (const absl::Status taken = TakeSegments(before); !taken.ok()) return taken;
   if (before != nullptr) {
     live_ = before->live_;

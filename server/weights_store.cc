@@ -89,11 +89,22 @@ void WeightsStore::Start() {
   }
 }
 
-bool WeightsStore::TakeUp(std::span<const HeldSegment> held) {
+WeightsStore::Run* WeightsStore::FindRun(uint32_t first_segment, const Run& extent) {
+  if (!std::binary_search(owned_.begin(), owned_.end(), first_segment)) return nullptr;
+  Run& run = RunOf(first_segment);
+  return run.begin == extent.begin && run.end == extent.end ? &run : nullptr;
+}
+
+bool WeightsStore::TakeUp(std::span<const HeldSegment> held, WeightsStore* before) {
   TUG_CHECK_EQ(held.size(), owned_.size());
   size_t first = 0;
   for (Run& run : runs_) {
-    if (!TakeUpRun(run, first, held.subspan(first, run.segments))) return false;
+    Run* const same = before == nullptr ? nullptr : before->FindRun(owned_[first], run);
+    if (same != nullptr) {
+      run = std::move(*same);
+    } else if (!TakeUpRun(run, first, held.subspan(first, run.segments))) {
+      return false;
+    }
     first += run.segments;
   }
   return true;

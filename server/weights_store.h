@@ -62,9 +62,10 @@ class WeightsStore {
   void Start();
 
   // In place of filling in and Start: what the lane has of its segments, in the middle of a
-  // timeline. `held`: of each of `owned`, in that order. False if versions of a run lie too far
-  // apart, or of one that is further the version before is lacking: no lane can have left them so.
-  bool TakeUp(std::span<const HeldSegment> held);
+  // timeline. `held`: of each of `owned`, in that order. Runs that `before` has too are not copied
+  // but taken from there; null: there is none. False if versions of a run lie too far apart, or of
+  // one that is further the version before is lacking: no lane can have left them so.
+  bool TakeUp(std::span<const HeldSegment> held, WeightsStore* before);
   // Weights, m, v and the version before of a segment at its version, which the caller knows.
   HeldSegment Held(uint32_t segment, uint64_t version) const;
 
@@ -126,6 +127,8 @@ class WeightsStore {
     const Segment& s = table_.segment(segment);
     return of_run.subspan(s.begin - RunOf(segment).begin, s.elements());
   }
+  // The run that begins with this segment and has this extent; null if there is none.
+  Run* FindRun(uint32_t first_segment, const Run& extent);
   // Of one run. `held`: of the segments from owned_[first] on.
   bool TakeUpRun(Run& run, size_t first, std::span<const HeldSegment> held);
   // The copy that `version` is to be written to; the first segment of a run to come there takes it

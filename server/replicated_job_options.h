@@ -1,0 +1,103 @@
+#ifndef TUG_SERVER_REPLICATED_JOB_OPTIONS_H_
+#define TUG_SERVER_REPLICATED_JOB_OPTIONS_H_
+
+// The job of replicated_job_test_support.h: what it is made of.
+
+#include <cstdint>
+#include <vector>
+
+#include "proto/sync_mode.h"
+#include "server/shard.h"
+
+namespace tug {
+
+struct ReplicatedJobOptions {
+  static constexpr uint64_t kElements = 1024;  // of a segment
+  static constexpr uint32_t kBlocks = 2;
+  static constexpr uint32_t kSegmentsOfBlock = 3;
+  static constexpr uint32_t kSegments = kBlocks * kSegmentsOfBlock;
+  static constexpr uint32_t kVirtualWorkers = 3;
+
+  SyncConfig::Policy policy = SyncConfig::BSP;
+  OptimizerConfig::Clip clip = OptimizerConfig::OFF;
+  CommConfig::Format pull_format = CommConfig::FP32;
+  uint32_t lanes = 3;
+  bool copies = true;
+  bool rough = true;   // the network
+  bool faults = true;  // lanes are lost and join, segments move, workers are lost
+  uint64_t parking_bytes = uint64_t{1} << 20;
+  double delay_compensation = 0;
+  uint32_t seed = 1;
+};
+
+// Who has what.
+struct ReplicatedJobPlacement {
+  static constexpr uint32_t kNobody = 0;
+
+  uint32_t view = 0;
+  uint32_t placement = 0;
+  std::vector<uint32_t> owner;  // by segment
+  std::vector<uint32_t> copy;   // a lane or kNobody
+};
+
+inline SegmentTable ReplicatedJobTable() {
+  BlockTable blocks;
+  for (uint32_t b = 0; b < ReplicatedJobOptions::kBlocks; ++b) {
+    TensorSpec* const tensor = blocks.add_blocks()->add_tensors();
+    tensor->add_shape(ReplicatedJobOptions::kSegmentsOfBlock * ReplicatedJobOptions::kElements);
+    tensor->set_weight_decay(b == 0);
+  }
+  return *SegmentTable::Create(blocks, ReplicatedJobOptions::kElements);
+}
+
+// Sums: AdamW. Updates per push: SGD with step size 1, so that what was applied can be counted.
+inline OptimizerConfig ReplicatedJobOptimizer(const ReplicatedJobOptions& job) {
+  OptimizerConfig optimizer;
+  optimizer.set_schedule(OptimizerConfig::CONSTANT);
+  optimizer.set_clip(job.clip);
+  optimizer.set_clip_norm(5);
+  if (SyncModeOf(job.policy).update_per_push) {
+    optimizer.set_algorithm(OptimizerConfig::SGD);
+    optimizer.set_learning_rate(1);
+    return optimizer;
+  }
+  optimizer.set_algorithm(OptimizerConfig::ADAMW);
+  optimizer.set_learning_rate(0.01);
+  optimizer.mutable_adamw()->set_weight_decay(0.1);
+  optimizer.mutable_adamw()->set_beta1(0.9);
+  optimizer.mutable_adamw()->set_beta2(0.99);
+  optimizer.mutable_adamw()->set_epsilon(1e-8);
+  return optimizer;
+}
+
+inline ShardOptions ReplicatedJobShardOptions(const ReplicatedJobOptions& job,
+                                              const ReplicatedJobPlacement& placement,
+                                              uint32_t lane) {
+  ShardOptions options;
+  options.lane = lane;
+  options.job = 9;
+  options.timeline = 1;
+  options.view = placement.view;
+  options.placement = placement.placement;
+  options.virtual_workers = ReplicatedJobOptions::kVirtualWorkers;
+  options.optimizer = ReplicatedJobOptimizer(job);
+  options.sync.set_policy(job.policy);
+  options.sync.set_staleness(2);
+  options.sync.set_staleness_scaling(SyncConfig::NONE);
+  options.sync.set_delay_compensation(job.delay_compensation);
+  options.lane_of_segment = placement.owner;
+  for (const uint32_t copy : placement.copy) {
+    if (!job.copies) break;
+    options.copies.push_back(copy == ReplicatedJobPlacement::kNobody ? std::vector<uint32_t>()
+                                                                     : std::vector<uint32_t>{copy});
+  }
+  options.block_names = {"a", "b"};
+  options.resend_after = absl::Seconds(2);
+  options.parking_bytes = job.parking_bytes;
+  options.pull_format = job.pull_format;
+  return options;
+}
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_REPLICATED_JOB_OPTIONS_H_
