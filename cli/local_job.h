@@ -46,9 +46,9 @@ struct LocalJob {
 //    With interrupt_is_error the error is "interrupted", whenever it came.
 //  - A node killed by a signal: another is started in its place, with its name, and the job goes
 //    on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A server in place of another
-//    is a spare one: it gets a place only if one is free. A node that left the job is not replaced. A node that exits with an
-//    error: first the coordinator has report_time to end the job with its own message, which says
-//    more.
+//    is a spare one: it gets a place only if one is free. A node that left the job is not replaced.
+//    A node that exits with an error: first the coordinator has report_time to end the job with its
+//    own message, which says more.
 //  - The coordinator killed by a signal: another one takes the job up, at the same address; a line
 //    says so. Nodes go on meanwhile.
 //  - A process that dies kMostQuickDeaths times in a row within kQuickDeath of its start ends the

@@ -69,8 +69,8 @@ std::string CopiesText(const StatusReply& status) {
   }
   const bool one = status.segments_at_risk() == 1;
   return absl::StrCat(status.segments_at_risk(), " of ",
-                      Counted(status.segments(), "segment", "segments"),
-                      one ? " has" : " have", " one copy only");
+                      Counted(status.segments(), "segment", "segments"), one ? " has" : " have",
+                      " one copy only");
 }
 
 }  // namespace tug

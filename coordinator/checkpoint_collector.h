@@ -21,8 +21,8 @@ struct CollectedCheckpoint {
   std::vector<uint64_t> clocks;
 };
 
-// Gathers lanes' parts until a checkpoint is whole. Repeats, parts of another placement of segments,
-// and parts that no correct lane sends, change nothing. Not thread-safe.
+// Gathers lanes' parts until a checkpoint is whole. Repeats, parts of another placement of
+// segments, and parts that no correct lane sends, change nothing. Not thread-safe.
 class CheckpointCollector {
  public:
   // Checkpoints whose parts are still arriving; a lane writes one at a time.

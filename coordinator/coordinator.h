@@ -314,7 +314,7 @@ class Coordinator {
   View next_view_;
   uint32_t servers_wanted_;        // spares are given a place up to this number
   bool copies_were_lost_ = false;  // until there are as many again as there should be
-  uint32_t timeline_view_ = 0;  // number of the timeline's first view
+  uint32_t timeline_view_ = 0;     // number of the timeline's first view
   // By virtual worker: what some segment may have of it, whoever carries it. One that goes to
   // another worker takes the step again where that goes on, as does a run that goes on.
   std::vector<uint64_t> least_begun_;

@@ -103,10 +103,9 @@ void Coordinator::GivePlaces() {
       if (server.spare != spares || (spares && placed >= servers_wanted_)) continue;
       server.placed = true;
       ++placed;
-      AddNotice(
-          absl::StrCat("place ", server.id),
-          absl::StrCat(server.Name(), spares ? " stood by, and gets" : " has joined, and gets",
-                       " its part of the segments"));
+      AddNotice(absl::StrCat("place ", server.id),
+                absl::StrCat(server.Name(), spares ? " takes a free place" : " has joined",
+                             ", and gets its part of the segments"));
     }
   }
   servers_wanted_ =

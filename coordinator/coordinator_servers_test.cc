@@ -74,9 +74,7 @@ class CoordinatorServersTest : public ::testing::Test {
     }
     return NodeStatus();
   }
-  uint32_t AtRisk() const {
-    return job_->coordinator().OnStatus(job_->now()).segments_at_risk();
-  }
+  uint32_t AtRisk() const { return job_->coordinator().OnStatus(job_->now()).segments_at_risk(); }
   absl::StatusOr<DrainReply> Drain(uint32_t id) {
     return job_->coordinator().OnDrain(id, job_->now());
   }

@@ -27,9 +27,8 @@ class Plan {
     copies_ = std::min(holders, servers_) - 1;
     heaviest_first_.resize(segments.size());
     std::iota(heaviest_first_.begin(), heaviest_first_.end(), 0u);
-    std::stable_sort(
-        heaviest_first_.begin(), heaviest_first_.end(),
-        [&](uint32_t a, uint32_t b) { return segments[a].bytes > segments[b].bytes; });
+    std::stable_sort(heaviest_first_.begin(), heaviest_first_.end(),
+                     [&](uint32_t a, uint32_t b) { return segments[a].bytes > segments[b].bytes; });
   }
 
   std::vector<PlannedHolders> Make() && {

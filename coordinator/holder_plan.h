@@ -7,9 +7,9 @@
 //
 //  1. An owner that goes: a copy of the segment becomes the owner, else the lane that owns least.
 //  2. Owned bytes are balanced: segments go from the lane with most, of those that have one that is
-//     smaller than the gap, to the lane with least, until there is none. Then no lane owns more than
-//     another by more than its smallest segment. Rather a segment whose copy is there already, then
-//     one that is about half of the gap.
+//     smaller than the gap, to the lane with least, until there is none. Then no lane owns more
+//     than another by more than its smallest segment. Rather a segment whose copy is there already,
+//     then one that is about half of the gap.
 //  3. Copies stay that are on servers of their own, whole ones first; then the owner of before; the
 //     rest go to the lanes that hold least, of equal ones the next after the owner's server.
 //  4. Held bytes (owned and copied) are balanced as owned ones are, by moving copies.
@@ -40,8 +40,7 @@ struct PlannedHolders {
 // segment gets `holders` of them, or as many as there are servers. A pure function, and a fixed
 // point: what it gave is not moved if it is asked again. REQUIRES: at least one lane, holders >= 1.
 std::vector<PlannedHolders> PlanHolders(std::span<const SegmentHeld> segments,
-                                        std::span<const uint32_t> server_of_lane,
-                                        uint32_t holders);
+                                        std::span<const uint32_t> server_of_lane, uint32_t holders);
 
 }  // namespace tug
 

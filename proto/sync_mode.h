@@ -64,9 +64,9 @@ inline uint64_t StalenessBound(const SyncConfig& sync) {
   return sync.policy() == SyncConfig::ASP ? kMostLead : 0;
 }
 
-// Whether a job goes on when a node is lost, or leaves. Programs of their own (model.external) cannot
-// take steps of others. Where steps are skipped (BACKUP), who takes over may wait for weights that do
-// not come.
+// Whether a job goes on when a node is lost, or leaves. Programs of their own (model.external)
+// cannot take steps of others. Where steps are skipped (BACKUP), who takes over may wait for
+// weights that do not come.
 inline bool GoesOnWithoutANode(const JobConfig& job) {
   return !job.model().external() && !SyncModeOf(job.sync().policy()).skips_steps;
 }
