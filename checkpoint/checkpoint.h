@@ -6,6 +6,9 @@
 //   RUN/checkpoints/step-00000500/lane-003.safetensors   segments of one lane: weights, m, v
 //                                 manifest.textproto     proto/manifest.proto + its checksum
 //
+// (lane-003-placement-7.safetensors, where segments have moved while the job ran: lanes write what
+// they own then, and nothing that a lane of before still writes takes its place.)
+//
 // How one comes about, so that a kill, a power cut or a full disk at any instant leaves the
 // previous checkpoint usable:
 //   1. Every lane writes and syncs its file into step-00000500.tmp/ (WriteLanePart).
@@ -22,8 +25,8 @@
 // same comm.segment_elements.
 //
 // All hosts of the job must see the run folder. Functions may be called from several threads and
-// processes at once, with these limits: one writer per (version, lane), one CommitCheckpoint or
-// DiscardUnfinished per run folder at a time.
+// processes at once, with these limits: one writer per (version, lane, placement), one
+// CommitCheckpoint or DiscardUnfinished per run folder at a time.
 
 #include <cstdint>
 #include <memory>
@@ -58,11 +61,13 @@ struct PartFile {
 };
 
 // Writes and syncs a lane's file of the unfinished checkpoint of `version` (completed steps); a
-// file left over from an earlier attempt is replaced. Errors, each with path, cause and remedy:
+// file left over from an earlier attempt is replaced. `placement`: 0 for the first of a timeline,
+// which its name leaves out. Errors, each with path, cause and remedy:
 // NOT_FOUND (`run_dir` is not on this host), PERMISSION_DENIED, RESOURCE_EXHAUSTED (disk full),
 // INTERNAL; the partial file is deleted.
 absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t version,
-                                       uint32_t lane_index, std::span<const SegmentPart> segments);
+                                       uint32_t lane_index, std::span<const SegmentPart> segments,
+                                       uint32_t placement = 0);
 
 // Complete checkpoints that stay: the newest `keep` (at least 1), the best one of the run
 // (best_checkpoint.h), and those of `held`.

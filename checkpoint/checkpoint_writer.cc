@@ -184,11 +184,14 @@ absl::Status RemoveSuperseded(const std::string& run_dir, std::optional<uint64_t
 }  // namespace
 
 absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t version,
-                                       uint32_t lane_index, std::span<const SegmentPart> segments) {
+                                       uint32_t lane_index, std::span<const SegmentPart> segments,
+                                       uint32_t placement) {
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const std::string folder, MakeUnfinishedFolder(run_dir, version));
   PartFile part;
-  part.name = absl::StrFormat("lane-%03d.safetensors", lane_index);
+  part.name = placement == 0
+                  ? absl::StrFormat("lane-%03d.safetensors", lane_index)
+                  : absl::StrFormat("lane-%03d-placement-%d.safetensors", lane_index, placement);
   const std::string path = absl::StrCat(folder, "/", part.name);
   if (absl::Status written = WriteSegments(path, segments, part); !written.ok()) {
     ::unlink(path.c_str());

@@ -22,6 +22,7 @@
 #include "coordinator/run_folder.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
+#include "model/job_model.h"
 
 namespace tug {
 namespace {
@@ -43,13 +44,7 @@ LossSums Evaluate(Model& model, const Sampler& sampler) {
   for (uint64_t first = 0; first < all; first += kBatch) {
     const auto count = static_cast<uint32_t>(std::min<uint64_t>(kBatch, all - first));
     sampler.FillEval(/*eval_samples=*/0, first, count, samples);
-    MicroBatch batch;
-    batch.samples = static_cast<int>(count);
-    batch.tokens = samples.tokens;
-    batch.lengths = samples.lengths;
-    batch.decoder_tokens = samples.decoder_tokens;
-    batch.targets = samples.targets;
-    model.Start(batch);
+    model.Start(MicroBatchOf(samples));
     for (int block = 0; block < model.num_blocks(); ++block) model.Forward(block);
     const LossSums sums = model.losses();
     total.loss += sums.loss;

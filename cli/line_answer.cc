@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "data/sample_batch.h"
 #include "data/token_file.h"
+#include "model/job_model.h"
 
 namespace tug {
 namespace {
@@ -40,15 +41,6 @@ absl::StatusOr<SampleBatch> OneSample(const JobConfig& config, const Tokenizer& 
   return batch;
 }
 
-MicroBatch Inputs(const SampleBatch& samples) {
-  MicroBatch batch;
-  batch.samples = 1;
-  batch.tokens = samples.tokens;
-  batch.lengths = samples.lengths;
-  batch.decoder_tokens = samples.decoder_tokens;
-  return batch;
-}
-
 absl::StatusOr<std::string> TargetOf(LoadedModel& loaded, const Tokenizer& tokenizer,
                                      const std::string& source) {
   const JobConfig& config = loaded.config();
@@ -59,7 +51,7 @@ absl::StatusOr<std::string> TargetOf(LoadedModel& loaded, const Tokenizer& token
       std::max(config.data().resolved_symbols(), config.model().vocabulary()));
   std::vector<int32_t> target;
   for (uint32_t position = 0; position < config.model().context(); ++position) {
-    loaded.model().Logits(Inputs(batch), static_cast<int>(position), logits);
+    loaded.model().Logits(MicroBatchOf(batch), static_cast<int>(position), logits);
     // Neither the begin symbol nor what the vocabulary has beyond the symbols of the data.
     logits[static_cast<size_t>(begin)] = -std::numeric_limits<float>::infinity();
     const auto likeliest = std::max_element(logits.begin(), logits.begin() + end + 1);
@@ -78,7 +70,7 @@ absl::StatusOr<std::string> LabelOf(LoadedModel& loaded, const Tokenizer& tokeni
                    OneSample(config, tokenizer, {BeginSymbol(tokenizer.symbols())}, text));
   const auto labels = static_cast<size_t>(config.data().resolved_labels_size());
   std::vector<float> logits(std::max<size_t>(labels, config.model().classes()));
-  loaded.model().Logits(Inputs(batch), 0, logits);
+  loaded.model().Logits(MicroBatchOf(batch), 0, logits);
   double sum = 0;
   const float largest = *std::max_element(logits.begin(), logits.end());
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit - largest));

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
-#include "data/sampler.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "model/job_model.h"
 #include "model/layout.h"
 
 namespace tug {
@@ -29,12 +29,9 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
                      " is of a replay (compute: REPLAY), which trains no model: name "
                      "a checkpoint of a training"));
   }
-  const ModelOptions options = {.config = config.model(),
-                                .train = config.train(),
-                                .symbols = config.data().resolved_symbols(),
-                                .classes = DataClasses(config.data()),
-                                .max_micro_batch = max_micro_batch,
-                                .inference = true};
+  ModelOptions options = ModelOptionsOf(config);
+  options.max_micro_batch = max_micro_batch;
+  options.inference = true;
   ASSIGN_OR_RETURN(loaded->model_, Model::Create(options, loaded->pool_));
   const BlockTable& blocks = loaded->model_->blocks();
   if (!google::protobuf::util::MessageDifferencer::Equals(blocks, reader.manifest().blocks())) {

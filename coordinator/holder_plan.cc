@@ -13,7 +13,7 @@ constexpr uint32_t kNoLane = ~0u;
 
 class Plan {
  public:
-  Plan(std::span<const HeldSegment> segments, std::span<const uint32_t> server_of_lane,
+  Plan(std::span<const SegmentHeld> segments, std::span<const uint32_t> server_of_lane,
        uint32_t holders)
       : segments_(segments),
         server_of_lane_(server_of_lane),
@@ -124,7 +124,7 @@ class Plan {
 
   void KeepCopies() {
     for (uint32_t id = 0; id < segments_.size(); ++id) {
-      const HeldSegment& now = segments_[id];
+      const SegmentHeld& now = segments_[id];
       std::vector<uint32_t> candidates = now.copies;
       if (now.owner.has_value()) {
         candidates.insert(candidates.begin() + static_cast<std::ptrdiff_t>(now.whole_copies),
@@ -187,7 +187,7 @@ class Plan {
     return true;
   }
 
-  const std::span<const HeldSegment> segments_;
+  const std::span<const SegmentHeld> segments_;
   const std::span<const uint32_t> server_of_lane_;
   uint32_t copies_ = 0;  // of each segment
   uint32_t servers_ = 0;
@@ -200,7 +200,7 @@ class Plan {
 
 }  // namespace
 
-std::vector<PlannedHolders> PlanHolders(std::span<const HeldSegment> segments,
+std::vector<PlannedHolders> PlanHolders(std::span<const SegmentHeld> segments,
                                         std::span<const uint32_t> server_of_lane,
                                         uint32_t holders) {
   TUG_CHECK(!server_of_lane.empty() && holders >= 1);

@@ -22,7 +22,7 @@
 namespace tug {
 
 // Lanes are indices.
-struct HeldSegment {
+struct SegmentHeld {
   uint64_t bytes = 0;
   std::optional<uint32_t> owner;  // none: it goes, or there was none
   std::vector<uint32_t> copies;   // that can stay
@@ -39,7 +39,7 @@ struct PlannedHolders {
 // `server_of_lane`: of each lane that is to hold segments; a server's lanes are neighbours. Each
 // segment gets `holders` of them, or as many as there are servers. A pure function, and a fixed
 // point: what it gave is not moved if it is asked again. REQUIRES: at least one lane, holders >= 1.
-std::vector<PlannedHolders> PlanHolders(std::span<const HeldSegment> segments,
+std::vector<PlannedHolders> PlanHolders(std::span<const SegmentHeld> segments,
                                         std::span<const uint32_t> server_of_lane,
                                         uint32_t holders);
 

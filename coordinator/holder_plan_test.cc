@@ -14,18 +14,18 @@ namespace {
 using ::testing::ElementsAre;
 using Lanes = std::vector<uint32_t>;
 
-std::vector<HeldSegment> Segments(const std::vector<uint64_t>& bytes,
+std::vector<SegmentHeld> Segments(const std::vector<uint64_t>& bytes,
                                   const std::vector<uint32_t>& owners) {
-  std::vector<HeldSegment> segments;
+  std::vector<SegmentHeld> segments;
   for (size_t id = 0; id < bytes.size(); ++id) {
     segments.push_back({.bytes = bytes[id], .owner = owners[id], .copies = {}, .whole_copies = 0});
   }
   return segments;
 }
 
-std::vector<HeldSegment> AsHeld(const std::vector<HeldSegment>& before,
+std::vector<SegmentHeld> AsHeld(const std::vector<SegmentHeld>& before,
                                 const std::vector<PlannedHolders>& planned) {
-  std::vector<HeldSegment> segments;
+  std::vector<SegmentHeld> segments;
   for (size_t id = 0; id < planned.size(); ++id) {
     segments.push_back({.bytes = before[id].bytes,
                         .owner = planned[id].owner,
@@ -35,7 +35,7 @@ std::vector<HeldSegment> AsHeld(const std::vector<HeldSegment>& before,
   return segments;
 }
 
-std::vector<uint64_t> OwnedBytes(const std::vector<HeldSegment>& segments,
+std::vector<uint64_t> OwnedBytes(const std::vector<SegmentHeld>& segments,
                                  const std::vector<PlannedHolders>& planned, size_t lanes) {
   std::vector<uint64_t> bytes(lanes, 0);
   for (size_t id = 0; id < planned.size(); ++id) bytes[planned[id].owner] += segments[id].bytes;
@@ -79,7 +79,7 @@ TEST(PlanHolders, ALaneThatJoinsGetsItsShareAndNothingElseMoves) {
 }
 
 TEST(PlanHolders, AnOwnerThatGoesLeavesItsSegmentToAWholeCopy) {
-  std::vector<HeldSegment> segments = Segments({10, 10, 10}, {0, 0, 0});
+  std::vector<SegmentHeld> segments = Segments({10, 10, 10}, {0, 0, 0});
   segments[0] = {.bytes = 10, .owner = std::nullopt, .copies = {1, 0}, .whole_copies = 1};
   segments[1].owner = 2;
   const auto planned = PlanHolders(segments, Lanes{1, 2, 3}, 1);
@@ -88,7 +88,7 @@ TEST(PlanHolders, AnOwnerThatGoesLeavesItsSegmentToAWholeCopy) {
 
 TEST(PlanHolders, BytesWanderByTradingPlacesWithACopyFirst) {
   // Lane 0 owns all; segment 2 has its copy on lane 1 already.
-  std::vector<HeldSegment> segments = Segments({10, 10, 10, 10}, {0, 0, 0, 0});
+  std::vector<SegmentHeld> segments = Segments({10, 10, 10, 10}, {0, 0, 0, 0});
   segments[2].copies = {1};
   segments[2].whole_copies = 1;
   const auto planned = PlanHolders(segments, Lanes{1, 2}, 2);
@@ -113,9 +113,9 @@ TEST(PlanHolders, EndsBalancedFromAnywhere) {
       for (uint32_t i = 0; i < per_server; ++i) server_of_lane.push_back(s + 1);
     }
     const uint32_t lanes = servers * per_server;
-    std::vector<HeldSegment> segments(random(40));
+    std::vector<SegmentHeld> segments(random(40));
     uint64_t largest = 0;
-    for (HeldSegment& segment : segments) {
+    for (SegmentHeld& segment : segments) {
       segment.bytes = 1 + random(100);
       largest = std::max(largest, segment.bytes);
       if (random(4) > 0) segment.owner = static_cast<uint32_t>(random(lanes));

@@ -71,7 +71,7 @@ void SegmentHolders::MakePlan() {
   const std::vector<LaneId> lanes = LanesOf(servers_, options_.lanes_per_server);
   std::vector<uint32_t> server_of_lane;
   for (const LaneId& lane : lanes) server_of_lane.push_back(lane.server);
-  std::vector<HeldSegment> now(segments_.size());
+  std::vector<SegmentHeld> now(segments_.size());
   for (size_t id = 0; id < segments_.size(); ++id) {
     const Segment& segment = segments_[id];
     now[id].bytes = options_.segment_bytes[id];

@@ -46,19 +46,7 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   std::swap(requests_, taken_);
   mutex_.Unlock();
   sender_.Retry();
-  for (Request& request : taken_) {
-    if (auto* push = std::get_if<PushRequest>(&request)) {
-      exchange_.Push(std::move(*push), now);
-    } else if (auto* pull = std::get_if<PullRequest>(&request)) {
-      exchange_.Pull(std::move(*pull), now);
-    } else if (auto* view = std::get_if<ViewRequest>(&request)) {
-      exchange_.SetView(view->view, now);
-    } else if (auto* carried = std::get_if<CarriedRequest>(&request)) {
-      exchange_.SetCarried(*carried, now);
-    } else {
-      exchange_.SetSchedule(std::get<ExchangeSchedule>(request), now);
-    }
-  }
+  for (Request& request : taken_) CarryOut(std::move(request), now);
   taken_.clear();
   if (now >= next_tick_) {
     exchange_.OnTick(now);
@@ -73,6 +61,28 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   events_.clear();
   counters_ = exchange_.counters();
   transport_counters_ = transport_->counters();
+}
+
+void ExchangeClient::CarryOut(Request request, absl::Time now) {
+  if (auto* push = std::get_if<PushRequest>(&request)) {
+    exchange_.Push(std::move(*push), now);
+  } else if (auto* pull = std::get_if<PullRequest>(&request)) {
+    exchange_.Pull(std::move(*pull), now);
+  } else if (auto* view = std::get_if<ViewRequest>(&request)) {
+    EnterView(std::move(*view), now);
+  } else if (auto* carried = std::get_if<CarriedRequest>(&request)) {
+    exchange_.SetCarried(*carried, now);
+  } else {
+    exchange_.SetSchedule(std::get<ExchangeSchedule>(request), now);
+  }
+}
+
+void ExchangeClient::EnterView(ViewRequest view, absl::Time now) {
+  for (const LaneAddress& lane : view.lanes) {
+    const absl::Status connected = transport_->Connect(lane.peer, lane.endpoint);
+    if (!connected.ok()) Cancel(connected);
+  }
+  exchange_.SetView(std::move(view), now);
 }
 
 void ExchangeClient::Take(Event event) {
@@ -183,9 +193,9 @@ void ExchangeClient::SetSchedule(const ExchangeSchedule& schedule) {
   HandOver(schedule);
 }
 
-void ExchangeClient::SetView(uint32_t view) {
+void ExchangeClient::SetView(ViewRequest view) {
   absl::MutexLock lock(&mutex_);
-  HandOver(ViewRequest{view});
+  HandOver(std::move(view));
 }
 
 void ExchangeClient::SetCarried(CarriedRequest carried) {

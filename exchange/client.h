@@ -57,8 +57,9 @@ class ExchangeClient {
   // Of what is asked for from now on (Exchange::SetSchedule).
   void SetSchedule(const ExchangeSchedule& schedule);
 
-  // The job's next view, of the same timeline (Exchange::SetView).
-  void SetView(uint32_t view);
+  // The job's next view, of the same timeline (Exchange::SetView): connects to lanes that it does
+  // not know. What cannot be an endpoint cancels the client.
+  void SetView(ViewRequest view);
   // The virtual workers carried from now on (Exchange::SetCarried).
   void SetCarried(CarriedRequest carried);
 
@@ -113,6 +114,8 @@ class ExchangeClient {
   template <typename Done>
   void Drive(Driver driver, const Done& done, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CarryOut(Request request, absl::Time now);
+  void EnterView(ViewRequest view, absl::Time now);
   // Hands over what has been asked for and, given a time to wait, takes what arrives within it.
   // Lets go of the mutex meanwhile. REQUIRES: to be the driver.
   void Turn(absl::Time now, std::optional<absl::Duration> poll)

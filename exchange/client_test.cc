@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "transport/answering_transport.h"
 #include "transport/zmq_transport.h"
 
 namespace tug {
@@ -342,34 +343,14 @@ TEST_F(ExchangeClientTest, HandsOutWeightsInPlaceOnce) {
 }
 
 // A lane inside the transport: answers whatever is sent, at once.
-class EchoTransport final : public Transport {
+class EchoTransport final : public AnsweringTransport {
  public:
-  absl::Status Connect(PeerId, const std::string&) override { return absl::OkStatus(); }
   absl::Status Send(Outgoing message) override {
     const bool push = message.header.kind == MessageKind::kPush;
-    inbox_.push_back(AnswerTo(message.header,
-                              push ? MessageKind::kCommitted : MessageKind::kWeights,
-                              static_cast<float>(message.header.version)));
+    Answer(AnswerTo(message.header, push ? MessageKind::kCommitted : MessageKind::kWeights,
+                    static_cast<float>(message.header.version)));
     return absl::OkStatus();
   }
-  void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override {
-    if (inbox_.empty()) {
-      absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&woken_), timeout);
-      woken_ = false;
-    }
-    for (Message& message : std::exchange(inbox_, {})) handler(std::move(message));
-  }
-  void Wake() override {
-    absl::MutexLock lock(&mutex_);
-    woken_ = true;
-  }
-  TransportCounters counters() const override { return {}; }
-
- private:
-  std::vector<Message> inbox_;  // of whoever drives
-  absl::Mutex mutex_;
-  bool woken_ = false;
 };
 
 // Two callers, each with a block of its own, that take turns at the transport with each other and

@@ -2,14 +2,16 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace tug {
 
 Exchange::Exchange(ExchangeOptions options, const SegmentTable& table, ExchangeSinks sinks)
     : options_(std::move(options)),
       sinks_(std::move(sinks)),
       table_(table),
-      plan_(std::make_shared<PartitionPlan>(table, options_.lane_of_segment,
-                                            options_.comm.partition_bytes())),
+      partition_bytes_(options_.comm.partition_bytes()),
+      plan_(std::make_shared<PartitionPlan>(table, options_.lane_of_segment, partition_bytes_)),
       buffers_(options_.comm.credit_bytes(), sinks_.new_buffer),
       versions_(table),
       pushes_(options_, plan_, sinks_, buffers_, versions_, counters_),
@@ -53,17 +55,25 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
 }
 
 void Exchange::SetSchedule(const ExchangeSchedule& schedule, absl::Time now) {
-  plan_ =
-      std::make_shared<PartitionPlan>(table_, options_.lane_of_segment, schedule.partition_bytes);
+  partition_bytes_ = schedule.partition_bytes;
+  plan_ = std::make_shared<PartitionPlan>(table_, options_.lane_of_segment, partition_bytes_);
   buffers_.set_keep_bytes(schedule.credit_bytes);
   pushes_.SetCredit(schedule.credit_bytes, now);
 }
 
-void Exchange::SetView(uint32_t view, absl::Time now) {
-  if (view <= options_.view) return;
-  options_.view = view;
-  pushes_.SendAllAgain(now);
-  pulls_.AskForAllAgain(now);
+void Exchange::SetView(ViewRequest view, absl::Time now) {
+  if (view.view <= options_.view) return;
+  options_.view = view.view;
+  if (view.lane_of_segment == options_.lane_of_segment) {
+    pushes_.SendAllAgain(now);
+    pulls_.AskForAllAgain(now);
+    return;
+  }
+  TUG_CHECK_EQ(view.lane_of_segment.size(), options_.lane_of_segment.size());
+  options_.lane_of_segment = std::move(view.lane_of_segment);
+  plan_ = std::make_shared<PartitionPlan>(table_, options_.lane_of_segment, partition_bytes_);
+  pushes_.CutAllAgain(now);
+  pulls_.CutAllAgain(now);
 }
 
 void Exchange::SetCarried(const CarriedRequest& carried, absl::Time now) {

@@ -10,7 +10,8 @@
 // not answered is sent again: identity makes repeats harmless.
 //
 // Cutting and credit may change as it runs (schedule.h): what is open keeps the partitions it was
-// cut into, what comes then is cut anew, and lanes take either.
+// cut into, what comes then is cut anew, and lanes take either. Who owns what may change too
+// (SetView).
 //
 // Payloads: FP32 or bf16, by comm.push_format and comm.pull_format; or, FP32, only some runs of
 // elements (runs.h). Runs are lossless: a lane takes the elements that are not pushed for zeros and
@@ -48,8 +49,10 @@ class Exchange {
   void SetSchedule(const ExchangeSchedule& schedule, absl::Time now);
   void OnMessage(const Message& message, absl::Time now);
   // The job's next view, of the same timeline: lanes have forgotten who waits for what. What is not
-  // committed is sent, and what has not come is asked for again, at once, under its number.
-  void SetView(uint32_t view, absl::Time now);
+  // committed is sent, and what has not come is asked for again, at once, under its number. If
+  // segments have other owners, all that is open is cut anew first, and sent as a whole: lanes know
+  // what they have committed of a push. REQUIRES: as many segments as before.
+  void SetView(ViewRequest view, absl::Time now);
   // Pulls speak for these virtual workers from now on. Open pushes of others are given up: whoever
   // carries them now makes them again.
   void SetCarried(const CarriedRequest& carried, absl::Time now);
@@ -63,6 +66,7 @@ class Exchange {
   ExchangeOptions options_;
   const ExchangeSinks sinks_;
   const SegmentTable& table_;
+  uint64_t partition_bytes_;
   std::shared_ptr<const PartitionPlan> plan_;  // shared with what was cut by it
   ExchangeCounters counters_;
   SendBuffers buffers_;

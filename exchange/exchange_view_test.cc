@@ -16,9 +16,14 @@ class ExchangeViewTest : public ExchangeTest {
   ExchangeViewTest() : ExchangeTest(/*update_per_push=*/false) {}
 
   std::vector<Outgoing> Sent() { return std::exchange(sent_, {}); }
-  std::vector<Outgoing> SetView(uint32_t view) {
+  // Where segments stay with lanes 0 and 1, in turn.
+  std::vector<Outgoing> SetView(uint32_t view) { return SetView(view, 2); }
+  // Segments lie on lanes from 0 to `lanes`, in turn.
+  std::vector<Outgoing> SetView(uint32_t view, uint32_t lanes) {
+    std::vector<uint32_t> lane_of_segment;
+    for (uint32_t id = 0; id < table_.size(); ++id) lane_of_segment.push_back(id % lanes);
     sent_.clear();
-    exchange_.SetView(view, now_);
+    exchange_.SetView({view, std::move(lane_of_segment)}, now_);
     return Sent();
   }
 };
@@ -120,6 +125,130 @@ TEST_F(ExchangeViewTest, GivesUpThePushesOfVirtualWorkersThatOthersCarry) {
   EXPECT_EQ(Sent().size(), 3u) << "all credit has returned";
   exchange_.Pull({1, Want::kAtLeast, 4, destination_}, now_);
   EXPECT_EQ(sent_[0].header.virtual_worker, 6u);
+}
+
+// ---- segments that have other owners ----
+
+TEST_F(ExchangeViewTest, CutsAPushAnewAndSendsAllOfItToTheNewOwners) {
+  Push(1);  // segments 3, 4, 5: lanes 1, 0, 1
+  const std::vector<Outgoing> first = Sent();
+  Answer(first[0], MessageKind::kCommitted);
+  const std::vector<Outgoing> again = SetView(2, 3);
+  ASSERT_EQ(again.size(), 3u);
+  for (uint32_t s = 0; s < 3; ++s) {
+    EXPECT_EQ(again[s].to, LanePeer(s)) << "segment " << 3 + s;
+    EXPECT_EQ(again[s].header.view, 2u);
+    EXPECT_EQ(again[s].header.first_segment, s);
+    EXPECT_EQ(again[s].payload.bytes().data(), first[s].payload.bytes().data()) << "is no copy";
+  }
+  Answer(first[1], MessageKind::kCommitted);  // of the view before
+  Answer(again[0], MessageKind::kCommitted);  // the lane knows
+  Answer(again[1], MessageKind::kCommitted);
+  EXPECT_TRUE(committed_.empty());
+  Answer(again[2], MessageKind::kCommitted);
+  ASSERT_EQ(committed_.size(), 1u);
+  EXPECT_FALSE(committed_[0].dropped);
+  EXPECT_TRUE(SetView(3, 2).empty());
+}
+
+TEST_F(ExchangeViewTest, CutsPushesTogetherWhereOneLaneHasAll) {
+  exchange_.SetSchedule({.partition_bytes = 3 * kSegment * sizeof(float),
+                         .credit_bytes = 4 * kSegment * sizeof(float)},
+                        now_);
+  Push(1);
+  ASSERT_EQ(Sent().size(), 3u) << "neighbours are on different lanes";
+  const std::vector<Outgoing> again = SetView(2, 1);
+  ASSERT_EQ(again.size(), 1u) << "by the newest schedule";
+  EXPECT_EQ(again[0].header.segment_count, 3u);
+  EXPECT_EQ(again[0].payload.size_bytes(), 3 * kSegment * sizeof(float));
+  Answer(again[0], MessageKind::kCommitted);
+  EXPECT_EQ(committed_.size(), 1u);
+}
+
+TEST_F(ExchangeViewTest, ReturnsTheCreditOfTheOldCut) {
+  for (uint64_t clock = 0; clock < 3; ++clock) {
+    Push(0, clock);
+    for (const Outgoing& push : Sent()) {
+      if (clock == 0) Answer(push, MessageKind::kReceived);
+    }
+  }
+  // Of one push all are received, of one all are sent, of one a part waits.
+  std::vector<Outgoing> leaving = SetView(2, 3);
+  EXPECT_EQ(leaving.size(), 4u) << "of nine partitions, four are the credit";
+  size_t left = 0;
+  while (!leaving.empty()) {
+    left += leaving.size();
+    sent_.clear();
+    for (const Outgoing& push : leaving) Answer(push, MessageKind::kCommitted);
+    leaving = Sent();
+  }
+  EXPECT_EQ(left, 9u);
+  EXPECT_EQ(committed_.size(), 3u);
+  EXPECT_EQ(exchange_.open_pushes(), 0u);
+  EXPECT_LE(exchange_.counters().most_outstanding_bytes, 4 * kSegment * sizeof(float));
+}
+
+TEST_F(ExchangeViewTest, CutsAPullAnewAndAsksForAllOfIt) {
+  exchange_.Pull({1, Want::kExact, 4, destination_}, now_);
+  const std::vector<Outgoing> first = Sent();
+  Answer(first[0], MessageKind::kWeights, std::vector<float>(kSegment, 1.0f));
+  const std::vector<Outgoing> again = SetView(2, 3);
+  ASSERT_EQ(again.size(), 3u);
+  Answer(first[1], MessageKind::kWeights, std::vector<float>(kSegment, 1.0f));
+  for (const Outgoing& pull : again) {
+    EXPECT_TRUE(pulled_.empty());
+    Answer(pull, MessageKind::kWeights, std::vector<float>(kSegment, 2.0f));
+  }
+  ASSERT_EQ(pulled_.size(), 1u);
+  EXPECT_FALSE(pulled_[0].superseded);
+  EXPECT_EQ(pulled_[0].version, 4u);
+  EXPECT_EQ(destination_[0], 2.0f);
+  EXPECT_EQ(destination_[2 * kSegment], 2.0f);
+}
+
+TEST_F(ExchangeViewTest, CutsWhatComesLaterByTheNewOwnersToo) {
+  SetView(2, 3);
+  exchange_.SetSchedule(
+      {.partition_bytes = kSegment * sizeof(float), .credit_bytes = 4 * kSegment * sizeof(float)},
+      now_);
+  Push(0);
+  const std::vector<Outgoing> pushes = Sent();
+  ASSERT_EQ(pushes.size(), 3u);
+  EXPECT_EQ(pushes[2].to, LanePeer(2));
+  SetView(3, 2);
+  exchange_.Pull({0, Want::kExact, 4, destination_}, now_);
+  const std::vector<Outgoing> pulls = Sent();
+  ASSERT_EQ(pulls.size(), 3u);
+  EXPECT_EQ(pulls[2].to, LanePeer(0));
+}
+
+class ExchangeUpdateViewTest : public ExchangeTest {
+ protected:
+  ExchangeUpdateViewTest() : ExchangeTest(/*update_per_push=*/true) {}
+};
+
+// Weights that come meanwhile are not those that it is a gradient of.
+TEST_F(ExchangeUpdateViewTest, APushCutAnewNamesTheVersionOfTheWeightsThatItIsOf) {
+  const auto pull = [&](uint64_t clock, uint64_t first_version) {
+    exchange_.Pull({0, Want::kAtLeast, clock, destination_}, now_);
+    for (const Outgoing& asked : std::exchange(sent_, {})) {
+      Outgoing of = asked;
+      of.header.version = first_version + of.header.first_segment;
+      Answer(of, MessageKind::kWeights, std::vector<float>(kSegment, 1.0f));
+    }
+  };
+  pull(0, 20);
+  Push(0, 0);
+  sent_.clear();
+  pull(1, 40);
+  exchange_.SetSchedule({.partition_bytes = 3 * kSegment * sizeof(float),
+                         .credit_bytes = 4 * kSegment * sizeof(float)},
+                        now_);
+  std::vector<uint32_t> one_lane(table_.size(), 7);
+  exchange_.SetView({2, one_lane}, now_);
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].to, LanePeer(7));
+  EXPECT_EQ(sent_[0].header.version, 20u) << "the lowest of its segments'";
 }
 
 }  // namespace

@@ -38,23 +38,28 @@ Codec PullTable::CodecOf(const PullRequest& request, std::span<const ElementRun>
 }
 
 void PullTable::Add(PullRequest request, absl::Time now) {
-  const std::span<const Partition> plan = plan_->of_block(request.block);
+  const uint64_t elements = plan_->block_elements(request.block);
   const bool raw = !request.bf16_destination.empty();
   TUG_CHECK(!raw || options_.comm.pull_format() == CommConfig::BF16);
-  TUG_CHECK_EQ(raw ? request.bf16_destination.size() : request.destination.size(), plan.back().end);
+  TUG_CHECK_EQ(raw ? request.bf16_destination.size() : request.destination.size(), elements);
   OpenPull& pull = pulls_[request.block];
   if (pull.missing > 0) sinks_.pulled({.block = request.block, .superseded = true});
-  pull.missing = 0;
   pull.request = std::move(request);
-  pull.plan = plan_;
   if (options_.comm.pull_format() == CommConfig::BF16) pull.request.runs.clear();
+  if (options_.trace != nullptr) pull.asked_ns = options_.trace->NowNs();
+  Ask(pull, now);
+}
+
+void PullTable::Ask(OpenPull& pull, absl::Time now) {
+  const std::span<const Partition> plan = plan_->of_block(pull.request.block);
+  pull.plan = plan_;
+  pull.missing = 0;
   pull.partitions.assign(plan.size(), State::kMissing);
   pull.held.clear();
   pull.held.resize(plan.size());
   pull.version = ~uint64_t{0};
   pull.newest = 0;
   pull.due = now + resend_after_;
-  if (options_.trace != nullptr) pull.asked_ns = options_.trace->NowNs();
   for (uint32_t p = 0; p < plan.size(); ++p) {
     if (!pull.request.runs.empty() && WantedRuns(pull.request, plan[p]).empty()) {
       pull.partitions[p] = State::kUnwanted;
@@ -242,6 +247,14 @@ void PullTable::OnTick(absl::Time now) {
 void PullTable::AskForAllAgain(absl::Time now) {
   for (OpenPull& pull : pulls_) {
     if (pull.missing > 0) AskAgain(pull, now);
+  }
+}
+
+void PullTable::CutAllAgain(absl::Time now) {
+  for (OpenPull& pull : pulls_) {
+    if (pull.missing == 0) continue;
+    ++counters_.resent;
+    Ask(pull, now);
   }
 }
 

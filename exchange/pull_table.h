@@ -39,6 +39,9 @@ class PullTable {
   void OnTick(absl::Time now);
   // As OnTick, of all pulls, whether or not it is time.
   void AskForAllAgain(absl::Time now);
+  // The plan's lanes are others: all pulls are cut by it and asked for as a whole, since what has
+  // come was cut in another way.
+  void CutAllAgain(absl::Time now);
 
  private:
   enum class State : uint8_t { kUnwanted, kMissing, kCopied, kHeld };
@@ -61,6 +64,8 @@ class PullTable {
   Codec CodecOf(const PullRequest& request, std::span<const ElementRun> runs,
                 const Partition& part) const;
   ElementRuns WantedRuns(const PullRequest& request, const Partition& part) const;
+  // Cuts its request by the plan and sends it.
+  void Ask(OpenPull& pull, absl::Time now);
   void Send(const OpenPull& pull, const Partition& part);
   // To the lane, whose credit it returns.
   void SayReceived(const WireHeader& weights);

@@ -71,8 +71,7 @@ void PushTable::ChooseCodec(const PushRequest& request, const Partition& part,
 }
 
 void PushTable::Add(PushRequest request, absl::Time now) {
-  const std::span<const Partition> plan = plan_->of_block(request.block);
-  TUG_CHECK_EQ(request.gradient.size_bytes(), plan.back().end * sizeof(float));
+  TUG_CHECK_EQ(request.gradient.size_bytes(), plan_->block_elements(request.block) * sizeof(float));
   uint32_t& head = HeadOf(request.block, request.virtual_worker);
   for (uint32_t other = head; other != kNone; other = places_[other]->next) {
     TUG_CHECK(places_[other]->request.clock != request.clock) << "pushed twice";
@@ -80,24 +79,43 @@ void PushTable::Add(PushRequest request, absl::Time now) {
   const uint32_t place = TakePlace();
   OpenPush& push = *places_[place];
   push.request = std::move(request);
-  push.plan = plan_;
-  push.partitions.assign(plan.size(), PartitionPush{.patience = resend_after_});
-  push.uncommitted = static_cast<uint32_t>(plan.size());
   push.dropped = false;
   push.next = std::exchange(head, place);
   ++open_;
+  // Now: when its turn comes, weights of a later version may be here.
+  Cut(place, [&](const Partition& part) {
+    return options_.update_per_push ? versions_.Lowest(part) : push.request.clock;
+  });
+  SendQueued(now);
+}
+
+uint64_t PushTable::LowestVersion(std::span<const Partition> plan,
+                                  std::span<const PartitionPush> pushes, const Partition& part) {
+  uint64_t lowest = kWhateverVersion;
+  for (size_t p = 0; p < plan.size(); ++p) {
+    const bool overlaps = plan[p].begin < part.end && part.begin < plan[p].end;
+    if (overlaps) lowest = std::min(lowest, pushes[p].version);
+  }
+  return lowest;
+}
+
+template <typename VersionOf>
+void PushTable::Cut(uint32_t place, const VersionOf& version_of) {
+  OpenPush& push = *places_[place];
+  const std::span<const Partition> plan = plan_->of_block(push.request.block);
+  push.plan = plan_;
+  push.partitions.assign(plan.size(), PartitionPush{.patience = resend_after_});
+  push.uncommitted = static_cast<uint32_t>(plan.size());
   for (uint32_t p = 0; p < plan.size(); ++p) {
     PartitionPush& part = push.partitions[p];
     ChooseCodec(push.request, plan[p], part);
-    // Now: when its turn comes, weights of a later version may be here.
-    part.version = options_.update_per_push ? versions_.Lowest(plan[p]) : push.request.clock;
+    part.version = version_of(plan[p]);
     TraceQueued(part);
     part.ticket = queue_.Enqueue({.priority = push.request.block,
                                   .group = place,
                                   .bytes = part.bytes,
                                   .item = uint64_t{place} << 32 | p});
   }
-  SendQueued(now);
 }
 
 void PushTable::SetCredit(uint64_t credit_bytes, absl::Time now) {
@@ -302,6 +320,24 @@ void PushTable::SendAllAgain(absl::Time now) {
         Send(*push, p, now);
       }
     }
+  }
+  SendQueued(now);
+}
+
+void PushTable::CutAllAgain(absl::Time now) {
+  for (uint32_t place = 0; place < places_.size(); ++place) {
+    OpenPush& push = *places_[place];
+    if (push.uncommitted == 0) continue;
+    for (const PartitionPush& part : push.partitions) {
+      if (part.state == State::kCommitted) continue;
+      queue_.Committed(part.ticket);
+      if (part.state != State::kQueued && part.state != State::kWanted) ++counters_.resent;
+    }
+    const std::shared_ptr<const PartitionPlan> plan = std::move(push.plan);
+    const std::vector<PartitionPush> partitions = std::move(push.partitions);
+    Cut(place, [&](const Partition& part) {
+      return LowestVersion(plan->of_block(push.request.block), partitions, part);
+    });
   }
   SendQueued(now);
 }

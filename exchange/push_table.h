@@ -43,6 +43,8 @@ class PushTable {
   void OnTick(absl::Time now);
   // Lanes do not know any more who is to be told of what: all that is not committed leaves again.
   void SendAllAgain(absl::Time now);
+  // The plan's lanes are others: all that is not committed is cut by it, whole pushes, and leaves.
+  void CutAllAgain(absl::Time now);
 
   // Ends the pushes of virtual workers that are not among these, as dropped ones.
   void GiveUpAllBut(std::span<const uint32_t> virtual_workers, absl::Time now);
@@ -76,9 +78,17 @@ class PushTable {
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   uint32_t TakePlace();
+  // Cuts it by the plan, and puts it into the queue. `version_of`: PartitionPush.version of a
+  // Partition.
+  template <typename VersionOf>
+  void Cut(uint32_t place, const VersionOf& version_of);
   static const Partition& PartOf(const OpenPush& push, uint32_t partition) {
     return push.plan->of_block(push.request.block)[partition];
   }
+  // Of the weights that a part of a push is a gradient of, from those of the parts that the push
+  // was cut into before.
+  static uint64_t LowestVersion(std::span<const Partition> plan,
+                                std::span<const PartitionPush> pushes, const Partition& part);
   // Head of the list of open pushes of a block and virtual worker.
   uint32_t& HeadOf(uint32_t block, uint32_t virtual_worker);
   uint32_t Find(const WireHeader& header) const;

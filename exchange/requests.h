@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/lease.h"
@@ -84,9 +85,17 @@ struct BlockPulled {
   bool superseded = false;  // another pull of the block took its place: nothing has come of it
 };
 
-// The job's next view (Exchange::SetView).
+// Where a lane is reached.
+struct LaneAddress {
+  PeerId peer = 0;
+  std::string endpoint;
+};
+
+// The job's next view, of the same timeline (Exchange::SetView).
 struct ViewRequest {
   uint32_t view = 0;
+  std::vector<uint32_t> lane_of_segment;  // who owns each, as in ExchangeOptions
+  std::vector<LaneAddress> lanes = {};    // those of the view, for whoever connects
 };
 
 // The virtual workers that the worker carries now (Exchange::SetCarried).

@@ -13,6 +13,28 @@ std::vector<uint32_t> LaneNumberOfSegment(const View& view) {
   return numbers;
 }
 
+ViewRequest ViewRequestOf(const View& view) {
+  ViewRequest request{view.number(), LaneNumberOfSegment(view)};
+  for (const Lane& lane : view.lanes()) {
+    request.lanes.push_back({LanePeer(LaneNumber(lane)), lane.endpoint()});
+  }
+  return request;
+}
+
+std::vector<std::vector<uint32_t>> LaneNumbersOfCopies(const View& view) {
+  if (view.copies().empty()) return {};
+  std::vector<std::vector<uint32_t>> numbers(static_cast<size_t>(view.lane_of_segment_size()));
+  for (const SegmentCopies& copies : view.copies()) {
+    for (int id = 0; id < copies.lane_of_segment_size(); ++id) {
+      const uint32_t lane = copies.lane_of_segment(id);
+      if (lane == 0) continue;
+      numbers[static_cast<size_t>(id)].push_back(
+          LaneNumber(view.lanes(static_cast<int>(lane) - 1)));
+    }
+  }
+  return numbers;
+}
+
 absl::Status ConnectToLanes(const View& view, PeerId self, Transport& transport) {
   for (const Lane& lane : view.lanes()) {
     const PeerId peer = LanePeer(LaneNumber(lane));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "exchange/requests.h"
 #include "proto/control.pb.h"
 #include "transport/transport.h"
 
@@ -23,7 +24,15 @@ inline uint32_t LaneNumber(const Lane& lane) {
 // Lane number of the owner of every segment. REQUIRES: lane_of_segment indexes into lanes.
 std::vector<uint32_t> LaneNumberOfSegment(const View& view);
 
-// Connects to every lane of the view but `self`.
+// What an exchange is told of a later view.
+ViewRequest ViewRequestOf(const View& view);
+
+// By segment, the numbers of the lanes that keep a copy of it beside the owner; empty: nobody keeps
+// any. REQUIRES: copies index into lanes, and have an entry per segment.
+std::vector<std::vector<uint32_t>> LaneNumbersOfCopies(const View& view);
+
+// Connects to every lane of the view but `self`. May be called for one view after the other: lanes
+// that are connected stay so.
 absl::Status ConnectToLanes(const View& view, PeerId self, Transport& transport);
 
 }  // namespace tug

@@ -1,10 +1,10 @@
 #include "recorded/gradients.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "model/job_model.h"
 
 namespace tug {
 namespace {
@@ -21,8 +21,7 @@ bool PullsBf16(const JobConfig& config) { return config.comm().pull_format() == 
 
 // The model computes on what was pulled as it is.
 bool BindsBf16(const JobConfig& config) {
-  return PullsBf16(config) && config.train().precision() == TrainConfig::BF16 &&
-         config.sync().local_steps() == 1;
+  return PullsBf16(config) && config.train().precision() == TrainConfig::BF16;
 }
 
 }  // namespace
@@ -32,18 +31,7 @@ absl::StatusOr<std::unique_ptr<Gradients>> Gradients::Create(const JobConfig& co
                                                              const Sampler& sampler,
                                                              ThreadPool& pool) {
   std::unique_ptr<Gradients> gradients(new Gradients(config, table, sampler));
-  ASSIGN_OR_RETURN(
-      gradients->model_,
-      Model::Create({.config = config.model(),
-                     .train = config.train(),
-                     .symbols = config.data().resolved_symbols(),
-                     .classes = DataClasses(config.data()),
-                     .max_micro_batch = static_cast<int>(config.train().micro_batch())},
-                    pool));
-  if (config.sync().local_steps() > 1) {
-    gradients->local_steps_ =
-        std::make_unique<LocalSteps>(config, table, config.cluster().virtual_workers());
-  }
+  ASSIGN_OR_RETURN(gradients->model_, Model::Create(ModelOptionsOf(config), pool));
   for (uint32_t block = 0; block < table.num_blocks(); ++block) {
     gradients->pulled_.emplace_back(table.block_elements(block));
     gradients->rounded_.emplace_back(BindsBf16(config) ? table.block_elements(block) : 0);
@@ -60,22 +48,14 @@ PushedGradient Gradients::Compute(uint32_t virtual_worker, uint64_t clock,
     BindPulled(block);
     model_->BindGradient(static_cast<int>(block), gradient_[block]);
   }
-  const uint32_t local_steps = config_.sync().local_steps();
   const uint32_t micro_batches = sampler_.share() / config_.train().micro_batch();
-  uint64_t all_targets = 0;
-  for (uint32_t h = 0; h < local_steps; ++h) {
-    for (uint32_t block = 0; h > 0 && block < blocks; ++block) {
-      model_->BindWeights(static_cast<int>(block),
-                          {.fp32 = local_steps_->Weights(virtual_worker, block)});
-    }
-    uint64_t targets = 0;
-    for (uint32_t m = 0; m < micro_batches; ++m) {
-      targets += Pass(virtual_worker, clock * local_steps + h, m).targets;
-    }
-    Settle(virtual_worker, clock, h, targets);
-    all_targets += targets;
+  uint64_t targets = 0;
+  for (uint32_t m = 0; m < micro_batches; ++m) targets += Pass(virtual_worker, clock, m).targets;
+  for (uint32_t block = 0; block < blocks; ++block) clip_.Add(block, gradient_[block]);
+  for (uint32_t block = 0; block < blocks; ++block) {
+    clip_.Apply(block, targets, gradient_[block]);
   }
-  PushedGradient pushed{.blocks = gradient_, .token_count = local_steps > 1 ? 1 : all_targets};
+  PushedGradient pushed{.blocks = gradient_, .token_count = targets};
   if (config_.comm().push_format() == CommConfig::BF16) {
     for (std::vector<float>& block : pushed.blocks) RoundToBf16(block);
   }
@@ -93,20 +73,15 @@ void Gradients::BindPulled(uint32_t block) {
   model_->BindWeights(static_cast<int>(block), {.fp32 = pulled});
 }
 
-LossSums Gradients::Pass(uint32_t virtual_worker, uint64_t sample_step, uint32_t micro_batch) {
+LossSums Gradients::Pass(uint32_t virtual_worker, uint64_t clock, uint32_t micro_batch) {
   const uint32_t samples = config_.train().micro_batch();
   const uint32_t first = micro_batch * samples;
-  sampler_.Fill(sample_step, virtual_worker, first, samples, batch_);
-  MicroBatch batch;
+  sampler_.Fill(clock, virtual_worker, first, samples, batch_);
+  MicroBatch batch = MicroBatchOf(batch_);
   batch.training = true;
   batch.accumulate = micro_batch > 0;
-  batch.dropout = {config_.seed(), static_cast<uint32_t>(sample_step),
+  batch.dropout = {config_.seed(), static_cast<uint32_t>(clock),
                    virtual_worker * sampler_.share() + first};
-  batch.samples = static_cast<int>(batch_.samples);
-  batch.tokens = batch_.tokens;
-  batch.lengths = batch_.lengths;
-  batch.decoder_tokens = batch_.decoder_tokens;
-  batch.targets = batch_.targets;
   model_->Start(batch);
   const int blocks = model_->num_blocks();
   for (int block = 0; block < blocks; ++block) model_->Forward(block);
@@ -114,26 +89,6 @@ LossSums Gradients::Pass(uint32_t virtual_worker, uint64_t sample_step, uint32_t
   const LossSums sums = model_->losses();
   for (int block = blocks - 2; block >= 0; --block) model_->Backward(block);
   return sums;
-}
-
-void Gradients::Settle(uint32_t virtual_worker, uint64_t clock, uint32_t local_step,
-                       uint64_t targets) {
-  const uint32_t blocks = table_.num_blocks();
-  for (uint32_t block = 0; block < blocks; ++block) clip_.Add(block, gradient_[block]);
-  for (uint32_t block = 0; block < blocks; ++block) {
-    if (local_steps_ == nullptr) {
-      clip_.Apply(block, targets, gradient_[block]);
-      continue;
-    }
-    LocalSteps::Step step{.clock = clock, .local_step = local_step};
-    if (const std::optional<float> factor = clip_.Factor(block, targets)) {
-      step.gradient_scale = *factor / static_cast<float>(targets);
-    }
-    local_steps_->Update(virtual_worker, block, step, gradient_[block], pulled_[block]);
-    if (local_step + 1 == config_.sync().local_steps()) {
-      local_steps_->Difference(virtual_worker, block, pulled_[block], gradient_[block]);
-    }
-  }
 }
 
 }  // namespace tug

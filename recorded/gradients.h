@@ -16,13 +16,12 @@
 #include "proto/job.pb.h"
 #include "recorded/reexecution.h"
 #include "worker/gradient_clip.h"
-#include "worker/local_steps.h"
 
 namespace tug {
 
 // The gradients that a job's workers pushed, to the bit, wherever each virtual worker was: as
-// worker/training_loop.h computes, clips and takes local steps, and as the exchange rounds what it
-// pushes and pulls. Owned by one thread.
+// worker/training_loop.h computes and clips, and as the exchange rounds what it pushes and pulls.
+// Without local steps: where pushes are updates, there are none. Owned by one thread.
 class Gradients {
  public:
   // `config`: resolved. Errors: those of Model::Create. REQUIRES: sampler, table and pool outlive
@@ -47,15 +46,12 @@ class Gradients {
 
   void BindPulled(uint32_t block);
   // Forward and backward of one micro-batch; adds to the gradient from the second on.
-  LossSums Pass(uint32_t virtual_worker, uint64_t sample_step, uint32_t micro_batch);
-  // The gradient of all micro-batches is complete: clipped, or a local step is taken with it.
-  void Settle(uint32_t virtual_worker, uint64_t clock, uint32_t local_step, uint64_t targets);
+  LossSums Pass(uint32_t virtual_worker, uint64_t clock, uint32_t micro_batch);
 
   const JobConfig config_;
   const SegmentTable& table_;
   const Sampler& sampler_;
   std::unique_ptr<Model> model_;
-  std::unique_ptr<LocalSteps> local_steps_;  // none without
   GradientClip clip_;
   std::vector<std::vector<float>> pulled_;           // by block, as workers had them
   std::vector<std::vector<kernels::Bf16>> rounded_;  // instead, where the model computes in bf16

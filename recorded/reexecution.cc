@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "kernels/sgd.h"
 #include "kernels/sum.h"
 #include "server/push_step.h"
 
@@ -114,14 +113,13 @@ absl::Status Reexecution::Apply(uint32_t segment, const RecordedUpdate& update) 
                                 .staleness = staleness,
                                 .token_count = pushed.token_count,
                                 .weight_decay = place.weight_decay});
-  const auto lambda = static_cast<float>(config_.sync().delay_compensation());
-  if (lambda != 0 && staleness != 0 && (update.flags & OrderRecord::kNotCompensated) == 0) {
-    compensated_.resize(gradient.size());
-    kernels::CompensateDelay(static_cast<int64_t>(gradient.size()), lambda,
-                             std::exchange(step.gradient_scale, 1.0f), gradient.data(),
-                             versions.newest().data(), versions.Of(update.weights_version).data(),
-                             compensated_.data());
-    gradient = compensated_;
+  if (WantsCompensation(config_.sync(), staleness) &&
+      (update.flags & OrderRecord::kNotCompensated) == 0) {
+    gradient = CompensateDelay(config_.sync(),
+                               {.gradient = gradient,
+                                .of = versions.Of(update.weights_version),
+                                .weights = versions.newest()},
+                               step, compensated_);
   }
   const bool skipped = (update.flags & OrderRecord::kSkipped) != 0;
   if (kernels::AllFinite(gradient.data(), static_cast<int64_t>(gradient.size())) == skipped) {

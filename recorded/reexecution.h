@@ -36,8 +36,7 @@ struct PushedGradient {
   uint64_t token_count = 1;
 };
 
-// Of a step's virtual worker and clock, on weights by block. Steps of a virtual worker are asked
-// for in the order of their clocks.
+// Of a step's virtual worker and clock, on weights by block.
 using ComputeGradient = std::function<PushedGradient(
     uint32_t virtual_worker, uint64_t clock, std::span<const std::span<const float>> weights)>;
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr absl::Duration kJoinTimeout = absl::Seconds(8);
 
-// What the view adds to what a server knows since it joined.
+// What the first view adds to what a server knows since it joined.
 absl::Status TakeBlocks(const View& view, LaneJob& job) {
   ASSIGN_OR_RETURN(job.table,
                    SegmentTable::Create(view.blocks(), job.config.comm().segment_elements()));
@@ -68,6 +68,7 @@ void AddClocks(const std::vector<std::unique_ptr<LaneThread>>& lanes, HeartbeatR
 void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemory& memory,
                 HeartbeatRequest& request) {
   bool ready = true;
+  uint32_t copied_placement = std::numeric_limits<uint32_t>::max();
   uint32_t schedule = std::numeric_limits<uint32_t>::max();
   uint64_t shared_bytes = 0;
   NodeCounters& counters = *request.mutable_counters();
@@ -75,6 +76,7 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
     const LaneThread::Report report = lane->report();
     ready = ready && report.ready;
     schedule = std::min(schedule, report.schedule);
+    copied_placement = std::min(copied_placement, report.copied_placement);
     for (const CheckpointPart& part : report.parts) *request.add_parts() = part;
     for (const ShardNotice& notice : report.notices) {
       Notice* added = request.add_notices();
@@ -93,6 +95,7 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
   AddClocks(lanes, request);
   request.set_ready(ready);
   request.set_schedule(schedule);
+  request.set_copied_placement(copied_placement);
   counters.set_peak_memory_bytes(memory.Sample(shared_bytes));
 }
 
@@ -142,7 +145,8 @@ absl::Status RunServer(const ServerOptions& options) {
     AddReports(lanes, memory, beat);
     beat.mutable_counters()->set_predicted_memory_bytes(predicted_bytes);
   };
-  callbacks.on_view = [&](const View& view) -> absl::Status {
+  // Of a view, or of one that is being prepared, with its lanes.
+  const auto take_placement = [&](const View& view) -> absl::Status {
     if (job.table.size() == 0) {  // the first one: what is exchanged stays the same
       RETURN_IF_ERROR(TakeBlocks(view, job));
       if (job.config.trace().steps() > 0) {
@@ -151,18 +155,26 @@ absl::Status RunServer(const ServerOptions& options) {
       }
     }
     predicted_bytes = PredictServerBytes(job.config, job.table, view, job.server_node_id);
+    return absl::OkStatus();
+  };
+  callbacks.on_view = [&](const View& view) -> absl::Status {
+    RETURN_IF_ERROR(take_placement(view));
     for (const std::unique_ptr<LaneThread>& lane : lanes) lane->SetView(view);
     return absl::OkStatus();
   };
+  absl::Status placed;
   callbacks.on_reply = [&](const HeartbeatReply& reply, const HeartbeatRequest&) {
+    if (reply.has_next_view() && reply.next_view().lanes_size() > 0) {
+      placed.Update(take_placement(reply.next_view()));
+    }
     for (const std::unique_ptr<LaneThread>& lane : lanes) {
-      if (reply.has_next_view()) lane->Fence(reply.next_view().number());
+      if (reply.has_next_view() && placed.ok()) lane->SetNextView(reply.next_view());
       lane->SetFinal(reply.final_version(),
                      {reply.final_clocks().begin(), reply.final_clocks().end()});
       if (reply.has_schedule()) lane->SetSchedule(reply.schedule());
     }
   };
-  callbacks.failure = [&] { return FirstFailure(lanes); };
+  callbacks.failure = [&] { return placed.ok() ? FirstFailure(lanes) : placed; };
   callbacks.trace = [&] { return trace.has_value() ? &*trace : nullptr; };
   if (may_leave) callbacks.leaving = [&] { return options.leave->asked(); };
   return BeatUntilEnd(*client, registered, callbacks);

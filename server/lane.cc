@@ -66,20 +66,36 @@ void LaneThread::SetView(const View& view) {
     report_.ready = false;
     orders_.view = view.number();
     orders_.live = live;
+    // It comes with SetNextView, before: unless this server was not heard then.
+    if (!restart && view.placement() > ordered_placement_) orders_.placement = view;
   }
   timeline_ = view.timeline();
-  if (restart) return Start(view);
+  ordered_placement_ = view.placement();
+  if (restart) return Start(view, /*joins=*/false);
   ordered_ = true;
   transport_->Wake();
 }
 
-void LaneThread::Fence(uint32_t number) {
+void LaneThread::SetNextView(const View& next) {
+  const bool placed = next.lanes_size() > 0 && next.placement() > ordered_placement_;
+  const bool starts = !thread_.joinable() || next.timeline() != timeline_;
+  if (starts && !placed) return;
+  if (starts) Stop();
   {
     absl::MutexLock lock(&mutex_);
-    if (number <= orders_.fence || !thread_.joinable()) return;
-    orders_.fence = number;
+    if (starts) {
+      report_ = {};
+      orders_ = {};
+      orders_.live = LiveSet(job_.config.cluster().virtual_workers());  // they come with the view
+    }
+    if (next.number() <= orders_.fence) return;
+    orders_.fence = next.number();
+    if (placed && !starts) orders_.placement = next;
   }
+  if (placed) ordered_placement_ = next.placement();
+  timeline_ = next.timeline();
   ordered_ = true;
+  if (starts) return Start(next, /*joins=*/true);
   transport_->Wake();
 }
 
@@ -111,18 +127,24 @@ LaneThread::Report LaneThread::report() const {
 
 // ---- beginning ----
 
-void LaneThread::Start(const View& view) {
+SnapshotWriter::Place LaneThread::PlaceOf(const View& view, bool first) const {
+  const std::vector<uint32_t> owners = LaneNumberOfSegment(view);
+  return {.placement = view.placement(),
+          .first = first,
+          .lane_index = LaneIndex(view),
+          .segments = static_cast<size_t>(std::count(owners.begin(), owners.end(), number_))};
+}
+
+void LaneThread::Start(const View& view, bool joins) {
   SnapshotWriter::Options options;
   options.run_dir = job_.run_dir;
-  options.lane_index = LaneIndex(view);
-  const std::vector<uint32_t> owners = LaneNumberOfSegment(view);
-  options.segments = static_cast<size_t>(std::count(owners.begin(), owners.end(), number_));
+  options.place = PlaceOf(view, !joins);
   for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
   if (job_.trace != nullptr && trace_ == nullptr) {
     trace_ = job_.trace->AddTrack(absl::StrCat("lane ", index_on_server_));
   }
   snapshots_ = std::make_unique<SnapshotWriter>(std::move(options), job_.table);
-  thread_ = std::jthread([this, view](std::stop_token stop) { Run(view, stop); });
+  thread_ = std::jthread([this, view, joins](std::stop_token stop) { Run(view, joins, stop); });
 }
 
 uint32_t LaneThread::LaneIndex(const View& view) const {
@@ -136,22 +158,30 @@ LaneCores LaneThread::CoresOf(const LaneJob& job, uint32_t index_on_server) {
   return index_on_server < job.cores.size() ? job.cores[index_on_server] : LaneCores();
 }
 
-void LaneThread::Run(const View& view, std::stop_token stop) {
+void LaneThread::Run(const View& view, bool joins, std::stop_token stop) {
   // Before it touches its segments, whose memory is near from then on.
   StayOn(CoresOf(job_, index_on_server_).lane);
-  const absl::Status prepared = Prepare(view);
+  const absl::Status prepared = Prepare(view, joins);
   {
     absl::MutexLock lock(&mutex_);
-    report_.ready = prepared.ok();
+    report_.ready = prepared.ok() && orders_.view > 0;
     report_.failure = prepared;
   }
   if (prepared.ok()) Serve(stop);
 }
 
-absl::Status LaneThread::Prepare(const View& view) {
+absl::Status LaneThread::Prepare(const View& view, bool joins) {
+  failed_ = false;
+  placement_ = view.placement();
   order_.reset();
   shard_.reset();  // before what it is made anew of
   view_ = view.number();
+  if (joins) {
+    live_ = LiveSet(job_.config.cluster().virtual_workers());  // they come with the view itself
+    shard_ = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
+    RETURN_IF_ERROR(ConnectToLanes(view, LanePeer(number_), *transport_));
+    return shard_->TakeFrom(nullptr, RealTime().Now());
+  }
   live_ = LiveSetOf(view, job_.config);
   if (job_.config.sync().record() == SyncConfig::ORDER) RETURN_IF_ERROR(StartOrderLog(view));
   shard_ = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
@@ -221,11 +251,13 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.job = job_.job;
   options.timeline = view.timeline();
   options.view = view.number();
+  options.placement = view.placement();
   options.start_version = view.start_version();
   options.virtual_workers = job_.config.cluster().virtual_workers();
   options.optimizer = job_.config.optimizer();
   options.sync = job_.config.sync();
   options.lane_of_segment = LaneNumberOfSegment(view);
+  options.copies = LaneNumbersOfCopies(view);
   for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
   options.checkpoint_interval = job_.config.checkpoint().interval();
   options.last_step = job_.config.train().steps();
@@ -252,7 +284,7 @@ absl::Status LaneThread::FillSegments(const View& view) {
     ASSIGN_OR_RETURN(source, WeightsSource::Open(job_.config.train().init_from()));
     RETURN_IF_ERROR(source->Check(job_.config, job_.blocks));
   }
-  for (uint32_t id : shard_->segments()) {
+  for (uint32_t id : shard_->held()) {
     const Segment& segment = job_.table.segment(id);
     const BlockSpec& block = job_.blocks.blocks(static_cast<int>(segment.block));
     if (source.has_value()) {
@@ -272,6 +304,7 @@ void LaneThread::Serve(std::stop_token stop) {
   absl::Time next_tick = time.Now();
   while (!stop.stop_requested()) {
     if (ordered_.exchange(false)) TakeOrders(time.Now());
+    if (failed_) return;
     if (const absl::Time now = time.Now(); now >= next_tick) {
       shard_->OnTick(now);
       if (order_ != nullptr) order_->Flush();
@@ -291,7 +324,17 @@ void LaneThread::TakeOrders(absl::Time now) {
   {
     absl::MutexLock lock(&mutex_);
     orders = orders_;
+    orders_.placement.reset();
     schedule = report_.schedule;
+  }
+  if (orders.placement.has_value()) {
+    if (const absl::Status taken = TakePlacement(*orders.placement, now); !taken.ok()) {
+      failed_ = true;
+      absl::MutexLock lock(&mutex_);
+      report_.failure = taken;
+      return;
+    }
+    schedule = 0;
   }
   const uint32_t view = std::max(orders.view, orders.fence);
   if (view != view_ || orders.live != live_) {
@@ -309,11 +352,28 @@ void LaneThread::TakeOrders(absl::Time now) {
   }
   absl::MutexLock lock(&mutex_);
   report_.schedule = orders.schedule.number();
-  report_.ready = view_ >= orders_.view;
+  report_.ready = orders_.view > 0 && view_ >= orders_.view;
   if (orders.fence > 0 && report_.clocks_of_view != orders.fence) {
     report_.clocks = shard_->Clocks();
     report_.clocks_of_view = orders.fence;
   }
+}
+
+absl::Status LaneThread::TakePlacement(const View& view, absl::Time now) {
+  if (order_ != nullptr) {
+    return absl::FailedPreconditionError(
+        "a log of updates is of lanes that keep their segments: leave sync.record out where "
+        "servers "
+        "come and go");
+  }
+  RETURN_IF_ERROR(ConnectToLanes(view, LanePeer(number_), *transport_));
+  auto next = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
+  snapshots_->SetPlace(PlaceOf(view, /*first=*/false));
+  RETURN_IF_ERROR(next->TakeFrom(shard_.get(), now));
+  shard_ = std::move(next);
+  view_ = view.number();
+  placement_ = view.placement();
+  return absl::OkStatus();
 }
 
 void LaneThread::PublishCounters() {
@@ -325,6 +385,7 @@ void LaneThread::PublishCounters() {
   report_.updates = counters.updates;
   report_.staleness = counters.staleness;
   report_.dropped_pushes = counters.dropped_pushes;
+  if (shard_->CopiesInSync()) report_.copied_placement = placement_;
 }
 
 }  // namespace tug

@@ -58,6 +58,9 @@ class LaneThread {
     // Shard::Clocks, with all views before `clocks_of_view` fenced off; empty: not asked for.
     std::vector<uint64_t> clocks;
     uint32_t clocks_of_view = 0;
+    // The newest placement (View.placement) in which all copies of the lane's segments were in
+    // sync.
+    uint32_t copied_placement = 0;
     // ShardCounters.
     uint64_t updates = 0;
     StalenessHistogram staleness = {};
@@ -80,9 +83,10 @@ class LaneThread {
   // in (initial weights or checkpoint), then serves. Of another: fences and goes on with what it
   // has.
   void SetView(const View& view);
-  // Fences off all views before `number`, whose view is still to come; then report() has the
-  // clocks.
-  void Fence(uint32_t number);
+  // HeartbeatReply.next_view: takes up its placement, if there is one and it is new, with what the
+  // lane has; nothing, if the lane is new to the job: then its copies are filled by their owners.
+  // Fences off all views before its number; then report() has the clocks.
+  void SetNextView(const View& next);
   // The step at which the job ends; by virtual worker, where every push is an update (Shard).
   void SetFinal(uint64_t version, std::vector<uint64_t> clocks);
   // Takes effect within a tick; then report() has its number.
@@ -95,6 +99,7 @@ class LaneThread {
     uint32_t view = 0;
     LiveSet live{0};
     uint32_t fence = 0;
+    std::optional<View> placement;  // to be taken up
     uint64_t final_version = 0;
     std::vector<uint64_t> final_clocks;
     Schedule schedule;
@@ -104,10 +109,12 @@ class LaneThread {
 
   // Where its thread and its transport's stay.
   static LaneCores CoresOf(const LaneJob& job, uint32_t index_on_server);
-  void Start(const View& view);
+  // `joins`: in the middle of a timeline.
+  void Start(const View& view, bool joins);
   void Stop();
-  void Run(const View& view, std::stop_token stop);
-  absl::Status Prepare(const View& view);
+  void Run(const View& view, bool joins, std::stop_token stop);
+  absl::Status Prepare(const View& view, bool joins);
+  SnapshotWriter::Place PlaceOf(const View& view, bool first) const;
   // Of this lane in the view.
   uint32_t LaneIndex(const View& view) const;
   ShardSinks MakeSinks();
@@ -119,6 +126,7 @@ class LaneThread {
   absl::Status FillSegments(const View& view);
   void Serve(std::stop_token stop);
   void TakeOrders(absl::Time now);
+  absl::Status TakePlacement(const View& view, absl::Time now);
   void PublishCounters();
 
   const LaneJob& job_;
@@ -134,7 +142,10 @@ class LaneThread {
   std::unique_ptr<OrderLogWriter> order_;      // owner: thread_; null: nothing is recorded
   uint32_t view_ = 0;                          // owner: thread_
   LiveSet live_{0};                            // owner: thread_
+  uint32_t placement_ = 0;                     // owner: thread_; that of shard_
+  bool failed_ = false;                        // owner: thread_; serves no more
   uint32_t timeline_ = 0;                      // owner: the control thread
+  uint32_t ordered_placement_ = 0;             // owner: the control thread; the newest it was given
   std::atomic<bool> ordered_ = false;          // orders_ may be new
   mutable absl::Mutex mutex_;
   Report report_ ABSL_GUARDED_BY(mutex_);

@@ -13,6 +13,7 @@ constexpr uint64_t kWeights = 4;  // bytes a parameter, here and below
 constexpr uint64_t kCopiesForPulls = 4;
 constexpr uint64_t kSum = 4;
 constexpr uint64_t kOtherBytes = uint64_t{64} << 20;
+constexpr uint64_t kParkingBytes = uint64_t{32} << 20;  // kServerParkingBytes, shard.h
 
 // Of pushes of a worker: the job's, or the most that the tuner may choose.
 uint64_t MostCredit(const CommConfig& comm, const SegmentTable& table) {
@@ -23,27 +24,52 @@ uint64_t MostCredit(const CommConfig& comm, const SegmentTable& table) {
   return most;
 }
 
+// What lanes send to copies (ShardOptions::parking_bytes bounds it), and what comes for copies here
+// from every other server. Pushes that wait for one of these updates are bounded as much.
+uint64_t UpdatesUnderWay(const JobConfig& config, uint64_t copied_here, uint64_t copied_there) {
+  const uint64_t servers = config.cluster().servers() + config.cluster().spare_servers();
+  uint64_t bytes = 0;
+  if (copied_there > 0) bytes += 2 * kParkingBytes + kParkingBytes / 4;
+  bytes += std::min(copied_here * kWeights, servers * kParkingBytes);
+  return bytes;
+}
+
 }  // namespace
 
 ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& table,
                                  const View& view, uint32_t server_node_id) {
   uint64_t parameters = 0;
+  uint64_t copied_here = 0;   // of other servers' segments
+  uint64_t copied_there = 0;  // of this server's
+  const auto is_own = [&](uint32_t lane) {
+    return view.lanes(static_cast<int>(lane)).server_node_id() == server_node_id;
+  };
   for (uint32_t id = 0; id < table.size(); ++id) {
-    const Lane& lane = view.lanes(static_cast<int>(view.lane_of_segment(static_cast<int>(id))));
-    if (lane.server_node_id() == server_node_id) parameters += table.segment(id).elements();
+    const uint64_t elements = table.segment(id).elements();
+    const bool own = is_own(view.lane_of_segment(static_cast<int>(id)));
+    if (own) parameters += elements;
+    for (const SegmentCopies& copies : view.copies()) {
+      const uint32_t lane = copies.lane_of_segment(static_cast<int>(id));
+      if (lane == 0) continue;
+      if (is_own(lane - 1)) copied_here += elements;
+      if (own) copied_there += elements;
+    }
   }
   const uint64_t arriving =
       std::min<uint64_t>(MostCredit(config.comm(), table) * config.cluster().workers(),
                          uint64_t{config.cluster().virtual_workers()} * 4 * parameters);
   const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
   const uint64_t state = kWeights + (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
+  const bool update_per_push = SyncModeOf(config.sync().policy()).update_per_push;
   uint64_t beside = parameters * (kCopiesForPulls + kSum);
-  if (SyncModeOf(config.sync().policy()).update_per_push) {
+  if (update_per_push) {
     const uint64_t all = uint64_t{config.cluster().virtual_workers()} * kWeights * parameters;
     beside = std::min(config.comm().pull_credit_bytes() * config.cluster().workers(), all);
     if (config.sync().delay_compensation() > 0) beside += all;
   }
-  return {.line_bytes = parameters * state + beside + arriving + kOtherBytes,
+  const uint64_t copies = copied_here * (state + (update_per_push ? 0 : kCopiesForPulls)) +
+                          UpdatesUnderWay(config, copied_here, copied_there);
+  return {.line_bytes = parameters * state + beside + arriving + copies + kOtherBytes,
           .checkpoint_bytes = parameters * state};
 }
 

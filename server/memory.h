@@ -19,6 +19,11 @@ namespace tug {
 //   + answers on their way out: min(pull credit of all workers, 4 P S)
 //    4 P S   with sync.delay_compensation, the weights that each worker was served: S of them at
 //            most, since each carries a virtual worker
+// With C parameters of other servers' segments that it keeps copies of:
+//   12 C   weights, m and v, as far as the optimizer keeps them
+//    4 C   weights of the version before, where pushes are summed (2 C with bf16 pulls)
+//   + updates on their way to copies, 72 MiB at most, and from every other server, 32 MiB each
+// (At a change of placement a lane has what it owns and copies twice for a moment.)
 //   + 64 MiB: sums that wait for their siblings (kServerParkingBytes, shard.h) and the process
 //     itself
 // for any number of workers and any order of arrival (push_admission.h).

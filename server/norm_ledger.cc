@@ -30,6 +30,31 @@ NormLedger::NormLedger(const SegmentTable& table, std::span<const uint32_t> lane
   }
 }
 
+bool NormLedger::TakeUp(std::span<const OwnSegment> own, uint64_t start_clock) {
+  for (ScopeState& state : states_) {
+    std::vector<OwnSegment> of_scope;
+    for (const OwnSegment& segment : own) {
+      if (segment.id < state.first_segment || segment.id >= state.end_segment) continue;
+      of_scope.push_back(segment);
+    }
+    TUG_CHECK_EQ(of_scope.size(), state.own);
+    if (of_scope.empty()) continue;
+    const auto [lowest, highest] = std::minmax_element(
+        of_scope.begin(), of_scope.end(),
+        [](const OwnSegment& a, const OwnSegment& b) { return a.version < b.version; });
+    if (highest->version > lowest->version + 1) return false;
+    state.clock = lowest->version;
+    state.has_previous = state.clock > start_clock && highest->version == state.clock;
+    for (const OwnSegment& segment : of_scope) {
+      if (state.has_previous) state.previous_own.push_back(segment.norm);
+      if (segment.version == state.clock) continue;
+      Put(state, segment.id, segment.norm);
+      --state.own_missing;
+    }
+  }
+  return true;
+}
+
 bool NormLedger::IsScope(uint32_t scope) const {
   return scope_ == Scope::kAll ? scope == kAllBlocks : scope < table_.num_blocks();
 }
@@ -93,6 +118,7 @@ std::vector<NormEntry> NormLedger::OwnOf(const ScopeState& state) const {
 
 std::optional<std::vector<NormEntry>> NormLedger::OwnEntries(uint32_t scope, uint64_t clock) const {
   const ScopeState& state = At(scope);
+  if (state.own == 0) return std::nullopt;
   if (clock == state.clock && state.own_missing == 0) return OwnOf(state);
   if (clock + 1 == state.clock && state.has_previous) return state.previous_own;
   return std::nullopt;

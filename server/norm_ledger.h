@@ -19,18 +19,9 @@
 #include <vector>
 
 #include "exchange/segment_table.h"
+#include "server/norm_entry.h"
 
 namespace tug {
-
-// What a lane says of one summed segment. On the wire: 16 bytes, little-endian, in this order.
-struct NormEntry {
-  static constexpr uint32_t kAllFinite = 0xffffffffu;
-
-  double sum_of_squares = 0;
-  uint32_t bad_virtual_worker = kAllFinite;  // the first whose gradient is not finite
-  uint32_t reserved = 0;
-};
-static_assert(sizeof(NormEntry) == 16);
 
 struct NormVerdict {
   double sum_of_squares = 0;
@@ -51,6 +42,17 @@ class NormLedger {
   NormLedger(const SegmentTable& table, std::span<const uint32_t> lane_of_segment, uint32_t lane,
              Scope scope, uint64_t start_clock);
 
+  // An own segment, as the lane takes it up.
+  struct OwnSegment {
+    uint32_t id = 0;
+    uint64_t version = 0;
+    NormEntry norm;  // of the update that made it
+  };
+  // Begins in the middle of a timeline. A scope's clock is the lowest version of the lane's own
+  // segments; of one that is further it has the entry already. `own`: all of them, in order. False
+  // if two of a scope lie further apart: no lane can have left them so. Before the first AddOwn.
+  bool TakeUp(std::span<const OwnSegment> own, uint64_t start_clock);
+
   // The wire's name of the scope that a block belongs to.
   uint32_t ScopeOfBlock(uint32_t block) const { return scope_ == Scope::kAll ? kAllBlocks : block; }
   bool IsScope(uint32_t scope) const;
@@ -64,7 +66,8 @@ class NormLedger {
   bool AddRemote(uint32_t scope, uint32_t from_lane, uint64_t clock,
                  std::span<const std::byte> payload);
 
-  // Own entries at the open clock, if complete, or at the one before.
+  // Own entries at the open clock, if complete, or at the one before. None if there are no own
+  // segments.
   std::optional<std::vector<NormEntry>> OwnEntries(uint32_t scope, uint64_t clock) const;
   // Own part complete, others awaited.
   bool Waiting(uint32_t scope) const;

@@ -112,5 +112,47 @@ TEST_F(NormLedgerTest, RefusesWhatMakesNoSense) {
   EXPECT_TRUE(ledger.AddRemote(NormLedger::kAllBlocks, 1, 6, {}));  // settled: a repeat
 }
 
+// Lane 0 takes up segments of which one has closed the clock that the others have open.
+TEST_F(NormLedgerTest, TakesUpSegmentsOfTwoVersions) {
+  constexpr uint32_t kAll = NormLedger::kAllBlocks;
+  NormLedger whole = Ledger(0, NormLedger::Scope::kAll);
+  NormLedger taken = Ledger(0, NormLedger::Scope::kAll);
+  std::vector<NormLedger::OwnSegment> own;
+  for (const uint32_t id : whole.OwnSegments(kAll)) {
+    const bool further = own.size() == 1;
+    own.push_back({id, further ? 10u : 9u, {further ? ValueOf(id) : -1.0}});
+  }
+  ASSERT_GT(own.size(), 2u);
+  ASSERT_TRUE(taken.TakeUp(own, 7));
+  EXPECT_EQ(taken.clock(kAll), 9u);
+  EXPECT_FALSE(taken.OwnEntries(kAll, 8).has_value()) << "nobody can lack them";
+  for (size_t i = 0; i < own.size(); ++i) {
+    EXPECT_FALSE(taken.OwnEntries(kAll, 9).has_value());
+    if (i != 1) taken.AddOwn(own[i].id, {ValueOf(own[i].id)});
+    whole.AddOwn(own[i].id, {ValueOf(own[i].id)});
+  }
+  EXPECT_EQ(taken.OwnEntries(kAll, 9), whole.OwnEntries(kAll, 7));
+}
+
+// All of lane 1 is further than lane 0: it still tells what lane 0 lacks.
+TEST_F(NormLedgerTest, SuppliesTheClockBeforeOfWhatItTookUp) {
+  constexpr uint32_t kBlock = 1;
+  NormLedger ledger = Ledger(1, NormLedger::Scope::kBlock);
+  std::vector<NormLedger::OwnSegment> own;
+  std::vector<NormEntry> expected;
+  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+    for (const uint32_t id : ledger.OwnSegments(block)) {
+      own.push_back({id, 9, {ValueOf(id)}});
+      if (block == kBlock) expected.push_back({ValueOf(id)});
+    }
+  }
+  ASSERT_TRUE(ledger.TakeUp(own, 7));
+  EXPECT_EQ(ledger.clock(kBlock), 9u);
+  EXPECT_EQ(ledger.OwnEntries(kBlock, 8), expected);
+  EXPECT_FALSE(ledger.OwnEntries(kBlock, 9).has_value());
+  own.back().version = 11;
+  EXPECT_FALSE(Ledger(1, NormLedger::Scope::kBlock).TakeUp(own, 7)) << "too far apart";
+}
+
 }  // namespace
 }  // namespace tug

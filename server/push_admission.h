@@ -69,6 +69,9 @@ class PushAdmission {
   PushAdmission(Options options, const SegmentTable& table, const SegmentStates& states,
                 std::span<const uint32_t> owned);
 
+  // Segments have these versions by now. Before the first push.
+  void StartAt(uint64_t clock) { exempt_clock_ = clock; }
+
   // Whether the push is to be stored. `own`: it lies, or will be decoded, in our own memory.
   bool Admits(const PushKey& key, bool own);
   // Remembers it. REQUIRES: not admitted.

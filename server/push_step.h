@@ -2,7 +2,11 @@
 #define TUG_SERVER_PUSH_STEP_H_
 
 #include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
 
+#include "kernels/sgd.h"
 #include "optimizer/optimizer.h"
 #include "proto/job.pb.h"
 #include "server/staleness.h"
@@ -17,8 +21,10 @@ struct PushedUpdate {
   bool weight_decay = true;
 };
 
+// For lanes, and for whoever computes a recorded run again. Pure, thread-safe.
+
 // How the optimizer takes it: every push counts for its t, and S of them are a step of the
-// schedule. For lanes, and for whoever computes a recorded run again. Pure, thread-safe.
+// schedule.
 inline UpdateStep StepOfPush(const SyncConfig& sync, uint32_t virtual_workers,
                              const PushedUpdate& push) {
   return {.t = push.version,
@@ -26,6 +32,31 @@ inline UpdateStep StepOfPush(const SyncConfig& sync, uint32_t virtual_workers,
           .step_scale = StalenessScale(sync.staleness_scaling(), push.staleness),
           .weight_decay = push.weight_decay,
           .gradient_scale = static_cast<float>(1.0 / static_cast<double>(push.token_count))};
+}
+
+// Whether the optimizer takes it as CompensateDelay gives it.
+inline bool WantsCompensation(const SyncConfig& sync, uint64_t staleness) {
+  return sync.delay_compensation() != 0 && staleness != 0;
+}
+
+// A gradient, and of one length with it the weights that it is of and those it will change.
+struct DelayedGradient {
+  std::span<const float> gradient;
+  std::span<const float> of;
+  std::span<const float> weights;
+};
+
+// What the gradient would be of `weights`, by sync.delay_compensation (kernels/sgd.h), in `out`. It
+// is scaled then: the step's gradient_scale becomes 1.
+inline std::span<const float> CompensateDelay(const SyncConfig& sync,
+                                              const DelayedGradient& delayed, UpdateStep& step,
+                                              std::vector<float>& out) {
+  out.resize(delayed.gradient.size());
+  kernels::CompensateDelay(static_cast<int64_t>(out.size()),
+                           static_cast<float>(sync.delay_compensation()),
+                           std::exchange(step.gradient_scale, 1.0f), delayed.gradient.data(),
+                           delayed.weights.data(), delayed.of.data(), out.data());
+  return out;
 }
 
 }  // namespace tug

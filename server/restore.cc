@@ -37,7 +37,7 @@ absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
         "job is ", SyncName(config.sync()), ": resume with the policy that it was written with"));
   }
   if (clocks) RETURN_IF_ERROR(CheckClocksFit(folder, checkpoint.manifest().config(), config));
-  for (const uint32_t id : shard.segments()) {
+  for (const uint32_t id : shard.held()) {
     const Segment& segment = table.segment(id);
     const std::string& block = blocks.blocks(static_cast<int>(segment.block)).name();
     const auto read = [&](char kind, std::span<float> out) {

@@ -11,11 +11,11 @@
 
 namespace tug {
 
-// Fills in a shard's segments from a checkpoint: weights, what its optimizer keeps, and, where
-// every push is an update, their versions and clocks. Before its first message. Errors:
-// CheckpointReader's; FAILED_PRECONDITION (pushes are updates there and not in this job, or the
-// other way round; the clocks are of other segments or virtual workers than this job has: both are
-// named).
+// Fills in a shard's segments, its copies too, from a checkpoint: weights, what its optimizer
+// keeps, and, where every push is an update, their versions and clocks. Before its first message.
+// Errors: CheckpointReader's; FAILED_PRECONDITION (pushes are updates there and not in this job, or
+// the other way round; the clocks are of other segments or virtual workers than this job has: both
+// are named).
 absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
                              const BlockTable& blocks, const SegmentTable& table, Shard& shard);
 

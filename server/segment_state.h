@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/applied_clocks.h"
+#include "server/norm_entry.h"
 #include "server/sum_tree.h"
 #include "server/vector_clock.h"
 
@@ -20,7 +21,11 @@ struct SegmentState {
   uint64_t version;           // updates; where pushes are summed, the number of the open clock too
   uint64_t snapshot_version;  // step of the job of the newest snapshot
   uint64_t tokens = 0;
-  SumTree sum;  // of an update per push: of one, while it is applied
+  // Where pushes are summed: what the complete sum is multiplied by; none: the update is skipped.
+  std::optional<float> scale = std::nullopt;
+  NormEntry summed_norm;  // of the complete sum
+  NormEntry norm;         // of the newest update
+  SumTree sum;            // of an update per push: of one, while it is applied
   // Update per push only.
   std::optional<VectorClock> next = std::nullopt;
   bool least_rose = false;  // by the push in hand

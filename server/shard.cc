@@ -11,9 +11,14 @@
 
 // Pushes that are summed: shard_pushes.cc, and shard_closing.cc with norms. Pushes that are
 // updates: shard_updates.cc. Pulls: shard_pulls.cc. Snapshots and views: shard_snapshots.cc.
+// Copies: shard_replication.cc. A new placement: shard_takeover.cc.
 
 namespace tug {
 namespace {
+
+// Between lanes that nothing stands between: what is not answered by then has met one that is not
+// in this view yet.
+constexpr absl::Duration kFirstResend = absl::Milliseconds(200);
 
 std::vector<uint32_t> OwnedSegments(const ShardOptions& options) {
   std::vector<uint32_t> owned;
@@ -21,6 +26,28 @@ std::vector<uint32_t> OwnedSegments(const ShardOptions& options) {
     if (options.lane_of_segment[id] == options.lane) owned.push_back(id);
   }
   return owned;
+}
+
+bool Copies(const ShardOptions& options, uint32_t segment) {
+  if (options.copies.empty()) return false;
+  const std::vector<uint32_t>& lanes = options.copies[segment];
+  return std::find(lanes.begin(), lanes.end(), options.lane) != lanes.end();
+}
+
+std::vector<uint32_t> CopiedSegments(const ShardOptions& options) {
+  std::vector<uint32_t> copied;
+  for (uint32_t id = 0; id < options.copies.size(); ++id) {
+    if (Copies(options, id)) copied.push_back(id);
+  }
+  return copied;
+}
+
+std::vector<uint32_t> HeldSegments(const ShardOptions& options) {
+  std::vector<uint32_t> held;
+  for (uint32_t id = 0; id < options.lane_of_segment.size(); ++id) {
+    if (options.lane_of_segment[id] == options.lane || Copies(options, id)) held.push_back(id);
+  }
+  return held;
 }
 
 // What sums use at most, but for exempt pushes (push_admission.h): more is not kept spare.
@@ -82,6 +109,30 @@ WeightsStore::Options WeightsOptions(const ShardOptions& options, const Optimize
   return weights;
 }
 
+CopyStore::Options CopyOptions(const ShardOptions& options) {
+  return {.start_version = options.start_version,
+          .virtual_workers = options.virtual_workers,
+          .update_per_push = UpdatesPerPush(options),
+          .bf16_pulls = options.pull_format == CommConfig::BF16,
+          .leave_out_update = options.leave_out_update};
+}
+
+Replication::Options ReplicationOptions(const ShardOptions& options, const Optimizer& optimizer) {
+  const uint64_t bytes = 4 + (optimizer.keeps_m() ? 4 : 0) + (optimizer.keeps_v() ? 4 : 0) +
+                         (UpdatesPerPush(options) ? 0 : 4);
+  return {.resend_first = std::min(kFirstResend, options.resend_after),
+          .resend_most = options.resend_after,
+          .update_bytes = options.parking_bytes,
+          .copy_bytes = options.parking_bytes / 4,
+          .bytes_per_element = bytes};
+}
+
+bool IsCopied(const ShardOptions& options, std::span<const uint32_t> owned) {
+  return !options.copies.empty() && std::any_of(owned.begin(), owned.end(), [&](uint32_t id) {
+    return !options.copies[id].empty();
+  });
+}
+
 uint64_t CountLanes(const ShardOptions& options) {
   std::vector<uint32_t> lanes = options.lane_of_segment;
   std::sort(lanes.begin(), lanes.end());
@@ -96,6 +147,12 @@ AnswerQueue::Options AnswerOptions(const ShardOptions& options, uint64_t lanes) 
           .lost_after = options.resend_after};
 }
 
+std::unique_ptr<const SyncPolicy> PolicyOf(const ShardOptions& options) {
+  std::unique_ptr<const SyncPolicy> policy = MakeSyncPolicy(options.sync);
+  if (!options.replace_policy_for_test) return policy;
+  return options.replace_policy_for_test(std::move(policy));
+}
+
 }  // namespace
 
 Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
@@ -104,9 +161,10 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
       sinks_(std::move(sinks)),
       update_per_push_(UpdatesPerPush(options_)),
       clip_(ClipOf(options_)),
-      policy_(MakeSyncPolicy(options_.sync)),
+      policy_(PolicyOf(options_)),
       optimizer_(MakeLaneOptimizer(options_.optimizer, options_.sync)),
       owned_(OwnedSegments(options_)),
+      held_(HeldSegments(options_)),
       view_(options_.view),
       live_(options_.virtual_workers),
       pool_(SumBytes(options_, table, owned_)),
@@ -118,13 +176,21 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
              options_.resend_after),
       waiting_pulls_(table.size(), table.num_blocks()),
       lanes_(CountLanes(options_)),
-      answers_(AnswerOptions(options_, lanes_)) {
+      answers_(AnswerOptions(options_, lanes_)),
+      copies_(CopyOptions(options_), table, CopiedSegments(options_), *optimizer_),
+      copy_buffers_(IsCopied(options_, owned_) ? options_.parking_bytes : 0, options_.new_buffer) {
   TUG_CHECK(options_.lane_of_segment.size() == table.size());
+  TUG_CHECK(options_.copies.empty() || options_.copies.size() == table.size());
   TUG_CHECK(options_.block_names.size() == table.num_blocks());
   if (clip_ != OptimizerConfig::OFF) {
     const auto scope =
         clip_ == OptimizerConfig::GLOBAL ? NormLedger::Scope::kAll : NormLedger::Scope::kBlock;
     ledger_.emplace(table, options_.lane_of_segment, options_.lane, scope, options_.start_version);
+  }
+  if (IsCopied(options_, owned_)) {
+    replication_.emplace(ReplicationOptions(options_, *optimizer_), table, owned_, options_.copies);
+    under_way_.resize(table.size());
+    if (update_per_push_) queued_.emplace(table.size(), options_.parking_bytes);
   }
   const bool compensates = options_.sync.delay_compensation() > 0;
   if (update_per_push_ && (compensates || sinks_.record)) {
@@ -164,13 +230,16 @@ void Shard::OnMessage(Message message, absl::Time now) {
     case MessageKind::kRefused:
     case MessageKind::kDeferred:
     case MessageKind::kPushWanted:
+      Malformed(message.header, "is not for a lane");
+      break;
     case MessageKind::kUpdate:
     case MessageKind::kCopied:
     case MessageKind::kCopyWanted:
     case MessageKind::kCopy:
-      Malformed(message.header, "is not for a lane");
+      OnCopyMessage(message);
   }
   AskForDeferred();
+  Replicate();
 }
 
 bool Shard::Fenced(const Message& message) {
@@ -179,13 +248,20 @@ bool Shard::Fenced(const Message& message) {
     Malformed(header, "is of another job");
     return true;
   }
-  // Lanes are the same throughout a timeline, and what they tell one another is of its clocks.
-  if (header.timeline == options_.timeline && (header.view == view_ || !IsWorker(header.sender))) {
-    return false;
-  }
+  if (header.timeline == options_.timeline && !IsFromPast(header)) return false;
   ++counters_.refused;
   if (IsWorker(header.sender)) Reply(MessageKind::kRefused, header, 0);
   return true;
+}
+
+// Norms are of clocks, and of the same lanes and segments throughout a placement. Nobody answers a
+// lane that is refused: the later one of two to come to a view says again what the other may lack.
+bool Shard::IsFromPast(const WireHeader& header) const {
+  const bool norms = header.kind == MessageKind::kNorms || header.kind == MessageKind::kNormsWanted;
+  if (norms && !IsWorker(header.sender)) {
+    return header.view < options_.placement || header.view > view_;
+  }
+  return header.view != view_;
 }
 
 void Shard::Malformed(const WireHeader& header, const char* why) {
@@ -308,6 +384,8 @@ void Shard::OnTick(absl::Time now) {
   AskForNorms();
   answers_.OnTick(now, freed_);
   SendFreed();
+  if (replication_.has_value()) replication_->OnTick(now);
+  Replicate();
 }
 
 }  // namespace tug

@@ -34,6 +34,15 @@
 //      it.
 //   4. kCommitted; then pulls that waited for this clock are answered, with the newest weights.
 //
+// Where other lanes copy a segment (sync.replicas; servers that come and go), its update is sent to
+// them first, and made here once they all have it (replication.h): what follows it above, commits
+// and answers, comes later by that. Where every push is an update, pushes that meet one under way
+// wait for it (queued_pushes.h); the staleness of an update is counted when it is sent.
+//
+// Life of a shard: a placement (View.placement). With another one there is another shard, which
+// takes over what the one before had (TakeFrom); sums and pushes that are open are dropped, and
+// workers send again what was not committed.
+//
 // With workers that take local steps (sync.local_steps) a push is how far weights have gone, its
 // tokens are those who went, and the optimizer is sync.outer: nothing else differs.
 
@@ -45,6 +54,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/lease.h"
 #include "base/trace.h"
@@ -52,12 +62,17 @@
 #include "optimizer/optimizer.h"
 #include "proto/job.pb.h"
 #include "server/answer_queue.h"
+#include "server/copy_payload.h"
+#include "server/copy_store.h"
 #include "server/early_pushes.h"
+#include "server/held_segment.h"
 #include "server/live_set.h"
 #include "server/norm_ledger.h"
 #include "server/open_pushes.h"
 #include "server/order_log.h"
 #include "server/push_admission.h"
+#include "server/queued_pushes.h"
+#include "server/replication.h"
 #include "server/segment_state.h"
 #include "server/served_weights.h"
 #include "server/staleness.h"
@@ -75,11 +90,15 @@ struct ShardOptions {
   uint64_t job = 0;
   uint32_t timeline = 0;
   uint32_t view = 0;
+  // View.placement: that of `lane_of_segment` and `copies`; at most `view`.
+  uint32_t placement = 0;
   uint64_t start_version = 0;
   uint32_t virtual_workers = 1;
   OptimizerConfig optimizer;  // all fields filled
   SyncConfig sync;            // the same
   std::vector<uint32_t> lane_of_segment;
+  // By segment, the lanes that keep a copy beside the owner; empty: there are none.
+  Replication::CopyLanes copies;
   std::vector<std::string> block_names;
   uint64_t checkpoint_interval = 0;  // steps between snapshots; 0 = only the final one
   // train.steps: the snapshot of that step is the final one. 0: not known.
@@ -102,6 +121,9 @@ struct ShardOptions {
   // For measurements of all but the optimizer: versions advance, no weights are computed.
   bool leave_out_update = false;
   TraceTrack* trace = nullptr;  // outlives the shard; may be null
+  // For tests: puts another policy in place of that of `sync`.
+  std::function<std::unique_ptr<const SyncPolicy>(std::unique_ptr<const SyncPolicy>)>
+      replace_policy_for_test = {};
 };
 
 // State of one segment at a version, readable during the call only, but for `weights`, which stays
@@ -155,14 +177,25 @@ class Shard {
   // REQUIRES: `table` outlives the shard.
   Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks);
 
-  // To fill in the start version, before the first message.
+  // Those that it owns.
   const std::vector<uint32_t>& segments() const { return owned_; }
-  std::span<float> weights(uint32_t segment) { return weights_.weights(segment, version(segment)); }
-  std::span<float> m(uint32_t segment) { return weights_.m(segment); }  // empty if there is none
-  std::span<float> v(uint32_t segment) { return weights_.v(segment); }
+  // Those that it owns or copies, ascending.
+  const std::vector<uint32_t>& held() const { return held_; }
+  // To fill in the start version of all of these, before the first message. (A shard that takes
+  // over has it from the one before.)
+  std::span<float> weights(uint32_t segment);
+  std::span<float> m(uint32_t segment);  // empty if there is none
+  std::span<float> v(uint32_t segment);
   // Of a checkpoint, SegmentSnapshot::clocks. Without: all pushes before the start version are in.
   // REQUIRES: every push is an update; version, and a clock for each virtual worker.
   void SetClocks(uint32_t segment, std::span<const uint64_t> clocks);
+
+  // In place of filling in: a new placement in the middle of a timeline. `before`: the lane's shard
+  // of the placement before, of no use afterwards; null: the lane has nothing yet, its copies are
+  // filled by their owners. Exchanges norms and words of copies with other lanes, so they should be
+  // connected. Errors: FAILED_PRECONDITION (a segment that the lane is to own and does not have, or
+  // not as its neighbours; sync.policy BACKUP): nothing can be done but to fail.
+  absl::Status TakeFrom(Shard* before, absl::Time now);
 
   // A payload is let go of before kCommitted says that it is no longer needed.
   void OnMessage(Message message, absl::Time now);
@@ -177,8 +210,11 @@ class Shard {
   // A new view of the same timeline: from now on it fences, and `live` virtual workers are waited
   // for. What was pushed stays; workers ask again for what they want.
   void SetView(uint32_t view, const LiveSet& live, absl::Time now);
-  // By virtual worker, the first clock that some segment lacks.
+  // By virtual worker, the first clock that some segment lacks: of pushes that are in sums and not
+  // in a version nothing is said, since a change of placement drops them.
   std::vector<uint64_t> Clocks() const;
+  // Whether all copies of its segments have what it has, and go on to. Once true it stays true.
+  bool CopiesInSync() const { return !replication_.has_value() || replication_->all_in_sync(); }
   // Whether no push can come any more, by SetFinalClocks.
   bool finished() const { return finals_ == owned_.size() && !final_clocks_.empty(); }
   // In place of ShardOptions::pull_credit_bytes, from now on. Nothing else of a lane depends on how
@@ -188,6 +224,8 @@ class Shard {
   void SnapshotStart();
 
   uint64_t version(uint32_t segment) const { return states_[segment]->version; }
+  // Of a copy; CopyStore::kNothing if it has nothing yet.
+  uint64_t copy_version(uint32_t segment) const { return copies_.version(segment); }
   const ShardCounters& counters() const { return counters_; }
   // Memory of sums, spare buffers included. At most 4 bytes a parameter + parking_bytes, or, while
   // exempt pushes come in, + (log2(virtual workers) + 2) partitions.
@@ -201,7 +239,14 @@ class Shard {
     bool valid = true;     // its clock can have been reached
   };
 
+  // An update of a segment with copies, which it is sent to (shard_replication.cc).
+  struct UnderWay {
+    Lease payload;       // of kUpdate; empty until it is sent
+    uint32_t flags = 0;  // of its OrderRecord
+  };
+
   bool Fenced(const Message& message);
+  bool IsFromPast(const WireHeader& header) const;
   // Counts a message that makes no sense here; the first one is told to people.
   void Malformed(const WireHeader& header, const char* why);
   // Checks block, range and ownership of a push or pull.
@@ -227,16 +272,39 @@ class Shard {
   void OnUpdate(Message message);
   // Fills in open_segments_. None if the push is early.
   std::optional<Fresh> ExamineUpdate(const WireHeader& push);
+  // Its part of the push goes into the segment's sum, which is it alone.
+  void AddAlone(uint32_t segment, const Message& message);
+  // The version of the segment that the push is a gradient of.
+  uint64_t WeightsVersion(uint32_t segment, const WireHeader& push) const;
+  // What makes version + 1 of the gradient in the segment's sum. Valid until the next call.
+  // `flags`: gets those of an OrderRecord.
+  SegmentUpdate UpdateByPush(uint32_t segment, const WireHeader& push, uint32_t& flags);
   // `exact`: the push names the version of each of its segments.
-  void ApplyTo(uint32_t segment, const WireHeader& push, bool exact);
-  // Makes version + 1 of the gradient in the segment's sum, of weights of `weights_version`. Flags
-  // of an OrderRecord.
-  uint32_t UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t weights_version);
+  void ApplyPush(uint32_t segment, const WireHeader& push, bool exact, const SegmentUpdate& update,
+                 uint32_t flags);
   // Looks at the pulls that may have waited for this push.
   void AnswerAfter(uint32_t segment, uint32_t virtual_worker);
   void AnswerAllWaiting();
   bool IsEarly(const PushKey& key) const;
   bool IsApplied(const PushKey& key) const;  // by all of its segments
+
+  // Of segments with copies (shard_replication.cc).
+  bool AnswerIfQueued(const PushKey& key);
+  void Queue(Message message, bool exact);
+  void DeferUpdate(const PushKey& key);
+  void AfterQueued(uint32_t segment, const WireHeader& header);
+  // Does what there is to be done for copies. Last in whatever happens to the shard.
+  void Replicate();
+  void SendRequest(const Replication::Request& request);
+  Lease UpdatePayload(uint32_t segment);
+  void ApplyAcknowledged(uint32_t segment);
+  void OnCopyMessage(const Message& message);
+  bool TakeForCopy(uint32_t segment, const Message& message);
+  void SayCopied(uint32_t segment, uint64_t number);
+  WireHeader SegmentHeader(MessageKind kind, uint32_t segment) const;
+  // Of taking over (shard_takeover.cc). None if it has nothing of it.
+  std::optional<HeldSegment> Held(uint32_t segment) const;
+  absl::Status TakeSegments(const Shard* before);
 
   void OnPull(const Message& message);
   bool IsPull(const Message& message) const;
@@ -269,8 +337,13 @@ class Shard {
   double NormScale(uint64_t tokens) const;
   float GradientScale(double sum_of_squares, uint64_t tokens) const;
   void NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_worker);
-  // Makes version + 1: `scale` = none keeps the weights.
+  // The sum is all that version + 1 is made of: `scale` = none keeps the weights.
   void Close(uint32_t segment, std::optional<float> scale);
+  SegmentUpdate UpdateBySum(uint32_t segment) const;
+  void ApplySum(uint32_t segment, const SegmentUpdate& update);
+  // Makes version + 1.
+  void MakeVersion(uint32_t segment, const SegmentUpdate& update, uint32_t virtual_worker,
+                   uint64_t clock);
   void Optimize(const UpdateStep& step, std::span<const float> gradient,
                 const WeightsStore::Update& update) const;
   void MaybeSnapshot(uint32_t segment);
@@ -292,6 +365,7 @@ class Shard {
   const std::unique_ptr<const SyncPolicy> policy_;
   const std::unique_ptr<const Optimizer> optimizer_;
   const std::vector<uint32_t> owned_;
+  const std::vector<uint32_t> held_;
   uint32_t view_;
   LiveSet live_;
   BufferPool pool_;
@@ -305,6 +379,12 @@ class Shard {
   const uint64_t lanes_;  // that own segments
   AnswerQueue answers_;
   std::optional<NormLedger> ledger_;  // none with `clip: off`
+  CopyStore copies_;                  // of other lanes' segments
+  // None where nobody copies a segment of this lane; with what follows.
+  std::optional<Replication> replication_;
+  std::vector<UnderWay> under_way_;     // by segment
+  std::optional<QueuedPushes> queued_;  // update per push
+  SendBuffers copy_buffers_;            // for payloads of kUpdate and kCopy
   // Of the push in hand; here to be used again: the segments that are open, and that it completes.
   std::vector<uint32_t> open_segments_;
   std::vector<uint32_t> summed_;
@@ -313,6 +393,7 @@ class Shard {
   std::vector<float> compensated_;  // a segment's gradient
   std::vector<uint64_t> snapshot_clocks_;
   bool started_ = false;
+  bool start_snapshot_ = false;            // SnapshotStart
   absl::Time now_ = absl::InfinitePast();  // of the message or tick in hand
   absl::Time norms_asked_ = absl::InfinitePast();
   uint64_t final_version_ = 0;

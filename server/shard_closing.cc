@@ -12,12 +12,15 @@ namespace tug {
 
 void Shard::OnSummed(uint32_t segment) {
   if (!ledger_.has_value()) return CloseAlone(segment);
-  const SegmentState& state = *states_[segment];
+  SegmentState& state = *states_[segment];
   const std::span<const float> sum = state.sum.sum();
   const NormEntry entry{
       kernels::SumOfSquares(sum.data(), static_cast<int64_t>(sum.size())) * NormScale(state.tokens),
       state.sum.first_not_finite(), 0};
   const uint32_t scope = ledger_->ScopeOfBlock(table_.segment(segment).block);
+  // It was further than others of its scope when this lane took them up: they come first.
+  if (state.version > ledger_->clock(scope)) return;
+  state.summed_norm = entry;
   if (!ledger_->AddOwn(segment, entry)) return;
   norms_asked_ = now_;
   for (uint32_t lane : ledger_->OtherLanes(scope)) SendNorms(scope, ledger_->clock(scope), lane);
@@ -73,11 +76,16 @@ void Shard::CloseScopeIfComplete(uint32_t scope) {
   if (!verdict.finite) {
     NoticeSkip(ledger_->clock(scope), verdict.bad_block, verdict.bad_virtual_worker);
   }
+  const uint64_t clock = ledger_->clock(scope);
   ledger_->Advance(scope);
   for (uint32_t id : segments) {
+    if (states_[id]->version != clock) continue;  // it was closed before this lane took it up
     Close(id, verdict.finite
                   ? std::optional(GradientScale(verdict.sum_of_squares, states_[id]->tokens))
                   : std::nullopt);
+  }
+  for (uint32_t id : segments) {
+    if (states_[id]->version == clock + 1 && states_[id]->sum.complete()) OnSummed(id);
   }
 }
 
@@ -154,26 +162,48 @@ void Shard::NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_work
 }
 
 void Shard::Close(uint32_t segment, std::optional<float> scale) {
+  states_[segment]->scale = scale;
+  if (replication_.has_value()) return replication_->Offer(segment, now_);
+  ApplySum(segment, UpdateBySum(segment));
+}
+
+SegmentUpdate Shard::UpdateBySum(uint32_t segment) const {
+  const SegmentState& state = *states_[segment];
+  SegmentUpdate update;
+  update.norm = state.summed_norm;
+  if (!state.scale.has_value()) return update;
+  update.step = {.t = state.version,
+                 .position = static_cast<double>(state.version),
+                 .weight_decay = table_.segment(segment).weight_decay,
+                 .gradient_scale = *state.scale};
+  update.gradient = state.sum.sum();
+  return update;
+}
+
+void Shard::MakeVersion(uint32_t segment, const SegmentUpdate& made, uint32_t virtual_worker,
+                        uint64_t clock) {
   SegmentState& state = *states_[segment];
   const Segment& place = table_.segment(segment);
-  TraceSpan span(options_.trace, {.kind = TraceKind::kOptimizer,
-                                  .block = place.block,
-                                  .first_segment = place.index,
-                                  .segment_count = 1,
-                                  .clock = state.version,
-                                  .bytes = place.bytes()});
+  const TraceSpan span(options_.trace, {.kind = TraceKind::kOptimizer,
+                                        .block = place.block,
+                                        .first_segment = place.index,
+                                        .segment_count = 1,
+                                        .virtual_worker = virtual_worker,
+                                        .clock = clock,
+                                        .bytes = place.bytes()});
   const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
-  if (scale.has_value()) {
-    Optimize({.t = state.version,
-              .position = static_cast<double>(state.version),
-              .weight_decay = place.weight_decay,
-              .gradient_scale = *scale},
-             state.sum.sum(), update);
-  } else {
+  if (made.skipped()) {
     weights_.CopyWeights(update);
+  } else {
+    Optimize(made.step, made.gradient, update);
   }
-  span.End();
+  state.norm = made.norm;
   ++state.version;
+}
+
+void Shard::ApplySum(uint32_t segment, const SegmentUpdate& update) {
+  SegmentState& state = *states_[segment];
+  MakeVersion(segment, update, 0, state.version);
   state.tokens = 0;
   ++counters_.updates;
   ++counters_.staleness[0];

@@ -54,6 +54,7 @@ void Shard::Snapshot(uint32_t segment, uint64_t version) {
 }
 
 void Shard::SnapshotStart() {
+  start_snapshot_ = true;
   for (const uint32_t id : owned_) Snapshot(id, options_.start_version);
 }
 
@@ -81,9 +82,7 @@ std::vector<uint64_t> Shard::Clocks() const {
   for (const uint32_t id : owned_) {
     const SegmentState& state = *states_[id];
     for (uint32_t vw = 0; vw < clocks.size(); ++vw) {
-      const uint64_t next = update_per_push_ ? state.next->next(vw)
-                                             : state.version + (state.sum.Covers(vw, 1) ? 1 : 0);
-      clocks[vw] = std::min(clocks[vw], next);
+      clocks[vw] = std::min(clocks[vw], update_per_push_ ? state.next->next(vw) : state.version);
     }
   }
   return clocks;
@@ -113,6 +112,9 @@ void Shard::SetView(uint32_t view, const LiveSet& live, absl::Time now) {
   }
   for (const uint32_t id : summed_) OnSummed(id);
   if (ledger_.has_value()) ExchangeNormsAgain();
+  for (const uint32_t id : copies_.segments()) SayCopied(id, 0);
+  if (replication_.has_value()) replication_->AskAgain(now);
+  Replicate();
 }
 
 }  // namespace tug

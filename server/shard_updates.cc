@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/sgd.h"
 #include "kernels/sum.h"
 #include "server/push_payload.h"
 #include "server/push_step.h"
@@ -31,6 +30,7 @@ bool Shard::IsEarly(const PushKey& key) const {
   const uint32_t first = table_.id(key.block, key.first_segment);
   for (uint32_t id = first; id < first + key.segment_count; ++id) {
     if (states_[id]->next->next(key.virtual_worker) < key.clock) return true;
+    if (queued_.has_value() && queued_->Find(id, key.virtual_worker) != nullptr) return true;
   }
   return false;
 }
@@ -55,17 +55,14 @@ void Shard::OnUpdate(Message message) {
   if (!applied && !final_clocks_.empty() && header.clock >= final_clocks_[header.virtual_worker]) {
     return Malformed(header, "is of a clock after the last one");
   }
-  if (!fresh.has_value()) {
-    ++counters_.deferred;
-    early_.Defer(key);
-    return ReplyToPush(MessageKind::kDeferred, key, key.clock);
-  }
+  if (!fresh.has_value()) return DeferUpdate(key);
   if (!fresh->valid) return Malformed(header, "is of a clock that nobody can have reached");
   early_.Forget(key);
   if (open_segments_.empty()) {
     ++counters_.repeats;
     return ReplyToPush(MessageKind::kCommitted, key, states_[FirstId(header)]->version);
   }
+  if (queued_.has_value() && AnswerIfQueued(key)) return;
   if (header.codec == Codec::kRuns) {
     const TraceSpan span(options_.trace, EventOf(TraceKind::kDecode, header));
     std::optional<Message> dense = DensePush(message, RangeElements(header));
@@ -75,18 +72,12 @@ void Shard::OnUpdate(Message message) {
   const uint32_t first = FirstId(header);
   const bool exact = !served_.has_value() || header.version == kWhateverVersion ||
                      served_->IsExact(header.sender, header.clock, first, header.segment_count);
-  const bool bf16 = message.header.codec == Codec::kBf16;
-  const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
-  const uint64_t range_begin = table_.segment(first).begin;
+  if (queued_.has_value()) return Queue(std::move(message), exact);
   for (const uint32_t id : open_segments_) {
-    const Segment& segment = table_.segment(id);
-    states_[id]->sum.Add(
-        0, 1,
-        {.payload = message.payload.Slice((segment.begin - range_begin) * element_bytes,
-                                          segment.elements() * element_bytes),
-         .bf16 = bf16,
-         .writable = message.home == Home::kReceiver});
-    ApplyTo(id, header, exact);
+    AddAlone(id, message);
+    uint32_t flags = 0;
+    const SegmentUpdate update = UpdateByPush(id, header, flags);
+    ApplyPush(id, header, exact, update, flags);
   }
   // Who is told kCommitted finds the payload released.
   message.payload = Lease();
@@ -100,15 +91,33 @@ void Shard::OnUpdate(Message message) {
       key.block, now_, [this](const PushKey& other) { return IsEarly(other); }, wanted_);
 }
 
-void Shard::ApplyTo(uint32_t segment, const WireHeader& push, bool exact) {
+void Shard::AddAlone(uint32_t segment, const Message& message) {
+  const WireHeader& header = message.header;
+  const bool bf16 = header.codec == Codec::kBf16;
+  const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
+  const uint64_t range_begin = table_.segment(FirstId(header)).begin;
+  const Segment& place = table_.segment(segment);
+  states_[segment]->sum.Add(
+      0, 1,
+      {.payload = message.payload.Slice((place.begin - range_begin) * element_bytes,
+                                        place.elements() * element_bytes),
+       .bf16 = bf16,
+       .writable = message.home == Home::kReceiver});
+}
+
+// Later ones that there are not yet: nobody can have been served them. Taken as the newest, since
+// a push that is dropped without an answer holds up all who wait for it.
+uint64_t Shard::WeightsVersion(uint32_t segment, const WireHeader& push) const {
+  return std::min(push.version, states_[segment]->version);
+}
+
+void Shard::ApplyPush(uint32_t segment, const WireHeader& push, bool exact,
+                      const SegmentUpdate& update, uint32_t flags) {
   SegmentState& state = *states_[segment];
-  // Later ones that there are not yet: nobody can have been served them. Taken as the newest, since
-  // a push that is dropped without an answer holds up all who wait for it.
-  const uint64_t of = std::min(push.version, state.version);
+  const uint64_t of = WeightsVersion(segment, push);
   const uint64_t staleness = state.version - of;
-  uint32_t flags = UpdateByPush(segment, push, of);
+  MakeVersion(segment, update, push.virtual_worker, push.clock);
   state.sum.Clear();
-  ++state.version;
   state.least_rose = state.next->Advance(push.virtual_worker);
   ++counters_.updates;
   CountStaleness(counters_.staleness, staleness);
@@ -132,46 +141,38 @@ void Shard::ApplyTo(uint32_t segment, const WireHeader& push, bool exact) {
   MaybeSnapshot(segment);
 }
 
-uint32_t Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint64_t weights_version) {
+SegmentUpdate Shard::UpdateByPush(uint32_t segment, const WireHeader& push, uint32_t& flags) {
   const SegmentState& state = *states_[segment];
+  const uint64_t weights_version = WeightsVersion(segment, push);
   const uint64_t staleness = state.version - weights_version;
   const Segment& place = table_.segment(segment);
-  TraceSpan span(options_.trace, {.kind = TraceKind::kOptimizer,
-                                  .block = place.block,
-                                  .first_segment = place.index,
-                                  .segment_count = 1,
-                                  .virtual_worker = push.virtual_worker,
-                                  .clock = push.clock,
-                                  .bytes = place.bytes()});
-  const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
-  UpdateStep step = StepOfPush(options_.sync, options_.virtual_workers,
-                               {.version = state.version,
-                                .staleness = staleness,
-                                .token_count = push.token_count,
-                                .weight_decay = place.weight_decay});
+  SegmentUpdate update;
+  update.step = StepOfPush(options_.sync, options_.virtual_workers,
+                           {.version = state.version,
+                            .staleness = staleness,
+                            .token_count = push.token_count,
+                            .weight_decay = place.weight_decay});
   std::span<const float> gradient = state.sum.sum();
   bool finite = state.sum.first_not_finite() == SumTree::kNone;
-  uint32_t flags = 0;
-  const auto lambda = static_cast<float>(options_.sync.delay_compensation());
-  if (finite && lambda != 0 && staleness != 0) {
+  if (finite && WantsCompensation(options_.sync, staleness)) {
     const std::span<const float> old = served_->Weights(push.sender, segment, weights_version);
     if (old.empty()) {
       flags = OrderRecord::kNotCompensated;
     } else {
-      const auto n = static_cast<int64_t>(gradient.size());
-      compensated_.resize(gradient.size());
-      kernels::CompensateDelay(n, lambda, std::exchange(step.gradient_scale, 1.0f), gradient.data(),
-                               update.weights_in.data(), old.data(), compensated_.data());
-      gradient = compensated_;
-      finite = kernels::AllFinite(gradient.data(), n);
+      gradient = CompensateDelay(
+          options_.sync,
+          {.gradient = gradient, .of = old, .weights = weights_.weights(segment, state.version)},
+          update.step, compensated_);
+      finite = kernels::AllFinite(gradient.data(), static_cast<int64_t>(gradient.size()));
     }
   }
   if (!finite) {
     NoticeSkip(push.clock, place.block, push.virtual_worker);
-    return OrderRecord::kSkipped;  // weights are updated in place: they are what they were
+    flags = OrderRecord::kSkipped;
+    return update;
   }
-  Optimize(step, gradient, update);
-  return flags;
+  update.gradient = gradient;
+  return update;
 }
 
 void Shard::AnswerAfter(uint32_t segment, uint32_t virtual_worker) {
@@ -196,6 +197,9 @@ void Shard::AnswerAllWaiting() {
 void Shard::SetClocks(uint32_t segment, std::span<const uint64_t> clocks) {
   TUG_CHECK(update_per_push_ && !started_);
   TUG_CHECK_EQ(clocks.size(), size_t{1} + options_.virtual_workers);
+  if (states_[segment] == nullptr) {
+    return copies_.SetClocks(segment, clocks[0], clocks.subspan(1));
+  }
   states_[segment]->version = clocks[0];
   states_[segment]->next->Set(clocks.subspan(1));
 }

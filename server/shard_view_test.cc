@@ -24,9 +24,8 @@ class ViewShardTest : public ShardTest {
 
 TEST_F(ViewShardTest, KeepsWhatWasPushedAndTakesTheRestFromWhoHasItNow) {
   Push(0, 1, 0);
-  EXPECT_EQ(shard_.Clocks(), (std::vector<uint64_t>{0, 0}));
   Push(1, 1, 0);
-  EXPECT_EQ(shard_.Clocks(), (std::vector<uint64_t>{0, 1}));
+  EXPECT_EQ(shard_.Clocks(), (std::vector<uint64_t>{0, 0})) << "no version has them";
   ToNewView();
   Push(0, 0, 0);  // of the old one
   EXPECT_EQ(sent_.back().header.kind, MessageKind::kRefused);

@@ -35,7 +35,10 @@ std::vector<uint64_t> LeastClocks(const Copies& copies) {
 }  // namespace
 
 SnapshotWriter::SnapshotWriter(Options options, const SegmentTable& table)
-    : options_(std::move(options)), table_(table), thread_([this] { Loop(); }) {}
+    : options_(std::move(options)),
+      table_(table),
+      place_(options_.place),
+      thread_([this] { Loop(); }) {}
 
 SnapshotWriter::~SnapshotWriter() {
   {
@@ -43,6 +46,14 @@ SnapshotWriter::~SnapshotWriter() {
     stopping_ = true;
   }
   thread_.join();
+}
+
+void SnapshotWriter::SetPlace(const Place& place) {
+  filling_.clear();
+  absl::MutexLock lock(&mutex_);
+  place_ = place;
+  full_.reset();
+  parts_.clear();
 }
 
 void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
@@ -57,13 +68,14 @@ void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
                                   CopyOf(snapshot.m),
                                   CopyOf(snapshot.v),
                                   {snapshot.clocks.begin(), snapshot.clocks.end()}});
-  const bool whole = checkpoint->segments.size() == options_.segments;
+  const bool whole = checkpoint->segments.size() == checkpoint->place.segments;
   if (whole) AwaitIdle();
   checkpoint->pause_seconds += absl::ToDoubleSeconds(time_.Now() - begin);
   if (!whole) return;
   absl::MutexLock lock(&mutex_);
   full_ = std::move(*checkpoint);
-  filling_.erase(filling_.begin() + (checkpoint - filling_.data()));
+  // An older one can no longer become whole: all segments have passed it.
+  filling_.erase(filling_.begin(), filling_.begin() + (checkpoint - filling_.data()) + 1);
 }
 
 SnapshotWriter::Checkpoint* SnapshotWriter::FillingOf(uint64_t version) {
@@ -76,12 +88,16 @@ SnapshotWriter::Checkpoint* SnapshotWriter::FillingOf(uint64_t version) {
     place = std::find_if_not(filling_.begin(), filling_.end(), is_older);
   }
   AwaitIdle();
-  return &*filling_.insert(place, {.version = version});
+  absl::MutexLock lock(&mutex_);
+  return &*filling_.insert(place, {.version = version, .place = place_});
 }
 
 void SnapshotWriter::AwaitIdle() {
   absl::MutexLock lock(&mutex_);
-  const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !full_.has_value(); };
+  // What is written of a placement before holds nobody up.
+  const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !full_.has_value() && writing_ != place_.placement;
+  };
   mutex_.Await(absl::Condition(&idle));
 }
 
@@ -98,14 +114,16 @@ void SnapshotWriter::Loop() {
     };
     mutex_.Await(absl::Condition(&work));
     if (!full_.has_value()) return;
-    Checkpoint checkpoint = *std::move(full_);
+    Checkpoint checkpoint = *std::exchange(full_, std::nullopt);
+    writing_ = checkpoint.place.placement;
     mutex_.Unlock();
     CheckpointPart part = Write(checkpoint);
     checkpoint = {};  // lets the weights go before the next one may come
     mutex_.Lock();
+    writing_.reset();
+    if (part.placement() != place_.placement) continue;
     parts_.push_back(std::move(part));
     if (parts_.size() > kPartsKept) parts_.erase(parts_.begin());
-    full_.reset();
   }
 }
 
@@ -120,11 +138,14 @@ CheckpointPart SnapshotWriter::Write(Checkpoint& checkpoint) const {
   }
   CheckpointPart part;
   for (const uint64_t clock : LeastClocks(checkpoint.segments)) part.add_clocks(clock);
-  part.set_lane(options_.lane_index);
+  const Place& place = checkpoint.place;
+  part.set_lane(place.lane_index);
+  part.set_placement(place.placement);
   part.set_version(checkpoint.version);
   part.set_pause_seconds(checkpoint.pause_seconds);
   const absl::StatusOr<PartFile> file =
-      WriteLanePart(options_.run_dir, checkpoint.version, options_.lane_index, segments);
+      WriteLanePart(options_.run_dir, checkpoint.version, place.lane_index, segments,
+                    place.first ? 0 : place.placement);
   if (!file.ok()) {
     part.set_error(std::string(file.status().message()));
     return part;

@@ -25,13 +25,22 @@ namespace tug {
 // Where every push is an update, segments reach a step in their own time: one may be two steps of
 // the job ahead of another. So several checkpoints fill at once, by version, four at most: of a
 // segment that runs further ahead (nobody who pushes in order makes it), the oldest is given up.
+//
+// When segments move, what is not written yet is void: lanes take their snapshots again, of those
+// that they own now.
 class SnapshotWriter {
  public:
-  struct Options {
-    std::string run_dir;
+  // What a checkpoint of this lane is.
+  struct Place {
+    uint32_t placement = 0;   // View.placement
+    bool first = true;        // of its timeline: the file's name leaves it out
     uint32_t lane_index = 0;  // index in View.lanes; names the file
     size_t segments = 0;      // that the lane owns: a checkpoint is whole with so many
+  };
+  struct Options {
+    std::string run_dir;
     std::vector<std::string> block_names;
+    Place place;
   };
   // REQUIRES: `table` outlives the writer.
   SnapshotWriter(Options options, const SegmentTable& table);
@@ -42,7 +51,9 @@ class SnapshotWriter {
   // that beside those that fill there is one copy of the state. A segment that the checkpoint has
   // is left out.
   void Add(const SegmentSnapshot& snapshot);
-  // The newest parts finished, failed ones with their error. Thread-safe.
+  // Lane thread: another placement. Does not wait.
+  void SetPlace(const Place& place);
+  // The newest parts finished in this placement, failed ones with their error. Thread-safe.
   std::vector<CheckpointPart> parts() const;
 
  private:
@@ -55,6 +66,7 @@ class SnapshotWriter {
   };
   struct Checkpoint {
     uint64_t version = 0;
+    Place place;
     double pause_seconds = 0;
     std::vector<Copy> segments;
   };
@@ -70,8 +82,9 @@ class SnapshotWriter {
   const RealTime time_;
   std::vector<Checkpoint> filling_;  // oldest first; owner: the lane's thread
   mutable absl::Mutex mutex_;
-  std::optional<Checkpoint> full_
-      ABSL_GUARDED_BY(mutex_);  // handed to the thread; none when it is done
+  Place place_ ABSL_GUARDED_BY(mutex_);                      // set by the lane's thread
+  std::optional<Checkpoint> full_ ABSL_GUARDED_BY(mutex_);   // handed to the thread
+  std::optional<uint32_t> writing_ ABSL_GUARDED_BY(mutex_);  // placement of what it writes
   std::vector<CheckpointPart> parts_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

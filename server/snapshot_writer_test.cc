@@ -27,7 +27,8 @@ class SnapshotWriterTest : public testing::Test {
     block.add_tensors()->add_shape(2 * kElements);
     table_ = *SegmentTable::Create(blocks, kElements);
     writer_.emplace(
-        SnapshotWriter::Options{.run_dir = run_, .segments = 2, .block_names = {"only"}}, table_);
+        SnapshotWriter::Options{.run_dir = run_, .block_names = {"only"}, .place = {.segments = 2}},
+        table_);
   }
   ~SnapshotWriterTest() override {
     writer_.reset();
@@ -80,6 +81,21 @@ TEST_F(SnapshotWriterTest, GivesUpTheOldestOfASegmentThatRunsFarAhead) {
   Add(1, 6);
   for (const uint64_t version : {7, 8, 9, 10}) Add(1, version);
   EXPECT_THAT(Parts(4), ElementsAre(7, 8, 9, 10));
+}
+
+TEST_F(SnapshotWriterTest, BeginsAnewWhenSegmentsMove) {
+  Add(0, 1);
+  Add(1, 1);
+  Parts(1);
+  Add(0, 2);
+  writer_->SetPlace({.placement = 5, .first = false, .lane_index = 3, .segments = 1});
+  EXPECT_TRUE(writer_->parts().empty()) << "void by now";
+  Add(1, 2);
+  EXPECT_THAT(Parts(1), ElementsAre(2));
+  const CheckpointPart part = writer_->parts()[0];
+  EXPECT_EQ(part.placement(), 5u);
+  EXPECT_EQ(part.lane(), 3u);
+  EXPECT_EQ(part.file(), "lane-003-placement-5.safetensors");
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
                            Options options)
     : table_(table),
       options_(std::move(options)),
+      owned_(owned.begin(), owned.end()),
       run_of_segment_(table.size()),
       send_buffers_(options_.keep_bytes, options_.new_buffer) {
   for (size_t i = 0; i < owned.size(); ++i) {
@@ -86,6 +87,97 @@ void WeightsStore::Start() {
                            Halves(*run.rounded.at[start % 2]).data(),
                            static_cast<int64_t>(run.elements()));
   }
+}
+
+bool WeightsStore::TakeUp(std::span<const HeldSegment> held) {
+  TUG_CHECK_EQ(held.size(), owned_.size());
+  size_t first = 0;
+  for (Run& run : runs_) {
+    if (!TakeUpRun(run, first, held.subspan(first, run.segments))) return false;
+    first += run.segments;
+  }
+  return true;
+}
+
+bool WeightsStore::TakeUpRun(Run& run, size_t first, std::span<const HeldSegment> held) {
+  const size_t size_bytes = run.elements() * sizeof(float);
+  const std::shared_ptr<AlignedBuffer> unused = run.weights.at[options_.start_version % 2];
+  uint64_t oldest = held[0].version;
+  run.newest = oldest;
+  bool all_previous = true;
+  for (const HeldSegment& segment : held) {
+    oldest = std::min(oldest, segment.version);
+    run.newest = std::max(run.newest, segment.version);
+    all_previous = all_previous && !segment.previous.empty();
+  }
+  const bool mixed = oldest != run.newest;
+  const bool two = !options_.one_copy && (mixed || all_previous);
+  if (!options_.one_copy && run.newest - oldest > 1) return false;
+  // Where the newest goes, and where the one before.
+  const size_t now = run.newest % 2, before = 1 - now;
+  run.weights = {};
+  run.rounded = {};
+  run.weights.at[now] = unused;
+  run.weights.version[now] = run.newest;
+  if (options_.one_copy || (options_.bf16_pulls && mixed)) run.weights.at[before] = unused;
+  if (two) {
+    run.weights.version[before] = run.newest - 1;
+    if (!options_.bf16_pulls) run.weights.at[before] = options_.new_buffer(size_bytes);
+  }
+  if (options_.bf16_pulls && !options_.one_copy) {
+    for (const size_t i : {now, before}) {
+      if (i == before && !two) continue;
+      run.rounded.at[i] = options_.new_buffer(size_bytes / 2);
+      run.rounded.version[i] = i == now ? run.newest : run.newest - 1;
+    }
+  }
+  run.at_newest = 0;
+  for (size_t i = 0; i < held.size(); ++i) {
+    const HeldSegment& segment = held[i];
+    const uint32_t id = owned_[first + i];
+    const bool newest = segment.version == run.newest;
+    run.at_newest += newest ? 1 : 0;
+    if (mixed && newest && !options_.one_copy && segment.previous.empty()) return false;
+    const auto put = [&](std::span<const float> from, std::span<float> to) {
+      std::copy(from.begin(), from.end(), to.begin());
+    };
+    put(segment.weights, weights(id, segment.version));
+    put(segment.m, m(id));
+    put(segment.v, v(id));
+    if (options_.one_copy) continue;
+    // Of a segment that is behind, `before` has its newest.
+    const bool has_previous = two && newest;
+    if (!options_.bf16_pulls) {
+      if (!has_previous) continue;
+      const std::span<float> to = Part(run.weights.at[before]->floats(), id);
+      std::memcpy(to.data(), segment.previous.data(), to.size_bytes());
+      continue;
+    }
+    const std::span<kernels::Bf16> at_version =
+        Part(Halves(*run.rounded.at[segment.version % 2]), id);
+    kernels::Bf16FromFloat(segment.weights.data(), at_version.data(),
+                           static_cast<int64_t>(at_version.size()));
+    if (!has_previous) continue;
+    const std::span<kernels::Bf16> to = Part(Halves(*run.rounded.at[before]), id);
+    std::memcpy(to.data(), segment.previous.data(), to.size_bytes());
+  }
+  return true;
+}
+
+HeldSegment WeightsStore::Held(uint32_t segment, uint64_t version) const {
+  const Run& run = RunOf(segment);
+  HeldSegment held;
+  held.version = version;
+  held.weights = Part(std::as_const(*run.weights.at[version % 2]).floats(), segment);
+  if (options_.keeps_m) held.m = Part(run.m.floats(), segment);
+  if (options_.keeps_v) held.v = Part(run.v.floats(), segment);
+  if (options_.one_copy || version == 0) return held;
+  const std::shared_ptr<AlignedBuffer>* const before =
+      options_.bf16_pulls ? run.rounded.Find(version - 1) : run.weights.Find(version - 1);
+  if (before == nullptr) return held;
+  held.previous = options_.bf16_pulls ? std::as_bytes(Part(Halves(**before), segment))
+                                      : std::as_bytes(Part((*before)->floats(), segment));
+  return held;
 }
 
 AlignedBuffer& WeightsStore::Writable(Copies& copies, uint64_t version, size_t size_bytes) {

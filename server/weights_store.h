@@ -30,6 +30,7 @@
 #include "exchange/send_buffers.h"
 #include "kernels/bf16.h"
 #include "proto/wire.h"
+#include "server/held_segment.h"
 
 namespace tug {
 
@@ -59,6 +60,13 @@ class WeightsStore {
 
   // The weights of the start version are filled in. Before Read and the first Update.
   void Start();
+
+  // In place of filling in and Start: what the lane has of its segments, in the middle of a
+  // timeline. `held`: of each of `owned`, in that order. False if versions of a run lie too far
+  // apart, or of one that is further the version before is lacking: no lane can have left them so.
+  bool TakeUp(std::span<const HeldSegment> held);
+  // Weights, m, v and the version before of a segment at its version, which the caller knows.
+  HeldSegment Held(uint32_t segment, uint64_t version) const;
 
   struct Update {
     std::span<const float> weights_in;
@@ -118,6 +126,8 @@ class WeightsStore {
     const Segment& s = table_.segment(segment);
     return of_run.subspan(s.begin - RunOf(segment).begin, s.elements());
   }
+  // Of one run. `held`: of the segments from owned_[first] on.
+  bool TakeUpRun(Run& run, size_t first, std::span<const HeldSegment> held);
   // The copy that `version` is to be written to; the first segment of a run to come there takes it
   // from version - 2.
   AlignedBuffer& Writable(Copies& copies, uint64_t version, size_t size_bytes);
@@ -131,6 +141,7 @@ class WeightsStore {
 
   const SegmentTable& table_;
   const Options options_;
+  const std::vector<uint32_t> owned_;
   std::vector<Run> runs_;
   std::vector<uint32_t> run_of_segment_;  // by segment id; unspecified for others' segments
   SendBuffers send_buffers_;

@@ -4,22 +4,26 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "exchange/view_lanes.h"
 #include "simulate/nodes.h"
 
 namespace tug {
 namespace {
 
-constexpr absl::Duration kLongestJob = absl::Hours(10);
+constexpr uint64_t kMostEvents = 100'000'000;
+constexpr absl::Duration kTick = absl::Milliseconds(50);  // of the coordinator
 
 // Carries out what the coordinator asks for.
 class Actions {
  public:
-  Actions(Coordinator& coordinator, SimulatedTime& time, SimulationResult& result)
-      : coordinator_(coordinator), time_(time), result_(result) {}
+  Actions(Coordinator& coordinator, SimulatedWorld& world, SimulationResult& result)
+      : coordinator_(coordinator), world_(world), result_(result) {}
 
   void Run() {
     // What is done may ask for more.
@@ -32,8 +36,40 @@ class Actions {
 
  private:
   void Do(const CommitCheckpointAction& commit) {
-    result_.checkpoints.push_back(commit.manifest.version());
-    coordinator_.OnCheckpointCommitted(commit.manifest.version(), absl::OkStatus(), time_.Now());
+    const Manifest& manifest = commit.manifest;
+    result_.checkpoints.push_back(manifest.version());
+    std::vector<std::string>& files = world_.checkpoints[manifest.version()];
+    files.clear();
+    for (const ManifestFile& file : manifest.files()) files.push_back(file.name());
+    world_.Say(absl::StrCat("checkpoint of step ", manifest.version(), " is committed"));
+    LookAt(manifest.version(), files);
+    coordinator_.OnCheckpointCommitted(manifest.version(), absl::OkStatus(), world_.time.Now());
+  }
+  // Whether it can be restored: every segment is there once.
+  void LookAt(uint64_t version, const std::vector<std::string>& files) {
+    const SegmentTable& table = world_.table;
+    std::vector<std::vector<float>> blocks(table.num_blocks());
+    for (uint32_t b = 0; b < blocks.size(); ++b) blocks[b].resize(table.block_elements(b));
+    result_.saved_clocks.assign(table.size(), {});
+    std::vector<int> found(table.size());
+    for (const std::string& file : files) {
+      for (const auto& [id, stored] : world_.files[file]) {
+        ++found[id];
+        const Segment& segment = table.segment(id);
+        std::copy(stored.weights.begin(), stored.weights.end(),
+                  blocks[segment.block].begin() + static_cast<ptrdiff_t>(segment.begin));
+        result_.saved_clocks[id] = stored.clocks;
+      }
+    }
+    for (uint32_t id = 0; id < found.size(); ++id) {
+      if (found[id] == 1) continue;
+      result_.broken_checkpoints.push_back(absl::StrCat(
+          "the checkpoint of step ", version, " has segment ", id, " ", found[id], " times"));
+    }
+    for (uint32_t b = 0; b < blocks.size(); ++b) {
+      result_.checkpoint_hashes[{b, version}] = HashOf(blocks[b]);
+    }
+    result_.saved_weights = std::move(blocks);
   }
   void Do(const StepCompleted& step) { result_.losses.push_back(step.metrics.loss); }
   void Do(const EvalCompleted&) {}
@@ -44,16 +80,21 @@ class Actions {
   }
   void Do(const TimelineBegun& timeline) {
     ++result_.timelines;
+    world_.Say(absl::StrCat("timeline ", timeline.number, " begins, from step ", timeline.version));
     result_.losses.resize(std::min<size_t>(result_.losses.size(), timeline.version));
   }
-  void Do(const NoticeAction& notice) { result_.notices.push_back(notice.text); }
+  void Do(const NoticeAction& notice) {
+    result_.notices.push_back(notice.text);
+    world_.Say(notice.text);
+  }
   void Do(const JobEnded& end) {
     result_.status = end.status;
     ended_ = true;
+    world_.Say(end.status.ok() ? "the job has ended" : std::string(end.status.message()));
   }
 
   Coordinator& coordinator_;
-  SimulatedTime& time_;
+  SimulatedWorld& world_;
   SimulationResult& result_;
   bool ended_ = false;
 };
@@ -71,6 +112,214 @@ CoordinatorOptions MakeCoordinatorOptions(const SimulationOptions& options,
   return made;
 }
 
+// Nodes and coordinator of one run, and what befalls them.
+class ClusterRun {
+ public:
+  ClusterRun(const SimulationOptions& options, const SegmentTable& table, SimulationResult& result);
+  void Run();
+
+ private:
+  using Nodes = std::vector<std::unique_ptr<SimulatedNode>>;
+
+  Nodes& NodesOf(NodeKind kind) { return kind == SERVER ? servers_ : workers_; }
+  void StartNode(NodeKind kind);
+  void Befall(const FaultEvent& fault);
+  SimulatedNode* Victim(NodeKind kind, const FaultEvent& fault);
+  void Kill(SimulatedNode& node, const FaultEvent& fault);
+  void Freeze(SimulatedNode& node, const FaultEvent& fault);
+  void Cut(SimulatedNode& node, const FaultEvent& fault);
+  void OnExit(const SimulatedNode& node);
+  void Tick();
+  void Collect();
+
+  const SimulationOptions& options_;
+  SimulationResult& result_;
+  SimulatedTime time_;
+  std::mt19937_64 random_;
+  SimulatedNetwork network_;
+  Coordinator coordinator_;
+  SimulatedWorld world_;
+  Actions actions_;
+  Nodes servers_;
+  Nodes workers_;
+  uint64_t incarnation_ = 1;
+};
+
+// Node ids of endpoints: what a link is cut between.
+uint32_t NodeOf(PeerId peer) {
+  return IsWorker(peer) ? peer & ~kWorkerBit : (peer - LanePeer(0)) / kMaxLanesPerServer;
+}
+
+ClusterRun::ClusterRun(const SimulationOptions& options, const SegmentTable& table,
+                       SimulationResult& result)
+    : options_(options),
+      result_(result),
+      random_(options.seed),
+      network_(options.seed, options.network, time_),
+      coordinator_(MakeCoordinatorOptions(options, table)),
+      world_{options, table, time_, network_, random_, {}},
+      actions_(coordinator_, world_, result) {
+  world_.clocks.assign(options.config.cluster().virtual_workers(), 0);
+  world_.on_exit = [this](SimulatedNode& node) { OnExit(node); };
+  network_.set_cut([this](PeerId from, PeerId to) {
+    return !world_.cuts.empty() && world_.IsCut(NodeOf(from), NodeOf(to));
+  });
+}
+
+void ClusterRun::StartNode(NodeKind kind) {
+  const auto do_register = [this](const RegisterRequest& request) {
+    absl::StatusOr<RegisterReply> reply = coordinator_.OnRegister(request, time_.Now());
+    actions_.Run();
+    return reply;
+  };
+  const auto heartbeat = [this](const HeartbeatRequest& request) {
+    absl::StatusOr<HeartbeatReply> reply = coordinator_.OnHeartbeat(request, time_.Now());
+    actions_.Run();
+    return reply;
+  };
+  std::unique_ptr<SimulatedNode> node;
+  if (kind == SERVER) {
+    node = std::make_unique<SimulatedServer>(world_, kind, incarnation_++, do_register, heartbeat);
+  } else {
+    node = std::make_unique<SimulatedWorker>(world_, kind, incarnation_++, do_register, heartbeat);
+  }
+  NodesOf(kind).push_back(std::move(node));
+  NodesOf(kind).back()->Start();
+}
+
+// ---- faults ----
+
+SimulatedNode* ClusterRun::Victim(NodeKind kind, const FaultEvent& fault) {
+  std::vector<SimulatedNode*> living;
+  for (auto& node : NodesOf(kind)) {
+    if (!node->dead() && !node->frozen() && node->node_id() != 0) living.push_back(node.get());
+  }
+  return living.empty() ? nullptr : living[fault.pick % living.size()];
+}
+
+void ClusterRun::Befall(const FaultEvent& fault) {
+  if (actions_.ended()) return;
+  const bool of_server = fault.kind == FaultKind::kKillServer ||
+                         fault.kind == FaultKind::kFreezeServer ||
+                         fault.kind == FaultKind::kCutServer;
+  SimulatedNode* const victim = Victim(of_server ? SERVER : WORKER, fault);
+  switch (fault.kind) {
+    case FaultKind::kJoinWorker:
+      StartNode(WORKER);
+      break;
+    case FaultKind::kJoinServer:
+      StartNode(SERVER);
+      break;
+    case FaultKind::kStop:
+      world_.Say("the job is asked to stop");
+      coordinator_.OnStop(time_.Now());
+      actions_.Run();
+      break;
+    default:
+      if (victim == nullptr) return;
+      world_.Say(absl::StrCat(victim->Name(), ": ", FaultName(fault.kind)));
+  }
+  ++result_.faults[static_cast<size_t>(fault.kind)];
+  switch (fault.kind) {
+    case FaultKind::kKillWorker:
+    case FaultKind::kKillServer:
+      return Kill(*victim, fault);
+    case FaultKind::kFreezeWorker:
+    case FaultKind::kFreezeServer:
+      return Freeze(*victim, fault);
+    case FaultKind::kCutWorker:
+    case FaultKind::kCutServer:
+      return Cut(*victim, fault);
+    default:
+      return;
+  }
+}
+
+void ClusterRun::Kill(SimulatedNode& node, const FaultEvent& fault) {
+  const NodeKind kind = node.kind();
+  node.Die();
+  if (fault.seen_at_once) {
+    coordinator_.OnGone(node.node_id(), options_.seed, time_.Now());
+    actions_.Run();
+  }
+  if (fault.lasts == absl::InfiniteDuration()) return;
+  time_.Schedule(fault.lasts, [this, kind] { StartNode(kind); });
+}
+
+void ClusterRun::Freeze(SimulatedNode& node, const FaultEvent& fault) {
+  node.Freeze();
+  time_.Schedule(fault.lasts, [this, &node] {
+    if (node.dead()) return;
+    world_.Say(absl::StrCat(node.Name(), " goes on"));
+    node.Thaw();
+  });
+}
+
+void ClusterRun::Cut(SimulatedNode& node, const FaultEvent& fault) {
+  SimulatedWorld::Cut cut{.node = node.node_id(), .out = fault.cuts_out, .in = fault.cuts_in};
+  if (fault.cut_from == FaultEvent::From::kCoordinator) cut.other = 0;
+  if (fault.cut_from == FaultEvent::From::kOneNode) {
+    const SimulatedNode* const other = Victim(node.kind() == SERVER ? WORKER : SERVER, fault);
+    if (other != nullptr) cut.other = other->node_id();
+  }
+  const auto place = world_.cuts.insert(world_.cuts.end(), cut);
+  time_.Schedule(fault.lasts, [this, place] {
+    world_.Say(absl::StrCat("the link of node ", place->node, " is whole again"));
+    world_.cuts.erase(place);
+  });
+}
+
+void ClusterRun::OnExit(const SimulatedNode& node) {
+  ++result_.fenced;
+  time_.Schedule(options_.restart_after, [this, kind = node.kind()] {
+    if (!actions_.ended()) StartNode(kind);
+  });
+}
+
+// ---- the run ----
+
+void ClusterRun::Tick() {
+  coordinator_.OnTick(time_.Now());
+  actions_.Run();
+  time_.Schedule(kTick, [this] { Tick(); });
+}
+
+void ClusterRun::Run() {
+  if (options_.watch != nullptr) options_.watch->Begin(time_);
+  for (uint32_t i = 0; i < options_.config.cluster().servers(); ++i) StartNode(SERVER);
+  for (uint32_t i = 0; i < options_.config.cluster().workers(); ++i) StartNode(WORKER);
+  for (const FaultEvent& fault : options_.faults) {
+    time_.Schedule(fault.at, [this, &fault] { Befall(fault); });
+  }
+  if (!options_.faults.empty()) Tick();
+  if (options_.stop_after < absl::InfiniteDuration()) {
+    time_.Schedule(options_.stop_after, [this] {
+      coordinator_.OnStop(time_.Now());
+      actions_.Run();
+    });
+  }
+  uint64_t events = 0;
+  const auto done = [&] { return actions_.ended() || ++events > kMostEvents; };
+  const bool ended = time_.RunUntil(done, absl::UnixEpoch() + options_.longest) && actions_.ended();
+  if (!ended) result_.status = absl::DeadlineExceededError("the simulated job does not end");
+  Collect();
+}
+
+void ClusterRun::Collect() {
+  result_.most_lead = world_.most_lead;
+  // Who has been left behind knows nothing of the end.
+  std::set<uint32_t> members;
+  const StatusReply status = coordinator_.OnStatus(time_.Now());
+  for (const NodeStatus& node : status.nodes()) members.insert(node.node_id());
+  for (const Nodes* nodes : {&servers_, &workers_}) {
+    for (const auto& node : *nodes) {
+      if (!node->dead() && members.contains(node->node_id())) node->Collect(result_);
+    }
+  }
+  result_.messages = network_.sent_messages();
+  result_.virtual_time = time_.Now() - absl::UnixEpoch();
+}
+
 }  // namespace
 
 SimulationResult Simulate(const SimulationOptions& options) {
@@ -81,93 +330,8 @@ SimulationResult Simulate(const SimulationOptions& options) {
   for (uint32_t b = 0; b < table->num_blocks(); ++b) {
     result.weights.emplace_back(table->block_elements(b));
   }
-  SimulatedTime time;
-  std::mt19937_64 random(options.seed);
-  SimulatedNetwork network(options.seed, options.network, time);
-  Coordinator coordinator(MakeCoordinatorOptions(options, *table));
-  Actions actions(coordinator, time, result);
   result.steps.assign(options.config.cluster().virtual_workers(), 0);
-  SimulatedWorld world{options, *table, time, network, random, {}};
-  world.clocks.assign(options.config.cluster().virtual_workers(), 0);
-
-  const auto do_register = [&](const RegisterRequest& request) {
-    absl::StatusOr<RegisterReply> reply = coordinator.OnRegister(request, time.Now());
-    actions.Run();
-    return reply;
-  };
-  const auto heartbeat = [&](const HeartbeatRequest& request) {
-    absl::StatusOr<HeartbeatReply> reply = coordinator.OnHeartbeat(request, time.Now());
-    actions.Run();
-    return reply;
-  };
-  std::vector<std::unique_ptr<SimulatedServer>> servers;
-  std::vector<std::unique_ptr<SimulatedWorker>> workers;
-  uint64_t incarnation = 1;
-  const auto start_server = [&] {
-    servers.push_back(
-        std::make_unique<SimulatedServer>(world, SERVER, incarnation++, do_register, heartbeat));
-    servers.back()->Start();
-  };
-  const auto start_worker = [&] {
-    workers.push_back(
-        std::make_unique<SimulatedWorker>(world, WORKER, incarnation++, do_register, heartbeat));
-    workers.back()->Start();
-  };
-  for (uint32_t i = 0; i < options.config.cluster().servers(); ++i) start_server();
-  for (uint32_t i = 0; i < options.config.cluster().workers(); ++i) start_worker();
-
-  // Of its own, so that a run without deaths stays the same.
-  std::mt19937_64 deaths(options.seed + 1);
-  const auto within = [&](absl::Duration most) {
-    return most * std::uniform_real_distribution<double>(0.0, 1.0)(deaths);
-  };
-  const SimulationOptions::Kills& kills = options.kills;
-  const auto kill = [&](auto& nodes, const std::function<void()>& start_another) {
-    std::vector<SimulatedNode*> living;
-    for (auto& node : nodes) {
-      if (!node->dead()) living.push_back(node.get());
-    }
-    if (living.empty() || actions.ended()) return;
-    SimulatedNode& victim = *living[deaths() % living.size()];
-    victim.Die();
-    ++result.kills;
-    if (within(absl::Seconds(1)) < absl::Seconds(kills.seen_at_once)) {
-      coordinator.OnGone(victim.node_id(), options.seed, time.Now());
-      actions.Run();
-    }
-    time.Schedule(within(kills.most_restart), start_another);
-  };
-  for (uint32_t i = 0; i < kills.workers; ++i) {
-    time.Schedule(within(kills.within), [&] { kill(workers, start_worker); });
-  }
-  for (uint32_t i = 0; i < kills.servers; ++i) {
-    time.Schedule(within(kills.within), [&] { kill(servers, start_server); });
-  }
-  constexpr absl::Duration kTick = absl::Milliseconds(50);
-  std::function<void()> tick = [&] {
-    coordinator.OnTick(time.Now());
-    actions.Run();
-    time.Schedule(kTick, tick);
-  };
-  if (kills.workers + kills.servers > 0) tick();
-  if (options.stop_after < absl::InfiniteDuration()) {
-    time.Schedule(options.stop_after, [&] {
-      coordinator.OnStop(time.Now());
-      actions.Run();
-    });
-  }
-  const bool ended =
-      time.RunUntil([&] { return actions.ended(); }, absl::UnixEpoch() + kLongestJob);
-  if (!ended) result.status = absl::DeadlineExceededError("the simulated job does not end");
-  result.most_lead = world.most_lead;
-  for (auto& server : servers) {
-    if (!server->dead()) server->Collect(result);
-  }
-  for (auto& worker : workers) {
-    if (!worker->dead()) worker->Collect(result);
-  }
-  result.messages = network.sent_messages();
-  result.virtual_time = time.Now() - absl::UnixEpoch();
+  ClusterRun(options, *table, result).Run();
   return result;
 }
 

@@ -7,7 +7,9 @@
 // of the weights, the virtual worker and the clock, so the final weights tell whether every push
 // was applied exactly once, to the right version, in the right order.
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,9 +22,15 @@
 #include "exchange/segment_table.h"
 #include "proto/job.pb.h"
 #include "server/shard.h"
+#include "simulate/fault_event.h"
+#include "simulate/planted_bug.h"
+#include "simulate/run_watch.h"
 #include "transport/simulated_network.h"
 
 namespace tug {
+
+// What a share of a step counts as: it is divided by this.
+inline constexpr uint64_t kSimulatedTokens = 8;
 
 struct SimulationOptions {
   JobConfig config;  // all fields filled; the model and data parts are not read
@@ -45,16 +53,17 @@ struct SimulationOptions {
   // Gradients that do not depend on the weights: then the sum of what lanes applied says what they
   // applied, whatever the order.
   bool gradient_of_weights = true;
-  // Processes that die at random times within `within` of the beginning, and others that are
-  // started in their place within `most_restart`.
-  struct Kills {
-    uint32_t workers = 0;
-    uint32_t servers = 0;
-    absl::Duration within;
-    absl::Duration most_restart = absl::Milliseconds(200);
-    double seen_at_once = 0.5;  // probability; else the coordinator misses heartbeats
-  };
-  Kills kills;
+  // How long nodes wait between two heartbeats.
+  absl::Duration beat_interval = absl::Milliseconds(20);
+  // In order of time. Nodes that the job has gone on without end, and others are started in their
+  // place after `restart_after`.
+  std::vector<FaultEvent> faults;
+  absl::Duration restart_after = absl::Milliseconds(200);
+  absl::Duration longest = absl::Hours(10);  // in virtual time
+  PlantedBug plant = PlantedBug::kNone;
+  RunWatch* watch = nullptr;  // outlives the run
+  // What happens, for people.
+  std::function<void(absl::Duration at, const std::string& text)> say = {};
   // When to ask for an orderly stop, in virtual time; never if infinite.
   absl::Duration stop_after = absl::InfiniteDuration();
 };
@@ -85,12 +94,40 @@ struct SimulationResult {
   uint64_t most_staleness = 0;  // of an update
   // By worker and block: the weights that the last evaluation read.
   std::vector<std::vector<std::vector<float>>> evaluated;
-  uint64_t kills = 0;
+  std::array<uint64_t, kFaultKinds> faults = {};  // that met somebody, by kind
+  uint64_t fenced = 0;     // nodes that ended since the job had gone on without them
+  uint64_t malformed = 0;  // messages that made no sense to a lane
+  // Of the last checkpoint: weights by block, and by segment SegmentSnapshot::clocks, where every
+  // push is an update.
+  std::vector<std::vector<float>> saved_weights;
+  std::vector<std::vector<uint64_t>> saved_clocks;
+  uint64_t most_held_beyond_bytes = 0;  // most_held_bytes, but beyond a lane's segments and parking
+  std::vector<std::string> broken_checkpoints;  // what is wrong with one that was committed
+  // Hash of every block of every checkpoint that was committed.
+  WeightsByVersion checkpoint_hashes;
   uint32_t timelines = 1;
   absl::Duration virtual_time;
 };
 
-// The gradient, at a weight of 0, of an element. Pure.
+// The gradient, at a weight of 0, of the elements of a block: multiples of 1/256 from -0.5 to 0.5,
+// so that sums of some thousands of them are exact in any order. Pure.
+class SimulatedGradients {
+ public:
+  SimulatedGradients(uint32_t virtual_worker, uint64_t clock, uint32_t block)
+      : seed_(Mix(Mix(Mix(virtual_worker + 1) + static_cast<uint32_t>(clock)) + block)) {}
+  float operator[](uint64_t element) const {
+    const uint32_t bits = Mix(seed_ + static_cast<uint32_t>(element) * 0x9E3779B9u);
+    return static_cast<float>(static_cast<int32_t>(bits >> 24) - 128) * (1.0f / 256.0f);
+  }
+
+ private:
+  static uint32_t Mix(uint32_t x) {
+    x = (x ^ (x >> 16)) * 0x7FEB352Du;
+    x = (x ^ (x >> 15)) * 0x846CA68Bu;
+    return x ^ (x >> 16);
+  }
+  uint32_t seed_;
+};
 float SimulatedGradient(uint32_t virtual_worker, uint64_t clock, uint32_t block, uint64_t element);
 
 // A job of which processes die goes on as in reality: the state machines of views and timelines are

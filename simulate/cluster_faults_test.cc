@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 
 #include "simulate/cluster.h"
@@ -17,8 +18,25 @@ SimulationOptions FaultyJob(uint64_t seed, FaultConfig::WorkerLoss on_loss) {
   options.config.mutable_fault()->set_max_rollbacks(100);
   // Missed within 300 ms; a step takes some 50 ms.
   options.config.mutable_fault()->set_failure_timeout_ms(300);
-  options.kills.within = absl::Seconds(2);
   return options;
+}
+
+// Of either kind so many are killed, at random times of the first two seconds, and others started
+// in their place within 200 ms.
+void AddKills(uint64_t workers, uint64_t servers, SimulationOptions& options) {
+  std::mt19937_64 random(options.seed);
+  for (uint64_t i = 0; i < workers + servers; ++i) {
+    options.faults.push_back({.kind = i < workers ? FaultKind::kKillWorker : FaultKind::kKillServer,
+                              .at = absl::Milliseconds(random() % 2000),
+                              .pick = static_cast<uint32_t>(random()),
+                              .lasts = absl::Milliseconds(random() % 200),
+                              .seen_at_once = random() % 2 == 0});
+  }
+}
+
+uint64_t Kills(const SimulationResult& result) {
+  return result.faults[static_cast<size_t>(FaultKind::kKillWorker)] +
+         result.faults[static_cast<size_t>(FaultKind::kKillServer)];
 }
 
 std::vector<std::vector<float>> Undisturbed() {
@@ -35,7 +53,7 @@ TEST(SimulatedFaults, WorkersThatDieChangeNoBitWhetherOthersTakeOverOrTheJobWait
   for (const auto on_loss : {FaultConfig::REASSIGN, FaultConfig::WAIT}) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       SimulationOptions options = FaultyJob(seed, on_loss);
-      options.kills.workers = 1 + seed % 4;
+      AddKills(1 + seed % 4, 0, options);
       options.network = seed % 2 == 0 ? Rough() : Quiet();
       options.shared_memory = seed % 3 == 0;
       const SimulationResult result = Simulate(options);
@@ -44,7 +62,7 @@ TEST(SimulatedFaults, WorkersThatDieChangeNoBitWhetherOthersTakeOverOrTheJobWait
       ASSERT_EQ(result.final_version, 30u);
       ASSERT_EQ(result.weights, expected);
       EXPECT_EQ(result.losses.size(), 30u);
-      kills += result.kills;
+      kills += Kills(result);
     }
   }
   EXPECT_GT(kills, 60u);
@@ -55,8 +73,7 @@ TEST(SimulatedFaults, ServersThatDieTakeTheJobBackToACheckpointAndChangeNoBit) {
   uint64_t timelines = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
-    options.kills.servers = 1 + seed % 2;
-    options.kills.workers = seed % 3;
+    AddKills(seed % 3, 1 + seed % 2, options);
     options.network = seed % 2 == 0 ? Rough() : Quiet();
     const SimulationResult result = Simulate(options);
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -75,7 +92,7 @@ TEST(SimulatedFaults, WherePushesAreUpdatesNoneIsLostOrAppliedTwice) {
       options.config.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
       options.config.mutable_sync()->set_policy(policy);
       options.config.mutable_sync()->set_staleness(2);
-      options.kills.workers = 1 + seed % 3;
+      AddKills(1 + seed % 3, 0, options);
       options.network = seed % 2 == 0 ? Rough() : Quiet();
       const SimulationResult result = Simulate(options);
       SCOPED_TRACE(SyncConfig::Policy_Name(policy) + ", seed " + std::to_string(seed));
@@ -93,8 +110,7 @@ TEST(SimulatedFaults, JobsComeToTheirEndWhoeverDies) {
         options.config.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
         options.config.mutable_sync()->set_policy(policy);
         options.config.mutable_sync()->set_staleness(2);
-        options.kills.workers = 2;
-        options.kills.servers = seed % 2;
+        AddKills(2, seed % 2, options);
         options.network = Rough();
         const SimulationResult result = Simulate(options);
         SCOPED_TRACE(SyncConfig::Policy_Name(policy) + ", " +
@@ -107,8 +123,7 @@ TEST(SimulatedFaults, JobsComeToTheirEndWhoeverDies) {
 
 TEST(SimulatedFaults, ReplayFromTheirSeed) {
   SimulationOptions options = FaultyJob(5, FaultConfig::REASSIGN);
-  options.kills.workers = 3;
-  options.kills.servers = 1;
+  AddKills(3, 1, options);
   options.network = Rough();
   const SimulationResult first = Simulate(options);
   const SimulationResult second = Simulate(options);

@@ -92,8 +92,8 @@ TEST(SimulatedPolicies, WhatIsAppliedIsWhatWasPushed) {
           double expected = initial[block][e];
           for (uint32_t v = 0; v < kVirtualWorkers; ++v) {
             for (uint64_t clock = 0; clock < result.steps[v]; ++clock) {
-              // Two micro-batches of ten tokens in all.
-              expected -= 0.01 * 2 * SimulatedGradient(v, clock, block, e) / 10;
+              // Two micro-batches.
+              expected -= 0.01 * 2 * SimulatedGradient(v, clock, block, e) / kSimulatedTokens;
             }
           }
           EXPECT_NEAR(result.weights[block][e], expected, 1e-5);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/philox.h"
 #include "exchange/view_lanes.h"
 #include "proto/wire.h"
 #include "server/initial_weights.h"
@@ -14,14 +14,25 @@ namespace tug {
 namespace {
 
 constexpr absl::Duration kTickInterval = absl::Milliseconds(20);
+// After a heartbeat that nobody answered.
+constexpr absl::Duration kAskAgain = absl::Milliseconds(100);
 
 }  // namespace
 
 float SimulatedGradient(uint32_t virtual_worker, uint64_t clock, uint32_t block, uint64_t element) {
-  const std::array<uint32_t, 4> bits = Philox4x32(
-      {static_cast<uint32_t>(element), block, static_cast<uint32_t>(clock), virtual_worker},
-      {17, 23});
-  return UniformFromBits(bits[0]) - 0.5f;
+  return SimulatedGradients(virtual_worker, clock, block)[element];
+}
+
+bool SimulatedWorld::IsCut(uint32_t from, uint32_t to) const {
+  return std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
+    const bool out = cut.node == from && cut.out && cut.other.value_or(to) == to;
+    const bool in = cut.node == to && cut.in && cut.other.value_or(from) == from;
+    return out || in;
+  });
+}
+
+void SimulatedWorld::Say(const std::string& text) const {
+  if (options.say) options.say(time.Now() - absl::UnixEpoch(), text);
 }
 
 // ---- any node ----
@@ -36,14 +47,44 @@ SimulatedNode::SimulatedNode(SimulatedWorld& world, NodeKind kind, uint64_t inca
 
 void SimulatedNode::After(absl::Duration max, std::function<void()> event) {
   const double fraction = std::uniform_real_distribution<double>(0.0, 1.0)(world_.random);
-  world_.time.Schedule(max * fraction, [this, event = std::move(event)] {
-    if (!dead_) event();
+  Later(max * fraction, std::move(event));
+}
+
+void SimulatedNode::Later(absl::Duration delay, std::function<void()> event) {
+  world_.time.Schedule(delay, [this, event = std::move(event)]() mutable {
+    if (dead_) return;
+    if (frozen_) {
+      held_.push_back(std::move(event));
+    } else {
+      event();
+    }
   });
+}
+
+void SimulatedNode::Freeze() { frozen_ = true; }
+
+void SimulatedNode::Thaw() {
+  frozen_ = false;
+  for (std::function<void()>& event : std::exchange(held_, {})) {
+    Later(absl::ZeroDuration(), std::move(event));
+  }
+  Later(absl::ZeroDuration(), [this] { LookForMail(); });
 }
 
 void SimulatedNode::Die() {
   dead_ = true;
+  held_.clear();
   OnDeath();
+}
+
+void SimulatedNode::Exit(const std::string& why) {
+  world_.Say(absl::StrCat(Name(), " ends: ", why));
+  Die();
+  if (world_.on_exit) world_.on_exit(*this);
+}
+
+std::string SimulatedNode::Name() const {
+  return absl::StrCat(kind_ == SERVER ? "server " : "worker ", node_id_);
 }
 
 std::optional<SchedulePoint> SimulatedNode::RandomSchedule() {
@@ -67,10 +108,9 @@ void SimulatedNode::Register() {
   request.set_host("simulated");
   request.set_incarnation(incarnation_);
   absl::StatusOr<RegisterReply> reply = register_(request);
-  if (absl::IsResourceExhausted(reply.status())) {  // whose place it is to take is not missed yet
-    return world_.time.Schedule(kTickInterval, [this] {
-      if (!dead_) Register();
-    });
+  // Whose place it is to take is not missed yet, or there is no coordinator.
+  if (absl::IsResourceExhausted(reply.status()) || absl::IsUnavailable(reply.status())) {
+    return Later(kTickInterval, [this] { Register(); });
   }
   if (absl::IsFailedPrecondition(reply.status())) return;  // the job has ended
   TUG_CHECK(reply.ok()) << reply.status().ToString();
@@ -78,8 +118,11 @@ void SimulatedNode::Register() {
   job_ = reply->job();
   config_ = reply->config();
   for (std::string& endpoint : LaneEndpoints()) request.add_lane_endpoints(std::move(endpoint));
+  world_.Say(absl::StrCat(Name(), " joins"));
   if (request.lane_endpoints_size() > 0) {
-    TUG_CHECK(register_(request).ok());
+    reply = register_(request);
+    if (absl::IsFailedPrecondition(reply.status())) return;
+    TUG_CHECK(reply.ok()) << reply.status().ToString();
   }
   Beat();
 }
@@ -90,24 +133,38 @@ void SimulatedNode::Beat() {
   request.set_job(job_);
   request.set_known_view(known_view_);
   Report(request);
-  After(world_.options.max_control_delay, [this, request = std::move(request)] {
-    const absl::StatusOr<HeartbeatReply> reply = heartbeat_(request);
+  const double fraction = std::uniform_real_distribution<double>(0.0, 1.0)(world_.random);
+  // On its way it needs nobody: neither a node that stands still nor one that dies holds it up.
+  world_.time.Schedule(world_.options.max_control_delay * fraction,
+                       [this, request = std::move(request)] { SendBeat(request); });
+}
+
+// The request is where the coordinator is.
+void SimulatedNode::SendBeat(const HeartbeatRequest& request) {
+  absl::StatusOr<HeartbeatReply> reply = absl::UnavailableError("the link is cut");
+  if (!world_.IsCut(node_id_, 0)) reply = heartbeat_(request);
+  if (reply.ok() && world_.IsCut(0, node_id_)) reply = absl::UnavailableError("the link is cut");
+  if (dead_) return;
+  if (absl::IsUnavailable(reply.status())) return Later(kAskAgain, [this] { Beat(); });
+  After(world_.options.max_control_delay, [this, request, reply = std::move(reply)] {
+    if (absl::IsNotFound(reply.status())) return Exit(std::string(reply.status().message()));
     TUG_CHECK(reply.ok()) << reply.status().ToString();
-    After(world_.options.max_control_delay, [this, reply = *reply] {
-      if (reply.has_view() && reply.view().number() > known_view_) {
-        blocks_ = reply.view().blocks();
-        OnView(reply.view());
-        known_view_ = reply.view().number();
-      }
-      ended_ = reply.phase() == DONE || reply.phase() == FAILED;
-      if (ended_) return;
-      OnReply(reply);
-      Tick();
-      world_.time.Schedule(kTickInterval, [this] {
-        if (!dead_) Beat();
-      });
-    });
+    OnBeatReply(request, *reply);
   });
+}
+
+void SimulatedNode::OnBeatReply(const HeartbeatRequest& sent, const HeartbeatReply& reply) {
+  if (reply.has_view() && reply.view().number() > known_view_) {
+    blocks_ = reply.view().blocks();
+    OnView(reply.view());
+    known_view_ = reply.view().number();
+  }
+  ended_ = reply.phase() == DONE || reply.phase() == FAILED;
+  if (ended_) return;
+  if (reply.leave()) return Exit("the job does not need it any more");
+  OnReply(reply, sent);
+  Tick();
+  Later(world_.options.beat_interval, [this] { Beat(); });
 }
 
 // ---- server ----
@@ -120,6 +177,7 @@ void SimulatedServer::OnView(const View& view) {
   live_ = LiveSetOf(view, config_);
   if (view.timeline() == timeline_) return Fence(view.number());
   timeline_ = view.timeline();
+  placement_ = view.placement();
   fence_ = 0;
   schedule_ = 0;
   lanes_.clear();
@@ -132,7 +190,19 @@ void SimulatedServer::OnView(const View& view) {
 
 void SimulatedServer::Fence(uint32_t view) {
   fence_ = view;
-  for (auto& lane : lanes_) lane->shard->SetView(view, *live_, world_.time.Now());
+  for (auto& lane : lanes_) {
+    lane->view = view;
+    if (world_.options.watch != nullptr) world_.options.watch->OnView(StateOf(*lane));
+    lane->shard->SetView(view, *live_, world_.time.Now());
+  }
+}
+
+RunWatch::LaneState SimulatedServer::StateOf(const SimulatedLane& lane) const {
+  return {.lane = lane.number,
+          .timeline = timeline_,
+          .view = lane.view,
+          .live = &*live_,
+          .final_clocks = lane.final_clocks};
 }
 
 void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view) {
@@ -142,8 +212,12 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
       lane.index_in_view = static_cast<uint32_t>(i);
     }
   }
+  lane.number = LaneNumber(node_id_, index_on_server);
+  lane.view = view.number();
+  lane.planted = PlantedLane(world_.options.plant);
+  if (world_.options.watch != nullptr) world_.options.watch->OnView(StateOf(lane));
   ShardOptions options;
-  options.lane = LaneNumber(node_id_, index_on_server);
+  options.lane = lane.number;
   options.job = job_;
   options.timeline = view.timeline();
   options.view = view.number();
@@ -160,10 +234,18 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   options.pull_format = config_.comm().pull_format();
   options.scheduler = config_.comm().scheduler();
   options.pull_credit_bytes = config_.comm().pull_credit_bytes();
+  const PlantedBug bug = world_.options.plant;
+  if (bug == PlantedBug::kStaleness) {
+    options.sync.set_staleness(options.sync.staleness() + 1);
+  } else if (bug == PlantedBug::kDuplicateCheck) {
+    options.replace_policy_for_test = [bug](std::unique_ptr<const SyncPolicy> policy) {
+      return PlantedPolicy(bug, std::move(policy));
+    };
+  }
   options.sums_of_some = config_.fault().on_worker_loss() == FaultConfig::SHRINK;
   lane.shard = std::make_unique<Shard>(
       options, world_.table,
-      ShardSinks{.send = [&lane](Outgoing m) { lane.transport->Send(std::move(m)).IgnoreError(); },
+      ShardSinks{.send = [this, &lane](Outgoing m) { Send(lane, std::move(m)); },
                  .snapshot = [this, &lane](const SegmentSnapshot& s) { OnSnapshot(lane, s); },
                  .notice =
                      [this](ShardNotice notice) {
@@ -174,6 +256,7 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   Fill(lane, view);
   const PeerId self = LanePeer(options.lane);
   lane.transport = world_.network.NewEndpoint(self, [this, &lane] {
+    if (frozen()) return;
     lane.transport->Poll(absl::ZeroDuration(),
                          [&](Message message) { OnMessage(lane, std::move(message)); });
   });
@@ -188,23 +271,74 @@ void SimulatedServer::Fill(SimulatedLane& lane, const View& view) {
                          config_.seed(), segment.begin, lane.shard->weights(id));
       continue;
     }
-    const SimulatedWorld::Stored& stored = world_.checkpoints.at(view.start_version()).at(id);
+    const SimulatedWorld::Stored& stored = StoredSegment(view.start_version(), id);
     std::copy(stored.weights.begin(), stored.weights.end(), lane.shard->weights(id).begin());
     std::copy(stored.m.begin(), stored.m.end(), lane.shard->m(id).begin());
     std::copy(stored.v.begin(), stored.v.end(), lane.shard->v(id).begin());
-    if (!stored.clocks.empty()) lane.shard->SetClocks(id, stored.clocks);
+    if (stored.clocks.empty()) continue;
+    lane.shard->SetClocks(id, stored.clocks);
+    if (world_.options.watch != nullptr) {
+      world_.options.watch->OnFilled(StateOf(lane), id, std::span(stored.clocks).subspan(1));
+    }
+  }
+}
+
+const SimulatedWorld::Stored& SimulatedServer::StoredSegment(uint64_t version,
+                                                             uint32_t segment) const {
+  for (const std::string& file : world_.checkpoints.at(version)) {
+    const auto& segments = world_.files.at(file);
+    if (const auto stored = segments.find(segment); stored != segments.end()) {
+      return stored->second;
+    }
+  }
+  TUG_CHECK(false) << "segment " << segment << " is not in the checkpoint of step " << version;
+}
+
+void SimulatedServer::LookForMail() {
+  for (auto& lane : lanes_) {
+    while (lane->transport->mail() > 0) {
+      lane->transport->Poll(absl::ZeroDuration(),
+                            [&](Message message) { OnMessage(*lane, std::move(message)); });
+    }
   }
 }
 
 void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
   if (world_.options.shared_memory && message.header.sender % 2 == 0) message.home = Home::kSender;
-  lane.shard->OnMessage(message, world_.time.Now());
+  const PeerId sender = message.header.sender;
+  RunWatch* const watch = world_.options.watch;
+  if (watch != nullptr) {
+    // Credit that is overdue is taken back, lest the message itself do so.
+    if (watch->IsHeld(StateOf(lane), message.header, sender)) lane.shard->OnTick(world_.time.Now());
+    watch->BeforeDelivery(StateOf(lane), message.header, sender);
+  }
+  lane.planted.Change(timeline_, lane.view, message.header);
+  lane.arriving = true;
+  lane.shard->OnMessage(std::move(message), world_.time.Now());
+  lane.arriving = false;
+  if (watch != nullptr) watch->AfterDelivery();
   lane.most_held_bytes = std::max(lane.most_held_bytes, lane.shard->held_bytes());
+}
+
+void SimulatedServer::Send(SimulatedLane& lane, Outgoing message) {
+  if (lane.planted.Withholds(message, lane.arriving)) return;
+  if (world_.options.watch != nullptr) world_.options.watch->OnSent(StateOf(lane), message);
+  if (const std::optional<Message> forged = lane.planted.Forged(message)) {
+    Later(absl::ZeroDuration(), [this, &lane, forged = *forged, timeline = timeline_] {
+      if (timeline == timeline_) lane.shard->OnMessage(forged, world_.time.Now());
+    });
+  }
+  lane.transport->Send(std::move(message)).IgnoreError();
+}
+
+std::string SimulatedServer::FileOf(const SimulatedLane& lane, uint64_t version) const {
+  return absl::StrCat("timeline ", timeline_, ", placement ", placement_, ", step ", version,
+                      ", lane ", lane.number);
 }
 
 void SimulatedServer::OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot) {
   const std::span<const float> weights = snapshot.weights.floats();
-  world_.checkpoints[snapshot.version][snapshot.segment] = {
+  world_.files[FileOf(lane, snapshot.version)][snapshot.segment] = {
       {weights.begin(), weights.end()},
       {snapshot.m.begin(), snapshot.m.end()},
       {snapshot.v.begin(), snapshot.v.end()},
@@ -219,7 +353,8 @@ void SimulatedServer::OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& sna
   CheckpointPart part;
   part.set_lane(lane.index_in_view);
   part.set_version(snapshot.version);
-  part.set_file("simulated");
+  part.set_file(FileOf(lane, snapshot.version));
+  part.set_placement(placement_);
   part.mutable_clocks()->Assign(all.clocks.begin(), all.clocks.end());
   parts_.push_back(std::move(part));
 }
@@ -239,7 +374,7 @@ void SimulatedServer::Report(HeartbeatRequest& request) {
   request.mutable_clocks()->Assign(clocks.begin(), clocks.end());
 }
 
-void SimulatedServer::OnReply(const HeartbeatReply& reply) {
+void SimulatedServer::OnReply(const HeartbeatReply& reply, const HeartbeatRequest&) {
   if (!lanes_.empty() && reply.schedule().number() > schedule_) {
     schedule_ = reply.schedule().number();
     SetPullCredit(reply.schedule().pull_credit_bytes());
@@ -250,6 +385,7 @@ void SimulatedServer::OnReply(const HeartbeatReply& reply) {
   const std::vector<uint64_t> final_clocks(reply.final_clocks().begin(),
                                            reply.final_clocks().end());
   for (auto& lane : lanes_) {
+    lane->final_clocks = final_clocks;
     lane->shard->SetFinalVersion(reply.final_version());
     lane->shard->SetFinalClocks(final_clocks, reply.final_version(), world_.time.Now());
   }
@@ -270,6 +406,7 @@ void SimulatedServer::Tick() {
 void SimulatedServer::Collect(SimulationResult& result) {
   result.schedule_changes += schedule_changes_;
   for (auto& lane : lanes_) {
+    if (lane->shard->segments().empty()) continue;
     for (uint32_t id : lane->shard->segments()) {
       const Segment& segment = world_.table.segment(id);
       const std::span<const float> weights = lane->shard->weights(id);
@@ -291,9 +428,15 @@ void SimulatedServer::Collect(SimulationResult& result) {
     result.repeats += lane->shard->counters().repeats;
     result.deferred += lane->shard->counters().deferred;
     result.most_held_bytes = std::max(result.most_held_bytes, lane->most_held_bytes);
+    uint64_t allowed = world_.options.parking_bytes;
+    for (const uint32_t id : lane->shard->segments()) allowed += world_.table.segment(id).bytes();
+    if (lane->most_held_bytes > allowed) {
+      result.most_held_beyond_bytes =
+          std::max(result.most_held_beyond_bytes, lane->most_held_bytes - allowed);
+    }
     result.most_answer_bytes =
         std::max(result.most_answer_bytes, lane->shard->counters().most_answer_bytes);
-    TUG_CHECK_EQ(lane->shard->counters().malformed, 0u);
+    result.malformed += lane->shard->counters().malformed;
   }
 }
 

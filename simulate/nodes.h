@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,10 +26,14 @@
 #include "server/live_set.h"
 #include "server/shard.h"
 #include "simulate/cluster.h"
+#include "simulate/planted_lane.h"
+#include "simulate/run_watch.h"
 #include "transport/simulated_network.h"
 #include "worker/step_machine.h"
 
 namespace tug {
+
+class SimulatedNode;
 
 // What nodes share. Outlives them.
 struct SimulatedWorld {
@@ -44,7 +49,24 @@ struct SimulatedWorld {
     std::vector<float> weights, m, v;
     std::vector<uint64_t> clocks;
   };
-  std::map<uint64_t, std::map<uint32_t, Stored>> checkpoints = {};
+  // What lanes wrote, by the file that each would be, and then by segment.
+  std::map<std::string, std::map<uint32_t, Stored>> files = {};
+  // By version: the files of those that are committed.
+  std::map<uint64_t, std::vector<std::string>> checkpoints = {};
+  // Links that are cut at present. Node 0 is the coordinator.
+  struct Cut {
+    uint32_t node = 0;
+    std::optional<uint32_t> other = {};  // none: everybody
+    bool out = true;
+    bool in = true;
+  };
+  std::list<Cut> cuts = {};
+  // A node has ended by itself: the job has gone on without it.
+  std::function<void(SimulatedNode&)> on_exit = {};
+
+  bool IsCut(uint32_t from, uint32_t to) const;
+  // For a trace of the run, if there is one.
+  void Say(const std::string& text) const;
 };
 
 // The control plane's side of a node: registers, then beats until the job has ended.
@@ -60,8 +82,17 @@ class SimulatedNode {
   void Start();
   // The process is gone: nothing of it happens any more, and what is under way to it is lost.
   void Die();
+  // The process stands still; what comes to it waits, and so does what it was about to do.
+  void Freeze();
+  void Thaw();
   bool dead() const { return dead_; }
-  uint32_t node_id() const { return node_id_; }
+  bool frozen() const { return frozen_; }
+  bool ended() const { return ended_; }
+  NodeKind kind() const { return kind_; }
+  uint32_t node_id() const { return node_id_; }  // 0: it has not joined
+  std::string Name() const;
+  // Adds what there is at the end.
+  virtual void Collect(SimulationResult& result) = 0;
 
  protected:
   virtual std::vector<std::string> LaneEndpoints() const { return {}; }
@@ -69,9 +100,14 @@ class SimulatedNode {
   virtual void OnDeath() = 0;
   // Adds what there is to report.
   virtual void Report(HeartbeatRequest& request) = 0;
-  virtual void OnReply(const HeartbeatReply& reply) = 0;
+  // `sent`: what the reply answers has arrived.
+  virtual void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) = 0;
   virtual void Tick() = 0;
+  // Looks for mail that came while it stood still.
+  virtual void LookForMail() = 0;
 
+  // Runs `event` after `delay`, if the node lives then; if it stands still, when it goes on.
+  void Later(absl::Duration delay, std::function<void()> event);
   // Runs `event` after a random delay up to `max`, if the node lives then.
   void After(absl::Duration max, std::function<void()> event);
   // Whether this node is to change by itself now, and to what.
@@ -87,6 +123,10 @@ class SimulatedNode {
  private:
   void Register();
   void Beat();
+  void SendBeat(const HeartbeatRequest& request);
+  void OnBeatReply(const HeartbeatRequest& sent, const HeartbeatReply& reply);
+  // The job goes on without it.
+  void Exit(const std::string& why);
 
   const uint64_t incarnation_;
   const RegisterCall register_;
@@ -94,6 +134,8 @@ class SimulatedNode {
   uint32_t known_view_ = 0;
   bool ended_ = false;
   bool dead_ = false;
+  bool frozen_ = false;
+  std::vector<std::function<void()>> held_;  // while it stands still
 };
 
 class SimulatedServer final : public SimulatedNode {
@@ -101,13 +143,18 @@ class SimulatedServer final : public SimulatedNode {
   using SimulatedNode::SimulatedNode;
 
   // Copies the weights of its segments into the blocks of `result`, and adds its counters.
-  void Collect(SimulationResult& result);
+  void Collect(SimulationResult& result) override;
 
  private:
   struct SimulatedLane {
+    uint32_t number = 0;
     uint32_t index_in_view = 0;
+    uint32_t view = 0;  // that it is in
     std::unique_ptr<SimulatedTransport> transport;
+    PlantedLane planted;
+    bool arriving = false;  // a message is being delivered
     std::unique_ptr<Shard> shard;
+    std::vector<uint64_t> final_clocks;
     struct Snapshot {
       size_t segments = 0;           // so far
       std::vector<uint64_t> clocks;  // lowest of them, where every push is an update
@@ -119,18 +166,25 @@ class SimulatedServer final : public SimulatedNode {
   std::vector<std::string> LaneEndpoints() const override;
   void OnView(const View& view) override;
   void OnDeath() override { lanes_.clear(); }
+  void LookForMail() override;
   void Report(HeartbeatRequest& request) override;
-  void OnReply(const HeartbeatReply& reply) override;
+  void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) override;
   void Tick() override;
   void Fence(uint32_t view);
   void Fill(SimulatedLane& lane, const View& view);
   void StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view);
   void SetPullCredit(uint64_t bytes);
   void OnMessage(SimulatedLane& lane, Message message);
+  void Send(SimulatedLane& lane, Outgoing message);
+  RunWatch::LaneState StateOf(const SimulatedLane& lane) const;
   void OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot);
+  // Names what a lane writes of a checkpoint: other bytes, another name.
+  std::string FileOf(const SimulatedLane& lane, uint64_t version) const;
+  const SimulatedWorld::Stored& StoredSegment(uint64_t version, uint32_t segment) const;
 
   std::vector<std::unique_ptr<SimulatedLane>> lanes_;
   uint32_t timeline_ = 0;
+  uint32_t placement_ = 0;
   std::optional<LiveSet> live_;
   uint32_t fence_ = 0;  // clocks are told of this view; 0: of none
   std::vector<CheckpointPart> parts_;
@@ -143,13 +197,14 @@ class SimulatedWorker final : public SimulatedNode {
  public:
   using SimulatedNode::SimulatedNode;
 
-  void Collect(SimulationResult& result);
+  void Collect(SimulationResult& result) override;
 
  private:
   void OnView(const View& view) override;
   void OnDeath() override { transport_.reset(); }
+  void LookForMail() override;
   void Report(HeartbeatRequest& request) override;
-  void OnReply(const HeartbeatReply& reply) override;
+  void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) override;
   void Tick() override;
   // All that is of the timeline before is gone.
   void Begin(const View& view, const WorkerPlace& place);
@@ -169,9 +224,10 @@ class SimulatedWorker final : public SimulatedNode {
   absl::Duration MostTime(const struct Compute& compute) const;
 
   uint32_t timeline_ = 0;
-  uint32_t view_ = 0;        // newest
-  uint32_t taken_view_ = 0;  // whose place is taken
-  WorkerPlace place_;        // of the newest
+  uint32_t timeline_view_ = 0;  // its first
+  uint32_t view_ = 0;           // newest
+  uint32_t taken_view_ = 0;     // whose place is taken
+  WorkerPlace place_;           // of the newest
   std::vector<uint32_t> virtual_workers_;
   std::vector<std::vector<float>> weights_;          // by block
   std::vector<std::optional<BlockPulled>> arrived_;  // by block, until the machine waits for it

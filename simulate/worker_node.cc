@@ -21,7 +21,8 @@ void SimulatedWorker::OnView(const View& view) {
   place_ = PlaceOf(view, node_id_);
   view_ = view.number();
   if (view.timeline() != timeline_) return Begin(view, place_);
-  exchange_->SetView(view_, world_.time.Now());
+  TUG_CHECK(ConnectToLanes(view, WorkerPeer(node_id_), *transport_).ok());
+  exchange_->SetView(ViewRequestOf(view), world_.time.Now());
   TakePlace();
 }
 
@@ -59,12 +60,14 @@ void SimulatedWorker::TakePlace() {
 
 void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   timeline_ = view.timeline();
+  timeline_view_ = view_;
   taken_view_ = view_;
   transport_.reset();
   exchange_.reset();
   weights_.clear();
   arrived_.clear();
   gradients_.clear();
+  evaluated_.clear();
   steps_.clear();
   orders_ = {};
   schedule_ = 0;
@@ -114,11 +117,18 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
                         }});
   const PeerId self = WorkerPeer(node_id_);
   transport_ = world_.network.NewEndpoint(self, [this] {
-    transport_->Poll(absl::ZeroDuration(),
-                     [&](Message message) { exchange_->OnMessage(message, world_.time.Now()); });
-    Advance();
+    if (!frozen()) LookForMail();
   });
   TUG_CHECK(ConnectToLanes(view, self, *transport_).ok());
+}
+
+void SimulatedWorker::LookForMail() {
+  if (transport_ == nullptr) return;
+  while (transport_->mail() > 0) {
+    transport_->Poll(absl::ZeroDuration(),
+                     [&](Message message) { exchange_->OnMessage(message, world_.time.Now()); });
+  }
+  Advance();
 }
 
 void SimulatedWorker::Report(HeartbeatRequest& request) {
@@ -133,7 +143,10 @@ void SimulatedWorker::Report(HeartbeatRequest& request) {
   request.set_schedule(schedule_);
 }
 
-void SimulatedWorker::OnReply(const HeartbeatReply& reply) {
+void SimulatedWorker::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
+  if (sent.known_view() >= timeline_view_) {  // else they are of a timeline before
+    steps_.erase(steps_.begin(), steps_.begin() + sent.steps_size());
+  }
   if (machine_ == nullptr || !reply.go()) return;
   if (!std::exchange(pulling_, true)) {
     for (uint32_t b = 0; b < weights_.size(); ++b) Pull({b, machine_->clock(), false});
@@ -167,6 +180,9 @@ void SimulatedWorker::Advance() {
         const uint32_t block = machine_->compute().block;
         if (!arrived_[block].has_value()) return;
         const BlockPulled pulled = *std::exchange(arrived_[block], std::nullopt);
+        if (world_.options.watch != nullptr) {
+          world_.options.watch->OnPulled(node_id_, block, pulled.version, weights_[block]);
+        }
         const uint64_t updates = SyncModeOf(config_.sync().policy()).update_per_push
                                      ? config_.cluster().virtual_workers()
                                      : 1;  // in a step
@@ -224,7 +240,7 @@ void SimulatedWorker::Push(const struct Compute& compute, uint32_t block) {
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   const Lease lease(gradient, std::as_const(*gradient).floats());
   gradient.reset();  // a fresh one next time: repeats under way may still read this one
-  const uint64_t tokens = config_.sync().local_steps() > 1 ? 1 : 10;
+  const uint64_t tokens = config_.sync().local_steps() > 1 ? 1 : kSimulatedTokens;
   open_pushes_.insert({block, virtual_workers_[compute.virtual_worker]});
   exchange_->Push(
       {block, virtual_workers_[compute.virtual_worker], 1, compute.clock, tokens, lease},
@@ -239,8 +255,8 @@ void SimulatedWorker::Report(const struct Compute& compute) {
   report.set_virtual_worker(virtual_worker);
   report.set_clock(compute.clock);
   report.set_loss_sum(std::exchange(loss_, 0.0));
-  report.set_tokens(10);
-  report.set_targets(10);
+  report.set_tokens(kSimulatedTokens);
+  report.set_targets(kSimulatedTokens);
   report.set_step_seconds(absl::ToDoubleSeconds(world_.time.Now() - step_began_));
   report.set_schedule(schedule_);
   steps_.push_back(std::move(report));
@@ -298,10 +314,8 @@ void SimulatedWorker::AddGradient(const struct Compute& compute) {
   const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
   const float of_weights = world_.options.gradient_of_weights ? 0.5f : 0.0f;
   const std::span<float> out = gradient->floats();
-  for (size_t e = 0; e < out.size(); ++e) {
-    out[e] += weights[e] * of_weights +
-              SimulatedGradient(virtual_worker, compute.clock, compute.block, e);
-  }
+  const SimulatedGradients own(virtual_worker, compute.clock, compute.block);
+  for (size_t e = 0; e < out.size(); ++e) out[e] += weights[e] * of_weights + own[e];
   loss_ += out[0];
   const bool poisoned = compute.block == 0 && compute.clock == world_.options.poisoned_clock &&
                         virtual_worker == world_.options.poisoned_virtual_worker;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
@@ -17,15 +16,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "base/thread_pool.h"
-#include "data/token_file.h"
 #include "exchange/runs.h"
-#include "proto/job_config.h"
 #include "proto/sync_mode.h"
 #include "server/shard.h"
-#include "transport/transport.h"
+#include "transport/answering_transport.h"
 #include "worker/training_loop.h"
+#include "worker/training_rig.h"
 
 namespace tug {
 namespace {
@@ -57,7 +53,7 @@ struct Outcome {
 };
 
 // A lane that answers inside the transport of the one worker, which it shares no memory with.
-class LaneTransport final : public Transport {
+class LaneTransport final : public AnsweringTransport {
  public:
   // Called with what the worker sends, before the lane has it.
   using Hook = std::function<void(LaneTransport&, const WireHeader&)>;
@@ -71,7 +67,7 @@ class LaneTransport final : public Transport {
                     [this](Outgoing message) {
                       if (message.to != kWorker) return;
                       message.header.sender = LanePeer(0);
-                      inbox_.push_back({message.header, std::move(message.payload)});
+                      Answer({message.header, std::move(message.payload)});
                     },
                 .snapshot = [](const SegmentSnapshot&) {},
                 .notice = [](const ShardNotice&) {}}) {
@@ -116,7 +112,6 @@ class LaneTransport final : public Transport {
     shard_.OnMessage({like, Lease(zeros, std::as_const(*zeros).floats())}, now_);
   }
 
-  absl::Status Connect(PeerId, const std::string&) override { return absl::OkStatus(); }
   absl::Status Send(Outgoing message) override {
     message.header.sender = kWorker;
     message.header.payload_bytes = message.payload.size_bytes();
@@ -126,19 +121,6 @@ class LaneTransport final : public Transport {
     shard_.OnMessage({message.header, std::move(message.payload), Home::kSender}, now_);
     return absl::OkStatus();
   }
-  void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override {
-    if (inbox_.empty()) {
-      absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&woken_), timeout);
-      woken_ = false;
-    }
-    for (Message& message : std::exchange(inbox_, {})) handler(std::move(message));
-  }
-  void Wake() override {
-    absl::MutexLock lock(&mutex_);
-    woken_ = true;
-  }
-  TransportCounters counters() const override { return {}; }
 
  private:
   static ShardOptions OptionsOf(const JobConfig& config, const SegmentTable& table) {
@@ -180,39 +162,14 @@ class LaneTransport final : public Transport {
   const Hook hook_;
   const absl::Time now_ = absl::UnixEpoch();  // nothing is lost, so nothing becomes due
   Outcome& outcome_;
-  std::vector<Message> inbox_;
   Shard shard_;
-  absl::Mutex mutex_;
-  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 class TrainingSyncTest : public testing::Test {
  protected:
-  TrainingSyncTest() {
-    const std::string text = testing::TempDir() + "/text.txt";
-    std::ofstream out(text);
-    for (int i = 0; i < 600; ++i) out << "word " << i * i % 97 << (i % 7 == 0 ? ".\n" : ", ");
-    config_.mutable_data()->set_path(text);
-    config_.set_seed(5);
-    config_.mutable_cluster()->set_virtual_workers(kVirtualWorkers);
-    config_.mutable_cluster()->set_compute_threads(1);
-    ModelConfig& model = *config_.mutable_model();
-    model.set_layers(1);
-    model.set_heads(2);
-    model.set_width(16);
-    model.set_context(8);
-    model.set_tied_head(false);
-    TrainConfig& train = *config_.mutable_train();
-    train.set_global_batch(2 * kVirtualWorkers);
-    train.set_micro_batch(1);
-    train.set_eval_interval(2);
-    train.set_eval_samples(6);
+  TrainingSyncTest() : config_(SmallJob(kVirtualWorkers, kSegment)) {
     config_.mutable_sync()->set_backups(kBackups);
-    CommConfig& comm = *config_.mutable_comm();
-    comm.set_segment_elements(kSegment);
-    comm.set_partition_bytes(kSegment * sizeof(float));
-    comm.set_sparse_embeddings(false);
-    FillDefaults(config_, 1);
+    config_.mutable_comm()->set_sparse_embeddings(false);
   }
 
   void Choose(const SyncMode& mode, OptimizerConfig::Clip clip, uint32_t local_steps = 1) {
@@ -227,25 +184,8 @@ class TrainingSyncTest : public testing::Test {
                 const std::function<void(LaneTransport&)>& before = nullptr,
                 std::vector<uint32_t> carried = {0, 1, 2}) {
     Outcome outcome;
-    const std::string path = testing::TempDir() + "/tokens.bin";
-    JobConfig config = config_;
-    const auto info = PrepareTokenFile(config.data(), path, TextFormOf(config.model()));
-    EXPECT_TRUE(info.ok()) << info.status();
-    info->Resolve(*config.mutable_data());
-    const TokenFile tokens = *TokenFile::Open(path);
-    const auto sampler = MakeSampler(config, &tokens);
-    EXPECT_TRUE(sampler.ok()) << sampler.status();
-    ThreadPool pool(1);
-    const auto model =
-        Model::Create({.config = config.model(),
-                       .train = config.train(),
-                       .symbols = config.data().resolved_symbols(),
-                       .classes = DataClasses(config.data()),
-                       .max_micro_batch = static_cast<int>(config.train().micro_batch())},
-                      pool);
-    EXPECT_TRUE(model.ok()) << model.status();
-    const SegmentTable table =
-        *SegmentTable::Create((*model)->blocks(), config_.comm().segment_elements());
+    TrainingRig rig(config_);
+    const SegmentTable& table = rig.table();
     ControlBoard board;
     ControlBoard::Orders orders{.go = true, .pause = false, .final_version = kSteps};
     if (mode_.update_per_push) orders.final_clocks.assign(kVirtualWorkers, kSteps);
@@ -262,7 +202,7 @@ class TrainingSyncTest : public testing::Test {
                                .virtual_worker = carried.front(),
                                .virtual_worker_count = static_cast<uint16_t>(carried.size())},
                               table, std::move(lane));
-      TrainingLoop loop({config_, carried, 0}, table, **model, **sampler, exchange, board);
+      TrainingLoop loop({config_, carried, 0}, table, rig.model(), rig.sampler(), exchange, board);
       EXPECT_TRUE(loop.Run().ok());
       outcome.exchange = exchange.counters();
     }

@@ -85,8 +85,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Makes `peer` reachable at `endpoint`, in place of where it was before. Peers that connect to us
-  // need no call. Does not wait for the peer. INVALID_ARGUMENT: not an endpoint.
+  // Makes `peer` reachable at `endpoint`, in place of where it was before; one that is connected
+  // there stays so. Peers that connect to us need no call. Does not wait for the peer. INVALID_ARGUMENT: not an endpoint.
   virtual absl::Status Connect(PeerId peer, const std::string& endpoint) = 0;
 
   // Hands a message over; never blocks. It is on its way at the latest at the next Poll, with

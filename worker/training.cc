@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
 #include "exchange/worker_place.h"
+#include "model/job_model.h"
 #include "model/memory.h"
 #include "model/replay_model.h"
 #include "proto/trace_messages.h"
@@ -66,7 +67,7 @@ absl::Status Training::OutOfMemory() const {
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "this worker's memory does not suffice: activations alone need ",
-      PredictActivationBytes(MakeModelOptions()) >> 20,
+      PredictActivationBytes(ModelOptionsOf(registered_.config())) >> 20,
       " MiB; lower train.micro_batch or model.context, or set train.recompute to FULL"));
 }
 
@@ -151,21 +152,12 @@ absl::Status Training::Build(const View& view) {
   return absl::OkStatus();
 }
 
-ModelOptions Training::MakeModelOptions() const {
-  const JobConfig& config = registered_.config();
-  return {.config = config.model(),
-          .train = config.train(),
-          .symbols = config.data().resolved_symbols(),
-          .classes = DataClasses(config.data()),
-          .max_micro_batch = static_cast<int>(config.train().micro_batch())};
-}
-
 uint64_t Training::PredictBytes(uint32_t virtual_workers) const {
   const JobConfig& config = registered_.config();
   if (Replays(config)) {
     return PredictReplayBytes(config.replay().resolved_profile(), virtual_workers);
   }
-  const ModelOptions model = MakeModelOptions();
+  const ModelOptions model = ModelOptionsOf(config);
   const CommConfig::Format format = config.comm().pull_format();
   return PredictWorkerBytes(model, format, virtual_workers) +
          LocalStepBytes(model, format, config.sync(), config.optimizer(), virtual_workers);
@@ -176,7 +168,7 @@ NodeCounters Training::Predict(uint32_t virtual_workers) const {
   NodeCounters predicted;
   predicted.set_predicted_memory_bytes(PredictBytes(virtual_workers));
   if (Replays(config)) return predicted;
-  const ModelOptions model = MakeModelOptions();
+  const ModelOptions model = ModelOptionsOf(config);
   predicted.set_predicted_activation_bytes(PredictActivationBytes(model));
   if (config.model().family() != ModelConfig::ENCODER_DECODER) {
     predicted.set_literature_activation_bytes(LecturesActivationBytes(model));
@@ -186,7 +178,7 @@ NodeCounters Training::Predict(uint32_t virtual_workers) const {
 
 absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel() {
   const JobConfig& config = registered_.config();
-  if (!Replays(config)) return Model::Create(MakeModelOptions(), pool_);
+  if (!Replays(config)) return Model::Create(ModelOptionsOf(config), pool_);
   return std::make_unique<ReplayModel>(config.replay().resolved_profile());
 }
 
@@ -232,7 +224,7 @@ void Training::SetView(const View& view) {
 }
 
 void Training::TakePlace() {
-  exchange_->SetView(view_->number());
+  exchange_->SetView(ViewRequestOf(*view_));
   board_.SetPlace(view_->number(), PlaceOf(*view_, registered_.node_id()));
 }
 

@@ -67,7 +67,6 @@ class Training {
   absl::StatusOr<std::unique_ptr<Model>> MakeModel();
   uint64_t PredictBytes(uint32_t virtual_workers) const;
   absl::Status OutOfMemory() const;
-  ModelOptions MakeModelOptions() const;
   // Whether all lanes share memory with this worker.
   absl::StatusOr<bool> BuildExchange(const View& view);
 

@@ -9,6 +9,7 @@
 #include "exchange/worker_place.h"
 #include "kernels/bf16.h"
 #include "kernels/cross_entropy.h"
+#include "model/job_model.h"
 #include "worker/orders_gate.h"
 #include "worker/untouched_buffer.h"
 
@@ -344,7 +345,7 @@ void TrainingLoop::StartTraining(const Compute& compute) {
   const uint32_t first = compute.micro_batch * micro_batch_;
   const uint64_t step = SampleStep(compute);
   sampler_.Fill(step, virtual_worker, first, micro_batch_, batch_);
-  MicroBatch batch;
+  MicroBatch batch = MicroBatchOf(batch_);
   batch.training = true;
   batch.accumulate = compute.micro_batch > 0;
   batch.dropout = {options_.config.seed(), static_cast<uint32_t>(step),
@@ -353,12 +354,7 @@ void TrainingLoop::StartTraining(const Compute& compute) {
   StartModel(batch);
 }
 
-void TrainingLoop::StartModel(MicroBatch batch) {
-  batch.samples = static_cast<int>(batch_.samples);
-  batch.tokens = batch_.tokens;
-  batch.lengths = batch_.lengths;
-  batch.decoder_tokens = batch_.decoder_tokens;
-  batch.targets = batch_.targets;
+void TrainingLoop::StartModel(const MicroBatch& batch) {
   model_.Start(batch);
   share_.tokens += batch_.TokenCount();
 }
@@ -387,7 +383,7 @@ void TrainingLoop::StartEvaluation(const Compute& compute) {
   const uint64_t done = uint64_t{compute.micro_batch} * micro_batch_;
   const auto samples = static_cast<uint32_t>(std::min<uint64_t>(micro_batch_, share.count - done));
   sampler_.FillEval(eval_samples, share.first + done, samples, batch_);
-  StartModel({});
+  StartModel(MicroBatchOf(batch_));
 }
 
 }  // namespace tug

@@ -108,8 +108,8 @@ class TrainingLoop {
   absl::Status RunBackward(const Compute& compute, bool last_block);
   // Sleeps as long as this computation, which took `taken`, is to take longer.
   absl::Status Straggle(const Compute& compute, absl::Duration taken);
-  // The model reads the samples of `batch_`.
-  void StartModel(MicroBatch batch);
+  // `batch`: of the samples in `batch_`.
+  void StartModel(const MicroBatch& batch);
   void StartTraining(const Compute& compute);
   absl::Status BindGradient(const Compute& compute, uint32_t block);
   void StartEvaluation(const Compute& compute);

@@ -10,14 +10,11 @@
 #include <string>
 #include <utility>
 
-#include "absl/synchronization/mutex.h"
-#include "base/thread_pool.h"
-#include "data/token_file.h"
 #include "exchange/runs.h"
 #include "kernels/bf16.h"
 #include "optimizer/optimizer.h"
-#include "proto/job_config.h"
-#include "transport/transport.h"
+#include "transport/answering_transport.h"
+#include "worker/training_rig.h"
 
 namespace tug {
 namespace {
@@ -37,7 +34,7 @@ struct Traffic {
 // One lane that owns everything and keeps to the wire's contract in the plainest way: whole
 // gradients in memory, a dense update once all of a block's are there. It answers inside the
 // transport of the one worker.
-class PlainLane final : public Transport {
+class PlainLane final : public AnsweringTransport {
  public:
   using Hook = std::function<void(const WireHeader&)>;
 
@@ -68,7 +65,6 @@ class PlainLane final : public Transport {
     }
   }
 
-  absl::Status Connect(PeerId, const std::string&) override { return absl::OkStatus(); }
   absl::Status Send(Outgoing message) override {
     if (on_message_) on_message_(message.header);
     if (message.header.kind == MessageKind::kPush) {
@@ -79,19 +75,6 @@ class PlainLane final : public Transport {
     for (Block& block : blocks_) AnswerPulls(block);
     return absl::OkStatus();
   }
-  void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override {
-    if (inbox_.empty()) {
-      absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&woken_), timeout);
-      woken_ = false;
-    }
-    for (Message& message : std::exchange(inbox_, {})) handler(std::move(message));
-  }
-  void Wake() override {
-    absl::MutexLock lock(&mutex_);
-    woken_ = true;
-  }
-  TransportCounters counters() const override { return {}; }
 
  private:
   struct Block {
@@ -112,7 +95,8 @@ class PlainLane final : public Transport {
   void Answer(WireHeader header, MessageKind kind, Lease payload = {}, bool in_place = false) {
     header.kind = kind;
     header.sender = kLane;
-    inbox_.push_back({header, std::move(payload), in_place ? Home::kSender : Home::kReceiver});
+    AnsweringTransport::Answer(
+        {header, std::move(payload), in_place ? Home::kSender : Home::kReceiver});
   }
 
   void OnPush(const Outgoing& push) {
@@ -203,9 +187,6 @@ class PlainLane final : public Transport {
   Traffic& traffic_;
   std::vector<std::vector<float>>& result_;
   std::vector<Block> blocks_;
-  std::vector<Message> inbox_;
-  absl::Mutex mutex_;
-  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 struct Outcome {
@@ -219,33 +200,11 @@ struct Outcome {
 
 class TrainingLoopTest : public testing::Test {
  protected:
-  TrainingLoopTest() {
-    const std::string text = testing::TempDir() + "/text.txt";
-    std::ofstream out(text);
-    for (int i = 0; i < 600; ++i) out << "word " << i * i % 97 << (i % 7 == 0 ? ".\n" : ", ");
-    config_.mutable_data()->set_path(text);
+  TrainingLoopTest() : config_(SmallJob(kVirtualWorkers, kSegment)) {
     const std::string lines = testing::TempDir() + "/lines.txt";
     std::ofstream lines_out(lines);
     for (int i = 0; i < 100; ++i) lines_out << i % 3 << "\tw" << i * i % 97 << " x\n";
-    config_.set_seed(5);
-    config_.mutable_cluster()->set_virtual_workers(kVirtualWorkers);
-    config_.mutable_cluster()->set_compute_threads(1);
-    ModelConfig& model = *config_.mutable_model();
-    model.set_layers(1);
-    model.set_heads(2);
-    model.set_width(16);
-    model.set_context(8);
-    model.set_dropout(0.1);
-    model.set_tied_head(false);
-    TrainConfig& train = *config_.mutable_train();
-    train.set_global_batch(2 * kVirtualWorkers);
-    train.set_micro_batch(1);
-    train.set_eval_interval(2);
-    train.set_eval_samples(6);
-    CommConfig& comm = *config_.mutable_comm();
-    comm.set_segment_elements(kSegment);
-    comm.set_partition_bytes(kSegment * sizeof(float));
-    FillDefaults(config_, 1);
+    config_.mutable_model()->set_dropout(0.1);
   }
 
   // Five steps, evaluations at 2, 4 and the end. `script`: what the coordinator orders as it sees
@@ -253,26 +212,8 @@ class TrainingLoopTest : public testing::Test {
   Outcome Train(bool in_place = false,
                 const std::function<void(ControlBoard&, const WireHeader&)>& script = nullptr) {
     Outcome outcome;
-    const std::string path = testing::TempDir() + "/tokens.bin";
-    JobConfig config = config_;
-    const auto info = PrepareTokenFile(config.data(), path, TextFormOf(config.model()));
-    EXPECT_TRUE(info.ok()) << info.status();
-    info->Resolve(*config.mutable_data());
-    const TokenFile tokens = *TokenFile::Open(path);
-    const auto sampler = MakeSampler(config, &tokens);
-    EXPECT_TRUE(sampler.ok()) << sampler.status();
-    ThreadPool pool(1);
-    const auto made =
-        Model::Create({.config = config.model(),
-                       .train = config.train(),
-                       .symbols = config.data().resolved_symbols(),
-                       .classes = DataClasses(config.data()),
-                       .max_micro_batch = static_cast<int>(config.train().micro_batch())},
-                      pool);
-    EXPECT_TRUE(made.ok()) << made.status();
-    Model* const model = made->get();
-    const SegmentTable table =
-        *SegmentTable::Create(model->blocks(), config_.comm().segment_elements());
+    TrainingRig rig(config_);
+    const SegmentTable& table = rig.table();
     ControlBoard board;
     board.SetOrders({.go = true, .pause = false, .final_version = script ? 0u : steps_});
     PlainLane::Hook hook;
@@ -287,7 +228,7 @@ class TrainingLoopTest : public testing::Test {
                                                         outcome.traffic, outcome.weights));
     std::vector<uint32_t> carried;
     for (uint32_t v = 0; v < kVirtualWorkers; ++v) carried.push_back(v);
-    TrainingLoop loop({config_, carried, 0}, table, *model, **sampler, exchange, board);
+    TrainingLoop loop({config_, carried, 0}, table, rig.model(), rig.sampler(), exchange, board);
     EXPECT_TRUE(loop.Run().ok());
     HeartbeatRequest beat;
     board.AddTo(beat);

@@ -1,0 +1,104 @@
+#ifndef TUG_SERVER_COPY_STORE_H_
+#define TUG_SERVER_COPY_STORE_H_
+
+// The segments that a lane keeps a copy of, for other lanes that own them (replication.h): the
+// copy's side. A copy has what its owner has, weights of two versions where pushes are summed, so
+// that it can take the owner's place; it serves nobody until then.
+//
+//   1. kUpdate at the copy's own version is applied, by the same optimizer, at once. At any other
+//      version it changes nothing. So updates are applied strictly in order, each once.
+//   2. kCopy overwrites what there is. A copy that follows its owner, since it has taken a kCopy or
+//      a kUpdate from it, takes none of its own version or before: that is a message which was on
+//      its way for long.
+//   3. Whatever came: the copy answers with the version that it has now (kCopied).
+//
+// Memory, bytes a parameter: 12 with Adam's m and v, and 4 (2 with bf16 pulls) for the version
+// before where pushes are summed.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/lease.h"
+#include "exchange/segment_table.h"
+#include "optimizer/optimizer.h"
+#include "server/copy_payload.h"
+#include "server/held_segment.h"
+
+namespace tug {
+
+// Not thread-safe: owned by one lane.
+class CopyStore {
+ public:
+  // Version of a copy that has nothing yet; also on the wire.
+  static constexpr uint64_t kNothing = ~uint64_t{0};
+
+  struct Options {
+    uint64_t start_version = 0;  // of the job
+    uint32_t virtual_workers = 1;
+    bool update_per_push = false;
+    bool bf16_pulls = false;
+    bool leave_out_update = false;  // see ShardOptions
+  };
+  // All at the start version, with zeros, to be filled in. `copied`: segment ids, ascending.
+  // REQUIRES: `table` and `optimizer` outlive it.
+  CopyStore(Options options, const SegmentTable& table, std::span<const uint32_t> copied,
+            const Optimizer& optimizer);
+
+  const std::vector<uint32_t>& segments() const { return copied_; }
+  bool has(uint32_t segment) const { return copies_[segment] != nullptr; }
+  uint64_t version(uint32_t segment) const { return copies_[segment]->version; }
+
+  // To fill in the start version.
+  std::span<float> weights(uint32_t segment);
+  std::span<float> m(uint32_t segment);  // empty if there is none
+  std::span<float> v(uint32_t segment);
+  // Where every push is an update: the segment's version, and by virtual worker its clocks.
+  void SetClocks(uint32_t segment, uint64_t version, std::span<const uint64_t> clocks);
+
+  // Has nothing any more, of any segment.
+  void Forget();
+  void Forget(uint32_t segment) { copies_[segment]->version = kNothing; }
+  // What the lane has of it from before.
+  void Set(uint32_t segment, const HeldSegment& held);
+  // Nothing if it has nothing.
+  std::optional<HeldSegment> Held(uint32_t segment) const;
+
+  // kUpdate and kCopy, as above. False if the payload makes no sense.
+  bool OnUpdate(uint32_t segment, uint64_t version, uint32_t virtual_worker,
+                std::span<const std::byte> payload);
+  bool OnCopy(uint32_t segment, uint64_t version, std::span<const std::byte> payload);
+
+ private:
+  struct Copy {
+    uint64_t version = 0;
+    bool follows = false;
+    bool has_previous = false;
+    AlignedBuffer weights;
+    // Of the version before: FP32, or bf16 with bf16 pulls. None where every push is an update.
+    AlignedBuffer previous;
+    AlignedBuffer m;
+    AlignedBuffer v;
+    std::vector<uint64_t> clocks;
+    NormEntry norm;
+  };
+
+  void Apply(uint32_t segment, Copy& copy, const SegmentUpdate& update) const;
+  // The weights there are become those of the version before; returns where the next ones go, and
+  // where they are read.
+  UpdateSpans Turn(Copy& copy) const;
+
+  const Options options_;
+  const SegmentTable& table_;
+  const Optimizer& optimizer_;
+  const CopyShape shape_;
+  const std::vector<uint32_t> copied_;
+  std::vector<std::unique_ptr<Copy>> copies_;  // by segment id; null: no copy here
+};
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_COPY_STORE_H_

@@ -1,0 +1,83 @@
+#ifndef TUG_SERVER_QUEUED_PUSHES_H_
+#define TUG_SERVER_QUEUED_PUSHES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "transport/transport.h"
+
+namespace tug {
+
+// Pushes that are updates (SSP, ASP), at a lane whose segments are copied elsewhere: a segment has
+// one update under way at a time, the others wait for it here, in the order in which they came. Of
+// a virtual worker at most one waits at a segment: the next one is early until it is applied.
+// Not thread-safe: owned by one lane.
+class QueuedPushes {
+ public:
+  struct Push {
+    Message message;     // FP32 or bf16, not runs
+    bool exact = true;   // it names the version of each of its segments
+    uint32_t waits = 0;  // segments in whose queue it is
+  };
+
+  // `most_bytes`: of payloads in our own memory; beyond it one push is taken if it is the only one.
+  QueuedPushes(uint32_t segments, uint64_t most_bytes)
+      : at_segment_(segments), most_bytes_(most_bytes) {}
+
+  bool HasRoom(uint64_t bytes) const {
+    return held_bytes_ == 0 || held_bytes_ + bytes <= most_bytes_;
+  }
+  uint64_t held_bytes() const { return held_bytes_; }
+  // That of a virtual worker that waits at the segment, or is under way; null if there is none.
+  const Push* Find(uint32_t segment, uint32_t virtual_worker) const {
+    for (const uint32_t index : at_segment_[segment]) {
+      const Push& push = pushes_[index];
+      if (push.message.header.virtual_worker == virtual_worker) return &push;
+    }
+    return nullptr;
+  }
+  // At the end of the queues of these segments, at least one.
+  void Add(Message message, bool exact, std::span<const uint32_t> segments) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<uint32_t>(pushes_.size()));
+      pushes_.emplace_back();
+    }
+    const uint32_t index = free_.back();
+    free_.pop_back();
+    held_bytes_ += OwnBytes(message);
+    pushes_[index] = {std::move(message), exact, static_cast<uint32_t>(segments.size())};
+    for (const uint32_t segment : segments) at_segment_[segment].push_back(index);
+  }
+
+  bool empty(uint32_t segment) const { return at_segment_[segment].empty(); }
+  const Push& Front(uint32_t segment) const { return pushes_[at_segment_[segment].front()]; }
+  // The first one is applied to the segment. The push, if it was the last of its segments.
+  std::optional<Push> Pop(uint32_t segment) {
+    const uint32_t index = at_segment_[segment].front();
+    at_segment_[segment].pop_front();
+    if (--pushes_[index].waits > 0) return std::nullopt;
+    free_.push_back(index);
+    held_bytes_ -= OwnBytes(pushes_[index].message);
+    return std::exchange(pushes_[index], {});
+  }
+
+ private:
+  static uint64_t OwnBytes(const Message& message) {
+    return message.home == Home::kReceiver ? message.payload.size_bytes() : 0;
+  }
+
+  std::vector<Push> pushes_;
+  std::vector<uint32_t> free_;
+  std::vector<std::deque<uint32_t>> at_segment_;  // indices of pushes_
+  const uint64_t most_bytes_;
+  uint64_t held_bytes_ = 0;
+};
+
+}  // namespace tug
+
+#endif  // TUG_SERVER_QUEUED_PUSHES_H_

@@ -1,0 +1,116 @@
+// Jobs whose segments are copied: with lanes that are lost and join, and segments that move, the
+// result is that of one lane that nothing happens to.
+#include <gtest/gtest.h>
+
+#include "server/replicated_job_test_support.h"
+
+namespace tug {
+namespace {
+
+using Options = ReplicatedJob::Options;
+
+std::vector<ReplicatedJob::State> Undisturbed(Options options) {
+  options.lanes = 1;
+  options.copies = options.rough = options.faults = false;
+  ReplicatedJob job(options);
+  job.Run();
+  std::vector<ReplicatedJob::State> states;
+  for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) states.push_back(job.OwnerState(id));
+  return states;
+}
+
+void ExpectCopiesAreAsTheirOwners(ReplicatedJob& job) {
+  for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
+    const auto copy = job.CopyState(id);
+    ASSERT_TRUE(copy.has_value());
+    EXPECT_TRUE(*copy == job.OwnerState(id)) << "segment " << id;
+  }
+}
+
+TEST(ShardReplication, SumsHaveTheBitsOfOneLaneWhateverHappensToLanesAndWorkers) {
+  ReplicatedJob::Counts all;
+  for (const auto clip :
+       {OptimizerConfig::OFF, OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
+    for (const auto format : {CommConfig::FP32, CommConfig::BF16}) {
+      const auto expected = Undisturbed({.clip = clip, .pull_format = format});
+      for (uint32_t seed = 1; seed <= 40; ++seed) {
+        SCOPED_TRACE(testing::Message()
+                     << "clip " << clip << ", format " << format << ", seed " << seed);
+        ReplicatedJob job({.clip = clip,
+                           .pull_format = format,
+                           .lanes = 2 + seed % 3,
+                           .parking_bytes = seed % 4 * 16 * ReplicatedJob::kElements,
+                           .seed = seed});
+        job.Run();
+        if (testing::Test::HasFailure()) return;
+        for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
+          ASSERT_TRUE(job.OwnerState(id) == expected[id]) << "segment " << id;
+        }
+        ExpectCopiesAreAsTheirOwners(job);
+        if (testing::Test::HasFailure()) return;
+        all.lost_lanes += job.counts().lost_lanes;
+        all.moves += job.counts().moves;
+        all.lost_workers += job.counts().lost_workers;
+        all.filled += job.counts().filled;
+        all.updates += job.counts().updates;
+        all.old_views += job.counts().old_views;
+      }
+    }
+  }
+  EXPECT_GT(all.lost_lanes, 200u);
+  EXPECT_GT(all.moves, 200u);
+  EXPECT_GT(all.lost_workers, 200u);
+  EXPECT_GT(all.filled, 1000u);
+  EXPECT_GT(all.old_views, 1000u);
+}
+
+TEST(ShardReplication, EveryPushThatIsAnUpdateIsAppliedOnceWhateverHappens) {
+  ReplicatedJob::Counts all;
+  for (const auto policy : {SyncConfig::SSP, SyncConfig::ASP}) {
+    for (uint32_t seed = 1; seed <= 60; ++seed) {
+      SCOPED_TRACE(testing::Message() << "policy " << policy << ", seed " << seed);
+      ReplicatedJob job({.policy = policy,
+                         .lanes = 2 + seed % 3,
+                         .parking_bytes = seed % 4 * 16 * ReplicatedJob::kElements,
+                         .seed = seed});
+      job.Run();
+      if (testing::Test::HasFailure()) return;
+      for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
+        const auto [version, weights, m, v] = job.OwnerState(id);
+        EXPECT_EQ(version, ReplicatedJob::kVirtualWorkers * ReplicatedJob::kClocks);
+        for (const float w : weights) ASSERT_EQ(w, -ReplicatedJob::SumOfPushes());
+      }
+      ExpectCopiesAreAsTheirOwners(job);
+      if (testing::Test::HasFailure()) return;
+      all.lost_lanes += job.counts().lost_lanes;
+      all.moves += job.counts().moves;
+    }
+  }
+  EXPECT_GT(all.lost_lanes, 100u);
+  EXPECT_GT(all.moves, 100u);
+}
+
+// The owner compensates; copies get the gradient that it applied.
+TEST(ShardReplication, CopiesOfCompensatedUpdatesAreAsTheirOwners) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    ReplicatedJob job({.policy = SyncConfig::ASP, .delay_compensation = 0.0001, .seed = seed});
+    job.Run();
+    if (testing::Test::HasFailure()) return;
+    ExpectCopiesAreAsTheirOwners(job);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(ShardReplication, WithoutCopiesAPlacementMovesNothingButViews) {
+  const auto expected = Undisturbed({.clip = OptimizerConfig::GLOBAL});
+  ReplicatedJob job({.clip = OptimizerConfig::GLOBAL, .copies = false, .seed = 3});
+  job.Run();
+  for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
+    EXPECT_TRUE(job.OwnerState(id) == expected[id]) << "segment " << id;
+  }
+  EXPECT_EQ(job.counts().updates, 0u);
+}
+
+}  // namespace
+}  // namespace tug

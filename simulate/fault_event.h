@@ -1,0 +1,47 @@
+#ifndef TUG_SIMULATE_FAULT_EVENT_H_
+#define TUG_SIMULATE_FAULT_EVENT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace tug {
+
+// What can happen to a simulated cluster.
+enum class FaultKind : uint8_t {
+  kKillWorker,    // and another one is started after `lasts`
+  kKillServer,    // the same
+  kFreezeWorker,  // the process stands still for `lasts` (SIGSTOP, SIGCONT)
+  kFreezeServer,
+  kCutWorker,  // its link for `lasts`
+  kCutServer,
+  kJoinWorker,  // one more, beside those that the job began with
+  kJoinServer,
+  kStop,  // the job is asked to end in order
+};
+inline constexpr size_t kFaultKinds = 9;
+inline constexpr const char* kFaultNames[kFaultKinds] = {
+    "worker killed",  "server killed", "worker frozen", "server frozen", "worker cut off",
+    "server cut off", "worker joins",  "server joins",  "job stopped"};
+inline const char* FaultName(FaultKind kind) { return kFaultNames[static_cast<size_t>(kind)]; }
+
+// One fault of a run, as far as it is known before the run: whom it meets depends on who lives
+// then.
+struct FaultEvent {
+  FaultKind kind = FaultKind::kKillWorker;
+  absl::Duration at;  // after the job has begun
+  uint32_t pick = 0;  // of those of its kind that live: the one at index pick % their number
+  absl::Duration lasts = absl::InfiniteDuration();
+  // Killed: whether its connection to the coordinator is seen to close (a process that ends), or it
+  // falls silent (a host that does).
+  bool seen_at_once = true;
+  // Cut off: messages of which directions, and between it and whom.
+  bool cuts_out = true;
+  bool cuts_in = true;
+  enum class From : uint8_t { kEverybody, kCoordinator, kOneNode } cut_from = From::kEverybody;
+};
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_FAULT_EVENT_H_

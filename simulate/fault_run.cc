@@ -1,0 +1,188 @@
+#include "simulate/fault_run.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "proto/sync_mode.h"
+
+namespace tug {
+namespace {
+
+constexpr size_t kMostViolations = 8;
+
+// What is looked at once a run has ended.
+class EndCheck {
+ public:
+  EndCheck(const Scenario& scenario, const SimulationResult& result, const SegmentTable& table,
+           std::vector<std::string>& violations)
+      : scenario_(scenario), result_(result), table_(table), violations_(violations) {}
+
+  void Check(const WeightsByVersion& pulled, const WeightsByVersion& saved) {
+    if (!result_.status.ok()) return Say(absl::StrCat("the job: ", result_.status.message()));
+    CheckMemory();
+    for (const std::string& broken : result_.broken_checkpoints) Say(broken);
+    if (result_.malformed > 0) {
+      Say(absl::StrCat(result_.malformed, " messages made no sense to a lane"));
+      for (const std::string& notice : result_.notices) {
+        if (notice.starts_with("dropped a message")) Say(notice);
+      }
+    }
+    if (scenario_.one_timeline && result_.timelines > 1) {
+      Say(absl::StrCat("the job went back to a checkpoint, ", result_.timelines - 1, " times"));
+    }
+    if (scenario_.same_bits) CheckBits(pulled, saved);
+    if (scenario_.counts_pushes && !result_.saved_clocks.empty()) CheckPushes();
+  }
+
+ private:
+  void Say(std::string text) {
+    if (violations_.size() < kMostViolations) violations_.push_back(std::move(text));
+  }
+
+  void CheckMemory() {
+    const CommConfig& comm = scenario_.options.config.comm();
+    const uint64_t push = std::max(comm.credit_bytes(), comm.partition_bytes());
+    if (result_.most_push_bytes > push) {
+      Say(absl::StrCat("pushes of ", result_.most_push_bytes,
+                       " bytes were under way, the credit is ", push));
+    }
+    const uint64_t answer = std::max(comm.pull_credit_bytes(), comm.partition_bytes());
+    if (result_.most_answer_bytes > answer) {
+      Say(absl::StrCat("answers of ", result_.most_answer_bytes,
+                       " bytes were under way, the credit is ", answer));
+    }
+    // server/push_admission.h: a partition a level of the tree.
+    const uint32_t virtual_workers = scenario_.options.config.cluster().virtual_workers();
+    const uint64_t levels = static_cast<uint64_t>(std::bit_width(virtual_workers)) + 2;
+    if (result_.most_held_beyond_bytes > levels * comm.partition_bytes()) {
+      Say(absl::StrCat("sums of a lane held ", result_.most_held_beyond_bytes,
+                       " bytes beyond its segments and their parking"));
+    }
+  }
+
+  void CheckBits(const WeightsByVersion& pulled, const WeightsByVersion& saved) {
+    for (const auto& [place, hash] : result_.checkpoint_hashes) {
+      const auto found = saved.find(place);
+      if (found == saved.end() || found->second == hash) continue;
+      Say(absl::StrCat("block ", place.first, " in the checkpoint of step ", place.second,
+                       " differs from that of the job without faults"));
+    }
+    for (const std::vector<std::vector<float>>& evaluated : result_.evaluated) {
+      for (uint32_t b = 0; b < evaluated.size(); ++b) {
+        if (evaluated[b].empty()) continue;
+        const auto found = pulled.find({b, result_.final_version});
+        if (found == pulled.end() || found->second == HashOf(evaluated[b])) continue;
+        Say(absl::StrCat("the last evaluation read other weights of block ", b,
+                         " than the job without faults has"));
+      }
+    }
+  }
+
+  void CheckPushes() {
+    const uint32_t virtual_workers = scenario_.options.config.cluster().virtual_workers();
+    for (uint32_t id = 0; id < table_.size(); ++id) {
+      const std::vector<uint64_t>& clocks = result_.saved_clocks[id];
+      if (clocks.size() != size_t{1} + virtual_workers) {
+        return Say(absl::StrCat("segment ", id, " has no clocks in the last checkpoint"));
+      }
+      const uint64_t pushes = std::accumulate(clocks.begin() + 1, clocks.end(), uint64_t{0});
+      if (clocks[0] != pushes) {
+        return Say(absl::StrCat("segment ", id, " has had ", clocks[0], " updates, of ", pushes,
+                                " pushes"));
+      }
+      if (clocks != result_.saved_clocks[0]) {
+        return Say(absl::StrCat("segments 0 and ", id, " end at other clocks"));
+      }
+    }
+    for (uint32_t id = 0; id < table_.size(); ++id) {
+      if (!CheckSum(id)) return;
+    }
+  }
+
+  // The weights are 1, less what came of each push once: exact, see scenario.cc.
+  bool CheckSum(uint32_t id) {
+    const Segment& segment = table_.segment(id);
+    const SimulationOptions& options = scenario_.options;
+    std::vector<float> sum(segment.elements());
+    const uint64_t poisoned = table_.block_elements(segment.block) / 2;
+    const bool is_poisoned =
+        segment.block == 0 && segment.begin <= poisoned && poisoned < segment.end;
+    const std::vector<uint64_t>& clocks = result_.saved_clocks[id];
+    for (uint32_t v = 0; v + 1 < clocks.size(); ++v) {
+      for (uint64_t clock = 0; clock < clocks[1 + v]; ++clock) {
+        if (is_poisoned && v == options.poisoned_virtual_worker &&
+            clock == options.poisoned_clock) {
+          continue;
+        }
+        const SimulatedGradients gradients(v, clock, segment.block);
+        for (size_t e = 0; e < sum.size(); ++e) sum[e] += gradients[segment.begin + e];
+      }
+    }
+    const auto rate = static_cast<float>(options.config.optimizer().learning_rate());
+    const std::vector<float>& weights = result_.saved_weights[segment.block];
+    for (size_t e = 0; e < sum.size(); ++e) {
+      // Two micro-batches, a mean over kSimulatedTokens.
+      const float expected = 1.0f - rate * (2.0f / kSimulatedTokens) * sum[e];
+      if (weights[segment.begin + e] == expected) continue;
+      Say(absl::StrCat("element ", e, " of segment ", id, " is ", weights[segment.begin + e],
+                       ", and ", expected, " if every push is applied once"));
+      return false;
+    }
+    return true;
+  }
+
+  const Scenario& scenario_;
+  const SimulationResult& result_;
+  const SegmentTable& table_;
+  std::vector<std::string>& violations_;
+};
+
+}  // namespace
+
+const FaultRunner::Expected& FaultRunner::ExpectedOf(const Scenario& scenario) {
+  const auto [place, is_new] = expected_.try_emplace(scenario.kind);
+  if (!is_new) return place->second;
+  const JobConfig& config = scenario.undisturbed.config;
+  const auto table =
+      SegmentTable::Create(scenario.undisturbed.blocks, config.comm().segment_elements());
+  TUG_CHECK(table.ok());
+  RunWatch watch({}, config, *table);
+  SimulationOptions options = scenario.undisturbed;
+  options.watch = &watch;
+  const SimulationResult result = Simulate(options);
+  TUG_CHECK(result.status.ok()) << "without faults: " << result.status.ToString();
+  place->second = {watch.seen(), result.checkpoint_hashes};
+  return place->second;
+}
+
+FaultOutcome FaultRunner::Run(uint64_t seed, PlantedBug plant,
+                              std::function<void(absl::Duration, const std::string&)> say) {
+  const Scenario scenario = MakeScenario(seed);
+  static const Expected kNone;
+  const Expected& expected = scenario.same_bits ? ExpectedOf(scenario) : kNone;
+  const auto table = SegmentTable::Create(scenario.options.blocks,
+                                          scenario.options.config.comm().segment_elements());
+  TUG_CHECK(table.ok());
+  RunWatch watch({.expected = scenario.same_bits ? &expected.pulled : nullptr},
+                 scenario.options.config, *table);
+  SimulationOptions options = scenario.options;
+  options.plant = plant;
+  options.watch = &watch;
+  options.say = std::move(say);
+  const SimulationResult result = Simulate(options);
+  FaultOutcome outcome;
+  outcome.seed = seed;
+  outcome.violations = watch.violations();
+  EndCheck(scenario, result, *table, outcome.violations).Check(expected.pulled, expected.saved);
+  outcome.faults = result.faults;
+  outcome.fenced = result.fenced;
+  outcome.timelines = result.timelines;
+  outcome.messages = result.messages;
+  return outcome;
+}
+
+}  // namespace tug

@@ -1,0 +1,70 @@
+#ifndef TUG_SIMULATE_FAULT_RUN_H_
+#define TUG_SIMULATE_FAULT_RUN_H_
+
+// Runs of seeded scenarios (scenario.h), and what must hold of each. While it runs: run_watch.h.
+// Once it has ended:
+//
+//  - end: the job has ended well, however nodes came and went;
+//  - bits: weights and every checkpoint are those of the job without faults, where pushes are
+//    summed (BSP, not with SHRINK);
+//  - pushes: where every push is an update, each segment has as many as virtual workers have taken
+//    steps, the same of everybody, and the weights are those that come of each push once;
+//  - checkpoints: each that was committed has every segment once;
+//  - memory: sums, pushes under way and answers under way stay within their bounds;
+//  - timelines: one, where the scenario allows no other.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "simulate/cluster.h"
+#include "simulate/scenario.h"
+
+namespace tug {
+
+struct FaultOutcome {
+  uint64_t seed = 0;
+  std::vector<std::string> violations;
+  std::array<uint64_t, kFaultKinds> faults = {};
+  uint64_t fenced = 0;
+  uint64_t timelines = 0;
+  uint64_t messages = 0;
+};
+
+// Not thread-safe. Keeps what jobs without faults came to.
+class FaultRunner {
+ public:
+  FaultOutcome Run(uint64_t seed, PlantedBug plant = PlantedBug::kNone,
+                   std::function<void(absl::Duration, const std::string&)> say = {});
+
+ private:
+  // Of the undisturbed job: weights as workers get them, and as checkpoints have them.
+  struct Expected {
+    WeightsByVersion pulled;
+    WeightsByVersion saved;
+  };
+  const Expected& ExpectedOf(const Scenario& scenario);
+
+  std::map<std::string, Expected> expected_;  // by kind
+};
+
+// Runs seeds in several processes, so that a check that fails in one of them ends that run only:
+// that is a violation too.
+struct FaultRuns {
+  uint64_t first_seed = 1;
+  uint64_t runs = 1;
+  uint32_t jobs = 1;
+  PlantedBug plant = PlantedBug::kNone;
+};
+// `on_outcome` is called in no order; false: that is enough. Errors: INTERNAL, from the system.
+absl::Status RunFaultSeeds(const FaultRuns& runs,
+                           const std::function<bool(const FaultOutcome&)>& on_outcome);
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_FAULT_RUN_H_

@@ -1,0 +1,68 @@
+#include "simulate/planted_lane.h"
+
+#include <utility>
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kLosesOneIn = 20;  // pulls that wait
+
+class TakesAgain final : public SyncPolicy {
+ public:
+  explicit TakesAgain(std::unique_ptr<const SyncPolicy> policy) : policy_(std::move(policy)) {}
+
+  PushFate FateOf(uint32_t virtual_worker, uint64_t clock,
+                  const SegmentClocks& segment) const override {
+    const PushFate fate = policy_->FateOf(virtual_worker, clock, segment);
+    return fate == PushFate::kCommitted ? PushFate::kTake : fate;
+  }
+  bool Closes(uint32_t arrived, uint32_t live) const override {
+    return policy_->Closes(arrived, live);
+  }
+  uint32_t spare() const override { return policy_->spare(); }
+  bool Serves(const PullWish& pull, const SegmentClocks& segment) const override {
+    return policy_->Serves(pull, segment);
+  }
+
+ private:
+  const std::unique_ptr<const SyncPolicy> policy_;
+};
+
+}  // namespace
+
+void PlantedLane::Change(uint32_t timeline, uint32_t view, WireHeader& header) const {
+  if (bug_ == PlantedBug::kStaleView && header.timeline == timeline && header.view < view) {
+    header.view = view;
+  }
+  if (bug_ == PlantedBug::kOldTimeline && header.timeline < timeline) {
+    header.timeline = timeline;
+    header.view = view;
+  }
+}
+
+bool PlantedLane::Withholds(const Outgoing& sent, bool arriving) {
+  if (bug_ != PlantedBug::kLostPull || sent.header.kind != MessageKind::kWeights || arriving) {
+    return false;
+  }
+  return ++waited_ % kLosesOneIn == 0;
+}
+
+std::optional<Message> PlantedLane::Forged(const Outgoing& sent) const {
+  if (bug_ != PlantedBug::kCommitBeforeReplication || sent.header.kind != MessageKind::kUpdate) {
+    return std::nullopt;
+  }
+  Message copied{sent.header, Lease()};
+  copied.header.kind = MessageKind::kCopied;
+  copied.header.sender = sent.to;
+  copied.header.clock = sent.header.version;
+  ++copied.header.version;
+  return copied;
+}
+
+std::unique_ptr<const SyncPolicy> PlantedPolicy(PlantedBug bug,
+                                                std::unique_ptr<const SyncPolicy> policy) {
+  if (bug == PlantedBug::kDuplicateCheck) return std::make_unique<TakesAgain>(std::move(policy));
+  return policy;
+}
+
+}  // namespace tug

@@ -1,0 +1,38 @@
+#ifndef TUG_SIMULATE_PLANTED_LANE_H_
+#define TUG_SIMULATE_PLANTED_LANE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "proto/wire.h"
+#include "server/sync_policy.h"
+#include "simulate/planted_bug.h"
+#include "transport/transport.h"
+
+namespace tug {
+
+// What a planted bug makes of a lane's messages. With kNone all stays as it is.
+class PlantedLane {
+ public:
+  explicit PlantedLane(PlantedBug bug = PlantedBug::kNone) : bug_(bug) {}
+
+  // Changes a message before the lane, which is in this timeline and view, sees it.
+  void Change(uint32_t timeline, uint32_t view, WireHeader& header) const;
+  // Whether what the lane sends is withheld; `arriving`: while a message is delivered to it.
+  bool Withholds(const Outgoing& sent, bool arriving);
+  // An answer to what the lane sends that nobody has given.
+  std::optional<Message> Forged(const Outgoing& sent) const;
+
+ private:
+  PlantedBug bug_;
+  uint64_t waited_ = 0;  // answers to pulls that had to wait
+};
+
+// The policy that the bug puts in place of the one that there is.
+std::unique_ptr<const SyncPolicy> PlantedPolicy(PlantedBug bug,
+                                                std::unique_ptr<const SyncPolicy> policy);
+
+}  // namespace tug
+
+#endif  // TUG_SIMULATE_PLANTED_LANE_H_

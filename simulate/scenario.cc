@@ -1,0 +1,263 @@
+#include "simulate/scenario.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/sync_mode.h"
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kSteps = 16;
+// Faults come within it; a job without them takes about as long.
+constexpr absl::Duration kFaultsWithin = absl::Milliseconds(1200);
+constexpr absl::Duration kLongestJob = absl::Seconds(120);
+
+// Draws from a seed. Written out, since the library's distributions may differ by platform.
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : random_(seed) {}
+  // From 0 to n - 1.
+  uint32_t Below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
+  uint32_t From(uint32_t low, uint32_t high) { return low + Below(high - low + 1); }
+  bool OneIn(uint32_t n) { return Below(n) == 0; }
+  absl::Duration Between(absl::Duration low, absl::Duration high) {
+    const int64_t range = absl::ToInt64Microseconds(high - low);
+    return low + absl::Microseconds(static_cast<int64_t>(random_() % static_cast<uint64_t>(range)));
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+BlockTable Blocks(bool exact) {
+  BlockTable blocks;
+  for (const uint64_t elements : {300, 150}) {
+    BlockSpec* block = blocks.add_blocks();
+    block->set_name(absl::StrCat("block.", blocks.blocks_size() - 1));
+    TensorSpec* matrix = block->add_tensors();
+    matrix->add_shape(elements);
+    matrix->set_weight_decay(true);
+    matrix->set_init_mean(exact ? 1.0f : 0.0f);
+    matrix->set_init_std(exact ? 0.0f : 0.5f);
+    TensorSpec* bias = block->add_tensors();
+    bias->add_shape(20);
+    bias->set_init_mean(1.0f);
+  }
+  return blocks;
+}
+
+void SetComm(CommConfig& comm) {
+  comm.set_segment_elements(128);
+  comm.set_partition_bytes(1024);
+  comm.set_credit_bytes(2048);
+  comm.set_pull_credit_bytes(4096);
+  comm.set_scheduler(CommConfig::BYTESCHEDULER);
+  comm.set_resend_ms(200);
+}
+
+void SetAdam(OptimizerConfig& optimizer) {
+  optimizer.set_algorithm(OptimizerConfig::ADAMW);
+  optimizer.set_learning_rate(0.01);
+  optimizer.set_min_learning_rate(0.001);
+  optimizer.set_warmup_steps(2);
+  optimizer.set_decay_steps(kSteps);
+  optimizer.set_clip_norm(1.0);
+  optimizer.mutable_adamw()->set_beta1(0.9);
+  optimizer.mutable_adamw()->set_beta2(0.99);
+  optimizer.mutable_adamw()->set_epsilon(1e-8);
+  optimizer.mutable_adamw()->set_weight_decay(0.1);
+}
+
+// Powers of two throughout: sums of pushes are exact, in any order.
+void SetExactSgd(OptimizerConfig& optimizer) {
+  optimizer.set_algorithm(OptimizerConfig::SGD);
+  optimizer.set_schedule(OptimizerConfig::CONSTANT);
+  optimizer.set_warmup_steps(0);
+  optimizer.set_learning_rate(1.0 / 64);
+  optimizer.set_clip(OptimizerConfig::OFF);
+}
+
+// Seeds of one policy run through what a job can be besides.
+void DrawJob(Draw& draw, Scenario& scenario) {
+  SimulationOptions& options = scenario.options;
+  JobConfig& job = options.config;
+  job.set_seed(42);
+  job.mutable_train()->set_steps(kSteps);
+  job.mutable_checkpoint()->set_interval(5);
+  SetComm(*job.mutable_comm());
+  constexpr SyncConfig::Policy kPolicies[] = {SyncConfig::BSP,   SyncConfig::BSP, SyncConfig::BSP,
+                                              SyncConfig::SSP,   SyncConfig::SSP, SyncConfig::ASP,
+                                              SyncConfig::BACKUP};
+  SyncConfig& sync = *job.mutable_sync();
+  sync.set_policy(kPolicies[draw.Below(std::size(kPolicies))]);
+  const SyncMode& mode = SyncModeOf(sync.policy());
+  sync.set_staleness(draw.Below(3));
+  sync.set_backups(1);
+  sync.set_replicas(1);
+  sync.set_staleness_scaling(SyncConfig::NONE);
+  sync.set_local_steps(mode.update_per_push || !draw.OneIn(8) ? 1 : 2);
+  if (sync.local_steps() > 1) {
+    sync.mutable_outer()->set_learning_rate(0.01);
+    sync.mutable_outer()->set_momentum(0.9);
+    sync.mutable_outer()->set_nesterov(true);
+  }
+  constexpr FaultConfig::WorkerLoss kLosses[] = {FaultConfig::REASSIGN, FaultConfig::REASSIGN,
+                                                 FaultConfig::WAIT, FaultConfig::SHRINK};
+  FaultConfig& fault = *job.mutable_fault();
+  fault.set_on_worker_loss(kLosses[draw.Below(std::size(kLosses))]);
+  fault.set_failure_timeout_ms(300);
+  fault.set_heartbeat_ms(40);
+  fault.set_max_rollbacks(1000);
+  fault.set_coordinator_timeout_ms(60000);
+  OptimizerConfig& optimizer = *job.mutable_optimizer();
+  scenario.counts_pushes = mode.update_per_push;
+  if (mode.update_per_push) {
+    SetExactSgd(optimizer);
+    options.gradient_of_weights = false;
+  } else {
+    SetAdam(optimizer);
+    constexpr OptimizerConfig::Clip kClips[] = {OptimizerConfig::OFF, OptimizerConfig::GLOBAL,
+                                                OptimizerConfig::PER_BLOCK};
+    optimizer.set_clip(kClips[draw.Below(3)]);
+    if (draw.OneIn(4)) job.mutable_comm()->set_pull_format(CommConfig::BF16);
+  }
+  if (draw.OneIn(8)) {
+    options.poisoned_virtual_worker = draw.Below(3);
+    options.poisoned_clock = 7;
+  }
+  options.blocks = Blocks(mode.update_per_push);
+  job.mutable_cluster()->set_virtual_workers(draw.From(3, 5));
+}
+
+void DrawCluster(Draw& draw, Scenario& scenario) {
+  SimulationOptions& options = scenario.options;
+  ClusterConfig& cluster = *options.config.mutable_cluster();
+  cluster.set_servers(draw.From(1, 3));
+  cluster.set_workers(draw.From(1, std::min(4u, cluster.virtual_workers())));
+  cluster.set_lanes_per_server(draw.OneIn(3) ? 2 : 1);
+  options.shared_memory = draw.OneIn(3);
+  if (draw.OneIn(3)) options.parking_bytes = 2048;
+  if (draw.OneIn(5)) options.config.mutable_straggler()->set_slowdown(4);
+  options.max_control_delay = draw.Between(absl::Milliseconds(1), absl::Milliseconds(20));
+  options.network = {absl::Microseconds(50), absl::Microseconds(100), 0, 0};
+  if (!draw.OneIn(4)) options.network.max_delay = absl::Milliseconds(draw.From(1, 20));
+  if (draw.OneIn(2)) options.network.repeat_probability = 0.05;
+  if (draw.OneIn(2)) options.network.drop_probability = 0.03;
+  options.beat_interval = absl::Milliseconds(40);
+  options.max_compute = absl::Milliseconds(4);
+  options.longest = kLongestJob;
+}
+
+FaultEvent DrawFault(Draw& draw) {
+  constexpr FaultKind kKinds[] = {FaultKind::kKillWorker,   FaultKind::kKillWorker,
+                                  FaultKind::kKillServer,   FaultKind::kFreezeWorker,
+                                  FaultKind::kFreezeServer, FaultKind::kCutWorker,
+                                  FaultKind::kCutServer,    FaultKind::kJoinWorker};
+  FaultEvent fault;
+  fault.kind = kKinds[draw.Below(std::size(kKinds))];
+  fault.at = draw.Between(absl::ZeroDuration(), kFaultsWithin);
+  fault.pick = draw.Below(1000);
+  // Shorter than the timeout, or longer.
+  fault.lasts = draw.OneIn(3) ? draw.Between(absl::Milliseconds(400), absl::Milliseconds(1000))
+                              : draw.Between(absl::Milliseconds(10), absl::Milliseconds(400));
+  fault.seen_at_once = draw.OneIn(2);
+  const uint32_t direction = draw.Below(4);
+  fault.cuts_out = direction != 1;
+  fault.cuts_in = direction != 2;
+  fault.cut_from = static_cast<FaultEvent::From>(draw.Below(3));
+  return fault;
+}
+
+void DrawFaults(Draw& draw, Scenario& scenario) {
+  SimulationOptions& options = scenario.options;
+  const JobConfig& job = options.config;
+  if (SyncModeOf(job.sync().policy()).skips_steps) return;  // such a job does not outlive them
+  const uint32_t count = draw.OneIn(10) ? 0 : draw.From(1, 4);
+  for (uint32_t i = 0; i < count; ++i) {
+    FaultEvent fault = DrawFault(draw);
+    // With others that take over, a worker need not be replaced, unless it is the last one.
+    const bool last = job.cluster().workers() <= count;
+    if (fault.kind == FaultKind::kKillWorker && !last && draw.OneIn(3) &&
+        job.fault().on_worker_loss() != FaultConfig::WAIT) {
+      fault.lasts = absl::InfiniteDuration();
+    }
+    options.faults.push_back(fault);
+  }
+  if (draw.OneIn(8)) {
+    options.faults.push_back({.kind = FaultKind::kStop, .at = draw.Between({}, kFaultsWithin)});
+  }
+  std::stable_sort(options.faults.begin(), options.faults.end(),
+                   [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
+}
+
+// Of the job alone, not of who computes it.
+void DescribeUndisturbed(Scenario& scenario) {
+  SimulationOptions& undisturbed = scenario.undisturbed;
+  undisturbed = scenario.options;
+  undisturbed.seed = 1;
+  undisturbed.faults.clear();
+  undisturbed.network = {absl::Microseconds(50), absl::Microseconds(50), 0, 0};
+  undisturbed.shared_memory = false;
+  undisturbed.parking_bytes = kServerParkingBytes;
+  undisturbed.max_control_delay = absl::Milliseconds(5);
+  undisturbed.config.clear_straggler();
+  undisturbed.config.mutable_checkpoint()->set_interval(1);
+  ClusterConfig& cluster = *undisturbed.config.mutable_cluster();
+  cluster.set_servers(1);
+  cluster.set_workers(1);
+  cluster.set_lanes_per_server(1);
+  cluster.set_spare_servers(0);
+  undisturbed.config.mutable_sync()->set_replicas(1);
+  undisturbed.config.mutable_fault()->set_on_worker_loss(FaultConfig::REASSIGN);
+  scenario.kind =
+      absl::StrCat(undisturbed.config.SerializeAsString(), "/", undisturbed.poisoned_clock, "/",
+                   undisturbed.poisoned_virtual_worker);
+}
+
+}  // namespace
+
+Scenario MakeScenario(uint64_t seed) {
+  Draw draw(seed * 0x9E3779B97F4A7C15u + 1);
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.options.seed = seed;
+  DrawJob(draw, scenario);
+  DrawCluster(draw, scenario);
+  DrawFaults(draw, scenario);
+  const JobConfig& job = scenario.options.config;
+  // With SHRINK a lane does not know at first that nobody computes a share: its sums differ.
+  scenario.same_bits =
+      job.sync().policy() == SyncConfig::BSP && job.fault().on_worker_loss() != FaultConfig::SHRINK;
+  DescribeUndisturbed(scenario);
+  return scenario;
+}
+
+std::string Scenario::Text() const {
+  const JobConfig& job = options.config;
+  const ClusterConfig& cluster = job.cluster();
+  std::string text = absl::StrCat(
+      SyncModeOf(job.sync().policy()).name, ", ", cluster.workers(), " workers for ",
+      cluster.virtual_workers(), " virtual workers, ", cluster.servers(), " servers of ",
+      cluster.lanes_per_server(), " lanes, replicas ", job.sync().replicas(), ", on_worker_loss ",
+      FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
+      OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
+      CommConfig::Format_Name(job.comm().pull_format()), "; messages take up to ",
+      absl::FormatDuration(options.network.max_delay), ", ", options.network.drop_probability * 100,
+      "% are lost, ", options.network.repeat_probability * 100, "% come twice");
+  if (options.faults.empty()) absl::StrAppend(&text, "; no faults");
+  for (const FaultEvent& fault : options.faults) {
+    absl::StrAppend(&text, "\n  ", absl::FormatDuration(fault.at), ": ", FaultName(fault.kind));
+    if (fault.kind == FaultKind::kStop) continue;
+    if (fault.lasts == absl::InfiniteDuration()) {
+      absl::StrAppend(&text, ", for good");
+    } else if (fault.kind != FaultKind::kJoinWorker && fault.kind != FaultKind::kJoinServer) {
+      absl::StrAppend(&text, ", for ", absl::FormatDuration(fault.lasts));
+    }
+  }
+  return text;
+}
+
+}  // namespace tug

@@ -1,0 +1,117 @@
+// A host that nobody reaches for ten seconds: the job goes on with the copies that others have of
+// its segments, and who was cut off is fenced off when it is back. On network namespaces, so as
+// root; skipped elsewhere.
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/testbed.h"
+#include "coordinator/run_folder.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+constexpr int kSteps = 4000;
+constexpr absl::Duration kCut = absl::Seconds(10);
+constexpr char kIp[] = "/usr/sbin/ip";
+
+const Texts kLong = {absl::StrCat("train.steps=", kSteps), "checkpoint.interval=1000",
+                     "train.eval_interval=1000"};
+
+class LinkCutTest : public TugTest {
+ protected:
+  // `tug arguments...` in a host of the testbed.
+  Process& StartIn(const NetworkHost& host, const Texts& arguments) {
+    return StartProgram(
+        kIp, Texts{"netns", "exec", host.name, std::filesystem::absolute("cli/tug").string()} +
+                 arguments);
+  }
+  void SetLink(const NetworkHost& host, const std::string& state) {
+    Process& ip = StartProgram(kIp, {"-n", host.name, "link", "set", "eth0", state});
+    ASSERT_TRUE(ip.WaitForEnd(After(kPatience)));
+    ASSERT_EQ(ip.exit_code(), 0) << ip.err();
+  }
+  uint64_t Steps() const {
+    const absl::StatusOr<Losses> losses = ReadLosses(Path("run"));
+    return losses.ok() && !losses->training.empty() ? losses->training.rbegin()->first : 0;
+  }
+  bool AllInTheFirstTimeline() const {
+    std::ifstream file(Path("run/metrics.jsonl"));
+    for (std::string line; std::getline(file, line);) {
+      if (absl::StrContains(line, "\"timeline\":2")) return false;
+    }
+    return true;
+  }
+};
+
+TEST_F(LinkCutTest, AServerThatIsCutOffIsReplacedByItsCopiesAndFencedOffLater) {
+  Train("undisturbed", kLong);
+  ASSERT_FALSE(HasFailure());
+  const absl::StatusOr<std::unique_ptr<Testbed>> testbed = Testbed::Up(5, "1gbit");
+  if (!testbed.ok()) GTEST_SKIP() << testbed.status();
+  const std::vector<NetworkHost>& hosts = (*testbed)->hosts();
+
+  Process& coordinator = StartIn(
+      hosts[0],
+      Texts{"coordinator", job(), "--listen", hosts[0].address + ":0", "--run-dir", Path("run")} +
+          Set(kLong +
+              Texts{"sync.replicas=2", "fault.failure_timeout_ms=1000", "straggler.slowdown=6"}));
+  std::string address;
+  const auto listens = [&] {
+    const absl::StatusOr<std::string> read = ReadCoordinatorAddress(Path("run"));
+    if (read.ok()) address = *read;
+    return read.ok();
+  };
+  ASSERT_TRUE(coordinator.WaitUntil(listens, After(kPatience))) << coordinator.err();
+  Texts to_coordinator = {"--coordinator", address};
+  Process& cut = StartIn(hosts[1], Texts{"server", "--listen", hosts[1].address} + to_coordinator);
+  Process& other =
+      StartIn(hosts[2], Texts{"server", "--listen", hosts[2].address} + to_coordinator);
+  Process& worker_a = StartIn(hosts[3], Texts{"worker"} + to_coordinator);
+  Process& worker_b = StartIn(hosts[4], Texts{"worker"} + to_coordinator);
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(coordinator, "run", 20));
+
+  const absl::Time begin = absl::Now();
+  ASSERT_NO_FATAL_FAILURE(SetLink(hosts[1], "down"));
+  const auto lost = [&] { return absl::StrContains(coordinator.err(), "was lost"); };
+  ASSERT_TRUE(coordinator.WaitUntil(lost, After(kPatience))) << coordinator.err();
+  const absl::Time detected = absl::Now();
+  const uint64_t step = Steps();
+  ASSERT_TRUE(coordinator.WaitUntil([&] { return Steps() >= step + 5; }, After(kPatience)))
+      << coordinator.err();
+  std::cout << "cut off a server: missed after " << absl::ToInt64Milliseconds(detected - begin)
+            << " ms, five more steps " << absl::ToInt64Milliseconds(absl::Now() - detected)
+            << " ms later" << std::endl;
+  // As long as the link is to be down.
+  coordinator.WaitUntil([] { return false; }, begin + kCut);
+  ASSERT_FALSE(coordinator.ended()) << "the job has ended before the link was back";
+  ASSERT_NO_FATAL_FAILURE(SetLink(hosts[1], "up"));
+  ASSERT_TRUE(cut.WaitForEnd(After(kPatience))) << cut.err();
+  ExpectErrorLine(cut, {"not a member"});
+
+  ASSERT_TRUE(coordinator.WaitForEnd(After(kPatience))) << coordinator.err();
+  ASSERT_EQ(coordinator.exit_code(), 0) << coordinator.err();
+  for (Process* node : {&other, &worker_a, &worker_b}) {
+    ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
+    EXPECT_EQ(node->exit_code(), 0) << node->err();
+  }
+  EXPECT_TRUE(AllInTheFirstTimeline()) << "it never went back";
+  const absl::StatusOr<CheckpointState> expected = ReadState(Path("undisturbed"));
+  const absl::StatusOr<CheckpointState> actual = ReadState(Path("run"));
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  ExpectSameState(*expected, *actual);
+}
+
+}  // namespace
+}  // namespace tug

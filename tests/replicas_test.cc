@@ -1,0 +1,172 @@
+// With two copies of every segment a job goes on whoever is lost, one at a time: it never goes
+// back, and ends with the bits of a run that was never disturbed. Real processes; the times are
+// printed, not judged.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coordinator/run_folder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/control_client.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 2500;
+
+// Longer than all kills together, on two busy cores.
+const Texts kLong = {absl::StrCat("train.steps=", kSteps), "checkpoint.interval=500",
+                     "train.eval_interval=500"};
+const Texts kReplicas = {"sync.replicas=2", "straggler.slowdown=4", "fault.failure_timeout_ms=1000",
+                         "comm.resend_ms=1000"};
+
+class ReplicasTest : public DaemonTest {
+ protected:
+  CheckpointState Undisturbed() {
+    Train("undisturbed", kLong);
+    return StateOf("undisturbed");
+  }
+  CheckpointState StateOf(const std::string& run) const {
+    const absl::StatusOr<CheckpointState> state = ReadState(Path(run));
+    EXPECT_TRUE(state.ok()) << state.status();
+    return state.value_or(CheckpointState());
+  }
+  // What the coordinator of a run says; nothing while there is none.
+  absl::StatusOr<StatusReply> Status(const std::string& run) {
+    const absl::StatusOr<std::string> address = ReadCoordinatorAddress(Path(run));
+    if (!address.ok()) return address.status();
+    if (client_ == nullptr || client_->address() != *address) {
+      absl::StatusOr<std::unique_ptr<ControlClient>> client =
+          ControlClient::Connect(*address, absl::Seconds(1));
+      if (!client.ok()) return client.status();
+      client_ = *std::move(client);
+    }
+    return client_->Status();
+  }
+  uint64_t Step(const std::string& run) {
+    const absl::StatusOr<StatusReply> status = Status(run);
+    return status.ok() ? status->step() : 0;
+  }
+  // Everyone is there, and every segment twice.
+  bool IsWhole(const std::string& run, int nodes) {
+    const absl::StatusOr<StatusReply> status = Status(run);
+    return status.ok() && status->phase() == RUNNING && status->nodes_size() == nodes &&
+           status->segments_at_risk() == 0;
+  }
+  // Of a subcommand, an id of a living process.
+  pid_t Any(const std::string& kind) {
+    const std::vector<pid_t> pids = Pids(kind);
+    EXPECT_FALSE(pids.empty()) << kind;
+    return pids.empty() ? -1 : pids[random_() % pids.size()];
+  }
+  // Lines of metrics.jsonl that are steps.
+  size_t StepLines(const std::string& run, const std::string& what) const {
+    std::ifstream file(Path(run) + "/metrics.jsonl");
+    size_t count = 0;
+    for (std::string line; std::getline(file, line);) {
+      count += absl::StrContains(line, "\"kind\":\"step\"") && absl::StrContains(line, what);
+    }
+    return count;
+  }
+  // Until there are steps after those of now; the time is printed.
+  void WaitForMoreSteps(Process& job, const std::string& run, const std::string& after) {
+    const absl::Time begin = absl::Now();
+    const size_t steps = StepLines(run, "");
+    ASSERT_TRUE(job.WaitUntil([&] { return StepLines(run, "") >= steps + 5; }, After(kPatience)))
+        << after << "\n"
+        << job.err();
+    std::cout << after << ": five more steps after "
+              << absl::ToInt64Milliseconds(absl::Now() - begin) << " ms" << std::endl;
+  }
+
+  std::mt19937 random_{7};
+  std::unique_ptr<ControlClient> client_;
+};
+
+TEST_F(ReplicasTest, WhoeverIsKilledTheJobGoesOnAndEndsWithTheSameBits) {
+  const CheckpointState expected = Undisturbed();
+  ASSERT_FALSE(HasFailure());
+  Process& train = StartTraining("killed", kLong + kReplicas + Texts{"cluster.spare_servers=1"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "killed", 20));
+  const int nodes = 5;  // 2 servers, a spare, 2 workers
+  for (const std::string kind :
+       {"server", "worker", "coordinator", "server", "coordinator", "worker", "server"}) {
+    ASSERT_TRUE(train.WaitUntil([&] { return IsWhole("killed", nodes); }, After(kPatience)))
+        << "not whole before a " << kind << " is killed\n"
+        << train.err();
+    ASSERT_LT(Step("killed"), kSteps) << "the job has ended before all kills";
+    ASSERT_EQ(kill(Any(kind), SIGKILL), 0);
+    ASSERT_NO_FATAL_FAILURE(WaitForMoreSteps(train, "killed", absl::StrCat("killed a ", kind)));
+  }
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  ASSERT_EQ(train.exit_code(), 0) << train.err();
+  ExpectNobodyLeft();
+  ExpectSameState(expected, StateOf("killed"));
+  EXPECT_EQ(StepLines("killed", "\"timeline\":1"), size_t{kSteps}) << "it never went back";
+}
+
+TEST_F(ReplicasTest, AServerThatStoppedForTooLongIsFencedOff) {
+  const CheckpointState expected = Undisturbed();
+  ASSERT_FALSE(HasFailure());
+  ASSERT_NO_FATAL_FAILURE(StartJob(kLong + kReplicas));
+  ASSERT_TRUE(coordinator().WaitUntil([&] { return IsWhole("run", 4); }, After(kPatience)));
+  Process& stopped = *nodes_.front();
+  stopped.Signal(SIGSTOP);
+  const auto lost = [&] { return absl::StrContains(coordinator().err(), "was lost"); };
+  ASSERT_TRUE(coordinator().WaitUntil(lost, After(kPatience))) << coordinator().err();
+  ASSERT_NO_FATAL_FAILURE(WaitForMoreSteps(coordinator(), "run", "a server was missed"));
+  stopped.Signal(SIGCONT);
+  ASSERT_TRUE(stopped.WaitForEnd(After(kPatience))) << stopped.err();
+  ExpectErrorLine(stopped, {"not a member"});
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience))) << coordinator().err();
+  ASSERT_EQ(coordinator().exit_code(), 0) << coordinator().err();
+  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
+  ExpectSameState(expected, StateOf("run"));
+  EXPECT_EQ(StepLines("run", "\"timeline\":1"), size_t{kSteps});
+}
+
+TEST_F(ReplicasTest, AServerJoinsAndAnotherIsDrainedWhileTrainingGoesOn) {
+  const CheckpointState expected = Undisturbed();
+  ASSERT_FALSE(HasFailure());
+  ASSERT_NO_FATAL_FAILURE(StartJob(kLong + kReplicas));
+  StartServers(1);
+  ASSERT_TRUE(coordinator().WaitUntil([&] { return IsWhole("run", 5); }, After(kPatience)))
+      << coordinator().err();
+  Process& first = *nodes_.front();
+  const absl::StatusOr<StatusReply> status = Status("run");
+  ASSERT_TRUE(status.ok()) << status.status();
+  const auto is_first = [&](const NodeStatus& node) {
+    return node.pid() == static_cast<uint32_t>(first.pid());
+  };
+  const auto node = std::find_if(status->nodes().begin(), status->nodes().end(), is_first);
+  ASSERT_NE(node, status->nodes().end());
+  const Process& drain = Run({"drain", absl::StrCat(node->node_id()), "--coordinator", address()});
+  ASSERT_EQ(drain.exit_code(), 0) << drain.err();
+  ASSERT_TRUE(first.WaitForEnd(After(kPatience))) << coordinator().err();
+  EXPECT_EQ(first.exit_code(), 0) << first.err();
+  ASSERT_TRUE(coordinator().WaitUntil([&] { return IsWhole("run", 4); }, After(kPatience)));
+  ASSERT_LT(Step("run"), kSteps) << "the job has ended before";
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience))) << coordinator().err();
+  ASSERT_EQ(coordinator().exit_code(), 0) << coordinator().err();
+  for (Process* process : nodes_) ASSERT_TRUE(process->WaitForEnd(After(kPatience)));
+  ExpectSameState(expected, StateOf("run"));
+  EXPECT_EQ(StepLines("run", "\"timeline\":1"), size_t{kSteps});
+}
+
+}  // namespace
+}  // namespace tug
