@@ -1,10 +1,16 @@
 #include "coordinator/control_service.h"
 
+#include <atomic>
+#include <limits>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "coordinator/journal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/control_client.h"
@@ -192,6 +198,90 @@ TEST(ControlService, StopsAndReportsStatusOverTheWire) {
   EXPECT_EQ(status->nodes_size(), 1);
   EXPECT_TRUE(client->Stop().ok());
   EXPECT_EQ(client->Status()->phase(), DONE);
+}
+
+// A disk that is slow, or full.
+class SlowJournal final : public Journal {
+ public:
+  void Append(const JournalRecord&) override {
+    absl::MutexLock lock(&mutex_);
+    ++position_;
+  }
+  uint64_t position() const override {
+    absl::MutexLock lock(&mutex_);
+    return position_;
+  }
+  absl::Status Sync(uint64_t position) override {
+    absl::MutexLock lock(&mutex_);
+    ++waiting_;
+    const auto there = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return durable_ >= position || !error_.ok();
+    };
+    mutex_.Await(absl::Condition(&there));
+    --waiting_;
+    return error_;
+  }
+  void LetGo() {
+    absl::MutexLock lock(&mutex_);
+    durable_ = std::numeric_limits<uint64_t>::max();
+  }
+  void Break() {
+    absl::MutexLock lock(&mutex_);
+    error_ = absl::ResourceExhaustedError("cannot write the journal: no space; free some");
+  }
+  void AwaitWaiting() {
+    const auto waits = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return waiting_ > 0; };
+    absl::MutexLock lock(&mutex_, absl::Condition(&waits));
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  uint64_t position_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t durable_ ABSL_GUARDED_BY(mutex_) = 0;
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+};
+
+std::unique_ptr<ControlService> StartWith(Journal& journal) {
+  auto coordinator = std::make_unique<Coordinator>(Options(1, 5));
+  coordinator->KeepJournal(&journal);
+  auto service = ControlService::Start(std::move(coordinator), &journal, {"127.0.0.1", 0});
+  EXPECT_TRUE(service.ok()) << service.status();
+  return *std::move(service);
+}
+
+TEST(ControlService, NothingIsAnsweredBeforeItIsDurableAndNobodyElseWaits) {
+  SlowJournal journal;
+  const auto service = StartWith(journal);
+  const auto client = Connect(*service);
+  std::atomic<bool> answered = false;
+  std::thread node([&] {
+    EXPECT_TRUE(client->Register(Node(WORKER, 1)).ok());
+    answered = true;
+  });
+  journal.AwaitWaiting();
+  const auto status = client->Status();  // the machine is not locked meanwhile
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->nodes_size(), 1);
+  EXPECT_FALSE(answered);
+  journal.LetGo();
+  node.join();
+}
+
+TEST(ControlService, AJournalThatCannotBeWrittenFailsTheJob) {
+  SlowJournal journal;
+  journal.Break();
+  const auto service = StartWith(journal);
+  const auto client = Connect(*service);
+  EXPECT_EQ(client->Register(Node(WORKER, 1)).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(client->Status()->phase(), FAILED);
+  EXPECT_THAT(client->Status()->failure(), HasSubstr("cannot write the journal"));
+  HeartbeatRequest beat;
+  beat.set_node_id(1);
+  beat.set_job(kJob);
+  const auto reply = client->Heartbeat(beat);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->phase(), FAILED) << "and who asks again learns it";
 }
 
 TEST(ControlService, RefusesAPortInUseAtOnce) {

@@ -148,5 +148,35 @@ TEST(MetricsLog, ReportsAFullDisk) {
   EXPECT_FALSE(log->Flush().ok());
 }
 
+TEST(MetricsLog, GoesOnWhereAProcessThatDiedStopped) {
+  const std::string path = Fresh("continued.jsonl");
+  const auto say = [](MetricsLog& log, int steps) {
+    for (int step = 1; step <= steps; ++step) log.Step(Step(static_cast<uint64_t>(step), 1), 0);
+    ASSERT_TRUE(log.Flush().ok());
+  };
+  auto before = MetricsLog::Open(path, 1);
+  before->Notice("of a run before");
+  ASSERT_TRUE(before->Flush().ok());
+  const uint64_t from_bytes = std::filesystem::file_size(path);
+  say(*before, 4);
+  const uint64_t whole_bytes = std::filesystem::file_size(path);
+  auto whole = MetricsLog::Continue(path, 1, from_bytes);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_TRUE(whole->is_behind());
+  say(*whole, 4);
+  EXPECT_FALSE(whole->is_behind());
+  EXPECT_EQ(std::filesystem::file_size(path), whole_bytes) << "nothing was written again";
+
+  // Wherever the last line ends.
+  for (uint64_t size = whole_bytes - 1; size > whole_bytes - 150; size -= 7) {
+    std::filesystem::resize_file(path, size);
+    auto log = MetricsLog::Continue(path, 1, from_bytes);
+    ASSERT_TRUE(log.ok()) << log.status();
+    say(*log, 4);
+    EXPECT_EQ(std::filesystem::file_size(path), whole_bytes) << size;
+    EXPECT_EQ(ReadLossCurve(path)->training.size(), 4u);
+  }
+}
+
 }  // namespace
 }  // namespace tug
