@@ -86,7 +86,7 @@ constexpr FieldRule kFieldRules[] = {
     {"sync.outer.momentum", 0.9, 0, 1, "decay of the momentum", Ends::kMinOnly},
     {"sync.outer.nesterov", 1, 0, 1, "true or false"},
     {"sync.record", SyncConfig::OFF, 1, SyncConfig::Record_MAX, "what is recorded"},
-    {"comm.segment_elements", 262144, 1024, 1 << 26, "elements, a power of two"},
+    {"comm.segment_elements", 262144, 1024, 1 << 24, "elements, a power of two"},
     {"comm.partition_bytes", 4 << 20, 4 << 10, 256 << 20, "bytes"},
     {"comm.credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},
     {"comm.pull_credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},

@@ -44,7 +44,7 @@ enum class MessageKind : uint8_t {
   // Between the lane that owns a segment and those that keep a copy of it (server/replication.h);
   // each is about one segment:
   kUpdate = 13,      // owner -> copy: the update that makes `version` + 1
-  kCopied = 14,      // copy -> owner: has `version`, and the one before if `clock` is less
+  kCopied = 14,      // copy -> owner: has `version`; `token_count` of what it answers
   kCopyWanted = 15,  // owner -> copy: say kCopied
   kCopy = 16,        // owner -> copy: the whole state of a segment at `version`
 };

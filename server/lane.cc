@@ -78,8 +78,8 @@ void LaneThread::SetView(const View& view) {
 
 void LaneThread::SetNextView(const View& next) {
   const bool placed = next.lanes_size() > 0 && next.placement() > ordered_placement_;
-  const bool starts = !thread_.joinable() || next.timeline() != timeline_;
-  if (starts && !placed) return;
+  const bool starts = placed && (!thread_.joinable() || next.timeline() != timeline_);
+  if (!thread_.joinable() && !starts) return;
   if (starts) Stop();
   {
     absl::MutexLock lock(&mutex_);
@@ -92,8 +92,10 @@ void LaneThread::SetNextView(const View& next) {
     orders_.fence = next.number();
     if (placed && !starts) orders_.placement = next;
   }
-  if (placed) ordered_placement_ = next.placement();
-  timeline_ = next.timeline();
+  if (placed) {  // else it is a number, of the same timeline and placement
+    ordered_placement_ = next.placement();
+    timeline_ = next.timeline();
+  }
   ordered_ = true;
   if (starts) return Start(next, /*joins=*/true);
   transport_->Wake();
