@@ -38,7 +38,11 @@ class Supervisor {
     if (!over && !run_dir_.empty()) end = StartNodes();
     if (end.ok()) end = Watch();
     launcher_.KillAll();
-    if (!run_dir_.empty()) RemoveCoordinatorAddress(run_dir_);
+    if (!run_dir_.empty()) {
+      RemoveCoordinatorAddress(run_dir_);
+      std::error_code ignored;  // the nodes are gone: there is nothing to take up
+      std::filesystem::remove(std::filesystem::path(run_dir_) / kJournalFile, ignored);
+    }
     Wait(absl::InfinitePast());  // an interrupt that came last
     if (job_.interrupt_is_error && interrupts_ > 0) return absl::AbortedError("interrupted");
     return end;

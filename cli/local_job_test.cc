@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
@@ -53,7 +54,10 @@ class LocalJobTest : public ::testing::Test {
     }
   }
 
-  const fs::path root_ = fs::path(::testing::TempDir()) / "local_job_test";
+  // Of this test alone: what a script that was killed has started may outlive it for a moment.
+  const fs::path root_ =
+      fs::path(::testing::TempDir()) /
+      absl::StrCat("local_job_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
   LocalJob job_;
   const std::string tell_ = "eval \"printf '127.0.0.1:5\\t%s\\n' $root >&$fd\"\n";
 };

@@ -360,6 +360,7 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   if (places_.fencing() && !rolling_back_ && member.kind == SERVER && HoldsSegments(member)) {
     if (placement_pending_) *reply.mutable_next_view() = next_view_;
     reply.mutable_next_view()->set_number(places_.number());
+    reply.mutable_next_view()->set_timeline(view_->timeline());
     if (!placement_pending_) reply.mutable_next_view()->set_placement(view_->placement());
   }
   reply.set_go(phase_ == RUNNING);
