@@ -235,10 +235,9 @@ absl::Status Supervisor::StartNode(const std::string& name) {
 }
 
 absl::Status Supervisor::Replace(const Ended& ended) {
-  Node& node = nodes_[ended.name];
-  if (DiesAgainAndAgain(node.deaths)) return Killed(ended);
+  if (DiesAgainAndAgain(nodes_[ended.name].deaths)) return Killed(ended);
   // Its place may be another's by now.
-  std::vector<std::string>& argv = node.program.argv;
+  std::vector<std::string>& argv = nodes_[ended.name].program.argv;
   if (argv[1] == "server" && argv.back() != kSpare) argv.push_back(kSpare);
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
   std::fprintf(stderr, "%s (pid %d) %s: another is started in its place\n", ended.name.c_str(),

@@ -177,9 +177,8 @@ class ControlService::Handlers final : public Control::Service {
 
   grpc::Status Drain(grpc::ServerContext*, const DrainRequest* request,
                      DrainReply* reply) override {
-    return Answer(machine_.Feed([&](Coordinator& coordinator, absl::Time now) {
-      return coordinator.OnDrain(request->node_id(), now);
-    }),
+    return Answer([&](Coordinator& coordinator,
+                      absl::Time now) { return coordinator.OnDrain(request->node_id(), now); },
                   reply);
   }
 

@@ -167,6 +167,21 @@ TEST(ControlService, PassesErrorsWithTheirCodeAndText) {
   EXPECT_EQ(client->Heartbeat(stranger).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(ControlService, DrainsANodeOverTheWire) {
+  const auto service = StartService(1, 5);
+  const auto client = Connect(*service);
+  const auto worker = client->Register(Node(WORKER, 1));
+  ASSERT_TRUE(worker.ok());
+  EXPECT_EQ(client->Drain(99).status().code(), absl::StatusCode::kNotFound);
+  const auto drained = client->Drain(worker->node_id());
+  ASSERT_TRUE(drained.ok()) << drained.status();
+  EXPECT_THAT(drained->message(), HasSubstr("leaves"));
+  HeartbeatRequest beat;
+  beat.set_node_id(worker->node_id());
+  beat.set_job(worker->job());
+  EXPECT_TRUE(client->Heartbeat(beat)->leave());
+}
+
 TEST(ControlService, StopsAndReportsStatusOverTheWire) {
   const auto service = StartService(1, 5);
   const auto client = Connect(*service);

@@ -258,6 +258,7 @@ class Coordinator {
   bool HasLetGo(const Member& member) const;
   void BeginLeaving(Member& member);
   // What a heartbeat says of it.
+  static constexpr char kStaysKey[] = "stays ";  // of the notice that it cannot leave
   void AbsorbLeaving(Member& member, const HeartbeatRequest& request);
   void AddLeaving(const Member& member, HeartbeatReply& reply) const;
   void OnLeft(const Member& member);

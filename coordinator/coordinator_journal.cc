@@ -97,6 +97,13 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
   KeepOnly(*fresh.mutable_notices(), [&](const Notice& notice) {
     return notice_keys_.size() < kMaxNotices && !notice_keys_.contains(notice.key());
   });
+  const bool refused = request.leaving() && !MayLeave(member).ok() &&
+                       (notice_keys_.size() >= kMaxNotices ||
+                        notice_keys_.contains(absl::StrCat(kStaysKey, member.id)));
+  if (member.leaving || refused) fresh.clear_leaving();
+  if (!holders_.has_value() || !holders_->Wants(member.id, request.copied_placement())) {
+    fresh.clear_copied_placement();
+  }
   if (member.kind != SERVER || !places_.fencing() || request.clocks_of_view() != places_.number()) {
     fresh.clear_clocks();
     fresh.clear_clocks_of_view();
@@ -107,7 +114,8 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
     fresh.clear_started();
     fresh.clear_clock();
   }
-  if (!heard || !newest || !timeline_->end.pausing() || member.pausing) fresh.clear_pausing();
+  const bool may_pause = timeline_->end.pausing() || member.leaving || fresh.leaving();
+  if (!heard || !newest || !may_pause || member.pausing) fresh.clear_pausing();
   if (!heard || !newest || member.finished) fresh.clear_finished();
   KeepOnly(*fresh.mutable_steps(), [&](const StepReport& report) {
     return heard && CanHaveBegun(report.virtual_worker(), report.clock());
@@ -146,6 +154,9 @@ absl::Status Coordinator::Replay(const JournalRecord& record) {
       break;
     case JournalRecord::kStop:
       OnStop(now);
+      break;
+    case JournalRecord::kDrain:
+      status = OnDrain(record.drain().node_id(), now).status();
       break;
     case JournalRecord::kCommitted:
       OnCheckpointCommitted(record.committed().version(),

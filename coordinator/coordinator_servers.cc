@@ -69,15 +69,15 @@ void Coordinator::FillPlacement(View& view) const {
 void Coordinator::ChangeServers() {
   if (copies_were_lost_ && holders_->AtRisk() == 0) {
     copies_were_lost_ = false;
-    AddNotice(absl::StrCat("copies ", view_->number()),
-              absl::StrCat("all segments have ", options_.config.sync().replicas(),
-                           " copies again"));
+    AddNotice(
+        absl::StrCat("copies ", view_->number()),
+        absl::StrCat("all segments have ", options_.config.sync().replicas(), " copies again"));
   }
   if (!MovesSegments()) return;
   // Then only the last checkpoint is still to come: it would have to be written again.
-  const bool over =
-      view_->workers_size() > 0 &&
-      EveryoneInView([](const Member& node) { return node.kind == SERVER || node.finished; });
+  const bool over = view_->workers_size() > 0 && EveryoneInView([](const Member& node) {
+                      return node.kind == SERVER || node.finished;
+                    });
   if (!over) GivePlaces();
   std::vector<uint32_t> staying, all;
   for (const Member* server : membership_.OfKind(SERVER)) {
@@ -92,8 +92,8 @@ void Coordinator::ChangeServers() {
 
 void Coordinator::GivePlaces() {
   const std::vector<const Member*> servers = membership_.OfKind(SERVER);
-  auto placed = static_cast<uint32_t>(
-      std::count_if(servers.begin(), servers.end(), [](const Member* server) {
+  auto placed =
+      static_cast<uint32_t>(std::count_if(servers.begin(), servers.end(), [](const Member* server) {
         return server->placed && !server->leaving;
       }));
   for (const bool spares : {false, true}) {
@@ -104,8 +104,8 @@ void Coordinator::GivePlaces() {
       server.placed = true;
       ++placed;
       AddNotice(absl::StrCat("place ", server.id),
-                absl::StrCat(server.Name(), spares ? " stood by, and gets" : " has joined, and gets",
-                             " its part of the segments"));
+                absl::StrCat(server.Name(), spares ? " takes a free place" : " has joined",
+                             ", and gets its part of the segments"));
     }
   }
   servers_wanted_ =
@@ -136,9 +136,9 @@ bool Coordinator::OutlivesServer(const Member& server, const std::string& lost) 
   const std::string key = absl::StrCat("lost ", server.id);
   if (removal.orphans > 0) {
     if (options_.config.sync().replicas() > 1) {
-      AddNotice(absl::StrCat(key, " alone"),
-                absl::StrCat(server.Name(), " had the only whole copy of ",
-                             Segments(removal.orphans)));
+      AddNotice(
+          absl::StrCat(key, " alone"),
+          absl::StrCat(server.Name(), " had the only whole copy of ", Segments(removal.orphans)));
     }
     return false;
   }
@@ -180,9 +180,9 @@ absl::Status Coordinator::MayLeave(const Member& member) const {
   });
   if (others || (member.kind == SERVER && !member.placed)) return absl::OkStatus();
   const std::string kind = KindName(member.kind);
-  return absl::FailedPreconditionError(
-      absl::StrCat("it is the only ", kind, ": start another one first (tug ", kind,
-                   "), or end the job with: tug stop"));
+  return absl::FailedPreconditionError(absl::StrCat("it is the only ", kind,
+                                                    ": start another one first (tug ", kind,
+                                                    "), or end the job with: tug stop"));
 }
 
 absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now) {
@@ -202,6 +202,7 @@ absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now
         absl::StrCat(member->Name(), " cannot leave: ", may.message()));
   }
   const uint32_t owned = holders_.has_value() ? holders_->CountOf(node_id).owned : 0;
+  Keep(now, [&](JournalRecord& record) { record.mutable_drain()->set_node_id(node_id); });
   BeginLeaving(*member);
   Advance(now);
   if (member->kind == SERVER && owned > 0) {
@@ -224,7 +225,7 @@ void Coordinator::AbsorbLeaving(Member& member, const HeartbeatRequest& request)
   if (!request.leaving() || member.leaving) return;
   const absl::Status may = MayLeave(member);
   if (may.ok()) return BeginLeaving(member);
-  AddNotice(absl::StrCat("stays ", member.id),
+  AddNotice(absl::StrCat(kStaysKey, member.id),
             absl::StrCat(member.Name(), " cannot leave: ", may.message()));
 }
 

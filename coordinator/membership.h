@@ -69,6 +69,9 @@ class Membership {
   // FAILED_PRECONDITION (lanes registered twice, differently).
   absl::StatusOr<uint32_t> Register(const RegisterRequest& request, absl::Time now);
 
+  // Whether to register so would change nothing.
+  bool Knows(const RegisterRequest& request) const;
+
   // The servers that a job begins with, ascending: those that are no spares, once they are all
   // there with their lanes; or spares in place of some, once all servers are there that the job
   // was given. Empty: some are missing.
@@ -78,9 +81,6 @@ class Membership {
   std::vector<uint32_t> ServersAgain(uint32_t wanted) const;
   // As many workers are in as were asked for.
   bool WorkersComplete() const;
-
-  // Whether to register so would change nothing.
-  bool Knows(const RegisterRequest& request) const;
 
   // From now on a place given up stays empty: nobody joins.
   void Close() { closed_ = true; }

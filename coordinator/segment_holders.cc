@@ -84,8 +84,7 @@ void SegmentHolders::MakePlan() {
       }
     }
   }
-  const std::vector<PlannedHolders> planned =
-      PlanHolders(now, server_of_lane, options_.replicas);
+  const std::vector<PlannedHolders> planned = PlanHolders(now, server_of_lane, options_.replicas);
   plan_.assign(segments_.size(), {});
   for (size_t id = 0; id < segments_.size(); ++id) {
     plan_[id].owner = lanes[planned[id].owner];
@@ -157,9 +156,9 @@ bool SegmentHolders::AddWanted() {
     });
     added = added || dropped > 0;
     for (const LaneId& lane : wanted) {
-      const bool has = segment.owner == lane ||
-                       std::any_of(segment.copies.begin(), segment.copies.end(),
-                                   [&](const Copy& copy) { return copy.lane == lane; });
+      const bool has =
+          segment.owner == lane || std::any_of(segment.copies.begin(), segment.copies.end(),
+                                               [&](const Copy& copy) { return copy.lane == lane; });
       if (has) continue;
       segment.copies.push_back({lane, kUnnumbered});
       added = true;
@@ -196,10 +195,14 @@ void SegmentHolders::SetPlacement(uint32_t number) {
   }
 }
 
+bool SegmentHolders::Wants(uint32_t server, uint32_t copied_placement) const {
+  const auto found = reported_.find(server);
+  const uint32_t reported = found == reported_.end() ? 0 : found->second;
+  return copied_placement <= placement_ && copied_placement > reported;
+}
+
 void SegmentHolders::AddReport(uint32_t server, uint32_t copied_placement) {
-  if (copied_placement > placement_) return;
-  uint32_t& reported = reported_[server];
-  reported = std::max(reported, copied_placement);
+  if (Wants(server, copied_placement)) reported_[server] = copied_placement;
 }
 
 bool SegmentHolders::InSync(const Segment& segment, const Copy& copy) const {

@@ -1,8 +1,8 @@
 #ifndef TUG_COORDINATOR_SEGMENT_HOLDERS_H_
 #define TUG_COORDINATOR_SEGMENT_HOLDERS_H_
 
-// Who holds which segment of a job, and how that changes while it runs: servers are lost, join, hand
-// over. One mechanism for all of it: a lane gets a copy of a segment, the copy is filled while
+// Who holds which segment of a job, and how that changes while it runs: servers are lost, join,
+// hand over. One mechanism for all of it: a lane gets a copy of a segment, the copy is filled while
 // training goes on, and once it is in sync it can become the owner.
 //
 //   owner     the lane that closes the segment's updates and serves its weights
@@ -55,7 +55,7 @@ class SegmentHolders {
   void SetServers(std::span<const uint32_t> servers);
 
   struct Removal {
-    uint32_t owned = 0;   // segments that the server owned
+    uint32_t owned = 0;    // segments that the server owned
     uint32_t orphans = 0;  // of these, segments without a copy elsewhere that is in sync
     std::vector<uint32_t> successors;  // servers that own the others now, ascending
   };
@@ -71,7 +71,9 @@ class SegmentHolders {
   bool changed() const { return changed_; }
   // Numbers the table: larger than ever before.
   void SetPlacement(uint32_t number);
-  // What a server says (HeartbeatRequest.copied_placement). From outside.
+  // What a server says (HeartbeatRequest.copied_placement). From outside. Whether it would change
+  // anything, and that it has.
+  bool Wants(uint32_t server, uint32_t copied_placement) const;
   void AddReport(uint32_t server, uint32_t copied_placement);
 
   // ---- the table ----

@@ -55,10 +55,11 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(const std:
   arguments.SetMaxReceiveMessageSize(kMaxControlMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxControlMessageBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
   // Another coordinator may take the job up any moment.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
+  // In spite of its name how long an attempt may take: more than any handshake on a busy machine.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   const std::shared_ptr<grpc::Channel> channel =
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   if (!channel->WaitForConnected(DeadlineAfter(timeout))) {
@@ -66,6 +67,14 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(const std:
                        absl::StrCat("no connection within ", absl::FormatDuration(timeout)));
   }
   return std::unique_ptr<ControlClient>(new ControlClient(address, channel));
+}
+
+bool ControlClient::IsConnected() const {
+  return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+}
+
+void ControlClient::WaitForConnection(absl::Duration timeout) {
+  channel_->WaitForConnected(DeadlineAfter(timeout));
 }
 
 absl::Status ControlClient::FromGrpc(const grpc::Status& status) const {

@@ -34,6 +34,11 @@ class ControlClient {
   absl::StatusOr<StopReply> Stop();
   absl::StatusOr<DrainReply> Drain(uint32_t node_id);
 
+  // Whether there is a connection. Where there is none, waits up to `timeout` for one: it is made
+  // only while somebody waits, or a call is open.
+  bool IsConnected() const;
+  void WaitForConnection(absl::Duration timeout);
+
   // That this node lives, until it is destroyed.
   std::unique_ptr<PresenceCall> StayPresent(uint32_t node_id, uint64_t job) {
     return std::make_unique<PresenceCall>(channel_, node_id, job);

@@ -86,8 +86,7 @@ class Beats {
         SendTrace();  // in place of the pause
         continue;
       }
-      // Not a means of synchronisation: the pause between two beats.
-      absl::SleepFor(interval_);
+      Pause();
     }
   }
 
@@ -96,6 +95,15 @@ class Beats {
 
   std::string Remedy() const {
     return absl::StrCat("take the job up with: tug coordinator --take-up ", run_dir_);
+  }
+
+  // Between two beats; not a means of synchronisation. A new connection ends it.
+  void Pause() {
+    if (client_.IsConnected()) {
+      absl::SleepFor(interval_);
+    } else {
+      client_.WaitForConnection(interval_);
+    }
   }
 
   void Answered() {
@@ -131,7 +139,7 @@ class Beats {
     while (upload_.has_value() && !upload_->done()) {
       const absl::Status sent = client_.SendTrace(upload_->Next(base_.node_id(), base_.job()));
       if (absl::IsUnavailable(sent) || absl::IsDeadlineExceeded(sent)) {
-        absl::SleepFor(interval_);  // as between two beats
+        Pause();
         return;
       }
       if (!sent.ok()) {
