@@ -209,6 +209,7 @@ void SimulatedServer::TakePlacement(const View& view) {
   placement_ = view.placement();
   copied_placement_ = 0;
   parts_.clear();
+  world_.Say(absl::StrCat(Name(), " takes up placement ", placement_));
   for (uint32_t i = 0; i < config_.cluster().lanes_per_server(); ++i) {
     if (joins) lanes_.push_back(std::make_unique<SimulatedLane>());
     SimulatedLane& lane = *lanes_[i];
@@ -222,11 +223,17 @@ void SimulatedServer::TakePlacement(const View& view) {
     lane.shard = std::make_unique<Shard>(options, world_.table, MakeSinks(lane));
     const absl::Status taken = lane.shard->TakeFrom(before.get(), world_.time.Now());
     TUG_CHECK(taken.ok()) << taken.ToString();
+    if (world_.options.watch != nullptr) {
+      for (const uint32_t id : lane.shard->segments()) {
+        world_.options.watch->OnTakeover(StateOf(lane), id);
+      }
+    }
     if (lane.final_version > 0) SetFinal(lane);
   }
 }
 
 void SimulatedServer::Fence(uint32_t view) {
+  if (view > fence_) world_.Say(absl::StrCat(Name(), " is in view ", view));
   fence_ = view;
   for (auto& lane : lanes_) {
     lane->view = view;
@@ -436,8 +443,7 @@ void SimulatedServer::OnReply(const HeartbeatReply& reply, const HeartbeatReques
   }
   const View& next_view = reply.next_view();
   if (next_view.number() > fence_) {
-    if (next_view.lanes_size() > 0 && next_view.placement() != placement_ &&
-        next_view.placement() == next_view.number()) {
+    if (next_view.lanes_size() > 0 && next_view.placement() != placement_) {
       TakePlacement(next_view);
     }
     if (!lanes_.empty()) Fence(next_view.number());

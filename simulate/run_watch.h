@@ -60,6 +60,9 @@ class RunWatch {
   };
   // A lane begins a timeline with these clocks of a segment, by virtual worker.
   void OnFilled(const LaneState& lane, uint32_t segment, std::span<const uint64_t> clocks);
+  // A lane goes on with the segment, of which another one, or itself, had the updates before: also
+  // those that it was sent, and that nobody has been told of.
+  void OnTakeover(const LaneState& lane, uint32_t segment);
   // A lane came to a new view, and has forgotten who waits.
   void OnView(const LaneState& lane) { held_.erase(lane.lane); }
   // Around a message's delivery to a lane; `as_sent`: as its sender gave it.
@@ -81,6 +84,7 @@ class RunWatch {
   static PullKey KeyOf(const WireHeader& header, PeerId worker);
   void CheckServed(const LaneState& lane, const Outgoing& message);
   void CheckBound(const LaneState& lane, const WireHeader& served);
+  void NoteUpdate(const LaneState& lane, const WireHeader& update);
   void NoteCommitted(const LaneState& lane, const WireHeader& push);
 
   const Options options_;
@@ -104,6 +108,8 @@ class RunWatch {
   std::map<uint32_t, std::set<PullKey>> held_;  // by lane
   // By (timeline, segment): by virtual worker, the next clock.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> committed_;
+  // As committed_, of updates that an owner has sent to copies.
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> sent_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> owner_;  // timeline, view, segment
   WeightsByVersion seen_;
   std::vector<std::string> violations_;
