@@ -53,7 +53,9 @@ RunWatch::PullKey RunWatch::KeyOf(const WireHeader& header, PeerId worker) {
           header.first_segment,
           header.segment_count,
           static_cast<int>(header.want),
-          header.kind == MessageKind::kPull ? header.version : header.token_count};
+          header.kind == MessageKind::kPull ? header.version : header.token_count,
+          header.virtual_worker,
+          header.virtual_worker_count};
 }
 
 bool RunWatch::IsHeld(const LaneState& lane, const WireHeader& as_sent, PeerId sender) const {

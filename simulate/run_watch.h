@@ -79,8 +79,10 @@ class RunWatch {
   const std::vector<std::string>& violations() const { return violations_; }
 
  private:
-  // What tells pulls of a lane apart: sender, block, first segment, count, want, version.
-  using PullKey = std::tuple<PeerId, uint32_t, uint32_t, uint32_t, int, uint64_t>;
+  // What tells pulls of a lane apart: sender, block, first segment, count, want, version, and whom
+  // the sender carries.
+  using PullKey =
+      std::tuple<PeerId, uint32_t, uint32_t, uint32_t, int, uint64_t, uint32_t, uint32_t>;
   static PullKey KeyOf(const WireHeader& header, PeerId worker);
   void CheckServed(const LaneState& lane, const Outgoing& message);
   void CheckBound(const LaneState& lane, const WireHeader& served);
