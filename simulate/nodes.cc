@@ -259,7 +259,7 @@ ShardOptions SimulatedServer::MakeShardOptions(SimulatedLane& lane, uint32_t ind
     }
   }
   lane.view = view.number();
-  if (world_.options.watch != nullptr) world_.options.watch->OnView(StateOf(lane));
+  if (world_.options.watch != nullptr) world_.options.watch->OnNewShard(StateOf(lane));
   ShardOptions options;
   options.lane = lane.number;
   options.job = job_;

@@ -68,7 +68,12 @@ bool RunWatch::IsHeld(const LaneState& lane, const WireHeader& as_sent, PeerId s
 
 void RunWatch::BeforeDelivery(const LaneState& lane, const WireHeader& as_sent, PeerId sender) {
   delivery_ = {.under_way = true, .lane = lane, .header = as_sent, .sender = sender};
-  delivery_.was_held = IsHeld(lane, as_sent, sender);
+  const auto outstanding = outstanding_.find({lane.lane, sender});
+  if (outstanding != outstanding_.end() && as_sent.kind == MessageKind::kWeightsReceived) {
+    outstanding->second.erase(as_sent.clock);
+  }
+  const bool has_credit = outstanding == outstanding_.end() || outstanding->second.empty();
+  delivery_.was_held = has_credit && IsHeld(lane, as_sent, sender);
 }
 
 void RunWatch::AfterDelivery() {
@@ -182,6 +187,7 @@ void RunWatch::CheckServed(const LaneState& lane, const Outgoing& message) {
                              " and timeline ", pull.timeline));
     }
   }
+  if (header.clock != 0) outstanding_[{lane.lane, message.to}].insert(header.clock);
   if (bounded_) CheckBound(lane, header);
 }
 

@@ -148,7 +148,7 @@ void DrawCluster(Draw& draw, Scenario& scenario) {
   CommConfig& comm = *options.config.mutable_comm();
   // Whoever looks at SSP's bound sees commits by segment then (run_watch.h).
   const bool alone = sync.policy() == SyncConfig::SSP;
-  comm.set_partition_bytes(alone || draw.OneIn(2) ? 512 : 1024);
+  comm.set_partition_bytes(alone ? 64 : draw.OneIn(2) ? 512 : 1024);
   options.shared_memory = draw.OneIn(3);
   if (draw.OneIn(3)) options.parking_bytes = 2048;
   if (draw.OneIn(5)) options.config.mutable_straggler()->set_slowdown(4);
