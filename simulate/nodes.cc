@@ -371,15 +371,14 @@ void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
     watch->BeforeDelivery(StateOf(lane), message.header, sender);
   }
   lane.planted.Change(timeline_, lane.view, message.header);
-  lane.arriving = true;
-  lane.shard->OnMessage(std::move(message), world_.time.Now());
-  lane.arriving = false;
+  if (!lane.planted.Forgets(message.header)) {
+    lane.shard->OnMessage(std::move(message), world_.time.Now());
+  }
   if (watch != nullptr) watch->AfterDelivery();
   lane.most_held_bytes = std::max(lane.most_held_bytes, lane.shard->held_bytes());
 }
 
 void SimulatedServer::Send(SimulatedLane& lane, Outgoing message) {
-  if (lane.planted.Withholds(message, lane.arriving)) return;
   if (world_.options.watch != nullptr) world_.options.watch->OnSent(StateOf(lane), message);
   if (const std::optional<Message> forged = lane.planted.Forged(message)) {
     Later(absl::ZeroDuration(), [this, &lane, forged = *forged, timeline = timeline_] {

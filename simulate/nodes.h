@@ -153,7 +153,6 @@ class SimulatedServer final : public SimulatedNode {
     uint32_t view = 0;  // that it is in
     std::unique_ptr<SimulatedTransport> transport;
     PlantedLane planted;
-    bool arriving = false;  // a message is being delivered
     std::unique_ptr<Shard> shard;
     uint64_t final_version = 0;
     std::vector<uint64_t> final_clocks;

@@ -13,9 +13,9 @@ namespace {
 
 class PlantedBugs : public testing::TestWithParam<PlantedBugName> {};
 
-TEST_P(PlantedBugs, AreFoundWithinAHundredSeeds) {
+TEST_P(PlantedBugs, AreFoundWithinFiveHundredSeeds) {
   FaultRuns runs;
-  runs.runs = 100;
+  runs.runs = 500;
   runs.plant = GetParam().bug;
   uint64_t seeds = 0;
   std::string found;

@@ -218,6 +218,7 @@ void DrawFaults(Draw& draw, Scenario& scenario) {
     options.faults.push_back(fault);
   }
   if (draw.OneIn(8)) {
+    scenario.stops = true;
     options.faults.push_back({.kind = FaultKind::kStop, .at = draw.Between({}, kFaultsWithin)});
   }
   std::stable_sort(options.faults.begin(), options.faults.end(),
