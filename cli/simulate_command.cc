@@ -1,4 +1,4 @@
-// tug simulate: what a job would do on machines that there need not be.
+// tug simulate: what a job would do on machines that there need not be; simulate_faults.cc.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/policy_names.h"
+#include "cli/simulate_faults.h"
 #include "coordinator/replay_setup.h"
 #include "experiment/link_plan.h"
 #include "model/replay_profile.h"
@@ -256,12 +257,15 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
 
 void AddSimulateCommand(CLI::App& app, Command& chosen) {
   CLI::App* simulate = app.add_subcommand(
-      "simulate", "Works out in virtual time what a job would do on other machines");
+      "simulate", "Works out in virtual time what jobs do on other machines, and amid faults");
   simulate->require_subcommand(1);
   simulate->footer(
-      "Example:\n  tug simulate scheduling job.textproto --link 1gbit\n"
-      "It has its own --help.");
+      "Examples:\n"
+      "  tug simulate scheduling job.textproto --link 1gbit\n"
+      "  tug simulate faults --runs 1000\n"
+      "Each has its own --help.");
   AddSimulateScheduling(*simulate, chosen);
+  AddSimulateFaults(*simulate, chosen);
 }
 
 }  // namespace tug

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,9 @@ class CheckpointCollector {
   // Versions up to `newest_whole` are old; none: the job writes its initial weights too, version 0.
   CheckpointCollector(uint32_t lanes, uint32_t clocks, std::optional<uint64_t> newest_whole);
 
-  // Segments are placed on other lanes from now on: what is not whole is dropped.
-  // REQUIRES: lanes >= 1.
-  void SetPlacement(uint32_t placement, uint32_t lanes);
+  // Segments are placed on other lanes from now on: what is not whole is dropped. `owners`: of the
+  // segments, indices of lanes; one that owns none has no part. REQUIRES: one owner at least.
+  void SetPlacement(uint32_t placement, std::span<const uint32_t> owners);
 
   // Whether Add would take the part.
   bool Wants(const CheckpointPart& part) const;
@@ -47,8 +48,9 @@ class CheckpointCollector {
     std::vector<std::optional<CheckpointPart>> parts;
   };
 
-  uint32_t placement_ = 0;  // View.placement
-  uint32_t lanes_;
+  uint32_t placement_ = 0;      // View.placement
+  std::vector<bool> has_part_;  // by lane
+  uint32_t lanes_;              // that have one
   const uint32_t clocks_;
   std::optional<uint64_t> newest_whole_;
   std::map<uint64_t, Open> open_;

@@ -72,5 +72,22 @@ TEST(CheckpointCollector, FoldsLanesClocksToTheLowestAndRefusesAnyOtherNumberOfT
   EXPECT_EQ(whole->clocks, (std::vector<uint64_t>{5, 2, 4}));
 }
 
+TEST(CheckpointCollector, LanesWithoutSegmentsHaveNoPart) {
+  CheckpointCollector collector(3, 0, std::nullopt);
+  const std::vector<uint32_t> owners = {2, 0, 2, 2};
+  collector.SetPlacement(7, owners);
+  CheckpointPart part;
+  part.set_placement(7);
+  part.set_version(10);
+  part.set_lane(1);
+  EXPECT_FALSE(collector.Wants(part));
+  part.set_lane(0);
+  EXPECT_FALSE(collector.Add(part).has_value());
+  part.set_lane(2);
+  const std::optional<CollectedCheckpoint> whole = collector.Add(part);
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(whole->parts.size(), 2u);
+}
+
 }  // namespace
 }  // namespace tug

@@ -135,12 +135,16 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   }
   // What is of another timeline is void.
   if (!view_.has_value() || rolling_back_ || request.known_view() < timeline_view_) return;
+  const bool may_pause = timeline_->end.pausing() || member.leaving;
+  const bool pauses = newest && request.pausing() && may_pause;
+  if (pauses && !member.pausing) {
+    member.started = false;  // the step that it had begun may have been put back
+  }
   if (request.started()) {
     member.clock = member.started ? std::max(member.clock, request.clock()) : request.clock();
     member.started = true;
   }
-  const bool may_pause = timeline_->end.pausing() || member.leaving;
-  member.pausing |= newest && request.pausing() && may_pause;
+  member.pausing |= pauses;
   member.finished |= newest && request.finished();
   for (const StepReport& report : request.steps()) {
     if (!CanHaveBegun(report.virtual_worker(), report.clock())) continue;

@@ -110,12 +110,13 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
   }
   // As Absorb: what is of another timeline is void.
   const bool heard = view_.has_value() && !rolling_back_ && request.known_view() >= timeline_view_;
-  if (!heard || !request.started() || (member.started && request.clock() <= member.clock)) {
+  const bool may_pause = timeline_->end.pausing() || member.leaving || fresh.leaving();
+  if (!heard || !newest || !may_pause || member.pausing) fresh.clear_pausing();
+  const bool further = !member.started || request.clock() > member.clock || fresh.pausing();
+  if (!heard || !request.started() || !further) {
     fresh.clear_started();
     fresh.clear_clock();
   }
-  const bool may_pause = timeline_->end.pausing() || member.leaving || fresh.leaving();
-  if (!heard || !newest || !may_pause || member.pausing) fresh.clear_pausing();
   if (!heard || !newest || member.finished) fresh.clear_finished();
   KeepOnly(*fresh.mutable_steps(), [&](const StepReport& report) {
     return heard && CanHaveBegun(report.virtual_worker(), report.clock());

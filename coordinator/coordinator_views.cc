@@ -68,8 +68,9 @@ void Coordinator::IssueTimeline(const std::vector<uint32_t>& servers) {
   FillPlacement(view);
   view_ = std::move(view);
   timeline_view_ = places_.number();
-  timeline_->checkpoints.SetPlacement(view_->placement(),
-                                      static_cast<uint32_t>(view_->lanes_size()));
+  timeline_->checkpoints.SetPlacement(
+      view_->placement(),
+      {view_->lane_of_segment().data(), static_cast<size_t>(view_->lane_of_segment_size())});
   std::vector<uint64_t> clocks;
   for (uint32_t v = 0; v < places_.owners().size(); ++v) clocks.push_back(timeline_->StartClock(v));
   least_begun_.clear();
@@ -144,8 +145,9 @@ void Coordinator::TakeSettledView(absl::Time now) {
     view_->mutable_lane_of_segment()->Swap(next_view_.mutable_lane_of_segment());
     view_->mutable_copies()->Swap(next_view_.mutable_copies());
     view_->set_placement(next_view_.placement());
-    timeline_->checkpoints.SetPlacement(view_->placement(),
-                                        static_cast<uint32_t>(view_->lanes_size()));
+    timeline_->checkpoints.SetPlacement(
+        view_->placement(),
+        {view_->lane_of_segment().data(), static_cast<size_t>(view_->lane_of_segment_size())});
   }
   SetPlaces(places_.start_clocks());
   for (const auto& [id, unused] : membership_.members()) {

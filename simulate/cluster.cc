@@ -22,17 +22,22 @@ constexpr absl::Duration kTick = absl::Milliseconds(50);  // of the coordinator
 // Carries out what the coordinator asks for.
 class Actions {
  public:
-  Actions(Coordinator& coordinator, SimulatedWorld& world, SimulationResult& result)
-      : coordinator_(coordinator), world_(world), result_(result) {}
+  Actions(SimulatedWorld& world, SimulationResult& result) : world_(world), result_(result) {}
 
-  void Run() {
+  void Run(Coordinator& coordinator) {
+    coordinator_ = &coordinator;
     // What is done may ask for more.
-    for (auto actions = coordinator_.TakeActions(); !actions.empty();
-         actions = coordinator_.TakeActions()) {
+    for (auto actions = coordinator.TakeActions(); !actions.empty();
+         actions = coordinator.TakeActions()) {
       for (Action& action : actions) std::visit([this](auto& a) { Do(a); }, action);
     }
   }
   bool ended() const { return ended_; }
+
+  void Commit(Coordinator& coordinator, const CommitCheckpointAction& commit) {
+    coordinator_ = &coordinator;
+    Do(commit);
+  }
 
  private:
   void Do(const CommitCheckpointAction& commit) {
@@ -43,7 +48,7 @@ class Actions {
     for (const ManifestFile& file : manifest.files()) files.push_back(file.name());
     world_.Say(absl::StrCat("checkpoint of step ", manifest.version(), " is committed"));
     LookAt(manifest.version(), files);
-    coordinator_.OnCheckpointCommitted(manifest.version(), absl::OkStatus(), world_.time.Now());
+    coordinator_->OnCheckpointCommitted(manifest.version(), absl::OkStatus(), world_.time.Now());
   }
   // Whether it can be restored: every segment is there once.
   void LookAt(uint64_t version, const std::vector<std::string>& files) {
@@ -93,7 +98,7 @@ class Actions {
     world_.Say(end.status.ok() ? "the job has ended" : std::string(end.status.message()));
   }
 
-  Coordinator& coordinator_;
+  Coordinator* coordinator_ = nullptr;
   SimulatedWorld& world_;
   SimulationResult& result_;
   bool ended_ = false;
@@ -122,7 +127,10 @@ class ClusterRun {
   using Nodes = std::vector<std::unique_ptr<SimulatedNode>>;
 
   Nodes& NodesOf(NodeKind kind) { return kind == SERVER ? servers_ : workers_; }
-  void StartNode(NodeKind kind);
+  void StartNode(NodeKind kind, bool spare = false);
+  void KillCoordinator(const FaultEvent& fault);
+  void TakeUp();
+  void Drain(SimulatedNode& node, const FaultEvent& fault);
   void Befall(const FaultEvent& fault);
   SimulatedNode* Victim(NodeKind kind, const FaultEvent& fault);
   void Kill(SimulatedNode& node, const FaultEvent& fault);
@@ -137,7 +145,9 @@ class ClusterRun {
   SimulatedTime time_;
   std::mt19937_64 random_;
   SimulatedNetwork network_;
-  Coordinator coordinator_;
+  const CoordinatorOptions coordinator_options_;
+  MemoryJournal journal_;
+  std::unique_ptr<Coordinator> coordinator_;  // null while there is none
   SimulatedWorld world_;
   Actions actions_;
   Nodes servers_;
@@ -156,9 +166,11 @@ ClusterRun::ClusterRun(const SimulationOptions& options, const SegmentTable& tab
       result_(result),
       random_(options.seed),
       network_(options.seed, options.network, time_),
-      coordinator_(MakeCoordinatorOptions(options, table)),
+      coordinator_options_(MakeCoordinatorOptions(options, table)),
+      coordinator_(std::make_unique<Coordinator>(coordinator_options_)),
       world_{options, table, time_, network_, random_, {}},
-      actions_(coordinator_, world_, result) {
+      actions_(world_, result) {
+  coordinator_->KeepJournal(&journal_);
   world_.clocks.assign(options.config.cluster().virtual_workers(), 0);
   world_.on_exit = [this](SimulatedNode& node) { OnExit(node); };
   network_.set_cut([this](PeerId from, PeerId to) {
@@ -166,20 +178,23 @@ ClusterRun::ClusterRun(const SimulationOptions& options, const SegmentTable& tab
   });
 }
 
-void ClusterRun::StartNode(NodeKind kind) {
-  const auto do_register = [this](const RegisterRequest& request) {
-    absl::StatusOr<RegisterReply> reply = coordinator_.OnRegister(request, time_.Now());
-    actions_.Run();
+void ClusterRun::StartNode(NodeKind kind, bool spare) {
+  const auto do_register = [this](const RegisterRequest& request) -> absl::StatusOr<RegisterReply> {
+    if (coordinator_ == nullptr) return absl::UnavailableError("there is no coordinator");
+    absl::StatusOr<RegisterReply> reply = coordinator_->OnRegister(request, time_.Now());
+    actions_.Run(*coordinator_);
     return reply;
   };
-  const auto heartbeat = [this](const HeartbeatRequest& request) {
-    absl::StatusOr<HeartbeatReply> reply = coordinator_.OnHeartbeat(request, time_.Now());
-    actions_.Run();
+  const auto heartbeat = [this](const HeartbeatRequest& request) -> absl::StatusOr<HeartbeatReply> {
+    if (coordinator_ == nullptr) return absl::UnavailableError("there is no coordinator");
+    absl::StatusOr<HeartbeatReply> reply = coordinator_->OnHeartbeat(request, time_.Now());
+    actions_.Run(*coordinator_);
     return reply;
   };
   std::unique_ptr<SimulatedNode> node;
   if (kind == SERVER) {
-    node = std::make_unique<SimulatedServer>(world_, kind, incarnation_++, do_register, heartbeat);
+    node = std::make_unique<SimulatedServer>(world_, kind, incarnation_++, do_register, heartbeat,
+                                             spare);
   } else {
     node = std::make_unique<SimulatedWorker>(world_, kind, incarnation_++, do_register, heartbeat);
   }
@@ -199,9 +214,9 @@ SimulatedNode* ClusterRun::Victim(NodeKind kind, const FaultEvent& fault) {
 
 void ClusterRun::Befall(const FaultEvent& fault) {
   if (actions_.ended()) return;
-  const bool of_server = fault.kind == FaultKind::kKillServer ||
-                         fault.kind == FaultKind::kFreezeServer ||
-                         fault.kind == FaultKind::kCutServer;
+  const bool of_server =
+      fault.kind == FaultKind::kKillServer || fault.kind == FaultKind::kFreezeServer ||
+      fault.kind == FaultKind::kCutServer || fault.kind == FaultKind::kDrainServer;
   SimulatedNode* const victim = Victim(of_server ? SERVER : WORKER, fault);
   switch (fault.kind) {
     case FaultKind::kJoinWorker:
@@ -211,9 +226,14 @@ void ClusterRun::Befall(const FaultEvent& fault) {
       StartNode(SERVER);
       break;
     case FaultKind::kStop:
+      if (coordinator_ == nullptr) return;
       world_.Say("the job is asked to stop");
-      coordinator_.OnStop(time_.Now());
-      actions_.Run();
+      coordinator_->OnStop(time_.Now());
+      actions_.Run(*coordinator_);
+      break;
+    case FaultKind::kKillCoordinator:
+      if (coordinator_ == nullptr) return;
+      KillCoordinator(fault);
       break;
     default:
       if (victim == nullptr) return;
@@ -230,17 +250,60 @@ void ClusterRun::Befall(const FaultEvent& fault) {
     case FaultKind::kCutWorker:
     case FaultKind::kCutServer:
       return Cut(*victim, fault);
+    case FaultKind::kDrainWorker:
+    case FaultKind::kDrainServer:
+      return Drain(*victim, fault);
     default:
       return;
   }
 }
 
+void ClusterRun::KillCoordinator(const FaultEvent& fault) {
+  world_.Say("the coordinator is killed");
+  coordinator_.reset();
+  time_.Schedule(fault.lasts, [this] { TakeUp(); });
+}
+
+// As the daemon does: of what the journal's records led to, only what has not been answered is
+// carried out.
+void ClusterRun::TakeUp() {
+  coordinator_ = std::make_unique<Coordinator>(coordinator_options_);
+  std::optional<CommitCheckpointAction> unanswered;
+  for (const JournalRecord& record : journal_.records()) {
+    const absl::Status obeyed = coordinator_->Replay(record);
+    TUG_CHECK(obeyed.ok()) << obeyed.ToString();
+    if (record.has_committed()) unanswered.reset();
+    for (Action& action : coordinator_->TakeActions()) {
+      if (auto* commit = std::get_if<CommitCheckpointAction>(&action)) {
+        unanswered = std::move(*commit);
+      }
+    }
+  }
+  coordinator_->KeepJournal(&journal_);
+  coordinator_->OnTakenUp(time_.Now());
+  world_.Say("another coordinator takes the job up");
+  actions_.Run(*coordinator_);
+  if (unanswered.has_value()) actions_.Commit(*coordinator_, *unanswered);
+  actions_.Run(*coordinator_);
+}
+
+void ClusterRun::Drain(SimulatedNode& node, const FaultEvent& fault) {
+  if (coordinator_ == nullptr) return;
+  const absl::StatusOr<DrainReply> reply = coordinator_->OnDrain(node.node_id(), time_.Now());
+  actions_.Run(*coordinator_);
+  if (!reply.ok()) return world_.Say(std::string(reply.status().message()));
+  if (fault.lasts == absl::InfiniteDuration()) return;
+  time_.Schedule(fault.lasts, [this, kind = node.kind()] {
+    if (!actions_.ended()) StartNode(kind);
+  });
+}
+
 void ClusterRun::Kill(SimulatedNode& node, const FaultEvent& fault) {
   const NodeKind kind = node.kind();
   node.Die();
-  if (fault.seen_at_once) {
-    coordinator_.OnGone(node.node_id(), options_.seed, time_.Now());
-    actions_.Run();
+  if (fault.seen_at_once && coordinator_ != nullptr) {
+    coordinator_->OnGone(node.node_id(), options_.seed, time_.Now());
+    actions_.Run(*coordinator_);
   }
   if (fault.lasts == absl::InfiniteDuration()) return;
   time_.Schedule(fault.lasts, [this, kind] { StartNode(kind); });
@@ -279,8 +342,10 @@ void ClusterRun::OnExit(const SimulatedNode& node) {
 // ---- the run ----
 
 void ClusterRun::Tick() {
-  coordinator_.OnTick(time_.Now());
-  actions_.Run();
+  if (coordinator_ != nullptr) {
+    coordinator_->OnTick(time_.Now());
+    actions_.Run(*coordinator_);
+  }
   time_.Schedule(kTick, [this] { Tick(); });
 }
 
@@ -288,14 +353,15 @@ void ClusterRun::Run() {
   if (options_.watch != nullptr) options_.watch->Begin(time_);
   for (uint32_t i = 0; i < options_.config.cluster().servers(); ++i) StartNode(SERVER);
   for (uint32_t i = 0; i < options_.config.cluster().workers(); ++i) StartNode(WORKER);
+  for (uint32_t i = 0; i < options_.config.cluster().spare_servers(); ++i) StartNode(SERVER, true);
   for (const FaultEvent& fault : options_.faults) {
     time_.Schedule(fault.at, [this, &fault] { Befall(fault); });
   }
   if (!options_.faults.empty()) Tick();
   if (options_.stop_after < absl::InfiniteDuration()) {
     time_.Schedule(options_.stop_after, [this] {
-      coordinator_.OnStop(time_.Now());
-      actions_.Run();
+      coordinator_->OnStop(time_.Now());
+      actions_.Run(*coordinator_);
     });
   }
   uint64_t events = 0;
@@ -309,8 +375,10 @@ void ClusterRun::Collect() {
   result_.most_lead = world_.most_lead;
   // Who has been left behind knows nothing of the end.
   std::set<uint32_t> members;
-  const StatusReply status = coordinator_.OnStatus(time_.Now());
-  for (const NodeStatus& node : status.nodes()) members.insert(node.node_id());
+  if (coordinator_ != nullptr) {
+    const StatusReply status = coordinator_->OnStatus(time_.Now());
+    for (const NodeStatus& node : status.nodes()) members.insert(node.node_id());
+  }
   for (const Nodes* nodes : {&servers_, &workers_}) {
     for (const auto& node : *nodes) {
       if (!node->dead() && members.contains(node->node_id())) node->Collect(result_);

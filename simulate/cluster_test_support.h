@@ -17,6 +17,7 @@ inline SimulationOptions Job(uint32_t servers, uint32_t workers, uint64_t seed) 
   cluster.set_workers(workers);
   cluster.set_lanes_per_server(1);
   cluster.set_virtual_workers(6);
+  options.config.mutable_sync()->set_replicas(1);
   options.config.set_seed(42);
   options.config.mutable_train()->set_steps(12);
   options.config.mutable_checkpoint()->set_interval(5);

@@ -38,10 +38,11 @@ void SimulatedWorld::Say(const std::string& text) const {
 // ---- any node ----
 
 SimulatedNode::SimulatedNode(SimulatedWorld& world, NodeKind kind, uint64_t incarnation,
-                             RegisterCall do_register, HeartbeatCall heartbeat)
+                             RegisterCall do_register, HeartbeatCall heartbeat, bool spare)
     : world_(world),
       kind_(kind),
       incarnation_(incarnation),
+      spare_(spare),
       register_(std::move(do_register)),
       heartbeat_(std::move(heartbeat)) {}
 
@@ -107,6 +108,7 @@ void SimulatedNode::Register() {
   request.set_kind(kind_);
   request.set_host("simulated");
   request.set_incarnation(incarnation_);
+  request.set_spare(spare_);
   absl::StatusOr<RegisterReply> reply = register_(request);
   // Whose place it is to take is not missed yet, or there is no coordinator.
   if (absl::IsResourceExhausted(reply.status()) || absl::IsUnavailable(reply.status())) {
@@ -161,7 +163,10 @@ void SimulatedNode::OnBeatReply(const HeartbeatRequest& sent, const HeartbeatRep
   }
   ended_ = reply.phase() == DONE || reply.phase() == FAILED;
   if (ended_) return;
-  if (reply.leave()) return Exit("the job does not need it any more");
+  if (reply.leave()) {
+    world_.Say(absl::StrCat(Name(), " leaves"));
+    return Die();
+  }
   OnReply(reply, sent);
   Tick();
   Later(world_.options.beat_interval, [this] { Beat(); });
@@ -175,9 +180,13 @@ std::vector<std::string> SimulatedServer::LaneEndpoints() const {
 
 void SimulatedServer::OnView(const View& view) {
   live_ = LiveSetOf(view, config_);
-  if (view.timeline() == timeline_) return Fence(view.number());
+  if (view.timeline() == timeline_) {
+    if (view.placement() != placement_) TakePlacement(view);
+    return Fence(view.number());
+  }
   timeline_ = view.timeline();
   placement_ = view.placement();
+  copied_placement_ = 0;
   fence_ = 0;
   schedule_ = 0;
   lanes_.clear();
@@ -188,7 +197,43 @@ void SimulatedServer::OnView(const View& view) {
   }
 }
 
+void SimulatedServer::TakePlacement(const View& view) {
+  const bool joins = view.timeline() != timeline_;
+  if (joins) {
+    timeline_ = view.timeline();
+    blocks_ = view.blocks();
+    live_ = LiveSet(config_.cluster().virtual_workers());
+    schedule_ = 0;
+    lanes_.clear();
+  }
+  placement_ = view.placement();
+  copied_placement_ = 0;
+  parts_.clear();
+  world_.Say(absl::StrCat(Name(), " takes up placement ", placement_));
+  for (uint32_t i = 0; i < config_.cluster().lanes_per_server(); ++i) {
+    if (joins) lanes_.push_back(std::make_unique<SimulatedLane>());
+    SimulatedLane& lane = *lanes_[i];
+    std::unique_ptr<Shard> before = std::move(lane.shard);
+    lane.snapshots.clear();
+    if (joins) {
+      Bind(lane, i);
+    }
+    TUG_CHECK(ConnectToLanes(view, LanePeer(lane.number), *lane.transport).ok());
+    const ShardOptions options = MakeShardOptions(lane, i, view);
+    lane.shard = std::make_unique<Shard>(options, world_.table, MakeSinks(lane));
+    const absl::Status taken = lane.shard->TakeFrom(before.get(), world_.time.Now());
+    TUG_CHECK(taken.ok()) << taken.ToString();
+    if (world_.options.watch != nullptr) {
+      for (const uint32_t id : lane.shard->segments()) {
+        world_.options.watch->OnTakeover(StateOf(lane), id);
+      }
+    }
+    if (lane.final_version > 0) SetFinal(lane);
+  }
+}
+
 void SimulatedServer::Fence(uint32_t view) {
+  if (view > fence_) world_.Say(absl::StrCat(Name(), " is in view ", view));
   fence_ = view;
   for (auto& lane : lanes_) {
     lane->view = view;
@@ -205,17 +250,16 @@ RunWatch::LaneState SimulatedServer::StateOf(const SimulatedLane& lane) const {
           .final_clocks = lane.final_clocks};
 }
 
-void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view) {
+ShardOptions SimulatedServer::MakeShardOptions(SimulatedLane& lane, uint32_t index_on_server,
+                                               const View& view) {
   for (int i = 0; i < view.lanes_size(); ++i) {
     if (view.lanes(i).server_node_id() == node_id_ &&
         view.lanes(i).index_on_server() == index_on_server) {
       lane.index_in_view = static_cast<uint32_t>(i);
     }
   }
-  lane.number = LaneNumber(node_id_, index_on_server);
   lane.view = view.number();
-  lane.planted = PlantedLane(world_.options.plant);
-  if (world_.options.watch != nullptr) world_.options.watch->OnView(StateOf(lane));
+  if (world_.options.watch != nullptr) world_.options.watch->OnNewShard(StateOf(lane));
   ShardOptions options;
   options.lane = lane.number;
   options.job = job_;
@@ -226,7 +270,9 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
   options.optimizer = config_.optimizer();
   options.sync = config_.sync();
   options.last_step = config_.train().steps();
+  options.placement = view.placement();
   options.lane_of_segment = LaneNumberOfSegment(view);
+  options.copies = LaneNumbersOfCopies(view);
   for (const BlockSpec& block : blocks_.blocks()) options.block_names.push_back(block.name());
   options.checkpoint_interval = config_.checkpoint().interval();
   options.resend_after = absl::Milliseconds(config_.comm().resend_ms());
@@ -243,28 +289,40 @@ void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, c
     };
   }
   options.sums_of_some = config_.fault().on_worker_loss() == FaultConfig::SHRINK;
-  lane.shard = std::make_unique<Shard>(
-      options, world_.table,
-      ShardSinks{.send = [this, &lane](Outgoing m) { Send(lane, std::move(m)); },
-                 .snapshot = [this, &lane](const SegmentSnapshot& s) { OnSnapshot(lane, s); },
-                 .notice =
-                     [this](ShardNotice notice) {
-                       notices_.emplace_back();
-                       notices_.back().set_key(notice.key);
-                       notices_.back().set_text(notice.text);
-                     }});
-  Fill(lane, view);
-  const PeerId self = LanePeer(options.lane);
-  lane.transport = world_.network.NewEndpoint(self, [this, &lane] {
+  return options;
+}
+
+ShardSinks SimulatedServer::MakeSinks(SimulatedLane& lane) {
+  return {.send = [this, &lane](Outgoing m) { Send(lane, std::move(m)); },
+          .snapshot = [this, &lane](const SegmentSnapshot& s) { OnSnapshot(lane, s); },
+          .notice =
+              [this](ShardNotice notice) {
+                notices_.emplace_back();
+                notices_.back().set_key(notice.key);
+                notices_.back().set_text(notice.text);
+              }};
+}
+
+void SimulatedServer::Bind(SimulatedLane& lane, uint32_t index_on_server) {
+  lane.number = LaneNumber(node_id_, index_on_server);
+  lane.planted = PlantedLane(world_.options.plant);
+  lane.transport = world_.network.NewEndpoint(LanePeer(lane.number), [this, &lane] {
     if (frozen()) return;
     lane.transport->Poll(absl::ZeroDuration(),
                          [&](Message message) { OnMessage(lane, std::move(message)); });
   });
-  TUG_CHECK(ConnectToLanes(view, self, *lane.transport).ok());
+}
+
+void SimulatedServer::StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view) {
+  Bind(lane, index_on_server);
+  const ShardOptions options = MakeShardOptions(lane, index_on_server, view);
+  lane.shard = std::make_unique<Shard>(options, world_.table, MakeSinks(lane));
+  Fill(lane, view);
+  TUG_CHECK(ConnectToLanes(view, LanePeer(lane.number), *lane.transport).ok());
 }
 
 void SimulatedServer::Fill(SimulatedLane& lane, const View& view) {
-  for (const uint32_t id : lane.shard->segments()) {
+  for (const uint32_t id : lane.shard->held()) {
     const Segment& segment = world_.table.segment(id);
     if (view.restore_path().empty()) {
       FillInitialWeights(blocks_.blocks(static_cast<int>(segment.block)), segment.block,
@@ -313,15 +371,14 @@ void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
     watch->BeforeDelivery(StateOf(lane), message.header, sender);
   }
   lane.planted.Change(timeline_, lane.view, message.header);
-  lane.arriving = true;
-  lane.shard->OnMessage(std::move(message), world_.time.Now());
-  lane.arriving = false;
+  if (!lane.planted.Forgets(message.header)) {
+    lane.shard->OnMessage(std::move(message), world_.time.Now());
+  }
   if (watch != nullptr) watch->AfterDelivery();
   lane.most_held_bytes = std::max(lane.most_held_bytes, lane.shard->held_bytes());
 }
 
 void SimulatedServer::Send(SimulatedLane& lane, Outgoing message) {
-  if (lane.planted.Withholds(message, lane.arriving)) return;
   if (world_.options.watch != nullptr) world_.options.watch->OnSent(StateOf(lane), message);
   if (const std::optional<Message> forged = lane.planted.Forged(message)) {
     Later(absl::ZeroDuration(), [this, &lane, forged = *forged, timeline = timeline_] {
@@ -364,6 +421,10 @@ void SimulatedServer::Report(HeartbeatRequest& request) {
   for (const CheckpointPart& part : parts_) *request.add_parts() = part;
   for (const Notice& notice : notices_) *request.add_notices() = notice;
   request.set_schedule(schedule_);
+  const bool in_sync = std::all_of(lanes_.begin(), lanes_.end(),
+                                   [](const auto& lane) { return lane->shard->CopiesInSync(); });
+  if (!lanes_.empty() && in_sync) copied_placement_ = placement_;
+  request.set_copied_placement(copied_placement_);
   if (fence_ == 0) return;
   std::vector<uint64_t> clocks = lanes_.front()->shard->Clocks();
   for (const auto& lane : lanes_) {
@@ -379,16 +440,26 @@ void SimulatedServer::OnReply(const HeartbeatReply& reply, const HeartbeatReques
     schedule_ = reply.schedule().number();
     SetPullCredit(reply.schedule().pull_credit_bytes());
   }
-  const uint32_t next_view = reply.next_view().number();
-  if (next_view > fence_ && !lanes_.empty()) Fence(next_view);
+  const View& next_view = reply.next_view();
+  if (next_view.number() > fence_) {
+    if (next_view.lanes_size() > 0 && next_view.placement() != placement_) {
+      TakePlacement(next_view);
+    }
+    if (!lanes_.empty()) Fence(next_view.number());
+  }
   if (reply.final_version() == 0) return;
   const std::vector<uint64_t> final_clocks(reply.final_clocks().begin(),
                                            reply.final_clocks().end());
   for (auto& lane : lanes_) {
+    lane->final_version = reply.final_version();
     lane->final_clocks = final_clocks;
-    lane->shard->SetFinalVersion(reply.final_version());
-    lane->shard->SetFinalClocks(final_clocks, reply.final_version(), world_.time.Now());
+    SetFinal(*lane);
   }
+}
+
+void SimulatedServer::SetFinal(SimulatedLane& lane) {
+  lane.shard->SetFinalVersion(lane.final_version);
+  lane.shard->SetFinalClocks(lane.final_clocks, lane.final_version, world_.time.Now());
 }
 
 void SimulatedServer::SetPullCredit(uint64_t bytes) {

@@ -76,7 +76,7 @@ class SimulatedNode {
   using HeartbeatCall = std::function<absl::StatusOr<HeartbeatReply>(const HeartbeatRequest&)>;
 
   SimulatedNode(SimulatedWorld& world, NodeKind kind, uint64_t incarnation,
-                RegisterCall do_register, HeartbeatCall heartbeat);
+                RegisterCall do_register, HeartbeatCall heartbeat, bool spare = false);
   virtual ~SimulatedNode() = default;
 
   void Start();
@@ -129,6 +129,7 @@ class SimulatedNode {
   void Exit(const std::string& why);
 
   const uint64_t incarnation_;
+  const bool spare_;
   const RegisterCall register_;
   const HeartbeatCall heartbeat_;
   uint32_t known_view_ = 0;
@@ -152,8 +153,8 @@ class SimulatedServer final : public SimulatedNode {
     uint32_t view = 0;  // that it is in
     std::unique_ptr<SimulatedTransport> transport;
     PlantedLane planted;
-    bool arriving = false;  // a message is being delivered
     std::unique_ptr<Shard> shard;
+    uint64_t final_version = 0;
     std::vector<uint64_t> final_clocks;
     struct Snapshot {
       size_t segments = 0;           // so far
@@ -171,8 +172,15 @@ class SimulatedServer final : public SimulatedNode {
   void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) override;
   void Tick() override;
   void Fence(uint32_t view);
+  // Another placement of the timeline: lanes go on with what they have.
+  void TakePlacement(const View& view);
   void Fill(SimulatedLane& lane, const View& view);
   void StartLane(SimulatedLane& lane, uint32_t index_on_server, const View& view);
+  ShardOptions MakeShardOptions(SimulatedLane& lane, uint32_t index_on_server, const View& view);
+  ShardSinks MakeSinks(SimulatedLane& lane);
+  // Makes its endpoint.
+  void Bind(SimulatedLane& lane, uint32_t index_on_server);
+  void SetFinal(SimulatedLane& lane);
   void SetPullCredit(uint64_t bytes);
   void OnMessage(SimulatedLane& lane, Message message);
   void Send(SimulatedLane& lane, Outgoing message);
@@ -185,6 +193,7 @@ class SimulatedServer final : public SimulatedNode {
   std::vector<std::unique_ptr<SimulatedLane>> lanes_;
   uint32_t timeline_ = 0;
   uint32_t placement_ = 0;
+  uint32_t copied_placement_ = 0;
   std::optional<LiveSet> live_;
   uint32_t fence_ = 0;  // clocks are told of this view; 0: of none
   std::vector<CheckpointPart> parts_;

@@ -16,7 +16,7 @@ enum class PlantedBug : uint8_t {
   kCommitBeforeReplication,  // an owner does not wait for its copies
   kStaleView,                // a lane takes messages of earlier views
   kOldTimeline,              // a lane takes messages of earlier timelines
-  kLostPull,                 // a lane forgets pulls that wait, now and then
+  kLostPull,                 // a lane forgets a pull, now and then
 };
 struct PlantedBugName {
   PlantedBug bug;
@@ -30,7 +30,7 @@ inline constexpr std::array<PlantedBugName, 6> kPlantedBugs = {{
      "an update is committed before its copy has it"},
     {PlantedBug::kStaleView, "view", "lanes take messages of earlier views"},
     {PlantedBug::kOldTimeline, "timeline", "lanes take messages of earlier timelines"},
-    {PlantedBug::kLostPull, "pull", "a pull that waits is forgotten now and then"},
+    {PlantedBug::kLostPull, "pull", "a pull is forgotten now and then"},
 }};
 
 }  // namespace tug

@@ -5,7 +5,7 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kLosesOneIn = 20;  // pulls that wait
+constexpr uint64_t kLosesOneIn = 20;  // pulls
 
 class TakesAgain final : public SyncPolicy {
  public:
@@ -40,11 +40,9 @@ void PlantedLane::Change(uint32_t timeline, uint32_t view, WireHeader& header) c
   }
 }
 
-bool PlantedLane::Withholds(const Outgoing& sent, bool arriving) {
-  if (bug_ != PlantedBug::kLostPull || sent.header.kind != MessageKind::kWeights || arriving) {
-    return false;
-  }
-  return ++waited_ % kLosesOneIn == 0;
+bool PlantedLane::Forgets(const WireHeader& header) {
+  if (bug_ != PlantedBug::kLostPull || header.kind != MessageKind::kPull) return false;
+  return ++pulls_ % kLosesOneIn == 0;
 }
 
 std::optional<Message> PlantedLane::Forged(const Outgoing& sent) const {

@@ -19,14 +19,14 @@ class PlantedLane {
 
   // Changes a message before the lane, which is in this timeline and view, sees it.
   void Change(uint32_t timeline, uint32_t view, WireHeader& header) const;
-  // Whether what the lane sends is withheld; `arriving`: while a message is delivered to it.
-  bool Withholds(const Outgoing& sent, bool arriving);
+  // Whether the lane never sees a message that has arrived: as if it had forgotten it.
+  bool Forgets(const WireHeader& header);
   // An answer to what the lane sends that nobody has given.
   std::optional<Message> Forged(const Outgoing& sent) const;
 
  private:
   PlantedBug bug_;
-  uint64_t waited_ = 0;  // answers to pulls that had to wait
+  uint64_t pulls_ = 0;
 };
 
 // The policy that the bug puts in place of the one that there is.

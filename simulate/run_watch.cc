@@ -39,13 +39,23 @@ void RunWatch::OnFilled(const LaneState& lane, uint32_t segment, std::span<const
   committed_[{lane.timeline, segment}].assign(clocks.begin(), clocks.end());
 }
 
+void RunWatch::OnTakeover(const LaneState& lane, uint32_t segment) {
+  const auto sent = sent_.find({lane.timeline, segment});
+  if (sent == sent_.end()) return;
+  std::vector<uint64_t>& next = committed_[{lane.timeline, segment}];
+  next.resize(virtual_workers_);
+  for (uint32_t v = 0; v < virtual_workers_; ++v) next[v] = std::max(next[v], sent->second[v]);
+}
+
 RunWatch::PullKey RunWatch::KeyOf(const WireHeader& header, PeerId worker) {
   return {worker,
           header.block,
           header.first_segment,
           header.segment_count,
           static_cast<int>(header.want),
-          header.kind == MessageKind::kPull ? header.version : header.token_count};
+          header.kind == MessageKind::kPull ? header.version : header.token_count,
+          header.virtual_worker,
+          header.virtual_worker_count};
 }
 
 bool RunWatch::IsHeld(const LaneState& lane, const WireHeader& as_sent, PeerId sender) const {
@@ -58,7 +68,12 @@ bool RunWatch::IsHeld(const LaneState& lane, const WireHeader& as_sent, PeerId s
 
 void RunWatch::BeforeDelivery(const LaneState& lane, const WireHeader& as_sent, PeerId sender) {
   delivery_ = {.under_way = true, .lane = lane, .header = as_sent, .sender = sender};
-  delivery_.was_held = IsHeld(lane, as_sent, sender);
+  const auto outstanding = outstanding_.find({lane.lane, sender});
+  if (outstanding != outstanding_.end() && as_sent.kind == MessageKind::kWeightsReceived) {
+    outstanding->second.erase(as_sent.clock);
+  }
+  const bool has_credit = outstanding == outstanding_.end() || outstanding->second.empty();
+  delivery_.was_held = has_credit && IsHeld(lane, as_sent, sender);
 }
 
 void RunWatch::AfterDelivery() {
@@ -98,6 +113,9 @@ void RunWatch::OnSent(const LaneState& lane, const Outgoing& message) {
     case MessageKind::kWeights:
       CheckServed(lane, message);
       return;
+    case MessageKind::kUpdate:
+      NoteUpdate(lane, header);
+      return;
     case MessageKind::kReceived:
     case MessageKind::kCommitted:
       break;
@@ -115,6 +133,14 @@ void RunWatch::OnSent(const LaneState& lane, const Outgoing& message) {
                            " and timeline ", push.timeline));
   }
   if (header.kind == MessageKind::kCommitted) NoteCommitted(lane, header);
+}
+
+void RunWatch::NoteUpdate(const LaneState& lane, const WireHeader& update) {
+  if (!update_per_push_) return;
+  std::vector<uint64_t>& next =
+      sent_[{lane.timeline, table_.id(update.block, update.first_segment)}];
+  next.resize(virtual_workers_);
+  next[update.virtual_worker] = std::max(next[update.virtual_worker], update.clock + 1);
 }
 
 void RunWatch::NoteCommitted(const LaneState& lane, const WireHeader& push) {
@@ -161,6 +187,7 @@ void RunWatch::CheckServed(const LaneState& lane, const Outgoing& message) {
                              " and timeline ", pull.timeline));
     }
   }
+  if (header.clock != 0) outstanding_[{lane.lane, message.to}].insert(header.clock);
   if (bounded_) CheckBound(lane, header);
 }
 

@@ -36,7 +36,8 @@ uint64_t HashOf(std::span<const float> weights);
 //  - bound: with SSP, weights for clock c hold all pushes before c - staleness, of every virtual
 //    worker that the lane waits for and that comes so far;
 //  - order: of a virtual worker, a segment commits one clock after the other;
-//  - lost pull: a pull that waits at a lane is not answered just because it is asked for again.
+//  - lost pull: a pull that waits at a lane, and not for credit, is not answered just because it is
+//    asked for again.
 //
 // Only the first few violations are kept. Not thread-safe.
 class RunWatch {
@@ -60,6 +61,15 @@ class RunWatch {
   };
   // A lane begins a timeline with these clocks of a segment, by virtual worker.
   void OnFilled(const LaneState& lane, uint32_t segment, std::span<const uint64_t> clocks);
+  // A lane goes on with the segment, of which another one, or itself, had the updates before: also
+  // those that it was sent, and that nobody has been told of.
+  void OnTakeover(const LaneState& lane, uint32_t segment);
+  // A lane begins anew, or with another placement.
+  void OnNewShard(const LaneState& lane) {
+    held_.erase(lane.lane);
+    outstanding_.erase(outstanding_.lower_bound({lane.lane, 0}),
+                       outstanding_.upper_bound({lane.lane, ~PeerId{0}}));
+  }
   // A lane came to a new view, and has forgotten who waits.
   void OnView(const LaneState& lane) { held_.erase(lane.lane); }
   // Around a message's delivery to a lane; `as_sent`: as its sender gave it.
@@ -76,11 +86,14 @@ class RunWatch {
   const std::vector<std::string>& violations() const { return violations_; }
 
  private:
-  // What tells pulls of a lane apart: sender, block, first segment, count, want, version.
-  using PullKey = std::tuple<PeerId, uint32_t, uint32_t, uint32_t, int, uint64_t>;
+  // What tells pulls of a lane apart: sender, block, first segment, count, want, version, and whom
+  // the sender carries.
+  using PullKey =
+      std::tuple<PeerId, uint32_t, uint32_t, uint32_t, int, uint64_t, uint32_t, uint32_t>;
   static PullKey KeyOf(const WireHeader& header, PeerId worker);
   void CheckServed(const LaneState& lane, const Outgoing& message);
   void CheckBound(const LaneState& lane, const WireHeader& served);
+  void NoteUpdate(const LaneState& lane, const WireHeader& update);
   void NoteCommitted(const LaneState& lane, const WireHeader& push);
 
   const Options options_;
@@ -96,14 +109,19 @@ class RunWatch {
     LaneState lane;
     WireHeader header;
     PeerId sender = 0;
-    bool was_held = false;
+    bool was_held = false;  // and not for want of credit
     bool answered = false;
     bool refused = false;
   };
   Delivery delivery_;
   std::map<uint32_t, std::set<PullKey>> held_;  // by lane
+  // By lane and worker: numbers of answers that the worker has not acknowledged. While there are
+  // any others may wait for their turn.
+  std::map<std::pair<uint32_t, PeerId>, std::set<uint64_t>> outstanding_;
   // By (timeline, segment): by virtual worker, the next clock.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> committed_;
+  // As committed_, of updates that an owner has sent to copies.
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> sent_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> owner_;  // timeline, view, segment
   WeightsByVersion seen_;
   std::vector<std::string> violations_;

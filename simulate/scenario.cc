@@ -10,9 +10,11 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kSteps = 16;
+constexpr uint64_t kSteps = 24;
 // Faults come within it; a job without them takes about as long.
-constexpr absl::Duration kFaultsWithin = absl::Milliseconds(1200);
+constexpr absl::Duration kFaultsWithin = absl::Milliseconds(2000);
+// By then every job runs, and its copies are in sync.
+constexpr absl::Duration kRunsBy = absl::Milliseconds(800);
 constexpr absl::Duration kLongestJob = absl::Seconds(120);
 
 // Draws from a seed. Written out, since the library's distributions may differ by platform.
@@ -138,6 +140,15 @@ void DrawCluster(Draw& draw, Scenario& scenario) {
   cluster.set_servers(draw.From(1, 3));
   cluster.set_workers(draw.From(1, std::min(4u, cluster.virtual_workers())));
   cluster.set_lanes_per_server(draw.OneIn(3) ? 2 : 1);
+  cluster.set_spare_servers(draw.OneIn(4) ? 1 : 0);
+  SyncConfig& sync = *options.config.mutable_sync();
+  if (!SyncModeOf(sync.policy()).skips_steps && cluster.servers() > 1 && !draw.OneIn(3)) {
+    sync.set_replicas(2);
+  }
+  CommConfig& comm = *options.config.mutable_comm();
+  // Whoever looks at SSP's bound sees commits by segment then (run_watch.h).
+  const bool alone = sync.policy() == SyncConfig::SSP;
+  comm.set_partition_bytes(alone ? 64 : draw.OneIn(2) ? 512 : 1024);
   options.shared_memory = draw.OneIn(3);
   if (draw.OneIn(3)) options.parking_bytes = 2048;
   if (draw.OneIn(5)) options.config.mutable_straggler()->set_slowdown(4);
@@ -152,10 +163,12 @@ void DrawCluster(Draw& draw, Scenario& scenario) {
 }
 
 FaultEvent DrawFault(Draw& draw) {
-  constexpr FaultKind kKinds[] = {FaultKind::kKillWorker,   FaultKind::kKillWorker,
-                                  FaultKind::kKillServer,   FaultKind::kFreezeWorker,
-                                  FaultKind::kFreezeServer, FaultKind::kCutWorker,
-                                  FaultKind::kCutServer,    FaultKind::kJoinWorker};
+  constexpr FaultKind kKinds[] = {
+      FaultKind::kKillWorker,     FaultKind::kKillWorker,   FaultKind::kKillServer,
+      FaultKind::kKillServer,     FaultKind::kFreezeWorker, FaultKind::kFreezeServer,
+      FaultKind::kCutWorker,      FaultKind::kCutServer,    FaultKind::kJoinWorker,
+      FaultKind::kJoinServer,     FaultKind::kDrainWorker,  FaultKind::kDrainServer,
+      FaultKind::kKillCoordinator};
   FaultEvent fault;
   fault.kind = kKinds[draw.Below(std::size(kKinds))];
   fault.at = draw.Between(absl::ZeroDuration(), kFaultsWithin);
@@ -171,13 +184,31 @@ FaultEvent DrawFault(Draw& draw) {
   return fault;
 }
 
+bool LosesServer(FaultKind kind) {
+  return kind == FaultKind::kKillServer || kind == FaultKind::kFreezeServer ||
+         kind == FaultKind::kCutServer;
+}
+bool LosesWorker(FaultKind kind) {
+  return kind == FaultKind::kKillWorker || kind == FaultKind::kFreezeWorker ||
+         kind == FaultKind::kCutWorker;
+}
+
+// Whether it befalls a job with sync.policy BACKUP too, which does not outlive the loss of a node:
+// it is to fail in order.
+bool IsForBackup(const FaultEvent& fault) {
+  return fault.kind == FaultKind::kKillCoordinator || fault.kind == FaultKind::kKillWorker ||
+         fault.kind == FaultKind::kKillServer;
+}
+
 void DrawFaults(Draw& draw, Scenario& scenario) {
   SimulationOptions& options = scenario.options;
   const JobConfig& job = options.config;
-  if (SyncModeOf(job.sync().policy()).skips_steps) return;  // such a job does not outlive them
+  const bool skips_steps = SyncModeOf(job.sync().policy()).skips_steps;
   const uint32_t count = draw.OneIn(10) ? 0 : draw.From(1, 4);
   for (uint32_t i = 0; i < count; ++i) {
     FaultEvent fault = DrawFault(draw);
+    if (skips_steps && (!IsForBackup(fault) || draw.OneIn(2))) continue;
+    scenario.may_fail |= skips_steps && fault.kind != FaultKind::kKillCoordinator;
     // With others that take over, a worker need not be replaced, unless it is the last one.
     const bool last = job.cluster().workers() <= count;
     if (fault.kind == FaultKind::kKillWorker && !last && draw.OneIn(3) &&
@@ -187,10 +218,21 @@ void DrawFaults(Draw& draw, Scenario& scenario) {
     options.faults.push_back(fault);
   }
   if (draw.OneIn(8)) {
+    scenario.stops = true;
     options.faults.push_back({.kind = FaultKind::kStop, .at = draw.Between({}, kFaultsWithin)});
   }
   std::stable_sort(options.faults.begin(), options.faults.end(),
                    [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
+  // One server at a time, while both copies of everything are there.
+  int servers = 0;
+  bool early = false;
+  for (const FaultEvent& fault : options.faults) {
+    servers += LosesServer(fault.kind) ? 1 : 0;
+    early |= (LosesServer(fault.kind) || LosesWorker(fault.kind)) && fault.at < kRunsBy;
+    early |= fault.kind == FaultKind::kJoinServer || fault.kind == FaultKind::kDrainServer ||
+             fault.kind == FaultKind::kKillCoordinator;
+  }
+  scenario.one_timeline = (servers == 0 || job.sync().replicas() > 1) && servers <= 1 && !early;
 }
 
 // Of the job alone, not of who computes it.
@@ -241,7 +283,8 @@ std::string Scenario::Text() const {
   std::string text = absl::StrCat(
       SyncModeOf(job.sync().policy()).name, ", ", cluster.workers(), " workers for ",
       cluster.virtual_workers(), " virtual workers, ", cluster.servers(), " servers of ",
-      cluster.lanes_per_server(), " lanes, replicas ", job.sync().replicas(), ", on_worker_loss ",
+      cluster.lanes_per_server(), " lanes, ", cluster.spare_servers(), " spare, replicas ",
+      job.sync().replicas(), ", on_worker_loss ",
       FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
       OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
       CommConfig::Format_Name(job.comm().pull_format()), "; messages take up to ",
@@ -254,7 +297,12 @@ std::string Scenario::Text() const {
     if (fault.lasts == absl::InfiniteDuration()) {
       absl::StrAppend(&text, ", for good");
     } else if (fault.kind != FaultKind::kJoinWorker && fault.kind != FaultKind::kJoinServer) {
-      absl::StrAppend(&text, ", for ", absl::FormatDuration(fault.lasts));
+      const bool replaced =
+          fault.kind == FaultKind::kKillWorker || fault.kind == FaultKind::kKillServer ||
+          fault.kind == FaultKind::kKillCoordinator || fault.kind == FaultKind::kDrainServer ||
+          fault.kind == FaultKind::kDrainWorker;
+      absl::StrAppend(&text, replaced ? ", another one after " : ", for ",
+                      absl::FormatDuration(fault.lasts));
     }
   }
   return text;

@@ -21,8 +21,9 @@ struct Scenario {
   bool same_bits = false;  // as `undisturbed`
   bool counts_pushes =
       false;                  // every push is an update, and the weights say how often each was one
+  bool stops = false;         // is asked to, before its last step maybe
   bool one_timeline = false;  // no loss of the scenario takes the job back to a checkpoint
-  absl::Time quiet_from;      // nothing befalls the job any more
+  bool may_fail = false;      // it says so, in order, when a node is lost (sync.policy BACKUP)
 
   // A line or two for people.
   std::string Text() const;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "exchange/view_lanes.h"
 #include "exchange/worker_place.h"
@@ -29,6 +30,8 @@ void SimulatedWorker::OnView(const View& view) {
 void SimulatedWorker::TakePlace() {
   if (taken_view_ == view_ || computing_ || !machine_->CanPutBack()) return;
   taken_view_ = view_;
+  world_.Say(absl::StrCat(Name(), " carries ", place_.virtual_workers.size(),
+                          " virtual workers in view ", view_));
   if (place_.virtual_workers == virtual_workers_) return;
   std::vector<StepMachine::Carried> carried;
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients;

@@ -84,7 +84,7 @@ PullOrder StepMachine::NextPull(uint32_t block) const {
 void StepMachine::Carry(const std::vector<Carried>& carried) {
   TUG_CHECK(CanPutBack() && !carried.empty());
   PutBackEvaluation();
-  step_begun_ = false;
+  if (std::exchange(step_begun_, false)) begun_ = begun_before_;
   takers_.clear();
   // No clock fits. What is under way is of no use: it may wait for a push that is ours to make.
   for (Weights& weights : weights_) {
@@ -258,7 +258,7 @@ void StepMachine::End() {
 void StepMachine::BeginStep() {
   state_ = State::kStep;
   step_begun_ = true;
-  begun_ = clock_;
+  begun_before_ = std::exchange(begun_, clock_);
   takers_.clear();
   for (uint32_t v = 0; v < clocks_.size(); ++v) {
     if (clocks_[v] == clock_ && !Finished(v, clocks_[v])) takers_.push_back(v);

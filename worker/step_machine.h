@@ -146,7 +146,7 @@ class StepMachine {
   // The step in progress or next; and whether one is in progress.
   uint64_t clock() const { return clock_; }
   bool in_step() const { return step_begun_; }
-  // The last step begun, if any.
+  // The last step begun, if any, and not put back.
   std::optional<uint64_t> begun() const { return begun_; }
   // Of the next step of a carried virtual worker.
   uint64_t next_clock(uint32_t virtual_worker) const { return clocks_[virtual_worker]; }
@@ -202,6 +202,7 @@ class StepMachine {
   size_t taker_ = 0;                // whose turn it is
   bool step_begun_ = false;
   std::optional<uint64_t> begun_;
+  std::optional<uint64_t> begun_before_;  // that one
   Compute compute_;
   StepGate gate_;
   bool evaluating_last_ = false;  // the evaluation under way, or done, is that of the final version

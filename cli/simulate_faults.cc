@@ -1,0 +1,192 @@
+#include "cli/simulate_faults.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "simulate/fault_run.h"
+#include "simulate/scenario.h"
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kMostRuns = 100'000'000;
+constexpr uint32_t kMostJobs = 1024;
+constexpr uint64_t kMostShown = 10;  // runs with violations, in full
+
+struct FaultArguments {
+  uint64_t seed = 1;
+  uint64_t runs = 1;
+  uint32_t jobs = 0;
+  bool trace = false;
+  std::string plant;
+};
+
+absl::StatusOr<PlantedBug> ParsePlant(const std::string& name) {
+  if (name.empty()) return PlantedBug::kNone;
+  std::vector<std::string> names;
+  for (const PlantedBugName& bug : kPlantedBugs) {
+    if (name == bug.name) return bug.bug;
+    names.push_back(bug.name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--plant ", name, ": one of ", absl::StrJoin(names, ", ")));
+}
+
+std::string ReplayCommand(const FaultArguments& a, uint64_t seed) {
+  return absl::StrCat("tug simulate faults --seed ", seed, " --trace",
+                      a.plant.empty() ? "" : absl::StrCat(" --plant ", a.plant));
+}
+
+// What all runs have come to.
+class Summary {
+ public:
+  Summary(const FaultArguments& a, uint32_t jobs) : a_(a), jobs_(jobs) {}
+
+  void Add(const FaultOutcome& outcome) {
+    ++runs_;
+    for (size_t f = 0; f < kFaultKinds; ++f) faults_[f] += outcome.faults[f];
+    fenced_ += outcome.fenced;
+    rollbacks_ += outcome.timelines > 0 ? outcome.timelines - 1 : 0;
+    messages_ += outcome.messages;
+    if (!outcome.violations.empty()) AddViolations(outcome);
+    ShowProgress();
+  }
+  absl::Status End() {
+    if (shows_progress_) std::fprintf(stderr, "\r\033[K");
+    const double minutes = absl::ToDoubleMinutes(absl::Now() - begin_);
+    for (size_t f = 0; f < kFaultKinds; ++f) {
+      if (faults_[f] > 0) std::printf("%10lu  %s\n", faults_[f], kFaultNames[f]);
+    }
+    std::printf("%10lu  nodes fenced off, that ended\n", fenced_);
+    std::printf("%10lu  returns to a checkpoint\n", rollbacks_);
+    std::printf("%10lu  messages\n", messages_);
+    const std::string violations =
+        broken_ == 0 ? "no violation"
+                     : absl::StrCat(broken_, broken_ == 1 ? " run" : " runs", " with violations");
+    std::printf("%lu %s, %s, %.0f seeds a minute in %u %s\n", runs_, runs_ == 1 ? "run" : "runs",
+                violations.c_str(), static_cast<double>(runs_) / std::max(minutes, 1e-6), jobs_,
+                jobs_ == 1 ? "process" : "processes");
+    if (broken_ == 0) return absl::OkStatus();
+    return absl::AbortedError(absl::StrCat("an invariant does not hold; see it with: ",
+                                           ReplayCommand(a_, first_broken_)));
+  }
+
+ private:
+  void AddViolations(const FaultOutcome& outcome) {
+    first_broken_ = broken_++ == 0 ? outcome.seed : std::min(first_broken_, outcome.seed);
+    if (broken_ > kMostShown) return;
+    if (shows_progress_) std::fprintf(stderr, "\r\033[K");
+    for (const std::string& violation : outcome.violations) {
+      std::printf("seed %lu: %s\n", outcome.seed, violation.c_str());
+    }
+    std::printf("  replay: %s\n", ReplayCommand(a_, outcome.seed).c_str());
+    std::fflush(stdout);
+  }
+  void ShowProgress() {
+    const absl::Time now = absl::Now();
+    if (!shows_progress_ || now - shown_ < absl::Milliseconds(200)) return;
+    shown_ = now;
+    std::fprintf(stderr, "\r%lu of %lu runs, %lu with violations", runs_, a_.runs, broken_);
+  }
+
+  const FaultArguments& a_;
+  const uint32_t jobs_;
+  const bool shows_progress_ = isatty(STDERR_FILENO) != 0;
+  const absl::Time begin_ = absl::Now();
+  absl::Time shown_ = begin_;
+  uint64_t runs_ = 0;
+  uint64_t broken_ = 0;
+  uint64_t first_broken_ = 0;
+  std::array<uint64_t, kFaultKinds> faults_ = {};
+  uint64_t fenced_ = 0;
+  uint64_t rollbacks_ = 0;
+  uint64_t messages_ = 0;
+};
+
+absl::Status TraceOne(const FaultArguments& a, PlantedBug plant) {
+  std::printf("seed %lu: %s\n\n", a.seed, MakeScenario(a.seed).Text().c_str());
+  const FaultOutcome outcome =
+      FaultRunner().Run(a.seed, plant, [](absl::Duration at, const std::string& text) {
+        std::printf("%9.3f s  %s\n", absl::ToDoubleSeconds(at), text.c_str());
+        std::fflush(stdout);  // a check may fail next
+      });
+  if (outcome.violations.empty()) {
+    std::printf("\nno violation\n");
+    return absl::OkStatus();
+  }
+  std::printf("\n");
+  for (const std::string& violation : outcome.violations) {
+    std::printf("violation: %s\n", violation.c_str());
+  }
+  return absl::AbortedError(absl::StrCat("an invariant does not hold with seed ", a.seed));
+}
+
+absl::Status SimulateFaults(const FaultArguments& a) {
+  ASSIGN_OR_RETURN(const PlantedBug plant, ParsePlant(a.plant));
+  if (a.runs < 1 || a.runs > kMostRuns) {
+    return absl::InvalidArgumentError(absl::StrCat("--runs ", a.runs, ": from 1 to ", kMostRuns));
+  }
+  if (a.jobs > kMostJobs) {
+    return absl::InvalidArgumentError(absl::StrCat("--jobs ", a.jobs, ": up to ", kMostJobs));
+  }
+  if (a.seed > ~uint64_t{0} - a.runs) {
+    return absl::InvalidArgumentError(absl::StrCat("--seed ", a.seed, ": too large"));
+  }
+  if (a.trace) {
+    if (a.runs == 1) return TraceOne(a, plant);
+    return absl::InvalidArgumentError("--trace shows one seed: leave --runs out");
+  }
+  FaultRuns runs{.first_seed = a.seed, .runs = a.runs, .plant = plant};
+  runs.jobs = a.jobs > 0 ? a.jobs : std::max(1u, std::thread::hardware_concurrency());
+  runs.jobs = static_cast<uint32_t>(std::min<uint64_t>(runs.jobs, a.runs));
+  Summary summary(a, runs.jobs);
+  RETURN_IF_ERROR(RunFaultSeeds(runs, [&](const FaultOutcome& outcome) {
+    summary.Add(outcome);
+    return true;
+  }));
+  return summary.End();
+}
+
+}  // namespace
+
+void AddSimulateFaults(CLI::App& simulate, Command& chosen) {
+  auto a = std::make_shared<FaultArguments>();
+  CLI::App* command = simulate.add_subcommand(
+      "faults",
+      "Runs whole jobs with faults drawn from seeds, and checks what must hold of every run");
+  command->add_option("--seed", a->seed, "First seed: a job, its cluster, its network, its faults")
+      ->capture_default_str();
+  command->add_option("--runs", a->runs, "Number of seeds, one after the other")
+      ->capture_default_str();
+  command->add_option("--jobs", a->jobs, "Processes that run seeds side by side [one a core]");
+  command->add_flag("--trace", a->trace, "Say what happens in the run of --seed, in virtual time");
+  std::string plants;
+  for (const PlantedBugName& bug : kPlantedBugs) {
+    absl::StrAppend(&plants, plants.empty() ? "" : "; ", bug.name, ": ", bug.text);
+  }
+  command->add_option("--plant", a->plant, "Plant a bug, to see that it is found (" + plants + ")")
+      ->type_name("BUG");
+  command->footer(
+      "What is simulated and what is checked: docs/reliability.md.\n"
+      "Examples:\n"
+      "  tug simulate faults --runs 1000\n"
+      "  tug simulate faults --seed 17 --trace\n"
+      "  tug simulate faults --runs 1000 --plant staleness");
+  command->callback([a, &chosen] { chosen = [a] { return SimulateFaults(*a); }; });
+}
+
+}  // namespace tug

@@ -1,0 +1,15 @@
+#ifndef TUG_CLI_SIMULATE_FAULTS_H_
+#define TUG_CLI_SIMULATE_FAULTS_H_
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+
+namespace tug {
+
+// tug simulate faults: whole jobs in virtual time, with faults drawn from seeds.
+void AddSimulateFaults(CLI::App& simulate, Command& chosen);
+
+}  // namespace tug
+
+#endif  // TUG_CLI_SIMULATE_FAULTS_H_
