@@ -326,6 +326,7 @@ void SimulatedWorker::AddGradient(const struct Compute& compute) {
 }
 
 void SimulatedWorker::Collect(SimulationResult& result) {
+  if (exchange_ == nullptr) return;  // the job ended before it began
   result.schedule_changes += schedule_changes_;
   result.resent += exchange_->counters().resent;
   result.most_push_bytes =
