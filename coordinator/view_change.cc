@@ -98,8 +98,10 @@ void ViewChange::TakeFromLeavers() {
 
 void ViewChange::GiveOrphans() {
   const FaultConfig::WorkerLoss policy = options_.on_worker_loss;
+  // Whom WAIT waits for may have joined meanwhile, and have taken over from one that left.
+  const bool all_there = policy == FaultConfig::WAIT && workers_.size() >= options_.workers;
   const bool to_all =
-      reassign_all_ || (policy != FaultConfig::WAIT && policy != FaultConfig::SHRINK);
+      reassign_all_ || all_there || (policy != FaultConfig::WAIT && policy != FaultConfig::SHRINK);
   const uint32_t share = (options_.virtual_workers + options_.workers - 1) / options_.workers;
   std::vector<uint32_t> takers;
   for (const uint32_t worker : workers_) {

@@ -11,8 +11,9 @@
 //      there, and is recognised when it is pushed again.
 //
 // Who gets the virtual workers of a lost worker: fault.on_worker_loss. REASSIGN: the others, those
-// with the fewest first, ties by lower id. WAIT, SHRINK: nobody, until a worker joins. One that
-// joins gets what nobody has, up to its share, else as many of the others' as make all equal.
+// with the fewest first, ties by lower id. WAIT, SHRINK: nobody, until a worker joins (WAIT: or
+// as many as the job wants are there). One that joins gets what nobody has, up to its share, else
+// as many of the others' as make all equal.
 //
 // A worker that leaves in order has its virtual workers taken over by the others, whatever is
 // said of lost ones.
