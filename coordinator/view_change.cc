@@ -77,22 +77,26 @@ void ViewChange::Settle() {
       start_clocks_[v] = std::min(start_clocks_[v], clocks[v]);
     }
   }
-  if (!workers_.empty()) TakeFromLeavers();
   for (uint32_t& owner : owners_) {
-    if (std::find(workers_.begin(), workers_.end(), owner) == workers_.end()) owner = kNobody;
+    if (!Stays(owner) && (workers_.empty() || !leaving_.contains(owner))) owner = kNobody;
   }
   if (workers_.empty()) return;
+  // In this order: who has joined takes the place of a lost worker, that nobody else may take.
   GiveOrphans();
+  TakeFromLeavers();
   Balance();
   for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
     if (owners_[v] != kNobody) carried_[owners_[v]].insert(v);
   }
 }
 
+bool ViewChange::Stays(uint32_t worker) const {
+  return std::find(workers_.begin(), workers_.end(), worker) != workers_.end();
+}
+
 void ViewChange::TakeFromLeavers() {
   for (uint32_t& owner : owners_) {
-    const bool stays = std::find(workers_.begin(), workers_.end(), owner) != workers_.end();
-    if (!stays && leaving_.contains(owner)) owner = WithFewest(workers_);
+    if (owner != kNobody && !Stays(owner)) owner = WithFewest(workers_);
   }
 }
 

@@ -77,6 +77,7 @@ class ViewChange {
  private:
   void Begin();
   void Settle();
+  bool Stays(uint32_t worker) const;
   uint32_t CountOf(uint32_t worker) const;
   // The one with the fewest, or the most; of several the first.
   uint32_t WithFewest(std::span<const uint32_t> workers) const;

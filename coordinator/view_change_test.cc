@@ -176,6 +176,31 @@ TEST_F(ViewChangeTest, TheOthersTakeOverFromAWorkerThatLeavesWhateverTheyDoForAL
   }
 }
 
+TEST_F(ViewChangeTest, WhoJoinsAsAnotherLeavesTakesThePlaceOfALostOneFirst) {
+  ViewChange change = Begun(FaultConfig::WAIT);
+  change.SetWorkers(Ids{4}, false);
+  Settle(change, {3, 3, 3, 3}, {3, 3, 3, 3});
+  EXPECT_THAT(change.owners(), ElementsAre(0, 0, 4, 4));
+  change.SetLeaving(4);
+  change.SetWorkers(Ids{5}, false);
+  Settle(change, {3, 3, 4, 4}, {3, 3, 4, 4});
+  EXPECT_THAT(change.owners(), ElementsAre(5, 5, 5, 5));
+}
+
+TEST_F(ViewChangeTest, WaitsForNobodyWhenAsManyAsTheJobWantsAreThere) {
+  ViewChange change = Begun(FaultConfig::WAIT);
+  change.SetLeaving(3);
+  change.SetWorkers(Ids{3, 4, 5}, false);  // 5 has come for 3, which does its step
+  Settle(change, {3, 3, 3, 3}, {3, 3, 3, 3});
+  EXPECT_THAT(change.owners(), ElementsAre(3, 5, 4, 4));
+  change.SetWorkers(Ids{3, 5}, false);
+  Settle(change, {4, 4, 3, 3}, {4, 4, 3, 3});
+  EXPECT_THAT(change.owners(), ElementsAre(3, 5, 3, 5));
+  change.SetWorkers(Ids{5}, false);
+  Settle(change, {4, 4, 4, 4}, {4, 4, 4, 4});
+  EXPECT_THAT(change.owners(), ElementsAre(5, 5, 5, 5));
+}
+
 TEST_F(ViewChangeTest, ATimelineDealsAfresh) {
   ViewChange change = Begun();
   change.SetWorkers(Ids{4}, false);

@@ -85,6 +85,7 @@ class Actions {
   }
   void Do(const TimelineBegun& timeline) {
     ++result_.timelines;
+    result_.start_version = timeline.version;
     world_.Say(absl::StrCat("timeline ", timeline.number, " begins, from step ", timeline.version));
     result_.losses.resize(std::min<size_t>(result_.losses.size(), timeline.version));
   }
@@ -228,6 +229,7 @@ void ClusterRun::Befall(const FaultEvent& fault) {
     case FaultKind::kStop:
       if (coordinator_ == nullptr) return;
       world_.Say("the job is asked to stop");
+      result_.stopped_waiting |= coordinator_->phase() == WAITING;
       coordinator_->OnStop(time_.Now());
       actions_.Run(*coordinator_);
       break;

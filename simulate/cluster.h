@@ -106,6 +106,8 @@ struct SimulationResult {
   // Hash of every block of every checkpoint that was committed.
   WeightsByVersion checkpoint_hashes;
   uint32_t timelines = 1;
+  uint64_t start_version = 0;    // of the last timeline
+  bool stopped_waiting = false;  // asked to stop before it had begun, or while it was to go back
   absl::Duration virtual_time;
 };
 

@@ -34,6 +34,15 @@ void RunSeedsFrom(uint64_t first_seed) {
 TEST(FaultRun, NoInvariantIsBrokenInTheFirstHalf) { RunSeedsFrom(1); }
 TEST(FaultRun, NoInvariantIsBrokenInTheSecondHalf) { RunSeedsFrom(1 + kSeeds); }
 
+// docs/reliability.md, "What it has found".
+TEST(FaultRun, SeedsThatBrokeAnInvariantOnceDoNotAgain) {
+  for (const uint64_t seed : {3888, 8426}) {
+    for (const std::string& violation : FaultRunner().Run(seed).violations) {
+      ADD_FAILURE() << "tug simulate faults --seed " << seed << ": " << violation;
+    }
+  }
+}
+
 TEST(FaultRun, ReplaysFromItsSeed) {
   FaultRunner runner;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
