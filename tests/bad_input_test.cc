@@ -261,7 +261,6 @@ TEST_F(BadInputTest, AWorkerWithAnotherConfigurationIsRefused) {
 TEST_F(BadInputTest, OneWorkerTooManyIsRefused) {
   ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));
   ExpectRefused(Start({"worker", "--coordinator", address()}), {"2 workers", "cluster.workers"});
-  ExpectRefused(Start({"server", "--coordinator", address()}), {"2 servers", "cluster.servers"});
   EXPECT_FALSE(coordinator().WaitForEnd(absl::Now())) << "the job was harmed";
   coordinator().Signal(SIGINT);
   ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));

@@ -159,6 +159,9 @@ TEST_F(CoordinatorRecoveryTest, AWorkerThatDiesAfterwardsIsSeenToAtOnce) {
   Process& train = StartTraining("run", kJob + kSlow);
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 40));
   KillCoordinator(train, "run");
+  // By then each node has had time to open its call again, after it was answered for the first
+  // time.
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", Step("run") + 100));
   kill(Pids("worker").back(), SIGKILL);
   const auto lost = [&] {
     return absl::StrContains(train.err(), "was lost: its connection was closed");
