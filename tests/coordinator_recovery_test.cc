@@ -92,7 +92,8 @@ class CoordinatorRecoveryTest : public DaemonTest {
 
 TEST_F(CoordinatorRecoveryTest, ALocalJobOutlivesItsCoordinatorAgainAndAgain) {
   ASSERT_NO_FATAL_FAILURE(Train("undisturbed", kJob));
-  Process& train = StartTraining("run", kJob + kSlow);
+  // Slow enough for three deaths and a wait on any machine.
+  Process& train = StartTraining("run", kJob + Texts{"straggler.slowdown=25"});
   for (int death = 1; death <= 3; ++death) {
     ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", Step("run") + 40));
     // Deaths soon after a start, three in a row, end the job: the third is no such one.
