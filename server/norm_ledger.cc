@@ -137,6 +137,7 @@ std::vector<uint32_t> NormLedger::MissingLanes(uint32_t scope) const {
   }
   std::sort(lanes.begin(), lanes.end());
   lanes.erase(std::unique(lanes.begin(), lanes.end()), lanes.end());
+  std::erase(lanes, lane_);
   return lanes;
 }
 

@@ -71,6 +71,7 @@ class NormLedger {
   std::optional<std::vector<NormEntry>> OwnEntries(uint32_t scope, uint64_t clock) const;
   // Own part complete, others awaited.
   bool Waiting(uint32_t scope) const;
+  // Other lanes that own a segment of the scope whose entry at the open clock has not come.
   std::vector<uint32_t> MissingLanes(uint32_t scope) const;
   // Other lanes that own a segment of the scope.
   std::vector<uint32_t> OtherLanes(uint32_t scope) const;

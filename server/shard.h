@@ -331,6 +331,7 @@ class Shard {
   void CloseScopeIfComplete(uint32_t scope);
   uint32_t Scopes() const;
   void AskForNorms();
+  void AskForNorms(uint32_t scope);
   void ExchangeNormsAgain();
   bool NormsAreOfMeans() const;
   // What multiplies a segment's sum of squares before lanes exchange it.

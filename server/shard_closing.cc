@@ -104,8 +104,9 @@ void Shard::ExchangeNormsAgain() {
       SendNorms(scope, clock, lane);
     }
   }
-  norms_asked_ = absl::InfinitePast();
-  AskForNorms();
+  norms_asked_ = now_;
+  // Before its own sums are complete, too: who has closed this clock says nothing of it by itself.
+  for (uint32_t s = 0; s < Scopes(); ++s) AskForNorms(ledger_->ScopeOfBlock(s));
 }
 
 void Shard::AskForNorms() {
@@ -113,13 +114,17 @@ void Shard::AskForNorms() {
   norms_asked_ = now_;
   for (uint32_t s = 0; s < Scopes(); ++s) {
     const uint32_t scope = ledger_->ScopeOfBlock(s);
-    if (!ledger_->Waiting(scope)) continue;
-    for (uint32_t lane : ledger_->MissingLanes(scope)) {
-      WireHeader header = Header(MessageKind::kNormsWanted);
-      header.block = scope;
-      header.clock = ledger_->clock(scope);
-      sinks_.send({LanePeer(lane), header, Lease()});
-    }
+    if (ledger_->Waiting(scope)) AskForNorms(scope);
+  }
+}
+
+void Shard::AskForNorms(uint32_t scope) {
+  if (ledger_->OwnSegments(scope).empty()) return;
+  for (const uint32_t lane : ledger_->MissingLanes(scope)) {
+    WireHeader header = Header(MessageKind::kNormsWanted);
+    header.block = scope;
+    header.clock = ledger_->clock(scope);
+    sinks_.send({LanePeer(lane), header, Lease()});
   }
 }
 

@@ -82,5 +82,16 @@ TEST_F(ClippedViewShardTest, SendsItsNormsAgainAndAsksForThoseItLacks) {
   EXPECT_EQ(sent_[0].header.clock, 0u);
 }
 
+// The other lane has closed the clock that is open here, and its norms were refused: it does not
+// send them again by itself.
+TEST_F(ClippedViewShardTest, AsksForNormsBeforeItsOwnSumsAreComplete) {
+  Push(0, 0, 0);
+  ToNewView();
+  EXPECT_EQ(Count(MessageKind::kNorms), 0u);
+  EXPECT_EQ(Count(MessageKind::kNormsWanted), 1u);
+  EXPECT_EQ(sent_.back().to, LanePeer(kOtherLane));
+  EXPECT_EQ(sent_.back().header.clock, 0u);
+}
+
 }  // namespace
 }  // namespace tug
