@@ -77,8 +77,6 @@ void Exchange::SetView(ViewRequest view, absl::Time now) {
 }
 
 void Exchange::SetCarried(const CarriedRequest& carried, absl::Time now) {
-  options_.virtual_worker = carried.virtual_worker;
-  options_.virtual_worker_count = carried.virtual_worker_count;
   pushes_.GiveUpAllBut(carried.virtual_workers, now);
 }
 

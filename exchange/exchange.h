@@ -53,8 +53,8 @@ class Exchange {
   // segments have other owners, all that is open is cut anew first, and sent as a whole: lanes know
   // what they have committed of a push. REQUIRES: as many segments as before.
   void SetView(ViewRequest view, absl::Time now);
-  // Pulls speak for these virtual workers from now on. Open pushes of others are given up: whoever
-  // carries them now makes them again.
+  // Open pushes of virtual workers that are no longer carried are given up: whoever carries them
+  // now makes them again.
   void SetCarried(const CarriedRequest& carried, absl::Time now);
   // Sends again what has waited for too long.
   void OnTick(absl::Time now);

@@ -19,9 +19,15 @@ class UpdatePerPushTest : public ExchangeTest {
  protected:
   UpdatePerPushTest() : ExchangeTest(/*update_per_push=*/true) {}
 
-  std::vector<Outgoing> Pull(uint64_t clock, Want want = Want::kAtLeast) {
+  std::vector<Outgoing> Pull(uint64_t clock, Want want = Want::kAtLeast,
+                             VirtualWorkerRun virtual_workers = {5, 2}) {
     sent_.clear();
-    exchange_.Pull({1, want, clock, destination_}, now_);
+    exchange_.Pull({.block = 1,
+                    .want = want,
+                    .version = clock,
+                    .destination = destination_,
+                    .virtual_workers = virtual_workers},
+                   now_);
     return std::exchange(sent_, {});
   }
   // Zeros, as many as were asked for.
@@ -96,6 +102,16 @@ TEST_F(UpdatePerPushTest, APushSaysTheVersionOfTheWeightsItIsAGradientOf) {
     EXPECT_EQ(push.header.clock, 4u);
     EXPECT_EQ(push.header.version, push.header.block == 0 ? 0 : 20 + push.header.first_segment);
   }
+}
+
+TEST_F(UpdatePerPushTest, ALateAnswerToAPullForOthersIsNotTaken) {
+  const std::vector<Outgoing> first = Pull(4);
+  const std::vector<Outgoing> second = Pull(4, Want::kAtLeast, {7, 2});
+  pulled_.clear();
+  for (const Outgoing& pull : first) AnswerAt(pull, 20);
+  EXPECT_TRUE(pulled_.empty());
+  for (const Outgoing& pull : second) AnswerAt(pull, 21);
+  EXPECT_EQ(pulled_.size(), 1u);
 }
 
 // Its gradient is zero, so it is one of any weights: those of other partitions, maybe of another

@@ -56,8 +56,6 @@ class ExchangeTest : public testing::Test {
   ExchangeOptions SyncOptions(bool update_per_push) {
     ExchangeOptions options = Options(CommConfig::BYTESCHEDULER, CommConfig::FP32, 2);
     options.update_per_push = update_per_push;
-    options.virtual_worker = 5;
-    options.virtual_worker_count = 2;
     return options;
   }
   ExchangeSinks Sinks() {

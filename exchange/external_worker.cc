@@ -121,7 +121,7 @@ absl::Status ExternalWorker::BuildExchange(const View& view) {
   RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
   ExchangeOptions options{registered.job(), view.timeline(), view.number(),
                           LaneNumberOfSegment(view), registered.config().comm()};
-  SetSync(registered.config().sync(), PlaceOf(view, registered.node_id()), options);
+  options.update_per_push = update_per_push_;
   auto exchange =
       std::make_unique<ExchangeClient>(std::move(options), table_, std::move(opened.transport));
   absl::MutexLock lock(&mutex_);
@@ -273,9 +273,11 @@ absl::StatusOr<Ticket> ExternalWorker::Pull(uint32_t block, float* weights) {
   const Ticket ticket = clocks_.Pull(block);
   // The last weights are those that everybody's pushes have made.
   const bool last = update_per_push_ && all_steps_done_;
-  exchange_->Pull({block, update_per_push_ && !last ? Want::kAtLeast : Want::kExact,
-                   last ? member_->last_clock() : MeaningOf(ticket).clock,
-                   std::span<float>(weights, table_.block_elements(block))});
+  exchange_->Pull({.block = block,
+                   .want = update_per_push_ && !last ? Want::kAtLeast : Want::kExact,
+                   .version = last ? member_->last_clock() : MeaningOf(ticket).clock,
+                   .destination = std::span<float>(weights, table_.block_elements(block)),
+                   .virtual_workers = {virtual_worker_, 1}});
   return ticket;
 }
 

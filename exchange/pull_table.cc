@@ -79,8 +79,8 @@ void PullTable::Send(const OpenPull& pull, const Partition& part) {
   header.codec = CodecOf(pull.request, runs, part);
   header.want = pull.request.want;
   header.version = pull.request.version;
-  header.virtual_worker = options_.virtual_worker;
-  header.virtual_worker_count = options_.virtual_worker_count;
+  header.virtual_worker = pull.request.virtual_workers.first;
+  header.virtual_worker_count = pull.request.virtual_workers.count;
   if (options_.update_per_push) header.token_count = pull.request.version;
   Lease payload;
   if (header.codec == Codec::kRuns) {
@@ -117,10 +117,13 @@ void PullTable::OnWeights(const Message& message) {
 }
 
 // Where pushes are updates, an answer to the pull of the clock before may be of any version: one
-// that lacks this worker's own pushes, or runs further ahead of the slowest than may be.
+// that lacks this worker's own pushes, or runs further ahead of the slowest than may be. So may one
+// to a pull for other virtual workers, whom this worker no longer carries.
 bool PullTable::Answers(const PullRequest& request, const WireHeader& weights) const {
   if (options_.update_per_push) {
-    return weights.want == request.want && weights.token_count == request.version;
+    return weights.want == request.want && weights.token_count == request.version &&
+           weights.virtual_worker == request.virtual_workers.first &&
+           weights.virtual_worker_count == request.virtual_workers.count;
   }
   return request.want == Want::kExact ? weights.version == request.version
                                       : weights.version >= request.version;

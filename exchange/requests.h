@@ -31,9 +31,14 @@ struct ExchangeOptions {
   // Of proto/sync_mode.h. Then a push says the version that came last of its segments, and the
   // answer to a pull is known by the clock it repeats: versions say nothing of clocks.
   bool update_per_push = false;
-  // Those that the worker carries (their first contiguous run), which its pulls speak for.
-  uint32_t virtual_worker = 0;
-  uint16_t virtual_worker_count = 0;
+};
+
+// [first, first + count)
+struct VirtualWorkerRun {
+  uint32_t first = 0;
+  uint16_t count = 1;
+
+  friend bool operator==(const VirtualWorkerRun&, const VirtualWorkerRun&) = default;
 };
 
 // The gradient of a whole block.
@@ -64,6 +69,9 @@ struct PullRequest {
   ElementRuns runs = {};
   // In place of `destination`, with pull_format BF16: receives the weights as they are pulled.
   std::span<kernels::Bf16> bf16_destination = {};
+  // Some of those that are to begin that clock: the weights will have all their pushes before it.
+  // Read where pushes are updates only.
+  VirtualWorkerRun virtual_workers = {};
 };
 
 // The weights of a block where the lanes have them. They stay as they are while the leases live;
@@ -101,9 +109,6 @@ struct ViewRequest {
 // The virtual workers that the worker carries now (Exchange::SetCarried).
 struct CarriedRequest {
   std::vector<uint32_t> virtual_workers;
-  // Their first contiguous run, as in ExchangeOptions.
-  uint32_t virtual_worker = 0;
-  uint16_t virtual_worker_count = 0;
 };
 
 struct PushCommitted {

@@ -1,7 +1,6 @@
 #include "exchange/worker_place.h"
 
 #include "base/check.h"
-#include "proto/sync_mode.h"
 
 namespace tug {
 
@@ -19,15 +18,14 @@ WorkerPlace PlaceOf(const View& view, uint32_t node_id) {
   return {};
 }
 
-void SetSync(const SyncConfig& sync, const WorkerPlace& place, ExchangeOptions& options) {
-  options.update_per_push = SyncModeOf(sync.policy()).update_per_push;
-  if (place.virtual_workers.empty()) return;
-  options.virtual_worker = place.virtual_workers.front();
-  options.virtual_worker_count = 0;
-  for (const uint32_t virtual_worker : place.virtual_workers) {
-    if (virtual_worker != options.virtual_worker + options.virtual_worker_count) break;
-    ++options.virtual_worker_count;
+VirtualWorkerRun FirstRun(std::span<const uint32_t> virtual_workers) {
+  TUG_CHECK(!virtual_workers.empty());
+  VirtualWorkerRun run{.first = virtual_workers.front()};
+  while (run.count < virtual_workers.size() &&
+         virtual_workers[run.count] == run.first + run.count) {
+    ++run.count;
   }
+  return run;
 }
 
 }  // namespace tug

@@ -2,11 +2,11 @@
 #define TUG_EXCHANGE_WORKER_PLACE_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "exchange/requests.h"
 #include "proto/control.pb.h"
-#include "proto/job.pb.h"
 
 namespace tug {
 
@@ -18,8 +18,8 @@ struct WorkerPlace {
 };
 WorkerPlace PlaceOf(const View& view, uint32_t node_id);
 
-// What an exchange needs to know of them, and of the policy.
-void SetSync(const SyncConfig& sync, const WorkerPlace& place, ExchangeOptions& options);
+// The first contiguous run of these, ascending. REQUIRES: not empty.
+VirtualWorkerRun FirstRun(std::span<const uint32_t> virtual_workers);
 
 }  // namespace tug
 

@@ -24,19 +24,11 @@ TEST(WorkerPlace, GoesOnAtTheStartVersionOrAtClocksOfItsOwn) {
   EXPECT_TRUE(PlaceOf(TwoWorkers(), 5).virtual_workers.empty());
 }
 
-TEST(WorkerPlace, PullsSpeakForTheFirstContiguousRun) {
-  ExchangeOptions options;
-  SyncConfig sync;
-  sync.set_policy(SyncConfig::ASP);
-  SetSync(sync, PlaceOf(TwoWorkers(), 3), options);
-  EXPECT_TRUE(options.update_per_push);
-  EXPECT_EQ(options.virtual_worker, 0u);
-  EXPECT_EQ(options.virtual_worker_count, 2u);
-  sync.set_policy(SyncConfig::BACKUP);
-  SetSync(sync, PlaceOf(TwoWorkers(), 4), options);
-  EXPECT_FALSE(options.update_per_push);
-  EXPECT_EQ(options.virtual_worker, 2u);
-  EXPECT_EQ(options.virtual_worker_count, 2u);
+TEST(WorkerPlace, PullsSpeakForAContiguousRun) {
+  const std::vector<uint32_t> carried = {0, 1, 5, 6, 7};
+  EXPECT_EQ(FirstRun(carried), (VirtualWorkerRun{0, 2}));
+  EXPECT_EQ(FirstRun(std::span(carried).subspan(1, 2)), (VirtualWorkerRun{1, 1}));
+  EXPECT_EQ(FirstRun(std::span(carried).subspan(2)), (VirtualWorkerRun{5, 3}));
 }
 
 }  // namespace

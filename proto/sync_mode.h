@@ -6,7 +6,8 @@
 //
 //   A push says `clock`, the step of its virtual worker, and `version`, that of the weights it is a
 //   gradient of. A pull says `version` c: its sender wants to begin clock c, all its pushes before
-//   c are on their way, and `virtual_worker`, `virtual_worker_count` whose they are.
+//   c are on their way, and `virtual_worker`, `virtual_worker_count` whose they are: of those that
+//   it carries and that are to begin c, the first contiguous run.
 //
 //            an update is made of       a pull at c is answered when              with version
 //   BSP      all pushes of a clock      the pushes of c - 1 are in                c

@@ -42,11 +42,7 @@ bool Shard::MayWait(const WireHeader& pull) const {
   const SegmentState& state = *states_[FirstId(pull)];
   if (!update_per_push_) return pull.version <= state.version + 1;
   if (pull.want == Want::kExact) return true;
-  // Of those that the sender carries some may have come to their end before the others.
-  for (uint32_t i = 0; i < pull.virtual_worker_count; ++i) {
-    if (pull.version <= state.next->next(pull.virtual_worker + i) + 1) return true;
-  }
-  return false;
+  return pull.version <= state.next->next(pull.virtual_worker) + 1;
 }
 
 void Shard::OnPull(const Message& message) {

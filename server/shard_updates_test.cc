@@ -324,6 +324,26 @@ class ThreeVirtualWorkersTest : public UpdateShardTest {
         }()) {}
 };
 
+// Its sender carries another one since, whose pushes are in: it must not wait for the first.
+TEST_F(ThreeVirtualWorkersTest, APullForAnotherVirtualWorkerIsNoRepeat) {
+  PushMean(0, 1, 0, 0);
+  WireHeader pull = Header(MessageKind::kPull, 0, WorkerPeer(7));
+  pull.version = 1;
+  pull.virtual_worker = 0;
+  pull.virtual_worker_count = 1;
+  pull.want = Want::kAtLeast;
+  Deliver(pull);
+  EXPECT_EQ(Count(MessageKind::kWeights), 0u);
+  pull.virtual_worker = 1;
+  Deliver(pull);
+  EXPECT_EQ(Count(MessageKind::kWeights), 1u);
+  pull.virtual_worker = 2;
+  Deliver(pull);
+  PushMean(0, 2, 0, 0);
+  EXPECT_EQ(Count(MessageKind::kWeights), 2u);
+  EXPECT_EQ(sent_.back().header.virtual_worker, 2u);
+}
+
 TEST_F(ThreeVirtualWorkersTest, LookAtWaitingPullsAgainWhenAnyButTheFinishedMovesOn) {
   shard_.SetFinalClocks(std::vector<uint64_t>{1, 3, 4}, 2, now_);
   PushMean(0, 0, 0, 0);  // its last

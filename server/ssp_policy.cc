@@ -24,12 +24,8 @@ class SspPolicy final : public SyncPolicy {
     const VectorClock& next = *segment.next;
     if (pull.exact) return HasAllBefore(pull.clock, pull, next);
     if (pull.clock > staleness_ && !HasAllBefore(pull.clock - staleness_, pull, next)) return false;
-    // The sender may carry one that has come to its end before the others.
     for (uint32_t i = 0; i < pull.virtual_worker_count; ++i) {
-      const uint32_t vw = pull.virtual_worker + i;
-      const uint64_t needed =
-          pull.final_clocks.empty() ? pull.clock : std::min(pull.clock, pull.final_clocks[vw]);
-      if (next.next(vw) < needed) return false;
+      if (next.next(pull.virtual_worker + i) < pull.clock) return false;
     }
     return true;
   }

@@ -41,7 +41,7 @@ enum class PushFate {
 struct PullWish {
   uint64_t clock = 0;           // that its sender wants to begin
   bool exact = false;           // kExact: all pushes before that clock
-  uint32_t virtual_worker = 0;  // the sender's own, with what follows
+  uint32_t virtual_worker = 0;  // those of the sender that are to begin it
   uint32_t virtual_worker_count = 0;
   // By virtual worker, pushes with clock < this will come and no others; empty: not known.
   std::span<const uint64_t> final_clocks = {};

@@ -16,7 +16,8 @@ struct WaitingPull {
   Lease payload;  // Codec::kRuns: the list of runs, in the message it came in
 };
 
-// Whether the one is the other again: the same sender wants the same weights.
+// Whether the one is the other again: the same sender wants the same weights for
+// the same virtual workers (it may carry others by now).
 bool IsSamePull(const WireHeader& a, const WireHeader& b);
 
 // Pulls that the policy does not serve yet. Each waits at one segment, the first of its own that is

@@ -54,10 +54,7 @@ void SimulatedWorker::TakePlace() {
   gradients_ = std::move(gradients);
   steps_taken_ = std::move(steps_taken);
   loss_ = 0;
-  ExchangeOptions options;
-  SetSync(config_.sync(), place_, options);
-  exchange_->SetCarried({virtual_workers_, options.virtual_worker, options.virtual_worker_count},
-                        world_.time.Now());
+  exchange_->SetCarried({virtual_workers_}, world_.time.Now());
   machine_->Carry(carried);
 }
 
@@ -106,7 +103,7 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   options.view = view.number();
   options.lane_of_segment = LaneNumberOfSegment(view);
   options.comm = config_.comm();
-  SetSync(config_.sync(), place, options);
+  options.update_per_push = machine.mode.update_per_push;
   exchange_ = std::make_unique<Exchange>(
       options, world_.table,
       ExchangeSinks{.send = [this](Outgoing m) { transport_->Send(std::move(m)).IgnoreError(); },
@@ -152,7 +149,7 @@ void SimulatedWorker::OnReply(const HeartbeatReply& reply, const HeartbeatReques
   }
   if (machine_ == nullptr || !reply.go()) return;
   if (!std::exchange(pulling_, true)) {
-    for (uint32_t b = 0; b < weights_.size(); ++b) Pull({b, machine_->clock(), false});
+    for (uint32_t b = 0; b < weights_.size(); ++b) Pull(machine_->CurrentPull(b));
   }
   orders_ = ControlBoard::OrdersOf(reply, orders_.schedule);
   if (!computing_) TakePlace();
@@ -342,9 +339,13 @@ void SimulatedWorker::Pull(const PullOrder& order) {
   const SyncMode& mode = SyncModeOf(config_.sync().policy());
   const bool newest = (mode.update_per_push && !order.exact) || mode.skips_steps;
   arrived_[order.block].reset();
-  exchange_->Pull(
-      {order.block, newest ? Want::kAtLeast : Want::kExact, order.clock, weights_[order.block]},
-      world_.time.Now());
+  exchange_->Pull({.block = order.block,
+                   .want = newest ? Want::kAtLeast : Want::kExact,
+                   .version = order.clock,
+                   .destination = weights_[order.block],
+                   .virtual_workers = FirstRun(
+                       std::span(virtual_workers_).subspan(order.first_taker, order.takers))},
+                  world_.time.Now());
 }
 
 }  // namespace tug

@@ -198,9 +198,7 @@ class TrainingSyncTest : public testing::Test {
                                .view = 1,
                                .lane_of_segment = std::vector<uint32_t>(table.size(), 0),
                                .comm = config_.comm(),
-                               .update_per_push = mode_.update_per_push,
-                               .virtual_worker = carried.front(),
-                               .virtual_worker_count = static_cast<uint16_t>(carried.size())},
+                               .update_per_push = mode_.update_per_push},
                               table, std::move(lane));
       TrainingLoop loop({config_, carried, 0}, table, rig.model(), rig.sampler(), exchange, board);
       EXPECT_TRUE(loop.Run().ok());

@@ -67,18 +67,28 @@ void StepMachine::FindClock() {
   }
 }
 
+PullOrder StepMachine::Order(uint32_t block, uint64_t clock,
+                             std::span<const uint64_t> clocks) const {
+  const auto count = static_cast<uint32_t>(clocks.size());
+  const auto takes = [&](uint32_t v) { return clocks[v] == clock && !Finished(v, clock); };
+  uint32_t first = 0;
+  while (first < count && !takes(first)) ++first;
+  if (first == count) return {block, clock, false};
+  uint32_t end = first + 1;
+  while (end < count && takes(end)) ++end;
+  return {block, clock, false, first, end - first};
+}
+
 PullOrder StepMachine::NextPull(uint32_t block) const {
+  std::vector<uint64_t> clocks = clocks_;
+  for (const uint32_t v : takers_) clocks[v] = clock_ + 1;
   std::optional<uint64_t> lowest;
-  uint64_t highest = 0;
-  for (uint32_t v = 0; v < clocks_.size(); ++v) {
-    const bool takes = std::find(takers_.begin(), takers_.end(), v) != takers_.end();
-    const uint64_t clock = takes ? clock_ + 1 : clocks_[v];
-    highest = std::max(highest, clock);
-    if (!Finished(v, clock)) lowest = std::min(lowest.value_or(clock), clock);
+  for (uint32_t v = 0; v < clocks.size(); ++v) {
+    if (!Finished(v, clocks[v])) lowest = std::min(lowest.value_or(clocks[v]), clocks[v]);
   }
-  if (lowest.has_value()) return {block, *lowest, false};
+  if (lowest.has_value()) return Order(block, *lowest, clocks);
   if (options_.mode.update_per_push) return {block, gate_.last_clock, true};
-  return {block, highest, false};
+  return {block, *std::max_element(clocks.begin(), clocks.end()), false};
 }
 
 void StepMachine::Carry(const std::vector<Carried>& carried) {
@@ -176,7 +186,7 @@ void StepMachine::PullMisfits() {
   for (uint32_t block = options_.blocks; block-- > 0;) {
     const Weights& weights = weights_[block];
     if (weights.open || Fits(weights)) continue;
-    pulls_.push_back({block, NeedExact() ? gate_.last_clock : clock_, NeedExact()});
+    pulls_.push_back(NeedExact() ? PullOrder{block, gate_.last_clock, true} : CurrentPull(block));
   }
 }
 

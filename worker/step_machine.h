@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "proto/sync_mode.h"
@@ -79,6 +80,10 @@ struct PullOrder {
   uint32_t block = 0;
   uint64_t clock = 0;  // that is to begin with them
   bool exact = false;  // update_per_push: with all pushes before it, and no others
+  // Of those that take the step at that clock the first contiguous run, by index among those
+  // carried. Others may have come to their end before it. If none takes it: any.
+  uint32_t first_taker = 0;
+  uint32_t takers = 1;
 
   friend bool operator==(const PullOrder&, const PullOrder&) = default;
 };
@@ -115,6 +120,9 @@ class StepMachine {
   Next next() const;
   const Compute& compute() const { return compute_; }
   const PullOrder& pull() const { return pulls_.back(); }
+  // The block's weights for clock(): asked for at the beginning, or again when what is here
+  // is not whole.
+  PullOrder CurrentPull(uint32_t block) const { return Order(block, clock_, clocks_); }
   // kEvaluate: whether this is the evaluation of the final version.
   bool evaluating_last() const { return evaluating_last_; }
 
@@ -173,6 +181,8 @@ class StepMachine {
   bool Finished(uint32_t virtual_worker, uint64_t clock) const;
   bool AllFinished() const;
   void FindClock();
+  // For `clock`, where the next clocks of those carried are these.
+  PullOrder Order(uint32_t block, uint64_t clock, std::span<const uint64_t> clocks) const;
   // The clock that follows the step in progress.
   PullOrder NextPull(uint32_t block) const;
   bool Fits(const Weights& weights) const;

@@ -175,6 +175,34 @@ TEST(StepMachine, PullsForTheLowestClockOfThoseThatGoOn) {
   EXPECT_EQ(RunAnsweringPulls(machine, 1), "S0@2 ->7 S1@7 ->8 S1@8 ->9! ");
 }
 
+// Of those carried one may have come to its end, or be ahead: lanes would not know what to make of
+// a pull for it at this clock.
+TEST(StepMachine, PullsForThoseThatTakeTheStep) {
+  StepMachineOptions options = OneBlock(SyncConfig::SSP, 5);
+  options.start_clocks = {2, 7, 4, 4, 3};
+  StepMachine machine(options);
+  EXPECT_EQ(machine.CurrentPull(0), (PullOrder{0, 2, false, 0, 1}));
+  machine.SetGate(
+      {.paused = true, .final_version = 4, .final_clocks = {2, 7, 5, 6, 5}, .last_clock = 7});
+  EXPECT_EQ(machine.CurrentPull(0), (PullOrder{0, 3, false, 4, 1}));
+  machine.OnWeights(0, 0);
+  std::vector<PullOrder> orders;
+  while (machine.next() == StepMachine::Next::kPull) {
+    orders.push_back(machine.pull());
+    machine.OnPulling();
+    machine.OnWeights(0, 0);
+  }
+  while (machine.next() == StepMachine::Next::kCompute) {
+    const StepEffects effects = machine.OnComputeDone();
+    if (!effects.pull.has_value()) continue;
+    orders.push_back(*effects.pull);
+    machine.OnWeights(0, 0);
+  }
+  EXPECT_EQ(orders,
+            (std::vector<PullOrder>{
+                {0, 3, false, 4, 1}, {0, 4, false, 2, 3}, {0, 5, false, 3, 1}, {0, 7, true}}));
+}
+
 // Nobody knew that it was the last step when its weights were asked for.
 TEST(StepMachine, AnUnforeseenEndPullsTheExactWeightsAnew) {
   StepMachineOptions options = OneBlock(SyncConfig::SSP, 1);
@@ -242,7 +270,7 @@ TEST(StepMachine, TakesOverAVirtualWorkerAtTheClockWhereItWasLost) {
   EXPECT_EQ(machine.clock(), 1u);
   machine.SetGate(false, 3);
   EXPECT_EQ(machine.next(), StepMachine::Next::kPull);
-  EXPECT_EQ(machine.pull(), (PullOrder{0, 1, false}));
+  EXPECT_EQ(machine.pull(), (PullOrder{0, 1, false, 1, 1}));
   machine.OnPulling();
   EXPECT_EQ(RunAnsweringPulls(machine, 1), "S1@1 ->2 E1@2 S0@2 S1@2 ->3 E0@3 E1@3 ");
 }
@@ -273,7 +301,7 @@ TEST(StepMachine, AStepThatHasPushedNothingIsPutBackForOneThatWasTakenOver) {
   // Also what is under way is asked for anew.
   for (const uint32_t block : {0, 1}) {
     ASSERT_EQ(machine.next(), StepMachine::Next::kPull);
-    EXPECT_EQ(machine.pull(), (PullOrder{block, 0, false}));
+    EXPECT_EQ(machine.pull(), (PullOrder{block, 0, false, 1, 1}));
     machine.OnPulling();
     machine.OnWeights(block, 0);
   }
@@ -325,7 +353,7 @@ TEST(StepMachine, AStepBecomesTheNewestThatWeightsComeOf) {
     orders.push_back(machine.pull());
     machine.OnPulling();
   }
-  EXPECT_EQ(orders, (std::vector<PullOrder>{{0, 3, false}, {1, 3, false}}));
+  EXPECT_EQ(orders, (std::vector<PullOrder>{{0, 3, false, 0, 2}, {1, 3, false, 0, 2}}));
   machine.OnWeights(0, 3);
   EXPECT_EQ(RunUntilBlocked(machine), "F000 ");
   machine.OnWeights(1, 3);

@@ -15,6 +15,7 @@
 #include "model/job_model.h"
 #include "model/memory.h"
 #include "model/replay_model.h"
+#include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "transport/open_transport.h"
 
@@ -211,7 +212,7 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
                           LaneNumberOfSegment(view),
                           registered_.config().comm(),
                           trace_.has_value() ? trace_->AddTrack("exchange") : nullptr};
-  SetSync(registered_.config().sync(), PlaceOf(view, registered_.node_id()), options);
+  options.update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
   exchange_ =
       std::make_unique<ExchangeClient>(std::move(options), *table_, std::move(opened.transport));
   return shares_memory;

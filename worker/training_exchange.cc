@@ -1,7 +1,9 @@
 // The second half of a worker's step: from gradients to pushes, to pulls of the next weights, and
 // to reports.
+#include <span>
 #include <utility>
 
+#include "exchange/worker_place.h"
 #include "kernels/bf16.h"
 #include "worker/training_loop.h"
 
@@ -96,10 +98,13 @@ void TrainingLoop::Pull(const PullOrder& order, bool whole) {
   weights.in_place = {};
   // Under bsp there is but one version that fits; elsewhere lanes serve the newest.
   const bool newest = (mode_.update_per_push && !order.exact) || mode_.skips_steps;
-  PullRequest request{.block = order.block,
-                      .want = newest ? Want::kAtLeast : Want::kExact,
-                      .version = order.clock,
-                      .allow_in_place = mode_.in_place};
+  PullRequest request{
+      .block = order.block,
+      .want = newest ? Want::kAtLeast : Want::kExact,
+      .version = order.clock,
+      .allow_in_place = mode_.in_place,
+      .virtual_workers =
+          FirstRun(std::span(options_.virtual_workers).subspan(order.first_taker, order.takers))};
   if (bf16_weights_) {
     request.bf16_destination = Bf16Elements(weights.own);
   } else {

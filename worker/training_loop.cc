@@ -135,7 +135,7 @@ absl::Status TrainingLoop::Run() {
 // Not before everyone is ready: a lane that is still in the timeline before would refuse it.
 void TrainingLoop::PullFirstWeights() {
   for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
-    Pull({block, machine_.clock(), false}, /*whole=*/false);
+    Pull(machine_.CurrentPull(block), /*whole=*/false);
   }
 }
 
@@ -185,9 +185,7 @@ void TrainingLoop::TakePlace() {
   if (same) return;
   carried = place.virtual_workers;
   if (local_steps_.has_value()) local_steps_->Carry(before);
-  ExchangeOptions options;
-  SetSync(options_.config.sync(), place, options);
-  exchange_.SetCarried({carried, options.virtual_worker, options.virtual_worker_count});
+  exchange_.SetCarried({carried});
   share_ = {};
   step_shares_.clear();
   held_.clear();
@@ -235,7 +233,7 @@ WeightsView TrainingLoop::ViewOf(const BlockWeights& weights) const {
 // For an evaluation that was not foreseen when the block was pulled: the job ends early.
 absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
   if (weights_[block].whole) return absl::OkStatus();
-  Pull({block, machine_.clock(), false}, /*whole=*/true);
+  Pull(machine_.CurrentPull(block), /*whole=*/true);
   return WaitForWeights(block);
 }
 
