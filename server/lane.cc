@@ -86,10 +86,10 @@ void LaneThread::SetNextView(const View& next) {
     if (starts) {
       report_ = {};
       orders_ = {};
-      orders_.live = LiveSet(job_.config.cluster().virtual_workers());  // they come with the view
     }
-    if (next.number() <= orders_.fence) return;
+    if (next.number() <= std::max(orders_.fence, orders_.view)) return;
     orders_.fence = next.number();
+    orders_.live = LiveSet(job_.config.cluster().virtual_workers());  // until the view itself comes
     if (placed && !starts) orders_.placement = next;
   }
   if (placed) {  // else it is a number, of the same timeline and placement

@@ -208,7 +208,9 @@ class Shard {
   // snapshot of a segment that has them all is that of step `version`.
   void SetFinalClocks(std::span<const uint64_t> clocks, uint64_t version, absl::Time now);
   // A new view of the same timeline: from now on it fences, and `live` virtual workers are waited
-  // for. What was pushed stays; workers ask again for what they want.
+  // for. What was pushed stays; workers ask again for what they want. Of the view that it is in:
+  // others are waited for. As long as it is not known who carries what in a view, all live: no
+  // clock closes then without one who has just joined.
   void SetView(uint32_t view, const LiveSet& live, absl::Time now);
   // By virtual worker, the first clock that some segment lacks: of pushes that are in sums and not
   // in a version nothing is said, since a change of placement drops them.
@@ -245,6 +247,8 @@ class Shard {
     uint32_t flags = 0;  // of its OrderRecord
   };
 
+  void EnterView(uint32_t view);
+  void SetLive(const LiveSet& live);
   bool Fenced(const Message& message);
   bool IsFromPast(const WireHeader& header) const;
   // Counts a message that makes no sense here; the first one is told to people.

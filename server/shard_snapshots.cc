@@ -89,15 +89,27 @@ std::vector<uint64_t> Shard::Clocks() const {
 }
 
 void Shard::SetView(uint32_t view, const LiveSet& live, absl::Time now) {
-  TUG_CHECK_EQ(live.size(), options_.virtual_workers);
   now_ = now;
+  if (view != view_) EnterView(view);
+  SetLive(live);
+}
+
+void Shard::EnterView(uint32_t view) {
   view_ = view;
-  live_ = live;
   early_.Clear();
   admission_.ForgetAll();
-  admission_.SetSpare(policy_->spare() + live_.size() - live_.count());
   waiting_pulls_.Clear();
   if (served_.has_value()) served_->Clear();
+  if (ledger_.has_value()) ExchangeNormsAgain();
+  for (const uint32_t id : copies_.segments()) SayCopied(id, 0);
+  if (replication_.has_value()) replication_->AskAgain(now_);
+  Replicate();
+}
+
+void Shard::SetLive(const LiveSet& live) {
+  TUG_CHECK_EQ(live.size(), options_.virtual_workers);
+  live_ = live;
+  admission_.SetSpare(policy_->spare() + live_.size() - live_.count());
   summed_.clear();
   for (const uint32_t id : owned_) {
     SegmentState& state = *states_[id];
@@ -111,9 +123,8 @@ void Shard::SetView(uint32_t view, const LiveSet& live, absl::Time now) {
     }
   }
   for (const uint32_t id : summed_) OnSummed(id);
-  if (ledger_.has_value()) ExchangeNormsAgain();
-  for (const uint32_t id : copies_.segments()) SayCopied(id, 0);
-  if (replication_.has_value()) replication_->AskAgain(now);
+  if (update_per_push_) AnswerAllWaiting();  // they wait for the slowest of those that live
+  AskForDeferred();
   Replicate();
 }
 

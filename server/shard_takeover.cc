@@ -93,7 +93,8 @@ absl::Status Shard::TakeFrom(Shard* before, absl::Time now) {
       Snapshot(id, start);
     }
   }
-  SetView(view_, LiveSet(live_), now);
+  EnterView(view_);
+  SetLive(LiveSet(live_));
   if (!update_per_push_) {
     for (const uint32_t id : owned_) MaybeSnapshot(id);
   }

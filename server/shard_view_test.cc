@@ -55,6 +55,20 @@ TEST_F(ViewShardTest, AnswersAPullThatIsAskedForAgainInTheNewView) {
   EXPECT_EQ(sent_.back().header.view, kNewView);
 }
 
+// What has come in the view since stays.
+TEST_F(ViewShardTest, WaitsForAllUntilItIsToldWhoLives) {
+  ToNewView();
+  PushInNewView(0, 0, 0, kWorker);
+  WireHeader pull = Header(MessageKind::kPull, 0);
+  pull.view = kNewView;
+  pull.version = 1;
+  Deliver(pull);
+  EXPECT_EQ(shard_.version(0), 0u);
+  shard_.SetView(kNewView, LiveSet(std::vector<bool>{true, false}), now_);
+  EXPECT_EQ(shard_.version(0), 1u);
+  EXPECT_EQ(Count(MessageKind::kWeights), 1u);
+}
+
 class ClippedViewShardTest : public ViewShardTest {
  protected:
   ClippedViewShardTest() : ViewShardTest(OptimizerConfig::GLOBAL) {}

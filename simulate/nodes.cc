@@ -445,6 +445,7 @@ void SimulatedServer::OnReply(const HeartbeatReply& reply, const HeartbeatReques
     if (next_view.lanes_size() > 0 && next_view.placement() != placement_) {
       TakePlacement(next_view);
     }
+    live_ = LiveSet(config_.cluster().virtual_workers());
     if (!lanes_.empty()) Fence(next_view.number());
   }
   if (reply.final_version() == 0) return;
