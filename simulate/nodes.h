@@ -252,6 +252,7 @@ class SimulatedWorker final : public SimulatedNode {
   double loss_ = 0;
   bool computing_ = false;
   bool pulling_ = false;
+  bool ordered_ = false;         // orders_ are to be taken, between two computations
   ControlBoard::Orders orders_;  // the coordinator's newest
   uint32_t schedule_ = 0;        // number of the coordinator's in effect
   uint64_t schedule_changes_ = 0;

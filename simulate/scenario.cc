@@ -209,9 +209,10 @@ void DrawFaults(Draw& draw, Scenario& scenario) {
     FaultEvent fault = DrawFault(draw);
     if (skips_steps && (!IsForBackup(fault) || draw.OneIn(2))) continue;
     scenario.may_fail |= skips_steps && fault.kind != FaultKind::kKillCoordinator;
-    // With others that take over, a worker need not be replaced, unless it is the last one.
+    // With others that take over, a worker of a job that runs need not be replaced, unless it is
+    // the last one.
     const bool last = job.cluster().workers() <= count;
-    if (fault.kind == FaultKind::kKillWorker && !last && draw.OneIn(3) &&
+    if (fault.kind == FaultKind::kKillWorker && !last && draw.OneIn(3) && fault.at > kRunsBy &&
         job.fault().on_worker_loss() != FaultConfig::WAIT) {
       fault.lasts = absl::InfiniteDuration();
     }

@@ -72,7 +72,7 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   orders_ = {};
   schedule_ = 0;
   loss_ = 0;
-  computing_ = pulling_ = false;
+  computing_ = pulling_ = ordered_ = false;
   virtual_workers_ = place.virtual_workers;
   steps_taken_.assign(virtual_workers_.size(), 0);
   for (uint32_t b = 0; b < world_.table.num_blocks(); ++b) {
@@ -152,8 +152,7 @@ void SimulatedWorker::OnReply(const HeartbeatReply& reply, const HeartbeatReques
     for (uint32_t b = 0; b < weights_.size(); ++b) Pull(machine_->CurrentPull(b));
   }
   orders_ = ControlBoard::OrdersOf(reply, orders_.schedule);
-  if (!computing_) TakePlace();
-  machine_->SetGate(GateOf(orders_, virtual_workers_));
+  ordered_ = true;
   Advance();
 }
 
@@ -163,9 +162,11 @@ void SimulatedWorker::Tick() {
 
 void SimulatedWorker::Advance() {
   if (computing_) return;
-  if (taken_view_ != view_) {
-    TakePlace();
-    if (pulling_) machine_->SetGate(GateOf(orders_, virtual_workers_));
+  const uint32_t view = taken_view_;
+  TakePlace();
+  const bool ordered = std::exchange(ordered_, false);
+  if (ordered || (pulling_ && taken_view_ != view)) {
+    machine_->SetGate(GateOf(orders_, virtual_workers_));
   }
   while (true) {
     switch (machine_->next()) {
