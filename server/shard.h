@@ -226,6 +226,9 @@ class Shard {
   void SnapshotStart();
 
   uint64_t version(uint32_t segment) const { return states_[segment]->version; }
+  // What it has of a segment that it owns, or has a copy of; until its next change. None if
+  // nothing.
+  std::optional<HeldSegment> Held(uint32_t segment) const;
   // Of a copy; CopyStore::kNothing if it has nothing yet.
   uint64_t copy_version(uint32_t segment) const { return copies_.version(segment); }
   const ShardCounters& counters() const { return counters_; }
@@ -306,8 +309,7 @@ class Shard {
   bool TakeForCopy(uint32_t segment, const Message& message);
   void SayCopied(uint32_t segment, uint64_t number);
   WireHeader SegmentHeader(MessageKind kind, uint32_t segment) const;
-  // Of taking over (shard_takeover.cc). None if it has nothing of it.
-  std::optional<HeldSegment> Held(uint32_t segment) const;
+  // Of taking over (shard_takeover.cc).
   absl::Status TakeSegments(Shard* before);
 
   void OnPull(const Message& message);

@@ -25,13 +25,16 @@ Shard::Fresh Shard::Examine(const WireHeader& push) {
         break;
       case PushFate::kTake:
         const bool added = state.sum.Covers(push.virtual_worker, push.virtual_worker_count);
-        if (!added && state.sum.complete()) {  // closed, but for the norms it waits for
+        // It closes without this push, once the norms and copies have come that it waits for. With
+        // another placement before that, it would have to have it: then nobody is told yet.
+        const bool sealed = !added && state.sum.complete();
+        if (sealed && policy_->spare() > 0) {
           ++fresh.dropped;
           break;
         }
         fresh.valid = fresh.valid && weights_.RunIsAt(id, push.clock);
         open_segments_.push_back(id);
-        if (!added) ++fresh.missing;
+        if (!added && !sealed) ++fresh.missing;
     }
   }
   return fresh;
@@ -105,7 +108,9 @@ void Shard::AddToSums(const PushKey& key, Message message) {
   TraceSpan span(options_.trace, EventOf(TraceKind::kSum, message.header));
   for (const uint32_t id : open_segments_) {
     SegmentState& state = *states_[id];
-    if (state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) continue;
+    if (state.sum.complete() || state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) {
+      continue;
+    }
     const Segment& segment = table_.segment(id);
     state.sum.Add(key.virtual_worker, key.virtual_worker_count,
                   {.payload = message.payload.Slice((segment.begin - range_begin) * element_bytes,

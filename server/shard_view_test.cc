@@ -107,5 +107,16 @@ TEST_F(ClippedViewShardTest, AsksForNormsBeforeItsOwnSumsAreComplete) {
   EXPECT_EQ(sent_.back().header.clock, 0u);
 }
 
+// With other segments before it has closed, it would be needed.
+TEST_F(ClippedViewShardTest, APushThatComesTooLateIsToldSoWhenItsClockHasClosed) {
+  shard_.SetView(kNewView, LiveSet(std::vector<bool>{true, false}), now_);
+  PushInNewView(0, 0, 0, kWorker);
+  PushInNewView(1, 0, 0, kWorker);
+  EXPECT_EQ(shard_.version(0), 0u) << "norms of the other lane are missing";
+  PushInNewView(0, 1, 0, WorkerPeer(9));
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kReceived);
+  EXPECT_EQ(Count(MessageKind::kDropped), 0u);
+}
+
 }  // namespace
 }  // namespace tug

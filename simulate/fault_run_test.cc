@@ -36,7 +36,7 @@ TEST(FaultRun, NoInvariantIsBrokenInTheSecondHalf) { RunSeedsFrom(1 + kSeeds); }
 
 // docs/reliability.md, "What it has found".
 TEST(FaultRun, SeedsThatBrokeAnInvariantOnceDoNotAgain) {
-  for (const uint64_t seed : {3888, 8426, 9974}) {
+  for (const uint64_t seed : {3888, 8426, 9315, 9974, 35976, 53603, 58340, 95292}) {
     for (const std::string& violation : FaultRunner().Run(seed).violations) {
       ADD_FAILURE() << "tug simulate faults --seed " << seed << ": " << violation;
     }

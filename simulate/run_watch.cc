@@ -39,12 +39,12 @@ void RunWatch::OnFilled(const LaneState& lane, uint32_t segment, std::span<const
   committed_[{lane.timeline, segment}].assign(clocks.begin(), clocks.end());
 }
 
-void RunWatch::OnTakeover(const LaneState& lane, uint32_t segment) {
-  const auto sent = sent_.find({lane.timeline, segment});
-  if (sent == sent_.end()) return;
+void RunWatch::OnTakeover(const LaneState& lane, uint32_t segment,
+                          std::span<const uint64_t> clocks) {
+  if (!update_per_push_) return;
   std::vector<uint64_t>& next = committed_[{lane.timeline, segment}];
   next.resize(virtual_workers_);
-  for (uint32_t v = 0; v < virtual_workers_; ++v) next[v] = std::max(next[v], sent->second[v]);
+  for (uint32_t v = 0; v < virtual_workers_; ++v) next[v] = std::max(next[v], clocks[v]);
 }
 
 RunWatch::PullKey RunWatch::KeyOf(const WireHeader& header, PeerId worker) {
@@ -113,9 +113,6 @@ void RunWatch::OnSent(const LaneState& lane, const Outgoing& message) {
     case MessageKind::kWeights:
       CheckServed(lane, message);
       return;
-    case MessageKind::kUpdate:
-      NoteUpdate(lane, header);
-      return;
     case MessageKind::kReceived:
     case MessageKind::kCommitted:
       break;
@@ -133,14 +130,6 @@ void RunWatch::OnSent(const LaneState& lane, const Outgoing& message) {
                            " and timeline ", push.timeline));
   }
   if (header.kind == MessageKind::kCommitted) NoteCommitted(lane, header);
-}
-
-void RunWatch::NoteUpdate(const LaneState& lane, const WireHeader& update) {
-  if (!update_per_push_) return;
-  std::vector<uint64_t>& next =
-      sent_[{lane.timeline, table_.id(update.block, update.first_segment)}];
-  next.resize(virtual_workers_);
-  next[update.virtual_worker] = std::max(next[update.virtual_worker], update.clock + 1);
 }
 
 void RunWatch::NoteCommitted(const LaneState& lane, const WireHeader& push) {

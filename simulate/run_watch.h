@@ -61,9 +61,9 @@ class RunWatch {
   };
   // A lane begins a timeline with these clocks of a segment, by virtual worker.
   void OnFilled(const LaneState& lane, uint32_t segment, std::span<const uint64_t> clocks);
-  // A lane goes on with the segment, of which another one, or itself, had the updates before: also
-  // those that it was sent, and that nobody has been told of.
-  void OnTakeover(const LaneState& lane, uint32_t segment);
+  // A lane goes on with the segment and these clocks, by virtual worker: also with updates that
+  // nobody has been told of.
+  void OnTakeover(const LaneState& lane, uint32_t segment, std::span<const uint64_t> clocks);
   // A lane begins anew, or with another placement.
   void OnNewShard(const LaneState& lane) {
     held_.erase(lane.lane);
@@ -93,7 +93,6 @@ class RunWatch {
   static PullKey KeyOf(const WireHeader& header, PeerId worker);
   void CheckServed(const LaneState& lane, const Outgoing& message);
   void CheckBound(const LaneState& lane, const WireHeader& served);
-  void NoteUpdate(const LaneState& lane, const WireHeader& update);
   void NoteCommitted(const LaneState& lane, const WireHeader& push);
 
   const Options options_;
@@ -120,8 +119,6 @@ class RunWatch {
   std::map<std::pair<uint32_t, PeerId>, std::set<uint64_t>> outstanding_;
   // By (timeline, segment): by virtual worker, the next clock.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> committed_;
-  // As committed_, of updates that an owner has sent to copies.
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> sent_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> owner_;  // timeline, view, segment
   WeightsByVersion seen_;
   std::vector<std::string> violations_;
