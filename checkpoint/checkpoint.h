@@ -6,8 +6,9 @@
 //   RUN/checkpoints/step-00000500/lane-003.safetensors   segments of one lane: weights, m, v
 //                                 manifest.textproto     proto/manifest.proto + its checksum
 //
-// (lane-003-placement-7.safetensors, where segments have moved while the job ran: lanes write what
-// they own then, and nothing that a lane of before still writes takes its place.)
+// (lane-003-timeline-2.safetensors in a later life of the job, lane-003-placement-7.safetensors
+// where segments have moved while it ran: lanes write what they own then, and nothing that a lane
+// of before still writes takes its place.)
 //
 // How one comes about, so that a kill, a power cut or a full disk at any instant leaves the
 // previous checkpoint usable:
@@ -25,7 +26,7 @@
 // same comm.segment_elements.
 //
 // All hosts of the job must see the run folder. Functions may be called from several threads and
-// processes at once, with these limits: one writer per (version, lane, placement), one
+// processes at once, with these limits: one writer per (version, lane, place), one
 // CommitCheckpoint or DiscardUnfinished per run folder at a time.
 
 #include <cstdint>
@@ -60,14 +61,19 @@ struct PartFile {
   double seconds = 0;
 };
 
+// Of a part's file what its name says beside the lane: 1 and 0 are left out.
+struct PartPlace {
+  uint32_t timeline = 1;
+  uint32_t placement = 0;  // 0: the first of its timeline
+};
+
 // Writes and syncs a lane's file of the unfinished checkpoint of `version` (completed steps); a
-// file left over from an earlier attempt is replaced. `placement`: 0 for the first of a timeline,
-// which its name leaves out. Errors, each with path, cause and remedy:
+// file left over from an earlier attempt is replaced. Errors, each with path, cause and remedy:
 // NOT_FOUND (`run_dir` is not on this host), PERMISSION_DENIED, RESOURCE_EXHAUSTED (disk full),
 // INTERNAL; the partial file is deleted.
 absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t version,
                                        uint32_t lane_index, std::span<const SegmentPart> segments,
-                                       uint32_t placement = 0);
+                                       const PartPlace& place = {});
 
 // Complete checkpoints that stay: the newest `keep` (at least 1), the best one of the run
 // (best_checkpoint.h), and those of `held`.

@@ -185,13 +185,14 @@ absl::Status RemoveSuperseded(const std::string& run_dir, std::optional<uint64_t
 
 absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t version,
                                        uint32_t lane_index, std::span<const SegmentPart> segments,
-                                       uint32_t placement) {
+                                       const PartPlace& place) {
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const std::string folder, MakeUnfinishedFolder(run_dir, version));
   PartFile part;
-  part.name = placement == 0
-                  ? absl::StrFormat("lane-%03d.safetensors", lane_index)
-                  : absl::StrFormat("lane-%03d-placement-%d.safetensors", lane_index, placement);
+  part.name = absl::StrFormat("lane-%03d", lane_index);
+  if (place.timeline > 1) absl::StrAppend(&part.name, "-timeline-", place.timeline);
+  if (place.placement > 0) absl::StrAppend(&part.name, "-placement-", place.placement);
+  part.name += ".safetensors";
   const std::string path = absl::StrCat(folder, "/", part.name);
   if (absl::Status written = WriteSegments(path, segments, part); !written.ok()) {
     ::unlink(path.c_str());

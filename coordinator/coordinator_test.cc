@@ -206,6 +206,7 @@ TEST(Coordinator, FailsWhenACheckpointCannotBeWritten) {
   HeartbeatRequest beat = job.ReadyBeat(1);
   CheckpointPart* part = beat.add_parts();
   part->set_version(4);
+  part->set_placement(1);
   part->set_error("no space left on device: free some");
   EXPECT_EQ(
       job.Send(beat).failure(),

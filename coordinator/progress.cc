@@ -56,6 +56,7 @@ void Progress::SetAway(uint32_t virtual_worker, bool away) {
   if (virtual_worker >= options_.virtual_workers) return;
   away_[virtual_worker] = away;
   CompleteByClock();
+  CompleteEvals();
 }
 
 void Progress::AddByClock(uint32_t virtual_worker, uint64_t clock, std::optional<StepShare> share) {
@@ -135,13 +136,28 @@ void Progress::AddEval(const EvalReport& report) {
   std::optional<EvalReport>& share = open.shares[report.virtual_worker()];
   if (share.has_value()) return;
   share = report;
-  if (++open.reported < options_.virtual_workers) return;
-  evals_.push_back(Fold(key, open));
-  newest_eval_ = evals_.back();
-  newest_eval_key_ = key;
-  // What is older can no longer become whole: a job that is stopped may skip, in some workers, the
-  // evaluation during training for the last one, of the same version.
-  open_evals_.erase(open_evals_.begin(), open_evals_.upper_bound(key));
+  CompleteEvals();
+}
+
+void Progress::CompleteEvals() {
+  const auto is_whole = [&](const OpenEval& open) {
+    for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
+      if (!open.shares[v].has_value() && !away_[v]) return false;
+    }
+    return true;
+  };
+  for (auto eval = open_evals_.begin(); eval != open_evals_.end();) {
+    if (!is_whole(eval->second)) {
+      ++eval;
+      continue;
+    }
+    evals_.push_back(Fold(eval->first, eval->second));
+    newest_eval_ = evals_.back();
+    newest_eval_key_ = eval->first;
+    // What is older can no longer become whole: a job that is stopped may skip, in some workers,
+    // the evaluation during training for the last one, of the same version.
+    eval = open_evals_.erase(open_evals_.begin(), std::next(eval));
+  }
 }
 
 EvalMetrics Progress::Fold(const EvalKey& key, const OpenEval& open) const {
@@ -151,6 +167,7 @@ EvalMetrics Progress::Fold(const EvalKey& key, const OpenEval& open) const {
   double loss_sum = 0;
   uint64_t correct = 0;
   for (const std::optional<EvalReport>& share : open.shares) {
+    if (!share.has_value()) continue;  // of one that is away
     loss_sum += share->loss_sum();
     metrics.targets += share->targets();
     correct += share->correct();

@@ -59,7 +59,8 @@ class Progress {
   // The worker that took the virtual worker's steps before `clock` is gone: those that it has not
   // reported never will be, and steps are complete without.
   void SetLost(uint32_t virtual_worker, uint64_t clock);
-  // Nobody carries the virtual worker and nobody waits for it: steps are complete without it.
+  // Nobody carries the virtual worker and nobody waits for it: steps and evaluations are complete
+  // without it.
   void SetAway(uint32_t virtual_worker, bool away);
 
   // Steps, in order, and evaluations completed since the last call.
@@ -89,8 +90,7 @@ class Progress {
     double seconds = 0;
   };
   struct OpenEval {
-    uint32_t reported = 0;
-    std::vector<std::optional<EvalReport>> shares;
+    std::vector<std::optional<EvalReport>> shares;  // by virtual worker
   };
 
   using EvalKey = std::pair<uint64_t, bool>;  // version, whether it is the last evaluation
@@ -103,6 +103,8 @@ class Progress {
   // Steps that all have done who are there.
   void CompleteByClock();
   void Complete(std::span<const StepShare> shares);
+  // Evaluations that all have reported who are there.
+  void CompleteEvals();
   EvalMetrics Fold(const EvalKey& key, const OpenEval& open) const;
 
   const Options options_;

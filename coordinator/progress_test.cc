@@ -277,5 +277,20 @@ TEST(Progress, IsNotHeldUpByAnAbsurdClockOfALostWorker) {
   EXPECT_EQ(progress.TakeSteps().size(), 1u);
 }
 
+TEST(Progress, AnEvaluationIsWholeWithoutWhoIsAway) {
+  Progress progress({.virtual_workers = 2});
+  progress.AddEval(Eval(0, 20, 4));
+  EXPECT_TRUE(progress.TakeEvals().empty());
+  progress.SetAway(1, true);
+  const std::vector<EvalMetrics> evals = progress.TakeEvals();
+  ASSERT_EQ(evals.size(), 1u);
+  EXPECT_EQ(evals[0].targets, Eval(0, 20, 4).targets());
+  progress.AddEval(Eval(0, 30, 4));
+  EXPECT_EQ(progress.TakeEvals().size(), 1u);
+  progress.SetAway(1, false);
+  progress.AddEval(Eval(0, 40, 4));
+  EXPECT_TRUE(progress.TakeEvals().empty());
+}
+
 }  // namespace
 }  // namespace tug

@@ -115,7 +115,9 @@ struct PushCommitted {
   uint32_t block = 0;
   uint32_t virtual_worker = 0;
   uint64_t clock = 0;
-  bool dropped = false;  // a part of it at least came too late, and is in no version
+  // A part of it at least came too late, and is in no version (sync.policy BACKUP). With
+  // fault.on_worker_loss SHRINK one that is late is committed with the others, and not told apart.
+  bool dropped = false;
 };
 
 struct ExchangeSinks {

@@ -131,7 +131,8 @@ LaneThread::Report LaneThread::report() const {
 
 SnapshotWriter::Place LaneThread::PlaceOf(const View& view, bool first) const {
   const std::vector<uint32_t> owners = LaneNumberOfSegment(view);
-  return {.placement = view.placement(),
+  return {.timeline = view.timeline(),
+          .placement = view.placement(),
           .first = first,
           .lane_index = LaneIndex(view),
           .segments = static_cast<size_t>(std::count(owners.begin(), owners.end(), number_))};

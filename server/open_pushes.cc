@@ -36,4 +36,11 @@ void OpenPushes::Add(const PushKey& key, std::span<const uint32_t> segments) {
   ++in_block_[key.block];
 }
 
+void OpenPushes::Clear() {
+  for (std::vector<uint32_t>& indices : by_segment_) indices.clear();
+  std::fill(in_block_.begin(), in_block_.end(), 0);
+  entries_.clear();
+  free_.clear();
+}
+
 }  // namespace tug

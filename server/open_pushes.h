@@ -39,6 +39,8 @@ class OpenPushes {
 
   // `segments`: ids of the open ones, at least one.
   void Add(const PushKey& key, std::span<const uint32_t> segments);
+  // Nobody is told of those there are: their senders send again what they want to hear of.
+  void Clear();
   // The segment has closed: `committed(key)` for each push that has no open segment left.
   template <typename F>
   void Close(uint32_t segment, F committed) {

@@ -98,6 +98,7 @@ void Shard::EnterView(uint32_t view) {
   view_ = view;
   early_.Clear();
   admission_.ForgetAll();
+  open_pushes_.Clear();
   waiting_pulls_.Clear();
   if (served_.has_value()) served_->Clear();
   if (ledger_.has_value()) ExchangeNormsAgain();

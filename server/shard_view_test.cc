@@ -55,6 +55,19 @@ TEST_F(ViewShardTest, AnswersAPullThatIsAskedForAgainInTheNewView) {
   EXPECT_EQ(sent_.back().header.view, kNewView);
 }
 
+// A worker that dies again and again amid one step.
+TEST_F(ViewShardTest, TakesAPushHoweverOftenItsVirtualWorkerHasMoved) {
+  for (uint32_t move = 0; move < 100; ++move) {
+    shard_.SetView(kNewView + move, LiveSet(2), now_);
+    WireHeader push = PushHeader(0, 1, 0);
+    push.view = kNewView + move;
+    push.sender = WorkerPeer(9 + move);
+    Deliver(push, std::vector<float>(2 * kSegment, 1.0f));
+    ASSERT_EQ(sent_.back().header.kind, MessageKind::kReceived);
+  }
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+}
+
 // What has come in the view since stays.
 TEST_F(ViewShardTest, WaitsForAllUntilItIsToldWhoLives) {
   ToNewView();

@@ -145,7 +145,7 @@ CheckpointPart SnapshotWriter::Write(Checkpoint& checkpoint) const {
   part.set_pause_seconds(checkpoint.pause_seconds);
   const absl::StatusOr<PartFile> file =
       WriteLanePart(options_.run_dir, checkpoint.version, place.lane_index, segments,
-                    place.first ? 0 : place.placement);
+                    {.timeline = place.timeline, .placement = place.first ? 0 : place.placement});
   if (!file.ok()) {
     part.set_error(std::string(file.status().message()));
     return part;

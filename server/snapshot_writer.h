@@ -32,6 +32,7 @@ class SnapshotWriter {
  public:
   // What a checkpoint of this lane is.
   struct Place {
+    uint32_t timeline = 1;
     uint32_t placement = 0;   // View.placement
     bool first = true;        // of its timeline: the file's name leaves it out
     uint32_t lane_index = 0;  // index in View.lanes; names the file

@@ -88,14 +88,15 @@ TEST_F(SnapshotWriterTest, BeginsAnewWhenSegmentsMove) {
   Add(1, 1);
   Parts(1);
   Add(0, 2);
-  writer_->SetPlace({.placement = 5, .first = false, .lane_index = 3, .segments = 1});
+  writer_->SetPlace(
+      {.timeline = 2, .placement = 5, .first = false, .lane_index = 3, .segments = 1});
   EXPECT_TRUE(writer_->parts().empty()) << "void by now";
   Add(1, 2);
   EXPECT_THAT(Parts(1), ElementsAre(2));
   const CheckpointPart part = writer_->parts()[0];
   EXPECT_EQ(part.placement(), 5u);
   EXPECT_EQ(part.lane(), 3u);
-  EXPECT_EQ(part.file(), "lane-003-placement-5.safetensors");
+  EXPECT_EQ(part.file(), "lane-003-timeline-2-placement-5.safetensors");
 }
 
 }  // namespace

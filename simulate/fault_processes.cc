@@ -158,7 +158,12 @@ absl::Status RunFaultSeeds(const FaultRuns& runs,
       });
       if (ready == fds.end() || !Read(strided, process, outcomes)) continue;
       End(process, false);
-      if (!process.in_run) continue;
+      if (!process.in_run) {
+        if (process.next_seed >= runs.first_seed + runs.runs) continue;
+        return absl::InternalError(absl::StrCat("a process that simulates has ended before seed ",
+                                                process.next_seed,
+                                                ": is there too little memory?"));
+      }
       process.outcome.violations.push_back("a check failed: the process ended amid the run");
       outcomes.push_back(std::move(process.outcome));
       if (process.next_seed >= runs.first_seed + runs.runs) continue;

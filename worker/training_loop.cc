@@ -204,12 +204,19 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
     const uint32_t view = view_;
     RETURN_IF_ERROR(TakeOrders());
     if (view_ != view) return absl::OkStatus();  // something else is next
-    // Later weights may wait for a straggler; the first ones are there before anyone may go, but
-    // for those of one whose clock in the checkpoint is ahead of others'.
-    const bool first = !stepped_ && (options_.start_version == 0 || !mode_.update_per_push);
+    // Later weights may wait for a straggler, also the first ones of a worker that joins; those
+    // that a timeline begins with are there before anyone may go, but for those of one whose clock
+    // in the checkpoint is ahead of others'.
+    const bool first = !stepped_ && machine_.clock() == options_.start_version &&
+                       (options_.start_version == 0 || !mode_.update_per_push);
     if (first && time_.Now() - begin > FirstPullTimeout()) return NoAnswer(block);
   }
   times_.AddWaiting(time_.Now() - begin);
+  TakeWeights(block);
+  return absl::OkStatus();
+}
+
+void TrainingLoop::TakeWeights(uint32_t block) {
   BlockWeights& weights = weights_[block];
   weights.in_place = exchange_.TakeInPlace(block);
   model_.BindWeights(static_cast<int>(block), ViewOf(weights));
@@ -218,7 +225,6 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
       mode_.update_per_push ? options_.config.cluster().virtual_workers() : 1;  // in a step
   machine_.OnWeights(block, versions.lowest / updates, versions.highest / updates);
   ReportSkipped();
-  return absl::OkStatus();
 }
 
 WeightsView TrainingLoop::ViewOf(const BlockWeights& weights) const {
@@ -230,11 +236,19 @@ WeightsView TrainingLoop::ViewOf(const BlockWeights& weights) const {
   return {.fp32 = in_place.elements.empty() ? weights.own.floats() : in_place.elements};
 }
 
-// For an evaluation that was not foreseen when the block was pulled: the job ends early.
+// For an evaluation that was not foreseen when the block was pulled: the job ends early, or goes by
+// versions. No orders are taken amid the computation; nor need they be, since what was served once
+// is served again.
 absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
   if (weights_[block].whole) return absl::OkStatus();
   Pull(machine_.CurrentPull(block), /*whole=*/true);
-  return WaitForWeights(block);
+  while (true) {
+    RETURN_IF_ERROR(board_.cancelled());
+    ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
+    if (pulled) break;
+  }
+  TakeWeights(block);
+  return absl::OkStatus();
 }
 
 absl::Duration TrainingLoop::FirstPullTimeout() const {

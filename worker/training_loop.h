@@ -97,6 +97,8 @@ class TrainingLoop {
   // progress has been pushed: what was computed of it is void.
   void TakePlace();
   absl::Status WaitForWeights(uint32_t block);
+  // They have come.
+  void TakeWeights(uint32_t block);
   absl::Duration FirstPullTimeout() const;
   absl::Status NoAnswer(uint32_t block) const;
   // By value: the machine moves on to the next computation before the effects of this one are
