@@ -56,7 +56,7 @@ void Progress::SetAway(uint32_t virtual_worker, bool away) {
   if (virtual_worker >= options_.virtual_workers) return;
   away_[virtual_worker] = away;
   CompleteByClock();
-  CompleteEvals();
+  CompleteEvals(open_evals_.begin(), open_evals_.end());
 }
 
 void Progress::AddByClock(uint32_t virtual_worker, uint64_t clock, std::optional<StepShare> share) {
@@ -136,17 +136,17 @@ void Progress::AddEval(const EvalReport& report) {
   std::optional<EvalReport>& share = open.shares[report.virtual_worker()];
   if (share.has_value()) return;
   share = report;
-  CompleteEvals();
+  CompleteEvals(open_evals_.find(key), std::next(open_evals_.find(key)));
 }
 
-void Progress::CompleteEvals() {
+void Progress::CompleteEvals(OpenEvals::iterator eval, OpenEvals::iterator end) {
   const auto is_whole = [&](const OpenEval& open) {
     for (uint32_t v = 0; v < options_.virtual_workers; ++v) {
       if (!open.shares[v].has_value() && !away_[v]) return false;
     }
     return true;
   };
-  for (auto eval = open_evals_.begin(); eval != open_evals_.end();) {
+  while (eval != end) {
     if (!is_whole(eval->second)) {
       ++eval;
       continue;

@@ -94,6 +94,7 @@ class Progress {
   };
 
   using EvalKey = std::pair<uint64_t, bool>;  // version, whether it is the last evaluation
+  using OpenEvals = std::map<EvalKey, OpenEval>;
 
   // Steps that end at a clock of all virtual workers. `share`: none if it is lost.
   void AddByClock(uint32_t virtual_worker, uint64_t clock, std::optional<StepShare> share);
@@ -103,8 +104,8 @@ class Progress {
   // Steps that all have done who are there.
   void CompleteByClock();
   void Complete(std::span<const StepShare> shares);
-  // Evaluations that all have reported who are there.
-  void CompleteEvals();
+  // Of these, evaluations that all have reported who are there.
+  void CompleteEvals(OpenEvals::iterator eval, OpenEvals::iterator end);
   EvalMetrics Fold(const EvalKey& key, const OpenEval& open) const;
 
   const Options options_;
@@ -115,7 +116,7 @@ class Progress {
   std::vector<Pace> paces_;         // by virtual worker
   uint64_t clocks_ = 0;             // their sum
   std::vector<StepShare> arrived_;  // since the last step was complete
-  std::map<EvalKey, OpenEval> open_evals_;
+  OpenEvals open_evals_;
   EvalKey newest_eval_key_{0, false};  // if there is a newest_eval_
   std::optional<double> loss_;
   std::optional<EvalMetrics> newest_eval_;

@@ -103,10 +103,11 @@ void Shard::ExchangeNormsAgain() {
       if (clock > options_.start_version) SendNorms(scope, clock - 1, lane);
       SendNorms(scope, clock, lane);
     }
+    // Before its own sums are complete, too: who has closed this clock says nothing of it by
+    // itself.
+    AskForNorms(scope);
   }
   norms_asked_ = now_;
-  // Before its own sums are complete, too: who has closed this clock says nothing of it by itself.
-  for (uint32_t s = 0; s < Scopes(); ++s) AskForNorms(ledger_->ScopeOfBlock(s));
 }
 
 void Shard::AskForNorms() {

@@ -38,7 +38,13 @@ class UpdateShardTest : public ShardTest {
   }
   void PullFor(uint32_t block, uint32_t virtual_worker, uint64_t clock, Want want = Want::kAtLeast,
                uint32_t first_segment = 0, uint32_t segments = 2) {
-    WireHeader header = Header(MessageKind::kPull, block, WorkerPeer(virtual_worker));
+    PullBy(WorkerPeer(virtual_worker), 4, block, virtual_worker, clock, want, first_segment,
+           segments);
+  }
+  void PullBy(PeerId sender, uint32_t view, uint32_t block, uint32_t virtual_worker, uint64_t clock,
+              Want want = Want::kAtLeast, uint32_t first_segment = 0, uint32_t segments = 2) {
+    WireHeader header = Header(MessageKind::kPull, block, sender);
+    header.view = view;
     header.version = clock;
     header.virtual_worker = virtual_worker;
     header.virtual_worker_count = 1;
@@ -278,12 +284,7 @@ TEST_F(UpdateShardTest, OfANewViewRefusesTheOldOneAndDoesNotWaitForTheDead) {
   shard_.SetView(5, live, now_);
   PullFor(0, 0, 2);
   EXPECT_EQ(sent_.back().header.kind, MessageKind::kRefused);
-  WireHeader header = Header(MessageKind::kPull, 0, WorkerPeer(0));
-  header.view = 5;
-  header.version = 2;
-  header.virtual_worker_count = 1;
-  header.want = Want::kAtLeast;
-  Deliver(header);
+  PullBy(WorkerPeer(0), 5, 0, 0, 2);
   EXPECT_EQ(sent_.back().header.kind, MessageKind::kWeights);
   EXPECT_EQ(sent_.back().header.view, 5u);
 }
@@ -327,18 +328,12 @@ class ThreeVirtualWorkersTest : public UpdateShardTest {
 // Its sender carries another one since, whose pushes are in: it must not wait for the first.
 TEST_F(ThreeVirtualWorkersTest, APullForAnotherVirtualWorkerIsNoRepeat) {
   PushMean(0, 1, 0, 0);
-  WireHeader pull = Header(MessageKind::kPull, 0, WorkerPeer(7));
-  pull.version = 1;
-  pull.virtual_worker = 0;
-  pull.virtual_worker_count = 1;
-  pull.want = Want::kAtLeast;
-  Deliver(pull);
+  const PeerId sender = WorkerPeer(7);
+  PullBy(sender, 4, 0, 0, 1);
   EXPECT_EQ(Count(MessageKind::kWeights), 0u);
-  pull.virtual_worker = 1;
-  Deliver(pull);
+  PullBy(sender, 4, 0, 1, 1);
   EXPECT_EQ(Count(MessageKind::kWeights), 1u);
-  pull.virtual_worker = 2;
-  Deliver(pull);
+  PullBy(sender, 4, 0, 2, 1);
   PushMean(0, 2, 0, 0);
   EXPECT_EQ(Count(MessageKind::kWeights), 2u);
   EXPECT_EQ(sent_.back().header.virtual_worker, 2u);

@@ -241,12 +241,16 @@ WeightsView TrainingLoop::ViewOf(const BlockWeights& weights) const {
 // is served again.
 absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
   if (weights_[block].whole) return absl::OkStatus();
+  const TraceSpan span(options_.trace,
+                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
+  const absl::Time begin = time_.Now();
   Pull(machine_.CurrentPull(block), /*whole=*/true);
   while (true) {
     RETURN_IF_ERROR(board_.cancelled());
     ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
     if (pulled) break;
   }
+  times_.AddWaiting(time_.Now() - begin);
   TakeWeights(block);
   return absl::OkStatus();
 }
