@@ -51,7 +51,7 @@ TEST(PlanScheduling, RefusesToOverrideWhatTheReportSays) {
   EXPECT_THAT(Error({.overrides = {"comm.scheduler=FIFO"}}), HasSubstr("use --policies"));
   EXPECT_THAT(Error({.overrides = {"seed=2", "replay.time_scale=2"}}), HasSubstr("use --profiles"));
   EXPECT_THAT(Error({.overrides = {"trace.steps=0"}}), HasSubstr("--set trace.steps=0"));
-  EXPECT_THAT(Error({.overrides = {"comm.push_format=BF16"}}), HasSubstr("FP32"));
+  EXPECT_THAT(Error({.overrides = {"comm.push_codec.bf16={}"}}), HasSubstr("FP32"));
   EXPECT_EQ(Error({.overrides = {"comm.impair.delay_ms=1", "cluster.lanes_per_server=2"}}), "");
 }
 

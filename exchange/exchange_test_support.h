@@ -49,7 +49,7 @@ class ExchangeTest : public testing::Test {
     options.comm.set_credit_bytes(4 * kSegment * sizeof(float));
     options.comm.set_scheduler(scheduler);
     options.comm.set_resend_ms(1000);
-    options.comm.set_push_format(format);
+    if (format == CommConfig::BF16) options.comm.mutable_push_codec()->mutable_bf16();
     options.comm.set_pull_format(format);
     return options;
   }

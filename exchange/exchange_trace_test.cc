@@ -33,7 +33,7 @@ class ExchangeTraceTest : public testing::Test {
     options.comm.set_partition_bytes(kBytes);
     options.comm.set_credit_bytes(kBytes);
     options.comm.set_resend_ms(1000);
-    options.comm.set_push_format(format);
+    if (format == CommConfig::BF16) options.comm.mutable_push_codec()->mutable_bf16();
     options.comm.set_pull_format(format);
     options.trace = &track_;
     exchange_ = std::make_unique<Exchange>(

@@ -59,7 +59,7 @@ uint32_t PushTable::Find(const WireHeader& header) const {
 void PushTable::ChooseCodec(const PushRequest& request, const Partition& part,
                             PartitionPush& push) const {
   push.bytes = part.bytes();
-  if (options_.comm.push_format() == CommConfig::BF16) {
+  if (options_.comm.push_codec().has_bf16()) {
     push.codec = Codec::kBf16;
     push.bytes = part.bytes() / 2;
   } else if (!request.runs.empty()) {

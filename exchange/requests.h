@@ -50,7 +50,7 @@ struct PushRequest {
   uint64_t token_count = 0;  // terms in the unscaled sum
   Lease gradient;            // block_elements floats; must not change before PushCommitted
   // The elements that may differ from 0; empty: all. Only they are sent, where that is smaller, so
-  // the sums are the same. Ignored with push_format BF16: runs are FP32, and what a partition is
+  // the sums are the same. Ignored with a push_codec: runs are FP32, and what a partition is
   // rounded to must not depend on its size.
   ElementRuns runs = {};
 };

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 
 namespace tug {
@@ -74,6 +75,21 @@ absl::Status SetEnum(Message& parent, const FieldDescriptor& field, const std::s
   return absl::OkStatus();
 }
 
+// Says nothing: the caller does, with the path.
+class SilentCollector : public google::protobuf::io::ErrorCollector {
+  void AddError(int /*line*/, int /*column*/, const std::string& /*message*/) override {}
+};
+
+// `value`: its text in braces.
+absl::Status SetMessage(Message& message, const std::string& path, const std::string& value) {
+  SilentCollector collector;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&collector);
+  if (parser.ParseFromString(value.substr(1, value.size() - 2), &message)) return absl::OkStatus();
+  return Unfit(path, value,
+               absl::StrCat("its fields in braces (", FieldNames(*message.GetDescriptor()), ")"));
+}
+
 absl::Status SetValue(Message& parent, const FieldDescriptor& field, const std::string& path,
                       const std::string& value) {
   const Reflection& reflection = *parent.GetReflection();
@@ -109,6 +125,9 @@ absl::Status SetValue(Message& parent, const FieldDescriptor& field, const std::
     case FieldDescriptor::CPPTYPE_ENUM:
       return SetEnum(parent, field, path, value);
     case FieldDescriptor::CPPTYPE_MESSAGE:
+      if (value.size() >= 2 && value.front() == '{' && value.back() == '}') {
+        return SetMessage(*reflection.MutableMessage(&parent, &field), path, value);
+      }
       break;
   }
   return absl::InvalidArgumentError(absl::StrCat(path, " is a group of fields; set one of them: ",
@@ -175,6 +194,19 @@ absl::StatusOr<FieldRef> FindField(const Message& root, const std::string& path)
     message = &message->GetReflection()->GetMessage(*message, fields[i]);
   }
   return FieldRef{message, fields.back()};
+}
+
+absl::StatusOr<bool> IsChosen(const Message& root, const std::string& path) {
+  ASSIGN_OR_RETURN(const auto fields, FieldsAlong(*root.GetDescriptor(), path));
+  const Message* message = &root;
+  for (const FieldDescriptor* field : fields) {
+    const Reflection& reflection = *message->GetReflection();
+    if (field->real_containing_oneof() != nullptr && !reflection.HasField(*message, field)) {
+      return false;
+    }
+    if (field->message_type() != nullptr) message = &reflection.GetMessage(*message, field);
+  }
+  return true;
 }
 
 absl::Status SetFieldFromText(Message& root, const std::string& path, const std::string& value) {

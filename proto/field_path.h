@@ -29,7 +29,11 @@ struct FieldRef {
 // Errors: NOT_FOUND, naming the part that does not exist and the fields that do.
 absl::StatusOr<FieldRef> FindField(const google::protobuf::Message& root, const std::string& path);
 
-// Sets a field from text; parent messages come into being. Enums by name, upper or lower case.
+// Whether no part of the path is a member of a oneof that is not set. Errors: as FindField.
+absl::StatusOr<bool> IsChosen(const google::protobuf::Message& root, const std::string& path);
+
+// Sets a field from text; parent messages come into being. Enums by name, upper or lower case;
+// a nested message as a whole by its text in braces, "{}" for an empty one.
 // Errors: as FindField; INVALID_ARGUMENT, naming type and bounds, for a value that does not fit the
 // type.
 absl::Status SetFieldFromText(google::protobuf::Message& root, const std::string& path,

@@ -29,10 +29,12 @@ constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 // Fields that two nodes of one job need not agree on: the coordinator's are used by all, or each
 // machine's own.
 constexpr const char* kNotIdentity[] = {
-    "cluster.lanes_per_server", "cluster.compute_threads", "cluster.pin_threads",
-    "data.resolved_alphabet",   "data.resolved_symbols",   "data.resolved_fingerprint",
-    "data.resolved_tokenizer",  "data.resolved_labels",    "replay.resolved_profile",
-    "trace.steps",              "trace.first_step",
+    "cluster.lanes_per_server", "cluster.compute_threads",
+    "cluster.pin_threads",      "data.resolved_alphabet",
+    "data.resolved_symbols",    "data.resolved_fingerprint",
+    "data.resolved_tokenizer",  "data.resolved_labels",
+    "replay.resolved_profile",  "trace.steps",
+    "trace.first_step",
 };
 
 absl::Status RefuseResolved(const JobConfig& config) {
@@ -53,6 +55,28 @@ uint32_t DefaultLanes(const JobConfig& config, uint32_t cores) {
   const uint32_t servers = std::max(config.cluster().servers(), 1u);
   const int by_cores = DefaultLanesPerServer(static_cast<int>(cores), static_cast<int>(servers));
   return std::clamp(config.model().layers() / servers, 1u, static_cast<uint32_t>(by_cores));
+}
+
+// A codec that is wrong by as much, and in the same way, step after step.
+bool NeedsErrorFeedback(const PushCodecConfig& codec) {
+  return codec.has_one_bit() || codec.has_int4() || codec.has_top_k() || codec.has_random_k() ||
+         codec.has_top_k_int8();
+}
+
+// 1-bit Adam: v is made of whole gradients, then stays.
+void FillPushCodecDefaults(JobConfig& config) {
+  PushCodecConfig& codec = *config.mutable_comm()->mutable_push_codec();
+  OptimizerConfig& optimizer = *config.mutable_optimizer();
+  const bool one_bit_adam = codec.has_one_bit() && optimizer.algorithm() == OptimizerConfig::ADAMW;
+  if (!codec.has_error_feedback()) codec.set_error_feedback(NeedsErrorFeedback(codec));
+  if (!codec.has_warmup_steps()) {
+    codec.set_warmup_steps(
+        one_bit_adam ? std::max(optimizer.warmup_steps(), config.train().steps() / 5) : 0);
+  }
+  if (codec.blocks().empty()) codec.set_blocks("*");
+  if (!optimizer.adamw().has_freeze_v_after()) {
+    optimizer.mutable_adamw()->set_freeze_v_after(one_bit_adam ? codec.warmup_steps() : 0);
+  }
 }
 
 // Defaults that depend on other fields, which are set by now.
@@ -86,6 +110,7 @@ void FillComputedDefaults(JobConfig& config, uint32_t cores) {
     optimizer.set_warmup_steps(std::min<uint64_t>(100, train.steps() / 10));
   }
   if (!optimizer.has_decay_steps()) optimizer.set_decay_steps(train.steps());
+  FillPushCodecDefaults(config);
 }
 
 // The part of a configuration that is its identity.
@@ -107,6 +132,12 @@ std::string FirstDifferenceWithin(const Message& one, const Message& other,
     const FieldDescriptor* field = one.GetDescriptor()->field(i);
     const std::string path = prefix + field->name();
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
+      const bool in_one = one.GetReflection()->HasField(one, field);
+      if (field->real_containing_oneof() != nullptr &&
+          in_one != other.GetReflection()->HasField(other, field)) {
+        return absl::StrCat(path, " is chosen in ",
+                            in_one ? "one, not in the other" : "the other, not in one");
+      }
       std::string found =
           FirstDifferenceWithin(one.GetReflection()->GetMessage(one, field),
                                 other.GetReflection()->GetMessage(other, field), path + ".");
@@ -154,6 +185,7 @@ absl::Status ApplyOverride(JobConfig& config, const std::string& override_text) 
 void FillDefaults(JobConfig& config, uint32_t cores) {
   if (config.name().empty()) config.set_name("job");
   for (const FieldRule& rule : FieldRules()) {
+    if (!Applies(config, rule)) continue;
     const auto ref = FindField(config, rule.path);
     TUG_CHECK_OK(ref);
     const bool is_enum = ref->field->enum_type() != nullptr;

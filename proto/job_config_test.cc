@@ -74,11 +74,19 @@ TEST(FieldRules, EveryFieldHasADefaultInRange) {
   for (const FieldRule& rule : FieldRules()) {
     const auto ref = FindField(config, rule.path);
     ASSERT_TRUE(ref.ok()) << ref.status();
+    if (!Applies(config, rule)) continue;
     EXPECT_TRUE(ref->IsSet()) << rule.path;
     if (std::isnan(rule.fallback)) continue;
     EXPECT_EQ(ref->Number(), rule.fallback) << rule.path;
   }
   EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+}
+
+TEST(FieldRules, OfAChoiceOnlyWhatIsChosenHasADefault) {
+  const JobConfig config = *Parse("data { path: 'text' } comm { push_codec { top_k {} } }");
+  EXPECT_EQ(config.comm().push_codec().top_k().density(), 0.01);
+  EXPECT_FALSE(config.comm().push_codec().has_qsgd());
+  EXPECT_EQ(Valid().comm().push_codec().codec_case(), PushCodecConfig::CODEC_NOT_SET);
 }
 
 // One step outside each end of each row is refused, by an error that names field and range.
@@ -217,6 +225,15 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"sync.replicas = 2", "sync.record = ORDER"}},
       {{"fault.coordinator_timeout_ms=4000"},
        {"fault.coordinator_timeout_ms = 4000", "fault.failure_timeout_ms = 5000"}},
+      {{"comm.push_codec.error_feedback=true"},
+       {"comm.push_codec.error_feedback = true", "choose a codec"}},
+      {{"comm.push_codec.natural={}", "comm.push_codec.error_feedback=true"},
+       {"comm.push_codec.error_feedback = true", "natural"}},
+      {{"comm.push_codec.qsgd.levels=5"}, {"comm.push_codec.qsgd.levels = 5", "127"}},
+      {{"sync.policy=ASP", "sync.record=ORDER", "comm.push_codec.top_k={}"},
+       {"sync.record = ORDER", "comm.push_codec.error_feedback = true"}},
+      {{"sync.policy=ASP", "sync.record=ORDER", "comm.pull_format=INT8"},
+       {"sync.record = ORDER", "comm.pull_format = INT8"}},
   };
   for (const Broken& broken : cases) {
     const std::string error = ErrorWith(broken.overrides);
@@ -246,6 +263,9 @@ TEST(ValidityRules, AllowWhatGoesTogether) {
       {"optimizer.schedule=CONSTANT", "optimizer.decay_steps=1", "optimizer.min_learning_rate=1"},
       {"optimizer.schedule=INVERSE_SQRT", "optimizer.decay_steps=1"},
       {"train.patience=3"},
+      {"comm.push_codec.qsgd.levels=15"},
+      {"comm.push_codec.top_k={density: 0.02}", "comm.push_codec.error_feedback=false"},
+      {"sync.policy=ASP", "sync.record=ORDER", "comm.push_codec.bf16={}"},
   };
   for (const auto& overrides : cases) EXPECT_EQ(ErrorWith(overrides), "") << overrides[0];
   EXPECT_EQ(ErrorOf(RandomWith({})), "");
@@ -281,6 +301,31 @@ TEST(JobConfig, ComputesDefaultsFromOtherFields) {
   EXPECT_EQ(config->model().norm(), ModelConfig::POST);
   EXPECT_EQ(config->model().mlp_width(), 1024);
   EXPECT_EQ(config->comm().pull_format(), CommConfig::BF16);
+}
+
+// 1-bit Adam: full precision first, then signs, with mean squares that stay.
+TEST(JobConfig, ComputesDefaultsOfACodec) {
+  const auto codec = [](std::vector<std::string> overrides) {
+    auto config = Parse("data { path: 'x' } train { steps: 50 }", std::move(overrides));
+    EXPECT_TRUE(config.ok()) << config.status();
+    return *config;
+  };
+  const JobConfig one_bit = codec({"comm.push_codec.one_bit={}"});
+  EXPECT_TRUE(one_bit.comm().push_codec().error_feedback());
+  EXPECT_EQ(one_bit.comm().push_codec().warmup_steps(), 10);
+  EXPECT_EQ(one_bit.optimizer().adamw().freeze_v_after(), 10);
+  EXPECT_EQ(one_bit.comm().push_codec().blocks(), "*");
+  const JobConfig sgd = codec({"comm.push_codec.one_bit={}", "optimizer.algorithm=SGD"});
+  EXPECT_EQ(sgd.comm().push_codec().warmup_steps(), 0);
+  const JobConfig int8 = codec({"comm.push_codec.int8={}"});
+  EXPECT_FALSE(int8.comm().push_codec().error_feedback());
+  EXPECT_EQ(int8.comm().push_codec().warmup_steps(), 0);
+  EXPECT_EQ(int8.optimizer().adamw().freeze_v_after(), 0);
+  // The last one that is set is the one.
+  const JobConfig last = codec({"comm.push_codec.int8={}", "comm.push_codec.top_k.density=0.1"});
+  EXPECT_EQ(last.comm().push_codec().top_k().density(), 0.1);
+  const JobConfig none = codec({"comm.push_codec.int8={}", "comm.push_codec={}"});
+  EXPECT_EQ(none.comm().push_codec().codec_case(), PushCodecConfig::CODEC_NOT_SET);
 }
 
 TEST(JobConfig, TakesLanesFromTheCoresButNoMoreThanLayers) {
@@ -368,6 +413,7 @@ TEST(JobConfig, OverrideErrorsNameFieldsTypesAndNames) {
   EXPECT_THAT(ErrorWith({"trian.steps=1"}), AllOf(HasSubstr("\"trian\""), HasSubstr("cluster")));
   EXPECT_THAT(ErrorWith({"train.steps.x=1"}), HasSubstr("single value"));
   EXPECT_THAT(ErrorWith({"train=1"}), AllOf(HasSubstr("group of fields"), HasSubstr("steps")));
+  EXPECT_THAT(ErrorWith({"comm.push_codec={bf61 {}}"}), HasSubstr("bf16, fp16, int8"));
   EXPECT_THAT(ErrorWith({"cluster.workers=-1"}),
               AllOf(HasSubstr("cluster.workers = -1"), HasSubstr("whole number in 0..4294967295")));
   EXPECT_THAT(ErrorWith({"cluster.workers=4294967296"}), HasSubstr("whole number"));
@@ -393,6 +439,7 @@ TEST(JobConfig, ValidateRefusesAConfigurationWithoutDefaults) {
 TEST(Fingerprint, ChangesWithWhatMattersOnly) {
   const JobConfig config = Valid();
   for (const FieldRule& rule : FieldRules()) {
+    if (!Applies(config, rule)) continue;
     JobConfig other = config;
     const double value = FindField(config, rule.path)->Number();
     SetFieldFromNumber(other, rule.path, value == 0 ? 1 : 0);
@@ -408,6 +455,10 @@ TEST(Fingerprint, ChangesWithWhatMattersOnly) {
       EXPECT_THAT(difference, HasSubstr(std::string(rule.path) + " is "));
     }
   }
+  JobConfig encoded = config;
+  encoded.mutable_comm()->mutable_push_codec()->mutable_int8();
+  EXPECT_EQ(FirstDifference(config, encoded),
+            "comm.push_codec.int8 is chosen in the other, not in one");
   JobConfig resolved = config;
   resolved.mutable_data()->set_resolved_alphabet("abc");
   resolved.mutable_data()->set_resolved_symbols(3);

@@ -14,116 +14,7 @@
 namespace tug {
 namespace {
 
-constexpr double kAnyUint64 = 18446744073709551615.0;
 constexpr uint64_t kFloatBytes = 4;
-
-constexpr FieldRule kFieldRules[] = {
-    // path, default, min, max, meaning
-    {"seed", 1, 0, kAnyUint64, "any whole number"},
-    {"cluster.servers", 1, 1, 256, "server processes"},
-    {"cluster.workers", 1, 1, 1024, "worker processes"},
-    {"cluster.lanes_per_server", kComputed, 1, 64, "lanes"},
-    {"cluster.virtual_workers", kComputed, 1, 4096, "virtual workers"},
-    {"cluster.compute_threads", 0, 0, 256, "threads per worker"},
-    {"cluster.pin_threads", 1, 0, 1, "true or false"},
-    {"cluster.spare_servers", 0, 0, 256, "server processes"},
-    {"data.tokenizer", DataConfig::BYTE, 1, DataConfig::Tokenizer_MAX, "a tokenizer"},
-    {"data.pieces", 8000, 260, 1e6, "pieces"},  // 259 stand for bytes and the ends of text
-    {"data.random.samples", 0, 0, 1e9, "samples"},
-    {"data.random.symbols", 0, 0, 1e7, "symbols"},
-    {"data.validation_fraction", 0.1, 0, 0.5, "of the tokens"},
-    {"model.family", ModelConfig::DECODER, 1, ModelConfig::Family_MAX, "a shape of transformer"},
-    {"model.norm", kComputed, 1, ModelConfig::NormPlace_MAX, "a place of LayerNorm"},
-    {"model.activation", ModelConfig::GELU, 1, ModelConfig::Activation_MAX, "an activation"},
-    {"model.mlp_width", kComputed, 8, 65536, "elements"},
-    {"model.classes", 0, 0, 65536, "classes"},
-    {"model.layers", 4, 1, 256, "transformer layers"},
-    {"model.width", 128, 8, 16384, "elements"},
-    {"model.heads", 4, 1, 256, "attention heads"},
-    {"model.context", 64, 2, 65536, "tokens"},
-    {"model.dropout", 0, 0, 1, "probability", Ends::kMinOnly},
-    {"model.tied_head", 1, 0, 1, "true or false"},
-    {"model.bias", 1, 0, 1, "true or false"},
-    {"model.vocabulary", 0, 0, 1e7, "symbols"},
-    {"model.external", 0, 0, 1, "true or false"},
-    {"train.steps", 1000, 1, 1e9, "optimizer steps"},
-    {"train.global_batch", 8, 1, 1e6, "samples"},
-    {"train.micro_batch", kComputed, 1, 65536, "samples"},
-    {"train.eval_interval", 250, 0, 1e9, "optimizer steps"},
-    {"train.eval_samples", 64, 0, 1e12, "samples"},
-    {"train.precision", TrainConfig::FP32, 1, TrainConfig::Precision_MAX, "a number format"},
-    {"train.recompute", TrainConfig::NONE, 1, TrainConfig::Recompute_MAX, "what is recomputed"},
-    {"train.recompute_layers", 1, 1, 256, "layers"},
-    {"train.label_smoothing", 0, 0, 1, "probability", Ends::kMinOnly},
-    {"train.z_loss", 0, 0, 1, "weight"},
-    {"train.patience", 0, 0, 1e6, "evaluations"},
-    {"train.min_improvement", 0, 0, 1e3, "nats"},
-    {"optimizer.adamw.beta1", 0.9, 0, 1, "decay of the mean", Ends::kMinOnly},
-    {"optimizer.adamw.beta2", 0.99, 0, 1, "decay of the mean square", Ends::kMinOnly},
-    {"optimizer.adamw.epsilon", 1e-8, 0, 1, "added to the root", Ends::kMaxOnly},
-    {"optimizer.adamw.weight_decay", 0.1, 0, 1, "per unit of learning rate"},
-    {"optimizer.algorithm", OptimizerConfig::ADAMW, 1, OptimizerConfig::Algorithm_MAX,
-     "an optimizer"},
-    {"optimizer.sgd.momentum", 0.9, 0, 1, "decay of the momentum", Ends::kMinOnly},
-    {"optimizer.sgd.nesterov", 0, 0, 1, "true or false"},
-    {"optimizer.sgd.weight_decay", 0, 0, 1, "per weight"},
-    {"optimizer.learning_rate", 1e-3, 0, 10, "learning rate", Ends::kMaxOnly},
-    {"optimizer.min_learning_rate", kComputed, 0, 10, "learning rate"},
-    {"optimizer.warmup_steps", kComputed, 0, 1e9, "optimizer steps"},
-    {"optimizer.decay_steps", kComputed, 1, 1e9, "optimizer steps"},
-    {"optimizer.schedule", OptimizerConfig::COSINE, 1, OptimizerConfig::Schedule_MAX, "a schedule"},
-    {"optimizer.clip", OptimizerConfig::GLOBAL, 1, OptimizerConfig::Clip_MAX, "a way of clipping"},
-    {"optimizer.clip_norm", 1, 0, 1e6, "norm", Ends::kMaxOnly},
-    {"sync.policy", SyncConfig::BSP, 1, SyncConfig::Policy_MAX, "a sync policy"},
-    {"sync.replicas", 1, 1, 2, "copies"},
-    {"sync.staleness", 4, 0, 65535, "steps"},
-    {"sync.backups", 1, 1, 4095, "virtual workers"},
-    {"sync.staleness_scaling", SyncConfig::INVERSE, 1, SyncConfig::StalenessScaling_MAX,
-     "a scaling"},
-    {"sync.delay_compensation", 0, 0, 1e3, "weight"},
-    {"sync.local_steps", 1, 1, 65536, "optimizer steps"},
-    {"sync.outer.learning_rate", 0.7, 0, 10, "learning rate", Ends::kMaxOnly},
-    {"sync.outer.momentum", 0.9, 0, 1, "decay of the momentum", Ends::kMinOnly},
-    {"sync.outer.nesterov", 1, 0, 1, "true or false"},
-    {"sync.record", SyncConfig::OFF, 1, SyncConfig::Record_MAX, "what is recorded"},
-    {"comm.segment_elements", 262144, 1024, 1 << 24, "elements, a power of two"},
-    {"comm.partition_bytes", 4 << 20, 4 << 10, 256 << 20, "bytes"},
-    {"comm.credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},
-    {"comm.pull_credit_bytes", 32 << 20, 16 << 10, 1e12, "bytes"},
-    {"comm.scheduler", CommConfig::BYTESCHEDULER, 1, CommConfig::Scheduler_MAX,
-     "an order of sending"},
-    {"comm.tuner.trials", 20, 1, 1000, "trials"},
-    {"comm.tuner.steps_per_trial", 5, 1, 10000, "steps"},
-    {"comm.tuner.drift", 0.2, 0, 100, "part of the step time", Ends::kMaxOnly},
-    {"comm.checksum", 1, 0, 1, "true or false"},
-    {"comm.resend_ms", 10000, 100, 600000, "ms"},
-    {"comm.push_format", CommConfig::FP32, 1, CommConfig::Format_MAX, "a number format"},
-    {"comm.pull_format", kComputed, 1, CommConfig::Format_MAX, "a number format"},
-    {"comm.sparse_embeddings", 1, 0, 1, "true or false"},
-    {"comm.shared_memory", 1, 0, 1, "true or false"},
-    {"comm.impair.delay_ms", 0, 0, 60000, "ms"},
-    {"comm.impair.jitter_ms", 0, 0, 60000, "ms"},
-    {"comm.impair.loss", 0, 0, 0.5, "probability"},
-    {"comm.impair.rate_mbit", 0, 0, 1e6, "Mbit/s"},
-    {"checkpoint.interval", 500, 0, 1e9, "optimizer steps"},
-    {"checkpoint.keep", 2, 1, 1000, "checkpoints"},
-    {"checkpoint.keep_best", 1, 0, 1, "true or false"},
-    {"checkpoint.initial", 0, 0, 1, "true or false"},
-    {"fault.heartbeat_ms", 200, 10, 60000, "ms"},
-    {"fault.failure_timeout_ms", 5000, 30, 3600000, "ms"},
-    {"fault.on_worker_loss", FaultConfig::REASSIGN, 1, FaultConfig::WorkerLoss_MAX, "what to do"},
-    {"fault.max_rollbacks", 10, 0, 1e6, "rollbacks"},
-    {"fault.coordinator_timeout_ms", 60000, 30, 86400000, "ms"},
-    {"compute", JobConfig::CPU, 1, JobConfig::Compute_MAX, "a way to spend the time"},
-    {"replay.time_scale", 1, 0, 1000, "times the profile's times"},
-    {"replay.size_scale", 1, 0, 1000, "times the profile's parameters", Ends::kMaxOnly},
-    {"trace.steps", 0, 0, 1000, "steps"},
-    {"trace.first_step", 10, 1, 1e9, "a step of the run"},
-    {"straggler.virtual_worker", 0, 0, 4095, "a virtual worker"},
-    {"straggler.slowdown", 1, 1, 1000, "times as slow"},
-    {"straggler.pause_probability", 0, 0, 1, "probability"},
-    {"straggler.pause_ms", 0, 0, 600000, "ms"},
-};
 
 bool OnPieces(const DataConfig& data) {
   return data.tokenizer() == DataConfig::SENTENCEPIECE || data.tokenizer() == DataConfig::GPT2_BPE;
@@ -144,6 +35,11 @@ bool TrainsOwnModel(const JobConfig& config) {
 bool Decays(const OptimizerConfig& optimizer) {
   return optimizer.schedule() != OptimizerConfig::CONSTANT &&
          optimizer.schedule() != OptimizerConfig::INVERSE_SQRT;
+}
+
+// A codec whose decoding is the gradient on average.
+bool IsUnbiased(const PushCodecConfig& codec) {
+  return codec.has_qsgd() || codec.has_tern_grad() || codec.has_natural();
 }
 
 // The combinations that do not hold, in the order they are checked.
@@ -180,7 +76,7 @@ constexpr ValidityRule kValidityRules[] = {
      "a replay has no model whose weights could be read: leave train.init_from out"},
     {"train.precision", "compute",
      [](const JobConfig& c) { return Replays(c) && c.train().precision() != TrainConfig::FP32; },
-     "a replay computes nothing: choose what is sent with comm.push_format and comm.pull_format"},
+     "a replay computes nothing: choose what is sent with comm.push_codec and comm.pull_format"},
     {"train.patience", "compute",
      [](const JobConfig& c) { return Replays(c) && c.train().patience() > 0; },
      "a replay evaluates nothing: leave train.patience out"},
@@ -357,6 +253,35 @@ constexpr ValidityRule kValidityRules[] = {
        return c.fault().coordinator_timeout_ms() < c.fault().failure_timeout_ms();
      },
      "nodes wait for a coordinator at least as long as it waits for them: raise it"},
+    {"comm.push_codec.error_feedback", nullptr,
+     [](const JobConfig& c) {
+       return c.comm().push_codec().error_feedback() &&
+              c.comm().push_codec().codec_case() == PushCodecConfig::CODEC_NOT_SET;
+     },
+     "pushes are FP32, which leave nothing out: choose a codec, or leave it out"},
+    {"comm.push_codec.error_feedback", nullptr,
+     [](const JobConfig& c) {
+       return c.comm().push_codec().error_feedback() && IsUnbiased(c.comm().push_codec());
+     },
+     "what qsgd, tern_grad and natural leave out is nothing on average, and fed back it may grow "
+     "without bound: leave it out"},
+    {"comm.push_codec.qsgd.levels", nullptr,
+     [](const JobConfig& c) {
+       const PushCodecConfig& codec = c.comm().push_codec();
+       const uint64_t n = uint64_t{codec.qsgd().levels()} + 1;
+       return codec.has_qsgd() && (n & (n - 1)) != 0;
+     },
+     "a level is a whole number of bits: choose 1, 3, 7, 15, 31, 63 or 127"},
+    {"sync.record", "comm.push_codec.error_feedback",
+     [](const JobConfig& c) {
+       return c.sync().record() == SyncConfig::ORDER && c.comm().push_codec().error_feedback();
+     },
+     "what pushes leave out is not recorded: leave one of the two out"},
+    {"sync.record", "comm.pull_format",
+     [](const JobConfig& c) {
+       return c.sync().record() == SyncConfig::ORDER && c.comm().pull_format() == CommConfig::INT8;
+     },
+     "a run is computed again with weights of FP32 or BF16: choose one of them"},
     {"comm.segment_elements", nullptr,
      [](const JobConfig& c) {
        const uint64_t n = c.comm().segment_elements();
@@ -450,12 +375,19 @@ absl::Status CheckText(const JobConfig& config) {
 
 }  // namespace
 
-std::span<const FieldRule> FieldRules() { return kFieldRules; }
 std::span<const ValidityRule> ValidityRules() { return kValidityRules; }
+
+bool Applies(const JobConfig& config, const FieldRule& rule) {
+  const absl::StatusOr<bool> chosen = IsChosen(config, rule.path);
+  TUG_CHECK_OK(chosen);
+  return *chosen;
+}
 
 absl::Status Validate(const JobConfig& config) {
   RETURN_IF_ERROR(CheckText(config));
-  for (const FieldRule& rule : kFieldRules) RETURN_IF_ERROR(CheckField(config, rule));
+  for (const FieldRule& rule : FieldRules()) {
+    if (Applies(config, rule)) RETURN_IF_ERROR(CheckField(config, rule));
+  }
   for (const ValidityRule& rule : kValidityRules) {
     if (!rule.broken(config)) continue;
     ASSIGN_OR_RETURN(std::string message, NameAndValue(config, rule.field));

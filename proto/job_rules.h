@@ -35,8 +35,10 @@ struct ValidityRule {
   const char* reason;  // and what to change
 };
 
-std::span<const FieldRule> FieldRules();
+std::span<const FieldRule> FieldRules();  // field_rules.cc
 std::span<const ValidityRule> ValidityRules();
+// Whether the field is there: not one of a choice (oneof) that was not chosen.
+bool Applies(const JobConfig& config, const FieldRule& rule);
 
 // Checks a configuration whose defaults are filled in against both tables. Errors:
 // INVALID_ARGUMENT, with field, value, and range or the other field.

@@ -17,9 +17,9 @@
 namespace tug {
 
 inline constexpr uint32_t kWireMagic = 0x31475554;  // "TUG1"
-inline constexpr uint16_t kWireVersion = 4;
+inline constexpr uint16_t kWireVersion = 5;
 // Version of the control service (proto/control.proto); both sides must have the same.
-inline constexpr uint32_t kControlVersion = 6;
+inline constexpr uint32_t kControlVersion = 7;
 inline constexpr size_t kHeaderBytes = 96;
 // No payload is larger; a receiver drops what claims to be.
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{512} << 20;
@@ -54,10 +54,12 @@ enum class Want : uint8_t { kExact = 0, kAtLeast = 1 };
 
 // What a payload's bytes are. All decode to the elements of the header's segments.
 enum class Codec : uint8_t {
-  kNone = 0,  // FP32
-  kBf16 = 1,  // the upper halves of FP32, rounded to nearest even
-  kRuns = 2,  // FP32 of some runs of elements, the others are 0 (push) or not asked for (pull,
-              // weights): see exchange/runs.h
+  kNone = 0,    // FP32
+  kBf16 = 1,    // weights: the upper halves of FP32, rounded to nearest even
+  kRuns = 2,    // FP32 of some runs of elements, the others are 0 (push) or not asked for (pull,
+                // weights): see exchange/runs.h
+  kFrames = 3,  // push: each segment encoded by itself, see compression/frames.h
+  kInt8 = 4,    // weights: each segment encoded by compression/int8.h, one after the other
 };
 
 // WireHeader::version of a push whose gradient is zero whatever the weights: of those that the lane

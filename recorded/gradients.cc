@@ -56,7 +56,7 @@ PushedGradient Gradients::Compute(uint32_t virtual_worker, uint64_t clock,
     clip_.Apply(block, targets, gradient_[block]);
   }
   PushedGradient pushed{.blocks = gradient_, .token_count = targets};
-  if (config_.comm().push_format() == CommConfig::BF16) {
+  if (config_.comm().push_codec().has_bf16()) {
     for (std::vector<float>& block : pushed.blocks) RoundToBf16(block);
   }
   return pushed;

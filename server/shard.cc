@@ -357,6 +357,9 @@ bool Shard::IsPush(const Message& message) const {
       return message.payload.size_bytes() == elements * sizeof(uint16_t);
     case Codec::kRuns:
       return DecodeRuns(message.payload.bytes(), elements, /*with_values=*/true).has_value();
+    case Codec::kFrames:
+    case Codec::kInt8:
+      return false;
   }
   return false;
 }

@@ -86,6 +86,9 @@ uint64_t Shard::AnswerBytes(const WaitingPull& pull) const {
           DecodeRuns(pull.payload.bytes(), elements, /*with_values=*/false);
       // Looked at when it came; if its sender has changed it since, there will be no answer.
       return list.has_value() ? EncodedBytes(list->runs, /*with_values=*/true) : 0;
+    case Codec::kFrames:
+    case Codec::kInt8:
+      return 0;
   }
   return 0;
 }

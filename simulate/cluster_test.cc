@@ -141,7 +141,9 @@ TEST(SimulatedCluster, DefersPushesForWantOfMemoryAndEndsWithTheSameBits) {
       SimulationOptions options = Job(2, 9, 1);
       options.config.mutable_cluster()->set_virtual_workers(9);
       options.config.mutable_cluster()->set_lanes_per_server(2);
-      options.config.mutable_comm()->set_push_format(format);
+      if (format == CommConfig::BF16) {
+        options.config.mutable_comm()->mutable_push_codec()->mutable_bf16();
+      }
       options.config.mutable_comm()->set_pull_format(format);
       options.config.mutable_optimizer()->set_clip(clip);
       options.network = Quiet();

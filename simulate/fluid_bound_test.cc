@@ -75,9 +75,9 @@ TEST(FluidBound, RunsVirtualWorkersOneAfterTheOther) {
 
 TEST(FluidBound, HalvesBytesThatAreBf16) {
   const ReplayProfile profile = ProfileOf({{1000, 1, 2}});
-  EXPECT_NEAR(BoundMs(ReplayJob(profile, {"comm.push_format=BF16", "comm.pull_format=BF16"})), 5,
+  EXPECT_NEAR(BoundMs(ReplayJob(profile, {"comm.push_codec.bf16={}", "comm.pull_format=BF16"})), 5,
               1e-9);
-  EXPECT_NEAR(BoundMs(ReplayJob(profile, {"comm.push_format=BF16"})), 7, 1e-9);
+  EXPECT_NEAR(BoundMs(ReplayJob(profile, {"comm.push_codec.bf16={}"})), 7, 1e-9);
 }
 
 TEST(FluidBound, IsNeverBelowTheComputation) {

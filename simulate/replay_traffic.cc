@@ -68,7 +68,8 @@ absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job) {
     traffic.forward_seconds.push_back(block.forward_ms() / 1000);
     traffic.backward_seconds.push_back(block.backward_ms() / 1000);
   }
-  traffic.push_element_bytes = ElementBytes(job.comm().push_format());
+  traffic.push_element_bytes =
+      job.comm().push_codec().has_bf16() ? sizeof(uint16_t) : sizeof(float);
   traffic.pull_element_bytes = ElementBytes(job.comm().pull_format());
   return traffic;
 }

@@ -157,7 +157,7 @@ JobConfig RandomJob(std::mt19937& random) {
        set("comm.segment_elements", 1024), set("comm.partition_bytes", partition),
        set("comm.credit_bytes", partition * (1 + random() % 8)),
        set("comm.pull_credit_bytes", partition * (1 + random() % 8)),
-       std::string("comm.push_format=") + (random() % 2 == 0 ? "FP32" : "BF16"),
+       random() % 2 == 0 ? "comm.push_codec={}" : "comm.push_codec.bf16={}",
        std::string("comm.scheduler=") + schedulers[random() % 3]});
   const uint64_t segments = ReplayTrafficOf(job)->table.size();
   job.mutable_cluster()->set_servers(

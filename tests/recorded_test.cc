@@ -53,7 +53,7 @@ TEST_F(RecordedTest, SoIsOneWithASlowWorkerBoundedStalenessAndMicroBatches) {
 TEST_F(RecordedTest, SoIsDelayCompensation) {
   ASSERT_NO_FATAL_FAILURE(
       Train("run", Recorded({"optimizer.algorithm=SGD", "optimizer.learning_rate=0.05",
-                             "sync.delay_compensation=0.04", "comm.push_format=BF16",
+                             "sync.delay_compensation=0.04", "comm.push_codec.bf16={}",
                              "comm.pull_format=BF16"})));
   ExpectSameBits("run");
 }

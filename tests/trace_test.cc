@@ -198,7 +198,7 @@ TEST_F(TraceTest, ShowsAllNodesOnOneClockAndChangesNoBit) {
   for (const std::string shared : {"true", "false"}) {
     SCOPED_TRACE("shared memory: " + shared);
     // Pushes are encoded; an evaluation falls into the traced steps.
-    const Texts settings = {"comm.shared_memory=" + shared, "comm.push_format=BF16"};
+    const Texts settings = {"comm.shared_memory=" + shared, "comm.push_codec.bf16={}"};
     ASSERT_NO_FATAL_FAILURE(Train("plain-" + shared, settings));
     EXPECT_FALSE(std::filesystem::exists(Path("plain-" + shared) + "/trace.json"));
     Process& process = StartTraining("traced-" + shared, settings, {"--trace"});

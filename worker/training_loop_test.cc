@@ -407,7 +407,7 @@ TEST_F(TrainingLoopTest, LocalStepsReadTheirOwnSamplesAndGiveTheSameBitsInPlace)
 TEST_F(TrainingLoopTest, Bf16HalvesTheBytesAndChangesBits) {
   config_.mutable_comm()->set_sparse_embeddings(false);
   const Outcome fp32 = Train();
-  config_.mutable_comm()->set_push_format(CommConfig::BF16);
+  config_.mutable_comm()->mutable_push_codec()->mutable_bf16();
   config_.mutable_comm()->set_pull_format(CommConfig::BF16);
   const Outcome bf16 = Train();
   EXPECT_EQ(bf16.traffic.pushed_bytes, fp32.traffic.pushed_bytes / 2);

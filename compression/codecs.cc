@@ -1,0 +1,56 @@
+#include "compression/codecs.h"
+
+#include <vector>
+
+#include "compression/bf16.h"
+
+namespace tug {
+namespace {
+
+template <typename T>
+std::unique_ptr<const SegmentCodec> Make(const PushCodecConfig& config) {
+  if constexpr (std::is_default_constructible_v<T>) {
+    return std::make_unique<T>();
+  } else {
+    return std::make_unique<T>(config);
+  }
+}
+
+constexpr CodecRow kCodecs[] = {
+    // id, name, paper, sparse, unbiased, make
+    {PushCodecConfig::kBf16, "bf16", "-", false, false, Make<Bf16Codec>},
+};
+
+// By id.
+std::vector<std::unique_ptr<const SegmentCodec>> MakeDecoders() {
+  std::vector<std::unique_ptr<const SegmentCodec>> decoders;
+  for (const CodecRow& row : kCodecs) {
+    if (decoders.size() <= row.id) decoders.resize(row.id + 1);
+    decoders[row.id] = row.make(PushCodecConfig());
+  }
+  return decoders;
+}
+
+}  // namespace
+
+std::span<const CodecRow> Codecs() { return kCodecs; }
+
+const CodecRow* FindCodec(uint32_t id) {
+  for (const CodecRow& row : kCodecs) {
+    if (row.id == id) return &row;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<const SegmentCodec> MakeCodec(const PushCodecConfig& config) {
+  const CodecRow* row = FindCodec(config.codec_case());
+  return row == nullptr ? nullptr : row->make(config);
+}
+
+const SegmentCodec* DecoderOf(uint32_t id) {
+  static const std::vector<std::unique_ptr<const SegmentCodec>>& decoders =
+      *new std::vector<std::unique_ptr<const SegmentCodec>>(MakeDecoders());
+  return id < decoders.size() ? decoders[id].get() : nullptr;
+}
+
+}  // namespace tug

@@ -1,0 +1,77 @@
+#include "compression/frames.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "compression/codecs.h"
+#include "compression/unaligned.h"
+#include "kernels/sum.h"
+
+namespace tug {
+namespace {
+
+bool DecodeFp32(std::span<const std::byte> encoding, DecodeTo to, std::span<float> elements) {
+  const auto* const from = reinterpret_cast<const float*>(encoding.data());
+  const auto n = static_cast<int64_t>(elements.size());
+  if (to == DecodeTo::kStore) return kernels::CopyAndCheck(from, elements.data(), n);
+  if (to == DecodeTo::kAdd) return kernels::AddAndCheck(from, elements.data(), n);
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] -= from[i];
+  return kernels::AllFinite(elements.data(), n);
+}
+
+}  // namespace
+
+size_t MaxFrameBytes(const SegmentCodec* codec, size_t elements) {
+  return FrameBytes(codec == nullptr ? elements * sizeof(float) : codec->MaxEncodedBytes(elements));
+}
+
+size_t WriteFrame(uint8_t id, const SegmentCodec* codec, const CodecKey& key,
+                  std::span<const float> elements, std::span<float> residual,
+                  std::span<std::byte> out, CodecScratch& scratch) {
+  TUG_CHECK_GE(out.size(), MaxFrameBytes(codec, elements.size()));
+  const std::span<std::byte> encoding = out.subspan(kFrameHeaderBytes);
+  size_t bytes = 0;
+  bool finite = true;
+  if (codec == nullptr) {  // whether it is finite is seen where it is summed
+    bytes = elements.size_bytes();
+    std::memcpy(encoding.data(), elements.data(), bytes);
+  } else {
+    bytes = residual.empty()
+                ? codec->Encode(key, elements, encoding, scratch)
+                : codec->EncodeWithResidual(key, elements, residual, encoding, scratch);
+    finite = bytes > 0;
+  }
+  const auto length = static_cast<uint32_t>(bytes);
+  std::memcpy(out.data(), &length, sizeof(length));
+  out[4] = std::byte{id};
+  out[5] = std::byte{static_cast<uint8_t>(finite ? 0 : 1)};
+  out[6] = out[7] = std::byte{0};
+  const size_t frame_bytes = FrameBytes(bytes);
+  std::fill(out.begin() + static_cast<ptrdiff_t>(kFrameHeaderBytes + bytes),
+            out.begin() + static_cast<ptrdiff_t>(frame_bytes), std::byte{0});
+  return frame_bytes;
+}
+
+std::optional<Frame> TakeFrame(size_t elements, std::span<const std::byte>& bytes) {
+  if (bytes.size() < kFrameHeaderBytes) return std::nullopt;
+  const auto header = LoadOnce<uint64_t>(bytes.data());
+  const uint64_t length = header & 0xffffffff;
+  const auto codec = static_cast<uint8_t>(header >> 32);
+  const uint64_t rest = header >> 40;
+  if (rest > 1 || FrameBytes(length) > bytes.size()) return std::nullopt;
+  Frame frame{codec, rest == 0, bytes.subspan(kFrameHeaderBytes, length)};
+  if (codec != 0 && DecoderOf(codec) == nullptr) return std::nullopt;
+  if (codec == 0 && (!frame.finite || length != elements * sizeof(float))) return std::nullopt;
+  if (codec != 0 && frame.finite != (length > 0)) return std::nullopt;
+  bytes = bytes.subspan(FrameBytes(length));
+  return frame;
+}
+
+bool DecodeFrame(const Frame& frame, DecodeTo to, std::span<float> elements) {
+  if (!frame.finite) return false;
+  if (frame.codec == 0) return DecodeFp32(frame.encoding, to, elements);
+  return DecoderOf(frame.codec)->Decode(frame.encoding, to, elements);
+}
+
+}  // namespace tug
