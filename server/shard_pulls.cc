@@ -81,14 +81,14 @@ uint64_t Shard::AnswerBytes(const WaitingPull& pull) const {
       return elements * sizeof(float);
     case Codec::kBf16:
       return elements * sizeof(uint16_t);
+    case Codec::kFrames:
+    case Codec::kInt8:
+      return 0;
     case Codec::kRuns:
       const std::optional<EncodedRuns> list =
           DecodeRuns(pull.payload.bytes(), elements, /*with_values=*/false);
       // Looked at when it came; if its sender has changed it since, there will be no answer.
       return list.has_value() ? EncodedBytes(list->runs, /*with_values=*/true) : 0;
-    case Codec::kFrames:
-    case Codec::kInt8:
-      return 0;
   }
   return 0;
 }
