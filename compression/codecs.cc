@@ -3,6 +3,9 @@
 #include <vector>
 
 #include "compression/bf16.h"
+#include "compression/random_k.h"
+#include "compression/top_k.h"
+#include "compression/top_k_int8.h"
 
 namespace tug {
 namespace {
@@ -19,6 +22,10 @@ std::unique_ptr<const SegmentCodec> Make(const PushCodecConfig& config) {
 constexpr CodecRow kCodecs[] = {
     // id, name, paper, sparse, unbiased, make
     {PushCodecConfig::kBf16, "bf16", "-", false, false, Make<Bf16Codec>},
+    {PushCodecConfig::kTopK, "top_k", "Aji and Heafield 2017", true, false, Make<TopKCodec>},
+    {PushCodecConfig::kRandomK, "random_k", "Stich et al. 2018", true, false, Make<RandomKCodec>},
+    {PushCodecConfig::kTopKInt8, "top_k_int8", "Aji and Heafield 2017", true, false,
+     Make<TopKInt8Codec>},
 };
 
 // By id.

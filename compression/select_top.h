@@ -1,0 +1,29 @@
+#ifndef TUG_COMPRESSION_SELECT_TOP_H_
+#define TUG_COMPRESSION_SELECT_TOP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "compression/codec.h"
+
+namespace tug {
+
+// Indices, ascending, of the `count` elements of the largest magnitude; of equal ones those with
+// the lower index. Zeros are left out, so they may be fewer. Exact for any input: a sample gives a
+// threshold that somewhat more than `count` elements reach, one pass collects those, and counts of
+// their magnitudes' bits find the last one that is kept. Input that defeats the sample takes a
+// second pass. Nothing if an element is not finite. The span is in `scratch` and valid until that
+// is used again. REQUIRES: 1 <= count <= elements. Thread-safe.
+std::optional<std::span<const uint32_t>> SelectTop(std::span<const float> elements, size_t count,
+                                                   CodecScratch& scratch);
+
+// residual += elements, and SelectTop of that in the same pass. REQUIRES: elements are finite.
+std::optional<std::span<const uint32_t>> AddAndSelectTop(std::span<const float> elements,
+                                                         std::span<float> residual, size_t count,
+                                                         CodecScratch& scratch);
+
+}  // namespace tug
+
+#endif  // TUG_COMPRESSION_SELECT_TOP_H_
