@@ -9,6 +9,7 @@ void AddBenchCommand(CLI::App& app, Command& chosen) {
   AddBenchPushPull(*bench, chosen);
   AddBenchServer(*bench, chosen);
   AddBenchKernels(*bench, chosen);
+  AddBenchCodecs(*bench, chosen);
 }
 
 }  // namespace tug

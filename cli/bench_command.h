@@ -9,6 +9,7 @@ namespace tug {
 void AddBenchPushPull(CLI::App& bench, Command& chosen);
 void AddBenchServer(CLI::App& bench, Command& chosen);
 void AddBenchKernels(CLI::App& bench, Command& chosen);
+void AddBenchCodecs(CLI::App& bench, Command& chosen);
 
 }  // namespace tug
 

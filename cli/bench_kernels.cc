@@ -6,8 +6,6 @@
 //    under both, and the ratio of the two stays. Times are the thread's processor time: whoever
 //    else runs on the core is not in them.
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -18,7 +16,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/bench_command.h"
 #include "cli/bench_stats.h"
@@ -119,21 +116,8 @@ void PrintLine(const Case& measured, int add_bytes, const Times& times) {
               measured.bytes / of_add.median / add_bytes);
 }
 
-absl::Status PinToThisCore(int& core) {
-  core = sched_getcpu();
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  if (core >= 0) CPU_SET(core, &one);
-  if (core < 0 || sched_setaffinity(0, sizeof(one), &one) != 0) {
-    return absl::FailedPreconditionError(
-        "this system does not let the run stay on one core; start it under taskset");
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Bench(const BenchKernels& command) {
-  int core = -1;
-  RETURN_IF_ERROR(PinToThisCore(core));
+  ASSIGN_OR_RETURN(const int core, PinToThisCore());
   const double elements = static_cast<double>(command.parameters);
   const Arrays arrays(static_cast<size_t>(command.parameters));
   std::vector<Case> cases = Limits(arrays);

@@ -1,5 +1,6 @@
 #include "cli/bench_stats.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
@@ -30,6 +31,18 @@ double CpuSecondsOf(const std::function<void()>& work) {
   const double start = now();
   work();
   return now() - start;
+}
+
+absl::StatusOr<int> PinToThisCore() {
+  const int core = sched_getcpu();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  if (core >= 0) CPU_SET(core, &one);
+  if (core < 0 || sched_setaffinity(0, sizeof(one), &one) != 0) {
+    return absl::FailedPreconditionError(
+        "this system does not let the run stay on one core; start it under taskset");
+  }
+  return core;
 }
 
 }  // namespace tug

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+
 namespace tug {
 
 // What repeated measurements of one thing gave. Machines drift and neighbours disturb: a figure is
@@ -24,6 +26,9 @@ std::string FormatSpread(const Spread& spread, int decimals);
 // Seconds of the calling thread's processor time that one call takes: what it would take if nobody
 // else ran on this core.
 double CpuSecondsOf(const std::function<void()>& work);
+
+// Keeps the calling thread on the core that it runs on, and returns its number.
+absl::StatusOr<int> PinToThisCore();
 
 }  // namespace tug
 

@@ -68,7 +68,7 @@ class CliTest : public ::testing::Test {
 
 TEST_F(CliTest, HelpsEverywhere) {
   for (const char* command : {"", "train", "coordinator", "server", "worker", "status", "stop",
-                              "drain", "sample", "eval", "simulate"}) {
+                              "drain", "sample", "eval", "simulate", "bench codecs"}) {
     const Outcome outcome = Tug(std::string(command) + " --help");
     EXPECT_EQ(outcome.exit_code, 0) << command;
     EXPECT_THAT(outcome.output, HasSubstr("Example")) << command;
@@ -86,6 +86,18 @@ TEST_F(CliTest, RefusesWrongUsageWithCode2) {
   ExpectError("status runs/a --coordinator 127.0.0.1:1", 2, "--coordinator");
   ExpectError("drain", 2, "NODE");
   ExpectError("drain server-1 runs/a", 2, "NODE");
+}
+
+TEST_F(CliTest, BenchCodecsComparesThemWithMemcpy) {
+  const Outcome outcome = Tug("bench codecs --codec top_k --codec bf16 --bytes 64K,1M --runs 1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  for (const char* what : {"64 KiB", "1 MiB", "top_k", "bf16", "50.00", "memcpy"}) {
+    EXPECT_THAT(outcome.output, HasSubstr(what));
+  }
+  ExpectError("bench codecs --codec zip", 2, "bf16");
+  ExpectError("bench codecs --codec zip", 2, "zip");
+  ExpectError("bench codecs --bytes 5", 2, "--bytes");
+  ExpectError("bench codecs --density 0.7", 2, "--density");
 }
 
 TEST_F(CliTest, FindsMistakesInTheJobBeforeAnyProcessIsStarted) {
