@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compression/bf16.h"
+#include "compression/int8.h"
 
 namespace tug {
 namespace {
@@ -19,6 +20,8 @@ std::unique_ptr<const SegmentCodec> Make(const PushCodecConfig& config) {
 constexpr CodecRow kCodecs[] = {
     // id, name, paper, sparse, unbiased, make
     {PushCodecConfig::kBf16, "bf16", "-", false, false, Make<Bf16Codec>},
+    {PushCodecConfig::kInt8, "int8", "Dettmers 2016; Wang et al. 2023", false, false,
+     Make<Int8Codec>},
 };
 
 // By id.
