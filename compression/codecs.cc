@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compression/bf16.h"
+#include "compression/int8.h"
 #include "compression/random_k.h"
 #include "compression/top_k.h"
 #include "compression/top_k_int8.h"
@@ -26,6 +27,8 @@ constexpr CodecRow kCodecs[] = {
     {PushCodecConfig::kRandomK, "random_k", "Stich et al. 2018", true, false, Make<RandomKCodec>},
     {PushCodecConfig::kTopKInt8, "top_k_int8", "Aji and Heafield 2017", true, false,
      Make<TopKInt8Codec>},
+    {PushCodecConfig::kInt8, "int8", "Dettmers 2016; Wang et al. 2023", false, false,
+     Make<Int8Codec>},
 };
 
 // By id.

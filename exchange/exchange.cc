@@ -15,7 +15,7 @@ Exchange::Exchange(ExchangeOptions options, const SegmentTable& table, ExchangeS
       buffers_(options_.comm.credit_bytes(), sinks_.new_buffer),
       versions_(table),
       pushes_(options_, plan_, sinks_, buffers_, versions_, counters_),
-      pulls_(options_, plan_, sinks_, buffers_, versions_, counters_) {}
+      pulls_(options_, table_, plan_, sinks_, buffers_, versions_, counters_) {}
 
 void Exchange::OnMessage(const Message& message, absl::Time now) {
   const WireHeader& header = message.header;

@@ -13,7 +13,7 @@
 // cut into, what comes then is cut anew, and lanes take either. Who owns what may change too
 // (SetView).
 //
-// Payloads: FP32 or bf16, by comm.push_codec and comm.pull_format; or, FP32, only some runs of
+// Payloads: by comm.push_codec and comm.pull_format (weights_payload.h); or, FP32, only some runs of
 // elements (runs.h). Runs are lossless: a lane takes the elements that are not pushed for zeros and
 // updates all weights as ever, so the bits are those of dense pushes whatever the optimizer.
 

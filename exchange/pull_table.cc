@@ -6,21 +6,23 @@
 
 #include "base/check.h"
 #include "exchange/exchange_header.h"
+#include "exchange/weights_payload.h"
 #include "kernels/bf16.h"
-#include "kernels/copy.h"
 
 namespace tug {
 
-PullTable::PullTable(const ExchangeOptions& options,
+PullTable::PullTable(const ExchangeOptions& options, const SegmentTable& table,
                      const std::shared_ptr<const PartitionPlan>& plan, const ExchangeSinks& sinks,
                      SendBuffers& buffers, SegmentVersions& versions, ExchangeCounters& counters)
     : options_(options),
+      table_(table),
       plan_(plan),
       sinks_(sinks),
       buffers_(buffers),
       versions_(versions),
       counters_(counters),
       resend_after_(absl::Milliseconds(options.comm.resend_ms())),
+      codec_(WeightsCodecOf(options.comm.pull_format())),
       pulls_(plan->num_blocks()) {}
 
 // ---- asking ----
@@ -32,7 +34,7 @@ ElementRuns PullTable::WantedRuns(const PullRequest& request, const Partition& p
 
 Codec PullTable::CodecOf(const PullRequest& request, std::span<const ElementRun> runs,
                          const Partition& part) const {
-  if (options_.comm.pull_format() == CommConfig::BF16) return Codec::kBf16;
+  if (codec_ != Codec::kNone) return codec_;
   const bool all = request.runs.empty() || EncodedBytes(runs, true) >= part.bytes();
   return all ? Codec::kNone : Codec::kRuns;
 }
@@ -40,12 +42,12 @@ Codec PullTable::CodecOf(const PullRequest& request, std::span<const ElementRun>
 void PullTable::Add(PullRequest request, absl::Time now) {
   const uint64_t elements = plan_->block_elements(request.block);
   const bool raw = !request.bf16_destination.empty();
-  TUG_CHECK(!raw || options_.comm.pull_format() == CommConfig::BF16);
+  TUG_CHECK(!raw || codec_ == Codec::kBf16);
   TUG_CHECK_EQ(raw ? request.bf16_destination.size() : request.destination.size(), elements);
   OpenPull& pull = pulls_[request.block];
   if (pull.missing > 0) sinks_.pulled({.block = request.block, .superseded = true});
   pull.request = std::move(request);
-  if (options_.comm.pull_format() == CommConfig::BF16) pull.request.runs.clear();
+  if (codec_ != Codec::kNone) pull.request.runs.clear();
   if (options_.trace != nullptr) pull.asked_ns = options_.trace->NowNs();
   Ask(pull, now);
 }
@@ -173,9 +175,9 @@ bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message)
     pull.partitions[partition] = State::kCopied;
     return true;
   }
-  const bool bf16 = codec == Codec::kBf16;
-  if (payload.size() != elements * (bf16 ? sizeof(kernels::Bf16) : sizeof(float))) return false;
-  const bool as_wanted = bf16 == !pull.request.bf16_destination.empty();
+  if (payload.size() != PayloadBytes(part)) return false;
+  const Codec wanted = pull.request.bf16_destination.empty() ? Codec::kNone : Codec::kBf16;
+  const bool as_wanted = codec == wanted;
   if (as_wanted && pull.request.allow_in_place && message.home == Home::kSender) {
     pull.held[partition] = message.payload;
     pull.partitions[partition] = State::kHeld;
@@ -186,16 +188,19 @@ bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message)
   return true;
 }
 
-void PullTable::Copy(const PullRequest& request, const Partition& part, const Lease& payload) {
-  const auto n = static_cast<int64_t>(part.end - part.begin);
+size_t PullTable::PayloadBytes(const Partition& part) const {
+  return WeightsBytes(codec_, table_, table_.id(part.block, part.first_segment),
+                      part.segment_count);
+}
+
+void PullTable::Copy(const PullRequest& request, const Partition& part,
+                     const Lease& payload) const {
   const std::span<const std::byte> bytes = payload.bytes();
   if (!request.bf16_destination.empty()) {
     std::memcpy(request.bf16_destination.data() + part.begin, bytes.data(), bytes.size());
-  } else if (bytes.size() < part.bytes()) {
-    kernels::FloatFromBf16(reinterpret_cast<const kernels::Bf16*>(bytes.data()),
-                           request.destination.data() + part.begin, n);
   } else {
-    kernels::CopyForLater(payload.floats().data(), request.destination.data() + part.begin, n);
+    DecodeWeights(codec_, table_, table_.id(part.block, part.first_segment), part.segment_count,
+                  bytes, request.destination.subspan(part.begin, part.end - part.begin));
   }
 }
 

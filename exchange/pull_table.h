@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "exchange/partition_plan.h"
 #include "exchange/requests.h"
+#include "exchange/segment_table.h"
 #include "exchange/segment_versions.h"
 #include "exchange/send_buffers.h"
 
@@ -25,9 +26,9 @@ class PullTable {
  public:
   // `plan` may be made to point at another one: pulls that are added then are cut by that.
   // REQUIRES: all references outlive the table.
-  PullTable(const ExchangeOptions& options, const std::shared_ptr<const PartitionPlan>& plan,
-            const ExchangeSinks& sinks, SendBuffers& buffers, SegmentVersions& versions,
-            ExchangeCounters& counters);
+  PullTable(const ExchangeOptions& options, const SegmentTable& table,
+            const std::shared_ptr<const PartitionPlan>& plan, const ExchangeSinks& sinks,
+            SendBuffers& buffers, SegmentVersions& versions, ExchangeCounters& counters);
 
   // In place of the block's open pull, if there is one.
   void Add(PullRequest request, absl::Time now);
@@ -74,7 +75,9 @@ class PullTable {
   // False if the payload is not what was asked for.
   bool Take(OpenPull& pull, uint32_t partition, const Message& message);
   // A partition's weights from where they arrived into the destination.
-  static void Copy(const PullRequest& request, const Partition& part, const Lease& payload);
+  void Copy(const PullRequest& request, const Partition& part, const Lease& payload) const;
+  // Of one that comes whole.
+  size_t PayloadBytes(const Partition& part) const;
   void Complete(OpenPull& pull);
   // A partition came at `arrived_ns`, and has been taken.
   void TraceArrival(const OpenPull& pull, const Message& message, int64_t arrived_ns);
@@ -82,12 +85,14 @@ class PullTable {
   bool IsInOnePiece(const OpenPull& pull) const;
 
   const ExchangeOptions& options_;
+  const SegmentTable& table_;
   const std::shared_ptr<const PartitionPlan>& plan_;
   const ExchangeSinks& sinks_;
   SendBuffers& buffers_;
   SegmentVersions& versions_;
   ExchangeCounters& counters_;
   const absl::Duration resend_after_;
+  const Codec codec_;            // of partitions that come whole
   std::vector<OpenPull> pulls_;  // by block
 };
 

@@ -65,7 +65,8 @@ struct PullRequest {
   // see BlockPulled. The destination is then not touched.
   bool allow_in_place = false;
   // The elements that are wanted; empty: all. Of the others, any may be written, with its weight of
-  // the same version, or stay as it is. Ignored with pull_format BF16, as for pushes.
+  // the same version, or stay as it is. Ignored with a pull_format other than
+  // FP32, as for pushes.
   ElementRuns runs = {};
   // In place of `destination`, with pull_format BF16: receives the weights as they are pulled.
   std::span<kernels::Bf16> bf16_destination = {};

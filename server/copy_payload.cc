@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "exchange/weights_payload.h"
 
 namespace tug {
 namespace {
@@ -113,7 +114,7 @@ std::optional<HeldSegment> ReadCopyPayload(std::span<const std::byte> payload, u
   const uint64_t vectors = 1 + (shape.has_m ? 1 : 0) + (shape.has_v ? 1 : 0);
   const uint64_t least =
       shape.clocks * sizeof(uint64_t) + sizeof(NormEntry) + vectors * elements * sizeof(float);
-  const uint64_t previous = elements * shape.previous_element_bytes;
+  const uint64_t previous = shape.has_previous ? WeightsBytes(shape.previous, elements) : 0;
   if (payload.size() != least && payload.size() != least + previous) return std::nullopt;
   Reader reader(payload);
   HeldSegment segment;

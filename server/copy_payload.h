@@ -7,8 +7,8 @@
 //
 //   kUpdate   64 bytes (UpdateRecord), FP32 gradient [n]; without gradient: the update is skipped
 //   kCopy     u64 clocks [by virtual worker, or none], NormEntry, FP32 weights [n], m [n or none],
-//             v [n or none], weights of the version before [n: FP32, or bf16 with bf16 pulls; or
-//             none]
+//             v [n or none], weights of the version before [as pulls get them,
+//             exchange/weights_payload.h; or none]
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <span>
 
 #include "optimizer/optimizer.h"
+#include "proto/wire.h"
 #include "server/held_segment.h"
 #include "server/norm_entry.h"
 
@@ -43,7 +44,8 @@ struct CopyShape {
   uint32_t clocks = 0;  // virtual workers, where every push is an update; else 0
   bool has_m = true;
   bool has_v = true;
-  uint32_t previous_element_bytes = 4;
+  bool has_previous = true;  // of the version before, in the format of pulls:
+  Codec previous = Codec::kNone;
 };
 
 uint64_t CopyPayloadBytes(const HeldSegment& segment);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/bf16.h"
+#include "exchange/weights_payload.h"
 
 namespace tug {
 namespace {
@@ -20,9 +20,8 @@ CopyShape ShapeOf(const CopyStore::Options& options, const Optimizer& optimizer)
   return {.clocks = options.update_per_push ? options.virtual_workers : 0,
           .has_m = optimizer.keeps_m(),
           .has_v = optimizer.keeps_v(),
-          .previous_element_bytes = options.update_per_push ? 0u
-                                    : options.bf16_pulls    ? 2u
-                                                            : 4u};
+          .has_previous = !options.update_per_push,
+          .previous = options.pull_codec};
 }
 
 }  // namespace
@@ -40,7 +39,8 @@ CopyStore::CopyStore(Options options, const SegmentTable& table, std::span<const
     auto copy = std::make_unique<Copy>();
     copy->version = options_.start_version * (options_.update_per_push ? shape_.clocks : 1);
     copy->weights = AlignedBuffer(elements * sizeof(float));
-    copy->previous = AlignedBuffer(elements * shape_.previous_element_bytes);
+    if (shape_.has_previous)
+      copy->previous = AlignedBuffer(WeightsBytes(shape_.previous, elements));
     if (shape_.has_m) copy->m = AlignedBuffer(elements * sizeof(float));
     if (shape_.has_v) copy->v = AlignedBuffer(elements * sizeof(float));
     copy->clocks.assign(shape_.clocks, options_.start_version);
@@ -97,11 +97,11 @@ std::optional<HeldSegment> CopyStore::Held(uint32_t segment) const {
 
 UpdateSpans CopyStore::Turn(Copy& copy) const {
   copy.has_previous = !options_.update_per_push;
-  const auto halves = reinterpret_cast<kernels::Bf16*>(copy.previous.data());
-  if (options_.update_per_push || options_.bf16_pulls) {
+  if (options_.update_per_push || options_.pull_codec != Codec::kNone) {
     const std::span<float> weights = copy.weights.floats();
     if (!options_.update_per_push) {
-      kernels::Bf16FromFloat(weights.data(), halves, static_cast<int64_t>(weights.size()));
+      EncodeWeights(options_.pull_codec, weights,
+                    {copy.previous.data(), copy.previous.size_bytes()});
     }
     return {.weights_in = weights, .weights_out = weights};
   }

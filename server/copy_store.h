@@ -12,8 +12,8 @@
 //      its way for long.
 //   3. Whatever came: the copy answers with the version that it has now (kCopied).
 //
-// Memory, bytes a parameter: 12 with Adam's m and v, and 4 (2 with bf16 pulls) for the version
-// before where pushes are summed.
+// Memory, bytes a parameter: 12 with Adam's m and v, and 4 (2 with bf16 pulls, 1.02 with int8) for
+// the version before where pushes are summed.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +40,7 @@ class CopyStore {
     uint64_t start_version = 0;  // of the job
     uint32_t virtual_workers = 1;
     bool update_per_push = false;
-    bool bf16_pulls = false;
+    Codec pull_codec = Codec::kNone;
     bool leave_out_update = false;  // see ShardOptions
   };
   // All at the start version, with zeros, to be filled in. `copied`: segment ids, ascending.
@@ -80,7 +80,7 @@ class CopyStore {
     bool follows = false;
     bool has_previous = false;
     AlignedBuffer weights;
-    // Of the version before: FP32, or bf16 with bf16 pulls. None where every push is an update.
+    // Of the version before, as pulls get them. None where every push is an update.
     AlignedBuffer previous;
     AlignedBuffer m;
     AlignedBuffer v;

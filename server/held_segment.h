@@ -16,8 +16,8 @@ struct HeldSegment {
   std::span<const float> weights;
   std::span<const float> m;  // empty where the optimizer keeps none; v too
   std::span<const float> v;
-  // The weights of version - 1 as pulls get them: FP32, or bf16 with bf16 pulls. Empty: not kept,
-  // since there is no such version, or nobody can need it any more.
+  // The weights of version - 1 as pulls get them (exchange/weights_payload.h). Empty: not
+  // kept, since there is no such version, or nobody can need it any more.
   std::span<const std::byte> previous;
   // Where every push is an update: by virtual worker, the clock of the next push that it lacks.
   // Otherwise empty.

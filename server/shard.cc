@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "exchange/runs.h"
+#include "exchange/weights_payload.h"
 #include "proto/sync_mode.h"
 
 // Pushes that are summed: shard_pushes.cc, and shard_closing.cc with norms. Pushes that are
@@ -99,7 +100,7 @@ PushAdmission::Options AdmissionOptions(const ShardOptions& options, const SyncP
 
 WeightsStore::Options WeightsOptions(const ShardOptions& options, const Optimizer& optimizer) {
   WeightsStore::Options weights{.start_version = options.start_version,
-                                .bf16_pulls = options.pull_format == CommConfig::BF16,
+                                .pull_codec = WeightsCodecOf(options.pull_format),
                                 .one_copy = UpdatesPerPush(options),
                                 .keeps_m = optimizer.keeps_m(),
                                 .keeps_v = optimizer.keeps_v(),
@@ -113,7 +114,7 @@ CopyStore::Options CopyOptions(const ShardOptions& options) {
   return {.start_version = options.start_version,
           .virtual_workers = options.virtual_workers,
           .update_per_push = UpdatesPerPush(options),
-          .bf16_pulls = options.pull_format == CommConfig::BF16,
+          .pull_codec = WeightsCodecOf(options.pull_format),
           .leave_out_update = options.leave_out_update};
 }
 

@@ -236,6 +236,7 @@ void Shard::Optimize(const UpdateStep& step, std::span<const float> gradient,
                             .m = update.m,
                             .v = update.v,
                             .weights_out_bf16 = update.bf16_out});
+  weights_.EndUpdate(update);
 }
 
 }  // namespace tug

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "exchange/runs.h"
+#include "exchange/weights_payload.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -29,6 +30,7 @@ bool Shard::IsPull(const Message& message) const {
        header.virtual_worker_count > options_.virtual_workers - header.virtual_worker)) {
     return false;
   }
+  if (header.codec == Codec::kFrames) return false;  // of pushes only
   if (header.codec != Codec::kRuns) return message.payload.size_bytes() == 0;
   return DecodeRuns(message.payload.bytes(), RangeElements(header), /*with_values=*/false)
       .has_value();
@@ -75,22 +77,14 @@ void Shard::LookAgain(WaitingPull pull) {
 }
 
 uint64_t Shard::AnswerBytes(const WaitingPull& pull) const {
-  const uint64_t elements = RangeElements(pull.header);
-  switch (pull.header.codec) {
-    case Codec::kNone:
-      return elements * sizeof(float);
-    case Codec::kBf16:
-      return elements * sizeof(uint16_t);
-    case Codec::kFrames:
-    case Codec::kInt8:
-      return 0;
-    case Codec::kRuns:
-      const std::optional<EncodedRuns> list =
-          DecodeRuns(pull.payload.bytes(), elements, /*with_values=*/false);
-      // Looked at when it came; if its sender has changed it since, there will be no answer.
-      return list.has_value() ? EncodedBytes(list->runs, /*with_values=*/true) : 0;
+  const WireHeader& header = pull.header;
+  if (header.codec != Codec::kRuns) {
+    return WeightsBytes(header.codec, table_, FirstId(header), header.segment_count);
   }
-  return 0;
+  const std::optional<EncodedRuns> list =
+      DecodeRuns(pull.payload.bytes(), RangeElements(header), /*with_values=*/false);
+  // Looked at when it came; if its sender has changed it since, there will be no answer.
+  return list.has_value() ? EncodedBytes(list->runs, /*with_values=*/true) : 0;
 }
 
 void Shard::OnReady(WaitingPull pull) {

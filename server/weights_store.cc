@@ -10,11 +10,6 @@
 namespace tug {
 namespace {
 
-std::span<kernels::Bf16> Halves(AlignedBuffer& buffer) {
-  return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
-          buffer.size_bytes() / sizeof(kernels::Bf16)};
-}
-
 template <typename T>
 Lease LeaseOf(const std::shared_ptr<AlignedBuffer>& buffer, std::span<T> part) {
   return Lease(buffer, std::as_bytes(part));
@@ -28,6 +23,7 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
       options_(std::move(options)),
       owned_(owned.begin(), owned.end()),
       run_of_segment_(table.size()),
+      encoded_begin_(table.size()),
       send_buffers_(options_.keep_bytes, options_.new_buffer) {
   for (size_t i = 0; i < owned.size(); ++i) {
     const uint32_t id = owned[i];
@@ -37,14 +33,17 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
       runs_.emplace_back();
       runs_.back().begin = segment.begin;
     }
-    runs_.back().end = segment.end;
-    ++runs_.back().segments;
+    Run& run = runs_.back();
+    run.end = segment.end;
+    ++run.segments;
+    encoded_begin_[id] = run.encoded_bytes;
+    run.encoded_bytes += WeightsBytes(options_.pull_codec, segment.elements());
     run_of_segment_[id] = static_cast<uint32_t>(runs_.size() - 1);
   }
   const uint64_t start = options_.start_version;
   for (Run& run : runs_) {
     const size_t size_bytes = run.elements() * sizeof(float);
-    const bool sent = !options_.bf16_pulls && !options_.one_copy;
+    const bool sent = !encodes() && !options_.one_copy;
     run.weights.at[start % 2] =
         sent ? options_.new_buffer(size_bytes) : std::make_shared<AlignedBuffer>(size_bytes);
     run.weights.version[start % 2] = start;
@@ -78,15 +77,21 @@ Lease WeightsStore::LeaseWeights(uint32_t segment, uint64_t version) {
 }
 
 void WeightsStore::Start() {
-  if (!options_.bf16_pulls || options_.one_copy) return;
+  if (!encodes() || options_.one_copy) return;
   const uint64_t start = options_.start_version;
   for (Run& run : runs_) {
-    run.rounded.at[start % 2] = options_.new_buffer(run.elements() * sizeof(kernels::Bf16));
-    run.rounded.version[start % 2] = start;
-    kernels::Bf16FromFloat(run.weights.at[start % 2]->floats().data(),
-                           Halves(*run.rounded.at[start % 2]).data(),
-                           static_cast<int64_t>(run.elements()));
+    run.encoded.at[start % 2] = options_.new_buffer(run.encoded_bytes);
+    run.encoded.version[start % 2] = start;
   }
+  for (const uint32_t id : owned_) {
+    EncodeWeights(options_.pull_codec, weights(id, start),
+                  EncodedPart(*RunOf(id).encoded.at[start % 2], id));
+  }
+}
+
+std::span<std::byte> WeightsStore::EncodedPart(AlignedBuffer& of_run, uint32_t segment) const {
+  return {of_run.data() + encoded_begin_[segment],
+          WeightsBytes(options_.pull_codec, table_.segment(segment).elements())};
 }
 
 WeightsStore::Run* WeightsStore::FindRun(uint32_t first_segment, const Run& extent) {
@@ -127,19 +132,19 @@ bool WeightsStore::TakeUpRun(Run& run, size_t first, std::span<const HeldSegment
   // Where the newest goes, and where the one before.
   const size_t now = run.newest % 2, before = 1 - now;
   run.weights = {};
-  run.rounded = {};
+  run.encoded = {};
   run.weights.at[now] = unused;
   run.weights.version[now] = run.newest;
-  if (options_.one_copy || (options_.bf16_pulls && mixed)) run.weights.at[before] = unused;
+  if (options_.one_copy || (encodes() && mixed)) run.weights.at[before] = unused;
   if (two) {
     run.weights.version[before] = run.newest - 1;
-    if (!options_.bf16_pulls) run.weights.at[before] = options_.new_buffer(size_bytes);
+    if (!encodes()) run.weights.at[before] = options_.new_buffer(size_bytes);
   }
-  if (options_.bf16_pulls && !options_.one_copy) {
+  if (encodes() && !options_.one_copy) {
     for (const size_t i : {now, before}) {
       if (i == before && !two) continue;
-      run.rounded.at[i] = options_.new_buffer(size_bytes / 2);
-      run.rounded.version[i] = i == now ? run.newest : run.newest - 1;
+      run.encoded.at[i] = options_.new_buffer(run.encoded_bytes);
+      run.encoded.version[i] = i == now ? run.newest : run.newest - 1;
     }
   }
   run.at_newest = 0;
@@ -158,18 +163,14 @@ bool WeightsStore::TakeUpRun(Run& run, size_t first, std::span<const HeldSegment
     if (options_.one_copy) continue;
     // Of a segment that is behind, `before` has its newest.
     const bool has_previous = two && newest;
-    if (!options_.bf16_pulls) {
-      if (!has_previous) continue;
-      const std::span<float> to = Part(run.weights.at[before]->floats(), id);
-      std::memcpy(to.data(), segment.previous.data(), to.size_bytes());
-      continue;
+    if (encodes()) {
+      EncodeWeights(options_.pull_codec, segment.weights,
+                    EncodedPart(*run.encoded.at[segment.version % 2], id));
     }
-    const std::span<kernels::Bf16> at_version =
-        Part(Halves(*run.rounded.at[segment.version % 2]), id);
-    kernels::Bf16FromFloat(segment.weights.data(), at_version.data(),
-                           static_cast<int64_t>(at_version.size()));
     if (!has_previous) continue;
-    const std::span<kernels::Bf16> to = Part(Halves(*run.rounded.at[before]), id);
+    const std::span<std::byte> to =
+        encodes() ? EncodedPart(*run.encoded.at[before], id)
+                  : std::as_writable_bytes(Part(run.weights.at[before]->floats(), id));
     std::memcpy(to.data(), segment.previous.data(), to.size_bytes());
   }
   return true;
@@ -184,10 +185,10 @@ HeldSegment WeightsStore::Held(uint32_t segment, uint64_t version) const {
   if (options_.keeps_v) held.v = Part(run.v.floats(), segment);
   if (options_.one_copy || version == 0) return held;
   const std::shared_ptr<AlignedBuffer>* const before =
-      options_.bf16_pulls ? run.rounded.Find(version - 1) : run.weights.Find(version - 1);
+      encodes() ? run.encoded.Find(version - 1) : run.weights.Find(version - 1);
   if (before == nullptr) return held;
-  held.previous = options_.bf16_pulls ? std::as_bytes(Part(Halves(**before), segment))
-                                      : std::as_bytes(Part((*before)->floats(), segment));
+  held.previous = encodes() ? std::as_bytes(EncodedPart(**before, segment))
+                            : std::as_bytes(Part((*before)->floats(), segment));
   return held;
 }
 
@@ -228,25 +229,31 @@ WeightsStore::Update WeightsStore::BeginUpdate(uint32_t segment, uint64_t versio
   update.m = m(segment);
   update.v = v(segment);
   const size_t size_bytes = run.elements() * sizeof(float);
-  if (!options_.bf16_pulls) {
+  if (!encodes()) {
     update.weights_out = Part(Writable(run.weights, version + 1, size_bytes).floats(), segment);
     return update;
   }
   update.weights_out =
       Part(WritableInPlace(run.weights, version + 1, size_bytes).floats(), segment);
-  update.bf16_out = Part(
-      Halves(Writable(run.rounded, version + 1, run.elements() * sizeof(kernels::Bf16))), segment);
+  update.encoded_out = EncodedPart(Writable(run.encoded, version + 1, run.encoded_bytes), segment);
+  if (options_.pull_codec == Codec::kBf16) {
+    update.bf16_out = {reinterpret_cast<kernels::Bf16*>(update.encoded_out.data()),
+                       update.weights_out.size()};
+  }
   return update;
 }
 
-void WeightsStore::CopyWeights(const Update& update) {
+void WeightsStore::EndUpdate(const Update& update) const {
+  if (update.encoded_out.empty() || !update.bf16_out.empty()) return;
+  EncodeWeights(options_.pull_codec, update.weights_out, update.encoded_out);
+}
+
+void WeightsStore::CopyWeights(const Update& update) const {
   if (update.weights_in.data() != update.weights_out.data()) {
     std::copy(update.weights_in.begin(), update.weights_in.end(), update.weights_out.begin());
   }
-  if (!update.bf16_out.empty()) {
-    kernels::Bf16FromFloat(update.weights_out.data(), update.bf16_out.data(),
-                           static_cast<int64_t>(update.bf16_out.size()));
-  }
+  if (update.encoded_out.empty()) return;
+  EncodeWeights(options_.pull_codec, update.weights_out, update.encoded_out);
 }
 
 bool WeightsStore::RunIsAt(uint32_t segment, uint64_t version) const {
@@ -255,34 +262,26 @@ bool WeightsStore::RunIsAt(uint32_t segment, uint64_t version) const {
 }
 
 std::optional<Lease> WeightsStore::ReadRuns(std::span<const float> floats,
-                                            std::span<const kernels::Bf16> rounded,
                                             std::span<const std::byte> list) {
-  const std::optional<EncodedRuns> wanted =
-      DecodeRuns(list, std::max(floats.size(), rounded.size()), /*with_values=*/false);
+  const std::optional<EncodedRuns> wanted = DecodeRuns(list, floats.size(), /*with_values=*/false);
   if (!wanted.has_value()) return std::nullopt;  // changed by who asks, in their memory
-  if (floats.empty()) {
-    widened_.resize(rounded.size());
-    for (const ElementRun& run : wanted->runs) {
-      kernels::FloatFromBf16(rounded.data() + run.begin, widened_.data() + run.begin,
-                             run.end - run.begin);
-    }
-    floats = widened_;
-  }
   const uint64_t size_bytes = EncodedBytes(wanted->runs, /*with_values=*/true);
   SendBuffers::Payload payload = send_buffers_.Take(size_bytes);
   EncodeRuns(wanted->runs, floats, payload.bytes);
   return std::move(payload.lease);
 }
 
-Lease WeightsStore::ReadCopy(std::span<const float> floats, Codec codec) {
-  if (codec == Codec::kBf16) {
-    SendBuffers::Payload payload = send_buffers_.Take(floats.size() * sizeof(kernels::Bf16));
-    kernels::Bf16FromFloat(floats.data(), reinterpret_cast<kernels::Bf16*>(payload.bytes.data()),
-                           static_cast<int64_t>(floats.size()));
-    return std::move(payload.lease);
-  }
-  SendBuffers::Payload payload = send_buffers_.Take(floats.size_bytes());
-  std::memcpy(payload.bytes.data(), floats.data(), floats.size_bytes());
+std::span<const float> WeightsStore::Decoded(uint32_t first, uint32_t count, uint64_t elements,
+                                             std::span<const std::byte> encoded) {
+  decoded_.resize(elements);
+  DecodeWeights(options_.pull_codec, table_, first, count, encoded, decoded_);
+  return decoded_;
+}
+
+Lease WeightsStore::ReadCopy(uint32_t first, uint32_t count, std::span<const float> floats,
+                             Codec codec) {
+  SendBuffers::Payload payload = send_buffers_.Take(WeightsBytes(codec, table_, first, count));
+  EncodeWeights(codec, table_, first, count, floats, payload.bytes);
   return std::move(payload.lease);
 }
 
@@ -294,25 +293,27 @@ std::optional<Lease> WeightsStore::Read(uint32_t first, uint32_t count, uint64_t
   if (options_.one_copy) {
     const std::span<const float> now =
         std::as_const(*run.weights.at[0]).floats().subspan(begin, elements);
-    if (codec != Codec::kRuns) return ReadCopy(now, codec);
-    if (!options_.bf16_pulls) return ReadRuns(now, {}, runs);
-    rounded_.resize(elements);
-    kernels::Bf16FromFloat(now.data(), rounded_.data(), static_cast<int64_t>(elements));
-    return ReadRuns({}, rounded_, runs);
+    if (codec != Codec::kRuns) return ReadCopy(first, count, now, codec);
+    if (!encodes()) return ReadRuns(now, runs);
+    const Lease encoded = ReadCopy(first, count, now, options_.pull_codec);
+    return ReadRuns(Decoded(first, count, elements, encoded.bytes()), runs);
   }
-  const bool use_bf16 = options_.bf16_pulls && codec != Codec::kNone;
-  const std::shared_ptr<AlignedBuffer>* copy =
-      use_bf16 ? run.rounded.Find(version) : run.weights.Find(version);
+  if (encodes() && (codec == options_.pull_codec || codec == Codec::kRuns)) {
+    const std::shared_ptr<AlignedBuffer>* const copy = run.encoded.Find(version);
+    if (copy == nullptr) return std::nullopt;
+    const std::span<const std::byte> part = {
+        (*copy)->data() + encoded_begin_[first],
+        WeightsBytes(options_.pull_codec, table_, first, count)};
+    if (codec == Codec::kRuns) return ReadRuns(Decoded(first, count, elements, part), runs);
+    return LeaseOf(*copy, part);
+  }
+  const std::shared_ptr<AlignedBuffer>* const copy = run.weights.Find(version);
   // Weights updated in place are those of a later version by now.
-  if (copy == nullptr || (options_.bf16_pulls && !use_bf16 && !newest)) return std::nullopt;
-  if (use_bf16) {
-    const std::span<const kernels::Bf16> part = Halves(**copy).subspan(begin, elements);
-    return codec == Codec::kRuns ? ReadRuns({}, part, runs) : LeaseOf(*copy, part);
-  }
+  if (copy == nullptr || (encodes() && !newest)) return std::nullopt;
   const std::span<const float> part = std::as_const(**copy).floats().subspan(begin, elements);
-  if (codec == Codec::kRuns) return ReadRuns(part, {}, runs);
-  if (codec == Codec::kNone && !options_.bf16_pulls) return LeaseOf(*copy, part);
-  return ReadCopy(part, codec);
+  if (codec == Codec::kRuns) return ReadRuns(part, runs);
+  if (codec == Codec::kNone && !encodes()) return LeaseOf(*copy, part);
+  return ReadCopy(first, count, part, codec);
 }
 
 }  // namespace tug

@@ -8,8 +8,9 @@
 // so there are two copies by version, version v in copy v % 2:
 //   FP32 pulls: the weights themselves alternate between two copies; an update reads the one and
 //     writes the other.                                                     8 bytes a parameter
-//   bf16 pulls: the weights are updated in place, and two bf16 copies alternate; an update writes
-//     the rounded weights beside.                                       4 + 4 bytes a parameter
+//   bf16 and int8 pulls: the weights are updated in place, and two encoded copies alternate; an
+//     update writes what pulls get beside (exchange/weights_payload.h).
+//                                                          4 + 4, 4 + 2.03 bytes a parameter
 // A copy that somebody still reads when its turn comes is left to its readers, and a fresh one is
 // made.
 //
@@ -28,6 +29,7 @@
 #include "base/lease.h"
 #include "exchange/segment_table.h"
 #include "exchange/send_buffers.h"
+#include "exchange/weights_payload.h"
 #include "kernels/bf16.h"
 #include "proto/wire.h"
 #include "server/held_segment.h"
@@ -39,8 +41,8 @@ class WeightsStore {
  public:
   struct Options {
     uint64_t start_version = 0;
-    bool bf16_pulls = false;
-    bool one_copy = false;  // update per push
+    Codec pull_codec = Codec::kNone;  // of WeightsCodecOf
+    bool one_copy = false;            // update per push
     // Of buffers for answers that are not sent in place: with one copy, all of them.
     uint64_t keep_bytes = uint64_t{4} << 20;
     bool keeps_m = true;  // what the optimizer keeps
@@ -74,12 +76,16 @@ class WeightsStore {
     std::span<float> weights_out;  // weights_in itself, or apart from it
     std::span<float> m;
     std::span<float> v;
-    std::span<kernels::Bf16> bf16_out;  // empty without bf16 pulls
+    std::span<std::byte> encoded_out;  // what pulls get of weights_out; empty with FP32 pulls
+    // The same, with bf16 pulls: who makes the weights writes it too.
+    std::span<kernels::Bf16> bf16_out;
   };
   // Where to make version + 1 of a segment out of `version`.
   Update BeginUpdate(uint32_t segment, uint64_t version);
-  // Makes it the same weights as before.
-  void CopyWeights(const Update& update);
+  // weights_out is made: writes encoded_out, where the optimizer has not.
+  void EndUpdate(const Update& update) const;
+  // In place of making weights_out: the same weights as before.
+  void CopyWeights(const Update& update) const;
 
   // Whether all segments of the run have at least this version. REQUIRES: two copies.
   bool RunIsAt(uint32_t segment, uint64_t version) const;
@@ -88,10 +94,9 @@ class WeightsStore {
   // which all of them have or had. `newest`: none of them has a later one. (With one copy: as they
   // are, whatever their versions.) `runs`: for kRuns, the
   // list from the pull, checked. Nothing if that version is not kept any more (always of the two
-  // newest in the format of the pulls; FP32 beside bf16 pulls only the newest).
-  //   kNone   FP32;  with FP32 pulls in place
-  //   kBf16   with bf16 pulls in place
-  //   kRuns   FP32 values, the same as would be had from a whole pull
+  // newest in the format of the pulls; others beside encoded ones only the newest).
+  //   kNone, kBf16, kInt8   in place if that is the format of the pulls
+  //   kRuns                 FP32 values, the same as would be had from a whole pull
   std::optional<Lease> Read(uint32_t first, uint32_t count, uint64_t version, bool newest,
                             Codec codec, std::span<const std::byte> runs);
 
@@ -109,7 +114,8 @@ class WeightsStore {
     uint64_t begin = 0;  // elements, within the block
     uint64_t end = 0;
     Copies weights;
-    Copies rounded;  // bf16; none without bf16 pulls
+    Copies encoded;  // none with FP32 pulls
+    uint64_t encoded_bytes = 0;
     AlignedBuffer m;
     AlignedBuffer v;
     uint64_t newest = 0;  // version of the segment that is furthest
@@ -127,6 +133,9 @@ class WeightsStore {
     const Segment& s = table_.segment(segment);
     return of_run.subspan(s.begin - RunOf(segment).begin, s.elements());
   }
+  // What pulls get of it, in a copy of its run.
+  std::span<std::byte> EncodedPart(AlignedBuffer& of_run, uint32_t segment) const;
+  bool encodes() const { return options_.pull_codec != Codec::kNone; }
   // The run that begins with this segment and has this extent; null if there is none.
   Run* FindRun(uint32_t first_segment, const Run& extent);
   // Of one run. `held`: of the segments from owned_[first] on.
@@ -136,20 +145,21 @@ class WeightsStore {
   AlignedBuffer& Writable(Copies& copies, uint64_t version, size_t size_bytes);
   // As Writable, but the copy of version - 1 itself unless somebody reads it.
   AlignedBuffer& WritableInPlace(Copies& copies, uint64_t version, size_t size_bytes);
-  // Copies of FP32 weights, rounded where pulls are.
-  Lease ReadCopy(std::span<const float> floats, Codec codec);
-  std::optional<Lease> ReadRuns(std::span<const float> floats,
-                                std::span<const kernels::Bf16> rounded,
-                                std::span<const std::byte> list);
+  // Of segments [first, first + count), copied or encoded.
+  Lease ReadCopy(uint32_t first, uint32_t count, std::span<const float> floats, Codec codec);
+  std::optional<Lease> ReadRuns(std::span<const float> floats, std::span<const std::byte> list);
+  // As who pulls them decodes them. Valid until the next call.
+  std::span<const float> Decoded(uint32_t first, uint32_t count, uint64_t elements,
+                                 std::span<const std::byte> encoded);
 
   const SegmentTable& table_;
   const Options options_;
   const std::vector<uint32_t> owned_;
   std::vector<Run> runs_;
   std::vector<uint32_t> run_of_segment_;  // by segment id; unspecified for others' segments
+  std::vector<uint64_t> encoded_begin_;   // by segment id: bytes, within the run's encoded copy
   SendBuffers send_buffers_;
-  std::vector<float> widened_;
-  std::vector<kernels::Bf16> rounded_;
+  std::vector<float> decoded_;
 };
 
 }  // namespace tug
