@@ -170,6 +170,8 @@ class TraceSpan {
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;
 
+  void set_bytes(uint64_t bytes) { event_.bytes = bytes; }
+
   // Before its life ends.
   void End() {
     if (track_ == nullptr) return;

@@ -33,7 +33,12 @@ JobConfig MakeConfig(const BenchSetting& setting) {
   comm.set_partition_bytes(setting.bytes);
   comm.set_credit_bytes(std::max(setting.credit_bytes, setting.bytes));
   comm.set_checksum(setting.checksum);
-  if (setting.bf16) comm.mutable_push_codec()->mutable_bf16();
+  if (setting.bf16) {
+    PushCodecConfig& codec = *comm.mutable_push_codec();
+    codec.mutable_bf16();
+    codec.set_min_elements(0);
+    codec.set_vectors(true);
+  }
   comm.set_pull_format(setting.bf16 ? CommConfig::BF16 : CommConfig::FP32);
   comm.set_shared_memory(setting.transport == "shm");
   FillDefaults(config, /*cores=*/1);

@@ -48,8 +48,12 @@ class BenchWorker {
         load_(load),
         index_(index),
         job_(job),
-        options_{job.job, view.timeline(), view.number(), LaneNumberOfSegment(view),
-                 job.config.comm()},
+        options_{.job = job.job,
+                 .timeline = view.timeline(),
+                 .view = view.number(),
+                 .lane_of_segment = LaneNumberOfSegment(view),
+                 .comm = job.config.comm(),
+                 .block_names = BlockNames(view.blocks())},
         tally_(tally) {}
 
   void MakeMemory(Transport& transport) {

@@ -149,6 +149,11 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
   for (const StepReport& report : request.steps()) {
     if (!CanHaveBegun(report.virtual_worker(), report.clock())) continue;
     timeline_->progress.AddStep(member.id, report);
+    const uint32_t virtual_worker = report.virtual_worker();
+    const std::vector<uint32_t>& owners = places_.owners();
+    if (virtual_worker < owners.size() && owners[virtual_worker] == member.id) {
+      timeline_->residuals.Add(member.id, report);
+    }
     member.reported = std::max(member.reported.value_or(0), report.clock());
   }
   for (const EvalReport& report : request.evals()) timeline_->progress.AddEval(report);

@@ -38,6 +38,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <variant>
@@ -223,6 +224,10 @@ class Coordinator {
   void OnLost(uint32_t id, const std::string& how, absl::Time now);
   // What the loss of a worker means.
   std::string LossText() const;
+  // The worker carries other virtual workers than before, or is gone: tells what goes with those
+  // that are not its own among these owners, after `what` has happened.
+  void TellResiduals(const Member& worker, const std::string& what,
+                     std::span<const uint32_t> owners);
   void IssueFirstView();
   // A view for the timeline, with all members.
   void IssueTimeline(const std::vector<uint32_t>& servers);

@@ -88,6 +88,49 @@ TEST_F(CoordinatorFaultsTest, WhatALostWorkerHadNotReportedHoldsNoStepUp) {
   EXPECT_EQ(steps[0].metrics.targets, 8u);
 }
 
+TEST_F(CoordinatorFaultsTest, TellsOnceWhatPushesOfALostWorkerHadLeftOut) {
+  for (const auto on_loss : {FaultConfig::REASSIGN, FaultConfig::WAIT, FaultConfig::SHRINK}) {
+    JobUnderTest job(Options(on_loss));
+    job.Run(1, 2);
+    HeartbeatRequest beat = WithStep(WithStep(job.ReadyBeat(3), 2, 0), 3, 0);
+    beat.mutable_steps(0)->set_residual_squares(9e-4);
+    beat.mutable_steps(1)->set_residual_squares(16e-4);
+    job.Send(beat);
+    Lose(job, 3);
+    EXPECT_THAT(Notices(job), HasSubstr("worker 3 (host, pid 102) is lost, and with it what pushes "
+                                        "of virtual workers 2, 3 had left out: norm 0.05\n"));
+    job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
+    EXPECT_EQ(Notices(job), "");
+  }
+}
+
+TEST_F(CoordinatorFaultsTest, TellsWhatGoesWithVirtualWorkersThatMove) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  HeartbeatRequest beat = WithStep(WithStep(job.ReadyBeat(3), 2, 0), 3, 0);
+  beat.mutable_steps(1)->set_residual_squares(4e-4);
+  job.Send(beat);
+  ASSERT_TRUE(job.coordinator().OnDrain(3, job.now()).ok());
+  HeartbeatRequest paused = job.ReadyBeat(3);
+  paused.set_pausing(true);
+  job.Send(paused);
+  Notices(job);
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {1, 1, 1, 1}));
+  EXPECT_EQ(Notices(job),
+            "worker 3 (host, pid 102) left, and with it what pushes of virtual worker 3 had left "
+            "out: norm 0.02\n");
+
+  beat = WithStep(WithStep(In(job.ReadyBeat(2), 2), 2, 1), 0, 1);
+  beat.mutable_steps(0)->set_residual_squares(4);
+  beat.mutable_steps(1)->set_residual_squares(9);
+  job.Send(beat);
+  job.Join(WORKER, 200);
+  job.Send(WithClocks(In(job.ReadyBeat(1), 2), 3, {2, 2, 2, 2}));
+  EXPECT_THAT(Notices(job),
+              HasSubstr("worker 2 (host, pid 101) gave virtual workers away, and with "
+                        "them what pushes of virtual worker 2 had left out: norm 2"));
+}
+
 TEST_F(CoordinatorFaultsTest, AWorkerThatJoinsLaterGetsVirtualWorkersBack) {
   JobUnderTest job(Options());
   job.Run(1, 2);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -136,6 +137,13 @@ void Coordinator::TakeSettledView(absl::Time now) {
   for (const WorkerAssignment& place : view_->workers()) {
     for (const uint32_t v : place.virtual_workers()) before[v] = place.node_id();
   }
+  for (const WorkerAssignment& place : view_->workers()) {
+    const Member* const worker = membership_.Find(place.node_id());
+    if (worker == nullptr) continue;  // it has been told
+    TellResiduals(
+        *worker, worker->leaving ? "left, and with it" : "gave virtual workers away, and with them",
+        owners);
+  }
   for (uint32_t v = 0; v < owners.size(); ++v) {
     if (owners[v] == before[v]) continue;
     least_begun_[v] = std::max(least_begun_[v], places_.start_clocks()[v] + 1);
@@ -202,6 +210,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
                                 KindName(kind), " has joined in its place"));
   } else {
     AddNotice(key, absl::StrCat(lost, LossText()));
+    TellResiduals(*member, "is lost, and with it", {});
   }
   membership_.Remove(id);
   if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
@@ -219,6 +228,14 @@ std::string Coordinator::LossText() const {
       return left == 0 ? "; the job waits until a worker joins"
                        : "; the others take over its virtual workers";
   }
+}
+
+void Coordinator::TellResiduals(const Member& worker, const std::string& what,
+                                std::span<const uint32_t> owners) {
+  const std::string gone = timeline_->residuals.Take(worker.id, owners);
+  if (gone.empty()) return;
+  AddNotice(absl::StrCat("residuals ", worker.id, " ", places_.number()),
+            absl::StrCat(worker.Name(), " ", what, " ", gone));
 }
 
 void Coordinator::OnGone(uint32_t node_id, uint64_t job, absl::Time now) {

@@ -10,6 +10,7 @@
 #include "coordinator/checkpoint_collector.h"
 #include "coordinator/job_end.h"
 #include "coordinator/progress.h"
+#include "coordinator/reported_residuals.h"
 #include "proto/job.pb.h"
 
 namespace tug {
@@ -52,6 +53,7 @@ struct Timeline {
 
   const TimelineStart start;
   Progress progress;
+  ReportedResiduals residuals;
   CheckpointCollector checkpoints;  // SetPlacement with the view
   JobEnd end;
 

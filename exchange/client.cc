@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -60,6 +61,8 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   for (Event& event : events_) Take(std::move(event));
   events_.clear();
   counters_ = exchange_.counters();
+  const std::span<const double> squares = exchange_.residual_squares();
+  residual_squares_.assign(squares.begin(), squares.end());
   transport_counters_ = transport_->counters();
 }
 
@@ -249,6 +252,11 @@ absl::Duration ExchangeClient::OpenTime() const {
 ExchangeCounters ExchangeClient::counters() const {
   absl::MutexLock lock(&mutex_);
   return counters_;
+}
+
+double ExchangeClient::ResidualSquares(uint32_t virtual_worker) const {
+  absl::MutexLock lock(&mutex_);
+  return virtual_worker < residual_squares_.size() ? residual_squares_[virtual_worker] : 0;
 }
 
 TransportCounters ExchangeClient::transport_counters() const {

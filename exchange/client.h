@@ -95,6 +95,8 @@ class ExchangeClient {
 
   // As of the driver's last turn.
   ExchangeCounters counters() const;
+  // Sum of squares (Exchange::residual_squares).
+  double ResidualSquares(uint32_t virtual_worker) const;
   TransportCounters transport_counters() const;
 
  private:
@@ -157,6 +159,7 @@ class ExchangeClient {
   absl::Duration open_time_ ABSL_GUARDED_BY(mutex_);  // of those times that are over
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   ExchangeCounters counters_ ABSL_GUARDED_BY(mutex_);
+  std::vector<double> residual_squares_ ABSL_GUARDED_BY(mutex_);  // by virtual worker
   TransportCounters transport_counters_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: starts when all above is there
 };

@@ -13,8 +13,9 @@ Exchange::Exchange(ExchangeOptions options, const SegmentTable& table, ExchangeS
       partition_bytes_(options_.comm.partition_bytes()),
       plan_(std::make_shared<PartitionPlan>(table, options_.lane_of_segment, partition_bytes_)),
       buffers_(options_.comm.credit_bytes(), sinks_.new_buffer),
+      encoder_(options_, table, sinks_.new_buffer),
       versions_(table),
-      pushes_(options_, plan_, sinks_, buffers_, versions_, counters_),
+      pushes_(options_, plan_, sinks_, encoder_, buffers_, versions_, counters_),
       pulls_(options_, table_, plan_, sinks_, buffers_, versions_, counters_) {}
 
 void Exchange::OnMessage(const Message& message, absl::Time now) {

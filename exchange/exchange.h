@@ -13,16 +13,19 @@
 // cut into, what comes then is cut anew, and lanes take either. Who owns what may change too
 // (SetView).
 //
-// Payloads: by comm.push_codec and comm.pull_format (weights_payload.h); or, FP32, only some runs of
-// elements (runs.h). Runs are lossless: a lane takes the elements that are not pushed for zeros and
-// updates all weights as ever, so the bits are those of dense pushes whatever the optimizer.
+// Payloads: pushes are FP32, or frames of what comm.push_codec makes of it (push_encoder.h); pulls
+// as comm.pull_format says (weights_payload.h); or, FP32, only some runs of elements (runs.h). Runs
+// are lossless: a lane takes the elements that are not pushed for zeros and updates all weights as
+// ever, so the bits are those of dense pushes whatever the optimizer.
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "absl/time/time.h"
 #include "exchange/partition_plan.h"
 #include "exchange/pull_table.h"
+#include "exchange/push_encoder.h"
 #include "exchange/push_table.h"
 #include "exchange/requests.h"
 #include "exchange/schedule.h"
@@ -41,7 +44,8 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // REQUIRES: no push of the same (block, virtual worker, clock) is open.
+  // REQUIRES: no push of the same (block, virtual worker, clock) is open. With error feedback those
+  // of a block and virtual worker come in the order of their clocks.
   void Push(PushRequest request, absl::Time now) { pushes_.Add(std::move(request), now); }
   // In place of one of the same block that is open, if there is one: nothing more comes of that.
   void Pull(PullRequest request, absl::Time now) { pulls_.Add(std::move(request), now); }
@@ -53,14 +57,16 @@ class Exchange {
   // segments have other owners, all that is open is cut anew first, and sent as a whole: lanes know
   // what they have committed of a push. REQUIRES: as many segments as before.
   void SetView(ViewRequest view, absl::Time now);
-  // Open pushes of virtual workers that are no longer carried are given up: whoever carries them
-  // now makes them again.
+  // Open pushes of virtual workers that are no longer carried are given up, and their residuals
+  // with them: whoever carries them now makes the pushes again.
   void SetCarried(const CarriedRequest& carried, absl::Time now);
   // Sends again what has waited for too long.
   void OnTick(absl::Time now);
 
   size_t open_pushes() const { return pushes_.open(); }
   const ExchangeCounters& counters() const { return counters_; }
+  // By virtual worker: of what its pushes have left out so far (error feedback). Empty, or 0: none.
+  std::span<const double> residual_squares() const { return encoder_.residual_squares(); }
 
  private:
   ExchangeOptions options_;
@@ -70,6 +76,7 @@ class Exchange {
   std::shared_ptr<const PartitionPlan> plan_;  // shared with what was cut by it
   ExchangeCounters counters_;
   SendBuffers buffers_;
+  PushEncoder encoder_;
   SegmentVersions versions_;
   PushTable pushes_;
   PullTable pulls_;

@@ -1,4 +1,4 @@
-// Gradients and weights that travel in two bytes an element.
+// Weights that travel in two bytes an element.
 
 #include <gtest/gtest.h>
 
@@ -16,21 +16,8 @@ namespace {
 
 class Bf16ExchangeTest : public ExchangeTest {
  protected:
-  Bf16ExchangeTest() : ExchangeTest(CommConfig::BYTESCHEDULER, CommConfig::BF16) {}
+  Bf16ExchangeTest() : ExchangeTest(CommConfig::BF16) {}
 };
-
-TEST_F(Bf16ExchangeTest, PushesHalfTheBytesRunsOrNot) {
-  Push(2);
-  Push(1, 0, {{0, 1}});
-  ASSERT_EQ(sent_.size(), 6u);  // all fit the credit
-  for (const Outgoing& message : sent_) {
-    EXPECT_EQ(message.header.codec, Codec::kBf16);
-    EXPECT_EQ(message.payload.size_bytes(), kSegment * sizeof(uint16_t));
-  }
-  const auto* bits = reinterpret_cast<const uint16_t*>(sent_[0].payload.bytes().data());
-  EXPECT_EQ(bits[0], 0x3f80);  // 1.0
-  EXPECT_EQ(bits[2], 0x4040);  // 3.0
-}
 
 TEST_F(Bf16ExchangeTest, WidensWeights) {
   exchange_.Pull({1, Want::kExact, 7, destination_, true, {{0, 1}}}, now_);

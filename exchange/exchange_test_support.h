@@ -21,7 +21,11 @@ inline constexpr uint64_t kSegment = 4096;
 
 inline SegmentTable ExchangeTestTable() {
   BlockTable blocks;
-  for (int b = 0; b < 3; ++b) blocks.add_blocks()->add_tensors()->add_shape(3 * kSegment);
+  for (int b = 0; b < 3; ++b) {
+    TensorSpec& tensor = *blocks.add_blocks()->add_tensors();
+    tensor.add_shape(3 * kSegment);
+    tensor.set_weight_decay(true);
+  }
   return *SegmentTable::Create(blocks, kSegment);
 }
 
@@ -32,6 +36,12 @@ class ExchangeTest : public testing::Test {
                         CommConfig::Format format = CommConfig::FP32, uint32_t lanes = 2)
       : table_(ExchangeTestTable()),
         exchange_(Options(scheduler, format, lanes), table_, Sinks()) {}
+  // A pull format, or a codec of pushes.
+  explicit ExchangeTest(CommConfig::Format format)
+      : table_(ExchangeTestTable()),
+        exchange_(Options(CommConfig::BYTESCHEDULER, format, 2), table_, Sinks()) {}
+  explicit ExchangeTest(const PushCodecConfig& codec)
+      : table_(ExchangeTestTable()), exchange_(CodecOptions(codec), table_, Sinks()) {}
   // Virtual workers 5 and 6, under a policy where pushes are updates or not.
   explicit ExchangeTest(bool update_per_push)
       : table_(ExchangeTestTable()), exchange_(SyncOptions(update_per_push), table_, Sinks()) {}
@@ -49,8 +59,14 @@ class ExchangeTest : public testing::Test {
     options.comm.set_credit_bytes(4 * kSegment * sizeof(float));
     options.comm.set_scheduler(scheduler);
     options.comm.set_resend_ms(1000);
-    if (format == CommConfig::BF16) options.comm.mutable_push_codec()->mutable_bf16();
     options.comm.set_pull_format(format);
+    return options;
+  }
+  ExchangeOptions CodecOptions(const PushCodecConfig& codec) {
+    ExchangeOptions options = Options(CommConfig::BYTESCHEDULER, CommConfig::FP32, 2);
+    *options.comm.mutable_push_codec() = codec;
+    options.block_names = {"first", "second", "third"};
+    options.seed = 3;
     return options;
   }
   ExchangeOptions SyncOptions(bool update_per_push) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/time_source.h"
+#include "compression/frames.h"
 #include "exchange/exchange.h"
 
 namespace tug {
@@ -17,7 +18,9 @@ constexpr int64_t kMs = 1'000'000;
 
 SegmentTable Table() {
   BlockTable blocks;
-  blocks.add_blocks()->add_tensors()->add_shape(2 * kSegment);
+  TensorSpec& tensor = *blocks.add_blocks()->add_tensors();
+  tensor.add_shape(2 * kSegment);
+  tensor.set_weight_decay(true);
   return *SegmentTable::Create(blocks, kSegment);
 }
 
@@ -31,9 +34,13 @@ class ExchangeTraceTest : public testing::Test {
     options.lane_of_segment = {0, 1};
     options.comm.set_scheduler(CommConfig::BYTESCHEDULER);
     options.comm.set_partition_bytes(kBytes);
-    options.comm.set_credit_bytes(kBytes);
+    options.comm.set_credit_bytes(kBytes + 2 * kFrameHeaderBytes);
     options.comm.set_resend_ms(1000);
-    if (format == CommConfig::BF16) options.comm.mutable_push_codec()->mutable_bf16();
+    if (format == CommConfig::BF16) {
+      options.comm.mutable_push_codec()->mutable_bf16();
+      options.comm.mutable_push_codec()->set_blocks("*");
+      options.block_names = {"all"};
+    }
     options.comm.set_pull_format(format);
     options.trace = &track_;
     exchange_ = std::make_unique<Exchange>(
@@ -127,7 +134,7 @@ TEST_F(ExchangeTraceTest, RecordsEncodingWhereThereIsAny) {
   ASSERT_EQ(events.size(), 4u) << "half as large: both leave";
   EXPECT_EQ(events[0].kind, TraceKind::kQueue);
   EXPECT_EQ(events[1].kind, TraceKind::kEncode);
-  EXPECT_EQ(events[1].bytes, kBytes / 2);
+  EXPECT_EQ(events[1].bytes, FrameBytes(kBytes / 2));
 }
 
 TEST_F(ExchangeTraceTest, RecordsNothingOfOtherSteps) {

@@ -104,9 +104,7 @@ absl::Status ExternalWorker::TakePlace(const View& view) {
     virtual_worker_ = worker.virtual_workers(0);
     start_clock_ = PlaceOf(view, registered.node_id()).start_clocks[0];
     absl::MutexLock lock(&mutex_);
-    std::vector<std::string> names;
-    for (const BlockSpec& block : blocks_.blocks()) names.push_back(block.name());
-    clocks_ = BlockClocks(std::move(names), start_clock_);
+    clocks_ = BlockClocks(BlockNames(blocks_), start_clock_);
     copies_.resize(table_.num_blocks());
     return absl::OkStatus();
   }
@@ -122,6 +120,8 @@ absl::Status ExternalWorker::BuildExchange(const View& view) {
   ExchangeOptions options{registered.job(), view.timeline(), view.number(),
                           LaneNumberOfSegment(view), registered.config().comm()};
   options.update_per_push = update_per_push_;
+  options.block_names = BlockNames(blocks_);
+  options.seed = registered.config().seed();
   auto exchange =
       std::make_unique<ExchangeClient>(std::move(options), table_, std::move(opened.transport));
   absl::MutexLock lock(&mutex_);
@@ -203,6 +203,10 @@ void ExternalWorker::ReportStep() {
   report.set_pushed_bytes(counters.pushed_bytes - reported_.pushed_bytes);
   report.set_pulled_bytes(counters.pulled_bytes - reported_.pulled_bytes);
   report.set_schedule(schedule_.number);
+  if (share_.terms > 0) {
+    const auto terms = static_cast<double>(share_.terms);
+    report.set_residual_squares(exchange_->ResidualSquares(virtual_worker_) / (terms * terms));
+  }
   reported_ = counters;
   member_->ReportStep(std::move(report));
 }
@@ -252,6 +256,7 @@ absl::StatusOr<Ticket> ExternalWorker::Push(uint32_t block, const float* gradien
   RETURN_IF_ERROR(CheckNotFailed());
   const std::span<const std::byte> bytes = Sendable(block, gradient);
   const Ticket ticket = clocks_.Push(block);
+  share_.terms = count;
   exchange_->Push({.block = block,
                    .virtual_worker = virtual_worker_,
                    .virtual_worker_count = 1,

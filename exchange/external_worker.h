@@ -71,6 +71,7 @@ class ExternalWorker {
     absl::Duration open;  // ExchangeClient::OpenTime at `begin`
     double loss_sum = 0;
     uint64_t count = 0;
+    uint64_t terms = 0;  // of its newest push
   };
 
   explicit ExternalWorker(std::unique_ptr<ControlClient> client) : client_(std::move(client)) {}

@@ -5,17 +5,17 @@
 
 #include "base/check.h"
 #include "exchange/exchange_header.h"
-#include "kernels/bf16.h"
 
 namespace tug {
 
 PushTable::PushTable(const ExchangeOptions& options,
                      const std::shared_ptr<const PartitionPlan>& plan, const ExchangeSinks& sinks,
-                     SendBuffers& buffers, const SegmentVersions& versions,
+                     PushEncoder& encoder, SendBuffers& buffers, const SegmentVersions& versions,
                      ExchangeCounters& counters)
     : options_(options),
       plan_(plan),
       sinks_(sinks),
+      encoder_(encoder),
       buffers_(buffers),
       versions_(versions),
       counters_(counters),
@@ -59,9 +59,9 @@ uint32_t PushTable::Find(const WireHeader& header) const {
 void PushTable::ChooseCodec(const PushRequest& request, const Partition& part,
                             PartitionPush& push) const {
   push.bytes = part.bytes();
-  if (options_.comm.push_codec().has_bf16()) {
-    push.codec = Codec::kBf16;
-    push.bytes = part.bytes() / 2;
+  if (encoder_.Encodes(part, request.clock)) {
+    push.codec = Codec::kFrames;
+    push.bytes = encoder_.MaxBytes(part, request.clock);
   } else if (!request.runs.empty()) {
     const uint64_t bytes = EncodedBytes(Clip(request.runs, part.begin, part.end), true);
     if (bytes >= part.bytes()) return;
@@ -75,6 +75,7 @@ void PushTable::Add(PushRequest request, absl::Time now) {
   uint32_t& head = HeadOf(request.block, request.virtual_worker);
   for (uint32_t other = head; other != kNone; other = places_[other]->next) {
     TUG_CHECK(places_[other]->request.clock != request.clock) << "pushed twice";
+    if (encoder_.error_feedback()) EncodeAll(*places_[other]);
   }
   const uint32_t place = TakePlace();
   OpenPush& push = *places_[place];
@@ -136,8 +137,8 @@ void PushTable::SendQueued(absl::Time now) {
 
 void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
   const PushRequest& request = push.request;
-  const Partition& part = PartOf(push, partition);
   PartitionPush& state = push.partitions[partition];
+  const Partition& part = PartOf(push, partition);
   WireHeader header = HeaderOf(options_, MessageKind::kPush, part);
   header.codec = state.codec;
   header.virtual_worker = request.virtual_worker;
@@ -147,33 +148,39 @@ void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
   header.token_count = request.token_count;
   state.due = now + state.patience;
   next_due_ = std::min(next_due_, state.due);
-  counters_.pushed_bytes += state.bytes;
-  sinks_.send({LanePeer(part.lane), header, Payload(request, part, state)});
+  Lease payload = Payload(push, partition);
+  counters_.pushed_bytes += payload.size_bytes();
+  sinks_.send({LanePeer(part.lane), header, std::move(payload)});
 }
 
-Lease PushTable::Payload(const PushRequest& request, const Partition& part,
-                         const PartitionPush& push) {
-  if (push.codec == Codec::kNone) {
-    return request.gradient.Slice(part.begin * sizeof(float), part.bytes());
+Lease PushTable::Payload(OpenPush& push, uint32_t partition) {
+  const PartitionPush& state = push.partitions[partition];
+  const Partition& part = PartOf(push, partition);
+  const Lease& gradient = push.request.gradient;
+  if (state.codec == Codec::kFrames) {
+    Encode(push, partition);
+    return state.frames;
   }
-  const std::span<const float> elements =
-      request.gradient.floats().subspan(part.begin, part.end - part.begin);
-  const TraceSpan span(options_.trace, {.kind = TraceKind::kEncode,
-                                        .block = part.block,
-                                        .first_segment = part.first_segment,
-                                        .segment_count = part.segment_count,
-                                        .virtual_worker = request.virtual_worker,
-                                        .peer = part.lane,
-                                        .clock = request.clock,
-                                        .bytes = push.bytes});
-  SendBuffers::Payload payload = buffers_.Take(push.bytes);
-  if (push.codec == Codec::kBf16) {
-    kernels::Bf16FromFloat(elements.data(), reinterpret_cast<kernels::Bf16*>(payload.bytes.data()),
-                           static_cast<int64_t>(elements.size()));
-  } else {
-    EncodeRuns(Clip(request.runs, part.begin, part.end), elements, payload.bytes);
-  }
+  if (state.codec == Codec::kNone) return gradient.Slice(part.begin * sizeof(float), part.bytes());
+  const TraceSpan span(options_.trace, EventOf(TraceKind::kEncode, push, partition));
+  SendBuffers::Payload payload = buffers_.Take(state.bytes);
+  EncodeRuns(Clip(push.request.runs, part.begin, part.end),
+             gradient.floats().subspan(part.begin, part.end - part.begin), payload.bytes);
   return std::move(payload.lease);
+}
+
+void PushTable::EncodeAll(OpenPush& push) {
+  for (uint32_t p = 0; p < push.partitions.size(); ++p) {
+    if (push.partitions[p].codec == Codec::kFrames) Encode(push, p);
+  }
+}
+
+void PushTable::Encode(OpenPush& push, uint32_t partition) {
+  PartitionPush& state = push.partitions[partition];
+  if (state.frames.size_bytes() > 0) return;
+  TraceSpan span(options_.trace, EventOf(TraceKind::kEncode, push, partition));
+  state.frames = encoder_.Encode(push.request, PartOf(push, partition), push.encoded);
+  span.set_bytes(state.frames.size_bytes());
 }
 
 // ---- answers ----
@@ -205,6 +212,7 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
     case MessageKind::kDropped:
       push.dropped = true;
       ++counters_.dropped;
+      encoder_.Restore(push.request, PartOf(push, partition), push.encoded);
       [[fallthrough]];
     case MessageKind::kCommitted:  // says received too, should that answer be lost
       part.state = State::kCommitted;
@@ -243,6 +251,8 @@ void PushTable::Finish(uint32_t place) {
   const PushCommitted event{push.request.block, push.request.virtual_worker, push.request.clock,
                             push.dropped};
   push.request.gradient = Lease();
+  push.encoded.segments.clear();
+  push.partitions.clear();
   push.plan.reset();
   free_places_.push_back(place);
   sinks_.committed(event);
@@ -252,6 +262,7 @@ void PushTable::Finish(uint32_t place) {
 
 TraceEvent PushTable::EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const {
   const Partition& part = PartOf(push, partition);
+  const PartitionPush& state = push.partitions[partition];
   return {.kind = kind,
           .block = part.block,
           .first_segment = part.first_segment,
@@ -259,7 +270,7 @@ TraceEvent PushTable::EventOf(TraceKind kind, const OpenPush& push, uint32_t par
           .virtual_worker = push.request.virtual_worker,
           .peer = part.lane,
           .clock = push.request.clock,
-          .bytes = push.partitions[partition].bytes};
+          .bytes = state.frames.size_bytes() > 0 ? state.frames.size_bytes() : state.bytes};
 }
 
 void PushTable::TraceQueued(PartitionPush& part) const {
@@ -359,6 +370,7 @@ void PushTable::GiveUpAllBut(std::span<const uint32_t> virtual_workers, absl::Ti
     push.dropped = true;
     Finish(place);
   }
+  encoder_.GiveUpAllBut(virtual_workers);
   SendQueued(now);
 }
 

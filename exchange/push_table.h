@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "exchange/partition_plan.h"
+#include "exchange/push_encoder.h"
 #include "exchange/requests.h"
 #include "exchange/segment_versions.h"
 #include "exchange/send_buffers.h"
@@ -26,6 +27,11 @@ namespace tug {
 // what is not answered for its `patience` is sent again, then after twice as long. A deferred one
 // that nobody asks for queues again by itself after the same time.
 //
+// With comm.push_codec a partition is encoded when it is sent first (push_encoder.h), so that
+// others are on their way meanwhile; but what an open push has not sent is encoded before another
+// one of the block and virtual worker comes, as residuals want it. Until then it holds the credit
+// of its longest payload, and until its answer.
+//
 // A message costs the same however many pushes and partitions are open, and allocates nothing once
 // the tables have grown (but the runs of a sparse one). Not thread-safe.
 class PushTable {
@@ -33,8 +39,8 @@ class PushTable {
   // `plan` may be made to point at another one: pushes that are added then are cut by that.
   // REQUIRES: all references outlive the table.
   PushTable(const ExchangeOptions& options, const std::shared_ptr<const PartitionPlan>& plan,
-            const ExchangeSinks& sinks, SendBuffers& buffers, const SegmentVersions& versions,
-            ExchangeCounters& counters);
+            const ExchangeSinks& sinks, PushEncoder& encoder, SendBuffers& buffers,
+            const SegmentVersions& versions, ExchangeCounters& counters);
 
   void Add(PushRequest request, absl::Time now);
   void SetCredit(uint64_t credit_bytes, absl::Time now);
@@ -46,7 +52,8 @@ class PushTable {
   // The plan's lanes are others: all that is not committed is cut by it, whole pushes, and leaves.
   void CutAllAgain(absl::Time now);
 
-  // Ends the pushes of virtual workers that are not among these, as dropped ones.
+  // Ends the pushes of virtual workers that are not among these, as dropped ones, and gives up
+  // their residuals.
   void GiveUpAllBut(std::span<const uint32_t> virtual_workers, absl::Time now);
 
   // Not committed.
@@ -58,7 +65,8 @@ class PushTable {
     State state = State::kQueued;
     Codec codec = Codec::kNone;
     CreditQueue::Ticket ticket = 0;  // until it is committed
-    uint64_t bytes = 0;              // of the payload: what it takes of the credit
+    uint64_t bytes = 0;              // of the payload at most: what it takes of the credit
+    Lease frames;                    // kFrames: the payload, once it is encoded
     uint64_t version = 0;            // of the weights that it is a gradient of
     absl::Time due;                  // when it is sent again
     absl::Duration patience;         // from the last sending to `due`
@@ -71,9 +79,10 @@ class PushTable {
     PushRequest request;
     std::shared_ptr<const PartitionPlan> plan;  // that it was cut by
     std::vector<PartitionPush> partitions;      // as the plan's
-    uint32_t uncommitted = 0;                   // partitions; 0: the place is free
-    bool dropped = false;                       // a partition at least
-    uint32_t next = kNone;  // another open push of the same block and virtual worker
+    EncodedPush encoded;
+    uint32_t uncommitted = 0;  // partitions; 0: the place is free
+    bool dropped = false;      // a partition at least
+    uint32_t next = kNone;     // another open push of the same block and virtual worker
   };
   static constexpr uint32_t kNone = ~uint32_t{0};
 
@@ -93,13 +102,16 @@ class PushTable {
   uint32_t& HeadOf(uint32_t block, uint32_t virtual_worker);
   uint32_t Find(const WireHeader& header) const;
   void ChooseCodec(const PushRequest& request, const Partition& part, PartitionPush& push) const;
+  // Of all partitions that have not been sent.
+  void EncodeAll(OpenPush& push);
+  void Encode(OpenPush& push, uint32_t partition);
   TraceEvent EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const;
   void TraceQueued(PartitionPush& part) const;
   void TraceSending(OpenPush& push, uint32_t partition);
   void TraceAnswer(const OpenPush& push, uint32_t partition);
   void SendQueued(absl::Time now);
   void Send(OpenPush& push, uint32_t partition, absl::Time now);
-  Lease Payload(const PushRequest& request, const Partition& part, const PartitionPush& push);
+  Lease Payload(OpenPush& push, uint32_t partition);
   bool Advance(uint32_t place, uint32_t partition, MessageKind answer, absl::Time now);
   void Finish(uint32_t place);
   void Repeat(uint32_t place, uint32_t partition, absl::Time now);
@@ -107,6 +119,7 @@ class PushTable {
   const ExchangeOptions& options_;
   const std::shared_ptr<const PartitionPlan>& plan_;
   const ExchangeSinks& sinks_;
+  PushEncoder& encoder_;
   SendBuffers& buffers_;
   const SegmentVersions& versions_;
   ExchangeCounters& counters_;

@@ -31,6 +31,10 @@ struct ExchangeOptions {
   // Of proto/sync_mode.h. Then a push says the version that came last of its segments, and the
   // answer to a pull is known by the clock it repeats: versions say nothing of clocks.
   bool update_per_push = false;
+  // With comm.push_codec: the blocks' names (BlockNames), and train's seed, which encodings are
+  // drawn by.
+  std::vector<std::string> block_names = {};
+  uint64_t seed = 0;
 };
 
 // [first, first + count)
@@ -50,8 +54,8 @@ struct PushRequest {
   uint64_t token_count = 0;  // terms in the unscaled sum
   Lease gradient;            // block_elements floats; must not change before PushCommitted
   // The elements that may differ from 0; empty: all. Only they are sent, where that is smaller, so
-  // the sums are the same. Ignored with a push_codec: runs are FP32, and what a partition is
-  // rounded to must not depend on its size.
+  // the sums are the same. Ignored where a segment of the partition is encoded
+  // (exchange/codec_choice.h): what becomes of it must not depend on where the block is cut.
   ElementRuns runs = {};
 };
 

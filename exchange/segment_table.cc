@@ -75,4 +75,10 @@ absl::StatusOr<SegmentTable> SegmentTable::Create(const BlockTable& blocks,
   return table;
 }
 
+std::vector<std::string> BlockNames(const BlockTable& blocks) {
+  std::vector<std::string> names;
+  for (const BlockSpec& block : blocks.blocks()) names.push_back(block.name());
+  return names;
+}
+
 }  // namespace tug

@@ -2,6 +2,7 @@
 #define TUG_EXCHANGE_SEGMENT_TABLE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -54,6 +55,9 @@ class SegmentTable {
 
 // Elements of a tensor.
 uint64_t TensorElements(const TensorSpec& tensor);
+
+// By block.
+std::vector<std::string> BlockNames(const BlockTable& blocks);
 
 }  // namespace tug
 

@@ -104,6 +104,8 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   options.lane_of_segment = LaneNumberOfSegment(view);
   options.comm = config_.comm();
   options.update_per_push = machine.mode.update_per_push;
+  options.block_names = BlockNames(view.blocks());
+  options.seed = config_.seed();
   exchange_ = std::make_unique<Exchange>(
       options, world_.table,
       ExchangeSinks{.send = [this](Outgoing m) { transport_->Send(std::move(m)).IgnoreError(); },

@@ -213,6 +213,8 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
                           registered_.config().comm(),
                           trace_.has_value() ? trace_->AddTrack("exchange") : nullptr};
   options.update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
+  options.block_names = BlockNames(view.blocks());
+  options.seed = registered_.config().seed();
   exchange_ =
       std::make_unique<ExchangeClient>(std::move(options), *table_, std::move(opened.transport));
   return shares_memory;

@@ -1,5 +1,6 @@
 // The second half of a worker's step: from gradients to pushes, to pulls of the next weights, and
 // to reports.
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -78,13 +79,17 @@ void TrainingLoop::Push(const Compute& compute, uint32_t block) {
                       .virtual_worker = virtual_worker,
                       .virtual_worker_count = 1,
                       .clock = compute.clock,
-                      // After local steps, differences are averaged: each counts as one.
-                      .token_count = local_ > 1 ? 1 : share_.sums.targets,
+                      .token_count = TermsOf(share_),
                       .gradient = Lease(gradient, std::as_const(*gradient).floats())};
   if (block == 0 && pushed_runs_.has_value() && rows_suffice_) {
     request.runs = pushed_runs_->Of(compute.clock, {&virtual_worker, 1});
   }
   exchange_.Push(std::move(request));
+}
+
+// After local steps, differences are averaged: each counts as one.
+uint64_t TrainingLoop::TermsOf(const Share& share) const {
+  return local_ > 1 ? 1 : share.sums.targets;
 }
 
 bool TrainingLoop::EvaluationDue(uint64_t version) const {
@@ -121,7 +126,10 @@ void TrainingLoop::ReportStep(uint64_t clock) {
   StepReport report = times_.End(clock);
   report.set_schedule(schedule_.number);
   for (const StepShare& done : std::exchange(step_shares_, {})) {
-    report.set_virtual_worker(options_.virtual_workers[done.virtual_worker]);
+    const uint32_t virtual_worker = options_.virtual_workers[done.virtual_worker];
+    const auto terms = static_cast<double>(std::max<uint64_t>(TermsOf(done.share), 1));
+    report.set_virtual_worker(virtual_worker);
+    report.set_residual_squares(exchange_.ResidualSquares(virtual_worker) / (terms * terms));
     report.set_loss_sum(done.share.sums.loss);
     report.set_targets(done.share.sums.targets);
     report.set_correct(done.share.sums.correct);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "exchange/codec_choice.h"
 #include "exchange/worker_place.h"
 #include "kernels/bf16.h"
 #include "kernels/cross_entropy.h"
@@ -91,15 +92,16 @@ void TrainingLoop::AllocateBuffers() {
   }
 }
 
-// Runs are FP32, so with another format the block is exchanged whole, or the rows would have other
-// bits than without runs. So it is where rows do not stay those that were asked for: local steps
-// change all, and a step that becomes a later one touches others.
+// Runs are FP32, so with another format, or a codec for some of it, the block is exchanged whole,
+// or the rows would have other bits than without runs. So it is where rows do not stay those that
+// were asked for: local steps change all, and a step that becomes a later one touches others.
 void TrainingLoop::ChooseRuns() {
   const CommConfig& comm = options_.config.comm();
   if (replays_ || local_ > 1) return;
   if (model_.tied_block() == 0 || !comm.sparse_embeddings() || options_.shares_memory) return;
   const BlockSpec& embedding = model_.blocks().blocks(0);
-  if (!comm.push_codec().has_bf16()) pushed_runs_.emplace(embedding, sampler_);
+  const CodecChoice codecs(comm.push_codec(), BlockNames(model_.blocks()));
+  if (!codecs.Encodes(table_, 0)) pushed_runs_.emplace(embedding, sampler_);
   if (comm.pull_format() == CommConfig::BF16 || mode_.skips_steps) return;
   pulled_runs_.emplace(embedding, sampler_);
 }

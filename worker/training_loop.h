@@ -139,6 +139,8 @@ class TrainingLoop {
   void CarryOut(const Compute& compute, const StepEffects& effects);
   void PushAndPull(const Compute& compute, const HeldPush& push);
   void Push(const Compute& compute, uint32_t block);
+  // What the push of a step is a sum of.
+  uint64_t TermsOf(const Share& share) const;
   void Pull(const PullOrder& order, bool whole);
   // Whether an evaluation at `version` is foreseen.
   bool EvaluationDue(uint64_t version) const;

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "compression/frames.h"
 #include "exchange/runs.h"
 #include "kernels/bf16.h"
 #include "optimizer/optimizer.h"
@@ -28,6 +29,7 @@ struct Traffic {
   uint64_t pushed_bytes = 0;
   uint64_t pulled_bytes = 0;
   uint64_t runs = 0;         // messages of codec kRuns
+  uint64_t frames = 0;       // in messages of codec kFrames
   uint64_t copies_held = 0;  // versions of weights that somebody still read when the next was made
 };
 
@@ -99,6 +101,19 @@ class PlainLane final : public AnsweringTransport {
         {header, std::move(payload), in_place ? Home::kSender : Home::kReceiver});
   }
 
+  void TakeFrames(const WireHeader& header, std::span<const std::byte> payload,
+                  std::span<float> out) {
+    for (uint32_t i = 0; i < header.segment_count; ++i) {
+      const Segment& segment = table_.segment(table_.id(header.block, header.first_segment + i));
+      const std::optional<Frame> frame = TakeFrame(segment.elements(), payload);
+      ASSERT_TRUE(frame.has_value());
+      ASSERT_TRUE(DecodeFrame(*frame, DecodeTo::kStore, out.first(segment.elements())));
+      out = out.subspan(segment.elements());
+      ++traffic_.frames;
+    }
+    EXPECT_TRUE(payload.empty());
+  }
+
   void OnPush(const Outgoing& push) {
     const WireHeader& header = push.header;
     Block& block = blocks_[header.block];
@@ -113,9 +128,8 @@ class PlainLane final : public AnsweringTransport {
       ASSERT_TRUE(runs.has_value());
       Scatter(*runs, out);
       ++traffic_.runs;
-    } else if (header.codec == Codec::kBf16) {
-      kernels::FloatFromBf16(reinterpret_cast<const kernels::Bf16*>(payload.data()), out.data(),
-                             static_cast<int64_t>(out.size()));
+    } else if (header.codec == Codec::kFrames) {
+      TakeFrames(header, payload, out);
     } else {
       std::memcpy(out.data(), payload.data(), payload.size());
     }
@@ -193,6 +207,7 @@ struct Outcome {
   std::vector<std::vector<float>> weights;  // by block
   std::vector<std::string> reports;         // losses of steps and evaluations
   std::vector<uint32_t> schedules;          // of the reports of steps
+  std::vector<double> residual_squares;     // the same
   Traffic traffic;
   uint64_t targets = 0;  // of all steps
   uint64_t correct = 0;
@@ -222,7 +237,9 @@ class TrainingLoopTest : public testing::Test {
                              .timeline = 1,
                              .view = 1,
                              .lane_of_segment = std::vector<uint32_t>(table.size(), 0),
-                             .comm = config_.comm()},
+                             .comm = config_.comm(),
+                             .block_names = BlockNames(rig.model().blocks()),
+                             .seed = config_.seed()},
                             table,
                             std::make_unique<PlainLane>(config_, table, in_place, hook,
                                                         outcome.traffic, outcome.weights));
@@ -241,6 +258,7 @@ class TrainingLoopTest : public testing::Test {
                                              absl::Hex(Bits(step.loss_sum())), " ", step.targets(),
                                              " ", step.tokens()));
       outcome.schedules.push_back(step.schedule());
+      outcome.residual_squares.push_back(step.residual_squares());
       outcome.targets += step.targets();
       outcome.correct += step.correct();
     }
@@ -407,14 +425,54 @@ TEST_F(TrainingLoopTest, LocalStepsReadTheirOwnSamplesAndGiveTheSameBitsInPlace)
 TEST_F(TrainingLoopTest, Bf16HalvesTheBytesAndChangesBits) {
   config_.mutable_comm()->set_sparse_embeddings(false);
   const Outcome fp32 = Train();
-  config_.mutable_comm()->mutable_push_codec()->mutable_bf16();
+  PushCodecConfig& codec = *config_.mutable_comm()->mutable_push_codec();
+  codec.mutable_bf16();
+  codec.set_min_elements(0);
+  codec.set_vectors(true);
   config_.mutable_comm()->set_pull_format(CommConfig::BF16);
   const Outcome bf16 = Train();
-  EXPECT_EQ(bf16.traffic.pushed_bytes, fp32.traffic.pushed_bytes / 2);
+  const uint64_t most_around_a_frame = kFrameHeaderBytes + 6;
+  EXPECT_GE(bf16.traffic.pushed_bytes, fp32.traffic.pushed_bytes / 2);
+  EXPECT_LE(bf16.traffic.pushed_bytes,
+            fp32.traffic.pushed_bytes / 2 + most_around_a_frame * bf16.traffic.frames);
   EXPECT_EQ(bf16.traffic.pulled_bytes, fp32.traffic.pulled_bytes / 2);
   EXPECT_NE(bf16.reports, fp32.reports);
   config_.mutable_comm()->set_sparse_embeddings(true);  // gives way to the format
   ExpectSameBits(bf16, Train());
+}
+
+TEST_F(TrainingLoopTest, RowsGiveWayToACodecOnlyWhereItEncodesTheEmbedding) {
+  PushCodecConfig& codec = *config_.mutable_comm()->mutable_push_codec();
+  codec.mutable_bf16();
+  codec.set_min_elements(0);
+  codec.set_blocks("head");
+  config_.mutable_comm()->set_pull_format(CommConfig::FP32);
+  const Outcome rows = Train();
+  EXPECT_GT(rows.traffic.runs, 0u);
+  EXPECT_GT(rows.traffic.frames, 0u);
+  config_.mutable_comm()->set_sparse_embeddings(false);
+  ExpectSameBits(rows, Train());
+}
+
+TEST_F(TrainingLoopTest, ErrorFeedbackTrainsAndSaysWhatIsLeftOut) {
+  PushCodecConfig& codec = *config_.mutable_comm()->mutable_push_codec();
+  codec.mutable_bf16();
+  codec.set_min_elements(0);
+  const Outcome without = Train();
+  EXPECT_EQ(without.residual_squares, std::vector<double>(without.residual_squares.size(), 0));
+  codec.set_error_feedback(true);
+  codec.set_warmup_steps(1);
+  const Outcome with = Train();
+  ASSERT_EQ(with.residual_squares.size(), steps_ * kVirtualWorkers);
+  for (size_t i = 0; i < with.residual_squares.size(); ++i) {
+    // A report may be made before the step's last pushes are encoded.
+    const bool encoded = with.residual_squares[i] > 0;
+    EXPECT_TRUE(i < kVirtualWorkers ? !encoded : encoded || i < 2 * kVirtualWorkers) << i;
+    EXPECT_LT(with.residual_squares[i], 1e-2) << "of means";
+  }
+  EXPECT_NE(with.reports, without.reports);
+  config_.mutable_comm()->set_partition_bytes(16 * kSegment * sizeof(float));
+  ExpectSameBits(with, Train());
 }
 
 }  // namespace
