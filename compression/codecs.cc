@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compression/bf16.h"
+#include "compression/one_bit.h"
 
 namespace tug {
 namespace {
@@ -19,6 +20,8 @@ std::unique_ptr<const SegmentCodec> Make(const PushCodecConfig& config) {
 constexpr CodecRow kCodecs[] = {
     // id, name, paper, sparse, unbiased, make
     {PushCodecConfig::kBf16, "bf16", "-", false, false, Make<Bf16Codec>},
+    {PushCodecConfig::kOneBit, "one_bit", "Seide et al. 2014, Karimireddy et al. 2019", false,
+     false, Make<OneBitCodec>},
 };
 
 // By id.
