@@ -4,6 +4,7 @@
 
 #include "compression/bf16.h"
 #include "compression/int8.h"
+#include "compression/one_bit.h"
 #include "compression/random_k.h"
 #include "compression/top_k.h"
 #include "compression/top_k_int8.h"
@@ -29,6 +30,8 @@ constexpr CodecRow kCodecs[] = {
      Make<TopKInt8Codec>},
     {PushCodecConfig::kInt8, "int8", "Dettmers 2016; Wang et al. 2023", false, false,
      Make<Int8Codec>},
+    {PushCodecConfig::kOneBit, "one_bit", "Seide et al. 2014, Karimireddy et al. 2019", false,
+     false, Make<OneBitCodec>},
 };
 
 // By id.
