@@ -31,7 +31,12 @@ size_t SegmentCodec::EncodeWithResidual(const CodecKey& key, std::span<const flo
   size_t bytes = Encode(key, residual, out, scratch);
   if (bytes == 0) {  // an overflow
     std::fill(residual.begin(), residual.end(), 0.0f);
-    return EncodeWithResidual(key, elements, residual, out, scratch);
+    kernels::AddAndCheck(elements.data(), residual.data(), n);
+    bytes = Encode(key, residual, out, scratch);
+  }
+  if (bytes == 0) {  // an element is too large by itself
+    std::fill(residual.begin(), residual.end(), 0.0f);
+    return 0;
   }
   TUG_CHECK(Decode(out.first(bytes), DecodeTo::kSubtract, residual));
   return bytes;

@@ -285,6 +285,23 @@ TEST_P(Conformance, EncodesNothingThatIsNotFinite) {
   }
 }
 
+// Rounded, it may be infinite: then there is no encoding, and nothing to feed back.
+TEST_P(Conformance, TheLargestNumbersEndNothing) {
+  for (const size_t n : kSizes) {
+    std::vector<float> elements(n, std::numeric_limits<float>::max());
+    elements[n / 2] = std::numeric_limits<float>::lowest();
+    std::vector<std::byte> out(codec_->MaxEncodedBytes(n));
+    size_t bytes = codec_->Encode(KeyOf(1), elements, out, scratch_);
+    if (bytes > 0) Decode(std::span(out).first(bytes), n);
+    const bool encodes = bytes > 0;
+    std::vector<float> residual(n, 0.0f);
+    bytes = codec_->EncodeWithResidual(KeyOf(1), elements, residual, out, scratch_);
+    EXPECT_EQ(bytes > 0, encodes) << n;
+    if (bytes > 0) Decode(std::span(out).first(bytes), n);
+    for (const float r : residual) ASSERT_TRUE(encodes ? std::isfinite(r) : r == 0.0f) << n;
+  }
+}
+
 std::vector<const CodecRow*> Rows() {
   std::vector<const CodecRow*> rows;
   for (const CodecRow& row : Codecs()) rows.push_back(&row);

@@ -16,7 +16,9 @@ bool DecodeFp32(std::span<const std::byte> encoding, DecodeTo to, std::span<floa
   const auto n = static_cast<int64_t>(elements.size());
   if (to == DecodeTo::kStore) return kernels::CopyAndCheck(from, elements.data(), n);
   if (to == DecodeTo::kAdd) return kernels::AddAndCheck(from, elements.data(), n);
-  for (size_t i = 0; i < elements.size(); ++i) elements[i] -= from[i];
+  for (size_t i = 0; i < elements.size(); ++i) {
+    elements[i] -= LoadOnce<float>(encoding.data() + i * sizeof(float));
+  }
   return kernels::AllFinite(elements.data(), n);
 }
 
