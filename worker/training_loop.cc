@@ -100,7 +100,7 @@ void TrainingLoop::ChooseRuns() {
   if (model_.tied_block() == 0 || !comm.sparse_embeddings() || options_.shares_memory) return;
   const BlockSpec& embedding = model_.blocks().blocks(0);
   if (!comm.push_codec().has_bf16()) pushed_runs_.emplace(embedding, sampler_);
-  if (comm.pull_format() == CommConfig::BF16 || mode_.skips_steps) return;
+  if (comm.pull_format() != CommConfig::FP32 || mode_.skips_steps) return;
   pulled_runs_.emplace(embedding, sampler_);
 }
 
