@@ -28,10 +28,12 @@ void DecodeSegment(Codec codec, std::span<const std::byte> payload, std::span<fl
   TUG_CHECK(false) << "no format of weights";
 }
 
-// Calls f with each segment's part of the weights and of the payload.
+// Calls f with each segment's part of the payload and of the weights; with all at once in a format
+// that has nothing but the weights' own bytes, in their order.
 template <typename Payload, typename Weights, typename F>
 void ForEachSegment(Codec codec, const SegmentTable& table, uint32_t first, uint32_t count,
                     Payload payload, Weights weights, F f) {
+  if (codec != Codec::kInt8) return f(payload, weights);
   for (uint32_t id = first; id < first + count; ++id) {
     const uint64_t elements = table.segment(id).elements();
     const size_t bytes = WeightsBytes(codec, elements);

@@ -10,8 +10,8 @@ namespace tug {
 
 // What a server process uses at most, bytes: with P parameters on its lanes,
 //   12 P   weights, Adam's m and v; SGD has only m, or with no momentum neither
-//    4 P   previous copy, for pulls of the version before; with bf16 pulls 2 P for each of the
-//          newest and the previous rounded copy instead
+//    4 P   previous copy, for pulls of the version before; with bf16 pulls 2 P, with int8
+//          pulls 1.02 P, for each of the newest and the previous encoded copy instead
 //    4 P   one sum for each segment
 //   + messages on their way in: min(credit of all workers, 4 P S), S virtual workers; with
 //     comm.scheduler AUTO the largest credit that the tuner may choose
@@ -21,7 +21,8 @@ namespace tug {
 //            most, since each carries a virtual worker
 // With C parameters of other servers' segments that it keeps copies of:
 //   12 C   weights, m and v, as far as the optimizer keeps them
-//    4 C   weights of the version before, where pushes are summed (2 C with bf16 pulls)
+//    4 C   weights of the version before, where pushes are summed (2 C with bf16 pulls, 1.02 C with
+//          int8)
 //   + updates on their way to copies, 72 MiB at most, and from every other server, 32 MiB each
 // (At a change of placement a lane has those segments twice for a moment that it comes to own, or
 // owns no longer and copies.)

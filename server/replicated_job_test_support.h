@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/bf16.h"
+#include "exchange/weights_payload.h"
 #include "proto/sync_mode.h"
 #include "server/replicated_job_options.h"
 #include "server/rough_network_test_support.h"
@@ -340,7 +340,7 @@ class ReplicatedJob {
   void SendPull(uint32_t w, uint32_t first, uint32_t end) {
     const Worker& worker = workers_[w];
     WireHeader header = RunHeader(MessageKind::kPull, w, first, end);
-    header.codec = options_.pull_format == CommConfig::BF16 ? Codec::kBf16 : Codec::kNone;
+    header.codec = WeightsCodecOf(options_.pull_format);
     header.want = per_push_ ? Want::kAtLeast : Want::kExact;
     header.version = worker.clock;
     header.token_count = worker.clock;
@@ -419,15 +419,10 @@ class ReplicatedJob {
   }
   std::vector<float> Floats(const Message& message, uint32_t part) const {
     std::vector<float> floats(kElements);
-    if (message.header.codec == Codec::kNone) {
-      const std::span<const float> from =
-          message.payload.floats().subspan(part * kElements, kElements);
-      std::copy(from.begin(), from.end(), floats.begin());
-    } else {
-      const auto* const halves =
-          reinterpret_cast<const kernels::Bf16*>(message.payload.bytes().data());
-      kernels::FloatFromBf16(halves + part * kElements, floats.data(), kElements);
-    }
+    const Codec codec = message.header.codec;
+    const size_t bytes = WeightsBytes(codec, kElements);
+    DecodeWeights(codec, table_, 0, 1, message.payload.bytes().subspan(part * bytes, bytes),
+                  floats);
     return floats;
   }
   void See(uint32_t id, uint64_t version) { seen_[id] = std::max(seen_[id], version); }

@@ -31,7 +31,7 @@ TEST(ShardReplication, SumsHaveTheBitsOfOneLaneWhateverHappensToLanesAndWorkers)
   ReplicatedJob::Counts all;
   for (const auto clip :
        {OptimizerConfig::OFF, OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
-    for (const auto format : {CommConfig::FP32, CommConfig::BF16}) {
+    for (const auto format : {CommConfig::FP32, CommConfig::BF16, CommConfig::INT8}) {
       const auto expected = Undisturbed({.clip = clip, .pull_format = format});
       for (uint32_t seed = 1; seed <= 40; ++seed) {
         SCOPED_TRACE(testing::Message()

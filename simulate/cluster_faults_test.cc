@@ -39,8 +39,9 @@ uint64_t Kills(const SimulationResult& result) {
          result.faults[static_cast<size_t>(FaultKind::kKillServer)];
 }
 
-std::vector<std::vector<float>> Undisturbed() {
+std::vector<std::vector<float>> Undisturbed(CommConfig::Format pull_format = CommConfig::FP32) {
   SimulationOptions options = FaultyJob(1, FaultConfig::REASSIGN);
+  options.config.mutable_comm()->set_pull_format(pull_format);
   const SimulationResult result = Simulate(options);
   EXPECT_TRUE(result.status.ok()) << result.status;
   EXPECT_EQ(result.final_version, 30u);
@@ -83,6 +84,33 @@ TEST(SimulatedFaults, ServersThatDieTakeTheJobBackToACheckpointAndChangeNoBit) {
     timelines += result.timelines;
   }
   EXPECT_GT(timelines, 30u);
+}
+
+// Back to a checkpoint, or with two copies of every segment on from the version that there is. One
+// that dies after the last checkpoint is not waited for: that has the weights.
+TEST(SimulatedFaults, ServersThatDieChangeNoBitOfInt8Pulls) {
+  const auto expected = Undisturbed(CommConfig::INT8);
+  EXPECT_NE(expected, Undisturbed());
+  uint64_t timelines[3] = {0, 0, 0};  // by replicas
+  for (const uint32_t replicas : {1u, 2u}) {
+    uint64_t kills = 0;
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
+      options.config.mutable_comm()->set_pull_format(CommConfig::INT8);
+      options.config.mutable_sync()->set_replicas(replicas);
+      AddKills(seed % 3, 1, options);
+      options.network = seed % 2 == 0 ? Rough() : Quiet();
+      const SimulationResult result = Simulate(options);
+      SCOPED_TRACE("replicas " + std::to_string(replicas) + ", seed " + std::to_string(seed));
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      ASSERT_EQ(result.final_version, 30u);
+      ASSERT_EQ(result.saved_weights, expected);
+      timelines[replicas] += result.timelines;
+      kills += Kills(result);
+    }
+    EXPECT_GE(kills, 10u);
+  }
+  EXPECT_LT(timelines[2], timelines[1]);
 }
 
 TEST(SimulatedFaults, WherePushesAreUpdatesNoneIsLostOrAppliedTwice) {

@@ -134,10 +134,37 @@ TEST(SimulatedCluster, AnyNumberOfServersLanesWorkersAndAnySegmentSizeGiveTheSam
   }
 }
 
+TEST(SimulatedCluster, Int8PullsHaveTheSameBitsHoweverTheyAreCutAndWhoeverSendsThem) {
+  std::vector<std::vector<float>> expected;
+  for (uint32_t servers : {1u, 3u}) {
+    for (uint32_t workers : {1u, 2u, 6u}) {
+      for (uint64_t segment_elements : {4096u, 8192u}) {
+        for (uint64_t partition_bytes : {32768u, 131072u}) {
+          SimulationOptions options = Job(servers, workers, servers + 10 * workers);
+          options.config.mutable_cluster()->set_lanes_per_server(2);
+          options.config.mutable_comm()->set_segment_elements(segment_elements);
+          options.config.mutable_comm()->set_partition_bytes(partition_bytes);
+          options.config.mutable_comm()->set_pull_format(CommConfig::INT8);
+          options.shared_memory = workers == 2;
+          options.network = servers == 1 ? Quiet() : Rough();
+          const SimulationResult result = Simulate(options);
+          ASSERT_TRUE(result.status.ok()) << result.status;
+          if (expected.empty()) expected = result.weights;
+          EXPECT_EQ(result.weights, expected)
+              << servers << " servers, " << workers << " workers, " << segment_elements
+              << " elements a segment, " << partition_bytes << " bytes a partition";
+        }
+      }
+    }
+  }
+  SimulationOptions full = Job(1, 1, 1);
+  EXPECT_NE(Simulate(full).weights, expected) << "the format had no effect";
+}
+
 // Virtual workers push in random order: much has to wait, and there is next to no room to.
 TEST(SimulatedCluster, DefersPushesForWantOfMemoryAndEndsWithTheSameBits) {
   for (auto clip : {OptimizerConfig::OFF, OptimizerConfig::GLOBAL}) {
-    for (auto format : {CommConfig::FP32, CommConfig::BF16}) {
+    for (auto format : {CommConfig::FP32, CommConfig::BF16, CommConfig::INT8}) {
       SimulationOptions options = Job(2, 9, 1);
       options.config.mutable_cluster()->set_virtual_workers(9);
       options.config.mutable_cluster()->set_lanes_per_server(2);

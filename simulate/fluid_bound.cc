@@ -174,8 +174,8 @@ class Bound {
     return elements;
   }
 
-  double LinkSeconds(double elements, uint64_t element_bytes) const {
-    return elements * static_cast<double>(element_bytes) / link_bytes_per_second_;
+  double LinkSeconds(double elements, double element_bytes) const {
+    return elements * element_bytes / link_bytes_per_second_;
   }
 
   std::vector<Piece> Pushes(WorkerKind kind, std::span<const double> elements) const {
@@ -183,8 +183,10 @@ class Bound {
     for (uint32_t v = 0; v < kind.virtual_workers; ++v) {
       for (uint32_t b = 0; b < elements.size(); ++b) {
         if (elements[b] == 0) continue;
-        pieces.push_back({ends_.Of(v, b), b,
-                          kind.workers * LinkSeconds(elements[b], traffic_.push_element_bytes)});
+        pieces.push_back(
+            {ends_.Of(v, b), b,
+             kind.workers *
+                 LinkSeconds(elements[b], static_cast<double>(traffic_.push_element_bytes))});
       }
     }
     return pieces;

@@ -129,7 +129,7 @@ double ReplayCluster::ChunksPerStep(const JobConfig& job, const ReplayTraffic& t
     }
   }
   const auto push = static_cast<double>(traffic.push_element_bytes);
-  const auto pull = static_cast<double>(traffic.pull_element_bytes);
+  const double pull = traffic.pull_element_bytes;
   const double chunk =
       NetworkOptions(hosts, static_cast<uint64_t>(largest * std::max(push, pull))).chunk_bytes;
   double chunks = 0;
@@ -237,7 +237,8 @@ uint64_t ReplayCluster::PushBytes(uint32_t part) const {
 
 uint64_t ReplayCluster::PullBytes(uint32_t part) const {
   const Partition& partition = parts_[part].partition;
-  return (partition.end - partition.begin) * traffic_.pull_element_bytes;
+  const auto elements = static_cast<double>(partition.end - partition.begin);
+  return static_cast<uint64_t>(elements * traffic_.pull_element_bytes);
 }
 
 void ReplayCluster::Send(const Message& message) {

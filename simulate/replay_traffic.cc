@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "coordinator/job_blocks.h"
 #include "coordinator/placement.h"
+#include "exchange/weights_payload.h"
 #include "model/replay_profile.h"
 
 namespace tug {
@@ -30,8 +31,11 @@ absl::Status CheckJob(const JobConfig& job) {
   return absl::OkStatus();
 }
 
-uint64_t ElementBytes(CommConfig::Format format) {
-  return format == CommConfig::BF16 ? sizeof(uint16_t) : sizeof(float);
+// Of a pull, on average over a segment.
+double PullElementBytes(const CommConfig& comm) {
+  const uint64_t elements = comm.segment_elements();
+  return static_cast<double>(WeightsBytes(WeightsCodecOf(comm.pull_format()), elements)) /
+         static_cast<double>(elements);
 }
 
 }  // namespace
@@ -70,7 +74,7 @@ absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job) {
   }
   traffic.push_element_bytes =
       job.comm().push_codec().has_bf16() ? sizeof(uint16_t) : sizeof(float);
-  traffic.pull_element_bytes = ElementBytes(job.comm().pull_format());
+  traffic.pull_element_bytes = PullElementBytes(job.comm());
   return traffic;
 }
 

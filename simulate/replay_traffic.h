@@ -27,7 +27,7 @@ struct ReplayTraffic {
   std::vector<double> forward_seconds;  // by block, of one virtual worker
   std::vector<double> backward_seconds;
   uint64_t push_element_bytes = sizeof(float);
-  uint64_t pull_element_bytes = sizeof(float);
+  double pull_element_bytes = sizeof(float);
 
   uint32_t blocks() const { return table.num_blocks(); }
   uint32_t lanes() const { return servers * lanes_per_server; }

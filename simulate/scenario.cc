@@ -124,7 +124,10 @@ void DrawJob(Draw& draw, Scenario& scenario) {
     constexpr OptimizerConfig::Clip kClips[] = {OptimizerConfig::OFF, OptimizerConfig::GLOBAL,
                                                 OptimizerConfig::PER_BLOCK};
     optimizer.set_clip(kClips[draw.Below(3)]);
-    if (draw.OneIn(4)) job.mutable_comm()->set_pull_format(CommConfig::BF16);
+    if (draw.OneIn(4)) {
+      job.mutable_comm()->set_pull_format(scenario.seed % 2 == 0 ? CommConfig::BF16
+                                                                 : CommConfig::INT8);
+    }
   }
   if (draw.OneIn(8)) {
     options.poisoned_virtual_worker = draw.Below(3);

@@ -102,7 +102,7 @@ void TrainingLoop::ChooseRuns() {
   const BlockSpec& embedding = model_.blocks().blocks(0);
   const CodecChoice codecs(comm.push_codec(), BlockNames(model_.blocks()));
   if (!codecs.Encodes(table_, 0)) pushed_runs_.emplace(embedding, sampler_);
-  if (comm.pull_format() == CommConfig::BF16 || mode_.skips_steps) return;
+  if (comm.pull_format() != CommConfig::FP32 || mode_.skips_steps) return;
   pulled_runs_.emplace(embedding, sampler_);
 }
 
