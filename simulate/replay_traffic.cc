@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "coordinator/job_blocks.h"
 #include "coordinator/placement.h"
+#include "exchange/codec_choice.h"
 #include "model/replay_profile.h"
 
 namespace tug {
@@ -30,11 +31,29 @@ absl::Status CheckJob(const JobConfig& job) {
   return absl::OkStatus();
 }
 
+std::vector<uint64_t> PushBytes(const JobConfig& job, const BlockTable& blocks,
+                                const SegmentTable& table) {
+  const CodecChoice codecs(job.comm().push_codec(), BlockNames(blocks));
+  std::vector<uint64_t> bytes;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    const Segment& segment = table.segment(id);
+    const SegmentCodec* const codec = codecs.AfterWarmup(segment);
+    bytes.push_back(codec == nullptr ? segment.bytes()
+                                     : codec->MaxEncodedBytes(segment.elements()));
+  }
+  return bytes;
+}
+
 uint64_t ElementBytes(CommConfig::Format format) {
   return format == CommConfig::BF16 ? sizeof(uint16_t) : sizeof(float);
 }
 
 }  // namespace
+
+uint64_t ReplayTraffic::PushBytes(const Partition& part) const {
+  const auto first = push_bytes.begin() + table.id(part.block, part.first_segment);
+  return std::accumulate(first, first + part.segment_count, uint64_t{0});
+}
 
 double ReplayTraffic::compute_seconds() const {
   const double once = std::accumulate(forward_seconds.begin(), forward_seconds.end(), 0.0) +
@@ -68,8 +87,7 @@ absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job) {
     traffic.forward_seconds.push_back(block.forward_ms() / 1000);
     traffic.backward_seconds.push_back(block.backward_ms() / 1000);
   }
-  traffic.push_element_bytes =
-      job.comm().push_codec().has_bf16() ? sizeof(uint16_t) : sizeof(float);
+  traffic.push_bytes = PushBytes(job, layout.blocks, traffic.table);
   traffic.pull_element_bytes = ElementBytes(job.comm().pull_format());
   return traffic;
 }
