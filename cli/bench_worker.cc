@@ -53,7 +53,7 @@ class BenchWorker {
                  .view = view.number(),
                  .lane_of_segment = LaneNumberOfSegment(view),
                  .comm = job.config.comm(),
-                 .block_names = BlockNames(view.blocks())},
+                 .block_names = BlockNames(job.blocks)},
         tally_(tally) {}
 
   void MakeMemory(Transport& transport) {

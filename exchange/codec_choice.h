@@ -45,6 +45,16 @@ class CodecChoice {
   std::vector<bool> chosen_;  // by block
 };
 
+// What an encoding depends on beside its elements.
+inline CodecKey KeyOf(uint64_t seed, const Segment& segment, uint32_t virtual_worker,
+                      uint64_t clock) {
+  return {.seed = seed,
+          .block = segment.block,
+          .segment = segment.index,
+          .virtual_worker = virtual_worker,
+          .clock = clock};
+}
+
 // Whether the name is one of a list's patterns, which are separated by commas; * stands for any
 // letters.
 bool MatchesNames(const std::string& patterns, const std::string& name);

@@ -63,11 +63,7 @@ Lease PushEncoder::Encode(const PushRequest& request, const Partition& part, Enc
 size_t PushEncoder::Write(const PushRequest& request, const Segment& segment,
                           std::span<std::byte> out) {
   const SegmentCodec* const codec = choice_.Of(segment, request.clock);
-  const CodecKey key{.seed = seed_,
-                     .block = segment.block,
-                     .segment = segment.index,
-                     .virtual_worker = request.virtual_worker,
-                     .clock = request.clock};
+  const CodecKey key = KeyOf(seed_, segment, request.virtual_worker, request.clock);
   const std::span<const float> elements =
       request.gradient.floats().subspan(segment.begin, segment.elements());
   const uint8_t id = codec == nullptr ? 0 : choice_.id();
@@ -129,6 +125,20 @@ void PushEncoder::GiveUpAllBut(std::span<const uint32_t> virtual_workers) {
     residuals_[v] = Residuals();
     squares_[v] = 0;
   }
+}
+
+uint64_t PredictPushEncoderBytes(const PushCodecConfig& codec, const BlockTable& blocks,
+                                 const SegmentTable& table, uint32_t virtual_workers) {
+  const CodecChoice choice(codec, BlockNames(blocks));
+  uint64_t bytes = 0;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    const Segment& segment = table.segment(id);
+    const SegmentCodec* const encodes = choice.AfterWarmup(segment);
+    if (encodes == nullptr) continue;
+    bytes += MaxFrameBytes(encodes, segment.elements());
+    if (choice.error_feedback()) bytes += segment.bytes();
+  }
+  return virtual_workers * bytes;
 }
 
 }  // namespace tug

@@ -86,6 +86,10 @@ class PushEncoder {
   std::vector<double> squares_;       // the same, summed
 };
 
+// What the encodings of a step's pushes, and residuals, take of a worker's memory.
+uint64_t PredictPushEncoderBytes(const PushCodecConfig& codec, const BlockTable& blocks,
+                                 const SegmentTable& table, uint32_t virtual_workers);
+
 }  // namespace tug
 
 #endif  // TUG_EXCHANGE_PUSH_ENCODER_H_

@@ -158,6 +158,15 @@ TEST_F(PushEncoderTest, GivesUpResidualsOfThoseThatAreNotCarried) {
   EXPECT_EQ((*elements)[0], 1.0f);
 }
 
+TEST_F(PushEncoderTest, PredictsItsMemory) {
+  BlockTable blocks;
+  blocks.add_blocks()->set_name("all");
+  const PushCodecConfig& codec = options_.comm.push_codec();
+  EXPECT_EQ(PredictPushEncoderBytes(codec, blocks, table_, 3),
+            3 * 2 * (FrameBytes(2 * kSegment) + kSegment * sizeof(float)));
+  EXPECT_EQ(PredictPushEncoderBytes(PushCodecConfig(), blocks, table_, 3), 0u);
+}
+
 TEST_F(PushEncoderTest, KeepsNoResidualWithoutErrorFeedback) {
   options_.comm.mutable_push_codec()->set_error_feedback(false);
   encoder_.emplace(options_, table_, nullptr);

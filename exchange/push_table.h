@@ -29,8 +29,8 @@ namespace tug {
 //
 // With comm.push_codec a partition is encoded when it is sent first (push_encoder.h), so that
 // others are on their way meanwhile; but what an open push has not sent is encoded before another
-// one of the block and virtual worker comes, as residuals want it. Until then it holds the credit
-// of its longest payload, and until its answer.
+// one of the block and virtual worker comes, as residuals want it. It takes the credit of the
+// longest payload that it can have.
 //
 // A message costs the same however many pushes and partitions are open, and allocates nothing once
 // the tables have grown (but the runs of a sparse one). Not thread-safe.

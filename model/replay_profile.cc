@@ -116,6 +116,7 @@ BlockTable ReplayLayout(const ReplayProfile& profile) {
     TensorSpec& tensor = *spec.add_tensors();
     tensor.set_name("parameters");
     tensor.add_shape(block.parameters());
+    tensor.set_weight_decay(true);  // matrices, for the most part
   }
   return table;
 }

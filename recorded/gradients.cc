@@ -1,15 +1,18 @@
 #include "recorded/gradients.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status_macros.h"
+#include "compression/frames.h"
 #include "model/job_model.h"
 
 namespace tug {
 namespace {
 
-// As a bf16 message brings it.
+// As a pull brings it.
 void RoundToBf16(std::span<float> values) {
   std::vector<kernels::Bf16> rounded(values.size());
   const auto n = static_cast<int64_t>(values.size());
@@ -37,6 +40,7 @@ absl::StatusOr<std::unique_ptr<Gradients>> Gradients::Create(const JobConfig& co
     gradients->rounded_.emplace_back(BindsBf16(config) ? table.block_elements(block) : 0);
     gradients->gradient_.emplace_back(table.block_elements(block));
   }
+  gradients->codecs_.emplace(config.comm().push_codec(), BlockNames(gradients->blocks()));
   return gradients;
 }
 
@@ -56,10 +60,29 @@ PushedGradient Gradients::Compute(uint32_t virtual_worker, uint64_t clock,
     clip_.Apply(block, targets, gradient_[block]);
   }
   PushedGradient pushed{.blocks = gradient_, .token_count = targets};
-  if (config_.comm().push_codec().has_bf16()) {
-    for (std::vector<float>& block : pushed.blocks) RoundToBf16(block);
+  for (uint32_t block = 0; block < blocks; ++block) {
+    Decode(virtual_worker, clock, block, pushed.blocks[block]);
   }
   return pushed;
+}
+
+void Gradients::Decode(uint32_t virtual_worker, uint64_t clock, uint32_t block,
+                       std::span<float> pushed) {
+  for (uint32_t index = 0; index < table_.segments_in_block(block); ++index) {
+    const Segment& segment = table_.segment(table_.id(block, index));
+    const SegmentCodec* const codec = codecs_->Of(segment, clock);
+    if (codec == nullptr) continue;
+    const std::span<float> elements = pushed.subspan(segment.begin, segment.elements());
+    frame_.resize(std::max(frame_.size(), MaxFrameBytes(codec, elements.size())));
+    const CodecKey key = KeyOf(config_.seed(), segment, virtual_worker, clock);
+    std::span<const std::byte> bytes(
+        frame_.data(), WriteFrame(codecs_->id(), codec, key, elements, {}, frame_, scratch_));
+    const std::optional<Frame> frame = TakeFrame(elements.size(), bytes);
+    TUG_CHECK(frame.has_value());
+    if (!DecodeFrame(*frame, DecodeTo::kStore, elements)) {  // not finite: lanes skip the update
+      std::fill(elements.begin(), elements.end(), std::numeric_limits<float>::quiet_NaN());
+    }
+  }
 }
 
 void Gradients::BindPulled(uint32_t block) {

@@ -1,15 +1,19 @@
 #ifndef TUG_RECORDED_GRADIENTS_H_
 #define TUG_RECORDED_GRADIENTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/thread_pool.h"
+#include "compression/codec.h"
 #include "data/sampler.h"
+#include "exchange/codec_choice.h"
 #include "exchange/segment_table.h"
 #include "kernels/bf16.h"
 #include "model/model.h"
@@ -20,8 +24,9 @@
 namespace tug {
 
 // The gradients that a job's workers pushed, to the bit, wherever each virtual worker was: as
-// worker/training_loop.h computes and clips, and as the exchange rounds what it pushes and pulls.
-// Without local steps: where pushes are updates, there are none. Owned by one thread.
+// worker/training_loop.h computes and clips, and as what the exchange makes of it in pushes and
+// pulls is decoded. Without local steps: where pushes are updates, there are none; and without
+// error feedback. Owned by one thread.
 class Gradients {
  public:
   // `config`: resolved. Errors: those of Model::Create. REQUIRES: sampler, table and pool outlive
@@ -45,6 +50,8 @@ class Gradients {
         clip_(config.optimizer(), table.num_blocks()) {}
 
   void BindPulled(uint32_t block);
+  // The segments of a block that is pushed become what the lanes decode.
+  void Decode(uint32_t virtual_worker, uint64_t clock, uint32_t block, std::span<float> pushed);
   // Forward and backward of one micro-batch; adds to the gradient from the second on.
   LossSums Pass(uint32_t virtual_worker, uint64_t clock, uint32_t micro_batch);
 
@@ -53,6 +60,9 @@ class Gradients {
   const Sampler& sampler_;
   std::unique_ptr<Model> model_;
   GradientClip clip_;
+  std::optional<CodecChoice> codecs_;
+  std::vector<std::byte> frame_;
+  CodecScratch scratch_;
   std::vector<std::vector<float>> pulled_;           // by block, as workers had them
   std::vector<std::vector<kernels::Bf16>> rounded_;  // instead, where the model computes in bf16
   std::vector<std::vector<float>> gradient_;         // by block

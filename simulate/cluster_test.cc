@@ -169,7 +169,10 @@ TEST(SimulatedCluster, DefersPushesForWantOfMemoryAndEndsWithTheSameBits) {
       options.config.mutable_cluster()->set_virtual_workers(9);
       options.config.mutable_cluster()->set_lanes_per_server(2);
       if (format == CommConfig::BF16) {
-        options.config.mutable_comm()->mutable_push_codec()->mutable_bf16();
+        PushCodecConfig& codec = *options.config.mutable_comm()->mutable_push_codec();
+        codec.mutable_bf16();
+        codec.set_min_elements(0);
+        codec.set_vectors(true);
       }
       options.config.mutable_comm()->set_pull_format(format);
       options.config.mutable_optimizer()->set_clip(clip);

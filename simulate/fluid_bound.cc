@@ -140,65 +140,65 @@ class Bound {
 
   SchedulingPrediction Find() {
     best_.compute_seconds = traffic_.compute_seconds();
-    std::vector<double> whole(traffic_.blocks());
-    for (uint32_t b = 0; b < traffic_.blocks(); ++b) {
-      whole[b] = static_cast<double>(traffic_.table.block_elements(b));
-    }
+    const BlockBytes whole = Sum([](uint32_t) { return true; });
     const WorkerKind most = traffic_.kinds.front();
-    Try(Pushes({1, most.virtual_workers}, whole), Kind::kPush);
-    Try(Pulls(1, most.virtual_workers, whole), Kind::kPull);
+    Try(Pushes({1, most.virtual_workers}, whole.push), Kind::kPush);
+    Try(Pulls(1, most.virtual_workers, whole.pull), Kind::kPull);
     uint32_t workers = 0;
     for (const WorkerKind& kind : traffic_.kinds) workers += kind.workers;
-    for (const std::vector<double>& elements : ElementsOfServers()) {
+    for (uint32_t server = 0; server < traffic_.servers; ++server) {
+      const BlockBytes bytes = Sum([&](uint32_t id) {
+        return traffic_.lane_of_segment[id] / traffic_.lanes_per_server == server;
+      });
       std::vector<Piece> pushes;
       for (const WorkerKind& kind : traffic_.kinds) {
-        const std::vector<Piece> more = Pushes(kind, elements);
+        const std::vector<Piece> more = Pushes(kind, bytes.push);
         pushes.insert(pushes.end(), more.begin(), more.end());
       }
       Try(std::move(pushes), Kind::kPush);
-      Try(Pulls(workers, traffic_.kinds.back().virtual_workers, elements), Kind::kPull);
+      Try(Pulls(workers, traffic_.kinds.back().virtual_workers, bytes.pull), Kind::kPull);
     }
     best_.exposed_seconds = best_.step_seconds - best_.compute_seconds;
     return std::move(best_);
   }
 
  private:
-  std::vector<std::vector<double>> ElementsOfServers() const {
-    std::vector<std::vector<double>> elements(traffic_.servers,
-                                              std::vector<double>(traffic_.blocks(), 0));
+  // By block: of gradients, and of weights.
+  struct BlockBytes {
+    std::vector<double> push, pull;
+  };
+  // Of the segments of which `holds` says so.
+  BlockBytes Sum(const std::function<bool(uint32_t id)>& holds) const {
+    const std::vector<double> none(traffic_.blocks(), 0);
+    BlockBytes sum{none, none};
     for (uint32_t id = 0; id < traffic_.table.size(); ++id) {
-      const uint32_t server = traffic_.lane_of_segment[id] / traffic_.lanes_per_server;
+      if (!holds(id)) continue;
       const Segment& segment = traffic_.table.segment(id);
-      elements[server][segment.block] += static_cast<double>(segment.elements());
+      sum.push[segment.block] += static_cast<double>(traffic_.push_bytes[id]);
+      sum.pull[segment.block] += static_cast<double>(traffic_.pull_bytes[id]);
     }
-    return elements;
+    return sum;
   }
 
-  double LinkSeconds(double elements, double element_bytes) const {
-    return elements * element_bytes / link_bytes_per_second_;
-  }
+  double LinkSeconds(double bytes) const { return bytes / link_bytes_per_second_; }
 
-  std::vector<Piece> Pushes(WorkerKind kind, std::span<const double> elements) const {
+  std::vector<Piece> Pushes(WorkerKind kind, std::span<const double> bytes) const {
     std::vector<Piece> pieces;
     for (uint32_t v = 0; v < kind.virtual_workers; ++v) {
-      for (uint32_t b = 0; b < elements.size(); ++b) {
-        if (elements[b] == 0) continue;
-        pieces.push_back(
-            {ends_.Of(v, b), b,
-             kind.workers *
-                 LinkSeconds(elements[b], static_cast<double>(traffic_.push_element_bytes))});
+      for (uint32_t b = 0; b < bytes.size(); ++b) {
+        if (bytes[b] == 0) continue;
+        pieces.push_back({ends_.Of(v, b), b, kind.workers * LinkSeconds(bytes[b])});
       }
     }
     return pieces;
   }
   // By `workers` workers, when each has run so many virtual workers.
   std::vector<Piece> Pulls(uint32_t workers, uint32_t virtual_workers,
-                           std::span<const double> elements) const {
+                           std::span<const double> bytes) const {
     std::vector<Piece> pieces;
-    for (uint32_t b = 0; b < elements.size(); ++b) {
-      if (elements[b] == 0) continue;
-      pieces.push_back({ends_.Of(virtual_workers - 1, b), b,
-                        workers * LinkSeconds(elements[b], traffic_.pull_element_bytes)});
+    for (uint32_t b = 0; b < bytes.size(); ++b) {
+      if (bytes[b] == 0) continue;
+      pieces.push_back({ends_.Of(virtual_workers - 1, b), b, workers * LinkSeconds(bytes[b])});
     }
     return pieces;
   }

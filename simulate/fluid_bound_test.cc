@@ -75,9 +75,14 @@ TEST(FluidBound, RunsVirtualWorkersOneAfterTheOther) {
 
 TEST(FluidBound, HalvesBytesThatAreBf16) {
   const ReplayProfile profile = ProfileOf({{1000, 1, 2}});
-  EXPECT_NEAR(BoundMs(ReplayJob(profile, {"comm.push_codec.bf16={}", "comm.pull_format=BF16"})), 5,
-              1e-9);
-  EXPECT_NEAR(BoundMs(ReplayJob(profile, {"comm.push_codec.bf16={}"})), 7, 1e-9);
+  const std::string all = "comm.push_codec.min_elements=0";
+  EXPECT_NEAR(
+      BoundMs(ReplayJob(profile, {"comm.push_codec.bf16={}", all, "comm.pull_format=BF16"})), 5,
+      1e-9);
+  EXPECT_NEAR(BoundMs(ReplayJob(profile, {"comm.push_codec.bf16={}", all})), 7, 1e-9);
+  EXPECT_NEAR(BoundMs(ReplayJob(profile, {"comm.push_codec.bf16={}", "comm.pull_format=BF16"})), 7,
+              1e-9)
+      << "too small to be encoded";
 }
 
 TEST(FluidBound, IsNeverBelowTheComputation) {

@@ -119,24 +119,24 @@ uint64_t ReplayCluster::LargestPayload() const {
 
 double ReplayCluster::ChunksPerStep(const JobConfig& job, const ReplayTraffic& traffic,
                                     const SimulatedHosts& hosts) {
-  double parts = 0, largest = 0, elements = 0;
+  double parts = 0, largest = 0, pushed = 0, pulled = 0;
   for (uint32_t block = 0; block < traffic.blocks(); ++block) {
     for (const Partition& partition :
          CutBlock(traffic.table, block, traffic.lane_of_segment, job.comm().partition_bytes())) {
       ++parts;
-      elements += static_cast<double>(partition.end - partition.begin);
-      largest = std::max(largest, static_cast<double>(partition.end - partition.begin));
+      const auto push = static_cast<double>(traffic.PushBytes(partition));
+      const auto pull = static_cast<double>(traffic.PullBytes(partition));
+      pushed += push;
+      pulled += pull;
+      largest = std::max({largest, push, pull});
     }
   }
-  const auto push = static_cast<double>(traffic.push_element_bytes);
-  const double pull = traffic.pull_element_bytes;
-  const double chunk =
-      NetworkOptions(hosts, static_cast<uint64_t>(largest * std::max(push, pull))).chunk_bytes;
+  const double chunk = NetworkOptions(hosts, static_cast<uint64_t>(largest)).chunk_bytes;
   double chunks = 0;
   for (const WorkerKind& group : GroupsOf(traffic, hosts.unevenness == 1)) {
     // With what asks for a partition and what acknowledges it, three messages each way.
-    chunks += (3 * parts + elements * push / chunk) * group.virtual_workers;
-    chunks += 3 * parts + elements * pull / chunk;
+    chunks += (3 * parts + pushed / chunk) * group.virtual_workers;
+    chunks += 3 * parts + pulled / chunk;
   }
   return chunks;
 }
@@ -231,14 +231,11 @@ bool ReplayCluster::IsUp(Message::Kind kind) const {
 }
 
 uint64_t ReplayCluster::PushBytes(uint32_t part) const {
-  const Partition& partition = parts_[part].partition;
-  return (partition.end - partition.begin) * traffic_.push_element_bytes;
+  return traffic_.PushBytes(parts_[part].partition);
 }
 
 uint64_t ReplayCluster::PullBytes(uint32_t part) const {
-  const Partition& partition = parts_[part].partition;
-  const auto elements = static_cast<double>(partition.end - partition.begin);
-  return static_cast<uint64_t>(elements * traffic_.pull_element_bytes);
+  return traffic_.PullBytes(parts_[part].partition);
 }
 
 void ReplayCluster::Send(const Message& message) {

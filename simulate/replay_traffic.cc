@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "coordinator/job_blocks.h"
 #include "coordinator/placement.h"
+#include "exchange/codec_choice.h"
 #include "exchange/weights_payload.h"
 #include "model/replay_profile.h"
 
@@ -31,14 +32,34 @@ absl::Status CheckJob(const JobConfig& job) {
   return absl::OkStatus();
 }
 
-// Of a pull, on average over a segment.
-double PullElementBytes(const CommConfig& comm) {
-  const uint64_t elements = comm.segment_elements();
-  return static_cast<double>(WeightsBytes(WeightsCodecOf(comm.pull_format()), elements)) /
-         static_cast<double>(elements);
+std::vector<uint64_t> PushBytes(const JobConfig& job, const BlockTable& blocks,
+                                const SegmentTable& table) {
+  const CodecChoice codecs(job.comm().push_codec(), BlockNames(blocks));
+  std::vector<uint64_t> bytes;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    const Segment& segment = table.segment(id);
+    const SegmentCodec* const codec = codecs.AfterWarmup(segment);
+    bytes.push_back(codec == nullptr ? segment.bytes()
+                                     : codec->MaxEncodedBytes(segment.elements()));
+  }
+  return bytes;
+}
+
+std::vector<uint64_t> PullBytes(const JobConfig& job, const SegmentTable& table) {
+  const Codec codec = WeightsCodecOf(job.comm().pull_format());
+  std::vector<uint64_t> bytes;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    bytes.push_back(WeightsBytes(codec, table.segment(id).elements()));
+  }
+  return bytes;
 }
 
 }  // namespace
+
+uint64_t ReplayTraffic::BytesOf(const Partition& part, const std::vector<uint64_t>& bytes) const {
+  const auto first = bytes.begin() + table.id(part.block, part.first_segment);
+  return std::accumulate(first, first + part.segment_count, uint64_t{0});
+}
 
 double ReplayTraffic::compute_seconds() const {
   const double once = std::accumulate(forward_seconds.begin(), forward_seconds.end(), 0.0) +
@@ -72,9 +93,8 @@ absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job) {
     traffic.forward_seconds.push_back(block.forward_ms() / 1000);
     traffic.backward_seconds.push_back(block.backward_ms() / 1000);
   }
-  traffic.push_element_bytes =
-      job.comm().push_codec().has_bf16() ? sizeof(uint16_t) : sizeof(float);
-  traffic.pull_element_bytes = PullElementBytes(job.comm());
+  traffic.push_bytes = PushBytes(job, layout.blocks, traffic.table);
+  traffic.pull_bytes = PullBytes(job, traffic.table);
   return traffic;
 }
 

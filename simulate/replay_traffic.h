@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "exchange/segment_table.h"
 #include "proto/job.pb.h"
+#include "scheduler/partitioner.h"
 
 namespace tug {
 
@@ -26,13 +27,21 @@ struct ReplayTraffic {
   std::vector<WorkerKind> kinds;        // those with most virtual workers first; one or two
   std::vector<double> forward_seconds;  // by block, of one virtual worker
   std::vector<double> backward_seconds;
-  uint64_t push_element_bytes = sizeof(float);
-  double pull_element_bytes = sizeof(float);
+  // By segment id: of its gradient, as long as an encoding can be, once all that is to be encoded
+  // is (comm.push_codec.warmup_steps); what frames it is left out.
+  std::vector<uint64_t> push_bytes;
+  std::vector<uint64_t> pull_bytes;  // of its weights
 
   uint32_t blocks() const { return table.num_blocks(); }
   uint32_t lanes() const { return servers * lanes_per_server; }
+  // Of a gradient, and of weights.
+  uint64_t PushBytes(const Partition& part) const { return BytesOf(part, push_bytes); }
+  uint64_t PullBytes(const Partition& part) const { return BytesOf(part, pull_bytes); }
   // Of a worker of the first kind, a step.
   double compute_seconds() const;
+
+ private:
+  uint64_t BytesOf(const Partition& part, const std::vector<uint64_t>& bytes) const;
 };
 
 // INVALID_ARGUMENT for a link that carries nothing, or without end.

@@ -158,6 +158,7 @@ JobConfig RandomJob(std::mt19937& random) {
        set("comm.credit_bytes", partition * (1 + random() % 8)),
        set("comm.pull_credit_bytes", partition * (1 + random() % 8)),
        random() % 2 == 0 ? "comm.push_codec={}" : "comm.push_codec.bf16={}",
+       "comm.push_codec.min_elements=0",
        std::string("comm.scheduler=") + schedulers[random() % 3]});
   const uint64_t segments = ReplayTrafficOf(job)->table.size();
   job.mutable_cluster()->set_servers(
@@ -213,9 +214,10 @@ TEST(ReplayCluster, SendsEveryByteOnceAndKeepsToTheCredit) {
     cluster.Run(kSteps);
     uint64_t elements = 0;
     for (uint32_t b = 0; b < traffic.blocks(); ++b) elements += traffic.table.block_elements(b);
+    const bool bf16 = job.comm().push_codec().has_bf16();
     EXPECT_EQ(cluster.pushed_bytes(),
-              kSteps * traffic.kinds[0].virtual_workers * elements * traffic.push_element_bytes);
-    EXPECT_EQ(cluster.pulled_bytes(), kSteps * elements * traffic.pull_element_bytes);
+              kSteps * traffic.kinds[0].virtual_workers * elements * (bf16 ? 2 : 4));
+    EXPECT_EQ(cluster.pulled_bytes(), kSteps * elements * sizeof(float));
     const CommConfig& comm = job.comm();
     EXPECT_LE(cluster.most_push_bytes(), std::max(comm.credit_bytes(), comm.partition_bytes()));
     EXPECT_LE(cluster.most_answer_bytes(),

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
+#include "exchange/push_encoder.h"
 #include "exchange/view_lanes.h"
 #include "exchange/worker_place.h"
 #include "model/job_model.h"
@@ -142,6 +143,9 @@ absl::Status Training::Build(const View& view) {
     options.trace = trace_->AddTrack("compute");
   }
   RETURN_IF_ERROR(BuildModel(view));
+  predicted.set_predicted_memory_bytes(
+      predicted.predicted_memory_bytes() +
+      PredictPushEncoderBytes(config.comm().push_codec(), view.blocks(), *table_, virtual_workers));
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
   absl::MutexLock lock(&mutex_);
