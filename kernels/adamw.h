@@ -14,6 +14,7 @@ struct AdamWParams {
   float eps = 1e-8f;
   float weight_decay = 0.0f;    // decoupled: w shrinks by lr * weight_decay
   int64_t t = 1;                // number of this update, from 1
+  int64_t freeze_v_after = 0;   // updates after which v stays as it is; 0: never
   float gradient_scale = 1.0f;  // g is multiplied by it first (1 / tokens, clipping)
 };
 
@@ -23,7 +24,8 @@ struct AdamWConstants {
   float one_minus_beta2;
   float decay;             // 1 - lr * weight_decay
   float step_size;         // lr / (1 - beta1^t)
-  float inverse_root_bc2;  // 1 / sqrt(1 - beta2^t)
+  float inverse_root_bc2;  // 1 / sqrt(1 - beta2^t), t the last update that v is made of
+  bool v_stays;            // t > freeze_v_after
 };
 // REQUIRES: params.t >= 1.
 AdamWConstants MakeAdamWConstants(const AdamWParams& params);
@@ -32,7 +34,8 @@ AdamWConstants MakeAdamWConstants(const AdamWParams& params);
 //   g' = gradient_scale g;  m = beta1 m + (1 - beta1) g';  v = beta2 v + (1 - beta2) g'^2
 //   w_out = w_in (1 - lr weight_decay) - lr m_hat / (sqrt(v_hat) + eps)
 // Paper: Loshchilov & Hutter 2019, "Decoupled weight decay regularization", algorithm 2; as PyTorch
-// orders it.
+// orders it. After `freeze_v_after` updates v is only read, and v_hat is that of the last one which
+// made it (Tang et al. 2021, "1-bit Adam", algorithm 1).
 //   g, w_in, w_out, m, v   [n], m and v are read and written; w_out is w_in itself or does not
 //   overlap it
 // The bits of an element do not depend on its position or on n. One thread, no pool. Thread-safe.

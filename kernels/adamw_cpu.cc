@@ -60,13 +60,16 @@ HWY_INLINE void Step(int64_t n, const AdamWParams& params, const AdamWConstants&
   const auto decay = hn::Set(d, constants.decay);
   const auto step_size = hn::Set(d, constants.step_size);
   const auto inverse_root = hn::Set(d, constants.inverse_root_bc2);
+  const auto v_stays = hn::MaskFromVec(hn::Set(d, constants.v_stays ? -1.0f : 0.0f));
   // One vector, or as much of it as is left: updates its moments, returns its new weights.
   const auto update = [&](const float* g, const float* w, float* m, float* v,
                           int64_t left) HWY_ATTR {
     const auto gradient = hn::Mul(LoadUpTo(g, left), scale);
     const auto m_new = hn::Add(hn::Mul(beta1, LoadUpTo(m, left)), hn::Mul(rest1, gradient));
+    const auto v_old = LoadUpTo(v, left);
     const auto v_new =
-        hn::Add(hn::Mul(beta2, LoadUpTo(v, left)), hn::Mul(rest2, hn::Mul(gradient, gradient)));
+        hn::IfThenElse(v_stays, v_old,
+                       hn::Add(hn::Mul(beta2, v_old), hn::Mul(rest2, hn::Mul(gradient, gradient))));
     const auto denominator = hn::Add(hn::Mul(hn::Sqrt(v_new), inverse_root), eps);
     const auto step = hn::Mul(step_size, hn::Div(m_new, denominator));
     StoreUpTo(m_new, m, left);
@@ -155,6 +158,8 @@ HWY_EXPORT(AdamWStep);
 AdamWConstants MakeAdamWConstants(const AdamWParams& params) {
   TUG_CHECK_GE(params.t, 1);
   const double t = static_cast<double>(params.t);
+  const bool v_stays = params.freeze_v_after > 0 && params.t > params.freeze_v_after;
+  const double v_t = v_stays ? static_cast<double>(params.freeze_v_after) : t;
   const double beta1 = params.beta1;
   const double beta2 = params.beta2;
   const double lr = params.lr;
@@ -163,7 +168,8 @@ AdamWConstants MakeAdamWConstants(const AdamWParams& params) {
       .one_minus_beta2 = static_cast<float>(1.0 - beta2),
       .decay = static_cast<float>(1.0 - lr * static_cast<double>(params.weight_decay)),
       .step_size = static_cast<float>(lr / (1.0 - std::pow(beta1, t))),
-      .inverse_root_bc2 = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, t))),
+      .inverse_root_bc2 = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, v_t))),
+      .v_stays = v_stays,
   };
 }
 

@@ -20,7 +20,9 @@ __global__ void AdamWKernel(int64_t n, AdamWParams params, AdamWConstants consta
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride) {
     const float gradient = g[i] * params.gradient_scale;
     const float m_new = params.beta1 * m[i] + constants.one_minus_beta1 * gradient;
-    const float v_new = params.beta2 * v[i] + constants.one_minus_beta2 * (gradient * gradient);
+    const float v_new =
+        constants.v_stays ? v[i]
+                          : params.beta2 * v[i] + constants.one_minus_beta2 * (gradient * gradient);
     const float denominator = sqrtf(v_new) * constants.inverse_root_bc2 + params.eps;
     const float step = constants.step_size * (m_new / denominator);
     m[i] = m_new;

@@ -65,8 +65,8 @@ TEST(AdamWCuda, HasTheBitsOfTheFloatReferenceAtEverySize) {
     auto w = RandomFloats(n, 1);
     std::vector<float> m(n, 0.0f), v(n, 0.0f);
     DeviceFloats w_gpu(w), m_gpu(m), v_gpu(v);
-    AdamWParams params{.weight_decay = 0.1f, .gradient_scale = 0.5f};
-    for (params.t = 1; params.t <= 3; ++params.t) {
+    AdamWParams params{.weight_decay = 0.1f, .freeze_v_after = 3, .gradient_scale = 0.5f};
+    for (params.t = 1; params.t <= 5; ++params.t) {
       const auto g = RandomFloats(n, 100 + static_cast<uint32_t>(params.t));
       DeviceFloats g_gpu(g);
       ASSERT_TRUE(AdamWStepCuda(n, params, g_gpu.data(), w_gpu.data(), w_gpu.data(), m_gpu.data(),

@@ -1,5 +1,7 @@
 #include "kernels/adamw.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 #include "kernels/adamw_ref.h"
 #include "kernels/bf16_ref.h"
@@ -117,6 +119,64 @@ TEST(AdamW, WritesTheBf16CopyOfTheNewWeightsAtEverySizeAndOffset) {
       }
     }
   }
+}
+
+TEST(AdamW, LeavesAFrozenVAsItIsAndGoesOnWithItsBiasCorrection) {
+  for (const int64_t n : kTestSizes) {
+    State state(n);
+    State never(n);
+    State expected(n);
+    AdamWParams params = kParams;
+    std::vector<float> v_before;
+    for (params.t = 1; params.t <= 6; ++params.t) {
+      auto g = RandomFloats(n, 100 + static_cast<uint32_t>(params.t));
+      if (n > 0 && params.t == 5) g.back() = 1e30f;  // its square is beyond float
+      params.freeze_v_after = 0;
+      if (params.t <= 3) {
+        AdamWStep(n, params, g.data(), never.w.data(), never.w.data(), never.m.data(),
+                  never.v.data());
+      }
+      params.freeze_v_after = 3;
+      if (params.t == 4) v_before = state.v;
+      AdamWStep(n, params, g.data(), state.w.data(), state.w.data(), state.m.data(),
+                state.v.data());
+      const AdamWConstants constants = MakeAdamWConstants(params);
+      EXPECT_EQ(constants.v_stays, params.t > 3);
+      for (int64_t i = 0; i < n; ++i) {
+        AdamWRefFloat(params, constants, g[i], expected.w[i], expected.m[i], expected.v[i]);
+      }
+      if (params.t == 3) {
+        ExpectSameBits(state.w, never.w);
+        ExpectSameBits(state.v, never.v);
+      }
+    }
+    ExpectSameBits(state.v, v_before);
+    ExpectSameBits(state.w, expected.w);
+    ExpectSameBits(state.m, expected.m);
+    for (const float w : state.w) ASSERT_TRUE(std::isfinite(w));
+  }
+}
+
+TEST(AdamW, MatchesThePaperWithAFrozenV) {
+  const int64_t n = 1023;
+  State state(n);
+  std::vector<AdamWRefState> expected;
+  for (const float w : state.w) expected.push_back({w, 0, 0});
+  AdamWParams params = kParams;
+  params.freeze_v_after = 5;
+  for (params.t = 1; params.t <= 20; ++params.t) {
+    const auto g = RandomFloats(n, 100 + static_cast<uint32_t>(params.t));
+    AdamWStep(n, params, g.data(), state.w.data(), state.w.data(), state.m.data(), state.v.data());
+    for (int64_t i = 0; i < n; ++i) AdamWRef(params, g[i], expected[i]);
+  }
+  std::vector<double> w, v;
+  for (const AdamWRefState& e : expected) {
+    w.push_back(e.theta);
+    v.push_back(e.v);
+  }
+  // v may be as small as the square of the smallest gradient of five.
+  ExpectClose(state.w, w, 2e-5, 2e-5);
+  ExpectClose(state.v, v, 1e-9, 2e-6);
 }
 
 TEST(AdamW, WithoutGradientOnlyDecays) {

@@ -1,10 +1,20 @@
 #include "optimizer/adamw.h"
 
+#include <cmath>
+
 #include "base/check.h"
 #include "kernels/adamw.h"
 #include "optimizer/learning_rate.h"
 
 namespace tug {
+namespace {
+
+// Updates in so many steps of the job: every one has as many. REQUIRES: position > 0.
+int64_t UpdatesIn(uint64_t steps, const UpdateStep& step) {
+  return std::llround(static_cast<double>(step.t) / step.position * static_cast<double>(steps));
+}
+
+}  // namespace
 
 void AdamW::Update(const UpdateStep& step, const UpdateSpans& spans) const {
   const auto& [gradient, weights_in, weights_out, m, v, weights_out_bf16] = spans;
@@ -19,6 +29,10 @@ void AdamW::Update(const UpdateStep& step, const UpdateSpans& spans) const {
   params.eps = static_cast<float>(adamw.epsilon());
   params.weight_decay = step.weight_decay ? static_cast<float>(adamw.weight_decay()) : 0.0f;
   params.t = static_cast<int64_t>(step.t + 1);
+  const uint64_t freeze_after = adamw.freeze_v_after();
+  if (freeze_after > 0 && step.position >= static_cast<double>(freeze_after)) {
+    params.freeze_v_after = UpdatesIn(freeze_after, step);
+  }
   params.gradient_scale = step.gradient_scale;
   kernels::AdamWStep(static_cast<int64_t>(gradient.size()), params, gradient.data(),
                      weights_in.data(), weights_out.data(), m.data(), v.data(),

@@ -6,6 +6,7 @@
 namespace tug {
 
 // AdamW (kernels/adamw.h) with the job's schedule: the t of its bias corrections is step.t + 1.
+// From position `freeze_v_after` on v stays as the updates before have made it.
 // Immutable, thread-safe.
 class AdamW final : public Optimizer {
  public:

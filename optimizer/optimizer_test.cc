@@ -115,6 +115,66 @@ TEST_P(EveryOptimizer, MultipliesTheGradientFirst) {
 INSTANTIATE_TEST_SUITE_P(All, EveryOptimizer,
                          testing::Range(0, OptimizerConfig::Algorithm_MAX + 1));
 
+TEST(Optimizer, AdamWLeavesVAloneFromItsStepOnAndIsThenLinearInTheGradients) {
+  OptimizerConfig config = Config(OptimizerConfig::ADAMW);
+  config.set_schedule(OptimizerConfig::CONSTANT);
+  config.set_warmup_steps(0);
+  config.mutable_adamw()->set_weight_decay(0);
+  const auto never = MakeOptimizer(config);
+  config.mutable_adamw()->set_freeze_v_after(3);
+  const auto frozen = MakeOptimizer(config);
+  for (const uint64_t updates_per_step : {1, 4}) {
+    const auto step = [&](uint64_t t) {
+      return UpdateStep{.t = t,
+                        .position = static_cast<double>(t) / static_cast<double>(updates_per_step)};
+    };
+    Weights weights(*frozen), same(*never);
+    uint64_t t = 0;
+    for (; t < 3 * updates_per_step; ++t) {
+      const auto gradient = Gradient(t);
+      frozen->Update(step(t), weights.Spans(gradient, 0, kElements));
+      never->Update(step(t), same.Spans(gradient, 0, kElements));
+    }
+    EXPECT_EQ(weights.w, same.w);
+    EXPECT_EQ(weights.v, same.v);
+    const std::vector<float> v = weights.v;
+    // From m = 0 and w = 0: twice the gradients, twice the way.
+    std::fill(weights.m.begin(), weights.m.end(), 0.0f);
+    std::fill(weights.w.begin(), weights.w.end(), 0.0f);
+    Weights twice = weights;
+    for (; t < 8 * updates_per_step; ++t) {
+      auto gradient = Gradient(t);
+      frozen->Update(step(t), weights.Spans(gradient, 0, kElements));
+      for (float& g : gradient) g *= 2;
+      frozen->Update(step(t), twice.Spans(gradient, 0, kElements));
+    }
+    EXPECT_EQ(weights.v, v);
+    EXPECT_EQ(twice.v, v);
+    for (size_t i = 0; i < kElements; ++i) ASSERT_EQ(twice.w[i], 2 * weights.w[i]) << i;
+  }
+}
+
+// With a gradient that is always the same, the estimate of its mean square is, too.
+TEST(Optimizer, AdamWStepsOnAsFarAsBeforeWhenItsVIsFrozen) {
+  for (const uint64_t updates_per_step : {1, 3}) {
+    OptimizerConfig config = Config(OptimizerConfig::ADAMW);
+    config.set_schedule(OptimizerConfig::CONSTANT);
+    config.set_warmup_steps(0);
+    config.mutable_adamw()->set_weight_decay(0);
+    config.mutable_adamw()->set_freeze_v_after(2);
+    const auto adamw = MakeOptimizer(config);
+    Weights weights(*adamw);
+    const std::vector<float> gradient(kElements, 0.5f);
+    for (uint64_t t = 0; t < 6 * updates_per_step; ++t) {
+      const float before = weights.w[0];
+      adamw->Update(
+          {.t = t, .position = static_cast<double>(t) / static_cast<double>(updates_per_step)},
+          weights.Spans(gradient, 0, kElements));
+      EXPECT_NEAR(before - weights.w[0], 0.1, 1e-5) << "update " << t;
+    }
+  }
+}
+
 TEST(Optimizer, SgdKeepsOnlyTheMomentumThereIs) {
   OptimizerConfig config = Config(OptimizerConfig::SGD);
   EXPECT_TRUE(MakeOptimizer(config)->keeps_m());

@@ -63,11 +63,12 @@ bool NeedsErrorFeedback(const PushCodecConfig& codec) {
          codec.has_top_k_int8();
 }
 
-// 1-bit Adam: v is made of whole gradients, then stays.
+// 1-bit Adam: v is made of whole gradients, then stays. (Local steps are of whole ones throughout.)
 void FillPushCodecDefaults(JobConfig& config) {
   PushCodecConfig& codec = *config.mutable_comm()->mutable_push_codec();
   OptimizerConfig& optimizer = *config.mutable_optimizer();
-  const bool one_bit_adam = codec.has_one_bit() && optimizer.algorithm() == OptimizerConfig::ADAMW;
+  const bool one_bit_adam = codec.has_one_bit() && config.sync().local_steps() <= 1 &&
+                            optimizer.algorithm() == OptimizerConfig::ADAMW;
   if (!codec.has_error_feedback()) codec.set_error_feedback(NeedsErrorFeedback(codec));
   if (!codec.has_warmup_steps()) {
     codec.set_warmup_steps(

@@ -210,6 +210,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"sync.local_steps=4", "data.path=", "model.external=true"},
        {"sync.local_steps = 4", "model.external = true"}},
       {{"sync.local_steps=4", "sync.policy=ASP"}, {"sync.local_steps = 4", "sync.policy = ASP"}},
+      {{"sync.local_steps=4", "optimizer.adamw.freeze_v_after=9"},
+       {"sync.local_steps = 4", "optimizer.adamw.freeze_v_after = 9"}},
       {{"straggler.virtual_worker=1"},
        {"straggler.virtual_worker = 1", "cluster.virtual_workers = 1"}},
       {{"straggler.slowdown=2", "data.path=", "model.external=true"},
@@ -317,6 +319,8 @@ TEST(JobConfig, ComputesDefaultsOfACodec) {
   EXPECT_EQ(one_bit.comm().push_codec().blocks(), "*");
   const JobConfig sgd = codec({"comm.push_codec.one_bit={}", "optimizer.algorithm=SGD"});
   EXPECT_EQ(sgd.comm().push_codec().warmup_steps(), 0);
+  const JobConfig local = codec({"comm.push_codec.one_bit={}", "sync.local_steps=4"});
+  EXPECT_EQ(local.optimizer().adamw().freeze_v_after(), 0);
   const JobConfig int8 = codec({"comm.push_codec.int8={}"});
   EXPECT_FALSE(int8.comm().push_codec().error_feedback());
   EXPECT_EQ(int8.comm().push_codec().warmup_steps(), 0);

@@ -218,6 +218,13 @@ constexpr ValidityRule kValidityRules[] = {
      [](const JobConfig& c) { return c.sync().local_steps() > 1 && UpdatesByPush(c); },
      "sync.outer is for the mean over virtual workers, which there is not where every push is an "
      "update: set sync.policy to BSP or BACKUP, or leave local steps out"},
+    {"sync.local_steps", "optimizer.adamw.freeze_v_after",
+     [](const JobConfig& c) {
+       return c.sync().local_steps() > 1 && c.optimizer().adamw().freeze_v_after() > 0;
+     },
+     "local steps are of whole gradients, and a virtual worker that moves begins with a v of "
+     "zeros: "
+     "leave one of the two out"},
     {"straggler.virtual_worker", "cluster.virtual_workers",
      [](const JobConfig& c) {
        return c.straggler().virtual_worker() >= c.cluster().virtual_workers();

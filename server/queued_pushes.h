@@ -4,12 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "transport/transport.h"
+#include "server/push_payload.h"
 
 namespace tug {
 
@@ -20,7 +19,7 @@ namespace tug {
 class QueuedPushes {
  public:
   struct Push {
-    Message message;     // FP32 or bf16, not runs
+    PushPayload payload;
     bool exact = true;   // it names the version of each of its segments
     uint32_t waits = 0;  // segments in whose queue it is
   };
@@ -37,38 +36,44 @@ class QueuedPushes {
   const Push* Find(uint32_t segment, uint32_t virtual_worker) const {
     for (const uint32_t index : at_segment_[segment]) {
       const Push& push = pushes_[index];
-      if (push.message.header.virtual_worker == virtual_worker) return &push;
+      if (push.payload.header().virtual_worker == virtual_worker) return &push;
     }
     return nullptr;
   }
-  // At the end of the queues of these segments, at least one.
-  void Add(Message message, bool exact, std::span<const uint32_t> segments) {
+  // At the end of the queues of these segments, at least one. `payload` gets an old one in
+  // exchange, released.
+  void Add(PushPayload& payload, bool exact, std::span<const uint32_t> segments) {
     if (free_.empty()) {
       free_.push_back(static_cast<uint32_t>(pushes_.size()));
       pushes_.emplace_back();
     }
     const uint32_t index = free_.back();
     free_.pop_back();
-    held_bytes_ += OwnBytes(message);
-    pushes_[index] = {std::move(message), exact, static_cast<uint32_t>(segments.size())};
+    held_bytes_ += OwnBytes(payload);
+    Push& push = pushes_[index];
+    std::swap(push.payload, payload);
+    push.exact = exact;
+    push.waits = static_cast<uint32_t>(segments.size());
     for (const uint32_t segment : segments) at_segment_[segment].push_back(index);
   }
 
   bool empty(uint32_t segment) const { return at_segment_[segment].empty(); }
   const Push& Front(uint32_t segment) const { return pushes_[at_segment_[segment].front()]; }
-  // The first one is applied to the segment. The push, if it was the last of its segments.
-  std::optional<Push> Pop(uint32_t segment) {
+  // The first one is applied to the segment. Whether it was the last of its segments: then the push
+  // is released.
+  bool Pop(uint32_t segment) {
     const uint32_t index = at_segment_[segment].front();
     at_segment_[segment].pop_front();
-    if (--pushes_[index].waits > 0) return std::nullopt;
+    if (--pushes_[index].waits > 0) return false;
     free_.push_back(index);
-    held_bytes_ -= OwnBytes(pushes_[index].message);
-    return std::exchange(pushes_[index], {});
+    held_bytes_ -= OwnBytes(pushes_[index].payload);
+    pushes_[index].payload.Release();
+    return true;
   }
 
  private:
-  static uint64_t OwnBytes(const Message& message) {
-    return message.home == Home::kReceiver ? message.payload.size_bytes() : 0;
+  static uint64_t OwnBytes(const PushPayload& payload) {
+    return payload.own() ? payload.size_bytes() : 0;
   }
 
   std::vector<Push> pushes_;

@@ -3,10 +3,13 @@
 
 // The job of replicated_job_test_support.h: what it is made of.
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "proto/sync_mode.h"
+#include "server/push_frames_test_support.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -21,6 +24,7 @@ struct ReplicatedJobOptions {
   SyncConfig::Policy policy = SyncConfig::BSP;
   OptimizerConfig::Clip clip = OptimizerConfig::OFF;
   CommConfig::Format pull_format = CommConfig::FP32;
+  bool frames = false;  // pushes, with half of their segments encoded
   uint32_t lanes = 3;
   bool copies = true;
   bool rough = true;   // the network
@@ -68,6 +72,22 @@ inline OptimizerConfig ReplicatedJobOptimizer(const ReplicatedJobOptions& job) {
   optimizer.mutable_adamw()->set_beta2(0.99);
   optimizer.mutable_adamw()->set_epsilon(1e-8);
   return optimizer;
+}
+
+// A push of the segments from `first` on; fills in the header's codec and payload_bytes. A
+// segment's codec is the same however pushes are cut.
+inline Lease ReplicatedJobPushPayload(const ReplicatedJobOptions& job, uint32_t first,
+                                      const std::vector<float>& gradient, WireHeader& header) {
+  const uint8_t even = job.frames ? kBf16Frame : kFp32Frame;
+  const std::vector<uint8_t> codecs = {first % 2 == 0 ? even : kFp32Frame,
+                                       first % 2 == 0 ? kFp32Frame : even};
+  header.codec = job.frames ? Codec::kFrames : Codec::kNone;
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(gradient));
+  Lease payload =
+      LeaseOf(job.frames ? EncodeFrames(gradient, ReplicatedJobOptions::kElements, codecs)
+                         : std::vector<std::byte>(bytes.begin(), bytes.end()));
+  header.payload_bytes = payload.size_bytes();
+  return payload;
 }
 
 inline ShardOptions ReplicatedJobShardOptions(const ReplicatedJobOptions& job,

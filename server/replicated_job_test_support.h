@@ -357,19 +357,18 @@ class ReplicatedJob {
     header.clock = worker.clock;
     header.token_count = 1;
     header.version = ~uint64_t{0} - 1;
-    auto gradient = std::make_shared<std::vector<float>>();
+    std::vector<float> gradient;
     for (uint32_t id = first; id < end; ++id) {
       header.version = std::min(header.version, worker.pulls[id].version);
       const std::vector<float>& weights = worker.pulls[id].weights;
       for (size_t i = 0; i < kElements; ++i) {
-        gradient->push_back(per_push_ ? Value(vw, worker.clock)
-                                      : weights[i] * static_cast<float>(1 + vw) +
-                                            0.1f * static_cast<float>((i + worker.clock) % 5));
+        gradient.push_back(per_push_ ? Value(vw, worker.clock)
+                                     : weights[i] * static_cast<float>(1 + vw) +
+                                           0.1f * static_cast<float>((i + worker.clock) % 5));
       }
     }
-    header.payload_bytes = gradient->size() * sizeof(float);
-    network_.Send(LanePeer(worker.owner[first]), header,
-                  Lease(gradient, std::span<const float>(*gradient)));
+    Lease payload = ReplicatedJobPushPayload(options_, first, gradient, header);
+    network_.Send(LanePeer(worker.owner[first]), header, std::move(payload));
   }
 
   void OnAnswer(uint32_t w, const Message& message) {

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "exchange/runs.h"
 #include "exchange/weights_payload.h"
 #include "proto/sync_mode.h"
 
@@ -211,6 +210,7 @@ void Shard::OnMessage(Message message, absl::Time now) {
   switch (message.header.kind) {
     case MessageKind::kPush:
       update_per_push_ ? OnUpdate(std::move(message)) : OnPush(std::move(message));
+      push_.Release();
       break;
     case MessageKind::kPull:
       OnPull(message);
@@ -343,26 +343,21 @@ size_t Shard::MaxOpen(uint32_t block) const {
   return size_t{2} * options_.virtual_workers * table_.segments_in_block(block);
 }
 
-bool Shard::IsPush(const Message& message) const {
+bool Shard::TakePush(Message message) {
   const WireHeader& header = message.header;
   if (!RangeIsOwn(header) || header.token_count == 0 ||
       !SumTree::IsNode(options_.virtual_workers, header.virtual_worker,
                        header.virtual_worker_count)) {
     return false;
   }
-  const uint64_t elements = RangeElements(header);
-  switch (header.codec) {
-    case Codec::kNone:
-      return message.payload.size_bytes() == elements * sizeof(float);
-    case Codec::kBf16:
-      return message.payload.size_bytes() == elements * sizeof(uint16_t);
-    case Codec::kRuns:
-      return DecodeRuns(message.payload.bytes(), elements, /*with_values=*/true).has_value();
-    case Codec::kFrames:
-    case Codec::kInt8:
-      return false;
-  }
-  return false;
+  return push_.Take(std::move(message), table_);
+}
+
+bool Shard::ExpandPush() {
+  const bool runs = push_.header().codec == Codec::kRuns;
+  const TraceSpan span(runs ? options_.trace : nullptr,
+                       EventOf(TraceKind::kDecode, push_.header()));
+  return push_.Expand(table_);
 }
 
 // ---- time ----

@@ -71,6 +71,7 @@
 #include "server/open_pushes.h"
 #include "server/order_log.h"
 #include "server/push_admission.h"
+#include "server/push_payload.h"
 #include "server/queued_pushes.h"
 #include "server/replication.h"
 #include "server/segment_state.h"
@@ -264,7 +265,10 @@ class Shard {
   size_t MaxOpen(uint32_t block) const;
   SegmentClocks ClocksOf(const SegmentState& state) const;
 
-  bool IsPush(const Message& message) const;
+  // Checks and parses a push, which is push_ then.
+  bool TakePush(Message message);
+  // False if what it is made of has changed since.
+  bool ExpandPush();
   // Of pushes that are summed (shard_pushes.cc).
   void OnPush(Message message);
   // Fills in open_segments_.
@@ -272,7 +276,7 @@ class Shard {
   // None of its segments is open at its clock.
   void AnswerClosed(const PushKey& key, const Fresh& fresh);
   bool AnswerIfClosed(const PushKey& key);
-  void AddToSums(const PushKey& key, Message message);
+  void AddToSums(const PushKey& key);
   uint32_t LiveArrived(const SegmentState& state) const;
   void AskForDeferred();
   // Of pushes that are updates (shard_updates.cc).
@@ -280,7 +284,7 @@ class Shard {
   // Fills in open_segments_. None if the push is early.
   std::optional<Fresh> ExamineUpdate(const WireHeader& push);
   // Its part of the push goes into the segment's sum, which is it alone.
-  void AddAlone(uint32_t segment, const Message& message);
+  void AddAlone(uint32_t segment, const PushPayload& push);
   // The version of the segment that the push is a gradient of.
   uint64_t WeightsVersion(uint32_t segment, const WireHeader& push) const;
   // What makes version + 1 of the gradient in the segment's sum. Valid until the next call.
@@ -297,7 +301,7 @@ class Shard {
 
   // Of segments with copies (shard_replication.cc).
   bool AnswerIfQueued(const PushKey& key);
-  void Queue(Message message, bool exact);
+  void Queue(bool exact);
   void DeferUpdate(const PushKey& key);
   void AfterQueued(uint32_t segment, const WireHeader& header);
   // Does what there is to be done for copies. Last in whatever happens to the shard.
@@ -392,7 +396,9 @@ class Shard {
   std::vector<UnderWay> under_way_;     // by segment
   std::optional<QueuedPushes> queued_;  // update per push
   SendBuffers copy_buffers_;            // for payloads of kUpdate and kCopy
-  // Of the push in hand; here to be used again: the segments that are open, and that it completes.
+  // The push in hand; here to be used again, as are its segments that are open, and that it
+  // completes.
+  PushPayload push_;
   std::vector<uint32_t> open_segments_;
   std::vector<uint32_t> summed_;
   std::vector<PushKey> wanted_;

@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "server/push_frames_test_support.h"
 #include "server/shard.h"
 
 namespace {
@@ -48,6 +49,7 @@ constexpr uint32_t kSegments = 8;
 
 // Pushes and pulls of all segments at a clock, newest virtual worker first.
 void RunClock(Shard& shard, const Lease& gradient, Codec codec, Home home, uint64_t clock) {
+  const Codec pulled = codec == Codec::kFrames ? Codec::kBf16 : Codec::kNone;
   const absl::Time now = absl::UnixEpoch();
   Message message;
   message.header.segment_count = 1;
@@ -67,6 +69,7 @@ void RunClock(Shard& shard, const Lease& gradient, Codec codec, Home home, uint6
       shard.OnMessage(message, now);
       shard.OnMessage(message, now);  // a repeat
       message.header.kind = MessageKind::kPull;
+      message.header.codec = pulled;
       message.header.version = clock + 1;
       message.payload = Lease();
       shard.OnMessage(message, now);
@@ -76,7 +79,7 @@ void RunClock(Shard& shard, const Lease& gradient, Codec codec, Home home, uint6
 
 void ExpectNoneInSteadyState(SyncConfig::Policy policy) {
   for (const uint64_t elements : {uint64_t{1024}, uint64_t{16384}}) {
-    for (const Codec codec : {Codec::kNone, Codec::kBf16}) {
+    for (const Codec codec : {Codec::kNone, Codec::kFrames}) {
       for (const Home home : {Home::kReceiver, Home::kSender}) {
         BlockTable blocks;
         blocks.add_blocks()->add_tensors()->add_shape(elements * kSegments);
@@ -88,16 +91,18 @@ void ExpectNoneInSteadyState(SyncConfig::Policy policy) {
         options.sync.set_policy(policy);
         options.lane_of_segment.assign(kSegments, options.lane);
         options.block_names = {"block"};
-        options.pull_format = codec == Codec::kBf16 ? CommConfig::BF16 : CommConfig::FP32;
+        options.pull_format = codec == Codec::kFrames ? CommConfig::BF16 : CommConfig::FP32;
         uint64_t weights = 0;
         Shard shard(options, table,
                     {.send = [&](Outgoing m) { weights += m.header.kind == MessageKind::kWeights; },
                      .snapshot = [](const SegmentSnapshot&) {},
                      .notice = [](const ShardNotice& n) { ADD_FAILURE() << n.text; }});
-        const auto buffer = std::make_shared<AlignedBuffer>(
-            elements * (codec == Codec::kBf16 ? sizeof(uint16_t) : sizeof(float)));
-        const Lease gradient(buffer,
-                             std::span<const std::byte>(buffer->data(), buffer->size_bytes()));
+        const std::vector<float> zeros(elements);
+        const auto buffer = std::make_shared<AlignedBuffer>(elements * sizeof(float));
+        const Lease gradient =
+            codec == Codec::kFrames
+                ? LeaseOf(EncodeFrames(zeros, elements, {kBf16Frame}))
+                : Lease(buffer, std::span<const std::byte>(buffer->data(), buffer->size_bytes()));
         uint64_t clock = 0;
         for (; clock < 4; ++clock) RunClock(shard, gradient, codec, home, clock);
         const uint64_t before = allocations;

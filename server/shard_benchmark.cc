@@ -3,9 +3,11 @@
 //   bazel run -c opt //server:shard_benchmark
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
+#include "server/push_frames_test_support.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -42,21 +44,24 @@ void BM_PushPull(benchmark::State& state) {
                .snapshot = [](const SegmentSnapshot&) {},
                .notice = [&](const ShardNotice& n) { state.SkipWithError(n.text.c_str()); }});
 
-  const size_t size_bytes = elements * (bf16 ? sizeof(uint16_t) : sizeof(float));
+  const std::vector<float> zeros(elements);
+  const std::vector<std::byte> frames = EncodeFrames(zeros, elements, {kBf16Frame});
+  const size_t size_bytes = bf16 ? frames.size() : elements * sizeof(float);
   std::vector<std::shared_ptr<AlignedBuffer>> gradients;
   for (uint32_t i = 0; i < 64; ++i) {
     gradients.push_back(std::make_shared<AlignedBuffer>(size_bytes));
+    if (bf16) std::ranges::copy(frames, gradients.back()->data());
   }
   Message push;
   push.header.segment_count = 1;
   push.header.virtual_worker_count = 1;
   push.header.token_count = 1;
-  push.header.codec = bf16 ? Codec::kBf16 : Codec::kNone;
+  push.header.codec = bf16 ? Codec::kFrames : Codec::kNone;
   push.home = state.range(5) == 1 ? Home::kSender : Home::kReceiver;
   Message pull;
   pull.header.kind = MessageKind::kPull;
   pull.header.segment_count = 1;
-  pull.header.codec = push.header.codec;
+  pull.header.codec = bf16 ? Codec::kBf16 : Codec::kNone;
   const absl::Time now = absl::UnixEpoch();
   uint64_t clock = 0;
   for (auto _ : state) {
@@ -92,6 +97,8 @@ BENCHMARK(BM_PushPull)
     ->Args({262144, 32, 1, 0, 1, 0})
     ->Args({262144, 32, 2, 1, 0, 0})
     ->Args({262144, 32, 2, 1, 0, 1})
+    ->Args({262144, 32, 2, 1, 1, 0})
+    ->Args({262144, 32, 2, 1, 1, 1})
     ->Args({262144, 32, 8, 1, 0, 0})
     ->Unit(benchmark::kMillisecond);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "proto/sync_mode.h"
+#include "server/push_frames_test_support.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -31,7 +32,8 @@ std::vector<uint32_t> VirtualWorkersOf(uint32_t worker) {
 }
 constexpr uint32_t kWorkers = kVirtualWorkers - 1;
 
-// What a virtual worker pushes at a clock, of every element: a whole number of its own.
+// What a virtual worker pushes at a clock, of every element: a whole number of its own, exact in
+// bf16. Every other one pushes frames.
 float Value(uint32_t vw, uint64_t clock) { return static_cast<float>(1 + vw + 7 * clock); }
 
 class Cluster {
@@ -157,7 +159,14 @@ class Cluster {
     if (header.kind != MessageKind::kPush) return shard_.OnMessage({header, Lease()}, now_);
     auto gradient = std::make_shared<std::vector<float>>(
         2 * kElements, Value(header.virtual_worker, header.clock));
-    shard_.OnMessage({header, Lease(gradient, std::span<const float>(*gradient))}, now_);
+    if ((header.virtual_worker + header.clock) % 2 == 0) {
+      return shard_.OnMessage({header, Lease(gradient, std::span<const float>(*gradient))}, now_);
+    }
+    WireHeader encoded = header;
+    encoded.codec = Codec::kFrames;
+    const Home home = random_() % 2 == 0 ? Home::kSender : Home::kReceiver;
+    Lease payload = LeaseOf(EncodeFrames(*gradient, kElements, {kBf16Frame, kFp32Frame}));
+    shard_.OnMessage({encoded, std::move(payload), home}, now_);
   }
 
   void OnAnswer(const WireHeader& answer) {

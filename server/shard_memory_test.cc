@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/push_frames_test_support.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -25,6 +26,7 @@ struct Case {
   uint64_t segment_elements = 4096;
   uint64_t parking_bytes = 0;
   OptimizerConfig::Clip clip = OptimizerConfig::OFF;
+  bool frames = false;  // most pushes, half of their segments encoded
 };
 
 SegmentTable Table(uint64_t segment_elements) {
@@ -139,11 +141,17 @@ class Workers {
     for (uint64_t i = 0; i < elements; ++i) {
       (*gradient)[i] = scale * (static_cast<float>((i * 2654435761u) % 1000u) * 1e-3f - 0.5f);
     }
-    const std::vector<float> before = *gradient;
     const Home home = random_() % 3 == 0 ? Home::kSender : Home::kReceiver;
-    shard_.OnMessage({header, Lease(gradient, std::span<const float>(*gradient)), home}, now_);
+    WireHeader push = header;
+    Lease payload(gradient, std::span<const float>(*gradient));
+    if (case_.frames && random() % 4 != 0) {
+      push.codec = Codec::kFrames;
+      payload = LeaseOf(EncodeFrames(*gradient, case_.segment_elements, {kBf16Frame, kFp32Frame}));
+    }
+    const std::vector<std::byte> before(payload.bytes().begin(), payload.bytes().end());
+    shard_.OnMessage({push, payload, home}, now_);
     if (home == Home::kSender) {
-      EXPECT_EQ(*gradient, before) << "written in its sender's memory";
+      EXPECT_TRUE(std::ranges::equal(payload.bytes(), before)) << "written in its sender's memory";
     }
     CheckBound();
   }
@@ -194,7 +202,8 @@ TEST(ShardMemory, ClosesWithTheSameBitsWithinItsBoundInEveryOrderOfArrival) {
   for (const auto clip : {OptimizerConfig::OFF, OptimizerConfig::GLOBAL}) {
     for (const uint64_t segment_elements : {uint64_t{1024}, uint64_t{8192}}) {
       for (uint32_t virtual_workers = 1; virtual_workers <= 9; ++virtual_workers) {
-        Case c{virtual_workers, segment_elements, uint64_t{1} << 30, clip};
+        Case c{virtual_workers, segment_elements, uint64_t{1} << 30, clip,
+               virtual_workers % 2 == 0};
         Workers in_order(c, 0);
         for (uint64_t clock = 0; clock < kClocks; ++clock) {
           in_order.RunClock(clock, [](const WireHeader& h) { return h.virtual_worker; });
@@ -223,7 +232,9 @@ TEST(ShardMemory, ClosesWithTheSameBitsWithinItsBoundInEveryOrderOfArrival) {
 
 TEST(ShardMemory, LetsTheLastBlocksFillItAndStillClosesTheFirst) {
   for (const uint32_t virtual_workers : {4u, 7u, 9u}) {
-    Workers workers({virtual_workers, 8192, 3 * 8192 * sizeof(float), OptimizerConfig::GLOBAL}, 5);
+    Workers workers({virtual_workers, 8192, 3 * 8192 * sizeof(float), OptimizerConfig::GLOBAL,
+                     virtual_workers == 7},
+                    5);
     for (uint64_t clock = 0; clock < kClocks; ++clock) {
       workers.RunClock(clock, [](const WireHeader& h) {
         return 100 - 50 * static_cast<int>(h.block) - static_cast<int>(h.virtual_worker);

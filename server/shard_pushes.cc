@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/push_payload.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -42,7 +41,7 @@ Shard::Fresh Shard::Examine(const WireHeader& push) {
 
 void Shard::OnPush(Message message) {
   const WireHeader header = message.header;
-  if (!IsPush(message)) {
+  if (!TakePush(std::move(message))) {
     return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
   }
   const Fresh fresh = Examine(header);
@@ -58,13 +57,8 @@ void Shard::OnPush(Message message) {
     if (!repeat) open_pushes_.Add(key, open_segments_);  // somebody else's, or cut in other ways
     return ReplyToPush(MessageKind::kReceived, key, key.clock);
   }
-  if (header.codec == Codec::kRuns) {
-    const TraceSpan span(options_.trace, EventOf(TraceKind::kDecode, header));
-    std::optional<Message> dense = DensePush(message, RangeElements(header));
-    if (!dense.has_value()) return Malformed(header, "is a push of runs that change");
-    message = *std::move(dense);
-  }
-  const bool own = header.codec != Codec::kNone || message.home == Home::kReceiver;
+  if (!ExpandPush()) return Malformed(header, "is a push of runs that change");
+  const bool own = push_.own();
   if (!admission_.Admits(key, own)) {
     ++counters_.deferred;
     admission_.Defer(key, own);
@@ -72,7 +66,7 @@ void Shard::OnPush(Message message) {
   }
   admission_.Forget(key);
   open_pushes_.Add(key, open_segments_);
-  AddToSums(key, std::move(message));
+  AddToSums(key);
   // Once all its segments have closed, kCommitted has been sent, and says as much.
   const bool open = std::any_of(open_segments_.begin(), open_segments_.end(),
                                 [&](uint32_t id) { return states_[id]->version == key.clock; });
@@ -100,24 +94,16 @@ uint32_t Shard::LiveArrived(const SegmentState& state) const {
   return arrived;
 }
 
-void Shard::AddToSums(const PushKey& key, Message message) {
-  const bool bf16 = message.header.codec == Codec::kBf16;
-  const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
-  const uint64_t range_begin = table_.segment(table_.id(key.block, key.first_segment)).begin;
+void Shard::AddToSums(const PushKey& key) {
   summed_.clear();
-  TraceSpan span(options_.trace, EventOf(TraceKind::kSum, message.header));
+  TraceSpan span(options_.trace, EventOf(TraceKind::kSum, push_.header()));
   for (const uint32_t id : open_segments_) {
     SegmentState& state = *states_[id];
     if (state.sum.complete() || state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) {
       continue;
     }
-    const Segment& segment = table_.segment(id);
-    state.sum.Add(key.virtual_worker, key.virtual_worker_count,
-                  {.payload = message.payload.Slice((segment.begin - range_begin) * element_bytes,
-                                                    segment.elements() * element_bytes),
-                   .bf16 = bf16,
-                   .writable = message.home == Home::kReceiver});
-    state.tokens += message.header.token_count;
+    state.sum.Add(key.virtual_worker, key.virtual_worker_count, push_.Part(id, table_));
+    state.tokens += push_.header().token_count;
     if (policy_->Closes(LiveArrived(state), live_.count())) {
       if (!state.sum.complete()) state.sum.Seal();
       summed_.push_back(id);
@@ -125,7 +111,7 @@ void Shard::AddToSums(const PushKey& key, Message message) {
     admission_.Changed(id);
   }
   // From here on the sums alone hold it: who is told kCommitted finds the payload released.
-  message.payload = Lease();
+  push_.Release();
   span.End();
   for (const uint32_t id : summed_) OnSummed(id);
 }

@@ -37,7 +37,7 @@ void Shard::SendRequest(const Replication::Request& request) {
   if (request.kind == MessageKind::kUpdate) {
     payload = UpdatePayload(request.segment);
     if (update_per_push_) {
-      const WireHeader& push = queued_->Front(request.segment).message.header;
+      const WireHeader& push = queued_->Front(request.segment).payload.header();
       header.virtual_worker = push.virtual_worker;
       header.virtual_worker_count = 1;
       header.clock = push.clock;
@@ -58,8 +58,8 @@ Lease Shard::UpdatePayload(uint32_t segment) {
   SegmentUpdate update;
   if (update_per_push_) {
     const QueuedPushes::Push& push = queued_->Front(segment);
-    AddAlone(segment, push.message);
-    update = UpdateByPush(segment, push.message.header, under_way.flags);
+    AddAlone(segment, push.payload);
+    update = UpdateByPush(segment, push.payload.header(), under_way.flags);
   } else {
     update = UpdateBySum(segment);
   }
@@ -84,9 +84,9 @@ void Shard::ApplyAcknowledged(uint32_t segment) {
     return;
   }
   const QueuedPushes::Push& push = queued_->Front(segment);
-  const WireHeader header = push.message.header;
+  const WireHeader header = push.payload.header();
   if (!sent.has_value()) {
-    AddAlone(segment, push.message);
+    AddAlone(segment, push.payload);
     sent = UpdateByPush(segment, header, under_way.flags);
   }
   ApplyPush(segment, header, push.exact, *sent, under_way.flags);
@@ -100,7 +100,7 @@ bool Shard::AnswerIfQueued(const PushKey& key) {
   for (const uint32_t id : open_segments_) {
     const QueuedPushes::Push* const push = queued_->Find(id, key.virtual_worker);
     if (push == nullptr) continue;
-    if (KeyOf(push->message.header) == key) {
+    if (KeyOf(push->payload.header()) == key) {
       ++counters_.repeats;
       ReplyToPush(MessageKind::kReceived, key, key.clock);
       return true;
@@ -118,13 +118,11 @@ void Shard::DeferUpdate(const PushKey& key) {
   ReplyToPush(MessageKind::kDeferred, key, key.clock);
 }
 
-void Shard::Queue(Message message, bool exact) {
-  const PushKey key = KeyOf(message.header);
-  if (message.home == Home::kReceiver && !queued_->HasRoom(message.payload.size_bytes())) {
-    return DeferUpdate(key);
-  }
+void Shard::Queue(bool exact) {
+  const PushKey key = KeyOf(push_.header());
+  if (push_.own() && !queued_->HasRoom(push_.size_bytes())) return DeferUpdate(key);
   ReplyToPush(MessageKind::kReceived, key, key.clock);
-  queued_->Add(std::move(message), exact, open_segments_);
+  queued_->Add(push_, exact, open_segments_);
   for (const uint32_t id : open_segments_) {
     if (!replication_->under_way(id)) replication_->Offer(id, now_);
   }
@@ -133,7 +131,7 @@ void Shard::Queue(Message message, bool exact) {
 // The first push of the segment's queue is applied to it.
 void Shard::AfterQueued(uint32_t segment, const WireHeader& header) {
   // Who is told kCommitted finds the payload released.
-  if (queued_->Pop(segment).has_value()) {
+  if (queued_->Pop(segment)) {
     const uint32_t first = FirstId(header);
     uint64_t version = states_[first]->version;
     for (uint32_t id = first; id < first + header.segment_count; ++id) {

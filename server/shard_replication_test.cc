@@ -32,12 +32,16 @@ TEST(ShardReplication, SumsHaveTheBitsOfOneLaneWhateverHappensToLanesAndWorkers)
   for (const auto clip :
        {OptimizerConfig::OFF, OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
     for (const auto format : {CommConfig::FP32, CommConfig::BF16, CommConfig::INT8}) {
-      const auto expected = Undisturbed({.clip = clip, .pull_format = format});
+      const auto whole = Undisturbed({.clip = clip, .pull_format = format});
+      const auto encoded = Undisturbed({.clip = clip, .pull_format = format, .frames = true});
       for (uint32_t seed = 1; seed <= 40; ++seed) {
         SCOPED_TRACE(testing::Message()
                      << "clip " << clip << ", format " << format << ", seed " << seed);
+        const bool frames = seed % 2 == 0;
+        const auto& expected = frames ? encoded : whole;
         ReplicatedJob job({.clip = clip,
                            .pull_format = format,
+                           .frames = frames,
                            .lanes = 2 + seed % 3,
                            .parking_bytes = seed % 4 * 16 * ReplicatedJob::kElements,
                            .seed = seed});
@@ -70,6 +74,7 @@ TEST(ShardReplication, EveryPushThatIsAnUpdateIsAppliedOnceWhateverHappens) {
     for (uint32_t seed = 1; seed <= 60; ++seed) {
       SCOPED_TRACE(testing::Message() << "policy " << policy << ", seed " << seed);
       ReplicatedJob job({.policy = policy,
+                         .frames = seed % 2 == 0,
                          .lanes = 2 + seed % 3,
                          .parking_bytes = seed % 4 * 16 * ReplicatedJob::kElements,
                          .seed = seed});

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/push_frames_test_support.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -97,6 +98,14 @@ class ShardTest : public testing::Test {
     auto owner = std::make_shared<std::vector<float>>(std::move(payload));
     header.payload_bytes = owner->size() * sizeof(float);
     shard_.OnMessage({header, Lease(owner, std::span<const float>(*owner))}, now_);
+  }
+  // Each segment by the codecs of these ids in turn.
+  void DeliverFrames(WireHeader header, const std::vector<float>& gradient,
+                     const std::vector<uint8_t>& ids, Home home = Home::kReceiver) {
+    Lease payload = LeaseOf(EncodeFrames(gradient, kSegment, ids));
+    header.codec = Codec::kFrames;
+    header.payload_bytes = payload.size_bytes();
+    shard_.OnMessage({header, std::move(payload), home}, now_);
   }
   void Push(uint32_t block, uint32_t virtual_worker, uint64_t clock, float value = 1.0f) {
     Deliver(PushHeader(block, virtual_worker, clock), std::vector<float>(2 * kSegment, value));

@@ -1,4 +1,5 @@
 // What a lane records of a traced job.
+#include <span>
 #include <vector>
 
 #include "base/time_source.h"
@@ -52,6 +53,31 @@ TEST_F(ShardTraceTest, RecordsSumsUpdatesAndAnswersOfTheTracedClock) {
   const TraceEvent answer{
       .kind = TraceKind::kServe, .block = 1, .segment_count = 2, .peer = 7, .clock = 1};
   EXPECT_EQ(Recorded(), (std::vector<TraceEvent>{sum, other_sum, update, other_update, answer}));
+}
+
+class ShardUpdateTraceTest : private Recorder, public ShardTest {
+ protected:
+  ShardUpdateTraceTest() : ShardTest(Traced(&this->track)) {}
+  static ShardOptions Traced(TraceTrack* track) {
+    ShardOptions options = Options(OptimizerConfig::OFF);
+    options.sync.set_policy(SyncConfig::ASP);
+    options.trace = track;
+    return options;
+  }
+  std::span<const TraceEvent> Recorded() const { return track.events(); }
+};
+
+TEST_F(ShardUpdateTraceTest, RecordsWhatIsDecodedSegmentBySegment) {
+  const std::vector<float> gradient(2 * kSegment, 1.0f);
+  for (uint64_t clock = 0; clock < 2; ++clock) {
+    DeliverFrames(PushHeader(1, 0, clock), gradient, {kBf16Frame, kFp32Frame});
+  }
+  std::vector<TraceKind> kinds;
+  for (const TraceEvent& event : Recorded()) kinds.push_back(event.kind);
+  EXPECT_EQ(kinds, (std::vector<TraceKind>{TraceKind::kDecode, TraceKind::kOptimizer,
+                                           TraceKind::kOptimizer}));
+  EXPECT_EQ(Recorded()[0].segment_count, 1u);
+  EXPECT_EQ(Recorded()[0].bytes, kSegment * sizeof(uint16_t));
 }
 
 TEST_F(ShardTraceTest, ARepeatedPushIsNoWork) {

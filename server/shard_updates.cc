@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "kernels/sum.h"
-#include "server/push_payload.h"
 #include "server/push_step.h"
 #include "server/shard.h"
 
@@ -45,7 +44,7 @@ bool Shard::IsApplied(const PushKey& key) const {
 
 void Shard::OnUpdate(Message message) {
   const WireHeader header = message.header;
-  if (!IsPush(message) || header.virtual_worker_count != 1) {
+  if (!TakePush(std::move(message)) || header.virtual_worker_count != 1) {
     return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
   }
   const PushKey key = KeyOf(header);
@@ -63,24 +62,19 @@ void Shard::OnUpdate(Message message) {
     return ReplyToPush(MessageKind::kCommitted, key, states_[FirstId(header)]->version);
   }
   if (queued_.has_value() && AnswerIfQueued(key)) return;
-  if (header.codec == Codec::kRuns) {
-    const TraceSpan span(options_.trace, EventOf(TraceKind::kDecode, header));
-    std::optional<Message> dense = DensePush(message, RangeElements(header));
-    if (!dense.has_value()) return Malformed(header, "is a push of runs that change");
-    message = *std::move(dense);
-  }
+  if (!ExpandPush()) return Malformed(header, "is a push of runs that change");
   const uint32_t first = FirstId(header);
   const bool exact = !served_.has_value() || header.version == kWhateverVersion ||
                      served_->IsExact(header.sender, header.clock, first, header.segment_count);
-  if (queued_.has_value()) return Queue(std::move(message), exact);
+  if (queued_.has_value()) return Queue(exact);
   for (const uint32_t id : open_segments_) {
-    AddAlone(id, message);
+    AddAlone(id, push_);
     uint32_t flags = 0;
     const SegmentUpdate update = UpdateByPush(id, header, flags);
     ApplyPush(id, header, exact, update, flags);
   }
   // Who is told kCommitted finds the payload released.
-  message.payload = Lease();
+  push_.Release();
   uint64_t version = states_[first]->version;
   for (uint32_t id = first; id < first + header.segment_count; ++id) {
     version = std::min(version, states_[id]->version);
@@ -91,18 +85,14 @@ void Shard::OnUpdate(Message message) {
       key.block, now_, [this](const PushKey& other) { return IsEarly(other); }, wanted_);
 }
 
-void Shard::AddAlone(uint32_t segment, const Message& message) {
-  const WireHeader& header = message.header;
-  const bool bf16 = header.codec == Codec::kBf16;
-  const size_t element_bytes = bf16 ? sizeof(uint16_t) : sizeof(float);
-  const uint64_t range_begin = table_.segment(FirstId(header)).begin;
-  const Segment& place = table_.segment(segment);
-  states_[segment]->sum.Add(
-      0, 1,
-      {.payload = message.payload.Slice((place.begin - range_begin) * element_bytes,
-                                        place.elements() * element_bytes),
-       .bf16 = bf16,
-       .writable = message.home == Home::kReceiver});
+void Shard::AddAlone(uint32_t segment, const PushPayload& push) {
+  Contribution part = push.Part(segment, table_);
+  TraceEvent event = EventOf(TraceKind::kDecode, push.header());
+  event.first_segment = table_.segment(segment).index;
+  event.segment_count = 1;
+  event.bytes = part.payload.size_bytes();
+  const TraceSpan span(part.codec == 0 ? nullptr : options_.trace, event);
+  states_[segment]->sum.Add(0, 1, std::move(part));
 }
 
 // Later ones that there are not yet: nobody can have been served them. Taken as the newest, since

@@ -1,10 +1,8 @@
 // Pushes that are updates by themselves.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
 
-#include "kernels/bf16.h"
 #include "server/shard.h"
 #include "server/shard_test_support.h"
 
@@ -481,11 +479,8 @@ class Bf16UpdateTest : public UpdateShardTest {
 TEST_F(Bf16UpdateTest, TakesAndServesHalvesAndKeepsNoStateItDoesNotRead) {
   EXPECT_FALSE(shard_.m(0).empty());
   EXPECT_TRUE(shard_.v(0).empty());
-  WireHeader header = PushHeader(0, 0, 0);
-  header.codec = Codec::kBf16;
-  header.token_count = 1;
-  const auto halves = std::make_shared<std::vector<uint16_t>>(2 * kSegment, 0x3fc0);  // 1.5
-  shard_.OnMessage({header, Lease(halves, std::as_bytes(std::span(*halves)))}, now_);
+  DeliverFrames(PushHeader(0, 0, 0), std::vector<float>(2 * kSegment, 1.5f * kTokens),
+                {kBf16Frame});
   EXPECT_EQ(Weight(1), -1.5f);
   WireHeader pull = Header(MessageKind::kPull, 0);
   pull.virtual_worker_count = 1;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/bf16.h"
 #include "kernels/sum.h"
 
 namespace tug {
@@ -17,10 +17,6 @@ constexpr uint64_t kLeastHeldBytes = 32 << 10;
 constexpr uint64_t kChunk = 4096;
 
 uint32_t LevelOf(uint32_t count) { return static_cast<uint32_t>(std::bit_width(count - 1)); }
-
-const kernels::Bf16* Halves(const Contribution& contribution) {
-  return reinterpret_cast<const kernels::Bf16*>(contribution.payload.bytes().data());
-}
 
 // acc += src. Returns whether acc was finite before.
 bool AddToChecked(const float* src, float* acc, uint64_t n) {
@@ -76,7 +72,7 @@ uint32_t SumTree::OwnAfter(uint32_t first, uint32_t count, bool own) const {
     const auto sibling = std::find_if(waiting_.begin(), waiting_.end(),
                                       [&](const Node& node) { return node.at == at.sibling(); });
     if (sibling == waiting_.end()) return after + (own ? 1 : 0);
-    if (sibling->own != nullptr) --after;
+    if (sibling->own()) --after;
     own = true;
     at = Promoted(at.parent());
   }
@@ -88,116 +84,118 @@ std::optional<SumTree::Node> SumTree::TakeWaiting(Position at) {
     Node found = std::move(node);
     if (&node != &waiting_.back()) node = std::move(waiting_.back());
     waiting_.pop_back();
-    if (found.own != nullptr) --own_nodes_;
+    if (found.own()) --own_nodes_;
     return found;
   }
   return std::nullopt;
 }
 
 void SumTree::Put(Node node) {
-  if (node.own != nullptr) ++own_nodes_;
+  if (node.own()) ++own_nodes_;
   waiting_.push_back(std::move(node));
 }
 
 void SumTree::Add(uint32_t first, uint32_t count, Contribution contribution) {
   TUG_CHECK(IsNode(leaves_, first, count) && !Covers(first, count) && !sealed_);
-  TUG_CHECK_EQ(contribution.payload.size_bytes(),
-               elements_ * (contribution.bf16 ? sizeof(kernels::Bf16) : sizeof(float)));
+  TUG_CHECK(contribution.codec != 0 || contribution.payload.size_bytes() == size_bytes());
   std::fill_n(covered_.begin() + first, count, true);
   added_ += count;
 
-  bool finite = true;
-  Node node;
+  const bool writable = contribution.writable;
+  Node node = Arrived(first, std::move(contribution));
   Position at = PositionOf(first, count);
-  if (std::optional<Node> sibling = TakeWaiting(at.sibling())) {
-    node = Join(*std::move(sibling), std::move(contribution), finite);
-    at = Promoted(at.parent());
-  } else {
-    node = Wait(std::move(contribution), finite);
-  }
-  if (!finite) first_not_finite_ = std::min(first_not_finite_, first);
-  // Only a joined node, whose memory is our own, can find a sibling here.
-  while (std::optional<Node> sibling = TakeWaiting(at.sibling())) {
-    kernels::AddAndCheck(sibling->data, node.own, static_cast<int64_t>(elements_));
-    Release(*sibling);
+  std::optional<Node> sibling = TakeWaiting(at.sibling());
+  if (!sibling.has_value()) node = Waiting(std::move(node), writable);
+  for (; sibling.has_value(); sibling = TakeWaiting(at.sibling())) {
+    node = Join(*std::move(sibling), std::move(node));
     at = Promoted(at.parent());
   }
   node.at = at;
   Put(std::move(node));
+  if (added_ == leaves_) DecodeSum();
 }
 
-bool SumTree::MayHold(const Contribution& contribution) const {
-  return !contribution.writable || leaves_ == 1 ||
-         contribution.payload.size_bytes() >= kLeastHeldBytes;
-}
-
-SumTree::Node SumTree::Wait(Contribution contribution, bool& finite) {
-  const auto n = static_cast<int64_t>(elements_);
-  if (contribution.bf16) {
-    Node node = Buffered();
-    finite = kernels::CopyAndCheckBf16(Halves(contribution), node.own, n);
-    return node;
-  }
-  const float* const data = contribution.payload.floats().data();
-  if (MayHold(contribution)) {
-    finite = kernels::AllFinite(data, n);
-    return Held(std::move(contribution));
-  }
-  Node node = Buffered();
-  finite = kernels::CopyAndCheck(data, node.own, n);
-  return node;
-}
-
-SumTree::Node SumTree::Join(Node sibling, Contribution contribution, bool& finite) {
-  const auto n = static_cast<int64_t>(elements_);
-  if (contribution.bf16) {
-    if (sibling.own != nullptr) {
-      finite = kernels::AddAndCheckBf16(Halves(contribution), sibling.own, n);
-      return sibling;
-    }
-    Node sum = Buffered();
-    finite = kernels::CopyAndCheckBf16(Halves(contribution), sum.own, n);
-    kernels::AddAndCheck(sibling.data, sum.own, n);
-    return sum;
-  }
-  const float* const data = contribution.payload.floats().data();
-  if (sibling.own != nullptr) {
-    finite = kernels::AddAndCheck(data, sibling.own, n);
-    return sibling;
-  }
-  if (contribution.writable && MayHold(contribution)) {
-    Node sum = Held(std::move(contribution));
-    finite = AddToChecked(sibling.data, sum.own, elements_);
-    return sum;
-  }
-  Node sum = Buffered();
-  finite = kernels::SumAndCheck(sibling.data, data, sum.own, n);
-  return sum;
-}
-
-SumTree::Node SumTree::Held(Contribution contribution) {
+SumTree::Node SumTree::Arrived(uint32_t first, Contribution contribution) {
   Node node;
-  node.data = contribution.payload.floats().data();
-  if (contribution.writable) {
-    node.own = const_cast<float*>(node.data);  // Message::WritableFloats
-    pool_->Hold(size_bytes());
-  }
+  node.frame = {contribution.codec, contribution.finite, contribution.payload.bytes()};
+  node.leaf = first;
   node.message = std::move(contribution.payload);
+  const bool fits_buffer = node.frame.encoding.size() <= size_bytes();
+  node.held =
+      contribution.writable && (leaves_ == 1 || size_bytes() >= kLeastHeldBytes || !fits_buffer);
+  if (!node.held) return node;
+  if (!node.encoded()) node.sum = const_cast<float*>(node.floats());  // Message::WritableFloats
+  pool_->Hold(size_bytes());
   return node;
+}
+
+SumTree::Node SumTree::Waiting(Node arrived, bool writable) {
+  const auto n = static_cast<int64_t>(elements_);
+  const std::span<const std::byte> bytes = arrived.frame.encoding;
+  if (!writable || arrived.held) {
+    if (!arrived.encoded()) Look(arrived, kernels::AllFinite(arrived.floats(), n));
+    return arrived;
+  }
+  if (!arrived.encoded()) return Decoded(std::move(arrived));
+  Node copy = Buffered();
+  if (!bytes.empty()) std::memcpy(copy.buffer.data(), bytes.data(), bytes.size());
+  copy.frame = {arrived.frame.codec, arrived.frame.finite, {copy.buffer.data(), bytes.size()}};
+  copy.sum = nullptr;
+  copy.leaf = arrived.leaf;
+  return copy;
+}
+
+SumTree::Node SumTree::Join(Node a, Node b) {
+  if (a.sum == nullptr && (b.sum != nullptr || a.encoded())) std::swap(a, b);
+  if (a.sum == nullptr && !a.encoded() && !b.encoded()) {
+    Node sum = Buffered();
+    const auto n = static_cast<int64_t>(elements_);
+    Look(b, kernels::SumAndCheck(a.floats(), b.floats(), sum.sum, n));
+    return sum;
+  }
+  if (a.sum == nullptr) a = Decoded(std::move(a));
+  AddTo(a, b);
+  Release(b);
+  return a;
+}
+
+SumTree::Node SumTree::Decoded(Node node) {
+  Node decoded = Buffered();
+  const std::span<float> elements(decoded.sum, elements_);
+  const bool finite = DecodeFrame(node.frame, DecodeTo::kStore, elements);
+  if (node.encoded() && !finite) std::fill(elements.begin(), elements.end(), 0.0f);
+  Look(node, finite);
+  decoded.at = node.at;
+  Release(node);
+  return decoded;
+}
+
+void SumTree::AddTo(Node& accumulator, Node& node) {
+  const auto n = static_cast<int64_t>(elements_);
+  if (accumulator.leaf != kNone && !node.encoded()) {
+    return Look(accumulator, AddToChecked(node.floats(), accumulator.sum, elements_));
+  }
+  if (accumulator.leaf != kNone) Look(accumulator, kernels::AllFinite(accumulator.sum, n));
+  Look(node, DecodeFrame(node.frame, DecodeTo::kAdd, {accumulator.sum, elements_}));
 }
 
 SumTree::Node SumTree::Buffered() {
   Node node;
   node.buffer = pool_->Take(size_bytes());
-  node.own = node.buffer.floats().data();
-  node.data = node.own;
+  node.frame.encoding = {node.buffer.data(), size_bytes()};
+  node.sum = node.buffer.floats().data();
   return node;
+}
+
+void SumTree::Look(Node& node, bool finite) {
+  if (!finite) first_not_finite_ = std::min(first_not_finite_, node.leaf);
+  node.leaf = kNone;
 }
 
 void SumTree::Release(Node& node) {
   if (node.buffer.size_bytes() > 0) {
     pool_->Give(std::move(node.buffer));
-  } else if (node.own != nullptr) {
+  } else if (node.held) {
     node.message = Lease();
     pool_->Release(size_bytes());
   }
@@ -211,6 +209,7 @@ void SumTree::Seal() {
   TUG_CHECK_GT(added_, 0u);
   sealed_ = true;
   for (uint32_t level = 0; waiting_.size() > 1; ++level) JoinLevel(level);
+  DecodeSum();
 }
 
 // Nodes of the level meet their sibling, if that has come; else they take their parent's place.
@@ -223,24 +222,21 @@ void SumTree::JoinLevel(uint32_t level) {
     const Position at = waiting_[i].at;
     Node node = *TakeWaiting(at);  // moves another one to i
     if (std::optional<Node> sibling = TakeWaiting(at.sibling())) {
-      if (node.own == nullptr) std::swap(node, *sibling);
-      if (node.own == nullptr) {
-        Node sum = Buffered();
-        kernels::SumAndCheck(node.data, sibling->data, sum.own, static_cast<int64_t>(elements_));
-        node = std::move(sum);
-      } else {
-        kernels::AddAndCheck(sibling->data, node.own, static_cast<int64_t>(elements_));
-      }
-      Release(*sibling);
+      node = Join(std::move(node), *std::move(sibling));
     }
     node.at = at.parent();
     Put(std::move(node));
   }
 }
 
+void SumTree::DecodeSum() {
+  if (!waiting_.front().encoded()) return;
+  Put(Decoded(*TakeWaiting(waiting_.front().at)));
+}
+
 std::span<const float> SumTree::sum() const {
   TUG_CHECK(complete() && waiting_.size() == 1);
-  return {waiting_.front().data, elements_};
+  return {waiting_.front().floats(), elements_};
 }
 
 void SumTree::Clear() {

@@ -8,17 +8,20 @@
 // sibling has nothing in it.
 //
 // How it works: a subtree that is complete waits until its sibling is. Float addition commutes (it
-// does not associate), so either sibling may be the accumulator: the one whose memory may be
-// written.
+// does not associate), so either sibling may be the accumulator: one whose memory may be written.
 //   1. Find the tree node that the arriving group is.
-//   2. No sibling waiting: wait. A message waits where it arrived, not copied, if it is large; bf16
-//      is widened into a buffer of the pool.
-//   3. Sibling waiting: add into whichever of the two lies in memory of our own, or, where both lie
-//      in senders' memory, into a buffer; go up one level; while the sibling there waits too, add
-//      the two.
+//   2. No sibling waiting: wait, as it came. A message waits where it arrived, not copied, if it is
+//      large; one that is encoded (compression/frames.h) stays so.
+//   3. Sibling waiting: add into whichever of the two is FP32 in memory of our own, or else into a
+//      buffer of the pool; go up one level; while the sibling there waits too, add the two. What is
+//      encoded is decoded while it is added, so of one that is sparse only what it holds is
+//      touched. Of two encoded ones one is decoded first; beside FP32 none is, so that a zero that
+//      it does not hold is never added to -0, which would make +0.
+//   4. An encoded one that is all there is is decoded in the end.
 //
-// Memory: a node waits either in our own memory (a buffer, or a message received into it) or, at no
-// cost, in a sender's. OwnAfter foretells how many of the former there will be.
+// Memory: a node waits either in our own memory (a buffer, or a message received into it, counted
+// as a whole segment even where it is encoded) or, at no cost, in a sender's. OwnAfter foretells
+// how many of the former there will be.
 
 #include <cstdint>
 #include <optional>
@@ -26,18 +29,17 @@
 #include <vector>
 
 #include "base/lease.h"
+#include "compression/frames.h"
 #include "server/buffer_pool.h"
 
 namespace tug {
 
 // A segment's part of an arriving push.
 struct Contribution {
-  Lease payload;         // FP32 elements, or bf16 ones
-  bool bf16 = false;     // then the payload is only read
+  Lease payload;         // FP32 elements, or the encoding of a frame
+  uint8_t codec = 0;     // as Frame::codec; 0: FP32
+  bool finite = true;    // as Frame::finite
   bool writable = true;  // our own memory, read by nobody else (Home::kReceiver)
-
-  // Whether a node made of it alone lies in our own memory.
-  bool own() const { return bf16 || writable; }
 };
 
 // Not thread-safe: owned by one lane.
@@ -55,8 +57,8 @@ class SumTree {
   static bool IsNode(uint32_t leaves, uint32_t first, uint32_t count);
   // Whether any of the leaves has been added: a repeat.
   bool Covers(uint32_t first, uint32_t count) const;
-  // Adds the sum of leaves [first, first + count). REQUIRES: IsNode, not Covers, the payload has
-  // `elements`.
+  // Adds the sum of leaves [first, first + count). REQUIRES: IsNode, not Covers, a codec that there
+  // is; FP32 has `elements`.
   void Add(uint32_t first, uint32_t count, Contribution contribution);
 
   uint32_t added() const { return added_; }
@@ -67,14 +69,17 @@ class SumTree {
   void Seal();
   // Leaves in [0, first) that have not been added.
   uint32_t MissingBefore(uint32_t first) const;
-  // Waiting nodes in our own memory: now, and after Add. REQUIRES: as Add.
+  // Waiting nodes in our own memory: now, and after Add (of what is `own`: writable). An encoded
+  // one of all leaves, which is decoded at once, is one whatever is foretold. REQUIRES: as Add.
   uint32_t own_nodes() const { return own_nodes_; }
   uint32_t OwnAfter(uint32_t first, uint32_t count, bool own) const;
   uint64_t size_bytes() const { return elements_ * sizeof(float); }
 
   // Wherever it lies; valid until Clear. REQUIRES: complete().
   std::span<const float> sum() const;
-  // Smallest first leaf of an Add with an element that is not finite; kNone if all were.
+  // Smallest first leaf of an Add with an element that is not finite, or with what cannot be
+  // decoded; kNone if there was none. The sum is of no use then. Of what is encoded only once it is
+  // decoded, so of all once complete().
   uint32_t first_not_finite() const { return first_not_finite_; }
   // Ready for the next clock; gives all memory back.
   void Clear();
@@ -90,24 +95,36 @@ class SumTree {
   };
   struct Node {
     Position at;
-    const float* data = nullptr;
-    float* own = nullptr;  // `data` if that is our own memory
-    Lease message;         // what it lies in: this,
-    AlignedBuffer buffer;  // or this
+    Frame frame;            // FP32, or what is still encoded
+    float* sum = nullptr;   // its elements, if they may be written
+    uint32_t leaf = kNone;  // of whom it is, until it is known to be finite; sums are of nobody
+    Lease message;          // what it lies in: this,
+    bool held = false;      // which is counted in the pool,
+    AlignedBuffer buffer;   // or this
+
+    bool encoded() const { return frame.codec != 0; }
+    bool own() const { return held || buffer.size_bytes() > 0; }
+    const float* floats() const { return reinterpret_cast<const float*>(frame.encoding.data()); }
   };
 
   Position PositionOf(uint32_t first, uint32_t count) const;
   Position Promoted(Position at) const;
   std::optional<Node> TakeWaiting(Position at);
   void Put(Node node);
-  bool MayHold(const Contribution& contribution) const;
-  // The contribution alone as a node. `finite` here and below: whether the contribution is.
-  Node Wait(Contribution contribution, bool& finite);
-  // The contribution and its sibling added up, in our own memory.
-  Node Join(Node sibling, Contribution contribution, bool& finite);
-  Node Held(Contribution contribution);
+  // The contribution as it came.
+  Node Arrived(uint32_t first, Contribution contribution);
+  // The same where it may wait, and looked at if it is FP32.
+  Node Waiting(Node arrived, bool writable);
+  // Two siblings added up, in our own memory. REQUIRES: `a` has been looked at if it is FP32.
+  Node Join(Node a, Node b);
+  // FP32, in our own memory.
+  Node Decoded(Node node);
+  void AddTo(Node& accumulator, Node& node);
   Node Buffered();
+  // It is known by now whether it is finite.
+  void Look(Node& node, bool finite);
   void JoinLevel(uint32_t level);
+  void DecodeSum();
   void Release(Node& node);
 
   const uint32_t leaves_;

@@ -10,7 +10,13 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
+
+#include "proto/job_config.h"
+#include "server/push_frames_test_support.h"
 
 namespace tug {
 namespace {
@@ -41,19 +47,34 @@ std::vector<float> TreeSum(const std::vector<std::vector<float>>& data, uint32_t
   return Plus(TreeSum(data, first, left), TreeSum(data, first + left, count - left));
 }
 
-// As a message of our own, or one in its sender's memory (which must not change), or bf16.
-enum class As { kOwn, kSenders, kBf16 };
+// As a message of our own, or one in its sender's memory (which must not change), FP32 or encoded.
+enum class As { kOwn, kSenders, kEncoded, kSendersEncoded };
+constexpr As kAllWays[] = {As::kOwn, As::kSenders, As::kEncoded, As::kSendersEncoded};
 
+bool IsEncoded(As as) { return as == As::kEncoded || as == As::kSendersEncoded; }
+bool IsOwn(As as) { return as == As::kOwn || as == As::kEncoded; }
+
+// The frame of data that is exact in bf16.
 Contribution Arriving(const std::vector<float>& data, As as) {
-  if (as == As::kBf16) {
-    auto halves = std::make_shared<std::vector<uint16_t>>();
-    for (float x : data) {
-      halves->push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16));
-    }
-    return {.payload = Lease(halves, std::as_bytes(std::span(*halves))), .bf16 = true};
-  }
-  auto copy = std::make_shared<std::vector<float>>(data);
-  return {.payload = Lease(copy, std::span<const float>(*copy)), .writable = as == As::kOwn};
+  const uint8_t id = IsEncoded(as) ? kBf16Frame : kFp32Frame;
+  const Lease payload = LeaseOf(EncodeFrames(data, data.size(), {id}));
+  std::span<const std::byte> bytes = payload.bytes();
+  const Frame frame = *TakeFrame(data.size(), bytes);
+  return {.payload = payload.Slice(kFrameHeaderBytes, frame.encoding.size()),
+          .codec = frame.codec,
+          .finite = frame.finite,
+          .writable = IsOwn(as)};
+}
+
+// Of FP32: numbers that are exact in bf16.
+void Round(std::vector<float>& data) {
+  for (float& x : data) x = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffff0000u);
+}
+
+std::vector<uint32_t> Bits(std::span<const float> floats) {
+  std::vector<uint32_t> bits;
+  for (const float x : floats) bits.push_back(std::bit_cast<uint32_t>(x));
+  return bits;
 }
 
 void Add(SumTree& tree, uint32_t first, uint32_t count, const std::vector<float>& data) {
@@ -91,9 +112,8 @@ TEST(SumTree, HasTheSameBitsWhereverItsPartsLieAndForetellsItsMemory) {
       std::vector<std::vector<float>> data = Contributions(leaves, leaves);
       for (auto& leaf : data) {
         leaf.resize(elements, 0.75f);
-        for (float& x : leaf) {  // exact in bf16
-          x = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffff0000u);
-        }
+        leaf[1] = -0.0f;
+        Round(leaf);
       }
       const std::vector<float> expected = TreeSum(data, 0, leaves);
       BufferPool pool;
@@ -102,26 +122,30 @@ TEST(SumTree, HasTheSameBitsWhereverItsPartsLieAndForetellsItsMemory) {
       std::iota(order.begin(), order.end(), 0);
       for (int trial = 0; trial < 60; ++trial) {
         std::shuffle(order.begin(), order.end(), random);
-        std::vector<Contribution> in_senders_memory;
+        std::vector<std::pair<Lease, std::vector<std::byte>>> in_senders_memory;
         for (uint32_t leaf : order) {
-          const As as = static_cast<As>(trial % 5 < 3 ? random() % 3 : random() % 2);
+          const As as = kAllWays[trial % 5 < 3 ? random() % 4 : random() % 2];
           const Contribution part = Arriving(data[leaf], as);
-          const uint32_t after = tree.OwnAfter(leaf, 1, part.own());
-          if (as == As::kSenders) in_senders_memory.push_back(part);
+          // What is the sum by itself is decoded.
+          const bool own = part.writable || (leaves == 1 && IsEncoded(as));
+          const uint32_t after = tree.OwnAfter(leaf, 1, own);
+          if (!part.writable) {
+            const std::span<const std::byte> bytes = part.payload.bytes();
+            in_senders_memory.emplace_back(part.payload,
+                                           std::vector<std::byte>(bytes.begin(), bytes.end()));
+          }
           tree.Add(leaf, 1, part);
           EXPECT_EQ(tree.own_nodes(), after);
           EXPECT_EQ(pool.used_bytes(), after * elements * sizeof(float));
         }
         ASSERT_TRUE(tree.complete());
         EXPECT_EQ(tree.MissingBefore(leaves), 0u);
-        ASSERT_EQ(Sum(tree), expected) << leaves << " leaves, trial " << trial;
+        ASSERT_EQ(Bits(tree.sum()), Bits(expected)) << leaves << " leaves, trial " << trial;
+        EXPECT_EQ(tree.first_not_finite(), SumTree::kNone);
         tree.Clear();
         EXPECT_EQ(pool.used_bytes(), 0u);
-        for (const Contribution& part : in_senders_memory) {
-          const std::span<const float> bits = part.payload.floats();
-          EXPECT_TRUE(std::any_of(data.begin(), data.end(), [&](const std::vector<float>& leaf) {
-            return std::equal(bits.begin(), bits.end(), leaf.begin());
-          })) << "written";
+        for (const auto& [lease, before] : in_senders_memory) {
+          EXPECT_TRUE(std::ranges::equal(lease.bytes(), before)) << "written";
         }
       }
     }
@@ -130,8 +154,8 @@ TEST(SumTree, HasTheSameBitsWhereverItsPartsLieAndForetellsItsMemory) {
 
 TEST(SumTree, FindsWhatIsNotFiniteWhereverItLies) {
   for (const uint64_t elements : {kElements, uint64_t{12000}}) {
-    for (As first : {As::kOwn, As::kSenders, As::kBf16}) {
-      for (As second : {As::kOwn, As::kSenders, As::kBf16}) {
+    for (As first : kAllWays) {
+      for (As second : kAllWays) {
         for (uint32_t bad : {0u, 1u}) {
           BufferPool pool;
           SumTree tree(2, elements, pool);
@@ -141,6 +165,122 @@ TEST(SumTree, FindsWhatIsNotFiniteWhereverItLies) {
           tree.Add(1, 1, Arriving(data[1], second));
           EXPECT_EQ(tree.first_not_finite(), bad);
         }
+      }
+    }
+  }
+}
+
+TEST(SumTree, NamesTheFirstThatIsNotFiniteInEveryOrderOfArrival) {
+  std::mt19937 random(20261123);
+  for (uint32_t leaves = 1; leaves <= 9; ++leaves) {
+    BufferPool pool;
+    SumTree tree(leaves, kElements, pool);
+    std::vector<uint32_t> order(leaves);
+    std::iota(order.begin(), order.end(), 0);
+    for (int trial = 0; trial < 60; ++trial) {
+      std::vector<Contribution> parts;
+      uint32_t first_bad = SumTree::kNone;
+      for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
+        std::vector<float> data(kElements, 1.0f + static_cast<float>(leaf));
+        const uint32_t fault = random() % 6;
+        if (fault == 0) data[leaf] = std::numeric_limits<float>::quiet_NaN();
+        parts.push_back(Arriving(data, kAllWays[random() % 4]));
+        const bool undecodable = fault == 1 && parts.back().codec != 0;
+        if (undecodable) parts.back().payload = parts.back().payload.Slice(0, kElements);
+        if (fault == 0 || undecodable) first_bad = std::min(first_bad, leaf);
+      }
+      std::shuffle(order.begin(), order.end(), random);
+      for (const uint32_t leaf : order) tree.Add(leaf, 1, parts[leaf]);
+      ASSERT_EQ(tree.first_not_finite(), first_bad) << leaves << " leaves, trial " << trial;
+      if (first_bad == SumTree::kNone) {
+        ASSERT_EQ(Sum(tree)[0], static_cast<float>(leaves * (leaves + 1) / 2));
+      }
+      tree.Clear();
+      EXPECT_EQ(pool.used_bytes(), 0u);
+    }
+  }
+}
+
+TEST(SumTree, TakesFramesThatAreNotFiniteForZeros) {
+  const std::vector<float> ones(kElements, 1.0f);
+  std::vector<float> bad = ones;
+  bad[7] = std::numeric_limits<float>::infinity();
+  for (const As as : {As::kEncoded, As::kSendersEncoded}) {
+    for (const As other : kAllWays) {
+      for (const bool bad_first : {false, true}) {
+        BufferPool pool;
+        SumTree tree(2, kElements, pool);
+        if (bad_first) tree.Add(0, 1, Arriving(bad, as));
+        tree.Add(1, 1, Arriving(ones, other));
+        if (!bad_first) tree.Add(0, 1, Arriving(bad, as));
+        EXPECT_EQ(tree.first_not_finite(), 0u);
+        EXPECT_EQ(Sum(tree), ones);
+      }
+    }
+    BufferPool pool;
+    SumTree alone(1, kElements, pool);
+    alone.Add(0, 1, Arriving(bad, as));
+    EXPECT_EQ(alone.first_not_finite(), 0u);
+    EXPECT_EQ(Sum(alone), std::vector<float>(kElements, 0.0f));
+  }
+}
+
+TEST(SumTree, HoldsAnEncodedPushUntilItsSiblingComes) {
+  constexpr uint64_t kMany = 12000;
+  const std::vector<float> data(kMany, 2.0f);
+  BufferPool pool;
+  SumTree tree(2, kMany, pool);
+  tree.Add(1, 1, Arriving(data, As::kSendersEncoded));
+  EXPECT_EQ(pool.total_bytes(), 0u);  // neither copied nor decoded
+  tree.Add(0, 1, Arriving(data, As::kOwn));
+  EXPECT_EQ(pool.total_bytes(), kMany * sizeof(float));  // added where that one lies
+  EXPECT_EQ(Sum(tree), std::vector<float>(kMany, 4.0f));
+}
+
+// With whatever settings are the codec's own. Zeros of both signs beside sparse ones.
+TEST(SumTree, HasTheSameBitsInEveryOrderOfArrivalWithEveryCodec) {
+  std::mt19937 random(20261124);
+  CodecScratch scratch;
+  for (const CodecRow& row : Codecs()) {
+    const std::vector<std::string> overrides = {"data.path=text",
+                                                std::string("comm.push_codec.") + row.name + "={}"};
+    const auto config = ParseJobConfig("", "test", overrides);
+    ASSERT_TRUE(config.ok()) << config.status();
+    const auto codec = MakeCodec(config->comm().push_codec());
+    for (uint32_t leaves = 1; leaves <= 9; ++leaves) {
+      const auto data = Contributions(leaves, leaves);
+      std::vector<std::vector<std::byte>> payloads(leaves);
+      for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
+        std::vector<float> elements = data[leaf];
+        for (size_t i = 0; i < elements.size(); i += 3) elements[i] = -0.0f;
+        const bool fp32 = random() % 3 == 0;
+        std::vector<std::byte>& frame = payloads[leaf];
+        frame.resize(MaxFrameBytes(fp32 ? nullptr : codec.get(), elements.size()));
+        frame.resize(WriteFrame(fp32 ? kFp32Frame : static_cast<uint8_t>(row.id),
+                                fp32 ? nullptr : codec.get(), {.seed = 7, .virtual_worker = leaf},
+                                elements, {}, frame, scratch));
+      }
+      BufferPool pool;
+      SumTree tree(leaves, kElements, pool);
+      std::vector<uint32_t> order(leaves);
+      std::iota(order.begin(), order.end(), 0);
+      std::vector<uint32_t> expected;
+      for (int trial = 0; trial < 40; ++trial) {
+        for (const uint32_t leaf : order) {
+          const Lease payload = LeaseOf(payloads[leaf]);
+          std::span<const std::byte> bytes = payload.bytes();
+          const Frame frame = *TakeFrame(kElements, bytes);
+          tree.Add(leaf, 1,
+                   {.payload = payload.Slice(kFrameHeaderBytes, frame.encoding.size()),
+                    .codec = frame.codec,
+                    .finite = frame.finite,
+                    .writable = random() % 2 == 0});
+        }
+        EXPECT_EQ(tree.first_not_finite(), SumTree::kNone);
+        if (trial == 0) expected = Bits(tree.sum());
+        ASSERT_EQ(Bits(tree.sum()), expected) << row.name << ", " << leaves << " leaves";
+        tree.Clear();
+        std::shuffle(order.begin(), order.end(), random);
       }
     }
   }
@@ -197,7 +337,8 @@ std::optional<std::vector<float>> SumOfSome(const std::vector<std::vector<float>
 TEST(SumTree, SumsSomeOfItsLeavesAlongTheSameTreeInAnyOrderOnceSealed) {
   std::mt19937 random(7);
   for (uint32_t leaves = 1; leaves <= 13; ++leaves) {
-    const auto data = Contributions(leaves, leaves);
+    auto data = Contributions(leaves, leaves);
+    for (auto& leaf : data) Round(leaf);
     BufferPool pool;
     SumTree tree(leaves, kElements, pool);
     std::vector<uint32_t> order(leaves);
@@ -208,7 +349,7 @@ TEST(SumTree, SumsSomeOfItsLeavesAlongTheSameTreeInAnyOrderOnceSealed) {
       const uint32_t count = 1 + static_cast<uint32_t>(random() % leaves);
       for (uint32_t i = 0; i < count; ++i) {
         some[order[i]] = true;
-        tree.Add(order[i], 1, Arriving(data[order[i]], static_cast<As>(random() % 2)));
+        tree.Add(order[i], 1, Arriving(data[order[i]], kAllWays[random() % 4]));
       }
       EXPECT_EQ(tree.complete(), count == leaves);
       EXPECT_EQ(tree.MissingBefore(leaves), leaves - count);
