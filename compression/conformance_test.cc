@@ -302,6 +302,18 @@ TEST_P(Conformance, TheLargestNumbersEndNothing) {
   }
 }
 
+TEST(Codecs, HaveARowForEveryCodecOfTheJob) {
+  std::vector<std::string> missing;
+  const auto* codecs = PushCodecConfig::descriptor()->FindOneofByName("codec");
+  for (int i = 0; i < codecs->field_count(); ++i) {
+    const auto* field = codecs->field(i);
+    if (FindCodec(static_cast<uint32_t>(field->number())) == nullptr) {
+      missing.push_back(field->name());
+    }
+  }
+  EXPECT_THAT(missing, ::testing::IsEmpty());
+}
+
 std::vector<const CodecRow*> Rows() {
   std::vector<const CodecRow*> rows;
   for (const CodecRow& row : Codecs()) rows.push_back(&row);
