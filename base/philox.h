@@ -34,7 +34,8 @@ enum class RandomPurpose : uint32_t {
   kShuffle = 3,
   kSample = 4,
   kRandomData = 5,
-  kStraggle = 6
+  kStraggle = 6,
+  kDither = 7
 };
 
 }  // namespace tug
