@@ -3,9 +3,14 @@
 #include <vector>
 
 #include "compression/bf16.h"
+#include "compression/fp16.h"
+#include "compression/int4.h"
 #include "compression/int8.h"
+#include "compression/natural.h"
 #include "compression/one_bit.h"
+#include "compression/qsgd.h"
 #include "compression/random_k.h"
+#include "compression/tern_grad.h"
 #include "compression/top_k.h"
 #include "compression/top_k_int8.h"
 
@@ -24,14 +29,19 @@ std::unique_ptr<const SegmentCodec> Make(const PushCodecConfig& config) {
 constexpr CodecRow kCodecs[] = {
     // id, name, paper, sparse, unbiased, make
     {PushCodecConfig::kBf16, "bf16", "-", false, false, Make<Bf16Codec>},
+    {PushCodecConfig::kFp16, "fp16", "Micikevicius et al. 2018", false, false, Make<Fp16Codec>},
+    {PushCodecConfig::kInt8, "int8", "Dettmers 2016; Wang et al. 2023", false, false,
+     Make<Int8Codec>},
+    {PushCodecConfig::kOneBit, "one_bit", "Seide et al. 2014; Karimireddy et al. 2019", false,
+     false, Make<OneBitCodec>},
     {PushCodecConfig::kTopK, "top_k", "Aji and Heafield 2017", true, false, Make<TopKCodec>},
     {PushCodecConfig::kRandomK, "random_k", "Stich et al. 2018", true, false, Make<RandomKCodec>},
     {PushCodecConfig::kTopKInt8, "top_k_int8", "Aji and Heafield 2017", true, false,
      Make<TopKInt8Codec>},
-    {PushCodecConfig::kInt8, "int8", "Dettmers 2016; Wang et al. 2023", false, false,
-     Make<Int8Codec>},
-    {PushCodecConfig::kOneBit, "one_bit", "Seide et al. 2014, Karimireddy et al. 2019", false,
-     false, Make<OneBitCodec>},
+    {PushCodecConfig::kInt4, "int4", "Dettmers et al. 2022", false, false, Make<Int4Codec>},
+    {PushCodecConfig::kQsgd, "qsgd", "Alistarh et al. 2017", false, true, Make<QsgdSegmentCodec>},
+    {PushCodecConfig::kTernGrad, "tern_grad", "Wen et al. 2017", false, true, Make<TernGradCodec>},
+    {PushCodecConfig::kNatural, "natural", "Horvath et al. 2022", false, true, Make<NaturalCodec>},
 };
 
 // By id.

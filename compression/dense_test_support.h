@@ -9,7 +9,9 @@
 #include <limits>
 #include <vector>
 
+#include "base/philox.h"
 #include "compression/codec.h"
+#include "compression/dither.h"
 #include "gtest/gtest.h"
 #include "hwy/highway.h"
 #include "kernels/kernel_test_support.h"
@@ -18,6 +20,14 @@ namespace tug {
 
 inline constexpr CodecKey kTestKey{
     .seed = 7, .block = 1, .segment = 2, .virtual_worker = 3, .clock = 4};
+
+// What the random codecs draw for an element of the segment.
+inline uint32_t DrawRef(const CodecKey& key, size_t element) {
+  const Dither dither(key);
+  const auto lane = static_cast<int64_t>(element % 16);
+  return Philox4x32(dither.Counter(static_cast<int64_t>(element / 64), lane),
+                    dither.philox_key())[element / 16 % 4];
+}
 
 // None is left out where a group, a word of bits or a vector ends.
 inline constexpr int64_t kDenseTestSizes[] = {1,   2,   31,  32,   33,   63,   64,   65,
@@ -137,6 +147,39 @@ inline void ExpectRefusesOtherLengths(const SegmentCodec& codec, int64_t n) {
   encoding.resize(encoding.size() - 2);
   EXPECT_FALSE(codec.Decode(encoding, DecodeTo::kStore, to));
   EXPECT_FALSE(codec.Decode({}, DecodeTo::kStore, to));
+}
+
+// Decodes to the elements on average. `gap(i)`: between the two numbers that element i can become,
+// so an average of as many draws has a standard deviation of at most gap / 2 / sqrt(draws); it is
+// allowed five of these.
+inline void ExpectUnbiased(const SegmentCodec& codec, const std::vector<float>& x,
+                           const std::function<double(size_t)>& gap) {
+  constexpr int kDraws = 2000;
+  std::vector<double> sums(x.size());
+  for (int draw = 0; draw < kDraws; ++draw) {
+    CodecKey key = kTestKey;
+    key.clock = static_cast<uint64_t>(draw);
+    const auto decoded = Decoded(codec, Encoding(codec, x, key), x.size());
+    for (size_t i = 0; i < x.size(); ++i) sums[i] += decoded[i];
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_NEAR(sums[i] / kDraws, x[i], 5 * gap(i) / 2 / std::sqrt(kDraws) + 1e-7) << i;
+  }
+}
+
+// The same bytes for the same key, others for one that differs anywhere.
+inline void ExpectDrawsByKey(const SegmentCodec& codec) {
+  const auto x = TestGradient(1000, 1);
+  const auto encoding = Encoding(codec, x);
+  EXPECT_EQ(Encoding(codec, x), encoding);
+  std::vector<CodecKey> others(6, kTestKey);
+  others[0].seed += 1;
+  others[1].block += 1;
+  others[2].segment += 1;
+  others[3].virtual_worker += 1;
+  others[4].clock += 1;
+  others[5].clock += uint64_t{1} << 32;
+  for (const CodecKey& other : others) EXPECT_NE(Encoding(codec, x, other), encoding);
 }
 
 }  // namespace tug

@@ -64,26 +64,14 @@ HWY_INLINE HalfBits LoadHalves(const std::byte* from, int64_t count) {
   return hn::Load(HalfBitsTag(), copy);
 }
 
-// The bits of the largest magnitude.
-int32_t LargestBits(const float* x, int64_t n) {
-  auto largest = hn::Zero(IntTag());
-  const int64_t lanes = FloatLanes();
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    largest = kernels::HWY_NAMESPACE::LargestMagnitude(largest, LoadUpTo(x + i, lanes));
-  }
-  if (i < n) largest = kernels::HWY_NAMESPACE::LargestMagnitude(largest, LoadUpTo(x + i, n - i));
-  return hn::GetLane(hn::MaxOfLanes(IntTag(), largest));
-}
-
 // residual += x. The bits of the largest magnitude of the sums.
-int32_t AddAndFindLargestBits(const float* HWY_RESTRICT x, int64_t n,
-                              float* HWY_RESTRICT residual) {
+HWY_INLINE int32_t AddAndFindLargestBits(const float* HWY_RESTRICT x, int64_t n,
+                                         float* HWY_RESTRICT residual) {
   auto largest = hn::Zero(IntTag());
   const int64_t lanes = FloatLanes();
   for (int64_t i = 0; i < n; i += lanes) {
     const auto sum = hn::Add(LoadUpTo(residual + i, n - i), LoadUpTo(x + i, n - i));
-    largest = kernels::HWY_NAMESPACE::LargestMagnitude(largest, sum);
+    largest = LargestMagnitude(largest, sum);
     StoreUpTo(sum, residual + i, n - i);
   }
   return hn::GetLane(hn::MaxOfLanes(IntTag(), largest));
@@ -110,12 +98,28 @@ HWY_INLINE void Convert(const float* x, int64_t n, float scale, float* residual,
   if (i < n) step(i, n - i);
 }
 
-void EncodeFp16(const float* x, int64_t n, float scale, std::byte* out) {
-  Convert<false>(x, n, scale, nullptr, out);
+// A power of two whose reciprocal is finite too: 2^-127 is the smallest.
+HWY_INLINE float ScaleOf(int32_t largest_bits) {
+  const int exponent = largest_bits == 0 ? 0 : std::ilogb(std::bit_cast<float>(largest_bits));
+  return std::ldexp(1.0f, std::max(exponent - 14, -127));
 }
 
-void EncodeFp16OfResidual(float* x, int64_t n, float scale, std::byte* out) {
-  Convert<true>(x, n, scale, x, out);
+bool EncodeFp16(const float* x, int64_t n, std::byte* out) {
+  const int32_t largest_bits = LargestBits(x, n);
+  if (largest_bits >= kInfinityBits) return false;
+  const float scale = ScaleOf(largest_bits);
+  std::memcpy(out, &scale, sizeof(scale));
+  Convert<false>(x, n, scale, nullptr, out + sizeof(scale));
+  return true;
+}
+
+bool EncodeFp16WithResidual(const float* x, float* residual, int64_t n, std::byte* out) {
+  const int32_t largest_bits = AddAndFindLargestBits(x, n, residual);
+  if (largest_bits >= kInfinityBits) return false;
+  const float scale = ScaleOf(largest_bits);
+  std::memcpy(out, &scale, sizeof(scale));
+  Convert<true>(residual, n, scale, residual, out + sizeof(scale));
+  return true;
 }
 
 // Every number that it stores is finite if it is all right, and no half infinite or NaN.
@@ -126,7 +130,7 @@ HWY_INLINE bool DecodeHalves(const std::byte* in, float scale, int64_t n, float*
   auto largest = hn::Zero(IntTag());
   const auto step = [&](int64_t i, int64_t left) HWY_ATTR {
     auto value = hn::Mul(FloatFromHalf(LoadHalves(in + 2 * i, left)), up);
-    largest = kernels::HWY_NAMESPACE::LargestMagnitude(largest, value);
+    largest = LargestMagnitude(largest, value);
     if constexpr (kTo == DecodeTo::kAdd) value = hn::Add(LoadUpTo(x + i, left), value);
     if constexpr (kTo == DecodeTo::kSubtract) value = hn::Sub(LoadUpTo(x + i, left), value);
     StoreUpTo(value, x + i, left);
@@ -134,7 +138,7 @@ HWY_INLINE bool DecodeHalves(const std::byte* in, float scale, int64_t n, float*
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) step(i, lanes);
   if (i < n) step(i, n - i);
-  return kernels::HWY_NAMESPACE::IsFinite(largest);
+  return IsFinite(largest);
 }
 
 bool DecodeFp16(const std::byte* in, float scale, DecodeTo to, int64_t n, float* x) {
@@ -155,50 +159,25 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tug {
 
-HWY_EXPORT(LargestBits);
-HWY_EXPORT(AddAndFindLargestBits);
 HWY_EXPORT(EncodeFp16);
-HWY_EXPORT(EncodeFp16OfResidual);
+HWY_EXPORT(EncodeFp16WithResidual);
 HWY_EXPORT(DecodeFp16);
-
-namespace {
-
-constexpr int32_t kInfinityBits = 0x7F800000;
-
-// A power of two whose reciprocal is finite too: 2^-127 is the smallest.
-float ScaleOf(int32_t largest_bits) {
-  const int exponent = largest_bits == 0 ? 0 : std::ilogb(std::bit_cast<float>(largest_bits));
-  return std::ldexp(1.0f, std::max(exponent - 14, -127));
-}
-
-}  // namespace
 
 size_t Fp16Codec::MaxEncodedBytes(size_t elements) const { return sizeof(float) + 2 * elements; }
 
 size_t Fp16Codec::Encode(const CodecKey& /*key*/, std::span<const float> elements,
                          std::span<std::byte> out, CodecScratch& /*scratch*/) const {
-  const auto n = static_cast<int64_t>(elements.size());
-  const int32_t largest_bits = HWY_DYNAMIC_DISPATCH(LargestBits)(elements.data(), n);
-  if (largest_bits >= kInfinityBits) return 0;
-  const float scale = ScaleOf(largest_bits);
-  std::memcpy(out.data(), &scale, sizeof(scale));
-  HWY_DYNAMIC_DISPATCH(EncodeFp16)(elements.data(), n, scale, out.data() + sizeof(scale));
-  return MaxEncodedBytes(elements.size());
+  const bool finite = HWY_DYNAMIC_DISPATCH(EncodeFp16)(
+      elements.data(), static_cast<int64_t>(elements.size()), out.data());
+  return finite ? MaxEncodedBytes(elements.size()) : 0;
 }
 
 size_t Fp16Codec::EncodeWithResidual(const CodecKey& /*key*/, std::span<const float> elements,
                                      std::span<float> residual, std::span<std::byte> out,
                                      CodecScratch& /*scratch*/) const {
-  const auto n = static_cast<int64_t>(elements.size());
   const bool finite = EncodeSum(elements, residual, [&] {
-    const int32_t largest_bits =
-        HWY_DYNAMIC_DISPATCH(AddAndFindLargestBits)(elements.data(), n, residual.data());
-    if (largest_bits >= kInfinityBits) return false;
-    const float scale = ScaleOf(largest_bits);
-    std::memcpy(out.data(), &scale, sizeof(scale));
-    HWY_DYNAMIC_DISPATCH(EncodeFp16OfResidual)
-    (residual.data(), n, scale, out.data() + sizeof(scale));
-    return true;
+    return HWY_DYNAMIC_DISPATCH(EncodeFp16WithResidual)(
+        elements.data(), residual.data(), static_cast<int64_t>(elements.size()), out.data());
   });
   return finite ? MaxEncodedBytes(elements.size()) : 0;
 }

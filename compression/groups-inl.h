@@ -34,11 +34,17 @@ HWY_BEFORE_NAMESPACE();
 namespace tug::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+// The bits of infinity, and of nothing finite that is larger.
+constexpr int32_t kInfinityBits = 0x7F800000;
+
 using kernels::HWY_NAMESPACE::FloatLanes;
 using kernels::HWY_NAMESPACE::FloatTag;
 using kernels::HWY_NAMESPACE::FloatVector;
 using kernels::HWY_NAMESPACE::IntTag;
 using kernels::HWY_NAMESPACE::IntVector;
+using kernels::HWY_NAMESPACE::IsFinite;
+using kernels::HWY_NAMESPACE::LargestMagnitude;
 using kernels::HWY_NAMESPACE::LoadUpTo;
 using kernels::HWY_NAMESPACE::StoreUpTo;
 
@@ -55,6 +61,18 @@ template <class D>
 HWY_INLINE hn::Mask<D> MaskOfWord(D d, uint64_t word, int64_t at) {
   const uint64_t bits = word >> at;
   return hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&bits));
+}
+
+// The bits of the largest magnitude: infinities and NaNs have the largest.
+HWY_INLINE int32_t LargestBits(const float* x, int64_t n) {
+  auto largest = hn::Zero(IntTag());
+  const int64_t lanes = FloatLanes();
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    largest = LargestMagnitude(largest, LoadUpTo(x + i, lanes));
+  }
+  if (i < n) largest = LargestMagnitude(largest, LoadUpTo(x + i, n - i));
+  return hn::GetLane(hn::MaxOfLanes(IntTag(), largest));
 }
 
 // What becomes of a decoded d at its place x.
@@ -94,26 +112,28 @@ HWY_INLINE bool EncodeGroups(const Format& format, const float* x, int64_t n, st
 }
 
 // Encodes x + residual, each group while it is in the nearest cache, and leaves in `residual` what
-// the encoding lacks. False: a sum is not finite; the residual is then unspecified.
+// the encoding lacks. False: a sum is not finite; the residual is then unspecified. The sums lie
+// aligned, as what is read back soon after it was written must.
 template <class Format>
 HWY_INLINE bool EncodeGroupsWithResidual(const Format& format, const float* HWY_RESTRICT x,
                                          float* HWY_RESTRICT residual, int64_t n, std::byte* out) {
+  const FloatTag d;
   const int64_t lanes = FloatLanes();
-  RaggedGroup<Format::kGroup> ragged;
+  RaggedGroup<Format::kGroup> sums;
   for (int64_t at = 0; at < n; at += Format::kGroup) {
     const int64_t count = std::min(Format::kGroup, n - at);
-    float* sum = residual + at;
     for (int64_t i = 0; i < count; i += lanes) {
-      const auto old = LoadUpTo(sum + i, count - i);
-      StoreUpTo(hn::Add(old, LoadUpTo(x + at + i, count - i)), sum + i, count - i);
+      const auto old = LoadUpTo(residual + at + i, count - i);
+      hn::Store(hn::Add(old, LoadUpTo(x + at + i, count - i)), d, sums.x + i);
     }
-    if (count % 64 != 0) {
-      ragged.Fill(sum, count);
-      sum = ragged.x;
+    for (int64_t i = (count + lanes - 1) / lanes * lanes; i % 64 != 0; i += lanes) {
+      hn::Store(hn::Zero(d), d, sums.x + i);
     }
-    if (!format.EncodeGroup(sum, count, at, out)) return false;
-    if (!format.template DecodeGroup<DecodeTo::kSubtract>(out, count, sum)) return false;
-    if (count % 64 != 0) std::copy_n(sum, count, residual + at);
+    if (!format.EncodeGroup(sums.x, count, at, out)) return false;
+    if (!format.template DecodeGroup<DecodeTo::kSubtract>(out, count, sums.x)) return false;
+    for (int64_t i = 0; i < count; i += lanes) {
+      StoreUpTo(hn::Load(d, sums.x + i), residual + at + i, count - i);
+    }
     out += format.GroupBytes(count);
   }
   return true;

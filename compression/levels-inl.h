@@ -12,6 +12,7 @@
 #define TUG_COMPRESSION_LEVELS_INL_H_
 #endif
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -77,19 +78,12 @@ struct Levels {
   }
 
   HWY_INLINE bool EncodeGroup(const float* x, int64_t n, int64_t first, std::byte* out) const {
-    const FloatTag d;
-    const IntTag di;
-    auto largest = hn::Zero(di);
-    for (int64_t i = 0; i < n; i += 64) {
-      for (int64_t j = 0; j < 64; j += kLanes) {
-        largest = kernels::HWY_NAMESPACE::LargestMagnitude(largest, hn::LoadU(d, x + i + j));
-      }
-    }
-    if (!kernels::HWY_NAMESPACE::IsFinite(largest)) return false;
-    const float norm = hn::GetLane(hn::BitCast(d, hn::MaxOfLanes(di, largest)));
+    const int32_t largest = LargestBits(x, (n + 63) / 64 * 64);
+    if (largest >= kInfinityBits) return false;
+    const auto norm = std::bit_cast<float>(largest);
     std::memcpy(out, &norm, sizeof(norm));
     out += sizeof(norm);
-    const auto divisor = hn::Set(d, norm == 0.0f ? 1.0f : norm);
+    const auto divisor = hn::Set(FloatTag(), norm == 0.0f ? 1.0f : norm);
     for (int64_t i = 0; i < n; i += 64, out += 8 * (bits + 1)) {
       EncodeBlock(x + i, first + i, divisor, out);
     }
@@ -107,7 +101,7 @@ struct Levels {
     const auto levels = hn::Set(d, static_cast<float>((1 << bits) - 1));
     in += sizeof(norm);
     for (int64_t i = 0; i < n; i += 64) {
-      uint64_t words[kMaxBits + 1];
+      uint64_t words[kMaxBits + 1] = {};
       for (int k = 0; k <= bits; ++k, in += 8) words[k] = LoadOnce<uint64_t>(in);
       for (int64_t j = 0; j < 64; j += kLanes) {
         auto code = hn::Zero(di);

@@ -22,15 +22,8 @@ using ByteTag = hn::Rebind<uint8_t, FloatTag>;
 
 constexpr int kMantissaBits = 23;
 
-// The bits of the largest magnitude.
-int32_t LargestBits(const float* x, int64_t n) {
-  auto largest = hn::Zero(IntTag());
-  const int64_t lanes = FloatLanes();
-  for (int64_t i = 0; i < n; i += lanes) {
-    largest = kernels::HWY_NAMESPACE::LargestMagnitude(largest, LoadUpTo(x + i, n - i));
-  }
-  return hn::GetLane(hn::MaxOfLanes(IntTag(), largest));
-}
+// The exponent, as FP32 has it, of the largest finite power of two.
+constexpr int32_t kLargestExponent = 254;
 
 // The codes of 64 elements. As integers, FP32 numbers between two powers of two are as far apart as
 // the numbers that they stand for: adding up to one less than a whole exponent, at random, carries
@@ -63,15 +56,20 @@ HWY_INLINE void EncodeBlock(const float* x, const Dither& dither, int64_t block,
   }
 }
 
-void EncodeNatural(const float* x, int64_t n, const Dither& dither, int32_t top, std::byte* out) {
+bool EncodeNatural(const float* x, int64_t n, const Dither& dither, std::byte* out) {
+  const int32_t largest_bits = LargestBits(x, n);
+  if (largest_bits >= kInfinityBits) return false;
+  const int32_t top = std::min((largest_bits >> kMantissaBits) + 1, kLargestExponent);
+  *out++ = static_cast<std::byte>(top);
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) EncodeBlock(x + i, dither, i / 64, top, out + i);
-  if (i == n) return;
+  if (i == n) return true;
   float padded[64] = {};
   std::byte codes[64];
   std::copy_n(x + i, n - i, padded);
   EncodeBlock(padded, dither, i / 64, top, codes);
   std::copy_n(codes, n - i, out + i);
+  return true;
 }
 
 template <DecodeTo kTo>
@@ -80,8 +78,7 @@ HWY_INLINE void DecodeBytes(const std::byte* in, int32_t top, int64_t n, float* 
   const IntTag di;
   const int64_t lanes = FloatLanes();
   const auto lowest = hn::Set(di, top - 127);
-  for (int64_t i = 0; i < n; i += lanes) {
-    const int64_t left = n - i;
+  const auto step = [&](int64_t i, int64_t left) HWY_ATTR {
     HWY_ALIGN uint8_t bytes[hn::MaxLanes(ByteTag())] = {};
     std::memcpy(bytes, in + i, static_cast<size_t>(std::min(left, lanes)));
     const auto byte = hn::PromoteTo(di, hn::Load(ByteTag(), bytes));
@@ -94,18 +91,27 @@ HWY_INLINE void DecodeBytes(const std::byte* in, int32_t top, int64_t n, float* 
     if constexpr (kTo == DecodeTo::kAdd) value = hn::Add(LoadUpTo(x + i, left), value);
     if constexpr (kTo == DecodeTo::kSubtract) value = hn::Sub(LoadUpTo(x + i, left), value);
     StoreUpTo(value, x + i, left);
-  }
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) step(i, lanes);
+  if (i < n) step(i, n - i);
 }
 
-void DecodeNatural(const std::byte* in, int32_t top, DecodeTo to, int64_t n, float* x) {
+bool DecodeNatural(const std::byte* in, DecodeTo to, int64_t n, float* x) {
+  const int32_t top = LoadOnce<uint8_t>(in++);
+  if (top < 1 || top > kLargestExponent) return false;
   switch (to) {
     case DecodeTo::kStore:
-      return DecodeBytes<DecodeTo::kStore>(in, top, n, x);
+      DecodeBytes<DecodeTo::kStore>(in, top, n, x);
+      return true;
     case DecodeTo::kAdd:
-      return DecodeBytes<DecodeTo::kAdd>(in, top, n, x);
+      DecodeBytes<DecodeTo::kAdd>(in, top, n, x);
+      return true;
     case DecodeTo::kSubtract:
-      return DecodeBytes<DecodeTo::kSubtract>(in, top, n, x);
+      DecodeBytes<DecodeTo::kSubtract>(in, top, n, x);
+      return true;
   }
+  return false;
 }
 
 }  // namespace tug::HWY_NAMESPACE
@@ -114,38 +120,23 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tug {
 
-HWY_EXPORT(LargestBits);
 HWY_EXPORT(EncodeNatural);
 HWY_EXPORT(DecodeNatural);
-
-namespace {
-
-// The exponent, as FP32 has it, of the largest finite power of two.
-constexpr int32_t kLargestExponent = 254;
-
-}  // namespace
 
 size_t NaturalCodec::MaxEncodedBytes(size_t elements) const { return 1 + elements; }
 
 size_t NaturalCodec::Encode(const CodecKey& key, std::span<const float> elements,
                             std::span<std::byte> out, CodecScratch& /*scratch*/) const {
-  const auto n = static_cast<int64_t>(elements.size());
-  const int32_t largest_bits = HWY_DYNAMIC_DISPATCH(LargestBits)(elements.data(), n);
-  if (largest_bits >= (kLargestExponent + 1) << 23) return 0;
-  const int32_t top = std::min((largest_bits >> 23) + 1, kLargestExponent);
-  out[0] = static_cast<std::byte>(top);
-  HWY_DYNAMIC_DISPATCH(EncodeNatural)(elements.data(), n, Dither(key), top, out.data() + 1);
-  return MaxEncodedBytes(elements.size());
+  const bool finite = HWY_DYNAMIC_DISPATCH(EncodeNatural)(
+      elements.data(), static_cast<int64_t>(elements.size()), Dither(key), out.data());
+  return finite ? MaxEncodedBytes(elements.size()) : 0;
 }
 
 bool NaturalCodec::Decode(std::span<const std::byte> encoded, DecodeTo to,
                           std::span<float> elements) const {
   if (encoded.size() != MaxEncodedBytes(elements.size())) return false;
-  const int32_t top = LoadOnce<uint8_t>(encoded.data());
-  if (top < 1 || top > kLargestExponent) return false;
-  HWY_DYNAMIC_DISPATCH(DecodeNatural)
-  (encoded.data() + 1, top, to, static_cast<int64_t>(elements.size()), elements.data());
-  return true;
+  return HWY_DYNAMIC_DISPATCH(DecodeNatural)(
+      encoded.data(), to, static_cast<int64_t>(elements.size()), elements.data());
 }
 
 }  // namespace tug

@@ -4,6 +4,7 @@
 
 #include "compression/dither.h"
 #include "compression/levels.h"
+#include "compression/unaligned.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "compression/qsgd.cc"
@@ -16,7 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace tug::HWY_NAMESPACE {
 
-using QsgdFormat = Levels<QsgdCodec::kGroup, /*kRandom=*/true>;
+using QsgdFormat = Levels<QsgdSegmentCodec::kGroup, /*kRandom=*/true>;
 
 bool EncodeQsgd(const float* x, int64_t n, int bits, const Dither& dither, std::byte* out) {
   return EncodeGroups(QsgdFormat{bits, &dither}, x, n, out);
@@ -38,19 +39,21 @@ HWY_EXPORT(DecodeQsgd);
 namespace {
 
 size_t QsgdBytes(size_t elements, int bits) {
-  return static_cast<size_t>(1 +
-                             LevelsBytes(static_cast<int64_t>(elements), QsgdCodec::kGroup, bits));
+  return static_cast<size_t>(
+      1 + LevelsBytes(static_cast<int64_t>(elements), QsgdSegmentCodec::kGroup, bits));
 }
 
 }  // namespace
 
-QsgdCodec::QsgdCodec(const PushCodecConfig& config)
+QsgdSegmentCodec::QsgdSegmentCodec(const PushCodecConfig& config)
     : bits_(std::bit_width(config.qsgd().levels())) {}
 
-size_t QsgdCodec::MaxEncodedBytes(size_t elements) const { return QsgdBytes(elements, bits_); }
+size_t QsgdSegmentCodec::MaxEncodedBytes(size_t elements) const {
+  return QsgdBytes(elements, bits_);
+}
 
-size_t QsgdCodec::Encode(const CodecKey& key, std::span<const float> elements,
-                         std::span<std::byte> out, CodecScratch& /*scratch*/) const {
+size_t QsgdSegmentCodec::Encode(const CodecKey& key, std::span<const float> elements,
+                                std::span<std::byte> out, CodecScratch& /*scratch*/) const {
   out[0] = static_cast<std::byte>((1 << bits_) - 1);
   const auto n = static_cast<int64_t>(elements.size());
   const bool finite =
@@ -58,8 +61,8 @@ size_t QsgdCodec::Encode(const CodecKey& key, std::span<const float> elements,
   return finite ? MaxEncodedBytes(elements.size()) : 0;
 }
 
-bool QsgdCodec::Decode(std::span<const std::byte> encoded, DecodeTo to,
-                       std::span<float> elements) const {
+bool QsgdSegmentCodec::Decode(std::span<const std::byte> encoded, DecodeTo to,
+                              std::span<float> elements) const {
   if (encoded.empty()) return false;
   const uint32_t levels = LoadOnce<uint8_t>(encoded.data());
   if (levels == 0 || levels > 127 || !std::has_single_bit(levels + 1)) return false;

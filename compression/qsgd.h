@@ -16,12 +16,12 @@ namespace tug {
 //
 // Encoding: the number of levels above 0, one byte; then the groups of levels-inl.h. 12.70% of FP32
 // with 7 levels.
-class QsgdCodec : public SegmentCodec {
+class QsgdSegmentCodec : public SegmentCodec {
  public:
   static constexpr int kGroup = 512;
 
   // REQUIRES: levels one less than a power of two, 1..127; or unset, for one that only decodes.
-  explicit QsgdCodec(const PushCodecConfig& config);
+  explicit QsgdSegmentCodec(const PushCodecConfig& config);
 
   size_t MaxEncodedBytes(size_t elements) const override;
   size_t Encode(const CodecKey& key, std::span<const float> elements, std::span<std::byte> out,
