@@ -58,9 +58,9 @@ class SegmentCodec {
 
   // Error feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2): encodes
   // p = elements + residual, and leaves in `residual` p minus what Decode makes of it. As Encode;
-  // 0 leaves the residual as it was. One that is not finite any more itself is set to 0 first: such
-  // can only come of an overflow. Here in three passes; codecs that have to be fast override it
-  // with the same result to the last bit.
+  // with 0, `residual` becomes 0: the step is skipped, and what its pushes carried with it. So it
+  // does where p alone is not finite, an overflow, and then `elements` are encoded. Here in three
+  // passes; codecs that have to be fast override it with the same result to the last bit.
   virtual size_t EncodeWithResidual(const CodecKey& key, std::span<const float> elements,
                                     std::span<float> residual, std::span<std::byte> out,
                                     CodecScratch& scratch) const;

@@ -277,9 +277,8 @@ TEST_P(Conformance, EncodesNothingThatIsNotFinite) {
         std::vector<std::byte> out(codec_->MaxEncodedBytes(n));
         EXPECT_EQ(codec_->Encode(KeyOf(1), elements, out, scratch_), 0u) << n << " at " << at;
         std::vector<float> residual = NormalElements(n, 19, 0.01f);
-        const std::vector<uint32_t> before = BitsOf(residual);
         EXPECT_EQ(codec_->EncodeWithResidual(KeyOf(1), elements, residual, out, scratch_), 0u);
-        EXPECT_EQ(BitsOf(residual), before) << n << " at " << at;
+        EXPECT_EQ(residual, std::vector<float>(n, 0.0f)) << n << " at " << at;
       }
     }
   }

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "base/check.h"
+#include "compression/residual.h"
 #include "compression/unaligned.h"
-#include "kernels/sum.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "compression/int8.cc"
@@ -242,14 +242,10 @@ size_t Int8Codec::Encode(const CodecKey& /*key*/, std::span<const float> element
 size_t Int8Codec::EncodeWithResidual(const CodecKey& /*key*/, std::span<const float> elements,
                                      std::span<float> residual, std::span<std::byte> out,
                                      CodecScratch& /*scratch*/) const {
-  TUG_CHECK_EQ(elements.size(), residual.size());
-  if (!kernels::AllFinite(elements.data(), static_cast<int64_t>(elements.size()))) return 0;
-  if (!HWY_DYNAMIC_DISPATCH(EncodeInt8GroupsWithResidual)(elements, residual,
-                                                          out)) {  // an overflow
-    std::fill(residual.begin(), residual.end(), 0.0f);
-    TUG_CHECK(HWY_DYNAMIC_DISPATCH(EncodeInt8GroupsWithResidual)(elements, residual, out));
-  }
-  return Int8Bytes(elements.size());
+  const bool finite = EncodeSum(elements, residual, [&] {
+    return HWY_DYNAMIC_DISPATCH(EncodeInt8GroupsWithResidual)(elements, residual, out);
+  });
+  return finite ? Int8Bytes(elements.size()) : 0;
 }
 
 bool Int8Codec::Decode(std::span<const std::byte> encoded, DecodeTo to,
