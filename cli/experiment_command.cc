@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/experiment_compression.h"
 #include "cli/experiment_scheduling.h"
 #include "cli/experiment_sync.h"
 
@@ -13,9 +14,11 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
       "  sudo tug experiment scheduling --hosts 6 --link 200mbit\n"
       "  tug experiment scheduling --profiles vgg16 --ratios 1 --link 1gbit\n"
       "  tug experiment sync\n"
+      "  tug experiment compression --codecs fp32,int8/int8 --links none,100mbit\n"
       "Each has its own --help.");
   AddExperimentScheduling(*experiment, chosen);
   AddExperimentSync(*experiment, chosen);
+  AddExperimentCompression(*experiment, chosen);
 }
 
 }  // namespace tug

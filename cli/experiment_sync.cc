@@ -10,17 +10,13 @@
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "cli/experiment_job.h"
+#include "cli/experiment_training.h"
 #include "cli/testbed.h"
 #include "coordinator/run_folder.h"
 #include "experiment/sync_report.h"
-#include "experiment/training_text.h"
 
 namespace tug {
 namespace {
-
-constexpr char kTextFile[] = "text.txt";
-constexpr uint64_t kTextSeed = 1;
-constexpr size_t kTextBytes = 400'000;
 
 std::vector<std::pair<std::string, std::string>> Settings(const SyncArguments& a,
                                                           const SyncPlan& plan) {
@@ -84,7 +80,7 @@ void PrintLine(const SyncPart& part, const SyncRun& run) {
   if (!run.figures.staleness.empty() && MostStaleness(run.figures) > 0) {
     std::printf(", staleness %.1f", MeanStaleness(run.figures));
   }
-  if (const auto loss = run.FinalLoss(); loss.has_value() && !part.replay) {
+  if (const auto loss = FinalLoss(run.figures); loss.has_value() && !part.replay) {
     std::printf(", loss %.4f after %.1f s", *loss, run.figures.steps.back().seconds);
   }
   std::printf("\n");
@@ -126,8 +122,7 @@ absl::Status Experiment::WriteJobFiles() {
         absl::StrCat(out_, planned.throughput ? "/throughput" : "/learning", ".textproto");
     RETURN_IF_ERROR(WriteFile(planned.job_path, planned.job_text));
     if (planned.throughput) continue;
-    RETURN_IF_ERROR(
-        WriteFile(absl::StrCat(out_, "/", kTextFile), TrainingText(kTextSeed, kTextBytes)));
+    RETURN_IF_ERROR(WriteTrainingText(out_));
   }
   return absl::OkStatus();
 }
@@ -163,7 +158,7 @@ absl::StatusOr<SyncRun> Experiment::RunJob(const PlannedPart& planned, const Syn
   const ExperimentJob one = {
       .name = job.name,
       .job_file = planned.job_path,
-      .overrides = JobOverrides(a_, plan_, planned, job, absl::StrCat(out_, "/", kTextFile)),
+      .overrides = JobOverrides(a_, plan_, planned, job, TrainingTextPath(out_)),
       .workers = a_.workers,
       .servers = a_.servers};
   RETURN_IF_ERROR(RunExperimentJob(one, out_, testbed_.get()));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "cli/experiment_arguments.h"
 #include "cli/policy_names.h"
 #include "cli/ruled_fields.h"
 #include "model/replay_profile.h"
@@ -15,9 +16,6 @@
 
 namespace tug {
 namespace {
-
-// Of proto/job_rules.cc, and of deploy/testbed. Here they keep sums and sizes in bounds.
-constexpr uint32_t kMostWorkers = 1024, kMostServers = 256, kMostHosts = 200;
 
 // Steps that are partly of one trial of the tuner and partly of the next: those on their way, and
 // those that begin before all nodes have heard of it, with two or three heartbeats.
@@ -36,16 +34,11 @@ constexpr RuledField kRuledFields[] = {
     {"sync.policy", "the experiment is of BSP"},
     {"comm.scheduler", "use --policies"},
     {"comm.push_codec", "sizes are of FP32; use --transfer for fewer bytes"},
+    {"comm.push_codec.", "sizes are of FP32; use --transfer for fewer bytes"},
     {"comm.pull_format", "sizes are of FP32; use --transfer for fewer bytes"},
     {"comm.shared_memory", "bytes are to cross links"},
     {"comm.impair.rate_mbit", "use --link"},
 };
-
-absl::Status CheckCount(const char* option, uint32_t value, uint32_t least, uint32_t most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(option, " ", value, ": from ", least, " to ", most));
-}
 
 absl::Status CheckArguments(const SchedulingArguments& a) {
   std::set<std::string> policies;
@@ -66,9 +59,9 @@ absl::Status CheckArguments(const SchedulingArguments& a) {
     return absl::InvalidArgumentError(
         absl::StrCat("--transfer ", a.transfer_seconds, ": from 0.001 to 60 seconds"));
   }
-  RETURN_IF_ERROR(CheckCount("--workers", a.workers, 1, kMostWorkers));
-  RETURN_IF_ERROR(CheckCount("--servers", a.servers, 1, kMostServers));
-  RETURN_IF_ERROR(CheckCount("--hosts", a.hosts, 0, kMostHosts));
+  RETURN_IF_ERROR(CheckNumber("--workers", a.workers, 1, kMostWorkers));
+  RETURN_IF_ERROR(CheckNumber("--servers", a.servers, 1, kMostServers));
+  RETURN_IF_ERROR(CheckNumber("--hosts", a.hosts, 0, kMostHosts));
   if (a.steps <= kTracedSteps) {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps ", a.steps, ": at least ", kTracedSteps + 1));

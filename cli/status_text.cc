@@ -51,6 +51,16 @@ std::string NodeText(const NodeStatus& node) {
     absl::StrAppend(&text, ", ", WithThousands(counters.dropped_pushes()),
                     " parts of pushes too late");
   }
+  if (counters.socket_bytes() > 0) {
+    absl::StrAppend(&text, ", sent ", ByteText(static_cast<double>(counters.socket_bytes())),
+                    " by sockets");
+  }
+  if (counters.encode_seconds() > 0) {
+    absl::StrAppendFormat(&text, ", %.2f s of encoding", counters.encode_seconds());
+  }
+  if (counters.decode_seconds() > 0) {
+    absl::StrAppendFormat(&text, ", %.2f s of decoding", counters.decode_seconds());
+  }
   if (counters.messages_dropped() > 0) {
     absl::StrAppend(&text, ", ", counters.messages_dropped(), " malformed messages dropped");
   }

@@ -6,6 +6,7 @@
 namespace tug {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -38,6 +39,16 @@ TEST(NodeText, SaysWhoStandsBy) {
   NodeStatus node = Server();
   node.set_spare(true);
   EXPECT_THAT(NodeText(node), HasSubstr("lanes tcp://h:1, spare, memory"));
+}
+
+TEST(NodeText, SaysWhatWasGivenToSocketsAndWhatEncodingTook) {
+  NodeStatus node = Server();
+  EXPECT_THAT(NodeText(node), AllOf(Not(HasSubstr("sockets")), Not(HasSubstr("coding"))));
+  node.mutable_counters()->set_socket_bytes(2'500'000);
+  node.mutable_counters()->set_encode_seconds(1.25);
+  node.mutable_counters()->set_decode_seconds(0.5);
+  EXPECT_THAT(NodeText(node),
+              HasSubstr(", sent 2.5 MB by sockets, 1.25 s of encoding, 0.50 s of decoding"));
 }
 
 TEST(NodeText, SaysWhatAWorkerCarries) {

@@ -8,8 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "cli/experiment_arguments.h"
+#include "cli/experiment_training.h"
 #include "cli/ruled_fields.h"
 #include "experiment/sync_report.h"
 #include "model/replay_profile.h"
@@ -19,9 +20,6 @@
 namespace tug {
 namespace {
 
-// Of proto/job_rules.cc, and of deploy/testbed. Here they keep sums and sizes in bounds.
-constexpr uint32_t kMostWorkers = 1024, kMostServers = 256, kMostHosts = 200;
-constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
 constexpr uint32_t kMostTracedSteps = 200;
 
 constexpr char kDefaultLink[] = "200mbit";
@@ -31,14 +29,6 @@ constexpr double kStartSeconds = 2.5;  // of a job: its processes come and go
 
 constexpr char kThroughputJob[] =
     "name: \"throughput\"\ncompute: REPLAY\noptimizer { clip: OFF }\n";
-constexpr char kLearningJob[] =
-    "# A small GPT on a made-up text (text.txt).\n"
-    "name: \"learning\"\n"
-    "data { path: \"text.txt\" tokenizer: CHARACTER }\n"
-    "model { layers: 2 width: 64 heads: 4 context: 64 }\n"
-    "train { steps: 640 global_batch: 16 eval_interval: 80 eval_samples: 64 }\n"
-    "optimizer { learning_rate: 2e-3 warmup_steps: 32 }\n"
-    "comm { segment_elements: 16384 }\n";
 
 constexpr RuledField kRuledFields[] = {
     {"compute", "choose with --parts"},
@@ -55,12 +45,6 @@ constexpr RuledField kRuledFields[] = {
     {"straggler.", "use --stragglers, --slowdown and --pause-probability"},
 };
 
-absl::Status CheckNumber(const char* option, double value, double least, double most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s %g: from %g to %g", option, value, least, most));
-}
-
 absl::Status CheckArguments(const SyncArguments& a) {
   RETURN_IF_ERROR(CheckNumber("--workers", a.workers, 2, kMostWorkers));
   RETURN_IF_ERROR(CheckNumber("--servers", a.servers, 1, kMostServers));
@@ -75,21 +59,6 @@ absl::Status CheckArguments(const SyncArguments& a) {
     return absl::InvalidArgumentError("--parts, --modes and --stragglers need a value each");
   }
   return CheckOverrides(a.overrides, kRuledFields);
-}
-
-// Those of a list; none twice.
-template <typename T>
-absl::StatusOr<std::vector<T>> ParseList(const char* option, const std::vector<std::string>& texts,
-                                         absl::StatusOr<T> (*parse)(const std::string&)) {
-  std::vector<T> values;
-  for (const std::string& text : texts) {
-    ASSIGN_OR_RETURN(T value, parse(text));
-    if (std::find(values.begin(), values.end(), value) != values.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(option, ": ", text, " is named twice"));
-    }
-    values.push_back(std::move(value));
-  }
-  return values;
 }
 
 uint64_t DividedUp(uint64_t steps, uint64_t by) { return (steps + by - 1) / by; }
@@ -117,13 +86,7 @@ SyncJob PlanJob(const SyncArguments& a, const std::string& part, const SyncCase&
   job.warm_up = DividedUp(std::min<uint64_t>(a.warm_up, batches / 4), h);
   job.steps = std::max(DividedUp(batches, h), job.warm_up + kLeastMeasuredSteps);
   job.eval_interval = throughput ? 0 : DividedUp(train.eval_interval(), h);
-  // As parts of the job, so that a training that is made shorter keeps its schedule.
-  const auto scaled = [&](uint64_t steps) {
-    return static_cast<uint64_t>(
-        std::llround(static_cast<double>(steps * job.steps) / static_cast<double>(train.steps())));
-  };
-  job.schedule_warmup = std::min(scaled(config.optimizer().warmup_steps()), job.steps - 1);
-  job.schedule_decay = std::max(scaled(config.optimizer().decay_steps()), job.schedule_warmup + 1);
+  job.schedule = ScheduleOverrides(config, job.steps);
   return job;
 }
 
@@ -180,13 +143,10 @@ absl::StatusOr<PlannedPart> PlanThroughput(const SyncArguments& a, SyncPlan& pla
 }
 
 absl::StatusOr<PlannedPart> PlanLearning(const SyncArguments& a) {
-  PlannedPart planned{.job_text = kLearningJob};
-  planned.part = {.title = "Learning", .about = "A training of a small GPT on a made-up text."};
-  if (!a.job_file.empty()) {
-    planned.job_path = a.job_file;
-    ASSIGN_OR_RETURN(planned.job_text, ReadWholeFile(a.job_file, kConfigLimitBytes));
-    planned.part.about = absl::StrCat("A training as ", a.job_file, " says.");
-  }
+  ASSIGN_OR_RETURN(ExperimentTraining training, LoadExperimentTraining(a.job_file));
+  PlannedPart planned{.job_path = std::move(training.job_path),
+                      .job_text = std::move(training.job_text)};
+  planned.part = {.title = "Learning", .about = std::move(training.about)};
   return planned;
 }
 
@@ -332,17 +292,17 @@ double LeastSeconds(const PlannedPart& planned) {
 std::vector<std::string> JobOverrides(const SyncArguments& a, const SyncPlan& plan,
                                       const PlannedPart& part, const SyncJob& job,
                                       const std::string& text_path) {
-  std::vector<std::string> overrides = {
-      absl::StrCat("cluster.workers=", a.workers),
-      absl::StrCat("cluster.virtual_workers=", a.workers),
-      absl::StrCat("cluster.servers=", a.servers), absl::StrCat("train.steps=", job.steps),
-      "checkpoint.interval=0",
-      // Steps are dated when the coordinator hears of them.
-      "fault.heartbeat_ms=20", absl::StrCat("optimizer.warmup_steps=", job.schedule_warmup),
-      absl::StrCat("optimizer.decay_steps=", job.schedule_decay)};
+  std::vector<std::string> overrides = {absl::StrCat("cluster.workers=", a.workers),
+                                        absl::StrCat("cluster.virtual_workers=", a.workers),
+                                        absl::StrCat("cluster.servers=", a.servers),
+                                        absl::StrCat("train.steps=", job.steps),
+                                        "checkpoint.interval=0",
+                                        // Steps are dated when the coordinator hears of them.
+                                        "fault.heartbeat_ms=20"};
   const auto add = [&](std::vector<std::string> more) {
     overrides.insert(overrides.end(), more.begin(), more.end());
   };
+  add(job.schedule);
   if (part.throughput) {
     add(ReplayOverrides(a, plan));
     add({"cluster.lanes_per_server=1"});

@@ -55,8 +55,7 @@ struct SyncJob {
   uint64_t warm_up = 0;  // job steps, as the next ones
   uint64_t steps = 0;
   uint64_t eval_interval = 0;
-  uint64_t schedule_warmup = 0;  // optimizer.warmup_steps, decay_steps
-  uint64_t schedule_decay = 0;
+  std::vector<std::string> schedule;  // ScheduleOverrides
   uint32_t traced_steps = 0;
 };
 

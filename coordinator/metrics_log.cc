@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "coordinator/sync_figures.h"
+#include "coordinator/traffic_figures.h"
 #include "nlohmann/json.hpp"
 #include "proto/sync_mode.h"
 
@@ -193,6 +194,11 @@ void MetricsLog::End(const StatusReply& status, const SyncConfig& sync, const st
   json["staleness"] = figures.staleness;
   json["mean_staleness"] = figures.MeanStaleness();
   json["dropped_pushes"] = figures.dropped_pushes;
+  const TrafficFigures traffic = TrafficFiguresOf(status);
+  json["worker_socket_bytes"] = traffic.worker_socket_bytes;
+  json["server_socket_bytes"] = traffic.server_socket_bytes;
+  if (traffic.encode_seconds > 0) json["encode_seconds"] = traffic.encode_seconds;
+  if (traffic.decode_seconds > 0) json["decode_seconds"] = traffic.decode_seconds;
   Write(Dump(json));
 }
 

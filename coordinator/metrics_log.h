@@ -36,7 +36,9 @@ namespace tug {
 //               seconds, compute_seconds, wait_seconds, straggle_seconds (worker_totals.h)
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
 //               best_step, best_loss; sync (the policy), updates, staleness (how many had 0, 1, 2,
-//               ...; only entry 255: that or more), mean_staleness, dropped_pushes (sync_figures.h)
+//               ...; only entry 255: that or more), mean_staleness, dropped_pushes
+//               (sync_figures.h); worker_socket_bytes, server_socket_bytes, and where they are not
+//               0 encode_seconds, decode_seconds (traffic_figures.h)
 // A number that is not finite is null. A run that is resumed appends; a step that was run again
 // stands in it twice, the later line counts. Not thread-safe.
 class MetricsLog {

@@ -140,6 +140,27 @@ TEST(MetricsLog, NamesTheFileItCannotWrite) {
               ::testing::HasSubstr("/no/such/folder/metrics.jsonl"));
 }
 
+TEST(MetricsLog, EndsWithWhatNodesGaveToSocketsAndWhatEncodingTook) {
+  StatusReply status;
+  for (const NodeKind kind : {SERVER, WORKER, WORKER}) {
+    NodeStatus& node = *status.add_nodes();
+    node.set_kind(kind);
+    node.mutable_counters()->set_socket_bytes(kind == SERVER ? 500 : 30);
+    if (kind == WORKER) node.mutable_counters()->set_encode_seconds(0.25);
+  }
+  const std::string path = Fresh("traffic.jsonl");
+  auto log = MetricsLog::Open(path, 1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  log->End(status, SyncConfig(), "done");
+  ASSERT_TRUE(log->Flush().ok());
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_THAT(line, ::testing::HasSubstr(R"("worker_socket_bytes":60,"server_socket_bytes":500,)"
+                                         R"("encode_seconds":0.5})"))
+      << "decoding was not measured";
+}
+
 TEST(MetricsLog, ReportsAFullDisk) {
   auto log = MetricsLog::Open("/dev/full", 1);
   ASSERT_TRUE(log.ok());

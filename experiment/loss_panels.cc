@@ -1,15 +1,14 @@
+#include "experiment/loss_panels.h"
+
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/xml_text.h"
 #include "coordinator/loss_curve.h"
 #include "experiment/svg.h"
-#include "experiment/sync_charts.h"
 
 namespace tug {
 namespace {
@@ -24,22 +23,8 @@ struct Point {
   double x = 0, y = 0;
 };
 
-// What a panel's losses are drawn against.
-struct Abscissa {
-  const char* name;
-  std::function<double(const SyncPart&, const SyncRun&, uint64_t step, double seconds)> of;
-};
-
-const Abscissa kAbscissas[] = {
-    {"steps of the job", [](const SyncPart&, const SyncRun&, uint64_t step,
-                            double) { return static_cast<double>(step); }},
-    {"samples in updates", [](const SyncPart& part, const SyncRun& run, uint64_t step,
-                              double) { return part.SamplesAt(run, step); }},
-    {"seconds", [](const SyncPart&, const SyncRun&, uint64_t, double seconds) { return seconds; }},
-};
-
-std::vector<Point> TrainingLine(const SyncPart& part, const SyncRun& run, const Abscissa& x) {
-  const std::vector<StepPoint>& steps = run.figures.steps;
+std::vector<Point> TrainingLine(const LossSeries& series) {
+  const std::vector<StepPoint>& steps = series.figures->steps;
   const size_t window = std::max<size_t>(1, steps.size() / kWindows);
   const size_t stride = std::max<size_t>(1, steps.size() / kMostPoints);
   std::vector<Point> line;
@@ -49,17 +34,17 @@ std::vector<Point> TrainingLine(const SyncPart& part, const SyncRun& run, const 
     if (i >= window) sum -= steps[i - window].loss;
     if (!std::isfinite(sum)) break;  // it has diverged: nothing can be drawn from here on
     if (i % stride != 0 && i + 1 != steps.size()) continue;
-    line.push_back({x.of(part, run, steps[i].step, steps[i].seconds),
+    line.push_back({series.x(steps[i].step, steps[i].seconds),
                     sum / static_cast<double>(std::min(i + 1, window))});
   }
   return line;
 }
 
-std::vector<Point> Evaluations(const SyncPart& part, const SyncRun& run, const Abscissa& x) {
+std::vector<Point> Evaluations(const LossSeries& series) {
   std::vector<Point> dots;
-  for (const EvalPoint& point : run.figures.evals) {
+  for (const EvalPoint& point : series.figures->evals) {
     if (std::isfinite(point.loss)) {
-      dots.push_back({x.of(part, run, point.step, point.seconds), point.loss});
+      dots.push_back({series.x(point.step, point.seconds), point.loss});
     }
   }
   return dots;
@@ -75,9 +60,9 @@ struct Bounds {
   }
 };
 
-class Panel {
+class Axes {
  public:
-  Panel(double left, double top, double most_x, const Bounds& losses)
+  Axes(double left, double top, double most_x, const Bounds& losses)
       : left_(left), top_(top), most_x_(most_x > 0 ? most_x : 1), losses_(losses) {}
 
   double X(double x) const { return left_ + x / most_x_ * kPanelWidth; }
@@ -86,7 +71,7 @@ class Panel {
     return top_ + kPanelHeight * (1 - std::clamp(part, 0.0, 1.0));
   }
 
-  std::string Axes(const char* name) const {
+  std::string Draw(const std::string& name) const {
     std::string svg = SvgRect(left_, top_, kPanelWidth, kPanelHeight, "row");
     for (const double tick : NiceTicks(losses_.low, losses_.high, 5)) {
       svg += SvgLine(left_, Y(tick), left_ + kPanelWidth, Y(tick), "grid");
@@ -129,33 +114,36 @@ class Panel {
   const Bounds losses_;
 };
 
-struct Series {
-  size_t mode = 0;
-  const SyncRun* run = nullptr;
-  std::vector<Point> line, dots;
-};
+std::string DrawPanel(const LossPanel& panel, double left, double top, const Bounds& losses) {
+  std::vector<std::vector<Point>> lines, dots;
+  double most_x = 0;
+  for (const LossSeries& series : panel.series) {
+    lines.push_back(TrainingLine(series));
+    dots.push_back(Evaluations(series));
+    for (const Point& p : lines.back()) most_x = std::max(most_x, p.x);
+    for (const Point& p : dots.back()) most_x = std::max(most_x, p.x);
+  }
+  const Axes axes(left, top, most_x * 1.02, losses);
+  std::string svg = axes.Draw(panel.x_name);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    svg += axes.Line(lines[i], panel.series[i].color, panel.series[i].name);
+  }
+  for (size_t i = 0; i < dots.size(); ++i) {
+    svg += axes.Dots(dots[i], panel.series[i].color, panel.series[i].name);
+  }
+  return svg;
+}
 
 }  // namespace
 
-std::string LossPanelsSvg(const SyncPart& part) {
-  if (part.replay) return "";
-  const std::vector<SyncCase> modes = ModesOf(part);
-  const std::vector<StragglerKind> stragglers = StragglersOf(part);
-  const auto series_of = [&](StragglerKind straggler, const Abscissa& x) {
-    std::vector<Series> series;
-    for (size_t mode = 0; mode < modes.size(); ++mode) {
-      const SyncRun* run = part.Find(modes[mode], straggler);
-      if (run == nullptr) continue;
-      series.push_back({mode, run, TrainingLine(part, *run, x), Evaluations(part, *run, x)});
-    }
-    return series;
-  };
-
+std::string LossPanelsSvg(const std::vector<LossRow>& rows) {
   Bounds losses;  // of all panels, so that they compare
-  for (const StragglerKind straggler : stragglers) {
-    for (const Series& series : series_of(straggler, kAbscissas[0])) {
-      for (const Point& p : series.line) losses.Add(p.y);
-      for (const Point& p : series.dots) losses.Add(p.y);
+  for (const LossRow& row : rows) {
+    for (const LossPanel& panel : row.panels) {
+      for (const LossSeries& series : panel.series) {
+        for (const Point& p : TrainingLine(series)) losses.Add(p.y);
+        for (const Point& p : Evaluations(series)) losses.Add(p.y);
+      }
     }
   }
   if (!(losses.high > losses.low)) return "";
@@ -163,25 +151,11 @@ std::string LossPanelsSvg(const SyncPart& part) {
 
   std::string svg;
   double top = 0;
-  for (const StragglerKind straggler : stragglers) {
-    svg +=
-        SvgText(kLeft, top + 18, "start", "name", absl::StrCat("stragglers: ", NameOf(straggler)));
+  for (const LossRow& row : rows) {
+    svg += SvgText(kLeft, top + 18, "start", "name", row.title);
     double left = kLeft;
-    for (const Abscissa& x : kAbscissas) {
-      const std::vector<Series> all = series_of(straggler, x);
-      double most_x = 0;
-      for (const Series& series : all) {
-        for (const Point& p : series.line) most_x = std::max(most_x, p.x);
-        for (const Point& p : series.dots) most_x = std::max(most_x, p.x);
-      }
-      const Panel panel(left, top + kRowTitle, most_x * 1.02, losses);
-      svg += panel.Axes(x.name);
-      for (const Series& series : all) {
-        svg += panel.Line(series.line, ModeColor(series.mode), series.run->mode.name);
-      }
-      for (const Series& series : all) {
-        svg += panel.Dots(series.dots, ModeColor(series.mode), series.run->mode.name);
-      }
+    for (const LossPanel& panel : row.panels) {
+      svg += DrawPanel(panel, left, top + kRowTitle, losses);
       left += kPanelWidth + kGap;
     }
     top += kRowTitle + kPanelHeight + kAxis;

@@ -9,19 +9,21 @@
 namespace tug {
 namespace {
 
+constexpr size_t kSeriesColors = 8;
+
 constexpr char kStyle[] = R"css(
 :root { color-scheme: light dark; --ink: #1d2530; --soft: #5b6675; --page: #ffffff; --card: #f6f7f9;
   --grid: #dfe3e8; --wait: #d4493a; --bound: #0b7a4b; --busy: #7c94b5;
-  --mode0: #33588c; --mode1: #d98b1f; --mode2: #2f9e62; --mode3: #c9444a; --mode4: #8657b8;
-  --mode5: #1594a8; --mode6: #8a6b42; --mode7: #6b7280; --slow: #e8a33d; }
+  --series0: #33588c; --series1: #d98b1f; --series2: #2f9e62; --series3: #c9444a; --series4: #8657b8;
+  --series5: #1594a8; --series6: #8a6b42; --series7: #6b7280; --slow: #e8a33d; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e5e9ef; --soft: #9aa6b5; --page: #14181e;
   --card: #1c222a; --grid: #333c47; --wait: #ff7b6b; --bound: #4fd19a; --busy: #6d86a8;
-  --mode0: #7fa3d9; --mode1: #eeac4f; --mode2: #55c389; --mode3: #ee7a7f; --mode4: #b592e0;
-  --mode5: #4cc3d6; --mode6: #bd9c6f; --mode7: #9aa3b0; --slow: #c98a2e; } }
+  --series0: #7fa3d9; --series1: #eeac4f; --series2: #55c389; --series3: #ee7a7f; --series4: #b592e0;
+  --series5: #4cc3d6; --series6: #bd9c6f; --series7: #9aa3b0; --slow: #c98a2e; } }
 @media print { :root { color-scheme: light; --ink: #1d2530; --soft: #4b5563; --page: #ffffff;
   --card: #ffffff; --grid: #d5dae1; --wait: #c23a2c; --bound: #0b7a4b; --busy: #7c94b5;
-  --mode0: #33588c; --mode1: #d98b1f; --mode2: #2f9e62; --mode3: #c9444a; --mode4: #8657b8;
-  --mode5: #1594a8; --mode6: #8a6b42; --mode7: #6b7280; --slow: #e8a33d; }
+  --series0: #33588c; --series1: #d98b1f; --series2: #2f9e62; --series3: #c9444a; --series4: #8657b8;
+  --series5: #1594a8; --series6: #8a6b42; --series7: #6b7280; --slow: #e8a33d; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .card, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 body { margin: 0 auto; padding: 24px; max-width: 1152px; background: var(--page); color: var(--ink);
@@ -111,6 +113,34 @@ std::string TableHtml(const std::vector<std::vector<std::string>>& table,
     absl::StrAppend(&html, "</tr>\n");
   }
   return html + "</table></div>\n";
+}
+
+std::string FigureHtml(const std::string& heading, const std::string& text,
+                       const std::string& svg) {
+  if (svg.empty()) return "";
+  return absl::StrCat("<h3>", XmlEscaped(heading), "</h3>\n<p>", text,
+                      "</p>\n<div class=\"card\">\n", svg, "</div>\n");
+}
+
+std::string ListHtml(const std::vector<std::string>& texts) {
+  if (texts.empty()) return "";
+  std::string html = "<ul>\n";
+  for (const std::string& text : texts) absl::StrAppend(&html, "<li>", XmlEscaped(text), "</li>\n");
+  return html + "</ul>\n";
+}
+
+std::string SeriesColor(size_t series) {
+  return absl::StrCat("var(--series", series % kSeriesColors, ")");
+}
+
+std::string SeriesLegend(const std::vector<std::string>& names) {
+  std::string html;
+  for (size_t i = 0; i < names.size(); ++i) {
+    absl::StrAppend(&html, "<span class=\"entry\">",
+                    Swatch(absl::StrCat("background:", SeriesColor(i))), XmlEscaped(names[i]),
+                    "</span> ");
+  }
+  return html;
 }
 
 std::string Swatch(const std::string& style) {

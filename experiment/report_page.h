@@ -25,6 +25,16 @@ std::string SettingsHtml(const std::vector<std::pair<std::string, std::string>>&
 std::string TableHtml(const std::vector<std::vector<std::string>>& table,
                       const std::vector<size_t>& groups_begin);
 
+// A heading, a paragraph (HTML) and a picture on a card; nothing without the picture.
+std::string FigureHtml(const std::string& heading, const std::string& text, const std::string& svg);
+// A list of texts; nothing without any.
+std::string ListHtml(const std::vector<std::string>& texts);
+
+// The CSS colour of a picture's number `series`, the same in all pictures of a page.
+std::string SeriesColor(size_t series);
+// What has which of these colours.
+std::string SeriesLegend(const std::vector<std::string>& names);
+
 // A patch of a colour, for legends. `style`: CSS of it.
 std::string Swatch(const std::string& style);
 // That of waiting.

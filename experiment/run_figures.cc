@@ -23,6 +23,16 @@ double LossOf(const Json& line) {
   return loss->get<double>();
 }
 
+StepPoint StepOf(const Json& line, uint64_t step, double at_seconds) {
+  return {.step = step,
+          .seconds = at_seconds,
+          .loss = LossOf(line),
+          .step_seconds = line.value("seconds", 0.0),
+          .wait_seconds = line.value("mean_wait_seconds", 0.0),
+          .pushed_bytes = line.value("pushed_bytes", uint64_t{0}),
+          .pulled_bytes = line.value("pulled_bytes", uint64_t{0})};
+}
+
 WorkerTimes WorkerOf(const Json& line) {
   return {.virtual_worker = line.value("virtual_worker", 0u),
           .steps = line.value("steps", uint64_t{0}),
@@ -52,7 +62,7 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
     const double at = line.value("at_seconds", 0.0);
     if (kind == "step") {
       if (!began.has_value()) began = at - line.value("seconds", 0.0);
-      steps[step] = {step, at, LossOf(line)};
+      steps[step] = StepOf(line, step, at);
     } else if (kind == "eval") {
       const bool final = line.value("final", false);
       evals[{step, final}] = {step, at, LossOf(line), final};
@@ -63,6 +73,10 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
       figures.updates = line.value("updates", uint64_t{0});
       figures.dropped_pushes = line.value("dropped_pushes", uint64_t{0});
       figures.staleness = line.value("staleness", std::vector<uint64_t>{});
+      figures.worker_socket_bytes = line.value("worker_socket_bytes", uint64_t{0});
+      figures.server_socket_bytes = line.value("server_socket_bytes", uint64_t{0});
+      figures.encode_seconds = line.value("encode_seconds", 0.0);
+      figures.decode_seconds = line.value("decode_seconds", 0.0);
     }
   }
   if (!ended || steps.empty()) {
@@ -78,6 +92,11 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
   }
   for (const auto& [virtual_worker, times] : workers) figures.workers.push_back(times);
   return figures;
+}
+
+std::optional<double> FinalLoss(const RunFigures& figures) {
+  if (figures.evals.empty()) return std::nullopt;
+  return figures.evals.back().loss;
 }
 
 double MeanStaleness(const RunFigures& figures) {

@@ -2,9 +2,10 @@
 #define TUG_EXPERIMENT_RUN_FIGURES_H_
 
 // What the metrics.jsonl of a job that has ended says of its course: who waited for how long, how
-// stale its updates were, and what it learned when.
+// stale its updates were, what was sent, and what it learned when.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct StepPoint {
   uint64_t step = 0;   // of the job, complete; 1-based
   double seconds = 0;  // since its first step began
   double loss = 0;
+  double step_seconds = 0;    // that it took, as StepMetrics::seconds
+  double wait_seconds = 0;    // for weights, the mean over the workers
+  uint64_t pushed_bytes = 0;  // payloads of all workers
+  uint64_t pulled_bytes = 0;
 };
 
 struct EvalPoint {
@@ -45,10 +50,19 @@ struct RunFigures {
   // How many of them had staleness 0, 1, 2, ...; the last entry that or more.
   std::vector<uint64_t> staleness;
   uint64_t dropped_pushes = 0;
+  // Of the whole job, headers of messages included: 0 through shared memory.
+  uint64_t worker_socket_bytes = 0;
+  uint64_t server_socket_bytes = 0;
+  // Of all workers, and of all lanes; 0: not measured.
+  double encode_seconds = 0;
+  double decode_seconds = 0;
 };
 
 // Errors: NOT_FOUND; ABORTED: the job has not ended in order, or made no step.
 absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path);
+
+// Of the last evaluation; none: nothing was evaluated.
+std::optional<double> FinalLoss(const RunFigures& figures);
 
 // Of the points of [0, s], with s how stale each update was; 0 of none.
 double MeanStaleness(const RunFigures& figures);

@@ -23,14 +23,14 @@ constexpr char kMetrics[] = R"(
 {"kind":"step","step":1,"loss":3.5,"at_seconds":10.5,"seconds":0.5}
 {"kind":"notice","text":"step"}
 {"kind":"step","step":3,"loss":null,"at_seconds":12.5,"seconds":0.5}
-{"kind":"step","step":2,"loss":3.25,"at_seconds":11.5,"seconds":0.5}
+{"kind":"step","step":2,"loss":3.25,"at_seconds":11.5,"seconds":0.75,"mean_wait_seconds":0.25,"pushed_bytes":100,"pulled_bytes":50}
 {"kind":"eval","step":3,"loss":3.0,"at_seconds":12.75}
 {"kind":"eval","step":3,"loss":2.75,"at_seconds":13,"final":true}
 {"kind":"worker","virtual_worker":1,"steps":3,"skipped":1,"seconds":4,"compute_seconds":1,"wait_seconds":2,"straggle_seconds":0.5}
 {"kind":"worker","virtual_worker":0,"steps":3,"seconds":4}
 )";
 constexpr char kEnd[] =
-    R"({"kind":"end","step":3,"updates":12,"staleness":[6,4,0,2,0],"dropped_pushes":3})";
+    R"({"kind":"end","step":3,"updates":12,"staleness":[6,4,0,2,0],"dropped_pushes":3,"worker_socket_bytes":70,"server_socket_bytes":80,"encode_seconds":1.5})";
 
 TEST(RunFigures, ReadsStepsEvaluationsWorkersAndUpdates) {
   const auto figures = ReadRunFigures(Written(std::string(kMetrics) + kEnd + "\n{\"cut"));
@@ -39,6 +39,14 @@ TEST(RunFigures, ReadsStepsEvaluationsWorkersAndUpdates) {
   EXPECT_DOUBLE_EQ(figures->steps[0].seconds, 0.5) << "from the beginning of the first step";
   EXPECT_EQ(figures->steps[2].step, 3u);
   EXPECT_TRUE(std::isnan(figures->steps[2].loss));
+  EXPECT_EQ(figures->steps[1].step_seconds, 0.75);
+  EXPECT_EQ(figures->steps[1].wait_seconds, 0.25);
+  EXPECT_EQ(figures->steps[1].pushed_bytes, 100u);
+  EXPECT_EQ(figures->steps[1].pulled_bytes, 50u);
+  EXPECT_EQ(figures->worker_socket_bytes, 70u);
+  EXPECT_EQ(figures->server_socket_bytes, 80u);
+  EXPECT_EQ(figures->encode_seconds, 1.5);
+  EXPECT_EQ(figures->decode_seconds, 0) << "not measured";
   ASSERT_EQ(figures->evals.size(), 2u);
   EXPECT_FALSE(figures->evals[0].final);
   EXPECT_TRUE(figures->evals[1].final);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/byte_size.h"
 #include "base/median.h"
+#include "experiment/figure_text.h"
 #include "experiment/markdown_table.h"
 
 namespace tug {
@@ -16,18 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kNone[] = "-";
-
 std::string Millis(double seconds) { return absl::StrFormat("%.0f", seconds * 1e3); }
-
-std::string Ratio(const std::optional<double>& ratio) {
-  return ratio.has_value() ? absl::StrFormat("%.2f", *ratio) : kNone;
-}
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value.has_value() ? Json(*value) : Json(nullptr);
-}
 
 Json AsJson(const std::optional<WorkedOutStep>& step) {
   if (!step.has_value()) return nullptr;
@@ -67,11 +57,11 @@ std::vector<std::string> Line(const SchedulingCase& c, const PolicyResult& p) {
                            : absl::StrCat(" (", Millis(*least), " to ", Millis(*most), ")")),
           Millis(Median(p.steps.exposed_seconds)),
           absl::StrFormat("%.2f", Median(p.steps.overlap)),
-          Ratio(c.SpeedUp(p)),
-          c.bound.has_value() ? Millis(c.bound->seconds) : kNone,
-          Ratio(c.OverBound(p)),
-          p.predicted.has_value() ? Millis(p.predicted->seconds) : kNone,
-          deviation.has_value() ? absl::StrFormat("%+.1f%%", *deviation * 100) : kNone};
+          NumberText(c.SpeedUp(p), 2),
+          c.bound.has_value() ? Millis(c.bound->seconds) : kNoFigure,
+          NumberText(c.OverBound(p), 2),
+          p.predicted.has_value() ? Millis(p.predicted->seconds) : kNoFigure,
+          deviation.has_value() ? absl::StrFormat("%+.1f%%", *deviation * 100) : kNoFigure};
 }
 
 }  // namespace

@@ -19,6 +19,21 @@ std::string SvgRect(double x, double y, double width, double height, const char*
       std::max(0.0, width), height, style);
 }
 
+std::string SvgBar(double x, double y, double width, double height, const std::string& fill,
+                   const std::string& title) {
+  return absl::StrFormat(
+      "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" "
+      "fill=\"%s\"><title>%s</title></rect>\n",
+      x, y, std::max(0.0, width), height, fill, XmlEscaped(title));
+}
+
+std::string SvgWaitBar(double x, double y, double width, double height, const std::string& title) {
+  return absl::StrFormat(
+      "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" "
+      "class=\"wait\"><title>%s</title></rect>\n",
+      x, y, std::max(0.0, width), height, XmlEscaped(title));
+}
+
 std::string SvgLine(double x1, double y1, double x2, double y2, const char* style) {
   return absl::StrFormat("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n",
                          x1, y1, x2, y2, style);

@@ -6,15 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/xml_text.h"
 #include "coordinator/loss_curve.h"
+#include "experiment/loss_panels.h"
+#include "experiment/report_page.h"
 #include "experiment/svg.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
-
-constexpr size_t kModeColors = 8;
 
 constexpr double kLeft = 110, kRight = 300;
 constexpr double kBar = 17, kBarGap = 4, kGroupTitle = 24, kGroupGap = 10, kAxis = 36;
@@ -25,14 +24,6 @@ constexpr double kWorkerBar = 8, kWorkerGap = 2, kModeGap = 14;
 constexpr size_t kMostWorkers = 32;
 constexpr double kHistogram = 70, kHistogramAxis = 22;
 constexpr size_t kMostStaleness = 40;  // that and more are drawn as one
-
-std::string Rect(double x, double y, double width, double height, const std::string& fill,
-                 const std::string& title) {
-  return absl::StrFormat(
-      "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" "
-      "fill=\"%s\"><title>%s</title></rect>\n",
-      x, y, std::max(0.0, width), height, fill, XmlEscaped(title));
-}
 
 std::string SpeedLabel(const SyncPart& part, const SyncRun& run) {
   std::string label = absl::StrFormat("%.2f", run.BatchesPerSecond());
@@ -86,17 +77,14 @@ std::string WorkerBar(const WorkerTimes& times, double left, double top, double 
     return absl::StrFormat("%s%s %.0f%% of its time", who, what, seconds / times.seconds * 100);
   };
   double x = left;
-  svg += Rect(x, top, times.compute_seconds * scale, kWorkerBar, "var(--busy)",
-              part("computes", times.compute_seconds));
+  svg += SvgBar(x, top, times.compute_seconds * scale, kWorkerBar, "var(--busy)",
+                part("computes", times.compute_seconds));
   x += times.compute_seconds * scale;
-  svg += Rect(x, top, times.straggle_seconds * scale, kWorkerBar, "var(--slow)",
-              part("is made slow for", times.straggle_seconds));
+  svg += SvgBar(x, top, times.straggle_seconds * scale, kWorkerBar, "var(--slow)",
+                part("is made slow for", times.straggle_seconds));
   const double waits = times.wait_seconds * scale;
-  return svg + absl::StrFormat(
-                   "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" "
-                   "class=\"wait\"><title>%s</title></rect>\n",
-                   left + width - waits, top, waits, kWorkerBar,
-                   part("waits for weights", times.wait_seconds));
+  return svg + SvgWaitBar(left + width - waits, top, waits, kWorkerBar,
+                          part("waits for weights", times.wait_seconds));
 }
 
 // Shares of updates by staleness, the last of all that is beyond.
@@ -130,7 +118,28 @@ std::vector<StragglerKind> StragglersOf(const SyncPart& part) {
   return stragglers;
 }
 
-std::string ModeColor(size_t mode) { return absl::StrCat("var(--mode", mode % kModeColors, ")"); }
+std::string LossPanelsSvg(const SyncPart& part) {
+  if (part.replay) return "";
+  const std::vector<SyncCase> modes = ModesOf(part);
+  std::vector<LossRow> rows;
+  for (const StragglerKind straggler : StragglersOf(part)) {
+    LossRow row{absl::StrCat("stragglers: ", NameOf(straggler)),
+                {{"steps of the job", {}}, {"samples in updates", {}}, {"seconds", {}}}};
+    for (size_t mode = 0; mode < modes.size(); ++mode) {
+      const SyncRun* run = part.Find(modes[mode], straggler);
+      if (run == nullptr) continue;
+      const auto add = [&](LossPanel& panel, std::function<double(uint64_t, double)> x) {
+        panel.series.push_back({run->mode.name, SeriesColor(mode), &run->figures, std::move(x)});
+      };
+      add(row.panels[0], [](uint64_t step, double) { return static_cast<double>(step); });
+      add(row.panels[1],
+          [&part, run](uint64_t step, double) { return part.SamplesAt(*run, step); });
+      add(row.panels[2], [](uint64_t, double seconds) { return seconds; });
+    }
+    rows.push_back(std::move(row));
+  }
+  return LossPanelsSvg(rows);
+}
 
 std::string SpeedBarsSvg(const SyncPart& part) {
   const std::vector<SyncCase> modes = ModesOf(part);
@@ -148,7 +157,7 @@ std::string SpeedBarsSvg(const SyncPart& part) {
       if (run == nullptr) continue;
       const double width = run->BatchesPerSecond() * scale;
       svg += SvgText(kLeft - 8, top + kBar - 4, "end", "", run->mode.name);
-      svg += Rect(kLeft, top, width, kBar, ModeColor(mode), run->mode.name);
+      svg += SvgBar(kLeft, top, width, kBar, SeriesColor(mode), run->mode.name);
       double end = width;
       const SyncRun* undisturbed = part.Find(run->mode, StragglerKind::kNone);
       if (const auto bound = part.Bound(*run); bound.has_value() && undisturbed != nullptr) {
@@ -214,9 +223,9 @@ std::string StalenessSvg(const SyncPart& part) {
           const double x = left + static_cast<double>(i) * step;
           const double height = shares[i] / most * (kHistogram - 6);
           const std::string more = i == kMostStaleness ? " or more" : "";
-          svg +=
-              Rect(x + 1, top + kHistogram - height, step - 2, height, ModeColor(mode),
-                   absl::StrFormat("staleness %d%s: %.1f%% of updates", i, more, shares[i] * 100));
+          svg += SvgBar(
+              x + 1, top + kHistogram - height, step - 2, height, SeriesColor(mode),
+              absl::StrFormat("staleness %d%s: %.1f%% of updates", i, more, shares[i] * 100));
           if (i % (entries > 16 ? 5 : 1) != 0) continue;
           svg += SvgText(x + step / 2, top + kHistogram + 14, "middle", "small", absl::StrCat(i));
         }

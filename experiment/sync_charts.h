@@ -14,11 +14,8 @@ namespace tug {
 // Modes and stragglers of a part, in the order of its runs.
 std::vector<SyncCase> ModesOf(const SyncPart& part);
 std::vector<StragglerKind> StragglersOf(const SyncPart& part);
-// A CSS colour of the page.
-std::string ModeColor(size_t mode);
 
-// Losses: a row of panels for each straggler, against steps, samples and wall time. Lines: training
-// loss, a moving mean over a fortieth of the run; dots: evaluations.
+// Losses (loss_panels.h): a row of panels for each straggler, against steps, samples and wall time.
 std::string LossPanelsSvg(const SyncPart& part);
 // Batches a second, by straggler and mode, with the bounds.
 std::string SpeedBarsSvg(const SyncPart& part);

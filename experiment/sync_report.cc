@@ -12,25 +12,10 @@
 namespace tug {
 namespace {
 
-std::string Card(const std::string& svg) {
-  return absl::StrCat("<div class=\"card\">\n", svg, "</div>\n");
-}
-
-// A heading, a paragraph (HTML) and a picture; nothing without the picture.
-std::string Figure(const char* heading, const std::string& text, const std::string& svg) {
-  if (svg.empty()) return "";
-  return absl::StrCat("<h3>", heading, "</h3>\n<p>", text, "</p>\n", Card(svg));
-}
-
 std::string ModeLegend(const SyncPart& part) {
-  std::string html;
-  const std::vector<SyncCase> modes = ModesOf(part);
-  for (size_t mode = 0; mode < modes.size(); ++mode) {
-    absl::StrAppend(&html, "<span class=\"entry\">",
-                    Swatch(absl::StrCat("background:", ModeColor(mode))),
-                    XmlEscaped(modes[mode].name), "</span> ");
-  }
-  return html;
+  std::vector<std::string> names;
+  for (const SyncCase& mode : ModesOf(part)) names.push_back(mode.name);
+  return SeriesLegend(names);
 }
 
 std::string Timelines(const SyncPart& part) {
@@ -42,23 +27,13 @@ std::string Timelines(const SyncPart& part) {
     }
     drawn.push_back({run.mode.name, note, &run.timeline});
   }
-  return Figure(
+  return FigureHtml(
       "Who waits where",
       absl::StrFormat(
           "The first %d iterations of a worker that is %g times as slow as the others %s and what "
           "they do meanwhile. A box is a step, with its number; %s waits for weights.",
           kDrawnSteps, part.slowdown, Swatch("background:var(--slow)"), WaitSwatch()),
       WorkerTimelinesSvg(drawn, kDrawnSteps, part.slow_virtual_worker));
-}
-
-std::string FindingsHtml(const SyncPart& part) {
-  const std::vector<std::string> findings = Findings(part);
-  if (findings.empty()) return "";
-  std::string html = "<ul>\n";
-  for (const std::string& finding : findings) {
-    absl::StrAppend(&html, "<li>", XmlEscaped(finding), "</li>\n");
-  }
-  return html + "</ul>\n";
 }
 
 std::string Table(const SyncPart& part) {
@@ -81,32 +56,36 @@ std::string Part(const SyncPart& part) {
                                   XmlEscaped(part.about), "</p>\n");
   if (part.runs.empty()) return html + "<p>Nothing has been measured yet.</p>\n";
   absl::StrAppend(
-      &html, FindingsHtml(part),
-      Figure("Speed",
-             absl::StrFormat(
-                 "Batches (%d samples, a step of all virtual workers) a second. %s the most that a "
-                 "mode can keep of its undisturbed speed beside the slow worker.",
-                 part.batch_samples,
-                 Swatch("height:0;border-top:2px dashed var(--bound);margin-bottom:4px")),
-             SpeedBarsSvg(part)),
+      &html, ListHtml(Findings(part)),
+      FigureHtml(
+          "Speed",
+          absl::StrFormat(
+              "Batches (%d samples, a step of all virtual workers) a second. %s the most that a "
+              "mode can keep of its undisturbed speed beside the slow worker.",
+              part.batch_samples,
+              Swatch("height:0;border-top:2px dashed var(--bound);margin-bottom:4px")),
+          SpeedBarsSvg(part)),
       Timelines(part),
-      Figure("Time of each worker",
-             absl::StrCat(
-                 "Virtual workers from top to bottom, the part of their time in steps that "
-                 "each ",
-                 Swatch("background:var(--busy)"), "computes, ", Swatch("background:var(--slow)"),
-                 "is made slow, ", WaitSwatch(), "waits for weights."),
-             WaitBarsSvg(part)),
-      Figure("Staleness",
-             "How many updates of a segment there were between the weights that a gradient is of "
-             "and its own update, as a part of all updates. Where an update waits for all, it is "
-             "0.",
-             StalenessSvg(part)),
-      Figure("Loss",
-             absl::StrCat(ModeLegend(part),
-                          "<br/>Lines: training loss, a moving mean; dots: validation loss, the "
-                          "last one of the whole split. A job step of local(H) is H batches."),
-             LossPanelsSvg(part)),
+      FigureHtml(
+          "Time of each worker",
+          absl::StrCat("Virtual workers from top to bottom, the part of their time in steps that "
+                       "each ",
+                       Swatch("background:var(--busy)"), "computes, ",
+                       Swatch("background:var(--slow)"), "is made slow, ", WaitSwatch(),
+                       "waits for weights."),
+          WaitBarsSvg(part)),
+      FigureHtml(
+          "Staleness",
+          "How many updates of a segment there were between the weights that a gradient is of "
+          "and its own update, as a part of all updates. Where an update waits for all, it is "
+          "0.",
+          StalenessSvg(part)),
+      FigureHtml(
+          "Loss",
+          absl::StrCat(ModeLegend(part),
+                       "<br/>Lines: training loss, a moving mean; dots: validation loss, the "
+                       "last one of the whole split. A job step of local(H) is H batches."),
+          LossPanelsSvg(part)),
       Table(part));
   return html;
 }

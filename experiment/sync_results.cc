@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "experiment/figure_text.h"
 #include "experiment/markdown_table.h"
 #include "proto/sync_mode.h"
 
@@ -16,19 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kNone[] = "-";
 constexpr uint32_t kMostNumber = 65535;
-
-std::string Number(const std::optional<double>& value, int digits) {
-  if (!value.has_value() || !std::isfinite(*value)) return kNone;
-  return absl::StrFormat("%.*f", digits, *value);
-}
-
-std::string Percent(double part) { return absl::StrFormat("%.1f%%", part * 100); }
-
-Json OrNull(const std::optional<double>& value) {
-  return value.has_value() && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
 
 // The number of "(4)" or ":4"; none: neither.
 std::optional<uint32_t> ParseNumber(absl::string_view text) {
@@ -46,21 +35,21 @@ std::vector<std::string> Line(const SyncPart& part, const SyncRun& run) {
   std::vector<std::string> line = {
       NameOf(run.straggler),
       run.mode.name,
-      Number(run.BatchesPerSecond(), 2),
-      Number(part.OfBsp(run), 2),
-      Number(part.OfItself(run), 2),
-      Number(run.UpdatesPerSecond(part.virtual_workers), 2),
+      NumberText(run.BatchesPerSecond(), 2),
+      NumberText(part.OfBsp(run), 2),
+      NumberText(part.OfItself(run), 2),
+      NumberText(run.UpdatesPerSecond(part.virtual_workers), 2),
       absl::StrFormat("%.0f (%.0f)", run.WaitShare() * 100, run.WaitShareOfMost() * 100),
       stale ? absl::StrFormat("%.1f (%d)", MeanStaleness(run.figures), MostStaleness(run.figures))
-            : kNone};
+            : kNoFigure};
   if (part.replay) {
-    line.insert(line.begin() + 5, Number(part.Bound(run), 2));
+    line.insert(line.begin() + 5, NumberText(part.Bound(run), 2));
     return line;
   }
   const RunFigures& figures = run.figures;
   line.push_back(absl::StrFormat("%.0f", part.SamplesAt(run, figures.steps.back().step)));
   line.push_back(absl::StrFormat("%.1f", figures.steps.back().seconds));
-  line.push_back(Number(run.FinalLoss(), 4));
+  line.push_back(NumberText(FinalLoss(run.figures), 4));
   return line;
 }
 
@@ -77,7 +66,7 @@ Json AsJson(const SyncPart& part, const SyncRun& run) {
                {"segment_updates", run.figures.updates},
                {"staleness", run.figures.staleness},
                {"dropped_pushes", run.figures.dropped_pushes},
-               {"final_loss", OrNull(run.FinalLoss())},
+               {"final_loss", OrNull(FinalLoss(run.figures))},
                {"workers", Json::array()},
                {"steps", Json::array()},
                {"evaluations", Json::array()}};
@@ -115,21 +104,21 @@ std::optional<std::string> PersistentFinding(const SyncPart& part, const SyncRun
   if (run.mode.policy == SyncConfig::ASP) {
     if (!kept.has_value()) return std::nullopt;
     absl::StrAppendFormat(&text, "%s of its undisturbed speed, %s of the bound %.4f",
-                          Percent(*kept), Percent(*kept / *bound), *bound);
+                          PercentText(*kept), PercentText(*kept / *bound), *bound);
     return text;
   }
   if (run.mode.policy == SyncConfig::BACKUP) {
     const std::optional<double> of_bsp = part.OfBsp(run);
     if (!of_bsp.has_value()) return std::nullopt;
-    absl::StrAppendFormat(&text, "%s of undisturbed bsp's steps per second", Percent(*of_bsp));
-    if (kept.has_value()) absl::StrAppendFormat(&text, ", %s of its own", Percent(*kept));
+    absl::StrAppendFormat(&text, "%s of undisturbed bsp's steps per second", PercentText(*of_bsp));
+    if (kept.has_value()) absl::StrAppendFormat(&text, ", %s of its own", PercentText(*kept));
     return text;
   }
   const std::optional<double> pace = part.OfStragglersPace(run);
   if (!pace.has_value()) return std::nullopt;
-  absl::StrAppendFormat(&text, "%s of the straggler's pace", Percent(*pace));
+  absl::StrAppendFormat(&text, "%s of the straggler's pace", PercentText(*pace));
   if (kept.has_value())
-    absl::StrAppendFormat(&text, ", %s of its undisturbed speed", Percent(*kept));
+    absl::StrAppendFormat(&text, ", %s of its undisturbed speed", PercentText(*kept));
   return text;
 }
 
@@ -137,7 +126,7 @@ std::optional<std::string> PersistentFinding(const SyncPart& part, const SyncRun
 std::optional<std::string> LossFinding(const SyncPart& part, const SyncRun& run) {
   const SyncRun* bsp = part.FindBsp(StragglerKind::kNone);
   if (bsp == nullptr || &run == bsp) return std::nullopt;
-  const std::optional<double> loss = run.FinalLoss(), of_bsp = bsp->FinalLoss();
+  const std::optional<double> loss = FinalLoss(run.figures), of_bsp = FinalLoss(bsp->figures);
   if (!loss.has_value() || !of_bsp.has_value()) return std::nullopt;
   const std::string text =
       absl::StrCat(run.mode.name, ", stragglers: ", NameOf(run.straggler), ": ");
@@ -215,11 +204,6 @@ double SyncRun::WaitShareOfMost() const {
     if (times.seconds > 0) most = std::max(most, times.wait_seconds / times.seconds);
   }
   return most;
-}
-
-std::optional<double> SyncRun::FinalLoss() const {
-  if (figures.evals.empty()) return std::nullopt;
-  return figures.evals.back().loss;
 }
 
 const SyncRun* SyncPart::Find(const SyncCase& mode, StragglerKind straggler) const {
@@ -302,7 +286,7 @@ std::vector<std::string> Findings(const SyncPart& part) {
   for (const SyncRun& run : part.runs) {
     const std::optional<double> kept = part.OfItself(run);
     if (run.straggler != StragglerKind::kPauses || !kept.has_value()) continue;
-    findings.push_back(absl::StrCat(run.mode.name, " with random pauses: ", Percent(*kept),
+    findings.push_back(absl::StrCat(run.mode.name, " with random pauses: ", PercentText(*kept),
                                     " of its undisturbed speed"));
   }
   return findings;

@@ -55,8 +55,6 @@ struct SyncRun {
   // Part of all workers' time in steps that was spent waiting for weights.
   double WaitShare() const;
   double WaitShareOfMost() const;  // of the worker that waited most
-  // At the end, over the whole validation split; none: nothing was evaluated.
-  std::optional<double> FinalLoss() const;
 };
 
 // One job under every mode and straggler.

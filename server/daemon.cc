@@ -88,6 +88,7 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
     counters.set_most_outstanding_bytes(
         std::max(counters.most_outstanding_bytes(), report.most_answer_bytes));
     shared_bytes += report.shared_bytes;
+    counters.set_socket_bytes(counters.socket_bytes() + report.socket_bytes);
     counters.set_updates(counters.updates() + report.updates);
     counters.set_dropped_pushes(counters.dropped_pushes() + report.dropped_pushes);
     AddStaleness(report.staleness, counters);

@@ -381,8 +381,10 @@ absl::Status LaneThread::TakePlacement(const View& view, absl::Time now) {
 
 void LaneThread::PublishCounters() {
   const ShardCounters& counters = shard_->counters();
+  const TransportCounters transport = transport_->counters();
   absl::MutexLock lock(&mutex_);
-  report_.dropped = transport_->counters().dropped + counters.malformed;
+  report_.dropped = transport.dropped + counters.malformed;
+  report_.socket_bytes = transport.socket_bytes;
   report_.refused = counters.refused;
   report_.most_answer_bytes = counters.most_answer_bytes;
   report_.updates = counters.updates;

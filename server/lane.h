@@ -55,6 +55,7 @@ class LaneThread {
     uint32_t schedule = 0;           // number of the one in effect
     uint64_t most_answer_bytes = 0;  // ShardCounters
     uint64_t shared_bytes = 0;       // Transport::SharedBytes
+    uint64_t socket_bytes = 0;       // TransportCounters
     // Shard::Clocks, with all views before `clocks_of_view` fenced off; empty: not asked for.
     std::vector<uint64_t> clocks;
     uint32_t clocks_of_view = 0;

@@ -118,9 +118,58 @@ TEST_F(ExperimentTest, ComparesSyncPoliciesInBothParts) {
   ExpectNobodyLeft();
 }
 
+// Steps of a few milliseconds and a short training; half of a weight's bytes is what bf16 saves.
+TEST_F(ExperimentTest, ComparesCodecsOnLinksAndInATraining) {
+  const Process& run = Run({"experiment",    "compression",
+                            "--codecs",      "fp32,fp32/bf16",
+                            "--links",       "none,50mbit",
+                            "--warm-up",     "1",
+                            "--link-steps",  "6",
+                            "--train-steps", "16",
+                            "--workers",     "2",
+                            "--servers",     "1",
+                            "--set",         "train.eval_interval=8",
+                            "--out",         Path("out")});
+  ASSERT_EQ(run.exit_code(), 0) << run.err();
+  EXPECT_EQ(run.err(), "");
+  EXPECT_THAT(run.out(), AllOf(HasSubstr("| fp32/bf16 |"), HasSubstr("fp32/bf16: on link none it"),
+                               HasSubstr("/out/report.html")));
+  const auto json = nlohmann::json::parse(ReadText(Path("out/compression.json")));
+  ASSERT_EQ(json["links"].size(), 4u);
+  for (const nlohmann::json& link : json["links"]) {
+    EXPECT_EQ(link["steps"].size(), 7u);
+    EXPECT_GT(link["step_seconds"].get<double>(), 0);
+    EXPECT_EQ(link["pays"].is_null(), link["codec"] == "fp32");
+    if (link["link"] == "none") {
+      EXPECT_TRUE(link["worker_socket_bytes"].is_null()) << "shared memory";
+    } else {
+      EXPECT_GT(link["worker_socket_bytes"].get<double>(), link["pushed_bytes"].get<double>())
+          << "headers are counted";
+    }
+  }
+  const auto bytes = [&](size_t number, const char* what) {
+    return json["links"][number][what].get<double>();
+  };
+  EXPECT_EQ(bytes(3, "pushed_bytes"), bytes(2, "pushed_bytes"));
+  EXPECT_LT(bytes(3, "pulled_bytes"), bytes(2, "pulled_bytes") * 0.6);
+  EXPECT_LT(bytes(3, "server_socket_bytes"), bytes(2, "server_socket_bytes") * 0.8);
+  ASSERT_EQ(json["learning"].size(), 2u);
+  EXPECT_FALSE(json["learning"][1]["learns_as_well"].is_null());
+  EXPECT_EQ(json["learning"][0]["steps"].size(), 16u);
+  EXPECT_GE(json["learning"][0]["evaluations"].size(), 2u);
+  const std::string page = ReadText(Path("out/report.html"));
+  EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Does it pay?"),
+                          HasSubstr("seconds, link 50mbit"), HasSubstr("</html>")));
+  EXPECT_THAT(ReadText(Path("out/compression.md")), HasSubstr("## Learning"));
+  ExpectNobodyLeft();
+}
+
 TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
   ExpectErrorLine(Run({"experiment", "sync", "--modes", "hogwild"}), {"--modes hogwild"});
   ExpectErrorLine(Run({"experiment", "sync", "--set", "sync.policy=ASP"}), {"--modes"});
+  ExpectErrorLine(Run({"experiment", "compression", "--codecs", "fp32,zip"}), {"--codecs zip"});
+  ExpectErrorLine(Run({"experiment", "compression", "--set", "comm.pull_format=INT8"}),
+                  {"--codecs"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--profiles", "alexnet"}), {"alexnet", "vgg16"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--policies", "random"}), {"--policies random"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "comm.nothing=1"}), {"comm.nothing"});

@@ -72,6 +72,8 @@ struct Outgoing {
 struct TransportCounters {
   uint64_t sent_messages = 0;
   uint64_t sent_bytes = 0;  // headers and payloads
+  // What of sent_bytes was given to a socket: all but what peers read in shared memory.
+  uint64_t socket_bytes = 0;
   uint64_t received_messages = 0;
   uint64_t received_bytes = 0;
   uint64_t lost = 0;     // taken by Send, then given up: the peer was gone
@@ -86,7 +88,8 @@ class Transport {
   virtual ~Transport() = default;
 
   // Makes `peer` reachable at `endpoint`, in place of where it was before; one that is connected
-  // there stays so. Peers that connect to us need no call. Does not wait for the peer. INVALID_ARGUMENT: not an endpoint.
+  // there stays so. Peers that connect to us need no call. Does not wait for the peer.
+  // INVALID_ARGUMENT: not an endpoint.
   virtual absl::Status Connect(PeerId peer, const std::string& endpoint) = 0;
 
   // Hands a message over; never blocks. It is on its way at the latest at the next Poll, with

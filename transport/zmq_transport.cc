@@ -250,6 +250,7 @@ absl::Status ZmqTransport::Send(Outgoing message) {
   }
   ++counters_.sent_messages;
   counters_.sent_bytes += kHeaderBytes + payload_bytes;
+  counters_.socket_bytes = counters_.sent_bytes;
   return absl::OkStatus();
 }
 

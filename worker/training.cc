@@ -242,7 +242,9 @@ void Training::AddTo(HeartbeatRequest& beat) {
   counters.set_peak_memory_bytes(memory_.Sample(ready_ ? exchange_->SharedBytes() : 0));
   beat.set_ready(ready_);
   if (!ready_) return;
-  counters.set_messages_dropped(exchange_->transport_counters().dropped);
+  const TransportCounters transport = exchange_->transport_counters();
+  counters.set_messages_dropped(transport.dropped);
+  counters.set_socket_bytes(transport.socket_bytes);
   counters.MergeFrom(predicted_);
   counters.set_most_outstanding_bytes(exchange_->counters().most_outstanding_bytes);
 }

@@ -1,0 +1,41 @@
+#ifndef TUG_CLI_EXPERIMENT_ARGUMENTS_H_
+#define TUG_CLI_EXPERIMENT_ARGUMENTS_H_
+
+// What options of all experiments have in common. Errors: INVALID_ARGUMENT, naming the option.
+// Pure.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace tug {
+
+// Of proto/job_rules.cc, and of deploy/testbed. Here they keep sums and sizes in bounds.
+inline constexpr double kMostWorkers = 1024, kMostServers = 256, kMostHosts = 200;
+
+absl::Status CheckNumber(const char* option, double value, double least, double most);
+
+// The values of a list; none twice.
+template <typename T>
+absl::StatusOr<std::vector<T>> ParseList(const char* option, const std::vector<std::string>& texts,
+                                         absl::StatusOr<T> (*parse)(const std::string&)) {
+  std::vector<T> values;
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(T value, parse(text));
+    if (std::find(values.begin(), values.end(), value) != values.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(option, ": ", text, " is named twice"));
+    }
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+}  // namespace tug
+
+#endif  // TUG_CLI_EXPERIMENT_ARGUMENTS_H_

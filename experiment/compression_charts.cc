@@ -1,0 +1,200 @@
+#include "experiment/compression_charts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "coordinator/loss_curve.h"
+#include "experiment/loss_panels.h"
+#include "experiment/report_page.h"
+#include "experiment/svg.h"
+
+namespace tug {
+namespace {
+
+constexpr double kLeft = 170, kRight = 250;
+constexpr double kBar = 17, kBarGap = 4, kGroupTitle = 24, kAxis = 44;
+constexpr size_t kPanelsInRow = 3;
+
+// A bar of a group: its length, how much of that at its end is waiting, and what stands beside it.
+struct Bar {
+  std::string name;
+  std::string color;
+  double length = 0;
+  double waits = 0;
+  std::string label;
+};
+
+// A group of bars with a title and an axis, from `top` down; advances it.
+std::string BarGroup(const std::string& title, const std::vector<Bar>& bars,
+                     const std::string& axis_name, double& top) {
+  double most = 0;
+  for (const Bar& bar : bars) most = std::max(most, bar.length);
+  if (!(most > 0)) return "";
+  const double scale = (kPictureWidth - kLeft - kRight) / most;
+  std::string svg = SvgText(0, top + 16, "start", "name", title);
+  top += kGroupTitle;
+  const double first = top;
+  std::string drawn;
+  for (const Bar& bar : bars) {
+    const double works = std::max(0.0, bar.length - bar.waits) * scale;
+    drawn += SvgText(kLeft - 8, top + kBar - 4, "end", "", bar.name);
+    drawn += SvgBar(kLeft, top, works, kBar, bar.color, absl::StrCat(bar.name, ": ", bar.label));
+    if (bar.waits > 0) {
+      drawn += SvgWaitBar(kLeft + works, top, bar.length * scale - works, kBar,
+                          absl::StrCat(bar.name, ": waits for weights"));
+    }
+    drawn += SvgText(kLeft + bar.length * scale + 8, top + kBar - 4, "start", "small", bar.label);
+    top += kBar + kBarGap;
+  }
+  for (const double tick : NiceTicks(0, most, 8)) {
+    const double x = kLeft + tick * scale;
+    svg += SvgLine(x, first - 2, x, top, "grid");
+    svg += SvgText(x, top + 14, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
+  }
+  svg += SvgText(kPictureWidth - kRight + 8, top + 14, "start", "small", axis_name);
+  top += kAxis;
+  return svg + drawn;
+}
+
+// Of each codec, where it ran at all: bytes of a step do not depend on the link.
+std::vector<const LinkRun*> OneRunOfEach(const CompressionResults& results) {
+  std::vector<const LinkRun*> runs;
+  for (const CodecCase& codec : results.codecs) {
+    const auto run =
+        std::find_if(results.links.begin(), results.links.end(),
+                     [&](const LinkRun& candidate) { return candidate.codec == codec; });
+    runs.push_back(run == results.links.end() ? nullptr : &*run);
+  }
+  return runs;
+}
+
+using Abscissa = std::function<double(uint64_t step, double seconds)>;
+
+// One for each codec whose training counts, with `x_of` what it is drawn against; none where that
+// is null.
+LossPanel Panel(
+    const CompressionResults& results, const std::string& x_name,
+    const std::function<Abscissa(const CodecCase& codec, const LearningRun& run)>& x_of) {
+  LossPanel panel{x_name, {}};
+  for (size_t i = 0; i < results.codecs.size(); ++i) {
+    const LearningRun* run = results.Best(results.codecs[i]);
+    if (run == nullptr) continue;
+    Abscissa x = x_of(results.codecs[i], *run);
+    if (x == nullptr) continue;
+    panel.series.push_back({results.codecs[i].name, SeriesColor(i), &run->figures, std::move(x)});
+  }
+  return panel;
+}
+
+// MB that all workers have pushed and pulled by the end of a step.
+Abscissa MegabytesBy(const LearningRun& run) {
+  std::vector<std::pair<uint64_t, double>> sums = {{0, 0.0}};  // in order of steps
+  for (const StepPoint& point : run.figures.steps) {
+    const auto bytes = static_cast<double>(point.pushed_bytes + point.pulled_bytes);
+    sums.emplace_back(point.step, sums.back().second + bytes * 1e-6);
+  }
+  return [sums = std::move(sums)](uint64_t step, double) {
+    const auto after =
+        std::upper_bound(sums.begin(), sums.end(), step,
+                         [](uint64_t wanted, const auto& sum) { return wanted < sum.first; });
+    return (after - 1)->second;
+  };
+}
+
+Abscissa SecondsOnLink(const CompressionResults& results, const CodecCase& codec,
+                       const std::string& link) {
+  const LinkRun* run = results.Find(codec, link);
+  if (run == nullptr || !(run->StepSeconds() > 0)) return nullptr;
+  return [seconds = run->StepSeconds()](uint64_t step, double) {
+    return static_cast<double>(step) * seconds;
+  };
+}
+
+}  // namespace
+
+std::string StepTimesSvg(const CompressionResults& results) {
+  std::string svg;
+  double top = 0;
+  for (const std::string& link : results.link_names) {
+    std::vector<Bar> bars;
+    for (size_t i = 0; i < results.codecs.size(); ++i) {
+      const LinkRun* run = results.Find(results.codecs[i], link);
+      if (run == nullptr || !(run->StepSeconds() > 0)) continue;
+      const double ms = run->StepSeconds() * 1e3;
+      Bar bar{.name = run->codec.name,
+              .color = SeriesColor(i),
+              .length = ms,
+              .waits = std::clamp(run->WaitSeconds() * 1e3, 0.0, ms),
+              .label = absl::StrFormat("%.1f ms", ms)};
+      if (const auto verdict = results.VerdictOf(*run)) {
+        absl::StrAppendFormat(&bar.label, ", %.2fx fp32: %s", verdict->SpeedUp(),
+                              verdict->pays() ? "pays" : "does not");
+      }
+      bars.push_back(std::move(bar));
+    }
+    svg += BarGroup("link: " + link, bars, "ms a step", top);
+  }
+  return svg.empty() ? "" : SvgPicture(top, svg);
+}
+
+std::string StepBytesSvg(const CompressionResults& results) {
+  const std::vector<const LinkRun*> runs = OneRunOfEach(results);
+  const auto group = [&](const std::string& title, double (LinkRun::*bytes_of)() const,
+                         double& top) {
+    const LinkRun* fp32 = nullptr;
+    for (const LinkRun* run : runs) {
+      if (run != nullptr && run->codec.is_fp32()) fp32 = run;
+    }
+    std::vector<Bar> bars;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i] == nullptr) continue;
+      const double kilobytes = (runs[i]->*bytes_of)() * 1e-3;
+      Bar bar{.name = runs[i]->codec.name,
+              .color = SeriesColor(i),
+              .length = kilobytes,
+              .label = absl::StrFormat("%.1f kB", kilobytes)};
+      if (fp32 != nullptr && runs[i] != fp32 && (fp32->*bytes_of)() > 0) {
+        absl::StrAppendFormat(&bar.label, ", %.2f%% of fp32",
+                              kilobytes * 1e5 / (fp32->*bytes_of)());
+      }
+      bars.push_back(std::move(bar));
+    }
+    return BarGroup(title, bars, "kB a step", top);
+  };
+  double top = 0;
+  std::string svg = group("pushed", &LinkRun::PushedBytes, top);
+  svg += group("pulled", &LinkRun::PulledBytes, top);
+  return svg.empty() ? "" : SvgPicture(top, svg);
+}
+
+std::string LearningLossesSvg(const CompressionResults& results) {
+  const auto steps = [](const CodecCase&, const LearningRun&) -> Abscissa {
+    return [](uint64_t step, double) { return static_cast<double>(step); };
+  };
+  const auto bytes = [](const CodecCase&, const LearningRun& run) { return MegabytesBy(run); };
+  const auto seconds = [](const CodecCase&, const LearningRun&) -> Abscissa {
+    return [](uint64_t, double at) { return at; };
+  };
+  std::vector<LossRow> rows = {
+      {"as it was measured",
+       {Panel(results, "steps", steps), Panel(results, "MB pushed and pulled", bytes),
+        Panel(results, "seconds, without a link", seconds)}}};
+  size_t drawn = 0;
+  for (const std::string& link : results.link_names) {
+    LossPanel panel = Panel(results, absl::StrCat("seconds, link ", link),
+                            [&](const CodecCase& codec, const LearningRun&) {
+                              return SecondsOnLink(results, codec, link);
+                            });
+    if (panel.series.empty()) continue;
+    if (drawn++ % kPanelsInRow == 0) rows.push_back({"steps by how long one takes on a link", {}});
+    rows.back().panels.push_back(std::move(panel));
+  }
+  return LossPanelsSvg(rows);
+}
+
+}  // namespace tug
