@@ -39,7 +39,7 @@ double SumOf(const std::vector<StepPoint>& steps, uint64_t StepPoint::*member) {
 }
 
 double MeanOf(const LinkRun& run, uint64_t StepPoint::*member) {
-  const std::vector<StepPoint> steps = MeasuredSteps(run);
+  const std::vector<StepPoint>& steps = run.figures.steps;
   return steps.empty() ? 0 : SumOf(steps, member) / static_cast<double>(steps.size());
 }
 

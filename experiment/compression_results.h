@@ -48,7 +48,8 @@ struct LinkRun {
   // in it, which is the communication that computing does not hide. NaN: nothing was measured.
   double StepSeconds() const;
   double WaitSeconds() const;
-  // Payloads of all workers, the mean over the measured steps.
+  // Payloads of all workers, the mean over all steps: what is confirmed after the end of its step
+  // is counted in the next one, so the mean is off by a step's bytes at most in all of them.
   double PushedBytes() const;
   double PulledBytes() const;
   // Of all, per step of the job, headers included; what asks for pulls and confirms pushes, and the

@@ -22,7 +22,7 @@ CodecCase Codec(const std::string& text) {
   return codec.value_or(CodecCase{});
 }
 
-// Two steps of warm-up, ten times as long and large, then four of which one took longer.
+// Two steps of warm-up, ten times as long, then four of which one took longer.
 LinkRun OnLink(const std::string& codec, const std::string& link, double seconds, uint64_t pushed) {
   LinkRun run{.codec = Codec(codec), .link = link, .servers = 2, .warm_up = 2};
   for (uint64_t step = 1; step <= 6; ++step) {
@@ -31,7 +31,7 @@ LinkRun OnLink(const std::string& codec, const std::string& link, double seconds
         {.step = step,
          .step_seconds = seconds * static_cast<double>(times) * (step == 5 ? 3 : 1),
          .wait_seconds = seconds / 4,
-         .pushed_bytes = pushed * times,
+         .pushed_bytes = pushed,
          .pulled_bytes = 1000});
   }
   run.figures.workers = {{.virtual_worker = 0}, {.virtual_worker = 1}};
