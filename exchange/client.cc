@@ -13,6 +13,11 @@ namespace {
 // How often overdue requests are looked for.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
 
+ExchangeOptions Timed(ExchangeOptions options, const TimeSource& time) {
+  options.time = &time;
+  return options;
+}
+
 }  // namespace
 
 ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& table,
@@ -20,7 +25,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& tabl
     : transport_(std::move(transport)),
       sender_(*transport_),
       exchange_(
-          std::move(options), table,
+          Timed(std::move(options), time_), table,
           {.send = [this](Outgoing message) { sender_.Send(std::move(message)); },
            .pulled = [this](BlockPulled event) { events_.emplace_back(std::move(event)); },
            .committed = [this](PushCommitted event) { events_.emplace_back(event); },

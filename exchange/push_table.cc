@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "exchange/exchange_header.h"
 
 namespace tug {
@@ -179,6 +180,7 @@ void PushTable::Encode(OpenPush& push, uint32_t partition) {
   PartitionPush& state = push.partitions[partition];
   if (state.frames.size_bytes() > 0) return;
   TraceSpan span(options_.trace, EventOf(TraceKind::kEncode, push, partition));
+  const ElapsedSeconds elapsed(options_.time, counters_.encode_seconds);
   state.frames = encoder_.Encode(push.request, PartOf(push, partition), push.encoded);
   span.set_bytes(state.frames.size_bytes());
 }

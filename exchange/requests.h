@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/lease.h"
+#include "base/time_source.h"
 #include "base/trace.h"
 #include "exchange/runs.h"
 #include "kernels/bf16.h"
@@ -28,6 +29,7 @@ struct ExchangeOptions {
   std::vector<uint32_t> lane_of_segment;
   CommConfig comm;              // all fields filled
   TraceTrack* trace = nullptr;  // outlives the exchange; may be null
+  const TimeSource* time = nullptr;  // for ExchangeCounters::encode_seconds; as `trace`
   // Of proto/sync_mode.h. Then a push says the version that came last of its segments, and the
   // answer to a pull is known by the clock it repeats: versions say nothing of clocks.
   bool update_per_push = false;
@@ -139,6 +141,7 @@ struct ExchangeCounters {
   // Of pushes sent and not received, at a time: in sockets, on the wire and in lanes' queues; a
   // partition counts once, however often it is sent. At most max(credit_bytes, a partition).
   uint64_t most_outstanding_bytes = 0;
+  double encode_seconds = 0;  // spent in making frames of gradients
   uint64_t resent = 0;
   uint64_t deferred = 0;  // pushes that a lane had no memory for yet
   uint64_t dropped = 0;   // partitions of pushes that came too late

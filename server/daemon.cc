@@ -91,6 +91,7 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
     counters.set_socket_bytes(counters.socket_bytes() + report.socket_bytes);
     counters.set_updates(counters.updates() + report.updates);
     counters.set_dropped_pushes(counters.dropped_pushes() + report.dropped_pushes);
+    counters.set_decode_seconds(counters.decode_seconds() + report.decode_seconds);
     AddStaleness(report.staleness, counters);
   }
   AddClocks(lanes, request);

@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
-#include "base/time_source.h"
 #include "exchange/view_lanes.h"
 #include "huggingface/weights_source.h"
 #include "server/initial_weights.h"
@@ -183,13 +182,13 @@ absl::Status LaneThread::Prepare(const View& view, bool joins) {
     live_ = LiveSet(job_.config.cluster().virtual_workers());  // they come with the view itself
     shard_ = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
     RETURN_IF_ERROR(ConnectToLanes(view, LanePeer(number_), *transport_));
-    return shard_->TakeFrom(nullptr, RealTime().Now());
+    return shard_->TakeFrom(nullptr, time_.Now());
   }
   live_ = LiveSetOf(view, job_.config);
   if (job_.config.sync().record() == SyncConfig::ORDER) RETURN_IF_ERROR(StartOrderLog(view));
   shard_ = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
   RETURN_IF_ERROR(FillSegments(view));
-  if (!live_.all()) shard_->SetView(view_, live_, RealTime().Now());
+  if (!live_.all()) shard_->SetView(view_, live_, time_.Now());
   if (view.restore_path().empty() && job_.config.checkpoint().initial()) shard_->SnapshotStart();
   return ConnectToLanes(view, LanePeer(number_), *transport_);
 }
@@ -275,6 +274,7 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   };
   options.leave_out_update = job_.leave_out_update;
   options.trace = trace_;
+  options.time = &time_;
   return options;
 }
 
@@ -303,12 +303,11 @@ absl::Status LaneThread::FillSegments(const View& view) {
 // ---- serving ----
 
 void LaneThread::Serve(std::stop_token stop) {
-  const RealTime time;
-  absl::Time next_tick = time.Now();
+  absl::Time next_tick = time_.Now();
   while (!stop.stop_requested()) {
-    if (ordered_.exchange(false)) TakeOrders(time.Now());
+    if (ordered_.exchange(false)) TakeOrders(time_.Now());
     if (failed_) return;
-    if (const absl::Time now = time.Now(); now >= next_tick) {
+    if (const absl::Time now = time_.Now(); now >= next_tick) {
       shard_->OnTick(now);
       if (order_ != nullptr) order_->Flush();
       if (shard_->finished()) FinishOrderLog();
@@ -317,7 +316,7 @@ void LaneThread::Serve(std::stop_token stop) {
     }
     sender_.Retry();
     transport_->Poll(sender_.PollTime(kTick),
-                     [&](Message m) { shard_->OnMessage(std::move(m), time.Now()); });
+                     [&](Message m) { shard_->OnMessage(std::move(m), time_.Now()); });
   }
 }
 
@@ -390,6 +389,7 @@ void LaneThread::PublishCounters() {
   report_.updates = counters.updates;
   report_.staleness = counters.staleness;
   report_.dropped_pushes = counters.dropped_pushes;
+  report_.decode_seconds = counters.decode_seconds;
   if (shard_->CopiesInSync()) report_.copied_placement = placement_;
 }
 

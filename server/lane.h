@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "base/cpu_budget.h"
+#include "base/time_source.h"
 #include "base/trace.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
@@ -66,6 +67,7 @@ class LaneThread {
     uint64_t updates = 0;
     StalenessHistogram staleness = {};
     uint64_t dropped_pushes = 0;
+    double decode_seconds = 0;
   };
 
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.
@@ -134,6 +136,7 @@ class LaneThread {
   const uint32_t index_on_server_;
   const uint32_t number_;
   const std::string endpoint_;
+  const RealTime time_;
   // Owner: thread_ (before it, the starting thread), but for Wake and SharedBytes.
   const std::unique_ptr<Transport> transport_;
   PatientSender sender_;                       // owner: thread_

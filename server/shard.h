@@ -57,6 +57,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/lease.h"
+#include "base/time_source.h"
 #include "base/trace.h"
 #include "exchange/segment_table.h"
 #include "optimizer/optimizer.h"
@@ -122,6 +123,7 @@ struct ShardOptions {
   // For measurements of all but the optimizer: versions advance, no weights are computed.
   bool leave_out_update = false;
   TraceTrack* trace = nullptr;  // outlives the shard; may be null
+  const TimeSource* time = nullptr;  // for ShardCounters::decode_seconds; as `trace`
   // For tests: puts another policy in place of that of `sync`.
   std::function<std::unique_ptr<const SyncPolicy>(std::unique_ptr<const SyncPolicy>)>
       replace_policy_for_test = {};
@@ -170,6 +172,7 @@ struct ShardCounters {
   // Answers kDropped: messages too late for all of their segments, each repeat once more.
   uint64_t dropped_pushes = 0;
   uint64_t inexact_records = 0;  // OrderRecord::kInexact
+  double decode_seconds = 0;     // spent in decoding and summing pushes
 };
 
 // Not thread-safe: owned by one lane.

@@ -1,7 +1,9 @@
 // The first half of a clock: pushes that are summed (BSP, BACKUP), until the policy closes it.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -97,6 +99,7 @@ uint32_t Shard::LiveArrived(const SegmentState& state) const {
 void Shard::AddToSums(const PushKey& key) {
   summed_.clear();
   TraceSpan span(options_.trace, EventOf(TraceKind::kSum, push_.header()));
+  std::optional<ElapsedSeconds> elapsed(std::in_place, options_.time, counters_.decode_seconds);
   for (const uint32_t id : open_segments_) {
     SegmentState& state = *states_[id];
     if (state.sum.complete() || state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) {
@@ -113,6 +116,7 @@ void Shard::AddToSums(const PushKey& key) {
   // From here on the sums alone hold it: who is told kCommitted finds the payload released.
   push_.Release();
   span.End();
+  elapsed.reset();
   for (const uint32_t id : summed_) OnSummed(id);
 }
 

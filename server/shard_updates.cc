@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "kernels/sum.h"
 #include "server/push_step.h"
 #include "server/shard.h"
@@ -92,6 +93,7 @@ void Shard::AddAlone(uint32_t segment, const PushPayload& push) {
   event.segment_count = 1;
   event.bytes = part.payload.size_bytes();
   const TraceSpan span(part.codec == 0 ? nullptr : options_.trace, event);
+  const ElapsedSeconds elapsed(options_.time, counters_.decode_seconds);
   states_[segment]->sum.Add(0, 1, std::move(part));
 }
 

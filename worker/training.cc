@@ -246,7 +246,9 @@ void Training::AddTo(HeartbeatRequest& beat) {
   counters.set_messages_dropped(transport.dropped);
   counters.set_socket_bytes(transport.socket_bytes);
   counters.MergeFrom(predicted_);
-  counters.set_most_outstanding_bytes(exchange_->counters().most_outstanding_bytes);
+  const ExchangeCounters exchange = exchange_->counters();
+  counters.set_most_outstanding_bytes(exchange.most_outstanding_bytes);
+  counters.set_encode_seconds(exchange.encode_seconds);
 }
 
 void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
