@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compression/codecs.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -82,6 +83,40 @@ void SetExactSgd(OptimizerConfig& optimizer) {
   optimizer.set_clip(OptimizerConfig::OFF);
 }
 
+// One job in four has one. By the seed itself, so that nothing else is drawn differently. Without
+// error feedback: what it keeps goes with a worker that is lost, and the bits are others then.
+void ChooseCodec(uint64_t seed, PushCodecConfig& codec) {
+  codec.set_blocks("*");
+  codec.set_vectors(true);
+  codec.set_min_elements(0);
+  codec.set_error_feedback(false);
+  if (seed % 4 != 3) return;
+  codec.set_warmup_steps(1);
+  switch (seed / 4 % 7) {
+    case 0:
+      codec.mutable_bf16();
+      break;
+    case 1:
+      codec.mutable_int8();
+      break;
+    case 2:
+      codec.mutable_one_bit();
+      break;
+    case 3:
+      codec.mutable_top_k()->set_density(0.1);
+      break;
+    case 4:
+      codec.mutable_random_k()->set_density(0.1);
+      break;
+    case 5:
+      codec.mutable_top_k_int8()->set_density(0.1);
+      break;
+    case 6:
+      codec.mutable_qsgd()->set_levels(7);
+      break;
+  }
+}
+
 // Seeds of one policy run through what a job can be besides.
 void DrawJob(Draw& draw, Scenario& scenario) {
   SimulationOptions& options = scenario.options;
@@ -129,6 +164,7 @@ void DrawJob(Draw& draw, Scenario& scenario) {
                                                                  : CommConfig::INT8);
     }
   }
+  if (!mode.update_per_push) ChooseCodec(scenario.seed, *job.mutable_comm()->mutable_push_codec());
   if (draw.OneIn(8)) {
     options.poisoned_virtual_worker = draw.Below(3);
     options.poisoned_clock = 7;
@@ -239,6 +275,11 @@ void DrawFaults(Draw& draw, Scenario& scenario) {
   scenario.one_timeline = (servers == 0 || job.sync().replicas() > 1) && servers <= 1 && !early;
 }
 
+const char* CodecName(const JobConfig& job) {
+  const CodecRow* const row = FindCodec(job.comm().push_codec().codec_case());
+  return row == nullptr ? "none" : row->name;
+}
+
 // Of the job alone, not of who computes it.
 void DescribeUndisturbed(Scenario& scenario) {
   SimulationOptions& undisturbed = scenario.undisturbed;
@@ -284,16 +325,17 @@ Scenario MakeScenario(uint64_t seed) {
 std::string Scenario::Text() const {
   const JobConfig& job = options.config;
   const ClusterConfig& cluster = job.cluster();
-  std::string text = absl::StrCat(
-      SyncModeOf(job.sync().policy()).name, ", ", cluster.workers(), " workers for ",
-      cluster.virtual_workers(), " virtual workers, ", cluster.servers(), " servers of ",
-      cluster.lanes_per_server(), " lanes, ", cluster.spare_servers(), " spare, replicas ",
-      job.sync().replicas(), ", on_worker_loss ",
-      FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
-      OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
-      CommConfig::Format_Name(job.comm().pull_format()), "; messages take up to ",
-      absl::FormatDuration(options.network.max_delay), ", ", options.network.drop_probability * 100,
-      "% are lost, ", options.network.repeat_probability * 100, "% come twice");
+  std::string text =
+      absl::StrCat(SyncModeOf(job.sync().policy()).name, ", ", cluster.workers(), " workers for ",
+                   cluster.virtual_workers(), " virtual workers, ", cluster.servers(),
+                   " servers of ", cluster.lanes_per_server(), " lanes, ", cluster.spare_servers(),
+                   " spare, replicas ", job.sync().replicas(), ", on_worker_loss ",
+                   FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
+                   OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
+                   CommConfig::Format_Name(job.comm().pull_format()), ", codec ", CodecName(job),
+                   "; messages take up to ", absl::FormatDuration(options.network.max_delay), ", ",
+                   options.network.drop_probability * 100, "% are lost, ",
+                   options.network.repeat_probability * 100, "% come twice");
   if (options.faults.empty()) absl::StrAppend(&text, "; no faults");
   for (const FaultEvent& fault : options.faults) {
     absl::StrAppend(&text, "\n  ", absl::FormatDuration(fault.at), ": ", FaultName(fault.kind));
