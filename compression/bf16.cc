@@ -25,11 +25,11 @@ HWY_INLINE FloatVector ClampToBf16(FloatVector x) {
   return hn::Max(hn::Min(x, largest), hn::Neg(largest));
 }
 
-// x, and what a residual of it adds.
+// x[i], ..., and what a residual adds.
 template <bool kResidual>
-HWY_INLINE FloatVector LoadSum(const float* x, const float* residual, int64_t count) {
-  const auto value = LoadUpTo(x, count);
-  if constexpr (kResidual) return hn::Add(LoadUpTo(residual, count), value);
+HWY_INLINE FloatVector LoadSum(const float* x, const float* residual, int64_t i, int64_t count) {
+  const auto value = LoadUpTo(x + i, count);
+  if constexpr (kResidual) return hn::Add(LoadUpTo(residual + i, count), value);
   return value;
 }
 
@@ -40,8 +40,8 @@ HWY_INLINE bool EncodeSums(const float* HWY_RESTRICT x, float* HWY_RESTRICT resi
   auto largest0 = hn::Zero(IntTag()), largest1 = largest0;
   int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto x0 = LoadSum<kResidual>(x + i, residual + i, lanes);
-    const auto x1 = LoadSum<kResidual>(x + i + lanes, residual + i + lanes, lanes);
+    const auto x0 = LoadSum<kResidual>(x, residual, i, lanes);
+    const auto x1 = LoadSum<kResidual>(x, residual, i + lanes, lanes);
     largest0 = LargestMagnitude(largest0, x0);
     largest1 = LargestMagnitude(largest1, x1);
     const auto c0 = ClampToBf16(x0), c1 = ClampToBf16(x1);
@@ -52,7 +52,7 @@ HWY_INLINE bool EncodeSums(const float* HWY_RESTRICT x, float* HWY_RESTRICT resi
     }
   }
   for (; i < n; i += lanes) {
-    const auto value = LoadSum<kResidual>(x + i, residual + i, n - i);
+    const auto value = LoadSum<kResidual>(x, residual, i, n - i);
     largest0 = LargestMagnitude(largest0, value);
     const auto stored = StoreAndReload(ClampToBf16(value), out + i, n - i);
     if constexpr (kResidual) StoreUpTo(hn::Sub(value, stored), residual + i, n - i);

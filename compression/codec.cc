@@ -24,12 +24,12 @@ size_t SegmentCodec::EncodeWithResidual(const CodecKey& key, std::span<const flo
                                         std::span<float> residual, std::span<std::byte> out,
                                         CodecScratch& scratch) const {
   size_t bytes = 0;
-  EncodeSum(elements, residual, [&] {
+  const bool encoded = EncodeSum(elements, residual, [&] {
     kernels::AddAndCheck(elements.data(), residual.data(), static_cast<int64_t>(elements.size()));
     bytes = Encode(key, residual, out, scratch);
     return bytes > 0 && Decode(out.first(bytes), DecodeTo::kSubtract, residual);
   });
-  return bytes;
+  return encoded ? bytes : 0;
 }
 
 }  // namespace tug

@@ -70,7 +70,7 @@ class SegmentCodec {
   // not finite: `elements` may then hold anything, but nothing outside them was touched, and
   // nothing outside `encoded` read. True: finite numbers were stored, added or subtracted, each
   // element's the same whatever `to` is. Whoever adds sparse encodings touches only what they hold
-  // (kStore writes +0 elsewhere, and no -0 anywhere: so 0 + d = d to the bit).
+  // (kStore writes +0 elsewhere, and no -0: so 0 + d = d to the bit).
   virtual bool Decode(std::span<const std::byte> encoded, DecodeTo to,
                       std::span<float> elements) const = 0;
 };

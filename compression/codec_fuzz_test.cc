@@ -1,14 +1,15 @@
 // Decoders over bytes that nobody has encoded. An execution is a function of its number; the buffer
 // that it reads is exactly as long as it says, so that AddressSanitizer sees a look beyond:
 //
-//   bazel test --config=asan //compression:codec_fuzz_test --test_arg=--executions=10000000
+//   bazel test --config=asan --test_timeout=3600 //compression:codec_fuzz_test \\
+//     --test_arg=--executions=10000000
 //
 // A failure tells its number: `--executions=1 --first=NUMBER` repeats it.
 
-#include <atomic>
 #include <cstring>
 #include <iostream>
 #include <limits>
+#include <stop_token>
 #include <thread>
 
 #include "absl/strings/numbers.h"
@@ -204,11 +205,10 @@ TEST(CodecFuzz, BytesThatChangeWhileTheyAreDecodedDoNoHarm) {
     valid.resize(codec->Encode({.clock = 1}, NormalElements(kElements, 1, 0.01f), valid, scratch));
     const auto shared = std::make_unique<std::byte[]>(valid.size());
     std::memcpy(shared.get(), valid.data(), valid.size());
-    std::atomic<bool> stop = false;
-    std::thread other([&] {
+    const std::jthread other([&](const std::stop_token& stop) {
       std::mt19937_64 random(row.id);
       volatile std::byte* const bytes = shared.get();
-      while (!stop.load(std::memory_order_relaxed)) {
+      while (!stop.stop_requested()) {
         const size_t at = random() % valid.size();
         bytes[at] = static_cast<std::byte>(random());
         bytes[at] = valid[at];
@@ -229,8 +229,6 @@ TEST(CodecFuzz, BytesThatChangeWhileTheyAreDecodedDoNoHarm) {
         }
       }
     }
-    stop = true;
-    other.join();
   }
 }
 

@@ -11,7 +11,8 @@ namespace tug {
 
 // The random numbers of a codec that rounds at random: a stream for each CodecKey. The key is wider
 // than a Philox key and counter, so the stream's own come of drawing once with all that it holds;
-// streams of two keys meet with a probability of 2^-64 each.
+// streams of two keys meet with a probability of 2^-64 each. (The upper 8 bits of the seed are not
+// read.)
 //
 // Element e of a segment takes word (e / 16) % 4 of counter e / 64 * 16 + e % 16: four words of 16
 // counters, so that vectors need no shuffling (as kernels/dropout.h).

@@ -47,7 +47,15 @@ HWY_INLINE HalfBits HalfFromFloat(FloatVector x) {
 }
 
 HWY_INLINE FloatVector FloatFromHalf(HalfBits half) {
-  return hn::PromoteTo(FloatTag(), hn::BitCast(HalfTag(), half));
+  const auto x = hn::PromoteTo(FloatTag(), hn::BitCast(HalfTag(), half));
+#if HWY_TARGET == HWY_SCALAR
+  // Here infinities and NaNs are taken for numbers, from 2^16 on.
+  const FloatTag d;
+  const auto infinity = hn::BitCast(d, hn::Set(IntTag(), 0x7F800000));
+  return hn::IfThenElse(hn::Ge(hn::Abs(x), hn::Set(d, 0x1p16f)), infinity, x);
+#else
+  return x;
+#endif
 }
 
 // The first min(count, lanes) lanes, by way of a copy where that is not all.

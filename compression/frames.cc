@@ -66,6 +66,7 @@ std::optional<Frame> TakeFrame(size_t elements, std::span<const std::byte>& byte
   if (codec != 0 && DecoderOf(codec) == nullptr) return std::nullopt;
   if (codec == 0 && (!frame.finite || length != elements * sizeof(float))) return std::nullopt;
   if (codec != 0 && frame.finite != (length > 0)) return std::nullopt;
+  if (length > MostEncodingBytes(elements)) return std::nullopt;
   bytes = bytes.subspan(FrameBytes(length));
   return frame;
 }

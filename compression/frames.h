@@ -20,6 +20,8 @@
 namespace tug {
 
 inline constexpr size_t kFrameHeaderBytes = 8;
+// No codec needs more, also for a few elements; what is longer is malformed.
+constexpr uint64_t MostEncodingBytes(uint64_t elements) { return 8 * elements + 128; }
 
 // Bytes of a frame around an encoding of so many.
 constexpr size_t FrameBytes(size_t encoding_bytes) {
@@ -43,8 +45,8 @@ struct Frame {
 };
 
 // The frame at the front of what comes from outside, and takes it off there. Nothing if it is
-// malformed: longer than `bytes`, of an unknown codec, FP32 of another size. What is in the
-// encoding is for Decode to see.
+// malformed: longer than `bytes` or MostEncodingBytes, of an unknown codec, FP32 of another size.
+// What is in the encoding is for Decode to see.
 std::optional<Frame> TakeFrame(size_t elements, std::span<const std::byte>& bytes);
 
 // Decodes a frame's encoding; false as SegmentCodec::Decode, and if it is not finite.

@@ -14,7 +14,7 @@
 namespace tug {
 namespace {
 
-constexpr uint32_t kPurpose = 7;  // beside those of base/philox.h
+constexpr uint32_t kPurpose = 8;  // beside those of base/philox.h
 constexpr size_t kSeedBytes = sizeof(uint64_t);
 // Elements that stay in the nearest cache between two passes.
 constexpr size_t kChunk = 4096;

@@ -19,7 +19,7 @@ namespace tug {
 std::optional<std::span<const uint32_t>> SelectTop(std::span<const float> elements, size_t count,
                                                    CodecScratch& scratch);
 
-// residual += elements, and SelectTop of that in the same pass. REQUIRES: elements are finite.
+// residual += elements, and SelectTop of that in the same pass.
 std::optional<std::span<const uint32_t>> AddAndSelectTop(std::span<const float> elements,
                                                          std::span<float> residual, size_t count,
                                                          CodecScratch& scratch);

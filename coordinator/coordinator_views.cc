@@ -234,7 +234,7 @@ void Coordinator::TellResiduals(const Member& worker, const std::string& what,
                                 std::span<const uint32_t> owners) {
   const std::string gone = timeline_->residuals.Take(worker.id, owners);
   if (gone.empty()) return;
-  AddNotice(absl::StrCat("residuals ", worker.id, " ", places_.number()),
+  AddNotice(absl::StrCat("residuals ", worker.id, " ", places_.number(), " ", what),
             absl::StrCat(worker.Name(), " ", what, " ", gone));
 }
 
@@ -264,6 +264,9 @@ void Coordinator::RollBack(absl::Time now) {
   const std::vector<uint32_t> servers = membership_.ServersAgain(servers_wanted_);
   if (servers.empty() || workers < (all_workers ? cluster.workers() : 1)) return;
   rolling_back_ = false;
+  for (const Member* worker : membership_.OfKind(WORKER)) {
+    TellResiduals(*worker, "begins again without", {});
+  }
   const bool stopping = timeline_->end.stop_requested();
   TimelineStart start = newest_start_;
   start.number = timeline_->start.number + 1;

@@ -133,17 +133,17 @@ TEST_F(PushEncoderTest, TakesBackWhatIsDroppedOnce) {
   EXPECT_EQ((*elements)[0], 2.0f) << "1 + kRounded, rounded";
 }
 
-TEST_F(PushEncoderTest, SaysThatAGradientIsNotFiniteAndKeepsTheResidual) {
+TEST_F(PushEncoderTest, SaysThatAGradientIsNotFiniteAndGivesUpTheResidual) {
   EncodedPush first, second;
   encoder_->Encode(Request(kRounded), Part(0, 2), first);
-  const double squares = Squares();
+  EXPECT_GT(Squares(), 0);
   const PushRequest request = Request(std::numeric_limits<float>::infinity(), 1);
   const Lease payload = encoder_->Encode(request, Part(0, 2), second);
   EXPECT_EQ(payload.size_bytes(), 2 * kFrameHeaderBytes);
   EXPECT_FALSE(Decode(payload, Part(0, 2)).has_value());
-  EXPECT_EQ(Squares(), squares);
+  EXPECT_EQ(Squares(), 0);
   encoder_->Restore(request, Part(0, 2), second);
-  EXPECT_EQ(Squares(), squares);
+  EXPECT_EQ(Squares(), 0);
 }
 
 TEST_F(PushEncoderTest, GivesUpResidualsOfThoseThatAreNotCarried) {

@@ -64,19 +64,23 @@ bool NeedsErrorFeedback(const PushCodecConfig& codec) {
 }
 
 // 1-bit Adam: v is made of whole gradients, then stays. (Local steps are of whole ones throughout.)
+// A virtual worker may be some steps ahead of the updates that v is made of: so much longer its
+// pushes are whole.
 void FillPushCodecDefaults(JobConfig& config) {
   PushCodecConfig& codec = *config.mutable_comm()->mutable_push_codec();
   OptimizerConfig& optimizer = *config.mutable_optimizer();
   const bool one_bit_adam = codec.has_one_bit() && config.sync().local_steps() <= 1 &&
                             optimizer.algorithm() == OptimizerConfig::ADAMW;
   if (!codec.has_error_feedback()) codec.set_error_feedback(NeedsErrorFeedback(codec));
+  const uint64_t ahead = config.sync().policy() == SyncConfig::SSP ? config.sync().staleness() : 0;
   if (!codec.has_warmup_steps()) {
-    codec.set_warmup_steps(
-        one_bit_adam ? std::max(optimizer.warmup_steps(), config.train().steps() / 5) : 0);
+    const uint64_t fifth = std::max(optimizer.warmup_steps(), config.train().steps() / 5);
+    codec.set_warmup_steps(one_bit_adam ? fifth + ahead : 0);
   }
   if (codec.blocks().empty()) codec.set_blocks("*");
   if (!optimizer.adamw().has_freeze_v_after()) {
-    optimizer.mutable_adamw()->set_freeze_v_after(one_bit_adam ? codec.warmup_steps() : 0);
+    const uint64_t whole = codec.warmup_steps() - std::min(codec.warmup_steps(), ahead);
+    optimizer.mutable_adamw()->set_freeze_v_after(one_bit_adam ? whole : 0);
   }
 }
 

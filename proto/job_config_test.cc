@@ -232,6 +232,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"comm.push_codec.natural={}", "comm.push_codec.error_feedback=true"},
        {"comm.push_codec.error_feedback = true", "natural"}},
       {{"comm.push_codec.qsgd.levels=5"}, {"comm.push_codec.qsgd.levels = 5", "127"}},
+      {{"sync.policy=ASP", "comm.push_codec.one_bit={}"},
+       {"optimizer.adamw.freeze_v_after = ", "sync.policy = ASP"}},
       {{"sync.policy=ASP", "sync.record=ORDER", "comm.push_codec.top_k={}"},
        {"sync.record = ORDER", "comm.push_codec.error_feedback = true"}},
       {{"sync.policy=ASP", "sync.record=ORDER", "comm.pull_format=INT8"},
@@ -321,6 +323,9 @@ TEST(JobConfig, ComputesDefaultsOfACodec) {
   EXPECT_EQ(sgd.comm().push_codec().warmup_steps(), 0);
   const JobConfig local = codec({"comm.push_codec.one_bit={}", "sync.local_steps=4"});
   EXPECT_EQ(local.optimizer().adamw().freeze_v_after(), 0);
+  const JobConfig ssp = codec({"comm.push_codec.one_bit={}", "sync.policy=SSP"});
+  EXPECT_EQ(ssp.comm().push_codec().warmup_steps(), 14) << "4 steps ahead";
+  EXPECT_EQ(ssp.optimizer().adamw().freeze_v_after(), 10);
   const JobConfig int8 = codec({"comm.push_codec.int8={}"});
   EXPECT_FALSE(int8.comm().push_codec().error_feedback());
   EXPECT_EQ(int8.comm().push_codec().warmup_steps(), 0);

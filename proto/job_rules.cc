@@ -279,6 +279,13 @@ constexpr ValidityRule kValidityRules[] = {
        return codec.has_qsgd() && (n & (n - 1)) != 0;
      },
      "a level is a whole number of bits: choose 1, 3, 7, 15, 31, 63 or 127"},
+    {"optimizer.adamw.freeze_v_after", "sync.policy",
+     [](const JobConfig& c) {
+       return c.optimizer().adamw().freeze_v_after() > 0 && c.comm().push_codec().has_one_bit() &&
+              c.sync().policy() == SyncConfig::ASP;
+     },
+     "signs come before the last whole gradients where nobody waits, and would go into v: choose "
+     "another policy, or optimizer.algorithm SGD"},
     {"sync.record", "comm.push_codec.error_feedback",
      [](const JobConfig& c) {
        return c.sync().record() == SyncConfig::ORDER && c.comm().push_codec().error_feedback();
