@@ -1,8 +1,8 @@
 // Decoders over bytes that nobody has encoded. An execution is a function of its number; the buffer
 // that it reads is exactly as long as it says, so that AddressSanitizer sees a look beyond:
 //
-//   bazel test --config=asan --test_timeout=3600 //compression:codec_fuzz_test \\
-//     --test_arg=--executions=10000000
+//   bazel test --config=asan --test_timeout=3600 --test_arg=--executions=10000000
+//       //compression:codec_fuzz_test
 //
 // A failure tells its number: `--executions=1 --first=NUMBER` repeats it.
 
