@@ -53,6 +53,30 @@ TEST(TopK, KeepsTheLargestToTheBitAndNothingElse) {
   EXPECT_EQ(Decode(config, Encode(config, elements), 1000), expected);
 }
 
+// What the ablation of an experiment is about: small elements that never change sign are lost for
+// good, or only late.
+TEST(TopK, SmallElementsArriveWithErrorFeedbackAndNeverWithout) {
+  constexpr size_t kElements = 1000;
+  constexpr int kSteps = 300;
+  std::vector<float> gradient(kElements, 0.1f);
+  std::fill_n(gradient.begin(), 10, 1.0f);
+  const PushCodecConfig config = ConfigOf(PushCodecConfig::kTopK);
+  const auto codec = MakeCodec(config);
+  CodecScratch scratch;
+  std::vector<std::byte> out(codec->MaxEncodedBytes(kElements));
+  std::vector<float> residual(kElements, 0.0f), with(kElements, 0.0f), without(kElements, 0.0f);
+  for (int step = 0; step < kSteps; ++step) {
+    const size_t fed_back = codec->EncodeWithResidual({}, gradient, residual, out, scratch);
+    ASSERT_TRUE(codec->Decode(std::span(out).first(fed_back), DecodeTo::kAdd, with));
+    const size_t alone = codec->Encode({}, gradient, out, scratch);
+    ASSERT_TRUE(codec->Decode(std::span(out).first(alone), DecodeTo::kAdd, without));
+  }
+  for (size_t i = 10; i < kElements; ++i) {
+    ASSERT_GT(with[i], kSteps * 0.1f / 2) << i;
+    ASSERT_EQ(without[i], 0.0f) << i;
+  }
+}
+
 TEST(TopK, SendsNoZeros) {
   std::vector<float> elements(kSegment, 0.0f);
   elements[5] = elements[77777] = 1;
