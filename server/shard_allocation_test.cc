@@ -3,43 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <vector>
 
+#include "base/count_allocations.h"
 #include "server/push_frames_test_support.h"
 #include "server/shard.h"
-
-namespace {
-
-uint64_t allocations = 0;  // one thread
-
-void* Allocate(size_t size_bytes, size_t alignment) {
-  ++allocations;
-  const size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
-  void* const memory = std::aligned_alloc(alignment, rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// Not inlined: the compiler would then see new and free that do not match.
-[[gnu::noinline]] void* operator new(size_t size_bytes) {
-  return Allocate(size_bytes, alignof(std::max_align_t));
-}
-[[gnu::noinline]] void* operator new(size_t size_bytes, std::align_val_t alignment) {
-  return Allocate(size_bytes, static_cast<size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace tug {
 namespace {
@@ -105,9 +74,9 @@ void ExpectNoneInSteadyState(SyncConfig::Policy policy) {
                 : Lease(buffer, std::span<const std::byte>(buffer->data(), buffer->size_bytes()));
         uint64_t clock = 0;
         for (; clock < 4; ++clock) RunClock(shard, gradient, codec, home, clock);
-        const uint64_t before = allocations;
+        const uint64_t before = CountAllocations();
         for (; clock < 8; ++clock) RunClock(shard, gradient, codec, home, clock);
-        EXPECT_EQ(allocations, before)
+        EXPECT_EQ(CountAllocations(), before)
             << elements << " elements, codec " << static_cast<int>(codec);
         EXPECT_EQ(weights, clock * kVirtualWorkers * kSegments);
       }

@@ -1,0 +1,41 @@
+#include "base/count_allocations.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+uint64_t allocations = 0;
+
+void* Allocate(size_t size_bytes, size_t alignment) {
+  ++allocations;
+  const size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
+  void* const memory = std::aligned_alloc(alignment, rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// Not inlined: the compiler would then see new and free that do not match.
+[[gnu::noinline]] void* operator new(size_t size_bytes) {
+  return Allocate(size_bytes, alignof(std::max_align_t));
+}
+[[gnu::noinline]] void* operator new(size_t size_bytes, std::align_val_t alignment) {
+  return Allocate(size_bytes, static_cast<size_t>(alignment));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace tug {
+
+uint64_t CountAllocations() { return allocations; }
+
+}  // namespace tug

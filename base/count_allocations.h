@@ -1,0 +1,14 @@
+#ifndef TUG_BASE_COUNT_ALLOCATIONS_H_
+#define TUG_BASE_COUNT_ALLOCATIONS_H_
+
+#include <cstdint>
+
+namespace tug {
+
+// Calls of operator new in this process so far. For tests with one thread: linking this replaces
+// operator new and delete. Not thread-safe.
+uint64_t CountAllocations();
+
+}  // namespace tug
+
+#endif  // TUG_BASE_COUNT_ALLOCATIONS_H_
