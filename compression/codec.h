@@ -56,6 +56,10 @@ class SegmentCodec {
   virtual size_t Encode(const CodecKey& key, std::span<const float> elements,
                         std::span<std::byte> out, CodecScratch& scratch) const = 0;
 
+  // Floats that EncodeWithResidual keeps of a segment beside its residual, behind that in
+  // `residual`; zeros at first.
+  virtual size_t StateFloats(size_t /*elements*/) const { return 0; }
+
   // Error feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2): encodes
   // p = elements + residual, and leaves in `residual` p minus what Decode makes of it. As Encode;
   // with 0, `residual` becomes 0: the step is skipped, and what its pushes carried with it. So it

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "compression/frames.h"
-#include "kernels/sum.h"
 
 namespace tug {
 
@@ -56,7 +54,7 @@ Lease PushEncoder::Encode(const PushRequest& request, const Partition& part, Enc
     frame = payload.lease.Slice(size_bytes, frame_bytes);
     size_bytes += frame_bytes;
   }
-  if (error_feedback()) SumSquares(request.virtual_worker);
+  if (error_feedback()) residuals_.SumSquares(request.virtual_worker);
   return payload.lease.Slice(0, size_bytes);
 }
 
@@ -72,33 +70,13 @@ size_t PushEncoder::Write(const PushRequest& request, const Segment& segment,
   }
   const std::span<float> residual = ResidualOf(request.virtual_worker, segment);
   const size_t bytes = WriteFrame(id, codec, key, elements, residual, out, scratch_);
-  SumSquaresOf(request.virtual_worker, segment);
+  residuals_.SumSquaresOf(request.virtual_worker, segment);
   return bytes;
 }
 
 std::span<float> PushEncoder::ResidualOf(uint32_t virtual_worker, const Segment& segment) {
-  if (virtual_worker >= residuals_.size()) {
-    residuals_.resize(virtual_worker + 1);
-    squares_.resize(virtual_worker + 1);
-  }
-  Residuals& residuals = residuals_[virtual_worker];
-  residuals.elements.resize(table_.size());
-  residuals.squares.resize(table_.size());
-  AlignedBuffer& elements = residuals.elements[table_.id(segment.block, segment.index)];
-  if (elements.size_bytes() == 0) elements = AlignedBuffer(segment.bytes());
-  return elements.floats();
-}
-
-void PushEncoder::SumSquaresOf(uint32_t virtual_worker, const Segment& segment) {
-  const std::span<const float> residual = ResidualOf(virtual_worker, segment);
-  residuals_[virtual_worker].squares[table_.id(segment.block, segment.index)] =
-      kernels::SumOfSquares(residual.data(), static_cast<int64_t>(residual.size()));
-}
-
-void PushEncoder::SumSquares(uint32_t virtual_worker) {
-  if (virtual_worker >= residuals_.size()) return;
-  const std::vector<double>& squares = residuals_[virtual_worker].squares;
-  squares_[virtual_worker] = std::accumulate(squares.begin(), squares.end(), 0.0);
+  const size_t state_floats = choice_.AfterWarmup(segment)->StateFloats(segment.elements());
+  return residuals_.Of(virtual_worker, segment, state_floats);
 }
 
 void PushEncoder::Restore(const PushRequest& request, const Partition& part, EncodedPush& encoded) {
@@ -111,20 +89,11 @@ void PushEncoder::Restore(const PushRequest& request, const Partition& part, Enc
     const std::optional<Frame> frame = TakeFrame(segment.elements(), bytes);
     TUG_CHECK(frame.has_value());
     if (frame->codec == 0 || !frame->finite) continue;
-    TUG_CHECK(DecodeFrame(*frame, DecodeTo::kAdd, ResidualOf(request.virtual_worker, segment)));
-    SumSquaresOf(request.virtual_worker, segment);
+    const std::span<float> residual = ResidualOf(request.virtual_worker, segment);
+    TUG_CHECK(DecodeFrame(*frame, DecodeTo::kAdd, residual.first(segment.elements())));
+    residuals_.SumSquaresOf(request.virtual_worker, segment);
   }
-  SumSquares(request.virtual_worker);
-}
-
-void PushEncoder::GiveUpAllBut(std::span<const uint32_t> virtual_workers) {
-  for (uint32_t v = 0; v < residuals_.size(); ++v) {
-    if (std::find(virtual_workers.begin(), virtual_workers.end(), v) != virtual_workers.end()) {
-      continue;
-    }
-    residuals_[v] = Residuals();
-    squares_[v] = 0;
-  }
+  residuals_.SumSquares(request.virtual_worker);
 }
 
 uint64_t PredictPushEncoderBytes(const PushCodecConfig& codec, const BlockTable& blocks,
@@ -136,7 +105,8 @@ uint64_t PredictPushEncoderBytes(const PushCodecConfig& codec, const BlockTable&
     const SegmentCodec* const encodes = choice.AfterWarmup(segment);
     if (encodes == nullptr) continue;
     bytes += MaxFrameBytes(encodes, segment.elements());
-    if (choice.error_feedback()) bytes += segment.bytes();
+    if (!choice.error_feedback()) continue;
+    bytes += segment.bytes() + encodes->StateFloats(segment.elements()) * sizeof(float);
   }
   return virtual_workers * bytes;
 }

@@ -9,6 +9,7 @@
 #include "compression/codec.h"
 #include "exchange/codec_choice.h"
 #include "exchange/requests.h"
+#include "exchange/residuals.h"
 #include "exchange/segment_table.h"
 #include "exchange/send_buffers.h"
 #include "scheduler/partitioner.h"
@@ -56,34 +57,28 @@ class PushEncoder {
   void Restore(const PushRequest& request, const Partition& part, EncodedPush& encoded);
 
   // Residuals of virtual workers that are not among these are given up.
-  void GiveUpAllBut(std::span<const uint32_t> virtual_workers);
+  void GiveUpAllBut(std::span<const uint32_t> virtual_workers) {
+    residuals_.GiveUpAllBut(virtual_workers);
+  }
 
   bool error_feedback() const { return choice_.error_feedback(); }
   // By virtual worker: the sum of squares of its residual. Empty, or 0, where there is none.
-  std::span<const double> residual_squares() const { return squares_; }
+  std::span<const double> residual_squares() const { return residuals_.squares(); }
 
  private:
-  struct Residuals {                      // of a virtual worker, by segment id
-    std::vector<AlignedBuffer> elements;  // empty until the segment is encoded
-    std::vector<double> squares;          // their sum
-  };
-
   const Segment& SegmentAt(const Partition& part, uint32_t i) const {
     return table_.segment(table_.id(part.block, part.first_segment + i));
   }
   size_t Write(const PushRequest& request, const Segment& segment, std::span<std::byte> out);
+  // With what the codec keeps behind it.
   std::span<float> ResidualOf(uint32_t virtual_worker, const Segment& segment);
-  // It has changed.
-  void SumSquaresOf(uint32_t virtual_worker, const Segment& segment);
-  void SumSquares(uint32_t virtual_worker);
 
   const SegmentTable& table_;
   const uint64_t seed_;
   const CodecChoice choice_;
   SendBuffers buffers_;
   CodecScratch scratch_;
-  std::vector<Residuals> residuals_;  // by virtual worker
-  std::vector<double> squares_;       // the same, summed
+  Residuals residuals_;
 };
 
 // What the encodings of a step's pushes, and residuals, take of a worker's memory.

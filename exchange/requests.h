@@ -27,8 +27,8 @@ struct ExchangeOptions {
   uint32_t timeline = 0;
   uint32_t view = 0;
   std::vector<uint32_t> lane_of_segment;
-  CommConfig comm;              // all fields filled
-  TraceTrack* trace = nullptr;  // outlives the exchange; may be null
+  CommConfig comm;                   // all fields filled
+  TraceTrack* trace = nullptr;       // outlives the exchange; may be null
   const TimeSource* time = nullptr;  // for ExchangeCounters::encode_seconds; as `trace`
   // Of proto/sync_mode.h. Then a push says the version that came last of its segments, and the
   // answer to a pull is known by the clock it repeats: versions say nothing of clocks.

@@ -17,9 +17,9 @@
 namespace tug {
 
 inline constexpr uint32_t kWireMagic = 0x31475554;  // "TUG1"
-inline constexpr uint16_t kWireVersion = 5;
+inline constexpr uint16_t kWireVersion = 6;
 // Version of the control service (proto/control.proto); both sides must have the same.
-inline constexpr uint32_t kControlVersion = 7;
+inline constexpr uint32_t kControlVersion = 8;
 inline constexpr size_t kHeaderBytes = 96;
 // No payload is larger; a receiver drops what claims to be.
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{512} << 20;
@@ -54,12 +54,16 @@ enum class Want : uint8_t { kExact = 0, kAtLeast = 1 };
 
 // What a payload's bytes are. All decode to the elements of the header's segments.
 enum class Codec : uint8_t {
-  kNone = 0,    // FP32
-  kBf16 = 1,    // weights: the upper halves of FP32, rounded to nearest even
-  kRuns = 2,    // FP32 of some runs of elements, the others are 0 (push) or not asked for (pull,
-                // weights): see exchange/runs.h
-  kFrames = 3,  // push: each segment encoded by itself, see compression/frames.h
-  kInt8 = 4,    // weights: each segment encoded by compression/int8.h, one after the other
+  kNone = 0,     // FP32
+  kBf16 = 1,     // weights: the upper halves of FP32, rounded to nearest even
+  kRuns = 2,     // FP32 of some runs of elements, the others are 0 (push) or not asked for (pull,
+                 // weights): see exchange/runs.h
+  kFrames = 3,   // push: each segment encoded by itself, see compression/frames.h
+  kInt8 = 4,     // weights: each segment encoded by compression/int8.h, one after the other
+  kChanges = 5,  // pull: wants what follows on the weights of version `clock` - 1, which the sender
+                 // holds (`clock` 0: it holds none); weights: frames of the changes since the
+                 // version before (compression/frames.h). A lane that does not have them answers
+                 // with kNone: all of the weights that workers hold.
 };
 
 // WireHeader::version of a push whose gradient is zero whatever the weights: of those that the lane

@@ -1,0 +1,50 @@
+#include "exchange/residuals.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "kernels/sum.h"
+
+namespace tug {
+
+std::span<float> Residuals::Of(uint32_t virtual_worker, const Segment& segment,
+                               size_t state_floats) {
+  if (virtual_worker >= of_.size()) {
+    of_.resize(virtual_worker + 1);
+    squares_.resize(virtual_worker + 1);
+  }
+  OfVirtualWorker& of = of_[virtual_worker];
+  of.elements.resize(table_.size());
+  of.squares.resize(table_.size());
+  AlignedBuffer& elements = of.elements[IdOf(segment)];
+  const size_t floats = segment.elements() + state_floats;
+  if (elements.size_bytes() == 0) elements = AlignedBuffer(floats * sizeof(float));
+  TUG_CHECK_EQ(elements.size_bytes(), floats * sizeof(float));
+  return elements.floats();
+}
+
+void Residuals::SumSquaresOf(uint32_t virtual_worker, const Segment& segment) {
+  OfVirtualWorker& of = of_[virtual_worker];
+  const uint32_t id = IdOf(segment);
+  of.squares[id] = kernels::SumOfSquares(of.elements[id].floats().data(),
+                                         static_cast<int64_t>(segment.elements()));
+}
+
+void Residuals::SumSquares(uint32_t virtual_worker) {
+  if (virtual_worker >= of_.size()) return;
+  const std::vector<double>& squares = of_[virtual_worker].squares;
+  squares_[virtual_worker] = std::accumulate(squares.begin(), squares.end(), 0.0);
+}
+
+void Residuals::GiveUpAllBut(std::span<const uint32_t> virtual_workers) {
+  for (uint32_t v = 0; v < of_.size(); ++v) {
+    if (std::find(virtual_workers.begin(), virtual_workers.end(), v) != virtual_workers.end()) {
+      continue;
+    }
+    of_[v] = OfVirtualWorker();
+    squares_[v] = 0;
+  }
+}
+
+}  // namespace tug
