@@ -356,7 +356,7 @@ void Coordinator::EndIfEveryoneKnows(absl::Time now) {
   if (!Ended() || end_reported_ || committing_.has_value() || replaying_) return;
   const auto told = [](const Member& member) { return member.told_of_end; };
   const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told);
-  if (!all_told && now - ended_at_ < kToldGrace) return;
+  if (!all_told && now - ended_at_ < told_grace()) return;
   end_reported_ = true;
   actions_.emplace_back(JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(failure_)});
 }

@@ -27,11 +27,12 @@
 //  8. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
 //  when a node reports a
 //     failure, or a checkpoint cannot be written. Every node learns it with its next heartbeat.
-//  9. JobEnded once every node has been told, or after kToldGrace.
+//  9. JobEnded once every node has been told, or after told_grace().
 //
 // State and actions are a function of the inputs: whoever keeps them (journal.h, KeepJournal) can
 // make the same coordinator again (Replay), which then takes the job up (OnTakenUp).
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -135,13 +136,16 @@ CoordinatorOptions OptionsOf(const JournalBegin& begin);
 // Not thread-safe. `now` never decreases from call to call.
 class Coordinator {
  public:
-  static constexpr absl::Duration kToldGrace = absl::Seconds(2);
   // For the next part of a trace, once the traced steps are over.
   static constexpr absl::Duration kTracePatience = absl::Seconds(30);
   static constexpr size_t kMaxNotices = 1000;  // further ones are dropped
   static constexpr uint32_t kManifestFormat = 1;
 
   explicit Coordinator(CoordinatorOptions options);
+
+  // Who has not asked for so long after the end is lost, and is not waited for. On a machine that
+  // is busy a node may be late by some heartbeats.
+  absl::Duration told_grace() const { return std::max(absl::Seconds(2), failure_timeout_); }
 
   // Errors: FAILED_PRECONDITION (other protocol version or configuration, job has ended), and those
   // of Membership::Register and JobBlocks::Admit.

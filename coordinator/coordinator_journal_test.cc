@@ -85,7 +85,7 @@ TEST_F(JournaledJob, OneThatHadEndedTellsEveryoneAgainAndThenEnds) {
     EXPECT_FALSE(std::holds_alternative<JobEnded>(action));
   }
   EXPECT_EQ(again->OnHeartbeat(job_.ReadyBeat(1), job_.now())->phase(), FAILED);
-  again->OnTick(job_.now() + Coordinator::kToldGrace);
+  again->OnTick(job_.now() + again->told_grace());
   const auto actions = again->TakeActions();
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_THAT(std::string(std::get<JobEnded>(actions[0]).status.message()), HasSubstr("no text"));
