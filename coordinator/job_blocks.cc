@@ -1,13 +1,36 @@
 #include "coordinator/job_blocks.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "exchange/codec_choice.h"
 #include "exchange/declared_blocks.h"
 #include "exchange/segment_table.h"
 
 namespace tug {
+namespace {
+
+// A pattern that is misspelt would leave its blocks as they are, without a word.
+absl::Status CheckCodecBlocks(const BlockTable& blocks, const PushCodecConfig& codec) {
+  if (codec.codec_case() == PushCodecConfig::CODEC_NOT_SET) return absl::OkStatus();
+  const std::vector<std::string> names = BlockNames(blocks);
+  const std::vector<std::string> patterns = absl::StrSplit(codec.blocks(), ',');
+  for (const std::string& pattern : patterns) {
+    const auto matches = [&](const std::string& name) { return MatchesNames(pattern, name); };
+    if (std::any_of(names.begin(), names.end(), matches)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("comm.push_codec.blocks: '", pattern, "' names none of the ", names.size(),
+                     " blocks, ", names.front(), " to ", names.back(), ": correct or remove it"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<BlockLayout> LayOut(const BlockTable& blocks, const JobConfig& config) {
   ASSIGN_OR_RETURN(const SegmentTable table,
@@ -20,6 +43,7 @@ absl::StatusOr<BlockLayout> LayOut(const BlockTable& blocks, const JobConfig& co
                      " cuts this model into ", table.size(),
                      " segments only: use fewer lanes or smaller segments"));
   }
+  RETURN_IF_ERROR(CheckCodecBlocks(blocks, config.comm().push_codec()));
   BlockLayout layout{blocks, {}};
   for (uint32_t i = 0; i < table.size(); ++i) {
     layout.segment_bytes.push_back(table.segment(i).bytes());

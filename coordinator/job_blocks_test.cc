@@ -53,6 +53,17 @@ TEST(JobBlocks, TakesWhatTheFirstWorkerDeclares) {
   EXPECT_THAT(Refusal(blocks, Worker({}), kPrecondition), HasSubstr("exchange/tug.h"));
 }
 
+TEST(JobBlocks, RefusesACodecForBlocksThatAreNotThere) {
+  JobConfig config = Config(true, 1);
+  config.mutable_comm()->mutable_push_codec()->mutable_int8();
+  config.mutable_comm()->mutable_push_codec()->set_blocks("*.1, blok.0");
+  JobBlocks blocks(config, {});
+  EXPECT_THAT(Refusal(blocks, Worker({10, 10}), kInvalid),
+              HasSubstr("blok.0' names none of the 2 blocks, block.0 to block.1: correct"));
+  config.mutable_comm()->mutable_push_codec()->set_blocks("*.1, block.0");
+  EXPECT_TRUE(blocks.Admit(Worker({10, 10})).ok());
+}
+
 TEST(JobBlocks, KeepsNothingOfADeclarationItRefuses) {
   const JobConfig config = Config(true, 2);
   JobBlocks blocks(config, {});
