@@ -110,6 +110,7 @@ TEST(FieldRules, RefuseWhatIsOutsideAndNameFieldAndRange) {
     for (const double value : outside) {
       JobConfig config = Valid();
       SetFieldFromNumber(config, rule.path, value);
+      FillDefaults(config);  // what stands beside it, if it is in a message that was not chosen
       const std::string error = ErrorOf(Validate(config));
       EXPECT_THAT(error, AllOf(HasSubstr(std::string(rule.path) + " = "), HasSubstr("out of range"),
                                HasSubstr("; set ")));
