@@ -55,7 +55,9 @@ std::unique_ptr<const SegmentCodec> MakeFor(const CodecRow& row, double density)
   TUG_CHECK_OK(SetFieldFromText(job, path, "{}"));
   if (row.sparse) SetFieldFromNumber(job, absl::StrCat(path, ".density"), density);
   FillDefaults(job, 1);
-  return MakeCodec(job.comm().push_codec());
+  PushCodecConfig& config = *job.mutable_comm()->mutable_push_codec();
+  if (config.has_dgc()) config.mutable_dgc()->set_density_warmup_steps(0);
+  return MakeCodec(config);
 }
 
 // A gradient and what becomes of it.
@@ -69,7 +71,8 @@ class CodecRun {
         encoded_(Segments() * slot_bytes_),
         lengths_(Segments()),
         sum_(elements.size()),
-        residual_(row.unbiased ? 0 : elements.size()) {}
+        residual_floats_(kSegment + codec_->StateFloats(kSegment)),
+        residual_(row.unbiased ? 0 : Segments() * residual_floats_) {}
 
   const CodecRow& row() const { return row_; }
 
@@ -82,8 +85,10 @@ class CodecRun {
   }
   void EncodeWithResidual() {
     for (size_t i = 0; i < Segments(); ++i) {
-      lengths_[i] = codec_->EncodeWithResidual(Key(i), SegmentOf(elements_, i),
-                                               SegmentOf(residual_.span(), i), Slot(i), scratch_);
+      const std::span<const float> elements = SegmentOf(elements_, i);
+      const std::span<float> residual = residual_.span().subspan(
+          i * residual_floats_, elements.size() + codec_->StateFloats(elements.size()));
+      lengths_[i] = codec_->EncodeWithResidual(Key(i), elements, residual, Slot(i), scratch_);
       TUG_CHECK_GE(lengths_[i], 1u);
     }
     ++clock_;
@@ -121,6 +126,7 @@ class CodecRun {
   HugeArray<std::byte> encoded_;
   std::vector<size_t> lengths_;
   HugeArray<float> sum_;
+  const size_t residual_floats_;  // of a segment, with what the codec keeps behind them
   HugeArray<float> residual_;
   CodecScratch scratch_;
   uint64_t clock_ = 0;

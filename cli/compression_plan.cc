@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -155,8 +156,11 @@ void PlanLearningJobs(const CompressionArguments& a, const JobConfig& config,
 
 // What a link adds, whatever the user says: the report says so.
 std::vector<std::string> LinkOverrides(const CompressionArguments& a, const CompressionJob& job) {
-  // Every measured step is one that the codec encodes.
+  // Every measured step is one that the codec encodes, as it does at last.
   std::vector<std::string> overrides = {"comm.push_codec.warmup_steps=0"};
+  if (absl::StartsWith(job.codec.push_text, "dgc ")) {
+    overrides.push_back("comm.push_codec.dgc.density_warmup_steps=0");
+  }
   if (job.link.bits_per_second == 0) return overrides;
   overrides.push_back("comm.shared_memory=false");
   if (a.hosts > 0) return overrides;

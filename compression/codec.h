@@ -57,14 +57,16 @@ class SegmentCodec {
                         std::span<std::byte> out, CodecScratch& scratch) const = 0;
 
   // Floats that EncodeWithResidual keeps of a segment beside its residual, behind that in
-  // `residual`; zeros at first.
+  // `residual`; zeros at first. They go where the residual goes: with 0 they become 0 too.
   virtual size_t StateFloats(size_t /*elements*/) const { return 0; }
 
   // Error feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2): encodes
   // p = elements + residual, and leaves in `residual` p minus what Decode makes of it. As Encode;
   // with 0, `residual` becomes 0: the step is skipped, and what its pushes carried with it. So it
   // does where p alone is not finite, an overflow, and then `elements` are encoded. Here in three
-  // passes; codecs that have to be fast override it with the same result to the last bit.
+  // passes; codecs that have to be fast override it with the same result to the last bit, and those
+  // with a state (their headers say what it does) with one that depends on that.
+  // REQUIRES: `residual` has elements.size() + StateFloats.
   virtual size_t EncodeWithResidual(const CodecKey& key, std::span<const float> elements,
                                     std::span<float> residual, std::span<std::byte> out,
                                     CodecScratch& scratch) const;

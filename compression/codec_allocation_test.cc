@@ -16,7 +16,7 @@ TEST(CodecAllocation, NoneAfterTheFirstSegment) {
     const std::unique_ptr<const SegmentCodec> codec = DefaultCodec(row);
     const SegmentCodec* const decoder = DecoderOf(row.id);
     std::vector<float> elements = NormalElements(kElements, 1, 0.01f);
-    std::vector<float> residual(kElements);
+    std::vector<float> residual(kElements + codec->StateFloats(kElements));
     std::vector<float> decoded(kElements);
     std::vector<std::byte> out(codec->MaxEncodedBytes(kElements));
     CodecScratch scratch;

@@ -3,11 +3,13 @@
 #include <vector>
 
 #include "compression/bf16.h"
+#include "compression/dgc.h"
 #include "compression/fp16.h"
 #include "compression/int4.h"
 #include "compression/int8.h"
 #include "compression/natural.h"
 #include "compression/one_bit.h"
+#include "compression/power_sgd.h"
 #include "compression/qsgd.h"
 #include "compression/random_k.h"
 #include "compression/tern_grad.h"
@@ -42,6 +44,9 @@ constexpr CodecRow kCodecs[] = {
     {PushCodecConfig::kQsgd, "qsgd", "Alistarh et al. 2017", false, true, Make<QsgdSegmentCodec>},
     {PushCodecConfig::kTernGrad, "tern_grad", "Wen et al. 2017", false, true, Make<TernGradCodec>},
     {PushCodecConfig::kNatural, "natural", "Horvath et al. 2022", false, true, Make<NaturalCodec>},
+    {PushCodecConfig::kDgc, "dgc", "Lin et al. 2018", true, false, Make<DgcSegmentCodec>},
+    {PushCodecConfig::kPowerSgd, "power_sgd", "Vogels et al. 2019", false, false,
+     Make<PowerSgdSegmentCodec>},
 };
 
 // By id.

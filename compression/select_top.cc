@@ -45,6 +45,18 @@ size_t CollectAtLeast(const float* x, int64_t n, int32_t threshold, uint32_t fir
   return count;
 }
 
+// velocity = momentum * velocity + x, residual += velocity.
+void Accumulate(const float* HWY_RESTRICT x, float momentum, float* HWY_RESTRICT velocity,
+                float* HWY_RESTRICT residual, int64_t n) {
+  const auto decay = hn::Set(FloatTag(), momentum);
+  for (int64_t i = 0; i < n; i += FloatLanes()) {
+    const auto old = LoadUpTo(velocity + i, n - i);
+    const auto u = hn::Add(hn::Mul(decay, old), LoadUpTo(x + i, n - i));
+    StoreUpTo(u, velocity + i, n - i);
+    StoreUpTo(hn::Add(LoadUpTo(residual + i, n - i), u), residual + i, n - i);
+  }
+}
+
 }  // namespace tug::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -52,6 +64,7 @@ HWY_AFTER_NAMESPACE();
 namespace tug {
 namespace kernels {
 HWY_EXPORT(CollectAtLeast);
+HWY_EXPORT(Accumulate);
 }  // namespace kernels
 namespace {
 
@@ -62,16 +75,30 @@ constexpr size_t kChunk = 4096;
 
 uint32_t MagnitudeBits(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFF; }
 
-// Bits of a magnitude that most likely `count` of n elements reach, and not many more. `at`: the
-// element at an index.
+// How many are kept: as many as reach the threshold if they are within these bounds, else `count`.
+struct Quota {
+  size_t least;
+  size_t count;
+  size_t most;
+  bool exact() const { return least == most; }
+};
+
+Quota Exactly(size_t count) { return {count, count, count}; }
+Quota About(size_t count, size_t elements) {
+  return {(count + 1) / 2, count, std::min(MostAbout(count), elements)};
+}
+
+// Bits of a magnitude that about quota.count of n elements reach; with an exact one, most likely as
+// many, and not many more. `at`: the element at an index.
 template <typename At>
-uint32_t LikelyThreshold(size_t n, size_t count, At at) {
+uint32_t LikelyThreshold(size_t n, const Quota& quota, At at) {
   constexpr size_t kSample = 4096;
   constexpr uint32_t kShift = 18;  // buckets of 1/32 of a power of two
   const size_t stride = n / kSample;
   if (stride < 4) return 1;
-  const double expected = static_cast<double>(count) * kSample / static_cast<double>(n);
-  const double wanted = expected + 5 * std::sqrt(expected) + 2;
+  const double expected = static_cast<double>(quota.count) * kSample / static_cast<double>(n);
+  const double wanted =
+      quota.exact() ? expected + 5 * std::sqrt(expected) + 2 : std::max(expected, 1.0);
   if (wanted >= kSample / 2.0) return 1;
   uint16_t counts[(uint32_t{1} << 31 >> kShift)] = {};
   uint32_t top = 0;
@@ -131,10 +158,10 @@ struct Nothing {
 
 // `prepare`(i, n) is called for elements [i, i + n) before they are first looked at.
 template <typename Prepare>
-std::optional<std::span<const uint32_t>> Select(std::span<const float> x, size_t count,
+std::optional<std::span<const uint32_t>> Select(std::span<const float> x, const Quota& quota,
                                                 uint32_t threshold, CodecScratch& scratch,
                                                 Prepare prepare) {
-  TUG_CHECK(count >= 1 && count <= x.size());
+  TUG_CHECK(quota.count >= 1 && quota.count <= x.size());
   const size_t room = x.size() + kVectorSlack;
   const auto found =
       std::span(reinterpret_cast<uint32_t*>(scratch.Take(room * sizeof(uint32_t)).data()), room);
@@ -148,31 +175,57 @@ std::optional<std::span<const uint32_t>> Select(std::span<const float> x, size_t
         static_cast<uint32_t>(i), found.data() + candidates, &largest);
   }
   if (static_cast<uint32_t>(largest) >= kInfinityBits) return std::nullopt;
-  if (candidates < count && threshold > 1) {
-    return Select(x, count, 1, scratch, Nothing());
+  if (candidates < quota.least && threshold > 1) {
+    return Select(x, quota, 1, scratch, Nothing());
   }
   const Candidates all = {found.first(candidates), threshold, static_cast<uint32_t>(largest)};
-  if (candidates <= count) return all.indices;
-  return Keep(x.data(), all, count);
+  if (candidates <= quota.most) return all.indices;
+  return Keep(x.data(), all, quota.count);
+}
+
+std::optional<std::span<const uint32_t>> SelectOf(std::span<const float> elements,
+                                                  const Quota& quota, CodecScratch& scratch) {
+  const uint32_t threshold =
+      LikelyThreshold(elements.size(), quota, [&](size_t i) { return elements[i]; });
+  return Select(elements, quota, threshold, scratch, Nothing());
 }
 
 }  // namespace
 
 std::optional<std::span<const uint32_t>> SelectTop(std::span<const float> elements, size_t count,
                                                    CodecScratch& scratch) {
-  const uint32_t threshold =
-      LikelyThreshold(elements.size(), count, [&](size_t i) { return elements[i]; });
-  return Select(elements, count, threshold, scratch, Nothing());
+  return SelectOf(elements, Exactly(count), scratch);
+}
+
+std::optional<std::span<const uint32_t>> SelectAbout(std::span<const float> elements, size_t count,
+                                                     CodecScratch& scratch) {
+  return SelectOf(elements, About(count, elements.size()), scratch);
 }
 
 std::optional<std::span<const uint32_t>> AddAndSelectTop(std::span<const float> elements,
                                                          std::span<float> residual, size_t count,
                                                          CodecScratch& scratch) {
   TUG_CHECK_EQ(elements.size(), residual.size());
+  const Quota quota = Exactly(count);
   const uint32_t threshold =
-      LikelyThreshold(elements.size(), count, [&](size_t i) { return residual[i] + elements[i]; });
-  return Select(residual, count, threshold, scratch, [&](size_t i, size_t n) {
+      LikelyThreshold(elements.size(), quota, [&](size_t i) { return residual[i] + elements[i]; });
+  return Select(residual, quota, threshold, scratch, [&](size_t i, size_t n) {
     kernels::AddAndCheck(elements.data() + i, residual.data() + i, static_cast<int64_t>(n));
+  });
+}
+
+std::optional<std::span<const uint32_t>> AccumulateAndSelectAbout(
+    std::span<const float> elements, float momentum, std::span<float> velocity,
+    std::span<float> residual, size_t count, CodecScratch& scratch) {
+  TUG_CHECK(elements.size() == velocity.size() && elements.size() == residual.size());
+  const Quota quota = About(count, elements.size());
+  const uint32_t threshold = LikelyThreshold(elements.size(), quota, [&](size_t i) {
+    return residual[i] + (momentum * velocity[i] + elements[i]);
+  });
+  return Select(residual, quota, threshold, scratch, [&](size_t i, size_t n) {
+    HWY_DYNAMIC_DISPATCH(kernels::Accumulate)
+    (elements.data() + i, momentum, velocity.data() + i, residual.data() + i,
+     static_cast<int64_t>(n));
   });
 }
 

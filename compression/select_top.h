@@ -19,10 +19,23 @@ namespace tug {
 std::optional<std::span<const uint32_t>> SelectTop(std::span<const float> elements, size_t count,
                                                    CodecScratch& scratch);
 
+// As SelectTop, but faster: all that reach the sample's threshold if they are from half of `count`
+// to MostAbout of it, else exactly `count` (hierarchical selection, Lin et al. 2018, section 3.1:
+// of those that reach it if they are more, of all if they are fewer).
+constexpr size_t MostAbout(size_t count) { return count + count / 4; }
+std::optional<std::span<const uint32_t>> SelectAbout(std::span<const float> elements, size_t count,
+                                                     CodecScratch& scratch);
+
 // residual += elements, and SelectTop of that in the same pass.
 std::optional<std::span<const uint32_t>> AddAndSelectTop(std::span<const float> elements,
                                                          std::span<float> residual, size_t count,
                                                          CodecScratch& scratch);
+
+// velocity = momentum * velocity + elements, residual += velocity, and SelectAbout of that in the
+// same pass.
+std::optional<std::span<const uint32_t>> AccumulateAndSelectAbout(
+    std::span<const float> elements, float momentum, std::span<float> velocity,
+    std::span<float> residual, size_t count, CodecScratch& scratch);
 
 }  // namespace tug
 

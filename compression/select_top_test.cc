@@ -109,6 +109,25 @@ TEST_P(SelectTopTest, SelectsOfASum) {
   }
 }
 
+TEST_P(SelectTopTest, TakesAboutAsManyOfTheLargestHoweverTheyLie) {
+  CodecScratch scratch;
+  for (const size_t n : {1, 33, 1000, 16391, 70001}) {
+    for (int kind = 0; kind < kKinds; ++kind) {
+      const std::vector<float> x = Elements(n, kind);
+      const auto zeros = static_cast<size_t>(std::count(x.begin(), x.end(), 0.0f));
+      for (const double density : {1e-4, 0.01, 0.25, 1.0}) {
+        const size_t count = std::max<size_t>(1, static_cast<size_t>(density * n));
+        const auto top = SelectAbout(x, count, scratch);
+        ASSERT_TRUE(top.has_value());
+        EXPECT_GE(top->size(), std::min((count + 1) / 2, n - zeros)) << n << " kind " << kind;
+        EXPECT_LE(top->size(), MostAbout(count)) << n << " kind " << kind;
+        ASSERT_EQ(std::vector(top->begin(), top->end()), SelectTopRef(x, top->size()))
+            << n << " elements of kind " << kind << ", " << count;
+      }
+    }
+  }
+}
+
 TEST_P(SelectTopTest, NothingWhereOneIsNotFinite) {
   CodecScratch scratch;
   for (const float bad :

@@ -8,11 +8,7 @@ namespace tug {
 
 // The elements of the largest magnitude as they are (Aji and Heafield 2017, "Sparse communication
 // for distributed gradient descent"): exactly the `density` of the segment that select_top.h
-// selects. Little-endian:
-//
-//   uint32 count | their indices (sorted_indices.h) | their values, FP32
-//
-// At a density of 1% it is 1.27% of FP32.
+// selects, written by sparse_values.h. At a density of 1% it is 1.27% of FP32.
 class TopKCodec : public SegmentCodec {
  public:
   explicit TopKCodec(const PushCodecConfig& config) : density_(config.top_k().density()) {}

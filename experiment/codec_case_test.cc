@@ -40,6 +40,8 @@ TEST(CodecCase, NamesPushFeedbackAndPull) {
   EXPECT_FALSE(PushOf("top_k:0.01-ef").error_feedback());
   EXPECT_TRUE(PushOf("bf16+ef").error_feedback());
   EXPECT_EQ(PushOf("qsgd:15").qsgd().levels(), 15u);
+  EXPECT_EQ(PushOf("dgc:0.001").dgc().density(), 0.001);
+  EXPECT_EQ(PushOf("power_sgd:8").power_sgd().rank(), 8u);
 }
 
 TEST(CodecCase, IsKnownForEveryCodecOfTheJobFile) {

@@ -60,7 +60,7 @@ uint32_t DefaultLanes(const JobConfig& config, uint32_t cores) {
 // A codec that is wrong by as much, and in the same way, step after step.
 bool NeedsErrorFeedback(const PushCodecConfig& codec) {
   return codec.has_one_bit() || codec.has_int4() || codec.has_top_k() || codec.has_random_k() ||
-         codec.has_top_k_int8();
+         codec.has_top_k_int8() || codec.has_dgc() || codec.has_power_sgd();
 }
 
 // 1-bit Adam: v is made of whole gradients, then stays. (Local steps are of whole ones throughout.)
@@ -78,6 +78,15 @@ void FillPushCodecDefaults(JobConfig& config) {
     codec.set_warmup_steps(one_bit_adam ? fifth + ahead : 0);
   }
   if (codec.blocks().empty()) codec.set_blocks("*");
+  // What is not encoded has no momentum with dgc.
+  if (!codec.has_vectors()) codec.set_vectors(codec.has_dgc());
+  if (!codec.has_min_elements()) codec.set_min_elements(codec.has_dgc() ? 0 : 1024);
+  if (codec.has_dgc() && !codec.dgc().has_density_warmup_steps()) {
+    codec.mutable_dgc()->set_density_warmup_steps(config.train().steps() / 10);
+  }
+  if (codec.has_power_sgd() && !codec.power_sgd().has_columns()) {
+    codec.mutable_power_sgd()->set_columns(config.model().width());
+  }
   if (!optimizer.adamw().has_freeze_v_after()) {
     const uint64_t whole = codec.warmup_steps() - std::min(codec.warmup_steps(), ahead);
     optimizer.mutable_adamw()->set_freeze_v_after(one_bit_adam ? whole : 0);

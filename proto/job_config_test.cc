@@ -110,6 +110,7 @@ TEST(FieldRules, RefuseWhatIsOutsideAndNameFieldAndRange) {
     for (const double value : outside) {
       JobConfig config = Valid();
       SetFieldFromNumber(config, rule.path, value);
+      FillDefaults(config);  // what stands beside it, if it is in a message that was not chosen
       const std::string error = ErrorOf(Validate(config));
       EXPECT_THAT(error, AllOf(HasSubstr(std::string(rule.path) + " = "), HasSubstr("out of range"),
                                HasSubstr("; set ")));
@@ -232,6 +233,16 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"comm.push_codec.natural={}", "comm.push_codec.error_feedback=true"},
        {"comm.push_codec.error_feedback = true", "natural"}},
       {{"comm.push_codec.qsgd.levels=5"}, {"comm.push_codec.qsgd.levels = 5", "127"}},
+      {{"optimizer.algorithm=SGD", "optimizer.sgd.momentum=0", "comm.push_codec.dgc={}",
+        "comm.push_codec.error_feedback=false"},
+       {"comm.push_codec.error_feedback = false", "leave it out"}},
+      {{"comm.push_codec.dgc={}"},
+       {"optimizer.algorithm = ADAMW", "comm.push_codec.dgc.momentum = 0.9", "SGD"}},
+      {{"optimizer.algorithm=SGD", "comm.push_codec.dgc={}"},
+       {"optimizer.sgd.momentum = 0.9", "comm.push_codec.dgc.momentum = 0.9"}},
+      {{"optimizer.algorithm=SGD", "optimizer.sgd.momentum=0", "sync.local_steps=2",
+        "comm.push_codec.dgc={}"},
+       {"sync.local_steps = 2", "comm.push_codec.dgc.momentum = 0.9"}},
       {{"sync.policy=ASP", "comm.push_codec.one_bit={}"},
        {"optimizer.adamw.freeze_v_after = ", "sync.policy = ASP"}},
       {{"sync.policy=ASP", "sync.record=ORDER", "comm.push_codec.top_k={}"},
@@ -270,6 +281,8 @@ TEST(ValidityRules, AllowWhatGoesTogether) {
       {"comm.push_codec.qsgd.levels=15"},
       {"comm.push_codec.top_k={density: 0.02}", "comm.push_codec.error_feedback=false"},
       {"sync.policy=ASP", "sync.record=ORDER", "comm.push_codec.bf16={}"},
+      {"optimizer.algorithm=SGD", "optimizer.sgd.momentum=0", "comm.push_codec.dgc={}"},
+      {"comm.push_codec.power_sgd={}", "comm.push_codec.error_feedback=false"},
   };
   for (const auto& overrides : cases) EXPECT_EQ(ErrorWith(overrides), "") << overrides[0];
   EXPECT_EQ(ErrorOf(RandomWith({})), "");
@@ -330,6 +343,17 @@ TEST(JobConfig, ComputesDefaultsOfACodec) {
   EXPECT_FALSE(int8.comm().push_codec().error_feedback());
   EXPECT_EQ(int8.comm().push_codec().warmup_steps(), 0);
   EXPECT_EQ(int8.optimizer().adamw().freeze_v_after(), 0);
+  const JobConfig dgc =
+      codec({"comm.push_codec.dgc={}", "optimizer.algorithm=SGD", "optimizer.sgd.momentum=0"});
+  EXPECT_TRUE(dgc.comm().push_codec().error_feedback());
+  EXPECT_EQ(dgc.comm().push_codec().dgc().density_warmup_steps(), 5);
+  EXPECT_TRUE(dgc.comm().push_codec().vectors()) << "whose momentum would be lacking";
+  EXPECT_EQ(dgc.comm().push_codec().min_elements(), 0);
+  const JobConfig power_sgd = codec({"comm.push_codec.power_sgd={}", "model.width=192"});
+  EXPECT_TRUE(power_sgd.comm().push_codec().error_feedback());
+  EXPECT_EQ(power_sgd.comm().push_codec().power_sgd().columns(), 192);
+  EXPECT_FALSE(power_sgd.comm().push_codec().vectors());
+  EXPECT_EQ(power_sgd.comm().push_codec().min_elements(), 1024);
   // The last one that is set is the one.
   const JobConfig last = codec({"comm.push_codec.int8={}", "comm.push_codec.top_k.density=0.1"});
   EXPECT_EQ(last.comm().push_codec().top_k().density(), 0.1);

@@ -279,6 +279,30 @@ constexpr ValidityRule kValidityRules[] = {
        return codec.has_qsgd() && (n & (n - 1)) != 0;
      },
      "a level is a whole number of bits: choose 1, 3, 7, 15, 31, 63 or 127"},
+    {"comm.push_codec.error_feedback", nullptr,
+     [](const JobConfig& c) {
+       return c.comm().push_codec().has_dgc() && !c.comm().push_codec().error_feedback();
+     },
+     "the velocities that dgc sends are what it keeps from step to step: leave it out"},
+    {"optimizer.algorithm", "comm.push_codec.dgc.momentum",
+     [](const JobConfig& c) {
+       return c.comm().push_codec().has_dgc() && c.optimizer().algorithm() != OptimizerConfig::SGD;
+     },
+     "momentum is the workers' with dgc, and servers take steps as they come: choose SGD"},
+    {"optimizer.sgd.momentum", "comm.push_codec.dgc.momentum",
+     [](const JobConfig& c) {
+       return c.comm().push_codec().has_dgc() &&
+              c.optimizer().algorithm() == OptimizerConfig::SGD &&
+              (c.optimizer().sgd().momentum() > 0 || c.optimizer().sgd().nesterov());
+     },
+     "momentum is the workers' with dgc, the servers' would come on top: set "
+     "optimizer.sgd.momentum to 0 and leave nesterov out"},
+    {"sync.local_steps", "comm.push_codec.dgc.momentum",
+     [](const JobConfig& c) {
+       return c.comm().push_codec().has_dgc() && c.sync().local_steps() > 1;
+     },
+     "servers have a momentum of their own where workers take local steps: choose another codec, "
+     "or leave local_steps out"},
     {"optimizer.adamw.freeze_v_after", "sync.policy",
      [](const JobConfig& c) {
        return c.optimizer().adamw().freeze_v_after() > 0 && c.comm().push_codec().has_one_bit() &&

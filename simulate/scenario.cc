@@ -92,7 +92,7 @@ void ChooseCodec(uint64_t seed, PushCodecConfig& codec) {
   codec.set_error_feedback(false);
   if (seed % 4 != 3) return;
   codec.set_warmup_steps(1);
-  switch (seed / 4 % 7) {
+  switch (seed / 4 % 8) {
     case 0:
       codec.mutable_bf16();
       break;
@@ -113,6 +113,10 @@ void ChooseCodec(uint64_t seed, PushCodecConfig& codec) {
       break;
     case 6:
       codec.mutable_qsgd()->set_levels(7);
+      break;
+    case 7:
+      codec.mutable_power_sgd()->set_rank(2);
+      codec.mutable_power_sgd()->set_columns(16);
       break;
   }
 }
