@@ -22,7 +22,8 @@ bool Coordinator::IsWanted(const Member& member, const CheckpointPart& part) con
   if (owner == member.id || SyncModeOf(options_.config.sync().policy()).update_per_push)
     return true;
   // It has moved, and what it did here after that clock was void.
-  return part.version() <= places_.start_clocks()[part.virtual_worker()];
+  const std::vector<uint64_t>& clocks = places_.start_clocks();
+  return part.virtual_worker() < clocks.size() && part.version() <= clocks[part.virtual_worker()];
 }
 
 void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request,
