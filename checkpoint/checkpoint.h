@@ -4,15 +4,20 @@
 // Checkpoints of a job:
 //
 //   RUN/checkpoints/step-00000500/lane-003.safetensors   segments of one lane: weights, m, v
+//                                 residual-003.safetensors
+//                                                        what pushes of a virtual worker left out
 //                                 manifest.textproto     proto/manifest.proto + its checksum
 //
 // (lane-003-timeline-2.safetensors in a later life of the job, lane-003-placement-7.safetensors
 // where segments have moved while it ran: lanes write what they own then, and nothing that a lane
-// of before still writes takes its place.)
+// of before still writes takes its place. So with residual-003-view-7.safetensors, of a virtual
+// worker that has moved.)
 //
 // How one comes about, so that a kill, a power cut or a full disk at any instant leaves the
 // previous checkpoint usable:
-//   1. Every lane writes and syncs its file into step-00000500.tmp/ (WriteLanePart).
+//   1. Every lane writes and syncs its file into step-00000500.tmp/ (WriteLanePart), and, with
+//   error
+//      feedback (comm.push_codec), workers one of each virtual worker (WriteResidualPart).
 //   2. The coordinator, with all parts reported, writes and syncs the manifest there, renames the
 //      folder to its final name and syncs checkpoints/ (CommitCheckpoint). A folder of that name
 //      that exists already changes places with it in one atomic step.
@@ -25,9 +30,13 @@
 // clock of the next push that it lacks. These are of whole segments: such a job resumes with the
 // same comm.segment_elements.
 //
+// In a residual's file they are named "<block>/<begin>-<end>/residual": the elements of a segment
+// (exchange/residuals.h), and behind them what its codec keeps beside. Whoever reads weights does
+// not read these files; the manifest says which they are.
+//
 // All hosts of the job must see the run folder. Functions may be called from several threads and
-// processes at once, with these limits: one writer per (version, lane, place), one
-// CommitCheckpoint or DiscardUnfinished per run folder at a time.
+// processes at once, with these limits: one writer per (version, lane or virtual worker, place),
+// one CommitCheckpoint or DiscardUnfinished per run folder at a time.
 
 #include <cstdint>
 #include <memory>
@@ -75,6 +84,26 @@ absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t vers
                                        uint32_t lane_index, std::span<const SegmentPart> segments,
                                        const PartPlace& place = {});
 
+// What a virtual worker's pushes of elements [begin, end) of a block have left out.
+struct ResidualPart {
+  std::string block;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  std::span<const float> values;  // end - begin, and behind them what the codec keeps
+};
+
+// Of a residual's file what its name says beside the virtual worker.
+struct ResidualPlace {
+  uint32_t timeline = 1;  // 1 is left out
+  uint32_t view = 0;      // that it came to its worker with; 0, left out: the timeline's first
+};
+
+// Writes and syncs a virtual worker's file, as WriteLanePart a lane's.
+absl::StatusOr<PartFile> WriteResidualPart(const std::string& run_dir, uint64_t version,
+                                           uint32_t virtual_worker,
+                                           std::span<const ResidualPart> parts,
+                                           const ResidualPlace& place = {});
+
 // Complete checkpoints that stay: the newest `keep` (at least 1), the best one of the run
 // (best_checkpoint.h), and those of `held`.
 struct Retention {
@@ -116,8 +145,8 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
 // A verified checkpoint. Movable. Const methods are thread-safe.
 class CheckpointReader {
  public:
-  // Maps and verifies every file: size, XXH3, format; that no element is there twice. Reads the
-  // whole checkpoint once. Errors: as FindCheckpoint.
+  // Maps and verifies every file of lanes: size, XXH3, format; that no element is there twice.
+  // Reads all of them once. Errors: as FindCheckpoint.
   static absl::StatusOr<CheckpointReader> Open(const std::string& folder);
   CheckpointReader(CheckpointReader&&) noexcept;
   CheckpointReader& operator=(CheckpointReader&&) noexcept;
@@ -140,6 +169,34 @@ class CheckpointReader {
  private:
   struct State;
   explicit CheckpointReader(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+// What the pushes of a virtual worker had left out when the checkpoint was made. Movable. Const
+// methods are thread-safe.
+class ResidualReader {
+ public:
+  // Maps and verifies the virtual worker's file, as CheckpointReader those of lanes. Errors: as
+  // there; NOT_FOUND also if the checkpoint has none of it.
+  static absl::StatusOr<ResidualReader> Open(const std::string& folder, uint32_t virtual_worker);
+  ResidualReader(ResidualReader&&) noexcept;
+  ResidualReader& operator=(ResidualReader&&) noexcept;
+  ~ResidualReader();
+
+  const Manifest& manifest() const;
+
+  enum class Found { kNothing, kAll, kMisfit };
+  // Copies what was left out of elements [begin, end) of a block into the front of `values`, and
+  // behind it what the codec had kept, which is of whole segments: kMisfit if there is more or
+  // less of it than `values` holds, or if it is of other segments. Then, and with kNothing,
+  // `values` is unspecified. Segments of another length find their elements where nothing was kept
+  // beside; what is in no file is 0. REQUIRES: `values` holds end - begin at least.
+  Found Read(const std::string& block, uint64_t begin, uint64_t end, std::span<float> values) const;
+
+ private:
+  struct State;
+  explicit ResidualReader(std::unique_ptr<State> state);
 
   std::unique_ptr<State> state_;
 };

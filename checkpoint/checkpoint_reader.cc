@@ -40,7 +40,16 @@ struct PieceName {
 
 bool IsKind(char kind) { return kind == 'w' || kind == 'm' || kind == 'v'; }
 
-constexpr char kClocks = 'c';  // of PieceName
+// Of PieceName.
+constexpr char kClocks = 'c';
+constexpr char kResidual = 'r';
+
+// 0: none.
+char KindOf(absl::string_view text) {
+  if (text == "clocks") return kClocks;
+  if (text == "residual") return kResidual;
+  return text.size() == 1 && IsKind(text[0]) ? text[0] : '\0';
+}
 
 bool ParseNumber(absl::string_view text, uint64_t* number) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
@@ -51,18 +60,13 @@ bool ParseNumber(absl::string_view text, uint64_t* number) {
 std::optional<PieceName> ParsePieceName(absl::string_view text) {
   const size_t kind_slash = text.rfind('/');
   if (kind_slash == absl::string_view::npos || kind_slash == 0) return std::nullopt;
-  const absl::string_view kind = text.substr(kind_slash + 1);
+  const char kind = KindOf(text.substr(kind_slash + 1));
   const size_t range_slash = text.rfind('/', kind_slash - 1);
-  const bool clocks = kind == "clocks";
-  if (range_slash == absl::string_view::npos ||
-      !(clocks || (kind.size() == 1 && IsKind(kind[0])))) {
-    return std::nullopt;
-  }
+  if (range_slash == absl::string_view::npos || kind == '\0') return std::nullopt;
   const absl::string_view range = text.substr(range_slash + 1, kind_slash - range_slash - 1);
   const size_t dash = range.find('-');
   if (dash == absl::string_view::npos) return std::nullopt;
-  PieceName name{.block = std::string(text.substr(0, range_slash)),
-                 .kind = clocks ? kClocks : kind[0]};
+  PieceName name{.block = std::string(text.substr(0, range_slash)), .kind = kind};
   if (!ParseNumber(range.substr(0, dash), &name.begin) ||
       !ParseNumber(range.substr(dash + 1), &name.end) || name.begin > name.end) {
     return std::nullopt;
@@ -160,7 +164,7 @@ absl::Status CheckpointReader::State::AddPieces(const SafetensorsReader& file) {
   for (const TensorView& tensor : file.tensors()) {
     std::optional<PieceName> name = ParsePieceName(tensor.name);
     const bool clocks = name.has_value() && name->kind == kClocks;
-    const bool values = name.has_value() && !clocks && tensor.dtype == "F32" &&
+    const bool values = name.has_value() && IsKind(name->kind) && tensor.dtype == "F32" &&
                         tensor.bytes.size() % sizeof(float) == 0 &&
                         tensor.bytes.size() / sizeof(float) == name->end - name->begin;
     if (clocks && tensor.dtype == "I64" && !tensor.bytes.empty()) {
@@ -197,6 +201,7 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& folde
   state->folder = std::move(found.folder);
   state->manifest = std::move(found.manifest);
   for (const ManifestFile& file : state->manifest.files()) {
+    if (file.has_virtual_worker()) continue;
     auto reader = OpenVerified(absl::StrCat(state->folder, "/", file.name()), file);
     if (!reader.ok()) return WithOlderCheckpoint(reader.status(), state->folder);
     state->files.push_back(*std::move(reader));
@@ -256,6 +261,96 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointReader::ReadClocks(const std::st
   std::vector<uint64_t> clocks(found->second.size() / sizeof(uint64_t));
   std::memcpy(clocks.data(), found->second.data(), clocks.size() * sizeof(uint64_t));
   return clocks;
+}
+
+// ---- residuals ----
+
+struct ResidualReader::State {
+  SafetensorsReader file;
+  Manifest manifest = {};
+  std::map<std::string, std::vector<Piece>> pieces =
+      {};  // by block; ascending, disjoint; into `file`
+
+  absl::Status AddPieces();
+};
+
+absl::Status ResidualReader::State::AddPieces() {
+  const auto damaged = [&](const std::string& what) {
+    return absl::DataLossError(
+        absl::StrCat(file.path(), " is no residual of a checkpoint: ", what));
+  };
+  for (const TensorView& tensor : file.tensors()) {
+    const std::optional<PieceName> name = ParsePieceName(tensor.name);
+    if (!name.has_value() || name->kind != kResidual || tensor.dtype != "F32" ||
+        tensor.bytes.size() / sizeof(float) < name->end - name->begin) {
+      return damaged(absl::StrCat("tensor \"", tensor.name, "\""));
+    }
+    pieces[name->block].push_back({name->begin, name->end, tensor.bytes});
+  }
+  for (auto& [block, list] : pieces) {
+    std::sort(list.begin(), list.end(),
+              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < list.size(); ++i) {
+      if (list[i].begin < list[i - 1].end) {
+        return damaged(
+            absl::StrCat("it has element ", list[i].begin, " of block ", block, " twice"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ResidualReader> ResidualReader::Open(const std::string& folder,
+                                                    uint32_t virtual_worker) {
+  ASSIGN_OR_RETURN(FoundCheckpoint found, FindCheckpoint(folder));
+  for (const ManifestFile& file : found.manifest.files()) {
+    if (!file.has_virtual_worker() || file.virtual_worker() != virtual_worker) continue;
+    auto reader = OpenVerified(absl::StrCat(found.folder, "/", file.name()), file);
+    if (!reader.ok()) return WithOlderCheckpoint(reader.status(), found.folder);
+    auto state = std::make_unique<State>(State{.file = *std::move(reader)});
+    if (const absl::Status added = state->AddPieces(); !added.ok()) {
+      return WithOlderCheckpoint(added, found.folder);
+    }
+    state->manifest = std::move(found.manifest);
+    return ResidualReader(std::move(state));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      found.folder, " holds nothing that pushes of virtual worker ", virtual_worker, " left out"));
+}
+
+ResidualReader::ResidualReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ResidualReader::ResidualReader(ResidualReader&&) noexcept = default;
+ResidualReader& ResidualReader::operator=(ResidualReader&&) noexcept = default;
+ResidualReader::~ResidualReader() = default;
+
+const Manifest& ResidualReader::manifest() const { return state_->manifest; }
+
+ResidualReader::Found ResidualReader::Read(const std::string& block, uint64_t begin, uint64_t end,
+                                           std::span<float> values) const {
+  TUG_CHECK_LE(begin, end) << block;
+  TUG_CHECK_GE(values.size(), end - begin) << block;
+  const auto found = state_->pieces.find(block);
+  if (found == state_->pieces.end()) return Found::kNothing;
+  const std::vector<Piece>& pieces = found->second;
+  auto piece = std::upper_bound(pieces.begin(), pieces.end(), begin,
+                                [](uint64_t at, const Piece& p) { return at < p.end; });
+  if (piece == pieces.end() || piece->begin >= end) return Found::kNothing;
+  if (piece->begin == begin && piece->end == end) {
+    if (piece->bytes.size() != values.size_bytes()) return Found::kMisfit;
+    std::memcpy(values.data(), piece->bytes.data(), values.size_bytes());
+    return Found::kAll;
+  }
+  if (values.size() != end - begin) return Found::kMisfit;
+  std::fill(values.begin(), values.end(), 0.0f);
+  for (; piece != pieces.end() && piece->begin < end; ++piece) {
+    if (piece->bytes.size() != (piece->end - piece->begin) * sizeof(float)) return Found::kMisfit;
+    const uint64_t first = std::max(begin, piece->begin);
+    const uint64_t stop = std::min(end, piece->end);
+    std::memcpy(values.data() + (first - begin),
+                piece->bytes.data() + (first - piece->begin) * sizeof(float),
+                (stop - first) * sizeof(float));
+  }
+  return Found::kAll;
 }
 
 }  // namespace tug

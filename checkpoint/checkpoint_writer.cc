@@ -67,19 +67,53 @@ std::vector<TensorDecl> Declare(std::span<const SegmentPart> segments) {
   return tensors;
 }
 
-absl::Status WriteSegments(const std::string& path, std::span<const SegmentPart> segments,
-                           PartFile& part) {
-  ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, Declare(segments)));
-  for (const SegmentPart& segment : segments) {
-    RETURN_IF_ERROR(writer.Append(segment.weights));
-    RETURN_IF_ERROR(writer.Append(segment.m));
-    RETURN_IF_ERROR(writer.Append(segment.v));
-    RETURN_IF_ERROR(writer.Append(segment.clocks));
+std::vector<TensorDecl> Declare(std::span<const ResidualPart> parts) {
+  std::vector<TensorDecl> tensors;
+  for (const ResidualPart& part : parts) {
+    TUG_CHECK_LE(part.begin, part.end) << part.block;
+    TUG_CHECK_GE(part.values.size(), part.end - part.begin) << part.block;
+    tensors.push_back({absl::StrCat(part.block, "/", part.begin, "-", part.end, "/residual"),
+                       {part.values.size()}});
   }
+  return tensors;
+}
+
+absl::Status Append(const SegmentPart& segment, SafetensorsWriter& writer) {
+  RETURN_IF_ERROR(writer.Append(segment.weights));
+  RETURN_IF_ERROR(writer.Append(segment.m));
+  RETURN_IF_ERROR(writer.Append(segment.v));
+  return writer.Append(segment.clocks);
+}
+
+absl::Status Append(const ResidualPart& part, SafetensorsWriter& writer) {
+  return writer.Append(part.values);
+}
+
+template <typename Piece>
+absl::Status WritePieces(const std::string& path, std::span<const Piece> pieces, PartFile& part) {
+  ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, Declare(pieces)));
+  for (const Piece& piece : pieces) RETURN_IF_ERROR(Append(piece, writer));
   RETURN_IF_ERROR(writer.Finish());
   part.size_bytes = writer.size_bytes();
   part.xxh3 = writer.xxh3();
   return absl::OkStatus();
+}
+
+// `name`: of the file, without its ending.
+template <typename Piece>
+absl::StatusOr<PartFile> WritePart(const std::string& run_dir, uint64_t version,
+                                   const std::string& name, std::span<const Piece> pieces) {
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const std::string folder, MakeUnfinishedFolder(run_dir, version));
+  PartFile part;
+  part.name = name + ".safetensors";
+  const std::string path = absl::StrCat(folder, "/", part.name);
+  if (absl::Status written = WritePieces(path, pieces, part); !written.ok()) {
+    ::unlink(path.c_str());
+    return written;
+  }
+  part.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return part;
 }
 
 absl::Status SyncFile(const std::string& path) {
@@ -100,7 +134,7 @@ absl::Status PrepareFiles(const std::string& folder, const Manifest& manifest) {
       return absl::FailedPreconditionError(absl::StrCat(
           path,
           found ? absl::StrCat(" has ", info.st_size, " bytes, not the ", file.size_bytes(),
-                               " its lane wrote")
+                               " that were written")
                 : std::string(" is missing"),
           "; check that all hosts share the run folder and that nothing else writes there"));
     }
@@ -186,20 +220,20 @@ absl::Status RemoveSuperseded(const std::string& run_dir, std::optional<uint64_t
 absl::StatusOr<PartFile> WriteLanePart(const std::string& run_dir, uint64_t version,
                                        uint32_t lane_index, std::span<const SegmentPart> segments,
                                        const PartPlace& place) {
-  const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const std::string folder, MakeUnfinishedFolder(run_dir, version));
-  PartFile part;
-  part.name = absl::StrFormat("lane-%03d", lane_index);
-  if (place.timeline > 1) absl::StrAppend(&part.name, "-timeline-", place.timeline);
-  if (place.placement > 0) absl::StrAppend(&part.name, "-placement-", place.placement);
-  part.name += ".safetensors";
-  const std::string path = absl::StrCat(folder, "/", part.name);
-  if (absl::Status written = WriteSegments(path, segments, part); !written.ok()) {
-    ::unlink(path.c_str());
-    return written;
-  }
-  part.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return part;
+  std::string name = absl::StrFormat("lane-%03d", lane_index);
+  if (place.timeline > 1) absl::StrAppend(&name, "-timeline-", place.timeline);
+  if (place.placement > 0) absl::StrAppend(&name, "-placement-", place.placement);
+  return WritePart(run_dir, version, name, segments);
+}
+
+absl::StatusOr<PartFile> WriteResidualPart(const std::string& run_dir, uint64_t version,
+                                           uint32_t virtual_worker,
+                                           std::span<const ResidualPart> parts,
+                                           const ResidualPlace& place) {
+  std::string name = absl::StrFormat("residual-%03d", virtual_worker);
+  if (place.timeline > 1) absl::StrAppend(&name, "-timeline-", place.timeline);
+  if (place.view > 0) absl::StrAppend(&name, "-view-", place.view);
+  return WritePart(run_dir, version, name, parts);
 }
 
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& run_dir, const Manifest& manifest,

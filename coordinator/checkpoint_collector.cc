@@ -20,42 +20,109 @@ void CheckpointCollector::SetPlacement(uint32_t placement, std::span<const uint3
   has_part_.assign(1 + size_t{*std::max_element(owners.begin(), owners.end())}, false);
   for (const uint32_t lane : owners) has_part_[lane] = true;
   lanes_ = static_cast<uint32_t>(std::count(has_part_.begin(), has_part_.end(), true));
-  open_.clear();
+  for (auto& [version, open] : open_) {
+    open.arrived = 0;
+    open.parts.assign(has_part_.size(), std::nullopt);
+  }
+  std::erase_if(open_, [](const auto& entry) { return entry.second.residuals.empty(); });
+}
+
+std::vector<CollectedCheckpoint> CheckpointCollector::SetCarried(std::vector<bool> carried) {
+  carried_ = std::move(carried);
+  std::vector<CollectedCheckpoint> whole;
+  while (true) {
+    const auto open = std::find_if(open_.begin(), open_.end(), [this](const auto& entry) {
+      return IsWhole(entry.first, entry.second);
+    });
+    if (open == open_.end()) return whole;
+    whole.push_back(Take(open->first));
+  }
+}
+
+void CheckpointCollector::ForgetResiduals(uint32_t virtual_worker, uint64_t version) {
+  for (auto open = open_.upper_bound(version); open != open_.end(); ++open) {
+    open->second.residuals.erase(virtual_worker);
+  }
+}
+
+bool CheckpointCollector::AwaitsResiduals() const {
+  return std::any_of(open_.begin(), open_.end(), [this](const auto& entry) {
+    return entry.second.arrived == lanes_ && !IsWhole(entry.first, entry.second);
+  });
 }
 
 bool CheckpointCollector::Wants(const CheckpointPart& part) const {
   const bool old = newest_whole_.has_value() && part.version() <= *newest_whole_;
+  if (old || !part.error().empty()) return false;
+  const auto open = open_.find(part.version());
+  if (part.has_virtual_worker()) {
+    if (part.virtual_worker() >= carried_.size()) return false;
+    if (open == open_.end()) return HasRoomFor(part.version());
+    // One that is empty gives way: two workers may speak of a virtual worker that has moved.
+    const auto there = open->second.residuals.find(part.virtual_worker());
+    return there == open->second.residuals.end() ||
+           (there->second.file().empty() && !part.file().empty());
+  }
   if (part.placement() != placement_ || part.lane() >= has_part_.size()) return false;
   if (!has_part_[part.lane()]) return false;
-  if (old || !part.error().empty()) return false;
   if (clocks_ > 0 && static_cast<uint32_t>(part.clocks_size()) != clocks_) return false;
-  const auto open = open_.find(part.version());
-  if (open == open_.end()) return open_.size() < kMaxOpen;
+  if (open == open_.end()) return HasRoomFor(part.version());
   return !open->second.parts[part.lane()].has_value();
+}
+
+// Residuals alone, of a version that lanes may have given up, hold no newer one up.
+bool CheckpointCollector::HasRoomFor(uint64_t version) const {
+  return open_.size() < kMaxOpen ||
+         (open_.begin()->first < version && open_.begin()->second.arrived == 0);
 }
 
 std::optional<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& part) {
   if (!Wants(part)) return std::nullopt;
+  if (open_.size() == kMaxOpen && !open_.contains(part.version())) open_.erase(open_.begin());
   Open& open = open_[part.version()];
   open.parts.resize(has_part_.size());
-  open.parts[part.lane()] = part;
-  if (++open.arrived < lanes_) return std::nullopt;
+  if (part.has_virtual_worker()) {
+    open.residuals[part.virtual_worker()] = part;
+  } else {
+    open.parts[part.lane()] = part;
+    ++open.arrived;
+  }
+  if (!IsWhole(part.version(), open)) return std::nullopt;
+  return Take(part.version());
+}
 
+bool CheckpointCollector::IsWhole(uint64_t version, const Open& open) const {
+  if (open.arrived < lanes_) return false;
+  if (version == 0) return true;  // nothing has been pushed
+  for (uint32_t v = 0; v < carried_.size(); ++v) {
+    if (carried_[v] && !open.residuals.contains(v)) return false;
+  }
+  return true;
+}
+
+CollectedCheckpoint CheckpointCollector::Take(uint64_t version) {
   CollectedCheckpoint whole;
-  whole.version = part.version();
+  whole.version = version;
   whole.clocks.assign(clocks_, std::numeric_limits<uint64_t>::max());
+  const auto add = [&whole](CheckpointPart part) {
+    whole.pause_seconds = std::max(whole.pause_seconds, part.pause_seconds());
+    whole.write_seconds = std::max(whole.write_seconds, part.write_seconds());
+    whole.parts.push_back(std::move(part));
+  };
+  Open& open = open_.at(version);
   for (std::optional<CheckpointPart>& each : open.parts) {
     if (!each.has_value()) continue;
-    whole.pause_seconds = std::max(whole.pause_seconds, each->pause_seconds());
-    whole.write_seconds = std::max(whole.write_seconds, each->write_seconds());
     for (uint32_t v = 0; v < clocks_; ++v) {
       whole.clocks[v] = std::min(whole.clocks[v], each->clocks(static_cast<int>(v)));
     }
-    whole.parts.push_back(*std::move(each));
+    add(*std::move(each));
   }
-  newest_whole_ = whole.version;
-  // A lane reports in order of version, so what is older can no longer become whole.
-  open_.erase(open_.begin(), open_.upper_bound(whole.version));
+  for (auto& [virtual_worker, part] : open.residuals) {
+    if (!part.file().empty()) add(std::move(part));
+  }
+  newest_whole_ = version;
+  // Lanes and workers report in order of version, so what is older can no longer become whole.
+  open_.erase(open_.begin(), open_.upper_bound(version));
   return whole;
 }
 

@@ -12,30 +12,40 @@
 
 namespace tug {
 
-// All lanes' parts of one checkpoint, by lane.
+// All lanes' parts of one checkpoint, by lane, and those of virtual workers that have a file.
 struct CollectedCheckpoint {
   uint64_t version = 0;
   std::vector<CheckpointPart> parts;
-  double pause_seconds = 0;  // of the lane that stopped longest
-  double write_seconds = 0;  // of the slowest lane
+  double pause_seconds = 0;  // of the lane, or worker, that stopped longest
+  double write_seconds = 0;  // of the slowest
   // By virtual worker, where lanes count them: the first clock that some segment lacks.
   std::vector<uint64_t> clocks;
 };
 
-// Gathers lanes' parts until a checkpoint is whole. Repeats, parts of another placement of
-// segments, and parts that no correct lane sends, change nothing. Not thread-safe.
+// Gathers lanes' parts until a checkpoint is whole; with error feedback also a part of each virtual
+// worker that is carried: what its pushes had left out. Repeats, parts of another placement of
+// segments, and parts that no correct lane or worker sends, change nothing. Not thread-safe.
 class CheckpointCollector {
  public:
-  // Checkpoints whose parts are still arriving; a lane writes one at a time.
+  // Checkpoints whose parts are still arriving; a lane, or worker, writes one at a time.
   static constexpr size_t kMaxOpen = 16;
 
   // REQUIRES: lanes >= 1. `clocks`: how many of them a part has; 0: none, whatever it says.
   // Versions up to `newest_whole` are old; none: the job writes its initial weights too, version 0.
   CheckpointCollector(uint32_t lanes, uint32_t clocks, std::optional<uint64_t> newest_whole);
 
-  // Segments are placed on other lanes from now on: what is not whole is dropped. `owners`: of the
-  // segments, indices of lanes; one that owns none has no part. REQUIRES: one owner at least.
+  // Segments are placed on other lanes from now on: what lanes have written of a checkpoint that is
+  // not whole is dropped. `owners`: of the segments, indices of lanes; one that owns none has no
+  // part. REQUIRES: one owner at least.
   void SetPlacement(uint32_t placement, std::span<const uint32_t> owners);
+
+  // Virtual workers that have a part; at first, and where this is empty, none has. Those that are
+  // carried no more hold nothing up: the checkpoints that are whole without them, ascending.
+  std::vector<CollectedCheckpoint> SetCarried(std::vector<bool> carried);
+  // What was written of the virtual worker for versions after this one is void.
+  void ForgetResiduals(uint32_t virtual_worker, uint64_t version);
+  // Whether a checkpoint lacks nothing but parts of virtual workers.
+  bool AwaitsResiduals() const;
 
   // Whether Add would take the part.
   bool Wants(const CheckpointPart& part) const;
@@ -44,13 +54,18 @@ class CheckpointCollector {
 
  private:
   struct Open {
-    uint32_t arrived = 0;
-    std::vector<std::optional<CheckpointPart>> parts;
+    uint32_t arrived = 0;                              // of lanes
+    std::vector<std::optional<CheckpointPart>> parts;  // by lane
+    std::map<uint32_t, CheckpointPart> residuals;      // by virtual worker
   };
+  bool HasRoomFor(uint64_t version) const;
+  bool IsWhole(uint64_t version, const Open& open) const;
+  CollectedCheckpoint Take(uint64_t version);
 
   uint32_t placement_ = 0;      // View.placement
   std::vector<bool> has_part_;  // by lane
   uint32_t lanes_;              // that have one
+  std::vector<bool> carried_;   // by virtual worker
   const uint32_t clocks_;
   std::optional<uint64_t> newest_whole_;
   std::map<uint64_t, Open> open_;

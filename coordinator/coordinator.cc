@@ -134,7 +134,8 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
                       {request.clocks().data(), static_cast<size_t>(request.clocks_size())});
   }
   // What is of another timeline is void.
-  if (!view_.has_value() || rolling_back_ || request.known_view() < timeline_view_) return;
+  if (!view_.has_value() || request.known_view() < timeline_view_) return;
+  if (rolling_back_) return AbsorbParts(member, request, now);
   const bool may_pause = timeline_->end.pausing() || member.leaving;
   const bool pauses = newest && request.pausing() && may_pause;
   if (pauses && !member.pausing) {
@@ -195,55 +196,6 @@ void Coordinator::OnEval(const EvalMetrics& eval, absl::Time now) {
                                                in_a_row));
   }
   Stop(now);
-}
-
-void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request,
-                              absl::Time now) {
-  for (const CheckpointPart& part : request.parts()) {
-    if (!part.error().empty()) {
-      if (!view_.has_value() || part.placement() != view_->placement()) continue;  // void by now
-      Fail(absl::StrCat(member.Name(), " cannot write the checkpoint of step ", part.version(),
-                        ": ", part.error()),
-           now);
-      return;
-    }
-    if (!IsWanted(part)) continue;
-    const std::optional<CollectedCheckpoint> whole = timeline_->checkpoints.Add(part);
-    if (!whole.has_value()) continue;
-    CommitCheckpointAction commit;
-    commit.pause_seconds = whole->pause_seconds;
-    commit.write_seconds = whole->write_seconds;
-    Manifest& manifest = commit.manifest;
-    manifest.set_format_version(kManifestFormat);
-    *manifest.mutable_config() = options_.config;
-    *manifest.mutable_blocks() = blocks_.layout().blocks;
-    manifest.set_version(whole->version);
-    manifest.set_timeline(timeline_->start.number);
-    manifest.mutable_clocks()->Assign(whole->clocks.begin(), whole->clocks.end());
-    for (const CheckpointPart& each : whole->parts) {
-      ManifestFile* file = manifest.add_files();
-      file->set_name(each.file());
-      file->set_size_bytes(each.size_bytes());
-      file->set_xxh3(each.xxh3());
-    }
-    if (timeline_->progress.newest_eval().has_value()) {
-      manifest.set_validation_loss(timeline_->progress.newest_eval()->loss);
-    }
-    waiting_commits_.push_back(std::move(commit));
-  }
-  ReleaseCommit();
-}
-
-void Coordinator::ReleaseCommit() {
-  if (committing_.has_value() || waiting_commits_.empty()) return;
-  CommitCheckpointAction commit = std::move(waiting_commits_.front());
-  waiting_commits_.pop_front();
-  committing_ = commit.manifest.version();
-  committing_clocks_.assign(commit.manifest.clocks().begin(), commit.manifest.clocks().end());
-  // Every earlier version is committed by now, and what became the best of them stands before this
-  // action. So a version that becomes the best later is held here, or is not committed yet.
-  commit.held = best_->HeldBeside(*committing_);
-  actions_.emplace_back(std::move(commit));
 }
 
 void Coordinator::AddNotice(const std::string& key, const std::string& text) {
@@ -343,6 +295,7 @@ void Coordinator::Fail(const std::string& what, absl::Time now) {
   phase_ = FAILED;
   ended_at_ = now;
   failure_ = absl::StrCat(what, "; ", ResumeHint());
+  GiveUpResiduals();
 }
 
 std::string Coordinator::ResumeHint() const {
@@ -434,33 +387,6 @@ void Coordinator::OnTick(absl::Time now) {
   const auto before = Mark();
   Advance(now);
   if (Mark() != before) Keep(now, [](JournalRecord& record) { record.mutable_passed(); });
-}
-
-void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& status,
-                                        absl::Time now) {
-  Keep(now, [&](JournalRecord& record) {
-    record.mutable_committed()->set_version(version);
-    record.mutable_committed()->set_code(static_cast<int>(status.code()));
-    record.mutable_committed()->set_error(std::string(status.message()));
-  });
-  if (committing_ == version) committing_.reset();
-  if (status.ok()) {
-    if (version > newest_start_.version || newest_start_.restore_path.empty()) {
-      newest_start_ = {.version = version,
-                       .restore_path = CheckpointPath(options_.run_dir, version),
-                       .clocks = std::move(committing_clocks_)};
-    }
-    if (const auto best = best_->OnCommitted(version)) {
-      newest_best_ = *best;
-      actions_.emplace_back(NewBestAction{*best});
-    }
-  } else {
-    Fail(absl::StrCat("the checkpoint of step ", version,
-                      " cannot be committed: ", std::string(status.message())),
-         now);
-  }
-  ReleaseCommit();
-  Advance(now);
 }
 
 void Coordinator::OnTrouble(const std::string& what, absl::Time now) {

@@ -202,7 +202,6 @@ class Coordinator {
   // counts as new.
   std::optional<HeartbeatRequest> WhatIsNew(const Member& member,
                                             const HeartbeatRequest& request) const;
-  bool IsWanted(const CheckpointPart& part) const;
   // What tells whether a transition was taken.
   auto Mark() const {
     return std::tuple(phase_, places_.number(), places_.fencing(),
@@ -214,9 +213,20 @@ class Coordinator {
   // Whether a virtual worker can have taken the step, or begun it, as the job's end stands.
   bool CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const;
   void TakeProgress(absl::Time now);
+
+  // ---- coordinator_checkpoints.cc ----
+  bool IsWanted(const Member& member, const CheckpointPart& part) const;
   void AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now);
+  // It is whole.
+  void AddCommit(const CollectedCheckpoint& whole);
+  // Other workers carry virtual workers, or somebody has gone: whose residual a checkpoint waits
+  // for.
+  void SetCarried();
+  // Checkpoints that lack nothing else are whole without what workers have not written yet.
+  void GiveUpResiduals();
   // Asks for the next commit, if none is being carried out.
   void ReleaseCommit();
+
   void OnEval(const EvalMetrics& eval, absl::Time now);
   void AddNotice(const std::string& key, const std::string& text);
   // Takes every transition whose condition holds, until none is left.
@@ -241,6 +251,9 @@ class Coordinator {
   // The view that was prepared is the view.
   void TakeSettledView(absl::Time now);
   void RollBack(absl::Time now);
+  // Which of the worker's residuals the timeline after this one begins with, as TellResiduals wants
+  // it.
+  std::vector<uint32_t> RestoredTo(uint32_t worker) const;
 
   // ---- coordinator_servers.cc ----
   // Whether segments go from server to server.
@@ -328,11 +341,13 @@ class Coordinator {
   // another worker takes the step again where that goes on, as does a run that goes on.
   std::vector<uint64_t> least_begun_;
   bool rolling_back_ = false;  // the timeline has ended, the next one waits for members
+  absl::Time rolling_back_since_;
   uint32_t rollbacks_ = 0;
   TimelineStart newest_start_;  // where the next timeline would begin; `number` says nothing
   bool stopped_early_ = false;
   std::optional<uint64_t> committing_;  // asked for, not answered
   std::vector<uint64_t> committing_clocks_;
+  std::vector<uint32_t> committing_residuals_;
   std::deque<CommitCheckpointAction> waiting_commits_;  // whole, in order; `held` comes last
   // Since when the next part of a trace is waited for; none: nothing is.
   std::optional<absl::Time> trace_heard_;

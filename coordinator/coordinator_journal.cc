@@ -37,6 +37,8 @@ JournalBegin BeginOf(const CoordinatorOptions& options) {
   begin.set_start_version(options.start.version);
   begin.set_restore_path(options.start.restore_path);
   begin.mutable_start_clocks()->Assign(options.start.clocks.begin(), options.start.clocks.end());
+  begin.mutable_start_residuals()->Assign(options.start.residuals.begin(),
+                                          options.start.residuals.end());
   for (const EvalMetrics& eval : options.past_evals) {
     PastEvaluation* past = begin.add_past_evals();
     past->set_version(eval.version);
@@ -64,7 +66,8 @@ CoordinatorOptions OptionsOf(const JournalBegin& begin) {
   options.start = {.number = begin.timeline(),
                    .version = begin.start_version(),
                    .restore_path = begin.restore_path(),
-                   .clocks = {begin.start_clocks().begin(), begin.start_clocks().end()}};
+                   .clocks = {begin.start_clocks().begin(), begin.start_clocks().end()},
+                   .residuals = {begin.start_residuals().begin(), begin.start_residuals().end()}};
   for (const PastEvaluation& past : begin.past_evals()) {
     options.past_evals.push_back({.version = past.version(),
                                   .loss = past.loss(),
@@ -76,12 +79,6 @@ CoordinatorOptions OptionsOf(const JournalBegin& begin) {
   options.predicts_steps = begin.predicts_steps();
   options.data_notice = begin.data_notice();
   return options;
-}
-
-bool Coordinator::IsWanted(const CheckpointPart& part) const {
-  // One that is newer than any can be would make all others old.
-  const uint64_t last = timeline_->end.final_version().value_or(options_.config.train().steps());
-  return part.version() <= last && timeline_->checkpoints.Wants(part);
 }
 
 // The rest is obeyed too, not only kept: so whatever is left out here changes neither this
@@ -123,7 +120,9 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
   });
   if (!heard) fresh.clear_evals();
   KeepOnly(*fresh.mutable_parts(), [&](const CheckpointPart& part) {
-    return heard && (!part.error().empty() || IsWanted(part));
+    // A job that goes back still takes what its checkpoints lack of workers (IsWanted).
+    if (!view_.has_value() || request.known_view() < timeline_view_) return false;
+    return part.error().empty() ? IsWanted(member, part) : heard;
   });
   // They are for people: what is kept is for the job's summary, should it be made by another
   // coordinator.

@@ -78,6 +78,7 @@ void Coordinator::IssueTimeline(const std::vector<uint32_t>& servers) {
   for (uint32_t v = 0; v < clocks.size(); ++v) {
     least_begun_.push_back(timeline_->ClockBeyondStart(v));
   }
+  SetCarried();
   SetPlaces(clocks);
 }
 
@@ -144,9 +145,11 @@ void Coordinator::TakeSettledView(absl::Time now) {
         *worker, worker->leaving ? "left, and with it" : "gave virtual workers away, and with them",
         owners);
   }
+  const bool per_push = SyncModeOf(options_.config.sync().policy()).update_per_push;
   for (uint32_t v = 0; v < owners.size(); ++v) {
     if (owners[v] == before[v]) continue;
     least_begun_[v] = std::max(least_begun_[v], places_.start_clocks()[v] + 1);
+    if (!per_push) timeline_->checkpoints.ForgetResiduals(v, places_.start_clocks()[v]);
   }
   if (std::exchange(placement_pending_, false)) {
     view_->mutable_lanes()->Swap(next_view_.mutable_lanes());
@@ -157,6 +160,7 @@ void Coordinator::TakeSettledView(absl::Time now) {
         view_->placement(),
         {view_->lane_of_segment().data(), static_cast<size_t>(view_->lane_of_segment_size())});
   }
+  SetCarried();
   SetPlaces(places_.start_clocks());
   for (const auto& [id, unused] : membership_.members()) {
     Member& member = *membership_.Find(id);
@@ -194,6 +198,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
     // It has said so.
   } else if (kind == SERVER && AllIsSaved()) {
     rolling_back_ = true;
+    rolling_back_since_ = now;
     AddNotice(key, lost);
   } else if (kind == SERVER && rollbacks_ >= options_.config.fault().max_rollbacks()) {
     member->told_of_end = true;
@@ -204,6 +209,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   } else if (kind == SERVER || phase_ == WAITING) {
     rollbacks_ += kind == SERVER ? 1 : 0;
     rolling_back_ = true;
+    rolling_back_since_ = now;
     phase_ = WAITING;
     AddNotice(key, absl::StrCat(lost, "; the job goes back to step ", committed_version(),
                                 ", or a later checkpoint that is being written, when a ",
@@ -214,6 +220,7 @@ void Coordinator::OnLost(uint32_t id, const std::string& how, absl::Time now) {
   }
   membership_.Remove(id);
   if (membership_.OfKind(WORKER).empty()) blocks_.ForgetDeclared();
+  if (view_.has_value()) SetCarried();
 }
 
 std::string Coordinator::LossText() const {
@@ -251,8 +258,13 @@ bool Coordinator::AllIsSaved() const {
   return committed_version() >= final_version.value_or(options_.config.train().steps());
 }
 
-// Once everyone whom it takes is there, and what is whole of checkpoints is committed.
+// Once everyone whom it takes is there, and what is whole of checkpoints is committed. What only
+// lacks a part of a worker that is there becomes whole within moments.
 void Coordinator::RollBack(absl::Time now) {
+  if (timeline_->checkpoints.AwaitsResiduals()) {
+    if (now - rolling_back_since_ < failure_timeout_) return;
+    GiveUpResiduals();
+  }
   if (committing_.has_value() || !waiting_commits_.empty()) return;
   if (AllIsSaved()) {
     AddNotice("saved", "all steps are in the checkpoint: only the last evaluation is missing");
@@ -265,7 +277,7 @@ void Coordinator::RollBack(absl::Time now) {
   if (servers.empty() || workers < (all_workers ? cluster.workers() : 1)) return;
   rolling_back_ = false;
   for (const Member* worker : membership_.OfKind(WORKER)) {
-    TellResiduals(*worker, "begins again without", {});
+    TellResiduals(*worker, "begins again without", RestoredTo(worker->id));
   }
   const bool stopping = timeline_->end.stop_requested();
   TimelineStart start = newest_start_;
@@ -282,6 +294,16 @@ void Coordinator::RollBack(absl::Time now) {
   trace_done_ = true;  // its steps are taken again
   IssueTimeline(servers);
   actions_.emplace_back(TimelineBegun{timeline_->start.number, timeline_->start.version});
+}
+
+// At the first step there was nothing to restore.
+std::vector<uint32_t> Coordinator::RestoredTo(uint32_t worker) const {
+  const bool begins = newest_start_.restore_path.empty();
+  std::vector<uint32_t> owners(places_.owners().size(), begins ? worker : ViewChange::kNobody);
+  for (const uint32_t v : newest_start_.residuals) {
+    if (v < owners.size()) owners[v] = worker;
+  }
+  return owners;
 }
 
 void Coordinator::RecallEvaluations() {

@@ -231,7 +231,8 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
     job.start = {.number = manifest.timeline() + 1,
                  .version = manifest.version(),
                  .restore_path = restore->folder,
-                 .clocks = {manifest.clocks().begin(), manifest.clocks().end()}};
+                 .clocks = {manifest.clocks().begin(), manifest.clocks().end()},
+                 .residuals = ResidualsIn(manifest)};
     RecallEvaluations(run_dir, job);
   } else if (source.has_value()) {
     RETURN_IF_ERROR(source->Check(job.config, blocks));

@@ -12,6 +12,7 @@
 #include "coordinator/progress.h"
 #include "coordinator/reported_residuals.h"
 #include "proto/job.pb.h"
+#include "proto/manifest.pb.h"
 
 namespace tug {
 
@@ -22,7 +23,18 @@ struct TimelineStart {
   std::string restore_path;  // empty: none
   // By virtual worker, where every push is an update (Manifest.clocks); empty: all at `version`.
   std::vector<uint64_t> clocks;
+  // Virtual workers of which the checkpoint has what their pushes had left out.
+  std::vector<uint32_t> residuals = {};
 };
+
+// The virtual workers of which a checkpoint has that.
+inline std::vector<uint32_t> ResidualsIn(const Manifest& manifest) {
+  std::vector<uint32_t> virtual_workers;
+  for (const ManifestFile& file : manifest.files()) {
+    if (file.has_virtual_worker()) virtual_workers.push_back(file.virtual_worker());
+  }
+  return virtual_workers;
+}
 
 // What the coordinator gathers during one timeline of the job. A job that goes back to a checkpoint
 // begins another.

@@ -80,6 +80,11 @@ void ExchangeClient::CarryOut(Request request, absl::Time now) {
     EnterView(std::move(*view), now);
   } else if (auto* carried = std::get_if<CarriedRequest>(&request)) {
     exchange_.SetCarried(*carried, now);
+  } else if (auto* copy = std::get_if<CopyRequest>(&request)) {
+    copy->copy->residuals = exchange_.CopyResiduals(copy->copy->virtual_worker);
+    events_.emplace_back(std::move(*copy));
+  } else if (auto* restore = std::get_if<RestoreRequest>(&request)) {
+    exchange_.RestoreResiduals(restore->virtual_worker, std::move(restore->residuals));
   } else {
     exchange_.SetSchedule(std::get<ExchangeSchedule>(request), now);
   }
@@ -94,6 +99,10 @@ void ExchangeClient::EnterView(ViewRequest view, absl::Time now) {
 }
 
 void ExchangeClient::Take(Event event) {
+  if (const auto* copied = std::get_if<CopyRequest>(&event)) {
+    copied->copy->done = true;
+    return;
+  }
   if (--open_ == 0) open_time_ += time_.Now() - open_since_;
   if (auto* pulled = std::get_if<BlockPulled>(&event)) {
     if (--open_pulls_[pulled->block] > 0) return;  // it is superseded
@@ -209,6 +218,28 @@ void ExchangeClient::SetView(ViewRequest view) {
 void ExchangeClient::SetCarried(CarriedRequest carried) {
   absl::MutexLock lock(&mutex_);
   HandOver(std::move(carried));
+}
+
+absl::StatusOr<std::vector<SegmentResidual>> ExchangeClient::CopyResiduals(
+    uint32_t virtual_worker) {
+  const auto copy = std::make_shared<ResidualCopy>(ResidualCopy{.virtual_worker = virtual_worker});
+  {
+    absl::MutexLock lock(&mutex_);
+    HandOver(CopyRequest{copy});
+  }
+  const auto copied = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !cancelled_.ok() || copy->done;
+  };
+  WaitUntil(copied, absl::InfiniteDuration());
+  absl::MutexLock lock(&mutex_);
+  if (!copy->done) return cancelled_;
+  return std::move(copy->residuals);
+}
+
+void ExchangeClient::RestoreResiduals(uint32_t virtual_worker,
+                                      std::vector<SegmentResidual> residuals) {
+  absl::MutexLock lock(&mutex_);
+  HandOver(RestoreRequest{virtual_worker, std::move(residuals)});
 }
 
 absl::StatusOr<bool> ExchangeClient::WaitPulled(uint32_t block, uint64_t version,

@@ -63,6 +63,12 @@ class ExchangeClient {
   // The virtual workers carried from now on (Exchange::SetCarried).
   void SetCarried(CarriedRequest carried);
 
+  // Blocks until it is there: what the pushes of a virtual worker that were asked for before leave
+  // out (Exchange::CopyResiduals). CANCELLED etc.: what Cancel was given.
+  absl::StatusOr<std::vector<SegmentResidual>> CopyResiduals(uint32_t virtual_worker);
+  // Before its pushes that are asked for from now on (Exchange::RestoreResiduals).
+  void RestoreResiduals(uint32_t virtual_worker, std::vector<SegmentResidual> residuals);
+
   // Blocks until no pull of `block` is open and the last one was for `version` at least (true), or
   // for `timeout` (false). CANCELLED etc.: what Cancel was given.
   absl::StatusOr<bool> WaitPulled(uint32_t block, uint64_t version,
@@ -100,9 +106,21 @@ class ExchangeClient {
   TransportCounters transport_counters() const;
 
  private:
-  using Request =
-      std::variant<PushRequest, PullRequest, ExchangeSchedule, ViewRequest, CarriedRequest>;
-  using Event = std::variant<BlockPulled, PushCommitted>;
+  struct ResidualCopy {
+    uint32_t virtual_worker = 0;
+    std::vector<SegmentResidual> residuals = {};
+    bool done = false;  // set, and read, with the mutex held
+  };
+  struct CopyRequest {
+    std::shared_ptr<ResidualCopy> copy;  // whoever waits has it too
+  };
+  struct RestoreRequest {
+    uint32_t virtual_worker = 0;
+    std::vector<SegmentResidual> residuals;
+  };
+  using Request = std::variant<PushRequest, PullRequest, ExchangeSchedule, ViewRequest,
+                               CarriedRequest, CopyRequest, RestoreRequest>;
+  using Event = std::variant<BlockPulled, PushCommitted, CopyRequest>;
   enum class Driver { kNobody, kCaller, kOwnThread };
 
   void Add(Request request);

@@ -81,6 +81,12 @@ void Exchange::SetCarried(const CarriedRequest& carried, absl::Time now) {
   pushes_.GiveUpAllBut(carried.virtual_workers, now);
 }
 
+std::vector<SegmentResidual> Exchange::CopyResiduals(uint32_t virtual_worker) {
+  if (!encoder_.error_feedback()) return {};
+  pushes_.EncodeAllOf(virtual_worker);
+  return encoder_.CopyResiduals(virtual_worker);
+}
+
 void Exchange::OnTick(absl::Time now) {
   pushes_.OnTick(now);
   pulls_.OnTick(now);

@@ -21,6 +21,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "exchange/partition_plan.h"
@@ -60,6 +62,15 @@ class Exchange {
   // Open pushes of virtual workers that are no longer carried are given up, and their residuals
   // with them: whoever carries them now makes the pushes again.
   void SetCarried(const CarriedRequest& carried, absl::Time now);
+  // With error feedback: what the pushes of a virtual worker so far leave out, by segment; empty:
+  // nothing. What of them is not sent yet is encoded now, and sent later as it is. A push that is
+  // dropped afterwards (sync.policy BACKUP) is not in it.
+  std::vector<SegmentResidual> CopyResiduals(uint32_t virtual_worker);
+  // In place of what a virtual worker has. REQUIRES: nothing of it is open; as many floats of each
+  // segment as the job's codec keeps.
+  void RestoreResiduals(uint32_t virtual_worker, std::vector<SegmentResidual> residuals) {
+    encoder_.RestoreResiduals(virtual_worker, std::move(residuals));
+  }
   // Sends again what has waited for too long.
   void OnTick(absl::Time now);
 

@@ -160,6 +160,41 @@ TEST_F(CodecExchangeTest, WhatIsDroppedGoesWithTheNextPush) {
   EXPECT_EQ(Elements(sent_[3])[2], 6.0f);
 }
 
+TEST_F(CodecExchangeTest, ResidualsThatAreCopiedAndRestoredGiveTheSameBits) {
+  exchange_.SetSchedule({.number = 1,
+                         .partition_bytes = kSegment * sizeof(float),
+                         .credit_bytes = 1},  // the copy encodes what has not been sent
+                        now_);
+  Push(1, 1);
+  ASSERT_EQ(sent_.size(), 1u);
+  std::vector<SegmentResidual> copy = exchange_.CopyResiduals(5);
+  ASSERT_EQ(copy.size(), 3u);
+  EXPECT_EQ(copy[0].segment, table_.id(1, 0));
+  EXPECT_TRUE(exchange_.CopyResiduals(4).empty());
+  const double squares = Squares();
+  const auto take_all = [&] {
+    std::vector<Lease> payloads;
+    for (size_t i = 0; i < sent_.size(); ++i) {
+      payloads.push_back(sent_[i].payload);
+      Answer(sent_[i], MessageKind::kCommitted);
+    }
+    sent_.clear();
+    return payloads;
+  };
+  take_all();
+  EXPECT_EQ(Squares(), squares) << "it was encoded once";
+  Push(1, 2);
+  const std::vector<Lease> expected = take_all();
+  Push(1, 3);  // changes the residual
+  take_all();
+  exchange_.RestoreResiduals(5, std::move(copy));
+  EXPECT_EQ(Squares(), squares);
+  Push(1, 2);
+  const std::vector<Lease> again = take_all();
+  ASSERT_EQ(again.size(), expected.size());
+  for (size_t i = 0; i < again.size(); ++i) EXPECT_TRUE(SameBytes(again[i], expected[i])) << i;
+}
+
 TEST_F(CodecExchangeTest, KeepsNothingOfAPushThatIsCommitted) {
   Push(1, 1);
   std::vector<Outgoing> first = std::exchange(sent_, {});

@@ -18,7 +18,8 @@ PushEncoder::PushEncoder(const ExchangeOptions& options, const SegmentTable& tab
     : table_(table),
       seed_(options.seed),
       choice_(options.comm.push_codec(), options.block_names),
-      buffers_(std::numeric_limits<uint64_t>::max(), std::move(new_buffer)) {
+      buffers_(std::numeric_limits<uint64_t>::max(), std::move(new_buffer)),
+      residuals_(table) {
   TUG_CHECK(choice_.id() == 0 || options.block_names.size() == table.num_blocks());
 }
 
@@ -109,6 +110,20 @@ uint64_t PredictPushEncoderBytes(const PushCodecConfig& codec, const BlockTable&
     bytes += segment.bytes() + encodes->StateFloats(segment.elements()) * sizeof(float);
   }
   return virtual_workers * bytes;
+}
+
+uint64_t PredictResidualCopyBytes(const PushCodecConfig& codec, const BlockTable& blocks,
+                                  const SegmentTable& table) {
+  const CodecChoice choice(codec, BlockNames(blocks));
+  if (!choice.error_feedback()) return 0;
+  uint64_t bytes = 0;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    const Segment& segment = table.segment(id);
+    const SegmentCodec* const encodes = choice.AfterWarmup(segment);
+    if (encodes == nullptr) continue;
+    bytes += segment.bytes() + encodes->StateFloats(segment.elements()) * sizeof(float);
+  }
+  return bytes;
 }
 
 }  // namespace tug

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/lease.h"
@@ -61,6 +62,14 @@ class PushEncoder {
     residuals_.GiveUpAllBut(virtual_workers);
   }
 
+  // As Residuals::Copy and Restore.
+  std::vector<SegmentResidual> CopyResiduals(uint32_t virtual_worker) const {
+    return residuals_.Copy(virtual_worker);
+  }
+  void RestoreResiduals(uint32_t virtual_worker, std::vector<SegmentResidual> residuals) {
+    residuals_.Restore(virtual_worker, std::move(residuals));
+  }
+
   bool error_feedback() const { return choice_.error_feedback(); }
   // By virtual worker: the sum of squares of its residual. Empty, or 0, where there is none.
   std::span<const double> residual_squares() const { return residuals_.squares(); }
@@ -84,6 +93,10 @@ class PushEncoder {
 // What the encodings of a step's pushes, and residuals, take of a worker's memory.
 uint64_t PredictPushEncoderBytes(const PushCodecConfig& codec, const BlockTable& blocks,
                                  const SegmentTable& table, uint32_t virtual_workers);
+
+// What the copy of one virtual worker's residuals takes, that is written to a checkpoint.
+uint64_t PredictResidualCopyBytes(const PushCodecConfig& codec, const BlockTable& blocks,
+                                  const SegmentTable& table);
 
 }  // namespace tug
 

@@ -176,6 +176,15 @@ void PushTable::EncodeAll(OpenPush& push) {
   }
 }
 
+// Of several of a block, those but the newest are encoded already (Add).
+void PushTable::EncodeAllOf(uint32_t virtual_worker) {
+  for (const std::vector<uint32_t>& heads : heads_) {
+    if (virtual_worker < heads.size() && heads[virtual_worker] != kNone) {
+      EncodeAll(*places_[heads[virtual_worker]]);
+    }
+  }
+}
+
 void PushTable::Encode(OpenPush& push, uint32_t partition) {
   PartitionPush& state = push.partitions[partition];
   if (state.frames.size_bytes() > 0) return;

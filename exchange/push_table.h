@@ -56,6 +56,9 @@ class PushTable {
   // their residuals.
   void GiveUpAllBut(std::span<const uint32_t> virtual_workers, absl::Time now);
 
+  // All that has been pushed of a virtual worker is encoded now, whenever it is sent.
+  void EncodeAllOf(uint32_t virtual_worker);
+
   // Not committed.
   size_t open() const { return open_; }
 

@@ -118,6 +118,13 @@ struct CarriedRequest {
   std::vector<uint32_t> virtual_workers;
 };
 
+// What the pushes of a virtual worker have left out of a segment: an entry an element, and behind
+// them what its codec keeps beside (exchange/residuals.h).
+struct SegmentResidual {
+  uint32_t segment = 0;  // id
+  AlignedBuffer values;
+};
+
 struct PushCommitted {
   uint32_t block = 0;
   uint32_t virtual_worker = 0;

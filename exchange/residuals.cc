@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/sum.h"
 
 namespace tug {
 
-std::span<float> Residuals::Of(uint32_t virtual_worker, const Segment& segment,
-                               size_t state_floats) {
+Residuals::OfVirtualWorker& Residuals::Find(uint32_t virtual_worker) {
   if (virtual_worker >= of_.size()) {
     of_.resize(virtual_worker + 1);
     squares_.resize(virtual_worker + 1);
@@ -17,7 +17,12 @@ std::span<float> Residuals::Of(uint32_t virtual_worker, const Segment& segment,
   OfVirtualWorker& of = of_[virtual_worker];
   of.elements.resize(table_.size());
   of.squares.resize(table_.size());
-  AlignedBuffer& elements = of.elements[IdOf(segment)];
+  return of;
+}
+
+std::span<float> Residuals::Of(uint32_t virtual_worker, const Segment& segment,
+                               size_t state_floats) {
+  AlignedBuffer& elements = Find(virtual_worker).elements[IdOf(segment)];
   const size_t floats = segment.elements() + state_floats;
   if (elements.size_bytes() == 0) elements = AlignedBuffer(floats * sizeof(float));
   TUG_CHECK_EQ(elements.size_bytes(), floats * sizeof(float));
@@ -45,6 +50,33 @@ void Residuals::GiveUpAllBut(std::span<const uint32_t> virtual_workers) {
     of_[v] = OfVirtualWorker();
     squares_[v] = 0;
   }
+}
+
+std::vector<SegmentResidual> Residuals::Copy(uint32_t virtual_worker) const {
+  std::vector<SegmentResidual> copies;
+  if (virtual_worker >= of_.size()) return copies;
+  const std::vector<AlignedBuffer>& elements = of_[virtual_worker].elements;
+  for (uint32_t id = 0; id < elements.size(); ++id) {
+    if (elements[id].size_bytes() == 0) continue;
+    copies.push_back({id, AlignedBuffer(elements[id].size_bytes())});
+    std::copy(elements[id].floats().begin(), elements[id].floats().end(),
+              copies.back().values.floats().begin());
+  }
+  return copies;
+}
+
+void Residuals::Restore(uint32_t virtual_worker, std::vector<SegmentResidual> residuals) {
+  OfVirtualWorker& of = Find(virtual_worker);
+  of = OfVirtualWorker();
+  of.elements.resize(table_.size());
+  of.squares.resize(table_.size());
+  for (SegmentResidual& residual : residuals) {
+    const Segment& segment = table_.segment(residual.segment);
+    TUG_CHECK_GE(residual.values.size_bytes(), segment.bytes());
+    of.elements[residual.segment] = std::move(residual.values);
+    SumSquaresOf(virtual_worker, segment);
+  }
+  SumSquares(virtual_worker);
 }
 
 }  // namespace tug

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/lease.h"
+#include "exchange/requests.h"
 #include "exchange/segment_table.h"
 
 namespace tug {
@@ -28,6 +29,12 @@ class Residuals {
 
   void GiveUpAllBut(std::span<const uint32_t> virtual_workers);
 
+  // What is kept of a virtual worker, by segment; empty: nothing.
+  std::vector<SegmentResidual> Copy(uint32_t virtual_worker) const;
+  // The virtual worker has these, in place of what it had. REQUIRES: of each segment as many floats
+  // as Of would have of it.
+  void Restore(uint32_t virtual_worker, std::vector<SegmentResidual> residuals);
+
   // By virtual worker: the sum of squares of its residual. Empty, or 0, where there is none.
   std::span<const double> squares() const { return squares_; }
 
@@ -37,6 +44,7 @@ class Residuals {
     std::vector<double> squares;          // their sum
   };
 
+  OfVirtualWorker& Find(uint32_t virtual_worker);
   uint32_t IdOf(const Segment& segment) const { return table_.id(segment.block, segment.index); }
 
   const SegmentTable& table_;

@@ -72,6 +72,14 @@ inline bool GoesOnWithoutANode(const JobConfig& job) {
   return !job.model().external() && !SyncModeOf(job.sync().policy()).skips_steps;
 }
 
+// Whether checkpoints have what virtual workers' pushes left out (comm.push_codec with error
+// feedback): workers write it, but no programs of their own.
+inline bool KeepsResiduals(const JobConfig& job) {
+  const PushCodecConfig& codec = job.comm().push_codec();
+  return codec.codec_case() != PushCodecConfig::CODEC_NOT_SET && codec.error_feedback() &&
+         !job.model().external();
+}
+
 // "bsp", "ssp(4)", "asp", "backup(1)", "bsp, 16 local steps".
 std::string SyncName(const SyncConfig& sync);
 

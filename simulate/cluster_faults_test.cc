@@ -39,6 +39,15 @@ uint64_t Kills(const SimulationResult& result) {
          result.faults[static_cast<size_t>(FaultKind::kKillServer)];
 }
 
+void AddErrorFeedback(SimulationOptions& options) {
+  PushCodecConfig& codec = *options.config.mutable_comm()->mutable_push_codec();
+  codec.mutable_top_k()->set_density(0.1);
+  codec.set_error_feedback(true);
+  codec.set_min_elements(0);
+  codec.set_vectors(true);
+  codec.set_blocks("*");
+}
+
 std::vector<std::vector<float>> Undisturbed(CommConfig::Format pull_format = CommConfig::FP32) {
   SimulationOptions options = FaultyJob(1, FaultConfig::REASSIGN);
   options.config.mutable_comm()->set_pull_format(pull_format);
@@ -84,6 +93,51 @@ TEST(SimulatedFaults, ServersThatDieTakeTheJobBackToACheckpointAndChangeNoBit) {
     timelines += result.timelines;
   }
   EXPECT_GT(timelines, 30u);
+}
+
+TEST(SimulatedFaults, ServersThatDieChangeNoBitOfWhatErrorFeedbackKeeps) {
+  SimulationOptions undisturbed = FaultyJob(1, FaultConfig::REASSIGN);
+  AddErrorFeedback(undisturbed);
+  const SimulationResult expected = Simulate(undisturbed);
+  ASSERT_TRUE(expected.status.ok()) << expected.status;
+  EXPECT_NE(expected.weights, Undisturbed());
+  uint64_t went_on = 0;  // from a checkpoint
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
+    AddErrorFeedback(options);
+    AddKills(0, 1 + seed % 2, options);
+    options.network = seed % 2 == 0 ? Rough() : Quiet();
+    const SimulationResult result = Simulate(options);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    ASSERT_EQ(result.final_version, 30u);
+    ASSERT_EQ(result.weights, expected.weights);
+    went_on += result.start_version > 0 ? 1 : 0;
+  }
+  EXPECT_GT(went_on, 5u);
+}
+
+// Whoever has something to say of a checkpoint that waits for it: it comes about.
+TEST(SimulatedFaults, WithErrorFeedbackEveryJobEndsWithItsCheckpointWhoeverDies) {
+  for (const auto policy : {SyncConfig::BSP, SyncConfig::SSP, SyncConfig::ASP}) {
+    for (const auto on_loss : {FaultConfig::REASSIGN, FaultConfig::WAIT, FaultConfig::SHRINK}) {
+      for (uint64_t seed = 1; seed <= 10; ++seed) {
+        SimulationOptions options = FaultyJob(seed, on_loss);
+        options.config.mutable_sync()->set_policy(policy);
+        options.config.mutable_sync()->set_staleness(2);
+        options.config.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
+        AddErrorFeedback(options);
+        AddKills(seed % 3, seed % 2, options);
+        options.network = seed % 2 == 0 ? Rough() : Quiet();
+        const SimulationResult result = Simulate(options);
+        SCOPED_TRACE(SyncConfig::Policy_Name(policy) + ", " +
+                     FaultConfig::WorkerLoss_Name(on_loss) + ", seed " + std::to_string(seed));
+        ASSERT_TRUE(result.status.ok()) << result.status;
+        ASSERT_FALSE(result.checkpoints.empty());
+        EXPECT_EQ(result.checkpoints.back(), result.final_version);
+      }
+    }
+  }
 }
 
 // Back to a checkpoint, or with two copies of every segment on from the version that there is. One

@@ -29,6 +29,7 @@
 #include "simulate/planted_lane.h"
 #include "simulate/run_watch.h"
 #include "transport/simulated_network.h"
+#include "worker/due_residuals.h"
 #include "worker/step_machine.h"
 
 namespace tug {
@@ -51,6 +52,12 @@ struct SimulatedWorld {
   };
   // What lanes wrote, by the file that each would be, and then by segment.
   std::map<std::string, std::map<uint32_t, Stored>> files = {};
+  // What workers wrote of virtual workers' residuals, by file: by segment.
+  struct StoredResidual {
+    uint32_t virtual_worker = 0;
+    std::map<uint32_t, std::vector<float>> segments;
+  };
+  std::map<std::string, StoredResidual> residuals = {};
   // By version: the files of those that are committed.
   std::map<uint64_t, std::vector<std::string>> checkpoints = {};
   // Links that are cut at present. Node 0 is the coordinator.
@@ -229,6 +236,13 @@ class SimulatedWorker final : public SimulatedNode {
   void Push(const struct Compute& compute, uint32_t block);
   void Report(const struct Compute& compute);
   void ReportSkipped();
+  // ---- worker_residuals.cc ----
+  // As TrainingLoop::SaveResiduals, but that writing takes no time.
+  void SaveResiduals(uint32_t index, uint64_t version);
+  void SaveAllResiduals(uint64_t version);
+  // What the checkpoint that the timeline begins with has of those that go on from there.
+  void RestoreResiduals(const View& view, const WorkerPlace& place);
+
   bool WaitsForCommit(const struct Compute& compute) const;
   absl::Duration MostTime(const struct Compute& compute) const;
 
@@ -258,6 +272,9 @@ class SimulatedWorker final : public SimulatedNode {
   uint64_t schedule_changes_ = 0;
   absl::Time step_began_ = absl::UnixEpoch();
   std::vector<StepReport> steps_;
+  std::optional<DueResiduals> due_residuals_;  // where checkpoints have them
+  uint64_t weights_version_ = 0;               // of block 0, as it came last, in steps of the job
+  std::vector<CheckpointPart> parts_;
 };
 
 }  // namespace tug

@@ -83,13 +83,11 @@ void SetExactSgd(OptimizerConfig& optimizer) {
   optimizer.set_clip(OptimizerConfig::OFF);
 }
 
-// One job in four has one. By the seed itself, so that nothing else is drawn differently. Without
-// error feedback: what it keeps goes with a worker that is lost, and the bits are others then.
+// One job in four has one. By the seed itself, so that nothing else is drawn differently.
 void ChooseCodec(uint64_t seed, PushCodecConfig& codec) {
   codec.set_blocks("*");
   codec.set_vectors(true);
   codec.set_min_elements(0);
-  codec.set_error_feedback(false);
   if (seed % 4 != 3) return;
   codec.set_warmup_steps(1);
   switch (seed / 4 % 8) {
@@ -284,6 +282,19 @@ const char* CodecName(const JobConfig& job) {
   return row == nullptr ? "none" : row->name;
 }
 
+// Error feedback, where nobody compares bits, or no virtual worker ever changes its worker: what
+// encodings had left out goes with that, and the bits are others then.
+void ChooseErrorFeedback(Scenario& scenario) {
+  PushCodecConfig& codec = *scenario.options.config.mutable_comm()->mutable_push_codec();
+  const CodecRow* const row = FindCodec(codec.codec_case());
+  const bool moves = std::any_of(
+      scenario.options.faults.begin(), scenario.options.faults.end(), [](const FaultEvent& fault) {
+        return LosesWorker(fault.kind) || fault.kind == FaultKind::kJoinWorker ||
+               fault.kind == FaultKind::kDrainWorker;
+      });
+  codec.set_error_feedback(row != nullptr && !row->unbiased && !(moves && scenario.same_bits));
+}
+
 // Of the job alone, not of who computes it.
 void DescribeUndisturbed(Scenario& scenario) {
   SimulationOptions& undisturbed = scenario.undisturbed;
@@ -322,6 +333,7 @@ Scenario MakeScenario(uint64_t seed) {
   // With SHRINK a lane does not know at first that nobody computes a share: its sums differ.
   scenario.same_bits =
       job.sync().policy() == SyncConfig::BSP && job.fault().on_worker_loss() != FaultConfig::SHRINK;
+  ChooseErrorFeedback(scenario);
   DescribeUndisturbed(scenario);
   return scenario;
 }
@@ -337,6 +349,7 @@ std::string Scenario::Text() const {
                    FaultConfig::WorkerLoss_Name(job.fault().on_worker_loss()), ", clip ",
                    OptimizerConfig::Clip_Name(job.optimizer().clip()), ", pulls ",
                    CommConfig::Format_Name(job.comm().pull_format()), ", codec ", CodecName(job),
+                   job.comm().push_codec().error_feedback() ? " with error feedback" : "",
                    "; messages take up to ", absl::FormatDuration(options.network.max_delay), ", ",
                    options.network.drop_probability * 100, "% are lost, ",
                    options.network.repeat_probability * 100, "% come twice");

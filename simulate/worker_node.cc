@@ -56,6 +56,12 @@ void SimulatedWorker::TakePlace() {
   loss_ = 0;
   exchange_->SetCarried({virtual_workers_}, world_.time.Now());
   machine_->Carry(carried);
+  const bool per_push = SyncModeOf(config_.sync().policy()).update_per_push;
+  for (uint32_t i = 0; i < carried.size(); ++i) {
+    if (carried[i].before.has_value() || !due_residuals_.has_value()) continue;
+    due_residuals_->Forget(virtual_workers_[i]);
+    SaveResiduals(i, per_push ? weights_version_ : machine_->next_clock(i));
+  }
 }
 
 void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
@@ -122,6 +128,17 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
     if (!frozen()) LookForMail();
   });
   TUG_CHECK(ConnectToLanes(view, self, *transport_).ok());
+
+  parts_.clear();
+  due_residuals_.reset();
+  weights_version_ = view.start_version();
+  if (!KeepsResiduals(config_)) return;
+  due_residuals_.emplace(config_.checkpoint().interval(), view.start_version());
+  RestoreResiduals(view, place);
+  if (machine.mode.update_per_push) return;
+  for (uint32_t i = 0; i < virtual_workers_.size(); ++i) {
+    SaveResiduals(i, machine_->next_clock(i));
+  }
 }
 
 void SimulatedWorker::LookForMail() {
@@ -136,6 +153,7 @@ void SimulatedWorker::LookForMail() {
 void SimulatedWorker::Report(HeartbeatRequest& request) {
   request.set_ready(machine_ != nullptr);
   for (const StepReport& step : steps_) *request.add_steps() = step;
+  for (const CheckpointPart& part : parts_) *request.add_parts() = part;
   if (machine_ == nullptr) return;
   request.set_started(machine_->begun().has_value());
   request.set_clock(machine_->begun().value_or(0));
@@ -173,6 +191,8 @@ void SimulatedWorker::Advance() {
   while (true) {
     switch (machine_->next()) {
       case StepMachine::Next::kFinished:
+        SaveAllResiduals(orders_.final_version);
+        return;
       case StepMachine::Next::kWaitGate:
         return;
       case StepMachine::Next::kPull:
@@ -189,6 +209,9 @@ void SimulatedWorker::Advance() {
         const uint64_t updates = SyncModeOf(config_.sync().policy()).update_per_push
                                      ? config_.cluster().virtual_workers()
                                      : 1;  // in a step
+        if (block == 0 && SyncModeOf(config_.sync().policy()).update_per_push) {
+          SaveAllResiduals(pulled.version / updates);
+        }
         machine_->OnWeights(block, pulled.version / updates, pulled.newest / updates);
         ReportSkipped();
         break;
@@ -253,6 +276,9 @@ void SimulatedWorker::Push(const struct Compute& compute, uint32_t block) {
 void SimulatedWorker::Report(const struct Compute& compute) {
   const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
   world_.clocks[virtual_worker] = compute.clock + 1;
+  if (!SyncModeOf(config_.sync().policy()).update_per_push) {
+    SaveResiduals(compute.virtual_worker, compute.clock + 1);
+  }
   ++steps_taken_[compute.virtual_worker];
   StepReport report;
   report.set_virtual_worker(virtual_worker);
@@ -269,6 +295,7 @@ void SimulatedWorker::ReportSkipped() {
   for (const SkippedSteps& skipped : machine_->TakeSkipped()) {
     const uint32_t virtual_worker = virtual_workers_[skipped.virtual_worker];
     world_.clocks[virtual_worker] = skipped.end;
+    SaveResiduals(skipped.virtual_worker, skipped.end);
     skipped_ += skipped.end - skipped.first;
     loss_ = 0;
     for (uint64_t clock = skipped.first; clock < skipped.end; ++clock) {

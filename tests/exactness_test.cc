@@ -234,10 +234,10 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"TopK",
                {"comm.push_codec.top_k.density=0.1", "comm.push_codec.min_elements=0"},
                {{kTcp}, {kShared, kOneServer}, {kTcp, kOneServer, kOneWorker}}},
-        Family{"OneBitInt8Pulls",
-               {"comm.push_codec.one_bit={}", "comm.push_codec.vectors=true",
-                "comm.pull_format=INT8"},
-               {{kTcp}, {kShared, kOneServer, kOneWorker}}},
+        Family{
+            "OneBitInt8Pulls",
+            {"comm.push_codec.one_bit={}", "comm.push_codec.vectors=true", "comm.pull_format=INT8"},
+            {{kTcp}, {kShared, kOneServer, kOneWorker}}},
         Family{"Qsgd",
                {"comm.push_codec.qsgd.levels=7", "comm.push_codec.blocks=h*"},
                {{kTcp}, {kShared, kOneServer, kOneWorker}}},
@@ -271,6 +271,41 @@ INSTANTIATE_TEST_SUITE_P(
                                 {"cluster.servers=3", "cluster.lanes_per_server=4",
                                  "cluster.workers=1", "cluster.compute_threads=2"}},
                       Variation{"OnLargerSegments", {"comm.segment_elements=8192"}}),
+    NameOf);
+
+// Jobs that keep from one push to the next what encodings leave out.
+using ResumedFamily = ExactnessTest;
+TEST_P(ResumedFamily, EqualsNoInterruption) {
+  const Result expected = RunOf("whole", GetParam().settings);
+  ASSERT_FALSE(HasFailure());
+  for (const Texts& more : {Texts(), Texts{"cluster.servers=1", "cluster.workers=1"}}) {
+    SCOPED_TRACE(absl::StrJoin(more, " "));
+    const std::string run = absl::StrCat("resumed-", more.size());
+    Train(run, GetParam().settings + more, {"--resume", Path("whole") + kStep25});
+    ASSERT_FALSE(HasFailure());
+    const absl::StatusOr<CheckpointState> state = ReadState(Path(run));
+    const absl::StatusOr<Losses> losses = ReadLosses(Path(run));
+    ASSERT_TRUE(state.ok()) << state.status();
+    ASSERT_TRUE(losses.ok()) << losses.status();
+    ExpectSameState(expected.at_50, *state);
+    ExpectSameLosses(LossesAfter(expected.losses, 25), *losses);
+  }
+  // It is what was left out that makes the difference.
+  for (const fs::directory_entry& entry : fs::directory_iterator(Path("whole") + kStep25)) {
+    if (absl::StartsWith(entry.path().filename().string(), "residual-")) return;
+  }
+  ADD_FAILURE() << "the checkpoint has no residuals";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Exactness, ResumedFamily,
+    ::testing::Values(Variation{"TopK",
+                                {"comm.push_codec.top_k.density=0.1",
+                                 "comm.push_codec.min_elements=0", kTcp,
+                                 "comm.segment_elements=4096", "comm.credit_bytes=32768"}},
+                      Variation{"OneBitInt8Pulls",
+                                {"comm.push_codec.one_bit={}", "comm.push_codec.vectors=true",
+                                 "comm.push_codec.warmup_steps=5", "comm.pull_format=INT8"}}),
     NameOf);
 
 // Jobs of other kinds: each on many processes, and on the fewest.

@@ -21,6 +21,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Long enough to be killed in, which slows it down and changes no bit.
 const Texts kLong = {"train.steps=300", "straggler.slowdown=4", "checkpoint.interval=20",
@@ -29,8 +30,9 @@ const Texts kLong = {"train.steps=300", "straggler.slowdown=4", "checkpoint.inte
 class RecoveryTest : public TugTest {
  protected:
   // The result of the job, undisturbed.
-  CheckpointState Undisturbed() {
-    Train("undisturbed", {"train.steps=300", "checkpoint.interval=20", "train.eval_interval=100"});
+  CheckpointState Undisturbed(const Texts& settings = {}) {
+    Train("undisturbed",
+          Texts{"train.steps=300", "checkpoint.interval=20", "train.eval_interval=100"} + settings);
     return StateOf("undisturbed");
   }
   CheckpointState StateOf(const std::string& run) const {
@@ -96,6 +98,20 @@ TEST_F(RecoveryTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpointAndEndsWi
                                   [&] { return StepLines("rollback", "\"timeline\":2") > 0; }));
   ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
   EXPECT_THAT(train.err(), HasSubstr("the job goes on from step"));
+  ExpectSameState(expected, StateOf("rollback"));
+}
+
+TEST_F(RecoveryTest, AJobThatGoesBackHasWhatItsEncodingsHadLeftOut) {
+  const Texts codec = {"comm.push_codec.top_k.density=0.1", "comm.push_codec.min_elements=0"};
+  const CheckpointState expected = Undisturbed(codec);
+  ASSERT_FALSE(HasFailure());
+  Process& train = StartTraining("rollback", kLong + codec);
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "rollback", 50));
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "rollback"));
+  ASSERT_NO_FATAL_FAILURE(KillOne(train, "server", "rollback",
+                                  [&] { return StepLines("rollback", "\"timeline\":2") > 0; }));
+  ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
+  EXPECT_THAT(train.err(), Not(HasSubstr("begins again without")));
   ExpectSameState(expected, StateOf("rollback"));
 }
 

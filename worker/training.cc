@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
+#include "exchange/codec_choice.h"
 #include "exchange/push_encoder.h"
 #include "exchange/view_lanes.h"
 #include "exchange/worker_place.h"
@@ -19,6 +20,7 @@
 #include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "transport/open_transport.h"
+#include "worker/restore_residuals.h"
 
 namespace tug {
 namespace {
@@ -133,9 +135,9 @@ absl::StatusOr<View> Training::WaitForView() {
 absl::Status Training::Build(const View& view) {
   const JobConfig& config = registered_.config();
   TrainingLoopOptions options{config, {}, view.start_version()};
-  WorkerPlace place = PlaceOf(view, registered_.node_id());
-  options.virtual_workers = std::move(place.virtual_workers);
-  options.start_clocks = std::move(place.start_clocks);
+  const WorkerPlace place = PlaceOf(view, registered_.node_id());
+  options.virtual_workers = place.virtual_workers;
+  options.start_clocks = place.start_clocks;
   const auto virtual_workers = static_cast<uint32_t>(options.virtual_workers.size());
   NodeCounters predicted = Predict(virtual_workers);
   if (config.trace().steps() > 0) {
@@ -147,6 +149,17 @@ absl::Status Training::Build(const View& view) {
       predicted.predicted_memory_bytes() +
       PredictPushEncoderBytes(config.comm().push_codec(), view.blocks(), *table_, virtual_workers));
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
+  if (KeepsResiduals(config)) {
+    RETURN_IF_ERROR(RestoreResiduals(view, place));
+    predicted.set_predicted_memory_bytes(
+        predicted.predicted_memory_bytes() +
+        PredictResidualCopyBytes(config.comm().push_codec(), view.blocks(), *table_));
+    residuals_.emplace(
+        ResidualWriter::Options{registered_.run_dir(), BlockNames(view.blocks()), view.timeline()},
+        *table_);
+    options.residuals = &*residuals_;
+    if (view.number() > 1) options.view = view.number();
+  }
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
   absl::MutexLock lock(&mutex_);
   if (!cancelled_.ok()) return cancelled_;
@@ -224,6 +237,34 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
   return shares_memory;
 }
 
+// One that joins amid the timeline has virtual workers that went on elsewhere: by then the
+// checkpoint may be gone.
+absl::Status Training::RestoreResiduals(const View& view, const WorkerPlace& place) {
+  if (view.restore_path().empty()) return absl::OkStatus();
+  const bool update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
+  const bool amid = view.number() != view.placement();
+  const std::vector<std::string> names = BlockNames(view.blocks());
+  const CodecChoice codecs(registered_.config().comm().push_codec(), names);
+  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
+    const uint32_t virtual_worker = place.virtual_workers[i];
+    const uint64_t clock = place.start_clocks[i];
+    if (!update_per_push && clock != view.start_version()) continue;
+    absl::StatusOr<RestoredResiduals> restored =
+        ReadResiduals(view.restore_path(), names, *table_, codecs, virtual_worker, clock);
+    if (!restored.ok() && amid) continue;
+    RETURN_IF_ERROR(restored.status());
+    if (!restored->notice.empty()) {
+      absl::MutexLock lock(&mutex_);
+      Notice& notice = notices_.emplace_back();
+      notice.set_key(absl::StrCat("residual ", view.timeline(), " ", virtual_worker));
+      notice.set_text(restored->notice);
+    }
+    if (restored->residuals.empty()) continue;
+    exchange_->RestoreResiduals(virtual_worker, std::move(restored->residuals));
+  }
+  return absl::OkStatus();
+}
+
 void Training::SetView(const View& view) {
   absl::MutexLock lock(&mutex_);
   view_ = view;
@@ -249,6 +290,15 @@ void Training::AddTo(HeartbeatRequest& beat) {
   const ExchangeCounters exchange = exchange_->counters();
   counters.set_most_outstanding_bytes(exchange.most_outstanding_bytes);
   counters.set_encode_seconds(exchange.encode_seconds);
+  for (const Notice& notice : notices_) *beat.add_notices() = notice;
+  if (!residuals_.has_value()) return;
+  // Nobody takes its virtual workers, or counts it as done, before what it has to say of them is
+  // said.
+  const ResidualWriter::Report report = residuals_->report();
+  for (const CheckpointPart& part : report.parts) *beat.add_parts() = part;
+  if (!report.writing) return;
+  beat.set_pausing(false);
+  beat.set_finished(false);
 }
 
 void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {

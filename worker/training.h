@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -20,8 +21,10 @@
 #include "exchange/client.h"
 #include "exchange/control_board.h"
 #include "exchange/segment_table.h"
+#include "exchange/worker_place.h"
 #include "model/model.h"
 #include "proto/control.pb.h"
+#include "worker/residual_writer.h"
 #include "worker/training_loop.h"
 
 namespace tug {
@@ -69,6 +72,9 @@ class Training {
   absl::Status OutOfMemory() const;
   // Whether all lanes share memory with this worker.
   absl::StatusOr<bool> BuildExchange(const View& view);
+  // What pushes of virtual workers had left out when the checkpoint that the timeline begins with
+  // was made, as far as they go on from there.
+  absl::Status RestoreResiduals(const View& view, const WorkerPlace& place);
 
   const RegisterReply registered_;
   const std::string data_folder_;
@@ -86,6 +92,8 @@ class Training {
   // Tracks of loop_ and exchange_. Made by thread_, published by `ready_`; thread-safe.
   std::optional<Trace> trace_;
   std::optional<TrainingLoop> loop_;
+  // Where KeepsResiduals. Made by thread_, published by `ready_`; thread-safe.
+  std::optional<ResidualWriter> residuals_;
   // Last of these: its thread writes the loop's weights. Made by thread_, published by `ready_`;
   // thread-safe.
   std::unique_ptr<ExchangeClient> exchange_;
@@ -95,6 +103,7 @@ class Training {
   uint32_t built_view_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   NodeCounters predicted_ ABSL_GUARDED_BY(mutex_);  // of memory
+  std::vector<Notice> notices_ ABSL_GUARDED_BY(mutex_);
   PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);

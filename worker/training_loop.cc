@@ -55,6 +55,8 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
       straggler_(options_.config),
       machine_(MakeMachineOptions()),
       clip_(options_.config.optimizer(), table_.num_blocks()),
+      due_residuals_(options_.config.checkpoint().interval(), options_.start_version),
+      weights_version_(options_.start_version),
       times_(exchange_, options_.trace) {
   AllocateBuffers();
   ChooseRuns();
@@ -113,6 +115,7 @@ absl::Status TrainingLoop::Run() {
     if (orders_.go && !std::exchange(running_, true)) PullFirstWeights();
     switch (machine_.next()) {
       case StepMachine::Next::kFinished:
+        SaveAllResiduals(orders_.final_version);
         board_.SetState({true, machine_.begun().value_or(machine_.clock() - 1), machine_.paused(),
                          true, schedule_.number, view_});
         return absl::OkStatus();
@@ -138,6 +141,11 @@ absl::Status TrainingLoop::Run() {
 void TrainingLoop::PullFirstWeights() {
   for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
     Pull(machine_.CurrentPull(block), /*whole=*/false);
+  }
+  if (mode_.update_per_push) return;
+  // One that joins amid the timeline has nothing of what was passed before.
+  for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
+    SaveResiduals(i, machine_.next_clock(i));
   }
 }
 
@@ -166,10 +174,12 @@ void TrainingLoop::TakePlace() {
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients;
   std::vector<std::optional<uint32_t>> before;
   const bool same = place.virtual_workers == carried;
+  std::vector<uint32_t> came;  // by index
   for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
     const auto had = std::find(carried.begin(), carried.end(), place.virtual_workers[i]);
     if (had == carried.end()) {
       before.emplace_back(std::nullopt);
+      came.push_back(static_cast<uint32_t>(i));
       now.push_back({.clock = place.start_clocks[i]});
       gradients.emplace_back();
       for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
@@ -192,6 +202,11 @@ void TrainingLoop::TakePlace() {
   step_shares_.clear();
   held_.clear();
   machine_.Carry(now);
+  for (const uint32_t index : came) {
+    due_residuals_.Forget(carried[index]);
+    came_in_view_[carried[index]] = view_;
+    SaveResiduals(index, mode_.update_per_push ? weights_version_ : machine_.next_clock(index));
+  }
 }
 
 // An order to pause is answered here too: the weights may hang on a worker that has paused a step
@@ -225,6 +240,7 @@ void TrainingLoop::TakeWeights(uint32_t block) {
   const ExchangeClient::Versions versions = exchange_.PulledVersions(block);
   const uint64_t updates =
       mode_.update_per_push ? options_.config.cluster().virtual_workers() : 1;  // in a step
+  if (block == 0 && mode_.update_per_push) SaveAllResiduals(versions.lowest / updates);
   machine_.OnWeights(block, versions.lowest / updates, versions.highest / updates);
   ReportSkipped();
 }

@@ -2,6 +2,7 @@
 #define TUG_WORKER_TRAINING_LOOP_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,9 +18,11 @@
 #include "model/model.h"
 #include "proto/job.pb.h"
 #include "proto/sync_mode.h"
+#include "worker/due_residuals.h"
 #include "worker/embedding_runs.h"
 #include "worker/gradient_clip.h"
 #include "worker/local_steps.h"
+#include "worker/residual_writer.h"
 #include "worker/step_machine.h"
 #include "worker/step_times.h"
 #include "worker/straggler.h"
@@ -36,6 +39,10 @@ struct TrainingLoopOptions {
   TraceTrack* trace = nullptr;  // outlives the loop; may be null
   // By carried virtual worker, where it goes on; empty: at start_version.
   std::vector<uint64_t> start_clocks = {};
+  // What virtual workers' pushes leave out goes to checkpoints (KeepsResiduals); null: it does not.
+  // Outlives the loop.
+  ResidualWriter* residuals = nullptr;
+  uint32_t view = 0;  // that it begins with, as ResidualPlace
 };
 
 // The compute thread of a worker: carries out what the step machine asks for on the CPU, and hands
@@ -144,6 +151,10 @@ class TrainingLoop {
   void Pull(const PullOrder& order, bool whole);
   // Whether an evaluation at `version` is foreseen.
   bool EvaluationDue(uint64_t version) const;
+  // A carried virtual worker, by index, has passed `version` (worker/due_residuals.h): what its
+  // pushes so far leave out is copied for the checkpoints that are due.
+  void SaveResiduals(uint32_t index, uint64_t version);
+  void SaveAllResiduals(uint64_t version);
   void ReportStep(uint64_t clock);
   // Steps that are not taken, and what was computed of the one in progress, which is void.
   void ReportSkipped();
@@ -188,6 +199,9 @@ class TrainingLoop {
   };
   std::vector<StepShare> step_shares_;  // of virtual workers done
   bool stepped_ = false;                // a step has been taken
+  DueResiduals due_residuals_;
+  std::map<uint32_t, uint32_t> came_in_view_;  // by virtual worker that others carried before
+  uint64_t weights_version_ = 0;               // of block 0, as it came last, in steps of the job
   StepTimes times_;
 };
 

@@ -1,0 +1,132 @@
+// Checkpoints: parts that lanes and workers write, and commits.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/checkpoint.h"
+#include "coordinator/coordinator.h"
+#include "proto/sync_mode.h"
+
+namespace tug {
+
+bool Coordinator::IsWanted(const Member& member, const CheckpointPart& part) const {
+  // One that is newer than any can be would make all others old.
+  const uint64_t last = timeline_->end.final_version().value_or(options_.config.train().steps());
+  if (part.version() > last || !timeline_->checkpoints.Wants(part)) return false;
+  if (!part.has_virtual_worker()) return !rolling_back_;
+  if (member.kind != WORKER) return false;
+  const uint32_t owner = places_.owners()[part.virtual_worker()];
+  if (owner == member.id || SyncModeOf(options_.config.sync().policy()).update_per_push)
+    return true;
+  // It has moved, and what it did here after that clock was void.
+  const std::vector<uint64_t>& clocks = places_.start_clocks();
+  return part.virtual_worker() < clocks.size() && part.version() <= clocks[part.virtual_worker()];
+}
+
+void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request,
+                              absl::Time now) {
+  for (const CheckpointPart& part : request.parts()) {
+    if (!part.error().empty()) {
+      const bool is_void = !view_.has_value() || rolling_back_ ||
+                           (!part.has_virtual_worker() && part.placement() != view_->placement());
+      if (is_void) continue;
+      Fail(absl::StrCat(member.Name(), " cannot write the checkpoint of step ", part.version(),
+                        ": ", part.error()),
+           now);
+      return;
+    }
+    if (!IsWanted(member, part)) continue;
+    const std::optional<CollectedCheckpoint> whole = timeline_->checkpoints.Add(part);
+    if (whole.has_value()) AddCommit(*whole);
+  }
+  ReleaseCommit();
+}
+
+void Coordinator::AddCommit(const CollectedCheckpoint& whole) {
+  CommitCheckpointAction commit;
+  commit.pause_seconds = whole.pause_seconds;
+  commit.write_seconds = whole.write_seconds;
+  Manifest& manifest = commit.manifest;
+  manifest.set_format_version(kManifestFormat);
+  *manifest.mutable_config() = options_.config;
+  *manifest.mutable_blocks() = blocks_.layout().blocks;
+  manifest.set_version(whole.version);
+  manifest.set_timeline(timeline_->start.number);
+  manifest.mutable_clocks()->Assign(whole.clocks.begin(), whole.clocks.end());
+  for (const CheckpointPart& each : whole.parts) {
+    ManifestFile* file = manifest.add_files();
+    file->set_name(each.file());
+    file->set_size_bytes(each.size_bytes());
+    file->set_xxh3(each.xxh3());
+    if (each.has_virtual_worker()) file->set_virtual_worker(each.virtual_worker());
+  }
+  if (timeline_->progress.newest_eval().has_value()) {
+    manifest.set_validation_loss(timeline_->progress.newest_eval()->loss);
+  }
+  waiting_commits_.push_back(std::move(commit));
+}
+
+// A virtual worker of a lost worker holds no checkpoint up before another one has it, nor does one
+// that nobody is to have.
+void Coordinator::SetCarried() {
+  if (!KeepsResiduals(options_.config)) return;
+  std::vector<bool> carried;
+  for (const uint32_t owner : places_.owners()) {
+    carried.push_back(membership_.Find(owner) != nullptr);
+  }
+  for (const CollectedCheckpoint& whole : timeline_->checkpoints.SetCarried(std::move(carried))) {
+    AddCommit(whole);
+  }
+  ReleaseCommit();
+}
+
+void Coordinator::GiveUpResiduals() {
+  for (const CollectedCheckpoint& whole : timeline_->checkpoints.SetCarried({})) AddCommit(whole);
+  ReleaseCommit();
+}
+
+void Coordinator::ReleaseCommit() {
+  if (committing_.has_value() || waiting_commits_.empty()) return;
+  CommitCheckpointAction commit = std::move(waiting_commits_.front());
+  waiting_commits_.pop_front();
+  committing_ = commit.manifest.version();
+  committing_clocks_.assign(commit.manifest.clocks().begin(), commit.manifest.clocks().end());
+  committing_residuals_ = ResidualsIn(commit.manifest);
+  // Every earlier version is committed by now, and what became the best of them stands before this
+  // action. So a version that becomes the best later is held here, or is not committed yet.
+  commit.held = best_->HeldBeside(*committing_);
+  actions_.emplace_back(std::move(commit));
+}
+
+void Coordinator::OnCheckpointCommitted(uint64_t version, const absl::Status& status,
+                                        absl::Time now) {
+  Keep(now, [&](JournalRecord& record) {
+    record.mutable_committed()->set_version(version);
+    record.mutable_committed()->set_code(static_cast<int>(status.code()));
+    record.mutable_committed()->set_error(std::string(status.message()));
+  });
+  if (committing_ == version) committing_.reset();
+  if (status.ok()) {
+    if (version > newest_start_.version || newest_start_.restore_path.empty()) {
+      newest_start_ = {.version = version,
+                       .restore_path = CheckpointPath(options_.run_dir, version),
+                       .clocks = std::move(committing_clocks_),
+                       .residuals = std::move(committing_residuals_)};
+    }
+    if (const auto best = best_->OnCommitted(version)) {
+      newest_best_ = *best;
+      actions_.emplace_back(NewBestAction{*best});
+    }
+  } else {
+    Fail(absl::StrCat("the checkpoint of step ", version,
+                      " cannot be committed: ", std::string(status.message())),
+         now);
+  }
+  ReleaseCommit();
+  Advance(now);
+}
+
+}  // namespace tug

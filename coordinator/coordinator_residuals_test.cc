@@ -1,0 +1,198 @@
+// Checkpoints of jobs with error feedback, and what becomes of residuals when nodes are lost.
+
+#include <string>
+
+#include "coordinator/coordinator_test_support.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Server 1 with two lanes, workers 2 and 3 with two virtual workers each.
+class CoordinatorResidualsTest : public ::testing::Test {
+ protected:
+  static CoordinatorOptions Options() {
+    CoordinatorOptions options = JobUnderTest::Options(1, 2, 10, 0, 4);
+    options.config.mutable_fault()->set_max_rollbacks(1);
+    PushCodecConfig& codec = *options.config.mutable_comm()->mutable_push_codec();
+    codec.mutable_top_k();
+    codec.set_error_feedback(true);
+    return options;
+  }
+  static HeartbeatRequest WithLanes(HeartbeatRequest beat, uint64_t version) {
+    return WithPart(WithPart(std::move(beat), 0, version), 1, version);
+  }
+  static HeartbeatRequest WithResidual(HeartbeatRequest beat, uint32_t virtual_worker,
+                                       uint64_t version, bool file = true) {
+    CheckpointPart* part = beat.add_parts();
+    part->set_virtual_worker(virtual_worker);
+    part->set_version(version);
+    if (file) part->set_file("residual-" + std::to_string(virtual_worker));
+    return beat;
+  }
+  static HeartbeatRequest WithClocks(HeartbeatRequest beat, uint32_t view,
+                                     const std::vector<uint64_t>& clocks) {
+    beat.set_clocks_of_view(view);
+    beat.mutable_clocks()->Assign(clocks.begin(), clocks.end());
+    return beat;
+  }
+  static HeartbeatRequest In(HeartbeatRequest beat, uint32_t view) {
+    beat.set_known_view(view);
+    return beat;
+  }
+  static void Lose(JobUnderTest& job, uint32_t node) {
+    job.coordinator().OnGone(node, kJob, job.now());
+  }
+  static std::string Notices(JobUnderTest& job) {
+    std::string all;
+    for (const NoticeAction& notice : job.Take<NoticeAction>()) all += notice.text + "\n";
+    return all;
+  }
+  // Of both workers' virtual workers a step with something left out.
+  static void Step(JobUnderTest& job, uint64_t clock, uint32_t view = 1) {
+    for (const uint32_t id : {2u, 3u}) {
+      const uint32_t first = 2 * (id - 2);
+      HeartbeatRequest beat = In(job.ReadyBeat(id), view);
+      beat = WithStep(WithStep(std::move(beat), first, clock), first + 1, clock);
+      for (StepReport& step : *beat.mutable_steps()) step.set_residual_squares(1e-2);
+      job.Send(beat);
+    }
+  }
+};
+
+TEST_F(CoordinatorResidualsTest, ACheckpointIsWholeWithAPartOfEachVirtualWorker) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  job.Send(WithLanes(job.ReadyBeat(1), 4));
+  job.Send(WithResidual(WithResidual(job.ReadyBeat(2), 0, 4), 1, 4, /*file=*/false));
+  job.Send(WithResidual(job.ReadyBeat(3), 2, 4));
+  EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
+  job.Send(WithResidual(WithResidual(job.ReadyBeat(3), 2, 4), 3, 4));
+  const auto commits = job.Take<CommitCheckpointAction>();
+  ASSERT_EQ(commits.size(), 1u);
+  const Manifest& manifest = commits[0].manifest;
+  ASSERT_EQ(manifest.files_size(), 5);
+  EXPECT_FALSE(manifest.files(1).has_virtual_worker());
+  EXPECT_EQ(manifest.files(2).virtual_worker(), 0u);
+  EXPECT_EQ(manifest.files(2).name(), "residual-0");
+  EXPECT_EQ(manifest.files(4).virtual_worker(), 3u);
+}
+
+TEST_F(CoordinatorResidualsTest, ALostWorkerHoldsNoCheckpointUp) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  job.Send(WithLanes(job.ReadyBeat(1), 4));
+  job.Send(WithResidual(WithResidual(job.ReadyBeat(2), 0, 4), 1, 4));
+  Lose(job, 3);
+  const auto commits = job.Take<CommitCheckpointAction>();
+  ASSERT_EQ(commits.size(), 1u);
+  EXPECT_EQ(commits[0].manifest.files_size(), 4);
+  job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
+
+  // Who takes over says that it has nothing of what was before.
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {6, 6, 6, 6}));
+  job.Send(In(WithLanes(job.ReadyBeat(1), 6), 2));
+  HeartbeatRequest worker = In(job.ReadyBeat(2), 2);
+  for (const uint32_t v : {0u, 1u}) worker = WithResidual(std::move(worker), v, 6);
+  job.Send(worker);
+  EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
+  for (const uint32_t v : {2u, 3u}) worker = WithResidual(std::move(worker), v, 6, /*file=*/false);
+  job.Send(worker);
+  EXPECT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+}
+
+TEST_F(CoordinatorResidualsTest, WhatAWorkerWroteOfStepsThatAreTakenAgainIsVoid) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  HeartbeatRequest lost = job.ReadyBeat(3);
+  for (const uint32_t v : {2u, 3u}) lost = WithResidual(std::move(lost), v, 6);
+  job.Send(lost);
+  Lose(job, 3);
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {6, 6, 5, 6}));  // 2 takes step 5 again
+  HeartbeatRequest worker = In(job.ReadyBeat(2), 2);
+  for (const uint32_t v : {0u, 1u}) worker = WithResidual(std::move(worker), v, 6);
+  job.Send(worker);
+  job.Send(In(WithLanes(job.ReadyBeat(1), 6), 2));
+  EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
+  job.Send(WithResidual(In(job.ReadyBeat(2), 2), 2, 6));
+  EXPECT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+}
+
+TEST_F(CoordinatorResidualsTest, AJobGoesBackToACheckpointThatWorkersAreStillWriting) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  Step(job, 3);
+  job.Send(WithLanes(job.ReadyBeat(1), 4));
+  Lose(job, 1);
+  job.Join(SERVER, 50);
+  EXPECT_TRUE(job.Take<TimelineBegun>().empty());
+  for (const uint32_t id : {2u, 3u}) {
+    const uint32_t first = 2 * (id - 2);
+    job.Send(WithResidual(WithResidual(job.ReadyBeat(id), first, 4), first + 1, 4));
+  }
+  ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+  job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
+  const std::vector<Action> actions = job.coordinator().TakeActions();
+  bool begun = false;
+  for (const Action& action : actions) {
+    if (const auto* timeline = std::get_if<TimelineBegun>(&action)) {
+      begun = true;
+      EXPECT_EQ(timeline->version, 4u);
+    }
+    if (const auto* notice = std::get_if<NoticeAction>(&action)) {
+      EXPECT_THAT(notice->text, Not(HasSubstr("begins again without"))) << "it has all of it";
+    }
+  }
+  EXPECT_TRUE(begun);
+}
+
+TEST_F(CoordinatorResidualsTest, WhatIsNotWrittenInTimeIsLostWhenTheJobGoesBackAndIsTold) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  Step(job, 3);
+  job.Send(WithLanes(job.ReadyBeat(1), 4));
+  job.Send(WithResidual(WithResidual(job.ReadyBeat(2), 0, 4), 1, 4));
+  job.Send(WithResidual(job.ReadyBeat(3), 2, 4));
+  Lose(job, 1);
+  job.Join(SERVER, 50);
+  Notices(job);
+  for (int i = 0; i < 7; ++i) {
+    for (const uint32_t id : {2u, 3u, 4u}) job.Send(job.Beat(id));
+    job.Pass(absl::Seconds(1));
+  }
+  ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+  job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
+  EXPECT_EQ(Notices(job),
+            "worker 3 (host, pid 102) begins again without what pushes of virtual worker 3 had "
+            "left out: norm 0.1\n");
+}
+
+TEST_F(CoordinatorResidualsTest, AWorkerThatCannotWriteFailsTheJob) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  HeartbeatRequest beat = WithResidual(job.ReadyBeat(3), 2, 4, /*file=*/false);
+  beat.mutable_parts(0)->set_error("the disk is full");
+  job.Send(beat);
+  EXPECT_EQ(job.coordinator().phase(), FAILED);
+  EXPECT_THAT(job.Send(job.ReadyBeat(2)).failure(),
+              HasSubstr("worker 3 (host, pid 102) cannot write the checkpoint of step 4: the disk "
+                        "is full"));
+}
+
+TEST_F(CoordinatorResidualsTest, WithoutErrorFeedbackNobodyIsWaitedFor) {
+  CoordinatorOptions options = Options();
+  options.config.mutable_comm()->mutable_push_codec()->set_error_feedback(false);
+  JobUnderTest job(options);
+  job.Run(1, 2);
+  job.Send(WithLanes(job.ReadyBeat(1), 4));
+  const auto commits = job.Take<CommitCheckpointAction>();
+  ASSERT_EQ(commits.size(), 1u);
+  EXPECT_EQ(commits[0].manifest.files_size(), 2);
+}
+
+}  // namespace
+}  // namespace tug

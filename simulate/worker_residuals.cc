@@ -1,0 +1,58 @@
+// What the pushes of a simulated worker leave out: into checkpoints, and back.
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "simulate/nodes.h"
+
+namespace tug {
+
+void SimulatedWorker::SaveResiduals(uint32_t index, uint64_t version) {
+  if (!due_residuals_.has_value()) return;
+  const uint32_t virtual_worker = virtual_workers_[index];
+  for (const uint64_t due : due_residuals_->Pass(virtual_worker, version, orders_.final_version)) {
+    const std::vector<SegmentResidual> copy = exchange_->CopyResiduals(virtual_worker);
+    CheckpointPart& part = parts_.emplace_back();
+    part.set_virtual_worker(virtual_worker);
+    part.set_version(due);
+    if (copy.empty()) continue;
+    part.set_file(absl::StrCat("timeline ", timeline_, ", step ", due, ", virtual worker ",
+                               virtual_worker, " of node ", node_id_));
+    SimulatedWorld::StoredResidual& stored = world_.residuals[part.file()];
+    stored.virtual_worker = virtual_worker;
+    for (const SegmentResidual& residual : copy) {
+      const std::span<const float> values = residual.values.floats();
+      stored.segments[residual.segment].assign(values.begin(), values.end());
+    }
+  }
+}
+
+void SimulatedWorker::SaveAllResiduals(uint64_t version) {
+  weights_version_ = std::max(weights_version_, version);
+  for (uint32_t i = 0; i < virtual_workers_.size(); ++i) SaveResiduals(i, version);
+}
+
+void SimulatedWorker::RestoreResiduals(const View& view, const WorkerPlace& place) {
+  if (!due_residuals_.has_value() || view.restore_path().empty()) return;
+  const std::vector<std::string>& files = world_.checkpoints.at(view.start_version());
+  for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
+    if (place.start_clocks[i] != view.start_version()) continue;
+    for (const std::string& file : files) {
+      const auto stored = world_.residuals.find(file);
+      if (stored == world_.residuals.end()) continue;
+      if (stored->second.virtual_worker != place.virtual_workers[i]) continue;
+      std::vector<SegmentResidual> residuals;
+      for (const auto& [segment, values] : stored->second.segments) {
+        residuals.push_back({segment, AlignedBuffer(values.size() * sizeof(float))});
+        std::copy(values.begin(), values.end(), residuals.back().values.floats().begin());
+      }
+      exchange_->RestoreResiduals(place.virtual_workers[i], std::move(residuals));
+    }
+  }
+}
+
+}  // namespace tug

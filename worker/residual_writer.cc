@@ -1,0 +1,105 @@
+#include "worker/residual_writer.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "checkpoint/checkpoint.h"
+#include "worker/due_residuals.h"
+
+namespace tug {
+namespace {
+
+CheckpointPart PartOf(const ResidualWriter::Copy& copy) {
+  CheckpointPart part;
+  part.set_virtual_worker(copy.virtual_worker);
+  part.set_version(copy.version);
+  part.set_pause_seconds(absl::ToDoubleSeconds(copy.pause));
+  return part;
+}
+
+}  // namespace
+
+ResidualWriter::ResidualWriter(Options options, const SegmentTable& table)
+    : options_(std::move(options)), table_(table), thread_([this] { Loop(); }) {}
+
+ResidualWriter::~ResidualWriter() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void ResidualWriter::AwaitIdle() {
+  absl::MutexLock lock(&mutex_);
+  const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !next_.has_value() && !writing_;
+  };
+  mutex_.Await(absl::Condition(&idle));
+}
+
+void ResidualWriter::Add(Copy copy) {
+  absl::MutexLock lock(&mutex_);
+  if (copy.residuals.empty()) return Keep(PartOf(copy));
+  TUG_CHECK(!next_.has_value());
+  next_ = std::move(copy);
+}
+
+ResidualWriter::Report ResidualWriter::report() const {
+  absl::MutexLock lock(&mutex_);
+  Report report{.writing = next_.has_value() || writing_};
+  for (const auto& [virtual_worker, parts] : parts_) {
+    report.parts.insert(report.parts.end(), parts.begin(), parts.end());
+  }
+  return report;
+}
+
+// Reported again with every heartbeat; one gets through long before so many more are written.
+void ResidualWriter::Keep(CheckpointPart part) {
+  std::vector<CheckpointPart>& parts = parts_[part.virtual_worker()];
+  parts.push_back(std::move(part));
+  if (parts.size() > DueResiduals::kMost) parts.erase(parts.begin());
+}
+
+void ResidualWriter::Loop() {
+  absl::MutexLock lock(&mutex_);
+  while (true) {
+    const auto work = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return next_.has_value() || stopping_;
+    };
+    mutex_.Await(absl::Condition(&work));
+    if (!next_.has_value()) return;
+    Copy copy = *std::exchange(next_, std::nullopt);
+    writing_ = true;
+    mutex_.Unlock();
+    CheckpointPart part = Write(copy);
+    copy = {};  // before the next one may come
+    mutex_.Lock();
+    writing_ = false;
+    Keep(std::move(part));
+  }
+}
+
+CheckpointPart ResidualWriter::Write(const Copy& copy) const {
+  std::vector<ResidualPart> parts;
+  for (const SegmentResidual& residual : copy.residuals) {
+    const Segment& segment = table_.segment(residual.segment);
+    parts.push_back({options_.block_names[segment.block], segment.begin, segment.end,
+                     residual.values.floats()});
+  }
+  CheckpointPart part = PartOf(copy);
+  const absl::StatusOr<PartFile> file =
+      WriteResidualPart(options_.run_dir, copy.version, copy.virtual_worker, parts,
+                        {.timeline = options_.timeline, .view = copy.view});
+  if (!file.ok()) {
+    part.set_error(std::string(file.status().message()));
+    return part;
+  }
+  part.set_file(file->name);
+  part.set_size_bytes(file->size_bytes);
+  part.set_xxh3(file->xxh3);
+  part.set_write_seconds(file->seconds);
+  return part;
+}
+
+}  // namespace tug

@@ -1,0 +1,120 @@
+#include "worker/residual_writer.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kElements = 1024;
+
+// Two segments of one block.
+class ResidualWriterTest : public testing::Test {
+ protected:
+  ResidualWriterTest() : run_(testing::TempDir() + "/residuals_XXXXXX") {
+    EXPECT_NE(::mkdtemp(run_.data()), nullptr);
+    BlockTable blocks;
+    BlockSpec& block = *blocks.add_blocks();
+    block.set_name("only");
+    block.add_tensors()->add_shape(2 * kElements);
+    table_ = *SegmentTable::Create(blocks, kElements);
+    writer_.emplace(
+        ResidualWriter::Options{.run_dir = run_, .block_names = {"only"}, .timeline = 2}, table_);
+  }
+  ~ResidualWriterTest() override {
+    writer_.reset();
+    std::filesystem::remove_all(run_);
+  }
+
+  void Add(uint32_t virtual_worker, uint64_t version, uint32_t view = 0) {
+    writer_->AwaitIdle();
+    ResidualWriter::Copy copy{.version = version, .virtual_worker = virtual_worker, .view = view};
+    copy.residuals.push_back({1, AlignedBuffer(kElements * sizeof(float))});
+    std::ranges::fill(copy.residuals.back().values.floats(), static_cast<float>(version));
+    writer_->Add(std::move(copy));
+  }
+  std::vector<CheckpointPart> Parts() {
+    writer_->AwaitIdle();
+    const ResidualWriter::Report report = writer_->report();
+    EXPECT_FALSE(report.writing);
+    return report.parts;
+  }
+
+  std::string run_;
+  SegmentTable table_;
+  std::optional<ResidualWriter> writer_;
+};
+
+TEST_F(ResidualWriterTest, WritesWhatACheckpointCanRead) {
+  Add(3, 10);
+  Add(4, 10, 7);
+  const std::vector<CheckpointPart> parts = Parts();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].file(), "residual-003-timeline-2.safetensors");
+  EXPECT_EQ(parts[1].file(), "residual-004-timeline-2-view-7.safetensors");
+  Manifest manifest;
+  manifest.set_version(10);
+  for (const CheckpointPart& part : parts) {
+    EXPECT_EQ(part.error(), "");
+    ManifestFile& file = *manifest.add_files();
+    file.set_name(part.file());
+    file.set_size_bytes(part.size_bytes());
+    file.set_xxh3(part.xxh3());
+    file.set_virtual_worker(part.virtual_worker());
+  }
+  const auto folder = CommitCheckpoint(run_, manifest, {});
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const auto reader = ResidualReader::Open(*folder, 4);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::vector<float> values(kElements);
+  EXPECT_EQ(reader->Read("only", 0, kElements, values), ResidualReader::Found::kNothing);
+  EXPECT_EQ(reader->Read("only", kElements, 2 * kElements, values), ResidualReader::Found::kAll);
+  EXPECT_EQ(values, std::vector<float>(kElements, 10.0f));
+  EXPECT_TRUE(CheckpointReader::Open(*folder).ok()) << "which holds no weights";
+}
+
+TEST_F(ResidualWriterTest, WhoHasNothingHasAPartWithoutAFile) {
+  writer_->Add({.version = 5, .virtual_worker = 2});
+  const std::vector<CheckpointPart> parts = Parts();
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].virtual_worker(), 2u);
+  EXPECT_EQ(parts[0].version(), 5u);
+  EXPECT_EQ(parts[0].file(), "");
+  EXPECT_EQ(parts[0].error(), "");
+  EXPECT_TRUE(std::filesystem::is_empty(run_));
+}
+
+TEST_F(ResidualWriterTest, KeepsTheNewestPartsOfEachVirtualWorker) {
+  for (uint64_t version = 1; version <= 20; ++version) {
+    writer_->Add({.version = version, .virtual_worker = 2});
+  }
+  writer_->Add({.version = 1, .virtual_worker = 3});
+  const std::vector<CheckpointPart> parts = Parts();
+  ASSERT_EQ(parts.size(), 9u);
+  EXPECT_EQ(parts[0].version(), 13u);
+  EXPECT_EQ(parts[7].version(), 20u);
+  EXPECT_EQ(parts[8].virtual_worker(), 3u);
+}
+
+TEST_F(ResidualWriterTest, SaysWhyAFileCannotBeWritten) {
+  std::filesystem::remove_all(run_);
+  Add(1, 10);
+  const std::vector<CheckpointPart> parts = Parts();
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].file(), "");
+  EXPECT_THAT(parts[0].error(), HasSubstr("the run folder"));
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,54 @@
+#include "worker/restore_residuals.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/checkpoint.h"
+
+namespace tug {
+namespace {
+
+// Where the checkpoint has the virtual worker go on.
+uint64_t ClockIn(const Manifest& manifest, uint32_t virtual_worker) {
+  const auto clocks = manifest.clocks();
+  const auto index = static_cast<int>(virtual_worker);
+  return index < clocks.size() ? clocks.at(index) : manifest.version();
+}
+
+}  // namespace
+
+absl::StatusOr<RestoredResiduals> ReadResiduals(const std::string& folder,
+                                                std::span<const std::string> block_names,
+                                                const SegmentTable& table,
+                                                const CodecChoice& codecs, uint32_t virtual_worker,
+                                                uint64_t clock) {
+  RestoredResiduals restored;
+  const absl::StatusOr<ResidualReader> reader = ResidualReader::Open(folder, virtual_worker);
+  if (absl::IsNotFound(reader.status())) return restored;
+  if (!reader.ok()) return reader.status();
+  if (ClockIn(reader->manifest(), virtual_worker) != clock) return restored;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    const Segment& segment = table.segment(id);
+    const SegmentCodec* const codec = codecs.AfterWarmup(segment);
+    if (codec == nullptr) continue;
+    const size_t floats = segment.elements() + codec->StateFloats(segment.elements());
+    AlignedBuffer values(floats * sizeof(float));
+    switch (reader->Read(block_names[segment.block], segment.begin, segment.end, values.floats())) {
+      case ResidualReader::Found::kNothing:
+        break;
+      case ResidualReader::Found::kAll:
+        restored.residuals.push_back({id, std::move(values)});
+        break;
+      case ResidualReader::Found::kMisfit:
+        restored.residuals.clear();
+        restored.notice =
+            absl::StrCat("virtual worker ", virtual_worker,
+                         " goes on without what its pushes had left out: ", folder,
+                         " was written with another comm.push_codec or comm.segment_elements");
+        return restored;
+    }
+  }
+  return restored;
+}
+
+}  // namespace tug

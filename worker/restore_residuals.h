@@ -1,0 +1,34 @@
+#ifndef TUG_WORKER_RESTORE_RESIDUALS_H_
+#define TUG_WORKER_RESTORE_RESIDUALS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "exchange/codec_choice.h"
+#include "exchange/requests.h"
+#include "exchange/segment_table.h"
+
+namespace tug {
+
+// What a virtual worker's pushes had left out when a checkpoint was made.
+struct RestoredResiduals {
+  std::vector<SegmentResidual> residuals;  // empty: nothing
+  std::string notice;                      // why it goes on without what there was; else empty
+};
+
+// Of the virtual worker that goes on at `clock`: nothing if the checkpoint in `folder` has nothing
+// of it, or is of another clock of it. All of it is given up where a part does not fit what the
+// job's codec keeps. `block_names`: by block. Errors: DATA_LOSS (a damaged file), those of the file
+// system.
+absl::StatusOr<RestoredResiduals> ReadResiduals(const std::string& folder,
+                                                std::span<const std::string> block_names,
+                                                const SegmentTable& table,
+                                                const CodecChoice& codecs, uint32_t virtual_worker,
+                                                uint64_t clock);
+
+}  // namespace tug
+
+#endif  // TUG_WORKER_RESTORE_RESIDUALS_H_
