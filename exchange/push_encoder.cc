@@ -18,7 +18,8 @@ PushEncoder::PushEncoder(const ExchangeOptions& options, const SegmentTable& tab
     : table_(table),
       seed_(options.seed),
       choice_(options.comm.push_codec(), options.block_names),
-      buffers_(std::numeric_limits<uint64_t>::max(), std::move(new_buffer)) {
+      buffers_(std::numeric_limits<uint64_t>::max(), std::move(new_buffer)),
+      residuals_(table) {
   TUG_CHECK(choice_.id() == 0 || options.block_names.size() == table.num_blocks());
 }
 

@@ -23,6 +23,7 @@ void DecodeSegment(Codec codec, std::span<const std::byte> payload, std::span<fl
       return DecodeInt8Weights(payload, weights);
     case Codec::kRuns:
     case Codec::kFrames:
+    case Codec::kChanges:
       break;
   }
   TUG_CHECK(false) << "no format of weights";
@@ -51,6 +52,8 @@ Codec WeightsCodecOf(CommConfig::Format pull_format) {
       return Codec::kBf16;
     case CommConfig::INT8:
       return Codec::kInt8;
+    case CommConfig::CHANGES:
+      return Codec::kChanges;
     default:
       return Codec::kNone;
   }
@@ -66,6 +69,7 @@ size_t WeightsBytes(Codec codec, uint64_t elements) {
       return Int8Bytes(elements);
     case Codec::kRuns:
     case Codec::kFrames:
+    case Codec::kChanges:
       break;
   }
   TUG_CHECK(false) << "no format of weights";
