@@ -29,9 +29,11 @@ const Texts kLong = {"train.steps=300", "straggler.slowdown=4", "checkpoint.inte
 class RecoveryTest : public TugTest {
  protected:
   // The result of the job, undisturbed.
-  CheckpointState Undisturbed() {
-    Train("undisturbed", {"train.steps=300", "checkpoint.interval=20", "train.eval_interval=100"});
-    return StateOf("undisturbed");
+  CheckpointState Undisturbed(const std::string& pull_format = "FP32") {
+    const std::string run = "undisturbed-" + pull_format;
+    Train(run, {"train.steps=300", "checkpoint.interval=20", "train.eval_interval=100",
+                "comm.pull_format=" + pull_format});
+    return StateOf(run);
   }
   CheckpointState StateOf(const std::string& run) const {
     const absl::StatusOr<CheckpointState> state = ReadState(Path(run));
@@ -87,16 +89,20 @@ TEST_F(RecoveryTest, AfterTheLossOfAWorkerTheBitsAreThoseOfAnUndisturbedRun) {
 }
 
 TEST_F(RecoveryTest, AfterTheLossOfAServerTheJobGoesBackToItsCheckpointAndEndsWithTheSameBits) {
-  const CheckpointState expected = Undisturbed();
-  ASSERT_FALSE(HasFailure());
-  Process& train = StartTraining("rollback", kLong);
-  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "rollback", 50));
-  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "rollback"));
-  ASSERT_NO_FATAL_FAILURE(KillOne(train, "server", "rollback",
-                                  [&] { return StepLines("rollback", "\"timeline\":2") > 0; }));
-  ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
-  EXPECT_THAT(train.err(), HasSubstr("the job goes on from step"));
-  ExpectSameState(expected, StateOf("rollback"));
+  for (const std::string pull_format : {"FP32", "CHANGES"}) {
+    SCOPED_TRACE(pull_format);
+    const CheckpointState expected = Undisturbed(pull_format);
+    ASSERT_FALSE(HasFailure());
+    const std::string run = "rollback-" + pull_format;
+    Process& train = StartTraining(run, kLong + Texts{"comm.pull_format=" + pull_format});
+    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, run, 50));
+    ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, run));
+    ASSERT_NO_FATAL_FAILURE(
+        KillOne(train, "server", run, [&] { return StepLines(run, "\"timeline\":2") > 0; }));
+    ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
+    EXPECT_THAT(train.err(), HasSubstr("the job goes on from step"));
+    ExpectSameState(expected, StateOf(run));
+  }
 }
 
 }  // namespace
