@@ -81,13 +81,14 @@ class WeightsStore {
     std::span<float> m;
     std::span<float> v;
     std::span<std::byte> encoded_out;  // what pulls get of weights_out; empty with FP32 pulls
-    // With pulls of changes: what `version` of `segment` is made of beside, and goes to.
+    // The same, with bf16 pulls: who makes the weights writes it too.
+    std::span<kernels::Bf16> bf16_out;
+    // With pulls of changes: of what shadow `version` of `segment` is made, and where what changes
+    // goes.
     std::span<const float> shadow_in;
     std::span<std::byte> changes_out;
     uint32_t segment = 0;
     uint64_t version = 0;
-    // The same, with bf16 pulls: who makes the weights writes it too.
-    std::span<kernels::Bf16> bf16_out;
   };
   // Where to make version + 1 of a segment out of `version`.
   Update BeginUpdate(uint32_t segment, uint64_t version);
