@@ -117,8 +117,8 @@ void ChooseCodec(uint64_t seed, PushCodecConfig& codec) {
   }
 }
 
-// One job in seven has changes; by the seed itself too. Checkpoints are of whole weights, so the job
-// that they are compared with takes its own where this one does.
+// One job in seven has changes; by the seed itself too. Checkpoints are of whole weights, so the
+// job that they are compared with takes its own where this one does.
 void ChoosePulls(uint64_t seed, const SyncConfig& sync, CommConfig& comm) {
   comm.set_pull_density(0.1);
   if (sync.policy() == SyncConfig::BSP && seed % 7 == 0) comm.set_pull_format(CommConfig::CHANGES);
