@@ -91,6 +91,7 @@ class Arithmetic {
       options.block_names.push_back(block.name());
     }
     options.pull_format = job.config.comm().pull_format();
+    options.pull_density = job.config.comm().pull_density();
     options.leave_out_update = job.leave_out_update;
     return options;
   }

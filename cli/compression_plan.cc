@@ -217,6 +217,9 @@ std::vector<std::string> JobOverrides(const CompressionArguments& a, const Compr
       // Steps are dated when the coordinator hears of them.
       "fault.heartbeat_ms=20", absl::StrCat("comm.push_codec={", job.codec.push_text, "}"),
       absl::StrCat("comm.pull_format=", CommConfig::Format_Name(job.codec.pull))};
+  if (job.codec.pull_density > 0) {
+    overrides.push_back(absl::StrFormat("comm.pull_density=%.9g", job.codec.pull_density));
+  }
   const auto add = [&](const std::vector<std::string>& more) {
     overrides.insert(overrides.end(), more.begin(), more.end());
   };

@@ -72,6 +72,11 @@ TEST(PlanCompression, JobsAreOfTheirCodec) {
   EXPECT_EQ(top_k.comm().push_codec().top_k().density(), 0.01);
   EXPECT_FALSE(top_k.comm().push_codec().error_feedback());
   EXPECT_EQ(top_k.comm().pull_format(), CommConfig::INT8);
+  const CompressionArguments changes{.parts = {"learning"},
+                                     .codecs = {"fp32", "fp32/changes:0.05"}};
+  const JobConfig pulls = ConfigOf(changes, "learning-fp32-pull-changes0.05");
+  EXPECT_EQ(pulls.comm().pull_format(), CommConfig::CHANGES);
+  EXPECT_EQ(pulls.comm().pull_density(), 0.05);
   EXPECT_TRUE(ConfigOf(a, "learning-top_k0.01-pull-int8").comm().push_codec().error_feedback());
   EXPECT_GT(ConfigOf(a, "learning-one_bit-pull-int8").comm().push_codec().warmup_steps(), 0u)
       << "a training has it";

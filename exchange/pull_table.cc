@@ -23,7 +23,9 @@ PullTable::PullTable(const ExchangeOptions& options, const SegmentTable& table,
       counters_(counters),
       resend_after_(absl::Milliseconds(options.comm.resend_ms())),
       codec_(WeightsCodecOf(options.comm.pull_format())),
-      pulls_(plan->num_blocks()) {}
+      pulls_(plan->num_blocks()) {
+  if (codec_ == Codec::kChanges) holds_.emplace(table);
+}
 
 // ---- asking ----
 
@@ -48,6 +50,7 @@ void PullTable::Add(PullRequest request, absl::Time now) {
   if (pull.missing > 0) sinks_.pulled({.block = request.block, .superseded = true});
   pull.request = std::move(request);
   if (codec_ != Codec::kNone) pull.request.runs.clear();
+  if (holds_.has_value()) holds_->SetDestination(pull.request.block, pull.request.destination);
   if (options_.trace != nullptr) pull.asked_ns = options_.trace->NowNs();
   Ask(pull, now);
 }
@@ -81,6 +84,7 @@ void PullTable::Send(const OpenPull& pull, const Partition& part) {
   header.codec = CodecOf(pull.request, runs, part);
   header.want = pull.request.want;
   header.version = pull.request.version;
+  if (holds_.has_value()) header.clock = holds_->Clock(part);
   header.virtual_worker = pull.request.virtual_workers.first;
   header.virtual_worker_count = pull.request.virtual_workers.count;
   if (options_.update_per_push) header.token_count = pull.request.version;
@@ -163,11 +167,17 @@ void PullTable::TraceArrival(const OpenPull& pull, const Message& message, int64
 
 bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message) {
   const Partition& part = PartsOf(pull)[partition];
+  const size_t elements = part.end - part.begin;
+  const std::span<const std::byte> payload = message.payload.bytes();
+  if (holds_.has_value()) {
+    const auto weights = pull.request.destination.subspan(part.begin, elements);
+    if (!holds_->Take(part, message.header, payload, weights)) return false;
+    pull.partitions[partition] = State::kCopied;
+    return true;
+  }
   const ElementRuns runs = WantedRuns(pull.request, part);
   const Codec codec = CodecOf(pull.request, runs, part);
   if (message.header.codec != codec) return false;
-  const size_t elements = part.end - part.begin;
-  const std::span<const std::byte> payload = message.payload.bytes();
   if (codec == Codec::kRuns) {
     const std::optional<EncodedRuns> decoded = DecodeRuns(payload, elements, true);
     if (!decoded.has_value() || decoded->runs != runs) return false;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "exchange/segment_table.h"
 #include "exchange/segment_versions.h"
 #include "exchange/send_buffers.h"
+#include "exchange/weight_changes.h"
 
 namespace tug {
 
@@ -92,8 +94,9 @@ class PullTable {
   SegmentVersions& versions_;
   ExchangeCounters& counters_;
   const absl::Duration resend_after_;
-  const Codec codec_;            // of partitions that come whole
-  std::vector<OpenPull> pulls_;  // by block
+  const Codec codec_;                 // of partitions that come whole
+  std::vector<OpenPull> pulls_;       // by block
+  std::optional<HeldWeights> holds_;  // with pulls of changes
 };
 
 }  // namespace tug

@@ -65,10 +65,12 @@ struct PushRequest {
 struct PullRequest {
   uint32_t block = 0;
   Want want = Want::kExact;
-  uint64_t version = 0;          // the clock that is to begin with them (proto/sync_mode.h)
-  std::span<float> destination;  // block_elements; written until BlockPulled
+  uint64_t version = 0;  // the clock that is to begin with them (proto/sync_mode.h)
+  // block_elements; written until BlockPulled. With pull_format CHANGES: where it is that of the
+  // block's pull before, what that has left there is still there.
+  std::span<float> destination;
   // Weights may stay in memory that the lanes share, if the whole block lies there in one piece:
-  // see BlockPulled. The destination is then not touched.
+  // see BlockPulled. The destination is then not touched. Not so with pull_format CHANGES.
   bool allow_in_place = false;
   // The elements that are wanted; empty: all. Of the others, any may be written, with its weight of
   // the same version, or stay as it is. Ignored with a pull_format other than

@@ -52,6 +52,8 @@ Codec WeightsCodecOf(CommConfig::Format pull_format) {
       return Codec::kBf16;
     case CommConfig::INT8:
       return Codec::kInt8;
+    case CommConfig::CHANGES:
+      return Codec::kChanges;
     default:
       return Codec::kNone;
   }

@@ -1,17 +1,18 @@
 #ifndef TUG_EXCHANGE_WEIGHTS_PAYLOAD_H_
 #define TUG_EXCHANGE_WEIGHTS_PAYLOAD_H_
 
-// The formats that weights are pulled in (kNone, kBf16 and kInt8 of proto/wire.h), for who sends
-// them and who receives them. A format encodes each segment by itself, to a size that is a function
-// of its elements, whatever their values; segments lie one after the other. What a weight decodes
-// to so depends neither on partitions nor on who has the segment.
+// The formats that weights are pulled in (kNone, kBf16 and kInt8 of proto/wire.h; kChanges are in
+// weight_changes.h), for who sends them and who receives them. A format encodes each segment by
+// itself, to a size that is a function of its elements, whatever their values; segments lie one
+// after the other. What a weight decodes to so depends neither on partitions nor on who has the
+// segment.
 //
 //   kNone   FP32, as it is
 //   kBf16   rounded to nearest even
 //   kInt8   EncodeInt8Weights of compression/int8.h
 //
-// Weights that are not finite decode to such, in kInt8 their whole group to NaNs. REQUIRES, all
-// functions: `codec` is one of these; sizes fit. Thread-safe.
+// Weights that are not finite decode to such, in kInt8 their whole group to NaNs. REQUIRES, of
+// functions that take a `codec`: it is one of these; sizes fit. Thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,10 @@ namespace tug {
 
 // What a job's weights are pulled as.
 Codec WeightsCodecOf(CommConfig::Format pull_format);
+// What a lane keeps all of the weights in for such pulls: with kChanges the shadow, FP32.
+constexpr Codec StoredAs(Codec pull_codec) {
+  return pull_codec == Codec::kChanges ? Codec::kNone : pull_codec;
+}
 
 // Of one segment.
 size_t WeightsBytes(Codec codec, uint64_t elements);

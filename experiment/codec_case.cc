@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 
 namespace tug {
@@ -34,7 +35,22 @@ absl::Status Refused(const std::string& text, const std::string& why) {
   for (int i = 0; i < Codecs().field_count(); ++i) names.push_back(Codecs().field(i)->name());
   return absl::InvalidArgumentError(
       absl::StrCat("--codecs ", text, ": ", why, ": CODEC[:NUMBER][+ef|-ef][/PULL], with CODEC ",
-                   absl::StrJoin(names, ", "), "; PULL fp32, bf16, int8"));
+                   absl::StrJoin(names, ", "), "; PULL fp32, bf16, int8, changes[:NUMBER]"));
+}
+
+// What follows the slash.
+absl::Status ParsePull(const std::string& text, absl::string_view pull, CodecCase& codec) {
+  const absl::string_view name = pull.substr(0, pull.find(':'));
+  if (!CommConfig::Format_Parse(absl::AsciiStrToUpper(name), &codec.pull) ||
+      codec.pull == CommConfig::FORMAT_DEFAULT) {
+    return Refused(text, absl::StrCat("nothing is pulled as \"", name, "\""));
+  }
+  if (name == pull) return absl::OkStatus();
+  if (codec.pull != CommConfig::CHANGES) return Refused(text, "only changes take a number");
+  if (!absl::SimpleAtod(pull.substr(name.size() + 1), &codec.pull_density)) {
+    return Refused(text, "no number after the colon");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -46,10 +62,7 @@ absl::StatusOr<CodecCase> ParseCodecCase(const std::string& text) {
   std::string ending;
   if (const size_t slash = push.find('/'); slash != push.npos) {
     const std::string pull(push.substr(slash + 1));
-    if (!CommConfig::Format_Parse(absl::AsciiStrToUpper(pull), &codec.pull) ||
-        codec.pull == CommConfig::FORMAT_DEFAULT) {
-      return Refused(text, absl::StrCat("nothing is pulled as \"", pull, "\""));
-    }
+    RETURN_IF_ERROR(ParsePull(text, pull, codec));
     if (codec.pull != CommConfig::FP32) ending = absl::StrCat("/", pull);
     push = push.substr(0, slash);
   }

@@ -42,6 +42,11 @@ TEST(CodecCase, NamesPushFeedbackAndPull) {
   EXPECT_EQ(PushOf("qsgd:15").qsgd().levels(), 15u);
   EXPECT_EQ(PushOf("dgc:0.001").dgc().density(), 0.001);
   EXPECT_EQ(PushOf("power_sgd:8").power_sgd().rank(), 8u);
+  const CodecCase changes = Parsed("int8/changes:0.05");
+  EXPECT_EQ(changes.name, "int8/changes:0.05");
+  EXPECT_EQ(changes.pull, CommConfig::CHANGES);
+  EXPECT_EQ(changes.pull_density, 0.05);
+  EXPECT_EQ(Parsed("int8/changes").pull_density, 0);
 }
 
 TEST(CodecCase, IsKnownForEveryCodecOfTheJobFile) {
@@ -55,7 +60,8 @@ TEST(CodecCase, IsKnownForEveryCodecOfTheJobFile) {
 TEST(CodecCase, IsRefusedWithWhatIsKnown) {
   for (const char* text :
        {"", "zip", "top_k:", "top_k:x", "int8:3", "fp32:1", "fp32+ef", "fp32/int4", "fp32/",
-        "int8/format_default", "error_feedback", "top_k:0.01+ef-ef", "int8/int8/int8"}) {
+        "fp32/int8:3", "fp32/changes:", "fp32/changes:x", "int8/format_default", "error_feedback",
+        "top_k:0.01+ef-ef", "int8/int8/int8"}) {
     const auto codec = ParseCodecCase(text);
     ASSERT_FALSE(codec.ok()) << text;
     EXPECT_THAT(std::string(codec.status().message()), HasSubstr("top_k_int8")) << text;

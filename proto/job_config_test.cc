@@ -249,6 +249,10 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"sync.record = ORDER", "comm.push_codec.error_feedback = true"}},
       {{"sync.policy=ASP", "sync.record=ORDER", "comm.pull_format=INT8"},
        {"sync.record = ORDER", "comm.pull_format = INT8"}},
+      {{"sync.policy=SSP", "comm.pull_format=CHANGES"},
+       {"comm.pull_format = CHANGES", "sync.policy = SSP"}},
+      {{"data.path=", "model.external=true", "comm.pull_format=CHANGES"},
+       {"comm.pull_format = CHANGES", "model.external = true"}},
   };
   for (const Broken& broken : cases) {
     const std::string error = ErrorWith(broken.overrides);

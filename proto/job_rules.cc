@@ -320,6 +320,17 @@ constexpr ValidityRule kValidityRules[] = {
        return c.sync().record() == SyncConfig::ORDER && c.comm().pull_format() == CommConfig::INT8;
      },
      "a run is computed again with weights of FP32 or BF16: choose one of them"},
+    {"comm.pull_format", "sync.policy",
+     [](const JobConfig& c) {
+       return c.comm().pull_format() == CommConfig::CHANGES && c.sync().policy() != SyncConfig::BSP;
+     },
+     "changes are of what all workers hold, and only BSP has them hold the same: choose that "
+     "policy, or INT8"},
+    {"comm.pull_format", "model.external",
+     [](const JobConfig& c) {
+       return c.comm().pull_format() == CommConfig::CHANGES && c.model().external();
+     },
+     "a program may write where changes would be added: choose INT8"},
     {"comm.segment_elements", nullptr,
      [](const JobConfig& c) {
        const uint64_t n = c.comm().segment_elements();

@@ -83,7 +83,8 @@ absl::Status CheckRanges(const std::byte* in) {
   const absl::Status checks[] = {
       CheckRange("kind", Load<uint8_t>(in + At("kind")), 1,
                  static_cast<uint8_t>(MessageKind::kCopy)),
-      CheckRange("codec", Load<uint8_t>(in + At("codec")), 0, static_cast<uint8_t>(Codec::kInt8)),
+      CheckRange("codec", Load<uint8_t>(in + At("codec")), 0,
+                 static_cast<uint8_t>(Codec::kChanges)),
       CheckRange("want", Load<uint8_t>(in + At("want")), 0, static_cast<uint8_t>(Want::kAtLeast)),
       CheckRange("reserved", Load<uint8_t>(in + At("reserved")), 0, 0),
       CheckRange("payload_bytes", Load<uint64_t>(in + At("payload_bytes")), 0, kMaxPayloadBytes),

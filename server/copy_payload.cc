@@ -95,7 +95,8 @@ std::optional<SegmentUpdate> ReadUpdatePayload(std::span<const std::byte> payloa
 
 uint64_t CopyPayloadBytes(const HeldSegment& segment) {
   return segment.clocks.size_bytes() + sizeof(NormEntry) + segment.weights.size_bytes() +
-         segment.m.size_bytes() + segment.v.size_bytes() + segment.previous.size_bytes();
+         segment.m.size_bytes() + segment.v.size_bytes() + segment.shadow.size_bytes() +
+         segment.previous.size_bytes();
 }
 
 void WriteCopyPayload(const HeldSegment& segment, std::span<std::byte> out) {
@@ -105,13 +106,15 @@ void WriteCopyPayload(const HeldSegment& segment, std::span<std::byte> out) {
   writer.Put(segment.weights);
   writer.Put(segment.m);
   writer.Put(segment.v);
+  writer.Put(segment.shadow);
   writer.Put(segment.previous);
   TUG_CHECK(writer.full());
 }
 
 std::optional<HeldSegment> ReadCopyPayload(std::span<const std::byte> payload, uint64_t elements,
                                            const CopyShape& shape) {
-  const uint64_t vectors = 1 + (shape.has_m ? 1 : 0) + (shape.has_v ? 1 : 0);
+  const uint64_t vectors =
+      1 + (shape.has_m ? 1 : 0) + (shape.has_v ? 1 : 0) + (shape.has_shadow ? 1 : 0);
   const uint64_t least =
       shape.clocks * sizeof(uint64_t) + sizeof(NormEntry) + vectors * elements * sizeof(float);
   const uint64_t previous = shape.has_previous ? WeightsBytes(shape.previous, elements) : 0;
@@ -123,6 +126,7 @@ std::optional<HeldSegment> ReadCopyPayload(std::span<const std::byte> payload, u
   segment.weights = reader.Take<float>(elements);
   if (shape.has_m) segment.m = reader.Take<float>(elements);
   if (shape.has_v) segment.v = reader.Take<float>(elements);
+  if (shape.has_shadow) segment.shadow = reader.Take<float>(elements);
   segment.previous = reader.rest();
   return segment;
 }

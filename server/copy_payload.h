@@ -7,8 +7,8 @@
 //
 //   kUpdate   64 bytes (UpdateRecord), FP32 gradient [n]; without gradient: the update is skipped
 //   kCopy     u64 clocks [by virtual worker, or none], NormEntry, FP32 weights [n], m [n or none],
-//             v [n or none], weights of the version before [as pulls get them,
-//             exchange/weights_payload.h; or none]
+//             v [n or none], shadow [n or none], weights of the version before [as pulls get them,
+//             exchange/weights_payload.h, or their shadow; or none]
 
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +44,7 @@ struct CopyShape {
   uint32_t clocks = 0;  // virtual workers, where every push is an update; else 0
   bool has_m = true;
   bool has_v = true;
+  bool has_shadow = false;
   bool has_previous = true;  // of the version before, in the format of pulls:
   Codec previous = Codec::kNone;
 };

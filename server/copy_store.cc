@@ -20,8 +20,9 @@ CopyShape ShapeOf(const CopyStore::Options& options, const Optimizer& optimizer)
   return {.clocks = options.update_per_push ? options.virtual_workers : 0,
           .has_m = optimizer.keeps_m(),
           .has_v = optimizer.keeps_v(),
+          .has_shadow = options.pull_codec == Codec::kChanges,
           .has_previous = !options.update_per_push,
-          .previous = options.pull_codec};
+          .previous = StoredAs(options.pull_codec)};
 }
 
 }  // namespace
@@ -33,7 +34,8 @@ CopyStore::CopyStore(Options options, const SegmentTable& table, std::span<const
       optimizer_(optimizer),
       shape_(ShapeOf(options, optimizer)),
       copied_(copied.begin(), copied.end()),
-      copies_(table.size()) {
+      copies_(table.size()),
+      shadow_maker_(options.shadow) {
   for (const uint32_t id : copied_) {
     const uint64_t elements = table_.segment(id).elements();
     auto copy = std::make_unique<Copy>();
@@ -41,6 +43,7 @@ CopyStore::CopyStore(Options options, const SegmentTable& table, std::span<const
     copy->weights = AlignedBuffer(elements * sizeof(float));
     if (shape_.has_previous)
       copy->previous = AlignedBuffer(WeightsBytes(shape_.previous, elements));
+    if (shape_.has_shadow) copy->shadow = AlignedBuffer(elements * sizeof(float));
     if (shape_.has_m) copy->m = AlignedBuffer(elements * sizeof(float));
     if (shape_.has_v) copy->v = AlignedBuffer(elements * sizeof(float));
     copy->clocks.assign(shape_.clocks, options_.start_version);
@@ -76,6 +79,8 @@ void CopyStore::Set(uint32_t segment, const HeldSegment& held) {
   CopyInto(held.weights, copy.weights);
   CopyInto(held.m, copy.m);
   CopyInto(held.v, copy.v);
+  CopyInto(held.shadow, copy.shadow);
+  copy.has_shadow = shape_.has_shadow;
   if (copy.has_previous) CopyInto(held.previous, copy.previous);
   copy.clocks.assign(held.clocks.begin(), held.clocks.end());
   copy.norm = held.norm;
@@ -91,12 +96,19 @@ std::optional<HeldSegment> CopyStore::Held(uint32_t segment) const {
                    .previous = {},
                    .clocks = copy.clocks,
                    .norm = copy.norm};
+  if (shadows()) held.shadow = copy.has_shadow ? copy.shadow.floats() : copy.weights.floats();
   if (copy.has_previous) held.previous = {copy.previous.data(), copy.previous.size_bytes()};
   return held;
 }
 
 UpdateSpans CopyStore::Turn(Copy& copy) const {
   copy.has_previous = !options_.update_per_push;
+  if (shadows()) {
+    if (!std::exchange(copy.has_shadow, true))
+      CopyInto(std::as_const(copy.weights).floats(), copy.shadow);
+    std::swap(copy.shadow, copy.previous);
+    return {.weights_in = copy.weights.floats(), .weights_out = copy.weights.floats()};
+  }
   if (options_.update_per_push || options_.pull_codec != Codec::kNone) {
     const std::span<float> weights = copy.weights.floats();
     if (!options_.update_per_push) {
@@ -110,7 +122,14 @@ UpdateSpans CopyStore::Turn(Copy& copy) const {
           .weights_out = copy.weights.floats()};
 }
 
-void CopyStore::Apply(uint32_t segment, Copy& copy, const SegmentUpdate& update) const {
+void CopyStore::MakeShadow(uint32_t segment, Copy& copy) {
+  const Segment& place = table_.segment(segment);
+  changes_.resize(std::max(changes_.size(), shadow_maker_.MaxChangesBytes(place.elements())));
+  shadow_maker_.Make(place, copy.version + 1, copy.weights.floats(), copy.previous.floats(),
+                     copy.shadow.floats(), changes_);
+}
+
+void CopyStore::Apply(uint32_t segment, Copy& copy, const SegmentUpdate& update) {
   UpdateSpans spans = Turn(copy);
   spans.gradient = update.gradient;
   spans.m = copy.m.floats();
@@ -123,6 +142,7 @@ void CopyStore::Apply(uint32_t segment, Copy& copy, const SegmentUpdate& update)
     TUG_CHECK_EQ(update.gradient.size(), table_.segment(segment).elements());
     optimizer_.Update(update.step, spans);
   }
+  if (shadows()) MakeShadow(segment, copy);
   copy.norm = update.norm;
   ++copy.version;
 }

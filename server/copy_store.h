@@ -12,8 +12,10 @@
 //      its way for long.
 //   3. Whatever came: the copy answers with the version that it has now (kCopied).
 //
-// Memory, bytes a parameter: 12 with Adam's m and v, and 4 (2 with bf16 pulls, 1.02 with int8) for
-// the version before where pushes are summed.
+// With pulls of changes a copy makes the shadow (shadow.h) that its owner makes.
+//
+// Memory, bytes a parameter: 12 with Adam's m and v, and 4 (2 with bf16 pulls, 1.02 with int8, 8
+// with the shadows of both versions) for the version before where pushes are summed.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +29,7 @@
 #include "optimizer/optimizer.h"
 #include "server/copy_payload.h"
 #include "server/held_segment.h"
+#include "server/shadow.h"
 
 namespace tug {
 
@@ -41,7 +44,8 @@ class CopyStore {
     uint32_t virtual_workers = 1;
     bool update_per_push = false;
     Codec pull_codec = Codec::kNone;
-    bool leave_out_update = false;  // see ShardOptions
+    ShadowMaker::Options shadow = {};  // with pulls of changes
+    bool leave_out_update = false;     // see ShardOptions
   };
   // All at the start version, with zeros, to be filled in. `copied`: segment ids, ascending.
   // REQUIRES: `table` and `optimizer` outlive it.
@@ -79,16 +83,21 @@ class CopyStore {
     uint64_t version = 0;
     bool follows = false;
     bool has_previous = false;
+    bool has_shadow = false;  // else it is the weights: of the start version
     AlignedBuffer weights;
     // Of the version before, as pulls get them. None where every push is an update.
     AlignedBuffer previous;
+    AlignedBuffer shadow;  // with pulls of changes
     AlignedBuffer m;
     AlignedBuffer v;
     std::vector<uint64_t> clocks;
     NormEntry norm;
   };
 
-  void Apply(uint32_t segment, Copy& copy, const SegmentUpdate& update) const;
+  bool shadows() const { return options_.pull_codec == Codec::kChanges; }
+  void Apply(uint32_t segment, Copy& copy, const SegmentUpdate& update);
+  // The weights are made, of version + 1.
+  void MakeShadow(uint32_t segment, Copy& copy);
   // The weights there are become those of the version before; returns where the next ones go, and
   // where they are read.
   UpdateSpans Turn(Copy& copy) const;
@@ -99,6 +108,8 @@ class CopyStore {
   const CopyShape shape_;
   const std::vector<uint32_t> copied_;
   std::vector<std::unique_ptr<Copy>> copies_;  // by segment id; null: no copy here
+  ShadowMaker shadow_maker_;
+  std::vector<std::byte> changes_;  // of a segment: who has a copy sends none
 };
 
 }  // namespace tug

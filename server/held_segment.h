@@ -16,6 +16,8 @@ struct HeldSegment {
   std::span<const float> weights;
   std::span<const float> m;  // empty where the optimizer keeps none; v too
   std::span<const float> v;
+  // With pulls of changes: what workers hold of this version (shadow.h). Otherwise empty.
+  std::span<const float> shadow;
   // The weights of version - 1 as pulls get them (exchange/weights_payload.h). Empty: not
   // kept, since there is no such version, or nobody can need it any more.
   std::span<const std::byte> previous;

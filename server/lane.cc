@@ -266,6 +266,8 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.resend_after = absl::Milliseconds(job_.config.comm().resend_ms());
   options.parking_bytes = kServerParkingBytes / job_.config.cluster().lanes_per_server();
   options.pull_format = job_.config.comm().pull_format();
+  options.pull_density = job_.config.comm().pull_density();
+  options.seed = job_.config.seed();
   options.scheduler = job_.config.comm().scheduler();
   options.pull_credit_bytes = job_.config.comm().pull_credit_bytes();
   options.sums_of_some = job_.config.fault().on_worker_loss() == FaultConfig::SHRINK;

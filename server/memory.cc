@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exchange/weight_changes.h"
 #include "optimizer/optimizer.h"
 #include "proto/sync_mode.h"
 #include "scheduler/schedule_points.h"
@@ -34,6 +35,16 @@ uint64_t UpdatesUnderWay(const JobConfig& config, uint64_t copied_here, uint64_t
   return bytes;
 }
 
+// With pulls of changes, beside one copy for pulls: the other shadow, and what is sent of them.
+uint64_t ChangesBytes(const JobConfig& config, uint64_t parameters) {
+  if (config.comm().pull_format() != CommConfig::CHANGES || parameters == 0) return 0;
+  const TopKCodec codec = ChangesCodec(config.comm().pull_density());
+  const uint64_t segment = config.comm().segment_elements();
+  const uint64_t changes = (parameters / segment + 1) * codec.MaxEncodedBytes(segment);
+  const uint64_t answers = std::min<uint64_t>(config.comm().pull_credit_bytes(), changes);
+  return kCopiesForPulls * parameters + 2 * changes + answers * config.cluster().workers();
+}
+
 }  // namespace
 
 ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& table,
@@ -61,13 +72,14 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
   const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
   const uint64_t state = kWeights + (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
   const bool update_per_push = SyncModeOf(config.sync().policy()).update_per_push;
-  uint64_t beside = parameters * (kCopiesForPulls + kSum);
+  const uint64_t shadow = config.comm().pull_format() == CommConfig::CHANGES ? 4 : 0;
+  uint64_t beside = parameters * (kCopiesForPulls + kSum) + ChangesBytes(config, parameters);
   if (update_per_push) {
     const uint64_t all = uint64_t{config.cluster().virtual_workers()} * kWeights * parameters;
     beside = std::min(config.comm().pull_credit_bytes() * config.cluster().workers(), all);
     if (config.sync().delay_compensation() > 0) beside += all;
   }
-  const uint64_t copies = copied_here * (state + (update_per_push ? 0 : kCopiesForPulls)) +
+  const uint64_t copies = copied_here * (state + shadow + (update_per_push ? 0 : kCopiesForPulls)) +
                           UpdatesUnderWay(config, copied_here, copied_there);
   return {.line_bytes = parameters * state + beside + arriving + copies + kOtherBytes,
           .checkpoint_bytes = parameters * state};

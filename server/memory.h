@@ -11,7 +11,9 @@ namespace tug {
 // What a server process uses at most, bytes: with P parameters on its lanes,
 //   12 P   weights, Adam's m and v; SGD has only m, or with no momentum neither
 //    4 P   previous copy, for pulls of the version before; with bf16 pulls 2 P, with int8
-//          pulls 1.02 P, for each of the newest and the previous encoded copy instead
+//          pulls 1.02 P, for each of the newest and the previous encoded copy instead; with pulls
+//          of changes 8 P, the shadows of both, and as long as they can be the changes of both
+//          and answers with them on their way out: min(pull credit of all workers, a copy for each)
 //    4 P   one sum for each segment
 //   + messages on their way in: min(credit of all workers, 4 P S), S virtual workers; with
 //     comm.scheduler AUTO the largest credit that the tuner may choose
@@ -22,7 +24,7 @@ namespace tug {
 // With C parameters of other servers' segments that it keeps copies of:
 //   12 C   weights, m and v, as far as the optimizer keeps them
 //    4 C   weights of the version before, where pushes are summed (2 C with bf16 pulls, 1.02 C with
-//          int8)
+//          int8, 8 C with changes)
 //   + updates on their way to copies, 72 MiB at most, and from every other server, 32 MiB each
 // (At a change of placement a lane has those segments twice for a moment that it comes to own, or
 // owns no longer and copies.)

@@ -97,10 +97,17 @@ PushAdmission::Options AdmissionOptions(const ShardOptions& options, const SyncP
           .repeat_after = options.resend_after};
 }
 
+ShadowMaker::Options ShadowOptions(const ShardOptions& options) {
+  return {.density = options.pull_density,
+          .seed = options.seed,
+          .whole_every = options.checkpoint_interval};
+}
+
 WeightsStore::Options WeightsOptions(const ShardOptions& options, const Optimizer& optimizer) {
   WeightsStore::Options weights{.start_version = options.start_version,
                                 .pull_codec = WeightsCodecOf(options.pull_format),
                                 .one_copy = UpdatesPerPush(options),
+                                .shadow = ShadowOptions(options),
                                 .keeps_m = optimizer.keeps_m(),
                                 .keeps_v = optimizer.keeps_v(),
                                 .new_buffer = options.new_buffer};
@@ -114,12 +121,14 @@ CopyStore::Options CopyOptions(const ShardOptions& options) {
           .virtual_workers = options.virtual_workers,
           .update_per_push = UpdatesPerPush(options),
           .pull_codec = WeightsCodecOf(options.pull_format),
+          .shadow = ShadowOptions(options),
           .leave_out_update = options.leave_out_update};
 }
 
 Replication::Options ReplicationOptions(const ShardOptions& options, const Optimizer& optimizer) {
   const uint64_t bytes = 4 + (optimizer.keeps_m() ? 4 : 0) + (optimizer.keeps_v() ? 4 : 0) +
-                         (UpdatesPerPush(options) ? 0 : 4);
+                         (UpdatesPerPush(options) ? 0 : 4) +
+                         (options.pull_format == CommConfig::CHANGES ? 4 : 0);
   return {.resend_first = std::min(kFirstResend, options.resend_after),
           .resend_most = options.resend_after,
           .update_bytes = options.parking_bytes,

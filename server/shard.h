@@ -110,6 +110,8 @@ struct ShardOptions {
   // kServerParkingBytes.
   uint64_t parking_bytes = kServerParkingBytes;
   CommConfig::Format pull_format = CommConfig::FP32;  // what is kept ready; see weights_store.h
+  double pull_density = 0.1;                          // comm.pull_density
+  uint64_t seed = 0;                                  // of the job
   CommConfig::Scheduler scheduler = CommConfig::BYTESCHEDULER;
   // comm.pull_credit_bytes, of which every lane that owns segments has an equal part.
   uint64_t pull_credit_bytes = uint64_t{32} << 20;
@@ -122,7 +124,7 @@ struct ShardOptions {
   };
   // For measurements of all but the optimizer: versions advance, no weights are computed.
   bool leave_out_update = false;
-  TraceTrack* trace = nullptr;  // outlives the shard; may be null
+  TraceTrack* trace = nullptr;       // outlives the shard; may be null
   const TimeSource* time = nullptr;  // for ShardCounters::decode_seconds; as `trace`
   // For tests: puts another policy in place of that of `sync`.
   std::function<std::unique_ptr<const SyncPolicy>(std::unique_ptr<const SyncPolicy>)>
@@ -324,6 +326,8 @@ class Shard {
   bool MayWait(const WireHeader& pull) const;
   // The first segment that the policy does not serve to the pull yet; none if it can be answered.
   std::optional<uint32_t> NotReady(const WireHeader& pull) const;
+  // What a pull is answered with, where it is ready: changes only to who holds what they follow on.
+  Codec AnswerCodec(const WireHeader& pull) const;
   uint64_t AnswerBytes(const WaitingPull& pull) const;
   // Answers it, now or in its turn.
   void OnReady(WaitingPull pull);
@@ -359,7 +363,7 @@ class Shard {
   void MakeVersion(uint32_t segment, const SegmentUpdate& update, uint32_t virtual_worker,
                    uint64_t clock);
   void Optimize(const UpdateStep& step, std::span<const float> gradient,
-                const WeightsStore::Update& update) const;
+                const WeightsStore::Update& update);
   void MaybeSnapshot(uint32_t segment);
   void Snapshot(uint32_t segment, uint64_t version);
   bool IsFinal(const SegmentState& state) const;

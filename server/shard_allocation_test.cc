@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/count_allocations.h"
+#include "exchange/weights_payload.h"
 #include "server/push_frames_test_support.h"
 #include "server/shard.h"
 
@@ -17,8 +18,8 @@ constexpr uint32_t kVirtualWorkers = 5;
 constexpr uint32_t kSegments = 8;
 
 // Pushes and pulls of all segments at a clock, newest virtual worker first.
-void RunClock(Shard& shard, const Lease& gradient, Codec codec, Home home, uint64_t clock) {
-  const Codec pulled = codec == Codec::kFrames ? Codec::kBf16 : Codec::kNone;
+void RunClock(Shard& shard, const Lease& gradient, Codec codec, Codec pulled, Home home,
+              uint64_t clock) {
   const absl::Time now = absl::UnixEpoch();
   Message message;
   message.header.segment_count = 1;
@@ -39,6 +40,7 @@ void RunClock(Shard& shard, const Lease& gradient, Codec codec, Home home, uint6
       shard.OnMessage(message, now);  // a repeat
       message.header.kind = MessageKind::kPull;
       message.header.codec = pulled;
+      message.header.clock = clock + 1;  // of changes: holds the version before
       message.header.version = clock + 1;
       message.payload = Lease();
       shard.OnMessage(message, now);
@@ -48,7 +50,10 @@ void RunClock(Shard& shard, const Lease& gradient, Codec codec, Home home, uint6
 
 void ExpectNoneInSteadyState(SyncConfig::Policy policy) {
   for (const uint64_t elements : {uint64_t{1024}, uint64_t{16384}}) {
-    for (const Codec codec : {Codec::kNone, Codec::kFrames}) {
+    for (const auto format : {CommConfig::FP32, CommConfig::BF16, CommConfig::CHANGES}) {
+      if (format == CommConfig::CHANGES && policy != SyncConfig::BSP) continue;
+      const Codec codec = format == CommConfig::BF16 ? Codec::kFrames : Codec::kNone;
+      const Codec pulled = WeightsCodecOf(format);
       for (const Home home : {Home::kReceiver, Home::kSender}) {
         BlockTable blocks;
         blocks.add_blocks()->add_tensors()->add_shape(elements * kSegments);
@@ -60,7 +65,7 @@ void ExpectNoneInSteadyState(SyncConfig::Policy policy) {
         options.sync.set_policy(policy);
         options.lane_of_segment.assign(kSegments, options.lane);
         options.block_names = {"block"};
-        options.pull_format = codec == Codec::kFrames ? CommConfig::BF16 : CommConfig::FP32;
+        options.pull_format = format;
         uint64_t weights = 0;
         Shard shard(options, table,
                     {.send = [&](Outgoing m) { weights += m.header.kind == MessageKind::kWeights; },
@@ -73,11 +78,11 @@ void ExpectNoneInSteadyState(SyncConfig::Policy policy) {
                 ? LeaseOf(EncodeFrames(zeros, elements, {kBf16Frame}))
                 : Lease(buffer, std::span<const std::byte>(buffer->data(), buffer->size_bytes()));
         uint64_t clock = 0;
-        for (; clock < 4; ++clock) RunClock(shard, gradient, codec, home, clock);
+        for (; clock < 4; ++clock) RunClock(shard, gradient, codec, pulled, home, clock);
         const uint64_t before = CountAllocations();
-        for (; clock < 8; ++clock) RunClock(shard, gradient, codec, home, clock);
+        for (; clock < 8; ++clock) RunClock(shard, gradient, codec, pulled, home, clock);
         EXPECT_EQ(CountAllocations(), before)
-            << elements << " elements, codec " << static_cast<int>(codec);
+            << elements << " elements, pulls " << CommConfig::Format_Name(format);
         EXPECT_EQ(weights, clock * kVirtualWorkers * kSegments);
       }
     }

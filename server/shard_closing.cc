@@ -228,7 +228,7 @@ void Shard::ApplySum(uint32_t segment, const SegmentUpdate& update) {
 }
 
 void Shard::Optimize(const UpdateStep& step, std::span<const float> gradient,
-                     const WeightsStore::Update& update) const {
+                     const WeightsStore::Update& update) {
   if (options_.leave_out_update) return;  // whatever is there is the new version
   optimizer_->Update(step, {.gradient = gradient,
                             .weights_in = update.weights_in,

@@ -76,10 +76,21 @@ void Shard::LookAgain(WaitingPull pull) {
   waiting_pulls_.Add(std::move(pull), *next);
 }
 
+Codec Shard::AnswerCodec(const WireHeader& pull) const {
+  if (pull.codec != Codec::kChanges) return pull.codec;
+  const bool follows = pull.want == Want::kExact && pull.clock == pull.version &&
+                       weights_.ChangesBytes(FirstId(pull), pull.segment_count, pull.version);
+  return follows ? Codec::kChanges : Codec::kNone;
+}
+
 uint64_t Shard::AnswerBytes(const WaitingPull& pull) const {
   const WireHeader& header = pull.header;
-  if (header.codec != Codec::kRuns) {
-    return WeightsBytes(header.codec, table_, FirstId(header), header.segment_count);
+  const Codec codec = AnswerCodec(header);
+  if (codec == Codec::kChanges) {
+    return *weights_.ChangesBytes(FirstId(header), header.segment_count, header.version);
+  }
+  if (codec != Codec::kRuns) {
+    return WeightsBytes(codec, table_, FirstId(header), header.segment_count);
   }
   const std::optional<EncodedRuns> list =
       DecodeRuns(pull.payload.bytes(), RangeElements(header), /*with_values=*/false);
@@ -90,7 +101,8 @@ uint64_t Shard::AnswerBytes(const WaitingPull& pull) const {
 void Shard::OnReady(WaitingPull pull) {
   const PeerId worker = pull.header.sender;
   // An answer in place costs nothing; copies are bounded by the worker's credit.
-  if (!update_per_push_ && sinks_.shares_memory && sinks_.shares_memory(worker)) {
+  const bool copies = update_per_push_ || AnswerCodec(pull.header) == Codec::kChanges;
+  if (!copies && sinks_.shares_memory && sinks_.shares_memory(worker)) {
     Answer(pull, 0);
     return;
   }
@@ -133,8 +145,9 @@ bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
   event.clock = (update_per_push_ ? pull.version : served) - 1;
   event.bytes = 0;
   const TraceSpan span(options_.trace, event);
+  const Codec codec = AnswerCodec(pull);
   std::optional<Lease> weights = weights_.Read(first, pull.segment_count, served, newest == served,
-                                               pull.codec, waiting.payload.bytes());
+                                               codec, waiting.payload.bytes());
   if (!weights.has_value()) {
     Reply(MessageKind::kRefused, pull, oldest);
     return false;
@@ -147,6 +160,7 @@ bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
   }
   WireHeader header = pull;  // its sender knows by the rest of it which pull this answers
   header.kind = MessageKind::kWeights;
+  header.codec = codec;
   header.view = view_;  // it may have waited for its turn since another one
   header.version = served;
   header.clock = number;

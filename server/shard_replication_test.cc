@@ -31,7 +31,8 @@ TEST(ShardReplication, SumsHaveTheBitsOfOneLaneWhateverHappensToLanesAndWorkers)
   ReplicatedJob::Counts all;
   for (const auto clip :
        {OptimizerConfig::OFF, OptimizerConfig::PER_BLOCK, OptimizerConfig::GLOBAL}) {
-    for (const auto format : {CommConfig::FP32, CommConfig::BF16, CommConfig::INT8}) {
+    for (const auto format :
+         {CommConfig::FP32, CommConfig::BF16, CommConfig::INT8, CommConfig::CHANGES}) {
       const auto whole = Undisturbed({.clip = clip, .pull_format = format});
       const auto encoded = Undisturbed({.clip = clip, .pull_format = format, .frames = true});
       for (uint32_t seed = 1; seed <= 40; ++seed) {

@@ -21,10 +21,14 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
                            Options options)
     : table_(table),
       options_(std::move(options)),
+      encoded_as_(StoredAs(options_.pull_codec)),
       owned_(owned.begin(), owned.end()),
       run_of_segment_(table.size()),
       encoded_begin_(table.size()),
-      send_buffers_(options_.keep_bytes, options_.new_buffer) {
+      changes_begin_(table.size()),
+      send_buffers_(options_.keep_bytes, options_.new_buffer),
+      shadow_maker_(options_.shadow) {
+  TUG_CHECK(!shadows() || !options_.one_copy);
   for (size_t i = 0; i < owned.size(); ++i) {
     const uint32_t id = owned[i];
     const Segment& segment = table_.segment(id);
@@ -37,7 +41,11 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
     run.end = segment.end;
     ++run.segments;
     encoded_begin_[id] = run.encoded_bytes;
-    run.encoded_bytes += WeightsBytes(options_.pull_codec, segment.elements());
+    run.encoded_bytes += WeightsBytes(encoded_as_, segment.elements());
+    if (shadows()) {
+      changes_begin_[id] = run.changes_bytes;
+      run.changes_bytes += shadow_maker_.MaxChangesBytes(segment.elements());
+    }
     run_of_segment_[id] = static_cast<uint32_t>(runs_.size() - 1);
   }
   const uint64_t start = options_.start_version;
@@ -52,6 +60,15 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
     if (options_.keeps_v) run.v = AlignedBuffer(size_bytes);
     run.newest = start;
     run.at_newest = run.segments;
+    MakeChanges(run, start);
+  }
+}
+
+void WeightsStore::MakeChanges(Run& run, uint64_t newest) const {
+  if (!shadows()) return;
+  for (const uint64_t version : {newest, newest + 1}) {
+    run.changes.at[version % 2] = std::make_shared<AlignedBuffer>(run.changes_bytes);
+    run.changes.version[version % 2] = version;
   }
 }
 
@@ -84,14 +101,19 @@ void WeightsStore::Start() {
     run.encoded.version[start % 2] = start;
   }
   for (const uint32_t id : owned_) {
-    EncodeWeights(options_.pull_codec, weights(id, start),
+    EncodeWeights(encoded_as_, weights(id, start),
                   EncodedPart(*RunOf(id).encoded.at[start % 2], id));
   }
 }
 
 std::span<std::byte> WeightsStore::EncodedPart(AlignedBuffer& of_run, uint32_t segment) const {
   return {of_run.data() + encoded_begin_[segment],
-          WeightsBytes(options_.pull_codec, table_.segment(segment).elements())};
+          WeightsBytes(encoded_as_, table_.segment(segment).elements())};
+}
+
+std::span<std::byte> WeightsStore::ChangesPart(AlignedBuffer& of_run, uint32_t segment) const {
+  return {of_run.data() + changes_begin_[segment],
+          shadow_maker_.MaxChangesBytes(table_.segment(segment).elements())};
 }
 
 WeightsStore::Run* WeightsStore::FindRun(uint32_t first_segment, const Run& extent) {
@@ -133,6 +155,7 @@ bool WeightsStore::TakeUpRun(Run& run, size_t first, std::span<const HeldSegment
   const size_t now = run.newest % 2, before = 1 - now;
   run.weights = {};
   run.encoded = {};
+  MakeChanges(run, run.newest);
   run.weights.at[now] = unused;
   run.weights.version[now] = run.newest;
   if (options_.one_copy || (encodes() && mixed)) run.weights.at[before] = unused;
@@ -164,7 +187,8 @@ bool WeightsStore::TakeUpRun(Run& run, size_t first, std::span<const HeldSegment
     // Of a segment that is behind, `before` has its newest.
     const bool has_previous = two && newest;
     if (encodes()) {
-      EncodeWeights(options_.pull_codec, segment.weights,
+      // A shadow is not made of the weights alone, but has come with them.
+      EncodeWeights(encoded_as_, shadows() ? segment.shadow : segment.weights,
                     EncodedPart(*run.encoded.at[segment.version % 2], id));
     }
     if (!has_previous) continue;
@@ -183,6 +207,7 @@ HeldSegment WeightsStore::Held(uint32_t segment, uint64_t version) const {
   held.weights = Part(std::as_const(*run.weights.at[version % 2]).floats(), segment);
   if (options_.keeps_m) held.m = Part(run.m.floats(), segment);
   if (options_.keeps_v) held.v = Part(run.v.floats(), segment);
+  if (shadows()) held.shadow = Part(std::as_const(**run.encoded.Find(version)).floats(), segment);
   if (options_.one_copy || version == 0) return held;
   const std::shared_ptr<AlignedBuffer>* const before =
       encodes() ? run.encoded.Find(version - 1) : run.weights.Find(version - 1);
@@ -236,6 +261,13 @@ WeightsStore::Update WeightsStore::BeginUpdate(uint32_t segment, uint64_t versio
   update.weights_out =
       Part(WritableInPlace(run.weights, version + 1, size_bytes).floats(), segment);
   update.encoded_out = EncodedPart(Writable(run.encoded, version + 1, run.encoded_bytes), segment);
+  if (shadows()) {
+    update.shadow_in = Part(std::as_const(**run.encoded.Find(version)).floats(), segment);
+    update.changes_out =
+        ChangesPart(Writable(run.changes, version + 1, run.changes_bytes), segment);
+    update.segment = segment;
+    update.version = version + 1;
+  }
   if (options_.pull_codec == Codec::kBf16) {
     update.bf16_out = {reinterpret_cast<kernels::Bf16*>(update.encoded_out.data()),
                        update.weights_out.size()};
@@ -243,17 +275,24 @@ WeightsStore::Update WeightsStore::BeginUpdate(uint32_t segment, uint64_t versio
   return update;
 }
 
-void WeightsStore::EndUpdate(const Update& update) const {
-  if (update.encoded_out.empty() || !update.bf16_out.empty()) return;
-  EncodeWeights(options_.pull_codec, update.weights_out, update.encoded_out);
+void WeightsStore::Encode(const Update& update) {
+  if (update.encoded_out.empty()) return;
+  if (!shadows()) return EncodeWeights(encoded_as_, update.weights_out, update.encoded_out);
+  const std::span<float> shadow_out = {reinterpret_cast<float*>(update.encoded_out.data()),
+                                       update.weights_out.size()};
+  shadow_maker_.Make(table_.segment(update.segment), update.version, update.weights_out,
+                     update.shadow_in, shadow_out, update.changes_out);
 }
 
-void WeightsStore::CopyWeights(const Update& update) const {
+void WeightsStore::EndUpdate(const Update& update) {
+  if (update.bf16_out.empty()) Encode(update);
+}
+
+void WeightsStore::CopyWeights(const Update& update) {
   if (update.weights_in.data() != update.weights_out.data()) {
     std::copy(update.weights_in.begin(), update.weights_in.end(), update.weights_out.begin());
   }
-  if (update.encoded_out.empty()) return;
-  EncodeWeights(options_.pull_codec, update.weights_out, update.encoded_out);
+  Encode(update);
 }
 
 bool WeightsStore::RunIsAt(uint32_t segment, uint64_t version) const {
@@ -278,6 +317,35 @@ std::span<const float> WeightsStore::Decoded(uint32_t first, uint32_t count, uin
   return decoded_;
 }
 
+std::optional<uint64_t> WeightsStore::ChangesBytes(uint32_t first, uint32_t count,
+                                                   uint64_t version) const {
+  const std::shared_ptr<AlignedBuffer>* const copy = RunOf(first).changes.Find(version);
+  if (copy == nullptr) return std::nullopt;
+  uint64_t bytes = 0;
+  for (uint32_t id = first; id < first + count; ++id) {
+    const size_t of_segment =
+        ChangesIn(ChangesPart(**copy, id), table_.segment(id).elements()).size();
+    if (of_segment == 0) return std::nullopt;
+    bytes += of_segment;
+  }
+  if (bytes >= WeightsBytes(Codec::kNone, table_, first, count)) return std::nullopt;
+  return bytes;
+}
+
+Lease WeightsStore::ReadChanges(uint32_t first, uint32_t count, uint64_t version) {
+  const std::optional<uint64_t> bytes = ChangesBytes(first, count, version);
+  TUG_CHECK(bytes.has_value());
+  AlignedBuffer& copy = **RunOf(first).changes.Find(version);
+  SendBuffers::Payload payload = send_buffers_.Take(*bytes);
+  std::span<std::byte> to = payload.bytes;
+  for (uint32_t id = first; id < first + count; ++id) {
+    const auto frame = ChangesIn(ChangesPart(copy, id), table_.segment(id).elements());
+    std::memcpy(to.data(), frame.data(), frame.size());
+    to = to.subspan(frame.size());
+  }
+  return std::move(payload.lease);
+}
+
 Lease WeightsStore::ReadCopy(uint32_t first, uint32_t count, std::span<const float> floats,
                              Codec codec) {
   SendBuffers::Payload payload = send_buffers_.Take(WeightsBytes(codec, table_, first, count));
@@ -298,7 +366,9 @@ std::optional<Lease> WeightsStore::Read(uint32_t first, uint32_t count, uint64_t
     const Lease encoded = ReadCopy(first, count, now, options_.pull_codec);
     return ReadRuns(Decoded(first, count, elements, encoded.bytes()), runs);
   }
-  if (encodes() && (codec == options_.pull_codec || codec == Codec::kRuns)) {
+  if (codec == Codec::kChanges) return ReadChanges(first, count, version);
+  const bool encoded = encoded_as_ != Codec::kNone;
+  if (encoded && (codec == options_.pull_codec || codec == Codec::kRuns)) {
     const std::shared_ptr<AlignedBuffer>* const copy = run.encoded.Find(version);
     if (copy == nullptr) return std::nullopt;
     const std::span<const std::byte> part = {
@@ -307,12 +377,14 @@ std::optional<Lease> WeightsStore::Read(uint32_t first, uint32_t count, uint64_t
     if (codec == Codec::kRuns) return ReadRuns(Decoded(first, count, elements, part), runs);
     return LeaseOf(*copy, part);
   }
-  const std::shared_ptr<AlignedBuffer>* const copy = run.weights.Find(version);
   // Weights updated in place are those of a later version by now.
-  if (copy == nullptr || (encodes() && !newest)) return std::nullopt;
+  if (encoded && !newest) return std::nullopt;
+  const std::shared_ptr<AlignedBuffer>* const copy =
+      (shadows() ? run.encoded : run.weights).Find(version);
+  if (copy == nullptr) return std::nullopt;
   const std::span<const float> part = std::as_const(**copy).floats().subspan(begin, elements);
   if (codec == Codec::kRuns) return ReadRuns(part, runs);
-  if (codec == Codec::kNone && !encodes()) return LeaseOf(*copy, part);
+  if (codec == Codec::kNone && !encoded) return LeaseOf(*copy, part);
   return ReadCopy(first, count, part, codec);
 }
 

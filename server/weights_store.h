@@ -11,6 +11,8 @@
 //   bf16 and int8 pulls: the weights are updated in place, and two encoded copies alternate; an
 //     update writes what pulls get beside (exchange/weights_payload.h).
 //                                                          4 + 4, 4 + 2.03 bytes a parameter
+//   pulls of changes: the same with the shadow in place of encoded copies, FP32; and what has
+//     changed (shadow.h), of which an answer is a copy.       4 + 8, and two frames of changes
 // A copy that somebody still reads when its turn comes is left to its readers, and a fresh one is
 // made.
 //
@@ -33,6 +35,7 @@
 #include "kernels/bf16.h"
 #include "proto/wire.h"
 #include "server/held_segment.h"
+#include "server/shadow.h"
 
 namespace tug {
 
@@ -41,8 +44,9 @@ class WeightsStore {
  public:
   struct Options {
     uint64_t start_version = 0;
-    Codec pull_codec = Codec::kNone;  // of WeightsCodecOf
-    bool one_copy = false;            // update per push
+    Codec pull_codec = Codec::kNone;   // of WeightsCodecOf
+    bool one_copy = false;             // update per push; not with pulls of changes
+    ShadowMaker::Options shadow = {};  // with pulls of changes
     // Of buffers for answers that are not sent in place: with one copy, all of them.
     uint64_t keep_bytes = uint64_t{4} << 20;
     bool keeps_m = true;  // what the optimizer keeps
@@ -79,13 +83,19 @@ class WeightsStore {
     std::span<std::byte> encoded_out;  // what pulls get of weights_out; empty with FP32 pulls
     // The same, with bf16 pulls: who makes the weights writes it too.
     std::span<kernels::Bf16> bf16_out;
+    // With pulls of changes: of what shadow `version` of `segment` is made, and where what changes
+    // goes.
+    std::span<const float> shadow_in;
+    std::span<std::byte> changes_out;
+    uint32_t segment = 0;
+    uint64_t version = 0;
   };
   // Where to make version + 1 of a segment out of `version`.
   Update BeginUpdate(uint32_t segment, uint64_t version);
   // weights_out is made: writes encoded_out, where the optimizer has not.
-  void EndUpdate(const Update& update) const;
+  void EndUpdate(const Update& update);
   // In place of making weights_out: the same weights as before.
-  void CopyWeights(const Update& update) const;
+  void CopyWeights(const Update& update);
 
   // Whether all segments of the run have at least this version. REQUIRES: two copies.
   bool RunIsAt(uint32_t segment, uint64_t version) const;
@@ -95,10 +105,15 @@ class WeightsStore {
   // are, whatever their versions.) `runs`: for kRuns, the
   // list from the pull, checked. Nothing if that version is not kept any more (always of the two
   // newest in the format of the pulls; others beside encoded ones only the newest).
-  //   kNone, kBf16, kInt8   in place if that is the format of the pulls
+  //   kNone, kBf16, kInt8   in place if that is the format of the pulls; with pulls of changes they
+  //                         are of the shadow, kNone in place
   //   kRuns                 FP32 values, the same as would be had from a whole pull
+  //   kChanges              REQUIRES: ChangesBytes
   std::optional<Lease> Read(uint32_t first, uint32_t count, uint64_t version, bool newest,
                             Codec codec, std::span<const std::byte> runs);
+  // Of the changes that make `version` of the version before, of segments [first, first + count) of
+  // one run. Nothing if those of one of them are not there, or all of the weights would be no more.
+  std::optional<uint64_t> ChangesBytes(uint32_t first, uint32_t count, uint64_t version) const;
 
  private:
   // Two buffers by version.
@@ -114,8 +129,10 @@ class WeightsStore {
     uint64_t begin = 0;  // elements, within the block
     uint64_t end = 0;
     Copies weights;
-    Copies encoded;  // none with FP32 pulls
+    Copies encoded;  // or the shadow; none with FP32 pulls
     uint64_t encoded_bytes = 0;
+    Copies changes;  // with pulls of changes: that made the shadow of its version
+    uint64_t changes_bytes = 0;
     AlignedBuffer m;
     AlignedBuffer v;
     uint64_t newest = 0;  // version of the segment that is furthest
@@ -135,7 +152,14 @@ class WeightsStore {
   }
   // What pulls get of it, in a copy of its run.
   std::span<std::byte> EncodedPart(AlignedBuffer& of_run, uint32_t segment) const;
+  // Of one segment, in a copy of its run.
+  std::span<std::byte> ChangesPart(AlignedBuffer& of_run, uint32_t segment) const;
+  bool shadows() const { return options_.pull_codec == Codec::kChanges; }
+  // Whether what pulls get lies apart from the weights.
   bool encodes() const { return options_.pull_codec != Codec::kNone; }
+  // Room for changes: of its newest version there are none.
+  void MakeChanges(Run& run, uint64_t newest) const;
+  void Encode(const Update& update);
   // The run that begins with this segment and has this extent; null if there is none.
   Run* FindRun(uint32_t first_segment, const Run& extent);
   // Of one run. `held`: of the segments from owned_[first] on.
@@ -148,18 +172,22 @@ class WeightsStore {
   // Of segments [first, first + count), copied or encoded.
   Lease ReadCopy(uint32_t first, uint32_t count, std::span<const float> floats, Codec codec);
   std::optional<Lease> ReadRuns(std::span<const float> floats, std::span<const std::byte> list);
+  Lease ReadChanges(uint32_t first, uint32_t count, uint64_t version);
   // As who pulls them decodes them. Valid until the next call.
   std::span<const float> Decoded(uint32_t first, uint32_t count, uint64_t elements,
                                  std::span<const std::byte> encoded);
 
   const SegmentTable& table_;
   const Options options_;
+  const Codec encoded_as_;  // format of encoded copies
   const std::vector<uint32_t> owned_;
   std::vector<Run> runs_;
   std::vector<uint32_t> run_of_segment_;  // by segment id; unspecified for others' segments
   std::vector<uint64_t> encoded_begin_;   // by segment id: bytes, within the run's encoded copy
+  std::vector<uint64_t> changes_begin_;   // the same of changes
   SendBuffers send_buffers_;
   std::vector<float> decoded_;
+  ShadowMaker shadow_maker_;
 };
 
 }  // namespace tug

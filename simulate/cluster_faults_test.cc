@@ -142,15 +142,18 @@ TEST(SimulatedFaults, WithErrorFeedbackEveryJobEndsWithItsCheckpointWhoeverDies)
 
 // Back to a checkpoint, or with two copies of every segment on from the version that there is. One
 // that dies after the last checkpoint is not waited for: that has the weights.
-TEST(SimulatedFaults, ServersThatDieChangeNoBitOfInt8Pulls) {
-  const auto expected = Undisturbed(CommConfig::INT8);
+class PullFaults : public testing::TestWithParam<CommConfig::Format> {};
+INSTANTIATE_TEST_SUITE_P(SimulatedFaults, PullFaults,
+                         testing::Values(CommConfig::INT8, CommConfig::CHANGES));
+TEST_P(PullFaults, ServersThatDieChangeNoBit) {
+  const auto expected = Undisturbed(GetParam());
   EXPECT_NE(expected, Undisturbed());
   uint64_t timelines[3] = {0, 0, 0};  // by replicas
   for (const uint32_t replicas : {1u, 2u}) {
     uint64_t kills = 0;
     for (uint64_t seed = 1; seed <= 10; ++seed) {
       SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
-      options.config.mutable_comm()->set_pull_format(CommConfig::INT8);
+      options.config.mutable_comm()->set_pull_format(GetParam());
       options.config.mutable_sync()->set_replicas(replicas);
       AddKills(seed % 3, 1, options);
       options.network = seed % 2 == 0 ? Rough() : Quiet();

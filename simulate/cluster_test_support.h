@@ -26,6 +26,7 @@ inline SimulationOptions Job(uint32_t servers, uint32_t workers, uint64_t seed) 
   comm.set_partition_bytes(32768);
   comm.set_credit_bytes(65536);
   comm.set_pull_credit_bytes(131072);
+  comm.set_pull_density(0.1);
   comm.set_scheduler(CommConfig::BYTESCHEDULER);
   comm.set_resend_ms(200);
   OptimizerConfig& optimizer = *options.config.mutable_optimizer();

@@ -9,6 +9,7 @@
 #include "coordinator/job_blocks.h"
 #include "coordinator/placement.h"
 #include "exchange/codec_choice.h"
+#include "exchange/weight_changes.h"
 #include "exchange/weights_payload.h"
 #include "model/replay_profile.h"
 
@@ -47,9 +48,12 @@ std::vector<uint64_t> PushBytes(const JobConfig& job, const BlockTable& blocks,
 
 std::vector<uint64_t> PullBytes(const JobConfig& job, const SegmentTable& table) {
   const Codec codec = WeightsCodecOf(job.comm().pull_format());
+  const TopKCodec changes = ChangesCodec(job.comm().pull_density());
   std::vector<uint64_t> bytes;
   for (uint32_t id = 0; id < table.size(); ++id) {
-    bytes.push_back(WeightsBytes(codec, table.segment(id).elements()));
+    const Segment& segment = table.segment(id);
+    bytes.push_back(codec == Codec::kChanges ? changes.MaxEncodedBytes(segment.elements())
+                                             : WeightsBytes(codec, segment.elements()));
   }
   return bytes;
 }

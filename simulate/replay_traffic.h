@@ -30,7 +30,8 @@ struct ReplayTraffic {
   // By segment id: of its gradient, as long as an encoding can be, once all that is to be encoded
   // is (comm.push_codec.warmup_steps); what frames it is left out.
   std::vector<uint64_t> push_bytes;
-  std::vector<uint64_t> pull_bytes;  // of its weights
+  // Of its weights; of changes as of an encoding, and whole ones (server/shadow.h) are left out.
+  std::vector<uint64_t> pull_bytes;
 
   uint32_t blocks() const { return table.num_blocks(); }
   uint32_t lanes() const { return servers * lanes_per_server; }

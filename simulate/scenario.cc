@@ -119,6 +119,13 @@ void ChooseCodec(uint64_t seed, PushCodecConfig& codec) {
   }
 }
 
+// One job in seven has changes; by the seed itself too. Checkpoints are of whole weights, so the
+// job that they are compared with takes its own where this one does.
+void ChoosePulls(uint64_t seed, const SyncConfig& sync, CommConfig& comm) {
+  comm.set_pull_density(0.1);
+  if (sync.policy() == SyncConfig::BSP && seed % 7 == 0) comm.set_pull_format(CommConfig::CHANGES);
+}
+
 // Seeds of one policy run through what a job can be besides.
 void DrawJob(Draw& draw, Scenario& scenario) {
   SimulationOptions& options = scenario.options;
@@ -166,6 +173,7 @@ void DrawJob(Draw& draw, Scenario& scenario) {
                                                                  : CommConfig::INT8);
     }
   }
+  ChoosePulls(scenario.seed, sync, *job.mutable_comm());
   if (!mode.update_per_push) ChooseCodec(scenario.seed, *job.mutable_comm()->mutable_push_codec());
   if (draw.OneIn(8)) {
     options.poisoned_virtual_worker = draw.Below(3);
@@ -306,7 +314,9 @@ void DescribeUndisturbed(Scenario& scenario) {
   undisturbed.parking_bytes = kServerParkingBytes;
   undisturbed.max_control_delay = absl::Milliseconds(5);
   undisturbed.config.clear_straggler();
-  undisturbed.config.mutable_checkpoint()->set_interval(1);
+  if (undisturbed.config.comm().pull_format() != CommConfig::CHANGES) {
+    undisturbed.config.mutable_checkpoint()->set_interval(1);
+  }
   ClusterConfig& cluster = *undisturbed.config.mutable_cluster();
   cluster.set_servers(1);
   cluster.set_workers(1);

@@ -115,6 +115,8 @@ ShardOptions SimulatedServer::MakeShardOptions(SimulatedLane& lane, uint32_t ind
   options.resend_after = absl::Milliseconds(config_.comm().resend_ms());
   options.parking_bytes = world_.options.parking_bytes;
   options.pull_format = config_.comm().pull_format();
+  options.pull_density = config_.comm().pull_density();
+  options.seed = config_.seed();
   options.scheduler = config_.comm().scheduler();
   options.pull_credit_bytes = config_.comm().pull_credit_bytes();
   const PlantedBug bug = world_.options.plant;

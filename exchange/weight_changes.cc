@@ -1,0 +1,79 @@
+#include "exchange/weight_changes.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "compression/frames.h"
+#include "exchange/weights_payload.h"
+
+namespace tug {
+
+TopKCodec ChangesCodec(double density) {
+  PushCodecConfig config;
+  config.mutable_top_k()->set_density(density);
+  return TopKCodec(config);
+}
+
+HeldWeights::HeldWeights(const SegmentTable& table)
+    : table_(table), destinations_(table.num_blocks()), next_(table.size()) {}
+
+void HeldWeights::SetDestination(uint32_t block, std::span<const float> destination) {
+  if (destinations_[block] == destination.data()) return;
+  destinations_[block] = destination.data();
+  SetNext({.block = block, .segment_count = table_.segments_in_block(block)}, 0);
+}
+
+void HeldWeights::SetNext(const Partition& part, uint64_t next) {
+  const auto first = next_.begin() + table_.id(part.block, part.first_segment);
+  std::fill(first, first + part.segment_count, next);
+}
+
+uint64_t HeldWeights::Clock(const Partition& part) const {
+  const auto first = next_.begin() + table_.id(part.block, part.first_segment);
+  const bool same =
+      std::all_of(first, first + part.segment_count, [&](uint64_t next) { return next == *first; });
+  return same ? *first : 0;
+}
+
+bool HeldWeights::Take(const Partition& part, const WireHeader& header,
+                       std::span<const std::byte> payload, std::span<float> weights) {
+  if (header.codec == Codec::kNone) {
+    if (payload.size() != weights.size_bytes()) return false;
+    DecodeWeights(Codec::kNone, table_, table_.id(part.block, part.first_segment),
+                  part.segment_count, payload, weights);
+  } else {
+    const bool next = Clock(part) == header.version && header.version > 0;
+    if (header.codec != Codec::kChanges || !next || !HasFrames(part, payload)) return false;
+    if (!AddFrames(part, payload, weights)) {
+      SetNext(part, 0);
+      return false;
+    }
+  }
+  SetNext(part, header.version + 1);
+  return true;
+}
+
+bool HeldWeights::HasFrames(const Partition& part, std::span<const std::byte> payload) const {
+  const uint32_t first = table_.id(part.block, part.first_segment);
+  for (uint32_t id = first; id < first + part.segment_count; ++id) {
+    const std::optional<Frame> frame = TakeFrame(table_.segment(id).elements(), payload);
+    if (!frame.has_value() || frame->codec != kChangesCodecId || !frame->finite) return false;
+  }
+  return payload.empty();
+}
+
+// Frames that the sender's memory has may have changed since they were looked at.
+bool HeldWeights::AddFrames(const Partition& part, std::span<const std::byte> payload,
+                            std::span<float> weights) const {
+  const uint32_t first = table_.id(part.block, part.first_segment);
+  for (uint32_t id = first; id < first + part.segment_count; ++id) {
+    const uint64_t elements = table_.segment(id).elements();
+    const std::optional<Frame> frame = TakeFrame(elements, payload);
+    if (!frame.has_value() || frame->codec != kChangesCodecId) return false;
+    if (!DecodeFrame(*frame, DecodeTo::kAdd, weights.first(elements))) return false;
+    weights = weights.subspan(elements);
+  }
+  return true;
+}
+
+}  // namespace tug
