@@ -22,6 +22,22 @@ bool DecodeFp32(std::span<const std::byte> encoding, DecodeTo to, std::span<floa
   return kernels::AllFinite(elements.data(), n);
 }
 
+// Whether the sum is finite is seen where it is summed; an overflow of what was kept is none.
+size_t WriteFp32(std::span<const float> elements, std::span<float> residual,
+                 std::span<std::byte> encoding) {
+  std::memcpy(encoding.data(), elements.data(), elements.size_bytes());
+  if (residual.empty()) return elements.size_bytes();
+  TUG_CHECK_EQ(elements.size(), residual.size());
+  auto* const sum = reinterpret_cast<float*>(encoding.data());
+  const auto n = static_cast<int64_t>(elements.size());
+  kernels::AddAndCheck(residual.data(), sum, n);
+  if (!kernels::AllFinite(sum, n)) {
+    std::memcpy(encoding.data(), elements.data(), elements.size_bytes());
+  }
+  std::fill(residual.begin(), residual.end(), 0.0f);
+  return elements.size_bytes();
+}
+
 }  // namespace
 
 size_t MaxFrameBytes(const SegmentCodec* codec, size_t elements) {
@@ -35,9 +51,8 @@ size_t WriteFrame(uint8_t id, const SegmentCodec* codec, const CodecKey& key,
   const std::span<std::byte> encoding = out.subspan(kFrameHeaderBytes);
   size_t bytes = 0;
   bool finite = true;
-  if (codec == nullptr) {  // whether it is finite is seen where it is summed
-    bytes = elements.size_bytes();
-    std::memcpy(encoding.data(), elements.data(), bytes);
+  if (codec == nullptr) {
+    bytes = WriteFp32(elements, residual, encoding);
   } else {
     bytes = residual.empty()
                 ? codec->Encode(key, elements, encoding, scratch)

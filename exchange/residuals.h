@@ -28,6 +28,10 @@ class Residuals {
 
   void GiveUpAllBut(std::span<const uint32_t> virtual_workers);
 
+  // Whether there is one, of zeros or not; and its sum of squares as of SumSquaresOf, 0 where there
+  // is none.
+  bool Has(uint32_t virtual_worker, const Segment& segment) const;
+  double SquaresOf(uint32_t virtual_worker, const Segment& segment) const;
   // By virtual worker: the sum of squares of its residual. Empty, or 0, where there is none.
   std::span<const double> squares() const { return squares_; }
 

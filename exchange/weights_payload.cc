@@ -23,6 +23,7 @@ void DecodeSegment(Codec codec, std::span<const std::byte> payload, std::span<fl
       return DecodeInt8Weights(payload, weights);
     case Codec::kRuns:
     case Codec::kFrames:
+    case Codec::kChanges:
       break;
   }
   TUG_CHECK(false) << "no format of weights";
@@ -66,6 +67,7 @@ size_t WeightsBytes(Codec codec, uint64_t elements) {
       return Int8Bytes(elements);
     case Codec::kRuns:
     case Codec::kFrames:
+    case Codec::kChanges:
       break;
   }
   TUG_CHECK(false) << "no format of weights";

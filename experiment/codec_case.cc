@@ -1,5 +1,6 @@
 #include "experiment/codec_case.h"
 
+#include <optional>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -34,7 +35,23 @@ absl::Status Refused(const std::string& text, const std::string& why) {
   for (int i = 0; i < Codecs().field_count(); ++i) names.push_back(Codecs().field(i)->name());
   return absl::InvalidArgumentError(
       absl::StrCat("--codecs ", text, ": ", why, ": CODEC[:NUMBER][+ef|-ef][/PULL], with CODEC ",
-                   absl::StrJoin(names, ", "), "; PULL fp32, bf16, int8"));
+                   absl::StrJoin(names, ", "), "; PULL fp32, bf16, int8, auto"));
+}
+
+// None: nothing is pulled so.
+std::optional<CommConfig::Format> PullFormatOf(const std::string& name) {
+  if (name == "auto") return CommConfig::PULL_AUTO;
+  CommConfig::Format format = CommConfig::FORMAT_DEFAULT;
+  const bool known = CommConfig::Format_Parse(absl::AsciiStrToUpper(name), &format) &&
+                     format != CommConfig::FORMAT_DEFAULT && format != CommConfig::PULL_AUTO;
+  return known ? std::optional(format) : std::nullopt;
+}
+
+// The field that a number after the colon is of; null: the codec takes none.
+const google::protobuf::FieldDescriptor* NumberOf(const Descriptor& codec) {
+  if (codec.field_count() == 0) return nullptr;
+  using Field = google::protobuf::FieldDescriptor;
+  return codec.field(0)->cpp_type() == Field::CPPTYPE_STRING ? nullptr : codec.field(0);
 }
 
 }  // namespace
@@ -46,10 +63,11 @@ absl::StatusOr<CodecCase> ParseCodecCase(const std::string& text) {
   std::string ending;
   if (const size_t slash = push.find('/'); slash != push.npos) {
     const std::string pull(push.substr(slash + 1));
-    if (!CommConfig::Format_Parse(absl::AsciiStrToUpper(pull), &codec.pull) ||
-        codec.pull == CommConfig::FORMAT_DEFAULT) {
+    const std::optional<CommConfig::Format> format = PullFormatOf(pull);
+    if (!format.has_value()) {
       return Refused(text, absl::StrCat("nothing is pulled as \"", pull, "\""));
     }
+    codec.pull = *format;
     if (codec.pull != CommConfig::FP32) ending = absl::StrCat("/", pull);
     push = push.substr(0, slash);
   }
@@ -71,12 +89,13 @@ absl::StatusOr<CodecCase> ParseCodecCase(const std::string& text) {
   if (message == nullptr) return Refused(text, absl::StrCat("no codec \"", name, "\""));
   std::string setting;
   if (push != name) {
-    if (message->field_count() == 0) return Refused(text, name + " takes no number");
+    const auto* const field = NumberOf(*message);
+    if (field == nullptr) return Refused(text, name + " takes no number");
     double number = 0;
     if (!absl::SimpleAtod(push.substr(name.size() + 1), &number)) {
       return Refused(text, "no number after the colon");
     }
-    setting = absl::StrFormat("%s: %.9g", message->field(0)->name(), number);
+    setting = absl::StrFormat("%s: %.9g", field->name(), number);
   }
   codec.push_text = absl::StrCat(name, " {", setting, "}", feedback);
   return codec;

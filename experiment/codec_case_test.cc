@@ -42,6 +42,13 @@ TEST(CodecCase, NamesPushFeedbackAndPull) {
   EXPECT_EQ(PushOf("qsgd:15").qsgd().levels(), 15u);
 }
 
+TEST(CodecCase, NamesWhatWorkersChooseThemselves) {
+  EXPECT_EQ(Parsed("auto/auto").name, "auto/auto");
+  EXPECT_EQ(Parsed("auto/auto").pull, CommConfig::PULL_AUTO);
+  EXPECT_TRUE(PushOf("auto/auto").has_auto_());
+  EXPECT_FALSE(Parsed("fp32/auto").is_fp32());
+}
+
 TEST(CodecCase, IsKnownForEveryCodecOfTheJobFile) {
   const auto& codecs = *PushCodecConfig::descriptor()->FindOneofByName("codec");
   for (int i = 0; i < codecs.field_count(); ++i) {
@@ -51,9 +58,9 @@ TEST(CodecCase, IsKnownForEveryCodecOfTheJobFile) {
 }
 
 TEST(CodecCase, IsRefusedWithWhatIsKnown) {
-  for (const char* text :
-       {"", "zip", "top_k:", "top_k:x", "int8:3", "fp32:1", "fp32+ef", "fp32/int4", "fp32/",
-        "int8/format_default", "error_feedback", "top_k:0.01+ef-ef", "int8/int8/int8"}) {
+  for (const char* text : {"", "zip", "top_k:", "top_k:x", "int8:3", "fp32:1", "fp32+ef",
+                           "fp32/int4", "fp32/", "int8/format_default", "int8/pull_auto", "auto:8",
+                           "error_feedback", "top_k:0.01+ef-ef", "int8/int8/int8"}) {
     const auto codec = ParseCodecCase(text);
     ASSERT_FALSE(codec.ok()) << text;
     EXPECT_THAT(std::string(codec.status().message()), HasSubstr("top_k_int8")) << text;

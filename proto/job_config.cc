@@ -60,7 +60,7 @@ uint32_t DefaultLanes(const JobConfig& config, uint32_t cores) {
 // A codec that is wrong by as much, and in the same way, step after step.
 bool NeedsErrorFeedback(const PushCodecConfig& codec) {
   return codec.has_one_bit() || codec.has_int4() || codec.has_top_k() || codec.has_random_k() ||
-         codec.has_top_k_int8();
+         codec.has_top_k_int8() || codec.has_auto_();
 }
 
 // 1-bit Adam: v is made of whole gradients, then stays. (Local steps are of whole ones throughout.)
@@ -78,6 +78,9 @@ void FillPushCodecDefaults(JobConfig& config) {
     codec.set_warmup_steps(one_bit_adam ? fifth + ahead : 0);
   }
   if (codec.blocks().empty()) codec.set_blocks("*");
+  if (codec.has_auto_() && codec.auto_().candidates().empty()) {
+    codec.mutable_auto_()->set_candidates("int8,one_bit,top_k_int8");
+  }
   if (!optimizer.adamw().has_freeze_v_after()) {
     const uint64_t whole = codec.warmup_steps() - std::min(codec.warmup_steps(), ahead);
     optimizer.mutable_adamw()->set_freeze_v_after(one_bit_adam ? whole : 0);

@@ -232,6 +232,12 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"comm.push_codec.natural={}", "comm.push_codec.error_feedback=true"},
        {"comm.push_codec.error_feedback = true", "natural"}},
       {{"comm.push_codec.qsgd.levels=5"}, {"comm.push_codec.qsgd.levels = 5", "127"}},
+      {{"comm.push_codec.auto.candidates='int8,natural'"},
+       {"comm.push_codec.auto.candidates = ", "natural", "top_k and top_k_int8"}},
+      {{"comm.push_codec.auto={}", "comm.push_codec.error_feedback=false"},
+       {"comm.push_codec.error_feedback = false", "auto"}},
+      {{"sync.policy=ASP", "sync.record=ORDER", "comm.pull_format=PULL_AUTO"},
+       {"sync.record = ORDER", "comm.pull_format = PULL_AUTO"}},
       {{"sync.policy=ASP", "comm.push_codec.one_bit={}"},
        {"optimizer.adamw.freeze_v_after = ", "sync.policy = ASP"}},
       {{"sync.policy=ASP", "sync.record=ORDER", "comm.push_codec.top_k={}"},
@@ -270,6 +276,7 @@ TEST(ValidityRules, AllowWhatGoesTogether) {
       {"comm.push_codec.qsgd.levels=15"},
       {"comm.push_codec.top_k={density: 0.02}", "comm.push_codec.error_feedback=false"},
       {"sync.policy=ASP", "sync.record=ORDER", "comm.push_codec.bf16={}"},
+      {"comm.push_codec.auto={candidates: ' bf16, top_k'}", "comm.pull_format=PULL_AUTO"},
   };
   for (const auto& overrides : cases) EXPECT_EQ(ErrorWith(overrides), "") << overrides[0];
   EXPECT_EQ(ErrorOf(RandomWith({})), "");
@@ -330,6 +337,11 @@ TEST(JobConfig, ComputesDefaultsOfACodec) {
   EXPECT_FALSE(int8.comm().push_codec().error_feedback());
   EXPECT_EQ(int8.comm().push_codec().warmup_steps(), 0);
   EXPECT_EQ(int8.optimizer().adamw().freeze_v_after(), 0);
+  const JobConfig chosen = codec({"comm.push_codec.auto={}"});
+  EXPECT_EQ(chosen.comm().push_codec().auto_().candidates(), "int8,one_bit,top_k_int8");
+  EXPECT_EQ(chosen.comm().push_codec().auto_().max_residual(), 8);
+  EXPECT_TRUE(chosen.comm().push_codec().error_feedback());
+  EXPECT_EQ(chosen.comm().push_codec().warmup_steps(), 0);
   // The last one that is set is the one.
   const JobConfig last = codec({"comm.push_codec.int8={}", "comm.push_codec.top_k.density=0.1"});
   EXPECT_EQ(last.comm().push_codec().top_k().density(), 0.1);

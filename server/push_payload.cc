@@ -47,6 +47,7 @@ bool PushPayload::Take(Message message, const SegmentTable& table) {
         return TakeFrames(message_, table, frames_);
       case Codec::kBf16:
       case Codec::kInt8:
+      case Codec::kChanges:
         return false;
     }
     return false;
