@@ -36,9 +36,13 @@ void TellParent(int fd, const std::string& address, const std::string& run_dir) 
   close(fd);
 }
 
-// What the tuner of comm.scheduler AUTO expects: only replays without clipping are simulated.
+// What the tuner of comm.scheduler AUTO expects: only replays without clipping are simulated, and
+// what they send is known.
 bool CanBePredicted(const JobConfig& config) {
-  return config.compute() == JobConfig::REPLAY && config.optimizer().clip() == OptimizerConfig::OFF;
+  const CommConfig& comm = config.comm();
+  return config.compute() == JobConfig::REPLAY &&
+         config.optimizer().clip() == OptimizerConfig::OFF && !comm.push_codec().has_auto_() &&
+         comm.pull_format() != CommConfig::PULL_AUTO;
 }
 
 absl::StatusOr<std::vector<double>> Predict(const JobConfig& job,

@@ -1,9 +1,28 @@
 #include "compression/fp32.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
 #include "compression/unaligned.h"
 #include "kernels/sum.h"
 
 namespace tug {
+
+size_t EncodeFp32(std::span<const float> elements, std::span<float> residual,
+                  std::span<std::byte> encoding) {
+  std::memcpy(encoding.data(), elements.data(), elements.size_bytes());
+  if (residual.empty()) return elements.size_bytes();
+  TUG_CHECK_EQ(elements.size(), residual.size());
+  auto* const sum = reinterpret_cast<float*>(encoding.data());
+  const auto n = static_cast<int64_t>(elements.size());
+  kernels::AddAndCheck(residual.data(), sum, n);
+  if (!kernels::AllFinite(sum, n)) {
+    std::memcpy(encoding.data(), elements.data(), elements.size_bytes());
+  }
+  std::fill(residual.begin(), residual.end(), 0.0f);
+  return elements.size_bytes();
+}
 
 bool DecodeFp32(std::span<const std::byte> encoding, DecodeTo to, std::span<float> elements) {
   const auto* const from = reinterpret_cast<const float*>(encoding.data());

@@ -8,7 +8,13 @@
 
 namespace tug {
 
-// Elements that were sent as they are. As SegmentCodec::Decode, but true also says that what they
+// Elements that are sent as they are. Writes them, plus what is in `residual` (empty: nothing),
+// which then becomes 0; an overflow of that sum leaves the elements alone. Elements that are not
+// finite are found where they are summed. Returns the bytes. REQUIRES: `encoding` has as many.
+size_t EncodeFp32(std::span<const float> elements, std::span<float> residual,
+                  std::span<std::byte> encoding);
+
+// As SegmentCodec::Decode, but true also says that what they
 // were subtracted from is finite. REQUIRES: `encoding` has elements.size() FP32.
 bool DecodeFp32(std::span<const std::byte> encoding, DecodeTo to, std::span<float> elements);
 

@@ -9,7 +9,6 @@
 #include "compression/unaligned.h"
 
 namespace tug {
-
 size_t MaxFrameBytes(const SegmentCodec* codec, size_t elements) {
   return FrameBytes(codec == nullptr ? elements * sizeof(float) : codec->MaxEncodedBytes(elements));
 }
@@ -21,9 +20,8 @@ size_t WriteFrame(uint8_t id, const SegmentCodec* codec, const CodecKey& key,
   const std::span<std::byte> encoding = out.subspan(kFrameHeaderBytes);
   size_t bytes = 0;
   bool finite = true;
-  if (codec == nullptr) {  // whether it is finite is seen where it is summed
-    bytes = elements.size_bytes();
-    std::memcpy(encoding.data(), elements.data(), bytes);
+  if (codec == nullptr) {
+    bytes = EncodeFp32(elements, residual, encoding);
   } else {
     bytes = residual.empty()
                 ? codec->Encode(key, elements, encoding, scratch)

@@ -32,8 +32,8 @@ size_t MaxFrameBytes(const SegmentCodec* codec, size_t elements);
 
 // Writes a segment's frame to the front of `out`, and returns its length. `id`, `codec`: what
 // encodes it; 0 and null: FP32. `residual`: empty, or what error feedback keeps of the segment
-// (SegmentCodec::EncodeWithResidual), which is used up and made anew. REQUIRES: `out` has
-// MaxFrameBytes.
+// (SegmentCodec::EncodeWithResidual), which is used up and made anew; FP32 leaves nothing of it but
+// zeros. REQUIRES: `out` has MaxFrameBytes.
 size_t WriteFrame(uint8_t id, const SegmentCodec* codec, const CodecKey& key,
                   std::span<const float> elements, std::span<float> residual,
                   std::span<std::byte> out, CodecScratch& scratch);

@@ -29,6 +29,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& tabl
           {.send = [this](Outgoing message) { sender_.Send(std::move(message)); },
            .pulled = [this](BlockPulled event) { events_.emplace_back(std::move(event)); },
            .committed = [this](PushCommitted event) { events_.emplace_back(event); },
+           .shares_memory = [this](PeerId peer) { return transport_->SharesMemoryWith(peer); },
            .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
       next_tick_(time_.Now() + kTick),
       pulled_(table.num_blocks()),
@@ -54,8 +55,10 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   sender_.Retry();
   for (Request& request : taken_) CarryOut(std::move(request), now);
   taken_.clear();
+  std::optional<LinkChoices> choices;
   if (now >= next_tick_) {
     exchange_.OnTick(now);
+    choices = exchange_.choices();
     next_tick_ = now + kTick;
   }
   if (poll.has_value()) {
@@ -69,6 +72,7 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   const std::span<const double> squares = exchange_.residual_squares();
   residual_squares_.assign(squares.begin(), squares.end());
   transport_counters_ = transport_->counters();
+  if (choices.has_value()) choices_ = *std::move(choices);
 }
 
 void ExchangeClient::CarryOut(Request request, absl::Time now) {
@@ -293,6 +297,11 @@ ExchangeCounters ExchangeClient::counters() const {
 double ExchangeClient::ResidualSquares(uint32_t virtual_worker) const {
   absl::MutexLock lock(&mutex_);
   return virtual_worker < residual_squares_.size() ? residual_squares_[virtual_worker] : 0;
+}
+
+LinkChoices ExchangeClient::choices() const {
+  absl::MutexLock lock(&mutex_);
+  return choices_;
 }
 
 TransportCounters ExchangeClient::transport_counters() const {

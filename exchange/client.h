@@ -103,6 +103,8 @@ class ExchangeClient {
   ExchangeCounters counters() const;
   // Sum of squares (Exchange::residual_squares).
   double ResidualSquares(uint32_t virtual_worker) const;
+  // Exchange::choices, as of a while ago.
+  LinkChoices choices() const;
   TransportCounters transport_counters() const;
 
  private:
@@ -178,6 +180,7 @@ class ExchangeClient {
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   ExchangeCounters counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<double> residual_squares_ ABSL_GUARDED_BY(mutex_);  // by virtual worker
+  LinkChoices choices_ ABSL_GUARDED_BY(mutex_);
   TransportCounters transport_counters_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: starts when all above is there
 };

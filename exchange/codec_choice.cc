@@ -3,9 +3,13 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/check.h"
 #include "compression/codecs.h"
+#include "proto/field_path.h"
+#include "proto/job_config.h"
 
 namespace tug {
 namespace {
@@ -33,6 +37,27 @@ bool Matches(absl::string_view pattern, absl::string_view name) {
   return p == pattern.size();
 }
 
+// A candidate of `auto`, with the settings that it has by default.
+CodecChoice::Candidate MakeCandidate(const std::string& name) {
+  JobConfig job;
+  TUG_CHECK_OK(SetFieldFromText(job, absl::StrCat("comm.push_codec.", name), "{}"));
+  FillDefaults(job, /*cores=*/1);
+  const PushCodecConfig& config = job.comm().push_codec();
+  return {name, static_cast<uint8_t>(config.codec_case()), MakeCodec(config)};
+}
+
+std::vector<CodecChoice::Candidate> MakeCandidates(const PushCodecConfig& config) {
+  std::vector<CodecChoice::Candidate> candidates;
+  if (config.has_auto_()) {
+    for (const std::string& name : CandidateNames(config.auto_())) {
+      candidates.push_back(MakeCandidate(name));
+    }
+  } else if (const CodecRow* const row = FindCodec(config.codec_case()); row != nullptr) {
+    candidates.push_back({row->name, static_cast<uint8_t>(row->id), row->make(config)});
+  }
+  return candidates;
+}
+
 }  // namespace
 
 bool MatchesNames(const std::string& patterns, const std::string& name) {
@@ -43,21 +68,21 @@ bool MatchesNames(const std::string& patterns, const std::string& name) {
 }
 
 CodecChoice::CodecChoice(const PushCodecConfig& config, std::span<const std::string> block_names)
-    : codec_(MakeCodec(config)),
-      id_(codec_ == nullptr ? 0 : static_cast<uint8_t>(config.codec_case())),
+    : codecs_(MakeCandidates(config)),
       error_feedback_(config.error_feedback()),
       warmup_steps_(config.warmup_steps()),
       min_elements_(config.min_elements()),
       vectors_(config.vectors()) {
-  if (codec_ == nullptr) return;
+  if (codecs_.empty()) return;
   for (const std::string& name : block_names) {
     chosen_.push_back(MatchesNames(config.blocks(), name));
   }
 }
 
 const SegmentCodec* CodecChoice::AfterWarmup(const Segment& segment) const {
-  if (codec_ == nullptr || segment.elements() < min_elements_) return nullptr;
-  return (segment.weight_decay || vectors_) && chosen_.at(segment.block) ? codec_.get() : nullptr;
+  if (codecs_.empty() || segment.elements() < min_elements_) return nullptr;
+  if (!segment.weight_decay && !vectors_) return nullptr;
+  return chosen_.at(segment.block) ? codecs_.front().codec.get() : nullptr;
 }
 
 bool CodecChoice::Encodes(const SegmentTable& table, uint32_t block) const {

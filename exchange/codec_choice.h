@@ -21,7 +21,8 @@ class CodecChoice {
   // `config`: all fields filled. `block_names`: by block; read only if there is a codec.
   CodecChoice(const PushCodecConfig& config, std::span<const std::string> block_names);
 
-  // What encodes the segment's gradient of that clock; null: it is pushed as FP32.
+  // What encodes the segment's gradient of that clock; null: it is pushed as FP32. With `auto`: the
+  // first candidate, in place of which another one or FP32 may be chosen.
   const SegmentCodec* Of(const Segment& segment, uint64_t clock) const {
     return clock >= warmup_steps_ ? AfterWarmup(segment) : nullptr;
   }
@@ -30,14 +31,21 @@ class CodecChoice {
   // Whether any segment of the block is encoded then.
   bool Encodes(const SegmentTable& table, uint32_t block) const;
 
-  // Of the codec, in its frames.
-  uint8_t id() const { return id_; }
+  // Of the codec, in its frames; 0: there is none. With `auto`: as Of.
+  uint8_t id() const { return codecs_.empty() ? 0 : codecs_.front().id; }
   // What encodings leave out is kept, and added to the next ones.
-  bool error_feedback() const { return codec_ != nullptr && error_feedback_; }
+  bool error_feedback() const { return !codecs_.empty() && error_feedback_; }
+
+  struct Candidate {
+    std::string name;
+    uint8_t id = 0;  // in frames
+    std::unique_ptr<const SegmentCodec> codec;
+  };
+  // The codec; with `auto` all candidates, in the order of the job.
+  std::span<const Candidate> codecs() const { return codecs_; }
 
  private:
-  const std::unique_ptr<const SegmentCodec> codec_;  // null: none
-  const uint8_t id_;
+  const std::vector<Candidate> codecs_;
   const bool error_feedback_;
   const uint64_t warmup_steps_;
   const uint64_t min_elements_;

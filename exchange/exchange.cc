@@ -13,7 +13,7 @@ Exchange::Exchange(ExchangeOptions options, const SegmentTable& table, ExchangeS
       partition_bytes_(options_.comm.partition_bytes()),
       plan_(std::make_shared<PartitionPlan>(table, options_.lane_of_segment, partition_bytes_)),
       buffers_(options_.comm.credit_bytes(), sinks_.new_buffer),
-      encoder_(options_, table, sinks_.new_buffer),
+      encoder_(options_, table, sinks_.new_buffer, sinks_.shares_memory),
       versions_(table),
       pushes_(options_, plan_, sinks_, encoder_, buffers_, versions_, counters_),
       pulls_(options_, table_, plan_, sinks_, buffers_, versions_, counters_) {}
@@ -38,7 +38,7 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kPushWanted:
       return pushes_.OnAnswer(header, now);
     case MessageKind::kWeights:
-      return pulls_.OnWeights(message);
+      return pulls_.OnWeights(message, now);
     case MessageKind::kRefused:
       ++counters_.refused;  // retriable: OnTick sends again
       return;
@@ -73,6 +73,8 @@ void Exchange::SetView(ViewRequest view, absl::Time now) {
   TUG_CHECK_EQ(view.lane_of_segment.size(), options_.lane_of_segment.size());
   options_.lane_of_segment = std::move(view.lane_of_segment);
   plan_ = std::make_shared<PartitionPlan>(table_, options_.lane_of_segment, partition_bytes_);
+  encoder_.KeepLanes(options_.lane_of_segment);
+  pulls_.KeepLanes(options_.lane_of_segment);
   pushes_.CutAllAgain(now);
   pulls_.CutAllAgain(now);
 }
@@ -85,6 +87,10 @@ std::vector<SegmentResidual> Exchange::CopyResiduals(uint32_t virtual_worker) {
   if (!encoder_.error_feedback()) return {};
   pushes_.EncodeAllOf(virtual_worker);
   return encoder_.CopyResiduals(virtual_worker);
+}
+
+LinkChoices Exchange::choices() const {
+  return {encoder_.chosen(), pulls_.chosen(), encoder_.method_names()};
 }
 
 void Exchange::OnTick(absl::Time now) {

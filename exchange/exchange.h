@@ -21,10 +21,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "exchange/codec_chooser.h"
 #include "exchange/partition_plan.h"
 #include "exchange/pull_table.h"
 #include "exchange/push_encoder.h"
@@ -37,6 +39,13 @@
 #include "transport/transport.h"
 
 namespace tug {
+
+// By lane; empty: nothing is chosen.
+struct LinkChoices {
+  std::vector<CodecChooser::Chosen> pushes;
+  std::vector<CodecChooser::Chosen> pulls;  // 0: FP32, 1: INT8
+  std::vector<std::string> push_names;      // of methods
+};
 
 // Not thread-safe.
 class Exchange {
@@ -76,6 +85,8 @@ class Exchange {
 
   size_t open_pushes() const { return pushes_.open(); }
   const ExchangeCounters& counters() const { return counters_; }
+  // What is chosen of each link by comm.push_codec.auto and PULL_AUTO.
+  LinkChoices choices() const;
   // By virtual worker: of what its pushes have left out so far (error feedback). Empty, or 0: none.
   std::span<const double> residual_squares() const { return encoder_.residual_squares(); }
 

@@ -5,11 +5,26 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "exchange/exchange_header.h"
 #include "exchange/weights_payload.h"
 #include "kernels/bf16.h"
 
 namespace tug {
+namespace {
+
+constexpr uint32_t kAsInt8 = 1;  // of the chooser's methods
+// A lane encodes for each worker that asks, and that takes about as long as decoding.
+constexpr double kBothEnds = 2;
+
+std::optional<CodecChooser> ChooserOf(CommConfig::Format pull_format) {
+  if (pull_format != CommConfig::PULL_AUTO) return std::nullopt;
+  constexpr uint64_t kElements = 262144;
+  const double int8 = static_cast<double>(WeightsBytes(Codec::kInt8, kElements)) / kElements;
+  return CodecChooser(std::vector<double>{sizeof(float), int8});
+}
+
+}  // namespace
 
 PullTable::PullTable(const ExchangeOptions& options, const SegmentTable& table,
                      const std::shared_ptr<const PartitionPlan>& plan, const ExchangeSinks& sinks,
@@ -23,6 +38,7 @@ PullTable::PullTable(const ExchangeOptions& options, const SegmentTable& table,
       counters_(counters),
       resend_after_(absl::Milliseconds(options.comm.resend_ms())),
       codec_(WeightsCodecOf(options.comm.pull_format())),
+      chooser_(ChooserOf(options.comm.pull_format())),
       pulls_(plan->num_blocks()) {
   if (codec_ == Codec::kChanges) holds_.emplace(table);
 }
@@ -34,11 +50,28 @@ ElementRuns PullTable::WantedRuns(const PullRequest& request, const Partition& p
   return Clip(request.runs, part.begin, part.end);
 }
 
-Codec PullTable::CodecOf(const PullRequest& request, std::span<const ElementRun> runs,
-                         const Partition& part) const {
-  if (codec_ != Codec::kNone) return codec_;
-  const bool all = request.runs.empty() || EncodedBytes(runs, true) >= part.bytes();
-  return all ? Codec::kNone : Codec::kRuns;
+Codec PullTable::CodecOf(const OpenPull& pull, uint32_t partition,
+                         std::span<const ElementRun> runs) const {
+  const Codec whole = pull.codecs[partition];
+  if (pull.request.runs.empty()) return whole;
+  return EncodedBytes(runs, true) >= PartsOf(pull)[partition].bytes() ? whole : Codec::kRuns;
+}
+
+Codec PullTable::ChooseCodec(const PullRequest& request, const Partition& part) {
+  if (!chooser_.has_value()) return codec_;
+  const bool shares_memory =
+      sinks_.shares_memory != nullptr && sinks_.shares_memory(LanePeer(part.lane));
+  const uint32_t method =
+      chooser_->Choose(part.lane, shares_memory, part.end - part.begin, request.version);
+  return method == kAsInt8 ? Codec::kInt8 : Codec::kNone;
+}
+
+void PullTable::KeepLanes(std::span<const uint32_t> lanes) {
+  if (chooser_.has_value()) chooser_->KeepLanes(lanes);
+}
+
+std::vector<CodecChooser::Chosen> PullTable::chosen() const {
+  return chooser_.has_value() ? chooser_->chosen() : std::vector<CodecChooser::Chosen>();
 }
 
 void PullTable::Add(PullRequest request, absl::Time now) {
@@ -49,7 +82,7 @@ void PullTable::Add(PullRequest request, absl::Time now) {
   OpenPull& pull = pulls_[request.block];
   if (pull.missing > 0) sinks_.pulled({.block = request.block, .superseded = true});
   pull.request = std::move(request);
-  if (codec_ != Codec::kNone) pull.request.runs.clear();
+  if (codec_ != Codec::kNone || chooser_.has_value()) pull.request.runs.clear();
   if (holds_.has_value()) holds_->SetDestination(pull.request.block, pull.request.destination);
   if (options_.trace != nullptr) pull.asked_ns = options_.trace->NowNs();
   Ask(pull, now);
@@ -57,6 +90,7 @@ void PullTable::Add(PullRequest request, absl::Time now) {
 
 void PullTable::Ask(OpenPull& pull, absl::Time now) {
   const std::span<const Partition> plan = plan_->of_block(pull.request.block);
+  pull.first &= pull.plan == nullptr;
   pull.plan = plan_;
   pull.missing = 0;
   pull.partitions.assign(plan.size(), State::kMissing);
@@ -65,6 +99,9 @@ void PullTable::Ask(OpenPull& pull, absl::Time now) {
   pull.version = ~uint64_t{0};
   pull.newest = 0;
   pull.due = now + resend_after_;
+  if (chooser_.has_value()) pull.asked = NowOf(options_, now);
+  pull.codecs.clear();
+  for (const Partition& part : plan) pull.codecs.push_back(ChooseCodec(pull.request, part));
   for (uint32_t p = 0; p < plan.size(); ++p) {
     if (!pull.request.runs.empty() && WantedRuns(pull.request, plan[p]).empty()) {
       pull.partitions[p] = State::kUnwanted;
@@ -74,14 +111,15 @@ void PullTable::Ask(OpenPull& pull, absl::Time now) {
   }
   TUG_CHECK(pull.missing > 0) << "runs outside the block";
   for (uint32_t p = 0; p < plan.size(); ++p) {
-    if (pull.partitions[p] == State::kMissing) Send(pull, plan[p]);
+    if (pull.partitions[p] == State::kMissing) Send(pull, p);
   }
 }
 
-void PullTable::Send(const OpenPull& pull, const Partition& part) {
+void PullTable::Send(const OpenPull& pull, uint32_t partition) {
+  const Partition& part = PartsOf(pull)[partition];
   const ElementRuns runs = WantedRuns(pull.request, part);
   WireHeader header = HeaderOf(options_, MessageKind::kPull, part);
-  header.codec = CodecOf(pull.request, runs, part);
+  header.codec = CodecOf(pull, partition, runs);
   header.want = pull.request.want;
   header.version = pull.request.version;
   if (holds_.has_value()) header.clock = holds_->Clock(part);
@@ -99,7 +137,7 @@ void PullTable::Send(const OpenPull& pull, const Partition& part) {
 
 // ---- weights ----
 
-void PullTable::OnWeights(const Message& message) {
+void PullTable::OnWeights(const Message& message, absl::Time now) {
   const WireHeader& header = message.header;
   if (header.clock != 0) SayReceived(header);
   OpenPull* pull = header.block < pulls_.size() ? &pulls_[header.block] : nullptr;
@@ -115,6 +153,10 @@ void PullTable::OnWeights(const Message& message) {
     return;
   }
   counters_.pulled_bytes += message.payload.size_bytes();
+  if (chooser_.has_value() && message.home == Home::kReceiver) {
+    chooser_->link(header.sender - LanePeer(0))
+        .OnArrived(pull->asked, message.payload.size_bytes(), NowOf(options_, now));
+  }
   if (options_.trace != nullptr) TraceArrival(*pull, message, arrived_ns);
   versions_.Set(PartsOf(*pull)[*partition], header.version);
   pull->version = std::min(pull->version, header.version);
@@ -176,7 +218,7 @@ bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message)
     return true;
   }
   const ElementRuns runs = WantedRuns(pull.request, part);
-  const Codec codec = CodecOf(pull.request, runs, part);
+  const Codec codec = CodecOf(pull, partition, runs);
   if (message.header.codec != codec) return false;
   if (codec == Codec::kRuns) {
     const std::optional<EncodedRuns> decoded = DecodeRuns(payload, elements, true);
@@ -185,32 +227,46 @@ bool PullTable::Take(OpenPull& pull, uint32_t partition, const Message& message)
     pull.partitions[partition] = State::kCopied;
     return true;
   }
-  if (payload.size() != PayloadBytes(part)) return false;
+  if (payload.size() != PayloadBytes(codec, part)) return false;
   const Codec wanted = pull.request.bf16_destination.empty() ? Codec::kNone : Codec::kBf16;
   const bool as_wanted = codec == wanted;
   if (as_wanted && pull.request.allow_in_place && message.home == Home::kSender) {
     pull.held[partition] = message.payload;
     pull.partitions[partition] = State::kHeld;
   } else {
-    Copy(pull.request, part, message.payload);
+    CopyArrived(pull, partition, message.payload);
     pull.partitions[partition] = State::kCopied;
   }
   return true;
 }
 
-size_t PullTable::PayloadBytes(const Partition& part) const {
-  return WeightsBytes(codec_, table_, table_.id(part.block, part.first_segment),
-                      part.segment_count);
+size_t PullTable::PayloadBytes(Codec codec, const Partition& part) const {
+  return WeightsBytes(codec, table_, table_.id(part.block, part.first_segment), part.segment_count);
 }
 
-void PullTable::Copy(const PullRequest& request, const Partition& part,
-                     const Lease& payload) const {
+void PullTable::CopyArrived(const OpenPull& pull, uint32_t partition, const Lease& payload) {
+  if (!chooser_.has_value() || pull.first) return Copy(pull, partition, payload);
+  double seconds = 0;
+  {
+    const ElapsedSeconds elapsed(options_.time, seconds);
+    Copy(pull, partition, payload);
+  }
+  const bool int8 = pull.codecs[partition] == Codec::kInt8;
+  const Partition& part = PartsOf(pull)[partition];
+  chooser_->OnMade(int8 ? kAsInt8 : 0, part.end - part.begin, payload.size_bytes(),
+                   int8 ? kBothEnds * seconds : seconds);
+}
+
+void PullTable::Copy(const OpenPull& pull, uint32_t partition, const Lease& payload) const {
+  const PullRequest& request = pull.request;
+  const Partition& part = PartsOf(pull)[partition];
   const std::span<const std::byte> bytes = payload.bytes();
   if (!request.bf16_destination.empty()) {
     std::memcpy(request.bf16_destination.data() + part.begin, bytes.data(), bytes.size());
   } else {
-    DecodeWeights(codec_, table_, table_.id(part.block, part.first_segment), part.segment_count,
-                  bytes, request.destination.subspan(part.begin, part.end - part.begin));
+    DecodeWeights(pull.codecs[partition], table_, table_.id(part.block, part.first_segment),
+                  part.segment_count, bytes,
+                  request.destination.subspan(part.begin, part.end - part.begin));
   }
 }
 
@@ -245,9 +301,8 @@ void PullTable::Complete(OpenPull& pull) {
     }
     event.in_place.leases = std::move(pull.held);
   } else {
-    const std::span<const Partition> plan = PartsOf(pull);
-    for (size_t p = 0; p < plan.size(); ++p) {
-      if (pull.partitions[p] == State::kHeld) Copy(pull.request, plan[p], pull.held[p]);
+    for (uint32_t p = 0; p < pull.partitions.size(); ++p) {
+      if (pull.partitions[p] == State::kHeld) Copy(pull, p, pull.held[p]);
     }
   }
   pull.held.clear();
@@ -279,9 +334,8 @@ void PullTable::CutAllAgain(absl::Time now) {
 void PullTable::AskAgain(OpenPull& pull, absl::Time now) {
   pull.due = now + resend_after_;
   ++counters_.resent;
-  const std::span<const Partition> plan = PartsOf(pull);
-  for (size_t p = 0; p < plan.size(); ++p) {
-    if (pull.partitions[p] == State::kMissing) Send(pull, plan[p]);
+  for (uint32_t p = 0; p < pull.partitions.size(); ++p) {
+    if (pull.partitions[p] == State::kMissing) Send(pull, p);
   }
 }
 

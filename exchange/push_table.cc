@@ -131,6 +131,8 @@ void PushTable::SendQueued(absl::Time now) {
     const auto partition = static_cast<uint32_t>(*item);
     push.partitions[partition].state = State::kSent;
     TraceSending(push, partition);
+    if (push.partitions[partition].codec == Codec::kFrames) Encode(push, partition);
+    MeasureSending(push, partition, now);
     Send(push, partition, now);
   }
   counters_.most_outstanding_bytes = queue_.most_outstanding_bytes();
@@ -140,6 +142,7 @@ void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
   const PushRequest& request = push.request;
   PartitionPush& state = push.partitions[partition];
   const Partition& part = PartOf(push, partition);
+  Lease payload = Payload(push, partition);
   WireHeader header = HeaderOf(options_, MessageKind::kPush, part);
   header.codec = state.codec;
   header.virtual_worker = request.virtual_worker;
@@ -149,7 +152,6 @@ void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
   header.token_count = request.token_count;
   state.due = now + state.patience;
   next_due_ = std::min(next_due_, state.due);
-  Lease payload = Payload(push, partition);
   counters_.pushed_bytes += payload.size_bytes();
   sinks_.send({LanePeer(part.lane), header, std::move(payload)});
 }
@@ -160,7 +162,7 @@ Lease PushTable::Payload(OpenPush& push, uint32_t partition) {
   const Lease& gradient = push.request.gradient;
   if (state.codec == Codec::kFrames) {
     Encode(push, partition);
-    return state.frames;
+    if (state.codec == Codec::kFrames) return state.frames;
   }
   if (state.codec == Codec::kNone) return gradient.Slice(part.begin * sizeof(float), part.bytes());
   const TraceSpan span(options_.trace, EventOf(TraceKind::kEncode, push, partition));
@@ -188,10 +190,36 @@ void PushTable::EncodeAllOf(uint32_t virtual_worker) {
 void PushTable::Encode(OpenPush& push, uint32_t partition) {
   PartitionPush& state = push.partitions[partition];
   if (state.frames.size_bytes() > 0) return;
+  if (!encoder_.Choose(push.request, PartOf(push, partition), push.encoded)) {
+    state.codec = Codec::kNone;
+    state.bytes = PartOf(push, partition).bytes();
+    return;
+  }
   TraceSpan span(options_.trace, EventOf(TraceKind::kEncode, push, partition));
   const ElapsedSeconds elapsed(options_.time, counters_.encode_seconds);
   state.frames = encoder_.Encode(push.request, PartOf(push, partition), push.encoded);
   span.set_bytes(state.frames.size_bytes());
+}
+
+// Of what was sent twice it is not known which one is answered.
+void PushTable::SendAgain(OpenPush& push, uint32_t partition, absl::Time now) {
+  Send(push, partition, now);
+  push.partitions[partition].sent = {};
+}
+
+void PushTable::MeasureSending(OpenPush& push, uint32_t partition, absl::Time now) {
+  LinkRate* const link = encoder_.LinkTo(PartOf(push, partition).lane);
+  if (link == nullptr) return;
+  push.partitions[partition].sent = link->OnSent(NowOf(options_, now));
+}
+
+void PushTable::MeasureAnswer(const OpenPush& push, uint32_t partition, absl::Time now) {
+  LinkRate* const link = encoder_.LinkTo(PartOf(push, partition).lane);
+  if (link == nullptr) return;
+  const PartitionPush& part = push.partitions[partition];
+  const uint64_t bytes =
+      part.codec == Codec::kNone ? PartOf(push, partition).bytes() : part.frames.size_bytes();
+  link->OnDelivered(part.sent, bytes, NowOf(options_, now));
 }
 
 // ---- answers ----
@@ -244,12 +272,15 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
         return true;
       }
       if (before != State::kSent) return false;
-      Send(push, partition, now);  // kDeferred was overtaken or lost: it still holds its credit
+      SendAgain(push, partition, now);  // kDeferred was overtaken or lost: it holds its credit
       return true;
     default:
       return false;
   }
-  if (before == State::kSent) TraceAnswer(push, partition);
+  if (before == State::kSent) {
+    TraceAnswer(push, partition);
+    MeasureAnswer(push, partition, now);
+  }
   return true;
 }
 
@@ -339,7 +370,7 @@ void PushTable::SendAllAgain(absl::Time now) {
         queue_.EnqueueAgain(part.ticket);
       } else if (part.state == State::kSent) {  // it holds its credit
         ++counters_.resent;
-        Send(*push, p, now);
+        SendAgain(*push, p, now);
       }
     }
   }
@@ -347,6 +378,7 @@ void PushTable::SendAllAgain(absl::Time now) {
 }
 
 void PushTable::CutAllAgain(absl::Time now) {
+  encoder_.RestartLinks();
   for (uint32_t place = 0; place < places_.size(); ++place) {
     OpenPush& push = *places_[place];
     if (push.uncommitted == 0) continue;
@@ -382,6 +414,7 @@ void PushTable::GiveUpAllBut(std::span<const uint32_t> virtual_workers, absl::Ti
     Finish(place);
   }
   encoder_.GiveUpAllBut(virtual_workers);
+  encoder_.RestartLinks();
   SendQueued(now);
 }
 
@@ -396,7 +429,7 @@ void PushTable::Repeat(uint32_t place, uint32_t partition, absl::Time now) {
     TraceQueued(part);
     queue_.EnqueueAgain(part.ticket);
   } else {
-    Send(push, partition, now);  // credit is held, or has returned, as before
+    SendAgain(push, partition, now);  // credit is held, or has returned, as before
   }
 }
 

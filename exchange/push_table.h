@@ -30,7 +30,8 @@ namespace tug {
 // With comm.push_codec a partition is encoded when it is sent first (push_encoder.h), so that
 // others are on their way meanwhile; but what an open push has not sent is encoded before another
 // one of the block and virtual worker comes, as residuals want it. It takes the credit of the
-// longest payload that it can have.
+// longest payload that it can have. With its codec `auto` it is seen then whether there is anything
+// to encode; and the answers to what is sent tell how fast the links are.
 //
 // A message costs the same however many pushes and partitions are open, and allocates nothing once
 // the tables have grown (but the runs of a sparse one). Not thread-safe.
@@ -70,6 +71,7 @@ class PushTable {
     CreditQueue::Ticket ticket = 0;  // until it is committed
     uint64_t bytes = 0;              // of the payload at most: what it takes of the credit
     Lease frames;                    // kFrames: the payload, once it is encoded
+    LinkRate::Sent sent = {};        // with comm.push_codec.auto
     uint64_t version = 0;            // of the weights that it is a gradient of
     absl::Time due;                  // when it is sent again
     absl::Duration patience;         // from the last sending to `due`
@@ -109,6 +111,10 @@ class PushTable {
   void EncodeAll(OpenPush& push);
   void Encode(OpenPush& push, uint32_t partition);
   TraceEvent EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const;
+  void SendAgain(OpenPush& push, uint32_t partition, absl::Time now);
+  // With comm.push_codec.auto: it is about to leave; it has arrived.
+  void MeasureSending(OpenPush& push, uint32_t partition, absl::Time now);
+  void MeasureAnswer(const OpenPush& push, uint32_t partition, absl::Time now);
   void TraceQueued(PartitionPush& part) const;
   void TraceSending(OpenPush& push, uint32_t partition);
   void TraceAnswer(const OpenPush& push, uint32_t partition);

@@ -27,9 +27,11 @@ struct ExchangeOptions {
   uint32_t timeline = 0;
   uint32_t view = 0;
   std::vector<uint32_t> lane_of_segment;
-  CommConfig comm;                   // all fields filled
-  TraceTrack* trace = nullptr;       // outlives the exchange; may be null
-  const TimeSource* time = nullptr;  // for ExchangeCounters::encode_seconds; as `trace`
+  CommConfig comm;              // all fields filled
+  TraceTrack* trace = nullptr;  // outlives the exchange; may be null
+  // For ExchangeCounters::encode_seconds, and what auto codecs go by; as `trace`. Without it
+  // encoding takes no time, and links are measured by the `now` of calls.
+  const TimeSource* time = nullptr;
   // Of proto/sync_mode.h. Then a push says the version that came last of its segments, and the
   // answer to a pull is known by the clock it repeats: versions say nothing of clocks.
   bool update_per_push = false;
@@ -140,6 +142,8 @@ struct ExchangeSinks {
   std::function<void(Outgoing)> send;
   std::function<void(BlockPulled)> pulled;
   std::function<void(PushCommitted)> committed;
+  // Whether what is sent to the lane is read where it lies (Transport::SharesMemoryWith); none: no.
+  std::function<bool(PeerId)> shares_memory = {};
   // Memory to send from (Transport::NewBuffer); none: the heap.
   std::function<std::shared_ptr<AlignedBuffer>(size_t)> new_buffer = {};
 };

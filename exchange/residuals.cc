@@ -36,6 +36,16 @@ void Residuals::SumSquaresOf(uint32_t virtual_worker, const Segment& segment) {
                                          static_cast<int64_t>(segment.elements()));
 }
 
+bool Residuals::Has(uint32_t virtual_worker, const Segment& segment) const {
+  if (virtual_worker >= of_.size()) return false;
+  const std::vector<AlignedBuffer>& elements = of_[virtual_worker].elements;
+  return !elements.empty() && elements[IdOf(segment)].size_bytes() > 0;
+}
+
+double Residuals::SquaresOf(uint32_t virtual_worker, const Segment& segment) const {
+  return Has(virtual_worker, segment) ? of_[virtual_worker].squares[IdOf(segment)] : 0;
+}
+
 void Residuals::SumSquares(uint32_t virtual_worker) {
   if (virtual_worker >= of_.size()) return;
   const std::vector<double>& squares = of_[virtual_worker].squares;

@@ -35,6 +35,10 @@ class Residuals {
   // as Of would have of it.
   void Restore(uint32_t virtual_worker, std::vector<SegmentResidual> residuals);
 
+  // Whether there is one, of zeros or not; and its sum of squares as of SumSquaresOf, 0 where there
+  // is none.
+  bool Has(uint32_t virtual_worker, const Segment& segment) const;
+  double SquaresOf(uint32_t virtual_worker, const Segment& segment) const;
   // By virtual worker: the sum of squares of its residual. Empty, or 0, where there is none.
   std::span<const double> squares() const { return squares_; }
 

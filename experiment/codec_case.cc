@@ -1,5 +1,6 @@
 #include "experiment/codec_case.h"
 
+#include <optional>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -35,22 +36,39 @@ absl::Status Refused(const std::string& text, const std::string& why) {
   for (int i = 0; i < Codecs().field_count(); ++i) names.push_back(Codecs().field(i)->name());
   return absl::InvalidArgumentError(
       absl::StrCat("--codecs ", text, ": ", why, ": CODEC[:NUMBER][+ef|-ef][/PULL], with CODEC ",
-                   absl::StrJoin(names, ", "), "; PULL fp32, bf16, int8, changes[:NUMBER]"));
+                   absl::StrJoin(names, ", "), "; PULL fp32, bf16, int8, changes[:NUMBER], auto"));
+}
+
+// None: nothing is pulled so.
+std::optional<CommConfig::Format> PullFormatOf(const std::string& name) {
+  if (name == "auto") return CommConfig::PULL_AUTO;
+  CommConfig::Format format = CommConfig::FORMAT_DEFAULT;
+  const bool known = CommConfig::Format_Parse(absl::AsciiStrToUpper(name), &format) &&
+                     format != CommConfig::FORMAT_DEFAULT && format != CommConfig::PULL_AUTO;
+  return known ? std::optional(format) : std::nullopt;
 }
 
 // What follows the slash.
 absl::Status ParsePull(const std::string& text, absl::string_view pull, CodecCase& codec) {
   const absl::string_view name = pull.substr(0, pull.find(':'));
-  if (!CommConfig::Format_Parse(absl::AsciiStrToUpper(name), &codec.pull) ||
-      codec.pull == CommConfig::FORMAT_DEFAULT) {
+  const std::optional<CommConfig::Format> format = PullFormatOf(std::string(name));
+  if (!format.has_value()) {
     return Refused(text, absl::StrCat("nothing is pulled as \"", name, "\""));
   }
+  codec.pull = *format;
   if (name == pull) return absl::OkStatus();
   if (codec.pull != CommConfig::CHANGES) return Refused(text, "only changes take a number");
   if (!absl::SimpleAtod(pull.substr(name.size() + 1), &codec.pull_density)) {
     return Refused(text, "no number after the colon");
   }
   return absl::OkStatus();
+}
+
+// The field that a number after the colon is of; null: the codec takes none.
+const google::protobuf::FieldDescriptor* NumberOf(const Descriptor& codec) {
+  if (codec.field_count() == 0) return nullptr;
+  using Field = google::protobuf::FieldDescriptor;
+  return codec.field(0)->cpp_type() == Field::CPPTYPE_STRING ? nullptr : codec.field(0);
 }
 
 }  // namespace
@@ -84,12 +102,13 @@ absl::StatusOr<CodecCase> ParseCodecCase(const std::string& text) {
   if (message == nullptr) return Refused(text, absl::StrCat("no codec \"", name, "\""));
   std::string setting;
   if (push != name) {
-    if (message->field_count() == 0) return Refused(text, name + " takes no number");
+    const auto* const field = NumberOf(*message);
+    if (field == nullptr) return Refused(text, name + " takes no number");
     double number = 0;
     if (!absl::SimpleAtod(push.substr(name.size() + 1), &number)) {
       return Refused(text, "no number after the colon");
     }
-    setting = absl::StrFormat("%s: %.9g", message->field(0)->name(), number);
+    setting = absl::StrFormat("%s: %.9g", field->name(), number);
   }
   codec.push_text = absl::StrCat(name, " {", setting, "}", feedback);
   return codec;

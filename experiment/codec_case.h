@@ -22,9 +22,9 @@ struct CodecCase {
 
 // CODEC[:NUMBER][+ef|-ef][/PULL[:NUMBER]]. CODEC: fp32 or a codec of PushCodecConfig; NUMBER: the
 // field of its message (density of top_k, levels of qsgd, rank of power_sgd); +ef, -ef: with and
-// without error feedback, as the codec has it by default otherwise; PULL: a CommConfig.Format, FP32
-// if it is not named, with NUMBER the density of CHANGES. Errors: INVALID_ARGUMENT, naming what is
-// known. Pure.
+// without error feedback, as the codec has it by default otherwise; PULL: a CommConfig.Format
+// (auto: PULL_AUTO), FP32 if it is not named, with NUMBER the density of CHANGES. Errors:
+// INVALID_ARGUMENT, naming what is known. Pure.
 absl::StatusOr<CodecCase> ParseCodecCase(const std::string& text);
 
 }  // namespace tug

@@ -49,6 +49,13 @@ TEST(CodecCase, NamesPushFeedbackAndPull) {
   EXPECT_EQ(Parsed("int8/changes").pull_density, 0);
 }
 
+TEST(CodecCase, NamesWhatWorkersChooseThemselves) {
+  EXPECT_EQ(Parsed("auto/auto").name, "auto/auto");
+  EXPECT_EQ(Parsed("auto/auto").pull, CommConfig::PULL_AUTO);
+  EXPECT_TRUE(PushOf("auto/auto").has_auto_());
+  EXPECT_FALSE(Parsed("fp32/auto").is_fp32());
+}
+
 TEST(CodecCase, IsKnownForEveryCodecOfTheJobFile) {
   const auto& codecs = *PushCodecConfig::descriptor()->FindOneofByName("codec");
   for (int i = 0; i < codecs.field_count(); ++i) {
@@ -60,8 +67,8 @@ TEST(CodecCase, IsKnownForEveryCodecOfTheJobFile) {
 TEST(CodecCase, IsRefusedWithWhatIsKnown) {
   for (const char* text :
        {"", "zip", "top_k:", "top_k:x", "int8:3", "fp32:1", "fp32+ef", "fp32/int4", "fp32/",
-        "fp32/int8:3", "fp32/changes:", "fp32/changes:x", "int8/format_default", "error_feedback",
-        "top_k:0.01+ef-ef", "int8/int8/int8"}) {
+        "fp32/int8:3", "fp32/auto:3", "int8/pull_auto", "auto:8", "fp32/changes:", "fp32/changes:x",
+        "int8/format_default", "error_feedback", "top_k:0.01+ef-ef", "int8/int8/int8"}) {
     const auto codec = ParseCodecCase(text);
     ASSERT_FALSE(codec.ok()) << text;
     EXPECT_THAT(std::string(codec.status().message()), HasSubstr("top_k_int8")) << text;

@@ -60,7 +60,7 @@ uint32_t DefaultLanes(const JobConfig& config, uint32_t cores) {
 // A codec that is wrong by as much, and in the same way, step after step.
 bool NeedsErrorFeedback(const PushCodecConfig& codec) {
   return codec.has_one_bit() || codec.has_int4() || codec.has_top_k() || codec.has_random_k() ||
-         codec.has_top_k_int8() || codec.has_dgc() || codec.has_power_sgd();
+         codec.has_top_k_int8() || codec.has_dgc() || codec.has_power_sgd() || codec.has_auto_();
 }
 
 // 1-bit Adam: v is made of whole gradients, then stays. (Local steps are of whole ones throughout.)
@@ -86,6 +86,9 @@ void FillPushCodecDefaults(JobConfig& config) {
   }
   if (codec.has_power_sgd() && !codec.power_sgd().has_columns()) {
     codec.mutable_power_sgd()->set_columns(config.model().width());
+  }
+  if (codec.has_auto_() && codec.auto_().candidates().empty()) {
+    codec.mutable_auto_()->set_candidates("int8,one_bit,top_k_int8");
   }
   if (!optimizer.adamw().has_freeze_v_after()) {
     const uint64_t whole = codec.warmup_steps() - std::min(codec.warmup_steps(), ahead);

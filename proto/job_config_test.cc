@@ -243,6 +243,12 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"optimizer.algorithm=SGD", "optimizer.sgd.momentum=0", "sync.local_steps=2",
         "comm.push_codec.dgc={}"},
        {"sync.local_steps = 2", "comm.push_codec.dgc.momentum = 0.9"}},
+      {{"comm.push_codec.auto.candidates='int8,natural'"},
+       {"comm.push_codec.auto.candidates = ", "natural", "top_k and top_k_int8"}},
+      {{"comm.push_codec.auto={}", "comm.push_codec.error_feedback=false"},
+       {"comm.push_codec.error_feedback = false", "auto"}},
+      {{"sync.policy=ASP", "sync.record=ORDER", "comm.pull_format=PULL_AUTO"},
+       {"sync.record = ORDER", "comm.pull_format = PULL_AUTO"}},
       {{"sync.policy=ASP", "comm.push_codec.one_bit={}"},
        {"optimizer.adamw.freeze_v_after = ", "sync.policy = ASP"}},
       {{"sync.policy=ASP", "sync.record=ORDER", "comm.push_codec.top_k={}"},
@@ -287,6 +293,7 @@ TEST(ValidityRules, AllowWhatGoesTogether) {
       {"sync.policy=ASP", "sync.record=ORDER", "comm.push_codec.bf16={}"},
       {"optimizer.algorithm=SGD", "optimizer.sgd.momentum=0", "comm.push_codec.dgc={}"},
       {"comm.push_codec.power_sgd={}", "comm.push_codec.error_feedback=false"},
+      {"comm.push_codec.auto={candidates: ' bf16, top_k'}", "comm.pull_format=PULL_AUTO"},
   };
   for (const auto& overrides : cases) EXPECT_EQ(ErrorWith(overrides), "") << overrides[0];
   EXPECT_EQ(ErrorOf(RandomWith({})), "");
@@ -358,6 +365,9 @@ TEST(JobConfig, ComputesDefaultsOfACodec) {
   EXPECT_EQ(power_sgd.comm().push_codec().power_sgd().columns(), 192);
   EXPECT_FALSE(power_sgd.comm().push_codec().vectors());
   EXPECT_EQ(power_sgd.comm().push_codec().min_elements(), 1024);
+  const JobConfig chosen = codec({"comm.push_codec.auto={}"});
+  EXPECT_EQ(chosen.comm().push_codec().auto_().candidates(), "int8,one_bit,top_k_int8");
+  EXPECT_TRUE(chosen.comm().push_codec().error_feedback());
   // The last one that is set is the one.
   const JobConfig last = codec({"comm.push_codec.int8={}", "comm.push_codec.top_k.density=0.1"});
   EXPECT_EQ(last.comm().push_codec().top_k().density(), 0.1);

@@ -1,11 +1,16 @@
 #include "proto/job_rules.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "proto/field_path.h"
@@ -40,6 +45,23 @@ bool Decays(const OptimizerConfig& optimizer) {
 // A codec whose decoding is the gradient on average.
 bool IsUnbiased(const PushCodecConfig& codec) {
   return codec.has_qsgd() || codec.has_tern_grad() || codec.has_natural();
+}
+
+// Codecs that take error feedback and keep nothing beside it, so that a segment may be encoded by
+// now one, now another.
+constexpr const char* kCandidates[] = {"bf16",    "fp16",  "int8",     "int4",
+                                       "one_bit", "top_k", "random_k", "top_k_int8"};
+
+// Whether each is one of kCandidates, and there is one, and none stands twice.
+bool AreCandidates(const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool known = std::find(std::begin(kCandidates), std::end(kCandidates), names[i]) !=
+                       std::end(kCandidates);
+    if (!known || std::find(names.begin(), names.begin() + i, names[i]) != names.begin() + i) {
+      return false;
+    }
+  }
+  return !names.empty();
 }
 
 // The combinations that do not hold, in the order they are checked.
@@ -272,6 +294,19 @@ constexpr ValidityRule kValidityRules[] = {
      },
      "what qsgd, tern_grad and natural leave out is nothing on average, and fed back it may grow "
      "without bound: leave it out"},
+    {"comm.push_codec.auto.candidates", nullptr,
+     [](const JobConfig& c) {
+       const PushCodecConfig& codec = c.comm().push_codec();
+       return codec.has_auto_() && !AreCandidates(CandidateNames(codec.auto_()));
+     },
+     "candidates are codecs that take error feedback and keep nothing beside it, each once: choose "
+     "among bf16, fp16, int8, int4, one_bit, top_k, random_k and top_k_int8"},
+    {"comm.push_codec.error_feedback", nullptr,
+     [](const JobConfig& c) {
+       return c.comm().push_codec().has_auto_() && !c.comm().push_codec().error_feedback();
+     },
+     "auto goes from codec to codec, and what one leaves out the next one makes up for: leave it "
+     "out"},
     {"comm.push_codec.qsgd.levels", nullptr,
      [](const JobConfig& c) {
        const PushCodecConfig& codec = c.comm().push_codec();
@@ -331,6 +366,12 @@ constexpr ValidityRule kValidityRules[] = {
        return c.comm().pull_format() == CommConfig::CHANGES && c.model().external();
      },
      "a program may write where changes would be added: choose INT8"},
+    {"sync.record", "comm.pull_format",
+     [](const JobConfig& c) {
+       return c.sync().record() == SyncConfig::ORDER &&
+              c.comm().pull_format() == CommConfig::PULL_AUTO;
+     },
+     "which weights came as INT8 is not recorded: choose FP32 or BF16"},
     {"comm.segment_elements", nullptr,
      [](const JobConfig& c) {
        const uint64_t n = c.comm().segment_elements();
@@ -423,6 +464,12 @@ absl::Status CheckText(const JobConfig& config) {
 }
 
 }  // namespace
+
+std::vector<std::string> CandidateNames(const AutoCodec& config) {
+  std::vector<std::string> names = absl::StrSplit(config.candidates(), ',', absl::SkipEmpty());
+  for (std::string& name : names) absl::StripAsciiWhitespace(&name);
+  return names;
+}
 
 std::span<const ValidityRule> ValidityRules() { return kValidityRules; }
 

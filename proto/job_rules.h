@@ -8,6 +8,8 @@
 
 #include <limits>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/job.pb.h"
@@ -34,6 +36,9 @@ struct ValidityRule {
   bool (*broken)(const JobConfig& config);
   const char* reason;  // and what to change
 };
+
+// Of comm.push_codec.auto, in order, without blanks.
+std::vector<std::string> CandidateNames(const AutoCodec& config);
 
 std::span<const FieldRule> FieldRules();  // field_rules.cc
 std::span<const ValidityRule> ValidityRules();

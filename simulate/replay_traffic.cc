@@ -30,6 +30,11 @@ absl::Status CheckJob(const JobConfig& job) {
         "only a job with optimizer.clip OFF is simulated: with clipping, weights wait for the "
         "gradients of other blocks; set optimizer.clip=OFF");
   }
+  if (job.comm().push_codec().has_auto_() || job.comm().pull_format() == CommConfig::PULL_AUTO) {
+    return absl::InvalidArgumentError(
+        "what auto chooses hangs on times that are measured as a job runs: name a codec and a "
+        "pull_format to simulate");
+  }
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
+#include "exchange/chosen_text.h"
 #include "exchange/codec_choice.h"
 #include "exchange/push_encoder.h"
 #include "exchange/view_lanes.h"
@@ -24,6 +25,8 @@
 
 namespace tug {
 namespace {
+
+constexpr size_t kMostChoicesTold = 8;  // of a timeline
 
 // How many compute threads there are, and where the worker's threads stay.
 WorkerCores PlanThreads(const ClusterConfig& cluster) {
@@ -145,9 +148,6 @@ absl::Status Training::Build(const View& view) {
     options.trace = trace_->AddTrack("compute");
   }
   RETURN_IF_ERROR(BuildModel(view));
-  predicted.set_predicted_memory_bytes(
-      predicted.predicted_memory_bytes() +
-      PredictPushEncoderBytes(config.comm().push_codec(), view.blocks(), *table_, virtual_workers));
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   if (KeepsResiduals(config)) {
     RETURN_IF_ERROR(RestoreResiduals(view, place));
@@ -159,6 +159,12 @@ absl::Status Training::Build(const View& view) {
         *table_);
     options.residuals = &*residuals_;
     if (view.number() > 1) options.view = view.number();
+  }
+  const PushCodecConfig& codec = config.comm().push_codec();
+  if (!codec.has_auto_() || !options.shares_memory) {  // else nothing is encoded
+    predicted.set_predicted_memory_bytes(
+        predicted.predicted_memory_bytes() +
+        PredictPushEncoderBytes(codec, view.blocks(), *table_, virtual_workers));
   }
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
   absl::MutexLock lock(&mutex_);
@@ -290,6 +296,7 @@ void Training::AddTo(HeartbeatRequest& beat) {
   const ExchangeCounters exchange = exchange_->counters();
   counters.set_most_outstanding_bytes(exchange.most_outstanding_bytes);
   counters.set_encode_seconds(exchange.encode_seconds);
+  TellChoices();
   for (const Notice& notice : notices_) *beat.add_notices() = notice;
   if (!residuals_.has_value()) return;
   // Nobody takes its virtual workers, or counts it as done, before what it has to say of them is
@@ -299,6 +306,18 @@ void Training::AddTo(HeartbeatRequest& beat) {
   if (!report.writing) return;
   beat.set_pausing(false);
   beat.set_finished(false);
+}
+
+void Training::TellChoices() {
+  const LinkChoices choices = exchange_->choices();
+  const std::string now = DescribeChoices(choices, /*rates=*/false);
+  if (!now.empty() && now != told_choices_ && notices_.size() < kMostChoicesTold) {
+    told_choices_ = now;
+    Notice& notice = notices_.emplace_back();
+    notice.set_key(absl::StrCat("choices/", registered_.node_id(), "/", notices_.size()));
+    notice.set_text(absl::StrCat("worker ", registered_.node_id(), " ",
+                                 DescribeChoices(choices, /*rates=*/true)));
+  }
 }
 
 void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {

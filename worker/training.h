@@ -70,6 +70,8 @@ class Training {
   absl::StatusOr<std::unique_ptr<Model>> MakeModel();
   uint64_t PredictBytes(uint32_t virtual_workers) const;
   absl::Status OutOfMemory() const;
+  // Says once more which codecs and formats it has chosen for its links, if they are others by now.
+  void TellChoices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether all lanes share memory with this worker.
   absl::StatusOr<bool> BuildExchange(const View& view);
   // What pushes of virtual workers had left out when the checkpoint that the timeline begins with
@@ -103,7 +105,8 @@ class Training {
   uint32_t built_view_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   NodeCounters predicted_ ABSL_GUARDED_BY(mutex_);  // of memory
-  std::vector<Notice> notices_ ABSL_GUARDED_BY(mutex_);
+  std::string told_choices_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Notice> notices_ ABSL_GUARDED_BY(mutex_);  // all there were
   PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
