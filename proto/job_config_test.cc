@@ -243,8 +243,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"optimizer.algorithm=SGD", "optimizer.sgd.momentum=0", "sync.local_steps=2",
         "comm.push_codec.dgc={}"},
        {"sync.local_steps = 2", "comm.push_codec.dgc.momentum = 0.9"}},
-      {{"comm.push_codec.auto.candidates='int8,natural'"},
-       {"comm.push_codec.auto.candidates = ", "natural", "top_k and top_k_int8"}},
+      {{"comm.push_codec.auto.candidates=int8,natural"},
+       {"comm.push_codec.auto.candidates = ", "natural", "random_k and top_k_int8"}},
       {{"comm.push_codec.auto={}", "comm.push_codec.error_feedback=false"},
        {"comm.push_codec.error_feedback = false", "auto"}},
       {{"sync.policy=ASP", "sync.record=ORDER", "comm.pull_format=PULL_AUTO"},
@@ -367,7 +367,6 @@ TEST(JobConfig, ComputesDefaultsOfACodec) {
   EXPECT_EQ(power_sgd.comm().push_codec().min_elements(), 1024);
   const JobConfig chosen = codec({"comm.push_codec.auto={}"});
   EXPECT_EQ(chosen.comm().push_codec().auto_().candidates(), "int8,one_bit,top_k_int8");
-  EXPECT_TRUE(chosen.comm().push_codec().error_feedback());
   // The last one that is set is the one.
   const JobConfig last = codec({"comm.push_codec.int8={}", "comm.push_codec.top_k.density=0.1"});
   EXPECT_EQ(last.comm().push_codec().top_k().density(), 0.1);
