@@ -68,11 +68,11 @@ TEST(Wire, ReadsWhatItWrote) {
   EXPECT_EQ(*DecodeHeader(Encode(WireHeader{})), WireHeader{});
 }
 
-// The format itself: these bytes must never change under version 5.
+// The format itself: these bytes must never change under version 6.
 TEST(Wire, BytesAreTheGoldenOnes) {
   EXPECT_EQ(Hex(Encode(DistinctFields())),
             "54554731"            // magic
-            "0500"                // format_version
+            "0600"                // format_version
             "06"                  // kind
             "00"                  // codec
             "01"                  // want
@@ -91,7 +91,7 @@ TEST(Wire, BytesAreTheGoldenOnes) {
             "a8a7a6a5a4a3a2a1"    // token_count
             "0403020100000000"    // payload_bytes
             "c8c7c6c5c4c3c2c1"    // payload_xxh3
-            "41ec89b21d6c8d54");  // header_xxh3
+            "d4664a92d30db801");  // header_xxh3
 }
 
 TEST(Wire, RefusesEveryOtherLength) {
@@ -133,7 +133,7 @@ TEST(Wire, AnotherVersionIsNamedBesideOurs) {
     const auto decoded = DecodeHeader(sent);
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 7"));
-    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 5"));
+    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 6"));
   }
 }
 
