@@ -151,7 +151,7 @@ TEST(Wire, RefusesValuesOutOfRangeByName) {
     const char* field;
   };
   for (const Case& c : {Case{6, 0, "kind"}, Case{6, 17, "kind"}, Case{6, 255, "kind"},
-                        Case{7, 5, "codec"}, Case{7, 255, "codec"}, Case{8, 2, "want"},
+                        Case{7, 6, "codec"}, Case{7, 255, "codec"}, Case{8, 2, "want"},
                         Case{9, 1, "reserved"}, Case{79, 1, "payload_bytes"}}) {
     Bytes bytes = Encode(DistinctFields());
     bytes[c.offset] = static_cast<std::byte>(c.value);
