@@ -13,6 +13,12 @@ namespace {
 
 constexpr size_t kMostServers = 8;  // by number, of a group
 
+std::string RateText(double bytes_per_second) {
+  const double mbit = bytes_per_second * 8e-6;
+  return mbit < 1000 ? absl::StrFormat("%.3g Mbit/s", mbit)
+                     : absl::StrFormat("%.3g Gbit/s", mbit / 1000);
+}
+
 const std::string kPullNames[] = {"fp32", "int8"};
 
 }  // namespace
@@ -59,7 +65,7 @@ std::string DescribeChosen(std::span<const CodecChooser::Chosen> chosen,
   for (const Group& group : groups) {
     std::string how = group.shares_memory ? " (shared memory)" : "";
     if (!group.shares_memory && rates) {
-      how = absl::StrFormat(" (%.3g Mbit/s)", group.fastest * 8e-6);
+      how = absl::StrCat(" (", RateText(group.fastest), ")");
     }
     const bool one = group.servers.size() == 1;
     const std::string servers =

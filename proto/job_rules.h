@@ -3,7 +3,7 @@
 
 // What a valid job is, as two tables that can be read at a glance: FieldRules() has a row for every
 // number, bool and enum of JobConfig (default, range), ValidityRules() one for every combination
-// that does not hold. A new field or mode adds a row; job_config_test.cc walks the descriptor and
+// that does not hold. A new field or mode adds a row; job_rules_test.cc walks the descriptor and
 // wants a row for each field.
 
 #include <limits>
@@ -37,11 +37,10 @@ struct ValidityRule {
   const char* reason;  // and what to change
 };
 
+std::span<const FieldRule> FieldRules();        // field_rules.cc
+std::span<const ValidityRule> ValidityRules();  // validity_rules.cc
 // Of comm.push_codec.auto, in order, without blanks.
 std::vector<std::string> CandidateNames(const AutoCodec& config);
-
-std::span<const FieldRule> FieldRules();  // field_rules.cc
-std::span<const ValidityRule> ValidityRules();
 // Whether the field is there: not one of a choice (oneof) that was not chosen.
 bool Applies(const JobConfig& config, const FieldRule& rule);
 
