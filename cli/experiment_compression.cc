@@ -160,8 +160,11 @@ absl::Status Experiment::RunJob(const CompressionJob& job) {
   ASSIGN_OR_RETURN(RunFigures figures,
                    ReadRunFigures(absl::StrCat(out_, "/", job.name, "/", kMetricsFile)));
   if (job.learns) {
-    results_.learning.push_back(
-        {.codec = job.codec, .learning_rate = job.learning_rate, .figures = std::move(figures)});
+    ASSIGN_OR_RETURN(const JobConfig config, ReadRunConfig(absl::StrCat(out_, "/", job.name)));
+    results_.learning.push_back({.codec = job.codec,
+                                 .learning_rate = job.learning_rate,
+                                 .whole_steps = config.comm().push_codec().warmup_steps(),
+                                 .figures = std::move(figures)});
     PrintLine(results_.learning.back());
   } else {
     results_.links.push_back({.codec = job.codec,
@@ -201,10 +204,11 @@ void AddExperimentCompression(CLI::App& experiment, Command& chosen) {
                       "Job file of the training [a small GPT on a made-up text]");
   list("--parts", a->parts, "links: some steps on each link; learning: the training, for losses")
       ->capture_default_str();
-  list("--codecs", a->codecs,
-       "CODEC[:NUMBER][+ef|-ef][/PULL], with CODEC fp32 or one of comm.push_codec (tug help job), "
-       "NUMBER its density or levels, +ef and -ef with and without error feedback, PULL fp32, bf16 "
-       "or int8")
+  list(
+      "--codecs", a->codecs,
+      "CODEC[:NUMBER][+ef|-ef][/PULL], with CODEC fp32 or one of comm.push_codec (tug help job), "
+      "NUMBER its density, levels or rank, +ef and -ef with and without error feedback, PULL fp32, "
+      "bf16, int8, changes[:DENSITY] or auto")
       ->capture_default_str();
   list(
       "--links", a->links,

@@ -5,16 +5,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/local_budget.h"
 #include "cli/local_job.h"
 #include "coordinator/run_folder.h"
 #include "proto/job_config.h"
+#include "proto/text_proto.h"
 
 namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
 
 }  // namespace
 
@@ -38,6 +42,14 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   if (!end.ok()) return absl::Status(end.code(), absl::StrCat(job.name, ": ", end.message()));
   fs::remove_all(local.run_dir + "/checkpoints", error);  // nobody asked for the models
   return absl::OkStatus();
+}
+
+absl::StatusOr<JobConfig> ReadRunConfig(const std::string& run_dir) {
+  const std::string path = absl::StrCat(run_dir, "/", kConfigFile);
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kConfigLimitBytes));
+  JobConfig config;
+  RETURN_IF_ERROR(ParseTextProto(text, path, config));
+  return config;
 }
 
 absl::Status CheckOutFolder(const std::string& out) {

@@ -8,8 +8,10 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cli/testbed.h"
 #include "nlohmann/json.hpp"
+#include "proto/job.pb.h"
 
 namespace tug {
 
@@ -27,6 +29,9 @@ struct ExperimentJob {
 // LoadJobConfig and RunLocalJob, naming the job. REQUIRES: the process has one thread.
 absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
                               const Testbed* testbed);
+
+// The configuration of a run as it was resolved. Errors: those of the file.
+absl::StatusOr<JobConfig> ReadRunConfig(const std::string& run_dir);
 
 // --out, before anything is made: ALREADY_EXISTS unless it is empty text, not there, or an empty
 // folder.

@@ -3,18 +3,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "base/status_macros.h"
-#include "coordinator/run_folder.h"
-#include "proto/job_config.h"
-#include "proto/text_proto.h"
+#include "cli/experiment_job.h"
 #include "simulate/scheduling.h"
 #include "simulate/step_prediction.h"
 
 namespace tug {
 namespace {
-
-constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
 
 Timeline AsTimeline(const SchedulingPrediction& prediction) {
   Timeline timeline{.seconds = prediction.step_seconds};
@@ -59,10 +54,7 @@ Timeline BothWays(Timeline timeline) {
 
 absl::Status WorkOutSteps(const std::string& run_dir, double link_bytes_per_second,
                           SchedulingCase& c, PolicyResult& policy) {
-  const std::string path = run_dir + "/" + kConfigFile;
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kConfigLimitBytes));
-  JobConfig config;
-  RETURN_IF_ERROR(ParseTextProto(text, path, config));
+  ASSIGN_OR_RETURN(JobConfig config, ReadRunConfig(run_dir));
   ASSIGN_OR_RETURN(const SchedulingPrediction bound, FluidBound(config, link_bytes_per_second));
   c.bound = WorkedOutStep{bound.step_seconds, bound.exposed_seconds, BothWays(AsTimeline(bound))};
   if (policy.policy == kAutoPolicy) {

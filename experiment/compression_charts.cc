@@ -77,14 +77,13 @@ using Abscissa = std::function<double(uint64_t step, double seconds)>;
 
 // One for each codec whose training counts, with `x_of` what it is drawn against; none where that
 // is null.
-LossPanel Panel(
-    const CompressionResults& results, const std::string& x_name,
-    const std::function<Abscissa(const CodecCase& codec, const LearningRun& run)>& x_of) {
+LossPanel Panel(const CompressionResults& results, const std::string& x_name,
+                const std::function<Abscissa(const LearningRun& run)>& x_of) {
   LossPanel panel{x_name, {}};
   for (size_t i = 0; i < results.codecs.size(); ++i) {
     const LearningRun* run = results.Best(results.codecs[i]);
     if (run == nullptr) continue;
-    Abscissa x = x_of(results.codecs[i], *run);
+    Abscissa x = x_of(*run);
     if (x == nullptr) continue;
     panel.series.push_back({results.codecs[i].name, SeriesColor(i), &run->figures, std::move(x)});
   }
@@ -106,12 +105,17 @@ Abscissa MegabytesBy(const LearningRun& run) {
   };
 }
 
-Abscissa SecondsOnLink(const CompressionResults& results, const CodecCase& codec,
+// Steps before the codec's own are as long as FP32's.
+Abscissa SecondsOnLink(const CompressionResults& results, const LearningRun& learning,
                        const std::string& link) {
-  const LinkRun* run = results.Find(codec, link);
+  const LinkRun* run = results.Find(learning.codec, link);
+  const LinkRun* fp32 = results.FindFp32(link);
   if (run == nullptr || !(run->StepSeconds() > 0)) return nullptr;
-  return [seconds = run->StepSeconds()](uint64_t step, double) {
-    return static_cast<double>(step) * seconds;
+  const double seconds = run->StepSeconds();
+  const double whole_seconds = fp32 == nullptr ? seconds : fp32->StepSeconds();
+  return [=, whole_steps = learning.whole_steps](uint64_t step, double) {
+    const uint64_t whole = std::min(step, whole_steps);
+    return static_cast<double>(whole) * whole_seconds + static_cast<double>(step - whole) * seconds;
   };
 }
 
@@ -173,11 +177,11 @@ std::string StepBytesSvg(const CompressionResults& results) {
 }
 
 std::string LearningLossesSvg(const CompressionResults& results) {
-  const auto steps = [](const CodecCase&, const LearningRun&) -> Abscissa {
+  const auto steps = [](const LearningRun&) -> Abscissa {
     return [](uint64_t step, double) { return static_cast<double>(step); };
   };
-  const auto bytes = [](const CodecCase&, const LearningRun& run) { return MegabytesBy(run); };
-  const auto seconds = [](const CodecCase&, const LearningRun&) -> Abscissa {
+  const auto bytes = [](const LearningRun& run) { return MegabytesBy(run); };
+  const auto seconds = [](const LearningRun&) -> Abscissa {
     return [](uint64_t, double at) { return at; };
   };
   std::vector<LossRow> rows = {
@@ -186,10 +190,9 @@ std::string LearningLossesSvg(const CompressionResults& results) {
         Panel(results, "seconds, without a link", seconds)}}};
   size_t drawn = 0;
   for (const std::string& link : results.link_names) {
-    LossPanel panel = Panel(results, absl::StrCat("seconds, link ", link),
-                            [&](const CodecCase& codec, const LearningRun&) {
-                              return SecondsOnLink(results, codec, link);
-                            });
+    LossPanel panel =
+        Panel(results, absl::StrCat("seconds, link ", link),
+              [&](const LearningRun& run) { return SecondsOnLink(results, run, link); });
     if (panel.series.empty()) continue;
     if (drawn++ % kPanelsInRow == 0) rows.push_back({"steps by how long one takes on a link", {}});
     rows.back().panels.push_back(std::move(panel));

@@ -159,6 +159,7 @@ Json AsJson(const CompressionResults& results, const LearningRun& run) {
   const std::optional<bool> as_well = results.LearnsAsWell(run.codec);
   Json json = {{"codec", run.codec.name},
                {"learning_rate", run.learning_rate},
+               {"whole_steps", run.whole_steps},
                {"counts", counts},
                {"final_loss", OrNull(FinalLoss(run.figures))},
                {"over_fp32", counts ? OrNull(results.LossOverFp32(run.codec)) : Json(nullptr)},

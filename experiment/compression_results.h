@@ -28,6 +28,7 @@ inline constexpr double kLeastGain = 0.05;
 struct LearningRun {
   CodecCase codec;
   double learning_rate = 0;
+  uint64_t whole_steps = 0;  // at its beginning, pushed as FP32
   RunFigures figures;
 
   // Payloads of all workers in the whole of it, with what a codec's warm-up pushed as FP32.

@@ -63,19 +63,31 @@ bool NeedsErrorFeedback(const PushCodecConfig& codec) {
          codec.has_top_k_int8() || codec.has_dgc() || codec.has_power_sgd() || codec.has_auto_();
 }
 
-// 1-bit Adam: v is made of whole gradients, then stays. (Local steps are of whole ones throughout.)
+// 1-bit Adam: v is made of whole gradients, then stays. Of so many fifths of the job; 0: as Adam
+// has it. Of what the sparse codecs send, most is late: they want more of them. (Local steps are of
+// whole gradients throughout.)
+uint64_t WholeFifths(const JobConfig& config) {
+  const PushCodecConfig& codec = config.comm().push_codec();
+  if (config.optimizer().algorithm() != OptimizerConfig::ADAMW || config.sync().local_steps() > 1) {
+    return 0;
+  }
+  if (codec.has_one_bit()) return 1;
+  const bool sparse = codec.has_top_k() || codec.has_random_k() || codec.has_top_k_int8();
+  return sparse && config.sync().policy() != SyncConfig::ASP ? 2 : 0;
+}
+
 // A virtual worker may be some steps ahead of the updates that v is made of: so much longer its
 // pushes are whole.
 void FillPushCodecDefaults(JobConfig& config) {
   PushCodecConfig& codec = *config.mutable_comm()->mutable_push_codec();
   OptimizerConfig& optimizer = *config.mutable_optimizer();
-  const bool one_bit_adam = codec.has_one_bit() && config.sync().local_steps() <= 1 &&
-                            optimizer.algorithm() == OptimizerConfig::ADAMW;
+  const uint64_t fifths = WholeFifths(config);
   if (!codec.has_error_feedback()) codec.set_error_feedback(NeedsErrorFeedback(codec));
   const uint64_t ahead = config.sync().policy() == SyncConfig::SSP ? config.sync().staleness() : 0;
   if (!codec.has_warmup_steps()) {
-    const uint64_t fifth = std::max(optimizer.warmup_steps(), config.train().steps() / 5);
-    codec.set_warmup_steps(one_bit_adam ? fifth + ahead : 0);
+    const uint64_t whole =
+        std::max(optimizer.warmup_steps(), fifths * (config.train().steps() / 5));
+    codec.set_warmup_steps(fifths > 0 ? whole + ahead : 0);
   }
   if (codec.blocks().empty()) codec.set_blocks("*");
   // What is not encoded has no momentum with dgc.
@@ -92,7 +104,7 @@ void FillPushCodecDefaults(JobConfig& config) {
   }
   if (!optimizer.adamw().has_freeze_v_after()) {
     const uint64_t whole = codec.warmup_steps() - std::min(codec.warmup_steps(), ahead);
-    optimizer.mutable_adamw()->set_freeze_v_after(one_bit_adam ? whole : 0);
+    optimizer.mutable_adamw()->set_freeze_v_after(fifths > 0 ? whole : 0);
   }
 }
 

@@ -58,6 +58,13 @@ TEST(JobConfig, ComputesDefaultsOfACodec) {
   const JobConfig ssp = codec({"comm.push_codec.one_bit={}", "sync.policy=SSP"});
   EXPECT_EQ(ssp.comm().push_codec().warmup_steps(), 14) << "4 steps ahead";
   EXPECT_EQ(ssp.optimizer().adamw().freeze_v_after(), 10);
+  const JobConfig top_k = codec({"comm.push_codec.top_k={}"});
+  EXPECT_EQ(top_k.comm().push_codec().warmup_steps(), 20);
+  EXPECT_EQ(top_k.optimizer().adamw().freeze_v_after(), 20);
+  const JobConfig at_once = codec({"comm.push_codec.top_k={}", "comm.push_codec.warmup_steps=0"});
+  EXPECT_EQ(at_once.optimizer().adamw().freeze_v_after(), 0);
+  const JobConfig asp = codec({"comm.push_codec.top_k={}", "sync.policy=ASP"});
+  EXPECT_EQ(asp.comm().push_codec().warmup_steps(), 0);
   const JobConfig int8 = codec({"comm.push_codec.int8={}"});
   EXPECT_FALSE(int8.comm().push_codec().error_feedback());
   EXPECT_EQ(int8.comm().push_codec().warmup_steps(), 0);

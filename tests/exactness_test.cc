@@ -238,7 +238,8 @@ INSTANTIATE_TEST_SUITE_P(
                {{kTcp, kSparse}, {kTcp, kWhole}, {kShared, kOneServer, kOneWorker}}},
         // With what error feedback keeps, and in full first.
         Family{"TopK",
-               {"comm.push_codec.top_k.density=0.1", "comm.push_codec.min_elements=0"},
+               {"comm.push_codec.top_k.density=0.1", "comm.push_codec.min_elements=0",
+                "comm.push_codec.warmup_steps=0"},
                {{kTcp}, {kShared, kOneServer}, {kTcp, kOneServer, kOneWorker}}},
         Family{
             "OneBitInt8Pulls",
@@ -307,8 +308,8 @@ INSTANTIATE_TEST_SUITE_P(
     Exactness, ResumedFamily,
     ::testing::Values(Variation{"TopK",
                                 {"comm.push_codec.top_k.density=0.1",
-                                 "comm.push_codec.min_elements=0", kTcp,
-                                 "comm.segment_elements=4096", "comm.credit_bytes=32768"}},
+                                 "comm.push_codec.min_elements=0", "comm.push_codec.warmup_steps=0",
+                                 kTcp, "comm.segment_elements=4096", "comm.credit_bytes=32768"}},
                       Variation{"OneBitInt8Pulls",
                                 {"comm.push_codec.one_bit={}", "comm.push_codec.vectors=true",
                                  "comm.push_codec.warmup_steps=5", "comm.pull_format=INT8"}}),

@@ -115,8 +115,9 @@ TEST_F(RecoveryTest, AJobThatGoesBackHasTheShadowOfAnUndisturbedOne) {
 }
 
 TEST_F(RecoveryTest, AJobThatGoesBackHasWhatItsEncodingsHadLeftOut) {
-  const std::string said = ExpectSameBitsAfterRollback(
-      {"comm.push_codec.top_k.density=0.1", "comm.push_codec.min_elements=0"});
+  const std::string said = ExpectSameBitsAfterRollback({"comm.push_codec.top_k.density=0.1",
+                                                        "comm.push_codec.min_elements=0",
+                                                        "comm.push_codec.warmup_steps=0"});
   EXPECT_THAT(said, Not(HasSubstr("begins again without")));
 }
 
