@@ -148,7 +148,7 @@ TEST(Coordinator, EndsAfterAGraceTimeWhenNodesDoNotAsk) {
   HeartbeatRequest failing = job.Beat(2);
   failing.set_failure("the data file is gone: put it back");
   EXPECT_EQ(job.Send(failing).phase(), FAILED);
-  job.Pass(absl::Milliseconds(1900));
+  job.Pass(job.coordinator().told_grace() - absl::Milliseconds(100));
   EXPECT_TRUE(job.Take<JobEnded>().empty());
   job.Pass(absl::Milliseconds(200));
   const auto ended = job.Take<JobEnded>();

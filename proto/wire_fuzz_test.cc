@@ -99,7 +99,7 @@ TEST_F(WireFuzz, WhatPassesWithAForgedChecksumIsInRangeAndHasOneEncoding) {
     ASSERT_GE(static_cast<int>(decoded->kind), 1);
     ASSERT_LE(static_cast<int>(decoded->kind), 16);
     ASSERT_LE(static_cast<int>(decoded->want), 1);
-    ASSERT_LE(static_cast<int>(decoded->codec), 4);
+    ASSERT_LE(static_cast<int>(decoded->codec), static_cast<int>(Codec::kChanges));
     ASSERT_LE(decoded->payload_bytes, kMaxPayloadBytes);
     Bytes again;
     EncodeHeader(*decoded, again);
