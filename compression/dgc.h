@@ -21,10 +21,11 @@ namespace tug {
 //
 // What is largest: select_top.h's SelectAbout, so from half of the density to MostAbout of it is
 // sent, written by sparse_values.h. (The paper samples 0.1 to 1%; here it is 4,096 elements, by
-// place, and segments of less than 16,384 are selected exactly.) The density falls exponentially
-// from a quarter, over density_warmup_steps of clocks after comm.push_codec.warmup_steps: before
-// those, pushes are FP32, and without momentum. MaxEncodedBytes is that of its beginning: about a
-// third of FP32, unless there are no such steps. At a density of 1% it is 1.3% of FP32.
+// place; segments of less than 16,384, and a density of 0.5, are selected exactly.) The density
+// falls exponentially from a quarter, over density_warmup_steps of clocks after
+// comm.push_codec.warmup_steps: before those, pushes are FP32, and without momentum.
+// MaxEncodedBytes is that of its beginning: about a third of FP32, unless there are no such steps.
+// At a density of 1% it is 1.3% of FP32.
 //
 // A push that is dropped gets its v back, not its u: the velocity of what was sent begins anew.
 // Without residual Encode sends the largest elements of the gradient itself.

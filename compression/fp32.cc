@@ -1,6 +1,7 @@
 #include "compression/fp32.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -29,10 +30,13 @@ bool DecodeFp32(std::span<const std::byte> encoding, DecodeTo to, std::span<floa
   const auto n = static_cast<int64_t>(elements.size());
   if (to == DecodeTo::kStore) return kernels::CopyAndCheck(from, elements.data(), n);
   if (to == DecodeTo::kAdd) return kernels::AddAndCheck(from, elements.data(), n);
+  bool finite = true;
   for (size_t i = 0; i < elements.size(); ++i) {
-    elements[i] -= LoadOnce<float>(encoding.data() + i * sizeof(float));
+    const auto element = LoadOnce<float>(encoding.data() + i * sizeof(float));
+    finite = finite && std::isfinite(element);
+    elements[i] -= element;
   }
-  return kernels::AllFinite(elements.data(), n);
+  return finite;
 }
 
 }  // namespace tug

@@ -14,8 +14,7 @@ namespace tug {
 size_t EncodeFp32(std::span<const float> elements, std::span<float> residual,
                   std::span<std::byte> encoding);
 
-// As SegmentCodec::Decode, but true also says that what they
-// were subtracted from is finite. REQUIRES: `encoding` has elements.size() FP32.
+// As SegmentCodec::Decode. REQUIRES: `encoding` has elements.size() FP32.
 bool DecodeFp32(std::span<const std::byte> encoding, DecodeTo to, std::span<float> elements);
 
 }  // namespace tug

@@ -9,6 +9,7 @@
 #include "hwy/highway.h"
 //
 #include "compression/groups-inl.h"
+#include "compression/unaligned.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tug::HWY_NAMESPACE {
@@ -159,20 +160,24 @@ void SubtractMultiple(float factor, const float* x, float* y, int64_t n) {
   }
 }
 
+// What was sent lies at no particular address.
+HWY_INLINE FloatVector SetFrom(const float* at) {
+  return hn::Set(FloatTag(), LoadOnce<float>(reinterpret_cast<const std::byte*>(at)));
+}
+
 // kRows whole rows, or a part of one, of P Q^T. The bits of the largest magnitude go into
 // `largest`.
 template <DecodeTo kTo, int64_t kRows>
 HWY_INLINE void ExpandRows(int64_t n, int64_t columns, int64_t rows, const float* p, const float* q,
                            int64_t rank, float* x, IntVector& largest) {
-  const FloatTag d;
   for (int64_t c = 0; c < n; c += kLanes) {
     FloatVector sums[kRows];
     const auto first = LoadUpTo(q + c, n - c);
-    for (int64_t r = 0; r < kRows; ++r) sums[r] = hn::Mul(hn::Set(d, p[r]), first);
+    for (int64_t r = 0; r < kRows; ++r) sums[r] = hn::Mul(SetFrom(p + r), first);
     for (int64_t k = 1; k < rank; ++k) {
       const auto next = LoadUpTo(q + k * columns + c, n - c);
       for (int64_t r = 0; r < kRows; ++r) {
-        sums[r] = hn::Add(sums[r], hn::Mul(hn::Set(d, p[k * rows + r]), next));
+        sums[r] = hn::Add(sums[r], hn::Mul(SetFrom(p + k * rows + r), next));
       }
     }
     for (int64_t r = 0; r < kRows; ++r) {

@@ -46,8 +46,8 @@ void TransposedTimesFactor(const MatrixShape& shape, const float* m, float scale
 float Dot(const float* a, const float* b, int64_t n);
 
 // Makes the columns of P orthonormal, by the modified method of Gram and Schmidt, each twice (twice
-// is enough: Giraud et al. 2005). A column that depends on those before it, within FP32, or is as
-// good as 0 (a norm below 1e-12), becomes 0.
+// is enough: Giraud et al. 2005). A column of a norm below 1e-12, also once those before it are
+// taken out, becomes 0.
 //   p [rank][rows], finite.
 void Orthonormalise(int64_t rows, int64_t rank, float* p);
 

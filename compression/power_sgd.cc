@@ -56,10 +56,12 @@ float PowerOfTwo(int exponent) {
 // Column k of Q, each element from -1 to 1.
 void Draw(const Dither& dither, int64_t k, std::span<float> column) {
   const size_t counters = (column.size() + 3) / 4;
-  for (size_t i = 0; i < column.size(); ++i) {
-    const auto counter = static_cast<int64_t>(static_cast<size_t>(k) * counters + i / 4);
+  for (size_t four = 0; four < counters; ++four) {
+    const auto counter = static_cast<int64_t>(static_cast<size_t>(k) * counters + four);
     const auto words = Philox4x32(dither.Counter(0, counter), dither.philox_key());
-    column[i] = static_cast<float>(static_cast<int32_t>(words[i % 4]) >> 7) * 0x1p-24f;
+    for (size_t i = 4 * four; i < std::min(4 * four + 4, column.size()); ++i) {
+      column[i] = static_cast<float>(static_cast<int32_t>(words[i % 4]) >> 7) * 0x1p-24f;
+    }
   }
 }
 

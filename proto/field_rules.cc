@@ -94,7 +94,7 @@ constexpr FieldRule kFieldRules[] = {
     {"comm.push_codec.qsgd.levels", 7, 1, 127, "levels"},
     {"comm.push_codec.auto.max_residual", 8, 0, 1e6, "times the gradient's norm", Ends::kMaxOnly},
     {"comm.push_codec.dgc.density", 0.01, 0, 0.5, "of the elements", Ends::kMaxOnly},
-    {"comm.push_codec.dgc.momentum", 0.9, 0, 1, "decay of the velocity", Ends::kMinOnly},
+    {"comm.push_codec.dgc.momentum", 0.9, 0, 0.9999, "decay of the velocity"},
     {"comm.push_codec.dgc.density_warmup_steps", kComputed, 0, 1e9, "steps"},
     {"comm.push_codec.power_sgd.rank", 4, 1, 64, "columns"},
     {"comm.push_codec.power_sgd.columns", kComputed, 2, 65536, "columns"},
