@@ -69,6 +69,7 @@ bool MatchesNames(const std::string& patterns, const std::string& name) {
 
 CodecChoice::CodecChoice(const PushCodecConfig& config, std::span<const std::string> block_names)
     : codecs_(MakeCandidates(config)),
+      is_auto_(config.has_auto_()),
       error_feedback_(config.error_feedback()),
       warmup_steps_(config.warmup_steps()),
       min_elements_(config.min_elements()),

@@ -33,6 +33,7 @@ class CodecChoice {
 
   // Of the codec, in its frames; 0: there is none. With `auto`: as Of.
   uint8_t id() const { return codecs_.empty() ? 0 : codecs_.front().id; }
+  bool is_auto() const { return is_auto_; }
   // What encodings leave out is kept, and added to the next ones.
   bool error_feedback() const { return !codecs_.empty() && error_feedback_; }
 
@@ -46,6 +47,7 @@ class CodecChoice {
 
  private:
   const std::vector<Candidate> codecs_;
+  const bool is_auto_;
   const bool error_feedback_;
   const uint64_t warmup_steps_;
   const uint64_t min_elements_;

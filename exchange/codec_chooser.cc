@@ -52,6 +52,7 @@ uint32_t CodecChooser::Choose(uint32_t number, bool shares_memory, uint64_t elem
   lane.asked = true;
   lane.shares_memory = shares_memory;
   if (shares_memory) return 0;
+  lane.largest = std::max(lane.largest, elements);
   if (!AllMeasured()) return NextTurn(lane);
   const double rate = lane.link.bytes_per_second();
   if (rate == 0) {
@@ -59,11 +60,14 @@ uint32_t CodecChooser::Choose(uint32_t number, bool shares_memory, uint64_t elem
     return lane.first_elements <= std::max(kFirstElements, elements) ? 0 : Fewest();
   }
   Settle(lane);
+  // Nothing is learned of a small one.
+  if (2 * elements < lane.largest) return lane.method;
   const bool soon = lane.probed < kSoonProbes && BestAt(kMayBeFaster * rate) != lane.method;
   const uint64_t every = soon ? kSoonClocks : kMeasureClocks;
   if (clock % every == 0 && lane.probed_at != clock + 1) {
     lane.probed_at = clock + 1;
     ++lane.probed;
+    lane.probes = true;
     return ProbeOf(elements);
   }
   if (clock % kMeasureClocks == 0 && lane.measured_at != clock + 1) {
@@ -93,6 +97,7 @@ void CodecChooser::Settle(Lane& lane) {
     lane.has_chosen = true;
     lane.method = best;
     lane.kept = 0;
+    lane.probed = 0;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "exchange/link_rate.h"
@@ -23,7 +24,8 @@ namespace tug {
 //   5. In every kMeasureClocks another method has a turn, so that what it costs is known anew, and
 //      one with enough bytes to tell the rate of the link. Where another method would be chosen if
 //      the rate were kMayBeFaster times as much, which it may be when others use the link no more,
-//      that is sooner: kSoonProbes times in kSoonClocks each.
+//      that is sooner: kSoonProbes times in kSoonClocks each, for every method that is chosen.
+//      Both are for an element count of half the largest at least: of others nothing is learned.
 //
 // A machine without clock: whoever uses it says what it saw. Not thread-safe.
 class CodecChooser {
@@ -43,6 +45,10 @@ class CodecChooser {
   // The method for so many elements that go over the lane at a clock. Clocks of workers that share
   // a link are best apart from each other: what they measure in turn is not what they share.
   uint32_t Choose(uint32_t lane, bool shares_memory, uint64_t elements, uint64_t clock);
+
+  // Whether, since this was asked last, one has been chosen for the lane to tell the rate of the
+  // link: it is best answered before anything else is encoded.
+  bool TakeProbe(uint32_t lane) { return std::exchange(lanes_[lane].probes, false); }
 
   // A method has made so many bytes of so many elements. 0 seconds: not measured.
   void OnMade(uint32_t method, uint64_t elements, uint64_t bytes, double seconds);
@@ -80,7 +86,9 @@ class CodecChooser {
     uint32_t kept = 0;            // how often in a row
     uint32_t turn = 0;            // the next method that has one
     uint64_t first_elements = 0;  // before the rate was known
-    uint32_t probed = 0;          // how often the link was
+    uint64_t largest = 0;         // elements, of those asked for
+    bool probes = false;          // since TakeProbe
+    uint32_t probed = 0;          // how often the link was, with this method chosen
     uint64_t probed_at = 0;       // clock + 1
     uint64_t measured_at = 0;     // as probed_at: a method was
   };

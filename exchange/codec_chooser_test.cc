@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "exchange/link_rate.h"
@@ -20,9 +22,9 @@ class LinkRateTest : public testing::Test {
   // One message at a time over a link of that rate, and so long for the answer.
   void Send(uint64_t bytes, double bytes_per_second,
             absl::Duration latency = absl::Milliseconds(1)) {
-    const LinkRate::Sent sent = rate_.OnSent(now_);
+    const LinkRate::Sent sent = rate_.OnSent({now_});
     now_ += absl::Seconds(static_cast<double>(bytes) / bytes_per_second) + latency;
-    rate_.OnDelivered(sent, bytes, now_);
+    rate_.OnDelivered(sent, bytes, {now_});
   }
 
   LinkRate rate_;
@@ -37,13 +39,13 @@ TEST_F(LinkRateTest, IsThatOfMessagesThatTakeLongerThanTheirAnswer) {
 }
 
 TEST_F(LinkRateTest, CountsWhatArrivesMeanwhile) {
-  const LinkRate::Sent first = rate_.OnSent(now_);
-  const LinkRate::Sent second = rate_.OnSent(now_);
+  const LinkRate::Sent first = rate_.OnSent({now_});
+  const LinkRate::Sent second = rate_.OnSent({now_});
   now_ += absl::Seconds(1);
-  rate_.OnDelivered(first, 1000000, now_);
+  rate_.OnDelivered(first, 1000000, {now_});
   EXPECT_NEAR(rate_.bytes_per_second(), 1e6, 1);
   now_ += absl::Seconds(1);
-  rate_.OnDelivered(second, 1000000, now_);
+  rate_.OnDelivered(second, 1000000, {now_});
   EXPECT_NEAR(rate_.bytes_per_second(), 1e6, 1) << "two million in two seconds";
 }
 
@@ -51,13 +53,13 @@ TEST_F(LinkRateTest, CountsWhatArrivesMeanwhile) {
 TEST_F(LinkRateTest, IsNoHigherForAnswersThatAreLookedAtLate) {
   std::vector<LinkRate::Sent> sent;
   for (int i = 0; i < 8; ++i) {
-    sent.push_back(rate_.OnSent(now_));
+    sent.push_back(rate_.OnSent({now_}));
     now_ += absl::Seconds(1);  // in which it arrives
   }
-  for (const LinkRate::Sent& message : sent) rate_.OnDelivered(message, 1000000, now_);
-  const LinkRate::Sent last = rate_.OnSent(now_);
+  for (const LinkRate::Sent& message : sent) rate_.OnDelivered(message, 1000000, {now_});
+  const LinkRate::Sent last = rate_.OnSent({now_});
   now_ += absl::Seconds(1);
-  rate_.OnDelivered(last, 1000000, now_);
+  rate_.OnDelivered(last, 1000000, {now_});
   EXPECT_NEAR(rate_.bytes_per_second(), 1e6, 1e5);
 }
 
@@ -84,8 +86,35 @@ TEST_F(LinkRateTest, FollowsALinkThatBecomesSlowerOrFaster) {
 }
 
 TEST_F(LinkRateTest, LearnsNothingOfAMessageThatWasSentTwice) {
-  rate_.OnDelivered({}, 1 << 20, now_ + absl::Seconds(10));
+  rate_.OnDelivered({}, 1 << 20, {now_ + absl::Seconds(10)});
   EXPECT_EQ(rate_.bytes_per_second(), 0);
+}
+
+TEST_F(LinkRateTest, LearnsNothingOfAMessageWithoutBytes) {
+  Send(0, 10 * kMbit);
+  EXPECT_EQ(rate_.bytes_per_second(), 0);
+  Send(1 << 20, 10 * kMbit);
+  EXPECT_NEAR(rate_.bytes_per_second(), 10 * kMbit, kMbit);
+}
+
+// Half of the second was spent encoding: a million bytes took it, or half of it.
+TEST_F(LinkRateTest, TakesASampleWithEncodingForABound) {
+  absl::Duration encoded;
+  const auto send = [&](absl::Duration encoding) {
+    const LinkRate::Sent sent = rate_.OnSent({now_, encoded});
+    now_ += absl::Seconds(1);
+    encoded += encoding;
+    rate_.OnDelivered(sent, 1000000, {now_, encoded});
+  };
+  Send(1 << 20, 1.5e6, absl::ZeroDuration());
+  for (int i = 0; i < 20; ++i) send(absl::Seconds(0.5));
+  EXPECT_NEAR(rate_.bytes_per_second(), 1.5e6, 1);
+  for (int i = 0; i < 20; ++i) send(absl::Seconds(0.2));
+  EXPECT_NEAR(rate_.bytes_per_second(), 1.25e6, 1) << "no faster";
+  Send(1 << 20, 0.1e6, absl::ZeroDuration());
+  for (int i = 0; i < 20; ++i) Send(1 << 20, 0.1e6, absl::ZeroDuration());
+  send(absl::Seconds(0.5));
+  EXPECT_NEAR(rate_.bytes_per_second(), 1e6, 1) << "no slower";
 }
 
 TEST_F(LinkRateTest, OfArrivalsLeavesOutTheWaitForTheFirstOne) {
@@ -114,8 +143,8 @@ TEST_F(LinkRateTest, PutsSmallArrivalsTogether) {
 // ---- choices ----
 
 void SetLink(LinkRate& link, double bytes_per_second) {
-  link.OnDelivered(link.OnSent(absl::UnixEpoch()), 1 << 20,
-                   absl::UnixEpoch() + absl::Seconds((1 << 20) / bytes_per_second));
+  link.OnDelivered(link.OnSent({absl::UnixEpoch()}), 1 << 20,
+                   {absl::UnixEpoch() + absl::Seconds((1 << 20) / bytes_per_second)});
 }
 
 // FP32, and three codecs that need ever fewer bytes and ever more time.
@@ -132,9 +161,9 @@ class CodecChooserTest : public testing::Test {
       ++chosen[method];
       const auto bytes = static_cast<uint64_t>(kBytes[method] * kElements);
       if (method > 0) chooser_.OnMade(method, kElements, bytes, kSeconds[method] * kElements);
-      const LinkRate::Sent sent = chooser_.link(lane).OnSent(now_);
+      const LinkRate::Sent sent = chooser_.link(lane).OnSent({now_});
       now_ += absl::Seconds(static_cast<double>(bytes) / link) + absl::Milliseconds(1);
-      chooser_.link(lane).OnDelivered(sent, bytes, now_);
+      chooser_.link(lane).OnDelivered(sent, bytes, {now_});
     }
     ++clock_;
     return chosen;
@@ -213,6 +242,77 @@ TEST_F(CodecChooserTest, LooksSoonWhetherTheLinkIsFasterWhereThatWouldChangeTheC
   EXPECT_EQ(After(5, 300 * kMbit)[3], 8);
   for (int i = 0; i < 8; ++i) Step(2000 * kMbit);
   EXPECT_GE(Step(2000 * kMbit)[2], 7);
+}
+
+// What the first ones of a step tell is what is learned, if they are not too small for that.
+TEST_F(CodecChooserTest, FollowsALinkWhereASmallSegmentIsTheFirstOfAStep) {
+  constexpr std::array<uint64_t, 5> kSizes = {2048, 2048, kElements, kElements, kElements};
+  const auto step = [&](double link) {
+    uint32_t method = 0;
+    for (const uint64_t elements : kSizes) {
+      method = chooser_.Choose(7, false, elements, clock_);
+      const auto n = static_cast<double>(elements);
+      const auto bytes = static_cast<uint64_t>(kBytes[method] * n);
+      if (method > 0) chooser_.OnMade(method, elements, bytes, kSeconds[method] * n);
+      const LinkRate::Sent sent = chooser_.link(7).OnSent({now_});
+      now_ += absl::Seconds(static_cast<double>(bytes) / link);
+      chooser_.link(7).OnDelivered(sent, bytes, {now_});
+    }
+    ++clock_;
+    return method;
+  };
+  for (int i = 0; i < 20; ++i) step(1e6);
+  EXPECT_EQ(step(1e6), 3u);
+  for (uint64_t i = 0; i < 4 * CodecChooser::kMeasureClocks; ++i) step(1e9);
+  EXPECT_EQ(step(1e9), 2u);
+}
+
+// A sender that encodes all of a step before it looks at an answer, but for one that probes.
+TEST_F(CodecChooserTest, FollowsALinkThoughEncodingTakesLongerThanSending) {
+  constexpr std::array<double, 3> kFewBytes = {4, 1.02, 0.02};
+  constexpr std::array<double, 3> kNanoseconds = {0, 0.2, 1.7};
+  chooser_ = CodecChooser(kFewBytes);
+  struct OnItsWay {
+    LinkRate::Sent sent;
+    uint64_t bytes;
+    absl::Time arrival;
+  };
+  std::vector<OnItsWay> under_way;
+  absl::Duration encoded;
+  absl::Time link_is_free = now_;
+  const auto look = [&] {
+    for (const OnItsWay& message : std::exchange(under_way, {})) {
+      now_ = std::max(now_, message.arrival + absl::Microseconds(50));
+      chooser_.link(7).OnDelivered(message.sent, message.bytes, {now_, encoded});
+    }
+  };
+  const auto step = [&](double link) {
+    std::array<int, 3> chosen = {};
+    for (int i = 0; i < 28; ++i) {
+      const uint32_t method = chooser_.Choose(7, false, kElements, clock_);
+      ++chosen[method];
+      const auto bytes = static_cast<uint64_t>(kFewBytes[method] * kElements);
+      const absl::Duration encoding = absl::Nanoseconds(kNanoseconds[method] * kElements);
+      if (method > 0) chooser_.OnMade(method, kElements, bytes, absl::ToDoubleSeconds(encoding));
+      now_ += encoding;
+      encoded += encoding;
+      const LinkRate::Sent sent = chooser_.link(7).OnSent({now_, encoded});
+      link_is_free = std::max(link_is_free, now_) + absl::Seconds(bytes / link);
+      under_way.push_back({sent, bytes, link_is_free});
+      if (chooser_.TakeProbe(7)) look();
+    }
+    look();
+    now_ += absl::Milliseconds(20);  // until there are other gradients
+    ++clock_;
+    return chosen;
+  };
+  const auto follow = [&](double link, size_t method) {
+    for (int i = 0; i < 300; ++i) step(link);
+    EXPECT_GE(step(link)[method], 26) << link;
+  };
+  follow(100 * kMbit, 2);
+  follow(10000 * kMbit, 1);
+  follow(100 * kMbit, 2);
 }
 
 TEST_F(CodecChooserTest, StaysWithAMethodThatIsNearlyAsFast) {

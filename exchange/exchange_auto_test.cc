@@ -113,6 +113,29 @@ TEST_F(AutoExchangeTest, EncodesForALinkAndPushesInPlaceThroughSharedMemory) {
   EXPECT_EQ(choices.pushes[0].bytes_per_second, 0);
 }
 
+// As long as pushes go in full, those of few rows are runs.
+TEST_F(AutoExchangeTest, LearnsOfALinkByRunsToo) {
+  PushCodecConfig codec = Codec();
+  codec.set_warmup_steps(1);
+  auto_.emplace(CodecOptions(codec), table_, Sinks());
+  auto gradient = std::make_shared<AlignedBuffer>(3 * kSegment * sizeof(float));
+  const ElementRuns runs = {{kSegment, kSegment + 1000}};
+  auto_->Push({0, 5, 1, 0, 100, Lease(gradient, std::as_const(*gradient).floats()), runs}, now_);
+  ASSERT_EQ(sent_.size(), 3u);
+  ASSERT_EQ(sent_[1].header.codec, tug::Codec::kRuns);
+  EXPECT_GT(sent_[1].payload.size_bytes(), 1000 * sizeof(float));
+  now_ += absl::Seconds(1);
+  AnswerPush(sent_[1], MessageKind::kCommitted);
+  auto_->OnTick(now_);
+  for (uint64_t clock = 1; clock < 8; ++clock) {
+    PushBlock(1, clock);
+    CommitAll(1e6);
+  }
+  for (const CodecChooser::Chosen& link : auto_->choices().pushes) {
+    EXPECT_NEAR(link.bytes_per_second, 1e6, 1e5) << link.lane;
+  }
+}
+
 TEST_F(AutoExchangeTest, ARepeatHasTheSameBytesAndTellsNothingOfTheLink) {
   for (uint64_t clock = 0; clock < 8; ++clock) {
     PushBlock(0, clock);

@@ -5,7 +5,8 @@
 namespace tug {
 
 bool LinkRate::Add(uint64_t bytes, absl::Duration duration) {
-  if (duration <= absl::ZeroDuration() || duration == absl::InfiniteDuration()) return false;
+  const bool timed = duration > absl::ZeroDuration() && duration < absl::InfiniteDuration();
+  if (bytes == 0 || !timed) return false;
   largest_ = std::max(largest_, bytes);
   if (bytes < std::min(kWholeBytes, largest_ / 2)) return false;
   samples_[taken_++ % kSamples] = {bytes,
@@ -26,21 +27,33 @@ double LinkRate::Rank(size_t (*rank)(size_t n)) const {
   return *at;
 }
 
-LinkRate::Sent LinkRate::OnSent(absl::Time now) {
+LinkRate::Sent LinkRate::OnSent(const Moment& now) {
   if (outstanding_++ == 0) first_sent_ = delivered_at_ = now;
   return {delivered_, delivered_at_, first_sent_, now};
 }
 
-void LinkRate::OnDelivered(const Sent& sent, uint64_t bytes, absl::Time now) {
+void LinkRate::OnDelivered(const Sent& sent, uint64_t bytes, const Moment& now) {
   if (outstanding_ > 0) --outstanding_;
   delivered_ += bytes;
   delivered_at_ = now;
-  if (sent.at == absl::InfiniteFuture()) return;
-  first_sent_ = sent.at;
-  const absl::Duration duration = std::max(now - sent.delivered_at, sent.at - sent.first_sent);
-  if (Add(delivered_ - sent.delivered, duration)) {
-    rate_ = Rank([](size_t n) { return n - 1; });
+  if (sent.sent.at == absl::InfiniteFuture()) return;
+  first_sent_ = sent.sent;
+  const absl::Duration answers = now.at - sent.delivered_at.at;
+  const absl::Duration sendings = sent.sent.at - sent.first_sent.at;
+  const absl::Duration encoded = answers >= sendings ? now.encoded - sent.delivered_at.encoded
+                                                     : sent.sent.encoded - sent.first_sent.encoded;
+  const absl::Duration longest = std::max(answers, sendings);
+  AddSent(delivered_ - sent.delivered, longest - encoded, longest);
+}
+
+void LinkRate::AddSent(uint64_t bytes, absl::Duration shortest, absl::Duration longest) {
+  absl::Duration duration = longest;
+  if (rate_ > 0 && shortest < longest) {
+    const absl::Duration expected = absl::Seconds(static_cast<double>(bytes) / rate_);
+    if (shortest <= expected && expected <= longest) return;
+    if (expected < shortest) duration = shortest;
   }
+  if (Add(bytes, duration)) rate_ = Rank([](size_t n) { return n - 1; });
 }
 
 void LinkRate::OnArrived(absl::Time asked, uint64_t bytes, absl::Time now) {

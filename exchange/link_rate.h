@@ -15,7 +15,10 @@ namespace tug {
 //   Sent payloads: what has arrived from the newest answer before the sending of one to its own
 //   answer, over that time, or that of the sendings where it is longer: the delivery rate of BBR
 //   (Cardwell et al. 2016). It is less than the link has while there is nothing to send, or others
-//   use the link too, so the rate is the largest of the newest samples.
+//   use the link too, so the rate is the largest of the newest samples. Who encodes neither sends
+//   nor looks at answers: with that time a sample says how fast the link is at least, without it
+//   how fast at most, and it changes only a rate that is not between the two. (BBR knows such
+//   samples as limited by the application.)
 //
 //   Arriving ones: from the arrival of one to that of others that had been asked for by then. They
 //   may have waited here before they were looked at, so the rate is the median of the newest.
@@ -25,16 +28,20 @@ class LinkRate {
  public:
   static constexpr uint64_t kWholeBytes = 256 << 10;
 
+  struct Moment {
+    absl::Time at;
+    absl::Duration encoded = {};  // what the sender has spent encoding, ever
+  };
   // A message that is not answered yet.
   struct Sent {
     uint64_t delivered = 0;
-    absl::Time delivered_at;
-    absl::Time first_sent;
-    absl::Time at = absl::InfiniteFuture();  // nothing is learned of the message
+    Moment delivered_at;
+    Moment first_sent;
+    Moment sent = {absl::InfiniteFuture(), {}};  // nothing is learned of the message
   };
   // Just before it is sent.
-  Sent OnSent(absl::Time now);
-  void OnDelivered(const Sent& sent, uint64_t bytes, absl::Time now);
+  Sent OnSent(const Moment& now);
+  void OnDelivered(const Sent& sent, uint64_t bytes, const Moment& now);
   // Nothing more is heard of what is on its way.
   void Restart() { outstanding_ = 0; }
 
@@ -50,6 +57,8 @@ class LinkRate {
     double rate = 0;  // bytes/s
   };
 
+  // Of a sample that took no less than one of the durations, and no more than the other.
+  void AddSent(uint64_t bytes, absl::Duration shortest, absl::Duration longest);
   // False if it tells nothing.
   bool Add(uint64_t bytes, absl::Duration duration);
   // Of the newest samples that count, that which so many are smaller than, of `n`.
@@ -62,8 +71,8 @@ class LinkRate {
   // Of sent ones.
   uint32_t outstanding_ = 0;
   uint64_t delivered_ = 0;  // bytes
-  absl::Time delivered_at_;
-  absl::Time first_sent_;  // when that which was delivered last was sent
+  Moment delivered_at_;
+  Moment first_sent_;  // when that which was delivered last was sent
   // Of arriving ones: since when which bytes have come, without a pause.
   absl::Time since_;
   absl::Time last_ = absl::InfinitePast();

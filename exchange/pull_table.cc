@@ -61,8 +61,8 @@ Codec PullTable::ChooseCodec(const PullRequest& request, const Partition& part) 
   if (!chooser_.has_value()) return codec_;
   const bool shares_memory =
       sinks_.shares_memory != nullptr && sinks_.shares_memory(LanePeer(part.lane));
-  const uint32_t method =
-      chooser_->Choose(part.lane, shares_memory, part.end - part.begin, request.version);
+  const uint32_t method = chooser_->Choose(part.lane, shares_memory, part.end - part.begin,
+                                           request.version + request.virtual_workers.first);
   return method == kAsInt8 ? Codec::kInt8 : Codec::kNone;
 }
 
@@ -147,15 +147,17 @@ void PullTable::OnWeights(const Message& message, absl::Time now) {
     ++counters_.ignored;
     return;
   }
+  const bool measures = chooser_.has_value() && message.home == Home::kReceiver;
+  const absl::Time arrived = measures ? NowOf(options_, now) : now;
   const int64_t arrived_ns = options_.trace == nullptr ? 0 : options_.trace->NowNs();
   if (!Answers(pull->request, header) || !Take(*pull, *partition, message)) {
     ++counters_.ignored;
     return;
   }
   counters_.pulled_bytes += message.payload.size_bytes();
-  if (chooser_.has_value() && message.home == Home::kReceiver) {
+  if (measures) {
     chooser_->link(header.sender - LanePeer(0))
-        .OnArrived(pull->asked, message.payload.size_bytes(), NowOf(options_, now));
+        .OnArrived(pull->asked, message.payload.size_bytes(), arrived);
   }
   if (options_.trace != nullptr) TraceArrival(*pull, message, arrived_ns);
   versions_.Set(PartsOf(*pull)[*partition], header.version);

@@ -29,6 +29,23 @@ std::optional<CodecChooser> ChooserOf(const PushCodecConfig& config, const Codec
   return CodecChooser(bytes_per_element);
 }
 
+// No frame is longer of elements that `codec`, which is the choice's, may encode; null: FP32. With
+// `auto` that is of FP32, with a residual, or of any candidate.
+uint64_t MostFrameBytes(const CodecChoice& choice, const SegmentCodec* codec, uint64_t elements) {
+  uint64_t most = MaxFrameBytes(codec, elements);
+  if (codec == nullptr || !choice.is_auto()) return most;
+  most = std::max(most, MaxFrameBytes(nullptr, elements));
+  for (const CodecChoice::Candidate& candidate : choice.codecs()) {
+    most = std::max(most, MaxFrameBytes(candidate.codec.get(), elements));
+  }
+  return most;
+}
+
+// Of the residual of a segment, and what the codec keeps behind it.
+uint64_t ResidualBytes(const SegmentCodec& codec, const Segment& segment) {
+  return segment.bytes() + codec.StateFloats(segment.elements()) * sizeof(float);
+}
+
 }  // namespace
 
 // Buffers come back when pushes are committed, not when they have been sent: as many are kept as
@@ -60,10 +77,7 @@ uint64_t PushEncoder::MaxBytes(const Partition& part, uint64_t clock) const {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < part.segment_count; ++i) {
     const Segment& segment = SegmentAt(part, i);
-    const SegmentCodec* const codec = choice_.Of(segment, clock);
-    uint64_t most = MaxFrameBytes(codec, segment.elements());
-    if (chooser_.has_value()) most = std::max(most, MaxFrameBytes(nullptr, segment.elements()));
-    bytes += most;
+    bytes += MostFrameBytes(choice_, choice_.Of(segment, clock), segment.elements());
   }
   return bytes;
 }
@@ -172,6 +186,15 @@ uint8_t& PushEncoder::RaisedOf(uint32_t virtual_worker, const Segment& segment) 
   return raised_[virtual_worker][table_.id(segment.block, segment.index)];
 }
 
+void PushEncoder::GiveUpAllBut(std::span<const uint32_t> virtual_workers) {
+  residuals_.GiveUpAllBut(virtual_workers);
+  for (uint32_t virtual_worker = 0; virtual_worker < raised_.size(); ++virtual_worker) {
+    const bool stays = std::find(virtual_workers.begin(), virtual_workers.end(), virtual_worker) !=
+                       virtual_workers.end();
+    if (!stays) raised_[virtual_worker].clear();
+  }
+}
+
 LinkRate* PushEncoder::LinkTo(uint32_t lane) {
   return chooser_.has_value() && !SharesMemoryWith(lane) ? &chooser_->link(lane) : nullptr;
 }
@@ -189,6 +212,7 @@ std::vector<CodecChooser::Chosen> PushEncoder::chosen() const {
 }
 
 std::vector<std::string> PushEncoder::method_names() const {
+  if (!chooser_.has_value()) return {};
   std::vector<std::string> names = {"fp32"};
   for (const CodecChoice::Candidate& candidate : choice_.codecs()) names.push_back(candidate.name);
   return names;
@@ -229,9 +253,8 @@ uint64_t PredictPushEncoderBytes(const PushCodecConfig& codec, const BlockTable&
     const Segment& segment = table.segment(id);
     const SegmentCodec* const encodes = choice.AfterWarmup(segment);
     if (encodes == nullptr) continue;
-    bytes += MaxFrameBytes(encodes, segment.elements());
-    if (!choice.error_feedback()) continue;
-    bytes += segment.bytes() + encodes->StateFloats(segment.elements()) * sizeof(float);
+    bytes += MostFrameBytes(choice, encodes, segment.elements());
+    if (choice.error_feedback()) bytes += ResidualBytes(*encodes, segment);
   }
   return virtual_workers * bytes;
 }
@@ -244,8 +267,7 @@ uint64_t PredictResidualCopyBytes(const PushCodecConfig& codec, const BlockTable
   for (uint32_t id = 0; id < table.size(); ++id) {
     const Segment& segment = table.segment(id);
     const SegmentCodec* const encodes = choice.AfterWarmup(segment);
-    if (encodes == nullptr) continue;
-    bytes += segment.bytes() + encodes->StateFloats(segment.elements()) * sizeof(float);
+    if (encodes != nullptr) bytes += ResidualBytes(*encodes, segment);
   }
   return bytes;
 }

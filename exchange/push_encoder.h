@@ -42,7 +42,8 @@ struct EncodedPush {
 // A residual is of all pushes before, so those of a block and virtual worker are to be encoded in
 // the order of their clocks; each segment of a push once. Two pushes may be on their way together
 // (SSP, ASP): what the earlier one left out is in the later one, committed or not; if it is dropped
-// then, all of it is in the residual again, and goes with the next.
+// then, all of it is in the residual again, and goes with the next. (With `auto`, not what went as
+// FP32 with no residual: that is dropped as in a job without a codec.)
 //
 // With `auto` the codec of each segment is chosen when it is encoded, by what takes least time over
 // its lane (codec_chooser.h), FP32 among them: what is left of the residual then goes with it, and
@@ -76,9 +77,7 @@ class PushEncoder {
   void Restore(const PushRequest& request, const Partition& part, EncodedPush& encoded);
 
   // Residuals of virtual workers that are not among these are given up.
-  void GiveUpAllBut(std::span<const uint32_t> virtual_workers) {
-    residuals_.GiveUpAllBut(virtual_workers);
-  }
+  void GiveUpAllBut(std::span<const uint32_t> virtual_workers);
 
   // As Residuals::Copy and Restore.
   std::vector<SegmentResidual> CopyResiduals(uint32_t virtual_worker) const {
@@ -89,6 +88,8 @@ class PushEncoder {
   }
   // Of the way to a lane, to be told what is sent; null: not `auto`, or in shared memory.
   LinkRate* LinkTo(uint32_t lane);
+  // As CodecChooser::TakeProbe.
+  bool TakeProbe(uint32_t lane) { return chooser_.has_value() && chooser_->TakeProbe(lane); }
   void KeepLanes(std::span<const uint32_t> lanes);
   // Nothing more is heard of what is on its way.
   void RestartLinks();

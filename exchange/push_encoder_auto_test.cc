@@ -84,9 +84,9 @@ class PushEncoderAutoTest : public testing::Test {
   void SetLink(double bytes_per_second) {
     LinkRate& link = *encoder_->LinkTo(kLane);
     for (int i = 0; i < 9; ++i) {
-      const LinkRate::Sent sent = link.OnSent(now_);
+      const LinkRate::Sent sent = link.OnSent({now_});
       now_ += absl::Seconds((1 << 20) / bytes_per_second);
-      link.OnDelivered(sent, 1 << 20, now_);
+      link.OnDelivered(sent, 1 << 20, {now_});
     }
   }
   // What the server makes of a payload; `in_place`: of an empty one.
@@ -273,16 +273,17 @@ TEST_F(PushEncoderAutoTest, KeepsTheResidualWithinItsBound) {
   EXPECT_LE(bounded, 4 + 8 + 1) << "it is looked at in every eighth push";
 }
 
-TEST_F(PushEncoderAutoTest, PredictsMemoryOfTheCandidateThatNeedsMost) {
+TEST_F(PushEncoderAutoTest, PredictsMemoryOfFp32FramesWhichTakeAResidualAlong) {
   BlockTable blocks;
   blocks.add_blocks()->set_name("all");
   const uint64_t most = PredictPushEncoderBytes(options_.comm.push_codec(), blocks, table_, 3);
   const CodecChoice choice(options_.comm.push_codec(), options_.block_names);
   EXPECT_EQ(choice.codecs().size(), 3u);
   EXPECT_EQ(choice.codecs()[0].id, kInt8);
-  EXPECT_EQ(
-      most,
-      3 * 2 * (MaxFrameBytes(choice.codecs()[0].codec.get(), kSegment) + kSegment * sizeof(float)));
+  EXPECT_GT(MaxFrameBytes(nullptr, kSegment),
+            MaxFrameBytes(choice.codecs()[0].codec.get(), kSegment));
+  EXPECT_EQ(most, 3 * 2 * (MaxFrameBytes(nullptr, kSegment) + kSegment * sizeof(float)));
+  EXPECT_EQ(encoder_->MaxBytes(Part(0, 2), 0), 2 * MaxFrameBytes(nullptr, kSegment));
 }
 
 }  // namespace

@@ -126,16 +126,26 @@ void PushTable::SetCredit(uint64_t credit_bytes, absl::Time now) {
 }
 
 void PushTable::SendQueued(absl::Time now) {
-  while (std::optional<uint64_t> item = queue_.Next()) {
+  while (!probes_) {
+    const std::optional<uint64_t> item = queue_.Next();
+    if (!item.has_value()) break;
     OpenPush& push = *places_[*item >> 32];
     const auto partition = static_cast<uint32_t>(*item);
     push.partitions[partition].state = State::kSent;
     TraceSending(push, partition);
     if (push.partitions[partition].codec == Codec::kFrames) Encode(push, partition);
+    HoldBytesOf(push.partitions[partition]);
     MeasureSending(push, partition, now);
     Send(push, partition, now);
+    probes_ = push.partitions[partition].probes;
   }
   counters_.most_outstanding_bytes = queue_.most_outstanding_bytes();
+}
+
+// What `auto` chooses may be a hundredth of what it might have chosen.
+void PushTable::HoldBytesOf(const PartitionPush& part) {
+  if (!options_.comm.push_codec().has_auto_()) return;
+  queue_.Shrink(part.ticket, BytesOf(part));
 }
 
 void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
@@ -190,7 +200,9 @@ void PushTable::EncodeAllOf(uint32_t virtual_worker) {
 void PushTable::Encode(OpenPush& push, uint32_t partition) {
   PartitionPush& state = push.partitions[partition];
   if (state.frames.size_bytes() > 0) return;
-  if (!encoder_.Choose(push.request, PartOf(push, partition), push.encoded)) {
+  const bool encodes = encoder_.Choose(push.request, PartOf(push, partition), push.encoded);
+  state.probes = encoder_.TakeProbe(PartOf(push, partition).lane);
+  if (!encodes) {
     state.codec = Codec::kNone;
     state.bytes = PartOf(push, partition).bytes();
     return;
@@ -204,22 +216,31 @@ void PushTable::Encode(OpenPush& push, uint32_t partition) {
 // Of what was sent twice it is not known which one is answered.
 void PushTable::SendAgain(OpenPush& push, uint32_t partition, absl::Time now) {
   Send(push, partition, now);
-  push.partitions[partition].sent = {};
+  ForgetSending(push.partitions[partition]);
 }
 
 void PushTable::MeasureSending(OpenPush& push, uint32_t partition, absl::Time now) {
   LinkRate* const link = encoder_.LinkTo(PartOf(push, partition).lane);
   if (link == nullptr) return;
-  push.partitions[partition].sent = link->OnSent(NowOf(options_, now));
+  push.partitions[partition].sent = link->OnSent(MomentOf(now));
 }
 
-void PushTable::MeasureAnswer(const OpenPush& push, uint32_t partition, absl::Time now) {
+void PushTable::MeasureAnswer(OpenPush& push, uint32_t partition, absl::Time now) {
+  PartitionPush& part = push.partitions[partition];
   LinkRate* const link = encoder_.LinkTo(PartOf(push, partition).lane);
-  if (link == nullptr) return;
-  const PartitionPush& part = push.partitions[partition];
-  const uint64_t bytes =
-      part.codec == Codec::kNone ? PartOf(push, partition).bytes() : part.frames.size_bytes();
-  link->OnDelivered(part.sent, bytes, NowOf(options_, now));
+  if (link != nullptr) {
+    link->OnDelivered(part.sent, BytesOf(part), MomentOf(now));
+  }
+  ForgetSending(part);
+}
+
+void PushTable::ForgetSending(PartitionPush& part) {
+  part.sent = {};
+  if (std::exchange(part.probes, false)) probes_ = false;
+}
+
+LinkRate::Moment PushTable::MomentOf(absl::Time now) const {
+  return {NowOf(options_, now), absl::Seconds(counters_.encode_seconds)};
 }
 
 // ---- answers ----
@@ -379,6 +400,7 @@ void PushTable::SendAllAgain(absl::Time now) {
 
 void PushTable::CutAllAgain(absl::Time now) {
   encoder_.RestartLinks();
+  probes_ = false;
   for (uint32_t place = 0; place < places_.size(); ++place) {
     OpenPush& push = *places_[place];
     if (push.uncommitted == 0) continue;
@@ -415,6 +437,7 @@ void PushTable::GiveUpAllBut(std::span<const uint32_t> virtual_workers, absl::Ti
   }
   encoder_.GiveUpAllBut(virtual_workers);
   encoder_.RestartLinks();
+  probes_ = false;
   SendQueued(now);
 }
 

@@ -30,8 +30,10 @@ namespace tug {
 // With comm.push_codec a partition is encoded when it is sent first (push_encoder.h), so that
 // others are on their way meanwhile; but what an open push has not sent is encoded before another
 // one of the block and virtual worker comes, as residuals want it. It takes the credit of the
-// longest payload that it can have. With its codec `auto` it is seen then whether there is anything
-// to encode; and the answers to what is sent tell how fast the links are.
+// longest payload that it can have; with its codec `auto`, once it is encoded, of that which it
+// has. With `auto` it is seen then whether there is anything to encode; and the answers to what is
+// sent tell how fast the links are. One that is sent to tell it is answered, or sent again, before
+// anything else is encoded, which would keep the answer from being seen.
 //
 // A message costs the same however many pushes and partitions are open, and allocates nothing once
 // the tables have grown (but the runs of a sparse one). Not thread-safe.
@@ -72,6 +74,7 @@ class PushTable {
     uint64_t bytes = 0;              // of the payload at most: what it takes of the credit
     Lease frames;                    // kFrames: the payload, once it is encoded
     LinkRate::Sent sent = {};        // with comm.push_codec.auto
+    bool probes = false;             // not answered: it is sent to tell the rate of its link
     uint64_t version = 0;            // of the weights that it is a gradient of
     absl::Time due;                  // when it is sent again
     absl::Duration patience;         // from the last sending to `due`
@@ -114,11 +117,20 @@ class PushTable {
   void SendAgain(OpenPush& push, uint32_t partition, absl::Time now);
   // With comm.push_codec.auto: it is about to leave; it has arrived.
   void MeasureSending(OpenPush& push, uint32_t partition, absl::Time now);
-  void MeasureAnswer(const OpenPush& push, uint32_t partition, absl::Time now);
+  void MeasureAnswer(OpenPush& push, uint32_t partition, absl::Time now);
+  // Nothing is learned of its next answer.
+  void ForgetSending(PartitionPush& part);
+  LinkRate::Moment MomentOf(absl::Time now) const;
   void TraceQueued(PartitionPush& part) const;
   void TraceSending(OpenPush& push, uint32_t partition);
   void TraceAnswer(const OpenPush& push, uint32_t partition);
   void SendQueued(absl::Time now);
+  // With comm.push_codec.auto: what is about to leave holds no more credit than it has bytes.
+  void HoldBytesOf(const PartitionPush& part);
+  // Of the payload. REQUIRES: it has been sent, or is about to be.
+  static uint64_t BytesOf(const PartitionPush& part) {
+    return part.codec == Codec::kFrames ? part.frames.size_bytes() : part.bytes;
+  }
   void Send(OpenPush& push, uint32_t partition, absl::Time now);
   Lease Payload(OpenPush& push, uint32_t partition);
   bool Advance(uint32_t place, uint32_t partition, MessageKind answer, absl::Time now);
@@ -138,6 +150,7 @@ class PushTable {
   std::vector<uint32_t> free_places_;
   std::vector<std::vector<uint32_t>> heads_;  // by block and virtual worker: place
   size_t open_ = 0;
+  bool probes_ = false;  // nothing leaves until a partition's `probes` is answered
   absl::Time next_due_ = absl::InfiniteFuture();  // nothing is due before
 };
 

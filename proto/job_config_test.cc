@@ -65,6 +65,12 @@ TEST(JobConfig, ComputesDefaultsOfACodec) {
   EXPECT_EQ(at_once.optimizer().adamw().freeze_v_after(), 0);
   const JobConfig asp = codec({"comm.push_codec.top_k={}", "sync.policy=ASP"});
   EXPECT_EQ(asp.comm().push_codec().warmup_steps(), 0);
+  const JobConfig of_links = codec({"comm.push_codec.auto={}"});
+  EXPECT_EQ(of_links.comm().push_codec().warmup_steps(), 20);
+  EXPECT_EQ(of_links.optimizer().adamw().freeze_v_after(), 20);
+  const JobConfig of_links_asp = codec({"comm.push_codec.auto={}", "sync.policy=ASP"});
+  EXPECT_EQ(of_links_asp.comm().push_codec().warmup_steps(), 0);
+  EXPECT_EQ(of_links_asp.optimizer().adamw().freeze_v_after(), 0);
   const JobConfig int8 = codec({"comm.push_codec.int8={}"});
   EXPECT_FALSE(int8.comm().push_codec().error_feedback());
   EXPECT_EQ(int8.comm().push_codec().warmup_steps(), 0);

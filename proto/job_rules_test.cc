@@ -257,6 +257,22 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
   }
 }
 
+TEST(JobRules, CandidatesOfAutoStandInTheOrderOfTheirBytesEachOnce) {
+  for (const char* candidates : {"top_k_int8,int8", "int8,int8", "one_bit,int4,top_k"}) {
+    EXPECT_THAT(ErrorWith({absl::StrCat("comm.push_codec.auto.candidates=", candidates)}),
+                HasSubstr("those with more bytes first"))
+        << candidates;
+  }
+}
+
+TEST(JobRules, SignsOfAutoUnderAspWantAVThatGoesOn) {
+  const std::string sync = "sync.policy=ASP", freeze = "optimizer.adamw.freeze_v_after=9";
+  EXPECT_THAT(ErrorWith({sync, freeze, "comm.push_codec.auto={}"}),
+              HasSubstr("optimizer.adamw.freeze_v_after = 9"));
+  EXPECT_EQ(ErrorWith({sync, freeze, "comm.push_codec.auto.candidates=int8,top_k_int8"}), "");
+  EXPECT_EQ(ErrorWith({sync, "comm.push_codec.auto={}"}), "");
+}
+
 // What the rows above forbid in one shape or schedule stands in another.
 TEST(ValidityRules, AllowWhatGoesTogether) {
   const std::vector<std::vector<std::string>> cases = {

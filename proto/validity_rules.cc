@@ -41,20 +41,26 @@ bool IsUnbiased(const PushCodecConfig& codec) {
 }
 
 // Codecs that take error feedback and keep nothing beside it, so that a segment may be encoded by
-// now one, now another.
+// now one, now another. Those with more bytes first.
 constexpr const char* kCandidates[] = {"bf16",    "fp16",  "int8",     "int4",
                                        "one_bit", "top_k", "random_k", "top_k_int8"};
 
-// Whether each is one of kCandidates, and there is one, and none stands twice.
+// Whether each is one of kCandidates, in their order, and there is one.
 bool AreCandidates(const std::vector<std::string>& names) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    const bool known = std::find(std::begin(kCandidates), std::end(kCandidates), names[i]) !=
-                       std::end(kCandidates);
-    if (!known || std::find(names.begin(), names.begin() + i, names[i]) != names.begin() + i) {
-      return false;
-    }
+  auto next = std::begin(kCandidates);
+  for (const std::string& name : names) {
+    next = std::find(next, std::end(kCandidates), name);
+    if (next == std::end(kCandidates)) return false;
+    ++next;
   }
   return !names.empty();
+}
+
+// Whether pushes may be signs.
+bool MaySendSigns(const PushCodecConfig& codec) {
+  const std::vector<std::string> names = CandidateNames(codec.auto_());
+  return codec.has_one_bit() ||
+         (codec.has_auto_() && std::find(names.begin(), names.end(), "one_bit") != names.end());
 }
 
 // The combinations that do not hold, in the order they are checked.
@@ -292,8 +298,9 @@ constexpr ValidityRule kValidityRules[] = {
        const PushCodecConfig& codec = c.comm().push_codec();
        return codec.has_auto_() && !AreCandidates(CandidateNames(codec.auto_()));
      },
-     "candidates are codecs that take error feedback and keep nothing beside it, each once: choose "
-     "among bf16, fp16, int8, int4, one_bit, top_k, random_k and top_k_int8"},
+     "candidates are codecs that take error feedback and keep nothing beside it, each once, those "
+     "with more bytes first: choose among, in this order, bf16, fp16, int8, int4, one_bit, top_k, "
+     "random_k and top_k_int8"},
     {"comm.push_codec.error_feedback", nullptr,
      [](const JobConfig& c) {
        return c.comm().push_codec().has_auto_() && !c.comm().push_codec().error_feedback();
@@ -333,7 +340,7 @@ constexpr ValidityRule kValidityRules[] = {
      "or leave local_steps out"},
     {"optimizer.adamw.freeze_v_after", "sync.policy",
      [](const JobConfig& c) {
-       return c.optimizer().adamw().freeze_v_after() > 0 && c.comm().push_codec().has_one_bit() &&
+       return c.optimizer().adamw().freeze_v_after() > 0 && MaySendSigns(c.comm().push_codec()) &&
               c.sync().policy() == SyncConfig::ASP;
      },
      "signs come before the last whole gradients where nobody waits, and would go into v: choose "

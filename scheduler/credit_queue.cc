@@ -38,6 +38,14 @@ std::optional<uint64_t> CreditQueue::Next() {
   return entry.item;
 }
 
+void CreditQueue::Shrink(Ticket ticket, uint64_t bytes) {
+  Slot& slot = slots_[ticket];
+  TUG_CHECK(slot.state == State::kOutstanding || slot.state == State::kReceived);
+  TUG_CHECK_LE(bytes, slot.entry.bytes);
+  if (slot.state == State::kOutstanding) outstanding_bytes_ -= slot.entry.bytes - bytes;
+  slot.entry.bytes = bytes;
+}
+
 void CreditQueue::Received(Ticket ticket) {
   Slot& slot = slots_[ticket];
   TUG_CHECK(slot.state != State::kFree);

@@ -51,6 +51,9 @@ class CreditQueue {
   Ticket Enqueue(const Entry& entry);
   // The item of the next partition allowed to leave, which is outstanding from now.
   std::optional<uint64_t> Next();
+  // It holds less of the credit from now on: it has turned out to be so many bytes.
+  // REQUIRES: it does not wait, and held no less.
+  void Shrink(Ticket ticket, uint64_t bytes);
   // The receiver has taken it over, or it was lost: it holds no credit and does not wait.
   void Received(Ticket ticket);
   // It is to leave once more, after the block's that wait, as a block of its own.

@@ -124,6 +124,21 @@ TEST(CreditQueue, TakesAnotherCreditAtOnce) {
   EXPECT_EQ(queue.Next(), std::nullopt);
 }
 
+TEST(CreditQueue, HoldsNoMoreThanAnItemHasTurnedOutToBe) {
+  CreditQueue queue(PolicyOf(CommConfig::FIFO), 10);
+  const Ticket first = queue.Enqueue({0, 0, 10, 1});
+  queue.Enqueue({0, 1, 8, 2});
+  EXPECT_EQ(queue.Next(), 1u);
+  EXPECT_EQ(queue.Next(), std::nullopt);
+  queue.Shrink(first, 2);
+  EXPECT_EQ(queue.Next(), 2u);
+  EXPECT_EQ(queue.outstanding_bytes(), 10u);
+  queue.Received(first);
+  EXPECT_EQ(queue.outstanding_bytes(), 8u);
+  queue.Shrink(first, 1);
+  EXPECT_EQ(queue.outstanding_bytes(), 8u);
+}
+
 TEST(CreditQueue, ReturnsCreditOnceHoweverOftenItIsSaid) {
   CreditQueue queue(PolicyOf(CommConfig::FIFO), 100);
   const Ticket a = queue.Enqueue({0, 0, 10, 1});

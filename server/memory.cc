@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compression/int8.h"
 #include "exchange/weight_changes.h"
 #include "optimizer/optimizer.h"
 #include "proto/sync_mode.h"
@@ -35,30 +36,40 @@ uint64_t UpdatesUnderWay(const JobConfig& config, uint64_t copied_here, uint64_t
   return bytes;
 }
 
-// With pulls of changes, beside one copy for pulls: the other shadow, and what is sent of them.
+// With pulls of changes, beside one copy for pulls: the other shadow, and the changes of both.
 uint64_t ChangesBytes(const JobConfig& config, uint64_t parameters) {
   if (config.comm().pull_format() != CommConfig::CHANGES || parameters == 0) return 0;
   const TopKCodec codec = ChangesCodec(config.comm().pull_density());
   const uint64_t segment = config.comm().segment_elements();
   const uint64_t changes = (parameters / segment + 1) * codec.MaxEncodedBytes(segment);
-  const uint64_t answers = std::min<uint64_t>(config.comm().pull_credit_bytes(), changes);
-  return kCopiesForPulls * parameters + 2 * changes + answers * config.cluster().workers();
+  return kCopiesForPulls * parameters + 2 * changes;
 }
 
 }  // namespace
+
+uint64_t CopiedAnswerBytes(CommConfig::Format pull_format, double pull_density, uint64_t elements) {
+  if (pull_format == CommConfig::PULL_AUTO) return Int8Bytes(elements);
+  if (pull_format != CommConfig::CHANGES) return 0;
+  return ChangesCodec(pull_density).MaxEncodedBytes(elements);
+}
 
 ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& table,
                                  const View& view, uint32_t server_node_id) {
   uint64_t parameters = 0;
   uint64_t copied_here = 0;   // of other servers' segments
   uint64_t copied_there = 0;  // of this server's
+  uint64_t answers = 0;       // bytes, to one worker
   const auto is_own = [&](uint32_t lane) {
     return view.lanes(static_cast<int>(lane)).server_node_id() == server_node_id;
   };
   for (uint32_t id = 0; id < table.size(); ++id) {
     const uint64_t elements = table.segment(id).elements();
     const bool own = is_own(view.lane_of_segment(static_cast<int>(id)));
-    if (own) parameters += elements;
+    if (own) {
+      parameters += elements;
+      answers +=
+          CopiedAnswerBytes(config.comm().pull_format(), config.comm().pull_density(), elements);
+    }
     for (const SegmentCopies& copies : view.copies()) {
       const uint32_t lane = copies.lane_of_segment(static_cast<int>(id));
       if (lane == 0) continue;
@@ -73,7 +84,9 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
   const uint64_t state = kWeights + (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
   const bool update_per_push = SyncModeOf(config.sync().policy()).update_per_push;
   const uint64_t shadow = config.comm().pull_format() == CommConfig::CHANGES ? 4 : 0;
-  uint64_t beside = parameters * (kCopiesForPulls + kSum) + ChangesBytes(config, parameters);
+  uint64_t beside =
+      parameters * (kCopiesForPulls + kSum) + ChangesBytes(config, parameters) +
+      std::min<uint64_t>(config.comm().pull_credit_bytes(), answers) * config.cluster().workers();
   if (update_per_push) {
     const uint64_t all = uint64_t{config.cluster().virtual_workers()} * kWeights * parameters;
     beside = std::min(config.comm().pull_credit_bytes() * config.cluster().workers(), all);

@@ -13,7 +13,8 @@ namespace tug {
 //    4 P   previous copy, for pulls of the version before; with bf16 pulls 2 P, with int8
 //          pulls 1.02 P, for each of the newest and the previous encoded copy instead; with pulls
 //          of changes 8 P, the shadows of both, and as long as they can be the changes of both
-//          and answers with them on their way out: min(pull credit of all workers, a copy for each)
+//          and answers with them on their way out: min(pull credit of all workers, a copy for
+//          each); with PULL_AUTO such answers too, as int8, beside the 4 P
 //    4 P   one sum for each segment
 //   + messages on their way in: min(credit of all workers, 4 P S), S virtual workers; with
 //     comm.scheduler AUTO the largest credit that the tuner may choose
@@ -40,6 +41,10 @@ struct ServerMemory {
 // Pure.
 ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& table,
                                  const View& view, uint32_t server_node_id);
+
+// Where pushes are summed: of the copy that answers a worker's pull of so many elements, a segment;
+// 0: it is answered in place. Pure.
+uint64_t CopiedAnswerBytes(CommConfig::Format pull_format, double pull_density, uint64_t elements);
 
 // Both together. Pure.
 uint64_t PredictServerBytes(const JobConfig& config, const SegmentTable& table, const View& view,

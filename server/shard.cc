@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "exchange/weights_payload.h"
 #include "proto/sync_mode.h"
+#include "server/memory.h"
 
 // Pushes that are summed: shard_pushes.cc, and shard_closing.cc with norms. Pushes that are
 // updates: shard_updates.cc. Pulls: shard_pulls.cc. Snapshots and views: shard_snapshots.cc.
@@ -103,7 +104,26 @@ ShadowMaker::Options ShadowOptions(const ShardOptions& options) {
           .whole_every = options.checkpoint_interval};
 }
 
-WeightsStore::Options WeightsOptions(const ShardOptions& options, const Optimizer& optimizer) {
+uint64_t CountLanes(const ShardOptions& options) {
+  std::vector<uint32_t> lanes = options.lane_of_segment;
+  std::sort(lanes.begin(), lanes.end());
+  return static_cast<uint64_t>(std::unique(lanes.begin(), lanes.end()) - lanes.begin());
+}
+
+// As memory.h predicts of them. A worker carries one virtual worker at least.
+uint64_t CopiedAnswers(const ShardOptions& options, const SegmentTable& table,
+                       std::span<const uint32_t> owned) {
+  if (owned.empty()) return 0;
+  uint64_t bytes = 0;
+  for (const uint32_t id : owned) {
+    bytes +=
+        CopiedAnswerBytes(options.pull_format, options.pull_density, table.segment(id).elements());
+  }
+  return std::min(options.pull_credit_bytes / CountLanes(options), bytes) * options.virtual_workers;
+}
+
+WeightsStore::Options WeightsOptions(const ShardOptions& options, const SegmentTable& table,
+                                     std::span<const uint32_t> owned, const Optimizer& optimizer) {
   WeightsStore::Options weights{.start_version = options.start_version,
                                 .pull_codec = WeightsCodecOf(options.pull_format),
                                 .one_copy = UpdatesPerPush(options),
@@ -111,8 +131,11 @@ WeightsStore::Options WeightsOptions(const ShardOptions& options, const Optimize
                                 .keeps_m = optimizer.keeps_m(),
                                 .keeps_v = optimizer.keeps_v(),
                                 .new_buffer = options.new_buffer};
-  // No sums are parked then.
-  if (weights.one_copy) weights.keep_bytes = options.parking_bytes;
+  if (weights.one_copy) {
+    weights.keep_bytes = options.parking_bytes;  // no sums are parked then
+  } else {
+    weights.keep_bytes = std::max(weights.keep_bytes, CopiedAnswers(options, table, owned));
+  }
   return weights;
 }
 
@@ -140,12 +163,6 @@ bool IsCopied(const ShardOptions& options, std::span<const uint32_t> owned) {
   return !options.copies.empty() && std::any_of(owned.begin(), owned.end(), [&](uint32_t id) {
     return !options.copies[id].empty();
   });
-}
-
-uint64_t CountLanes(const ShardOptions& options) {
-  std::vector<uint32_t> lanes = options.lane_of_segment;
-  std::sort(lanes.begin(), lanes.end());
-  return static_cast<uint64_t>(std::unique(lanes.begin(), lanes.end()) - lanes.begin());
 }
 
 AnswerQueue::Options AnswerOptions(const ShardOptions& options, uint64_t lanes) {
@@ -178,7 +195,7 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
       live_(options_.virtual_workers),
       pool_(SumBytes(options_, table, owned_)),
       states_(MakeStates(options_, table, owned_, live_, pool_)),
-      weights_(table, owned_, WeightsOptions(options_, *optimizer_)),
+      weights_(table, owned_, WeightsOptions(options_, table, owned_, *optimizer_)),
       admission_(AdmissionOptions(options_, *policy_, owned_.size()), table, states_, owned_),
       open_pushes_(table.size(), table.num_blocks()),
       early_(table.num_blocks(), size_t{2} * options_.virtual_workers * owned_.size(),

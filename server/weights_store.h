@@ -13,6 +13,7 @@
 //                                                          4 + 4, 4 + 2.03 bytes a parameter
 //   pulls of changes: the same with the shadow in place of encoded copies, FP32; and what has
 //     changed (shadow.h), of which an answer is a copy.       4 + 8, and two frames of changes
+// With PULL_AUTO there is what FP32 pulls have, and an int8 answer is a copy made when it is given.
 // A copy that somebody still reads when its turn comes is left to its readers, and a fresh one is
 // made.
 //
@@ -47,7 +48,9 @@ class WeightsStore {
     Codec pull_codec = Codec::kNone;   // of WeightsCodecOf
     bool one_copy = false;             // update per push; not with pulls of changes
     ShadowMaker::Options shadow = {};  // with pulls of changes
-    // Of buffers for answers that are not sent in place: with one copy, all of them.
+    // Of buffers for answers that are not sent in place, to be used again: with one copy all are
+    // such, with pulls of changes most, with PULL_AUTO (copies made as int8 for each worker that
+    // asks) those over links, else those of runs.
     uint64_t keep_bytes = uint64_t{4} << 20;
     bool keeps_m = true;  // what the optimizer keeps
     bool keeps_v = true;

@@ -20,7 +20,9 @@ using ::testing::Not;
 class AutoCodecTest : public TugTest {
  protected:
   static Texts Auto(Texts more = {}) {
-    return Texts{"comm.push_codec.auto={}", "comm.pull_format=PULL_AUTO"} + more;
+    return Texts{"comm.push_codec.auto={}", "comm.push_codec.warmup_steps=0",
+                 "comm.pull_format=PULL_AUTO"} +
+           more;
   }
   // metrics.jsonl.
   std::string Metrics(const std::string& run) const {

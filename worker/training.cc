@@ -149,8 +149,9 @@ absl::Status Training::Build(const View& view) {
   }
   RETURN_IF_ERROR(BuildModel(view));
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
+  bool has_residuals = false;
   if (KeepsResiduals(config)) {
-    RETURN_IF_ERROR(RestoreResiduals(view, place));
+    ASSIGN_OR_RETURN(has_residuals, RestoreResiduals(view, place));
     predicted.set_predicted_memory_bytes(
         predicted.predicted_memory_bytes() +
         PredictResidualCopyBytes(config.comm().push_codec(), view.blocks(), *table_));
@@ -161,7 +162,8 @@ absl::Status Training::Build(const View& view) {
     if (view.number() > 1) options.view = view.number();
   }
   const PushCodecConfig& codec = config.comm().push_codec();
-  if (!codec.has_auto_() || !options.shares_memory) {  // else nothing is encoded
+  // With `auto` through shared memory only residuals that were restored are sent in frames.
+  if (!codec.has_auto_() || !options.shares_memory || has_residuals) {
     predicted.set_predicted_memory_bytes(
         predicted.predicted_memory_bytes() +
         PredictPushEncoderBytes(codec, view.blocks(), *table_, virtual_workers));
@@ -245,8 +247,9 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
 
 // One that joins amid the timeline has virtual workers that went on elsewhere: by then the
 // checkpoint may be gone.
-absl::Status Training::RestoreResiduals(const View& view, const WorkerPlace& place) {
-  if (view.restore_path().empty()) return absl::OkStatus();
+absl::StatusOr<bool> Training::RestoreResiduals(const View& view, const WorkerPlace& place) {
+  if (view.restore_path().empty()) return false;
+  bool any = false;
   const bool update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
   const bool amid = view.number() != view.placement();
   const std::vector<std::string> names = BlockNames(view.blocks());
@@ -266,9 +269,10 @@ absl::Status Training::RestoreResiduals(const View& view, const WorkerPlace& pla
       notice.set_text(restored->notice);
     }
     if (restored->residuals.empty()) continue;
+    any = true;
     exchange_->RestoreResiduals(virtual_worker, std::move(restored->residuals));
   }
-  return absl::OkStatus();
+  return any;
 }
 
 void Training::SetView(const View& view) {
@@ -311,10 +315,11 @@ void Training::AddTo(HeartbeatRequest& beat) {
 void Training::TellChoices() {
   const LinkChoices choices = exchange_->choices();
   const std::string now = DescribeChoices(choices, /*rates=*/false);
-  if (!now.empty() && now != told_choices_ && notices_.size() < kMostChoicesTold) {
+  if (!now.empty() && now != told_choices_ && choices_told_ < kMostChoicesTold) {
     told_choices_ = now;
+    ++choices_told_;
     Notice& notice = notices_.emplace_back();
-    notice.set_key(absl::StrCat("choices/", registered_.node_id(), "/", notices_.size()));
+    notice.set_key(absl::StrCat("choices/", registered_.node_id(), "/", choices_told_));
     notice.set_text(absl::StrCat("worker ", registered_.node_id(), " ",
                                  DescribeChoices(choices, /*rates=*/true)));
   }

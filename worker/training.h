@@ -75,8 +75,8 @@ class Training {
   // Whether all lanes share memory with this worker.
   absl::StatusOr<bool> BuildExchange(const View& view);
   // What pushes of virtual workers had left out when the checkpoint that the timeline begins with
-  // was made, as far as they go on from there.
-  absl::Status RestoreResiduals(const View& view, const WorkerPlace& place);
+  // was made, as far as they go on from there. Whether there was any.
+  absl::StatusOr<bool> RestoreResiduals(const View& view, const WorkerPlace& place);
 
   const RegisterReply registered_;
   const std::string data_folder_;
@@ -106,6 +106,7 @@ class Training {
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   NodeCounters predicted_ ABSL_GUARDED_BY(mutex_);  // of memory
   std::string told_choices_ ABSL_GUARDED_BY(mutex_);
+  size_t choices_told_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Notice> notices_ ABSL_GUARDED_BY(mutex_);  // all there were
   PeakMemory memory_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
