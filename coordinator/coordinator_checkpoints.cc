@@ -39,8 +39,7 @@ void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& requ
       return;
     }
     if (!IsWanted(member, part)) continue;
-    const std::optional<CollectedCheckpoint> whole = timeline_->checkpoints.Add(part);
-    if (whole.has_value()) AddCommit(*whole);
+    for (const CollectedCheckpoint& whole : timeline_->checkpoints.Add(part)) AddCommit(whole);
   }
   ReleaseCommit();
 }
