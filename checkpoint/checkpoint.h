@@ -16,8 +16,7 @@
 // How one comes about, so that a kill, a power cut or a full disk at any instant leaves the
 // previous checkpoint usable:
 //   1. Every lane writes and syncs its file into step-00000500.tmp/ (WriteLanePart), and, with
-//   error
-//      feedback (comm.push_codec), workers one of each virtual worker (WriteResidualPart).
+//      error feedback (comm.push_codec), workers one of each virtual worker (WriteResidualPart).
 //   2. The coordinator, with all parts reported, writes and syncs the manifest there, renames the
 //      folder to its final name and syncs checkpoints/ (CommitCheckpoint). A folder of that name
 //      that exists already changes places with it in one atomic step.
@@ -40,6 +39,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -95,7 +95,7 @@ struct ResidualPart {
 // Of a residual's file what its name says beside the virtual worker.
 struct ResidualPlace {
   uint32_t timeline = 1;  // 1 is left out
-  uint32_t view = 0;      // that it came to its worker with; 0, left out: the timeline's first
+  uint32_t view = 0;      // that it came to its worker with; 0, left out: view 1
 };
 
 // Writes and syncs a virtual worker's file, as WriteLanePart a lane's.
@@ -177,9 +177,10 @@ class CheckpointReader {
 // methods are thread-safe.
 class ResidualReader {
  public:
-  // Maps and verifies the virtual worker's file, as CheckpointReader those of lanes. Errors: as
-  // there; NOT_FOUND also if the checkpoint has none of it.
-  static absl::StatusOr<ResidualReader> Open(const std::string& folder, uint32_t virtual_worker);
+  // Maps and verifies the virtual worker's file, as CheckpointReader those of lanes; none: the
+  // checkpoint has none of it. Errors: as there.
+  static absl::StatusOr<std::optional<ResidualReader>> Open(const std::string& folder,
+                                                            uint32_t virtual_worker);
   ResidualReader(ResidualReader&&) noexcept;
   ResidualReader& operator=(ResidualReader&&) noexcept;
   ~ResidualReader();

@@ -31,6 +31,16 @@ struct Piece {
   std::span<const std::byte> bytes;
 };
 
+// By `begin`. An element that is in two of them, if there is one.
+std::optional<uint64_t> SortAscending(std::vector<Piece>& pieces) {
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < pieces.size(); ++i) {
+    if (pieces[i].begin < pieces[i - 1].end) return pieces[i].begin;
+  }
+  return std::nullopt;
+}
+
 struct PieceName {
   std::string block;
   char kind = 'w';
@@ -184,13 +194,10 @@ absl::Status CheckpointReader::State::AddPieces(const SafetensorsReader& file) {
 
 absl::Status CheckpointReader::State::SortPieces() {
   for (auto& [key, list] : pieces) {
-    std::sort(list.begin(), list.end(),
-              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
-    for (size_t i = 1; i < list.size(); ++i) {
-      if (list[i].begin >= list[i - 1].end) continue;
-      return absl::DataLossError(absl::StrCat("the files of ", folder, " hold element ",
-                                              list[i].begin, " of block ", key.first, " twice"));
-    }
+    const std::optional<uint64_t> twice = SortAscending(list);
+    if (!twice.has_value()) continue;
+    return absl::DataLossError(absl::StrCat("the files of ", folder, " hold element ", *twice,
+                                            " of block ", key.first, " twice"));
   }
   return absl::OkStatus();
 }
@@ -288,20 +295,15 @@ absl::Status ResidualReader::State::AddPieces() {
     pieces[name->block].push_back({name->begin, name->end, tensor.bytes});
   }
   for (auto& [block, list] : pieces) {
-    std::sort(list.begin(), list.end(),
-              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
-    for (size_t i = 1; i < list.size(); ++i) {
-      if (list[i].begin < list[i - 1].end) {
-        return damaged(
-            absl::StrCat("it has element ", list[i].begin, " of block ", block, " twice"));
-      }
-    }
+    const std::optional<uint64_t> twice = SortAscending(list);
+    if (!twice.has_value()) continue;
+    return damaged(absl::StrCat("it has element ", *twice, " of block ", block, " twice"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<ResidualReader> ResidualReader::Open(const std::string& folder,
-                                                    uint32_t virtual_worker) {
+absl::StatusOr<std::optional<ResidualReader>> ResidualReader::Open(const std::string& folder,
+                                                                   uint32_t virtual_worker) {
   ASSIGN_OR_RETURN(FoundCheckpoint found, FindCheckpoint(folder));
   for (const ManifestFile& file : found.manifest.files()) {
     if (!file.has_virtual_worker() || file.virtual_worker() != virtual_worker) continue;
@@ -312,10 +314,9 @@ absl::StatusOr<ResidualReader> ResidualReader::Open(const std::string& folder,
       return WithOlderCheckpoint(added, found.folder);
     }
     state->manifest = std::move(found.manifest);
-    return ResidualReader(std::move(state));
+    return std::optional<ResidualReader>(ResidualReader(std::move(state)));
   }
-  return absl::NotFoundError(absl::StrCat(
-      found.folder, " holds nothing that pushes of virtual worker ", virtual_worker, " left out"));
+  return std::nullopt;
 }
 
 ResidualReader::ResidualReader(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -29,20 +29,15 @@ void CheckpointCollector::SetPlacement(uint32_t placement, std::span<const uint3
 
 std::vector<CollectedCheckpoint> CheckpointCollector::SetCarried(std::vector<bool> carried) {
   carried_ = std::move(carried);
-  std::vector<CollectedCheckpoint> whole;
-  while (true) {
-    const auto open = std::find_if(open_.begin(), open_.end(), [this](const auto& entry) {
-      return IsWhole(entry.first, entry.second);
-    });
-    if (open == open_.end()) return whole;
-    whole.push_back(Take(open->first));
-  }
+  return TakeWhole();
 }
 
 void CheckpointCollector::ForgetResiduals(uint32_t virtual_worker, uint64_t version) {
   for (auto open = open_.upper_bound(version); open != open_.end(); ++open) {
     open->second.residuals.erase(virtual_worker);
   }
+  const auto newest = newest_residual_.find(virtual_worker);
+  if (newest != newest_residual_.end()) newest->second = std::min(newest->second, version);
 }
 
 bool CheckpointCollector::AwaitsResiduals() const {
@@ -52,8 +47,7 @@ bool CheckpointCollector::AwaitsResiduals() const {
 }
 
 bool CheckpointCollector::Wants(const CheckpointPart& part) const {
-  const bool old = newest_whole_.has_value() && part.version() <= *newest_whole_;
-  if (old || !part.error().empty()) return false;
+  if (IsOld(part.version()) || !part.error().empty()) return false;
   const auto open = open_.find(part.version());
   if (part.has_virtual_worker()) {
     if (part.virtual_worker() >= carried_.size()) return false;
@@ -70,15 +64,30 @@ bool CheckpointCollector::Wants(const CheckpointPart& part) const {
   return !open->second.parts[part.lane()].has_value();
 }
 
-// Residuals alone, of a version that lanes may have given up, hold no newer one up.
+// Neither residuals alone, of a version that lanes may have given up, nor one that a virtual worker
+// has yet to come to, hold a newer version up.
 bool CheckpointCollector::HasRoomFor(uint64_t version) const {
-  return open_.size() < kMaxOpen ||
-         (open_.begin()->first < version && open_.begin()->second.arrived == 0);
+  if (open_.size() < kMaxOpen) return true;
+  const auto& [oldest, open] = *open_.begin();
+  return oldest < version && (open.arrived == 0 || open.arrived == lanes_);
 }
 
-std::optional<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& part) {
-  if (!Wants(part)) return std::nullopt;
-  if (open_.size() == kMaxOpen && !open_.contains(part.version())) open_.erase(open_.begin());
+std::vector<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& part) {
+  if (!Wants(part)) return {};
+  std::vector<CollectedCheckpoint> whole;
+  if (part.has_virtual_worker()) {
+    uint64_t& newest = newest_residual_[part.virtual_worker()];
+    newest = std::max(newest, part.version());
+    whole = TakeWhole();
+  }
+  if (open_.size() == kMaxOpen && !open_.contains(part.version())) {
+    const auto oldest = open_.begin();
+    if (oldest->second.arrived == lanes_) {
+      whole.push_back(Take(oldest->first));
+    } else {
+      open_.erase(oldest);
+    }
+  }
   Open& open = open_[part.version()];
   open.parts.resize(has_part_.size());
   if (part.has_virtual_worker()) {
@@ -87,15 +96,28 @@ std::optional<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart
     open.parts[part.lane()] = part;
     ++open.arrived;
   }
-  if (!IsWhole(part.version(), open)) return std::nullopt;
-  return Take(part.version());
+  for (CollectedCheckpoint& each : TakeWhole()) whole.push_back(std::move(each));
+  return whole;
+}
+
+std::vector<CollectedCheckpoint> CheckpointCollector::TakeWhole() {
+  std::vector<CollectedCheckpoint> whole;
+  while (true) {
+    const auto open = std::find_if(open_.begin(), open_.end(), [this](const auto& entry) {
+      return IsWhole(entry.first, entry.second);
+    });
+    if (open == open_.end()) return whole;
+    whole.push_back(Take(open->first));
+  }
 }
 
 bool CheckpointCollector::IsWhole(uint64_t version, const Open& open) const {
   if (open.arrived < lanes_) return false;
   if (version == 0) return true;  // nothing has been pushed
   for (uint32_t v = 0; v < carried_.size(); ++v) {
-    if (carried_[v] && !open.residuals.contains(v)) return false;
+    if (!carried_[v] || open.residuals.contains(v)) continue;
+    const auto newest = newest_residual_.find(v);
+    if (newest == newest_residual_.end() || newest->second <= version) return false;
   }
   return true;
 }

@@ -42,6 +42,10 @@ class CheckpointCollector {
   // Virtual workers that have a part; at first, and where this is empty, none has. Those that are
   // carried no more hold nothing up: the checkpoints that are whole without them, ascending.
   std::vector<CollectedCheckpoint> SetCarried(std::vector<bool> carried);
+  // Whether a checkpoint of this version, or of a later one, is whole.
+  bool IsOld(uint64_t version) const {
+    return newest_whole_.has_value() && version <= *newest_whole_;
+  }
   // What was written of the virtual worker for versions after this one is void.
   void ForgetResiduals(uint32_t virtual_worker, uint64_t version);
   // Whether a checkpoint lacks nothing but parts of virtual workers.
@@ -49,8 +53,10 @@ class CheckpointCollector {
 
   // Whether Add would take the part.
   bool Wants(const CheckpointPart& part) const;
-  // The checkpoint that became whole with this part.
-  std::optional<CollectedCheckpoint> Add(const CheckpointPart& part);
+  // The checkpoints that became whole with this part, ascending. A virtual worker writes in order
+  // of version: with its part those before lack nothing of it. And the oldest is whole as it is
+  // where virtual workers are so far behind lanes that the part has no room.
+  std::vector<CollectedCheckpoint> Add(const CheckpointPart& part);
 
  private:
   struct Open {
@@ -60,12 +66,15 @@ class CheckpointCollector {
   };
   bool HasRoomFor(uint64_t version) const;
   bool IsWhole(uint64_t version, const Open& open) const;
+  // All that are, ascending.
+  std::vector<CollectedCheckpoint> TakeWhole();
   CollectedCheckpoint Take(uint64_t version);
 
-  uint32_t placement_ = 0;      // View.placement
-  std::vector<bool> has_part_;  // by lane
-  uint32_t lanes_;              // that have one
-  std::vector<bool> carried_;   // by virtual worker
+  uint32_t placement_ = 0;                        // View.placement
+  std::vector<bool> has_part_;                    // by lane
+  uint32_t lanes_;                                // that have one
+  std::vector<bool> carried_;                     // by virtual worker
+  std::map<uint32_t, uint64_t> newest_residual_;  // by virtual worker: of which it had a part
   const uint32_t clocks_;
   std::optional<uint64_t> newest_whole_;
   std::map<uint64_t, Open> open_;

@@ -22,40 +22,40 @@ CheckpointPart Part(uint32_t lane, uint64_t version, double pause = 0.001) {
 
 TEST(CheckpointCollector, IsWholeWithTheLastLanesPart) {
   CheckpointCollector collector(2, 0, 0);
-  EXPECT_FALSE(collector.Add(Part(1, 10, 0.5)).has_value());
-  EXPECT_FALSE(collector.Add(Part(1, 10, 0.5)).has_value());
+  EXPECT_TRUE(collector.Add(Part(1, 10, 0.5)).empty());
+  EXPECT_TRUE(collector.Add(Part(1, 10, 0.5)).empty());
   const auto whole = collector.Add(Part(0, 10));
-  ASSERT_TRUE(whole.has_value());
-  EXPECT_EQ(whole->version, 10u);
-  EXPECT_EQ(whole->parts[0].file(), "lane-0");
-  EXPECT_EQ(whole->parts[1].file(), "lane-1");
-  EXPECT_DOUBLE_EQ(whole->pause_seconds, 0.5);
-  EXPECT_DOUBLE_EQ(whole->write_seconds, 1.0);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].version, 10u);
+  EXPECT_EQ(whole[0].parts[0].file(), "lane-0");
+  EXPECT_EQ(whole[0].parts[1].file(), "lane-1");
+  EXPECT_DOUBLE_EQ(whole[0].pause_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(whole[0].write_seconds, 1.0);
 }
 
 TEST(CheckpointCollector, IgnoresRepeatsOfWholeCheckpointsAndUnknownLanes) {
   CheckpointCollector collector(1, 0, 5);
-  EXPECT_FALSE(collector.Add(Part(0, 5)).has_value());
-  EXPECT_TRUE(collector.Add(Part(0, 6)).has_value());
-  EXPECT_FALSE(collector.Add(Part(0, 6)).has_value());
-  EXPECT_FALSE(collector.Add(Part(1, 7)).has_value());
+  EXPECT_TRUE(collector.Add(Part(0, 5)).empty());
+  EXPECT_EQ(collector.Add(Part(0, 6)).size(), 1u);
+  EXPECT_TRUE(collector.Add(Part(0, 6)).empty());
+  EXPECT_TRUE(collector.Add(Part(1, 7)).empty());
 }
 
 TEST(CheckpointCollector, TakesTheInitialWeightsWhereTheJobWritesThem) {
   CheckpointCollector collector(1, 0, std::nullopt);
   const auto whole = collector.Add(Part(0, 0));
-  ASSERT_TRUE(whole.has_value());
-  EXPECT_EQ(whole->version, 0u);
-  EXPECT_FALSE(collector.Add(Part(0, 0)).has_value());
-  EXPECT_TRUE(collector.Add(Part(0, 1)).has_value());
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].version, 0u);
+  EXPECT_TRUE(collector.Add(Part(0, 0)).empty());
+  EXPECT_EQ(collector.Add(Part(0, 1)).size(), 1u);
 }
 
 TEST(CheckpointCollector, GathersTwoVersionsAtOnce) {
   CheckpointCollector collector(2, 0, 0);
-  EXPECT_FALSE(collector.Add(Part(0, 1)).has_value());
-  EXPECT_FALSE(collector.Add(Part(0, 2)).has_value());
-  EXPECT_TRUE(collector.Add(Part(1, 1)).has_value());
-  EXPECT_TRUE(collector.Add(Part(1, 2)).has_value());
+  EXPECT_TRUE(collector.Add(Part(0, 1)).empty());
+  EXPECT_TRUE(collector.Add(Part(0, 2)).empty());
+  EXPECT_EQ(collector.Add(Part(1, 1)).size(), 1u);
+  EXPECT_EQ(collector.Add(Part(1, 2)).size(), 1u);
 }
 
 TEST(CheckpointCollector, FoldsLanesClocksToTheLowestAndRefusesAnyOtherNumberOfThem) {
@@ -64,12 +64,12 @@ TEST(CheckpointCollector, FoldsLanesClocksToTheLowestAndRefusesAnyOtherNumberOfT
     part.mutable_clocks()->Assign(clocks.begin(), clocks.end());
     return part;
   };
-  EXPECT_FALSE(collector.Add(with_clocks(Part(0, 4), {5, 3, 4})).has_value());
-  EXPECT_FALSE(collector.Add(with_clocks(Part(1, 4), {5, 3})).has_value());
-  EXPECT_FALSE(collector.Add(Part(1, 4)).has_value());
+  EXPECT_TRUE(collector.Add(with_clocks(Part(0, 4), {5, 3, 4})).empty());
+  EXPECT_TRUE(collector.Add(with_clocks(Part(1, 4), {5, 3})).empty());
+  EXPECT_TRUE(collector.Add(Part(1, 4)).empty());
   const auto whole = collector.Add(with_clocks(Part(1, 4), {6, 2, 4}));
-  ASSERT_TRUE(whole.has_value());
-  EXPECT_EQ(whole->clocks, (std::vector<uint64_t>{5, 2, 4}));
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].clocks, (std::vector<uint64_t>{5, 2, 4}));
 }
 
 TEST(CheckpointCollector, LanesWithoutSegmentsHaveNoPart) {
@@ -82,11 +82,11 @@ TEST(CheckpointCollector, LanesWithoutSegmentsHaveNoPart) {
   part.set_lane(1);
   EXPECT_FALSE(collector.Wants(part));
   part.set_lane(0);
-  EXPECT_FALSE(collector.Add(part).has_value());
+  EXPECT_TRUE(collector.Add(part).empty());
   part.set_lane(2);
-  const std::optional<CollectedCheckpoint> whole = collector.Add(part);
-  ASSERT_TRUE(whole.has_value());
-  EXPECT_EQ(whole->parts.size(), 2u);
+  const std::vector<CollectedCheckpoint> whole = collector.Add(part);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].parts.size(), 2u);
 }
 
 CheckpointPart Residual(uint32_t virtual_worker, uint64_t version,
@@ -103,16 +103,16 @@ TEST(CheckpointCollector, AwaitsAPartOfEachVirtualWorkerThatIsCarried) {
   EXPECT_FALSE(collector.Wants(Residual(0, 10))) << "no part of the job's checkpoints";
   EXPECT_TRUE(collector.SetCarried({true, false, true}).empty());
   EXPECT_FALSE(collector.Wants(Residual(3, 10))) << "there is none";
-  EXPECT_FALSE(collector.Add(Residual(0, 10)).has_value());
+  EXPECT_TRUE(collector.Add(Residual(0, 10)).empty());
   EXPECT_FALSE(collector.AwaitsResiduals());
-  EXPECT_FALSE(collector.Add(Part(0, 10)).has_value());
+  EXPECT_TRUE(collector.Add(Part(0, 10)).empty());
   EXPECT_TRUE(collector.AwaitsResiduals());
-  EXPECT_FALSE(collector.Add(Residual(0, 10)).has_value());
+  EXPECT_TRUE(collector.Add(Residual(0, 10)).empty());
   const auto whole = collector.Add(Residual(2, 10, ""));
-  ASSERT_TRUE(whole.has_value());
-  ASSERT_EQ(whole->parts.size(), 2u) << "one has nothing";
-  EXPECT_EQ(whole->parts[0].file(), "lane-0");
-  EXPECT_EQ(whole->parts[1].virtual_worker(), 0u);
+  ASSERT_EQ(whole.size(), 1u);
+  ASSERT_EQ(whole[0].parts.size(), 2u) << "one has nothing";
+  EXPECT_EQ(whole[0].parts[0].file(), "lane-0");
+  EXPECT_EQ(whole[0].parts[1].virtual_worker(), 0u);
   EXPECT_FALSE(collector.AwaitsResiduals());
 }
 
@@ -120,8 +120,8 @@ TEST(CheckpointCollector, AVirtualWorkerThatIsGoneHoldsNothingUp) {
   CheckpointCollector collector(1, 0, 0);
   collector.SetCarried({true, true});
   for (const uint64_t version : {5, 6}) {
-    EXPECT_FALSE(collector.Add(Part(0, version)).has_value());
-    EXPECT_FALSE(collector.Add(Residual(1, version)).has_value());
+    EXPECT_TRUE(collector.Add(Part(0, version)).empty());
+    EXPECT_TRUE(collector.Add(Residual(1, version)).empty());
   }
   const std::vector<CollectedCheckpoint> whole = collector.SetCarried({false, true});
   ASSERT_EQ(whole.size(), 2u);
@@ -133,36 +133,36 @@ TEST(CheckpointCollector, AVirtualWorkerThatIsGoneHoldsNothingUp) {
 TEST(CheckpointCollector, TheInitialWeightsHaveNoResiduals) {
   CheckpointCollector collector(1, 0, std::nullopt);
   collector.SetCarried({true});
-  EXPECT_TRUE(collector.Add(Part(0, 0)).has_value());
+  EXPECT_EQ(collector.Add(Part(0, 0)).size(), 1u);
 }
 
 TEST(CheckpointCollector, WhatHasAFileTakesThePlaceOfWhatHasNone) {
   CheckpointCollector collector(1, 0, 0);
   collector.SetCarried({true});
-  EXPECT_FALSE(collector.Add(Residual(0, 4, "")).has_value());
-  EXPECT_FALSE(collector.Add(Residual(0, 4, "first")).has_value());
+  EXPECT_TRUE(collector.Add(Residual(0, 4, "")).empty());
+  EXPECT_TRUE(collector.Add(Residual(0, 4, "first")).empty());
   EXPECT_FALSE(collector.Wants(Residual(0, 4, "second")));
   EXPECT_FALSE(collector.Wants(Residual(0, 4, "")));
   const auto whole = collector.Add(Part(0, 4));
-  ASSERT_TRUE(whole.has_value());
-  EXPECT_EQ(whole->parts.at(1).file(), "first");
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].parts.at(1).file(), "first");
 }
 
 TEST(CheckpointCollector, ResidualsStayWhenSegmentsMoveAndGoWhenTheyAreVoid) {
   CheckpointCollector collector(1, 0, 0);
   collector.SetCarried({true, true});
   for (const uint64_t version : {4, 5}) {
-    for (const uint32_t v : {0, 1}) EXPECT_FALSE(collector.Add(Residual(v, version)).has_value());
+    for (const uint32_t v : {0, 1}) EXPECT_TRUE(collector.Add(Residual(v, version)).empty());
   }
   collector.ForgetResiduals(0, 4);
   const std::vector<uint32_t> owners = {0};
   collector.SetPlacement(2, owners);
   CheckpointPart part = Part(0, 4);
   part.set_placement(2);
-  EXPECT_TRUE(collector.Add(part).has_value());
+  EXPECT_EQ(collector.Add(part).size(), 1u);
   part.set_version(5);
-  EXPECT_FALSE(collector.Add(part).has_value());
-  EXPECT_TRUE(collector.Add(Residual(0, 5)).has_value());
+  EXPECT_TRUE(collector.Add(part).empty());
+  EXPECT_EQ(collector.Add(Residual(0, 5)).size(), 1u);
 }
 
 TEST(CheckpointCollector, ResidualsAloneHoldNoNewerCheckpointUp) {
@@ -170,11 +170,58 @@ TEST(CheckpointCollector, ResidualsAloneHoldNoNewerCheckpointUp) {
   collector.SetCarried({true, true});
   for (uint64_t version = 1; version <= 3 * CheckpointCollector::kMaxOpen; ++version) {
     EXPECT_TRUE(collector.Wants(Residual(0, version)));
-    EXPECT_FALSE(collector.Add(Residual(0, version)).has_value());
+    EXPECT_TRUE(collector.Add(Residual(0, version)).empty());
   }
-  EXPECT_FALSE(collector.Add(Part(0, 1000)).has_value());
-  EXPECT_FALSE(collector.Add(Residual(0, 1000)).has_value());
-  EXPECT_TRUE(collector.Add(Residual(1, 1000)).has_value());
+  EXPECT_TRUE(collector.Add(Part(0, 1000)).empty());
+  EXPECT_TRUE(collector.Add(Residual(0, 1000)).empty());
+  EXPECT_EQ(collector.Add(Residual(1, 1000)).size(), 1u);
+}
+
+TEST(CheckpointCollector, WhoHasPassedALaterVersionIsDoneWithThoseBefore) {
+  CheckpointCollector collector(1, 0, 0);
+  collector.SetCarried({true, true});
+  for (const uint64_t version : {5, 10, 15}) {
+    EXPECT_TRUE(collector.Add(Part(0, version)).empty());
+    EXPECT_TRUE(collector.Add(Residual(0, version)).empty());
+  }
+  std::vector<CollectedCheckpoint> whole = collector.Add(Residual(1, 15, ""));
+  ASSERT_EQ(whole.size(), 3u);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(whole[i].version, 5 * (i + 1));
+    EXPECT_EQ(whole[i].parts.size(), 2u);
+  }
+  EXPECT_TRUE(collector.IsOld(15));
+  EXPECT_FALSE(collector.IsOld(16));
+
+  // What it is to do again, it is not done with.
+  EXPECT_TRUE(collector.Add(Residual(1, 30)).empty());
+  collector.ForgetResiduals(1, 20);
+  EXPECT_TRUE(collector.Add(Part(0, 20)).empty());
+  EXPECT_TRUE(collector.Add(Residual(0, 20)).empty());
+  EXPECT_EQ(collector.Add(Residual(1, 20)).size(), 1u);
+}
+
+TEST(CheckpointCollector, AVirtualWorkerFarBehindHoldsNoNewerCheckpointUp) {
+  CheckpointCollector collector(1, 0, 0);
+  collector.SetCarried({true, true});
+  EXPECT_TRUE(collector.Add(Residual(1, 1, "")).empty());
+  uint64_t newest_whole = 0;
+  for (uint64_t version = 2; version <= 3 * CheckpointCollector::kMaxOpen; ++version) {
+    ASSERT_TRUE(collector.Wants(Part(0, version)));
+    for (const CheckpointPart& part : {Part(0, version), Residual(0, version)}) {
+      for (const CollectedCheckpoint& whole : collector.Add(part)) {
+        EXPECT_EQ(whole.parts.size(), 2u) << "of virtual worker 1 there is nothing";
+        EXPECT_GT(whole.version, newest_whole);
+        newest_whole = whole.version;
+      }
+    }
+  }
+  EXPECT_EQ(newest_whole, 2 * CheckpointCollector::kMaxOpen);
+  const std::vector<CollectedCheckpoint> whole =
+      collector.Add(Residual(1, 3 * CheckpointCollector::kMaxOpen));
+  ASSERT_EQ(whole.size(), CheckpointCollector::kMaxOpen);
+  EXPECT_EQ(whole.back().version, 3 * CheckpointCollector::kMaxOpen);
+  EXPECT_EQ(whole.back().parts.size(), 3u);
 }
 
 }  // namespace

@@ -288,6 +288,7 @@ void Coordinator::LookForTheEnd(absl::Time now) {
 void Coordinator::Finish(absl::Time now) {
   phase_ = DONE;
   ended_at_ = now;
+  GiveUpResiduals();
 }
 
 void Coordinator::Fail(const std::string& what, absl::Time now) {

@@ -126,7 +126,7 @@ struct CoordinatorOptions {
   std::optional<BestCheckpoint> best;
   // Whether somebody predicts step times, for comm.scheduler AUTO.
   bool predicts_steps = false;
-  std::string data_notice;  // of the data, for people; may be empty
+  std::string data_notice;  // of the data, and of what is resumed, for people; may be empty
 };
 
 // The first record of a job's journal, and back.
@@ -216,6 +216,8 @@ class Coordinator {
 
   // ---- coordinator_checkpoints.cc ----
   bool IsWanted(const Member& member, const CheckpointPart& part) const;
+  // Whether the job cannot go on where this part was not written.
+  bool Matters(const Member& member, const CheckpointPart& failed) const;
   void AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now);
   // It is whole.
   void AddCommit(const CollectedCheckpoint& whole);
@@ -251,9 +253,8 @@ class Coordinator {
   // The view that was prepared is the view.
   void TakeSettledView(absl::Time now);
   void RollBack(absl::Time now);
-  // Which of the worker's residuals the timeline after this one begins with, as TellResiduals wants
-  // it.
-  std::vector<uint32_t> RestoredTo(uint32_t worker) const;
+  // What virtual workers' pushes had left out and the checkpoint that the job goes back to lacks.
+  void TellWhatIsNotRestored();
 
   // ---- coordinator_servers.cc ----
   // Whether segments go from server to server.

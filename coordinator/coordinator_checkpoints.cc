@@ -26,21 +26,28 @@ bool Coordinator::IsWanted(const Member& member, const CheckpointPart& part) con
   return part.virtual_worker() < clocks.size() && part.version() <= clocks[part.virtual_worker()];
 }
 
+// Lanes of another placement write nothing that is waited for, nor do workers of virtual workers
+// that are others' by then, or of a version that is whole without them.
+bool Coordinator::Matters(const Member& member, const CheckpointPart& failed) const {
+  if (!view_.has_value() || rolling_back_) return false;
+  if (!failed.has_virtual_worker()) return failed.placement() == view_->placement();
+  const std::vector<uint32_t>& owners = places_.owners();
+  return failed.virtual_worker() < owners.size() && owners[failed.virtual_worker()] == member.id &&
+         !timeline_->checkpoints.IsOld(failed.version());
+}
+
 void Coordinator::AbsorbParts(const Member& member, const HeartbeatRequest& request,
                               absl::Time now) {
   for (const CheckpointPart& part : request.parts()) {
     if (!part.error().empty()) {
-      const bool is_void = !view_.has_value() || rolling_back_ ||
-                           (!part.has_virtual_worker() && part.placement() != view_->placement());
-      if (is_void) continue;
+      if (!Matters(member, part)) continue;
       Fail(absl::StrCat(member.Name(), " cannot write the checkpoint of step ", part.version(),
                         ": ", part.error()),
            now);
       return;
     }
     if (!IsWanted(member, part)) continue;
-    const std::optional<CollectedCheckpoint> whole = timeline_->checkpoints.Add(part);
-    if (whole.has_value()) AddCommit(*whole);
+    for (const CollectedCheckpoint& whole : timeline_->checkpoints.Add(part)) AddCommit(whole);
   }
   ReleaseCommit();
 }

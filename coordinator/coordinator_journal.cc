@@ -122,7 +122,7 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
   KeepOnly(*fresh.mutable_parts(), [&](const CheckpointPart& part) {
     // A job that goes back still takes what its checkpoints lack of workers (IsWanted).
     if (!view_.has_value() || request.known_view() < timeline_view_) return false;
-    return part.error().empty() ? IsWanted(member, part) : heard;
+    return part.error().empty() ? IsWanted(member, part) : heard && Matters(member, part);
   });
   // They are for people: what is kept is for the job's summary, should it be made by another
   // coordinator.
@@ -198,6 +198,7 @@ void Coordinator::OnTakenUp(absl::Time now) {
     member.told_of_end = false;
   }
   if (Ended()) ended_at_ = now;
+  if (rolling_back_) rolling_back_since_ = now;
   ++taken_up_;
   AddNotice(absl::StrCat("taken up ", taken_up_),
             absl::StrCat("the coordinator was lost; another one has taken the job up after step ",

@@ -166,9 +166,77 @@ TEST_F(CoordinatorResidualsTest, WhatIsNotWrittenInTimeIsLostWhenTheJobGoesBackA
   }
   ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
   job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
-  EXPECT_EQ(Notices(job),
-            "worker 3 (host, pid 102) begins again without what pushes of virtual worker 3 had "
-            "left out: norm 0.1\n");
+  EXPECT_EQ(
+      Notices(job),
+      "the job begins again without what pushes of virtual worker 3 had left out: norm 0.1\n");
+}
+
+// Lanes have written step 4, and with server 1 the job goes back; worker 3 writes nothing.
+void GoBackLackingResiduals(JobUnderTest& job) {
+  job.Run(1, 2);
+  for (const uint32_t lane : {0u, 1u}) job.Send(WithPart(job.ReadyBeat(1), lane, 4));
+  job.coordinator().OnGone(1, kJob, job.now());
+}
+
+TEST_F(CoordinatorResidualsTest, WhatWorkersLackThatAreLostMeanwhileIsToldToo) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  Step(job, 3);
+  job.Send(WithLanes(job.ReadyBeat(1), 4));
+  job.Send(WithResidual(WithResidual(job.ReadyBeat(2), 0, 4), 1, 4));
+  Lose(job, 1);
+  Notices(job);
+  Lose(job, 3);
+  ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+  job.coordinator().OnCheckpointCommitted(4, absl::OkStatus(), job.now());
+  job.Join(SERVER, 50);
+  EXPECT_THAT(Notices(job), HasSubstr("the job begins again without what pushes of virtual "
+                                      "workers 2, 3 had left out: norm 0.141\n"));
+}
+
+TEST_F(CoordinatorResidualsTest, ACoordinatorThatTakesTheJobUpGivesWorkersTheirTimeAgain) {
+  JobUnderTest job(Options());
+  GoBackLackingResiduals(job);
+  const auto pass = [&job](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      for (const uint32_t id : {2u, 3u}) job.Send(job.Beat(id));
+      job.Pass(absl::Seconds(1));
+    }
+  };
+  pass(3);
+  job.coordinator().OnTakenUp(job.now());
+  pass(3);
+  EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
+  pass(3);
+  EXPECT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+}
+
+TEST_F(CoordinatorResidualsTest, AJobThatIsStoppedAsItGoesBackKeepsWhatLanesHaveWritten) {
+  JobUnderTest job(Options());
+  GoBackLackingResiduals(job);
+  EXPECT_TRUE(job.Take<CommitCheckpointAction>().empty());
+  job.coordinator().OnStop(job.now());
+  EXPECT_EQ(job.coordinator().phase(), DONE);
+  EXPECT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+}
+
+TEST_F(CoordinatorResidualsTest, WhatNobodyWaitsForMayFail) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  const auto failed = [&job](uint32_t worker, uint32_t virtual_worker, uint64_t version) {
+    HeartbeatRequest beat = WithResidual(job.ReadyBeat(worker), virtual_worker, version, false);
+    beat.mutable_parts(0)->set_error("the disk is full");
+    job.Send(beat);
+    return job.coordinator().phase() == FAILED;
+  };
+  EXPECT_FALSE(failed(3, 0, 4)) << "it is worker 2's";
+  EXPECT_FALSE(failed(3, 7, 4)) << "there is none";
+  job.Send(WithLanes(job.ReadyBeat(1), 4));
+  job.Send(WithResidual(WithResidual(job.ReadyBeat(2), 0, 4), 1, 4));
+  job.Send(WithResidual(WithResidual(job.ReadyBeat(3), 2, 6), 3, 6));
+  ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+  EXPECT_FALSE(failed(3, 2, 4)) << "it is whole without";
+  EXPECT_TRUE(failed(3, 2, 8));
 }
 
 TEST_F(CoordinatorResidualsTest, AWorkerThatCannotWriteFailsTheJob) {

@@ -276,9 +276,7 @@ void Coordinator::RollBack(absl::Time now) {
   const std::vector<uint32_t> servers = membership_.ServersAgain(servers_wanted_);
   if (servers.empty() || workers < (all_workers ? cluster.workers() : 1)) return;
   rolling_back_ = false;
-  for (const Member* worker : membership_.OfKind(WORKER)) {
-    TellResiduals(*worker, "begins again without", RestoredTo(worker->id));
-  }
+  TellWhatIsNotRestored();
   const bool stopping = timeline_->end.stop_requested();
   TimelineStart start = newest_start_;
   start.number = timeline_->start.number + 1;
@@ -297,13 +295,12 @@ void Coordinator::RollBack(absl::Time now) {
 }
 
 // At the first step there was nothing to restore.
-std::vector<uint32_t> Coordinator::RestoredTo(uint32_t worker) const {
-  const bool begins = newest_start_.restore_path.empty();
-  std::vector<uint32_t> owners(places_.owners().size(), begins ? worker : ViewChange::kNobody);
-  for (const uint32_t v : newest_start_.residuals) {
-    if (v < owners.size()) owners[v] = worker;
-  }
-  return owners;
+void Coordinator::TellWhatIsNotRestored() {
+  if (newest_start_.restore_path.empty()) return;
+  const std::string gone = timeline_->residuals.TakeAllBut(newest_start_.residuals);
+  if (gone.empty()) return;
+  AddNotice(absl::StrCat("residuals ", timeline_->start.number),
+            absl::StrCat("the job begins again without ", gone));
 }
 
 void Coordinator::RecallEvaluations() {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
 #include "coordinator/job_blocks.h"
@@ -22,6 +23,7 @@
 #include "model/replay_profile.h"
 #include "proto/control_client.h"
 #include "proto/job_config.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -164,6 +166,22 @@ absl::StatusOr<WeightsSource> OpenInitFrom(JobConfig& config) {
   return source;
 }
 
+// What a job with error feedback goes on without, for people; mostly nothing.
+std::string LackingText(const FoundCheckpoint& from, const JobConfig& config) {
+  const JobConfig& before = from.manifest.config();
+  if (!KeepsResiduals(config) || !KeepsResiduals(before)) return "";
+  if (from.manifest.version() <= before.comm().push_codec().warmup_steps()) return "";
+  const std::vector<uint32_t> kept = ResidualsIn(from.manifest);
+  std::vector<uint32_t> lacking;
+  for (uint32_t v = 0; v < before.cluster().virtual_workers(); ++v) {
+    if (std::ranges::find(kept, v) == kept.end()) lacking.push_back(v);
+  }
+  if (lacking.empty()) return "";
+  return absl::StrCat(from.folder, " has nothing of what pushes of virtual worker",
+                      lacking.size() == 1 ? " " : "s ", absl::StrJoin(lacking, ", "),
+                      " had left out: the job goes on without");
+}
+
 // What the run that goes on in its folder knows of its evaluations.
 void RecallEvaluations(const std::string& run_dir, CoordinatorOptions& job) {
   const auto evals = ReadEvaluations(absl::StrCat(run_dir, "/", kMetricsFile));
@@ -233,6 +251,9 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
                  .restore_path = restore->folder,
                  .clocks = {manifest.clocks().begin(), manifest.clocks().end()},
                  .residuals = ResidualsIn(manifest)};
+    if (const std::string lacking = LackingText(*restore, job.config); !lacking.empty()) {
+      absl::StrAppend(&job.data_notice, job.data_notice.empty() ? "" : "; ", lacking);
+    }
     RecallEvaluations(run_dir, job);
   } else if (source.has_value()) {
     RETURN_IF_ERROR(source->Check(job.config, blocks));

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,14 +45,16 @@ class JobSetupTest : public ::testing::Test {
     return all;
   }
 
-  absl::StatusOr<CoordinatorOptions> SetUp(const std::string& run, const Texts& overrides) const {
+  absl::StatusOr<CoordinatorOptions> SetUp(
+      const std::string& run, const Texts& overrides,
+      const std::optional<FoundCheckpoint>& restore = std::nullopt) const {
     const auto config = ParseJobConfig(
         absl::StrCat("data { path: '", Path("text.txt"), "' } ",
                      "model { layers: 1 width: 16 heads: 2 context: 8 } train { steps: 6 }"),
         "test", overrides);
     if (!config.ok()) return config.status();
     fs::create_directories(Path(run));
-    return SetUpJob(*config, Path(run), std::nullopt);
+    return SetUpJob(*config, Path(run), restore);
   }
 
   std::string ErrorOf(const Texts& overrides) const {
@@ -152,6 +155,23 @@ TEST_F(JobSetupTest, AClassifierKeepsItsLabelsAndClasses) {
                     HasSubstr("a text with the same 2 labels"), Not(HasSubstr("\n"))));
   Write("text.txt", Repeated("good\tyes\nbad\tno\nugly\tno\n"));
   EXPECT_THAT(ErrorOf(lines), HasSubstr("class 2 is none there and \"ugly\""));
+}
+
+TEST_F(JobSetupTest, AJobThatGoesOnSaysWhatItsCheckpointLacksOfWhatPushesLeftOut) {
+  const Texts without = {"cluster.virtual_workers=2", "comm.push_codec.top_k={}",
+                         "comm.push_codec.error_feedback=false", "comm.push_codec.warmup_steps=0"};
+  Texts with = without;
+  with[2] = "comm.push_codec.error_feedback=true";
+  MakeRun("first", with);
+  const auto from = FindCheckpoint(Path("first"));
+  ASSERT_TRUE(from.ok()) << from.status();
+  const auto job = SetUp("second", with, *from);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_THAT(job->data_notice,
+              HasSubstr("has nothing of what pushes of virtual workers 0, 1 had left out"));
+  const auto another = SetUp("third", without, *from);
+  ASSERT_TRUE(another.ok()) << another.status();
+  EXPECT_THAT(another->data_notice, Not(HasSubstr("left out")));
 }
 
 TEST_F(JobSetupTest, TooFewRandomSamplesNameTheirField) {

@@ -1,5 +1,6 @@
 #include "coordinator/reported_residuals.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
@@ -20,12 +21,23 @@ void ReportedResiduals::Add(uint32_t node_id, const StepReport& report) {
 }
 
 std::string ReportedResiduals::Take(uint32_t node_id, std::span<const uint32_t> owners) {
+  return TakeWhere([&](uint32_t v) {
+    return residuals_[v].node_id == node_id && (v >= owners.size() || owners[v] != node_id);
+  });
+}
+
+std::string ReportedResiduals::TakeAllBut(std::span<const uint32_t> virtual_workers) {
+  return TakeWhere(
+      [&](uint32_t v) { return std::ranges::find(virtual_workers, v) == virtual_workers.end(); });
+}
+
+template <typename Goes>
+std::string ReportedResiduals::TakeWhere(Goes goes) {
   std::vector<uint32_t> gone;
   double squares = 0;
   for (uint32_t v = 0; v < residuals_.size(); ++v) {
     Residual& residual = residuals_[v];
-    const bool stays = v < owners.size() && owners[v] == node_id;
-    if (residual.node_id != node_id || residual.squares == 0 || stays) continue;
+    if (residual.squares == 0 || !goes(v)) continue;
     gone.push_back(v);
     squares += residual.squares;
     residual = {};

@@ -22,12 +22,18 @@ class ReportedResiduals {
   // that it owns still (`owners`: by virtual worker): "what pushes of virtual workers 2, 3 had left
   // out: norm 0.0123", or nothing. Said once.
   std::string Take(uint32_t node_id, std::span<const uint32_t> owners);
+  // What goes, whoever carried it, but for that of these virtual workers: as Take.
+  std::string TakeAllBut(std::span<const uint32_t> virtual_workers);
 
  private:
   struct Residual {
     uint32_t node_id = 0;
     double squares = 0;
   };
+  // Of the virtual workers for which `goes` holds.
+  template <typename Goes>
+  std::string TakeWhere(Goes goes);
+
   std::vector<Residual> residuals_;  // by virtual worker
 };
 

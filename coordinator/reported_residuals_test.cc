@@ -35,6 +35,15 @@ TEST(ReportedResiduals, KeepsThoseOfVirtualWorkersThatStay) {
   EXPECT_EQ(residuals.Take(2, {}), "what pushes of virtual workers 0, 2 had left out: norm 0.0141");
 }
 
+TEST(ReportedResiduals, SaysWhatOfAnybodyACheckpointLacks) {
+  ReportedResiduals residuals;
+  for (uint32_t v = 0; v < 3; ++v) residuals.Add(2 + v, Report(v, 4));
+  const std::vector<uint32_t> restored = {1, 7};
+  EXPECT_EQ(residuals.TakeAllBut(restored),
+            "what pushes of virtual workers 0, 2 had left out: norm 2.83");
+  EXPECT_EQ(residuals.TakeAllBut(restored), "");
+}
+
 TEST(ReportedResiduals, BelievesNoNumberThatIsNoSumOfSquares) {
   ReportedResiduals residuals;
   residuals.Add(2, Report(0, -1));

@@ -140,6 +140,29 @@ TEST(SimulatedFaults, WithErrorFeedbackEveryJobEndsWithItsCheckpointWhoeverDies)
   }
 }
 
+// It never writes the checkpoints that it is far behind when lanes have written them.
+TEST(SimulatedFaults, WithErrorFeedbackAVirtualWorkerFarBehindKeepsNoJobFromItsEnd) {
+  for (const auto policy : {SyncConfig::BACKUP, SyncConfig::SSP, SyncConfig::ASP}) {
+    for (uint64_t seed = 2; seed <= 3; ++seed) {
+      SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
+      options.config.mutable_cluster()->set_workers(options.config.cluster().virtual_workers());
+      options.config.mutable_sync()->set_policy(policy);
+      options.config.mutable_sync()->set_backups(1);
+      options.config.mutable_sync()->set_staleness(100);
+      options.config.mutable_train()->set_steps(60);
+      options.config.mutable_checkpoint()->set_interval(1);
+      options.config.mutable_straggler()->set_slowdown(50);
+      options.config.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
+      AddErrorFeedback(options);
+      const SimulationResult result = Simulate(options);
+      SCOPED_TRACE(SyncConfig::Policy_Name(policy) + ", seed " + std::to_string(seed));
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      ASSERT_FALSE(result.checkpoints.empty());
+      EXPECT_EQ(result.checkpoints.back(), 60u);
+    }
+  }
+}
+
 // Back to a checkpoint, or with two copies of every segment on from the version that there is. One
 // that dies after the last checkpoint is not waited for: that has the weights.
 class PullFaults : public testing::TestWithParam<CommConfig::Format> {};

@@ -238,8 +238,11 @@ class SimulatedWorker final : public SimulatedNode {
   void ReportSkipped();
   // ---- worker_residuals.cc ----
   // As TrainingLoop::SaveResiduals, but that writing takes no time.
-  void SaveResiduals(uint32_t index, uint64_t version);
-  void SaveAllResiduals(uint64_t version);
+  void SaveResiduals(uint32_t index, const std::vector<uint64_t>& due);
+  void SaveResidualsAt(uint32_t index, uint64_t clock);
+  void SaveLastResiduals();
+  // As Training::ForgetWhatOthersTake.
+  void ForgetWhatOthersTake(const View& view);
   // What the checkpoint that the timeline begins with has of those that go on from there.
   void RestoreResiduals(const View& view, const WorkerPlace& place);
 
@@ -273,7 +276,6 @@ class SimulatedWorker final : public SimulatedNode {
   absl::Time step_began_ = absl::UnixEpoch();
   std::vector<StepReport> steps_;
   std::optional<DueResiduals> due_residuals_;  // where checkpoints have them
-  uint64_t weights_version_ = 0;               // of block 0, as it came last, in steps of the job
   std::vector<CheckpointPart> parts_;
 };
 

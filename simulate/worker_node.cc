@@ -24,6 +24,7 @@ void SimulatedWorker::OnView(const View& view) {
   if (view.timeline() != timeline_) return Begin(view, place_);
   TUG_CHECK(ConnectToLanes(view, WorkerPeer(node_id_), *transport_).ok());
   exchange_->SetView(ViewRequestOf(view), world_.time.Now());
+  ForgetWhatOthersTake(view);
   TakePlace();
 }
 
@@ -56,11 +57,10 @@ void SimulatedWorker::TakePlace() {
   loss_ = 0;
   exchange_->SetCarried({virtual_workers_}, world_.time.Now());
   machine_->Carry(carried);
-  const bool per_push = SyncModeOf(config_.sync().policy()).update_per_push;
   for (uint32_t i = 0; i < carried.size(); ++i) {
     if (carried[i].before.has_value() || !due_residuals_.has_value()) continue;
     due_residuals_->Forget(virtual_workers_[i]);
-    SaveResiduals(i, per_push ? weights_version_ : machine_->next_clock(i));
+    SaveResidualsAt(i, machine_->next_clock(i));
   }
 }
 
@@ -131,13 +131,12 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
 
   parts_.clear();
   due_residuals_.reset();
-  weights_version_ = view.start_version();
   if (!KeepsResiduals(config_)) return;
-  due_residuals_.emplace(config_.checkpoint().interval(), view.start_version());
+  due_residuals_.emplace(DueResiduals::Options{config_.checkpoint().interval(),
+                                               view.start_version(), machine.mode.update_per_push});
   RestoreResiduals(view, place);
-  if (machine.mode.update_per_push) return;
   for (uint32_t i = 0; i < virtual_workers_.size(); ++i) {
-    SaveResiduals(i, machine_->next_clock(i));
+    SaveResidualsAt(i, machine_->next_clock(i));
   }
 }
 
@@ -191,7 +190,7 @@ void SimulatedWorker::Advance() {
   while (true) {
     switch (machine_->next()) {
       case StepMachine::Next::kFinished:
-        SaveAllResiduals(orders_.final_version);
+        SaveLastResiduals();
         return;
       case StepMachine::Next::kWaitGate:
         return;
@@ -209,8 +208,12 @@ void SimulatedWorker::Advance() {
         const uint64_t updates = SyncModeOf(config_.sync().policy()).update_per_push
                                      ? config_.cluster().virtual_workers()
                                      : 1;  // in a step
-        if (block == 0 && SyncModeOf(config_.sync().policy()).update_per_push) {
-          SaveAllResiduals(pulled.version / updates);
+        if (block == 0 && due_residuals_.has_value() &&
+            SyncModeOf(config_.sync().policy()).update_per_push) {
+          due_residuals_->OnWeights(pulled.version / updates);
+          for (uint32_t i = 0; i < virtual_workers_.size(); ++i) {
+            SaveResidualsAt(i, machine_->next_clock(i));
+          }
         }
         machine_->OnWeights(block, pulled.version / updates, pulled.newest / updates);
         ReportSkipped();
@@ -276,9 +279,7 @@ void SimulatedWorker::Push(const struct Compute& compute, uint32_t block) {
 void SimulatedWorker::Report(const struct Compute& compute) {
   const uint32_t virtual_worker = virtual_workers_[compute.virtual_worker];
   world_.clocks[virtual_worker] = compute.clock + 1;
-  if (!SyncModeOf(config_.sync().policy()).update_per_push) {
-    SaveResiduals(compute.virtual_worker, compute.clock + 1);
-  }
+  SaveResidualsAt(compute.virtual_worker, compute.clock + 1);
   ++steps_taken_[compute.virtual_worker];
   StepReport report;
   report.set_virtual_worker(virtual_worker);
@@ -295,7 +296,7 @@ void SimulatedWorker::ReportSkipped() {
   for (const SkippedSteps& skipped : machine_->TakeSkipped()) {
     const uint32_t virtual_worker = virtual_workers_[skipped.virtual_worker];
     world_.clocks[virtual_worker] = skipped.end;
-    SaveResiduals(skipped.virtual_worker, skipped.end);
+    SaveResidualsAt(skipped.virtual_worker, skipped.end);
     skipped_ += skipped.end - skipped.first;
     loss_ = 0;
     for (uint64_t clock = skipped.first; clock < skipped.end; ++clock) {

@@ -11,29 +11,51 @@
 
 namespace tug {
 
-void SimulatedWorker::SaveResiduals(uint32_t index, uint64_t version) {
-  if (!due_residuals_.has_value()) return;
+void SimulatedWorker::SaveResiduals(uint32_t index, const std::vector<uint64_t>& due) {
+  if (due.empty()) return;
   const uint32_t virtual_worker = virtual_workers_[index];
-  for (const uint64_t due : due_residuals_->Pass(virtual_worker, version, orders_.final_version)) {
-    const std::vector<SegmentResidual> copy = exchange_->CopyResiduals(virtual_worker);
+  for (const uint64_t version : due) {
     CheckpointPart& part = parts_.emplace_back();
     part.set_virtual_worker(virtual_worker);
-    part.set_version(due);
-    if (copy.empty()) continue;
-    part.set_file(absl::StrCat("timeline ", timeline_, ", step ", due, ", virtual worker ",
-                               virtual_worker, " of node ", node_id_));
-    SimulatedWorld::StoredResidual& stored = world_.residuals[part.file()];
-    stored.virtual_worker = virtual_worker;
-    for (const SegmentResidual& residual : copy) {
-      const std::span<const float> values = residual.values.floats();
-      stored.segments[residual.segment].assign(values.begin(), values.end());
-    }
+    part.set_version(version);
+  }
+  const std::vector<SegmentResidual> copy = exchange_->CopyResiduals(virtual_worker);
+  if (copy.empty()) return;
+  CheckpointPart& part = parts_.back();
+  part.set_file(absl::StrCat("timeline ", timeline_, ", step ", due.back(), ", virtual worker ",
+                             virtual_worker, " of node ", node_id_));
+  SimulatedWorld::StoredResidual& stored = world_.residuals[part.file()];
+  stored.virtual_worker = virtual_worker;
+  for (const SegmentResidual& residual : copy) {
+    const std::span<const float> values = residual.values.floats();
+    stored.segments[residual.segment].assign(values.begin(), values.end());
   }
 }
 
-void SimulatedWorker::SaveAllResiduals(uint64_t version) {
-  weights_version_ = std::max(weights_version_, version);
-  for (uint32_t i = 0; i < virtual_workers_.size(); ++i) SaveResiduals(i, version);
+void SimulatedWorker::SaveResidualsAt(uint32_t index, uint64_t clock) {
+  if (!due_residuals_.has_value()) return;
+  SaveResiduals(index,
+                due_residuals_->AtClock(virtual_workers_[index], clock, orders_.final_version));
+}
+
+void SimulatedWorker::SaveLastResiduals() {
+  if (!due_residuals_.has_value()) return;
+  for (uint32_t i = 0; i < virtual_workers_.size(); ++i) {
+    SaveResiduals(i, due_residuals_->AtEnd(virtual_workers_[i], orders_.final_version));
+  }
+}
+
+void SimulatedWorker::ForgetWhatOthersTake(const View& view) {
+  if (SyncModeOf(config_.sync().policy()).update_per_push) return;
+  for (const WorkerAssignment& place : view.workers()) {
+    if (place.node_id() == node_id_) continue;
+    for (int i = 0; i < place.virtual_workers_size(); ++i) {
+      std::erase_if(parts_, [&](const CheckpointPart& part) {
+        return part.virtual_worker() == place.virtual_workers(i) &&
+               part.version() > place.start_clocks(i);
+      });
+    }
+  }
 }
 
 void SimulatedWorker::RestoreResiduals(const View& view, const WorkerPlace& place) {

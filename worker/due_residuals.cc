@@ -4,15 +4,25 @@
 
 namespace tug {
 
+std::vector<uint64_t> DueResiduals::AtClock(uint32_t virtual_worker, uint64_t clock,
+                                            uint64_t final_version) {
+  if (!options_.update_per_push) return Pass(virtual_worker, clock, final_version);
+  const uint64_t version =
+      final_version > 0 ? std::min(weights_version_, final_version - 1) : weights_version_;
+  return Pass(virtual_worker, version, 0);
+}
+
 std::vector<uint64_t> DueResiduals::Pass(uint32_t virtual_worker, uint64_t version,
                                          uint64_t final_version) {
   Passed& passed =
-      passed_.try_emplace(virtual_worker, Passed{start_version_, start_version_}).first->second;
+      passed_.try_emplace(virtual_worker, Passed{options_.start_version, options_.start_version})
+          .first->second;
   std::vector<uint64_t> due;
-  if (interval_ > 0 && version > passed.version) {
-    const uint64_t newest = version / interval_;
-    const uint64_t first = std::max(passed.version / interval_, newest - std::min(newest, kMost));
-    for (uint64_t i = first + 1; i <= newest; ++i) due.push_back(i * interval_);
+  if (options_.interval > 0 && version > passed.version) {
+    const uint64_t newest = version / options_.interval;
+    const uint64_t first =
+        std::max(passed.version / options_.interval, newest - std::min(newest, kMost));
+    for (uint64_t i = first + 1; i <= newest; ++i) due.push_back(i * options_.interval);
   }
   const uint64_t newest = due.empty() ? passed.newest_due : due.back();
   // It may have been passed before it was known to be the last.

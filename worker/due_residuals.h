@@ -1,6 +1,7 @@
 #ifndef TUG_WORKER_DUE_RESIDUALS_H_
 #define TUG_WORKER_DUE_RESIDUALS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -13,7 +14,8 @@ namespace tug {
 // Where pushes are summed, a virtual worker has passed version v when it has made its pushes of all
 // clocks before v. Where every push is an update, virtual workers are at clocks of their own when
 // the weights come to a version: then it has passed v with the first weights of v or later that
-// come to its worker between two steps, and the last version with its last push.
+// come to its worker between two steps, and the last version with its last push: weights may come
+// to that while the worker has yet to take over what another was to push.
 //
 // Not thread-safe.
 class DueResiduals {
@@ -21,25 +23,39 @@ class DueResiduals {
   // Of one virtual worker, at a time: older ones are not waited for.
   static constexpr uint64_t kMost = 8;
 
-  // `interval`: steps between checkpoints; 0: there is only the last one. Nothing is due at
-  // `start_version`, where the timeline begins.
-  DueResiduals(uint64_t interval, uint64_t start_version)
-      : interval_(interval), start_version_(start_version) {}
+  struct Options {
+    uint64_t interval = 0;         // steps between checkpoints; 0: there is only the last one
+    uint64_t start_version = 0;    // where the timeline begins: nothing is due there
+    bool update_per_push = false;  // every push is an update
+  };
+  explicit DueResiduals(const Options& options)
+      : options_(options), weights_version_(options.start_version) {}
 
-  // The virtual worker has passed `version`: the versions that are due since it was asked last,
-  // ascending. `final_version`: with which the job ends; 0: not known.
-  std::vector<uint64_t> Pass(uint32_t virtual_worker, uint64_t version, uint64_t final_version);
+  // Weights of `version` have come to the worker, between two steps.
+  void OnWeights(uint64_t version) { weights_version_ = std::max(weights_version_, version); }
+  // The versions that are due of the virtual worker since it was asked last, ascending: what its
+  // pushes leave out by now is of the newest, and there is nothing of those before, which it passed
+  // at once. `final_version`: with which the job ends; 0: not known.
+  //
+  // It has made its pushes of all clocks before this one.
+  std::vector<uint64_t> AtClock(uint32_t virtual_worker, uint64_t clock, uint64_t final_version);
+  // It has made its last push.
+  std::vector<uint64_t> AtEnd(uint32_t virtual_worker, uint64_t final_version) {
+    return Pass(virtual_worker, final_version, final_version);
+  }
   // It has come to this worker: what it passed elsewhere is due again.
   void Forget(uint32_t virtual_worker) { passed_.erase(virtual_worker); }
 
  private:
+  std::vector<uint64_t> Pass(uint32_t virtual_worker, uint64_t version, uint64_t final_version);
+
   struct Passed {
     uint64_t version;
     uint64_t newest_due;
   };
 
-  const uint64_t interval_;
-  const uint64_t start_version_;
+  const Options options_;
+  uint64_t weights_version_;           // newest
   std::map<uint32_t, Passed> passed_;  // by virtual worker
 };
 

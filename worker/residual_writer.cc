@@ -1,7 +1,11 @@
 #include "worker/residual_writer.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "checkpoint/checkpoint.h"
 #include "worker/due_residuals.h"
@@ -23,24 +27,53 @@ ResidualWriter::ResidualWriter(Options options, const SegmentTable& table)
     : options_(std::move(options)), table_(table), thread_([this] { Loop(); }) {}
 
 ResidualWriter::~ResidualWriter() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
+  Cancel();
   thread_.join();
 }
 
-void ResidualWriter::AwaitIdle() {
+absl::Status ResidualWriter::CheckRunFolder(const std::string& run_dir) {
+  std::error_code error;
+  if (std::filesystem::exists(absl::StrCat(run_dir, "/config.textproto"), error)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "this worker does not see the job's run folder ", run_dir,
+      ", where checkpoints have what its pushes leave out: share the folder with workers too, or "
+      "set comm.push_codec.error_feedback=false"));
+}
+
+bool ResidualWriter::AwaitIdle() {
   absl::MutexLock lock(&mutex_);
   const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !next_.has_value() && !writing_;
+    return stopping_ || (!next_.has_value() && !writing_);
   };
   mutex_.Await(absl::Condition(&idle));
+  return !stopping_;
+}
+
+void ResidualWriter::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  stopping_ = true;
+}
+
+void ResidualWriter::Forget(uint32_t virtual_worker, uint64_t clock) {
+  absl::MutexLock lock(&mutex_);
+  uint64_t& newest = newest_kept_.try_emplace(virtual_worker, clock).first->second;
+  newest = std::min(newest, clock);
+  const auto parts = parts_.find(virtual_worker);
+  if (parts == parts_.end()) return;
+  std::erase_if(parts->second, [&](const CheckpointPart& part) { return part.version() > newest; });
+}
+
+void ResidualWriter::Expect(uint32_t virtual_worker) {
+  absl::MutexLock lock(&mutex_);
+  newest_kept_.erase(virtual_worker);
 }
 
 void ResidualWriter::Add(Copy copy) {
   absl::MutexLock lock(&mutex_);
   if (copy.residuals.empty()) return Keep(PartOf(copy));
+  if (stopping_) return;
   TUG_CHECK(!next_.has_value());
   next_ = std::move(copy);
 }
@@ -56,6 +89,8 @@ ResidualWriter::Report ResidualWriter::report() const {
 
 // Reported again with every heartbeat; one gets through long before so many more are written.
 void ResidualWriter::Keep(CheckpointPart part) {
+  const auto newest = newest_kept_.find(part.virtual_worker());
+  if (newest != newest_kept_.end() && part.version() > newest->second) return;
   std::vector<CheckpointPart>& parts = parts_[part.virtual_worker()];
   parts.push_back(std::move(part));
   if (parts.size() > DueResiduals::kMost) parts.erase(parts.begin());
@@ -68,7 +103,7 @@ void ResidualWriter::Loop() {
       return next_.has_value() || stopping_;
     };
     mutex_.Await(absl::Condition(&work));
-    if (!next_.has_value()) return;
+    if (stopping_) return;
     Copy copy = *std::exchange(next_, std::nullopt);
     writing_ = true;
     mutex_.Unlock();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "exchange/requests.h"
@@ -29,11 +30,23 @@ class ResidualWriter {
   };
   // REQUIRES: `table` outlives the writer.
   ResidualWriter(Options options, const SegmentTable& table);
-  // Finishes the file in hand.
+  // Cancels, and finishes the file in hand.
   ~ResidualWriter();
 
-  // Blocks until nothing is being written: before a copy is made.
-  void AwaitIdle();
+  // Whether files for checkpoints can be written from here: OK, or FAILED_PRECONDITION with the
+  // remedy. Whatever makes folders below a run folder, the coordinator's file is only in the job's.
+  static absl::Status CheckRunFolder(const std::string& run_dir);
+
+  // Blocks until nothing is being written: before a copy is made. False: cancelled.
+  bool AwaitIdle();
+  // Ends waits, and begins no further file. Thread-safe.
+  void Cancel();
+
+  // Others go on with the virtual worker from this clock: its parts of versions after that are
+  // void, written or not, until Expect. Thread-safe, both.
+  void Forget(uint32_t virtual_worker, uint64_t clock);
+  void Expect(uint32_t virtual_worker);
+
   struct Copy {
     uint64_t version = 0;
     uint32_t virtual_worker = 0;
@@ -63,6 +76,8 @@ class ResidualWriter {
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   // By virtual worker, oldest first.
   std::map<uint32_t, std::vector<CheckpointPart>> parts_ ABSL_GUARDED_BY(mutex_);
+  // By virtual worker that others have: the newest version of which a part is kept.
+  std::map<uint32_t, uint64_t> newest_kept_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

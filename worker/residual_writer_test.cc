@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -77,9 +78,10 @@ TEST_F(ResidualWriterTest, WritesWhatACheckpointCanRead) {
   ASSERT_TRUE(folder.ok()) << folder.status();
   const auto reader = ResidualReader::Open(*folder, 4);
   ASSERT_TRUE(reader.ok()) << reader.status();
+  ASSERT_TRUE(reader->has_value());
   std::vector<float> values(kElements);
-  EXPECT_EQ(reader->Read("only", 0, kElements, values), ResidualReader::Found::kNothing);
-  EXPECT_EQ(reader->Read("only", kElements, 2 * kElements, values), ResidualReader::Found::kAll);
+  EXPECT_EQ((*reader)->Read("only", 0, kElements, values), ResidualReader::Found::kNothing);
+  EXPECT_EQ((*reader)->Read("only", kElements, 2 * kElements, values), ResidualReader::Found::kAll);
   EXPECT_EQ(values, std::vector<float>(kElements, 10.0f));
   EXPECT_TRUE(CheckpointReader::Open(*folder).ok()) << "which holds no weights";
 }
@@ -105,6 +107,42 @@ TEST_F(ResidualWriterTest, KeepsTheNewestPartsOfEachVirtualWorker) {
   EXPECT_EQ(parts[0].version(), 13u);
   EXPECT_EQ(parts[7].version(), 20u);
   EXPECT_EQ(parts[8].virtual_worker(), 3u);
+}
+
+TEST_F(ResidualWriterTest, WhatOthersTakeAgainIsVoidUntilTheVirtualWorkerComesBack) {
+  for (const uint64_t version : {10, 20}) Add(3, version);
+  Add(4, 20);
+  Parts();
+  writer_->Forget(3, 12);
+  writer_->Forget(3, 25);  // in a later view
+  Add(3, 22);              // was under way
+  std::vector<CheckpointPart> parts = Parts();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].version(), 10u);
+  EXPECT_EQ(parts[1].virtual_worker(), 4u);
+  writer_->Expect(3);
+  Add(3, 30);
+  parts = Parts();
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[1].version(), 30u);
+}
+
+TEST_F(ResidualWriterTest, OnceCancelledNobodyWaitsAndNothingIsBegun) {
+  EXPECT_TRUE(writer_->AwaitIdle());
+  writer_->Cancel();
+  EXPECT_FALSE(writer_->AwaitIdle());
+  Add(3, 10);
+  EXPECT_TRUE(Parts().empty());
+  EXPECT_TRUE(std::filesystem::is_empty(run_));
+}
+
+TEST_F(ResidualWriterTest, AFolderThatIsNotTheJobsIsRefusedWithTheRemedy) {
+  std::filesystem::create_directories(run_ + "/data");
+  const absl::Status status = ResidualWriter::CheckRunFolder(run_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("error_feedback=false"));
+  std::ofstream(run_ + "/config.textproto") << "seed: 1";
+  EXPECT_TRUE(ResidualWriter::CheckRunFolder(run_).ok());
 }
 
 TEST_F(ResidualWriterTest, SaysWhyAFileCannotBeWritten) {

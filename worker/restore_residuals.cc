@@ -1,8 +1,10 @@
 #include "worker/restore_residuals.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
 
 namespace tug {
@@ -23,9 +25,9 @@ absl::StatusOr<RestoredResiduals> ReadResiduals(const std::string& folder,
                                                 const CodecChoice& codecs, uint32_t virtual_worker,
                                                 uint64_t clock) {
   RestoredResiduals restored;
-  const absl::StatusOr<ResidualReader> reader = ResidualReader::Open(folder, virtual_worker);
-  if (absl::IsNotFound(reader.status())) return restored;
-  if (!reader.ok()) return reader.status();
+  ASSIGN_OR_RETURN(const std::optional<ResidualReader> reader,
+                   ResidualReader::Open(folder, virtual_worker));
+  if (!reader.has_value()) return restored;
   if (ClockIn(reader->manifest(), virtual_worker) != clock) return restored;
   for (uint32_t id = 0; id < table.size(); ++id) {
     const Segment& segment = table.segment(id);

@@ -21,8 +21,8 @@ struct RestoredResiduals {
 
 // Of the virtual worker that goes on at `clock`: nothing if the checkpoint in `folder` has nothing
 // of it, or is of another clock of it. All of it is given up where a part does not fit what the
-// job's codec keeps. `block_names`: by block. Errors: DATA_LOSS (a damaged file), those of the file
-// system.
+// job's codec keeps. `block_names`: by block. Errors: NOT_FOUND (there is no checkpoint in
+// `folder`), DATA_LOSS (a damaged file), those of the file system.
 absl::StatusOr<RestoredResiduals> ReadResiduals(const std::string& folder,
                                                 std::span<const std::string> block_names,
                                                 const SegmentTable& table,

@@ -127,6 +127,11 @@ TEST_F(RestoreResidualsTest, OthersAndOtherClocksHaveNone) {
   EXPECT_EQ(Read(folder, kElements, 3, 23)->residuals.size(), 2u);
 }
 
+TEST_F(RestoreResidualsTest, AFolderThatIsNotSeenIsNoCheckpointWithoutThem) {
+  const auto restored = Read(run_ + "/elsewhere/checkpoints/step-00000020", kElements);
+  EXPECT_TRUE(absl::IsNotFound(restored.status())) << restored.status();
+}
+
 TEST_F(RestoreResidualsTest, ADamagedFileIsRefused) {
   const std::string folder = Write(0);
   const std::string path = folder + "/residual-003.safetensors";

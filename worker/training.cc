@@ -137,6 +137,9 @@ absl::StatusOr<View> Training::WaitForView() {
 
 absl::Status Training::Build(const View& view) {
   const JobConfig& config = registered_.config();
+  if (KeepsResiduals(config)) {
+    RETURN_IF_ERROR(ResidualWriter::CheckRunFolder(registered_.run_dir()));
+  }
   TrainingLoopOptions options{config, {}, view.start_version()};
   const WorkerPlace place = PlaceOf(view, registered_.node_id());
   options.virtual_workers = place.virtual_workers;
@@ -155,6 +158,7 @@ absl::Status Training::Build(const View& view) {
     predicted.set_predicted_memory_bytes(
         predicted.predicted_memory_bytes() +
         PredictResidualCopyBytes(config.comm().push_codec(), view.blocks(), *table_));
+    const StartThreadsOn io(cores_.io);
     residuals_.emplace(
         ResidualWriter::Options{registered_.run_dir(), BlockNames(view.blocks()), view.timeline()},
         *table_);
@@ -283,7 +287,23 @@ void Training::SetView(const View& view) {
 
 void Training::TakePlace() {
   exchange_->SetView(ViewRequestOf(*view_));
+  ForgetWhatOthersTake();
   board_.SetPlace(view_->number(), PlaceOf(*view_, registered_.node_id()));
+}
+
+// Where every push is an update, versions are no clocks of virtual workers, and nothing is void.
+void Training::ForgetWhatOthersTake() {
+  const bool per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
+  if (!residuals_.has_value() || per_push) return;
+  for (const WorkerAssignment& place : view_->workers()) {
+    for (int i = 0; i < place.virtual_workers_size(); ++i) {
+      if (place.node_id() == registered_.node_id()) {
+        residuals_->Expect(place.virtual_workers(i));
+      } else {
+        residuals_->Forget(place.virtual_workers(i), place.start_clocks(i));
+      }
+    }
+  }
 }
 
 void Training::AddTo(HeartbeatRequest& beat) {
@@ -346,6 +366,7 @@ void Training::Cancel(const absl::Status& reason) {
   if (!cancelled_.ok()) return;
   cancelled_ = reason;
   if (ready_) exchange_->Cancel(reason);
+  if (ready_ && residuals_.has_value()) residuals_->Cancel();
 }
 
 }  // namespace tug

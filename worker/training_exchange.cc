@@ -61,7 +61,7 @@ void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) 
   }
   if (effects.virtual_worker_done) {
     step_shares_.push_back({compute.virtual_worker, std::exchange(share_, {})});
-    if (!mode_.update_per_push) SaveResiduals(compute.virtual_worker, compute.clock + 1);
+    SaveResidualsAt(compute.virtual_worker, compute.clock + 1);
   }
   if (effects.step_done) ReportStep(compute.clock);
 }
@@ -123,26 +123,28 @@ void TrainingLoop::Pull(const PullOrder& order, bool whole) {
 
 // ---- what pushes leave out ----
 
-void TrainingLoop::SaveResiduals(uint32_t index, uint64_t version) {
-  if (options_.residuals == nullptr) return;
+void TrainingLoop::SaveResiduals(uint32_t index, const std::vector<uint64_t>& due) {
+  if (options_.residuals == nullptr || due.empty()) return;
   const uint32_t virtual_worker = options_.virtual_workers[index];
   const auto came = came_in_view_.find(virtual_worker);
-  for (const uint64_t due : due_residuals_.Pass(virtual_worker, version, orders_.final_version)) {
-    const absl::Time begin = time_.Now();
-    options_.residuals->AwaitIdle();
-    absl::StatusOr<std::vector<SegmentResidual>> copy = exchange_.CopyResiduals(virtual_worker);
-    if (!copy.ok()) return;  // cancelled
-    options_.residuals->Add({.version = due,
-                             .virtual_worker = virtual_worker,
-                             .view = came == came_in_view_.end() ? options_.view : came->second,
-                             .pause = time_.Now() - begin,
-                             .residuals = *std::move(copy)});
+  const absl::Time begin = time_.Now();
+  if (!options_.residuals->AwaitIdle()) return;
+  absl::StatusOr<std::vector<SegmentResidual>> copy = exchange_.CopyResiduals(virtual_worker);
+  if (!copy.ok()) return;  // cancelled
+  for (size_t i = 0; i + 1 < due.size(); ++i) {
+    options_.residuals->Add({.version = due[i], .virtual_worker = virtual_worker});
   }
+  options_.residuals->Add({.version = due.back(),
+                           .virtual_worker = virtual_worker,
+                           .view = came == came_in_view_.end() ? options_.view : came->second,
+                           .pause = time_.Now() - begin,
+                           .residuals = *std::move(copy)});
 }
 
-void TrainingLoop::SaveAllResiduals(uint64_t version) {
-  weights_version_ = std::max(weights_version_, version);
-  for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) SaveResiduals(i, version);
+void TrainingLoop::SaveResidualsAt(uint32_t index, uint64_t clock) {
+  if (options_.residuals == nullptr) return;
+  SaveResiduals(
+      index, due_residuals_.AtClock(options_.virtual_workers[index], clock, orders_.final_version));
 }
 
 // ---- reports ----
@@ -176,7 +178,7 @@ void TrainingLoop::ReportSkipped() {
       report.set_schedule(schedule_.number);
       board_.AddStep(std::move(report));
     }
-    SaveResiduals(skipped.virtual_worker, skipped.end);
+    SaveResidualsAt(skipped.virtual_worker, skipped.end);
   }
 }
 

@@ -55,8 +55,8 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
       straggler_(options_.config),
       machine_(MakeMachineOptions()),
       clip_(options_.config.optimizer(), table_.num_blocks()),
-      due_residuals_(options_.config.checkpoint().interval(), options_.start_version),
-      weights_version_(options_.start_version),
+      due_residuals_(
+          {options_.config.checkpoint().interval(), options_.start_version, mode_.update_per_push}),
       times_(exchange_, options_.trace) {
   AllocateBuffers();
   ChooseRuns();
@@ -115,7 +115,10 @@ absl::Status TrainingLoop::Run() {
     if (orders_.go && !std::exchange(running_, true)) PullFirstWeights();
     switch (machine_.next()) {
       case StepMachine::Next::kFinished:
-        SaveAllResiduals(orders_.final_version);
+        for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
+          SaveResiduals(i,
+                        due_residuals_.AtEnd(options_.virtual_workers[i], orders_.final_version));
+        }
         board_.SetState({true, machine_.begun().value_or(machine_.clock() - 1), machine_.paused(),
                          true, schedule_.number, view_});
         return absl::OkStatus();
@@ -142,10 +145,9 @@ void TrainingLoop::PullFirstWeights() {
   for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
     Pull(machine_.CurrentPull(block), /*whole=*/false);
   }
-  if (mode_.update_per_push) return;
   // One that joins amid the timeline has nothing of what was passed before.
   for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
-    SaveResiduals(i, machine_.next_clock(i));
+    SaveResidualsAt(i, machine_.next_clock(i));
   }
 }
 
@@ -205,7 +207,7 @@ void TrainingLoop::TakePlace() {
   for (const uint32_t index : came) {
     due_residuals_.Forget(carried[index]);
     came_in_view_[carried[index]] = view_;
-    SaveResiduals(index, mode_.update_per_push ? weights_version_ : machine_.next_clock(index));
+    SaveResidualsAt(index, machine_.next_clock(index));
   }
 }
 
@@ -240,7 +242,12 @@ void TrainingLoop::TakeWeights(uint32_t block) {
   const ExchangeClient::Versions versions = exchange_.PulledVersions(block);
   const uint64_t updates =
       mode_.update_per_push ? options_.config.cluster().virtual_workers() : 1;  // in a step
-  if (block == 0 && mode_.update_per_push) SaveAllResiduals(versions.lowest / updates);
+  if (block == 0 && mode_.update_per_push) {
+    due_residuals_.OnWeights(versions.lowest / updates);
+    for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
+      SaveResidualsAt(i, machine_.next_clock(i));
+    }
+  }
   machine_.OnWeights(block, versions.lowest / updates, versions.highest / updates);
   ReportSkipped();
 }

@@ -151,10 +151,11 @@ class TrainingLoop {
   void Pull(const PullOrder& order, bool whole);
   // Whether an evaluation at `version` is foreseen.
   bool EvaluationDue(uint64_t version) const;
-  // A carried virtual worker, by index, has passed `version` (worker/due_residuals.h): what its
-  // pushes so far leave out is copied for the checkpoints that are due.
-  void SaveResiduals(uint32_t index, uint64_t version);
-  void SaveAllResiduals(uint64_t version);
+  // What pushes of a carried virtual worker, by index, leave out so far is copied for the newest of
+  // the checkpoints that are due (worker/due_residuals.h); those before have nothing of it.
+  void SaveResiduals(uint32_t index, const std::vector<uint64_t>& due);
+  // It has made its pushes of all clocks before this one.
+  void SaveResidualsAt(uint32_t index, uint64_t clock);
   void ReportStep(uint64_t clock);
   // Steps that are not taken, and what was computed of the one in progress, which is void.
   void ReportSkipped();
@@ -201,7 +202,6 @@ class TrainingLoop {
   bool stepped_ = false;                // a step has been taken
   DueResiduals due_residuals_;
   std::map<uint32_t, uint32_t> came_in_view_;  // by virtual worker that others carried before
-  uint64_t weights_version_ = 0;               // of block 0, as it came last, in steps of the job
   StepTimes times_;
 };
 
