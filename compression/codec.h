@@ -52,7 +52,8 @@ class SegmentCodec {
 
   // Writes the encoding of `elements` to the front of `out`, and returns its length: at least 1.
   // 0 if an element is not finite, or too large for the codec (its header says so): there is no
-  // encoding of such (frames.h says so in its place); `out` is then unspecified. REQUIRES: `out` has MaxEncodedBytes, does not overlap `elements`.
+  // encoding of such (frames.h says so in its place); `out` is then unspecified.
+  // REQUIRES: `out` has MaxEncodedBytes, does not overlap `elements`.
   virtual size_t Encode(const CodecKey& key, std::span<const float> elements,
                         std::span<std::byte> out, CodecScratch& scratch) const = 0;
 
