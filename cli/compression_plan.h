@@ -23,7 +23,8 @@ struct CompressionArguments {
   std::string job_file;  // of the training; empty: a small GPT on a made-up text
   std::vector<std::string> parts = {"links", "learning"};
   std::vector<std::string> codecs = {"fp32",         "bf16/bf16",       "int8/int8",
-                                     "one_bit/int8", "top_k:0.01/int8", "top_k:0.01-ef/int8"};
+                                     "one_bit/int8", "top_k:0.01/int8", "top_k:0.01-ef/int8",
+                                     "auto/auto"};
   std::vector<std::string> links = {"none", "1gbit", "100mbit"};
   uint32_t workers = 4;
   uint32_t servers = 2;

@@ -44,7 +44,7 @@ std::vector<std::string> Names(const CompressionArguments& a) {
 }
 
 TEST(PlanCompression, HasAJobForEachLinkAndCodecAndATrainingForEachCodec) {
-  EXPECT_EQ(Names({}).size(), 3 * 6 + 6u);
+  EXPECT_EQ(Names({}).size(), 3 * 7 + 7u);
   EXPECT_THAT(Names({.codecs = {"fp32", "top_k:0.01-ef/int8"}, .links = {"none", "100mbit"}}),
               ElementsAre("link-none-fp32", "link-none-top_k0.01-without-ef-pull-int8",
                           "link-100mbit-fp32", "link-100mbit-top_k0.01-without-ef-pull-int8",
