@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int kTrials = 8;
-constexpr int kSteps = 120;
+constexpr int kSteps = 200;
 
 constexpr char kProfile[] = R"(
 name: "late"
