@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/test_folder.h"
 #include "benchmark/benchmark.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/file_writer.h"
+#include "base/test_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"
 #include "gmock/gmock.h"

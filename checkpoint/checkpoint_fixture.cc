@@ -1,14 +1,10 @@
 #include "checkpoint/checkpoint_fixture.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/philox.h"
 #include "base/status_macros.h"
-#include "gtest/gtest.h"
 
 namespace tug {
 namespace {
@@ -24,15 +20,6 @@ std::vector<float> Values(size_t block, char kind, const TestCheckpoint& what) {
 }
 
 }  // namespace
-
-TestFolder::TestFolder() : path_(testing::TempDir() + "/checkpoint_XXXXXX") {
-  TUG_CHECK(::mkdtemp(path_.data()) != nullptr) << path_;
-}
-
-TestFolder::~TestFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 const std::vector<TestBlock>& TestBlocks() {
   static const auto* blocks =

@@ -14,19 +14,6 @@
 
 namespace tug {
 
-// A folder of its own under TEST_TMPDIR, deleted with its contents.
-class TestFolder {
- public:
-  TestFolder();
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder();
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 struct TestCheckpoint {
   uint64_t version = 1;
   uint32_t salt = 0;   // becomes the manifest's timeline

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "base/test_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"
 #include "gtest/gtest.h"

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/test_folder.h"
 #include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint_fixture.h"
 #include "gmock/gmock.h"

@@ -12,7 +12,7 @@ constexpr uint32_t kSettledAfter = 8;  // choices
 }  // namespace
 
 CodecChooser::CodecChooser(std::span<const double> bytes_per_element) {
-  TUG_CHECK(!bytes_per_element.empty());
+  TUG_CHECK_GT(bytes_per_element.size(), 1u);
   for (const double bytes : bytes_per_element) methods_.push_back({.bytes_per_element = bytes});
 }
 
@@ -46,6 +46,10 @@ uint32_t CodecChooser::NextTurn(Lane& lane) const {
   return lane.turn++ % static_cast<uint32_t>(methods_.size());
 }
 
+uint32_t CodecChooser::NextCodecTurn(Lane& lane) const {
+  return 1 + lane.turn++ % static_cast<uint32_t>(methods_.size() - 1);
+}
+
 uint32_t CodecChooser::Choose(uint32_t number, bool shares_memory, uint64_t elements,
                               uint64_t clock) {
   Lane& lane = lanes_[number];
@@ -72,7 +76,7 @@ uint32_t CodecChooser::Choose(uint32_t number, bool shares_memory, uint64_t elem
   }
   if (clock % kMeasureClocks == 0 && lane.measured_at != clock + 1) {
     lane.measured_at = clock + 1;
-    return NextTurn(lane);
+    return NextCodecTurn(lane);
   }
   return lane.method;
 }

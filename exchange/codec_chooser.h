@@ -17,11 +17,12 @@ namespace tug {
 // (comm.push_codec.auto, comm.pull_format PULL_AUTO). Method 0 is FP32, as it is.
 //
 //   1. A lane that shares memory: FP32, at once, and nothing is measured.
-//   2. As long as a method has not been measured, all have their turn.
+//   2. As long as a method has not been measured, all have their turn, FP32 too: it tells the rate
+//      of the link.
 //   3. As long as the rate of the link is not known: FP32 for the first elements, which tells it,
 //      then the fewest bytes.
 //   4. The method of the least time; another one when it gains kLeastGain.
-//   5. In every kMeasureClocks another method has a turn, so that what it costs is known anew, and
+//   5. In every kMeasureClocks another codec has a turn, so that what it costs is known anew, and
 //      one with enough bytes to tell the rate of the link. Where another method would be chosen if
 //      the rate were kMayBeFaster times as much, which it may be when others use the link no more,
 //      that is sooner: kSoonProbes times in kSoonClocks each, for every method that is chosen.
@@ -99,6 +100,8 @@ class CodecChooser {
     return method.median_seconds + method.bytes_per_element / bytes_per_second;
   }
   uint32_t NextTurn(Lane& lane) const;
+  // But for FP32, of which there is nothing to measure.
+  uint32_t NextCodecTurn(Lane& lane) const;
   // The method of the least time.
   uint32_t BestAt(double bytes_per_second) const;
   // From now on on the lane.

@@ -170,10 +170,7 @@ Lease PushTable::Payload(OpenPush& push, uint32_t partition) {
   const PartitionPush& state = push.partitions[partition];
   const Partition& part = PartOf(push, partition);
   const Lease& gradient = push.request.gradient;
-  if (state.codec == Codec::kFrames) {
-    Encode(push, partition);
-    if (state.codec == Codec::kFrames) return state.frames;
-  }
+  if (state.codec == Codec::kFrames) return state.frames;
   if (state.codec == Codec::kNone) return gradient.Slice(part.begin * sizeof(float), part.bytes());
   const TraceSpan span(options_.trace, EventOf(TraceKind::kEncode, push, partition));
   SendBuffers::Payload payload = buffers_.Take(state.bytes);

@@ -76,10 +76,8 @@ std::vector<SegmentResidual> Residuals::Copy(uint32_t virtual_worker) const {
 }
 
 void Residuals::Restore(uint32_t virtual_worker, std::vector<SegmentResidual> residuals) {
+  Find(virtual_worker) = OfVirtualWorker();
   OfVirtualWorker& of = Find(virtual_worker);
-  of = OfVirtualWorker();
-  of.elements.resize(table_.size());
-  of.squares.resize(table_.size());
   for (SegmentResidual& residual : residuals) {
     const Segment& segment = table_.segment(residual.segment);
     TUG_CHECK_GE(residual.values.size_bytes(), segment.bytes());

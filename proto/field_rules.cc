@@ -92,7 +92,7 @@ constexpr FieldRule kFieldRules[] = {
     {"comm.push_codec.random_k.density", 0.01, 0, 0.5, "of the elements", Ends::kMaxOnly},
     {"comm.push_codec.top_k_int8.density", 0.01, 0, 0.5, "of the elements", Ends::kMaxOnly},
     {"comm.push_codec.qsgd.levels", 7, 1, 127, "levels"},
-    {"comm.push_codec.auto.max_residual", 8, 0, 1e6, "times the gradient's norm", Ends::kMaxOnly},
+    {"comm.push_codec.auto.max_residual", 16, 0, 1e6, "times the gradient's norm", Ends::kMaxOnly},
     {"comm.push_codec.dgc.density", 0.01, 0, 0.5, "of the elements", Ends::kMaxOnly},
     {"comm.push_codec.dgc.momentum", 0.9, 0, 0.9999, "decay of the velocity"},
     {"comm.push_codec.dgc.density_warmup_steps", kComputed, 0, 1e9, "steps"},

@@ -64,17 +64,17 @@ bool NeedsErrorFeedback(const PushCodecConfig& codec) {
 }
 
 // 1-bit Adam: v is made of whole gradients, then stays. Of so many fifths of the job; 0: as Adam
-// has it. Of what the sparse codecs send, and `auto` may, most is late: more of them. (Local steps
-// are of whole gradients throughout.)
+// has it. Of what the sparse codecs and power_sgd send, and `auto` may, most is late: more of them.
+// (Local steps are of whole gradients throughout.)
 uint64_t WholeFifths(const JobConfig& config) {
   const PushCodecConfig& codec = config.comm().push_codec();
   if (config.optimizer().algorithm() != OptimizerConfig::ADAMW || config.sync().local_steps() > 1) {
     return 0;
   }
   if (codec.has_one_bit()) return 1;
-  const bool sparse =
-      codec.has_top_k() || codec.has_random_k() || codec.has_top_k_int8() || codec.has_auto_();
-  return sparse && config.sync().policy() != SyncConfig::ASP ? 2 : 0;
+  const bool late = codec.has_top_k() || codec.has_random_k() || codec.has_top_k_int8() ||
+                    codec.has_power_sgd() || codec.has_auto_();
+  return late && config.sync().policy() != SyncConfig::ASP ? 2 : 0;
 }
 
 // A virtual worker may be some steps ahead of the updates that v is made of: so much longer its

@@ -86,6 +86,7 @@ TEST(JobConfig, ComputesDefaultsOfACodec) {
   EXPECT_EQ(power_sgd.comm().push_codec().power_sgd().columns(), 192);
   EXPECT_FALSE(power_sgd.comm().push_codec().vectors());
   EXPECT_EQ(power_sgd.comm().push_codec().min_elements(), 1024);
+  EXPECT_EQ(power_sgd.optimizer().adamw().freeze_v_after(), 20);
   const JobConfig chosen = codec({"comm.push_codec.auto={}"});
   EXPECT_EQ(chosen.comm().push_codec().auto_().candidates(), "int8,one_bit,top_k_int8");
   // The last one that is set is the one.

@@ -104,8 +104,8 @@ std::optional<HeldSegment> CopyStore::Held(uint32_t segment) const {
 UpdateSpans CopyStore::Turn(Copy& copy) const {
   copy.has_previous = !options_.update_per_push;
   if (shadows()) {
-    if (!std::exchange(copy.has_shadow, true))
-      CopyInto(std::as_const(copy.weights).floats(), copy.shadow);
+    const bool had_shadow = std::exchange(copy.has_shadow, true);
+    if (!had_shadow) CopyInto(std::as_const(copy.weights).floats(), copy.shadow);
     std::swap(copy.shadow, copy.previous);
     return {.weights_in = copy.weights.floats(), .weights_out = copy.weights.floats()};
   }

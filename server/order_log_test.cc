@@ -2,13 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "base/test_folder.h"
 
 namespace tug {
 namespace {
@@ -17,11 +17,6 @@ using testing::HasSubstr;
 
 class OrderLogTest : public testing::Test {
  protected:
-  OrderLogTest() : run_(testing::TempDir() + "/order_XXXXXX") {
-    EXPECT_NE(::mkdtemp(run_.data()), nullptr);
-  }
-  ~OrderLogTest() override { std::filesystem::remove_all(run_); }
-
   static OrderLogHeader Header(uint32_t lane = 0, uint32_t timeline = 1) {
     return {.timeline = timeline,
             .job = 77,
@@ -59,7 +54,8 @@ class OrderLogTest : public testing::Test {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   }
 
-  std::string run_;
+  const TestFolder folder_;
+  const std::string& run_ = folder_.path();
 };
 
 TEST_F(OrderLogTest, ReadsWhatWasWrittenHoweverManyChunksThatIs) {

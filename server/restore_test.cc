@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "base/test_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "server/snapshot_writer.h"
 
@@ -24,8 +23,7 @@ constexpr uint32_t kVirtualWorkers = 3;
 // Two segments of one block, on one lane, SGD with momentum.
 class RestoreTest : public testing::Test {
  protected:
-  RestoreTest() : run_(testing::TempDir() + "/restore_XXXXXX") {
-    EXPECT_NE(::mkdtemp(run_.data()), nullptr);
+  RestoreTest() {
     BlockSpec& block = *blocks_.add_blocks();
     block.set_name("only");
     block.add_tensors()->add_shape(2 * kElements);
@@ -38,7 +36,6 @@ class RestoreTest : public testing::Test {
     config_.mutable_optimizer()->set_learning_rate(0.25);
     config_.mutable_optimizer()->mutable_sgd()->set_momentum(0.5);
   }
-  ~RestoreTest() override { std::filesystem::remove_all(run_); }
 
   std::unique_ptr<Shard> MakeShard(const JobConfig& config, uint64_t start_version = 0) {
     ShardOptions options;
@@ -88,7 +85,8 @@ class RestoreTest : public testing::Test {
     return *CommitCheckpoint(run_, manifest, {.keep = 1});
   }
 
-  std::string run_;
+  const TestFolder folder_;
+  const std::string& run_ = folder_.path();
   BlockTable blocks_;
   SegmentTable table_;
   JobConfig config_;

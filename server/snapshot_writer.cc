@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/part_report.h"
 
 namespace tug {
 namespace {
@@ -143,17 +144,10 @@ CheckpointPart SnapshotWriter::Write(Checkpoint& checkpoint) const {
   part.set_placement(place.placement);
   part.set_version(checkpoint.version);
   part.set_pause_seconds(checkpoint.pause_seconds);
-  const absl::StatusOr<PartFile> file =
+  ReportFile(
       WriteLanePart(options_.run_dir, checkpoint.version, place.lane_index, segments,
-                    {.timeline = place.timeline, .placement = place.first ? 0 : place.placement});
-  if (!file.ok()) {
-    part.set_error(std::string(file.status().message()));
-    return part;
-  }
-  part.set_file(file->name);
-  part.set_size_bytes(file->size_bytes);
-  part.set_xxh3(file->xxh3);
-  part.set_write_seconds(file->seconds);
+                    {.timeline = place.timeline, .placement = place.first ? 0 : place.placement}),
+      part);
   return part;
 }
 

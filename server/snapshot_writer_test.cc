@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include "base/test_folder.h"
 
 namespace tug {
 namespace {
@@ -19,8 +19,7 @@ constexpr uint64_t kElements = 1024;
 // Two segments of one block, on one lane; the optimizer keeps nothing.
 class SnapshotWriterTest : public testing::Test {
  protected:
-  SnapshotWriterTest() : run_(testing::TempDir() + "/snapshots_XXXXXX") {
-    EXPECT_NE(::mkdtemp(run_.data()), nullptr);
+  SnapshotWriterTest() {
     BlockTable blocks;
     BlockSpec& block = *blocks.add_blocks();
     block.set_name("only");
@@ -29,10 +28,6 @@ class SnapshotWriterTest : public testing::Test {
     writer_.emplace(
         SnapshotWriter::Options{.run_dir = run_, .block_names = {"only"}, .place = {.segments = 2}},
         table_);
-  }
-  ~SnapshotWriterTest() override {
-    writer_.reset();
-    std::filesystem::remove_all(run_);
   }
 
   void Add(uint32_t segment, uint64_t version) {
@@ -52,7 +47,8 @@ class SnapshotWriterTest : public testing::Test {
     return versions;
   }
 
-  std::string run_;
+  const TestFolder folder_;
+  const std::string& run_ = folder_.path();
   SegmentTable table_;
   std::optional<SnapshotWriter> writer_;
 };

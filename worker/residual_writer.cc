@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/part_report.h"
 #include "worker/due_residuals.h"
 
 namespace tug {
@@ -123,17 +124,9 @@ CheckpointPart ResidualWriter::Write(const Copy& copy) const {
                      residual.values.floats()});
   }
   CheckpointPart part = PartOf(copy);
-  const absl::StatusOr<PartFile> file =
-      WriteResidualPart(options_.run_dir, copy.version, copy.virtual_worker, parts,
-                        {.timeline = options_.timeline, .view = copy.view});
-  if (!file.ok()) {
-    part.set_error(std::string(file.status().message()));
-    return part;
-  }
-  part.set_file(file->name);
-  part.set_size_bytes(file->size_bytes);
-  part.set_xxh3(file->xxh3);
-  part.set_write_seconds(file->seconds);
+  ReportFile(WriteResidualPart(options_.run_dir, copy.version, copy.virtual_worker, parts,
+                               {.timeline = options_.timeline, .view = copy.view}),
+             part);
   return part;
 }
 

@@ -1,7 +1,5 @@
 #include "worker/residual_writer.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,8 +22,7 @@ constexpr uint64_t kElements = 1024;
 // Two segments of one block.
 class ResidualWriterTest : public testing::Test {
  protected:
-  ResidualWriterTest() : run_(testing::TempDir() + "/residuals_XXXXXX") {
-    EXPECT_NE(::mkdtemp(run_.data()), nullptr);
+  ResidualWriterTest() {
     BlockTable blocks;
     BlockSpec& block = *blocks.add_blocks();
     block.set_name("only");
@@ -32,10 +30,6 @@ class ResidualWriterTest : public testing::Test {
     table_ = *SegmentTable::Create(blocks, kElements);
     writer_.emplace(
         ResidualWriter::Options{.run_dir = run_, .block_names = {"only"}, .timeline = 2}, table_);
-  }
-  ~ResidualWriterTest() override {
-    writer_.reset();
-    std::filesystem::remove_all(run_);
   }
 
   void Add(uint32_t virtual_worker, uint64_t version, uint32_t view = 0) {
@@ -52,7 +46,8 @@ class ResidualWriterTest : public testing::Test {
     return report.parts;
   }
 
-  std::string run_;
+  const TestFolder folder_;
+  const std::string& run_ = folder_.path();
   SegmentTable table_;
   std::optional<ResidualWriter> writer_;
 };

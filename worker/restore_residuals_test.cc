@@ -1,12 +1,10 @@
 #include "worker/restore_residuals.h"
 
-#include <stdlib.h>
-
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,8 +19,7 @@ class RestoreResidualsTest : public testing::Test {
  protected:
   static constexpr uint64_t kElements = 1024;
 
-  RestoreResidualsTest() : run_(testing::TempDir() + "/residuals_XXXXXX") {
-    EXPECT_NE(::mkdtemp(run_.data()), nullptr);
+  RestoreResidualsTest() {
     BlockSpec& block = *blocks_.add_blocks();
     block.set_name("only");
     TensorSpec& tensor = *block.add_tensors();
@@ -32,7 +29,6 @@ class RestoreResidualsTest : public testing::Test {
     codec_.set_error_feedback(true);
     codec_.set_blocks("*");
   }
-  ~RestoreResidualsTest() override { std::filesystem::remove_all(run_); }
 
   static float ValueAt(uint64_t element) { return 0.5f + static_cast<float>(element); }
 
@@ -71,7 +67,8 @@ class RestoreResidualsTest : public testing::Test {
     return ReadResiduals(folder, names, table_, CodecChoice(codec_, names), virtual_worker, clock);
   }
 
-  std::string run_;
+  const TestFolder folder_;
+  const std::string& run_ = folder_.path();
   BlockTable blocks_;
   SegmentTable table_;
   PushCodecConfig codec_;
