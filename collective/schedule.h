@@ -11,8 +11,9 @@
 //  - sends carry what the parts hold before any receive of this step;
 //  - receives are of parts disjoint from each other.
 // A rank may be ahead of others: a part may be sent as soon as all receives into it, of steps
-// before, are done; nothing waits for a step as a whole. Messages between two ranks keep the order
-// of steps and, within a step, of transfers.
+// before, are done; nothing waits for a step as a whole. Only a message of no parts (barrier) may
+// not leave before all receives of the steps before are done. Messages between two ranks keep the
+// order of steps and, within a step, of transfers.
 //
 // Every rank's buffer has all parts, whatever it needs of them: part r is rank r's own in scatter,
 // gather, all-gather and reduce-scatter, where the other parts of a rank that is to have only its
