@@ -19,6 +19,7 @@ namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -68,7 +69,7 @@ class CliTest : public ::testing::Test {
 
 TEST_F(CliTest, HelpsEverywhere) {
   for (const char* command : {"", "train", "coordinator", "server", "worker", "status", "stop",
-                              "drain", "sample", "eval", "simulate", "bench codecs"}) {
+                              "drain", "sample", "eval", "simulate", "bench codecs", "plan"}) {
     const Outcome outcome = Tug(std::string(command) + " --help");
     EXPECT_EQ(outcome.exit_code, 0) << command;
     EXPECT_THAT(outcome.output, HasSubstr("Example")) << command;
@@ -98,6 +99,47 @@ TEST_F(CliTest, BenchCodecsComparesThemWithMemcpy) {
   ExpectError("bench codecs --codec zip", 2, "zip");
   ExpectError("bench codecs --bytes 5", 2, "--bytes");
   ExpectError("bench codecs --density 0.7", 2, "--density");
+}
+
+TEST_F(CliTest, PlansTheLecturesModels) {
+  const auto plan = [&](const std::string& arguments) {
+    const Outcome outcome = Tug("plan " + arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    return outcome.output;
+  };
+  const std::string gpt3 = plan("--preset gpt3");
+  for (const char* row : {"\\| parameters +\\| 2 +\\| 350 GB ", "\\| gradients +\\| 2 +\\| 350 GB ",
+                          "\\| master weights \\| 4 +\\| 700 GB ", "\\| m +\\| 4 +\\| 700 GB ",
+                          "\\| v +\\| 4 +\\| 700 GB ",
+                          "\\| GPUs for the deadline \\| 759.548611 \\| 760 +\\| 800 +\\|"}) {
+    EXPECT_THAT(gpt3, ContainsRegex(row));
+  }
+  const std::string stages = plan("--preset 7.5b");
+  for (const char* row : {"\\| 120 GB +\\| 120 GB ", "\\| 31.4 GB +\\| 31.40625 GB ",
+                          "\\| 16.6 GB +\\| 16.640625 GB ", "\\| 1.9 GB +\\| 1.875 GB "}) {
+    EXPECT_THAT(stages, ContainsRegex(row));
+  }
+  EXPECT_THAT(plan("--preset 10b"), ContainsRegex("\\| total +\\| +\\| 190 GB +\\| 190 GB +\\| "
+                                                  "176.95 GiB \\| 190 GB \\(~176 GiB\\) \\|"));
+}
+
+TEST_F(CliTest, PlansAJobAndWritesFigures) {
+  const Outcome outcome = Tug("plan job.textproto --set cluster.servers=2 --json plan.json");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("server, of 2"));
+  EXPECT_THAT(ReadWholeFile((root_ / "plan.json").string(), 1 << 20).value_or(""),
+              HasSubstr("tugboat_server_bytes"));
+  ExpectError("plan", 1, "--preset gpt3");
+  ExpectError("plan --parameters -5", 1, "--parameters -5");
+  ExpectError("plan --parameters nan", 1, "--parameters nan");
+  ExpectError("plan --parameters 1e9 --gpus 0", 1, "--gpus 0");
+  ExpectError("plan --parameters 1e9 --gpus -1", 2, "--gpus");
+  ExpectError("plan --preset gpt3 --tensor 7", 1, "--tensor 7: a divisor of the 96 heads");
+  ExpectError("plan --preset gpt5", 2, "gpt3");
+  ExpectError("plan --preset gpt3 --parameters 1e9", 2, "--preset");
+  ExpectError("plan --set model.width=64", 2, "JOB");
+  ExpectError("plan missing.textproto", 1, "missing.textproto");
+  ExpectError("plan job.textproto --set data.tokenizer=CHARACTER", 1, "--vocabulary N");
 }
 
 TEST_F(CliTest, FindsMistakesInTheJobBeforeAnyProcessIsStarted) {

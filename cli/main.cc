@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
   tug::AddExperimentCommand(app, chosen);
   tug::AddBenchCommand(app, chosen);
   tug::AddSimulateCommand(app, chosen);
+  tug::AddPlanCommand(app, chosen);
   tug::AddHelpCommand(app, chosen);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,76 @@
+#ifndef TUG_COLLECTIVE_SCHEDULE_H_
+#define TUG_COLLECTIVE_SCHEDULE_H_
+
+// What each rank of a collective sends, receives and sums, as pure data: an algorithm is a function
+// (rank, world) -> Schedule in a file of its own, with its paper and its alpha-beta cost
+// (cost.h). One executor (communicator.h) runs all of them; symbolic_run.h proves them.
+//
+// A buffer is cut into `parts` parts, as equal as they can be (PartBegin). Steps have the same
+// numbers on all ranks: what rank a sends to b in its step k, b receives from a in its step k, the
+// same parts, in the same order of transfers. Of a step
+//  - sends carry what the parts hold before any receive of this step;
+//  - receives are of parts disjoint from each other.
+// A rank may be ahead of others: a part may be sent as soon as all receives into it, of steps
+// before, are done; nothing waits for a step as a whole. Only a message of no parts (barrier) may
+// not leave before all receives of the steps before are done. Messages between two ranks keep the
+// order of steps and, within a step, of transfers.
+//
+// Every rank's buffer has all parts, whatever it needs of them: part r is rank r's own in scatter,
+// gather, all-gather and reduce-scatter, where the other parts of a rank that is to have only its
+// own are scratch and hold anything afterwards. A rank is done when its receives are written and
+// its sends let go.
+//
+// Sends that are read in place. A send is let go when its peer has read it; until then what it
+// carries must not change. Where a peer reads the buffer itself (shared memory), a receive may have
+// to wait for that before it writes:
+//  - often it cannot come too early, because what arrives was made of what the peer has read (ring,
+//    halving-doubling: a part comes back only through those that it went to);
+//  - else it is a write hazard. WriteHazards (write_hazards.h) tells which receives wait for which
+//    sends of the same or an earlier step; all other receives need not ask.
+// Only writing waits, never reading: two ranks that send each other the parts that both then sum
+// into (recursive doubling) each wait for the other to have read. So what has a write hazard is
+// read into memory to the side, which lets it go, and written from there; then no two ranks can
+// wait for each other, and a receive without a hazard may be summed where the peer has it.
+
+#include <cstdint>
+#include <vector>
+
+namespace tug {
+
+struct Transfer {
+  uint32_t peer = 0;   // rank, not one's own
+  uint32_t begin = 0;  // parts [begin, end)
+  uint32_t end = 0;
+  bool reduces = false;  // of a receive: added to what the parts hold, else stored in its place
+
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+struct Step {
+  std::vector<Transfer> sends;
+  std::vector<Transfer> receives;
+
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+struct Schedule {
+  uint32_t parts = 1;
+  std::vector<Step> steps;
+  // All-to-all alone: part p of rank a is at first what a has for p, and then what p had for a. So
+  // what leaves part b of rank a arrives in part a of rank b, and `begin` and `end` are parts of
+  // one's own buffer. REQUIRES: as many elements in all parts.
+  bool transposes = false;
+
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+// First element of a part, of so many elements: parts differ by one element at most.
+inline constexpr uint64_t PartBegin(uint64_t elements, uint32_t parts, uint32_t part) {
+  const uint64_t each = elements / parts;
+  const uint64_t rest = elements % parts;
+  return part * each + (part < rest ? part : rest);
+}
+
+}  // namespace tug
+
+#endif  // TUG_COLLECTIVE_SCHEDULE_H_

@@ -1,0 +1,34 @@
+#ifndef TUG_PLAN_PIPELINE_PARALLEL_H_
+#define TUG_PLAN_PIPELINE_PARALLEL_H_
+
+#include <cstdint>
+
+#include "collective/cost.h"
+#include "plan/model_shape.h"
+
+namespace tug {
+
+// Pipeline parallelism: p stages of L / p layers, a step's batch cut into m micro-batches that flow
+// through them. A GPU has Psi / p parameters.
+// Source: Huang et al. 2019 (GPipe); Narayanan et al. 2021 (Megatron-LM), section 2.2; the
+// lectures' "Pipeline Parallelism (Inter-layer)". All functions are pure. REQUIRES: p, m >= 1.
+
+// The time in which a stage waits for the pipeline to fill and drain, of the time in which it
+// computes: (p - 1) / m, for GPipe and 1F1B alike.
+double BubbleFraction(uint32_t stages, uint64_t micro_batches);
+// The same of the whole step: (p - 1) / (m + p - 1).
+double IdleShare(uint32_t stages, uint64_t micro_batches);
+
+// Micro-batches whose activations the first stage holds at once under 1F1B: min(p, m). GPipe holds
+// all m.
+uint64_t MicroBatchesHeld(uint32_t stages, uint64_t micro_batches);
+
+// Seconds that what crosses between stages costs a step, none of it hidden: LayerOutputBytes of a
+// micro-batch of b samples forward and as many back, in each of m + p - 1 turns of the pipeline; 0
+// for one stage.
+double PipelineSeconds(const TransformerShape& shape, double samples, uint32_t stages,
+                       uint64_t micro_batches, const LinkCost& link);
+
+}  // namespace tug
+
+#endif  // TUG_PLAN_PIPELINE_PARALLEL_H_

@@ -1,0 +1,25 @@
+#include "plan/tensor_parallel.h"
+
+#include <cmath>
+
+#include "base/check.h"
+#include "collective/ring.h"
+
+namespace tug {
+
+double TensorParallelBytes(const TransformerShape& shape, double samples,
+                           uint32_t tensor_parallel) {
+  TUG_CHECK(tensor_parallel >= 1);
+  const double t = tensor_parallel;
+  return static_cast<double>(shape.layers) * kTensorAllReducesPerLayer * 2 * (t - 1) / t *
+         LayerOutputBytes(shape, samples);
+}
+
+double TensorParallelSeconds(const TransformerShape& shape, double samples,
+                             uint32_t tensor_parallel, const LinkCost& link) {
+  const auto bytes = static_cast<uint64_t>(std::llround(LayerOutputBytes(shape, samples)));
+  return static_cast<double>(shape.layers) * kTensorAllReducesPerLayer *
+         RingAllReduceSeconds(link, tensor_parallel, bytes);
+}
+
+}  // namespace tug

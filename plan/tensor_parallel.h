@@ -1,0 +1,28 @@
+#ifndef TUG_PLAN_TENSOR_PARALLEL_H_
+#define TUG_PLAN_TENSOR_PARALLEL_H_
+
+#include <cstdint>
+
+#include "collective/cost.h"
+#include "plan/model_shape.h"
+
+namespace tug {
+
+// Tensor parallelism as in Megatron-LM: of a layer's MLP and of its attention the first matrix is
+// cut by columns, the second by rows, so that each of them ends with one all-reduce forward and one
+// backward. A GPU has Psi / t parameters (LayerNorm and some biases are whole everywhere: not
+// counted), and of activations what plan/activation_bytes.h says.
+// Source: Shoeybi et al. 2019, section 3; the lectures' "Tensor Parallelism (Intra-layer)".
+inline constexpr int kTensorAllReducesPerLayer = 4;
+
+// Bytes that a GPU sends, and as many that it receives, for b samples in all layers: 2 (t - 1) / t
+// of each all-reduce, which is of LayerOutputBytes. Pure. REQUIRES: t >= 1.
+double TensorParallelBytes(const TransformerShape& shape, double samples, uint32_t tensor_parallel);
+
+// Seconds of a ring's all-reduces for b samples in all layers, none of them hidden. Pure.
+double TensorParallelSeconds(const TransformerShape& shape, double samples,
+                             uint32_t tensor_parallel, const LinkCost& link);
+
+}  // namespace tug
+
+#endif  // TUG_PLAN_TENSOR_PARALLEL_H_

@@ -1,0 +1,27 @@
+#include "plan/tensor_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include "collective/ring.h"
+
+namespace tug {
+namespace {
+
+constexpr TransformerShape kShape = {
+    .layers = 6, .width = 32, .heads = 4, .context = 16, .vocabulary = 10};
+
+// Four all-reduces a layer, each of 2 s b h bytes, of which a ring sends 2 (t - 1) / t.
+TEST(TensorParallelBytes, AreThoseOfFourAllReducesALayer) {
+  EXPECT_DOUBLE_EQ(TensorParallelBytes(kShape, 2, 4), 6 * 4 * 1.5 * (2 * 16 * 2 * 32));
+  EXPECT_EQ(TensorParallelBytes(kShape, 2, 1), 0);
+}
+
+TEST(TensorParallelSeconds, AreThoseOfTheRing) {
+  const LinkCost link = {.alpha = 1e-6, .beta = 1e-11, .gamma = 0};
+  EXPECT_DOUBLE_EQ(TensorParallelSeconds(kShape, 2, 4, link),
+                   6 * 4 * RingAllReduceSeconds(link, 4, 2 * 16 * 2 * 32));
+  EXPECT_EQ(TensorParallelSeconds(kShape, 2, 1, link), 0);
+}
+
+}  // namespace
+}  // namespace tug
