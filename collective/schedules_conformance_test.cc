@@ -14,7 +14,6 @@
 #include "collective/binomial_tree.h"
 #include "collective/ring.h"
 #include "collective/symbolic_run.h"
-#include "collective/write_hazards.h"
 
 namespace tug {
 namespace {
@@ -41,8 +40,9 @@ uint64_t AllRanks(uint32_t world) { return (uint64_t{1} << world) - 1; }
 void ExpectEnds(const std::vector<Schedule>& family, const BeginsWith& begins_with,
                 const Wanted& wanted, const std::string& what) {
   SumTerms terms;
+  const auto hazards = AllWriteHazards(family);
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
-    const SymbolicOutcome outcome = RunSymbolically(family, begins_with, seed, terms);
+    const SymbolicOutcome outcome = RunSymbolically(family, hazards, begins_with, seed, terms);
     ASSERT_EQ(outcome.error, "") << what << " seed " << seed;
     for (uint32_t rank = 0; rank < family.size(); ++rank) {
       for (uint32_t part = 0; part < family[rank].parts; ++part) {
@@ -62,8 +62,9 @@ void ExpectSums(const std::vector<Schedule>& family, const BeginsWith& has,
   const uint32_t world = static_cast<uint32_t>(family.size());
   SumTerms terms;
   std::vector<uint32_t> sum(family[0].parts);
+  const auto hazards = AllWriteHazards(family);
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
-    const SymbolicOutcome outcome = RunSymbolically(family, Everything, seed, terms);
+    const SymbolicOutcome outcome = RunSymbolically(family, hazards, Everything, seed, terms);
     ASSERT_EQ(outcome.error, "") << what << " seed " << seed;
     for (uint32_t rank = 0; rank < world; ++rank) {
       for (uint32_t part = 0; part < sum.size(); ++part) {
@@ -112,9 +113,7 @@ TEST(AllReduceSchedules, HaveWriteHazardsOnlyWhereTheyAreSaidToHaveThem) {
       for (uint32_t world = 1; world <= kLargestWorld; ++world) {
         const std::vector<Schedule> family = AllReduceFamily(algorithm, world, settings);
         size_t hazards = 0;
-        for (uint32_t rank = 0; rank < world; ++rank) {
-          hazards += WriteHazards(family, rank).size();
-        }
+        for (const auto& of_rank : AllWriteHazards(family)) hazards += of_rank.size();
         const std::string name = algorithm.name;
         if (name == "recursive_doubling") {
           // Of all exchanges of all that take part.

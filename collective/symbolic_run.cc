@@ -5,9 +5,9 @@
 #include <numeric>
 #include <random>
 #include <sstream>
+#include <utility>
 
 #include "base/check.h"
-#include "collective/write_hazards.h"
 
 namespace tug {
 namespace {
@@ -38,9 +38,10 @@ struct Rank {
 
 class Run {
  public:
-  Run(std::span<const Schedule> family, uint32_t seed, SumTerms& terms, bool heeds_hazards)
+  Run(std::span<const Schedule> family, std::span<const std::vector<WriteHazard>> hazards,
+      uint32_t seed, SumTerms& terms)
       : family_(family), random_(seed), terms_(terms), ranks_(family.size()) {
-    for (uint32_t rank = 0; rank < family.size(); ++rank) Prepare(rank, heeds_hazards);
+    for (uint32_t rank = 0; rank < family.size(); ++rank) Prepare(rank, hazards[rank]);
   }
 
   SymbolicOutcome Go(const std::function<bool(uint32_t, uint32_t)>& begins_with) {
@@ -69,7 +70,7 @@ class Run {
   }
 
  private:
-  void Prepare(uint32_t rank, bool heeds_hazards) {
+  void Prepare(uint32_t rank, const std::vector<WriteHazard>& hazards) {
     Rank& of = ranks_[rank];
     of.to.resize(family_.size());
     of.from.resize(family_.size());
@@ -96,8 +97,7 @@ class Run {
       }
     }
     of.left = of.sends.size() + of.receives.size();
-    if (!heeds_hazards) return;
-    for (const WriteHazard& hazard : WriteHazards(family_, rank)) {
+    for (const WriteHazard& hazard : hazards) {
       Find(of.receives, hazard.step, hazard.receive)
           .hazards.push_back(static_cast<size_t>(&Find(of.sends, hazard.send_step, hazard.send) -
                                                  of.sends.data()));
@@ -280,23 +280,6 @@ std::vector<std::pair<uint32_t, Transfer>> Between(const Schedule& schedule, uin
 
 }  // namespace
 
-uint32_t SumTerms::Leaf(uint32_t rank, uint32_t part) {
-  TUG_CHECK(rank < 64);
-  return Add(leaves_, rank, part, {uint64_t{1} << rank, part});
-}
-
-uint32_t SumTerms::Sum(uint32_t a, uint32_t b) {
-  TUG_CHECK(a != kNothing && b != kNothing);
-  return Add(sums_, std::min(a, b), std::max(a, b), {ranks(a) | ranks(b), part(a)});
-}
-
-uint32_t SumTerms::Add(std::map<std::pair<uint32_t, uint32_t>, uint32_t>& numbers, uint32_t a,
-                       uint32_t b, const Term& term) {
-  const auto [it, added] = numbers.try_emplace({a, b}, static_cast<uint32_t>(terms_.size()));
-  if (added) terms_.push_back(term);
-  return it->second;
-}
-
 std::string Mismatch(std::span<const Schedule> family) {
   for (uint32_t rank = 0; rank < family.size(); ++rank) {
     std::string wrong = Malformed(family, rank);
@@ -320,12 +303,22 @@ std::string Mismatch(std::span<const Schedule> family) {
   return "";
 }
 
+std::vector<std::vector<WriteHazard>> AllWriteHazards(std::span<const Schedule> family) {
+  std::vector<std::vector<WriteHazard>> all;
+  for (uint32_t rank = 0; rank < family.size(); ++rank) {
+    all.push_back(WriteHazards(family, rank));
+  }
+  return all;
+}
+
 SymbolicOutcome RunSymbolically(std::span<const Schedule> family,
+                                std::span<const std::vector<WriteHazard>> hazards,
                                 const std::function<bool(uint32_t, uint32_t)>& begins_with,
-                                uint32_t seed, SumTerms& terms, bool heeds_hazards) {
+                                uint32_t seed, SumTerms& terms) {
   std::string mismatch = Mismatch(family);
   if (!mismatch.empty()) return {std::move(mismatch), {}};
-  return Run(family, seed, terms, heeds_hazards).Go(begins_with);
+  TUG_CHECK(hazards.size() == family.size());
+  return Run(family, hazards, seed, terms).Go(begins_with);
 }
 
 }  // namespace tug

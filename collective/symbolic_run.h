@@ -19,55 +19,30 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "collective/schedule.h"
+#include "collective/sum_terms.h"
+#include "collective/write_hazards.h"
 
 namespace tug {
-
-// Sums of contributions as trees. Two sums have one number if and only if they are the same tree,
-// up to a + b = b + a: then they have the same bits in floating point.
-class SumTerms {
- public:
-  static constexpr uint32_t kNothing = 0;
-
-  SumTerms() : terms_(1) {}
-
-  // What a rank has for a part at first. REQUIRES: rank < 64.
-  uint32_t Leaf(uint32_t rank, uint32_t part);
-  // REQUIRES: neither is kNothing.
-  uint32_t Sum(uint32_t a, uint32_t b);
-  // Whose contributions are in it: bit r for rank r; and to which part.
-  uint64_t ranks(uint32_t term) const { return terms_[term].ranks; }
-  uint32_t part(uint32_t term) const { return terms_[term].part; }
-
- private:
-  struct Term {
-    uint64_t ranks = 0;
-    uint32_t part = 0;
-  };
-  uint32_t Add(std::map<std::pair<uint32_t, uint32_t>, uint32_t>& numbers, uint32_t a, uint32_t b,
-               const Term& term);
-
-  std::vector<Term> terms_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> leaves_, sums_;
-};
 
 struct SymbolicOutcome {
   std::string error;                        // empty: the contract was kept
   std::vector<std::vector<uint32_t>> held;  // term of each rank, part, in the end
 };
 
-// `begins_with`: whether a rank has something in a part at first. `heeds_hazards`: whether receives
-// wait for write hazards. REQUIRES: at most 64 ranks.
+// `begins_with`: whether a rank has something in a part at first. `hazards`: those that receives
+// wait for, by rank. REQUIRES: at most 64 ranks.
 SymbolicOutcome RunSymbolically(
-    std::span<const Schedule> family,
+    std::span<const Schedule> family, std::span<const std::vector<WriteHazard>> hazards,
     const std::function<bool(uint32_t rank, uint32_t part)>& begins_with, uint32_t seed,
-    SumTerms& terms, bool heeds_hazards = true);
+    SumTerms& terms);
+
+// WriteHazards of every rank.
+std::vector<std::vector<WriteHazard>> AllWriteHazards(std::span<const Schedule> family);
 
 // What of the contract can be seen without running: empty, or what is wrong.
 std::string Mismatch(std::span<const Schedule> family);
