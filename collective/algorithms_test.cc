@@ -96,6 +96,19 @@ TEST(PickAllReduce, TakesRingsForLargeBuffersOfOtherWorlds) {
   EXPECT_EQ(Picked(6, 64 << 20), "torus_2d");  // the ring's bytes in fewer rounds
 }
 
+// The sizes of docs/collectives.md, from the formulas set equal.
+TEST(PickAllReduce, ChangesWhereTheFormulasMeet) {
+  const LinkCost& g = kGigabit;
+  const double of_8 = 3 * g.alpha / (3 * (g.beta + g.gamma) - 7.0 / 8 * (2 * g.beta + g.gamma));
+  EXPECT_NEAR(of_8, 14e3, 500);
+  EXPECT_EQ(Picked(8, static_cast<uint64_t>(of_8 * 0.99)), "recursive_doubling");
+  EXPECT_EQ(Picked(8, static_cast<uint64_t>(of_8 * 1.01)), "halving_doubling");
+  const double of_6 = 2 * (6 - 2 - 2) * g.alpha / ((2 * g.beta + g.gamma) * (3.0 / 4 + 1.0 / 6));
+  EXPECT_NEAR(of_6, 13e3, 500);
+  EXPECT_NEAR(Seconds("ring", g, 6, static_cast<uint64_t>(of_6)),
+              Seconds("halving_doubling", g, 6, static_cast<uint64_t>(of_6)), 1e-7);
+}
+
 TEST(PickAllReduce, TakesTheFirstOfThoseThatCostTheSame) {
   EXPECT_EQ(PickAllReduce({}, 8, 1 << 20, {}).algorithm, &AllReduceAlgorithms()[0]);
 }

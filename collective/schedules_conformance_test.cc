@@ -12,6 +12,7 @@
 #include "collective/all_to_all.h"
 #include "collective/barrier.h"
 #include "collective/binomial_tree.h"
+#include "collective/grid.h"
 #include "collective/ring.h"
 #include "collective/symbolic_run.h"
 
@@ -120,7 +121,10 @@ TEST(AllReduceSchedules, HaveWriteHazardsOnlyWhereTheyAreSaidToHaveThem) {
           uint32_t members = 1, rounds = 0;
           for (; members * 2 <= world; members *= 2) ++rounds;
           EXPECT_EQ(hazards, size_t{members} * rounds) << world;
-        } else if (name != "mesh_2d") {
+        } else if (name == "mesh_2d") {
+          // Where a row's sums are still being passed on while a column's come in.
+          EXPECT_EQ(hazards > 0, MostSquare(world).rows > 1) << world;
+        } else {
           EXPECT_EQ(hazards, 0u) << name << " of " << world;
         }
       }
