@@ -11,7 +11,26 @@
 //  - sends carry what the parts hold before any receive of this step;
 //  - receives are of parts disjoint from each other.
 // A rank may be ahead of others: a part may be sent as soon as all receives into it, of steps
-// before, are done; nothing waits for a step as a whole.
+// before, are done; nothing waits for a step as a whole. Only a message of no parts (barrier) may
+// not leave before all receives of the steps before are done. Messages between two ranks keep the
+// order of steps and, within a step, of transfers.
+//
+// Every rank's buffer has all parts, whatever it needs of them: part r is rank r's own in scatter,
+// gather, all-gather and reduce-scatter, where the other parts of a rank that is to have only its
+// own are scratch and hold anything afterwards. A rank is done when its receives are written and
+// its sends let go.
+//
+// Sends that are read in place. A send is let go when its peer has read it; until then what it
+// carries must not change. Where a peer reads the buffer itself (shared memory), a receive may have
+// to wait for that before it writes:
+//  - often it cannot come too early, because what arrives was made of what the peer has read (ring,
+//    halving-doubling: a part comes back only through those that it went to);
+//  - else it is a write hazard. WriteHazards (write_hazards.h) tells which receives wait for which
+//    sends of the same or an earlier step; all other receives need not ask.
+// Only writing waits, never reading: two ranks that send each other the parts that both then sum
+// into (recursive doubling) each wait for the other to have read. So what has a write hazard is
+// read into memory to the side, which lets it go, and written from there; then no two ranks can
+// wait for each other, and a receive without a hazard may be summed where the peer has it.
 
 #include <cstdint>
 #include <vector>
@@ -37,6 +56,10 @@ struct Step {
 struct Schedule {
   uint32_t parts = 1;
   std::vector<Step> steps;
+  // All-to-all alone: part p of rank a is at first what a has for p, and then what p had for a. So
+  // what leaves part b of rank a arrives in part a of rank b, and `begin` and `end` are parts of
+  // one's own buffer. REQUIRES: as many elements in all parts.
+  bool transposes = false;
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };

@@ -1,0 +1,40 @@
+#include "collective/all_to_all.h"
+
+namespace tug {
+namespace {
+
+// Players sit in a circle, an odd number of them; those whose numbers add up to the round, modulo
+// the circle, meet. The one who would meet itself meets the last rank of an even world, who is not
+// in the circle, or is idle.
+uint32_t Circle(uint32_t world) { return world % 2 == 0 ? world - 1 : world; }
+
+uint32_t Opponent(uint32_t rank, uint32_t world, uint32_t round) {
+  const uint32_t circle = Circle(world);
+  if (rank == circle) {  // whoever meets itself: twice its number is the round
+    return (round % 2 == 0 ? round : round + circle) / 2 % circle;
+  }
+  const uint32_t opponent = (round + circle - rank) % circle;
+  return opponent == rank && circle < world ? circle : opponent;
+}
+
+uint32_t Rounds(uint32_t world) { return world == 1 ? 0 : Circle(world); }
+
+}  // namespace
+
+Schedule PairwiseAllToAll(uint32_t rank, uint32_t world) {
+  Schedule schedule{.parts = world, .transposes = true};
+  for (uint32_t round = 0; round < Rounds(world); ++round) {
+    Step& step = schedule.steps.emplace_back();
+    const uint32_t peer = Opponent(rank, world, round);
+    if (peer == rank) continue;
+    step.sends.push_back({peer, peer, peer + 1});
+    step.receives.push_back({peer, peer, peer + 1});
+  }
+  return schedule;
+}
+
+double PairwiseAllToAllSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  return Rounds(world) * SendSeconds(link, static_cast<double>(bytes) / world);
+}
+
+}  // namespace tug

@@ -1,0 +1,20 @@
+#include "collective/barrier.h"
+
+#include <bit>
+
+namespace tug {
+
+Schedule DisseminationBarrier(uint32_t rank, uint32_t world) {
+  Schedule schedule;
+  for (uint32_t distance = 1; distance < world; distance *= 2) {
+    schedule.steps.push_back(
+        {{{.peer = (rank + distance) % world}}, {{.peer = (rank + world - distance) % world}}});
+  }
+  return schedule;
+}
+
+double DisseminationBarrierSeconds(const LinkCost& link, uint32_t world) {
+  return std::bit_width(world - 1) * link.alpha;
+}
+
+}  // namespace tug

@@ -1,0 +1,160 @@
+#include "collective/binomial_tree.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+namespace tug {
+namespace {
+
+// What one rank does in a round, ranks counted from the root on: it serves a child, is served by
+// its parent, or does nothing.
+struct Round {
+  enum { kIdle, kParent, kChild } role = kIdle;
+  uint32_t peer = 0;     // counted from the root on
+  uint32_t subtree = 0;  // the child's: [subtree, subtree_end)
+  uint32_t subtree_end = 0;
+};
+
+Round RoundOf(uint32_t v, uint32_t count, uint32_t distance) {
+  if (v % (2 * distance) == 0 && v + distance < count) {
+    return {Round::kParent, v + distance, v + distance, std::min(v + 2 * distance, count)};
+  }
+  if (v % (2 * distance) == distance) {
+    return {Round::kChild, v - distance, v, std::min(v + distance, count)};
+  }
+  return {};
+}
+
+// A tree over ranks first + (root + v) mod count.
+struct Tree {
+  uint32_t first;
+  uint32_t count;
+  uint32_t root;
+
+  uint32_t RankOf(uint32_t v) const { return first + (root + v) % count; }
+  uint32_t Own(uint32_t rank) const { return (rank - first + count - root) % count; }
+};
+
+using PartsOf = std::function<void(const Round&, Transfer, std::vector<Transfer>&)>;
+
+void AppendOutwards(const Tree& tree, uint32_t rank, uint32_t distance, const PartsOf& add,
+                    std::vector<Step>& steps) {
+  Step& step = steps.emplace_back();
+  const Round round = RoundOf(tree.Own(rank), tree.count, distance);
+  const Transfer transfer{.peer = tree.RankOf(round.peer)};
+  if (round.role == Round::kParent) add(round, transfer, step.sends);
+  if (round.role == Round::kChild) add(round, transfer, step.receives);
+}
+
+void AppendInwards(const Tree& tree, uint32_t rank, uint32_t distance, bool reduces,
+                   const PartsOf& add, std::vector<Step>& steps) {
+  Step& step = steps.emplace_back();
+  const Round round = RoundOf(tree.Own(rank), tree.count, distance);
+  const Transfer transfer{.peer = tree.RankOf(round.peer)};
+  if (round.role == Round::kChild) add(round, transfer, step.sends);
+  if (round.role == Round::kParent) {
+    Transfer receive = transfer;
+    receive.reduces = reduces;
+    add(round, receive, step.receives);
+  }
+}
+
+PartsOf AllParts(uint32_t parts) {
+  return [parts](const Round&, Transfer transfer, std::vector<Transfer>& out) {
+    transfer.end = parts;
+    out.push_back(transfer);
+  };
+}
+
+// Those of the subtree's ranks; two transfers where it goes on from the last rank to rank 0.
+PartsOf OwnParts(const Tree& tree) {
+  return [tree](const Round& round, Transfer transfer, std::vector<Transfer>& out) {
+    const uint32_t begin = tree.RankOf(round.subtree);
+    const uint32_t end = begin + round.subtree_end - round.subtree;
+    transfer.begin = begin;
+    transfer.end = std::min(end, tree.count);
+    out.push_back(transfer);
+    if (end <= tree.count) return;
+    transfer.begin = 0;
+    transfer.end = end - tree.count;
+    out.push_back(transfer);
+  };
+}
+
+uint32_t LargestDistance(uint32_t rounds) { return rounds == 0 ? 0 : 1u << (rounds - 1); }
+
+}  // namespace
+
+Schedule BinomialBroadcast(uint32_t rank, uint32_t world, uint32_t root) {
+  const Tree tree{0, world, root};
+  Schedule schedule;
+  for (uint32_t d = LargestDistance(BinomialRounds(world)); d > 0; d /= 2) {
+    AppendOutwards(tree, rank, d, AllParts(1), schedule.steps);
+  }
+  return schedule;
+}
+
+Schedule BinomialReduce(uint32_t rank, uint32_t world, uint32_t root) {
+  const Tree tree{0, world, root};
+  Schedule schedule;
+  for (uint32_t d = 1; d < world; d *= 2) {
+    AppendInwards(tree, rank, d, true, AllParts(1), schedule.steps);
+  }
+  return schedule;
+}
+
+Schedule BinomialScatter(uint32_t rank, uint32_t world, uint32_t root) {
+  const Tree tree{0, world, root};
+  Schedule schedule{.parts = world};
+  for (uint32_t d = LargestDistance(BinomialRounds(world)); d > 0; d /= 2) {
+    AppendOutwards(tree, rank, d, OwnParts(tree), schedule.steps);
+  }
+  return schedule;
+}
+
+Schedule BinomialGather(uint32_t rank, uint32_t world, uint32_t root) {
+  const Tree tree{0, world, root};
+  Schedule schedule{.parts = world};
+  for (uint32_t d = 1; d < world; d *= 2) {
+    AppendInwards(tree, rank, d, false, OwnParts(tree), schedule.steps);
+  }
+  return schedule;
+}
+
+double BinomialBroadcastSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  return BinomialRounds(world) * SendSeconds(link, static_cast<double>(bytes));
+}
+
+double BinomialReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  return BinomialRounds(world) * ReduceSeconds(link, static_cast<double>(bytes));
+}
+
+double BinomialScatterSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  return BinomialRounds(world) * link.alpha +
+         (world - 1) * link.beta * static_cast<double>(bytes) / world;
+}
+
+double BinomialGatherSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  return BinomialScatterSeconds(link, world, bytes);
+}
+
+void AppendBinomialReduce(const RankGroup& group, uint32_t rank, uint32_t parts,
+                          std::vector<Step>& steps) {
+  const Tree tree{group.first, group.count, 0};
+  for (uint32_t round = 0; round < group.rounds; ++round) {
+    AppendInwards(tree, rank, 1u << round, true, AllParts(parts), steps);
+  }
+}
+
+void AppendBinomialBroadcast(const RankGroup& group, uint32_t rank, uint32_t parts,
+                             std::vector<Step>& steps) {
+  const Tree tree{group.first, group.count, 0};
+  for (uint32_t d = LargestDistance(group.rounds); d > 0; d /= 2) {
+    AppendOutwards(tree, rank, d, AllParts(parts), steps);
+  }
+}
+
+uint32_t BinomialRounds(uint32_t count) { return static_cast<uint32_t>(std::bit_width(count - 1)); }
+
+}  // namespace tug

@@ -1,0 +1,30 @@
+#ifndef TUG_COLLECTIVE_GRID_H_
+#define TUG_COLLECTIVE_GRID_H_
+
+#include <cstdint>
+
+namespace tug {
+
+// How a world is laid out in rows: rank = row * columns + column.
+struct Grid2d {
+  uint32_t rows = 1;
+  uint32_t columns = 1;
+  friend bool operator==(const Grid2d&, const Grid2d&) = default;
+};
+// And in layers of rows: rank = (z * y_size + y) * x_size + x.
+struct Grid3d {
+  uint32_t x_size = 1;
+  uint32_t y_size = 1;
+  uint32_t z_size = 1;
+  friend bool operator==(const Grid3d&, const Grid3d&) = default;
+};
+
+// The most square one, rows <= columns: of a prime number, one row.
+Grid2d MostSquare(uint32_t world);
+// The one of the smallest x + y + z, z <= y <= x: of a prime number, one row; of a product of two
+// primes, one layer.
+Grid3d MostCubic(uint32_t world);
+
+}  // namespace tug
+
+#endif  // TUG_COLLECTIVE_GRID_H_

@@ -1,0 +1,52 @@
+#include "collective/hierarchical.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "collective/binomial_tree.h"
+#include "collective/ring.h"
+#include "collective/ring_phases.h"
+
+namespace tug {
+namespace {
+
+uint32_t Hosts(uint32_t world, uint32_t ranks_per_host) {
+  TUG_CHECK(ranks_per_host >= 1);
+  return (world - 1) / ranks_per_host + 1;
+}
+
+uint32_t RoundsWithin(uint32_t world, uint32_t ranks_per_host) {
+  return BinomialRounds(std::min(world, ranks_per_host));
+}
+
+}  // namespace
+
+Schedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per_host) {
+  const uint32_t hosts = Hosts(world, ranks_per_host);
+  const uint32_t host = rank / ranks_per_host;
+  const uint32_t leader = host * ranks_per_host;
+  const RankGroup group{leader, std::min(ranks_per_host, world - leader),
+                        RoundsWithin(world, ranks_per_host)};
+  Schedule schedule{.parts = hosts};
+  std::vector<Step>& steps = schedule.steps;
+  AppendBinomialReduce(group, rank, hosts, steps);
+  if (rank == leader) {
+    const Ring ring{.stride = ranks_per_host, .count = hosts, .position = host};
+    AppendRingReduceScatter(ring, steps);
+    AppendRingAllGather(ring, steps);
+  } else {
+    steps.resize(steps.size() + 2 * (hosts - 1));
+  }
+  AppendBinomialBroadcast(group, rank, hosts, steps);
+  return schedule;
+}
+
+double HierarchicalAllReduceSeconds(const LinkCost& between_hosts, const LinkCost& within_host,
+                                    uint32_t world, uint32_t ranks_per_host, uint64_t bytes) {
+  const double all = static_cast<double>(bytes);
+  return RoundsWithin(world, ranks_per_host) *
+             (ReduceSeconds(within_host, all) + SendSeconds(within_host, all)) +
+         RingAllReduceSeconds(between_hosts, Hosts(world, ranks_per_host), bytes);
+}
+
+}  // namespace tug

@@ -1,0 +1,33 @@
+#ifndef TUG_COLLECTIVE_HIERARCHICAL_H_
+#define TUG_COLLECTIVE_HIERARCHICAL_H_
+
+// Hierarchical all-reduce (Jia et al. 2018, "Highly scalable deep learning training system with
+// mixed-precision: training ImageNet in four minutes"), for links within a host that are faster
+// than those between hosts. Ranks h K to h K + K - 1 are on host h, the last host may have fewer;
+// the first rank of each is its leader. H = ceil(N / K) hosts, H parts.
+//   1. On each host: reduce to the leader, along a binomial tree.
+//   2. Among the leaders: a ring all-reduce (ring.h).
+//   3. On each host: broadcast from the leader.
+//
+// 2 ceil(log2 K) rounds within hosts, of S bytes each, and 2 (H - 1) between hosts, where a leader
+// sends 2 (H - 1) / H S bytes: a host's, not a rank's, share of the slow links. With K = 1 it is
+// the ring.
+
+#include <cstdint>
+
+#include "collective/cost.h"
+#include "collective/schedule.h"
+
+namespace tug {
+
+// REQUIRES: ranks_per_host >= 1.
+Schedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per_host);
+
+// ceil(log2 K) (2 alpha' + S (2 beta' + gamma')), alpha' to gamma' within a host, plus that of a
+// ring of H between hosts.
+double HierarchicalAllReduceSeconds(const LinkCost& between_hosts, const LinkCost& within_host,
+                                    uint32_t world, uint32_t ranks_per_host, uint64_t bytes);
+
+}  // namespace tug
+
+#endif  // TUG_COLLECTIVE_HIERARCHICAL_H_

@@ -1,0 +1,87 @@
+#include "collective/write_hazards.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tug {
+namespace {
+
+// By rank, up to which step its receives into a part are known to be done; -1: none is.
+using Known = std::vector<int64_t>;
+
+bool Holds(const Transfer& transfer, uint32_t part) {
+  return transfer.begin <= part && part < transfer.end;
+}
+
+// Follows one part through the steps of all ranks.
+class PartHistory {
+ public:
+  PartHistory(std::span<const Schedule> family, uint32_t rank, uint32_t part)
+      : family_(family), rank_(rank), part_(part), known_(family.size()) {
+    for (Known& known : known_) known.assign(family.size(), -1);
+  }
+
+  void Run(std::set<WriteHazard>& hazards) {
+    size_t steps = 0;
+    for (const Schedule& schedule : family_) steps = std::max(steps, schedule.steps.size());
+    for (uint32_t step = 0; step < steps; ++step) {
+      std::vector<std::pair<uint32_t, Known>> learned;
+      for (uint32_t receiver = 0; receiver < family_.size(); ++receiver) {
+        Receive(receiver, step, learned, hazards);
+      }
+      for (auto& [receiver, known] : learned) known_[receiver] = std::move(known);
+    }
+  }
+
+ private:
+  void Receive(uint32_t receiver, uint32_t step, std::vector<std::pair<uint32_t, Known>>& learned,
+               std::set<WriteHazard>& hazards) const {
+    if (step >= family_[receiver].steps.size()) return;
+    const std::vector<Transfer>& receives = family_[receiver].steps[step].receives;
+    for (uint32_t receive = 0; receive < receives.size(); ++receive) {
+      if (!Holds(receives[receive], part_)) continue;
+      const Known& arriving = known_[receives[receive].peer];
+      if (receiver == rank_) AddHazards(step, receive, arriving, hazards);
+      Known known = known_[receiver];
+      for (size_t i = 0; i < known.size(); ++i) known[i] = std::max(known[i], arriving[i]);
+      known[receiver] = step;
+      learned.emplace_back(receiver, std::move(known));
+    }
+  }
+
+  void AddHazards(uint32_t step, uint32_t receive, const Known& arriving,
+                  std::set<WriteHazard>& hazards) const {
+    const int64_t last_write = known_[rank_][rank_];
+    for (uint32_t sent = static_cast<uint32_t>(last_write + 1); sent <= step; ++sent) {
+      const std::vector<Transfer>& sends = family_[rank_].steps[sent].sends;
+      for (uint32_t send = 0; send < sends.size(); ++send) {
+        if (!Holds(sends[send], part_)) continue;
+        // What is transposed has not been where it arrives: it proves nothing.
+        const bool read = !family_[rank_].transposes && arriving[sends[send].peer] >= sent;
+        if (!read) hazards.insert({step, receive, sent, send});
+      }
+    }
+  }
+
+  const std::span<const Schedule> family_;
+  const uint32_t rank_;
+  const uint32_t part_;
+  std::vector<Known> known_;  // by rank
+};
+
+}  // namespace
+
+std::vector<WriteHazard> WriteHazards(std::span<const Schedule> family, uint32_t rank) {
+  TUG_CHECK(rank < family.size());
+  std::set<WriteHazard> hazards;
+  for (uint32_t part = 0; part < family[rank].parts; ++part) {
+    PartHistory(family, rank, part).Run(hazards);
+  }
+  return {hazards.begin(), hazards.end()};
+}
+
+}  // namespace tug
