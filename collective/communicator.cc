@@ -1,5 +1,6 @@
 #include "collective/communicator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,10 +12,12 @@ namespace {
 
 // Messages that are applied between looks for others.
 constexpr int kWorkBetweenPolls = 4;
-// While a queue is full, or a rank has yet to connect.
+// While a queue is full.
 constexpr absl::Duration kRetry = absl::Milliseconds(1);
 // How long what a rank had sent before its connection was lost may take to be delivered.
 constexpr absl::Duration kLastMessages = absl::Milliseconds(20);
+// For the notices of a failure to those whose queues are full.
+constexpr absl::Duration kLeaving = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -27,6 +30,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   for (uint32_t rank = 0; rank < communicator->rank_; ++rank) {
     RETURN_IF_ERROR(transport.Connect(peers[rank], endpoints[rank]));
   }
+  RETURN_IF_ERROR(communicator->Meet());
   return communicator;
 }
 
@@ -39,6 +43,31 @@ Communicator::Communicator(CommunicatorOptions options, Transport& transport)
               .wake = [&transport] { transport.Wake(); },
               .new_buffer = [&transport](size_t bytes) { return transport.NewBuffer(bytes); }}),
       links_(options.group.peers.size()) {}
+
+// A rank greets those below, over the connection that it has made, and they greet back.
+absl::Status Communicator::Meet() {
+  links_[rank_].met = true;
+  for (uint32_t rank = 0; rank < rank_; ++rank) Greet(rank);
+  const absl::Time deadline = time_.Now() + patience_;
+  const auto met = [](const Link& link) { return link.met; };
+  while (!std::all_of(links_.begin(), links_.end(), met)) {
+    Poll(/*wait=*/true);
+    if (time_.Now() < deadline) continue;
+    const auto missing = std::find_if_not(links_.begin(), links_.end(), met) - links_.begin();
+    return absl::DeadlineExceededError(
+        absl::StrCat("rank ", missing, " (", PeerName(group_.peer(static_cast<uint32_t>(missing))),
+                     ") has not come within ", absl::FormatDuration(patience_)));
+  }
+  Poll(/*wait=*/false);
+  return absl::OkStatus();
+}
+
+void Communicator::Greet(uint32_t rank) {
+  Outgoing greeting;
+  greeting.to = group_.peer(rank);
+  greeting.header = group_.Greeting();
+  Send(std::move(greeting));
+}
 
 absl::Status Communicator::Run(const Schedule& schedule, CollectiveBuffer buffer,
                                ElementType type) {
@@ -55,11 +84,22 @@ absl::Status Communicator::Run(const Schedule& schedule, CollectiveBuffer buffer
     if (now >= next_tick_) Tick(now);
     if (!group_.finished(number) || now - begun < patience_) continue;
     for (uint32_t rank = 0; rank < world(); ++rank) {
-      if (!links_[rank].waiting.empty()) group_.Abort(rank, "cannot be reached");
+      if (!links_[rank].waiting.empty()) group_.Abort(rank, "takes nothing");
     }
   }
-  if (unflushed_ || !group_.status().ok()) Poll(/*wait=*/false);
+  if (!group_.status().ok()) {
+    Leave();
+  } else if (unflushed_) {
+    Poll(/*wait=*/false);
+  }
   return group_.status();
+}
+
+void Communicator::Leave() {
+  const absl::Time deadline = time_.Now() + kLeaving;
+  do {
+    Poll(/*wait=*/false);
+  } while (waiting_messages_ > 0 && time_.Now() < deadline);
 }
 
 void Communicator::Poll(bool wait) {
@@ -69,7 +109,7 @@ void Communicator::Poll(bool wait) {
   unflushed_ = false;
   transport_.Poll(timeout, [this](Message message) {
     if (const std::optional<uint32_t> from = group_.RankOf(message.header.sender)) {
-      links_[*from].reached = true;
+      if (!std::exchange(links_[*from].met, true) && *from > rank_) Greet(*from);
     }
     group_.OnMessage(std::move(message), time_.Now());
   });
@@ -80,6 +120,10 @@ void Communicator::Poll(bool wait) {
 void Communicator::Send(Outgoing message) {
   const uint32_t rank = *group_.RankOf(message.to);
   Link& link = links_[rank];
+  if (message.header.kind == MessageKind::kRankFailed) {  // nothing else matters any more
+    waiting_messages_ -= link.waiting.size();
+    link.waiting.clear();
+  }
   if (link.waiting.empty() && TrySend(rank, message)) return;
   link.waiting.push_back(std::move(message));
   ++waiting_messages_;
@@ -89,12 +133,10 @@ bool Communicator::TrySend(uint32_t rank, const Outgoing& message) {
   Link& link = links_[rank];
   const absl::Status sent = transport_.Send(message);
   if (sent.ok()) {
-    link.reached = true;
     unflushed_ = unflushed_ || !link.shares_memory;
     return true;
   }
   if (absl::IsResourceExhausted(sent)) return false;
-  if (absl::IsNotFound(sent) && !link.reached) return false;  // it has yet to connect
   SetLost(rank, absl::StrCat("is gone: ", std::string(sent.message())));
   return true;
 }

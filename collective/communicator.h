@@ -38,8 +38,10 @@ struct CommunicatorOptions {
 // Used from one thread at a time, but for Abort. After an error it is of no use, and says so.
 class Communicator {
  public:
-  // REQUIRES: `transport` outlives it, listens if there are ranks above, and is used by nobody else
-  // meanwhile (Wake and NewBuffer apart); all ranks listen. Errors: as Transport::Connect.
+  // Waits until all ranks are there. REQUIRES: `transport` outlives it, listens if there are ranks
+  // above, and is used by nobody else meanwhile (Wake and NewBuffer apart); all ranks below listen
+  // by now. Errors: as Transport::Connect; DEADLINE_EXCEEDED (which rank has not come within
+  // `patience`).
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(CommunicatorOptions options,
                                                               Transport& transport);
 
@@ -59,9 +61,9 @@ class Communicator {
 
   // How a rank is reached.
   struct Link {
-    bool reached = false;          // a message got through, one way or the other
+    bool met = false;  // has greeted
     bool shares_memory = false;    // as of the last tick
-    std::deque<Outgoing> waiting;  // for room, or for the rank to connect
+    std::deque<Outgoing> waiting;  // for room in the queue
     // Not empty: the connection is lost, why, and since when.
     std::string lost;
     absl::Time lost_at;
@@ -71,10 +73,14 @@ class Communicator {
     std::string why;
   };
 
+  absl::Status Meet();
+  void Greet(uint32_t rank);
   void Send(Outgoing message);
   // Whether it is gone from our hands: sent, or of no use.
   bool TrySend(uint32_t rank, const Outgoing& message);
   void Retry();
+  // Gives the notices of a failure a moment to leave.
+  void Leave();
   // Messages at hand, then, if `wait`, those that come within a tick.
   void Poll(bool wait);
   void Tick(absl::Time now);

@@ -112,11 +112,22 @@ absl::StatusOr<uint64_t> RankGroup::Start(const Schedule& schedule, CollectiveBu
 
 // ---- sending ----
 
-WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const {
+WireHeader RankGroup::HeaderOf(MessageKind kind) const {
   WireHeader header;
   header.kind = kind;
   header.job = options_.job;
   header.timeline = options_.group;
+  return header;
+}
+
+WireHeader RankGroup::Greeting() const {
+  WireHeader header = HeaderOf(MessageKind::kInCollective);
+  header.clock = kNoCollective;
+  return header;
+}
+
+WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const {
+  WireHeader header = HeaderOf(kind);
   header.clock = number;
   header.version = run.plan().elements;
   header.virtual_worker = static_cast<uint32_t>(run.type());
@@ -163,6 +174,7 @@ void RankGroup::OnMessage(Message message, absl::Time now) {
       return OnRankFailed(*rank, message);
     case MessageKind::kElements:
     case MessageKind::kInCollective:
+      if (header.clock == kNoCollective) return;
       if (header.clock >= next_) return KeepEarly(*rank, std::move(message));
       return Deliver(*rank, std::move(message), now);
     default:
@@ -307,7 +319,7 @@ void RankGroup::OnRankFailed(uint32_t from, const Message& message) {
     ++ignored_messages_;
     return;
   }
-  Fail(absl::StatusCode::kUnavailable, rank, absl::StrCat(why, " (rank ", from, " says)"));
+  Fail(absl::StatusCode::kUnavailable, rank, why, absl::StrCat(" (rank ", from, " says)"));
 }
 
 void RankGroup::OnLost(uint32_t rank, const std::string& why) {
@@ -324,19 +336,18 @@ void RankGroup::Abort(uint32_t rank, const std::string& why) {
   Fail(absl::StatusCode::kUnavailable, rank, why);
 }
 
-void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& why) {
+void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& why,
+                     const std::string& says) {
   if (!status_.ok()) return;
   status_ = absl::Status(
-      code, absl::StrCat("rank ", rank, " (", PeerName(options_.peers[rank]), ") ", why));
+      code, absl::StrCat("rank ", rank, " (", PeerName(options_.peers[rank]), ") ", why, says));
   runs_.clear();
   early_.clear();
   for (uint32_t other = 0; other < world(); ++other) {
     if (other == options_.rank) continue;
     Outgoing notice;
     notice.to = options_.peers[other];
-    notice.header.kind = MessageKind::kRankFailed;
-    notice.header.job = options_.job;
-    notice.header.timeline = options_.group;
+    notice.header = HeaderOf(MessageKind::kRankFailed);
     notice.header.virtual_worker = rank;
     notice.payload = TextLease(why);
     sinks_.send(std::move(notice));

@@ -71,6 +71,11 @@ class RankGroup {
 
   void OnMessage(Message message, absl::Time now);
 
+  // A word to say before the first collective, of no collective (kNoCollective), that the sender is
+  // there. OnMessage ignores it.
+  WireHeader Greeting() const;
+  static constexpr uint64_t kNoCollective = ~uint64_t{0};
+
   // To be called every kTick or so, after the messages at hand.
   void OnTick(absl::Time now);
   static constexpr absl::Duration kTick = absl::Milliseconds(10);
@@ -114,6 +119,7 @@ class RankGroup {
 
   absl::StatusOr<std::shared_ptr<const MessagePlan>> PlanOf(const Schedule& schedule,
                                                             uint64_t elements, ElementType type);
+  WireHeader HeaderOf(MessageKind kind) const;
   WireHeader HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const;
   void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t first_element,
                     Lease payload);
@@ -125,7 +131,9 @@ class RankGroup {
   void Deliver(uint32_t rank, Message message, absl::Time now);
   void OnRankFailed(uint32_t from, const Message& message);
   void CheckPeer(uint64_t number, Running& running, uint32_t rank, absl::Time now);
-  void Fail(absl::StatusCode code, uint32_t rank, const std::string& why);
+  // `says`: who told us, empty if nobody.
+  void Fail(absl::StatusCode code, uint32_t rank, const std::string& why,
+            const std::string& says = "");
 
   const RankGroupOptions options_;
   const Sinks sinks_;

@@ -57,12 +57,15 @@ class ReadList {
   struct Reader {
     Reader(std::shared_ptr<ReadList> to, uint32_t of, std::shared_ptr<const void> kept)
         : list(std::move(to)), number(of), owner(std::move(kept)) {}
-    ~Reader() { list->Add(number); }
+    ~Reader() {
+      owner.reset();
+      list->Add(number);
+    }
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
     const std::shared_ptr<ReadList> list;
     const uint32_t number;
-    const std::shared_ptr<const void> owner;
+    std::shared_ptr<const void> owner;
   };
 
   const std::function<void()> wake_;
