@@ -172,7 +172,10 @@ void CollectiveRun::WritePayload(uint32_t receive, std::byte* to) {
   } else {
     std::memcpy(to, from, arrived.payload.size_bytes());
   }
-  if (arrived.home == Home::kSender) peers_[message.peer].read_in_place = true;
+  // For the reader of a copy nobody waits.
+  const bool waited_for =
+      arrived.home == Home::kSender && arrived.payload.size_bytes() > kCopiedBytes;
+  if (waited_for) peers_[message.peer].read_in_place = true;
   arrived.payload = Lease();
 }
 

@@ -61,7 +61,7 @@ class Communicator {
 
   // How a rank is reached.
   struct Link {
-    bool met = false;  // has greeted
+    bool met = false;              // has greeted
     bool shares_memory = false;    // as of the last tick
     std::deque<Outgoing> waiting;  // for room in the queue
     // Not empty: the connection is lost, why, and since when.

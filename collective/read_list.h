@@ -1,6 +1,7 @@
 #ifndef TUG_COLLECTIVE_READ_LIST_H_
 #define TUG_COLLECTIVE_READ_LIST_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,12 +25,15 @@ class ReadList {
   void Add(uint32_t number) {
     absl::MutexLock lock(&mutex_);
     numbers_.push_back(number);
+    any_.store(true, std::memory_order_release);
     if (std::exchange(wanted_, false)) wake_();
   }
 
   // Swaps what was added since into `to`, which is empty.
   void Take(std::vector<uint32_t>& to) {
+    if (!any_.load(std::memory_order_acquire)) return;
     absl::MutexLock lock(&mutex_);
+    any_.store(false, std::memory_order_relaxed);
     wanted_ = false;
     numbers_.swap(to);
   }
@@ -69,6 +73,7 @@ class ReadList {
   };
 
   const std::function<void()> wake_;
+  std::atomic<bool> any_ = false;  // so that who finds nothing needs no lock
   absl::Mutex mutex_;
   std::vector<uint32_t> numbers_ ABSL_GUARDED_BY(mutex_);
   bool wanted_ ABSL_GUARDED_BY(mutex_) = false;
