@@ -1,0 +1,190 @@
+#include "collective/link_simulation.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "collective/cost.h"
+
+namespace tug {
+namespace {
+
+// Events closer than this, of their time, are at once: sums of the same terms in another order.
+constexpr double kAtOnce = 1e-12;
+
+struct Message {
+  uint32_t step = 0;
+  uint32_t from = 0;
+  uint32_t number = 0;  // among all of its sender
+  Topology::Path path;
+  double send_seconds = 0;  // the sender's port is busy
+  double sum_seconds = 0;   // of its bytes
+  double seconds = 0;       // the receiver's port is busy, then the parts are there
+  uint32_t waits_for = 0;   // messages that must be done, or begun
+  std::vector<size_t> when_begun, when_done;  // messages that wait for it
+};
+
+class LinkSimulation {
+ public:
+  LinkSimulation(std::span<const Schedule> family, const Topology& topology, uint64_t bytes)
+      : family_(family), free_(topology.ports(), true) {
+    for (uint32_t rank = 0; rank < family.size(); ++rank) AddMessages(rank, topology, bytes);
+    for (uint32_t rank = 0; rank < family.size(); ++rank) AddWaits(rank);
+    for (size_t i = 0; i < messages_.size(); ++i) Offer(i);
+  }
+
+  double Run() {
+    size_t done = 0;
+    double last = 0;
+    while (true) {
+      Begin();
+      if (events_.empty()) break;
+      now_ = events_.top().seconds;
+      while (!events_.empty() && events_.top().seconds <= now_ * (1 + kAtOnce)) {
+        const Event event = events_.top();
+        events_.pop();
+        const Message& message = messages_[event.message];
+        if (event.is_sent) {
+          free_[message.path.out] = true;
+          continue;
+        }
+        free_[message.path.in] = true;
+        last = event.seconds;
+        ++done;
+        for (size_t next : message.when_done) Release(next);
+      }
+    }
+    TUG_CHECK(done == messages_.size());
+    return last;
+  }
+
+ private:
+  struct Event {
+    double seconds;
+    size_t message;
+    bool is_sent;  // else it is done
+    bool operator>(const Event& other) const { return seconds > other.seconds; }
+  };
+  using Order = std::tuple<uint32_t, uint32_t, uint32_t, size_t>;  // step, sender, number, message
+
+  // Those that a rank sends, in order.
+  void AddMessages(uint32_t rank, const Topology& topology, uint64_t bytes) {
+    uint32_t number = 0;
+    const Schedule& schedule = family_[rank];
+    for (uint32_t step = 0; step < schedule.steps.size(); ++step) {
+      for (const Transfer& send : schedule.steps[step].sends) {
+        const auto path = topology.Between(rank, send.peer);
+        TUG_CHECK(path) << "no link from " << rank << " to " << send.peer;
+        const double size = static_cast<double>(PartBegin(bytes, schedule.parts, send.end) -
+                                                PartBegin(bytes, schedule.parts, send.begin));
+        std::vector<size_t>& between = between_[{rank, send.peer}];
+        if (!between.empty()) messages_[between.back()].when_begun.push_back(messages_.size());
+        const uint32_t waits_for = between.empty() ? 0 : 1;
+        between.push_back(messages_.size());
+        messages_.push_back({.step = step,
+                             .from = rank,
+                             .number = number++,
+                             .path = *path,
+                             .send_seconds = SendSeconds(path->link, size),
+                             .sum_seconds = size * path->link.gamma,
+                             .seconds = SendSeconds(path->link, size),
+                             .waits_for = waits_for});
+      }
+    }
+  }
+
+  // What of a rank's sends and receives waits for its earlier receives.
+  void AddWaits(uint32_t rank) {
+    const Schedule& schedule = family_[rank];
+    std::map<uint32_t, size_t> sent_to, received_from;        // by peer: how many
+    std::vector<std::optional<size_t>> last(schedule.parts);  // by part: the last that writes it
+    std::vector<size_t> received;
+    for (const Step& step : schedule.steps) {
+      for (const Transfer& send : step.sends) {
+        const size_t message = between_[{rank, send.peer}][sent_to[send.peer]++];
+        if (send.begin == send.end) {
+          for (size_t before : received) Wait(before, message);
+        }
+        WaitForParts(send, last, message);
+      }
+      const size_t first = received.size();
+      for (const Transfer& receive : step.receives) {
+        const size_t message = between_[{receive.peer, rank}][received_from[receive.peer]++];
+        if (receive.reduces) messages_[message].seconds += messages_[message].sum_seconds;
+        WaitForParts(receive, last, message);
+        received.push_back(message);
+      }
+      for (size_t i = 0; i < step.receives.size(); ++i) {
+        std::fill(last.begin() + step.receives[i].begin, last.begin() + step.receives[i].end,
+                  received[first + i]);
+      }
+    }
+  }
+
+  void WaitForParts(const Transfer& transfer, const std::vector<std::optional<size_t>>& last,
+                    size_t message) {
+    std::set<size_t> before;
+    for (uint32_t part = transfer.begin; part < transfer.end; ++part) {
+      if (last[part]) before.insert(*last[part]);
+    }
+    for (size_t other : before) Wait(other, message);
+  }
+
+  void Wait(size_t before, size_t message) {
+    messages_[before].when_done.push_back(message);
+    ++messages_[message].waits_for;
+  }
+
+  void Release(size_t message) {
+    --messages_[message].waits_for;
+    Offer(message);
+  }
+
+  void Offer(size_t i) {
+    const Message& message = messages_[i];
+    if (message.waits_for == 0) ready_.insert({message.step, message.from, message.number, i});
+  }
+
+  // Begins what can begin, the earliest step first.
+  void Begin() {
+    for (auto it = ready_.begin(); it != ready_.end();) {
+      const size_t i = std::get<3>(*it);
+      const Message& message = messages_[i];
+      if (!free_[message.path.out] || !free_[message.path.in]) {
+        ++it;
+        continue;
+      }
+      free_[message.path.out] = free_[message.path.in] = false;
+      events_.push({now_ + message.send_seconds, i, true});
+      events_.push({now_ + message.seconds, i, false});
+      it = ready_.erase(it);
+      // What follows it between the two ranks leaves by the port that it has taken.
+      for (size_t next : message.when_begun) Release(next);
+    }
+  }
+
+  const std::span<const Schedule> family_;
+  std::vector<Message> messages_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<size_t>> between_;  // in order
+  std::vector<bool> free_;                                                // by port
+  std::set<Order> ready_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events_;
+  double now_ = 0;
+};
+
+}  // namespace
+
+double SimulatedSeconds(std::span<const Schedule> family, const Topology& topology,
+                        uint64_t bytes) {
+  return LinkSimulation(family, topology, bytes).Run();
+}
+
+}  // namespace tug

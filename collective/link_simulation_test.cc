@@ -1,0 +1,163 @@
+#include "collective/link_simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collective/algorithms.h"
+#include "collective/all_to_all.h"
+#include "collective/barrier.h"
+#include "collective/binomial_tree.h"
+#include "collective/mesh_2d.h"
+#include "collective/ring.h"
+#include "collective/topology.h"
+
+namespace tug {
+namespace {
+
+// 50 us a message, 1 Gbit/s, 4 GB/s summed; within a host 5 us and 5 GB/s.
+constexpr LinkCost kLink{50e-6, 8e-9, 0.25e-9};
+constexpr LinkCost kWithin{5e-6, 0.2e-9, 0.25e-9};
+constexpr uint32_t kLargestWorld = 33;
+constexpr uint32_t kRanksPerHost = 3;
+
+// So many that the parts of all algorithms are equal, as formulas have them.
+uint64_t EvenBytes(uint32_t world) {
+  const uint32_t hosts = (world + kRanksPerHost - 1) / kRanksPerHost;
+  return uint64_t{32} * 100 * world * hosts;
+}
+
+double Simulated(const char* name, uint32_t world, const Topology& topology, uint64_t bytes,
+                 const AllReduceSettings& settings = {}) {
+  return SimulatedSeconds(AllReduceFamily(*FindAllReduce(name), world, settings), topology, bytes);
+}
+
+template <class ScheduleOf>
+double SimulatedOnSwitch(const ScheduleOf& schedule, uint32_t world, uint64_t bytes) {
+  std::vector<Schedule> family;
+  for (uint32_t rank = 0; rank < world; ++rank) family.push_back(schedule(rank, world));
+  return SimulatedSeconds(family, Topology::Switch(world, kLink), bytes);
+}
+
+void ExpectEqualSeconds(double simulated, double formula, const std::string& what) {
+  EXPECT_NEAR(simulated, formula, 1e-9 * formula) << what;
+}
+
+TEST(LinkSimulation, TakesTheTimeOfTheFormulaOnASwitchForAnyWorld) {
+  for (const char* name : {"ring", "halving_doubling", "recursive_doubling", "torus_2d", "torus_3d",
+                           "binary_tree", "mesh_2d"}) {
+    for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+      const uint64_t bytes = EvenBytes(world);
+      ExpectEqualSeconds(Simulated(name, world, Topology::Switch(world, kLink), bytes),
+                         FindAllReduce(name)->seconds(kLink, world, bytes, {}),
+                         std::string(name) + " of " + std::to_string(world));
+    }
+  }
+}
+
+TEST(LinkSimulation, TakesTheTimeOfTheFormulaForHostsOfSeveralRanks) {
+  const AllReduceSettings settings{.ranks_per_host = kRanksPerHost, .within_host = kWithin};
+  for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+    const uint64_t bytes = EvenBytes(world);
+    const Topology hosts = Topology::Hosts(world, kRanksPerHost, kLink, kWithin);
+    ExpectEqualSeconds(Simulated("hierarchical", world, hosts, bytes, settings),
+                       FindAllReduce("hierarchical")->seconds(kLink, world, bytes, settings),
+                       std::to_string(world));
+  }
+}
+
+TEST(LinkSimulation, TakesTheTimeOfTheFormulaForOtherCollectives) {
+  for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+    const uint64_t bytes = EvenBytes(world);
+    const std::string what = std::to_string(world);
+    const auto rooted = [](Schedule (*schedule)(uint32_t, uint32_t, uint32_t)) {
+      return [schedule](uint32_t rank, uint32_t size) { return schedule(rank, size, 0); };
+    };
+    ExpectEqualSeconds(SimulatedOnSwitch(RingReduceScatter, world, bytes),
+                       RingReduceScatterSeconds(kLink, world, bytes), what);
+    ExpectEqualSeconds(SimulatedOnSwitch(RingAllGather, world, bytes),
+                       RingAllGatherSeconds(kLink, world, bytes), what);
+    ExpectEqualSeconds(SimulatedOnSwitch(rooted(BinomialBroadcast), world, bytes),
+                       BinomialBroadcastSeconds(kLink, world, bytes), what);
+    ExpectEqualSeconds(SimulatedOnSwitch(rooted(BinomialReduce), world, bytes),
+                       BinomialReduceSeconds(kLink, world, bytes), what);
+    ExpectEqualSeconds(SimulatedOnSwitch(rooted(BinomialScatter), world, bytes),
+                       BinomialScatterSeconds(kLink, world, bytes), what);
+    ExpectEqualSeconds(SimulatedOnSwitch(rooted(BinomialGather), world, bytes),
+                       BinomialGatherSeconds(kLink, world, bytes), what);
+    ExpectEqualSeconds(SimulatedOnSwitch(PairwiseAllToAll, world, bytes),
+                       PairwiseAllToAllSeconds(kLink, world, bytes), what);
+    ExpectEqualSeconds(SimulatedOnSwitch(DisseminationBarrier, world, bytes),
+                       DisseminationBarrierSeconds(kLink, world), what);
+  }
+}
+
+// A formula has the busiest port always busy, and every part's way as long as the first one's. A
+// port may wait for the one at the other end; a part may overtake where a formula has it wait.
+TEST(LinkSimulation, OfPipelinedPartsOnASwitchIsNearTheFormula) {
+  double least = 1, most = 1;
+  for (const char* name : {"binary_tree", "mesh_2d"}) {
+    for (uint32_t world = 2; world <= kLargestWorld; ++world) {
+      for (uint32_t parts : {2, 4, 8, 32, 128}) {
+        const uint64_t bytes = uint64_t{1} << 20;
+        const double formula = FindAllReduce(name)->seconds(kLink, world, bytes, {.parts = parts});
+        const double ratio =
+            Simulated(name, world, Topology::Switch(world, kLink), bytes, {.parts = parts}) /
+            formula;
+        EXPECT_GT(ratio, 0.8) << name << " of " << world << " in " << parts;
+        EXPECT_LT(ratio, 1.2) << name << " of " << world << " in " << parts;
+        least = std::min(least, ratio);
+        most = std::max(most, ratio);
+      }
+    }
+  }
+  RecordProperty("least", std::to_string(least));
+  RecordProperty("most", std::to_string(most));
+}
+
+TEST(LinkSimulation, OfTorusAndMeshOnTheirOwnLinksTakesTheTimeOfTheFormula) {
+  for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+    const uint64_t bytes = EvenBytes(world);
+    const std::string what = std::to_string(world);
+    ExpectEqualSeconds(Simulated("ring", world, Topology::Ring(world, kLink), bytes),
+                       RingAllReduceSeconds(kLink, world, bytes), "ring " + what);
+    for (const auto& [name, topology] : {std::pair{"torus_2d", Topology::Torus2d(world, kLink)},
+                                         std::pair{"torus_3d", Topology::Torus3d(world, kLink)}}) {
+      ExpectEqualSeconds(Simulated(name, world, topology, bytes),
+                         FindAllReduce(name)->seconds(kLink, world, bytes, {}), name + what);
+    }
+    for (uint32_t parts : {1, 4, 32}) {
+      ExpectEqualSeconds(
+          Simulated("mesh_2d", world, Topology::Mesh2d(world, kLink), bytes, {.parts = parts}),
+          Mesh2dAllReduceSecondsOnMesh(kLink, world, parts, bytes), "mesh " + what);
+    }
+  }
+}
+
+// 64 ranks: a ring; 8 x 8 with and without the links that close its lines; 4 x 4 x 4.
+TEST(LinkSimulation, PrefersMoreDimensionsForSmallBuffersAndTheMeshForLargeOnes) {
+  const uint32_t world = 64;
+  const Topology ring = Topology::Ring(world, kLink), torus_2d = Topology::Torus2d(world, kLink),
+                 mesh = Topology::Mesh2d(world, kLink), torus_3d = Topology::Torus3d(world, kLink);
+  EXPECT_EQ(ring.links(), 64u);
+  EXPECT_EQ(torus_2d.links(), 128u);
+  EXPECT_EQ(mesh.links(), 112u);
+  EXPECT_EQ(torus_3d.links(), 192u);
+  const AllReduceSettings one_part{.parts = 1}, parts{.parts = 256};
+  const uint64_t small = 4096, large = uint64_t{64} << 20;
+
+  const double of_3d = Simulated("torus_3d", world, torus_3d, small);
+  const double of_2d = Simulated("torus_2d", world, torus_2d, small);
+  EXPECT_LT(of_3d, of_2d);
+  EXPECT_LT(of_2d, Simulated("mesh_2d", world, mesh, small, one_part));
+  EXPECT_LT(of_2d, Simulated("ring", world, ring, small));
+
+  EXPECT_LT(Simulated("mesh_2d", world, mesh, large, parts),
+            0.6 * Simulated("torus_3d", world, torus_3d, large));
+}
+
+}  // namespace
+}  // namespace tug

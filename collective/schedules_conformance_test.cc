@@ -1,0 +1,238 @@
+// Every schedule, for worlds of 1 to 33: it keeps the contract of schedule.h in whatever order its
+// events come, and leaves what its header says.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collective/algorithms.h"
+#include "collective/all_to_all.h"
+#include "collective/barrier.h"
+#include "collective/binomial_tree.h"
+#include "collective/grid.h"
+#include "collective/ring.h"
+#include "collective/symbolic_run.h"
+
+namespace tug {
+namespace {
+
+constexpr uint32_t kLargestWorld = 33;
+constexpr uint32_t kSeeds = 4;
+
+using ScheduleOf = std::function<Schedule(uint32_t rank, uint32_t world)>;
+using BeginsWith = std::function<bool(uint32_t rank, uint32_t part)>;
+// The term that a rank is to have of a part; kNothing if it may have anything.
+using Wanted = std::function<uint32_t(SumTerms& terms, uint32_t rank, uint32_t part)>;
+
+std::vector<Schedule> FamilyOf(const ScheduleOf& schedule, uint32_t world) {
+  std::vector<Schedule> family;
+  for (uint32_t rank = 0; rank < world; ++rank) family.push_back(schedule(rank, world));
+  return family;
+}
+
+bool Everything(uint32_t, uint32_t) { return true; }
+bool OwnPart(uint32_t rank, uint32_t part) { return rank == part; }
+
+uint64_t AllRanks(uint32_t world) { return (uint64_t{1} << world) - 1; }
+
+void ExpectEnds(const std::vector<Schedule>& family, const BeginsWith& begins_with,
+                const Wanted& wanted, const std::string& what) {
+  SumTerms terms;
+  const auto hazards = AllWriteHazards(family);
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    const SymbolicOutcome outcome = RunSymbolically(family, hazards, begins_with, seed, terms);
+    ASSERT_EQ(outcome.error, "") << what << " seed " << seed;
+    for (uint32_t rank = 0; rank < family.size(); ++rank) {
+      for (uint32_t part = 0; part < family[rank].parts; ++part) {
+        const uint32_t want = wanted(terms, rank, part);
+        if (want == SumTerms::kNothing) continue;
+        ASSERT_EQ(outcome.held[rank][part], want)
+            << what << " seed " << seed << " rank " << rank << " part " << part;
+      }
+    }
+  }
+}
+
+// Of the ranks for which `has` is true of a part, all have the same sum of all contributions, in
+// every order of events.
+void ExpectSums(const std::vector<Schedule>& family, const BeginsWith& has,
+                const std::string& what) {
+  const uint32_t world = static_cast<uint32_t>(family.size());
+  SumTerms terms;
+  std::vector<uint32_t> sum(family[0].parts);
+  const auto hazards = AllWriteHazards(family);
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    const SymbolicOutcome outcome = RunSymbolically(family, hazards, Everything, seed, terms);
+    ASSERT_EQ(outcome.error, "") << what << " seed " << seed;
+    for (uint32_t rank = 0; rank < world; ++rank) {
+      for (uint32_t part = 0; part < sum.size(); ++part) {
+        if (!has(rank, part)) continue;
+        const uint32_t held = outcome.held[rank][part];
+        ASSERT_EQ(terms.ranks(held), AllRanks(world)) << what << " rank " << rank;
+        ASSERT_EQ(terms.part(held), part) << what << " rank " << rank;
+        if (sum[part] == SumTerms::kNothing) sum[part] = held;
+        ASSERT_EQ(held, sum[part])
+            << what << " seed " << seed << " rank " << rank << ": other bits";
+      }
+    }
+  }
+}
+
+std::vector<AllReduceSettings> SettingsToTry(const AllReduceAlgorithm& algorithm) {
+  const std::string name = algorithm.name;
+  std::vector<AllReduceSettings> all;
+  if (name == "binary_tree" || name == "mesh_2d") {
+    for (uint32_t parts : {1, 2, 3, 8}) all.push_back({.parts = parts});
+  } else if (name == "hierarchical") {
+    for (uint32_t ranks : {1, 2, 3, 4, 7, 8, 40}) all.push_back({.ranks_per_host = ranks});
+  } else {
+    all.push_back({});
+  }
+  return all;
+}
+
+TEST(AllReduceSchedules, SumEachContributionOnceToTheSameBitsOnAllRanks) {
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    for (const AllReduceSettings& settings : SettingsToTry(algorithm)) {
+      for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+        const std::string what = std::string(algorithm.name) + " of " + std::to_string(world) +
+                                 " in " + std::to_string(settings.parts) + " parts, " +
+                                 std::to_string(settings.ranks_per_host) + " ranks a host";
+        ASSERT_NO_FATAL_FAILURE(
+            ExpectSums(AllReduceFamily(algorithm, world, settings), Everything, what));
+      }
+    }
+  }
+}
+
+TEST(AllReduceSchedules, HaveWriteHazardsOnlyWhereTheyAreSaidToHaveThem) {
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    for (const AllReduceSettings& settings : SettingsToTry(algorithm)) {
+      for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+        const std::vector<Schedule> family = AllReduceFamily(algorithm, world, settings);
+        size_t hazards = 0;
+        for (const auto& of_rank : AllWriteHazards(family)) hazards += of_rank.size();
+        const std::string name = algorithm.name;
+        if (name == "recursive_doubling") {
+          // Of all exchanges of all that take part.
+          uint32_t members = 1, rounds = 0;
+          for (; members * 2 <= world; members *= 2) ++rounds;
+          EXPECT_EQ(hazards, size_t{members} * rounds) << world;
+        } else if (name == "mesh_2d") {
+          // Where a row's sums are still being passed on while a column's come in.
+          EXPECT_EQ(hazards > 0, MostSquare(world).rows > 1) << world;
+        } else {
+          EXPECT_EQ(hazards, 0u) << name << " of " << world;
+        }
+      }
+    }
+  }
+}
+
+TEST(RingSchedules, LeaveEachRankTheSumOfItsOwnPart) {
+  for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+    ASSERT_NO_FATAL_FAILURE(ExpectSums(FamilyOf(RingReduceScatter, world), OwnPart,
+                                       "reduce-scatter of " + std::to_string(world)));
+  }
+}
+
+TEST(RingSchedules, GatherThePartsOfAllOnAll) {
+  for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+    ASSERT_NO_FATAL_FAILURE(ExpectEnds(
+        FamilyOf(RingAllGather, world), OwnPart,
+        [](SumTerms& terms, uint32_t, uint32_t part) { return terms.Leaf(part, part); },
+        "all-gather of " + std::to_string(world)));
+  }
+}
+
+class BinomialTree : public testing::Test {
+ protected:
+  // For all worlds, and roots at both ends and between.
+  template <class Check>
+  void ForAll(Schedule (*schedule)(uint32_t, uint32_t, uint32_t), const Check& check) {
+    for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+      for (uint32_t root : {0u, world / 3, world - 1}) {
+        const auto family = FamilyOf(
+            [&](uint32_t rank, uint32_t size) { return schedule(rank, size, root); }, world);
+        ASSERT_NO_FATAL_FAILURE(check(
+            family, root, "world " + std::to_string(world) + " root " + std::to_string(root)));
+      }
+    }
+  }
+};
+
+TEST_F(BinomialTree, BroadcastsFromTheRoot) {
+  ForAll(BinomialBroadcast, [](const auto& family, uint32_t root, const std::string& what) {
+    ExpectEnds(
+        family, [root](uint32_t rank, uint32_t) { return rank == root; },
+        [root](SumTerms& terms, uint32_t, uint32_t part) { return terms.Leaf(root, part); }, what);
+  });
+}
+
+TEST_F(BinomialTree, ReducesToTheRoot) {
+  ForAll(BinomialReduce, [](const auto& family, uint32_t root, const std::string& what) {
+    ExpectSums(
+        family, [root](uint32_t rank, uint32_t) { return rank == root; }, what);
+  });
+}
+
+TEST_F(BinomialTree, ScattersFromTheRoot) {
+  ForAll(BinomialScatter, [](const auto& family, uint32_t root, const std::string& what) {
+    ExpectEnds(
+        family, [root](uint32_t rank, uint32_t) { return rank == root; },
+        [root](SumTerms& terms, uint32_t rank, uint32_t part) {
+          return OwnPart(rank, part) ? terms.Leaf(root, part) : SumTerms::kNothing;
+        },
+        what);
+  });
+}
+
+TEST_F(BinomialTree, GathersOnTheRoot) {
+  ForAll(BinomialGather, [](const auto& family, uint32_t root, const std::string& what) {
+    ExpectEnds(
+        family, OwnPart,
+        [root](SumTerms& terms, uint32_t rank, uint32_t part) {
+          return rank == root ? terms.Leaf(part, part) : SumTerms::kNothing;
+        },
+        what);
+  });
+}
+
+TEST(PairwiseAllToAll, GivesEachRankWhatEachHadForIt) {
+  for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+    const auto family = FamilyOf(PairwiseAllToAll, world);
+    EXPECT_EQ(family[0].steps.size(), world == 1 ? 0 : world - 1 + world % 2);
+    ASSERT_NO_FATAL_FAILURE(ExpectEnds(
+        family, Everything,
+        [](SumTerms& terms, uint32_t rank, uint32_t part) { return terms.Leaf(part, rank); },
+        "all-to-all of " + std::to_string(world)));
+  }
+}
+
+// Follows who has begun, for all anybody can know: what is sent in a step says what was heard in
+// the steps before.
+TEST(DisseminationBarrier, LetsNobodyGoBeforeAllHaveBegun) {
+  for (uint32_t world = 1; world <= kLargestWorld; ++world) {
+    const auto family = FamilyOf(DisseminationBarrier, world);
+    ASSERT_NO_FATAL_FAILURE(ExpectEnds(
+        family, Everything, [](SumTerms&, uint32_t, uint32_t) { return SumTerms::kNothing; },
+        "barrier of " + std::to_string(world)));
+    std::vector<uint64_t> begun(world);
+    for (uint32_t rank = 0; rank < world; ++rank) begun[rank] = uint64_t{1} << rank;
+    for (size_t step = 0; step < family[0].steps.size(); ++step) {
+      const std::vector<uint64_t> before = begun;
+      for (uint32_t rank = 0; rank < world; ++rank) {
+        for (const Transfer& receive : family[rank].steps[step].receives) {
+          begun[rank] |= before[receive.peer];
+        }
+      }
+    }
+    for (uint64_t known : begun) EXPECT_EQ(known, AllRanks(world)) << world;
+  }
+}
+
+}  // namespace
+}  // namespace tug
