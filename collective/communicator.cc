@@ -71,10 +71,9 @@ void Communicator::Greet(uint32_t rank) {
 
 absl::Status Communicator::Run(const Schedule& schedule, CollectiveBuffer buffer,
                                ElementType type) {
-  Tick(time_.Now());  // an Abort meanwhile
-  ASSIGN_OR_RETURN(const uint64_t number,
-                   group_.Start(schedule, std::move(buffer), type, time_.Now()));
   const absl::Time begun = time_.Now();
+  if (begun >= next_tick_) Tick(begun);  // an Abort meanwhile
+  ASSIGN_OR_RETURN(const uint64_t number, group_.Start(schedule, std::move(buffer), type, begun));
   while (!group_.finished(number) || (waiting_messages_ > 0 && group_.status().ok())) {
     bool busy = true;
     for (int i = 0; i < kWorkBetweenPolls && busy; ++i) busy = group_.Work();
