@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -104,9 +105,9 @@ absl::Status SumOnce(Rank& self, const AllReduceAlgorithm& algorithm, uint64_t e
   const uint32_t world = self.communicator->world();
   const AllReduceSettings settings{.parts = 16, .ranks_per_host = 2};
   const auto memory = self.transport->NewBuffer(elements * sizeof(float));
-  for (uint64_t i = 0; i < elements; ++i) {
-    memory->floats()[i] = ContributionOf(self.rank, i % kPeriod, round);
-  }
+  std::array<float, kPeriod> contribution;
+  for (uint64_t i = 0; i < kPeriod; ++i) contribution[i] = ContributionOf(self.rank, i, round);
+  for (uint64_t i = 0; i < elements; ++i) memory->floats()[i] = contribution[i % kPeriod];
   RETURN_IF_ERROR(self.communicator->Run(algorithm.schedule(self.rank, world, settings),
                                          BufferOf(memory, memory->size_bytes()),
                                          ElementType::kFp32));
