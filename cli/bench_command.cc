@@ -7,6 +7,7 @@ void AddBenchCommand(CLI::App& app, Command& chosen) {
       "bench", "Measures a part of Tugboat beside the raw limit of this machine, in one run");
   bench->require_subcommand(1);
   AddBenchPushPull(*bench, chosen);
+  AddBenchCollectives(*bench, chosen);
   AddBenchServer(*bench, chosen);
   AddBenchKernels(*bench, chosen);
   AddBenchCodecs(*bench, chosen);

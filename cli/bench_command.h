@@ -7,6 +7,7 @@ namespace tug {
 
 // What AddBenchCommand puts under `tug bench`, one file each.
 void AddBenchPushPull(CLI::App& bench, Command& chosen);
+void AddBenchCollectives(CLI::App& bench, Command& chosen);
 void AddBenchServer(CLI::App& bench, Command& chosen);
 void AddBenchKernels(CLI::App& bench, Command& chosen);
 void AddBenchCodecs(CLI::App& bench, Command& chosen);

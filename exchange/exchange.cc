@@ -51,6 +51,9 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kCopied:
     case MessageKind::kCopyWanted:
     case MessageKind::kCopy:
+    case MessageKind::kElements:
+    case MessageKind::kInCollective:
+    case MessageKind::kRankFailed:
       ++counters_.ignored;  // not for a worker
   }
 }

@@ -47,6 +47,10 @@ enum class MessageKind : uint8_t {
   kCopied = 14,      // copy -> owner: has `version`; `token_count` of what it answers
   kCopyWanted = 15,  // owner -> copy: say kCopied
   kCopy = 16,        // owner -> copy: the whole state of a segment at `version`
+  // Between the ranks of a group (collective/rank_group.h):
+  kElements = 17,      // rank -> rank: elements of a collective's buffer
+  kInCollective = 18,  // rank -> rank: is at work in that collective, and has read what came
+  kRankFailed = 19,    // rank -> rank: the group is given up, and which rank is at fault
 };
 
 // What version a pull wants.

@@ -150,7 +150,7 @@ TEST(Wire, RefusesValuesOutOfRangeByName) {
     uint8_t value;
     const char* field;
   };
-  for (const Case& c : {Case{6, 0, "kind"}, Case{6, 17, "kind"}, Case{6, 255, "kind"},
+  for (const Case& c : {Case{6, 0, "kind"}, Case{6, 20, "kind"}, Case{6, 255, "kind"},
                         Case{7, 6, "codec"}, Case{7, 255, "codec"}, Case{8, 2, "want"},
                         Case{9, 1, "reserved"}, Case{79, 1, "payload_bytes"}}) {
     Bytes bytes = Encode(DistinctFields());

@@ -257,6 +257,9 @@ void Shard::OnMessage(Message message, absl::Time now) {
     case MessageKind::kRefused:
     case MessageKind::kDeferred:
     case MessageKind::kPushWanted:
+    case MessageKind::kElements:
+    case MessageKind::kInCollective:
+    case MessageKind::kRankFailed:
       Malformed(message.header, "is not for a lane");
       break;
     case MessageKind::kUpdate:

@@ -68,7 +68,29 @@ TEST_F(BenchTest, MeasuresALane) {
   ExpectNobodyLeft();
 }
 
+TEST_F(BenchTest, MeasuresCollectivesBesideThePrediction) {
+  const std::string out =
+      Output({"collectives", "--bytes", "4K,1M", "--ranks", "2,3", "--seconds", "0.01", "--runs",
+              "2", "--limits", "off", "--json", Path("collectives.json")});
+  EXPECT_THAT(out, AllOf(HasSubstr("all-reduce over tcp, 2 ranks, FP32"),
+                         HasSubstr("all-reduce over shm, 3 ranks"), HasSubstr("alpha"),
+                         HasSubstr("halving_doubling"), HasSubstr("auto: ")));
+  std::ifstream file(Path("collectives.json"));
+  const nlohmann::json tables = nlohmann::json::parse(file)["tables"];
+  ASSERT_EQ(tables.size(), 4u);
+  for (const nlohmann::json& table : tables) {
+    EXPECT_GT(table["link"]["gamma"].get<double>(), 0);
+    ASSERT_EQ(table["rows"].size(), 12u);
+    for (const nlohmann::json& row : table["rows"]) {
+      EXPECT_EQ(row["seconds"].size(), 2u) << row;
+      EXPECT_GT(row["predicted_seconds"].get<double>(), 0) << row;
+    }
+  }
+  ExpectNobodyLeft();
+}
+
 TEST_F(BenchTest, RefusesWhatItCannotMeasure) {
+  ExpectErrorLine(Run({"bench", "collectives", "--algorithm", "circle"}), {"--algorithm circle"});
   ExpectErrorLine(Run({"bench", "push-pull", "--bytes", "5000"}), {"--bytes 5000", "power of two"});
   ExpectErrorLine(Run({"bench", "push-pull", "--op", "pushpull"}), {"--op pushpull"});
   ExpectErrorLine(Run({"bench", "push-pull", "--transport", "pigeon"}), {"--transport pigeon"});

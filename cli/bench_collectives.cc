@@ -1,0 +1,336 @@
+#include "cli/bench_collectives.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/byte_size.h"
+#include "base/status_macros.h"
+#include "cli/bench_command.h"
+#include "cli/bench_sizes.h"
+#include "cli/bench_stats.h"
+#include "cli/bench_table.h"
+#include "cli/raw_limits.h"
+#include "collective/link_fit.h"
+#include "proto/wire.h"
+
+namespace tug {
+namespace {
+
+constexpr uint32_t kMostRanks = 64;
+constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+constexpr uint64_t kMostCalls = 10000;
+// What alpha and beta are fitted to: messages of these sizes between neighbours.
+constexpr uint64_t kFitBytes[] = {4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20};
+constexpr uint64_t kLeastBufferBytes = uint64_t{64} << 20;  // so that the fit leaves the caches
+
+absl::StatusOr<ElementType> ParseType(const std::string& text) {
+  if (text == "fp32") return ElementType::kFp32;
+  if (text == "bf16") return ElementType::kBf16;
+  if (text == "fp16") return ElementType::kFp16;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--type ", text, ": there are fp32, bf16 and fp16"));
+}
+
+absl::StatusOr<bool> OnOrOff(const std::string& option, const std::string& text) {
+  if (text == "on" || text == "off") return text == "on";
+  return absl::InvalidArgumentError(absl::StrCat(option, " ", text, ": write on or off"));
+}
+
+absl::Status CheckAlgorithms(const std::vector<std::string>& names) {
+  std::vector<std::string> known = {"auto"};
+  for (const AllReduceAlgorithm& a : AllReduceAlgorithms()) known.emplace_back(a.name);
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--algorithm ", name, ": there are ", absl::StrJoin(known, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std::string& transport,
+                                       uint32_t ranks) {
+  CollectivesCase c;
+  c.transport = transport;
+  if (transport != "tcp" && transport != "shm") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--transport ", transport, ": there are tcp and shm"));
+  }
+  if (transport == "shm" && !a.hosts.empty()) {
+    return absl::InvalidArgumentError("--transport shm needs one host: leave --hosts out");
+  }
+  if (ranks < 1 || ranks > kMostRanks) {
+    return absl::InvalidArgumentError(absl::StrCat("--ranks ", ranks, ": 1 to ", kMostRanks));
+  }
+  c.setting.world = ranks;
+  c.setting.shared_memory = transport == "shm";
+  c.setting.hosts = a.hosts;
+  ASSIGN_OR_RETURN(c.setting.checksum, OnOrOff("--checksum", a.checksum));
+  ASSIGN_OR_RETURN(c.setting.type, ParseType(a.type));
+  ASSIGN_OR_RETURN(c.setting.chunk_bytes, ParseByteSize(a.chunk));
+  if (c.setting.chunk_bytes < 1024 || c.setting.chunk_bytes > kMaxPayloadBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("--chunk ", a.chunk, ": 1K to 512M"));
+  }
+  c.setting.most_bytes = std::max(kLeastBufferBytes, ranks * kFitBytes[std::size(kFitBytes) - 1]);
+  for (const std::string& size : a.sizes) {
+    ASSIGN_OR_RETURN(const uint64_t bytes, ParseByteSize(size));
+    if (bytes > kMostBytes || bytes % ElementBytes(c.setting.type) != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--bytes ", size, ": whole elements, at most 4G"));
+    }
+    c.sizes.push_back(bytes);
+    c.setting.most_bytes = std::max(c.setting.most_bytes, bytes);
+  }
+  RETURN_IF_ERROR(CheckAlgorithms(a.algorithms));
+  c.algorithms = a.algorithms;
+  if (a.ranks_per_host < 1) return absl::InvalidArgumentError("--ranks-per-host takes 1 or more");
+  c.ranks_per_host = a.ranks_per_host;
+  return c;
+}
+
+// One algorithm at one size.
+struct Row {
+  uint64_t bytes = 0;
+  std::string name;  // as asked for
+  const AllReduceAlgorithm* algorithm = nullptr;
+  AllReduceSettings settings;
+  double predicted = 0;  // seconds
+  uint64_t calls = 0;    // of a run
+  std::vector<double> seconds;
+};
+
+uint64_t CallsIn(double wanted_seconds, double seconds_of_one) {
+  return std::clamp<uint64_t>(static_cast<uint64_t>(wanted_seconds / seconds_of_one), 1,
+                              kMostCalls);
+}
+
+absl::StatusOr<LinkCost> MeasureLink(CollectiveRanks& ranks, double seconds) {
+  std::vector<TimedMessage> messages;
+  for (const uint64_t bytes : kFitBytes) {
+    ASSIGN_OR_RETURN(const double once, ranks.TimeNeighbours(bytes, 5));
+    ASSIGN_OR_RETURN(const double time, ranks.TimeNeighbours(bytes, CallsIn(seconds, once)));
+    messages.push_back({bytes, time});
+  }
+  LinkCost link = FitLink(messages);
+  constexpr uint64_t kSumBytes = 1 << 20;
+  ASSIGN_OR_RETURN(const double once, ranks.TimeSum(kSumBytes, 5));
+  ASSIGN_OR_RETURN(const double sum, ranks.TimeSum(kSumBytes, CallsIn(seconds, once)));
+  link.gamma = sum / kSumBytes;
+  return link;
+}
+
+std::vector<Row> RowsOf(const CollectivesCase& c, const LinkCost& link) {
+  std::vector<Row> rows;
+  AllReduceSettings settings;
+  settings.ranks_per_host = c.ranks_per_host;
+  settings.within_host = link;
+  for (const uint64_t bytes : c.sizes) {
+    for (const std::string& name : c.algorithms) {
+      Row& row = rows.emplace_back();
+      row.bytes = bytes;
+      row.name = name;
+      if (name == "auto") {
+        const AllReduceChoice choice = PickAllReduce(link, c.setting.world, bytes, settings);
+        row.algorithm = choice.algorithm;
+        row.settings = choice.settings;
+        row.predicted = choice.seconds;
+        row.name = absl::StrCat("auto: ", choice.algorithm->name);
+      } else {
+        row.algorithm = FindAllReduce(name);
+        row.settings = WithBestParts(*row.algorithm, link, c.setting.world, bytes, settings);
+        row.predicted = row.algorithm->seconds(link, c.setting.world, bytes, row.settings);
+      }
+    }
+  }
+  return rows;
+}
+
+// All rows once, then all again: a drift of the machine meets all of them.
+absl::Status MeasureRows(CollectiveRanks& ranks, const CollectivesArguments& a,
+                         std::vector<Row>& rows) {
+  for (Row& row : rows) {
+    ASSIGN_OR_RETURN(const double once,
+                     ranks.TimeAllReduce(*row.algorithm, row.settings, row.bytes, 2));
+    row.calls = CallsIn(a.seconds, once);
+  }
+  for (int run = 0; run < a.runs; ++run) {
+    for (Row& row : rows) {
+      ASSIGN_OR_RETURN(row.seconds.emplace_back(),
+                       ranks.TimeAllReduce(*row.algorithm, row.settings, row.bytes, row.calls));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// What two ranks need at least: bytes over plain TCP both ways at once, and the sum.
+struct Ceiling {
+  double seconds_per_byte_each_way = 0;
+  double gamma = 0;
+
+  double Seconds(uint32_t world, uint64_t bytes) const {
+    const double n = world;
+    return static_cast<double>(bytes) * (n - 1) / n * (2 * seconds_per_byte_each_way + gamma);
+  }
+};
+
+absl::StatusOr<std::optional<Ceiling>> MeasureCeiling(const CollectivesArguments& a,
+                                                      const CollectivesCase& c, double gamma) {
+  if (a.limits == "off" || c.transport != "tcp" || c.setting.world != 2) return std::nullopt;
+  RawSetting raw;
+  raw.bytes = c.setting.chunk_bytes;
+  if (!c.setting.hosts.empty()) {
+    raw.server_host = c.setting.hosts[0];
+    raw.worker_host = c.setting.hosts[1 % c.setting.hosts.size()];
+  }
+  raw.window.length = absl::Seconds(std::max(0.5, 2 * a.seconds));
+  ASSIGN_OR_RETURN(const BenchWindow window, OpposingTcpStreams(raw));
+  const double each_way = std::min(window.there_bytes, window.back_bytes) / window.seconds;
+  return Ceiling{1 / each_way, gamma};
+}
+
+std::string Micros(double seconds) {
+  const double us = seconds * 1e6;
+  return absl::StrFormat("%.*f", us < 100 ? 1 : 0, us);
+}
+
+void Print(const CollectivesArguments& a, const CollectivesCase& c, const LinkCost& link,
+           const std::optional<Ceiling>& ceiling, const std::vector<Row>& rows) {
+  std::printf(
+      "\nall-reduce over %s, %d ranks, %s, chunks of %s; %d runs of %.3g s: median (range)\n"
+      "measured: alpha %s us, beta %.4f ns/B (%.2f GB/s each way), gamma %.4f ns/B (%.2f GB/s)\n",
+      c.transport.c_str(), c.setting.world, ElementTypeName(c.setting.type),
+      ByteSizeText(c.setting.chunk_bytes).c_str(), a.runs, a.seconds, Micros(link.alpha).c_str(),
+      link.beta * 1e9, 1e-9 / link.beta, link.gamma * 1e9, 1e-9 / link.gamma);
+  if (ceiling.has_value()) {
+    std::printf(
+        "two opposing TCP streams: %.2f GB/s each way; ceiling: those bytes, then the sum\n",
+        1e-9 / ceiling->seconds_per_byte_each_way);
+  }
+  std::printf("%-10s%-28s%-30s%10s%10s%14s%12s%s\n", "size", "algorithm", "us", "S/t GB/s",
+              "bus GB/s", "predicted us", "measured/", ceiling.has_value() ? "  of ceiling" : "");
+  const double n = c.setting.world;
+  for (const Row& row : rows) {
+    const Spread spread = SpreadOf(row.seconds);
+    const double rate = static_cast<double>(row.bytes) * 1e-9 / spread.median;
+    std::printf("%-10s%-28s%-30s%10.3f%10.3f%14s%12.2f%s\n", ByteSizeText(row.bytes).c_str(),
+                row.name.c_str(),
+                absl::StrFormat("%s (%s..%s)", Micros(spread.median), Micros(spread.min),
+                                Micros(spread.max))
+                    .c_str(),
+                rate, 2 * (n - 1) / n * rate, Micros(row.predicted).c_str(),
+                spread.median / row.predicted,
+                ceiling.has_value()
+                    ? absl::StrFormat("%12.2f",
+                                      ceiling->Seconds(c.setting.world, row.bytes) / spread.median)
+                          .c_str()
+                    : "");
+  }
+  std::fflush(stdout);
+}
+
+nlohmann::json AsJson(const CollectivesCase& c, const LinkCost& link,
+                      const std::optional<Ceiling>& ceiling, const std::vector<Row>& rows) {
+  nlohmann::json table = {
+      {"transport", c.transport},
+      {"ranks", c.setting.world},
+      {"type", ElementTypeName(c.setting.type)},
+      {"chunk_bytes", c.setting.chunk_bytes},
+      {"link", {{"alpha", link.alpha}, {"beta", link.beta}, {"gamma", link.gamma}}},
+      {"rows", nlohmann::json::array()}};
+  for (const Row& row : rows) {
+    nlohmann::json one = {{"bytes", row.bytes},     {"algorithm", row.algorithm->name},
+                          {"name", row.name},       {"parts", row.settings.parts},
+                          {"seconds", row.seconds}, {"predicted_seconds", row.predicted}};
+    if (ceiling.has_value()) {
+      one["ceiling_seconds"] = ceiling->Seconds(c.setting.world, row.bytes);
+    }
+    table["rows"].push_back(std::move(one));
+  }
+  return table;
+}
+
+absl::StatusOr<nlohmann::json> RunCase(const CollectivesArguments& a, const CollectivesCase& c) {
+  LinkCost link;
+  std::vector<Row> rows;
+  {
+    CollectiveRanks ranks;
+    RETURN_IF_ERROR(ranks.Start(c.setting));
+    ASSIGN_OR_RETURN(link, MeasureLink(ranks, a.seconds));
+    rows = RowsOf(c, link);
+    RETURN_IF_ERROR(MeasureRows(ranks, a, rows));
+  }
+  ASSIGN_OR_RETURN(const std::optional<Ceiling> ceiling, MeasureCeiling(a, c, link.gamma));
+  Print(a, c, link, ceiling, rows);
+  return AsJson(c, link, ceiling, rows);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CollectivesCase>> CollectivesCases(
+    const CollectivesArguments& arguments) {
+  if (!(arguments.seconds >= 0.001 && arguments.seconds <= 10) || arguments.runs < 1 ||
+      arguments.runs > 1000) {
+    return absl::InvalidArgumentError("--seconds takes 0.001 to 10, --runs 1 to 1000");
+  }
+  RETURN_IF_ERROR(OnOrOff("--limits", arguments.limits).status());
+  std::vector<CollectivesCase> cases;
+  for (const std::string& transport : arguments.transports) {
+    for (const uint32_t ranks : arguments.ranks) {
+      ASSIGN_OR_RETURN(cases.emplace_back(), CaseOf(arguments, transport, ranks));
+    }
+  }
+  return cases;
+}
+
+absl::Status RunCollectives(const CollectivesArguments& arguments) {
+  ASSIGN_OR_RETURN(const std::vector<CollectivesCase> cases, CollectivesCases(arguments));
+  nlohmann::json json = {{"machine", MachineAsJson()}, {"tables", nlohmann::json::array()}};
+  for (const CollectivesCase& c : cases) {
+    ASSIGN_OR_RETURN(nlohmann::json table, RunCase(arguments, c));
+    json["tables"].push_back(std::move(table));
+  }
+  if (arguments.json.empty()) return absl::OkStatus();
+  return WriteJsonFile(arguments.json, json);
+}
+
+void AddBenchCollectives(CLI::App& bench, Command& chosen) {
+  auto a = std::make_shared<CollectivesArguments>();
+  CLI::App* command = bench.add_subcommand(
+      "collectives", "All-reduce between processes, beside what the alpha-beta model predicts");
+  const auto list = [&](const char* name, auto& to, const char* what) {
+    command->add_option(name, to, what)->delimiter(',')->capture_default_str();
+  };
+  const auto one = [&](const char* name, auto& to, const char* what) {
+    command->add_option(name, to, what)->capture_default_str();
+  };
+  list("--transport", a->transports, "How messages travel: tcp, shm (shared memory)");
+  list("--bytes", a->sizes, "Sizes of the buffer that every rank has");
+  list("--ranks", a->ranks, "Numbers of ranks, each a process");
+  list("--algorithm", a->algorithms,
+       "ring, halving_doubling, recursive_doubling, binary_tree, hierarchical, torus_2d, mesh_2d, "
+       "torus_3d; auto: what the fitted model says is fastest");
+  one("--type", a->type, "Elements: fp32, bf16, fp16");
+  one("--ranks-per-host", a->ranks_per_host, "What hierarchical takes for a host");
+  one("--chunk", a->chunk, "Largest message");
+  one("--checksum", a->checksum, "XXH3 of what goes over TCP: on, off");
+  one("--limits", a->limits, "With two ranks over TCP, plain TCP streams too: on, off");
+  one("--seconds", a->seconds, "Length of a run");
+  one("--runs", a->runs, "Times that every row is measured; rows take turns");
+  list("--hosts", a->hosts,
+       "Hosts of deploy/testbed, dealt to the ranks in turn; default: this one");
+  command->add_option("--json", a->json, "File for all runs of all rows")->type_name("FILE");
+  command->footer(
+      "S/t is size by time, bus bandwidth 2 (N - 1) / N of that. alpha and beta are fitted to the "
+      "times of messages from\nevery rank to the next one, all at once, gamma is that of the sum "
+      "in memory. With shared memory peers read the buffers\nin place. Ceiling: 2 (N - 1) / N S "
+      "bytes at the rate of two opposing plain TCP streams, then the sum.\nExamples:\n"
+      "  tug bench collectives --transport shm --bytes 1M,64M\n"
+      "  tug bench collectives --ranks 2,4 --algorithm ring,auto --json out.json");
+  command->callback([a, &chosen] { chosen = [a] { return RunCollectives(*a); }; });
+}
+
+}  // namespace tug

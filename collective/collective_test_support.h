@@ -1,0 +1,66 @@
+#ifndef TUG_COLLECTIVE_COLLECTIVE_TEST_SUPPORT_H_
+#define TUG_COLLECTIVE_COLLECTIVE_TEST_SUPPORT_H_
+
+// What tests of collectives sum, and what must come out.
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/lease.h"
+#include "collective/collective_run.h"
+#include "collective/element_type.h"
+#include "kernels/bf16.h"
+#include "kernels/fp16.h"
+
+namespace tug {
+
+inline CollectiveBuffer BufferOf(const std::shared_ptr<AlignedBuffer>& memory, uint64_t bytes) {
+  return {memory, std::span(memory->data(), bytes)};
+}
+
+// Small whole numbers: sums of 33 ranks are exact in every type, in whatever order.
+inline float ContributionOf(uint32_t rank, uint64_t element, uint64_t round) {
+  return static_cast<float>((element * 7 + rank * 3 + round) % 8) - 3;
+}
+
+inline void WriteElements(ElementType type, std::span<const float> values, std::byte* to) {
+  const auto n = static_cast<int64_t>(values.size());
+  switch (type) {
+    case ElementType::kFp32:
+      std::memcpy(to, values.data(), values.size_bytes());
+      return;
+    case ElementType::kBf16:
+      return kernels::Bf16FromFloat(values.data(), reinterpret_cast<kernels::Bf16*>(to), n);
+    case ElementType::kFp16:
+      return kernels::Fp16FromFloat(values.data(), reinterpret_cast<kernels::Fp16*>(to), n);
+  }
+}
+
+// What a rank contributes, in the type's bytes.
+inline std::vector<std::byte> Contribution(ElementType type, uint32_t rank, uint64_t elements,
+                                           uint64_t round) {
+  std::vector<float> values(elements);
+  for (uint64_t i = 0; i < elements; ++i) values[i] = ContributionOf(rank, i, round);
+  std::vector<std::byte> bytes(elements * ElementBytes(type));
+  WriteElements(type, values, bytes.data());
+  return bytes;
+}
+
+// What all ranks hold after an all-reduce.
+inline std::vector<std::byte> ExactSum(ElementType type, uint32_t world, uint64_t elements,
+                                       uint64_t round) {
+  std::vector<float> values(elements);
+  for (uint64_t i = 0; i < elements; ++i) {
+    for (uint32_t rank = 0; rank < world; ++rank) values[i] += ContributionOf(rank, i, round);
+  }
+  std::vector<std::byte> bytes(elements * ElementBytes(type));
+  WriteElements(type, values, bytes.data());
+  return bytes;
+}
+
+}  // namespace tug
+
+#endif  // TUG_COLLECTIVE_COLLECTIVE_TEST_SUPPORT_H_

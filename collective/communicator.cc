@@ -1,0 +1,190 @@
+#include "collective/communicator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+// Messages that are applied between looks for others.
+constexpr int kWorkBetweenPolls = 4;
+// While a queue is full.
+constexpr absl::Duration kRetry = absl::Milliseconds(1);
+// How long what a rank had sent before its connection was lost may take to be delivered.
+constexpr absl::Duration kLastMessages = absl::Milliseconds(20);
+// For the notices of a failure to those whose queues are full.
+constexpr absl::Duration kLeaving = absl::Milliseconds(100);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorOptions options,
+                                                                   Transport& transport) {
+  TUG_CHECK_EQ(options.endpoints.size(), options.group.peers.size());
+  const std::vector<PeerId> peers = options.group.peers;
+  const std::vector<std::string> endpoints = options.endpoints;
+  std::unique_ptr<Communicator> communicator(new Communicator(std::move(options), transport));
+  for (uint32_t rank = 0; rank < communicator->rank_; ++rank) {
+    RETURN_IF_ERROR(transport.Connect(peers[rank], endpoints[rank]));
+  }
+  RETURN_IF_ERROR(communicator->Meet());
+  return communicator;
+}
+
+Communicator::Communicator(CommunicatorOptions options, Transport& transport)
+    : rank_(options.group.rank),
+      patience_(options.group.patience),
+      transport_(transport),
+      group_(options.group,
+             {.send = [this](Outgoing message) { Send(std::move(message)); },
+              .wake = [&transport] { transport.Wake(); },
+              .new_buffer = [&transport](size_t bytes) { return transport.NewBuffer(bytes); }}),
+      links_(options.group.peers.size()) {}
+
+// A rank greets those below, over the connection that it has made, and they greet back.
+absl::Status Communicator::Meet() {
+  links_[rank_].met = true;
+  for (uint32_t rank = 0; rank < rank_; ++rank) Greet(rank);
+  const absl::Time deadline = time_.Now() + patience_;
+  const auto met = [](const Link& link) { return link.met; };
+  while (!std::all_of(links_.begin(), links_.end(), met)) {
+    Poll(/*wait=*/true);
+    if (time_.Now() < deadline) continue;
+    const auto missing = std::find_if_not(links_.begin(), links_.end(), met) - links_.begin();
+    return absl::DeadlineExceededError(
+        absl::StrCat("rank ", missing, " (", PeerName(group_.peer(static_cast<uint32_t>(missing))),
+                     ") has not come within ", absl::FormatDuration(patience_)));
+  }
+  Poll(/*wait=*/false);
+  return absl::OkStatus();
+}
+
+void Communicator::Greet(uint32_t rank) {
+  Outgoing greeting;
+  greeting.to = group_.peer(rank);
+  greeting.header = group_.Greeting();
+  Send(std::move(greeting));
+}
+
+absl::Status Communicator::Run(const Schedule& schedule, CollectiveBuffer buffer,
+                               ElementType type) {
+  const absl::Time begun = time_.Now();
+  if (begun >= next_tick_) Tick(begun);  // an Abort meanwhile
+  ASSIGN_OR_RETURN(const uint64_t number, group_.Start(schedule, std::move(buffer), type, begun));
+  while (!group_.finished(number) || (waiting_messages_ > 0 && group_.status().ok())) {
+    bool busy = true;
+    for (int i = 0; i < kWorkBetweenPolls && busy; ++i) busy = group_.Work();
+    if (group_.finished(number) && waiting_messages_ == 0) break;
+    Poll(/*wait=*/!busy && group_.ReadyToWait());
+    const absl::Time now = time_.Now();
+    if (now >= next_tick_) Tick(now);
+    if (!group_.finished(number) || now - begun < patience_) continue;
+    for (uint32_t rank = 0; rank < world(); ++rank) {
+      if (!links_[rank].waiting.empty()) group_.Abort(rank, "takes nothing");
+    }
+  }
+  if (!group_.status().ok()) {
+    Leave();
+  } else if (unflushed_) {
+    Poll(/*wait=*/false);
+  }
+  return group_.status();
+}
+
+void Communicator::Leave() {
+  const absl::Time deadline = time_.Now() + kLeaving;
+  do {
+    Poll(/*wait=*/false);
+  } while (waiting_messages_ > 0 && time_.Now() < deadline);
+}
+
+void Communicator::Poll(bool wait) {
+  Retry();
+  absl::Duration timeout = wait ? RankGroup::kTick : absl::ZeroDuration();
+  if (waiting_messages_ > 0) timeout = std::min(timeout, kRetry);
+  unflushed_ = false;
+  transport_.Poll(timeout, [this](Message message) {
+    if (const std::optional<uint32_t> from = group_.RankOf(message.header.sender)) {
+      if (!std::exchange(links_[*from].met, true) && *from > rank_) Greet(*from);
+    }
+    group_.OnMessage(std::move(message), time_.Now());
+  });
+}
+
+// ---- sending ----
+
+void Communicator::Send(Outgoing message) {
+  const uint32_t rank = *group_.RankOf(message.to);
+  Link& link = links_[rank];
+  if (message.header.kind == MessageKind::kRankFailed) {  // nothing else matters any more
+    waiting_messages_ -= link.waiting.size();
+    link.waiting.clear();
+  }
+  if (link.waiting.empty() && TrySend(rank, message)) return;
+  link.waiting.push_back(std::move(message));
+  ++waiting_messages_;
+}
+
+bool Communicator::TrySend(uint32_t rank, const Outgoing& message) {
+  Link& link = links_[rank];
+  const absl::Status sent = transport_.Send(message);
+  if (sent.ok()) {
+    unflushed_ = unflushed_ || !link.shares_memory;
+    return true;
+  }
+  if (absl::IsResourceExhausted(sent)) return false;
+  SetLost(rank, absl::StrCat("is gone: ", std::string(sent.message())));
+  return true;
+}
+
+void Communicator::Retry() {
+  if (waiting_messages_ == 0) return;
+  for (uint32_t rank = 0; rank < world(); ++rank) {
+    std::deque<Outgoing>& waiting = links_[rank].waiting;
+    while (!waiting.empty() && TrySend(rank, waiting.front())) {
+      waiting.pop_front();
+      --waiting_messages_;
+    }
+  }
+}
+
+// ---- ranks that are gone ----
+
+void Communicator::SetLost(uint32_t rank, std::string why) {
+  Link& link = links_[rank];
+  if (!link.lost.empty()) return;
+  link.lost = std::move(why);
+  link.lost_at = time_.Now();
+}
+
+void Communicator::Tick(absl::Time now) {
+  next_tick_ = now + RankGroup::kTick;
+  for (uint32_t rank = 0; rank < world(); ++rank) {
+    Link& link = links_[rank];
+    const bool shares_memory = transport_.SharesMemoryWith(group_.peer(rank));
+    if (link.shares_memory && !shares_memory) SetLost(rank, "is gone from this host");
+    link.shares_memory = shares_memory;
+    // What it had sent before is taken first.
+    if (!link.lost.empty() && now - link.lost_at >= kLastMessages) group_.OnLost(rank, link.lost);
+  }
+  std::optional<Aborted> aborted;
+  {
+    absl::MutexLock lock(&mutex_);
+    aborted = aborted_;
+  }
+  if (aborted.has_value()) group_.Abort(aborted->rank, aborted->why);
+  group_.OnTick(now);
+}
+
+void Communicator::Abort(uint32_t rank, const std::string& why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!aborted_.has_value()) aborted_ = Aborted{rank, why};
+  }
+  transport_.Wake();
+}
+
+}  // namespace tug

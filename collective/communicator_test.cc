@@ -1,0 +1,269 @@
+// Whole groups in one process: a thread and a transport for each rank.
+
+#include "collective/communicator.h"
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "collective/algorithms.h"
+#include "collective/collective_test_support.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "transport/dual_transport.h"
+
+namespace tug {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+enum class Path { kTcp, kSharedMemory, kMixed };
+
+constexpr uint64_t kChunkBytes = 16 << 10;
+
+// Ranks that are there and know one another.
+class Ranks {
+ public:
+  Ranks(Path path, uint32_t world, absl::Duration timeout = absl::Seconds(20),
+        uint64_t chunk_bytes = kChunkBytes) {
+    static std::random_device random;
+    options_.group.job = (uint64_t{random()} << 32) | random();
+    options_.group.timeout = timeout;
+    options_.group.chunk_bytes = chunk_bytes;
+    for (uint32_t rank = 0; rank < world; ++rank) {
+      DualTransport::Options options;
+      options.tcp.self = WorkerPeer(rank + 1);
+      options.tcp.bind_host = "127.0.0.1";
+      options.job = options_.group.job;
+      options.shared_memory =
+          path == Path::kSharedMemory || (path == Path::kMixed && rank % 2 == 0);
+      auto transport = DualTransport::Create(options);
+      EXPECT_TRUE(transport.ok()) << transport.status();
+      options_.group.peers.push_back(options.tcp.self);
+      options_.endpoints.push_back((*transport)->endpoint());
+      transports_.push_back(*std::move(transport));
+    }
+    communicators_.resize(world);
+  }
+
+  uint32_t world() const { return static_cast<uint32_t>(transports_.size()); }
+  Transport& transport(uint32_t rank) { return *transports_[rank]; }
+  Communicator& communicator(uint32_t rank) { return *communicators_[rank]; }
+  CommunicatorOptions& options() { return options_; }
+
+  // Runs the body of every rank in a thread of its own.
+  void RunAll(const std::function<void(uint32_t rank)>& body) {
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < world(); ++rank) {
+      threads.emplace_back([&, rank] {
+        if (communicators_[rank] == nullptr) {
+          CommunicatorOptions options = options_;
+          options.group.rank = rank;
+          auto created = Communicator::Create(std::move(options), *transports_[rank]);
+          ASSERT_TRUE(created.ok()) << created.status();
+          communicators_[rank] = *std::move(created);
+        }
+        body(rank);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void Leave(uint32_t rank) {
+    communicators_[rank].reset();
+    transports_[rank].reset();
+  }
+
+ private:
+  CommunicatorOptions options_;
+  std::vector<std::unique_ptr<DualTransport>> transports_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+};
+
+void ExpectBytes(const AlignedBuffer& memory, const std::vector<std::byte>& expected,
+                 const std::string& what) {
+  ASSERT_EQ(std::memcmp(memory.data(), expected.data(), expected.size()), 0) << what;
+}
+
+// All-reduces of several sizes, one after another, over one group.
+void SumEverything(Path path, uint32_t world, const std::vector<uint64_t>& sizes) {
+  AllReduceSettings settings;
+  settings.parts = 4;
+  settings.ranks_per_host = world % 2 == 0 ? 2 : 1;
+  Ranks ranks(path, world);
+  ranks.RunAll([&](uint32_t rank) {
+    uint64_t round = 0;
+    for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+      const Schedule schedule = algorithm.schedule(rank, world, settings);
+      for (const ElementType type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16}) {
+        for (const uint64_t elements : sizes) {
+          ++round;
+          const std::string what = absl::StrCat(algorithm.name, " ", ElementTypeName(type), " x ",
+                                                elements, ", rank ", rank, " of ", world);
+          const std::vector<std::byte> own = Contribution(type, rank, elements, round);
+          const auto memory = ranks.transport(rank).NewBuffer(own.size());
+          std::copy(own.begin(), own.end(), memory->data());
+          const absl::Status status =
+              ranks.communicator(rank).Run(schedule, BufferOf(memory, own.size()), type);
+          ASSERT_TRUE(status.ok()) << what << ": " << status;
+          ASSERT_EQ(memory.use_count(), 1) << what;
+          ExpectBytes(*memory, ExactSum(type, world, elements, round), what);
+        }
+      }
+    }
+  });
+}
+
+class AllReduceTest : public ::testing::TestWithParam<Path> {};
+std::string PathName(const ::testing::TestParamInfo<Path>& info) {
+  switch (info.param) {
+    case Path::kTcp:
+      return "Tcp";
+    case Path::kSharedMemory:
+      return "SharedMemory";
+    case Path::kMixed:
+      return "Mixed";
+  }
+  return "";
+}
+INSTANTIATE_TEST_SUITE_P(Paths, AllReduceTest,
+                         ::testing::Values(Path::kTcp, Path::kSharedMemory, Path::kMixed),
+                         PathName);
+
+TEST_P(AllReduceTest, SumsEachContributionOnceForEveryAlgorithmTypeAndSize) {
+  for (const uint32_t world : {1, 2, 3, 4, 5, 7, 8}) {
+    SumEverything(GetParam(), world, {0, 1, 3, 1024, 9999});
+  }
+}
+
+TEST_P(AllReduceTest, SumsManyChunks) { SumEverything(GetParam(), 4, {1 << 18, 250007}); }
+
+// Numbers whose sum depends on the order: the same bits everywhere, and each time.
+TEST_P(AllReduceTest, GivesAllRanksTheSameBitsEachTime) {
+  constexpr uint64_t kElements = 50021;
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    constexpr uint32_t kWorld = 4;
+    Ranks ranks(GetParam(), kWorld);
+    std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> results(kWorld);
+    ranks.RunAll([&](uint32_t rank) {
+      const Schedule schedule = algorithm.schedule(rank, kWorld, {.parts = 4, .ranks_per_host = 2});
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        const auto memory = ranks.transport(rank).NewBuffer(kElements * sizeof(float));
+        for (uint64_t i = 0; i < kElements; ++i) {
+          memory->floats()[i] = std::sin(static_cast<float>(i * (rank + 1)));
+        }
+        ASSERT_TRUE(ranks.communicator(rank)
+                        .Run(schedule, BufferOf(memory, memory->size_bytes()), ElementType::kFp32)
+                        .ok());
+        results[rank].push_back(memory);
+      }
+    });
+    for (uint32_t rank = 0; rank < kWorld; ++rank) {
+      for (const auto& result : results[rank]) {
+        EXPECT_EQ(std::memcmp(result->data(), results[0][0]->data(), result->size_bytes()), 0)
+            << algorithm.name << ", rank " << rank;
+      }
+    }
+  }
+}
+
+TEST(Communicator, SaysWhoHasAnotherSize) {
+  Ranks ranks(Path::kTcp, 3);
+  ranks.RunAll([&](uint32_t rank) {
+    const uint64_t elements = rank == 1 ? 512 : 4096;
+    const auto memory = ranks.transport(rank).NewBuffer(elements * 4);
+    const absl::Status status =
+        ranks.communicator(rank).Run(FindAllReduce("ring")->schedule(rank, 3, {}),
+                                     BufferOf(memory, elements * 4), ElementType::kFp32);
+    ASSERT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("512 FP32"), HasSubstr("4096 FP32"), HasSubstr("rank 1")));
+    // And from then on.
+    EXPECT_EQ(ranks.communicator(rank).Run(Schedule{}, {}, ElementType::kFp32), status);
+  });
+}
+
+TEST(Communicator, SaysWhoHasAnotherAlgorithm) {
+  Ranks ranks(Path::kSharedMemory, 4);
+  ranks.RunAll([&](uint32_t rank) {
+    const char* name = rank == 2 ? "recursive_doubling" : "ring";
+    const auto memory = ranks.transport(rank).NewBuffer(4096);
+    const absl::Status status = ranks.communicator(rank).Run(
+        FindAllReduce(name)->schedule(rank, 4, {}), BufferOf(memory, 4096), ElementType::kFp32);
+    ASSERT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2"));
+  });
+}
+
+// Rank 2 never comes: the ranks that know its neighbours only are told by those.
+TEST(Communicator, AbortNamesTheRankOnAllRanks) {
+  for (const Path path : {Path::kTcp, Path::kSharedMemory}) {
+    Ranks ranks(path, 5);
+    ranks.RunAll([&](uint32_t rank) {
+      if (rank == 2) return;
+      std::thread watcher;
+      if (rank == 0) watcher = std::thread([&] { ranks.communicator(0).Abort(2, "is dead"); });
+      const auto memory = ranks.transport(rank).NewBuffer(1 << 20);
+      const absl::Status status =
+          ranks.communicator(rank).Run(FindAllReduce("ring")->schedule(rank, 5, {}),
+                                       BufferOf(memory, 1 << 20), ElementType::kFp32);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2 (worker 3) is dead"));
+      if (watcher.joinable()) watcher.join();
+    });
+  }
+}
+
+// Rank 1 sends what belongs to two steps and then nothing more.
+TEST(Communicator, SilenceInTheMiddleNamesTheRankOnAllRanks) {
+  constexpr uint32_t kWorld = 5;
+  constexpr absl::Duration kTimeout = absl::Seconds(2);
+  for (const Path path : {Path::kTcp, Path::kSharedMemory}) {
+    Ranks ranks(path, kWorld, kTimeout);
+    ranks.RunAll([&](uint32_t rank) {
+      const auto memory = ranks.transport(rank).NewBuffer(1 << 20);
+      Schedule schedule = FindAllReduce("ring")->schedule(rank, kWorld, {});
+      if (rank == 1) {
+        for (size_t s = 2; s < schedule.steps.size(); ++s) schedule.steps[s].sends.clear();
+      }
+      const absl::Time begun = absl::Now();
+      const absl::Status status =
+          ranks.communicator(rank).Run(schedule, BufferOf(memory, 1 << 20), ElementType::kFp32);
+      if (rank == 1) return;
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(HasSubstr("rank 1 (worker 2)"), HasSubstr("in the middle of")));
+      EXPECT_LT(absl::Now() - begun, 10 * kTimeout);
+    });
+  }
+}
+
+TEST(Communicator, ARankThatLeavesAfterItsPartDoesNotDisturbTheOthers) {
+  Ranks ranks(Path::kSharedMemory, 3);
+  // 2 -> 1 -> 0: rank 2 is done long before the others.
+  const auto chain = [](uint32_t rank) {
+    Schedule schedule{.parts = 1, .steps = {{}, {}}};
+    if (rank == 2) schedule.steps[0].sends = {{.peer = 1, .end = 1}};
+    if (rank == 1) {
+      schedule.steps[0].receives = {{.peer = 2, .end = 1, .reduces = true}};
+      schedule.steps[1].sends = {{.peer = 0, .end = 1}};
+    }
+    if (rank == 0) schedule.steps[1].receives = {{.peer = 1, .end = 1, .reduces = true}};
+    return schedule;
+  };
+  ranks.RunAll([&](uint32_t rank) {
+    const auto memory = ranks.transport(rank).NewBuffer(1 << 20);
+    if (rank == 1) absl::SleepFor(absl::Milliseconds(200));
+    const absl::Status status =
+        ranks.communicator(rank).Run(chain(rank), BufferOf(memory, 1 << 20), ElementType::kFp32);
+    EXPECT_TRUE(status.ok()) << rank << ": " << status;
+    if (rank == 2) ranks.Leave(2);
+  });
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,357 @@
+#include "collective/rank_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+// A collective that is over sooner costs no word about being in it.
+constexpr absl::Duration kFirstWord = absl::Milliseconds(10);
+constexpr size_t kPlans = 64;
+constexpr uint64_t kMostEarlyMessages = 1 << 20;
+constexpr uint64_t kMostEarlyCollectives = 1 << 16;  // ahead of ours
+constexpr uint64_t kKeptBytes = 4 << 20;             // of each kind of buffer
+constexpr size_t kMostWhyBytes = 1024;
+
+Lease TextLease(const std::string& text) {
+  const auto owner = std::make_shared<const std::string>(text.substr(0, kMostWhyBytes));
+  return Lease(owner, std::as_bytes(std::span(owner->data(), owner->size())));
+}
+
+std::string TextOf(const Lease& lease) {
+  const std::span<const std::byte> bytes =
+      lease.bytes().first(std::min(lease.size_bytes(), kMostWhyBytes));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+// "4096 FP32 elements in 2 parts and 2 steps"
+std::string CollectiveText(uint64_t elements, uint32_t type, uint32_t parts, uint32_t steps) {
+  const std::string name = type <= static_cast<uint32_t>(ElementType::kFp16)
+                               ? ElementTypeName(static_cast<ElementType>(type))
+                               : absl::StrCat("type ", type);
+  return absl::StrCat(elements, " ", name, " elements in ", parts, " parts and ", steps, " steps");
+}
+
+}  // namespace
+
+RankGroup::RankGroup(RankGroupOptions options, Sinks sinks)
+    : options_(std::move(options)),
+      sinks_(std::move(sinks)),
+      copies_(kKeptBytes, sinks_.new_buffer),
+      stage_(kKeptBytes, nullptr) {
+  TUG_CHECK_LT(options_.rank, world());
+  for (uint32_t rank = 0; rank < world(); ++rank) ranks_[options_.peers[rank]] = rank;
+  TUG_CHECK_EQ(ranks_.size(), options_.peers.size());
+}
+
+std::optional<uint32_t> RankGroup::RankOf(PeerId peer) const {
+  const auto found = ranks_.find(peer);
+  if (found == ranks_.end()) return std::nullopt;
+  return found->second;
+}
+
+// ---- starting ----
+
+absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(const Schedule& schedule,
+                                                                     uint64_t elements,
+                                                                     ElementType type) {
+  const uint64_t chunk = std::max<uint64_t>(1, options_.chunk_bytes / ElementBytes(type));
+  const auto same = [&](const std::shared_ptr<const MessagePlan>& plan) {
+    return plan->elements == elements && plan->chunk_elements == chunk &&
+           plan->schedule == schedule;
+  };
+  auto found = std::find_if(plans_.begin(), plans_.end(), same);
+  if (found == plans_.end()) {
+    ASSIGN_OR_RETURN(MessagePlan plan,
+                     PlanMessages(schedule, options_.rank, world(), elements, chunk));
+    if (plans_.size() == kPlans) plans_.pop_back();
+    plans_.push_back(std::make_shared<const MessagePlan>(std::move(plan)));
+    found = plans_.end() - 1;
+  }
+  std::rotate(plans_.begin(), found, found + 1);
+  return plans_.front();
+}
+
+absl::StatusOr<uint64_t> RankGroup::Start(const Schedule& schedule, CollectiveBuffer buffer,
+                                          ElementType type, absl::Time now) {
+  if (!lost_.empty()) Abort(lost_.begin()->first, lost_.begin()->second);
+  RETURN_IF_ERROR(status_);
+  if (buffer.bytes.size() % ElementBytes(type) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(buffer.bytes.size(), " bytes are no whole number of ", ElementTypeName(type)));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<const MessagePlan> plan,
+                   PlanOf(schedule, buffer.bytes.size() / ElementBytes(type), type));
+  const uint64_t number = next_++;
+  CollectiveRun::Sinks sinks;
+  sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t first, Lease payload) {
+    SendElements(number, rank, message, first, std::move(payload));
+  };
+  sinks.wake = sinks_.wake;
+  Running& running = runs_[number];
+  // The first word comes after kFirstWord.
+  const absl::Time told = now - options_.timeout / 8 + std::min(kFirstWord, options_.timeout / 8);
+  running.times.assign(world(), {.elements = now, .told = told});
+  running.run = std::make_unique<CollectiveRun>(std::move(plan), world(), std::move(buffer), type,
+                                                std::move(sinks), copies_, stage_);
+  now_ = now;
+  running.run->Begin();
+  TakeEarly(number, now);
+  if (const auto still = runs_.find(number); still != runs_.end() && still->second.run->done()) {
+    runs_.erase(still);
+  }
+  return number;
+}
+
+// ---- sending ----
+
+WireHeader RankGroup::HeaderOf(MessageKind kind) const {
+  WireHeader header;
+  header.kind = kind;
+  header.job = options_.job;
+  header.timeline = options_.group;
+  return header;
+}
+
+WireHeader RankGroup::Greeting() const {
+  WireHeader header = HeaderOf(MessageKind::kInCollective);
+  header.clock = kNoCollective;
+  return header;
+}
+
+WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const {
+  WireHeader header = HeaderOf(kind);
+  header.clock = number;
+  header.version = run.plan().elements;
+  header.virtual_worker = static_cast<uint32_t>(run.type());
+  header.block = run.plan().schedule.parts;
+  header.segment_count = static_cast<uint32_t>(run.plan().schedule.steps.size());
+  return header;
+}
+
+void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message,
+                             uint64_t first_element, Lease payload) {
+  Running& running = runs_.find(number)->second;
+  Outgoing outgoing;
+  outgoing.to = options_.peers[rank];
+  outgoing.header = HeaderOf(MessageKind::kElements, number, *running.run);
+  outgoing.header.first_segment = message;
+  outgoing.header.token_count = first_element;
+  outgoing.payload = std::move(payload);
+  running.times[rank].told = std::max(running.times[rank].told, now_);
+  sinks_.send(std::move(outgoing));
+}
+
+void RankGroup::SayInCollective(uint64_t number, uint32_t rank) {
+  Running& running = runs_.find(number)->second;
+  Outgoing outgoing;
+  outgoing.to = options_.peers[rank];
+  outgoing.header = HeaderOf(MessageKind::kInCollective, number, *running.run);
+  running.times[rank].told = std::max(running.times[rank].told, now_);
+  sinks_.send(std::move(outgoing));
+}
+
+// ---- receiving ----
+
+void RankGroup::OnMessage(Message message, absl::Time now) {
+  now_ = now;
+  const WireHeader& header = message.header;
+  const std::optional<uint32_t> rank = RankOf(header.sender);
+  if (!rank.has_value() || *rank == options_.rank || header.job != options_.job ||
+      header.timeline != options_.group || !status_.ok()) {
+    ++ignored_messages_;
+    return;
+  }
+  switch (header.kind) {
+    case MessageKind::kRankFailed:
+      return OnRankFailed(*rank, message);
+    case MessageKind::kElements:
+    case MessageKind::kInCollective:
+      if (header.clock == kNoCollective) return;
+      if (header.clock >= next_) return KeepEarly(*rank, std::move(message));
+      return Deliver(*rank, std::move(message), now);
+    default:
+      ++ignored_messages_;
+  }
+}
+
+void RankGroup::KeepEarly(uint32_t rank, Message message) {
+  const uint64_t number = message.header.clock;
+  early_bytes_ += message.payload.size_bytes();
+  if (early_bytes_ > options_.early_bytes || early_messages_ >= kMostEarlyMessages ||
+      number - next_ >= kMostEarlyCollectives) {
+    return Fail(absl::StatusCode::kResourceExhausted, rank,
+                absl::StrCat("is too far ahead: it sends for collective ", number,
+                             ", this rank has started ", next_, "; more than ",
+                             options_.early_bytes, " bytes wait here"));
+  }
+  std::vector<Early>& early = early_[number];
+  if (message.header.kind == MessageKind::kInCollective) {
+    const auto same = [&](const Early& e) {
+      return e.rank == rank && e.message.header.kind == MessageKind::kInCollective;
+    };
+    if (std::any_of(early.begin(), early.end(), same)) return;
+  }
+  ++early_messages_;
+  early.push_back({rank, std::move(message)});
+}
+
+void RankGroup::TakeEarly(uint64_t number, absl::Time now) {
+  const auto found = early_.find(number);
+  if (found == early_.end()) return;
+  std::vector<Early> early = std::move(found->second);
+  early_.erase(found);
+  early_messages_ -= early.size();
+  for (Early& e : early) {
+    early_bytes_ -= e.message.payload.size_bytes();
+    if (status_.ok()) Deliver(e.rank, std::move(e.message), now);
+  }
+}
+
+void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
+  const WireHeader header = message.header;
+  const auto found = runs_.find(header.clock);
+  if (found == runs_.end()) {  // a repeat, or a word to who had been waited for
+    ++ignored_messages_;
+    return;
+  }
+  CollectiveRun& run = *found->second.run;
+  const WireHeader own = HeaderOf(header.kind, header.clock, run);
+  if (header.version != own.version || header.virtual_worker != own.virtual_worker ||
+      header.block != own.block || header.segment_count != own.segment_count) {
+    return Fail(
+        absl::StatusCode::kInvalidArgument, rank,
+        absl::StrCat("has ",
+                     CollectiveText(header.version, header.virtual_worker, header.block,
+                                    header.segment_count),
+                     " in collective ", header.clock, ", rank ", options_.rank, " has ",
+                     CollectiveText(own.version, own.virtual_worker, own.block, own.segment_count),
+                     ": all ranks call the same algorithm with the same size and type"));
+  }
+  found->second.times[rank].heard = now;
+  if (header.kind == MessageKind::kInCollective) return;
+  found->second.times[rank].elements = now;
+  const absl::Status taken =
+      run.OnElements(rank, header.first_segment, header.token_count, std::move(message));
+  if (taken.ok()) return;
+  Fail(absl::StatusCode::kInvalidArgument, rank,
+       absl::StrCat(std::string(taken.message()), " (rank ", options_.rank, ") in collective ",
+                    header.clock, ": all ranks call the same algorithm, with the same chunks"));
+}
+
+bool RankGroup::Work() {
+  for (auto it = runs_.begin(); it != runs_.end(); ++it) {
+    if (!it->second.run->Work()) continue;
+    if (it->second.run->done()) {
+      TellReads(it->first, *it->second.run);
+      runs_.erase(it);
+    }
+    return true;
+  }
+  for (auto& [number, running] : runs_) TellReads(number, *running.run);
+  return false;
+}
+
+void RankGroup::TellReads(uint64_t number, CollectiveRun& run) {
+  for (uint32_t rank = 0; rank < world(); ++rank) {
+    if (run.TakeReadInPlace(rank)) SayInCollective(number, rank);
+  }
+}
+
+bool RankGroup::ReadyToWait() {
+  for (auto& [number, running] : runs_) {
+    if (running.run->waits_for_reads() && running.run->WantReads()) return false;
+  }
+  return true;
+}
+
+// ---- ranks that are gone ----
+
+void RankGroup::OnTick(absl::Time now) {
+  now_ = now;
+  // Who was stopped itself has heard nobody meanwhile.
+  if (now - last_tick_ > options_.timeout / 4 && last_tick_ != absl::InfinitePast()) {
+    for (auto& [number, running] : runs_) {
+      for (PeerTimes& times : running.times) {
+        if (times.heard != absl::InfinitePast()) times.heard = now;
+      }
+    }
+  }
+  last_tick_ = now;
+  for (uint32_t rank = 0; rank < world(); ++rank) {
+    for (auto& [number, running] : runs_) {
+      CheckPeer(number, running, rank, now);
+      if (!status_.ok()) return;
+    }
+  }
+}
+
+void RankGroup::CheckPeer(uint64_t number, Running& running, uint32_t rank, absl::Time now) {
+  const PeerTimes& times = running.times[rank];
+  if (running.run->owes(rank) && now - times.told >= options_.timeout / 8) {
+    SayInCollective(number, rank);
+  }
+  if (!running.run->awaits(rank)) return;
+  const absl::Duration silent = now - times.heard;
+  if (times.heard != absl::InfinitePast() && silent >= options_.timeout * 3 / 4) {
+    return Fail(absl::StatusCode::kUnavailable, rank,
+                absl::StrCat("has said nothing for ", absl::FormatDuration(silent),
+                             " in the middle of collective ", number));
+  }
+  if (now - times.elements < options_.patience) return;
+  Fail(absl::StatusCode::kUnavailable, rank,
+       absl::StrCat(times.heard == absl::InfinitePast() ? "has not come to collective "
+                                                        : "has sent nothing of collective ",
+                    number, " for ", absl::FormatDuration(options_.patience)));
+}
+
+void RankGroup::OnRankFailed(uint32_t from, const Message& message) {
+  const uint32_t rank = message.header.virtual_worker;
+  const std::string why = TextOf(message.payload);
+  if (rank >= world()) {
+    ++ignored_messages_;
+    return;
+  }
+  Fail(absl::StatusCode::kUnavailable, rank, why, absl::StrCat(" (rank ", from, " says)"));
+}
+
+void RankGroup::OnLost(uint32_t rank, const std::string& why) {
+  TUG_CHECK_LT(rank, world());
+  lost_.emplace(rank, why);
+  const auto needed = [&](const auto& entry) {
+    return entry.second.run->awaits(rank) || entry.second.run->owes(rank);
+  };
+  if (std::any_of(runs_.begin(), runs_.end(), needed)) Abort(rank, why);
+}
+
+void RankGroup::Abort(uint32_t rank, const std::string& why) {
+  TUG_CHECK_LT(rank, world());
+  Fail(absl::StatusCode::kUnavailable, rank, why);
+}
+
+void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& why,
+                     const std::string& says) {
+  if (!status_.ok()) return;
+  status_ = absl::Status(
+      code, absl::StrCat("rank ", rank, " (", PeerName(options_.peers[rank]), ") ", why, says));
+  runs_.clear();
+  early_.clear();
+  for (uint32_t other = 0; other < world(); ++other) {
+    if (other == options_.rank) continue;
+    Outgoing notice;
+    notice.to = options_.peers[other];
+    notice.header = HeaderOf(MessageKind::kRankFailed);
+    notice.header.virtual_worker = rank;
+    notice.payload = TextLease(why);
+    sinks_.send(std::move(notice));
+  }
+}
+
+}  // namespace tug

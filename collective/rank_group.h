@@ -1,0 +1,162 @@
+#ifndef TUG_COLLECTIVE_RANK_GROUP_H_
+#define TUG_COLLECTIVE_RANK_GROUP_H_
+
+// A rank's end of a group whose ranks run collectives together. A state machine: messages and ticks
+// in, messages out; no I/O, no clock, no thread. communicator.h drives it.
+//
+//  - Every rank starts the same collectives in the same order; they are numbered by it. Several may
+//    be under way. What comes for one that this rank has not started yet is kept, up to
+//    `early_bytes`.
+//  - All messages say what their sender takes the collective to be (elements, type, parts, steps).
+//    A difference fails the group, naming both ranks.
+//  - Errors, not hangs. A rank that is in a collective says so (kInCollective) every timeout / 8 to
+//    all who wait for it. Who waits for a rank that has been in it, and hears nothing of it for 3/4
+//    of the timeout, gives it up. Who gives a rank up tells all others, so that those who wait for
+//    ranks that are stuck themselves fail too, naming the same rank. A rank that is not in the
+//    collective yet may be computing: it is given up after `patience`, or when the caller (Abort)
+//    learns that it is gone. So is a rank that is alive and sends nothing for that long.
+//  - Nothing is sent twice: a message that is lost is found as silence.
+//  - After an error the group is of no use: Start and status() say why.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collective/collective_run.h"
+#include "collective/element_type.h"
+#include "collective/message_plan.h"
+#include "collective/schedule.h"
+#include "exchange/send_buffers.h"
+#include "transport/transport.h"
+
+namespace tug {
+
+struct RankGroupOptions {
+  uint32_t rank = 0;
+  std::vector<PeerId> peers;  // by rank, one's own too
+  uint64_t job = 0;
+  uint32_t group = 0;                          // of several groups of the same endpoints
+  uint64_t chunk_bytes = 256 << 10;            // of a message; the same on all ranks
+  uint64_t early_bytes = uint64_t{1} << 30;    // payloads for collectives that are not started here
+  absl::Duration timeout = absl::Seconds(30);  // see above
+  absl::Duration patience = absl::Minutes(10);
+};
+
+// Not thread-safe.
+class RankGroup {
+ public:
+  struct Sinks {
+    std::function<void(Outgoing)> send;  // does not call back
+    std::function<void()> wake;          // ends the driver's wait; on any thread
+    // Memory that peers may read; see Transport::NewBuffer.
+    std::function<std::shared_ptr<AlignedBuffer>(size_t)> new_buffer;
+  };
+
+  // REQUIRES: rank < peers.size(); peers differ.
+  RankGroup(RankGroupOptions options, Sinks sinks);
+
+  // Begins the next collective: `schedule` is this rank's, the buffer's size a multiple of the
+  // type's. Returns its number. The buffer is the group's until it is finished. Errors:
+  // INVALID_ARGUMENT (the schedule, the size), and that of a failed group.
+  absl::StatusOr<uint64_t> Start(const Schedule& schedule, CollectiveBuffer buffer,
+                                 ElementType type, absl::Time now);
+
+  void OnMessage(Message message, absl::Time now);
+
+  // A word to say before the first collective, of no collective (kNoCollective), that the sender is
+  // there. OnMessage ignores it.
+  WireHeader Greeting() const;
+  static constexpr uint64_t kNoCollective = ~uint64_t{0};
+
+  // To be called every kTick or so, after the messages at hand.
+  void OnTick(absl::Time now);
+  static constexpr absl::Duration kTick = absl::Milliseconds(10);
+
+  // Applies one message, of the oldest collective that has one; false: there is none at hand, and
+  // the peers know what was read.
+  bool Work();
+
+  // Whether to wait for messages: nothing is at hand. `wake` is called if something was read.
+  bool ReadyToWait();
+
+  // Whether the collective is over on this rank, in which case nobody reads its buffer any more; or
+  // never will be (status()).
+  bool finished(uint64_t number) const { return number < next_ && runs_.count(number) == 0; }
+
+  // UNAVAILABLE, INVALID_ARGUMENT: which rank is at fault, and how.
+  const absl::Status& status() const { return status_; }
+
+  // The rank's connection is lost, and all that came over it delivered: it is given up when a
+  // collective needs it.
+  void OnLost(uint32_t rank, const std::string& why);
+
+  // Gives a rank up.
+  void Abort(uint32_t rank, const std::string& why);
+
+  std::optional<uint32_t> RankOf(PeerId peer) const;
+  PeerId peer(uint32_t rank) const { return options_.peers[rank]; }
+  uint32_t world() const { return static_cast<uint32_t>(options_.peers.size()); }
+  uint64_t ignored_messages() const { return ignored_messages_; }
+
+ private:
+  struct PeerTimes {
+    absl::Time heard = absl::InfinitePast();  // of this collective; never: not in it yet
+    absl::Time elements;                      // its last message with elements, or the start
+    absl::Time told;                          // our last word
+  };
+  struct Running {
+    std::unique_ptr<CollectiveRun> run;
+    std::vector<PeerTimes> times;  // by rank
+  };
+
+  absl::StatusOr<std::shared_ptr<const MessagePlan>> PlanOf(const Schedule& schedule,
+                                                            uint64_t elements, ElementType type);
+  WireHeader HeaderOf(MessageKind kind) const;
+  WireHeader HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const;
+  void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t first_element,
+                    Lease payload);
+  void SayInCollective(uint64_t number, uint32_t rank);
+  // Wakes those whose memory was read: they may wait for that alone.
+  void TellReads(uint64_t number, CollectiveRun& run);
+  void KeepEarly(uint32_t rank, Message message);
+  void TakeEarly(uint64_t number, absl::Time now);
+  void Deliver(uint32_t rank, Message message, absl::Time now);
+  void OnRankFailed(uint32_t from, const Message& message);
+  void CheckPeer(uint64_t number, Running& running, uint32_t rank, absl::Time now);
+  // `says`: who told us, empty if nobody.
+  void Fail(absl::StatusCode code, uint32_t rank, const std::string& why,
+            const std::string& says = "");
+
+  const RankGroupOptions options_;
+  const Sinks sinks_;
+  std::unordered_map<PeerId, uint32_t> ranks_;
+  SendBuffers copies_;                                     // small payloads
+  SendBuffers stage_;                                      // results that wait for readers
+  std::vector<std::shared_ptr<const MessagePlan>> plans_;  // the last used ones first
+  uint64_t next_ = 0;                                      // number
+  std::map<uint64_t, Running> runs_;
+  struct Early {
+    uint32_t rank;
+    Message message;
+  };
+  std::map<uint64_t, std::vector<Early>> early_;  // by number
+  std::map<uint32_t, std::string> lost_;          // ranks, and why
+  uint64_t early_bytes_ = 0;
+  uint64_t early_messages_ = 0;
+  uint64_t ignored_messages_ = 0;
+  absl::Time last_tick_ = absl::InfinitePast();
+  absl::Time now_;
+  absl::Status status_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_COLLECTIVE_RANK_GROUP_H_
