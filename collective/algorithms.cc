@@ -17,6 +17,10 @@ namespace {
 using Settings = AllReduceSettings;
 
 constexpr uint32_t kMostParts = 256;
+// Costs closer than this, relatively, are the same: sums of the same terms in another order.
+constexpr double kSame = 1e-9;
+
+bool CostsLess(double seconds, double than) { return seconds < than * (1 - kSame); }
 
 // An algorithm without settings.
 template <Schedule (*schedule)(uint32_t, uint32_t)>
@@ -90,8 +94,8 @@ AllReduceSettings WithBestParts(const AllReduceAlgorithm& algorithm, const LinkC
   AllReduceSettings best = settings;
   best.parts = 1;
   for (settings.parts = 2; settings.parts <= kMostParts; settings.parts *= 2) {
-    if (algorithm.seconds(link, world, bytes, settings) <
-        algorithm.seconds(link, world, bytes, best)) {
+    if (CostsLess(algorithm.seconds(link, world, bytes, settings),
+                  algorithm.seconds(link, world, bytes, best))) {
       best = settings;
     }
   }
@@ -104,7 +108,7 @@ AllReduceChoice PickAllReduce(const LinkCost& link, uint32_t world, uint64_t byt
   for (const AllReduceAlgorithm& algorithm : kAlgorithms) {
     const Settings best = WithBestParts(algorithm, link, world, bytes, settings);
     const double seconds = algorithm.seconds(link, world, bytes, best);
-    if (choice.algorithm != nullptr && seconds >= choice.seconds) continue;
+    if (choice.algorithm != nullptr && !CostsLess(seconds, choice.seconds)) continue;
     choice = {&algorithm, best, seconds};
   }
   return choice;

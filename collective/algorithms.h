@@ -49,7 +49,9 @@ struct AllReduceChoice {
   double seconds = 0;
 };
 // `auto`: the one that costs least, of several the first in the table, with the best parts for it.
-// A pure function: ranks that give it the same numbers choose the same.
+// Costs within 1e-9 of each other are the same: some algorithms are another one in some worlds (a
+// torus of one row is a ring, of two rows and two columns halving and doubling), but their costs
+// are rounded otherwise. A pure function: ranks that give it the same numbers choose the same.
 AllReduceChoice PickAllReduce(const LinkCost& link, uint32_t world, uint64_t bytes,
                               const AllReduceSettings& settings);
 

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "collective/grid.h"
 #include "collective/ring.h"
 
 namespace tug {
@@ -96,21 +99,67 @@ TEST(PickAllReduce, TakesRingsForLargeBuffersOfOtherWorlds) {
   EXPECT_EQ(Picked(6, 64 << 20), "torus_2d");  // the ring's bytes in fewer rounds
 }
 
+// Below `bytes` the one, above the other.
+void ExpectChange(uint32_t world, double bytes, const std::string& below,
+                  const std::string& above) {
+  EXPECT_EQ(Picked(world, static_cast<uint64_t>(bytes * 0.99)), below) << world;
+  EXPECT_EQ(Picked(world, static_cast<uint64_t>(bytes * 1.01)), above) << world;
+}
+
 // The sizes of docs/collectives.md, from the formulas set equal.
 TEST(PickAllReduce, ChangesWhereTheFormulasMeet) {
   const LinkCost& g = kGigabit;
-  const double of_8 = 3 * g.alpha / (3 * (g.beta + g.gamma) - 7.0 / 8 * (2 * g.beta + g.gamma));
+  const double ring = 2 * g.beta + g.gamma;
+  const double of_2 = g.alpha / (g.gamma / 2);
+  EXPECT_NEAR(of_2, 400e3, 500);
+  ExpectChange(2, of_2, "recursive_doubling", "ring");
+  const double of_8 = 3 * g.alpha / (3 * (g.beta + g.gamma) - 7.0 / 8 * ring);
   EXPECT_NEAR(of_8, 14e3, 500);
-  EXPECT_EQ(Picked(8, static_cast<uint64_t>(of_8 * 0.99)), "recursive_doubling");
-  EXPECT_EQ(Picked(8, static_cast<uint64_t>(of_8 * 1.01)), "halving_doubling");
-  const double of_6 = 2 * (6 - 2 - 2) * g.alpha / ((2 * g.beta + g.gamma) * (3.0 / 4 + 1.0 / 6));
-  EXPECT_NEAR(of_6, 13e3, 500);
-  EXPECT_NEAR(Seconds("ring", g, 6, static_cast<uint64_t>(of_6)),
-              Seconds("halving_doubling", g, 6, static_cast<uint64_t>(of_6)), 1e-7);
+  ExpectChange(8, of_8, "recursive_doubling", "halving_doubling");
+  const double of_6 = 2 * g.alpha / (4 * g.beta + 3 * g.gamma - 5.0 / 6 * ring);
+  EXPECT_NEAR(of_6, 5.2e3, 50);
+  ExpectChange(6, of_6, "recursive_doubling", "torus_2d");
+  const double of_7 = 8 * g.alpha / (4 * g.beta + 3 * g.gamma - 6.0 / 7 * ring);
+  EXPECT_NEAR(of_7, 21e3, 500);
+  ExpectChange(7, of_7, "recursive_doubling", "ring");
+  const double of_11 = 3 * g.alpha / (5 * g.beta + 4 * g.gamma - 15.0 / 8 * ring);
+  EXPECT_NEAR(of_11, 14e3, 500);
+  ExpectChange(11, of_11, "recursive_doubling", "halving_doubling");
+  const double then = 2 * (11 - 2 - 3) * g.alpha / (ring * (7.0 / 8 + 1.0 / 11));
+  EXPECT_NEAR(then, 38e3, 500);
+  ExpectChange(11, then, "halving_doubling", "ring");
 }
 
 TEST(PickAllReduce, TakesTheFirstOfThoseThatCostTheSame) {
   EXPECT_EQ(PickAllReduce({}, 8, 1 << 20, {}).algorithm, &AllReduceAlgorithms()[0]);
+}
+
+// From one byte to 1 GiB, in steps of 1%: which are picked, in order, without repetitions.
+std::vector<std::string> Regimes(const LinkCost& link, uint32_t world) {
+  std::vector<std::string> regimes;
+  for (double bytes = 1; bytes <= 1 << 30; bytes = std::ceil(bytes * 1.01)) {
+    const std::string name =
+        PickAllReduce(link, world, static_cast<uint64_t>(bytes), {}).algorithm->name;
+    if (regimes.empty() || regimes.back() != name) regimes.push_back(name);
+  }
+  return regimes;
+}
+
+// Tori of 4, 8, 9 and 27 ranks cost what others cost, but for rounding.
+TEST(PickAllReduce, ChangesAFewTimesAndNeverBackAsBuffersGrow) {
+  for (const LinkCost& link :
+       {kGigabit, LinkCost{5e-6, 0.2e-9, 0.25e-9}, LinkCost{1e-6, 1e-9, 0}}) {
+    for (uint32_t world = 2; world <= 33; ++world) {
+      const std::vector<std::string> regimes = Regimes(link, world);
+      EXPECT_LE(regimes.size(), 3u) << world;
+      EXPECT_EQ(std::set<std::string>(regimes.begin(), regimes.end()).size(), regimes.size())
+          << "comes back to one, with " << world << " ranks";
+      for (const std::string& name : regimes) {
+        EXPECT_TRUE(name != "torus_3d" || MostCubic(world).z_size > 1) << world;
+        EXPECT_TRUE(name != "torus_2d" || MostSquare(world).rows > 1) << world;
+      }
+    }
+  }
 }
 
 TEST(PickAllReduce, TakesTheHierarchyWhereLinksWithinAHostAreFaster) {
