@@ -3,7 +3,7 @@
 
 // What each rank of a collective sends, receives and sums, as pure data: an algorithm is a function
 // (rank, world) -> Schedule in a file of its own, with its paper and its alpha-beta cost
-// (cost.h). One executor (communicator.h) runs all of them; symbolic_run.h proves them.
+// (cost.h). One executor (communicator.h) runs all of them; schedule_proof.h proves them.
 //
 // A buffer is cut into `parts` parts, as equal as they can be (PartBegin). Steps have the same
 // numbers on all ranks: what rank a sends to b in its step k, b receives from a in its step k, the
