@@ -66,7 +66,9 @@ TEST(AllReduceAlgorithms, SendAndSumTheBytesOfTheirPapers) {
   EXPECT_DOUBLE_EQ(Seconds("recursive_doubling", kBytes, 8, 800), 2400);
   EXPECT_DOUBLE_EQ(Seconds("torus_2d", kBytes, 16, 1600), 3000);
   EXPECT_DOUBLE_EQ(Seconds("torus_3d", kBytes, 8, 800), 1400);
-  EXPECT_DOUBLE_EQ(Seconds("hierarchical", kBytes, 16, 1600, {.ranks_per_host = 4}), 2400);
+  EXPECT_DOUBLE_EQ(
+      Seconds("hierarchical", kBytes, 16, 1600, {.ranks_per_host = 4, .within_host = LinkCost{}}),
+      2400);
   EXPECT_DOUBLE_EQ(Seconds("ring", kSummed, 8, 800), 700);
   EXPECT_DOUBLE_EQ(Seconds("halving_doubling", kSummed, 8, 800), 700);
   EXPECT_DOUBLE_EQ(Seconds("recursive_doubling", kSummed, 8, 800), 2400);
@@ -162,12 +164,45 @@ TEST(PickAllReduce, ChangesAFewTimesAndNeverBackAsBuffersGrow) {
   }
 }
 
-TEST(PickAllReduce, TakesTheHierarchyWhereLinksWithinAHostAreFaster) {
-  const LinkCost within{1e-6, 0.1e-9, 0.05e-9};
-  const AllReduceChoice choice =
-      PickAllReduce(kGigabit, 28, 64 << 20, {.ranks_per_host = 4, .within_host = within});
-  EXPECT_STREQ(choice.algorithm->name, "hierarchical");
-  EXPECT_LT(choice.seconds, RingAllReduceSeconds(kGigabit, 28, 64 << 20));
+constexpr LinkCost kWithin{1e-6, 0.1e-9, 0.05e-9};
+
+TEST(AllReduceSeconds, OfSeveralRanksAHostLetsThemShareItsPort) {
+  const AllReduceSettings settings{.ranks_per_host = 4, .within_host = kWithin};
+  const double bytes = 1 << 20;
+  // Two rounds within hosts; in the third all four ranks of a host send to the other.
+  const double doubling = 2 * ReduceSeconds(kWithin, bytes) + 4 * ReduceSeconds(kGigabit, bytes);
+  EXPECT_NEAR(
+      AllReduceSeconds(*FindAllReduce("recursive_doubling"), kGigabit, 8, 1 << 20, settings),
+      doubling, 1e-9 * doubling);
+  // Reduce-scatter in the host, four rings of two hosts over one port, all-gather in the host.
+  const double torus = 3 * (ReduceSeconds(kWithin, bytes / 4) + SendSeconds(kWithin, bytes / 4)) +
+                       4 * (ReduceSeconds(kGigabit, bytes / 8) + SendSeconds(kGigabit, bytes / 8));
+  EXPECT_NEAR(AllReduceSeconds(*FindAllReduce("torus_2d"), kGigabit, 8, 1 << 20, settings), torus,
+              1e-3 * torus);
+}
+
+TEST(AllReduceSeconds, OfOneRankAHostIsTheFormula) {
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    EXPECT_EQ(AllReduceSeconds(algorithm, kGigabit, 12, 1 << 20, {.parts = 4}),
+              algorithm.seconds(kGigabit, 12, 1 << 20, {.parts = 4}))
+        << algorithm.name;
+  }
+}
+
+TEST(AllReduceSecondsDeathTest, OfSeveralRanksAHostNeedsTheCostOfLinksWithin) {
+  EXPECT_DEATH(PickAllReduce(kGigabit, 4, 1024, {.ranks_per_host = 2}), "within_host");
+}
+
+std::string PickedOnHosts(uint32_t world, uint64_t bytes) {
+  const AllReduceSettings settings{.ranks_per_host = 4, .within_host = kWithin};
+  return PickAllReduce(kGigabit, world, bytes, settings).algorithm->name;
+}
+
+// Three hosts of four: few messages between them for small buffers, few rounds of all bytes within
+// them for large ones.
+TEST(PickAllReduce, TakesTheHierarchyAndThenATorusOfHostsWhereLinksWithinAHostAreFaster) {
+  EXPECT_EQ(PickedOnHosts(12, 4 << 10), "hierarchical");
+  EXPECT_EQ(PickedOnHosts(12, 16 << 20), "torus_2d");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "collective/all_to_all.h"
 #include "collective/barrier.h"
 #include "collective/binomial_tree.h"
+#include "collective/grid.h"
 #include "collective/mesh_2d.h"
 #include "collective/ring.h"
 #include "collective/topology.h"
@@ -40,6 +42,11 @@ double SimulatedOnSwitch(const ScheduleOf& schedule, uint32_t world, uint64_t by
   std::vector<Schedule> family;
   for (uint32_t rank = 0; rank < world; ++rank) family.push_back(schedule(rank, world));
   return SimulatedSeconds(family, Topology::Switch(world, kLink), bytes);
+}
+
+Topology OneRing(uint32_t world) {
+  const std::array<uint32_t, 1> sides{world};
+  return Topology::Torus(sides, kLink);
 }
 
 void ExpectEqualSeconds(double simulated, double formula, const std::string& what) {
@@ -122,16 +129,18 @@ TEST(LinkSimulation, OfTorusAndMeshOnTheirOwnLinksTakesTheTimeOfTheFormula) {
   for (uint32_t world = 1; world <= kLargestWorld; ++world) {
     const uint64_t bytes = EvenBytes(world);
     const std::string what = std::to_string(world);
-    ExpectEqualSeconds(Simulated("ring", world, Topology::Ring(world, kLink), bytes),
+    ExpectEqualSeconds(Simulated("ring", world, OneRing(world), bytes),
                        RingAllReduceSeconds(kLink, world, bytes), "ring " + what);
-    for (const auto& [name, topology] : {std::pair{"torus_2d", Topology::Torus2d(world, kLink)},
-                                         std::pair{"torus_3d", Topology::Torus3d(world, kLink)}}) {
+    for (const auto& [name, topology] :
+         {std::pair{"torus_2d", Topology::Torus(MostSquare(world).sides(), kLink)},
+          std::pair{"torus_3d", Topology::Torus(MostCubic(world).sides(), kLink)}}) {
       ExpectEqualSeconds(Simulated(name, world, topology, bytes),
                          FindAllReduce(name)->seconds(kLink, world, bytes, {}), name + what);
     }
     for (uint32_t parts : {1, 4, 32}) {
       ExpectEqualSeconds(
-          Simulated("mesh_2d", world, Topology::Mesh2d(world, kLink), bytes, {.parts = parts}),
+          Simulated("mesh_2d", world, Topology::Mesh(MostSquare(world).sides(), kLink), bytes,
+                    {.parts = parts}),
           Mesh2dAllReduceSecondsOnMesh(kLink, world, parts, bytes), "mesh " + what);
     }
   }
@@ -140,8 +149,10 @@ TEST(LinkSimulation, OfTorusAndMeshOnTheirOwnLinksTakesTheTimeOfTheFormula) {
 // 64 ranks: a ring; 8 x 8 with and without the links that close its lines; 4 x 4 x 4.
 TEST(LinkSimulation, PrefersMoreDimensionsForSmallBuffersAndTheMeshForLargeOnes) {
   const uint32_t world = 64;
-  const Topology ring = Topology::Ring(world, kLink), torus_2d = Topology::Torus2d(world, kLink),
-                 mesh = Topology::Mesh2d(world, kLink), torus_3d = Topology::Torus3d(world, kLink);
+  const Topology ring = OneRing(world),
+                 torus_2d = Topology::Torus(MostSquare(world).sides(), kLink),
+                 mesh = Topology::Mesh(MostSquare(world).sides(), kLink),
+                 torus_3d = Topology::Torus(MostCubic(world).sides(), kLink);
   EXPECT_EQ(ring.links(), 64u);
   EXPECT_EQ(torus_2d.links(), 128u);
   EXPECT_EQ(mesh.links(), 112u);

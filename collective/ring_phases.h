@@ -10,8 +10,7 @@
 namespace tug {
 
 // A ring through some of the ranks, as one of them sees it, over some of the parts cut into as many
-// blocks as it has ranks. Of it are made ring.h, hierarchical.h and, ring within ring, torus_2d.h
-// and torus_3d.h.
+// blocks as it has ranks. Of it are made ring.h, hierarchical.h and, ring within ring, torus.h.
 struct Ring {
   uint32_t first = 0;  // ranks first, first + stride, ...
   uint32_t stride = 1;

@@ -92,9 +92,9 @@ void ExpectNeedsEachHazard(const std::vector<Schedule>& family, const std::strin
 std::vector<AllReduceSettings> SettingsToTry(const AllReduceAlgorithm& algorithm) {
   const std::string name = algorithm.name;
   std::vector<AllReduceSettings> all;
-  if (name == "binary_tree" || name == "mesh_2d") {
+  if (algorithm.has_parts) {
     for (uint32_t parts : {1, 2, 3, 8}) all.push_back({.parts = parts});
-  } else if (name == "hierarchical") {
+  } else if (name == "hierarchical" || name == "torus_2d") {
     for (uint32_t ranks : {1, 2, 3, 4, 7, 8, 40}) all.push_back({.ranks_per_host = ranks});
   } else {
     all.push_back({});
