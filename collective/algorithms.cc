@@ -80,7 +80,7 @@ double Torus3dSeconds(const LinkCost& link, uint32_t world, uint64_t bytes, cons
   return TorusAllReduceSeconds(link, MostCubic(world).sides(), bytes);
 }
 
-constexpr std::array<AllReduceAlgorithm, 8> kAlgorithms = {{
+constexpr std::array<AllReduceAlgorithm, 9> kAlgorithms = {{
     {"ring", false, Plain<RingAllReduce>, PlainSeconds<RingAllReduceSeconds>},
     {"halving_doubling", false, Plain<HalvingDoublingAllReduce>,
      PlainSeconds<HalvingDoublingAllReduceSeconds>},
@@ -91,6 +91,8 @@ constexpr std::array<AllReduceAlgorithm, 8> kAlgorithms = {{
     {"torus_2d", false, Torus2d, Torus2dSeconds},
     {"mesh_2d", true, InParts<Mesh2dAllReduce>, SecondsInParts<Mesh2dAllReduceSeconds>},
     {"torus_3d", false, Torus3d, Torus3dSeconds},
+    {"bidirectional_ring", false, Plain<BidirectionalRingAllReduce>,
+     PlainSeconds<BidirectionalRingAllReduceSeconds>},
 }};
 
 }  // namespace

@@ -45,6 +45,7 @@ TEST(AllReduceAlgorithms, CostNothingForOneRank) {
 TEST(AllReduceAlgorithms, HaveTheRoundsOfTheirPapers) {
   EXPECT_EQ(Seconds("ring", kMessages, 8, 1), 14);
   EXPECT_EQ(Seconds("ring", kMessages, 6, 1), 10);
+  EXPECT_EQ(Seconds("bidirectional_ring", kMessages, 8, 1), 28);
   EXPECT_EQ(Seconds("halving_doubling", kMessages, 8, 1), 6);
   EXPECT_EQ(Seconds("halving_doubling", kMessages, 6, 1), 6);
   EXPECT_EQ(Seconds("recursive_doubling", kMessages, 8, 1), 3);
@@ -61,6 +62,7 @@ TEST(AllReduceAlgorithms, HaveTheRoundsOfTheirPapers) {
 
 TEST(AllReduceAlgorithms, SendAndSumTheBytesOfTheirPapers) {
   EXPECT_DOUBLE_EQ(Seconds("ring", kBytes, 8, 800), 1400);
+  EXPECT_DOUBLE_EQ(Seconds("bidirectional_ring", kBytes, 8, 800), 1400);
   EXPECT_DOUBLE_EQ(Seconds("halving_doubling", kBytes, 8, 800), 1400);
   EXPECT_DOUBLE_EQ(Seconds("halving_doubling", kBytes, 6, 800), 1200 + 1600);
   EXPECT_DOUBLE_EQ(Seconds("recursive_doubling", kBytes, 8, 800), 2400);

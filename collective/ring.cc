@@ -1,5 +1,8 @@
 #include "collective/ring.h"
 
+#include <cstddef>
+#include <vector>
+
 #include "collective/ring_phases.h"
 
 namespace tug {
@@ -13,6 +16,21 @@ Schedule RingAllReduce(uint32_t rank, uint32_t world) {
   Schedule schedule{.parts = world};
   AppendRingReduceScatter(OfAll(rank, world), schedule.steps);
   AppendRingAllGather(OfAll(rank, world), schedule.steps);
+  return schedule;
+}
+
+Schedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world) {
+  Schedule schedule = RingAllReduce(rank, world);
+  schedule.parts = 2 * world;
+  const Ring back{
+      .count = world, .position = world - 1 - rank, .first_part = world, .is_reversed = true};
+  std::vector<Step> steps;
+  AppendRingReduceScatter(back, steps);
+  AppendRingAllGather(back, steps);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    schedule.steps[i].sends.push_back(steps[i].sends[0]);
+    schedule.steps[i].receives.push_back(steps[i].receives[0]);
+  }
   return schedule;
 }
 
@@ -30,6 +48,15 @@ Schedule RingAllGather(uint32_t rank, uint32_t world) {
 
 double RingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
   return RingPhasesSeconds(link, world, static_cast<double>(bytes) / world);
+}
+
+double BidirectionalRingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  return 2 * RingPhasesSeconds(link, world, static_cast<double>(bytes) / world / 2);
+}
+
+double BidirectionalRingAllReduceSecondsOnRing(const LinkCost& link, uint32_t world,
+                                               uint64_t bytes) {
+  return RingPhasesSeconds(link, world, static_cast<double>(bytes) / world / 2);
 }
 
 double RingReduceScatterSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {

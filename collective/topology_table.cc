@@ -46,6 +46,7 @@ uint32_t BestPartsOnMesh(uint64_t bytes) {
 void PrintTable() {
   const std::pair<const char*, Topology> rows[] = {
       {"ring", Topology::Torus(kRing, kLink)},
+      {"bidirectional_ring", Topology::Torus(kRing, kLink)},
       {"torus_2d", Topology::Torus(MostSquare(kWorld).sides(), kLink)},
       {"torus_3d", Topology::Torus(MostCubic(kWorld).sides(), kLink)},
       {"mesh_2d", Topology::Mesh(MostSquare(kWorld).sides(), kLink)},
