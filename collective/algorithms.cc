@@ -117,6 +117,7 @@ std::vector<Schedule> AllReduceFamily(const AllReduceAlgorithm& algorithm, uint3
 
 double AllReduceSeconds(const AllReduceAlgorithm& algorithm, const LinkCost& link, uint32_t world,
                         uint64_t bytes, const AllReduceSettings& settings) {
+  TUG_CHECK(world > 0);
   if (settings.ranks_per_host == 1) return algorithm.seconds(link, world, bytes, settings);
   return SimulatedSeconds(
       AllReduceFamily(algorithm, world, settings),

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/check.h"
 #include "collective/ring_phases.h"
 
 namespace tug {
@@ -13,6 +14,7 @@ Ring OfAll(uint32_t rank, uint32_t world) { return {.count = world, .position = 
 }  // namespace
 
 Schedule RingAllReduce(uint32_t rank, uint32_t world) {
+  TUG_CHECK(rank < world);
   Schedule schedule{.parts = world};
   AppendRingReduceScatter(OfAll(rank, world), schedule.steps);
   AppendRingAllGather(OfAll(rank, world), schedule.steps);
@@ -20,6 +22,7 @@ Schedule RingAllReduce(uint32_t rank, uint32_t world) {
 }
 
 Schedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world) {
+  TUG_CHECK(rank < world);
   Schedule schedule = RingAllReduce(rank, world);
   schedule.parts = 2 * world;
   const Ring back{
@@ -35,35 +38,42 @@ Schedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world) {
 }
 
 Schedule RingReduceScatter(uint32_t rank, uint32_t world) {
+  TUG_CHECK(rank < world);
   Schedule schedule{.parts = world};
   AppendRingReduceScatter(OfAll(rank, world), schedule.steps);
   return schedule;
 }
 
 Schedule RingAllGather(uint32_t rank, uint32_t world) {
+  TUG_CHECK(rank < world);
   Schedule schedule{.parts = world};
   AppendRingAllGather(OfAll(rank, world), schedule.steps);
   return schedule;
 }
 
 double RingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return RingPhasesSeconds(link, world, static_cast<double>(bytes) / world);
 }
 
 double BidirectionalRingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return 2 * RingPhasesSeconds(link, world, static_cast<double>(bytes) / world / 2);
 }
 
 double BidirectionalRingAllReduceSecondsOnRing(const LinkCost& link, uint32_t world,
                                                uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return RingPhasesSeconds(link, world, static_cast<double>(bytes) / world / 2);
 }
 
 double RingReduceScatterSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return (world - 1) * ReduceSeconds(link, static_cast<double>(bytes) / world);
 }
 
 double RingAllGatherSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return (world - 1) * SendSeconds(link, static_cast<double>(bytes) / world);
 }
 

@@ -116,6 +116,21 @@ TEST(AllReduceSchedules, SumEachContributionOnceToTheSameBitsOnAllRanks) {
   }
 }
 
+TEST(AllReduceSchedules, OfOneRankHaveNoSteps) {
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    for (const AllReduceSettings& settings : SettingsToTry(algorithm)) {
+      EXPECT_TRUE(algorithm.schedule(0, 1, settings).steps.empty()) << algorithm.name;
+    }
+  }
+}
+
+TEST(AllReduceSchedulesDeathTest, AreOfRanksThatThereAre) {
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    EXPECT_DEATH(algorithm.schedule(4, 4, {}), "rank < world") << algorithm.name;
+    EXPECT_DEATH(algorithm.schedule(0, 0, {}), "world") << algorithm.name;
+  }
+}
+
 TEST(AllReduceSchedules, HaveWriteHazardsOnlyWhereTheyAreSaidToHaveThem) {
   for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
     for (const AllReduceSettings& settings : SettingsToTry(algorithm)) {
