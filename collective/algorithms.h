@@ -2,7 +2,8 @@
 #define TUG_COLLECTIVE_ALGORITHMS_H_
 
 // The table of all-reduce algorithms, each in a file of its own. Another one is a file, a test and
-// a row here. All leave the same bits on all ranks.
+// a row here. All leave the same bits on all ranks; but where NaNs meet, which payload is left
+// depends on the order of the two operands, which may differ between ranks.
 
 #include <cstdint>
 #include <optional>

@@ -200,6 +200,18 @@ std::string PickedOnHosts(uint32_t world, uint64_t bytes) {
   return PickAllReduce(kGigabit, world, bytes, settings).algorithm->name;
 }
 
+// The worlds of docs/collectives.md.
+TEST(PickAllReduce, TakesHalvingDoublingBetweenWhereItHasFarFewerRoundsThanTheGrid) {
+  std::set<uint32_t> between;
+  for (uint32_t world = 2; world <= 33; ++world) {
+    const std::vector<std::string> regimes = Regimes(kGigabit, world);
+    EXPECT_EQ(regimes[0], "recursive_doubling") << world;
+    if (regimes.size() == 3 && regimes[1] == "halving_doubling") between.insert(world);
+  }
+  EXPECT_EQ(between,
+            (std::set<uint32_t>{11, 13, 14, 17, 19, 21, 22, 23, 25, 26, 28, 29, 30, 31, 33}));
+}
+
 // Three hosts of four: few messages between them for small buffers, few rounds of all bytes within
 // them for large ones.
 TEST(PickAllReduce, TakesTheHierarchyAndThenATorusOfHostsWhereLinksWithinAHostAreFaster) {

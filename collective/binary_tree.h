@@ -8,9 +8,9 @@
 //   2. Broadcast: the root sends the part down as soon as it has it.
 // Parts follow each other a step apart, in both directions at once.
 //
-// About 3 log2 N + p rounds; an inner rank sends 3 S bytes (to its parent and two children), which
-// is why a ring or halving-doubling is better for large buffers. Many parts are better for large
-// buffers, one for small ones.
+// 4 log2 N + 3 (p - 1) rounds at most (cost.h); an inner rank sends 3 S bytes (to its parent and
+// two children), which is why a ring or halving-doubling is better for large buffers. Many parts
+// are better for large buffers, one for small ones.
 
 #include <cstdint>
 

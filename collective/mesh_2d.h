@@ -2,17 +2,17 @@
 #define TUG_COLLECTIVE_MESH_2D_H_
 
 // 2D mesh: R rows and C columns (grid.h: MostSquare) without the links that close rows and columns
-// to rings (Ying et al. 2018, "Image classification at supercomputer scale", has the network). The
-// lecture's two steps: an all-reduce in each row, then one in each column. An open line has no
-// ring, so ranks send to neighbours only, in p parts:
+// to rings (Ying et al. 2018, "Image classification at supercomputer scale", has the network). An
+// all-reduce in each row, then one in each column. An open line has no ring, so ranks send to
+// neighbours only, in p parts:
 //   1. In a row, sums go to the first rank, part by part, and come back as they are done, so both
 //      directions of every link are busy at once.
 //   2. The same in a column, of what step 1 has left.
 //
-// 2 (p + 2 C - 3) + ... rounds. A rank sends S bytes over each of its links: up to 4 S, but on
-// different links, where a rank of a torus sends 2 (N - 1) / N S one after the other. Best where
-// there is a link for each neighbour; on a switch all of it shares one port. With a prime N there
-// is one row.
+// Rounds: 2 (C - 1) + 2 (R - 1), + p - 1 on a mesh, + up to 4 (p - 1) on a switch. A rank sends S
+// bytes over each of its links: up to 4 S, but on different links, where a rank of a torus sends 2
+// (N - 1) / N S one after the other. Best where there is a link for each neighbour; on a switch all
+// of it shares one port. With a prime N there is one row.
 
 #include <cstdint>
 
