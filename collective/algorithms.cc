@@ -2,14 +2,17 @@
 
 #include <array>
 
+#include "base/check.h"
 #include "collective/binary_tree.h"
+#include "collective/grid.h"
 #include "collective/halving_doubling.h"
 #include "collective/hierarchical.h"
+#include "collective/link_simulation.h"
 #include "collective/mesh_2d.h"
 #include "collective/recursive_doubling.h"
 #include "collective/ring.h"
-#include "collective/torus_2d.h"
-#include "collective/torus_3d.h"
+#include "collective/topology.h"
+#include "collective/torus.h"
 
 namespace tug {
 namespace {
@@ -17,6 +20,10 @@ namespace {
 using Settings = AllReduceSettings;
 
 constexpr uint32_t kMostParts = 256;
+// Costs closer than this, relatively, are the same: sums of the same terms in another order.
+constexpr double kSame = 1e-9;
+
+bool CostsLess(double seconds, double than) { return seconds < than * (1 - kSame); }
 
 // An algorithm without settings.
 template <Schedule (*schedule)(uint32_t, uint32_t)>
@@ -42,27 +49,50 @@ double SecondsInParts(const LinkCost& link, uint32_t world, uint64_t bytes,
 Schedule Hierarchical(uint32_t rank, uint32_t world, const Settings& settings) {
   return HierarchicalAllReduce(rank, world, settings.ranks_per_host);
 }
+LinkCost WithinHost(const Settings& settings) {
+  TUG_CHECK(settings.ranks_per_host == 1 || settings.within_host)
+      << "a cost with " << settings.ranks_per_host << " ranks a host needs within_host";
+  return settings.within_host.value_or(LinkCost{});
+}
 double HierarchicalSeconds(const LinkCost& link, uint32_t world, uint64_t bytes,
                            const Settings& settings) {
-  return HierarchicalAllReduceSeconds(link, settings.within_host, world, settings.ranks_per_host,
+  return HierarchicalAllReduceSeconds(link, WithinHost(settings), world, settings.ranks_per_host,
                                       bytes);
 }
 
-constexpr std::array<AllReduceAlgorithm, 8> kAlgorithms = {{
-    {"ring", Plain<RingAllReduce>, PlainSeconds<RingAllReduceSeconds>, "Patarasuk and Yuan 2009"},
-    {"halving_doubling", Plain<HalvingDoublingAllReduce>,
-     PlainSeconds<HalvingDoublingAllReduceSeconds>, "Rabenseifner 2004"},
-    {"recursive_doubling", Plain<RecursiveDoublingAllReduce>,
-     PlainSeconds<RecursiveDoublingAllReduceSeconds>, "Thakur, Rabenseifner and Gropp 2005"},
-    {"binary_tree", InParts<BinaryTreeAllReduce>, SecondsInParts<BinaryTreeAllReduceSeconds>,
-     "Sanders, Speck and Traeff 2009"},
-    {"hierarchical", Hierarchical, HierarchicalSeconds, "Jia et al. 2018"},
-    {"torus_2d", Plain<Torus2dAllReduce>, PlainSeconds<Torus2dAllReduceSeconds>,
-     "Mikami et al. 2018"},
-    {"mesh_2d", InParts<Mesh2dAllReduce>, SecondsInParts<Mesh2dAllReduceSeconds>,
-     "Ying et al. 2018"},
-    {"torus_3d", Plain<Torus3dAllReduce>, PlainSeconds<Torus3dAllReduceSeconds>,
-     "Jouppi et al. 2023"},
+// A host a row, if hosts of several ranks are full; else the most square grid.
+std::array<uint32_t, 2> Sides2d(uint32_t world, const Settings& settings) {
+  const uint32_t row = settings.ranks_per_host;
+  if (row > 1 && world % row == 0) return {row, world / row};
+  return MostSquare(world).sides();
+}
+Schedule Torus2d(uint32_t rank, uint32_t world, const Settings& settings) {
+  return TorusAllReduce(rank, Sides2d(world, settings));
+}
+double Torus2dSeconds(const LinkCost& link, uint32_t world, uint64_t bytes,
+                      const Settings& settings) {
+  return TorusAllReduceSeconds(link, Sides2d(world, settings), bytes);
+}
+Schedule Torus3d(uint32_t rank, uint32_t world, const Settings&) {
+  return TorusAllReduce(rank, MostCubic(world).sides());
+}
+double Torus3dSeconds(const LinkCost& link, uint32_t world, uint64_t bytes, const Settings&) {
+  return TorusAllReduceSeconds(link, MostCubic(world).sides(), bytes);
+}
+
+constexpr std::array<AllReduceAlgorithm, 9> kAlgorithms = {{
+    {"ring", false, Plain<RingAllReduce>, PlainSeconds<RingAllReduceSeconds>},
+    {"halving_doubling", false, Plain<HalvingDoublingAllReduce>,
+     PlainSeconds<HalvingDoublingAllReduceSeconds>},
+    {"recursive_doubling", false, Plain<RecursiveDoublingAllReduce>,
+     PlainSeconds<RecursiveDoublingAllReduceSeconds>},
+    {"binary_tree", true, InParts<BinaryTreeAllReduce>, SecondsInParts<BinaryTreeAllReduceSeconds>},
+    {"hierarchical", false, Hierarchical, HierarchicalSeconds},
+    {"torus_2d", false, Torus2d, Torus2dSeconds},
+    {"mesh_2d", true, InParts<Mesh2dAllReduce>, SecondsInParts<Mesh2dAllReduceSeconds>},
+    {"torus_3d", false, Torus3d, Torus3dSeconds},
+    {"bidirectional_ring", false, Plain<BidirectionalRingAllReduce>,
+     PlainSeconds<BidirectionalRingAllReduceSeconds>},
 }};
 
 }  // namespace
@@ -85,15 +115,26 @@ std::vector<Schedule> AllReduceFamily(const AllReduceAlgorithm& algorithm, uint3
   return family;
 }
 
+double AllReduceSeconds(const AllReduceAlgorithm& algorithm, const LinkCost& link, uint32_t world,
+                        uint64_t bytes, const AllReduceSettings& settings) {
+  TUG_CHECK(world > 0);
+  if (settings.ranks_per_host == 1) return algorithm.seconds(link, world, bytes, settings);
+  return SimulatedSeconds(
+      AllReduceFamily(algorithm, world, settings),
+      Topology::Hosts(world, settings.ranks_per_host, link, WithinHost(settings)), bytes);
+}
+
 AllReduceSettings WithBestParts(const AllReduceAlgorithm& algorithm, const LinkCost& link,
                                 uint32_t world, uint64_t bytes, AllReduceSettings settings) {
+  settings.parts = 1;
+  if (!algorithm.has_parts) return settings;
   AllReduceSettings best = settings;
-  best.parts = 1;
+  double least = AllReduceSeconds(algorithm, link, world, bytes, best);
   for (settings.parts = 2; settings.parts <= kMostParts; settings.parts *= 2) {
-    if (algorithm.seconds(link, world, bytes, settings) <
-        algorithm.seconds(link, world, bytes, best)) {
-      best = settings;
-    }
+    const double seconds = AllReduceSeconds(algorithm, link, world, bytes, settings);
+    if (!CostsLess(seconds, least)) continue;
+    best = settings;
+    least = seconds;
   }
   return best;
 }
@@ -103,8 +144,8 @@ AllReduceChoice PickAllReduce(const LinkCost& link, uint32_t world, uint64_t byt
   AllReduceChoice choice;
   for (const AllReduceAlgorithm& algorithm : kAlgorithms) {
     const Settings best = WithBestParts(algorithm, link, world, bytes, settings);
-    const double seconds = algorithm.seconds(link, world, bytes, best);
-    if (choice.algorithm != nullptr && seconds >= choice.seconds) continue;
+    const double seconds = AllReduceSeconds(algorithm, link, world, bytes, best);
+    if (choice.algorithm != nullptr && !CostsLess(seconds, choice.seconds)) continue;
     choice = {&algorithm, best, seconds};
   }
   return choice;

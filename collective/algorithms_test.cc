@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "collective/grid.h"
 #include "collective/ring.h"
 
 namespace tug {
@@ -42,6 +45,7 @@ TEST(AllReduceAlgorithms, CostNothingForOneRank) {
 TEST(AllReduceAlgorithms, HaveTheRoundsOfTheirPapers) {
   EXPECT_EQ(Seconds("ring", kMessages, 8, 1), 14);
   EXPECT_EQ(Seconds("ring", kMessages, 6, 1), 10);
+  EXPECT_EQ(Seconds("bidirectional_ring", kMessages, 8, 1), 28);
   EXPECT_EQ(Seconds("halving_doubling", kMessages, 8, 1), 6);
   EXPECT_EQ(Seconds("halving_doubling", kMessages, 6, 1), 6);
   EXPECT_EQ(Seconds("recursive_doubling", kMessages, 8, 1), 3);
@@ -58,12 +62,15 @@ TEST(AllReduceAlgorithms, HaveTheRoundsOfTheirPapers) {
 
 TEST(AllReduceAlgorithms, SendAndSumTheBytesOfTheirPapers) {
   EXPECT_DOUBLE_EQ(Seconds("ring", kBytes, 8, 800), 1400);
+  EXPECT_DOUBLE_EQ(Seconds("bidirectional_ring", kBytes, 8, 800), 1400);
   EXPECT_DOUBLE_EQ(Seconds("halving_doubling", kBytes, 8, 800), 1400);
   EXPECT_DOUBLE_EQ(Seconds("halving_doubling", kBytes, 6, 800), 1200 + 1600);
   EXPECT_DOUBLE_EQ(Seconds("recursive_doubling", kBytes, 8, 800), 2400);
   EXPECT_DOUBLE_EQ(Seconds("torus_2d", kBytes, 16, 1600), 3000);
   EXPECT_DOUBLE_EQ(Seconds("torus_3d", kBytes, 8, 800), 1400);
-  EXPECT_DOUBLE_EQ(Seconds("hierarchical", kBytes, 16, 1600, {.ranks_per_host = 4}), 2400);
+  EXPECT_DOUBLE_EQ(
+      Seconds("hierarchical", kBytes, 16, 1600, {.ranks_per_host = 4, .within_host = LinkCost{}}),
+      2400);
   EXPECT_DOUBLE_EQ(Seconds("ring", kSummed, 8, 800), 700);
   EXPECT_DOUBLE_EQ(Seconds("halving_doubling", kSummed, 8, 800), 700);
   EXPECT_DOUBLE_EQ(Seconds("recursive_doubling", kSummed, 8, 800), 2400);
@@ -96,29 +103,120 @@ TEST(PickAllReduce, TakesRingsForLargeBuffersOfOtherWorlds) {
   EXPECT_EQ(Picked(6, 64 << 20), "torus_2d");  // the ring's bytes in fewer rounds
 }
 
+// Below `bytes` the one, above the other.
+void ExpectChange(uint32_t world, double bytes, const std::string& below,
+                  const std::string& above) {
+  EXPECT_EQ(Picked(world, static_cast<uint64_t>(bytes * 0.99)), below) << world;
+  EXPECT_EQ(Picked(world, static_cast<uint64_t>(bytes * 1.01)), above) << world;
+}
+
 // The sizes of docs/collectives.md, from the formulas set equal.
 TEST(PickAllReduce, ChangesWhereTheFormulasMeet) {
   const LinkCost& g = kGigabit;
-  const double of_8 = 3 * g.alpha / (3 * (g.beta + g.gamma) - 7.0 / 8 * (2 * g.beta + g.gamma));
+  const double ring = 2 * g.beta + g.gamma;
+  const double of_2 = g.alpha / (g.gamma / 2);
+  EXPECT_NEAR(of_2, 400e3, 500);
+  ExpectChange(2, of_2, "recursive_doubling", "ring");
+  const double of_8 = 3 * g.alpha / (3 * (g.beta + g.gamma) - 7.0 / 8 * ring);
   EXPECT_NEAR(of_8, 14e3, 500);
-  EXPECT_EQ(Picked(8, static_cast<uint64_t>(of_8 * 0.99)), "recursive_doubling");
-  EXPECT_EQ(Picked(8, static_cast<uint64_t>(of_8 * 1.01)), "halving_doubling");
-  const double of_6 = 2 * (6 - 2 - 2) * g.alpha / ((2 * g.beta + g.gamma) * (3.0 / 4 + 1.0 / 6));
-  EXPECT_NEAR(of_6, 13e3, 500);
-  EXPECT_NEAR(Seconds("ring", g, 6, static_cast<uint64_t>(of_6)),
-              Seconds("halving_doubling", g, 6, static_cast<uint64_t>(of_6)), 1e-7);
+  ExpectChange(8, of_8, "recursive_doubling", "halving_doubling");
+  const double of_6 = 2 * g.alpha / (4 * g.beta + 3 * g.gamma - 5.0 / 6 * ring);
+  EXPECT_NEAR(of_6, 5.2e3, 50);
+  ExpectChange(6, of_6, "recursive_doubling", "torus_2d");
+  const double of_7 = 8 * g.alpha / (4 * g.beta + 3 * g.gamma - 6.0 / 7 * ring);
+  EXPECT_NEAR(of_7, 21e3, 500);
+  ExpectChange(7, of_7, "recursive_doubling", "ring");
+  const double of_11 = 3 * g.alpha / (5 * g.beta + 4 * g.gamma - 15.0 / 8 * ring);
+  EXPECT_NEAR(of_11, 14e3, 500);
+  ExpectChange(11, of_11, "recursive_doubling", "halving_doubling");
+  const double then = 2 * (11 - 2 - 3) * g.alpha / (ring * (7.0 / 8 + 1.0 / 11));
+  EXPECT_NEAR(then, 38e3, 500);
+  ExpectChange(11, then, "halving_doubling", "ring");
 }
 
 TEST(PickAllReduce, TakesTheFirstOfThoseThatCostTheSame) {
   EXPECT_EQ(PickAllReduce({}, 8, 1 << 20, {}).algorithm, &AllReduceAlgorithms()[0]);
 }
 
-TEST(PickAllReduce, TakesTheHierarchyWhereLinksWithinAHostAreFaster) {
-  const LinkCost within{1e-6, 0.1e-9, 0.05e-9};
-  const AllReduceChoice choice =
-      PickAllReduce(kGigabit, 28, 64 << 20, {.ranks_per_host = 4, .within_host = within});
-  EXPECT_STREQ(choice.algorithm->name, "hierarchical");
-  EXPECT_LT(choice.seconds, RingAllReduceSeconds(kGigabit, 28, 64 << 20));
+// From one byte to 1 GiB, in steps of 1%: which are picked, in order, without repetitions.
+std::vector<std::string> Regimes(const LinkCost& link, uint32_t world) {
+  std::vector<std::string> regimes;
+  for (double bytes = 1; bytes <= 1 << 30; bytes = std::ceil(bytes * 1.01)) {
+    const std::string name =
+        PickAllReduce(link, world, static_cast<uint64_t>(bytes), {}).algorithm->name;
+    if (regimes.empty() || regimes.back() != name) regimes.push_back(name);
+  }
+  return regimes;
+}
+
+// Tori of 4, 8, 9 and 27 ranks cost what others cost, but for rounding.
+TEST(PickAllReduce, ChangesAFewTimesAndNeverBackAsBuffersGrow) {
+  for (const LinkCost& link :
+       {kGigabit, LinkCost{5e-6, 0.2e-9, 0.25e-9}, LinkCost{1e-6, 1e-9, 0}}) {
+    for (uint32_t world = 2; world <= 33; ++world) {
+      const std::vector<std::string> regimes = Regimes(link, world);
+      EXPECT_LE(regimes.size(), 3u) << world;
+      EXPECT_EQ(std::set<std::string>(regimes.begin(), regimes.end()).size(), regimes.size())
+          << "comes back to one, with " << world << " ranks";
+      for (const std::string& name : regimes) {
+        EXPECT_TRUE(name != "torus_3d" || MostCubic(world).z_size > 1) << world;
+        EXPECT_TRUE(name != "torus_2d" || MostSquare(world).rows > 1) << world;
+      }
+    }
+  }
+}
+
+constexpr LinkCost kWithin{1e-6, 0.1e-9, 0.05e-9};
+
+TEST(AllReduceSeconds, OfSeveralRanksAHostLetsThemShareItsPort) {
+  const AllReduceSettings settings{.ranks_per_host = 4, .within_host = kWithin};
+  const double bytes = 1 << 20;
+  // Two rounds within hosts; in the third all four ranks of a host send to the other.
+  const double doubling = 2 * ReduceSeconds(kWithin, bytes) + 4 * ReduceSeconds(kGigabit, bytes);
+  EXPECT_NEAR(
+      AllReduceSeconds(*FindAllReduce("recursive_doubling"), kGigabit, 8, 1 << 20, settings),
+      doubling, 1e-9 * doubling);
+  // Reduce-scatter in the host, four rings of two hosts over one port, all-gather in the host.
+  const double torus = 3 * (ReduceSeconds(kWithin, bytes / 4) + SendSeconds(kWithin, bytes / 4)) +
+                       4 * (ReduceSeconds(kGigabit, bytes / 8) + SendSeconds(kGigabit, bytes / 8));
+  EXPECT_NEAR(AllReduceSeconds(*FindAllReduce("torus_2d"), kGigabit, 8, 1 << 20, settings), torus,
+              1e-3 * torus);
+}
+
+TEST(AllReduceSeconds, OfOneRankAHostIsTheFormula) {
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    EXPECT_EQ(AllReduceSeconds(algorithm, kGigabit, 12, 1 << 20, {.parts = 4}),
+              algorithm.seconds(kGigabit, 12, 1 << 20, {.parts = 4}))
+        << algorithm.name;
+  }
+}
+
+TEST(AllReduceSecondsDeathTest, OfSeveralRanksAHostNeedsTheCostOfLinksWithin) {
+  EXPECT_DEATH(PickAllReduce(kGigabit, 4, 1024, {.ranks_per_host = 2}), "within_host");
+}
+
+std::string PickedOnHosts(uint32_t world, uint64_t bytes) {
+  const AllReduceSettings settings{.ranks_per_host = 4, .within_host = kWithin};
+  return PickAllReduce(kGigabit, world, bytes, settings).algorithm->name;
+}
+
+// The worlds of docs/collectives.md.
+TEST(PickAllReduce, TakesHalvingDoublingBetweenWhereItHasFarFewerRoundsThanTheGrid) {
+  std::set<uint32_t> between;
+  for (uint32_t world = 2; world <= 33; ++world) {
+    const std::vector<std::string> regimes = Regimes(kGigabit, world);
+    EXPECT_EQ(regimes[0], "recursive_doubling") << world;
+    if (regimes.size() == 3 && regimes[1] == "halving_doubling") between.insert(world);
+  }
+  EXPECT_EQ(between,
+            (std::set<uint32_t>{11, 13, 14, 17, 19, 21, 22, 23, 25, 26, 28, 29, 30, 31, 33}));
+}
+
+// Three hosts of four: few messages between them for small buffers, few rounds of all bytes within
+// them for large ones.
+TEST(PickAllReduce, TakesTheHierarchyAndThenATorusOfHostsWhereLinksWithinAHostAreFaster) {
+  EXPECT_EQ(PickedOnHosts(12, 4 << 10), "hierarchical");
+  EXPECT_EQ(PickedOnHosts(12, 16 << 20), "torus_2d");
 }
 
 }  // namespace

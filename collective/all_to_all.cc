@@ -1,5 +1,7 @@
 #include "collective/all_to_all.h"
 
+#include "base/check.h"
+
 namespace tug {
 namespace {
 
@@ -22,6 +24,7 @@ uint32_t Rounds(uint32_t world) { return world == 1 ? 0 : Circle(world); }
 }  // namespace
 
 Schedule PairwiseAllToAll(uint32_t rank, uint32_t world) {
+  TUG_CHECK(rank < world);
   Schedule schedule{.parts = world, .transposes = true};
   for (uint32_t round = 0; round < Rounds(world); ++round) {
     Step& step = schedule.steps.emplace_back();
@@ -34,6 +37,7 @@ Schedule PairwiseAllToAll(uint32_t rank, uint32_t world) {
 }
 
 double PairwiseAllToAllSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return Rounds(world) * SendSeconds(link, static_cast<double>(bytes) / world);
 }
 

@@ -5,7 +5,8 @@
 // r's buffer is what r has for p and becomes what p had for r (Schedule::transposes). In each round
 // the ranks are paired as a tournament is (the circle method), and a pair swaps its two parts.
 //
-// N - 1 rounds for even N; N for odd N, each rank idle in one of them. A rank sends (N - 1) / N S
+// N - 1 rounds for even N. N for odd N: of the N (N - 1) / 2 pairs a round has (N - 1) / 2 at most,
+// since one rank is left over, each in one of the rounds. A rank sends (N - 1) / N S
 // bytes, and sends nothing twice. Every receive has a write hazard (write_hazards.h): what arrives
 // takes the place of what is sent.
 

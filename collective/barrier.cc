@@ -2,9 +2,12 @@
 
 #include <bit>
 
+#include "base/check.h"
+
 namespace tug {
 
 Schedule DisseminationBarrier(uint32_t rank, uint32_t world) {
+  TUG_CHECK(rank < world);
   Schedule schedule;
   for (uint32_t distance = 1; distance < world; distance *= 2) {
     schedule.steps.push_back(
@@ -14,6 +17,7 @@ Schedule DisseminationBarrier(uint32_t rank, uint32_t world) {
 }
 
 double DisseminationBarrierSeconds(const LinkCost& link, uint32_t world) {
+  TUG_CHECK(world > 0);
   return std::bit_width(world - 1) * link.alpha;
 }
 

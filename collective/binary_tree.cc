@@ -45,6 +45,7 @@ uint32_t LongestWayDown(uint32_t rank, uint32_t world) {
 }  // namespace
 
 Schedule BinaryTreeAllReduce(uint32_t rank, uint32_t world, uint32_t parts) {
+  TUG_CHECK(rank < world);
   TUG_CHECK(parts >= 1);
   Schedule schedule{.parts = parts};
   if (world == 1) return schedule;
@@ -66,6 +67,7 @@ Schedule BinaryTreeAllReduce(uint32_t rank, uint32_t world, uint32_t parts) {
 
 double BinaryTreeAllReduceSeconds(const LinkCost& link, uint32_t world, uint32_t parts,
                                   uint64_t bytes) {
+  TUG_CHECK(world > 0);
   const double part = static_cast<double>(bytes) / parts;
   const double send = SendSeconds(link, part), reduce = ReduceSeconds(link, part);
   const double first_part = Summed(0, world) * reduce + LongestWayDown(0, world) * send;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <functional>
 
+#include "base/check.h"
+
 namespace tug {
 namespace {
 
@@ -38,25 +40,26 @@ struct Tree {
 
 using PartsOf = std::function<void(const Round&, Transfer, std::vector<Transfer>&)>;
 
-void AppendOutwards(const Tree& tree, uint32_t rank, uint32_t distance, const PartsOf& add,
+// From the root outwards, in so many rounds.
+void AppendOutwards(const Tree& tree, uint32_t rank, uint32_t rounds, const PartsOf& add,
                     std::vector<Step>& steps) {
-  Step& step = steps.emplace_back();
-  const Round round = RoundOf(tree.Own(rank), tree.count, distance);
-  const Transfer transfer{.peer = tree.RankOf(round.peer)};
-  if (round.role == Round::kParent) add(round, transfer, step.sends);
-  if (round.role == Round::kChild) add(round, transfer, step.receives);
+  for (uint32_t left = rounds; left > 0; --left) {
+    Step& step = steps.emplace_back();
+    const Round round = RoundOf(tree.Own(rank), tree.count, 1u << (left - 1));
+    const Transfer transfer{.peer = tree.RankOf(round.peer)};
+    if (round.role == Round::kParent) add(round, transfer, step.sends);
+    if (round.role == Round::kChild) add(round, transfer, step.receives);
+  }
 }
 
-void AppendInwards(const Tree& tree, uint32_t rank, uint32_t distance, bool reduces,
+// The same in the opposite order, and in the opposite direction.
+void AppendInwards(const Tree& tree, uint32_t rank, uint32_t rounds, bool reduces,
                    const PartsOf& add, std::vector<Step>& steps) {
-  Step& step = steps.emplace_back();
-  const Round round = RoundOf(tree.Own(rank), tree.count, distance);
-  const Transfer transfer{.peer = tree.RankOf(round.peer)};
-  if (round.role == Round::kChild) add(round, transfer, step.sends);
-  if (round.role == Round::kParent) {
-    Transfer receive = transfer;
-    receive.reduces = reduces;
-    add(round, receive, step.receives);
+  std::vector<Step> outwards;
+  AppendOutwards(tree, rank, rounds, add, outwards);
+  for (auto step = outwards.rbegin(); step != outwards.rend(); ++step) {
+    for (Transfer& receive : step->sends) receive.reduces = reduces;
+    steps.push_back({step->receives, step->sends});
   }
 }
 
@@ -82,79 +85,76 @@ PartsOf OwnParts(const Tree& tree) {
   };
 }
 
-uint32_t LargestDistance(uint32_t rounds) { return rounds == 0 ? 0 : 1u << (rounds - 1); }
-
 }  // namespace
 
 Schedule BinomialBroadcast(uint32_t rank, uint32_t world, uint32_t root) {
+  TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
   Schedule schedule;
-  for (uint32_t d = LargestDistance(BinomialRounds(world)); d > 0; d /= 2) {
-    AppendOutwards(tree, rank, d, AllParts(1), schedule.steps);
-  }
+  AppendOutwards(tree, rank, BinomialRounds(world), AllParts(1), schedule.steps);
   return schedule;
 }
 
 Schedule BinomialReduce(uint32_t rank, uint32_t world, uint32_t root) {
+  TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
   Schedule schedule;
-  for (uint32_t d = 1; d < world; d *= 2) {
-    AppendInwards(tree, rank, d, true, AllParts(1), schedule.steps);
-  }
+  AppendInwards(tree, rank, BinomialRounds(world), true, AllParts(1), schedule.steps);
   return schedule;
 }
 
 Schedule BinomialScatter(uint32_t rank, uint32_t world, uint32_t root) {
+  TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
   Schedule schedule{.parts = world};
-  for (uint32_t d = LargestDistance(BinomialRounds(world)); d > 0; d /= 2) {
-    AppendOutwards(tree, rank, d, OwnParts(tree), schedule.steps);
-  }
+  AppendOutwards(tree, rank, BinomialRounds(world), OwnParts(tree), schedule.steps);
   return schedule;
 }
 
 Schedule BinomialGather(uint32_t rank, uint32_t world, uint32_t root) {
+  TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
   Schedule schedule{.parts = world};
-  for (uint32_t d = 1; d < world; d *= 2) {
-    AppendInwards(tree, rank, d, false, OwnParts(tree), schedule.steps);
-  }
+  AppendInwards(tree, rank, BinomialRounds(world), false, OwnParts(tree), schedule.steps);
   return schedule;
 }
 
 double BinomialBroadcastSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return BinomialRounds(world) * SendSeconds(link, static_cast<double>(bytes));
 }
 
 double BinomialReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return BinomialRounds(world) * ReduceSeconds(link, static_cast<double>(bytes));
 }
 
 double BinomialScatterSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return BinomialRounds(world) * link.alpha +
          (world - 1) * link.beta * static_cast<double>(bytes) / world;
 }
 
 double BinomialGatherSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   return BinomialScatterSeconds(link, world, bytes);
 }
 
 void AppendBinomialReduce(const RankGroup& group, uint32_t rank, uint32_t parts,
                           std::vector<Step>& steps) {
   const Tree tree{group.first, group.count, 0};
-  for (uint32_t round = 0; round < group.rounds; ++round) {
-    AppendInwards(tree, rank, 1u << round, true, AllParts(parts), steps);
-  }
+  AppendInwards(tree, rank, group.rounds, true, AllParts(parts), steps);
 }
 
 void AppendBinomialBroadcast(const RankGroup& group, uint32_t rank, uint32_t parts,
                              std::vector<Step>& steps) {
   const Tree tree{group.first, group.count, 0};
-  for (uint32_t d = LargestDistance(group.rounds); d > 0; d /= 2) {
-    AppendOutwards(tree, rank, d, AllParts(parts), steps);
-  }
+  AppendOutwards(tree, rank, group.rounds, AllParts(parts), steps);
 }
 
-uint32_t BinomialRounds(uint32_t count) { return static_cast<uint32_t>(std::bit_width(count - 1)); }
+uint32_t BinomialRounds(uint32_t count) {
+  TUG_CHECK(count > 0);
+  return static_cast<uint32_t>(std::bit_width(count - 1));
+}
 
 }  // namespace tug

@@ -9,7 +9,8 @@ namespace tug {
 //
 // A rank has one port: it sends one message at a time and receives one at a time, and what it sums
 // it sums before it receives the next. Costs of algorithms (RingAllReduceSeconds and so on) are of
-// such ranks on one switch, with parts that are all equal.
+// such ranks on one switch, with parts that are all equal. Rounds of an algorithm are its messages
+// that follow one another: how often its cost has alpha.
 struct LinkCost {
   double alpha = 0;  // seconds a message
   double beta = 0;   // seconds a byte

@@ -9,9 +9,13 @@
 
 namespace tug {
 
-// How algorithms that need a power of two ranks do with any number (Rabenseifner 2004):
-// of the first ranks, as many pairs as there are ranks too many, the even one gives all that it has
-// to the odd one, which sums it and takes part for both; in the end it sends the result back.
+// How algorithms that need a power of two ranks do with any number, as MPICH does it (Thakur,
+// Rabenseifner and Gropp 2005): of the first ranks, as many pairs as there are ranks too many, the
+// even one gives all that it has to the odd one, which sums it and takes part for both; in the end
+// it sends the result back.
+//
+// 2 (alpha + S beta) + S gamma. Rabenseifner 2004 has both of a pair sum a half and puts the halves
+// together: a message more, S/2 gamma less (not done here).
 class Fold {
  public:
   // REQUIRES: world >= 1.

@@ -1,8 +1,11 @@
 #include "collective/grid.h"
 
+#include "base/check.h"
+
 namespace tug {
 
 Grid2d MostSquare(uint32_t world) {
+  TUG_CHECK(world > 0);
   Grid2d best{1, world};
   for (uint32_t rows = 2; rows * rows <= world; ++rows) {
     if (world % rows == 0) best = {rows, world / rows};
@@ -11,6 +14,7 @@ Grid2d MostSquare(uint32_t world) {
 }
 
 Grid3d MostCubic(uint32_t world) {
+  TUG_CHECK(world > 0);
   Grid3d best{world, 1, 1};
   for (uint32_t z = 1; z * z * z <= world; ++z) {
     if (world % z != 0) continue;

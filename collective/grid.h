@@ -1,14 +1,17 @@
 #ifndef TUG_COLLECTIVE_GRID_H_
 #define TUG_COLLECTIVE_GRID_H_
 
+#include <array>
 #include <cstdint>
 
 namespace tug {
 
-// How a world is laid out in rows: rank = row * columns + column.
+// How a world is laid out in rows: rank = row * columns + column. `sides`, here and below: the one
+// along which ranks follow each other first (torus.h).
 struct Grid2d {
   uint32_t rows = 1;
   uint32_t columns = 1;
+  std::array<uint32_t, 2> sides() const { return {columns, rows}; }
   friend bool operator==(const Grid2d&, const Grid2d&) = default;
 };
 // And in layers of rows: rank = (z * y_size + y) * x_size + x.
@@ -16,6 +19,7 @@ struct Grid3d {
   uint32_t x_size = 1;
   uint32_t y_size = 1;
   uint32_t z_size = 1;
+  std::array<uint32_t, 3> sides() const { return {x_size, y_size, z_size}; }
   friend bool operator==(const Grid3d&, const Grid3d&) = default;
 };
 

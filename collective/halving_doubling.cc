@@ -3,6 +3,7 @@
 #include <bit>
 #include <vector>
 
+#include "base/check.h"
 #include "collective/fold.h"
 
 namespace tug {
@@ -33,6 +34,7 @@ std::vector<Exchange> Exchanges(const Fold& fold, uint32_t member) {
 }  // namespace
 
 Schedule HalvingDoublingAllReduce(uint32_t rank, uint32_t world) {
+  TUG_CHECK(rank < world);
   const Fold fold(world);
   Schedule schedule{.parts = fold.members()};
   std::vector<Step>& steps = schedule.steps;
@@ -55,6 +57,7 @@ Schedule HalvingDoublingAllReduce(uint32_t rank, uint32_t world) {
 }
 
 double HalvingDoublingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   const double all = static_cast<double>(bytes);
   double seconds = 0;
   for (uint32_t shared = std::bit_floor(world); shared > 1; shared /= 2) {

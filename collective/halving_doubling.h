@@ -3,7 +3,7 @@
 
 // Recursive halving and doubling (Rabenseifner 2004, "Optimization of collective reduction
 // operations"). P: the largest power of two in N; P parts. The N - P ranks too many are folded in
-// before and get the result afterwards (fold.h).
+// before and get the result afterwards, as in MPICH (fold.h).
 //   1. Recursive halving: in round k ranks 2^k apart share what both still have, each sends one
 //      half and sums the other; log2 P rounds, after which each has the sum of one part.
 //   2. Recursive doubling: the same pairs, in the opposite order, send each other what they have.
@@ -11,8 +11,9 @@
 //
 // 2 log2 P rounds and 2 (P - 1) / P S bytes sent by each rank that takes part: the bytes of a ring
 // in fewer rounds, so the best between small and large buffers where N is a power of two; else the
-// fold adds 2 rounds and S bytes each way. (The lecture's 2 ceil(log N) alpha + 2 (N - 1) S/N beta
-// is that of a power of two, without gamma.)
+// fold adds 2 rounds and S bytes each way. (Rabenseifner's own way with the ranks too many takes
+// (3 + 2 log2 P) alpha + 4 S beta + 3/2 S gamma at most; this one (2 + 2 log2 P) alpha + 4 S beta +
+// 2 S gamma.)
 
 #include <cstdint>
 

@@ -22,6 +22,7 @@ uint32_t RoundsWithin(uint32_t world, uint32_t ranks_per_host) {
 }  // namespace
 
 Schedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per_host) {
+  TUG_CHECK(rank < world);
   const uint32_t hosts = Hosts(world, ranks_per_host);
   const uint32_t host = rank / ranks_per_host;
   const uint32_t leader = host * ranks_per_host;
@@ -43,6 +44,7 @@ Schedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per
 
 double HierarchicalAllReduceSeconds(const LinkCost& between_hosts, const LinkCost& within_host,
                                     uint32_t world, uint32_t ranks_per_host, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   const double all = static_cast<double>(bytes);
   return RoundsWithin(world, ranks_per_host) *
              (ReduceSeconds(within_host, all) + SendSeconds(within_host, all)) +

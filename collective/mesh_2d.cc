@@ -53,6 +53,7 @@ double BusiestSeconds(const LinkCost& link, uint32_t count, double part) {
 }  // namespace
 
 Schedule Mesh2dAllReduce(uint32_t rank, uint32_t world, uint32_t parts) {
+  TUG_CHECK(rank < world);
   TUG_CHECK(parts >= 1);
   const auto [rows, columns] = MostSquare(world);
   const uint32_t row = rank / columns, column = rank % columns;
@@ -64,6 +65,7 @@ Schedule Mesh2dAllReduce(uint32_t rank, uint32_t world, uint32_t parts) {
 
 double Mesh2dAllReduceSeconds(const LinkCost& link, uint32_t world, uint32_t parts,
                               uint64_t bytes) {
+  TUG_CHECK(world > 0);
   const Grid2d grid = MostSquare(world);
   const double part = static_cast<double>(bytes) / parts;
   const double busiest =
@@ -73,6 +75,7 @@ double Mesh2dAllReduceSeconds(const LinkCost& link, uint32_t world, uint32_t par
 
 double Mesh2dAllReduceSecondsOnMesh(const LinkCost& link, uint32_t world, uint32_t parts,
                                     uint64_t bytes) {
+  TUG_CHECK(world > 0);
   if (world == 1) return 0;
   const Grid2d grid = MostSquare(world);
   const double part = static_cast<double>(bytes) / parts;

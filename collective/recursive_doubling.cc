@@ -2,11 +2,13 @@
 
 #include <bit>
 
+#include "base/check.h"
 #include "collective/fold.h"
 
 namespace tug {
 
 Schedule RecursiveDoublingAllReduce(uint32_t rank, uint32_t world) {
+  TUG_CHECK(rank < world);
   const Fold fold(world);
   Schedule schedule;
   fold.AppendIn(rank, 1, schedule.steps);
@@ -23,6 +25,7 @@ Schedule RecursiveDoublingAllReduce(uint32_t rank, uint32_t world) {
 }
 
 double RecursiveDoublingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes) {
+  TUG_CHECK(world > 0);
   const double exchange = ReduceSeconds(link, static_cast<double>(bytes));
   const double butterfly = (std::bit_width(world) - 1) * exchange;
   if (std::has_single_bit(world)) return butterfly;

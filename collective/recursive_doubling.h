@@ -6,8 +6,9 @@
 // all they have summed, and both sum it. One part. Any N: with P the largest power of two in N, the
 // N - P ranks too many are folded in before and get the result afterwards (fold.h).
 //
-// log2 P rounds, and 2 more if N is not P; log2 P S bytes sent by each rank. The fewest rounds:
-// best for small buffers. Both ranks of a pair add the same two numbers, so all have the same bits.
+// log2 P rounds (cost.h), and 2 more if N is not P; log2 P S bytes sent by each rank. The fewest
+// rounds: best for small buffers. Both ranks of a pair add the same two numbers, so all have the
+// same bits.
 
 #include <cstdint>
 

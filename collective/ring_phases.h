@@ -10,8 +10,7 @@
 namespace tug {
 
 // A ring through some of the ranks, as one of them sees it, over some of the parts cut into as many
-// blocks as it has ranks. Of it are made ring.h, hierarchical.h and, ring within ring, torus_2d.h
-// and torus_3d.h.
+// blocks as it has ranks. Of it are made ring.h, hierarchical.h and, ring within ring, torus.h.
 struct Ring {
   uint32_t first = 0;  // ranks first, first + stride, ...
   uint32_t stride = 1;
@@ -19,6 +18,7 @@ struct Ring {
   uint32_t position = 0;    // one's own in the ring
   uint32_t first_part = 0;  // block i is of parts [first_part + i * block_parts, + block_parts)
   uint32_t block_parts = 1;
+  bool is_reversed = false;  // position 0 is the last of the ranks, count - 1 the first
 };
 
 // count - 1 steps, after which position i has the sum of block i: in step k block i - 1 - k goes to

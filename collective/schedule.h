@@ -3,7 +3,7 @@
 
 // What each rank of a collective sends, receives and sums, as pure data: an algorithm is a function
 // (rank, world) -> Schedule in a file of its own, with its paper and its alpha-beta cost
-// (cost.h). One executor (communicator.h) runs all of them; symbolic_run.h proves them.
+// (cost.h). One executor (communicator.h) runs all of them; schedule_proof.h proves them.
 //
 // A buffer is cut into `parts` parts, as equal as they can be (PartBegin). Steps have the same
 // numbers on all ranks: what rank a sends to b in its step k, b receives from a in its step k, the
@@ -15,6 +15,16 @@
 // not leave before all receives of the steps before are done. Messages between two ranks keep the
 // order of steps and, within a step, of transfers.
 //
+// A buffer may have fewer elements than parts. A transfer of parts that have no elements is not
+// sent, and nobody waits for it; a message of no parts is sent though it carries nothing, since it
+// is what others wait for. A world of one rank has no steps.
+//
+// Two ways to pipeline. All of this holds element by element, so an executor may cut messages into
+// chunks, of any algorithm: chunks of several steps are then on their way at once. binary_tree.h
+// and mesh_2d.h have a number of parts besides, with steps of their own for each, so that parts go
+// up and come down in turns. Parts are cut into chunks as those of other algorithms, so chunks
+// larger than a part change nothing. Cost formulas are of messages that are not cut into chunks.
+//
 // Every rank's buffer has all parts, whatever it needs of them: part r is rank r's own in scatter,
 // gather, all-gather and reduce-scatter, where the other parts of a rank that is to have only its
 // own are scratch and hold anything afterwards. A rank is done when its receives are written and
@@ -25,7 +35,8 @@
 // to wait for that before it writes:
 //  - often it cannot come too early, because what arrives was made of what the peer has read (ring,
 //    halving-doubling: a part comes back only through those that it went to);
-//  - else it is a write hazard. WriteHazards (write_hazards.h) tells which receives wait for which
+//  - else it is a write-after-read hazard, a write hazard for short. WriteHazards (write_hazards.h)
+//  tells which receives wait for which
 //    sends of the same or an earlier step; all other receives need not ask.
 // Only writing waits, never reading: two ranks that send each other the parts that both then sum
 // into (recursive doubling) each wait for the other to have read. So what has a write hazard is

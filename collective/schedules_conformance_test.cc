@@ -1,8 +1,9 @@
-// Every schedule, for worlds of 1 to 33: it keeps the contract of schedule.h in whatever order its
-// events come, and leaves what its header says.
+// Proves every schedule, for worlds of 1 to 33: it keeps the contract of schedule.h in whatever
+// order its events come (schedule_proof.h), and leaves what its header says.
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -14,13 +15,13 @@
 #include "collective/binomial_tree.h"
 #include "collective/grid.h"
 #include "collective/ring.h"
-#include "collective/symbolic_run.h"
+#include "collective/schedule_proof.h"
+#include "collective/write_hazards.h"
 
 namespace tug {
 namespace {
 
 constexpr uint32_t kLargestWorld = 33;
-constexpr uint32_t kSeeds = 4;
 
 using ScheduleOf = std::function<Schedule(uint32_t rank, uint32_t world)>;
 using BeginsWith = std::function<bool(uint32_t rank, uint32_t part)>;
@@ -41,42 +42,49 @@ uint64_t AllRanks(uint32_t world) { return (uint64_t{1} << world) - 1; }
 void ExpectEnds(const std::vector<Schedule>& family, const BeginsWith& begins_with,
                 const Wanted& wanted, const std::string& what) {
   SumTerms terms;
-  const auto hazards = AllWriteHazards(family);
-  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
-    const SymbolicOutcome outcome = RunSymbolically(family, hazards, begins_with, seed, terms);
-    ASSERT_EQ(outcome.error, "") << what << " seed " << seed;
-    for (uint32_t rank = 0; rank < family.size(); ++rank) {
-      for (uint32_t part = 0; part < family[rank].parts; ++part) {
-        const uint32_t want = wanted(terms, rank, part);
-        if (want == SumTerms::kNothing) continue;
-        ASSERT_EQ(outcome.held[rank][part], want)
-            << what << " seed " << seed << " rank " << rank << " part " << part;
-      }
+  const ScheduleProof proof = ProveSchedules(family, WriteHazards(family), begins_with, terms);
+  ASSERT_EQ(proof.error, "") << what;
+  for (uint32_t rank = 0; rank < family.size(); ++rank) {
+    for (uint32_t part = 0; part < family[rank].parts; ++part) {
+      const uint32_t want = wanted(terms, rank, part);
+      if (want == SumTerms::kNothing) continue;
+      ASSERT_EQ(proof.held[rank][part], want) << what << " rank " << rank << " part " << part;
     }
   }
 }
 
-// Of the ranks for which `has` is true of a part, all have the same sum of all contributions, in
-// every order of events.
+// Of the ranks for which `has` is true of a part, all have the same sum of all contributions.
 void ExpectSums(const std::vector<Schedule>& family, const BeginsWith& has,
                 const std::string& what) {
-  const uint32_t world = static_cast<uint32_t>(family.size());
   SumTerms terms;
+  const ScheduleProof proof = ProveSchedules(family, WriteHazards(family), Everything, terms);
+  ASSERT_EQ(proof.error, "") << what;
+  const uint32_t world = static_cast<uint32_t>(family.size());
   std::vector<uint32_t> sum(family[0].parts);
-  const auto hazards = AllWriteHazards(family);
-  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
-    const SymbolicOutcome outcome = RunSymbolically(family, hazards, Everything, seed, terms);
-    ASSERT_EQ(outcome.error, "") << what << " seed " << seed;
-    for (uint32_t rank = 0; rank < world; ++rank) {
-      for (uint32_t part = 0; part < sum.size(); ++part) {
-        if (!has(rank, part)) continue;
-        const uint32_t held = outcome.held[rank][part];
-        ASSERT_EQ(terms.ranks(held), AllRanks(world)) << what << " rank " << rank;
-        ASSERT_EQ(terms.part(held), part) << what << " rank " << rank;
-        if (sum[part] == SumTerms::kNothing) sum[part] = held;
-        ASSERT_EQ(held, sum[part])
-            << what << " seed " << seed << " rank " << rank << ": other bits";
-      }
+  for (uint32_t rank = 0; rank < world; ++rank) {
+    for (uint32_t part = 0; part < sum.size(); ++part) {
+      if (!has(rank, part)) continue;
+      const uint32_t held = proof.held[rank][part];
+      ASSERT_EQ(terms.ranks(held), AllRanks(world)) << what << " rank " << rank;
+      ASSERT_EQ(terms.part(held), part) << what << " rank " << rank;
+      if (sum[part] == SumTerms::kNothing) sum[part] = held;
+      ASSERT_EQ(held, sum[part]) << what << " rank " << rank << ": other bits";
+    }
+  }
+}
+
+// Whatever hazard is left out, the proof finds the race: it can fail, and hazards are no more than
+// need be.
+void ExpectNeedsEachHazard(const std::vector<Schedule>& family, const std::string& what) {
+  const std::vector<std::vector<WriteHazard>> all = WriteHazards(family);
+  SumTerms terms;
+  for (uint32_t rank = 0; rank < family.size(); ++rank) {
+    for (size_t i = 0; i < all[rank].size(); ++i) {
+      std::vector<std::vector<WriteHazard>> others = all;
+      others[rank].erase(others[rank].begin() + static_cast<ptrdiff_t>(i));
+      ASSERT_NE(ProveSchedules(family, others, Everything, terms).error.find("yet to read"),
+                std::string::npos)
+          << what << " without hazard " << i << " of rank " << rank;
     }
   }
 }
@@ -84,9 +92,9 @@ void ExpectSums(const std::vector<Schedule>& family, const BeginsWith& has,
 std::vector<AllReduceSettings> SettingsToTry(const AllReduceAlgorithm& algorithm) {
   const std::string name = algorithm.name;
   std::vector<AllReduceSettings> all;
-  if (name == "binary_tree" || name == "mesh_2d") {
+  if (algorithm.has_parts) {
     for (uint32_t parts : {1, 2, 3, 8}) all.push_back({.parts = parts});
-  } else if (name == "hierarchical") {
+  } else if (name == "hierarchical" || name == "torus_2d") {
     for (uint32_t ranks : {1, 2, 3, 4, 7, 8, 40}) all.push_back({.ranks_per_host = ranks});
   } else {
     all.push_back({});
@@ -108,13 +116,28 @@ TEST(AllReduceSchedules, SumEachContributionOnceToTheSameBitsOnAllRanks) {
   }
 }
 
+TEST(AllReduceSchedules, OfOneRankHaveNoSteps) {
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    for (const AllReduceSettings& settings : SettingsToTry(algorithm)) {
+      EXPECT_TRUE(algorithm.schedule(0, 1, settings).steps.empty()) << algorithm.name;
+    }
+  }
+}
+
+TEST(AllReduceSchedulesDeathTest, AreOfRanksThatThereAre) {
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    EXPECT_DEATH(algorithm.schedule(4, 4, {}), "rank < world") << algorithm.name;
+    EXPECT_DEATH(algorithm.schedule(0, 0, {}), "world") << algorithm.name;
+  }
+}
+
 TEST(AllReduceSchedules, HaveWriteHazardsOnlyWhereTheyAreSaidToHaveThem) {
   for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
     for (const AllReduceSettings& settings : SettingsToTry(algorithm)) {
       for (uint32_t world = 1; world <= kLargestWorld; ++world) {
         const std::vector<Schedule> family = AllReduceFamily(algorithm, world, settings);
         size_t hazards = 0;
-        for (const auto& of_rank : AllWriteHazards(family)) hazards += of_rank.size();
+        for (const auto& of_rank : WriteHazards(family)) hazards += of_rank.size();
         const std::string name = algorithm.name;
         if (name == "recursive_doubling") {
           // Of all exchanges of all that take part.
@@ -127,6 +150,20 @@ TEST(AllReduceSchedules, HaveWriteHazardsOnlyWhereTheyAreSaidToHaveThem) {
         } else {
           EXPECT_EQ(hazards, 0u) << name << " of " << world;
         }
+      }
+    }
+  }
+}
+
+TEST(AllReduceSchedules, RaceWithoutAnyOneOfTheirWriteHazards) {
+  for (const char* name : {"recursive_doubling", "mesh_2d"}) {
+    const AllReduceAlgorithm& algorithm = *FindAllReduce(name);
+    for (const AllReduceSettings& settings : SettingsToTry(algorithm)) {
+      for (uint32_t world = 1; world <= 24; ++world) {
+        const std::string what = std::string(name) + " of " + std::to_string(world) + " in " +
+                                 std::to_string(settings.parts);
+        ASSERT_NO_FATAL_FAILURE(
+            ExpectNeedsEachHazard(AllReduceFamily(algorithm, world, settings), what));
       }
     }
   }
@@ -209,6 +246,10 @@ TEST(PairwiseAllToAll, GivesEachRankWhatEachHadForIt) {
         family, Everything,
         [](SumTerms& terms, uint32_t rank, uint32_t part) { return terms.Leaf(part, rank); },
         "all-to-all of " + std::to_string(world)));
+  }
+  for (uint32_t world = 1; world <= 12; ++world) {
+    ASSERT_NO_FATAL_FAILURE(ExpectNeedsEachHazard(FamilyOf(PairwiseAllToAll, world),
+                                                  "all-to-all of " + std::to_string(world)));
   }
 }
 

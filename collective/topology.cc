@@ -1,7 +1,9 @@
 #include "collective/topology.h"
 
+#include <functional>
+#include <numeric>
+
 #include "base/check.h"
-#include "collective/grid.h"
 
 namespace tug {
 
@@ -28,44 +30,26 @@ Topology Topology::Hosts(uint32_t world, uint32_t ranks_per_host, const LinkCost
   return topology;
 }
 
-Topology Topology::Ring(uint32_t world, const LinkCost& link) {
-  Topology topology;
-  topology.AddLine(0, 1, world, true, link);
-  return topology;
+Topology Topology::Torus(std::span<const uint32_t> sides, const LinkCost& link) {
+  return Grid(sides, true, link);
 }
 
-Topology Topology::Torus2d(uint32_t world, const LinkCost& link) {
-  const auto [rows, columns] = MostSquare(world);
-  Topology topology;
-  for (uint32_t row = 0; row < rows; ++row) {
-    topology.AddLine(row * columns, 1, columns, true, link);
-  }
-  for (uint32_t column = 0; column < columns; ++column) {
-    topology.AddLine(column, columns, rows, true, link);
-  }
-  return topology;
+Topology Topology::Mesh(std::span<const uint32_t> sides, const LinkCost& link) {
+  return Grid(sides, false, link);
 }
 
-Topology Topology::Mesh2d(uint32_t world, const LinkCost& link) {
-  const auto [rows, columns] = MostSquare(world);
+Topology Topology::Grid(std::span<const uint32_t> sides, bool closed, const LinkCost& link) {
+  const uint32_t world = std::accumulate(sides.begin(), sides.end(), 1u, std::multiplies());
   Topology topology;
-  for (uint32_t row = 0; row < rows; ++row) {
-    topology.AddLine(row * columns, 1, columns, false, link);
-  }
-  for (uint32_t column = 0; column < columns; ++column) {
-    topology.AddLine(column, columns, rows, false, link);
-  }
-  return topology;
-}
-
-Topology Topology::Torus3d(uint32_t world, const LinkCost& link) {
-  const auto [x_size, y_size, z_size] = MostCubic(world);
-  const uint32_t layer = x_size * y_size;
-  Topology topology;
-  for (uint32_t rank = 0; rank < world; ++rank) {
-    if (rank % x_size == 0) topology.AddLine(rank, 1, x_size, true, link);
-    if (rank / x_size % y_size == 0) topology.AddLine(rank, x_size, y_size, true, link);
-    if (rank / layer == 0) topology.AddLine(rank, layer, z_size, true, link);
+  uint32_t stride = 1;
+  for (const uint32_t side : sides) {
+    for (uint32_t rank = 0; rank < world; ++rank) {
+      const uint32_t position = rank / stride % side;
+      const uint32_t first = rank - position * stride;
+      if (position > 0) topology.AddLink(rank - stride, rank, link);
+      if (closed && position == side - 1 && side > 2) topology.AddLink(rank, first, link);
+    }
+    stride *= side;
   }
   return topology;
 }
@@ -80,14 +64,6 @@ void Topology::AddLink(uint32_t a, uint32_t b, const LinkCost& link) {
   for (const auto& ends : {std::pair{a, b}, std::pair{b, a}}) {
     if (paths_.try_emplace(ends, Path{ports_, ports_ + 1, link}).second) ports_ += 2;
   }
-}
-
-void Topology::AddLine(uint32_t first, uint32_t stride, uint32_t count, bool closed,
-                       const LinkCost& link) {
-  for (uint32_t i = 0; i + 1 < count; ++i) {
-    AddLink(first + i * stride, first + (i + 1) * stride, link);
-  }
-  if (closed && count > 2) AddLink(first + (count - 1) * stride, first, link);
 }
 
 }  // namespace tug

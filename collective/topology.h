@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "collective/cost.h"
@@ -27,11 +28,9 @@ class Topology {
   static Topology Hosts(uint32_t world, uint32_t ranks_per_host, const LinkCost& between_hosts,
                         const LinkCost& within_host);
   // A port, and a link of full rate in both directions, for each neighbour, and no other links.
-  // Ranks lie as in grid.h: MostSquare, MostCubic.
-  static Topology Ring(uint32_t world, const LinkCost& link);
-  static Topology Torus2d(uint32_t world, const LinkCost& link);
-  static Topology Mesh2d(uint32_t world, const LinkCost& link);
-  static Topology Torus3d(uint32_t world, const LinkCost& link);
+  // Ranks lie as in torus.h; the lines of a torus are rings, those of a mesh are open.
+  static Topology Torus(std::span<const uint32_t> sides, const LinkCost& link);
+  static Topology Mesh(std::span<const uint32_t> sides, const LinkCost& link);
 
   // None: there is no link.
   std::optional<Path> Between(uint32_t from, uint32_t to) const;
@@ -40,10 +39,9 @@ class Topology {
   uint32_t links() const { return static_cast<uint32_t>(paths_.size() / 2); }
 
  private:
+  static Topology Grid(std::span<const uint32_t> sides, bool closed, const LinkCost& link);
   // A link with ports of its own, unless there is one.
   void AddLink(uint32_t a, uint32_t b, const LinkCost& link);
-  // Links along a line of ranks first, first + stride, ...; `closed`: to a ring.
-  void AddLine(uint32_t first, uint32_t stride, uint32_t count, bool closed, const LinkCost& link);
 
   uint32_t ports_ = 0;
   std::map<std::pair<uint32_t, uint32_t>, Path> paths_;

@@ -3,6 +3,7 @@
 //
 //   bazel run -c opt //collective:topology_table
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "collective/algorithms.h"
+#include "collective/grid.h"
 #include "collective/link_simulation.h"
 #include "collective/mesh_2d.h"
 #include "collective/topology.h"
@@ -18,6 +20,7 @@ namespace tug {
 namespace {
 
 constexpr uint32_t kWorld = 64;
+constexpr std::array<uint32_t, 1> kRing = {kWorld};
 constexpr LinkCost kLink{50e-6, 8e-9, 0.25e-9};
 constexpr std::pair<const char*, uint64_t> kSizes[] = {
     {"4 KiB", 4 << 10}, {"256 KiB", 256 << 10}, {"4 MiB", 4 << 20}, {"64 MiB", 64 << 20}};
@@ -42,10 +45,11 @@ uint32_t BestPartsOnMesh(uint64_t bytes) {
 
 void PrintTable() {
   const std::pair<const char*, Topology> rows[] = {
-      {"ring", Topology::Ring(kWorld, kLink)},
-      {"torus_2d", Topology::Torus2d(kWorld, kLink)},
-      {"torus_3d", Topology::Torus3d(kWorld, kLink)},
-      {"mesh_2d", Topology::Mesh2d(kWorld, kLink)},
+      {"ring", Topology::Torus(kRing, kLink)},
+      {"bidirectional_ring", Topology::Torus(kRing, kLink)},
+      {"torus_2d", Topology::Torus(MostSquare(kWorld).sides(), kLink)},
+      {"torus_3d", Topology::Torus(MostCubic(kWorld).sides(), kLink)},
+      {"mesh_2d", Topology::Mesh(MostSquare(kWorld).sides(), kLink)},
   };
   std::printf("| algorithm, on its own links | links |");
   for (const auto& [label, bytes] : kSizes) std::printf(" %s |", label);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
+
 namespace tug {
 namespace {
 
@@ -9,13 +12,14 @@ constexpr LinkCost kLink{50e-6, 8e-9, 0.25e-9};
 constexpr LinkCost kWithin{5e-6, 0.2e-9, 0.25e-9};
 
 TEST(Topology, HasALinkForEachNeighbourOnly) {
-  const Topology mesh = Topology::Mesh2d(6, kLink);  // 0 1 2 / 3 4 5
+  const std::array<uint32_t, 2> three_by_two{3, 2}, two_by_two{2, 2};
+  const Topology mesh = Topology::Mesh(three_by_two, kLink);  // 0 1 2 / 3 4 5
   EXPECT_TRUE(mesh.Between(0, 1));
   EXPECT_TRUE(mesh.Between(3, 0));
   EXPECT_FALSE(mesh.Between(0, 2));
   EXPECT_FALSE(mesh.Between(0, 4));
-  EXPECT_TRUE(Topology::Torus2d(6, kLink).Between(0, 2));
-  EXPECT_EQ(Topology::Torus2d(4, kLink).links(), 4u);  // of two ranks no second link
+  EXPECT_TRUE(Topology::Torus(three_by_two, kLink).Between(0, 2));
+  EXPECT_EQ(Topology::Torus(two_by_two, kLink).links(), 4u);  // of two ranks no second link
 }
 
 TEST(Topology, GivesTheRanksOfAHostOnePortToOthers) {

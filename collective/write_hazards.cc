@@ -5,8 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "base/check.h"
-
 namespace tug {
 namespace {
 
@@ -20,18 +18,18 @@ bool Holds(const Transfer& transfer, uint32_t part) {
 // Follows one part through the steps of all ranks.
 class PartHistory {
  public:
-  PartHistory(std::span<const Schedule> family, uint32_t rank, uint32_t part)
-      : family_(family), rank_(rank), part_(part), known_(family.size()) {
+  PartHistory(std::span<const Schedule> family, uint32_t part)
+      : family_(family), part_(part), known_(family.size()) {
     for (Known& known : known_) known.assign(family.size(), -1);
   }
 
-  void Run(std::set<WriteHazard>& hazards) {
+  void Run(std::vector<std::set<WriteHazard>>& hazards) {
     size_t steps = 0;
     for (const Schedule& schedule : family_) steps = std::max(steps, schedule.steps.size());
     for (uint32_t step = 0; step < steps; ++step) {
       std::vector<std::pair<uint32_t, Known>> learned;
       for (uint32_t receiver = 0; receiver < family_.size(); ++receiver) {
-        Receive(receiver, step, learned, hazards);
+        Receive(receiver, step, learned, hazards[receiver]);
       }
       for (auto& [receiver, known] : learned) known_[receiver] = std::move(known);
     }
@@ -45,7 +43,7 @@ class PartHistory {
     for (uint32_t receive = 0; receive < receives.size(); ++receive) {
       if (!Holds(receives[receive], part_)) continue;
       const Known& arriving = known_[receives[receive].peer];
-      if (receiver == rank_) AddHazards(step, receive, arriving, hazards);
+      AddHazards(receiver, step, receive, arriving, hazards);
       Known known = known_[receiver];
       for (size_t i = 0; i < known.size(); ++i) known[i] = std::max(known[i], arriving[i]);
       known[receiver] = step;
@@ -53,35 +51,36 @@ class PartHistory {
     }
   }
 
-  void AddHazards(uint32_t step, uint32_t receive, const Known& arriving,
+  void AddHazards(uint32_t rank, uint32_t step, uint32_t receive, const Known& arriving,
                   std::set<WriteHazard>& hazards) const {
-    const int64_t last_write = known_[rank_][rank_];
+    const int64_t last_write = known_[rank][rank];
     for (uint32_t sent = static_cast<uint32_t>(last_write + 1); sent <= step; ++sent) {
-      const std::vector<Transfer>& sends = family_[rank_].steps[sent].sends;
+      const std::vector<Transfer>& sends = family_[rank].steps[sent].sends;
       for (uint32_t send = 0; send < sends.size(); ++send) {
         if (!Holds(sends[send], part_)) continue;
         // What is transposed has not been where it arrives: it proves nothing.
-        const bool read = !family_[rank_].transposes && arriving[sends[send].peer] >= sent;
+        const bool read = !family_[rank].transposes && arriving[sends[send].peer] >= sent;
         if (!read) hazards.insert({step, receive, sent, send});
       }
     }
   }
 
   const std::span<const Schedule> family_;
-  const uint32_t rank_;
   const uint32_t part_;
   std::vector<Known> known_;  // by rank
 };
 
 }  // namespace
 
-std::vector<WriteHazard> WriteHazards(std::span<const Schedule> family, uint32_t rank) {
-  TUG_CHECK(rank < family.size());
-  std::set<WriteHazard> hazards;
-  for (uint32_t part = 0; part < family[rank].parts; ++part) {
-    PartHistory(family, rank, part).Run(hazards);
+std::vector<std::vector<WriteHazard>> WriteHazards(std::span<const Schedule> family) {
+  if (family.empty()) return {};
+  std::vector<std::set<WriteHazard>> sorted(family.size());
+  for (uint32_t part = 0; part < family[0].parts; ++part) PartHistory(family, part).Run(sorted);
+  std::vector<std::vector<WriteHazard>> hazards;
+  for (const std::set<WriteHazard>& of_rank : sorted) {
+    hazards.emplace_back(of_rank.begin(), of_rank.end());
   }
-  return {hazards.begin(), hazards.end()};
+  return hazards;
 }
 
 }  // namespace tug

@@ -1,7 +1,8 @@
 #ifndef TUG_COLLECTIVE_WRITE_HAZARDS_H_
 #define TUG_COLLECTIVE_WRITE_HAZARDS_H_
 
-// Which receives could write parts that a peer has yet to read in place (schedule.h).
+// Write-after-read hazards: which receives could write parts that a peer has yet to read in place
+// (schedule.h).
 //
 // A receive of rank a into a part overwrites what a's sends of that part carried since it was last
 // written, up to those of the same step. It need not wait for one of them, to b, if what arrives
@@ -14,7 +15,7 @@
 //      receives are done up to step j or beyond. Else it is a hazard.
 //   4. Then the receiver knows all that the sender knew, and that its own are done up to step k.
 // What waiting for a hazard would prove is left aside, so hazards may be more than need be; not so
-// in the schedules of this folder.
+// in the schedules of this folder (schedules_conformance_test.cc leaves out each in turn).
 
 #include <cstdint>
 #include <span>
@@ -35,10 +36,11 @@ struct WriteHazard {
   friend auto operator<=>(const WriteHazard&, const WriteHazard&) = default;
 };
 
-// Those of one rank, in order. `family`: the schedules of all ranks. Pure. Takes time in
-// proportion to parts x transfers of all ranks, for each algorithm and world once.
-// REQUIRES: the family keeps the contract of schedule.h; rank < family.size().
-std::vector<WriteHazard> WriteHazards(std::span<const Schedule> family, uint32_t rank);
+// Those of each rank, in order. `family`: the schedules of all ranks. Pure. For each part it goes
+// through all transfers once, and for each of them that has the part copies a number for each rank:
+// time grows as parts x (all transfers + world x those that have the part).
+// REQUIRES: the family keeps the contract of schedule.h.
+std::vector<std::vector<WriteHazard>> WriteHazards(std::span<const Schedule> family);
 
 }  // namespace tug
 
