@@ -1,6 +1,7 @@
 #ifndef TUG_CLI_PLAN_SECTIONS_H_
 #define TUG_CLI_PLAN_SECTIONS_H_
 
+#include <optional>
 #include <string>
 
 #include "cli/plan_options.h"

@@ -81,14 +81,16 @@ PlanRow StepRow(const PlanInputs& plan, const StrategyRow& strategy, uint32_t se
   const StepTraffic traffic = strategy.traffic(exchange);
   Exchange of_one = exchange;
   of_one.gradient_bytes = of_one.weight_bytes = 1;
-  PlanRow row = {strategy.name, strategy.formula(exchange), strategy.traffic(of_one).sends,
-                 traffic.sends, traffic.receives,           nullptr,
-                 nullptr};
+  std::string name = strategy.name;
+  nlohmann::ordered_json server_receives, server_sends;
   if (strategy.strategy == Strategy::kParameterServer) {
-    row[0] = absl::StrFormat("%s, S=%u", strategy.name, servers);
-    row[5] = traffic.server_receives;
-    row[6] = traffic.server_sends;
+    absl::StrAppend(&name, ", S=", servers);
+    server_receives = traffic.server_receives;
+    server_sends = traffic.server_sends;
   }
+  PlanRow row = {name,          strategy.formula(exchange), strategy.traffic(of_one).sends,
+                 traffic.sends, traffic.receives,           server_receives,
+                 server_sends};
   if (plan.has_times()) {
     const double seconds = strategy.seconds(exchange, plan.link_cost());
     for (const double cell : {seconds, base.All() + seconds, std::max(base.All(), seconds)}) {
@@ -269,7 +271,7 @@ PlanSection PipelineSection(const PlanInputs& plan) {
                      {"m", "micro_batches"},
                      {"held", "held"},
                      {"bubble", "bubble", PlanForm::kPercent},
-                     {"of the step", "idle_share", PlanForm::kPercent},
+                     {"idle", "idle_share", PlanForm::kPercent},
                      {"sends", "boundary_bytes", PlanForm::kBytes},
                      {plan.has_times() ? "in a step" : "", "seconds", PlanForm::kSeconds},
                      {"planned", "planned"}};
@@ -284,7 +286,7 @@ PlanSection PipelineSection(const PlanInputs& plan) {
          p == 1 ? 0 : LayerOutputBytes(shape, plan.micro_batch), seconds, p == plan.pipeline});
   }
   section.notes = {
-      "Bubble: (p - 1) / m of computing. Held: micro-batches at once, 1F1B (GPipe holds m).",
+      "Bubble: (p - 1) / m of computing; idle: of the step. Held: micro-batches, 1F1B (GPipe: m).",
       "Sends: 2 s b h bytes a micro-batch forward, as many backward; not hidden."};
   return section;
 }
