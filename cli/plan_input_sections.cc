@@ -40,7 +40,8 @@ PlanSection InputsSection(const PlanInputs& plan, const std::string& name) {
   add("servers", absl::StrJoin(plan.servers, ", "), "S, parameter servers in all");
   add_said("memory-gb", plan.memory_gb > 0, plan.memory_gb, "of a GPU");
   add_said("tflops", plan.tflops > 0, plan.tflops, "peak of a GPU");
-  add("utilization", plan.utilization,
+  add_said(
+      "utilization", plan.tflops > 0, plan.utilization,
       absl::StrFormat("of the peak, from end to end: %.4g TFLOPS", plan.achieved_flops() * 1e-12));
   add_said("link", !plan.link.empty(), plan.link,
            "of a GPU to other hosts, each way: data, pipeline");
