@@ -10,6 +10,8 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
@@ -21,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Outcome {
@@ -111,7 +114,7 @@ TEST_F(CliTest, PlansTheLecturesModels) {
   for (const char* row : {"\\| parameters +\\| 2 +\\| 350 GB ", "\\| gradients +\\| 2 +\\| 350 GB ",
                           "\\| master weights \\| 4 +\\| 700 GB ", "\\| m +\\| 4 +\\| 700 GB ",
                           "\\| v +\\| 4 +\\| 700 GB ",
-                          "\\| GPUs for the deadline \\| 759.548611 \\| 760 +\\| 800 +\\|"}) {
+                          "\\| GPUs for the deadline +\\| 759.548611 \\| 760 +\\| 800 +\\|"}) {
     EXPECT_THAT(gpt3, ContainsRegex(row));
   }
   const std::string stages = plan("--preset 7.5b");
@@ -127,19 +130,57 @@ TEST_F(CliTest, PlansAJobAndWritesFigures) {
   const Outcome outcome = Tug("plan job.textproto --set cluster.servers=2 --json plan.json");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("server, of 2"));
+  EXPECT_THAT(outcome.output, HasSubstr("give --tflops and --link"));
   EXPECT_THAT(ReadWholeFile((root_ / "plan.json").string(), 1 << 20).value_or(""),
-              HasSubstr("tugboat_server_bytes"));
-  ExpectError("plan", 1, "--preset gpt3");
-  ExpectError("plan --parameters -5", 1, "--parameters -5");
-  ExpectError("plan --parameters nan", 1, "--parameters nan");
-  ExpectError("plan --parameters 1e9 --gpus 0", 1, "--gpus 0");
-  ExpectError("plan --parameters 1e9 --gpus -1", 2, "--gpus");
-  ExpectError("plan --preset gpt3 --tensor 7", 1, "--tensor 7: a divisor of the 96 heads");
-  ExpectError("plan --preset gpt5", 2, "gpt3");
-  ExpectError("plan --preset gpt3 --parameters 1e9", 2, "--preset");
+              HasSubstr("checkpoint"));
+  for (const char* own : {"--gpus 4", "--micro-batch 2", "--batch-tokens 4096", "--servers 2",
+                          "--precision fp32", "--tokens 1e9", "--preset gpt3"}) {
+    ExpectError(absl::StrCat("plan job.textproto ", own), 2, "excludes");
+  }
   ExpectError("plan --set model.width=64", 2, "JOB");
   ExpectError("plan missing.textproto", 1, "missing.textproto");
   ExpectError("plan job.textproto --set data.tokenizer=CHARACTER", 1, "--vocabulary N");
+}
+
+TEST_F(CliTest, PlanNamesTheOptionThatMakesNoSense) {
+  EXPECT_EQ(Tug("plan --parameters 1e9 --gpus 1e3 --servers 1,1e2").exit_code, 0);
+  EXPECT_EQ(Tug("plan --preset 7.5b --layers 36 --width 4096 --heads 32").exit_code, 0);
+  // What changes a figure of the lectures takes it away.
+  EXPECT_THAT(Tug("plan --preset gpt3 --link 100gbit").output, HasSubstr("lectures |"));
+  EXPECT_THAT(Tug("plan --preset gpt3 --recompute full").output, Not(HasSubstr("lectures |")));
+  ExpectError("plan", 2, "--preset gpt3");
+  ExpectError("plan --parameters 7.5B", 2, "7.5B is not a whole number such as");
+  for (const char* wrong :
+       {"--parameters -5",  "--parameters nan", "--parameters 0.5",  "--gpus 0",
+        "--gpus -1",        "--gpus 1.5",       "--days inf",        "--tokens 0",
+        "--utilization 51", "--tflops 0",       "--memory-gb 0",     "--layers 0",
+        "--latency-us -1",  "--micro-batch 0",  "--buffers-gb -1",   "--servers 4,0",
+        "--servers ''",     "--link fast",      "--host-link 0gbit", "--precision fp8",
+        "--recompute some"}) {
+    const std::string option = std::string(wrong).substr(0, std::string(wrong).find(' '));
+    ExpectError(absl::StrCat("plan ", wrong), 2, option);
+  }
+  ExpectError("plan --parameters 1e9 --days 5", 2, "--tokens");
+  ExpectError("plan --preset gpt3 --tensor 7", 2, "--tensor 7: a divisor of the 96 heads");
+  ExpectError("plan --preset gpt3 --parameters 1e9", 2, "--parameters 1e+09: far from");
+  ExpectError("plan --preset gpt5", 2, "gpt3");
+}
+
+// In blocks of docs/plan.md: what stands between "tug " and a remark.
+TEST_F(CliTest, RunsThePlansThatItsDocumentHas) {
+  fs::create_directories(root_ / "deploy/jobs");
+  const char* job = "deploy/jobs/gpt2_124m.textproto";
+  fs::copy_file(job, root_ / job);
+  std::ifstream document("docs/plan.md");
+  int commands = 0;
+  for (std::string line; std::getline(document, line);) {
+    if (!absl::StartsWith(line, "tug plan")) continue;
+    const std::string arguments = line.substr(4, line.find(" #") - 4);
+    const Outcome outcome = Tug(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << arguments << ": " << outcome.output;
+    ++commands;
+  }
+  EXPECT_GE(commands, 6);
 }
 
 TEST_F(CliTest, FindsMistakesInTheJobBeforeAnyProcessIsStarted) {

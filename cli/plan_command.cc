@@ -1,11 +1,17 @@
 // tug plan: what a model needs on a cluster, by formula (docs/plan.md).
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "cli/bench_table.h"
 #include "cli/commands.h"
@@ -14,118 +20,185 @@
 #include "cli/plan_presets.h"
 #include "cli/plan_sections.h"
 #include "cli/plan_table.h"
+#include "experiment/link_plan.h"
 
 namespace tug {
 namespace {
+
+// They keep counts exact in a double, and layouts small.
+constexpr double kMostParameters = 1e14, kMostTokens = 1e18, kMostGpus = 1e6, kMostLayers = 65536,
+                 kMostWidth = 1 << 20, kMostVocabulary = 1e7, kMostContext = 1e8;
 
 struct PlanArguments {
   std::string preset;
   std::string job_file;
   std::vector<std::string> overrides;
-  PlanOptions options;
+  PlanInputs inputs;
   std::string json;
+  std::optional<uint32_t> job_vocabulary;
 };
 
-std::vector<PlanSection> SectionsOf(const PlanInputs& plan, const LectureFigures& lectures) {
-  return {InputsSection(plan),
-          ParametersSection(plan),
-          StatesSection(plan, lectures),
-          StagesSection(plan, lectures),
-          ParameterServerSection(plan),
-          ActivationsSection(plan),
-          StepSection(plan),
-          DeadlineSection(plan, lectures),
-          TensorSection(plan),
-          PipelineSection(plan)};
+// 7500000000 or 7.5e9, in a range; with `whole` without a fraction.
+CLI::Validator Number(double least, double most, bool whole) {
+  const auto check = [=](std::string& text) -> std::string {
+    double value = 0;
+    if (!absl::SimpleAtod(text, &value) || !(value >= least && value <= most) ||
+        (whole && value != std::floor(value))) {
+      return absl::StrFormat("%s is not a %s such as %s, from %.9g to %.9g", text,
+                             whole ? "whole number" : "number",
+                             whole ? "64 or 1e3" : "0.5 or 7.5e9", least, most);
+    }
+    if (whole) text = absl::StrFormat("%.0f", value);
+    return "";
+  };
+  return CLI::Validator(check, "");
+}
+CLI::Validator Count(double most) { return Number(1, most, /*whole=*/true); }
+
+CLI::Validator Rate() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        return ParseLinkRate(text).ok() ? ""
+                                        : absl::StrCat(text, ": a rate such as 100mbit or 400gbit");
+      },
+      "");
 }
 
-absl::Status Plan(const PlanArguments& arguments) {
-  PlanOptions options = arguments.options;
-  LectureFigures lectures;
-  std::string name = "a model by its options";
-  for (const PlanPreset& preset : PlanPresets()) {
-    if (preset.name != arguments.preset) continue;
-    options = Overlay(options, preset.options);
-    lectures = preset.lectures;
-    name = absl::StrCat(preset.name, ": ", preset.description);
+absl::Status Print(const PlanArguments& arguments, const PlanInputs& plan, const std::string& name,
+                   const LectureFigures& lectures, const PlanSection* memory_of_job) {
+  std::vector<PlanSection> sections = {InputsSection(plan, name), ParametersSection(plan)};
+  if (memory_of_job == nullptr) {
+    sections.push_back(StatesSection(plan, lectures));
+    sections.push_back(StagesSection(plan, lectures));
+    sections.push_back(ParameterServerSection(plan));
+  } else {
+    sections.push_back(*memory_of_job);
+    sections.push_back(StagesSection(plan, lectures));
   }
-  std::vector<PlanSection> memory_of_job;
-  if (!arguments.job_file.empty()) {
-    ASSIGN_OR_RETURN(PlanJob job,
-                     ReadPlanJob(arguments.job_file, arguments.overrides, options.vocabulary));
-    options.vocabulary.reset();  // the job's, which is at least as large
-    options = Overlay(options, job.options);
-    memory_of_job.push_back(std::move(job.memory));
-    name = arguments.job_file;
-  }
-  ASSIGN_OR_RETURN(const PlanInputs plan, ResolvePlan(options));
-  std::vector<PlanSection> sections = SectionsOf(plan, lectures);
-  sections.front().title = absl::StrCat("Plan of ", name);
-  sections.insert(sections.begin() + 5, memory_of_job.begin(), memory_of_job.end());
+  sections.push_back(ActivationsSection(plan));
+  sections.push_back(StepSection(plan));
+  sections.push_back(DeadlineSection(plan, lectures));
+  sections.push_back(TensorSection(plan));
+  sections.push_back(PipelineSection(plan));
   std::printf("%s", PlanText(sections).c_str());
   return arguments.json.empty() ? absl::OkStatus()
                                 : WriteJsonFile(arguments.json, PlanJson(sections));
 }
 
-// The model: one of a preset, a job file, a count, a shape (and a count).
-void AddModelOptions(CLI::App& command, PlanArguments& a) {
-  std::vector<std::string> names;
-  std::string presets = "A model of the lectures:";
-  for (const PlanPreset& preset : PlanPresets()) {
-    names.push_back(preset.name);
-    absl::StrAppend(&presets, " ", preset.name, " (", preset.description, ")");
+absl::Status PlanAJob(const PlanArguments& arguments) {
+  ASSIGN_OR_RETURN(const PlanJob job, ReadPlanJob(arguments.job_file, arguments.overrides,
+                                                  arguments.inputs, arguments.job_vocabulary));
+  return Print(arguments, job.inputs, arguments.job_file, {}, &job.memory);
+}
+
+// Values for the options that the command line does not have.
+void ApplyPreset(CLI::App& command, const PlanPreset& preset) {
+  for (const auto& [name, value] : preset.arguments) {
+    CLI::Option* option = command.get_option(name);
+    if (option->count() > 0) continue;
+    option->add_result(value);
+    option->run_callback();
   }
-  CLI::Option* job = command.add_option("JOB", a.job_file,
-                                        "Job file whose model, workers and servers are planned");
-  command.add_option("--set", a.overrides, "Override a field of the job file: path.to.field=value")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false)
-      ->needs(job);
-  CLI::Option* preset =
-      command.add_option("--preset", a.preset, presets)->check(CLI::IsMember(names))->excludes(job);
-  PlanOptions& o = a.options;
-  const auto own = [&](CLI::Option* option) { option->excludes(job)->excludes(preset); };
-  own(command.add_option("--parameters", o.parameters, "Parameters, such as 7.5e9 [the shape's]"));
-  own(command.add_option("--layers", o.layers, "Layers"));
-  own(command.add_option("--width", o.width, "Width of the residual stream"));
-  own(command.add_option("--heads", o.heads, "Attention heads"));
-  command.add_option("--context", o.context, "Tokens of a sequence [2048]")->excludes(job);
+}
+
+// The lectures' figures stand beside a preset as it is, or with options that change none of them.
+bool KeepsFigures(const CLI::App& command) {
+  constexpr std::array kOthers = {"--preset", "--json",      "--servers",   "--memory-gb",
+                                  "--link",   "--host-link", "--host-gpus", "--latency-us"};
+  const auto keeps = [&](const CLI::Option* option) {
+    return option->count() == 0 ||
+           std::find(kOthers.begin(), kOthers.end(), option->get_name()) != kOthers.end();
+  };
+  const std::vector<const CLI::Option*> options = command.get_options();
+  return std::all_of(options.begin(), options.end(), keeps);
+}
+
+Command PlanAModel(CLI::App& command, const std::shared_ptr<PlanArguments>& a) {
+  std::string name = "a model by its options";
+  LectureFigures lectures;
+  for (const PlanPreset& preset : PlanPresets()) {
+    if (preset.name != a->preset) continue;
+    if (KeepsFigures(command)) lectures = preset.lectures;
+    ApplyPreset(command, preset);
+    name = absl::StrCat(preset.name, ": ", preset.description);
+  }
+  if (command.count("--days") > 0 && a->inputs.tokens == 0) {
+    throw CLI::RequiresError("--days", "--tokens");
+  }
+  const absl::Status status = ResolvePlan(a->inputs);
+  if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
+  return [=] { return Print(*a, a->inputs, name, lectures, nullptr); };
+}
+
+// A job says nothing of machines, so that no default does.
+Command PlanTheJob(const CLI::App& command, const std::shared_ptr<PlanArguments>& a) {
+  PlanOptions& o = a->inputs;
+  if (command.count("--tflops") == 0) o.tflops = 0;
+  if (command.count("--link") == 0) o.link.clear();
+  if (command.count("--host-link") == 0) o.host_link.clear();
+  if (command.count("--memory-gb") == 0) o.memory_gb = 0;
+  if (command.count("--vocabulary") > 0) a->job_vocabulary = static_cast<uint32_t>(o.vocabulary);
+  return [a] { return PlanAJob(*a); };
+}
+
+// Options of a model and of its training, which a job file says by itself.
+void AddModelOptions(CLI::App& command, CLI::Option* job, PlanOptions& o) {
+  const auto add = [&](const char* name, auto& to, const CLI::Validator& form, const char* what) {
+    return command.add_option(name, to, what)->transform(form)->excludes(job);
+  };
+  add("--parameters", o.parameters, Number(1, kMostParameters, true),
+      "Parameters, such as 7.5e9 [the shape's]");
+  add("--layers", o.layers, Count(kMostLayers), "Layers");
+  add("--width", o.width, Count(kMostWidth), "Width of the residual stream");
+  add("--heads", o.heads, Count(kMostWidth), "Attention heads");
+  add("--context", o.context, Count(kMostContext), "Tokens of a sequence")->capture_default_str();
+  add("--precision", o.precision, CLI::IsMember({"mixed", "fp32"}),
+      "mixed: 16-bit parameters and gradients, FP32 master weights; or fp32")
+      ->capture_default_str();
+  add("--activations-gb", o.activations_gb, Number(0, 1e9, false),
+      "Activations of a GPU, where they are known [by formula, of a shape]");
+  add("--buffers-gb", o.buffers_gb, Number(0, 1e9, false), "Buffers and fragmentation of a GPU")
+      ->capture_default_str();
+  add("--gpus", o.gpus, Count(kMostGpus), "GPUs in all: data parallel x tensor x pipeline")
+      ->capture_default_str();
+  add("--tensor", o.tensor, Count(kMostGpus), "GPUs that share a layer; divides the heads")
+      ->capture_default_str();
+  add("--pipeline", o.pipeline, Count(kMostGpus), "Stages of layers; divides the layers")
+      ->capture_default_str();
   command
-      .add_option("--vocabulary", o.vocabulary, "Symbols; of a job, if its text decides [50257]")
-      ->excludes(preset);
-  command.add_option(
-      "--precision", o.precision,
-      "mixed (16-bit parameters and gradients, FP32 master weights) or fp32 [mixed]");
-  command.add_option("--activations-gb", o.activations_gb,
-                     "Activations of a GPU, where they are known [by formula, of a shape]");
-  command.add_option("--buffers-gb", o.buffers_gb, "Buffers and fragmentation of a GPU [0]");
-}
-
-void AddClusterOptions(CLI::App& command, PlanOptions& o) {
-  command.add_option("--gpus", o.gpus, "GPUs in all: data parallel x tensor x pipeline [64]");
-  command.add_option("--tensor", o.tensor, "GPUs that share a layer; divides the heads [1]");
-  command.add_option("--pipeline", o.pipeline, "Stages of layers; divides the layers [1]");
-  command.add_option("--servers", o.servers, "Numbers of parameter servers [1, 2, 4, ... workers]")
+      .add_flag("--sequence-parallel", o.sequence_parallel,
+                "With tensor parallelism: cut all activations along the sequence")
+      ->excludes(job);
+  add("--servers", o.servers, Count(kMostGpus),
+      "Numbers of parameter servers in all [1, workers / 8, workers]")
       ->delimiter(',');
-  command.add_option("--memory-gb", o.memory_gb, "Memory of a GPU [80]");
-  command.add_option("--tflops", o.tflops, "Peak of a GPU [312, an A100 in bf16]");
-  command.add_option("--utilization", o.utilization,
-                     "Part of the peak that is achieved [160/312, as the lectures count]");
-  command.add_option("--link", o.link, "Link of a GPU to other hosts, each way [400gbit]")
-      ->type_name("RATE");
-  command.add_option("--host-link", o.host_link, "Link of a GPU within its host [2400gbit]")
-      ->type_name("RATE");
-  command.add_option("--latency-us", o.latency_us, "Of a message, besides its transmission [5]");
+  add("--tokens", o.tokens, Number(1, kMostTokens, true), "Tokens of the training, such as 300e9");
+  add("--batch-tokens", o.batch_tokens, Number(1, kMostTokens, true),
+      "Tokens of a step, over all GPUs [a micro-batch each]");
+  add("--micro-batch", o.micro_batch, Count(1e6), "Sequences that a GPU computes at once")
+      ->capture_default_str();
+  add("--recompute", o.recompute, CLI::IsMember({"none", "selective", "full"}),
+      "Activations that are computed again: none, selective or full")
+      ->capture_default_str();
 }
 
-void AddTrainingOptions(CLI::App& command, PlanOptions& o) {
-  command.add_option("--tokens", o.tokens, "Tokens of the training, such as 300e9");
-  command.add_option("--days", o.days, "Days that it may take [30]");
-  command.add_option("--batch-tokens", o.batch_tokens,
-                     "Tokens of a step, over all GPUs [a micro-batch each]");
-  command.add_option("--micro-batch", o.micro_batch, "Sequences that a GPU computes at once [1]");
-  command.add_option("--recompute", o.recompute,
-                     "Activations that are computed again: none, selective or full [none]");
+// Of machines, and what only a job's text knows: with a job too, which has no defaults of them.
+void AddMachineOptions(CLI::App& command, PlanOptions& o) {
+  const auto add = [&](const char* name, auto& to, const CLI::Validator& form, const char* what) {
+    return command.add_option(name, to, what)->transform(form)->capture_default_str();
+  };
+  add("--vocabulary", o.vocabulary, Count(kMostVocabulary),
+      "Symbols; of a job, where only its text knows them");
+  add("--host-gpus", o.host_gpus, Count(kMostGpus), "GPUs of a host");
+  add("--memory-gb", o.memory_gb, Number(1e-3, 1e6, false), "Memory of a GPU");
+  add("--tflops", o.tflops, Number(1e-6, 1e9, false), "Peak of a GPU; default: an A100 in bf16");
+  add("--utilization", o.utilization, Number(1e-6, 1, false),
+      "Part of the peak that is achieved from end to end; default: 160 TFLOPS");
+  add("--link", o.link, Rate(), "Link of a GPU to other hosts, each way")->type_name("RATE");
+  add("--host-link", o.host_link, Rate(), "Link of a GPU within its host")->type_name("RATE");
+  add("--latency-us", o.latency_us, Number(0, 1e9, false),
+      "Of a message, besides its transmission");
+  add("--days", o.days, Number(1e-3, 1e6, false), "Days that the training may take");
 }
 
 }  // namespace
@@ -135,9 +208,22 @@ void AddPlanCommand(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand(
       "plan",
       "Works out by formula what a model needs: memory, traffic, time, GPUs for a deadline");
-  AddModelOptions(*command, *a);
-  AddClusterOptions(*command, a->options);
-  AddTrainingOptions(*command, a->options);
+  CLI::Option* job = command->add_option(
+      "JOB", a->job_file, "Job file to plan: what it says is changed with --set alone");
+  command
+      ->add_option("--set", a->overrides, "Override a field of the job file: path.to.field=value")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false)
+      ->needs(job);
+  std::vector<std::string> names;
+  std::string presets = "A model of the lectures, as values of the other options:";
+  for (const PlanPreset& preset : PlanPresets()) {
+    names.push_back(preset.name);
+    absl::StrAppend(&presets, " ", preset.name, " (", preset.description, ")");
+  }
+  command->add_option("--preset", a->preset, presets)->check(CLI::IsMember(names))->excludes(job);
+  AddModelOptions(*command, job, a->inputs);
+  AddMachineOptions(*command, a->inputs);
   command->add_option("--json", a->json, "File for all figures, not rounded")->type_name("FILE");
   command->footer(
       "Examples:\n"
@@ -145,8 +231,10 @@ void AddPlanCommand(CLI::App& app, Command& chosen) {
       "  tug plan --preset gpt3 --tensor 8 --pipeline 16 --recompute selective\n"
       "  tug plan --parameters 7.5e9 --gpus 64 --servers 1,8,64 --link 100gbit\n"
       "  tug plan --layers 32 --width 4096 --heads 32 --tokens 1e12 --days 60\n"
-      "  tug plan job.textproto --set cluster.workers=4");
-  command->callback([a, &chosen] { chosen = [a] { return Plan(*a); }; });
+      "  tug plan job.textproto --set cluster.workers=4 --tflops 0.5 --link 1gbit");
+  command->callback([a, job, command, &chosen] {
+    chosen = job->count() > 0 ? PlanTheJob(*command, a) : PlanAModel(*command, a);
+  });
 }
 
 }  // namespace tug

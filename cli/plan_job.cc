@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "cli/experiment_arguments.h"
 #include "coordinator/segment_holders.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
@@ -21,7 +20,6 @@ namespace tug {
 namespace {
 
 constexpr uint32_t kByteSymbols = 256;
-constexpr double kMostSymbols = 1e7;  // of model.vocabulary
 
 // Of the tokenizer, without reading the text; 0: only the text knows.
 uint32_t SymbolsOf(const JobConfig& job) {
@@ -40,38 +38,75 @@ absl::Status CheckPlannable(const std::string& job_file, const JobConfig& job) {
   if (job.compute() != JobConfig::REPLAY && !job.model().external()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       job_file,
-      " has no model of Tugboat's (compute: REPLAY or model.external): give --parameters"));
+      " has no model of Tugboat's (compute: REPLAY or model.external): plan its --parameters"));
 }
 
-PlanOptions OptionsOf(const JobConfig& job, uint64_t parameters, uint32_t symbols) {
+std::string RecomputeOf(const TrainConfig& train) {
+  if (train.recompute() == TrainConfig::NONE) return "none";
+  return train.recompute() == TrainConfig::SELECTIVE ? "selective" : "full";
+}
+
+// Of Adam, m and v; of SGD its momentum, if it has any.
+StateBytes StatesOf(const JobConfig& job) {
+  const bool adam = job.optimizer().algorithm() != OptimizerConfig::SGD;
+  const bool momentum = adam || job.optimizer().sgd().momentum() > 0;
+  const bool narrow =
+      job.train().precision() == TrainConfig::BF16 && job.comm().pull_format() == CommConfig::BF16;
+  return {.parameters = narrow ? 2.0 : 4.0,
+          .gradients = 4,
+          .master = narrow ? 4.0 : 0.0,
+          .first_moment = momentum ? 4.0 : 0.0,
+          .second_moment = adam ? 4.0 : 0.0};
+}
+
+// Of an element; formats that depend on links or on what changed are counted as FP32.
+double PullBytes(CommConfig::Format format) {
+  if (format == CommConfig::BF16) return 2;
+  return format == CommConfig::INT8 ? 1 + 4.0 / 256 : 4;
+}
+
+// Why the formulas of plan/ are not of this model; empty: they are.
+std::string OtherShape(const ModelConfig& model) {
+  if (model.family() == ModelConfig::ENCODER_DECODER) {
+    return "an encoder-decoder has two stacks of layers, the formulas are of one";
+  }
+  if (model.mlp_width() != 4 * model.width()) {
+    return "model.mlp_width is not 4 x model.width, as the formulas take it";
+  }
+  return "";
+}
+
+PlanInputs InputsOf(const JobConfig& job, const PlanOptions& hardware, uint64_t parameters,
+                    uint32_t symbols) {
   const ModelConfig& model = job.model();
-  PlanOptions options;
-  options.parameters = static_cast<double>(parameters);
-  options.context = model.context();
-  // The formulas of plan/ are of one stack of layers.
-  if (model.family() != ModelConfig::ENCODER_DECODER) {
-    options.layers = model.layers();
-    options.width = model.width();
-    options.heads = model.heads();
-    options.vocabulary = symbols;
+  PlanInputs plan{hardware};
+  plan.is_job = true;
+  plan.parameters = static_cast<double>(parameters);
+  plan.context = model.context();
+  plan.no_shape = OtherShape(model);
+  if (plan.no_shape.empty()) {
+    plan.layers = model.layers();
+    plan.width = model.width();
+    plan.heads = model.heads();
+    plan.vocabulary = symbols;
   }
-  options.precision = job.train().precision() == TrainConfig::BF16 ? "mixed" : "fp32";
-  options.gpus = job.cluster().workers();
-  options.servers = {job.cluster().servers()};
-  options.batch_tokens = static_cast<double>(job.train().global_batch()) * model.context();
-  options.micro_batch = job.train().micro_batch();
-  switch (job.train().recompute()) {
-    case TrainConfig::NONE:
-      options.recompute = "none";
-      break;
-    case TrainConfig::SELECTIVE:
-      options.recompute = "selective";
-      break;
-    default:
-      options.recompute = "full";
-      break;
-  }
-  return options;
+  plan.precision = job.train().precision() == TrainConfig::BF16 ? "bf16" : "fp32";
+  plan.states = StatesOf(job);
+  plan.push_bytes = 4;
+  plan.pull_bytes = PullBytes(job.comm().pull_format());
+  plan.exchange_notes = {
+      absl::StrCat("Gradients are pushed in FP32, without comm.push_codec; weights are pulled as ",
+                   CommConfig::Format_Name(job.comm().pull_format()), "."),
+      "Collectives exchange in the same formats, once a step, without sync.local_steps."};
+  plan.gpus = job.cluster().workers();
+  plan.virtual_workers = job.cluster().virtual_workers();
+  plan.servers = {job.cluster().servers()};
+  plan.batch_tokens = static_cast<double>(job.train().global_batch()) * model.context();
+  plan.tokens = static_cast<double>(job.train().steps()) * plan.batch_tokens;
+  plan.micro_batch = job.train().micro_batch();
+  plan.recompute = RecomputeOf(job.train());
+  plan.activations_gb = static_cast<double>(PredictActivationBytes(ModelOptionsOf(job))) * 1e-9;
+  return plan;
 }
 
 // Where segments lie in the job's first placement.
@@ -110,12 +145,12 @@ PlanSection MemoryOf(const JobConfig& job, const SegmentTable& table) {
   }
   PlanSection section{.key = "tugboat",
                       .title = "Memory of the job's processes, as Tugboat predicts it at most"};
-  section.headings = {"process", "rounded", "exactly", "binary"};
-  section.keys = {"process", "", "bytes", ""};
+  section.columns = {{"process", "process"},
+                     {"rounded", "bytes", PlanForm::kBytes},
+                     {"exactly", "", PlanForm::kExactBytes},
+                     {"binary", "", PlanForm::kBinaryBytes}};
   const auto add = [&](const std::string& what, uint64_t bytes) {
-    const auto number = static_cast<double>(bytes);
-    section.rows.push_back(
-        {what, DecimalBytes(number), PlanCell(ExactBytes(number), number), BinaryBytes(number)});
+    section.rows.push_back({what, bytes});
   };
   add(absl::StrFormat("worker, of %u; virtual workers it carries: %u", workers, carried),
       PredictWorkerBytes(model, format, carried) +
@@ -124,8 +159,7 @@ PlanSection MemoryOf(const JobConfig& job, const SegmentTable& table) {
   add(absl::StrFormat("server, of %u", job.cluster().servers()), server.line_bytes);
   add("  more during a checkpoint", server.checkpoint_bytes);
   section.notes = {
-      "Formulas: model/memory.h and server/memory.h; without residuals of error "
-      "feedback and encoders."};
+      "Formulas: model/memory.h, server/memory.h; without residuals of error feedback."};
   return section;
 }
 
@@ -133,14 +167,12 @@ PlanSection MemoryOf(const JobConfig& job, const SegmentTable& table) {
 
 absl::StatusOr<PlanJob> ReadPlanJob(const std::string& job_file,
                                     const std::vector<std::string>& overrides,
-                                    std::optional<uint64_t> vocabulary) {
+                                    const PlanOptions& hardware,
+                                    std::optional<uint32_t> vocabulary) {
   ASSIGN_OR_RETURN(JobConfig job, LoadJobConfig(job_file, overrides));
   RETURN_IF_ERROR(CheckPlannable(job_file, job));
-  if (vocabulary) {
-    RETURN_IF_ERROR(CheckNumber("--vocabulary", static_cast<double>(*vocabulary), 1, kMostSymbols));
-  }
-  const uint32_t symbols = std::max(
-      {SymbolsOf(job), job.model().vocabulary(), static_cast<uint32_t>(vocabulary.value_or(0))});
+  const uint32_t symbols =
+      std::max({SymbolsOf(job), job.model().vocabulary(), vocabulary.value_or(0)});
   if (symbols == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("data.tokenizer ", DataConfig::Tokenizer_Name(job.data().tokenizer()), " of ",
@@ -156,8 +188,9 @@ absl::StatusOr<PlanJob> ReadPlanJob(const std::string& job_file,
   const BlockTable blocks = ModelLayout(job.model(), symbols, classes);
   ASSIGN_OR_RETURN(const SegmentTable table,
                    SegmentTable::Create(blocks, job.comm().segment_elements()));
-  PlanJob plan{.options = OptionsOf(job, ElementCount(blocks), symbols),
+  PlanJob plan{.inputs = InputsOf(job, hardware, ElementCount(blocks), symbols),
                .memory = MemoryOf(job, table)};
+  RETURN_IF_ERROR(ResolvePlan(plan.inputs));
   return plan;
 }
 

@@ -12,18 +12,20 @@
 
 namespace tug {
 
-// A job file as values of the options of `tug plan`, and what its own processes will hold.
+// A job file as inputs of `tug plan`, and what its own processes will hold.
 struct PlanJob {
-  PlanOptions options;
+  PlanInputs inputs;  // resolved
   PlanSection memory;
 };
 
-// Workers become GPUs. The text is not read: where the number of symbols comes from it,
+// Workers become GPUs; of `hardware` the options count that say what a job does not: memory, FLOPS
+// and links of a machine, days. The text is not read: where the number of symbols comes from it,
 // `vocabulary` or model.vocabulary says it. Errors: those of LoadJobConfig; INVALID_ARGUMENT for a
 // job without a model, or without that number.
 absl::StatusOr<PlanJob> ReadPlanJob(const std::string& job_file,
                                     const std::vector<std::string>& overrides,
-                                    std::optional<uint64_t> vocabulary);
+                                    const PlanOptions& hardware,
+                                    std::optional<uint32_t> vocabulary);
 
 }  // namespace tug
 

@@ -5,7 +5,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/memory_by_stage.h"
 
 namespace tug {
 namespace {
@@ -22,11 +21,13 @@ class ReadPlanJobTest : public ::testing::Test {
  protected:
   // The text of data.path is not there: it is not read.
   absl::StatusOr<PlanJob> Read(const std::string& job, const std::vector<std::string>& overrides,
-                               std::optional<uint64_t> vocabulary = std::nullopt) {
+                               std::optional<uint32_t> vocabulary = std::nullopt) {
     std::ofstream(path_) << job;
-    return ReadPlanJob(path_, overrides, vocabulary);
+    return ReadPlanJob(path_, overrides, {}, vocabulary);
   }
-  static double Bytes(const PlanJob& job, size_t row) { return job.memory.rows[row][2].value; }
+  static double Bytes(const PlanJob& job, size_t row) {
+    return job.memory.rows[row][1].get<double>();
+  }
 
   const std::string path_ =
       (std::filesystem::path(::testing::TempDir()) / "plan_job_test.textproto").string();
@@ -34,20 +35,32 @@ class ReadPlanJobTest : public ::testing::Test {
 
 TEST_F(ReadPlanJobTest, TakesModelClusterAndBatch) {
   const PlanJob job = Read(kModel, {"train.precision=BF16", "train.recompute=UNIFORM"}).value();
-  const PlanInputs plan = ResolvePlan(job.options).value();
+  const PlanInputs& plan = job.inputs;
   EXPECT_EQ(plan.parameters, static_cast<double>(DecoderParameters(*plan.shape)));
   EXPECT_EQ(plan.gpus, 2u);
   EXPECT_THAT(plan.servers, ElementsAre(4));
   EXPECT_EQ(plan.batch_tokens, 8 * 256);
   EXPECT_EQ(plan.micro_batches(), 4u);
-  EXPECT_TRUE(plan.mixed);
-  EXPECT_EQ(plan.recomputation, Recomputation::kFull);
+  EXPECT_EQ(plan.recomputation(), Recomputation::kFull);
+  EXPECT_EQ(plan.pushes(), 2u);
+  // BF16 pulls weights as bf16; gradients are FP32.
+  EXPECT_EQ(plan.push_bytes, 4);
+  EXPECT_EQ(plan.pull_bytes, 2);
+  EXPECT_EQ(plan.states.All(), 2 + 4 + 12);
 }
 
-// server/memory.h predicts what plan/memory_by_stage.h says of Tugboat, and buffers.
-TEST_F(ReadPlanJobTest, ServersHoldWhatTheFormulaSaysAndBuffers) {
+TEST_F(ReadPlanJobTest, CountsTheJobsFormatsAndOptimizer) {
+  const PlanInputs int8 = Read(kModel, {"comm.pull_format=INT8"}).value().inputs;
+  EXPECT_EQ(int8.pull_bytes, 1 + 4.0 / 256);
+  EXPECT_EQ(int8.states.All(), 16);
+  const PlanInputs sgd = Read(kModel, {"optimizer.algorithm=SGD"}).value().inputs;
+  EXPECT_EQ(sgd.states.second_moment, 0);
+}
+
+// 20 bytes a parameter: weights, m, v, weights for pulls, sums (server/memory.h).
+TEST_F(ReadPlanJobTest, ServersHoldWhatTheyPredict) {
   const PlanJob one = Read(kModel, {"cluster.servers=1", "comm.credit_bytes=4194304"}).value();
-  const double formula = kTugboatServerBytes * *one.options.parameters;
+  const double formula = 20 * one.inputs.parameters;
   const double buffers = (64 << 20) + 2.0 * 4194304;
   EXPECT_EQ(Bytes(one, 2), formula + buffers);
   const PlanJob four = Read(kModel, {"comm.credit_bytes=4194304"}).value();
@@ -57,15 +70,19 @@ TEST_F(ReadPlanJobTest, ServersHoldWhatTheFormulaSaysAndBuffers) {
 TEST_F(ReadPlanJobTest, WorkersHoldWeightsAndAGradientForEachVirtualWorker) {
   const PlanJob two = Read(kModel, {}).value();
   const PlanJob one = Read(kModel, {"cluster.virtual_workers=2"}).value();
-  EXPECT_EQ(Bytes(two, 0) - Bytes(one, 0), 4 * *one.options.parameters);
-  EXPECT_GT(Bytes(one, 0), kTugboatWorkerBytes * *one.options.parameters + Bytes(one, 1));
+  EXPECT_EQ(Bytes(two, 0) - Bytes(one, 0), 4 * one.inputs.parameters);
+  EXPECT_GT(Bytes(one, 0), 8 * one.inputs.parameters + Bytes(one, 1));
 }
 
-TEST_F(ReadPlanJobTest, AnEncoderDecoderIsCountedButHasNoShape) {
-  const PlanJob job = Read(kModel, {"model.family=ENCODER_DECODER", "data.path=lines.txt"}).value();
-  EXPECT_FALSE(job.options.layers.has_value());
-  EXPECT_GT(*job.options.parameters, 124e6);
-  EXPECT_TRUE(ResolvePlan(job.options).ok());
+TEST_F(ReadPlanJobTest, SaysWhyAModelHasNoShape) {
+  const PlanInputs pair =
+      Read(kModel, {"model.family=ENCODER_DECODER", "data.path=lines.txt"}).value().inputs;
+  EXPECT_FALSE(pair.shape.has_value());
+  EXPECT_THAT(pair.no_shape, HasSubstr("two stacks"));
+  EXPECT_GT(pair.parameters, 124e6);
+  const PlanInputs narrow = Read(kModel, {"model.mlp_width=1536"}).value().inputs;
+  EXPECT_FALSE(narrow.shape.has_value());
+  EXPECT_THAT(narrow.no_shape, HasSubstr("model.mlp_width"));
 }
 
 TEST_F(ReadPlanJobTest, AsksForWhatOnlyTheTextKnows) {

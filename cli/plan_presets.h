@@ -3,22 +3,23 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
-
-#include "cli/plan_options.h"
 
 namespace tug {
 
-// A model of the lectures, as values of the options of `tug plan`, and the figures that the
-// lectures print of it, to stand beside those that are worked out.
+// Figures that the lectures print, by the first cell of the row beside which they stand.
+using LectureFigures = std::map<std::string, std::string>;
+
+// A model of the lectures: options of `tug plan` with their values, and the lectures' figures.
 struct PlanPreset {
   std::string name;
   std::string description;
-  PlanOptions options;
-  std::map<std::string, std::string> lectures;  // by key of a row (plan_sections.cc), as printed
+  std::vector<std::pair<std::string, std::string>> arguments;
+  LectureFigures lectures;
 };
 
-std::vector<PlanPreset> PlanPresets();
+const std::vector<PlanPreset>& PlanPresets();
 
 }  // namespace tug
 

@@ -1,32 +1,36 @@
 #ifndef TUG_CLI_PLAN_SECTIONS_H_
 #define TUG_CLI_PLAN_SECTIONS_H_
 
-#include <map>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "cli/plan_options.h"
+#include "cli/plan_presets.h"
 #include "cli/plan_table.h"
 
 namespace tug {
 
-// Figures that the lectures print, by the first cell of the row beside which they stand.
-using LectureFigures = std::map<std::string, std::string>;
+// The formulas of plan/, as tables: a section a question. Those that lack what they ask for say so.
+// REQUIRES: inputs that ResolvePlan has resolved. Pure.
 
-// The formulas of plan/, as tables: a section a question. Those that ask for a shape, or for
-// tokens, say so where there is none. Pure; one file each, plan_memory_sections.cc and
-// plan_time_sections.cc.
-PlanSection InputsSection(const PlanInputs& plan);
+// plan_input_sections.cc
+PlanSection InputsSection(const PlanInputs& plan, const std::string& name);
 PlanSection ParametersSection(const PlanInputs& plan);
+
+// plan_memory_sections.cc
 PlanSection StatesSection(const PlanInputs& plan, const LectureFigures& lectures);
 PlanSection StagesSection(const PlanInputs& plan, const LectureFigures& lectures);
 PlanSection ParameterServerSection(const PlanInputs& plan);
 PlanSection ActivationsSection(const PlanInputs& plan);
 
+// plan_time_sections.cc
 PlanSection StepSection(const PlanInputs& plan);
 PlanSection DeadlineSection(const PlanInputs& plan, const LectureFigures& lectures);
 PlanSection TensorSection(const PlanInputs& plan);
 PlanSection PipelineSection(const PlanInputs& plan);
+
+// Of activations, what a GPU has at once; null: there is no shape to tell.
+std::optional<double> GpuActivationBytes(const PlanInputs& plan);
 
 }  // namespace tug
 

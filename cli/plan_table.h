@@ -5,39 +5,42 @@
 // same cells. Pure.
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "nlohmann/json.hpp"
 
 namespace tug {
 
-struct PlanCell {
-  PlanCell(std::string words) : text(std::move(words)), value(text) {}  // NOLINT: implicit
-  PlanCell(const char* words) : PlanCell(std::string(words)) {}         // NOLINT: implicit
-  PlanCell(std::string words, double number) : text(std::move(words)), value(number) {}
+// How a column's figures are written. kExactBytes and kBinaryBytes are other forms of the column
+// before them: they have no cells, and are for people only.
+enum class PlanForm { kText, kRatio, kBytes, kExactBytes, kBinaryBytes, kSeconds, kPercent };
 
-  std::string text;
-  nlohmann::ordered_json value;
+struct PlanColumn {
+  std::string heading;  // empty: for programs only
+  std::string key;      // in JSON
+  PlanForm form = PlanForm::kText;
 };
+
+// Text, number or bool; null: there is none.
+using PlanRow = std::vector<nlohmann::ordered_json>;
 
 struct PlanSection {
   std::string key;    // in JSON
   std::string title;  // one line
-  // Headings; those of `keys` that are empty are for people only: other forms of what another
-  // column has. As many keys as headings, as cells in each row.
-  std::vector<std::string> headings;
-  std::vector<std::string> keys;
-  std::vector<std::vector<PlanCell>> rows;
+  std::vector<PlanColumn> columns;
+  std::vector<PlanRow> rows;
   std::vector<std::string> notes;  // lines below: what the figures assume
+  // For people: rows that differ in their first cell only are one, with the names joined.
+  bool joins_equal_rows = false;
 };
 
 // A section without rows is its title and notes.
 std::string PlanText(const std::vector<PlanSection>& sections);
-// {key: [{key of a column: value}]}: bytes, seconds and counts, not rounded.
+// {key: {"title", "rows": [{key of a column: value}], "notes"}}: bytes, seconds and counts, not
+// rounded.
 nlohmann::ordered_json PlanJson(const std::vector<PlanSection>& sections);
 
-// Bytes in the unit that suits, as the lectures round: "31.4 GB", "350 GB"; all digits, to twelve:
+// Bytes in the unit that suits, as the lectures round: "31.4 GB", "350 GB"; to the byte:
 // "31.40625 GB"; in powers of 1,024: "29.25 GiB".
 std::string DecimalBytes(double bytes);
 std::string ExactBytes(double bytes);

@@ -6,20 +6,31 @@
 #include "cli/plan_sections.h"
 #include "plan/deadline.h"
 #include "plan/pipeline_parallel.h"
-#include "plan/step_time.h"
+#include "plan/strategy.h"
 #include "plan/tensor_parallel.h"
-#include "plan/traffic.h"
 
 namespace tug {
 namespace {
 
 constexpr double kDaySeconds = 24 * 3600;
 constexpr uint32_t kWidestTable = 16;  // ways of tensor and pipeline parallelism that are shown
+constexpr char kNoTimes[] = "give --tflops and --link";
 
-PlanCell SecondsCell(double seconds) { return {SecondsText(seconds), seconds}; }
-PlanCell BytesCell(double bytes) { return {DecimalBytes(bytes), bytes}; }
+// Of tensor parallelism's all-reduces in a step: in every turn of the pipeline, those of the layers
+// of a stage for a micro-batch.
+double TensorSeconds(const PlanInputs& plan) {
+  const auto turns = static_cast<double>(PipelineTurns(plan.pipeline, plan.micro_batches()));
+  return turns / plan.pipeline *
+         TensorParallelSeconds(*plan.shape, plan.micro_batch, plan.tensor, plan.recomputation(),
+                               plan.tensor_link_cost());
+}
 
-// What a step takes beside the exchange of gradients and weights.
+double BetweenStagesSeconds(const PlanInputs& plan) {
+  return PipelineSeconds(*plan.shape, plan.micro_batch, plan.pipeline, plan.micro_batches(),
+                         plan.link_cost());
+}
+
+// What a step takes of the busiest worker beside the exchange of gradients and weights.
 struct StepBase {
   double compute = 0;  // of a GPU that never waits
   double bubble = 0;
@@ -30,50 +41,63 @@ struct StepBase {
 };
 
 StepBase StepBaseOf(const PlanInputs& plan) {
-  StepBase base;
-  base.compute =
-      TrainingSeconds(TrainingFlops(plan.parameters, plan.batch_tokens, plan.recomputation),
-                      plan.achieved_flops(), plan.gpus);
   const uint64_t m = plan.micro_batches();
+  const double tokens = static_cast<double>(m * plan.micro_batch * plan.context);
+  StepBase base;
+  base.compute = TrainingSeconds(TrainingFlops(plan.parameters, tokens, plan.recomputation()),
+                                 plan.achieved_flops(), plan.tensor * plan.pipeline);
   base.bubble = base.compute * BubbleFraction(plan.pipeline, m);
   if (!plan.shape) return base;
-  base.tensor = static_cast<double>(m) / plan.pipeline *
-                TensorParallelSeconds(*plan.shape, plan.micro_batch, plan.tensor, plan.host_link);
-  base.pipeline = PipelineSeconds(*plan.shape, plan.micro_batch, plan.pipeline, m, plan.link);
+  base.tensor = TensorSeconds(plan);
+  base.pipeline = BetweenStagesSeconds(plan);
   return base;
 }
 
+Exchange ExchangeOf(const PlanInputs& plan, uint32_t servers) {
+  return {.gradient_bytes = plan.push_bytes * plan.local_parameters(),
+          .weight_bytes = plan.pull_bytes * plan.local_parameters(),
+          .workers = plan.data_parallel(),
+          .parts = plan.tensor * plan.pipeline,
+          .micro_batches = plan.micro_batches(),
+          .servers = servers,
+          .pushes = plan.pushes()};
+}
+
 int FlopsATokenAndParameter(const PlanInputs& plan) {
-  return static_cast<int>(TrainingFlops(1, 1, plan.recomputation));
+  return static_cast<int>(TrainingFlops(1, 1, plan.recomputation()));
 }
 
 // What tensor and pipeline parallelism add to computing.
 std::string ModelParallelText(const PlanInputs& plan, const StepBase& base) {
-  if (plan.tensor * plan.pipeline == 1) return "";
-  const std::string bubble = absl::StrCat("; pipeline bubble ", SecondsText(base.bubble));
-  if (!plan.shape) {
-    return absl::StrCat(bubble, "; without a shape nothing of their messages is counted");
-  }
+  const std::string bubble = absl::StrCat("Pipeline bubble ", SecondsText(base.bubble));
+  if (!plan.shape) return absl::StrCat(bubble, "; without a shape no messages are counted.");
   return absl::StrCat(bubble, ", tensor all-reduces ", SecondsText(base.tensor),
-                      ", between stages ", SecondsText(base.pipeline));
+                      ", between stages ", SecondsText(base.pipeline), ".");
 }
 
-void AddExchange(const PlanInputs& plan, const StrategyName& strategy, uint32_t servers,
-                 const StepBase& base, PlanSection& section) {
-  const double model_bytes = plan.exchanged_bytes() * plan.local_parameters();
-  const uint32_t workers = plan.data_parallel();
-  const StepTraffic traffic = TrafficOf(strategy.strategy, model_bytes, workers, servers);
-  const double seconds =
-      CommunicationSeconds(strategy.strategy, plan.link, model_bytes, workers, servers);
-  const bool has_servers = strategy.strategy == Strategy::kParameterServer;
-  const double models = traffic.worker_bytes / model_bytes;
-  const double behind = base.All() + seconds, hidden = std::max(base.All(), seconds);
-  section.rows.push_back(
-      {has_servers ? absl::StrFormat("%s, S = %u", strategy.name, servers) : strategy.name,
-       strategy.sends, PlanCell(absl::StrFormat("%.4g", models), models),
-       BytesCell(traffic.worker_bytes),
-       has_servers ? BytesCell(traffic.server_bytes) : PlanCell(""), SecondsCell(seconds),
-       SecondsCell(behind), SecondsCell(hidden)});
+PlanRow StepRow(const PlanInputs& plan, const StrategyRow& strategy, uint32_t servers,
+                const StepBase& base) {
+  const Exchange exchange = ExchangeOf(plan, servers);
+  const StepTraffic traffic = strategy.traffic(exchange);
+  Exchange of_one = exchange;
+  of_one.gradient_bytes = of_one.weight_bytes = 1;
+  std::string name = strategy.name;
+  nlohmann::ordered_json server_receives, server_sends;
+  if (strategy.strategy == Strategy::kParameterServer) {
+    absl::StrAppend(&name, ", S=", servers);
+    server_receives = traffic.server_receives;
+    server_sends = traffic.server_sends;
+  }
+  PlanRow row = {name,          strategy.formula(exchange), strategy.traffic(of_one).sends,
+                 traffic.sends, traffic.receives,           server_receives,
+                 server_sends};
+  if (plan.has_times()) {
+    const double seconds = strategy.seconds(exchange, plan.link_cost());
+    for (const double cell : {seconds, base.All() + seconds, std::max(base.All(), seconds)}) {
+      row.emplace_back(cell);
+    }
+  }
+  return row;
 }
 
 // Powers of two up to kWidestTable and `chosen` that divide what is dealt out, and the GPUs.
@@ -88,159 +112,182 @@ std::vector<uint32_t> Ways(uint32_t chosen, uint64_t dealt, uint32_t gpus, uint3
   return ways;
 }
 
-}  // namespace
-
-PlanSection InputsSection(const PlanInputs& plan) {
-  PlanSection section{.key = "inputs", .title = "Planned for"};
-  section.headings = {"option", "value", "what"};
-  section.keys = {"option", "value", ""};
-  const auto add = [&](const char* option, PlanCell value, const std::string& what) {
-    section.rows.push_back({option, std::move(value), what});
-  };
-  add("--gpus", PlanCell(CountText(plan.gpus), plan.gpus),
-      absl::StrFormat("data parallel N = %u x tensor %u x pipeline %u", plan.data_parallel(),
-                      plan.tensor, plan.pipeline));
-  add("--memory-gb",
-      PlanCell(absl::StrFormat("%g", plan.gpu_memory_bytes * 1e-9), plan.gpu_memory_bytes * 1e-9),
-      "of a GPU");
-  add("--tflops", PlanCell(absl::StrFormat("%g", plan.peak_flops * 1e-12), plan.peak_flops * 1e-12),
-      "peak of a GPU");
-  add("--utilization", PlanCell(absl::StrFormat("%.4g", plan.utilization), plan.utilization),
-      absl::StrFormat("%.4g TFLOPS achieved", plan.achieved_flops() * 1e-12));
-  add("--link", plan.link_text, "of a GPU to other hosts, each way: data and pipeline parallelism");
-  add("--host-link", plan.host_link_text, "of a GPU within its host: tensor parallelism");
-  const double latency_us = plan.link.alpha * 1e6;
-  add("--latency-us", PlanCell(absl::StrFormat("%g", latency_us), latency_us), "of a message");
-  add("--batch-tokens", PlanCell(CountText(plan.batch_tokens), plan.batch_tokens),
-      absl::StrFormat("a step: %.8g sequences of %u tokens", plan.sequences(), plan.context));
-  add("--micro-batch", PlanCell(CountText(plan.micro_batch), plan.micro_batch),
-      absl::StrFormat("sequences at once, %u times a step", plan.micro_batches()));
-  return section;
+// The same GPUs with other ways of tensor or pipeline parallelism.
+PlanInputs With(PlanInputs plan, uint32_t tensor, uint32_t pipeline) {
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.activations_gb.reset();
+  if (!plan.is_job) plan.virtual_workers = plan.data_parallel();
+  return plan;
 }
 
+double StatesOfAGpu(const PlanInputs& plan) { return plan.states.All() * plan.local_parameters(); }
+
+}  // namespace
+
 PlanSection StepSection(const PlanInputs& plan) {
-  const StepBase base = StepBaseOf(plan);
-  const double psi_bytes = plan.exchanged_bytes() * plan.local_parameters();
+  const StepBase base = plan.has_times() ? StepBaseOf(plan) : StepBase();
   PlanSection section{
       .key = "step",
-      .title = absl::StrFormat("A step by strategy: N = %u, Psi = %s in %g bytes each, %s",
-                               plan.data_parallel(), CountText(plan.local_parameters()),
-                               plan.exchanged_bytes(), DecimalBytes(psi_bytes))};
-  section.headings = {
-      "strategy", "a worker sends, and receives", "Psi",         "bytes", "a server",
-      "exchange", "computes, then exchanges",     "both at once"};
-  section.keys = {"strategy",           "formula",           "models",
-                  "worker_bytes",       "server_bytes",      "exchange_seconds",
-                  "sequential_seconds", "overlapped_seconds"};
-  for (const StrategyName& strategy : kStrategies) {
+      .title = absl::StrFormat("A step by strategy: N = %u, m = %u, Psi = %s of a GPU, %s",
+                               plan.data_parallel(), plan.micro_batches(),
+                               CountText(plan.local_parameters()),
+                               DecimalBytes(plan.push_bytes * plan.local_parameters())),
+      .joins_equal_rows = true};
+  const bool apart = plan.push_bytes != plan.pull_bytes || plan.pushes() > 1;
+  section.columns = {
+      {"strategy", "strategy"},
+      {"a GPU sends", "formula"},
+      {"x Psi", "times_psi", PlanForm::kRatio},
+      {"bytes", "sent_bytes", PlanForm::kBytes},
+      {apart ? "receives" : "", "received_bytes", PlanForm::kBytes},
+      {apart ? "a server takes" : "a server", "server_received_bytes", PlanForm::kBytes},
+      {apart ? "gives" : "", "server_sent_bytes", PlanForm::kBytes}};
+  if (plan.has_times()) {
+    section.columns.push_back({"exchange", "exchange_seconds", PlanForm::kSeconds});
+    section.columns.push_back({"a step", "sequential_seconds", PlanForm::kSeconds});
+    section.columns.push_back({"overlapped", "overlapped_seconds", PlanForm::kSeconds});
+  }
+  for (const StrategyRow& strategy : Strategies()) {
     if (strategy.strategy != Strategy::kParameterServer) {
-      AddExchange(plan, strategy, /*servers=*/1, base, section);
+      section.rows.push_back(StepRow(plan, strategy, /*servers=*/1, base));
       continue;
     }
-    for (const uint32_t servers : plan.servers) AddExchange(plan, strategy, servers, base, section);
+    for (const uint32_t servers : plan.servers) {
+      section.rows.push_back(StepRow(plan, strategy, servers, base));
+    }
   }
-  section.notes = {absl::StrFormat("Computes: %d Psi tokens / (GPUs x achieved) = %s%s.",
-                                   FlopsATokenAndParameter(plan), SecondsText(base.compute),
-                                   ModelParallelText(plan, base))};
+  if (plan.has_times()) {
+    section.notes = {
+        absl::StrFormat("Computes: %d Psi tokens of the busiest worker / FLOPS achieved = %s.",
+                        FlopsATokenAndParameter(plan), SecondsText(base.compute))};
+    if (plan.tensor * plan.pipeline > 1) section.notes.push_back(ModelParallelText(plan, base));
+    section.notes.emplace_back(
+        "A step: computes, then exchanges; overlapped: both at once, the best there can be.");
+  } else {
+    section.notes = {absl::StrCat("For times ", kNoTimes, ".")};
+  }
   section.notes.emplace_back(
-      "Exchange: alpha-beta model, nothing for sums; servers on hosts of their own; once a step.");
+      "Exchange: alpha-beta model, nothing for sums; servers on hosts of their own.");
+  section.notes.insert(section.notes.end(), plan.exchange_notes.begin(), plan.exchange_notes.end());
   return section;
 }
 
 PlanSection DeadlineSection(const PlanInputs& plan, const LectureFigures& lectures) {
   PlanSection section{.key = "deadline"};
-  if (plan.tokens == 0) {
-    section.title = "GPUs for a deadline: give --tokens (and --days)";
+  if (plan.tokens == 0 || !plan.has_times()) {
+    section.title = absl::StrCat("GPUs for a deadline: ",
+                                 plan.has_times() ? "give --tokens (and --days)" : kNoTimes);
     return section;
   }
-  const double flops = TrainingFlops(plan.parameters, plan.tokens, plan.recomputation);
+  const double flops = TrainingFlops(plan.parameters, plan.tokens, plan.recomputation());
   const double gpus = GpusForDeadline(flops, plan.achieved_flops(), plan.days * kDaySeconds);
-  const double days = TrainingSeconds(flops, plan.achieved_flops(), plan.gpus) / kDaySeconds;
+  const double group = plan.tensor * plan.pipeline;
   section.title =
       absl::StrFormat("GPUs for %s tokens in %g days", CountText(plan.tokens), plan.days);
-  section.headings = {"what", "exactly", "rounded"};
-  section.keys = {"what", "exactly", "rounded"};
-  section.rows.push_back({"GPUs for the deadline", PlanCell(absl::StrFormat("%.9g", gpus), gpus),
-                          PlanCell(CountText(std::ceil(gpus)), std::ceil(gpus))});
-  section.rows.push_back({absl::StrFormat("days on %s GPUs", CountText(plan.gpus)),
-                          PlanCell(absl::StrFormat("%.9g", days), days),
-                          PlanCell(absl::StrFormat("%.1f", days), days)});
+  section.columns = {{"what", "what"}, {"unrounded", "unrounded"}, {"rounded", "rounded"}};
+  section.rows.push_back({"GPUs for the deadline", gpus, std::ceil(gpus)});
+  if (group > 1) {
+    section.rows.push_back({absl::StrFormat("  a multiple of t p = %.0f", group), nullptr,
+                            std::ceil(gpus / group) * group});
+  }
+  const auto add_days = [&](const std::string& what, double days) {
+    section.rows.push_back({what, days, std::round(days * 10) / 10});
+  };
+  add_days(absl::StrFormat("days on %s GPUs", CountText(plan.gpus)),
+           TrainingSeconds(flops, plan.achieved_flops(), plan.gpus) / kDaySeconds);
+  const StrategyRow& ring = RowOf(Strategy::kRing);
+  const double step =
+      StepBaseOf(plan).All() + ring.seconds(ExchangeOf(plan, /*servers=*/1), plan.link_cost());
+  add_days(absl::StrFormat("days by the step above (%s)", ring.name),
+           plan.tokens / plan.batch_tokens * step / kDaySeconds);
   const auto figure = lectures.find("GPUs for the deadline");
   if (figure != lectures.end()) {
-    section.headings.emplace_back("lectures");
-    section.keys.emplace_back("lectures");
-    section.rows[0].emplace_back(figure->second);
-    section.rows[1].emplace_back("");
+    section.columns.push_back({"lectures", "lectures"});
+    for (PlanRow& row : section.rows) row.emplace_back(nullptr);
+    section.rows[0].back() = figure->second;
   }
-  section.notes = {absl::StrFormat(
-      "%d x %s parameters x %s tokens = %.4g FLOPs / (%.4g TFLOPS achieved x %g days).",
-      FlopsATokenAndParameter(plan), CountText(plan.parameters), CountText(plan.tokens), flops,
-      plan.achieved_flops() * 1e-12, plan.days)};
+  section.notes = {
+      absl::StrFormat("%d x %s parameters x %s tokens = %.4g FLOPs / (%.4g TFLOPS x %g days).",
+                      FlopsATokenAndParameter(plan), CountText(plan.parameters),
+                      CountText(plan.tokens), flops, plan.achieved_flops() * 1e-12, plan.days),
+      "--utilization is from end to end, all waiting in it; the step above counts waiting anew."};
   return section;
 }
 
 PlanSection TensorSection(const PlanInputs& plan) {
   PlanSection section{.key = "tensor_parallel"};
   if (!plan.shape) {
-    section.title = "Tensor parallelism: give --layers, --width and --heads";
+    section.title = absl::StrCat("Tensor parallelism: ", plan.no_shape);
     return section;
   }
   const TransformerShape& shape = *plan.shape;
-  section.title = absl::StrFormat(
-      "Tensor parallelism, t GPUs, for a micro-batch of %u in all layers", plan.micro_batch);
-  section.headings = {"t",        "states, 16 Psi / t", "activations", "all-reduces a layer",
-                      "of bytes", "a GPU sends",        "they take"};
-  section.keys = {"tensor",           "state_bytes", "activation_bytes", "all_reduces_a_layer",
-                  "all_reduce_bytes", "sent_bytes",  "seconds"};
+  section.title =
+      absl::StrFormat("Tensor parallelism, t GPUs a layer%s, pipeline %u; a GPU",
+                      plan.sequence_parallel ? " with sequence parallelism" : "", plan.pipeline);
+  section.columns = {{"t", "tensor"},
+                     {"N", "workers"},
+                     {"m", "micro_batches"},
+                     {"states", "state_bytes", PlanForm::kBytes},
+                     {"activations", "activation_bytes", PlanForm::kBytes},
+                     {"all-reduces", "all_reduces_a_layer"},
+                     {"of", "all_reduce_bytes", PlanForm::kBytes},
+                     {"sends", "sent_bytes", PlanForm::kBytes},
+                     {plan.has_times() ? "in a step" : "", "seconds", PlanForm::kSeconds},
+                     {"planned", "planned"}};
   for (const uint32_t t : Ways(plan.tensor, shape.heads, plan.gpus, plan.pipeline)) {
-    const int all_reduces = t == 1 ? 0 : kTensorAllReducesPerLayer;
+    const PlanInputs with = With(plan, t, plan.pipeline);
+    nlohmann::ordered_json seconds;
+    if (plan.has_times()) seconds = TensorSeconds(with);
     section.rows.push_back(
-        {PlanCell(CountText(t), t), BytesCell(plan.states.All() * plan.parameters / t),
-         BytesCell(ActivationBytes(shape, plan.micro_batch, t, plan.recomputation)),
-         PlanCell(CountText(all_reduces), all_reduces),
-         BytesCell(LayerOutputBytes(shape, plan.micro_batch)),
-         BytesCell(TensorParallelBytes(shape, plan.micro_batch, t)),
-         SecondsCell(TensorParallelSeconds(shape, plan.micro_batch, t, plan.host_link))});
+        {t, with.data_parallel(), with.micro_batches(), StatesOfAGpu(with),
+         *GpuActivationBytes(with), t == 1 ? 0 : TensorAllReducesPerLayer(with.recomputation()),
+         LayerOutputBytes(shape, plan.micro_batch),
+         TensorParallelBytes(shape, plan.micro_batch, t, with.recomputation()) / plan.pipeline,
+         seconds, t == plan.tensor});
   }
   section.notes = {
-      "All-reduces of 2 s b h bytes: 2 forward, 2 backward (Megatron-LM), rings on --host-link."};
+      "All-reduces a layer, of 2 s b h bytes: 2 forward, 2 backward, 2 more if fully recomputed.",
+      absl::StrFormat(
+          "Sends: for a micro-batch. Rings on --host-link up to %u GPUs, then on --link.",
+          plan.host_gpus)};
   return section;
 }
 
 PlanSection PipelineSection(const PlanInputs& plan) {
   PlanSection section{.key = "pipeline_parallel"};
   if (!plan.shape) {
-    section.title = "Pipeline parallelism: give --layers, --width and --heads";
+    section.title = absl::StrCat("Pipeline parallelism: ", plan.no_shape);
     return section;
   }
   const TransformerShape& shape = *plan.shape;
-  section.title = "Pipeline parallelism, p stages, m micro-batches a step";
-  section.headings = {"p",           "layers a stage", "states, 16 Psi / p",
-                      "m",           "held at once",   "bubble, (p - 1) / m",
-                      "of the step", "between stages", "takes a step"};
-  section.keys = {"pipeline", "layers",     "state_bytes",    "micro_batches", "held",
-                  "bubble",   "idle_share", "boundary_bytes", "seconds"};
+  section.title = absl::StrFormat(
+      "Pipeline parallelism, p stages, m micro-batches a step, tensor %u; a GPU", plan.tensor);
+  section.columns = {{"p", "pipeline"},
+                     {"N", "workers"},
+                     {"layers", "layers"},
+                     {"states", "state_bytes", PlanForm::kBytes},
+                     {"activations", "activation_bytes", PlanForm::kBytes},
+                     {"m", "micro_batches"},
+                     {"held", "held"},
+                     {"bubble", "bubble", PlanForm::kPercent},
+                     {"idle", "idle_share", PlanForm::kPercent},
+                     {"sends", "boundary_bytes", PlanForm::kBytes},
+                     {plan.has_times() ? "in a step" : "", "seconds", PlanForm::kSeconds},
+                     {"planned", "planned"}};
   for (const uint32_t p : Ways(plan.pipeline, shape.layers, plan.gpus, plan.tensor)) {
-    PlanInputs with = plan;
-    with.pipeline = p;
+    const PlanInputs with = With(plan, plan.tensor, p);
     const uint64_t m = with.micro_batches();
-    const auto count = [](uint64_t value) {
-      const auto number = static_cast<double>(value);
-      return PlanCell(CountText(number), number);
-    };
-    const auto percent = [](double part) {
-      return PlanCell(absl::StrFormat("%.1f%%", part * 100), part);
-    };
+    nlohmann::ordered_json seconds;
+    if (plan.has_times()) seconds = BetweenStagesSeconds(with);
     section.rows.push_back(
-        {count(p), count(shape.layers / p), BytesCell(plan.states.All() * plan.parameters / p),
-         count(m), count(MicroBatchesHeld(p, m)), percent(BubbleFraction(p, m)),
-         percent(IdleShare(p, m)),
-         BytesCell(p == 1 ? 0 : LayerOutputBytes(shape, plan.micro_batch)),
-         SecondsCell(PipelineSeconds(shape, plan.micro_batch, p, m, plan.link))});
+        {p, with.data_parallel(), shape.layers / p, StatesOfAGpu(with), *GpuActivationBytes(with),
+         m, MicroBatchesHeld(p, m), BubbleFraction(p, m), IdleShare(p, m),
+         p == 1 ? 0 : LayerOutputBytes(shape, plan.micro_batch), seconds, p == plan.pipeline});
   }
   section.notes = {
-      "Between stages: 2 s b h bytes a micro-batch forward, as many backward; held: 1F1B (GPipe "
-      "holds m)."};
+      "Bubble: (p - 1) / m of computing; idle: of the step. Held: micro-batches, 1F1B (GPipe: m).",
+      "Sends: 2 s b h bytes a micro-batch forward, as many backward; not hidden."};
   return section;
 }
 

@@ -3,7 +3,6 @@
 #include "kernels/linear.h"
 #include "model/activations.h"
 #include "model/layout.h"
-#include "plan/activation_bytes.h"
 
 namespace tug {
 namespace {
@@ -70,12 +69,9 @@ uint64_t LocalStepBytes(const ModelOptions& options, CommConfig::Format pull_for
 
 uint64_t LecturesActivationBytes(const ModelOptions& options) {
   const ModelConfig& config = options.config;
-  const TransformerShape shape = {.layers = config.layers(),
-                                  .width = config.width(),
-                                  .heads = config.heads(),
-                                  .context = config.context()};
-  return static_cast<uint64_t>(ActivationBytes(shape, options.max_micro_batch,
-                                               /*tensor_parallel=*/1, Recomputation::kNone));
+  const uint64_t s = config.context(), h = config.width(), a = config.heads();
+  const auto b = static_cast<uint64_t>(options.max_micro_batch);
+  return config.layers() * (34 * s * b * h + 5 * a * s * s * b);
 }
 
 }  // namespace tug

@@ -68,9 +68,11 @@ uint64_t PackedWeightBytes(const ModelOptions& options);
 uint64_t PredictActivationBytes(const ModelOptions& options);
 
 // What the literature counts for the layers of a decoder (or encoder) in 16 bits, nothing
-// recomputed: ActivationBytes of plan/activation_bytes.h. It assumes that softmax is stored (twice,
-// and a mask: 5 a s^2 b), masks of dropout 1 byte, M = 4 C. Ours (NONE, BF16) is
-// L (32 s b h + (4 a + 16) s b): no mask, no s^2.
+// recomputed:
+//   L (34 s b h + 5 a s^2 b),   s = T, b = samples, h = C, a = H.
+// It assumes that softmax is stored (twice, and a mask: 5 a s^2 b), masks of dropout 1 byte, M = 4
+// C. Ours (NONE, BF16) is L (32 s b h + (4 a + 16) s b): no mask, no s^2. Paper: Korthikanti et al.
+// 2022, "Reducing activation recomputation in large transformer models", eq. 1.
 uint64_t LecturesActivationBytes(const ModelOptions& options);
 
 }  // namespace tug

@@ -5,14 +5,15 @@
 namespace tug {
 
 double ActivationBytes(const TransformerShape& shape, double samples, uint32_t tensor_parallel,
-                       Recomputation recomputation) {
+                       bool sequence_parallel, Recomputation recomputation) {
   TUG_CHECK(tensor_parallel >= 1);
   const auto layers = static_cast<double>(shape.layers), s = static_cast<double>(shape.context),
              h = static_cast<double>(shape.width), a = static_cast<double>(shape.heads);
   const double t = tensor_parallel;
   const double sbh = s * samples * h;
-  if (recomputation == Recomputation::kFull) return layers * 2 * sbh;
-  const double linear = 10 * sbh + 24 * sbh / t;
+  const double cut = sequence_parallel ? t : 1;  // of what tensor parallelism leaves whole
+  if (recomputation == Recomputation::kFull) return layers * 2 * sbh / cut;
+  const double linear = 10 * sbh / cut + 24 * sbh / t;
   const double softmax = 5 * a * s * s * samples / t;
   return layers * (recomputation == Recomputation::kNone ? linear + softmax : linear);
 }

@@ -19,11 +19,15 @@ enum class Recomputation {
 //   kNone       L s b h (10 + 24 / t + 5 a s / (h t));   t = 1: L (34 s b h + 5 a s^2 b)
 //   kSelective  L s b h (10 + 24 / t)
 //   kFull       L 2 s b h
+// With sequence parallelism what lies between the divided products is cut too, along the sequence:
+//   kNone       L s b h (34 + 5 a s / h) / t
+//   kSelective  L 34 s b h / t
+//   kFull       L 2 s b h / t
 // Embeddings and logits are not counted. What Tugboat's own model keeps: model/memory.h.
 // Source: Korthikanti et al. 2022, "Reducing activation recomputation in large transformer models",
-// eq. 1 and 2, table 2; the lectures' "Activation is non-negligible". Pure. REQUIRES: t >= 1.
+// eq. 1, 2 and 4, table 2; the lectures' "Activation is non-negligible". Pure. REQUIRES: t >= 1.
 double ActivationBytes(const TransformerShape& shape, double samples, uint32_t tensor_parallel,
-                       Recomputation recomputation);
+                       bool sequence_parallel, Recomputation recomputation);
 
 }  // namespace tug
 

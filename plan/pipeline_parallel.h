@@ -19,13 +19,18 @@ double BubbleFraction(uint32_t stages, uint64_t micro_batches);
 // The same of the whole step: (p - 1) / (m + p - 1).
 double IdleShare(uint32_t stages, uint64_t micro_batches);
 
+// Turns of the pipeline in which some stage computes, each way: m + p - 1. What a stage does for a
+// micro-batch beside computing, such as tensor parallelism's all-reduces, costs a step as often.
+uint64_t PipelineTurns(uint32_t stages, uint64_t micro_batches);
+
 // Micro-batches whose activations the first stage holds at once under 1F1B: min(p, m). GPipe holds
 // all m.
 uint64_t MicroBatchesHeld(uint32_t stages, uint64_t micro_batches);
 
 // Seconds that what crosses between stages costs a step, none of it hidden: LayerOutputBytes of a
-// micro-batch of b samples forward and as many back, in each of m + p - 1 turns of the pipeline; 0
-// for one stage.
+// micro-batch of b samples in each turn in which some stage passes one on. Micro-batch i leaves
+// stage j, but the last, after turn i + j: m + p - 2 turns forward and as many backward; 0 for one
+// stage.
 double PipelineSeconds(const TransformerShape& shape, double samples, uint32_t stages,
                        uint64_t micro_batches, const LinkCost& link);
 

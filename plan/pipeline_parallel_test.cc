@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace tug {
 namespace {
 
@@ -26,14 +28,26 @@ TEST(MicroBatchesHeld, AreNoMoreThanStages) {
   EXPECT_EQ(MicroBatchesHeld(4, 3), 3u);
 }
 
-// A schedule of p stages by hand: micro-batch i leaves stage j after turn i + j + 1.
-TEST(PipelineSeconds, CountsTurnsOfFillingStreamingAndDraining) {
+// Turns in which stage j has micro-batch i, and those after which it passes it on.
+TEST(PipelineSeconds, CountsTheTurnsThatPassSomethingOn) {
   const TransformerShape shape = {
       .layers = 4, .width = 8, .heads = 2, .context = 16, .vocabulary = 10};
   const LinkCost link = {.alpha = 1e-5, .beta = 1e-9, .gamma = 0};
   const double message = 1e-5 + 2.0 * 16 * 3 * 8 * 1e-9;
-  EXPECT_DOUBLE_EQ(PipelineSeconds(shape, 3, 4, 6, link), 2 * 9 * message);
-  EXPECT_EQ(PipelineSeconds(shape, 3, 1, 6, link), 0);
+  for (const uint32_t stages : {1, 2, 4, 7}) {
+    for (const uint64_t micro_batches : {1, 2, 6, 9}) {
+      std::set<uint64_t> computing, passing;
+      for (uint64_t i = 0; i < micro_batches; ++i) {
+        for (uint32_t j = 0; j < stages; ++j) {
+          computing.insert(i + j);
+          if (j + 1 < stages) passing.insert(i + j);
+        }
+      }
+      EXPECT_EQ(PipelineTurns(stages, micro_batches), computing.size());
+      EXPECT_DOUBLE_EQ(PipelineSeconds(shape, 3, stages, micro_batches, link),
+                       2 * static_cast<double>(passing.size()) * message);
+    }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "collective/cost.h"
+#include "plan/activation_bytes.h"
 #include "plan/model_shape.h"
 
 namespace tug {
@@ -13,15 +14,19 @@ namespace tug {
 // backward. A GPU has Psi / t parameters (LayerNorm and some biases are whole everywhere: not
 // counted), and of activations what plan/activation_bytes.h says.
 // Source: Shoeybi et al. 2019, section 3; the lectures' "Tensor Parallelism (Intra-layer)".
-inline constexpr int kTensorAllReducesPerLayer = 4;
+// Full recomputation repeats the forward pass, and so its two all-reduces. With sequence
+// parallelism each all-reduce is a reduce-scatter and an all-gather: as many bytes. Pure.
+int TensorAllReducesPerLayer(Recomputation recomputation);
 
 // Bytes that a GPU sends, and as many that it receives, for b samples in all layers: 2 (t - 1) / t
 // of each all-reduce, which is of LayerOutputBytes. Pure. REQUIRES: t >= 1.
-double TensorParallelBytes(const TransformerShape& shape, double samples, uint32_t tensor_parallel);
+double TensorParallelBytes(const TransformerShape& shape, double samples, uint32_t tensor_parallel,
+                           Recomputation recomputation);
 
 // Seconds of a ring's all-reduces for b samples in all layers, none of them hidden. Pure.
 double TensorParallelSeconds(const TransformerShape& shape, double samples,
-                             uint32_t tensor_parallel, const LinkCost& link);
+                             uint32_t tensor_parallel, Recomputation recomputation,
+                             const LinkCost& link);
 
 }  // namespace tug
 

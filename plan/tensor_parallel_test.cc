@@ -12,15 +12,21 @@ constexpr TransformerShape kShape = {
 
 // Four all-reduces a layer, each of 2 s b h bytes, of which a ring sends 2 (t - 1) / t.
 TEST(TensorParallelBytes, AreThoseOfFourAllReducesALayer) {
-  EXPECT_DOUBLE_EQ(TensorParallelBytes(kShape, 2, 4), 6 * 4 * 1.5 * (2 * 16 * 2 * 32));
-  EXPECT_EQ(TensorParallelBytes(kShape, 2, 1), 0);
+  EXPECT_DOUBLE_EQ(TensorParallelBytes(kShape, 2, 4, Recomputation::kSelective),
+                   6 * 4 * 1.5 * (2 * 16 * 2 * 32));
+  EXPECT_EQ(TensorParallelBytes(kShape, 2, 1, Recomputation::kNone), 0);
+}
+
+TEST(TensorParallelBytes, CountTheForwardPassAgainWithFullRecomputation) {
+  EXPECT_DOUBLE_EQ(TensorParallelBytes(kShape, 2, 4, Recomputation::kFull),
+                   1.5 * TensorParallelBytes(kShape, 2, 4, Recomputation::kNone));
 }
 
 TEST(TensorParallelSeconds, AreThoseOfTheRing) {
   const LinkCost link = {.alpha = 1e-6, .beta = 1e-11, .gamma = 0};
-  EXPECT_DOUBLE_EQ(TensorParallelSeconds(kShape, 2, 4, link),
+  EXPECT_DOUBLE_EQ(TensorParallelSeconds(kShape, 2, 4, Recomputation::kNone, link),
                    6 * 4 * RingAllReduceSeconds(link, 4, 2 * 16 * 2 * 32));
-  EXPECT_EQ(TensorParallelSeconds(kShape, 2, 1, link), 0);
+  EXPECT_EQ(TensorParallelSeconds(kShape, 2, 1, Recomputation::kNone, link), 0);
 }
 
 }  // namespace
