@@ -62,7 +62,9 @@ void CollectiveRun::Send(uint32_t send) {
   ++peer.unread;
   peer.read_in_place = false;  // this message says as much
   Lease payload;
-  if (bytes.size() <= kCopiedBytes) {
+  if (bytes.empty()) {
+    own_reads_.push_back(send);
+  } else if (bytes.size() <= kCopiedBytes) {
     SendBuffers::Payload copy = copies_.Take(bytes.size());
     std::memcpy(copy.bytes.data(), bytes.data(), bytes.size());
     payload = std::move(copy.lease);
@@ -167,6 +169,7 @@ void CollectiveRun::WritePayload(uint32_t receive, std::byte* to) {
   Receive& arrived = receives_[receive];
   const PlannedMessage& message = plan_->receives[receive];
   const std::byte* const from = arrived.payload.bytes().data();
+  if (message.elements() == 0) return;
   if (message.reduces) {
     AddElements(type_, Target(message).data(), from, to, message.elements());
   } else {

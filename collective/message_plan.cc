@@ -43,6 +43,11 @@ struct MessageCells {
 void CutTransfer(const Transfer& transfer, uint32_t step, const Cells& cells,
                  uint64_t chunk_elements, std::vector<PlannedMessage>& to,
                  std::vector<MessageCells>& cells_of) {
+  if (transfer.begin == transfer.end) {
+    to.push_back({.peer = transfer.peer, .step = step});
+    cells_of.push_back({0, 0});
+    return;
+  }
   const uint32_t last = cells.first_of_part[transfer.end];
   for (uint32_t at = cells.first_of_part[transfer.begin]; at < last;) {
     const uint32_t first = at;
@@ -95,6 +100,14 @@ class WaitFinder {
       if (written_by_[cell] == kNobody) continue;
       ++plan_.send_waits[send];
       sends_after_.emplace_back(written_by_[cell], send);
+    }
+  }
+
+  // A send of no cells, in whose earlier steps there are receives [0, receives).
+  void SendOfNothing(uint32_t send, uint32_t receives) {
+    for (uint32_t receive = 0; receive < receives; ++receive) {
+      ++plan_.send_waits[send];
+      sends_after_.emplace_back(receive, send);
     }
   }
 
@@ -175,7 +188,13 @@ absl::StatusOr<MessagePlan> PlanMessages(const Schedule& schedule, uint32_t rank
   uint32_t send = 0;
   uint32_t receive = 0;
   for (uint32_t s = 0; s < schedule.steps.size(); ++s) {
-    for (; send < sends_end[s]; ++send) waits.Send(send, send_cells[send]);
+    for (; send < sends_end[s]; ++send) {
+      if (plan.sends[send].elements() == 0) {
+        waits.SendOfNothing(send, receive);
+      } else {
+        waits.Send(send, send_cells[send]);
+      }
+    }
     for (; receive < receives_end[s]; ++receive) waits.Receive(receive, receive_cells[receive]);
   }
   waits.Finish();

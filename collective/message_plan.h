@@ -10,6 +10,9 @@
 //   3. Cell by cell, in the order of steps (in a step sends before receives): a message is sent
 //      after the receive that wrote the cell last; a receive writes the cell after the receive that
 //      wrote it last and after all that was sent of it since then has been read.
+//   4. A transfer of no parts (barrier) is one message of no cells; it is sent after all receives
+//      of earlier steps. A transfer of parts that are all empty is no message: on a buffer of no
+//      elements, all schedules but those of a barrier do nothing and wait for nobody.
 // Messages from one rank to another are numbered in the order of (step, transfer, first element):
 // that number names them on the wire.
 
@@ -27,7 +30,7 @@ struct PlannedMessage {
   uint32_t step = 0;
   uint32_t number = 0;  // of those from one rank to the other
   bool reduces = false;
-  uint64_t begin = 0;  // elements [begin, end), not empty
+  uint64_t begin = 0;  // elements [begin, end); none: of a transfer of no parts
   uint64_t end = 0;
 
   uint64_t elements() const { return end - begin; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collective/algorithms.h"
+#include "collective/barrier.h"
 #include "collective/collective_test_support.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -266,6 +267,36 @@ TEST_F(RankGroupTest, ALostConnectionMattersToWhoNeedsTheRank) {
   const auto started = groups_[0]->Start(FindAllReduce("ring")->schedule(0, 2, {}),
                                          BufferOf(memory, 4), ElementType::kFp32, now_);
   EXPECT_THAT(std::string(started.status().message()), HasSubstr("rank 1 (worker 2) is gone"));
+}
+
+TEST_F(RankGroupTest, NobodyLeavesABarrierBeforeAllHaveCome) {
+  for (const uint32_t world : {2, 3, 5, 8}) {
+    groups_.clear();
+    Open(world);
+    for (uint32_t last = 0; last < world; ++last) {
+      std::vector<uint64_t> numbers(world);
+      const auto start = [&](uint32_t rank) {
+        const auto number =
+            groups_[rank]->Start(DisseminationBarrier(rank, world), {}, ElementType::kFp32, now_);
+        ASSERT_TRUE(number.ok()) << number.status();
+        numbers[rank] = *number;
+      };
+      for (uint32_t rank = 0; rank < world; ++rank) {
+        if (rank != last) start(rank);
+      }
+      Pump();
+      for (uint32_t rank = 0; rank < world; ++rank) {
+        if (rank != last) {
+          EXPECT_FALSE(groups_[rank]->finished(numbers[rank])) << rank << " of " << world;
+        }
+      }
+      start(last);
+      Pump();
+      for (uint32_t rank = 0; rank < world; ++rank) {
+        EXPECT_TRUE(groups_[rank]->finished(numbers[rank])) << rank << " of " << world;
+      }
+    }
+  }
 }
 
 TEST_F(RankGroupTest, RefusesAScheduleThatNamesNobody) {
