@@ -139,7 +139,7 @@ double BinomialGatherSeconds(const LinkCost& link, uint32_t world, uint64_t byte
   return BinomialScatterSeconds(link, world, bytes);
 }
 
-void AppendBinomialReduce(const RankGroup& group, uint32_t rank, uint32_t parts,
+void AppendBinomialReduce(const TreeRanks& group, uint32_t rank, uint32_t parts,
                           std::vector<Step>& steps) {
   const Tree tree{group.first, group.count, 0};
   for (uint32_t round = 0; round < group.rounds; ++round) {
@@ -147,7 +147,7 @@ void AppendBinomialReduce(const RankGroup& group, uint32_t rank, uint32_t parts,
   }
 }
 
-void AppendBinomialBroadcast(const RankGroup& group, uint32_t rank, uint32_t parts,
+void AppendBinomialBroadcast(const TreeRanks& group, uint32_t rank, uint32_t parts,
                              std::vector<Step>& steps) {
   const Tree tree{group.first, group.count, 0};
   for (uint32_t d = LargestDistance(group.rounds); d > 0; d /= 2) {
