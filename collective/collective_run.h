@@ -44,8 +44,8 @@ class CollectiveRun {
   static constexpr uint64_t kCopiedBytes = 8 << 10;
 
   struct Sinks {
-    // To a rank: message number `number`, whose first element is `first_element`.
-    std::function<void(uint32_t rank, uint32_t number, uint64_t first_element, Lease payload)> send;
+    // To a rank: message number `number`, at `place` (message_plan.h).
+    std::function<void(uint32_t rank, uint32_t number, uint64_t place, Lease payload)> send;
     std::function<void()> wake;  // see ReadList; on any thread
   };
 
@@ -60,7 +60,7 @@ class CollectiveRun {
 
   // Takes message `number` of `rank`; a repeat is ignored. INVALID_ARGUMENT: not what the plan has
   // under that number; says both.
-  absl::Status OnElements(uint32_t rank, uint32_t number, uint64_t first_element, Message message);
+  absl::Status OnElements(uint32_t rank, uint32_t number, uint64_t place, Message message);
 
   // Applies one message that is at hand, or takes note of what was read; false: there is nothing.
   bool Work();

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -12,7 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "collective/algorithms.h"
+#include "collective/all_to_all.h"
+#include "collective/barrier.h"
+#include "collective/binomial_tree.h"
 #include "collective/collective_test_support.h"
+#include "collective/ring.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "transport/dual_transport.h"
@@ -120,6 +125,75 @@ void SumEverything(Path path, uint32_t world, const std::vector<uint64_t>& sizes
   });
 }
 
+// A collective that is no all-reduce: its schedule, and what a rank's part p must hold afterwards.
+struct Other {
+  const char* name;
+  std::function<Schedule(uint32_t rank, uint32_t world)> schedule;
+  // Of element `at` of all; nothing: scratch.
+  std::function<std::optional<float>(uint32_t rank, uint32_t world, uint32_t part, uint64_t at,
+                                     uint64_t part_elements)>
+      expected;
+};
+
+float SumOf(uint32_t world, uint64_t at) {
+  float sum = 0;
+  for (uint32_t rank = 0; rank < world; ++rank) sum += ContributionOf(rank, at, 0);
+  return sum;
+}
+
+std::vector<Other> Others(uint32_t root) {
+  using Value = std::optional<float>;
+  return {{"broadcast", [=](uint32_t r, uint32_t n) { return BinomialBroadcast(r, n, root); },
+           [=](uint32_t, uint32_t, uint32_t, uint64_t at, uint64_t) -> Value {
+             return ContributionOf(root, at, 0);
+           }},
+          {"reduce", [=](uint32_t r, uint32_t n) { return BinomialReduce(r, n, root); },
+           [=](uint32_t r, uint32_t n, uint32_t, uint64_t at, uint64_t) {
+             return r == root ? Value(SumOf(n, at)) : Value();
+           }},
+          {"scatter", [=](uint32_t r, uint32_t n) { return BinomialScatter(r, n, root); },
+           [=](uint32_t r, uint32_t, uint32_t part, uint64_t at, uint64_t) {
+             return part == r ? Value(ContributionOf(root, at, 0)) : Value();
+           }},
+          {"gather", [=](uint32_t r, uint32_t n) { return BinomialGather(r, n, root); },
+           [=](uint32_t r, uint32_t, uint32_t part, uint64_t at, uint64_t) {
+             return r == root ? Value(ContributionOf(part, at, 0)) : Value();
+           }},
+          {"all-gather", RingAllGather,
+           [](uint32_t, uint32_t, uint32_t part, uint64_t at, uint64_t) -> Value {
+             return ContributionOf(part, at, 0);
+           }},
+          {"reduce-scatter", RingReduceScatter,
+           [](uint32_t r, uint32_t n, uint32_t part, uint64_t at, uint64_t) {
+             return part == r ? Value(SumOf(n, at)) : Value();
+           }},
+          {"all-to-all", PairwiseAllToAll,
+           [](uint32_t r, uint32_t, uint32_t part, uint64_t at, uint64_t part_elements) -> Value {
+             return ContributionOf(part, at - part * part_elements + r * part_elements, 0);
+           }},
+          {"barrier", DisseminationBarrier,
+           [](uint32_t r, uint32_t, uint32_t, uint64_t at, uint64_t) -> Value {
+             return ContributionOf(r, at, 0);
+           }}};
+}
+
+void RunOther(Ranks& ranks, uint32_t rank, const Other& other, uint64_t part_elements) {
+  const uint32_t world = ranks.world();
+  const uint64_t elements = part_elements * world;
+  const auto memory = ranks.transport(rank).NewBuffer(elements * sizeof(float));
+  for (uint64_t at = 0; at < elements; ++at) memory->floats()[at] = ContributionOf(rank, at, 0);
+  const absl::Status status = ranks.communicator(rank).Run(
+      other.schedule(rank, world), BufferOf(memory, elements * sizeof(float)), ElementType::kFp32);
+  ASSERT_TRUE(status.ok()) << other.name << ", rank " << rank << ": " << status;
+  for (uint64_t at = 0; at < elements; ++at) {
+    const auto part = static_cast<uint32_t>(at / part_elements);
+    const std::optional<float> expected = other.expected(rank, world, part, at, part_elements);
+    if (!expected.has_value()) continue;
+    ASSERT_EQ(memory->floats()[at], *expected)
+        << other.name << ", rank " << rank << " of " << world << ", element " << at;
+  }
+}
+
 class AllReduceTest : public ::testing::TestWithParam<Path> {};
 std::string PathName(const ::testing::TestParamInfo<Path>& info) {
   switch (info.param) {
@@ -143,6 +217,32 @@ TEST_P(AllReduceTest, SumsEachContributionOnceForEveryAlgorithmTypeAndSize) {
 }
 
 TEST_P(AllReduceTest, SumsManyChunks) { SumEverything(GetParam(), 4, {1 << 18, 250007}); }
+
+TEST_P(AllReduceTest, EveryOtherCollectiveLeavesWhatItPromises) {
+  for (const uint32_t world : {1, 2, 3, 4, 7}) {
+    Ranks ranks(GetParam(), world);
+    ranks.RunAll([&](uint32_t rank) {
+      for (const uint32_t root : {0u, world - 1}) {
+        for (const Other& other : Others(root)) {
+          for (const uint64_t part_elements : {1, 5, 4099}) {
+            RunOther(ranks, rank, other, part_elements);
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST(Communicator, AllToAllRefusesPartsOfDifferentSizes) {
+  Ranks ranks(Path::kTcp, 3);
+  ranks.RunAll([&](uint32_t rank) {
+    const auto memory = ranks.transport(rank).NewBuffer(40);
+    EXPECT_EQ(ranks.communicator(rank)
+                  .Run(PairwiseAllToAll(rank, 3), BufferOf(memory, 40), ElementType::kFp32)
+                  .code(),
+              absl::StatusCode::kInvalidArgument);
+  });
+}
 
 // Numbers whose sum depends on the order: the same bits everywhere, and each time.
 TEST_P(AllReduceTest, GivesAllRanksTheSameBitsEachTime) {

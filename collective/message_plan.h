@@ -32,6 +32,9 @@ struct PlannedMessage {
   bool reduces = false;
   uint64_t begin = 0;  // elements [begin, end); none: of a transfer of no parts
   uint64_t end = 0;
+  // The same on both ends: `begin`, or, where the schedule transposes, that from the beginning of
+  // the transfer's first part.
+  uint64_t place = 0;
 
   uint64_t elements() const { return end - begin; }
 };
@@ -73,7 +76,7 @@ struct MessagePlan {
 };
 
 // REQUIRES: chunk_elements > 0. INVALID_ARGUMENT: the schedule names a rank that does not exist or
-// is `rank` itself, or parts that do not exist. Pure.
+// is `rank` itself, or parts that do not exist; or it transposes parts of different sizes. Pure.
 absl::StatusOr<MessagePlan> PlanMessages(const Schedule& schedule, uint32_t rank, uint32_t world,
                                          uint64_t elements, uint64_t chunk_elements);
 

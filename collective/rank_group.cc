@@ -91,8 +91,8 @@ absl::StatusOr<uint64_t> RankGroup::Start(const Schedule& schedule, CollectiveBu
                    PlanOf(schedule, buffer.bytes.size() / ElementBytes(type), type));
   const uint64_t number = next_++;
   CollectiveRun::Sinks sinks;
-  sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t first, Lease payload) {
-    SendElements(number, rank, message, first, std::move(payload));
+  sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t place, Lease payload) {
+    SendElements(number, rank, message, place, std::move(payload));
   };
   sinks.wake = sinks_.wake;
   Running& running = runs_[number];
@@ -136,14 +136,14 @@ WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, const Collecti
   return header;
 }
 
-void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message,
-                             uint64_t first_element, Lease payload) {
+void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
+                             Lease payload) {
   Running& running = runs_.find(number)->second;
   Outgoing outgoing;
   outgoing.to = options_.peers[rank];
   outgoing.header = HeaderOf(MessageKind::kElements, number, *running.run);
   outgoing.header.first_segment = message;
-  outgoing.header.token_count = first_element;
+  outgoing.header.token_count = place;
   outgoing.payload = std::move(payload);
   running.times[rank].told = std::max(running.times[rank].told, now_);
   sinks_.send(std::move(outgoing));

@@ -121,7 +121,7 @@ class RankGroup {
                                                             uint64_t elements, ElementType type);
   WireHeader HeaderOf(MessageKind kind) const;
   WireHeader HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const;
-  void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t first_element,
+  void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
                     Lease payload);
   void SayInCollective(uint64_t number, uint32_t rank);
   // Wakes those whose memory was read: they may wait for that alone.
