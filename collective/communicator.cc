@@ -73,7 +73,12 @@ absl::Status Communicator::Run(const Schedule& schedule, CollectiveBuffer buffer
                                ElementType type) {
   const absl::Time begun = time_.Now();
   if (begun >= next_tick_) Tick(begun);  // an Abort meanwhile
-  ASSIGN_OR_RETURN(const uint64_t number, group_.Start(schedule, std::move(buffer), type, begun));
+  const absl::StatusOr<uint64_t> started = group_.Start(schedule, std::move(buffer), type, begun);
+  if (!started.ok()) {
+    if (!group_.status().ok()) Leave();
+    return started.status();
+  }
+  const uint64_t number = *started;
   while (!group_.finished(number) || (waiting_messages_ > 0 && group_.status().ok())) {
     bool busy = true;
     for (int i = 0; i < kWorkBetweenPolls && busy; ++i) busy = group_.Work();
