@@ -75,6 +75,8 @@ class CollectiveRun {
 
   // Whether something of the rank is missing: a message, or that it has read one.
   bool awaits(uint32_t rank) const { return peers_[rank].awaited > 0 || peers_[rank].unread > 0; }
+  // Whether something is still to be sent to the rank.
+  bool has_unsent(uint32_t rank) const { return peers_[rank].unsent > 0; }
   // Whether the rank waits for us, or will.
   bool owes(uint32_t rank) const { return peers_[rank].unsent > 0 || peers_[rank].undone > 0; }
 

@@ -81,7 +81,6 @@ absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(const Sched
 
 absl::StatusOr<uint64_t> RankGroup::Start(const Schedule& schedule, CollectiveBuffer buffer,
                                           ElementType type, absl::Time now) {
-  if (!lost_.empty()) Abort(lost_.begin()->first, lost_.begin()->second);
   RETURN_IF_ERROR(status_);
   if (buffer.bytes.size() % ElementBytes(type) != 0) {
     return absl::InvalidArgumentError(
@@ -104,9 +103,12 @@ absl::StatusOr<uint64_t> RankGroup::Start(const Schedule& schedule, CollectiveBu
   now_ = now;
   running.run->Begin();
   TakeEarly(number, now);
-  if (const auto still = runs_.find(number); still != runs_.end() && still->second.run->done()) {
-    runs_.erase(still);
+  const auto still = runs_.find(number);
+  for (const auto& [rank, why] : lost_) {
+    if (status_.ok() && Needs(*still->second.run, rank)) Abort(rank, why);
   }
+  RETURN_IF_ERROR(status_);
+  if (still->second.run->done()) runs_.erase(still);
   return number;
 }
 
@@ -325,9 +327,7 @@ void RankGroup::OnRankFailed(uint32_t from, const Message& message) {
 void RankGroup::OnLost(uint32_t rank, const std::string& why) {
   TUG_CHECK_LT(rank, world());
   lost_.emplace(rank, why);
-  const auto needed = [&](const auto& entry) {
-    return entry.second.run->awaits(rank) || entry.second.run->owes(rank);
-  };
+  const auto needed = [&](const auto& entry) { return Needs(*entry.second.run, rank); };
   if (std::any_of(runs_.begin(), runs_.end(), needed)) Abort(rank, why);
 }
 

@@ -95,7 +95,7 @@ class RankGroup {
   const absl::Status& status() const { return status_; }
 
   // The rank's connection is lost, and all that came over it delivered: it is given up when a
-  // collective needs it.
+  // collective needs more of it, or has something to send to it.
   void OnLost(uint32_t rank, const std::string& why);
 
   // Gives a rank up.
@@ -129,6 +129,10 @@ class RankGroup {
   void KeepEarly(uint32_t rank, Message message);
   void TakeEarly(uint64_t number, absl::Time now);
   void Deliver(uint32_t rank, Message message, absl::Time now);
+  // Whether the run cannot end without more from the rank, or without it being there.
+  static bool Needs(const CollectiveRun& run, uint32_t rank) {
+    return run.awaits(rank) || run.has_unsent(rank);
+  }
   void OnRankFailed(uint32_t from, const Message& message);
   void CheckPeer(uint64_t number, Running& running, uint32_t rank, absl::Time now);
   // `says`: who told us, empty if nobody.

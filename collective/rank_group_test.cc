@@ -8,6 +8,7 @@
 
 #include "collective/algorithms.h"
 #include "collective/barrier.h"
+#include "collective/binomial_tree.h"
 #include "collective/collective_test_support.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -73,6 +74,17 @@ class RankGroupTest : public ::testing::Test {
                              BufferOf(memory, own.size()), ElementType::kFp32, now_);
     EXPECT_TRUE(number.ok()) << number.status();
     return number.ok() ? *number : 0;
+  }
+
+  // Starts a schedule for kElements of what round 0 has the rank contribute.
+  absl::Status StartSchedule(uint32_t rank, const Schedule& schedule) {
+    const std::vector<std::byte> own = Contribution(ElementType::kFp32, rank, kElements, 0);
+    auto memory = std::make_shared<AlignedBuffer>(own.size());
+    std::copy(own.begin(), own.end(), memory->data());
+    buffers_.push_back(memory);
+    return groups_[rank]
+        ->Start(schedule, BufferOf(memory, own.size()), ElementType::kFp32, now_)
+        .status();
   }
 
   // Delivers all that is under way, `copies` times, but to and from `dead`, until nothing is.
@@ -267,6 +279,21 @@ TEST_F(RankGroupTest, ALostConnectionMattersToWhoNeedsTheRank) {
   const auto started = groups_[0]->Start(FindAllReduce("ring")->schedule(0, 2, {}),
                                          BufferOf(memory, 4), ElementType::kFp32, now_);
   EXPECT_THAT(std::string(started.status().message()), HasSubstr("rank 1 (worker 2) is gone"));
+}
+
+// Rank 0 sums what rank 1 has before what rank 2 has.
+TEST_F(RankGroupTest, ARankThatHasDoneItsPartMayBeGone) {
+  Open(3);
+  ASSERT_TRUE(StartSchedule(0, BinomialReduce(0, 3, 0)).ok());
+  ASSERT_TRUE(StartSchedule(2, BinomialReduce(2, 3, 0)).ok());
+  Pump();
+  EXPECT_TRUE(groups_[2]->finished(0));
+  groups_[0]->OnLost(2, "is gone");
+  groups_[1]->OnLost(2, "is gone");
+  ASSERT_TRUE(StartSchedule(1, BinomialReduce(1, 3, 0)).ok());
+  Pump();
+  EXPECT_TRUE(groups_[0]->status().ok()) << groups_[0]->status();
+  ExpectSum(0, 0);
 }
 
 TEST_F(RankGroupTest, NobodyLeavesABarrierBeforeAllHaveCome) {
