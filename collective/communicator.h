@@ -40,8 +40,9 @@ class Communicator {
  public:
   // Waits until all ranks are there. REQUIRES: `transport` outlives it, listens if there are ranks
   // above, and is used by nobody else meanwhile (Wake and NewBuffer apart); all ranks below listen
-  // by now. Errors: as Transport::Connect; DEADLINE_EXCEEDED (which rank has not come within
-  // `patience`).
+  // by now; and no earlier group over the transport had its job and number (`group`). Errors: as
+  // Transport::Connect; DEADLINE_EXCEEDED (which rank has not come within `patience`); UNAVAILABLE
+  // (which was lost meanwhile). They are told to the ranks that can be reached.
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(CommunicatorOptions options,
                                                               Transport& transport);
 
@@ -64,9 +65,11 @@ class Communicator {
     bool met = false;              // has greeted
     bool shares_memory = false;    // as of the last tick
     std::deque<Outgoing> waiting;  // for room in the queue
-    // Not empty: the connection is lost, why, and since when.
-    std::string lost;
-    absl::Time lost_at;
+    std::string lost;              // why, if the connection is
+    bool drained = false;          // a Poll since then has delivered nothing
+
+    // Lost, and what the rank had sent before has been taken.
+    bool lost_for_good() const { return !lost.empty() && drained; }
   };
   struct Aborted {
     uint32_t rank;

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "base/status_macros.h"
 #include "collective/algorithms.h"
 #include "collective/all_to_all.h"
 #include "collective/barrier.h"
@@ -68,16 +69,24 @@ class Ranks {
     for (uint32_t rank = 0; rank < world(); ++rank) {
       threads.emplace_back([&, rank] {
         if (communicators_[rank] == nullptr) {
-          CommunicatorOptions options = options_;
-          options.group.rank = rank;
-          auto created = Communicator::Create(std::move(options), *transports_[rank]);
-          ASSERT_TRUE(created.ok()) << created.status();
-          communicators_[rank] = *std::move(created);
+          const absl::Status opened = Open(rank, /*group=*/0);
+          ASSERT_TRUE(opened.ok()) << opened;
         }
         body(rank);
       });
     }
     for (std::thread& thread : threads) thread.join();
+  }
+
+  // A communicator in place of the one before.
+  absl::Status Open(uint32_t rank, uint32_t group) {
+    CommunicatorOptions options = options_;
+    options.group.rank = rank;
+    options.group.group = group;
+    communicators_[rank].reset();
+    ASSIGN_OR_RETURN(communicators_[rank],
+                     Communicator::Create(std::move(options), *transports_[rank]));
+    return absl::OkStatus();
   }
 
   void Leave(uint32_t rank) {
@@ -270,6 +279,39 @@ TEST_P(AllReduceTest, GivesAllRanksTheSameBitsEachTime) {
             << algorithm.name << ", rank " << rank;
       }
     }
+  }
+}
+
+TEST(Communicator, GroupsFollowOneAnotherOverOneTransport) {
+  for (const Path path : {Path::kTcp, Path::kSharedMemory}) {
+    Ranks ranks(path, 3);
+    ranks.RunAll([&](uint32_t rank) {
+      const auto memory = ranks.transport(rank).NewBuffer(4096);
+      for (uint32_t group = 1; group <= 10; ++group) {
+        const absl::Status opened = ranks.Open(rank, group);
+        ASSERT_TRUE(opened.ok()) << opened;
+        const absl::Status status = ranks.communicator(rank).Run(
+            BinomialReduce(rank, 3, group % 3), BufferOf(memory, 4096), ElementType::kFp32);
+        ASSERT_TRUE(status.ok()) << status;
+      }
+    });
+  }
+}
+
+TEST(Communicator, NamesTheRankThatDoesNotComeOnAllOthers) {
+  for (const Path path : {Path::kTcp, Path::kSharedMemory}) {
+    Ranks ranks(path, 3);
+    ranks.options().group.patience = absl::Seconds(2);
+    std::vector<std::thread> threads;
+    for (const uint32_t rank : {0, 2}) {
+      threads.emplace_back([&, rank] {
+        const absl::Status status = ranks.Open(rank, 0);
+        EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+        EXPECT_THAT(std::string(status.message()),
+                    AllOf(HasSubstr("rank 1 (worker 2)"), HasSubstr("has not come within")));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
   }
 }
 

@@ -128,6 +128,15 @@ WireHeader RankGroup::Greeting() const {
   return header;
 }
 
+std::optional<uint32_t> RankGroup::GreetingFrom(const WireHeader& header) const {
+  if (header.kind != MessageKind::kInCollective || header.clock != kNoCollective ||
+      header.job != options_.job || header.timeline != options_.group) {
+    return std::nullopt;
+  }
+  const std::optional<uint32_t> rank = RankOf(header.sender);
+  return rank == options_.rank ? std::nullopt : rank;
+}
+
 WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const {
   WireHeader header = HeaderOf(kind);
   header.clock = number;
@@ -331,9 +340,9 @@ void RankGroup::OnLost(uint32_t rank, const std::string& why) {
   if (std::any_of(runs_.begin(), runs_.end(), needed)) Abort(rank, why);
 }
 
-void RankGroup::Abort(uint32_t rank, const std::string& why) {
+void RankGroup::Abort(uint32_t rank, const std::string& why, absl::StatusCode code) {
   TUG_CHECK_LT(rank, world());
-  Fail(absl::StatusCode::kUnavailable, rank, why);
+  Fail(code, rank, why);
 }
 
 void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& why,

@@ -43,7 +43,7 @@ struct RankGroupOptions {
   uint32_t rank = 0;
   std::vector<PeerId> peers;  // by rank, one's own too
   uint64_t job = 0;
-  uint32_t group = 0;                          // of several groups of the same endpoints
+  uint32_t group = 0;  // its number: those of the same endpoints differ, also one after another
   uint64_t chunk_bytes = 256 << 10;            // of a message; the same on all ranks
   uint64_t early_bytes = uint64_t{1} << 30;    // payloads for collectives that are not started here
   absl::Duration timeout = absl::Seconds(30);  // see above
@@ -74,6 +74,8 @@ class RankGroup {
   // A word to say before the first collective, of no collective (kNoCollective), that the sender is
   // there. OnMessage ignores it.
   WireHeader Greeting() const;
+  // The rank that greets with it; nothing if it is no greeting of this job and group.
+  std::optional<uint32_t> GreetingFrom(const WireHeader& header) const;
   static constexpr uint64_t kNoCollective = ~uint64_t{0};
 
   // To be called every kTick or so, after the messages at hand.
@@ -99,7 +101,8 @@ class RankGroup {
   void OnLost(uint32_t rank, const std::string& why);
 
   // Gives a rank up.
-  void Abort(uint32_t rank, const std::string& why);
+  void Abort(uint32_t rank, const std::string& why,
+             absl::StatusCode code = absl::StatusCode::kUnavailable);
 
   std::optional<uint32_t> RankOf(PeerId peer) const;
   PeerId peer(uint32_t rank) const { return options_.peers[rank]; }
