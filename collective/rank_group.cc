@@ -31,6 +31,13 @@ std::string TextOf(const Lease& lease) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+// Of a notice; what is no error is taken for UNAVAILABLE.
+absl::StatusCode CodeOf(uint32_t number) {
+  const bool is_error = number > static_cast<uint32_t>(absl::StatusCode::kOk) &&
+                        number <= static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
+  return is_error ? static_cast<absl::StatusCode>(number) : absl::StatusCode::kUnavailable;
+}
+
 // "4096 FP32 elements in 2 parts and 2 steps"
 std::string CollectiveText(uint64_t elements, uint32_t type, uint32_t parts, uint32_t steps) {
   const std::string name = type <= static_cast<uint32_t>(ElementType::kFp16)
@@ -196,12 +203,19 @@ void RankGroup::OnMessage(Message message, absl::Time now) {
 void RankGroup::KeepEarly(uint32_t rank, Message message) {
   const uint64_t number = message.header.clock;
   early_bytes_ += message.payload.size_bytes();
-  if (early_bytes_ > options_.early_bytes || early_messages_ >= kMostEarlyMessages ||
-      number - next_ >= kMostEarlyCollectives) {
-    return Fail(absl::StatusCode::kResourceExhausted, rank,
-                absl::StrCat("is too far ahead: it sends for collective ", number,
-                             ", this rank has started ", next_, "; more than ",
-                             options_.early_bytes, " bytes wait here"));
+  std::string bound;
+  if (early_bytes_ > options_.early_bytes) {
+    bound = absl::StrCat("more than ", options_.early_bytes, " bytes");
+  } else if (early_messages_ >= kMostEarlyMessages) {
+    bound = absl::StrCat("more than ", kMostEarlyMessages, " messages");
+  } else if (number - next_ >= kMostEarlyCollectives) {
+    bound = absl::StrCat("more than ", kMostEarlyCollectives, " collectives");
+  }
+  if (!bound.empty()) {
+    return Fail(
+        absl::StatusCode::kResourceExhausted, options_.rank,
+        absl::StrCat("is too slow: rank ", rank, " is too far ahead, it sends for collective ",
+                     number, ", ", next_, " are started here, and ", bound, " would wait"));
   }
   std::vector<Early>& early = early_[number];
   if (message.header.kind == MessageKind::kInCollective) {
@@ -291,6 +305,7 @@ void RankGroup::OnTick(absl::Time now) {
   if (now - last_tick_ > options_.timeout / 4 && last_tick_ != absl::InfinitePast()) {
     for (auto& [number, running] : runs_) {
       for (PeerTimes& times : running.times) {
+        times.elements = std::min(now, times.elements + (now - last_tick_));
         if (times.heard != absl::InfinitePast()) times.heard = now;
       }
     }
@@ -316,11 +331,12 @@ void RankGroup::CheckPeer(uint64_t number, Running& running, uint32_t rank, absl
                 absl::StrCat("has said nothing for ", absl::FormatDuration(silent),
                              " in the middle of collective ", number));
   }
-  if (now - times.elements < options_.patience) return;
+  const bool has_come = times.heard != absl::InfinitePast();
+  const absl::Duration patience = has_come ? 2 * options_.patience : options_.patience;
+  if (now - times.elements < patience) return;
   Fail(absl::StatusCode::kUnavailable, rank,
-       absl::StrCat(times.heard == absl::InfinitePast() ? "has not come to collective "
-                                                        : "has sent nothing of collective ",
-                    number, " for ", absl::FormatDuration(options_.patience)));
+       absl::StrCat(has_come ? "has sent nothing of collective " : "has not come to collective ",
+                    number, " for ", absl::FormatDuration(patience)));
 }
 
 void RankGroup::OnRankFailed(uint32_t from, const Message& message) {
@@ -330,7 +346,7 @@ void RankGroup::OnRankFailed(uint32_t from, const Message& message) {
     ++ignored_messages_;
     return;
   }
-  Fail(absl::StatusCode::kUnavailable, rank, why, absl::StrCat(" (rank ", from, " says)"));
+  Fail(CodeOf(message.header.block), rank, why, absl::StrCat(" (rank ", from, " says)"));
 }
 
 void RankGroup::OnLost(uint32_t rank, const std::string& why) {
@@ -358,6 +374,7 @@ void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& wh
     notice.to = options_.peers[other];
     notice.header = HeaderOf(MessageKind::kRankFailed);
     notice.header.virtual_worker = rank;
+    notice.header.block = static_cast<uint32_t>(code);
     notice.payload = TextLease(why);
     sinks_.send(std::move(notice));
   }

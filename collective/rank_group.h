@@ -14,7 +14,9 @@
 //    of the timeout, gives it up. Who gives a rank up tells all others, so that those who wait for
 //    ranks that are stuck themselves fail too, naming the same rank. A rank that is not in the
 //    collective yet may be computing: it is given up after `patience`, or when the caller (Abort)
-//    learns that it is gone. So is a rank that is alive and sends nothing for that long.
+//    learns that it is gone. A rank that is in it, alive, and sends nothing is given up after twice
+//    `patience`: it may wait for another, which is then named before by it. A rank gets as much
+//    longer as the one that waits was stopped itself.
 //  - Nothing is sent twice: a message that is lost is found as silence.
 //  - After an error the group is of no use: Start and status() say why.
 
@@ -93,7 +95,9 @@ class RankGroup {
   // never will be (status()).
   bool finished(uint64_t number) const { return number < next_ && runs_.count(number) == 0; }
 
-  // UNAVAILABLE, INVALID_ARGUMENT: which rank is at fault, and how.
+  // Which rank is at fault, and how; the same code on all ranks. UNAVAILABLE: it is gone, or stuck;
+  // INVALID_ARGUMENT: it runs something else; RESOURCE_EXHAUSTED: it is too slow for the others;
+  // and what Abort was given.
   const absl::Status& status() const { return status_; }
 
   // The rank's connection is lost, and all that came over it delivered: it is given up when a

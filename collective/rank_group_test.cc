@@ -157,8 +157,11 @@ TEST_F(RankGroupTest, MoreThanMayBeKeptIsAnError) {
   Open(2, /*early_bytes=*/30000);
   for (uint64_t round = 0; round < 8; ++round) Start(0, round);
   Pump();
-  EXPECT_THAT(Error(1), AllOf(HasSubstr("rank 0"), HasSubstr("too far ahead")));
-  EXPECT_THAT(Error(0), HasSubstr("too far ahead"));
+  for (const uint32_t rank : {0, 1}) {
+    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 1 (worker 2) is too slow"), HasSubstr("rank 0"),
+                                   HasSubstr("too far ahead"), HasSubstr("30000 bytes")));
+    EXPECT_EQ(groups_[rank]->status().code(), absl::StatusCode::kResourceExhausted);
+  }
 }
 
 TEST_F(RankGroupTest, RepeatsAreIgnored) {
@@ -266,6 +269,26 @@ TEST_F(RankGroupTest, WhoWasStoppedItselfDoesNotBlameTheOthers) {
   now_ += 3 * kTimeout;
   groups_[0]->OnTick(now_);
   EXPECT_TRUE(groups_[0]->status().ok()) << groups_[0]->status();
+  now_ += 3 * kPatience;
+  groups_[0]->OnTick(now_);
+  EXPECT_TRUE(groups_[0]->status().ok()) << groups_[0]->status();
+}
+
+// 2 -> 1 -> 0, and rank 2 never comes: rank 0 has waited longer than rank 1, but for a live rank.
+TEST_F(RankGroupTest, WhoWaitsForAStuckRankIsNotTakenForIt) {
+  Open(3);
+  Schedule first{.parts = 1, .steps = {{}, {}}};
+  first.steps[1].receives = {{.peer = 1, .end = 1, .reduces = true}};
+  Schedule middle{.parts = 1, .steps = {{}, {}}};
+  middle.steps[0].receives = {{.peer = 2, .end = 1, .reduces = true}};
+  middle.steps[1].sends = {{.peer = 0, .end = 1}};
+  ASSERT_TRUE(StartSchedule(0, first).ok());
+  PassTime(kPatience / 2);
+  ASSERT_TRUE(StartSchedule(1, middle).ok());
+  PassTime(kPatience + absl::Seconds(1));
+  for (const uint32_t rank : {0, 1}) {
+    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2 (worker 3)"), HasSubstr("has not come to")));
+  }
 }
 
 TEST_F(RankGroupTest, ALostConnectionMattersToWhoNeedsTheRank) {
