@@ -9,7 +9,9 @@
 //
 // What is run, and what happens when a rank is lost, is RankGroup's (rank_group.h); this class
 // binds it to a transport and a clock. A rank connects to all ranks below it; those above connect
-// to it.
+// to it. Over TCP only who has something to send to a rank above learns by the connection that it
+// is gone; so of rank 0 nobody does. That it is gone is then noticed as silence (`timeout`), or, if
+// it had not come to the collective, after `patience`. In shared memory all notice at once.
 
 #include <cstdint>
 #include <deque>
@@ -47,7 +49,8 @@ class Communicator {
                                                               Transport& transport);
 
   // Runs this rank's `schedule` on the buffer, together with the other ranks. When it returns OK,
-  // nobody reads the buffer. Errors: as RankGroup's.
+  // nobody reads the buffer. Errors: as RankGroup's; after one, peers may be reading the buffer
+  // still: it must not be written while its `owner` has other users.
   absl::Status Run(const Schedule& schedule, CollectiveBuffer buffer, ElementType type);
 
   // Ends the call in progress, and all later ones, on all ranks, with an error that names `rank`.
