@@ -78,6 +78,9 @@ class ZmqTransport final : public Transport {
   std::string endpoint() const { return endpoint_; }
 
   absl::Status Connect(PeerId peer, const std::string& endpoint) override;
+
+  // Puts on its way what waits for the next Poll.
+  void Flush();
   absl::Status Send(Outgoing message) override;
   void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
   void Wake() override;
@@ -115,7 +118,6 @@ class ZmqTransport final : public Transport {
   Route* FindRoute(PeerId to);
   absl::Status SendNow(Route& route, const Outgoing& message);
   absl::Status FlushRoute(Route& route);
-  void Flush();
   absl::Status WriteMessage(Route& route, const Lease& payloads);
   absl::Status WriteFrames(Route& route, const Lease& payloads);
   void MarkReadable(absl::Duration timeout, bool take_wake);
