@@ -75,7 +75,7 @@ class Rank {
     }
     group.endpoints = absl::StrSplit(endpoints, ' ');
     ASSIGN_OR_RETURN(communicator_, Communicator::Create(std::move(group), *transport_));
-    buffer_ = transport_->NewBuffer(2 * setting_.most_bytes);
+    buffer_ = transport_->NewBuffer(CollectiveRanks::MemoryBytes(setting_));
     std::memset(buffer_->data(), 0, buffer_->size_bytes());
     child_.Say("ready");
     return absl::OkStatus();
