@@ -124,7 +124,6 @@ absl::Status CollectiveRun::OnElements(uint32_t rank, uint32_t number, uint64_t 
   }
   Receive& arrived = receives_[receive];
   if (arrived.state != State::kAwaited) return absl::OkStatus();
-  ++messages_received_;
   --peers_[rank].awaited;
   arrived.state = State::kArrived;
   arrived.home = message.home;

@@ -20,6 +20,7 @@
 #include <memory>
 #include <queue>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -85,7 +86,6 @@ class CollectiveRun {
 
   const MessagePlan& plan() const { return *plan_; }
   ElementType type() const { return type_; }
-  uint64_t messages_received() const { return messages_received_; }
 
  private:
   enum class State : uint8_t { kAwaited, kArrived, kHeld, kStaged, kDone };
@@ -132,7 +132,6 @@ class CollectiveRun {
   uint64_t receives_left_ = 0;
   uint64_t sends_unread_ = 0;  // or unsent
   uint64_t held_ = 0;          // receives that wait for readers
-  uint64_t messages_received_ = 0;
 };
 
 }  // namespace tug

@@ -1,8 +1,7 @@
 #include "collective/rank_group.h"
 
 #include <algorithm>
-#include <cstring>
-#include <iterator>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -78,12 +78,11 @@ class ZmqTransport final : public Transport {
   std::string endpoint() const { return endpoint_; }
 
   absl::Status Connect(PeerId peer, const std::string& endpoint) override;
-
-  // Puts on its way what waits for the next Poll.
-  void Flush();
   absl::Status Send(Outgoing message) override;
   void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
   void Wake() override;
+  // Puts on its way what waits for the next Poll.
+  void Flush();
   TransportCounters counters() const override;
 
  private:
