@@ -87,7 +87,8 @@ void Communicator::Greet(uint32_t rank) {
 absl::Status Communicator::Run(const Schedule& schedule, CollectiveBuffer buffer,
                                ElementType type) {
   const absl::Time begun = time_.Now();
-  if (begun >= next_tick_) Tick(begun);  // an Abort meanwhile
+  TakeAbort();
+  if (begun >= next_tick_) Tick(begun);
   const absl::StatusOr<uint64_t> started = group_.Start(schedule, std::move(buffer), type, begun);
   if (!started.ok()) {
     if (!group_.status().ok()) Leave();
@@ -192,13 +193,17 @@ void Communicator::Tick(absl::Time now) {
     link.shares_memory = shares_memory;
     if (link.lost_for_good()) group_.OnLost(rank, link.lost);
   }
+  TakeAbort();
+  group_.OnTick(now);
+}
+
+void Communicator::TakeAbort() {
   std::optional<Aborted> aborted;
   {
     absl::MutexLock lock(&mutex_);
     aborted = aborted_;
   }
   if (aborted.has_value()) group_.Abort(aborted->rank, aborted->why);
-  group_.OnTick(now);
 }
 
 void Communicator::Abort(uint32_t rank, const std::string& why) {

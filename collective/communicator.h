@@ -90,6 +90,7 @@ class Communicator {
   // Messages at hand, then, if `wait`, those that come within a tick.
   void Poll(bool wait);
   void Tick(absl::Time now);
+  void TakeAbort();
   void SetLost(uint32_t rank, std::string why);
 
   const uint32_t rank_;
