@@ -1,5 +1,7 @@
 #include "cli/bench_collectives.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -21,6 +23,7 @@
 namespace tug {
 namespace {
 
+constexpr uint32_t kLeastRanks = 2;  // one has nobody to reduce with, and no link to measure
 constexpr uint32_t kMostRanks = 64;
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;
 constexpr uint64_t kMostCalls = 10000;
@@ -39,6 +42,24 @@ absl::StatusOr<ElementType> ParseType(const std::string& text) {
 absl::StatusOr<bool> OnOrOff(const std::string& option, const std::string& text) {
   if (text == "on" || text == "off") return text == "on";
   return absl::InvalidArgumentError(absl::StrCat(option, " ", text, ": write on or off"));
+}
+
+absl::StatusOr<uint64_t> SizeOf(const std::string& option, const std::string& text) {
+  absl::StatusOr<uint64_t> bytes = ParseByteSize(text);
+  if (bytes.ok()) return bytes;
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, ": ", std::string(bytes.status().message())));
+}
+
+// What the ranks touch: all are on this machine, also those of a testbed.
+absl::Status CheckMemory(const CollectiveSetting& setting) {
+  const uint64_t wanted = setting.world * CollectiveRanks::MemoryBytes(setting);
+  const uint64_t memory =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (wanted <= memory) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--ranks ", setting.world, " with buffers of ", ByteSizeText(setting.most_bytes),
+                   ": they need ", wanted >> 30, " GiB, this machine has ", memory >> 30));
 }
 
 absl::Status CheckAlgorithms(const std::vector<std::string>& names) {
@@ -63,21 +84,22 @@ absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std:
   if (transport == "shm" && !a.hosts.empty()) {
     return absl::InvalidArgumentError("--transport shm needs one host: leave --hosts out");
   }
-  if (ranks < 1 || ranks > kMostRanks) {
-    return absl::InvalidArgumentError(absl::StrCat("--ranks ", ranks, ": 1 to ", kMostRanks));
+  if (ranks < kLeastRanks || ranks > kMostRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ranks ", ranks, ": ", kLeastRanks, " to ", kMostRanks));
   }
   c.setting.world = ranks;
   c.setting.shared_memory = transport == "shm";
   c.setting.hosts = a.hosts;
   ASSIGN_OR_RETURN(c.setting.checksum, OnOrOff("--checksum", a.checksum));
   ASSIGN_OR_RETURN(c.setting.type, ParseType(a.type));
-  ASSIGN_OR_RETURN(c.setting.chunk_bytes, ParseByteSize(a.chunk));
+  ASSIGN_OR_RETURN(c.setting.chunk_bytes, SizeOf("--chunk", a.chunk));
   if (c.setting.chunk_bytes < 1024 || c.setting.chunk_bytes > kMaxPayloadBytes) {
     return absl::InvalidArgumentError(absl::StrCat("--chunk ", a.chunk, ": 1K to 512M"));
   }
   c.setting.most_bytes = std::max(kLeastBufferBytes, ranks * kFitBytes[std::size(kFitBytes) - 1]);
   for (const std::string& size : a.sizes) {
-    ASSIGN_OR_RETURN(const uint64_t bytes, ParseByteSize(size));
+    ASSIGN_OR_RETURN(const uint64_t bytes, SizeOf("--bytes", size));
     if (bytes > kMostBytes || bytes % ElementBytes(c.setting.type) != 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("--bytes ", size, ": whole elements, at most 4G"));
@@ -85,6 +107,7 @@ absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std:
     c.sizes.push_back(bytes);
     c.setting.most_bytes = std::max(c.setting.most_bytes, bytes);
   }
+  RETURN_IF_ERROR(CheckMemory(c.setting));
   RETURN_IF_ERROR(CheckAlgorithms(a.algorithms));
   c.algorithms = a.algorithms;
   if (a.ranks_per_host < 1) return absl::InvalidArgumentError("--ranks-per-host takes 1 or more");
@@ -277,8 +300,11 @@ absl::StatusOr<std::vector<CollectivesCase>> CollectivesCases(
     return absl::InvalidArgumentError("--seconds takes 0.001 to 10, --runs 1 to 1000");
   }
   RETURN_IF_ERROR(OnOrOff("--limits", arguments.limits).status());
+  std::vector<std::string> transports = arguments.transports;
+  if (transports.empty()) transports = {"tcp"};
+  if (arguments.transports.empty() && arguments.hosts.empty()) transports.emplace_back("shm");
   std::vector<CollectivesCase> cases;
-  for (const std::string& transport : arguments.transports) {
+  for (const std::string& transport : transports) {
     for (const uint32_t ranks : arguments.ranks) {
       ASSIGN_OR_RETURN(cases.emplace_back(), CaseOf(arguments, transport, ranks));
     }
@@ -307,7 +333,10 @@ void AddBenchCollectives(CLI::App& bench, Command& chosen) {
   const auto one = [&](const char* name, auto& to, const char* what) {
     command->add_option(name, to, what)->capture_default_str();
   };
-  list("--transport", a->transports, "How messages travel: tcp, shm (shared memory)");
+  command
+      ->add_option("--transport", a->transports,
+                   "How messages travel: tcp, shm (shared memory); default: both, with --hosts tcp")
+      ->delimiter(',');
   list("--bytes", a->sizes, "Sizes of the buffer that every rank has");
   list("--ranks", a->ranks, "Numbers of ranks, each a process");
   list("--algorithm", a->algorithms,

@@ -14,7 +14,7 @@ namespace tug {
 
 // `tug bench collectives` as it was asked for.
 struct CollectivesArguments {
-  std::vector<std::string> transports = {"tcp", "shm"};
+  std::vector<std::string> transports;  // none: tcp and shm, with `hosts` tcp
   std::vector<std::string> sizes = {"4K", "64K", "1M", "4M", "16M", "64M"};
   std::vector<uint32_t> ranks = {2};
   std::vector<std::string> algorithms = {"ring",        "halving_doubling", "recursive_doubling",
@@ -39,7 +39,8 @@ struct CollectivesCase {
   uint32_t ranks_per_host = 1;
 };
 
-// Checks the arguments and works out the cases. INVALID_ARGUMENT, naming the option.
+// Checks the arguments and works out the cases. INVALID_ARGUMENT, naming the option; also where
+// the ranks' buffers together do not fit this machine's memory.
 absl::StatusOr<std::vector<CollectivesCase>> CollectivesCases(
     const CollectivesArguments& arguments);
 

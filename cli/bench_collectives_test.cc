@@ -26,6 +26,15 @@ TEST(BenchCollectives, ACaseIsATransportAndANumberOfRanks) {
   EXPECT_EQ((*cases)[3].setting.most_bytes, 134217728u);
 }
 
+TEST(BenchCollectives, HostsAreReachedOverTcp) {
+  CollectivesArguments arguments;
+  arguments.hosts = {"one", "two"};
+  const auto cases = CollectivesCases(arguments);
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  ASSERT_EQ(cases->size(), 1u);
+  EXPECT_EQ((*cases)[0].transport, "tcp");
+}
+
 TEST(BenchCollectives, NamesTheOptionThatIsWrong) {
   CollectivesArguments arguments;
   arguments.algorithms = {"circle"};
@@ -34,13 +43,19 @@ TEST(BenchCollectives, NamesTheOptionThatIsWrong) {
   arguments.sizes = {"5"};
   EXPECT_THAT(ErrorOf(arguments), HasSubstr("--bytes 5"));
   arguments = {};
+  arguments.sizes = {"1.5M"};
+  EXPECT_THAT(ErrorOf(arguments), HasSubstr("--bytes: '1.5M'"));
+  arguments = {};
   arguments.ranks = {0};
   EXPECT_THAT(ErrorOf(arguments), HasSubstr("--ranks 0"));
+  arguments.ranks = {1};
+  EXPECT_THAT(ErrorOf(arguments), HasSubstr("--ranks 1: 2 to 64"));
   arguments = {};
   arguments.transports = {"pigeon"};
   EXPECT_THAT(ErrorOf(arguments), HasSubstr("--transport pigeon"));
   arguments = {};
   arguments.hosts = {"one", "two"};
+  arguments.transports = {"shm"};
   EXPECT_THAT(ErrorOf(arguments), HasSubstr("--hosts"));
   arguments = {};
   arguments.type = "int8";

@@ -157,13 +157,14 @@ absl::Status BenchProcesses::Read(Child& child) {
       absl::StrCat(child.name, ": ", child.heard.substr(begin, child.heard.size() - begin - 1)));
 }
 
-absl::StatusOr<std::string> BenchProcesses::Hear(size_t child_index) {
+absl::StatusOr<std::string> BenchProcesses::Hear(size_t child_index, absl::Duration patience) {
   Child& child = children_[child_index];
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = absl::Now() + patience;
   while (child.heard.find('\n') == std::string::npos) {
     const int64_t left_ms = absl::ToInt64Milliseconds(deadline - absl::Now());
     if (left_ms <= 0) {
-      return absl::DeadlineExceededError(absl::StrCat(child.name, " does not get ready"));
+      return absl::DeadlineExceededError(
+          absl::StrCat(child.name, " has said nothing for ", absl::FormatDuration(patience)));
     }
     pollfd wait{child.fd, POLLIN, 0};
     poll(&wait, 1, static_cast<int>(left_ms));

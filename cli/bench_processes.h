@@ -97,8 +97,9 @@ class BenchProcesses {
   // Forks; `body` runs in the child. Its end before it is killed is an error of whoever waits.
   // `host`: a network namespace under /run/netns, empty = ours. The child dies with its parent.
   absl::Status Start(const std::string& name, const std::string& host, Body body);
-  // The next line that child number `child` says. Errors: what the child has failed of.
-  absl::StatusOr<std::string> Hear(size_t child);
+  // The next line that child number `child` says. Errors: what the child has failed of;
+  // DEADLINE_EXCEEDED: it has said nothing for so long.
+  absl::StatusOr<std::string> Hear(size_t child, absl::Duration patience = absl::Seconds(30));
   void Tell(size_t child, const std::string& line);
   absl::StatusOr<BenchWindow> Measure(const BenchWindowOptions& options);
   pid_t pid(size_t child) const { return children_[child].pid; }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "base/large_blocks.h"
 #include "base/status_macros.h"
 #include "collective/communicator.h"
@@ -17,6 +18,10 @@
 
 namespace tug {
 namespace {
+
+// For a rank to touch its memory, or to carry out an order; a rank that has died is noticed at
+// once.
+constexpr absl::Duration kPatience = absl::Minutes(10);
 
 // The parent's orders: "all-reduce ALGORITHM PARTS RANKS_PER_HOST BYTES COUNT", "neighbours BYTES
 // COUNT", "sum BYTES COUNT". A rank answers with the seconds of one.
@@ -70,7 +75,7 @@ class Rank {
     }
     group.endpoints = absl::StrSplit(endpoints, ' ');
     ASSIGN_OR_RETURN(communicator_, Communicator::Create(std::move(group), *transport_));
-    buffer_ = transport_->NewBuffer(2 * setting_.most_bytes);
+    buffer_ = transport_->NewBuffer(CollectiveRanks::MemoryBytes(setting_));
     std::memset(buffer_->data(), 0, buffer_->size_bytes());
     child_.Say("ready");
     return absl::OkStatus();
@@ -109,9 +114,12 @@ class Rank {
   double TimeSums(uint64_t bytes, uint64_t count) {
     const uint64_t half = buffer_->size_bytes() / 2;
     const int64_t begin = MonotonicNs();
-    for (uint64_t i = 0, at = 0; i<count; ++i, at = at + 2 * bytes> half ? 0 : at + bytes) {
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < count; ++i) {
       AddElements(setting_.type, buffer_->data() + at, buffer_->data() + half + at,
                   buffer_->data() + at, bytes / ElementBytes(setting_.type));
+      at += bytes;
+      if (at + bytes > half) at = 0;
     }
     return static_cast<double>(MonotonicNs() - begin) * 1e-9 / static_cast<double>(count);
   }
@@ -145,7 +153,7 @@ absl::Status CollectiveRanks::Start(const CollectiveSetting& setting) {
     processes_.Tell(rank, absl::StrJoin(endpoints, " "));
   }
   for (uint32_t rank = 0; rank < world_; ++rank) {
-    RETURN_IF_ERROR(processes_.Hear(rank).status());
+    RETURN_IF_ERROR(processes_.Hear(rank, kPatience).status());
   }
   return absl::OkStatus();
 }
@@ -154,7 +162,7 @@ absl::StatusOr<double> CollectiveRanks::TellAndHear(const std::string& order) {
   for (uint32_t rank = 0; rank < world_; ++rank) processes_.Tell(rank, order);
   double slowest = 0;
   for (uint32_t rank = 0; rank < world_; ++rank) {
-    ASSIGN_OR_RETURN(const std::string answer, processes_.Hear(rank));
+    ASSIGN_OR_RETURN(const std::string answer, processes_.Hear(rank, kPatience));
     double seconds = 0;
     if (!absl::SimpleAtod(answer, &seconds)) {
       return absl::InternalError(absl::StrCat("rank ", rank, " says: ", answer));

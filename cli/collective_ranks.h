@@ -34,8 +34,11 @@ struct CollectiveSetting {
 class CollectiveRanks {
  public:
   absl::Status Start(const CollectiveSetting& setting);
+  // That each rank touches: its buffer, and as much beside it for TimeSum.
+  static uint64_t MemoryBytes(const CollectiveSetting& setting) { return 2 * setting.most_bytes; }
 
-  // Seconds that one of `count` calls takes, one after another, on the slowest rank.
+  // Seconds that one of `count` calls takes, one after another, on the slowest rank. REQUIRES, here
+  // and below: whole elements, at most most_bytes; count > 0.
   absl::StatusOr<double> TimeAllReduce(const AllReduceAlgorithm& algorithm,
                                        const AllReduceSettings& settings, uint64_t bytes,
                                        uint64_t count);
@@ -44,8 +47,6 @@ class CollectiveRanks {
   absl::StatusOr<double> TimeNeighbours(uint64_t bytes, uint64_t count);
   // Seconds that the sum of so many bytes takes, in memory, on all ranks at once.
   absl::StatusOr<double> TimeSum(uint64_t bytes, uint64_t count);
-
-  pid_t pid(uint32_t rank) const { return processes_.pid(rank); }
 
  private:
   absl::StatusOr<double> TellAndHear(const std::string& order);

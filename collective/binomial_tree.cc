@@ -140,13 +140,13 @@ double BinomialGatherSeconds(const LinkCost& link, uint32_t world, uint64_t byte
   return BinomialScatterSeconds(link, world, bytes);
 }
 
-void AppendBinomialReduce(const RankGroup& group, uint32_t rank, uint32_t parts,
+void AppendBinomialReduce(const TreeRanks& group, uint32_t rank, uint32_t parts,
                           std::vector<Step>& steps) {
   const Tree tree{group.first, group.count, 0};
   AppendInwards(tree, rank, group.rounds, true, AllParts(parts), steps);
 }
 
-void AppendBinomialBroadcast(const RankGroup& group, uint32_t rank, uint32_t parts,
+void AppendBinomialBroadcast(const TreeRanks& group, uint32_t rank, uint32_t parts,
                              std::vector<Step>& steps) {
   const Tree tree{group.first, group.count, 0};
   AppendOutwards(tree, rank, group.rounds, AllParts(parts), steps);

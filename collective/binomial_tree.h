@@ -38,15 +38,15 @@ double BinomialGatherSeconds(const LinkCost& link, uint32_t world, uint64_t byte
 
 // For the ranks of one host among others (hierarchical.h): ranks first, ..., first + count - 1, of
 // which the first is the root. REQUIRES: count <= 2^rounds.
-struct RankGroup {
+struct TreeRanks {
   uint32_t first = 0;
   uint32_t count = 1;
   uint32_t rounds = 0;
 };
 // `rounds` steps each, of all of the parts.
-void AppendBinomialReduce(const RankGroup& group, uint32_t rank, uint32_t parts,
+void AppendBinomialReduce(const TreeRanks& group, uint32_t rank, uint32_t parts,
                           std::vector<Step>& steps);
-void AppendBinomialBroadcast(const RankGroup& group, uint32_t rank, uint32_t parts,
+void AppendBinomialBroadcast(const TreeRanks& group, uint32_t rank, uint32_t parts,
                              std::vector<Step>& steps);
 // ceil(log2 count).
 uint32_t BinomialRounds(uint32_t count);

@@ -62,7 +62,9 @@ void CollectiveRun::Send(uint32_t send) {
   ++peer.unread;
   peer.read_in_place = false;  // this message says as much
   Lease payload;
-  if (bytes.size() <= kCopiedBytes) {
+  if (bytes.empty()) {
+    own_reads_.push_back(send);
+  } else if (bytes.size() <= kCopiedBytes) {
     SendBuffers::Payload copy = copies_.Take(bytes.size());
     std::memcpy(copy.bytes.data(), bytes.data(), bytes.size());
     payload = std::move(copy.lease);
@@ -70,7 +72,7 @@ void CollectiveRun::Send(uint32_t send) {
   } else {
     payload = ReadList::LeaseOf(reads_, send, buffer_.owner, bytes);
   }
-  sinks_.send(message.peer, message.number, message.begin, std::move(payload));
+  sinks_.send(message.peer, message.number, message.place, std::move(payload));
 }
 
 bool CollectiveRun::TakeReads() {
@@ -105,7 +107,7 @@ void CollectiveRun::OnRead(uint32_t send) {
 
 // ---- receiving ----
 
-absl::Status CollectiveRun::OnElements(uint32_t rank, uint32_t number, uint64_t first_element,
+absl::Status CollectiveRun::OnElements(uint32_t rank, uint32_t number, uint64_t place,
                                        Message message) {
   const std::span<const uint32_t> expected = plan_->receives_from[rank];
   const uint64_t count = message.payload.size_bytes() / ElementBytes(type_);
@@ -115,14 +117,13 @@ absl::Status CollectiveRun::OnElements(uint32_t rank, uint32_t number, uint64_t 
   }
   const uint32_t receive = expected[number];
   const PlannedMessage& planned = plan_->receives[receive];
-  if (first_element != planned.begin || message.payload.size_bytes() != Target(planned).size()) {
+  if (place != planned.place || message.payload.size_bytes() != Target(planned).size()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "sends elements ", first_element, " to ", first_element + count, " as message ", number,
-        ", this rank expects ", planned.begin, " to ", planned.end));
+        "sends elements ", place, " to ", place + count, " as message ", number,
+        ", this rank expects ", planned.place, " to ", planned.place + planned.elements()));
   }
   Receive& arrived = receives_[receive];
   if (arrived.state != State::kAwaited) return absl::OkStatus();
-  ++messages_received_;
   --peers_[rank].awaited;
   arrived.state = State::kArrived;
   arrived.home = message.home;
@@ -167,6 +168,7 @@ void CollectiveRun::WritePayload(uint32_t receive, std::byte* to) {
   Receive& arrived = receives_[receive];
   const PlannedMessage& message = plan_->receives[receive];
   const std::byte* const from = arrived.payload.bytes().data();
+  if (message.elements() == 0) return;
   if (message.reduces) {
     AddElements(type_, Target(message).data(), from, to, message.elements());
   } else {

@@ -20,6 +20,7 @@
 #include <memory>
 #include <queue>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,8 +45,8 @@ class CollectiveRun {
   static constexpr uint64_t kCopiedBytes = 8 << 10;
 
   struct Sinks {
-    // To a rank: message number `number`, whose first element is `first_element`.
-    std::function<void(uint32_t rank, uint32_t number, uint64_t first_element, Lease payload)> send;
+    // To a rank: message number `number`, at `place` (message_plan.h).
+    std::function<void(uint32_t rank, uint32_t number, uint64_t place, Lease payload)> send;
     std::function<void()> wake;  // see ReadList; on any thread
   };
 
@@ -60,7 +61,7 @@ class CollectiveRun {
 
   // Takes message `number` of `rank`; a repeat is ignored. INVALID_ARGUMENT: not what the plan has
   // under that number; says both.
-  absl::Status OnElements(uint32_t rank, uint32_t number, uint64_t first_element, Message message);
+  absl::Status OnElements(uint32_t rank, uint32_t number, uint64_t place, Message message);
 
   // Applies one message that is at hand, or takes note of what was read; false: there is nothing.
   bool Work();
@@ -75,6 +76,8 @@ class CollectiveRun {
 
   // Whether something of the rank is missing: a message, or that it has read one.
   bool awaits(uint32_t rank) const { return peers_[rank].awaited > 0 || peers_[rank].unread > 0; }
+  // Whether something is still to be sent to the rank.
+  bool has_unsent(uint32_t rank) const { return peers_[rank].unsent > 0; }
   // Whether the rank waits for us, or will.
   bool owes(uint32_t rank) const { return peers_[rank].unsent > 0 || peers_[rank].undone > 0; }
 
@@ -83,7 +86,6 @@ class CollectiveRun {
 
   const MessagePlan& plan() const { return *plan_; }
   ElementType type() const { return type_; }
-  uint64_t messages_received() const { return messages_received_; }
 
  private:
   enum class State : uint8_t { kAwaited, kArrived, kHeld, kStaged, kDone };
@@ -130,7 +132,6 @@ class CollectiveRun {
   uint64_t receives_left_ = 0;
   uint64_t sends_unread_ = 0;  // or unsent
   uint64_t held_ = 0;          // receives that wait for readers
-  uint64_t messages_received_ = 0;
 };
 
 }  // namespace tug

@@ -14,8 +14,6 @@ namespace {
 constexpr int kWorkBetweenPolls = 4;
 // While a queue is full.
 constexpr absl::Duration kRetry = absl::Milliseconds(1);
-// How long what a rank had sent before its connection was lost may take to be delivered.
-constexpr absl::Duration kLastMessages = absl::Milliseconds(20);
 // For the notices of a failure to those whose queues are full.
 constexpr absl::Duration kLeaving = absl::Milliseconds(100);
 
@@ -44,25 +42,42 @@ Communicator::Communicator(CommunicatorOptions options, Transport& transport)
               .new_buffer = [&transport](size_t bytes) { return transport.NewBuffer(bytes); }}),
       links_(options.group.peers.size()) {}
 
-// A rank greets those below, over the connection that it has made, and they greet back.
+// A rank greets those below, over the connection that it has made, until they greet back. One that
+// is still in an earlier group ignores it, so it is said again.
 absl::Status Communicator::Meet() {
   links_[rank_].met = true;
-  for (uint32_t rank = 0; rank < rank_; ++rank) Greet(rank);
   const absl::Time deadline = time_.Now() + patience_;
   const auto met = [](const Link& link) { return link.met; };
   while (!std::all_of(links_.begin(), links_.end(), met)) {
+    const absl::Time now = time_.Now();
+    if (now >= next_tick_) {
+      for (uint32_t rank = 0; rank < rank_; ++rank) {
+        if (!links_[rank].met) Greet(rank);
+      }
+      Tick(now);
+      for (uint32_t rank = 0; rank < world(); ++rank) {
+        const Link& link = links_[rank];
+        if (!link.met && link.lost_for_good()) group_.Abort(rank, link.lost);
+      }
+    }
+    if (now >= deadline) {
+      const auto missing = std::find_if_not(links_.begin(), links_.end(), met) - links_.begin();
+      group_.Abort(static_cast<uint32_t>(missing),
+                   absl::StrCat("has not come within ", absl::FormatDuration(patience_)),
+                   absl::StatusCode::kDeadlineExceeded);
+    }
+    if (!group_.status().ok()) {
+      Leave();
+      return group_.status();
+    }
     Poll(/*wait=*/true);
-    if (time_.Now() < deadline) continue;
-    const auto missing = std::find_if_not(links_.begin(), links_.end(), met) - links_.begin();
-    return absl::DeadlineExceededError(
-        absl::StrCat("rank ", missing, " (", PeerName(group_.peer(static_cast<uint32_t>(missing))),
-                     ") has not come within ", absl::FormatDuration(patience_)));
   }
   Poll(/*wait=*/false);
   return absl::OkStatus();
 }
 
 void Communicator::Greet(uint32_t rank) {
+  if (!links_[rank].waiting.empty()) return;  // there will be another occasion
   Outgoing greeting;
   greeting.to = group_.peer(rank);
   greeting.header = group_.Greeting();
@@ -72,8 +87,14 @@ void Communicator::Greet(uint32_t rank) {
 absl::Status Communicator::Run(const Schedule& schedule, CollectiveBuffer buffer,
                                ElementType type) {
   const absl::Time begun = time_.Now();
-  if (begun >= next_tick_) Tick(begun);  // an Abort meanwhile
-  ASSIGN_OR_RETURN(const uint64_t number, group_.Start(schedule, std::move(buffer), type, begun));
+  TakeAbort();
+  if (begun >= next_tick_) Tick(begun);
+  const absl::StatusOr<uint64_t> started = group_.Start(schedule, std::move(buffer), type, begun);
+  if (!started.ok()) {
+    if (!group_.status().ok()) Leave();
+    return started.status();
+  }
+  const uint64_t number = *started;
   while (!group_.finished(number) || (waiting_messages_ > 0 && group_.status().ok())) {
     bool busy = true;
     for (int i = 0; i < kWorkBetweenPolls && busy; ++i) busy = group_.Work();
@@ -106,12 +127,16 @@ void Communicator::Poll(bool wait) {
   absl::Duration timeout = wait ? RankGroup::kTick : absl::ZeroDuration();
   if (waiting_messages_ > 0) timeout = std::min(timeout, kRetry);
   unflushed_ = false;
-  transport_.Poll(timeout, [this](Message message) {
-    if (const std::optional<uint32_t> from = group_.RankOf(message.header.sender)) {
-      if (!std::exchange(links_[*from].met, true) && *from > rank_) Greet(*from);
+  bool any = false;
+  transport_.Poll(timeout, [&](Message message) {
+    any = true;
+    if (const std::optional<uint32_t> from = group_.GreetingFrom(message.header)) {
+      links_[*from].met = true;
+      if (*from > rank_) Greet(*from);
     }
     group_.OnMessage(std::move(message), time_.Now());
   });
+  for (Link& link : links_) link.drained = link.drained || (!any && !link.lost.empty());
 }
 
 // ---- sending ----
@@ -157,7 +182,6 @@ void Communicator::SetLost(uint32_t rank, std::string why) {
   Link& link = links_[rank];
   if (!link.lost.empty()) return;
   link.lost = std::move(why);
-  link.lost_at = time_.Now();
 }
 
 void Communicator::Tick(absl::Time now) {
@@ -167,16 +191,19 @@ void Communicator::Tick(absl::Time now) {
     const bool shares_memory = transport_.SharesMemoryWith(group_.peer(rank));
     if (link.shares_memory && !shares_memory) SetLost(rank, "is gone from this host");
     link.shares_memory = shares_memory;
-    // What it had sent before is taken first.
-    if (!link.lost.empty() && now - link.lost_at >= kLastMessages) group_.OnLost(rank, link.lost);
+    if (link.lost_for_good()) group_.OnLost(rank, link.lost);
   }
+  TakeAbort();
+  group_.OnTick(now);
+}
+
+void Communicator::TakeAbort() {
   std::optional<Aborted> aborted;
   {
     absl::MutexLock lock(&mutex_);
     aborted = aborted_;
   }
   if (aborted.has_value()) group_.Abort(aborted->rank, aborted->why);
-  group_.OnTick(now);
 }
 
 void Communicator::Abort(uint32_t rank, const std::string& why) {

@@ -9,7 +9,9 @@
 //
 // What is run, and what happens when a rank is lost, is RankGroup's (rank_group.h); this class
 // binds it to a transport and a clock. A rank connects to all ranks below it; those above connect
-// to it.
+// to it. Over TCP only who has something to send to a rank above learns by the connection that it
+// is gone; so of rank 0 nobody does. That it is gone is then noticed as silence (`timeout`), or, if
+// it had not come to the collective, after `patience`. In shared memory all notice at once.
 
 #include <cstdint>
 #include <deque>
@@ -40,13 +42,15 @@ class Communicator {
  public:
   // Waits until all ranks are there. REQUIRES: `transport` outlives it, listens if there are ranks
   // above, and is used by nobody else meanwhile (Wake and NewBuffer apart); all ranks below listen
-  // by now. Errors: as Transport::Connect; DEADLINE_EXCEEDED (which rank has not come within
-  // `patience`).
+  // by now; and no earlier group over the transport had its job and number (`group`). Errors: as
+  // Transport::Connect; DEADLINE_EXCEEDED (which rank has not come within `patience`); UNAVAILABLE
+  // (which was lost meanwhile). They are told to the ranks that can be reached.
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(CommunicatorOptions options,
                                                               Transport& transport);
 
   // Runs this rank's `schedule` on the buffer, together with the other ranks. When it returns OK,
-  // nobody reads the buffer. Errors: as RankGroup's.
+  // nobody reads the buffer. Errors: as RankGroup's; after one, peers may be reading the buffer
+  // still: it must not be written while its `owner` has other users.
   absl::Status Run(const Schedule& schedule, CollectiveBuffer buffer, ElementType type);
 
   // Ends the call in progress, and all later ones, on all ranks, with an error that names `rank`.
@@ -64,9 +68,11 @@ class Communicator {
     bool met = false;              // has greeted
     bool shares_memory = false;    // as of the last tick
     std::deque<Outgoing> waiting;  // for room in the queue
-    // Not empty: the connection is lost, why, and since when.
-    std::string lost;
-    absl::Time lost_at;
+    std::string lost;              // why, if the connection is
+    bool drained = false;          // a Poll since then has delivered nothing
+
+    // Lost, and what the rank had sent before has been taken.
+    bool lost_for_good() const { return !lost.empty() && drained; }
   };
   struct Aborted {
     uint32_t rank;
@@ -84,6 +90,7 @@ class Communicator {
   // Messages at hand, then, if `wait`, those that come within a tick.
   void Poll(bool wait);
   void Tick(absl::Time now);
+  void TakeAbort();
   void SetLost(uint32_t rank, std::string why);
 
   const uint32_t rank_;

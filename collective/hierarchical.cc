@@ -26,7 +26,7 @@ Schedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per
   const uint32_t hosts = Hosts(world, ranks_per_host);
   const uint32_t host = rank / ranks_per_host;
   const uint32_t leader = host * ranks_per_host;
-  const RankGroup group{leader, std::min(ranks_per_host, world - leader),
+  const TreeRanks group{leader, std::min(ranks_per_host, world - leader),
                         RoundsWithin(world, ranks_per_host)};
   Schedule schedule{.parts = hosts};
   std::vector<Step>& steps = schedule.steps;

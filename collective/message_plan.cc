@@ -40,10 +40,16 @@ struct MessageCells {
 };
 
 // Cuts a transfer into messages and adds them to `to`, their cells to `cells_of`.
-void CutTransfer(const Transfer& transfer, uint32_t step, const Cells& cells,
+void CutTransfer(const Transfer& transfer, uint32_t step, const Cells& cells, bool transposes,
                  uint64_t chunk_elements, std::vector<PlannedMessage>& to,
                  std::vector<MessageCells>& cells_of) {
+  if (transfer.begin == transfer.end) {
+    to.push_back({.peer = transfer.peer, .step = step});
+    cells_of.push_back({0, 0});
+    return;
+  }
   const uint32_t last = cells.first_of_part[transfer.end];
+  const uint64_t origin = transposes ? cells.begins[cells.first_of_part[transfer.begin]] : 0;
   for (uint32_t at = cells.first_of_part[transfer.begin]; at < last;) {
     const uint32_t first = at;
     do {
@@ -53,7 +59,8 @@ void CutTransfer(const Transfer& transfer, uint32_t step, const Cells& cells,
                   .step = step,
                   .reduces = transfer.reduces,
                   .begin = cells.begins[first],
-                  .end = cells.begins[at]});
+                  .end = cells.begins[at],
+                  .place = cells.begins[first] - origin});
     cells_of.push_back({first, at});
   }
 }
@@ -95,6 +102,14 @@ class WaitFinder {
       if (written_by_[cell] == kNobody) continue;
       ++plan_.send_waits[send];
       sends_after_.emplace_back(written_by_[cell], send);
+    }
+  }
+
+  // A send of no cells, in whose earlier steps there are receives [0, receives).
+  void SendOfNothing(uint32_t send, uint32_t receives) {
+    for (uint32_t receive = 0; receive < receives; ++receive) {
+      ++plan_.send_waits[send];
+      sends_after_.emplace_back(receive, send);
     }
   }
 
@@ -148,6 +163,10 @@ absl::StatusOr<MessagePlan> PlanMessages(const Schedule& schedule, uint32_t rank
                                          uint64_t elements, uint64_t chunk_elements) {
   TUG_CHECK(chunk_elements > 0);
   if (schedule.parts == 0) return absl::InvalidArgumentError("a schedule of no parts");
+  if (schedule.transposes && elements % schedule.parts != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(elements, " elements are not ", schedule.parts,
+                                                   " equal parts, as all-to-all needs"));
+  }
   MessagePlan plan;
   plan.schedule = schedule;
   plan.elements = elements;
@@ -160,10 +179,10 @@ absl::StatusOr<MessagePlan> PlanMessages(const Schedule& schedule, uint32_t rank
     RETURN_IF_ERROR(CheckTransfers(step.sends, rank, world, schedule.parts));
     RETURN_IF_ERROR(CheckTransfers(step.receives, rank, world, schedule.parts));
     for (const Transfer& t : step.sends) {
-      CutTransfer(t, s, cells, chunk_elements, plan.sends, send_cells);
+      CutTransfer(t, s, cells, schedule.transposes, chunk_elements, plan.sends, send_cells);
     }
     for (const Transfer& t : step.receives) {
-      CutTransfer(t, s, cells, chunk_elements, plan.receives, receive_cells);
+      CutTransfer(t, s, cells, schedule.transposes, chunk_elements, plan.receives, receive_cells);
     }
     sends_end.push_back(static_cast<uint32_t>(plan.sends.size()));
     receives_end.push_back(static_cast<uint32_t>(plan.receives.size()));
@@ -175,7 +194,13 @@ absl::StatusOr<MessagePlan> PlanMessages(const Schedule& schedule, uint32_t rank
   uint32_t send = 0;
   uint32_t receive = 0;
   for (uint32_t s = 0; s < schedule.steps.size(); ++s) {
-    for (; send < sends_end[s]; ++send) waits.Send(send, send_cells[send]);
+    for (; send < sends_end[s]; ++send) {
+      if (plan.sends[send].elements() == 0) {
+        waits.SendOfNothing(send, receive);
+      } else {
+        waits.Send(send, send_cells[send]);
+      }
+    }
     for (; receive < receives_end[s]; ++receive) waits.Receive(receive, receive_cells[receive]);
   }
   waits.Finish();

@@ -10,11 +10,15 @@
 //   3. Cell by cell, in the order of steps (in a step sends before receives): a message is sent
 //      after the receive that wrote the cell last; a receive writes the cell after the receive that
 //      wrote it last and after all that was sent of it since then has been read.
+//   4. A transfer of no parts (barrier) is one message of no cells; it is sent after all receives
+//      of earlier steps. A transfer of parts that are all empty is no message: on a buffer of no
+//      elements, all schedules but those of a barrier do nothing and wait for nobody.
 // Messages from one rank to another are numbered in the order of (step, transfer, first element):
 // that number names them on the wire.
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,8 +31,11 @@ struct PlannedMessage {
   uint32_t step = 0;
   uint32_t number = 0;  // of those from one rank to the other
   bool reduces = false;
-  uint64_t begin = 0;  // elements [begin, end), not empty
+  uint64_t begin = 0;  // elements [begin, end); none: of a transfer of no parts
   uint64_t end = 0;
+  // The same on both ends: `begin`, or, where the schedule transposes, that from the beginning of
+  // the transfer's first part.
+  uint64_t place = 0;
 
   uint64_t elements() const { return end - begin; }
 };
@@ -70,7 +77,7 @@ struct MessagePlan {
 };
 
 // REQUIRES: chunk_elements > 0. INVALID_ARGUMENT: the schedule names a rank that does not exist or
-// is `rank` itself, or parts that do not exist. Pure.
+// is `rank` itself, or parts that do not exist; or it transposes parts of different sizes. Pure.
 absl::StatusOr<MessagePlan> PlanMessages(const Schedule& schedule, uint32_t rank, uint32_t world,
                                          uint64_t elements, uint64_t chunk_elements);
 

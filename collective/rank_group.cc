@@ -1,8 +1,7 @@
 #include "collective/rank_group.h"
 
 #include <algorithm>
-#include <cstring>
-#include <iterator>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +28,13 @@ std::string TextOf(const Lease& lease) {
   const std::span<const std::byte> bytes =
       lease.bytes().first(std::min(lease.size_bytes(), kMostWhyBytes));
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+// Of a notice; what is no error is taken for UNAVAILABLE.
+absl::StatusCode CodeOf(uint32_t number) {
+  const bool is_error = number > static_cast<uint32_t>(absl::StatusCode::kOk) &&
+                        number <= static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
+  return is_error ? static_cast<absl::StatusCode>(number) : absl::StatusCode::kUnavailable;
 }
 
 // "4096 FP32 elements in 2 parts and 2 steps"
@@ -81,7 +87,6 @@ absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(const Sched
 
 absl::StatusOr<uint64_t> RankGroup::Start(const Schedule& schedule, CollectiveBuffer buffer,
                                           ElementType type, absl::Time now) {
-  if (!lost_.empty()) Abort(lost_.begin()->first, lost_.begin()->second);
   RETURN_IF_ERROR(status_);
   if (buffer.bytes.size() % ElementBytes(type) != 0) {
     return absl::InvalidArgumentError(
@@ -91,8 +96,8 @@ absl::StatusOr<uint64_t> RankGroup::Start(const Schedule& schedule, CollectiveBu
                    PlanOf(schedule, buffer.bytes.size() / ElementBytes(type), type));
   const uint64_t number = next_++;
   CollectiveRun::Sinks sinks;
-  sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t first, Lease payload) {
-    SendElements(number, rank, message, first, std::move(payload));
+  sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t place, Lease payload) {
+    SendElements(number, rank, message, place, std::move(payload));
   };
   sinks.wake = sinks_.wake;
   Running& running = runs_[number];
@@ -104,9 +109,12 @@ absl::StatusOr<uint64_t> RankGroup::Start(const Schedule& schedule, CollectiveBu
   now_ = now;
   running.run->Begin();
   TakeEarly(number, now);
-  if (const auto still = runs_.find(number); still != runs_.end() && still->second.run->done()) {
-    runs_.erase(still);
+  const auto still = runs_.find(number);
+  for (const auto& [rank, why] : lost_) {
+    if (status_.ok() && Needs(*still->second.run, rank)) Abort(rank, why);
   }
+  RETURN_IF_ERROR(status_);
+  if (still->second.run->done()) runs_.erase(still);
   return number;
 }
 
@@ -126,6 +134,15 @@ WireHeader RankGroup::Greeting() const {
   return header;
 }
 
+std::optional<uint32_t> RankGroup::GreetingFrom(const WireHeader& header) const {
+  if (header.kind != MessageKind::kInCollective || header.clock != kNoCollective ||
+      header.job != options_.job || header.timeline != options_.group) {
+    return std::nullopt;
+  }
+  const std::optional<uint32_t> rank = RankOf(header.sender);
+  return rank == options_.rank ? std::nullopt : rank;
+}
+
 WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const {
   WireHeader header = HeaderOf(kind);
   header.clock = number;
@@ -136,14 +153,14 @@ WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, const Collecti
   return header;
 }
 
-void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message,
-                             uint64_t first_element, Lease payload) {
+void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
+                             Lease payload) {
   Running& running = runs_.find(number)->second;
   Outgoing outgoing;
   outgoing.to = options_.peers[rank];
   outgoing.header = HeaderOf(MessageKind::kElements, number, *running.run);
   outgoing.header.first_segment = message;
-  outgoing.header.token_count = first_element;
+  outgoing.header.token_count = place;
   outgoing.payload = std::move(payload);
   running.times[rank].told = std::max(running.times[rank].told, now_);
   sinks_.send(std::move(outgoing));
@@ -185,12 +202,19 @@ void RankGroup::OnMessage(Message message, absl::Time now) {
 void RankGroup::KeepEarly(uint32_t rank, Message message) {
   const uint64_t number = message.header.clock;
   early_bytes_ += message.payload.size_bytes();
-  if (early_bytes_ > options_.early_bytes || early_messages_ >= kMostEarlyMessages ||
-      number - next_ >= kMostEarlyCollectives) {
-    return Fail(absl::StatusCode::kResourceExhausted, rank,
-                absl::StrCat("is too far ahead: it sends for collective ", number,
-                             ", this rank has started ", next_, "; more than ",
-                             options_.early_bytes, " bytes wait here"));
+  std::string bound;
+  if (early_bytes_ > options_.early_bytes) {
+    bound = absl::StrCat("more than ", options_.early_bytes, " bytes");
+  } else if (early_messages_ >= kMostEarlyMessages) {
+    bound = absl::StrCat("more than ", kMostEarlyMessages, " messages");
+  } else if (number - next_ >= kMostEarlyCollectives) {
+    bound = absl::StrCat("more than ", kMostEarlyCollectives, " collectives");
+  }
+  if (!bound.empty()) {
+    return Fail(
+        absl::StatusCode::kResourceExhausted, options_.rank,
+        absl::StrCat("is too slow: rank ", rank, " is too far ahead, it sends for collective ",
+                     number, ", ", next_, " are started here, and ", bound, " would wait"));
   }
   std::vector<Early>& early = early_[number];
   if (message.header.kind == MessageKind::kInCollective) {
@@ -280,6 +304,7 @@ void RankGroup::OnTick(absl::Time now) {
   if (now - last_tick_ > options_.timeout / 4 && last_tick_ != absl::InfinitePast()) {
     for (auto& [number, running] : runs_) {
       for (PeerTimes& times : running.times) {
+        times.elements = std::min(now, times.elements + (now - last_tick_));
         if (times.heard != absl::InfinitePast()) times.heard = now;
       }
     }
@@ -305,11 +330,12 @@ void RankGroup::CheckPeer(uint64_t number, Running& running, uint32_t rank, absl
                 absl::StrCat("has said nothing for ", absl::FormatDuration(silent),
                              " in the middle of collective ", number));
   }
-  if (now - times.elements < options_.patience) return;
+  const bool has_come = times.heard != absl::InfinitePast();
+  const absl::Duration patience = has_come ? 2 * options_.patience : options_.patience;
+  if (now - times.elements < patience) return;
   Fail(absl::StatusCode::kUnavailable, rank,
-       absl::StrCat(times.heard == absl::InfinitePast() ? "has not come to collective "
-                                                        : "has sent nothing of collective ",
-                    number, " for ", absl::FormatDuration(options_.patience)));
+       absl::StrCat(has_come ? "has sent nothing of collective " : "has not come to collective ",
+                    number, " for ", absl::FormatDuration(patience)));
 }
 
 void RankGroup::OnRankFailed(uint32_t from, const Message& message) {
@@ -319,21 +345,19 @@ void RankGroup::OnRankFailed(uint32_t from, const Message& message) {
     ++ignored_messages_;
     return;
   }
-  Fail(absl::StatusCode::kUnavailable, rank, why, absl::StrCat(" (rank ", from, " says)"));
+  Fail(CodeOf(message.header.block), rank, why, absl::StrCat(" (rank ", from, " says)"));
 }
 
 void RankGroup::OnLost(uint32_t rank, const std::string& why) {
   TUG_CHECK_LT(rank, world());
   lost_.emplace(rank, why);
-  const auto needed = [&](const auto& entry) {
-    return entry.second.run->awaits(rank) || entry.second.run->owes(rank);
-  };
+  const auto needed = [&](const auto& entry) { return Needs(*entry.second.run, rank); };
   if (std::any_of(runs_.begin(), runs_.end(), needed)) Abort(rank, why);
 }
 
-void RankGroup::Abort(uint32_t rank, const std::string& why) {
+void RankGroup::Abort(uint32_t rank, const std::string& why, absl::StatusCode code) {
   TUG_CHECK_LT(rank, world());
-  Fail(absl::StatusCode::kUnavailable, rank, why);
+  Fail(code, rank, why);
 }
 
 void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& why,
@@ -349,6 +373,7 @@ void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& wh
     notice.to = options_.peers[other];
     notice.header = HeaderOf(MessageKind::kRankFailed);
     notice.header.virtual_worker = rank;
+    notice.header.block = static_cast<uint32_t>(code);
     notice.payload = TextLease(why);
     sinks_.send(std::move(notice));
   }

@@ -14,7 +14,9 @@
 //    of the timeout, gives it up. Who gives a rank up tells all others, so that those who wait for
 //    ranks that are stuck themselves fail too, naming the same rank. A rank that is not in the
 //    collective yet may be computing: it is given up after `patience`, or when the caller (Abort)
-//    learns that it is gone. So is a rank that is alive and sends nothing for that long.
+//    learns that it is gone. A rank that is in it, alive, and sends nothing is given up after twice
+//    `patience`: it may wait for another, which is then named before by it. A rank gets as much
+//    longer as the one that waits was stopped itself.
 //  - Nothing is sent twice: a message that is lost is found as silence.
 //  - After an error the group is of no use: Start and status() say why.
 
@@ -43,7 +45,7 @@ struct RankGroupOptions {
   uint32_t rank = 0;
   std::vector<PeerId> peers;  // by rank, one's own too
   uint64_t job = 0;
-  uint32_t group = 0;                          // of several groups of the same endpoints
+  uint32_t group = 0;  // its number: those of the same endpoints differ, also one after another
   uint64_t chunk_bytes = 256 << 10;            // of a message; the same on all ranks
   uint64_t early_bytes = uint64_t{1} << 30;    // payloads for collectives that are not started here
   absl::Duration timeout = absl::Seconds(30);  // see above
@@ -74,6 +76,8 @@ class RankGroup {
   // A word to say before the first collective, of no collective (kNoCollective), that the sender is
   // there. OnMessage ignores it.
   WireHeader Greeting() const;
+  // The rank that greets with it; nothing if it is no greeting of this job and group.
+  std::optional<uint32_t> GreetingFrom(const WireHeader& header) const;
   static constexpr uint64_t kNoCollective = ~uint64_t{0};
 
   // To be called every kTick or so, after the messages at hand.
@@ -91,15 +95,18 @@ class RankGroup {
   // never will be (status()).
   bool finished(uint64_t number) const { return number < next_ && runs_.count(number) == 0; }
 
-  // UNAVAILABLE, INVALID_ARGUMENT: which rank is at fault, and how.
+  // Which rank is at fault, and how; the same code on all ranks. UNAVAILABLE: it is gone, or stuck;
+  // INVALID_ARGUMENT: it runs something else; RESOURCE_EXHAUSTED: it is too slow for the others;
+  // and what Abort was given.
   const absl::Status& status() const { return status_; }
 
   // The rank's connection is lost, and all that came over it delivered: it is given up when a
-  // collective needs it.
+  // collective needs more of it, or has something to send to it.
   void OnLost(uint32_t rank, const std::string& why);
 
   // Gives a rank up.
-  void Abort(uint32_t rank, const std::string& why);
+  void Abort(uint32_t rank, const std::string& why,
+             absl::StatusCode code = absl::StatusCode::kUnavailable);
 
   std::optional<uint32_t> RankOf(PeerId peer) const;
   PeerId peer(uint32_t rank) const { return options_.peers[rank]; }
@@ -121,7 +128,7 @@ class RankGroup {
                                                             uint64_t elements, ElementType type);
   WireHeader HeaderOf(MessageKind kind) const;
   WireHeader HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const;
-  void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t first_element,
+  void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
                     Lease payload);
   void SayInCollective(uint64_t number, uint32_t rank);
   // Wakes those whose memory was read: they may wait for that alone.
@@ -129,6 +136,10 @@ class RankGroup {
   void KeepEarly(uint32_t rank, Message message);
   void TakeEarly(uint64_t number, absl::Time now);
   void Deliver(uint32_t rank, Message message, absl::Time now);
+  // Whether the run cannot end without more from the rank, or without it being there.
+  static bool Needs(const CollectiveRun& run, uint32_t rank) {
+    return run.awaits(rank) || run.has_unsent(rank);
+  }
   void OnRankFailed(uint32_t from, const Message& message);
   void CheckPeer(uint64_t number, Running& running, uint32_t rank, absl::Time now);
   // `says`: who told us, empty if nobody.

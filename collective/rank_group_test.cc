@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "collective/algorithms.h"
+#include "collective/barrier.h"
+#include "collective/binomial_tree.h"
 #include "collective/collective_test_support.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -72,6 +74,17 @@ class RankGroupTest : public ::testing::Test {
                              BufferOf(memory, own.size()), ElementType::kFp32, now_);
     EXPECT_TRUE(number.ok()) << number.status();
     return number.ok() ? *number : 0;
+  }
+
+  // Starts a schedule for kElements of what round 0 has the rank contribute.
+  absl::Status StartSchedule(uint32_t rank, const Schedule& schedule) {
+    const std::vector<std::byte> own = Contribution(ElementType::kFp32, rank, kElements, 0);
+    auto memory = std::make_shared<AlignedBuffer>(own.size());
+    std::copy(own.begin(), own.end(), memory->data());
+    buffers_.push_back(memory);
+    return groups_[rank]
+        ->Start(schedule, BufferOf(memory, own.size()), ElementType::kFp32, now_)
+        .status();
   }
 
   // Delivers all that is under way, `copies` times, but to and from `dead`, until nothing is.
@@ -144,8 +157,11 @@ TEST_F(RankGroupTest, MoreThanMayBeKeptIsAnError) {
   Open(2, /*early_bytes=*/30000);
   for (uint64_t round = 0; round < 8; ++round) Start(0, round);
   Pump();
-  EXPECT_THAT(Error(1), AllOf(HasSubstr("rank 0"), HasSubstr("too far ahead")));
-  EXPECT_THAT(Error(0), HasSubstr("too far ahead"));
+  for (const uint32_t rank : {0, 1}) {
+    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 1 (worker 2) is too slow"), HasSubstr("rank 0"),
+                                   HasSubstr("too far ahead"), HasSubstr("30000 bytes")));
+    EXPECT_EQ(groups_[rank]->status().code(), absl::StatusCode::kResourceExhausted);
+  }
 }
 
 TEST_F(RankGroupTest, RepeatsAreIgnored) {
@@ -253,6 +269,26 @@ TEST_F(RankGroupTest, WhoWasStoppedItselfDoesNotBlameTheOthers) {
   now_ += 3 * kTimeout;
   groups_[0]->OnTick(now_);
   EXPECT_TRUE(groups_[0]->status().ok()) << groups_[0]->status();
+  now_ += 3 * kPatience;
+  groups_[0]->OnTick(now_);
+  EXPECT_TRUE(groups_[0]->status().ok()) << groups_[0]->status();
+}
+
+// 2 -> 1 -> 0, and rank 2 never comes: rank 0 has waited longer than rank 1, but for a live rank.
+TEST_F(RankGroupTest, WhoWaitsForAStuckRankIsNotTakenForIt) {
+  Open(3);
+  Schedule first{.parts = 1, .steps = {{}, {}}};
+  first.steps[1].receives = {{.peer = 1, .end = 1, .reduces = true}};
+  Schedule middle{.parts = 1, .steps = {{}, {}}};
+  middle.steps[0].receives = {{.peer = 2, .end = 1, .reduces = true}};
+  middle.steps[1].sends = {{.peer = 0, .end = 1}};
+  ASSERT_TRUE(StartSchedule(0, first).ok());
+  PassTime(kPatience / 2);
+  ASSERT_TRUE(StartSchedule(1, middle).ok());
+  PassTime(kPatience + absl::Seconds(1));
+  for (const uint32_t rank : {0, 1}) {
+    EXPECT_THAT(Error(rank), AllOf(HasSubstr("rank 2 (worker 3)"), HasSubstr("has not come to")));
+  }
 }
 
 TEST_F(RankGroupTest, ALostConnectionMattersToWhoNeedsTheRank) {
@@ -266,6 +302,51 @@ TEST_F(RankGroupTest, ALostConnectionMattersToWhoNeedsTheRank) {
   const auto started = groups_[0]->Start(FindAllReduce("ring")->schedule(0, 2, {}),
                                          BufferOf(memory, 4), ElementType::kFp32, now_);
   EXPECT_THAT(std::string(started.status().message()), HasSubstr("rank 1 (worker 2) is gone"));
+}
+
+// Rank 0 sums what rank 1 has before what rank 2 has.
+TEST_F(RankGroupTest, ARankThatHasDoneItsPartMayBeGone) {
+  Open(3);
+  ASSERT_TRUE(StartSchedule(0, BinomialReduce(0, 3, 0)).ok());
+  ASSERT_TRUE(StartSchedule(2, BinomialReduce(2, 3, 0)).ok());
+  Pump();
+  EXPECT_TRUE(groups_[2]->finished(0));
+  groups_[0]->OnLost(2, "is gone");
+  groups_[1]->OnLost(2, "is gone");
+  ASSERT_TRUE(StartSchedule(1, BinomialReduce(1, 3, 0)).ok());
+  Pump();
+  EXPECT_TRUE(groups_[0]->status().ok()) << groups_[0]->status();
+  ExpectSum(0, 0);
+}
+
+TEST_F(RankGroupTest, NobodyLeavesABarrierBeforeAllHaveCome) {
+  for (const uint32_t world : {2, 3, 5, 8}) {
+    groups_.clear();
+    Open(world);
+    for (uint32_t last = 0; last < world; ++last) {
+      std::vector<uint64_t> numbers(world);
+      const auto start = [&](uint32_t rank) {
+        const auto number =
+            groups_[rank]->Start(DisseminationBarrier(rank, world), {}, ElementType::kFp32, now_);
+        ASSERT_TRUE(number.ok()) << number.status();
+        numbers[rank] = *number;
+      };
+      for (uint32_t rank = 0; rank < world; ++rank) {
+        if (rank != last) start(rank);
+      }
+      Pump();
+      for (uint32_t rank = 0; rank < world; ++rank) {
+        if (rank != last) {
+          EXPECT_FALSE(groups_[rank]->finished(numbers[rank])) << rank << " of " << world;
+        }
+      }
+      start(last);
+      Pump();
+      for (uint32_t rank = 0; rank < world; ++rank) {
+        EXPECT_TRUE(groups_[rank]->finished(numbers[rank])) << rank << " of " << world;
+      }
+    }
+  }
 }
 
 TEST_F(RankGroupTest, RefusesAScheduleThatNamesNobody) {

@@ -47,6 +47,7 @@ absl::Status DualTransport::Send(Outgoing message) {
 void DualTransport::Poll(absl::Duration timeout, const std::function<void(Message)>& handler) {
   if (shm_ == nullptr) return tcp_->Poll(timeout, handler);
   shm_->PollWith(timeout, handler, [&](absl::Duration rest) { tcp_->Poll(rest, handler); });
+  tcp_->Flush();  // of messages in shared memory, and what the handler has sent for them
 }
 
 void DualTransport::Wake() {

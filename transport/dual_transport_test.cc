@@ -66,6 +66,24 @@ TEST(DualTransport, PeersOnOneHostShareMemory) {
   EXPECT_TRUE(lane.transport->SharesMemoryWith(WorkerPeer(1)));
 }
 
+TEST(DualTransport, APollWithSharedMessagesAtHandSendsOverTcpToo) {
+  const uint64_t job = NewJob();
+  End hub(LanePeer(0), job, true, true);
+  End near(WorkerPeer(1), job, false, true);
+  End far(WorkerPeer(2), job, false, false);
+  for (End* end : {&near, &far}) {
+    ASSERT_TRUE(end->transport->Connect(LanePeer(0), hub.transport->endpoint()).ok());
+    ASSERT_TRUE(end->transport->Send({.to = LanePeer(0)}).ok());
+  }
+  ASSERT_TRUE(PollUntil({&hub, &near, &far}, [&] { return hub.inbox.size() == 2; }));
+  ASSERT_TRUE(near.transport->Send({.to = LanePeer(0)}).ok());
+  near.Poll();
+  ASSERT_TRUE(hub.transport->Send({.to = WorkerPeer(2)}).ok());
+  hub.Poll();
+  EXPECT_EQ(hub.inbox.size(), 3u);
+  EXPECT_TRUE(PollUntil({&far}, [&] { return far.inbox.size() == 1; }));
+}
+
 TEST(DualTransport, WhereOneSideDoesNotShareTheyUseTcp) {
   const uint64_t job = NewJob();
   {

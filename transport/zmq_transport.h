@@ -81,6 +81,8 @@ class ZmqTransport final : public Transport {
   absl::Status Send(Outgoing message) override;
   void Poll(absl::Duration timeout, const std::function<void(Message)>& handler) override;
   void Wake() override;
+  // Puts on its way what waits for the next Poll.
+  void Flush();
   TransportCounters counters() const override;
 
  private:
@@ -115,7 +117,6 @@ class ZmqTransport final : public Transport {
   Route* FindRoute(PeerId to);
   absl::Status SendNow(Route& route, const Outgoing& message);
   absl::Status FlushRoute(Route& route);
-  void Flush();
   absl::Status WriteMessage(Route& route, const Lease& payloads);
   absl::Status WriteFrames(Route& route, const Lease& payloads);
   void MarkReadable(absl::Duration timeout, bool take_wake);

@@ -1,4 +1,4 @@
-// All of gloo's all-reduce algorithms over TCP on this host, FP32 sums in place: rank 0 prints
+// All of gloo's all-reduce algorithms over TCP on this host, FP32 sums in place: each rank prints
 // "ALGORITHM BYTES SECONDS" for each, the mean of as many calls as take the time given. Run by
 // deploy/compare/collectives, a process for each rank.
 //   gloo_allreduce FOLDER RANK WORLD SECONDS BYTES...
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
       int calls = std::clamp(static_cast<int>(seconds / TimeCalls(call, 2)), 1, kMostCalls);
       Broadcast(context, calls);
       const double mean = TimeCalls(call, calls);
-      if (rank == 0) std::printf("%s %s %.9g\n", name, argv[a], mean);
+      std::printf("%s %s %.9g\n", name, argv[a], mean);
     }
   }
   return 0;
