@@ -148,11 +148,13 @@ absl::StatusOr<LinkCost> MeasureLink(CollectiveRanks& ranks, double seconds) {
 
 std::vector<Row> RowsOf(const CollectivesCase& c, const LinkCost& link) {
   std::vector<Row> rows;
-  AllReduceSettings settings;
-  settings.ranks_per_host = c.ranks_per_host;
-  settings.within_host = link;
   for (const uint64_t bytes : c.sizes) {
     for (const std::string& name : c.algorithms) {
+      // All links were measured alike: hosts are those that hierarchical is to take.
+      AllReduceSettings settings;
+      if (name == "hierarchical") {
+        settings = {.ranks_per_host = c.ranks_per_host, .within_host = link};
+      }
       Row& row = rows.emplace_back();
       row.bytes = bytes;
       row.name = name;
@@ -340,8 +342,8 @@ void AddBenchCollectives(CLI::App& bench, Command& chosen) {
   list("--bytes", a->sizes, "Sizes of the buffer that every rank has");
   list("--ranks", a->ranks, "Numbers of ranks, each a process");
   list("--algorithm", a->algorithms,
-       "ring, halving_doubling, recursive_doubling, binary_tree, hierarchical, torus_2d, mesh_2d, "
-       "torus_3d; auto: what the fitted model says is fastest");
+       "ring, bidirectional_ring, halving_doubling, recursive_doubling, binary_tree, hierarchical, "
+       "torus_2d, torus_3d, mesh_2d; auto: what the fitted model says is fastest");
   one("--type", a->type, "Elements: fp32, bf16, fp16");
   one("--ranks-per-host", a->ranks_per_host, "What hierarchical takes for a host");
   one("--chunk", a->chunk, "Largest message");
