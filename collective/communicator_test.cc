@@ -63,19 +63,14 @@ class Ranks {
   Communicator& communicator(uint32_t rank) { return *communicators_[rank]; }
   CommunicatorOptions& options() { return options_; }
 
-  // Runs the body of every rank in a thread of its own.
+  // Runs the body of every rank in a thread of its own, once all have met.
   void RunAll(const std::function<void(uint32_t rank)>& body) {
-    std::vector<std::thread> threads;
-    for (uint32_t rank = 0; rank < world(); ++rank) {
-      threads.emplace_back([&, rank] {
-        if (communicators_[rank] == nullptr) {
-          const absl::Status opened = Open(rank, /*group=*/0);
-          ASSERT_TRUE(opened.ok()) << opened;
-        }
-        body(rank);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    InThreads([&](uint32_t rank) {
+      if (communicators_[rank] != nullptr) return;
+      const absl::Status opened = Open(rank, /*group=*/0);
+      ASSERT_TRUE(opened.ok()) << opened;
+    });
+    if (!::testing::Test::HasFailure()) InThreads(body);
   }
 
   // A communicator in place of the one before.
@@ -95,6 +90,12 @@ class Ranks {
   }
 
  private:
+  void InThreads(const std::function<void(uint32_t rank)>& body) {
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < world(); ++rank) threads.emplace_back(body, rank);
+    for (std::thread& thread : threads) thread.join();
+  }
+
   CommunicatorOptions options_;
   std::vector<std::unique_ptr<DualTransport>> transports_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
