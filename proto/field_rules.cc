@@ -9,7 +9,7 @@ constexpr double kAnyUint64 = 18446744073709551615.0;
 constexpr FieldRule kFieldRules[] = {
     // path, default, min, max, meaning
     {"seed", 1, 0, kAnyUint64, "any whole number"},
-    {"cluster.servers", 1, 1, 256, "server processes"},
+    {"cluster.servers", kComputed, 1, 256, "server processes"},
     {"cluster.workers", 1, 1, 1024, "worker processes"},
     {"cluster.lanes_per_server", kComputed, 1, 64, "lanes"},
     {"cluster.virtual_workers", kComputed, 1, 4096, "virtual workers"},
@@ -127,6 +127,14 @@ constexpr FieldRule kFieldRules[] = {
     {"straggler.slowdown", 1, 1, 1000, "times as slow"},
     {"straggler.pause_probability", 0, 0, 1, "probability"},
     {"straggler.pause_ms", 0, 0, 600000, "ms"},
+    {"placement.kind", PlacementConfig::SERVERS, 1, PlacementConfig::Kind_MAX, "a placement"},
+    {"placement.prefetch_blocks", 1, 0, 1024, "blocks"},
+    {"placement.gradient_blocks", 2, 1, 1024, "blocks"},
+    {"exchange", JobConfig::PUSH_PULL, 1, JobConfig::Exchange_MAX, "a way to exchange"},
+    {"collective.algorithm", CollectiveConfig::AUTO, 1, CollectiveConfig::Algorithm_MAX,
+     "an algorithm"},
+    {"collective.format", CollectiveConfig::FP32, 1, CollectiveConfig::Format_MAX,
+     "a number format"},
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock_offset.h"
+#include "base/host_identity.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "proto/trace_messages.h"
@@ -185,6 +186,7 @@ RegisterRequest ThisProcess(NodeKind kind) {
   request.set_protocol_version(kControlVersion);
   request.set_kind(kind);
   request.set_host(HostName());
+  request.set_host_id(HostIdentity());
   request.set_pid(static_cast<uint32_t>(getpid()));
   std::random_device random;
   request.set_incarnation((uint64_t{random()} << 32) | random());

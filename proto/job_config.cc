@@ -16,6 +16,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/field_path.h"
 #include "proto/job_proto_text.h"
+#include "proto/placement_mode.h"
 #include "proto/text_proto.h"
 
 namespace tug {
@@ -52,6 +53,7 @@ absl::Status RefuseResolved(const JobConfig& config) {
 
 // At most one lane a layer on all servers together: a lane needs a segment, and a layer has some.
 uint32_t DefaultLanes(const JobConfig& config, uint32_t cores) {
+  if (config.exchange() == JobConfig::ALL_REDUCE) return 1;
   const uint32_t servers = std::max(config.cluster().servers(), 1u);
   const int by_cores = DefaultLanesPerServer(static_cast<int>(cores), static_cast<int>(servers));
   return std::clamp(config.model().layers() / servers, 1u, static_cast<uint32_t>(by_cores));
@@ -113,6 +115,9 @@ void FillPushCodecDefaults(JobConfig& config) {
 void FillComputedDefaults(JobConfig& config, uint32_t cores) {
   ClusterConfig& cluster = *config.mutable_cluster();
   if (!cluster.has_virtual_workers()) cluster.set_virtual_workers(cluster.workers());
+  if (!cluster.has_servers()) {
+    cluster.set_servers(HasServersBesideWorkers(config) ? std::min(cluster.workers(), 256u) : 1);
+  }
   // A replay's compute thread sleeps; more of them would do the same.
   const bool replays = config.compute() == JobConfig::REPLAY;
   if (replays && cluster.compute_threads() == 0) cluster.set_compute_threads(1);

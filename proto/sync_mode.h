@@ -67,9 +67,10 @@ inline uint64_t StalenessBound(const SyncConfig& sync) {
 
 // Whether a job goes on when a node is lost, or leaves. Programs of their own (model.external)
 // cannot take steps of others. Where steps are skipped (BACKUP), who takes over may wait for
-// weights that do not come.
+// weights that do not come. An all-reduce lacks a rank then.
 inline bool GoesOnWithoutANode(const JobConfig& job) {
-  return !job.model().external() && !SyncModeOf(job.sync().policy()).skips_steps;
+  return !job.model().external() && !SyncModeOf(job.sync().policy()).skips_steps &&
+         job.exchange() != JobConfig::ALL_REDUCE;
 }
 
 // Whether checkpoints have what virtual workers' pushes left out (comm.push_codec with error

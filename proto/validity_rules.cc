@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "proto/job_rules.h"
+#include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -62,6 +63,16 @@ bool MaySendSigns(const PushCodecConfig& codec) {
   return codec.has_one_bit() ||
          (codec.has_auto_() && std::find(names.begin(), names.end(), "one_bit") != names.end());
 }
+
+bool PlainlySummed(const JobConfig& config) { return config.sync().policy() == SyncConfig::BSP; }
+
+bool HasCodec(const JobConfig& config) {
+  return config.comm().push_codec().codec_case() != PushCodecConfig::CODEC_NOT_SET;
+}
+
+bool FreesGradients(const JobConfig& config) { return PlacementModeOf(config).frees_gradients; }
+
+bool FreesWeights(const JobConfig& config) { return PlacementModeOf(config).frees_weights; }
 
 // The combinations that do not hold, in the order they are checked.
 constexpr ValidityRule kValidityRules[] = {
@@ -372,6 +383,77 @@ constexpr ValidityRule kValidityRules[] = {
               c.comm().pull_format() == CommConfig::PULL_AUTO;
      },
      "which weights came as INT8 is not recorded: choose FP32 or BF16"},
+    {"cluster.servers", "exchange",
+     [](const JobConfig& c) {
+       return AllReduces(c) && c.cluster().servers() != c.cluster().workers();
+     },
+     "a server beside each worker reduces for it: leave cluster.servers out, or make it as many as "
+     "cluster.workers"},
+    {"cluster.lanes_per_server", "exchange",
+     [](const JobConfig& c) { return AllReduces(c) && c.cluster().lanes_per_server() != 1; },
+     "the server beside a worker has all segments in one lane: leave lanes_per_server out"},
+    {"cluster.spare_servers", "exchange",
+     [](const JobConfig& c) { return AllReduces(c) && c.cluster().spare_servers() > 0; },
+     "an all-reduce ends when one of its ranks is lost: leave spare servers out, and resume"},
+    {"sync.policy", "exchange",
+     [](const JobConfig& c) { return AllReduces(c) && !PlainlySummed(c); },
+     "an all-reduce is over when everybody is in: set sync.policy to BSP, or exchange to "
+     "PUSH_PULL"},
+    {"sync.replicas", "exchange",
+     [](const JobConfig& c) { return AllReduces(c) && c.sync().replicas() > 1; },
+     "every server has all segments: leave sync.replicas out"},
+    {"exchange", nullptr, [](const JobConfig& c) { return AllReduces(c) && HasCodec(c); },
+     "pushes go to the server beside the worker, where bytes cost nothing: leave comm.push_codec "
+     "out, or set collective.format"},
+    {"comm.pull_format", "exchange",
+     [](const JobConfig& c) {
+       return AllReduces(c) && c.comm().pull_format() != CommConfig::FP32 &&
+              c.comm().pull_format() != CommConfig::BF16;
+     },
+     "weights come from the server beside the worker, where bytes cost nothing: choose FP32 or "
+     "BF16"},
+    {"placement.kind", "exchange",
+     [](const JobConfig& c) {
+       return AllReduces(c) && c.placement().kind() != PlacementConfig::SERVERS;
+     },
+     "every server has all of the state with ALL_REDUCE: leave placement.kind out, or set exchange "
+     "to PUSH_PULL"},
+    {"cluster.servers", "placement.kind",
+     [](const JobConfig& c) {
+       return PlacementModeOf(c).beside_workers && c.cluster().servers() != c.cluster().workers();
+     },
+     "there is a server beside each worker: leave cluster.servers out, or make it as many as "
+     "cluster.workers"},
+    {"sync.policy", "placement.kind",
+     [](const JobConfig& c) { return FreesGradients(c) && !PlainlySummed(c); },
+     "a gradient that is let go of cannot be pushed again, and weights pulled twice have to be the "
+     "same: set sync.policy to BSP"},
+    {"sync.replicas", "placement.kind",
+     [](const JobConfig& c) { return FreesGradients(c) && c.sync().replicas() > 1; },
+     "a gradient that is let go of cannot be pushed to the next owner: leave sync.replicas out"},
+    {"sync.local_steps", "placement.kind",
+     [](const JobConfig& c) { return FreesGradients(c) && c.sync().local_steps() > 1; },
+     "local steps need all weights and gradients in the worker: choose ZERO1, or leave local steps "
+     "out"},
+    {"model.external", "placement.kind",
+     [](const JobConfig& c) { return FreesGradients(c) && c.model().external(); },
+     "memory of a program's weights and gradients is its own: choose SERVERS, ZERO1 or MIXED"},
+    {"train.recompute", "placement.kind",
+     [](const JobConfig& c) {
+       return FreesWeights(c) && c.train().recompute() == TrainConfig::UNIFORM;
+     },
+     "a backward pass reads the weights of several blocks with UNIFORM: choose FULL or BLOCK"},
+    {"comm.pull_format", "placement.kind",
+     [](const JobConfig& c) {
+       return FreesWeights(c) && c.comm().pull_format() == CommConfig::CHANGES;
+     },
+     "changes are added to weights that the worker has kept: choose another format"},
+    {"placement.gradient_blocks", "model.tied_head",
+     [](const JobConfig& c) {
+       return FreesGradients(c) && TrainsOwnModel(c) && c.model().tied_head() &&
+              c.placement().gradient_blocks() < 2;
+     },
+     "the last block's backward pass writes the embedding's gradient too: keep 2 at least"},
     {"comm.segment_elements", nullptr,
      [](const JobConfig& c) {
        const uint64_t n = c.comm().segment_elements();

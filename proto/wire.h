@@ -17,9 +17,9 @@
 namespace tug {
 
 inline constexpr uint32_t kWireMagic = 0x31475554;  // "TUG1"
-inline constexpr uint16_t kWireVersion = 6;
+inline constexpr uint16_t kWireVersion = 7;
 // Version of the control service (proto/control.proto); both sides must have the same.
-inline constexpr uint32_t kControlVersion = 8;
+inline constexpr uint32_t kControlVersion = 9;
 inline constexpr size_t kHeaderBytes = 96;
 // No payload is larger; a receiver drops what claims to be.
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{512} << 20;
@@ -51,6 +51,9 @@ enum class MessageKind : uint8_t {
   kElements = 17,      // rank -> rank: elements of a collective's buffer
   kInCollective = 18,  // rank -> rank: is at work in that collective, and has read what came
   kRankFailed = 19,    // rank -> rank: the group is given up, and which rank is at fault
+
+  kPushAsked = 20,  // worker -> lane: has it that push? Of one that was received, and whose
+                    // gradient the worker has let go of. Answered as a repeat of the push.
 };
 
 // What version a pull wants.
