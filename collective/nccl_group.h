@@ -1,0 +1,103 @@
+#ifndef TUG_COLLECTIVE_NCCL_GROUP_H_
+#define TUG_COLLECTIVE_NCCL_GROUP_H_
+
+// Collectives between GPUs by NCCL (NVIDIA Collective Communications Library), as a group whose
+// calls return errors and never hang: the communicator does not block (ncclConfig_t::blocking = 0),
+// every wait looks at ncclCommGetAsyncError and at a deadline, and a group that has failed is
+// aborted (ncclCommAbort), so that kernels that wait for a lost rank end.
+//
+//   ASSIGN_OR_RETURN(NcclGroup::Id id, ShareNcclId(communicator, transport));
+//   ASSIGN_OR_RETURN(auto group, NcclGroup::Create({.rank = r, .world = n}, id));
+//   RETURN_IF_ERROR(group->AllReduce(gradient, gradient, count, ElementType::kFp32, stream));
+//   RETURN_IF_ERROR(group->Wait(stream));
+//
+// Built under --config=cuda. Without it, and where there is no GPU, MakeId and Create say so
+// (UNAVAILABLE, "no GPU: ...").
+//
+// Of a job that spans hosts it is for the GPUs of one: reduce there, then push and pull between
+// hosts. Ranks that share a GPU must each set an NCCL_HOSTID of their own.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collective/communicator.h"
+#include "collective/element_type.h"
+#include "transport/transport.h"
+
+namespace tug {
+
+struct NcclGroupOptions {
+  uint32_t rank = 0;
+  uint32_t world = 1;
+  int device = 0;  // CUDA's number
+  // For a call to come to its end on all ranks.
+  absl::Duration timeout = absl::Seconds(30);
+};
+
+// Used from one thread at a time, but for Abort. After an error it is of no use, and says why.
+class NcclGroup {
+ public:
+  static constexpr size_t kIdBytes = 128;
+  using Id = std::array<std::byte, kIdBytes>;
+
+  // Names a group; on one of its ranks, whose process has to live until all have joined.
+  static absl::StatusOr<Id> MakeId();
+  // Joins, and waits for the others. Errors: UNAVAILABLE (no GPU; NCCL's own, with its words),
+  // DEADLINE_EXCEEDED (not all ranks came).
+  static absl::StatusOr<std::unique_ptr<NcclGroup>> Create(const NcclGroupOptions& options,
+                                                           const Id& id);
+  ~NcclGroup();
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+
+  // Queued on `stream` (a cudaStream_t; nullptr: the default one) when they return; all ranks call
+  // the same ones in the same order. `in` and `out` are device memory, the same or apart.
+  //   AllReduce      [count] -> [count], the sum
+  //   ReduceScatter  [world x count] -> [count], this rank's part of the sum
+  //   AllGather      [count] -> [world x count], by rank
+  //   Broadcast      [count] of `root` -> [count]
+  absl::Status AllReduce(const void* in, void* out, uint64_t count, ElementType type, void* stream);
+  absl::Status ReduceScatter(const void* in, void* out, uint64_t count, ElementType type,
+                             void* stream);
+  absl::Status AllGather(const void* in, void* out, uint64_t count, ElementType type, void* stream);
+  absl::Status Broadcast(const void* in, void* out, uint64_t count, ElementType type, uint32_t root,
+                         void* stream);
+
+  // Blocks until all that is queued on the stream is done. Errors: UNAVAILABLE (a rank is gone, or
+  // what NCCL says), DEADLINE_EXCEEDED (`timeout`), CANCELLED (Abort).
+  absl::Status Wait(void* stream);
+
+  // Ends the Wait in progress, and all later calls. Thread-safe.
+  void Abort() { aborted_ = true; }
+
+  uint32_t rank() const { return options_.rank; }
+  uint32_t world() const { return options_.world; }
+
+ private:
+  explicit NcclGroup(const NcclGroupOptions& options) : options_(options) {}
+
+  // Until NCCL has taken a call, of which `result` came at once (an ncclResult_t).
+  absl::Status Settle(int result, const char* call);
+  absl::Status Join(const Id& id);
+  // Keeps and returns it.
+  absl::Status Fail(absl::Status status);
+
+  const NcclGroupOptions options_;
+  void* communicator_ = nullptr;  // an ncclComm_t; null once it is aborted
+  absl::Status status_;
+  std::atomic<bool> aborted_ = false;
+};
+
+// The same id on all ranks of a group that can talk already: rank 0 makes it. Errors: those of
+// MakeId, on all ranks; those of the communicator.
+absl::StatusOr<NcclGroup::Id> ShareNcclId(Communicator& communicator, Transport& transport);
+
+}  // namespace tug
+
+#endif  // TUG_COLLECTIVE_NCCL_GROUP_H_

@@ -1,0 +1,192 @@
+// Two ranks share one GPU, each in a process and with an NCCL_HOSTID of its own. Without a GPU, or
+// without --config=cuda: that its absence is said.
+#include "collective/nccl_group.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "gtest/gtest.h"
+#include "transport/dual_transport.h"
+
+#if TUG_CUDA
+#include <cuda_runtime_api.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/adamw_cuda.h"
+#endif
+
+namespace tug {
+namespace {
+
+bool SaysNoGpu(const absl::Status& status) {
+  return absl::IsUnavailable(status) && absl::StrContains(std::string(status.message()), "no GPU");
+}
+
+#if !TUG_CUDA
+
+TEST(NcclGroup, WithoutCudaSaysThatThereIsNoGpu) {
+  EXPECT_TRUE(SaysNoGpu(NcclGroup::MakeId().status()));
+  EXPECT_TRUE(SaysNoGpu(NcclGroup::Create({}, {}).status()));
+}
+
+TEST(NcclGroup, SumsOnTheGpu) { GTEST_SKIP() << "skipped: no GPU (built without --config=cuda)"; }
+
+#else
+
+// CUDA does not outlive a fork: this process never touches it.
+template <typename Body>
+pid_t InAProcess(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  return child;
+}
+
+int ExitOf(pid_t child) {
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool HasGpu() {
+  static const bool has = ExitOf(InAProcess([] { return kernels::CheckGpu().ok() ? 0 : 1; })) == 0;
+  return has;
+}
+
+TEST(NcclGroup, AMissingGpuIsAnErrorThatSaysSo) {
+  if (HasGpu()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(ExitOf(InAProcess([] {
+              return SaysNoGpu(NcclGroup::MakeId().status()) &&
+                             SaysNoGpu(NcclGroup::Create({}, {}).status())
+                         ? 0
+                         : 1;
+            })),
+            0);
+}
+
+// The ranks of a group of two, by pipes: rank 0 makes the id and gives it to rank 1.
+class Pair {
+ public:
+  Pair() { EXPECT_EQ(pipe(pipe_), 0); }
+  ~Pair() {
+    close(pipe_[0]);
+    close(pipe_[1]);
+  }
+  absl::StatusOr<std::unique_ptr<NcclGroup>> Join(uint32_t rank, absl::Duration timeout) {
+    setenv("NCCL_HOSTID", absl::StrCat("rank", rank).c_str(), 1);
+    NcclGroup::Id id;
+    if (rank == 0) {
+      ASSIGN_OR_RETURN(id, NcclGroup::MakeId());
+      if (write(pipe_[1], id.data(), id.size()) < 0) return absl::InternalError("pipe");
+    } else if (read(pipe_[0], id.data(), id.size()) != static_cast<ssize_t>(id.size())) {
+      return absl::InternalError("pipe");
+    }
+    return NcclGroup::Create({.rank = rank, .world = 2, .timeout = timeout}, id);
+  }
+
+ private:
+  int pipe_[2] = {-1, -1};
+};
+
+constexpr uint64_t kCount = 1 << 20;
+
+// 0 if the sum of rank + 1 over both ranks is 3 everywhere.
+int SumOnce(Pair& pair, uint32_t rank) {
+  const auto group = pair.Join(rank, absl::Seconds(60));
+  if (!group.ok()) return 2;
+  const std::vector<float> mine(kCount, static_cast<float>(rank + 1));
+  std::vector<float> sum(kCount);
+  void* memory = nullptr;
+  if (cudaMalloc(&memory, kCount * sizeof(float)) != cudaSuccess) return 3;
+  cudaMemcpy(memory, mine.data(), kCount * sizeof(float), cudaMemcpyHostToDevice);
+  if (!(*group)->AllReduce(memory, memory, kCount, ElementType::kFp32, nullptr).ok()) return 4;
+  if (!(*group)->Wait(nullptr).ok()) return 5;
+  cudaMemcpy(sum.data(), memory, kCount * sizeof(float), cudaMemcpyDeviceToHost);
+  for (const float value : sum) {
+    if (value != 3.0f) return 6;
+  }
+  return 0;
+}
+
+TEST(NcclGroup, SumsOnTheGpu) {
+  if (!HasGpu()) GTEST_SKIP() << "skipped: no GPU";
+  Pair pair;
+  const pid_t one = InAProcess([&] { return SumOnce(pair, 0); });
+  const pid_t two = InAProcess([&] { return SumOnce(pair, 1); });
+  EXPECT_EQ(ExitOf(one), 0);
+  EXPECT_EQ(ExitOf(two), 0);
+}
+
+TEST(NcclGroup, ALostRankIsAnErrorWithinTheTimeout) {
+  if (!HasGpu()) GTEST_SKIP() << "skipped: no GPU";
+  Pair pair;
+  const pid_t lost = InAProcess([&] {
+    const auto group = pair.Join(1, absl::Seconds(60));
+    raise(SIGKILL);
+    return 0;
+  });
+  const pid_t left = InAProcess([&] {
+    const auto group = pair.Join(0, absl::Seconds(10));
+    if (!group.ok()) return 2;
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, kCount * sizeof(float)) != cudaSuccess) return 3;
+    absl::Status status = (*group)->AllReduce(memory, memory, kCount, ElementType::kFp32, nullptr);
+    if (status.ok()) status = (*group)->Wait(nullptr);
+    return status.ok() ? 4 : 0;
+  });
+  EXPECT_EQ(ExitOf(lost), 128 + SIGKILL);
+  EXPECT_EQ(ExitOf(left), 0);
+}
+
+#endif  // TUG_CUDA
+
+// Rank 0 makes it, or says why not; then all know.
+TEST(ShareNcclId, GivesAllRanksTheSameOrAnErrorOnAll) {
+  constexpr uint32_t kWorld = 3;
+  std::random_device random;
+  CommunicatorOptions options;
+  options.group.job = (uint64_t{random()} << 32) | random();
+  std::vector<std::unique_ptr<DualTransport>> transports;
+  for (uint32_t rank = 0; rank < kWorld; ++rank) {
+    DualTransport::Options endpoint;
+    endpoint.tcp.self = WorkerPeer(rank + 1);
+    endpoint.tcp.bind_host = "127.0.0.1";
+    endpoint.job = options.group.job;
+    auto transport = DualTransport::Create(endpoint);
+    ASSERT_TRUE(transport.ok()) << transport.status();
+    options.group.peers.push_back(endpoint.tcp.self);
+    options.endpoints.push_back((*transport)->endpoint());
+    transports.push_back(*std::move(transport));
+  }
+  std::vector<absl::StatusOr<NcclGroup::Id>> ids(kWorld, absl::UnknownError("not run"));
+  std::vector<std::thread> ranks;
+  for (uint32_t rank = 0; rank < kWorld; ++rank) {
+    ranks.emplace_back([&, rank] {
+      CommunicatorOptions mine = options;
+      mine.group.rank = rank;
+      auto communicator = Communicator::Create(mine, *transports[rank]);
+      ids[rank] = communicator.ok() ? ShareNcclId(**communicator, *transports[rank])
+                                    : communicator.status();
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  for (uint32_t rank = 0; rank < kWorld; ++rank) {
+    ASSERT_EQ(ids[rank].ok(), ids[0].ok()) << ids[rank].status();
+    if (ids[0].ok()) {
+      EXPECT_EQ(*ids[rank], *ids[0]);
+    } else {
+      EXPECT_TRUE(absl::IsUnavailable(ids[rank].status())) << ids[rank].status();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tug
