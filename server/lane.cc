@@ -393,7 +393,8 @@ void LaneThread::Fail(const absl::Status& failure) {
   const absl::Time deadline = time_.Now() + kLeaving;
   do {
     sender_.Retry();
-    transport_->Poll(sender_.PollTime(absl::ZeroDuration()), [](const Message&) {});
+    transport_->Poll(sender_.waiting() ? PatientSender::kRetry : absl::ZeroDuration(),
+                     [](const Message&) {});
   } while (sender_.waiting() && time_.Now() < deadline);
 }
 
