@@ -27,8 +27,8 @@ constexpr absl::Duration kPatience = absl::Minutes(10);
 // COUNT", "sum BYTES COUNT". A rank answers with the seconds of one.
 
 // Part r from rank r to the next one.
-Schedule NeighboursSchedule(uint32_t rank, uint32_t world) {
-  Schedule schedule{.parts = world, .steps = {{}}};
+CollectiveSchedule NeighboursSchedule(uint32_t rank, uint32_t world) {
+  CollectiveSchedule schedule{.parts = world, .steps = {{}}};
   if (world == 1) return schedule;
   const uint32_t before = (rank + world - 1) % world;
   schedule.steps[0].sends = {{.peer = (rank + 1) % world, .begin = rank, .end = rank + 1}};
@@ -101,7 +101,8 @@ class Rank {
   }
 
   // One call goes before, which is not measured: after it all ranks are at work.
-  absl::StatusOr<double> TimeRuns(const Schedule& schedule, uint64_t bytes, uint64_t count) {
+  absl::StatusOr<double> TimeRuns(const CollectiveSchedule& schedule, uint64_t bytes,
+                                  uint64_t count) {
     const CollectiveBuffer buffer{buffer_, std::span(buffer_->data(), bytes)};
     RETURN_IF_ERROR(communicator_->Run(schedule, buffer, setting_.type));
     const int64_t begin = MonotonicNs();

@@ -11,6 +11,7 @@
 #include "cli/local_job.h"
 #include "coordinator/run_folder.h"
 #include "proto/job_config.h"
+#include "proto/placement_mode.h"
 #include "proto/text_proto.h"
 
 namespace tug {
@@ -35,6 +36,7 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   local.coordinator_log = local.run_dir + ".log";
   local.servers = job.servers;
   local.workers = job.workers;
+  local.workers_beside_servers = HasServersBesideWorkers(config);
   local.interrupt_is_error = true;
   if (testbed != nullptr) local.hosts = testbed->hosts();
   FitToMachine(ReadCpuBudget(), config.cluster(), local);

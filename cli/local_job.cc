@@ -211,7 +211,7 @@ absl::Status Supervisor::StartNodes() {
       Program program;
       program.name = absl::StrCat(kind, "-", i);
       program.argv = {job_.executable, kind, "--coordinator", address_};
-      const NetworkHost host = HostOf(node++);
+      const NetworkHost host = HostOf(job_.workers_beside_servers ? i : node++);
       program.host = host.name;
       if (listens && !job_.hosts.empty()) {
         program.argv.push_back("--listen");

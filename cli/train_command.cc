@@ -9,6 +9,7 @@
 #include "cli/local_budget.h"
 #include "cli/local_job.h"
 #include "proto/job_config.h"
+#include "proto/placement_mode.h"
 
 namespace tug {
 namespace {
@@ -28,6 +29,7 @@ absl::Status Train(const JobArguments& arguments) {
   job.servers = config.cluster().servers();
   job.workers = config.cluster().workers();
   job.spare_servers = config.cluster().spare_servers();
+  job.workers_beside_servers = HasServersBesideWorkers(config);
   FitToMachine(ReadCpuBudget(), config.cluster(), job);
   return RunLocalJob(job);
 }

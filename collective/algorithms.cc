@@ -26,8 +26,8 @@ constexpr double kSame = 1e-9;
 bool CostsLess(double seconds, double than) { return seconds < than * (1 - kSame); }
 
 // An algorithm without settings.
-template <Schedule (*schedule)(uint32_t, uint32_t)>
-Schedule Plain(uint32_t rank, uint32_t world, const Settings&) {
+template <CollectiveSchedule (*schedule)(uint32_t, uint32_t)>
+CollectiveSchedule Plain(uint32_t rank, uint32_t world, const Settings&) {
   return schedule(rank, world);
 }
 template <double (*seconds)(const LinkCost&, uint32_t, uint64_t)>
@@ -36,8 +36,8 @@ double PlainSeconds(const LinkCost& link, uint32_t world, uint64_t bytes, const 
 }
 
 // One that is pipelined.
-template <Schedule (*schedule)(uint32_t, uint32_t, uint32_t)>
-Schedule InParts(uint32_t rank, uint32_t world, const Settings& settings) {
+template <CollectiveSchedule (*schedule)(uint32_t, uint32_t, uint32_t)>
+CollectiveSchedule InParts(uint32_t rank, uint32_t world, const Settings& settings) {
   return schedule(rank, world, settings.parts);
 }
 template <double (*seconds)(const LinkCost&, uint32_t, uint32_t, uint64_t)>
@@ -46,7 +46,7 @@ double SecondsInParts(const LinkCost& link, uint32_t world, uint64_t bytes,
   return seconds(link, world, settings.parts, bytes);
 }
 
-Schedule Hierarchical(uint32_t rank, uint32_t world, const Settings& settings) {
+CollectiveSchedule Hierarchical(uint32_t rank, uint32_t world, const Settings& settings) {
   return HierarchicalAllReduce(rank, world, settings.ranks_per_host);
 }
 LinkCost WithinHost(const Settings& settings) {
@@ -66,14 +66,14 @@ std::array<uint32_t, 2> Sides2d(uint32_t world, const Settings& settings) {
   if (row > 1 && world % row == 0) return {row, world / row};
   return MostSquare(world).sides();
 }
-Schedule Torus2d(uint32_t rank, uint32_t world, const Settings& settings) {
+CollectiveSchedule Torus2d(uint32_t rank, uint32_t world, const Settings& settings) {
   return TorusAllReduce(rank, Sides2d(world, settings));
 }
 double Torus2dSeconds(const LinkCost& link, uint32_t world, uint64_t bytes,
                       const Settings& settings) {
   return TorusAllReduceSeconds(link, Sides2d(world, settings), bytes);
 }
-Schedule Torus3d(uint32_t rank, uint32_t world, const Settings&) {
+CollectiveSchedule Torus3d(uint32_t rank, uint32_t world, const Settings&) {
   return TorusAllReduce(rank, MostCubic(world).sides());
 }
 double Torus3dSeconds(const LinkCost& link, uint32_t world, uint64_t bytes, const Settings&) {
@@ -106,9 +106,9 @@ const AllReduceAlgorithm* FindAllReduce(std::string_view name) {
   return nullptr;
 }
 
-std::vector<Schedule> AllReduceFamily(const AllReduceAlgorithm& algorithm, uint32_t world,
-                                      const AllReduceSettings& settings) {
-  std::vector<Schedule> family;
+std::vector<CollectiveSchedule> AllReduceFamily(const AllReduceAlgorithm& algorithm, uint32_t world,
+                                                const AllReduceSettings& settings) {
+  std::vector<CollectiveSchedule> family;
   for (uint32_t rank = 0; rank < world; ++rank) {
     family.push_back(algorithm.schedule(rank, world, settings));
   }

@@ -31,7 +31,7 @@ struct AllReduceSettings {
 struct AllReduceAlgorithm {
   const char* name;
   bool has_parts;
-  Schedule (*schedule)(uint32_t rank, uint32_t world, const AllReduceSettings& settings);
+  CollectiveSchedule (*schedule)(uint32_t rank, uint32_t world, const AllReduceSettings& settings);
   // The formula of its header: on one switch (cost.h), hierarchical on hosts. `bytes`: of a rank's
   // buffer.
   double (*seconds)(const LinkCost& link, uint32_t world, uint64_t bytes,
@@ -42,8 +42,8 @@ std::span<const AllReduceAlgorithm> AllReduceAlgorithms();
 // Null if there is none of that name.
 const AllReduceAlgorithm* FindAllReduce(std::string_view name);
 // All schedules of a world, in order of rank.
-std::vector<Schedule> AllReduceFamily(const AllReduceAlgorithm& algorithm, uint32_t world,
-                                      const AllReduceSettings& settings);
+std::vector<CollectiveSchedule> AllReduceFamily(const AllReduceAlgorithm& algorithm, uint32_t world,
+                                                const AllReduceSettings& settings);
 
 // What it costs on hosts of `ranks_per_host`, with `link` between them. With one rank a host that
 // is the formula. With several their port is shared, which no formula of a switch knows: then it is

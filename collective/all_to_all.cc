@@ -23,9 +23,9 @@ uint32_t Rounds(uint32_t world) { return world == 1 ? 0 : Circle(world); }
 
 }  // namespace
 
-Schedule PairwiseAllToAll(uint32_t rank, uint32_t world) {
+CollectiveSchedule PairwiseAllToAll(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
-  Schedule schedule{.parts = world, .transposes = true};
+  CollectiveSchedule schedule{.parts = world, .transposes = true};
   for (uint32_t round = 0; round < Rounds(world); ++round) {
     Step& step = schedule.steps.emplace_back();
     const uint32_t peer = Opponent(rank, world, round);

@@ -6,9 +6,9 @@
 
 namespace tug {
 
-Schedule DisseminationBarrier(uint32_t rank, uint32_t world) {
+CollectiveSchedule DisseminationBarrier(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
-  Schedule schedule;
+  CollectiveSchedule schedule;
   for (uint32_t distance = 1; distance < world; distance *= 2) {
     schedule.steps.push_back(
         {{{.peer = (rank + distance) % world}}, {{.peer = (rank + world - distance) % world}}});

@@ -13,7 +13,7 @@
 
 namespace tug {
 
-Schedule DisseminationBarrier(uint32_t rank, uint32_t world);
+CollectiveSchedule DisseminationBarrier(uint32_t rank, uint32_t world);
 
 // ceil(log2 N) alpha.
 double DisseminationBarrierSeconds(const LinkCost& link, uint32_t world);

@@ -44,10 +44,10 @@ uint32_t LongestWayDown(uint32_t rank, uint32_t world) {
 
 }  // namespace
 
-Schedule BinaryTreeAllReduce(uint32_t rank, uint32_t world, uint32_t parts) {
+CollectiveSchedule BinaryTreeAllReduce(uint32_t rank, uint32_t world, uint32_t parts) {
   TUG_CHECK(rank < world);
   TUG_CHECK(parts >= 1);
-  Schedule schedule{.parts = parts};
+  CollectiveSchedule schedule{.parts = parts};
   if (world == 1) return schedule;
   schedule.steps.resize(FirstDown(world - 1, world) + parts - 1);
   for (uint32_t part = 0; part < parts; ++part) {

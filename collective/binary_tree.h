@@ -20,7 +20,7 @@
 namespace tug {
 
 // REQUIRES: parts >= 1.
-Schedule BinaryTreeAllReduce(uint32_t rank, uint32_t world, uint32_t parts);
+CollectiveSchedule BinaryTreeAllReduce(uint32_t rank, uint32_t world, uint32_t parts);
 
 // With a message of a part t = alpha + S/p beta, and r = t + S/p gamma where it is summed:
 //   the first part's way up and down, + (p - 1) times what the busiest rank receives for a part.

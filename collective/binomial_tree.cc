@@ -87,34 +87,34 @@ PartsOf OwnParts(const Tree& tree) {
 
 }  // namespace
 
-Schedule BinomialBroadcast(uint32_t rank, uint32_t world, uint32_t root) {
+CollectiveSchedule BinomialBroadcast(uint32_t rank, uint32_t world, uint32_t root) {
   TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
-  Schedule schedule;
+  CollectiveSchedule schedule;
   AppendOutwards(tree, rank, BinomialRounds(world), AllParts(1), schedule.steps);
   return schedule;
 }
 
-Schedule BinomialReduce(uint32_t rank, uint32_t world, uint32_t root) {
+CollectiveSchedule BinomialReduce(uint32_t rank, uint32_t world, uint32_t root) {
   TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
-  Schedule schedule;
+  CollectiveSchedule schedule;
   AppendInwards(tree, rank, BinomialRounds(world), true, AllParts(1), schedule.steps);
   return schedule;
 }
 
-Schedule BinomialScatter(uint32_t rank, uint32_t world, uint32_t root) {
+CollectiveSchedule BinomialScatter(uint32_t rank, uint32_t world, uint32_t root) {
   TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
-  Schedule schedule{.parts = world};
+  CollectiveSchedule schedule{.parts = world};
   AppendOutwards(tree, rank, BinomialRounds(world), OwnParts(tree), schedule.steps);
   return schedule;
 }
 
-Schedule BinomialGather(uint32_t rank, uint32_t world, uint32_t root) {
+CollectiveSchedule BinomialGather(uint32_t rank, uint32_t world, uint32_t root) {
   TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
-  Schedule schedule{.parts = world};
+  CollectiveSchedule schedule{.parts = world};
   AppendInwards(tree, rank, BinomialRounds(world), false, OwnParts(tree), schedule.steps);
   return schedule;
 }

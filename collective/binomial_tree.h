@@ -19,13 +19,13 @@
 namespace tug {
 
 // All end with what the root has.
-Schedule BinomialBroadcast(uint32_t rank, uint32_t world, uint32_t root);
+CollectiveSchedule BinomialBroadcast(uint32_t rank, uint32_t world, uint32_t root);
 // The root ends with the sum; the others' buffers are scratch.
-Schedule BinomialReduce(uint32_t rank, uint32_t world, uint32_t root);
+CollectiveSchedule BinomialReduce(uint32_t rank, uint32_t world, uint32_t root);
 // Rank r ends with the root's part r; other parts are scratch.
-Schedule BinomialScatter(uint32_t rank, uint32_t world, uint32_t root);
+CollectiveSchedule BinomialScatter(uint32_t rank, uint32_t world, uint32_t root);
 // The root ends with part r of rank r; of the others, parts not their own are scratch.
-Schedule BinomialGather(uint32_t rank, uint32_t world, uint32_t root);
+CollectiveSchedule BinomialGather(uint32_t rank, uint32_t world, uint32_t root);
 
 // L (alpha + S beta).
 double BinomialBroadcastSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);

@@ -84,7 +84,7 @@ void Communicator::Greet(uint32_t rank) {
   Send(std::move(greeting));
 }
 
-absl::Status Communicator::Run(const Schedule& schedule, CollectiveBuffer buffer,
+absl::Status Communicator::Run(const CollectiveSchedule& schedule, CollectiveBuffer buffer,
                                ElementType type) {
   const absl::Time begun = time_.Now();
   TakeAbort();

@@ -51,7 +51,7 @@ class Communicator {
   // Runs this rank's `schedule` on the buffer, together with the other ranks. When it returns OK,
   // nobody reads the buffer. Errors: as RankGroup's; after one, peers may be reading the buffer
   // still: it must not be written while its `owner` has other users.
-  absl::Status Run(const Schedule& schedule, CollectiveBuffer buffer, ElementType type);
+  absl::Status Run(const CollectiveSchedule& schedule, CollectiveBuffer buffer, ElementType type);
 
   // Ends the call in progress, and all later ones, on all ranks, with an error that names `rank`.
   // Thread-safe.

@@ -115,7 +115,7 @@ void SumEverything(Path path, uint32_t world, const std::vector<uint64_t>& sizes
   ranks.RunAll([&](uint32_t rank) {
     uint64_t round = 0;
     for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
-      const Schedule schedule = algorithm.schedule(rank, world, settings);
+      const CollectiveSchedule schedule = algorithm.schedule(rank, world, settings);
       for (const ElementType type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16}) {
         for (const uint64_t elements : sizes) {
           ++round;
@@ -138,7 +138,7 @@ void SumEverything(Path path, uint32_t world, const std::vector<uint64_t>& sizes
 // A collective that is no all-reduce: its schedule, and what a rank's part p must hold afterwards.
 struct Other {
   const char* name;
-  std::function<Schedule(uint32_t rank, uint32_t world)> schedule;
+  std::function<CollectiveSchedule(uint32_t rank, uint32_t world)> schedule;
   // Of element `at` of all; nothing: scratch.
   std::function<std::optional<float>(uint32_t rank, uint32_t world, uint32_t part, uint64_t at,
                                      uint64_t part_elements)>
@@ -262,7 +262,8 @@ TEST_P(AllReduceTest, GivesAllRanksTheSameBitsEachTime) {
     Ranks ranks(GetParam(), kWorld);
     std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> results(kWorld);
     ranks.RunAll([&](uint32_t rank) {
-      const Schedule schedule = algorithm.schedule(rank, kWorld, {.parts = 4, .ranks_per_host = 2});
+      const CollectiveSchedule schedule =
+          algorithm.schedule(rank, kWorld, {.parts = 4, .ranks_per_host = 2});
       for (int repeat = 0; repeat < 3; ++repeat) {
         const auto memory = ranks.transport(rank).NewBuffer(kElements * sizeof(float));
         for (uint64_t i = 0; i < kElements; ++i) {
@@ -328,7 +329,7 @@ TEST(Communicator, SaysWhoHasAnotherSize) {
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("512 FP32"), HasSubstr("4096 FP32"), HasSubstr("rank 1")));
     // And from then on.
-    EXPECT_EQ(ranks.communicator(rank).Run(Schedule{}, {}, ElementType::kFp32), status);
+    EXPECT_EQ(ranks.communicator(rank).Run(CollectiveSchedule{}, {}, ElementType::kFp32), status);
   });
 }
 
@@ -368,7 +369,7 @@ TEST(Communicator, SilenceInTheMiddleNamesTheRankOnAllRanks) {
     Ranks ranks(path, kWorld, kTimeout);
     ranks.RunAll([&](uint32_t rank) {
       const auto memory = ranks.transport(rank).NewBuffer(1 << 20);
-      Schedule schedule = FindAllReduce("ring")->schedule(rank, kWorld, {});
+      CollectiveSchedule schedule = FindAllReduce("ring")->schedule(rank, kWorld, {});
       if (rank == 1) {
         for (size_t s = 2; s < schedule.steps.size(); ++s) schedule.steps[s].sends.clear();
       }

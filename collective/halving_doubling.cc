@@ -33,10 +33,10 @@ std::vector<Exchange> Exchanges(const Fold& fold, uint32_t member) {
 
 }  // namespace
 
-Schedule HalvingDoublingAllReduce(uint32_t rank, uint32_t world) {
+CollectiveSchedule HalvingDoublingAllReduce(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
   const Fold fold(world);
-  Schedule schedule{.parts = fold.members()};
+  CollectiveSchedule schedule{.parts = fold.members()};
   std::vector<Step>& steps = schedule.steps;
   fold.AppendIn(rank, schedule.parts, steps);
   if (const auto member = fold.MemberOf(rank)) {

@@ -22,7 +22,7 @@
 
 namespace tug {
 
-Schedule HalvingDoublingAllReduce(uint32_t rank, uint32_t world);
+CollectiveSchedule HalvingDoublingAllReduce(uint32_t rank, uint32_t world);
 
 // 2 log2 P alpha + (P - 1) / P S (2 beta + gamma); if N is not P, + 2 (alpha + S beta) + S gamma.
 double HalvingDoublingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);

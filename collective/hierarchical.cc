@@ -21,14 +21,14 @@ uint32_t RoundsWithin(uint32_t world, uint32_t ranks_per_host) {
 
 }  // namespace
 
-Schedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per_host) {
+CollectiveSchedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per_host) {
   TUG_CHECK(rank < world);
   const uint32_t hosts = Hosts(world, ranks_per_host);
   const uint32_t host = rank / ranks_per_host;
   const uint32_t leader = host * ranks_per_host;
   const TreeRanks group{leader, std::min(ranks_per_host, world - leader),
                         RoundsWithin(world, ranks_per_host)};
-  Schedule schedule{.parts = hosts};
+  CollectiveSchedule schedule{.parts = hosts};
   std::vector<Step>& steps = schedule.steps;
   AppendBinomialReduce(group, rank, hosts, steps);
   if (rank == leader) {

@@ -21,7 +21,7 @@
 namespace tug {
 
 // REQUIRES: ranks_per_host >= 1.
-Schedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per_host);
+CollectiveSchedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per_host);
 
 // ceil(log2 K) (2 alpha' + S (2 beta' + gamma')), alpha' to gamma' within a host, plus that of a
 // ring of H between hosts.

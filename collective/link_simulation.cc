@@ -34,7 +34,8 @@ struct Message {
 
 class LinkSimulation {
  public:
-  LinkSimulation(std::span<const Schedule> family, const Topology& topology, uint64_t bytes)
+  LinkSimulation(std::span<const CollectiveSchedule> family, const Topology& topology,
+                 uint64_t bytes)
       : family_(family), free_(topology.ports(), true) {
     for (uint32_t rank = 0; rank < family.size(); ++rank) AddMessages(rank, topology, bytes);
     for (uint32_t rank = 0; rank < family.size(); ++rank) AddWaits(rank);
@@ -78,7 +79,7 @@ class LinkSimulation {
   // Those that a rank sends, in order.
   void AddMessages(uint32_t rank, const Topology& topology, uint64_t bytes) {
     uint32_t number = 0;
-    const Schedule& schedule = family_[rank];
+    const CollectiveSchedule& schedule = family_[rank];
     for (uint32_t step = 0; step < schedule.steps.size(); ++step) {
       for (const Transfer& send : schedule.steps[step].sends) {
         const auto path = topology.Between(rank, send.peer);
@@ -103,7 +104,7 @@ class LinkSimulation {
 
   // What of a rank's sends and receives waits for its earlier receives.
   void AddWaits(uint32_t rank) {
-    const Schedule& schedule = family_[rank];
+    const CollectiveSchedule& schedule = family_[rank];
     std::map<uint32_t, size_t> sent_to, received_from;        // by peer: how many
     std::vector<std::optional<size_t>> last(schedule.parts);  // by part: the last that writes it
     std::vector<size_t> received;
@@ -171,7 +172,7 @@ class LinkSimulation {
     }
   }
 
-  const std::span<const Schedule> family_;
+  const std::span<const CollectiveSchedule> family_;
   std::vector<Message> messages_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<size_t>> between_;  // in order
   std::vector<bool> free_;                                                // by port
@@ -182,7 +183,7 @@ class LinkSimulation {
 
 }  // namespace
 
-double SimulatedSeconds(std::span<const Schedule> family, const Topology& topology,
+double SimulatedSeconds(std::span<const CollectiveSchedule> family, const Topology& topology,
                         uint64_t bytes) {
   return LinkSimulation(family, topology, bytes).Run();
 }

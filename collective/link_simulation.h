@@ -24,7 +24,8 @@ namespace tug {
 
 // Seconds until the last receive is done. Pure. REQUIRES: the family keeps the contract of
 // schedule.h; there is a path for each of its messages.
-double SimulatedSeconds(std::span<const Schedule> family, const Topology& topology, uint64_t bytes);
+double SimulatedSeconds(std::span<const CollectiveSchedule> family, const Topology& topology,
+                        uint64_t bytes);
 
 }  // namespace tug
 

@@ -39,7 +39,7 @@ double Simulated(const char* name, uint32_t world, const Topology& topology, uin
 
 template <class ScheduleOf>
 double SimulatedOnSwitch(const ScheduleOf& schedule, uint32_t world, uint64_t bytes) {
-  std::vector<Schedule> family;
+  std::vector<CollectiveSchedule> family;
   for (uint32_t rank = 0; rank < world; ++rank) family.push_back(schedule(rank, world));
   return SimulatedSeconds(family, Topology::Switch(world, kLink), bytes);
 }
@@ -80,7 +80,7 @@ TEST(LinkSimulation, TakesTheTimeOfTheFormulaForOtherCollectives) {
   for (uint32_t world = 1; world <= kLargestWorld; ++world) {
     const uint64_t bytes = EvenBytes(world);
     const std::string what = std::to_string(world);
-    const auto rooted = [](Schedule (*schedule)(uint32_t, uint32_t, uint32_t)) {
+    const auto rooted = [](CollectiveSchedule (*schedule)(uint32_t, uint32_t, uint32_t)) {
       return [schedule](uint32_t rank, uint32_t size) { return schedule(rank, size, 0); };
     };
     ExpectEqualSeconds(SimulatedOnSwitch(RingReduceScatter, world, bytes),

@@ -52,12 +52,12 @@ double BusiestSeconds(const LinkCost& link, uint32_t count, double part) {
 
 }  // namespace
 
-Schedule Mesh2dAllReduce(uint32_t rank, uint32_t world, uint32_t parts) {
+CollectiveSchedule Mesh2dAllReduce(uint32_t rank, uint32_t world, uint32_t parts) {
   TUG_CHECK(rank < world);
   TUG_CHECK(parts >= 1);
   const auto [rows, columns] = MostSquare(world);
   const uint32_t row = rank / columns, column = rank % columns;
-  Schedule schedule{.parts = parts};
+  CollectiveSchedule schedule{.parts = parts};
   AppendLine({row * columns, 1, columns, column}, parts, schedule.steps);
   AppendLine({column, columns, rows, row}, parts, schedule.steps);
   return schedule;

@@ -22,7 +22,7 @@
 namespace tug {
 
 // REQUIRES: parts >= 1.
-Schedule Mesh2dAllReduce(uint32_t rank, uint32_t world, uint32_t parts);
+CollectiveSchedule Mesh2dAllReduce(uint32_t rank, uint32_t world, uint32_t parts);
 
 // With a message of a part t = alpha + S/p beta, and r = t + S/p gamma where it is summed:
 // (C - 1 + R - 1) (r + t) for the first part, + (p - 1) times what the busiest rank receives for a

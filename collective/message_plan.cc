@@ -159,8 +159,9 @@ NumberLists NumberLists::From(uint32_t lists, std::span<const Pair> pairs) {
   return result;
 }
 
-absl::StatusOr<MessagePlan> PlanMessages(const Schedule& schedule, uint32_t rank, uint32_t world,
-                                         uint64_t elements, uint64_t chunk_elements) {
+absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uint32_t rank,
+                                         uint32_t world, uint64_t elements,
+                                         uint64_t chunk_elements) {
   TUG_CHECK(chunk_elements > 0);
   if (schedule.parts == 0) return absl::InvalidArgumentError("a schedule of no parts");
   if (schedule.transposes && elements % schedule.parts != 0) {

@@ -56,7 +56,7 @@ class NumberLists {
 
 // Of one rank. Constant once made; messages are named by their index in `sends` or `receives`.
 struct MessagePlan {
-  Schedule schedule;
+  CollectiveSchedule schedule;
   uint64_t elements = 0;
   uint64_t chunk_elements = 0;
 
@@ -78,8 +78,9 @@ struct MessagePlan {
 
 // REQUIRES: chunk_elements > 0. INVALID_ARGUMENT: the schedule names a rank that does not exist or
 // is `rank` itself, or parts that do not exist; or it transposes parts of different sizes. Pure.
-absl::StatusOr<MessagePlan> PlanMessages(const Schedule& schedule, uint32_t rank, uint32_t world,
-                                         uint64_t elements, uint64_t chunk_elements);
+absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uint32_t rank,
+                                         uint32_t world, uint64_t elements,
+                                         uint64_t chunk_elements);
 
 }  // namespace tug
 

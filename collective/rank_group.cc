@@ -65,9 +65,8 @@ std::optional<uint32_t> RankGroup::RankOf(PeerId peer) const {
 
 // ---- starting ----
 
-absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(const Schedule& schedule,
-                                                                     uint64_t elements,
-                                                                     ElementType type) {
+absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(
+    const CollectiveSchedule& schedule, uint64_t elements, ElementType type) {
   const uint64_t chunk = std::max<uint64_t>(1, options_.chunk_bytes / ElementBytes(type));
   const auto same = [&](const std::shared_ptr<const MessagePlan>& plan) {
     return plan->elements == elements && plan->chunk_elements == chunk &&
@@ -85,8 +84,9 @@ absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(const Sched
   return plans_.front();
 }
 
-absl::StatusOr<uint64_t> RankGroup::Start(const Schedule& schedule, CollectiveBuffer buffer,
-                                          ElementType type, absl::Time now) {
+absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
+                                          CollectiveBuffer buffer, ElementType type,
+                                          absl::Time now) {
   RETURN_IF_ERROR(status_);
   if (buffer.bytes.size() % ElementBytes(type) != 0) {
     return absl::InvalidArgumentError(
@@ -363,6 +363,7 @@ void RankGroup::Abort(uint32_t rank, const std::string& why, absl::StatusCode co
 void RankGroup::Fail(absl::StatusCode code, uint32_t rank, const std::string& why,
                      const std::string& says) {
   if (!status_.ok()) return;
+  failed_rank_ = rank;
   status_ = absl::Status(
       code, absl::StrCat("rank ", rank, " (", PeerName(options_.peers[rank]), ") ", why, says));
   runs_.clear();

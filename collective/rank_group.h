@@ -68,7 +68,7 @@ class RankGroup {
   // Begins the next collective: `schedule` is this rank's, the buffer's size a multiple of the
   // type's. Returns its number. The buffer is the group's until it is finished. Errors:
   // INVALID_ARGUMENT (the schedule, the size), and that of a failed group.
-  absl::StatusOr<uint64_t> Start(const Schedule& schedule, CollectiveBuffer buffer,
+  absl::StatusOr<uint64_t> Start(const CollectiveSchedule& schedule, CollectiveBuffer buffer,
                                  ElementType type, absl::Time now);
 
   void OnMessage(Message message, absl::Time now);
@@ -99,6 +99,8 @@ class RankGroup {
   // INVALID_ARGUMENT: it runs something else; RESOURCE_EXHAUSTED: it is too slow for the others;
   // and what Abort was given.
   const absl::Status& status() const { return status_; }
+  // Whom status() names; none while it is OK.
+  std::optional<uint32_t> failed_rank() const { return failed_rank_; }
 
   // The rank's connection is lost, and all that came over it delivered: it is given up when a
   // collective needs more of it, or has something to send to it.
@@ -124,7 +126,7 @@ class RankGroup {
     std::vector<PeerTimes> times;  // by rank
   };
 
-  absl::StatusOr<std::shared_ptr<const MessagePlan>> PlanOf(const Schedule& schedule,
+  absl::StatusOr<std::shared_ptr<const MessagePlan>> PlanOf(const CollectiveSchedule& schedule,
                                                             uint64_t elements, ElementType type);
   WireHeader HeaderOf(MessageKind kind) const;
   WireHeader HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const;
@@ -166,6 +168,7 @@ class RankGroup {
   absl::Time last_tick_ = absl::InfinitePast();
   absl::Time now_;
   absl::Status status_;
+  std::optional<uint32_t> failed_rank_;
 };
 
 }  // namespace tug

@@ -77,7 +77,7 @@ class RankGroupTest : public ::testing::Test {
   }
 
   // Starts a schedule for kElements of what round 0 has the rank contribute.
-  absl::Status StartSchedule(uint32_t rank, const Schedule& schedule) {
+  absl::Status StartSchedule(uint32_t rank, const CollectiveSchedule& schedule) {
     const std::vector<std::byte> own = Contribution(ElementType::kFp32, rank, kElements, 0);
     auto memory = std::make_shared<AlignedBuffer>(own.size());
     std::copy(own.begin(), own.end(), memory->data());
@@ -277,9 +277,9 @@ TEST_F(RankGroupTest, WhoWasStoppedItselfDoesNotBlameTheOthers) {
 // 2 -> 1 -> 0, and rank 2 never comes: rank 0 has waited longer than rank 1, but for a live rank.
 TEST_F(RankGroupTest, WhoWaitsForAStuckRankIsNotTakenForIt) {
   Open(3);
-  Schedule first{.parts = 1, .steps = {{}, {}}};
+  CollectiveSchedule first{.parts = 1, .steps = {{}, {}}};
   first.steps[1].receives = {{.peer = 1, .end = 1, .reduces = true}};
-  Schedule middle{.parts = 1, .steps = {{}, {}}};
+  CollectiveSchedule middle{.parts = 1, .steps = {{}, {}}};
   middle.steps[0].receives = {{.peer = 2, .end = 1, .reduces = true}};
   middle.steps[1].sends = {{.peer = 0, .end = 1}};
   ASSERT_TRUE(StartSchedule(0, first).ok());
@@ -352,14 +352,16 @@ TEST_F(RankGroupTest, NobodyLeavesABarrierBeforeAllHaveCome) {
 TEST_F(RankGroupTest, RefusesAScheduleThatNamesNobody) {
   Open(2);
   const auto memory = std::make_shared<AlignedBuffer>(8);
-  Schedule schedule{.parts = 1, .steps = {{}}};
+  CollectiveSchedule schedule{.parts = 1, .steps = {{}}};
   schedule.steps[0].sends = {{.peer = 2, .end = 1}};
   EXPECT_EQ(
       groups_[0]->Start(schedule, BufferOf(memory, 8), ElementType::kFp32, now_).status().code(),
       absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(
-      groups_[0]->Start(Schedule{}, BufferOf(memory, 7), ElementType::kBf16, now_).status().code(),
-      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(groups_[0]
+                ->Start(CollectiveSchedule{}, BufferOf(memory, 7), ElementType::kBf16, now_)
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(groups_[0]->status().ok());
 }
 

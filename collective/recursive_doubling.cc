@@ -7,10 +7,10 @@
 
 namespace tug {
 
-Schedule RecursiveDoublingAllReduce(uint32_t rank, uint32_t world) {
+CollectiveSchedule RecursiveDoublingAllReduce(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
   const Fold fold(world);
-  Schedule schedule;
+  CollectiveSchedule schedule;
   fold.AppendIn(rank, 1, schedule.steps);
   const auto member = fold.MemberOf(rank);
   for (uint32_t distance = 1; distance < fold.members(); distance *= 2) {

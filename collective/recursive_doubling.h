@@ -17,7 +17,7 @@
 
 namespace tug {
 
-Schedule RecursiveDoublingAllReduce(uint32_t rank, uint32_t world);
+CollectiveSchedule RecursiveDoublingAllReduce(uint32_t rank, uint32_t world);
 
 // log2 P (alpha + S (beta + gamma)); if N is not P, + 2 (alpha + S beta) + S gamma.
 double RecursiveDoublingAllReduceSeconds(const LinkCost& link, uint32_t world, uint64_t bytes);

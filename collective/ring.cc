@@ -13,17 +13,17 @@ Ring OfAll(uint32_t rank, uint32_t world) { return {.count = world, .position = 
 
 }  // namespace
 
-Schedule RingAllReduce(uint32_t rank, uint32_t world) {
+CollectiveSchedule RingAllReduce(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
-  Schedule schedule{.parts = world};
+  CollectiveSchedule schedule{.parts = world};
   AppendRingReduceScatter(OfAll(rank, world), schedule.steps);
   AppendRingAllGather(OfAll(rank, world), schedule.steps);
   return schedule;
 }
 
-Schedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world) {
+CollectiveSchedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
-  Schedule schedule = RingAllReduce(rank, world);
+  CollectiveSchedule schedule = RingAllReduce(rank, world);
   schedule.parts = 2 * world;
   const Ring back{
       .count = world, .position = world - 1 - rank, .first_part = world, .is_reversed = true};
@@ -37,16 +37,16 @@ Schedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world) {
   return schedule;
 }
 
-Schedule RingReduceScatter(uint32_t rank, uint32_t world) {
+CollectiveSchedule RingReduceScatter(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
-  Schedule schedule{.parts = world};
+  CollectiveSchedule schedule{.parts = world};
   AppendRingReduceScatter(OfAll(rank, world), schedule.steps);
   return schedule;
 }
 
-Schedule RingAllGather(uint32_t rank, uint32_t world) {
+CollectiveSchedule RingAllGather(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
-  Schedule schedule{.parts = world};
+  CollectiveSchedule schedule{.parts = world};
   AppendRingAllGather(OfAll(rank, world), schedule.steps);
   return schedule;
 }

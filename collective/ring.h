@@ -21,12 +21,12 @@
 namespace tug {
 
 // Pure, as all schedules. REQUIRES, here and in the others: rank < world.
-Schedule RingAllReduce(uint32_t rank, uint32_t world);
-Schedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world);
+CollectiveSchedule RingAllReduce(uint32_t rank, uint32_t world);
+CollectiveSchedule BidirectionalRingAllReduce(uint32_t rank, uint32_t world);
 // Rank r ends with the sum of part r.
-Schedule RingReduceScatter(uint32_t rank, uint32_t world);
+CollectiveSchedule RingReduceScatter(uint32_t rank, uint32_t world);
 // Rank r begins with part r.
-Schedule RingAllGather(uint32_t rank, uint32_t world);
+CollectiveSchedule RingAllGather(uint32_t rank, uint32_t world);
 
 // 2 (N - 1) (alpha + S/N beta) + (N - 1) S/N gamma. `bytes`, here and in the others: S, the whole
 // buffer of one rank.

@@ -2,7 +2,7 @@
 #define TUG_COLLECTIVE_SCHEDULE_H_
 
 // What each rank of a collective sends, receives and sums, as pure data: an algorithm is a function
-// (rank, world) -> Schedule in a file of its own, with its paper and its alpha-beta cost
+// (rank, world) -> CollectiveSchedule in a file of its own, with its paper and its alpha-beta cost
 // (cost.h). One executor (communicator.h) runs all of them; schedule_proof.h proves them.
 //
 // A buffer is cut into `parts` parts, as equal as they can be (PartBegin). Steps have the same
@@ -64,7 +64,8 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-struct Schedule {
+// (Schedule alone is the message that tells nodes how to cut and queue, proto/control.proto.)
+struct CollectiveSchedule {
   uint32_t parts = 1;
   std::vector<Step> steps;
   // All-to-all alone: part p of rank a is at first what a has for p, and then what p had for a. So
@@ -72,7 +73,7 @@ struct Schedule {
   // one's own buffer. REQUIRES: as many elements in all parts.
   bool transposes = false;
 
-  friend bool operator==(const Schedule&, const Schedule&) = default;
+  friend bool operator==(const CollectiveSchedule&, const CollectiveSchedule&) = default;
 };
 
 // First element of a part, of so many elements: parts differ by one element at most.

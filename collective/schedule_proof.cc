@@ -25,7 +25,8 @@ struct Message {
 
 class Proof {
  public:
-  Proof(std::span<const Schedule> family, SumTerms& terms) : family_(family), terms_(terms) {}
+  Proof(std::span<const CollectiveSchedule> family, SumTerms& terms)
+      : family_(family), terms_(terms) {}
 
   ScheduleProof Run(std::span<const std::vector<WriteHazard>> hazards,
                     const std::function<bool(uint32_t, uint32_t)>& begins_with) {
@@ -60,7 +61,7 @@ class Proof {
   }
 
   void AddSends(uint32_t rank) {
-    const Schedule& schedule = family_[rank];
+    const CollectiveSchedule& schedule = family_[rank];
     if (schedule.parts != family_[0].parts || schedule.transposes != family_[0].transposes) {
       Fail(rank, "has other parts than rank 0", {});
     }
@@ -81,7 +82,7 @@ class Proof {
   void AddReceives(uint32_t rank) {
     std::vector<std::vector<size_t>>& receives = receives_.emplace_back();
     std::map<uint32_t, size_t> received_from;
-    const Schedule& schedule = family_[rank];
+    const CollectiveSchedule& schedule = family_[rank];
     for (uint32_t step = 0; step < schedule.steps.size(); ++step) {
       receives.emplace_back();
       const std::vector<Transfer>& transfers = schedule.steps[step].receives;
@@ -247,7 +248,7 @@ class Proof {
     error_ = text.str();
   }
 
-  const std::span<const Schedule> family_;
+  const std::span<const CollectiveSchedule> family_;
   SumTerms& terms_;
   std::vector<Message> messages_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<size_t>> between_;  // messages, in order
@@ -261,7 +262,7 @@ class Proof {
 
 }  // namespace
 
-ScheduleProof ProveSchedules(std::span<const Schedule> family,
+ScheduleProof ProveSchedules(std::span<const CollectiveSchedule> family,
                              std::span<const std::vector<WriteHazard>> hazards,
                              const std::function<bool(uint32_t, uint32_t)>& begins_with,
                              SumTerms& terms) {

@@ -42,7 +42,7 @@ struct ScheduleProof {
 //
 // `begins_with`: whether a rank has something in a part at first. `hazards`: those that receives
 // wait for, by rank. Pure. REQUIRES: at most 64 ranks; hazards name transfers that there are.
-ScheduleProof ProveSchedules(std::span<const Schedule> family,
+ScheduleProof ProveSchedules(std::span<const CollectiveSchedule> family,
                              std::span<const std::vector<WriteHazard>> hazards,
                              const std::function<bool(uint32_t rank, uint32_t part)>& begins_with,
                              SumTerms& terms);

@@ -14,14 +14,14 @@ namespace {
 
 bool Everything(uint32_t, uint32_t) { return true; }
 
-std::vector<Schedule> Rings(uint32_t world) {
-  std::vector<Schedule> family;
+std::vector<CollectiveSchedule> Rings(uint32_t world) {
+  std::vector<CollectiveSchedule> family;
   for (uint32_t rank = 0; rank < world; ++rank) family.push_back(RingAllReduce(rank, world));
   return family;
 }
 
 // Heeds no hazards: WriteHazards is not for families that break the contract.
-std::string ErrorOf(const std::vector<Schedule>& family) {
+std::string ErrorOf(const std::vector<CollectiveSchedule>& family) {
   SumTerms terms;
   const std::vector<std::vector<WriteHazard>> none(family.size());
   return ProveSchedules(family, none, Everything, terms).error;
@@ -30,21 +30,21 @@ std::string ErrorOf(const std::vector<Schedule>& family) {
 TEST(ScheduleProof, FindsNothingWrongWithARing) { EXPECT_EQ(ErrorOf(Rings(5)), ""); }
 
 TEST(ScheduleProof, FindsATransferThatNobodyExpects) {
-  std::vector<Schedule> family = Rings(4);
+  std::vector<CollectiveSchedule> family = Rings(4);
   family[2].steps.back().receives.clear();
   EXPECT_NE(ErrorOf(family).find("rank 1 of 4 sends what nobody expects, in step"),
             std::string::npos);
 }
 
 TEST(ScheduleProof, FindsATransferOfOtherParts) {
-  std::vector<Schedule> family = Rings(4);
+  std::vector<CollectiveSchedule> family = Rings(4);
   family[2].steps[1].receives[0].begin -= 1;
   EXPECT_NE(ErrorOf(family).find("expects something else than is sent, in step 1"),
             std::string::npos);
 }
 
 TEST(ScheduleProof, FindsReceivesOfAStepThatOverlap) {
-  const std::vector<Schedule> family = {
+  const std::vector<CollectiveSchedule> family = {
       {1, {{{}, {{1, 0, 1, true}, {2, 0, 1, true}}}}},
       {1, {{{{0, 0, 1}}, {}}}},
       {1, {{{{0, 0, 1}}, {}}}},
@@ -53,13 +53,13 @@ TEST(ScheduleProof, FindsReceivesOfAStepThatOverlap) {
 }
 
 TEST(ScheduleProof, FindsAContributionSummedTwice) {
-  std::vector<Schedule> family = Rings(3);
-  for (Schedule& schedule : family) schedule.steps[2].receives[0].reduces = true;
+  std::vector<CollectiveSchedule> family = Rings(3);
+  for (CollectiveSchedule& schedule : family) schedule.steps[2].receives[0].reduces = true;
   EXPECT_NE(ErrorOf(family).find("sums a contribution twice"), std::string::npos);
 }
 
 TEST(ScheduleProof, FindsAContributionLost) {
-  std::vector<Schedule> family = Rings(3);
+  std::vector<CollectiveSchedule> family = Rings(3);
   family[1].steps[1].receives[0].reduces = false;
   EXPECT_NE(ErrorOf(family).find("loses a contribution"), std::string::npos);
 }
@@ -67,14 +67,14 @@ TEST(ScheduleProof, FindsAContributionLost) {
 TEST(ScheduleProof, FindsAPartSentWithNothingInIt) {
   SumTerms terms;
   const auto own = [](uint32_t rank, uint32_t part) { return rank == part; };
-  const std::vector<Schedule> family = Rings(3);
+  const std::vector<CollectiveSchedule> family = Rings(3);
   EXPECT_NE(ProveSchedules(family, WriteHazards(family), own, terms).error.find("sends nothing"),
             std::string::npos);
 }
 
 // A receive that waits for the reader of what is made of it.
 TEST(ScheduleProof, FindsADeadlock) {
-  const std::vector<Schedule> family = {
+  const std::vector<CollectiveSchedule> family = {
       {1, {{{}, {{1, 0, 1, true}}}, {{{1, 0, 1}}, {}}}},
       {1, {{{{0, 0, 1}}, {}}, {{}, {{0, 0, 1}}}}},
   };
@@ -88,7 +88,7 @@ TEST(ScheduleProof, FindsADeadlock) {
 
 // Rank 0 gets back, two steps later, what 2 has read and 1 perhaps not.
 TEST(ScheduleProof, FindsAWriteThatSeldomComesTooEarly) {
-  const std::vector<Schedule> family = {
+  const std::vector<CollectiveSchedule> family = {
       {1, {{{{1, 0, 1}, {2, 0, 1}}, {}}, {}, {{}, {{2, 0, 1}}}}},
       {1, {{{}, {{0, 0, 1}}}, {}, {}}},
       {1, {{{}, {{0, 0, 1, true}}}, {}, {{{0, 0, 1}}, {}}}},
@@ -102,7 +102,7 @@ TEST(ScheduleProof, FindsAWriteThatSeldomComesTooEarly) {
 }
 
 TEST(ScheduleProof, FindsAWriteThatAPeerHasYetToReadUnlessHazardsAreHeeded) {
-  std::vector<Schedule> family;
+  std::vector<CollectiveSchedule> family;
   for (uint32_t rank = 0; rank < 4; ++rank) family.push_back(RecursiveDoublingAllReduce(rank, 4));
   SumTerms terms;
   EXPECT_EQ(ProveSchedules(family, WriteHazards(family), Everything, terms).error, "");

@@ -23,13 +23,13 @@ namespace {
 
 constexpr uint32_t kLargestWorld = 33;
 
-using ScheduleOf = std::function<Schedule(uint32_t rank, uint32_t world)>;
+using ScheduleOf = std::function<CollectiveSchedule(uint32_t rank, uint32_t world)>;
 using BeginsWith = std::function<bool(uint32_t rank, uint32_t part)>;
 // The term that a rank is to have of a part; kNothing if it may have anything.
 using Wanted = std::function<uint32_t(SumTerms& terms, uint32_t rank, uint32_t part)>;
 
-std::vector<Schedule> FamilyOf(const ScheduleOf& schedule, uint32_t world) {
-  std::vector<Schedule> family;
+std::vector<CollectiveSchedule> FamilyOf(const ScheduleOf& schedule, uint32_t world) {
+  std::vector<CollectiveSchedule> family;
   for (uint32_t rank = 0; rank < world; ++rank) family.push_back(schedule(rank, world));
   return family;
 }
@@ -39,7 +39,7 @@ bool OwnPart(uint32_t rank, uint32_t part) { return rank == part; }
 
 uint64_t AllRanks(uint32_t world) { return (uint64_t{1} << world) - 1; }
 
-void ExpectEnds(const std::vector<Schedule>& family, const BeginsWith& begins_with,
+void ExpectEnds(const std::vector<CollectiveSchedule>& family, const BeginsWith& begins_with,
                 const Wanted& wanted, const std::string& what) {
   SumTerms terms;
   const ScheduleProof proof = ProveSchedules(family, WriteHazards(family), begins_with, terms);
@@ -54,7 +54,7 @@ void ExpectEnds(const std::vector<Schedule>& family, const BeginsWith& begins_wi
 }
 
 // Of the ranks for which `has` is true of a part, all have the same sum of all contributions.
-void ExpectSums(const std::vector<Schedule>& family, const BeginsWith& has,
+void ExpectSums(const std::vector<CollectiveSchedule>& family, const BeginsWith& has,
                 const std::string& what) {
   SumTerms terms;
   const ScheduleProof proof = ProveSchedules(family, WriteHazards(family), Everything, terms);
@@ -75,7 +75,7 @@ void ExpectSums(const std::vector<Schedule>& family, const BeginsWith& has,
 
 // Whatever hazard is left out, the proof finds the race: it can fail, and hazards are no more than
 // need be.
-void ExpectNeedsEachHazard(const std::vector<Schedule>& family, const std::string& what) {
+void ExpectNeedsEachHazard(const std::vector<CollectiveSchedule>& family, const std::string& what) {
   const std::vector<std::vector<WriteHazard>> all = WriteHazards(family);
   SumTerms terms;
   for (uint32_t rank = 0; rank < family.size(); ++rank) {
@@ -135,7 +135,7 @@ TEST(AllReduceSchedules, HaveWriteHazardsOnlyWhereTheyAreSaidToHaveThem) {
   for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
     for (const AllReduceSettings& settings : SettingsToTry(algorithm)) {
       for (uint32_t world = 1; world <= kLargestWorld; ++world) {
-        const std::vector<Schedule> family = AllReduceFamily(algorithm, world, settings);
+        const std::vector<CollectiveSchedule> family = AllReduceFamily(algorithm, world, settings);
         size_t hazards = 0;
         for (const auto& of_rank : WriteHazards(family)) hazards += of_rank.size();
         const std::string name = algorithm.name;
@@ -189,7 +189,7 @@ class BinomialTree : public testing::Test {
  protected:
   // For all worlds, and roots at both ends and between.
   template <class Check>
-  void ForAll(Schedule (*schedule)(uint32_t, uint32_t, uint32_t), const Check& check) {
+  void ForAll(CollectiveSchedule (*schedule)(uint32_t, uint32_t, uint32_t), const Check& check) {
     for (uint32_t world = 1; world <= kLargestWorld; ++world) {
       for (uint32_t root : {0u, world / 3, world - 1}) {
         const auto family = FamilyOf(

@@ -26,7 +26,7 @@ constexpr std::pair<const char*, uint64_t> kSizes[] = {
     {"4 KiB", 4 << 10}, {"256 KiB", 256 << 10}, {"4 MiB", 4 << 20}, {"64 MiB", 64 << 20}};
 
 double Simulated(const char* name, const Topology& topology, uint64_t bytes, uint32_t parts) {
-  const std::vector<Schedule> family =
+  const std::vector<CollectiveSchedule> family =
       AllReduceFamily(*FindAllReduce(name), kWorld, {.parts = parts});
   return SimulatedSeconds(family, topology, bytes);
 }

@@ -9,7 +9,7 @@
 
 namespace tug {
 
-Schedule TorusAllReduce(uint32_t rank, std::span<const uint32_t> sides) {
+CollectiveSchedule TorusAllReduce(uint32_t rank, std::span<const uint32_t> sides) {
   const uint32_t world = std::accumulate(sides.begin(), sides.end(), 1u, std::multiplies());
   TUG_CHECK(rank < world);
   std::vector<Ring> rings;
@@ -26,7 +26,7 @@ Schedule TorusAllReduce(uint32_t rank, std::span<const uint32_t> sides) {
     first_part += position * block_parts;
     stride *= side;
   }
-  Schedule schedule{.parts = world};
+  CollectiveSchedule schedule{.parts = world};
   for (const Ring& ring : rings) AppendRingReduceScatter(ring, schedule.steps);
   for (auto ring = rings.rbegin(); ring != rings.rend(); ++ring) {
     AppendRingAllGather(*ring, schedule.steps);

@@ -30,7 +30,7 @@
 namespace tug {
 
 // REQUIRES: rank < product of the sides.
-Schedule TorusAllReduce(uint32_t rank, std::span<const uint32_t> sides);
+CollectiveSchedule TorusAllReduce(uint32_t rank, std::span<const uint32_t> sides);
 
 // (A - 1) (2 alpha + S/A (2 beta + gamma)) + (B - 1) (2 alpha + S/(A B) (2 beta + gamma)) + ...: on
 // a switch, and as much in a torus with a link for each neighbour.

@@ -18,14 +18,15 @@ bool Holds(const Transfer& transfer, uint32_t part) {
 // Follows one part through the steps of all ranks.
 class PartHistory {
  public:
-  PartHistory(std::span<const Schedule> family, uint32_t part)
+  PartHistory(std::span<const CollectiveSchedule> family, uint32_t part)
       : family_(family), part_(part), known_(family.size()) {
     for (Known& known : known_) known.assign(family.size(), -1);
   }
 
   void Run(std::vector<std::set<WriteHazard>>& hazards) {
     size_t steps = 0;
-    for (const Schedule& schedule : family_) steps = std::max(steps, schedule.steps.size());
+    for (const CollectiveSchedule& schedule : family_)
+      steps = std::max(steps, schedule.steps.size());
     for (uint32_t step = 0; step < steps; ++step) {
       std::vector<std::pair<uint32_t, Known>> learned;
       for (uint32_t receiver = 0; receiver < family_.size(); ++receiver) {
@@ -65,14 +66,14 @@ class PartHistory {
     }
   }
 
-  const std::span<const Schedule> family_;
+  const std::span<const CollectiveSchedule> family_;
   const uint32_t part_;
   std::vector<Known> known_;  // by rank
 };
 
 }  // namespace
 
-std::vector<std::vector<WriteHazard>> WriteHazards(std::span<const Schedule> family) {
+std::vector<std::vector<WriteHazard>> WriteHazards(std::span<const CollectiveSchedule> family) {
   if (family.empty()) return {};
   std::vector<std::set<WriteHazard>> sorted(family.size());
   for (uint32_t part = 0; part < family[0].parts; ++part) PartHistory(family, part).Run(sorted);

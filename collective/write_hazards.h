@@ -40,7 +40,7 @@ struct WriteHazard {
 // through all transfers once, and for each of them that has the part copies a number for each rank:
 // time grows as parts x (all transfers + world x those that have the part).
 // REQUIRES: the family keeps the contract of schedule.h.
-std::vector<std::vector<WriteHazard>> WriteHazards(std::span<const Schedule> family);
+std::vector<std::vector<WriteHazard>> WriteHazards(std::span<const CollectiveSchedule> family);
 
 }  // namespace tug
 

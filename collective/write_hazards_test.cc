@@ -11,7 +11,7 @@ namespace {
 using Hazards = std::vector<WriteHazard>;
 
 TEST(WriteHazards, AreWhereTwoRanksExchangeWhatBothSumInto) {
-  const std::vector<Schedule> family = {
+  const std::vector<CollectiveSchedule> family = {
       {1, {{{{1, 0, 1}}, {{1, 0, 1, true}}}}},
       {1, {{{{0, 0, 1}}, {{0, 0, 1, true}}}}},
   };
@@ -21,7 +21,7 @@ TEST(WriteHazards, AreWhereTwoRanksExchangeWhatBothSumInto) {
 }
 
 TEST(WriteHazards, AreNotWhereAPartComesBackFromWhomItWentTo) {
-  const std::vector<Schedule> family = {
+  const std::vector<CollectiveSchedule> family = {
       {2, {{{{1, 0, 1}}, {{1, 1, 2, true}}}, {{{1, 1, 2}}, {{1, 0, 1}}}}},
       {2, {{{{0, 1, 2}}, {{0, 0, 1, true}}}, {{{0, 0, 1}}, {{0, 1, 2}}}}},
   };
@@ -30,7 +30,7 @@ TEST(WriteHazards, AreNotWhereAPartComesBackFromWhomItWentTo) {
 
 // Rank 0 sends to 1 and to 2, and gets the part back from 2, which knows nothing of rank 1.
 TEST(WriteHazards, NameTheSendOfAnEarlierStepThatNothingProvesRead) {
-  const std::vector<Schedule> family = {
+  const std::vector<CollectiveSchedule> family = {
       {1, {{{{1, 0, 1}, {2, 0, 1}}, {}}, {{}, {{2, 0, 1}}}}},
       {1, {{{}, {{0, 0, 1}}}}},
       {1, {{{}, {{0, 0, 1, true}}}, {{{0, 0, 1}}, {}}}},
@@ -42,7 +42,7 @@ TEST(WriteHazards, NameTheSendOfAnEarlierStepThatNothingProvesRead) {
 
 // 0 -> 1 -> 2 -> 0: what comes from 2 was made of what 1 has read.
 TEST(WriteHazards, FollowCausesThroughOtherRanks) {
-  const std::vector<Schedule> family = {
+  const std::vector<CollectiveSchedule> family = {
       {1, {{{{1, 0, 1}}, {}}, {}, {{}, {{2, 0, 1}}}}},
       {1, {{{}, {{0, 0, 1, true}}}, {{{2, 0, 1}}, {}}, {}}},
       {1, {{}, {{}, {{1, 0, 1, true}}}, {{{0, 0, 1}}, {}}}},
@@ -51,7 +51,7 @@ TEST(WriteHazards, FollowCausesThroughOtherRanks) {
 }
 
 TEST(WriteHazards, OfASendAreWithTheFirstWriteAfterItOnly) {
-  const std::vector<Schedule> family = {
+  const std::vector<CollectiveSchedule> family = {
       {1, {{{{1, 0, 1}}, {{1, 0, 1, true}}}, {{}, {{1, 0, 1}}}}},
       {1, {{{{0, 0, 1}}, {{0, 0, 1, true}}}, {{{0, 0, 1}}, {}}}},
   };
@@ -59,7 +59,7 @@ TEST(WriteHazards, OfASendAreWithTheFirstWriteAfterItOnly) {
 }
 
 TEST(WriteHazards, AreInEveryReceiveOfWhatIsTransposed) {
-  const std::vector<Schedule> family = {
+  const std::vector<CollectiveSchedule> family = {
       {2, {{{{1, 1, 2}}, {{1, 1, 2}}}}, true},
       {2, {{{{0, 0, 1}}, {{0, 0, 1}}}}, true},
   };

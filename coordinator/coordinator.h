@@ -249,6 +249,8 @@ class Coordinator {
   void IssueTimeline(const std::vector<uint32_t>& servers);
   // Number and workers of the view.
   void SetPlaces(const std::vector<uint64_t>& start_clocks);
+  // The server beside each worker of the view.
+  void PairWithServers();
   void ChangeView(absl::Time now);
   // The view that was prepared is the view.
   void TakeSettledView(absl::Time now);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/coordinator.h"
+#include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -161,6 +162,11 @@ absl::Status Coordinator::MayLeave(const Member& member) const {
     return absl::FailedPreconditionError(
         "the workers of this job are programs of their own (model.external): no other could take "
         "the steps of one, so that no node can leave; end the job with: tug stop");
+  }
+  if (AllReduces(options_.config)) {
+    return absl::FailedPreconditionError(
+        "an all-reduce is among all servers (exchange ALL_REDUCE), each with the gradients of the "
+        "worker beside it, so that no node can leave; end the job with: tug stop");
   }
   if (!Recovers()) {
     return absl::FailedPreconditionError(

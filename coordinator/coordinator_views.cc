@@ -14,7 +14,9 @@
 #include "base/check.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/host_pairs.h"
 #include "exchange/segment_table.h"
+#include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -94,6 +96,20 @@ void Coordinator::SetPlaces(const std::vector<uint64_t>& start_clocks) {
       place.add_start_clocks(start_clocks[v]);
     }
     if (place.virtual_workers_size() > 0) *view_->add_workers() = std::move(place);
+  }
+  if (AllReduces(options_.config)) PairWithServers();
+}
+
+void Coordinator::PairWithServers() {
+  const auto hosted = [&](uint32_t id) {
+    return HostedNode{id, membership_.members().at(id).host_id};
+  };
+  std::vector<HostedNode> workers, servers;
+  for (const WorkerAssignment& place : view_->workers()) workers.push_back(hosted(place.node_id()));
+  for (const uint32_t id : holders_->Servers()) servers.push_back(hosted(id));
+  const std::vector<uint32_t> beside = PairHosts(workers, servers);
+  for (size_t i = 0; i < beside.size(); ++i) {
+    view_->mutable_workers(static_cast<int>(i))->set_server_node_id(beside[i]);
   }
 }
 

@@ -118,7 +118,7 @@ absl::Status ExternalWorker::BuildExchange(const View& view) {
                    OpenTransport(self, registered.job(), registered.config().comm(), ""));
   RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
   ExchangeOptions options{registered.job(), view.timeline(), view.number(),
-                          LaneNumberOfSegment(view), registered.config().comm()};
+                          LaneNumberOfSegmentFor(view, self), registered.config().comm()};
   options.update_per_push = update_per_push_;
   options.block_names = BlockNames(blocks_);
   options.seed = registered.config().seed();

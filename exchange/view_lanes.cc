@@ -13,9 +13,45 @@ std::vector<uint32_t> LaneNumberOfSegment(const View& view) {
   return numbers;
 }
 
-ViewRequest ViewRequestOf(const View& view) {
-  ViewRequest request{view.number(), LaneNumberOfSegment(view)};
+namespace {
+
+// 0: none.
+uint32_t ServerBeside(const View& view, PeerId self) {
+  for (const WorkerAssignment& worker : view.workers()) {
+    if (WorkerPeer(worker.node_id()) == self) return worker.server_node_id();
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Lane> LanesFor(const View& view, PeerId self) {
+  const uint32_t beside = ServerBeside(view, self);
+  std::vector<Lane> lanes;
   for (const Lane& lane : view.lanes()) {
+    if (beside == 0 || lane.server_node_id() == beside) lanes.push_back(lane);
+  }
+  return lanes;
+}
+
+std::vector<uint32_t> LaneNumberOfSegmentFor(const View& view, PeerId self) {
+  const uint32_t beside = ServerBeside(view, self);
+  if (beside == 0) return LaneNumberOfSegment(view);
+  return std::vector<uint32_t>(static_cast<size_t>(view.lane_of_segment_size()),
+                               LaneNumber(beside, 0));
+}
+
+std::vector<PeerId> ReducingLanes(const View& view) {
+  std::vector<PeerId> lanes;
+  for (const WorkerAssignment& worker : view.workers()) {
+    lanes.push_back(LanePeer(LaneNumber(worker.server_node_id(), 0)));
+  }
+  return lanes;
+}
+
+ViewRequest ViewRequestOf(const View& view, PeerId self) {
+  ViewRequest request{view.number(), LaneNumberOfSegmentFor(view, self)};
+  for (const Lane& lane : LanesFor(view, self)) {
     request.lanes.push_back({LanePeer(LaneNumber(lane)), lane.endpoint()});
   }
   return request;
@@ -36,7 +72,7 @@ std::vector<std::vector<uint32_t>> LaneNumbersOfCopies(const View& view) {
 }
 
 absl::Status ConnectToLanes(const View& view, PeerId self, Transport& transport) {
-  for (const Lane& lane : view.lanes()) {
+  for (const Lane& lane : LanesFor(view, self)) {
     const PeerId peer = LanePeer(LaneNumber(lane));
     if (peer != self) RETURN_IF_ERROR(transport.Connect(peer, lane.endpoint()));
   }

@@ -24,14 +24,25 @@ inline uint32_t LaneNumber(const Lane& lane) {
 // Lane number of the owner of every segment. REQUIRES: lane_of_segment indexes into lanes.
 std::vector<uint32_t> LaneNumberOfSegment(const View& view);
 
-// What an exchange is told of a later view.
-ViewRequest ViewRequestOf(const View& view);
+// The lanes that a node exchanges segments with, in the order of the view: all; but if the view has
+// a server beside this worker (`exchange: ALL_REDUCE`), those of that server.
+std::vector<Lane> LanesFor(const View& view, PeerId self);
+// The lane number of each segment for a worker: that of its owner, or of the lane beside the
+// worker. REQUIRES: as above; a server beside a worker has one lane.
+std::vector<uint32_t> LaneNumberOfSegmentFor(const View& view, PeerId self);
+
+// With `exchange: ALL_REDUCE`, by rank: the lanes that reduce sums, in the order of the workers
+// that they are beside, so that a rank's part of the virtual workers does not depend on node ids.
+std::vector<PeerId> ReducingLanes(const View& view);
+
+// What the exchange of a worker is told of a later view.
+ViewRequest ViewRequestOf(const View& view, PeerId self);
 
 // By segment, the numbers of the lanes that keep a copy of it beside the owner; empty: nobody keeps
 // any. REQUIRES: copies index into lanes, and have an entry per segment.
 std::vector<std::vector<uint32_t>> LaneNumbersOfCopies(const View& view);
 
-// Connects to every lane of the view but `self`. May be called for one view after the other: lanes
+// Connects to every lane of LanesFor but `self`. May be called for one view after the other: lanes
 // that are connected stay so.
 absl::Status ConnectToLanes(const View& view, PeerId self, Transport& transport);
 

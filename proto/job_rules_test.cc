@@ -164,6 +164,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"exchange = ALL_REDUCE", "comm.push_codec"}},
       {{"exchange=ALL_REDUCE", "comm.pull_format=INT8"},
        {"comm.pull_format = INT8", "exchange = ALL_REDUCE"}},
+      {{"exchange=ALL_REDUCE", "comm.impair.loss=0.1"},
+       {"comm.impair.loss = 0.1", "exchange = ALL_REDUCE"}},
       {{"exchange=ALL_REDUCE", "placement.kind=ZERO1"},
        {"placement.kind = ZERO1", "exchange = ALL_REDUCE"}},
       {{"placement.kind=ZERO1", "cluster.servers=2"},

@@ -412,6 +412,9 @@ constexpr ValidityRule kValidityRules[] = {
      },
      "weights come from the server beside the worker, where bytes cost nothing: choose FP32 or "
      "BF16"},
+    {"comm.impair.loss", "exchange",
+     [](const JobConfig& c) { return AllReduces(c) && c.comm().impair().loss() > 0; },
+     "nothing of an all-reduce is sent twice: leave comm.impair.loss out"},
     {"placement.kind", "exchange",
      [](const JobConfig& c) {
        return AllReduces(c) && c.placement().kind() != PlacementConfig::SERVERS;

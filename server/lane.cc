@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
 #include "huggingface/weights_source.h"
+#include "proto/placement_mode.h"
 #include "server/initial_weights.h"
 #include "server/restore.h"
 #include "server/view_live_set.h"
@@ -18,6 +19,13 @@ namespace {
 
 // How often a lane looks for norms that do not come, and for orders of the control thread.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
+// Steps of a reduction between looks for messages.
+constexpr int kWorkBetweenPolls = 4;
+// For the notices of a failure to leave.
+constexpr absl::Duration kLeaving = absl::Milliseconds(100);
+// For a lane to come to a reduction: its worker may evaluate for long. Lost nodes are noticed by
+// the coordinator.
+constexpr absl::Duration kPatience = absl::Hours(1);
 // Lines for people that a lane remembers; a job with more has told its story.
 constexpr size_t kMaxNotices = 100;
 
@@ -53,7 +61,7 @@ void LaneThread::Stop() {
 // ---- orders of the control thread ----
 
 void LaneThread::SetView(const View& view) {
-  const LiveSet live = LiveSetOf(view, job_.config);
+  const LiveSet live = LiveSetOf(view, job_.config, job_.server_node_id);
   const bool restart = !thread_.joinable() || view.timeline() != timeline_;
   if (restart) Stop();
   {
@@ -141,6 +149,7 @@ void LaneThread::Start(const View& view, bool joins) {
   SnapshotWriter::Options options;
   options.run_dir = job_.run_dir;
   options.place = PlaceOf(view, !joins);
+  if (AllReduces(job_.config)) options.while_waiting = [this] { StayInReduction(); };
   for (const BlockSpec& block : job_.blocks.blocks()) options.block_names.push_back(block.name());
   if (job_.trace != nullptr && trace_ == nullptr) {
     trace_ = job_.trace->AddTrack(absl::StrCat("lane ", index_on_server_));
@@ -175,6 +184,8 @@ void LaneThread::Run(const View& view, bool joins, std::stop_token stop) {
 absl::Status LaneThread::Prepare(const View& view, bool joins) {
   failed_ = false;
   placement_ = view.placement();
+  writers_ = LaneNumberOfSegment(view);
+  postponed_.clear();
   order_.reset();
   shard_.reset();  // before what it is made anew of
   view_ = view.number();
@@ -184,7 +195,7 @@ absl::Status LaneThread::Prepare(const View& view, bool joins) {
     RETURN_IF_ERROR(ConnectToLanes(view, LanePeer(number_), *transport_));
     return shard_->TakeFrom(nullptr, time_.Now());
   }
-  live_ = LiveSetOf(view, job_.config);
+  live_ = LiveSetOf(view, job_.config, job_.server_node_id);
   if (job_.config.sync().record() == SyncConfig::ORDER) RETURN_IF_ERROR(StartOrderLog(view));
   shard_ = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
   RETURN_IF_ERROR(FillSegments(view));
@@ -198,6 +209,7 @@ ShardSinks LaneThread::MakeSinks() {
   sinks.send = [this](Outgoing m) { sender_.Send(std::move(m)); };
   sinks.snapshot = [this](const SegmentSnapshot& s) { AddSnapshot(s); };
   sinks.notice = [this](ShardNotice notice) { AddNotice(std::move(notice)); };
+  sinks.wake = [transport = transport_.get()] { transport->Wake(); };
   sinks.shares_memory = [this](PeerId peer) {
     // A rate that is asked for holds bytes back wherever they lie.
     const bool slowed = job_.config.comm().impair().rate_mbit() > 0;
@@ -227,7 +239,7 @@ absl::Status LaneThread::StartOrderLog(const View& view) {
 // The log is whole before the last checkpoint is.
 void LaneThread::AddSnapshot(const SegmentSnapshot& snapshot) {
   if (shard_->finished()) FinishOrderLog();
-  snapshots_->Add(snapshot);
+  if (writers_[snapshot.segment] == number_) snapshots_->Add(snapshot);
 }
 
 void LaneThread::FinishOrderLog() {
@@ -277,6 +289,24 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.leave_out_update = job_.leave_out_update;
   options.trace = trace_;
   options.time = &time_;
+  if (AllReduces(job_.config)) {
+    options.lane_of_segment.assign(options.lane_of_segment.size(), number_);
+    options.reduction = ReductionOptions(view);
+  }
+  return options;
+}
+
+LaneReduction::Options LaneThread::ReductionOptions(const View& view) const {
+  LaneReduction::Options options;
+  options.collective = job_.config.collective();
+  options.group.peers = ReducingLanes(view);
+  const auto self =
+      std::find(options.group.peers.begin(), options.group.peers.end(), LanePeer(number_));
+  options.group.rank = static_cast<uint32_t>(self - options.group.peers.begin());
+  options.group.job = job_.job;
+  options.group.group = view.timeline();
+  options.group.timeout = absl::Milliseconds(job_.config.fault().failure_timeout_ms());
+  options.group.patience = kPatience;
   return options;
 }
 
@@ -308,6 +338,7 @@ void LaneThread::Serve(std::stop_token stop) {
   absl::Time next_tick = time_.Now();
   while (!stop.stop_requested()) {
     if (ordered_.exchange(false)) TakeOrders(time_.Now());
+    const bool busy = !failed_ && Reduce();
     if (failed_) return;
     if (const absl::Time now = time_.Now(); now >= next_tick) {
       shard_->OnTick(now);
@@ -317,9 +348,54 @@ void LaneThread::Serve(std::stop_token stop) {
       next_tick = now + kTick;
     }
     sender_.Retry();
-    transport_->Poll(sender_.PollTime(kTick),
+    for (Message& message : std::exchange(postponed_, {})) {
+      shard_->OnMessage(std::move(message), time_.Now());
+    }
+    const absl::Duration tick = shard_->reduction() == nullptr ? kTick : RankGroup::kTick;
+    transport_->Poll(busy ? absl::ZeroDuration() : sender_.PollTime(tick),
                      [&](Message m) { shard_->OnMessage(std::move(m), time_.Now()); });
   }
+}
+
+bool LaneThread::Reduce() {
+  LaneReduction* const reduction = shard_->reduction();
+  if (reduction == nullptr) return false;
+  const absl::Time now = time_.Now();
+  if (now >= next_reduction_tick_) {
+    reduction->OnTick(now);
+    next_reduction_tick_ = now + RankGroup::kTick;
+  }
+  bool busy = true;
+  for (int i = 0; i < kWorkBetweenPolls && busy; ++i) busy = reduction->Work(now);
+  if (const absl::Status status = reduction->status(); !status.ok()) Fail(status);
+  return busy || !reduction->ReadyToWait() || !postponed_.empty();
+}
+
+void LaneThread::StayInReduction() {
+  const absl::Time now = time_.Now();
+  shard_->reduction()->OnTick(now);
+  sender_.Retry();
+  transport_->Poll(absl::ZeroDuration(), [&](Message message) {
+    if (LaneReduction::IsFor(message.header.kind)) {
+      shard_->OnMessage(std::move(message), now);
+    } else {
+      postponed_.push_back(std::move(message));
+    }
+  });
+}
+
+void LaneThread::Fail(const absl::Status& failure) {
+  failed_ = true;
+  {
+    absl::MutexLock lock(&mutex_);
+    report_.failure = failure;
+  }
+  const absl::Time deadline = time_.Now() + kLeaving;
+  do {
+    sender_.Retry();
+    transport_->Poll(sender_.waiting() ? PatientSender::kRetry : absl::ZeroDuration(),
+                     [](const Message&) {});
+  } while (sender_.waiting() && time_.Now() < deadline);
 }
 
 void LaneThread::TakeOrders(absl::Time now) {
@@ -333,10 +409,7 @@ void LaneThread::TakeOrders(absl::Time now) {
   }
   if (orders.placement.has_value()) {
     if (const absl::Status taken = TakePlacement(*orders.placement, now); !taken.ok()) {
-      failed_ = true;
-      absl::MutexLock lock(&mutex_);
-      report_.failure = taken;
-      return;
+      return Fail(taken);
     }
     schedule = 0;
   }

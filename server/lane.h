@@ -126,8 +126,15 @@ class LaneThread {
   void FinishOrderLog();
   void AddNotice(ShardNotice notice);
   ShardOptions MakeShardOptions(const View& view) const;
+  LaneReduction::Options ReductionOptions(const View& view) const;
   absl::Status FillSegments(const View& view);
   void Serve(std::stop_token stop);
+  // Drives the reduction among lanes; false: there is nothing to do at once.
+  bool Reduce();
+  // The same while the lane waits for a checkpoint's file: it is heard of, and keeps what comes.
+  void StayInReduction();
+  // Serves no more; what others are to know of it leaves.
+  void Fail(const absl::Status& failure);
   void TakeOrders(absl::Time now);
   absl::Status TakePlacement(const View& view, absl::Time now);
   void PublishCounters();
@@ -144,13 +151,16 @@ class LaneThread {
   TraceTrack* trace_ = nullptr;                // set by Start, before thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
   std::unique_ptr<OrderLogWriter> order_;      // owner: thread_; null: nothing is recorded
-  uint32_t view_ = 0;                          // owner: thread_
-  LiveSet live_{0};                            // owner: thread_
-  uint32_t placement_ = 0;                     // owner: thread_; that of shard_
-  bool failed_ = false;                        // owner: thread_; serves no more
-  uint32_t timeline_ = 0;                      // owner: the control thread
-  uint32_t ordered_placement_ = 0;             // owner: the control thread; the newest it was given
-  std::atomic<bool> ordered_ = false;          // orders_ may be new
+  std::vector<uint32_t> writers_;   // owner: thread_; lane that writes a segment into checkpoints
+  std::vector<Message> postponed_;  // owner: thread_; by StayInReduction
+  absl::Time next_reduction_tick_ = absl::InfinitePast();  // owner: thread_
+  uint32_t view_ = 0;                                      // owner: thread_
+  LiveSet live_{0};                                        // owner: thread_
+  uint32_t placement_ = 0;                                 // owner: thread_; that of shard_
+  bool failed_ = false;                                    // owner: thread_; serves no more
+  uint32_t timeline_ = 0;                                  // owner: the control thread
+  uint32_t ordered_placement_ = 0;     // owner: the control thread; the newest it was given
+  std::atomic<bool> ordered_ = false;  // orders_ may be new
   mutable absl::Mutex mutex_;
   Report report_ ABSL_GUARDED_BY(mutex_);
   Orders orders_ ABSL_GUARDED_BY(mutex_);

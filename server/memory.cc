@@ -5,6 +5,7 @@
 #include "compression/int8.h"
 #include "exchange/weight_changes.h"
 #include "optimizer/optimizer.h"
+#include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 #include "scheduler/schedule_points.h"
 
@@ -45,6 +46,13 @@ uint64_t ChangesBytes(const JobConfig& config, uint64_t parameters) {
   return kCopiesForPulls * parameters + 2 * changes;
 }
 
+// What lane_reduction.h keeps, but for trailers.
+uint64_t ReductionBytes(const JobConfig& config, uint64_t parameters) {
+  const auto format = config.collective().format();
+  const bool narrow = format == CollectiveConfig::BF16 || format == CollectiveConfig::FP16;
+  return parameters * (narrow ? 6 : 4);
+}
+
 }  // namespace
 
 uint64_t CopiedAnswerBytes(CommConfig::Format pull_format, double pull_density, uint64_t elements) {
@@ -55,7 +63,10 @@ uint64_t CopiedAnswerBytes(CommConfig::Format pull_format, double pull_density, 
 
 ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& table,
                                  const View& view, uint32_t server_node_id) {
+  const bool has_all = AllReduces(config);
+  const uint64_t workers = has_all ? 1 : config.cluster().workers();
   uint64_t parameters = 0;
+  uint64_t written = 0;       // into checkpoints
   uint64_t copied_here = 0;   // of other servers' segments
   uint64_t copied_there = 0;  // of this server's
   uint64_t answers = 0;       // bytes, to one worker
@@ -64,7 +75,9 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
   };
   for (uint32_t id = 0; id < table.size(); ++id) {
     const uint64_t elements = table.segment(id).elements();
-    const bool own = is_own(view.lane_of_segment(static_cast<int>(id)));
+    const bool writes = is_own(view.lane_of_segment(static_cast<int>(id)));
+    const bool own = has_all || writes;
+    if (writes) written += elements;
     if (own) {
       parameters += elements;
       answers +=
@@ -78,15 +91,15 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
     }
   }
   const uint64_t arriving =
-      std::min<uint64_t>(MostCredit(config.comm(), table) * config.cluster().workers(),
+      std::min<uint64_t>(MostCredit(config.comm(), table) * workers,
                          uint64_t{config.cluster().virtual_workers()} * 4 * parameters);
   const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
   const uint64_t state = kWeights + (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
   const bool update_per_push = SyncModeOf(config.sync().policy()).update_per_push;
   const uint64_t shadow = config.comm().pull_format() == CommConfig::CHANGES ? 4 : 0;
-  uint64_t beside =
-      parameters * (kCopiesForPulls + kSum) + ChangesBytes(config, parameters) +
-      std::min<uint64_t>(config.comm().pull_credit_bytes(), answers) * config.cluster().workers();
+  uint64_t beside = parameters * (kCopiesForPulls + kSum) + ChangesBytes(config, parameters) +
+                    std::min<uint64_t>(config.comm().pull_credit_bytes(), answers) * workers;
+  if (has_all) beside += ReductionBytes(config, parameters);
   if (update_per_push) {
     const uint64_t all = uint64_t{config.cluster().virtual_workers()} * kWeights * parameters;
     beside = std::min(config.comm().pull_credit_bytes() * config.cluster().workers(), all);
@@ -95,7 +108,7 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
   const uint64_t copies = copied_here * (state + shadow + (update_per_push ? 0 : kCopiesForPulls)) +
                           UpdatesUnderWay(config, copied_here, copied_there);
   return {.line_bytes = parameters * state + beside + arriving + copies + kOtherBytes,
-          .checkpoint_bytes = parameters * state};
+          .checkpoint_bytes = written * state};
 }
 
 uint64_t PredictServerBytes(const JobConfig& config, const SegmentTable& table, const View& view,

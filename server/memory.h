@@ -27,6 +27,9 @@ namespace tug {
 //    4 C   weights of the version before, where pushes are summed (2 C with bf16 pulls, 1.02 C with
 //          int8, 8 C with changes)
 //   + updates on their way to copies, 72 MiB at most, and from every other server, 32 MiB each
+// With `exchange: ALL_REDUCE` P is all of the model, workers are the one beside the server, and
+//    4 P   sums that are reduced, with their trailers; 6 P with collective.format BF16 or FP16
+// come to it; a checkpoint takes 12 bytes of each parameter that the server writes.
 // (At a change of placement a lane has those segments twice for a moment that it comes to own, or
 // owns no longer and copies.)
 //   + 64 MiB: sums that wait for their siblings (kServerParkingBytes, shard.h) and the process

@@ -213,6 +213,14 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
         clip_ == OptimizerConfig::GLOBAL ? NormLedger::Scope::kAll : NormLedger::Scope::kBlock;
     ledger_.emplace(table, options_.lane_of_segment, options_.lane, scope, options_.start_version);
   }
+  if (options_.reduction.has_value()) {
+    TUG_CHECK_EQ(owned_.size(), size_t{table.size()});
+    reduction_.emplace(
+        *options_.reduction, table,
+        LaneReduction::Sinks{
+            {.send = sinks_.send, .wake = sinks_.wake, .new_buffer = options_.new_buffer},
+            [this](const LaneReduction::Reduced& reduced) { OnReduced(reduced); }});
+  }
   if (IsCopied(options_, owned_)) {
     replication_.emplace(ReplicationOptions(options_, *optimizer_), table, owned_, options_.copies);
     under_way_.resize(table.size());
@@ -232,6 +240,10 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
 void Shard::OnMessage(Message message, absl::Time now) {
   now_ = now;
   if (!std::exchange(started_, true)) weights_.Start();
+  // Fenced by itself, and of no view.
+  if (reduction_.has_value() && LaneReduction::IsFor(message.header.kind)) {
+    return reduction_->OnMessage(std::move(message), now);
+  }
   if (Fenced(message)) return;
   switch (message.header.kind) {
     case MessageKind::kPush:

@@ -34,6 +34,10 @@
 //      it.
 //   4. kCommitted; then pulls that waited for this clock are answered, with the newest weights.
 //
+// With `exchange: ALL_REDUCE` (ShardOptions::reduction) every lane has all segments, and 5. is of
+// the virtual workers of the worker beside it: the sum is then reduced with those of the other
+// lanes (lane_reduction.h), and what follows is of the reduced sum, the same on all of them.
+//
 // Where other lanes copy a segment (sync.replicas; servers that come and go), its update is sent to
 // them first, and made here once they all have it (replication.h): what follows it above, commits
 // and answers, comes later by that. Where every push is an update, pushes that meet one under way
@@ -67,6 +71,7 @@
 #include "server/copy_store.h"
 #include "server/early_pushes.h"
 #include "server/held_segment.h"
+#include "server/lane_reduction.h"
 #include "server/live_set.h"
 #include "server/norm_ledger.h"
 #include "server/open_pushes.h"
@@ -118,6 +123,9 @@ struct ShardOptions {
   // Sums may be of different virtual workers in different segments of a clock, other than by
   // sync.policy (fault.on_worker_loss SHRINK).
   bool sums_of_some = false;
+  // With `exchange: ALL_REDUCE`: local sums are reduced among lanes. `lane_of_segment` is this lane
+  // throughout then.
+  std::optional<LaneReduction::Options> reduction = {};
   // Memory that weights are sent from: the transport's, so that peers on this host can read it.
   SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
     return std::make_shared<AlignedBuffer>(size_bytes);
@@ -158,6 +166,8 @@ struct ShardSinks {
   std::function<bool(PeerId)> shares_memory = {};
   // With sync.record ORDER: an update has been made.
   std::function<void(const OrderRecord&)> record = {};
+  // With a reduction: LaneReduction is to Work. On any thread.
+  std::function<void()> wake = {};
 };
 
 struct ShardCounters {
@@ -230,6 +240,10 @@ class Shard {
   void SetPullCredit(uint64_t pull_credit_bytes, absl::Time now);
   // Takes a snapshot of the state as it is, once filled in, before the first message.
   void SnapshotStart();
+
+  // Null unless lanes reduce sums. Its owner drives it (OnTick, Work, ReadyToWait) outside of
+  // OnMessage, which hands it its messages.
+  LaneReduction* reduction() { return reduction_.has_value() ? &*reduction_ : nullptr; }
 
   uint64_t version(uint32_t segment) const { return states_[segment]->version; }
   // What it has of a segment that it owns, or has a copy of; until its next change. None if
@@ -342,6 +356,9 @@ class Shard {
 
   void OnNorms(const Message& message);
   void OnNormsWanted(const WireHeader& header);
+  // Of the pushes that come here: reduced, or all that there are.
+  void OnLocalSum(uint32_t segment);
+  void OnReduced(const LaneReduction::Reduced& reduced);
   void OnSummed(uint32_t segment);
   void CloseAlone(uint32_t segment);
   void SendNorms(uint32_t scope, uint64_t clock, uint32_t to_lane);
@@ -396,6 +413,7 @@ class Shard {
   WaitingPulls waiting_pulls_;
   const uint64_t lanes_;  // that own segments
   AnswerQueue answers_;
+  std::optional<LaneReduction> reduction_;
   std::optional<NormLedger> ledger_;  // none with `clip: off`
   CopyStore copies_;                  // of other lanes' segments
   // None where nobody copies a segment of this lane; with what follows.

@@ -10,6 +10,22 @@
 
 namespace tug {
 
+void Shard::OnLocalSum(uint32_t segment) {
+  if (!reduction_.has_value()) return OnSummed(segment);
+  SegmentState& state = *states_[segment];
+  const SumFacts facts{state.tokens, state.sum.first_not_finite()};
+  state.sum.Replace(reduction_->Offer(segment, state.sum.sum(), facts, now_));
+  admission_.Changed(segment);
+}
+
+void Shard::OnReduced(const LaneReduction::Reduced& reduced) {
+  SegmentState& state = *states_[reduced.segment];
+  state.tokens = reduced.facts.tokens;
+  state.sum.SetNotFinite(reduced.facts.bad_virtual_worker);
+  OnSummed(reduced.segment);
+  AskForDeferred();
+}
+
 void Shard::OnSummed(uint32_t segment) {
   if (!ledger_.has_value()) return CloseAlone(segment);
   SegmentState& state = *states_[segment];
@@ -32,7 +48,8 @@ void Shard::CloseAlone(uint32_t segment) {
   const std::span<const float> sum = state.sum.sum();
   const uint32_t bad_virtual_worker = state.sum.first_not_finite();
   const bool finite = bad_virtual_worker == SumTree::kNone &&
-                      (options_.virtual_workers == 1 ||  // the sum is what was checked
+                      // The sum is what was checked.
+                      ((options_.virtual_workers == 1 && !reduction_.has_value()) ||
                        kernels::AllFinite(sum.data(), static_cast<int64_t>(sum.size())));
   if (finite) return Close(segment, GradientScale(0, state.tokens));
   NoticeSkip(state.version, table_.segment(segment).block, bad_virtual_worker);

@@ -117,7 +117,7 @@ void Shard::AddToSums(const PushKey& key) {
   push_.Release();
   span.End();
   elapsed.reset();
-  for (const uint32_t id : summed_) OnSummed(id);
+  for (const uint32_t id : summed_) OnLocalSum(id);
 }
 
 void Shard::AskForDeferred() {

@@ -123,7 +123,7 @@ void Shard::SetLive(const LiveSet& live) {
       summed_.push_back(id);
     }
   }
-  for (const uint32_t id : summed_) OnSummed(id);
+  for (const uint32_t id : summed_) OnLocalSum(id);
   if (update_per_push_) AnswerAllWaiting();  // they wait for the slowest of those that live
   AskForDeferred();
   Replicate();

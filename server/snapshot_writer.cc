@@ -99,7 +99,13 @@ void SnapshotWriter::AwaitIdle() {
   const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return !full_.has_value() && writing_ != place_.placement;
   };
-  mutex_.Await(absl::Condition(&idle));
+  const absl::Condition is_idle(&idle);
+  if (!options_.while_waiting) return mutex_.Await(is_idle);
+  while (!mutex_.AwaitWithTimeout(is_idle, kWaitStep)) {
+    mutex_.Unlock();
+    options_.while_waiting();
+    mutex_.Lock();
+  }
 }
 
 std::vector<CheckpointPart> SnapshotWriter::parts() const {

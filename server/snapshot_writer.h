@@ -2,6 +2,7 @@
 #define TUG_SERVER_SNAPSHOT_WRITER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -9,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "base/lease.h"
 #include "base/time_source.h"
 #include "exchange/segment_table.h"
@@ -42,7 +44,10 @@ class SnapshotWriter {
     std::string run_dir;
     std::vector<std::string> block_names;
     Place place;
+    // Called on the lane's thread about every kWaitStep while Add waits; may be empty.
+    std::function<void()> while_waiting = {};
   };
+  static constexpr absl::Duration kWaitStep = absl::Milliseconds(10);
   // REQUIRES: `table` outlives the writer.
   SnapshotWriter(Options options, const SegmentTable& table);
   // Finishes the file in hand.

@@ -239,6 +239,17 @@ std::span<const float> SumTree::sum() const {
   return {waiting_.front().floats(), elements_};
 }
 
+void SumTree::Replace(Lease sum) {
+  TUG_CHECK(complete() && sum.size_bytes() == size_bytes());
+  for (Node& node : waiting_) Release(node);
+  waiting_.clear();
+  own_nodes_ = 0;
+  Node node;
+  node.frame.encoding = sum.bytes();
+  node.message = std::move(sum);
+  waiting_.push_back(std::move(node));
+}
+
 void SumTree::Clear() {
   for (Node& node : waiting_) Release(node);
   waiting_.clear();

@@ -75,8 +75,13 @@ class SumTree {
   uint32_t OwnAfter(uint32_t first, uint32_t count, bool own) const;
   uint64_t size_bytes() const { return elements_ * sizeof(float); }
 
-  // Wherever it lies; valid until Clear. REQUIRES: complete().
+  // Wherever it lies; valid until Clear or Replace. REQUIRES: complete().
   std::span<const float> sum() const;
+  // Another sum takes the place of that of what was added, whose memory is given back: it may
+  // still be in the making, and what is not finite is as before until SetNotFinite. REQUIRES:
+  // complete(); as many elements.
+  void Replace(Lease sum);
+  void SetNotFinite(uint32_t first) { first_not_finite_ = first; }
   // Smallest first leaf of an Add with an element that is not finite, or with what cannot be
   // decoded; kNone if there was none. The sum is of no use then. Of what is encoded only once it is
   // decoded, so of all once complete().

@@ -12,6 +12,7 @@
 #include "exchange/weight_changes.h"
 #include "exchange/weights_payload.h"
 #include "model/replay_profile.h"
+#include "proto/placement_mode.h"
 
 namespace tug {
 namespace {
@@ -24,6 +25,9 @@ absl::Status CheckJob(const JobConfig& job) {
   RETURN_IF_ERROR(CheckReplayProfile(job.replay().resolved_profile()));
   if (job.sync().policy() != SyncConfig::BSP) {
     return absl::InvalidArgumentError("only sync.policy BSP is simulated");
+  }
+  if (AllReduces(job)) {
+    return absl::InvalidArgumentError("only exchange PUSH_PULL is simulated");
   }
   if (job.optimizer().clip() != OptimizerConfig::OFF) {
     return absl::InvalidArgumentError(

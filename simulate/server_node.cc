@@ -16,7 +16,7 @@ std::vector<std::string> SimulatedServer::LaneEndpoints() const {
 }
 
 void SimulatedServer::OnView(const View& view) {
-  live_ = LiveSetOf(view, config_);
+  live_ = LiveSetOf(view, config_, node_id_);
   if (view.timeline() == timeline_) {
     if (view.placement() != placement_) TakePlacement(view);
     return Fence(view.number());

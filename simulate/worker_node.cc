@@ -23,7 +23,7 @@ void SimulatedWorker::OnView(const View& view) {
   view_ = view.number();
   if (view.timeline() != timeline_) return Begin(view, place_);
   TUG_CHECK(ConnectToLanes(view, WorkerPeer(node_id_), *transport_).ok());
-  exchange_->SetView(ViewRequestOf(view), world_.time.Now());
+  exchange_->SetView(ViewRequestOf(view, WorkerPeer(node_id_)), world_.time.Now());
   ForgetWhatOthersTake(view);
   TakePlace();
 }

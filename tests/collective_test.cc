@@ -181,7 +181,7 @@ TEST_P(CollectiveProcesses, AKilledRankIsNamedByAllOthers) {
     BenchProcesses processes;
     Start(processes, {.world = kWorld, .shared_memory = GetParam(), .timeout = kTimeout},
           [=](Rank& self, BenchChild& child) -> absl::Status {
-            const Schedule schedule =
+            const CollectiveSchedule schedule =
                 FindAllReduce(name)->schedule(self.rank, kWorld, {.parts = 16});
             const auto memory = self.transport->NewBuffer(16 * kMiB);
             std::memset(memory->data(), 0, memory->size_bytes());

@@ -229,16 +229,16 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
   ASSIGN_OR_RETURN(OpenedTransport opened,
                    OpenTransport(self, registered_.job(), registered_.config().comm(), ""));
   RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
-  const bool shares_memory =
-      std::all_of(view.lanes().begin(), view.lanes().end(), [&](const Lane& lane) {
-        return opened.transport->SharesMemoryWith(LanePeer(LaneNumber(lane)));
-      });
+  const std::vector<Lane> lanes = LanesFor(view, self);
+  const bool shares_memory = std::all_of(lanes.begin(), lanes.end(), [&](const Lane& lane) {
+    return opened.transport->SharesMemoryWith(LanePeer(LaneNumber(lane)));
+  });
   place.reset();
   place.emplace(cores_.exchange);
   ExchangeOptions options{registered_.job(),
                           view.timeline(),
                           view.number(),
-                          LaneNumberOfSegment(view),
+                          LaneNumberOfSegmentFor(view, self),
                           registered_.config().comm(),
                           trace_.has_value() ? trace_->AddTrack("exchange") : nullptr};
   options.update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
@@ -286,7 +286,7 @@ void Training::SetView(const View& view) {
 }
 
 void Training::TakePlace() {
-  exchange_->SetView(ViewRequestOf(*view_));
+  exchange_->SetView(ViewRequestOf(*view_, WorkerPeer(registered_.node_id())));
   ForgetWhatOthersTake();
   board_.SetPlace(view_->number(), PlaceOf(*view_, registered_.node_id()));
 }
