@@ -67,6 +67,7 @@
 #include "server/copy_store.h"
 #include "server/early_pushes.h"
 #include "server/held_segment.h"
+#include "server/lane_memory.h"
 #include "server/live_set.h"
 #include "server/norm_ledger.h"
 #include "server/open_pushes.h"
@@ -118,10 +119,13 @@ struct ShardOptions {
   // Sums may be of different virtual workers in different segments of a clock, other than by
   // sync.policy (fault.on_worker_loss SHRINK).
   bool sums_of_some = false;
-  // Memory that weights are sent from: the transport's, so that peers on this host can read it.
+  // Memory that copies of weights are sent from: the transport's, so that peers on this host can
+  // read it.
   SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
     return std::make_shared<AlignedBuffer>(size_bytes);
   };
+  // Of weights and optimizer state; has a lane's counts, across its shards.
+  std::shared_ptr<LaneMemory> memory = LaneMemory::Create();
   // For measurements of all but the optimizer: versions advance, no weights are computed.
   bool leave_out_update = false;
   TraceTrack* trace = nullptr;       // outlives the shard; may be null
@@ -241,6 +245,7 @@ class Shard {
   // Memory of sums, spare buffers included. At most 4 bytes a parameter + parking_bytes, or, while
   // exempt pushes come in, + (log2(virtual workers) + 2) partitions.
   uint64_t held_bytes() const { return pool_.total_bytes(); }
+  uint64_t most_held_bytes() const { return pool_.most_bytes(); }
 
  private:
   // What a push would add to this lane's sums.

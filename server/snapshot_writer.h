@@ -2,6 +2,7 @@
 #define TUG_SERVER_SNAPSHOT_WRITER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "base/time_source.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
+#include "server/lane_memory.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -42,6 +44,7 @@ class SnapshotWriter {
     std::string run_dir;
     std::vector<std::string> block_names;
     Place place;
+    std::shared_ptr<LaneMemory> memory = LaneMemory::Create();  // that copies lie in
   };
   // REQUIRES: `table` outlives the writer.
   SnapshotWriter(Options options, const SegmentTable& table);
