@@ -9,9 +9,6 @@
 namespace tug {
 namespace {
 
-// A region costs what is touched of it; growing ones keep their number small.
-constexpr size_t kFirstRegionBytes = size_t{64} << 20;
-constexpr size_t kLargestRegionBytes = size_t{16} << 30;
 // Buffers of a page and more begin at one.
 constexpr size_t kPageBytes = 4096;
 
@@ -27,8 +24,8 @@ size_t BufferBytes(size_t size_bytes) {
 
 }  // namespace
 
-std::shared_ptr<SharedArena> SharedArena::Create() {
-  return std::shared_ptr<SharedArena>(new SharedArena());
+std::shared_ptr<SharedArena> SharedArena::Create(Options options) {
+  return std::shared_ptr<SharedArena>(new SharedArena(std::move(options)));
 }
 
 absl::StatusOr<std::shared_ptr<AlignedBuffer>> SharedArena::NewBuffer(size_t size_bytes) {
@@ -52,11 +49,11 @@ absl::StatusOr<std::shared_ptr<AlignedBuffer>> SharedArena::NewBuffer(size_t siz
 absl::StatusOr<std::span<std::byte>> SharedArena::Carve(size_t size_bytes) {
   if (size_bytes >= kPageBytes) used_bytes_ = RoundUp(used_bytes_, kPageBytes);
   if (regions_.empty() || regions_.back()->bytes().size() - used_bytes_ < size_bytes) {
-    const size_t next = regions_.empty() ? kFirstRegionBytes : 2 * regions_.back()->bytes().size();
-    const size_t wanted =
-        std::max(RoundUp(size_bytes, kPageBytes), std::min(next, kLargestRegionBytes));
-    ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region,
-                     SharedRegion::Create(wanted, SharedRegion::Sharing::kReadOnly));
+    const size_t next = regions_.empty() ? options_.first_region_bytes
+                                         : std::min(2 * regions_.back()->bytes().size(),
+                                                    options_.largest_region_bytes);
+    const size_t wanted = RoundUp(std::max(size_bytes, next), kPageBytes);
+    ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, options_.new_region(wanted));
     regions_.push_back(std::move(region));
     used_bytes_ = 0;
   }

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,10 +19,10 @@
 
 namespace tug {
 
-// Buffers in regions that other processes may read (SharedRegion::Sharing::kReadOnly). Made for
-// buffers whose sizes repeat (gradients, copies of weights, encoded partitions): what is freed
-// waits for the next request of its size; nothing goes back to the kernel before the arena's end.
-// Thread-safe.
+// Buffers in regions that other processes may read (SharedRegion::Sharing::kReadOnly), or in
+// regions of another kind. Made for buffers whose sizes repeat (gradients, copies of weights,
+// encoded partitions): what is freed waits for the next request of its size; nothing goes back to
+// the kernel before the arena's end. Thread-safe.
 class SharedArena : public std::enable_shared_from_this<SharedArena> {
  public:
   // Where a buffer lies: `region` counts from 0 in the order regions came into being.
@@ -29,10 +31,23 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
     uint64_t offset = 0;
   };
 
-  static std::shared_ptr<SharedArena> Create();
+  struct Options {
+    // Errors: those of NewBuffer.
+    std::function<absl::StatusOr<std::shared_ptr<SharedRegion>>(size_t)> new_region =
+        [](size_t size_bytes) {
+          return SharedRegion::Create(size_bytes, SharedRegion::Sharing::kReadOnly);
+        };
+    // A region is twice the one before, but no larger than the largest; one that a buffer does not
+    // fit is as large as the buffer. A region in memory costs what is touched of it; growing ones
+    // keep their number small.
+    size_t first_region_bytes = size_t{64} << 20;
+    size_t largest_region_bytes = size_t{16} << 30;
+  };
+  static std::shared_ptr<SharedArena> Create(Options options);
+  static std::shared_ptr<SharedArena> Create() { return Create(Options()); }
 
-  // A buffer aligned for SIMD, contents unspecified; it keeps the arena alive. Errors:
-  // RESOURCE_EXHAUSTED.
+  // A buffer aligned for SIMD, contents unspecified; it keeps the arena alive. Errors: those of a
+  // new region, RESOURCE_EXHAUSTED.
   absl::StatusOr<std::shared_ptr<AlignedBuffer>> NewBuffer(size_t size_bytes);
 
   // Where the bytes lie; nothing if (part of them) outside the arena.
@@ -46,11 +61,12 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
   std::shared_ptr<const SharedRegion> region(uint32_t index) const;
 
  private:
-  SharedArena() = default;
+  explicit SharedArena(Options options) : options_(std::move(options)) {}
   void Free(std::span<std::byte> bytes);
   absl::StatusOr<std::span<std::byte>> Carve(size_t size_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const Options options_;
   mutable absl::Mutex mutex_;
   std::vector<std::shared_ptr<SharedRegion>> regions_ ABSL_GUARDED_BY(mutex_);
   size_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last region

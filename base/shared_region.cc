@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 
 #ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
@@ -48,6 +51,25 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Create(size_t size_b
   const int seals = kSizeSeals | (sharing == Sharing::kReadOnly ? F_SEAL_FUTURE_WRITE : 0);
   if (fcntl(region->fd(), F_ADD_SEALS, seals) != 0) return NoMemory(size_bytes);
   return region;
+}
+
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::CreateInFile(const std::string& folder,
+                                                                         size_t size_bytes) {
+  std::string path = folder + "/tugboat-XXXXXX";
+  UniqueFd fd(mkostemp(path.data(), O_CLOEXEC));
+  if (!fd.valid()) return FileError(errno, "make a file in", folder);
+  unlink(path.c_str());
+  // Of a sparse file, a page that the disk has no room for would end the process as it is touched.
+  const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(size_bytes));
+  if (error != 0) {
+    return FileError(error, absl::StrCat("reserve ", size_bytes, " bytes in"), folder);
+  }
+  void* const at = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) return FileError(errno, "map a file in", folder);
+  // An update goes through weights, m and v from their beginning to their end.
+  madvise(at, size_bytes, MADV_SEQUENTIAL);
+  const std::span<std::byte> bytes(static_cast<std::byte*>(at), size_bytes);
+  return std::shared_ptr<SharedRegion>(new SharedRegion(std::move(fd), bytes));
 }
 
 absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(UniqueFd fd, Sharing sharing) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
@@ -25,6 +26,13 @@ class SharedRegion {
 
   // Creates and maps. Errors: RESOURCE_EXHAUSTED (files, address space).
   static absl::StatusOr<std::shared_ptr<SharedRegion>> Create(size_t size_bytes, Sharing sharing);
+
+  // Creates and maps one in a file in `folder`, for this process alone: the kernel writes pages out
+  // and reads them again as memory gets scarce, and reads ahead. The file has no name any more when
+  // this returns, and all of its room on the disk, so that no page lacks it later. Errors: as
+  // FileError (base/file.h), naming the folder.
+  static absl::StatusOr<std::shared_ptr<SharedRegion>> CreateInFile(const std::string& folder,
+                                                                    size_t size_bytes);
 
   // Maps a region that another process has created with the same `sharing`. INVALID_ARGUMENT: not
   // such a region, or its size can still change.

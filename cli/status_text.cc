@@ -44,6 +44,11 @@ std::string NodeText(const NodeStatus& node) {
                     ByteText(static_cast<double>(counters.most_outstanding_bytes())),
                     node.kind() == SERVER ? " on the way from a lane to a worker" : " on the way");
   }
+  const uint64_t held = counters.weight_bytes() + counters.gradient_bytes() +
+                        counters.optimizer_bytes() + counters.sum_bytes();
+  if (held > 0) {
+    absl::StrAppend(&text, ", ", ByteText(static_cast<double>(held)), " held for training");
+  }
   if (counters.updates() > 0) {
     absl::StrAppend(&text, ", ", WithThousands(counters.updates()), " updates");
   }

@@ -51,6 +51,15 @@ TEST(NodeText, SaysWhatWasGivenToSocketsAndWhatEncodingTook) {
               HasSubstr(", sent 2.5 MB by sockets, 1.25 s of encoding, 0.50 s of decoding"));
 }
 
+TEST(NodeText, SaysWhatIsHeldForTraining) {
+  NodeStatus node = Server();
+  EXPECT_THAT(NodeText(node), Not(HasSubstr("for training")));
+  node.mutable_counters()->set_weight_bytes(8'000'000);
+  node.mutable_counters()->set_optimizer_bytes(8'000'000);
+  node.mutable_counters()->set_sum_bytes(4'000'000);
+  EXPECT_THAT(NodeText(node), HasSubstr(", 20.0 MB held for training"));
+}
+
 TEST(NodeText, SaysWhatAWorkerCarries) {
   NodeStatus node;
   node.set_kind(WORKER);

@@ -181,6 +181,27 @@ void MetricsLog::Workers(const WorkerTotals& workers) {
   }
 }
 
+void MetricsLog::Nodes(const StatusReply& status) {
+  for (const NodeStatus& node : status.nodes()) {
+    const NodeCounters& counters = node.counters();
+    Json json = {{"kind", "node"},
+                 {"timeline", timeline_},
+                 {"node", node.node_id()},
+                 {"role", node.kind() == SERVER ? "server" : "worker"},
+                 {"socket_bytes", counters.socket_bytes()}};
+    const std::pair<const char*, uint64_t> held[] = {
+        {"weight_bytes", counters.weight_bytes()},
+        {"gradient_bytes", counters.gradient_bytes()},
+        {"optimizer_bytes", counters.optimizer_bytes()},
+        {"sum_bytes", counters.sum_bytes()},
+        {"predicted_held_bytes", counters.predicted_held_bytes()}};
+    for (const auto& [name, bytes] : held) {
+      if (bytes > 0) json[name] = bytes;
+    }
+    Write(Dump(json));
+  }
+}
+
 void MetricsLog::End(const StatusReply& status, const SyncConfig& sync, const std::string& reason) {
   Json json = {
       {"kind", "end"}, {"timeline", timeline_}, {"step", status.step()}, {"reason", reason}};

@@ -34,6 +34,10 @@ namespace tug {
 //   notice      text; also of nodes that were lost
 //   worker      before the end, of each virtual worker: virtual_worker, steps, skipped (of them),
 //               seconds, compute_seconds, wait_seconds, straggle_seconds (worker_totals.h)
+//   node        before the end, of each node that is there: node, role ("server", "worker"),
+//               socket_bytes, and what it held for training, the most of each at a time:
+//               weight_bytes, gradient_bytes, optimizer_bytes, sum_bytes, predicted_held_bytes
+//               (NodeCounters); those that are 0 are left out
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
 //               best_step, best_loss; sync (the policy), updates, staleness (how many had 0, 1, 2,
 //               ...; only entry 255: that or more), mean_staleness, dropped_pushes
@@ -59,6 +63,7 @@ class MetricsLog {
   void Settled(const SettledMetrics& metrics);
   void Notice(const std::string& text);
   void Workers(const WorkerTotals& workers);
+  void Nodes(const StatusReply& status);
   void End(const StatusReply& status, const SyncConfig& sync, const std::string& reason);
 
   // Whether the next line stands there already.

@@ -161,6 +161,36 @@ TEST(MetricsLog, EndsWithWhatNodesGaveToSocketsAndWhatEncodingTook) {
       << "decoding was not measured";
 }
 
+TEST(MetricsLog, SaysWhatEachNodeHeldForTraining) {
+  StatusReply status;
+  NodeStatus& server = *status.add_nodes();
+  server.set_kind(SERVER);
+  server.set_node_id(1);
+  server.mutable_counters()->set_socket_bytes(500);
+  server.mutable_counters()->set_weight_bytes(80);
+  server.mutable_counters()->set_optimizer_bytes(70);
+  server.mutable_counters()->set_sum_bytes(60);
+  server.mutable_counters()->set_predicted_held_bytes(215);
+  NodeStatus& worker = *status.add_nodes();
+  worker.set_kind(WORKER);
+  worker.set_node_id(2);
+  worker.mutable_counters()->set_gradient_bytes(40);
+  const std::string path = Fresh("nodes.jsonl");
+  auto log = MetricsLog::Open(path, 1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  log->Nodes(status);
+  ASSERT_TRUE(log->Flush().ok());
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line,
+            R"({"kind":"node","timeline":1,"node":1,"role":"server","socket_bytes":500,)"
+            R"("weight_bytes":80,"optimizer_bytes":70,"sum_bytes":60,"predicted_held_bytes":215})");
+  std::getline(file, line);
+  EXPECT_EQ(line, R"({"kind":"node","timeline":1,"node":2,"role":"worker","socket_bytes":0,)"
+                  R"("gradient_bytes":40})");
+}
+
 TEST(MetricsLog, ReportsAFullDisk) {
   auto log = MetricsLog::Open("/dev/full", 1);
   ASSERT_TRUE(log.ok());

@@ -191,6 +191,7 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   const std::string reason =
       complete ? "done" : (status.stopped_early() ? "stopped early" : "stopped");
   metrics_.Workers(workers_);
+  metrics_.Nodes(status);
   metrics_.End(status, sync_, reason);
   line_.Say(absl::StrFormat("%s%s: %d of %d steps in %s%s", reason,
                             replay_.empty() ? "" : ", replay of " + replay_, status.step(),

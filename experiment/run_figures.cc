@@ -43,6 +43,18 @@ WorkerTimes WorkerOf(const Json& line) {
           .straggle_seconds = line.value("straggle_seconds", 0.0)};
 }
 
+NodeFigures NodeOf(const Json& line) {
+  const auto bytes = [&](const char* name) { return line.value(name, uint64_t{0}); };
+  return {.node_id = line.value("node", 0u),
+          .server = line.value("role", "") == "server",
+          .socket_bytes = bytes("socket_bytes"),
+          .held = {.weights = bytes("weight_bytes"),
+                   .gradients = bytes("gradient_bytes"),
+                   .optimizer = bytes("optimizer_bytes"),
+                   .sums = bytes("sum_bytes"),
+                   .predicted = bytes("predicted_held_bytes")}};
+}
+
 }  // namespace
 
 absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
@@ -52,6 +64,7 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
   std::map<uint64_t, StepPoint> steps;
   std::map<std::pair<uint64_t, bool>, EvalPoint> evals;
   std::map<uint32_t, WorkerTimes> workers;
+  std::map<uint32_t, NodeFigures> nodes;
   std::optional<double> began;
   bool ended = false;
   for (std::string text; std::getline(file, text);) {
@@ -68,6 +81,8 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
       evals[{step, final}] = {step, at, LossOf(line), final};
     } else if (kind == "worker") {
       workers[line.value("virtual_worker", 0u)] = WorkerOf(line);
+    } else if (kind == "node") {
+      nodes[line.value("node", 0u)] = NodeOf(line);
     } else if (kind == "end") {
       ended = true;
       figures.updates = line.value("updates", uint64_t{0});
@@ -91,6 +106,7 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
     figures.evals.push_back(point);
   }
   for (const auto& [virtual_worker, times] : workers) figures.workers.push_back(times);
+  for (const auto& [node_id, node] : nodes) figures.nodes.push_back(node);
   return figures;
 }
 

@@ -42,11 +42,31 @@ struct WorkerTimes {
   double straggle_seconds = 0;  // as the job's `straggler` says
 };
 
+// What a node held for training, the most of each at a time (NodeCounters).
+struct HeldBytes {
+  uint64_t weights = 0;    // all copies of them
+  uint64_t gradients = 0;  // of workers
+  uint64_t optimizer = 0;  // state, of servers
+  uint64_t sums = 0;       // of servers
+  uint64_t predicted = 0;  // all of them, by the formulas of model/memory.h and server/memory.h
+
+  uint64_t total() const { return weights + gradients + optimizer + sums; }
+};
+
+// A node that was there at the end.
+struct NodeFigures {
+  uint32_t node_id = 0;
+  bool server = false;        // else a worker
+  uint64_t socket_bytes = 0;  // it gave to sockets, headers included
+  HeldBytes held;
+};
+
 struct RunFigures {
   std::vector<StepPoint> steps;  // in order
   std::vector<EvalPoint> evals;  // in order; the last one last
   std::vector<WorkerTimes> workers;
-  uint64_t updates = 0;  // of segments
+  std::vector<NodeFigures> nodes;  // by node_id
+  uint64_t updates = 0;            // of segments
   // How many of them had staleness 0, 1, 2, ...; the last entry that or more.
   std::vector<uint64_t> staleness;
   uint64_t dropped_pushes = 0;

@@ -30,6 +30,8 @@ class BufferPool {
   uint64_t used_bytes() const { return used_bytes_; }
   // Spare ones too: at most the limit, or what is used if that is more.
   uint64_t total_bytes() const { return used_bytes_ + spare_bytes_; }
+  // The most that this was.
+  uint64_t most_bytes() const { return most_bytes_; }
 
  private:
   void Trim();
@@ -37,6 +39,7 @@ class BufferPool {
   const uint64_t limit_bytes_;
   uint64_t used_bytes_ = 0;
   uint64_t spare_bytes_ = 0;
+  uint64_t most_bytes_ = 0;
   std::unordered_map<size_t, std::vector<AlignedBuffer>> spare_;  // by size; few sizes
 };
 

@@ -36,16 +36,18 @@ CopyStore::CopyStore(Options options, const SegmentTable& table, std::span<const
       copied_(copied.begin(), copied.end()),
       copies_(table.size()),
       shadow_maker_(options.shadow) {
+  using Use = LaneMemory::Use;
+  LaneMemory& memory = *options_.memory;
   for (const uint32_t id : copied_) {
     const uint64_t elements = table_.segment(id).elements();
     auto copy = std::make_unique<Copy>();
     copy->version = options_.start_version * (options_.update_per_push ? shape_.clocks : 1);
-    copy->weights = AlignedBuffer(elements * sizeof(float));
+    copy->weights = memory.New(Use::kWeights, elements * sizeof(float));
     if (shape_.has_previous)
-      copy->previous = AlignedBuffer(WeightsBytes(shape_.previous, elements));
-    if (shape_.has_shadow) copy->shadow = AlignedBuffer(elements * sizeof(float));
-    if (shape_.has_m) copy->m = AlignedBuffer(elements * sizeof(float));
-    if (shape_.has_v) copy->v = AlignedBuffer(elements * sizeof(float));
+      copy->previous = memory.New(Use::kWeights, WeightsBytes(shape_.previous, elements));
+    if (shape_.has_shadow) copy->shadow = memory.New(Use::kWeights, elements * sizeof(float));
+    if (shape_.has_m) copy->m = memory.New(Use::kState, elements * sizeof(float));
+    if (shape_.has_v) copy->v = memory.New(Use::kState, elements * sizeof(float));
     copy->clocks.assign(shape_.clocks, options_.start_version);
     copies_[id] = std::move(copy);
   }

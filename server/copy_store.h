@@ -29,6 +29,7 @@
 #include "optimizer/optimizer.h"
 #include "server/copy_payload.h"
 #include "server/held_segment.h"
+#include "server/lane_memory.h"
 #include "server/shadow.h"
 
 namespace tug {
@@ -46,6 +47,7 @@ class CopyStore {
     Codec pull_codec = Codec::kNone;
     ShadowMaker::Options shadow = {};  // with pulls of changes
     bool leave_out_update = false;     // see ShardOptions
+    std::shared_ptr<LaneMemory> memory = LaneMemory::Create();
   };
   // All at the start version, with zeros, to be filled in. `copied`: segment ids, ascending.
   // REQUIRES: `table` and `optimizer` outlive it.

@@ -92,6 +92,9 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
     counters.set_updates(counters.updates() + report.updates);
     counters.set_dropped_pushes(counters.dropped_pushes() + report.dropped_pushes);
     counters.set_decode_seconds(counters.decode_seconds() + report.decode_seconds);
+    counters.set_weight_bytes(counters.weight_bytes() + report.weight_bytes);
+    counters.set_optimizer_bytes(counters.optimizer_bytes() + report.optimizer_bytes);
+    counters.set_sum_bytes(counters.sum_bytes() + report.sum_bytes);
     AddStaleness(report.staleness, counters);
   }
   AddClocks(lanes, request);
@@ -141,11 +144,12 @@ absl::Status RunServer(const ServerOptions& options) {
   if (may_leave) options.leave->Arm();
 
   PeakMemory memory;
-  uint64_t predicted_bytes = 0;
+  uint64_t predicted_bytes = 0, predicted_held_bytes = 0;
   HeartbeatCallbacks callbacks;
   callbacks.report = [&](HeartbeatRequest& beat) {
     AddReports(lanes, memory, beat);
     beat.mutable_counters()->set_predicted_memory_bytes(predicted_bytes);
+    beat.mutable_counters()->set_predicted_held_bytes(predicted_held_bytes);
   };
   // Of a view, or of one that is being prepared, with its lanes.
   const auto take_placement = [&](const View& view) -> absl::Status {
@@ -157,6 +161,8 @@ absl::Status RunServer(const ServerOptions& options) {
       }
     }
     predicted_bytes = PredictServerBytes(job.config, job.table, view, job.server_node_id);
+    predicted_held_bytes =
+        PredictServerHeld(job.config, job.table, view, job.server_node_id).total();
     return absl::OkStatus();
   };
   callbacks.on_view = [&](const View& view) -> absl::Status {

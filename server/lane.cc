@@ -47,7 +47,10 @@ LaneThread::LaneThread(const LaneJob& job, uint32_t index_on_server, OpenedTrans
       number_(LaneNumber(job.server_node_id, index_on_server)),
       endpoint_(std::move(opened.endpoint)),
       transport_(std::move(opened.transport)),
-      sender_(*transport_) {}
+      sender_(*transport_),
+      memory_(LaneMemory::Create([transport = transport_.get()](size_t size_bytes) {
+        return transport->NewBuffer(size_bytes);
+      })) {}
 
 LaneThread::~LaneThread() { Stop(); }
 
@@ -154,6 +157,7 @@ void LaneThread::Start(const View& view, bool joins) {
   if (job_.trace != nullptr && trace_ == nullptr) {
     trace_ = job_.trace->AddTrack(absl::StrCat("lane ", index_on_server_));
   }
+  options.memory = memory_;
   snapshots_ = std::make_unique<SnapshotWriter>(std::move(options), job_.table);
   thread_ = std::jthread([this, view, joins](std::stop_token stop) { Run(view, joins, stop); });
 }
@@ -187,6 +191,7 @@ absl::Status LaneThread::Prepare(const View& view, bool joins) {
   writers_ = LaneNumberOfSegment(view);
   postponed_.clear();
   order_.reset();
+  NoteSums();
   shard_.reset();  // before what it is made anew of
   view_ = view.number();
   if (joins) {
@@ -286,6 +291,7 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.new_buffer = [transport = transport_.get()](size_t size_bytes) {
     return transport->NewBuffer(size_bytes);
   };
+  options.memory = memory_;
   options.leave_out_update = job_.leave_out_update;
   options.trace = trace_;
   options.time = &time_;
@@ -447,13 +453,19 @@ absl::Status LaneThread::TakePlacement(const View& view, absl::Time now) {
   auto next = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
   snapshots_->SetPlace(PlaceOf(view, /*first=*/false));
   RETURN_IF_ERROR(next->TakeFrom(shard_.get(), now));
+  NoteSums();
   shard_ = std::move(next);
   view_ = view.number();
   placement_ = view.placement();
   return absl::OkStatus();
 }
 
+void LaneThread::NoteSums() {
+  if (shard_ != nullptr) most_sum_bytes_ = std::max(most_sum_bytes_, shard_->most_held_bytes());
+}
+
 void LaneThread::PublishCounters() {
+  NoteSums();
   const ShardCounters& counters = shard_->counters();
   const TransportCounters transport = transport_->counters();
   absl::MutexLock lock(&mutex_);
@@ -465,6 +477,9 @@ void LaneThread::PublishCounters() {
   report_.staleness = counters.staleness;
   report_.dropped_pushes = counters.dropped_pushes;
   report_.decode_seconds = counters.decode_seconds;
+  report_.weight_bytes = memory_->weights().most();
+  report_.optimizer_bytes = memory_->state().most();
+  report_.sum_bytes = most_sum_bytes_;
   if (shard_->CopiesInSync()) report_.copied_placement = placement_;
 }
 

@@ -18,6 +18,7 @@
 #include "base/trace.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
+#include "server/lane_memory.h"
 #include "server/order_log.h"
 #include "server/shard.h"
 #include "server/snapshot_writer.h"
@@ -68,6 +69,10 @@ class LaneThread {
     StalenessHistogram staleness = {};
     uint64_t dropped_pushes = 0;
     double decode_seconds = 0;
+    // Most at a time, since the lane began: LaneMemory, Shard::most_held_bytes.
+    uint64_t weight_bytes = 0;
+    uint64_t optimizer_bytes = 0;
+    uint64_t sum_bytes = 0;
   };
 
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.
@@ -138,6 +143,8 @@ class LaneThread {
   void TakeOrders(absl::Time now);
   absl::Status TakePlacement(const View& view, absl::Time now);
   void PublishCounters();
+  // Before shard_ goes.
+  void NoteSums();
 
   const LaneJob& job_;
   const uint32_t index_on_server_;
@@ -147,7 +154,9 @@ class LaneThread {
   // Owner: thread_ (before it, the starting thread), but for Wake and SharedBytes.
   const std::unique_ptr<Transport> transport_;
   PatientSender sender_;                       // owner: thread_
+  const std::shared_ptr<LaneMemory> memory_;   // shared with buffers that are still read
   std::unique_ptr<Shard> shard_;               // owner: thread_
+  uint64_t most_sum_bytes_ = 0;                // owner: thread_; of all shards so far
   TraceTrack* trace_ = nullptr;                // set by Start, before thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
   std::unique_ptr<OrderLogWriter> order_;      // owner: thread_; null: nothing is recorded

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "compression/frames.h"
 #include "compression/int8.h"
 #include "exchange/weight_changes.h"
+#include "exchange/weights_payload.h"
 #include "optimizer/optimizer.h"
 #include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
@@ -53,7 +55,68 @@ uint64_t ReductionBytes(const JobConfig& config, uint64_t parameters) {
   return parameters * (narrow ? 6 : 4);
 }
 
+// What weights take, of a segment: that a lane owns, or keeps a copy of.
+struct WeightsHeld {
+  uint64_t owned = 0;
+  uint64_t copied = 0;
+};
+WeightsHeld WeightsHeldOf(const JobConfig& config, uint64_t elements) {
+  const uint64_t weights = kWeights * elements;
+  if (SyncModeOf(config.sync().policy()).update_per_push) return {weights, weights};
+  const Codec codec = WeightsCodecOf(config.comm().pull_format());
+  if (codec == Codec::kNone) return {2 * weights, 2 * weights};
+  const uint64_t encoded = WeightsBytes(StoredAs(codec), elements);
+  if (codec != Codec::kChanges) return {weights + 2 * encoded, weights + encoded};
+  const TopKCodec changed = ChangesCodec(config.comm().pull_density());
+  const uint64_t changes = MaxFrameBytes(&changed, elements);
+  return {weights + 2 * encoded + 2 * changes, weights + 2 * encoded};
+}
+
+// Whether a gradient that is all of a sum is read where a worker on this host has it.
+bool HasSums(const JobConfig& config) {
+  if (SyncModeOf(config.sync().policy()).update_per_push) return false;
+  return config.cluster().virtual_workers() > 1 || !HasServersBesideWorkers(config);
+}
+
+template <typename IsOwn>
+HeldMemory PredictHeld(const JobConfig& config, const SegmentTable& table, const View& view,
+                       IsOwn is_own) {
+  const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
+  const uint64_t state = (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
+  const bool sums = HasSums(config);
+  HeldMemory held;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    const uint64_t elements = table.segment(id).elements();
+    const WeightsHeld weights = WeightsHeldOf(config, elements);
+    const int index = static_cast<int>(id);
+    if (AllReduces(config) || is_own(view.lane_of_segment(index))) {
+      held.weights += weights.owned;
+      held.optimizer += state * elements;
+      held.sums += sums ? kSum * elements : 0;
+    }
+    for (const SegmentCopies& copies : view.copies()) {
+      const uint32_t lane = copies.lane_of_segment(index);
+      if (lane == 0 || !is_own(lane - 1)) continue;
+      held.weights += weights.copied;
+      held.optimizer += state * elements;
+    }
+  }
+  return held;
+}
+
 }  // namespace
+
+HeldMemory PredictLaneHeld(const JobConfig& config, const SegmentTable& table, const View& view,
+                           uint32_t lane) {
+  return PredictHeld(config, table, view, [&](uint32_t other) { return other == lane; });
+}
+
+HeldMemory PredictServerHeld(const JobConfig& config, const SegmentTable& table, const View& view,
+                             uint32_t server_node_id) {
+  return PredictHeld(config, table, view, [&](uint32_t lane) {
+    return view.lanes(static_cast<int>(lane)).server_node_id() == server_node_id;
+  });
+}
 
 uint64_t CopiedAnswerBytes(CommConfig::Format pull_format, double pull_density, uint64_t elements) {
   if (pull_format == CommConfig::PULL_AUTO) return Int8Bytes(elements);

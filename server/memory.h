@@ -45,6 +45,40 @@ struct ServerMemory {
 ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& table,
                                  const View& view, uint32_t server_node_id);
 
+// What a lane, or all lanes of a server, have of weights, optimizer state and sums at most at a
+// time, bytes, as LaneMemory and BufferPool count it: with P parameters of segments that they own,
+// with `exchange: ALL_REDUCE` all there are,
+//   weights    8 P   the newest version and the one before; with bf16 pulls 4 P + 2 * 2 P, with
+//                    int8 pulls 4 P + 2 * 1.02 P, with pulls of changes 4 P + 2 * 4 P and two
+//                    frames of changes as long as they can be. 4 P where every push is an update
+//   optimizer  8 P   Adam's m and v; SGD has m alone, or with no momentum neither
+//   sums       4 P   one for each segment. None where every push is an update; none with one
+//                    virtual worker and a server beside its worker: its gradient is read where it
+//                    lies
+// and with C parameters of other servers' segments that they keep copies of:
+//   weights    8 C   as above; but with pulls of changes 12 C, and 4 C + 1.02 C with int8, 4 C + 2
+//   C
+//                    with bf16
+//   optimizer  8 C   as above
+// Beyond it, for a while: 4 P of weights while a checkpoint or a slow link still reads a version
+// when the one after the next is made; sums that wait for their siblings, at most
+// kServerParkingBytes (shard.h) a server; both placements' while segments change hands. Where not
+// all sums are open at a time (`clip: OFF`, workers that are late one after the other), sums take
+// less.
+struct HeldMemory {
+  uint64_t weights = 0;
+  uint64_t optimizer = 0;
+  uint64_t sums = 0;
+
+  uint64_t total() const { return weights + optimizer + sums; }
+};
+// Of the lane at index `lane` of the view. Pure.
+HeldMemory PredictLaneHeld(const JobConfig& config, const SegmentTable& table, const View& view,
+                           uint32_t lane);
+// Of all lanes of a server. Pure.
+HeldMemory PredictServerHeld(const JobConfig& config, const SegmentTable& table, const View& view,
+                             uint32_t server_node_id);
+
 // Where pushes are summed: of the copy that answers a worker's pull of so many elements, a segment;
 // 0: it is answered in place. Pure.
 uint64_t CopiedAnswerBytes(CommConfig::Format pull_format, double pull_density, uint64_t elements);

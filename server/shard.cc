@@ -130,7 +130,8 @@ WeightsStore::Options WeightsOptions(const ShardOptions& options, const SegmentT
                                 .shadow = ShadowOptions(options),
                                 .keeps_m = optimizer.keeps_m(),
                                 .keeps_v = optimizer.keeps_v(),
-                                .new_buffer = options.new_buffer};
+                                .new_buffer = options.new_buffer,
+                                .memory = options.memory};
   if (weights.one_copy) {
     weights.keep_bytes = options.parking_bytes;  // no sums are parked then
   } else {
@@ -145,7 +146,8 @@ CopyStore::Options CopyOptions(const ShardOptions& options) {
           .update_per_push = UpdatesPerPush(options),
           .pull_codec = WeightsCodecOf(options.pull_format),
           .shadow = ShadowOptions(options),
-          .leave_out_update = options.leave_out_update};
+          .leave_out_update = options.leave_out_update,
+          .memory = options.memory};
 }
 
 Replication::Options ReplicationOptions(const ShardOptions& options, const Optimizer& optimizer) {

@@ -71,6 +71,7 @@
 #include "server/copy_store.h"
 #include "server/early_pushes.h"
 #include "server/held_segment.h"
+#include "server/lane_memory.h"
 #include "server/lane_reduction.h"
 #include "server/live_set.h"
 #include "server/norm_ledger.h"
@@ -126,10 +127,13 @@ struct ShardOptions {
   // With `exchange: ALL_REDUCE`: local sums are reduced among lanes. `lane_of_segment` is this lane
   // throughout then.
   std::optional<LaneReduction::Options> reduction = {};
-  // Memory that weights are sent from: the transport's, so that peers on this host can read it.
+  // Memory that copies of weights are sent from: the transport's, so that peers on this host can
+  // read it.
   SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
     return std::make_shared<AlignedBuffer>(size_bytes);
   };
+  // Of weights and optimizer state; has a lane's counts, across its shards.
+  std::shared_ptr<LaneMemory> memory = LaneMemory::Create();
   // For measurements of all but the optimizer: versions advance, no weights are computed.
   bool leave_out_update = false;
   TraceTrack* trace = nullptr;       // outlives the shard; may be null
@@ -255,6 +259,7 @@ class Shard {
   // Memory of sums, spare buffers included. At most 4 bytes a parameter + parking_bytes, or, while
   // exempt pushes come in, + (log2(virtual workers) + 2) partitions.
   uint64_t held_bytes() const { return pool_.total_bytes(); }
+  uint64_t most_held_bytes() const { return pool_.most_bytes(); }
 
  private:
   // What a push would add to this lane's sums.

@@ -14,8 +14,8 @@ constexpr size_t kPartsKept = 8;
 // One more than the two that segments can lie apart, and one that is left over.
 constexpr size_t kMostFilling = 4;
 
-AlignedBuffer CopyOf(std::span<const float> values) {
-  AlignedBuffer copy(values.size_bytes());
+AlignedBuffer CopyOf(std::span<const float> values, LaneMemory& memory) {
+  AlignedBuffer copy = memory.New(LaneMemory::Use::kSnapshot, values.size_bytes());
   std::copy(values.begin(), values.end(), copy.floats().begin());
   return copy;
 }
@@ -66,8 +66,8 @@ void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
   }
   checkpoint->segments.push_back({snapshot.segment,
                                   snapshot.weights,
-                                  CopyOf(snapshot.m),
-                                  CopyOf(snapshot.v),
+                                  CopyOf(snapshot.m, *options_.memory),
+                                  CopyOf(snapshot.v, *options_.memory),
                                   {snapshot.clocks.begin(), snapshot.clocks.end()}});
   const bool whole = checkpoint->segments.size() == checkpoint->place.segments;
   if (whole) AwaitIdle();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "base/time_source.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
+#include "server/lane_memory.h"
 #include "server/shard.h"
 
 namespace tug {
@@ -46,6 +48,7 @@ class SnapshotWriter {
     Place place;
     // Called on the lane's thread about every kWaitStep while Add waits; may be empty.
     std::function<void()> while_waiting = {};
+    std::shared_ptr<LaneMemory> memory = LaneMemory::Create();  // that copies lie in
   };
   static constexpr absl::Duration kWaitStep = absl::Milliseconds(10);
   // REQUIRES: `table` outlives the writer.

@@ -52,22 +52,25 @@ WeightsStore::WeightsStore(const SegmentTable& table, std::span<const uint32_t> 
   for (Run& run : runs_) {
     const size_t size_bytes = run.elements() * sizeof(float);
     const bool sent = !encodes() && !options_.one_copy;
-    run.weights.at[start % 2] =
-        sent ? options_.new_buffer(size_bytes) : std::make_shared<AlignedBuffer>(size_bytes);
+    run.weights.at[start % 2] = NewCopy(sent ? Use::kSentWeights : Use::kWeights, size_bytes);
     run.weights.version[start % 2] = start;
     if (options_.one_copy) run.weights.at[(start + 1) % 2] = run.weights.at[start % 2];
-    if (options_.keeps_m) run.m = AlignedBuffer(size_bytes);
-    if (options_.keeps_v) run.v = AlignedBuffer(size_bytes);
+    if (options_.keeps_m) run.m = options_.memory->New(Use::kState, size_bytes);
+    if (options_.keeps_v) run.v = options_.memory->New(Use::kState, size_bytes);
     run.newest = start;
     run.at_newest = run.segments;
     MakeChanges(run, start);
   }
 }
 
+std::shared_ptr<AlignedBuffer> WeightsStore::NewCopy(Use use, size_t size_bytes) const {
+  return std::make_shared<AlignedBuffer>(options_.memory->New(use, size_bytes));
+}
+
 void WeightsStore::MakeChanges(Run& run, uint64_t newest) const {
   if (!shadows()) return;
   for (const uint64_t version : {newest, newest + 1}) {
-    run.changes.at[version % 2] = std::make_shared<AlignedBuffer>(run.changes_bytes);
+    run.changes.at[version % 2] = NewCopy(Use::kWeights, run.changes_bytes);
     run.changes.version[version % 2] = version;
   }
 }
@@ -97,7 +100,7 @@ void WeightsStore::Start() {
   if (!encodes() || options_.one_copy) return;
   const uint64_t start = options_.start_version;
   for (Run& run : runs_) {
-    run.encoded.at[start % 2] = options_.new_buffer(run.encoded_bytes);
+    run.encoded.at[start % 2] = NewCopy(Use::kSentWeights, run.encoded_bytes);
     run.encoded.version[start % 2] = start;
   }
   for (const uint32_t id : owned_) {
@@ -161,12 +164,12 @@ bool WeightsStore::TakeUpRun(Run& run, size_t first, std::span<const HeldSegment
   if (options_.one_copy || (encodes() && mixed)) run.weights.at[before] = unused;
   if (two) {
     run.weights.version[before] = run.newest - 1;
-    if (!encodes()) run.weights.at[before] = options_.new_buffer(size_bytes);
+    if (!encodes()) run.weights.at[before] = NewCopy(Use::kSentWeights, size_bytes);
   }
   if (encodes() && !options_.one_copy) {
     for (const size_t i : {now, before}) {
       if (i == before && !two) continue;
-      run.encoded.at[i] = options_.new_buffer(run.encoded_bytes);
+      run.encoded.at[i] = NewCopy(Use::kSentWeights, run.encoded_bytes);
       run.encoded.version[i] = i == now ? run.newest : run.newest - 1;
     }
   }
@@ -220,7 +223,7 @@ HeldSegment WeightsStore::Held(uint32_t segment, uint64_t version) const {
 AlignedBuffer& WeightsStore::Writable(Copies& copies, uint64_t version, size_t size_bytes) {
   std::shared_ptr<AlignedBuffer>& copy = copies.at[version % 2];
   if (copy == nullptr || copies.version[version % 2] != version) {
-    if (copy == nullptr || !IsOnlyOwner(copy)) copy = options_.new_buffer(size_bytes);
+    if (copy == nullptr || !IsOnlyOwner(copy)) copy = NewCopy(Use::kSentWeights, size_bytes);
     copies.version[version % 2] = version;
   }
   return *copy;
@@ -231,7 +234,7 @@ AlignedBuffer& WeightsStore::WritableInPlace(Copies& copies, uint64_t version, s
   if (copy == nullptr || copies.version[version % 2] != version) {
     std::shared_ptr<AlignedBuffer>& current = copies.at[(version - 1) % 2];
     copy = nullptr;  // it may be `current`
-    copy = IsOnlyOwner(current) ? current : std::make_shared<AlignedBuffer>(size_bytes);
+    copy = IsOnlyOwner(current) ? current : NewCopy(Use::kWeights, size_bytes);
     copies.version[version % 2] = version;
   }
   return *copy;

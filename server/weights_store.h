@@ -36,6 +36,7 @@
 #include "kernels/bf16.h"
 #include "proto/wire.h"
 #include "server/held_segment.h"
+#include "server/lane_memory.h"
 #include "server/shadow.h"
 
 namespace tug {
@@ -54,7 +55,8 @@ class WeightsStore {
     uint64_t keep_bytes = uint64_t{4} << 20;
     bool keeps_m = true;  // what the optimizer keeps
     bool keeps_v = true;
-    SendBuffers::NewBuffer new_buffer;  // memory that answers are sent from
+    SendBuffers::NewBuffer new_buffer;  // memory that answers are sent from, which are copies
+    std::shared_ptr<LaneMemory> memory = LaneMemory::Create();
   };
   // `owned`: segment ids, ascending. REQUIRES: `table` outlives the store.
   WeightsStore(const SegmentTable& table, std::span<const uint32_t> owned, Options options);
@@ -145,6 +147,8 @@ class WeightsStore {
     uint64_t elements() const { return end - begin; }
   };
 
+  using Use = LaneMemory::Use;
+  std::shared_ptr<AlignedBuffer> NewCopy(Use use, size_t size_bytes) const;
   Run& RunOf(uint32_t segment) { return runs_[run_of_segment_[segment]]; }
   const Run& RunOf(uint32_t segment) const { return runs_[run_of_segment_[segment]]; }
   // A segment's part of something that has an entry per element of the run.
