@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "exchange/view_lanes.h"
 #include "huggingface/weights_source.h"
+#include "proto/placement_mode.h"
 #include "server/initial_weights.h"
 #include "server/restore.h"
 #include "server/view_live_set.h"
@@ -271,6 +272,7 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.scheduler = job_.config.comm().scheduler();
   options.pull_credit_bytes = job_.config.comm().pull_credit_bytes();
   options.sums_of_some = job_.config.fault().on_worker_loss() == FaultConfig::SHRINK;
+  options.senders_let_go = PlacementModeOf(job_.config).frees_gradients;
   options.new_buffer = [transport = transport_.get()](size_t size_bytes) {
     return transport->NewBuffer(size_bytes);
   };
