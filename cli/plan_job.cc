@@ -153,7 +153,7 @@ PlanSection MemoryOf(const JobConfig& job, const SegmentTable& table) {
     section.rows.push_back({what, bytes});
   };
   add(absl::StrFormat("worker, of %u; virtual workers it carries: %u", workers, carried),
-      PredictWorkerBytes(model, format, carried) +
+      PredictWorkerBytes(model, format, WorkerHoldingOf(job, carried)) +
           LocalStepBytes(model, format, job.sync(), job.optimizer(), carried));
   add("  of it activations", PredictActivationBytes(model));
   add(absl::StrFormat("server, of %u", job.cluster().servers()), server.line_bytes);

@@ -30,9 +30,11 @@ std::string Serve(const std::vector<uint32_t>& servers) {
 
 }  // namespace
 
-// A log of updates is of lanes that keep their segments.
+// A log of updates is of lanes that keep their segments; and a gradient that its worker has let go
+// of cannot be pushed to another lane.
 bool Coordinator::MovesSegments() const {
-  return Recovers() && options_.config.sync().record() != SyncConfig::ORDER;
+  return Recovers() && options_.config.sync().record() != SyncConfig::ORDER &&
+         !PlacementModeOf(options_.config).frees_gradients;
 }
 
 void Coordinator::BeginHolders(const std::vector<uint32_t>& servers) {
@@ -174,6 +176,14 @@ absl::Status Coordinator::MayLeave(const Member& member) const {
         "node that leaves; end the job with: tug stop");
   }
   if (!view_.has_value() || rolling_back_) return absl::OkStatus();
+  const PlacementMode& placement = PlacementModeOf(options_.config);
+  if (member.kind == SERVER && member.placed && placement.frees_gradients) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "workers let go of gradients that servers have received (placement.kind ",
+        PlacementConfig::Kind_Name(placement.kind),
+        "), and cannot push them to others: none of the servers can leave; end the job with: tug "
+        "stop"));
+  }
   if (member.kind == SERVER && member.placed && !MovesSegments()) {
     return absl::FailedPreconditionError(
         "updates of this job are logged (sync.record ORDER), and the log is of servers that keep "

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 
 namespace tug {
@@ -12,6 +13,12 @@ namespace {
 
 // How often overdue requests are looked for.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
+
+absl::Status LostPush(const PushCommitted& push) {
+  return absl::DataLossError(absl::StrCat(
+      "a server does not know the gradient of block ", push.block, " at step ", push.clock,
+      " that it had received, and this worker has let go of it: resume from the last checkpoint"));
+}
 
 ExchangeOptions Timed(ExchangeOptions options, const TimeSource& time) {
   options.time = &time;
@@ -22,13 +29,16 @@ ExchangeOptions Timed(ExchangeOptions options, const TimeSource& time) {
 
 ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& table,
                                std::unique_ptr<Transport> transport)
-    : transport_(std::move(transport)),
+    : frees_gradients_(options.frees_gradients),
+      transport_(std::move(transport)),
       sender_(*transport_),
       exchange_(
           Timed(std::move(options), time_), table,
           {.send = [this](Outgoing message) { sender_.Send(std::move(message)); },
            .pulled = [this](BlockPulled event) { events_.emplace_back(std::move(event)); },
            .committed = [this](PushCommitted event) { events_.emplace_back(event); },
+           .received = [this](PushReceived event) { events_.emplace_back(event); },
+           .deferred = [this](PushDeferred event) { events_.emplace_back(event); },
            .shares_memory = [this](PeerId peer) { return transport_->SharesMemoryWith(peer); },
            .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
       next_tick_(time_.Now() + kTick),
@@ -89,6 +99,8 @@ void ExchangeClient::CarryOut(Request request, absl::Time now) {
     events_.emplace_back(std::move(*copy));
   } else if (auto* restore = std::get_if<RestoreRequest>(&request)) {
     exchange_.RestoreResiduals(restore->virtual_worker, std::move(restore->residuals));
+  } else if (const auto* give_up = std::get_if<GiveUpRequest>(&request)) {
+    exchange_.GiveUpPull(give_up->block);
   } else {
     exchange_.SetSchedule(std::get<ExchangeSchedule>(request), now);
   }
@@ -107,14 +119,25 @@ void ExchangeClient::Take(Event event) {
     copied->copy->done = true;
     return;
   }
+  if (const auto* received = std::get_if<PushReceived>(&event)) {
+    OpenPushes& pushes = open_pushes_[received->block][received->virtual_worker];
+    --pushes.unreceived;
+    pushes.deferred = false;
+    return;
+  }
+  if (const auto* deferred = std::get_if<PushDeferred>(&event)) {
+    open_pushes_[deferred->block][deferred->virtual_worker].deferred = true;
+    return;
+  }
   if (--open_ == 0) open_time_ += time_.Now() - open_since_;
   if (auto* pulled = std::get_if<BlockPulled>(&event)) {
-    if (--open_pulls_[pulled->block] > 0) return;  // it is superseded
+    if (--open_pulls_[pulled->block] > 0 || pulled->superseded) return;
     pulled_[pulled->block] = {pulled->clock, {pulled->version, pulled->newest}};
     in_place_[pulled->block] = std::move(pulled->in_place);
   } else {
     const PushCommitted& committed = std::get<PushCommitted>(event);
-    --open_pushes_[committed.block][committed.virtual_worker];
+    --open_pushes_[committed.block][committed.virtual_worker].open;
+    if (committed.lost && cancelled_.ok()) cancelled_ = LostPush(committed);
   }
 }
 
@@ -184,9 +207,10 @@ void ExchangeClient::Add(Request request) {
   if (open_++ == 0) open_since_ = time_.Now();
   if (const auto* push = std::get_if<PushRequest>(&request)) {
     TUG_CHECK_LT(push->virtual_worker, kMaxVirtualWorkers);
-    std::vector<uint32_t>& open = open_pushes_[push->block];
-    if (push->virtual_worker >= open.size()) open.resize(push->virtual_worker + 1);
-    ++open[push->virtual_worker];
+    std::vector<OpenPushes>& pushes = open_pushes_[push->block];
+    if (push->virtual_worker >= pushes.size()) pushes.resize(push->virtual_worker + 1);
+    ++pushes[push->virtual_worker].open;
+    if (frees_gradients_) ++pushes[push->virtual_worker].unreceived;
   } else {
     const uint32_t block = std::get<PullRequest>(request).block;
     pulled_[block].reset();
@@ -257,6 +281,21 @@ absl::StatusOr<bool> ExchangeClient::WaitPulled(uint32_t block, uint64_t version
   return ended;
 }
 
+absl::Status ExchangeClient::GiveUpPull(uint32_t block) {
+  {
+    absl::MutexLock lock(&mutex_);
+    HandOver(GiveUpRequest{block});
+  }
+  const auto closed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !cancelled_.ok() || open_pulls_[block] == 0;
+  };
+  WaitUntil(closed, absl::InfiniteDuration());
+  absl::MutexLock lock(&mutex_);
+  pulled_[block].reset();
+  in_place_[block] = {};
+  return cancelled_;
+}
+
 ExchangeClient::Versions ExchangeClient::PulledVersions(uint32_t block) const {
   absl::MutexLock lock(&mutex_);
   return pulled_[block].has_value() ? pulled_[block]->versions : Versions{};
@@ -269,12 +308,27 @@ InPlaceWeights ExchangeClient::TakeInPlace(uint32_t block) {
 
 absl::Status ExchangeClient::WaitCommitted(uint32_t block, uint32_t virtual_worker) {
   const auto committed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    const std::vector<uint32_t>& open = open_pushes_[block];
-    return !cancelled_.ok() || virtual_worker >= open.size() || open[virtual_worker] == 0;
+    const std::vector<OpenPushes>& pushes = open_pushes_[block];
+    return !cancelled_.ok() || virtual_worker >= pushes.size() || pushes[virtual_worker].open == 0;
   };
   WaitUntil(committed, absl::InfiniteDuration());
   absl::MutexLock lock(&mutex_);
   return cancelled_;
+}
+
+absl::StatusOr<bool> ExchangeClient::WaitReceived(uint32_t block, uint32_t virtual_worker) {
+  TUG_CHECK(frees_gradients_);
+  const auto received = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    const std::vector<OpenPushes>& pushes = open_pushes_[block];
+    return virtual_worker >= pushes.size() || pushes[virtual_worker].unreceived == 0;
+  };
+  const auto done = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !cancelled_.ok() || received() || open_pushes_[block][virtual_worker].deferred;
+  };
+  WaitUntil(done, absl::InfiniteDuration());
+  absl::MutexLock lock(&mutex_);
+  if (!cancelled_.ok()) return cancelled_;
+  return received();
 }
 
 void ExchangeClient::Cancel(absl::Status reason) {

@@ -79,11 +79,19 @@ class ExchangeClient {
     uint64_t highest = 0;
   };
   Versions PulledVersions(uint32_t block) const;
+  // Blocks until no pull of `block` is open: nothing more is written into its destination. What has
+  // come of it is given up too. Errors: as WaitPulled.
+  absl::Status GiveUpPull(uint32_t block);
   // After WaitPulled: where the newest pull of `block` left the weights, if not in its destination
   // (PullRequest::allow_in_place); empty if it did, and the second time.
   InPlaceWeights TakeInPlace(uint32_t block);
   // Blocks until no push of (block, virtual worker) is open: its gradient may be written again.
   absl::Status WaitCommitted(uint32_t block, uint32_t virtual_worker);
+  // With frees_gradients: blocks until every push of (block, virtual worker) has been received:
+  // true, its gradient is not wanted any more, but by repeats that are under way; or until a lane
+  // has no memory for one: false, since that may last for as long as others wait for this worker.
+  // Errors: as above; DATA_LOSS where a lane does not know a push that it had received.
+  absl::StatusOr<bool> WaitReceived(uint32_t block, uint32_t virtual_worker);
   // Ends all waits, now and later, with `reason` (not OK). The first reason stays.
   void Cancel(absl::Status reason);
 
@@ -120,9 +128,12 @@ class ExchangeClient {
     uint32_t virtual_worker = 0;
     std::vector<SegmentResidual> residuals;
   };
+  struct GiveUpRequest {
+    uint32_t block = 0;
+  };
   using Request = std::variant<PushRequest, PullRequest, ExchangeSchedule, ViewRequest,
-                               CarriedRequest, CopyRequest, RestoreRequest>;
-  using Event = std::variant<BlockPulled, PushCommitted, CopyRequest>;
+                               CarriedRequest, CopyRequest, RestoreRequest, GiveUpRequest>;
+  using Event = std::variant<BlockPulled, PushCommitted, PushReceived, PushDeferred, CopyRequest>;
   enum class Driver { kNobody, kCaller, kOwnThread };
 
   void Add(Request request);
@@ -146,6 +157,7 @@ class ExchangeClient {
   void Take(Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const RealTime time_;
+  const bool frees_gradients_;
 
   // The driver's, but for the transport's Wake, NewBuffer and SharedBytes. The role changes hands
   // under mutex_.
@@ -171,8 +183,14 @@ class ExchangeClient {
   // By block: pulls whose event has not come. Only that of the last one counts.
   std::vector<uint32_t> open_pulls_ ABSL_GUARDED_BY(mutex_);
   std::vector<InPlaceWeights> in_place_ ABSL_GUARDED_BY(mutex_);
-  // By block and virtual worker: how many are open.
-  std::vector<std::vector<uint32_t>> open_pushes_ ABSL_GUARDED_BY(mutex_);
+  // By block and virtual worker: how many are open, and with frees_gradients how many of these have
+  // not been received; whether a lane has no memory for one of these.
+  struct OpenPushes {
+    uint32_t open = 0;
+    uint32_t unreceived = 0;
+    bool deferred = false;
+  };
+  std::vector<std::vector<OpenPushes>> open_pushes_ ABSL_GUARDED_BY(mutex_);
   // Of both kinds, between Push or Pull and their event; since when there are any.
   uint64_t open_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time open_since_ ABSL_GUARDED_BY(mutex_);

@@ -137,8 +137,10 @@ class FakeTransport final : public Transport {
 
 class ExchangeClientTest : public testing::Test {
  protected:
-  void Start(uint32_t resend_ms = 600000) {
-    client_ = std::make_unique<ExchangeClient>(Options(resend_ms), table_,
+  void Start(uint32_t resend_ms = 600000, bool frees_gradients = false) {
+    ExchangeOptions options = Options(resend_ms);
+    options.frees_gradients = frees_gradients;
+    client_ = std::make_unique<ExchangeClient>(std::move(options), table_,
                                                std::make_unique<FakeTransport>(boxes_));
   }
   // Returns something that is gone once nobody can read the gradient any more.
@@ -225,6 +227,55 @@ TEST_F(ExchangeClientTest, WaitCommittedIsPerBlockAndVirtualWorker) {
   EXPECT_TRUE(first.expired());
   EXPECT_FALSE(other.expired());
   EXPECT_TRUE(client_->WaitCommitted(1, 3).ok());  // nothing was pushed there
+}
+
+TEST_F(ExchangeClientTest, WaitReceivedEndsWhenNobodyWantsTheGradientOrALaneHasNoMemory) {
+  Start(600000, /*frees_gradients=*/true);
+  EXPECT_TRUE(*client_->WaitReceived(1, 3)) << "nothing was pushed there";
+  const std::weak_ptr<AlignedBuffer> gradient = Push(0, 2);
+  {
+    const std::vector<Outgoing> sent = boxes_.TakeSent(2);
+    Answer({sent[0]}, MessageKind::kReceived);
+    Answer({sent[1]}, MessageKind::kDeferred);
+  }
+  EXPECT_FALSE(*client_->WaitReceived(0, 2));
+  EXPECT_FALSE(gradient.expired());
+  {
+    client_->Push({1, 2, 1, 0, 10, Lease(gradient.lock(), gradient.lock()->floats())});
+    const std::vector<Outgoing> sent = boxes_.TakeSent(2);
+    Answer(sent, MessageKind::kCommitted);
+  }
+  EXPECT_TRUE(client_->WaitCommitted(1, 2).ok());
+  EXPECT_FALSE(*client_->WaitReceived(0, 2)) << "the lane has not asked for it";
+}
+
+TEST_F(ExchangeClientTest, APullThatIsGivenUpWritesNothingMore) {
+  Start();
+  client_->Pull({1, Want::kExact, 7, weights_});
+  const std::vector<Outgoing> sent = boxes_.TakeSent(2);
+  Answer({sent[0]}, MessageKind::kWeights, 4.0f);
+  EXPECT_TRUE(client_->GiveUpPull(1).ok());
+  const std::vector<float> before = weights_;
+  EXPECT_FALSE(*client_->WaitPulled(1, 7, absl::ZeroDuration()));
+  Answer({sent[1]}, MessageKind::kWeights, 5.0f);
+  std::vector<float> other(kBlockElements);
+  client_->Pull({0, Want::kExact, 7, other});
+  Answer(boxes_.TakeSent(2), MessageKind::kWeights, 6.0f);
+  EXPECT_TRUE(*client_->WaitPulled(0, 7));
+  EXPECT_EQ(weights_, before);
+  EXPECT_TRUE(client_->GiveUpPull(0).ok()) << "it is there";
+  EXPECT_FALSE(*client_->WaitPulled(0, 7, absl::ZeroDuration())) << "and is given up too";
+}
+
+TEST_F(ExchangeClientTest, FailsWhenALaneDoesNotKnowWhatItHadReceived) {
+  Start(/*resend_ms=*/1, /*frees_gradients=*/true);
+  Push(0, 2);
+  Answer(boxes_.TakeSent(2), MessageKind::kReceived);
+  EXPECT_TRUE(*client_->WaitReceived(0, 2));
+  const std::vector<Outgoing> asked = boxes_.TakeSent(2);
+  Answer({asked[0]}, MessageKind::kDropped);
+  Answer({asked[1]}, MessageKind::kCommitted);
+  EXPECT_EQ(client_->WaitCommitted(0, 2).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(ExchangeClientTest, CancelEndsAllWaitsNowAndLaterWithTheFirstReason) {

@@ -60,6 +60,8 @@ class Exchange {
   void Push(PushRequest request, absl::Time now) { pushes_.Add(std::move(request), now); }
   // In place of one of the same block that is open, if there is one: nothing more comes of that.
   void Pull(PullRequest request, absl::Time now) { pulls_.Add(std::move(request), now); }
+  // Nothing more comes of the block's open pull, if there is one, but its event, as superseded.
+  void GiveUpPull(uint32_t block) { pulls_.GiveUp(block); }
   // Of pushes and pulls from now on; credit at once.
   void SetSchedule(const ExchangeSchedule& schedule, absl::Time now);
   void OnMessage(const Message& message, absl::Time now);

@@ -46,6 +46,13 @@ class ExchangeTest : public testing::Test {
   explicit ExchangeTest(bool update_per_push)
       : table_(ExchangeTestTable()), exchange_(SyncOptions(update_per_push), table_, Sinks()) {}
 
+  // A worker that lets go of gradients, with a codec or none.
+  struct LetsGo {
+    PushCodecConfig codec = {};
+  };
+  explicit ExchangeTest(const LetsGo& lets_go)
+      : table_(ExchangeTestTable()), exchange_(LetsGoOptions(lets_go.codec), table_, Sinks()) {}
+
   ExchangeOptions Options(CommConfig::Scheduler scheduler, CommConfig::Format format,
                           uint32_t lanes) {
     ExchangeOptions options;
@@ -74,20 +81,30 @@ class ExchangeTest : public testing::Test {
     options.update_per_push = update_per_push;
     return options;
   }
+  ExchangeOptions LetsGoOptions(const PushCodecConfig& codec) {
+    ExchangeOptions options = CodecOptions(codec);
+    options.frees_gradients = true;
+    return options;
+  }
   ExchangeSinks Sinks() {
     return {.send = [this](Outgoing m) { sent_.push_back(std::move(m)); },
             .pulled = [this](BlockPulled e) { pulled_.push_back(e); },
-            .committed = [this](PushCommitted e) { committed_.push_back(e); }};
+            .committed = [this](PushCommitted e) { committed_.push_back(e); },
+            .received = [this](PushReceived e) { received_.push_back(e); },
+            .deferred = [this](PushDeferred e) { deferred_.push_back(e); }};
   }
 
-  // Element e of the gradient is e + 1, but 0 outside the runs, if there are any.
-  void Push(uint32_t block, uint64_t clock = 0, const ElementRuns& runs = {}) {
+  // Element e of the gradient is e + 1, but 0 outside the runs, if there are any. Returns something
+  // that is gone once nobody can read it any more.
+  std::weak_ptr<AlignedBuffer> Push(uint32_t block, uint64_t clock = 0,
+                                    const ElementRuns& runs = {}) {
     auto gradient = std::make_shared<AlignedBuffer>(3 * kSegment * sizeof(float));
     for (const ElementRun& run : runs.empty() ? ElementRuns{{0, 3 * kSegment}} : runs) {
       for (uint32_t e = run.begin; e < run.end; ++e) gradient->floats()[e] = 1.0f + e;
     }
     exchange_.Push(
         {block, 5, 1, clock, 100, Lease(gradient, std::as_const(*gradient).floats()), runs}, now_);
+    return gradient;
   }
   // Answers a pull from `memory`, which is shared and begins with the block's first element.
   void AnswerInPlace(const Outgoing& to, const Lease& memory, Home home = Home::kSender) {
@@ -121,6 +138,8 @@ class ExchangeTest : public testing::Test {
   std::vector<Outgoing> sent_;
   std::vector<BlockPulled> pulled_;
   std::vector<PushCommitted> committed_;
+  std::vector<PushReceived> received_;
+  std::vector<PushDeferred> deferred_;
   std::vector<float> destination_ = std::vector<float>(3 * kSegment, -1.0f);
   Exchange exchange_;
 };

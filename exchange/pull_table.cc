@@ -88,6 +88,14 @@ void PullTable::Add(PullRequest request, absl::Time now) {
   Ask(pull, now);
 }
 
+void PullTable::GiveUp(uint32_t block) {
+  OpenPull& pull = pulls_[block];
+  if (pull.missing == 0) return;
+  pull.missing = 0;
+  pull.held.clear();
+  sinks_.pulled({.block = block, .superseded = true});
+}
+
 void PullTable::Ask(OpenPull& pull, absl::Time now) {
   const std::span<const Partition> plan = plan_->of_block(pull.request.block);
   pull.first &= pull.plan == nullptr;

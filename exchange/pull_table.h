@@ -38,6 +38,7 @@ class PullTable {
 
   // In place of the block's open pull, if there is one.
   void Add(PullRequest request, absl::Time now);
+  void GiveUp(uint32_t block);
   void OnWeights(const Message& message, absl::Time now);
   // Of the view before: they are asked for again, but hold the lane's credit.
   void OnOldWeights(const WireHeader& header) {

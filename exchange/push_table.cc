@@ -81,7 +81,7 @@ void PushTable::Add(PushRequest request, absl::Time now) {
   const uint32_t place = TakePlace();
   OpenPush& push = *places_[place];
   push.request = std::move(request);
-  push.dropped = false;
+  push.dropped = push.lost = false;
   push.next = std::exchange(head, place);
   ++open_;
   // Now: when its turn comes, weights of a later version may be here.
@@ -107,7 +107,7 @@ void PushTable::Cut(uint32_t place, const VersionOf& version_of) {
   const std::span<const Partition> plan = plan_->of_block(push.request.block);
   push.plan = plan_;
   push.partitions.assign(plan.size(), PartitionPush{.patience = resend_after_});
-  push.uncommitted = static_cast<uint32_t>(plan.size());
+  push.uncommitted = push.unreceived = static_cast<uint32_t>(plan.size());
   for (uint32_t p = 0; p < plan.size(); ++p) {
     PartitionPush& part = push.partitions[p];
     ChooseCodec(push.request, plan[p], part);
@@ -149,21 +149,26 @@ void PushTable::HoldBytesOf(const PartitionPush& part) {
 }
 
 void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
-  const PushRequest& request = push.request;
   PartitionPush& state = push.partitions[partition];
-  const Partition& part = PartOf(push, partition);
   Lease payload = Payload(push, partition);
-  WireHeader header = HeaderOf(options_, MessageKind::kPush, part);
+  const WireHeader header = PushHeader(MessageKind::kPush, push, partition);
+  state.due = now + state.patience;
+  next_due_ = std::min(next_due_, state.due);
+  counters_.pushed_bytes += payload.size_bytes();
+  sinks_.send({LanePeer(PartOf(push, partition).lane), header, std::move(payload)});
+}
+
+WireHeader PushTable::PushHeader(MessageKind kind, const OpenPush& push, uint32_t partition) const {
+  const PushRequest& request = push.request;
+  const PartitionPush& state = push.partitions[partition];
+  WireHeader header = HeaderOf(options_, kind, PartOf(push, partition));
   header.codec = state.codec;
   header.virtual_worker = request.virtual_worker;
   header.virtual_worker_count = request.virtual_worker_count;
   header.clock = request.clock;
   header.version = state.version;
   header.token_count = request.token_count;
-  state.due = now + state.patience;
-  next_due_ = std::min(next_due_, state.due);
-  counters_.pushed_bytes += payload.size_bytes();
-  sinks_.send({LanePeer(part.lane), header, std::move(payload)});
+  return header;
 }
 
 Lease PushTable::Payload(OpenPush& push, uint32_t partition) {
@@ -181,7 +186,8 @@ Lease PushTable::Payload(OpenPush& push, uint32_t partition) {
 
 void PushTable::EncodeAll(OpenPush& push) {
   for (uint32_t p = 0; p < push.partitions.size(); ++p) {
-    if (push.partitions[p].codec == Codec::kFrames) Encode(push, p);
+    const PartitionPush& part = push.partitions[p];
+    if (part.state == State::kQueued && part.codec == Codec::kFrames) Encode(push, p);
   }
 }
 
@@ -216,28 +222,12 @@ void PushTable::SendAgain(OpenPush& push, uint32_t partition, absl::Time now) {
   ForgetSending(push.partitions[partition]);
 }
 
-void PushTable::MeasureSending(OpenPush& push, uint32_t partition, absl::Time now) {
-  LinkRate* const link = encoder_.LinkTo(PartOf(push, partition).lane);
-  if (link == nullptr) return;
-  push.partitions[partition].sent = link->OnSent(MomentOf(now));
-}
-
-void PushTable::MeasureAnswer(OpenPush& push, uint32_t partition, absl::Time now) {
-  PartitionPush& part = push.partitions[partition];
-  LinkRate* const link = encoder_.LinkTo(PartOf(push, partition).lane);
-  if (link != nullptr) {
-    link->OnDelivered(part.sent, BytesOf(part), MomentOf(now));
-  }
-  ForgetSending(part);
-}
-
-void PushTable::ForgetSending(PartitionPush& part) {
-  part.sent = {};
-  if (std::exchange(part.probes, false)) probes_ = false;
-}
-
-LinkRate::Moment PushTable::MomentOf(absl::Time now) const {
-  return {NowOf(options_, now), absl::Seconds(counters_.encode_seconds)};
+void PushTable::AskFor(OpenPush& push, uint32_t partition, absl::Time now) {
+  PartitionPush& state = push.partitions[partition];
+  state.due = now + state.patience;
+  next_due_ = std::min(next_due_, state.due);
+  sinks_.send({LanePeer(PartOf(push, partition).lane),
+               PushHeader(MessageKind::kPushAsked, push, partition), Lease()});
 }
 
 // ---- answers ----
@@ -268,8 +258,9 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
       break;
     case MessageKind::kDropped:
       push.dropped = true;
+      push.lost = options_.frees_gradients;
       ++counters_.dropped;
-      encoder_.Restore(push.request, PartOf(push, partition), push.encoded);
+      if (!push.lost) encoder_.Restore(push.request, PartOf(push, partition), push.encoded);
       [[fallthrough]];
     case MessageKind::kCommitted:  // says received too, should that answer be lost
       part.state = State::kCommitted;
@@ -281,6 +272,9 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
       part.state = State::kDeferred;
       queue_.Received(part.ticket);
       ++counters_.deferred;
+      if (options_.frees_gradients && sinks_.deferred) {
+        sinks_.deferred({push.request.block, push.request.virtual_worker});
+      }
       break;
     case MessageKind::kPushWanted:
       if (before == State::kDeferred) {
@@ -299,7 +293,27 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
     TraceAnswer(push, partition);
     MeasureAnswer(push, partition, now);
   }
+  const bool received = part.state == State::kReceived || part.state == State::kCommitted;
+  if (options_.frees_gradients && received && before != State::kReceived) LetGo(push, partition);
   return true;
+}
+
+void PushTable::LetGo(OpenPush& push, uint32_t partition) {
+  push.partitions[partition].frames = Lease();
+  const Partition& part = PartOf(push, partition);
+  if (!push.encoded.segments.empty()) {
+    for (uint32_t s = part.first_segment; s < part.first_segment + part.segment_count; ++s) {
+      push.encoded.segments[s].frame = Lease();
+    }
+  }
+  if (--push.unreceived == 0) SayReceived(push);
+}
+
+void PushTable::SayReceived(OpenPush& push) {
+  push.unreceived = 0;
+  push.request.gradient = Lease();
+  if (!sinks_.received) return;
+  sinks_.received({push.request.block, push.request.virtual_worker, push.request.clock});
 }
 
 void PushTable::Finish(uint32_t place) {
@@ -308,51 +322,15 @@ void PushTable::Finish(uint32_t place) {
   while (*link != place) link = &places_[*link]->next;
   *link = push.next;
   --open_;
+  if (options_.frees_gradients && push.unreceived > 0) SayReceived(push);
   const PushCommitted event{push.request.block, push.request.virtual_worker, push.request.clock,
-                            push.dropped};
+                            push.dropped, push.lost};
   push.request.gradient = Lease();
   push.encoded.segments.clear();
   push.partitions.clear();
   push.plan.reset();
   free_places_.push_back(place);
   sinks_.committed(event);
-}
-
-// ---- trace ----
-
-TraceEvent PushTable::EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const {
-  const Partition& part = PartOf(push, partition);
-  const PartitionPush& state = push.partitions[partition];
-  return {.kind = kind,
-          .block = part.block,
-          .first_segment = part.first_segment,
-          .segment_count = part.segment_count,
-          .virtual_worker = push.request.virtual_worker,
-          .peer = part.lane,
-          .clock = push.request.clock,
-          .bytes = state.frames.size_bytes() > 0 ? state.frames.size_bytes() : state.bytes};
-}
-
-void PushTable::TraceQueued(PartitionPush& part) const {
-  if (options_.trace != nullptr) part.queued_ns = options_.trace->NowNs();
-}
-
-void PushTable::TraceSending(OpenPush& push, uint32_t partition) {
-  if (options_.trace == nullptr) return;
-  PartitionPush& part = push.partitions[partition];
-  part.sent_ns = options_.trace->NowNs();
-  TraceEvent event = EventOf(TraceKind::kQueue, push, partition);
-  event.begin_ns = part.queued_ns;
-  event.end_ns = part.sent_ns;
-  options_.trace->Add(event);
-}
-
-void PushTable::TraceAnswer(const OpenPush& push, uint32_t partition) {
-  if (options_.trace == nullptr) return;
-  TraceEvent event = EventOf(TraceKind::kPush, push, partition);
-  event.begin_ns = push.partitions[partition].sent_ns;
-  event.end_ns = options_.trace->NowNs();
-  options_.trace->Add(event);
 }
 
 // ---- time ----
@@ -381,7 +359,10 @@ void PushTable::SendAllAgain(absl::Time now) {
     for (uint32_t p = 0; p < push->partitions.size(); ++p) {
       PartitionPush& part = push->partitions[p];
       part.patience = resend_after_;
-      if (part.state == State::kReceived || part.state == State::kDeferred) {
+      if (part.state == State::kReceived && options_.frees_gradients) {
+        ++counters_.resent;
+        AskFor(*push, p, now);
+      } else if (part.state == State::kReceived || part.state == State::kDeferred) {
         ++counters_.resent;
         part.state = State::kWanted;
         TraceQueued(part);
@@ -401,10 +382,17 @@ void PushTable::CutAllAgain(absl::Time now) {
   for (uint32_t place = 0; place < places_.size(); ++place) {
     OpenPush& push = *places_[place];
     if (push.uncommitted == 0) continue;
+    const bool whole = push.unreceived == push.partitions.size();
     for (const PartitionPush& part : push.partitions) {
       if (part.state == State::kCommitted) continue;
       queue_.Committed(part.ticket);
       if (part.state != State::kQueued && part.state != State::kWanted) ++counters_.resent;
+    }
+    if (options_.frees_gradients && !whole) {
+      push.uncommitted = 0;
+      push.lost = true;
+      Finish(place);
+      continue;
     }
     const std::shared_ptr<const PartitionPlan> plan = std::move(push.plan);
     const std::vector<PartitionPush> partitions = std::move(push.partitions);
@@ -448,6 +436,8 @@ void PushTable::Repeat(uint32_t place, uint32_t partition, absl::Time now) {
     part.state = State::kWanted;
     TraceQueued(part);
     queue_.EnqueueAgain(part.ticket);
+  } else if (part.state == State::kReceived && options_.frees_gradients) {
+    AskFor(push, partition, now);
   } else {
     SendAgain(push, partition, now);  // credit is held, or has returned, as before
   }

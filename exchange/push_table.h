@@ -35,6 +35,11 @@ namespace tug {
 // sent tell how fast the links are. One that is sent to tell it is answered, or sent again, before
 // anything else is encoded, which would keep the answer from being seen.
 //
+// With frees_gradients a partition's frames are let go of when it is received, the gradient when
+// all are. A received one is asked for by its header alone, where others are sent again; a lane
+// that does not know it says kDropped, which it says of nothing else then (pushes are summed, and
+// none is late), and the push is lost.
+//
 // A message costs the same however many pushes and partitions are open, and allocates nothing once
 // the tables have grown (but the runs of a sparse one). Not thread-safe.
 class PushTable {
@@ -50,9 +55,11 @@ class PushTable {
   // kReceived, kCommitted, kDropped, kDeferred, kPushWanted.
   void OnAnswer(const WireHeader& header, absl::Time now);
   void OnTick(absl::Time now);
-  // Lanes do not know any more who is to be told of what: all that is not committed leaves again.
+  // Lanes do not know any more who is to be told of what: all that is not committed leaves again,
+  // or is asked for.
   void SendAllAgain(absl::Time now);
   // The plan's lanes are others: all that is not committed is cut by it, whole pushes, and leaves.
+  // A push of which something has been let go of is lost.
   void CutAllAgain(absl::Time now);
 
   // Ends the pushes of virtual workers that are not among these, as dropped ones, and gives up
@@ -89,7 +96,9 @@ class PushTable {
     std::vector<PartitionPush> partitions;      // as the plan's
     EncodedPush encoded;
     uint32_t uncommitted = 0;  // partitions; 0: the place is free
+    uint32_t unreceived = 0;   // partitions that are neither received nor committed
     bool dropped = false;      // a partition at least
+    bool lost = false;         // the same, with frees_gradients
     uint32_t next = kNone;     // another open push of the same block and virtual worker
   };
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -115,6 +124,9 @@ class PushTable {
   void Encode(OpenPush& push, uint32_t partition);
   TraceEvent EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const;
   void SendAgain(OpenPush& push, uint32_t partition, absl::Time now);
+  // Whether the lane has it. REQUIRES: it was received.
+  void AskFor(OpenPush& push, uint32_t partition, absl::Time now);
+  WireHeader PushHeader(MessageKind kind, const OpenPush& push, uint32_t partition) const;
   // With comm.push_codec.auto: it is about to leave; it has arrived.
   void MeasureSending(OpenPush& push, uint32_t partition, absl::Time now);
   void MeasureAnswer(OpenPush& push, uint32_t partition, absl::Time now);
@@ -134,6 +146,9 @@ class PushTable {
   void Send(OpenPush& push, uint32_t partition, absl::Time now);
   Lease Payload(OpenPush& push, uint32_t partition);
   bool Advance(uint32_t place, uint32_t partition, MessageKind answer, absl::Time now);
+  // With frees_gradients: it has been received. REQUIRES: not before, since it was cut.
+  void LetGo(OpenPush& push, uint32_t partition);
+  void SayReceived(OpenPush& push);
   void Finish(uint32_t place);
   void Repeat(uint32_t place, uint32_t partition, absl::Time now);
 

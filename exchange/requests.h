@@ -35,6 +35,9 @@ struct ExchangeOptions {
   // Of proto/sync_mode.h. Then a push says the version that came last of its segments, and the
   // answer to a pull is known by the clock it repeats: versions say nothing of clocks.
   bool update_per_push = false;
+  // Of proto/placement_mode.h: what a lane has received of a push is let go of, and never sent
+  // again. Then the lane is asked whether it has it (kPushAsked).
+  bool frees_gradients = false;
   // With comm.push_codec: the blocks' names (BlockNames), and train's seed, which encodings are
   // drawn by.
   std::vector<std::string> block_names = {};
@@ -56,7 +59,8 @@ struct PushRequest {
   uint16_t virtual_worker_count = 1;  // see server/sum_tree.h
   uint64_t clock = 0;
   uint64_t token_count = 0;  // terms in the unscaled sum
-  Lease gradient;            // block_elements floats; must not change before PushCommitted
+  Lease gradient;            // block_elements floats; must not change before PushCommitted, or
+                             // with frees_gradients before PushReceived
   // The elements that may differ from 0; empty: all. Only they are sent, where that is smaller, so
   // the sums are the same. Ignored where a segment of the partition is encoded
   // (exchange/codec_choice.h): what becomes of it must not depend on where the block is cut.
@@ -101,7 +105,8 @@ struct BlockPulled {
   InPlaceWeights in_place = {};
   uint64_t newest = 0;      // the highest
   uint64_t clock = 0;       // PullRequest::version
-  bool superseded = false;  // another pull of the block took its place: nothing has come of it
+  bool superseded = false;  // nothing has come of it: another pull of the block took its place, or
+                            // it was given up
 };
 
 // Where a lane is reached.
@@ -129,6 +134,21 @@ struct SegmentResidual {
   AlignedBuffer values;
 };
 
+// With frees_gradients: all of a push has been received, and nobody wants its gradient any more but
+// repeats that are under way. Comes once for each push, before PushCommitted.
+struct PushReceived {
+  uint32_t block = 0;
+  uint32_t virtual_worker = 0;
+  uint64_t clock = 0;
+};
+
+// With frees_gradients: a lane has no memory for a part of it yet. May come any number of times
+// before PushReceived.
+struct PushDeferred {
+  uint32_t block = 0;
+  uint32_t virtual_worker = 0;
+};
+
 struct PushCommitted {
   uint32_t block = 0;
   uint32_t virtual_worker = 0;
@@ -136,12 +156,16 @@ struct PushCommitted {
   // A part of it at least came too late, and is in no version (sync.policy BACKUP). With
   // fault.on_worker_loss SHRINK one that is late is committed with the others, and not told apart.
   bool dropped = false;
+  // With frees_gradients: a lane does not know what it had received, and it cannot be sent again.
+  bool lost = false;
 };
 
 struct ExchangeSinks {
   std::function<void(Outgoing)> send;
   std::function<void(BlockPulled)> pulled;
   std::function<void(PushCommitted)> committed;
+  std::function<void(PushReceived)> received = {};  // with frees_gradients; so is `deferred`
+  std::function<void(PushDeferred)> deferred = {};
   // Whether what is sent to the lane is read where it lies (Transport::SharesMemoryWith); none: no.
   std::function<bool(PeerId)> shares_memory = {};
   // Memory to send from (Transport::NewBuffer); none: the heap.

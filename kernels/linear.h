@@ -47,6 +47,13 @@ class LinearWeights {
   void Bind(ThreadPool& pool, const float* w);
   void Bind(ThreadPool& pool, const Bf16* w) requires std::is_same_v<T, Bf16>;
 
+  // Gives its own memory back; no product reads it before the next Bind.
+  void Release();
+  // Of its own, at present.
+  uint64_t copy_bytes() const {
+    return forward_.size_bytes() + backward_.size_bytes() + widened_.size_bytes();
+  }
+
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
   WeightOrder order() const { return order_; }

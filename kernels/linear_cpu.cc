@@ -145,6 +145,14 @@ void LinearWeights<T>::Bind(ThreadPool& pool, const Bf16* w) requires std::is_sa
   BindBf16(pool, w);
 }
 
+template <typename T>
+void LinearWeights<T>::Release() {
+  view_ = nullptr;
+  forward_ = {};
+  backward_ = {};
+  widened_ = {};
+}
+
 template <typename T, typename Y>
 void LinearForward(ThreadPool& pool, const LinearWeights<T>& w, int64_t rows, const T* x,
                    const float* bias, Y* y) {

@@ -47,7 +47,7 @@ void Classifier<T>::Forward(const Pass& pass) {
 
 template <typename T>
 void Classifier<T>::Backward(const Pass& pass) {
-  this->parameters_.PrepareGradient(pass.batch.accumulate);
+  this->parameters_.PrepareBackward(pass);
   ComputeLogits(pass);
   {
     const OpTimer timer(pass.profile, Op::kLoss);

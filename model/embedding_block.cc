@@ -44,7 +44,7 @@ void EmbeddingBlock<T>::Forward(const Pass& pass) {
 
 template <typename T>
 void EmbeddingBlock<T>::Backward(const Pass& pass) {
-  this->parameters_.PrepareGradient(pass.batch.accumulate);
+  this->parameters_.PrepareBackward(pass);
   if (pass.p > 0) {
     const OpTimer timer(pass.profile, Op::kResidual);
     kernels::DropoutBackward<T>(pass.pool, pass.samples, pass.seq * shape_.width, gradient_, pass.p,

@@ -147,7 +147,7 @@ void LayerBlock<T>::BackwardPost(const Pass& pass, const Part& part) {
 
 template <typename T>
 void LayerBlock<T>::Backward(const Pass& pass) {
-  this->parameters_.PrepareGradient(pass.batch.accumulate);
+  this->parameters_.PrepareBackward(pass);
   Restore(pass, /*whole=*/false);
   for (size_t i = parts_.size(); i-- > 0;) {
     if (pre_norm_) {

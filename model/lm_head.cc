@@ -49,7 +49,8 @@ void LmHead<T>::Forward(const Pass& pass) {
 template <typename T>
 void LmHead<T>::Backward(const Pass& pass) {
   TUG_CHECK(matrix_.gradient != nullptr) << "no gradient bound to the matrix of the head";
-  this->parameters_.PrepareGradient(pass.batch.accumulate);
+  this->parameters_.PrepareBackward(pass);
+  matrix_.Prepare(pass);
   for (int64_t first = 0; first < pass.rows(); first += arrays_.chunk_rows) {
     BackwardChunk(pass, first, std::min(arrays_.chunk_rows, pass.rows() - first));
   }

@@ -23,6 +23,8 @@ class LmHead : public Head<T> {
 
   // With a tied head, the rows of the token embedding and their gradient.
   void BindTied(WeightsView wte) { matrix_.SetSource(wte); }
+  void ReleaseTied() { matrix_.Release(); }
+  uint64_t TiedCopyBytes() const { return matrix_.weights.copy_bytes(); }
   void BindTiedGradient(float* gradient) { matrix_.gradient = gradient; }
 
   void Forward(const Pass& pass) override;

@@ -1,8 +1,15 @@
 #include "model/memory.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+
 #include "kernels/linear.h"
 #include "model/activations.h"
+#include "model/block_window.h"
 #include "model/layout.h"
+#include "proto/placement_mode.h"
 
 namespace tug {
 namespace {
@@ -28,29 +35,98 @@ uint64_t PredictActivationBytes(const ModelOptions& options) {
              : Activations<float>::SizeBytes(activations);
 }
 
-uint64_t PackedWeightBytes(const ModelOptions& options) {
-  if (options.train.precision() != TrainConfig::BF16) return 0;
+namespace {
+
+// By block.
+std::vector<uint64_t> PackedBytes(const ModelOptions& options, const BlockTable& table) {
   const ModelShape shape = ModelShapeOf(options.config, options.symbols, options.classes);
-  const BlockTable table = ModelLayout(options.config, options.symbols, options.classes);
-  uint64_t bytes = 0;
+  std::vector<uint64_t> bytes(static_cast<size_t>(table.blocks_size()), 0);
+  if (options.train.precision() != TrainConfig::BF16) return bytes;
   for (int block = 0; block < table.blocks_size(); ++block) {
     for (const TensorSpec& tensor : table.blocks(block).tensors()) {
       if (!IsMatrixOfProducts(tensor, shape, block)) continue;
-      bytes += kernels::LinearWeights<kernels::Bf16>::SizeBytes(
+      bytes[static_cast<size_t>(block)] += kernels::LinearWeights<kernels::Bf16>::SizeBytes(
           static_cast<int64_t>(tensor.shape(0)), static_cast<int64_t>(tensor.shape(1)));
     }
   }
   return bytes;
 }
 
-uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull_format,
-                            uint32_t virtual_workers) {
-  const uint64_t parameters =
-      ElementCount(ModelLayout(options.config, options.symbols, options.classes));
-  const uint64_t weight_bytes =
+uint64_t WeightBytes(const std::vector<BlockWeightBytes>& blocks, const ModelShape& shape,
+                     const PlacementConfig& placement) {
+  BlockWeightBytes most;
+  if (PlacementModeOf(placement.kind()).frees_weights) {
+    std::optional<uint32_t> tied;
+    if (shape.tied_head) tied = static_cast<uint32_t>(TiedBlockOf(shape));
+    const BlockWindow window(static_cast<uint32_t>(blocks.size()), placement.prefetch_blocks(),
+                             tied);
+    most = MostInWindow(window, blocks);
+  } else {
+    for (const BlockWeightBytes& block : blocks) {
+      most.own += block.own;
+      most.copy += block.copy;
+    }
+  }
+  return most.own + most.copy;
+}
+
+uint64_t GradientBytes(std::vector<uint64_t> parameters, const WorkerHolding& holding) {
+  uint64_t elements = 0;
+  if (PlacementModeOf(holding.placement.kind()).frees_gradients) {
+    std::sort(parameters.begin(), parameters.end(), std::greater<>());
+    const uint32_t kept = GradientBlocks(holding.placement, holding.micro_batches,
+                                         static_cast<uint32_t>(parameters.size()));
+    elements = std::accumulate(parameters.begin(), parameters.begin() + kept, uint64_t{0});
+  } else {
+    elements = std::accumulate(parameters.begin(), parameters.end(), uint64_t{0}) *
+               holding.virtual_workers;
+  }
+  return elements * sizeof(float);
+}
+
+}  // namespace
+
+uint64_t PackedWeightBytes(const ModelOptions& options) {
+  const std::vector<uint64_t> bytes =
+      PackedBytes(options, ModelLayout(options.config, options.symbols, options.classes));
+  return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+}
+
+WorkerHolding WorkerHoldingOf(const JobConfig& config, uint32_t virtual_workers) {
+  const TrainConfig& train = config.train();
+  return {.placement = config.placement(),
+          .virtual_workers = virtual_workers,
+          .micro_batches =
+              train.global_batch() / config.cluster().virtual_workers() / train.micro_batch()};
+}
+
+HeldBytes PredictHeldBytes(const ModelOptions& options, CommConfig::Format pull_format,
+                           const WorkerHolding& holding) {
+  const BlockTable table = ModelLayout(options.config, options.symbols, options.classes);
+  const std::vector<uint64_t> packed = PackedBytes(options, table);
+  const uint64_t element_bytes =
       StaysBf16(options, pull_format) ? sizeof(kernels::Bf16) : sizeof(float);
-  return parameters * (weight_bytes + sizeof(float) * virtual_workers) +
-         PackedWeightBytes(options) + PredictActivationBytes(options) + kProcessBytes;
+  std::vector<BlockWeightBytes> weights;
+  std::vector<uint64_t> parameters;
+  for (size_t block = 0; block < packed.size(); ++block) {
+    parameters.push_back(ElementCount(table.blocks(static_cast<int>(block))));
+    const bool in_place = !holding.in_place.empty() && holding.in_place[block];
+    weights.push_back(
+        {.own = in_place ? 0 : parameters.back() * element_bytes, .copy = packed[block]});
+  }
+  const ModelShape shape = ModelShapeOf(options.config, options.symbols, options.classes);
+  return {.weights = WeightBytes(weights, shape, holding.placement),
+          .gradients = GradientBytes(std::move(parameters), holding)};
+}
+
+uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull_format,
+                            const WorkerHolding& holding) {
+  const HeldBytes held = PredictHeldBytes(options, pull_format, holding);
+  return held.weights + held.gradients + PredictActivationBytes(options) + kProcessBytes;
+}
+
+uint32_t GradientBlocks(const PlacementConfig& placement, uint64_t micro_batches, uint32_t blocks) {
+  return micro_batches > 1 ? blocks : std::min(placement.gradient_blocks(), blocks);
 }
 
 uint64_t LocalStepBytes(const ModelOptions& options, CommConfig::Format pull_format,

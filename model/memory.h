@@ -2,6 +2,7 @@
 #define TUG_MODEL_MEMORY_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "model/model.h"
 #include "proto/job.pb.h"
@@ -15,6 +16,7 @@ namespace tug {
 //   packed        BF16: 4 bytes for each element of a matrix of products (kernels/linear.h: packed
 //                 twice), FP32: 0
 //   gradients     4 P for each virtual worker carried: one stays until its push is committed
+//                 (of these three with ZERO2 and ZERO3 see PredictHeldBytes)
 //   local steps   with sync.local_steps, for each virtual worker carried, weights of its own, 4 P,
 //                 and the optimizer's state: 8 P with ADAMW, 4 P with SGD that has momentum, else
 //                 0; the weights above are then 4 P, and are copied here also where the lanes have
@@ -26,9 +28,46 @@ namespace tug {
 //                 gradient's copies take 2,200 (C + max(3 C, M)) bytes at most, once
 inline constexpr uint64_t kProcessBytes = uint64_t{64} << 20;
 
+// What of a job decides how much of weights and gradients a worker holds.
+struct WorkerHolding {
+  PlacementConfig placement = {};  // all fields filled; empty: SERVERS
+  uint32_t virtual_workers = 1;    // that it carries
+  uint64_t micro_batches = 1;      // of a virtual worker and step
+  // By block: its weights are read where the lanes have them; empty: none.
+  std::vector<bool> in_place = {};
+};
+// `config`: all fields filled.
+WorkerHolding WorkerHoldingOf(const JobConfig& config, uint32_t virtual_workers);
+
+// What a worker holds of each in memory of its own, the most at a time (NodeCounters.weight_bytes
+// and gradient_bytes).
+struct HeldBytes {
+  uint64_t weights = 0;  // packed copies included
+  uint64_t gradients = 0;
+};
+// By placement.kind, with p parameters of a block, w = 4 bytes, or 2 with BF16 pulled as bf16, c
+// bytes of packed copies of it, w = 0 of blocks that are read in place, S virtual workers carried:
+//                          weights                               gradients
+//   SERVERS, ZERO1, MIXED  sum of w p + c over all blocks        S x sum of 4 p over all blocks
+//   ZERO2                  the same                              sum of 4 p over the G largest
+//   blocks ZERO3                  largest sum of w p over a window,     the same
+//                          and largest sum of c over its
+//                          blocks that have been used
+// G: GradientBlocks. Windows (model/block_window.h) are of prefetch_blocks + 1 blocks, which follow
+// each other in the order of use, and of the tied block beside where the last one is among them.
+// Beyond that a worker holds a gradient for a while only where a lane is short of memory
+// (worker/gradient_pool.h). `options` as for Model::Create. Pure.
+HeldBytes PredictHeldBytes(const ModelOptions& options, CommConfig::Format pull_format,
+                           const WorkerHolding& holding);
+
 // `options` as for Model::Create, with max_micro_batch. Pure, thread-safe; all of them.
 uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull_format,
-                            uint32_t virtual_workers);
+                            const WorkerHolding& holding);
+// Gradients of how many blocks a worker has memory for, where it lets go of them once lanes have
+// received them: placement.gradient_blocks, but all with several micro-batches a virtual worker,
+// since all are then made in the first and complete in the last. At most `blocks`. Pure.
+uint32_t GradientBlocks(const PlacementConfig& placement, uint64_t micro_batches, uint32_t blocks);
+
 // What local steps add to that; 0 without them.
 uint64_t LocalStepBytes(const ModelOptions& options, CommConfig::Format pull_format,
                         const SyncConfig& sync, const OptimizerConfig& optimizer,

@@ -237,14 +237,68 @@ TEST(PredictActivationBytes, IsWhatAStepTakes) {
 TEST(PredictWorkerBytes, CountsGradientsPerVirtualWorkerAndFormatOfWeights) {
   ModelOptions options = SmallModel(ModelConfig::DECODER);
   const uint64_t parameters = ElementCount(ModelLayout(options.config, options.symbols, 0));
-  const uint64_t one = PredictWorkerBytes(options, CommConfig::FP32, 1);
-  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::FP32, 3), one + 2 * 4 * parameters);
-  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::BF16, 1), one) << "they are widened";
+  const uint64_t one = PredictWorkerBytes(options, CommConfig::FP32, {});
+  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::FP32, {.virtual_workers = 3}),
+            one + 2 * 4 * parameters);
+  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::BF16, {}), one) << "they are widened";
   EXPECT_EQ(one, 8 * parameters + PredictActivationBytes(options) + kProcessBytes);
   EXPECT_EQ(PackedWeightBytes(options), 0u);
   options.train.set_precision(TrainConfig::BF16);
-  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::BF16, 1),
-            PredictWorkerBytes(options, CommConfig::FP32, 1) - 2 * parameters);
+  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::BF16, {}),
+            PredictWorkerBytes(options, CommConfig::FP32, {}) - 2 * parameters);
+}
+
+WorkerHolding Holding(PlacementConfig::Kind kind, uint32_t prefetch, uint32_t gradients) {
+  WorkerHolding holding{.virtual_workers = 2};
+  holding.placement.set_kind(kind);
+  holding.placement.set_prefetch_blocks(prefetch);
+  holding.placement.set_gradient_blocks(gradients);
+  return holding;
+}
+
+TEST(PredictHeldBytes, FollowsThePlacement) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  options.config.set_layers(4);
+  options.config.set_tied_head(false);
+  const BlockTable table = ModelLayout(options.config, options.symbols, 0);
+  const uint64_t parameters = ElementCount(table);
+  const uint64_t layer = ElementCount(table.blocks(1));
+  ASSERT_GT(layer, ElementCount(table.blocks(0)));
+  ASSERT_GT(layer, ElementCount(table.blocks(5)));
+  const auto held = [&](const WorkerHolding& holding) {
+    return PredictHeldBytes(options, CommConfig::FP32, holding);
+  };
+  for (const auto kind :
+       {PlacementConfig::SERVERS, PlacementConfig::ZERO1, PlacementConfig::MIXED}) {
+    EXPECT_EQ(held(Holding(kind, 1, 2)).weights, 4 * parameters);
+    EXPECT_EQ(held(Holding(kind, 1, 2)).gradients, 2 * 4 * parameters);
+  }
+  EXPECT_EQ(held(Holding(PlacementConfig::ZERO2, 1, 3)).weights, 4 * parameters);
+  EXPECT_EQ(held(Holding(PlacementConfig::ZERO2, 1, 3)).gradients, 3 * 4 * layer);
+  EXPECT_EQ(held(Holding(PlacementConfig::ZERO2, 1, 100)).gradients, 4 * parameters);
+  WorkerHolding holding = Holding(PlacementConfig::ZERO3, 2, 2);
+  EXPECT_EQ(held(holding).weights, 3 * 4 * layer);
+  EXPECT_EQ(held(holding).gradients, 2 * 4 * layer);
+  holding.micro_batches = 2;
+  EXPECT_EQ(held(holding).gradients, 4 * parameters);
+  holding.in_place = {true, true, true, true, true, true};
+  EXPECT_EQ(held(holding).weights, 0u);
+  EXPECT_EQ(held(Holding(PlacementConfig::ZERO3, 100, 2)).weights, 4 * parameters);
+}
+
+TEST(PredictHeldBytes, CountsPackedCopiesAndTheTiedBlockInAWindow) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  options.config.set_layers(4);
+  options.config.set_tied_head(true);
+  options.train.set_precision(TrainConfig::BF16);
+  const auto bytes = [&](PlacementConfig::Kind kind, uint32_t prefetch) {
+    return PredictHeldBytes(options, CommConfig::BF16, Holding(kind, prefetch, 2)).weights;
+  };
+  const BlockTable table = ModelLayout(options.config, options.symbols, 0);
+  EXPECT_EQ(bytes(PlacementConfig::ZERO1, 0), 2 * ElementCount(table) + PackedWeightBytes(options));
+  EXPECT_EQ(bytes(PlacementConfig::ZERO3, 100), bytes(PlacementConfig::ZERO1, 0));
+  EXPECT_LT(bytes(PlacementConfig::ZERO3, 0), bytes(PlacementConfig::ZERO3, 1));
+  EXPECT_LT(bytes(PlacementConfig::ZERO3, 1), bytes(PlacementConfig::ZERO1, 0));
 }
 
 TEST(LocalStepBytes, CountsWeightsAndStateOfEachVirtualWorker) {

@@ -124,6 +124,14 @@ class Model {
   // after a binding.
   virtual void BindWeights(int block, WeightsView weights) = 0;
 
+  // The block's weights are gone, and so are copies of them here (BF16: packed matrices), until
+  // others are bound: before the block's next pass and, with a tied head, for tied_block() before
+  // the next pass of the last block. Not before a pass that reads them is over. The weights of a
+  // backward pass may be bound after the forward pass, with the same values.
+  virtual void ReleaseWeights(int block) = 0;
+  // Of such copies, at present.
+  virtual uint64_t weight_copy_bytes() const = 0;
+
   // Where Backward(block) puts the block's gradient; same size and order as the weights, contents
   // need no zeroing. With a tied head, Backward of the last block already writes to the gradient of
   // tied_block(): bind that before it. That gradient, as every block's, is complete after its own

@@ -28,6 +28,13 @@ void Matrix<T>::Prepare(const Pass& pass) {
 }
 
 template <typename T>
+void Matrix<T>::Release() {
+  source = {};
+  is_new = false;
+  weights.Release();
+}
+
+template <typename T>
 template <typename Parameter>
 BlockParameters<T>::Placed<Parameter> BlockParameters<T>::Place(const std::string& name,
                                                                 Parameter& parameter) const {
@@ -76,6 +83,23 @@ void BlockParameters<T>::BindWeights(WeightsView weights) {
 }
 
 template <typename T>
+void BlockParameters<T>::ReleaseWeights() {
+  weights_ = {};
+  is_new_ = false;
+  for (const auto& [matrix, offset, size] : matrices_) matrix->Release();
+  for (const auto& [table, offset, size] : tables_) table->rows = {};
+  for (const auto& [vector, offset, size] : vectors_) vector->value = nullptr;
+  widened_ = {};
+}
+
+template <typename T>
+uint64_t BlockParameters<T>::CopyBytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [matrix, offset, size] : matrices_) bytes += matrix->weights.copy_bytes();
+  return bytes;
+}
+
+template <typename T>
 void BlockParameters<T>::BindGradient(std::span<float> gradient) {
   TUG_CHECK_EQ(gradient.size(), ElementCount(spec_));
   gradient_ = gradient;
@@ -105,9 +129,10 @@ void BlockParameters<T>::Prepare(const Pass& pass) {
 }
 
 template <typename T>
-void BlockParameters<T>::PrepareGradient(bool accumulate) {
+void BlockParameters<T>::PrepareBackward(const Pass& pass) {
+  Prepare(pass);
   TUG_CHECK(!gradient_.empty()) << "no gradient bound to block " << spec_.name();
-  if (accumulate) return;
+  if (pass.batch.accumulate) return;
   for (const auto& [vector, offset, size] : vectors_) std::fill_n(vector->gradient, size, 0.0f);
 }
 

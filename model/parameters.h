@@ -28,6 +28,8 @@ struct Matrix {
     is_new = true;
   }
   void Prepare(const Pass& pass);
+  // Without a source and copies of it, until another one is set.
+  void Release();
 
   kernels::LinearWeights<T> weights;
   float* gradient = nullptr;  // in the order of the weights
@@ -68,10 +70,16 @@ class BlockParameters {
   void BindWeights(WeightsView weights);
   void BindGradient(std::span<float> gradient);
 
+  // As Model::ReleaseWeights.
+  void ReleaseWeights();
+  // Of copies that matrices have.
+  uint64_t CopyBytes() const;
+
   // What is to do once after BindWeights, before weights are read.
   void Prepare(const Pass& pass);
-  // Before the block's backward pass: kernels add to the gradients of vectors.
-  void PrepareGradient(bool accumulate);
+  // Before the block's backward pass: weights may have been bound since its forward pass, and
+  // kernels add to the gradients of vectors.
+  void PrepareBackward(const Pass& pass);
 
  private:
   template <typename Parameter>

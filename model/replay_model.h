@@ -43,6 +43,8 @@ class ReplayModel final : public Model {
   const BlockTable& blocks() const override { return table_; }
   std::optional<int> tied_block() const override { return std::nullopt; }
   void BindWeights(int block, WeightsView weights) override;
+  void ReleaseWeights(int) override {}
+  uint64_t weight_copy_bytes() const override { return 0; }
   // REQUIRES: between two bindings of the same memory to a block nobody writes to it.
   void BindGradient(int block, std::span<float> gradient) override;
   void Start(const MicroBatch& batch) override;

@@ -77,6 +77,19 @@ void TransformerModel<T>::BindWeights(int block, WeightsView weights) {
 }
 
 template <typename T>
+void TransformerModel<T>::ReleaseWeights(int block) {
+  blocks_[static_cast<size_t>(block)]->parameters().ReleaseWeights();
+  if (tied_block() == block) lm_head_->ReleaseTied();
+}
+
+template <typename T>
+uint64_t TransformerModel<T>::weight_copy_bytes() const {
+  uint64_t bytes = tied_ != nullptr ? lm_head_->TiedCopyBytes() : 0;
+  for (const auto& block : blocks_) bytes += block->parameters().CopyBytes();
+  return bytes;
+}
+
+template <typename T>
 void TransformerModel<T>::BindGradient(int block, std::span<float> gradient) {
   blocks_[static_cast<size_t>(block)]->parameters().BindGradient(gradient);
   if (tied_block() == block) lm_head_->BindTiedGradient(tied_->wte().gradient);

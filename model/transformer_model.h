@@ -26,6 +26,8 @@ class TransformerModel final : public Model {
   const BlockTable& blocks() const override { return table_; }
   std::optional<int> tied_block() const override;
   void BindWeights(int block, WeightsView weights) override;
+  void ReleaseWeights(int block) override;
+  uint64_t weight_copy_bytes() const override;
   void BindGradient(int block, std::span<float> gradient) override;
   void Start(const MicroBatch& batch) override;
   void Forward(int block) override;

@@ -288,6 +288,7 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.scheduler = job_.config.comm().scheduler();
   options.pull_credit_bytes = job_.config.comm().pull_credit_bytes();
   options.sums_of_some = job_.config.fault().on_worker_loss() == FaultConfig::SHRINK;
+  options.senders_let_go = PlacementModeOf(job_.config).frees_gradients;
   options.new_buffer = [transport = transport_.get()](size_t size_bytes) {
     return transport->NewBuffer(size_bytes);
   };

@@ -252,6 +252,9 @@ void Shard::OnMessage(Message message, absl::Time now) {
       update_per_push_ ? OnUpdate(std::move(message)) : OnPush(std::move(message));
       push_.Release();
       break;
+    case MessageKind::kPushAsked:
+      OnPushAsked(message);
+      break;
     case MessageKind::kPull:
       OnPull(message);
       break;
@@ -274,7 +277,6 @@ void Shard::OnMessage(Message message, absl::Time now) {
     case MessageKind::kElements:
     case MessageKind::kInCollective:
     case MessageKind::kRankFailed:
-    case MessageKind::kPushAsked:
       Malformed(message.header, "is not for a lane");
       break;
     case MessageKind::kUpdate:

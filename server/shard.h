@@ -11,8 +11,9 @@
 //   3. Admission (push_admission.h): where its memory would exceed the bound -> kDeferred, and
 //      kPushWanted when it can be taken.
 //   4. Every segment's part goes into its sum tree (sum_tree.h), where it arrived. Answer
-//      kReceived: the sender's credit returns. (If the push closes its segments, 6. says so at
-//      once, alone.)
+//      kReceived: the sender's credit returns, and with senders_let_go it forgets the gradient.
+//      (If the push closes its segments, 6. says so at once, alone.) kPushAsked is answered as a
+//      repeat of the push.
 //   5. The policy (sync_policy.h) closes a segment's clock: when all virtual workers are in, or all
 //      but a few, whose pushes are answered kDropped. With clipping, lanes first agree on one scale
 //      (norm_ledger.h). The optimizer makes version clock + 1 (weights_store.h); the previous one
@@ -127,6 +128,9 @@ struct ShardOptions {
   // With `exchange: ALL_REDUCE`: local sums are reduced among lanes. `lane_of_segment` is this lane
   // throughout then.
   std::optional<LaneReduction::Options> reduction = {};
+  // Workers let go of what is received (proto/placement_mode.h): it is copied from their memory
+  // before kReceived says so.
+  bool senders_let_go = false;
   // Memory that copies of weights are sent from: the transport's, so that peers on this host can
   // read it.
   SendBuffers::NewBuffer new_buffer = [](size_t size_bytes) {
@@ -297,6 +301,10 @@ class Shard {
   void OnPush(Message message);
   // Fills in open_segments_.
   Fresh Examine(const WireHeader& push);
+  // Whether nothing of the push is lacking, or can be taken: then it is answered.
+  bool AnswerKnown(const PushKey& key, const Fresh& fresh);
+  // kPushAsked: as a repeat of the push, or kDropped where the lane lacks it.
+  void OnPushAsked(const Message& message);
   // None of its segments is open at its clock.
   void AnswerClosed(const PushKey& key, const Fresh& fresh);
   bool AnswerIfClosed(const PushKey& key);

@@ -49,18 +49,12 @@ void Shard::OnPush(Message message) {
   const Fresh fresh = Examine(header);
   if (!fresh.valid) return Malformed(header, "is a push at a clock that nobody can have reached");
   const PushKey key = KeyOf(header);
-  if (open_segments_.empty()) return AnswerClosed(key, fresh);
-  const bool repeat = fresh.missing == 0 && open_pushes_.Contains(key, open_segments_.front());
-  if (!repeat && open_pushes_.in_block(header.block) >= MaxOpen(header.block)) {
+  if (AnswerKnown(key, fresh)) return;
+  if (open_pushes_.in_block(header.block) >= MaxOpen(header.block)) {
     return Malformed(header, "is one of more pushes than the virtual workers can have open");
   }
-  if (repeat || fresh.missing == 0) {
-    ++counters_.repeats;
-    if (!repeat) open_pushes_.Add(key, open_segments_);  // somebody else's, or cut in other ways
-    return ReplyToPush(MessageKind::kReceived, key, key.clock);
-  }
   if (!ExpandPush()) return Malformed(header, "is a push of runs that change");
-  const bool own = push_.own();
+  const bool own = push_.own() || options_.senders_let_go;
   if (!admission_.Admits(key, own)) {
     ++counters_.deferred;
     admission_.Defer(key, own);
@@ -73,6 +67,40 @@ void Shard::OnPush(Message message) {
   const bool open = std::any_of(open_segments_.begin(), open_segments_.end(),
                                 [&](uint32_t id) { return states_[id]->version == key.clock; });
   if (open) ReplyToPush(MessageKind::kReceived, key, key.clock);
+}
+
+bool Shard::AnswerKnown(const PushKey& key, const Fresh& fresh) {
+  if (open_segments_.empty()) {
+    AnswerClosed(key, fresh);
+    return true;
+  }
+  if (fresh.missing > 0) return false;
+  if (!open_pushes_.Contains(key, open_segments_.front())) {
+    if (open_pushes_.in_block(key.block) >= MaxOpen(key.block)) return false;
+    open_pushes_.Add(key, open_segments_);  // somebody else's, or cut in other ways
+  }
+  ++counters_.repeats;
+  ReplyToPush(MessageKind::kReceived, key, key.clock);
+  return true;
+}
+
+// One that the lane lacks it has never said kReceived to: segments stay where they are where
+// workers ask.
+void Shard::OnPushAsked(const Message& message) {
+  const WireHeader& header = message.header;
+  if (update_per_push_ || message.payload.size_bytes() > 0 || !RangeIsOwn(header) ||
+      !SumTree::IsNode(options_.virtual_workers, header.virtual_worker,
+                       header.virtual_worker_count)) {
+    return Malformed(header, "asks for a push of what this lane does not own");
+  }
+  const Fresh fresh = Examine(header);
+  if (!fresh.valid) return Malformed(header, "asks for a push that nobody can have made");
+  const PushKey key = KeyOf(header);
+  if (AnswerKnown(key, fresh)) return;
+  if (fresh.missing == 0) {
+    return Malformed(header, "is of one of more pushes than the virtual workers can have open");
+  }
+  ReplyToPush(MessageKind::kDropped, key, key.clock);
 }
 
 // Workers cut blocks alike, so a push is too late for all of its segments or for none. In the steps
@@ -105,7 +133,9 @@ void Shard::AddToSums(const PushKey& key) {
     if (state.sum.complete() || state.sum.Covers(key.virtual_worker, key.virtual_worker_count)) {
       continue;
     }
-    state.sum.Add(key.virtual_worker, key.virtual_worker_count, push_.Part(id, table_));
+    Contribution part = push_.Part(id, table_);
+    part.stays = !options_.senders_let_go;
+    state.sum.Add(key.virtual_worker, key.virtual_worker_count, std::move(part));
     state.tokens += push_.header().token_count;
     if (policy_->Closes(LiveArrived(state), live_.count())) {
       if (!state.sum.complete()) state.sum.Seal();

@@ -101,11 +101,11 @@ void SumTree::Add(uint32_t first, uint32_t count, Contribution contribution) {
   std::fill_n(covered_.begin() + first, count, true);
   added_ += count;
 
-  const bool writable = contribution.writable;
+  const bool copied = contribution.writable || !contribution.stays;
   Node node = Arrived(first, std::move(contribution));
   Position at = PositionOf(first, count);
   std::optional<Node> sibling = TakeWaiting(at.sibling());
-  if (!sibling.has_value()) node = Waiting(std::move(node), writable);
+  if (!sibling.has_value()) node = Waiting(std::move(node), copied);
   for (; sibling.has_value(); sibling = TakeWaiting(at.sibling())) {
     node = Join(*std::move(sibling), std::move(node));
     at = Promoted(at.parent());
@@ -129,15 +129,15 @@ SumTree::Node SumTree::Arrived(uint32_t first, Contribution contribution) {
   return node;
 }
 
-SumTree::Node SumTree::Waiting(Node arrived, bool writable) {
+SumTree::Node SumTree::Waiting(Node arrived, bool copied) {
   const auto n = static_cast<int64_t>(elements_);
   const std::span<const std::byte> bytes = arrived.frame.encoding;
-  if (!writable || arrived.held) {
+  if (!copied || arrived.held) {
     if (!arrived.encoded()) Look(arrived, kernels::AllFinite(arrived.floats(), n));
     return arrived;
   }
   if (!arrived.encoded()) return Decoded(std::move(arrived));
-  Node copy = Buffered();
+  Node copy = Buffered(std::max<uint64_t>(size_bytes(), bytes.size()));
   if (!bytes.empty()) std::memcpy(copy.buffer.data(), bytes.data(), bytes.size());
   copy.frame = {arrived.frame.codec, arrived.frame.finite, {copy.buffer.data(), bytes.size()}};
   copy.sum = nullptr;
@@ -148,7 +148,7 @@ SumTree::Node SumTree::Waiting(Node arrived, bool writable) {
 SumTree::Node SumTree::Join(Node a, Node b) {
   if (a.sum == nullptr && (b.sum != nullptr || a.encoded())) std::swap(a, b);
   if (a.sum == nullptr && !a.encoded() && !b.encoded()) {
-    Node sum = Buffered();
+    Node sum = Buffered(size_bytes());
     const auto n = static_cast<int64_t>(elements_);
     Look(b, kernels::SumAndCheck(a.floats(), b.floats(), sum.sum, n));
     return sum;
@@ -160,7 +160,7 @@ SumTree::Node SumTree::Join(Node a, Node b) {
 }
 
 SumTree::Node SumTree::Decoded(Node node) {
-  Node decoded = Buffered();
+  Node decoded = Buffered(size_bytes());
   const std::span<float> elements(decoded.sum, elements_);
   const bool finite = DecodeFrame(node.frame, DecodeTo::kStore, elements);
   if (node.encoded() && !finite) std::fill(elements.begin(), elements.end(), 0.0f);
@@ -179,9 +179,9 @@ void SumTree::AddTo(Node& accumulator, Node& node) {
   Look(node, DecodeFrame(node.frame, DecodeTo::kAdd, {accumulator.sum, elements_}));
 }
 
-SumTree::Node SumTree::Buffered() {
+SumTree::Node SumTree::Buffered(uint64_t buffer_bytes) {
   Node node;
-  node.buffer = pool_->Take(size_bytes());
+  node.buffer = pool_->Take(buffer_bytes);
   node.frame.encoding = {node.buffer.data(), size_bytes()};
   node.sum = node.buffer.floats().data();
   return node;

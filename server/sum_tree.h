@@ -11,7 +11,8 @@
 // does not associate), so either sibling may be the accumulator: one whose memory may be written.
 //   1. Find the tree node that the arriving group is.
 //   2. No sibling waiting: wait, as it came. A message waits where it arrived, not copied, if it is
-//      large; one that is encoded (compression/frames.h) stays so.
+//      large; one that is encoded (compression/frames.h) stays so. One in a sender's memory that
+//      does not stay there is copied.
 //   3. Sibling waiting: add into whichever of the two is FP32 in memory of our own, or else into a
 //      buffer of the pool; go up one level; while the sibling there waits too, add the two. What is
 //      encoded is decoded while it is added, so of one that is sparse only what it holds is
@@ -28,9 +29,9 @@
 #include <span>
 #include <vector>
 
+#include "base/buffer_pool.h"
 #include "base/lease.h"
 #include "compression/frames.h"
-#include "server/buffer_pool.h"
 
 namespace tug {
 
@@ -40,6 +41,7 @@ struct Contribution {
   uint8_t codec = 0;     // as Frame::codec; 0: FP32
   bool finite = true;    // as Frame::finite
   bool writable = true;  // our own memory, read by nobody else (Home::kReceiver)
+  bool stays = true;     // unless writable: as it is until the sum is cleared
 };
 
 // Not thread-safe: owned by one lane.
@@ -69,8 +71,9 @@ class SumTree {
   void Seal();
   // Leaves in [0, first) that have not been added.
   uint32_t MissingBefore(uint32_t first) const;
-  // Waiting nodes in our own memory: now, and after Add (of what is `own`: writable). An encoded
-  // one of all leaves, which is decoded at once, is one whatever is foretold. REQUIRES: as Add.
+  // Waiting nodes in our own memory: now, and after Add (of what is `own`: writable, or copied
+  // since it does not stay). An encoded one of all leaves, which is decoded at once, is one
+  // whatever is foretold. REQUIRES: as Add.
   uint32_t own_nodes() const { return own_nodes_; }
   uint32_t OwnAfter(uint32_t first, uint32_t count, bool own) const;
   uint64_t size_bytes() const { return elements_ * sizeof(float); }
@@ -118,14 +121,14 @@ class SumTree {
   void Put(Node node);
   // The contribution as it came.
   Node Arrived(uint32_t first, Contribution contribution);
-  // The same where it may wait, and looked at if it is FP32.
-  Node Waiting(Node arrived, bool writable);
+  // The same where it may wait, and looked at if it is FP32. `copied`: not where it is.
+  Node Waiting(Node arrived, bool copied);
   // Two siblings added up, in our own memory. REQUIRES: `a` has been looked at if it is FP32.
   Node Join(Node a, Node b);
   // FP32, in our own memory.
   Node Decoded(Node node);
   void AddTo(Node& accumulator, Node& node);
-  Node Buffered();
+  Node Buffered(uint64_t buffer_bytes);
   // It is known by now whether it is finite.
   void Look(Node& node, bool finite);
   void JoinLevel(uint32_t level);

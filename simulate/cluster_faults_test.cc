@@ -78,6 +78,32 @@ TEST(SimulatedFaults, WorkersThatDieChangeNoBitWhetherOthersTakeOverOrTheJobWait
   EXPECT_GT(kills, 60u);
 }
 
+// Gradients that lanes have received are gone, and so are weights that are not in use.
+TEST(SimulatedFaults, NodesThatDieChangeNoBitWhereWorkersLetGoOfGradientsAndWeights) {
+  const auto expected = Undisturbed();
+  uint64_t kills = 0;
+  uint64_t resent = 0;
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
+    SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
+    PlacementConfig& placement = *options.config.mutable_placement();
+    placement.set_kind(seed % 4 == 0 ? PlacementConfig::ZERO2 : PlacementConfig::ZERO3);
+    placement.set_prefetch_blocks(static_cast<uint32_t>(seed % 4) - (seed % 4 > 0 ? 1 : 0));
+    placement.set_gradient_blocks(1);
+    AddKills(seed % 3, seed % 5 == 0 ? 1 : 0, options);
+    options.network = seed % 2 == 0 ? Rough() : Quiet();
+    options.shared_memory = seed % 3 == 0;
+    const SimulationResult result = Simulate(options);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    ASSERT_EQ(result.final_version, 30u);
+    ASSERT_EQ(result.weights, expected);
+    kills += Kills(result);
+    resent += result.resent;
+  }
+  EXPECT_GT(kills, 15u);
+  EXPECT_GT(resent, 0u);
+}
+
 TEST(SimulatedFaults, ServersThatDieTakeTheJobBackToACheckpointAndChangeNoBit) {
   const auto expected = Undisturbed();
   uint64_t timelines = 0;

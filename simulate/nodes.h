@@ -233,6 +233,7 @@ class SimulatedWorker final : public SimulatedNode {
   void MayChangeSchedule(const struct Compute& compute);
   void AddGradient(const struct Compute& compute);
   void Pull(const PullOrder& order);
+  void Drop(uint32_t block);
   void Push(const struct Compute& compute, uint32_t block);
   void Report(const struct Compute& compute);
   void ReportSkipped();

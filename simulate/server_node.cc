@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "exchange/view_lanes.h"
+#include "proto/placement_mode.h"
 #include "server/initial_weights.h"
 #include "server/view_live_set.h"
 #include "simulate/nodes.h"
@@ -127,6 +128,7 @@ ShardOptions SimulatedServer::MakeShardOptions(SimulatedLane& lane, uint32_t ind
       return PlantedPolicy(bug, std::move(policy));
     };
   }
+  options.senders_let_go = PlacementModeOf(config_).frees_gradients;
   options.sums_of_some = config_.fault().on_worker_loss() == FaultConfig::SHRINK;
   return options;
 }

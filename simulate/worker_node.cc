@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "exchange/view_lanes.h"
 #include "exchange/worker_place.h"
+#include "proto/placement_mode.h"
 #include "simulate/nodes.h"
 #include "worker/orders_gate.h"
 #include "worker/straggler.h"
@@ -97,6 +98,9 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   machine.start_version = view.start_version();
   machine.start_clocks = place.start_clocks;
   machine.steps = config_.train().steps();
+  if (PlacementModeOf(config_).frees_weights) {
+    machine.window.emplace(machine.blocks, config_.placement().prefetch_blocks(), std::nullopt);
+  }
   machine.eval_micro_batches = [](uint32_t virtual_worker, bool last) {
     return last && virtual_worker == 0 ? 1u : 0u;
   };
@@ -110,6 +114,7 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   options.lane_of_segment = LaneNumberOfSegment(view);
   options.comm = config_.comm();
   options.update_per_push = machine.mode.update_per_push;
+  options.frees_gradients = PlacementModeOf(config_).frees_gradients;
   options.block_names = BlockNames(view.blocks());
   options.seed = config_.seed();
   exchange_ = std::make_unique<Exchange>(
@@ -121,6 +126,7 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
                         },
                     .committed =
                         [this](PushCommitted e) {
+                          TUG_CHECK(!e.lost);
                           open_pushes_.erase({e.block, e.virtual_worker});
                         }});
   const PeerId self = WorkerPeer(node_id_);
@@ -167,7 +173,7 @@ void SimulatedWorker::OnReply(const HeartbeatReply& reply, const HeartbeatReques
     steps_.erase(steps_.begin(), steps_.begin() + sent.steps_size());
   }
   if (machine_ == nullptr || !reply.go()) return;
-  if (!std::exchange(pulling_, true)) {
+  if (!std::exchange(pulling_, true) && !PlacementModeOf(config_).frees_weights) {
     for (uint32_t b = 0; b < weights_.size(); ++b) Pull(machine_->CurrentPull(b));
   }
   orders_ = ControlBoard::OrdersOf(reply, orders_.schedule);
@@ -195,11 +201,17 @@ void SimulatedWorker::Advance() {
       case StepMachine::Next::kWaitGate:
         return;
       case StepMachine::Next::kPull:
+        if (!pulling_) return;
         Pull(machine_->pull());
         machine_->OnPulling();
         break;
+      case StepMachine::Next::kDrop:
+        if (machine_->drop().open) exchange_->GiveUpPull(machine_->drop().block);
+        Drop(machine_->drop().block);
+        machine_->OnDropped();
+        break;
       case StepMachine::Next::kWaitWeights: {
-        const uint32_t block = machine_->compute().block;
+        const uint32_t block = machine_->awaited();
         if (!arrived_[block].has_value()) return;
         const BlockPulled pulled = *std::exchange(arrived_[block], std::nullopt);
         if (world_.options.watch != nullptr) {
@@ -259,6 +271,7 @@ void SimulatedWorker::Compute() {
   MayChangeSchedule(compute);
   if (compute.phase == ComputePhase::kBackward) AddGradient(compute);
   const StepEffects effects = machine_->OnComputeDone();
+  if (effects.drop.has_value()) Drop(*effects.drop);
   if (effects.push.has_value()) Push(compute, *effects.push);
   if (effects.pull.has_value()) Pull(*effects.pull);
   if (effects.virtual_worker_done) Report(compute);
@@ -364,6 +377,13 @@ void SimulatedWorker::Collect(SimulationResult& result) {
   }
   result.skipped += skipped_;
   result.evaluated.push_back(evaluated_);
+}
+
+// What is computed of weights that were let go of is no number.
+void SimulatedWorker::Drop(uint32_t block) {
+  arrived_[block].reset();
+  std::fill(weights_[block].begin(), weights_[block].end(),
+            std::numeric_limits<float>::quiet_NaN());
 }
 
 void SimulatedWorker::Pull(const PullOrder& order) {

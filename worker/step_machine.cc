@@ -9,7 +9,10 @@
 namespace tug {
 
 StepMachine::StepMachine(StepMachineOptions options)
-    : options_(std::move(options)), clocks_(options_.start_clocks), weights_(options_.blocks) {
+    : options_(std::move(options)),
+      window_(options_.window),
+      clocks_(options_.start_clocks),
+      weights_(options_.blocks) {
   TUG_CHECK(options_.blocks > 0 && options_.virtual_workers > 0 && options_.micro_batches > 0 &&
             options_.local_steps > 0);
   if (clocks_.empty()) clocks_.assign(options_.virtual_workers, options_.start_version);
@@ -21,11 +24,21 @@ StepMachine::StepMachine(StepMachineOptions options)
     }
   }
   FindClock();
-  for (Weights& weights : weights_) weights.asked = clock_;
+  for (Weights& weights : weights_) {
+    weights.asked = clock_;
+    if (window_.has_value()) weights.held = weights.open = false;
+  }
+  if (window_.has_value()) {
+    TUG_CHECK(window_->blocks() == options_.blocks && options_.local_steps == 1 &&
+              !options_.mode.update_per_push && !options_.mode.skips_steps);
+  }
   EnterGate();
+  MoveWindow();
 }
 
 StepMachine::Next StepMachine::next() const {
+  if (!drops_.empty()) return Next::kDrop;
+  if (window_.has_value() && !pulls_.empty()) return Next::kPull;
   switch (state_) {
     case State::kFinished:
       return Next::kFinished;
@@ -34,10 +47,25 @@ StepMachine::Next StepMachine::next() const {
     case State::kEvaluation:
     case State::kStep:
       if (!pulls_.empty()) return Next::kPull;
-      return Fits(weights_[compute_.block]) ? Next::kCompute : Next::kWaitWeights;
+      return WeightsAreHere() ? Next::kCompute : Next::kWaitWeights;
   }
   TUG_CHECK(false);
   return Next::kFinished;
+}
+
+std::optional<uint32_t> StepMachine::AlsoRead() const {
+  if (!window_.has_value()) return std::nullopt;  // it has come before
+  return window_->AlsoReads(compute_.block);
+}
+
+bool StepMachine::WeightsAreHere() const {
+  if (!Fits(weights_[compute_.block])) return false;
+  const std::optional<uint32_t> other = AlsoRead();
+  return !other.has_value() || Fits(weights_[*other]);
+}
+
+uint32_t StepMachine::awaited() const {
+  return Fits(weights_[compute_.block]) ? AlsoRead().value_or(compute_.block) : compute_.block;
 }
 
 // ---- clocks ----
@@ -98,7 +126,12 @@ void StepMachine::Carry(const std::vector<Carried>& carried) {
   takers_.clear();
   // No clock fits. What is under way is of no use: it may wait for a push that is ours to make.
   for (Weights& weights : weights_) {
-    weights = {.open = false, .clock = std::numeric_limits<uint64_t>::max()};
+    constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+    if (window_.has_value()) {
+      weights.asked = weights.clock = kNever;  // dropped, if it is held
+    } else {
+      weights = {.open = false, .clock = kNever};
+    }
   }
   std::vector<uint64_t> clocks;
   std::vector<uint64_t> due;
@@ -119,12 +152,13 @@ void StepMachine::Carry(const std::vector<Carried>& carried) {
   gate_.final_clocks.clear();
   pulls_.clear();
   EnterBoundary();
+  MoveWindow();
 }
 
 // ---- weights ----
 
 bool StepMachine::Fits(const Weights& weights) const {
-  if (weights.open) return false;
+  if (!weights.held || weights.open) return false;
   if (NeedExact()) return weights.exact && weights.clock == gate_.last_clock;
   return weights.clock == clock_;
 }
@@ -182,6 +216,7 @@ void StepMachine::PutBackEvaluation() {
 std::vector<SkippedSteps> StepMachine::TakeSkipped() { return std::exchange(skipped_, {}); }
 
 void StepMachine::PullMisfits() {
+  if (window_.has_value()) return MoveWindow();
   pulls_.clear();
   for (uint32_t block = options_.blocks; block-- > 0;) {
     const Weights& weights = weights_[block];
@@ -197,12 +232,60 @@ void StepMachine::OnPulling() {
   pulls_.pop_back();
 }
 
+// ---- the window ----
+
+std::span<const BlockWindow::Use> StepMachine::Window() {
+  switch (state_) {
+    case State::kFinished:
+      return {};
+    case State::kGate:
+      return window_->At(BlockWindow::Pass::kForward, 0);
+    case State::kEvaluation:
+      return window_->At(BlockWindow::Pass::kEvaluate, compute_.block);
+    case State::kStep:
+      return window_->At(compute_.phase == ComputePhase::kBackward ? BlockWindow::Pass::kBackward
+                                                                   : BlockWindow::Pass::kForward,
+                         compute_.block);
+  }
+  return {};
+}
+
+PullOrder StepMachine::OrderOf(const BlockWindow::Use& use) const {
+  const bool ends_step =
+      compute_.micro_batch + 1 == options_.micro_batches && taker_ + 1 == takers_.size();
+  return use.next_pass && ends_step ? NextPull(use.block) : CurrentPull(use.block);
+}
+
+void StepMachine::MoveWindow() {
+  if (!window_.has_value()) return;
+  drops_.clear();
+  pulls_.clear();
+  const std::span<const BlockWindow::Use> uses = Window();
+  std::vector<bool> stays(weights_.size(), false);
+  for (size_t u = uses.size(); u-- > 0;) {
+    const PullOrder order = OrderOf(uses[u]);
+    const Weights& weights = weights_[order.block];
+    stays[order.block] = weights.held && weights.asked == order.clock;
+    if (!stays[order.block]) pulls_.push_back(order);
+  }
+  for (uint32_t block = 0; block < weights_.size(); ++block) {
+    if (weights_[block].held && !stays[block]) drops_.push_back(block);
+  }
+}
+
+void StepMachine::OnDropped() {
+  TUG_CHECK(next() == Next::kDrop);
+  weights_[drops_.back()] = {.held = false, .open = false};
+  drops_.pop_back();
+}
+
 // ---- between steps ----
 
 void StepMachine::SetGate(StepGate gate) {
   gate_ = std::move(gate);
   TUG_CHECK(gate_.final_clocks.empty() || gate_.final_clocks.size() == clocks_.size());
   if (state_ == State::kGate) PassGateIfOpen();
+  MoveWindow();
 }
 
 uint32_t StepMachine::EvalMicroBatches(uint32_t virtual_worker) const {
@@ -285,6 +368,12 @@ void StepMachine::BeginStep() {
 
 StepEffects StepMachine::OnComputeDone() {
   TUG_CHECK(next() == Next::kCompute);
+  const StepEffects effects = AfterCompute();
+  MoveWindow();
+  return effects;
+}
+
+StepEffects StepMachine::AfterCompute() {
   switch (compute_.phase) {
     case ComputePhase::kEvaluate:
       return AfterEvaluate();
@@ -330,7 +419,10 @@ StepEffects StepMachine::AfterBackward() {
   const bool last_taker = taker_ + 1 == takers_.size();
   if (last_micro_batch && last_local_step) {
     effects.push = compute_.block;
-    if (last_taker) {
+    if (last_taker && window_.has_value()) {
+      effects.drop = compute_.block;
+      weights_[compute_.block] = {.held = false, .open = false};
+    } else if (last_taker) {
       effects.pull = NextPull(compute_.block);
       weights_[compute_.block] = {
           .open = true, .asked = effects.pull->clock, .exact = effects.pull->exact};

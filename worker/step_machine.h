@@ -17,6 +17,11 @@
 //      clock c. Once the last virtual worker has done so, also pull the block for the next clock.
 // The next forward pass starts when block 0 has arrived, not when all have.
 //
+// With a window (model/block_window.h) a worker keeps the weights of a few blocks only, and the
+// pulls of 4. are others: after each computation, blocks that are not in the window are dropped,
+// and those that have come into it are pulled, for the clock of their next use. What the push of
+// the last virtual worker leaves of no use is dropped before it.
+//
 // What differs by policy (proto/sync_mode.h):
 //   skips_steps      Weights may come of a later version v than was asked for. As long as nothing
 //                    of the step is pushed, it becomes v: what is here of earlier versions is
@@ -31,6 +36,7 @@
 #include <span>
 #include <vector>
 
+#include "model/block_window.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -63,6 +69,9 @@ struct StepMachineOptions {
   uint64_t eval_interval = 0;  // 0 = only at the end
   // Micro-batches of an evaluation, by carried virtual worker and whether it is the last one.
   std::function<uint32_t(uint32_t virtual_worker, bool last)> eval_micro_batches = {};
+  // Of as many blocks; none: all weights are kept. REQUIRES: one local step, and a mode in which
+  // pushes are summed and no steps are skipped.
+  std::optional<BlockWindow> window = {};
 };
 
 // What the coordinator orders.
@@ -88,6 +97,14 @@ struct PullOrder {
   friend bool operator==(const PullOrder&, const PullOrder&) = default;
 };
 
+// Weights of a block to be let go of.
+struct DropOrder {
+  uint32_t block = 0;
+  bool open = false;  // they are not here: nothing shall come of the pull
+
+  friend bool operator==(const DropOrder&, const DropOrder&) = default;
+};
+
 // Steps of a virtual worker that are not taken: [first, end).
 struct SkippedSteps {
   uint32_t virtual_worker = 0;  // index among those carried
@@ -99,6 +116,7 @@ struct SkippedSteps {
 
 // Effects of a finished computation, in the order they are to be carried out.
 struct StepEffects {
+  std::optional<uint32_t> drop;  // block, with a window
   std::optional<uint32_t> push;  // block: of the computation's virtual worker, at its clock
   std::optional<PullOrder> pull;
   bool local_step_done = false;      // all micro-batches of one
@@ -110,16 +128,20 @@ struct StepEffects {
 // Not thread-safe: owned by the compute thread.
 class StepMachine {
  public:
-  // All blocks count as asked for at the first clock: see clock().
+  // All blocks count as asked for at the first clock: see clock(). With a window, none do.
   explicit StepMachine(StepMachineOptions options);
 
-  enum class Next { kCompute, kPull, kWaitWeights, kWaitGate, kFinished };
+  enum class Next { kCompute, kPull, kDrop, kWaitWeights, kWaitGate, kFinished };
   // What to do now. kCompute: `compute()` is it, to be followed by OnComputeDone. kPull: ask for
   // what `pull()` says, to be followed by OnPulling; nothing reads the block's weights any more.
-  // kWaitWeights: `compute().block` must arrive. kWaitGate: the next step may not begin.
+  // kDrop: the weights of `drop()` are not wanted, to be followed by OnDropped. kWaitWeights:
+  // `awaited()` must arrive. kWaitGate: the next step may not begin.
   Next next() const;
   const Compute& compute() const { return compute_; }
   const PullOrder& pull() const { return pulls_.back(); }
+  DropOrder drop() const { return {drops_.back(), weights_[drops_.back()].open}; }
+  // The block that the computation to come lacks: its own, or another one that it reads.
+  uint32_t awaited() const;
   // The block's weights for clock(): asked for at the beginning, or again when what is here
   // is not whole.
   PullOrder CurrentPull(uint32_t block) const { return Order(block, clock_, clocks_); }
@@ -131,6 +153,7 @@ class StepMachine {
   void OnWeights(uint32_t block, uint64_t lowest, uint64_t highest);
   void OnWeights(uint32_t block, uint64_t version) { OnWeights(block, version, version); }
   void OnPulling();
+  void OnDropped();
   StepEffects OnComputeDone();
   // The gate; shut until the first call. A step in progress goes on. Without a final clock, steps
   // begin freely unless paused.
@@ -164,6 +187,7 @@ class StepMachine {
  private:
   enum class State { kEvaluation, kGate, kStep, kFinished };
   struct Weights {
+    bool held = true;  // here, or asked for; always but with a window
     bool open = true;  // asked for, not here
     uint64_t asked = 0;
     bool exact = false;    // asked for so
@@ -186,12 +210,21 @@ class StepMachine {
   // The clock that follows the step in progress.
   PullOrder NextPull(uint32_t block) const;
   bool Fits(const Weights& weights) const;
+  // The block that the computation to come reads beside its own.
+  std::optional<uint32_t> AlsoRead() const;
+  bool WeightsAreHere() const;
   // Nothing of a step has been pushed: it can still become another.
   bool IsFresh() const;
   void SkipIfBehind();
   void PutBackEvaluation();
   // Whatever is here and is not what is needed has to be asked for again.
   void PullMisfits();
+  // With a window: what has left it is dropped, what has come into it pulled. After every change of
+  // what comes next.
+  void MoveWindow();
+  // The window's part of that: what is wanted of a block is what this returns.
+  PullOrder OrderOf(const BlockWindow::Use& use) const;
+  std::span<const BlockWindow::Use> Window();
   bool NeedExact() const { return evaluating_last_ && options_.mode.update_per_push; }
   uint32_t EvalMicroBatches(uint32_t virtual_worker) const;
   // Puts compute_ on an evaluation that is due at `version` of the weights; false if none is.
@@ -199,11 +232,13 @@ class StepMachine {
   // Puts compute_ on the last evaluation's share of the first virtual worker from this one on that
   // has one.
   bool SeekLastEvaluation(uint32_t virtual_worker);
+  StepEffects AfterCompute();
   StepEffects AfterEvaluate();
   StepEffects AfterForward();
   StepEffects AfterBackward();
 
   const StepMachineOptions options_;
+  std::optional<BlockWindow> window_;
   State state_ = State::kGate;
   uint64_t clock_ = 0;
   std::vector<uint64_t> clocks_;    // by carried virtual worker
@@ -219,6 +254,7 @@ class StepMachine {
   std::vector<Weights> weights_;  // by block
   uint64_t version_ = 0;          // of block 0, as it came last
   std::vector<PullOrder> pulls_;  // to be asked for, last first
+  std::vector<uint32_t> drops_;   // blocks, before that
   std::vector<SkippedSteps> skipped_;
 };
 

@@ -18,6 +18,7 @@
 #include "model/job_model.h"
 #include "model/memory.h"
 #include "model/replay_model.h"
+#include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "transport/open_transport.h"
@@ -152,6 +153,8 @@ absl::Status Training::Build(const View& view) {
   }
   RETURN_IF_ERROR(BuildModel(view));
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
+  if (options.shares_memory) options.in_place = BlocksInPlace(view);
+  predicted.set_predicted_held_bytes(PredictHeld(virtual_workers, options.in_place));
   bool has_residuals = false;
   if (KeepsResiduals(config)) {
     ASSIGN_OR_RETURN(has_residuals, RestoreResiduals(view, place));
@@ -189,8 +192,39 @@ uint64_t Training::PredictBytes(uint32_t virtual_workers) const {
   }
   const ModelOptions model = ModelOptionsOf(config);
   const CommConfig::Format format = config.comm().pull_format();
-  return PredictWorkerBytes(model, format, virtual_workers) +
+  return PredictWorkerBytes(model, format, WorkerHoldingOf(config, virtual_workers)) +
          LocalStepBytes(model, format, config.sync(), config.optimizer(), virtual_workers);
+}
+
+// Lanes have the segments of a block that follow each other in one piece. What is pulled as another
+// format than is computed with is copied.
+std::vector<bool> Training::BlocksInPlace(const View& view) const {
+  const JobConfig& config = registered_.config();
+  const CommConfig::Format format = config.comm().pull_format();
+  const bool as_computed =
+      format == CommConfig::FP32 ||
+      (format == CommConfig::BF16 && config.train().precision() == TrainConfig::BF16 &&
+       config.sync().local_steps() <= 1);
+  std::vector<bool> in_place(table_->num_blocks(),
+                             as_computed && SyncModeOf(config.sync().policy()).in_place);
+  for (uint32_t id = 0; id < table_->size(); ++id) {
+    const uint32_t block = table_->segment(id).block;
+    const auto first = static_cast<int>(table_->first_of_block(block));
+    if (view.lane_of_segment(static_cast<int>(id)) != view.lane_of_segment(first)) {
+      in_place[block] = false;
+    }
+  }
+  return in_place;
+}
+
+uint64_t Training::PredictHeld(uint32_t virtual_workers, std::vector<bool> in_place) const {
+  const JobConfig& config = registered_.config();
+  if (Replays(config)) return 0;
+  WorkerHolding holding = WorkerHoldingOf(config, virtual_workers);
+  holding.in_place = std::move(in_place);
+  const HeldBytes held =
+      PredictHeldBytes(ModelOptionsOf(config), config.comm().pull_format(), holding);
+  return held.weights + held.gradients;
 }
 
 NodeCounters Training::Predict(uint32_t virtual_workers) const {
@@ -242,6 +276,7 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
                           registered_.config().comm(),
                           trace_.has_value() ? trace_->AddTrack("exchange") : nullptr};
   options.update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
+  options.frees_gradients = PlacementModeOf(registered_.config()).frees_gradients;
   options.block_names = BlockNames(view.blocks());
   options.seed = registered_.config().seed();
   exchange_ =
@@ -317,6 +352,9 @@ void Training::AddTo(HeartbeatRequest& beat) {
   counters.set_messages_dropped(transport.dropped);
   counters.set_socket_bytes(transport.socket_bytes);
   counters.MergeFrom(predicted_);
+  const HeldBytes held = loop_->held();
+  counters.set_weight_bytes(held.weights);
+  counters.set_gradient_bytes(held.gradients);
   const ExchangeCounters exchange = exchange_->counters();
   counters.set_most_outstanding_bytes(exchange.most_outstanding_bytes);
   counters.set_encode_seconds(exchange.encode_seconds);

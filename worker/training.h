@@ -71,6 +71,10 @@ class Training {
   NodeCounters Predict(uint32_t virtual_workers) const;
   absl::StatusOr<std::unique_ptr<Model>> MakeModel();
   uint64_t PredictBytes(uint32_t virtual_workers) const;
+  // 0: a replay.
+  uint64_t PredictHeld(uint32_t virtual_workers, std::vector<bool> in_place) const;
+  // Where all lanes share memory: by block, whether its weights are read where a lane has them.
+  std::vector<bool> BlocksInPlace(const View& view) const;
   absl::Status OutOfMemory() const;
   // Says once more which codecs and formats it has chosen for its links, if they are others by now.
   void TellChoices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,27 +1,17 @@
-// The second half of a worker's step: from gradients to pushes, to pulls of the next weights, and
-// to reports.
+// The second half of a worker's step: from gradients to pushes and to reports.
 #include <algorithm>
 #include <span>
 #include <utility>
 
-#include "exchange/worker_place.h"
-#include "kernels/bf16.h"
+#include "base/status_macros.h"
 #include "worker/training_loop.h"
 
 namespace tug {
-namespace {
-
-std::span<kernels::Bf16> Bf16Elements(AlignedBuffer& buffer) {
-  return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
-          buffer.size_bytes() / sizeof(kernels::Bf16)};
-}
-
-}  // namespace
 
 // ---- gradients that are clipped here ----
 
 std::span<float> TrainingLoop::GradientOf(const Compute& compute, uint32_t block) {
-  return gradients_[compute.virtual_worker][block]->floats();
+  return gradients_[compute.virtual_worker][block]->floats().first(table_.block_elements(block));
 }
 
 void TrainingLoop::OnGradient(const Compute& compute) {
@@ -40,7 +30,7 @@ void TrainingLoop::Settle(const Compute& compute, uint32_t block) {
     return;
   }
   const std::optional<float> factor = clip_.Factor(block, tokens);
-  const std::span<const float> start = ViewOf(weights_[block]).fp32;
+  const std::span<const float> start = ViewOf(block).fp32;
   LocalSteps::Step step{.clock = compute.clock, .local_step = compute.local_step};
   if (factor.has_value()) step.gradient_scale = *factor / static_cast<float>(tokens);
   local_steps_->Update(compute.virtual_worker, block, step, gradient, start);
@@ -51,7 +41,9 @@ void TrainingLoop::Settle(const Compute& compute, uint32_t block) {
 
 // ---- pushes and pulls ----
 
-void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) {
+absl::Status TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) {
+  // Nothing reads these weights any more: the server may use their memory for the next version.
+  if (effects.drop.has_value()) RETURN_IF_ERROR(DropWeights({.block = *effects.drop}));
   if (effects.push.has_value()) {
     held_.push_back({*effects.push, effects.pull});
     if (!clips_ || !clip_.global() || effects.virtual_worker_done) {
@@ -64,6 +56,7 @@ void TrainingLoop::CarryOut(const Compute& compute, const StepEffects& effects) 
     SaveResidualsAt(compute.virtual_worker, compute.clock + 1);
   }
   if (effects.step_done) ReportStep(compute.clock);
+  return absl::OkStatus();
 }
 
 void TrainingLoop::PushAndPull(const Compute& compute, const HeldPush& push) {
@@ -74,51 +67,26 @@ void TrainingLoop::PushAndPull(const Compute& compute, const HeldPush& push) {
 }
 
 void TrainingLoop::Push(const Compute& compute, uint32_t block) {
-  const std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
+  std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
   PushRequest request{.block = block,
                       .virtual_worker = virtual_worker,
                       .virtual_worker_count = 1,
                       .clock = compute.clock,
                       .token_count = TermsOf(share_),
-                      .gradient = Lease(gradient, std::as_const(*gradient).floats())};
+                      .gradient = Lease(gradient, GradientOf(compute, block))};
   if (block == 0 && pushed_runs_.has_value() && rows_suffice_) {
     request.runs = pushed_runs_->Of(compute.clock, {&virtual_worker, 1});
   }
   exchange_.Push(std::move(request));
+  if (!gradient_pool_.has_value()) return;
+  gradient.reset();  // the pool knows when it is free
+  gradient_pool_->OnPushed(block, virtual_worker);
 }
 
 // After local steps, differences are averaged: each counts as one.
 uint64_t TrainingLoop::TermsOf(const Share& share) const {
   return local_ > 1 ? 1 : share.sums.targets;
-}
-
-bool TrainingLoop::EvaluationDue(uint64_t version) const {
-  const uint64_t interval = options_.config.train().eval_interval();
-  return (interval > 0 && version % interval == 0) || version == orders_.final_version;
-}
-
-// REQUIRES: nothing reads the block's weights any more, until these have arrived.
-void TrainingLoop::Pull(const PullOrder& order, bool whole) {
-  BlockWeights& weights = weights_[order.block];
-  weights.in_place = {};
-  // Under bsp there is but one version that fits; elsewhere lanes serve the newest.
-  const bool newest = (mode_.update_per_push && !order.exact) || mode_.skips_steps;
-  PullRequest request{
-      .block = order.block,
-      .want = newest ? Want::kAtLeast : Want::kExact,
-      .version = order.clock,
-      .allow_in_place = mode_.in_place,
-      .virtual_workers =
-          FirstRun(std::span(options_.virtual_workers).subspan(order.first_taker, order.takers))};
-  if (bf16_weights_) {
-    request.bf16_destination = Bf16Elements(weights.own);
-  } else {
-    request.destination = weights.own.floats();
-  }
-  weights.whole = whole || order.exact || order.block > 0 || !pulled_runs_.has_value();
-  if (!weights.whole) request.runs = pulled_runs_->Of(order.clock, options_.virtual_workers);
-  exchange_.Pull(std::move(request));
 }
 
 // ---- what pushes leave out ----

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "exchange/codec_choice.h"
@@ -11,20 +10,33 @@
 #include "kernels/bf16.h"
 #include "kernels/cross_entropy.h"
 #include "model/job_model.h"
+#include "proto/placement_mode.h"
 #include "worker/orders_gate.h"
-#include "worker/untouched_buffer.h"
 
 namespace tug {
 namespace {
 
 static_assert(kNoSampleTarget == kernels::kNoTarget);
 
-// How long an order of the coordinator may wait for an answer while weights are waited for.
-constexpr absl::Duration kOrdersInterval = absl::Milliseconds(20);
+std::optional<BlockWindow> WindowOf(const JobConfig& config, const Model& model) {
+  if (!PlacementModeOf(config).frees_weights) return std::nullopt;
+  std::optional<uint32_t> tied;
+  if (model.tied_block().has_value()) tied = static_cast<uint32_t>(*model.tied_block());
+  return BlockWindow(static_cast<uint32_t>(model.num_blocks()),
+                     config.placement().prefetch_blocks(), tied);
+}
 
-std::span<const kernels::Bf16> Bf16Elements(const AlignedBuffer& buffer) {
-  return {reinterpret_cast<const kernels::Bf16*>(buffer.data()),
-          buffer.size_bytes() / sizeof(kernels::Bf16)};
+// By block.
+std::vector<size_t> WeightBytes(const SegmentTable& table, bool bf16) {
+  std::vector<size_t> bytes;
+  for (uint32_t block = 0; block < table.num_blocks(); ++block) {
+    bytes.push_back(table.block_elements(block) * (bf16 ? sizeof(kernels::Bf16) : sizeof(float)));
+  }
+  return bytes;
+}
+
+std::vector<bool> InPlace(const TrainingLoopOptions& options, const SegmentTable& table) {
+  return options.in_place.empty() ? std::vector<bool>(table.num_blocks(), false) : options.in_place;
 }
 
 }  // namespace
@@ -53,7 +65,10 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
           (mode_.update_per_push && options_.config.optimizer().clip() != OptimizerConfig::OFF) ||
           local_ > 1),
       straggler_(options_.config),
+      window_(WindowOf(options_.config, model_)),
       machine_(MakeMachineOptions()),
+      weights_(table_.num_blocks()),
+      weight_memory_(WeightBytes(table_, bf16_weights_), InPlace(options_, table_), window_),
       clip_(options_.config.optimizer(), table_.num_blocks()),
       due_residuals_(
           {options_.config.checkpoint().interval(), options_.start_version, mode_.update_per_push}),
@@ -76,6 +91,7 @@ StepMachineOptions TrainingLoop::MakeMachineOptions() const {
   machine.start_version = options_.start_version;
   machine.start_clocks = options_.start_clocks;
   machine.steps = options_.config.train().steps();
+  machine.window = window_;
   machine.eval_interval = options_.config.train().eval_interval();
   machine.eval_micro_batches = [this](uint32_t index, bool last) {
     const uint64_t samples =
@@ -85,18 +101,32 @@ StepMachineOptions TrainingLoop::MakeMachineOptions() const {
   return machine;
 }
 
+// With several micro-batches the gradients of all blocks are made in the first one, and are
+// complete in the last one only.
 void TrainingLoop::AllocateBuffers() {
-  gradients_.resize(options_.virtual_workers.size());
-  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
-    const size_t size_bytes = table_.block_elements(block) * sizeof(float);
-    weights_.push_back({UntouchedBuffer(bf16_weights_ ? size_bytes / 2 : size_bytes), {}, false});
-    for (auto& gradients : gradients_) gradients.push_back(exchange_.NewBuffer(size_bytes));
+  if (PlacementModeOf(options_.config).frees_gradients) {
+    gradient_pool_.emplace(WeightBytes(table_, /*bf16=*/false),
+                           GradientBlocks(options_.config.placement(),
+                                          sampler_.share() / micro_batch_, table_.num_blocks()),
+                           [this](size_t size_bytes) { return exchange_.NewBuffer(size_bytes); });
   }
+  gradients_.resize(options_.virtual_workers.size());
+  for (auto& gradients : gradients_) gradients = NewGradients();
+}
+
+std::vector<std::shared_ptr<AlignedBuffer>> TrainingLoop::NewGradients() {
+  std::vector<std::shared_ptr<AlignedBuffer>> gradients(table_.num_blocks());
+  if (gradient_pool_.has_value()) return gradients;
+  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+    gradients[block] = exchange_.NewBuffer(table_.block_elements(block) * sizeof(float));
+  }
+  return gradients;
 }
 
 // Runs are FP32, so with another format, or a codec for some of it, the block is exchanged whole,
 // or the rows would have other bits than without runs. So it is where rows do not stay those that
-// were asked for: local steps change all, and a step that becomes a later one touches others.
+// were asked for: local steps change all, and a step that becomes a later one touches others. With
+// a window the others are gone by then.
 void TrainingLoop::ChooseRuns() {
   const CommConfig& comm = options_.config.comm();
   if (replays_ || local_ > 1) return;
@@ -104,7 +134,7 @@ void TrainingLoop::ChooseRuns() {
   const BlockSpec& embedding = model_.blocks().blocks(0);
   const CodecChoice codecs(comm.push_codec(), BlockNames(model_.blocks()));
   if (!codecs.Encodes(table_, 0)) pushed_runs_.emplace(embedding, sampler_);
-  if (comm.pull_format() != CommConfig::FP32 || mode_.skips_steps) return;
+  if (comm.pull_format() != CommConfig::FP32 || mode_.skips_steps || window_.has_value()) return;
   pulled_runs_.emplace(embedding, sampler_);
 }
 
@@ -127,11 +157,20 @@ absl::Status TrainingLoop::Run() {
         times_.Begin();  // the wait is no part of the step
         break;
       case StepMachine::Next::kPull:
+        if (!running_) {
+          RETURN_IF_ERROR(board_.WaitForOrdersOtherThan(orders_));
+          times_.Begin();
+          break;
+        }
         Pull(machine_.pull(), EvaluationDue(machine_.pull().clock));
         machine_.OnPulling();
         break;
+      case StepMachine::Next::kDrop:
+        RETURN_IF_ERROR(DropWeights(machine_.drop()));
+        machine_.OnDropped();
+        break;
       case StepMachine::Next::kWaitWeights:
-        RETURN_IF_ERROR(WaitForWeights(machine_.compute().block));
+        RETURN_IF_ERROR(WaitForWeights(machine_.awaited()));
         break;
       case StepMachine::Next::kCompute:
         RETURN_IF_ERROR(RunCompute(machine_.compute()));
@@ -140,9 +179,10 @@ absl::Status TrainingLoop::Run() {
   }
 }
 
-// Not before everyone is ready: a lane that is still in the timeline before would refuse it.
+// Not before everyone is ready: a lane that is still in the timeline before would refuse it. With a
+// window the machine says which.
 void TrainingLoop::PullFirstWeights() {
-  for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
+  for (uint32_t block = 0; block < table_.num_blocks() && !window_.has_value(); ++block) {
     Pull(machine_.CurrentPull(block), /*whole=*/false);
   }
   // One that joins amid the timeline has nothing of what was passed before.
@@ -183,11 +223,7 @@ void TrainingLoop::TakePlace() {
       before.emplace_back(std::nullopt);
       came.push_back(static_cast<uint32_t>(i));
       now.push_back({.clock = place.start_clocks[i]});
-      gradients.emplace_back();
-      for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
-        gradients.back().push_back(
-            exchange_.NewBuffer(table_.block_elements(block) * sizeof(float)));
-      }
+      gradients.push_back(NewGradients());
       continue;
     }
     before.emplace_back(static_cast<uint32_t>(had - carried.begin()));
@@ -211,96 +247,22 @@ void TrainingLoop::TakePlace() {
   }
 }
 
-// An order to pause is answered here too: the weights may hang on a worker that has paused a step
-// behind us, and goes on only when the coordinator has our answer.
-absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
-  const TraceSpan span(options_.trace,
-                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
-  const absl::Time begin = time_.Now();
-  while (true) {
-    ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
-    if (pulled) break;
-    const uint32_t view = view_;
-    RETURN_IF_ERROR(TakeOrders());
-    if (view_ != view) return absl::OkStatus();  // something else is next
-    // Later weights may wait for a straggler, also the first ones of a worker that joins; those
-    // that a timeline begins with are there before anyone may go, but for those of one whose clock
-    // in the checkpoint is ahead of others'.
-    const bool first = !stepped_ && machine_.clock() == options_.start_version &&
-                       (options_.start_version == 0 || !mode_.update_per_push);
-    if (first && time_.Now() - begin > FirstPullTimeout()) return NoAnswer(block);
-  }
-  times_.AddWaiting(time_.Now() - begin);
-  TakeWeights(block);
-  return absl::OkStatus();
-}
-
-void TrainingLoop::TakeWeights(uint32_t block) {
-  BlockWeights& weights = weights_[block];
-  weights.in_place = exchange_.TakeInPlace(block);
-  model_.BindWeights(static_cast<int>(block), ViewOf(weights));
-  const ExchangeClient::Versions versions = exchange_.PulledVersions(block);
-  const uint64_t updates =
-      mode_.update_per_push ? options_.config.cluster().virtual_workers() : 1;  // in a step
-  if (block == 0 && mode_.update_per_push) {
-    due_residuals_.OnWeights(versions.lowest / updates);
-    for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
-      SaveResidualsAt(i, machine_.next_clock(i));
-    }
-  }
-  machine_.OnWeights(block, versions.lowest / updates, versions.highest / updates);
-  ReportSkipped();
-}
-
-WeightsView TrainingLoop::ViewOf(const BlockWeights& weights) const {
-  const InPlaceWeights& in_place = weights.in_place;
-  if (bf16_weights_) {
-    return {.bf16 = in_place.bf16_elements.empty() ? Bf16Elements(weights.own)
-                                                   : in_place.bf16_elements};
-  }
-  return {.fp32 = in_place.elements.empty() ? weights.own.floats() : in_place.elements};
-}
-
-// For an evaluation that was not foreseen when the block was pulled: the job ends early, or goes by
-// versions. No orders are taken amid the computation; nor need they be, since what was served once
-// is served again.
-absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
-  if (weights_[block].whole) return absl::OkStatus();
-  const TraceSpan span(options_.trace,
-                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
-  const absl::Time begin = time_.Now();
-  Pull(machine_.CurrentPull(block), /*whole=*/true);
-  while (true) {
-    RETURN_IF_ERROR(board_.cancelled());
-    ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
-    if (pulled) break;
-  }
-  times_.AddWaiting(time_.Now() - begin);
-  TakeWeights(block);
-  return absl::OkStatus();
-}
-
-absl::Duration TrainingLoop::FirstPullTimeout() const {
-  return 3 * absl::Milliseconds(options_.config.comm().resend_ms());
-}
-
-absl::Status TrainingLoop::NoAnswer(uint32_t block) const {
-  return absl::UnavailableError(absl::StrCat(
-      "no server has answered a pull of block ", block, " for ",
-      absl::FormatDuration(FirstPullTimeout()),
-      ": start servers on an address that this host reaches (tug server --listen ADDRESS)"));
-}
-
 absl::Status TrainingLoop::RunCompute(const Compute compute) {
   const bool last_block = compute.block + 1 == table_.num_blocks();
   const bool first = compute.phase == ComputePhase::kForward && step_shares_.empty() &&
                      compute.micro_batch == 0 && compute.block == 0 && compute.local_step == 0;
   if (first) BeginStep();
+  if (compute.phase == ComputePhase::kBackward) {
+    RETURN_IF_ERROR(BindGradients(compute, last_block));
+  }
   const absl::Time begin = time_.Now();
   {
     const TraceSpan span(options_.trace, EventOf(compute));
-    RETURN_IF_ERROR(compute.phase == ComputePhase::kBackward ? RunBackward(compute, last_block)
-                                                             : RunForward(compute, last_block));
+    if (compute.phase == ComputePhase::kBackward) {
+      RunBackward(compute, last_block);
+    } else {
+      RETURN_IF_ERROR(RunForward(compute, last_block));
+    }
     if (compute.phase != ComputePhase::kEvaluate) {
       const absl::Duration taken = time_.Now() - begin;
       times_.AddComputing(taken);
@@ -309,7 +271,7 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
   }
   const bool evaluating_last = machine_.evaluating_last();
   const StepEffects effects = machine_.OnComputeDone();
-  CarryOut(compute, effects);
+  RETURN_IF_ERROR(CarryOut(compute, effects));
   if (effects.evaluation_done) ReportEval(compute, evaluating_last);
   return absl::OkStatus();
 }
@@ -360,25 +322,19 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
     model_.BindWeights(
         static_cast<int>(compute.block),
         compute.local_step == 0
-            ? ViewOf(weights_[compute.block])
+            ? ViewOf(compute.block)
             : WeightsView{.fp32 = local_steps_->Weights(compute.virtual_worker, compute.block)});
   }
   model_.Forward(static_cast<int>(compute.block));
+  CountHeld();
   if (evaluating && last_block) share_.Add(model_.losses());
   return absl::OkStatus();
 }
 
-absl::Status TrainingLoop::RunBackward(const Compute& compute, bool last_block) {
-  RETURN_IF_ERROR(BindGradient(compute, compute.block));
-  // A tied head adds its part to the embedding's gradient.
-  const std::optional<int> tied = model_.tied_block();
-  if (last_block && tied.has_value()) {
-    RETURN_IF_ERROR(BindGradient(compute, static_cast<uint32_t>(*tied)));
-  }
+void TrainingLoop::RunBackward(const Compute& compute, bool last_block) {
   model_.Backward(static_cast<int>(compute.block));
   if (last_block) share_.Add(model_.losses());
   if (clips_ && !replays_ && IsLastMicroBatch(compute)) OnGradient(compute);
-  return absl::OkStatus();
 }
 
 void TrainingLoop::StartTraining(const Compute& compute) {
@@ -400,17 +356,51 @@ void TrainingLoop::StartModel(const MicroBatch& batch) {
   share_.tokens += batch_.TokenCount();
 }
 
+absl::Status TrainingLoop::BindGradients(const Compute& compute, bool last_block) {
+  // The first one of the step has bound them.
+  if (compute.micro_batch > 0 || compute.local_step > 0) return absl::OkStatus();
+  // A tied head adds its part to the embedding's gradient, which is complete much later.
+  const std::optional<int> tied = model_.tied_block();
+  if (last_block && tied.has_value()) {
+    RETURN_IF_ERROR(BindGradient(compute, static_cast<uint32_t>(*tied)));
+  }
+  const bool bound = !last_block && tied == static_cast<int>(compute.block);
+  return bound ? absl::OkStatus() : BindGradient(compute, compute.block);
+}
+
 // The block's gradient of the step before is committed by now, or its weights of this step would
 // not be here: this is the guard, not a wait (but for an answer that was lost).
 absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) {
-  // The first one of the step has bound it.
-  if (compute.micro_batch > 0 || compute.local_step > 0) return absl::OkStatus();
-  RETURN_IF_ERROR(exchange_.WaitCommitted(block, options_.virtual_workers[compute.virtual_worker]));
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
-  // A repeat that is still under way keeps its bytes.
-  if (!IsOnlyOwner(gradient)) gradient = exchange_.NewBuffer(gradient->size_bytes());
-  model_.BindGradient(static_cast<int>(block), gradient->floats());
+  if (gradient_pool_.has_value()) {
+    ASSIGN_OR_RETURN(gradient, TakeGradient(block));
+  } else {
+    const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
+    RETURN_IF_ERROR(exchange_.WaitCommitted(block, virtual_worker));
+    // A repeat that is still under way keeps its bytes.
+    if (!IsOnlyOwner(gradient)) gradient = exchange_.NewBuffer(gradient->size_bytes());
+  }
+  model_.BindGradient(static_cast<int>(block), GradientOf(compute, block));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<AlignedBuffer>> TrainingLoop::TakeGradient(uint32_t block) {
+  std::shared_ptr<AlignedBuffer> buffer = gradient_pool_->Take(block);
+  if (buffer != nullptr) return buffer;
+  const TraceSpan span(options_.trace,
+                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
+  const absl::Time begin = time_.Now();
+  while (buffer == nullptr) {
+    const std::optional<GradientPool::Pushed> oldest = gradient_pool_->oldest();
+    bool received = false;
+    if (oldest.has_value()) {
+      ASSIGN_OR_RETURN(received, exchange_.WaitReceived(oldest->block, oldest->virtual_worker));
+    }
+    if (received) gradient_pool_->OnReceived();
+    buffer = received ? gradient_pool_->Take(block) : gradient_pool_->TakeBeyond(block);
+  }
+  times_.AddWaiting(time_.Now() - begin);
+  return buffer;
 }
 
 uint64_t TrainingLoop::EvalSamples(bool last) const {

@@ -7,7 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/lease.h"
 #include "base/time_source.h"
@@ -15,17 +18,21 @@
 #include "data/sampler.h"
 #include "exchange/client.h"
 #include "exchange/control_board.h"
+#include "model/block_window.h"
+#include "model/memory.h"
 #include "model/model.h"
 #include "proto/job.pb.h"
 #include "proto/sync_mode.h"
 #include "worker/due_residuals.h"
 #include "worker/embedding_runs.h"
 #include "worker/gradient_clip.h"
+#include "worker/gradient_pool.h"
 #include "worker/local_steps.h"
 #include "worker/residual_writer.h"
 #include "worker/step_machine.h"
 #include "worker/step_times.h"
 #include "worker/straggler.h"
+#include "worker/weight_memory.h"
 
 namespace tug {
 
@@ -43,13 +50,16 @@ struct TrainingLoopOptions {
   // Outlives the loop.
   ResidualWriter* residuals = nullptr;
   uint32_t view = 0;  // that it begins with, as ResidualPlace
+  // By block: it is expected to be read where the lanes have it; empty: none is.
+  std::vector<bool> in_place = {};
 };
 
 // The compute thread of a worker: carries out what the step machine asks for on the CPU, and hands
 // gradients and weights to and from the exchange. What a sample is, the sampler knows; what is
-// computed of it, the model. Memory: the weights once, but for those that are read where the lanes
-// have them; a gradient per virtual worker; with local steps their state (worker/local_steps.h);
-// the model's activations.
+// computed of it, the model. Memory: the weights once, or those of a window (placement.kind ZERO3;
+// worker/weight_memory.h), but for those that are read where the lanes have them; a gradient per
+// virtual worker, or those of a few blocks (worker/gradient_pool.h); with local steps their state
+// (worker/local_steps.h); the model's activations.
 //
 // Where no head is tied to block 0 (the embedding) only the rows of it that a step touches are
 // pushed and pulled (comm.sparse_embeddings; exchange/runs.h), and the whole block before an
@@ -70,6 +80,9 @@ class TrainingLoop {
   // (ControlBoard::SetPlace).
   absl::Status Run();
 
+  // So far. Thread-safe.
+  HeldBytes held() const;
+
  private:
   // What a virtual worker has seen of a step or an evaluation.
   struct Share {
@@ -80,9 +93,8 @@ class TrainingLoop {
     void Add(const LossSums& more);
   };
 
-  // The weights of a block: in memory of its own, or where the lanes have them.
+  // The weights of a block: in weight_memory_, or where the lanes have them.
   struct BlockWeights {
-    AlignedBuffer own;        // takes memory once weights are written into it
     InPlaceWeights in_place;  // what is bound, if not empty
     bool whole = false;       // asked for with all elements
   };
@@ -93,40 +105,38 @@ class TrainingLoop {
     std::optional<PullOrder> pull;
   };
 
-  // ---- training_loop.cc: what comes next, weights, samples, computations ----
+  // ---- training_loop.cc: what comes next, samples, computations ----
 
   StepMachineOptions MakeMachineOptions() const;
   void AllocateBuffers();
+  // By block, of a virtual worker; null with gradient_pool_.
+  std::vector<std::shared_ptr<AlignedBuffer>> NewGradients();
   void ChooseRuns();
   void PullFirstWeights();
   absl::Status TakeOrders();
   // The virtual workers carried become those of the newest view, as soon as nothing of a step in
   // progress has been pushed: what was computed of it is void.
   void TakePlace();
-  absl::Status WaitForWeights(uint32_t block);
-  // They have come.
-  void TakeWeights(uint32_t block);
-  absl::Duration FirstPullTimeout() const;
-  absl::Status NoAnswer(uint32_t block) const;
   // By value: the machine moves on to the next computation before the effects of this one are
   // carried out.
   absl::Status RunCompute(Compute compute);
   // The first computation of a step is next: the newest schedule takes effect.
   void BeginStep();
   absl::Status RunForward(const Compute& compute, bool last_block);
-  absl::Status RunBackward(const Compute& compute, bool last_block);
+  void RunBackward(const Compute& compute, bool last_block);
   // Sleeps as long as this computation, which took `taken`, is to take longer.
   absl::Status Straggle(const Compute& compute, absl::Duration taken);
   // `batch`: of the samples in `batch_`.
   void StartModel(const MicroBatch& batch);
   void StartTraining(const Compute& compute);
+  absl::Status BindGradients(const Compute& compute, bool last_block);
   absl::Status BindGradient(const Compute& compute, uint32_t block);
+  // With gradient_pool_: memory for the gradient of a block.
+  absl::StatusOr<std::shared_ptr<AlignedBuffer>> TakeGradient(uint32_t block);
   void StartEvaluation(const Compute& compute);
   // Samples of an evaluation, as Sampler takes them.
   uint64_t EvalSamples(bool last) const;
   TraceEvent EventOf(const Compute& compute) const;
-  WeightsView ViewOf(const BlockWeights& weights) const;
-  absl::Status WaitForWholeWeights(uint32_t block);
   bool IsLastMicroBatch(const Compute& compute) const {
     return compute.micro_batch + 1 == sampler_.share() / micro_batch_;
   }
@@ -136,21 +146,34 @@ class TrainingLoop {
     return compute.clock * local_ + compute.local_step;
   }
 
-  // ---- training_exchange.cc: from gradients to pushes, pulls, reports ----
+  // ---- training_weights.cc: pulls, waits, what is bound ----
+
+  void Pull(const PullOrder& order, bool whole);
+  // Whether an evaluation at `version` is foreseen.
+  bool EvaluationDue(uint64_t version) const;
+  absl::Status WaitForWeights(uint32_t block);
+  absl::Status WaitForWholeWeights(uint32_t block);
+  // They have come.
+  void TakeWeights(uint32_t block);
+  // With a window: they are not wanted any more.
+  absl::Status DropWeights(const DropOrder& order);
+  WeightsView ViewOf(uint32_t block) const;
+  absl::Duration FirstPullTimeout() const;
+  absl::Status NoAnswer(uint32_t block) const;
+  void CountHeld();
+
+  // ---- training_exchange.cc: from gradients to pushes, reports ----
 
   std::span<float> GradientOf(const Compute& compute, uint32_t block);
   // The block's gradient is complete, of a local step.
   void OnGradient(const Compute& compute);
   // Its clipping is known: it is scaled, or the local step is taken with it.
   void Settle(const Compute& compute, uint32_t block);
-  void CarryOut(const Compute& compute, const StepEffects& effects);
+  absl::Status CarryOut(const Compute& compute, const StepEffects& effects);
   void PushAndPull(const Compute& compute, const HeldPush& push);
   void Push(const Compute& compute, uint32_t block);
   // What the push of a step is a sum of.
   uint64_t TermsOf(const Share& share) const;
-  void Pull(const PullOrder& order, bool whole);
-  // Whether an evaluation at `version` is foreseen.
-  bool EvaluationDue(uint64_t version) const;
   // What pushes of a carried virtual worker, by index, leave out so far is copied for the newest of
   // the checkpoints that are due (worker/due_residuals.h); those before have nothing of it.
   void SaveResiduals(uint32_t index, const std::vector<uint64_t>& due);
@@ -177,15 +200,18 @@ class TrainingLoop {
   // something to be done with it.
   const bool clips_;
   const Straggler straggler_;
+  const std::optional<BlockWindow> window_;  // none: all weights are kept
   StepMachine machine_;
   ControlBoard::Orders orders_;        // newest taken
   uint32_t view_ = 0;                  // of the place taken; 0: as it began
   bool running_ = false;               // the first weights have been asked for
   ExchangeSchedule schedule_;          // in effect; number 0: the job's own
   std::vector<BlockWeights> weights_;  // by block
+  WeightMemory weight_memory_;
   // By carried virtual worker and block. Shared with messages on their way; written again once
-  // committed.
+  // committed. With gradient_pool_: from the first micro-batch of a step to the push, else null.
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
+  std::optional<GradientPool> gradient_pool_;
   std::optional<EmbeddingRuns> pushed_runs_;  // none: block 0 is pushed whole
   std::optional<EmbeddingRuns> pulled_runs_;
   GradientClip clip_;         // with clips_
@@ -203,6 +229,10 @@ class TrainingLoop {
   DueResiduals due_residuals_;
   std::map<uint32_t, uint32_t> came_in_view_;  // by virtual worker that others carried before
   StepTimes times_;
+  uint64_t most_copy_bytes_ = 0;  // that the model has made of weights
+
+  mutable absl::Mutex mutex_;
+  HeldBytes held_bytes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tug

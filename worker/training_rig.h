@@ -62,6 +62,7 @@ class TrainingRig {
     const auto info = PrepareTokenFile(config.data(), path, TextFormOf(config.model()));
     TUG_CHECK_OK(info);
     info->Resolve(*config.mutable_data());
+    options_ = ModelOptionsOf(config);
     tokens_ = *TokenFile::Open(path);
     auto sampler = MakeSampler(config, &*tokens_);
     TUG_CHECK_OK(sampler);
@@ -72,12 +73,14 @@ class TrainingRig {
     table_ = *SegmentTable::Create(model_->blocks(), config.comm().segment_elements());
   }
 
+  const ModelOptions& model_options() const { return options_; }
   const Sampler& sampler() const { return *sampler_; }
   Model& model() { return *model_; }
   const SegmentTable& table() const { return *table_; }
 
  private:
   ThreadPool pool_;
+  ModelOptions options_;
   std::optional<TokenFile> tokens_;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Model> model_;

@@ -1,4 +1,4 @@
-#include "server/buffer_pool.h"
+#include "base/buffer_pool.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
-#ifndef TUG_SERVER_BUFFER_POOL_H_
-#define TUG_SERVER_BUFFER_POOL_H_
+#ifndef TUG_BASE_BUFFER_POOL_H_
+#define TUG_BASE_BUFFER_POOL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace tug {
 
-// The memory of a lane's sums, so that steady state allocates nothing and the whole stays bounded:
-// buffers in use, spare ones, and received messages that are kept in place. Spare buffers go back
-// to the heap when all of it exceeds the limit. Not thread-safe.
+// Memory that is used again, such as that of a lane's sums, so that steady state allocates nothing
+// and the whole stays bounded: buffers in use, spare ones, and received messages that are kept in
+// place. Spare buffers go back to the heap when all of it exceeds the limit. Not thread-safe.
 class BufferPool {
  public:
   explicit BufferPool(uint64_t limit_bytes = std::numeric_limits<uint64_t>::max())
@@ -45,4 +45,4 @@ class BufferPool {
 
 }  // namespace tug
 
-#endif  // TUG_SERVER_BUFFER_POOL_H_
+#endif  // TUG_BASE_BUFFER_POOL_H_

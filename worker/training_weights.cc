@@ -1,0 +1,168 @@
+// Weights of a worker: asked for, waited for, bound, and with a window let go of.
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "exchange/worker_place.h"
+#include "kernels/bf16.h"
+#include "worker/training_loop.h"
+
+namespace tug {
+namespace {
+
+// How long an order of the coordinator may wait for an answer while weights are waited for.
+constexpr absl::Duration kOrdersInterval = absl::Milliseconds(20);
+
+std::span<kernels::Bf16> Bf16Elements(AlignedBuffer& buffer) {
+  return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
+          buffer.size_bytes() / sizeof(kernels::Bf16)};
+}
+
+std::span<const kernels::Bf16> Bf16Elements(const AlignedBuffer& buffer) {
+  return {reinterpret_cast<const kernels::Bf16*>(buffer.data()),
+          buffer.size_bytes() / sizeof(kernels::Bf16)};
+}
+
+}  // namespace
+
+bool TrainingLoop::EvaluationDue(uint64_t version) const {
+  const uint64_t interval = options_.config.train().eval_interval();
+  return (interval > 0 && version % interval == 0) || version == orders_.final_version;
+}
+
+// REQUIRES: nothing reads the block's weights any more, until these have arrived.
+void TrainingLoop::Pull(const PullOrder& order, bool whole) {
+  BlockWeights& weights = weights_[order.block];
+  weights.in_place = {};
+  if (window_.has_value()) weight_memory_.Take(order.block);
+  // Under bsp there is but one version that fits; elsewhere lanes serve the newest.
+  const bool newest = (mode_.update_per_push && !order.exact) || mode_.skips_steps;
+  PullRequest request{
+      .block = order.block,
+      .want = newest ? Want::kAtLeast : Want::kExact,
+      .version = order.clock,
+      .allow_in_place = mode_.in_place,
+      .virtual_workers =
+          FirstRun(std::span(options_.virtual_workers).subspan(order.first_taker, order.takers))};
+  if (bf16_weights_) {
+    request.bf16_destination = Bf16Elements(weight_memory_.of(order.block));
+  } else {
+    request.destination = weight_memory_.of(order.block).floats();
+  }
+  weights.whole = whole || order.exact || order.block > 0 || !pulled_runs_.has_value();
+  if (!weights.whole) request.runs = pulled_runs_->Of(order.clock, options_.virtual_workers);
+  exchange_.Pull(std::move(request));
+}
+
+// An order to pause is answered here too: the weights may hang on a worker that has paused a step
+// behind us, and goes on only when the coordinator has our answer.
+absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
+  const TraceSpan span(options_.trace,
+                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
+  const absl::Time begin = time_.Now();
+  while (true) {
+    ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
+    if (pulled) break;
+    const uint32_t view = view_;
+    RETURN_IF_ERROR(TakeOrders());
+    if (view_ != view) return absl::OkStatus();  // something else is next
+    // Later weights may wait for a straggler, also the first ones of a worker that joins; those
+    // that a timeline begins with are there before anyone may go, but for those of one whose clock
+    // in the checkpoint is ahead of others'.
+    const bool first = !stepped_ && machine_.clock() == options_.start_version &&
+                       (options_.start_version == 0 || !mode_.update_per_push);
+    if (first && time_.Now() - begin > FirstPullTimeout()) return NoAnswer(block);
+  }
+  times_.AddWaiting(time_.Now() - begin);
+  TakeWeights(block);
+  return absl::OkStatus();
+}
+
+void TrainingLoop::TakeWeights(uint32_t block) {
+  BlockWeights& weights = weights_[block];
+  weights.in_place = exchange_.TakeInPlace(block);
+  if (weights.in_place.leases.empty()) weight_memory_.OnCopied(block);
+  model_.BindWeights(static_cast<int>(block), ViewOf(block));
+  const ExchangeClient::Versions versions = exchange_.PulledVersions(block);
+  const uint64_t updates =
+      mode_.update_per_push ? options_.config.cluster().virtual_workers() : 1;  // in a step
+  if (block == 0 && mode_.update_per_push) {
+    due_residuals_.OnWeights(versions.lowest / updates);
+    for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
+      SaveResidualsAt(i, machine_.next_clock(i));
+    }
+  }
+  machine_.OnWeights(block, versions.lowest / updates, versions.highest / updates);
+  ReportSkipped();
+}
+
+absl::Status TrainingLoop::DropWeights(const DropOrder& order) {
+  if (order.open) RETURN_IF_ERROR(exchange_.GiveUpPull(order.block));
+  model_.ReleaseWeights(static_cast<int>(order.block));
+  weights_[order.block].in_place = {};
+  weight_memory_.Drop(order.block);
+  return absl::OkStatus();
+}
+
+WeightsView TrainingLoop::ViewOf(uint32_t block) const {
+  const InPlaceWeights& in_place = weights_[block].in_place;
+  const AlignedBuffer& own = weight_memory_.of(block);
+  if (bf16_weights_) {
+    return {.bf16 = in_place.bf16_elements.empty() ? Bf16Elements(own) : in_place.bf16_elements};
+  }
+  return {.fp32 = in_place.elements.empty() ? own.floats() : in_place.elements};
+}
+
+void TrainingLoop::CountHeld() {
+  most_copy_bytes_ = std::max(most_copy_bytes_, model_.weight_copy_bytes());
+  HeldBytes held{.weights = weight_memory_.most_bytes() + most_copy_bytes_};
+  if (gradient_pool_.has_value()) {
+    held.gradients = gradient_pool_->most_bytes();
+  } else {
+    for (const auto& gradients : gradients_) {
+      for (const auto& gradient : gradients) held.gradients += gradient->size_bytes();
+    }
+  }
+  absl::MutexLock lock(&mutex_);
+  held_bytes_.weights = held.weights;
+  held_bytes_.gradients = std::max(held_bytes_.gradients, held.gradients);
+}
+
+HeldBytes TrainingLoop::held() const {
+  absl::MutexLock lock(&mutex_);
+  return held_bytes_;
+}
+
+// For an evaluation that was not foreseen when the block was pulled: the job ends early, or goes by
+// versions. No orders are taken amid the computation; nor need they be, since what was served once
+// is served again.
+absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
+  if (weights_[block].whole) return absl::OkStatus();
+  const TraceSpan span(options_.trace,
+                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
+  const absl::Time begin = time_.Now();
+  Pull(machine_.CurrentPull(block), /*whole=*/true);
+  while (true) {
+    RETURN_IF_ERROR(board_.cancelled());
+    ASSIGN_OR_RETURN(const bool pulled, exchange_.WaitPulled(block, 0, kOrdersInterval));
+    if (pulled) break;
+  }
+  times_.AddWaiting(time_.Now() - begin);
+  TakeWeights(block);
+  return absl::OkStatus();
+}
+
+absl::Duration TrainingLoop::FirstPullTimeout() const {
+  return 3 * absl::Milliseconds(options_.config.comm().resend_ms());
+}
+
+absl::Status TrainingLoop::NoAnswer(uint32_t block) const {
+  return absl::UnavailableError(absl::StrCat(
+      "no server has answered a pull of block ", block, " for ",
+      absl::FormatDuration(FirstPullTimeout()),
+      ": start servers on an address that this host reaches (tug server --listen ADDRESS)"));
+}
+
+}  // namespace tug

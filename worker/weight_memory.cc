@@ -1,0 +1,62 @@
+#include "worker/weight_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "worker/untouched_buffer.h"
+
+namespace tug {
+namespace {
+
+uint64_t PoolBytes(std::span<const size_t> block_bytes, const std::vector<bool>& in_place,
+                   const std::optional<BlockWindow>& window) {
+  if (!window.has_value()) return 0;
+  std::vector<BlockWeightBytes> bytes;
+  for (size_t b = 0; b < block_bytes.size(); ++b) {
+    bytes.push_back({.own = in_place[b] ? 0 : block_bytes[b]});
+  }
+  return MostInWindow(*window, bytes).own;
+}
+
+}  // namespace
+
+WeightMemory::WeightMemory(std::span<const size_t> block_bytes, std::vector<bool> in_place,
+                           const std::optional<BlockWindow>& window)
+    : pool_(PoolBytes(block_bytes, in_place, window)) {
+  TUG_CHECK_EQ(block_bytes.size(), in_place.size());
+  for (size_t b = 0; b < block_bytes.size(); ++b) {
+    Block& block = blocks_.emplace_back();
+    block.size_bytes = block_bytes[b];
+    block.in_place = in_place[b] || !window.has_value();  // it may be
+    if (!window.has_value()) block.own = UntouchedBuffer(block.size_bytes);
+  }
+}
+
+void WeightMemory::Take(uint32_t block) {
+  Block& taken = blocks_[block];
+  TUG_CHECK_EQ(taken.own.size_bytes(), 0u);
+  taken.own = taken.in_place ? UntouchedBuffer(taken.size_bytes) : pool_.Take(taken.size_bytes);
+  Count();
+}
+
+void WeightMemory::Drop(uint32_t block) {
+  Block& dropped = blocks_[block];
+  TUG_CHECK_EQ(dropped.own.size_bytes(), dropped.size_bytes);
+  AlignedBuffer own = std::exchange(dropped.own, {});
+  if (!dropped.in_place) return pool_.Give(std::move(own));
+  if (std::exchange(dropped.counted, false)) counted_bytes_ -= dropped.size_bytes;
+}
+
+void WeightMemory::OnCopied(uint32_t block) {
+  Block& copied = blocks_[block];
+  if (!copied.in_place || std::exchange(copied.counted, true)) return;
+  counted_bytes_ += copied.size_bytes;
+  Count();
+}
+
+void WeightMemory::Count() {
+  most_bytes_ = std::max(most_bytes_, counted_bytes_ + pool_.total_bytes());
+}
+
+}  // namespace tug
