@@ -1,0 +1,394 @@
+#include "experiment/exchange_results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/median.h"
+#include "experiment/figure_text.h"
+#include "experiment/link_plan.h"
+#include "experiment/markdown_table.h"
+
+namespace tug {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Table = std::vector<std::vector<std::string>>;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> Measured(const ExchangeRun& run, double StepPoint::*member) {
+  std::vector<double> values;
+  for (const StepPoint& point : StepsAfter(run.figures, run.warm_up)) {
+    values.push_back(point.*member);
+  }
+  return values;
+}
+
+std::optional<double> PerStep(const ExchangeRun& run, size_t host, uint64_t LinkTraffic::*member) {
+  if (host >= run.hosts.size() || run.figures.steps.empty()) return std::nullopt;
+  return static_cast<double>(run.hosts[host].*member) /
+         static_cast<double>(run.figures.steps.back().step);
+}
+
+// Of the workers, or the servers, the one that held most.
+std::optional<HeldBytes> MostHeld(const ExchangeRun& run, bool server) {
+  std::optional<HeldBytes> most;
+  for (const NodeFigures& node : run.figures.nodes) {
+    if (node.server != server || node.held.total() == 0) continue;
+    if (!most.has_value() || node.held.total() > most->total()) most = node.held;
+  }
+  return most;
+}
+
+std::optional<double> Ms(const std::optional<double>& seconds) {
+  if (!seconds.has_value()) return std::nullopt;
+  return *seconds * 1e3;
+}
+
+std::optional<double> Mb(const std::optional<double>& bytes) {
+  if (!bytes.has_value()) return std::nullopt;
+  return *bytes * 1e-6;
+}
+
+std::optional<double> Ratio(const std::optional<double>& value, const std::optional<double>& of) {
+  if (!value.has_value() || !of.has_value() || !(*of > 0)) return std::nullopt;
+  return *value / *of;
+}
+
+std::vector<std::string> RunLine(const ExchangeResults& results, const ExchangeRun& run) {
+  const std::optional<ExchangeCost> cost = results.CostOf(run);
+  std::optional<double> seconds, overlapped, bytes;
+  if (cost.has_value()) {
+    seconds = cost->seconds;
+    overlapped = cost->overlapped_seconds;
+    bytes = cost->BusiestBytes();
+  }
+  const double step = run.StepSeconds();
+  return {run.link,
+          NumberText(Mb(run.ModelBytes()), 2),
+          run.exchange.name,
+          run.error.empty() ? NumberText(step * 1e3, 1) : "failed",
+          run.error.empty() ? absl::StrCat(NumberText(run.LeastStepSeconds() * 1e3, 1), " to ",
+                                           NumberText(run.MostStepSeconds() * 1e3, 1))
+                            : kNoFigure,
+          NumberText(Ms(seconds), 1),
+          NumberText(Ratio(step, seconds), 2),
+          NumberText(Ms(overlapped), 1),
+          NumberText(Ratio(step, overlapped), 2),
+          NumberText(run.WaitSeconds() * 1e3, 1),
+          NumberText(Mb(run.BusiestBytes()), 2),
+          NumberText(Mb(bytes), 2),
+          NumberText(Ratio(run.BusiestBytes(), bytes), 2)};
+}
+
+std::string MegabytesText(double bytes) { return absl::StrFormat("%g MB", bytes * 1e-6); }
+
+std::string StepFinding(const ExchangeResults& results, const ExchangeRun& run) {
+  std::string text =
+      absl::StrFormat("%s takes %.1f ms a step", run.exchange.name, run.StepSeconds() * 1e3);
+  if (const auto cost = results.CostOf(run)) {
+    absl::StrAppendFormat(&text, " (alpha-beta: %.1f ms, overlapped %.1f)", cost->seconds * 1e3,
+                          cost->overlapped_seconds * 1e3);
+  }
+  return text;
+}
+
+std::string GroupFinding(const ExchangeResults& results, const std::string& link, double size) {
+  const ExchangeRun* fastest = results.Fastest(link, size);
+  if (fastest == nullptr) return "";
+  const ExchangeRun* slowest = fastest;
+  for (const ExchangeRun& run : results.runs) {
+    if (run.link == link && run.planned_bytes == size &&
+        run.StepSeconds() > slowest->StepSeconds()) {
+      slowest = &run;
+    }
+  }
+  std::string text = absl::StrCat(GroupTitle(results, link, size), ": the fastest, ",
+                                  StepFinding(results, *fastest));
+  if (slowest != fastest) {
+    absl::StrAppend(
+        &text, "; the slowest, ", StepFinding(results, *slowest),
+        absl::StrFormat(", %.2f times as long", slowest->StepSeconds() / fastest->StepSeconds()));
+  }
+  return text;
+}
+
+// Of a worker and the server beside it, where there is one.
+std::optional<double> HeldOnHost(const ExchangeRun& run) {
+  const std::optional<HeldBytes> worker = run.WorkerHeld(), server = run.ServerHeld();
+  if (!worker.has_value() || (run.exchange.BesideWorkers() && !server.has_value())) {
+    return std::nullopt;
+  }
+  const uint64_t beside = run.exchange.BesideWorkers() ? server->total() : 0;
+  return static_cast<double>(worker->total() + beside);
+}
+
+std::string MemoryFinding(const ExchangeResults& results) {
+  const ExchangeRun *least = nullptr, *most = nullptr;
+  for (const ExchangeCase& exchange : results.cases) {
+    const ExchangeRun* run = MemoryRun(results, exchange);
+    if (run == nullptr || !exchange.BesideWorkers() || !HeldOnHost(*run).has_value()) continue;
+    if (least == nullptr || HeldOnHost(*run) < HeldOnHost(*least)) least = run;
+    if (most == nullptr || HeldOnHost(*run) > HeldOnHost(*most)) most = run;
+  }
+  if (least == nullptr || least == most) return "";
+  return absl::StrFormat(
+      "memory of a worker with the server beside it: least with %s, %.2f MB; most with %s, %.2f MB",
+      least->exchange.name, *HeldOnHost(*least) * 1e-6, most->exchange.name,
+      *HeldOnHost(*most) * 1e-6);
+}
+
+Json HeldJson(const HeldBytes& held) {
+  return {{"weight_bytes", held.weights},
+          {"gradient_bytes", held.gradients},
+          {"optimizer_bytes", held.optimizer},
+          {"sum_bytes", held.sums},
+          {"predicted_bytes", held.predicted}};
+}
+
+Json AsJson(const ExchangeResults& results, const ExchangeRun& run) {
+  Json json = {{"case", run.exchange.name},
+               {"link", run.link},
+               {"servers", run.exchange.Servers(run.workers)},
+               {"hosts", run.hosts.size()},
+               {"model_bytes", OrNull(run.ModelBytes())},
+               {"error", run.error.empty() ? Json(nullptr) : Json(run.error)},
+               {"warm_up_steps", run.warm_up},
+               {"step_seconds", OrNull(run.StepSeconds())},
+               {"wait_seconds", OrNull(run.WaitSeconds())},
+               {"busiest_bytes", OrNull(run.BusiestBytes())},
+               {"alpha_beta", nullptr},
+               {"steps", Json::array()},
+               {"links", Json::array()},
+               {"nodes", Json::array()}};
+  if (const auto cost = results.CostOf(run)) {
+    json["alpha_beta"] = {{"step_seconds", cost->seconds},
+                          {"overlapped_step_seconds", cost->overlapped_seconds},
+                          {"busiest_bytes", cost->BusiestBytes()}};
+  }
+  for (const StepPoint& point : run.figures.steps) {
+    json["steps"].push_back({{"step", point.step},
+                             {"step_seconds", point.step_seconds},
+                             {"wait_seconds", point.wait_seconds},
+                             {"pushed_bytes", point.pushed_bytes},
+                             {"pulled_bytes", point.pulled_bytes}});
+  }
+  for (size_t host = 0; host < run.hosts.size(); ++host) {
+    json["links"].push_back(
+        {{"server_alone", run.exchange.HasServerAlone(static_cast<uint32_t>(host), run.workers)},
+         {"sent_bytes", run.hosts[host].sent_bytes},
+         {"received_bytes", run.hosts[host].received_bytes}});
+  }
+  for (const NodeFigures& node : run.figures.nodes) {
+    Json of_node = {{"node", node.node_id},
+                    {"role", node.server ? "server" : "worker"},
+                    {"socket_bytes", node.socket_bytes}};
+    of_node.update(HeldJson(node.held));
+    json["nodes"].push_back(std::move(of_node));
+  }
+  return json;
+}
+
+}  // namespace
+
+double ExchangeRun::StepSeconds() const {
+  return Median(Measured(*this, &StepPoint::step_seconds));
+}
+
+double ExchangeRun::LeastStepSeconds() const {
+  const std::vector<double> steps = Measured(*this, &StepPoint::step_seconds);
+  return steps.empty() ? kNaN : *std::min_element(steps.begin(), steps.end());
+}
+
+double ExchangeRun::MostStepSeconds() const {
+  const std::vector<double> steps = Measured(*this, &StepPoint::step_seconds);
+  return steps.empty() ? kNaN : *std::max_element(steps.begin(), steps.end());
+}
+
+double ExchangeRun::WaitSeconds() const {
+  return Median(Measured(*this, &StepPoint::wait_seconds));
+}
+
+double ExchangeRun::ModelBytes() const {
+  if (planned_bytes > 0) return planned_bytes;
+  std::vector<double> pushed;
+  for (const StepPoint& point : StepsAfter(figures, warm_up)) {
+    pushed.push_back(static_cast<double>(point.pushed_bytes) / workers);
+  }
+  return Median(std::move(pushed));
+}
+
+std::optional<double> ExchangeRun::HostSentBytes(size_t host) const {
+  return PerStep(*this, host, &LinkTraffic::sent_bytes);
+}
+
+std::optional<double> ExchangeRun::HostReceivedBytes(size_t host) const {
+  return PerStep(*this, host, &LinkTraffic::received_bytes);
+}
+
+std::optional<double> ExchangeRun::BusiestBytes() const {
+  std::optional<double> most;
+  for (size_t host = 0; host < hosts.size(); ++host) {
+    for (const auto& bytes : {HostSentBytes(host), HostReceivedBytes(host)}) {
+      if (bytes.has_value() && bytes > most) most = bytes;
+    }
+  }
+  return most;
+}
+
+std::optional<HeldBytes> ExchangeRun::WorkerHeld() const { return MostHeld(*this, false); }
+
+std::optional<HeldBytes> ExchangeRun::ServerHeld() const { return MostHeld(*this, true); }
+
+const ExchangeRun* ExchangeResults::Find(const ExchangeCase& exchange, const std::string& link,
+                                         double planned_bytes) const {
+  for (const ExchangeRun& run : runs) {
+    if (run.exchange == exchange && run.link == link && run.planned_bytes == planned_bytes) {
+      return &run;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<LinkCost> ExchangeResults::CostOf(const std::string& link) const {
+  for (const ExchangeRun& run : runs) {
+    if (run.link != link || run.bits_per_second == 0) continue;
+    return LinkCost{.alpha = alpha_seconds, .beta = 1 / PayloadBytesPerSecond(run.bits_per_second)};
+  }
+  return std::nullopt;
+}
+
+std::optional<ExchangeCost> ExchangeResults::CostOf(const ExchangeRun& run) const {
+  const std::optional<LinkCost> link = CostOf(run.link);
+  const double bytes = run.ModelBytes();
+  if (!link.has_value() || !(bytes > 0)) return std::nullopt;
+  return CostOfExchange(run.exchange, run.workers, bytes, *link);
+}
+
+const ExchangeRun* ExchangeResults::Fastest(const std::string& link, double planned_bytes) const {
+  const ExchangeRun* fastest = nullptr;
+  for (const ExchangeRun& run : runs) {
+    if (run.link != link || run.planned_bytes != planned_bytes || !(run.StepSeconds() > 0)) {
+      continue;
+    }
+    if (fastest == nullptr || run.StepSeconds() < fastest->StepSeconds()) fastest = &run;
+  }
+  return fastest;
+}
+
+std::string GroupTitle(const ExchangeResults& results, const std::string& link,
+                       double planned_bytes) {
+  if (results.sizes.size() < 2) return "link " + link;
+  return absl::StrCat("link ", link, ", ", MegabytesText(planned_bytes));
+}
+
+const ExchangeRun* MemoryRun(const ExchangeResults& results, const ExchangeCase& exchange) {
+  if (results.sizes.empty()) return nullptr;
+  const double largest = *std::max_element(results.sizes.begin(), results.sizes.end());
+  for (const std::string& link : results.link_names) {
+    const ExchangeRun* run = results.Find(exchange, link, largest);
+    if (run != nullptr && run->WorkerHeld().has_value()) return run;
+  }
+  return nullptr;
+}
+
+Table StepTable(const ExchangeResults& results) {
+  Table table = {{"case"}};
+  for (const std::string& link : results.link_names) {
+    for (const double size : results.sizes) {
+      table[0].push_back(absl::StrCat(GroupTitle(results, link, size), ", ms"));
+    }
+  }
+  for (const ExchangeCase& exchange : results.cases) {
+    std::vector<std::string> line = {exchange.name};
+    for (const std::string& link : results.link_names) {
+      for (const double size : results.sizes) {
+        const ExchangeRun* run = results.Find(exchange, link, size);
+        line.push_back(run == nullptr       ? kNoFigure
+                       : run->error.empty() ? NumberText(run->StepSeconds() * 1e3, 1)
+                                            : "failed");
+      }
+    }
+    table.push_back(std::move(line));
+  }
+  return table;
+}
+
+Table RunTable(const ExchangeResults& results) {
+  Table table = {{"link", "model, MB", "case", "step, ms", "range", "alpha-beta, ms", "x",
+                  "overlapped, ms", "x", "waits, ms", "busiest link, MB", "by formula", "x"}};
+  for (const ExchangeRun& run : results.runs) table.push_back(RunLine(results, run));
+  return table;
+}
+
+Table MemoryTable(const ExchangeResults& results) {
+  Table table = {{"case", "worker: weights, MB", "gradients", "server: weights", "optimizer",
+                  "sums", "worker", "by formula", "server", "by formula", "on a worker's host",
+                  "lectures"}};
+  const auto mb = [](uint64_t bytes) { return NumberText(static_cast<double>(bytes) * 1e-6, 2); };
+  for (const ExchangeCase& exchange : results.cases) {
+    const ExchangeRun* run = MemoryRun(results, exchange);
+    if (run == nullptr) continue;
+    const HeldBytes worker = run->WorkerHeld().value_or(HeldBytes{});
+    const HeldBytes server = run->ServerHeld().value_or(HeldBytes{});
+    table.push_back(
+        {exchange.name, mb(worker.weights), mb(worker.gradients), mb(server.weights),
+         mb(server.optimizer), mb(server.sums), mb(worker.total()), mb(worker.predicted),
+         mb(server.total()), mb(server.predicted), NumberText(Mb(HeldOnHost(*run)), 2),
+         NumberText(LecturesHeldBytes(exchange, run->workers, run->ModelBytes()) * 1e-6, 2)});
+  }
+  return table;
+}
+
+std::vector<std::string> Findings(const ExchangeResults& results) {
+  std::vector<std::string> findings;
+  for (const std::string& link : results.link_names) {
+    for (const double size : results.sizes) {
+      if (std::string text = GroupFinding(results, link, size); !text.empty()) {
+        findings.push_back(std::move(text));
+      }
+    }
+  }
+  if (std::string text = MemoryFinding(results); !text.empty()) findings.push_back(std::move(text));
+  return findings;
+}
+
+std::vector<std::string> Failures(const ExchangeResults& results) {
+  std::vector<std::string> failures;
+  for (const ExchangeRun& run : results.runs) {
+    if (run.error.empty()) continue;
+    failures.push_back(absl::StrCat(run.exchange.name, ", ",
+                                    GroupTitle(results, run.link, run.planned_bytes), ": ",
+                                    run.error));
+  }
+  return failures;
+}
+
+std::string ResultsMarkdown(const ExchangeResults& results) {
+  std::string text = absl::StrCat("## Step times\n\n", MarkdownTable(StepTable(results)), "\n");
+  for (const std::string& finding : Findings(results)) absl::StrAppend(&text, "- ", finding, "\n");
+  for (const std::string& failure : Failures(results)) {
+    absl::StrAppend(&text, "- failed: ", failure, "\n");
+  }
+  absl::StrAppend(&text, "\n## All runs\n\n", MarkdownTable(RunTable(results)));
+  if (const Table memory = MemoryTable(results); memory.size() > 1) {
+    absl::StrAppend(&text, "\n## Memory\n\n", MarkdownTable(memory));
+  }
+  return text;
+}
+
+Json ResultsJson(const ExchangeResults& results) {
+  Json json = {{"command", results.command},    {"settings", Json::object()},
+               {"workers", results.workers},    {"alpha_seconds", results.alpha_seconds},
+               {"findings", Findings(results)}, {"failures", Failures(results)},
+               {"runs", Json::array()}};
+  for (const auto& [name, value] : results.settings) json["settings"][name] = value;
+  for (const ExchangeRun& run : results.runs) json["runs"].push_back(AsJson(results, run));
+  return json;
+}
+
+}  // namespace tug
