@@ -15,6 +15,7 @@
 #include "cli/experiment_links.h"
 #include "coordinator/run_folder.h"
 #include "experiment/exchange_report.h"
+#include "experiment/exchange_text.h"
 
 namespace tug {
 namespace {

@@ -10,6 +10,7 @@
 #include "coordinator/loss_curve.h"
 #include "experiment/bar_group.h"
 #include "experiment/curve_panels.h"
+#include "experiment/exchange_text.h"
 #include "experiment/report_page.h"
 #include "experiment/svg.h"
 

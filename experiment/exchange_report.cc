@@ -1,15 +1,16 @@
 #include "experiment/exchange_report.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "experiment/exchange_charts.h"
+#include "experiment/exchange_text.h"
 #include "experiment/report_page.h"
 
 namespace tug {
 namespace {
 
-// "servers:2: ..."; what the cases are.
 std::string Cases() {
   return "<p>servers:P: a parameter server of P processes, each on a host of its own. mixed:K: "
          "servers beside the workers and on K hosts more, segments dealt by BytePS. ring and "
@@ -30,14 +31,21 @@ std::string Overview(const ExchangeResults& results) {
                       TableHtml(StepTable(results), {}), ListHtml(Findings(results)));
 }
 
+std::string StepTimeText(const ExchangeResults& results) {
+  const std::string measured = "The median of the measured steps.";
+  const bool has_links =
+      std::any_of(results.runs.begin(), results.runs.end(),
+                  [](const ExchangeRun& run) { return run.bits_per_second > 0; });
+  if (!has_links) return measured;
+  return measured +
+         " Full line, and the first figure behind it: the alpha-beta model, without computing, one "
+         "phase after the other (push, then pull; reduce-scatter, then all-gather). Dashed line, "
+         "and the second: the same where they overlap, so that links are busy both ways at once.";
+}
+
 std::string Pictures(const ExchangeResults& results) {
   return absl::StrCat(
-      FigureHtml("Step time",
-                 "The median of the measured steps. Full line: the alpha-beta model, without "
-                 "computing, one phase after the other (push, then pull; reduce-scatter, then "
-                 "all-gather). Dashed: the same where they overlap, so that links are busy both "
-                 "ways at once.",
-                 StepTimesSvg(results)),
+      FigureHtml("Step time", StepTimeText(results), StepTimesSvg(results)),
       FigureHtml("The alpha-beta model",
                  "Lines: the model's step, alpha a message as the settings say and the link's "
                  "rate, computing not counted; dashed: push and pull overlap. Dots: measured. Both "

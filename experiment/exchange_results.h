@@ -1,8 +1,9 @@
 #ifndef TUG_EXPERIMENT_EXCHANGE_RESULTS_H_
 #define TUG_EXPERIMENT_EXCHANGE_RESULTS_H_
 
-// What `tug experiment exchange` found out, apart from how it is drawn (exchange_report.h), beside
-// what the alpha-beta model says (exchange_cost.h). Functions are pure and thread-safe.
+// What `tug experiment exchange` found out, apart from how it is told (exchange_text.h) and drawn
+// (exchange_report.h), beside what the alpha-beta model says (exchange_cost.h). Functions are pure
+// and thread-safe.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +14,6 @@
 #include "experiment/exchange_case.h"
 #include "experiment/exchange_cost.h"
 #include "experiment/run_figures.h"
-#include "nlohmann/json.hpp"
 
 namespace tug {
 
@@ -76,29 +76,12 @@ struct ExchangeResults {
   const ExchangeRun* Fastest(const std::string& link, double planned_bytes) const;
 };
 
-// "link 200mbit, 8 MB".
-std::string GroupTitle(const ExchangeResults& results, const std::string& link,
-                       double planned_bytes);
-
-// Tables: cells as text; the first line has the headings.
-// A case a line, a link and size a column: step times.
-std::vector<std::vector<std::string>> StepTable(const ExchangeResults& results);
-// A line for each run.
-std::vector<std::vector<std::string>> RunTable(const ExchangeResults& results);
-// A line for each case that was measured, of the first link and largest size: who holds what.
-std::vector<std::vector<std::string>> MemoryTable(const ExchangeResults& results);
-
 // The run that says what a case holds: the first link's of the largest model. Null: none.
 const ExchangeRun* MemoryRun(const ExchangeResults& results, const ExchangeCase& exchange);
 
-// For each link and size a sentence, and one on memory.
-std::vector<std::string> Findings(const ExchangeResults& results);
-// What failed: "zero2, link none, 8 MB: ...".
-std::vector<std::string> Failures(const ExchangeResults& results);
-// Findings, failures and tables, as Markdown.
-std::string ResultsMarkdown(const ExchangeResults& results);
-// All figures, also of each step and node.
-nlohmann::ordered_json ResultsJson(const ExchangeResults& results);
+// Of a worker's host: what the worker holds, and the server beside it, if there is one. None: not
+// measured.
+std::optional<double> HeldOnHost(const ExchangeRun& run);
 
 }  // namespace tug
 
