@@ -20,7 +20,6 @@
 namespace tug {
 namespace {
 
-constexpr char kNoLink[] = "none";
 constexpr uint32_t kLeastMeasuredSteps = 3;
 
 constexpr RuledField kRuledFields[] = {
@@ -69,18 +68,6 @@ absl::Status CheckArguments(const CompressionArguments& a) {
   return CheckCodecOverrides(a);
 }
 
-absl::StatusOr<PlannedLink> ParseLink(const std::string& text) {
-  PlannedLink link{.name = text};
-  if (text == kNoLink) return link;
-  absl::StatusOr<double> rate = ParseLinkRate(text);
-  if (!rate.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--links ", text, ": none, or ", rate.status().message()));
-  }
-  link.bits_per_second = *rate;
-  return link;
-}
-
 absl::StatusOr<std::vector<CodecCase>> PlanCodecs(const CompressionArguments& a) {
   ASSIGN_OR_RETURN(std::vector<CodecCase> codecs, ParseList("--codecs", a.codecs, &ParseCodecCase));
   if (std::none_of(codecs.begin(), codecs.end(), [](const CodecCase& c) { return c.is_fp32(); })) {
@@ -91,7 +78,7 @@ absl::StatusOr<std::vector<CodecCase>> PlanCodecs(const CompressionArguments& a)
 }
 
 absl::StatusOr<std::vector<PlannedLink>> PlanLinks(const CompressionArguments& a) {
-  ASSIGN_OR_RETURN(std::vector<PlannedLink> links, ParseList("--links", a.links, &ParseLink));
+  ASSIGN_OR_RETURN(std::vector<PlannedLink> links, ParseList("--links", a.links, &ParsePlannedLink));
   const bool crosses =
       BusiestLinkModels({.servers = a.servers, .workers = a.workers, .hosts = a.hosts}) > 0;
   for (const PlannedLink& link : links) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/experiment_links.h"
 #include "cli/experiment_training.h"
 #include "experiment/codec_case.h"
 #include "proto/job.pb.h"
@@ -37,13 +38,6 @@ struct CompressionArguments {
   std::string out;  // folder; empty: runs/compression-<n>
   std::vector<std::string> overrides;
   std::string command;  // the whole line
-};
-
-struct PlannedLink {
-  std::string name;            // "none", "100mbit"
-  double bits_per_second = 0;  // 0: none
-
-  friend bool operator==(const PlannedLink&, const PlannedLink&) = default;
 };
 
 struct CompressionJob {

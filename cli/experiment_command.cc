@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/experiment_compression.h"
+#include "cli/experiment_exchange.h"
 #include "cli/experiment_scheduling.h"
 #include "cli/experiment_sync.h"
 
@@ -15,10 +16,12 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
       "  tug experiment scheduling --profiles vgg16 --ratios 1 --link 1gbit\n"
       "  tug experiment sync\n"
       "  tug experiment compression --codecs fp32,int8/int8 --links none,100mbit\n"
+      "  sudo tug experiment exchange --links none,1gbit,200mbit\n"
       "Each has its own --help.");
   AddExperimentScheduling(*experiment, chosen);
   AddExperimentSync(*experiment, chosen);
   AddExperimentCompression(*experiment, chosen);
+  AddExperimentExchange(*experiment, chosen);
 }
 
 }  // namespace tug

@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "cli/experiment_job.h"
-#include "cli/testbed.h"
 #include "coordinator/run_folder.h"
 #include "experiment/compression_report.h"
 
@@ -54,15 +53,14 @@ std::vector<std::pair<std::string, std::string>> Settings(const CompressionArgum
 
 class Experiment {
  public:
-  Experiment(const CompressionArguments& a, CompressionPlan plan) : a_(a), plan_(std::move(plan)) {}
+  Experiment(const CompressionArguments& a, CompressionPlan plan)
+      : a_(a), plan_(std::move(plan)), hosts_(a.hosts) {}
 
   absl::Status Run();
 
  private:
   void PrintPlan() const;
   absl::Status WriteTraining();
-  // Hosts with links of this rate, in place of those that there are.
-  absl::Status TakeLink(const PlannedLink& link);
   absl::Status RunJob(const CompressionJob& job);
   absl::Status Write() const;
 
@@ -70,8 +68,7 @@ class Experiment {
   const CompressionPlan plan_;
   std::string out_;
   std::string job_file_;
-  std::unique_ptr<Testbed> testbed_;
-  PlannedLink link_;  // of the testbed
+  LinkedHosts hosts_;
   CompressionResults results_;
 };
 
@@ -98,7 +95,7 @@ absl::Status Experiment::Run() {
   // Whether there can be a testbed is known before anything else runs.
   for (const PlannedLink& link : plan_.links) {
     if (link.bits_per_second == 0) continue;
-    RETURN_IF_ERROR(TakeLink(link));
+    RETURN_IF_ERROR(hosts_.Take(link));
     break;
   }
   ASSIGN_OR_RETURN(out_, CreateRunFolder(a_.out, "compression"));
@@ -116,7 +113,7 @@ absl::Status Experiment::Run() {
       std::fflush(stdout);
     }
     before = &job;
-    RETURN_IF_ERROR(TakeLink(job.link));
+    RETURN_IF_ERROR(hosts_.Take(job.link));
     RETURN_IF_ERROR(RunJob(job));
     RETURN_IF_ERROR(Write());
   }
@@ -140,23 +137,13 @@ absl::Status Experiment::WriteTraining() {
   return WriteTrainingText(out_);
 }
 
-absl::Status Experiment::TakeLink(const PlannedLink& link) {
-  if (a_.hosts == 0 || link == link_) return absl::OkStatus();
-  testbed_.reset();
-  link_ = {};
-  if (link.bits_per_second == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(testbed_, Testbed::Up(a_.hosts, link.name));
-  link_ = link;
-  return absl::OkStatus();
-}
-
 absl::Status Experiment::RunJob(const CompressionJob& job) {
   const ExperimentJob one = {.name = job.name,
                              .job_file = job_file_,
                              .overrides = JobOverrides(a_, plan_, job, TrainingTextPath(out_)),
                              .workers = a_.workers,
                              .servers = a_.servers};
-  RETURN_IF_ERROR(RunExperimentJob(one, out_, testbed_.get()));
+  RETURN_IF_ERROR(RunExperimentJob(one, out_, hosts_.testbed()));
   ASSIGN_OR_RETURN(RunFigures figures,
                    ReadRunFigures(absl::StrCat(out_, "/", job.name, "/", kMetricsFile)));
   if (job.learns) {

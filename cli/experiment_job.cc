@@ -38,7 +38,10 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   local.workers = job.workers;
   local.workers_beside_servers = HasServersBesideWorkers(config);
   local.interrupt_is_error = true;
-  if (testbed != nullptr) local.hosts = testbed->hosts();
+  if (testbed != nullptr) {
+    local.hosts = testbed->hosts();
+    if (job.hosts > 0) local.hosts.resize(job.hosts);
+  }
   FitToMachine(ReadCpuBudget(), config.cluster(), local);
   const absl::Status end = RunLocalJob(local);
   if (!end.ok()) return absl::Status(end.code(), absl::StrCat(job.name, ": ", end.message()));

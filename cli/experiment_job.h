@@ -22,11 +22,13 @@ struct ExperimentJob {
   std::vector<std::string> overrides;
   uint32_t workers = 1;
   uint32_t servers = 1;
+  uint32_t hosts = 0;  // of a testbed, its first ones; 0: all
 };
 
 // Runs it in the folder OUT/NAME, what the coordinator says beside it in NAME.log; its checkpoints
 // go at the end. `testbed`: whose hosts it is dealt to; null: this machine. Errors: those of
-// LoadJobConfig and RunLocalJob, naming the job. REQUIRES: the process has one thread.
+// LoadJobConfig and RunLocalJob, naming the job; CANCELLED is an interrupt. REQUIRES: the process
+// has one thread; no more hosts than the testbed has.
 absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
                               const Testbed* testbed);
 

@@ -44,7 +44,7 @@ class Supervisor {
       std::filesystem::remove(std::filesystem::path(run_dir_) / kJournalFile, ignored);
     }
     Wait(absl::InfinitePast());  // an interrupt that came last
-    if (job_.interrupt_is_error && interrupts_ > 0) return absl::AbortedError("interrupted");
+    if (job_.interrupt_is_error && interrupts_ > 0) return absl::CancelledError("interrupted");
     return end;
   }
 
@@ -168,7 +168,7 @@ absl::Status Supervisor::ReadAddress(int fd) {
       continue;
     }
     if (event.interrupted && first) {
-      return absl::AbortedError("interrupted before the job had started");
+      return absl::CancelledError("interrupted before the job had started");
     }
     if (event.interrupted) {
       if (interrupts_ > 1) return KilledByUser();

@@ -45,7 +45,8 @@ struct LocalJob {
 // Starts the coordinator on a free port, then servers and workers (their output goes to RUN/logs/),
 // and sees the job to its end. No process is left when it returns.
 //  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
-//    With interrupt_is_error the error is "interrupted", whenever it came.
+//    With interrupt_is_error the error is CANCELLED, "interrupted", whenever it came; before there
+//    is a job it always is CANCELLED.
 //  - A node killed by a signal: another is started in its place, with its name, and the job goes
 //    on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A server in place of another
 //    is a spare one: it gets a place only if one is free. A node that left the job is not replaced.

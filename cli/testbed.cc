@@ -10,9 +10,11 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "cli/testbed_script.h"
 
 namespace tug {
@@ -20,6 +22,7 @@ namespace {
 
 constexpr char kName[] = "deploy/testbed";
 constexpr int kHostsLeft = 3;  // its exit code
+constexpr uint64_t kCounterLimitBytes = 64;
 
 // Between fork and exec. In a group of its own, so that Ctrl-C at the terminal does not reach it
 // before us.
@@ -95,6 +98,23 @@ absl::Status Testbed::ReadHosts(int fd) {
   absl::ConsumePrefix(&said, absl::StrCat(kName, ": "));
   return absl::FailedPreconditionError(
       absl::StrCat("cannot make hosts: ", said.empty() ? "is bash installed?" : said));
+}
+
+absl::StatusOr<std::vector<LinkBytes>> Testbed::ReadLinkBytes() const {
+  std::vector<LinkBytes> links(hosts_.size());
+  for (size_t host = 0; host < hosts_.size(); ++host) {
+    // The bridge's end of the link: it receives what the host sends.
+    for (const auto& [counter, bytes] :
+         {std::pair{"rx_bytes", &links[host].sent}, std::pair{"tx_bytes", &links[host].received}}) {
+      const std::string path =
+          absl::StrCat("/sys/class/net/tug-link-", host, "/statistics/", counter);
+      ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kCounterLimitBytes));
+      if (!absl::SimpleAtoi(text, bytes)) {
+        return absl::InternalError(absl::StrCat(path, " is not a number"));
+      }
+    }
+  }
+  return links;
 }
 
 Testbed::~Testbed() {

@@ -21,6 +21,12 @@
 
 namespace tug {
 
+// Over a host's link since it was made, as the network interface counts: headers are among them.
+struct LinkBytes {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+};
+
 // Not thread-safe. REQUIRES: the process has one thread.
 class Testbed {
  public:
@@ -35,6 +41,8 @@ class Testbed {
   Testbed& operator=(const Testbed&) = delete;
 
   const std::vector<NetworkHost>& hosts() const { return hosts_; }
+  // Of each of them, in order. Errors: those of reading /sys.
+  absl::StatusOr<std::vector<LinkBytes>> ReadLinkBytes() const;
 
  private:
   Testbed() = default;

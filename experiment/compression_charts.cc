@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "coordinator/loss_curve.h"
+#include "experiment/bar_group.h"
 #include "experiment/loss_panels.h"
 #include "experiment/report_page.h"
 #include "experiment/svg.h"
@@ -16,50 +16,7 @@
 namespace tug {
 namespace {
 
-constexpr double kLeft = 170, kRight = 250;
-constexpr double kBar = 17, kBarGap = 4, kGroupTitle = 24, kAxis = 44;
 constexpr size_t kPanelsInRow = 3;
-
-// A bar of a group: its length, how much of that at its end is waiting, and what stands beside it.
-struct Bar {
-  std::string name;
-  std::string color;
-  double length = 0;
-  double waits = 0;
-  std::string label;
-};
-
-// A group of bars with a title and an axis, from `top` down; advances it.
-std::string BarGroup(const std::string& title, const std::vector<Bar>& bars,
-                     const std::string& axis_name, double& top) {
-  double most = 0;
-  for (const Bar& bar : bars) most = std::max(most, bar.length);
-  if (!(most > 0)) return "";
-  const double scale = (kPictureWidth - kLeft - kRight) / most;
-  std::string svg = SvgText(0, top + 16, "start", "name", title);
-  top += kGroupTitle;
-  const double first = top;
-  std::string drawn;
-  for (const Bar& bar : bars) {
-    const double works = std::max(0.0, bar.length - bar.waits) * scale;
-    drawn += SvgText(kLeft - 8, top + kBar - 4, "end", "", bar.name);
-    drawn += SvgBar(kLeft, top, works, kBar, bar.color, absl::StrCat(bar.name, ": ", bar.label));
-    if (bar.waits > 0) {
-      drawn += SvgWaitBar(kLeft + works, top, bar.length * scale - works, kBar,
-                          absl::StrCat(bar.name, ": waits for weights"));
-    }
-    drawn += SvgText(kLeft + bar.length * scale + 8, top + kBar - 4, "start", "small", bar.label);
-    top += kBar + kBarGap;
-  }
-  for (const double tick : NiceTicks(0, most, 8)) {
-    const double x = kLeft + tick * scale;
-    svg += SvgLine(x, first - 2, x, top, "grid");
-    svg += SvgText(x, top + 14, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
-  }
-  svg += SvgText(kPictureWidth - kRight + 8, top + 14, "start", "small", axis_name);
-  top += kAxis;
-  return svg + drawn;
-}
 
 // Of each codec, where it ran at all: bytes of a step do not depend on the link.
 std::vector<const LinkRun*> OneRunOfEach(const CompressionResults& results) {
@@ -130,18 +87,15 @@ std::string StepTimesSvg(const CompressionResults& results) {
       const LinkRun* run = results.Find(results.codecs[i], link);
       if (run == nullptr || !(run->StepSeconds() > 0)) continue;
       const double ms = run->StepSeconds() * 1e3;
-      Bar bar{.name = run->codec.name,
-              .color = SeriesColor(i),
-              .length = ms,
-              .waits = std::clamp(run->WaitSeconds() * 1e3, 0.0, ms),
-              .label = absl::StrFormat("%.1f ms", ms)};
+      Bar bar{.name = run->codec.name, .label = absl::StrFormat("%.1f ms", ms)};
       if (const auto verdict = results.VerdictOf(*run)) {
         absl::StrAppendFormat(&bar.label, ", %.2fx fp32: %s", verdict->SpeedUp(),
                               verdict->pays() ? "pays" : "does not");
       }
+      bar.parts = StepParts(ms, run->WaitSeconds() * 1e3, SeriesColor(i), bar.name, bar.label);
       bars.push_back(std::move(bar));
     }
-    svg += BarGroup("link: " + link, bars, "ms a step", top);
+    svg += BarGroupSvg("link: " + link, bars, "ms a step", top);
   }
   return svg.empty() ? "" : SvgPicture(top, svg);
 }
@@ -158,17 +112,15 @@ std::string StepBytesSvg(const CompressionResults& results) {
     for (size_t i = 0; i < runs.size(); ++i) {
       if (runs[i] == nullptr) continue;
       const double kilobytes = (runs[i]->*bytes_of)() * 1e-3;
-      Bar bar{.name = runs[i]->codec.name,
-              .color = SeriesColor(i),
-              .length = kilobytes,
-              .label = absl::StrFormat("%.1f kB", kilobytes)};
+      Bar bar{.name = runs[i]->codec.name, .label = absl::StrFormat("%.1f kB", kilobytes)};
       if (fp32 != nullptr && runs[i] != fp32 && (fp32->*bytes_of)() > 0) {
         absl::StrAppendFormat(&bar.label, ", %.2f%% of fp32",
                               kilobytes * 1e5 / (fp32->*bytes_of)());
       }
+      bar.parts = {{kilobytes, SeriesColor(i), absl::StrCat(bar.name, ": ", bar.label)}};
       bars.push_back(std::move(bar));
     }
-    return BarGroup(title, bars, "kB a step", top);
+    return BarGroupSvg(title, bars, "kB a step", top);
   };
   double top = 0;
   std::string svg = group("pushed", &LinkRun::PushedBytes, top);

@@ -17,18 +17,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Table = std::vector<std::vector<std::string>>;
 
-// Those that are measured; all, where the warm-up leaves none.
-std::vector<StepPoint> MeasuredSteps(const LinkRun& run) {
-  std::vector<StepPoint> steps;
-  for (const StepPoint& point : run.figures.steps) {
-    if (point.step > run.warm_up) steps.push_back(point);
-  }
-  return steps.empty() ? run.figures.steps : steps;
-}
-
 double MedianOf(const LinkRun& run, double StepPoint::*member) {
   std::vector<double> values;
-  for (const StepPoint& point : MeasuredSteps(run)) values.push_back(point.*member);
+  for (const StepPoint& point : StepsAfter(run.figures, run.warm_up)) values.push_back(point.*member);
   return Median(std::move(values));
 }
 

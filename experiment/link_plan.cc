@@ -68,10 +68,9 @@ ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, dou
   return scale;
 }
 
-LinkGrain GrainOf(double model_bytes, uint32_t servers) {
-  constexpr double kPartitions = 700;
+LinkGrain GrainOf(double model_bytes, uint32_t servers, double partitions) {
   constexpr uint64_t kLeast = 4096, kMost = uint64_t{4} << 20;
-  const double log2 = std::round(std::log2(std::max(1.0, model_bytes / kPartitions)));
+  const double log2 = std::round(std::log2(std::max(1.0, model_bytes / partitions)));
   LinkGrain grain;
   grain.partition_bytes = std::clamp(static_cast<uint64_t>(std::exp2(log2)), kLeast, kMost);
   grain.segment_elements = grain.partition_bytes / sizeof(float);

@@ -55,12 +55,12 @@ struct LinkGrain {
   uint64_t credit_bytes = 0;       // of pushes, of a worker
   uint64_t pull_credit_bytes = 0;  // of weights on their way to a worker
 };
-// For a model of `model_bytes`: about 700 partitions, a segment each; credit for 4, and of weights
-// for 4 from each server, since less leaves a link idle while it is acknowledged. With 4 workers
-// and 2 servers, what all of them have on their way over one link is half of what a link of
-// deploy/testbed queues. What it cannot queue TCP loses, its streams then share the link unevenly,
-// and a step waits for the slowest.
-LinkGrain GrainOf(double model_bytes, uint32_t servers);
+// For a model of `model_bytes`: about so many partitions, a segment each; credit for 4, and of
+// weights for 4 from each server, since less leaves a link idle while it is acknowledged. With 700,
+// 4 workers and 2 servers, what all of them have on their way over one link is half of what a link
+// of deploy/testbed queues. What it cannot queue TCP loses, its streams then share the link
+// unevenly, and a step waits for the slowest.
+LinkGrain GrainOf(double model_bytes, uint32_t servers, double partitions = 700);
 // "segments of 8192 elements, partitions of 32 KiB, credit of 128 KiB, of pulls 128 KiB".
 std::string GrainText(const LinkGrain& grain);
 

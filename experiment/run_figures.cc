@@ -110,6 +110,14 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
   return figures;
 }
 
+std::vector<StepPoint> StepsAfter(const RunFigures& figures, uint64_t warm_up) {
+  std::vector<StepPoint> steps;
+  for (const StepPoint& point : figures.steps) {
+    if (point.step > warm_up) steps.push_back(point);
+  }
+  return steps.empty() ? figures.steps : steps;
+}
+
 std::optional<double> FinalLoss(const RunFigures& figures) {
   if (figures.evals.empty()) return std::nullopt;
   return figures.evals.back().loss;

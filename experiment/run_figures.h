@@ -81,6 +81,9 @@ struct RunFigures {
 // Errors: NOT_FOUND; ABORTED: the job has not ended in order, or made no step.
 absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path);
 
+// Those after the first `warm_up`; all, where that leaves none.
+std::vector<StepPoint> StepsAfter(const RunFigures& figures, uint64_t warm_up);
+
 // Of the last evaluation; none: nothing was evaluated.
 std::optional<double> FinalLoss(const RunFigures& figures);
 

@@ -163,6 +163,53 @@ TEST_F(ExperimentTest, ComparesCodecsOnLinksAndInATraining) {
   ExpectNobodyLeft();
 }
 
+TEST_F(ExperimentTest, ComparesWaysToExchange) {
+  const Process& run = Run({"experiment", "exchange", "--cases", "servers:1,servers:2,zero1",
+                            "--workers", "2", "--replay", "late.textproto", "--megabytes", "0.4",
+                            "--warm-up", "1", "--steps", "4", "--out", Path("out")});
+  ASSERT_EQ(run.exit_code(), 0) << run.err();
+  EXPECT_EQ(run.err(), "");
+  EXPECT_THAT(run.out(), AllOf(HasSubstr("link none: the fastest"), HasSubstr("| servers:2 |"),
+                               HasSubstr("/out/report.html")));
+  const auto json = nlohmann::json::parse(ReadText(Path("out/exchange.json")));
+  ASSERT_EQ(json["runs"].size(), 3u);
+  for (const nlohmann::json& of_case : json["runs"]) {
+    const std::string name = of_case["case"].get<std::string>();
+    EXPECT_EQ(of_case["steps"].size(), 5u) << name;
+    EXPECT_GT(of_case["step_seconds"].get<double>(), 0) << name;
+    EXPECT_TRUE(of_case["error"].is_null()) << name;
+    EXPECT_TRUE(of_case["alpha_beta"].is_null()) << "there is no link";
+    EXPECT_EQ(of_case["nodes"].size(), 2 + of_case["servers"].get<size_t>()) << name;
+  }
+  const std::string page = ReadText(Path("out/report.html"));
+  EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Which is fastest?"),
+                          HasSubstr("</html>")));
+  EXPECT_THAT(ReadText(Path("out/exchange.md")), HasSubstr("## All runs"));
+  EXPECT_TRUE(fs::exists(Path("out/none-zero1/metrics.jsonl")));
+  ExpectNobodyLeft();
+}
+
+TEST_F(ExperimentTest, ReportsAnExchangeThatFailsAndRunsTheNext) {
+  Write("job.textproto", R"(
+name: "no text"
+data { path: "missing.txt" tokenizer: CHARACTER }
+model { layers: 1 width: 32 heads: 2 context: 16 }
+train { steps: 9 global_batch: 4 }
+)");
+  const Process& run = Run({"experiment", "exchange", "job.textproto", "--cases", "servers:1,zero1",
+                            "--workers", "2", "--out", Path("out")});
+  ExpectErrorLine(run, {"2 of 2 jobs failed", "servers:1, link none", "missing.txt"});
+  const auto json = nlohmann::json::parse(ReadText(Path("out/exchange.json")));
+  ASSERT_EQ(json["runs"].size(), 2u);
+  for (const nlohmann::json& of_case : json["runs"]) {
+    EXPECT_THAT(of_case["error"].get<std::string>(), HasSubstr("missing.txt"));
+    EXPECT_TRUE(of_case["step_seconds"].is_null());
+  }
+  EXPECT_THAT(ReadText(Path("out/report.html")),
+              AllOf(HasSubstr("What failed"), HasSubstr("</html>")));
+  ExpectNobodyLeft();
+}
+
 TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
   ExpectErrorLine(Run({"experiment", "sync", "--modes", "hogwild"}), {"--modes hogwild"});
   ExpectErrorLine(Run({"experiment", "sync", "--set", "sync.policy=ASP"}), {"--modes"});
@@ -174,6 +221,8 @@ TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "comm.nothing=1"}), {"comm.nothing"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--hosts", "1"}), {"--hosts 1"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "train.steps=9"}), {"--steps"});
+  ExpectErrorLine(Run({"experiment", "exchange", "--cases", "tree"}), {"--cases tree", "ring"});
+  ExpectErrorLine(Run({"experiment", "exchange", "--set", "exchange=ALL_REDUCE"}), {"--cases"});
   EXPECT_FALSE(fs::exists(Path("runs"))) << "nothing was begun";
   fs::create_directories(Path("out"));
   Write("out/kept", "");
