@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -16,8 +17,8 @@
 #include "cli/bench_sizes.h"
 #include "cli/bench_stats.h"
 #include "cli/bench_table.h"
+#include "cli/link_measurement.h"
 #include "cli/raw_limits.h"
-#include "collective/link_fit.h"
 #include "proto/wire.h"
 
 namespace tug {
@@ -26,9 +27,6 @@ namespace {
 constexpr uint32_t kLeastRanks = 2;  // one has nobody to reduce with, and no link to measure
 constexpr uint32_t kMostRanks = 64;
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;
-constexpr uint64_t kMostCalls = 10000;
-// What alpha and beta are fitted to: messages of these sizes between neighbours.
-constexpr uint64_t kFitBytes[] = {4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20};
 constexpr uint64_t kLeastBufferBytes = uint64_t{64} << 20;  // so that the fit leaves the caches
 
 absl::StatusOr<ElementType> ParseType(const std::string& text) {
@@ -97,7 +95,7 @@ absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std:
   if (c.setting.chunk_bytes < 1024 || c.setting.chunk_bytes > kMaxPayloadBytes) {
     return absl::InvalidArgumentError(absl::StrCat("--chunk ", a.chunk, ": 1K to 512M"));
   }
-  c.setting.most_bytes = std::max(kLeastBufferBytes, ranks * kFitBytes[std::size(kFitBytes) - 1]);
+  c.setting.most_bytes = std::max(kLeastBufferBytes, ranks * *std::rbegin(kLinkBytes));
   for (const std::string& size : a.sizes) {
     ASSIGN_OR_RETURN(const uint64_t bytes, SizeOf("--bytes", size));
     if (bytes > kMostBytes || bytes % ElementBytes(c.setting.type) != 0) {
@@ -125,26 +123,6 @@ struct Row {
   uint64_t calls = 0;    // of a run
   std::vector<double> seconds;
 };
-
-uint64_t CallsIn(double wanted_seconds, double seconds_of_one) {
-  return std::clamp<uint64_t>(static_cast<uint64_t>(wanted_seconds / seconds_of_one), 1,
-                              kMostCalls);
-}
-
-absl::StatusOr<LinkCost> MeasureLink(CollectiveRanks& ranks, double seconds) {
-  std::vector<TimedMessage> messages;
-  for (const uint64_t bytes : kFitBytes) {
-    ASSIGN_OR_RETURN(const double once, ranks.TimeNeighbours(bytes, 5));
-    ASSIGN_OR_RETURN(const double time, ranks.TimeNeighbours(bytes, CallsIn(seconds, once)));
-    messages.push_back({bytes, time});
-  }
-  LinkCost link = FitLink(messages);
-  constexpr uint64_t kSumBytes = 1 << 20;
-  ASSIGN_OR_RETURN(const double once, ranks.TimeSum(kSumBytes, 5));
-  ASSIGN_OR_RETURN(const double sum, ranks.TimeSum(kSumBytes, CallsIn(seconds, once)));
-  link.gamma = sum / kSumBytes;
-  return link;
-}
 
 std::vector<Row> RowsOf(const CollectivesCase& c, const LinkCost& link) {
   std::vector<Row> rows;
@@ -222,14 +200,28 @@ std::string Micros(double seconds) {
   return absl::StrFormat("%.*f", us < 100 ? 1 : 0, us);
 }
 
-void Print(const CollectivesArguments& a, const CollectivesCase& c, const LinkCost& link,
+// "4 KiB 120 us (1.05 of the fit), ..."
+std::string MessagesText(const LinkMeasurement& measured) {
+  std::vector<std::string> texts;
+  for (const TimedMessage& message : measured.messages) {
+    const double fitted = SendSeconds(measured.cost, static_cast<double>(message.bytes));
+    texts.push_back(absl::StrFormat("%s %s (%.2f)", ByteSizeText(message.bytes),
+                                    Micros(message.seconds), message.seconds / fitted));
+  }
+  return absl::StrJoin(texts, ", ");
+}
+
+void Print(const CollectivesArguments& a, const CollectivesCase& c, const LinkMeasurement& measured,
            const std::optional<Ceiling>& ceiling, const std::vector<Row>& rows) {
+  const LinkCost& link = measured.cost;
   std::printf(
       "\nall-reduce over %s, %d ranks, %s, chunks of %s; %d runs of %.3g s: median (range)\n"
-      "measured: alpha %s us, beta %.4f ns/B (%.2f GB/s each way), gamma %.4f ns/B (%.2f GB/s)\n",
+      "fitted: alpha %s us, beta %.4f ns/B (%.4g GB/s each way), gamma %.4f ns/B (%.2f GB/s)\n"
+      "messages, us (measured/fitted): %s\n",
       c.transport.c_str(), c.setting.world, ElementTypeName(c.setting.type),
       ByteSizeText(c.setting.chunk_bytes).c_str(), a.runs, a.seconds, Micros(link.alpha).c_str(),
-      link.beta * 1e9, 1e-9 / link.beta, link.gamma * 1e9, 1e-9 / link.gamma);
+      link.beta * 1e9, 1e-9 / link.beta, link.gamma * 1e9, 1e-9 / link.gamma,
+      MessagesText(measured).c_str());
   if (ceiling.has_value()) {
     std::printf(
         "two opposing TCP streams: %.2f GB/s each way; ceiling: those bytes, then the sum\n",
@@ -257,15 +249,20 @@ void Print(const CollectivesArguments& a, const CollectivesCase& c, const LinkCo
   std::fflush(stdout);
 }
 
-nlohmann::json AsJson(const CollectivesCase& c, const LinkCost& link,
+nlohmann::json AsJson(const CollectivesCase& c, const LinkMeasurement& measured,
                       const std::optional<Ceiling>& ceiling, const std::vector<Row>& rows) {
+  const LinkCost& link = measured.cost;
   nlohmann::json table = {
       {"transport", c.transport},
       {"ranks", c.setting.world},
       {"type", ElementTypeName(c.setting.type)},
       {"chunk_bytes", c.setting.chunk_bytes},
       {"link", {{"alpha", link.alpha}, {"beta", link.beta}, {"gamma", link.gamma}}},
+      {"messages", nlohmann::json::array()},
       {"rows", nlohmann::json::array()}};
+  for (const TimedMessage& message : measured.messages) {
+    table["messages"].push_back({{"bytes", message.bytes}, {"seconds", message.seconds}});
+  }
   for (const Row& row : rows) {
     nlohmann::json one = {{"bytes", row.bytes},     {"algorithm", row.algorithm->name},
                           {"name", row.name},       {"parts", row.settings.parts},
@@ -279,16 +276,16 @@ nlohmann::json AsJson(const CollectivesCase& c, const LinkCost& link,
 }
 
 absl::StatusOr<nlohmann::json> RunCase(const CollectivesArguments& a, const CollectivesCase& c) {
-  LinkCost link;
+  LinkMeasurement link;
   std::vector<Row> rows;
   {
     CollectiveRanks ranks;
     RETURN_IF_ERROR(ranks.Start(c.setting));
-    ASSIGN_OR_RETURN(link, MeasureLink(ranks, a.seconds));
-    rows = RowsOf(c, link);
+    ASSIGN_OR_RETURN(link, MeasureLink(ranks, a.seconds, a.runs));
+    rows = RowsOf(c, link.cost);
     RETURN_IF_ERROR(MeasureRows(ranks, a, rows));
   }
-  ASSIGN_OR_RETURN(const std::optional<Ceiling> ceiling, MeasureCeiling(a, c, link.gamma));
+  ASSIGN_OR_RETURN(const std::optional<Ceiling> ceiling, MeasureCeiling(a, c, link.cost.gamma));
   Print(a, c, link, ceiling, rows);
   return AsJson(c, link, ceiling, rows);
 }

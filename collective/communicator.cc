@@ -73,6 +73,11 @@ absl::Status Communicator::Meet() {
     Poll(/*wait=*/true);
   }
   Poll(/*wait=*/false);
+  std::vector<bool> over_network(world());
+  for (uint32_t rank = 0; rank < world(); ++rank) {
+    over_network[rank] = rank != rank_ && !transport_.SharesMemoryWith(group_.peer(rank));
+  }
+  group_.SetOverNetwork(std::move(over_network));
   return absl::OkStatus();
 }
 

@@ -1,6 +1,8 @@
 #include "collective/message_plan.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -99,18 +101,18 @@ class WaitFinder {
   void Send(uint32_t send, MessageCells cells) {
     for (uint32_t cell = cells.first; cell < cells.end; ++cell) {
       sent_since_[cell].push_back(send);
-      if (written_by_[cell] == kNobody) continue;
-      ++plan_.send_waits[send];
-      sends_after_.emplace_back(written_by_[cell], send);
+      if (written_by_[cell] != kNobody) SendAfter(send, written_by_[cell]);
     }
   }
 
   // A send of no cells, in whose earlier steps there are receives [0, receives).
   void SendOfNothing(uint32_t send, uint32_t receives) {
-    for (uint32_t receive = 0; receive < receives; ++receive) {
-      ++plan_.send_waits[send];
-      sends_after_.emplace_back(receive, send);
-    }
+    for (uint32_t receive = 0; receive < receives; ++receive) SendAfter(send, receive);
+  }
+
+  void SendAfter(uint32_t send, uint32_t receive) {
+    ++plan_.send_waits[send];
+    sends_after_.emplace_back(receive, send);
   }
 
   void Receive(uint32_t receive, MessageCells cells) {
@@ -146,6 +148,56 @@ class WaitFinder {
   std::vector<Pair> receives_after_reads_;
 };
 
+// Step by step, for which receives a step's messages over the network wait beside those of their
+// cells (message_plan.h, 4).
+class PortOrder {
+ public:
+  PortOrder(const Schedule& schedule, uint32_t world, const std::vector<bool>& over_network)
+      : world_(world), over_network_(over_network) {
+    for (const Step& step : schedule.steps) senders_.merge(OverNetwork(step.receives));
+  }
+
+  // Receives that this step's messages over the network wait for.
+  std::span<const uint32_t> Before(const Step& step) {
+    waits_.clear();
+    const std::set<uint32_t> receivers = OverNetwork(step.sends);
+    const bool as_before = receivers == receivers_;
+    const bool is_ring = as_before && AreDisjoint(receivers, senders_);
+    if (!receivers.empty() && world_ > 2 && !is_ring) {
+      for (const auto& [peer, receive] : as_before ? last_before_ : last_) {
+        waits_.push_back(receive);
+      }
+    }
+    last_before_ = last_;
+    if (!receivers.empty() || !OverNetwork(step.receives).empty()) receivers_ = receivers;
+    return waits_;
+  }
+  // Receive number `receive`, of the step of the last call.
+  void Receive(uint32_t receive, uint32_t peer) {
+    if (over_network_[peer]) last_[peer] = receive;
+  }
+
+ private:
+  std::set<uint32_t> OverNetwork(const std::vector<Transfer>& transfers) const {
+    std::set<uint32_t> peers;
+    for (const Transfer& t : transfers) {
+      if (over_network_[t.peer]) peers.insert(t.peer);
+    }
+    return peers;
+  }
+  static bool AreDisjoint(const std::set<uint32_t>& a, const std::set<uint32_t>& b) {
+    return std::none_of(a.begin(), a.end(), [&](uint32_t peer) { return b.count(peer) > 0; });
+  }
+
+  const uint32_t world_;
+  const std::vector<bool>& over_network_;
+  std::set<uint32_t> senders_;                // of all steps
+  std::set<uint32_t> receivers_;              // of the last step with transfers over the network
+  std::map<uint32_t, uint32_t> last_;         // by peer: its last receive in the steps before
+  std::map<uint32_t, uint32_t> last_before_;  // as it was a step before
+  std::vector<uint32_t> waits_;               // scratch of Before
+};
+
 }  // namespace
 
 NumberLists NumberLists::From(uint32_t lists, std::span<const Pair> pairs) {
@@ -160,9 +212,10 @@ NumberLists NumberLists::From(uint32_t lists, std::span<const Pair> pairs) {
 }
 
 absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uint32_t rank,
-                                         uint32_t world, uint64_t elements,
-                                         uint64_t chunk_elements) {
+                                         uint32_t world, uint64_t elements, uint64_t chunk_elements,
+                                         const std::vector<bool>& over_network) {
   TUG_CHECK(chunk_elements > 0);
+  TUG_CHECK_EQ(over_network.size(), world);
   if (schedule.parts == 0) return absl::InvalidArgumentError("a schedule of no parts");
   if (schedule.transposes && elements % schedule.parts != 0) {
     return absl::InvalidArgumentError(absl::StrCat(elements, " elements are not ", schedule.parts,
@@ -192,17 +245,25 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
   plan.receives_from = NumberByPeer(plan.receives, world);
 
   WaitFinder waits(plan, cells.count());
+  PortOrder port(schedule, world, over_network);
   uint32_t send = 0;
   uint32_t receive = 0;
   for (uint32_t s = 0; s < schedule.steps.size(); ++s) {
+    const std::span<const uint32_t> before = port.Before(schedule.steps[s]);
     for (; send < sends_end[s]; ++send) {
+      if (over_network[plan.sends[send].peer]) {
+        for (const uint32_t wait : before) waits.SendAfter(send, wait);
+      }
       if (plan.sends[send].elements() == 0) {
         waits.SendOfNothing(send, receive);
       } else {
         waits.Send(send, send_cells[send]);
       }
     }
-    for (; receive < receives_end[s]; ++receive) waits.Receive(receive, receive_cells[receive]);
+    for (; receive < receives_end[s]; ++receive) {
+      waits.Receive(receive, receive_cells[receive]);
+      port.Receive(receive, plan.receives[receive].peer);
+    }
   }
   waits.Finish();
   return plan;

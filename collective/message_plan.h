@@ -10,7 +10,15 @@
 //   3. Cell by cell, in the order of steps (in a step sends before receives): a message is sent
 //      after the receive that wrote the cell last; a receive writes the cell after the receive that
 //      wrote it last and after all that was sent of it since then has been read.
-//   4. A transfer of no parts (barrier) is one message of no cells; it is sent after all receives
+//   4. Over a network, a port has one message at a time, as cost.h has it: what a step sends there
+//      waits for the last receive of the steps before from each rank there. Else a rank might be
+//      sent to by two at once, which share its port, and what is needed first comes as late as what
+//      is needed last: halving-doubling of 4 would take 4/3 of its time, of 8 1.4 times.
+//       - A step that sends to the same ranks as the step before (trees in parts) waits for those
+//         but one step before: what it receives meanwhile covers the way there and back.
+//       - In a ring, where a rank sends to one and receives from another, and between two, nobody
+//         shares a port: no such waits, and chunks of several steps are on their way.
+//   5. A transfer of no parts (barrier) is one message of no cells; it is sent after all receives
 //      of earlier steps. A transfer of parts that are all empty is no message: on a buffer of no
 //      elements, all schedules but those of a barrier do nothing and wait for nobody.
 // Messages from one rank to another are numbered in the order of (step, transfer, first element):
@@ -78,9 +86,11 @@ struct MessagePlan {
 
 // REQUIRES: chunk_elements > 0. INVALID_ARGUMENT: the schedule names a rank that does not exist or
 // is `rank` itself, or parts that do not exist; or it transposes parts of different sizes. Pure.
+// `over_network`, by rank: whether it is reached over the network; need not be the same on all
+// ranks.
 absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uint32_t rank,
-                                         uint32_t world, uint64_t elements,
-                                         uint64_t chunk_elements);
+                                         uint32_t world, uint64_t elements, uint64_t chunk_elements,
+                                         const std::vector<bool>& over_network);
 
 }  // namespace tug
 

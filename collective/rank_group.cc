@@ -50,6 +50,7 @@ std::string CollectiveText(uint64_t elements, uint32_t type, uint32_t parts, uin
 RankGroup::RankGroup(RankGroupOptions options, Sinks sinks)
     : options_(std::move(options)),
       sinks_(std::move(sinks)),
+      over_network_(options_.peers.size()),
       copies_(kKeptBytes, sinks_.new_buffer),
       stage_(kKeptBytes, nullptr) {
   TUG_CHECK_LT(options_.rank, world());
@@ -65,6 +66,12 @@ std::optional<uint32_t> RankGroup::RankOf(PeerId peer) const {
 
 // ---- starting ----
 
+void RankGroup::SetOverNetwork(std::vector<bool> over_network) {
+  TUG_CHECK_EQ(over_network.size(), options_.peers.size());
+  over_network_ = std::move(over_network);
+  plans_.clear();
+}
+
 absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(
     const CollectiveSchedule& schedule, uint64_t elements, ElementType type) {
   const uint64_t chunk = std::max<uint64_t>(1, options_.chunk_bytes / ElementBytes(type));
@@ -74,8 +81,8 @@ absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(
   };
   auto found = std::find_if(plans_.begin(), plans_.end(), same);
   if (found == plans_.end()) {
-    ASSIGN_OR_RETURN(MessagePlan plan,
-                     PlanMessages(schedule, options_.rank, world(), elements, chunk));
+    ASSIGN_OR_RETURN(MessagePlan plan, PlanMessages(schedule, options_.rank, world(), elements,
+                                                    chunk, over_network_));
     if (plans_.size() == kPlans) plans_.pop_back();
     plans_.push_back(std::make_shared<const MessagePlan>(std::move(plan)));
     found = plans_.end() - 1;

@@ -65,6 +65,10 @@ class RankGroup {
   // REQUIRES: rank < peers.size(); peers differ.
   RankGroup(RankGroupOptions options, Sinks sinks);
 
+  // Which ranks are reached over a network, by rank; none until it is said. Their messages are kept
+  // in the order that suits its ports (message_plan.h).
+  void SetOverNetwork(std::vector<bool> over_network);
+
   // Begins the next collective: `schedule` is this rank's, the buffer's size a multiple of the
   // type's. Returns its number. The buffer is the group's until it is finished. Errors:
   // INVALID_ARGUMENT (the schedule, the size), and that of a failed group.
@@ -151,6 +155,7 @@ class RankGroup {
   const RankGroupOptions options_;
   const Sinks sinks_;
   std::unordered_map<PeerId, uint32_t> ranks_;
+  std::vector<bool> over_network_;                         // by rank
   SendBuffers copies_;                                     // small payloads
   SendBuffers stage_;                                      // results that wait for readers
   std::vector<std::shared_ptr<const MessagePlan>> plans_;  // the last used ones first
