@@ -152,7 +152,8 @@ class WaitFinder {
 // cells (message_plan.h, 4).
 class PortOrder {
  public:
-  PortOrder(const Schedule& schedule, uint32_t world, const std::vector<bool>& over_network)
+  PortOrder(const CollectiveSchedule& schedule, uint32_t world,
+            const std::vector<bool>& over_network)
       : world_(world), over_network_(over_network) {
     for (const Step& step : schedule.steps) senders_.merge(OverNetwork(step.receives));
   }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint64_t kElements = 1024;
 
-MessagePlan PlanOf(const Schedule& schedule, uint32_t rank, uint32_t world, bool over_network,
-                   uint64_t chunk_elements) {
+MessagePlan PlanOf(const CollectiveSchedule& schedule, uint32_t rank, uint32_t world,
+                   bool over_network, uint64_t chunk_elements) {
   const auto plan = PlanMessages(schedule, rank, world, kElements, chunk_elements,
                                  std::vector<bool>(world, over_network));
   EXPECT_TRUE(plan.ok()) << plan.status();
@@ -36,7 +36,7 @@ bool Waits(const MessagePlan& plan, uint32_t step, uint32_t of) {
 
 // Rank 2 of 4 is done with parts 0 and 1 of what it keeps one after another, and gives part 0 away.
 TEST(MessagePlan, OverANetworkAStepToAnotherRankWaitsForAllOfTheStepBefore) {
-  const Schedule schedule = HalvingDoublingAllReduce(2, 4);
+  const CollectiveSchedule schedule = HalvingDoublingAllReduce(2, 4);
   EXPECT_TRUE(Waits(PlanOf(schedule, 2, 4, true, kElements), 1, 1));
   EXPECT_FALSE(Waits(PlanOf(schedule, 2, 4, false, kElements / 4), 1, 1));
 }
@@ -52,7 +52,7 @@ TEST(MessagePlan, OverANetworkTheLastMessageOfARankIsWaitedFor) {
 
 TEST(MessagePlan, ARingWaitsForNothingButItsParts) {
   for (const uint32_t world : {3, 5}) {
-    const Schedule schedule = RingAllReduce(1, world);
+    const CollectiveSchedule schedule = RingAllReduce(1, world);
     const MessagePlan network = PlanOf(schedule, 1, world, true, 16);
     const MessagePlan memory = PlanOf(schedule, 1, world, false, 16);
     EXPECT_EQ(network.send_waits, memory.send_waits);
@@ -60,7 +60,7 @@ TEST(MessagePlan, ARingWaitsForNothingButItsParts) {
 }
 
 TEST(MessagePlan, TwoRanksShareNoPort) {
-  const Schedule schedule = HalvingDoublingAllReduce(1, 2);
+  const CollectiveSchedule schedule = HalvingDoublingAllReduce(1, 2);
   EXPECT_EQ(PlanOf(schedule, 1, 2, true, 16).send_waits,
             PlanOf(schedule, 1, 2, false, 16).send_waits);
 }
@@ -68,7 +68,7 @@ TEST(MessagePlan, TwoRanksShareNoPort) {
 // A leaf of a tree would else send all it has at once, and crowd out its sibling.
 TEST(MessagePlan, OverANetworkALeafIsNoMoreThanAStepAhead) {
   constexpr uint32_t kParts = 16;
-  const Schedule schedule = BinaryTreeAllReduce(2, 3, kParts);
+  const CollectiveSchedule schedule = BinaryTreeAllReduce(2, 3, kParts);
   const MessagePlan plan = PlanOf(schedule, 2, 3, true, kElements);
   ASSERT_EQ(plan.sends.size(), kParts);
   const uint32_t first = plan.receives.front().step;
