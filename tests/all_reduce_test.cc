@@ -140,7 +140,7 @@ TEST_F(AllReduceTest, ItsCheckpointsAreThoseOfPushAndPull) {
   ExpectSameState(whole.state, by_push_pull.state);
   ExpectSameLosses(LossesAfter(whole.losses, 25), by_push_pull.losses);
   ExpectSameState(whole.state, resumed.state);
-  EXPECT_EQ(Run({"eval", Path("all-reduce")}).exit_code(), 0);
+  EXPECT_EQ(Run({"eval", "--from", Path("all-reduce")}).exit_code(), 0);
 }
 
 TEST_F(AllReduceTest, AKilledProcessEndsTheJobWhichNamesItAndCanBeResumed) {
