@@ -46,6 +46,36 @@ TEST_F(TestbedTest, HasHostsThatProgramsRunInAndReachEachOther) {
   EXPECT_THAT(LastWords(program.log_path), HasSubstr((*testbed)->hosts()[1].address + "/24"));
 }
 
+TEST_F(TestbedTest, CountsWhatGoesOverEachLinkInBothDirections) {
+  auto testbed = Testbed::Up(3, "100mbit");
+  ASSERT_TRUE(testbed.ok()) << testbed.status();
+  const auto before = (*testbed)->ReadLinkBytes();
+  ASSERT_TRUE(before.ok()) << before.status();
+  ASSERT_EQ(before->size(), 3u);
+  Launcher launcher;
+  Program program;
+  program.name = "sender";
+  program.log_path = testing::TempDir() + "/sender.log";
+  const std::string to = (*testbed)->hosts()[0].address;
+  program.argv = {"/bin/bash", "-c",
+                  "for i in {1..20}; do head -c 1400 /dev/zero > /dev/udp/" + to + "/9; done"};
+  program.host = (*testbed)->hosts()[1].name;
+  ASSERT_TRUE(launcher.Start(program).ok());
+  ASSERT_TRUE(launcher.Wait(absl::Now() + absl::Seconds(20)).ended.has_value());
+  constexpr uint64_t kBytes = 20 * 1400;
+  auto after = (*testbed)->ReadLinkBytes();
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (after.ok() && (*after)[0].received < (*before)[0].received + kBytes &&
+         absl::Now() < deadline) {
+    std::this_thread::yield();
+    after = (*testbed)->ReadLinkBytes();
+  }
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_GE((*after)[1].sent, (*before)[1].sent + kBytes);
+  EXPECT_GE((*after)[0].received, (*before)[0].received + kBytes);
+  EXPECT_LT((*after)[2].sent, (*before)[2].sent + kBytes) << "it sends nothing of that";
+}
+
 TEST_F(TestbedTest, IsGoneWithItsOwner) {
   { ASSERT_TRUE(Testbed::Up(2, "100mbit").ok()); }
   EXPECT_FALSE(HostIsThere("tug-0"));

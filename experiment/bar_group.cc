@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kLeft = 170, kRight = 250;
 constexpr double kBar = 17, kBarGap = 4, kGroupTitle = 24, kAxis = 44;
+constexpr double kHalo = 5;  // around a mark, which is to be seen on any colour
 
 double LengthOf(const Bar& bar) {
   double length = 0;
@@ -37,6 +38,7 @@ std::string DrawBar(const Bar& bar, double scale, double top) {
   }
   for (const BarMark& mark : bar.marks) {
     const double at = kLeft + mark.at * scale;
+    svg += SvgRect(at - kHalo / 2, top - 2, kHalo, kBar + 4, "clear");
     svg += SvgLine(at, top - 2, at, top + kBar + 2, mark.style);
   }
   return svg +

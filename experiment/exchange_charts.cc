@@ -18,13 +18,14 @@ namespace tug {
 namespace {
 
 constexpr double kMb = 1e-6;
-constexpr double kMostSpread = 16;  // of sizes that are drawn, around those that were measured
-constexpr uint32_t kMostWorkersTimes = 16;
+constexpr double kMostSpread = 5;  // of sizes that are drawn, around those that were measured
+constexpr uint32_t kMostWorkersTimes = 8;
 constexpr size_t kPointsOfALine = 24;
 
 // Of the hosts' bars.
 constexpr double kLeft = 170, kRight = 250;
 constexpr double kHostBar = 7, kHostGap = 2, kCaseGap = 9, kGroupTitle = 24, kAxis = 44;
+constexpr double kHalo = 5;  // around the formula's mark
 
 std::string ColorOf(const ExchangeCase& exchange) {
   return SeriesColor(static_cast<size_t>(exchange.kind));
@@ -110,6 +111,7 @@ std::string HostBars(const ExchangeRun& run, const ExchangeCost& cost, double sc
     y += kHostBar + kHostGap;
   }
   const double busiest = std::max(cost.worker.sends, cost.server.sends);
+  svg += SvgRect(kLeft + busiest * scale - kHalo / 2, top - 3, kHalo, y + 4 - top, "clear");
   svg += SvgLine(kLeft + busiest * scale, top - 3, kLeft + busiest * scale, y + 1, "bound");
   return svg + SvgText(kLeft + std::max(longest, busiest) * scale + 8, (top + y) / 2 + 4, "start",
                        "small",

@@ -49,7 +49,6 @@ std::vector<std::string> RunLine(const ExchangeResults& results, const ExchangeR
           NumberText(Ratio(step, seconds), 2),
           NumberText(Ms(overlapped), 1),
           NumberText(Ratio(step, overlapped), 2),
-          NumberText(run.WaitSeconds() * 1e3, 1),
           NumberText(Mb(run.BusiestBytes()), 2),
           NumberText(Mb(bytes), 2),
           NumberText(Ratio(run.BusiestBytes(), bytes), 2)};
@@ -185,7 +184,7 @@ Table StepTable(const ExchangeResults& results) {
 
 Table RunTable(const ExchangeResults& results) {
   Table table = {{"link", "model, MB", "case", "step, ms", "range", "alpha-beta, ms", "x",
-                  "overlapped, ms", "x", "waits, ms", "busiest link, MB", "by formula", "x"}};
+                  "overlapped, ms", "x", "busiest link, MB", "by formula", "x"}};
   for (const ExchangeRun& run : results.runs) table.push_back(RunLine(results, run));
   return table;
 }
