@@ -27,6 +27,8 @@ namespace {
 constexpr uint32_t kLeastRanks = 2;  // one has nobody to reduce with, and no link to measure
 constexpr uint32_t kMostRanks = 64;
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+// Over TCP messages up to 8 KiB travel together (AllReduceSettings::least_part_bytes).
+constexpr uint64_t kLeastTcpPartBytes = 16 << 10;
 constexpr uint64_t kLeastBufferBytes = uint64_t{64} << 20;  // so that the fit leaves the caches
 
 absl::StatusOr<ElementType> ParseType(const std::string& text) {
@@ -130,8 +132,10 @@ std::vector<Row> RowsOf(const CollectivesCase& c, const LinkCost& link) {
     for (const std::string& name : c.algorithms) {
       // All links were measured alike: hosts are those that hierarchical is to take.
       AllReduceSettings settings;
+      if (c.transport == "tcp") settings.least_part_bytes = kLeastTcpPartBytes;
       if (name == "hierarchical") {
-        settings = {.ranks_per_host = c.ranks_per_host, .within_host = link};
+        settings.ranks_per_host = c.ranks_per_host;
+        settings.within_host = link;
       }
       Row& row = rows.emplace_back();
       row.bytes = bytes;

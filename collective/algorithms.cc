@@ -131,6 +131,7 @@ AllReduceSettings WithBestParts(const AllReduceAlgorithm& algorithm, const LinkC
   AllReduceSettings best = settings;
   double least = AllReduceSeconds(algorithm, link, world, bytes, best);
   for (settings.parts = 2; settings.parts <= kMostParts; settings.parts *= 2) {
+    if (bytes / settings.parts < settings.least_part_bytes) break;
     const double seconds = AllReduceSeconds(algorithm, link, world, bytes, settings);
     if (!CostsLess(seconds, least)) continue;
     best = settings;

@@ -19,6 +19,9 @@ namespace tug {
 // What some of them need to know besides. Must be the same on all ranks.
 struct AllReduceSettings {
   uint32_t parts = 1;  // of those that have_parts: in how many a buffer is cut
+  // The best parts are not smaller: what a transport sends together (record_batch.h) arrives
+  // together, so parts that it would are no pipeline.
+  uint64_t least_part_bytes = 0;
   // Ranks 0, 1, ... are on the first host, and so on; the last may have fewer. hierarchical is made
   // for them; rows of torus_2d are hosts, if all are full.
   uint32_t ranks_per_host = 1;

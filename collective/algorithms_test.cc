@@ -219,5 +219,16 @@ TEST(PickAllReduce, TakesTheHierarchyAndThenATorusOfHostsWhereLinksWithinAHostAr
   EXPECT_EQ(PickedOnHosts(12, 16 << 20), "torus_2d");
 }
 
+TEST(WithBestParts, MakesPartsNoSmallerThanWhatTravelsAlone) {
+  const AllReduceAlgorithm& tree = *FindAllReduce("binary_tree");
+  const LinkCost link = {.alpha = 50e-6, .beta = 170e-9};
+  constexpr uint64_t kBytes = 64 << 10;
+  EXPECT_GT(WithBestParts(tree, link, 4, kBytes, {}).parts, 8u);
+  const AllReduceSettings best =
+      WithBestParts(tree, link, 4, kBytes, {.least_part_bytes = (8 << 10) + 1});
+  EXPECT_EQ(best.parts, 4u);
+  EXPECT_EQ(WithBestParts(tree, link, 4, 4096, {.least_part_bytes = (8 << 10) + 1}).parts, 1u);
+}
+
 }  // namespace
 }  // namespace tug

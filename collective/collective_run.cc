@@ -25,7 +25,6 @@ CollectiveRun::CollectiveRun(std::shared_ptr<const MessagePlan> plan, uint32_t w
       sinks_(std::move(sinks)),
       copies_(copies),
       stage_(stage),
-      reads_(std::make_shared<ReadList>(sinks_.wake)),
       send_waits_(plan_->send_waits),
       receive_waits_(plan_->receive_waits),
       receive_waits_reads_(plan_->receive_waits_reads),
@@ -70,6 +69,7 @@ void CollectiveRun::Send(uint32_t send) {
     payload = std::move(copy.lease);
     own_reads_.push_back(send);
   } else {
+    if (reads_ == nullptr) reads_ = std::make_shared<ReadList>(sinks_.wake);
     payload = ReadList::LeaseOf(reads_, send, buffer_.owner, bytes);
   }
   sinks_.send(message.peer, message.number, message.place, std::move(payload));
@@ -77,7 +77,7 @@ void CollectiveRun::Send(uint32_t send) {
 
 bool CollectiveRun::TakeReads() {
   TUG_CHECK(taken_reads_.empty());
-  reads_->Take(taken_reads_);
+  if (reads_ != nullptr) reads_->Take(taken_reads_);
   taken_reads_.insert(taken_reads_.end(), own_reads_.begin(), own_reads_.end());
   own_reads_.clear();
   const bool any = !taken_reads_.empty();

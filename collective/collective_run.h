@@ -54,7 +54,9 @@ class CollectiveRun {
   // both outlive the run. REQUIRES: the buffer has plan->elements elements of `type`.
   CollectiveRun(std::shared_ptr<const MessagePlan> plan, uint32_t world, CollectiveBuffer buffer,
                 ElementType type, Sinks sinks, SendBuffers& copies, SendBuffers& stage);
-  ~CollectiveRun() { reads_->Close(); }
+  ~CollectiveRun() {
+    if (reads_ != nullptr) reads_->Close();
+  }
 
   // Sends what waits for nothing. Once.
   void Begin();
@@ -72,7 +74,7 @@ class CollectiveRun {
   // Whether only readers of the buffer are waited for, by something: whether to ask WantReads.
   bool waits_for_reads() const { return held_ > 0 || (receives_left_ == 0 && sends_unread_ > 0); }
   // Whether there are such already; else `wake` is called at the next one.
-  bool WantReads() { return !own_reads_.empty() || reads_->Want(); }
+  bool WantReads() { return !own_reads_.empty() || (reads_ != nullptr && reads_->Want()); }
 
   // Whether something of the rank is missing: a message, or that it has read one.
   bool awaits(uint32_t rank) const { return peers_[rank].awaited > 0 || peers_[rank].unread > 0; }
@@ -118,7 +120,7 @@ class CollectiveRun {
   const Sinks sinks_;
   SendBuffers& copies_;
   SendBuffers& stage_;
-  const std::shared_ptr<ReadList> reads_;
+  std::shared_ptr<ReadList> reads_;    // of leases of the buffer; none before the first
   std::vector<uint32_t> own_reads_;    // sends whose payload was copied
   std::vector<uint32_t> taken_reads_;  // scratch of TakeReads
 

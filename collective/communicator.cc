@@ -203,6 +203,7 @@ void Communicator::Tick(absl::Time now) {
 }
 
 void Communicator::TakeAbort() {
+  if (!any_aborted_.load(std::memory_order_acquire)) return;
   std::optional<Aborted> aborted;
   {
     absl::MutexLock lock(&mutex_);
@@ -216,6 +217,7 @@ void Communicator::Abort(uint32_t rank, const std::string& why) {
     absl::MutexLock lock(&mutex_);
     if (!aborted_.has_value()) aborted_ = Aborted{rank, why};
   }
+  any_aborted_.store(true, std::memory_order_release);
   transport_.Wake();
 }
 

@@ -13,6 +13,7 @@
 // is gone; so of rank 0 nobody does. That it is gone is then noticed as silence (`timeout`), or, if
 // it had not come to the collective, after `patience`. In shared memory all notice at once.
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -102,6 +103,7 @@ class Communicator {
   size_t waiting_messages_ = 0;  // of all links
   bool unflushed_ = false;       // sent since the last Poll, and not through shared memory
   absl::Time next_tick_ = absl::InfinitePast();
+  std::atomic<bool> any_aborted_ = false;  // so that who finds nothing needs no lock
   absl::Mutex mutex_;
   std::optional<Aborted> aborted_ ABSL_GUARDED_BY(mutex_);
 };

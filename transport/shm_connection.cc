@@ -155,13 +155,14 @@ absl::Status ShmConnection::ShareRegionsUpTo(uint32_t region) {
   return absl::OkStatus();
 }
 
-// The payload where the peer can read it: where it is, or a copy.
-absl::StatusOr<Lease> ShmConnection::InArena(Lease payload) {
-  if (arena_->Find(payload.bytes()).has_value()) return payload;
+// Where the peer can read the payload: where it is, or, in its place, a copy.
+absl::StatusOr<SharedArena::Place> ShmConnection::PlaceInArena(Lease& payload) {
+  if (const auto place = arena_->Find(payload.bytes())) return *place;
   ASSIGN_OR_RETURN(const std::shared_ptr<AlignedBuffer> copy,
                    arena_->NewBuffer(payload.size_bytes()));
   std::memcpy(copy->data(), payload.bytes().data(), payload.size_bytes());
-  return Lease(copy, std::span<const std::byte>(copy->data(), copy->size_bytes()));
+  payload = Lease(copy, std::span<const std::byte>(copy->data(), copy->size_bytes()));
+  return *arena_->Find(payload.bytes());
 }
 
 absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header, Lease payload) {
@@ -171,8 +172,10 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
   Waiting message;
   std::memcpy(message.header.data(), header.data(), header.size());
   if (payload.size_bytes() > 0) {
-    ASSIGN_OR_RETURN(message.payload, InArena(std::move(payload)));
-    RETURN_IF_ERROR(ShareRegionsUpTo(arena_->Find(message.payload.bytes())->region));
+    ASSIGN_OR_RETURN(const SharedArena::Place at, PlaceInArena(payload));
+    RETURN_IF_ERROR(ShareRegionsUpTo(at.region));
+    message.place = {at.region, at.offset, payload.size_bytes()};
+    message.payload = std::move(payload);
   }
   if (!waiting_.empty() || !TryPush(message)) {
     waiting_.push_back(std::move(message));
@@ -184,12 +187,7 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
 
 bool ShmConnection::TryPush(Waiting& message) {
   if (outbox_.full()) return false;  // it keeps its lease
-  ShmPlace place;
-  if (message.payload.size_bytes() > 0) {
-    const std::optional<SharedArena::Place> at = arena_->Find(message.payload.bytes());
-    place = {at->region, at->offset, message.payload.size_bytes()};
-  }
-  return outbox_.Push(message.header, place, std::move(message.payload));
+  return outbox_.Push(message.header, message.place, std::move(message.payload));
 }
 
 void ShmConnection::RingIfAsleep() {

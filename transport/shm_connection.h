@@ -81,6 +81,7 @@ class ShmConnection {
  private:
   struct Waiting {
     std::array<std::byte, kHeaderBytes> header;
+    ShmPlace place;
     Lease payload;
   };
   // What leases of received messages keep alive: the way back.
@@ -104,7 +105,7 @@ class ShmConnection {
   absl::Status OnPacket(const ShmPacket& packet, std::vector<UniqueFd> fds);
   absl::Status OnHello(const ShmPacket& packet, std::vector<UniqueFd> fds);
   absl::Status ShareRegionsUpTo(uint32_t region);
-  absl::StatusOr<Lease> InArena(Lease payload);
+  absl::StatusOr<SharedArena::Place> PlaceInArena(Lease& payload);
   bool TryPush(Waiting& message);
   void RingIfAsleep();
 

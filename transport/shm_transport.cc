@@ -202,13 +202,18 @@ bool ShmTransport::HasWork() const {
 
 bool ShmTransport::SpinForWork() {
   if (options_.spin <= absl::ZeroDuration() || connections_.empty()) return false;
-  const absl::Time begin = absl::Now();
-  if (begin - last_message_ > options_.spin) return false;
-  do {
+  const auto look = [this] {
     for (int i = 0; i < kSpinsPerClock; ++i) {
       if (HasWork()) return true;
       CpuRelax();
     }
+    return false;
+  };
+  if (look()) return true;  // what comes at once costs no reading of the clock
+  const absl::Time begin = absl::Now();
+  if (begin - last_message_ > options_.spin) return false;
+  do {
+    if (look()) return true;
   } while (absl::Now() - begin < options_.spin);
   return false;
 }
