@@ -72,10 +72,17 @@ WeightsHeld WeightsHeldOf(const JobConfig& config, uint64_t elements) {
   return {weights + 2 * encoded + 2 * changes, weights + 2 * encoded};
 }
 
-// Whether a gradient that is all of a sum is read where a worker on this host has it.
-bool HasSums(const JobConfig& config) {
-  if (SyncModeOf(config.sync().policy()).update_per_push) return false;
-  return config.cluster().virtual_workers() > 1 || !HasServersBesideWorkers(config);
+// Of an element: sums of pushes, and what is reduced of them. A gradient that is all of a sum is
+// read where a worker on this host has it.
+uint64_t SumBytes(const JobConfig& config) {
+  if (SyncModeOf(config.sync().policy()).update_per_push) return 0;
+  const ClusterConfig& cluster = config.cluster();
+  if (AllReduces(config)) {
+    return ReductionBytes(config, 1) + (cluster.virtual_workers() > cluster.workers() ? kSum : 0);
+  }
+  const bool reads_in_place = cluster.virtual_workers() == 1 && HasServersBesideWorkers(config) &&
+                              !PlacementModeOf(config).frees_gradients;
+  return reads_in_place ? 0 : kSum;
 }
 
 template <typename IsOwn>
@@ -83,7 +90,7 @@ HeldMemory PredictHeld(const JobConfig& config, const SegmentTable& table, const
                        IsOwn is_own) {
   const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
   const uint64_t state = (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
-  const bool sums = HasSums(config);
+  const uint64_t sums = SumBytes(config);
   HeldMemory held;
   for (uint32_t id = 0; id < table.size(); ++id) {
     const uint64_t elements = table.segment(id).elements();
@@ -92,7 +99,7 @@ HeldMemory PredictHeld(const JobConfig& config, const SegmentTable& table, const
     if (AllReduces(config) || is_own(view.lane_of_segment(index))) {
       held.weights += weights.owned;
       held.optimizer += state * elements;
-      held.sums += sums ? kSum * elements : 0;
+      held.sums += sums * elements;
     }
     for (const SegmentCopies& copies : view.copies()) {
       const uint32_t lane = copies.lane_of_segment(index);

@@ -53,12 +53,13 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
 //                    frames of changes as long as they can be. 4 P where every push is an update
 //   optimizer  8 P   Adam's m and v; SGD has m alone, or with no momentum neither
 //   sums       4 P   one for each segment. None where every push is an update; none with one
-//                    virtual worker and a server beside its worker: its gradient is read where it
-//                    lies
+//                    virtual worker and a server beside its worker that keeps its gradient (not
+//                    ZERO2, ZERO3): it is read where it lies. With ALL_REDUCE 4 P that are reduced
+//                    (6 P with collective.format BF16 or FP16), beside 4 P only where workers carry
+//                    several virtual workers
 // and with C parameters of other servers' segments that they keep copies of:
-//   weights    8 C   as above; but with pulls of changes 12 C, and 4 C + 1.02 C with int8, 4 C + 2
-//   C
-//                    with bf16
+//   weights    8 C   as above; but with pulls of changes 12 C, and 4 C + 1.02 C with int8, 4 C +
+//                    2 C with bf16
 //   optimizer  8 C   as above
 // Beyond it, for a while: 4 P of weights while a checkpoint or a slow link still reads a version
 // when the one after the next is made; sums that wait for their siblings, at most

@@ -263,7 +263,10 @@ class Shard {
   // Memory of sums, spare buffers included. At most 4 bytes a parameter + parking_bytes, or, while
   // exempt pushes come in, + (log2(virtual workers) + 2) partitions.
   uint64_t held_bytes() const { return pool_.total_bytes(); }
-  uint64_t most_held_bytes() const { return pool_.most_bytes(); }
+  // The most there was, with what is reduced among lanes.
+  uint64_t most_held_bytes() const {
+    return pool_.most_bytes() + (reduction_.has_value() ? reduction_->buffer_bytes() : 0);
+  }
 
  private:
   // What a push would add to this lane's sums.
