@@ -468,6 +468,16 @@ TEST_F(CoordinatorServersTest, NobodyLeavesAJobThatCannotGoOnWithoutIt) {
   }
 }
 
+TEST_F(CoordinatorServersTest, ServersKeepTheirSegmentsWhereWorkersLetGoOfGradients) {
+  CoordinatorOptions options = Options(2, 1);
+  options.config.mutable_placement()->set_kind(PlacementConfig::ZERO2);
+  Begin(options);
+  EXPECT_THAT(std::string(Drain(1).status().message()), HasSubstr("placement.kind ZERO2"));
+  EXPECT_EQ(job_->coordinator().OnRegister(job_->Request(SERVER, 77), job_->now()).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Drain(4).ok()) << "a worker may";
+}
+
 TEST_F(CoordinatorServersTest, ServersOfARecordedJobKeepTheirSegments) {
   CoordinatorOptions options = Options(2, 1);
   options.config.mutable_sync()->set_policy(SyncConfig::ASP);

@@ -11,6 +11,7 @@ GradientPool::GradientPool(std::span<const size_t> block_bytes, uint32_t most_bl
                            NewBuffer new_buffer)
     : block_bytes_(block_bytes.begin(), block_bytes.end()),
       new_buffer_(std::move(new_buffer)),
+      holds_all_(most_blocks >= block_bytes.size()),
       slot_of_(block_bytes.size()) {
   TUG_CHECK(most_blocks >= 1 && !block_bytes.empty());
   std::vector<size_t> sizes = block_bytes_;
@@ -31,10 +32,14 @@ std::shared_ptr<AlignedBuffer> GradientPool::Use(size_t slot, uint32_t block) {
   return slots_[slot].buffer;
 }
 
+bool GradientPool::Fits(size_t slot_bytes, size_t size_bytes) const {
+  return holds_all_ ? slot_bytes == size_bytes : slot_bytes >= size_bytes;
+}
+
 std::shared_ptr<AlignedBuffer> GradientPool::Take(uint32_t block) {
   for (size_t s = 0; s < slots_.size(); ++s) {
     Slot& slot = slots_[s];
-    if (!slot.free || slot.beyond || slot.size_bytes < block_bytes_[block]) continue;
+    if (!slot.free || slot.beyond || !Fits(slot.size_bytes, block_bytes_[block])) continue;
     // A repeat that is still under way keeps its bytes.
     if (!IsOnlyOwner(slot.buffer)) slot.buffer = new_buffer_(slot.size_bytes);
     return Use(s, block);

@@ -17,6 +17,8 @@ namespace tug {
 // Memory for the gradients of a worker that lets go of them when lanes have received them
 // (proto/placement_mode.h: frees_gradients): `most_blocks` buffers, as large as the so many largest
 // blocks. A gradient takes the smallest free one that holds it.
+// Where there is one for each block, all may be in use at a time: then it takes one of its own
+// size.
 //
 // What a worker holds at most is known beforehand: 4 bytes for each element of the `most_blocks`
 // largest blocks. Only where that would keep it from going on, it holds one more for a while
@@ -65,10 +67,12 @@ class GradientPool {
     size_t slot = 0;
   };
 
+  bool Fits(size_t slot_bytes, size_t size_bytes) const;
   std::shared_ptr<AlignedBuffer> Use(size_t slot, uint32_t block);
 
   const std::vector<size_t> block_bytes_;
   const NewBuffer new_buffer_;
+  const bool holds_all_;                        // a buffer for each block
   std::vector<Slot> slots_;                     // by size, then those beyond
   std::vector<std::optional<size_t>> slot_of_;  // by block: taken, not pushed
   std::deque<InUse> pushed_;                    // oldest first

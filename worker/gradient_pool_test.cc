@@ -73,6 +73,19 @@ TEST(GradientPool, WhatIsBeyondItsBoundGoesOnceItIsReceived) {
   EXPECT_EQ(pool.most_bytes(), 4800u) << "at a time";
 }
 
+TEST(GradientPool, LeavesEachBlockItsOwnWhereAllMayBeInUse) {
+  GradientPool pool(kBlocks, 5, OnHeap);
+  for (uint32_t block = 5; block-- > 0;) {
+    ASSERT_NE(pool.Take(block), nullptr);
+    pool.OnPushed(block, 0);
+  }
+  pool.OnReceived();
+  pool.OnReceived();
+  EXPECT_EQ(pool.Take(4)->size_bytes(), 64u);
+  EXPECT_EQ(pool.Take(3)->size_bytes(), 800u);
+  EXPECT_EQ(pool.Take(2), nullptr);
+}
+
 // Backward passes of a model with a tied head, pushes received after any while.
 TEST(GradientPool, StaysWithinItsBoundHoweverLatePushesAreReceived) {
   std::mt19937 random(20261122);

@@ -333,6 +333,7 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
 
 void TrainingLoop::RunBackward(const Compute& compute, bool last_block) {
   model_.Backward(static_cast<int>(compute.block));
+  CountHeld();
   if (last_block) share_.Add(model_.losses());
   if (clips_ && !replays_ && IsLastMicroBatch(compute)) OnGradient(compute);
 }
