@@ -206,7 +206,17 @@ absl::Status LaneThread::Prepare(const View& view, bool joins) {
   RETURN_IF_ERROR(FillSegments(view));
   if (!live_.all()) shard_->SetView(view_, live_, time_.Now());
   if (view.restore_path().empty() && job_.config.checkpoint().initial()) shard_->SnapshotStart();
-  return ConnectToLanes(view, LanePeer(number_), *transport_);
+  RETURN_IF_ERROR(ConnectToLanes(view, LanePeer(number_), *transport_));
+  if (shard_->reduction() != nullptr) SetOverNetwork(view);
+  return absl::OkStatus();
+}
+
+void LaneThread::SetOverNetwork(const View& view) {
+  std::vector<bool> over_network;
+  for (const PeerId peer : ReducingLanes(view)) {
+    over_network.push_back(peer != LanePeer(number_) && !transport_->SharesMemoryWith(peer));
+  }
+  shard_->reduction()->SetOverNetwork(std::move(over_network));
 }
 
 ShardSinks LaneThread::MakeSinks() {
@@ -372,8 +382,9 @@ bool LaneThread::Reduce() {
     reduction->OnTick(now);
     next_reduction_tick_ = now + RankGroup::kTick;
   }
-  bool busy = true;
-  for (int i = 0; i < kWorkBetweenPolls && busy; ++i) busy = reduction->Work(now);
+  // What was sent has left with the Poll before.
+  bool busy = reduction->HandBackOne(now);
+  for (int i = 0; i < kWorkBetweenPolls && reduction->Work(); ++i) busy = true;
   if (const absl::Status status = reduction->status(); !status.ok()) Fail(status);
   return busy || !reduction->ReadyToWait() || !postponed_.empty();
 }

@@ -134,6 +134,8 @@ class LaneThread {
   LaneReduction::Options ReductionOptions(const View& view) const;
   absl::Status FillSegments(const View& view);
   void Serve(std::stop_token stop);
+  // Tells the reduction among lanes which of them share no memory with this one.
+  void SetOverNetwork(const View& view);
   // Drives the reduction among lanes; false: there is nothing to do at once.
   bool Reduce();
   // The same while the lane waits for a checkpoint's file: it is heard of, and keeps what comes.

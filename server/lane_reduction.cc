@@ -43,10 +43,19 @@ void Widen(ElementType type, const std::byte* from, std::span<float> to) {
   }
 }
 
+// A message of a part has room for what the trailer adds to it, or each would be followed by a tiny
+// one.
+LaneReduction::Options WithRoomForTrailers(LaneReduction::Options options) {
+  const ElementType type = ReductionType(options.collective);
+  const auto world = static_cast<uint32_t>(options.group.peers.size());
+  options.group.chunk_bytes += AlignedBytes(TrailerElements(type, world) * ElementBytes(type));
+  return options;
+}
+
 }  // namespace
 
 LaneReduction::LaneReduction(Options options, const SegmentTable& table, Sinks sinks)
-    : options_(std::move(options)),
+    : options_(WithRoomForTrailers(std::move(options))),
       table_(table),
       sinks_(std::move(sinks)),
       type_(ReductionType(options_.collective)),
@@ -116,27 +125,34 @@ Lease LaneReduction::Offer(uint32_t segment, std::span<const float> sum, const S
 }
 
 void LaneReduction::Start(absl::Time now) {
-  while (status_.ok() && under_way_.size() < kMostUnderWay && places_[order_[next_]].offered) {
+  while (status_.ok() && places_[order_[next_]].offered) {
     const uint32_t segment = order_[next_];
     Place& place = places_[segment];
+    const bool fits = under_way_.size() < kMostUnderWay &&
+                      under_way_bytes_ + place.bytes.size() <= kMostBytesUnderWay;
+    if (!fits && !under_way_.empty()) return;
     const absl::StatusOr<uint64_t> number =
         group_.Start(ScheduleOf(place.bytes.size()), {place.buffer, place.bytes}, type_, now);
     status_ = number.status();
     if (!number.ok()) return;
     under_way_.push_back({*number, segment});
+    under_way_bytes_ += place.bytes.size();
     place.offered = false;
     next_ = (next_ + 1) % order_.size();
   }
 }
 
-bool LaneReduction::Work(absl::Time now) {
-  if (group_.Work()) return true;
+std::vector<LaneReduction::UnderWay>::iterator LaneReduction::FindFinished() {
+  return std::find_if(under_way_.begin(), under_way_.end(),
+                      [this](const UnderWay& run) { return group_.finished(run.number); });
+}
+
+bool LaneReduction::HandBackOne(absl::Time now) {
   if (!status().ok()) return false;
-  const auto finished =
-      std::find_if(under_way_.begin(), under_way_.end(),
-                   [this](const UnderWay& run) { return group_.finished(run.number); });
+  const auto finished = FindFinished();
   if (finished == under_way_.end()) return false;
   const uint32_t segment = finished->segment;
+  under_way_bytes_ -= places_[segment].bytes.size();
   under_way_.erase(finished);
   Start(now);
   HandBack(segment);

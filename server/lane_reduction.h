@@ -39,7 +39,10 @@ namespace tug {
 // Not thread-safe: owned by one lane.
 class LaneReduction {
  public:
+  // Collectives under way, and their bytes, but always one; ranks that have not come to them yet
+  // keep what is sent.
   static constexpr size_t kMostUnderWay = 16;
+  static constexpr uint64_t kMostBytesUnderWay = uint64_t{32} << 20;
 
   struct Options {
     // Its peers are lanes; its number the timeline. `new_buffer` of the sinks holds what peers
@@ -53,7 +56,7 @@ class LaneReduction {
   };
   struct Sinks {
     RankGroup::Sinks group;
-    // Called by Work alone; may call OnMessage and OnTick.
+    // Called by HandBackOne alone; may call OnMessage and OnTick.
     std::function<void(const Reduced&)> reduced;
   };
 
@@ -69,10 +72,18 @@ class LaneReduction {
   static bool IsFor(MessageKind kind);
   // To be called every RankGroup::kTick or so.
   void OnTick(absl::Time now) { group_.OnTick(now); }
-  // Does a bit of what there is to do; false: nothing is at hand.
-  bool Work(absl::Time now);
-  // Whether to wait for messages: nothing is at hand. Else, or if `wake` is called: Work.
-  bool ReadyToWait() { return group_.ReadyToWait(); }
+  // Which ranks are reached over a network (RankGroup). Before the first Offer.
+  void SetOverNetwork(std::vector<bool> over_network) {
+    group_.SetOverNetwork(std::move(over_network));
+  }
+  // Applies one message; false: there is none at hand.
+  bool Work() { return group_.Work(); }
+  // Hands a reduced sum back; false: there is none. What is made of it may take long, an optimizer
+  // step of the whole model: before it, what was sent should have left.
+  bool HandBackOne(absl::Time now);
+  // Whether to wait for messages, once there is nothing to do. Else, or if `wake` is called: there
+  // is.
+  bool ReadyToWait() { return FindFinished() == under_way_.end() && group_.ReadyToWait(); }
 
   // After an error nothing more is reduced; names the server at fault.
   absl::Status status() const;
@@ -96,6 +107,7 @@ class LaneReduction {
   void MakeBlock(uint32_t block);
   const CollectiveSchedule& ScheduleOf(uint64_t bytes);
   void Start(absl::Time now);
+  std::vector<UnderWay>::iterator FindFinished();
   void HandBack(uint32_t segment);
 
   const Options options_;
@@ -108,6 +120,7 @@ class LaneReduction {
   size_t next_ = 0;              // in order_
   std::vector<Place> places_;    // by segment; empty until its block is first offered
   std::vector<UnderWay> under_way_;
+  uint64_t under_way_bytes_ = 0;
   struct SizedSchedule {
     uint64_t bytes = 0;
     CollectiveSchedule schedule;

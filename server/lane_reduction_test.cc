@@ -104,15 +104,16 @@ class LaneReductionTest : public ::testing::Test {
         Deliver(packet, dead);
       }
       for (uint32_t rank = 0; rank < lanes_.size(); ++rank) {
-        if (rank != dead && random_() % 2 == 0 && lanes_[rank]->Work(now_)) busy = true;
+        if (rank != dead && random_() % 2 == 0 && Step(rank)) busy = true;
       }
       if (packets_.empty() && !busy) busy = WorkAll(dead);
     }
   }
+  bool Step(uint32_t rank) { return lanes_[rank]->Work() || lanes_[rank]->HandBackOne(now_); }
   bool WorkAll(std::optional<uint32_t> dead) {
     bool any = false;
     for (uint32_t rank = 0; rank < lanes_.size(); ++rank) {
-      while (rank != dead && lanes_[rank]->Work(now_)) any = true;
+      while (rank != dead && Step(rank)) any = true;
     }
     return any || !packets_.empty();
   }
@@ -253,7 +254,7 @@ TEST_F(LaneReductionTest, TheLossOfALaneEndsAllAndNamesItsServer) {
     EXPECT_EQ(lanes_[rank]->status().code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(std::string(lanes_[rank]->status().message()),
                 AllOf(HasSubstr("without server 7"), HasSubstr("rank 1")));
-    EXPECT_FALSE(lanes_[rank]->Work(now_));
+    EXPECT_FALSE(Step(rank));
     EXPECT_TRUE(reduced_[rank].empty());
   }
 }

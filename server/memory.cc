@@ -78,7 +78,10 @@ uint64_t SumBytes(const JobConfig& config) {
   if (SyncModeOf(config.sync().policy()).update_per_push) return 0;
   const ClusterConfig& cluster = config.cluster();
   if (AllReduces(config)) {
-    return ReductionBytes(config, 1) + (cluster.virtual_workers() > cluster.workers() ? kSum : 0);
+    // What is complete is given back as it is reduced: only what waits for others takes memory.
+    const uint64_t most = (cluster.virtual_workers() - 1) / cluster.workers() + 1;
+    const bool waits = most > 2 || (most == 2 && !config.comm().shared_memory());
+    return ReductionBytes(config, 1) + (waits ? kSum : 0);
   }
   const bool reads_in_place = cluster.virtual_workers() == 1 && HasServersBesideWorkers(config) &&
                               !PlacementModeOf(config).frees_gradients;

@@ -55,8 +55,9 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
 //   sums       4 P   one for each segment. None where every push is an update; none with one
 //                    virtual worker and a server beside its worker that keeps its gradient (not
 //                    ZERO2, ZERO3): it is read where it lies. With ALL_REDUCE 4 P that are reduced
-//                    (6 P with collective.format BF16 or FP16), beside 4 P only where workers carry
-//                    several virtual workers
+//                    (6 P with collective.format BF16 or FP16), and beside it at most 4 P where
+//                    workers carry more than two virtual workers, or share no memory with the
+//                    server and carry two
 // and with C parameters of other servers' segments that they keep copies of:
 //   weights    8 C   as above; but with pulls of changes 12 C, and 4 C + 1.02 C with int8, 4 C +
 //                    2 C with bf16

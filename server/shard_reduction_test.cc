@@ -133,7 +133,8 @@ class ShardReductionTest : public ::testing::TestWithParam<OptimizerConfig::Clip
                                                                              now_);
       }
       for (Server& server : reducing_) {
-        while (server.shard->reduction()->Work(now_)) busy = true;
+        LaneReduction& reduction = *server.shard->reduction();
+        while (reduction.Work() || reduction.HandBackOne(now_)) busy = true;
       }
     }
   }
