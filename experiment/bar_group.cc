@@ -74,7 +74,7 @@ std::string BarGroupSvg(const std::string& title, const std::vector<Bar>& bars,
     svg += SvgLine(x, first - 2, x, top, "grid");
     svg += SvgText(x, top + 14, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
   }
-  svg += SvgText(kPictureWidth - kRight + 8, top + 14, "start", "small", axis_name);
+  svg += SvgText(kPictureWidth - kRight + 24, top + 14, "start", "small", axis_name);
   top += kAxis;
   return svg + drawn;
 }

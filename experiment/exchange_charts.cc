@@ -104,7 +104,7 @@ std::string HostBars(const ExchangeRun& run, const ExchangeCost& cost, double sc
   for (size_t host = 0; host < run.hosts.size(); ++host) {
     const double bytes = run.HostSentBytes(host).value_or(0);
     const bool alone = run.exchange.HasServerAlone(static_cast<uint32_t>(host), run.workers);
-    svg += SvgBar(kLeft, y, bytes * scale, kHostBar, alone ? "var(--slow)" : ColorOf(run.exchange),
+    svg += SvgBar(kLeft, y, bytes * scale, kHostBar, alone ? "var(--busy)" : ColorOf(run.exchange),
                   absl::StrFormat("host %d, %s: %.2f MB a step", host + 1,
                                   alone ? "a server" : "a worker", bytes * kMb));
     longest = std::max(longest, bytes);
@@ -218,7 +218,7 @@ std::string HostBytesSvg(const ExchangeResults& results) {
       svg += SvgLine(x, first - 2, x, top, "grid");
       svg += SvgText(x, top + 14, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
     }
-    svg += SvgText(kPictureWidth - kRight + 8, top + 14, "start", "small", "MB sent in a step");
+    svg += SvgText(kPictureWidth - kRight + 24, top + 14, "start", "small", "MB sent in a step");
     svg += drawn;
     top += kAxis;
     break;  // bytes do not depend on the link

@@ -53,7 +53,7 @@ std::string Pictures(const ExchangeResults& results) {
                  AlphaBetaSvg(results)),
       FigureHtml("Bytes of each host",
                  absl::StrCat("What each host sent over its link in a step: a bar for each host ",
-                              Swatch("background:var(--slow)"),
+                              Swatch("background:var(--busy)"),
                               "of a server alone, in the case's colour of a worker (and the "
                               "server beside it). All headers are counted, and the first weights. "
                               "Dashed: the formula's busiest host, payload alone."),

@@ -194,6 +194,9 @@ Table MemoryTable(const ExchangeResults& results) {
                   "sums", "worker", "by formula", "server", "by formula", "on a worker's host",
                   "lectures"}};
   const auto mb = [](uint64_t bytes) { return NumberText(static_cast<double>(bytes) * 1e-6, 2); };
+  const auto formula = [&](const HeldBytes& held) {
+    return held.predicted > 0 ? mb(held.predicted) : std::string(kNoFigure);
+  };
   for (const ExchangeCase& exchange : results.cases) {
     const ExchangeRun* run = MemoryRun(results, exchange);
     if (run == nullptr) continue;
@@ -201,8 +204,8 @@ Table MemoryTable(const ExchangeResults& results) {
     const HeldBytes server = run->ServerHeld().value_or(HeldBytes{});
     table.push_back(
         {exchange.name, mb(worker.weights), mb(worker.gradients), mb(server.weights),
-         mb(server.optimizer), mb(server.sums), mb(worker.total()), mb(worker.predicted),
-         mb(server.total()), mb(server.predicted), NumberText(Mb(HeldOnHost(*run)), 2),
+         mb(server.optimizer), mb(server.sums), mb(worker.total()), formula(worker),
+         mb(server.total()), formula(server), NumberText(Mb(HeldOnHost(*run)), 2),
          NumberText(LecturesHeldBytes(exchange, run->workers, run->ModelBytes()) * 1e-6, 2)});
   }
   return table;

@@ -191,7 +191,7 @@ TEST_F(ExperimentTest, ComparesWaysToExchange) {
 
 TEST_F(ExperimentTest, ReportsAnExchangeThatFailsAndRunsTheNext) {
   Write("job.textproto", R"(
-name: "no text"
+name: "no-text"
 data { path: "missing.txt" tokenizer: CHARACTER }
 model { layers: 1 width: 32 heads: 2 context: 16 }
 train { steps: 9 global_batch: 4 }
