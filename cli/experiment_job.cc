@@ -11,6 +11,7 @@
 #include "cli/local_job.h"
 #include "coordinator/run_folder.h"
 #include "proto/job_config.h"
+#include "proto/placement_mode.h"
 #include "proto/text_proto.h"
 
 namespace tug {
@@ -37,6 +38,8 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   local.workers = job.workers;
   local.interrupt_is_error = true;
   if (testbed != nullptr) local.hosts = testbed->hosts();
+  local.beside_workers =
+      HasServersBesideWorkers(config) || config.placement().kind() == PlacementConfig::MIXED;
   FitToMachine(ReadCpuBudget(), config.cluster(), local);
   const absl::Status end = RunLocalJob(local);
   if (!end.ok()) return absl::Status(end.code(), absl::StrCat(job.name, ": ", end.message()));

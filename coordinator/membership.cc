@@ -41,6 +41,7 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
   member.id = next_id_;
   member.kind = request.kind();
   member.host = Shown(request.host());
+  member.host_id = request.host_id();
   member.pid = request.pid();
   member.incarnation = request.incarnation();
   member.spare = request.kind() == SERVER && request.spare();

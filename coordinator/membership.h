@@ -20,6 +20,7 @@ struct Member {
   uint32_t id = 0;
   NodeKind kind = NODE_KIND_UNKNOWN;
   std::string host;
+  uint64_t host_id = 0;  // RegisterRequest.host_id
   uint32_t pid = 0;
   uint64_t incarnation = 0;
   std::vector<std::string> lane_endpoints;  // servers; empty until lanes are bound
