@@ -10,6 +10,7 @@
 #include "exchange/view_lanes.h"
 #include "huggingface/weights_source.h"
 #include "server/initial_weights.h"
+#include "server/memory.h"
 #include "server/restore.h"
 #include "server/view_live_set.h"
 
@@ -178,6 +179,7 @@ void LaneThread::Run(const View& view, bool joins, std::stop_token stop) {
 
 absl::Status LaneThread::Prepare(const View& view, bool joins) {
   failed_ = false;
+  RETURN_IF_ERROR(Offload(view));
   placement_ = view.placement();
   order_.reset();
   NoteSums();
@@ -198,15 +200,26 @@ absl::Status LaneThread::Prepare(const View& view, bool joins) {
   return ConnectToLanes(view, LanePeer(number_), *transport_);
 }
 
+absl::Status LaneThread::Offload(const View& view) {
+  const std::string& folder = job_.config.placement().offload_dir();
+  if (folder.empty() || memory_->offloads()) return absl::OkStatus();
+  const HeldMemory held = PredictLaneHeld(job_.config, job_.table, view, LaneIndex(view));
+  const absl::Status offloaded = memory_->Offload(folder, held.weights + held.optimizer);
+  if (offloaded.ok()) return offloaded;
+  return absl::Status(offloaded.code(),
+                      absl::StrCat("placement.offload_dir: ", offloaded.message()));
+}
+
 ShardSinks LaneThread::MakeSinks() {
   ShardSinks sinks;
   sinks.send = [this](Outgoing m) { sender_.Send(std::move(m)); };
   sinks.snapshot = [this](const SegmentSnapshot& s) { AddSnapshot(s); };
   sinks.notice = [this](ShardNotice notice) { AddNotice(std::move(notice)); };
   sinks.shares_memory = [this](PeerId peer) {
-    // A rate that is asked for holds bytes back wherever they lie.
-    const bool slowed = job_.config.comm().impair().rate_mbit() > 0;
-    return !slowed && transport_->SharesMemoryWith(peer);
+    // A rate that is asked for holds bytes back wherever they lie; and what lies in a file is
+    // copied to be sent, as little at a time as the worker's credit allows.
+    const bool held_back = job_.config.comm().impair().rate_mbit() > 0 || memory_->offloads();
+    return !held_back && transport_->SharesMemoryWith(peer);
   };
   if (order_ != nullptr) {
     sinks.record = [this](const OrderRecord& record) {
@@ -393,6 +406,11 @@ void LaneThread::NoteSums() {
 
 void LaneThread::PublishCounters() {
   NoteSums();
+  if (const absl::Status failure = memory_->failure(); !failure.ok()) {
+    AddNotice({absl::StrCat("offload/", number_),
+               absl::StrCat("placement.offload_dir: ", std::string(failure.message()),
+                            "; what found no room there lies in memory")});
+  }
   const ShardCounters& counters = shard_->counters();
   const TransportCounters transport = transport_->counters();
   absl::MutexLock lock(&mutex_);
