@@ -36,12 +36,12 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   local.coordinator_log = local.run_dir + ".log";
   local.servers = job.servers;
   local.workers = job.workers;
-  local.workers_beside_servers = HasServersBesideWorkers(config);
   local.interrupt_is_error = true;
   if (testbed != nullptr) {
     local.hosts = testbed->hosts();
     if (job.hosts > 0) local.hosts.resize(job.hosts);
   }
+  local.beside_workers = StartsServersBesideWorkers(config);
   FitToMachine(ReadCpuBudget(), config.cluster(), local);
   const absl::Status end = RunLocalJob(local);
   if (!end.ok()) return absl::Status(end.code(), absl::StrCat(job.name, ": ", end.message()));

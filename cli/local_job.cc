@@ -55,11 +55,13 @@ class Supervisor {
     if (event.interrupted) ++interrupts_;
     return event;
   }
-  // Of the node that is number `node` of servers and workers.
-  NetworkHost HostOf(size_t node) const {
+  // Of number `place`, when they are dealt in order.
+  NetworkHost HostOf(size_t place) const {
     if (job_.hosts.empty()) return {.address = "127.0.0.1"};
-    return job_.hosts[node % job_.hosts.size()];
+    return job_.hosts[place % job_.hosts.size()];
   }
+  NetworkHost HostOfServer(size_t server) const;
+  NetworkHost HostOfWorker(size_t worker) const;
   // `arguments` follow `tug coordinator`. OK: it has told address and run folder, or has ended.
   absl::Status StartCoordinator(std::vector<std::string> arguments);
   std::vector<std::string> CoordinatorArguments() const;
@@ -192,12 +194,23 @@ absl::Status Supervisor::ReadAddress(int fd) {
   return absl::OkStatus();
 }
 
+NetworkHost Supervisor::HostOfServer(size_t server) const {
+  const size_t hosts = job_.hosts.size();
+  if (!job_.beside_workers || server < job_.workers || hosts <= job_.workers) {
+    return HostOf(server);
+  }
+  return HostOf(job_.workers + (server - job_.workers) % (hosts - job_.workers));
+}
+
+NetworkHost Supervisor::HostOfWorker(size_t worker) const {
+  return HostOf(job_.beside_workers ? worker : job_.servers + job_.spare_servers + worker);
+}
+
 absl::Status Supervisor::StartNodes() {
   const std::filesystem::path logs = std::filesystem::path(run_dir_) / kLogFolder;
   std::error_code error;
   std::filesystem::create_directories(logs, error);
   if (error) return FileError(error.value(), "make the folder", logs.string());
-  size_t node = 0;
   struct Nodes {
     const char* kind;
     uint32_t count;
@@ -211,7 +224,7 @@ absl::Status Supervisor::StartNodes() {
       Program program;
       program.name = absl::StrCat(kind, "-", i);
       program.argv = {job_.executable, kind, "--coordinator", address_};
-      const NetworkHost host = HostOf(job_.workers_beside_servers ? i : node++);
+      const NetworkHost host = listens ? HostOfServer(i) : HostOfWorker(i);
       program.host = host.name;
       if (listens && !job_.hosts.empty()) {
         program.argv.push_back("--listen");

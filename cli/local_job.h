@@ -30,8 +30,9 @@ struct LocalJob {
   // Servers, then workers, are dealt to these, a host each, and again from the first one when there
   // are no more; the coordinator is on the first. None: all are where we are, and use loopback.
   std::vector<NetworkHost> hosts;
-  // Worker i is where server i is.
-  bool workers_beside_servers = false;
+  // Workers are dealt first: as many servers as there are workers are beside them, the others on
+  // the hosts that are left, or on all where none is.
+  bool beside_workers = false;
   std::string coordinator_log;  // what it says is appended to this file; empty: it says it to us
   // For the coordinator to end a job one of whose nodes has exited with an error.
   absl::Duration report_time = absl::Seconds(4);

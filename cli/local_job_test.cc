@@ -105,6 +105,26 @@ TEST_F(LocalJobTest, GivesEachNodeTheAddressesOfItsHost) {
   ExpectNobodyLeft();
 }
 
+TEST_F(LocalJobTest, PutsServersBesideWorkersAndTheOthersOnHostsOfTheirOwn) {
+  job_.servers = 4;
+  job_.workers = 2;
+  job_.beside_workers = true;
+  for (int i = 1; i <= 3; ++i) job_.hosts.push_back({"", "10.77.0." + std::to_string(i)});
+  Write(tell_ + "while [ $(cat $root/done 2>/dev/null | wc -l) -lt 6 ]; do sleep 0.02; done",
+        "echo $* >> $root/listens; echo >> $root/done", "echo >> $root/done");
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  const std::string listens = ReadWholeFile((root_ / "listens").string(), 1000).value();
+  for (const auto& [host, servers] : {std::pair{1, 1}, {2, 1}, {3, 2}}) {
+    const std::string line = "--listen 10.77.0." + std::to_string(host) + "\n";
+    int found = 0;
+    for (size_t at = listens.find(line); at != std::string::npos; at = listens.find(line, at + 1)) {
+      ++found;
+    }
+    EXPECT_EQ(found, servers) << listens;
+  }
+  ExpectNobodyLeft();
+}
+
 TEST_F(LocalJobTest, SaysThatAHostIsNotThere) {
   job_.hosts = {{"no-such-host", "10.77.0.1"}};
   job_.coordinator_log = (root_ / "coordinator.log").string();

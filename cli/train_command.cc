@@ -29,7 +29,7 @@ absl::Status Train(const JobArguments& arguments) {
   job.servers = config.cluster().servers();
   job.workers = config.cluster().workers();
   job.spare_servers = config.cluster().spare_servers();
-  job.workers_beside_servers = HasServersBesideWorkers(config);
+  job.beside_workers = StartsServersBesideWorkers(config);
   FitToMachine(ReadCpuBudget(), config.cluster(), job);
   return RunLocalJob(job);
 }

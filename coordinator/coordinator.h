@@ -270,6 +270,7 @@ class Coordinator {
   void GivePlaces();
   // Of a new timeline: who holds what.
   void BeginHolders(const std::vector<uint32_t>& servers);
+  std::vector<uint32_t> WeightsOf(const std::vector<uint32_t>& servers) const;
   // Once a change with another placement has begun: `next_view_`.
   void PrepareNextView();
   // Lanes, and who holds what in them.

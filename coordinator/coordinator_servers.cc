@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/mixed_shares.h"
 #include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 
@@ -45,9 +46,19 @@ void Coordinator::BeginHolders(const std::vector<uint32_t>& servers) {
       SegmentHolders::Options{.segment_bytes = blocks_.layout().segment_bytes,
                               .replicas = options_.config.sync().replicas(),
                               .lanes_per_server = options_.config.cluster().lanes_per_server()});
-  holders_->Begin(servers);
+  holders_->Begin(servers, WeightsOf(servers));
   holders_->SetPlacement(places_.number());
   placement_pending_ = copies_were_lost_ = false;
+}
+
+// In proportion to which servers own segments; none: equally.
+std::vector<uint32_t> Coordinator::WeightsOf(const std::vector<uint32_t>& servers) const {
+  const std::vector<const Member*> workers = membership_.OfKind(WORKER);
+  if (options_.config.placement().kind() != PlacementConfig::MIXED || workers.empty()) return {};
+  std::vector<uint64_t> server_hosts, worker_hosts;
+  for (const uint32_t id : servers) server_hosts.push_back(membership_.members().at(id).host_id);
+  for (const Member* worker : workers) worker_hosts.push_back(worker->host_id);
+  return MixedWeights(server_hosts, worker_hosts);
 }
 
 void Coordinator::FillPlacement(View& view) const {
@@ -89,7 +100,8 @@ void Coordinator::ChangeServers() {
     if (!server->leaving) staying.push_back(server->id);
   }
   // Everybody who took over from those that leave may be lost.
-  holders_->SetServers(staying.empty() ? all : staying);
+  const std::vector<uint32_t>& servers = staying.empty() ? all : staying;
+  holders_->SetServers(servers, WeightsOf(servers));
   if (!places_.fencing() && !over) holders_->TakeStep();
 }
 

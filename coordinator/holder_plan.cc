@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
+#include "coordinator/placement.h"
 
 namespace tug {
 namespace {
@@ -14,10 +16,10 @@ constexpr uint32_t kNoLane = ~0u;
 class Plan {
  public:
   Plan(std::span<const SegmentHeld> segments, std::span<const uint32_t> server_of_lane,
-       uint32_t holders)
+       uint32_t holders, std::vector<uint32_t> weights)
       : segments_(segments),
         server_of_lane_(server_of_lane),
-        held_(server_of_lane.size(), 0),
+        held_(std::move(weights)),
         planned_(segments.size()) {
     for (const uint32_t server : server_of_lane) {
       if (places_.empty() || server != last_server_) ++servers_;
@@ -43,33 +45,29 @@ class Plan {
   }
 
  private:
-  uint32_t Lightest() const {
-    return static_cast<uint32_t>(std::min_element(held_.begin(), held_.end()) - held_.begin());
-  }
-
   // Lanes, those that hold most first; ties by index.
   std::vector<uint32_t> HeaviestLanesFirst() const {
-    std::vector<uint32_t> lanes(held_.size());
+    std::vector<uint32_t> lanes(held_.lanes());
     std::iota(lanes.begin(), lanes.end(), 0u);
     std::stable_sort(lanes.begin(), lanes.end(),
-                     [&](uint32_t a, uint32_t b) { return held_[a] > held_[b]; });
+                     [&](uint32_t a, uint32_t b) { return held_.Less(b, a); });
     return lanes;
   }
 
   void PlaceOwners() {
     for (uint32_t id = 0; id < segments_.size(); ++id) {
       planned_[id].owner = segments_[id].owner.value_or(kNoLane);
-      if (segments_[id].owner.has_value()) held_[*segments_[id].owner] += segments_[id].bytes;
+      if (segments_[id].owner.has_value()) held_.Add(*segments_[id].owner, segments_[id].bytes);
     }
     for (const uint32_t id : heaviest_first_) {
       if (planned_[id].owner != kNoLane) continue;
       uint32_t to = kNoLane;
       for (size_t i = 0; i < segments_[id].whole_copies; ++i) {
         const uint32_t copy = segments_[id].copies[i];
-        if (to == kNoLane || held_[copy] < held_[to]) to = copy;
+        if (to == kNoLane || held_.Less(copy, to)) to = copy;
       }
-      planned_[id].owner = to == kNoLane ? Lightest() : to;
-      held_[planned_[id].owner] += segments_[id].bytes;
+      planned_[id].owner = to == kNoLane ? held_.Lightest() : to;
+      held_.Add(planned_[id].owner, segments_[id].bytes);
     }
   }
 
@@ -79,37 +77,25 @@ class Plan {
     return std::find(begin, end, lane) != end;
   }
 
+  // Each move makes the sum of bytes^2 / weight smaller, so that there are finitely many.
   bool MoveAnOwner() {
-    const uint32_t to = Lightest();
+    const uint32_t to = held_.Lightest();
     for (const uint32_t from : HeaviestLanesFirst()) {
-      const uint64_t gap = held_[from] - held_[to];
       // Whether there is no copy, how far from half the gap.
-      std::optional<std::tuple<bool, uint64_t, uint32_t>> best;
+      std::optional<std::tuple<bool, double, uint32_t>> best;
       for (uint32_t id = 0; id < segments_.size(); ++id) {
-        if (planned_[id].owner != from || !Helps(id, gap)) continue;
-        const std::tuple<bool, uint64_t, uint32_t> rank{!HasWholeCopy(id, to), OffHalf(id, gap),
-                                                        id};
+        const uint64_t bytes = segments_[id].bytes;
+        if (planned_[id].owner != from || !held_.Helps(bytes, from, to)) continue;
+        const std::tuple<bool, double, uint32_t> rank{!HasWholeCopy(id, to),
+                                                      held_.OffBest(bytes, from, to), id};
         if (!best.has_value() || rank < *best) best = rank;
       }
       if (!best.has_value()) continue;
       planned_[std::get<2>(*best)].owner = to;
-      Move(std::get<2>(*best), from, to);
+      held_.Move(segments_[std::get<2>(*best)].bytes, from, to);
       return true;
     }
     return false;
-  }
-
-  // Each move makes the sum of squares of `held_` smaller, so that there are finitely many.
-  bool Helps(uint32_t id, uint64_t gap) const {
-    return segments_[id].bytes > 0 && segments_[id].bytes < gap;
-  }
-  uint64_t OffHalf(uint32_t id, uint64_t gap) const {
-    const uint64_t twice = 2 * segments_[id].bytes;
-    return twice > gap ? twice - gap : gap - twice;
-  }
-  void Move(uint32_t id, uint32_t from, uint32_t to) {
-    held_[from] -= segments_[id].bytes;
-    held_[to] += segments_[id].bytes;
   }
 
   // Whether a copy in `lane` is on a server of its own, whatever is in `except`.
@@ -133,7 +119,7 @@ class Plan {
         if (planned_[id].copies.size() == copies_) break;
         if (!Fits(id, lane, kNoLane)) continue;
         planned_[id].copies.push_back(lane);
-        held_[lane] += now.bytes;
+        held_.Add(lane, now.bytes);
       }
     }
   }
@@ -142,16 +128,19 @@ class Plan {
     for (const uint32_t id : heaviest_first_) {
       const uint32_t after = places_[planned_[id].owner];
       while (planned_[id].copies.size() < copies_) {
-        std::optional<std::tuple<uint64_t, uint32_t, uint32_t>> best;  // bytes, distance, lane
-        for (uint32_t lane = 0; lane < held_.size(); ++lane) {
+        std::optional<uint32_t> best;
+        const auto distance = [&](uint32_t lane) {
+          return (places_[lane] + servers_ - after) % servers_;
+        };
+        for (uint32_t lane = 0; lane < held_.lanes(); ++lane) {
           if (!Fits(id, lane, kNoLane)) continue;
-          const uint32_t distance = (places_[lane] + servers_ - after) % servers_;
-          const std::tuple<uint64_t, uint32_t, uint32_t> rank{held_[lane], distance, lane};
-          if (!best.has_value() || rank < *best) best = rank;
+          const bool less = !best.has_value() || held_.Less(lane, *best);
+          const bool more = !less && held_.Less(*best, lane);
+          if (less || (!more && distance(lane) < distance(*best))) best = lane;
         }
         TUG_CHECK(best.has_value());  // there are more servers than copies
-        planned_[id].copies.push_back(std::get<2>(*best));
-        held_[std::get<2>(*best)] += segments_[id].bytes;
+        planned_[id].copies.push_back(*best);
+        held_.Add(*best, segments_[id].bytes);
       }
     }
   }
@@ -160,7 +149,7 @@ class Plan {
     const std::vector<uint32_t> lanes = HeaviestLanesFirst();
     for (auto to = lanes.rbegin(); to != lanes.rend(); ++to) {
       for (const uint32_t from : lanes) {
-        if (held_[from] <= held_[*to]) break;
+        if (!held_.Less(*to, from)) break;
         if (MoveACopy(from, *to)) return true;
       }
     }
@@ -168,21 +157,21 @@ class Plan {
   }
 
   bool MoveACopy(uint32_t from, uint32_t to) {
-    const uint64_t gap = held_[from] - held_[to];
-    std::optional<std::tuple<uint64_t, uint32_t>> best;  // how far from half the gap
+    std::optional<std::tuple<double, uint32_t>> best;  // how far from half the gap
     for (uint32_t id = 0; id < segments_.size(); ++id) {
       const std::vector<uint32_t>& copies = planned_[id].copies;
-      if (!Helps(id, gap) || std::find(copies.begin(), copies.end(), from) == copies.end() ||
-          !Fits(id, to, from)) {
+      const uint64_t bytes = segments_[id].bytes;
+      if (!held_.Helps(bytes, from, to) ||
+          std::find(copies.begin(), copies.end(), from) == copies.end() || !Fits(id, to, from)) {
         continue;
       }
-      const std::tuple<uint64_t, uint32_t> rank{OffHalf(id, gap), id};
+      const std::tuple<double, uint32_t> rank{held_.OffBest(bytes, from, to), id};
       if (!best.has_value() || rank < *best) best = rank;
     }
     if (!best.has_value()) return false;
     const uint32_t id = std::get<1>(*best);
     std::replace(planned_[id].copies.begin(), planned_[id].copies.end(), from, to);
-    Move(id, from, to);
+    held_.Move(segments_[id].bytes, from, to);
     return true;
   }
 
@@ -193,17 +182,20 @@ class Plan {
   uint32_t last_server_ = 0;
   std::vector<uint32_t> places_;  // by lane: its server, counted from 0
   std::vector<uint32_t> heaviest_first_;
-  std::vector<uint64_t> held_;  // bytes by lane
+  LaneLoads held_;
   std::vector<PlannedHolders> planned_;
 };
 
 }  // namespace
 
 std::vector<PlannedHolders> PlanHolders(std::span<const SegmentHeld> segments,
-                                        std::span<const uint32_t> server_of_lane,
-                                        uint32_t holders) {
+                                        std::span<const uint32_t> server_of_lane, uint32_t holders,
+                                        std::span<const uint32_t> weights) {
   TUG_CHECK(!server_of_lane.empty() && holders >= 1);
-  return Plan(segments, server_of_lane, holders).Make();
+  std::vector<uint32_t> all(weights.begin(), weights.end());
+  if (all.empty()) all.assign(server_of_lane.size(), 1);
+  TUG_CHECK_EQ(all.size(), server_of_lane.size());
+  return Plan(segments, server_of_lane, holders, std::move(all)).Make();
 }
 
 }  // namespace tug

@@ -6,10 +6,11 @@
 // elsewhere.
 //
 //  1. An owner that goes: a copy of the segment becomes the owner, else the lane that owns least.
-//  2. Owned bytes are balanced: segments go from the lane with most, of those that have one that is
-//     smaller than the gap, to the lane with least, until there is none. Then no lane owns more
-//     than another by more than its smallest segment. Rather a segment whose copy is there already,
-//     then one that is about half of the gap.
+//  2. Owned bytes are balanced, in proportion to the weights of lanes (LaneLoads): segments go from
+//     the lane with most, of those that have one that is smaller than the gap, to the lane with
+//     least, until there is none. Then, with equal weights, no lane owns more than another by more
+//     than its smallest segment. Rather a segment whose copy is there already, then one that is
+//     about half of the gap.
 //  3. Copies stay that are on servers of their own, whole ones first; then the owner of before; the
 //     rest go to the lanes that hold least, of equal ones the next after the owner's server.
 //  4. Held bytes (owned and copied) are balanced as owned ones are, by moving copies.
@@ -38,9 +39,12 @@ struct PlannedHolders {
 
 // `server_of_lane`: of each lane that is to hold segments; a server's lanes are neighbours. Each
 // segment gets `holders` of them, or as many as there are servers. A pure function, and a fixed
-// point: what it gave is not moved if it is asked again. REQUIRES: at least one lane, holders >= 1.
+// point: what it gave is not moved if it is asked again; nor is what PlaceSegments gave. `weights`:
+// of lanes; none: they are equal. One of weight 0 gets only copies, if other servers are too few.
+// REQUIRES: at least one lane, holders >= 1; of weights, as LaneLoads.
 std::vector<PlannedHolders> PlanHolders(std::span<const SegmentHeld> segments,
-                                        std::span<const uint32_t> server_of_lane, uint32_t holders);
+                                        std::span<const uint32_t> server_of_lane, uint32_t holders,
+                                        std::span<const uint32_t> weights = {});
 
 }  // namespace tug
 

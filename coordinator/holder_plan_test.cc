@@ -1,6 +1,7 @@
 #include "coordinator/holder_plan.h"
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -49,6 +50,41 @@ TEST(PlanHolders, LeavesWhatIsPlacedByBytesWhereItIs) {
   for (size_t id = 0; id < bytes.size(); ++id) {
     EXPECT_EQ(planned[id].owner, owners[id]) << id;
     EXPECT_TRUE(planned[id].copies.empty());
+  }
+}
+
+TEST(PlanHolders, LeavesWhatIsPlacedByWeightsWhereItIs) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<uint64_t> bytes(random() % 60 + 1);
+    for (uint64_t& b : bytes) b = random() % 30 + 1;
+    Lanes weights(random() % 6 + 1), servers;
+    for (uint32_t& w : weights) {
+      w = static_cast<uint32_t>(random() % 5);
+      servers.push_back(static_cast<uint32_t>(servers.size()));
+    }
+    weights[random() % weights.size()] = 4;
+    const Lanes owners = PlaceSegments(bytes, weights);
+    const auto planned = PlanHolders(Segments(bytes, owners), servers, 1, weights);
+    for (size_t id = 0; id < bytes.size(); ++id) EXPECT_EQ(planned[id].owner, owners[id]) << round;
+  }
+}
+
+TEST(PlanHolders, MovesSegmentsUntilOwnedBytesFollowWeights) {
+  const std::vector<uint64_t> bytes(60, 10);
+  const auto segments = Segments(bytes, Lanes(60, 0));
+  const auto planned = PlanHolders(segments, Lanes{1, 2, 3}, 1, Lanes{1, 0, 4});
+  EXPECT_THAT(OwnedBytes(segments, planned, 3), ElementsAre(120, 0, 480));
+  const auto again = PlanHolders(AsHeld(segments, planned), Lanes{1, 2, 3}, 1, Lanes{1, 0, 4});
+  EXPECT_EQ(again, planned);
+}
+
+TEST(PlanHolders, AServerOfWeightZeroKeepsCopiesWhereOthersAreTooFew) {
+  const std::vector<uint64_t> bytes(6, 10);
+  const auto planned = PlanHolders(Segments(bytes, Lanes(6, 0)), Lanes{1, 2}, 2, Lanes{1, 0});
+  for (const PlannedHolders& holders : planned) {
+    EXPECT_EQ(holders.owner, 0u);
+    EXPECT_THAT(holders.copies, ElementsAre(1));
   }
 }
 

@@ -50,6 +50,63 @@ TEST(PlaceSegments, KeepsLanesWithinOneSegmentOfEachOther) {
   }
 }
 
+// Heaviest first, each to the lane with the fewest bytes so far.
+std::vector<uint32_t> PlacedByBytes(const std::vector<uint64_t>& bytes, uint32_t lanes) {
+  std::vector<uint32_t> order(bytes.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return bytes[a] > bytes[b]; });
+  std::vector<uint64_t> loads(lanes, 0);
+  std::vector<uint32_t> lane_of(bytes.size());
+  for (const uint32_t id : order) {
+    const auto lane = std::min_element(loads.begin(), loads.end()) - loads.begin();
+    lane_of[id] = static_cast<uint32_t>(lane);
+    loads[static_cast<size_t>(lane)] += bytes[id];
+  }
+  return lane_of;
+}
+
+TEST(PlaceSegments, WithEqualWeightsGoesByBytesAlone) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<uint64_t> bytes(random() % 100 + 1);
+    for (uint64_t& b : bytes) b = random() % 64 + 1;
+    const uint32_t lanes = random() % 9 + 1;
+    const std::vector<uint32_t> weights(lanes, static_cast<uint32_t>(random() % 1000 + 1));
+    EXPECT_EQ(PlaceSegments(bytes, lanes), PlacedByBytes(bytes, lanes)) << "round " << round;
+    EXPECT_EQ(PlaceSegments(bytes, weights), PlacedByBytes(bytes, lanes)) << "round " << round;
+  }
+}
+
+TEST(PlaceSegments, KeepsBytesInProportionToWeights) {
+  const uint64_t seed = 20240608;
+  std::cout << "seed " << seed << std::endl;
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<uint64_t> bytes(random() % 200 + 1);
+    for (uint64_t& b : bytes) b = random() % 5000 + 1;
+    std::vector<uint32_t> weights(random() % 8 + 1);
+    for (uint32_t& w : weights) w = static_cast<uint32_t>(random() % 7);
+    weights[random() % weights.size()] = 3;
+    const auto lanes = static_cast<uint32_t>(weights.size());
+    const std::vector<uint64_t> loads = Loads(bytes, PlaceSegments(bytes, weights), lanes);
+    const auto heaviest = static_cast<double>(*std::max_element(bytes.begin(), bytes.end()));
+    for (uint32_t a = 0; a < lanes; ++a) {
+      if (weights[a] == 0) {
+        EXPECT_EQ(loads[a], 0u) << "round " << round;
+        continue;
+      }
+      for (uint32_t b = 0; b < lanes; ++b) {
+        if (weights[b] == 0) continue;
+        const double difference =
+            static_cast<double>(loads[a]) / weights[a] - static_cast<double>(loads[b]) / weights[b];
+        EXPECT_LE(difference, heaviest / 2 * (1.0 / weights[a] + 1.0 / weights[b]) + 1e-9)
+            << "round " << round;
+      }
+    }
+  }
+}
+
 TEST(AssignVirtualWorkers, DealsContiguousRunsAsEqualAsPossible) {
   EXPECT_EQ(AssignVirtualWorkers(5, 2), (std::vector<std::vector<uint32_t>>{{0, 1, 2}, {3, 4}}));
   EXPECT_EQ(AssignVirtualWorkers(3, 3), (std::vector<std::vector<uint32_t>>{{0}, {1}, {2}}));

@@ -40,12 +40,32 @@ SegmentHolders::SegmentHolders(Options options)
   TUG_CHECK(options_.replicas > 0 && options_.lanes_per_server > 0);
 }
 
-void SegmentHolders::Begin(std::span<const uint32_t> servers) {
-  TUG_CHECK(!servers.empty());
+void SegmentHolders::TakeServers(std::span<const uint32_t> servers,
+                                 std::span<const uint32_t> weights) {
+  TUG_CHECK(!servers.empty() && (weights.empty() || weights.size() == servers.size()));
   servers_.assign(servers.begin(), servers.end());
+  weights_.clear();
+  for (size_t i = 0; i < servers.size(); ++i) {
+    weights_[servers[i]] = weights.empty() ? 1 : weights[i];
+  }
+}
+
+std::vector<uint32_t> SegmentHolders::LaneWeights() const {
+  std::vector<uint32_t> weights;
+  for (const LaneId& lane : LanesOf(servers_, options_.lanes_per_server)) {
+    weights.push_back(weights_.at(lane.server));
+  }
+  // Those of weight 0 hold all where the others are gone.
+  if (std::all_of(weights.begin(), weights.end(), [](uint32_t weight) { return weight == 0; })) {
+    weights.assign(weights.size(), 1);
+  }
+  return weights;
+}
+
+void SegmentHolders::Begin(std::span<const uint32_t> servers, std::span<const uint32_t> weights) {
+  TakeServers(servers, weights);
   const std::vector<LaneId> lanes = LanesOf(servers, options_.lanes_per_server);
-  const std::vector<uint32_t> owners =
-      PlaceSegments(options_.segment_bytes, static_cast<uint32_t>(lanes.size()));
+  const std::vector<uint32_t> owners = PlaceSegments(options_.segment_bytes, LaneWeights());
   for (size_t id = 0; id < segments_.size(); ++id) segments_[id] = {lanes[owners[id]], {}};
   MakePlan();
   for (size_t id = 0; id < segments_.size(); ++id) {
@@ -57,11 +77,11 @@ void SegmentHolders::Begin(std::span<const uint32_t> servers) {
   changed_ = true;
 }
 
-void SegmentHolders::SetServers(std::span<const uint32_t> servers) {
-  TUG_CHECK(!servers.empty());
+void SegmentHolders::SetServers(std::span<const uint32_t> servers,
+                                std::span<const uint32_t> weights) {
   if (std::equal(servers.begin(), servers.end(), servers_.begin(), servers_.end())) return;
   const std::vector<uint32_t> before = Servers();
-  servers_.assign(servers.begin(), servers.end());
+  TakeServers(servers, weights);
   // Who joins is of the next placement even if there is nothing for it to hold.
   changed_ = changed_ || Servers() != before;
   MakePlan();
@@ -84,7 +104,8 @@ void SegmentHolders::MakePlan() {
       }
     }
   }
-  const std::vector<PlannedHolders> planned = PlanHolders(now, server_of_lane, options_.replicas);
+  const std::vector<PlannedHolders> planned =
+      PlanHolders(now, server_of_lane, options_.replicas, LaneWeights());
   plan_.assign(segments_.size(), {});
   for (size_t id = 0; id < segments_.size(); ++id) {
     plan_[id].owner = lanes[planned[id].owner];

@@ -46,13 +46,14 @@ class SegmentHolders {
   explicit SegmentHolders(Options options);
 
   // A new timeline: owners are those of PlaceSegments over the lanes of `servers`, in that order.
-  // Copies are there at once, and in sync when they have been heard of. REQUIRES: at least one,
-  // ascending.
-  void Begin(std::span<const uint32_t> servers);
+  // Copies are there at once, and in sync when they have been heard of. `weights`: of the servers,
+  // in proportion to which they own segments; none: equal. REQUIRES: at least one, ascending.
+  void Begin(std::span<const uint32_t> servers, std::span<const uint32_t> weights = {});
 
   // These are to hold all segments from now on; others that do hand theirs over. What is held stays
-  // the same until TakeStep. REQUIRES: at least one, ascending.
-  void SetServers(std::span<const uint32_t> servers);
+  // the same until TakeStep. Where the servers are those of before, so are their weights. REQUIRES:
+  // at least one, ascending.
+  void SetServers(std::span<const uint32_t> servers, std::span<const uint32_t> weights = {});
 
   struct Removal {
     uint32_t owned = 0;    // segments that the server owned
@@ -113,6 +114,9 @@ class SegmentHolders {
 
   bool InSync(const Segment& segment, const Copy& copy) const;
   bool AllInSync() const;
+  void TakeServers(std::span<const uint32_t> servers, std::span<const uint32_t> weights);
+  // Of the lanes of servers_.
+  std::vector<uint32_t> LaneWeights() const;
   void MakePlan();
   bool AddWanted();
   bool SwitchOver();
@@ -123,7 +127,8 @@ class SegmentHolders {
   const Options options_;
   bool changed_ = false;
   uint32_t placement_ = 0;
-  std::vector<uint32_t> servers_;  // that are to hold all
+  std::vector<uint32_t> servers_;         // that are to hold all
+  std::map<uint32_t, uint32_t> weights_;  // of these
   std::vector<Segment> segments_;
   std::vector<Target> plan_;
   std::map<uint32_t, uint32_t> reported_;  // by server

@@ -47,12 +47,13 @@ struct HeldBytes {
 };
 // By placement.kind, with p parameters of a block, w = 4 bytes, or 2 with BF16 pulled as bf16, c
 // bytes of packed copies of it, w = 0 of blocks that are read in place, S virtual workers carried:
-//                          weights                               gradients
-//   SERVERS, ZERO1, MIXED  sum of w p + c over all blocks        S x sum of 4 p over all blocks
-//   ZERO2                  the same                              sum of 4 p over the G largest
-//   blocks ZERO3                  largest sum of w p over a window,     the same
-//                          and largest sum of c over its
-//                          blocks that have been used
+//   SERVERS, ZERO1, MIXED  weights    sum of w p + c over all blocks
+//                          gradients  S x sum of 4 p over all blocks
+//   ZERO2                  weights    the same
+//                          gradients  sum of 4 p over the G largest blocks
+//   ZERO3                  weights    largest sum of w p over a window, and largest sum of c over
+//                                     its blocks that have been used
+//                          gradients  as ZERO2
 // G: GradientBlocks. Windows (model/block_window.h) are of prefetch_blocks + 1 blocks, which follow
 // each other in the order of use, and of the tied block beside where the last one is among them.
 // Beyond that a worker holds a gradient for a while only where a lane is short of memory

@@ -49,6 +49,10 @@ void ReplayModel::BindGradient(int block, std::span<float> gradient) {
   Gradient& bound = gradients_[static_cast<size_t>(block)];
   if (bound.memory.data() == gradient.data()) return;
   bound = {gradient, false};
+  // Blocks may take turns in the same memory.
+  for (Gradient& other : gradients_) {
+    if (&other != &bound && other.memory.data() == gradient.data()) other.written = false;
+  }
 }
 
 void ReplayModel::Start(const MicroBatch& batch) {

@@ -48,6 +48,11 @@ inline bool HasServersBesideWorkers(const JobConfig& config) {
   return AllReduces(config) || PlacementModeOf(config).beside_workers;
 }
 
+// Servers are started where workers are, as far as there are so many of either.
+inline bool StartsServersBesideWorkers(const JobConfig& config) {
+  return HasServersBesideWorkers(config) || config.placement().kind() == PlacementConfig::MIXED;
+}
+
 }  // namespace tug
 
 #endif  // TUG_PROTO_PLACEMENT_MODE_H_

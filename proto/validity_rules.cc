@@ -448,9 +448,11 @@ constexpr ValidityRule kValidityRules[] = {
      "a backward pass reads the weights of several blocks with UNIFORM: choose FULL or BLOCK"},
     {"comm.pull_format", "placement.kind",
      [](const JobConfig& c) {
-       return FreesWeights(c) && c.comm().pull_format() == CommConfig::CHANGES;
+       return FreesWeights(c) && (c.comm().pull_format() == CommConfig::CHANGES ||
+                                  c.comm().pull_format() == CommConfig::PULL_AUTO);
      },
-     "changes are added to weights that the worker has kept: choose another format"},
+     "weights are pulled twice, not kept, and have to be the same both times: choose FP32, BF16 or "
+     "INT8"},
     {"placement.gradient_blocks", "model.tied_head",
      [](const JobConfig& c) {
        return FreesGradients(c) && TrainsOwnModel(c) && c.model().tied_head() &&

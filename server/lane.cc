@@ -11,6 +11,7 @@
 #include "huggingface/weights_source.h"
 #include "proto/placement_mode.h"
 #include "server/initial_weights.h"
+#include "server/memory.h"
 #include "server/restore.h"
 #include "server/view_live_set.h"
 
@@ -187,6 +188,7 @@ void LaneThread::Run(const View& view, bool joins, std::stop_token stop) {
 
 absl::Status LaneThread::Prepare(const View& view, bool joins) {
   failed_ = false;
+  RETURN_IF_ERROR(Offload(view));
   placement_ = view.placement();
   writers_ = LaneNumberOfSegment(view);
   postponed_.clear();
@@ -219,6 +221,16 @@ void LaneThread::SetOverNetwork(const View& view) {
   shard_->reduction()->SetOverNetwork(std::move(over_network));
 }
 
+absl::Status LaneThread::Offload(const View& view) {
+  const std::string& folder = job_.config.placement().offload_dir();
+  if (folder.empty() || memory_->offloads()) return absl::OkStatus();
+  const HeldMemory held = PredictLaneHeld(job_.config, job_.table, view, LaneIndex(view));
+  const absl::Status offloaded = memory_->Offload(folder, held.weights + held.optimizer);
+  if (offloaded.ok()) return offloaded;
+  return absl::Status(offloaded.code(),
+                      absl::StrCat("placement.offload_dir: ", offloaded.message()));
+}
+
 ShardSinks LaneThread::MakeSinks() {
   ShardSinks sinks;
   sinks.send = [this](Outgoing m) { sender_.Send(std::move(m)); };
@@ -226,9 +238,10 @@ ShardSinks LaneThread::MakeSinks() {
   sinks.notice = [this](ShardNotice notice) { AddNotice(std::move(notice)); };
   sinks.wake = [transport = transport_.get()] { transport->Wake(); };
   sinks.shares_memory = [this](PeerId peer) {
-    // A rate that is asked for holds bytes back wherever they lie.
-    const bool slowed = job_.config.comm().impair().rate_mbit() > 0;
-    return !slowed && transport_->SharesMemoryWith(peer);
+    // A rate that is asked for holds bytes back wherever they lie; and what lies in a file is
+    // copied to be sent, as little at a time as the worker's credit allows.
+    const bool held_back = job_.config.comm().impair().rate_mbit() > 0 || memory_->offloads();
+    return !held_back && transport_->SharesMemoryWith(peer);
   };
   if (order_ != nullptr) {
     sinks.record = [this](const OrderRecord& record) {
@@ -478,6 +491,11 @@ void LaneThread::NoteSums() {
 
 void LaneThread::PublishCounters() {
   NoteSums();
+  if (const absl::Status failure = memory_->failure(); !failure.ok()) {
+    AddNotice({absl::StrCat("offload/", number_),
+               absl::StrCat("placement.offload_dir: ", std::string(failure.message()),
+                            "; what found no room there lies in memory")});
+  }
   const ShardCounters& counters = shard_->counters();
   const TransportCounters transport = transport_->counters();
   absl::MutexLock lock(&mutex_);

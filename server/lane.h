@@ -125,6 +125,8 @@ class LaneThread {
   SnapshotWriter::Place PlaceOf(const View& view, bool first) const;
   // Of this lane in the view.
   uint32_t LaneIndex(const View& view) const;
+  // With placement.offload_dir: gives the lane's memory its file, once.
+  absl::Status Offload(const View& view);
   ShardSinks MakeSinks();
   absl::Status StartOrderLog(const View& view);
   void AddSnapshot(const SegmentSnapshot& snapshot);

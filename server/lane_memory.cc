@@ -42,13 +42,15 @@ std::shared_ptr<LaneMemory> LaneMemory::Create(SendBuffers::NewBuffer new_buffer
 }
 
 absl::Status LaneMemory::Offload(const std::string& folder, uint64_t reserve_bytes) {
-  files_ = SharedArena::Create(
+  std::shared_ptr<SharedArena> files = SharedArena::Create(
       {.new_region =
            [folder](size_t size_bytes) { return SharedRegion::CreateInFile(folder, size_bytes); },
        // What rounding takes is an eighth at most, and a page of each of few buffers.
        .first_region_bytes = reserve_bytes + reserve_bytes / 8 + kFurtherRegionBytes / 64,
        .largest_region_bytes = kFurtherRegionBytes});
-  return files_->NewBuffer(0).status();
+  const absl::Status reserved = files->NewBuffer(0).status();
+  if (reserved.ok()) files_ = std::move(files);
+  return reserved;
 }
 
 ByteCount* LaneMemory::CountOf(Use use) {

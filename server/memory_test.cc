@@ -143,7 +143,11 @@ TEST(HeldMemory, AServerHasItsSegmentsAndItsCopies) {
 TEST(HeldMemory, InAnAllReduceEveryLaneHasAllSegments) {
   JobConfig config = Job(CommConfig::FP32, SyncConfig::BSP);
   config.set_exchange(JobConfig::ALL_REDUCE);
+  config.mutable_comm()->set_shared_memory(true);
+  config.mutable_cluster()->set_workers(config.cluster().virtual_workers());
   EXPECT_EQ(PredictServerHeld(config, Table(), ViewOf(2), 1).total(), 20 * kParameters);
+  config.mutable_cluster()->set_virtual_workers(4 * config.cluster().workers());
+  EXPECT_EQ(PredictServerHeld(config, Table(), ViewOf(2), 1).total(), 24 * kParameters);
 }
 
 TEST(HeldMemory, OneGradientIsReadWhereTheWorkerBesideHasIt) {

@@ -69,6 +69,15 @@ class FullDiskTest : public TugTest {
 };
 bool FullDiskTest::own_mounts_ = false;
 
+TEST_F(FullDiskTest, IsFoundBeforeAnythingIsOffloadedToIt) {
+  ASSERT_NO_FATAL_FAILURE(MakeDisk(100));
+  Process& train = StartTraining("run", {absl::StrCat("placement.offload_dir=", Path("disk"))});
+  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime)));
+  ExpectErrorLine(train,
+                  {"placement.offload_dir", Path("disk"), "No space left", "free some space"});
+  ExpectNobodyLeft();
+}
+
 TEST_F(FullDiskTest, IsFoundBeforeTheJobStarts) {
   ASSERT_NO_FATAL_FAILURE(MakeDisk(100));
   Process& train = StartTraining("disk/run", {});

@@ -201,18 +201,19 @@ uint64_t Training::PredictBytes(uint32_t virtual_workers) const {
 std::vector<bool> Training::BlocksInPlace(const View& view) const {
   const JobConfig& config = registered_.config();
   const CommConfig::Format format = config.comm().pull_format();
+  // Where all lanes share memory, as here, PULL_AUTO is FP32.
   const bool as_computed =
-      format == CommConfig::FP32 ||
+      format == CommConfig::FP32 || format == CommConfig::PULL_AUTO ||
       (format == CommConfig::BF16 && config.train().precision() == TrainConfig::BF16 &&
        config.sync().local_steps() <= 1);
-  std::vector<bool> in_place(table_->num_blocks(),
-                             as_computed && SyncModeOf(config.sync().policy()).in_place);
+  const bool reads_lanes =
+      SyncModeOf(config.sync().policy()).in_place && config.placement().offload_dir().empty();
+  const std::vector<uint32_t> lanes =
+      LaneNumberOfSegmentFor(view, WorkerPeer(registered_.node_id()));
+  std::vector<bool> in_place(table_->num_blocks(), as_computed && reads_lanes);
   for (uint32_t id = 0; id < table_->size(); ++id) {
     const uint32_t block = table_->segment(id).block;
-    const auto first = static_cast<int>(table_->first_of_block(block));
-    if (view.lane_of_segment(static_cast<int>(id)) != view.lane_of_segment(first)) {
-      in_place[block] = false;
-    }
+    if (lanes[id] != lanes[table_->first_of_block(block)]) in_place[block] = false;
   }
   return in_place;
 }

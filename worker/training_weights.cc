@@ -43,7 +43,8 @@ void TrainingLoop::Pull(const PullOrder& order, bool whole) {
       .block = order.block,
       .want = newest ? Want::kAtLeast : Want::kExact,
       .version = order.clock,
-      .allow_in_place = mode_.in_place,
+      // What offloading lanes send lies in copies, of which there should be few.
+      .allow_in_place = mode_.in_place && options_.config.placement().offload_dir().empty(),
       .virtual_workers =
           FirstRun(std::span(options_.virtual_workers).subspan(order.first_taker, order.takers))};
   if (bf16_weights_) {
