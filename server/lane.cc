@@ -477,6 +477,7 @@ absl::Status LaneThread::TakePlacement(const View& view, absl::Time now) {
   RETURN_IF_ERROR(ConnectToLanes(view, LanePeer(number_), *transport_));
   auto next = std::make_unique<Shard>(MakeShardOptions(view), job_.table, MakeSinks());
   snapshots_->SetPlace(PlaceOf(view, /*first=*/false));
+  writers_ = LaneNumberOfSegment(view);
   RETURN_IF_ERROR(next->TakeFrom(shard_.get(), now));
   NoteSums();
   shard_ = std::move(next);
