@@ -6,7 +6,7 @@
 namespace tug {
 
 // The same number for processes that can share memory, and reach each other without a network: of
-// one boot of one machine, one network namespace and one user. Never 0. Thread-safe.
+// one boot of one machine, one network namespace and one user. 0: not known. Thread-safe.
 uint64_t HostIdentity();
 
 }  // namespace tug

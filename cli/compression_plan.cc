@@ -78,7 +78,8 @@ absl::StatusOr<std::vector<CodecCase>> PlanCodecs(const CompressionArguments& a)
 }
 
 absl::StatusOr<std::vector<PlannedLink>> PlanLinks(const CompressionArguments& a) {
-  ASSIGN_OR_RETURN(std::vector<PlannedLink> links, ParseList("--links", a.links, &ParsePlannedLink));
+  ASSIGN_OR_RETURN(std::vector<PlannedLink> links,
+                   ParseList("--links", a.links, &ParsePlannedLink));
   const bool crosses =
       BusiestLinkModels({.servers = a.servers, .workers = a.workers, .hosts = a.hosts}) > 0;
   for (const PlannedLink& link : links) {

@@ -122,9 +122,7 @@ absl::Status Experiment::Run() {
 }
 
 void Experiment::PrintPlan() const {
-  for (const auto& [name, value] : results_.settings) {
-    std::printf("%s: %s\n", name.c_str(), value.c_str());
-  }
+  PrintSettings(results_.settings);
   std::printf("jobs: %zu\n", plan_.jobs.size());
   std::fflush(stdout);
 }
@@ -215,13 +213,7 @@ void AddExperimentCompression(CLI::App& experiment, Command& chosen) {
        "counts [as the job says]");
   one("--loss-margin", a->loss_margin,
       "A final validation loss that is so much above FP32's is as good");
-  command->add_option("--out", a->out, "Folder for report and runs [runs/compression-<n>]")
-      ->type_name("DIR");
-  command
-      ->add_option("--set", a->overrides,
-                   "Override a field of the jobs: path.to.field=value; may be given many times")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  AddOutAndSet(*command, "compression", a->out, a->overrides);
   command->footer(
       "Leaves report.html (needs no other file), compression.json, compression.md and a run folder "
       "for each job.\n"

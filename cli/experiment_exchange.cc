@@ -145,9 +145,7 @@ absl::Status Experiment::CheckTestbed() {
 }
 
 void Experiment::PrintPlan() const {
-  for (const auto& [name, value] : results_.settings) {
-    std::printf("%s: %s\n", name.c_str(), value.c_str());
-  }
+  PrintSettings(results_.settings);
   std::printf("jobs: %zu\n", plan_.jobs.size());
   std::fflush(stdout);
 }
@@ -246,13 +244,7 @@ void AddExperimentExchange(CLI::App& experiment, Command& chosen) {
   one("--steps", a->steps, "Steps that are");
   one("--latency-us", a->latency_us,
       "alpha of the formulas: of a message, beside its bytes, microseconds");
-  command->add_option("--out", a->out, "Folder for report and runs [runs/exchange-<n>]")
-      ->type_name("DIR");
-  command
-      ->add_option("--set", a->overrides,
-                   "Override a field of the jobs: path.to.field=value; may be given many times")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  AddOutAndSet(*command, "exchange", a->out, a->overrides);
   command->footer(
       "Leaves report.html (needs no other file), exchange.json, exchange.md and a run folder for "
       "each job. A job that fails is a line of the report.\n"

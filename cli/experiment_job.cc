@@ -1,5 +1,6 @@
 #include "cli/experiment_job.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -69,6 +70,22 @@ absl::Status WriteJson(const std::string& path, const nlohmann::ordered_json& js
   return WriteFile(path, json.dump(1, ' ', /*ensure_ascii=*/false,
                                    nlohmann::ordered_json::error_handler_t::replace) +
                              "\n");
+}
+
+void PrintSettings(const std::vector<std::pair<std::string, std::string>>& settings) {
+  for (const auto& [name, value] : settings) std::printf("%s: %s\n", name.c_str(), value.c_str());
+}
+
+void AddOutAndSet(CLI::App& command, const std::string& name, std::string& out,
+                  std::vector<std::string>& overrides) {
+  command
+      .add_option("--out", out, absl::StrCat("Folder for report and runs [runs/", name, "-<n>]"))
+      ->type_name("DIR");
+  command
+      .add_option("--set", overrides,
+                  "Override a field of the jobs: path.to.field=value; may be given many times")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
 }
 
 std::string CommandLine(const std::string& name, const CLI::App& command) {

@@ -4,6 +4,7 @@
 // What all experiments do with the jobs that they run and with what they leave.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -41,6 +42,14 @@ absl::Status CheckOutFolder(const std::string& out);
 
 // JSON for OUT; what the command line brought need not be UTF-8.
 absl::Status WriteJson(const std::string& path, const nlohmann::ordered_json& json);
+
+// A line for each.
+void PrintSettings(const std::vector<std::pair<std::string, std::string>>& settings);
+
+// The options --out and --set of an experiment. `name`: "sync". Both are to live as long as the
+// command.
+void AddOutAndSet(CLI::App& command, const std::string& name, std::string& out,
+                  std::vector<std::string>& overrides);
 
 // A command as it was typed, but for the order of its options. `name`: "tug experiment sync".
 std::string CommandLine(const std::string& name, const CLI::App& command);

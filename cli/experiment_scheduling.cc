@@ -114,9 +114,7 @@ absl::Status Experiment::CheckJobs() {
 }
 
 void Experiment::PrintPlan() const {
-  for (const auto& [name, value] : results_.settings) {
-    std::printf("%s: %s\n", name.c_str(), value.c_str());
-  }
+  PrintSettings(results_.settings);
   size_t jobs = 0;
   for (const SchedulingCase& c : plan_.cases) jobs += c.policies.size();
   std::printf("jobs: %zu, about %.0f minutes\n", jobs, std::ceil(LongestSeconds(a_, plan_) / 60));
@@ -213,13 +211,7 @@ void AddExperimentScheduling(CLI::App& experiment, Command& chosen) {
       "Seconds that a step's bytes take one way over the busiest link; sets replay.size_scale");
   one("--warm-up", a->warm_up, "Steps that are not measured; auto: after its trials");
   one("--steps", a->steps, "Steps that are");
-  command->add_option("--out", a->out, "Folder for report and runs [runs/scheduling-<n>]")
-      ->type_name("DIR");
-  command
-      ->add_option("--set", a->overrides,
-                   "Override a field of the job: path.to.field=value; may be given many times")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  AddOutAndSet(*command, "scheduling", a->out, a->overrides);
   command->footer(
       "Leaves report.html (needs no other file), scheduling.json, scheduling.md and a run folder "
       "for each job.\n"

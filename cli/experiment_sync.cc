@@ -102,9 +102,7 @@ absl::Status Experiment::Run() {
 }
 
 void Experiment::PrintPlan() const {
-  for (const auto& [name, value] : results_.settings) {
-    std::printf("%s: %s\n", name.c_str(), value.c_str());
-  }
+  PrintSettings(results_.settings);
   for (const PlannedPart& planned : plan_.parts) {
     std::printf("%s: %zu jobs", planned.part.title.c_str(), planned.jobs.size());
     if (planned.throughput) {
@@ -229,13 +227,7 @@ void AddExperimentSync(CLI::App& experiment, Command& chosen) {
   one("--warm-up", a->warm_up, "Batches that are not measured");
   one("--steps", a->steps, "Throughput: batches that are");
   command->add_option("--train-steps", a->train_steps, "Learning: batches [as the job says]");
-  command->add_option("--out", a->out, "Folder for report and runs [runs/sync-<n>]")
-      ->type_name("DIR");
-  command
-      ->add_option("--set", a->overrides,
-                   "Override a field of the jobs: path.to.field=value; may be given many times")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  AddOutAndSet(*command, "sync", a->out, a->overrides);
   command->footer(
       "A batch is a step of all virtual workers; a job step of local:H is H of them. Leaves "
       "report.html (needs no other file), sync.json, sync.md and a run folder for each job.\n"

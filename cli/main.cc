@@ -47,8 +47,8 @@ int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& 
 int main(int argc, char** argv) {
   // gRPC's own lines would stand between ours; whoever wants them sets the variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  // Debian's Abseil looks for cycles in the order of locks, under a lock of its own, whenever one is
-  // taken. Tests keep that.
+  // Debian's Abseil looks for cycles in the order of locks, under a lock of its own, whenever one
+  // is taken. Tests keep that.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 
   tug::Command chosen;

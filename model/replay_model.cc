@@ -49,10 +49,6 @@ void ReplayModel::BindGradient(int block, std::span<float> gradient) {
   Gradient& bound = gradients_[static_cast<size_t>(block)];
   if (bound.memory.data() == gradient.data()) return;
   bound = {gradient, false};
-  // Blocks may take turns in the same memory.
-  for (Gradient& other : gradients_) {
-    if (&other != &bound && other.memory.data() == gradient.data()) other.written = false;
-  }
 }
 
 void ReplayModel::Start(const MicroBatch& batch) {
@@ -68,8 +64,14 @@ void ReplayModel::Backward(int block) {
   const absl::Time begin = clock_.now();
   Gradient& gradient = gradients_[static_cast<size_t>(block)];
   TUG_CHECK(!gradient.memory.empty()) << "no gradient bound to block " << block;
-  if (!gradient.written) WriteGradient(static_cast<size_t>(block), gradient.memory);
-  gradient.written = true;
+  if (!gradient.written) {
+    WriteGradient(static_cast<size_t>(block), gradient.memory);
+    // Blocks may take turns in the same memory.
+    for (Gradient& other : gradients_) {
+      if (other.memory.data() == gradient.memory.data()) other.written = false;
+    }
+    gradient.written = true;
+  }
   SleepUntil(begin, profile_.blocks(block).backward_ms());
 }
 

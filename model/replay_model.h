@@ -45,7 +45,8 @@ class ReplayModel final : public Model {
   void BindWeights(int block, WeightsView weights) override;
   void ReleaseWeights(int) override {}
   uint64_t weight_copy_bytes() const override { return 0; }
-  // REQUIRES: between two bindings of the same memory to a block nobody writes to it.
+  // REQUIRES: between two bindings of the same memory to a block nobody writes to it but other
+  // blocks that are bound to its beginning.
   void BindGradient(int block, std::span<float> gradient) override;
   void Start(const MicroBatch& batch) override;
   void Forward(int block) override;

@@ -1,6 +1,8 @@
 #include "model/replay_model.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -113,6 +115,26 @@ TEST_F(ReplayModelTest, MemoryThatIsBoundAgainIsNotWrittenAgainButOtherMemoryIs)
   model_.BindGradient(1, gradients_[1]);
   Pass();
   EXPECT_EQ(other, gradients_[1]);
+}
+
+// As buffers of a pool are, which blocks take as they are free.
+TEST_F(ReplayModelTest, BlocksThatTakeTurnsInTheSameMemoryEachWriteTheirOwn) {
+  Pass();
+  const std::vector<std::vector<float>> expected = gradients_;
+  std::vector<float> shared(302);
+  for (int pass = 0; pass < 2; ++pass) {
+    MicroBatch batch;
+    batch.samples = 4;
+    batch.training = true;
+    model_.Start(batch);
+    for (int block = 0; block < 3; ++block) model_.Forward(block);
+    for (int block = 2; block >= 0; --block) {
+      const std::span<float> gradient = std::span(shared).first(300 + static_cast<size_t>(block));
+      model_.BindGradient(block, gradient);
+      model_.Backward(block);
+      EXPECT_TRUE(std::equal(gradient.begin(), gradient.end(), expected[block].begin())) << block;
+    }
+  }
 }
 
 TEST_F(ReplayModelTest, LossesAreZeroOverTheSamples) {

@@ -290,6 +290,12 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
   }
 }
 
+TEST(JobRules, WeightsThatArePulledTwiceComeInOneFormat) {
+  EXPECT_THAT(ErrorWith({"placement.kind=ZERO3", "comm.pull_format=PULL_AUTO"}),
+              AllOf(HasSubstr("comm.pull_format = PULL_AUTO"), HasSubstr("same both times")));
+  EXPECT_EQ(ErrorWith({"placement.kind=ZERO3", "comm.pull_format=INT8"}), "");
+}
+
 TEST(JobRules, CandidatesOfAutoStandInTheOrderOfTheirBytesEachOnce) {
   for (const char* candidates : {"top_k_int8,int8", "int8,int8", "one_bit,int4,top_k"}) {
     EXPECT_THAT(ErrorWith({absl::StrCat("comm.push_codec.auto.candidates=", candidates)}),

@@ -20,13 +20,8 @@ namespace {
 
 // How often a lane looks for norms that do not come, and for orders of the control thread.
 constexpr absl::Duration kTick = absl::Milliseconds(50);
-// Steps of a reduction between looks for messages.
-constexpr int kWorkBetweenPolls = 4;
 // For the notices of a failure to leave.
 constexpr absl::Duration kLeaving = absl::Milliseconds(100);
-// For a lane to come to a reduction: its worker may evaluate for long. Lost nodes are noticed by
-// the coordinator.
-constexpr absl::Duration kPatience = absl::Hours(1);
 // Lines for people that a lane remembers; a job with more has told its story.
 constexpr size_t kMaxNotices = 100;
 
@@ -213,14 +208,6 @@ absl::Status LaneThread::Prepare(const View& view, bool joins) {
   return absl::OkStatus();
 }
 
-void LaneThread::SetOverNetwork(const View& view) {
-  std::vector<bool> over_network;
-  for (const PeerId peer : ReducingLanes(view)) {
-    over_network.push_back(peer != LanePeer(number_) && !transport_->SharesMemoryWith(peer));
-  }
-  shard_->reduction()->SetOverNetwork(std::move(over_network));
-}
-
 absl::Status LaneThread::Offload(const View& view) {
   const std::string& folder = job_.config.placement().offload_dir();
   if (folder.empty() || memory_->offloads()) return absl::OkStatus();
@@ -326,20 +313,6 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   return options;
 }
 
-LaneReduction::Options LaneThread::ReductionOptions(const View& view) const {
-  LaneReduction::Options options;
-  options.collective = job_.config.collective();
-  options.group.peers = ReducingLanes(view);
-  const auto self =
-      std::find(options.group.peers.begin(), options.group.peers.end(), LanePeer(number_));
-  options.group.rank = static_cast<uint32_t>(self - options.group.peers.begin());
-  options.group.job = job_.job;
-  options.group.group = view.timeline();
-  options.group.timeout = absl::Milliseconds(job_.config.fault().failure_timeout_ms());
-  options.group.patience = kPatience;
-  return options;
-}
-
 absl::Status LaneThread::FillSegments(const View& view) {
   if (!view.restore_path().empty()) {
     return RestoreSegments(view.restore_path(), job_.config, job_.blocks, job_.table, *shard_);
@@ -385,34 +358,6 @@ void LaneThread::Serve(std::stop_token stop) {
     transport_->Poll(busy ? absl::ZeroDuration() : sender_.PollTime(tick),
                      [&](Message m) { shard_->OnMessage(std::move(m), time_.Now()); });
   }
-}
-
-bool LaneThread::Reduce() {
-  LaneReduction* const reduction = shard_->reduction();
-  if (reduction == nullptr) return false;
-  const absl::Time now = time_.Now();
-  if (now >= next_reduction_tick_) {
-    reduction->OnTick(now);
-    next_reduction_tick_ = now + RankGroup::kTick;
-  }
-  // What was sent has left with the Poll before.
-  bool busy = reduction->HandBackOne(now);
-  for (int i = 0; i < kWorkBetweenPolls && reduction->Work(); ++i) busy = true;
-  if (const absl::Status status = reduction->status(); !status.ok()) Fail(status);
-  return busy || !reduction->ReadyToWait() || !postponed_.empty();
-}
-
-void LaneThread::StayInReduction() {
-  const absl::Time now = time_.Now();
-  shard_->reduction()->OnTick(now);
-  sender_.Retry();
-  transport_->Poll(absl::ZeroDuration(), [&](Message message) {
-    if (LaneReduction::IsFor(message.header.kind)) {
-      shard_->OnMessage(std::move(message), now);
-    } else {
-      postponed_.push_back(std::move(message));
-    }
-  });
 }
 
 void LaneThread::Fail(const absl::Status& failure) {
