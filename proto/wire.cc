@@ -82,7 +82,7 @@ absl::Status CheckRange(const char* field, uint64_t value, uint64_t min, uint64_
 absl::Status CheckRanges(const std::byte* in) {
   const absl::Status checks[] = {
       CheckRange("kind", Load<uint8_t>(in + At("kind")), 1,
-                 static_cast<uint8_t>(MessageKind::kPushAsked)),
+                 static_cast<uint8_t>(MessageKind::kClearToSend)),
       CheckRange("codec", Load<uint8_t>(in + At("codec")), 0,
                  static_cast<uint8_t>(Codec::kChanges)),
       CheckRange("want", Load<uint8_t>(in + At("want")), 0, static_cast<uint8_t>(Want::kAtLeast)),

@@ -17,9 +17,9 @@
 namespace tug {
 
 inline constexpr uint32_t kWireMagic = 0x31475554;  // "TUG1"
-inline constexpr uint16_t kWireVersion = 7;
+inline constexpr uint16_t kWireVersion = 8;
 // Version of the control service (proto/control.proto); both sides must have the same.
-inline constexpr uint32_t kControlVersion = 9;
+inline constexpr uint32_t kControlVersion = 10;
 inline constexpr size_t kHeaderBytes = 96;
 // No payload is larger; a receiver drops what claims to be.
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{512} << 20;
@@ -31,8 +31,9 @@ enum class MessageKind : uint8_t {
   kCommitted = 3,    // lane -> worker: push is part of `version`; its buffer and residual may be
                      // reused
   kDropped = 4,      // lane -> worker: push came too late and is not part of any version
-  kPull = 5,         // worker -> lane: wants the weights of segments at `version`
-  kWeights = 6,      // lane -> worker: answer to a pull, at `version`
+  kPull = 5,         // worker -> lane: wants the weights of segments at `version`; also lane ->
+                     // lane, for the workers of its host
+  kWeights = 6,      // the answer to a pull, at `version`
   kNorms = 7,        // lane -> lane: FP64 sums of squares of the segments it owns, at `clock`
   kNormsWanted = 8,  // lane -> lane: send kNorms of `clock` (again)
   kRefused = 9,      // to the sender of a message of an old view or timeline; `view` and `timeline`
@@ -54,6 +55,8 @@ enum class MessageKind : uint8_t {
 
   kPushAsked = 20,  // worker -> lane: has it that push? Of one that was received, and whose
                     // gradient the worker has let go of. Answered as a repeat of the push.
+
+  kClearToSend = 21,  // rank -> rank: its port is free for what that rank sends it next
 };
 
 // What version a pull wants.
