@@ -54,6 +54,7 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kElements:
     case MessageKind::kInCollective:
     case MessageKind::kRankFailed:
+    case MessageKind::kClearToSend:
     case MessageKind::kPushAsked:
       ++counters_.ignored;  // not for a worker
   }

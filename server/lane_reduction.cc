@@ -71,7 +71,7 @@ LaneReduction::LaneReduction(Options options, const SegmentTable& table, Sinks s
 
 bool LaneReduction::IsFor(MessageKind kind) {
   return kind == MessageKind::kElements || kind == MessageKind::kInCollective ||
-         kind == MessageKind::kRankFailed;
+         kind == MessageKind::kRankFailed || kind == MessageKind::kClearToSend;
 }
 
 // Blocks are large enough for memory of their own.
