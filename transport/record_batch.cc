@@ -21,8 +21,7 @@ void RecordBatch::Add(PeerId self, bool checksum, const Outgoing& message) {
 }
 
 void RecordBatch::AddHeader(PeerId self, bool checksum, const Outgoing& message) {
-  TUG_CHECK_LT(records(), kMaxRecords);
-  TUG_CHECK_EQ(payload_bytes_, size_t{0});
+  TUG_CHECK(empty());
   headers_.resize(headers_.size() + kHeaderBytes);
   SealHeader(self, message.payload.bytes(), checksum, message.header,
              std::span(headers_).last<kHeaderBytes>());

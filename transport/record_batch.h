@@ -19,7 +19,7 @@
 namespace tug {
 
 inline constexpr size_t kMaxRecords = 256;  // of one ZeroMQ message
-// Payloads of a batch together; a larger one travels as the last or only record.
+// Payloads of a batch together; a larger one travels as the only record.
 inline constexpr size_t kMaxBatchBytes = 64 << 10;
 // Up to here a payload is copied into the batch, above it is sent from where it lies.
 inline constexpr size_t kSmallPayloadBytes = 8 << 10;
@@ -45,12 +45,8 @@ class RecordBatch {
 
   // Seals the header and copies the payload. REQUIRES: it fits.
   void Add(PeerId self, bool checksum, const Outgoing& message);
-  // Seals the header only: the payload is sent in place of the batch's payloads. REQUIRES: fewer
-  // than kMaxRecords, payload_bytes() is 0.
+  // Seals the header only: the payload is sent in place of the batch's payloads. REQUIRES: empty.
   void AddHeader(PeerId self, bool checksum, const Outgoing& message);
-
-  // Takes the last AddHeader back.
-  void DropLastHeader() { headers_.resize(headers_.size() - kHeaderBytes); }
 
   std::span<const std::byte> headers() const { return headers_; }
   Lease payloads() const;

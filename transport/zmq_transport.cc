@@ -255,18 +255,12 @@ absl::Status ZmqTransport::Send(Outgoing message) {
 }
 
 absl::Status ZmqTransport::SendNow(Route& route, const Outgoing& message) {
-  if (route.batch.payload_bytes() > 0 || route.batch.records() == kMaxRecords) {
-    const absl::Status flushed = FlushRoute(route);
-    if (absl::IsResourceExhausted(flushed)) return flushed;
-    // Any other failure is counted; this message finds out for itself.
-  }
+  // What waits goes by itself: in one message it would arrive when all of the payload has.
+  const absl::Status flushed = FlushRoute(route);
+  if (absl::IsResourceExhausted(flushed)) return flushed;
+  // Any other failure is counted; this message finds out for itself.
   route.batch.AddHeader(options_.self, options_.checksum, message);
   const absl::Status status = WriteMessage(route, message.payload);
-  if (absl::IsResourceExhausted(status)) {
-    route.batch.DropLastHeader();  // what was there before goes on waiting
-    return status;
-  }
-  if (!status.ok()) counters_.lost += route.batch.records() - 1;
   route.batch.Clear();
   return status;
 }
