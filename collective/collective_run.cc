@@ -1,5 +1,6 @@
 #include "collective/collective_run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -28,6 +29,8 @@ CollectiveRun::CollectiveRun(std::shared_ptr<const MessagePlan> plan, uint32_t w
       send_waits_(plan_->send_waits),
       receive_waits_(plan_->receive_waits),
       receive_waits_reads_(plan_->receive_waits_reads),
+      said_waits_(plan_->said_waits),
+      heard_(plan_->awaited.size()),
       receives_(plan_->receives.size()),
       peers_(world),
       receives_left_(plan_->receives.size()),
@@ -38,6 +41,7 @@ CollectiveRun::CollectiveRun(std::shared_ptr<const MessagePlan> plan, uint32_t w
     const auto receives = static_cast<uint32_t>(plan_->receives_from[rank].size());
     peers_[rank] = {.awaited = receives, .undone = receives, .unsent = sends};
   }
+  for (const PortWord& word : plan_->awaited) ++peers_[word.peer].awaited;
 }
 
 std::span<std::byte> CollectiveRun::Target(const PlannedMessage& message) const {
@@ -48,6 +52,9 @@ std::span<std::byte> CollectiveRun::Target(const PlannedMessage& message) const 
 // ---- sending ----
 
 void CollectiveRun::Begin() {
+  for (uint32_t word = 0; word < plan_->said.size(); ++word) {
+    if (plan_->said_waits[word] == 0) sinks_.say(plan_->said[word]);
+  }
   for (uint32_t send = 0; send < plan_->sends.size(); ++send) {
     if (plan_->send_waits[send] == 0) Send(send);
   }
@@ -73,6 +80,24 @@ void CollectiveRun::Send(uint32_t send) {
     payload = ReadList::LeaseOf(reads_, send, buffer_.owner, bytes);
   }
   sinks_.send(message.peer, message.number, message.place, std::move(payload));
+}
+
+absl::Status CollectiveRun::OnPortWord(const PortWord& word) {
+  if (word.number >= plan_->sends_to[word.peer].size()) {
+    return absl::InvalidArgumentError(absl::StrCat("has a word about message ", word.number,
+                                                   ", this rank sends it ",
+                                                   plan_->sends_to[word.peer].size()));
+  }
+  const auto found = std::find(plan_->awaited.begin(), plan_->awaited.end(), word);
+  if (found == plan_->awaited.end()) return absl::OkStatus();
+  const auto index = static_cast<uint32_t>(found - plan_->awaited.begin());
+  if (heard_[index]) return absl::OkStatus();
+  heard_[index] = true;
+  --peers_[word.peer].awaited;
+  for (const uint32_t send : plan_->sends_after_words[index]) {
+    if (--send_waits_[send] == 0) Send(send);
+  }
+  return absl::OkStatus();
 }
 
 bool CollectiveRun::TakeReads() {
@@ -185,6 +210,9 @@ void CollectiveRun::Finish(uint32_t receive) {
   receives_[receive].state = State::kDone;
   --receives_left_;
   --peers_[plan_->receives[receive].peer].undone;
+  for (const uint32_t word : plan_->said_after[receive]) {
+    if (--said_waits_[word] == 0) sinks_.say(plan_->said[word]);
+  }
   for (const uint32_t send : plan_->sends_after[receive]) {
     if (--send_waits_[send] == 0) Send(send);
   }

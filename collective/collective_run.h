@@ -4,7 +4,8 @@
 // One collective on one rank: takes messages in, writes the buffer, says what is to be sent. No
 // I/O, no clock; whether peers are alive is RankGroup's business (rank_group.h).
 //
-//   1. A message is sent as soon as the receives it waits for are done (message_plan.h).
+//   1. A message is sent as soon as the receives it waits for are done, and the words it waits for
+//      are heard (message_plan.h).
 //   2. What arrives waits until it is asked to be applied (Work), that of the latest step first: on
 //      shared memory a peer's result is taken while it is in the caches, before the next summand.
 //   3. It is summed, or copied, from where it lies: the peer's memory, or the message.
@@ -47,7 +48,8 @@ class CollectiveRun {
   struct Sinks {
     // To a rank: message number `number`, at `place` (message_plan.h).
     std::function<void(uint32_t rank, uint32_t number, uint64_t place, Lease payload)> send;
-    std::function<void()> wake;  // see ReadList; on any thread
+    std::function<void(const PortWord& word)> say;  // to word.peer, about its messages
+    std::function<void()> wake;                     // see ReadList; on any thread
   };
 
   // `copies`, `stage`: memory for small payloads (shared with peers) and for results that wait;
@@ -58,12 +60,16 @@ class CollectiveRun {
     if (reads_ != nullptr) reads_->Close();
   }
 
-  // Sends what waits for nothing. Once.
+  // Says and sends what waits for nothing. Once.
   void Begin();
 
   // Takes message `number` of `rank`; a repeat is ignored. INVALID_ARGUMENT: not what the plan has
   // under that number; says both.
   absl::Status OnElements(uint32_t rank, uint32_t number, uint64_t place, Message message);
+
+  // Takes a word of `word.peer` about our messages to it; one that nobody waits for is ignored.
+  // INVALID_ARGUMENT: there is no such message.
+  absl::Status OnPortWord(const PortWord& word);
 
   // Applies one message that is at hand, or takes note of what was read; false: there is nothing.
   bool Work();
@@ -76,7 +82,7 @@ class CollectiveRun {
   // Whether there are such already; else `wake` is called at the next one.
   bool WantReads() { return !own_reads_.empty() || (reads_ != nullptr && reads_->Want()); }
 
-  // Whether something of the rank is missing: a message, or that it has read one.
+  // Whether something of the rank is missing: a message, a word, or that it has read one.
   bool awaits(uint32_t rank) const { return peers_[rank].awaited > 0 || peers_[rank].unread > 0; }
   // Whether something is still to be sent to the rank.
   bool has_unsent(uint32_t rank) const { return peers_[rank].unsent > 0; }
@@ -98,7 +104,7 @@ class CollectiveRun {
     SendBuffers::Payload staged;  // kStaged
   };
   struct Peer {
-    uint32_t awaited = 0;  // messages that have not arrived
+    uint32_t awaited = 0;  // messages and words that have not arrived
     uint32_t undone = 0;   // messages that are not applied
     uint32_t unsent = 0;
     uint32_t unread = 0;  // sent, and perhaps being read
@@ -127,6 +133,8 @@ class CollectiveRun {
   std::vector<uint32_t> send_waits_;           // as in the plan, counted down
   std::vector<uint32_t> receive_waits_;        // the same
   std::vector<uint32_t> receive_waits_reads_;  // the same
+  std::vector<uint32_t> said_waits_;           // the same
+  std::vector<bool> heard_;                    // by awaited word
   std::vector<Receive> receives_;
   std::vector<Peer> peers_;  // by rank
   // Of receives that may be applied: step, then the index counted from above.

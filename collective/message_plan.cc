@@ -1,8 +1,6 @@
 #include "collective/message_plan.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -110,6 +108,19 @@ class WaitFinder {
     for (uint32_t receive = 0; receive < receives; ++receive) SendAfter(send, receive);
   }
 
+  void Ports(PortOrder order) {
+    for (const auto& [receive, send] : order.sends_after_receives) SendAfter(send, receive);
+    for (const auto& [word, send] : order.sends_after_words) ++plan_.send_waits[send];
+    plan_.said_waits.resize(order.said.size());
+    for (const auto& [receive, word] : order.said_after_receives) ++plan_.said_waits[word];
+    plan_.said_after =
+        NumberLists::From(static_cast<uint32_t>(plan_.receives.size()), order.said_after_receives);
+    plan_.sends_after_words =
+        NumberLists::From(static_cast<uint32_t>(order.awaited.size()), order.sends_after_words);
+    plan_.said = std::move(order.said);
+    plan_.awaited = std::move(order.awaited);
+  }
+
   void SendAfter(uint32_t send, uint32_t receive) {
     ++plan_.send_waits[send];
     sends_after_.emplace_back(receive, send);
@@ -148,57 +159,6 @@ class WaitFinder {
   std::vector<Pair> receives_after_reads_;
 };
 
-// Step by step, for which receives a step's messages over the network wait beside those of their
-// cells (message_plan.h, 4).
-class PortOrder {
- public:
-  PortOrder(const CollectiveSchedule& schedule, uint32_t world,
-            const std::vector<bool>& over_network)
-      : world_(world), over_network_(over_network) {
-    for (const Step& step : schedule.steps) senders_.merge(OverNetwork(step.receives));
-  }
-
-  // Receives that this step's messages over the network wait for.
-  std::span<const uint32_t> Before(const Step& step) {
-    waits_.clear();
-    const std::set<uint32_t> receivers = OverNetwork(step.sends);
-    const bool as_before = receivers == receivers_;
-    const bool is_ring = as_before && AreDisjoint(receivers, senders_);
-    if (!receivers.empty() && world_ > 2 && !is_ring) {
-      for (const auto& [peer, receive] : as_before ? last_before_ : last_) {
-        waits_.push_back(receive);
-      }
-    }
-    last_before_ = last_;
-    if (!receivers.empty() || !OverNetwork(step.receives).empty()) receivers_ = receivers;
-    return waits_;
-  }
-  // Receive number `receive`, of the step of the last call.
-  void Receive(uint32_t receive, uint32_t peer) {
-    if (over_network_[peer]) last_[peer] = receive;
-  }
-
- private:
-  std::set<uint32_t> OverNetwork(const std::vector<Transfer>& transfers) const {
-    std::set<uint32_t> peers;
-    for (const Transfer& t : transfers) {
-      if (over_network_[t.peer]) peers.insert(t.peer);
-    }
-    return peers;
-  }
-  static bool AreDisjoint(const std::set<uint32_t>& a, const std::set<uint32_t>& b) {
-    return std::none_of(a.begin(), a.end(), [&](uint32_t peer) { return b.count(peer) > 0; });
-  }
-
-  const uint32_t world_;
-  const std::vector<bool>& over_network_;
-  std::set<uint32_t> senders_;                // of all steps
-  std::set<uint32_t> receivers_;              // of the last step with transfers over the network
-  std::map<uint32_t, uint32_t> last_;         // by peer: its last receive in the steps before
-  std::map<uint32_t, uint32_t> last_before_;  // as it was a step before
-  std::vector<uint32_t> waits_;               // scratch of Before
-};
-
 }  // namespace
 
 NumberLists NumberLists::From(uint32_t lists, std::span<const Pair> pairs) {
@@ -213,9 +173,9 @@ NumberLists NumberLists::From(uint32_t lists, std::span<const Pair> pairs) {
 }
 
 absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uint32_t rank,
-                                         uint32_t world, uint64_t elements, uint64_t chunk_elements,
+                                         uint32_t world, uint64_t elements, MessageSizes sizes,
                                          const std::vector<bool>& over_network) {
-  TUG_CHECK(chunk_elements > 0);
+  TUG_CHECK(sizes.chunk_elements > 0);
   TUG_CHECK_EQ(over_network.size(), world);
   if (schedule.parts == 0) return absl::InvalidArgumentError("a schedule of no parts");
   if (schedule.transposes && elements % schedule.parts != 0) {
@@ -225,8 +185,8 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
   MessagePlan plan;
   plan.schedule = schedule;
   plan.elements = elements;
-  plan.chunk_elements = chunk_elements;
-  const Cells cells = CutIntoCells(elements, schedule.parts, chunk_elements);
+  plan.chunk_elements = sizes.chunk_elements;
+  const Cells cells = CutIntoCells(elements, schedule.parts, sizes.chunk_elements);
   std::vector<MessageCells> send_cells, receive_cells;
   std::vector<uint32_t> sends_end, receives_end;  // by step
   for (uint32_t s = 0; s < schedule.steps.size(); ++s) {
@@ -234,10 +194,11 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
     RETURN_IF_ERROR(CheckTransfers(step.sends, rank, world, schedule.parts));
     RETURN_IF_ERROR(CheckTransfers(step.receives, rank, world, schedule.parts));
     for (const Transfer& t : step.sends) {
-      CutTransfer(t, s, cells, schedule.transposes, chunk_elements, plan.sends, send_cells);
+      CutTransfer(t, s, cells, schedule.transposes, sizes.chunk_elements, plan.sends, send_cells);
     }
     for (const Transfer& t : step.receives) {
-      CutTransfer(t, s, cells, schedule.transposes, chunk_elements, plan.receives, receive_cells);
+      CutTransfer(t, s, cells, schedule.transposes, sizes.chunk_elements, plan.receives,
+                  receive_cells);
     }
     sends_end.push_back(static_cast<uint32_t>(plan.sends.size()));
     receives_end.push_back(static_cast<uint32_t>(plan.receives.size()));
@@ -246,25 +207,19 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
   plan.receives_from = NumberByPeer(plan.receives, world);
 
   WaitFinder waits(plan, cells.count());
-  PortOrder port(schedule, world, over_network);
+  waits.Ports(OrderPorts(static_cast<uint32_t>(schedule.steps.size()), plan.sends, plan.receives,
+                         over_network, sizes.word_elements));
   uint32_t send = 0;
   uint32_t receive = 0;
   for (uint32_t s = 0; s < schedule.steps.size(); ++s) {
-    const std::span<const uint32_t> before = port.Before(schedule.steps[s]);
     for (; send < sends_end[s]; ++send) {
-      if (over_network[plan.sends[send].peer]) {
-        for (const uint32_t wait : before) waits.SendAfter(send, wait);
-      }
       if (plan.sends[send].elements() == 0) {
         waits.SendOfNothing(send, receive);
       } else {
         waits.Send(send, send_cells[send]);
       }
     }
-    for (; receive < receives_end[s]; ++receive) {
-      waits.Receive(receive, receive_cells[receive]);
-      port.Receive(receive, plan.receives[receive].peer);
-    }
+    for (; receive < receives_end[s]; ++receive) waits.Receive(receive, receive_cells[receive]);
   }
   waits.Finish();
   return plan;

@@ -10,14 +10,7 @@
 //   3. Cell by cell, in the order of steps (in a step sends before receives): a message is sent
 //      after the receive that wrote the cell last; a receive writes the cell after the receive that
 //      wrote it last and after all that was sent of it since then has been read.
-//   4. Over a network, a port has one message at a time, as cost.h has it: what a step sends there
-//      waits for the last receive of the steps before from each rank there. Else a rank might be
-//      sent to by two at once, which share its port, and what is needed first comes as late as what
-//      is needed last: halving-doubling of 4 would take 4/3 of its time, of 8 1.4 times.
-//       - A step that sends to the same ranks as the step before (trees in parts) waits for those
-//         but one step before: what it receives meanwhile covers the way there and back.
-//       - In a ring, where a rank sends to one and receives from another, and between two, nobody
-//         shares a port: no such waits, and chunks of several steps are on their way.
+//   4. Over a network messages also wait for their ports: see port_order.h.
 //   5. A transfer of no parts (barrier) is one message of no cells; it is sent after all receives
 //      of earlier steps. A transfer of parts that are all empty is no message: on a buffer of no
 //      elements, all schedules but those of a barrier do nothing and wait for nobody.
@@ -30,23 +23,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "collective/planned_message.h"
+#include "collective/port_order.h"
 #include "collective/schedule.h"
 
 namespace tug {
-
-struct PlannedMessage {
-  uint32_t peer = 0;
-  uint32_t step = 0;
-  uint32_t number = 0;  // of those from one rank to the other
-  bool reduces = false;
-  uint64_t begin = 0;  // elements [begin, end); none: of a transfer of no parts
-  uint64_t end = 0;
-  // The same on both ends: `begin`, or, where the schedule transposes, that from the beginning of
-  // the transfer's first part.
-  uint64_t place = 0;
-
-  uint64_t elements() const { return end - begin; }
-};
 
 // Lists of numbers, one after another.
 class NumberLists {
@@ -82,14 +63,27 @@ struct MessagePlan {
   NumberLists sends_after;           // by receive: sends
   NumberLists receives_after;        // by receive: receives
   NumberLists receives_after_reads;  // by send: receives
+
+  // Words of port_order.h that this rank says, how many receives must be done before, and by
+  // receive the words that wait for it.
+  std::vector<PortWord> said;
+  std::vector<uint32_t> said_waits;
+  NumberLists said_after;
+  // Those that it awaits, and by word the sends that wait for it; counted in send_waits.
+  std::vector<PortWord> awaited;
+  NumberLists sends_after_words;
 };
 
-// REQUIRES: chunk_elements > 0. INVALID_ARGUMENT: the schedule names a rank that does not exist or
+struct MessageSizes {
+  uint64_t chunk_elements = 0;            // of a message, at most; not 0
+  uint64_t word_elements = ~uint64_t{0};  // that words of port_order.h are about, at least
+};
+
+// INVALID_ARGUMENT: the schedule names a rank that does not exist or
 // is `rank` itself, or parts that do not exist; or it transposes parts of different sizes. Pure.
-// `over_network`, by rank: whether it is reached over the network; need not be the same on all
-// ranks.
+// `over_network`, by rank: whether it is reached over the network; the same on both ends.
 absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uint32_t rank,
-                                         uint32_t world, uint64_t elements, uint64_t chunk_elements,
+                                         uint32_t world, uint64_t elements, MessageSizes sizes,
                                          const std::vector<bool>& over_network);
 
 }  // namespace tug

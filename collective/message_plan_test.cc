@@ -15,8 +15,9 @@ constexpr uint64_t kElements = 1024;
 
 MessagePlan PlanOf(const CollectiveSchedule& schedule, uint32_t rank, uint32_t world,
                    bool over_network, uint64_t chunk_elements) {
-  const auto plan = PlanMessages(schedule, rank, world, kElements, chunk_elements,
-                                 std::vector<bool>(world, over_network));
+  const auto plan =
+      PlanMessages(schedule, rank, world, kElements, {.chunk_elements = chunk_elements},
+                   std::vector<bool>(world, over_network));
   EXPECT_TRUE(plan.ok()) << plan.status();
   return *plan;
 }

@@ -14,6 +14,9 @@ namespace {
 // A collective that is over sooner costs no word about being in it.
 constexpr absl::Duration kFirstWord = absl::Milliseconds(10);
 constexpr size_t kPlans = 64;
+// A word takes as long as some thousand bytes; two messages that meet at a port, as the shorter
+// one.
+constexpr uint64_t kLeastWordBytes = 16 << 10;
 constexpr uint64_t kMostEarlyMessages = 1 << 20;
 constexpr uint64_t kMostEarlyCollectives = 1 << 16;  // ahead of ours
 constexpr uint64_t kKeptBytes = 4 << 20;             // of each kind of buffer
@@ -81,8 +84,10 @@ absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(
   };
   auto found = std::find_if(plans_.begin(), plans_.end(), same);
   if (found == plans_.end()) {
+    const MessageSizes sizes{.chunk_elements = chunk,
+                             .word_elements = kLeastWordBytes / ElementBytes(type)};
     ASSIGN_OR_RETURN(MessagePlan plan, PlanMessages(schedule, options_.rank, world(), elements,
-                                                    chunk, over_network_));
+                                                    sizes, over_network_));
     if (plans_.size() == kPlans) plans_.pop_back();
     plans_.push_back(std::make_shared<const MessagePlan>(std::move(plan)));
     found = plans_.end() - 1;
@@ -106,6 +111,7 @@ absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
   sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t place, Lease payload) {
     SendElements(number, rank, message, place, std::move(payload));
   };
+  sinks.say = [this, number](const PortWord& word) { SayPortWord(number, word); };
   sinks.wake = sinks_.wake;
   Running& running = runs_[number];
   // The first word comes after kFirstWord.
@@ -173,6 +179,17 @@ void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message, u
   sinks_.send(std::move(outgoing));
 }
 
+void RankGroup::SayPortWord(uint64_t number, const PortWord& word) {
+  Running& running = runs_.find(number)->second;
+  Outgoing outgoing;
+  outgoing.to = options_.peers[word.peer];
+  outgoing.header = HeaderOf(MessageKind::kClearToSend, number, *running.run);
+  outgoing.header.first_segment = word.number;
+  outgoing.header.token_count = word.received ? 1 : 0;
+  running.times[word.peer].told = std::max(running.times[word.peer].told, now_);
+  sinks_.send(std::move(outgoing));
+}
+
 void RankGroup::SayInCollective(uint64_t number, uint32_t rank) {
   Running& running = runs_.find(number)->second;
   Outgoing outgoing;
@@ -198,6 +215,7 @@ void RankGroup::OnMessage(Message message, absl::Time now) {
       return OnRankFailed(*rank, message);
     case MessageKind::kElements:
     case MessageKind::kInCollective:
+    case MessageKind::kClearToSend:
       if (header.clock == kNoCollective) return;
       if (header.clock >= next_) return KeepEarly(*rank, std::move(message));
       return Deliver(*rank, std::move(message), now);
@@ -270,7 +288,9 @@ void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
   if (header.kind == MessageKind::kInCollective) return;
   found->second.times[rank].elements = now;
   const absl::Status taken =
-      run.OnElements(rank, header.first_segment, header.token_count, std::move(message));
+      header.kind == MessageKind::kClearToSend
+          ? run.OnPortWord({rank, header.first_segment, header.token_count == 1})
+          : run.OnElements(rank, header.first_segment, header.token_count, std::move(message));
   if (taken.ok()) return;
   Fail(absl::StatusCode::kInvalidArgument, rank,
        absl::StrCat(std::string(taken.message()), " (rank ", options_.rank, ") in collective ",

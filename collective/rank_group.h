@@ -65,8 +65,8 @@ class RankGroup {
   // REQUIRES: rank < peers.size(); peers differ.
   RankGroup(RankGroupOptions options, Sinks sinks);
 
-  // Which ranks are reached over a network, by rank; none until it is said. Their messages are kept
-  // in the order that suits its ports (message_plan.h).
+  // Which ranks are reached over a network, by rank; none until it is said. Their messages wait for
+  // ports (port_order.h). A pair of ranks must agree.
   void SetOverNetwork(std::vector<bool> over_network);
 
   // Begins the next collective: `schedule` is this rank's, the buffer's size a multiple of the
@@ -136,6 +136,7 @@ class RankGroup {
   WireHeader HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const;
   void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
                     Lease payload);
+  void SayPortWord(uint64_t number, const PortWord& word);
   void SayInCollective(uint64_t number, uint32_t rank);
   // Wakes those whose memory was read: they may wait for that alone.
   void TellReads(uint64_t number, CollectiveRun& run);

@@ -2,6 +2,7 @@
 
 #include "collective/rank_group.h"
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ namespace tug {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kJob = 77;
@@ -59,6 +62,11 @@ class RankGroupTest : public ::testing::Test {
                                     .wake = [] {},
                                     .new_buffer = nullptr}));
     }
+  }
+
+  // As if all others were reached over a network.
+  void SpreadOut() {
+    for (auto& group : groups_) group->SetOverNetwork(std::vector<bool>(groups_.size(), true));
   }
 
   // Starts an all-reduce of what `round` has the rank contribute.
@@ -215,6 +223,69 @@ TEST_F(RankGroupTest, ElementsThatDoNotFitAreAnErrorThatSaysBoth) {
     EXPECT_FALSE(groups_[1]->status().ok());
     EXPECT_EQ(groups_[0]->Start({}, {}, ElementType::kFp32, now_).status(), groups_[0]->status());
   }
+}
+
+TEST_F(RankGroupTest, OverANetworkALargeMessageWaitsUntilItsReceiverHasItsPortFree) {
+  constexpr uint64_t kMany = 20000;
+  Open(4);
+  SpreadOut();
+  const auto kinds = [&] {
+    std::vector<MessageKind> all;
+    for (const Packet& packet : packets_) all.push_back(packet.outgoing.header.kind);
+    return all;
+  };
+  Start(0, 0, kMany, "halving_doubling");
+  EXPECT_THAT(kinds(), ElementsAre(MessageKind::kClearToSend));  // to the peer of the first step
+  Pump();
+  Start(1, 0, kMany, "halving_doubling");
+  EXPECT_THAT(kinds(), Contains(MessageKind::kElements));
+  Pump();
+  for (const uint32_t rank : {2, 3}) Start(rank, 0, kMany, "halving_doubling");
+  Pump();
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(groups_[i]->finished(0)) << i;
+    ExpectSum(i, 0, kMany);
+  }
+}
+
+TEST_F(RankGroupTest, OverANetworkAllAlgorithmsComeToAnEndWhoeverStartsLast) {
+  constexpr uint64_t kMany = 30000;
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    for (const uint32_t world : {3, 4, 7, 8}) {
+      groups_.clear();
+      buffers_.clear();
+      Open(world);
+      SpreadOut();
+      for (uint32_t i = 0; i < 2 * world; ++i) {
+        Start(i % world, i / world, kMany, algorithm.name);
+        Pump(/*copies=*/2);
+      }
+      for (size_t i = 0; i < 2 * world; ++i) {
+        ASSERT_TRUE(groups_[i % world]->finished(i / world)) << algorithm.name << " of " << world;
+        ASSERT_NO_FATAL_FAILURE(ExpectSum(i, i / world, kMany));
+      }
+    }
+  }
+}
+
+TEST_F(RankGroupTest, AWordAboutAMessageThatIsNoneIsAnErrorThatNamesTheRank) {
+  Open(4);
+  SpreadOut();
+  for (uint32_t rank = 0; rank < 4; ++rank) Start(rank, 0, 20000, "halving_doubling");
+  Packet word = packets_.front();  // of rank 0, to rank 1
+  ASSERT_EQ(word.outgoing.header.kind, MessageKind::kClearToSend);
+  word.outgoing.header.first_segment = 99;
+  groups_[1]->OnMessage(Carried(word.outgoing, WorkerPeer(1)), now_);
+  EXPECT_THAT(Error(1), AllOf(HasSubstr("rank 0 (worker 1)"), HasSubstr("message 99")));
+}
+
+TEST_F(RankGroupTest, WhoGoesSilentWhileItsWordIsAwaitedIsNamed) {
+  Open(4);
+  SpreadOut();
+  for (uint32_t rank = 0; rank < 4; ++rank) Start(rank, 0, 20000, "halving_doubling");
+  PassTime(kTimeout, /*dead=*/1);
+  PassTime(kPatience, /*dead=*/1);
+  for (const uint32_t rank : {0, 2, 3}) EXPECT_THAT(Error(rank), HasSubstr("rank 1 (worker 2)"));
 }
 
 TEST_F(RankGroupTest, SilenceInTheMiddleIsNoticedWithinTheTimeoutAndToldToAll) {

@@ -1,0 +1,135 @@
+#include "collective/port_order.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collective/algorithms.h"
+#include "collective/binary_tree.h"
+#include "collective/halving_doubling.h"
+#include "collective/message_plan.h"
+#include "collective/ring.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kElements = 1024;
+
+MessagePlan PlanOf(const CollectiveSchedule& schedule, uint32_t rank, uint32_t world,
+                   MessageSizes sizes, bool over_network = true) {
+  const auto plan =
+      PlanMessages(schedule, rank, world, kElements, sizes, std::vector<bool>(world, over_network));
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *plan;
+}
+
+constexpr MessageSizes kWhole{.chunk_elements = kElements, .word_elements = 0};
+
+// (step of our sends that the word is about, received), in order.
+std::vector<std::pair<uint32_t, bool>> Awaited(const MessagePlan& plan) {
+  std::vector<std::pair<uint32_t, bool>> words;
+  for (const PortWord& word : plan.awaited) {
+    words.emplace_back(plan.sends[plan.sends_to[word.peer][word.number]].step, word.received);
+  }
+  return words;
+}
+
+// Steps 0 to 2 halve, 3 to 5 double; 2 and 3 are with the same rank.
+TEST(PortOrder, WhoTurnsToAnotherRankWaitsForTheOneThatItLeavesAndForThatOne) {
+  const MessagePlan plan = PlanOf(HalvingDoublingAllReduce(0, 8), 0, 8, kWhole);
+  EXPECT_THAT(Awaited(plan),
+              ElementsAre(std::pair(0, false), std::pair(0, true), std::pair(1, false),
+                          std::pair(1, true), std::pair(2, false), std::pair(3, true),
+                          std::pair(4, false), std::pair(4, true), std::pair(5, false)));
+  for (uint32_t word = 0; word < plan.awaited.size(); ++word) {
+    const auto [about, received] = Awaited(plan)[word];
+    for (const uint32_t send : plan.sends_after_words[word]) {
+      EXPECT_EQ(plan.sends[send].step, received ? about + 1 : about);
+    }
+  }
+}
+
+TEST(PortOrder, OnlyWhatIsLargeIsWorthAWord) {
+  const CollectiveSchedule schedule = HalvingDoublingAllReduce(0, 8);
+  EXPECT_THAT(
+      Awaited(PlanOf(schedule, 0, 8,
+                     {.chunk_elements = kElements / 16, .word_elements = kElements / 4})),
+      ElementsAre(std::pair(0, false), std::pair(0, true), std::pair(1, false), std::pair(1, true),
+                  std::pair(4, false), std::pair(4, true), std::pair(5, false)));
+  EXPECT_THAT(
+      PlanOf(schedule, 0, 8, {.chunk_elements = kElements, .word_elements = kElements}).said,
+      IsEmpty());
+}
+
+// Two messages in step 0, then one in step 1.
+TEST(PortOrder, WordsAreSaidAfterTheReceivesOfTheStepsBefore) {
+  const MessagePlan plan = PlanOf(HalvingDoublingAllReduce(0, 4), 0, 4,
+                                  {.chunk_elements = kElements / 4, .word_elements = 0});
+  ASSERT_EQ(plan.receives[1].step, 0u);
+  ASSERT_EQ(plan.receives[2].step, 1u);
+  ASSERT_GE(plan.said.size(), 3u);
+  EXPECT_EQ(plan.said[0], (PortWord{1, 0, false}));
+  EXPECT_EQ(plan.said_waits[0], 0u);
+  EXPECT_EQ(plan.said[1], (PortWord{1, 0, true}));
+  EXPECT_EQ(plan.said_waits[1], 2u);
+  EXPECT_EQ(plan.said[2], (PortWord{2, 0, false}));
+  EXPECT_EQ(plan.said_waits[2], 1u);  // the last one of each rank: they come in order
+  EXPECT_THAT(plan.said_after[0], ElementsAre(1));
+  EXPECT_THAT(plan.said_after[1], AllOf(Contains(1), Contains(2)));
+}
+
+TEST(PortOrder, InARingOneWordIsSaidAndInATreeOneForEachRankThatSends) {
+  const MessagePlan ring = PlanOf(RingAllReduce(1, 5), 1, 5, kWhole);
+  EXPECT_THAT(Awaited(ring), ElementsAre(std::pair(0, false)));
+  EXPECT_EQ(ring.said.size(), 1u);
+  const MessagePlan inner = PlanOf(BinaryTreeAllReduce(1, 7, 16), 1, 7, kWhole);
+  const auto clears = std::count_if(inner.said.begin(), inner.said.end(),
+                                    [](const PortWord& word) { return !word.received; });
+  EXPECT_EQ(clears, 3);
+}
+
+TEST(PortOrder, InMemoryAndBetweenTwoThereAreNoWords) {
+  EXPECT_THAT(PlanOf(HalvingDoublingAllReduce(1, 2), 1, 2, kWhole).said, IsEmpty());
+  EXPECT_THAT(PlanOf(HalvingDoublingAllReduce(1, 8), 1, 8, kWhole, false).said, IsEmpty());
+}
+
+// Else a rank would wait for ever.
+TEST(PortOrder, EveryWordThatIsAwaitedIsSaid) {
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    for (uint32_t world = 3; world <= 33; ++world) {
+      for (const uint64_t least : {0, 40}) {
+        const AllReduceSettings settings{.parts = algorithm.has_parts ? 3u : 1u};
+        const MessageSizes sizes{.chunk_elements = 30, .word_elements = least};
+        std::set<std::pair<uint32_t, std::string>> said;
+        std::vector<MessagePlan> plans;
+        const auto text = [](uint32_t to, const PortWord& word) {
+          return std::to_string(to) + " about " + std::to_string(word.number) +
+                 (word.received ? " received" : "");
+        };
+        for (uint32_t rank = 0; rank < world; ++rank) {
+          plans.push_back(PlanOf(algorithm.schedule(rank, world, settings), rank, world, sizes));
+          for (const PortWord& word : plans[rank].said) said.insert({rank, text(word.peer, word)});
+        }
+        for (uint32_t rank = 0; rank < world; ++rank) {
+          for (const PortWord& word : plans[rank].awaited) {
+            ASSERT_EQ(said.count({word.peer, text(rank, word)}), 1u)
+                << algorithm.name << " of " << world << ": " << word.peer << " to "
+                << text(rank, word);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tug
