@@ -316,16 +316,21 @@ absl::Status ExchangeClient::WaitCommitted(uint32_t block, uint32_t virtual_work
   return cancelled_;
 }
 
-absl::StatusOr<bool> ExchangeClient::WaitReceived(uint32_t block, uint32_t virtual_worker) {
+absl::StatusOr<bool> ExchangeClient::WaitReceived(uint32_t block, uint32_t virtual_worker,
+                                                  absl::Duration patience) {
   TUG_CHECK(frees_gradients_);
   const auto received = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     const std::vector<OpenPushes>& pushes = open_pushes_[block];
     return virtual_worker >= pushes.size() || pushes[virtual_worker].unreceived == 0;
   };
-  const auto done = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !cancelled_.ok() || received() || open_pushes_[block][virtual_worker].deferred;
+  const auto ended = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !cancelled_.ok() || received();
   };
-  WaitUntil(done, absl::InfiniteDuration());
+  const auto ended_or_deferred = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return ended() || open_pushes_[block][virtual_worker].deferred;
+  };
+  WaitUntil(ended_or_deferred, absl::InfiniteDuration());
+  WaitUntil(ended, patience);
   absl::MutexLock lock(&mutex_);
   if (!cancelled_.ok()) return cancelled_;
   return received();

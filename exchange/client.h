@@ -89,9 +89,11 @@ class ExchangeClient {
   absl::Status WaitCommitted(uint32_t block, uint32_t virtual_worker);
   // With frees_gradients: blocks until every push of (block, virtual worker) has been received:
   // true, its gradient is not wanted any more, but by repeats that are under way; or until a lane
-  // has no memory for one: false, since that may last for as long as others wait for this worker.
-  // Errors: as above; DATA_LOSS where a lane does not know a push that it had received.
-  absl::StatusOr<bool> WaitReceived(uint32_t block, uint32_t virtual_worker);
+  // has had no memory for one for `patience`: false, since that may last for as long as others wait
+  // for this worker. Errors: as above; DATA_LOSS where a lane does not know a push that it had
+  // received.
+  absl::StatusOr<bool> WaitReceived(uint32_t block, uint32_t virtual_worker,
+                                    absl::Duration patience = absl::ZeroDuration());
   // Ends all waits, now and later, with `reason` (not OK). The first reason stays.
   void Cancel(absl::Status reason);
 

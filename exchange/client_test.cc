@@ -233,10 +233,12 @@ TEST_F(ExchangeClientTest, WaitReceivedEndsWhenNobodyWantsTheGradientOrALaneHasN
   Start(600000, /*frees_gradients=*/true);
   EXPECT_TRUE(*client_->WaitReceived(1, 3)) << "nothing was pushed there";
   const std::weak_ptr<AlignedBuffer> gradient = Push(0, 2);
+  Outgoing deferred;
   {
     const std::vector<Outgoing> sent = boxes_.TakeSent(2);
     Answer({sent[0]}, MessageKind::kReceived);
     Answer({sent[1]}, MessageKind::kDeferred);
+    deferred = {sent[1].to, sent[1].header, Lease()};
   }
   EXPECT_FALSE(*client_->WaitReceived(0, 2));
   EXPECT_FALSE(gradient.expired());
@@ -246,7 +248,10 @@ TEST_F(ExchangeClientTest, WaitReceivedEndsWhenNobodyWantsTheGradientOrALaneHasN
     Answer(sent, MessageKind::kCommitted);
   }
   EXPECT_TRUE(client_->WaitCommitted(1, 2).ok());
-  EXPECT_FALSE(*client_->WaitReceived(0, 2)) << "the lane has not asked for it";
+  EXPECT_FALSE(*client_->WaitReceived(0, 2, absl::Milliseconds(1))) << "the lane has not asked";
+  Answer({deferred}, MessageKind::kPushWanted);
+  Answer(boxes_.TakeSent(1), MessageKind::kReceived);
+  EXPECT_TRUE(*client_->WaitReceived(0, 2, absl::InfiniteDuration()));
 }
 
 TEST_F(ExchangeClientTest, APullThatIsGivenUpWritesNothingMore) {

@@ -139,18 +139,18 @@ TEST_F(ExchangeTest, SendsADeferredPushAgainWhenItIsWanted) {
   Push(2);
   Push(1);  // 4 of 6 partitions fit the credit
   ASSERT_EQ(sent_.size(), 4u);
-  Answer(sent_[0], MessageKind::kDeferred);
+  Answer(sent_[1], MessageKind::kDeferred);
   EXPECT_EQ(sent_.size(), 5u);  // its credit is another's
   EXPECT_EQ(sent_.back().header.block, 1u);
-  Answer(sent_[0], MessageKind::kPushWanted);
-  Answer(sent_[0], MessageKind::kPushWanted);  // a repeat
+  Answer(sent_[1], MessageKind::kPushWanted);
+  Answer(sent_[1], MessageKind::kPushWanted);  // a repeat
   EXPECT_EQ(sent_.size(), 5u);                 // waits for credit
-  Answer(sent_[1], MessageKind::kReceived);
+  Answer(sent_[0], MessageKind::kReceived);
   Answer(sent_[2], MessageKind::kReceived);
   ASSERT_EQ(sent_.size(), 7u);
   EXPECT_EQ(sent_[5].header.block, 1u);  // which goes by priority
   EXPECT_EQ(sent_[6].header.block, 2u);
-  EXPECT_EQ(sent_[6].header, sent_[0].header);
+  EXPECT_EQ(sent_[6].header, sent_[1].header);
   EXPECT_EQ(exchange_.counters().deferred, 1u);
 }
 

@@ -131,6 +131,11 @@ void PushTable::SendQueued(absl::Time now) {
     if (!item.has_value()) break;
     OpenPush& push = *places_[*item >> 32];
     const auto partition = static_cast<uint32_t>(*item);
+    if (IsShort(push, partition)) {
+      queue_.Received(push.partitions[partition].ticket);
+      Announce(push, partition, now);
+      continue;
+    }
     push.partitions[partition].state = State::kSent;
     TraceSending(push, partition);
     if (push.partitions[partition].codec == Codec::kFrames) Encode(push, partition);
@@ -187,7 +192,9 @@ Lease PushTable::Payload(OpenPush& push, uint32_t partition) {
 void PushTable::EncodeAll(OpenPush& push) {
   for (uint32_t p = 0; p < push.partitions.size(); ++p) {
     const PartitionPush& part = push.partitions[p];
-    if (part.state == State::kQueued && part.codec == Codec::kFrames) Encode(push, p);
+    const bool unsent = part.state == State::kQueued || part.state == State::kAnnounced ||
+                        part.state == State::kDeferred || part.state == State::kWanted;
+    if (unsent && part.codec == Codec::kFrames) Encode(push, p);
   }
 }
 
@@ -223,11 +230,14 @@ void PushTable::SendAgain(OpenPush& push, uint32_t partition, absl::Time now) {
 }
 
 void PushTable::AskFor(OpenPush& push, uint32_t partition, absl::Time now) {
+  SendHeader(MessageKind::kPushAsked, push, partition, now);
+}
+
+void PushTable::SendHeader(MessageKind kind, OpenPush& push, uint32_t partition, absl::Time now) {
   PartitionPush& state = push.partitions[partition];
   state.due = now + state.patience;
   next_due_ = std::min(next_due_, state.due);
-  sinks_.send({LanePeer(PartOf(push, partition).lane),
-               PushHeader(MessageKind::kPushAsked, push, partition), Lease()});
+  sinks_.send({LanePeer(PartOf(push, partition).lane), PushHeader(kind, push, partition), Lease()});
 }
 
 // ---- answers ----
@@ -268,18 +278,15 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
       --push.uncommitted;
       break;
     case MessageKind::kDeferred:
-      if (before != State::kSent) return false;
+      if (before != State::kSent && before != State::kAnnounced) return false;
       part.state = State::kDeferred;
       queue_.Received(part.ticket);
-      ++counters_.deferred;
-      if (options_.frees_gradients && sinks_.deferred) {
-        sinks_.deferred({push.request.block, push.request.virtual_worker});
-      }
+      NoteDeferred(push, partition);
       break;
     case MessageKind::kPushWanted:
-      if (before == State::kDeferred) {
+      if (before == State::kDeferred || before == State::kAnnounced) {
         part.state = State::kWanted;
-        TraceQueued(part);
+        if (part.sent_ns > 0) TraceQueued(part);  // else it is queued since it was pushed
         queue_.EnqueueAgain(part.ticket);
         return true;
       }
@@ -344,7 +351,7 @@ void PushTable::OnTick(absl::Time now) {
     for (uint32_t p = 0; p < push.partitions.size(); ++p) {
       const PartitionPush& part = push.partitions[p];
       const bool unanswered = part.state == State::kSent || part.state == State::kReceived ||
-                              part.state == State::kDeferred;
+                              part.state == State::kDeferred || part.state == State::kAnnounced;
       if (!unanswered) continue;
       if (now >= part.due) Repeat(place, p, now);
       if (part.state != State::kWanted) next_due_ = std::min(next_due_, part.due);
@@ -362,7 +369,10 @@ void PushTable::SendAllAgain(absl::Time now) {
       if (part.state == State::kReceived && options_.frees_gradients) {
         ++counters_.resent;
         AskFor(*push, p, now);
-      } else if (part.state == State::kReceived || part.state == State::kDeferred) {
+      } else if (part.state == State::kDeferred || part.state == State::kAnnounced) {
+        ++counters_.resent;
+        OfferAgain(*push, p, now);
+      } else if (part.state == State::kReceived) {
         ++counters_.resent;
         part.state = State::kWanted;
         TraceQueued(part);
@@ -379,6 +389,7 @@ void PushTable::SendAllAgain(absl::Time now) {
 void PushTable::CutAllAgain(absl::Time now) {
   encoder_.RestartLinks();
   probes_ = false;
+  short_until_.clear();
   for (uint32_t place = 0; place < places_.size(); ++place) {
     OpenPush& push = *places_[place];
     if (push.uncommitted == 0) continue;
@@ -432,10 +443,8 @@ void PushTable::Repeat(uint32_t place, uint32_t partition, absl::Time now) {
   ++counters_.resent;
   // A received push may wait long for a straggler: ever fewer repeats, not one an interval.
   part.patience *= 2;
-  if (part.state == State::kDeferred) {
-    part.state = State::kWanted;
-    TraceQueued(part);
-    queue_.EnqueueAgain(part.ticket);
+  if (part.state == State::kDeferred || part.state == State::kAnnounced) {
+    OfferAgain(push, partition, now);
   } else if (part.state == State::kReceived && options_.frees_gradients) {
     AskFor(push, partition, now);
   } else {

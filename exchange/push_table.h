@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "exchange/partition_plan.h"
 #include "exchange/push_encoder.h"
@@ -24,8 +25,19 @@ namespace tug {
 //               wanted  <-------  deferred (credit returns: the lane could not store it)
 //
 // Answers come late, twice, out of order or not at all: a later one stands for those before it, and
-// what is not answered for its `patience` is sent again, then after twice as long. A deferred one
-// that nobody asks for queues again by itself after the same time.
+// what is not answered for its `patience` is sent again, then after twice as long.
+//
+// Where pushes are summed, a lane that has deferred one is announced to: from then on, for
+// kAnnouncedClocks clocks after that of the latest one that it deferred, a partition does not go to
+// it when its turn comes, but its header alone (server/push_admission.h), which takes no credit.
+//
+//   queued -> (policy, credit) -> announced -> wanted -> (policy, credit) -> sent -> ...
+//
+// The lane keeps a place for what it asks for, so a gradient crosses the network once, but for what
+// was under way when the lane ran short: at most the credit, once in so many clocks. A deferred or
+// announced one that nobody asks for is announced again after its patience. (MPI's rendezvous
+// protocol, which it has for what may find no memory, after its eager one.) Where every push is an
+// update, lanes defer for another reason, and what is deferred queues again instead.
 //
 // With comm.push_codec a partition is encoded when it is sent first (push_encoder.h), so that
 // others are on their way meanwhile; but what an open push has not sent is encoded before another
@@ -73,7 +85,15 @@ class PushTable {
   size_t open() const { return open_; }
 
  private:
-  enum class State : uint8_t { kQueued, kSent, kReceived, kDeferred, kWanted, kCommitted };
+  enum class State : uint8_t {
+    kQueued,
+    kAnnounced,
+    kSent,
+    kReceived,
+    kDeferred,
+    kWanted,
+    kCommitted
+  };
   struct PartitionPush {
     State state = State::kQueued;
     Codec codec = Codec::kNone;
@@ -102,6 +122,7 @@ class PushTable {
     uint32_t next = kNone;     // another open push of the same block and virtual worker
   };
   static constexpr uint32_t kNone = ~uint32_t{0};
+  static constexpr uint64_t kAnnouncedClocks = 16;
 
   uint32_t TakePlace();
   // Cuts it by the plan, and puts it into the queue. `version_of`: PartitionPush.version of a
@@ -124,8 +145,15 @@ class PushTable {
   void Encode(OpenPush& push, uint32_t partition);
   TraceEvent EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const;
   void SendAgain(OpenPush& push, uint32_t partition, absl::Time now);
+  // Whether a partition whose turn has come is announced.
+  bool IsShort(const OpenPush& push, uint32_t partition) const;
+  void NoteDeferred(const OpenPush& push, uint32_t partition);
+  void Announce(OpenPush& push, uint32_t partition, absl::Time now);
+  // Of what was deferred or announced, and is not asked for.
+  void OfferAgain(OpenPush& push, uint32_t partition, absl::Time now);
   // Whether the lane has it. REQUIRES: it was received.
   void AskFor(OpenPush& push, uint32_t partition, absl::Time now);
+  void SendHeader(MessageKind kind, OpenPush& push, uint32_t partition, absl::Time now);
   WireHeader PushHeader(MessageKind kind, const OpenPush& push, uint32_t partition) const;
   // With comm.push_codec.auto: it is about to leave; it has arrived.
   void MeasureSending(OpenPush& push, uint32_t partition, absl::Time now);
@@ -163,7 +191,8 @@ class PushTable {
   CreditQueue queue_;  // item: place << 32 | partition
   std::vector<std::unique_ptr<OpenPush>> places_;
   std::vector<uint32_t> free_places_;
-  std::vector<std::vector<uint32_t>> heads_;  // by block and virtual worker: place
+  std::vector<std::vector<uint32_t>> heads_;             // by block and virtual worker: place
+  absl::flat_hash_map<uint32_t, uint64_t> short_until_;  // by lane: clocks before are announced
   size_t open_ = 0;
   bool probes_ = false;  // nothing leaves until a partition's `probes` is answered
   absl::Time next_due_ = absl::InfiniteFuture();  // nothing is due before

@@ -4,14 +4,27 @@
 #include <utility>
 
 namespace tug {
+namespace {
+
+// Within a block by id: a push that misses a segment begins with it once those before it are
+// complete.
+std::vector<uint32_t> InBackwardOrder(const SegmentTable& table, std::span<const uint32_t> owned) {
+  std::vector<uint32_t> ordered(owned.begin(), owned.end());
+  std::stable_sort(ordered.begin(), ordered.end(), [&](uint32_t a, uint32_t b) {
+    return table.segment(a).block > table.segment(b).block;
+  });
+  return ordered;
+}
+
+}  // namespace
 
 PushAdmission::PushAdmission(Options options, const SegmentTable& table,
                              const SegmentStates& states, std::span<const uint32_t> owned)
     : options_(options),
       table_(table),
       states_(states),
-      owned_(owned.begin(), owned.end()),
-      parked_in_(table.size(), 0),
+      owned_(InBackwardOrder(table, owned)),
+      nodes_(table.size()),
       deferred_(table.size()),
       spare_(options.spare),
       exempt_clock_(options.start_clock) {}
@@ -31,16 +44,35 @@ PushAdmission::Need PushAdmission::NeedOf(const PushKey& key, bool own) const {
     }
     need.missing = true;
     const uint32_t after = state.sum.OwnAfter(key.virtual_worker, key.virtual_worker_count, own);
-    need.parked_bytes +=
-        static_cast<int64_t>(ParkedIn(id, after)) - static_cast<int64_t>(parked_in_[id]);
+    const Nodes& nodes = nodes_[id];
+    need.node = need.node || after > nodes.own;
+    need.parked_bytes += static_cast<int64_t>(ParkedIn(id, after + nodes.promised)) -
+                         static_cast<int64_t>(ParkedIn(id, nodes.own + nodes.promised));
   }
   return need;
 }
 
 bool PushAdmission::Fits(const Need& need) const {
   if (need.parked_bytes <= 0) return true;
-  return parked_bytes_ + promised_bytes_ + static_cast<uint64_t>(need.parked_bytes) <=
-         options_.parking_bytes;
+  return reserved_bytes_ + static_cast<uint64_t>(need.parked_bytes) <= options_.parking_bytes;
+}
+
+void PushAdmission::SetNodes(uint32_t segment, Nodes nodes) {
+  const Nodes before = std::exchange(nodes_[segment], nodes);
+  parked_bytes_ -= ParkedIn(segment, before.own);
+  parked_bytes_ += ParkedIn(segment, nodes.own);
+  reserved_bytes_ -= ParkedIn(segment, before.own + before.promised);
+  reserved_bytes_ += ParkedIn(segment, nodes.own + nodes.promised);
+}
+
+void PushAdmission::Promise(Deferred& deferred, bool promised) {
+  if (std::exchange(deferred.promised, promised) == promised) return;
+  const uint32_t first = table_.id(deferred.key.block, deferred.key.first_segment);
+  for (uint32_t id = first; id < first + deferred.key.segment_count; ++id) {
+    Nodes nodes = nodes_[id];
+    promised ? ++nodes.promised : --nodes.promised;
+    SetNodes(id, nodes);
+  }
 }
 
 std::optional<uint32_t> PushAdmission::ExemptSegment() {
@@ -72,13 +104,11 @@ bool PushAdmission::IsExempt(const PushKey& key) {
 bool PushAdmission::Admits(const PushKey& key, bool own) {
   const Need need = NeedOf(key, own);
   if (need.parked_bytes <= 0) return true;
-  if (asked_count_ > 0) {  // it may be one that was asked for: then its room is its own
+  if (asked_count_ > 0) {  // it may be one that was asked for: then its node is its own
     const std::vector<Deferred>& list = deferred_[table_.id(key.block, key.first_segment)];
     const auto found = std::find_if(list.begin(), list.end(),
                                     [&](const Deferred& deferred) { return deferred.key == key; });
-    if (found != list.end() && found->room_bytes >= static_cast<uint64_t>(need.parked_bytes)) {
-      return true;
-    }
+    if (found != list.end() && found->promised) return true;
   }
   return Fits(need) || IsExempt(key);
 }
@@ -90,8 +120,14 @@ void PushAdmission::Defer(const PushKey& key, bool own) {
   ++deferred_count_;
 }
 
+bool PushAdmission::Announce(const PushKey& key, absl::Time now, std::vector<PushKey>& wanted) {
+  Defer(key, /*own=*/true);
+  AskFrom(table_.id(key.block, key.first_segment), now, wanted);
+  return std::find(wanted.begin(), wanted.end(), key) != wanted.end();
+}
+
 void PushAdmission::Drop(std::vector<Deferred>& list, size_t index) {
-  promised_bytes_ -= list[index].room_bytes;
+  Promise(list[index], false);
   if (list[index].asked()) --asked_count_;
   --deferred_count_;
   list[index] = list.back();
@@ -107,16 +143,13 @@ void PushAdmission::Forget(const PushKey& key) {
 }
 
 void PushAdmission::ForgetAll() {
-  for (std::vector<Deferred>& list : deferred_) list.clear();
-  deferred_count_ = 0;
-  asked_count_ = 0;
-  promised_bytes_ = 0;
+  for (std::vector<Deferred>& list : deferred_) {
+    while (!list.empty()) Drop(list, list.size() - 1);
+  }
 }
 
 void PushAdmission::Changed(uint32_t segment) {
-  const uint64_t parked = ParkedIn(segment, states_[segment]->sum.own_nodes());
-  parked_bytes_ = parked_bytes_ - parked_in_[segment] + parked;
-  parked_in_[segment] = parked;
+  SetNodes(segment, {states_[segment]->sum.own_nodes(), nodes_[segment].promised});
   if (deferred_count_ > 0) changed_.push_back(segment);
 }
 
@@ -138,8 +171,7 @@ bool PushAdmission::AskFrom(uint32_t segment, absl::Time now, std::vector<PushKe
       continue;
     }
     deferred.asked_at = now;
-    deferred.room_bytes = need.parked_bytes > 0 ? static_cast<uint64_t>(need.parked_bytes) : 0;
-    promised_bytes_ += deferred.room_bytes;
+    Promise(deferred, need.node);
     ++asked_count_;
     wanted.push_back(deferred.key);
   }
@@ -154,7 +186,7 @@ void PushAdmission::TakeWanted(absl::Time now, std::vector<PushKey>& wanted) {
   if (deferred_count_ == asked_count_) return;
   if (const std::optional<uint32_t> exempt = ExemptSegment()) AskFrom(*exempt, now, wanted);
   for (size_t looked = 0; looked < owned_.size() && deferred_count_ > asked_count_; ++looked) {
-    if (parked_bytes_ + promised_bytes_ >= options_.parking_bytes) return;
+    if (reserved_bytes_ >= options_.parking_bytes) return;
     if (!AskFrom(owned_[sweep_index_], now, wanted)) return;
     sweep_index_ = (sweep_index_ + 1) % owned_.size();
   }

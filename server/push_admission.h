@@ -11,15 +11,19 @@
 //   1. A push is stored if its nodes, once merged with siblings that wait, leave the parked bytes
 //      no higher than before, or within the parking.
 //   2. Or if it is exempt: among the segments at the lane's lowest open clock, take the first, in
-//      id order, that is not complete; the push that brings its first missing virtual worker is
-//      exempt. Prefixes of the tree need a node per level, so exempt pushes can hold at most
-//      log2(S) + 1 nodes of a partition beyond the parking. Where an update does without k of them
-//      (`spare`), one of the first k + 1 that are missing must come: they are all exempt, and hold
-//      at most k + 1 times as many.
+//      the order of a backward pass (the last block's before those of the block below), that is not
+//      complete; the push that brings its first missing virtual worker is exempt. Prefixes of the
+//      tree need a node per level, so exempt pushes can hold at most log2(S) + 1 nodes of a
+//      partition beyond the parking. Where an update does without k of them (`spare`), one of the
+//      first k + 1 that are missing must come: they are all exempt, and hold at most k + 1 times as
+//      many.
 //   3. Any other is deferred: not stored, remembered, its sender told (kDeferred). It is asked for
 //      (kPushWanted) when 1. or 2. has come to hold: a sibling has come to wait, room has come free
-//      (counted as taken until the push comes), or the exempt segment has moved on. Once; again on
-//      a tick if it does not come.
+//      or the exempt segment has moved on. Once; again on a tick if it does not come. The node that
+//      it needs, if it does, is its own until it comes: others find one more in its segments.
+//   4. A push that is announced by its header, without its payload, is treated as if it had been
+//      deferred: it is asked for as soon as 1. or 2. holds, which may be at once. It comes to a
+//      place that is kept for it, so its payload crosses the network once.
 //
 // Why no job stands still. Take the lowest clock c at which any lane has an open segment. All
 // segments of all lanes have version c, so every worker can compute its gradients of clock c, and
@@ -30,6 +34,17 @@
 // then the next one is exempt; at last all segments of clock c are complete on all lanes, which is
 // all that closing waits for. Nothing in this depends on what the parking holds: it may be full of
 // nodes whose siblings are nowhere yet.
+//
+// Nor does one where workers have memory for a few gradients only, and wait for their oldest push
+// to be received before they compute further (worker/gradient_pool.h). This is what the order of 2.
+// is for. A worker that waits carries one virtual worker, so it pushes the last block first and
+// block 0 last. Take the last block of which any lane has a segment that is not complete at c. All
+// blocks after it are complete everywhere, so their pushes have been received, and nobody waits for
+// these; so everybody comes to push this block. On a lane that misses some of it, the exempt
+// segment is one of its segments: the argument above is of this block alone, which is completed,
+// and then of the one below. A worker of several virtual workers pushes block 0 of one before the
+// last block of the next, so it does not wait for what is deferred, nor does one that has been told
+// to take over from a lost one.
 //
 // Where workers cut blocks into the same partitions (scheduler/partitioner.h), the segments of a
 // partition have the same tree state. In the steps in which a schedule changes they do not
@@ -76,6 +91,9 @@ class PushAdmission {
   bool Admits(const PushKey& key, bool own);
   // Remembers it. REQUIRES: not admitted.
   void Defer(const PushKey& key, bool own);
+  // Remembers one whose payload is not here, and appends it if it is to be asked for now. Returns
+  // whether it is.
+  bool Announce(const PushKey& key, absl::Time now, std::vector<PushKey>& wanted);
   // It is about to be stored, or need not be any more.
   void Forget(const PushKey& key);
   // The segment's tree or version has changed.
@@ -98,13 +116,19 @@ class PushAdmission {
     PushKey key;
     bool own = false;
     absl::Time asked_at = absl::InfiniteFuture();  // not asked for
-    uint64_t room_bytes = 0;                       // kept free for it
+    bool promised = false;                         // a node in each of its segments
 
     bool asked() const { return asked_at != absl::InfiniteFuture(); }
   };
   struct Need {
     bool missing = false;      // some open segment lacks the push
-    int64_t parked_bytes = 0;  // more than before, once stored and merged
+    bool node = false;         // and has a node more once it is stored and merged
+    int64_t parked_bytes = 0;  // more than before then
+  };
+  // Nodes of a segment in our own memory: there, and those that pushes asked for may bring.
+  struct Nodes {
+    uint32_t own = 0;
+    uint32_t promised = 0;
   };
 
   Need NeedOf(const PushKey& key, bool own) const;
@@ -112,6 +136,8 @@ class PushAdmission {
   std::optional<uint32_t> ExemptSegment();
   bool IsExempt(const PushKey& key);
   uint64_t ParkedIn(uint32_t segment, uint32_t own_nodes) const;
+  void SetNodes(uint32_t segment, Nodes nodes);
+  void Promise(Deferred& deferred, bool promised);
   // Asks for what may come now among the pushes that begin with `segment`. False if one of them is
   // not asked for, since there is no room.
   bool AskFrom(uint32_t segment, absl::Time now, std::vector<PushKey>& wanted);
@@ -120,10 +146,10 @@ class PushAdmission {
   const Options options_;
   const SegmentTable& table_;
   const SegmentStates& states_;
-  const std::vector<uint32_t> owned_;
-  std::vector<uint64_t> parked_in_;  // by segment
+  const std::vector<uint32_t> owned_;  // in the order of a backward pass
+  std::vector<Nodes> nodes_;           // by segment
   uint64_t parked_bytes_ = 0;
-  uint64_t promised_bytes_ = 0;                  // room kept for pushes asked for
+  uint64_t reserved_bytes_ = 0;                  // parked, once what was promised is there too
   std::vector<std::vector<Deferred>> deferred_;  // by first segment
   size_t deferred_count_ = 0;
   size_t asked_count_ = 0;

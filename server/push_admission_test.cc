@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <memory>
 #include <optional>
+#include <random>
+#include <string>
 #include <vector>
 
 namespace tug {
@@ -51,6 +54,11 @@ class PushAdmissionTest : public testing::Test {
          .writable = own});
     admission_->Changed(segment);
     return true;
+  }
+  // Returns whether it is asked for at once.
+  bool Announce(uint32_t segment, uint32_t virtual_worker) {
+    std::vector<PushKey> wanted;
+    return admission_->Announce(Key(segment, virtual_worker), now_, wanted);
   }
   std::vector<PushKey> Wanted() {
     std::vector<PushKey> wanted;
@@ -137,6 +145,173 @@ TEST_F(PushAdmissionTest, ForgetsWhatHasBeenCommittedByAnotherWay) {
   EXPECT_EQ(Wanted(), Keys{});
   EXPECT_EQ(admission_->deferred(), 0u);
   EXPECT_EQ(admission_->parked_bytes(), 0u);
+}
+
+TEST_F(PushAdmissionTest, AsksForWhatIsAnnouncedAtOnceWhereItHasAPlace) {
+  EXPECT_TRUE(Announce(1, 0));   // the node that is always there
+  EXPECT_TRUE(Announce(1, 2));   // parked
+  EXPECT_FALSE(Announce(1, 4));  // there is no more room
+  EXPECT_FALSE(Offer(1, 6));     // nor for who comes by himself
+  EXPECT_FALSE(Offer(2, 0) && Offer(2, 2));
+  EXPECT_EQ(admission_->parked_bytes(), 0u);
+  EXPECT_TRUE(Offer(1, 2));
+  EXPECT_TRUE(Offer(1, 0));
+  EXPECT_EQ(admission_->parked_bytes(), kBytes);
+  EXPECT_TRUE(Offer(1, 3));
+  EXPECT_EQ(Wanted(), Keys{});
+  EXPECT_TRUE(Announce(1, 1));  // joins what waits
+  EXPECT_TRUE(Offer(1, 1));
+  EXPECT_EQ(Wanted().size(), 1u);
+}
+
+TEST_F(PushAdmissionTest, KeepsTheFirstNodeOfASegmentForWhatItHasAskedFor) {
+  EXPECT_TRUE(Offer(1, 0));
+  EXPECT_TRUE(Offer(1, 2));     // nothing can be parked any more
+  EXPECT_TRUE(Announce(2, 4));  // takes none of it
+  EXPECT_FALSE(Offer(2, 6));    // but this would, once that is there
+  EXPECT_FALSE(Announce(2, 0));
+  EXPECT_TRUE(Offer(2, 4));
+  EXPECT_TRUE(Announce(2, 5));
+}
+
+TEST_F(PushAdmissionTest, AnAnnouncementThatIsRepeatedIsAskedForAgainAndCountsOnce) {
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(Announce(1, 0));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(Announce(1, 2));
+  EXPECT_EQ(admission_->deferred(), 2u);
+  admission_->ForgetAll();
+  EXPECT_EQ(admission_->deferred(), 0u);
+  EXPECT_TRUE(Announce(2, 0) && Announce(2, 2)) << "its room is free again";
+}
+
+// Workers of a virtual worker each, around a lane that has hardly any room. Each has memory for so
+// many gradients: it makes the next one, block by block from the last, when an older one has been
+// received.
+class WaitingWorkers {
+ public:
+  static constexpr uint32_t kBlocks = 5;
+  static constexpr uint32_t kPartitions = 2;  // of a block, a segment each
+
+  WaitingWorkers(uint32_t seed)
+      : random_(seed),
+        virtual_workers_(1 + random_() % 9),
+        gradients_(1 + random_() % 3),
+        parking_bytes_(random_() % 4 * kBytes) {
+    BlockTable blocks;
+    for (uint32_t b = 0; b < kBlocks; ++b) {
+      blocks.add_blocks()->add_tensors()->add_shape(kPartitions * kElements);
+    }
+    table_ = *SegmentTable::Create(blocks, kElements);
+    std::vector<uint32_t> owned;
+    for (uint32_t id = 0; id < table_->size(); ++id) {
+      owned.push_back(id);
+      states_.push_back(std::make_unique<SegmentState>(0, virtual_workers_, kElements, pool_));
+    }
+    admission_.emplace(PushAdmission::Options{.parking_bytes = parking_bytes_,
+                                              .most_deferred = 1000,
+                                              .repeat_after = absl::Seconds(1)},
+                       *table_, states_, owned);
+    made_.assign(virtual_workers_, 0);
+    received_.assign(virtual_workers_, 0);
+  }
+
+  // All that can happen does, in random order, until nothing can.
+  void Run() {
+    while (true) {
+      std::vector<uint32_t> able;
+      for (uint32_t vw = 0; vw < virtual_workers_; ++vw) {
+        const uint32_t unreceived = made_[vw] * kPartitions - received_[vw];
+        const bool free = unreceived == 0 || (unreceived - 1) / kPartitions + 1 < gradients_;
+        if (made_[vw] < kBlocks && free) able.push_back(vw);
+      }
+      if (able.empty() && sent_.empty()) break;
+      const uint64_t pick = random_() % (able.size() + sent_.size());
+      if (pick < able.size()) {
+        MakeGradient(able[pick]);
+      } else {
+        Deliver(pick - able.size());
+      }
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    for (uint32_t id = 0; id < table_->size(); ++id) {
+      ASSERT_TRUE(states_[id]->sum.complete()) << "stands still";
+    }
+    EXPECT_EQ(admission_->deferred(), 0u);
+    EXPECT_EQ(admission_->parked_bytes(), 0u);
+  }
+  uint64_t deferred() const { return deferred_; }
+
+ private:
+  struct Sent {
+    PushKey key;
+    bool announced = false;  // its header alone
+    bool wanted = false;
+  };
+
+  void MakeGradient(uint32_t virtual_worker) {
+    const uint32_t block = kBlocks - 1 - made_[virtual_worker]++;
+    for (uint32_t segment = 0; segment < kPartitions; ++segment) {
+      sent_.push_back({.key = {.block = block,
+                               .first_segment = segment,
+                               .segment_count = 1,
+                               .virtual_worker = virtual_worker,
+                               .virtual_worker_count = 1},
+                       .announced = random_() % 2 == 0});
+    }
+  }
+  void Deliver(uint64_t index) {
+    const Sent sent = sent_[index];
+    sent_.erase(sent_.begin() + static_cast<int64_t>(index));
+    std::vector<PushKey> wanted;
+    if (sent.announced) {
+      deferred_ += admission_->Announce(sent.key, now_, wanted) ? 0 : 1;
+    } else if (admission_->Admits(sent.key, /*own=*/true)) {
+      Store(sent.key);
+    } else {
+      ASSERT_FALSE(sent.wanted) << "sent twice for nothing";
+      ++deferred_;
+      admission_->Defer(sent.key, /*own=*/true);
+    }
+    admission_->TakeWanted(now_, wanted);
+    for (const PushKey& key : wanted) sent_.push_back({.key = key, .wanted = true});
+  }
+  void Store(const PushKey& key) {
+    admission_->Forget(key);
+    const uint32_t id = table_->id(key.block, key.first_segment);
+    const auto data = std::make_shared<AlignedBuffer>(kBytes);
+    states_[id]->sum.Add(
+        key.virtual_worker, 1,
+        {.payload = Lease(data, std::span<const std::byte>(data->data(), kBytes))});
+    admission_->Changed(id);
+    ++received_[key.virtual_worker];
+    const uint64_t levels = std::bit_width(virtual_workers_ - 1);
+    ASSERT_LE(admission_->parked_bytes(), parking_bytes_ + (levels + 1) * kBytes);
+  }
+
+  std::mt19937 random_;
+  const uint32_t virtual_workers_;
+  const uint32_t gradients_;
+  const uint64_t parking_bytes_;
+  const absl::Time now_ = absl::UnixEpoch();
+  std::optional<SegmentTable> table_;
+  BufferPool pool_;
+  SegmentStates states_;
+  std::optional<PushAdmission> admission_;
+  std::vector<uint32_t> made_;      // by virtual worker: blocks
+  std::vector<uint32_t> received_;  // by virtual worker: partitions
+  std::vector<Sent> sent_;
+  uint64_t deferred_ = 0;
+};
+
+TEST(PushAdmissionOfWaitingWorkers, NeverStandsStillAndTakesAllThatItAsksFor) {
+  uint64_t deferred = 0;
+  for (uint32_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    WaitingWorkers workers(seed);
+    workers.Run();
+    if (testing::Test::HasFailure()) return;
+    deferred += workers.deferred();
+  }
+  EXPECT_GT(deferred, 1000u);
 }
 
 }  // namespace

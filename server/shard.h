@@ -9,7 +9,8 @@
 //   1. Fence: other job -> dropped; older view or timeline -> kRefused with the current ones.
 //   2. Identity (segment, virtual worker, clock): a repeat is acknowledged, not applied again.
 //   3. Admission (push_admission.h): where its memory would exceed the bound -> kDeferred, and
-//      kPushWanted when it can be taken.
+//      kPushWanted when it can be taken. One that is announced, by its header alone, gets the one
+//      or the other at once.
 //   4. Every segment's part goes into its sum tree (sum_tree.h), where it arrived. Answer
 //      kReceived: the sender's credit returns, and with senders_let_go it forgets the gradient.
 //      (If the push closes its segments, 6. says so at once, alone.) kPushAsked is answered as a
@@ -306,6 +307,10 @@ class Shard {
   Fresh Examine(const WireHeader& push);
   // Whether nothing of the push is lacking, or can be taken: then it is answered.
   bool AnswerKnown(const PushKey& key, const Fresh& fresh);
+  // Whether the lane lacks a push of which only the header has come; else it is answered.
+  bool Lacks(const WireHeader& push);
+  // kPush without its payload: kPushWanted, or kDeferred.
+  void OnAnnounced(const WireHeader& header);
   // kPushAsked: as a repeat of the push, or kDropped where the lane lacks it.
   void OnPushAsked(const Message& message);
   // None of its segments is open at its clock.

@@ -84,6 +84,11 @@ class Workers {
                      [&](const Push& a, const Push& b) { return rank(a.header) < rank(b.header); });
     while (Push* next = Next()) {
       next->state = State::kUnderWay;
+      if (!next->announced && !next->wanted && random_() % 3 == 0) {
+        next->announced = true;
+        shard_.OnMessage({next->header, Lease()}, now_);  // its header alone
+        continue;
+      }
       Deliver(next->header);
       if (random_() % 4 == 0) Deliver(pushes_[random_() % pushes_.size()].header);  // a repeat
     }
@@ -107,6 +112,8 @@ class Workers {
   struct Push {
     WireHeader header;
     State state = State::kToSend;
+    bool announced = false;
+    bool wanted = false;
   };
 
   static WireHeader Header(uint32_t block, uint32_t first, uint32_t vw, uint64_t clock) {
@@ -141,7 +148,7 @@ class Workers {
     for (uint64_t i = 0; i < elements; ++i) {
       (*gradient)[i] = scale * (static_cast<float>((i * 2654435761u) % 1000u) * 1e-3f - 0.5f);
     }
-    const Home home = random_() % 3 == 0 ? Home::kSender : Home::kReceiver;
+    const Home home = header.virtual_worker % 3 == 1 ? Home::kSender : Home::kReceiver;
     WireHeader push = header;
     Lease payload(gradient, std::span<const float>(*gradient));
     if (case_.frames && random() % 4 != 0) {
@@ -169,11 +176,13 @@ class Workers {
           push.state = State::kDone;
           break;
         case MessageKind::kDeferred:
+          EXPECT_FALSE(push.wanted) << "asked for, and not taken";
           if (push.state != State::kDone) push.state = State::kDeferred;
           break;
         case MessageKind::kPushWanted:
           EXPECT_NE(push.state, State::kDone) << "asked for again";
           push.state = State::kToSend;
+          push.wanted = true;
           break;
         default:
           ADD_FAILURE() << "unexpected answer";

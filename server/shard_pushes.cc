@@ -43,6 +43,7 @@ Shard::Fresh Shard::Examine(const WireHeader& push) {
 
 void Shard::OnPush(Message message) {
   const WireHeader header = message.header;
+  if (message.payload.size_bytes() == 0) return OnAnnounced(header);
   if (!TakePush(std::move(message))) {
     return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
   }
@@ -69,6 +70,15 @@ void Shard::OnPush(Message message) {
   if (open) ReplyToPush(MessageKind::kReceived, key, key.clock);
 }
 
+// Asked for now, or told that it will be.
+void Shard::OnAnnounced(const WireHeader& header) {
+  if (!Lacks(header)) return;
+  const PushKey key = KeyOf(header);
+  if (admission_.Announce(key, now_, wanted_)) return;
+  ++counters_.deferred;
+  ReplyToPush(MessageKind::kDeferred, key, key.clock);
+}
+
 bool Shard::AnswerKnown(const PushKey& key, const Fresh& fresh) {
   if (open_segments_.empty()) {
     AnswerClosed(key, fresh);
@@ -84,23 +94,32 @@ bool Shard::AnswerKnown(const PushKey& key, const Fresh& fresh) {
   return true;
 }
 
+bool Shard::Lacks(const WireHeader& push) {
+  if (!RangeIsOwn(push) ||
+      !SumTree::IsNode(options_.virtual_workers, push.virtual_worker, push.virtual_worker_count)) {
+    Malformed(push, "names a push of what this lane does not own");
+    return false;
+  }
+  const Fresh fresh = Examine(push);
+  if (!fresh.valid) {
+    Malformed(push, "names a push that nobody can have made");
+    return false;
+  }
+  if (AnswerKnown(KeyOf(push), fresh)) return false;
+  if (fresh.missing == 0) {
+    Malformed(push, "is of one of more pushes than the virtual workers can have open");
+  }
+  return fresh.missing > 0;
+}
+
 // One that the lane lacks it has never said kReceived to: segments stay where they are where
 // workers ask.
 void Shard::OnPushAsked(const Message& message) {
   const WireHeader& header = message.header;
-  if (update_per_push_ || message.payload.size_bytes() > 0 || !RangeIsOwn(header) ||
-      !SumTree::IsNode(options_.virtual_workers, header.virtual_worker,
-                       header.virtual_worker_count)) {
-    return Malformed(header, "asks for a push of what this lane does not own");
+  if (update_per_push_ || message.payload.size_bytes() > 0) {
+    return Malformed(header, "asks for a push that is not summed, or is one");
   }
-  const Fresh fresh = Examine(header);
-  if (!fresh.valid) return Malformed(header, "asks for a push that nobody can have made");
-  const PushKey key = KeyOf(header);
-  if (AnswerKnown(key, fresh)) return;
-  if (fresh.missing == 0) {
-    return Malformed(header, "is of one of more pushes than the virtual workers can have open");
-  }
-  ReplyToPush(MessageKind::kDropped, key, key.clock);
+  if (Lacks(header)) ReplyToPush(MessageKind::kDropped, KeyOf(header), header.clock);
 }
 
 // Workers cut blocks alike, so a push is too late for all of its segments or for none. In the steps

@@ -78,7 +78,10 @@ struct SimulationResult {
   uint64_t messages = 0;
   uint64_t repeats = 0;  // pushes and pulls that lanes recognised
   uint64_t resent = 0;
-  uint64_t deferred = 0;           // pushes that a lane had no memory for at first
+  uint64_t deferred = 0;      // pushes that a lane had no memory for at first
+  uint64_t pushed_bytes = 0;  // payloads, repeats included
+  // With placement.kind ZERO2 and ZERO3, at a time: pushes of a worker whose gradient it keeps.
+  uint64_t most_unreceived = 0;
   uint64_t most_held_bytes = 0;    // by the sums of one lane at a time
   uint64_t schedule_changes = 0;   // by nodes, asked for or by themselves
   uint64_t trials = 0;             // of the tuner

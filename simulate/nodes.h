@@ -248,6 +248,7 @@ class SimulatedWorker final : public SimulatedNode {
   void RestoreResiduals(const View& view, const WorkerPlace& place);
 
   bool WaitsForCommit(const struct Compute& compute) const;
+  bool WaitsForBuffer(const struct Compute& compute) const;
   absl::Duration MostTime(const struct Compute& compute) const;
 
   uint32_t timeline_ = 0;
@@ -264,6 +265,9 @@ class SimulatedWorker final : public SimulatedNode {
   // Gradients in the making, by carried virtual worker and block; handed over with the push.
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
   std::set<std::pair<uint32_t, uint32_t>> open_pushes_;  // block, virtual worker: not committed
+  // With placement.kind ZERO2 and ZERO3, of these: those whose gradient is still wanted.
+  std::set<std::pair<uint32_t, uint32_t>> unreceived_pushes_;
+  uint64_t most_unreceived_ = 0;
   std::unique_ptr<SimulatedTransport> transport_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<StepMachine> machine_;

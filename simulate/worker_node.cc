@@ -107,6 +107,7 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   machine_ = std::make_unique<StepMachine>(machine);
 
   open_pushes_.clear();
+  unreceived_pushes_.clear();
   ExchangeOptions options;
   options.job = job_;
   options.timeline = view.timeline();
@@ -128,6 +129,10 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
                         [this](PushCommitted e) {
                           TUG_CHECK(!e.lost);
                           open_pushes_.erase({e.block, e.virtual_worker});
+                        },
+                    .received =
+                        [this](PushReceived e) {
+                          unreceived_pushes_.erase({e.block, e.virtual_worker});
                         }});
   const PeerId self = WorkerPeer(node_id_);
   transport_ = world_.network.NewEndpoint(self, [this] {
@@ -232,7 +237,7 @@ void SimulatedWorker::Advance() {
         break;
       }
       case StepMachine::Next::kCompute:
-        if (WaitsForCommit(machine_->compute())) return;
+        if (WaitsForCommit(machine_->compute()) || WaitsForBuffer(machine_->compute())) return;
         computing_ = true;
         After(MostTime(machine_->compute()), [this, timeline = timeline_] {
           if (timeline != timeline_) return;
@@ -250,6 +255,15 @@ void SimulatedWorker::Advance() {
 bool SimulatedWorker::WaitsForCommit(const struct Compute& compute) const {
   return compute.phase == ComputePhase::kBackward &&
          open_pushes_.contains({compute.block, virtual_workers_[compute.virtual_worker]});
+}
+
+// Whether all memory for gradients is in use, as TrainingLoop::TakeGradient; here of the
+// micro-batch that is pushed.
+bool SimulatedWorker::WaitsForBuffer(const struct Compute& compute) const {
+  const bool pushes = compute.phase == ComputePhase::kBackward && compute.micro_batch == 1;
+  if (!PlacementModeOf(config_).frees_gradients || !pushes) return false;
+  return virtual_workers_.size() == 1 && place_.virtual_workers == virtual_workers_ &&
+         unreceived_pushes_.size() >= std::max(1u, config_.placement().gradient_blocks());
 }
 
 absl::Duration SimulatedWorker::MostTime(const struct Compute& compute) const {
@@ -284,6 +298,10 @@ void SimulatedWorker::Push(const struct Compute& compute, uint32_t block) {
   gradient.reset();  // a fresh one next time: repeats under way may still read this one
   const uint64_t tokens = config_.sync().local_steps() > 1 ? 1 : kSimulatedTokens;
   open_pushes_.insert({block, virtual_workers_[compute.virtual_worker]});
+  if (PlacementModeOf(config_).frees_gradients) {
+    unreceived_pushes_.insert({block, virtual_workers_[compute.virtual_worker]});
+    most_unreceived_ = std::max<uint64_t>(most_unreceived_, unreceived_pushes_.size());
+  }
   exchange_->Push(
       {block, virtual_workers_[compute.virtual_worker], 1, compute.clock, tokens, lease},
       world_.time.Now());
@@ -376,6 +394,8 @@ void SimulatedWorker::Collect(SimulationResult& result) {
     result.steps[virtual_workers_[v]] = steps_taken_[v];
   }
   result.skipped += skipped_;
+  result.most_unreceived = std::max(result.most_unreceived, most_unreceived_);
+  result.pushed_bytes += exchange_->counters().pushed_bytes;
   result.evaluated.push_back(evaluated_);
 }
 

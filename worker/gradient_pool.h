@@ -21,9 +21,9 @@ namespace tug {
 // size.
 //
 // What a worker holds at most is known beforehand: 4 bytes for each element of the `most_blocks`
-// largest blocks. Only where that would keep it from going on, it holds one more for a while
-// (TakeBeyond): a lane that has no memory for a push says so, and would wait for pushes that this
-// worker has yet to make.
+// largest blocks. Only where that would keep the job from going on, it holds one more for a while
+// (TakeBeyond): a lane that has no memory for a push says so, and may wait for pushes that this
+// worker has yet to make, if it carries several virtual workers (server/push_admission.h).
 //
 // Paper: Rajbhandari et al. 2020, ZeRO, section 5.2 (P_os+g). Not thread-safe: owned by the compute
 // thread.

@@ -395,13 +395,22 @@ absl::StatusOr<std::shared_ptr<AlignedBuffer>> TrainingLoop::TakeGradient(uint32
     const std::optional<GradientPool::Pushed> oldest = gradient_pool_->oldest();
     bool received = false;
     if (oldest.has_value()) {
-      ASSIGN_OR_RETURN(received, exchange_.WaitReceived(oldest->block, oldest->virtual_worker));
+      ASSIGN_OR_RETURN(
+          received, exchange_.WaitReceived(oldest->block, oldest->virtual_worker, kOrdersInterval));
+      if (!received && WaitsForMemoryOfLanes()) continue;
     }
     if (received) gradient_pool_->OnReceived();
     buffer = received ? gradient_pool_->Take(block) : gradient_pool_->TakeBeyond(block);
   }
   times_.AddWaiting(time_.Now() - begin);
   return buffer;
+}
+
+bool TrainingLoop::WaitsForMemoryOfLanes() const {
+  const ControlBoard::Orders orders = board_.orders();
+  if (orders.pause != orders_.pause || orders.view != orders_.view) return false;
+  if (options_.virtual_workers.size() > 1) return false;
+  return orders_.view == view_ || board_.place().virtual_workers == options_.virtual_workers;
 }
 
 uint64_t TrainingLoop::EvalSamples(bool last) const {

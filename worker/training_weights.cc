@@ -12,9 +12,6 @@
 namespace tug {
 namespace {
 
-// How long an order of the coordinator may wait for an answer while weights are waited for.
-constexpr absl::Duration kOrdersInterval = absl::Milliseconds(20);
-
 std::span<kernels::Bf16> Bf16Elements(AlignedBuffer& buffer) {
   return {reinterpret_cast<kernels::Bf16*>(buffer.data()),
           buffer.size_bytes() / sizeof(kernels::Bf16)};
