@@ -459,6 +459,22 @@ constexpr ValidityRule kValidityRules[] = {
               c.placement().gradient_blocks() < 2;
      },
      "the last block's backward pass writes the embedding's gradient too: keep 2 at least"},
+    {"placement.host_weight_cache", "exchange",
+     [](const JobConfig& c) { return c.placement().host_weight_cache() && AllReduces(c); },
+     "the server beside a worker has all weights with ALL_REDUCE: leave it out"},
+    {"placement.host_weight_cache", "sync.policy",
+     [](const JobConfig& c) { return c.placement().host_weight_cache() && !PlainlySummed(c); },
+     "what is kept for a host has to be what each of its workers waits for: set sync.policy to "
+     "BSP, "
+     "or leave it out"},
+    {"placement.host_weight_cache", "comm.pull_format",
+     [](const JobConfig& c) {
+       return c.placement().host_weight_cache() &&
+              (c.comm().pull_format() == CommConfig::CHANGES ||
+               c.comm().pull_format() == CommConfig::PULL_AUTO);
+     },
+     "changes follow on what one worker holds, and PULL_AUTO on its own link to the owner: choose "
+     "FP32, BF16 or INT8"},
     {"comm.segment_elements", nullptr,
      [](const JobConfig& c) {
        const uint64_t n = c.comm().segment_elements();

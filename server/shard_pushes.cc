@@ -88,7 +88,8 @@ bool Shard::AnswerKnown(const PushKey& key, const Fresh& fresh) {
 // workers ask.
 void Shard::OnPushAsked(const Message& message) {
   const WireHeader& header = message.header;
-  if (update_per_push_ || message.payload.size_bytes() > 0 || !RangeIsOwn(header) ||
+  if (update_per_push_ || message.payload.size_bytes() > 0 || !IsWorker(header.sender) ||
+      !RangeIsOwn(header) ||
       !SumTree::IsNode(options_.virtual_workers, header.virtual_worker,
                        header.virtual_worker_count)) {
     return Malformed(header, "asks for a push of what this lane does not own");

@@ -128,6 +128,9 @@ ShardOptions SimulatedServer::MakeShardOptions(SimulatedLane& lane, uint32_t ind
       return PlantedPolicy(bug, std::move(policy));
     };
   }
+  if (config_.placement().host_weight_cache()) {
+    options.cached_lanes = CachedLanes(view, lane.number);
+  }
   options.senders_let_go = PlacementModeOf(config_).frees_gradients;
   options.sums_of_some = config_.fault().on_worker_loss() == FaultConfig::SHRINK;
   return options;
