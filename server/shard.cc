@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "exchange/view_lanes.h"
 #include "exchange/weights_payload.h"
 #include "proto/sync_mode.h"
 #include "server/memory.h"
@@ -372,7 +373,9 @@ TraceEvent Shard::EventOf(TraceKind kind, const WireHeader& header) const {
           .first_segment = header.first_segment,
           .segment_count = header.segment_count,
           .virtual_worker = header.virtual_worker,
-          .peer = header.sender & ~kWorkerBit,
+          // A lane that pulls for its host is shown as its server.
+          .peer = IsWorker(header.sender) ? header.sender & ~kWorkerBit
+                                          : (header.sender - LanePeer(0)) / kMaxLanesPerServer,
           .clock = header.clock,
           .bytes = header.payload_bytes};
 }
