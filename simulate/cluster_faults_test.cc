@@ -110,7 +110,7 @@ TEST(SimulatedFaults, NodesThatDieChangeNoBitWhereWorkersLetGoOfGradientsAndWeig
 TEST(SimulatedFaults, WeightsThatHostsKeepAreThoseOfTheirOwnersWhoeverDies) {
   const std::vector<std::vector<float>> expected[] = {Undisturbed(), Undisturbed(CommConfig::INT8)};
   uint64_t kills = 0, timelines = 0, caching = 0;
-  for (uint64_t seed = 1; seed <= 32; ++seed) {
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
     SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
     options.hosts = 2;
     const bool moves = seed % 4 == 0;
@@ -141,9 +141,9 @@ TEST(SimulatedFaults, WeightsThatHostsKeepAreThoseOfTheirOwnersWhoeverDies) {
     timelines += result.timelines;
     caching += result.most_cached_bytes > 0 ? 1 : 0;
   }
-  EXPECT_GT(kills, 20u);
-  EXPECT_GT(timelines, 36u) << "some jobs went back";
-  EXPECT_GT(caching, 28u) << "some have all servers on one host in the end";
+  EXPECT_GT(kills, 15u);
+  EXPECT_GT(timelines, 26u) << "some jobs went back";
+  EXPECT_GT(caching, 16u) << "some have all servers on one host in the end";
 }
 
 TEST(SimulatedFaults, ServersThatDieTakeTheJobBackToACheckpointAndChangeNoBit) {
