@@ -45,7 +45,7 @@ std::string NodeText(const NodeStatus& node) {
                     node.kind() == SERVER ? " on the way from a lane to a worker" : " on the way");
   }
   const uint64_t held = counters.weight_bytes() + counters.gradient_bytes() +
-                        counters.optimizer_bytes() + counters.sum_bytes();
+                        counters.optimizer_bytes() + counters.sum_bytes() + counters.cached_bytes();
   if (held > 0) {
     absl::StrAppend(&text, ", ", ByteText(static_cast<double>(held)), " held for training");
   }

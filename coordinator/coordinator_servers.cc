@@ -72,6 +72,7 @@ void Coordinator::FillPlacement(View& view) const {
     lane->set_endpoint(server.lane_endpoints.at(id.index));
     lane->set_server_node_id(id.server);
     lane->set_index_on_server(id.index);
+    lane->set_host_id(server.host_id);
   }
   const std::vector<uint32_t> owners = holders_->Owners();
   view.mutable_lane_of_segment()->Assign(owners.begin(), owners.end());

@@ -90,6 +90,7 @@ void Coordinator::SetPlaces(const std::vector<uint64_t>& start_clocks) {
   for (const Member* worker : membership_.OfKind(WORKER)) {
     WorkerAssignment place;
     place.set_node_id(worker->id);
+    place.set_host_id(worker->host_id);
     for (uint32_t v = 0; v < start_clocks.size(); ++v) {
       if (places_.owners()[v] != worker->id) continue;
       place.add_virtual_workers(v);

@@ -194,6 +194,7 @@ void MetricsLog::Nodes(const StatusReply& status) {
         {"gradient_bytes", counters.gradient_bytes()},
         {"optimizer_bytes", counters.optimizer_bytes()},
         {"sum_bytes", counters.sum_bytes()},
+        {"cached_bytes", counters.cached_bytes()},
         {"predicted_held_bytes", counters.predicted_held_bytes()}};
     for (const auto& [name, bytes] : held) {
       if (bytes > 0) json[name] = bytes;

@@ -36,8 +36,8 @@ namespace tug {
 //               seconds, compute_seconds, wait_seconds, straggle_seconds (worker_totals.h)
 //   node        before the end, of each node that is there: node, role ("server", "worker"),
 //               socket_bytes, and what it held for training, the most of each at a time:
-//               weight_bytes, gradient_bytes, optimizer_bytes, sum_bytes, predicted_held_bytes
-//               (NodeCounters); those that are 0 are left out
+//               weight_bytes, gradient_bytes, optimizer_bytes, sum_bytes, cached_bytes,
+//               predicted_held_bytes (NodeCounters); those that are 0 are left out
 //   end         step, reason ("done", "stopped", "stopped early"); with an evaluation also
 //               best_step, best_loss; sync (the policy), updates, staleness (how many had 0, 1, 2,
 //               ...; only entry 255: that or more), mean_staleness, dropped_pushes

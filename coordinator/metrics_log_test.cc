@@ -170,6 +170,7 @@ TEST(MetricsLog, SaysWhatEachNodeHeldForTraining) {
   server.mutable_counters()->set_weight_bytes(80);
   server.mutable_counters()->set_optimizer_bytes(70);
   server.mutable_counters()->set_sum_bytes(60);
+  server.mutable_counters()->set_cached_bytes(50);
   server.mutable_counters()->set_predicted_held_bytes(215);
   NodeStatus& worker = *status.add_nodes();
   worker.set_kind(WORKER);
@@ -183,9 +184,10 @@ TEST(MetricsLog, SaysWhatEachNodeHeldForTraining) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
-  EXPECT_EQ(line,
-            R"({"kind":"node","timeline":1,"node":1,"role":"server","socket_bytes":500,)"
-            R"("weight_bytes":80,"optimizer_bytes":70,"sum_bytes":60,"predicted_held_bytes":215})");
+  EXPECT_EQ(
+      line,
+      R"({"kind":"node","timeline":1,"node":1,"role":"server","socket_bytes":500,)"
+      R"("weight_bytes":80,"optimizer_bytes":70,"sum_bytes":60,"cached_bytes":50,"predicted_held_bytes":215})");
   std::getline(file, line);
   EXPECT_EQ(line, R"({"kind":"node","timeline":1,"node":2,"role":"worker","socket_bytes":0,)"
                   R"("gradient_bytes":40})");

@@ -11,7 +11,8 @@ Exchange::Exchange(ExchangeOptions options, const SegmentTable& table, ExchangeS
       sinks_(std::move(sinks)),
       table_(table),
       partition_bytes_(options_.comm.partition_bytes()),
-      plan_(std::make_shared<PartitionPlan>(table, options_.lane_of_segment, partition_bytes_)),
+      plan_(std::make_shared<PartitionPlan>(table, options_.lane_of_segment, options_.pull_lanes,
+                                            partition_bytes_)),
       buffers_(options_.comm.credit_bytes(), sinks_.new_buffer),
       encoder_(options_, table, sinks_.new_buffer, sinks_.shares_memory),
       versions_(table),
@@ -61,9 +62,14 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
   }
 }
 
+void Exchange::MakePlan() {
+  plan_ = std::make_shared<PartitionPlan>(table_, options_.lane_of_segment, options_.pull_lanes,
+                                          partition_bytes_);
+}
+
 void Exchange::SetSchedule(const ExchangeSchedule& schedule, absl::Time now) {
   partition_bytes_ = schedule.partition_bytes;
-  plan_ = std::make_shared<PartitionPlan>(table_, options_.lane_of_segment, partition_bytes_);
+  MakePlan();
   buffers_.set_keep_bytes(schedule.credit_bytes);
   pushes_.SetCredit(schedule.credit_bytes, now);
 }
@@ -71,18 +77,20 @@ void Exchange::SetSchedule(const ExchangeSchedule& schedule, absl::Time now) {
 void Exchange::SetView(ViewRequest view, absl::Time now) {
   if (view.view <= options_.view) return;
   options_.view = view.view;
-  if (view.lane_of_segment == options_.lane_of_segment) {
-    pushes_.SendAllAgain(now);
-    pulls_.AskForAllAgain(now);
-    return;
-  }
+  const bool same_owners = view.lane_of_segment == options_.lane_of_segment;
+  const bool same_cut = same_owners && view.pull_lanes == options_.pull_lanes;
   TUG_CHECK_EQ(view.lane_of_segment.size(), options_.lane_of_segment.size());
   options_.lane_of_segment = std::move(view.lane_of_segment);
-  plan_ = std::make_shared<PartitionPlan>(table_, options_.lane_of_segment, partition_bytes_);
-  encoder_.KeepLanes(options_.lane_of_segment);
-  pulls_.KeepLanes(options_.lane_of_segment);
-  pushes_.CutAllAgain(now);
-  pulls_.CutAllAgain(now);
+  options_.pull_lanes = std::move(view.pull_lanes);
+  if (!same_cut) MakePlan();
+  if (same_owners) {
+    pushes_.SendAllAgain(now);
+  } else {
+    encoder_.KeepLanes(options_.lane_of_segment);
+    pulls_.KeepLanes(options_.lane_of_segment);
+    pushes_.CutAllAgain(now);
+  }
+  same_cut ? pulls_.AskForAllAgain(now) : pulls_.CutAllAgain(now);
 }
 
 void Exchange::SetCarried(const CarriedRequest& carried, absl::Time now) {

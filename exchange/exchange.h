@@ -13,6 +13,9 @@
 // cut into, what comes then is cut anew, and lanes take either. Who owns what may change too
 // (SetView).
 //
+// Whole partitions are pulled from a lane on the worker's own host where one stands in for their
+// owner (placement.host_weight_cache, server/weight_cache.h).
+//
 // Payloads: pushes are FP32, or frames of what comm.push_codec makes of it (push_encoder.h); pulls
 // as comm.pull_format says (weights_payload.h); or, FP32, only some runs of elements (runs.h). Runs
 // are lossless: a lane takes the elements that are not pushed for zeros and updates all weights as
@@ -68,7 +71,8 @@ class Exchange {
   // The job's next view, of the same timeline: lanes have forgotten who waits for what. What is not
   // committed is sent, and what has not come is asked for again, at once, under its number. If
   // segments have other owners, all that is open is cut anew first, and sent as a whole: lanes know
-  // what they have committed of a push. REQUIRES: as many segments as before.
+  // what they have committed of a push. If others stand in for owners, so it is with pulls.
+  // REQUIRES: as many segments as before.
   void SetView(ViewRequest view, absl::Time now);
   // Open pushes of virtual workers that are no longer carried are given up, and their residuals
   // with them: whoever carries them now makes the pushes again.
@@ -93,6 +97,9 @@ class Exchange {
   std::span<const double> residual_squares() const { return encoder_.residual_squares(); }
 
  private:
+  // Of what is asked for from now on.
+  void MakePlan();
+
   ExchangeOptions options_;
   const ExchangeSinks sinks_;
   const SegmentTable& table_;

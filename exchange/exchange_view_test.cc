@@ -16,6 +16,14 @@ class ExchangeViewTest : public ExchangeTest {
   ExchangeViewTest() : ExchangeTest(/*update_per_push=*/false) {}
 
   std::vector<Outgoing> Sent() { return std::exchange(sent_, {}); }
+  // The same, where lane 0 stands in for lane 1.
+  std::vector<Outgoing> SetCachedView(uint32_t view) {
+    std::vector<uint32_t> lane_of_segment;
+    for (uint32_t id = 0; id < table_.size(); ++id) lane_of_segment.push_back(id % 2);
+    sent_.clear();
+    exchange_.SetView({view, std::move(lane_of_segment), {{1, 0}}}, now_);
+    return Sent();
+  }
   // Where segments stay with lanes 0 and 1, in turn.
   std::vector<Outgoing> SetView(uint32_t view) { return SetView(view, 2); }
   // Segments lie on lanes from 0 to `lanes`, in turn.
@@ -123,6 +131,54 @@ TEST_F(ExchangeViewTest, GivesUpThePushesOfVirtualWorkersThatOthersCarry) {
   EXPECT_EQ(committed_.size(), 2u);
   Push(0);  // it comes back, with the same clock
   EXPECT_EQ(Sent().size(), 3u) << "all credit has returned";
+}
+
+// ---- lanes that stand in for owners ----
+
+TEST_F(ExchangeViewTest, PullsFromTheLaneThatStandsInAndPushesToTheOwner) {
+  EXPECT_TRUE(SetCachedView(2).empty());
+  Push(1);  // segments 3, 4, 5: lanes 1, 0, 1
+  exchange_.Pull({1, Want::kExact, 4, destination_}, now_);
+  const std::vector<Outgoing> sent = Sent();
+  ASSERT_EQ(sent.size(), 6u);
+  for (size_t s = 0; s < 3; ++s) {
+    EXPECT_EQ(sent[s].header.kind, MessageKind::kPush);
+    EXPECT_EQ(sent[s].to, LanePeer(1 - s % 2));
+    EXPECT_EQ(sent[3 + s].header.kind, MessageKind::kPull);
+    EXPECT_EQ(sent[3 + s].to, LanePeer(0));
+    Answer(sent[3 + s], MessageKind::kWeights, std::vector<float>(kSegment, 2.0f));
+  }
+  EXPECT_EQ(pulled_.size(), 1u);
+}
+
+TEST_F(ExchangeViewTest, PullsOfRunsGoToTheOwner) {
+  SetCachedView(2);
+  PullRequest pull{1, Want::kExact, 4, destination_};
+  pull.runs = {{0, 8}, {kSegment, 2 * kSegment}};
+  exchange_.Pull(pull, now_);
+  const std::vector<Outgoing> sent = Sent();
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0].header.codec, Codec::kRuns);
+  EXPECT_EQ(sent[0].to, LanePeer(1));
+  EXPECT_EQ(sent[1].header.codec, Codec::kNone) << "all of a segment";
+}
+
+TEST_F(ExchangeViewTest, AsksThoseThatStandInOnceTheyDoForAllAgain) {
+  Push(1);
+  exchange_.Pull({1, Want::kExact, 4, destination_}, now_);
+  std::vector<Outgoing> first = Sent();
+  ASSERT_EQ(first.size(), 6u);
+  Answer(first[3], MessageKind::kWeights, std::vector<float>(kSegment, 1.0f));
+  Answer(first[0], MessageKind::kCommitted);
+  const std::vector<Outgoing> again = SetCachedView(2);
+  ASSERT_EQ(again.size(), 5u) << "what is committed of a push is not pushed again";
+  for (size_t i = 0; i < 3; ++i) {
+    const Outgoing& pull = again[2 + i];
+    ASSERT_EQ(pull.header.kind, MessageKind::kPull);
+    EXPECT_EQ(pull.to, LanePeer(0));
+    Answer(pull, MessageKind::kWeights, std::vector<float>(kSegment, 2.0f));
+  }
+  EXPECT_EQ(pulled_.size(), 1u);
 }
 
 // ---- segments that have other owners ----

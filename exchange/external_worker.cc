@@ -120,6 +120,7 @@ absl::Status ExternalWorker::BuildExchange(const View& view) {
   ExchangeOptions options{registered.job(), view.timeline(), view.number(),
                           LaneNumberOfSegmentFor(view, self), registered.config().comm()};
   options.update_per_push = update_per_push_;
+  options.pull_lanes = PullLanesFor(view, self, registered.config());
   options.block_names = BlockNames(blocks_);
   options.seed = registered.config().seed();
   auto exchange =

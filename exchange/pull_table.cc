@@ -140,7 +140,11 @@ void PullTable::Send(const OpenPull& pull, uint32_t partition) {
     EncodeRunList(runs, list.bytes);
     payload = std::move(list.lease);
   }
-  sinks_.send({LanePeer(part.lane), header, std::move(payload)});
+  // Rows that are wanted differ by worker, and what is newest by the moment.
+  const bool from_owner = header.codec == Codec::kRuns || header.want != Want::kExact;
+  const uint32_t lane =
+      from_owner ? part.lane : pull.plan->pull_lane(pull.request.block, partition);
+  sinks_.send({LanePeer(lane), header, std::move(payload)});
 }
 
 // ---- weights ----
@@ -150,7 +154,7 @@ void PullTable::OnWeights(const Message& message, absl::Time now) {
   if (header.clock != 0) SayReceived(header);
   OpenPull* pull = header.block < pulls_.size() ? &pulls_[header.block] : nullptr;
   std::optional<uint32_t> partition;
-  if (pull != nullptr && pull->missing > 0) partition = pull->plan->Find(header);
+  if (pull != nullptr && pull->missing > 0) partition = pull->plan->FindPulled(header);
   if (!partition.has_value() || pull->partitions[*partition] != State::kMissing) {
     ++counters_.ignored;
     return;

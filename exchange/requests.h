@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,6 +23,10 @@ namespace tug {
 
 inline constexpr uint32_t kMaxVirtualWorkers = 4096;  // of a job
 
+// By number of the lane that owns weights, the lane that is asked for them in its stead
+// (PullLanesOn, view_lanes.h). An owner that is not in it is asked itself.
+using PullLanes = std::map<uint32_t, uint32_t>;
+
 struct ExchangeOptions {
   uint64_t job = 0;
   uint32_t timeline = 0;
@@ -38,6 +43,8 @@ struct ExchangeOptions {
   // Of proto/placement_mode.h: what a lane has received of a push is let go of, and never sent
   // again. Then the lane is asked whether it has it (kPushAsked).
   bool frees_gradients = false;
+  // Of exact pulls of whole partitions, under placement.host_weight_cache.
+  PullLanes pull_lanes = {};
   // With comm.push_codec: the blocks' names (BlockNames), and train's seed, which encodings are
   // drawn by.
   std::vector<std::string> block_names = {};
@@ -119,6 +126,7 @@ struct LaneAddress {
 struct ViewRequest {
   uint32_t view = 0;
   std::vector<uint32_t> lane_of_segment;  // who owns each, as in ExchangeOptions
+  PullLanes pull_lanes = {};              // the same
   std::vector<LaneAddress> lanes = {};    // those of the view, for whoever connects
 };
 

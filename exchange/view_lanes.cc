@@ -49,8 +49,39 @@ std::vector<PeerId> ReducingLanes(const View& view) {
   return lanes;
 }
 
-ViewRequest ViewRequestOf(const View& view, PeerId self) {
-  ViewRequest request{view.number(), LaneNumberOfSegmentFor(view, self)};
+PullLanes PullLanesOn(const View& view, uint64_t host_id) {
+  std::vector<uint32_t> here, elsewhere;
+  for (const Lane& lane : view.lanes()) {
+    (host_id != 0 && lane.host_id() == host_id ? here : elsewhere).push_back(LaneNumber(lane));
+  }
+  PullLanes lanes;
+  if (here.empty()) return lanes;
+  for (size_t j = 0; j < elsewhere.size(); ++j) lanes[elsewhere[j]] = here[j % here.size()];
+  return lanes;
+}
+
+PullLanes PullLanesFor(const View& view, PeerId self, const JobConfig& config) {
+  if (!config.placement().host_weight_cache()) return {};
+  for (const WorkerAssignment& worker : view.workers()) {
+    if (WorkerPeer(worker.node_id()) == self) return PullLanesOn(view, worker.host_id());
+  }
+  return {};
+}
+
+std::vector<uint32_t> CachedLanes(const View& view, uint32_t lane_number) {
+  std::vector<uint32_t> cached;
+  for (const Lane& lane : view.lanes()) {
+    if (LaneNumber(lane) != lane_number) continue;
+    for (const auto& [owner, pulled_from] : PullLanesOn(view, lane.host_id())) {
+      if (pulled_from == lane_number) cached.push_back(owner);
+    }
+  }
+  return cached;
+}
+
+ViewRequest ViewRequestOf(const View& view, PeerId self, const JobConfig& config) {
+  ViewRequest request{view.number(), LaneNumberOfSegmentFor(view, self),
+                      PullLanesFor(view, self, config)};
   for (const Lane& lane : LanesFor(view, self)) {
     request.lanes.push_back({LanePeer(LaneNumber(lane)), lane.endpoint()});
   }

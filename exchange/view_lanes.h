@@ -35,8 +35,19 @@ std::vector<uint32_t> LaneNumberOfSegmentFor(const View& view, PeerId self);
 // that they are beside, so that a rank's part of the virtual workers does not depend on node ids.
 std::vector<PeerId> ReducingLanes(const View& view);
 
+// With `placement.host_weight_cache`, who is asked for weights on a host, where it is not their
+// owner (server/weight_cache.h). Of the lanes L_0 .. L_(K-1) of the view that are on the host, L_(j
+// mod K) stands in for the j-th that is elsewhere, all in the order of the view. Empty on a host
+// without a lane, and where the host is not known (0). A function of the view: workers and lanes
+// agree.
+PullLanes PullLanesOn(const View& view, uint64_t host_id);
+// The same for a worker; empty without the cache.
+PullLanes PullLanesFor(const View& view, PeerId self, const JobConfig& config);
+// The numbers of the lanes that a lane stands in for, ascending. REQUIRES: the lane is in the view.
+std::vector<uint32_t> CachedLanes(const View& view, uint32_t lane_number);
+
 // What the exchange of a worker is told of a later view.
-ViewRequest ViewRequestOf(const View& view, PeerId self);
+ViewRequest ViewRequestOf(const View& view, PeerId self, const JobConfig& config);
 
 // By segment, the numbers of the lanes that keep a copy of it beside the owner; empty: nobody keeps
 // any. REQUIRES: copies index into lanes, and have an entry per segment.

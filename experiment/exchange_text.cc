@@ -106,6 +106,7 @@ Json HeldJson(const HeldBytes& held) {
           {"gradient_bytes", held.gradients},
           {"optimizer_bytes", held.optimizer},
           {"sum_bytes", held.sums},
+          {"cached_bytes", held.cached},
           {"predicted_bytes", held.predicted}};
 }
 

@@ -52,6 +52,7 @@ NodeFigures NodeOf(const Json& line) {
                    .gradients = bytes("gradient_bytes"),
                    .optimizer = bytes("optimizer_bytes"),
                    .sums = bytes("sum_bytes"),
+                   .cached = bytes("cached_bytes"),
                    .predicted = bytes("predicted_held_bytes")}};
 }
 

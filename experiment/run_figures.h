@@ -48,9 +48,10 @@ struct HeldBytes {
   uint64_t gradients = 0;  // of workers
   uint64_t optimizer = 0;  // state, of servers
   uint64_t sums = 0;       // of servers
+  uint64_t cached = 0;     // weights that servers keep for workers on their host
   uint64_t predicted = 0;  // all of them, by the formulas of model/memory.h and server/memory.h
 
-  uint64_t total() const { return weights + gradients + optimizer + sums; }
+  uint64_t total() const { return weights + gradients + optimizer + sums + cached; }
 };
 
 // A node that was there at the end.

@@ -130,6 +130,7 @@ constexpr FieldRule kFieldRules[] = {
     {"placement.kind", PlacementConfig::SERVERS, 1, PlacementConfig::Kind_MAX, "a placement"},
     {"placement.prefetch_blocks", 1, 0, 1024, "blocks"},
     {"placement.gradient_blocks", 2, 1, 1024, "blocks"},
+    {"placement.host_weight_cache", 0, 0, 1, "true or false"},
     {"exchange", JobConfig::PUSH_PULL, 1, JobConfig::Exchange_MAX, "a way to exchange"},
     {"collective.algorithm", CollectiveConfig::AUTO, 1, CollectiveConfig::Algorithm_MAX,
      "an algorithm"},

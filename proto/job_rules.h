@@ -41,6 +41,8 @@ std::span<const FieldRule> FieldRules();        // field_rules.cc
 std::span<const ValidityRule> ValidityRules();  // validity_rules.cc
 // Of comm.push_codec.auto, in order, without blanks.
 std::vector<std::string> CandidateNames(const AutoCodec& config);
+// Whether each may be one of them, those with more bytes first, and there is one.
+bool AreCandidates(const std::vector<std::string>& names);
 // Whether the field is there: not one of a choice (oneof) that was not chosen.
 bool Applies(const JobConfig& config, const FieldRule& rule);
 

@@ -168,6 +168,12 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
        {"comm.impair.loss = 0.1", "exchange = ALL_REDUCE"}},
       {{"exchange=ALL_REDUCE", "placement.kind=ZERO1"},
        {"placement.kind = ZERO1", "exchange = ALL_REDUCE"}},
+      {{"placement.host_weight_cache=true", "exchange=ALL_REDUCE"},
+       {"placement.host_weight_cache = true", "exchange = ALL_REDUCE"}},
+      {{"placement.host_weight_cache=true", "sync.policy=SSP"},
+       {"placement.host_weight_cache = true", "sync.policy = SSP", "BSP"}},
+      {{"placement.host_weight_cache=true", "comm.pull_format=CHANGES"},
+       {"placement.host_weight_cache = true", "comm.pull_format = CHANGES", "INT8"}},
       {{"placement.kind=ZERO1", "cluster.servers=2"},
        {"cluster.servers = 2", "placement.kind = ZERO1"}},
       {{"placement.kind=ZERO2", "sync.policy=SSP"},
@@ -294,6 +300,14 @@ TEST(JobRules, WeightsThatArePulledTwiceComeInOneFormat) {
   EXPECT_THAT(ErrorWith({"placement.kind=ZERO3", "comm.pull_format=PULL_AUTO"}),
               AllOf(HasSubstr("comm.pull_format = PULL_AUTO"), HasSubstr("same both times")));
   EXPECT_EQ(ErrorWith({"placement.kind=ZERO3", "comm.pull_format=INT8"}), "");
+}
+
+TEST(JobRules, WeightsThatAHostKeepsComeInOneFormatForAllItsWorkers) {
+  const std::string cache = "placement.host_weight_cache=true";
+  EXPECT_THAT(ErrorWith({cache, "comm.pull_format=PULL_AUTO"}),
+              AllOf(HasSubstr("comm.pull_format = PULL_AUTO"), HasSubstr("INT8")));
+  EXPECT_EQ(ErrorWith({cache, "comm.pull_format=INT8", "placement.kind=ZERO3"}), "");
+  EXPECT_EQ(ErrorWith({cache}), "");
 }
 
 TEST(JobRules, CandidatesOfAutoStandInTheOrderOfTheirBytesEachOnce) {

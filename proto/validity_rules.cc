@@ -1,11 +1,8 @@
 // The combinations of a job that do not hold.
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_split.h"
 #include "proto/job_rules.h"
 #include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
@@ -41,22 +38,6 @@ bool IsUnbiased(const PushCodecConfig& codec) {
   return codec.has_qsgd() || codec.has_tern_grad() || codec.has_natural();
 }
 
-// Codecs that take error feedback and keep nothing beside it, so that a segment may be encoded by
-// now one, now another. Those with more bytes first.
-constexpr const char* kCandidates[] = {"bf16",    "fp16",  "int8",     "int4",
-                                       "one_bit", "top_k", "random_k", "top_k_int8"};
-
-// Whether each is one of kCandidates, in their order, and there is one.
-bool AreCandidates(const std::vector<std::string>& names) {
-  auto next = std::begin(kCandidates);
-  for (const std::string& name : names) {
-    next = std::find(next, std::end(kCandidates), name);
-    if (next == std::end(kCandidates)) return false;
-    ++next;
-  }
-  return !names.empty();
-}
-
 // Whether pushes may be signs.
 bool MaySendSigns(const PushCodecConfig& codec) {
   const std::vector<std::string> names = CandidateNames(codec.auto_());
@@ -71,6 +52,8 @@ bool HasCodec(const JobConfig& config) {
 }
 
 bool FreesGradients(const JobConfig& config) { return PlacementModeOf(config).frees_gradients; }
+
+bool CachesWeights(const JobConfig& config) { return config.placement().host_weight_cache(); }
 
 bool FreesWeights(const JobConfig& config) { return PlacementModeOf(config).frees_weights; }
 
@@ -459,6 +442,20 @@ constexpr ValidityRule kValidityRules[] = {
               c.placement().gradient_blocks() < 2;
      },
      "the last block's backward pass writes the embedding's gradient too: keep 2 at least"},
+    {"placement.host_weight_cache", "exchange",
+     [](const JobConfig& c) { return CachesWeights(c) && AllReduces(c); },
+     "the server beside a worker has all weights with ALL_REDUCE: leave it out"},
+    {"placement.host_weight_cache", "sync.policy",
+     [](const JobConfig& c) { return CachesWeights(c) && !PlainlySummed(c); },
+     "what is kept for a host has to be what each of its workers waits for: set sync.policy to "
+     "BSP, or leave it out"},
+    {"placement.host_weight_cache", "comm.pull_format",
+     [](const JobConfig& c) {
+       return CachesWeights(c) && (c.comm().pull_format() == CommConfig::CHANGES ||
+                                   c.comm().pull_format() == CommConfig::PULL_AUTO);
+     },
+     "changes follow on what one worker holds, and PULL_AUTO on its own link to the owner: choose "
+     "FP32, BF16 or INT8"},
     {"comm.segment_elements", nullptr,
      [](const JobConfig& c) {
        const uint64_t n = c.comm().segment_elements();
@@ -486,12 +483,6 @@ constexpr ValidityRule kValidityRules[] = {
 };
 
 }  // namespace
-
-std::vector<std::string> CandidateNames(const AutoCodec& config) {
-  std::vector<std::string> names = absl::StrSplit(config.candidates(), ',', absl::SkipEmpty());
-  for (std::string& name : names) absl::StripAsciiWhitespace(&name);
-  return names;
-}
 
 std::span<const ValidityRule> ValidityRules() { return kValidityRules; }
 

@@ -95,6 +95,7 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
     counters.set_weight_bytes(counters.weight_bytes() + report.weight_bytes);
     counters.set_optimizer_bytes(counters.optimizer_bytes() + report.optimizer_bytes);
     counters.set_sum_bytes(counters.sum_bytes() + report.sum_bytes);
+    counters.set_cached_bytes(counters.cached_bytes() + report.cached_bytes);
     AddStaleness(report.staleness, counters);
   }
   AddClocks(lanes, request);

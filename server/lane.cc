@@ -188,7 +188,7 @@ absl::Status LaneThread::Prepare(const View& view, bool joins) {
   writers_ = LaneNumberOfSegment(view);
   postponed_.clear();
   order_.reset();
-  NoteSums();
+  NoteShardMemory();
   shard_.reset();  // before what it is made anew of
   view_ = view.number();
   if (joins) {
@@ -303,6 +303,9 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
     return transport->NewBuffer(size_bytes);
   };
   options.memory = memory_;
+  if (job_.config.placement().host_weight_cache()) {
+    options.cached_lanes = CachedLanes(view, number_);
+  }
   options.leave_out_update = job_.leave_out_update;
   options.trace = trace_;
   options.time = &time_;
@@ -424,19 +427,21 @@ absl::Status LaneThread::TakePlacement(const View& view, absl::Time now) {
   snapshots_->SetPlace(PlaceOf(view, /*first=*/false));
   writers_ = LaneNumberOfSegment(view);
   RETURN_IF_ERROR(next->TakeFrom(shard_.get(), now));
-  NoteSums();
+  NoteShardMemory();
   shard_ = std::move(next);
   view_ = view.number();
   placement_ = view.placement();
   return absl::OkStatus();
 }
 
-void LaneThread::NoteSums() {
-  if (shard_ != nullptr) most_sum_bytes_ = std::max(most_sum_bytes_, shard_->most_held_bytes());
+void LaneThread::NoteShardMemory() {
+  if (shard_ == nullptr) return;
+  most_sum_bytes_ = std::max(most_sum_bytes_, shard_->most_held_bytes());
+  most_cached_bytes_ = std::max(most_cached_bytes_, shard_->most_cached_bytes());
 }
 
 void LaneThread::PublishCounters() {
-  NoteSums();
+  NoteShardMemory();
   if (const absl::Status failure = memory_->failure(); !failure.ok()) {
     AddNotice({absl::StrCat("offload/", number_),
                absl::StrCat("placement.offload_dir: ", std::string(failure.message()),
@@ -456,6 +461,7 @@ void LaneThread::PublishCounters() {
   report_.weight_bytes = memory_->weights().most();
   report_.optimizer_bytes = memory_->state().most();
   report_.sum_bytes = most_sum_bytes_;
+  report_.cached_bytes = most_cached_bytes_;
   if (shard_->CopiesInSync()) report_.copied_placement = placement_;
 }
 

@@ -69,10 +69,11 @@ class LaneThread {
     StalenessHistogram staleness = {};
     uint64_t dropped_pushes = 0;
     double decode_seconds = 0;
-    // Most at a time, since the lane began: LaneMemory, Shard::most_held_bytes.
+    // Most at a time, since the lane began: LaneMemory, Shard::most_held_bytes, most_cached_bytes.
     uint64_t weight_bytes = 0;
     uint64_t optimizer_bytes = 0;
     uint64_t sum_bytes = 0;
+    uint64_t cached_bytes = 0;
   };
 
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.
@@ -148,7 +149,7 @@ class LaneThread {
   absl::Status TakePlacement(const View& view, absl::Time now);
   void PublishCounters();
   // Before shard_ goes.
-  void NoteSums();
+  void NoteShardMemory();
 
   const LaneJob& job_;
   const uint32_t index_on_server_;
@@ -161,6 +162,7 @@ class LaneThread {
   const std::shared_ptr<LaneMemory> memory_;   // shared with buffers that are still read
   std::unique_ptr<Shard> shard_;               // owner: thread_
   uint64_t most_sum_bytes_ = 0;                // owner: thread_; of all shards so far
+  uint64_t most_cached_bytes_ = 0;             // the same
   TraceTrack* trace_ = nullptr;                // set by Start, before thread_
   std::unique_ptr<SnapshotWriter> snapshots_;  // set by Start, before thread_; synchronises itself
   std::unique_ptr<OrderLogWriter> order_;      // owner: thread_; null: nothing is recorded

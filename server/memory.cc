@@ -1,9 +1,12 @@
 #include "server/memory.h"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "compression/frames.h"
 #include "compression/int8.h"
+#include "exchange/view_lanes.h"
 #include "exchange/weight_changes.h"
 #include "exchange/weights_payload.h"
 #include "optimizer/optimizer.h"
@@ -88,13 +91,34 @@ uint64_t SumBytes(const JobConfig& config) {
   return reads_in_place ? 0 : kSum;
 }
 
+// What is kept of lanes on other hosts.
+template <typename IsOwn>
+uint64_t CachedBytes(const JobConfig& config, const SegmentTable& table, const View& view,
+                     IsOwn is_own) {
+  if (!config.placement().host_weight_cache()) return 0;
+  std::set<uint32_t> owners;
+  for (int lane = 0; lane < view.lanes_size(); ++lane) {
+    if (!is_own(static_cast<uint32_t>(lane))) continue;
+    const std::vector<uint32_t> cached = CachedLanes(view, LaneNumber(view.lanes(lane)));
+    owners.insert(cached.begin(), cached.end());
+  }
+  const Codec codec = WeightsCodecOf(config.comm().pull_format());
+  uint64_t bytes = 0;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    const uint32_t lane = view.lane_of_segment(static_cast<int>(id));
+    if (owners.count(LaneNumber(view.lanes(static_cast<int>(lane)))) == 0) continue;
+    bytes += WeightsBytes(codec, table.segment(id).elements());
+  }
+  return bytes;
+}
+
 template <typename IsOwn>
 HeldMemory PredictHeld(const JobConfig& config, const SegmentTable& table, const View& view,
                        IsOwn is_own) {
   const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
   const uint64_t state = (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
   const uint64_t sums = SumBytes(config);
-  HeldMemory held;
+  HeldMemory held{.cached = CachedBytes(config, table, view, is_own)};
   for (uint32_t id = 0; id < table.size(); ++id) {
     const uint64_t elements = table.segment(id).elements();
     const WeightsHeld weights = WeightsHeldOf(config, elements);
@@ -173,6 +197,8 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
   uint64_t beside = parameters * (kCopiesForPulls + kSum) + ChangesBytes(config, parameters) +
                     std::min<uint64_t>(config.comm().pull_credit_bytes(), answers) * workers;
   if (has_all) beside += ReductionBytes(config, parameters);
+  const uint64_t cached = CachedBytes(config, table, view, is_own);
+  beside += cached + std::min<uint64_t>(config.comm().pull_credit_bytes(), cached);
   if (update_per_push) {
     const uint64_t all = uint64_t{config.cluster().virtual_workers()} * kWeights * parameters;
     beside = std::min(config.comm().pull_credit_bytes() * config.cluster().workers(), all);

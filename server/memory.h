@@ -27,6 +27,8 @@ namespace tug {
 //    4 C   weights of the version before, where pushes are summed (2 C with bf16 pulls, 1.02 C with
 //          int8, 8 C with changes)
 //   + updates on their way to copies, 72 MiB at most, and from every other server, 32 MiB each
+// With placement.host_weight_cache and K bytes of what it keeps for its host (HeldMemory):
+//   K, and messages with newer weights on their way in: min(pull credit of a worker, K)
 // With `exchange: ALL_REDUCE` P is all of the model, workers are the one beside the server, and
 //    4 P   sums that are reduced, with their trailers; 6 P with collective.format BF16 or FP16
 // come to it; a checkpoint takes 12 bytes of each parameter that the server writes.
@@ -45,9 +47,9 @@ struct ServerMemory {
 ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& table,
                                  const View& view, uint32_t server_node_id);
 
-// What a lane, or all lanes of a server, have of weights, optimizer state and sums at most at a
-// time, bytes, as LaneMemory and BufferPool count it: with P parameters of segments that they own,
-// with `exchange: ALL_REDUCE` all there are,
+// What a lane, or all lanes of a server, have of weights, optimizer state, sums and cached weights
+// at most at a time, bytes, as LaneMemory, BufferPool and WeightCache count it: with P parameters
+// of segments that they own, with `exchange: ALL_REDUCE` all there are,
 //   weights    8 P   the newest version and the one before; with bf16 pulls 4 P + 2 * 2 P, with
 //                    int8 pulls 4 P + 2 * 1.02 P, with pulls of changes 4 P + 2 * 4 P and two
 //                    frames of changes as long as they can be. 4 P where every push is an update
@@ -62,6 +64,10 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
 //   weights    8 C   as above; but with pulls of changes 12 C, and 4 C + 1.02 C with int8, 4 C +
 //                    2 C with bf16
 //   optimizer  8 C   as above
+// and, with placement.host_weight_cache, with P_k parameters of segments of lanes on other hosts
+// that they stand in for (PullLanesOn, exchange/view_lanes.h),
+//   cached     4 P_k   as they are pulled; 2 P_k with bf16 pulls, 1.02 P_k with int8. All lanes of
+//                    a host together: P, less what is owned there
 // Beyond it, for a while: 4 P of weights while a checkpoint or a slow link still reads a version
 // when the one after the next is made; sums that wait for their siblings, at most
 // kServerParkingBytes (shard.h) a server; both placements' while segments change hands. Where not
@@ -71,8 +77,9 @@ struct HeldMemory {
   uint64_t weights = 0;
   uint64_t optimizer = 0;
   uint64_t sums = 0;
+  uint64_t cached = 0;
 
-  uint64_t total() const { return weights + optimizer + sums; }
+  uint64_t total() const { return weights + optimizer + sums + cached; }
 };
 // Of the lane at index `lane` of the view. Pure.
 HeldMemory PredictLaneHeld(const JobConfig& config, const SegmentTable& table, const View& view,

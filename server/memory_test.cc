@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "exchange/weights_payload.h"
 #include "gtest/gtest.h"
 #include "server/lane_memory.h"
 #include "server/shard.h"
@@ -138,6 +139,26 @@ TEST(HeldMemory, AServerHasItsSegmentsAndItsCopies) {
   for (uint32_t id = 0; id < kSegments; ++id) copies.add_lane_of_segment(id < 2 ? 2 : 0);
   EXPECT_EQ(PredictServerHeld(config, Table(), view, 1).total(), 20 * 2 * kSegment);
   EXPECT_EQ(PredictServerHeld(config, Table(), view, 2).total(), (20 * 4 + 16 * 2) * kSegment);
+}
+
+// Server 1 has two of six segments, and what server 2 on another host has for its workers.
+TEST(HeldMemory, AServerKeepsWhatItsHostPullsOfOthers) {
+  JobConfig config = Job(CommConfig::FP32, SyncConfig::BSP);
+  config.mutable_placement()->set_host_weight_cache(true);
+  View view = ViewOf(2);
+  view.mutable_lanes(0)->set_host_id(7);
+  view.mutable_lanes(1)->set_host_id(8);
+  EXPECT_EQ(PredictServerHeld(config, Table(), view, 1).cached, 4 * 4 * kSegment);
+  EXPECT_EQ(PredictServerHeld(config, Table(), view, 2).cached, 4 * 2 * kSegment);
+  EXPECT_EQ(PredictServerHeld(config, Table(), view, 1).total(), (20 * 2 + 4 * 4) * kSegment);
+  config.mutable_comm()->set_pull_format(CommConfig::INT8);
+  EXPECT_EQ(PredictServerHeld(config, Table(), view, 1).cached,
+            4 * WeightsBytes(Codec::kInt8, kSegment));
+  view.mutable_lanes(1)->set_host_id(7);
+  EXPECT_EQ(PredictServerHeld(config, Table(), view, 1).cached, 0u) << "nobody is elsewhere";
+  view.mutable_lanes(1)->set_host_id(8);
+  config.mutable_placement()->set_host_weight_cache(false);
+  EXPECT_EQ(PredictServerHeld(config, Table(), view, 1).cached, 0u);
 }
 
 TEST(HeldMemory, InAnAllReduceEveryLaneHasAllSegments) {

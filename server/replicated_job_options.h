@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
+#include "exchange/view_lanes.h"
 #include "proto/sync_mode.h"
 #include "server/push_frames_test_support.h"
 #include "server/shard.h"
@@ -31,6 +33,9 @@ struct ReplicatedJobOptions {
   bool faults = true;  // lanes are lost and join, segments move, workers are lost
   uint64_t parking_bytes = uint64_t{1} << 20;
   double delay_compensation = 0;
+  // placement.host_weight_cache: lanes are on two hosts, in turn, workers on so many of them. 0:
+  // not.
+  uint32_t cached_hosts = 0;
   uint32_t seed = 1;
 };
 
@@ -74,6 +79,18 @@ inline OptimizerConfig ReplicatedJobOptimizer(const ReplicatedJobOptions& job) {
   return optimizer;
 }
 
+// Of hosts 1 and 2. Owners are in the view.
+inline PullLanes ReplicatedJobPullLanes(const std::vector<uint32_t>& owner, uint64_t host) {
+  View view;
+  for (const uint32_t number : std::set<uint32_t>(owner.begin(), owner.end())) {
+    Lane& lane = *view.add_lanes();
+    lane.set_server_node_id(number / kMaxLanesPerServer);
+    lane.set_index_on_server(number % kMaxLanesPerServer);
+    lane.set_host_id(1 + number % 2);
+  }
+  return PullLanesOn(view, host);
+}
+
 // A push of the segments from `first` on; fills in the header's codec and payload_bytes. A
 // segment's codec is the same however pushes are cut.
 inline Lease ReplicatedJobPushPayload(const ReplicatedJobOptions& job, uint32_t first,
@@ -110,6 +127,12 @@ inline ShardOptions ReplicatedJobShardOptions(const ReplicatedJobOptions& job,
     if (!job.copies) break;
     options.copies.push_back(copy == ReplicatedJobPlacement::kNobody ? std::vector<uint32_t>()
                                                                      : std::vector<uint32_t>{copy});
+  }
+  if (job.cached_hosts > 0) {
+    options.cached_lanes.emplace();
+    for (const auto& [owner, pulled_from] : ReplicatedJobPullLanes(placement.owner, 1 + lane % 2)) {
+      if (pulled_from == lane) options.cached_lanes->push_back(owner);
+    }
   }
   options.block_names = {"a", "b"};
   options.resend_after = absl::Seconds(2);

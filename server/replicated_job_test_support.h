@@ -36,9 +36,10 @@ class ReplicatedJob {
   using Placement = ReplicatedJobPlacement;
   struct Counts {
     uint64_t lost_lanes = 0, moves = 0, lost_workers = 0, other_views = 0;
-    uint64_t filled = 0;     // kCopy messages taken
-    uint64_t updates = 0;    // kUpdate messages sent
-    uint64_t old_views = 0;  // messages of lanes that were refused
+    uint64_t filled = 0;                     // kCopy messages taken
+    uint64_t updates = 0;                    // kUpdate messages sent
+    uint64_t old_views = 0;                  // messages of lanes that were refused
+    uint64_t pulls = 0, pulls_of_lanes = 0;  // that were sent
   };
 
   explicit ReplicatedJob(const Options& options)
@@ -346,7 +347,16 @@ class ReplicatedJob {
     header.token_count = worker.clock;
     header.virtual_worker = worker.virtual_workers[0];
     header.virtual_worker_count = static_cast<uint16_t>(worker.virtual_workers.size());
-    network_.Send(LanePeer(worker.owner[first]), header, Lease());
+    network_.Send(LanePeer(PullLane(w, first)), header, Lease());
+    ++counts_.pulls;
+  }
+  uint32_t PullLane(uint32_t w, uint32_t id) const {
+    const uint32_t owner = workers_.at(w).owner[id];
+    if (options_.cached_hosts == 0) return owner;
+    const PullLanes lanes =
+        ReplicatedJobPullLanes(workers_.at(w).owner, 1 + w % options_.cached_hosts);
+    const auto stands_in = lanes.find(owner);
+    return stands_in == lanes.end() ? owner : stands_in->second;
   }
   // Where pushes are summed, the gradient is one of the weights that were pulled.
   void SendPush(uint32_t w, uint32_t vw, uint32_t first, uint32_t end) {
@@ -436,6 +446,7 @@ class ReplicatedJob {
   void Send(PeerId from, Outgoing outgoing) {
     outgoing.header.sender = from;
     outgoing.header.payload_bytes = outgoing.payload.size_bytes();
+    counts_.pulls_of_lanes += outgoing.header.kind == MessageKind::kPull ? 1 : 0;
     counts_.updates += outgoing.header.kind == MessageKind::kUpdate ? 1 : 0;
     network_.Send(outgoing.to, outgoing.header, outgoing.payload);
   }

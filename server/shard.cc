@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "exchange/view_lanes.h"
 #include "exchange/weights_payload.h"
 #include "proto/sync_mode.h"
 #include "server/memory.h"
@@ -171,8 +172,20 @@ AnswerQueue::Options AnswerOptions(const ShardOptions& options, uint64_t lanes) 
   return {.scheduler = options.scheduler,
           .credit_bytes = options.pull_credit_bytes / lanes,
           // A worker carries one virtual worker at least; twice, as for MaxOpen.
-          .most_workers = size_t{2} * options.virtual_workers,
+          .most_workers =
+              size_t{2} * options.virtual_workers + (options.cached_lanes.has_value() ? lanes : 0),
           .lost_after = options.resend_after};
+}
+
+WeightCache::Options CacheOptions(const ShardOptions& options) {
+  return {.job = options.job,
+          .timeline = options.timeline,
+          .view = options.view,
+          .lane_of_segment = options.lane_of_segment,
+          .lanes = *options.cached_lanes,
+          .codec = WeightsCodecOf(options.pull_format),
+          .resend_after = options.resend_after,
+          .new_buffer = options.new_buffer};
 }
 
 std::unique_ptr<const SyncPolicy> PolicyOf(const ShardOptions& options) {
@@ -223,6 +236,9 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
             {.send = sinks_.send, .wake = sinks_.wake, .new_buffer = options_.new_buffer},
             [this](const LaneReduction::Reduced& reduced) { OnReduced(reduced); }});
   }
+  if (options_.cached_lanes.has_value()) {
+    cache_.emplace(CacheOptions(options_), table, sinks_.send);
+  }
   if (IsCopied(options_, owned_)) {
     replication_.emplace(ReplicationOptions(options_, *optimizer_), table, owned_, options_.copies);
     under_way_.resize(table.size());
@@ -267,11 +283,13 @@ void Shard::OnMessage(Message message, absl::Time now) {
     case MessageKind::kNormsWanted:
       OnNormsWanted(message.header);
       break;
+    case MessageKind::kWeights:
+    case MessageKind::kRefused:
+      OnAnswerToCache(message);
+      break;
     case MessageKind::kReceived:
     case MessageKind::kCommitted:
     case MessageKind::kDropped:
-    case MessageKind::kWeights:
-    case MessageKind::kRefused:
     case MessageKind::kDeferred:
     case MessageKind::kPushWanted:
     case MessageKind::kElements:
@@ -298,7 +316,11 @@ bool Shard::Fenced(const Message& message) {
   }
   if (header.timeline == options_.timeline && !IsFromPast(header)) return false;
   ++counters_.refused;
-  if (IsWorker(header.sender)) Reply(MessageKind::kRefused, header, 0);
+  if (IsWorker(header.sender) || header.kind == MessageKind::kPull) {
+    Reply(MessageKind::kRefused, header, 0);
+  } else if (cache_.has_value()) {
+    cache_->OnFenced(header, now_);
+  }
   return true;
 }
 
@@ -351,7 +373,9 @@ TraceEvent Shard::EventOf(TraceKind kind, const WireHeader& header) const {
           .first_segment = header.first_segment,
           .segment_count = header.segment_count,
           .virtual_worker = header.virtual_worker,
-          .peer = header.sender & ~kWorkerBit,
+          // A lane that pulls for its host is shown as its server.
+          .peer = IsWorker(header.sender) ? header.sender & ~kWorkerBit
+                                          : (header.sender - LanePeer(0)) / kMaxLanesPerServer,
           .clock = header.clock,
           .bytes = header.payload_bytes};
 }
@@ -360,13 +384,15 @@ uint32_t Shard::FirstId(const WireHeader& header) const {
   return table_.id(header.block, header.first_segment);
 }
 
-bool Shard::RangeIsOwn(const WireHeader& header) const {
-  if (!IsWorker(header.sender) || header.block >= table_.num_blocks()) return false;
+bool Shard::RangeExists(const WireHeader& header) const {
+  if (header.block >= table_.num_blocks()) return false;
   const uint32_t segments = table_.segments_in_block(header.block);
-  if (header.segment_count == 0 || header.first_segment >= segments ||
-      header.segment_count > segments - header.first_segment) {
-    return false;
-  }
+  return header.segment_count > 0 && header.first_segment < segments &&
+         header.segment_count <= segments - header.first_segment;
+}
+
+bool Shard::RangeIsOwn(const WireHeader& header) const {
+  if (!RangeExists(header)) return false;
   const uint32_t first = FirstId(header);
   for (uint32_t id = first; id < first + header.segment_count; ++id) {
     if (states_[id] == nullptr) return false;
@@ -392,7 +418,7 @@ size_t Shard::MaxOpen(uint32_t block) const {
 
 bool Shard::TakePush(Message message) {
   const WireHeader& header = message.header;
-  if (!RangeIsOwn(header) || header.token_count == 0 ||
+  if (!IsWorker(header.sender) || !RangeIsOwn(header) || header.token_count == 0 ||
       !SumTree::IsNode(options_.virtual_workers, header.virtual_worker,
                        header.virtual_worker_count)) {
     return false;
@@ -430,6 +456,7 @@ void Shard::OnTick(absl::Time now) {
   AskForNorms();
   answers_.OnTick(now, freed_);
   SendFreed();
+  if (cache_.has_value()) cache_->OnTick(now);
   if (replication_.has_value()) replication_->OnTick(now);
   Replicate();
 }

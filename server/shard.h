@@ -36,6 +36,9 @@
 //      it.
 //   4. kCommitted; then pulls that waited for this clock are answered, with the newest weights.
 //
+// With placement.host_weight_cache, pulls of segments that the lane keeps for its host
+// (weight_cache.h) wait until their owner has answered, and are answered as those of its own.
+//
 // With `exchange: ALL_REDUCE` (ShardOptions::reduction) every lane has all segments, and 5. is of
 // the virtual workers of the worker beside it: the sum is then reduced with those of the other
 // lanes (lane_reduction.h), and what follows is of the reduced sum, the same on all of them.
@@ -88,6 +91,7 @@
 #include "server/staleness.h"
 #include "server/sync_policy.h"
 #include "server/waiting_pulls.h"
+#include "server/weight_cache.h"
 #include "server/weights_store.h"
 #include "transport/transport.h"
 
@@ -126,6 +130,9 @@ struct ShardOptions {
   // Sums may be of different virtual workers in different segments of a clock, other than by
   // sync.policy (fault.on_worker_loss SHRINK).
   bool sums_of_some = false;
+  // With placement.host_weight_cache: lanes pull too, and this one keeps weights of these for the
+  // workers on its host (CachedLanes, exchange/view_lanes.h).
+  std::optional<std::vector<uint32_t>> cached_lanes = {};
   // With `exchange: ALL_REDUCE`: local sums are reduced among lanes. `lane_of_segment` is this lane
   // throughout then.
   std::optional<LaneReduction::Options> reduction = {};
@@ -268,6 +275,8 @@ class Shard {
   uint64_t most_held_bytes() const {
     return pool_.most_bytes() + (reduction_.has_value() ? reduction_->buffer_bytes() : 0);
   }
+  // WeightCache::most_held_bytes.
+  uint64_t most_cached_bytes() const { return cache_.has_value() ? cache_->most_held_bytes() : 0; }
 
  private:
   // What a push would add to this lane's sums.
@@ -289,7 +298,9 @@ class Shard {
   bool IsFromPast(const WireHeader& header) const;
   // Counts a message that makes no sense here; the first one is told to people.
   void Malformed(const WireHeader& header, const char* why);
-  // Checks block, range and ownership of a push or pull.
+  // Checks block and range.
+  bool RangeExists(const WireHeader& header) const;
+  // The same, and ownership.
   bool RangeIsOwn(const WireHeader& header) const;
   uint32_t FirstId(const WireHeader& header) const;
   uint64_t RangeElements(const WireHeader& header) const;
@@ -358,6 +369,9 @@ class Shard {
 
   void OnPull(const Message& message);
   bool IsPull(const Message& message) const;
+  bool MayPull(PeerId sender) const { return IsWorker(sender) || cache_.has_value(); }
+  // Whether it is for what is kept of other lanes, whatever becomes of it. REQUIRES: it exists.
+  bool IsForCache(const WireHeader& pull) const { return states_[FirstId(pull)] == nullptr; }
   bool MayWait(const WireHeader& pull) const;
   // The first segment that the policy does not serve to the pull yet; none if it can be answered.
   std::optional<uint32_t> NotReady(const WireHeader& pull) const;
@@ -370,7 +384,12 @@ class Shard {
   void LookAgain(WaitingPull pull);
   // False if that version is not to be had any more. `number`: AnswerQueue::Turn, 0 for none.
   bool Answer(const WaitingPull& pull, uint64_t number);
+  bool AnswerFromCache(const WireHeader& pull, uint64_t number);
+  void SendWeights(const WireHeader& pull, Codec codec, uint64_t version, uint64_t number,
+                   Lease weights);
   void OnWeightsReceived(const Message& message);
+  // kWeights and kRefused, of what is asked for others.
+  void OnAnswerToCache(const Message& message);
   // The answers whose turn has come.
   void SendAnswers(PeerId worker);
   void SendFreed();
@@ -434,6 +453,7 @@ class Shard {
   WaitingPulls waiting_pulls_;
   const uint64_t lanes_;  // that own segments
   AnswerQueue answers_;
+  std::optional<WeightCache> cache_;
   std::optional<LaneReduction> reduction_;
   std::optional<NormLedger> ledger_;  // none with `clip: off`
   CopyStore copies_;                  // of other lanes' segments

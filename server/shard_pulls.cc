@@ -9,6 +9,9 @@
 namespace tug {
 
 std::optional<uint32_t> Shard::NotReady(const WireHeader& pull) const {
+  if (IsForCache(pull)) {
+    return cache_->Find(pull).has_value() ? std::nullopt : std::optional(FirstId(pull));
+  }
   const PullWish wish{.clock = pull.version,
                       .exact = pull.want == Want::kExact,
                       .virtual_worker = pull.virtual_worker,
@@ -23,6 +26,11 @@ std::optional<uint32_t> Shard::NotReady(const WireHeader& pull) const {
 
 bool Shard::IsPull(const Message& message) const {
   const WireHeader& header = message.header;
+  if (!RangeExists(header) || !MayPull(header.sender)) return false;
+  if (IsForCache(header)) {
+    return cache_.has_value() && IsWorker(header.sender) && cache_->CanAnswer(header) &&
+           message.payload.size_bytes() == 0;
+  }
   if (!RangeIsOwn(header)) return false;
   // Whose they are is read only where virtual workers have clocks of their own.
   if (update_per_push_ &&
@@ -38,9 +46,10 @@ bool Shard::IsPull(const Message& message) const {
 
 // Whether a pull may wait: the clock that it wants to begin is the next after one that has been
 // begun. (Where every push is an update, one of the evaluation at the end may be for any: of those
-// a sender has one.)
+// a sender has one. What a version that is asked for of another lane may be, that lane knows.)
 bool Shard::MayWait(const WireHeader& pull) const {
   if (waiting_pulls_.in_block(pull.block) >= MaxOpen(pull.block)) return false;
+  if (IsForCache(pull)) return true;
   const SegmentState& state = *states_[FirstId(pull)];
   if (!update_per_push_) return pull.version <= state.version + 1;
   if (pull.want == Want::kExact) return true;
@@ -57,6 +66,7 @@ void Shard::OnPull(const Message& message) {
   if (!segment.has_value()) return OnReady({header, message.payload});
   if (waiting_pulls_.Contains(header, *segment)) {
     ++counters_.repeats;
+    if (IsForCache(header)) cache_->Ask(header, now_);
     return;
   }
   if (update_per_push_ && header.want == Want::kExact) {
@@ -68,6 +78,16 @@ void Shard::OnPull(const Message& message) {
     return Malformed(header, "is a pull of a version that nobody can need yet");
   }
   waiting_pulls_.Add({header, message.payload}, *segment);
+  if (IsForCache(header)) cache_->Ask(header, now_);
+}
+
+void Shard::OnAnswerToCache(const Message& message) {
+  const WireHeader& header = message.header;
+  if (!cache_.has_value() || IsWorker(header.sender)) return Malformed(header, "is not for a lane");
+  if (header.kind == MessageKind::kRefused) return cache_->OnRefused(header);
+  if (!cache_->OnWeights(message)) return;
+  waiting_pulls_.TakeEach(FirstId(header),
+                          [this](WaitingPull pull) { LookAgain(std::move(pull)); });
 }
 
 void Shard::LookAgain(WaitingPull pull) {
@@ -114,7 +134,7 @@ void Shard::OnReady(WaitingPull pull) {
 
 void Shard::OnWeightsReceived(const Message& message) {
   const WireHeader& header = message.header;
-  if (!IsWorker(header.sender) || message.payload.size_bytes() > 0) {
+  if (!MayPull(header.sender) || message.payload.size_bytes() > 0) {
     return Malformed(header, "is word of weights that a worker does not send so");
   }
   // Of an answer that was given up as lost: nothing is left to return.
@@ -131,6 +151,7 @@ void Shard::SendAnswers(PeerId worker) {
 
 bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
   const WireHeader& pull = waiting.header;
+  if (IsForCache(pull)) return AnswerFromCache(pull, number);
   const uint32_t first = FirstId(pull);
   uint64_t oldest = states_[first]->version;
   uint64_t newest = oldest;
@@ -158,14 +179,34 @@ bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
                     weights_.weights(id, states_[id]->version));
     }
   }
+  SendWeights(pull, codec, served, number, *std::move(weights));
+  return true;
+}
+
+// It may have been forgotten while it waited for its turn: then its sender asks again.
+bool Shard::AnswerFromCache(const WireHeader& pull, uint64_t number) {
+  TraceEvent event = EventOf(TraceKind::kServe, pull);
+  event.clock = pull.version - 1;
+  event.bytes = 0;
+  const TraceSpan span(options_.trace, event);
+  std::optional<Lease> weights = cache_->Find(pull);
+  if (!weights.has_value()) {
+    Reply(MessageKind::kRefused, pull, pull.version);
+    return false;
+  }
+  SendWeights(pull, pull.codec, pull.version, number, *std::move(weights));
+  return true;
+}
+
+void Shard::SendWeights(const WireHeader& pull, Codec codec, uint64_t version, uint64_t number,
+                        Lease weights) {
   WireHeader header = pull;  // its sender knows by the rest of it which pull this answers
   header.kind = MessageKind::kWeights;
   header.codec = codec;
   header.view = view_;  // it may have waited for its turn since another one
-  header.version = served;
+  header.version = version;
   header.clock = number;
-  sinks_.send({pull.sender, header, *std::move(weights)});
-  return true;
+  sinks_.send({pull.sender, header, std::move(weights)});
 }
 
 }  // namespace tug

@@ -95,7 +95,7 @@ bool Shard::AnswerKnown(const PushKey& key, const Fresh& fresh) {
 }
 
 bool Shard::Lacks(const WireHeader& push) {
-  if (!RangeIsOwn(push) ||
+  if (!IsWorker(push.sender) || !RangeIsOwn(push) ||
       !SumTree::IsNode(options_.virtual_workers, push.virtual_worker, push.virtual_worker_count)) {
     Malformed(push, "names a push of what this lane does not own");
     return false;

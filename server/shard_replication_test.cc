@@ -118,5 +118,46 @@ TEST(ShardReplication, WithoutCopiesAPlacementMovesNothingButViews) {
   EXPECT_EQ(job.counts().updates, 0u);
 }
 
+// placement.host_weight_cache: lanes pull from each other for the workers on their host, while
+// messages are lost, repeated and overtaken, segments move and lanes are lost.
+TEST(ShardReplication, WeightsThatLanesKeepForTheirHostAreThoseOfTheOwner) {
+  ReplicatedJob::Counts all;
+  for (const auto format : {CommConfig::FP32, CommConfig::BF16, CommConfig::INT8}) {
+    const auto expected = Undisturbed({.pull_format = format});
+    for (uint32_t seed = 1; seed <= 40; ++seed) {
+      SCOPED_TRACE(testing::Message() << "format " << format << ", seed " << seed);
+      ReplicatedJob job({.pull_format = format,
+                         .lanes = 2 + seed % 3,
+                         .copies = seed % 4 != 0,
+                         .cached_hosts = 1 + seed % 2,
+                         .seed = seed});
+      job.Run();
+      if (testing::Test::HasFailure()) return;
+      for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
+        ASSERT_TRUE(job.OwnerState(id) == expected[id]) << "segment " << id;
+      }
+      all.pulls_of_lanes += job.counts().pulls_of_lanes;
+      all.lost_lanes += job.counts().lost_lanes;
+      all.moves += job.counts().moves;
+      all.lost_workers += job.counts().lost_workers;
+    }
+  }
+  EXPECT_GT(all.pulls_of_lanes, 4000u);
+  EXPECT_GT(all.lost_lanes, 50u);
+  EXPECT_GT(all.moves, 50u);
+  EXPECT_GT(all.lost_workers, 50u);
+}
+
+// Two lanes with a block each: a worker pulls both at every clock.
+TEST(ShardReplication, ALanePullsOnceForAllWorkersOnItsHost) {
+  for (const uint32_t hosts : {1u, 2u}) {
+    ReplicatedJob job(
+        {.lanes = 2, .copies = false, .rough = false, .faults = false, .cached_hosts = hosts});
+    job.Run();
+    EXPECT_GE(job.counts().pulls, 4 * ReplicatedJob::kClocks);
+    EXPECT_EQ(job.counts().pulls_of_lanes, hosts * ReplicatedJob::kClocks);
+  }
+}
+
 }  // namespace
 }  // namespace tug

@@ -100,6 +100,7 @@ void Shard::EnterView(uint32_t view) {
   admission_.ForgetAll();
   open_pushes_.Clear();
   waiting_pulls_.Clear();
+  if (cache_.has_value()) cache_->SetView(view_);
   if (served_.has_value()) served_->Clear();
   if (ledger_.has_value()) ExchangeNormsAgain();
   for (const uint32_t id : copies_.segments()) SayCopied(id, 0);

@@ -47,6 +47,9 @@ struct SimulationOptions {
   uint64_t parking_bytes = kServerParkingBytes;
   // Whether lanes read the pushes of every second worker in that worker's memory.
   bool shared_memory = false;
+  // Nodes are on so many hosts, in turn as they are started (RegisterRequest.host_id). 0: not
+  // known.
+  uint32_t hosts = 0;
   // How often a node changes, by itself, to a random schedule: at a computation of a worker, at a
   // tick of a server. With comm.scheduler AUTO, the coordinator's changes come on top.
   double schedule_change_probability = 0;
@@ -83,6 +86,7 @@ struct SimulationResult {
   // With placement.kind ZERO2 and ZERO3, at a time: pushes of a worker whose gradient it keeps.
   uint64_t most_unreceived = 0;
   uint64_t most_held_bytes = 0;    // by the sums of one lane at a time
+  uint64_t most_cached_bytes = 0;  // of weights that one lane kept for its host
   uint64_t schedule_changes = 0;   // by nodes, asked for or by themselves
   uint64_t trials = 0;             // of the tuner
   uint64_t most_push_bytes = 0;    // outstanding of one worker at a time

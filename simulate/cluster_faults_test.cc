@@ -104,6 +104,48 @@ TEST(SimulatedFaults, NodesThatDieChangeNoBitWhereWorkersLetGoOfGradientsAndWeig
   EXPECT_GT(resent, 0u);
 }
 
+// Lanes keep weights for the workers on their host (placement.host_weight_cache): of two hosts,
+// while nodes die, the job goes back to checkpoints, and segments move to servers that join, or go
+// from those that leave.
+TEST(SimulatedFaults, WeightsThatHostsKeepAreThoseOfTheirOwnersWhoeverDies) {
+  const std::vector<std::vector<float>> expected[] = {Undisturbed(), Undisturbed(CommConfig::INT8)};
+  uint64_t kills = 0, timelines = 0, caching = 0;
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
+    SimulationOptions options = FaultyJob(seed, FaultConfig::REASSIGN);
+    options.hosts = 2;
+    const bool moves = seed % 4 == 0;
+    const bool int8 = seed % 3 == 0;
+    PlacementConfig& placement = *options.config.mutable_placement();
+    placement.set_host_weight_cache(true);
+    placement.set_kind(moves ? PlacementConfig::SERVERS : PlacementConfig::ZERO3);
+    placement.set_prefetch_blocks(static_cast<uint32_t>(seed % 3));
+    placement.set_gradient_blocks(1);
+    if (int8) options.config.mutable_comm()->set_pull_format(CommConfig::INT8);
+    if (moves) {
+      options.config.mutable_sync()->set_replicas(2);
+      for (const FaultKind kind : {FaultKind::kJoinServer, FaultKind::kDrainServer}) {
+        options.faults.push_back({.kind = kind,
+                                  .at = absl::Milliseconds(200 + 100 * options.faults.size()),
+                                  .pick = static_cast<uint32_t>(seed),
+                                  .lasts = absl::Milliseconds(100)});
+      }
+    }
+    AddKills(seed % 3, seed % 5 < 2 ? 1 : 0, options);
+    options.network = seed % 2 == 0 ? Rough() : Quiet();
+    const SimulationResult result = Simulate(options);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    ASSERT_EQ(result.final_version, 30u);
+    ASSERT_EQ(result.weights, expected[int8 ? 1 : 0]);
+    kills += Kills(result);
+    timelines += result.timelines;
+    caching += result.most_cached_bytes > 0 ? 1 : 0;
+  }
+  EXPECT_GT(kills, 15u);
+  EXPECT_GT(timelines, 26u) << "some jobs went back";
+  EXPECT_GT(caching, 16u) << "some have all servers on one host in the end";
+}
+
 TEST(SimulatedFaults, ServersThatDieTakeTheJobBackToACheckpointAndChangeNoBit) {
   const auto expected = Undisturbed();
   uint64_t timelines = 0;

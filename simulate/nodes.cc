@@ -104,6 +104,8 @@ void SimulatedNode::Register() {
   request.set_protocol_version(kControlVersion);
   request.set_kind(kind_);
   request.set_host("simulated");
+  const uint32_t hosts = world_.options.hosts;
+  if (hosts > 0) request.set_host_id(1 + incarnation_ % hosts);
   request.set_incarnation(incarnation_);
   request.set_spare(spare_);
   absl::StatusOr<RegisterReply> reply = register_(request);

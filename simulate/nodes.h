@@ -169,6 +169,7 @@ class SimulatedServer final : public SimulatedNode {
     };
     std::map<uint64_t, Snapshot> snapshots;  // by version
     uint64_t most_held_bytes = 0;
+    uint64_t most_cached_bytes = 0;
   };
 
   std::vector<std::string> LaneEndpoints() const override;

@@ -128,6 +128,9 @@ ShardOptions SimulatedServer::MakeShardOptions(SimulatedLane& lane, uint32_t ind
       return PlantedPolicy(bug, std::move(policy));
     };
   }
+  if (config_.placement().host_weight_cache()) {
+    options.cached_lanes = CachedLanes(view, lane.number);
+  }
   options.senders_let_go = PlacementModeOf(config_).frees_gradients;
   options.sums_of_some = config_.fault().on_worker_loss() == FaultConfig::SHRINK;
   return options;
@@ -217,6 +220,7 @@ void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
   }
   if (watch != nullptr) watch->AfterDelivery();
   lane.most_held_bytes = std::max(lane.most_held_bytes, lane.shard->held_bytes());
+  lane.most_cached_bytes = std::max(lane.most_cached_bytes, lane.shard->most_cached_bytes());
 }
 
 void SimulatedServer::Send(SimulatedLane& lane, Outgoing message) {
@@ -341,6 +345,7 @@ void SimulatedServer::Collect(SimulationResult& result) {
     result.repeats += lane->shard->counters().repeats;
     result.deferred += lane->shard->counters().deferred;
     result.most_held_bytes = std::max(result.most_held_bytes, lane->most_held_bytes);
+    result.most_cached_bytes = std::max(result.most_cached_bytes, lane->most_cached_bytes);
     uint64_t allowed = world_.options.parking_bytes;
     for (const uint32_t id : lane->shard->segments()) allowed += world_.table.segment(id).bytes();
     if (lane->most_held_bytes > allowed) {

@@ -24,7 +24,7 @@ void SimulatedWorker::OnView(const View& view) {
   view_ = view.number();
   if (view.timeline() != timeline_) return Begin(view, place_);
   TUG_CHECK(ConnectToLanes(view, WorkerPeer(node_id_), *transport_).ok());
-  exchange_->SetView(ViewRequestOf(view, WorkerPeer(node_id_)), world_.time.Now());
+  exchange_->SetView(ViewRequestOf(view, WorkerPeer(node_id_), config_), world_.time.Now());
   ForgetWhatOthersTake(view);
   TakePlace();
 }
@@ -116,6 +116,7 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   options.comm = config_.comm();
   options.update_per_push = machine.mode.update_per_push;
   options.frees_gradients = PlacementModeOf(config_).frees_gradients;
+  options.pull_lanes = PullLanesFor(view, WorkerPeer(node_id_), config_);
   options.block_names = BlockNames(view.blocks());
   options.seed = config_.seed();
   exchange_ = std::make_unique<Exchange>(

@@ -278,6 +278,7 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
                           trace_.has_value() ? trace_->AddTrack("exchange") : nullptr};
   options.update_per_push = SyncModeOf(registered_.config().sync().policy()).update_per_push;
   options.frees_gradients = PlacementModeOf(registered_.config()).frees_gradients;
+  options.pull_lanes = PullLanesFor(view, self, registered_.config());
   options.block_names = BlockNames(view.blocks());
   options.seed = registered_.config().seed();
   exchange_ =
@@ -322,7 +323,8 @@ void Training::SetView(const View& view) {
 }
 
 void Training::TakePlace() {
-  exchange_->SetView(ViewRequestOf(*view_, WorkerPeer(registered_.node_id())));
+  exchange_->SetView(
+      ViewRequestOf(*view_, WorkerPeer(registered_.node_id()), registered_.config()));
   ForgetWhatOthersTake();
   board_.SetPlace(view_->number(), PlaceOf(*view_, registered_.node_id()));
 }

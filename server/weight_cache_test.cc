@@ -1,0 +1,261 @@
+#include "server/weight_cache.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "exchange/weights_payload.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::Each;
+
+constexpr uint64_t kSegment = 4096;
+constexpr uint32_t kOwner = 300, kSelf = 301, kOther = 302;
+constexpr PeerId kWorker = WorkerPeer(7);
+
+SegmentTable Table() {
+  BlockTable blocks;
+  for (int b = 0; b < 2; ++b) blocks.add_blocks()->add_tensors()->add_shape(4 * kSegment);
+  return *SegmentTable::Create(blocks, kSegment);
+}
+
+// Of each of two blocks: segments 0, 1 and 2 are of a lane that the cache keeps, 3 is not.
+class WeightCacheTest : public testing::Test {
+ protected:
+  explicit WeightCacheTest(Codec codec = Codec::kNone)
+      : table_(Table()),
+        cache_({.job = 9,
+                .timeline = 1,
+                .view = 4,
+                .lane_of_segment = {kOwner, kOwner, kOwner, kOther, kOwner, kOwner, kOwner, kSelf},
+                .lanes = {kOwner},
+                .codec = codec,
+                .resend_after = absl::Seconds(1)},
+               table_, [this](Outgoing m) { sent_.push_back(std::move(m)); }),
+        codec_(codec) {}
+
+  WireHeader Pull(uint64_t version, uint32_t first = 0, uint32_t count = 2, uint32_t block = 0) {
+    WireHeader header;
+    header.kind = MessageKind::kPull;
+    header.job = 9;
+    header.timeline = 1;
+    header.view = 4;
+    header.block = block;
+    header.first_segment = first;
+    header.segment_count = count;
+    header.codec = codec_;
+    header.version = version;
+    header.virtual_worker = 3;
+    header.virtual_worker_count = 1;
+    header.sender = kWorker;
+    return header;
+  }
+  // The owner's answer, whose elements are the version.
+  Message Weights(const WireHeader& pull, uint64_t number = 0) {
+    const uint32_t first = table_.id(pull.block, pull.first_segment);
+    auto owner = std::make_shared<std::vector<std::byte>>(
+        WeightsBytes(pull.codec, table_, first, pull.segment_count),
+        static_cast<std::byte>(pull.version));
+    Message message{pull, Lease(owner, std::span<const std::byte>(*owner))};
+    message.header.kind = MessageKind::kWeights;
+    message.header.sender = LanePeer(kOwner);
+    message.header.clock = number;
+    return message;
+  }
+  void Bring(uint64_t version, uint32_t first = 0, uint32_t count = 2) {
+    cache_.Ask(Pull(version, first, count), now_);
+    EXPECT_TRUE(cache_.OnWeights(Weights(Pull(version, first, count))));
+  }
+  bool Has(uint64_t version, uint32_t first = 0, uint32_t count = 2) {
+    const std::optional<Lease> weights = cache_.Find(Pull(version, first, count));
+    if (!weights.has_value()) return false;
+    EXPECT_THAT(weights->bytes(), Each(static_cast<std::byte>(version)));
+    return true;
+  }
+  std::vector<Outgoing> Sent() { return std::exchange(sent_, {}); }
+
+  SegmentTable table_;
+  absl::Time now_ = absl::UnixEpoch();
+  std::vector<Outgoing> sent_;
+  WeightCache cache_;
+  const Codec codec_;
+};
+
+TEST_F(WeightCacheTest, AsksTheOwnerOnceForAllWhoWantTheSame) {
+  cache_.Ask(Pull(3), now_);
+  cache_.Ask(Pull(3), now_);
+  const std::vector<Outgoing> sent = Sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].to, LanePeer(kOwner));
+  EXPECT_EQ(sent[0].header.kind, MessageKind::kPull);
+  EXPECT_EQ(sent[0].header.version, 3u);
+  EXPECT_EQ(sent[0].header.segment_count, 2u);
+  EXPECT_EQ(sent[0].header.view, 4u);
+  EXPECT_FALSE(Has(3));
+  EXPECT_TRUE(cache_.OnWeights(Weights(Pull(3))));
+  EXPECT_TRUE(Has(3));
+  cache_.Ask(Pull(3), now_);
+  EXPECT_TRUE(Sent().empty());
+}
+
+TEST_F(WeightCacheTest, AsksAgainUntilThereIsAnAnswerAndTakesItOnce) {
+  cache_.Ask(Pull(3), now_);
+  for (int i = 0; i < 3; ++i) {
+    sent_.clear();
+    cache_.OnTick(now_ += absl::Milliseconds(900));
+    EXPECT_TRUE(sent_.empty());
+    cache_.OnTick(now_ += absl::Milliseconds(100));
+    ASSERT_EQ(sent_.size(), 1u);
+    EXPECT_EQ(sent_[0].header.kind, MessageKind::kPull);
+  }
+  EXPECT_TRUE(cache_.OnWeights(Weights(Pull(3))));
+  EXPECT_FALSE(cache_.OnWeights(Weights(Pull(3)))) << "a repeat";
+  sent_.clear();
+  cache_.OnTick(now_ += absl::Seconds(5));
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_EQ(cache_.most_held_bytes(), 2 * kSegment * sizeof(float));
+}
+
+TEST_F(WeightCacheTest, ReturnsTheCreditOfEveryAnswer) {
+  cache_.Ask(Pull(3), now_);
+  sent_.clear();
+  for (const uint64_t number : {77u, 78u}) {  // the second one is a repeat
+    cache_.OnWeights(Weights(Pull(3), number));
+    ASSERT_EQ(sent_.size(), 1u);
+    EXPECT_EQ(sent_[0].to, LanePeer(kOwner));
+    EXPECT_EQ(sent_[0].header.kind, MessageKind::kWeightsReceived);
+    EXPECT_EQ(sent_[0].header.clock, number);
+    EXPECT_EQ(sent_[0].header.view, 4u);
+    sent_.clear();
+  }
+  WireHeader old = Weights(Pull(3), 79).header;
+  old.view = 3;
+  cache_.OnFenced(old, now_);
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].header.clock, 79u);
+  sent_.clear();
+  old.timeline = 0;
+  cache_.OnFenced(old, now_);
+  EXPECT_TRUE(sent_.empty()) << "that lane is another shard since";
+}
+
+TEST_F(WeightCacheTest, ForgetsWhatIsOlderOfTheSameSegments) {
+  Bring(3, 0, 2);
+  Bring(3, 2, 1);
+  EXPECT_EQ(cache_.most_held_bytes(), 3 * kSegment * sizeof(float));
+  const std::optional<Lease> read = cache_.Find(Pull(3));
+  Bring(4, 0, 2);
+  EXPECT_FALSE(Has(3, 0, 2));
+  EXPECT_TRUE(Has(4, 0, 2));
+  EXPECT_TRUE(Has(3, 2, 1)) << "of another segment";
+  EXPECT_THAT(read->bytes(), Each(std::byte{3})) << "who reads it goes on";
+  EXPECT_EQ(cache_.most_held_bytes(), 3 * kSegment * sizeof(float)) << "one version of each";
+}
+
+TEST_F(WeightCacheTest, ForgetsWhatIsOlderHoweverItWasCut) {
+  Bring(3, 0, 2);
+  Bring(3, 2, 1);
+  Bring(4, 1, 2);
+  EXPECT_FALSE(Has(3, 0, 2));
+  EXPECT_FALSE(Has(3, 2, 1));
+  EXPECT_FALSE(Has(4, 0, 2)) << "only what is asked for as it was is here";
+  EXPECT_TRUE(Has(4, 1, 2));
+}
+
+TEST_F(WeightCacheTest, WaitsForAnOlderVersionAlthoughANewerOneHasCome) {
+  cache_.Ask(Pull(3), now_);
+  Bring(4);
+  EXPECT_TRUE(cache_.OnWeights(Weights(Pull(3))));
+  EXPECT_TRUE(Has(3));
+  EXPECT_TRUE(Has(4));
+  Bring(5);
+  EXPECT_FALSE(Has(3));
+  EXPECT_FALSE(Has(4));
+}
+
+TEST_F(WeightCacheTest, TakesOnlyWhatItAskedForFromWhomItAsked) {
+  EXPECT_FALSE(cache_.OnWeights(Weights(Pull(3)))) << "not asked for";
+  cache_.Ask(Pull(3), now_);
+  EXPECT_FALSE(cache_.OnWeights(Weights(Pull(4))));
+  EXPECT_FALSE(cache_.OnWeights(Weights(Pull(3, 0, 1))));
+  Message message = Weights(Pull(3));
+  message.header.sender = LanePeer(kOther);
+  EXPECT_FALSE(cache_.OnWeights(message));
+  message = Weights(Pull(3));
+  message.payload = message.payload.Slice(0, 4);
+  EXPECT_FALSE(cache_.OnWeights(message)) << "too short";
+  message.header.block = 100;
+  EXPECT_FALSE(cache_.OnWeights(message));
+  EXPECT_FALSE(Has(3));
+}
+
+TEST_F(WeightCacheTest, CanAnswerExactPullsOfOneLaneThatItKeeps) {
+  EXPECT_TRUE(cache_.CanAnswer(Pull(3, 0, 3)));
+  EXPECT_FALSE(cache_.CanAnswer(Pull(3, 0, 4))) << "two lanes";
+  EXPECT_FALSE(cache_.CanAnswer(Pull(3, 3, 1))) << "a lane that is not kept";
+  EXPECT_FALSE(cache_.CanAnswer(Pull(3, 3, 1, 1))) << "its own";
+  WireHeader pull = Pull(3);
+  pull.want = Want::kAtLeast;
+  EXPECT_FALSE(cache_.CanAnswer(pull));
+  pull = Pull(3);
+  pull.codec = Codec::kRuns;
+  EXPECT_FALSE(cache_.CanAnswer(pull));
+}
+
+TEST_F(WeightCacheTest, ForgetsWhatTheOwnerRefusesUntilItIsAskedForAgain) {
+  cache_.Ask(Pull(3), now_);
+  WireHeader refused = Pull(3);
+  refused.kind = MessageKind::kRefused;
+  refused.sender = LanePeer(kOwner);
+  refused.version = 9;  // what the owner has
+  cache_.OnRefused(refused);
+  sent_.clear();
+  cache_.OnTick(now_ += absl::Seconds(5));
+  EXPECT_TRUE(sent_.empty());
+  cache_.Ask(Pull(3), now_);
+  EXPECT_EQ(sent_.size(), 1u);
+}
+
+TEST_F(WeightCacheTest, AsksSoonAgainWhereTheOwnerIsInAnotherView) {
+  cache_.Ask(Pull(3), now_);
+  WireHeader refused = Pull(3);
+  refused.kind = MessageKind::kRefused;
+  refused.sender = LanePeer(kOwner);
+  refused.view = 3;
+  cache_.OnFenced(refused, now_);
+  sent_.clear();
+  cache_.OnTick(now_ += absl::Milliseconds(200));
+  EXPECT_EQ(sent_.size(), 1u);
+}
+
+TEST_F(WeightCacheTest, ANewViewForgetsAll) {
+  Bring(3);
+  cache_.Ask(Pull(4), now_);
+  cache_.SetView(5);
+  EXPECT_FALSE(Has(3));
+  sent_.clear();
+  cache_.OnTick(now_ += absl::Seconds(5));
+  EXPECT_TRUE(sent_.empty());
+  Bring(3);
+  EXPECT_TRUE(Has(3));
+  EXPECT_EQ(cache_.most_held_bytes(), 2 * kSegment * sizeof(float));
+}
+
+class Int8WeightCacheTest : public WeightCacheTest {
+ protected:
+  Int8WeightCacheTest() : WeightCacheTest(Codec::kInt8) {}
+};
+
+TEST_F(Int8WeightCacheTest, KeepsWeightsAsTheyCome) {
+  Bring(3);
+  EXPECT_TRUE(Has(3));
+  EXPECT_EQ(cache_.most_held_bytes(), 2 * WeightsBytes(Codec::kInt8, kSegment));
+}
+
+}  // namespace
+}  // namespace tug
