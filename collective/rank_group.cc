@@ -51,7 +51,7 @@ RankGroup::RankGroup(RankGroupOptions options, Sinks sinks)
     : options_(std::move(options)),
       sinks_(std::move(sinks)),
       over_network_(options_.peers.size()),
-      copies_(kKeptBytes, sinks_.new_buffer),
+      copies_(kKeptBytes, nullptr),
       stage_(kKeptBytes, nullptr) {
   TUG_CHECK_LT(options_.rank, world());
   for (uint32_t rank = 0; rank < world(); ++rank) ranks_[options_.peers[rank]] = rank;

@@ -55,6 +55,7 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kInCollective:
     case MessageKind::kRankFailed:
     case MessageKind::kPushAsked:
+    case MessageKind::kClearToSend:
       ++counters_.ignored;  // not for a worker
   }
 }

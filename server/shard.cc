@@ -277,6 +277,7 @@ void Shard::OnMessage(Message message, absl::Time now) {
     case MessageKind::kElements:
     case MessageKind::kInCollective:
     case MessageKind::kRankFailed:
+    case MessageKind::kClearToSend:
       Malformed(message.header, "is not for a lane");
       break;
     case MessageKind::kUpdate:

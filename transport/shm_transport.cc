@@ -270,7 +270,7 @@ int ShmTransport::DrainOne(ShmConnection& connection, int limit,
     if (!header.has_value()) continue;
     ++counters_.received_messages;
     counters_.received_bytes += kHeaderBytes + header->payload_bytes;
-    handler(Message{*header, std::move((*received)->payload), Home::kSender});
+    handler(Message{*header, std::move((*received)->payload), (*received)->home});
   }
   return drained;
 }
