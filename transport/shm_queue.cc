@@ -5,12 +5,31 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/copy.h"
 
 namespace tug {
 namespace {
 
 // A look takes a cache line from the receiver.
 constexpr size_t kCopiedBetweenLooks = 8;
+
+constexpr uint64_t kCacheLineBytes = 64;
+
+// From so many bytes on, what a core waits for memory at first is less than what it waits for
+// lines.
+constexpr size_t kAroundCachesBytes = 1 << 10;
+
+void CopyForReceiver(std::span<const std::byte> payload, std::byte* to) {
+  const size_t floats = payload.size() < kAroundCachesBytes ? 0 : payload.size() / sizeof(float);
+  const size_t done = floats * sizeof(float);
+  if (floats > 0) {
+    kernels::CopyForAnotherCore(reinterpret_cast<const float*>(payload.data()),
+                                reinterpret_cast<float*>(to), static_cast<int64_t>(floats));
+  }
+  if (payload.size() > done) {
+    std::memcpy(to + done, payload.data() + done, payload.size() - done);
+  }
+}
 
 ShmQueueMemory* MemoryOf(SharedRegion& region) {
   TUG_CHECK(region.bytes().size() >= sizeof(ShmQueueMemory));
@@ -55,9 +74,7 @@ bool ShmSender::PushCopy(std::span<const std::byte, kHeaderBytes> header,
   TUG_CHECK_LE(payload.size(), kShmCopiedBytes);
   const std::optional<uint32_t> slot = TakeSlot();
   if (!slot.has_value()) return false;
-  if (!payload.empty()) {
-    std::memcpy(memory_->copies[*slot].data(), payload.data(), payload.size());
-  }
+  CopyForReceiver(payload, memory_->copies[*slot].data());
   copied_.push_back({pushed_, *slot});
   Publish(*slot, header, {.region = ShmPlace::kWithSlot, .bytes = payload.size()});
   return true;
@@ -129,8 +146,11 @@ std::optional<ShmReceiver::Taken> ShmReceiver::Take() {
   std::memcpy(&taken->content, &memory_->slots[taken->slot], sizeof(ShmSlot));
   if (taken->is_leased()) return taken;
   if (const uint64_t bytes = taken->content.payload.bytes; bytes > 0 && !taken->is_too_long()) {
+    const std::byte* const from = memory_->copies[taken->slot].data();
+    // On its way while memory is found for it.
+    for (uint64_t at = 0; at < bytes; at += kCacheLineBytes) __builtin_prefetch(from + at);
     const std::shared_ptr<PoolBlock> copy = NewPoolBlock(copies_, bytes);
-    std::memcpy(copy->data(), memory_->copies[taken->slot].data(), bytes);
+    std::memcpy(copy->data(), from, bytes);
     taken->payload = Lease(copy, std::span<const std::byte>(copy->data(), bytes));
   }
   memory_->taken.store(taken_);
