@@ -26,10 +26,10 @@ CollectiveRun::CollectiveRun(std::shared_ptr<const MessagePlan> plan, uint32_t w
       sinks_(std::move(sinks)),
       copies_(copies),
       stage_(stage),
-      send_waits_(plan_->send_waits),
-      receive_waits_(plan_->receive_waits),
-      receive_waits_reads_(plan_->receive_waits_reads),
-      said_waits_(plan_->said_waits),
+      send_waits_(plan_->send_waits.begin(), plan_->send_waits.end()),
+      receive_waits_(plan_->receive_waits.begin(), plan_->receive_waits.end()),
+      receive_waits_reads_(plan_->receive_waits_reads.begin(), plan_->receive_waits_reads.end()),
+      said_waits_(plan_->said_waits.begin(), plan_->said_waits.end()),
       heard_(plan_->awaited.size()),
       receives_(plan_->receives.size()),
       peers_(world),
@@ -103,10 +103,11 @@ absl::Status CollectiveRun::OnPortWord(const PortWord& word) {
 bool CollectiveRun::TakeReads() {
   TUG_CHECK(taken_reads_.empty());
   if (reads_ != nullptr) reads_->Take(taken_reads_);
-  taken_reads_.insert(taken_reads_.end(), own_reads_.begin(), own_reads_.end());
+  const Few<uint32_t> own(own_reads_.begin(), own_reads_.end());
   own_reads_.clear();
-  const bool any = !taken_reads_.empty();
+  const bool any = !taken_reads_.empty() || !own.empty();
   for (const uint32_t send : taken_reads_) OnRead(send);
+  for (const uint32_t send : own) OnRead(send);
   taken_reads_.clear();
   return any;
 }

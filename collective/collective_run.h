@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "base/lease.h"
 #include "collective/element_type.h"
@@ -111,6 +112,10 @@ class CollectiveRun {
     bool read_in_place = false;
   };
 
+  // So that a short collective allocates little.
+  template <typename T>
+  using Few = absl::InlinedVector<T, 4>;
+
   std::span<std::byte> Target(const PlannedMessage& message) const;
   void Send(uint32_t send);
   bool TakeReads();
@@ -127,18 +132,18 @@ class CollectiveRun {
   SendBuffers& copies_;
   SendBuffers& stage_;
   std::shared_ptr<ReadList> reads_;    // of leases of the buffer; none before the first
-  std::vector<uint32_t> own_reads_;    // sends whose payload was copied
+  Few<uint32_t> own_reads_;            // sends whose payload was copied
   std::vector<uint32_t> taken_reads_;  // scratch of TakeReads
 
-  std::vector<uint32_t> send_waits_;           // as in the plan, counted down
-  std::vector<uint32_t> receive_waits_;        // the same
-  std::vector<uint32_t> receive_waits_reads_;  // the same
-  std::vector<uint32_t> said_waits_;           // the same
-  std::vector<bool> heard_;                    // by awaited word
-  std::vector<Receive> receives_;
-  std::vector<Peer> peers_;  // by rank
+  Few<uint32_t> send_waits_;           // as in the plan, counted down
+  Few<uint32_t> receive_waits_;        // the same
+  Few<uint32_t> receive_waits_reads_;  // the same
+  Few<uint32_t> said_waits_;           // the same
+  std::vector<bool> heard_;            // by awaited word
+  Few<Receive> receives_;
+  Few<Peer> peers_;  // by rank
   // Of receives that may be applied: step, then the index counted from above.
-  std::priority_queue<uint64_t> ready_;
+  std::priority_queue<uint64_t, Few<uint64_t>> ready_;
   uint64_t receives_left_ = 0;
   uint64_t sends_unread_ = 0;  // or unsent
   uint64_t held_ = 0;          // receives that wait for readers

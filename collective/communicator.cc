@@ -104,8 +104,7 @@ absl::Status Communicator::Run(const CollectiveSchedule& schedule, CollectiveBuf
     bool busy = true;
     for (int i = 0; i < kWorkBetweenPolls && busy; ++i) busy = group_.Work();
     if (group_.finished(number) && waiting_messages_ == 0) break;
-    Poll(/*wait=*/!busy && group_.ReadyToWait());
-    const absl::Time now = time_.Now();
+    const absl::Time now = Poll(/*wait=*/!busy && group_.ReadyToWait());
     if (now >= next_tick_) Tick(now);
     if (!group_.finished(number) || now - begun < patience_) continue;
     for (uint32_t rank = 0; rank < world(); ++rank) {
@@ -127,11 +126,14 @@ void Communicator::Leave() {
   } while (waiting_messages_ > 0 && time_.Now() < deadline);
 }
 
-void Communicator::Poll(bool wait) {
+absl::Time Communicator::Poll(bool wait) {
   Retry();
   absl::Duration timeout = wait ? RankGroup::kTick : absl::ZeroDuration();
   if (waiting_messages_ > 0) timeout = std::min(timeout, kRetry);
   unflushed_ = false;
+  // One reading for all, made while a short message is on its way. Those that are waited for are
+  // then dated up to a tick early, which no timeout minds.
+  const absl::Time now = time_.Now();
   bool any = false;
   transport_.Poll(timeout, [&](Message message) {
     any = true;
@@ -139,9 +141,10 @@ void Communicator::Poll(bool wait) {
       links_[*from].met = true;
       if (*from > rank_) Greet(*from);
     }
-    group_.OnMessage(std::move(message), time_.Now());
+    group_.OnMessage(std::move(message), now);
   });
   for (Link& link : links_) link.drained = link.drained || (!any && !link.lost.empty());
+  return now;
 }
 
 // ---- sending ----

@@ -88,8 +88,8 @@ class Communicator {
   void Retry();
   // Gives the notices of a failure a moment to leave.
   void Leave();
-  // Messages at hand, then, if `wait`, those that come within a tick.
-  void Poll(bool wait);
+  // Messages at hand, then, if `wait`, those that come within a tick. Returns when it began.
+  absl::Time Poll(bool wait);
   void Tick(absl::Time now);
   void TakeAbort();
   void SetLost(uint32_t rank, std::string why);

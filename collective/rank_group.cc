@@ -52,9 +52,10 @@ std::string CollectiveText(uint64_t elements, uint32_t type, uint32_t parts, uin
 
 RankGroup::RankGroup(RankGroupOptions options, Sinks sinks)
     : options_(std::move(options)),
+      between_words_(options_.timeout / 8),
       sinks_(std::move(sinks)),
       over_network_(options_.peers.size()),
-      copies_(kKeptBytes, sinks_.new_buffer),
+      copies_(kKeptBytes, nullptr),
       stage_(kKeptBytes, nullptr) {
   TUG_CHECK_LT(options_.rank, world());
   for (uint32_t rank = 0; rank < world(); ++rank) ranks_[options_.peers[rank]] = rank;
@@ -115,7 +116,7 @@ absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
   sinks.wake = sinks_.wake;
   Running& running = runs_[number];
   // The first word comes after kFirstWord.
-  const absl::Time told = now - options_.timeout / 8 + std::min(kFirstWord, options_.timeout / 8);
+  const absl::Time told = now - between_words_ + std::min(kFirstWord, between_words_);
   running.times.assign(world(), {.elements = now, .told = told});
   running.run = std::make_unique<CollectiveRun>(std::move(plan), world(), std::move(buffer), type,
                                                 std::move(sinks), copies_, stage_);
@@ -347,7 +348,7 @@ void RankGroup::OnTick(absl::Time now) {
 
 void RankGroup::CheckPeer(uint64_t number, Running& running, uint32_t rank, absl::Time now) {
   const PeerTimes& times = running.times[rank];
-  if (running.run->owes(rank) && now - times.told >= options_.timeout / 8) {
+  if (running.run->owes(rank) && now - times.told >= between_words_) {
     SayInCollective(number, rank);
   }
   if (!running.run->awaits(rank)) return;

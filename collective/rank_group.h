@@ -29,6 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -127,7 +128,7 @@ class RankGroup {
   };
   struct Running {
     std::unique_ptr<CollectiveRun> run;
-    std::vector<PeerTimes> times;  // by rank
+    absl::InlinedVector<PeerTimes, 4> times;  // by rank
   };
 
   absl::StatusOr<std::shared_ptr<const MessagePlan>> PlanOf(const CollectiveSchedule& schedule,
@@ -154,6 +155,7 @@ class RankGroup {
             const std::string& says = "");
 
   const RankGroupOptions options_;
+  const absl::Duration between_words_;  // of a rank that is at work
   const Sinks sinks_;
   std::unordered_map<PeerId, uint32_t> ranks_;
   std::vector<bool> over_network_;                         // by rank

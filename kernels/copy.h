@@ -11,6 +11,11 @@ namespace tug::kernels {
 // One thread, no pool. Thread-safe.
 void CopyForLater(const float* src, float* dst, int64_t n);
 
+// The same around the caches, however short: for a destination that another core reads next, and
+// has read before. Between cores that share no cache a line that was written is handed over more
+// slowly than it is read from memory.
+void CopyForAnotherCore(const float* src, float* dst, int64_t n);
+
 }  // namespace tug::kernels
 
 #endif  // TUG_KERNELS_COPY_H_

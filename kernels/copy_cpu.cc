@@ -56,5 +56,9 @@ void CopyForLater(const float* src, float* dst, int64_t n) {
   std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
 }
 
+void CopyForAnotherCore(const float* src, float* dst, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(CopyAround)(src, dst, n);
+}
+
 }  // namespace tug::kernels
 #endif  // HWY_ONCE

@@ -155,14 +155,21 @@ absl::Status ShmConnection::ShareRegionsUpTo(uint32_t region) {
   return absl::OkStatus();
 }
 
-// Where the peer can read the payload: where it is, or, in its place, a copy.
-absl::StatusOr<SharedArena::Place> ShmConnection::PlaceInArena(Lease& payload) {
-  if (const auto place = arena_->Find(payload.bytes())) return *place;
-  ASSIGN_OR_RETURN(const std::shared_ptr<AlignedBuffer> copy,
-                   arena_->NewBuffer(payload.size_bytes()));
-  std::memcpy(copy->data(), payload.bytes().data(), payload.size_bytes());
-  payload = Lease(copy, std::span<const std::byte>(copy->data(), copy->size_bytes()));
-  return *arena_->Find(payload.bytes());
+// Where the peer can read the payload: where it is, or a copy, with the slot if it is small, else
+// in the payload's place.
+absl::StatusOr<ShmPlace> ShmConnection::PlaceOf(Lease& payload) {
+  const size_t bytes = payload.size_bytes();
+  if (bytes == 0) return ShmPlace{.region = ShmPlace::kWithSlot};
+  std::optional<SharedArena::Place> at = arena_->Find(payload.bytes());
+  if (!at.has_value()) {
+    if (bytes <= kShmCopiedBytes) return ShmPlace{.region = ShmPlace::kWithSlot};
+    ASSIGN_OR_RETURN(const std::shared_ptr<AlignedBuffer> copy, arena_->NewBuffer(bytes));
+    std::memcpy(copy->data(), payload.bytes().data(), bytes);
+    payload = Lease(copy, std::span<const std::byte>(copy->data(), bytes));
+    at = arena_->Find(payload.bytes());
+  }
+  RETURN_IF_ERROR(ShareRegionsUpTo(at->region));
+  return ShmPlace{at->region, at->offset, bytes};
 }
 
 absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header, Lease payload) {
@@ -171,12 +178,8 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
   }
   Waiting message;
   std::memcpy(message.header.data(), header.data(), header.size());
-  if (payload.size_bytes() > 0) {
-    ASSIGN_OR_RETURN(const SharedArena::Place at, PlaceInArena(payload));
-    RETURN_IF_ERROR(ShareRegionsUpTo(at.region));
-    message.place = {at.region, at.offset, payload.size_bytes()};
-    message.payload = std::move(payload);
-  }
+  ASSIGN_OR_RETURN(message.place, PlaceOf(payload));
+  message.payload = std::move(payload);
   if (!waiting_.empty() || !TryPush(message)) {
     waiting_.push_back(std::move(message));
     outbox_.WaitForRelease();
@@ -187,6 +190,9 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
 
 bool ShmConnection::TryPush(Waiting& message) {
   if (outbox_.full()) return false;  // it keeps its lease
+  if (message.place.region == ShmPlace::kWithSlot) {
+    return outbox_.PushCopy(message.header, message.payload.bytes());
+  }
   return outbox_.Push(message.header, message.place, std::move(message.payload));
 }
 
@@ -209,16 +215,16 @@ void ShmConnection::Advance() {
 
 std::optional<absl::StatusOr<ShmConnection::Received>> ShmConnection::Receive() {
   if (inbox_ == nullptr) return std::nullopt;
-  const std::optional<ShmReceiver::Taken> taken = inbox_->queue->Take();
+  std::optional<ShmReceiver::Taken> taken = inbox_->queue->Take();
   if (!taken.has_value()) return std::nullopt;
+  if (taken->ring) Ring(inbox_->peer_doorbell.get());
   // What the peer let go of before it sent this is ours again before this is read: a committed
   // push's buffer, for one.
   outbox_.Collect();
   const ShmPlace& place = taken->content.payload;
-  Received received{taken->content.header, Lease()};
-  if (place.bytes == 0) {
-    if (inbox_->queue->Release(taken->slot)) Ring(inbox_->peer_doorbell.get());
-    return received;
+  if (!taken->is_leased()) {
+    if (taken->is_too_long()) return Violation("sends a payload that does not fit its slot");
+    return Received{taken->content.header, std::move(taken->payload), Home::kReceiver};
   }
   if (place.region >= peer_regions_.size()) ReadPackets().IgnoreError();  // shows in failure()
   const bool lies_somewhere =
@@ -231,10 +237,10 @@ std::optional<absl::StatusOr<ShmConnection::Received>> ShmConnection::Receive() 
   }
   const std::shared_ptr<SharedRegion>& region = peer_regions_[place.region];
   const std::span<const std::byte> bytes = region->bytes().subspan(place.offset, place.bytes);
-  received.payload = Lease(
-      std::allocate_shared<Loan>(PoolAllocator<Loan>(inbox_->loans), inbox_, region, taken->slot),
-      bytes);
-  return received;
+  return Received{taken->content.header,
+                  Lease(std::allocate_shared<Loan>(PoolAllocator<Loan>(inbox_->loans), inbox_,
+                                                   region, taken->slot),
+                        bytes)};
 }
 
 bool ShmConnection::HasWork() const {

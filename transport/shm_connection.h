@@ -3,7 +3,8 @@
 
 // One peer on the same host: a Unix socket over which memory and eventfds are handed over, and a
 // queue each way (shm_queue.h). Payloads lie in the sender's arena, which the receiver maps
-// read-only, region by region, when it is first sent something that lies there.
+// read-only, region by region, when it is first sent something that lies there; those that lie
+// elsewhere are copied, small ones into the queue.
 //
 // On the socket (SOCK_SEQPACKET), each packet a ShmPacket with file descriptors:
 //   hello   { the sender's queue, its eventfd }   first packet of each side
@@ -30,7 +31,7 @@ namespace tug {
 
 struct ShmPacket {
   enum class Kind : uint32_t { kHello = 1, kRegion = 2 };
-  static constexpr uint32_t kMagic = 0x314D4853;  // "SHM1": the version of queue and packets
+  static constexpr uint32_t kMagic = 0x324D4853;  // "SHM2": the version of queue and packets
   uint32_t magic = kMagic;
   Kind kind = Kind::kHello;
   PeerId sender = 0;
@@ -60,6 +61,7 @@ class ShmConnection {
   struct Received {
     std::array<std::byte, kHeaderBytes> header;
     Lease payload;
+    Home home = Home::kSender;
   };
   // The next message, not yet checked; nothing if there is none. kInvalidArgument: one that lies
   // nowhere; it is gone.
@@ -81,7 +83,7 @@ class ShmConnection {
  private:
   struct Waiting {
     std::array<std::byte, kHeaderBytes> header;
-    ShmPlace place;
+    ShmPlace place{.region = ShmPlace::kWithSlot};
     Lease payload;
   };
   // What leases of received messages keep alive: the way back.
@@ -105,7 +107,7 @@ class ShmConnection {
   absl::Status OnPacket(const ShmPacket& packet, std::vector<UniqueFd> fds);
   absl::Status OnHello(const ShmPacket& packet, std::vector<UniqueFd> fds);
   absl::Status ShareRegionsUpTo(uint32_t region);
-  absl::StatusOr<SharedArena::Place> PlaceInArena(Lease& payload);
+  absl::StatusOr<ShmPlace> PlaceOf(Lease& payload);
   bool TryPush(Waiting& message);
   void RingIfAsleep();
 

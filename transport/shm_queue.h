@@ -1,15 +1,23 @@
 #ifndef TUG_TRANSPORT_SHM_QUEUE_H_
 #define TUG_TRANSPORT_SHM_QUEUE_H_
 
-// The memory through which one process hands messages to another: descriptors only, payloads stay
-// where they are. One direction, one sender, one receiver.
+// The memory through which one process hands messages to another: descriptors, and copies of small
+// payloads; other payloads stay where they are. One direction, one sender, one receiver.
 //
-//  - A message occupies a slot from Push until the receiver has released it, in any order, from any
-//    thread; the sender keeps the payload's lease for as long.
-//  - `ring` lists the slots pushed, in order. It has as many places as there are slots, so it never
-//    overflows and needs no word from the receiver.
-//  - Released slots are bits: a word for 64 slots, and a summary with a bit for each such word, so
-//    that the sender finds them by reading two cache lines when there are none.
+// What a short message costs is how often a cache line goes from one core to the other while one of
+// them waits for it. So it is one line that says it is there, those with what it says, and none for
+// giving its slot back.
+//
+//  - `ring` lists the slots pushed, in order, each with the lap it was pushed in: by it the
+//  receiver
+//    sees what is new. It has as many places as there are slots, so it never overflows.
+//  - A message whose payload stays where it is occupies a slot until the receiver has released it,
+//    in any order, from any thread; the sender keeps the payload's lease for as long. Released
+//    slots are bits: a word for 64 slots, and a summary with a bit for each such word, so that the
+//    sender finds them by reading two cache lines when there are none.
+//  - Any other occupies a slot until it has been taken. That is a count, which the sender reads
+//  only
+//    when it is short of slots.
 //  - Who finds nothing to do says so before it sleeps (receiver_sleeps, sender_waits), looks once
 //    more, and is rung by the other side's eventfd (shm_connection.h). Both sides of that handshake
 //    are sequentially consistent: one of the two sees the other.
@@ -21,11 +29,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/block_pool.h"
 #include "base/lease.h"
 #include "base/shared_region.h"
 #include "proto/wire.h"
@@ -38,9 +48,12 @@ inline constexpr uint32_t kShmSlots = 65536;
 inline constexpr uint32_t kShmSlotsInWord = 64;
 inline constexpr uint32_t kShmWords = kShmSlots / kShmSlotsInWord;
 inline constexpr uint32_t kShmSummaryWords = kShmWords / kShmSlotsInWord;
+// Of a payload that is copied into the queue.
+inline constexpr size_t kShmCopiedBytes = 8 << 10;
 
-// Where a payload lies: in a region of the sender's arena.
+// Where a payload lies: in a region of the sender's arena, or with its slot.
 struct ShmPlace {
+  static constexpr uint32_t kWithSlot = ~uint32_t{0};
   uint32_t region = 0;
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -54,16 +67,23 @@ struct ShmSlot {
 static_assert(sizeof(ShmSlot) == 128);
 
 struct ShmQueueMemory {
-  alignas(64) std::atomic<uint32_t> pushed;  // total, wraps
+  alignas(64) std::atomic<uint32_t> taken;  // total, wraps
   alignas(64) std::atomic<uint32_t> receiver_sleeps;
   alignas(64) std::atomic<uint32_t> sender_waits;
   alignas(64) std::array<std::atomic<uint64_t>, kShmSummaryWords> summary;
   alignas(64) std::array<std::atomic<uint64_t>, kShmWords> released;
-  alignas(64) std::array<std::atomic<uint32_t>, kShmSlots> ring;
+  alignas(64) std::array<std::atomic<uint32_t>, kShmSlots> ring;  // slot, and lap x kShmSlots
   alignas(64) std::array<ShmSlot, kShmSlots> slots;
+  alignas(64) std::array<std::array<std::byte, kShmCopiedBytes>, kShmSlots> copies;  // by slot
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&
               std::atomic<uint32_t>::is_always_lock_free);
+
+// In which lap of the ring message `number` is, from 1, wraps: 0 is in fresh memory.
+inline constexpr uint32_t ShmLap(uint32_t number) {
+  return (number / kShmSlots + 1) % (uint32_t{1} << 16);
+}
+static_assert(kShmSlots == uint32_t{1} << 16);
 
 // The sender's end. Not thread-safe.
 class ShmSender {
@@ -71,30 +91,45 @@ class ShmSender {
   // REQUIRES: a fresh region of at least sizeof(ShmQueueMemory).
   explicit ShmSender(std::shared_ptr<SharedRegion> region);
 
-  bool full() const { return spare_.empty() && unused_ == 0; }
+  // Whether all slots are occupied.
+  bool full();
   // Publishes a message; false, and the lease is gone, if all slots are occupied. `lease` holds the
   // payload at `place`.
   bool Push(std::span<const std::byte, kHeaderBytes> header, const ShmPlace& place, Lease lease);
+  // The same with a copy of the payload, or with none. REQUIRES: at most kShmCopiedBytes.
+  bool PushCopy(std::span<const std::byte, kHeaderBytes> header,
+                std::span<const std::byte> payload);
   // Whether the receiver is to be rung: it slept when the last message was published. Once.
   bool TakeReceiverSleeps();
-  // Lets go of what the receiver has released.
+  // Lets go of what the receiver has released, and now and then of what it has taken.
   void Collect();
-  // Asks to be rung at the next release.
+  // Asks to be rung when the next slot is given back.
   void WaitForRelease() { memory_->sender_waits.store(1); }
   bool HasReleased() const;
 
+  // Slots of messages that have not been released, or were copied and are not known to be taken.
   uint32_t occupied() const { return kShmSlots - static_cast<uint32_t>(spare_.size()) - unused_; }
   const SharedRegion& region() const { return *region_; }
 
  private:
+  struct Copied {
+    uint32_t number;  // of the message, as pushed_ counts
+    uint32_t slot;
+  };
+
   std::optional<uint32_t> TakeSlot();
+  void Publish(uint32_t slot, std::span<const std::byte, kHeaderBytes> header,
+               const ShmPlace& place);
   void CollectWord(uint32_t word);
+  void CollectTaken();
 
   const std::shared_ptr<SharedRegion> region_;
   ShmQueueMemory* const memory_;
-  uint32_t pushed_ = 0;
+  uint32_t pushed_ = 0;          // total, wraps
+  uint32_t taken_ = 0;           // of these, as of the last look
+  std::deque<Copied> copied_;    // not known to be taken
   std::vector<Lease> leases_;    // by slot
-  std::vector<bool> occupied_;   // by slot
+  std::vector<bool> leased_;     // by slot: until it is released
   std::vector<uint32_t> spare_;  // slots used before and free now; the warmest last
   uint32_t unused_ = kShmSlots;  // slots from kShmSlots - unused_ on were never used
 };
@@ -108,20 +143,33 @@ class ShmReceiver : public std::enable_shared_from_this<ShmReceiver> {
   struct Taken {
     uint32_t slot = 0;  // below kShmSlots, whatever the sender wrote
     ShmSlot content;    // a copy: the sender cannot change it any more
-  };
-  // The next message; nothing if there is none. It is to be released once.
-  std::optional<Taken> Take();
-  bool HasMessage() const { return memory_->pushed.load() != taken_; }
+    Lease payload;      // a copy of one that lay with the slot
+    bool ring = false;  // whether the sender is to be rung
 
-  // Gives a slot back. Thread-safe. Returns whether the sender is to be rung.
+    // Whether the sender took the payload's bytes for more than a slot has.
+    bool is_too_long() const { return !is_leased() && content.payload.bytes > kShmCopiedBytes; }
+    // Whether it is to be released, once.
+    bool is_leased() const { return content.payload.region != ShmPlace::kWithSlot; }
+  };
+  // The next message; nothing if there is none.
+  std::optional<Taken> Take();
+  bool HasMessage() const {
+    return memory_->ring[taken_ % kShmSlots].load() / kShmSlots == ShmLap(taken_);
+  }
+
+  // Gives the slot of a leased message back. Thread-safe. Returns whether the sender is to be rung.
   bool Release(uint32_t slot);
 
   void SetSleeping(bool sleeping) { memory_->receiver_sleeps.store(sleeping ? 1 : 0); }
 
  private:
+  // Whether the sender has asked to be rung. Once.
+  bool SenderWaits();
+
   const std::shared_ptr<SharedRegion> region_;
   ShmQueueMemory* const memory_;
-  uint32_t taken_ = 0;
+  const std::shared_ptr<BlockPool> copies_ = std::make_shared<BlockPool>();
+  uint32_t taken_ = 0;  // total, wraps
 };
 
 }  // namespace tug

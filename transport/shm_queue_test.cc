@@ -112,18 +112,71 @@ TEST(ShmQueue, WhatAHostilePeerWritesCannotLeadOutOfTheQueue) {
     pair.sender->Collect();
     ASSERT_LE(pair.sender->occupied(), 1u) << "seed " << seed;
   }
-  // A sender that writes nonsense: every slot taken is inside.
-  for (auto& place : pair.memory().ring) place.store(static_cast<uint32_t>(random()));
-  pair.memory().pushed.store(static_cast<uint32_t>(random()));
-  for (uint32_t i = 0; i < 2 * kShmSlots; ++i) {
+  // Messages that are said to be taken and are not even sent.
+  ASSERT_TRUE(pair.sender->PushCopy(Numbered(2), {}));
+  for (int round = 0; round < 100; ++round) {
+    pair.memory().taken.store(static_cast<uint32_t>(random()));
+    pair.sender->Collect();
+    ASSERT_TRUE(pair.sender->PushCopy(Numbered(3), {}));
+    ASSERT_LE(pair.sender->occupied(), 102u) << "seed " << seed;
+  }
+  // A sender that writes nonsense: every slot taken is inside, and so is every payload.
+  for (uint32_t i = 0; i < kShmSlots; ++i) {
+    const auto slot = static_cast<uint32_t>(random() % kShmSlots);
+    pair.memory().ring[i].store(ShmLap(i) * kShmSlots + slot);
+    const uint64_t any = random();
+    pair.memory().slots[slot].payload = {.region = any % 2 == 0 ? ShmPlace::kWithSlot : 0,
+                                         .offset = random(),
+                                         .bytes = any % 3 == 0 ? any : any % kShmCopiedBytes};
+  }
+  for (uint32_t i = 0; i < kShmSlots; ++i) {
     const auto taken = pair.receiver->Take();
-    if (!taken.has_value()) break;
+    ASSERT_TRUE(taken.has_value());
     ASSERT_LT(taken->slot, kShmSlots);
+    ASSERT_LE(taken->payload.size_bytes(), kShmCopiedBytes);
+    ASSERT_TRUE(!taken->is_too_long() || taken->payload.size_bytes() == 0);
     pair.receiver->Release(taken->slot);
+  }
+  EXPECT_FALSE(pair.receiver->Take().has_value()) << "the next lap has other numbers";
+}
+
+TEST(ShmQueue, ASmallPayloadIsCopiedAndItsSlotIsFreeOnceTaken) {
+  Pair pair;
+  std::array<std::byte, kShmCopiedBytes> payload;
+  for (uint64_t n = 0; n < kShmSlots + 1000; ++n) {
+    payload.fill(static_cast<std::byte>(n));
+    const size_t bytes = n % 7 == 0 ? 0 : n % payload.size();
+    ASSERT_TRUE(pair.sender->PushCopy(Numbered(n), std::span(payload).first(bytes)));
+    if (n % 2 == 0) continue;
+    for (const uint64_t number : {n - 1, n}) {
+      const auto taken = pair.receiver->Take();
+      ASSERT_TRUE(taken.has_value());
+      EXPECT_FALSE(taken->is_leased());
+      ASSERT_EQ(NumberOf(*taken), number);
+      ASSERT_EQ(taken->payload.size_bytes(), number % 7 == 0 ? 0 : number % payload.size());
+      for (const std::byte b : taken->payload.bytes()) {
+        ASSERT_EQ(b, static_cast<std::byte>(number));
+      }
+    }
+    pair.sender->Collect();
+    ASSERT_LE(pair.sender->occupied(), 8u) << "slots that were used are used again";
   }
 }
 
-// One thread sends, one takes, two release, in a random order.
+TEST(ShmQueue, ASenderThatWaitsForASlotIsRungWhenACopyIsTaken) {
+  Pair pair;
+  for (uint32_t i = 0; i < kShmSlots; ++i) ASSERT_TRUE(pair.sender->PushCopy(Numbered(i), {}));
+  EXPECT_FALSE(pair.sender->PushCopy(Numbered(kShmSlots), {}));
+  EXPECT_FALSE(pair.sender->HasReleased());
+  pair.sender->WaitForRelease();
+  EXPECT_TRUE(pair.receiver->Take()->ring);
+  EXPECT_FALSE(pair.receiver->Take()->ring) << "once";
+  EXPECT_TRUE(pair.sender->HasReleased());
+  EXPECT_FALSE(pair.sender->full());
+  EXPECT_TRUE(pair.sender->PushCopy(Numbered(kShmSlots), {}));
+}
+
+// One thread sends, every third message a copy, one takes, two release, in a random order.
 TEST(ShmQueue, EveryMessageArrivesOnceWithReleasesFromOtherThreads) {
   Pair pair;
   constexpr uint64_t kMessages = 300000;
@@ -156,15 +209,22 @@ TEST(ShmQueue, EveryMessageArrivesOnceWithReleasesFromOtherThreads) {
         continue;
       }
       ASSERT_EQ(NumberOf(*taken), n) << "seed " << seed;
-      std::lock_guard lock(mutexes[n % 2]);
-      to_release[n % 2].push_back(taken->slot);
+      ASSERT_EQ(taken->is_leased(), n % 3 != 0);
+      if (taken->is_leased()) {
+        std::lock_guard lock(mutexes[n % 2]);
+        to_release[n % 2].push_back(taken->slot);
+      } else {
+        ASSERT_TRUE(std::ranges::equal(taken->payload.bytes(), Numbered(n)));
+      }
       ++n;
     }
     done = true;
   });
   for (uint64_t n = 0; n < kMessages;) {
     pair.sender->Collect();
-    if (pair.sender->Push(Numbered(n), {}, Lease())) {
+    const bool pushed = n % 3 == 0 ? pair.sender->PushCopy(Numbered(n), Numbered(n))
+                                   : pair.sender->Push(Numbered(n), {}, Lease());
+    if (pushed) {
       ++n;
     } else {
       std::this_thread::yield();
@@ -174,7 +234,7 @@ TEST(ShmQueue, EveryMessageArrivesOnceWithReleasesFromOtherThreads) {
   releaser0.join();
   releaser1.join();
   pair.sender->Collect();
-  EXPECT_EQ(pair.sender->occupied(), 0u);
+  EXPECT_LE(pair.sender->occupied(), 8u) << "what was copied, since the sender looked last";
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -25,8 +24,8 @@ namespace tug {
 namespace {
 
 constexpr int kBacklog = 1024;
-// While messages keep coming, every so many polls look for other events.
-constexpr uint32_t kBusyPollsBetweenEvents = 16;
+// While messages keep coming, how often polls look for other events, which asks the kernel.
+constexpr absl::Duration kBetweenEvents = absl::Microseconds(100);
 // Looks between two readings of the clock while spinning.
 constexpr int kSpinsPerClock = 64;
 
@@ -177,13 +176,11 @@ void ShmTransport::Poll(absl::Duration timeout, const std::function<void(Message
 
 void ShmTransport::PollWith(absl::Duration timeout, const std::function<void(Message)>& handler,
                             const std::function<void(absl::Duration)>& wait) {
-  if (Drain(handler) > 0) {
-    if (++busy_polls_ % kBusyPollsBetweenEvents != 0) return;
-    wait(absl::ZeroDuration());
-    return HandleEvents();
-  }
-  if (timeout > absl::ZeroDuration() && SpinForWork()) {
-    if (Drain(handler) > 0 && ++busy_polls_ % kBusyPollsBetweenEvents != 0) return;
+  bool busy = Drain(handler) > 0;
+  if (busy) last_message_ = time_.Now();
+  if (busy || (timeout > absl::ZeroDuration() && SpinForWork())) {
+    busy = busy || Drain(handler) > 0;
+    if (busy && last_message_ < next_events_) return;
     wait(absl::ZeroDuration());
     return HandleEvents();
   }
@@ -191,7 +188,7 @@ void ShmTransport::PollWith(absl::Duration timeout, const std::function<void(Mes
   wait(HasWork() ? absl::ZeroDuration() : timeout);
   SetSleeping(false);
   HandleEvents();
-  Drain(handler);
+  if (Drain(handler) > 0) last_message_ = time_.Now();
 }
 
 bool ShmTransport::HasWork() const {
@@ -209,12 +206,17 @@ bool ShmTransport::SpinForWork() {
     }
     return false;
   };
-  if (look()) return true;  // what comes at once costs no reading of the clock
-  const absl::Time begin = absl::Now();
-  if (begin - last_message_ > options_.spin) return false;
+  // Read while nothing is there to be done, not once it is.
+  const absl::Time begin = time_.Now();
+  absl::Time now = begin;
+  const absl::Time end = begin - last_message_ <= options_.spin ? begin + options_.spin : begin;
   do {
-    if (look()) return true;
-  } while (absl::Now() - begin < options_.spin);
+    if (look()) {
+      last_message_ = now;
+      return true;
+    }
+    now = time_.Now();
+  } while (now < end);
   return false;
 }
 
@@ -232,7 +234,6 @@ int ShmTransport::Drain(const std::function<void(Message)>& handler) {
   }
   if (failed && drained < kMaxBatch) RemoveFailed();
   if (drained == 0 || connections_.empty()) return drained;
-  last_message_ = absl::Now();
   // Not always the same peer first.
   std::rotate(connections_.begin(), connections_.begin() + 1, connections_.end());
   return drained;
@@ -270,7 +271,7 @@ int ShmTransport::DrainOne(ShmConnection& connection, int limit,
     if (!header.has_value()) continue;
     ++counters_.received_messages;
     counters_.received_bytes += kHeaderBytes + header->payload_bytes;
-    handler(Message{*header, std::move((*received)->payload), Home::kSender});
+    handler(Message{*header, std::move((*received)->payload), (*received)->home});
   }
   return drained;
 }
@@ -278,6 +279,7 @@ int ShmTransport::DrainOne(ShmConnection& connection, int limit,
 // ---- events ----
 
 void ShmTransport::HandleEvents() {
+  next_events_ = time_.Now() + kBetweenEvents;
   std::array<epoll_event, 16> events;
   const int count = epoll_wait(epoll_.get(), events.data(), events.size(), 0);
   for (int i = 0; i < count; ++i) {

@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/shared_arena.h"
+#include "base/time_source.h"
 #include "base/unique_fd.h"
 #include "transport/admission.h"
 #include "transport/shm_connection.h"
@@ -81,6 +82,7 @@ class ShmTransport final : public Transport {
   void OnSocket(int fd);
 
   const Options options_;
+  const RealTime time_;
   const UniqueFd epoll_;
   const UniqueFd doorbell_;
   UniqueFd listener_;
@@ -89,7 +91,7 @@ class ShmTransport final : public Transport {
   Admission admission_;
   TransportCounters counters_;
   absl::Time last_message_ = absl::InfinitePast();
-  uint32_t busy_polls_ = 0;
+  absl::Time next_events_ = absl::InfinitePast();  // when to look for them while messages come
 };
 
 }  // namespace tug
