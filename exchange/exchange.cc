@@ -57,7 +57,6 @@ void Exchange::OnMessage(const Message& message, absl::Time now) {
     case MessageKind::kRankFailed:
     case MessageKind::kClearToSend:
     case MessageKind::kPushAsked:
-    case MessageKind::kClearToSend:
       ++counters_.ignored;  // not for a worker
   }
 }
