@@ -237,7 +237,9 @@ void PushTable::SendHeader(MessageKind kind, OpenPush& push, uint32_t partition,
   PartitionPush& state = push.partitions[partition];
   state.due = now + state.patience;
   next_due_ = std::min(next_due_, state.due);
-  sinks_.send({LanePeer(PartOf(push, partition).lane), PushHeader(kind, push, partition), Lease()});
+  WireHeader header = PushHeader(kind, push, partition);
+  if (kind == MessageKind::kPush) header.codec = Codec::kNone;  // chosen when it is sent
+  sinks_.send({LanePeer(PartOf(push, partition).lane), header, Lease()});
 }
 
 // ---- answers ----

@@ -43,7 +43,8 @@ Shard::Fresh Shard::Examine(const WireHeader& push) {
 
 void Shard::OnPush(Message message) {
   const WireHeader header = message.header;
-  if (message.payload.size_bytes() == 0) return OnAnnounced(header);
+  const bool announced = header.codec == Codec::kNone && message.payload.size_bytes() == 0;
+  if (announced) return OnAnnounced(header);
   if (!TakePush(std::move(message))) {
     return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
   }
