@@ -68,11 +68,11 @@ TEST(Wire, ReadsWhatItWrote) {
   EXPECT_EQ(*DecodeHeader(Encode(WireHeader{})), WireHeader{});
 }
 
-// The format itself: these bytes must never change under version 7.
+// The format itself: these bytes must never change under version 8.
 TEST(Wire, BytesAreTheGoldenOnes) {
   EXPECT_EQ(Hex(Encode(DistinctFields())),
             "54554731"            // magic
-            "0700"                // format_version
+            "0800"                // format_version
             "06"                  // kind
             "00"                  // codec
             "01"                  // want
@@ -91,7 +91,7 @@ TEST(Wire, BytesAreTheGoldenOnes) {
             "a8a7a6a5a4a3a2a1"    // token_count
             "0403020100000000"    // payload_bytes
             "c8c7c6c5c4c3c2c1"    // payload_xxh3
-            "951d56a6893a4f95");  // header_xxh3
+            "785d781c2dac7aff");  // header_xxh3
 }
 
 TEST(Wire, RefusesEveryOtherLength) {
@@ -123,7 +123,7 @@ TEST(Wire, RefusesEveryFlippedBit) {
 
 TEST(Wire, AnotherVersionIsNamedBesideOurs) {
   Bytes bytes = Encode(DistinctFields());
-  bytes[4] = std::byte{8};
+  bytes[4] = std::byte{9};
   Reseal(bytes);
   // A later version may have another length; magic and version stay where they are.
   std::vector<std::byte> future(bytes.begin(), bytes.end());
@@ -132,8 +132,8 @@ TEST(Wire, AnotherVersionIsNamedBesideOurs) {
        {std::span<const std::byte>(bytes), std::span<const std::byte>(future)}) {
     const auto decoded = DecodeHeader(sent);
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 9"));
     EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 8"));
-    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("version 7"));
   }
 }
 
@@ -150,7 +150,7 @@ TEST(Wire, RefusesValuesOutOfRangeByName) {
     uint8_t value;
     const char* field;
   };
-  for (const Case& c : {Case{6, 0, "kind"}, Case{6, 21, "kind"}, Case{6, 255, "kind"},
+  for (const Case& c : {Case{6, 0, "kind"}, Case{6, 22, "kind"}, Case{6, 255, "kind"},
                         Case{7, 6, "codec"}, Case{7, 255, "codec"}, Case{8, 2, "want"},
                         Case{9, 1, "reserved"}, Case{79, 1, "payload_bytes"}}) {
     Bytes bytes = Encode(DistinctFields());
