@@ -215,6 +215,7 @@ bool ShmTransport::SpinForWork() {
       last_message_ = now;
       return true;
     }
+    std::this_thread::yield();  // whoever is to send may be waiting for this core
     now = time_.Now();
   } while (now < end);
   return false;
