@@ -36,10 +36,8 @@ Communicator::Communicator(CommunicatorOptions options, Transport& transport)
     : rank_(options.group.rank),
       patience_(options.group.patience),
       transport_(transport),
-      group_(options.group,
-             {.send = [this](Outgoing message) { Send(std::move(message)); },
-              .wake = [&transport] { transport.Wake(); },
-              .new_buffer = [&transport](size_t bytes) { return transport.NewBuffer(bytes); }}),
+      group_(options.group, {.send = [this](Outgoing message) { Send(std::move(message)); },
+                             .wake = [&transport] { transport.Wake(); }}),
       links_(options.group.peers.size()) {}
 
 // A rank greets those below, over the connection that it has made, until they greet back. One that

@@ -1,13 +1,17 @@
 #include "collective/port_order.h"
 
 #include <algorithm>
-#include <set>
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "collective/algorithms.h"
+#include "collective/all_to_all.h"
+#include "collective/barrier.h"
 #include "collective/binary_tree.h"
+#include "collective/binomial_tree.h"
 #include "collective/halving_doubling.h"
 #include "collective/message_plan.h"
 #include "collective/ring.h"
@@ -102,29 +106,58 @@ TEST(PortOrder, InMemoryAndBetweenTwoThereAreNoWords) {
   EXPECT_THAT(PlanOf(HalvingDoublingAllReduce(1, 8), 1, 8, kWhole, false).said, IsEmpty());
 }
 
-// Else a rank would wait for ever.
-TEST(PortOrder, EveryWordThatIsAwaitedIsSaid) {
+using ScheduleOf = std::function<CollectiveSchedule(uint32_t rank, uint32_t world)>;
+
+std::map<std::string, ScheduleOf> AllSchedules() {
+  std::map<std::string, ScheduleOf> all;
   for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    all[algorithm.name] = [&algorithm](uint32_t rank, uint32_t world) {
+      return algorithm.schedule(rank, world,
+                                {.parts = algorithm.has_parts ? 3u : 1u, .ranks_per_host = 2});
+    };
+  }
+  all["all_to_all"] = PairwiseAllToAll;
+  all["barrier"] = DisseminationBarrier;
+  all["broadcast"] = [](uint32_t r, uint32_t w) { return BinomialBroadcast(r, w, w / 2); };
+  all["reduce"] = [](uint32_t r, uint32_t w) { return BinomialReduce(r, w, w / 2); };
+  all["scatter"] = [](uint32_t r, uint32_t w) { return BinomialScatter(r, w, w / 2); };
+  all["gather"] = [](uint32_t r, uint32_t w) { return BinomialGather(r, w, w / 2); };
+  return all;
+}
+
+// Else a rank would wait for ever. Hosts of so many ranks share memory.
+void ExpectAwaitedWordsAreSaid(const std::string& name, const ScheduleOf& schedule, uint32_t world,
+                               uint64_t least, uint32_t ranks_per_host) {
+  const uint64_t elements = uint64_t{world} * 31;
+  std::vector<MessagePlan> plans;
+  for (uint32_t rank = 0; rank < world; ++rank) {
+    std::vector<bool> over_network(world);
+    for (uint32_t other = 0; other < world; ++other) {
+      over_network[other] = other / ranks_per_host != rank / ranks_per_host;
+    }
+    const auto plan = PlanMessages(schedule(rank, world), rank, world, elements,
+                                   {.chunk_elements = 30, .word_elements = least}, over_network);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    plans.push_back(*plan);
+  }
+  for (uint32_t rank = 0; rank < world; ++rank) {
+    for (const PortWord& word : plans[rank].awaited) {
+      const PortWord as_said{rank, word.number, word.received};
+      const std::vector<PortWord>& said = plans[word.peer].said;
+      ASSERT_EQ(std::count(said.begin(), said.end(), as_said), 1)
+          << name << " of " << world << ", " << ranks_per_host << " a host: rank " << rank
+          << " waits for a word of " << word.peer << " about message " << word.number;
+    }
+  }
+}
+
+TEST(PortOrder, EveryWordThatIsAwaitedIsSaid) {
+  for (const auto& [name, schedule] : AllSchedules()) {
     for (uint32_t world = 3; world <= 33; ++world) {
-      for (const uint64_t least : {0, 40}) {
-        const AllReduceSettings settings{.parts = algorithm.has_parts ? 3u : 1u};
-        const MessageSizes sizes{.chunk_elements = 30, .word_elements = least};
-        std::set<std::pair<uint32_t, std::string>> said;
-        std::vector<MessagePlan> plans;
-        const auto text = [](uint32_t to, const PortWord& word) {
-          return std::to_string(to) + " about " + std::to_string(word.number) +
-                 (word.received ? " received" : "");
-        };
-        for (uint32_t rank = 0; rank < world; ++rank) {
-          plans.push_back(PlanOf(algorithm.schedule(rank, world, settings), rank, world, sizes));
-          for (const PortWord& word : plans[rank].said) said.insert({rank, text(word.peer, word)});
-        }
-        for (uint32_t rank = 0; rank < world; ++rank) {
-          for (const PortWord& word : plans[rank].awaited) {
-            ASSERT_EQ(said.count({word.peer, text(rank, word)}), 1u)
-                << algorithm.name << " of " << world << ": " << word.peer << " to "
-                << text(rank, word);
-          }
+      for (const uint32_t ranks_per_host : {1, 2, 5}) {
+        for (const uint64_t least : {0, 40}) {
+          ASSERT_NO_FATAL_FAILURE(
+              ExpectAwaitedWordsAreSaid(name, schedule, world, least, ranks_per_host));
         }
       }
     }

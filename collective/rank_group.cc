@@ -157,8 +157,10 @@ std::optional<uint32_t> RankGroup::GreetingFrom(const WireHeader& header) const 
   return rank == options_.rank ? std::nullopt : rank;
 }
 
-WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const {
+WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, uint32_t rank,
+                               const CollectiveRun& run) const {
   WireHeader header = HeaderOf(kind);
+  header.view = over_network_[rank] ? 1 : 0;
   header.clock = number;
   header.version = run.plan().elements;
   header.virtual_worker = static_cast<uint32_t>(run.type());
@@ -172,7 +174,7 @@ void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message, u
   Running& running = runs_.find(number)->second;
   Outgoing outgoing;
   outgoing.to = options_.peers[rank];
-  outgoing.header = HeaderOf(MessageKind::kElements, number, *running.run);
+  outgoing.header = HeaderOf(MessageKind::kElements, number, rank, *running.run);
   outgoing.header.first_segment = message;
   outgoing.header.token_count = place;
   outgoing.payload = std::move(payload);
@@ -184,7 +186,7 @@ void RankGroup::SayPortWord(uint64_t number, const PortWord& word) {
   Running& running = runs_.find(number)->second;
   Outgoing outgoing;
   outgoing.to = options_.peers[word.peer];
-  outgoing.header = HeaderOf(MessageKind::kClearToSend, number, *running.run);
+  outgoing.header = HeaderOf(MessageKind::kClearToSend, number, word.peer, *running.run);
   outgoing.header.first_segment = word.number;
   outgoing.header.token_count = word.received ? 1 : 0;
   running.times[word.peer].told = std::max(running.times[word.peer].told, now_);
@@ -195,7 +197,7 @@ void RankGroup::SayInCollective(uint64_t number, uint32_t rank) {
   Running& running = runs_.find(number)->second;
   Outgoing outgoing;
   outgoing.to = options_.peers[rank];
-  outgoing.header = HeaderOf(MessageKind::kInCollective, number, *running.run);
+  outgoing.header = HeaderOf(MessageKind::kInCollective, number, rank, *running.run);
   running.times[rank].told = std::max(running.times[rank].told, now_);
   sinks_.send(std::move(outgoing));
 }
@@ -273,7 +275,7 @@ void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
     return;
   }
   CollectiveRun& run = *found->second.run;
-  const WireHeader own = HeaderOf(header.kind, header.clock, run);
+  const WireHeader own = HeaderOf(header.kind, header.clock, rank, run);
   if (header.version != own.version || header.virtual_worker != own.virtual_worker ||
       header.block != own.block || header.segment_count != own.segment_count) {
     return Fail(
@@ -284,6 +286,14 @@ void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
                      " in collective ", header.clock, ", rank ", options_.rank, " has ",
                      CollectiveText(own.version, own.virtual_worker, own.block, own.segment_count),
                      ": all ranks call the same algorithm with the same size and type"));
+  }
+  if (header.view != own.view) {  // words would be waited for that nobody says
+    return Fail(
+        absl::StatusCode::kInvalidArgument, rank,
+        absl::StrCat("reaches rank ", options_.rank, " over the ",
+                     header.view != 0 ? "network" : "host's memory", ", which reaches it over the ",
+                     own.view != 0 ? "network" : "host's memory",
+                     ": one of them could not open its end; see its messages"));
   }
   found->second.times[rank].heard = now;
   if (header.kind == MessageKind::kInCollective) return;

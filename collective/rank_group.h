@@ -59,15 +59,14 @@ class RankGroup {
   struct Sinks {
     std::function<void(Outgoing)> send;  // does not call back
     std::function<void()> wake;          // ends the driver's wait; on any thread
-    // Memory that peers may read; see Transport::NewBuffer.
-    std::function<std::shared_ptr<AlignedBuffer>(size_t)> new_buffer;
   };
 
   // REQUIRES: rank < peers.size(); peers differ.
   RankGroup(RankGroupOptions options, Sinks sinks);
 
   // Which ranks are reached over a network, by rank; none until it is said. Their messages wait for
-  // ports (port_order.h). A pair of ranks must agree.
+  // ports (port_order.h). That a pair of ranks agrees is
+  // checked.
   void SetOverNetwork(std::vector<bool> over_network);
 
   // Begins the next collective: `schedule` is this rank's, the buffer's size a multiple of the
@@ -134,7 +133,8 @@ class RankGroup {
   absl::StatusOr<std::shared_ptr<const MessagePlan>> PlanOf(const CollectiveSchedule& schedule,
                                                             uint64_t elements, ElementType type);
   WireHeader HeaderOf(MessageKind kind) const;
-  WireHeader HeaderOf(MessageKind kind, uint64_t number, const CollectiveRun& run) const;
+  WireHeader HeaderOf(MessageKind kind, uint64_t number, uint32_t rank,
+                      const CollectiveRun& run) const;
   void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
                     Lease payload);
   void SayPortWord(uint64_t number, const PortWord& word);

@@ -59,8 +59,7 @@ class RankGroupTest : public ::testing::Test {
                                         [this, rank](Outgoing outgoing) {
                                           packets_.push_back({rank, std::move(outgoing)});
                                         },
-                                    .wake = [] {},
-                                    .new_buffer = nullptr}));
+                                    .wake = [] {}}));
     }
   }
 
@@ -277,6 +276,14 @@ TEST_F(RankGroupTest, AWordAboutAMessageThatIsNoneIsAnErrorThatNamesTheRank) {
   word.outgoing.header.first_segment = 99;
   groups_[1]->OnMessage(Carried(word.outgoing, WorkerPeer(1)), now_);
   EXPECT_THAT(Error(1), AllOf(HasSubstr("rank 0 (worker 1)"), HasSubstr("message 99")));
+}
+
+TEST_F(RankGroupTest, RanksThatDoNotAgreeWhetherANetworkIsBetweenThemAreAnErrorThatNamesBoth) {
+  Open(3);
+  groups_[0]->SetOverNetwork({false, true, false});
+  for (uint32_t rank = 0; rank < 3; ++rank) Start(rank, 0);
+  Pump();
+  for (const uint32_t rank : {0, 1, 2}) EXPECT_THAT(Error(rank), HasSubstr("over the network"));
 }
 
 TEST_F(RankGroupTest, WhoGoesSilentWhileItsWordIsAwaitedIsNamed) {

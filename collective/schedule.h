@@ -36,8 +36,8 @@
 //  - often it cannot come too early, because what arrives was made of what the peer has read (ring,
 //    halving-doubling: a part comes back only through those that it went to);
 //  - else it is a write-after-read hazard, a write hazard for short. WriteHazards (write_hazards.h)
-//  tells which receives wait for which
-//    sends of the same or an earlier step; all other receives need not ask.
+//    tells which receives wait for which sends of the same or an earlier step; all other receives
+//    need not ask.
 // Only writing waits, never reading: two ranks that send each other the parts that both then sum
 // into (recursive doubling) each wait for the other to have read. So what has a write hazard is
 // read into memory to the side, which lets it go, and written from there; then no two ranks can

@@ -87,7 +87,7 @@ void LaneReduction::MakeBlock(uint32_t block) {
     buffer_bytes_ += bytes;
     return new_buffer ? new_buffer(bytes) : std::make_shared<AlignedBuffer>(bytes);
   };
-  const auto buffer = allocate(ElementBytes(type_), sinks_.group.new_buffer);
+  const auto buffer = allocate(ElementBytes(type_), sinks_.new_buffer);
   const bool in_place = type_ == ElementType::kFp32;
   const auto results = in_place ? buffer : allocate(sizeof(float), nullptr);
   uint64_t at = 0, result_at = 0;

@@ -45,9 +45,7 @@ class LaneReduction {
   static constexpr uint64_t kMostBytesUnderWay = uint64_t{32} << 20;
 
   struct Options {
-    // Its peers are lanes; its number the timeline. `new_buffer` of the sinks holds what peers
-    // read.
-    RankGroupOptions group;
+    RankGroupOptions group;       // its peers are lanes; its number the timeline
     CollectiveConfig collective;  // with its defaults
   };
   struct Reduced {
@@ -56,6 +54,7 @@ class LaneReduction {
   };
   struct Sinks {
     RankGroup::Sinks group;
+    SendBuffers::NewBuffer new_buffer;  // memory that peers may read
     // Called by HandBackOne alone; may call OnMessage and OnTick.
     std::function<void(const Reduced&)> reduced;
   };

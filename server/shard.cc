@@ -230,11 +230,11 @@ Shard::Shard(ShardOptions options, const SegmentTable& table, ShardSinks sinks)
   }
   if (options_.reduction.has_value()) {
     TUG_CHECK_EQ(owned_.size(), size_t{table.size()});
-    reduction_.emplace(
-        *options_.reduction, table,
-        LaneReduction::Sinks{
-            {.send = sinks_.send, .wake = sinks_.wake, .new_buffer = options_.new_buffer},
-            [this](const LaneReduction::Reduced& reduced) { OnReduced(reduced); }});
+    reduction_.emplace(*options_.reduction, table,
+                       LaneReduction::Sinks{
+                           {.send = sinks_.send, .wake = sinks_.wake},
+                           options_.new_buffer,
+                           [this](const LaneReduction::Reduced& reduced) { OnReduced(reduced); }});
   }
   if (options_.cached_lanes.has_value()) {
     cache_.emplace(CacheOptions(options_), table, sinks_.send);

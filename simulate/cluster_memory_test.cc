@@ -132,5 +132,35 @@ TEST(SimulatedMemory, WorkersThatWaitForLanesTakeOverFromThoseThatAreLost) {
   EXPECT_GT(kills, 30u);
 }
 
+// The coordinator ends the job when all say that they pause; whoever takes the lost one's step
+// again waits at the gate till then.
+TEST(SimulatedMemory, AStopAmidLossesEndsThoughWorkersWaitForLanes) {
+  uint64_t stopped = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SimulationOptions options = DeepJob(/*servers=*/1 + seed % 2, seed);
+    options.config.mutable_fault()->set_on_worker_loss(seed % 3 == 0 ? FaultConfig::REASSIGN
+                                                                     : FaultConfig::WAIT);
+    options.config.mutable_fault()->set_max_rollbacks(100);
+    options.config.mutable_fault()->set_failure_timeout_ms(300);
+    options.config.mutable_placement()->set_kind(PlacementConfig::ZERO2);
+    options.config.mutable_placement()->set_gradient_blocks(1);
+    options.parking_bytes = seed % 2 * 8192;
+    MakeASiblingLate(options);
+    const absl::Duration lost = absl::Milliseconds(20 + 13 * seed);
+    options.faults.push_back({.kind = FaultKind::kKillWorker,
+                              .at = lost,
+                              .pick = static_cast<uint32_t>(seed),
+                              .lasts = absl::Milliseconds(100),
+                              .seen_at_once = seed % 2 == 0});
+    options.stop_after = lost + absl::Milliseconds(seed % 5 * 40);
+    options.longest = absl::Hours(1);
+    const SimulationResult result = Simulate(options);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    stopped += result.final_version < kSteps ? 1 : 0;
+  }
+  EXPECT_GT(stopped, 20u);
+}
+
 }  // namespace
 }  // namespace tug

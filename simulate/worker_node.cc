@@ -263,8 +263,11 @@ bool SimulatedWorker::WaitsForCommit(const struct Compute& compute) const {
 bool SimulatedWorker::WaitsForBuffer(const struct Compute& compute) const {
   const bool pushes = compute.phase == ComputePhase::kBackward && compute.micro_batch == 1;
   if (!PlacementModeOf(config_).frees_gradients || !pushes) return false;
-  return virtual_workers_.size() == 1 && place_.virtual_workers == virtual_workers_ &&
-         unreceived_pushes_.size() >= std::max(1u, config_.placement().gradient_blocks());
+  if (unreceived_pushes_.size() < std::max(1u, config_.placement().gradient_blocks())) return false;
+  ControlBoard::Orders newest = orders_;
+  newest.view = view_;
+  return WaitsForRoomOnLanes(newest, place_.virtual_workers, machine_->paused(), taken_view_,
+                             virtual_workers_);
 }
 
 absl::Duration SimulatedWorker::MostTime(const struct Compute& compute) const {

@@ -8,16 +8,14 @@
 // them waits for it. So it is one line that says it is there, those with what it says, and none for
 // giving its slot back.
 //
-//  - `ring` lists the slots pushed, in order, each with the lap it was pushed in: by it the
-//  receiver
-//    sees what is new. It has as many places as there are slots, so it never overflows.
+//  - `ring` lists the slots pushed, in order, each with the lap it was pushed in, by which the
+//    receiver sees what is new. It has as many places as there are slots, so it never overflows.
 //  - A message whose payload stays where it is occupies a slot until the receiver has released it,
 //    in any order, from any thread; the sender keeps the payload's lease for as long. Released
 //    slots are bits: a word for 64 slots, and a summary with a bit for each such word, so that the
 //    sender finds them by reading two cache lines when there are none.
-//  - Any other occupies a slot until it has been taken. That is a count, which the sender reads
-//  only
-//    when it is short of slots.
+//  - Any other occupies a slot until it has been taken. That is a count, which is written when one
+//    of these is taken, and read when many of them are not known to be.
 //  - Who finds nothing to do says so before it sleeps (receiver_sleeps, sender_waits), looks once
 //    more, and is rung by the other side's eventfd (shm_connection.h). Both sides of that handshake
 //    are sequentially consistent: one of the two sees the other.

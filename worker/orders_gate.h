@@ -13,6 +13,20 @@ namespace tug {
 // version that the job will end at: they open nothing yet. `carried`: virtual workers.
 StepGate GateOf(const ControlBoard::Orders& orders, std::span<const uint32_t> carried);
 
+// Whether a worker that has no memory for another gradient waits for a push that lanes have no room
+// for (server/push_admission.h says why that ends), or else takes memory beyond its bound. It does
+// not wait
+//  - if it carries several virtual workers, or is to carry others: it may be the one that is to
+//  push
+//    first;
+//  - while the coordinator waits for it to say that it pauses, in the newest view: others may stand
+//    at the gate until all have said so, with steps to take again that the room comes of. Between
+//    two computations it says so.
+// `newest`: orders, and `place`, the virtual workers that go with them; `paused`: whether the gate
+// it goes by is; `view`: whose place it has taken, with the virtual workers `carried`.
+bool WaitsForRoomOnLanes(const ControlBoard::Orders& newest, std::span<const uint32_t> place,
+                         bool paused, uint32_t view, std::span<const uint32_t> carried);
+
 }  // namespace tug
 
 #endif  // TUG_WORKER_ORDERS_GATE_H_

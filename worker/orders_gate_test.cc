@@ -28,5 +28,31 @@ TEST(OrdersGate, TakesTheClocksOfThoseThatAreCarriedAndTheLastOfAll) {
   EXPECT_EQ(gate.last_clock, 9u);
 }
 
+constexpr uint32_t kView = 3;
+const std::vector<uint32_t> kOne = {2};
+
+ControlBoard::Orders OrdersOf(bool pause, uint32_t view) {
+  return {.go = true, .pause = pause, .view = view};
+}
+
+TEST(OrdersGate, WhoCarriesOneVirtualWorkerWaitsForRoomOnLanes) {
+  EXPECT_TRUE(WaitsForRoomOnLanes(OrdersOf(false, kView), kOne, false, kView, kOne));
+  EXPECT_FALSE(WaitsForRoomOnLanes(OrdersOf(false, kView), kCarried, false, kView, kCarried));
+}
+
+TEST(OrdersGate, WhoIsToCarryAnotherDoesNotWaitForRoom) {
+  const std::vector<uint32_t> more = {2, 4}, other = {4};
+  EXPECT_TRUE(WaitsForRoomOnLanes(OrdersOf(false, kView + 1), kOne, false, kView, kOne));
+  EXPECT_FALSE(WaitsForRoomOnLanes(OrdersOf(false, kView + 1), more, false, kView, kOne));
+  EXPECT_FALSE(WaitsForRoomOnLanes(OrdersOf(false, kView + 1), other, false, kView, kOne));
+}
+
+TEST(OrdersGate, WhoIsToSayThatItPausesDoesNotWaitForRoom) {
+  EXPECT_FALSE(WaitsForRoomOnLanes(OrdersOf(true, kView), kOne, false, kView, kOne));
+  EXPECT_TRUE(WaitsForRoomOnLanes(OrdersOf(true, kView), kOne, true, kView, kOne));
+  // It says so in the newest view only, which it takes between two steps.
+  EXPECT_FALSE(WaitsForRoomOnLanes(OrdersOf(true, kView + 1), kOne, true, kView, kOne));
+}
+
 }  // namespace
 }  // namespace tug

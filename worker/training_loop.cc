@@ -397,7 +397,7 @@ absl::StatusOr<std::shared_ptr<AlignedBuffer>> TrainingLoop::TakeGradient(uint32
     if (oldest.has_value()) {
       ASSIGN_OR_RETURN(
           received, exchange_.WaitReceived(oldest->block, oldest->virtual_worker, kOrdersInterval));
-      if (!received && WaitsForMemoryOfLanes()) continue;
+      if (!received && WaitsForRoomOnLanes()) continue;
     }
     if (received) gradient_pool_->OnReceived();
     buffer = received ? gradient_pool_->Take(block) : gradient_pool_->TakeBeyond(block);
@@ -406,11 +406,9 @@ absl::StatusOr<std::shared_ptr<AlignedBuffer>> TrainingLoop::TakeGradient(uint32
   return buffer;
 }
 
-bool TrainingLoop::WaitsForMemoryOfLanes() const {
-  const ControlBoard::Orders orders = board_.orders();
-  if (orders.pause != orders_.pause || orders.view != orders_.view) return false;
-  if (options_.virtual_workers.size() > 1) return false;
-  return orders_.view == view_ || board_.place().virtual_workers == options_.virtual_workers;
+bool TrainingLoop::WaitsForRoomOnLanes() const {
+  return tug::WaitsForRoomOnLanes(board_.orders(), board_.place().virtual_workers,
+                                  machine_.paused(), view_, options_.virtual_workers);
 }
 
 uint64_t TrainingLoop::EvalSamples(bool last) const {

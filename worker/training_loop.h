@@ -136,10 +136,8 @@ class TrainingLoop {
   absl::Status BindGradient(const Compute& compute, uint32_t block);
   // With gradient_pool_: memory for the gradient of a block.
   absl::StatusOr<std::shared_ptr<AlignedBuffer>> TakeGradient(uint32_t block);
-  // Whether what lanes have no memory for yet is waited for: their room comes of what others push
-  // (server/push_admission.h). Not by a worker that has, or is to have, another virtual worker to
-  // push for first; nor when an order has come that others may wait for the answer to.
-  bool WaitsForMemoryOfLanes() const;
+  // Whether to wait for a push that lanes have no memory for yet (worker/orders_gate.h).
+  bool WaitsForRoomOnLanes() const;
   void StartEvaluation(const Compute& compute);
   // Samples of an evaluation, as Sampler takes them.
   uint64_t EvalSamples(bool last) const;
