@@ -116,25 +116,26 @@ class CrampedBackupTest : public BackupShardTest {
         }()) {}
 };
 
+// Block 1, the last one, is the first to be exempt.
 TEST_F(CrampedBackupTest, DoesNotKeepRoomForTheStragglerAlone) {
   // 0 never comes; the others need a second node each.
-  PushMean(0, 1, 0, 1.0f);
-  PushMean(0, 2, 0, 1.0f);
-  PushMean(0, 3, 0, 1.0f);
-  EXPECT_EQ(shard_.version(0), 1u);
+  PushMean(1, 1, 0, 1.0f);
+  PushMean(1, 2, 0, 1.0f);
+  PushMean(1, 3, 0, 1.0f);
+  EXPECT_EQ(shard_.version(3), 1u);
 }
 
 TEST_F(CrampedBackupTest, TellsSendersOfDeferredPushesThatTheirClockHasClosed) {
-  PushMean(0, 3, 0, 1.0f);
   PushMean(1, 3, 0, 1.0f);
-  PushMean(1, 1, 0, 1.0f);  // not the exempt segments': deferred
+  PushMean(0, 3, 0, 1.0f);
+  PushMean(0, 1, 0, 1.0f);  // not the exempt segments': deferred
   EXPECT_EQ(sent_.back().header.kind, MessageKind::kDeferred);
-  PushMean(1, 2, 0, 1.0f);  // joins 3
-  for (const uint32_t vw : {0u, 1u}) PushMean(0, vw, 0, 1.0f);
-  EXPECT_EQ(shard_.version(0), 1u);
-  EXPECT_EQ(Count(MessageKind::kPushWanted), 1u);  // block 1 is exempt now
-  PushMean(1, 0, 0, 1.0f);                         // but somebody else is faster
+  PushMean(0, 2, 0, 1.0f);  // joins 3
+  for (const uint32_t vw : {0u, 1u}) PushMean(1, vw, 0, 1.0f);
   EXPECT_EQ(shard_.version(3), 1u);
+  EXPECT_EQ(Count(MessageKind::kPushWanted), 1u);  // block 0 is exempt now
+  PushMean(0, 0, 0, 1.0f);                         // but somebody else is faster
+  EXPECT_EQ(shard_.version(0), 1u);
   EXPECT_EQ(sent_.back().header.kind, MessageKind::kDropped);
   EXPECT_EQ(sent_.back().header.virtual_worker, 1u);
 }
