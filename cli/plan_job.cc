@@ -109,7 +109,8 @@ PlanInputs InputsOf(const JobConfig& job, const PlanOptions& hardware, uint64_t 
   return plan;
 }
 
-// Where segments lie in the job's first placement.
+// Where segments lie in the job's first placement. Each server is on a host of its own: none keeps
+// more for its workers then (placement.host_weight_cache).
 View FirstPlacement(const JobConfig& job, const SegmentTable& table) {
   SegmentHolders::Options options{.replicas = job.sync().replicas(),
                                   .lanes_per_server = job.cluster().lanes_per_server()};
@@ -122,7 +123,10 @@ View FirstPlacement(const JobConfig& job, const SegmentTable& table) {
   holders.Begin(servers);
   View view;
   for (const LaneId& lane : holders.Lanes()) {
-    view.add_lanes()->set_server_node_id(lane.server);
+    Lane& added = *view.add_lanes();
+    added.set_server_node_id(lane.server);
+    added.set_index_on_server(lane.index);
+    added.set_host_id(lane.server + 1);
   }
   for (const uint32_t lane : holders.Owners()) view.add_lane_of_segment(lane);
   for (const std::vector<uint32_t>& copies : holders.Copies()) {
@@ -160,6 +164,9 @@ PlanSection MemoryOf(const JobConfig& job, const SegmentTable& table) {
   add("  more during a checkpoint", server.checkpoint_bytes);
   section.notes = {
       "Formulas: model/memory.h, server/memory.h; without residuals of error feedback."};
+  if (job.placement().host_weight_cache()) {
+    section.notes.push_back("Servers keep weights as if each had a host to itself.");
+  }
   return section;
 }
 

@@ -67,6 +67,23 @@ TEST_F(ReadPlanJobTest, ServersHoldWhatTheyPredict) {
   EXPECT_NEAR(Bytes(four, 2) - buffers, formula / 4, 0.02 * formula / 4);
 }
 
+// Each as if on a host of its own: three quarters of the weights, and of the version before, beside
+// the quarter that it owns.
+TEST_F(ReadPlanJobTest, ServersHoldWhatTheyKeepForTheirHosts) {
+  const PlanJob without = Read(kModel, {"comm.pull_credit_bytes=4194304"}).value();
+  const PlanJob cached =
+      Read(kModel, {"comm.pull_credit_bytes=4194304", "placement.host_weight_cache=true"}).value();
+  const double parameters = cached.inputs.parameters;
+  EXPECT_NEAR(Bytes(cached, 2) - Bytes(without, 2), 2 * 4 * 0.75 * parameters + 4194304,
+              0.1 * parameters);
+  EXPECT_THAT(cached.memory.notes.back(), HasSubstr("a host to itself"));
+  const PlanJob lanes =
+      Read(kModel, {"comm.pull_credit_bytes=4194304", "cluster.lanes_per_server=2",
+                    "placement.host_weight_cache=true"})
+          .value();
+  EXPECT_NEAR(Bytes(lanes, 2), Bytes(cached, 2), 0.1 * parameters);
+}
+
 TEST_F(ReadPlanJobTest, WorkersHoldWeightsAndAGradientForEachVirtualWorker) {
   const PlanJob two = Read(kModel, {}).value();
   const PlanJob one = Read(kModel, {"cluster.virtual_workers=2"}).value();

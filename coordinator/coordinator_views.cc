@@ -16,10 +16,22 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/host_pairs.h"
 #include "exchange/segment_table.h"
+#include "exchange/view_lanes.h"
 #include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
+namespace {
+
+// Whether placement.host_weight_cache has anything to keep.
+bool CachesWeights(const View& view) {
+  return std::any_of(
+      view.workers().begin(), view.workers().end(),
+      [&](const WorkerAssignment& worker) { return !PullLanesOn(view, worker.host_id()).empty(); });
+}
+
+}  // namespace
+
 bool Coordinator::IsInView(const Member& member) const {
   const auto has_it = [&](const auto& nodes, const auto& id_of) {
     return std::any_of(nodes.begin(), nodes.end(),
@@ -55,6 +67,11 @@ void Coordinator::IssueFirstView() {
         SegmentTable::Create(view_->blocks(), options_.config.comm().segment_elements());
     TUG_CHECK_OK(table.status());  // the layout was made from it
     tuning_.emplace(options_.config, *table, options_.predicts_steps);
+  }
+  if (options_.config.placement().host_weight_cache() && !CachesWeights(*view_)) {
+    AddNotice("nothing cached",
+              "placement.host_weight_cache has no effect: no worker is on a host that has a server "
+              "while other hosts have servers too");
   }
   if (!Recovers()) membership_.Close();
   if (MovesSegments()) membership_.OpenToServers();

@@ -51,6 +51,12 @@ class TraceWriter {
   static std::string Micros(int64_t ns) { return absl::StrFormat("%d.%03d", ns / 1000, ns % 1000); }
   std::string At(int64_t ns) const { return Micros(ns - origin_ns_); }
 
+  bool IsServer(uint32_t node_id) const {
+    return std::any_of(trace_.nodes.begin(), trace_.nodes.end(), [&](const TracedNode& node) {
+      return node.node_id == node_id && node.kind == SERVER;
+    });
+  }
+
   std::string BlockName(uint32_t block) const {
     return block < trace_.block_names.size() ? trace_.block_names[block] : absl::StrCat(block);
   }
@@ -143,7 +149,9 @@ class TraceWriter {
                         ",\"worker\":", event.peer);
         break;
       case TraceKind::kServe:
-        absl::StrAppend(&arguments, ",\"worker\":", event.peer);
+        // A lane may pull for the workers on its host.
+        absl::StrAppend(&arguments,
+                        IsServer(event.peer) ? ",\"server\":" : ",\"worker\":", event.peer);
         break;
       default:
         break;

@@ -128,6 +128,20 @@ TEST(TraceFile, SpansAreWhereTheyWereOnOneClock) {
   }
 }
 
+TEST(TraceFile, AnAnswerNamesTheWorkerOrTheServerThatPulled) {
+  JobTrace whole = TwoPartitions();
+  whole.nodes[0].tracks[0].events.back().peer = kServer;
+  std::vector<Json> answers;
+  for (const Json& event : Of(Written(whole), "X")) {
+    if (event["cat"] == "serve") answers.push_back(event["args"]);
+  }
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0]["worker"], kWorker);
+  EXPECT_FALSE(answers[0].contains("server"));
+  EXPECT_EQ(answers[1]["server"], kServer);
+  EXPECT_FALSE(answers[1].contains("worker"));
+}
+
 TEST(TraceFile, ArrowsGoFromPushOverSumAndOptimizerToPull) {
   const Json trace = Written(TwoPartitions());
   std::map<uint64_t, std::vector<Json>> arrows;

@@ -1,7 +1,6 @@
 #include "server/memory.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "compression/frames.h"
@@ -13,6 +12,7 @@
 #include "proto/placement_mode.h"
 #include "proto/sync_mode.h"
 #include "scheduler/schedule_points.h"
+#include "server/weight_cache.h"
 
 namespace tug {
 namespace {
@@ -93,23 +93,17 @@ uint64_t SumBytes(const JobConfig& config) {
 
 // What is kept of lanes on other hosts.
 template <typename IsOwn>
-uint64_t CachedBytes(const JobConfig& config, const SegmentTable& table, const View& view,
-                     IsOwn is_own) {
-  if (!config.placement().host_weight_cache()) return 0;
-  std::set<uint32_t> owners;
+KeptBytes CachedBytes(const JobConfig& config, const SegmentTable& table, const View& view,
+                      IsOwn is_own) {
+  if (!config.placement().host_weight_cache()) return {};
+  std::vector<uint32_t> owners;
   for (int lane = 0; lane < view.lanes_size(); ++lane) {
     if (!is_own(static_cast<uint32_t>(lane))) continue;
     const std::vector<uint32_t> cached = CachedLanes(view, LaneNumber(view.lanes(lane)));
-    owners.insert(cached.begin(), cached.end());
+    owners.insert(owners.end(), cached.begin(), cached.end());
   }
-  const Codec codec = WeightsCodecOf(config.comm().pull_format());
-  uint64_t bytes = 0;
-  for (uint32_t id = 0; id < table.size(); ++id) {
-    const uint32_t lane = view.lane_of_segment(static_cast<int>(id));
-    if (owners.count(LaneNumber(view.lanes(static_cast<int>(lane)))) == 0) continue;
-    bytes += WeightsBytes(codec, table.segment(id).elements());
-  }
-  return bytes;
+  return KeptBytesOf(LaneNumberOfSegment(view), owners, WeightsCodecOf(config.comm().pull_format()),
+                     table);
 }
 
 template <typename IsOwn>
@@ -118,7 +112,7 @@ HeldMemory PredictHeld(const JobConfig& config, const SegmentTable& table, const
   const auto optimizer = MakeLaneOptimizer(config.optimizer(), config.sync());
   const uint64_t state = (optimizer->keeps_m() ? 4 : 0) + (optimizer->keeps_v() ? 4 : 0);
   const uint64_t sums = SumBytes(config);
-  HeldMemory held{.cached = CachedBytes(config, table, view, is_own)};
+  HeldMemory held{.cached = CachedBytes(config, table, view, is_own).payloads};
   for (uint32_t id = 0; id < table.size(); ++id) {
     const uint64_t elements = table.segment(id).elements();
     const WeightsHeld weights = WeightsHeldOf(config, elements);
@@ -197,8 +191,9 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
   uint64_t beside = parameters * (kCopiesForPulls + kSum) + ChangesBytes(config, parameters) +
                     std::min<uint64_t>(config.comm().pull_credit_bytes(), answers) * workers;
   if (has_all) beside += ReductionBytes(config, parameters);
-  const uint64_t cached = CachedBytes(config, table, view, is_own);
-  beside += cached + std::min<uint64_t>(config.comm().pull_credit_bytes(), cached);
+  const KeptBytes cached = CachedBytes(config, table, view, is_own);
+  beside +=
+      2 * cached.buffers + std::min<uint64_t>(config.comm().pull_credit_bytes(), cached.payloads);
   if (update_per_push) {
     const uint64_t all = uint64_t{config.cluster().virtual_workers()} * kWeights * parameters;
     beside = std::min(config.comm().pull_credit_bytes() * config.cluster().workers(), all);

@@ -27,8 +27,10 @@ namespace tug {
 //    4 C   weights of the version before, where pushes are summed (2 C with bf16 pulls, 1.02 C with
 //          int8, 8 C with changes)
 //   + updates on their way to copies, 72 MiB at most, and from every other server, 32 MiB each
-// With placement.host_weight_cache and K bytes of what it keeps for its host (HeldMemory):
-//   K, and messages with newer weights on their way in: min(pull credit of a worker, K)
+// With placement.host_weight_cache and K bytes of what it keeps for its host (HeldMemory), in
+// buffers of multiples of 4 KiB:
+//   2 K   the newest version, and the one before as long as workers read it where it lies
+//   + messages with newer weights on their way in: min(pull credit of a worker, K)
 // With `exchange: ALL_REDUCE` P is all of the model, workers are the one beside the server, and
 //    4 P   sums that are reduced, with their trailers; 6 P with collective.format BF16 or FP16
 // come to it; a checkpoint takes 12 bytes of each parameter that the server writes.
@@ -69,7 +71,8 @@ ServerMemory PredictServerMemory(const JobConfig& config, const SegmentTable& ta
 //   cached     4 P_k   as they are pulled; 2 P_k with bf16 pulls, 1.02 P_k with int8. All lanes of
 //                    a host together: P, less what is owned there
 // Beyond it, for a while: 4 P of weights while a checkpoint or a slow link still reads a version
-// when the one after the next is made; sums that wait for their siblings, at most
+// when the one after the next is made; as much again as is cached, while workers still read it and
+// the next version comes; sums that wait for their siblings, at most
 // kServerParkingBytes (shard.h) a server; both placements' while segments change hands. Where not
 // all sums are open at a time (`clip: OFF`, workers that are late one after the other), sums take
 // less.

@@ -161,6 +161,19 @@ TEST(HeldMemory, AServerKeepsWhatItsHostPullsOfOthers) {
   EXPECT_EQ(PredictServerHeld(config, Table(), view, 1).cached, 0u);
 }
 
+TEST(ServerMemory, CountsWhatAHostKeepsInItsBuffersAndAVersionThatIsStillRead) {
+  JobConfig config = Job(CommConfig::INT8, SyncConfig::BSP);
+  config.mutable_comm()->set_pull_credit_bytes(5000);
+  View view = ViewOf(2);
+  view.mutable_lanes(0)->set_host_id(7);
+  view.mutable_lanes(1)->set_host_id(8);
+  const uint64_t without = PredictServerMemory(config, Table(), view, 1).line_bytes;
+  config.mutable_placement()->set_host_weight_cache(true);
+  // Of four segments, each a little more than 4 KiB as int8.
+  EXPECT_EQ(PredictServerMemory(config, Table(), view, 1).line_bytes,
+            without + 2 * 4 * 8192 + 5000);
+}
+
 TEST(HeldMemory, InAnAllReduceEveryLaneHasAllSegments) {
   JobConfig config = Job(CommConfig::FP32, SyncConfig::BSP);
   config.set_exchange(JobConfig::ALL_REDUCE);

@@ -19,7 +19,7 @@ namespace tug {
 namespace {
 
 // Between lanes that nothing stands between: what is not answered by then has met one that is not
-// in this view yet.
+// in this view yet, and one that refused for that is in it by then.
 constexpr absl::Duration kFirstResend = absl::Milliseconds(200);
 
 std::vector<uint32_t> OwnedSegments(const ShardOptions& options) {
@@ -184,6 +184,7 @@ WeightCache::Options CacheOptions(const ShardOptions& options) {
           .lane_of_segment = options.lane_of_segment,
           .lanes = *options.cached_lanes,
           .codec = WeightsCodecOf(options.pull_format),
+          .resend_first = std::min(kFirstResend, options.resend_after),
           .resend_after = options.resend_after,
           .new_buffer = options.new_buffer};
 }
@@ -324,8 +325,9 @@ bool Shard::Fenced(const Message& message) {
   return true;
 }
 
-// Norms are of clocks, and of the same lanes and segments throughout a placement. Nobody answers a
-// lane that is refused: the later one of two to come to a view says again what the other may lack.
+// Norms are of clocks, and of the same lanes and segments throughout a placement. A lane that is
+// refused is told so only of its pulls; of what else it sends, the later one of two to come to a
+// view says again what the other may lack.
 bool Shard::IsFromPast(const WireHeader& header) const {
   const bool norms = header.kind == MessageKind::kNorms || header.kind == MessageKind::kNormsWanted;
   if (norms && !IsWorker(header.sender)) {

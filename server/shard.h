@@ -370,8 +370,8 @@ class Shard {
   void OnPull(const Message& message);
   bool IsPull(const Message& message) const;
   bool MayPull(PeerId sender) const { return IsWorker(sender) || cache_.has_value(); }
-  // Whether it is for what is kept of other lanes, whatever becomes of it. REQUIRES: it exists.
-  bool IsForCache(const WireHeader& pull) const { return states_[FirstId(pull)] == nullptr; }
+  // Whether it begins with a segment of another lane. REQUIRES: it exists.
+  bool IsElsewhere(const WireHeader& pull) const { return states_[FirstId(pull)] == nullptr; }
   bool MayWait(const WireHeader& pull) const;
   // The first segment that the policy does not serve to the pull yet; none if it can be answered.
   std::optional<uint32_t> NotReady(const WireHeader& pull) const;
@@ -390,6 +390,8 @@ class Shard {
   void OnWeightsReceived(const Message& message);
   // kWeights and kRefused, of what is asked for others.
   void OnAnswerToCache(const Message& message);
+  // Pulls of a block that wait for what the cache no longer asks for: there is a later `version`.
+  void RefuseGivenUp(uint32_t block, uint64_t version);
   // The answers whose turn has come.
   void SendAnswers(PeerId worker);
   void SendFreed();

@@ -37,6 +37,12 @@ class ShardCacheTest : public ShardTest {
     header.clock = number;
     Deliver(header, std::vector<float>(kSegment, value));
   }
+  // Its answer to what it has only `version` of.
+  void Refuse(uint64_t version) {
+    WireHeader header = CachedPull(version, LanePeer(kOtherLane));
+    header.kind = MessageKind::kRefused;
+    Deliver(header);
+  }
   std::vector<Outgoing> Sent() { return std::exchange(sent_, {}); }
   // Those of a kind, to somebody.
   std::vector<Outgoing> SentTo(PeerId to, MessageKind kind) {
@@ -50,28 +56,28 @@ class ShardCacheTest : public ShardTest {
 
 TEST_F(ShardCacheTest, AsksTheOwnerOnceAndAnswersAllWorkersOfItsHost) {
   shares_memory_ = true;
-  Deliver(CachedPull(3, kWorker));
-  Deliver(CachedPull(3, kNeighbour));
-  Deliver(CachedPull(3, kWorker));  // once more
+  Deliver(CachedPull(1, kWorker));
+  Deliver(CachedPull(1, kNeighbour));
+  Deliver(CachedPull(1, kWorker));  // once more
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].to, LanePeer(kOtherLane));
   EXPECT_EQ(sent_[0].header.kind, MessageKind::kPull);
   EXPECT_EQ(shard_.counters().repeats, 1u);
   sent_.clear();
-  Answer(3, 7.0f, /*number=*/77);
+  Answer(1, 7.0f, /*number=*/77);
   ASSERT_EQ(sent_.size(), 3u);
   EXPECT_EQ(SentTo(LanePeer(kOtherLane), MessageKind::kWeightsReceived).size(), 1u);
   const std::vector<Outgoing> one = SentTo(kWorker, MessageKind::kWeights);
   const std::vector<Outgoing> other = SentTo(kNeighbour, MessageKind::kWeights);
   ASSERT_EQ(one.size(), 1u);
   ASSERT_EQ(other.size(), 1u);
-  EXPECT_EQ(one[0].header.version, 3u);
+  EXPECT_EQ(one[0].header.version, 1u);
   EXPECT_EQ(one[0].header.first_segment, 2u);
   EXPECT_EQ(one[0].header.clock, 0u) << "read in place, it holds no credit";
   EXPECT_EQ(one[0].payload.floats()[kSegment - 1], 7.0f);
   EXPECT_EQ(one[0].payload.bytes().data(), other[0].payload.bytes().data()) << "no copy";
   sent_.clear();
-  Deliver(CachedPull(3, kWorker));  // before the backward pass
+  Deliver(CachedPull(1, kWorker));  // before the backward pass
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].header.kind, MessageKind::kWeights);
   EXPECT_EQ(shard_.most_cached_bytes(), kSegment * sizeof(float));
@@ -79,8 +85,8 @@ TEST_F(ShardCacheTest, AsksTheOwnerOnceAndAnswersAllWorkersOfItsHost) {
 }
 
 TEST_F(ShardCacheTest, WithoutSharedMemoryAnswersHoldTheWorkersCredit) {
-  Deliver(CachedPull(3));
-  Answer(3, 7.0f);
+  Deliver(CachedPull(1));
+  Answer(1, 7.0f);
   const std::vector<Outgoing> answers = SentTo(kWorker, MessageKind::kWeights);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_NE(answers[0].header.clock, 0u);
@@ -89,31 +95,75 @@ TEST_F(ShardCacheTest, WithoutSharedMemoryAnswersHoldTheWorkersCredit) {
 
 TEST_F(ShardCacheTest, AnswersWhoWantsAnotherVersionWhenThatHasCome) {
   shares_memory_ = true;
-  Deliver(CachedPull(3, kWorker));
-  Deliver(CachedPull(4, kNeighbour));
+  Deliver(CachedPull(1, kWorker));
+  Deliver(CachedPull(2, kNeighbour));
   EXPECT_EQ(SentTo(LanePeer(kOtherLane), MessageKind::kPull).size(), 2u);
-  Answer(3, 7.0f);
+  Answer(1, 7.0f);
   EXPECT_EQ(SentTo(kWorker, MessageKind::kWeights).size(), 1u);
   EXPECT_TRUE(SentTo(kNeighbour, MessageKind::kWeights).empty());
-  Answer(4, 8.0f);
+  Answer(2, 8.0f);
   ASSERT_EQ(SentTo(kNeighbour, MessageKind::kWeights).size(), 1u);
   EXPECT_EQ(SentTo(kNeighbour, MessageKind::kWeights)[0].payload.floats()[0], 8.0f);
 }
 
+TEST_F(ShardCacheTest, RefusesWhatTheOwnerRefusesToAllWhoWaitForIt) {
+  Deliver(CachedPull(1, kWorker));
+  Deliver(CachedPull(1, kNeighbour));
+  Deliver(CachedPull(2, WorkerPeer(9)));
+  sent_.clear();
+  Refuse(2);
+  for (const PeerId worker : {kWorker, kNeighbour}) {
+    const std::vector<Outgoing> refused = SentTo(worker, MessageKind::kRefused);
+    ASSERT_EQ(refused.size(), 1u);
+    EXPECT_EQ(refused[0].header.version, 2u);
+    EXPECT_EQ(refused[0].header.first_segment, 2u);
+  }
+  EXPECT_EQ(sent_.size(), 2u);
+  sent_.clear();
+  Deliver(CachedPull(1, kWorker));  // again: it does not count as a repeat
+  EXPECT_EQ(shard_.counters().repeats, 0u);
+  EXPECT_EQ(SentTo(LanePeer(kOtherLane), MessageKind::kPull).size(), 1u);
+  Answer(2, 7.0f);
+  EXPECT_EQ(SentTo(WorkerPeer(9), MessageKind::kWeights).size(), 1u);
+}
+
+TEST_F(ShardCacheTest, RefusesWhatIsTwoVersionsOlderThanWhatComes) {
+  Deliver(CachedPull(0, kWorker));
+  Deliver(CachedPull(1, kNeighbour));
+  Deliver(CachedPull(2, WorkerPeer(9)));
+  sent_.clear();
+  Answer(2, 7.0f);
+  EXPECT_EQ(SentTo(kWorker, MessageKind::kRefused).size(), 1u);
+  EXPECT_TRUE(SentTo(kNeighbour, MessageKind::kRefused).empty()) << "the owner has that too";
+}
+
+// One that asks for ever more lets go of what it asked for before, and takes nobody's place.
+TEST_F(ShardCacheTest, AWorkerWaitsForOnePullOfASegment) {
+  for (int i = 0; i < 100; ++i) Deliver(CachedPull(static_cast<uint64_t>(i % 3), kWorker));
+  Deliver(CachedPull(0, kNeighbour));
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+  sent_.clear();
+  for (const uint64_t version : {0u, 1u, 2u}) Answer(version, 7.0f);
+  const std::vector<Outgoing> answers = SentTo(kWorker, MessageKind::kWeights);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].header.version, 0u) << "the last one";
+  EXPECT_EQ(SentTo(kNeighbour, MessageKind::kWeights).size(), 1u);
+}
+
 TEST_F(ShardCacheTest, ForgetsItAllInANewView) {
   shares_memory_ = true;
-  Deliver(CachedPull(3));
-  Answer(3, 7.0f);
+  Deliver(CachedPull(1));
+  Answer(1, 7.0f);
   sent_.clear();
   shard_.SetView(5, LiveSet(2), now_);
-  WireHeader pull = CachedPull(3);
+  WireHeader pull = CachedPull(1);
   pull.view = 5;
   Deliver(pull);
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].to, LanePeer(kOtherLane));
   EXPECT_EQ(sent_[0].header.view, 5u);
   sent_.clear();
-  Answer(3, 7.0f, /*number=*/78);  // of the view before
+  Answer(1, 7.0f, /*number=*/78);  // of the view before
   ASSERT_EQ(sent_.size(), 1u) << "the owner's credit returns";
   EXPECT_EQ(sent_[0].header.kind, MessageKind::kWeightsReceived);
   EXPECT_EQ(sent_[0].header.view, 5u);
@@ -143,18 +193,21 @@ TEST_F(ShardCacheTest, TellsALaneThatPullsInAnotherViewSo) {
 }
 
 TEST_F(ShardCacheTest, DropsPullsThatNobodyMakes) {
-  Deliver(CachedPull(3, LanePeer(kOtherLane)));  // a lane asks owners
-  WireHeader pull = CachedPull(3);
+  Deliver(CachedPull(1, LanePeer(kOtherLane)));  // a lane asks owners
+  WireHeader pull = CachedPull(1);
   pull.first_segment = 1;  // its own segment, and the other lane's
   pull.segment_count = 2;
   Deliver(pull);
-  pull = CachedPull(3);
+  pull = CachedPull(1);
   pull.codec = Codec::kInt8;  // the job's pulls are FP32
   Deliver(pull);
-  pull = CachedPull(3);
+  pull = CachedPull(1);
   pull.want = Want::kAtLeast;
   Deliver(pull);
-  EXPECT_EQ(shard_.counters().malformed, 4u);
+  Deliver(CachedPull(3));  // two versions beyond what this lane is to make
+  Deliver(CachedPull(uint64_t{1} << 60));
+  EXPECT_EQ(shard_.counters().malformed, 6u);
+  shard_.OnTick(now_ += absl::Seconds(5));
   EXPECT_TRUE(sent_.empty());
 }
 

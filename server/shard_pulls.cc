@@ -9,7 +9,7 @@
 namespace tug {
 
 std::optional<uint32_t> Shard::NotReady(const WireHeader& pull) const {
-  if (IsForCache(pull)) {
+  if (IsElsewhere(pull)) {
     return cache_->Find(pull).has_value() ? std::nullopt : std::optional(FirstId(pull));
   }
   const PullWish wish{.clock = pull.version,
@@ -27,7 +27,7 @@ std::optional<uint32_t> Shard::NotReady(const WireHeader& pull) const {
 bool Shard::IsPull(const Message& message) const {
   const WireHeader& header = message.header;
   if (!RangeExists(header) || !MayPull(header.sender)) return false;
-  if (IsForCache(header)) {
+  if (IsElsewhere(header)) {
     return cache_.has_value() && IsWorker(header.sender) && cache_->CanAnswer(header) &&
            message.payload.size_bytes() == 0;
   }
@@ -46,10 +46,13 @@ bool Shard::IsPull(const Message& message) const {
 
 // Whether a pull may wait: the clock that it wants to begin is the next after one that has been
 // begun. (Where every push is an update, one of the evaluation at the end may be for any: of those
-// a sender has one. What a version that is asked for of another lane may be, that lane knows.)
+// a sender has one.) Versions of two segments differ by one at most, so one of another lane may be
+// asked for the second after that of this lane's; a lane that owns none cannot tell.
 bool Shard::MayWait(const WireHeader& pull) const {
   if (waiting_pulls_.in_block(pull.block) >= MaxOpen(pull.block)) return false;
-  if (IsForCache(pull)) return true;
+  if (IsElsewhere(pull)) {
+    return owned_.empty() || pull.version <= states_[owned_.front()]->version + 2;
+  }
   const SegmentState& state = *states_[FirstId(pull)];
   if (!update_per_push_) return pull.version <= state.version + 1;
   if (pull.want == Want::kExact) return true;
@@ -66,7 +69,7 @@ void Shard::OnPull(const Message& message) {
   if (!segment.has_value()) return OnReady({header, message.payload});
   if (waiting_pulls_.Contains(header, *segment)) {
     ++counters_.repeats;
-    if (IsForCache(header)) cache_->Ask(header, now_);
+    if (IsElsewhere(header)) cache_->Ask(header, now_);
     return;
   }
   if (update_per_push_ && header.want == Want::kExact) {
@@ -74,20 +77,38 @@ void Shard::OnPull(const Message& message) {
     const uint32_t segments = table_.segments_in_block(header.block);
     waiting_pulls_.ForgetExact(header, first, first - header.first_segment + segments);
   }
+  if (IsElsewhere(header)) {  // a sender has one pull of a block open
+    const uint32_t first = FirstId(header);
+    waiting_pulls_.ForgetExact(header, first, first + 1);
+  }
   if (!MayWait(header)) {
     return Malformed(header, "is a pull of a version that nobody can need yet");
   }
   waiting_pulls_.Add({header, message.payload}, *segment);
-  if (IsForCache(header)) cache_->Ask(header, now_);
+  if (IsElsewhere(header)) cache_->Ask(header, now_);
 }
 
 void Shard::OnAnswerToCache(const Message& message) {
   const WireHeader& header = message.header;
   if (!cache_.has_value() || IsWorker(header.sender)) return Malformed(header, "is not for a lane");
-  if (header.kind == MessageKind::kRefused) return cache_->OnRefused(header);
-  if (!cache_->OnWeights(message)) return;
-  waiting_pulls_.TakeEach(FirstId(header),
-                          [this](WaitingPull pull) { LookAgain(std::move(pull)); });
+  if (header.kind == MessageKind::kRefused) {
+    if (!RangeExists(header)) return Malformed(header, "refuses what there is not");
+    cache_->OnRefused(header, now_);
+  } else {
+    if (!cache_->OnWeights(message)) return;
+    waiting_pulls_.TakeEach(FirstId(header),
+                            [this](WaitingPull pull) { LookAgain(std::move(pull)); });
+  }
+  RefuseGivenUp(header.block, header.version);
+}
+
+void Shard::RefuseGivenUp(uint32_t block, uint64_t version) {
+  const uint32_t first = table_.id(block, 0);
+  for (uint32_t id = first; id < first + table_.segments_in_block(block); ++id) {
+    waiting_pulls_.TakeEach(
+        id, [&](const WaitingPull& pull) { Reply(MessageKind::kRefused, pull.header, version); },
+        [&](const WireHeader& pull) { return IsElsewhere(pull) && !cache_->Knows(pull); });
+  }
 }
 
 void Shard::LookAgain(WaitingPull pull) {
@@ -151,7 +172,7 @@ void Shard::SendAnswers(PeerId worker) {
 
 bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
   const WireHeader& pull = waiting.header;
-  if (IsForCache(pull)) return AnswerFromCache(pull, number);
+  if (IsElsewhere(pull)) return AnswerFromCache(pull, number);
   const uint32_t first = FirstId(pull);
   uint64_t oldest = states_[first]->version;
   uint64_t newest = oldest;

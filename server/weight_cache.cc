@@ -9,27 +9,29 @@
 namespace tug {
 namespace {
 
-// Between lanes that nothing stands between: an owner that refused is in the view by then.
-constexpr absl::Duration kSoon = absl::Milliseconds(200);
-
-// Of all that may be kept at one version.
-uint64_t KeptBytes(const WeightCache::Options& options, const SegmentTable& table) {
-  uint64_t bytes = 0;
-  for (uint32_t id = 0; id < table.size(); ++id) {
-    const std::vector<uint32_t>& lanes = options.lanes;
-    if (std::find(lanes.begin(), lanes.end(), options.lane_of_segment[id]) == lanes.end()) continue;
-    bytes += WeightsBytes(options.codec, table.segment(id).elements());
-  }
-  return bytes;
-}
+// SendBuffers makes buffers of multiples of it.
+constexpr uint64_t kBufferStepBytes = 4096;
 
 }  // namespace
+
+KeptBytes KeptBytesOf(std::span<const uint32_t> lane_of_segment, std::span<const uint32_t> lanes,
+                      Codec codec, const SegmentTable& table) {
+  KeptBytes kept;
+  for (uint32_t id = 0; id < table.size(); ++id) {
+    if (std::find(lanes.begin(), lanes.end(), lane_of_segment[id]) == lanes.end()) continue;
+    const uint64_t bytes = WeightsBytes(codec, table.segment(id).elements());
+    kept.payloads += bytes;
+    kept.buffers += (bytes + kBufferStepBytes - 1) / kBufferStepBytes * kBufferStepBytes;
+  }
+  return kept;
+}
 
 WeightCache::WeightCache(Options options, const SegmentTable& table, Send send)
     : options_(std::move(options)),
       table_(table),
       send_(std::move(send)),
-      buffers_(KeptBytes(options_, table), options_.new_buffer),
+      buffers_(KeptBytesOf(options_.lane_of_segment, options_.lanes, options_.codec, table).buffers,
+               options_.new_buffer),
       entries_(table.num_blocks()) {}
 
 bool WeightCache::Keeps(uint32_t block, uint32_t first_segment, uint32_t segment_count) const {
@@ -123,17 +125,19 @@ bool WeightCache::OnWeights(const Message& message) {
       WeightsBytes(header.codec, table_, first, header.segment_count)) {
     return false;
   }
-  ForgetOlder(header);
+  MakeRoomFor(header);
   Take(*FindAsked(header), message.payload);
   return true;
 }
 
-void WeightCache::ForgetOlder(const WireHeader& weights) {
+void WeightCache::MakeRoomFor(const WireHeader& weights) {
   std::erase_if(entries_[weights.block], [&](const Entry& entry) {
-    const bool older =
-        entry.held && entry.pull.version < weights.version && Overlap(entry.pull, weights);
-    if (older) held_bytes_ -= entry.payload.size_bytes();
-    return older;
+    if (!Overlap(entry.pull, weights) || IsOf(entry, weights)) return false;
+    // An owner has the version before, too.
+    if (!entry.held) return entry.pull.version + 2 <= weights.version;
+    if (entry.pull.version > weights.version) return false;
+    held_bytes_ -= entry.payload.size_bytes();
+    return true;
   });
 }
 
@@ -146,14 +150,28 @@ void WeightCache::Take(Entry& entry, const Lease& payload) {
   most_held_bytes_ = std::max(most_held_bytes_, held_bytes_);
 }
 
-void WeightCache::OnRefused(const WireHeader& header) {
-  const auto refused = [&](const Entry& entry) {
-    // Its version is what the owner has.
-    return !entry.held && entry.pull.first_segment == header.first_segment &&
-           entry.pull.segment_count == header.segment_count && entry.pull.codec == header.codec &&
-           entry.pull.version != header.version && header.sender == LanePeer(Owner(entry.pull));
-  };
-  if (header.block < entries_.size()) std::erase_if(entries_[header.block], refused);
+bool WeightCache::IsAskedOf(const Entry& entry, const WireHeader& refused) const {
+  return !entry.held && entry.pull.first_segment == refused.first_segment &&
+         entry.pull.segment_count == refused.segment_count && entry.pull.codec == refused.codec &&
+         refused.sender == LanePeer(Owner(entry.pull));
+}
+
+void WeightCache::AskSoon(Entry& entry, absl::Time now) const {
+  entry.due = std::min(entry.due, now + options_.resend_first);
+}
+
+void WeightCache::OnRefused(const WireHeader& header, absl::Time now) {
+  if (header.block >= entries_.size()) return;
+  std::vector<Entry>& entries = entries_[header.block];
+  // It names the version that the owner has; 0, which is later than none, where the pull was of
+  // another view.
+  const size_t given_up = std::erase_if(entries, [&](const Entry& entry) {
+    return IsAskedOf(entry, header) && entry.pull.version < header.version;
+  });
+  if (given_up > 0) return;
+  for (Entry& entry : entries) {
+    if (IsAskedOf(entry, header)) AskSoon(entry, now);
+  }
 }
 
 void WeightCache::OnFenced(const WireHeader& header, absl::Time now) {
@@ -163,9 +181,7 @@ void WeightCache::OnFenced(const WireHeader& header, absl::Time now) {
   }
   if (header.kind != MessageKind::kRefused || header.block >= entries_.size()) return;
   for (Entry& entry : entries_[header.block]) {
-    if (!entry.held && header.sender == LanePeer(Owner(entry.pull))) {
-      entry.due = std::min(entry.due, now + kSoon);
-    }
+    if (!entry.held && header.sender == LanePeer(Owner(entry.pull))) AskSoon(entry, now);
   }
 }
 

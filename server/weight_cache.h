@@ -6,26 +6,25 @@
 // here of a whole host and not only for the backward pass). A machine without I/O: a shard hands it
 // pulls and messages, it says what is to be sent.
 //
-//   1. A worker's pull of a partition of such a lane comes here (PullLanesOn,
-//   exchange/view_lanes.h).
-//   2. If (segments, codec, version) are not here, the owner is asked for exactly them, once for
-//   all
-//      who want them, and again when no answer comes. The shard lets the pulls wait meanwhile.
-//   3. The owner's answer is copied, as it came, into memory that is shared with the workers, and
-//   its
-//      credit returned. The shard answers who waits, and who comes later, from there.
-//   4. What is older than the newest version that came of some of its segments is forgotten when
-//      that comes. Leases that were handed out stay as they are.
+//   1. A worker's pull of a partition of such a lane comes here (PullLanesOn, view_lanes.h).
+//   2. If (segments, codec, version) are not here, the owner is asked for exactly them: once for
+//      all who want them, and again when no answer comes. The shard lets the pulls wait.
+//   3. The owner's answer is copied as it came into memory that workers share, and its credit
+//      returned. The shard answers from there who waits, and who comes later.
+//   4. What is here of its segments and as old, or older, is forgotten then; and what was asked
+//      for and is two versions older. Leases that were handed out stay as they are.
 //
 // Under BSP a version of a segment is the same for everybody, so what is here is what the owner
 // would have answered. A new view forgets all: workers ask again for what they still want.
 //
-// Memory: a payload for each segment, and those of a version that was asked for after a newer one
-// had come, until the next. Linear in the partitions of a block for each message.
+// Memory: of each segment one payload, however often it is cut anew; and, until the next version
+// comes, one of the version before, where that came after. Linear in the partitions of a block for
+// each message.
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -37,6 +36,15 @@
 
 namespace tug {
 
+// One version of all that is kept, however it is cut.
+struct KeptBytes {
+  uint64_t payloads = 0;
+  uint64_t buffers = 0;  // that hold them, at most
+};
+// Of the segments of `lanes`, as they are pulled. `lane_of_segment`: lane numbers. Pure.
+KeptBytes KeptBytesOf(std::span<const uint32_t> lane_of_segment, std::span<const uint32_t> lanes,
+                      Codec codec, const SegmentTable& table);
+
 // Not thread-safe: owned by one lane.
 class WeightCache {
  public:
@@ -47,6 +55,7 @@ class WeightCache {
     std::vector<uint32_t> lane_of_segment;  // lane numbers, as in ShardOptions
     std::vector<uint32_t> lanes;            // those whose weights are kept here
     Codec codec = Codec::kNone;             // of the job's pulls: FP32, bf16 or int8
+    absl::Duration resend_first;            // where the owner is in another view
     absl::Duration resend_after;
     SendBuffers::NewBuffer new_buffer;  // as SendBuffers takes it
   };
@@ -65,12 +74,14 @@ class WeightCache {
   std::optional<Lease> Find(const WireHeader& pull) const;
   // Asks the owner, unless the weights are here or it has been asked.
   void Ask(const WireHeader& pull, absl::Time now);
+  // Whether either is so. No longer after a refusal, or when newer weights have come.
+  bool Knows(const WireHeader& pull) const { return FindEntry(pull) != nullptr; }
 
   // kWeights of this view. True if they were asked for: they are here now.
   bool OnWeights(const Message& message);
-  // kRefused of this view: the owner does not have that version any more. Whoever wants it still
-  // asks again.
-  void OnRefused(const WireHeader& header);
+  // kRefused of this view: the owner has a later version, so that what was asked for is given up;
+  // or it was in this view before the pull was, and is asked again soon.
+  void OnRefused(const WireHeader& header, absl::Time now);
   // kWeights or kRefused of another view or timeline: the credit returns, or the owner is asked
   // again soon.
   void OnFenced(const WireHeader& header, absl::Time now);
@@ -98,9 +109,12 @@ class WeightCache {
   const Entry* FindEntry(const WireHeader& header) const;
   // One that was asked for and has not come, of its owner; null: none.
   Entry* FindAsked(const WireHeader& answer);
+  // A pull of these segments that has not come, of who refuses it.
+  bool IsAskedOf(const Entry& entry, const WireHeader& refused) const;
+  void AskSoon(Entry& entry, absl::Time now) const;
   void SayReceived(const WireHeader& weights);
-  // What is here of its segments, and older.
-  void ForgetOlder(const WireHeader& weights);
+  // What these weights take the place of.
+  void MakeRoomFor(const WireHeader& weights);
   void Take(Entry& entry, const Lease& payload);
   void AskOwner(Entry& entry, absl::Time now);
 

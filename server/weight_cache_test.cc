@@ -35,7 +35,13 @@ class WeightCacheTest : public testing::Test {
                 .lane_of_segment = {kOwner, kOwner, kOwner, kOther, kOwner, kOwner, kOwner, kSelf},
                 .lanes = {kOwner},
                 .codec = codec,
-                .resend_after = absl::Seconds(1)},
+                .resend_first = absl::Milliseconds(200),
+                .resend_after = absl::Seconds(1),
+                .new_buffer =
+                    [this](size_t size_bytes) {
+                      ++buffers_made_;
+                      return std::make_shared<AlignedBuffer>(size_bytes);
+                    }},
                table_, [this](Outgoing m) { sent_.push_back(std::move(m)); }),
         codec_(codec) {}
 
@@ -67,6 +73,13 @@ class WeightCacheTest : public testing::Test {
     message.header.clock = number;
     return message;
   }
+  // The owner says that it has `version`; 0: that the pull was of another view.
+  static WireHeader Refused(WireHeader pull, uint64_t version) {
+    pull.kind = MessageKind::kRefused;
+    pull.sender = LanePeer(kOwner);
+    pull.version = version;
+    return pull;
+  }
   void Bring(uint64_t version, uint32_t first = 0, uint32_t count = 2) {
     cache_.Ask(Pull(version, first, count), now_);
     EXPECT_TRUE(cache_.OnWeights(Weights(Pull(version, first, count))));
@@ -82,6 +95,7 @@ class WeightCacheTest : public testing::Test {
   SegmentTable table_;
   absl::Time now_ = absl::UnixEpoch();
   std::vector<Outgoing> sent_;
+  int buffers_made_ = 0;
   WeightCache cache_;
   const Codec codec_;
 };
@@ -167,6 +181,21 @@ TEST_F(WeightCacheTest, ForgetsWhatIsOlderHoweverItWasCut) {
   EXPECT_TRUE(Has(4, 1, 2));
 }
 
+TEST_F(WeightCacheTest, HasOnePayloadOfASegmentHoweverOftenItIsCutAnew) {
+  const std::pair<uint32_t, uint32_t> cuts[] = {{0, 1}, {1, 1}, {2, 1}, {0, 2}, {1, 2}, {0, 3}};
+  for (const auto& [first, count] : cuts) Bring(3, first, count);
+  EXPECT_EQ(cache_.most_held_bytes(), 3 * kSegment * sizeof(float));
+  EXPECT_TRUE(Has(3, 0, 3));
+  const std::optional<Lease> read = cache_.Find(Pull(3, 0, 3));
+  Bring(3, 1, 1);
+  EXPECT_FALSE(Has(3, 0, 3));
+  EXPECT_TRUE(Has(3, 1, 1));
+  EXPECT_THAT(read->bytes(), Each(std::byte{3})) << "who reads it goes on";
+  Bring(2, 0, 3);  // the version before, which comes after it
+  for (const auto& [first, count] : cuts) Bring(2, first, count);
+  EXPECT_EQ(cache_.most_held_bytes(), 4 * kSegment * sizeof(float)) << "of both versions";
+}
+
 TEST_F(WeightCacheTest, WaitsForAnOlderVersionAlthoughANewerOneHasCome) {
   cache_.Ask(Pull(3), now_);
   Bring(4);
@@ -176,6 +205,20 @@ TEST_F(WeightCacheTest, WaitsForAnOlderVersionAlthoughANewerOneHasCome) {
   Bring(5);
   EXPECT_FALSE(Has(3));
   EXPECT_FALSE(Has(4));
+}
+
+TEST_F(WeightCacheTest, GivesUpWhatIsTwoVersionsOlderThanWhatComes) {
+  for (const uint64_t version : {2u, 3u, 4u}) cache_.Ask(Pull(version), now_);
+  cache_.Ask(Pull(2, 2, 1), now_);
+  EXPECT_TRUE(cache_.OnWeights(Weights(Pull(4))));
+  EXPECT_FALSE(cache_.Knows(Pull(2)));
+  EXPECT_TRUE(cache_.Knows(Pull(3))) << "which the owner has too";
+  EXPECT_TRUE(cache_.Knows(Pull(2, 2, 1))) << "of another segment";
+  sent_.clear();
+  cache_.OnTick(now_ += absl::Seconds(1));
+  ASSERT_EQ(sent_.size(), 2u);
+  EXPECT_EQ(sent_[0].header.version, 3u);
+  EXPECT_EQ(sent_[1].header.first_segment, 2u);
 }
 
 TEST_F(WeightCacheTest, TakesOnlyWhatItAskedForFromWhomItAsked) {
@@ -209,11 +252,8 @@ TEST_F(WeightCacheTest, CanAnswerExactPullsOfOneLaneThatItKeeps) {
 
 TEST_F(WeightCacheTest, ForgetsWhatTheOwnerRefusesUntilItIsAskedForAgain) {
   cache_.Ask(Pull(3), now_);
-  WireHeader refused = Pull(3);
-  refused.kind = MessageKind::kRefused;
-  refused.sender = LanePeer(kOwner);
-  refused.version = 9;  // what the owner has
-  cache_.OnRefused(refused);
+  cache_.OnRefused(Refused(Pull(3), 9), now_);
+  EXPECT_FALSE(cache_.Knows(Pull(3)));
   sent_.clear();
   cache_.OnTick(now_ += absl::Seconds(5));
   EXPECT_TRUE(sent_.empty());
@@ -223,14 +263,34 @@ TEST_F(WeightCacheTest, ForgetsWhatTheOwnerRefusesUntilItIsAskedForAgain) {
 
 TEST_F(WeightCacheTest, AsksSoonAgainWhereTheOwnerIsInAnotherView) {
   cache_.Ask(Pull(3), now_);
-  WireHeader refused = Pull(3);
-  refused.kind = MessageKind::kRefused;
-  refused.sender = LanePeer(kOwner);
+  WireHeader refused = Refused(Pull(3), 0);
   refused.view = 3;
   cache_.OnFenced(refused, now_);
   sent_.clear();
   cache_.OnTick(now_ += absl::Milliseconds(200));
   EXPECT_EQ(sent_.size(), 1u);
+}
+
+// The owner was in this view when the pull of the one before came, and the lane, too, is in it when
+// it reads so.
+TEST_F(WeightCacheTest, ARefusalOfAPullOfTheViewBeforeTakesNothingFromTheNextOne) {
+  cache_.Ask(Pull(3), now_);
+  cache_.SetView(5);
+  cache_.Ask(Pull(3), now_);
+  WireHeader refused = Refused(Pull(3), 0);
+  refused.view = 5;
+  cache_.OnRefused(refused, now_);
+  EXPECT_TRUE(cache_.OnWeights(Weights(Pull(3)))) << "it has been asked for";
+  EXPECT_TRUE(Has(3));
+}
+
+TEST_F(WeightCacheTest, AsksSoonAgainAfterARefusalThatNamesNoLaterVersion) {
+  cache_.Ask(Pull(3), now_);
+  cache_.OnRefused(Refused(Pull(3), 0), now_);
+  sent_.clear();
+  cache_.OnTick(now_ += absl::Milliseconds(200));
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].header.version, 3u);
 }
 
 TEST_F(WeightCacheTest, ANewViewForgetsAll) {
@@ -255,6 +315,23 @@ TEST_F(Int8WeightCacheTest, KeepsWeightsAsTheyCome) {
   Bring(3);
   EXPECT_TRUE(Has(3));
   EXPECT_EQ(cache_.most_held_bytes(), 2 * WeightsBytes(Codec::kInt8, kSegment));
+}
+
+TEST_F(Int8WeightCacheTest, UsesTheBuffersOfTheVersionBefore) {
+  const std::vector<uint32_t> owned = {kOwner, kOwner, kOwner, kOther,
+                                       kOwner, kOwner, kOwner, kSelf};
+  const KeptBytes kept = KeptBytesOf(owned, std::vector<uint32_t>{kOwner}, Codec::kInt8, table_);
+  EXPECT_EQ(kept.payloads, 6 * WeightsBytes(Codec::kInt8, kSegment));
+  EXPECT_GT(kept.buffers, kept.payloads);
+  for (uint64_t version = 3; version < 9; ++version) {
+    for (uint32_t block = 0; block < 2; ++block) {
+      for (uint32_t first = 0; first < 3; ++first) {
+        cache_.Ask(Pull(version, first, 1, block), now_);
+        ASSERT_TRUE(cache_.OnWeights(Weights(Pull(version, first, 1, block))));
+      }
+    }
+  }
+  EXPECT_EQ(buffers_made_, 6);
 }
 
 }  // namespace

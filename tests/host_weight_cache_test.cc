@@ -181,6 +181,7 @@ TEST_F(HostWeightCacheTest, ALostServerThatKeptWeightsChangesNoBit) {
   ASSERT_EQ(coordinator.exit_code(), 0) << coordinator.err();
   EXPECT_TRUE(absl::StrContains(coordinator.err(), "was lost")) << coordinator.err();
   for (Process* node : nodes) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
+  EXPECT_GT(CountersOf("killed").cached_bytes, 0);
   ExpectSameState(StateOf("undisturbed"), StateOf("killed"));
 }
 
