@@ -53,8 +53,8 @@ class CollectiveRun {
     std::function<void()> wake;                     // see ReadList; on any thread
   };
 
-  // `copies`, `stage`: memory for small payloads and for results that wait;
-  // both outlive the run. REQUIRES: the buffer has plan->elements elements of `type`.
+  // `copies`, `stage`: memory for small payloads and for results that wait; both outlive the run.
+  // REQUIRES: the buffer has plan->elements elements of `type`.
   CollectiveRun(std::shared_ptr<const MessagePlan> plan, uint32_t world, CollectiveBuffer buffer,
                 ElementType type, Sinks sinks, SendBuffers& copies, SendBuffers& stage);
   ~CollectiveRun() {

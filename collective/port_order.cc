@@ -51,12 +51,13 @@ class PortOrderer {
   PortOrder Order() {
     static const StepPeers kNobody;
     for (uint32_t step = 0; step < sent_.size(); ++step) {
-      const bool is_first = step == 0;
+      const StepPeers& sent_before = step == 0 ? kNobody : sent_[step - 1];
+      const StepPeers& received_before = step == 0 ? kNobody : received_[step - 1];
       AfterReceives(sent_[step]);
-      AwaitReceived(is_first ? kNobody : sent_[step - 1], sent_[step]);
-      AwaitClear(is_first ? kNobody : sent_[step - 1], sent_[step]);
-      SayReceived(is_first ? kNobody : received_[step - 1], received_[step]);
-      SayClear(is_first ? kNobody : received_[step - 1], received_[step]);
+      AwaitReceived(sent_before, sent_[step]);
+      AwaitClear(sent_before, sent_[step]);
+      SayReceived(received_before, received_[step]);
+      SayClear(received_before, received_[step]);
       before_ = last_;
       for (const auto& [peer, with] : received_[step]) last_[peer] = with.messages.back();
       if (!sent_[step].empty() || !received_[step].empty()) receivers_ = &sent_[step];

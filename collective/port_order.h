@@ -4,7 +4,7 @@
 // What messages over a network wait for besides what they carry, so that a port has one message at
 // a time, as cost.h has it. Else two messages share it, and what is needed first comes as late as
 // what is needed last; who is late so is late for the next one, until all are. Halving-doubling of
-// 8 then takes 1.6 to 1.9 times its time.
+// 8 then takes 1.6 to 2.0 times its time.
 //
 //   1. What a step sends waits for the last receive of the steps before from each rank. A step that
 //      sends to the same ranks as the step before (trees in parts) waits for those but one step

@@ -14,8 +14,9 @@ namespace {
 // A collective that is over sooner costs no word about being in it.
 constexpr absl::Duration kFirstWord = absl::Milliseconds(10);
 constexpr size_t kPlans = 64;
-// A word takes as long as some thousand bytes; two messages that meet at a port, as the shorter
-// one.
+// Words for ports (port_order.h) are worth it where a step sends at least so much to a rank: a word
+// takes as long as some thousand bytes; without it two messages that meet at a port may take longer
+// by the shorter one.
 constexpr uint64_t kLeastWordBytes = 16 << 10;
 constexpr uint64_t kMostEarlyMessages = 1 << 20;
 constexpr uint64_t kMostEarlyCollectives = 1 << 16;  // ahead of ours
@@ -169,37 +170,30 @@ WireHeader RankGroup::HeaderOf(MessageKind kind, uint64_t number, uint32_t rank,
   return header;
 }
 
+Outgoing RankGroup::MessageTo(MessageKind kind, uint64_t number, uint32_t rank) {
+  Running& running = runs_.find(number)->second;
+  running.times[rank].told = std::max(running.times[rank].told, now_);
+  return {options_.peers[rank], HeaderOf(kind, number, rank, *running.run), Lease()};
+}
+
 void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
                              Lease payload) {
-  Running& running = runs_.find(number)->second;
-  Outgoing outgoing;
-  outgoing.to = options_.peers[rank];
-  outgoing.header = HeaderOf(MessageKind::kElements, number, rank, *running.run);
+  Outgoing outgoing = MessageTo(MessageKind::kElements, number, rank);
   outgoing.header.first_segment = message;
   outgoing.header.token_count = place;
   outgoing.payload = std::move(payload);
-  running.times[rank].told = std::max(running.times[rank].told, now_);
   sinks_.send(std::move(outgoing));
 }
 
 void RankGroup::SayPortWord(uint64_t number, const PortWord& word) {
-  Running& running = runs_.find(number)->second;
-  Outgoing outgoing;
-  outgoing.to = options_.peers[word.peer];
-  outgoing.header = HeaderOf(MessageKind::kClearToSend, number, word.peer, *running.run);
+  Outgoing outgoing = MessageTo(MessageKind::kClearToSend, number, word.peer);
   outgoing.header.first_segment = word.number;
   outgoing.header.token_count = word.received ? 1 : 0;
-  running.times[word.peer].told = std::max(running.times[word.peer].told, now_);
   sinks_.send(std::move(outgoing));
 }
 
 void RankGroup::SayInCollective(uint64_t number, uint32_t rank) {
-  Running& running = runs_.find(number)->second;
-  Outgoing outgoing;
-  outgoing.to = options_.peers[rank];
-  outgoing.header = HeaderOf(MessageKind::kInCollective, number, rank, *running.run);
-  running.times[rank].told = std::max(running.times[rank].told, now_);
-  sinks_.send(std::move(outgoing));
+  sinks_.send(MessageTo(MessageKind::kInCollective, number, rank));
 }
 
 // ---- receiving ----

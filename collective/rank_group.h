@@ -65,8 +65,7 @@ class RankGroup {
   RankGroup(RankGroupOptions options, Sinks sinks);
 
   // Which ranks are reached over a network, by rank; none until it is said. Their messages wait for
-  // ports (port_order.h). That a pair of ranks agrees is
-  // checked.
+  // ports (port_order.h). That a pair of ranks agrees is checked.
   void SetOverNetwork(std::vector<bool> over_network);
 
   // Begins the next collective: `schedule` is this rank's, the buffer's size a multiple of the
@@ -135,6 +134,8 @@ class RankGroup {
   WireHeader HeaderOf(MessageKind kind) const;
   WireHeader HeaderOf(MessageKind kind, uint64_t number, uint32_t rank,
                       const CollectiveRun& run) const;
+  // Of a collective under way, without its payload. It is sent at once: the rank counts as told.
+  Outgoing MessageTo(MessageKind kind, uint64_t number, uint32_t rank);
   void SendElements(uint64_t number, uint32_t rank, uint32_t message, uint64_t place,
                     Lease payload);
   void SayPortWord(uint64_t number, const PortWord& word);
