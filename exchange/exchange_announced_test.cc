@@ -160,16 +160,6 @@ TEST_F(ExchangeAnnouncedFreedTest, SaysThatALaneHasNoMemoryForWhatIsAnnounced) {
   Answer(Sent().at(0), MessageKind::kReceived);
 }
 
-PushCodecConfig Bf16WithFeedback() {
-  PushCodecConfig codec;
-  codec.mutable_bf16();
-  codec.set_error_feedback(true);
-  codec.set_min_elements(0);
-  codec.set_vectors(true);
-  codec.set_blocks("*");
-  return codec;
-}
-
 class ExchangeAnnouncedFramesTest : public ExchangeAnnouncedTest {
  public:
   ExchangeAnnouncedFramesTest() : ExchangeAnnouncedTest(Bf16WithFeedback()) {}

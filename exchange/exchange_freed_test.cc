@@ -153,16 +153,6 @@ TEST_F(ExchangeFreedTest, WhatIsGivenUpIsLetGoOfAndNotLost) {
   EXPECT_TRUE(gradient_.expired());
 }
 
-PushCodecConfig Bf16WithFeedback() {
-  PushCodecConfig codec;
-  codec.mutable_bf16();
-  codec.set_error_feedback(true);
-  codec.set_min_elements(0);
-  codec.set_vectors(true);
-  codec.set_blocks("*");
-  return codec;
-}
-
 class ExchangeFreedFramesTest : public ExchangeFreedTest {
  protected:
   ExchangeFreedFramesTest() : ExchangeFreedTest(Bf16WithFeedback()) {}

@@ -29,6 +29,17 @@ inline SegmentTable ExchangeTestTable() {
   return *SegmentTable::Create(blocks, kSegment);
 }
 
+// For all tensors.
+inline PushCodecConfig Bf16WithFeedback() {
+  PushCodecConfig codec;
+  codec.mutable_bf16();
+  codec.set_error_feedback(true);
+  codec.set_min_elements(0);
+  codec.set_vectors(true);
+  codec.set_blocks("*");
+  return codec;
+}
+
 // An exchange over two lanes (or other ones), segments dealt round, one segment a partition.
 class ExchangeTest : public testing::Test {
  protected:

@@ -229,6 +229,12 @@ void PushTable::SendAgain(OpenPush& push, uint32_t partition, absl::Time now) {
   ForgetSending(push.partitions[partition]);
 }
 
+void PushTable::QueueAgain(PartitionPush& part) {
+  part.state = State::kWanted;
+  if (part.sent_ns > 0) TraceQueued(part);  // else it is queued since it was pushed
+  queue_.EnqueueAgain(part.ticket);
+}
+
 void PushTable::AskFor(OpenPush& push, uint32_t partition, absl::Time now) {
   SendHeader(MessageKind::kPushAsked, push, partition, now);
 }
@@ -287,9 +293,7 @@ bool PushTable::Advance(uint32_t place, uint32_t partition, MessageKind answer, 
       break;
     case MessageKind::kPushWanted:
       if (before == State::kDeferred || before == State::kAnnounced) {
-        part.state = State::kWanted;
-        if (part.sent_ns > 0) TraceQueued(part);  // else it is queued since it was pushed
-        queue_.EnqueueAgain(part.ticket);
+        QueueAgain(part);
         return true;
       }
       if (before != State::kSent) return false;
@@ -376,9 +380,7 @@ void PushTable::SendAllAgain(absl::Time now) {
         OfferAgain(*push, p, now);
       } else if (part.state == State::kReceived) {
         ++counters_.resent;
-        part.state = State::kWanted;
-        TraceQueued(part);
-        queue_.EnqueueAgain(part.ticket);
+        QueueAgain(part);
       } else if (part.state == State::kSent) {  // it holds its credit
         ++counters_.resent;
         SendAgain(*push, p, now);

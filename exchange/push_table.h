@@ -145,6 +145,8 @@ class PushTable {
   void Encode(OpenPush& push, uint32_t partition);
   TraceEvent EventOf(TraceKind kind, const OpenPush& push, uint32_t partition) const;
   void SendAgain(OpenPush& push, uint32_t partition, absl::Time now);
+  // It leaves when its turn comes. REQUIRES: it holds no credit.
+  void QueueAgain(PartitionPush& part);
   // Whether a partition whose turn has come is announced.
   bool IsShort(const OpenPush& push, uint32_t partition) const;
   void NoteDeferred(const OpenPush& push, uint32_t partition);

@@ -29,10 +29,7 @@ void PushTable::Announce(OpenPush& push, uint32_t partition, absl::Time now) {
 
 void PushTable::OfferAgain(OpenPush& push, uint32_t partition, absl::Time now) {
   if (!options_.update_per_push) return Announce(push, partition, now);
-  PartitionPush& part = push.partitions[partition];
-  part.state = State::kWanted;
-  TraceQueued(part);
-  queue_.EnqueueAgain(part.ticket);
+  QueueAgain(push.partitions[partition]);
 }
 
 }  // namespace tug

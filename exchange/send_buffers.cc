@@ -6,13 +6,12 @@
 namespace tug {
 namespace {
 
-constexpr size_t kLooks = 4;                // at the oldest buffers
-constexpr size_t kGranularityBytes = 4096;  // so that a buffer fits the next payload too
+constexpr size_t kLooks = 4;  // at the oldest buffers
 
 }  // namespace
 
 SendBuffers::Buffer SendBuffers::Make(size_t size_bytes) const {
-  size_bytes = (size_bytes + kGranularityBytes - 1) / kGranularityBytes * kGranularityBytes;
+  size_bytes = BufferBytes(size_bytes);
   return new_buffer_ ? new_buffer_(size_bytes) : std::make_shared<AlignedBuffer>(size_bytes);
 }
 

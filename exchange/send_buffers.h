@@ -22,6 +22,12 @@ class SendBuffers {
  public:
   using NewBuffer = std::function<std::shared_ptr<AlignedBuffer>(size_t)>;
 
+  // Size of the buffer that is made for such a payload: rounded up, so that the next one fits too.
+  static constexpr uint64_t BufferBytes(uint64_t payload_bytes) {
+    constexpr uint64_t kGranularityBytes = 4096;
+    return (payload_bytes + kGranularityBytes - 1) / kGranularityBytes * kGranularityBytes;
+  }
+
   // `new_buffer`: none for the heap.
   SendBuffers(uint64_t keep_bytes, NewBuffer new_buffer)
       : keep_bytes_(keep_bytes), new_buffer_(std::move(new_buffer)) {}

@@ -19,12 +19,28 @@ std::vector<ReplicatedJob::State> Undisturbed(Options options) {
   return states;
 }
 
+void ExpectOwnersHave(ReplicatedJob& job, const std::vector<ReplicatedJob::State>& expected) {
+  for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
+    EXPECT_TRUE(job.OwnerState(id) == expected[id]) << "segment " << id;
+  }
+}
+
 void ExpectCopiesAreAsTheirOwners(ReplicatedJob& job) {
   for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
     const auto copy = job.CopyState(id);
     ASSERT_TRUE(copy.has_value());
     EXPECT_TRUE(*copy == job.OwnerState(id)) << "segment " << id;
   }
+}
+
+// What tests ask of all their jobs together.
+void Add(const ReplicatedJob::Counts& counts, ReplicatedJob::Counts& all) {
+  all.lost_lanes += counts.lost_lanes;
+  all.moves += counts.moves;
+  all.lost_workers += counts.lost_workers;
+  all.filled += counts.filled;
+  all.old_views += counts.old_views;
+  all.pulls_of_lanes += counts.pulls_of_lanes;
 }
 
 TEST(ShardReplication, SumsHaveTheBitsOfOneLaneWhateverHappensToLanesAndWorkers) {
@@ -48,17 +64,10 @@ TEST(ShardReplication, SumsHaveTheBitsOfOneLaneWhateverHappensToLanesAndWorkers)
                            .seed = seed});
         job.Run();
         if (testing::Test::HasFailure()) return;
-        for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
-          ASSERT_TRUE(job.OwnerState(id) == expected[id]) << "segment " << id;
-        }
+        ExpectOwnersHave(job, expected);
         ExpectCopiesAreAsTheirOwners(job);
         if (testing::Test::HasFailure()) return;
-        all.lost_lanes += job.counts().lost_lanes;
-        all.moves += job.counts().moves;
-        all.lost_workers += job.counts().lost_workers;
-        all.filled += job.counts().filled;
-        all.updates += job.counts().updates;
-        all.old_views += job.counts().old_views;
+        Add(job.counts(), all);
       }
     }
   }
@@ -88,8 +97,7 @@ TEST(ShardReplication, EveryPushThatIsAnUpdateIsAppliedOnceWhateverHappens) {
       }
       ExpectCopiesAreAsTheirOwners(job);
       if (testing::Test::HasFailure()) return;
-      all.lost_lanes += job.counts().lost_lanes;
-      all.moves += job.counts().moves;
+      Add(job.counts(), all);
     }
   }
   EXPECT_GT(all.lost_lanes, 100u);
@@ -112,9 +120,7 @@ TEST(ShardReplication, WithoutCopiesAPlacementMovesNothingButViews) {
   const auto expected = Undisturbed({.clip = OptimizerConfig::GLOBAL});
   ReplicatedJob job({.clip = OptimizerConfig::GLOBAL, .copies = false, .seed = 3});
   job.Run();
-  for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
-    EXPECT_TRUE(job.OwnerState(id) == expected[id]) << "segment " << id;
-  }
+  ExpectOwnersHave(job, expected);
   EXPECT_EQ(job.counts().updates, 0u);
 }
 
@@ -133,13 +139,9 @@ TEST(ShardReplication, WeightsThatLanesKeepForTheirHostAreThoseOfTheOwner) {
                          .seed = seed});
       job.Run();
       if (testing::Test::HasFailure()) return;
-      for (uint32_t id = 0; id < ReplicatedJob::kSegments; ++id) {
-        ASSERT_TRUE(job.OwnerState(id) == expected[id]) << "segment " << id;
-      }
-      all.pulls_of_lanes += job.counts().pulls_of_lanes;
-      all.lost_lanes += job.counts().lost_lanes;
-      all.moves += job.counts().moves;
-      all.lost_workers += job.counts().lost_workers;
+      ExpectOwnersHave(job, expected);
+      if (testing::Test::HasFailure()) return;
+      Add(job.counts(), all);
     }
   }
   EXPECT_GT(all.pulls_of_lanes, 4000u);

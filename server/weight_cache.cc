@@ -7,12 +7,6 @@
 #include "exchange/weights_payload.h"
 
 namespace tug {
-namespace {
-
-// SendBuffers makes buffers of multiples of it.
-constexpr uint64_t kBufferStepBytes = 4096;
-
-}  // namespace
 
 KeptBytes KeptBytesOf(std::span<const uint32_t> lane_of_segment, std::span<const uint32_t> lanes,
                       Codec codec, const SegmentTable& table) {
@@ -21,7 +15,7 @@ KeptBytes KeptBytesOf(std::span<const uint32_t> lane_of_segment, std::span<const
     if (std::find(lanes.begin(), lanes.end(), lane_of_segment[id]) == lanes.end()) continue;
     const uint64_t bytes = WeightsBytes(codec, table.segment(id).elements());
     kept.payloads += bytes;
-    kept.buffers += (bytes + kBufferStepBytes - 1) / kBufferStepBytes * kBufferStepBytes;
+    kept.buffers += SendBuffers::BufferBytes(bytes);
   }
   return kept;
 }
