@@ -57,7 +57,8 @@ struct TraceEvent {
   uint32_t first_segment = 0;  // within the block
   uint32_t segment_count = 0;
   uint32_t virtual_worker = 0;
-  // The other side: lane number of a push or pull, node id of the worker of a sum or answer.
+  // The other side: lane number of a push or pull; node id of the worker of a sum, and of the
+  // worker that an answer goes to, or the server whose lane has pulled for its host.
   uint32_t peer = 0;
   // 0-based step. Of a pull, and its answer, the step that makes the version: a push and the pull
   // of what came of it have the same clock.

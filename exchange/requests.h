@@ -174,7 +174,8 @@ struct ExchangeSinks {
   std::function<void(PushCommitted)> committed;
   std::function<void(PushReceived)> received = {};  // with frees_gradients; so is `deferred`
   std::function<void(PushDeferred)> deferred = {};
-  // Whether what is sent to the lane is read where it lies (Transport::SharesMemoryWith); none: no.
+  // Whether what is sent to the lane goes through shared memory (Transport::SharesMemoryWith);
+  // none: no.
   std::function<bool(PeerId)> shares_memory = {};
   // Memory to send from (Transport::NewBuffer); none: the heap.
   std::function<std::shared_ptr<AlignedBuffer>(size_t)> new_buffer = {};

@@ -56,7 +56,8 @@ enum class MessageKind : uint8_t {
   kPushAsked = 20,  // worker -> lane: has it that push? Of one that was received, and whose
                     // gradient the worker has let go of. Answered as a repeat of the push.
 
-  kClearToSend = 21,  // rank -> rank: its port is free for what that rank sends it next
+  kClearToSend = 21,  // rank -> rank: a step's messages to its sender may be sent, or have been
+                      // received (PortWord of collective/port_order.h)
 };
 
 // What version a pull wants.

@@ -111,7 +111,8 @@ class Transport {
 
   virtual TransportCounters counters() const = 0;
 
-  // Whether what is sent to `peer`, and comes from it, is read where it lies.
+  // Whether what is sent to `peer`, and comes from it, goes through memory that both have: payloads
+  // in memory of NewBuffer are read where they lie, others are copied.
   virtual bool SharesMemoryWith(PeerId /*peer*/) const { return false; }
 
   // Memory to send payloads from with the fewest copies: shared with the peers on this host where

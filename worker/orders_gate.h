@@ -17,8 +17,7 @@ StepGate GateOf(const ControlBoard::Orders& orders, std::span<const uint32_t> ca
 // for (server/push_admission.h says why that ends), or else takes memory beyond its bound. It does
 // not wait
 //  - if it carries several virtual workers, or is to carry others: it may be the one that is to
-//  push
-//    first;
+//    push first;
 //  - while the coordinator waits for it to say that it pauses, in the newest view: others may stand
 //    at the gate until all have said so, with steps to take again that the room comes of. Between
 //    two computations it says so.
