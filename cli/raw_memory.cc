@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/lease.h"
+#include "base/spin.h"
 #include "base/status_macros.h"
 #include "cli/huge_array.h"
 #include "cli/raw_limits.h"
@@ -28,12 +29,6 @@ struct Ring {
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
 };
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 absl::StatusOr<std::byte*> MapRing(uint64_t bytes) {
   const int fd = memfd_create("tug-bench", MFD_CLOEXEC);
@@ -56,7 +51,7 @@ void WriteForEver(std::byte* shared, uint64_t bytes) {
   Ring& ring = *reinterpret_cast<Ring*>(shared);
   const AlignedBuffer source(std::max(bytes, kSourceBytes));
   for (uint64_t n = 0;; ++n) {
-    while (n - ring.read.load(std::memory_order_acquire) >= kSlots) Pause();
+    while (n - ring.read.load(std::memory_order_acquire) >= kSlots) CpuRelax();
     std::memcpy(shared + kPage + n % kSlots * bytes,
                 source.data() + n * bytes % source.size_bytes(), bytes);
     ring.written.store(n + 1, std::memory_order_release);
@@ -68,7 +63,7 @@ void AddForEver(BenchChild& child, std::byte* shared, uint64_t bytes) {
   AlignedBuffer sum(std::max(bytes, kSourceBytes));
   const auto floats = static_cast<int64_t>(bytes / sizeof(float));
   for (uint64_t n = 0;; ++n) {
-    while (ring.written.load(std::memory_order_acquire) == n) Pause();
+    while (ring.written.load(std::memory_order_acquire) == n) CpuRelax();
     kernels::AddAndCheck(reinterpret_cast<const float*>(shared + kPage + n % kSlots * bytes),
                          reinterpret_cast<float*>(sum.data() + n * bytes % sum.size_bytes()),
                          floats);

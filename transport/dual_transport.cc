@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/spin.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -14,7 +15,7 @@ absl::StatusOr<std::unique_ptr<DualTransport>> DualTransport::Create(Options opt
     local.job = options.job;
     local.listen = !options.tcp.bind_host.empty();
     local.max_message_bytes = options.tcp.max_message_bytes;
-    local.spin = ShmTransport::DefaultSpin();
+    local.spin = DefaultSpin();
     ASSIGN_OR_RETURN(shm, ShmTransport::Create(local));
     options.tcp.extra_fd = shm->wait_fd();
   }

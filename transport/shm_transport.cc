@@ -11,12 +11,12 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/spin.h"
 #include "base/status_macros.h"
 #include "spdlog/spdlog.h"
 
@@ -26,8 +26,6 @@ namespace {
 constexpr int kBacklog = 1024;
 // While messages keep coming, how often polls look for other events, which asks the kernel.
 constexpr absl::Duration kBetweenEvents = absl::Microseconds(100);
-// Looks between two readings of the clock while spinning.
-constexpr int kSpinsPerClock = 64;
 
 absl::Status NoFiles(const char* what) {
   return absl::ResourceExhaustedError(absl::StrCat("cannot open ", what, ": ", std::strerror(errno),
@@ -63,19 +61,7 @@ UniqueFd NewSocket() {
   return UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-void CpuRelax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
-
 }  // namespace
-
-absl::Duration ShmTransport::DefaultSpin() {
-  return std::thread::hardware_concurrency() > 1 ? absl::Microseconds(20) : absl::ZeroDuration();
-}
 
 absl::StatusOr<std::unique_ptr<ShmTransport>> ShmTransport::Create(const Options& options) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
@@ -199,26 +185,12 @@ bool ShmTransport::HasWork() const {
 
 bool ShmTransport::SpinForWork() {
   if (options_.spin <= absl::ZeroDuration() || connections_.empty()) return false;
-  const auto look = [this] {
-    for (int i = 0; i < kSpinsPerClock; ++i) {
-      if (HasWork()) return true;
-      CpuRelax();
-    }
-    return false;
-  };
-  // Read while nothing is there to be done, not once it is.
   const absl::Time begin = time_.Now();
-  absl::Time now = begin;
-  const absl::Time end = begin - last_message_ <= options_.spin ? begin + options_.spin : begin;
-  do {
-    if (look()) {
-      last_message_ = now;
-      return true;
-    }
-    std::this_thread::yield();  // whoever is to send may be waiting for this core
-    now = time_.Now();
-  } while (now < end);
-  return false;
+  const bool recently = begin - last_message_ <= options_.spin;
+  const std::optional<absl::Time> seen = SpinFor(
+      time_, begin, recently ? options_.spin : absl::ZeroDuration(), [this] { return HasWork(); });
+  if (seen.has_value()) last_message_ = *seen;
+  return seen.has_value();
 }
 
 void ShmTransport::SetSleeping(bool sleeping) {

@@ -41,8 +41,6 @@ class ShmTransport final : public Transport {
     // How long Poll looks for messages before it sleeps, if one came within as long before.
     absl::Duration spin = absl::ZeroDuration();
   };
-  // A spin that pays: longer than a wake-up takes, if the machine has cores enough.
-  static absl::Duration DefaultSpin();
 
   // Errors: ALREADY_EXISTS (an endpoint of that name listens), RESOURCE_EXHAUSTED (files).
   static absl::StatusOr<std::unique_ptr<ShmTransport>> Create(const Options& options);
