@@ -70,6 +70,9 @@ void CollectiveRun::Send(uint32_t send) {
   Lease payload;
   if (bytes.empty()) {
     own_reads_.push_back(send);
+  } else if (bytes.size() <= kCopiedBytes && sinks_.send_copies) {
+    payload = Lease(nullptr, bytes);
+    own_reads_.push_back(send);
   } else if (bytes.size() <= kCopiedBytes) {
     SendBuffers::Payload copy = copies_.Take(bytes.size());
     std::memcpy(copy.bytes.data(), bytes.data(), bytes.size());
@@ -154,6 +157,9 @@ absl::Status CollectiveRun::OnElements(uint32_t rank, uint32_t number, uint64_t 
   arrived.state = State::kArrived;
   arrived.home = message.home;
   arrived.payload = std::move(message.payload);
+  while (next_awaited_ < receives_.size() && receives_[next_awaited_].state != State::kAwaited) {
+    ++next_awaited_;
+  }
   if (receive_waits_[receive] == 0) MakeReady(receive);
   return absl::OkStatus();
 }

@@ -49,6 +49,7 @@ class CollectiveRun {
   struct Sinks {
     // To a rank: message number `number`, at `place` (message_plan.h).
     std::function<void(uint32_t rank, uint32_t number, uint64_t place, Lease payload)> send;
+    bool send_copies = false;  // `send` has copied payloads of up to kCopiedBytes when it returns
     std::function<void(const PortWord& word)> say;  // to word.peer, about its messages
     std::function<void()> wake;                     // see ReadList; on any thread
   };
@@ -83,6 +84,11 @@ class CollectiveRun {
   // Whether there are such already; else `wake` is called at the next one.
   bool WantReads() { return !own_reads_.empty() || (reads_ != nullptr && reads_->Want()); }
 
+  // The message that is the first in the plan of those that have not come; none if all have. It is
+  // applied by Work as soon as it comes, since it waits for none that is to come.
+  const PlannedMessage* next_awaited() const {
+    return next_awaited_ == receives_.size() ? nullptr : &plan_->receives[next_awaited_];
+  }
   // Whether something of the rank is missing: a message, a word, or that it has read one.
   bool awaits(uint32_t rank) const { return peers_[rank].awaited > 0 || peers_[rank].unread > 0; }
   // Whether something is still to be sent to the rank.
@@ -144,6 +150,7 @@ class CollectiveRun {
   Few<Peer> peers_;  // by rank
   // Of receives that may be applied: step, then the index counted from above.
   std::priority_queue<uint64_t, Few<uint64_t>> ready_;
+  size_t next_awaited_ = 0;  // index in the plan: those before have arrived
   uint64_t receives_left_ = 0;
   uint64_t sends_unread_ = 0;  // or unsent
   uint64_t held_ = 0;          // receives that wait for readers

@@ -1,11 +1,14 @@
 #include "collective/communicator.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/spin.h"
 #include "base/status_macros.h"
+#include "collective/recursive_doubling.h"
 
 namespace tug {
 namespace {
@@ -29,15 +32,19 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
     RETURN_IF_ERROR(transport.Connect(peers[rank], endpoints[rank]));
   }
   RETURN_IF_ERROR(communicator->Meet());
+  RETURN_IF_ERROR(communicator->AgreeOnBoard());
   return communicator;
 }
 
 Communicator::Communicator(CommunicatorOptions options, Transport& transport)
     : rank_(options.group.rank),
       patience_(options.group.patience),
+      spin_(DefaultSpin()),
       transport_(transport),
       group_(options.group, {.send = [this](Outgoing message) { Send(std::move(message)); },
                              .wake = [&transport] { transport.Wake(); }}),
+      board_(std::make_unique<MessageBoard>(
+          rank_, world(), transport.NewBuffer(MessageBoard::BoardBytes(world())))),
       links_(options.group.peers.size()) {}
 
 // A rank greets those below, over the connection that it has made, until they greet back. One that
@@ -79,19 +86,57 @@ absl::Status Communicator::Meet() {
   return absl::OkStatus();
 }
 
+// With our board, for who can read it.
 void Communicator::Greet(uint32_t rank) {
   if (!links_[rank].waiting.empty()) return;  // there will be another occasion
   Outgoing greeting;
   greeting.to = group_.peer(rank);
   greeting.header = group_.Greeting();
+  if (board_ != nullptr && transport_.SharesMemoryWith(greeting.to)) {
+    greeting.payload = board_->own();
+  }
   Send(std::move(greeting));
+}
+
+void Communicator::TakeGreeting(uint32_t rank, Message greeting) {
+  links_[rank].met = true;
+  if (board_ != nullptr && greeting.home == Home::kSender) {
+    board_->Open(rank, std::move(greeting.payload));
+  }
+  if (rank > rank_) Greet(rank);
+}
+
+// 1. All have all boards. Whoever learns it knows that all ranks have called SetAsleep.
+// 2. None of them is a copy, as of memory that could not be shared: copies stay asleep.
+absl::Status Communicator::AgreeOnBoard() {
+  if (world() == 1) return absl::OkStatus();
+  board_->SetAsleep(false);
+  ASSIGN_OR_RETURN(const bool complete, AllSay(board_->complete()));
+  ASSIGN_OR_RETURN(const bool shared, AllSay(complete && board_->AllAwake()));
+  if (shared) {
+    group_.UseBoard(board_.get());
+  } else {
+    board_.reset();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Communicator::AllSay(bool yes) {
+  const auto noes = std::make_shared<AlignedBuffer>(sizeof(float));
+  noes->floats()[0] = yes ? 0.0f : 1.0f;
+  RETURN_IF_ERROR(Run(RecursiveDoublingAllReduce(rank_, world()),
+                      {noes, std::span(noes->data(), sizeof(float))}, ElementType::kFp32));
+  return noes->floats()[0] == 0.0f;
 }
 
 absl::Status Communicator::Run(const CollectiveSchedule& schedule, CollectiveBuffer buffer,
                                ElementType type) {
   const absl::Time begun = time_.Now();
   TakeAbort();
-  if (begun >= next_tick_) Tick(begun);
+  if (begun >= next_tick_) {
+    Poll(/*wait=*/false);  // over a board, collectives come and go without
+    Tick(begun);
+  }
   const absl::StatusOr<uint64_t> started = group_.Start(schedule, std::move(buffer), type, begun);
   if (!started.ok()) {
     if (!group_.status().ok()) Leave();
@@ -102,7 +147,8 @@ absl::Status Communicator::Run(const CollectiveSchedule& schedule, CollectiveBuf
     bool busy = true;
     for (int i = 0; i < kWorkBetweenPolls && busy; ++i) busy = group_.Work();
     if (group_.finished(number) && waiting_messages_ == 0) break;
-    const absl::Time now = Poll(/*wait=*/!busy && group_.ReadyToWait());
+    if (!busy && group_.watches_board() && WatchBoard()) continue;
+    const absl::Time now = Wait(!busy && group_.ReadyToWait());
     if (now >= next_tick_) Tick(now);
     if (!group_.finished(number) || now - begun < patience_) continue;
     for (uint32_t rank = 0; rank < world(); ++rank) {
@@ -115,6 +161,23 @@ absl::Status Communicator::Run(const CollectiveSchedule& schedule, CollectiveBuf
     Poll(/*wait=*/false);
   }
   return group_.status();
+}
+
+bool Communicator::WatchBoard() {
+  const auto look = [this] { return group_.HasBoardWork(); };
+  // First without a fence and the clock, for who is as fast as we are.
+  if (SpinFor(time_, absl::InfinitePast(), absl::ZeroDuration(), look).has_value()) return true;
+  group_.Nudge();
+  return SpinFor(time_, time_.Now(), spin_, look).has_value();
+}
+
+// What is posted once the others can see that we sleep is told by a message.
+absl::Time Communicator::Wait(bool may_sleep) {
+  if (!may_sleep || !group_.watches_board()) return Poll(may_sleep);
+  board_->SetAsleep(true);
+  const absl::Time now = Poll(/*wait=*/!group_.HasBoardWork());
+  board_->SetAsleep(false);
+  return now;
 }
 
 void Communicator::Leave() {
@@ -136,8 +199,7 @@ absl::Time Communicator::Poll(bool wait) {
   transport_.Poll(timeout, [&](Message message) {
     any = true;
     if (const std::optional<uint32_t> from = group_.GreetingFrom(message.header)) {
-      links_[*from].met = true;
-      if (*from > rank_) Greet(*from);
+      return TakeGreeting(*from, std::move(message));
     }
     group_.OnMessage(std::move(message), now);
   });

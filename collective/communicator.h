@@ -41,17 +41,20 @@ struct CommunicatorOptions {
 // Used from one thread at a time, but for Abort. After an error it is of no use, and says so.
 class Communicator {
  public:
-  // Waits until all ranks are there. REQUIRES: `transport` outlives it, listens if there are ranks
-  // above, and is used by nobody else meanwhile (Wake and NewBuffer apart); all ranks below listen
-  // by now; and no earlier group over the transport had its job and number (`group`). Errors: as
+  // Waits until all ranks are there, and has them agree on how to run short collectives, which
+  // takes two collectives. REQUIRES: `transport` outlives it, listens if there are ranks above, and
+  // is used by nobody else meanwhile (Wake and NewBuffer apart); all ranks below listen by now; and
+  // no earlier group over the transport had its job and number (`group`). Errors: as
   // Transport::Connect; DEADLINE_EXCEEDED (which rank has not come within `patience`); UNAVAILABLE
   // (which was lost meanwhile). They are told to the ranks that can be reached.
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(CommunicatorOptions options,
                                                               Transport& transport);
 
   // Runs this rank's `schedule` on the buffer, together with the other ranks. When it returns OK,
-  // nobody reads the buffer. Errors: as RankGroup's; after one, peers may be reading the buffer
-  // still: it must not be written while its `owner` has other users.
+  // nobody reads the buffer. Where all ranks share memory it may wait for ranks that have nothing
+  // to send: until they have taken all but MessageBoard::kCells of this rank's short messages.
+  // Errors: as RankGroup's; after one, peers may be reading the buffer still: it must not be
+  // written while its `owner` has other users.
   absl::Status Run(const CollectiveSchedule& schedule, CollectiveBuffer buffer, ElementType type);
 
   // Ends the call in progress, and all later ones, on all ranks, with an error that names `rank`.
@@ -82,6 +85,12 @@ class Communicator {
 
   absl::Status Meet();
   void Greet(uint32_t rank);
+  void TakeGreeting(uint32_t rank, Message greeting);
+  absl::Status AgreeOnBoard();
+  absl::StatusOr<bool> AllSay(bool yes);
+  // Looks at the board until there is something to do, or for as long as one spins.
+  bool WatchBoard();
+  absl::Time Wait(bool may_sleep);  // for messages
   void Send(Outgoing message);
   // Whether it is gone from our hands: sent, or of no use.
   bool TrySend(uint32_t rank, const Outgoing& message);
@@ -96,12 +105,14 @@ class Communicator {
 
   const uint32_t rank_;
   const absl::Duration patience_;
+  const absl::Duration spin_;
   Transport& transport_;
   const RealTime time_;
   RankGroup group_;
-  std::vector<Link> links_;      // by rank
-  size_t waiting_messages_ = 0;  // of all links
-  bool unflushed_ = false;       // sent since the last Poll, and not through shared memory
+  std::unique_ptr<MessageBoard> board_;  // none if not all ranks share memory
+  std::vector<Link> links_;              // by rank
+  size_t waiting_messages_ = 0;          // of all links
+  bool unflushed_ = false;               // sent since the last Poll, and not through shared memory
   absl::Time next_tick_ = absl::InfinitePast();
   std::atomic<bool> any_aborted_ = false;  // so that who finds nothing needs no lock
   absl::Mutex mutex_;

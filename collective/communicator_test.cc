@@ -300,6 +300,30 @@ TEST(Communicator, GroupsFollowOneAnotherOverOneTransport) {
   }
 }
 
+// Ranks come late by less than others look for them, by about as long, and by more.
+TEST(Communicator, RanksThatComeLateFindTheOthersAwakeOrAsleep) {
+  constexpr int kRounds = 300;
+  constexpr uint64_t kElements = 100;
+  Ranks ranks(Path::kSharedMemory, 2);
+  ranks.RunAll([&](uint32_t rank) {
+    std::mt19937 random(rank);
+    const auto memory = ranks.transport(rank).NewBuffer(kElements * sizeof(float));
+    for (int round = 0; round < kRounds; ++round) {
+      const std::vector<std::byte> own =
+          Contribution(ElementType::kFp32, rank, kElements, static_cast<uint64_t>(round));
+      std::copy(own.begin(), own.end(), memory->data());
+      const absl::Time end = absl::Now() + absl::Microseconds(random() % 100);
+      while (absl::Now() < end) {
+      }
+      const absl::Status status = ranks.communicator(rank).Run(
+          RingAllReduce(rank, 2), BufferOf(memory, own.size()), ElementType::kFp32);
+      ASSERT_TRUE(status.ok()) << status;
+      ExpectBytes(*memory, ExactSum(ElementType::kFp32, 2, kElements, static_cast<uint64_t>(round)),
+                  absl::StrCat("round ", round));
+    }
+  });
+}
+
 TEST(Communicator, NamesTheRankThatDoesNotComeOnAllOthers) {
   for (const Path path : {Path::kTcp, Path::kSharedMemory}) {
     Ranks ranks(path, 3);
@@ -383,6 +407,28 @@ TEST(Communicator, SilenceInTheMiddleNamesTheRankOnAllRanks) {
 }
 
 // So few elements are copied as they are sent: rank 2 is done while rank 1 has not come.
+TEST(Communicator, WhatARankHasPostedOutlivesIt) {
+  constexpr uint64_t kRounds = 5;
+  constexpr uint64_t kElements = 100;
+  Ranks ranks(Path::kSharedMemory, 2);
+  absl::Notification gone;
+  ranks.RunAll([&](uint32_t rank) {
+    const auto memory = ranks.transport(rank).NewBuffer(kElements * sizeof(float));
+    if (rank == 1) gone.WaitForNotification();
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      const std::vector<std::byte> own = Contribution(ElementType::kFp32, rank, kElements, round);
+      std::copy(own.begin(), own.end(), memory->data());
+      const absl::Status status = ranks.communicator(rank).Run(
+          BinomialBroadcast(rank, 2, 0), BufferOf(memory, own.size()), ElementType::kFp32);
+      ASSERT_TRUE(status.ok()) << "rank " << rank << ", round " << round << ": " << status;
+      ExpectBytes(*memory, Contribution(ElementType::kFp32, 0, kElements, round), "broadcast");
+    }
+    if (rank != 0) return;
+    ranks.Leave(0);
+    gone.Notify();
+  });
+}
+
 TEST(Communicator, ARankThatLeavesAfterItsPartDoesNotDisturbTheOthers) {
   for (const Path path : {Path::kTcp, Path::kSharedMemory}) {
     Ranks ranks(path, 3);

@@ -23,6 +23,8 @@ constexpr uint64_t kMostEarlyCollectives = 1 << 16;  // ahead of ours
 constexpr uint64_t kKeptBytes = 4 << 20;             // of each kind of buffer
 constexpr size_t kMostWhyBytes = 1024;
 
+static_assert(MessageBoard::kMostBytes <= CollectiveRun::kCopiedBytes);
+
 Lease TextLease(const std::string& text) {
   const auto owner = std::make_shared<const std::string>(text.substr(0, kMostWhyBytes));
   return Lease(owner, std::as_bytes(std::span(owner->data(), owner->size())));
@@ -98,6 +100,22 @@ absl::StatusOr<std::shared_ptr<const MessagePlan>> RankGroup::PlanOf(
   return plans_.front();
 }
 
+RankGroup::Running& RankGroup::AddRun(uint64_t number) {
+  if (spare_.empty()) return runs_[number];
+  spare_.key() = number;
+  return runs_.insert(std::move(spare_)).position->second;
+}
+
+void RankGroup::EndRun(Runs::iterator run) {
+  Nudge();
+  spare_ = runs_.extract(run);
+  spare_.mapped().run.reset();
+}
+
+bool RankGroup::IsOver(const Running& running) const {
+  return running.run->done() && !(running.on_board && board_->waiting() > 0);
+}
+
 absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
                                           CollectiveBuffer buffer, ElementType type,
                                           absl::Time now) {
@@ -108,28 +126,32 @@ absl::StatusOr<uint64_t> RankGroup::Start(const CollectiveSchedule& schedule,
   }
   ASSIGN_OR_RETURN(std::shared_ptr<const MessagePlan> plan,
                    PlanOf(schedule, buffer.bytes.size() / ElementBytes(type), type));
+  TUG_CHECK(board_ == nullptr || runs_.empty());
   const uint64_t number = next_++;
+  const bool on_board = board_ != nullptr && buffer.bytes.size() <= MessageBoard::kMostBytes;
   CollectiveRun::Sinks sinks;
   sinks.send = [this, number](uint32_t rank, uint32_t message, uint64_t place, Lease payload) {
     SendElements(number, rank, message, place, std::move(payload));
   };
   sinks.say = [this, number](const PortWord& word) { SayPortWord(number, word); };
   sinks.wake = sinks_.wake;
-  Running& running = runs_[number];
+  sinks.send_copies = on_board;
+  Running& running = AddRun(number);
+  running.on_board = on_board;
   // The first word comes after kFirstWord.
   const absl::Time told = now - between_words_ + std::min(kFirstWord, between_words_);
   running.times.assign(world(), {.elements = now, .told = told});
-  running.run = std::make_unique<CollectiveRun>(std::move(plan), world(), std::move(buffer), type,
-                                                std::move(sinks), copies_, stage_);
+  running.run.emplace(std::move(plan), world(), std::move(buffer), type, std::move(sinks), copies_,
+                      stage_);
   now_ = now;
   running.run->Begin();
   TakeEarly(number, now);
   const auto still = runs_.find(number);
   for (const auto& [rank, why] : lost_) {
-    if (status_.ok() && Needs(*still->second.run, rank)) Abort(rank, why);
+    if (status_.ok() && Needs(still->second, rank)) Abort(rank, why);
   }
   RETURN_IF_ERROR(status_);
-  if (still->second.run->done()) runs_.erase(still);
+  if (IsOver(still->second)) EndRun(still);
   return number;
 }
 
@@ -181,6 +203,9 @@ void RankGroup::SendElements(uint64_t number, uint32_t rank, uint32_t message, u
   Outgoing outgoing = MessageTo(MessageKind::kElements, number, rank);
   outgoing.header.first_segment = message;
   outgoing.header.token_count = place;
+  if (runs_.find(number)->second.on_board) {
+    return board_->Post(rank, outgoing.header, payload.bytes());
+  }
   outgoing.payload = std::move(payload);
   sinks_.send(std::move(outgoing));
 }
@@ -269,26 +294,7 @@ void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
     return;
   }
   CollectiveRun& run = *found->second.run;
-  const WireHeader own = HeaderOf(header.kind, header.clock, rank, run);
-  if (header.version != own.version || header.virtual_worker != own.virtual_worker ||
-      header.block != own.block || header.segment_count != own.segment_count) {
-    return Fail(
-        absl::StatusCode::kInvalidArgument, rank,
-        absl::StrCat("has ",
-                     CollectiveText(header.version, header.virtual_worker, header.block,
-                                    header.segment_count),
-                     " in collective ", header.clock, ", rank ", options_.rank, " has ",
-                     CollectiveText(own.version, own.virtual_worker, own.block, own.segment_count),
-                     ": all ranks call the same algorithm with the same size and type"));
-  }
-  if (header.view != own.view) {  // words would be waited for that nobody says
-    return Fail(
-        absl::StatusCode::kInvalidArgument, rank,
-        absl::StrCat("reaches rank ", options_.rank, " over the ",
-                     header.view != 0 ? "network" : "host's memory", ", which reaches it over the ",
-                     own.view != 0 ? "network" : "host's memory",
-                     ": one of them could not open its end; see its messages"));
-  }
+  if (!Agrees(run, rank, header)) return;
   found->second.times[rank].heard = now;
   if (header.kind == MessageKind::kInCollective) return;
   found->second.times[rank].elements = now;
@@ -302,12 +308,38 @@ void RankGroup::Deliver(uint32_t rank, Message message, absl::Time now) {
                     header.clock, ": all ranks call the same algorithm, with the same chunks"));
 }
 
+bool RankGroup::Agrees(const CollectiveRun& run, uint32_t rank, const WireHeader& header) {
+  const WireHeader own = HeaderOf(header.kind, header.clock, rank, run);
+  if (header.version != own.version || header.virtual_worker != own.virtual_worker ||
+      header.block != own.block || header.segment_count != own.segment_count) {
+    Fail(absl::StatusCode::kInvalidArgument, rank,
+         absl::StrCat("has ",
+                      CollectiveText(header.version, header.virtual_worker, header.block,
+                                     header.segment_count),
+                      " in collective ", header.clock, ", rank ", options_.rank, " has ",
+                      CollectiveText(own.version, own.virtual_worker, own.block, own.segment_count),
+                      ": all ranks call the same algorithm with the same size and type"));
+  }
+  if (header.view != own.view) {  // words would be waited for that nobody says
+    Fail(absl::StatusCode::kInvalidArgument, rank,
+         absl::StrCat("reaches rank ", options_.rank, " over the ",
+                      header.view != 0 ? "network" : "host's memory",
+                      ", which reaches it over the ", own.view != 0 ? "network" : "host's memory",
+                      ": one of them could not open its end; see its messages"));
+  }
+  return status_.ok();
+}
+
 bool RankGroup::Work() {
   for (auto it = runs_.begin(); it != runs_.end(); ++it) {
-    if (!it->second.run->Work()) continue;
-    if (it->second.run->done()) {
-      TellReads(it->first, *it->second.run);
-      runs_.erase(it);
+    Running& running = it->second;
+    bool any = running.on_board && (board_->Flush() || TakeFromBoard(it->first, running));
+    if (!status_.ok()) return true;
+    any = running.run->Work() || any;
+    if (!any) continue;
+    if (IsOver(running)) {
+      TellReads(it->first, *running.run);
+      EndRun(it);
     }
     return true;
   }
@@ -355,7 +387,11 @@ void RankGroup::CheckPeer(uint64_t number, Running& running, uint32_t rank, absl
   if (running.run->owes(rank) && now - times.told >= between_words_) {
     SayInCollective(number, rank);
   }
-  if (!running.run->awaits(rank)) return;
+  if (board_ != nullptr && rank != options_.rank) {
+    CheckPosted(number, running, rank, now);
+    if (!status_.ok()) return;
+  }
+  if (!Awaits(running, rank)) return;
   const absl::Duration silent = now - times.heard;
   if (times.heard != absl::InfinitePast() && silent >= options_.timeout * 3 / 4) {
     return Fail(absl::StatusCode::kUnavailable, rank,
@@ -383,7 +419,7 @@ void RankGroup::OnRankFailed(uint32_t from, const Message& message) {
 void RankGroup::OnLost(uint32_t rank, const std::string& why) {
   TUG_CHECK_LT(rank, world());
   lost_.emplace(rank, why);
-  const auto needed = [&](const auto& entry) { return Needs(*entry.second.run, rank); };
+  const auto needed = [&](const auto& entry) { return Needs(entry.second, rank); };
   if (std::any_of(runs_.begin(), runs_.end(), needed)) Abort(rank, why);
 }
 

@@ -17,6 +17,9 @@
 //    learns that it is gone. A rank that is in it, alive, and sends nothing is given up after twice
 //    `patience`: it may wait for another, which is then named before by it. A rank gets as much
 //    longer as the one that waits was stopped itself.
+//  - Where all ranks share memory, short collectives go over a board (message_board.h) in place of
+//    messages. A rank looks there for the message that is next in its plan. Who posts and goes on
+//    waits once a rank has not taken MessageBoard::kCells of its messages.
 //  - Nothing is sent twice: a message that is lost is found as silence.
 //  - After an error the group is of no use: Start and status() say why.
 
@@ -35,6 +38,7 @@
 #include "absl/time/time.h"
 #include "collective/collective_run.h"
 #include "collective/element_type.h"
+#include "collective/message_board.h"
 #include "collective/message_plan.h"
 #include "collective/schedule.h"
 #include "exchange/send_buffers.h"
@@ -67,6 +71,17 @@ class RankGroup {
   // Which ranks are reached over a network, by rank; none until it is said. Their messages wait for
   // ports (port_order.h). That a pair of ranks agrees is checked.
   void SetOverNetwork(std::vector<bool> over_network);
+
+  // Collectives of buffers of up to MessageBoard::kMostBytes go over it from then on: on all ranks
+  // from the same collective on. REQUIRES: it is complete and outlives the group; Start is called
+  // when what was started before is finished.
+  void UseBoard(MessageBoard* board) { board_ = board; }
+  // Whether a collective goes over the board: then nothing tells that there is something at hand,
+  // but HasBoardWork; and before the driver waits it calls Nudge, which wakes ranks that sleep
+  // while there is something for them on the board.
+  bool watches_board() const { return !runs_.empty() && runs_.begin()->second.on_board; }
+  bool HasBoardWork() const;
+  void Nudge();
 
   // Begins the next collective: `schedule` is this rank's, the buffer's size a multiple of the
   // type's. Returns its number. The buffer is the group's until it is finished. Errors:
@@ -125,12 +140,22 @@ class RankGroup {
     absl::Time told;                          // our last word
   };
   struct Running {
-    std::unique_ptr<CollectiveRun> run;
+    std::optional<CollectiveRun> run;  // always, in runs_
+    bool on_board = false;
     absl::InlinedVector<PeerTimes, 4> times;  // by rank
   };
+  using Runs = std::map<uint64_t, Running>;  // by number
 
   absl::StatusOr<std::shared_ptr<const MessagePlan>> PlanOf(const CollectiveSchedule& schedule,
                                                             uint64_t elements, ElementType type);
+  Running& AddRun(uint64_t number);
+  void EndRun(Runs::iterator run);
+  // Whether nothing is left to do, nor to post.
+  bool IsOver(const Running& running) const;
+  // Applies what is posted by the rank whose message is next in the plan; false: nothing is.
+  bool TakeFromBoard(uint64_t number, Running& running);
+  // What a rank has posted that is not to be taken: is it what it should be?
+  void CheckPosted(uint64_t number, const Running& running, uint32_t rank, absl::Time now);
   WireHeader HeaderOf(MessageKind kind) const;
   WireHeader HeaderOf(MessageKind kind, uint64_t number, uint32_t rank,
                       const CollectiveRun& run) const;
@@ -145,9 +170,17 @@ class RankGroup {
   void KeepEarly(uint32_t rank, Message message);
   void TakeEarly(uint64_t number, absl::Time now);
   void Deliver(uint32_t rank, Message message, absl::Time now);
+  // Whether the rank takes the collective to be what we do; else the group has failed.
+  bool Agrees(const CollectiveRun& run, uint32_t rank, const WireHeader& header);
   // Whether the run cannot end without more from the rank, or without it being there.
-  static bool Needs(const CollectiveRun& run, uint32_t rank) {
-    return run.awaits(rank) || run.has_unsent(rank);
+  bool Needs(const Running& running, uint32_t rank) const {
+    return Awaits(running, rank) || running.run->has_unsent(rank);
+  }
+  // Whether something of the rank is missing, be it that it takes something. What it has posted is
+  // not missing, though it may be taken much later.
+  bool Awaits(const Running& running, uint32_t rank) const {
+    if (!running.on_board) return running.run->awaits(rank);
+    return board_->waiting(rank) > 0 || (running.run->awaits(rank) && !board_->HasFirst(rank));
   }
   void OnRankFailed(uint32_t from, const Message& message);
   void CheckPeer(uint64_t number, Running& running, uint32_t rank, absl::Time now);
@@ -163,8 +196,10 @@ class RankGroup {
   SendBuffers copies_;                                     // small payloads
   SendBuffers stage_;                                      // results that wait for readers
   std::vector<std::shared_ptr<const MessagePlan>> plans_;  // the last used ones first
+  MessageBoard* board_ = nullptr;                          // none: messages alone
   uint64_t next_ = 0;                                      // number
-  std::map<uint64_t, Running> runs_;
+  Runs runs_;
+  Runs::node_type spare_;  // the memory of a collective that is over, for the next one
   struct Early {
     uint32_t rank;
     Message message;

@@ -1,0 +1,66 @@
+// A rank's part in collectives that go over a board.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "collective/rank_group.h"
+
+namespace tug {
+
+bool RankGroup::HasBoardWork() const {
+  const PlannedMessage* const next = runs_.begin()->second.run->next_awaited();
+  return (next != nullptr && board_->HasFirst(next->peer)) || board_->CanFlush();
+}
+
+// 1. A message that is next in the plan is applied where it lies, and then taken.
+// 2. Another one of the same rank may have been posted before it, where a send waits for less than
+//    one of an earlier step does. It is copied, and applied when its turn comes.
+bool RankGroup::TakeFromBoard(uint64_t number, Running& running) {
+  const PlannedMessage* const next = running.run->next_awaited();
+  if (next == nullptr) return false;
+  const uint32_t rank = next->peer;
+  const std::optional<MessageBoard::Posted> posted = board_->First(rank);
+  if (!posted.has_value()) return false;
+  if (posted->header.clock != number || posted->header.kind != MessageKind::kElements) {
+    CheckPosted(number, running, rank, now_);
+    return true;
+  }
+  Message message{posted->header, Lease(nullptr, posted->payload), Home::kSender};
+  if (posted->header.first_segment != next->number) {
+    const SendBuffers::Payload copy = copies_.Take(posted->payload.size());
+    std::copy(posted->payload.begin(), posted->payload.end(), copy.bytes.begin());
+    message.payload = copy.lease;
+    message.home = Home::kReceiver;
+  }
+  Deliver(rank, std::move(message), now_);
+  if (!status_.ok()) return true;
+  while (running.run->Work()) {
+  }
+  board_->Take(rank);
+  return true;
+}
+
+void RankGroup::CheckPosted(uint64_t number, const Running& running, uint32_t rank,
+                            absl::Time now) {
+  const std::optional<MessageBoard::Posted> posted = board_->First(rank);
+  if (!posted.has_value()) return;
+  const WireHeader& header = posted->header;
+  if (!running.on_board || !running.run->awaits(rank)) {
+    if (header.clock != number) return;  // a later one's
+    // More than it should, or for what is shorter there: never accepted.
+    return Deliver(rank, {header, Lease(nullptr, posted->payload), Home::kSender}, now);
+  }
+  if (header.clock == number && header.kind == MessageKind::kElements) {
+    Agrees(*running.run, rank, header);
+    return;
+  }
+  Fail(absl::StatusCode::kInvalidArgument, rank,
+       absl::StrCat("is in collective ", header.clock, ", rank ", options_.rank, " in ", number,
+                    ": all ranks call the same collectives"));
+}
+
+void RankGroup::Nudge() {
+  if (!watches_board()) return;
+  board_->Nudge([&](uint32_t rank) { SayInCollective(runs_.begin()->first, rank); });
+}
+
+}  // namespace tug
