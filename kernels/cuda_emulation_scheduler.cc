@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/cuda_emulation_memory.h"
 #include "kernels/cuda_fiber.h"
 
 namespace tug::kernels::emulation {
@@ -19,9 +21,17 @@ constexpr uint32_t kWarp = 32;
 constexpr uint32_t kMaxThreads = 1024;                 // of a block
 constexpr size_t kMaxSharedBytes = size_t{163} << 10;  // of a block, on sm_80
 constexpr size_t kSharedGuardBytes = 256;              // behind it, to see writes beyond the end
+constexpr int kCopyBytes = 16;                         // of one cp.async
 constexpr int kUnwritten = 0xFF;
 
 enum class State { kCanRun, kAtBarrier, kInWarpOperation, kReturned };
+
+// Of cp.async, not yet done.
+struct Copy {
+  void* to;
+  const void* from;
+  size_t bytes;
+};
 
 struct Thread {
   std::unique_ptr<Fiber> fiber;
@@ -33,6 +43,8 @@ struct Thread {
   const WarpOperation* operation = nullptr;
   uint32_t mask = 0;
   void* mine = nullptr;
+  std::vector<Copy> begun;               // and in no group yet
+  std::deque<std::vector<Copy>> groups;  // oldest first
 };
 
 std::string Place(const std::source_location& where) {
@@ -52,6 +64,10 @@ class Scheduler {
   void RunWarpOperation(uint32_t mask, const WarpOperation& operation, void* mine,
                         const std::source_location& where);
   void* SharedBytes(size_t bytes);
+  bool IsShared(const void* p, size_t bytes) const;
+  void BeginCopy(void* shared, const void* device, int bytes);
+  void CommitCopies();
+  void WaitForCopies(size_t still_going);
   [[noreturn]] void Fail(const std::string& message);
   uint32_t lane() const { return running_->number % kWarp; }
   void set_seed(uint64_t seed) { random_ = seed; }
@@ -172,6 +188,36 @@ void* Scheduler::SharedBytes(size_t bytes) {
   return shared_.get();
 }
 
+bool Scheduler::IsShared(const void* p, size_t bytes) const {
+  const size_t offset = reinterpret_cast<uintptr_t>(p) - reinterpret_cast<uintptr_t>(shared_.get());
+  return offset <= shared_bytes_ && bytes <= shared_bytes_ - offset;
+}
+
+void Scheduler::BeginCopy(void* shared, const void* device, int bytes) {
+  if (bytes < 0 || bytes > kCopyBytes || !IsShared(shared, kCopyBytes) ||
+      reinterpret_cast<uintptr_t>(shared) % kCopyBytes != 0 ||
+      (bytes > 0 && !IsDeviceRange(device, static_cast<size_t>(bytes))) ||
+      reinterpret_cast<uintptr_t>(device) % kCopyBytes != 0) {
+    Fail("cp.async: not from a 16-byte boundary of device memory to one of shared memory");
+  }
+  running_->begun.push_back({shared, device, static_cast<size_t>(bytes)});
+}
+
+void Scheduler::CommitCopies() {
+  running_->groups.push_back(std::move(running_->begun));
+  running_->begun.clear();
+}
+
+void Scheduler::WaitForCopies(size_t still_going) {
+  auto& groups = running_->groups;
+  for (; groups.size() > still_going; groups.pop_front()) {
+    for (const Copy& copy : groups.front()) {
+      std::memset(copy.to, 0, kCopyBytes);
+      if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+    }
+  }
+}
+
 // "31 threads, the first (0, 0, 0), wait in __syncthreads at x.cu:20; 1 ..."
 std::string Scheduler::WhatAllWaitFor() const {
   std::map<std::string, std::vector<const Thread*>> waiting;
@@ -208,6 +254,8 @@ void Scheduler::BeginBlock(const Index3& shape) {
   for (uint32_t i = 0; i < size_; ++i) {
     threads_[i]->number = i;
     threads_[i]->index = {i % shape.x, i / shape.x % shape.y, i / (shape.x * shape.y)};
+    threads_[i]->begun.clear();
+    threads_[i]->groups.clear();
     LetRun(*threads_[i]);
   }
   std::memset(shared_.get(), kUnwritten, shared_bytes_ + kSharedGuardBytes);
@@ -288,6 +336,12 @@ void RunWarpOperation(uint32_t mask, const WarpOperation& operation, void* mine,
 
 uint32_t Lane() { return ThisThreads().lane(); }
 void* SharedBytes(size_t bytes) { return ThisThreads().SharedBytes(bytes); }
+bool IsShared(const void* p, size_t bytes) { return ThisThreads().IsShared(p, bytes); }
+void BeginCopy(void* shared, const void* device, int bytes) {
+  ThisThreads().BeginCopy(shared, device, bytes);
+}
+void CommitCopies() { ThisThreads().CommitCopies(); }
+void WaitForCopies(size_t still_going) { ThisThreads().WaitForCopies(still_going); }
 void Fail(const std::string& message) { ThisThreads().Fail(message); }
 
 }  // namespace tug::kernels::emulation

@@ -64,6 +64,14 @@ uint32_t Lane();
 // The block's shared memory, of which at least `bytes` were asked for at the launch.
 void* SharedBytes(size_t bytes);
 
+bool IsShared(const void* p, size_t bytes);
+
+// cp.async of 16 bytes, of which `bytes` are read: done no earlier than the thread waits for its
+// group, so that who does not wait reads what was there before.
+void BeginCopy(void* shared, const void* device, int bytes);
+void CommitCopies();
+void WaitForCopies(size_t still_going);
+
 // Ends the grid with this error.
 [[noreturn]] void Fail(const std::string& message);
 

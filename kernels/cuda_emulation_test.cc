@@ -12,6 +12,7 @@
 #include "kernels/block_reduce.h"
 #include "kernels/cuda_language.h"
 #include "kernels/device.h"
+#include "kernels/tensor_core.h"
 
 namespace tug::kernels::cuda {
 namespace {
@@ -220,6 +221,31 @@ TEST_F(CudaEmulation, WaitingForThreadsThatDoNotComeIsAnErrorThatSaysWhere) {
   EXPECT_FALSE(status.ok());
   // And the next grid is none the worse for it.
   ASSERT_TRUE(Launch(AddOne, {2, 32, stream_}, 64, x.data()).ok());
+}
+
+struct Vectors {
+  alignas(16) float x[8];
+};
+template <bool kWithWait>
+__global__ void CopyWithoutWaiting(const float* in, float* out) {
+  Vectors* const shared = SharedMemory<Vectors>();
+  CopyAsync16(shared->x, in);
+  CommitCopies();
+  if (kWithWait) WaitForCopies<0>();
+  *out = shared->x[0];
+}
+__global__ void CopyToAnOddPlace(const float* in, float*) {
+  CopyAsync16(SharedMemory<Vectors>()->x + 1, in);
+}
+
+TEST_F(CudaEmulation, ACopyIsNotThereBeforeItIsWaitedFor) {
+  const Shared<float> in(std::vector<float>(4, 7.0f)), out({0.0f});
+  const LaunchShape shape = {1, 1, stream_, sizeof(Vectors)};
+  ASSERT_TRUE(Launch(CopyWithoutWaiting<true>, shape, in.data(), out.data()).ok());
+  EXPECT_EQ(out.data()[0], 7);
+  ASSERT_TRUE(Launch(CopyWithoutWaiting<false>, shape, in.data(), out.data()).ok());
+  EXPECT_TRUE(std::isnan(out.data()[0]));
+  EXPECT_TRUE(Says(Launch(CopyToAnOddPlace, shape, in.data(), out.data()), "16-byte boundary"));
 }
 
 struct TwoFloats {
