@@ -47,6 +47,9 @@ struct Thread {
   std::deque<std::vector<Copy>> groups;  // oldest first
 };
 
+// Leaves a thread's stack with its strings destroyed.
+struct Failed {};
+
 std::string Place(const std::source_location& where) {
   return absl::StrCat(where.file_name(), ":", where.line());
 }
@@ -120,7 +123,10 @@ void Scheduler::Main(void* thread) {
   auto& self = *static_cast<Thread*>(thread);
   Scheduler& scheduler = ThisThreads();
   while (true) {
-    (*scheduler.body_)();
+    try {
+      (*scheduler.body_)();
+    } catch (const Failed&) {
+    }
     self.state = State::kReturned;
     scheduler.Wait();
   }
@@ -132,7 +138,7 @@ void Scheduler::Fail(const std::string& message) {
   failure_ =
       absl::StrFormat("thread (%u, %u, %u) of block (%u, %u, %u): %s", running_->index.x,
                       running_->index.y, running_->index.z, block_.x, block_.y, block_.z, message);
-  while (true) Wait();
+  throw Failed();
 }
 
 void Scheduler::SyncThreads(const std::source_location& where) {
