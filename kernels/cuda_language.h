@@ -10,7 +10,7 @@
 //     for (int64_t i = GlobalThread(); i < n; i += GridThreads()) x[i] *= factor;
 //   }
 //   ...
-//   return Launch(Scale, {GridStrideBlocks(n, 256), 256, 0, stream}, n, factor, x);
+//   return Launch(Scale, {GridStrideBlocks(n, 256), 256, stream}, n, factor, x);
 
 #if TUG_CUDA_EMULATED
 #include <tuple>
