@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "collective/binomial_tree.h"
+#include "kernels/device.h"
 
 #if TUG_CUDA
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
 #include "absl/time/clock.h"
-#include "kernels/adamw_cuda.h"
 #endif
 
 namespace tug {
@@ -51,7 +51,7 @@ absl::Status NcclError(ncclResult_t result, ncclComm_t communicator, const char*
 static_assert(NcclGroup::kIdBytes == NCCL_UNIQUE_ID_BYTES);
 
 absl::StatusOr<NcclGroup::Id> NcclGroup::MakeId() {
-  RETURN_IF_ERROR(kernels::CheckGpu());
+  RETURN_IF_ERROR(kernels::cuda::CheckGpu());
   ncclUniqueId made;
   if (const ncclResult_t result = ncclGetUniqueId(&made); result != ncclSuccess) {
     return NcclError(result, nullptr, "ncclGetUniqueId");
@@ -63,16 +63,15 @@ absl::StatusOr<NcclGroup::Id> NcclGroup::MakeId() {
 
 absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Create(const NcclGroupOptions& options,
                                                              const Id& id) {
-  RETURN_IF_ERROR(kernels::CheckGpu());
+  RETURN_IF_ERROR(kernels::cuda::CheckGpu());
   std::unique_ptr<NcclGroup> group(new NcclGroup(options));
   RETURN_IF_ERROR(group->Join(id));
   return group;
 }
 
 absl::Status NcclGroup::Join(const Id& id) {
-  if (const cudaError_t error = cudaSetDevice(options_.device); error != cudaSuccess) {
-    return Fail(absl::UnavailableError(
-        absl::StrCat("no GPU ", options_.device, ": ", cudaGetErrorString(error))));
+  if (absl::Status status = kernels::cuda::UseDevice(options_.device); !status.ok()) {
+    return Fail(std::move(status));
   }
   ncclUniqueId name;
   std::memcpy(name.internal, id.data(), id.size());
@@ -180,11 +179,7 @@ absl::Status NcclGroup::Wait(void* stream) {
 
 namespace {
 
-absl::Status NotBuilt() {
-  return absl::UnavailableError(
-      "no GPU: this tug is built without CUDA (deploy/build "
-      "--config=cuda, where the toolkit is)");
-}
+absl::Status NotBuilt() { return kernels::cuda::CheckGpu(); }
 
 }  // namespace
 

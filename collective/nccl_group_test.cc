@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernels/adamw_cuda.h"
+#include "kernels/device.h"
 #endif
 
 namespace tug {
@@ -57,7 +57,8 @@ int ExitOf(pid_t child) {
 }
 
 bool HasGpu() {
-  static const bool has = ExitOf(InAProcess([] { return kernels::CheckGpu().ok() ? 0 : 1; })) == 0;
+  static const bool has =
+      ExitOf(InAProcess([] { return kernels::cuda::CheckGpu().ok() ? 0 : 1; })) == 0;
   return has;
 }
 

@@ -1,23 +1,19 @@
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <string>
-
 #include "kernels/adamw_cuda.h"
 
-namespace tug::kernels {
+#include "kernels/bf16_cuda.h"
+#include "kernels/cuda_language.h"
+
+namespace tug::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks =
-    132 * 16;  // a few per multiprocessor; the loop strides over the rest
 
-// The arithmetic of AdamWStep, operation by operation (nvcc -fmad=false): the CPU's bits.
+// The arithmetic of the CPU's AdamWStep, operation by operation (nvcc -fmad=false): its bits.
 __global__ void AdamWKernel(int64_t n, AdamWParams params, AdamWConstants constants,
                             const float* __restrict__ g, const float* w_in, float* w_out,
-                            float* __restrict__ m, float* __restrict__ v) {
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride) {
+                            float* __restrict__ m, float* __restrict__ v,
+                            Bf16* __restrict__ w_out_bf16) {
+  for (int64_t i = GlobalThread(); i < n; i += GridThreads()) {
     const float gradient = g[i] * params.gradient_scale;
     const float m_new = params.beta1 * m[i] + constants.one_minus_beta1 * gradient;
     const float v_new =
@@ -25,43 +21,21 @@ __global__ void AdamWKernel(int64_t n, AdamWParams params, AdamWConstants consta
                           : params.beta2 * v[i] + constants.one_minus_beta2 * (gradient * gradient);
     const float denominator = sqrtf(v_new) * constants.inverse_root_bc2 + params.eps;
     const float step = constants.step_size * (m_new / denominator);
+    const float w_new = w_in[i] * constants.decay - step;
     m[i] = m_new;
     v[i] = v_new;
-    w_out[i] = w_in[i] * constants.decay - step;
-  }
-}
-
-absl::Status StatusOf(cudaError_t error) {
-  if (error == cudaSuccess) return absl::OkStatus();
-  const std::string text =
-      std::string(cudaGetErrorString(error)) + " (CUDA error " + std::to_string(error) + ")";
-  switch (error) {
-    case cudaErrorInsufficientDriver:
-    case cudaErrorNoDevice:
-    case cudaErrorInitializationError:
-    case cudaErrorSystemDriverMismatch:
-    case cudaErrorStubLibrary:
-      return absl::UnavailableError("no GPU: " + text + "; use compute on the CPU");
-    default:
-      return absl::InternalError("AdamW on the GPU: " + text);
+    w_out[i] = w_new;
+    if (w_out_bf16 != nullptr) w_out_bf16[i] = Narrow<Bf16>(w_new);
   }
 }
 
 }  // namespace
 
-absl::Status CheckGpu() {
-  void* probe = nullptr;
-  if (absl::Status status = StatusOf(cudaMalloc(&probe, 4)); !status.ok()) return status;
-  return StatusOf(cudaFree(probe));
-}
-
-absl::Status AdamWStepCuda(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-                           float* w_out, float* m, float* v, void* stream) {
+absl::Status AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
+                       float* w_out, float* m, float* v, Bf16* w_out_bf16, const Stream& stream) {
   if (n == 0) return absl::OkStatus();
-  const int64_t blocks = std::min((n + kThreads - 1) / kThreads, kMaxBlocks);
-  AdamWKernel<<<static_cast<unsigned>(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      n, params, MakeAdamWConstants(params), g, w_in, w_out, m, v);
-  return StatusOf(cudaGetLastError());
+  return Launch(AdamWKernel, {GridStrideBlocks(n, kThreads), kThreads, stream}, n, params,
+                MakeAdamWConstants(params), g, w_in, w_out, m, v, w_out_bf16);
 }
 
-}  // namespace tug::kernels
+}  // namespace tug::kernels::cuda

@@ -5,21 +5,18 @@
 
 #include "absl/status/status.h"
 #include "kernels/adamw.h"
+#include "kernels/bf16.h"
+#include "kernels/device.h"
 
-namespace tug::kernels {
+namespace tug::kernels::cuda {
 
-// AdamWStep of kernels/adamw.h on the GPU. Built under --config=cuda only (see tug_cuda_library).
+// AdamWStep of kernels/adamw.h on the GPU, with its bits.
 //   g, w_in, w_out, m, v   [n] in device memory; w_out is w_in itself or does not overlap it
-//   stream                 a cudaStream_t; nullptr: the default stream
-// Returns when the kernel is queued, not when it is done. UnavailableError where there is no usable
-// GPU or driver, InternalError for what else the launch reports. Thread-safe.
-absl::Status AdamWStepCuda(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
-                           float* w_out, float* m, float* v, void* stream);
+//   w_out_bf16             [n] in device memory, or null
+// Returns when the kernel is queued. Errors: those of Launch (kernels/cuda_language.h).
+absl::Status AdamWStep(int64_t n, const AdamWParams& params, const float* g, const float* w_in,
+                       float* w_out, float* m, float* v, Bf16* w_out_bf16, const Stream& stream);
 
-// OkStatus when device 0 can be used; otherwise UnavailableError with the reason ("no GPU: ...").
-// Never ends the process. Thread-safe.
-absl::Status CheckGpu();
-
-}  // namespace tug::kernels
+}  // namespace tug::kernels::cuda
 
 #endif  // TUG_KERNELS_ADAMW_CUDA_H_

@@ -1,16 +1,30 @@
-"""tug_cuda_library: CUDA sources compiled by nvcc, only under --config=cuda."""
+"""CUDA code, built twice: for the GPU (under --config=cuda), and emulated on the CPU for tests.
+
+tug_cuda_library makes `name` and `name_emulated`; tug_cuda_test a test of each.
+"""
 
 load("@cuda//:cuda.bzl", "CUDA_AVAILABLE", "CUDA_HOME")
 
-# sm_90a: Hopper, with its architecture-specific instructions.
-# -fmad=false is for the GPU what -ffp-contract=off is for the CPU.
+# sm_80: Ampere and Ada. sm_90a: Hopper, with its architecture-specific instructions. compute_80: PTX,
+# which the driver compiles for whatever comes later.
 _NVCC_FLAGS = [
     "-std=c++20",
     "-O3",
-    "-fmad=false",
+    "-gencode=arch=compute_80,code=[sm_80,compute_80]",
     "-gencode=arch=compute_90a,code=sm_90a",
+    "-lineinfo",
     "-DTUG_CUDA=1",
+    "-Werror=all-warnings",
     "-Xcompiler=-fPIC,-Wall,-ffp-contract=off",
+]
+
+# For the GPU what -ffp-contract=off is for the CPU: the CPU's bits.
+_NO_CONTRACTION = "-fmad=false"
+
+# nvcc has #pragma unroll, and reads memory as vectors of other types.
+_EMULATION_COPTS = [
+    "-Wno-unknown-pragmas",
+    "-fno-strict-aliasing",
 ]
 
 def _nvcc_archive_impl(ctx):
@@ -46,37 +60,137 @@ _nvcc_archive = rule(
     },
 )
 
-def tug_cuda_library(name, srcs, hdrs = [], deps = [], copts = [], visibility = None):
-    """A library of .cu files.
+def _emulated(labels):
+    return [label + "_emulated" for label in labels]
 
-    Under --config=cuda it holds the compiled kernels and defines TUG_CUDA=1 for whoever
-    depends on it. Otherwise it holds the headers alone: guard calls with `#if TUG_CUDA`.
+def tug_cuda_library(
+        name,
+        kernels = [],
+        srcs = [],
+        emulated_srcs = None,
+        hdrs = [],
+        deps = [],
+        cuda_deps = [],
+        toolkit_deps = [],
+        emulated_deps = [],
+        contract = False,
+        **kwargs):
+    """A library of CUDA code.
+
+    `name`: under --config=cuda the compiled code, and TUG_CUDA=1 for whoever depends on it;
+    otherwise the headers alone: guard calls with `#if TUG_CUDA`, or ask CheckGpu of
+    kernels/device.h in a file that is compiled with CUDA only.
+    `name_emulated` (for tests): the same code compiled for the CPU, with TUG_CUDA_EMULATED=1.
+    A program links one of the two.
 
     Args:
       name: target name.
-      srcs: .cu files.
-      hdrs: headers, plain C++ (no CUDA keywords outside `#ifdef __CUDACC__`).
-      deps: libraries the sources include.
-      copts: further nvcc flags.
-      visibility: as for cc_library.
+      kernels: .cu files, written in kernels/cuda_language.h.
+      srcs: .cc files that call the CUDA runtime, its libraries, or kernels.
+      emulated_srcs: what `name_emulated` has in place of `srcs`; None: the same.
+      hdrs: headers. Plain C++, except those that only .cu files include.
+      deps: libraries without CUDA.
+      cuda_deps: labels of other tug_cuda_library targets.
+      toolkit_deps: libraries of the toolkit, which only `name` has.
+      emulated_deps: what only `name_emulated` has.
+      contract: whether nvcc may contract a * b + c to one operation. Then the bits differ from the
+        CPU's; for kernels whose bits differ anyway, as those on tensor cores.
+      **kwargs: as for cc_library.
     """
-    _nvcc_archive(
-        name = name + "_nvcc",
-        srcs = srcs,
-        hdrs = hdrs,
-        copts = copts,
-        deps = deps + ["//third_party:cuda"],
-        tags = ["manual"],
-        visibility = ["//visibility:private"],
-    )
+    testonly = kwargs.pop("testonly", False)
+    all_deps = deps + cuda_deps + toolkit_deps + ["//third_party:cuda"]
+    objects = []
+    if kernels:
+        _nvcc_archive(
+            name = name + "_nvcc",
+            srcs = kernels,
+            hdrs = hdrs,
+            copts = [] if contract else [_NO_CONTRACTION],
+            deps = all_deps,
+            tags = ["manual"],
+            testonly = testonly,
+            visibility = ["//visibility:private"],
+        )
+        objects.append(":" + name + "_nvcc")
     native.cc_library(
         name = name,
         srcs = select({
-            "//third_party:cuda_enabled": [":" + name + "_nvcc"],
+            "//third_party:cuda_enabled": objects + srcs,
             "//conditions:default": [],
         }),
         hdrs = hdrs,
+        deps = all_deps,
         linkstatic = True,
-        visibility = visibility,
-        deps = deps + ["//third_party:cuda"],
+        testonly = testonly,
+        **kwargs
+    )
+
+    # One C++ file for each .cu file, so that it compiles as C++ and messages name the .cu file.
+    wrappers = []
+    for kernel in kernels:
+        wrapper = "%s_emulated/%s.cc" % (name, kernel)
+        native.genrule(
+            name = "%s_emulated_%s" % (name, kernel.replace(".", "_")),
+            outs = [wrapper],
+            cmd = "echo '#include \"%s/%s\"' > $@" % (native.package_name(), kernel),
+            visibility = ["//visibility:private"],
+        )
+        wrappers.append(wrapper)
+    native.cc_library(
+        name = name + "_emulated",
+        srcs = wrappers + (srcs if emulated_srcs == None else emulated_srcs),
+        hdrs = hdrs,
+        textual_hdrs = kernels,
+        copts = _EMULATION_COPTS,
+        defines = ["TUG_CUDA_EMULATED=1"],
+        deps = deps + _emulated(cuda_deps) + emulated_deps,
+        linkstatic = True,
+        testonly = True,
+        **kwargs
+    )
+
+def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], **kwargs):
+    """One test source in both worlds.
+
+    `name`, which ends in _cuda_test: on the GPU, under --config=cuda; skipped where there is none, and
+    in other builds. `..._cuda_emulated_test`: on the CPU, in every build.
+
+    Args:
+      name: target name.
+      srcs: .cc and .h files; fixtures are those of kernels/cuda_test_support.h.
+      kernels: .cu files of the test's own.
+      deps: libraries without CUDA.
+      cuda_deps: labels of tug_cuda_library targets.
+      **kwargs: as for cc_test.
+    """
+    if not name.endswith("_cuda_test"):
+        fail("%s does not end in _cuda_test" % name)
+    cuda_deps = cuda_deps + ["//kernels:cuda_test_support"]
+    if kernels:
+        tug_cuda_library(
+            name = name + "_kernels",
+            kernels = kernels,
+            hdrs = [src for src in srcs if src.endswith(".h")],
+            deps = deps,
+            cuda_deps = cuda_deps,
+            testonly = True,
+            visibility = ["//visibility:private"],
+        )
+        cuda_deps = cuda_deps + [":" + name + "_kernels"]
+    native.cc_test(
+        name = name,
+        srcs = select({
+            "//third_party:cuda_enabled": srcs,
+            "//conditions:default": ["//kernels:cuda_test_without_cuda.cc"],
+        }),
+        tags = ["gpu"],
+        deps = deps + cuda_deps + ["//third_party:gtest_main"],
+        **kwargs
+    )
+    native.cc_test(
+        name = name[:-len("_cuda_test")] + "_cuda_emulated_test",
+        srcs = srcs,
+        copts = _EMULATION_COPTS,
+        deps = deps + _emulated(cuda_deps) + ["//third_party:gtest_main"],
+        **kwargs
     )

@@ -1,0 +1,22 @@
+#ifndef TUG_KERNELS_BIAS_CUDA_H_
+#define TUG_KERNELS_BIAS_CUDA_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/bf16.h"
+#include "kernels/device.h"
+
+namespace tug::kernels::cuda {
+
+// BiasGradient of kernels/bias.h on the GPU: dbias += the sum of dy over rows, in FP32 and in a
+// fixed order, which is not the CPU's. T is float or Bf16.
+//   dy [rows][width], dbias [width], in device memory
+// Returns when the kernel is queued. Errors: those of Launch (kernels/cuda_language.h).
+template <typename T>
+absl::Status BiasGradient(int64_t rows, int64_t width, const T* dy, float* dbias,
+                          const Stream& stream);
+
+}  // namespace tug::kernels::cuda
+
+#endif  // TUG_KERNELS_BIAS_CUDA_H_

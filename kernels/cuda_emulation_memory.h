@@ -1,0 +1,24 @@
+#ifndef TUG_KERNELS_CUDA_EMULATION_MEMORY_H_
+#define TUG_KERNELS_CUDA_EMULATION_MEMORY_H_
+
+#include <cstddef>
+
+namespace tug::kernels::emulation {
+
+// What stands for a GPU's memory in tests: known by address, so that a kernel which is given a
+// pointer of the host's is found out. All ones when it is new (NaN as a float), and watched: a
+// write within 64 bytes before or behind it ends the process when it is freed. Thread-safe.
+
+// At a boundary of 256 bytes, as cudaMalloc.
+void* AllocateDeviceBytes(size_t bytes);
+void FreeDeviceBytes(void* memory);
+
+// Whether p lies in such memory, or at its end.
+bool IsDeviceMemory(const void* p);
+
+// Whether bytes [p, p + bytes) lie in one piece of it.
+bool IsDeviceRange(const void* p, size_t bytes);
+
+}  // namespace tug::kernels::emulation
+
+#endif  // TUG_KERNELS_CUDA_EMULATION_MEMORY_H_

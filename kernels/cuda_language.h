@@ -1,0 +1,130 @@
+#ifndef TUG_KERNELS_CUDA_LANGUAGE_H_
+#define TUG_KERNELS_CUDA_LANGUAGE_H_
+
+// What a .cu file of ours is written in: CUDA C++ less what kernels/cuda_emulation.h leaves out.
+// nvcc compiles it for the GPU; under TUG_CUDA_EMULATED=1 a C++ compiler makes it run on the CPU,
+// for tests (kernels/cuda_emulation_scheduler.h says which faults that finds). Included by .cu
+// files only. Kernels live in namespace tug::kernels::cuda.
+//
+//   __global__ void Scale(int64_t n, float factor, float* x) {
+//     for (int64_t i = GlobalThread(); i < n; i += GridThreads()) x[i] *= factor;
+//   }
+//   ...
+//   return Launch(Scale, {GridStrideBlocks(n, 256), 256, stream}, n, factor, x);
+
+#if TUG_CUDA_EMULATED
+#include <tuple>
+
+#include "kernels/cuda_emulation.h"
+#include "kernels/cuda_emulation_memory.h"
+#else
+#include <cuda_runtime.h>
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "kernels/device.h"
+
+namespace tug::kernels::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+struct LaunchShape {
+  dim3 grid;   // in blocks
+  dim3 block;  // in threads, 1024 at most
+  const Stream& stream;
+  size_t shared_bytes = 0;
+};
+
+// Queues kernel(arguments...) on the stream. Pointers among the arguments are to device memory, or
+// null. Errors: those of kernels/device.h; INVALID_ARGUMENT (a shape that no GPU takes). A kernel's
+// own faults come with a later call that waits for the stream; emulated, at once (INTERNAL).
+template <typename... Parameters, typename... Arguments>
+absl::Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
+                    Arguments&&... arguments);
+
+// For a loop of stride GridThreads() over n elements: blocks of `threads` threads, as many as n
+// needs and not more than a few for each multiprocessor of a large GPU. At least 1.
+inline unsigned GridStrideBlocks(int64_t n, int threads) {
+  constexpr int64_t kMost = 132 * 16;
+  const int64_t blocks = (n + threads - 1) / threads;
+  return static_cast<unsigned>(blocks < 1 ? 1 : blocks > kMost ? kMost : blocks);
+}
+
+// This thread among all of a grid of one dimension, and how many they are.
+__device__ __forceinline__ int64_t GlobalThread() {
+  return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+}
+__device__ __forceinline__ int64_t GridThreads() { return int64_t{gridDim.x} * blockDim.x; }
+
+// The block's shared memory, `shared_bytes` of the launch: a T (a struct of arrays, say), or the
+// first of as many as fit. Unwritten when the block begins; at a boundary of 128 bytes.
+template <typename T>
+__device__ __forceinline__ T* SharedMemory() {
+  static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 128);
+#if TUG_CUDA_EMULATED
+  return static_cast<T*>(emulation::SharedBytes(sizeof(T)));
+#else
+  extern __shared__ __align__(128) unsigned char tug_shared_bytes[];
+  return reinterpret_cast<T*>(tug_shared_bytes);
+#endif
+}
+
+#if TUG_CUDA_EMULATED
+
+template <typename... Parameters, typename... Arguments>
+absl::Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
+                    Arguments&&... arguments) {
+  const std::tuple<Parameters...> parameters(static_cast<Parameters>(arguments)...);
+  const auto usable = [](const auto& parameter) {
+    if constexpr (std::is_pointer_v<std::decay_t<decltype(parameter)>>) {
+      return parameter == nullptr || emulation::IsDeviceMemory(parameter);
+    }
+    return true;
+  };
+  if (!std::apply([&](const auto&... each) { return (usable(each) && ...); }, parameters)) {
+    return absl::InternalError("a kernel is given a pointer to what is not device memory");
+  }
+  gridDim = shape.grid;
+  blockDim = shape.block;
+  return emulation::RunGrid(
+      {{shape.grid.x, shape.grid.y, shape.grid.z},
+       {shape.block.x, shape.block.y, shape.block.z},
+       shape.shared_bytes},
+      [&] { std::apply(kernel, parameters); },
+      [](const emulation::Index3& thread, const emulation::Index3& block) {
+        threadIdx = {thread.x, thread.y, thread.z};
+        blockIdx = {block.x, block.y, block.z};
+      });
+}
+
+#else
+
+template <typename... Parameters, typename... Arguments>
+absl::Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
+                    Arguments&&... arguments) {
+  constexpr size_t kWithoutAsking = 48 << 10;
+  if (shape.shared_bytes > kWithoutAsking) {
+    const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                   static_cast<int>(shape.shared_bytes));
+    if (error != cudaSuccess) return CudaStatus(error, "shared memory of a kernel");
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = static_cast<cudaStream_t>(shape.stream.handle());
+  return CudaStatus(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...),
+                    "launch");
+}
+
+#endif  // TUG_CUDA_EMULATED
+
+}  // namespace tug::kernels::cuda
+
+#endif  // TUG_KERNELS_CUDA_LANGUAGE_H_

@@ -1,0 +1,171 @@
+#include <cuda_runtime_api.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "kernels/device.h"
+
+namespace tug::kernels::cuda {
+namespace {
+
+cudaStream_t Of(const Stream& stream) { return static_cast<cudaStream_t>(stream.handle()); }
+cudaEvent_t OfEvent(void* event) { return static_cast<cudaEvent_t>(event); }
+
+// Of device memory or pinned host memory.
+absl::Status AllocationStatus(cudaError_t error, size_t wanted, absl::string_view call) {
+  if (error != cudaErrorMemoryAllocation) return CudaStatus(error, call);
+  cudaGetLastError();
+  size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  return absl::ResourceExhaustedError(absl::StrCat(call, ": ", wanted, " bytes wanted; on the GPU ",
+                                                   free, " of ", total, " are free"));
+}
+
+absl::StatusOr<int> Attribute(cudaDeviceAttr attribute, int device) {
+  int value = 0;
+  RETURN_IF_ERROR(
+      CudaStatus(cudaDeviceGetAttribute(&value, attribute, device), "cudaDeviceGetAttribute"));
+  return value;
+}
+
+absl::Status Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                  const Stream& stream) {
+  if (bytes == 0) return absl::OkStatus();
+  return CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, Of(stream)), "cudaMemcpyAsync");
+}
+
+}  // namespace
+
+absl::Status CudaStatus(int code, absl::string_view call) {
+  const auto error = static_cast<cudaError_t>(code);
+  if (error == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();  // else a later launch would report it
+  const std::string text =
+      absl::StrCat(call, ": ", cudaGetErrorString(error), " (CUDA error ", code, ")");
+  switch (error) {
+    case cudaErrorInsufficientDriver:
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorInitializationError:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorSystemNotReady:
+    case cudaErrorStubLibrary:
+    case cudaErrorNoKernelImageForDevice:
+      return absl::UnavailableError(absl::StrCat("no GPU: ", text, "; use compute on the CPU"));
+    case cudaErrorMemoryAllocation:
+    case cudaErrorLaunchOutOfResources:
+      return absl::ResourceExhaustedError(absl::StrCat("GPU: ", text));
+    case cudaErrorInvalidConfiguration:
+      return absl::InvalidArgumentError(absl::StrCat("GPU: ", text));
+    default:
+      return absl::InternalError(absl::StrCat("GPU: ", text));
+  }
+}
+
+absl::Status CheckGpu() {
+  void* probe = nullptr;
+  RETURN_IF_ERROR(AllocationStatus(cudaMalloc(&probe, 4), 4, "cudaMalloc"));
+  return CudaStatus(cudaFree(probe), "cudaFree");
+}
+
+absl::Status UseDevice(int device) {
+  return CudaStatus(cudaSetDevice(device), absl::StrCat("device ", device));
+}
+
+absl::StatusOr<DeviceFacts> GetDeviceFacts() {
+  int device = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "cudaGetDevice"));
+  cudaDeviceProp properties;
+  RETURN_IF_ERROR(
+      CudaStatus(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"));
+  DeviceFacts facts{.name = properties.name,
+                    .compute_major = properties.major,
+                    .compute_minor = properties.minor,
+                    .multiprocessors = properties.multiProcessorCount,
+                    .shared_bytes_per_block = properties.sharedMemPerBlockOptin};
+  size_t free = 0, total = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
+  facts.memory_bytes = total;
+  facts.free_bytes = free;
+  ASSIGN_OR_RETURN(const int khz, Attribute(cudaDevAttrMemoryClockRate, device));
+  ASSIGN_OR_RETURN(const int bits, Attribute(cudaDevAttrGlobalMemoryBusWidth, device));
+  facts.peak_bytes_per_second = 2.0 * khz * 1e3 * bits / 8;  // two transfers a clock
+  return facts;
+}
+
+absl::StatusOr<Event> Event::Create() {
+  cudaEvent_t event = nullptr;
+  RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&event), "cudaEventCreate"));
+  return Event(event);
+}
+void Event::Destroy::operator()(void* event) const { cudaEventDestroy(OfEvent(event)); }
+absl::Status Event::Record(const Stream& stream) const {
+  return CudaStatus(cudaEventRecord(OfEvent(handle_.get()), Of(stream)), "cudaEventRecord");
+}
+absl::Status Event::Synchronize() const {
+  return CudaStatus(cudaEventSynchronize(OfEvent(handle_.get())), "cudaEventSynchronize");
+}
+absl::StatusOr<bool> Event::IsDone() const {
+  const cudaError_t error = cudaEventQuery(OfEvent(handle_.get()));
+  if (error == cudaErrorNotReady) return false;
+  RETURN_IF_ERROR(CudaStatus(error, "cudaEventQuery"));
+  return true;
+}
+
+absl::StatusOr<absl::Duration> TimeBetween(const Event& begin, const Event& end) {
+  float ms = 0;
+  RETURN_IF_ERROR(CudaStatus(
+      cudaEventElapsedTime(&ms, OfEvent(begin.handle_.get()), OfEvent(end.handle_.get())),
+      "cudaEventElapsedTime"));
+  return absl::Milliseconds(ms);
+}
+
+absl::StatusOr<Stream> Stream::Create() {
+  cudaStream_t stream = nullptr;
+  RETURN_IF_ERROR(CudaStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                             "cudaStreamCreateWithFlags"));
+  return Stream(stream);
+}
+void Stream::Destroy::operator()(void* stream) const {
+  cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+}
+absl::Status Stream::Synchronize() const {
+  return CudaStatus(cudaStreamSynchronize(Of(*this)), "cudaStreamSynchronize");
+}
+absl::Status Stream::WaitFor(const Event& event) const {
+  return CudaStatus(cudaStreamWaitEvent(Of(*this), OfEvent(event.handle_.get()), 0),
+                    "cudaStreamWaitEvent");
+}
+
+absl::StatusOr<DeviceBuffer> DeviceBuffer::Create(size_t size_bytes) {
+  void* data = nullptr;
+  // cudaMalloc gives null for 0 bytes.
+  const size_t bytes = size_bytes > 0 ? size_bytes : 1;
+  RETURN_IF_ERROR(AllocationStatus(cudaMalloc(&data, bytes), bytes, "cudaMalloc"));
+  return DeviceBuffer(data, size_bytes);
+}
+void DeviceBuffer::Free::operator()(void* data) const { cudaFree(data); }
+
+absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
+  void* data = nullptr;
+  const size_t bytes = size_bytes > 0 ? size_bytes : 1;
+  RETURN_IF_ERROR(AllocationStatus(cudaMallocHost(&data, bytes), bytes, "cudaMallocHost"));
+  return PinnedBuffer(data, size_bytes);
+}
+void PinnedBuffer::Free::operator()(void* data) const { cudaFreeHost(data); }
+
+absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream& stream) {
+  return Copy(device, host, bytes, cudaMemcpyHostToDevice, stream);
+}
+absl::Status CopyToHostAsync(void* host, const void* device, size_t bytes, const Stream& stream) {
+  return Copy(host, device, bytes, cudaMemcpyDeviceToHost, stream);
+}
+absl::Status CopyOnDeviceAsync(void* to, const void* from, size_t bytes, const Stream& stream) {
+  return Copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+absl::Status FillZeroAsync(void* device, size_t bytes, const Stream& stream) {
+  if (bytes == 0) return absl::OkStatus();
+  return CudaStatus(cudaMemsetAsync(device, 0, bytes, Of(stream)), "cudaMemsetAsync");
+}
+
+}  // namespace tug::kernels::cuda

@@ -1,0 +1,101 @@
+#include <cstring>
+#include <numeric>
+
+#include "gtest/gtest.h"
+#include "kernels/cuda_test_support.h"
+#include "kernels/device.h"
+
+namespace tug::kernels::cuda {
+namespace {
+
+using Device = CudaTest;
+
+TEST(CheckGpu, SaysWhyThereIsNone) {
+  const absl::Status status = CheckGpu();
+  if (status.ok()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(std::string(status.message()).substr(0, 6), "no GPU") << status;
+  EXPECT_TRUE(absl::IsUnavailable(Stream::Create().status()));
+  EXPECT_TRUE(absl::IsUnavailable(Event::Create().status()));
+  EXPECT_TRUE(absl::IsUnavailable(DeviceBuffer::Create(1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(PinnedBuffer::Create(1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(GetDeviceFacts().status()));
+}
+
+TEST_F(Device, CopiesThereAndBack) {
+  for (const size_t bytes : {0, 1, 31, 1023, 1 << 20}) {
+    auto host = PinnedBuffer::Create(bytes);
+    auto back = PinnedBuffer::Create(bytes);
+    auto one = DeviceBuffer::Create(bytes);
+    auto two = DeviceBuffer::Create(bytes);
+    ASSERT_TRUE(host.ok() && back.ok() && one.ok() && two.ok());
+    EXPECT_EQ(one->size_bytes(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(one->data()) % 256, 0u);
+    uint8_t* const p = host->As<uint8_t>();
+    for (size_t i = 0; i < bytes; ++i) p[i] = static_cast<uint8_t>(i * 7);
+    ASSERT_TRUE(CopyToDeviceAsync(one->data(), p, bytes, stream()).ok());
+    ASSERT_TRUE(CopyOnDeviceAsync(two->data(), one->data(), bytes, stream()).ok());
+    ASSERT_TRUE(FillZeroAsync(one->data(), bytes, stream()).ok());
+    ASSERT_TRUE(CopyToHostAsync(back->data(), two->data(), bytes, stream()).ok());
+    ASSERT_TRUE(stream().Synchronize().ok());
+    EXPECT_TRUE(std::equal(p, p + bytes, back->As<uint8_t>()));
+    ASSERT_TRUE(CopyToHostAsync(back->data(), one->data(), bytes, stream()).ok());
+    ASSERT_TRUE(stream().Synchronize().ok());
+    EXPECT_EQ(std::accumulate(back->As<uint8_t>(), back->As<uint8_t>() + bytes, 0), 0);
+  }
+}
+
+TEST_F(Device, AnotherStreamWaitsForAnEvent) {
+  const auto other = Stream::Create();
+  const auto event = Event::Create();
+  ASSERT_TRUE(other.ok() && event.ok());
+  constexpr size_t kBytes = 16 << 20;
+  const auto memory = DeviceBuffer::Create(kBytes);
+  ASSERT_TRUE(memory.ok());
+  const std::vector<uint8_t> ones(kBytes, 1);
+  std::vector<uint8_t> back(kBytes);
+  ASSERT_TRUE(CopyToDeviceAsync(memory->data(), ones.data(), kBytes, stream()).ok());
+  ASSERT_TRUE(event->Record(stream()).ok());
+  ASSERT_TRUE(other->WaitFor(*event).ok());
+  ASSERT_TRUE(CopyToHostAsync(back.data(), memory->data(), kBytes, *other).ok());
+  ASSERT_TRUE(other->Synchronize().ok());
+  EXPECT_EQ(back, ones);
+  const auto done = event->IsDone();
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_TRUE(*done);
+}
+
+TEST_F(Device, TimeBetweenEventsIsNotNegative) {
+  const auto begin = Event::Create();
+  const auto end = Event::Create();
+  ASSERT_TRUE(begin.ok() && end.ok());
+  EXPECT_FALSE(TimeBetween(*begin, *end).ok());  // not recorded
+  ASSERT_TRUE(begin->Record(stream()).ok());
+  ASSERT_TRUE(end->Record(stream()).ok());
+  ASSERT_TRUE(end->Synchronize().ok());
+  const auto time = TimeBetween(*begin, *end);
+  ASSERT_TRUE(time.ok()) << time.status();
+  EXPECT_GE(*time, absl::ZeroDuration());
+}
+
+TEST_F(Device, TooMuchMemoryIsAnErrorThatNamesBytes) {
+  const auto buffer = DeviceBuffer::Create(size_t{1} << 50);
+  EXPECT_TRUE(absl::IsResourceExhausted(buffer.status())) << buffer.status();
+  EXPECT_NE(buffer.status().ToString().find("1125899906842624 bytes wanted"), std::string::npos)
+      << buffer.status();
+  EXPECT_TRUE(DeviceBuffer::Create(256).ok());
+}
+
+TEST_F(Device, HasFacts) {
+  const auto facts = GetDeviceFacts();
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_FALSE(facts->name.empty());
+  EXPECT_GE(facts->compute_major, 8);
+  EXPECT_GT(facts->multiprocessors, 0);
+  EXPECT_GE(facts->memory_bytes, facts->free_bytes);
+  EXPECT_FALSE(UseDevice(1000).ok());
+  EXPECT_TRUE(UseDevice(0).ok());
+}
+
+}  // namespace
+}  // namespace tug::kernels::cuda

@@ -1,0 +1,119 @@
+// In place of device_cuda.cc in tests: memory is the host's, and what is queued is done at once.
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "kernels/cuda_emulation_memory.h"
+#include "kernels/device.h"
+
+namespace tug::kernels::cuda {
+namespace {
+
+constexpr uint64_t kMemoryBytes = uint64_t{4} << 30;
+
+// What stands behind a Stream: only that it is there.
+struct EmulatedStream {};
+
+struct EmulatedEvent {
+  absl::Time recorded = absl::InfinitePast();
+};
+
+EmulatedEvent& Of(void* event) { return *static_cast<EmulatedEvent*>(event); }
+
+absl::Status CheckRange(const void* device, size_t bytes) {
+  if (bytes == 0 || emulation::IsDeviceRange(device, bytes)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(bytes, " bytes that do not all lie in device memory"));
+}
+
+absl::StatusOr<void*> Allocate(size_t bytes) {
+  void* const data = bytes <= kMemoryBytes ? emulation::AllocateDeviceBytes(bytes) : nullptr;
+  if (data != nullptr) return data;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(bytes, " bytes wanted; an emulated GPU has ", kMemoryBytes));
+}
+
+}  // namespace
+
+absl::Status CheckGpu() { return absl::OkStatus(); }
+
+absl::Status UseDevice(int device) {
+  if (device == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("no GPU: number ", device, " of an emulated one"));
+}
+
+absl::StatusOr<DeviceFacts> GetDeviceFacts() {
+  return DeviceFacts{.name = "emulated on the CPU",
+                     .compute_major = 8,
+                     .compute_minor = 0,
+                     .multiprocessors = 1,
+                     .shared_bytes_per_block = size_t{163} << 10,
+                     .memory_bytes = kMemoryBytes,
+                     .free_bytes = kMemoryBytes};
+}
+
+absl::StatusOr<Event> Event::Create() { return Event(new EmulatedEvent); }
+void Event::Destroy::operator()(void* event) const { delete static_cast<EmulatedEvent*>(event); }
+absl::Status Event::Record(const Stream&) const {
+  Of(handle_.get()).recorded = absl::Now();
+  return absl::OkStatus();
+}
+absl::Status Event::Synchronize() const { return absl::OkStatus(); }
+absl::StatusOr<bool> Event::IsDone() const { return true; }
+
+absl::StatusOr<absl::Duration> TimeBetween(const Event& begin, const Event& end) {
+  const absl::Time from = Of(begin.handle_.get()).recorded;
+  const absl::Time to = Of(end.handle_.get()).recorded;
+  if (from == absl::InfinitePast() || to == absl::InfinitePast()) {
+    return absl::InternalError("time between events that are not recorded");
+  }
+  return to - from;
+}
+
+absl::StatusOr<Stream> Stream::Create() { return Stream(new EmulatedStream); }
+void Stream::Destroy::operator()(void* stream) const {
+  delete static_cast<EmulatedStream*>(stream);
+}
+absl::Status Stream::Synchronize() const { return absl::OkStatus(); }
+absl::Status Stream::WaitFor(const Event&) const { return absl::OkStatus(); }
+
+absl::StatusOr<DeviceBuffer> DeviceBuffer::Create(size_t size_bytes) {
+  ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes));
+  return DeviceBuffer(data, size_bytes);
+}
+void DeviceBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
+
+// Device memory too: kernels may use it.
+absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
+  ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes));
+  return PinnedBuffer(data, size_bytes);
+}
+void PinnedBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
+
+absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream&) {
+  RETURN_IF_ERROR(CheckRange(device, bytes));
+  if (bytes > 0) std::memcpy(device, host, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status CopyToHostAsync(void* host, const void* device, size_t bytes, const Stream&) {
+  RETURN_IF_ERROR(CheckRange(device, bytes));
+  if (bytes > 0) std::memcpy(host, device, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status CopyOnDeviceAsync(void* to, const void* from, size_t bytes, const Stream&) {
+  RETURN_IF_ERROR(CheckRange(to, bytes));
+  RETURN_IF_ERROR(CheckRange(from, bytes));
+  if (bytes > 0) std::memcpy(to, from, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status FillZeroAsync(void* device, size_t bytes, const Stream&) {
+  RETURN_IF_ERROR(CheckRange(device, bytes));
+  if (bytes > 0) std::memset(device, 0, bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace tug::kernels::cuda
