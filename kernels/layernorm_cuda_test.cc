@@ -117,7 +117,6 @@ class LayerNormCuda : public CudaTest {
     const double sum_bound = 4e-6 + 2e-6 * static_cast<double>(rows) / 8;
     ExpectClose(once.dgamma, expected.dgamma, sum_bound, 4e-6);
     ExpectClose(once.dbeta, expected.dbeta, sum_bound, 4e-6);
-    ExpectSame(RunKernels(in, options), once);
   }
 
   static void ExpectSame(const Result<T, float>& a, const Result<T, float>& b) {
@@ -165,28 +164,30 @@ class LayerNormCuda : public CudaTest {
 using ElementTypes = testing::Types<float, Bf16>;
 TYPED_TEST_SUITE(LayerNormCuda, ElementTypes);
 
-TYPED_TEST(LayerNormCuda, MatchesTheReferenceAtEverySizeAndRepeatsItsBits) {
+TYPED_TEST(LayerNormCuda, MatchesTheReferenceAtEverySize) {
   for (const int64_t size : kTestSizes) {
     for (const Options options :
          {Options{true, true}, Options{false, true}, Options{true, false}}) {
       this->ExpectMatchesReference(3, size, options);
-      this->ExpectMatchesReference(size, 40, options);
     }
+    this->ExpectMatchesReference(size, 40, {});
   }
   for (const int64_t width : {384, 512, 768, 1024}) this->ExpectMatchesReference(20, width, {});
-  for (const int64_t width : {1025, 1600, 4096, 8192}) this->ExpectMatchesReference(3, width, {});
+  for (const int64_t width : {1025, 1600, 4160}) this->ExpectMatchesReference(3, width, {});
 }
 
-// Also more rows than teams.
+// More rows than there are teams: of warps, of blocks.
 TYPED_TEST(LayerNormCuda, SumsManyRows) {
   this->ExpectMatchesReference(132 * 2 * 8 + 77, 16, {});
-  this->ExpectMatchesReference(132 * 4 + 9, 1025, {});
+  this->ExpectMatchesReference(132 * 2 + 9, 4096, {});
 }
 
-TYPED_TEST(LayerNormCuda, HasTheSameBitsBehindABoundary) {
+TYPED_TEST(LayerNormCuda, HasTheSameBitsAtEveryRunAndBehindABoundary) {
   for (const int64_t width : {32, 768, 1600}) {
     const Inputs<TypeParam> in(11, width);
-    this->ExpectSame(this->RunKernels(in, {}, 1), this->RunKernels(in, {}));
+    const auto once = this->RunKernels(in, {});
+    this->ExpectSame(this->RunKernels(in, {}), once);
+    this->ExpectSame(this->RunKernels(in, {}, 1), once);
   }
 }
 
