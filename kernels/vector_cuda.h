@@ -97,6 +97,19 @@ __device__ __forceinline__ void StoreVector(const float (&from)[kCount], int64_t
   }
 }
 
+// The same where the last vector may be cut short. kAtVectors: `from`, `to` at such a boundary.
+template <bool kAtVectors, int kCount, typename T>
+__device__ __forceinline__ void LoadVectorOrRest(const T* from, int64_t left, float (&to)[kCount]) {
+  if (kAtVectors && left >= kCount) return LoadVector<true>(from, left, to);
+  LoadVector<false>(from, left, to);
+}
+template <bool kAtVectors, int kCount, typename T>
+__device__ __forceinline__ void StoreVectorOrRest(const float (&from)[kCount], int64_t left,
+                                                  T* to) {
+  if (kAtVectors && left >= kCount) return StoreVector<true>(from, left, to);
+  StoreVector<false>(from, left, to);
+}
+
 }  // namespace tug::kernels::cuda
 
 #endif  // TUG_KERNELS_VECTOR_CUDA_H_
