@@ -42,7 +42,6 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t row = GlobalThread() / kWarp; row < rows; row += GridThreads() / kWarp) {
     const W* const token = wte + tokens[row] * width;
     const W* const position = wpe + row % seq * width;
-#pragma unroll 4
     for (int64_t i = lane * kCount; i < width; i += kWarp * kCount) {
       float a[kCount], b[kCount];
       LoadVector<kWhole>(token + i, width - i, a);

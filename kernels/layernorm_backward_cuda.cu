@@ -101,9 +101,13 @@ __global__ void __launch_bounds__(Team::kMaxThreads)
 #pragma unroll
       for (int i = 0; i < Team::kPerVector; ++i) {
         const float inner = fmaf(-normal[k][i], mean_g_normal, gradient[k][i] - mean_g);
-        before[i] = fmaf(inner, rstd, before[i]);
+        gradient[k][i] = fmaf(inner, rstd, before[i]);
       }
-      StoreVector<Team::kWhole>(before, width - column, dx + row * width + column);
+    }
+#pragma unroll
+    for (int k = 0; k < Team::kVectors; ++k) {
+      const int64_t column = Team::Column(k);
+      StoreVector<Team::kWhole>(gradient[k], width - column, dx + row * width + column);
     }
   }
   if constexpr (!Team::kBlock) {

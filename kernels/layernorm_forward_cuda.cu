@@ -50,7 +50,11 @@ __device__ __forceinline__ void AddResidual(const Residual<typename Team::Elemen
     for (int i = 0; i < Team::kPerVector; ++i) {
       v[i] = left > 0 ? Widen(Narrow<T>(past[i] + v[i])) : 0.0f;
     }
-    StoreVector<true>(v, left, from.sum + row * width + column);
+  }
+#pragma unroll
+  for (int k = 0; k < Team::kVectors; ++k) {
+    const int64_t column = Team::Column(k);
+    StoreVector<true>(value[k], width - column, from.sum + row * width + column);
   }
 }
 

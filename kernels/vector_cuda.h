@@ -15,6 +15,30 @@ namespace tug::kernels::cuda {
 template <typename T>
 inline constexpr int kVector = 16 / static_cast<int>(sizeof(T));
 
+// Stores 8 or 16 bytes at once, at such a boundary. Left to itself nvcc takes some stores of a
+// uint4 apart into four.
+__device__ __forceinline__ void StoreWords(const unsigned (&word)[4], void* to) {
+#if TUG_CUDA_EMULATED
+  *static_cast<uint4*>(to) = make_uint4(word[0], word[1], word[2], word[3]);
+#else
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(__cvta_generic_to_global(to)), "r"(word[0]), "r"(word[1]), "r"(word[2]),
+                 "r"(word[3])
+               : "memory");
+#endif
+}
+__device__ __forceinline__ void StoreWords(const unsigned (&word)[2], void* to) {
+#if TUG_CUDA_EMULATED
+  *static_cast<uint2*>(to) = make_uint2(word[0], word[1]);
+#else
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};"
+               :
+               : "l"(__cvta_generic_to_global(to)), "r"(word[0]), "r"(word[1])
+               : "memory");
+#endif
+}
+
 // Whether all of these begin at boundaries of 16 bytes. Null does.
 template <typename... P>
 bool AtVectors(const P*... p) {
@@ -74,25 +98,21 @@ __device__ __forceinline__ void StoreVector(const float (&from)[kCount], int64_t
     static_assert(kCount % 4 == 0);
     if (left <= 0) return;
     constexpr int kBytes = kCount * static_cast<int>(sizeof(T));
-    unsigned word[kBytes / 4];
+    constexpr int kAtOnce = kBytes < 16 ? kBytes / 4 : 4;  // words
 #pragma unroll
-    for (int i = 0; i < kBytes / 4; ++i) {
-      if constexpr (std::is_same_v<T, float>) {
-        word[i] = __float_as_uint(from[i]);
-      } else {
-        word[i] = static_cast<unsigned>(Narrow<Bf16>(from[2 * i])) |
-                  static_cast<unsigned>(Narrow<Bf16>(from[2 * i + 1])) << 16;
-      }
-    }
-    if constexpr (kBytes % 16 == 0) {
+    for (int begin = 0; begin < kBytes / 4; begin += kAtOnce) {
+      unsigned word[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kBytes / 16; ++i) {
-        reinterpret_cast<uint4*>(to)[i] =
-            make_uint4(word[4 * i], word[4 * i + 1], word[4 * i + 2], word[4 * i + 3]);
+      for (int i = 0; i < kAtOnce; ++i) {
+        if constexpr (std::is_same_v<T, float>) {
+          word[i] = __float_as_uint(from[begin + i]);
+        } else {
+          const int at = 2 * (begin + i);
+          word[i] = static_cast<unsigned>(Narrow<Bf16>(from[at])) |
+                    static_cast<unsigned>(Narrow<Bf16>(from[at + 1])) << 16;
+        }
       }
-    } else {
-      static_assert(kBytes == 8);
-      *reinterpret_cast<uint2*>(to) = make_uint2(word[0], word[1]);
+      StoreWords(word, reinterpret_cast<unsigned*>(to) + begin);
     }
   }
 }
