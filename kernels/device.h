@@ -47,6 +47,9 @@ struct DeviceFacts {
 // Of this thread's device.
 absl::StatusOr<DeviceFacts> GetDeviceFacts();
 
+// Its shared_bytes_per_block alone, cheap enough to ask for before every launch.
+absl::StatusOr<size_t> SharedBytesPerBlock();
+
 class Stream;
 
 // A point in a stream's order.
@@ -111,6 +114,27 @@ class DeviceBuffer {
   DeviceBuffer(void* data, size_t size_bytes) : data_(data), size_bytes_(size_bytes) {}
   std::unique_ptr<void, Free> data_;
   size_t size_bytes_ = 0;
+};
+
+// Device memory for what is queued on one stream between Create and the destructor, which neither
+// waits nor lets go of it before that is done: what a kernel leaves for the next. Unwritten;
+// 256-byte boundary. Its device keeps what is freed for the next one, so that a second step asks
+// nobody.
+class ScratchBuffer {
+ public:
+  static absl::StatusOr<ScratchBuffer> Create(size_t size_bytes, const Stream& stream);
+  template <typename T>
+  T* As() const {
+    return static_cast<T*>(data_.get());
+  }
+
+ private:
+  struct Free {
+    void* stream;
+    void operator()(void* data) const;
+  };
+  ScratchBuffer(void* data, void* stream) : data_(data, Free{stream}) {}
+  std::unique_ptr<void, Free> data_;
 };
 
 // Host memory that the device copies from and to by itself, unwritten. Kernels may use it, slowly.

@@ -33,6 +33,19 @@ absl::Status Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
   return CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, Of(stream)), "cudaMemcpyAsync");
 }
 
+// Scratch memory that is freed stays with the device's pool: else every synchronisation would give
+// it back to the driver.
+absl::Status KeepScratchMemory() {
+  int device = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "cudaGetDevice"));
+  cudaMemPool_t pool = nullptr;
+  RETURN_IF_ERROR(
+      CudaStatus(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool"));
+  uint64_t bytes = UINT64_MAX;
+  return CudaStatus(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &bytes),
+                    "cudaMemPoolSetAttribute");
+}
+
 }  // namespace
 
 absl::Status CudaStatus(int code, absl::string_view call) {
@@ -93,6 +106,13 @@ absl::StatusOr<DeviceFacts> GetDeviceFacts() {
   return facts;
 }
 
+absl::StatusOr<size_t> SharedBytesPerBlock() {
+  int device = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "cudaGetDevice"));
+  ASSIGN_OR_RETURN(const int bytes, Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return static_cast<size_t>(bytes);
+}
+
 absl::StatusOr<Event> Event::Create() {
   cudaEvent_t event = nullptr;
   RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&event), "cudaEventCreate"));
@@ -121,6 +141,7 @@ absl::StatusOr<absl::Duration> TimeBetween(const Event& begin, const Event& end)
 }
 
 absl::StatusOr<Stream> Stream::Create() {
+  RETURN_IF_ERROR(KeepScratchMemory());
   cudaStream_t stream = nullptr;
   RETURN_IF_ERROR(CudaStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                              "cudaStreamCreateWithFlags"));
@@ -145,6 +166,17 @@ absl::StatusOr<DeviceBuffer> DeviceBuffer::Create(size_t size_bytes) {
   return DeviceBuffer(data, size_bytes);
 }
 void DeviceBuffer::Free::operator()(void* data) const { cudaFree(data); }
+
+absl::StatusOr<ScratchBuffer> ScratchBuffer::Create(size_t size_bytes, const Stream& stream) {
+  void* data = nullptr;
+  const size_t bytes = size_bytes > 0 ? size_bytes : 1;
+  RETURN_IF_ERROR(
+      AllocationStatus(cudaMallocAsync(&data, bytes, Of(stream)), bytes, "cudaMallocAsync"));
+  return ScratchBuffer(data, stream.handle());
+}
+void ScratchBuffer::Free::operator()(void* data) const {
+  cudaFreeAsync(data, static_cast<cudaStream_t>(stream));
+}
 
 absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
   void* data = nullptr;

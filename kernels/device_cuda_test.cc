@@ -86,6 +86,26 @@ TEST_F(Device, TooMuchMemoryIsAnErrorThatNamesBytes) {
   EXPECT_TRUE(DeviceBuffer::Create(256).ok());
 }
 
+TEST_F(Device, ScratchMemoryGoesAfterWhatIsQueued) {
+  constexpr size_t kBytes = 4 << 20;
+  const std::vector<uint8_t> ones(kBytes, 1);
+  const auto memory = DeviceBuffer::Create(kBytes);
+  ASSERT_TRUE(memory.ok());
+  for (int i = 0; i < 3; ++i) {
+    const auto scratch = ScratchBuffer::Create(kBytes, stream());
+    ASSERT_TRUE(scratch.ok()) << scratch.status();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(scratch->As<uint8_t>()) % 256, 0u);
+    ASSERT_TRUE(CopyToDeviceAsync(scratch->As<uint8_t>(), ones.data(), kBytes, stream()).ok());
+    ASSERT_TRUE(CopyOnDeviceAsync(memory->data(), scratch->As<uint8_t>(), kBytes, stream()).ok());
+  }
+  std::vector<uint8_t> back(kBytes);
+  ASSERT_TRUE(CopyToHostAsync(back.data(), memory->data(), kBytes, stream()).ok());
+  ASSERT_TRUE(stream().Synchronize().ok());
+  EXPECT_EQ(back, ones);
+  const auto too_much = ScratchBuffer::Create(size_t{1} << 50, stream());
+  EXPECT_TRUE(absl::IsResourceExhausted(too_much.status())) << too_much.status();
+}
+
 TEST_F(Device, HasFacts) {
   const auto facts = GetDeviceFacts();
   ASSERT_TRUE(facts.ok()) << facts.status();
@@ -93,6 +113,9 @@ TEST_F(Device, HasFacts) {
   EXPECT_GE(facts->compute_major, 8);
   EXPECT_GT(facts->multiprocessors, 0);
   EXPECT_GE(facts->memory_bytes, facts->free_bytes);
+  const auto shared_bytes = SharedBytesPerBlock();
+  ASSERT_TRUE(shared_bytes.ok()) << shared_bytes.status();
+  EXPECT_EQ(*shared_bytes, facts->shared_bytes_per_block);
   EXPECT_FALSE(UseDevice(1000).ok());
   EXPECT_TRUE(UseDevice(0).ok());
 }

@@ -12,6 +12,7 @@ namespace tug::kernels::cuda {
 namespace {
 
 constexpr uint64_t kMemoryBytes = uint64_t{4} << 30;
+constexpr size_t kSharedBytesPerBlock = size_t{163} << 10;
 
 // What stands behind a Stream: only that it is there.
 struct EmulatedStream {};
@@ -48,10 +49,12 @@ absl::StatusOr<DeviceFacts> GetDeviceFacts() {
                      .compute_major = 8,
                      .compute_minor = 0,
                      .multiprocessors = 1,
-                     .shared_bytes_per_block = size_t{163} << 10,
+                     .shared_bytes_per_block = kSharedBytesPerBlock,
                      .memory_bytes = kMemoryBytes,
                      .free_bytes = kMemoryBytes};
 }
+
+absl::StatusOr<size_t> SharedBytesPerBlock() { return kSharedBytesPerBlock; }
 
 absl::StatusOr<Event> Event::Create() { return Event(new EmulatedEvent); }
 void Event::Destroy::operator()(void* event) const { delete static_cast<EmulatedEvent*>(event); }
@@ -83,6 +86,12 @@ absl::StatusOr<DeviceBuffer> DeviceBuffer::Create(size_t size_bytes) {
   return DeviceBuffer(data, size_bytes);
 }
 void DeviceBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
+
+absl::StatusOr<ScratchBuffer> ScratchBuffer::Create(size_t size_bytes, const Stream& stream) {
+  ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes));
+  return ScratchBuffer(data, stream.handle());
+}
+void ScratchBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
 
 // Device memory too: kernels may use it.
 absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {

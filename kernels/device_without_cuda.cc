@@ -13,6 +13,7 @@ absl::Status NotBuilt() {
 absl::Status CheckGpu() { return NotBuilt(); }
 absl::Status UseDevice(int) { return NotBuilt(); }
 absl::StatusOr<DeviceFacts> GetDeviceFacts() { return NotBuilt(); }
+absl::StatusOr<size_t> SharedBytesPerBlock() { return NotBuilt(); }
 
 absl::StatusOr<Event> Event::Create() { return NotBuilt(); }
 void Event::Destroy::operator()(void*) const {}
@@ -28,6 +29,8 @@ absl::Status Stream::WaitFor(const Event&) const { return NotBuilt(); }
 
 absl::StatusOr<DeviceBuffer> DeviceBuffer::Create(size_t) { return NotBuilt(); }
 void DeviceBuffer::Free::operator()(void*) const {}
+absl::StatusOr<ScratchBuffer> ScratchBuffer::Create(size_t, const Stream&) { return NotBuilt(); }
+void ScratchBuffer::Free::operator()(void*) const {}
 absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t) { return NotBuilt(); }
 void PinnedBuffer::Free::operator()(void*) const {}
 

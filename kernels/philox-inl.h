@@ -52,8 +52,8 @@ HWY_INLINE WideVector MulLow(WideVector a, WordVector b) {
 HWY_INLINE void PhiloxRound(PhiloxState& s, uint32_t key0, uint32_t key1) {
   const WordTag d;
   const WideTag dw;
-  const auto p0 = MulLow(s.c0, hn::Set(d, 0xD2511F53u));
-  const auto p1 = MulLow(s.c2, hn::Set(d, 0xCD9E8D57u));
+  const auto p0 = MulLow(s.c0, hn::Set(d, kPhiloxMultiplier0));
+  const auto p1 = MulLow(s.c2, hn::Set(d, kPhiloxMultiplier1));
   s.c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), s.c1), hn::Set(dw, uint64_t{key0}));
   s.c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), s.c3), hn::Set(dw, uint64_t{key1}));
   s.c1 = p1;
@@ -79,11 +79,11 @@ HWY_INLINE FourWords RandomWords(const std::array<uint32_t, 4>& counter,
   even.c3 = hn::Set(dw, uint64_t{counter[3]});
   PhiloxState odd = even;
   odd.c0 = hn::Add(even.c0, hn::Set(dw, uint64_t{1}));
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     PhiloxRound(even, round_key[0], round_key[1]);
     PhiloxRound(odd, round_key[0], round_key[1]);
-    round_key[0] += 0x9E3779B9u;
-    round_key[1] += 0xBB67AE85u;
+    round_key[0] += kPhiloxKeyStep0;
+    round_key[1] += kPhiloxKeyStep1;
   }
   return {{Interleave(even.c0, odd.c0), Interleave(even.c1, odd.c1), Interleave(even.c2, odd.c2),
            Interleave(even.c3, odd.c3)}};

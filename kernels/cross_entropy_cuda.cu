@@ -1,0 +1,206 @@
+#include "kernels/cross_entropy_cuda.h"
+
+#include "base/status_macros.h"
+#include "kernels/bf16_cuda.h"
+#include "kernels/block_reduce.h"
+#include "kernels/cuda_language.h"
+
+// A block takes a row at once; logit j is that of thread j % threads, also where it is kept.
+//   1. Each thread finds the largest of its logits and the sum of their exponentials in one go:
+//      where a larger one comes, the sum so far is scaled to it (Milakov and Gimelshein 2018,
+//      "Online normalizer calculation for softmax", algorithm 3). It keeps the logits in shared
+//      memory, those that fit.
+//   2. The block's maximum and sum; the loss.
+//   3. Each thread writes the gradient of its logits.
+// Threads read and write 4 bytes each, whole lines a warp: a vocabulary such as 50257 puts the rows
+// at no boundary of 16.
+
+namespace tug::kernels::cuda {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int kAtOnce = 8;  // loads of a thread before it uses the first
+constexpr float kLowest = -3.402823466e38f;
+constexpr unsigned kNone = 0xFFFFFFFFu;
+
+struct Shared {
+  float scratch[kWarp];
+  float scale;
+  float unused[kWarp - 1];
+  // The row's first logits follow.
+};
+
+// sum_j e^(logit_j - max), and where `max` is first.
+struct Exponentials {
+  float max;
+  float sum;
+  unsigned first;
+};
+
+// Of this thread's logits, of which it keeps those below `kept` in `keep`. A NaN stays in the sum.
+__device__ __forceinline__ Exponentials SumExponentials(int64_t vocab, const float* logits,
+                                                        int64_t kept, float* keep) {
+  Exponentials e = {kLowest, 0.0f, kNone};
+  const int64_t threads = blockDim.x;
+  for (int64_t begin = threadIdx.x; begin < vocab; begin += kAtOnce * threads) {
+    float v[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t j = begin + i * threads;
+      v[i] = j < vocab ? logits[j] : -INFINITY;
+    }
+    float largest = v[0];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t j = begin + i * threads;
+      if (j < kept) keep[j] = v[i];
+      largest = fmaxf(largest, v[i]);
+    }
+    if (largest > e.max || (largest == e.max && e.first == kNone)) {
+      e.sum *= expf(e.max - largest);
+      e.max = largest;
+#pragma unroll
+      for (int i = kAtOnce - 1; i >= 0; --i) {
+        if (v[i] == largest) e.first = static_cast<unsigned>(begin + i * threads);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) e.sum += expf(v[i] - e.max);
+  }
+  return e;
+}
+
+// Of the block, for all its threads.
+__device__ __forceinline__ Exponentials OfBlock(const Exponentials& mine, float* scratch) {
+  const float max = BlockMax(mine.max, scratch);
+  const float sum = BlockSum(mine.sum * expf(mine.max - max), scratch);
+  auto* const firsts = reinterpret_cast<unsigned*>(scratch);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const unsigned of_warp = __reduce_min_sync(kAllLanes, mine.max == max ? mine.first : kNone);
+  if (lane == 0) firsts[threadIdx.x / kWarp] = of_warp;
+  __syncthreads();
+  const bool is_warp = lane < static_cast<int>(blockDim.x) / kWarp;
+  const unsigned first = __reduce_min_sync(kAllLanes, is_warp ? firsts[lane] : kNone);
+  __syncthreads();
+  return {max, sum, first};
+}
+
+// p_j = e^(logit_j - max) scale, without z_loss.
+__device__ __forceinline__ float ScaleOf(const Exponentials& e, const Objective& objective) {
+  if (objective.z_loss == 0) return 1.0f / e.sum;
+  const double log_sum = static_cast<double>(e.max) + log(static_cast<double>(e.sum));
+  return static_cast<float>((1.0 + 2.0 * static_cast<double>(objective.z_loss) * log_sum) /
+                            static_cast<double>(e.sum));
+}
+
+// With log_sum = log(sum_j e^logit_j):
+//   gradient_j = p_j (1 + 2 z_loss log_sum) - label_smoothing / vocab
+//                - (1 - label_smoothing if j is the target)
+// `gradient` may be `logits`: a thread reads its own before it writes them.
+template <typename T>
+__device__ __forceinline__ void WriteGradient(int64_t vocab, const float* logits, int64_t kept,
+                                              const float* keep, int32_t target, float max,
+                                              float scale, const Objective& objective,
+                                              T* gradient) {
+  const float share = objective.label_smoothing / static_cast<float>(vocab);
+  const float of_target = 1.0f - objective.label_smoothing;
+  const int64_t threads = blockDim.x;
+  for (int64_t begin = threadIdx.x; begin < vocab; begin += kAtOnce * threads) {
+    float v[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t j = begin + i * threads;
+      v[i] = j < kept ? keep[j] : j < vocab ? logits[j] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t j = begin + i * threads;
+      float g = fmaf(expf(v[i] - max), scale, -share);
+      if (j == target) g -= of_target;
+      if (j < vocab) gradient[j] = Narrow<T>(g);
+    }
+  }
+}
+
+template <typename T, bool kGradient>
+__global__ void __launch_bounds__(kMaxThreads)
+    CrossEntropyKernel(int64_t rows, int64_t vocab, const float* logits,
+                       const int32_t* __restrict__ targets, Objective objective, T* gradient,
+                       float* __restrict__ losses, uint8_t* __restrict__ correct, int64_t kept) {
+  Shared* const shared = SharedMemory<Shared>();
+  float* const keep = reinterpret_cast<float*>(shared + 1);
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const float* const from = logits + row * vocab;
+    const int32_t target = targets[row];
+    if (target == kNoTarget) {
+      if (threadIdx.x == 0) losses[row] = 0;
+      if (threadIdx.x == 0 && correct != nullptr) correct[row] = 0;
+      if constexpr (kGradient) {
+        for (int64_t j = threadIdx.x; j < vocab; j += blockDim.x) {
+          gradient[row * vocab + j] = Narrow<T>(0.0f);
+        }
+      }
+      continue;
+    }
+    const float target_logit = from[target];
+    const Exponentials e = OfBlock(SumExponentials(vocab, from, kept, keep), shared->scratch);
+    if (threadIdx.x == 0) {
+      losses[row] = static_cast<float>(log(static_cast<double>(e.sum)) -
+                                       static_cast<double>(target_logit - e.max));
+      if (correct != nullptr) {
+        const bool is_number = e.sum == e.sum;
+        correct[row] = is_number && e.first == static_cast<unsigned>(target) ? 1 : 0;
+      }
+    }
+    if constexpr (kGradient) {
+      if (threadIdx.x == 0) shared->scale = ScaleOf(e, objective);
+      __syncthreads();
+      WriteGradient(vocab, from, kept, keep, target, e.max, shared->scale, objective,
+                    gradient + row * vocab);
+    }
+  }
+}
+
+template <typename T, bool kGradient>
+absl::Status LaunchCrossEntropy(int64_t rows, int64_t vocab, const float* logits,
+                                const int32_t* targets, const Objective& objective, T* gradient,
+                                float* losses, uint8_t* correct, const Stream& stream) {
+  if (rows == 0 || vocab == 0) return absl::OkStatus();
+  const int64_t wanted = (vocab + kAtOnce - 1) / kAtOnce;
+  const int64_t whole_warps = (wanted + kWarp - 1) / kWarp * kWarp;
+  const auto threads = static_cast<unsigned>(whole_warps < kMaxThreads ? whole_warps : kMaxThreads);
+  int64_t kept = 0;
+  if (kGradient) {
+    ASSIGN_OR_RETURN(const size_t bytes, SharedBytesPerBlock());
+    const auto fit = static_cast<int64_t>((bytes - sizeof(Shared)) / sizeof(float));
+    kept = vocab < fit ? vocab : fit;
+  }
+  const size_t shared_bytes = sizeof(Shared) + static_cast<size_t>(kept) * sizeof(float);
+  return Launch(CrossEntropyKernel<T, kGradient>,
+                {GridStrideBlocks(rows, 1), threads, stream, shared_bytes}, rows, vocab, logits,
+                targets, objective, gradient, losses, correct, kept);
+}
+
+}  // namespace
+
+template <typename T>
+absl::Status CrossEntropy(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
+                          const Objective& objective, T* gradient, float* losses, uint8_t* correct,
+                          const Stream& stream) {
+  return LaunchCrossEntropy<T, true>(rows, vocab, logits, targets, objective, gradient, losses,
+                                     correct, stream);
+}
+
+absl::Status CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits,
+                              const int32_t* targets, float* losses, uint8_t* correct,
+                              const Stream& stream) {
+  return LaunchCrossEntropy<float, false>(rows, vocab, logits, targets, Objective(), nullptr,
+                                          losses, correct, stream);
+}
+
+template absl::Status CrossEntropy(int64_t, int64_t, const float*, const int32_t*, const Objective&,
+                                   float*, float*, uint8_t*, const Stream&);
+template absl::Status CrossEntropy(int64_t, int64_t, const float*, const int32_t*, const Objective&,
+                                   Bf16*, float*, uint8_t*, const Stream&);
+
+}  // namespace tug::kernels::cuda

@@ -1,0 +1,201 @@
+#include "base/status_macros.h"
+#include "kernels/layernorm_cuda.h"
+#include "kernels/layernorm_team_cuda.h"
+
+// Two kernels.
+//   1. A team goes through its rows, a fixed share of all: dx of each, and in registers its columns
+//      of dgamma and dbeta. The warps of a block add theirs up by a binary tree, and the block
+//      leaves the sums in scratch memory, `parts`.
+//   2. Adds up the parts of a column: serially over a fixed share of them, then by a binary tree.
+
+namespace tug::kernels::cuda {
+namespace {
+
+constexpr int kTeams = 8;  // of a block, where a team is a warp
+
+// Of rows of `width` the shared memory of kernel 1: half of the teams' sums, or scratch.
+template <typename Team>
+size_t SharedBytes() {
+  if (Team::kBlock) return kWarp * sizeof(float);
+  return size_t{kTeams / 2} * 2 * kWarp * Team::kColumns * sizeof(float);
+}
+
+// Adds the dgamma and dbeta of all warps to those of warp 0.
+template <typename Team>
+__device__ __forceinline__ void AddWarps(typename Team::Values& dgamma,
+                                         typename Team::Values& dbeta, float* shared) {
+  constexpr int kOfWarp = 2 * kWarp * Team::kColumns;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+#pragma unroll
+  for (int left = kTeams / 2; left > 0; left /= 2) {
+    // Lanes side by side: [column of a lane][lane].
+    float* const at = shared + warp % left * kOfWarp + Team::Rank();
+    const bool gives = warp >= left && warp < 2 * left;
+    const bool takes = warp < left;
+#pragma unroll
+    for (int k = 0; k < Team::kVectors; ++k) {
+#pragma unroll
+      for (int i = 0; i < Team::kPerVector; ++i) {
+        const int column = k * Team::kPerVector + i;
+        if (gives) at[column * kWarp] = dgamma[k][i];
+        if (gives) at[(Team::kColumns + column) * kWarp] = dbeta[k][i];
+      }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < Team::kVectors; ++k) {
+#pragma unroll
+      for (int i = 0; i < Team::kPerVector; ++i) {
+        const int column = k * Team::kPerVector + i;
+        if (takes) dgamma[k][i] += at[column * kWarp];
+        if (takes) dbeta[k][i] += at[(Team::kColumns + column) * kWarp];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// With normal = (x - mean) rstd and g = dy gamma:  dx = rstd (g - mean(g) - normal mean(g
+// normal)), plus dx as it was to accumulate.   parts [blocks][2][width].
+template <typename Team>
+__global__ void __launch_bounds__(Team::kMaxThreads)
+    BackwardKernel(int64_t rows, int64_t width, const typename Team::Element* dy,
+                   const typename Team::Element* __restrict__ x, const float* __restrict__ gamma,
+                   const float* __restrict__ mean_in, const float* __restrict__ rstd_in,
+                   bool accumulate, typename Team::Element* dx, float* __restrict__ parts) {
+  float* const shared = SharedMemory<float>();
+  const float inverse_width = 1.0f / static_cast<float>(width);
+  typename Team::Values dgamma = {};
+  typename Team::Values dbeta = {};
+  for (int64_t row = Team::FirstRow(); row < rows; row += Team::RowStride()) {
+    const float mean = mean_in[row];
+    const float rstd = rstd_in[row];
+    typename Team::Values normal, gradient;
+    Team::Load(x + row * width, width, normal);
+    Team::Load(dy + row * width, width, gradient);
+    float sum_g = 0;
+    float sum_g_normal = 0;
+#pragma unroll
+    for (int k = 0; k < Team::kVectors; ++k) {
+      const int64_t column = Team::Column(k);
+      float scale[Team::kPerVector];
+      LoadVector<Team::kWhole>(gamma + column, width - column, scale);
+#pragma unroll
+      for (int i = 0; i < Team::kPerVector; ++i) {
+        const float dy_i = gradient[k][i];
+        normal[k][i] = (normal[k][i] - mean) * rstd;
+        gradient[k][i] = dy_i * scale[i];  // 0 beyond the end
+        sum_g += gradient[k][i];
+        sum_g_normal = fmaf(gradient[k][i], normal[k][i], sum_g_normal);
+        dgamma[k][i] = fmaf(dy_i, normal[k][i], dgamma[k][i]);
+        dbeta[k][i] += dy_i;
+      }
+    }
+    const float mean_g = Team::Sum(sum_g, shared) * inverse_width;
+    const float mean_g_normal = Team::Sum(sum_g_normal, shared) * inverse_width;
+#pragma unroll
+    for (int k = 0; k < Team::kVectors; ++k) {
+      const int64_t column = Team::Column(k);
+      float before[Team::kPerVector] = {};
+      if (accumulate) LoadVector<Team::kWhole>(dx + row * width + column, width - column, before);
+#pragma unroll
+      for (int i = 0; i < Team::kPerVector; ++i) {
+        const float inner = fmaf(-normal[k][i], mean_g_normal, gradient[k][i] - mean_g);
+        gradient[k][i] = fmaf(inner, rstd, before[i]);
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < Team::kVectors; ++k) {
+      const int64_t column = Team::Column(k);
+      StoreVector<Team::kWhole>(gradient[k], width - column, dx + row * width + column);
+    }
+  }
+  if constexpr (!Team::kBlock) {
+    AddWarps<Team>(dgamma, dbeta, shared);
+    if (threadIdx.x >= kWarp) return;
+  }
+  float* const part = parts + int64_t{blockIdx.x} * 2 * width;
+#pragma unroll
+  for (int k = 0; k < Team::kVectors; ++k) {
+    const int64_t column = Team::Column(k);
+    StoreVector<Team::kWhole>(dgamma[k], width - column, part + column);
+    StoreVector<Team::kWhole>(dbeta[k], width - column, part + width + column);
+  }
+}
+
+constexpr int kFoldThreads = 256;
+constexpr int kFoldColumns = 8;  // of a block: 32 bytes, the least that memory gives
+constexpr int kFoldShares = kFoldThreads / kFoldColumns;
+
+struct FoldShared {
+  float sum[kFoldThreads];  // [shares][columns]
+};
+
+// dgamma += the sums over parts of columns [0, width), dbeta those of [width, 2 width).
+__global__ void __launch_bounds__(kFoldThreads)
+    FoldKernel(int64_t count, int64_t width, const float* __restrict__ parts, float* dgamma,
+               float* dbeta) {
+  float* const sums = SharedMemory<FoldShared>()->sum;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t column = int64_t{blockIdx.x} * kFoldColumns + thread % kFoldColumns;
+  float sum = 0;
+  if (column < 2 * width) {
+    for (int64_t part = thread / kFoldColumns; part < count; part += kFoldShares) {
+      sum += parts[part * 2 * width + column];
+    }
+  }
+  sums[thread] = sum;
+  __syncthreads();
+  for (int left = kFoldThreads / 2; left >= kFoldColumns; left /= 2) {
+    if (thread < left) sums[thread] += sums[thread + left];
+    __syncthreads();
+  }
+  if (thread >= kFoldColumns || column >= 2 * width) return;
+  if (column < width) {
+    dgamma[column] += sums[thread];
+  } else if (dbeta != nullptr) {
+    dbeta[column - width] += sums[thread];
+  }
+}
+
+// Blocks of kernel 1, whatever the GPU, since the order of sums follows from it: twice 132 of 256
+// threads, which a large one holds at once.
+template <typename Team>
+int64_t PartsOf(int64_t rows, unsigned threads) {
+  const int64_t blocks = (rows + Team::RowsPerBlock() - 1) / Team::RowsPerBlock();
+  const int64_t most = 132 * (Team::kBlock ? 1024 / threads : 2);
+  return blocks < most ? blocks : most;
+}
+
+}  // namespace
+
+template <typename T>
+absl::Status LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x,
+                               const float* gamma, const float* mean, const float* rstd,
+                               bool accumulate, T* dx, float* dgamma, float* dbeta,
+                               const Stream& stream) {
+  if (rows == 0 || width == 0) return absl::OkStatus();
+  return WithLayerNormTeam<T>(
+      width, AtVectors(dy, x, gamma, dx), [&]<typename Team>(unsigned threads) -> absl::Status {
+        const int64_t count = PartsOf<Team>(rows, threads);
+        ASSIGN_OR_RETURN(
+            const ScratchBuffer parts,
+            ScratchBuffer::Create(static_cast<size_t>(count * 2 * width) * sizeof(float), stream));
+        RETURN_IF_ERROR(Launch(BackwardKernel<Team>,
+                               {static_cast<unsigned>(count), threads, stream, SharedBytes<Team>()},
+                               rows, width, dy, x, gamma, mean, rstd, accumulate, dx,
+                               parts.As<float>()));
+        const auto blocks = static_cast<unsigned>((2 * width + kFoldColumns - 1) / kFoldColumns);
+        return Launch(FoldKernel, {blocks, kFoldThreads, stream, sizeof(FoldShared)}, count, width,
+                      parts.As<float>(), dgamma, dbeta);
+      });
+}
+
+template absl::Status LayerNormBackward(int64_t, int64_t, const float*, const float*, const float*,
+                                        const float*, const float*, bool, float*, float*, float*,
+                                        const Stream&);
+template absl::Status LayerNormBackward(int64_t, int64_t, const Bf16*, const Bf16*, const float*,
+                                        const float*, const float*, bool, Bf16*, float*, float*,
+                                        const Stream&);
+
+}  // namespace tug::kernels::cuda
