@@ -189,28 +189,32 @@ __global__ void __launch_bounds__(kGroupThreads)
   });
 }
 
-// Blocks of warps for the groups of the largest segment, by segments; a few for each
-// multiprocessor of a large GPU, and not many more.
+// Blocks for the groups of the largest segment, by segments: about `for_each` for each
+// multiprocessor of a large GPU at most.
 template <typename Format>
-dim3 GroupGrid(const SegmentBatch& batch) {
+dim3 GroupGrid(const SegmentBatch& batch, int64_t for_each) {
   constexpr int64_t kElements = int64_t{kGroupWarps} * Format::kGroup;
   const int64_t all = (batch.most_elements + kElements - 1) / kElements;
-  const int64_t most = (132 * 16 + batch.count - 1) / batch.count;
+  const int64_t most = (132 * for_each + batch.count - 1) / batch.count;
   return dim3(static_cast<unsigned>(all < most ? all : most), static_cast<unsigned>(batch.count));
 }
+// Many, so that none waits long for the last ones; few where mostly there is nothing to do.
+inline constexpr int64_t kManyBlocks = 64;
+inline constexpr int64_t kFewBlocks = 4;
 
 // SegmentCodec::Encode, or with a residual EncodeWithResidual.
 template <typename Format>
 absl::Status EncodeGroups(const SegmentBatch& batch, const float* elements, float* residual,
                           std::byte* encodings, uint32_t* lengths, const Stream& stream) {
   if (batch.count == 0) return absl::OkStatus();
-  const dim3 grid = GroupGrid<Format>(batch);
   RETURN_IF_ERROR(kernels::cuda::FillZeroAsync(
       lengths, static_cast<size_t>(batch.count) * sizeof(uint32_t), stream));
-  RETURN_IF_ERROR(Launch(EncodeGroupsKernel<Format>, {grid, kGroupThreads, stream}, batch, elements,
-                         residual, encodings, lengths, /*again=*/false));
+  RETURN_IF_ERROR(Launch(EncodeGroupsKernel<Format>,
+                         {GroupGrid<Format>(batch, kManyBlocks), kGroupThreads, stream}, batch,
+                         elements, residual, encodings, lengths, /*again=*/false));
   if (residual != nullptr) {
-    RETURN_IF_ERROR(Launch(EncodeGroupsKernel<Format>, {grid, kGroupThreads, stream}, batch,
+    RETURN_IF_ERROR(Launch(EncodeGroupsKernel<Format>,
+                           {GroupGrid<Format>(batch, kFewBlocks), kGroupThreads, stream}, batch,
                            elements, residual, encodings, lengths, /*again=*/true));
   }
   return Launch(FinishGroupsKernel<Format>,
@@ -231,7 +235,7 @@ absl::Status DecodeGroups(const SegmentBatch& batch, const std::byte* encodings,
   const auto kernel = to == DecodeTo::kStore ? &DecodeGroupsKernel<Format, DecodeTo::kStore>
                       : to == DecodeTo::kAdd ? &DecodeGroupsKernel<Format, DecodeTo::kAdd>
                                              : &DecodeGroupsKernel<Format, DecodeTo::kSubtract>;
-  return Launch(kernel, {GroupGrid<Format>(batch), kGroupThreads, stream}, batch,
+  return Launch(kernel, {GroupGrid<Format>(batch, kManyBlocks), kGroupThreads, stream}, batch,
                 const_cast<std::byte*>(encodings), lengths, elements, malformed);
 }
 
