@@ -156,7 +156,7 @@ __device__ __forceinline__ Cut SelectCut(SelectScratch* scratch, int64_t n, unsi
     ClearCounts(scratch);
     Sweep(n, load, [&](int64_t, float x) {
       const unsigned bits = MagnitudeBits(x);
-      if (bits > 0 && bits >> before == prefix) {
+      if (bits >> before == prefix) {
         atomicAdd(scratch->counts + (bits >> shift & ((1u << (before - shift)) - 1)), 1u);
       }
     });

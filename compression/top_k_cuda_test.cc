@@ -115,6 +115,15 @@ TEST_F(TopKCuda, DecodesAsTheCpu) {
       }
     }
   }
+  // Two indices, of which 4 bits each lie in byte 4: equal, descending, beyond the last element.
+  std::vector<float> two(40);
+  two[38] = two[39] = 1.0f;
+  const auto encoding = Encoding(Codec(0.05), two);
+  ASSERT_EQ(encoding[4], std::byte{0x76});
+  for (const uint8_t low : {0x76, 0x66, 0x56, 0x67, 0x86, 0xf6, 0x75}) {
+    add(encoding, two.size());
+    encodings.back()[4] = std::byte{low};
+  }
   ExpectDecodesAsTheCpu(all, DecodeTopK, encodings, sizes, stream());
 }
 

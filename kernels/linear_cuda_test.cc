@@ -203,6 +203,12 @@ TYPED_TEST(LinearCuda, MatchesTheReferenceAtTheShapesOfAModel) {
   this->ExpectWeightGradientMatches(head, true);
 }
 
+TYPED_TEST(LinearCuda, TakesABiasThatIsTooLongToFuse) {
+  const typename TestFixture::Layer layer(WeightOrder::kInOut, {2, 3, 140000}, this->stream());
+  this->template ExpectForwardMatches<TypeParam>(layer, true);
+  this->ExpectActivationMatches(layer, Activation::kGelu, true);
+}
+
 // The bias of a layer lies anywhere in a block's parameters.
 TYPED_TEST(LinearCuda, TakesABiasAtAnyBoundary) {
   const typename TestFixture::Layer layer(WeightOrder::kInOut, {5, 24, 64}, this->stream());
