@@ -94,11 +94,11 @@ class LinearCuda : public CudaTest {
   }
 
   // Where the result is Bf16, a bias below 1 or the product, which is no larger than result and
-  // bias together, is rounded first.
+  // bias together, is rounded first, each to half a unit of its last place.
   template <typename Y>
   static void ExpectCloseToPre(const std::vector<Y>& y, const std::vector<double>& pre,
                                int64_t in) {
-    ExpectClose(y, pre, SumBound<T>(in) + kRounding<Y> / 2, 1.5 * kRounding<Y> + 1e-6);
+    ExpectClose(y, pre, SumBound<T>(in) + kRounding<Y>, 2 * kRounding<Y> + 1e-6);
   }
 
   template <typename Y>
@@ -126,14 +126,14 @@ class LinearCuda : public CudaTest {
     auto expected = expected_pre;
     for (double& u : expected) u = ActivationRef<double>(activation, u);
     // Slopes are at most 1.13, so y is off by 1.13 times what pre is, which is relative to pre, not
-    // to y; a hardware tanh by up to 2^-11 of its 1, times half of a pre below 8.
+    // to y; a hardware tanh by up to 2^-11 of its 1, times half of a pre below 8
+    // (beyond, y is pre or 0).
     const double of_tanh = activation == Activation::kGelu ? 0x1p-9 : 0;
-    const double largest_pre = 8;
-    ExpectClose(y.Read(), expected,
-                1.13 * (SumBound<T>(layer.shape.in) + kRounding<T> / 2 +
-                        (activation == Activation::kGelu ? 1.5 * kRounding<T> * largest_pre : 0)) +
-                    of_tanh,
-                3 * kRounding<T> + 1e-5);
+    const double largest_pre = activation == Activation::kGelu ? 8 : 0;
+    ExpectClose(
+        y.Read(), expected,
+        1.13 * (SumBound<T>(layer.shape.in) + kRounding<T> * (1 + 2 * largest_pre)) + of_tanh,
+        3 * kRounding<T> + 1e-5);
   }
 
   void ExpectInputGradientMatches(const Layer& layer, bool accumulate) {
