@@ -1,6 +1,7 @@
 """CUDA code, built twice: for the GPU (under --config=cuda), and emulated on the CPU for tests.
 
-tug_cuda_library makes `name` and `name_emulated`; tug_cuda_test a test of each.
+tug_cuda_library makes `name` and `name_emulated`; tug_cuda_test a test of each, tug_cuda_benchmark a
+benchmark of the first.
 """
 
 load("@cuda//:cuda.bzl", "CUDA_AVAILABLE", "CUDA_HOME")
@@ -192,5 +193,35 @@ def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], **kwargs)
         srcs = srcs,
         copts = _EMULATION_COPTS,
         deps = deps + _emulated(cuda_deps) + ["//third_party:gtest_main"],
+        **kwargs
+    )
+
+def tug_cuda_benchmark(name, srcs, deps = [], cuda_deps = [], **kwargs):
+    """A benchmark of CUDA code, which runs emulated as a test: that it runs, not how fast.
+
+    `name`, a program: on the GPU, under --config=cuda; "skipped: no GPU" otherwise. `name_emulated_test`:
+    on the CPU, in every build.
+
+    Args:
+      name: target name.
+      srcs: .cc files, with main() of kernels/cuda_benchmark.h.
+      deps: libraries without CUDA.
+      cuda_deps: labels of tug_cuda_library targets.
+      **kwargs: as for cc_binary and cc_test.
+    """
+    cuda_deps = cuda_deps + ["//kernels:cuda_benchmark"]
+    native.cc_binary(
+        name = name,
+        testonly = True,
+        srcs = srcs,
+        tags = ["gpu"],
+        deps = deps + cuda_deps,
+        **kwargs
+    )
+    native.cc_test(
+        name = name + "_emulated_test",
+        size = "small",
+        srcs = srcs,
+        deps = deps + _emulated(cuda_deps),
         **kwargs
     )

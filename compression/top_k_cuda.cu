@@ -1,0 +1,268 @@
+#include "compression/top_k_cuda.h"
+
+#include "base/status_macros.h"
+#include "compression/select_top_kernels.h"
+
+namespace tug::cuda {
+namespace {
+
+using kernels::cuda::Launch;
+using kernels::cuda::SharedMemory;
+using kernels::cuda::Stream;
+
+// Where the parts of an encoding lie (sparse_values.h, sorted_indices.h), in bits.
+struct Layout {
+  int low_bits;       // of an index
+  int64_t low;        // those of all indices
+  int64_t high;       // a row of bits, and its length
+  int64_t high_bits;  // in whole words of 64
+  int64_t values;
+  int64_t bytes;  // of all
+};
+
+__device__ __forceinline__ Layout LayoutOf(int64_t elements, unsigned count) {
+  constexpr int64_t kCountBits = 32;
+  if (count == 0) return {0, kCountBits, kCountBits, 0, kCountBits, kCountBits / 8};
+  const int low_bits = 31 - __clz(static_cast<int>(elements / count));
+  const int64_t high = kCountBits + (count * int64_t{low_bits} + 7) / 8 * 8;
+  const int64_t high_bits = (count + ((elements - 1) >> low_bits) + 63) / 64 * 64;
+  const int64_t values = high + high_bits;
+  return {low_bits, kCountBits, high, high_bits, values, values / 8 + count * int64_t{4}};
+}
+
+// KeptElements of sparse.h.
+__device__ __forceinline__ unsigned KeptElements(double density, int64_t elements) {
+  const long long kept = llround(density * static_cast<double>(elements));
+  return static_cast<unsigned>(kept < 1 ? 1 : kept > elements ? elements : kept);
+}
+
+// The lowest `count` bits (up to 32) from this one on, in words that hold zeros there.
+__device__ __forceinline__ void PutBits(unsigned* words, int64_t bit, unsigned bits, int count) {
+  const int shift = static_cast<int>(bit % 32);
+  if (bits << shift != 0) atomicOr(words + bit / 32, bits << shift);
+  if (shift + count > 32) atomicOr(words + bit / 32 + 1, bits >> (32 - shift));
+}
+
+__device__ __forceinline__ unsigned TakeBits(const unsigned* words, int64_t bit, int count) {
+  if (count == 0) return 0;
+  const int shift = static_cast<int>(bit % 32);
+  unsigned bits = words[bit / 32] >> shift;
+  if (shift + count > 32) bits |= words[bit / 32 + 1] << (32 - shift);
+  return count == 32 ? bits : bits & ((1u << count) - 1);
+}
+
+// Writes the encoding, and to the residual (or null) zeros where an element is kept. Returns its
+// length, in all threads.
+template <typename Load>
+__device__ __forceinline__ unsigned WriteKept(SelectScratch* scratch, int64_t n, const Cut& cut,
+                                              Load load, float* residual, unsigned* words) {
+  const WarpPart part = CountKept(scratch, n, cut, load);
+  const Layout layout = LayoutOf(n, part.all_kept);
+  for (int64_t i = threadIdx.x; i < (layout.bytes + 3) / 4; i += kSelectThreads) {
+    words[i] = i == 0 ? part.all_kept : 0;
+  }
+  __syncthreads();
+  ForEachKept(part, cut, load, [&](unsigned rank, int64_t i, float x) {
+    const auto index = static_cast<unsigned>(i);
+    const unsigned low = index & ((1u << layout.low_bits) - 1);
+    PutBits(words, layout.low + rank * int64_t{layout.low_bits}, low, layout.low_bits);
+    PutBits(words, layout.high + rank + (index >> layout.low_bits), 1, 1);
+    PutBits(words, layout.values + rank * int64_t{32}, __float_as_uint(x), 32);
+    if (residual != nullptr) residual[i] = 0.0f;
+  });
+  return static_cast<unsigned>(layout.bytes);
+}
+
+// Adds the elements to the residual, or with `alone` puts them there as after a residual of zeros,
+// and counts the magnitudes. Returns the threshold from which on.
+__device__ __forceinline__ unsigned Accumulate(SelectScratch* scratch, int64_t n, unsigned keep,
+                                               const float* __restrict__ elements, float* residual,
+                                               bool alone) {
+  const auto load = [&](int64_t i) {
+    return float2{residual == nullptr || alone ? 0.0f : residual[i], elements[i]};
+  };
+  const auto sum = [&](float2 of) { return residual == nullptr ? of.y : of.x + of.y; };
+  const unsigned threshold =
+      LikelyThreshold(scratch, n, keep, [&](int64_t i) { return sum(load(i)); });
+  ClearCounts(scratch);
+  if (threadIdx.x == 0) scratch->largest = 0;
+  __syncthreads();
+  unsigned largest = 0;
+  Sweep(n, load, [&](int64_t i, float2 of) {
+    const float x = sum(of);
+    if (residual != nullptr) residual[i] = x;
+    largest = max(largest, MagnitudeBits(x));
+    CountMagnitude(scratch, threshold, MagnitudeBits(x));
+  });
+  largest = __reduce_max_sync(kAllLanes, largest);
+  if (threadIdx.x % kWarp == 0) atomicMax(&scratch->largest, largest);
+  __syncthreads();
+  return threshold;
+}
+
+// A block for each segment. `residual`: null without error feedback.
+__global__ void __launch_bounds__(kSelectThreads)
+    EncodeKernel(SegmentBatch batch, double density, const float* all_elements, float* all_residual,
+                 std::byte* encodings, unsigned* lengths) {
+  SelectScratch* const scratch = SharedMemory<SelectScratch>();
+  const SegmentPlace place = batch.places[blockIdx.x];
+  const int64_t n = place.elements;
+  const unsigned keep = KeptElements(density, n);
+  const float* const elements = all_elements + place.first;
+  float* const residual = all_residual == nullptr ? nullptr : all_residual + place.first;
+  unsigned threshold = Accumulate(scratch, n, keep, elements, residual, /*alone=*/false);
+  if (residual != nullptr && scratch->largest >= kInfinityBits) {
+    threshold = Accumulate(scratch, n, keep, elements, residual, /*alone=*/true);
+  }
+  unsigned length = 0;
+  if (scratch->largest < kInfinityBits) {
+    const float* const values = residual == nullptr ? elements : residual;
+    const auto load = [&](int64_t i) { return values[i]; };
+    const Cut cut = SelectCut(scratch, n, keep, threshold, load);
+    length = WriteKept(scratch, n, cut, load, residual,
+                       reinterpret_cast<unsigned*>(encodings + place.encoding_at));
+  } else if (residual != nullptr) {
+    for (int64_t i = threadIdx.x; i < n; i += kSelectThreads) residual[i] = 0.0f;
+  }
+  if (threadIdx.x == 0) lengths[blockIdx.x] = length;
+}
+
+template <DecodeTo kTo>
+__device__ __forceinline__ void Place(float* at, float decoded) {
+  *at += kTo == DecodeTo::kSubtract ? -decoded : decoded;
+}
+
+// Of the high bits of an encoding, 32 from `at` on.
+struct HighWord {
+  int64_t at;      // in the row
+  unsigned bits;   // those that are set are indices
+  unsigned first;  // how many are before it
+};
+
+// Decodes the indices of a word. False: malformed.
+template <DecodeTo kTo>
+__device__ __forceinline__ bool DecodeWord(const unsigned* words, const Layout& layout,
+                                           HighWord high, int64_t n, float* elements) {
+  const auto low_of = [&](unsigned rank) {
+    return TakeBits(words, layout.low + rank * int64_t{layout.low_bits}, layout.low_bits);
+  };
+  bool valid = true;
+  for (unsigned rank = high.first; high.bits != 0; high.bits &= high.bits - 1, ++rank) {
+    const int64_t place = high.at + __ffs(static_cast<int>(high.bits)) - 1;
+    const unsigned low = low_of(rank);
+    const int64_t index = (place - rank) << layout.low_bits | low;
+    const float value = __uint_as_float(TakeBits(words, layout.values + rank * int64_t{32}, 32));
+    // Indices with the same high part are neighbours in the row.
+    const bool same_high = rank > 0 && TakeBits(words, layout.high + place - 1, 1) != 0;
+    const bool ascends = !same_high || low_of(rank - 1) < low;
+    if (ascends && index < n && MagnitudeBits(value) < kInfinityBits) {
+      Place<kTo>(elements + index, value);
+    } else {
+      valid = false;
+    }
+  }
+  return valid;
+}
+
+// Decodes `count` indices by all warps of the block, each a part of the row of high bits. False, in
+// some threads: malformed.
+template <DecodeTo kTo>
+__device__ __forceinline__ bool DecodeKept(SelectScratch* scratch, const unsigned* words,
+                                           unsigned count, const Layout& layout, int64_t n,
+                                           float* elements) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  constexpr int64_t kAtOnce = 32 * kWarp;  // bits
+  const int64_t size =
+      (layout.high_bits + kAtOnce * kSelectWarps - 1) / (kAtOnce * kSelectWarps) * kAtOnce;
+  const int64_t end = min((warp + 1) * size, layout.high_bits);
+  const auto word_at = [&](int64_t at) {
+    return at < end ? TakeBits(words, layout.high + at, 32) : 0u;
+  };
+  unsigned mine = 0;
+  for (int64_t at = warp * size + lane * 32; at < end; at += kAtOnce) mine += __popc(word_at(at));
+  mine = __reduce_add_sync(kAllLanes, mine);
+  if (lane == 0) scratch->of_warp[0][warp] = mine;
+  __syncthreads();
+  const unsigned of_lane = scratch->of_warp[0][lane];
+  if (__reduce_add_sync(kAllLanes, of_lane) != count) return false;
+  unsigned first = __reduce_add_sync(kAllLanes, lane < warp ? of_lane : 0);
+  bool valid = true;
+  for (int64_t at = warp * size; at < end; at += kAtOnce) {
+    const unsigned bits = word_at(at + lane * 32);
+    unsigned up_to_here = __popc(bits);
+    for (int apart = 1; apart < kWarp; apart *= 2) {
+      const unsigned further = __shfl_up_sync(kAllLanes, up_to_here, apart);
+      if (lane >= apart) up_to_here += further;
+    }
+    const HighWord high = {at + lane * 32, bits, first + up_to_here - __popc(bits)};
+    if (!DecodeWord<kTo>(words, layout, high, n, elements)) valid = false;
+    first += __shfl_sync(kAllLanes, up_to_here, kWarp - 1);
+  }
+  return valid;
+}
+
+// A block for each segment.
+template <DecodeTo kTo>
+__global__ void __launch_bounds__(kSelectThreads)
+    DecodeKernel(SegmentBatch batch, const std::byte* encodings, const unsigned* lengths,
+                 float* all_elements, unsigned* malformed) {
+  SelectScratch* const scratch = SharedMemory<SelectScratch>();
+  const SegmentPlace place = batch.places[blockIdx.x];
+  const int64_t n = place.elements;
+  const auto* const words = reinterpret_cast<const unsigned*>(encodings + place.encoding_at);
+  float* const elements = all_elements + place.first;
+  const unsigned length = lengths[blockIdx.x];
+  const unsigned count = length < sizeof(unsigned) ? 0 : words[0];
+  const bool possible = length >= sizeof(unsigned) && count <= n;
+  if (!possible || LayoutOf(n, count).bytes != length) {
+    if (threadIdx.x == 0) malformed[blockIdx.x] = 1;
+    return;
+  }
+  if (kTo == DecodeTo::kStore) {
+    for (int64_t i = threadIdx.x; i < n; i += kSelectThreads) elements[i] = 0.0f;
+    __syncthreads();
+  }
+  if (count == 0) return;
+  if (!DecodeKept<kTo>(scratch, words, count, LayoutOf(n, count), n, elements)) {
+    malformed[blockIdx.x] = 1;
+  }
+}
+
+absl::Status Encode(const SegmentBatch& batch, double density, const float* elements,
+                    float* residual, std::byte* encodings, uint32_t* lengths,
+                    const Stream& stream) {
+  if (batch.count == 0) return absl::OkStatus();
+  return Launch(EncodeKernel,
+                {static_cast<unsigned>(batch.count), kSelectThreads, stream, sizeof(SelectScratch)},
+                batch, density, elements, residual, encodings, lengths);
+}
+
+}  // namespace
+
+absl::Status EncodeTopK(const SegmentBatch& batch, double density, const float* elements,
+                        std::byte* encodings, uint32_t* lengths, const Stream& stream) {
+  return Encode(batch, density, elements, nullptr, encodings, lengths, stream);
+}
+
+absl::Status EncodeTopKWithResidual(const SegmentBatch& batch, double density,
+                                    const float* elements, float* residual, std::byte* encodings,
+                                    uint32_t* lengths, const Stream& stream) {
+  return Encode(batch, density, elements, residual, encodings, lengths, stream);
+}
+
+absl::Status DecodeTopK(const SegmentBatch& batch, const std::byte* encodings,
+                        const uint32_t* lengths, DecodeTo to, float* elements, uint32_t* malformed,
+                        const Stream& stream) {
+  if (batch.count == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(kernels::cuda::FillZeroAsync(
+      malformed, static_cast<size_t>(batch.count) * sizeof(uint32_t), stream));
+  const auto kernel = to == DecodeTo::kStore ? &DecodeKernel<DecodeTo::kStore>
+                      : to == DecodeTo::kAdd ? &DecodeKernel<DecodeTo::kAdd>
+                                             : &DecodeKernel<DecodeTo::kSubtract>;
+  return Launch(kernel,
+                {static_cast<unsigned>(batch.count), kSelectThreads, stream, sizeof(SelectScratch)},
+                batch, encodings, lengths, elements, malformed);
+}
+
+}  // namespace tug::cuda

@@ -1,0 +1,152 @@
+#include "kernels/linear_cuda.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "kernels/activation_cuda.h"
+#include "kernels/linear_elements_cuda.h"
+
+namespace tug::kernels::cuda {
+namespace {
+
+constexpr Transpose kNo = Transpose::kNo;
+constexpr Transpose kYes = Transpose::kYes;
+
+// The bias as a fused product of Y takes it: in Y, at a boundary of 16 bytes. Null where it does
+// not fit the scratch.
+template <typename Y>
+absl::StatusOr<const Y*> FusedBias(MatMulHandle& handle, int64_t out, const float* bias,
+                                   const Stream& stream) {
+  constexpr bool kIsFloat = std::is_same_v<Y, float>;
+  if constexpr (kIsFloat) {
+    if (reinterpret_cast<uintptr_t>(bias) % 16 == 0) return bias;
+  }
+  const auto bytes = static_cast<size_t>(out) * sizeof(Y);
+  if (bytes > MatMulHandle::kBiasBytes) return nullptr;
+  auto* const scratch = static_cast<Y*>(handle.bias_scratch());
+  if constexpr (kIsFloat) {
+    RETURN_IF_ERROR(CopyOnDeviceAsync(scratch, bias, bytes, stream));
+  } else {
+    RETURN_IF_ERROR(RoundToBf16(out, bias, scratch, stream));
+  }
+  return scratch;
+}
+
+// y = x W.
+template <typename T, typename Y>
+absl::Status Forward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows, const T* x,
+                     Y* y, const Stream& stream) {
+  const bool in_out = w.order() == WeightOrder::kInOut;
+  return MatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out(), w.in(), x, w.in(), w.data(),
+                in_out ? w.out() : w.in(), 0.0f, y, w.out(), stream);
+}
+
+// The same with bias and GELU in one kernel; UNIMPLEMENTED where there is none.
+template <typename T, typename Y>
+absl::Status FusedForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows, const T* x,
+                          const float* bias, Y* pre_gelu, Y* y, const Stream& stream) {
+  Epilogue<Y> epilogue{.pre_gelu = pre_gelu};
+  if (bias != nullptr) {
+    ASSIGN_OR_RETURN(epilogue.bias, FusedBias<Y>(handle, w.out(), bias, stream));
+    if (epilogue.bias == nullptr) return absl::UnimplementedError("GPU: too long a bias to fuse");
+  }
+  const bool in_out = w.order() == WeightOrder::kInOut;
+  return FusedMatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out(), w.in(), x, w.in(), w.data(),
+                     in_out ? w.out() : w.in(), epilogue, y, w.out(), stream);
+}
+
+}  // namespace
+
+template <typename T>
+absl::Status LinearWeights<T>::Bind(const float* w, const Stream& stream) {
+  if constexpr (std::is_same_v<T, float>) {
+    data_ = w;
+    return absl::OkStatus();
+  } else {
+    if (!copy_.has_value()) {
+      ASSIGN_OR_RETURN(copy_, DeviceBuffer::Create(static_cast<size_t>(in_ * out_) * sizeof(T)));
+    }
+    data_ = copy_->As<T>();
+    return RoundToBf16(in_ * out_, w, copy_->As<T>(), stream);
+  }
+}
+
+template <typename T>
+absl::Status LinearWeights<T>::Bind(const Bf16* w, const Stream&) requires std::is_same_v<T, Bf16> {
+  data_ = w;
+  return absl::OkStatus();
+}
+
+template <typename T>
+void LinearWeights<T>::Release() {
+  data_ = nullptr;
+  copy_.reset();
+}
+
+template <typename T, typename Y>
+absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
+                           const T* x, const float* bias, Y* y, const Stream& stream) {
+  if (bias == nullptr) return Forward(handle, w, rows, x, y, stream);
+  const absl::Status fused =
+      FusedForward(handle, w, rows, x, bias, static_cast<Y*>(nullptr), y, stream);
+  if (!absl::IsUnimplemented(fused)) return fused;
+  RETURN_IF_ERROR(Forward(handle, w, rows, x, y, stream));
+  return AddBias(rows, w.out(), bias, y, stream);
+}
+
+template <typename T>
+absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
+                                     const T* x, const float* bias, Activation activation, T* pre,
+                                     T* y, const Stream& stream) {
+  if (activation == Activation::kGelu) {
+    const absl::Status fused = FusedForward(handle, w, rows, x, bias, pre, y, stream);
+    if (!absl::IsUnimplemented(fused)) return fused;
+  }
+  RETURN_IF_ERROR(LinearForward(handle, w, rows, x, bias, pre, stream));
+  return BiasActivationForward<T>(activation, rows, w.out(), /*bias=*/nullptr, pre, y, stream);
+}
+
+template <typename T>
+absl::Status LinearInputGradient(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
+                                 const T* dy, bool accumulate, T* dx, const Stream& stream) {
+  const bool in_out = w.order() == WeightOrder::kInOut;
+  return MatMul(handle, kNo, in_out ? kYes : kNo, rows, w.in(), w.out(), dy, w.out(), w.data(),
+                in_out ? w.out() : w.in(), accumulate ? 1.0f : 0.0f, dx, w.in(), stream);
+}
+
+template <typename T>
+absl::Status LinearWeightGradient(MatMulHandle& handle, WeightOrder order, int64_t in, int64_t out,
+                                  int64_t rows, const T* x, const T* dy, bool accumulate, float* dw,
+                                  const Stream& stream) {
+  // In the order kOutIn the gradient is dy^T x.
+  const bool in_out = order == WeightOrder::kInOut;
+  const int64_t m = in_out ? in : out;
+  const int64_t n = in_out ? out : in;
+  return MatMul(handle, kYes, kNo, m, n, rows, in_out ? x : dy, m, in_out ? dy : x, n,
+                accumulate ? 1.0f : 0.0f, dw, n, stream);
+}
+
+template class LinearWeights<float>;
+template class LinearWeights<Bf16>;
+
+#define TUG_INSTANTIATE_FORWARD(T, Y)                                                            \
+  template absl::Status LinearForward(MatMulHandle&, const LinearWeights<T>&, int64_t, const T*, \
+                                      const float*, Y*, const Stream&)
+#define TUG_INSTANTIATE(T)                                                                       \
+  template absl::Status LinearActivationForward(MatMulHandle&, const LinearWeights<T>&, int64_t, \
+                                                const T*, const float*, Activation, T*, T*,      \
+                                                const Stream&);                                  \
+  template absl::Status LinearInputGradient(MatMulHandle&, const LinearWeights<T>&, int64_t,     \
+                                            const T*, bool, T*, const Stream&);                  \
+  template absl::Status LinearWeightGradient(MatMulHandle&, WeightOrder, int64_t, int64_t,       \
+                                             int64_t, const T*, const T*, bool, float*,          \
+                                             const Stream&)
+TUG_INSTANTIATE_FORWARD(float, float);
+TUG_INSTANTIATE_FORWARD(Bf16, Bf16);
+TUG_INSTANTIATE_FORWARD(Bf16, float);
+TUG_INSTANTIATE(float);
+TUG_INSTANTIATE(Bf16);
+#undef TUG_INSTANTIATE_FORWARD
+#undef TUG_INSTANTIATE
+
+}  // namespace tug::kernels::cuda

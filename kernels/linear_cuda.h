@@ -1,0 +1,86 @@
+#ifndef TUG_KERNELS_LINEAR_CUDA_H_
+#define TUG_KERNELS_LINEAR_CUDA_H_
+
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "kernels/activation.h"
+#include "kernels/bf16.h"
+#include "kernels/device.h"
+#include "kernels/linear.h"
+#include "kernels/matmul_cuda.h"
+
+namespace tug::kernels::cuda {
+
+// The products of kernels/linear.h on the GPU, on x, y and their gradients of type T, float or
+// Bf16; all matrices in device memory. Sums are FP32; the same bits at every run (MatMulHandle says
+// which). They return when the work is queued. Errors: those of MatMul.
+//
+// `in` and `out` that are multiples of 8 are fastest: so one pads a vocabulary. The gradient of a
+// bias is BiasGradient's of kernels/bias_cuda.h.
+
+// A weight matrix as the products want it: [in][out] or [out][in], in T. A view of the caller's, or
+// of Bf16 a copy of the caller's floats. Not thread-safe.
+template <typename T>
+class LinearWeights {
+ public:
+  // REQUIRES: in, out >= 0.
+  LinearWeights(int64_t in, int64_t out, WeightOrder order) : in_(in), out_(out), order_(order) {}
+
+  // New weights. Of type T: the matrix stays the caller's and must live until the next Bind. Floats
+  // for Bf16: rounded to nearest even by what is queued; the first such call allocates
+  // 2 in out bytes. Errors: those of kernels/device.h and of Launch.
+  absl::Status Bind(const float* w, const Stream& stream);
+  absl::Status Bind(const Bf16* w, const Stream& stream) requires std::is_same_v<T, Bf16>;
+
+  // Gives its own memory back, after what reads it is done.
+  void Release();
+  // Of its own, at present.
+  uint64_t copy_bytes() const { return copy_.has_value() ? copy_->size_bytes() : 0; }
+
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  WeightOrder order() const { return order_; }
+  const T* data() const { return data_; }
+
+ private:
+  int64_t in_;
+  int64_t out_;
+  WeightOrder order_;
+  const T* data_ = nullptr;
+  std::optional<DeviceBuffer> copy_;
+};
+
+// y = x W + bias.   x [rows][in]; bias [out] or nullptr; y [rows][out], Y = T, or float for T =
+// Bf16 (logits). Y = Bf16: the bias is rounded to Bf16 first, or else the product is, so the result
+// is within half a unit of Bf16's last place of what the rounding of the sum alone would give, and
+// half of one of the bias or of the product.
+template <typename T, typename Y>
+absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
+                           const T* x, const float* bias, Y* y, const Stream& stream);
+
+// pre = x W + bias;  y = activation(pre), in the same kernel for GELU where cuBLASLt has that (from
+// pre before it is rounded), else in a second one.
+//   pre, y [rows][out]
+template <typename T>
+absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
+                                     const T* x, const float* bias, Activation activation, T* pre,
+                                     T* y, const Stream& stream);
+
+// dx = dy W^T, or with `accumulate` dx += dy W^T.   dy [rows][out]; dx [rows][in]
+template <typename T>
+absl::Status LinearInputGradient(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
+                                 const T* dy, bool accumulate, T* dx, const Stream& stream);
+
+// dw = x^T dy in the order of W, or with `accumulate` dw += x^T dy.   x [rows][in]; dy [rows][out];
+// dw [in][out] or [out][in], FP32.
+template <typename T>
+absl::Status LinearWeightGradient(MatMulHandle& handle, WeightOrder order, int64_t in, int64_t out,
+                                  int64_t rows, const T* x, const T* dy, bool accumulate, float* dw,
+                                  const Stream& stream);
+
+}  // namespace tug::kernels::cuda
+
+#endif  // TUG_KERNELS_LINEAR_CUDA_H_

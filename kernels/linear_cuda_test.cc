@@ -1,0 +1,270 @@
+#include "kernels/linear_cuda.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/activation_ref.h"
+#include "kernels/cuda_test_support.h"
+#include "kernels/kernel_test_support.h"
+#include "kernels/linear_elements_cuda.h"
+#include "kernels/linear_ref.h"
+
+namespace tug::kernels::cuda {
+namespace {
+
+constexpr WeightOrder kOrders[] = {WeightOrder::kInOut, WeightOrder::kOutIn};
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct Shape {
+  int64_t rows;
+  int64_t in;
+  int64_t out;
+};
+
+// Every size of kTestSizes as rows, in and out; shapes of several tiles; what cuBLASLt fuses GELU
+// into (out a multiple of 8) and what not.
+std::vector<Shape> Shapes() {
+  std::vector<Shape> shapes = {{1, 1, 1}, {200, 70, 600}, {31, 600, 65}, {1, 128, 700}};
+  for (const int64_t size : kTestSizes) {
+    const int64_t other = size > 100 ? 37 : std::max<int64_t>(size, 1);
+    shapes.push_back({size, 33, other});
+    shapes.push_back({32, size, other});
+    shapes.push_back({other, 31, size});
+  }
+  return shapes;
+}
+
+// Of sums of k products of numbers below 1: as in matmul_cuda_test.cc.
+template <typename T>
+double SumBound(int64_t k) {
+  return 1e-6 + (std::is_same_v<T, Bf16> ? 2.4e-7 : 6e-8) * static_cast<double>(k);
+}
+
+template <typename T>
+class LinearCuda : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    if (this->IsSkipped()) return;
+    auto handle = MatMulHandle::Create();
+    ASSERT_TRUE(handle.ok()) << handle.status();
+    handle_.emplace(*std::move(handle));
+  }
+
+  // One layer and its operands; all values are exact in T.
+  struct Layer {
+    Layer(WeightOrder of_order, const Shape& of_shape, const Stream& stream)
+        : order(of_order),
+          shape(of_shape),
+          ref{order, shape.in, shape.out},
+          x(As<T>(RandomFloats(shape.rows * shape.in, 1))),
+          w(As<T>(RandomFloats(shape.in * shape.out, 2))),
+          dy(As<T>(RandomFloats(shape.rows * shape.out, 3))),
+          bias(RandomFloats(shape.out, 4)),
+          x_gpu(x, stream),
+          w_gpu(w, stream),
+          dy_gpu(dy, stream),
+          bias_gpu(bias, stream),
+          weights(shape.in, shape.out, order) {
+      EXPECT_TRUE(weights.Bind(w_gpu.data(), stream).ok());
+    }
+
+    WeightOrder order;
+    Shape shape;
+    LinearRef<double> ref;
+    std::vector<T> x, w, dy;
+    std::vector<float> bias;
+    OnDevice<T> x_gpu, w_gpu, dy_gpu;
+    OnDevice<float> bias_gpu;
+    LinearWeights<T> weights;
+  };
+
+  static void ExpectOk(const absl::Status& status) { ASSERT_TRUE(status.ok()) << status; }
+
+  static std::vector<double> Pre(const Layer& layer, bool with_bias) {
+    const auto [rows, in, out] = layer.shape;
+    std::vector<double> pre(rows * out);
+    const auto bias = ToDouble(layer.bias);
+    layer.ref.Forward(rows, ToDouble(layer.x).data(), ToDouble(layer.w).data(),
+                      with_bias ? bias.data() : nullptr, pre.data());
+    return pre;
+  }
+
+  // Where the result is Bf16, a bias below 1 or the product, which is no larger than result and
+  // bias together, is rounded first, each to half a unit of its last place.
+  template <typename Y>
+  static void ExpectCloseToPre(const std::vector<Y>& y, const std::vector<double>& pre,
+                               int64_t in) {
+    ExpectClose(y, pre, SumBound<T>(in) + kRounding<Y>, 2 * kRounding<Y> + 1e-6);
+  }
+
+  template <typename Y>
+  void ExpectForwardMatches(const Layer& layer, bool with_bias) {
+    const auto pre = Pre(layer, with_bias);
+    const auto run = [&] {
+      const OnDevice y(As<Y>(std::vector<float>(pre.size(), kNan)), stream());
+      ExpectOk(LinearForward(*handle_, layer.weights, layer.shape.rows, layer.x_gpu.data(),
+                             with_bias ? layer.bias_gpu.data() : nullptr, y.data(), stream()));
+      return y.Read();
+    };
+    const auto y = run();
+    ExpectCloseToPre(y, pre, layer.shape.in);
+    ExpectSameBits(run(), y);
+  }
+
+  void ExpectActivationMatches(const Layer& layer, Activation activation, bool with_bias) {
+    const auto expected_pre = Pre(layer, with_bias);
+    const auto nothing = As<T>(std::vector<float>(expected_pre.size(), kNan));
+    const OnDevice pre(nothing, stream()), y(nothing, stream());
+    ExpectOk(LinearActivationForward(*handle_, layer.weights, layer.shape.rows, layer.x_gpu.data(),
+                                     with_bias ? layer.bias_gpu.data() : nullptr, activation,
+                                     pre.data(), y.data(), stream()));
+    ExpectCloseToPre(pre.Read(), expected_pre, layer.shape.in);
+    auto expected = expected_pre;
+    for (double& u : expected) u = ActivationRef<double>(activation, u);
+    // Slopes are at most 1.13, so y is off by 1.13 times what pre is, which is relative to pre, not
+    // to y; a hardware tanh by up to 2^-11 of its 1, times half of a pre below 8
+    // (beyond, y is pre or 0).
+    const double of_tanh = activation == Activation::kGelu ? 0x1p-9 : 0;
+    const double largest_pre = activation == Activation::kGelu ? 8 : 0;
+    ExpectClose(
+        y.Read(), expected,
+        1.13 * (SumBound<T>(layer.shape.in) + kRounding<T> * (1 + 2 * largest_pre)) + of_tanh,
+        3 * kRounding<T> + 1e-5);
+  }
+
+  void ExpectInputGradientMatches(const Layer& layer, bool accumulate) {
+    const auto [rows, in, out] = layer.shape;
+    const auto before =
+        As<T>(accumulate ? RandomFloats(rows * in, 5) : std::vector<float>(rows * in, kNan));
+    auto expected = ToDouble(before);
+    layer.ref.InputGradient(rows, ToDouble(layer.dy).data(), ToDouble(layer.w).data(), accumulate,
+                            expected.data());
+    const OnDevice dx(before, stream());
+    ExpectOk(LinearInputGradient(*handle_, layer.weights, rows, layer.dy_gpu.data(), accumulate,
+                                 dx.data(), stream()));
+    ExpectClose(dx.Read(), expected, SumBound<T>(out), kRounding<T> + 1e-6);
+  }
+
+  void ExpectWeightGradientMatches(const Layer& layer, bool accumulate) {
+    const auto [rows, in, out] = layer.shape;
+    const auto before = accumulate ? RandomFloats(in * out, 6) : std::vector<float>(in * out, kNan);
+    auto expected = ToDouble(before);
+    layer.ref.WeightGradient(rows, ToDouble(layer.x).data(), ToDouble(layer.dy).data(), accumulate,
+                             expected.data());
+    const auto run = [&] {
+      const OnDevice dw(before, stream());
+      const auto& [rows, in, out] = layer.shape;
+      ExpectOk(LinearWeightGradient(*handle_, layer.order, in, out, rows, layer.x_gpu.data(),
+                                    layer.dy_gpu.data(), accumulate, dw.data(), stream()));
+      return dw.Read();
+    };
+    const auto dw = run();
+    ExpectClose(dw, expected, SumBound<T>(rows), 1e-6);
+    ExpectSameBits(run(), dw);
+  }
+
+  std::optional<MatMulHandle> handle_;
+};
+
+using Types = testing::Types<float, Bf16>;
+TYPED_TEST_SUITE(LinearCuda, Types);
+
+TYPED_TEST(LinearCuda, MatchesTheReferenceAtEverySizeAndRepeatsItsBits) {
+  for (const WeightOrder order : kOrders) {
+    for (const Shape& shape : Shapes()) {
+      SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << " rows "
+                                      << shape.rows << " in " << shape.in << " out " << shape.out);
+      const typename TestFixture::Layer layer(order, shape, this->stream());
+      for (const bool yes : {false, true}) {
+        this->template ExpectForwardMatches<TypeParam>(layer, yes);
+        this->template ExpectForwardMatches<float>(layer, yes);
+        this->ExpectActivationMatches(layer, Activation::kGelu, yes);
+        this->ExpectActivationMatches(layer, Activation::kRelu, yes);
+        this->ExpectInputGradientMatches(layer, yes);
+        this->ExpectWeightGradientMatches(layer, yes);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TYPED_TEST(LinearCuda, MatchesTheReferenceAtTheShapesOfAModel) {
+  const typename TestFixture::Layer mlp(WeightOrder::kInOut, {32, 96, 3072}, this->stream());
+  this->ExpectActivationMatches(mlp, Activation::kGelu, true);
+  this->ExpectInputGradientMatches(mlp, true);
+  this->ExpectWeightGradientMatches(mlp, true);
+  const typename TestFixture::Layer head(WeightOrder::kOutIn, {3, 40, 50257}, this->stream());
+  this->template ExpectForwardMatches<float>(head, false);
+  this->ExpectInputGradientMatches(head, false);
+  this->ExpectWeightGradientMatches(head, true);
+}
+
+TYPED_TEST(LinearCuda, TakesABiasThatIsTooLongToFuse) {
+  const typename TestFixture::Layer layer(WeightOrder::kInOut, {2, 3, 140000}, this->stream());
+  this->template ExpectForwardMatches<TypeParam>(layer, true);
+  this->ExpectActivationMatches(layer, Activation::kGelu, true);
+}
+
+// The bias of a layer lies anywhere in a block's parameters.
+TYPED_TEST(LinearCuda, TakesABiasAtAnyBoundary) {
+  const typename TestFixture::Layer layer(WeightOrder::kInOut, {5, 24, 64}, this->stream());
+  auto shifted = layer.bias;
+  shifted.insert(shifted.begin(), 7.0f);
+  const OnDevice bias(shifted, this->stream());
+  const auto forward = [&](const float* at) {
+    const OnDevice y(std::vector<TypeParam>(5 * 64), this->stream());
+    this->ExpectOk(LinearForward(*this->handle_, layer.weights, 5, layer.x_gpu.data(), at, y.data(),
+                                 this->stream()));
+    return y.Read();
+  };
+  ExpectSameBits(forward(bias.data() + 1), forward(layer.bias_gpu.data()));
+}
+
+using LinearBf16Cuda = LinearCuda<Bf16>;
+
+TEST_F(LinearBf16Cuda, FloatWeightsAreRoundedToNearest) {
+  const auto w = RandomFloats(70 * 130, 1);
+  const OnDevice w_gpu(w, stream());
+  const OnDevice rounded(As<Bf16>(w), stream());
+  const OnDevice x(As<Bf16>(RandomFloats(40 * 70, 2)), stream());
+  LinearWeights<Bf16> from_floats(70, 130, WeightOrder::kInOut);
+  LinearWeights<Bf16> from_bf16(70, 130, WeightOrder::kInOut);
+  ExpectOk(from_floats.Bind(w_gpu.data(), stream()));
+  ExpectOk(from_bf16.Bind(rounded.data(), stream()));
+  EXPECT_EQ(from_floats.copy_bytes(), 2u * 70 * 130);
+  EXPECT_EQ(from_bf16.copy_bytes(), 0u);
+  const OnDevice y(std::vector<Bf16>(40 * 130), stream()), expected(y.Read(), stream());
+  const float* const no_bias = nullptr;
+  ExpectOk(LinearForward(*handle_, from_floats, 40, x.data(), no_bias, y.data(), stream()));
+  ExpectOk(LinearForward(*handle_, from_bf16, 40, x.data(), no_bias, expected.data(), stream()));
+  ExpectSameBits(y.Read(), expected.Read());
+  from_floats.Release();
+  EXPECT_EQ(from_floats.copy_bytes(), 0u);
+}
+
+// All numbers that a rounding may get wrong, and at both boundaries.
+TEST_F(LinearBf16Cuda, RoundsWithTheBitsOfTheCpu) {
+  using Limits = std::numeric_limits<float>;
+  for (const int64_t n : {0, 1, 7, 8, 9, 1023, 70000}) {
+    auto values = RandomFloats(n + 1, 9);
+    const float edges[] = {0.0f,          -0.0f,         Limits::infinity(),   -Limits::infinity(),
+                           Limits::max(), Limits::min(), Limits::denorm_min(), kNan,
+                           1.00390625f,   1.01171875f};
+    for (size_t i = 0; i < values.size() && i < std::size(edges); ++i) values[i] = edges[i];
+    const OnDevice from(values, stream());
+    for (const int64_t at : {0, 1}) {
+      const OnDevice to(std::vector<Bf16>(n), stream());
+      ExpectOk(RoundToBf16(n, from.data() + at, to.data(), stream()));
+      std::vector<Bf16> expected(n);
+      Bf16FromFloat(values.data() + at, expected.data(), n);
+      ExpectSameBits(to.Read(), expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tug::kernels::cuda

@@ -1,0 +1,132 @@
+// In place of matmul_cuda.cc in tests: the CPU's product on what stands for device memory, and what
+// cuBLASLt cannot fuse is not fused here either.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "kernels/activation.h"
+#include "kernels/cuda_emulation_memory.h"
+#include "kernels/matmul_cuda.h"
+
+namespace tug::kernels::cuda {
+
+struct MatMulHandle::State {
+  DeviceBuffer bias;
+};
+
+void MatMulHandle::Destroy::operator()(State* state) const { delete state; }
+void* MatMulHandle::bias_scratch() const { return state_->bias.data(); }
+
+absl::StatusOr<MatMulHandle> MatMulHandle::Create() {
+  ASSIGN_OR_RETURN(DeviceBuffer bias, DeviceBuffer::Create(kBiasBytes));
+  return MatMulHandle(new State{std::move(bias)});
+}
+
+namespace {
+
+void Widen(const float* from, float* to, int64_t n) { std::copy_n(from, n, to); }
+void Widen(const Bf16* from, float* to, int64_t n) { FloatFromBf16(from, to, n); }
+void Narrow(const float* from, float* to, int64_t n) { std::copy_n(from, n, to); }
+void Narrow(const float* from, Bf16* to, int64_t n) { Bf16FromFloat(from, to, n); }
+
+// [rows][columns], without the gaps of `stride`.
+template <typename T>
+std::vector<float> Widened(int64_t rows, int64_t columns, const T* from, int64_t stride) {
+  std::vector<float> to(static_cast<size_t>(rows * columns));
+  for (int64_t i = 0; i < rows; ++i) Widen(from + i * stride, to.data() + i * columns, columns);
+  return to;
+}
+
+template <typename T>
+void Store(const std::vector<float>& from, int64_t rows, int64_t columns, T* to, int64_t stride) {
+  for (int64_t i = 0; i < rows; ++i) Narrow(from.data() + i * columns, to + i * stride, columns);
+}
+
+template <typename T>
+absl::Status CheckMatrix(const char* name, const T* matrix, int64_t rows, int64_t columns,
+                         int64_t stride) {
+  TUG_CHECK_GE(stride, columns) << name;
+  if (rows == 0 || columns == 0) return absl::OkStatus();
+  const auto bytes = static_cast<size_t>((rows - 1) * stride + columns) * sizeof(T);
+  if (emulation::IsDeviceRange(matrix, bytes)) return absl::OkStatus();
+  return absl::InternalError(std::string("a product's ") + name + " is not all in device memory");
+}
+
+// op(A) op(B) + beta C, [m][n], in FP32.
+template <typename T, typename C>
+absl::StatusOr<std::vector<float>> Multiply(Transpose ta, Transpose tb, int64_t m, int64_t n,
+                                            int64_t k, const T* a, int64_t lda, const T* b,
+                                            int64_t ldb, float beta, const C* c, int64_t ldc) {
+  const int64_t a_rows = ta == Transpose::kYes ? k : m, a_columns = m + k - a_rows;
+  const int64_t b_rows = tb == Transpose::kYes ? n : k, b_columns = n + k - b_rows;
+  RETURN_IF_ERROR(CheckMatrix("A", a, a_rows, a_columns, lda));
+  RETURN_IF_ERROR(CheckMatrix("B", b, b_rows, b_columns, ldb));
+  RETURN_IF_ERROR(CheckMatrix("C", c, m, n, ldc));
+  const auto a_wide = Widened(a_rows, a_columns, a, lda);
+  const auto b_wide = Widened(b_rows, b_columns, b, ldb);
+  auto sums = beta == 0.0f ? std::vector<float>(static_cast<size_t>(m * n)) : Widened(m, n, c, ldc);
+  MatMulInTask(ta, tb, m, n, k, a_wide.data(), a_columns, b_wide.data(), b_columns, beta,
+               sums.data(), n);
+  return sums;
+}
+
+bool IsAtBoundary(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
+}  // namespace
+
+template <typename T, typename C>
+absl::Status MatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k,
+                    const T* a, int64_t lda, const T* b, int64_t ldb, float beta, C* c, int64_t ldc,
+                    const Stream&) {
+  TUG_CHECK(m >= 0 && n >= 0 && k >= 0 && (beta == 0.0f || beta == 1.0f));
+  ASSIGN_OR_RETURN(const auto sums, Multiply(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc));
+  Store(sums, m, n, c, ldc);
+  return absl::OkStatus();
+}
+
+template <typename T, typename C>
+absl::Status FusedMatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k,
+                         const T* a, int64_t lda, const T* b, int64_t ldb,
+                         const Epilogue<C>& epilogue, C* c, int64_t ldc, const Stream&) {
+  TUG_CHECK(m >= 0 && n >= 0 && k >= 0);
+  if (m == 0 || n == 0) return absl::OkStatus();
+  const bool gelu = epilogue.pre_gelu != nullptr;
+  if (k == 0 || (gelu && ldc % 8 != 0) || !IsAtBoundary(epilogue.bias) ||
+      !IsAtBoundary(epilogue.pre_gelu) || (gelu && !IsAtBoundary(c))) {
+    return absl::UnimplementedError("emulated: a shape or a boundary that cannot be fused");
+  }
+  ASSIGN_OR_RETURN(auto sums, Multiply(ta, tb, m, n, k, a, lda, b, ldb, 0.0f, c, ldc));
+  if (epilogue.bias != nullptr) {
+    RETURN_IF_ERROR(CheckMatrix("bias", epilogue.bias, 1, n, n));
+    const auto bias = Widened(1, n, epilogue.bias, n);
+    for (int64_t i = 0; i < m * n; ++i) sums[i] += bias[i % n];
+  }
+  if (!gelu) {
+    Store(sums, m, n, c, ldc);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(CheckMatrix("sum before GELU", epilogue.pre_gelu, m, n, ldc));
+  Store(sums, m, n, epilogue.pre_gelu, ldc);
+  std::vector<float> activated(sums.size());
+  BiasActivationTile<float>(Activation::kGelu, m, n, n, /*bias=*/nullptr, sums.data(),
+                            activated.data());
+  Store(activated, m, n, c, ldc);
+  return absl::OkStatus();
+}
+
+#define TUG_INSTANTIATE(T, C)                                                                  \
+  template absl::Status MatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t, int64_t, \
+                               const T*, int64_t, const T*, int64_t, float, C*, int64_t,       \
+                               const Stream&);                                                 \
+  template absl::Status FusedMatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t,     \
+                                    int64_t, const T*, int64_t, const T*, int64_t,             \
+                                    const Epilogue<C>&, C*, int64_t, const Stream&)
+TUG_INSTANTIATE(float, float);
+TUG_INSTANTIATE(Bf16, Bf16);
+TUG_INSTANTIATE(Bf16, float);
+#undef TUG_INSTANTIATE
+
+}  // namespace tug::kernels::cuda
