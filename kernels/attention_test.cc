@@ -6,75 +6,26 @@
 
 #include "gtest/gtest.h"
 #include "kernels/attention_ref.h"
-#include "kernels/dropout_ref.h"
+#include "kernels/attention_test_support.h"
 #include "kernels/kernel_test_support.h"
 #include "kernels/matmul_primitive.h"
 
 namespace tug::kernels {
 namespace {
 
-constexpr DropoutKey kKey{.seed = 11, .step = 2, .sample = 9, .site = 4};
-
-AttentionDropoutRef DropoutOf(float p) {
-  return [p](int64_t sample, int64_t element) {
-    const bool keep = p == 0 || DropoutKeepsRef(kKey, static_cast<uint32_t>(sample), element, p);
-    return keep ? 1.0 / (1.0 - static_cast<double>(p)) : 0.0;
-  };
-}
-
-// Self-attention: one matrix of queries, keys and values. Else queries by themselves, then keys
-// with values.
 template <typename T>
-AttentionOperands<T> OperandsIn(const AttentionShape& s, T* data) {
-  const int64_t width = s.width();
-  if (s.queries == s.keys) return {data, data + width, data + 2 * width, 3 * width, 3 * width};
-  T* const kv = data + s.batch * s.queries * width;
-  return {data, kv, kv + width, width, 2 * width};
-}
-
-int64_t OperandsSize(const AttentionShape& s) {
-  return s.batch * (s.queries + 2 * s.keys) * s.width();
-}
-int64_t OutSize(const AttentionShape& s) { return s.batch * s.queries * s.width(); }
-
-template <typename T>
-std::vector<T> RandomOperands(const AttentionShape& shape) {
-  return As<T>(RandomFloats(OperandsSize(shape), 1, 2.0f));
-}
-template <typename T>
-std::vector<T> RandomGradient(const AttentionShape& shape) {
-  return As<T>(RandomFloats(OutSize(shape), 2));
-}
-
-template <typename T>
-struct Result {
-  std::vector<T> out, gradient;
-  std::vector<float> log_sum_exp;
-};
-
-template <typename T>
-Result<T> RunKernel(int threads, const AttentionShape& shape, const std::vector<T>& operands,
-                    const std::vector<T>& dout, float p, const DropoutKey& key = kKey) {
+AttentionResult<T> RunKernel(int threads, const AttentionShape& shape,
+                             const std::vector<T>& operands, const std::vector<T>& dout, float p,
+                             const DropoutKey& key = kKey) {
   ThreadPool pool(threads);
   const T nan = As<T>({std::nanf("")})[0];  // of what must be written before it is read
-  Result<T> r{std::vector<T>(OutSize(shape), nan), std::vector<T>(OperandsSize(shape), nan),
-              std::vector<float>(shape.stats_size(), std::nanf(""))};
+  AttentionResult<T> r{std::vector<T>(OutSize(shape), nan),
+                       std::vector<T>(OperandsSize(shape), nan),
+                       std::vector<float>(shape.stats_size(), std::nanf(""))};
   const auto in = OperandsIn(shape, operands.data());
   AttentionForward<T>(pool, shape, in, p, key, r.out.data(), r.log_sum_exp.data());
   AttentionBackward<T>(pool, shape, dout.data(), in, r.log_sum_exp.data(), p, key,
                        OperandsIn(shape, r.gradient.data()));
-  return r;
-}
-
-Result<double> RunReference(const AttentionShape& shape, const std::vector<double>& operands,
-                            const std::vector<double>& dout, float p,
-                            std::vector<double>& log_sum_exp) {
-  Result<double> r{std::vector<double>(OutSize(shape)), std::vector<double>(OperandsSize(shape))};
-  log_sum_exp.resize(shape.stats_size());
-  const auto in = OperandsIn(shape, operands.data());
-  AttentionForwardRef<double>(shape, in, DropoutOf(p), r.out.data(), log_sum_exp.data());
-  AttentionBackwardRef<double>(shape, dout.data(), in, DropoutOf(p),
-                               OperandsIn(shape, r.gradient.data()));
   return r;
 }
 
@@ -94,15 +45,15 @@ void ExpectMatchesReference(const AttentionShape& shape, float p) {
                                   << shape.causal << " p " << p);
   const auto operands = RandomOperands<T>(shape);
   const auto dout = RandomGradient<T>(shape);
-  const Result<T> one = RunKernel(1, shape, operands, dout, p);
+  const AttentionResult<T> one = RunKernel(1, shape, operands, dout, p);
   for (const int threads : {2, 3}) {
-    const Result<T> many = RunKernel(threads, shape, operands, dout, p);
+    const AttentionResult<T> many = RunKernel(threads, shape, operands, dout, p);
     ExpectSameBits(many.out, one.out);
     ExpectSameBits(many.gradient, one.gradient);
     ExpectSameBits(many.log_sum_exp, one.log_sum_exp);
   }
   std::vector<double> log_sum_exp;
-  const Result<double> expected =
+  const AttentionResult<double> expected =
       RunReference(shape, ToDouble(operands), ToDouble(dout), p, log_sum_exp);
   ExpectClose(one.log_sum_exp, log_sum_exp, 2e-6, 1e-6);
   ExpectClose(one.out, expected.out, 5e-6 + RoundedFactors<T>(0x1p-8, expected.out),

@@ -1,0 +1,152 @@
+#include "kernels/attention_cuda.h"
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "kernels/attention_fp32_cuda.h"
+#include "kernels/attention_head_cuda.h"
+#include "kernels/attention_mma_cuda.h"
+#include "kernels/bf16_cuda.h"
+#include "kernels/block_reduce.h"
+
+// The calls: what they are given is checked, the way is chosen. And the backward pass's first
+// kernel, which both ways share.
+
+namespace tug::kernels::cuda {
+namespace {
+
+absl::Status CheckShape(const AttentionShape& shape, float p) {
+  if (shape.head_dim > kMaxHeadDim) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("attention: head_dim %d is above %d", shape.head_dim, kMaxHeadDim));
+  }
+  if (shape.causal && shape.queries != shape.keys) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "attention: causal with %d queries and %d keys", shape.queries, shape.keys));
+  }
+  constexpr int64_t kMostRows = int64_t{1} << 30;
+  if (shape.queries > kMostRows || shape.keys > kMostRows ||
+      shape.batch * shape.heads * (shape.queries + shape.keys + 64) >= int64_t{1} << 36 ||
+      shape.heads * shape.queries * ((shape.keys + 63) / 64 * 64) > kMaxDropoutElements) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("attention: %d samples of %d queries and %d keys with %d heads",
+                        shape.batch, shape.queries, shape.keys, shape.heads));
+  }
+  if (!(p >= 0 && p < 1)) {
+    return absl::InvalidArgumentError(absl::StrFormat("attention: dropout of %g", p));
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+AttentionCall CallOf(const AttentionShape& shape, const AttentionOperands<const T>& in, float p,
+                     const DropoutKey& key) {
+  return {.batch = shape.batch,
+          .queries = static_cast<int>(shape.queries),
+          .keys = static_cast<int>(shape.keys),
+          .heads = static_cast<int>(shape.heads),
+          .head_dim = static_cast<int>(shape.head_dim),
+          .causal = shape.causal,
+          .q_stride = in.q_stride,
+          .kv_stride = in.kv_stride,
+          .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim)),
+          .dropout = MakeDropoutMask(key, p)};
+}
+
+bool OnBoundary(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
+template <typename T>
+bool OnBoundaries(const AttentionOperands<T>& operands) {
+  return OnBoundary(operands.q) && OnBoundary(operands.k) && OnBoundary(operands.v) &&
+         operands.q_stride % 8 == 0 && operands.kv_stride % 8 == 0;
+}
+
+bool TensorCoresTake(int64_t head_dim) {
+  return head_dim == 32 || head_dim == 64 || head_dim == 128;
+}
+
+constexpr int kDotWarps = 8;
+
+// row_dots = the sum of dout out over a row of a head. A warp takes a row; heads of a query are
+// neighbours, as in memory.
+template <typename T>
+__global__ void __launch_bounds__(kDotWarps* kWarp)
+    RowDotsKernel(AttentionCall call, const T* __restrict__ dout, const T* __restrict__ out,
+                  float* row_dots) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int64_t rows = call.batch * call.queries * call.heads;
+  const int64_t warps = GridThreads() / kWarp;
+  for (int64_t row = GlobalThread() / kWarp; row < rows; row += warps) {
+    float sum = 0;
+    for (int i = lane; i < call.head_dim; i += kWarp) {
+      sum += Widen(dout[row * call.head_dim + i]) * Widen(out[row * call.head_dim + i]);
+    }
+    sum = WarpSum(sum);
+    const int64_t head = row % call.heads, query = row / call.heads % call.queries;
+    const int64_t sample = row / call.heads / call.queries;
+    if (lane == 0) row_dots[(sample * call.heads + head) * call.queries + query] = sum;
+  }
+}
+
+}  // namespace
+
+template <typename T>
+absl::Status AttentionForward(const AttentionShape& shape, const AttentionOperands<const T>& in,
+                              float p, const DropoutKey& key, T* out, float* log_sum_exp,
+                              const Stream& stream) {
+  RETURN_IF_ERROR(CheckShape(shape, p));
+  if (shape.stats_size() == 0) return absl::OkStatus();
+  const AttentionCall call = CallOf(shape, in, p, key);
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (TensorCoresTake(shape.head_dim) && OnBoundaries(in) && OnBoundary(out)) {
+      return MmaAttentionForward(call, in, shape.key_counts, out, log_sum_exp, stream);
+    }
+  }
+  return Fp32AttentionForward(call, in, shape.key_counts, out, log_sum_exp, stream);
+}
+
+template <typename T>
+absl::Status AttentionBackward(const AttentionShape& shape, const T* dout,
+                               const AttentionOperands<const T>& in, const T* out,
+                               const float* log_sum_exp, float p, const DropoutKey& key,
+                               const AttentionOperands<T>& gradient, const Stream& stream) {
+  RETURN_IF_ERROR(CheckShape(shape, p));
+  if (shape.batch * shape.heads == 0) return absl::OkStatus();
+  AttentionCall call = CallOf(shape, in, p, key);
+  call.dq_stride = gradient.q_stride;
+  call.dkv_stride = gradient.kv_stride;
+  auto dots =
+      ScratchBuffer::Create(static_cast<size_t>(shape.stats_size()) * sizeof(float), stream);
+  if (!dots.ok()) return dots.status();
+  float* const row_dots = dots->template As<float>();
+  if (shape.stats_size() != 0) {
+    RETURN_IF_ERROR(Launch(RowDotsKernel<T>,
+                           {GridStrideBlocks(shape.stats_size() * kWarp, kDotWarps * kWarp),
+                            kDotWarps * kWarp, stream},
+                           call, dout, out, row_dots));
+  }
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (TensorCoresTake(shape.head_dim) && OnBoundaries(in) && OnBoundary(dout) &&
+        OnBoundaries(gradient)) {
+      return MmaAttentionBackward(call, dout, in, shape.key_counts, log_sum_exp, row_dots, gradient,
+                                  stream);
+    }
+  }
+  return Fp32AttentionBackward(call, dout, in, shape.key_counts, log_sum_exp, row_dots, gradient,
+                               stream);
+}
+
+#define TUG_ATTENTION(T)                                                                           \
+  template absl::Status AttentionForward(const AttentionShape&, const AttentionOperands<const T>&, \
+                                         float, const DropoutKey&, T*, float*, const Stream&);     \
+  template absl::Status AttentionBackward(                                                         \
+      const AttentionShape&, const T*, const AttentionOperands<const T>&, const T*, const float*,  \
+      float, const DropoutKey&, const AttentionOperands<T>&, const Stream&);
+TUG_ATTENTION(float)
+TUG_ATTENTION(Bf16)
+#undef TUG_ATTENTION
+
+}  // namespace tug::kernels::cuda

@@ -1,0 +1,348 @@
+#include "base/status_macros.h"
+#include "kernels/attention_mma_cuda.h"
+#include "kernels/attention_mma_tile.h"
+
+// The backward pass of kernels/attention_cuda.h on tensor cores: a kernel that goes through keys
+// for the gradient of queries, and one that goes through queries for those of keys and values. Both
+// have 4 warps a block, 16 kM rows a warp, and tiles of 64 rows of the other side by cp.async in
+// two stages as in the forward pass. A tile is taken in chunks, so that all fits into 255 registers
+// of a lane: with head_dim 64 or 128, 64 for dQ or 128 for dK and dV, and 64 for a chunk's P and
+// dS. A chunk is left out that the warp's queries do not reach.
+
+namespace tug::kernels::cuda {
+namespace {
+
+constexpr float kLog2E = 1.4426950408889634f;
+
+// With dropout, drawing the numbers costs more than smaller chunks do.
+template <int kDim, bool kDropout = false>
+struct Backward {
+  static constexpr int kM = kDim <= 64 ? 2 : 1;
+  static constexpr int kWarpRows = 16 * kM;
+  static constexpr int kRows = kMmaWarps * kWarpRows;  // of a block
+  static constexpr int kN = (kDropout ? 4 : 8) / kM;
+  static constexpr int kChunk = 8 * kN;
+};
+
+// P = exp(s score - log_sum_exp), the latter in units of log(2).
+__device__ __forceinline__ float Probability(float score, float scale_log2, float lse_log2) {
+  return Exp2Approximate(fmaf(score, scale_log2, -lse_log2));
+}
+
+template <int kDim>
+struct QueryTiles {
+  alignas(128) Bf16 q[Backward<kDim>::kRows * kDim];
+  alignas(128) Bf16 dout[Backward<kDim>::kRows * kDim];
+  alignas(128) Bf16 k[2][kMmaTile * kDim];
+  alignas(128) Bf16 v[2][kMmaTile * kDim];
+};
+
+// Of a lane's queries, [m][h]. Rows below the matrix: P = 0.
+template <int kM>
+struct QueryStats {
+  float lse_log2[kM][2];
+  float dot[kM][2];
+
+  __device__ __forceinline__ QueryStats(const HeadOnDevice& head, int first_query,
+                                        const float* log_sum_exp, const float* row_dots) {
+#pragma unroll
+    for (int i = 0; i < 2 * kM; ++i) {
+      const int query = first_query + 8 * i + LaneRow();
+      const bool there = query < head.call.queries;
+      lse_log2[i / 2][i % 2] = there ? log_sum_exp[head.StatsAt(query)] * kLog2E : INFINITY;
+      dot[i / 2][i % 2] = there ? row_dots[head.StatsAt(query)] : 0.0f;
+    }
+  }
+};
+
+// scores become dS / s. dweights: dO V^T where dropout keeps the weight, else 0.
+template <int kM, int kN>
+__device__ __forceinline__ void ScoreGradients(const HeadOnDevice& head, int first_query,
+                                               int first_key, bool masked,
+                                               const QueryStats<kM>& stats,
+                                               const FragmentC (&dweights)[kM][kN],
+                                               FragmentC (&scores)[kM][kN]) {
+  const float scale_log2 = head.call.scale * kLog2E;
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int h = i / 2;
+      const int visible = head.Visible(first_query + 16 * m + 8 * h + LaneRow());
+      const int left = visible - first_key - LaneColumn() - i % 2;
+#pragma unroll
+      for (int n = 0; n < kN; ++n) {
+        float& score = scores[m][n].x[i];
+        float p = Probability(score, scale_log2, stats.lse_log2[m][h]);
+        if (masked && 8 * n >= left) p = 0;
+        const float dp = dweights[m][n].x[i] * head.call.dropout.scale;
+        score = p * (dp - stats.dot[m][h]);
+      }
+    }
+  }
+}
+
+template <int kDim, bool kDropout>
+__global__ void __launch_bounds__(kMmaThreads, 2)
+    QueryGradientKernel(AttentionCall call, const Bf16* __restrict__ q, const Bf16* __restrict__ k,
+                        const Bf16* __restrict__ v, const int32_t* __restrict__ key_counts,
+                        const Bf16* __restrict__ dout, const float* __restrict__ log_sum_exp,
+                        const float* __restrict__ row_dots, Bf16* dq) {
+  using B = Backward<kDim, kDropout>;
+  auto* const tiles = SharedMemory<QueryTiles<kDim>>();
+  const TileOfBlock<true> tile(call.queries, B::kRows);
+  const HeadOnDevice head(call, key_counts, tile.head);
+  const int queries = min(B::kRows, call.queries - tile.first_row);
+  const int reach = head.Visible(tile.first_row + queries - 1);
+  const RowCopies<kDim> k_rows(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride);
+  const RowCopies<kDim> v_rows(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride);
+  const auto begin_copy = [&](int first_key, int stage) {
+    k_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->k[stage]);
+    v_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->v[stage]);
+  };
+  RowCopies<kDim>(q + head.At(call.queries, call.q_stride, 0), call.q_stride)
+      .template Begin<B::kRows>(tile.first_row, call.queries, tiles->q);
+  RowCopies<kDim>(dout + head.At(call.queries, call.width(), 0), call.width())
+      .template Begin<B::kRows>(tile.first_row, call.queries, tiles->dout);
+  if (reach > 0) begin_copy(0, 0);
+  CommitCopies();
+  WaitForCopies<0>();
+  __syncthreads();
+
+  const int warp_row = static_cast<int>(threadIdx.x) / kWarp * B::kWarpRows;
+  const int first_query = tile.first_row + warp_row;
+  const int first_visible = head.Visible(first_query);  // the fewest of the warp's queries
+  const int warp_reach = head.Visible(first_query + B::kWarpRows - 1);
+  const LeftRows<kDim, B::kM, false> left_q(tiles->q, warp_row);
+  const LeftRows<kDim, B::kM, false> left_dout(tiles->dout, warp_row);
+  const QueryStats<B::kM> stats(head, first_query, log_sum_exp, row_dots);
+  FragmentC sums[B::kM][kDim / 8] = {};
+  KeptWeights<B::kM> kept;
+  int stage = 0;
+  for (int first_key = 0; first_key < reach; first_key += kMmaTile, stage ^= 1) {
+    if (first_key + kMmaTile < reach) begin_copy(first_key + kMmaTile, stage ^ 1);
+    CommitCopies();
+    if constexpr (kDropout) kept.Draw(head, first_query, first_key);
+#pragma unroll 1
+    for (int row = 0; row < kMmaTile; row += B::kChunk) {
+      if (first_key + row >= warp_reach) break;
+      FragmentC scores[B::kM][B::kN], dweights[B::kM][B::kN];
+      MultiplyRows(left_q, tiles->k[stage], row, scores);
+      MultiplyRows(left_dout, tiles->v[stage], row, dweights);
+      if constexpr (kDropout) kept.Drop(row, dweights);
+      const bool masked = first_key + row + B::kChunk > first_visible;
+      ScoreGradients(head, first_query, first_key + row, masked, stats, dweights, scores);
+      AddProduct<kDim>(scores, tiles->k[stage], row, sums);
+    }
+    WaitForCopies<0>();
+    __syncthreads();
+  }
+  float factor[B::kM][2];
+#pragma unroll
+  for (int i = 0; i < 2 * B::kM; ++i) factor[i / 2][i % 2] = call.scale;
+  StoreRows<kDim>(sums, factor, tiles->q, warp_row, call.queries - first_query,
+                  dq + head.At(call.queries, call.dq_stride, first_query), call.dq_stride);
+}
+
+template <int kDim>
+struct KeyTiles {
+  alignas(128) Bf16 k[Backward<kDim>::kRows * kDim];
+  alignas(128) Bf16 v[Backward<kDim>::kRows * kDim];
+  alignas(128) Bf16 q[2][kMmaTile * kDim];
+  alignas(128) Bf16 dout[2][kMmaTile * kDim];
+  // Of the tile's queries. Below the matrix: infinity (so P = 0) and 0.
+  float lse_log2[2][kMmaTile];
+  float dot[2][kMmaTile];
+  // Bit b of kept[stage][query][i]: whether dropout keeps key 32 i + b of the block.
+  unsigned kept[2][kMmaTile][2 * Backward<kDim>::kM];
+};
+
+// The kept bits of a tile, by all warps: half a warp draws for a query and 64 keys, the 16 counters
+// of which have four keys each, and a vote gathers 16 of two queries at once. (Rows of this
+// kernel's fragments are keys: a lane would use but one or two of the four keys of a counter.)
+template <int kWords>
+__device__ __forceinline__ void DrawKept(const HeadOnDevice& head, int first_query, int first_key,
+                                         unsigned (&kept)[kMmaTile][kWords]) {
+  constexpr int kBlocks = kWords / 2;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (int pair = warp; pair < kMmaTile * kBlocks / 2; pair += kMmaWarps) {
+    const int item = 2 * pair + lane / 16;
+    const int query = item / kBlocks, block = item % kBlocks;
+    const HeadOnDevice::FourWords words =
+        head.DrawWords(first_query + query, first_key / 64 + block, lane % 16);
+    unsigned bits[4];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const unsigned ballot = __ballot_sync(kAllLanes, words.of[w] >= head.call.dropout.threshold);
+      bits[w] = ballot >> (lane & 16) & 0xFFFF;
+    }
+    if (lane % 16 == 0) {
+      kept[query][2 * block] = bits[0] | bits[1] << 16;
+      kept[query][2 * block + 1] = bits[2] | bits[3] << 16;
+    }
+  }
+}
+
+// The tile's number for one of a pair: threads below 64 bring log_sum_exp, the others row_dots.
+struct NextStat {
+  float value;
+
+  __device__ __forceinline__ NextStat(const HeadOnDevice& head, int first_query,
+                                      const float* log_sum_exp, const float* row_dots) {
+    const int query = first_query + static_cast<int>(threadIdx.x) % kMmaTile;
+    const bool is_lse = threadIdx.x < kMmaTile;
+    value = is_lse ? INFINITY : 0.0f;
+    if (query < head.call.queries) {
+      const int64_t at = head.StatsAt(query);
+      value = is_lse ? log_sum_exp[at] * kLog2E : row_dots[at];
+    }
+  }
+  __device__ __forceinline__ void Store(float* lse_log2, float* dot) const {
+    (threadIdx.x < kMmaTile ? lse_log2 : dot)[threadIdx.x % kMmaTile] = value;
+  }
+};
+static_assert(kMmaThreads == 2 * kMmaTile);
+
+// Of a chunk, [key][query]: scores become dropout(P), dweights become dS / s.
+//   lse_log2, dot, kept   of the chunk's first query on
+template <int kM, int kN, bool kDropout>
+__device__ __forceinline__ void WeightGradients(const AttentionCall& call, int key_of_block,
+                                                int diagonal, const float* lse_log2,
+                                                const float* dot, const unsigned (*kept)[2 * kM],
+                                                FragmentC (&scores)[kM][kN],
+                                                FragmentC (&dweights)[kM][kN]) {
+  const float scale_log2 = call.scale * kLog2E;
+#pragma unroll
+  for (int n = 0; n < kN; ++n) {
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd) {
+      const int query = 8 * n + LaneColumn() + odd;
+      const float lse = lse_log2[query], d = dot[query];
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          float& score = scores[m][n].x[2 * h + odd];
+          float& dweight = dweights[m][n].x[2 * h + odd];
+          float p = Probability(score, scale_log2, lse);
+          if (16 * m + 8 * h + LaneRow() > query + diagonal) p = 0;
+          bool keep = true;
+          if constexpr (kDropout) {
+            const int key = key_of_block + 16 * m + 8 * h + LaneRow();
+            keep = (kept[query][key / 32] >> (key % 32) & 1) != 0;
+          }
+          score = keep ? p : 0.0f;
+          dweight = p * ((keep ? dweight * call.dropout.scale : 0.0f) - d);
+        }
+      }
+    }
+  }
+}
+
+template <int kDim, bool kDropout>
+__global__ void __launch_bounds__(kMmaThreads, 2)
+    KeyGradientKernel(AttentionCall call, const Bf16* __restrict__ q, const Bf16* __restrict__ k,
+                      const Bf16* __restrict__ v, const int32_t* __restrict__ key_counts,
+                      const Bf16* __restrict__ dout, const float* __restrict__ log_sum_exp,
+                      const float* __restrict__ row_dots, Bf16* dk, Bf16* dv) {
+  using B = Backward<kDim, kDropout>;
+  auto* const tiles = SharedMemory<KeyTiles<kDim>>();
+  const TileOfBlock<false> tile(call.keys, B::kRows);
+  const HeadOnDevice head(call, key_counts, tile.head);
+  const int block_key = tile.first_row;
+  // Earlier queries do not reach this tile; padding is reached by none.
+  const int first_reaching = call.causal ? block_key : 0;
+  const int end = block_key < head.keys ? call.queries : 0;
+  const RowCopies<kDim> q_rows(q + head.At(call.queries, call.q_stride, 0), call.q_stride);
+  const RowCopies<kDim> dout_rows(dout + head.At(call.queries, call.width(), 0), call.width());
+  const auto begin_copy = [&](int first_query, int stage) {
+    q_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->q[stage]);
+    dout_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->dout[stage]);
+    if constexpr (kDropout) DrawKept(head, first_query, block_key, tiles->kept[stage]);
+  };
+  RowCopies<kDim>(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride)
+      .template Begin<B::kRows>(block_key, head.keys, tiles->k);
+  RowCopies<kDim>(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride)
+      .template Begin<B::kRows>(block_key, head.keys, tiles->v);
+  if (first_reaching < end) begin_copy(first_reaching, 0);
+  CommitCopies();
+  NextStat(head, first_reaching, log_sum_exp, row_dots).Store(tiles->lse_log2[0], tiles->dot[0]);
+  WaitForCopies<0>();
+  __syncthreads();
+
+  const int warp_row = static_cast<int>(threadIdx.x) / kWarp * B::kWarpRows;
+  const int first_key = block_key + warp_row;
+  const LeftRows<kDim, B::kM, false> left_k(tiles->k, warp_row), left_v(tiles->v, warp_row);
+  FragmentC dk_sums[B::kM][kDim / 8] = {}, dv_sums[B::kM][kDim / 8] = {};
+  int stage = 0;
+  for (int first_query = first_reaching; first_query < end; first_query += kMmaTile, stage ^= 1) {
+    if (first_query + kMmaTile < end) begin_copy(first_query + kMmaTile, stage ^ 1);
+    CommitCopies();
+    const NextStat next(head, first_query + kMmaTile, log_sum_exp, row_dots);
+#pragma unroll 1
+    for (int row = 0; row < kMmaTile; row += B::kChunk) {
+      // A query's place less a key's, of the chunk's and the warp's first ones: no key lies behind
+      // its query where it is not causal.
+      const int diagonal = call.causal ? first_query + row - first_key : B::kRows;
+      if (diagonal + B::kChunk <= 0) continue;
+      FragmentC weights[B::kM][B::kN], dscores[B::kM][B::kN];
+      MultiplyRows(left_k, tiles->q[stage], row, weights);
+      MultiplyRows(left_v, tiles->dout[stage], row, dscores);
+      WeightGradients<B::kM, B::kN, kDropout>(call, warp_row, diagonal,
+                                              tiles->lse_log2[stage] + row, tiles->dot[stage] + row,
+                                              tiles->kept[stage] + row, weights, dscores);
+      AddProduct<kDim>(weights, tiles->dout[stage], row, dv_sums);
+      AddProduct<kDim>(dscores, tiles->q[stage], row, dk_sums);
+    }
+    next.Store(tiles->lse_log2[stage ^ 1], tiles->dot[stage ^ 1]);
+    WaitForCopies<0>();
+    __syncthreads();
+  }
+  float dk_factor[B::kM][2], dv_factor[B::kM][2];
+#pragma unroll
+  for (int i = 0; i < 2 * B::kM; ++i) {
+    const bool reached = first_key + 8 * i + LaneRow() < head.keys;  // not padding
+    dk_factor[i / 2][i % 2] = reached ? call.scale : 0.0f;
+    dv_factor[i / 2][i % 2] = reached ? call.dropout.scale : 0.0f;
+  }
+  const int64_t at = head.At(call.keys, call.dkv_stride, first_key);
+  const int keys = call.keys - first_key;
+  StoreRows<kDim>(dk_sums, dk_factor, tiles->k, warp_row, keys, dk + at, call.dkv_stride);
+  StoreRows<kDim>(dv_sums, dv_factor, tiles->v, warp_row, keys, dv + at, call.dkv_stride);
+}
+
+template <int kDim, bool kDropout>
+absl::Status Run(const AttentionCall& call, const Bf16* dout,
+                 const AttentionOperands<const Bf16>& in, const int32_t* key_counts,
+                 const float* log_sum_exp, const float* row_dots,
+                 const AttentionOperands<Bf16>& gradient, const Stream& stream) {
+  constexpr int kRows = Backward<kDim>::kRows;
+  if (call.queries != 0) {
+    RETURN_IF_ERROR(Launch(
+        QueryGradientKernel<kDim, kDropout>,
+        {AttentionBlocks(call, call.queries, kRows), kMmaThreads, stream, sizeof(QueryTiles<kDim>)},
+        call, in.q, in.k, in.v, key_counts, dout, log_sum_exp, row_dots, gradient.q));
+  }
+  if (call.keys == 0) return absl::OkStatus();
+  return Launch(
+      KeyGradientKernel<kDim, kDropout>,
+      {AttentionBlocks(call, call.keys, kRows), kMmaThreads, stream, sizeof(KeyTiles<kDim>)}, call,
+      in.q, in.k, in.v, key_counts, dout, log_sum_exp, row_dots, gradient.k, gradient.v);
+}
+
+}  // namespace
+
+absl::Status MmaAttentionBackward(const AttentionCall& call, const Bf16* dout,
+                                  const AttentionOperands<const Bf16>& in,
+                                  const int32_t* key_counts, const float* log_sum_exp,
+                                  const float* row_dots, const AttentionOperands<Bf16>& gradient,
+                                  const Stream& stream) {
+  const bool drop = call.dropout.threshold != 0;
+  const auto run = call.head_dim == 32   ? (drop ? Run<32, true> : Run<32, false>)
+                   : call.head_dim == 64 ? (drop ? Run<64, true> : Run<64, false>)
+                                         : (drop ? Run<128, true> : Run<128, false>);
+  return run(call, dout, in, key_counts, log_sum_exp, row_dots, gradient, stream);
+}
+
+}  // namespace tug::kernels::cuda

@@ -1,0 +1,26 @@
+#ifndef TUG_KERNELS_ATTENTION_MMA_CUDA_H_
+#define TUG_KERNELS_ATTENTION_MMA_CUDA_H_
+
+#include "absl/status/status.h"
+#include "kernels/attention.h"
+#include "kernels/attention_head_cuda.h"
+#include "kernels/bf16.h"
+
+namespace tug::kernels::cuda {
+
+// The part of kernels/attention_cuda.h that tensor cores do, for its .cu files.
+// REQUIRES: call.head_dim is 32, 64 or 128, strides are multiples of 8, pointers at 16 bytes; no
+// size is 0.
+absl::Status MmaAttentionForward(const AttentionCall& call, const AttentionOperands<const Bf16>& in,
+                                 const int32_t* key_counts, Bf16* out, float* log_sum_exp,
+                                 const Stream& stream);
+// The second and the third kernel of the backward pass.
+absl::Status MmaAttentionBackward(const AttentionCall& call, const Bf16* dout,
+                                  const AttentionOperands<const Bf16>& in,
+                                  const int32_t* key_counts, const float* log_sum_exp,
+                                  const float* row_dots, const AttentionOperands<Bf16>& gradient,
+                                  const Stream& stream);
+
+}  // namespace tug::kernels::cuda
+
+#endif  // TUG_KERNELS_ATTENTION_MMA_CUDA_H_
