@@ -47,8 +47,10 @@ absl::Status TimeElements(CudaBenchmark& b) {
   RETURN_IF_ERROR(b.Bytes("add, FP32", 12 * n, [&] {
     return Add(g, w, static_cast<float*>(m), kParameters, b.stream());
   }));
+  ASSIGN_OR_RETURN(Bf16* const other, b.Bf16s(kParameters));
+  ASSIGN_OR_RETURN(Bf16* const sum, b.Bf16s(kParameters));
   RETURN_IF_ERROR(b.Bytes("add, BF16", 6 * n,
-                          [&] { return Add(narrow, narrow, narrow, kParameters, b.stream()); }));
+                          [&] { return Add(narrow, other, sum, kParameters, b.stream()); }));
   LinearWeights<Bf16> weights(kParameters, 1, WeightOrder::kInOut);
   RETURN_IF_ERROR(b.Bytes("weights to BF16", 6 * n, [&] { return weights.Bind(g, b.stream()); }));
   return b.stream().Synchronize();
