@@ -7,9 +7,10 @@
 // given).
 //
 // Errors of all functions: UNAVAILABLE "no GPU: ..." (no usable GPU or driver, or a build without
-// CUDA), RESOURCE_EXHAUSTED (memory, naming bytes wanted and free), INTERNAL (all else that CUDA
-// says; a kernel's fault comes with whatever waits next, and the process can then no longer use the
-// GPU). None ends the process.
+// CUDA) or "no GPU that this program has kernels for: ..." (compute capability below 8.0, or a
+// driver too old for them), RESOURCE_EXHAUSTED (memory, naming bytes wanted, and of device memory
+// those that are free), INTERNAL (all else that CUDA says; a kernel's fault comes with whatever
+// waits next, and the process can then no longer use the GPU). None ends the process.
 //
 // What is queued on one stream happens in order; streams know of each other by events only. Objects
 // move, may be given from thread to thread, and are not for two threads at a time, except that any

@@ -7,10 +7,13 @@
 namespace tug::kernels::cuda {
 namespace {
 
+// Of the compute capability: sm_80 is the first that kernels are built for (third_party/cuda.bzl).
+constexpr int kLeastComputeMajor = 8;
+
 cudaStream_t Of(const Stream& stream) { return static_cast<cudaStream_t>(stream.handle()); }
 cudaEvent_t OfEvent(void* event) { return static_cast<cudaEvent_t>(event); }
 
-// Of device memory or pinned host memory.
+// Of device memory.
 absl::Status AllocationStatus(cudaError_t error, size_t wanted, absl::string_view call) {
   if (error != cudaErrorMemoryAllocation) return CudaStatus(error, call);
   cudaGetLastError();
@@ -18,6 +21,11 @@ absl::Status AllocationStatus(cudaError_t error, size_t wanted, absl::string_vie
   cudaMemGetInfo(&free, &total);
   return absl::ResourceExhaustedError(absl::StrCat(call, ": ", wanted, " bytes wanted; on the GPU ",
                                                    free, " of ", total, " are free"));
+}
+
+absl::Status NoKernelsFor(absl::string_view what) {
+  return absl::UnavailableError(
+      absl::StrCat("no GPU that this program has kernels for: ", what, "; use compute on the CPU"));
 }
 
 absl::StatusOr<int> Attribute(cudaDeviceAttr attribute, int device) {
@@ -51,7 +59,7 @@ absl::Status KeepScratchMemory() {
 absl::Status CudaStatus(int code, absl::string_view call) {
   const auto error = static_cast<cudaError_t>(code);
   if (error == cudaSuccess) return absl::OkStatus();
-  cudaGetLastError();  // else a later launch would report it
+  cudaGetLastError();  // else a library that asks for the last error would take it for its own
   const std::string text =
       absl::StrCat(call, ": ", cudaGetErrorString(error), " (CUDA error ", code, ")");
   switch (error) {
@@ -63,8 +71,12 @@ absl::Status CudaStatus(int code, absl::string_view call) {
     case cudaErrorSystemDriverMismatch:
     case cudaErrorSystemNotReady:
     case cudaErrorStubLibrary:
-    case cudaErrorNoKernelImageForDevice:
       return absl::UnavailableError(absl::StrCat("no GPU: ", text, "; use compute on the CPU"));
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorCompatNotSupportedOnDevice:
+      return NoKernelsFor(text);
     case cudaErrorMemoryAllocation:
     case cudaErrorLaunchOutOfResources:
       return absl::ResourceExhaustedError(absl::StrCat("GPU: ", text));
@@ -76,6 +88,14 @@ absl::Status CudaStatus(int code, absl::string_view call) {
 }
 
 absl::Status CheckGpu() {
+  int device = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "cudaGetDevice"));
+  ASSIGN_OR_RETURN(const int major, Attribute(cudaDevAttrComputeCapabilityMajor, device));
+  ASSIGN_OR_RETURN(const int minor, Attribute(cudaDevAttrComputeCapabilityMinor, device));
+  if (major < kLeastComputeMajor) {
+    return NoKernelsFor(absl::StrCat("device ", device, " has compute capability ", major, ".",
+                                     minor, ", below ", kLeastComputeMajor, ".0"));
+  }
   void* probe = nullptr;
   RETURN_IF_ERROR(AllocationStatus(cudaMalloc(&probe, 4), 4, "cudaMalloc"));
   return CudaStatus(cudaFree(probe), "cudaFree");
@@ -181,7 +201,13 @@ void ScratchBuffer::Free::operator()(void* data) const {
 absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
   void* data = nullptr;
   const size_t bytes = size_bytes > 0 ? size_bytes : 1;
-  RETURN_IF_ERROR(AllocationStatus(cudaMallocHost(&data, bytes), bytes, "cudaMallocHost"));
+  const cudaError_t error = cudaMallocHost(&data, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cudaMallocHost: ", bytes, " bytes wanted, which the host cannot pin"));
+  }
+  RETURN_IF_ERROR(CudaStatus(error, "cudaMallocHost"));
   return PinnedBuffer(data, size_bytes);
 }
 void PinnedBuffer::Free::operator()(void* data) const { cudaFreeHost(data); }

@@ -5,6 +5,12 @@
 #include "kernels/cuda_test_support.h"
 #include "kernels/device.h"
 
+#if TUG_CUDA
+#include <driver_types.h>
+
+#include "gmock/gmock.h"
+#endif
+
 namespace tug::kernels::cuda {
 namespace {
 
@@ -21,6 +27,20 @@ TEST(CheckGpu, SaysWhyThereIsNone) {
   EXPECT_TRUE(absl::IsUnavailable(PinnedBuffer::Create(1).status()));
   EXPECT_TRUE(absl::IsUnavailable(GetDeviceFacts().status()));
 }
+
+#if TUG_CUDA
+TEST(CudaStatus, AGpuWithoutKernelsIsNoUsableGpu) {
+  for (const cudaError_t error :
+       {cudaErrorNoKernelImageForDevice, cudaErrorUnsupportedPtxVersion,
+        cudaErrorInvalidDeviceFunction, cudaErrorCompatNotSupportedOnDevice}) {
+    const absl::Status status = CudaStatus(error, "launch");
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                testing::StartsWith("no GPU that this program has kernels for: launch: "));
+  }
+  EXPECT_TRUE(absl::IsInternal(CudaStatus(cudaErrorLaunchFailure, "launch")));
+}
+#endif
 
 TEST_F(Device, CopiesThereAndBack) {
   for (const size_t bytes : {0, 1, 31, 1023, 1 << 20}) {
