@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernels/cuda_test_support.h"
 #include "kernels/device.h"
 #endif
 
@@ -64,6 +65,7 @@ bool HasGpu() {
 
 TEST(NcclGroup, AMissingGpuIsAnErrorThatSaysSo) {
   if (HasGpu()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_FALSE(kernels::cuda::IsGpuRequired()) << "the GPU cannot be used";
   EXPECT_EQ(ExitOf(InAProcess([] {
               return SaysNoGpu(NcclGroup::MakeId().status()) &&
                              SaysNoGpu(NcclGroup::Create({}, {}).status())

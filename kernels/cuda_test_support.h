@@ -2,6 +2,8 @@
 #define TUG_KERNELS_CUDA_TEST_SUPPORT_H_
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <optional>
 #include <random>
@@ -17,15 +19,24 @@
 
 namespace tug::kernels::cuda {
 
+// Whether the environment says that there is a GPU (TUG_REQUIRE_GPU=1, which deploy/test_gpu sets
+// where it sees one): a test that cannot use it then fails, where it would be skipped.
+inline bool IsGpuRequired() {
+  const char* const required = std::getenv("TUG_REQUIRE_GPU");
+  return required != nullptr && std::strcmp(required, "1") == 0;
+}
+
 // For the tests of kernels, which run twice (tug_cuda_test of third_party/cuda.bzl): on the GPU, or
-// skipped where there is none, and emulated. Then the threads' order is drawn from a seed, which it
-// prints; --test_arg=--gtest_random_seed=N gives that of seed N again.
+// skipped where there is none (but see IsGpuRequired), and emulated. Then the threads' order is
+// drawn from a seed, which it prints; --test_arg=--gtest_random_seed=N gives that of seed N again.
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (const absl::Status status = CheckGpu(); absl::IsUnavailable(status)) {
-      GTEST_SKIP() << "skipped: " << status.message();
+    const absl::Status gpu = CheckGpu();
+    if (absl::IsUnavailable(gpu) && !IsGpuRequired()) {
+      GTEST_SKIP() << "skipped: " << gpu.message();
     }
+    ASSERT_TRUE(gpu.ok()) << gpu;
     auto stream = Stream::Create();
     ASSERT_TRUE(stream.ok()) << stream.status();
     stream_.emplace(*std::move(stream));
