@@ -50,8 +50,9 @@ struct AttentionOperands {
 // a machine that multiplies it, what is multiplied is bf16: dropout(probabilities) and, in the
 // backward pass, the gradients of the scores are rounded too.
 // Dropout: element (head * queries + query) * round_up(keys, 64) + key of the sample, as in
-// kernels/dropout.h. REQUIRES: 0 <= p < 1; heads * queries * round_up(keys, 64) <= 2^34. The bits
-// of a sample depend on that sample alone. Thread-safe for calls with different pools.
+// kernels/dropout.h. REQUIRES: 0 <= p < 1, and where p > 0 that heads * queries * round_up(keys,
+// 64) <= 2^34. The bits of a sample depend on that sample alone. Thread-safe for calls with
+// different pools.
 template <typename T>
 void AttentionForward(ThreadPool& pool, const AttentionShape& shape,
                       const AttentionOperands<const T>& in, float p, const DropoutKey& key, T* out,

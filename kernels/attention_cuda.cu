@@ -30,7 +30,8 @@ absl::Status CheckShape(const AttentionShape& shape, float p) {
   constexpr int64_t kMostRows = int64_t{1} << 30;
   if (shape.queries > kMostRows || shape.keys > kMostRows ||
       shape.batch * shape.heads * (shape.queries + shape.keys + 64) >= int64_t{1} << 36 ||
-      shape.heads * shape.queries * ((shape.keys + 63) / 64 * 64) > kMaxDropoutElements) {
+      (p > 0 &&
+       shape.heads * shape.queries * ((shape.keys + 63) / 64 * 64) > kMaxDropoutElements)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("attention: %d samples of %d queries and %d keys with %d heads",
                         shape.batch, shape.queries, shape.keys, shape.heads));
