@@ -36,16 +36,6 @@ __device__ __forceinline__ uint4 DropoutWords(const DropoutMask& mask, uint32_t 
   return Philox4x32(counter, mask.key);
 }
 
-// Whether one element is kept.
-__device__ __forceinline__ bool KeepsElement(const DropoutMask& mask, uint32_t sample_offset,
-                                             int64_t element) {
-  const uint4 words = DropoutWords(mask, sample_offset, element);
-  const auto number = static_cast<int>(element / 16 % 4);
-  const uint32_t low = number == 0 ? words.x : words.y;
-  const uint32_t high = number == 2 ? words.z : words.w;
-  return (number < 2 ? low : high) >= mask.threshold;
-}
-
 // Bit i: whether element + i is kept, i < kCount. All lanes of a warp call it together, lane l for
 // element = (a multiple of 64) + l kCount. No random number is drawn twice: of the kCount counters
 // that 4 lanes share, each lane draws a quarter.

@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "kernels/activation_cuda.h"
+#include "kernels/bf16_cast_cuda.h"
 #include "kernels/linear_elements_cuda.h"
 
 namespace tug::kernels::cuda {
@@ -27,7 +28,7 @@ absl::StatusOr<const Y*> FusedBias(MatMulHandle& handle, int64_t out, const floa
   if constexpr (kIsFloat) {
     RETURN_IF_ERROR(CopyOnDeviceAsync(scratch, bias, bytes, stream));
   } else {
-    RETURN_IF_ERROR(RoundToBf16(out, bias, scratch, stream));
+    RETURN_IF_ERROR(Bf16FromFloat(bias, scratch, out, stream));
   }
   return scratch;
 }
@@ -67,7 +68,7 @@ absl::Status LinearWeights<T>::Bind(const float* w, const Stream& stream) {
       ASSIGN_OR_RETURN(copy_, DeviceBuffer::Create(static_cast<size_t>(in_ * out_) * sizeof(T)));
     }
     data_ = copy_->As<T>();
-    return RoundToBf16(in_ * out_, w, copy_->As<T>(), stream);
+    return Bf16FromFloat(w, copy_->As<T>(), in_ * out_, stream);
   }
 }
 

@@ -9,7 +9,6 @@
 #include "kernels/activation_ref.h"
 #include "kernels/cuda_test_support.h"
 #include "kernels/kernel_test_support.h"
-#include "kernels/linear_elements_cuda.h"
 #include "kernels/linear_ref.h"
 
 namespace tug::kernels::cuda {
@@ -244,26 +243,6 @@ TEST_F(LinearBf16Cuda, FloatWeightsAreRoundedToNearest) {
   ExpectSameBits(y.Read(), expected.Read());
   from_floats.Release();
   EXPECT_EQ(from_floats.copy_bytes(), 0u);
-}
-
-// All numbers that a rounding may get wrong, and at both boundaries.
-TEST_F(LinearBf16Cuda, RoundsWithTheBitsOfTheCpu) {
-  using Limits = std::numeric_limits<float>;
-  for (const int64_t n : {0, 1, 7, 8, 9, 1023, 70000}) {
-    auto values = RandomFloats(n + 1, 9);
-    const float edges[] = {0.0f,          -0.0f,         Limits::infinity(),   -Limits::infinity(),
-                           Limits::max(), Limits::min(), Limits::denorm_min(), kNan,
-                           1.00390625f,   1.01171875f};
-    for (size_t i = 0; i < values.size() && i < std::size(edges); ++i) values[i] = edges[i];
-    const OnDevice from(values, stream());
-    for (const int64_t at : {0, 1}) {
-      const OnDevice to(std::vector<Bf16>(n), stream());
-      ExpectOk(RoundToBf16(n, from.data() + at, to.data(), stream()));
-      std::vector<Bf16> expected(n);
-      Bf16FromFloat(values.data() + at, expected.data(), n);
-      ExpectSameBits(to.Read(), expected);
-    }
-  }
 }
 
 }  // namespace

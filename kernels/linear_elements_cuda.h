@@ -9,13 +9,11 @@
 
 namespace tug::kernels::cuda {
 
-// What a linear layer does beside its products (kernels/linear_cuda.h), element by element, in
-// device memory. They return when the kernel is queued. Errors: those of Launch.
-
-// to = from rounded to nearest, ties to even: the bits of Bf16FromFloat.   from, to [n]
-absl::Status RoundToBf16(int64_t n, const float* from, Bf16* to, const Stream& stream);
-
-// y += bias of its column.   y [rows][width], T float or Bf16; bias [width]
+// What a linear layer (kernels/linear_cuda.h) does after a product that does not add the bias:
+// y += bias of its column.
+//   y      [rows][width], T float or Bf16
+//   bias   [width]
+// Both in device memory. Returns when the kernel is queued. Errors: those of Launch.
 template <typename T>
 absl::Status AddBias(int64_t rows, int64_t width, const float* bias, T* y, const Stream& stream);
 
