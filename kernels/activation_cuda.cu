@@ -1,13 +1,12 @@
 #include "kernels/activation_cuda.h"
 
-#include "kernels/bf16_cuda.h"
 #include "kernels/cuda_language.h"
+#include "kernels/vector_cuda.h"
 
 namespace tug::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxRowBlocks = 1024;
 
 // (1 + tanh(z)) / 2 = 1 / (1 + e^(-2z)): one exponential and one division, as on the CPU. Here
 // -2z = u (c1 + c3 u^2).
@@ -35,29 +34,63 @@ struct Relu {
   }
 };
 
-// Blocks lie along rows (x) and over them (y): no division finds an element's column.
-template <typename Function, typename T>
+// See RowsOfVectors.
+template <typename Function, typename T, bool kAtVectors>
 __global__ void ForwardKernel(int64_t rows, int64_t width, const float* __restrict__ bias, T* pre,
                               T* __restrict__ y) {
-  for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
-    for (int64_t column = GlobalThread(); column < width; column += GridThreads()) {
-      const int64_t i = row * width + column;
-      float u = Widen(pre[i]);
+  constexpr int kCount = kVector<T>;
+  for (int64_t column = GlobalThread() * kCount; column < width; column += GridThreads() * kCount) {
+    const int64_t left = width - column;
+    float b[kCount] = {};
+    if (bias != nullptr) LoadVectorOrRest<kAtVectors>(bias + column, left, b);
+    for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+      const int64_t at = row * width + column;
+      float u[kCount];
+      LoadVectorOrRest<kAtVectors>(pre + at, left, u);
       if (bias != nullptr) {
-        const T stored = Narrow<T>(u + bias[column]);
-        pre[i] = stored;
-        u = Widen(stored);
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) u[i] = Widen(Narrow<T>(u[i] + b[i]));
+        StoreVectorOrRest<kAtVectors>(u, left, pre + at);
       }
-      y[i] = Narrow<T>(Function::Value(u));
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) u[i] = Function::Value(u[i]);
+      StoreVectorOrRest<kAtVectors>(u, left, y + at);
     }
   }
 }
 
-template <typename Function, typename T>
-__global__ void BackwardKernel(int64_t n, const T* dy, const T* __restrict__ pre, T* dx) {
-  for (int64_t i = GlobalThread(); i < n; i += GridThreads()) {
-    dx[i] = Narrow<T>(Function::Gradient(Widen(dy[i]), Widen(pre[i])));
+template <typename Function, typename T, bool kAtVectors>
+__global__ void __launch_bounds__(kThreads)
+    BackwardKernel(int64_t n, const T* dy, const T* __restrict__ pre, T* dx) {
+  constexpr int kCount = kVector<T>;
+  for (int64_t i = GlobalThread() * kCount; i < n; i += GridThreads() * kCount) {
+    float d[kCount], u[kCount];
+    LoadVectorOrRest<kAtVectors>(dy + i, n - i, d);
+    LoadVectorOrRest<kAtVectors>(pre + i, n - i, u);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) d[j] = Function::Gradient(d[j], u[j]);
+    StoreVectorOrRest<kAtVectors>(d, n - i, dx + i);
   }
+}
+
+template <typename Function, typename T>
+absl::Status LaunchForward(int64_t rows, int64_t width, const float* bias, T* pre, T* y,
+                           const Stream& stream) {
+  constexpr int kCount = kVector<T>;
+  const bool at_vectors = AtVectors(bias, pre, y) && width % kCount == 0;
+  const auto kernel =
+      at_vectors ? &ForwardKernel<Function, T, true> : &ForwardKernel<Function, T, false>;
+  return Launch(kernel, RowsOfVectors(rows, (width + kCount - 1) / kCount, stream), rows, width,
+                bias, pre, y);
+}
+
+template <typename Function, typename T>
+absl::Status LaunchBackward(int64_t n, const T* dy, const T* pre, T* dx, const Stream& stream) {
+  constexpr int kCount = kVector<T>;
+  const auto kernel = AtVectors(dy, pre, dx) ? &BackwardKernel<Function, T, true>
+                                             : &BackwardKernel<Function, T, false>;
+  return Launch(kernel, {GridStrideBlocks((n + kCount - 1) / kCount, kThreads), kThreads, stream},
+                n, dy, pre, dx);
 }
 
 }  // namespace
@@ -66,20 +99,16 @@ template <typename T>
 absl::Status BiasActivationForward(Activation activation, int64_t rows, int64_t width,
                                    const float* bias, T* pre, T* y, const Stream& stream) {
   if (rows == 0 || width == 0) return absl::OkStatus();
-  const dim3 grid(GridStrideBlocks(width, kThreads),
-                  static_cast<unsigned>(rows < kMaxRowBlocks ? rows : kMaxRowBlocks));
-  const auto kernel =
-      activation == Activation::kGelu ? &ForwardKernel<Gelu, T> : &ForwardKernel<Relu, T>;
-  return Launch(kernel, {grid, kThreads, stream}, rows, width, bias, pre, y);
+  return activation == Activation::kGelu ? LaunchForward<Gelu>(rows, width, bias, pre, y, stream)
+                                         : LaunchForward<Relu>(rows, width, bias, pre, y, stream);
 }
 
 template <typename T>
 absl::Status ActivationBackward(Activation activation, int64_t n, const T* dy, const T* pre, T* dx,
                                 const Stream& stream) {
   if (n == 0) return absl::OkStatus();
-  const auto kernel =
-      activation == Activation::kGelu ? &BackwardKernel<Gelu, T> : &BackwardKernel<Relu, T>;
-  return Launch(kernel, {GridStrideBlocks(n, kThreads), kThreads, stream}, n, dy, pre, dx);
+  return activation == Activation::kGelu ? LaunchBackward<Gelu>(n, dy, pre, dx, stream)
+                                         : LaunchBackward<Relu>(n, dy, pre, dx, stream);
 }
 
 template absl::Status BiasActivationForward(Activation, int64_t, int64_t, const float*, float*,

@@ -12,7 +12,8 @@ namespace tug::kernels::cuda {
 
 // Those of kernels/activation.h on the GPU. T is float or Bf16 throughout; computed in FP32,
 // rounded once. ReLU has the CPU's bits, GELU those of another exponential. They return when the
-// kernel is queued. Errors: those of Launch (kernels/cuda_language.h).
+// kernel is queued. Errors: those of Launch (kernels/cuda_language.h). No alignment is needed, but
+// they are faster at boundaries of 16 bytes, with rows that are multiples of 16 bytes.
 
 // pre += bias (of its column); y = activation(pre), in one pass, from pre as it is stored.
 //   pre    [rows][width]

@@ -69,6 +69,39 @@ TYPED_TEST(ActivationCuda, MatchesTheReferenceAtEverySize) {
   }
 }
 
+// In the middle of matrices whose first element must stay.
+TYPED_TEST(ActivationCuda, HasTheSameBitsOffTheBoundariesOfVectors) {
+  constexpr int64_t kRows = 3, kWidth = 64, kSize = kRows * kWidth;
+  const auto values = RandomFloats(kSize, 1, 3.0f), gradients = RandomFloats(kSize, 2);
+  const auto bias = RandomFloats(kWidth, 3);
+  const auto behind_zero = [](std::vector<float> floats) {
+    floats.insert(floats.begin(), 0.0f);
+    return floats;
+  };
+  for (const Activation activation : {Activation::kGelu, Activation::kRelu}) {
+    const auto expected = this->RunKernel(activation, kRows, kWidth, bias, As<TypeParam>(values),
+                                          As<TypeParam>(gradients));
+    const OnDevice pre(As<TypeParam>(behind_zero(values)), this->stream());
+    const OnDevice y(std::vector<TypeParam>(kSize + 1), this->stream());
+    const OnDevice dx(As<TypeParam>(behind_zero(gradients)), this->stream());
+    const OnDevice bias_gpu(behind_zero(bias), this->stream());
+    absl::Status status = BiasActivationForward(activation, kRows, kWidth, bias_gpu.data() + 1,
+                                                pre.data() + 1, y.data() + 1, this->stream());
+    ASSERT_TRUE(status.ok()) << status;
+    status = ActivationBackward(activation, kSize, dx.data() + 1, pre.data() + 1, dx.data() + 1,
+                                this->stream());
+    ASSERT_TRUE(status.ok()) << status;
+    const auto expect_behind_zero = [](const std::vector<TypeParam>& actual,
+                                       std::vector<TypeParam> tail) {
+      tail.insert(tail.begin(), TypeParam{});
+      ExpectSameBits(actual, tail);
+    };
+    expect_behind_zero(pre.Read(), expected.pre);
+    expect_behind_zero(y.Read(), expected.y);
+    expect_behind_zero(dx.Read(), expected.dx);
+  }
+}
+
 TYPED_TEST(ActivationCuda, PassesOnWhatIsNotANumber) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const Activation activation : {Activation::kGelu, Activation::kRelu}) {

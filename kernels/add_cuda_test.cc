@@ -31,5 +31,23 @@ TYPED_TEST(AddCuda, HasTheBitsOfTheCpuAtEverySize) {
   }
 }
 
+TYPED_TEST(AddCuda, HasTheSameBitsOffTheBoundariesOfVectors) {
+  for (const int64_t n : {1, 33, 1023}) {
+    for (const int64_t offset : {1, 3}) {
+      SCOPED_TRACE(testing::Message() << n << " from " << offset);
+      const auto a = As<TypeParam>(RandomFloats(n + offset, 1, 10));
+      const auto b = As<TypeParam>(RandomFloats(n + offset, 2));
+      std::vector<TypeParam> expected(a.size() + 1);  // what is around the sum must stay
+      kernels::Add(a.data() + offset, b.data() + offset, expected.data() + offset, n);
+      const OnDevice a_gpu(a, this->stream()), b_gpu(b, this->stream());
+      const OnDevice sum(std::vector<TypeParam>(expected.size()), this->stream());
+      const absl::Status status =
+          Add(a_gpu.data() + offset, b_gpu.data() + offset, sum.data() + offset, n, this->stream());
+      ASSERT_TRUE(status.ok()) << status;
+      ExpectSameBits(sum.Read(), expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tug::kernels::cuda

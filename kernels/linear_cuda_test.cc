@@ -9,6 +9,7 @@
 #include "kernels/activation_ref.h"
 #include "kernels/cuda_test_support.h"
 #include "kernels/kernel_test_support.h"
+#include "kernels/linear_elements_cuda.h"
 #include "kernels/linear_ref.h"
 
 namespace tug::kernels::cuda {
@@ -221,6 +222,26 @@ TYPED_TEST(LinearCuda, TakesABiasAtAnyBoundary) {
     return y.Read();
   };
   ExpectSameBits(forward(bias.data() + 1), forward(layer.bias_gpu.data()));
+}
+
+// What a product without a bias of its own is followed by, in the middle of matrices.
+TYPED_TEST(LinearCuda, AddsABiasWithTheSameBitsAtAnyBoundary) {
+  constexpr int64_t kRows = 3;
+  for (const int64_t width : {1, 31, 64, 1023, 4096}) {
+    for (const int64_t offset : {0, 1}) {
+      SCOPED_TRACE(testing::Message() << width << " from " << offset);
+      const auto bias = RandomFloats(width + offset, 1);
+      auto expected = As<TypeParam>(RandomFloats(kRows * width + offset, 2));
+      const OnDevice y(expected, this->stream()), bias_gpu(bias, this->stream());
+      for (int64_t i = 0; i < kRows * width; ++i) {
+        TypeParam& at = expected[i + offset];
+        at = As<TypeParam>({static_cast<float>(ToDouble(at)) + bias[i % width + offset]})[0];
+      }
+      this->ExpectOk(
+          AddBias(kRows, width, bias_gpu.data() + offset, y.data() + offset, this->stream()));
+      ExpectSameBits(y.Read(), expected);
+    }
+  }
 }
 
 using LinearBf16Cuda = LinearCuda<Bf16>;

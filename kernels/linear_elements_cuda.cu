@@ -1,20 +1,25 @@
-#include "kernels/bf16_cuda.h"
-#include "kernels/cuda_language.h"
 #include "kernels/linear_elements_cuda.h"
+
+#include "kernels/cuda_language.h"
+#include "kernels/vector_cuda.h"
 
 namespace tug::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int64_t kMaxRowBlocks = 1024;
-
-// Blocks lie along rows (x) and over them (y): no division finds an element's column.
-template <typename T>
+// See RowsOfVectors.
+template <typename T, bool kAtVectors>
 __global__ void AddBiasKernel(int64_t rows, int64_t width, const float* __restrict__ bias, T* y) {
-  for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
-    for (int64_t column = GlobalThread(); column < width; column += GridThreads()) {
+  constexpr int kCount = kVector<T>;
+  for (int64_t column = GlobalThread() * kCount; column < width; column += GridThreads() * kCount) {
+    float b[kCount];
+    LoadVectorOrRest<kAtVectors>(bias + column, width - column, b);
+    for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
       T* const at = y + row * width + column;
-      *at = Narrow<T>(Widen(*at) + bias[column]);
+      float x[kCount];
+      LoadVectorOrRest<kAtVectors>(at, width - column, x);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) x[i] += b[i];
+      StoreVectorOrRest<kAtVectors>(x, width - column, at);
     }
   }
 }
@@ -24,9 +29,11 @@ __global__ void AddBiasKernel(int64_t rows, int64_t width, const float* __restri
 template <typename T>
 absl::Status AddBias(int64_t rows, int64_t width, const float* bias, T* y, const Stream& stream) {
   if (rows == 0 || width == 0) return absl::OkStatus();
-  const dim3 grid(GridStrideBlocks(width, kThreads),
-                  static_cast<unsigned>(rows < kMaxRowBlocks ? rows : kMaxRowBlocks));
-  return Launch(AddBiasKernel<T>, {grid, kThreads, stream}, rows, width, bias, y);
+  constexpr int kCount = kVector<T>;
+  const bool at_vectors = AtVectors(bias, y) && width % kCount == 0;
+  const auto kernel = at_vectors ? &AddBiasKernel<T, true> : &AddBiasKernel<T, false>;
+  return Launch(kernel, RowsOfVectors(rows, (width + kCount - 1) / kCount, stream), rows, width,
+                bias, y);
 }
 
 template absl::Status AddBias(int64_t, int64_t, const float*, float*, const Stream&);

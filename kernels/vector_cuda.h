@@ -45,6 +45,18 @@ bool AtVectors(const P*... p) {
   return ((reinterpret_cast<uintptr_t>(p) % 16 == 0) && ...);
 }
 
+// Of a kernel on rows of vectors: blocks lie along rows (x: GlobalThread() and on is the vector
+// within the row) and over them (y), so that no division finds an element's column.
+inline LaunchShape RowsOfVectors(int64_t rows, int64_t vectors, const Stream& stream) {
+  constexpr int64_t kMostThreads = 256, kMostRowBlocks = 1024;
+  const int64_t warps = (vectors + kWarp - 1) / kWarp;
+  const auto threads =
+      static_cast<unsigned>(warps * kWarp < kMostThreads ? warps * kWarp : kMostThreads);
+  const dim3 grid(GridStrideBlocks(vectors, static_cast<int>(threads)),
+                  static_cast<unsigned>(rows < kMostRowBlocks ? rows : kMostRowBlocks));
+  return {grid, threads, stream};
+}
+
 // to = from[0 .. left), zeros behind; `left` may be beyond kCount, or negative. kWhole: `left` is a
 // multiple of kCount or none are left, and `from` at a boundary of kCount elements, or of 16 bytes.
 template <bool kWhole, int kCount, typename T>
