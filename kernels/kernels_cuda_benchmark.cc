@@ -1,16 +1,27 @@
-// The twins on the GPU at the shapes of a GPT of width 2,048 on 16 samples of 1,024 tokens: bytes
-// of device memory a second beside those of a copy, products beside those of a large square matrix
-// product, all in the same run.
+// The twins on the GPU at the shapes of a GPT of width 2,048 on 16 samples of 1,024 tokens
+// (attention: 12 heads of 64): bytes of device memory a second, those that must be read and
+// written, beside those of a copy, products beside those of a large square matrix product, all in
+// the same run.
 #include "kernels/cuda_benchmark.h"
 
 #if TUG_CUDA || TUG_CUDA_EMULATED
+#include <vector>
+
 #include "base/status_macros.h"
 #include "kernels/activation_cuda.h"
 #include "kernels/adamw_cuda.h"
 #include "kernels/add_cuda.h"
+#include "kernels/attention_cuda.h"
+#include "kernels/bf16_cast_cuda.h"
 #include "kernels/bias_cuda.h"
+#include "kernels/cross_entropy_cuda.h"
+#include "kernels/dropout_cuda.h"
+#include "kernels/embedding_cuda.h"
+#include "kernels/layernorm_cuda.h"
 #include "kernels/linear_cuda.h"
 #include "kernels/matmul_cuda.h"
+#include "kernels/sgd_cuda.h"
+#include "kernels/sum_cuda.h"
 #endif
 
 namespace tug::kernels::cuda {
@@ -18,11 +29,14 @@ namespace {
 
 #if TUG_CUDA || TUG_CUDA_EMULATED
 
-const int64_t kRows = CudaBenchmark::Size(16384, 16);
-const int64_t kWidth = CudaBenchmark::Size(2048, 32);
+const int64_t kSamples = CudaBenchmark::Size(16, 2);
+const int64_t kSeq = CudaBenchmark::Size(1024, 8);
+const int64_t kRows = kSamples * kSeq;
+const int64_t kWidth = CudaBenchmark::Size(2048, 64);
 const int64_t kInner = 4 * kWidth;
 const int64_t kVocabulary = CudaBenchmark::Size(50304, 96);
 const int64_t kParameters = CudaBenchmark::Size(64 << 20, 1 << 10);
+constexpr float kDropout = 0.1f;
 
 absl::Status TimeCopy(CudaBenchmark& b) {
   const int64_t bytes = CudaBenchmark::Size(512 << 20, 1 << 10);
@@ -51,9 +65,121 @@ absl::Status TimeElements(CudaBenchmark& b) {
   ASSIGN_OR_RETURN(Bf16* const sum, b.Bf16s(kParameters));
   RETURN_IF_ERROR(b.Bytes("add, BF16", 6 * n,
                           [&] { return Add(narrow, other, sum, kParameters, b.stream()); }));
-  LinearWeights<Bf16> weights(kParameters, 1, WeightOrder::kInOut);
-  RETURN_IF_ERROR(b.Bytes("weights to BF16", 6 * n, [&] { return weights.Bind(g, b.stream()); }));
-  return b.stream().Synchronize();
+  RETURN_IF_ERROR(b.Bytes("cast, FP32 to BF16", 6 * n,
+                          [&] { return Bf16FromFloat(g, narrow, kParameters, b.stream()); }));
+  return b.Bytes("cast, BF16 to FP32", 6 * n,
+                 [&] { return FloatFromBf16(narrow, w, kParameters, b.stream()); });
+}
+
+absl::Status TimeGradients(CudaBenchmark& b) {
+  const auto n = static_cast<double>(kParameters);
+  ASSIGN_OR_RETURN(float* const g, b.Floats(kParameters));
+  ASSIGN_OR_RETURN(float* const w, b.Floats(kParameters));
+  ASSIGN_OR_RETURN(void* const velocity, b.Zeros(kParameters * 4));
+  ASSIGN_OR_RETURN(Bf16* const narrow, b.Bf16s(kParameters));
+  ASSIGN_OR_RETURN(void* const finite, b.Floats(1));  // not 0, as long as all are
+  ASSIGN_OR_RETURN(void* const sum, b.Zeros(8));
+  auto* const all_finite = static_cast<uint32_t*>(finite);
+  SgdParams params;
+  params.momentum = 0.9f;
+  RETURN_IF_ERROR(b.Bytes("SGD with momentum, weights as BF16 too", 22 * n, [&] {
+    return SgdStep(kParameters, params, g, w, w, static_cast<float*>(velocity), narrow, b.stream());
+  }));
+  RETURN_IF_ERROR(b.Bytes("sum, accumulate and check", 12 * n,
+                          [&] { return AddAndCheck(g, w, kParameters, all_finite, b.stream()); }));
+  RETURN_IF_ERROR(b.Bytes("sum, all finite", 4 * n,
+                          [&] { return AllFinite(g, kParameters, all_finite, b.stream()); }));
+  return b.Bytes("sum of squares", 4 * n, [&] {
+    return SumOfSquares(g, kParameters, static_cast<double*>(sum), b.stream());
+  });
+}
+
+absl::Status TimeLayerNorm(CudaBenchmark& b) {
+  const int64_t n = kRows * kWidth;
+  const auto elements = static_cast<double>(n);
+  const double statistics = 8.0 * static_cast<double>(kRows);
+  ASSIGN_OR_RETURN(Bf16* const x, b.Bf16s(n));
+  ASSIGN_OR_RETURN(Bf16* const residual, b.Bf16s(n));
+  ASSIGN_OR_RETURN(Bf16* const sum, b.Bf16s(n));
+  ASSIGN_OR_RETURN(Bf16* const y, b.Bf16s(n));
+  ASSIGN_OR_RETURN(float* const gamma, b.Floats(kWidth));
+  ASSIGN_OR_RETURN(float* const beta, b.Floats(kWidth));
+  ASSIGN_OR_RETURN(float* const bias, b.Floats(kWidth));
+  ASSIGN_OR_RETURN(float* const dgamma, b.Floats(kWidth));
+  ASSIGN_OR_RETURN(float* const dbeta, b.Floats(kWidth));
+  ASSIGN_OR_RETURN(float* const mean, b.Floats(kRows));
+  ASSIGN_OR_RETURN(float* const rstd, b.Floats(kRows));
+  RETURN_IF_ERROR(b.Bytes("LayerNorm, BF16", 4 * elements + statistics, [&] {
+    return LayerNormForward(kRows, kWidth, x, gamma, beta, y, mean, rstd, b.stream());
+  }));
+  RETURN_IF_ERROR(
+      b.Bytes("LayerNorm behind residual and dropout, BF16", 8 * elements + statistics, [&] {
+        return ResidualLayerNormForward(kSamples, kSeq, kWidth, x, bias, residual, kDropout,
+                                        DropoutKey(), gamma, beta, sum, y, mean, rstd, b.stream());
+      }));
+  return b.Bytes("LayerNorm backward, BF16", 6 * elements + statistics, [&] {
+    return LayerNormBackward(kRows, kWidth, y, x, gamma, mean, rstd, /*accumulate=*/false, sum,
+                             dgamma, dbeta, b.stream());
+  });
+}
+
+absl::Status TimeDropout(CudaBenchmark& b) {
+  const int64_t n = kRows * kWidth;
+  const auto elements = static_cast<double>(n);
+  ASSIGN_OR_RETURN(Bf16* const x, b.Bf16s(n));
+  ASSIGN_OR_RETURN(Bf16* const residual, b.Bf16s(n));
+  ASSIGN_OR_RETURN(Bf16* const y, b.Bf16s(n));
+  RETURN_IF_ERROR(b.Bytes("dropout and residual, BF16", 6 * elements, [&] {
+    return DropoutAdd(kSamples, kSeq * kWidth, x, residual, kDropout, DropoutKey(), y, b.stream());
+  }));
+  return b.Bytes("dropout backward, BF16", 4 * elements, [&] {
+    return DropoutBackward(kSamples, kSeq * kWidth, x, kDropout, DropoutKey(), y, b.stream());
+  });
+}
+
+// So many tokens, all different: each reads or changes a row of its own.
+absl::StatusOr<int32_t*> Tokens(CudaBenchmark& b, int64_t count) {
+  constexpr int64_t kStep = 7919;  // a prime, which does not divide the vocabulary
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<int32_t>(i * kStep % kVocabulary));
+  }
+  ASSIGN_OR_RETURN(void* const on_device, b.Zeros(count * 4));
+  RETURN_IF_ERROR(CopyToDeviceAsync(on_device, tokens.data(), tokens.size() * 4, b.stream()));
+  RETURN_IF_ERROR(b.stream().Synchronize());
+  return static_cast<int32_t*>(on_device);
+}
+
+absl::Status TimeEmbedding(CudaBenchmark& b) {
+  const auto elements = static_cast<double>(kRows * kWidth);
+  const auto positions = static_cast<double>(kSeq * kWidth);
+  const double token_bytes = 4.0 * static_cast<double>(kRows);
+  ASSIGN_OR_RETURN(int32_t* const tokens, Tokens(b, kRows));
+  ASSIGN_OR_RETURN(float* const wte, b.Floats(kVocabulary * kWidth));
+  ASSIGN_OR_RETURN(float* const wpe, b.Floats(kSeq * kWidth));
+  ASSIGN_OR_RETURN(Bf16* const out, b.Bf16s(kRows * kWidth));
+  RETURN_IF_ERROR(b.Bytes(
+      "embedding, FP32 to BF16", 6 * elements + 4 * positions + token_bytes,
+      [&] { return EmbeddingForward(kSamples, kSeq, kWidth, tokens, wte, wpe, out, b.stream()); }));
+  return b.Bytes("embedding backward, BF16", 10 * elements + 8 * positions + token_bytes, [&] {
+    return EmbeddingBackward(kSamples, kSeq, kWidth, tokens, out, wte, wpe, b.stream());
+  });
+}
+
+absl::Status TimeCrossEntropy(CudaBenchmark& b) {
+  const int64_t rows = kRows / 4;
+  const auto elements = static_cast<double>(rows * kVocabulary);
+  ASSIGN_OR_RETURN(int32_t* const targets, Tokens(b, rows));
+  ASSIGN_OR_RETURN(float* const logits, b.Floats(rows * kVocabulary));
+  ASSIGN_OR_RETURN(Bf16* const gradient, b.Bf16s(rows * kVocabulary));
+  ASSIGN_OR_RETURN(float* const losses, b.Floats(rows));
+  RETURN_IF_ERROR(b.Bytes("cross entropy, gradient in BF16", 6 * elements, [&] {
+    return CrossEntropy(rows, kVocabulary, logits, targets, Objective(), gradient, losses, nullptr,
+                        b.stream());
+  }));
+  return b.Bytes("cross entropy, losses alone", 4 * elements, [&] {
+    return CrossEntropyLoss(rows, kVocabulary, logits, targets, losses, nullptr, b.stream());
+  });
 }
 
 absl::Status TimeActivation(CudaBenchmark& b) {
@@ -114,6 +240,41 @@ absl::Status TimeProducts(CudaBenchmark& b, MatMulHandle& handle) {
   });
 }
 
+// Causal. The backward pass counts as five products, though two are computed twice.
+absl::Status TimeAttention(CudaBenchmark& b) {
+  const AttentionShape shape = {.batch = kSamples,
+                                .queries = CudaBenchmark::Size(1024, 64),
+                                .keys = CudaBenchmark::Size(1024, 64),
+                                .heads = CudaBenchmark::Size(12, 2),
+                                .head_dim = 64,
+                                .causal = true};
+  const int64_t width = shape.width();
+  const int64_t n = shape.batch * shape.queries * width;
+  ASSIGN_OR_RETURN(const Bf16* const qkv, b.Bf16s(3 * n));
+  ASSIGN_OR_RETURN(Bf16* const dqkv, b.Bf16s(3 * n));
+  ASSIGN_OR_RETURN(Bf16* const out, b.Bf16s(n));
+  ASSIGN_OR_RETURN(const Bf16* const dout, b.Bf16s(n));
+  ASSIGN_OR_RETURN(float* const log_sum_exp, b.Floats(shape.stats_size()));
+  const AttentionOperands<const Bf16> in = {qkv, qkv + width, qkv + 2 * width, 3 * width,
+                                            3 * width};
+  const AttentionOperands<Bf16> gradient = {dqkv, dqkv + width, dqkv + 2 * width, 3 * width,
+                                            3 * width};
+  const double reached = static_cast<double>(shape.queries) * (shape.queries + 1) / 2;
+  const double product = static_cast<double>(shape.batch * width) * reached;
+  const auto time = [&](float p, absl::string_view forward,
+                        absl::string_view backward) -> absl::Status {
+    RETURN_IF_ERROR(b.Products(forward, 2 * product, [&] {
+      return AttentionForward(shape, in, p, DropoutKey(), out, log_sum_exp, b.stream());
+    }));
+    return b.Products(backward, 5 * product, [&] {
+      return AttentionBackward(shape, dout, in, out, log_sum_exp, p, DropoutKey(), gradient,
+                               b.stream());
+    });
+  };
+  RETURN_IF_ERROR(time(0, "attention, BF16", "attention backward, BF16"));
+  return time(kDropout, "attention with dropout, BF16", "attention with dropout backward, BF16");
+}
+
 absl::Status TimeHead(CudaBenchmark& b, MatMulHandle& handle) {
   const int64_t rows = kRows / 4;
   ASSIGN_OR_RETURN(Bf16* const x, b.Bf16s(rows * kWidth));
@@ -131,8 +292,14 @@ absl::Status Run(CudaBenchmark& b) {
   ASSIGN_OR_RETURN(MatMulHandle handle, MatMulHandle::Create());
   RETURN_IF_ERROR(TimeCopy(b));
   RETURN_IF_ERROR(TimeElements(b));
+  RETURN_IF_ERROR(TimeGradients(b));
   RETURN_IF_ERROR(TimeActivation(b));
+  RETURN_IF_ERROR(TimeLayerNorm(b));
+  RETURN_IF_ERROR(TimeDropout(b));
+  RETURN_IF_ERROR(TimeEmbedding(b));
+  RETURN_IF_ERROR(TimeCrossEntropy(b));
   RETURN_IF_ERROR(TimeProducts(b, handle));
+  RETURN_IF_ERROR(TimeAttention(b));
   RETURN_IF_ERROR(TimeHead(b, handle));
   return b.stream().Synchronize();
 }
