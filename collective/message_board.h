@@ -9,9 +9,9 @@
 //  - A rank's board has some cells for each other rank, used in turns. A cell has a header, a
 //    payload, and how many messages were posted with it: that is written last by who posts, and
 //    looked at by who waits.
-//  - A board also says how many messages its rank has taken from each other one. A message for
-//  which
-//    there is no cell waits on the side of who posts it, until Flush finds that one was taken.
+//  - A board also says how many messages its rank has taken from each other one. Where there is
+//    no cell for a message, it waits on the side of who posts it, until Flush finds that one was
+//    taken.
 //  - Nobody writes on another's board, and nobody is woken by it. Who is about to sleep says so on
 //    its own (SetAsleep), looks once more, and is to be woken by a word over another way: Nudge
 //    says whom. A rank is asleep until it first says that it is not.
