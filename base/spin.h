@@ -25,10 +25,10 @@ inline absl::Duration DefaultSpin() {
   return std::thread::hardware_concurrency() > 1 ? absl::Microseconds(20) : absl::ZeroDuration();
 }
 
-// Looks until it sees something, or for `spin` from `begin`, which has just been read from `time`.
-// Returns its last reading of the clock if it has; it reads while nothing is there to be done, not
-// once it is. Between its looks it offers the core to others: whoever is looked for may be waiting
-// for it.
+// Looks until it sees something, or for `spin` from `begin`, which has just been read from `time`;
+// 64 times at the least, and no more if `begin` is long past. Returns its last reading of the clock
+// if it has; it reads while nothing is there to be done, not once it is. Between its looks it
+// offers the core to others: whoever is looked for may be waiting for it.
 template <typename Look>
 std::optional<absl::Time> SpinFor(const TimeSource& time, absl::Time begin, absl::Duration spin,
                                   const Look& look) {

@@ -1,7 +1,6 @@
 #include "collective/communicator.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
