@@ -136,6 +136,7 @@ std::vector<Row> RowsOf(const CollectivesCase& c, const LinkCost& link) {
       if (name == "hierarchical") {
         settings.ranks_per_host = c.ranks_per_host;
         settings.within_host = link;
+        settings.chunk_bytes = c.setting.chunk_bytes;
       }
       Row& row = rows.emplace_back();
       row.bytes = bytes;

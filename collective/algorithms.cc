@@ -57,7 +57,7 @@ LinkCost WithinHost(const Settings& settings) {
 double HierarchicalSeconds(const LinkCost& link, uint32_t world, uint64_t bytes,
                            const Settings& settings) {
   return HierarchicalAllReduceSeconds(link, WithinHost(settings), world, settings.ranks_per_host,
-                                      bytes);
+                                      settings.chunk_bytes, bytes);
 }
 
 // A host a row, if hosts of several ranks are full; else the most square grid.

@@ -71,10 +71,20 @@ TEST(AllReduceAlgorithms, SendAndSumTheBytesOfTheirPapers) {
   EXPECT_DOUBLE_EQ(
       Seconds("hierarchical", kBytes, 16, 1600, {.ranks_per_host = 4, .within_host = LinkCost{}}),
       2400);
+  EXPECT_DOUBLE_EQ(
+      Seconds("hierarchical", kBytes, 4, 1600, {.ranks_per_host = 4, .within_host = kBytes}), 6400);
   EXPECT_DOUBLE_EQ(Seconds("ring", kSummed, 8, 800), 700);
   EXPECT_DOUBLE_EQ(Seconds("halving_doubling", kSummed, 8, 800), 700);
   EXPECT_DOUBLE_EQ(Seconds("recursive_doubling", kSummed, 8, 800), 2400);
   EXPECT_DOUBLE_EQ(Seconds("torus_2d", kSummed, 16, 1600), 1500);
+}
+
+// Two rounds each way; the last one up and the first one down, but for a chunk.
+TEST(AllReduceAlgorithms, OneHostsBroadcastOverlapsWithItsReduceInChunks) {
+  AllReduceSettings settings{.ranks_per_host = 4, .chunk_bytes = 100, .within_host = kBytes};
+  EXPECT_DOUBLE_EQ(Seconds("hierarchical", kBytes, 4, 1600, settings), 6400 - 1500);
+  EXPECT_DOUBLE_EQ(Seconds("hierarchical", kBytes, 4, 50, settings), 200);
+  EXPECT_DOUBLE_EQ(Seconds("hierarchical", kBytes, 8, 1600, settings), 6400 + 1600);
 }
 
 TEST(WithBestParts, CutsLargeBuffersAndLeavesSmallOnesWhole) {

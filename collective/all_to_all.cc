@@ -25,7 +25,7 @@ uint32_t Rounds(uint32_t world) { return world == 1 ? 0 : Circle(world); }
 
 CollectiveSchedule PairwiseAllToAll(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
-  CollectiveSchedule schedule{.parts = world, .transposes = true};
+  CollectiveSchedule schedule{.parts = world, .transposes = true, .takes_turns = true};
   for (uint32_t round = 0; round < Rounds(world); ++round) {
     Step& step = schedule.steps.emplace_back();
     const uint32_t peer = Opponent(rank, world, round);

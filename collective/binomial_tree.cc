@@ -90,7 +90,7 @@ PartsOf OwnParts(const Tree& tree) {
 CollectiveSchedule BinomialBroadcast(uint32_t rank, uint32_t world, uint32_t root) {
   TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
-  CollectiveSchedule schedule;
+  CollectiveSchedule schedule{.takes_turns = true};
   AppendOutwards(tree, rank, BinomialRounds(world), AllParts(1), schedule.steps);
   return schedule;
 }
@@ -98,7 +98,7 @@ CollectiveSchedule BinomialBroadcast(uint32_t rank, uint32_t world, uint32_t roo
 CollectiveSchedule BinomialReduce(uint32_t rank, uint32_t world, uint32_t root) {
   TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
-  CollectiveSchedule schedule;
+  CollectiveSchedule schedule{.takes_turns = true};
   AppendInwards(tree, rank, BinomialRounds(world), true, AllParts(1), schedule.steps);
   return schedule;
 }
@@ -106,7 +106,7 @@ CollectiveSchedule BinomialReduce(uint32_t rank, uint32_t world, uint32_t root) 
 CollectiveSchedule BinomialScatter(uint32_t rank, uint32_t world, uint32_t root) {
   TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
-  CollectiveSchedule schedule{.parts = world};
+  CollectiveSchedule schedule{.parts = world, .takes_turns = true};
   AppendOutwards(tree, rank, BinomialRounds(world), OwnParts(tree), schedule.steps);
   return schedule;
 }
@@ -114,7 +114,7 @@ CollectiveSchedule BinomialScatter(uint32_t rank, uint32_t world, uint32_t root)
 CollectiveSchedule BinomialGather(uint32_t rank, uint32_t world, uint32_t root) {
   TUG_CHECK(rank < world && root < world);
   const Tree tree{0, world, root};
-  CollectiveSchedule schedule{.parts = world};
+  CollectiveSchedule schedule{.parts = world, .takes_turns = true};
   AppendInwards(tree, rank, BinomialRounds(world), false, OwnParts(tree), schedule.steps);
   return schedule;
 }

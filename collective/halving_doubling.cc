@@ -36,7 +36,7 @@ std::vector<Exchange> Exchanges(const Fold& fold, uint32_t member) {
 CollectiveSchedule HalvingDoublingAllReduce(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
   const Fold fold(world);
-  CollectiveSchedule schedule{.parts = fold.members()};
+  CollectiveSchedule schedule{.parts = fold.members(), .takes_turns = true};
   std::vector<Step>& steps = schedule.steps;
   fold.AppendIn(rank, schedule.parts, steps);
   if (const auto member = fold.MemberOf(rank)) {

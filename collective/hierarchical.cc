@@ -43,12 +43,16 @@ CollectiveSchedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t
 }
 
 double HierarchicalAllReduceSeconds(const LinkCost& between_hosts, const LinkCost& within_host,
-                                    uint32_t world, uint32_t ranks_per_host, uint64_t bytes) {
+                                    uint32_t world, uint32_t ranks_per_host, uint64_t chunk_bytes,
+                                    uint64_t bytes) {
   TUG_CHECK(world > 0);
   const double all = static_cast<double>(bytes);
-  return RoundsWithin(world, ranks_per_host) *
-             (ReduceSeconds(within_host, all) + SendSeconds(within_host, all)) +
-         RingAllReduceSeconds(between_hosts, Hosts(world, ranks_per_host), bytes);
+  const uint32_t rounds = RoundsWithin(world, ranks_per_host);
+  const uint32_t hosts = Hosts(world, ranks_per_host);
+  const double within = rounds * (ReduceSeconds(within_host, all) + SendSeconds(within_host, all));
+  if (hosts > 1) return within + RingAllReduceSeconds(between_hosts, hosts, bytes);
+  const bool overlap = rounds > 0 && chunk_bytes > 0 && chunk_bytes < bytes;
+  return within - (overlap ? static_cast<double>(bytes - chunk_bytes) * within_host.beta : 0);
 }
 
 }  // namespace tug

@@ -24,9 +24,11 @@ namespace tug {
 CollectiveSchedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t ranks_per_host);
 
 // ceil(log2 K) (2 alpha' + S (2 beta' + gamma')), alpha' to gamma' within a host, plus that of a
-// ring of H between hosts.
+// ring of H between hosts. With one host, in chunks of c < S bytes, (S - c) beta' less: the leader
+// sends a chunk on while it receives the next. `chunk_bytes` 0: messages are whole.
 double HierarchicalAllReduceSeconds(const LinkCost& between_hosts, const LinkCost& within_host,
-                                    uint32_t world, uint32_t ranks_per_host, uint64_t bytes);
+                                    uint32_t world, uint32_t ranks_per_host, uint64_t chunk_bytes,
+                                    uint64_t bytes);
 
 }  // namespace tug
 

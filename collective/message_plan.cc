@@ -208,7 +208,7 @@ absl::StatusOr<MessagePlan> PlanMessages(const CollectiveSchedule& schedule, uin
 
   WaitFinder waits(plan, cells.count());
   waits.Ports(OrderPorts(static_cast<uint32_t>(schedule.steps.size()), plan.sends, plan.receives,
-                         over_network, sizes.word_elements));
+                         over_network, schedule.takes_turns ? sizes.word_elements : kNoWords));
   uint32_t send = 0;
   uint32_t receive = 0;
   for (uint32_t s = 0; s < schedule.steps.size(); ++s) {

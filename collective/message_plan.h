@@ -74,9 +74,12 @@ struct MessagePlan {
   NumberLists sends_after_words;
 };
 
+inline constexpr uint64_t kNoWords = ~uint64_t{0};
+
 struct MessageSizes {
-  uint64_t chunk_elements = 0;            // of a message, at most; not 0
-  uint64_t word_elements = ~uint64_t{0};  // that words of port_order.h are about, at least
+  uint64_t chunk_elements = 0;  // of a message, at most; not 0
+  // Least that words of port_order.h are about, where a schedule takes turns.
+  uint64_t word_elements = kNoWords;
 };
 
 // INVALID_ARGUMENT: the schedule names a rank that does not exist or

@@ -10,7 +10,7 @@ namespace tug {
 CollectiveSchedule RecursiveDoublingAllReduce(uint32_t rank, uint32_t world) {
   TUG_CHECK(rank < world);
   const Fold fold(world);
-  CollectiveSchedule schedule;
+  CollectiveSchedule schedule{.takes_turns = true};
   fold.AppendIn(rank, 1, schedule.steps);
   const auto member = fold.MemberOf(rank);
   for (uint32_t distance = 1; distance < fold.members(); distance *= 2) {

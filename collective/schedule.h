@@ -23,7 +23,8 @@
 // chunks, of any algorithm: chunks of several steps are then on their way at once. binary_tree.h
 // and mesh_2d.h have a number of parts besides, with steps of their own for each, so that parts go
 // up and come down in turns. Parts are cut into chunks as those of other algorithms, so chunks
-// larger than a part change nothing. Cost formulas are of messages that are not cut into chunks.
+// larger than a part change nothing. Cost formulas are of messages that are not cut into chunks,
+// but for one (hierarchical.h).
 //
 // Every rank's buffer has all parts, whatever it needs of them: part r is rank r's own in scatter,
 // gather, all-gather and reduce-scatter, where the other parts of a rank that is to have only its
@@ -72,6 +73,10 @@ struct CollectiveSchedule {
   // what leaves part b of rank a arrives in part a of rank b, and `begin` and `end` are parts of
   // one's own buffer. REQUIRES: as many elements in all parts.
   bool transposes = false;
+  // A rank turns to others with each step, and so do those, so that messages of a rank that is
+  // ahead meet those of another one at a port: over a network large ones wait for words
+  // (port_order.h). The same on all ranks.
+  bool takes_turns = false;
 
   friend bool operator==(const CollectiveSchedule&, const CollectiveSchedule&) = default;
 };

@@ -26,7 +26,7 @@ CollectiveSchedule TorusAllReduce(uint32_t rank, std::span<const uint32_t> sides
     first_part += position * block_parts;
     stride *= side;
   }
-  CollectiveSchedule schedule{.parts = world};
+  CollectiveSchedule schedule{.parts = world, .takes_turns = true};
   for (const Ring& ring : rings) AppendRingReduceScatter(ring, schedule.steps);
   for (auto ring = rings.rbegin(); ring != rings.rend(); ++ring) {
     AppendRingAllGather(*ring, schedule.steps);
