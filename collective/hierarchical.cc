@@ -28,7 +28,7 @@ CollectiveSchedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t
   const uint32_t leader = host * ranks_per_host;
   const TreeRanks group{leader, std::min(ranks_per_host, world - leader),
                         RoundsWithin(world, ranks_per_host)};
-  CollectiveSchedule schedule{.parts = hosts};
+  CollectiveSchedule schedule{.parts = hosts, .takes_turns = true};
   std::vector<Step>& steps = schedule.steps;
   AppendBinomialReduce(group, rank, hosts, steps);
   if (rank == leader) {
