@@ -1,0 +1,89 @@
+// deploy/bundle: what it packs is all that `tug` needs of a host beside glibc.
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int kNotPermitted = 77;  // exit code of tests/bare_root
+
+class BundleTest : public TugTest {
+ protected:
+  // To its end, whatever that is.
+  const Process& RunProgram(const std::string& program, const Texts& arguments) {
+    Process& process = StartProgram(program, arguments);
+    EXPECT_TRUE(process.WaitForEnd(After(kPatience))) << process.command() << " does not end";
+    return process;
+  }
+  // A command of the bundle, on a host with nothing but glibc whose root is Path("root").
+  const Process& RunThere(const Texts& arguments) {
+    return RunProgram("tests/bare_root", Texts{Path("root"), "/tug/bin/tug"} + arguments);
+  }
+  // Its output, after a good end.
+  static std::string Output(const Process& process) {
+    EXPECT_EQ(process.exit_code(), 0) << process.command() << "\n" << process.err();
+    return process.out();
+  }
+};
+
+TEST_F(BundleTest, TrainsOnAHostWithGlibcAlone) {
+  const std::string archive = Path("tug.tar");  // compressing it takes a minute
+  EXPECT_THAT(
+      Output(RunProgram("deploy/bundle", {archive, "--tug", fs::absolute("cli/tug").string()})),
+      AllOf(StartsWith(archive), HasSubstr(" libraries, "), HasSubstr("with glibc 2.")));
+  fs::create_directory(Path("root"));
+  ASSERT_EQ(Output(RunProgram("/bin/tar", {"-xf", archive, "-C", Path("root")})), "");
+
+  const Process& version = RunThere({"--version"});
+  if (version.exit_code() == kNotPermitted) GTEST_SKIP() << "skipped: " << version.err();
+  EXPECT_EQ(Output(version), Output(Run({"--version"})));
+  EXPECT_THAT(Output(RunThere({"--help"})), HasSubstr("Subcommands:"));
+
+  // Processes that `tug train` starts are the bundle's too; with the bits of the tug that was
+  // built.
+  for (const char* name : {"job.textproto", "text.txt"}) {
+    fs::copy_file(Path(name), Path(absl::StrCat("root/", name)));
+  }
+  Output(RunThere({"train", "/job.textproto", "--run-dir", "/run"}));
+  Train("run");
+  const auto expected = ReadState(Path("run"));
+  const auto actual = ReadState(Path("root/run"));
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  ExpectSameState(*expected, *actual);
+}
+
+TEST_F(BundleTest, SaysInOneLineWhatIsWrong) {
+  struct {
+    Texts arguments;
+    std::string error;
+  } const cases[] = {
+      {{}, "usage: deploy/bundle FILE"},
+      {{Path("tug.zip")}, "tug.zip: to be named .tar.xz, .tar.zst or .tar"},
+      {{Path("none/tug.tar")}, "none/tug.tar: no such folder"},
+      {{Path("tug.tar"), "--tug"}, "--tug needs one program"},
+      {{Path("tug.tar"), "--tug", "none"}, "none: no such program"},
+  };
+  for (const auto& [arguments, error] : cases) {
+    const Process& process = RunProgram("deploy/bundle", arguments);
+    EXPECT_EQ(process.exit_code(), 1);
+    EXPECT_THAT(process.err(), AllOf(StartsWith("deploy/bundle: "), HasSubstr(error)));
+    EXPECT_EQ(process.err().find('\n'), process.err().size() - 1) << process.err();
+  }
+  EXPECT_FALSE(fs::exists(Path("tug.tar")));
+}
+
+}  // namespace
+}  // namespace tug
