@@ -40,9 +40,9 @@ class BundleTest : public TugTest {
 
 TEST_F(BundleTest, TrainsOnAHostWithGlibcAlone) {
   const std::string archive = Path("tug.tar");  // compressing it takes a minute
-  EXPECT_THAT(
-      Output(RunProgram("deploy/bundle", {archive, "--tug", fs::absolute("cli/tug").string()})),
-      AllOf(StartsWith(archive), HasSubstr(" libraries, "), HasSubstr("with glibc 2.")));
+  EXPECT_THAT(Output(RunProgram("deploy/bundle",
+                                {archive, "--programs", fs::absolute("cli/tug").string()})),
+              AllOf(StartsWith(archive), HasSubstr(" libraries, "), HasSubstr("with glibc 2.")));
   fs::create_directory(Path("root"));
   ASSERT_EQ(Output(RunProgram("/bin/tar", {"-xf", archive, "-C", Path("root")})), "");
 
@@ -73,8 +73,8 @@ TEST_F(BundleTest, SaysInOneLineWhatIsWrong) {
       {{}, "usage: deploy/bundle FILE"},
       {{Path("tug.zip")}, "tug.zip: to be named .tar.xz, .tar.zst or .tar"},
       {{Path("none/tug.tar")}, "none/tug.tar: no such folder"},
-      {{Path("tug.tar"), "--tug"}, "--tug needs one program"},
-      {{Path("tug.tar"), "--tug", "none"}, "none: no such program"},
+      {{Path("tug.tar"), "--programs"}, "--programs needs some"},
+      {{Path("tug.tar"), "--programs", "none"}, "none: no such program"},
   };
   for (const auto& [arguments, error] : cases) {
     const Process& process = RunProgram("deploy/bundle", arguments);

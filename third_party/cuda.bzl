@@ -185,7 +185,7 @@ def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], **kwargs)
             "//conditions:default": ["//kernels:cuda_test_without_cuda.cc"],
         }),
         tags = ["gpu"],
-        deps = deps + cuda_deps + ["//third_party:gtest_main"],
+        deps = deps + cuda_deps + ["//third_party:bundled", "//third_party:gtest_main"],
         **kwargs
     )
     native.cc_test(
@@ -215,7 +215,7 @@ def tug_cuda_benchmark(name, srcs, deps = [], cuda_deps = [], **kwargs):
         testonly = True,
         srcs = srcs,
         tags = ["gpu"],
-        deps = deps + cuda_deps,
+        deps = deps + cuda_deps + ["//third_party:bundled"],
         **kwargs
     )
     native.cc_test(

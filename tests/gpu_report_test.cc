@@ -1,0 +1,87 @@
+// deploy/gpu_report on a machine that pretends to have a GPU: what its table says of programs that
+// pass, fail, are skipped or do not end.
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class GpuReportTest : public TugTest {
+ protected:
+  GpuReportTest() {
+    fs::create_directory(Path("bin"));
+    fs::copy_file("deploy/gpu_report", Path("bin/gpu_report"));
+    Program("nvidia-smi", "echo 'GPU of the test, 9.0, 80 GiB, 580'");
+    Program("tug", "echo tug 0.1.0");
+    Program("add_cuda_test", "echo '[  PASSED  ] 4 tests.'; echo $TUG_REQUIRE_GPU >required");
+    Program("add_benchmark", "echo 'add 12.0 us 100.0%'");
+    setenv("CUDA_HOME", Path("none").c_str(), 1);
+    setenv("PATH", absl::StrCat(Path("bin"), ":/usr/bin:/bin").c_str(), 1);
+  }
+  // A program of the bundle, in bash.
+  void Program(const std::string& name, const std::string& body) {
+    const std::string path = absl::StrCat("bin/", name);
+    Write(path, absl::StrCat("#!/bin/bash\n", body, "\n"));
+    fs::permissions(Path(path), fs::perms::owner_all);
+  }
+  const Process& Report() {
+    Process& process = StartProgram(Path("bin/gpu_report"), {Path("report")});
+    EXPECT_TRUE(process.WaitForEnd(After(kPatience)));
+    return process;
+  }
+  std::string Table() const { return ReadText(Path("report/report.md")); }
+};
+
+TEST_F(GpuReportTest, ListsWhatPassedWithTheTablesOfBenchmarks) {
+  const Process& process = Report();
+  EXPECT_EQ(process.exit_code(), 0) << process.err();
+  EXPECT_THAT(Table(), AllOf(HasSubstr("# Tugboat's kernels on GPU of the test, 9.0"),
+                             HasSubstr("| tests | add_cuda_test | 4 passed | "),
+                             HasSubstr("| benchmarks | add_benchmark | done | "),
+                             HasSubstr("```\nadd 12.0 us 100.0%\n```")));
+  EXPECT_EQ(ReadText(Path("required")), "1\n");  // the GPU
+}
+
+TEST_F(GpuReportTest, FailsWithAFailingTestAndGoesOn) {
+  Program("a_cuda_test",
+          "echo '[  PASSED  ] 1 test.'; echo '[  FAILED  ] 2 tests, listed below:'; exit 1");
+  EXPECT_EQ(Report().exit_code(), 1);
+  EXPECT_THAT(Table(), AllOf(HasSubstr("| tests | a_cuda_test | FAILED (1): 1 passed, 2 failed | "),
+                             HasSubstr("| tests | add_cuda_test | 4 passed | ")));
+}
+
+TEST_F(GpuReportTest, RunsTestsUnderTheSanitizer) {
+  Program("compute-sanitizer",
+          "tool=$2; shift 4; \"$@\"; echo \"========= ERROR SUMMARY: 0 errors of $tool\"; "
+          "[[ $tool == memcheck ]] || exit 99");
+  EXPECT_EQ(Report().exit_code(), 1);
+  EXPECT_THAT(
+      Table(),
+      AllOf(HasSubstr("| memcheck | add_cuda_test | 4 passed, 0 errors of memcheck | "),
+            HasSubstr(
+                "| racecheck | add_cuda_test | FAILED (99): 4 passed, 0 errors of racecheck | "),
+            Not(HasSubstr("no compute-sanitizer"))));
+}
+
+TEST_F(GpuReportTest, SaysInOneLineThatThereIsNoGpu) {
+  Program("nvidia-smi", "echo 'no devices were found'; exit 6");
+  const Process& process = Report();
+  EXPECT_EQ(process.exit_code(), 1);
+  EXPECT_EQ(process.err(), "gpu_report: no GPU here: nvidia-smi: no devices were found\n");
+}
+
+}  // namespace
+}  // namespace tug
