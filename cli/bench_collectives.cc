@@ -136,7 +136,8 @@ std::vector<Row> RowsOf(const CollectivesCase& c, const LinkCost& link) {
       if (name == "hierarchical") {
         settings.ranks_per_host = c.ranks_per_host;
         settings.within_host = link;
-        settings.chunk_bytes = c.setting.chunk_bytes;
+        const bool has_ports = c.transport == "tcp" && c.setting.world > 2;
+        if (!has_ports) settings.chunk_bytes = c.setting.chunk_bytes;
       }
       Row& row = rows.emplace_back();
       row.bytes = bytes;

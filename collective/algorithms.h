@@ -25,7 +25,9 @@ struct AllReduceSettings {
   // Ranks 0, 1, ... are on the first host, and so on; the last may have fewer. hierarchical is made
   // for them; rows of torus_2d are hosts, if all are full.
   uint32_t ranks_per_host = 1;
-  uint64_t chunk_bytes = 0;  // what messages are cut into; 0: whole. For costs of hierarchical
+  // For the cost of hierarchical (hierarchical.h): what messages are cut into; 0: they overlap with
+  // no others.
+  uint64_t chunk_bytes = 0;
   // Of links between ranks of a host. REQUIRED by costs if ranks_per_host > 1; else not used.
   std::optional<LinkCost> within_host;
 

@@ -25,7 +25,8 @@ CollectiveSchedule HierarchicalAllReduce(uint32_t rank, uint32_t world, uint32_t
 
 // ceil(log2 K) (2 alpha' + S (2 beta' + gamma')), alpha' to gamma' within a host, plus that of a
 // ring of H between hosts. With one host, in chunks of c < S bytes, (S - c) beta' less: the leader
-// sends a chunk on while it receives the next. `chunk_bytes` 0: messages are whole.
+// sends a chunk on while it receives the next, where messages do not wait for ports (port_order.h):
+// through memory, or in a world of 2. `chunk_bytes` 0: they do, or are whole.
 double HierarchicalAllReduceSeconds(const LinkCost& between_hosts, const LinkCost& within_host,
                                     uint32_t world, uint32_t ranks_per_host, uint64_t chunk_bytes,
                                     uint64_t bytes);
