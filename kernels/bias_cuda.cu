@@ -20,7 +20,8 @@ struct PartialSums {
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    BiasGradientKernel(int64_t rows, int64_t width, const T* __restrict__ dy, float* dbias) {
+    BiasGradientKernel(int64_t rows, int64_t width, const T* __restrict__ dy, int64_t dy_stride,
+                       float* dbias) {
   PartialSums* const partial = SharedMemory<PartialSums>();
   const int thread = static_cast<int>(threadIdx.x);
   constexpr int kRows = kThreads / kColumns<T>;
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   float sum = 0;
   if (column < width) {
     for (int64_t row = thread / kColumns<T>; row < rows; row += kRows) {
-      sum += Widen(dy[row * width + column]);
+      sum += Widen(dy[row * dy_stride + column]);
     }
   }
   partial->of[thread] = sum;
@@ -43,15 +44,15 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 template <typename T>
-absl::Status BiasGradient(int64_t rows, int64_t width, const T* dy, float* dbias,
+absl::Status BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride, float* dbias,
                           const Stream& stream) {
   if (rows == 0 || width == 0) return absl::OkStatus();
   const auto blocks = static_cast<unsigned>((width + kColumns<T> - 1) / kColumns<T>);
   return Launch(BiasGradientKernel<T>, {blocks, kThreads, stream, sizeof(PartialSums)}, rows, width,
-                dy, dbias);
+                dy, dy_stride, dbias);
 }
 
-template absl::Status BiasGradient(int64_t, int64_t, const float*, float*, const Stream&);
-template absl::Status BiasGradient(int64_t, int64_t, const Bf16*, float*, const Stream&);
+template absl::Status BiasGradient(int64_t, int64_t, const float*, int64_t, float*, const Stream&);
+template absl::Status BiasGradient(int64_t, int64_t, const Bf16*, int64_t, float*, const Stream&);
 
 }  // namespace tug::kernels::cuda

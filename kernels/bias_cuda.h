@@ -11,10 +11,12 @@ namespace tug::kernels::cuda {
 
 // BiasGradient of kernels/bias.h on the GPU: dbias += the sum of dy over rows, in FP32 and in a
 // fixed order, which is not the CPU's. T is float or Bf16.
-//   dy [rows][width], dbias [width], in device memory
+//   dy     [rows][dy_stride], of which `width` columns count; dy_stride >= width
+//   dbias  [width]
+// Both in device memory.
 // Returns when the kernel is queued. Errors: those of Launch (kernels/cuda_language.h).
 template <typename T>
-absl::Status BiasGradient(int64_t rows, int64_t width, const T* dy, float* dbias,
+absl::Status BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride, float* dbias,
                           const Stream& stream);
 
 }  // namespace tug::kernels::cuda

@@ -11,10 +11,12 @@ namespace {
 template <typename T>
 class BiasCuda : public CudaTest {
  protected:
-  std::vector<float> RunKernel(int64_t rows, int64_t width) {
+  std::vector<float> RunKernel(int64_t rows, int64_t width, int64_t dy_stride) {
     const OnDevice dbias(RandomFloats(width, 2), this->stream());
-    const OnDevice dy(As<T>(RandomFloats(rows * width, 4)), this->stream());
-    const absl::Status status = BiasGradient(rows, width, dy.data(), dbias.data(), this->stream());
+    const auto together = As<T>(RandomFloats(rows * width, 4));
+    const OnDevice dy(WithStride(together, width, dy_stride), this->stream());
+    const absl::Status status =
+        BiasGradient(rows, width, dy.data(), dy_stride, dbias.data(), this->stream());
     EXPECT_TRUE(status.ok()) << status;
     return dbias.Read();
   }
@@ -24,9 +26,9 @@ class BiasCuda : public CudaTest {
     auto dbias = ToDouble(RandomFloats(width, 2));
     const auto dy = ToDouble(As<T>(RandomFloats(rows * width, 4)));
     BiasGradientRef<double>(rows, width, dy.data(), dbias.data());
-    const auto once = RunKernel(rows, width);
+    const auto once = RunKernel(rows, width, width);
     ExpectClose(once, dbias, 2e-6 + 1e-7 * static_cast<double>(rows) / 8, 1e-6);
-    ExpectSameBits(RunKernel(rows, width), once);
+    ExpectSameBits(RunKernel(rows, width, width), once);
   }
 };
 
@@ -39,6 +41,15 @@ TYPED_TEST(BiasCuda, MatchesTheReferenceAtEverySizeAndRepeatsItsBits) {
     this->ExpectMatchesReference(size, 33);
   }
   this->ExpectMatchesReference(512, 384);
+}
+
+TYPED_TEST(BiasCuda, HasTheSameBitsWhateverLiesBetweenRows) {
+  for (const int64_t width : {33, 1023}) {
+    const auto expected = this->RunKernel(70, width, width);
+    for (const int64_t dy_stride : {width + 1, (width + 7) / 8 * 8}) {
+      ExpectSameBits(this->RunKernel(70, width, dy_stride), expected);
+    }
+  }
 }
 
 }  // namespace

@@ -124,20 +124,20 @@ __device__ __forceinline__ void WriteGradient(int64_t vocab, const float* logits
 
 template <typename T, bool kGradient>
 __global__ void __launch_bounds__(kMaxThreads)
-    CrossEntropyKernel(int64_t rows, int64_t vocab, const float* logits,
+    CrossEntropyKernel(int64_t rows, int64_t vocab, int64_t stride, const float* logits,
                        const int32_t* __restrict__ targets, Objective objective, T* gradient,
                        float* __restrict__ losses, uint8_t* __restrict__ correct, int64_t kept) {
   Shared* const shared = SharedMemory<Shared>();
   float* const keep = reinterpret_cast<float*>(shared + 1);
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float* const from = logits + row * vocab;
+    const float* const from = logits + row * stride;
     const int32_t target = targets[row];
     if (target == kNoTarget) {
       if (threadIdx.x == 0) losses[row] = 0;
       if (threadIdx.x == 0 && correct != nullptr) correct[row] = 0;
       if constexpr (kGradient) {
         for (int64_t j = threadIdx.x; j < vocab; j += blockDim.x) {
-          gradient[row * vocab + j] = Narrow<T>(0.0f);
+          gradient[row * stride + j] = Narrow<T>(0.0f);
         }
       }
       continue;
@@ -156,13 +156,13 @@ __global__ void __launch_bounds__(kMaxThreads)
       if (threadIdx.x == 0) shared->scale = ScaleOf(e, objective);
       __syncthreads();
       WriteGradient(vocab, from, kept, keep, target, e.max, shared->scale, objective,
-                    gradient + row * vocab);
+                    gradient + row * stride);
     }
   }
 }
 
 template <typename T, bool kGradient>
-absl::Status LaunchCrossEntropy(int64_t rows, int64_t vocab, const float* logits,
+absl::Status LaunchCrossEntropy(int64_t rows, int64_t vocab, int64_t stride, const float* logits,
                                 const int32_t* targets, const Objective& objective, T* gradient,
                                 float* losses, uint8_t* correct, const Stream& stream) {
   if (rows == 0 || vocab == 0) return absl::OkStatus();
@@ -177,30 +177,30 @@ absl::Status LaunchCrossEntropy(int64_t rows, int64_t vocab, const float* logits
   }
   const size_t shared_bytes = sizeof(Shared) + static_cast<size_t>(kept) * sizeof(float);
   return Launch(CrossEntropyKernel<T, kGradient>,
-                {GridStrideBlocks(rows, 1), threads, stream, shared_bytes}, rows, vocab, logits,
-                targets, objective, gradient, losses, correct, kept);
+                {GridStrideBlocks(rows, 1), threads, stream, shared_bytes}, rows, vocab, stride,
+                logits, targets, objective, gradient, losses, correct, kept);
 }
 
 }  // namespace
 
 template <typename T>
-absl::Status CrossEntropy(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
-                          const Objective& objective, T* gradient, float* losses, uint8_t* correct,
-                          const Stream& stream) {
-  return LaunchCrossEntropy<T, true>(rows, vocab, logits, targets, objective, gradient, losses,
-                                     correct, stream);
+absl::Status CrossEntropy(int64_t rows, int64_t vocab, int64_t stride, const float* logits,
+                          const int32_t* targets, const Objective& objective, T* gradient,
+                          float* losses, uint8_t* correct, const Stream& stream) {
+  return LaunchCrossEntropy<T, true>(rows, vocab, stride, logits, targets, objective, gradient,
+                                     losses, correct, stream);
 }
 
-absl::Status CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits,
+absl::Status CrossEntropyLoss(int64_t rows, int64_t vocab, int64_t stride, const float* logits,
                               const int32_t* targets, float* losses, uint8_t* correct,
                               const Stream& stream) {
-  return LaunchCrossEntropy<float, false>(rows, vocab, logits, targets, Objective(), nullptr,
-                                          losses, correct, stream);
+  return LaunchCrossEntropy<float, false>(rows, vocab, stride, logits, targets, Objective(),
+                                          nullptr, losses, correct, stream);
 }
 
-template absl::Status CrossEntropy(int64_t, int64_t, const float*, const int32_t*, const Objective&,
-                                   float*, float*, uint8_t*, const Stream&);
-template absl::Status CrossEntropy(int64_t, int64_t, const float*, const int32_t*, const Objective&,
-                                   Bf16*, float*, uint8_t*, const Stream&);
+template absl::Status CrossEntropy(int64_t, int64_t, int64_t, const float*, const int32_t*,
+                                   const Objective&, float*, float*, uint8_t*, const Stream&);
+template absl::Status CrossEntropy(int64_t, int64_t, int64_t, const float*, const int32_t*,
+                                   const Objective&, Bf16*, float*, uint8_t*, const Stream&);
 
 }  // namespace tug::kernels::cuda

@@ -22,23 +22,26 @@ template <typename T>
 class CrossEntropyCuda : public CudaTest {
  protected:
   Result<T> RunKernels(int64_t rows, int64_t vocab, const std::vector<float>& logits_in,
-                       const std::vector<int32_t>& targets_in, const Objective& objective = {}) {
-    const OnDevice logits(logits_in, this->stream());
+                       const std::vector<int32_t>& targets_in, const Objective& objective = {},
+                       int64_t gap = 0) {
+    const int64_t stride = vocab + gap;
+    const OnDevice logits(WithStride(logits_in, vocab, stride), this->stream());
     const OnDevice targets(targets_in, this->stream());
-    const OnDevice gradient(std::vector<T>(logits_in.size()), this->stream());
+    const OnDevice gradient(WithStride(std::vector<T>(logits_in.size()), vocab, stride),
+                            this->stream());
     const OnDevice losses(std::vector<float>(rows), this->stream());
     const OnDevice losses_alone(std::vector<float>(rows), this->stream());
     const OnDevice correct(std::vector<uint8_t>(rows, 7), this->stream());
     const OnDevice correct_alone(std::vector<uint8_t>(rows, 7), this->stream());
     absl::Status status =
-        CrossEntropyLoss(rows, vocab, logits.data(), targets.data(), losses_alone.data(),
+        CrossEntropyLoss(rows, vocab, stride, logits.data(), targets.data(), losses_alone.data(),
                          correct_alone.data(), this->stream());
     EXPECT_TRUE(status.ok()) << status;
-    status = CrossEntropy(rows, vocab, logits.data(), targets.data(), objective, gradient.data(),
-                          losses.data(), correct.data(), this->stream());
+    status = CrossEntropy(rows, vocab, stride, logits.data(), targets.data(), objective,
+                          gradient.data(), losses.data(), correct.data(), this->stream());
     EXPECT_TRUE(status.ok()) << status;
-    return {gradient.Read(), losses.Read(), losses_alone.Read(), correct.Read(),
-            correct_alone.Read()};
+    return {WithoutStride(gradient.Read(), vocab, stride), losses.Read(), losses_alone.Read(),
+            correct.Read(), correct_alone.Read()};
   }
 
   // The CPU's bounds, the gradient's relative one by a third wider: expf of a GPU is within 2 units
@@ -81,6 +84,25 @@ TYPED_TEST(CrossEntropyCuda, MatchesTheReferenceAtEverySize) {
 TYPED_TEST(CrossEntropyCuda, MatchesTheReferenceOnALargeVocabulary) {
   this->ExpectMatchesReference(3, 50257, 10.0f);
   this->ExpectMatchesReference(1, 100003, 10.0f);
+}
+
+// Rows at every boundary that a vector may have, or miss.
+TYPED_TEST(CrossEntropyCuda, HasTheSameBitsWhateverLiesBetweenRows) {
+  for (const int64_t vocab : {1, 33, 1023, 50257}) {
+    const auto logits = RandomFloats(4 * vocab, 1, 10.0f);
+    const std::vector<int32_t> targets = {static_cast<int32_t>(vocab - 1), kNoTarget, 0, 0};
+    const Objective objective{.label_smoothing = 0.1f, .z_loss = 1e-3f};
+    const auto expected = this->RunKernels(4, vocab, logits, targets, objective);
+    for (const int64_t gap : {1, 2, 3, 7}) {
+      SCOPED_TRACE(testing::Message() << vocab << " and " << gap);
+      const auto r = this->RunKernels(4, vocab, logits, targets, objective, gap);
+      ExpectSameBits(r.gradient, expected.gradient);
+      ExpectSameBits(r.losses, expected.losses);
+      ExpectSameBits(r.losses_alone, expected.losses);
+      EXPECT_EQ(r.correct, expected.correct);
+      EXPECT_EQ(r.correct_alone, expected.correct);
+    }
+  }
 }
 
 TYPED_TEST(CrossEntropyCuda, RepeatsItsBits) {
@@ -152,8 +174,8 @@ TYPED_TEST(CrossEntropyCuda, MayWriteTheGradientOverTheLogitsAndNeedNotSayWhatIs
   const OnDevice losses(std::vector<float>(kRows), this->stream());
   for (float* const gradient : {apart.data(), in_place.data()}) {
     const absl::Status status =
-        CrossEntropy(kRows, kVocab, in_place.data(), targets_gpu.data(), objective, gradient,
-                     losses.data(), nullptr, this->stream());
+        CrossEntropy(kRows, kVocab, kVocab, in_place.data(), targets_gpu.data(), objective,
+                     gradient, losses.data(), nullptr, this->stream());
     ASSERT_TRUE(status.ok()) << status;
   }
   ExpectSameBits(in_place.Read(), apart.Read());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -64,6 +65,30 @@ std::vector<T> As(const std::vector<float>& values) {
 // What rounding a result to T adds to a relative bound: half a unit in the last place.
 template <typename T>
 inline constexpr double kRounding = std::is_same_v<T, Bf16> ? 0x1p-8 : 0.0;
+
+// Rows of `width` elements, `stride` elements apart in what is returned, NaNs between them.
+template <typename T>
+std::vector<T> WithStride(const std::vector<T>& rows, int64_t width, int64_t stride) {
+  if (stride == width) return rows;
+  const int64_t n = static_cast<int64_t>(rows.size()) / width;
+  const T nan = As<T>({std::numeric_limits<float>::quiet_NaN()})[0];
+  std::vector<T> apart(static_cast<size_t>(n * stride), nan);
+  for (int64_t i = 0; i < n * width; ++i) apart[i / width * stride + i % width] = rows[i];
+  return apart;
+}
+// The rows again. Fails where a NaN between them was written over.
+template <typename T>
+std::vector<T> WithoutStride(const std::vector<T>& apart, int64_t width, int64_t stride) {
+  std::vector<T> rows;
+  for (int64_t i = 0; i < static_cast<int64_t>(apart.size()); ++i) {
+    if (i % stride < width) {
+      rows.push_back(apart[i]);
+    } else {
+      EXPECT_TRUE(std::isnan(ToDouble(apart[i]))) << "written behind row " << i / stride;
+    }
+  }
+  return rows;
+}
 
 // |actual - expected| <= absolute + relative |expected|, for every element; also fails on NaN.
 template <typename T>

@@ -34,7 +34,8 @@ const int64_t kSeq = CudaBenchmark::Size(1024, 8);
 const int64_t kRows = kSamples * kSeq;
 const int64_t kWidth = CudaBenchmark::Size(2048, 64);
 const int64_t kInner = 4 * kWidth;
-const int64_t kVocabulary = CudaBenchmark::Size(50304, 96);
+const int64_t kVocabulary = CudaBenchmark::Size(50257, 97);
+const int64_t kLogitsStride = (kVocabulary + 7) / 8 * 8;
 const int64_t kParameters = CudaBenchmark::Size(64 << 20, 1 << 10);
 constexpr float kDropout = 0.1f;
 
@@ -170,15 +171,16 @@ absl::Status TimeCrossEntropy(CudaBenchmark& b) {
   const int64_t rows = kRows / 4;
   const auto elements = static_cast<double>(rows * kVocabulary);
   ASSIGN_OR_RETURN(int32_t* const targets, Tokens(b, rows));
-  ASSIGN_OR_RETURN(float* const logits, b.Floats(rows * kVocabulary));
-  ASSIGN_OR_RETURN(Bf16* const gradient, b.Bf16s(rows * kVocabulary));
+  ASSIGN_OR_RETURN(float* const logits, b.Floats(rows * kLogitsStride));
+  ASSIGN_OR_RETURN(Bf16* const gradient, b.Bf16s(rows * kLogitsStride));
   ASSIGN_OR_RETURN(float* const losses, b.Floats(rows));
   RETURN_IF_ERROR(b.Bytes("cross entropy, gradient in BF16", 6 * elements, [&] {
-    return CrossEntropy(rows, kVocabulary, logits, targets, Objective(), gradient, losses, nullptr,
-                        b.stream());
+    return CrossEntropy(rows, kVocabulary, kLogitsStride, logits, targets, Objective(), gradient,
+                        losses, nullptr, b.stream());
   }));
   return b.Bytes("cross entropy, losses alone", 4 * elements, [&] {
-    return CrossEntropyLoss(rows, kVocabulary, logits, targets, losses, nullptr, b.stream());
+    return CrossEntropyLoss(rows, kVocabulary, kLogitsStride, logits, targets, losses, nullptr,
+                            b.stream());
   });
 }
 
@@ -195,7 +197,7 @@ absl::Status TimeActivation(CudaBenchmark& b) {
     return ActivationBackward(Activation::kGelu, n, y, pre, y, b.stream());
   }));
   return b.Bytes("bias gradient, BF16", 2 * elements,
-                 [&] { return BiasGradient(kRows, kInner, pre, bias, b.stream()); });
+                 [&] { return BiasGradient(kRows, kInner, pre, kInner, bias, b.stream()); });
 }
 
 template <typename T>
@@ -232,10 +234,10 @@ absl::Status TimeProducts(CudaBenchmark& b, MatMulHandle& handle) {
                                    b.stream());
   }));
   RETURN_IF_ERROR(b.Products("linear, input gradient", products, [&] {
-    return LinearInputGradient(handle, up, kRows, y, /*accumulate=*/false, x, b.stream());
+    return LinearInputGradient(handle, up, kRows, y, kInner, /*accumulate=*/false, x, b.stream());
   }));
   return b.Products("linear, weight gradient", products, [&] {
-    return LinearWeightGradient(handle, WeightOrder::kInOut, kWidth, kInner, kRows, x, y,
+    return LinearWeightGradient(handle, WeightOrder::kInOut, kWidth, kInner, kRows, x, y, kInner,
                                 /*accumulate=*/true, dw, b.stream());
   });
 }
@@ -279,12 +281,12 @@ absl::Status TimeHead(CudaBenchmark& b, MatMulHandle& handle) {
   const int64_t rows = kRows / 4;
   ASSIGN_OR_RETURN(Bf16* const x, b.Bf16s(rows * kWidth));
   ASSIGN_OR_RETURN(Bf16* const w, b.Bf16s(kVocabulary * kWidth));
-  ASSIGN_OR_RETURN(float* const logits, b.Floats(rows * kVocabulary));
+  ASSIGN_OR_RETURN(float* const logits, b.Floats(rows * kLogitsStride));
   LinearWeights<Bf16> head(kWidth, kVocabulary, WeightOrder::kOutIn);
   RETURN_IF_ERROR(head.Bind(w, b.stream()));
   const auto products = static_cast<double>(rows) * static_cast<double>(kWidth * kVocabulary);
   return b.Products("head, logits in FP32", products, [&] {
-    return LinearForward(handle, head, rows, x, nullptr, logits, b.stream());
+    return LinearForward(handle, head, rows, x, nullptr, logits, kLogitsStride, b.stream());
   });
 }
 

@@ -36,16 +36,17 @@ absl::StatusOr<const Y*> FusedBias(MatMulHandle& handle, int64_t out, const floa
 // y = x W.
 template <typename T, typename Y>
 absl::Status Forward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows, const T* x,
-                     Y* y, const Stream& stream) {
+                     Y* y, int64_t y_stride, const Stream& stream) {
   const bool in_out = w.order() == WeightOrder::kInOut;
   return MatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out(), w.in(), x, w.in(), w.data(),
-                in_out ? w.out() : w.in(), 0.0f, y, w.out(), stream);
+                in_out ? w.out() : w.in(), 0.0f, y, y_stride, stream);
 }
 
 // The same with bias and GELU in one kernel; UNIMPLEMENTED where there is none.
 template <typename T, typename Y>
 absl::Status FusedForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows, const T* x,
-                          const float* bias, Y* pre_gelu, Y* y, const Stream& stream) {
+                          const float* bias, Y* pre_gelu, Y* y, int64_t y_stride,
+                          const Stream& stream) {
   Epilogue<Y> epilogue{.pre_gelu = pre_gelu};
   if (bias != nullptr) {
     ASSIGN_OR_RETURN(epilogue.bias, FusedBias<Y>(handle, w.out(), bias, stream));
@@ -53,7 +54,7 @@ absl::Status FusedForward(MatMulHandle& handle, const LinearWeights<T>& w, int64
   }
   const bool in_out = w.order() == WeightOrder::kInOut;
   return FusedMatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out(), w.in(), x, w.in(), w.data(),
-                     in_out ? w.out() : w.in(), epilogue, y, w.out(), stream);
+                     in_out ? w.out() : w.in(), epilogue, y, y_stride, stream);
 }
 
 }  // namespace
@@ -86,13 +87,14 @@ void LinearWeights<T>::Release() {
 
 template <typename T, typename Y>
 absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                           const T* x, const float* bias, Y* y, const Stream& stream) {
-  if (bias == nullptr) return Forward(handle, w, rows, x, y, stream);
+                           const T* x, const float* bias, Y* y, int64_t y_stride,
+                           const Stream& stream) {
+  if (bias == nullptr) return Forward(handle, w, rows, x, y, y_stride, stream);
   const absl::Status fused =
-      FusedForward(handle, w, rows, x, bias, static_cast<Y*>(nullptr), y, stream);
+      FusedForward(handle, w, rows, x, bias, static_cast<Y*>(nullptr), y, y_stride, stream);
   if (!absl::IsUnimplemented(fused)) return fused;
-  RETURN_IF_ERROR(Forward(handle, w, rows, x, y, stream));
-  return AddBias(rows, w.out(), bias, y, stream);
+  RETURN_IF_ERROR(Forward(handle, w, rows, x, y, y_stride, stream));
+  return AddBias(rows, w.out(), bias, y, y_stride, stream);
 }
 
 template <typename T>
@@ -100,7 +102,7 @@ absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T
                                      const T* x, const float* bias, Activation activation, T* pre,
                                      T* y, const Stream& stream) {
   if (activation == Activation::kGelu) {
-    const absl::Status fused = FusedForward(handle, w, rows, x, bias, pre, y, stream);
+    const absl::Status fused = FusedForward(handle, w, rows, x, bias, pre, y, w.out(), stream);
     if (!absl::IsUnimplemented(fused)) return fused;
   }
   RETURN_IF_ERROR(LinearForward(handle, w, rows, x, bias, pre, stream));
@@ -109,22 +111,22 @@ absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T
 
 template <typename T>
 absl::Status LinearInputGradient(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                                 const T* dy, bool accumulate, T* dx, const Stream& stream) {
+                                 const T* dy, int64_t dy_stride, bool accumulate, T* dx,
+                                 const Stream& stream) {
   const bool in_out = w.order() == WeightOrder::kInOut;
-  return MatMul(handle, kNo, in_out ? kYes : kNo, rows, w.in(), w.out(), dy, w.out(), w.data(),
+  return MatMul(handle, kNo, in_out ? kYes : kNo, rows, w.in(), w.out(), dy, dy_stride, w.data(),
                 in_out ? w.out() : w.in(), accumulate ? 1.0f : 0.0f, dx, w.in(), stream);
 }
 
 template <typename T>
 absl::Status LinearWeightGradient(MatMulHandle& handle, WeightOrder order, int64_t in, int64_t out,
-                                  int64_t rows, const T* x, const T* dy, bool accumulate, float* dw,
-                                  const Stream& stream) {
-  // In the order kOutIn the gradient is dy^T x.
-  const bool in_out = order == WeightOrder::kInOut;
-  const int64_t m = in_out ? in : out;
-  const int64_t n = in_out ? out : in;
-  return MatMul(handle, kYes, kNo, m, n, rows, in_out ? x : dy, m, in_out ? dy : x, n,
-                accumulate ? 1.0f : 0.0f, dw, n, stream);
+                                  int64_t rows, const T* x, const T* dy, int64_t dy_stride,
+                                  bool accumulate, float* dw, const Stream& stream) {
+  const float beta = accumulate ? 1.0f : 0.0f;
+  if (order == WeightOrder::kInOut) {
+    return MatMul(handle, kYes, kNo, in, out, rows, x, in, dy, dy_stride, beta, dw, out, stream);
+  }
+  return MatMul(handle, kYes, kNo, out, in, rows, dy, dy_stride, x, in, beta, dw, in, stream);
 }
 
 template class LinearWeights<float>;
@@ -132,15 +134,15 @@ template class LinearWeights<Bf16>;
 
 #define TUG_INSTANTIATE_FORWARD(T, Y)                                                            \
   template absl::Status LinearForward(MatMulHandle&, const LinearWeights<T>&, int64_t, const T*, \
-                                      const float*, Y*, const Stream&)
+                                      const float*, Y*, int64_t, const Stream&)
 #define TUG_INSTANTIATE(T)                                                                       \
   template absl::Status LinearActivationForward(MatMulHandle&, const LinearWeights<T>&, int64_t, \
                                                 const T*, const float*, Activation, T*, T*,      \
                                                 const Stream&);                                  \
   template absl::Status LinearInputGradient(MatMulHandle&, const LinearWeights<T>&, int64_t,     \
-                                            const T*, bool, T*, const Stream&);                  \
+                                            const T*, int64_t, bool, T*, const Stream&);         \
   template absl::Status LinearWeightGradient(MatMulHandle&, WeightOrder, int64_t, int64_t,       \
-                                             int64_t, const T*, const T*, bool, float*,          \
+                                             int64_t, const T*, const T*, int64_t, bool, float*, \
                                              const Stream&)
 TUG_INSTANTIATE_FORWARD(float, float);
 TUG_INSTANTIATE_FORWARD(Bf16, Bf16);

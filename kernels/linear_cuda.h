@@ -18,8 +18,8 @@ namespace tug::kernels::cuda {
 // Bf16; all matrices in device memory. Sums are FP32; the same bits at every run (MatMulHandle says
 // which). They return when the work is queued. Errors: those of MatMul.
 //
-// `in` and `out` that are multiples of 8 are fastest: so one pads a vocabulary. The gradient of a
-// bias is BiasGradient's of kernels/bias_cuda.h.
+// `in`, `out` and strides that are multiples of 8 are fastest: so far apart may rows of logits lie,
+// whatever the vocabulary. The gradient of a bias is BiasGradient's of kernels/bias_cuda.h.
 
 // A weight matrix as the products want it: [in][out] or [out][in], in T. A view of the caller's, or
 // of Bf16 a copy of the caller's floats. Not thread-safe.
@@ -53,13 +53,22 @@ class LinearWeights {
   std::optional<DeviceBuffer> copy_;
 };
 
-// y = x W + bias.   x [rows][in]; bias [out] or nullptr; y [rows][out], Y = T, or float for T =
-// Bf16 (logits). Y = Bf16: the bias is rounded to Bf16 first, or else the product is, so the result
-// is within half a unit of Bf16's last place of what the rounding of the sum alone would give, and
-// half of one of the bias or of the product.
+// y = x W + bias.   x [rows][in]; bias [out] or nullptr; y [rows][y_stride], of which `out` columns
+// are written, y_stride >= out; Y = T, or float for T = Bf16 (logits). Y = Bf16: the bias is
+// rounded to Bf16 first, or else the product is, so the result is within half a unit of Bf16's last
+// place of what the rounding of the sum alone would give, and half of one of the bias or of the
+// product.
 template <typename T, typename Y>
 absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                           const T* x, const float* bias, Y* y, const Stream& stream);
+                           const T* x, const float* bias, Y* y, int64_t y_stride,
+                           const Stream& stream);
+
+// The same with y [rows][out].
+template <typename T, typename Y>
+absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
+                           const T* x, const float* bias, Y* y, const Stream& stream) {
+  return LinearForward(handle, w, rows, x, bias, y, w.out(), stream);
+}
 
 // pre = x W + bias;  y = activation(pre), in the same kernel for GELU where cuBLASLt has that (from
 // pre before it is rounded), else in a second one.
@@ -69,17 +78,19 @@ absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T
                                      const T* x, const float* bias, Activation activation, T* pre,
                                      T* y, const Stream& stream);
 
-// dx = dy W^T, or with `accumulate` dx += dy W^T.   dy [rows][out]; dx [rows][in]
+// dx = dy W^T, or with `accumulate` dx += dy W^T.   dy [rows][dy_stride], of which `out` columns
+// count, dy_stride >= out; dx [rows][in]
 template <typename T>
 absl::Status LinearInputGradient(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                                 const T* dy, bool accumulate, T* dx, const Stream& stream);
+                                 const T* dy, int64_t dy_stride, bool accumulate, T* dx,
+                                 const Stream& stream);
 
-// dw = x^T dy in the order of W, or with `accumulate` dw += x^T dy.   x [rows][in]; dy [rows][out];
-// dw [in][out] or [out][in], FP32.
+// dw = x^T dy in the order of W, or with `accumulate` dw += x^T dy.   x [rows][in]; dy
+// [rows][dy_stride], as above; dw [in][out] or [out][in], FP32.
 template <typename T>
 absl::Status LinearWeightGradient(MatMulHandle& handle, WeightOrder order, int64_t in, int64_t out,
-                                  int64_t rows, const T* x, const T* dy, bool accumulate, float* dw,
-                                  const Stream& stream);
+                                  int64_t rows, const T* x, const T* dy, int64_t dy_stride,
+                                  bool accumulate, float* dw, const Stream& stream);
 
 }  // namespace tug::kernels::cuda
 

@@ -137,6 +137,10 @@ class LinearCuda : public CudaTest {
   }
 
   void ExpectInputGradientMatches(const Layer& layer, bool accumulate) {
+    ExpectInputGradientMatches(layer, layer.dy_gpu.data(), layer.shape.out, accumulate);
+  }
+  void ExpectInputGradientMatches(const Layer& layer, const T* dy, int64_t dy_stride,
+                                  bool accumulate) {
     const auto [rows, in, out] = layer.shape;
     const auto before =
         As<T>(accumulate ? RandomFloats(rows * in, 5) : std::vector<float>(rows * in, kNan));
@@ -144,12 +148,16 @@ class LinearCuda : public CudaTest {
     layer.ref.InputGradient(rows, ToDouble(layer.dy).data(), ToDouble(layer.w).data(), accumulate,
                             expected.data());
     const OnDevice dx(before, stream());
-    ExpectOk(LinearInputGradient(*handle_, layer.weights, rows, layer.dy_gpu.data(), accumulate,
+    ExpectOk(LinearInputGradient(*handle_, layer.weights, rows, dy, dy_stride, accumulate,
                                  dx.data(), stream()));
     ExpectClose(dx.Read(), expected, SumBound<T>(out), kRounding<T> + 1e-6);
   }
 
   void ExpectWeightGradientMatches(const Layer& layer, bool accumulate) {
+    ExpectWeightGradientMatches(layer, layer.dy_gpu.data(), layer.shape.out, accumulate);
+  }
+  void ExpectWeightGradientMatches(const Layer& layer, const T* dy, int64_t dy_stride,
+                                   bool accumulate) {
     const auto [rows, in, out] = layer.shape;
     const auto before = accumulate ? RandomFloats(in * out, 6) : std::vector<float>(in * out, kNan);
     auto expected = ToDouble(before);
@@ -158,8 +166,8 @@ class LinearCuda : public CudaTest {
     const auto run = [&] {
       const OnDevice dw(before, stream());
       const auto& [rows, in, out] = layer.shape;
-      ExpectOk(LinearWeightGradient(*handle_, layer.order, in, out, rows, layer.x_gpu.data(),
-                                    layer.dy_gpu.data(), accumulate, dw.data(), stream()));
+      ExpectOk(LinearWeightGradient(*handle_, layer.order, in, out, rows, layer.x_gpu.data(), dy,
+                                    dy_stride, accumulate, dw.data(), stream()));
       return dw.Read();
     };
     const auto dw = run();
@@ -237,10 +245,47 @@ TYPED_TEST(LinearCuda, AddsABiasWithTheSameBitsAtAnyBoundary) {
         TypeParam& at = expected[i + offset];
         at = As<TypeParam>({static_cast<float>(ToDouble(at)) + bias[i % width + offset]})[0];
       }
-      this->ExpectOk(
-          AddBias(kRows, width, bias_gpu.data() + offset, y.data() + offset, this->stream()));
+      this->ExpectOk(AddBias(kRows, width, bias_gpu.data() + offset, y.data() + offset, width,
+                             this->stream()));
       ExpectSameBits(y.Read(), expected);
     }
+  }
+}
+
+// Logits of a vocabulary, whose rows begin at boundaries of vectors; and rows that do not.
+TYPED_TEST(LinearCuda, MatchesTheReferenceOnRowsThatLieApart) {
+  const Shape shape = {5, 24, 65};
+  const auto [rows, in, out] = shape;
+  for (const WeightOrder order : kOrders) {
+    for (const int64_t stride : {out + 2, (out + 7) / 8 * 8}) {
+      SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << " " << stride);
+      const typename TestFixture::Layer layer(order, shape, this->stream());
+      const auto nothing = std::vector<float>(rows * stride, kNan);
+      for (const bool with_bias : {false, true}) {
+        const OnDevice y(nothing, this->stream());
+        const float* const bias = with_bias ? layer.bias_gpu.data() : nullptr;
+        this->ExpectOk(LinearForward(*this->handle_, layer.weights, rows, layer.x_gpu.data(), bias,
+                                     y.data(), stride, this->stream()));
+        this->ExpectCloseToPre(WithoutStride(y.Read(), out, stride), this->Pre(layer, with_bias),
+                               in);
+      }
+      const OnDevice dy(WithStride(layer.dy, out, stride), this->stream());
+      this->ExpectInputGradientMatches(layer, dy.data(), stride, true);
+      this->ExpectWeightGradientMatches(layer, dy.data(), stride, true);
+    }
+  }
+}
+
+TYPED_TEST(LinearCuda, AddsABiasToRowsThatLieApart) {
+  constexpr int64_t kRows = 3, kWidth = 65;
+  const auto values = As<TypeParam>(RandomFloats(kRows * kWidth, 2));
+  const OnDevice bias(RandomFloats(kWidth, 1), this->stream());
+  const OnDevice together(values, this->stream());
+  this->ExpectOk(AddBias(kRows, kWidth, bias.data(), together.data(), kWidth, this->stream()));
+  for (const int64_t stride : {kWidth + 2, (kWidth + 7) / 8 * 8}) {
+    const OnDevice apart(WithStride(values, kWidth, stride), this->stream());
+    this->ExpectOk(AddBias(kRows, kWidth, bias.data(), apart.data(), stride, this->stream()));
+    ExpectSameBits(WithoutStride(apart.Read(), kWidth, stride), together.Read());
   }
 }
 

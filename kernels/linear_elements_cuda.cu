@@ -8,13 +8,14 @@ namespace {
 
 // See RowsOfVectors.
 template <typename T, bool kAtVectors>
-__global__ void AddBiasKernel(int64_t rows, int64_t width, const float* __restrict__ bias, T* y) {
+__global__ void AddBiasKernel(int64_t rows, int64_t width, const float* __restrict__ bias, T* y,
+                              int64_t y_stride) {
   constexpr int kCount = kVector<T>;
   for (int64_t column = GlobalThread() * kCount; column < width; column += GridThreads() * kCount) {
     float b[kCount];
     LoadVectorOrRest<kAtVectors>(bias + column, width - column, b);
     for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
-      T* const at = y + row * width + column;
+      T* const at = y + row * y_stride + column;
       float x[kCount];
       LoadVectorOrRest<kAtVectors>(at, width - column, x);
 #pragma unroll
@@ -27,16 +28,17 @@ __global__ void AddBiasKernel(int64_t rows, int64_t width, const float* __restri
 }  // namespace
 
 template <typename T>
-absl::Status AddBias(int64_t rows, int64_t width, const float* bias, T* y, const Stream& stream) {
+absl::Status AddBias(int64_t rows, int64_t width, const float* bias, T* y, int64_t y_stride,
+                     const Stream& stream) {
   if (rows == 0 || width == 0) return absl::OkStatus();
   constexpr int kCount = kVector<T>;
-  const bool at_vectors = AtVectors(bias, y) && width % kCount == 0;
+  const bool at_vectors = AtVectors(bias, y) && y_stride % kCount == 0;
   const auto kernel = at_vectors ? &AddBiasKernel<T, true> : &AddBiasKernel<T, false>;
   return Launch(kernel, RowsOfVectors(rows, (width + kCount - 1) / kCount, stream), rows, width,
-                bias, y);
+                bias, y, y_stride);
 }
 
-template absl::Status AddBias(int64_t, int64_t, const float*, float*, const Stream&);
-template absl::Status AddBias(int64_t, int64_t, const float*, Bf16*, const Stream&);
+template absl::Status AddBias(int64_t, int64_t, const float*, float*, int64_t, const Stream&);
+template absl::Status AddBias(int64_t, int64_t, const float*, Bf16*, int64_t, const Stream&);
 
 }  // namespace tug::kernels::cuda
