@@ -146,11 +146,7 @@ absl::Status ChooseAlgorithm(cublasLtHandle_t handle, const Product& p, Plan& pl
   const cublasStatus_t asked = cublasLtMatmulAlgoGetHeuristic(
       handle, plan.description.get(), plan.b.get(), plan.a.get(), plan.c.get(), plan.c.get(),
       preference.get(), 1, &result, &results);
-  // Types and strides that it cannot fuse it may call invalid.
-  const bool fused = p.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
-  if (asked == CUBLAS_STATUS_NOT_SUPPORTED || (fused && asked == CUBLAS_STATUS_INVALID_VALUE)) {
-    return absl::OkStatus();
-  }
+  if (asked == CUBLAS_STATUS_NOT_SUPPORTED) return absl::OkStatus();
   RETURN_IF_ERROR(CublasStatus(asked, "cublasLtMatmulAlgoGetHeuristic"));
   plan.found = results == 1 && result.state == CUBLAS_STATUS_SUCCESS;
   plan.algorithm = result.algo;

@@ -84,6 +84,16 @@ class MatMulCuda : public CudaTest {
     ExpectSameBits(Multiply(p, beta, c), once);
   }
 
+  // cuBLASLt has not every epilogue for every type and stride. These it has, and a model needs:
+  // BF16 with all rows at boundaries of 16 bytes, with GELU where the result is BF16 too.
+  static bool MustFuse(const Product& p, bool with_gelu) {
+    const bool types = std::is_same_v<T, Bf16> && (std::is_same_v<C, Bf16> || !with_gelu);
+    const auto in_bytes = static_cast<int64_t>(sizeof(T));
+    const auto out_bytes = static_cast<int64_t>(sizeof(C));
+    return types && p.k > 0 && p.n % 8 == 0 && p.lda() * in_bytes % 16 == 0 &&
+           p.ldb() * in_bytes % 16 == 0 && p.ldc() * out_bytes % 16 == 0;
+  }
+
   struct Fused {
     absl::Status status;
     std::vector<C> c, pre;
@@ -110,8 +120,7 @@ class MatMulCuda : public CudaTest {
       pre[i / p.n * p.ldc() + i % p.n] += bias[i % p.n];
     }
     const Fused fused = MultiplyFused(p, with_bias, with_gelu);
-    // cuBLASLt has not every epilogue for every type; none is an error of ours.
-    if (absl::IsUnimplemented(fused.status)) return;
+    if (absl::IsUnimplemented(fused.status) && !MustFuse(p, with_gelu)) return;
     ASSERT_TRUE(fused.status.ok()) << fused.status;
     const double sums = SumBound<T>(p.k);
     if (!with_gelu) return ExpectClose(fused.c, pre, sums, kRounding<C> + 1e-6);
@@ -168,6 +177,7 @@ TYPED_TEST(MatMulCuda, FusesBiasAndGelu) {
         this->ExpectFusedMatchesReference({kNo, kYes, 33, size, 32, 0, 0, 0}, bias, gelu);
       }
       this->ExpectFusedMatchesReference({kNo, kNo, 64, 3072, 96, 0, 0, 0}, bias, gelu);
+      this->ExpectFusedMatchesReference({kNo, kYes, 40, 768, 64, 0, 0, 0}, bias, gelu);
     }
   }
 }
