@@ -220,7 +220,7 @@ absl::Status TimeProducts(CudaBenchmark& b, MatMulHandle& handle) {
   ASSIGN_OR_RETURN(float* const to, b.Floats(size * size));
   RETURN_IF_ERROR(TimeSquare(b, handle, "square product, FP32", size, wide, to));
 
-  ASSIGN_OR_RETURN(float* const bias, b.Floats(kInner));
+  ASSIGN_OR_RETURN(Bf16* const bias, b.Bf16s(kInner));
   ASSIGN_OR_RETURN(Bf16* const w, b.Bf16s(kWidth * kInner));
   ASSIGN_OR_RETURN(float* const dw, b.Floats(kWidth * kInner));
   LinearWeights<Bf16> up(kWidth, kInner, WeightOrder::kInOut);
@@ -285,8 +285,9 @@ absl::Status TimeHead(CudaBenchmark& b, MatMulHandle& handle) {
   LinearWeights<Bf16> head(kWidth, kVocabulary, WeightOrder::kOutIn);
   RETURN_IF_ERROR(head.Bind(w, b.stream()));
   const auto products = static_cast<double>(rows) * static_cast<double>(kWidth * kVocabulary);
+  const float* const no_bias = nullptr;
   return b.Products("head, logits in FP32", products, [&] {
-    return LinearForward(handle, head, rows, x, nullptr, logits, kLogitsStride, b.stream());
+    return LinearForward(handle, head, rows, x, no_bias, logits, kLogitsStride, b.stream());
   });
 }
 

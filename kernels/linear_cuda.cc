@@ -15,17 +15,17 @@ constexpr Transpose kYes = Transpose::kYes;
 
 // The bias as a fused product of Y takes it: in Y, at a boundary of 16 bytes. Null where it does
 // not fit the scratch.
-template <typename Y>
-absl::StatusOr<const Y*> FusedBias(MatMulHandle& handle, int64_t out, const float* bias,
+template <typename Y, typename B>
+absl::StatusOr<const Y*> FusedBias(MatMulHandle& handle, int64_t out, const B* bias,
                                    const Stream& stream) {
-  constexpr bool kIsFloat = std::is_same_v<Y, float>;
-  if constexpr (kIsFloat) {
+  constexpr bool kAsItIs = std::is_same_v<Y, B>;
+  if constexpr (kAsItIs) {
     if (reinterpret_cast<uintptr_t>(bias) % 16 == 0) return bias;
   }
   const auto bytes = static_cast<size_t>(out) * sizeof(Y);
   if (bytes > MatMulHandle::kBiasBytes) return nullptr;
   auto* const scratch = static_cast<Y*>(handle.bias_scratch());
-  if constexpr (kIsFloat) {
+  if constexpr (kAsItIs) {
     RETURN_IF_ERROR(CopyOnDeviceAsync(scratch, bias, bytes, stream));
   } else {
     RETURN_IF_ERROR(Bf16FromFloat(bias, scratch, out, stream));
@@ -43,9 +43,9 @@ absl::Status Forward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t ro
 }
 
 // The same with bias and GELU in one kernel; UNIMPLEMENTED where there is none.
-template <typename T, typename Y>
+template <typename T, typename B, typename Y>
 absl::Status FusedForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows, const T* x,
-                          const float* bias, Y* pre_gelu, Y* y, int64_t y_stride,
+                          const B* bias, Y* pre_gelu, Y* y, int64_t y_stride,
                           const Stream& stream) {
   Epilogue<Y> epilogue{.pre_gelu = pre_gelu};
   if (bias != nullptr) {
@@ -85,9 +85,9 @@ void LinearWeights<T>::Release() {
   copy_.reset();
 }
 
-template <typename T, typename Y>
+template <typename T, typename B, typename Y>
 absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                           const T* x, const float* bias, Y* y, int64_t y_stride,
+                           const T* x, const B* bias, Y* y, int64_t y_stride,
                            const Stream& stream) {
   if (bias == nullptr) return Forward(handle, w, rows, x, y, y_stride, stream);
   const absl::Status fused =
@@ -97,10 +97,10 @@ absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int6
   return AddBias(rows, w.out(), bias, y, y_stride, stream);
 }
 
-template <typename T>
+template <typename T, typename B>
 absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                                     const T* x, const float* bias, Activation activation, T* pre,
-                                     T* y, const Stream& stream) {
+                                     const T* x, const B* bias, Activation activation, T* pre, T* y,
+                                     const Stream& stream) {
   if (activation == Activation::kGelu) {
     const absl::Status fused = FusedForward(handle, w, rows, x, bias, pre, y, w.out(), stream);
     if (!absl::IsUnimplemented(fused)) return fused;
@@ -132,24 +132,32 @@ absl::Status LinearWeightGradient(MatMulHandle& handle, WeightOrder order, int64
 template class LinearWeights<float>;
 template class LinearWeights<Bf16>;
 
-#define TUG_INSTANTIATE_FORWARD(T, Y)                                                            \
+#define TUG_INSTANTIATE_FORWARD(T, B, Y)                                                         \
   template absl::Status LinearForward(MatMulHandle&, const LinearWeights<T>&, int64_t, const T*, \
-                                      const float*, Y*, int64_t, const Stream&)
-#define TUG_INSTANTIATE(T)                                                                       \
+                                      const B*, Y*, int64_t, const Stream&)
+TUG_INSTANTIATE_FORWARD(float, float, float);
+TUG_INSTANTIATE_FORWARD(Bf16, float, Bf16);
+TUG_INSTANTIATE_FORWARD(Bf16, Bf16, Bf16);
+TUG_INSTANTIATE_FORWARD(Bf16, float, float);
+#undef TUG_INSTANTIATE_FORWARD
+
+#define TUG_INSTANTIATE_ACTIVATION(T, B)                                                         \
   template absl::Status LinearActivationForward(MatMulHandle&, const LinearWeights<T>&, int64_t, \
-                                                const T*, const float*, Activation, T*, T*,      \
-                                                const Stream&);                                  \
+                                                const T*, const B*, Activation, T*, T*,          \
+                                                const Stream&)
+TUG_INSTANTIATE_ACTIVATION(float, float);
+TUG_INSTANTIATE_ACTIVATION(Bf16, float);
+TUG_INSTANTIATE_ACTIVATION(Bf16, Bf16);
+#undef TUG_INSTANTIATE_ACTIVATION
+
+#define TUG_INSTANTIATE(T)                                                                       \
   template absl::Status LinearInputGradient(MatMulHandle&, const LinearWeights<T>&, int64_t,     \
                                             const T*, int64_t, bool, T*, const Stream&);         \
   template absl::Status LinearWeightGradient(MatMulHandle&, WeightOrder, int64_t, int64_t,       \
                                              int64_t, const T*, const T*, int64_t, bool, float*, \
                                              const Stream&)
-TUG_INSTANTIATE_FORWARD(float, float);
-TUG_INSTANTIATE_FORWARD(Bf16, Bf16);
-TUG_INSTANTIATE_FORWARD(Bf16, float);
 TUG_INSTANTIATE(float);
 TUG_INSTANTIATE(Bf16);
-#undef TUG_INSTANTIATE_FORWARD
 #undef TUG_INSTANTIATE
 
 }  // namespace tug::kernels::cuda

@@ -53,30 +53,33 @@ class LinearWeights {
   std::optional<DeviceBuffer> copy_;
 };
 
-// y = x W + bias.   x [rows][in]; bias [out] or nullptr; y [rows][y_stride], of which `out` columns
-// are written, y_stride >= out; Y = T, or float for T = Bf16 (logits). Y = Bf16: the bias is
-// rounded to Bf16 first, or else the product is, so the result is within half a unit of Bf16's last
-// place of what the rounding of the sum alone would give, and half of one of the bias or of the
-// product.
-template <typename T, typename Y>
+// y = x W + bias.   x [rows][in]; bias [out] or null; y [rows][y_stride], of which `out` columns
+// are written, y_stride >= out; Y = T, or float for T = Bf16 (logits). B = float, or Bf16 where Y
+// is.
+//
+// Y = Bf16: a bias of floats is rounded to Bf16 first, or else the product is, so the result is
+// within half a unit of Bf16's last place of what the rounding of the sum alone would give, and
+// half of one of the bias or of the product. A bias in Y at a boundary of 16 bytes is taken where
+// it lies; one elsewhere, or to be rounded, costs a small kernel each time: cast biases to Bf16
+// when they change.
+template <typename T, typename B, typename Y>
 absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                           const T* x, const float* bias, Y* y, int64_t y_stride,
-                           const Stream& stream);
+                           const T* x, const B* bias, Y* y, int64_t y_stride, const Stream& stream);
 
 // The same with y [rows][out].
-template <typename T, typename Y>
+template <typename T, typename B, typename Y>
 absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                           const T* x, const float* bias, Y* y, const Stream& stream) {
+                           const T* x, const B* bias, Y* y, const Stream& stream) {
   return LinearForward(handle, w, rows, x, bias, y, w.out(), stream);
 }
 
 // pre = x W + bias;  y = activation(pre), in the same kernel for GELU where cuBLASLt has that (from
 // pre before it is rounded), else in a second one.
-//   pre, y [rows][out]
-template <typename T>
+//   pre, y [rows][out]; bias as above
+template <typename T, typename B>
 absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
-                                     const T* x, const float* bias, Activation activation, T* pre,
-                                     T* y, const Stream& stream);
+                                     const T* x, const B* bias, Activation activation, T* pre, T* y,
+                                     const Stream& stream);
 
 // dx = dy W^T, or with `accumulate` dx += dy W^T.   dy [rows][dy_stride], of which `out` columns
 // count, dy_stride >= out; dx [rows][in]

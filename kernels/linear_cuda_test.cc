@@ -291,6 +291,41 @@ TYPED_TEST(LinearCuda, AddsABiasToRowsThatLieApart) {
 
 using LinearBf16Cuda = LinearCuda<Bf16>;
 
+// With the bits of one that is rounded for each product.
+TEST_F(LinearBf16Cuda, TakesABiasThatIsRounded) {
+  constexpr int64_t kOut = 64;
+  const Layer layer(WeightOrder::kInOut, {5, 24, kOut}, stream());
+  auto rounded = As<Bf16>(layer.bias);
+  const OnDevice bias(rounded, stream());
+  rounded.insert(rounded.begin(), Bf16{});
+  const OnDevice shifted(rounded, stream());
+  for (const bool gelu : {false, true}) {
+    const auto forward = [&](const auto* at) {
+      const OnDevice y(std::vector<Bf16>(5 * kOut), stream()), pre(y.Read(), stream());
+      ExpectOk(gelu ? LinearActivationForward(*handle_, layer.weights, 5, layer.x_gpu.data(), at,
+                                              Activation::kGelu, pre.data(), y.data(), stream())
+                    : LinearForward(*handle_, layer.weights, 5, layer.x_gpu.data(), at, y.data(),
+                                    stream()));
+      return y.Read();
+    };
+    const auto expected = forward(layer.bias_gpu.data());
+    ExpectSameBits(forward(bias.data()), expected);
+    ExpectSameBits(forward(shifted.data() + 1), expected);
+  }
+}
+
+TEST_F(LinearBf16Cuda, TakesARoundedBiasThatIsTooLongToFuse) {
+  Layer layer(WeightOrder::kInOut, {2, 3, 140000}, stream());
+  auto rounded = As<Bf16>(layer.bias);
+  std::transform(rounded.begin(), rounded.end(), layer.bias.begin(), FloatFromBf16Ref);
+  rounded.insert(rounded.begin(), Bf16{});
+  const OnDevice bias(rounded, stream());
+  const OnDevice y(std::vector<Bf16>(2 * 140000), stream());
+  ExpectOk(LinearForward(*handle_, layer.weights, 2, layer.x_gpu.data(), bias.data() + 1, y.data(),
+                         stream()));
+  ExpectCloseToPre(y.Read(), Pre(layer, true), 3);
+}
+
 TEST_F(LinearBf16Cuda, FloatWeightsAreRoundedToNearest) {
   const auto w = RandomFloats(70 * 130, 1);
   const OnDevice w_gpu(w, stream());

@@ -7,8 +7,8 @@ namespace tug::kernels::cuda {
 namespace {
 
 // See RowsOfVectors.
-template <typename T, bool kAtVectors>
-__global__ void AddBiasKernel(int64_t rows, int64_t width, const float* __restrict__ bias, T* y,
+template <typename B, typename T, bool kAtVectors>
+__global__ void AddBiasKernel(int64_t rows, int64_t width, const B* __restrict__ bias, T* y,
                               int64_t y_stride) {
   constexpr int kCount = kVector<T>;
   for (int64_t column = GlobalThread() * kCount; column < width; column += GridThreads() * kCount) {
@@ -27,18 +27,19 @@ __global__ void AddBiasKernel(int64_t rows, int64_t width, const float* __restri
 
 }  // namespace
 
-template <typename T>
-absl::Status AddBias(int64_t rows, int64_t width, const float* bias, T* y, int64_t y_stride,
+template <typename B, typename T>
+absl::Status AddBias(int64_t rows, int64_t width, const B* bias, T* y, int64_t y_stride,
                      const Stream& stream) {
   if (rows == 0 || width == 0) return absl::OkStatus();
   constexpr int kCount = kVector<T>;
   const bool at_vectors = AtVectors(bias, y) && y_stride % kCount == 0;
-  const auto kernel = at_vectors ? &AddBiasKernel<T, true> : &AddBiasKernel<T, false>;
+  const auto kernel = at_vectors ? &AddBiasKernel<B, T, true> : &AddBiasKernel<B, T, false>;
   return Launch(kernel, RowsOfVectors(rows, (width + kCount - 1) / kCount, stream), rows, width,
                 bias, y, y_stride);
 }
 
 template absl::Status AddBias(int64_t, int64_t, const float*, float*, int64_t, const Stream&);
 template absl::Status AddBias(int64_t, int64_t, const float*, Bf16*, int64_t, const Stream&);
+template absl::Status AddBias(int64_t, int64_t, const Bf16*, Bf16*, int64_t, const Stream&);
 
 }  // namespace tug::kernels::cuda
