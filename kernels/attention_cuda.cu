@@ -57,12 +57,10 @@ AttentionCall CallOf(const AttentionShape& shape, const AttentionOperands<const 
           .dropout = MakeDropoutMask(key, p)};
 }
 
-bool OnBoundary(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
-
 template <typename T>
-bool OnBoundaries(const AttentionOperands<T>& operands) {
-  return OnBoundary(operands.q) && OnBoundary(operands.k) && OnBoundary(operands.v) &&
-         operands.q_stride % 8 == 0 && operands.kv_stride % 8 == 0;
+bool RowsAtVectors(const AttentionOperands<T>& operands) {
+  return AtVectors(operands.q, operands.k, operands.v) && operands.q_stride % 8 == 0 &&
+         operands.kv_stride % 8 == 0;
 }
 
 bool TensorCoresTake(int64_t head_dim) {
@@ -102,7 +100,7 @@ absl::Status AttentionForward(const AttentionShape& shape, const AttentionOperan
   if (shape.stats_size() == 0) return absl::OkStatus();
   const AttentionCall call = CallOf(shape, in, p, key);
   if constexpr (std::is_same_v<T, Bf16>) {
-    if (TensorCoresTake(shape.head_dim) && OnBoundaries(in) && OnBoundary(out)) {
+    if (TensorCoresTake(shape.head_dim) && RowsAtVectors(in) && AtVectors(out)) {
       return MmaAttentionForward(call, in, shape.key_counts, out, log_sum_exp, stream);
     }
   }
@@ -130,8 +128,8 @@ absl::Status AttentionBackward(const AttentionShape& shape, const T* dout,
                            call, dout, out, row_dots));
   }
   if constexpr (std::is_same_v<T, Bf16>) {
-    if (TensorCoresTake(shape.head_dim) && OnBoundaries(in) && OnBoundary(dout) &&
-        OnBoundaries(gradient)) {
+    if (TensorCoresTake(shape.head_dim) && RowsAtVectors(in) && AtVectors(dout) &&
+        RowsAtVectors(gradient)) {
       return MmaAttentionBackward(call, dout, in, shape.key_counts, log_sum_exp, row_dots, gradient,
                                   stream);
     }

@@ -20,7 +20,7 @@ absl::StatusOr<const Y*> FusedBias(MatMulHandle& handle, int64_t out, const B* b
                                    const Stream& stream) {
   constexpr bool kAsItIs = std::is_same_v<Y, B>;
   if constexpr (kAsItIs) {
-    if (reinterpret_cast<uintptr_t>(bias) % 16 == 0) return bias;
+    if (AtVectors(bias)) return bias;
   }
   const auto bytes = static_cast<size_t>(out) * sizeof(Y);
   if (bytes > MatMulHandle::kBiasBytes) return nullptr;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "kernels/matmul_cuda-inl.h"
 
 // cuBLASLt is column-major: a row-major C [m][n] is its C^T, n x m, so that it multiplies op(B)^T
 // by op(A)^T, and a bias of n elements runs along what it calls rows.
@@ -219,8 +220,6 @@ absl::Status Multiply(MatMulHandle& handle, const Product& p, const Operands& on
       "cublasLtMatmul");
 }
 
-bool IsAtBoundary(const void* p) { return reinterpret_cast<uintptr_t>(p) % kBoundary == 0; }
-
 cublasLtEpilogue_t EpilogueOf(bool bias, bool gelu) {
   if (gelu) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
   return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -253,10 +252,7 @@ absl::Status FusedMatMul(MatMulHandle& handle, Transpose ta, Transpose tb, int64
   TUG_CHECK(m >= 0 && n >= 0 && k >= 0);
   if (m == 0 || n == 0) return absl::OkStatus();
   const bool gelu = epilogue.pre_gelu != nullptr;
-  if (k == 0 || (gelu && ldc % 8 != 0) || !IsAtBoundary(epilogue.bias) ||
-      !IsAtBoundary(epilogue.pre_gelu) || (gelu && !IsAtBoundary(c))) {
-    return absl::UnimplementedError("GPU: a shape or a boundary that cannot be fused");
-  }
+  RETURN_IF_ERROR(CheckFusible(k, epilogue, c, ldc));
   return Multiply(
       handle,
       {kType<T>, kType<C>, ta, tb, m, n, k, lda, ldb, ldc,
@@ -264,16 +260,6 @@ absl::Status FusedMatMul(MatMulHandle& handle, Transpose ta, Transpose tb, int64
       {a, b, epilogue.bias, epilogue.pre_gelu, 0.0f, c}, stream);
 }
 
-#define TUG_INSTANTIATE(T, C)                                                                  \
-  template absl::Status MatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t, int64_t, \
-                               const T*, int64_t, const T*, int64_t, float, C*, int64_t,       \
-                               const Stream&);                                                 \
-  template absl::Status FusedMatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t,     \
-                                    int64_t, const T*, int64_t, const T*, int64_t,             \
-                                    const Epilogue<C>&, C*, int64_t, const Stream&)
-TUG_INSTANTIATE(float, float);
-TUG_INSTANTIATE(Bf16, Bf16);
-TUG_INSTANTIATE(Bf16, float);
-#undef TUG_INSTANTIATE
+TUG_INSTANTIATE_MATMUL
 
 }  // namespace tug::kernels::cuda

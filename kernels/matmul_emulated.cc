@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "kernels/activation.h"
 #include "kernels/cuda_emulation_memory.h"
+#include "kernels/matmul_cuda-inl.h"
 #include "kernels/matmul_cuda.h"
 
 namespace tug::kernels::cuda {
@@ -73,8 +74,6 @@ absl::StatusOr<std::vector<float>> Multiply(Transpose ta, Transpose tb, int64_t 
   return sums;
 }
 
-bool IsAtBoundary(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
-
 }  // namespace
 
 template <typename T, typename C>
@@ -94,10 +93,7 @@ absl::Status FusedMatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, i
   TUG_CHECK(m >= 0 && n >= 0 && k >= 0);
   if (m == 0 || n == 0) return absl::OkStatus();
   const bool gelu = epilogue.pre_gelu != nullptr;
-  if (k == 0 || (gelu && ldc % 8 != 0) || !IsAtBoundary(epilogue.bias) ||
-      !IsAtBoundary(epilogue.pre_gelu) || (gelu && !IsAtBoundary(c))) {
-    return absl::UnimplementedError("emulated: a shape or a boundary that cannot be fused");
-  }
+  RETURN_IF_ERROR(CheckFusible(k, epilogue, c, ldc));
   ASSIGN_OR_RETURN(auto sums, Multiply(ta, tb, m, n, k, a, lda, b, ldb, 0.0f, c, ldc));
   if (epilogue.bias != nullptr) {
     RETURN_IF_ERROR(CheckMatrix("bias", epilogue.bias, 1, n, n));
@@ -117,16 +113,6 @@ absl::Status FusedMatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, i
   return absl::OkStatus();
 }
 
-#define TUG_INSTANTIATE(T, C)                                                                  \
-  template absl::Status MatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t, int64_t, \
-                               const T*, int64_t, const T*, int64_t, float, C*, int64_t,       \
-                               const Stream&);                                                 \
-  template absl::Status FusedMatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t,     \
-                                    int64_t, const T*, int64_t, const T*, int64_t,             \
-                                    const Epilogue<C>&, C*, int64_t, const Stream&)
-TUG_INSTANTIATE(float, float);
-TUG_INSTANTIATE(Bf16, Bf16);
-TUG_INSTANTIATE(Bf16, float);
-#undef TUG_INSTANTIATE
+TUG_INSTANTIATE_MATMUL
 
 }  // namespace tug::kernels::cuda

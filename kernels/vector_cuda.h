@@ -39,12 +39,6 @@ __device__ __forceinline__ void StoreWords(const unsigned (&word)[2], void* to) 
 #endif
 }
 
-// Whether all of these begin at boundaries of 16 bytes. Null does.
-template <typename... P>
-bool AtVectors(const P*... p) {
-  return ((reinterpret_cast<uintptr_t>(p) % 16 == 0) && ...);
-}
-
 // Of a kernel on rows of vectors: blocks lie along rows (x: GlobalThread() and on is the vector
 // within the row) and over them (y), so that no division finds an element's column.
 inline LaunchShape RowsOfVectors(int64_t rows, int64_t vectors, const Stream& stream) {

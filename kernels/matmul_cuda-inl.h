@@ -1,0 +1,35 @@
+#ifndef TUG_KERNELS_MATMUL_CUDA_INL_H_
+#define TUG_KERNELS_MATMUL_CUDA_INL_H_
+
+// What both implementations of kernels/matmul_cuda.h have: which products are never fused, and for
+// which types there are any.
+
+#include "kernels/matmul_cuda.h"
+
+namespace tug::kernels::cuda {
+
+template <typename C>
+absl::Status CheckFusible(int64_t k, const Epilogue<C>& epilogue, const C* c, int64_t ldc) {
+  const bool gelu = epilogue.pre_gelu != nullptr;
+  if (k > 0 && AtVectors(epilogue.bias, epilogue.pre_gelu) &&
+      (!gelu || (ldc % 8 == 0 && AtVectors(c)))) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError("GPU: a shape or a boundary that cannot be fused");
+}
+
+}  // namespace tug::kernels::cuda
+
+#define TUG_INSTANTIATE_MATMUL_OF(T, C)                                                        \
+  template absl::Status MatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t, int64_t, \
+                               const T*, int64_t, const T*, int64_t, float, C*, int64_t,       \
+                               const Stream&);                                                 \
+  template absl::Status FusedMatMul(MatMulHandle&, Transpose, Transpose, int64_t, int64_t,     \
+                                    int64_t, const T*, int64_t, const T*, int64_t,             \
+                                    const Epilogue<C>&, C*, int64_t, const Stream&);
+#define TUG_INSTANTIATE_MATMUL            \
+  TUG_INSTANTIATE_MATMUL_OF(float, float) \
+  TUG_INSTANTIATE_MATMUL_OF(Bf16, Bf16)   \
+  TUG_INSTANTIATE_MATMUL_OF(Bf16, float)
+
+#endif  // TUG_KERNELS_MATMUL_CUDA_INL_H_
