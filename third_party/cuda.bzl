@@ -86,7 +86,7 @@ def tug_cuda_library(
 
     Args:
       name: target name.
-      kernels: .cu files, written in kernels/cuda_language.h.
+      kernels: .cu files, written in kernels/cuda_language.h. They call nothing of `srcs`.
       srcs: .cc files that call the CUDA runtime, its libraries, or kernels.
       emulated_srcs: what `name_emulated` has in place of `srcs`; None: the same.
       hdrs: headers. Plain C++, except those that only .cu files include.
@@ -100,7 +100,7 @@ def tug_cuda_library(
     """
     testonly = kwargs.pop("testonly", False)
     all_deps = deps + cuda_deps + toolkit_deps + ["//third_party:cuda"]
-    objects = []
+    own_kernels = []
     if kernels:
         _nvcc_archive(
             name = name + "_nvcc",
@@ -112,15 +112,28 @@ def tug_cuda_library(
             testonly = testonly,
             visibility = ["//visibility:private"],
         )
-        objects.append(":" + name + "_nvcc")
+
+        # A library of its own, which the linker reads after that of `srcs`, whose calls it answers.
+        native.cc_library(
+            name = name + "_kernels",
+            srcs = select({
+                "//third_party:cuda_enabled": [":" + name + "_nvcc"],
+                "//conditions:default": [],
+            }),
+            deps = all_deps,
+            linkstatic = True,
+            testonly = testonly,
+            visibility = ["//visibility:private"],
+        )
+        own_kernels.append(":" + name + "_kernels")
     native.cc_library(
         name = name,
         srcs = select({
-            "//third_party:cuda_enabled": objects + srcs,
+            "//third_party:cuda_enabled": srcs,
             "//conditions:default": [],
         }),
         hdrs = hdrs,
-        deps = all_deps,
+        deps = own_kernels + all_deps,
         linkstatic = True,
         testonly = testonly,
         **kwargs
