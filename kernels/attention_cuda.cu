@@ -63,9 +63,7 @@ bool RowsAtVectors(const AttentionOperands<T>& operands) {
          operands.kv_stride % 8 == 0;
 }
 
-bool TensorCoresTake(int64_t head_dim) {
-  return head_dim == 32 || head_dim == 64 || head_dim == 128;
-}
+bool TensorCoresTake(int64_t head_dim) { return head_dim % 8 == 0; }
 
 constexpr int kDotWarps = 8;
 

@@ -35,8 +35,9 @@ namespace tug::kernels::cuda {
 //
 // Numerics. Sums, softmax and log_sum_exp are FP32, in an order that is not the CPU's; the same
 // bits at every run, and those of a sample depend on that sample alone. Two paths:
-//   - Tensor cores: Bf16 with head_dim 32, 64 or 128, all strides multiples of 8 elements and all
-//     pointers at 16-byte boundaries. dropout(P) and dS are rounded to bf16 where they are factors.
+//   - Tensor cores: Bf16 with head_dim and all strides multiples of 8 elements and all pointers at
+//     16-byte boundaries. dropout(P) and dS are rounded to bf16 where they are factors. Tiles have
+//     32, 64 or 128 columns: a head_dim between takes the products of the next.
 //   - Otherwise, float too: FP32 arithmetic; results are rounded once. With head_dim above 64 the
 //     backward pass needs 150 KiB of shared memory a block, which A100 and H100 have.
 // Bounds. For Bf16, with u = 2^-8 (half a unit in the last place), w = dropout(P), query i, key j:

@@ -137,8 +137,8 @@ class AttentionCuda : public CudaTest {
 using ElementTypes = testing::Types<float, Bf16>;
 TYPED_TEST_SUITE(AttentionCuda, ElementTypes);
 
-// Of Bf16, tensor cores take 32, 64 and 128.
-constexpr int64_t kHeadDims[] = {8, 32, 64, 128};
+// Of Bf16, tensor cores take multiples of 8: in tiles of 32, 64 and 128 columns.
+constexpr int64_t kHeadDims[] = {8, 32, 64, 80, 128};
 
 TYPED_TEST(AttentionCuda, MatchesTheReferenceAtEverySize) {
   for (const int64_t head_dim : kHeadDims) {
@@ -154,7 +154,7 @@ TYPED_TEST(AttentionCuda, MatchesTheReferenceAtEverySize) {
       }
     }
   }
-  for (const int64_t head_dim : {1, 31, 33}) {
+  for (const int64_t head_dim : {1, 31, 33, 40, 96, 112, 120}) {
     this->ExpectMatchesReference(
         {.batch = 1, .queries = 70, .keys = 70, .heads = 2, .head_dim = head_dim, .causal = true},
         0);
@@ -188,7 +188,7 @@ TYPED_TEST(AttentionCuda, LongContextMatchesTheReference) {
 }
 
 TYPED_TEST(AttentionCuda, CrossAttentionMatchesTheReference) {
-  for (const int64_t head_dim : {9, 64, 128}) {
+  for (const int64_t head_dim : {9, 48, 64, 128}) {
     for (const float p : {0.0f, 0.2f}) {
       for (const int64_t queries : {0, 1, 130}) {
         for (const int64_t keys : {1, 200}) {

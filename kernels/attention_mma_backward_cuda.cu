@@ -94,15 +94,17 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   const HeadOnDevice head(call, key_counts, tile.head);
   const int queries = min(B::kRows, call.queries - tile.first_row);
   const int reach = head.Visible(tile.first_row + queries - 1);
-  const RowCopies<kDim> k_rows(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride);
-  const RowCopies<kDim> v_rows(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride);
+  const RowCopies<kDim> k_rows(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+                               call.head_dim);
+  const RowCopies<kDim> v_rows(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+                               call.head_dim);
   const auto begin_copy = [&](int first_key, int stage) {
     k_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->k[stage]);
     v_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->v[stage]);
   };
-  RowCopies<kDim>(q + head.At(call.queries, call.q_stride, 0), call.q_stride)
+  RowCopies<kDim>(q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim)
       .template Begin<B::kRows>(tile.first_row, call.queries, tiles->q);
-  RowCopies<kDim>(dout + head.At(call.queries, call.width(), 0), call.width())
+  RowCopies<kDim>(dout + head.At(call.queries, call.width(), 0), call.width(), call.head_dim)
       .template Begin<B::kRows>(tile.first_row, call.queries, tiles->dout);
   if (reach > 0) begin_copy(0, 0);
   CommitCopies();
@@ -140,7 +142,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   float factor[B::kM][2];
 #pragma unroll
   for (int i = 0; i < 2 * B::kM; ++i) factor[i / 2][i % 2] = call.scale;
-  StoreRows<kDim>(sums, factor, tiles->q, warp_row, call.queries - first_query,
+  StoreRows<kDim>(sums, factor, tiles->q, warp_row, call.queries - first_query, call.head_dim,
                   dq + head.At(call.queries, call.dq_stride, first_query), call.dq_stride);
 }
 
@@ -254,16 +256,18 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   // Earlier queries do not reach this tile; padding is reached by none.
   const int first_reaching = call.causal ? block_key : 0;
   const int end = block_key < head.keys ? call.queries : 0;
-  const RowCopies<kDim> q_rows(q + head.At(call.queries, call.q_stride, 0), call.q_stride);
-  const RowCopies<kDim> dout_rows(dout + head.At(call.queries, call.width(), 0), call.width());
+  const RowCopies<kDim> q_rows(q + head.At(call.queries, call.q_stride, 0), call.q_stride,
+                               call.head_dim);
+  const RowCopies<kDim> dout_rows(dout + head.At(call.queries, call.width(), 0), call.width(),
+                                  call.head_dim);
   const auto begin_copy = [&](int first_query, int stage) {
     q_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->q[stage]);
     dout_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->dout[stage]);
     if constexpr (kDropout) DrawKept(head, first_query, block_key, tiles->kept[stage]);
   };
-  RowCopies<kDim>(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride)
+  RowCopies<kDim>(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
       .template Begin<B::kRows>(block_key, head.keys, tiles->k);
-  RowCopies<kDim>(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride)
+  RowCopies<kDim>(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
       .template Begin<B::kRows>(block_key, head.keys, tiles->v);
   if (first_reaching < end) begin_copy(first_reaching, 0);
   CommitCopies();
@@ -308,8 +312,10 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   }
   const int64_t at = head.At(call.keys, call.dkv_stride, first_key);
   const int keys = call.keys - first_key;
-  StoreRows<kDim>(dk_sums, dk_factor, tiles->k, warp_row, keys, dk + at, call.dkv_stride);
-  StoreRows<kDim>(dv_sums, dv_factor, tiles->v, warp_row, keys, dv + at, call.dkv_stride);
+  StoreRows<kDim>(dk_sums, dk_factor, tiles->k, warp_row, keys, call.head_dim, dk + at,
+                  call.dkv_stride);
+  StoreRows<kDim>(dv_sums, dv_factor, tiles->v, warp_row, keys, call.head_dim, dv + at,
+                  call.dkv_stride);
 }
 
 template <int kDim, bool kDropout>
@@ -339,8 +345,8 @@ absl::Status MmaAttentionBackward(const AttentionCall& call, const Bf16* dout,
                                   const float* row_dots, const AttentionOperands<Bf16>& gradient,
                                   const Stream& stream) {
   const bool drop = call.dropout.threshold != 0;
-  const auto run = call.head_dim == 32   ? (drop ? Run<32, true> : Run<32, false>)
-                   : call.head_dim == 64 ? (drop ? Run<64, true> : Run<64, false>)
+  const auto run = call.head_dim <= 32   ? (drop ? Run<32, true> : Run<32, false>)
+                   : call.head_dim <= 64 ? (drop ? Run<64, true> : Run<64, false>)
                                          : (drop ? Run<128, true> : Run<128, false>);
   return run(call, dout, in, key_counts, log_sum_exp, row_dots, gradient, stream);
 }

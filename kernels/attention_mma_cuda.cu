@@ -134,13 +134,15 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   const HeadOnDevice head(call, key_counts, tile.head);
   const int queries = min(kQueries, call.queries - tile.first_row);
   const int reach = head.Visible(tile.first_row + queries - 1);
-  const RowCopies<kDim> k_rows(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride);
-  const RowCopies<kDim> v_rows(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride);
+  const RowCopies<kDim> k_rows(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+                               call.head_dim);
+  const RowCopies<kDim> v_rows(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride,
+                               call.head_dim);
   const auto begin_copy = [&](int first_key, int stage) {
     k_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->k[stage]);
     v_rows.template Begin<kMmaTile>(first_key, head.keys, tiles->v[stage]);
   };
-  RowCopies<kDim>(q + head.At(call.queries, call.q_stride, 0), call.q_stride)
+  RowCopies<kDim>(q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim)
       .template Begin<kQueries>(tile.first_row, call.queries, tiles->q);
   if (reach > 0) begin_copy(0, 0);
   CommitCopies();
@@ -182,7 +184,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   }
   float factor[kM][2];
   FinishRows(head, first_query, rows, log_sum_exp, factor);
-  StoreRows<kDim>(sums, factor, tiles->q, warp_row, call.queries - first_query,
+  StoreRows<kDim>(sums, factor, tiles->q, warp_row, call.queries - first_query, call.head_dim,
                   out + head.At(call.queries, call.width(), first_query), call.width());
 }
 
@@ -203,8 +205,8 @@ absl::Status Forward(const AttentionCall& call, const AttentionOperands<const Bf
 absl::Status MmaAttentionForward(const AttentionCall& call, const AttentionOperands<const Bf16>& in,
                                  const int32_t* key_counts, Bf16* out, float* log_sum_exp,
                                  const Stream& stream) {
-  const auto run = call.head_dim == 32   ? Forward<32>
-                   : call.head_dim == 64 ? Forward<64>
+  const auto run = call.head_dim <= 32   ? Forward<32>
+                   : call.head_dim <= 64 ? Forward<64>
                                          : Forward<128>;
   return run(call, in, key_counts, out, log_sum_exp, stream);
 }

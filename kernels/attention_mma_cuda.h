@@ -9,8 +9,8 @@
 namespace tug::kernels::cuda {
 
 // The part of kernels/attention_cuda.h that tensor cores do, for its .cu files.
-// REQUIRES: call.head_dim is 32, 64 or 128, strides are multiples of 8, pointers at 16 bytes; no
-// size is 0.
+// REQUIRES: call.head_dim is a multiple of 8, 128 at most, strides are multiples of 8, pointers at
+// 16 bytes; no size is 0.
 absl::Status MmaAttentionForward(const AttentionCall& call, const AttentionOperands<const Bf16>& in,
                                  const int32_t* key_counts, Bf16* out, float* log_sum_exp,
                                  const Stream& stream);

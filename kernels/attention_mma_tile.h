@@ -62,13 +62,16 @@ __device__ __forceinline__ int ChunkAt(int row, int chunk) {
 }
 
 // Copies rows of one head into tiles, by all threads of the block: each has one chunk of a row, and
-// of the rows kStep behind that.
+// of the rows kStep behind that. A head of fewer than kDim columns has zeros behind: they change no
+// product.
 template <int kDim>
 class RowCopies {
  public:
-  // first: row 0 of the head.
-  __device__ __forceinline__ RowCopies(const Bf16* first, int64_t stride)
-      : mine_(first + ThreadRow() * stride + ThreadChunk() * 8), stride_(stride) {}
+  // first: row 0 of the head. columns: a multiple of 8.
+  __device__ __forceinline__ RowCopies(const Bf16* first, int64_t stride, int columns)
+      : mine_(first + ThreadRow() * stride + ThreadChunk() * 8),
+        stride_(stride),
+        columns_(columns) {}
 
   // Begins to copy rows [row, row + kRows) to a tile: zeros from row `end` on.
   template <int kRows>
@@ -76,7 +79,7 @@ class RowCopies {
     static_assert(kRows % kStep == 0 && kStep % 8 == 0);
     Bf16* const to = tile + ChunkAt<kDim>(ThreadRow(), ThreadChunk());
     const Bf16* from = mine_ + row * stride_;
-    const int left = end - row - ThreadRow();
+    const int left = ThreadChunk() * 8 < columns_ ? end - row - ThreadRow() : 0;
     // Unrolled, it would hold an address for each row in registers that products need.
 #pragma unroll 1
     for (int i = 0; i < kRows; i += kStep) {
@@ -97,6 +100,7 @@ class RowCopies {
 
   const Bf16* mine_;
   int64_t stride_;
+  int columns_;
 };
 
 // 16 kM rows of a tile as left factor; kHeld: kept in registers.
@@ -192,14 +196,15 @@ __device__ __forceinline__ void AddProduct(const FragmentC (&weights)[kM][kN], c
   }
 }
 
-// Rounds a warp's sums to bf16 and writes the first `rows` rows of them, each times its factor; an
-// exact zero where that is 0. Through rows first_row to first_row + 16 kM - 1 of a tile, which no
-// other warp uses and none of this one's lanes still reads: so a row is written 16 bytes a thread.
+// Rounds a warp's sums to bf16 and writes the first `rows` rows of them, the first `columns` of
+// each, times its factor; an exact zero where that is 0. Through rows first_row to first_row + 16
+// kM - 1 of a tile, which no other warp uses and none of this one's lanes still reads: so a row is
+// written 16 bytes a thread.
 //   factor [m][h]  of row 16 m + 8 h + LaneRow()
 template <int kDim, int kM>
 __device__ __forceinline__ void StoreRows(const FragmentC (&sums)[kM][kDim / 8],
                                           const float (&factor)[kM][2], Bf16* tile, int first_row,
-                                          int rows, Bf16* out, int64_t stride) {
+                                          int rows, int columns, Bf16* out, int64_t stride) {
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -220,7 +225,7 @@ __device__ __forceinline__ void StoreRows(const FragmentC (&sums)[kM][kDim / 8],
   for (int i = 0; i < 16 * kM * kChunks / kWarp; ++i) {
     const int at = i * kWarp + static_cast<int>(threadIdx.x) % kWarp;
     const int row = at / kChunks, chunk = at % kChunks;
-    if (row < rows) {
+    if (row < rows && chunk * 8 < columns) {
       *reinterpret_cast<uint4*>(out + row * stride + chunk * 8) =
           *reinterpret_cast<const uint4*>(tile + ChunkAt<kDim>(first_row + row, chunk));
     }
