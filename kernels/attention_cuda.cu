@@ -9,8 +9,7 @@
 #include "kernels/attention_fp32_cuda.h"
 #include "kernels/attention_head_cuda.h"
 #include "kernels/attention_mma_cuda.h"
-#include "kernels/bf16_cuda.h"
-#include "kernels/block_reduce.h"
+#include "kernels/vector_cuda.h"
 
 // The calls: what they are given is checked, the way is chosen. And the backward pass's first
 // kernel, which both ways share.
@@ -67,25 +66,50 @@ bool TensorCoresTake(int64_t head_dim) { return head_dim % 8 == 0; }
 
 constexpr int kDotWarps = 8;
 
-// row_dots = the sum of dout out over a row of a head. A warp takes a row; heads of a query are
-// neighbours, as in memory.
-template <typename T>
+// row_dots = the sum of dout out over a row of a head. A row is a vector for each of `team` lanes,
+// a power of two; heads of a query are neighbours, as in memory.
+template <typename T, bool kAtVectors>
 __global__ void __launch_bounds__(kDotWarps* kWarp)
-    RowDotsKernel(AttentionCall call, const T* __restrict__ dout, const T* __restrict__ out,
-                  float* row_dots) {
+    RowDotsKernel(AttentionCall call, int team, const T* __restrict__ dout,
+                  const T* __restrict__ out, float* row_dots) {
+  constexpr int kCount = kVector<T>;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int column = lane % team * kCount;
   const int64_t rows = call.batch * call.queries * call.heads;
-  const int64_t warps = GridThreads() / kWarp;
-  for (int64_t row = GlobalThread() / kWarp; row < rows; row += warps) {
+  const int64_t at_once = GridThreads() / team;
+  // Whole warps, for the shuffles.
+  for (int64_t first = GlobalThread() / kWarp * (kWarp / team); first < rows; first += at_once) {
+    const int64_t row = first + lane / team;
+    const int64_t left = row < rows ? call.head_dim - column : 0;
+    float a[kCount], b[kCount];
+    LoadVectorOrRest<kAtVectors>(dout + row * call.head_dim + column, left, a);
+    LoadVectorOrRest<kAtVectors>(out + row * call.head_dim + column, left, b);
     float sum = 0;
-    for (int i = lane; i < call.head_dim; i += kWarp) {
-      sum += Widen(dout[row * call.head_dim + i]) * Widen(out[row * call.head_dim + i]);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sum += a[i] * b[i];
+    for (int apart = team / 2; apart > 0; apart /= 2) {
+      sum += __shfl_xor_sync(kAllLanes, sum, apart);
     }
-    sum = WarpSum(sum);
     const int64_t head = row % call.heads, query = row / call.heads % call.queries;
     const int64_t sample = row / call.heads / call.queries;
-    if (lane == 0) row_dots[(sample * call.heads + head) * call.queries + query] = sum;
+    if (column == 0 && left > 0) {
+      row_dots[(sample * call.heads + head) * call.queries + query] = sum;
+    }
   }
+}
+
+template <typename T>
+absl::Status RowDots(const AttentionCall& call, const T* dout, const T* out, float* row_dots,
+                     const Stream& stream) {
+  constexpr int kCount = kVector<T>;
+  static_assert(kMaxHeadDim <= kWarp * kCount);
+  int team = 1;
+  while (team * kCount < call.head_dim) team *= 2;
+  const bool at_vectors = AtVectors(dout, out) && call.head_dim % kCount == 0;
+  const auto kernel = at_vectors ? &RowDotsKernel<T, true> : &RowDotsKernel<T, false>;
+  const int64_t threads = call.batch * call.queries * call.heads * team;
+  return Launch(kernel, {GridStrideBlocks(threads, kDotWarps * kWarp), kDotWarps * kWarp, stream},
+                call, team, dout, out, row_dots);
 }
 
 }  // namespace
@@ -120,10 +144,7 @@ absl::Status AttentionBackward(const AttentionShape& shape, const T* dout,
   if (!dots.ok()) return dots.status();
   float* const row_dots = dots->template As<float>();
   if (shape.stats_size() != 0) {
-    RETURN_IF_ERROR(Launch(RowDotsKernel<T>,
-                           {GridStrideBlocks(shape.stats_size() * kWarp, kDotWarps * kWarp),
-                            kDotWarps * kWarp, stream},
-                           call, dout, out, row_dots));
+    RETURN_IF_ERROR(RowDots(call, dout, out, row_dots, stream));
   }
   if constexpr (std::is_same_v<T, Bf16>) {
     if (TensorCoresTake(shape.head_dim) && RowsAtVectors(in) && AtVectors(dout) &&
