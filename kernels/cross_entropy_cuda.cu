@@ -1,25 +1,25 @@
 #include "kernels/cross_entropy_cuda.h"
 
 #include "base/status_macros.h"
-#include "kernels/bf16_cuda.h"
 #include "kernels/block_reduce.h"
 #include "kernels/cuda_language.h"
+#include "kernels/vector_cuda.h"
 
-// A block takes a row at once; logit j is that of thread j % threads, also where it is kept.
+// A block takes a row at once; logit j is that of thread j / 4 % threads, also where it is kept.
 //   1. Each thread finds the largest of its logits and the sum of their exponentials in one go:
 //      where a larger one comes, the sum so far is scaled to it (Milakov and Gimelshein 2018,
 //      "Online normalizer calculation for softmax", algorithm 3). It keeps the logits in shared
 //      memory, those that fit.
 //   2. The block's maximum and sum; the loss.
 //   3. Each thread writes the gradient of its logits.
-// Threads read and write 4 bytes each, whole lines a warp: a vocabulary such as 50257 puts the rows
-// at no boundary of 16.
+// Four logits are read, kept and written at once where rows lie at boundaries of 16 bytes.
 
 namespace tug::kernels::cuda {
 namespace {
 
 constexpr int kMaxThreads = 1024;
-constexpr int kAtOnce = 8;  // loads of a thread before it uses the first
+constexpr int kFour = 4;    // logits that a thread takes at once
+constexpr int kAtOnce = 4;  // loads of so many before it uses the first
 constexpr float kLowest = -3.402823466e38f;
 constexpr unsigned kNone = 0xFFFFFFFFu;
 
@@ -37,35 +37,49 @@ struct Exponentials {
   unsigned first;
 };
 
+// Four logits of a row from j on; -infinity behind its end.
+template <bool kAtVectors>
+__device__ __forceinline__ void LoadFour(int64_t vocab, const float* logits, int64_t j,
+                                         float (&to)[kFour]) {
+  LoadVectorOrRest<kAtVectors>(logits + j, vocab - j, to);
+  if (vocab - j >= kFour) return;
+#pragma unroll
+  for (int c = 0; c < kFour; ++c) {
+    if (c >= vocab - j) to[c] = -INFINITY;
+  }
+}
+
 // Of this thread's logits, of which it keeps those below `kept` in `keep`. A NaN stays in the sum.
+template <bool kAtVectors>
 __device__ __forceinline__ Exponentials SumExponentials(int64_t vocab, const float* logits,
                                                         int64_t kept, float* keep) {
   Exponentials e = {kLowest, 0.0f, kNone};
-  const int64_t threads = blockDim.x;
-  for (int64_t begin = threadIdx.x; begin < vocab; begin += kAtOnce * threads) {
-    float v[kAtOnce];
+  const int64_t apart = int64_t{blockDim.x} * kFour;
+  for (int64_t begin = threadIdx.x * kFour; begin < vocab; begin += kAtOnce * apart) {
+    float v[kAtOnce][kFour];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) LoadFour<kAtVectors>(vocab, logits, begin + i * apart, v[i]);
+    float largest = v[0][0];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int64_t j = begin + i * threads;
-      v[i] = j < vocab ? logits[j] : -INFINITY;
-    }
-    float largest = v[0];
+      const int64_t j = begin + i * apart;
+      if (j < kept) {
+        *reinterpret_cast<float4*>(keep + j) = make_float4(v[i][0], v[i][1], v[i][2], v[i][3]);
+      }
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int64_t j = begin + i * threads;
-      if (j < kept) keep[j] = v[i];
-      largest = fmaxf(largest, v[i]);
+      for (int c = 0; c < kFour; ++c) largest = fmaxf(largest, v[i][c]);
     }
     if (largest > e.max || (largest == e.max && e.first == kNone)) {
       e.sum *= expf(e.max - largest);
       e.max = largest;
 #pragma unroll
-      for (int i = kAtOnce - 1; i >= 0; --i) {
-        if (v[i] == largest) e.first = static_cast<unsigned>(begin + i * threads);
+      for (int at = kAtOnce * kFour - 1; at >= 0; --at) {
+        const int i = at / kFour, c = at % kFour;
+        if (v[i][c] == largest) e.first = static_cast<unsigned>(begin + i * apart + c);
       }
     }
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) e.sum += expf(v[i] - e.max);
+    for (int at = 0; at < kAtOnce * kFour; ++at) e.sum += expf(v[at / kFour][at % kFour] - e.max);
   }
   return e;
 }
@@ -97,32 +111,36 @@ __device__ __forceinline__ float ScaleOf(const Exponentials& e, const Objective&
 //   gradient_j = p_j (1 + 2 z_loss log_sum) - label_smoothing / vocab
 //                - (1 - label_smoothing if j is the target)
 // `gradient` may be `logits`: a thread reads its own before it writes them.
-template <typename T>
+template <typename T, bool kAtVectors>
 __device__ __forceinline__ void WriteGradient(int64_t vocab, const float* logits, int64_t kept,
                                               const float* keep, int32_t target, float max,
                                               float scale, const Objective& objective,
                                               T* gradient) {
   const float share = objective.label_smoothing / static_cast<float>(vocab);
   const float of_target = 1.0f - objective.label_smoothing;
-  const int64_t threads = blockDim.x;
-  for (int64_t begin = threadIdx.x; begin < vocab; begin += kAtOnce * threads) {
-    float v[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int64_t j = begin + i * threads;
-      v[i] = j < kept ? keep[j] : j < vocab ? logits[j] : 0.0f;
+  const int64_t apart = int64_t{blockDim.x} * kFour;
+#pragma unroll 2
+  for (int64_t j = threadIdx.x * kFour; j < vocab; j += apart) {
+    float v[kFour];
+    if (j < kept) {
+      const float4 four = *reinterpret_cast<const float4*>(keep + j);
+      v[0] = four.x;
+      v[1] = four.y;
+      v[2] = four.z;
+      v[3] = four.w;
+    } else {
+      LoadFour<kAtVectors>(vocab, logits, j, v);
     }
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int64_t j = begin + i * threads;
-      float g = fmaf(expf(v[i] - max), scale, -share);
-      if (j == target) g -= of_target;
-      if (j < vocab) gradient[j] = Narrow<T>(g);
+    for (int c = 0; c < kFour; ++c) {
+      v[c] = fmaf(expf(v[c] - max), scale, -share);
+      if (j + c == target) v[c] -= of_target;
     }
+    StoreVectorOrRest<kAtVectors>(v, vocab - j, gradient + j);
   }
 }
 
-template <typename T, bool kGradient>
+template <typename T, bool kGradient, bool kAtVectors>
 __global__ void __launch_bounds__(kMaxThreads)
     CrossEntropyKernel(int64_t rows, int64_t vocab, int64_t stride, const float* logits,
                        const int32_t* __restrict__ targets, Objective objective, T* gradient,
@@ -136,14 +154,16 @@ __global__ void __launch_bounds__(kMaxThreads)
       if (threadIdx.x == 0) losses[row] = 0;
       if (threadIdx.x == 0 && correct != nullptr) correct[row] = 0;
       if constexpr (kGradient) {
-        for (int64_t j = threadIdx.x; j < vocab; j += blockDim.x) {
-          gradient[row * stride + j] = Narrow<T>(0.0f);
+        const float zeros[kFour] = {};
+        for (int64_t j = threadIdx.x * kFour; j < vocab; j += int64_t{blockDim.x} * kFour) {
+          StoreVectorOrRest<kAtVectors>(zeros, vocab - j, gradient + row * stride + j);
         }
       }
       continue;
     }
     const float target_logit = from[target];
-    const Exponentials e = OfBlock(SumExponentials(vocab, from, kept, keep), shared->scratch);
+    const Exponentials e =
+        OfBlock(SumExponentials<kAtVectors>(vocab, from, kept, keep), shared->scratch);
     if (threadIdx.x == 0) {
       losses[row] = static_cast<float>(log(static_cast<double>(e.sum)) -
                                        static_cast<double>(target_logit - e.max));
@@ -155,8 +175,8 @@ __global__ void __launch_bounds__(kMaxThreads)
     if constexpr (kGradient) {
       if (threadIdx.x == 0) shared->scale = ScaleOf(e, objective);
       __syncthreads();
-      WriteGradient(vocab, from, kept, keep, target, e.max, shared->scale, objective,
-                    gradient + row * stride);
+      WriteGradient<T, kAtVectors>(vocab, from, kept, keep, target, e.max, shared->scale, objective,
+                                   gradient + row * stride);
     }
   }
 }
@@ -166,19 +186,22 @@ absl::Status LaunchCrossEntropy(int64_t rows, int64_t vocab, int64_t stride, con
                                 const int32_t* targets, const Objective& objective, T* gradient,
                                 float* losses, uint8_t* correct, const Stream& stream) {
   if (rows == 0 || vocab == 0) return absl::OkStatus();
-  const int64_t wanted = (vocab + kAtOnce - 1) / kAtOnce;
+  const int64_t wanted = (vocab + kAtOnce * kFour - 1) / (kAtOnce * kFour);
   const int64_t whole_warps = (wanted + kWarp - 1) / kWarp * kWarp;
   const auto threads = static_cast<unsigned>(whole_warps < kMaxThreads ? whole_warps : kMaxThreads);
   int64_t kept = 0;
   if (kGradient) {
     ASSIGN_OR_RETURN(const size_t bytes, SharedBytesPerBlock());
-    const auto fit = static_cast<int64_t>((bytes - sizeof(Shared)) / sizeof(float));
-    kept = vocab < fit ? vocab : fit;
+    const auto fours = static_cast<int64_t>((bytes - sizeof(Shared)) / sizeof(float4));
+    const int64_t of_row = (vocab + kFour - 1) / kFour;
+    kept = (of_row < fours ? of_row : fours) * kFour;
   }
   const size_t shared_bytes = sizeof(Shared) + static_cast<size_t>(kept) * sizeof(float);
-  return Launch(CrossEntropyKernel<T, kGradient>,
-                {GridStrideBlocks(rows, 1), threads, stream, shared_bytes}, rows, vocab, stride,
-                logits, targets, objective, gradient, losses, correct, kept);
+  const bool at_vectors = AtVectors(logits, gradient) && stride % kFour == 0;
+  const auto kernel = at_vectors ? &CrossEntropyKernel<T, kGradient, true>
+                                 : &CrossEntropyKernel<T, kGradient, false>;
+  return Launch(kernel, {GridStrideBlocks(rows, 1), threads, stream, shared_bytes}, rows, vocab,
+                stride, logits, targets, objective, gradient, losses, correct, kept);
 }
 
 }  // namespace

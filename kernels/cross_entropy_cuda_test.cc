@@ -46,7 +46,7 @@ class CrossEntropyCuda : public CudaTest {
 
   // The CPU's bounds, the gradient's relative one by a third wider: expf of a GPU is within 2 units
   // in the last place (2.4e-7; the CPU's within 3e-7), its argument, up to 20 where it matters,
-  // within 20 * 2^-25 = 6e-7, and the sum over a row of 50 terms a thread and 10 levels of threads
+  // within 20 * 2^-25 = 6e-7, and the sum over a row of 52 terms a thread and 10 levels of threads
   // and warps within 60 * 2^-24 = 3.6e-6 if all roundings go one way; of 50 that do not, 5e-7.
   void ExpectMatchesReference(int64_t rows, int64_t vocab, float range,
                               const Objective& objective = {}) {
