@@ -1,44 +1,73 @@
 #include "kernels/bias_cuda.h"
 
-#include "kernels/bf16_cuda.h"
+#include "base/status_macros.h"
 #include "kernels/cuda_language.h"
+#include "kernels/vector_cuda.h"
 
 namespace tug::kernels::cuda {
 namespace {
 
-// A block sums as many columns as lie in 32 bytes, the least that memory gives: narrow, so that
-// there are blocks for all multiprocessors without a second pass over partial sums.
-//   1. Thread (column, r) adds up rows r, r + kRows, ...
-//   2. The kRows sums of a column fold by a binary tree in shared memory.
-constexpr int kThreads = 512;
+// A block has a vector of columns for each lane, and a part of the rows. Few columns need many
+// parts to keep all multiprocessors busy; their sums are added by the same kernel, as rows of a
+// matrix.
+//   1. Warp w adds up rows w, w + kWarps, ... of the part.
+//   2. The warps' sums of a column are added in their order.
+constexpr int kWarps = 16;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int64_t kPartRows = 64;  // at least: less, and partial sums cost more than they bring
+constexpr int64_t kBlocks = 264;   // two on each multiprocessor of a large GPU
 template <typename T>
-constexpr int kColumns = 32 / static_cast<int>(sizeof(T));
+constexpr int kColumns = kWarp* kVector<T>;
 
-struct PartialSums {
-  float of[kThreads];  // [rows][columns]
+template <typename T>
+struct WarpSums {
+  float of[kWarps][kColumns<T>];
 };
 
-template <typename T>
+// sums [parts][width] = those of parts of `part_rows` rows; or, of one part, += that.
+template <typename T, bool kAtVectors>
 __global__ void __launch_bounds__(kThreads)
-    BiasGradientKernel(int64_t rows, int64_t width, const T* __restrict__ dy, int64_t dy_stride,
-                       float* dbias) {
-  PartialSums* const partial = SharedMemory<PartialSums>();
-  const int thread = static_cast<int>(threadIdx.x);
-  constexpr int kRows = kThreads / kColumns<T>;
-  const int64_t column = int64_t{blockIdx.x} * kColumns<T> + thread % kColumns<T>;
-  float sum = 0;
-  if (column < width) {
-    for (int64_t row = thread / kColumns<T>; row < rows; row += kRows) {
-      sum += Widen(dy[row * dy_stride + column]);
-    }
+    SumRowsKernel(int64_t rows, int64_t part_rows, int64_t width, const T* __restrict__ dy,
+                  int64_t dy_stride, bool accumulate, float* sums) {
+  constexpr int kCount = kVector<T>;
+  auto* const shared = SharedMemory<WarpSums<T>>();
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int64_t first_column = int64_t{blockIdx.x} * kColumns<T>;
+  const int64_t column = first_column + lane * kCount;
+  const int64_t first_row = int64_t{blockIdx.y} * part_rows;
+  const int64_t end = first_row + part_rows < rows ? first_row + part_rows : rows;
+  float sum[kCount] = {};
+#pragma unroll 4
+  for (int64_t row = first_row + warp; row < end; row += kWarps) {
+    float x[kCount];
+    LoadVectorOrRest<kAtVectors>(dy + row * dy_stride + column, width - column, x);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sum[i] += x[i];
   }
-  partial->of[thread] = sum;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) shared->of[warp][i * kWarp + lane] = sum[i];  // apart in banks
   __syncthreads();
-  for (int left = kThreads / 2; left >= kColumns<T>; left /= 2) {
-    if (thread < left) partial->of[thread] += partial->of[thread + left];
-    __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < kColumns<T>; i += kThreads) {
+    if (first_column + i >= width) break;
+    const int from = i % kCount * kWarp + i / kCount;
+    float total = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) total += shared->of[w][from];
+    float& to = sums[blockIdx.y * width + first_column + i];
+    to = accumulate ? to + total : total;
   }
-  if (thread < kColumns<T> && column < width) dbias[column] += partial->of[thread];
+}
+
+template <typename T>
+absl::Status SumRows(int64_t rows, int64_t part_rows, int64_t width, const T* dy, int64_t dy_stride,
+                     bool accumulate, float* sums, const Stream& stream) {
+  const bool at_vectors = AtVectors(dy) && dy_stride % kVector<T> == 0;
+  const auto kernel = at_vectors ? &SumRowsKernel<T, true> : &SumRowsKernel<T, false>;
+  const dim3 grid(static_cast<unsigned>((width + kColumns<T> - 1) / kColumns<T>),
+                  static_cast<unsigned>((rows + part_rows - 1) / part_rows));
+  return Launch(kernel, {grid, kThreads, stream, sizeof(WarpSums<T>)}, rows, part_rows, width, dy,
+                dy_stride, accumulate, sums);
 }
 
 }  // namespace
@@ -47,9 +76,18 @@ template <typename T>
 absl::Status BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride, float* dbias,
                           const Stream& stream) {
   if (rows == 0 || width == 0) return absl::OkStatus();
-  const auto blocks = static_cast<unsigned>((width + kColumns<T> - 1) / kColumns<T>);
-  return Launch(BiasGradientKernel<T>, {blocks, kThreads, stream, sizeof(PartialSums)}, rows, width,
-                dy, dy_stride, dbias);
+  const int64_t across = (width + kColumns<T> - 1) / kColumns<T>;
+  const int64_t parts_wanted = (kBlocks + across - 1) / across;
+  const int64_t even = (rows + parts_wanted - 1) / parts_wanted;
+  const int64_t part_rows = even < kPartRows ? kPartRows : even;
+  const int64_t parts = (rows + part_rows - 1) / part_rows;
+  if (parts == 1) return SumRows(rows, rows, width, dy, dy_stride, true, dbias, stream);
+  ASSIGN_OR_RETURN(
+      const ScratchBuffer partial,
+      ScratchBuffer::Create(static_cast<size_t>(parts * width) * sizeof(float), stream));
+  auto* const sums = partial.As<float>();
+  RETURN_IF_ERROR(SumRows(rows, part_rows, width, dy, dy_stride, false, sums, stream));
+  return SumRows<float>(parts, parts, width, sums, width, true, dbias, stream);
 }
 
 template absl::Status BiasGradient(int64_t, int64_t, const float*, int64_t, float*, const Stream&);

@@ -13,8 +13,8 @@ namespace tug::kernels::cuda {
 // fixed order, which is not the CPU's. T is float or Bf16.
 //   dy     [rows][dy_stride], of which `width` columns count; dy_stride >= width
 //   dbias  [width]
-// Both in device memory.
-// Returns when the kernel is queued. Errors: those of Launch (kernels/cuda_language.h).
+// Both in device memory. Returns when the work is queued. Errors: those of Launch
+// (kernels/cuda_language.h), and of ScratchBuffer (kernels/device.h) for partial sums.
 template <typename T>
 absl::Status BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride, float* dbias,
                           const Stream& stream);

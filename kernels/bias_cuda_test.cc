@@ -41,10 +41,11 @@ TYPED_TEST(BiasCuda, MatchesTheReferenceAtEverySizeAndRepeatsItsBits) {
     this->ExpectMatchesReference(size, 33);
   }
   this->ExpectMatchesReference(512, 384);
+  this->ExpectMatchesReference(5, 50257);
 }
 
 TYPED_TEST(BiasCuda, HasTheSameBitsWhateverLiesBetweenRows) {
-  for (const int64_t width : {33, 1023}) {
+  for (const int64_t width : {33, 768, 1023}) {
     const auto expected = this->RunKernel(70, width, width);
     for (const int64_t dy_stride : {width + 1, (width + 7) / 8 * 8}) {
       ExpectSameBits(this->RunKernel(70, width, dy_stride), expected);
