@@ -7,7 +7,9 @@
 //      counting all of them in a few buckets would be slow.
 //   2. Of the bucket in which the last one lies that is kept: counts by the next 11 bits, and of
 //      one of these by the last 9 (radix select). Ends early where a bucket is kept whole.
-// Sums of whole numbers: the result depends on no order.
+// What reaches the threshold is put aside in shared memory as it is counted, so that only step 1
+// reads the segment from device memory, unless there is more of it than room. Sums of whole
+// numbers: the result depends on no order.
 
 #include <cmath>
 
@@ -45,23 +47,60 @@ __device__ __forceinline__ unsigned MagnitudeBits(float x) {
   return __float_as_uint(x) & 0x7FFFFFFFu;
 }
 
+// Those that reach the threshold, each warp's of its part of the segment, in order.
+inline constexpr int kMostCandidates = 256;
+struct Candidates {
+  float values[kSelectWarps][kMostCandidates];
+  unsigned at[kSelectWarps][kMostCandidates];  // in the segment
+  unsigned found[kSelectWarps];                // perhaps more than there is room for
+};
+
+// Elements that a warp looks at, in their order: its part of the segment, or the candidates of it.
+struct WarpElements {
+  const float* values;
+  const unsigned* at;  // null: element i is `first` + i of the segment
+  int64_t first;
+  int64_t count;
+
+  __device__ __forceinline__ int64_t At(int64_t i) const {
+    return at == nullptr ? first + i : at[i];
+  }
+};
+
+// A warp's part: a multiple of kWarp but for the last.
+__device__ __forceinline__ WarpElements PartOfWarp(int64_t n, const float* values) {
+  const int64_t size = (n + kSelectThreads - 1) / kSelectThreads * kWarp;
+  const int64_t begin = min(threadIdx.x / kWarp * size, n);
+  return {values + begin, nullptr, begin, min(size, n - begin)};
+}
+
+// The candidates, or the part where they are too many: the same in all warps.
+__device__ __forceinline__ WarpElements CandidatesOr(const WarpElements& part,
+                                                     const Candidates* candidates) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const unsigned most = __reduce_max_sync(kAllLanes, candidates->found[threadIdx.x % kWarp]);
+  if (most > kMostCandidates) return part;
+  return {candidates->values[warp], candidates->at[warp], 0, candidates->found[warp]};
+}
+
 // Loads of a thread that are on their way at a time.
 inline constexpr int kAtOnce = 8;
 
-// use(i, load(i)) for all i below n, by all threads of the block.
-template <typename Load, typename Use>
-__device__ __forceinline__ void Sweep(int64_t n, Load load, Use use) {
-  for (int64_t at = threadIdx.x; at < n; at += kAtOnce * kSelectThreads) {
-    decltype(load(at)) loaded[kAtOnce] = {};
+// use(i, value of i, whether there is an i) in order, by all lanes of the warp together.
+template <typename Use>
+__device__ __forceinline__ void ForEach(const WarpElements& elements, Use use) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (int64_t begin = lane; begin - lane < elements.count; begin += kAtOnce * kWarp) {
+    float x[kAtOnce];
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
-      const int64_t i = at + j * kSelectThreads;
-      if (i < n) loaded[j] = load(i);
+      const int64_t i = begin + j * kWarp;
+      x[j] = i < elements.count ? elements.values[i] : 0.0f;
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
-      const int64_t i = at + j * kSelectThreads;
-      if (i < n) use(i, loaded[j]);
+      const int64_t i = begin + j * kWarp;
+      use(i, x[j], i < elements.count);
     }
   }
 }
@@ -134,15 +173,16 @@ __device__ __forceinline__ unsigned LikelyThreshold(SelectScratch* scratch, int6
 // All buckets from this one on are kept whole.
 __device__ __forceinline__ Cut KeepFrom(unsigned least) { return {least > 1 ? least - 1 : 0, 0}; }
 
-// Which `keep` of n elements are kept, of those that are not 0; all if they are fewer. `load`(i):
-// element i. REQUIRES: magnitudes that reach the threshold are counted.
-template <typename Load>
-__device__ __forceinline__ Cut SelectCut(SelectScratch* scratch, int64_t n, unsigned keep,
-                                         unsigned threshold, Load load) {
+// Which `keep` elements are kept, of those that are not 0; all if they are fewer. REQUIRES:
+// magnitudes that reach the threshold are counted, and all of them are in `elements`; if they are
+// fewer than `keep`, that becomes `part`.
+__device__ __forceinline__ Cut SelectCut(SelectScratch* scratch, unsigned keep, unsigned threshold,
+                                         const WarpElements& part, WarpElements& elements) {
   Pick(scratch, keep);
   if (scratch->total < keep && threshold > 1) {
+    elements = part;
     ClearCounts(scratch);
-    Sweep(n, load, [&](int64_t, float x) { CountMagnitude(scratch, 1, MagnitudeBits(x)); });
+    ForEach(part, [&](int64_t, float x, bool) { CountMagnitude(scratch, 1, MagnitudeBits(x)); });
     Pick(scratch, keep);
   }
   if (scratch->total < keep) return KeepFrom(1);
@@ -154,9 +194,9 @@ __device__ __forceinline__ Cut SelectCut(SelectScratch* scratch, int64_t n, unsi
     if (scratch->left == scratch->in_bucket) return KeepFrom(prefix << before);
     const unsigned left = scratch->left;
     ClearCounts(scratch);
-    Sweep(n, load, [&](int64_t, float x) {
+    ForEach(elements, [&](int64_t, float x, bool there) {
       const unsigned bits = MagnitudeBits(x);
-      if (bits >> before == prefix) {
+      if (there && bits >> before == prefix) {
         atomicAdd(scratch->counts + (bits >> shift & ((1u << (before - shift)) - 1)), 1u);
       }
     });
@@ -166,31 +206,23 @@ __device__ __forceinline__ Cut SelectCut(SelectScratch* scratch, int64_t n, unsi
   return {prefix, scratch->left};
 }
 
-// A warp's part of the segment, a multiple of kWarp but for the last; and what is kept before it.
-struct WarpPart {
-  int64_t begin;
-  int64_t end;
-  unsigned kept;  // in earlier parts
-  unsigned ties;  // in them
+// What is kept of earlier warps' elements, how many of it are ties, and what is kept of all.
+struct KeptBefore {
+  unsigned kept;
+  unsigned ties;
   unsigned all_kept;
 };
 
-template <typename Load>
-__device__ __forceinline__ WarpPart CountKept(SelectScratch* scratch, int64_t n, const Cut& cut,
-                                              Load load) {
+__device__ __forceinline__ KeptBefore CountKept(SelectScratch* scratch, const Cut& cut,
+                                                const WarpElements& elements) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int64_t size = (n + kSelectThreads - 1) / kSelectThreads * kWarp;
-  WarpPart part = {warp * size, (warp + 1) * size, 0, 0, 0};
-  if (part.begin > n) part.begin = n;
-  if (part.end > n) part.end = n;
   unsigned above = 0, ties = 0;
-#pragma unroll 8
-  for (int64_t i = part.begin + lane; i < part.end; i += kWarp) {
-    const unsigned bits = MagnitudeBits(load(i));
+  ForEach(elements, [&](int64_t, float x, bool there) {
+    const unsigned bits = MagnitudeBits(x);
     above += bits > cut.above ? 1 : 0;
-    ties += bits == cut.above ? 1 : 0;
-  }
+    ties += there && bits == cut.above ? 1 : 0;
+  });
   above = __reduce_add_sync(kAllLanes, above);
   ties = __reduce_add_sync(kAllLanes, ties);
   if (lane == 0) {
@@ -200,41 +232,32 @@ __device__ __forceinline__ WarpPart CountKept(SelectScratch* scratch, int64_t n,
   __syncthreads();
   const unsigned above_of_lane = scratch->of_warp[0][lane];
   const unsigned ties_of_lane = scratch->of_warp[1][lane];
-  part.kept = __reduce_add_sync(kAllLanes, lane < warp ? above_of_lane : 0);
-  part.ties = __reduce_add_sync(kAllLanes, lane < warp ? ties_of_lane : 0);
-  part.kept += min(part.ties, cut.ties);
-  part.all_kept = __reduce_add_sync(kAllLanes, above_of_lane) +
-                  min(__reduce_add_sync(kAllLanes, ties_of_lane), cut.ties);
-  return part;
+  KeptBefore before;
+  before.kept = __reduce_add_sync(kAllLanes, lane < warp ? above_of_lane : 0);
+  before.ties = __reduce_add_sync(kAllLanes, lane < warp ? ties_of_lane : 0);
+  before.kept += min(before.ties, cut.ties);
+  before.all_kept = __reduce_add_sync(kAllLanes, above_of_lane) +
+                    min(__reduce_add_sync(kAllLanes, ties_of_lane), cut.ties);
+  return before;
 }
 
-// use(rank, i, load(i)) for those of this warp's part that are kept: `rank` of all that are kept,
-// in order.
-template <typename Load, typename Use>
-__device__ __forceinline__ void ForEachKept(const WarpPart& part, const Cut& cut, Load load,
-                                            Use use) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const unsigned before = (1u << lane) - 1;
-  unsigned kept = part.kept, ties = part.ties;
-  for (int64_t at = part.begin; at < part.end; at += kAtOnce * kWarp) {
-    float x[kAtOnce];
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      const int64_t i = at + j * kWarp + lane;
-      x[j] = i < part.end ? load(i) : 0.0f;
-    }
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      const unsigned bits = MagnitudeBits(x[j]);
-      const bool tie = cut.ties > 0 && bits == cut.above;
-      const unsigned all_ties = __ballot_sync(kAllLanes, tie);
-      const bool keep = bits > cut.above || (tie && ties + __popc(all_ties & before) < cut.ties);
-      const unsigned all_kept = __ballot_sync(kAllLanes, keep);
-      if (keep) use(kept + __popc(all_kept & before), at + j * kWarp + lane, x[j]);
-      kept += __popc(all_kept);
-      ties += __popc(all_ties);
-    }
-  }
+// use(rank, place in the segment, value) for those of this warp's elements that are kept: `rank` of
+// all that are kept, in order.
+template <typename Use>
+__device__ __forceinline__ void ForEachKept(const KeptBefore& before, const Cut& cut,
+                                            const WarpElements& elements, Use use) {
+  const unsigned lower_lanes = (1u << (threadIdx.x % kWarp)) - 1;
+  unsigned kept = before.kept, ties = before.ties;
+  ForEach(elements, [&](int64_t i, float x, bool there) {
+    const unsigned bits = MagnitudeBits(x);
+    const bool tie = there && cut.ties > 0 && bits == cut.above;
+    const unsigned all_ties = __ballot_sync(kAllLanes, tie);
+    const bool keep = bits > cut.above || (tie && ties + __popc(all_ties & lower_lanes) < cut.ties);
+    const unsigned all_kept = __ballot_sync(kAllLanes, keep);
+    if (keep) use(kept + __popc(all_kept & lower_lanes), elements.At(i), x);
+    kept += __popc(all_kept);
+    ties += __popc(all_ties);
+  });
 }
 
 }  // namespace tug::cuda

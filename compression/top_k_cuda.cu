@@ -53,16 +53,16 @@ __device__ __forceinline__ unsigned TakeBits(const unsigned* words, int64_t bit,
 
 // Writes the encoding, and to the residual (or null) zeros where an element is kept. Returns its
 // length, in all threads.
-template <typename Load>
 __device__ __forceinline__ unsigned WriteKept(SelectScratch* scratch, int64_t n, const Cut& cut,
-                                              Load load, float* residual, unsigned* words) {
-  const WarpPart part = CountKept(scratch, n, cut, load);
-  const Layout layout = LayoutOf(n, part.all_kept);
+                                              const WarpElements& from, float* residual,
+                                              unsigned* words) {
+  const KeptBefore before = CountKept(scratch, cut, from);
+  const Layout layout = LayoutOf(n, before.all_kept);
   for (int64_t i = threadIdx.x; i < (layout.bytes + 3) / 4; i += kSelectThreads) {
-    words[i] = i == 0 ? part.all_kept : 0;
+    words[i] = i == 0 ? before.all_kept : 0;
   }
   __syncthreads();
-  ForEachKept(part, cut, load, [&](unsigned rank, int64_t i, float x) {
+  ForEachKept(before, cut, from, [&](unsigned rank, int64_t i, float x) {
     const auto index = static_cast<unsigned>(i);
     const unsigned low = index & ((1u << layout.low_bits) - 1);
     PutBits(words, layout.low + rank * int64_t{layout.low_bits}, low, layout.low_bits);
@@ -73,53 +73,93 @@ __device__ __forceinline__ unsigned WriteKept(SelectScratch* scratch, int64_t n,
   return static_cast<unsigned>(layout.bytes);
 }
 
-// Adds the elements to the residual, or with `alone` puts them there as after a residual of zeros,
-// and counts the magnitudes. Returns the threshold from which on.
-__device__ __forceinline__ unsigned Accumulate(SelectScratch* scratch, int64_t n, unsigned keep,
-                                               const float* __restrict__ elements, float* residual,
-                                               bool alone) {
-  const auto load = [&](int64_t i) {
-    return float2{residual == nullptr || alone ? 0.0f : residual[i], elements[i]};
-  };
-  const auto sum = [&](float2 of) { return residual == nullptr ? of.y : of.x + of.y; };
-  const unsigned threshold =
-      LikelyThreshold(scratch, n, keep, [&](int64_t i) { return sum(load(i)); });
+// Adds a warp's part of the elements to the residual, or with `alone` puts it there as after a
+// residual of zeros; counts the magnitudes from the threshold on, and puts these aside. Returns the
+// bits of the largest magnitude that the lane has seen.
+__device__ __forceinline__ unsigned AccumulatePart(SelectScratch* scratch, Candidates* candidates,
+                                                   unsigned threshold, const WarpElements& part,
+                                                   float* residual, bool alone) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  float* const mine = residual == nullptr ? nullptr : residual + part.first;
+  unsigned largest = 0, found = 0;
+  for (int64_t begin = lane; begin - lane < part.count; begin += kAtOnce * kWarp) {
+    float x[kAtOnce] = {}, before[kAtOnce] = {};
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t i = begin + j * kWarp;
+      if (i >= part.count) continue;
+      x[j] = part.values[i];
+      if (mine != nullptr && !alone) before[j] = mine[i];
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t i = begin + j * kWarp;
+      if (mine != nullptr) x[j] += before[j];
+      if (mine != nullptr && i < part.count) mine[i] = x[j];
+      const unsigned bits = MagnitudeBits(x[j]);
+      largest = max(largest, bits);
+      CountMagnitude(scratch, threshold, bits);
+      const unsigned all = __ballot_sync(kAllLanes, bits >= threshold);
+      const unsigned place = found + __popc(all & ((1u << lane) - 1));
+      if (bits >= threshold && place < kMostCandidates) {
+        candidates->values[warp][place] = x[j];
+        candidates->at[warp][place] = static_cast<unsigned>(part.first + i);
+      }
+      found += __popc(all);
+    }
+  }
+  if (lane == 0) candidates->found[warp] = found;
+  return largest;
+}
+
+// The same of the whole segment. Returns the threshold.
+__device__ __forceinline__ unsigned Accumulate(SelectScratch* scratch, Candidates* candidates,
+                                               int64_t n, unsigned keep, const float* elements,
+                                               float* residual, bool alone) {
+  const unsigned threshold = LikelyThreshold(scratch, n, keep, [&](int64_t i) {
+    return residual == nullptr || alone ? elements[i] : residual[i] + elements[i];
+  });
   ClearCounts(scratch);
   if (threadIdx.x == 0) scratch->largest = 0;
   __syncthreads();
-  unsigned largest = 0;
-  Sweep(n, load, [&](int64_t i, float2 of) {
-    const float x = sum(of);
-    if (residual != nullptr) residual[i] = x;
-    largest = max(largest, MagnitudeBits(x));
-    CountMagnitude(scratch, threshold, MagnitudeBits(x));
-  });
+  unsigned largest =
+      AccumulatePart(scratch, candidates, threshold, PartOfWarp(n, elements), residual, alone);
   largest = __reduce_max_sync(kAllLanes, largest);
   if (threadIdx.x % kWarp == 0) atomicMax(&scratch->largest, largest);
   __syncthreads();
   return threshold;
 }
 
+struct EncodeScratch {
+  SelectScratch select;
+  Candidates candidates;
+};
+
 // A block for each segment. `residual`: null without error feedback.
 __global__ void __launch_bounds__(kSelectThreads)
     EncodeKernel(SegmentBatch batch, double density, const float* all_elements, float* all_residual,
                  std::byte* encodings, unsigned* lengths) {
-  SelectScratch* const scratch = SharedMemory<SelectScratch>();
+  auto* const scratch = SharedMemory<EncodeScratch>();
+  SelectScratch* const select = &scratch->select;
   const SegmentPlace place = batch.places[blockIdx.x];
   const int64_t n = place.elements;
   const unsigned keep = KeptElements(density, n);
   const float* const elements = all_elements + place.first;
   float* const residual = all_residual == nullptr ? nullptr : all_residual + place.first;
-  unsigned threshold = Accumulate(scratch, n, keep, elements, residual, /*alone=*/false);
-  if (residual != nullptr && scratch->largest >= kInfinityBits) {
-    threshold = Accumulate(scratch, n, keep, elements, residual, /*alone=*/true);
+  const auto accumulate = [&](bool alone) {
+    return Accumulate(select, &scratch->candidates, n, keep, elements, residual, alone);
+  };
+  unsigned threshold = accumulate(/*alone=*/false);
+  if (residual != nullptr && select->largest >= kInfinityBits) {
+    threshold = accumulate(/*alone=*/true);
   }
   unsigned length = 0;
-  if (scratch->largest < kInfinityBits) {
-    const float* const values = residual == nullptr ? elements : residual;
-    const auto load = [&](int64_t i) { return values[i]; };
-    const Cut cut = SelectCut(scratch, n, keep, threshold, load);
-    length = WriteKept(scratch, n, cut, load, residual,
+  if (select->largest < kInfinityBits) {
+    const WarpElements part = PartOfWarp(n, residual == nullptr ? elements : residual);
+    WarpElements from = CandidatesOr(part, &scratch->candidates);
+    const Cut cut = SelectCut(select, keep, threshold, part, from);
+    length = WriteKept(select, n, cut, from, residual,
                        reinterpret_cast<unsigned*>(encodings + place.encoding_at));
   } else if (residual != nullptr) {
     for (int64_t i = threadIdx.x; i < n; i += kSelectThreads) residual[i] = 0.0f;
@@ -234,7 +274,7 @@ absl::Status Encode(const SegmentBatch& batch, double density, const float* elem
                     const Stream& stream) {
   if (batch.count == 0) return absl::OkStatus();
   return Launch(EncodeKernel,
-                {static_cast<unsigned>(batch.count), kSelectThreads, stream, sizeof(SelectScratch)},
+                {static_cast<unsigned>(batch.count), kSelectThreads, stream, sizeof(EncodeScratch)},
                 batch, density, elements, residual, encodings, lengths);
 }
 

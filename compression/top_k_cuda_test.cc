@@ -41,6 +41,13 @@ std::vector<float> Hidden(size_t n, size_t count, bool from_sample) {
   return x;
 }
 
+// `count` large ones side by side, in one warp's part: as many as it has room for, or more.
+std::vector<float> SideBySide(size_t n, size_t count) {
+  auto x = kernels::RandomFloats(static_cast<int64_t>(n), 5, 1e-3f);
+  for (size_t i = 0; i < count; ++i) x[i] += 1.0f;
+  return x;
+}
+
 class TopKCuda : public CudaTest {
  protected:
   // One of three: a block of 1,024 threads takes its time, emulated, and here no groups end.
@@ -53,9 +60,10 @@ class TopKCuda : public CudaTest {
     return segments;
   }
   Segments Large() const {
-    Segments segments = {TestGradient(40000, 6), Hidden(40000, 300, false),
-                         Hidden(40000, 300, true), std::vector<float>(20000, 0.5f),
-                         std::vector<float>(20000, 0.0f)};
+    Segments segments = {TestGradient(40000, 6),          Hidden(40000, 300, false),
+                         Hidden(40000, 300, true),        std::vector<float>(20000, 0.5f),
+                         std::vector<float>(20000, 0.0f), SideBySide(40000, 256),
+                         SideBySide(40000, 257)};
     segments.emplace_back();
     std::mt19937_64 random(1);
     std::normal_distribution<float> normal;
