@@ -1,0 +1,176 @@
+#ifndef TUG_MODEL_BACKEND_H_
+#define TUG_MODEL_BACKEND_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/activation.h"
+#include "kernels/attention.h"
+#include "kernels/bf16.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/dropout.h"
+#include "kernels/linear.h"
+#include "model/model.h"
+
+namespace tug {
+
+// A weight matrix as a backend's products want it: packed, or a view of what was bound. Made by
+// Backend::NewMatrix, used with that backend only.
+template <typename T>
+class WeightMatrix {
+ public:
+  virtual ~WeightMatrix() = default;
+
+  // New weights, in the order of `order()`, in the backend's memory. They stay the caller's and
+  // must live until the next Bind or Release.
+  virtual void Bind(const float* w) = 0;
+  virtual void Bind(const kernels::Bf16* w) = 0;  // T = Bf16
+  virtual void Release() = 0;
+  // Of copies, at present.
+  virtual uint64_t copy_bytes() const = 0;
+
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  kernels::WeightOrder order() const { return order_; }
+
+ protected:
+  WeightMatrix(int64_t in, int64_t out, kernels::WeightOrder order)
+      : in_(in), out_(out), order_(order) {}
+
+ private:
+  const int64_t in_, out_;
+  const kernels::WeightOrder order_;
+};
+
+// What computes a model: the operations that blocks are made of, and memory for them. Blocks are
+// the same whatever computes them. Shapes, requirements and results of operations are those of the
+// CPU kernels with the same name (kernels/*.h), whose thread pool the backend has; all pointers are
+// to memory of the backend.
+//
+// A backend may only queue what it is given, and do it in the order given: what the host may read
+// is what Fetch gave it. The first error of an operation stays: nothing is queued behind it, what
+// was to be written is not, and `status` has it.
+//
+// T: of activations and their gradients, float or kernels::Bf16. For one thread at a time.
+template <typename T>
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // ---- memory ----
+
+  // Freed with its last owner, after what uses it is done; boundaries of at least 64 bytes;
+  // unwritten. RESOURCE_EXHAUSTED names `what` it is for, the bytes wanted and those there are.
+  virtual absl::StatusOr<std::shared_ptr<std::byte>> Allocate(size_t size_bytes,
+                                                              absl::string_view what) = 0;
+
+  // The arrays of a micro-batch where operations read them; nullptr: an empty one. Valid until the
+  // next LoadInputs.
+  struct Inputs {
+    const int32_t* tokens = nullptr;
+    const int32_t* lengths = nullptr;
+    const int32_t* decoder_tokens = nullptr;
+    const int32_t* targets = nullptr;
+  };
+  virtual Inputs LoadInputs(const MicroBatch& batch) = 0;
+
+  virtual void FillZero(void* to, size_t size_bytes) = 0;
+  // Rows of `width` elements, `from_stride` and `to_stride` elements apart.
+  virtual void CopyRows(int64_t rows, int64_t width, const T* from, int64_t from_stride, T* to,
+                        int64_t to_stride) = 0;
+  // To the host's memory; waits for all that was queued before.
+  virtual void Fetch(void* host, const void* from, size_t size_bytes) = 0;
+
+  // OK, or the first error so far of what is known to be done or could not be queued.
+  virtual absl::Status status() const = 0;
+  // Waits for all that is queued.
+  virtual absl::Status Synchronize() = 0;
+
+  // ---- weights ----
+
+  virtual std::unique_ptr<WeightMatrix<T>> NewMatrix(int64_t in, int64_t out,
+                                                     kernels::WeightOrder order) = 0;
+  virtual void FloatFromBf16(const kernels::Bf16* src, float* dst, int64_t n) = 0;
+
+  // ---- linear layers ----
+
+  virtual void LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
+                             T* y) = 0;
+  // y [rows][stride]: rows of logits, `LogitsStride(w.out())` elements apart.
+  virtual void LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
+                             float* y) = 0;
+  // Elements from one row of logits, or of their gradient, to the next: at least `columns`.
+  virtual int64_t LogitsStride(int64_t columns) const = 0;
+  virtual void LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
+                                       const float* bias, kernels::Activation activation, T* pre,
+                                       T* y) = 0;
+  // `dy_stride`: elements between rows of dy, at least w.out().
+  virtual void LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy,
+                                   int64_t dy_stride, bool accumulate, T* dx) = 0;
+  virtual void LinearWeightGradient(const WeightMatrix<T>& w, int64_t rows, const T* x, const T* dy,
+                                    int64_t dy_stride, bool accumulate, float* dw) = 0;
+  virtual void BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride,
+                            float* dbias) = 0;
+  virtual void ActivationBackward(kernels::Activation activation, int64_t n, const T* dy,
+                                  const T* pre, T* dx) = 0;
+
+  // ---- the rest of a layer ----
+
+  virtual void AttentionForward(const kernels::AttentionShape& shape,
+                                const kernels::AttentionOperands<const T>& in, float p,
+                                const kernels::DropoutKey& key, T* out, float* log_sum_exp) = 0;
+  // `out`: the forward pass's.
+  virtual void AttentionBackward(const kernels::AttentionShape& shape, const T* dout,
+                                 const kernels::AttentionOperands<const T>& in, const T* out,
+                                 const float* log_sum_exp, float p, const kernels::DropoutKey& key,
+                                 const kernels::AttentionOperands<T>& gradient) = 0;
+
+  virtual void LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
+                                const float* beta, T* y, float* mean, float* rstd) = 0;
+  virtual void ResidualLayerNormForward(int64_t samples, int64_t seq, int64_t width, const T* x,
+                                        const T* residual, float p, const kernels::DropoutKey& key,
+                                        const float* gamma, const float* beta, T* sum, T* y,
+                                        float* mean, float* rstd) = 0;
+  virtual void LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x,
+                                 const float* gamma, const float* mean, const float* rstd,
+                                 bool accumulate, T* dx, float* dgamma, float* dbeta) = 0;
+
+  virtual void DropoutAdd(int64_t samples, int64_t elements_per_sample, const T* x,
+                          const T* residual, float p, const kernels::DropoutKey& key, T* y) = 0;
+  virtual void DropoutBackward(int64_t samples, int64_t elements_per_sample, const T* dy, float p,
+                               const kernels::DropoutKey& key, T* dx) = 0;
+
+  // ---- both ends ----
+
+  virtual void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
+                                const float* wte, const float* wpe, T* out) = 0;
+  virtual void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
+                                const kernels::Bf16* wte, const kernels::Bf16* wpe, T* out) = 0;
+  virtual void EmbeddingBackward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
+                                 const T* dout, float* dwte, float* dwpe) = 0;
+
+  // logits, gradient: rows LogitsStride(vocab) elements apart.
+  virtual void CrossEntropy(int64_t rows, int64_t vocab, const float* logits,
+                            const int32_t* targets, const kernels::Objective& objective,
+                            T* gradient, float* losses, uint8_t* correct) = 0;
+  virtual void CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits,
+                                const int32_t* targets, float* losses, uint8_t* correct) = 0;
+};
+
+// A device that models are computed on.
+class ComputeDevice {
+ public:
+  virtual ~ComputeDevice() = default;
+
+  // For one model each. Errors: those of making what the device needs for it.
+  virtual absl::StatusOr<std::unique_ptr<Backend<float>>> NewFp32Backend() = 0;
+  virtual absl::StatusOr<std::unique_ptr<Backend<kernels::Bf16>>> NewBf16Backend() = 0;
+};
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_BACKEND_H_
