@@ -52,10 +52,11 @@ class WeightMatrix {
 // to memory of the backend.
 //
 // A backend may only queue what it is given, and do it in the order given: what the host may read
-// is what Fetch gave it. The first error of an operation stays: nothing is queued behind it, what
-// was to be written is not, and `status` has it.
+// is what Fetch gave it. The first error stays, of an operation or of memory: nothing is queued
+// behind it, what was to be written is not, and `status` has it.
 //
-// T: of activations and their gradients, float or kernels::Bf16. For one thread at a time.
+// T: of activations and their gradients, float or kernels::Bf16. For one thread at a time. Matrices
+// and memory go before the backend does.
 template <typename T>
 class Backend {
  public:
@@ -69,7 +70,7 @@ class Backend {
                                                               absl::string_view what) = 0;
 
   // The arrays of a micro-batch where operations read them; nullptr: an empty one. Valid until the
-  // next LoadInputs.
+  // next LoadInputs, but no longer than the host must keep the arrays of the batch (MicroBatch).
   struct Inputs {
     const int32_t* tokens = nullptr;
     const int32_t* lengths = nullptr;
@@ -108,11 +109,13 @@ class Backend {
   virtual void LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                        const float* bias, kernels::Activation activation, T* pre,
                                        T* y) = 0;
-  // `dy_stride`: elements between rows of dy, at least w.out().
+  // `dy_stride`: elements from one row of dy to the next, w.out() or LogitsStride(w.out()).
   virtual void LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy,
                                    int64_t dy_stride, bool accumulate, T* dx) = 0;
+  // Of w the sizes and the order alone are read.
   virtual void LinearWeightGradient(const WeightMatrix<T>& w, int64_t rows, const T* x, const T* dy,
                                     int64_t dy_stride, bool accumulate, float* dw) = 0;
+  // `dy_stride`: as above, of a layer with `width` outputs.
   virtual void BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride,
                             float* dbias) = 0;
   virtual void ActivationBackward(kernels::Activation activation, int64_t n, const T* dy,
@@ -148,6 +151,7 @@ class Backend {
 
   virtual void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
                                 const float* wte, const float* wpe, T* out) = 0;
+  // T = Bf16.
   virtual void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
                                 const kernels::Bf16* wte, const kernels::Bf16* wpe, T* out) = 0;
   virtual void EmbeddingBackward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/thread_pool.h"
 #include "kernels/bf16.h"
@@ -62,7 +63,8 @@ struct WeightsView {
   size_t size() const { return fp32.size() + bf16.size(); }
 };
 
-class OpProfile;  // model/op_profile.h
+class ComputeDevice;  // model/backend.h
+class OpProfile;      // model/op_profile.h
 
 struct ModelOptions {
   ModelConfig config;    // all fields filled
@@ -74,9 +76,9 @@ struct ModelOptions {
   OpProfile* profile = nullptr;  // for benchmarks: where time goes; outlives the model
 };
 
-// A transformer on the CPU, run block by block so that the exchange of gradients and weights
-// overlaps with it: weights of block b are first needed by Forward(b), the gradient of block b is
-// complete after Backward(b). In forward order (model/layout.h has their parameters):
+// A transformer, run block by block so that the exchange of gradients and weights overlaps with it:
+// weights of block b are first needed by Forward(b), the gradient of block b is complete after
+// Backward(b). In forward order (model/layout.h has their parameters):
 //
 //   DECODER           embedding; h.0 .. h.<L-1>; head
 //   ENCODER           embedding; h.0 .. h.<L-1>; classifier
@@ -100,12 +102,23 @@ struct ModelOptions {
 // only changes the order of sums.
 // Memory for activations is allocated by Create, for packed weights by the first Forward (how much:
 // model/memory.h); kernels keep scratch for each thread. Owned by one compute thread.
+//
+// On a device (model/backend.h) weights and gradients that are bound lie in its memory, and a model
+// may only queue: Forward and Backward return before they are done, and what "is complete after
+// Backward" is so in the order of what is queued on the device. The host waits in `losses`,
+// `Logits` and `Synchronize`. An error on the device ends nothing: from then on nothing is
+// computed, and `status` has it.
 class Model {
  public:
   // `pool` outlives the model. InvalidArgument when a size is out of range or beyond what dropout
   // can number (2^34 attention weights or activations of a sample); the message names the field.
   static absl::StatusOr<std::unique_ptr<Model>> Create(const ModelOptions& options,
                                                        ThreadPool& pool);
+  // The same on a device, which need not outlive the model; in place of `pool` what it says does.
+  // Errors also: those of making a backend; RESOURCE_EXHAUSTED when there is no memory for
+  // activations, naming what would help.
+  static absl::StatusOr<std::unique_ptr<Model>> Create(const ModelOptions& options,
+                                                       ComputeDevice& device);
   virtual ~Model() = default;
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -147,6 +160,11 @@ class Model {
   // Of the pass. REQUIRES: Forward(last) done, and when training Backward(last), where logits exist
   // for a chunk of rows at a time.
   virtual LossSums losses() const = 0;
+
+  // The first error of the device, as far as it is known; of a CPU always OK.
+  virtual absl::Status status() const { return absl::OkStatus(); }
+  // Waits for all that is queued; then `status`.
+  virtual absl::Status Synchronize() { return absl::OkStatus(); }
 
   // DECODER: logits [symbols] of what follows `tokens` (1 .. context of them), by a pass over all
   // of them: model/generator.h writes text faster. REQUIRES: weights of all blocks bound, no pass
