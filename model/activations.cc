@@ -5,7 +5,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/check.h"
 #include "model/recompute.h"
 
 namespace tug {
@@ -25,12 +24,18 @@ int64_t HeadChunkRows(int64_t symbols) {
   return std::max(rows / kChunkStep * kChunkStep, kLeastChunk);
 }
 
+int64_t HeadColumns(const ModelShape& shape) {
+  return shape.family == ModelConfig::ENCODER ? shape.classes : shape.symbols;
+}
+
 ActivationOptions ActivationOptionsOf(const ModelOptions& options) {
-  return {.shape = ModelShapeOf(options.config, options.symbols, options.classes),
+  const ModelShape shape = ModelShapeOf(options.config, options.symbols, options.classes);
+  return {.shape = shape,
           .train = options.train,
           .dropout = options.config.dropout() > 0,
           .samples = options.max_micro_batch,
-          .inference = options.inference};
+          .inference = options.inference,
+          .logits_stride = HeadColumns(shape)};
 }
 
 template <typename T>
@@ -38,12 +43,11 @@ class Activations<T>::Carver {
  public:
   explicit Carver(std::byte* base) : base_(reinterpret_cast<uintptr_t>(base)) {}
   // Only counts: its arrays differ from one another and from nullptr, but are nowhere.
-  Carver() : base_(AlignedBuffer::kAlignment) {}
+  Carver() : base_(kLine) {}
 
   template <typename U = T>
   U* Take(int64_t size) {
     U* const array = reinterpret_cast<U*>(base_ + used_bytes_);
-    constexpr size_t kLine = AlignedBuffer::kAlignment;
     used_bytes_ += (static_cast<size_t>(size) * sizeof(U) + kLine - 1) / kLine * kLine;
     return array;
   }
@@ -54,15 +58,16 @@ class Activations<T>::Carver {
   size_t used_bytes() const { return used_bytes_; }
 
  private:
+  static constexpr size_t kLine = 64;  // bytes; arrays begin on its boundaries
   const uintptr_t base_;
   size_t used_bytes_ = 0;
 };
 
 template <typename T>
-Activations<T>::Activations(const ActivationOptions& options) : buffer_(SizeBytes(options)) {
-  Carver carver(buffer_.data());
+Activations<T>::Activations(const ActivationOptions& options, std::shared_ptr<std::byte> memory)
+    : buffer_(std::move(memory)) {
+  Carver carver(buffer_.get());
   Carve(options, carver);
-  TUG_CHECK_EQ(carver.used_bytes(), buffer_.size_bytes());
 }
 
 template <typename T>
@@ -188,22 +193,20 @@ template <typename T>
 void Activations<T>::CarveHead(const ActivationOptions& options, Carver& carver) {
   const ModelShape& shape = options.shape;
   const bool classifier = shape.family == ModelConfig::ENCODER;
-  const int64_t columns = classifier ? shape.classes : shape.symbols;
-  const int64_t rows =
-      classifier ? options.samples
-                 : std::min(options.samples * shape.context, HeadChunkRows(shape.symbols));
+  const int64_t all_rows = classifier ? options.samples : options.samples * shape.context;
+  const int64_t rows = classifier ? all_rows : std::min(all_rows, HeadChunkRows(shape.symbols));
   head.chunk_rows = rows;
   head.input = carver.Take(rows * shape.width);
   if (!classifier || shape.pre_norm()) head.statistics = carver.TakeStatistics(rows);
   if (classifier && shape.pre_norm()) head.first_tokens = carver.Take(rows * shape.width);
-  head.logits = carver.template Take<float>(rows * columns);
+  head.logits = carver.template Take<float>(rows * options.logits_stride);
   if constexpr (std::is_same_v<T, float>) {
     head.logits_gradient = head.logits;
   } else if (!options.inference) {
-    head.logits_gradient = carver.Take(rows * columns);
+    head.logits_gradient = carver.Take(rows * options.logits_stride);
   }
-  head.losses = carver.template Take<float>(rows);
-  head.correct = carver.template Take<uint8_t>(rows);
+  head.losses = carver.template Take<float>(all_rows);
+  head.correct = carver.template Take<uint8_t>(all_rows);
 }
 
 template class Activations<float>;

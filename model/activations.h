@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/lease.h"
 #include "kernels/bf16.h"
 #include "model/layout.h"
 #include "model/model.h"
@@ -22,8 +21,13 @@ struct ActivationOptions {
   bool dropout = false;  // anything is dropped
   int64_t samples = 1;   // of a micro-batch
   bool inference = false;
+  // Elements from one row of logits to the next: HeadColumns, or what a backend wants for them.
+  int64_t logits_stride = 0;
 };
+// With the CPU's stride.
 ActivationOptions ActivationOptionsOf(const ModelOptions& options);
+// Logits of a row: symbols, or classes of a classifier.
+int64_t HeadColumns(const ModelShape& shape);
 
 // What the backward pass of a LayerNorm reads, beside its input.
 struct NormStatistics {
@@ -82,16 +86,17 @@ struct StackActivations {
   T* gradient = nullptr;   // [N, C] of the stack's residual stream
 };
 
-// All memory of a model but parameters and gradients: one buffer, allocated once. How much:
+// All memory of a model but parameters and gradients: one piece, given out as arrays. How much:
 // model/memory.h.
 template <typename T>
 class Activations {
  public:
-  explicit Activations(const ActivationOptions& options);
+  // `memory`: SizeBytes(options), on a boundary of 64 bytes; shared with those who allocate it.
+  Activations(const ActivationOptions& options, std::shared_ptr<std::byte> memory);
   Activations(const Activations&) = delete;
   Activations& operator=(const Activations&) = delete;
 
-  // Bytes that Activations(options) allocates; each array is rounded up to 64 bytes.
+  // Each array is rounded up to 64 bytes.
   static uint64_t SizeBytes(const ActivationOptions& options);
 
   std::vector<StackActivations<T>> stacks;
@@ -107,7 +112,7 @@ class Activations {
   T* wide = nullptr;             // [N, max(3C, M)]; inference: [N, M] with ReLU only
 
   // Of the head, for a chunk of R rows at a time; of the classifier, for the first tokens, R =
-  // samples. W = V or K.
+  // samples. W = logits_stride.
   struct Head {
     int64_t chunk_rows = 0;        // R at most
     T* input = nullptr;            // [R, C] behind ln_f, if there is one, or the first tokens
@@ -115,8 +120,8 @@ class Activations {
     NormStatistics statistics;     // of ln_f
     float* logits = nullptr;       // [R, W]
     T* logits_gradient = nullptr;  // [R, W]; float: the logits' own memory
-    float* losses = nullptr;       // [R]
-    uint8_t* correct = nullptr;    // [R]
+    float* losses = nullptr;       // [N], of the classifier [R]
+    uint8_t* correct = nullptr;    // the same
   } head;
 
  private:
@@ -130,7 +135,7 @@ class Activations {
   void CarveHead(const ActivationOptions& options, Carver& carver);
   AttentionMemory<T>* NewAttention(const ActivationOptions& options, bool cross, Carver& carver);
 
-  AlignedBuffer buffer_;
+  const std::shared_ptr<std::byte> buffer_;
   std::vector<std::unique_ptr<LayerMemory<T>>> layer_memory_;
   std::vector<std::unique_ptr<AttentionMemory<T>>> attention_memory_;
   std::vector<LayerMemory<T>*> shared_sets_;

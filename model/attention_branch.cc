@@ -4,25 +4,26 @@ namespace tug {
 namespace {
 
 template <typename T>
-void AttentionForward(const Pass& pass, const kernels::AttentionShape& shape,
+void AttentionForward(const Pass<T>& pass, const kernels::AttentionShape& shape,
                       const kernels::AttentionOperands<const T>& operands, uint32_t site,
                       AttentionMemory<T>& memory) {
   const OpTimer timer(pass.profile, Op::kAttentionForward);
-  kernels::AttentionForward<T>(pass.pool, shape, operands, pass.p, pass.Key(site), memory.mixed,
-                               memory.log_sum_exp);
+  pass.backend.AttentionForward(shape, operands, pass.p, pass.Key(site), memory.mixed,
+                                memory.log_sum_exp);
 }
 
 template <typename T>
-void AttentionBackward(const Pass& pass, const kernels::AttentionShape& shape, const T* dmixed,
+void AttentionBackward(const Pass<T>& pass, const kernels::AttentionShape& shape, const T* dmixed,
                        const kernels::AttentionOperands<const T>& operands, uint32_t site,
                        const AttentionMemory<T>& memory,
                        const kernels::AttentionOperands<T>& gradient) {
   const OpTimer timer(pass.profile, Op::kAttentionBackward);
-  kernels::AttentionBackward<T>(pass.pool, shape, dmixed, operands, memory.log_sum_exp, pass.p,
-                                pass.Key(site), gradient);
+  pass.backend.AttentionBackward(shape, dmixed, operands, memory.mixed, memory.log_sum_exp, pass.p,
+                                 pass.Key(site), gradient);
 }
 
-kernels::AttentionShape ShapeOf(const ModelShape& shape, const Pass& pass) {
+template <typename T>
+kernels::AttentionShape ShapeOf(const ModelShape& shape, const Pass<T>& pass) {
   return {.batch = pass.samples,
           .queries = pass.seq,
           .keys = pass.seq,
@@ -50,10 +51,10 @@ void SelfAttention<T>::AddTo(BlockParameters<T>& parameters, const std::string& 
 }
 
 template <typename T>
-kernels::AttentionShape SelfAttention<T>::Shape(const Pass& pass) const {
+kernels::AttentionShape SelfAttention<T>::Shape(const Pass<T>& pass) const {
   kernels::AttentionShape shape = ShapeOf(shape_, pass);
   shape.causal = causal_;
-  if (!causal_) shape.key_counts = pass.lengths();
+  if (!causal_) shape.key_counts = pass.inputs.lengths;
   return shape;
 }
 
@@ -65,19 +66,19 @@ kernels::AttentionOperands<U> SelfAttention<T>::Operands(U* qkv) const {
 }
 
 template <typename T>
-void SelfAttention<T>::Inner(const Pass& pass, const T* x) {
+void SelfAttention<T>::Inner(const Pass<T>& pass, const T* x) {
   qkv_.Forward(pass, pass.rows(), x, memory_.q);
   AttentionForward<T>(pass, Shape(pass), Operands<const T>(memory_.q), site_, memory_);
   memory_.holder = this;
 }
 
 template <typename T>
-void SelfAttention<T>::Project(const Pass& pass, T* y) {
+void SelfAttention<T>::Project(const Pass<T>& pass, T* y) {
   projection_.Forward(pass, pass.rows(), memory_.mixed, y);
 }
 
 template <typename T>
-void SelfAttention<T>::Backward(const Pass& pass, const T* x, const T* dy, bool add, T* dx) {
+void SelfAttention<T>::Backward(const Pass<T>& pass, const T* x, const T* dy, bool add, T* dx) {
   if (memory_.holder != this) Inner(pass, x);
   T* const dmixed = scratch_.branch;
   projection_.Backward(pass, pass.rows(), memory_.mixed, dy, /*add=*/false, dmixed);
@@ -108,9 +109,9 @@ void CrossAttention<T>::AddTo(BlockParameters<T>& parameters, const std::string&
 }
 
 template <typename T>
-kernels::AttentionShape CrossAttention<T>::Shape(const Pass& pass) const {
+kernels::AttentionShape CrossAttention<T>::Shape(const Pass<T>& pass) const {
   kernels::AttentionShape shape = ShapeOf(shape_, pass);
-  shape.key_counts = pass.lengths();
+  shape.key_counts = pass.inputs.lengths;
   return shape;
 }
 
@@ -122,7 +123,7 @@ kernels::AttentionOperands<U> CrossAttention<T>::Operands(U* q, U* kv) const {
 }
 
 template <typename T>
-void CrossAttention<T>::Inner(const Pass& pass, const T* x) {
+void CrossAttention<T>::Inner(const Pass<T>& pass, const T* x) {
   q_.Forward(pass, pass.rows(), x, memory_.q);
   kv_.Forward(pass, pass.rows(), source_.values, memory_.kv);
   AttentionForward<T>(pass, Shape(pass), Operands<const T>(memory_.q, memory_.kv), site_, memory_);
@@ -130,12 +131,12 @@ void CrossAttention<T>::Inner(const Pass& pass, const T* x) {
 }
 
 template <typename T>
-void CrossAttention<T>::Project(const Pass& pass, T* y) {
+void CrossAttention<T>::Project(const Pass<T>& pass, T* y) {
   projection_.Forward(pass, pass.rows(), memory_.mixed, y);
 }
 
 template <typename T>
-void CrossAttention<T>::Backward(const Pass& pass, const T* x, const T* dy, bool add, T* dx) {
+void CrossAttention<T>::Backward(const Pass<T>& pass, const T* x, const T* dy, bool add, T* dx) {
   if (memory_.holder != this) Inner(pass, x);
   T* const dmixed = scratch_.branch;
   projection_.Backward(pass, pass.rows(), memory_.mixed, dy, /*add=*/false, dmixed);

@@ -21,12 +21,12 @@ class SelfAttention : public Branch<T> {
   // Parameters under `name`, "attn".
   void AddTo(BlockParameters<T>& parameters, const std::string& name);
 
-  void Inner(const Pass& pass, const T* x) override;
-  void Project(const Pass& pass, T* y) override;
-  void Backward(const Pass& pass, const T* x, const T* dy, bool add, T* dx) override;
+  void Inner(const Pass<T>& pass, const T* x) override;
+  void Project(const Pass<T>& pass, T* y) override;
+  void Backward(const Pass<T>& pass, const T* x, const T* dy, bool add, T* dx) override;
 
  private:
-  kernels::AttentionShape Shape(const Pass& pass) const;
+  kernels::AttentionShape Shape(const Pass<T>& pass) const;
   template <typename U>
   kernels::AttentionOperands<U> Operands(U* qkv) const;
 
@@ -57,12 +57,12 @@ class CrossAttention : public Branch<T> {
   // Parameters under `name`, "cross".
   void AddTo(BlockParameters<T>& parameters, const std::string& name);
 
-  void Inner(const Pass& pass, const T* x) override;
-  void Project(const Pass& pass, T* y) override;
-  void Backward(const Pass& pass, const T* x, const T* dy, bool add, T* dx) override;
+  void Inner(const Pass<T>& pass, const T* x) override;
+  void Project(const Pass<T>& pass, T* y) override;
+  void Backward(const Pass<T>& pass, const T* x, const T* dy, bool add, T* dx) override;
 
  private:
-  kernels::AttentionShape Shape(const Pass& pass) const;
+  kernels::AttentionShape Shape(const Pass<T>& pass) const;
   template <typename U>
   kernels::AttentionOperands<U> Operands(U* q, U* kv) const;
 

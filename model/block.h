@@ -5,8 +5,9 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "kernels/cross_entropy.h"
+#include "model/activations.h"
 #include "model/model.h"
 #include "model/parameters.h"
 #include "model/pass.h"
@@ -27,8 +28,8 @@ class Block {
   BlockParameters<T>& parameters() { return parameters_; }
 
   // REQUIRES: weights bound, and for Backward the gradient.
-  virtual void Forward(const Pass& pass) = 0;
-  virtual void Backward(const Pass& pass) = 0;
+  virtual void Forward(const Pass<T>& pass) = 0;
+  virtual void Backward(const Pass<T>& pass) = 0;
 
  protected:
   BlockParameters<T> parameters_;
@@ -38,28 +39,30 @@ class Block {
 template <typename T>
 class Head : public Block<T> {
  public:
-  using Block<T>::Block;
+  // `arrays` outlives this.
+  Head(const BlockSpec& spec, const typename Activations<T>::Head& arrays)
+      : Block<T>(spec, ""), arrays_(arrays) {}
 
-  // Of the pass: after Forward, or after Backward when training.
-  const LossSums& losses() const { return losses_; }
+  // Of the pass: after Forward, or after Backward when training. Waits for them.
+  LossSums losses(const Pass<T>& pass) const {
+    std::vector<float> losses(pass.batch.targets.size());
+    std::vector<uint8_t> correct(losses.size());
+    pass.backend.Fetch(losses.data(), arrays_.losses, losses.size() * sizeof(float));
+    pass.backend.Fetch(correct.data(), arrays_.correct, correct.size());
+    LossSums sums{.targets = pass.targets};
+    for (size_t row = 0; row < losses.size(); ++row) {  // 0 where there is no target
+      sums.loss += double{losses[row]};
+      sums.correct += correct[row];
+    }
+    return sums;
+  }
 
   // The logits of a row of the pass; of a classifier, of a sample. REQUIRES: Forward of the blocks
   // below, in a pass without training.
-  virtual void Logits(const Pass& pass, int64_t row, std::span<float> logits) = 0;
+  virtual void Logits(const Pass<T>& pass, int64_t row, std::span<float> logits) = 0;
 
  protected:
-  // Adds `count` rows' losses, in their order. losses, correct, targets [count].
-  void AddLosses(const int32_t* targets, const float* losses, const uint8_t* correct,
-                 int64_t count) {
-    for (int64_t row = 0; row < count; ++row) {
-      if (targets[row] == kernels::kNoTarget) continue;
-      losses_.loss += double{losses[row]};
-      losses_.targets += 1;
-      losses_.correct += correct[row];
-    }
-  }
-
-  LossSums losses_;
+  const typename Activations<T>::Head& arrays_;
 };
 
 }  // namespace tug

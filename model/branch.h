@@ -18,13 +18,13 @@ class Branch {
   virtual ~Branch() = default;
 
   // The inner part, into the activations that the branch was made with.
-  virtual void Inner(const Pass& pass, const T* x) = 0;
+  virtual void Inner(const Pass<T>& pass, const T* x) = 0;
   // y = the projection of what Inner left.
-  virtual void Project(const Pass& pass, T* y) = 0;
+  virtual void Project(const Pass<T>& pass, T* y) = 0;
   // Gradients of the parameters; and dx, or with `add` dx +=. x as in Inner. dy may be dx with
   // `add`: it is read before dx is written. REQUIRES: Inner ran since the memory was last somebody
   // else's, but for attentions, which see to it themselves.
-  virtual void Backward(const Pass& pass, const T* x, const T* dy, bool add, T* dx) = 0;
+  virtual void Backward(const Pass<T>& pass, const T* x, const T* dy, bool add, T* dx) = 0;
 };
 
 // Scratch of Backward, see Activations.

@@ -1,17 +1,14 @@
 #include "model/classifier.h"
 
-#include <algorithm>
-
 namespace tug {
 
 template <typename T>
 Classifier<T>::Classifier(const BlockSpec& spec, const ModelShape& shape,
                           const kernels::Objective& objective, const Activations<T>& activations)
-    : Head<T>(spec, ""),
+    : Head<T>(spec, activations.head),
       shape_(shape),
       objective_(objective),
       stack_(activations.stacks.back()),
-      arrays_(activations.head),
       branch_(activations.branch),
       linear_(shape.width, shape.classes) {
   linear_.AddTo(this->parameters_, "classifier");
@@ -21,59 +18,51 @@ Classifier<T>::Classifier(const BlockSpec& spec, const ModelShape& shape,
 }
 
 template <typename T>
-void Classifier<T>::ComputeLogits(const Pass& pass) {
+void Classifier<T>::ComputeLogits(const Pass<T>& pass) {
   const int64_t c = shape_.width;
   T* const gathered = norm_.has_value() ? arrays_.first_tokens : arrays_.input;
-  for (int64_t sample = 0; sample < pass.samples; ++sample) {
-    std::copy_n(stack_.out + sample * pass.seq * c, c, gathered + sample * c);
-  }
+  pass.backend.CopyRows(pass.samples, c, stack_.out, pass.seq * c, gathered, c);
   if (norm_.has_value()) {
     norm_->Forward(pass, pass.samples, gathered, arrays_.input, arrays_.statistics);
   }
-  linear_.Forward(pass, pass.samples, arrays_.input, arrays_.logits);
+  linear_.ForwardLogits(pass, pass.samples, arrays_.input, arrays_.logits);
 }
 
 template <typename T>
-void Classifier<T>::Forward(const Pass& pass) {
+void Classifier<T>::Forward(const Pass<T>& pass) {
   this->parameters_.Prepare(pass);
-  this->losses_ = {};
   if (pass.batch.training) return;
   ComputeLogits(pass);
   const OpTimer timer(pass.profile, Op::kLoss);
-  kernels::CrossEntropyLoss(pass.pool, pass.samples, shape_.classes, arrays_.logits,
-                            pass.batch.targets.data(), arrays_.losses, arrays_.correct);
-  this->AddLosses(pass.batch.targets.data(), arrays_.losses, arrays_.correct, pass.samples);
+  pass.backend.CrossEntropyLoss(pass.samples, shape_.classes, arrays_.logits, pass.inputs.targets,
+                                arrays_.losses, arrays_.correct);
 }
 
 template <typename T>
-void Classifier<T>::Backward(const Pass& pass) {
+void Classifier<T>::Backward(const Pass<T>& pass) {
   this->parameters_.PrepareBackward(pass);
   ComputeLogits(pass);
   {
     const OpTimer timer(pass.profile, Op::kLoss);
-    kernels::CrossEntropy<T>(pass.pool, pass.samples, shape_.classes, arrays_.logits,
-                             pass.batch.targets.data(), objective_, arrays_.logits_gradient,
-                             arrays_.losses, arrays_.correct);
+    pass.backend.CrossEntropy(pass.samples, shape_.classes, arrays_.logits, pass.inputs.targets,
+                              objective_, arrays_.logits_gradient, arrays_.losses, arrays_.correct);
   }
-  this->AddLosses(pass.batch.targets.data(), arrays_.losses, arrays_.correct, pass.samples);
-  linear_.Backward(pass, pass.samples, arrays_.input, arrays_.logits_gradient, /*add=*/false,
-                   branch_);
+  linear_.BackwardLogits(pass, pass.samples, arrays_.input, arrays_.logits_gradient, branch_);
   if (norm_.has_value()) {
     norm_->Backward(pass, pass.samples, branch_, arrays_.first_tokens, arrays_.statistics,
                     /*add=*/false, branch_);
   }
   const int64_t c = shape_.width;
-  std::fill_n(stack_.gradient, pass.rows() * c, T{});
-  for (int64_t sample = 0; sample < pass.samples; ++sample) {
-    std::copy_n(branch_ + sample * c, c, stack_.gradient + sample * pass.seq * c);
-  }
+  pass.backend.FillZero(stack_.gradient, static_cast<size_t>(pass.rows() * c) * sizeof(T));
+  pass.backend.CopyRows(pass.samples, c, branch_, c, stack_.gradient, pass.seq * c);
 }
 
 template <typename T>
-void Classifier<T>::Logits(const Pass& pass, int64_t sample, std::span<float> logits) {
+void Classifier<T>::Logits(const Pass<T>& pass, int64_t sample, std::span<float> logits) {
   this->parameters_.Prepare(pass);
   ComputeLogits(pass);
-  std::copy_n(arrays_.logits + sample * shape_.classes, logits.size(), logits.begin());
+  const int64_t stride = pass.backend.LogitsStride(shape_.classes);
+  pass.backend.Fetch(logits.data(), arrays_.logits + sample * stride, logits.size_bytes());
 }
 
 template class Classifier<float>;

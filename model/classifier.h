@@ -21,17 +21,18 @@ class Classifier : public Head<T> {
   Classifier(const BlockSpec& spec, const ModelShape& shape, const kernels::Objective& objective,
              const Activations<T>& activations);
 
-  void Forward(const Pass& pass) override;
-  void Backward(const Pass& pass) override;
-  void Logits(const Pass& pass, int64_t sample, std::span<float> logits) override;
+  void Forward(const Pass<T>& pass) override;
+  void Backward(const Pass<T>& pass) override;
+  void Logits(const Pass<T>& pass, int64_t sample, std::span<float> logits) override;
 
  private:
-  void ComputeLogits(const Pass& pass);
+  using Head<T>::arrays_;
+
+  void ComputeLogits(const Pass<T>& pass);
 
   const ModelShape shape_;
   const kernels::Objective objective_;
   const StackActivations<T>& stack_;
-  const typename Activations<T>::Head& arrays_;
   T* const branch_;
   Linear<T> linear_;
   std::optional<Norm<T>> norm_;  // PRE

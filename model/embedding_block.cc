@@ -1,10 +1,5 @@
 #include "model/embedding_block.h"
 
-#include <algorithm>
-
-#include "kernels/dropout.h"
-#include "kernels/embedding.h"
-
 namespace tug {
 
 template <typename T>
@@ -22,41 +17,43 @@ EmbeddingBlock<T>::EmbeddingBlock(const BlockSpec& spec, const std::string& pref
 }
 
 template <typename T>
-void EmbeddingBlock<T>::Forward(const Pass& pass) {
+void EmbeddingBlock<T>::Forward(const Pass<T>& pass) {
   this->parameters_.Prepare(pass);
   {
     const OpTimer timer(pass.profile, Op::kEmbedding);
     const auto forward = [&](const auto& wte, const auto& wpe) {
-      kernels::EmbeddingForward(pass.pool, pass.samples, pass.seq, shape_.width, Tokens(pass),
-                                wte.data(), wpe.data(), out_);
+      pass.backend.EmbeddingForward(pass.samples, pass.seq, shape_.width, Tokens(pass), wte.data(),
+                                    wpe.data(), out_);
     };
     if (!wte_.rows.fp32.empty()) {
       forward(wte_.rows.fp32, wpe_.rows.fp32);
-    } else if constexpr (std::is_same_v<T, kernels::Bf16>) {
+    } else {
       forward(wte_.rows.bf16, wpe_.rows.bf16);
     }
   }
   if (pass.p == 0) return;
   const OpTimer timer(pass.profile, Op::kResidual);
-  kernels::DropoutAdd<T>(pass.pool, pass.samples, pass.seq * shape_.width, out_, nullptr, pass.p,
-                         pass.Key(site_), out_);
+  pass.backend.DropoutAdd(pass.samples, pass.seq * shape_.width, out_, /*residual=*/nullptr, pass.p,
+                          pass.Key(site_), out_);
 }
 
 template <typename T>
-void EmbeddingBlock<T>::Backward(const Pass& pass) {
+void EmbeddingBlock<T>::Backward(const Pass<T>& pass) {
   this->parameters_.PrepareBackward(pass);
   if (pass.p > 0) {
     const OpTimer timer(pass.profile, Op::kResidual);
-    kernels::DropoutBackward<T>(pass.pool, pass.samples, pass.seq * shape_.width, gradient_, pass.p,
-                                pass.Key(site_), gradient_);
+    pass.backend.DropoutBackward(pass.samples, pass.seq * shape_.width, gradient_, pass.p,
+                                 pass.Key(site_), gradient_);
   }
   const OpTimer timer(pass.profile, Op::kEmbedding);
   if (!pass.batch.accumulate) {
-    if (!wte_is_head_) std::fill_n(wte_.gradient, wte_.rows.size(), 0.0f);
-    std::fill_n(wpe_.gradient, wpe_.rows.size(), 0.0f);
+    if (!wte_is_head_) {
+      pass.backend.FillZero(wte_.gradient, wte_.rows.size() * sizeof(float));
+    }
+    pass.backend.FillZero(wpe_.gradient, wpe_.rows.size() * sizeof(float));
   }
-  kernels::EmbeddingBackward<T>(pass.pool, pass.samples, pass.seq, shape_.width, Tokens(pass),
-                                gradient_, wte_.gradient, wpe_.gradient);
+  pass.backend.EmbeddingBackward(pass.samples, pass.seq, shape_.width, Tokens(pass), gradient_,
+                                 wte_.gradient, wpe_.gradient);
 }
 
 template <typename T>
@@ -70,7 +67,7 @@ DecoderEmbeddingBlock<T>::DecoderEmbeddingBlock(const BlockSpec& spec, const Mod
 }
 
 template <typename T>
-void DecoderEmbeddingBlock<T>::Forward(const Pass& pass) {
+void DecoderEmbeddingBlock<T>::Forward(const Pass<T>& pass) {
   EmbeddingBlock<T>::Forward(pass);
   if (!memory_norm_.has_value()) return;
   memory_norm_->Forward(pass, pass.rows(), activations_.stacks.front().out,
@@ -79,7 +76,7 @@ void DecoderEmbeddingBlock<T>::Forward(const Pass& pass) {
 
 // The decoder's layers have left the gradient of the memory in the encoder's stream.
 template <typename T>
-void DecoderEmbeddingBlock<T>::Backward(const Pass& pass) {
+void DecoderEmbeddingBlock<T>::Backward(const Pass<T>& pass) {
   EmbeddingBlock<T>::Backward(pass);
   if (!memory_norm_.has_value()) return;
   const StackActivations<T>& encoder = activations_.stacks.front();

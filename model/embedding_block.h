@@ -20,14 +20,14 @@ class EmbeddingBlock : public Block<T> {
   EmbeddingBlock(const BlockSpec& spec, const std::string& prefix, const ModelShape& shape,
                  bool wte_is_head, uint32_t site, const StackActivations<T>& stack);
 
-  void Forward(const Pass& pass) override;
-  void Backward(const Pass& pass) override;
+  void Forward(const Pass<T>& pass) override;
+  void Backward(const Pass<T>& pass) override;
 
   const Table& wte() const { return wte_; }
 
  protected:
   // [rows]; the decoder of an encoder-decoder reads others.
-  virtual const int32_t* Tokens(const Pass& pass) const { return pass.batch.tokens.data(); }
+  virtual const int32_t* Tokens(const Pass<T>& pass) const { return pass.inputs.tokens; }
 
  private:
   const ModelShape shape_;
@@ -48,13 +48,11 @@ class DecoderEmbeddingBlock : public EmbeddingBlock<T> {
   DecoderEmbeddingBlock(const BlockSpec& spec, const ModelShape& shape, uint32_t site,
                         const Activations<T>& activations);
 
-  void Forward(const Pass& pass) override;
-  void Backward(const Pass& pass) override;
+  void Forward(const Pass<T>& pass) override;
+  void Backward(const Pass<T>& pass) override;
 
  protected:
-  const int32_t* Tokens(const Pass& pass) const override {
-    return pass.batch.decoder_tokens.data();
-  }
+  const int32_t* Tokens(const Pass<T>& pass) const override { return pass.inputs.decoder_tokens; }
 
  private:
   const Activations<T>& activations_;

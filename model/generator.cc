@@ -11,9 +11,7 @@
 #include "base/lease.h"
 #include "kernels/activation.h"
 #include "kernels/attention.h"
-#include "kernels/dropout.h"
-#include "kernels/embedding.h"
-#include "kernels/linear.h"
+#include "model/cpu_backend.h"
 #include "model/layout.h"
 #include "model/linear.h"
 #include "model/norm.h"
@@ -46,7 +44,7 @@ class Layer {
   Layer(const Layer&) = delete;  // parameters are known by their addresses
   Layer& operator=(const Layer&) = delete;
 
-  void Bind(const Pass& pass, std::span<const float> weights) {
+  void Bind(const Pass<float>& pass, std::span<const float> weights) {
     parameters_.BindWeights({.fp32 = weights});
     parameters_.Prepare(pass);
   }
@@ -80,7 +78,7 @@ class Ends {
   Ends(const Ends&) = delete;  // parameters are known by their addresses
   Ends& operator=(const Ends&) = delete;
 
-  void Bind(const Pass& pass, std::span<const float> first, std::span<const float> last) {
+  void Bind(const Pass<float>& pass, std::span<const float> first, std::span<const float> last) {
     first_.BindWeights({.fp32 = first});
     last_.BindWeights({.fp32 = last});
     if (tied_) head.SetSource(wte.rows);
@@ -134,7 +132,9 @@ struct Generator::State {
   // Constant after construction.
   const ModelShape shape;
   const BlockTable table;
-  const Pass pass;  // for its pool
+  ThreadPool& pool;
+  CpuBackend<float> backend;
+  const Pass<float> pass;  // for its backend
   Ends ends;
 
   std::deque<Layer> layers;
@@ -147,7 +147,9 @@ Generator::State::State(const ModelConfig& config, uint32_t symbols,
                         const std::vector<std::span<const float>>& weights, ThreadPool& pool)
     : shape(ModelShapeOf(config, symbols, /*classes=*/0)),
       table(ModelLayout(config, symbols, /*classes=*/0)),
-      pass{.pool = pool, .profile = nullptr},
+      pool(pool),
+      backend(pool),
+      pass{.backend = backend, .profile = nullptr},
       ends(shape, table),
       logits(static_cast<size_t>(shape.symbols)) {
   TUG_CHECK_EQ(weights.size(), static_cast<size_t>(table.blocks_size()));
@@ -163,8 +165,7 @@ void Generator::State::Normalize(int64_t rows, const Norm<float>& norm, const fl
 
 void Generator::State::AddBranch(int64_t rows) {
   float* const stream = arrays.stream.data();
-  kernels::DropoutAdd<float>(pass.pool, 1, rows * shape.width, arrays.branch.data(), stream,
-                             /*p=*/0, {}, stream);
+  backend.DropoutAdd(1, rows * shape.width, arrays.branch.data(), stream, /*p=*/0, {}, stream);
 }
 
 void Generator::State::AttentionBranch(int64_t rows, const float* x, Layer& layer) {
@@ -186,12 +187,12 @@ void Generator::State::AttentionBranch(int64_t rows, const float* x, Layer& laye
                                         .heads = shape.heads,
                                         .head_dim = dim,
                                         .causal = true};
-    kernels::AttentionForward<float>(pass.pool, whole, {qkv, keys, values, 3 * c, c}, /*p=*/0, {},
-                                     mixed, arrays.log_sum_exp.data());
+    backend.AttentionForward(whole, {qkv, keys, values, 3 * c, c}, /*p=*/0, {}, mixed,
+                             arrays.log_sum_exp.data());
   } else {
     for (int64_t row = 0; row < rows; ++row) {
-      kernels::AttentionOfOneQuery(pass.pool, past + row + 1, shape.heads, dim, qkv + row * 3 * c,
-                                   keys, values, mixed + row * c);
+      kernels::AttentionOfOneQuery(pool, past + row + 1, shape.heads, dim, qkv + row * 3 * c, keys,
+                                   values, mixed + row * c);
     }
   }
   layer.attention_projection.Forward(pass, rows, mixed, arrays.branch.data());
@@ -225,14 +226,13 @@ void Generator::State::Read(std::span<const int32_t> tokens) {
     TUG_CHECK(token >= 0 && token < shape.symbols) << "token " << token;
   }
   arrays.Reserve(shape, rows);
-  kernels::EmbeddingForward<float, float>(
-      pass.pool, 1, rows, shape.width, tokens.data(), ends.wte.rows.fp32.data(),
-      ends.wpe.rows.fp32.data() + past * shape.width, arrays.stream.data());
+  backend.EmbeddingForward(1, rows, shape.width, tokens.data(), ends.wte.rows.fp32.data(),
+                           ends.wpe.rows.fp32.data() + past * shape.width, arrays.stream.data());
   for (Layer& layer : layers) ReadLayer(rows, layer);
   read.insert(read.end(), tokens.begin(), tokens.end());
   Normalize(1, ends.ln_f, arrays.stream.data() + (rows - 1) * shape.width, arrays.normed.data());
-  kernels::LinearForward<float, float>(pass.pool, ends.head.weights, 1, arrays.normed.data(),
-                                       nullptr, logits.data());
+  backend.LogitsForward(*ends.head.weights, 1, arrays.normed.data(), /*bias=*/nullptr,
+                        logits.data());
 }
 
 absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(

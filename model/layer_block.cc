@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "kernels/dropout.h"
 #include "model/attention_branch.h"
 #include "model/dropout_sites.h"
 #include "model/mlp_branch.h"
@@ -76,15 +75,15 @@ void LayerBlock<T>::Connect() {
 }
 
 template <typename T>
-void LayerBlock<T>::AddResidual(const Pass& pass, const Part& part) {
+void LayerBlock<T>::AddResidual(const Pass<T>& pass, const Part& part) {
   const OpTimer timer(pass.profile, Op::kResidual);
-  kernels::DropoutAdd<T>(pass.pool, pass.samples, pass.seq * width_, activations_.branch,
-                         part.stream, pass.p, pass.Key(part.output_site), part.sum);
+  pass.backend.DropoutAdd(pass.samples, pass.seq * width_, activations_.branch, part.stream, pass.p,
+                          pass.Key(part.output_site), part.sum);
 }
 
 // A residual sum and the LayerNorm that reads it are one kernel: with PRE it is the next branch's.
 template <typename T>
-void LayerBlock<T>::Run(const Pass& pass, bool whole) {
+void LayerBlock<T>::Run(const Pass<T>& pass, bool whole) {
   T* const y = activations_.branch;
   if (pre_norm_) {
     const Part& first = parts_.front();
@@ -108,30 +107,30 @@ void LayerBlock<T>::Run(const Pass& pass, bool whole) {
 }
 
 template <typename T>
-void LayerBlock<T>::Forward(const Pass& pass) {
+void LayerBlock<T>::Forward(const Pass<T>& pass) {
   this->parameters_.Prepare(pass);
   Run(pass, /*whole=*/true);
 }
 
 template <typename T>
-void LayerBlock<T>::Restore(const Pass& pass, bool whole) {
+void LayerBlock<T>::Restore(const Pass<T>& pass, bool whole) {
   if (memory_.holder == this) return;
   if (!arrays_.keeps_input) below_->Restore(pass, /*whole=*/true);
   Run(pass, whole);
 }
 
 template <typename T>
-const T* LayerBlock<T>::BranchGradient(const Pass& pass, const Part& part) {
+const T* LayerBlock<T>::BranchGradient(const Pass<T>& pass, const Part& part) {
   if (pass.p == 0) return gradient_;
   const OpTimer timer(pass.profile, Op::kResidual);
   T* const dy = activations_.branch_gradient;
-  kernels::DropoutBackward<T>(pass.pool, pass.samples, pass.seq * width_, gradient_, pass.p,
-                              pass.Key(part.output_site), dy);
+  pass.backend.DropoutBackward(pass.samples, pass.seq * width_, gradient_, pass.p,
+                               pass.Key(part.output_site), dy);
   return dy;
 }
 
 template <typename T>
-void LayerBlock<T>::BackwardPre(const Pass& pass, const Part& part) {
+void LayerBlock<T>::BackwardPre(const Pass<T>& pass, const Part& part) {
   T* const dnorm = activations_.branch;
   part.branch->Backward(pass, part.input, BranchGradient(pass, part), /*add=*/false, dnorm);
   part.norm.Backward(pass, pass.rows(), dnorm, norm_input(part), part.statistics, /*add=*/true,
@@ -139,14 +138,14 @@ void LayerBlock<T>::BackwardPre(const Pass& pass, const Part& part) {
 }
 
 template <typename T>
-void LayerBlock<T>::BackwardPost(const Pass& pass, const Part& part) {
+void LayerBlock<T>::BackwardPost(const Pass<T>& pass, const Part& part) {
   part.norm.Backward(pass, pass.rows(), gradient_, norm_input(part), part.statistics,
                      /*add=*/false, gradient_);
   part.branch->Backward(pass, part.input, BranchGradient(pass, part), /*add=*/true, gradient_);
 }
 
 template <typename T>
-void LayerBlock<T>::Backward(const Pass& pass) {
+void LayerBlock<T>::Backward(const Pass<T>& pass) {
   this->parameters_.PrepareBackward(pass);
   Restore(pass, /*whole=*/false);
   for (size_t i = parts_.size(); i-- > 0;) {

@@ -29,8 +29,8 @@ class LayerBlock : public Block<T> {
   LayerBlock(const BlockSpec& spec, const ModelShape& shape, bool decoder_stack, int64_t layer,
              Activations<T>& activations, LayerBlock<T>* below);
 
-  void Forward(const Pass& pass) override;
-  void Backward(const Pass& pass) override;
+  void Forward(const Pass<T>& pass) override;
+  void Backward(const Pass<T>& pass) override;
 
  private:
   struct Part {
@@ -53,13 +53,13 @@ class LayerBlock : public Block<T> {
   void Connect();
   const T* norm_input(const Part& part) const { return pre_norm_ ? part.stream : part.sum; }
   // With `whole` to the layer's output, otherwise what the backward pass reads.
-  void Run(const Pass& pass, bool whole);
-  void AddResidual(const Pass& pass, const Part& part);
-  void Restore(const Pass& pass, bool whole);
-  void BackwardPre(const Pass& pass, const Part& part);
-  void BackwardPost(const Pass& pass, const Part& part);
+  void Run(const Pass<T>& pass, bool whole);
+  void AddResidual(const Pass<T>& pass, const Part& part);
+  void Restore(const Pass<T>& pass, bool whole);
+  void BackwardPre(const Pass<T>& pass, const Part& part);
+  void BackwardPost(const Pass<T>& pass, const Part& part);
   // Through the dropout of a branch's output; without dropout the stream's gradient itself.
-  const T* BranchGradient(const Pass& pass, const Part& part);
+  const T* BranchGradient(const Pass<T>& pass, const Part& part);
 
   const bool pre_norm_;
   const int64_t width_;

@@ -3,8 +3,6 @@
 
 #include <string>
 
-#include "kernels/bias.h"
-#include "kernels/linear.h"
 #include "model/parameters.h"
 #include "model/pass.h"
 
@@ -21,41 +19,52 @@ class Linear {
     parameters.Add(name + ".bias", bias_);
   }
 
-  // x [rows, in], y [rows, out]; Y as kernels::LinearForward.
-  template <typename Y>
-  void Forward(const Pass& pass, int64_t rows, const T* x, Y* y) const {
-    const OpTimer timer(pass.profile, Op::kProductForward, Flops(rows));
-    kernels::LinearForward(pass.pool, matrix_.weights, rows, x, bias_.value, y);
+  // x [rows, in], y [rows, out].
+  void Forward(const Pass<T>& pass, int64_t rows, const T* x, T* y) const {
+    const OpTimer timer(pass.profile, Op::kProductForward, matrix_.Flops(rows));
+    pass.backend.LinearForward(*matrix_.weights, rows, x, bias_.value, y);
+  }
+  // y: rows of logits, as Backend::LogitsForward.
+  void ForwardLogits(const Pass<T>& pass, int64_t rows, const T* x, float* y) const {
+    const OpTimer timer(pass.profile, Op::kProductForward, matrix_.Flops(rows));
+    pass.backend.LogitsForward(*matrix_.weights, rows, x, bias_.value, y);
   }
 
   // pre = x W + b, y = activation(pre).
-  void ForwardActivation(const Pass& pass, int64_t rows, const T* x, kernels::Activation activation,
-                         T* pre, T* y) const {
-    const OpTimer timer(pass.profile, Op::kProductForward, Flops(rows));
-    kernels::LinearActivationForward(pass.pool, matrix_.weights, rows, x, bias_.value, activation,
-                                     pre, y);
+  void ForwardActivation(const Pass<T>& pass, int64_t rows, const T* x,
+                         kernels::Activation activation, T* pre, T* y) const {
+    const OpTimer timer(pass.profile, Op::kProductForward, matrix_.Flops(rows));
+    pass.backend.LinearActivationForward(*matrix_.weights, rows, x, bias_.value, activation, pre,
+                                         y);
   }
 
   // dW (+)= x^T dy, db += column sums of dy; then dx = dy W^T, or with `add` dx += dy W^T. dx may
   // be x or, with `add`, an array that dy was computed from.
-  void Backward(const Pass& pass, int64_t rows, const T* x, const T* dy, bool add, T* dx) const {
-    const kernels::LinearWeights<T>& w = matrix_.weights;
-    if (bias_.gradient != nullptr) {
-      const OpTimer timer(pass.profile, Op::kBiasGradient);
-      kernels::BiasGradient(pass.pool, rows, w.out(), dy, bias_.gradient);
-    }
-    {
-      const OpTimer timer(pass.profile, Op::kProductWeightGradient, Flops(rows));
-      kernels::LinearWeightGradient(pass.pool, w.order(), w.in(), w.out(), rows, x, dy,
-                                    pass.batch.accumulate, matrix_.gradient);
-    }
-    const OpTimer timer(pass.profile, Op::kProductInputGradient, Flops(rows));
-    kernels::LinearInputGradient(pass.pool, w, rows, dy, add, dx);
+  void Backward(const Pass<T>& pass, int64_t rows, const T* x, const T* dy, bool add, T* dx) const {
+    BackwardOfRows(pass, rows, x, dy, matrix_.out, add, dx);
+  }
+  // The same for the gradient of logits, as Backend::CrossEntropy leaves it.
+  void BackwardLogits(const Pass<T>& pass, int64_t rows, const T* x, const T* dlogits,
+                      T* dx) const {
+    BackwardOfRows(pass, rows, x, dlogits, pass.backend.LogitsStride(matrix_.out), /*add=*/false,
+                   dx);
   }
 
  private:
-  double Flops(int64_t rows) const {
-    return 2.0 * static_cast<double>(rows * matrix_.weights.in() * matrix_.weights.out());
+  void BackwardOfRows(const Pass<T>& pass, int64_t rows, const T* x, const T* dy, int64_t dy_stride,
+                      bool add, T* dx) const {
+    const WeightMatrix<T>& w = *matrix_.weights;
+    if (bias_.gradient != nullptr) {
+      const OpTimer timer(pass.profile, Op::kBiasGradient);
+      pass.backend.BiasGradient(rows, matrix_.out, dy, dy_stride, bias_.gradient);
+    }
+    {
+      const OpTimer timer(pass.profile, Op::kProductWeightGradient, matrix_.Flops(rows));
+      pass.backend.LinearWeightGradient(w, rows, x, dy, dy_stride, pass.batch.accumulate,
+                                        matrix_.gradient);
+    }
+    const OpTimer timer(pass.profile, Op::kProductInputGradient, matrix_.Flops(rows));
+    pass.backend.LinearInputGradient(w, rows, dy, dy_stride, add, dx);
   }
 
   Matrix<T> matrix_;

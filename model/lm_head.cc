@@ -9,11 +9,10 @@ namespace tug {
 template <typename T>
 LmHead<T>::LmHead(const BlockSpec& spec, const ModelShape& shape,
                   const kernels::Objective& objective, const Activations<T>& activations)
-    : Head<T>(spec, ""),
+    : Head<T>(spec, activations.head),
       shape_(shape),
       objective_(objective),
       stack_(activations.stacks.back()),
-      arrays_(activations.head),
       branch_(activations.branch),
       matrix_(shape.width, shape.symbols, kernels::WeightOrder::kOutIn),
       norm_(shape.width) {
@@ -22,32 +21,30 @@ LmHead<T>::LmHead(const BlockSpec& spec, const ModelShape& shape,
 }
 
 template <typename T>
-void LmHead<T>::ComputeLogits(const Pass& pass, int64_t first, int64_t count) {
+void LmHead<T>::ComputeLogits(const Pass<T>& pass, int64_t first, int64_t count) {
   norm_.Forward(pass, count, stack_.out + first * shape_.width, arrays_.input, arrays_.statistics);
-  const OpTimer timer(pass.profile, Op::kHeadProducts, Flops(count));
-  kernels::LinearForward<T, float>(pass.pool, matrix_.weights, count, arrays_.input, nullptr,
-                                   arrays_.logits);
+  const OpTimer timer(pass.profile, Op::kHeadProducts, matrix_.Flops(count));
+  pass.backend.LogitsForward(*matrix_.weights, count, arrays_.input, /*bias=*/nullptr,
+                             arrays_.logits);
 }
 
 template <typename T>
-void LmHead<T>::Forward(const Pass& pass) {
+void LmHead<T>::Forward(const Pass<T>& pass) {
   this->parameters_.Prepare(pass);
   matrix_.Prepare(pass);
-  this->losses_ = {};
   if (pass.batch.training) return;
   for (int64_t first = 0; first < pass.rows(); first += arrays_.chunk_rows) {
     const int64_t count = std::min(arrays_.chunk_rows, pass.rows() - first);
-    const int32_t* const targets = &pass.batch.targets[static_cast<size_t>(first)];
     ComputeLogits(pass, first, count);
     const OpTimer timer(pass.profile, Op::kLoss);
-    kernels::CrossEntropyLoss(pass.pool, count, shape_.symbols, arrays_.logits, targets,
-                              arrays_.losses, arrays_.correct);
-    this->AddLosses(targets, arrays_.losses, arrays_.correct, count);
+    pass.backend.CrossEntropyLoss(count, shape_.symbols, arrays_.logits,
+                                  pass.inputs.targets + first, arrays_.losses + first,
+                                  arrays_.correct + first);
   }
 }
 
 template <typename T>
-void LmHead<T>::Backward(const Pass& pass) {
+void LmHead<T>::Backward(const Pass<T>& pass) {
   TUG_CHECK(matrix_.gradient != nullptr) << "no gradient bound to the matrix of the head";
   this->parameters_.PrepareBackward(pass);
   matrix_.Prepare(pass);
@@ -59,33 +56,33 @@ void LmHead<T>::Backward(const Pass& pass) {
 // 1. logits;  2. losses and dlogits;  3. dhead (+)= dlogits^T ln_f;  4. dln_f = dlogits head;
 // 5. through LayerNorm into the gradient of the stream.
 template <typename T>
-void LmHead<T>::BackwardChunk(const Pass& pass, int64_t first, int64_t count) {
+void LmHead<T>::BackwardChunk(const Pass<T>& pass, int64_t first, int64_t count) {
   ComputeLogits(pass, first, count);
-  const int32_t* const targets = &pass.batch.targets[static_cast<size_t>(first)];
   {
     const OpTimer timer(pass.profile, Op::kLoss);
-    kernels::CrossEntropy<T>(pass.pool, count, shape_.symbols, arrays_.logits, targets, objective_,
-                             arrays_.logits_gradient, arrays_.losses, arrays_.correct);
+    pass.backend.CrossEntropy(count, shape_.symbols, arrays_.logits, pass.inputs.targets + first,
+                              objective_, arrays_.logits_gradient, arrays_.losses + first,
+                              arrays_.correct + first);
   }
-  this->AddLosses(targets, arrays_.losses, arrays_.correct, count);
   {
-    const OpTimer timer(pass.profile, Op::kHeadProducts, 2 * Flops(count));
-    kernels::LinearWeightGradient<T>(pass.pool, matrix_.weights.order(), shape_.width,
-                                     shape_.symbols, count, arrays_.input, arrays_.logits_gradient,
-                                     pass.batch.accumulate || first > 0, matrix_.gradient);
-    kernels::LinearInputGradient<T>(pass.pool, matrix_.weights, count, arrays_.logits_gradient,
-                                    /*accumulate=*/false, branch_);
+    const OpTimer timer(pass.profile, Op::kHeadProducts, 2 * matrix_.Flops(count));
+    const int64_t stride = pass.backend.LogitsStride(shape_.symbols);
+    pass.backend.LinearWeightGradient(*matrix_.weights, count, arrays_.input,
+                                      arrays_.logits_gradient, stride,
+                                      pass.batch.accumulate || first > 0, matrix_.gradient);
+    pass.backend.LinearInputGradient(*matrix_.weights, count, arrays_.logits_gradient, stride,
+                                     /*accumulate=*/false, branch_);
   }
   norm_.Backward(pass, count, branch_, stack_.out + first * shape_.width, arrays_.statistics,
                  /*add=*/false, stack_.gradient + first * shape_.width);
 }
 
 template <typename T>
-void LmHead<T>::Logits(const Pass& pass, int64_t row, std::span<float> logits) {
+void LmHead<T>::Logits(const Pass<T>& pass, int64_t row, std::span<float> logits) {
   this->parameters_.Prepare(pass);
   matrix_.Prepare(pass);
   ComputeLogits(pass, row, 1);
-  std::copy_n(arrays_.logits, logits.size(), logits.begin());
+  pass.backend.Fetch(logits.data(), arrays_.logits, logits.size_bytes());
 }
 
 template class LmHead<float>;

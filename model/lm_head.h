@@ -24,26 +24,24 @@ class LmHead : public Head<T> {
   // With a tied head, the rows of the token embedding and their gradient.
   void BindTied(WeightsView wte) { matrix_.SetSource(wte); }
   void ReleaseTied() { matrix_.Release(); }
-  uint64_t TiedCopyBytes() const { return matrix_.weights.copy_bytes(); }
+  uint64_t TiedCopyBytes() const { return matrix_.CopyBytes(); }
   void BindTiedGradient(float* gradient) { matrix_.gradient = gradient; }
 
-  void Forward(const Pass& pass) override;
-  void Backward(const Pass& pass) override;
+  void Forward(const Pass<T>& pass) override;
+  void Backward(const Pass<T>& pass) override;
 
-  void Logits(const Pass& pass, int64_t row, std::span<float> logits) override;
+  void Logits(const Pass<T>& pass, int64_t row, std::span<float> logits) override;
 
  private:
+  using Head<T>::arrays_;
+
   // Logits of rows [first, first + count), at most a chunk.
-  void ComputeLogits(const Pass& pass, int64_t first, int64_t count);
-  void BackwardChunk(const Pass& pass, int64_t first, int64_t count);
-  double Flops(int64_t rows) const {
-    return 2.0 * static_cast<double>(rows * shape_.symbols * shape_.width);
-  }
+  void ComputeLogits(const Pass<T>& pass, int64_t first, int64_t count);
+  void BackwardChunk(const Pass<T>& pass, int64_t first, int64_t count);
 
   const ModelShape shape_;
   const kernels::Objective objective_;
   const StackActivations<T>& stack_;
-  const typename Activations<T>::Head& arrays_;
   T* const branch_;
   Matrix<T> matrix_;
   Norm<T> norm_;

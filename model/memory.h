@@ -75,8 +75,8 @@ uint64_t LocalStepBytes(const ModelOptions& options, CommConfig::Format pull_for
                         uint32_t virtual_workers);
 uint64_t PackedWeightBytes(const ModelOptions& options);
 
-// Bytes of activations: what Model::Create allocates. With N = micro-batch x T rows, and e bytes an
-// element (4; with train.precision BF16 2), each array rounded up to 64 bytes:
+// Bytes of activations: what Model::Create allocates, on the CPU. With N = micro-batch x T rows,
+// and e bytes an element (4; with train.precision BF16 2), each array rounded up to 64 bytes:
 //   N x ( sum over layers of what each keeps of its own
 //       + what layers share
 //       + e C for the embedding of each stack
@@ -102,7 +102,7 @@ uint64_t PackedWeightBytes(const ModelOptions& options);
 //   BLOCK k      own (L - k) A;      shared A;                       outputs L
 //   inference    own 0;              shared A;                       outputs 1
 // with no scratch but e C (and e M with ReLU) and no gradients for inference.
-// The head, for R = min(N, HeadChunkRows(V)) rows at a time: R (e C + 8 + 4 V + 5).
+// The head, for R = min(N, HeadChunkRows(V)) rows at a time: R (e C + 8 + 4 V) + 5 N.
 // The classifier, for R samples: R (e C + 4 K + 5); with PRE e C + 8 more.
 // BF16: 2 V or 2 K more, for the logits' gradient, but for inference.
 uint64_t PredictActivationBytes(const ModelOptions& options);

@@ -79,7 +79,8 @@ struct Formula {
     const bool gradient = e == 2 && !options.inference;
     if (shape.family != ModelConfig::ENCODER) {
       return std::min(rows, HeadChunkRows(shape.symbols)) *
-             (e * shape.width + 8 + (gradient ? 6 : 4) * shape.symbols + 5);
+                 (e * shape.width + 8 + (gradient ? 6 : 4) * shape.symbols) +
+             5 * rows;
     }
     return options.max_micro_batch * (e * shape.width + (gradient ? 6 : 4) * shape.classes + 5 +
                                       (shape.pre_norm() ? e * shape.width + 8 : 0));
@@ -126,6 +127,19 @@ TEST(PredictActivationBytes, FollowsTheFormula) {
         }
       }
     }
+  }
+}
+
+TEST(PredictActivationBytes, CountsLogitsOfAChunkAndLossesOfAllRows) {
+  for (const auto precision : {TrainConfig::FP32, TrainConfig::BF16}) {
+    ModelOptions options = SmallModel(ModelConfig::DECODER);
+    options.symbols = 1000000;
+    options.max_micro_batch = 1000;
+    options.train.set_precision(precision);
+    const int64_t formula = Formula(options).Bytes(options);
+    const auto bytes = static_cast<int64_t>(PredictActivationBytes(options));
+    EXPECT_GE(bytes, formula);
+    EXPECT_LE(bytes, formula + 64 * 250);
   }
 }
 

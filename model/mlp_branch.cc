@@ -27,18 +27,18 @@ void Mlp<T>::AddTo(BlockParameters<T>& parameters, const std::string& name) {
 }
 
 template <typename T>
-void Mlp<T>::Inner(const Pass& pass, const T* x) {
+void Mlp<T>::Inner(const Pass<T>& pass, const T* x) {
   T* const pre = memory_.before_activation != nullptr ? memory_.before_activation : scratch_.wide;
   fc_.ForwardActivation(pass, pass.rows(), x, KindOf(shape_), pre, memory_.hidden);
 }
 
 template <typename T>
-void Mlp<T>::Project(const Pass& pass, T* y) {
+void Mlp<T>::Project(const Pass<T>& pass, T* y) {
   projection_.Forward(pass, pass.rows(), memory_.hidden, y);
 }
 
 template <typename T>
-void Mlp<T>::Backward(const Pass& pass, const T* x, const T* dy, bool add, T* dx) {
+void Mlp<T>::Backward(const Pass<T>& pass, const T* x, const T* dy, bool add, T* dx) {
   T* const dhidden = scratch_.wide;
   projection_.Backward(pass, pass.rows(), memory_.hidden, dy, /*add=*/false, dhidden);
   {
@@ -46,8 +46,8 @@ void Mlp<T>::Backward(const Pass& pass, const T* x, const T* dy, bool add, T* dx
     // max(u, 0) is above 0 where u is.
     const T* const pre =
         memory_.before_activation != nullptr ? memory_.before_activation : memory_.hidden;
-    kernels::ActivationBackward<T>(pass.pool, KindOf(shape_), pass.rows() * shape_.mlp_width,
-                                   dhidden, pre, dhidden);
+    pass.backend.ActivationBackward(KindOf(shape_), pass.rows() * shape_.mlp_width, dhidden, pre,
+                                    dhidden);
   }
   fc_.Backward(pass, pass.rows(), x, dhidden, add, dx);
 }

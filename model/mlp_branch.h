@@ -18,9 +18,9 @@ class Mlp : public Branch<T> {
   // Parameters under `name`, "mlp".
   void AddTo(BlockParameters<T>& parameters, const std::string& name);
 
-  void Inner(const Pass& pass, const T* x) override;
-  void Project(const Pass& pass, T* y) override;
-  void Backward(const Pass& pass, const T* x, const T* dy, bool add, T* dx) override;
+  void Inner(const Pass<T>& pass, const T* x) override;
+  void Project(const Pass<T>& pass, T* y) override;
+  void Backward(const Pass<T>& pass, const T* x, const T* dy, bool add, T* dx) override;
 
  private:
   const ModelShape shape_;

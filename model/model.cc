@@ -1,9 +1,12 @@
 #include "model/model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "model/cpu_backend.h"
 #include "model/transformer_model.h"
 
 namespace tug {
@@ -66,6 +69,12 @@ absl::Status CheckTrain(const TrainConfig& train, uint32_t layers) {
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Create(const ModelOptions& options,
                                                      ThreadPool& pool) {
+  CpuDevice cpu(pool);
+  return Create(options, cpu);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Model::Create(const ModelOptions& options,
+                                                     ComputeDevice& device) {
   if (absl::Status status = CheckConfig(options.config); !status.ok()) return status;
   if (absl::Status status = CheckTrain(options.train, options.config.layers()); !status.ok()) {
     return status;
@@ -79,9 +88,11 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Create(const ModelOptions& options
         "a model of family ENCODER needs at least 1 class: label the data, or set model.classes");
   }
   if (options.train.precision() == TrainConfig::BF16) {
-    return std::make_unique<TransformerModel<kernels::Bf16>>(options, pool);
+    ASSIGN_OR_RETURN(auto backend, device.NewBf16Backend());
+    return TransformerModel<kernels::Bf16>::Create(options, std::move(backend));
   }
-  return std::make_unique<TransformerModel<float>>(options, pool);
+  ASSIGN_OR_RETURN(auto backend, device.NewFp32Backend());
+  return TransformerModel<float>::Create(options, std::move(backend));
 }
 
 }  // namespace tug

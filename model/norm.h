@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "kernels/layernorm.h"
 #include "model/activations.h"
 #include "model/parameters.h"
 #include "model/pass.h"
@@ -22,27 +21,28 @@ class Norm {
   }
 
   // y = norm(x).   x, y [rows, C]; y may be x.
-  void Forward(const Pass& pass, int64_t rows, const T* x, T* y, NormStatistics statistics) const {
+  void Forward(const Pass<T>& pass, int64_t rows, const T* x, T* y,
+               NormStatistics statistics) const {
     const OpTimer timer(pass.profile, Op::kLayerNorm);
-    kernels::LayerNormForward(pass.pool, rows, width_, x, scale_.value, shift_.value, y,
-                              statistics.mean, statistics.rstd);
+    pass.backend.LayerNormForward(rows, width_, x, scale_.value, shift_.value, y, statistics.mean,
+                                  statistics.rstd);
   }
 
   // sum = residual + dropout(x), y = norm(sum).   All [rows of the pass, C].
-  void ForwardSum(const Pass& pass, const T* x, const T* residual, uint32_t site, T* sum, T* y,
+  void ForwardSum(const Pass<T>& pass, const T* x, const T* residual, uint32_t site, T* sum, T* y,
                   NormStatistics statistics) const {
     const OpTimer timer(pass.profile, Op::kLayerNorm);
-    kernels::ResidualLayerNormForward<T>(pass.pool, pass.samples, pass.seq, width_, x, nullptr,
-                                         residual, pass.p, pass.Key(site), scale_.value,
-                                         shift_.value, sum, y, statistics.mean, statistics.rstd);
+    pass.backend.ResidualLayerNormForward(pass.samples, pass.seq, width_, x, residual, pass.p,
+                                          pass.Key(site), scale_.value, shift_.value, sum, y,
+                                          statistics.mean, statistics.rstd);
   }
 
   // From dy and the x of the forward pass: dx, or with `add` dx +=. dx may be dy without `add`.
-  void Backward(const Pass& pass, int64_t rows, const T* dy, const T* x, NormStatistics statistics,
-                bool add, T* dx) const {
+  void Backward(const Pass<T>& pass, int64_t rows, const T* dy, const T* x,
+                NormStatistics statistics, bool add, T* dx) const {
     const OpTimer timer(pass.profile, Op::kLayerNorm);
-    kernels::LayerNormBackward(pass.pool, rows, width_, dy, x, scale_.value, statistics.mean,
-                               statistics.rstd, add, dx, scale_.gradient, shift_.gradient);
+    pass.backend.LayerNormBackward(rows, width_, dy, x, scale_.value, statistics.mean,
+                                   statistics.rstd, add, dx, scale_.gradient, shift_.gradient);
   }
 
  private:

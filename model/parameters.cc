@@ -1,6 +1,5 @@
 #include "model/parameters.h"
 
-#include <algorithm>
 #include <type_traits>
 
 #include "base/check.h"
@@ -17,21 +16,20 @@ WeightsView Part(WeightsView view, size_t offset, size_t size) {
 }  // namespace
 
 template <typename T>
-void Matrix<T>::Prepare(const Pass& pass) {
+void Matrix<T>::Prepare(const Pass<T>& pass) {
   if (!is_new) return;
   is_new = false;
   const OpTimer timer(pass.profile, Op::kPacking);
-  if constexpr (std::is_same_v<T, kernels::Bf16>) {
-    if (!source.bf16.empty()) return weights.Bind(pass.pool, source.bf16.data());
-  }
-  weights.Bind(pass.pool, source.fp32.data());
+  if (weights == nullptr) weights = pass.backend.NewMatrix(in, out, order);
+  if (!source.bf16.empty()) return weights->Bind(source.bf16.data());
+  weights->Bind(source.fp32.data());
 }
 
 template <typename T>
 void Matrix<T>::Release() {
   source = {};
   is_new = false;
-  weights.Release();
+  if (weights != nullptr) weights->Release();
 }
 
 template <typename T>
@@ -50,8 +48,7 @@ BlockParameters<T>::Placed<Parameter> BlockParameters<T>::Place(const std::strin
 template <typename T>
 void BlockParameters<T>::Add(const std::string& name, Matrix<T>& matrix) {
   matrices_.push_back(Place(name, matrix));
-  TUG_CHECK_EQ(matrices_.back().size,
-               static_cast<size_t>(matrix.weights.in() * matrix.weights.out()));
+  TUG_CHECK_EQ(matrices_.back().size, static_cast<size_t>(matrix.in * matrix.out));
 }
 
 template <typename T>
@@ -89,13 +86,12 @@ void BlockParameters<T>::ReleaseWeights() {
   for (const auto& [matrix, offset, size] : matrices_) matrix->Release();
   for (const auto& [table, offset, size] : tables_) table->rows = {};
   for (const auto& [vector, offset, size] : vectors_) vector->value = nullptr;
-  widened_ = {};
 }
 
 template <typename T>
 uint64_t BlockParameters<T>::CopyBytes() const {
   uint64_t bytes = 0;
-  for (const auto& [matrix, offset, size] : matrices_) bytes += matrix->weights.copy_bytes();
+  for (const auto& [matrix, offset, size] : matrices_) bytes += matrix->CopyBytes();
   return bytes;
 }
 
@@ -109,31 +105,37 @@ void BlockParameters<T>::BindGradient(std::span<float> gradient) {
 }
 
 template <typename T>
-void BlockParameters<T>::Prepare(const Pass& pass) {
+void BlockParameters<T>::Prepare(const Pass<T>& pass) {
   TUG_CHECK_GT(weights_.size(), 0u) << "no weights bound to block " << spec_.name();
   for (const auto& [matrix, offset, size] : matrices_) matrix->Prepare(pass);
-  if (!std::exchange(is_new_, false)) return;
+  if (!std::exchange(is_new_, false) || vectors_.empty()) return;
   if (!weights_.fp32.empty()) {
     for (const auto& [vector, offset, size] : vectors_) vector->value = &weights_.fp32[offset];
     return;
   }
-  size_t total = 0;
-  for (const auto& [vector, offset, size] : vectors_) total += size;
-  widened_.resize(total);
-  size_t used = 0;
+  if (widened_ == nullptr) {
+    size_t total = 0;
+    for (const auto& [vector, offset, size] : vectors_) total += size;
+    auto memory = pass.backend.Allocate(total * sizeof(float), "biases and norms as floats");
+    if (!memory.ok()) return;  // the backend has the error, and computes nothing
+    widened_ = *std::move(memory);
+  }
+  auto* widened = reinterpret_cast<float*>(widened_.get());
   for (const auto& [vector, offset, size] : vectors_) {
-    kernels::FloatFromBf16(&weights_.bf16[offset], &widened_[used], vector->size);
-    vector->value = &widened_[used];
-    used += size;
+    pass.backend.FloatFromBf16(&weights_.bf16[offset], widened, vector->size);
+    vector->value = widened;
+    widened += size;
   }
 }
 
 template <typename T>
-void BlockParameters<T>::PrepareBackward(const Pass& pass) {
+void BlockParameters<T>::PrepareBackward(const Pass<T>& pass) {
   Prepare(pass);
   TUG_CHECK(!gradient_.empty()) << "no gradient bound to block " << spec_.name();
   if (pass.batch.accumulate) return;
-  for (const auto& [vector, offset, size] : vectors_) std::fill_n(vector->gradient, size, 0.0f);
+  for (const auto& [vector, offset, size] : vectors_) {
+    pass.backend.FillZero(vector->gradient, size * sizeof(float));
+  }
 }
 
 template struct Matrix<float>;

@@ -1,13 +1,16 @@
 #ifndef TUG_MODEL_PARAMETERS_H_
 #define TUG_MODEL_PARAMETERS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/linear.h"
+#include "model/backend.h"
 #include "model/model.h"
 #include "model/pass.h"
 #include "proto/blocks.pb.h"
@@ -15,24 +18,30 @@
 namespace tug {
 
 // The three kinds of parameters that blocks are made of. Values and gradients lie in the block's
-// flat arrays, which the caller of the model owns; matrices of bf16 are packed copies.
+// flat arrays, which the caller of the model owns; matrices of bf16 may be copies (WeightMatrix).
 
 // A matrix of products x W.
 template <typename T>
 struct Matrix {
-  Matrix(int64_t in, int64_t out, kernels::WeightOrder order) : weights(in, out, order) {}
+  Matrix(int64_t in, int64_t out, kernels::WeightOrder order) : in(in), out(out), order(order) {}
 
-  // Packed by the next Prepare.
+  // Bound by the next Prepare.
   void SetSource(WeightsView view) {
     source = view;
     is_new = true;
   }
-  void Prepare(const Pass& pass);
+  void Prepare(const Pass<T>& pass);
   // Without a source and copies of it, until another one is set.
   void Release();
+  // Of such copies, at present.
+  uint64_t CopyBytes() const { return weights != nullptr ? weights->copy_bytes() : 0; }
+  // Of a product with `rows` rows.
+  double Flops(int64_t rows) const { return 2.0 * static_cast<double>(rows * in * out); }
 
-  kernels::LinearWeights<T> weights;
-  float* gradient = nullptr;  // in the order of the weights
+  const int64_t in, out;
+  const kernels::WeightOrder order;
+  std::unique_ptr<WeightMatrix<T>> weights;  // from the first Prepare on
+  float* gradient = nullptr;                 // in the order of the weights
   WeightsView source;
   bool is_new = false;
 };
@@ -70,16 +79,16 @@ class BlockParameters {
   void BindWeights(WeightsView weights);
   void BindGradient(std::span<float> gradient);
 
-  // As Model::ReleaseWeights.
+  // As Model::ReleaseWeights. Keeps memory for vectors, which is small.
   void ReleaseWeights();
   // Of copies that matrices have.
   uint64_t CopyBytes() const;
 
   // What is to do once after BindWeights, before weights are read.
-  void Prepare(const Pass& pass);
+  void Prepare(const Pass<T>& pass);
   // Before the block's backward pass: weights may have been bound since its forward pass, and
   // kernels add to the gradients of vectors.
-  void PrepareBackward(const Pass& pass);
+  void PrepareBackward(const Pass<T>& pass);
 
  private:
   template <typename Parameter>
@@ -98,8 +107,8 @@ class BlockParameters {
   std::vector<Placed<Vector>> vectors_;
   WeightsView weights_;
   std::span<float> gradient_;
-  bool is_new_ = false;         // weights bound since the last Prepare
-  std::vector<float> widened_;  // vectors of weights that are bf16
+  bool is_new_ = false;                 // weights bound since the last Prepare
+  std::shared_ptr<std::byte> widened_;  // vectors of weights that are bf16, as floats
 };
 
 extern template struct Matrix<float>;

@@ -1,9 +1,11 @@
 #include "model/transformer_model.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/status_macros.h"
 #include "kernels/cross_entropy.h"
 #include "model/classifier.h"
 #include "model/dropout_sites.h"
@@ -11,15 +13,37 @@
 #include "model/layout.h"
 
 namespace tug {
+
 template <typename T>
-TransformerModel<T>::TransformerModel(const ModelOptions& options, ThreadPool& pool)
+absl::StatusOr<std::unique_ptr<Model>> TransformerModel<T>::Create(
+    const ModelOptions& options, std::unique_ptr<Backend<T>> backend) {
+  ActivationOptions activations = ActivationOptionsOf(options);
+  activations.logits_stride = backend->LogitsStride(HeadColumns(activations.shape));
+  absl::StatusOr<std::shared_ptr<std::byte>> memory =
+      backend->Allocate(Activations<T>::SizeBytes(activations), "activations");
+  if (absl::IsResourceExhausted(memory.status())) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        memory.status().message(),
+        ": lower train.micro_batch, or let train.recompute keep less (tug plan shows how much)"));
+  }
+  RETURN_IF_ERROR(memory.status());
+  return absl::WrapUnique(
+      new TransformerModel(options, activations, std::move(backend), *std::move(memory)));
+}
+
+template <typename T>
+TransformerModel<T>::TransformerModel(const ModelOptions& options,
+                                      const ActivationOptions& activations,
+                                      std::unique_ptr<Backend<T>> backend,
+                                      std::shared_ptr<std::byte> memory)
     : shape_(ModelShapeOf(options.config, options.symbols, options.classes)),
       dropout_(static_cast<float>(options.config.dropout())),
       max_samples_(options.max_micro_batch),
       inference_(options.inference),
       table_(ModelLayout(options.config, options.symbols, options.classes)),
-      activations_(ActivationOptionsOf(options)),
-      pass_{.pool = pool, .profile = options.profile} {
+      backend_(std::move(backend)),
+      activations_(activations, std::move(memory)),
+      pass_{.backend = *backend_, .profile = options.profile} {
   AddStack(/*decoder_stack=*/false);
   if (shape_.has_decoder_stack()) AddStack(/*decoder_stack=*/true);
   AddHead({.label_smoothing = static_cast<float>(options.train.label_smoothing()),
@@ -109,6 +133,8 @@ void TransformerModel<T>::Begin(const MicroBatch& batch, int64_t seq) {
   TUG_CHECK_LE(batch.samples, max_samples_);
   TUG_CHECK(!batch.training || !inference_) << "a model for inference is not trained";
   pass_.batch = batch;
+  pass_.inputs = backend_->LoadInputs(batch);
+  pass_.targets = 0;
   pass_.samples = batch.samples;
   pass_.seq = seq;
   pass_.p = batch.training ? dropout_ : 0.0f;
@@ -139,6 +165,7 @@ void TransformerModel<T>::Start(const MicroBatch& batch) {
   const int32_t least = classifies ? 0 : kernels::kNoTarget;
   for (const int32_t target : batch.targets) {
     TUG_CHECK(target >= least && target < end) << "target " << target;
+    if (target != kernels::kNoTarget) ++pass_.targets;
   }
 }
 
@@ -162,7 +189,7 @@ LossSums TransformerModel<T>::losses() const {
   TUG_CHECK_EQ(next_forward_, last() + 1) << "the forward pass is not done";
   TUG_CHECK(!pass_.batch.training || next_backward_ < last())
       << "losses of a training pass are known after Backward of the last block";
-  return head_->losses();
+  return head_->losses(pass_);
 }
 
 template <typename T>

@@ -20,8 +20,10 @@ namespace tug {
 template <typename T>
 class TransformerModel final : public Model {
  public:
-  // REQUIRES: `options` as Model::Create has checked them.
-  TransformerModel(const ModelOptions& options, ThreadPool& pool);
+  // RESOURCE_EXHAUSTED: no memory for activations. REQUIRES: `options` as Model::Create has checked
+  // them.
+  static absl::StatusOr<std::unique_ptr<Model>> Create(const ModelOptions& options,
+                                                       std::unique_ptr<Backend<T>> backend);
 
   const BlockTable& blocks() const override { return table_; }
   std::optional<int> tied_block() const override;
@@ -33,10 +35,14 @@ class TransformerModel final : public Model {
   void Forward(int block) override;
   void Backward(int block) override;
   LossSums losses() const override;
+  absl::Status status() const override { return backend_->status(); }
+  absl::Status Synchronize() override { return backend_->Synchronize(); }
   void Logits(std::span<const int32_t> tokens, std::span<float> logits) override;
   void Logits(const MicroBatch& batch, int position, std::span<float> logits) override;
 
  private:
+  TransformerModel(const ModelOptions& options, const ActivationOptions& activations,
+                   std::unique_ptr<Backend<T>> backend, std::shared_ptr<std::byte> memory);
   int last() const { return static_cast<int>(blocks_.size()) - 1; }
   void AddStack(bool decoder_stack);
   void AddHead(const kernels::Objective& objective);
@@ -50,6 +56,7 @@ class TransformerModel final : public Model {
   const int max_samples_;
   const bool inference_;
   const BlockTable table_;
+  const std::unique_ptr<Backend<T>> backend_;  // outlives what it made, below
   Activations<T> activations_;
   std::vector<std::unique_ptr<Block<T>>> blocks_;
   // Of those, owned by them.
@@ -58,7 +65,7 @@ class TransformerModel final : public Model {
   EmbeddingBlock<T>* tied_ = nullptr;  // with a tied head
 
   // The pass under way.
-  Pass pass_;
+  Pass<T> pass_;
   int next_forward_ = 0;  // block; last() + 1: all done
   int next_backward_ = -1;
 };
