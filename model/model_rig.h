@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "base/thread_pool.h"
 #include "kernels/cross_entropy.h"
 #include "model/layout.h"
@@ -58,22 +59,12 @@ class ModelRig {
  public:
   explicit ModelRig(const ModelOptions& options, int threads = 1)
       : options_(options), context_(options.config.context()), pool_(threads) {
-    auto model = Model::Create(options, pool_);
-    EXPECT_TRUE(model.ok()) << model.status();
-    model_ = *std::move(model);
-    std::mt19937 random(kRigSeed);
-    std::normal_distribution<float> normal;
-    for (const BlockSpec& block : model_->blocks().blocks()) {
-      std::vector<float>& weights = weights_.emplace_back();
-      for (const TensorSpec& tensor : block.tensors()) {
-        for (uint64_t i = 0; i < ElementCount(tensor); ++i) {
-          weights.push_back(tensor.init_mean() + 0.2f * normal(random));
-        }
-      }
-      gradients_.emplace_back(weights.size(), std::nanf(""));
-    }
-    Bind();
-    MakeBatch();
+    Make(Model::Create(options, pool_));
+  }
+  // On a device that reads and writes the host's memory; it outlives the rig.
+  ModelRig(const ModelOptions& options, ComputeDevice& device)
+      : options_(options), context_(options.config.context()), pool_(1) {
+    Make(Model::Create(options, device));
   }
 
   void Bind() {
@@ -147,6 +138,24 @@ class ModelRig {
   }
 
  private:
+  void Make(absl::StatusOr<std::unique_ptr<Model>> model) {
+    EXPECT_TRUE(model.ok()) << model.status();
+    model_ = *std::move(model);
+    std::mt19937 random(kRigSeed);
+    std::normal_distribution<float> normal;
+    for (const BlockSpec& block : model_->blocks().blocks()) {
+      std::vector<float>& weights = weights_.emplace_back();
+      for (const TensorSpec& tensor : block.tensors()) {
+        for (uint64_t i = 0; i < ElementCount(tensor); ++i) {
+          weights.push_back(tensor.init_mean() + 0.2f * normal(random));
+        }
+      }
+      gradients_.emplace_back(weights.size(), std::nanf(""));
+    }
+    Bind();
+    MakeBatch();
+  }
+
   bool is_encoder() const { return options_.config.family() == ModelConfig::ENCODER; }
 
   // Padding where the family knows it; a target in five does not count.
