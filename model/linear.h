@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "kernels/activation.h"
+#include "kernels/linear.h"
 #include "model/parameters.h"
 #include "model/pass.h"
 

@@ -104,10 +104,10 @@ struct ModelOptions {
 // model/memory.h); kernels keep scratch for each thread. Owned by one compute thread.
 //
 // On a device (model/backend.h) weights and gradients that are bound lie in its memory, and a model
-// may only queue: Forward and Backward return before they are done, and what "is complete after
-// Backward" is so in the order of what is queued on the device. The host waits in `losses`,
-// `Logits` and `Synchronize`. An error on the device ends nothing: from then on nothing is
-// computed, and `status` has it.
+// may only queue: Forward and Backward may return before they are done. What is said here of when
+// they run and what is complete after them then holds in the order of the device's queue. The host
+// waits in `losses`, `Logits` and `Synchronize`. An error of the device ends nothing: from then on
+// nothing is computed or written, losses and gradients mean nothing, and `status` has it.
 class Model {
  public:
   // `pool` outlives the model. InvalidArgument when a size is out of range or beyond what dropout

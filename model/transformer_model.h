@@ -7,7 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "model/activations.h"
+#include "model/backend.h"
 #include "model/block.h"
 #include "model/embedding_block.h"
 #include "model/lm_head.h"
