@@ -6,6 +6,10 @@
 #include <cstring>
 #include <map>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/check.h"
@@ -18,9 +22,15 @@ constexpr size_t kGuardBytes = kAlignment;  // before it; 64 and up to the bound
 constexpr int kUnwritten = 0xFF;
 constexpr int kGuard = 0xA5;
 
+struct Allocation {
+  size_t bytes;
+  bool pinned;  // the host may use it
+};
+
 struct Allocations {
   absl::Mutex mutex;
-  std::map<uintptr_t, size_t> bytes_of ABSL_GUARDED_BY(mutex);
+  std::map<uintptr_t, Allocation> at ABSL_GUARDED_BY(mutex);
+  int device_accesses ABSL_GUARDED_BY(mutex) = 0;
 };
 
 // Lives as long as the process: a buffer may be freed by a destructor of static storage.
@@ -33,14 +43,25 @@ size_t AllocatedBytes(size_t bytes) {
   return (kGuardBytes + bytes + 64 + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+void SetUsable(uintptr_t memory, const Allocation& allocation, bool usable) {
+  const void* const begin = reinterpret_cast<const void*>(memory);
+  if (usable || allocation.pinned) {
+    ASAN_UNPOISON_MEMORY_REGION(begin, allocation.bytes);
+  } else {
+    ASAN_POISON_MEMORY_REGION(begin, allocation.bytes);
+  }
+}
+#else
+void SetUsable(uintptr_t, const Allocation&, bool) {}
+#endif
+
 bool IsGuard(const std::byte* begin, const std::byte* end) {
   return std::all_of(begin, end, [](std::byte b) { return b == std::byte{kGuard}; });
 }
 
-}  // namespace
-
-void* AllocateDeviceBytes(size_t bytes) {
-  const size_t allocated = AllocatedBytes(bytes);
+void* Allocate(const Allocation& allocation) {
+  const size_t bytes = allocation.bytes, allocated = AllocatedBytes(bytes);
   auto* const begin = static_cast<std::byte*>(std::aligned_alloc(kAlignment, allocated));
   if (begin == nullptr) return nullptr;
   std::byte* const memory = begin + kGuardBytes;
@@ -49,9 +70,16 @@ void* AllocateDeviceBytes(size_t bytes) {
   std::memset(memory + bytes, kGuard, allocated - kGuardBytes - bytes);
   Allocations& all = All();
   absl::MutexLock lock(&all.mutex);
-  all.bytes_of[reinterpret_cast<uintptr_t>(memory)] = bytes;
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  all.at.emplace(at, allocation);
+  SetUsable(at, allocation, all.device_accesses > 0);
   return memory;
 }
+
+}  // namespace
+
+void* AllocateDeviceBytes(size_t bytes) { return Allocate({.bytes = bytes, .pinned = false}); }
+void* AllocatePinnedBytes(size_t bytes) { return Allocate({.bytes = bytes, .pinned = true}); }
 
 void FreeDeviceBytes(void* memory) {
   if (memory == nullptr) return;
@@ -59,10 +87,11 @@ void FreeDeviceBytes(void* memory) {
   size_t bytes = 0;
   {
     absl::MutexLock lock(&all.mutex);
-    const auto found = all.bytes_of.find(reinterpret_cast<uintptr_t>(memory));
-    TUG_CHECK(found != all.bytes_of.end()) << "no device memory, or freed before";
-    bytes = found->second;
-    all.bytes_of.erase(found);
+    const auto found = all.at.find(reinterpret_cast<uintptr_t>(memory));
+    TUG_CHECK(found != all.at.end()) << "no device memory, or freed before";
+    bytes = found->second.bytes;
+    SetUsable(found->first, found->second, true);
+    all.at.erase(found);
   }
   auto* const begin = static_cast<std::byte*>(memory) - kGuardBytes;
   TUG_CHECK(IsGuard(begin, begin + kGuardBytes))
@@ -72,15 +101,30 @@ void FreeDeviceBytes(void* memory) {
   std::free(begin);
 }
 
+DeviceAccess::DeviceAccess() {
+  Allocations& all = All();
+  absl::MutexLock lock(&all.mutex);
+  if (all.device_accesses++ > 0) return;
+  for (const auto& [memory, allocation] : all.at) SetUsable(memory, allocation, true);
+}
+
+DeviceAccess::~DeviceAccess() {
+  Allocations& all = All();
+  absl::MutexLock lock(&all.mutex);
+  if (--all.device_accesses > 0) return;
+  for (const auto& [memory, allocation] : all.at) SetUsable(memory, allocation, false);
+}
+
 bool IsDeviceMemory(const void* p) { return IsDeviceRange(p, 0); }
 
 bool IsDeviceRange(const void* p, size_t bytes) {
   Allocations& all = All();
   absl::MutexLock lock(&all.mutex);
   const auto at = reinterpret_cast<uintptr_t>(p);
-  auto after = all.bytes_of.upper_bound(at);
-  if (after == all.bytes_of.begin()) return false;
-  const auto& [begin, size] = *--after;
+  auto after = all.at.upper_bound(at);
+  if (after == all.at.begin()) return false;
+  const auto& [begin, allocation] = *--after;
+  const size_t size = allocation.bytes;
   return at - begin <= size && bytes <= size - (at - begin);
 }
 

@@ -11,7 +11,19 @@ namespace tug::kernels::emulation {
 
 // At a boundary of 256 bytes, as cudaMalloc.
 void* AllocateDeviceBytes(size_t bytes);
+// Which the host may use too.
+void* AllocatePinnedBytes(size_t bytes);
 void FreeDeviceBytes(void* memory);
+
+// Held by what the device does. Under --config=asan whoever else reads or writes device memory, the
+// host that is, ends the process.
+class DeviceAccess {
+ public:
+  DeviceAccess();
+  ~DeviceAccess();
+  DeviceAccess(const DeviceAccess&) = delete;
+  DeviceAccess& operator=(const DeviceAccess&) = delete;
+};
 
 // Whether p lies in such memory, or at its end.
 bool IsDeviceMemory(const void* p);

@@ -330,6 +330,7 @@ void SetSeed(uint64_t seed) { ThisThreads().set_seed(seed); }
 
 absl::Status RunGrid(const GridShape& shape, const std::function<void()>& thread,
                      void (*begin_thread)(const Index3& thread, const Index3& block)) {
+  const DeviceAccess access;
   return ThisThreads().Run(shape, thread, begin_thread);
 }
 

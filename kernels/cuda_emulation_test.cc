@@ -17,12 +17,12 @@
 namespace tug::kernels::cuda {
 namespace {
 
-// Device memory of the emulation, which the host may read.
+// Memory of host and device.
 template <typename T>
 class Shared {
  public:
   explicit Shared(std::vector<T> values)
-      : n_(values.size()), buffer_(*DeviceBuffer::Create(n_ * sizeof(T))) {
+      : n_(values.size()), buffer_(*PinnedBuffer::Create(n_ * sizeof(T))) {
     std::copy(values.begin(), values.end(), buffer_.As<T>());
   }
   T* data() const { return buffer_.As<T>(); }
@@ -30,7 +30,7 @@ class Shared {
 
  private:
   size_t n_;
-  DeviceBuffer buffer_;
+  PinnedBuffer buffer_;
 };
 
 std::vector<int> UpTo(int n) {
@@ -338,6 +338,18 @@ TEST(DeviceMemoryDeathTest, AWriteBehindItsEndEndsTheProcess) {
       },
       "written behind the end of 10 bytes");
 }
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST(DeviceMemoryDeathTest, TheHostMayNotUseIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto buffer = DeviceBuffer::Create(100);
+  ASSERT_TRUE(buffer.ok());
+  EXPECT_DEATH(buffer->As<char>()[10] = 0, "use-after-poison");
+  const auto pinned = PinnedBuffer::Create(100);
+  ASSERT_TRUE(pinned.ok());
+  pinned->As<char>()[10] = 0;
+}
+#endif
 
 }  // namespace
 }  // namespace tug::kernels::cuda

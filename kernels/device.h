@@ -163,6 +163,9 @@ class PinnedBuffer {
 absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream& stream);
 absl::Status CopyToHostAsync(void* host, const void* device, size_t bytes, const Stream& stream);
 absl::Status CopyOnDeviceAsync(void* to, const void* from, size_t bytes, const Stream& stream);
+// `rows` rows of `row_bytes`, whose beginnings lie so many bytes apart at either end.
+absl::Status CopyRowsOnDeviceAsync(void* to, size_t to_stride, const void* from, size_t from_stride,
+                                   size_t row_bytes, size_t rows, const Stream& stream);
 absl::Status FillZeroAsync(void* device, size_t bytes, const Stream& stream);
 
 // Whether all of these begin at boundaries of 16 bytes, the most that a thread reads at once

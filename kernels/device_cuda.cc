@@ -221,6 +221,13 @@ absl::Status CopyToHostAsync(void* host, const void* device, size_t bytes, const
 absl::Status CopyOnDeviceAsync(void* to, const void* from, size_t bytes, const Stream& stream) {
   return Copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }
+absl::Status CopyRowsOnDeviceAsync(void* to, size_t to_stride, const void* from, size_t from_stride,
+                                   size_t row_bytes, size_t rows, const Stream& stream) {
+  if (row_bytes == 0 || rows == 0) return absl::OkStatus();
+  return CudaStatus(cudaMemcpy2DAsync(to, to_stride, from, from_stride, row_bytes, rows,
+                                      cudaMemcpyDeviceToDevice, Of(stream)),
+                    "cudaMemcpy2DAsync");
+}
 absl::Status FillZeroAsync(void* device, size_t bytes, const Stream& stream) {
   if (bytes == 0) return absl::OkStatus();
   return CudaStatus(cudaMemsetAsync(device, 0, bytes, Of(stream)), "cudaMemsetAsync");

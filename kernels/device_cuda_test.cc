@@ -65,6 +65,27 @@ TEST_F(Device, CopiesThereAndBack) {
   }
 }
 
+TEST_F(Device, CopiesRows) {
+  constexpr size_t kRows = 5, kWidth = 7, kFrom = 19, kTo = 11;
+  std::vector<uint8_t> host(kRows * kFrom), back(kRows * kTo), expected(kRows * kTo);
+  std::iota(host.begin(), host.end(), 1);
+  for (size_t row = 0; row < kRows; ++row) {
+    std::copy_n(&host[row * kFrom], kWidth, &expected[row * kTo]);
+  }
+  const auto from = DeviceBuffer::Create(host.size());
+  const auto to = DeviceBuffer::Create(back.size());
+  ASSERT_TRUE(from.ok() && to.ok());
+  ASSERT_TRUE(CopyToDeviceAsync(from->data(), host.data(), host.size(), stream()).ok());
+  ASSERT_TRUE(FillZeroAsync(to->data(), back.size(), stream()).ok());
+  for (const size_t rows : {size_t{0}, kRows}) {
+    ASSERT_TRUE(
+        CopyRowsOnDeviceAsync(to->data(), kTo, from->data(), kFrom, kWidth, rows, stream()).ok());
+    ASSERT_TRUE(CopyToHostAsync(back.data(), to->data(), back.size(), stream()).ok());
+    ASSERT_TRUE(stream().Synchronize().ok());
+    EXPECT_EQ(back, rows == 0 ? std::vector<uint8_t>(back.size()) : expected);
+  }
+}
+
 // Of a copy that takes milliseconds, the other stream reads the end: it would see zeros if it did
 // not wait. Pinned, since other memory may block the host until the copy is done.
 TEST_F(Device, AnotherStreamWaitsForAnEvent) {

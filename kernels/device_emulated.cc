@@ -28,11 +28,16 @@ absl::Status CheckRange(const void* device, size_t bytes) {
   return absl::InternalError(absl::StrCat(bytes, " bytes that do not all lie in device memory"));
 }
 
-absl::StatusOr<void*> Allocate(size_t bytes) {
-  void* const data = bytes <= kMemoryBytes ? emulation::AllocateDeviceBytes(bytes) : nullptr;
+absl::StatusOr<void*> Allocate(size_t bytes, void* (*allocate)(size_t)) {
+  void* const data = bytes <= kMemoryBytes ? allocate(bytes) : nullptr;
   if (data != nullptr) return data;
   return absl::ResourceExhaustedError(
       absl::StrCat(bytes, " bytes wanted; an emulated GPU has ", kMemoryBytes));
+}
+
+void Copy(void* to, const void* from, size_t bytes) {
+  const emulation::DeviceAccess access;
+  if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
 }  // namespace
@@ -82,45 +87,56 @@ absl::Status Stream::Synchronize() const { return absl::OkStatus(); }
 absl::Status Stream::WaitFor(const Event&) const { return absl::OkStatus(); }
 
 absl::StatusOr<DeviceBuffer> DeviceBuffer::Create(size_t size_bytes) {
-  ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes));
+  ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes, emulation::AllocateDeviceBytes));
   return DeviceBuffer(data, size_bytes);
 }
 void DeviceBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
 
 absl::StatusOr<ScratchBuffer> ScratchBuffer::Create(size_t size_bytes, const Stream& stream) {
-  ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes));
+  ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes, emulation::AllocateDeviceBytes));
   return ScratchBuffer(data, stream.handle());
 }
 void ScratchBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
 
 // Device memory too: kernels may use it.
 absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
-  ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes));
+  ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes, emulation::AllocatePinnedBytes));
   return PinnedBuffer(data, size_bytes);
 }
 void PinnedBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
 
 absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream&) {
   RETURN_IF_ERROR(CheckRange(device, bytes));
-  if (bytes > 0) std::memcpy(device, host, bytes);
+  Copy(device, host, bytes);
   return absl::OkStatus();
 }
 
 absl::Status CopyToHostAsync(void* host, const void* device, size_t bytes, const Stream&) {
   RETURN_IF_ERROR(CheckRange(device, bytes));
-  if (bytes > 0) std::memcpy(host, device, bytes);
+  Copy(host, device, bytes);
   return absl::OkStatus();
 }
 
 absl::Status CopyOnDeviceAsync(void* to, const void* from, size_t bytes, const Stream&) {
   RETURN_IF_ERROR(CheckRange(to, bytes));
   RETURN_IF_ERROR(CheckRange(from, bytes));
-  if (bytes > 0) std::memcpy(to, from, bytes);
+  Copy(to, from, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status CopyRowsOnDeviceAsync(void* to, size_t to_stride, const void* from, size_t from_stride,
+                                   size_t row_bytes, size_t rows, const Stream& stream) {
+  for (size_t row = 0; row < rows; ++row) {
+    RETURN_IF_ERROR(CopyOnDeviceAsync(static_cast<std::byte*>(to) + row * to_stride,
+                                      static_cast<const std::byte*>(from) + row * from_stride,
+                                      row_bytes, stream));
+  }
   return absl::OkStatus();
 }
 
 absl::Status FillZeroAsync(void* device, size_t bytes, const Stream&) {
   RETURN_IF_ERROR(CheckRange(device, bytes));
+  const emulation::DeviceAccess access;
   if (bytes > 0) std::memset(device, 0, bytes);
   return absl::OkStatus();
 }

@@ -37,6 +37,10 @@ void PinnedBuffer::Free::operator()(void*) const {}
 absl::Status CopyToDeviceAsync(void*, const void*, size_t, const Stream&) { return NotBuilt(); }
 absl::Status CopyToHostAsync(void*, const void*, size_t, const Stream&) { return NotBuilt(); }
 absl::Status CopyOnDeviceAsync(void*, const void*, size_t, const Stream&) { return NotBuilt(); }
+absl::Status CopyRowsOnDeviceAsync(void*, size_t, const void*, size_t, size_t, size_t,
+                                   const Stream&) {
+  return NotBuilt();
+}
 absl::Status FillZeroAsync(void*, size_t, const Stream&) { return NotBuilt(); }
 
 }  // namespace tug::kernels::cuda

@@ -81,6 +81,7 @@ absl::Status MatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, int64_
                     const T* a, int64_t lda, const T* b, int64_t ldb, float beta, C* c, int64_t ldc,
                     const Stream&) {
   TUG_CHECK(m >= 0 && n >= 0 && k >= 0 && (beta == 0.0f || beta == 1.0f));
+  const emulation::DeviceAccess access;
   ASSIGN_OR_RETURN(const auto sums, Multiply(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc));
   Store(sums, m, n, c, ldc);
   return absl::OkStatus();
@@ -91,6 +92,7 @@ absl::Status FusedMatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, i
                          const T* a, int64_t lda, const T* b, int64_t ldb,
                          const Epilogue<C>& epilogue, C* c, int64_t ldc, const Stream&) {
   TUG_CHECK(m >= 0 && n >= 0 && k >= 0);
+  const emulation::DeviceAccess access;
   if (m == 0 || n == 0) return absl::OkStatus();
   const bool gelu = epilogue.pre_gelu != nullptr;
   RETURN_IF_ERROR(CheckFusible(k, epilogue, c, ldc));

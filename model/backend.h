@@ -99,6 +99,7 @@ class Backend {
 
   // ---- linear layers ----
 
+  // A bias given with w has the same values until the next Bind of w.
   virtual void LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
                              T* y) = 0;
   // y [rows][stride]: rows of logits, `LogitsStride(w.out())` elements apart.

@@ -38,16 +38,6 @@ ModelOptions Options(const Case& of) {
   return options;
 }
 
-// Weights of usual size: with the rig's wide ones attention is a choice, and a rounding may choose
-// otherwise.
-void Shrink(ModelRig& rig) {
-  rig.ForEachTensor([](const TensorSpec& tensor, std::span<float> weights, std::span<const float>) {
-    if (tensor.shape_size() != 2) return;
-    for (float& weight : weights) weight *= 0.3f;
-  });
-  rig.Bind();
-}
-
 class ModelPrecision : public testing::TestWithParam<Case> {};
 
 TEST_P(ModelPrecision, Bf16StaysNearFp32InLossAndEveryGradientTensor) {
@@ -55,8 +45,8 @@ TEST_P(ModelPrecision, Bf16StaysNearFp32InLossAndEveryGradientTensor) {
   ModelRig fp32(options);
   options.train.set_precision(TrainConfig::BF16);
   ModelRig bf16(options);
-  Shrink(fp32);
-  Shrink(bf16);
+  fp32.ShrinkMatrices();
+  bf16.ShrinkMatrices();
   const double loss = fp32.LossAndGradient(fp32.Batch()).loss;
   EXPECT_NEAR(bf16.LossAndGradient(bf16.Batch()).loss / loss, 1, kLossBound);
   std::vector<std::span<const float>> expected;

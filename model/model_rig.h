@@ -53,6 +53,19 @@ inline std::string FamilyName(ModelConfig::Family family) {
   return ModelConfig::Family_Name(family);
 }
 
+// All blocks forward.
+inline void RunForward(Model& model, const MicroBatch& batch) {
+  model.Start(batch);
+  for (int b = 0; b < model.num_blocks(); ++b) model.Forward(b);
+}
+
+// Forward and backward; losses of training are known after the last block's backward pass.
+inline LossSums RunPass(Model& model, const MicroBatch& batch) {
+  RunForward(model, batch);
+  for (int b = model.num_blocks() - 1; b >= 0; --b) model.Backward(b);
+  return model.losses();
+}
+
 // A model with its weights, gradients and a batch of max_micro_batch samples, all from one seed:
 // the same for models that differ in precision or recomputation only.
 class ModelRig {
@@ -95,16 +108,8 @@ class ModelRig {
     return Batch(0, options_.max_micro_batch, training);
   }
 
-  void Forward(const MicroBatch& batch) {
-    model_->Start(batch);
-    for (int b = 0; b < model_->num_blocks(); ++b) model_->Forward(b);
-  }
-  // Of the whole pass; losses of training are known after the last block's backward pass.
-  LossSums LossAndGradient(const MicroBatch& batch) {
-    Forward(batch);
-    for (int b = model_->num_blocks() - 1; b >= 0; --b) model_->Backward(b);
-    return model_->losses();
-  }
+  void Forward(const MicroBatch& batch) { RunForward(*model_, batch); }
+  LossSums LossAndGradient(const MicroBatch& batch) { return RunPass(*model_, batch); }
   double TrainingLoss(const MicroBatch& batch) {
     Forward(batch);
     model_->Backward(model_->num_blocks() - 1);
@@ -122,6 +127,16 @@ class ModelRig {
   std::vector<int32_t>& lengths() { return lengths_; }
   std::vector<int32_t>& tokens() { return tokens_; }
   std::vector<int32_t>& targets() { return targets_; }
+
+  // Weights of usual size: with the wide ones attention is a choice, and a rounding may choose
+  // otherwise.
+  void ShrinkMatrices() {
+    ForEachTensor([](const TensorSpec& tensor, std::span<float> weights, std::span<const float>) {
+      if (tensor.shape_size() != 2) return;
+      for (float& weight : weights) weight *= 0.3f;
+    });
+    Bind();
+  }
 
   // Calls f(tensor, its weights, its gradient) for every tensor.
   template <typename F>

@@ -69,6 +69,7 @@ def tug_cuda_library(
         kernels = [],
         srcs = [],
         emulated_srcs = None,
+        without_cuda_srcs = [],
         hdrs = [],
         deps = [],
         cuda_deps = [],
@@ -79,8 +80,9 @@ def tug_cuda_library(
     """A library of CUDA code.
 
     `name`: under --config=cuda the compiled code, and TUG_CUDA=1 for whoever depends on it;
-    otherwise the headers alone: guard calls with `#if TUG_CUDA`, or ask CheckGpu of
-    kernels/device.h in a file that is compiled with CUDA only.
+    otherwise the headers and `without_cuda_srcs`. Where those do not define what is called, guard
+    calls with `#if TUG_CUDA`, or ask CheckGpu of kernels/device.h in a file that is compiled with
+    CUDA only.
     `name_emulated` (for tests): the same code compiled for the CPU, with TUG_CUDA_EMULATED=1.
     A program links one of the two.
 
@@ -89,6 +91,8 @@ def tug_cuda_library(
       kernels: .cu files, written in kernels/cuda_language.h. They call nothing of `srcs`.
       srcs: .cc files that call the CUDA runtime, its libraries, or kernels.
       emulated_srcs: what `name_emulated` has in place of `srcs`; None: the same.
+      without_cuda_srcs: what `name` has in place of code in builds without CUDA: .cc files which say
+        that there is no GPU.
       hdrs: headers. Plain C++, except those that only .cu files include.
       deps: libraries without CUDA.
       cuda_deps: labels of other tug_cuda_library targets.
@@ -130,7 +134,7 @@ def tug_cuda_library(
         name = name,
         srcs = select({
             "//third_party:cuda_enabled": srcs,
-            "//conditions:default": [],
+            "//conditions:default": without_cuda_srcs,
         }),
         hdrs = hdrs,
         deps = own_kernels + all_deps,

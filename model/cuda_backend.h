@@ -1,0 +1,146 @@
+#ifndef TUG_MODEL_CUDA_BACKEND_H_
+#define TUG_MODEL_CUDA_BACKEND_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kernels/device.h"
+#include "kernels/linear_cuda.h"
+#include "kernels/matmul_cuda.h"
+#include "model/backend.h"
+
+namespace tug {
+
+// Computes a model on a GPU: each operation is that of kernels/x_cuda.h, queued on one stream.
+// Arrays of a micro-batch and what is fetched go through pinned memory; arrays wait for nothing but
+// their copy two micro-batches before. Errors name the operation or what memory was for. A fault of
+// a kernel is known when something waits for the stream.
+template <typename T>
+class CudaBackend final : public Backend<T> {
+ public:
+  using typename Backend<T>::Inputs;
+
+  // Of GPU number `device`. `stream` is that GPU's; shared, because models may outlive the device
+  // that made them. Errors: those of kernels/device.h.
+  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create(
+      int device, std::shared_ptr<const kernels::cuda::Stream> stream);
+  // Waits for what is queued.
+  ~CudaBackend() override;
+
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(size_t size_bytes,
+                                                      absl::string_view what) override;
+  Inputs LoadInputs(const MicroBatch& batch) override;
+  void FillZero(void* to, size_t size_bytes) override;
+  void CopyRows(int64_t rows, int64_t width, const T* from, int64_t from_stride, T* to,
+                int64_t to_stride) override;
+  void Fetch(void* host, const void* from, size_t size_bytes) override;
+  absl::Status status() const override { return status_; }
+  absl::Status Synchronize() override;
+
+  std::unique_ptr<WeightMatrix<T>> NewMatrix(int64_t in, int64_t out,
+                                             kernels::WeightOrder order) override;
+  void FloatFromBf16(const kernels::Bf16* src, float* dst, int64_t n) override;
+
+  void LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
+                     T* y) override;
+  void LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
+                     float* y) override;
+  int64_t LogitsStride(int64_t columns) const override;
+  void LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
+                               const float* bias, kernels::Activation activation, T* pre,
+                               T* y) override;
+  void LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy, int64_t dy_stride,
+                           bool accumulate, T* dx) override;
+  void LinearWeightGradient(const WeightMatrix<T>& w, int64_t rows, const T* x, const T* dy,
+                            int64_t dy_stride, bool accumulate, float* dw) override;
+  void BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride,
+                    float* dbias) override;
+  void ActivationBackward(kernels::Activation activation, int64_t n, const T* dy, const T* pre,
+                          T* dx) override;
+
+  void AttentionForward(const kernels::AttentionShape& shape,
+                        const kernels::AttentionOperands<const T>& in, float p,
+                        const kernels::DropoutKey& key, T* out, float* log_sum_exp) override;
+  void AttentionBackward(const kernels::AttentionShape& shape, const T* dout,
+                         const kernels::AttentionOperands<const T>& in, const T* out,
+                         const float* log_sum_exp, float p, const kernels::DropoutKey& key,
+                         const kernels::AttentionOperands<T>& gradient) override;
+  void LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
+                        const float* beta, T* y, float* mean, float* rstd) override;
+  void ResidualLayerNormForward(int64_t samples, int64_t seq, int64_t width, const T* x,
+                                const T* residual, float p, const kernels::DropoutKey& key,
+                                const float* gamma, const float* beta, T* sum, T* y, float* mean,
+                                float* rstd) override;
+  void LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x, const float* gamma,
+                         const float* mean, const float* rstd, bool accumulate, T* dx,
+                         float* dgamma, float* dbeta) override;
+  void DropoutAdd(int64_t samples, int64_t elements_per_sample, const T* x, const T* residual,
+                  float p, const kernels::DropoutKey& key, T* y) override;
+  void DropoutBackward(int64_t samples, int64_t elements_per_sample, const T* dy, float p,
+                       const kernels::DropoutKey& key, T* dx) override;
+
+  void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
+                        const float* wte, const float* wpe, T* out) override;
+  void EmbeddingForward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
+                        const kernels::Bf16* wte, const kernels::Bf16* wpe, T* out) override;
+  void EmbeddingBackward(int64_t samples, int64_t seq, int64_t width, const int32_t* tokens,
+                         const T* dout, float* dwte, float* dwpe) override;
+  void CrossEntropy(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
+                    const kernels::Objective& objective, T* gradient, float* losses,
+                    uint8_t* correct) override;
+  void CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits, const int32_t* targets,
+                        float* losses, uint8_t* correct) override;
+
+ private:
+  class Matrix;
+
+  // Where a micro-batch's arrays wait for their copy to the GPU.
+  struct Staging {
+    kernels::cuda::Event copied;
+    std::optional<kernels::cuda::PinnedBuffer> memory;
+  };
+  static constexpr size_t kInputs = 4;  // arrays of a micro-batch
+
+  CudaBackend(int device, std::shared_ptr<const kernels::cuda::Stream> stream,
+              kernels::cuda::MatMulHandle products, kernels::cuda::PinnedBuffer fetched,
+              std::array<Staging, 2> staging);
+
+  // Calls `operation` on the GPU, unless there was an error; its own stays.
+  template <typename Operation>
+  void Queue(absl::string_view name, Operation operation) {
+    if (!status_.ok()) return;
+    absl::Status status = kernels::cuda::UseDevice(device_);
+    if (status.ok()) status = operation();
+    if (!status.ok()) {
+      status_ = absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+    }
+  }
+  absl::Status QueueInputs(const std::array<std::span<const int32_t>, kInputs>& arrays,
+                           std::array<const int32_t*, kInputs>& loaded);
+
+  // Constant after construction.
+  const int device_;
+  const std::shared_ptr<const kernels::cuda::Stream> stream_;
+  kernels::cuda::MatMulHandle products_;
+  const kernels::cuda::PinnedBuffer fetched_;
+
+  absl::Status status_;
+  std::array<Staging, 2> staging_;
+  size_t next_staging_ = 0;
+  std::optional<kernels::cuda::DeviceBuffer> inputs_;
+};
+
+extern template class CudaBackend<float>;
+extern template class CudaBackend<kernels::Bf16>;
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_CUDA_BACKEND_H_
