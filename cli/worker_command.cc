@@ -1,6 +1,8 @@
+#include <cstdint>
 #include <memory>
 
 #include "cli/commands.h"
+#include "model/staged_model.h"
 #include "worker/daemon.h"
 
 namespace tug {
@@ -25,12 +27,21 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       ->add_option("--cache-dir", options->cache_dir,
                    "Folder for the tokens of the text, where the run folder's cannot be read")
       ->type_name("DIR");
+  auto gpu = std::make_shared<uint32_t>(0);
+  command
+      ->add_option("--gpu", *gpu,
+                   "Number of the host's NVIDIA GPU that it takes, if the job's device is CUDA or "
+                   "AUTO; default 0")
+      ->type_name("N");
   command->footer(
       "SIGTERM lets others take over the worker's part, then ends it; a second one ends it at "
       "once.\n"
       "Example:\n  tug worker --coordinator 10.0.0.1:7070");
-  command->callback([options, &chosen] {
-    chosen = [options] {
+  command->callback([options, gpu, &chosen] {
+    chosen = [options, gpu] {
+      options->gpu_models = [gpu](const GpuModelOptions& model) {
+        return NewStagedModel(static_cast<int>(*gpu), model);
+      };
       LeaveSignal leave;
       options->leave = &leave;
       return RunWorker(*options);

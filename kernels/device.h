@@ -158,8 +158,24 @@ class PinnedBuffer {
   size_t size_bytes_ = 0;
 };
 
+// Host memory of somebody else, whole pages of it, that the device copies from and to by itself
+// while this lives; it goes before the memory does. Errors also: INTERNAL where that cannot be, as
+// of pages that are registered or may not be written.
+class RegisteredMemory {
+ public:
+  static absl::StatusOr<RegisteredMemory> Create(void* host, size_t size_bytes);
+
+ private:
+  struct Unregister {
+    void operator()(void* host) const;
+  };
+  explicit RegisteredMemory(void* host) : host_(host) {}
+  std::unique_ptr<void, Unregister> host_;
+};
+
 // Queued on the stream when they return; both ends must live until it is done. Host memory that is
-// not a PinnedBuffer's is taken too, but then the call may block, and overlaps with nothing.
+// neither a PinnedBuffer's nor registered is taken too, but then the call may block, and overlaps
+// with nothing.
 absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream& stream);
 absl::Status CopyToHostAsync(void* host, const void* device, size_t bytes, const Stream& stream);
 absl::Status CopyOnDeviceAsync(void* to, const void* from, size_t bytes, const Stream& stream);

@@ -24,8 +24,7 @@ absl::Status AllocationStatus(cudaError_t error, size_t wanted, absl::string_vie
 }
 
 absl::Status NoKernelsFor(absl::string_view what) {
-  return absl::UnavailableError(
-      absl::StrCat("no GPU that this program has kernels for: ", what, "; use compute on the CPU"));
+  return absl::UnavailableError(absl::StrCat("no GPU that this program has kernels for: ", what));
 }
 
 absl::StatusOr<int> Attribute(cudaDeviceAttr attribute, int device) {
@@ -71,7 +70,7 @@ absl::Status CudaStatus(int code, absl::string_view call) {
     case cudaErrorSystemDriverMismatch:
     case cudaErrorSystemNotReady:
     case cudaErrorStubLibrary:
-      return absl::UnavailableError(absl::StrCat("no GPU: ", text, "; use compute on the CPU"));
+      return absl::UnavailableError(absl::StrCat("no GPU: ", text));
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorInvalidDeviceFunction:
@@ -211,6 +210,13 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
   return PinnedBuffer(data, size_bytes);
 }
 void PinnedBuffer::Free::operator()(void* data) const { cudaFreeHost(data); }
+
+absl::StatusOr<RegisteredMemory> RegisteredMemory::Create(void* host, size_t size_bytes) {
+  RETURN_IF_ERROR(
+      CudaStatus(cudaHostRegister(host, size_bytes, cudaHostRegisterPortable), "cudaHostRegister"));
+  return RegisteredMemory(host);
+}
+void RegisteredMemory::Unregister::operator()(void* host) const { cudaHostUnregister(host); }
 
 absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream& stream) {
   return Copy(device, host, bytes, cudaMemcpyHostToDevice, stream);

@@ -1,5 +1,6 @@
 #include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "kernels/cuda_test_support.h"
@@ -165,6 +166,22 @@ TEST_F(Device, HasFacts) {
   EXPECT_EQ(*shared_bytes, facts->shared_bytes_per_block);
   EXPECT_FALSE(UseDevice(1000).ok());
   EXPECT_TRUE(UseDevice(0).ok());
+}
+
+TEST_F(Device, CopiesFromAndToRegisteredMemory) {
+  constexpr size_t kElements = size_t{1} << 20;  // pages of their own
+  std::vector<float> from(kElements, 3.0f), to(kElements);
+  const size_t bytes = kElements * sizeof(float);
+  const auto out = RegisteredMemory::Create(from.data(), bytes);
+  const auto in = RegisteredMemory::Create(to.data(), bytes);
+  ASSERT_TRUE(out.ok() && in.ok()) << out.status() << in.status();
+  const auto device = DeviceBuffer::Create(bytes);
+  ASSERT_TRUE(device.ok()) << device.status();
+  ASSERT_TRUE(CopyToDeviceAsync(device->data(), from.data(), bytes, stream()).ok());
+  ASSERT_TRUE(CopyToHostAsync(to.data(), device->data(), bytes, stream()).ok());
+  ASSERT_TRUE(stream().Synchronize().ok());
+  EXPECT_EQ(to, from);
+  EXPECT_FALSE(RegisteredMemory::Create(nullptr, 0).ok());
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
-// In place of device_cuda.cc in tests: memory is the host's, and what is queued is done at once.
+// In place of device_cuda.cc in tests: memory is the host's, and what is queued is done at once,
+// but for copies that are held (kernels/cuda_emulation_copies.h).
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "kernels/cuda_emulation_copies.h"
 #include "kernels/cuda_emulation_memory.h"
 #include "kernels/device.h"
 
@@ -14,14 +20,38 @@ namespace {
 constexpr uint64_t kMemoryBytes = uint64_t{4} << 30;
 constexpr size_t kSharedBytesPerBlock = size_t{163} << 10;
 
-// What stands behind a Stream: only that it is there.
-struct EmulatedStream {};
+bool holds_copies = false;
+
+// What a stream holds, in its order.
+struct Held {
+  std::deque<std::function<void()>> copies;
+  uint64_t queued = 0;
+  uint64_t done = 0;
+
+  void DoUntil(uint64_t until) {
+    for (; done < until; ++done) {
+      copies.front()();
+      copies.pop_front();
+    }
+  }
+};
+
+struct EmulatedStream {
+  std::shared_ptr<Held> held = std::make_shared<Held>();
+};
 
 struct EmulatedEvent {
   absl::Time recorded = absl::InfinitePast();
+  std::shared_ptr<Held> held;  // of the stream
+  uint64_t queued = 0;         // there, before it
+
+  void Await() const {
+    if (held != nullptr) held->DoUntil(queued);
+  }
 };
 
 EmulatedEvent& Of(void* event) { return *static_cast<EmulatedEvent*>(event); }
+Held& HeldOf(const Stream& stream) { return *static_cast<EmulatedStream*>(stream.handle())->held; }
 
 absl::Status CheckRange(const void* device, size_t bytes) {
   if (bytes == 0 || emulation::IsDeviceRange(device, bytes)) return absl::OkStatus();
@@ -38,6 +68,15 @@ absl::StatusOr<void*> Allocate(size_t bytes, void* (*allocate)(size_t)) {
 void Copy(void* to, const void* from, size_t bytes) {
   const emulation::DeviceAccess access;
   if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+// Between device and host.
+void CopyOn(const Stream& stream, void* to, const void* from, size_t bytes, const void* host) {
+  Held& held = HeldOf(stream);
+  const bool hold = holds_copies && !emulation::IsDeviceRange(host, bytes);
+  if (!hold && held.copies.empty()) return Copy(to, from, bytes);
+  held.copies.emplace_back([=] { Copy(to, from, bytes); });
+  ++held.queued;
 }
 
 }  // namespace
@@ -63,12 +102,19 @@ absl::StatusOr<size_t> SharedBytesPerBlock() { return kSharedBytesPerBlock; }
 
 absl::StatusOr<Event> Event::Create() { return Event(new EmulatedEvent); }
 void Event::Destroy::operator()(void* event) const { delete static_cast<EmulatedEvent*>(event); }
-absl::Status Event::Record(const Stream&) const {
-  Of(handle_.get()).recorded = absl::Now();
+absl::Status Event::Record(const Stream& stream) const {
+  const auto& held = static_cast<EmulatedStream*>(stream.handle())->held;
+  Of(handle_.get()) = {.recorded = absl::Now(), .held = held, .queued = held->queued};
   return absl::OkStatus();
 }
-absl::Status Event::Synchronize() const { return absl::OkStatus(); }
-absl::StatusOr<bool> Event::IsDone() const { return true; }
+absl::Status Event::Synchronize() const {
+  Of(handle_.get()).Await();
+  return absl::OkStatus();
+}
+absl::StatusOr<bool> Event::IsDone() const {
+  const EmulatedEvent& event = Of(handle_.get());
+  return event.held == nullptr || event.held->done >= event.queued;
+}
 
 absl::StatusOr<absl::Duration> TimeBetween(const Event& begin, const Event& end) {
   const absl::Time from = Of(begin.handle_.get()).recorded;
@@ -83,8 +129,23 @@ absl::StatusOr<Stream> Stream::Create() { return Stream(new EmulatedStream); }
 void Stream::Destroy::operator()(void* stream) const {
   delete static_cast<EmulatedStream*>(stream);
 }
-absl::Status Stream::Synchronize() const { return absl::OkStatus(); }
-absl::Status Stream::WaitFor(const Event&) const { return absl::OkStatus(); }
+absl::Status Stream::Synchronize() const {
+  Held& held = HeldOf(*this);
+  held.DoUntil(held.queued);
+  return absl::OkStatus();
+}
+// In the order of what the stream holds; at once where it holds nothing, as a kernel may be next.
+absl::Status Stream::WaitFor(const Event& event) const {
+  const EmulatedEvent awaited = Of(event.handle_.get());
+  Held& held = HeldOf(*this);
+  if (held.copies.empty()) {
+    awaited.Await();
+    return absl::OkStatus();
+  }
+  held.copies.emplace_back([awaited] { awaited.Await(); });
+  ++held.queued;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<DeviceBuffer> DeviceBuffer::Create(size_t size_bytes) {
   ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes, emulation::AllocateDeviceBytes));
@@ -105,15 +166,21 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
 }
 void PinnedBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
 
-absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream&) {
+absl::StatusOr<RegisteredMemory> RegisteredMemory::Create(void* host, size_t size_bytes) {
+  if (host != nullptr && size_bytes > 0) return RegisteredMemory(host);
+  return absl::InternalError("no memory to register");
+}
+void RegisteredMemory::Unregister::operator()(void*) const {}
+
+absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream& stream) {
   RETURN_IF_ERROR(CheckRange(device, bytes));
-  Copy(device, host, bytes);
+  CopyOn(stream, device, host, bytes, host);
   return absl::OkStatus();
 }
 
-absl::Status CopyToHostAsync(void* host, const void* device, size_t bytes, const Stream&) {
+absl::Status CopyToHostAsync(void* host, const void* device, size_t bytes, const Stream& stream) {
   RETURN_IF_ERROR(CheckRange(device, bytes));
-  Copy(host, device, bytes);
+  CopyOn(stream, host, device, bytes, host);
   return absl::OkStatus();
 }
 
@@ -142,3 +209,9 @@ absl::Status FillZeroAsync(void* device, size_t bytes, const Stream&) {
 }
 
 }  // namespace tug::kernels::cuda
+
+namespace tug::kernels::emulation {
+
+void HoldCopies(bool hold) { cuda::holds_copies = hold; }
+
+}  // namespace tug::kernels::emulation

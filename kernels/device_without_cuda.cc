@@ -34,6 +34,9 @@ void ScratchBuffer::Free::operator()(void*) const {}
 absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t) { return NotBuilt(); }
 void PinnedBuffer::Free::operator()(void*) const {}
 
+absl::StatusOr<RegisteredMemory> RegisteredMemory::Create(void*, size_t) { return NotBuilt(); }
+void RegisteredMemory::Unregister::operator()(void*) const {}
+
 absl::Status CopyToDeviceAsync(void*, const void*, size_t, const Stream&) { return NotBuilt(); }
 absl::Status CopyToHostAsync(void*, const void*, size_t, const Stream&) { return NotBuilt(); }
 absl::Status CopyOnDeviceAsync(void*, const void*, size_t, const Stream&) { return NotBuilt(); }

@@ -46,6 +46,10 @@ class WeightMatrix {
   const kernels::WeightOrder order_;
 };
 
+// On a GPU rows of logits begin at multiples of so many elements, 16 bytes of Bf16, which is what
+// products and vectors like.
+inline constexpr int64_t kGpuLogitsStep = 8;
+
 // What computes a model: the operations that blocks are made of, and memory for them. Blocks are
 // the same whatever computes them. Shapes, requirements and results of operations are those of the
 // CPU kernels with the same name (kernels/*.h), whose thread pool the backend has; all pointers are

@@ -24,8 +24,6 @@ using kernels::Bf16;
 
 constexpr size_t kFetchBytes = size_t{1} << 20;  // at a time
 constexpr size_t kLine = 64;                     // bytes, where an array of inputs begins
-// Elements: 16 bytes of Bf16, which is what products and vectors like.
-constexpr int64_t kStrideStep = 8;
 
 size_t InputBytes(std::span<const int32_t> array) {
   return (array.size_bytes() + kLine - 1) / kLine * kLine;
@@ -241,7 +239,7 @@ void CudaBackend<T>::LogitsForward(const WeightMatrix<T>& w, int64_t rows, const
 
 template <typename T>
 int64_t CudaBackend<T>::LogitsStride(int64_t columns) const {
-  return (columns + kStrideStep - 1) / kStrideStep * kStrideStep;
+  return (columns + kGpuLogitsStep - 1) / kGpuLogitsStep * kGpuLogitsStep;
 }
 
 template <typename T>

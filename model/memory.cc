@@ -4,9 +4,11 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <string>
 
 #include "kernels/linear.h"
 #include "model/activations.h"
+#include "model/backend.h"
 #include "model/block_window.h"
 #include "model/layout.h"
 #include "proto/placement_mode.h"
@@ -26,13 +28,18 @@ bool StaysBf16(const ModelOptions& options, CommConfig::Format pull_format) {
   return pull_format == CommConfig::BF16 && options.train.precision() == TrainConfig::BF16;
 }
 
-}  // namespace
-
-uint64_t PredictActivationBytes(const ModelOptions& options) {
-  const ActivationOptions activations = ActivationOptionsOf(options);
+uint64_t ActivationBytes(const ModelOptions& options, int64_t logits_stride) {
+  ActivationOptions activations = ActivationOptionsOf(options);
+  activations.logits_stride = logits_stride;
   return options.train.precision() == TrainConfig::BF16
              ? Activations<kernels::Bf16>::SizeBytes(activations)
              : Activations<float>::SizeBytes(activations);
+}
+
+}  // namespace
+
+uint64_t PredictActivationBytes(const ModelOptions& options) {
+  return ActivationBytes(options, ActivationOptionsOf(options).logits_stride);
 }
 
 namespace {
@@ -103,7 +110,8 @@ WorkerHolding WorkerHoldingOf(const JobConfig& config, uint32_t virtual_workers)
 HeldBytes PredictHeldBytes(const ModelOptions& options, CommConfig::Format pull_format,
                            const WorkerHolding& holding) {
   const BlockTable table = ModelLayout(options.config, options.symbols, options.classes);
-  const std::vector<uint64_t> packed = PackedBytes(options, table);
+  std::vector<uint64_t> packed = PackedBytes(options, table);
+  if (holding.on_gpu) packed.assign(packed.size(), 0);
   const uint64_t element_bytes =
       StaysBf16(options, pull_format) ? sizeof(kernels::Bf16) : sizeof(float);
   std::vector<BlockWeightBytes> weights;
@@ -122,7 +130,45 @@ HeldBytes PredictHeldBytes(const ModelOptions& options, CommConfig::Format pull_
 uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull_format,
                             const WorkerHolding& holding) {
   const HeldBytes held = PredictHeldBytes(options, pull_format, holding);
-  return held.weights + held.gradients + PredictActivationBytes(options) + kProcessBytes;
+  const uint64_t activations = holding.on_gpu ? 0 : PredictActivationBytes(options);
+  return held.weights + held.gradients + activations + kProcessBytes;
+}
+
+namespace {
+
+// Of an element of the tensor, on a GPU that computes in bf16.
+uint64_t CopyBytes(const TensorSpec& tensor, const ModelShape& shape, int block,
+                   bool bf16_weights) {
+  if (tensor.shape_size() == 2) {
+    return !bf16_weights && IsMatrixOfProducts(tensor, shape, block) ? sizeof(kernels::Bf16) : 0;
+  }
+  const std::string& name = tensor.name();
+  const bool rounded =
+      name.ends_with(".bias") && name.find("ln_") == std::string::npos && name != "classifier.bias";
+  return (rounded ? sizeof(kernels::Bf16) : 0) + (bf16_weights ? sizeof(float) : 0);
+}
+
+}  // namespace
+
+DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights) {
+  const BlockTable table = ModelLayout(options.config, options.symbols, options.classes);
+  const ModelShape shape = ModelShapeOf(options.config, options.symbols, options.classes);
+  const bool bf16 = options.train.precision() == TrainConfig::BF16;
+  DeviceBytes bytes;
+  for (int block = 0; block < table.blocks_size(); ++block) {
+    const uint64_t elements = ElementCount(table.blocks(block));
+    bytes.weights +=
+        DeviceBlockBytes(elements, bf16_weights ? sizeof(kernels::Bf16) : sizeof(float));
+    bytes.gradients += DeviceBlockBytes(elements, sizeof(float));
+    for (const TensorSpec& tensor : table.blocks(block).tensors()) {
+      if (bf16)
+        bytes.copies += ElementCount(tensor) * CopyBytes(tensor, shape, block, bf16_weights);
+    }
+  }
+  const int64_t columns = HeadColumns(shape);
+  bytes.activations =
+      ActivationBytes(options, (columns + kGpuLogitsStep - 1) / kGpuLogitsStep * kGpuLogitsStep);
+  return bytes;
 }
 
 uint32_t GradientBlocks(const PlacementConfig& placement, uint64_t micro_batches, uint32_t blocks) {

@@ -35,6 +35,8 @@ struct WorkerHolding {
   uint64_t micro_batches = 1;      // of a virtual worker and step
   // By block: its weights are read where the lanes have them; empty: none.
   std::vector<bool> in_place = {};
+  // It computes on a GPU: packed weights and activations are there, not here.
+  bool on_gpu = false;
 };
 // `config`: all fields filled.
 WorkerHolding WorkerHoldingOf(const JobConfig& config, uint32_t virtual_workers);
@@ -68,6 +70,30 @@ uint64_t PredictWorkerBytes(const ModelOptions& options, CommConfig::Format pull
 // received them: placement.gradient_blocks, but all with several micro-batches a virtual worker,
 // since all are then made in the first and complete in the last. At most `blocks`. Pure.
 uint32_t GradientBlocks(const PlacementConfig& placement, uint64_t micro_batches, uint32_t blocks);
+
+// Of a GPU's memory, by a model that stages weights and gradients there (model/staged_model.h), in
+// blocks rounded up to kGpuBlockBytes:
+//   weights      4 P, or 2 P where bf16 is bound
+//   copies       BF16: 2 bytes for each element of a layer's biases; where FP32 is bound 2 for each
+//                of a matrix of products, else 4 for each of biases and norms
+//   gradients    4 P
+//   activations  below, but for rows of logits, which are a multiple of 8 elements
+// Beside that a worker takes what CUDA does for itself, 32 MiB for cuBLASLt, and scratch of
+// kernels.
+struct DeviceBytes {
+  uint64_t weights = 0;
+  uint64_t copies = 0;
+  uint64_t gradients = 0;
+  uint64_t activations = 0;
+
+  uint64_t total() const { return weights + copies + gradients + activations; }
+};
+inline constexpr uint64_t kGpuBlockBytes = 256;
+constexpr uint64_t DeviceBlockBytes(uint64_t elements, uint64_t element_bytes) {
+  return (elements * element_bytes + kGpuBlockBytes - 1) / kGpuBlockBytes * kGpuBlockBytes;
+}
+// `options` as for Model::Create. Pure.
+DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights);
 
 // What local steps add to that; 0 without them.
 uint64_t LocalStepBytes(const ModelOptions& options, CommConfig::Format pull_format,

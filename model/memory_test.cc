@@ -350,5 +350,45 @@ TEST(PackedWeightBytes, CountsMatricesOfProducts) {
   }
 }
 
+// Blocks begin at multiples of 256 bytes; BF16 halves weights where bf16 is bound, and else keeps
+// copies of matrices. Rows of logits are rounded up to 8 elements, here 24 from 19.
+TEST(DeviceMemory, IsWeightsCopiesGradientsAndActivations) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  const BlockTable table = ModelLayout(options.config, options.symbols, options.classes);
+  uint64_t floats = 0, halves = 0;
+  for (const BlockSpec& block : table.blocks()) {
+    floats += (4 * ElementCount(block) + 255) / 256 * 256;
+    halves += (2 * ElementCount(block) + 255) / 256 * 256;
+  }
+  const DeviceBytes fp32 = PredictDeviceBytes(options, /*bf16_weights=*/false);
+  EXPECT_EQ(fp32.weights, floats);
+  EXPECT_EQ(fp32.gradients, floats);
+  EXPECT_EQ(fp32.copies, 0u);
+  const uint64_t rows = 3 * options.config.context();
+  EXPECT_EQ(fp32.activations, PredictActivationBytes(options) + ((rows * 24 * 4 + 63) / 64 * 64) -
+                                  ((rows * 19 * 4 + 63) / 64 * 64));
+  EXPECT_EQ(fp32.total(), 2 * floats + fp32.activations);
+  options.train.set_precision(TrainConfig::BF16);
+  const DeviceBytes widened = PredictDeviceBytes(options, /*bf16_weights=*/false);
+  EXPECT_EQ(widened.weights, floats);
+  EXPECT_GT(widened.copies, 0u);
+  const DeviceBytes narrow = PredictDeviceBytes(options, /*bf16_weights=*/true);
+  EXPECT_EQ(narrow.weights, halves);
+  EXPECT_EQ(narrow.gradients, floats);
+  EXPECT_LT(narrow.copies, widened.copies);
+}
+
+// The host of a worker on a GPU has weights and gradients.
+TEST(DeviceMemory, IsNotTheHosts) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  options.train.set_precision(TrainConfig::BF16);
+  const WorkerHolding holding = {.on_gpu = true};
+  const HeldBytes held = PredictHeldBytes(options, CommConfig::FP32, holding);
+  EXPECT_EQ(held.weights,
+            4 * ElementCount(ModelLayout(options.config, options.symbols, options.classes)));
+  EXPECT_EQ(PredictWorkerBytes(options, CommConfig::FP32, holding),
+            held.weights + held.gradients + kProcessBytes);
+}
+
 }  // namespace
 }  // namespace tug

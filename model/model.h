@@ -1,6 +1,7 @@
 #ifndef TUG_MODEL_MODEL_H_
 #define TUG_MODEL_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -44,6 +45,9 @@ struct MicroBatch {
   // Backward adds to what the gradients hold (a later micro-batch of a step) instead of overwriting
   // them.
   bool accumulate = false;
+  // A later micro-batch adds to this one's gradients: until the last one's Backward nobody reads
+  // them, and a model that queues may keep them to itself.
+  bool partial = false;
   // Read when `training`. Cutting a step into other micro-batches drops the same elements.
   DropoutStream dropout = {};
 };
@@ -103,11 +107,12 @@ struct ModelOptions {
 // Memory for activations is allocated by Create, for packed weights by the first Forward (how much:
 // model/memory.h); kernels keep scratch for each thread. Owned by one compute thread.
 //
-// On a device (model/backend.h) weights and gradients that are bound lie in its memory, and a model
-// may only queue: Forward and Backward may return before they are done. What is said here of when
-// they run and what is complete after them then holds in the order of the device's queue. The host
-// waits in `losses`, `Logits` and `Synchronize`. An error of the device ends nothing: from then on
-// nothing is computed or written, losses and gradients mean nothing, and `status` has it.
+// On a device (model/backend.h) weights and gradients that are bound lie in its memory (but for a
+// model that stages them: `queues`), and a model may only queue: Forward and Backward may return
+// before they are done. What is said here of when they run and what is complete after them then
+// holds in the order of the device's queue. The host waits in `losses`, `Logits`, `AwaitGradient`
+// and `Synchronize`. An error of the device ends nothing: from then on nothing is computed or
+// written, losses and gradients mean nothing, and `status` has it.
 class Model {
  public:
   // `pool` outlives the model. InvalidArgument when a size is out of range or beyond what dropout
@@ -142,7 +147,7 @@ class Model {
   // the next pass of the last block. Not before a pass that reads them is over. The weights of a
   // backward pass may be bound after the forward pass, with the same values.
   virtual void ReleaseWeights(int block) = 0;
-  // Of such copies, at present.
+  // Of such copies in the same memory as the weights, at present.
   virtual uint64_t weight_copy_bytes() const = 0;
 
   // Where Backward(block) puts the block's gradient; same size and order as the weights, contents
@@ -160,6 +165,19 @@ class Model {
   // Of the pass. REQUIRES: Forward(last) done, and when training Backward(last), where logits exist
   // for a chunk of rows at a time.
   virtual LossSums losses() const = 0;
+
+  // Whether Backward may return before the gradient is where it was bound, and passes before they
+  // have read the weights that were. What is bound lies in the host's memory all the same. Then a
+  // block's weights may change, and their memory go, when its gradient has been awaited, or after
+  // ReleaseWeights, or Synchronize.
+  virtual bool queues() const { return false; }
+  // Blocks until the block's gradient of the pass is complete and where it was bound; `status`
+  // then. REQUIRES: Backward(block) done, of a pass that is not `partial`.
+  virtual absl::Status AwaitGradient(int /*block*/) { return absl::OkStatus(); }
+  // For memory of the host that will be bound, and often: makes copies from and to it quick until
+  // what is returned goes, on any thread, which must be before the memory does. Null: nothing to
+  // gain.
+  virtual std::shared_ptr<void> Pin(std::span<std::byte> /*host*/) { return nullptr; }
 
   // The first error of the device, as far as it is known; of a CPU always OK.
   virtual absl::Status status() const { return absl::OkStatus(); }

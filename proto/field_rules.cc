@@ -119,6 +119,7 @@ constexpr FieldRule kFieldRules[] = {
     {"fault.max_rollbacks", 10, 0, 1e6, "rollbacks"},
     {"fault.coordinator_timeout_ms", 60000, 30, 86400000, "ms"},
     {"compute", JobConfig::CPU, 1, JobConfig::Compute_MAX, "a way to spend the time"},
+    {"device", ClusterConfig::AUTO, 1, ClusterConfig::Device_MAX, "a device"},
     {"replay.time_scale", 1, 0, 1000, "times the profile's times"},
     {"replay.size_scale", 1, 0, 1000, "times the profile's parameters", Ends::kMaxOnly},
     {"trace.steps", 0, 0, 1000, "steps"},

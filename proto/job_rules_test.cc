@@ -222,6 +222,8 @@ TEST(ValidityRules, EveryRowRefusesItsCombinationNamingBothFields) {
       {{"sync.record=ORDER", "sync.policy=ASP", "data.path=", "compute=REPLAY",
         "replay.profile=vgg16"},
        {"sync.record = ORDER", "compute = REPLAY"}},
+      {{"sync.record=ORDER", "sync.policy=ASP", "device=CUDA"},
+       {"sync.record = ORDER", "device = CUDA"}},
       {{"sync.record=ORDER", "sync.policy=ASP", "data.path=", "model.external=true"},
        {"sync.record = ORDER", "model.external = true"}},
       {{"sync.record=ORDER", "sync.policy=SSP", "comm.scheduler=AUTO"},

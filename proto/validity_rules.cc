@@ -204,6 +204,11 @@ constexpr ValidityRule kValidityRules[] = {
     {"sync.record", "compute",
      [](const JobConfig& c) { return c.sync().record() == SyncConfig::ORDER && Replays(c); },
      "workers that replay compute nothing that could be computed again: leave sync.record out"},
+    {"sync.record", "device",
+     [](const JobConfig& c) {
+       return c.sync().record() == SyncConfig::ORDER && c.device() == ClusterConfig::CUDA;
+     },
+     "a run is computed again on the CPU: choose device CPU or AUTO"},
     {"sync.record", "model.external",
      [](const JobConfig& c) {
        return c.sync().record() == SyncConfig::ORDER && c.model().external();

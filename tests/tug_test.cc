@@ -37,6 +37,7 @@ optimizer { warmup_steps: 5 decay_steps: 1000 clip: GLOBAL clip_norm: 0.5 }
 comm { segment_elements: 4096 partition_bytes: 16384 }
 checkpoint { interval: 25 }
 fault { heartbeat_ms: 20 }
+device: CPU
 )";
 
 std::string NewId() {

@@ -40,7 +40,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
 
   const std::string data_folder =
       options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir;
-  auto training = std::make_unique<Training>(registered, data_folder);
+  auto training = std::make_unique<Training>(registered, data_folder, options.gpu_models);
   uint32_t timeline = 0;  // 0: no view yet
   bool renewed = false;   // the reply in hand began another timeline
   HeartbeatCallbacks callbacks;
@@ -50,7 +50,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
     renewed = timeline != 0 && view.timeline() != timeline;
     if (renewed) {
       training.reset();
-      training = std::make_unique<Training>(registered, data_folder);
+      training = std::make_unique<Training>(registered, data_folder, options.gpu_models);
     }
     timeline = view.timeline();
     training->SetView(view);

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "base/leave_signal.h"
+#include "model/gpu_model.h"
 
 namespace tug {
 
@@ -17,6 +18,8 @@ struct WorkerOptions {
   std::vector<std::string> overrides;
   // Where the token file is made; empty = the run folder's data/, if this host sees it.
   std::string cache_dir;
+  // What makes a model on the GPU that this worker takes (worker/training.h). Required.
+  GpuModelMaker gpu_models;
   // Armed once the job is known to go on without this worker; outlives the call. Null: it never
   // leaves.
   LeaveSignal* leave = nullptr;

@@ -43,9 +43,10 @@ bool Replays(const JobConfig& config) { return config.compute() == JobConfig::RE
 
 }  // namespace
 
-Training::Training(RegisterReply registered, std::string data_folder)
+Training::Training(RegisterReply registered, std::string data_folder, GpuModelMaker gpu_models)
     : registered_(std::move(registered)),
       data_folder_(std::move(data_folder)),
+      gpu_models_(std::move(gpu_models)),
       cores_(PlanThreads(registered_.config().cluster())),
       pool_(static_cast<int>(cores_.compute.size()), cores_.compute),
       thread_([this] {
@@ -146,12 +147,12 @@ absl::Status Training::Build(const View& view) {
   options.virtual_workers = place.virtual_workers;
   options.start_clocks = place.start_clocks;
   const auto virtual_workers = static_cast<uint32_t>(options.virtual_workers.size());
-  NodeCounters predicted = Predict(virtual_workers);
   if (config.trace().steps() > 0) {
     trace_.emplace(RecordedClocks(config.trace(), view.start_version()), time_);
     options.trace = trace_->AddTrack("compute");
   }
   RETURN_IF_ERROR(BuildModel(view));
+  NodeCounters predicted = Predict(virtual_workers);
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   if (options.shares_memory) options.in_place = BlocksInPlace(view);
   predicted.set_predicted_held_bytes(PredictHeld(virtual_workers, options.in_place));
@@ -192,7 +193,9 @@ uint64_t Training::PredictBytes(uint32_t virtual_workers) const {
   }
   const ModelOptions model = ModelOptionsOf(config);
   const CommConfig::Format format = config.comm().pull_format();
-  return PredictWorkerBytes(model, format, WorkerHoldingOf(config, virtual_workers)) +
+  WorkerHolding holding = WorkerHoldingOf(config, virtual_workers);
+  holding.on_gpu = on_gpu_;
+  return PredictWorkerBytes(model, format, holding) +
          LocalStepBytes(model, format, config.sync(), config.optimizer(), virtual_workers);
 }
 
@@ -206,8 +209,8 @@ std::vector<bool> Training::BlocksInPlace(const View& view) const {
       format == CommConfig::FP32 || format == CommConfig::PULL_AUTO ||
       (format == CommConfig::BF16 && config.train().precision() == TrainConfig::BF16 &&
        config.sync().local_steps() <= 1);
-  const bool reads_lanes =
-      SyncModeOf(config.sync().policy()).in_place && config.placement().offload_dir().empty();
+  const bool reads_lanes = SyncModeOf(config.sync().policy()).in_place &&
+                           config.placement().offload_dir().empty() && !on_gpu_;
   const std::vector<uint32_t> lanes =
       LaneNumberOfSegmentFor(view, WorkerPeer(registered_.node_id()));
   std::vector<bool> in_place(table_->num_blocks(), as_computed && reads_lanes);
@@ -223,6 +226,7 @@ uint64_t Training::PredictHeld(uint32_t virtual_workers, std::vector<bool> in_pl
   if (Replays(config)) return 0;
   WorkerHolding holding = WorkerHoldingOf(config, virtual_workers);
   holding.in_place = std::move(in_place);
+  holding.on_gpu = on_gpu_;
   const HeldBytes held =
       PredictHeldBytes(ModelOptionsOf(config), config.comm().pull_format(), holding);
   return held.weights + held.gradients;
@@ -232,7 +236,7 @@ NodeCounters Training::Predict(uint32_t virtual_workers) const {
   const JobConfig& config = registered_.config();
   NodeCounters predicted;
   predicted.set_predicted_memory_bytes(PredictBytes(virtual_workers));
-  if (Replays(config)) return predicted;
+  if (Replays(config) || on_gpu_) return predicted;
   const ModelOptions model = ModelOptionsOf(config);
   predicted.set_predicted_activation_bytes(PredictActivationBytes(model));
   if (config.model().family() != ModelConfig::ENCODER_DECODER) {
@@ -243,8 +247,36 @@ NodeCounters Training::Predict(uint32_t virtual_workers) const {
 
 absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel() {
   const JobConfig& config = registered_.config();
-  if (!Replays(config)) return Model::Create(ModelOptionsOf(config), pool_);
-  return std::make_unique<ReplayModel>(config.replay().resolved_profile());
+  if (Replays(config)) {
+    return std::make_unique<ReplayModel>(config.replay().resolved_profile());
+  }
+  // A recorded run is computed again on the CPU.
+  const bool may = config.device() == ClusterConfig::AUTO && config.sync().record() != SyncConfig::ORDER;
+  const bool must = config.device() == ClusterConfig::CUDA;
+  if (!may && !must) return Model::Create(ModelOptionsOf(config), pool_);
+  absl::StatusOr<GpuModel> made =
+      gpu_models_({.model = ModelOptionsOf(config), .bf16_weights = BindsBf16(config)});
+  if (made.ok()) {
+    on_gpu_ = true;
+    TellDevice(absl::StrCat(made->device, ", ", (made->device_bytes >> 20) + 1,
+                            " MiB of its memory a worker"));
+    return std::move(made->model);
+  }
+  const bool without_cuda = absl::IsUnimplemented(made.status());
+  if (!without_cuda && !absl::IsUnavailable(made.status())) return made.status();
+  if (must) {
+    return absl::FailedPreconditionError(absl::StrCat("device: CUDA, but ", made.status().message(),
+                                                      "; or set device to AUTO or CPU"));
+  }
+  if (!without_cuda) TellDevice(absl::StrCat("the CPU: ", made.status().message()));
+  return Model::Create(ModelOptionsOf(config), pool_);
+}
+
+void Training::TellDevice(const std::string& device) {
+  absl::MutexLock lock(&mutex_);
+  Notice& notice = notices_.emplace_back();
+  notice.set_key(absl::StrCat("device/", device));  // once for all workers that say the same
+  notice.set_text(absl::StrCat("workers compute on ", device));
 }
 
 absl::Status Training::BuildModel(const View& view) {

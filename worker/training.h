@@ -22,6 +22,7 @@
 #include "exchange/control_board.h"
 #include "exchange/segment_table.h"
 #include "exchange/worker_place.h"
+#include "model/gpu_model.h"
 #include "model/model.h"
 #include "proto/control.pb.h"
 #include "worker/residual_writer.h"
@@ -34,8 +35,9 @@ namespace tug {
 // Methods are for the heartbeat's thread.
 class Training {
  public:
-  // Starts. `data_folder`: where the token file is made or found.
-  Training(RegisterReply registered, std::string data_folder);
+  // Starts. `data_folder`: where the token file is made or found. `gpu_models`: what makes a model
+  // on the GPU that this worker takes, called on the compute thread.
+  Training(RegisterReply registered, std::string data_folder, GpuModelMaker gpu_models);
   // Cancels and waits for the thread.
   ~Training();
   Training(const Training&) = delete;
@@ -69,7 +71,10 @@ class Training {
   absl::Status Build(const View& view);
   absl::Status BuildModel(const View& view);
   NodeCounters Predict(uint32_t virtual_workers) const;
+  // On what JobConfig.device says. FAILED_PRECONDITION: it must be a GPU, and there is none.
   absl::StatusOr<std::unique_ptr<Model>> MakeModel();
+  // Tells the user what is computed on: a GPU, or why none where this build could use one.
+  void TellDevice(const std::string& device);
   uint64_t PredictBytes(uint32_t virtual_workers) const;
   // 0: a replay.
   uint64_t PredictHeld(uint32_t virtual_workers, std::vector<bool> in_place) const;
@@ -86,6 +91,7 @@ class Training {
 
   const RegisterReply registered_;
   const std::string data_folder_;
+  const GpuModelMaker gpu_models_;
   ControlBoard board_;
   const WorkerCores cores_;  // where its threads stay; one list for each compute thread
 
@@ -97,6 +103,7 @@ class Training {
   std::unique_ptr<Sampler> sampler_;
   std::optional<SegmentTable> table_;
   std::unique_ptr<Model> model_;
+  bool on_gpu_ = false;  // model_
   // Tracks of loop_ and exchange_. Made by thread_, published by `ready_`; thread-safe.
   std::optional<Trace> trace_;
   std::optional<TrainingLoop> loop_;

@@ -35,11 +35,28 @@ std::vector<size_t> WeightBytes(const SegmentTable& table, bool bf16) {
   return bytes;
 }
 
+std::span<std::byte> BytesOf(AlignedBuffer& buffer) { return {buffer.data(), buffer.size_bytes()}; }
+
+// `bytes`, of `memory`, as long as they are pinned.
+template <typename Memory>
+AlignedBuffer Pinned(std::span<std::byte> bytes, Memory memory, std::shared_ptr<void> pin) {
+  struct Owner {
+    Memory memory;
+    std::shared_ptr<void> pin;  // goes first
+  };
+  return AlignedBuffer(std::make_shared<Owner>(std::move(memory), std::move(pin)), bytes);
+}
+
 std::vector<bool> InPlace(const TrainingLoopOptions& options, const SegmentTable& table) {
   return options.in_place.empty() ? std::vector<bool>(table.num_blocks(), false) : options.in_place;
 }
 
 }  // namespace
+
+bool BindsBf16(const JobConfig& config) {
+  return config.train().precision() == TrainConfig::BF16 &&
+         config.comm().pull_format() == CommConfig::BF16 && config.sync().local_steps() <= 1;
+}
 
 void TrainingLoop::Share::Add(const LossSums& more) {
   sums.loss += more.loss;
@@ -59,8 +76,7 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
       micro_batch_(options_.config.train().micro_batch()),
       local_(std::max(1u, options_.config.sync().local_steps())),
       replays_(options_.config.compute() == JobConfig::REPLAY),
-      bf16_weights_(options_.config.train().precision() == TrainConfig::BF16 &&
-                    options_.config.comm().pull_format() == CommConfig::BF16 && local_ == 1),
+      bf16_weights_(BindsBf16(options_.config)),
       clips_(
           (mode_.update_per_push && options_.config.optimizer().clip() != OptimizerConfig::OFF) ||
           local_ > 1),
@@ -80,6 +96,8 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
                          static_cast<uint32_t>(options_.virtual_workers.size()));
   }
 }
+
+TrainingLoop::~TrainingLoop() { model_.Synchronize().IgnoreError(); }
 
 StepMachineOptions TrainingLoop::MakeMachineOptions() const {
   StepMachineOptions machine;
@@ -108,17 +126,31 @@ void TrainingLoop::AllocateBuffers() {
     gradient_pool_.emplace(WeightBytes(table_, /*bf16=*/false),
                            GradientBlocks(options_.config.placement(),
                                           sampler_.share() / micro_batch_, table_.num_blocks()),
-                           [this](size_t size_bytes) { return exchange_.NewBuffer(size_bytes); });
+                           [this](size_t size_bytes) { return NewBuffer(size_bytes); });
   }
   gradients_.resize(options_.virtual_workers.size());
   for (auto& gradients : gradients_) gradients = NewGradients();
+  for (uint32_t block = 0; block < table_.num_blocks() && !window_.has_value(); ++block) {
+    AlignedBuffer& weights = weight_memory_.of(block);
+    const std::span<std::byte> bytes = BytesOf(weights);
+    std::shared_ptr<void> pin = model_.Pin(bytes);
+    if (pin != nullptr) weights = Pinned(bytes, std::move(weights), std::move(pin));
+  }
+}
+
+std::shared_ptr<AlignedBuffer> TrainingLoop::NewBuffer(size_t size_bytes) {
+  std::shared_ptr<AlignedBuffer> buffer = exchange_.NewBuffer(size_bytes);
+  const std::span<std::byte> bytes = BytesOf(*buffer);
+  std::shared_ptr<void> pin = model_.Pin(bytes);
+  if (pin == nullptr) return buffer;
+  return std::make_shared<AlignedBuffer>(Pinned(bytes, std::move(buffer), std::move(pin)));
 }
 
 std::vector<std::shared_ptr<AlignedBuffer>> TrainingLoop::NewGradients() {
   std::vector<std::shared_ptr<AlignedBuffer>> gradients(table_.num_blocks());
   if (gradient_pool_.has_value()) return gradients;
   for (uint32_t block = 0; block < table_.num_blocks(); ++block) {
-    gradients[block] = exchange_.NewBuffer(table_.block_elements(block) * sizeof(float));
+    gradients[block] = NewBuffer(table_.block_elements(block) * sizeof(float));
   }
   return gradients;
 }
@@ -143,6 +175,7 @@ absl::Status TrainingLoop::Run() {
   while (true) {
     RETURN_IF_ERROR(TakeOrders());
     if (orders_.go && !std::exchange(running_, true)) PullFirstWeights();
+    if (machine_.next() != StepMachine::Next::kCompute) RETURN_IF_ERROR(FinishQueued());
     switch (machine_.next()) {
       case StepMachine::Next::kFinished:
         for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
@@ -209,7 +242,7 @@ absl::Status TrainingLoop::TakeOrders() {
 }
 
 void TrainingLoop::TakePlace() {
-  if (orders_.view == view_ || !machine_.CanPutBack()) return;
+  if (orders_.view == view_ || queued_.has_value() || !machine_.CanPutBack()) return;
   const WorkerPlace place = board_.place();
   std::vector<uint32_t>& carried = options_.virtual_workers;
   std::vector<StepMachine::Carried> now;
@@ -255,24 +288,50 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
   if (compute.phase == ComputePhase::kBackward) {
     RETURN_IF_ERROR(BindGradients(compute, last_block));
   }
+  Computed computed{.compute = compute};
   const absl::Time begin = time_.Now();
   {
     const TraceSpan span(options_.trace, EventOf(compute));
     if (compute.phase == ComputePhase::kBackward) {
-      RunBackward(compute, last_block);
+      model_.Backward(static_cast<int>(compute.block));
+      CountHeld();
+      if (!model_.queues()) RETURN_IF_ERROR(TakeBackward(compute));
     } else {
       RETURN_IF_ERROR(RunForward(compute, last_block));
     }
-    if (compute.phase != ComputePhase::kEvaluate) {
-      const absl::Duration taken = time_.Now() - begin;
-      times_.AddComputing(taken);
-      RETURN_IF_ERROR(Straggle(compute, taken));
-    }
+    computed.taken = time_.Now() - begin;
   }
-  const bool evaluating_last = machine_.evaluating_last();
-  const StepEffects effects = machine_.OnComputeDone();
-  RETURN_IF_ERROR(CarryOut(compute, effects));
-  if (effects.evaluation_done) ReportEval(compute, evaluating_last);
+  computed.evaluating_last = machine_.evaluating_last();
+  computed.effects = machine_.OnComputeDone();
+  RETURN_IF_ERROR(FinishQueued());
+  // The block below is the next computation.
+  if (model_.queues() && compute.phase == ComputePhase::kBackward && compute.block > 0) {
+    queued_ = computed;
+    return absl::OkStatus();
+  }
+  return Finish(computed);
+}
+
+absl::Status TrainingLoop::FinishQueued() {
+  if (!queued_.has_value()) return absl::OkStatus();
+  return Finish(*std::exchange(queued_, std::nullopt));
+}
+
+absl::Status TrainingLoop::Finish(const Computed& computed) {
+  const Compute& compute = computed.compute;
+  absl::Duration taken = computed.taken;
+  if (model_.queues() && compute.phase == ComputePhase::kBackward) {
+    const TraceSpan span(options_.trace, EventOf(compute));
+    const absl::Time begin = time_.Now();
+    RETURN_IF_ERROR(TakeBackward(compute));
+    taken += time_.Now() - begin;
+  }
+  if (compute.phase != ComputePhase::kEvaluate) {
+    times_.AddComputing(taken);
+    RETURN_IF_ERROR(Straggle(compute, taken));
+  }
+  RETURN_IF_ERROR(CarryOut(compute, computed.effects));
+  if (computed.effects.evaluation_done) ReportEval(compute, computed.evaluating_last);
   return absl::OkStatus();
 }
 
@@ -327,15 +386,17 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
   }
   model_.Forward(static_cast<int>(compute.block));
   CountHeld();
-  if (evaluating && last_block) share_.Add(model_.losses());
-  return absl::OkStatus();
+  if (!evaluating || !last_block) return absl::OkStatus();
+  share_.Add(model_.losses());
+  return model_.status();
 }
 
-void TrainingLoop::RunBackward(const Compute& compute, bool last_block) {
-  model_.Backward(static_cast<int>(compute.block));
-  CountHeld();
-  if (last_block) share_.Add(model_.losses());
-  if (clips_ && !replays_ && IsLastMicroBatch(compute)) OnGradient(compute);
+absl::Status TrainingLoop::TakeBackward(const Compute& compute) {
+  if (compute.block + 1 == table_.num_blocks()) share_.Add(model_.losses());
+  if (!IsLastMicroBatch(compute)) return absl::OkStatus();
+  RETURN_IF_ERROR(model_.AwaitGradient(static_cast<int>(compute.block)));
+  if (clips_ && !replays_) OnGradient(compute);
+  return absl::OkStatus();
 }
 
 void TrainingLoop::StartTraining(const Compute& compute) {
@@ -346,6 +407,7 @@ void TrainingLoop::StartTraining(const Compute& compute) {
   MicroBatch batch = MicroBatchOf(batch_);
   batch.training = true;
   batch.accumulate = compute.micro_batch > 0;
+  batch.partial = !IsLastMicroBatch(compute);
   batch.dropout = {options_.config.seed(), static_cast<uint32_t>(step),
                    virtual_worker * sampler_.share() + first};
   if (compute.micro_batch == 0) share_.before_local = share_.sums.targets;
@@ -379,7 +441,7 @@ absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) 
     const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
     RETURN_IF_ERROR(exchange_.WaitCommitted(block, virtual_worker));
     // A repeat that is still under way keeps its bytes.
-    if (!IsOnlyOwner(gradient)) gradient = exchange_.NewBuffer(gradient->size_bytes());
+    if (!IsOnlyOwner(gradient)) gradient = NewBuffer(gradient->size_bytes());
   }
   model_.BindGradient(static_cast<int>(block), GradientOf(compute, block));
   return absl::OkStatus();
@@ -388,6 +450,7 @@ absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) 
 absl::StatusOr<std::shared_ptr<AlignedBuffer>> TrainingLoop::TakeGradient(uint32_t block) {
   std::shared_ptr<AlignedBuffer> buffer = gradient_pool_->Take(block);
   if (buffer != nullptr) return buffer;
+  RETURN_IF_ERROR(FinishQueued());  // its push is one to wait for
   const TraceSpan span(options_.trace,
                        {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
   const absl::Time begin = time_.Now();

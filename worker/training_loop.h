@@ -54,9 +54,13 @@ struct TrainingLoopOptions {
   std::vector<bool> in_place = {};
 };
 
-// The compute thread of a worker: carries out what the step machine asks for on the CPU, and hands
-// gradients and weights to and from the exchange. What a sample is, the sampler knows; what is
-// computed of it, the model. Memory: the weights once, or those of a window (placement.kind ZERO3;
+// Whether a job's workers bind weights as bf16, as they are pulled: the model computes in bf16, and
+// nothing is done with them before.
+bool BindsBf16(const JobConfig& config);
+
+// The compute thread of a worker: carries out what the step machine asks for, and hands gradients
+// and weights to and from the exchange. What a sample is, the sampler knows; what is computed of
+// it, the model. Memory: the weights once, or those of a window (placement.kind ZERO3;
 // worker/weight_memory.h), but for those that are read where the lanes have them; a gradient per
 // virtual worker, or those of a few blocks (worker/gradient_pool.h); with local steps their state
 // (worker/local_steps.h); the model's activations.
@@ -64,6 +68,10 @@ struct TrainingLoopOptions {
 // Where no head is tied to block 0 (the embedding) only the rows of it that a step touches are
 // pushed and pulled (comm.sparse_embeddings; exchange/runs.h), and the whole block before an
 // evaluation.
+//
+// A model that queues (Model::queues) computes a block's backward pass while the block above is
+// seen to: what follows from that one's gradient (clips, push, pull, reports) is put off until the
+// next computation is queued, or whatever comes that is not the block below.
 //
 // From gradient to push. Lanes scale and clip. Only where an update is of one virtual worker's
 // gradient alone, it is clipped here: where pushes are updates, and in local steps, which make the
@@ -74,6 +82,8 @@ class TrainingLoop {
   // REQUIRES: all references outlive the loop.
   TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Model& model,
                const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board);
+  // Waits for what the model has queued, which reads and writes memory of the loop.
+  ~TrainingLoop();
 
   // Trains to the end of the job, as far as it is this worker's. Errors: what the board or the
   // exchange was cancelled with. May be called again, for what came to it since
@@ -102,6 +112,14 @@ class TrainingLoop {
     bool whole = false;       // asked for with all elements
   };
 
+  // A computation, queued at least, whose effects are not carried out.
+  struct Computed {
+    Compute compute;
+    absl::Duration taken;
+    StepEffects effects;
+    bool evaluating_last = false;
+  };
+
   // A push that waits for the end of the backward pass.
   struct HeldPush {
     uint32_t block = 0;
@@ -112,6 +130,8 @@ class TrainingLoop {
 
   StepMachineOptions MakeMachineOptions() const;
   void AllocateBuffers();
+  // From the exchange; pinned, if the model has use of that.
+  std::shared_ptr<AlignedBuffer> NewBuffer(size_t size_bytes);
   // By block, of a virtual worker; null with gradient_pool_.
   std::vector<std::shared_ptr<AlignedBuffer>> NewGradients();
   void ChooseRuns();
@@ -123,10 +143,15 @@ class TrainingLoop {
   // By value: the machine moves on to the next computation before the effects of this one are
   // carried out.
   absl::Status RunCompute(Compute compute);
+  // What follows from a computation.
+  absl::Status Finish(const Computed& computed);
+  // The same, of the one that is put off.
+  absl::Status FinishQueued();
   // The first computation of a step is next: the newest schedule takes effect.
   void BeginStep();
   absl::Status RunForward(const Compute& compute, bool last_block);
-  void RunBackward(const Compute& compute, bool last_block);
+  // A backward pass is done: losses and gradient are taken.
+  absl::Status TakeBackward(const Compute& compute);
   // Sleeps as long as this computation, which took `taken`, is to take longer.
   absl::Status Straggle(const Compute& compute, absl::Duration taken);
   // `batch`: of the samples in `batch_`.
@@ -223,6 +248,7 @@ class TrainingLoop {
   bool rows_suffice_ = true;  // the other rows of block 0 have no gradient: not even NaN
   std::optional<LocalSteps> local_steps_;
   std::vector<HeldPush> held_;
+  std::optional<Computed> queued_;  // put off; of a backward pass, not of block 0
   SampleBatch batch_;
   Share share_;  // of the virtual worker's step or evaluation in progress
   struct StepShare {

@@ -214,8 +214,10 @@ class PlainLane final : public AnsweringTransport {
 };
 
 struct Outcome {
+  absl::Status end;
   std::vector<std::vector<float>> weights;  // by block
   std::vector<std::string> reports;         // losses of steps and evaluations
+  std::vector<double> losses;               // of the reports of steps
   std::vector<uint32_t> schedules;          // of the reports of steps
   std::vector<double> residual_squares;     // the same
   Traffic traffic;
@@ -240,6 +242,8 @@ class TrainingLoopTest : public testing::Test {
                 const std::function<void(ControlBoard&, const WireHeader&)>& script = nullptr) {
     Outcome outcome;
     TrainingRig rig(config_);
+    const std::unique_ptr<Model> own = model_of_ ? model_of_(rig) : nullptr;
+    Model& model = own != nullptr ? *own : rig.model();
     const SegmentTable& table = rig.table();
     ControlBoard board;
     board.SetOrders({.go = true, .pause = false, .final_version = script ? 0u : steps_});
@@ -251,7 +255,7 @@ class TrainingLoopTest : public testing::Test {
                              .lane_of_segment = std::vector<uint32_t>(table.size(), 0),
                              .comm = config_.comm(),
                              .frees_gradients = PlacementModeOf(config_).frees_gradients,
-                             .block_names = BlockNames(rig.model().blocks()),
+                             .block_names = BlockNames(model.blocks()),
                              .seed = config_.seed()},
                             table,
                             std::make_unique<PlainLane>(config_, table, in_place, hook,
@@ -260,9 +264,11 @@ class TrainingLoopTest : public testing::Test {
     for (uint32_t v = 0; v < kVirtualWorkers; ++v) carried.push_back(v);
     TrainingLoopOptions options{config_, carried, 0};
     WorkerHolding holding = WorkerHoldingOf(config_, kVirtualWorkers);
+    holding.on_gpu = model.queues();
     if (in_place) options.in_place = holding.in_place = std::vector<bool>(table.num_blocks(), true);
-    TrainingLoop loop(options, table, rig.model(), rig.sampler(), exchange, board);
-    EXPECT_TRUE(loop.Run().ok());
+    TrainingLoop loop(options, table, model, rig.sampler(), exchange, board);
+    outcome.end = loop.Run();
+    EXPECT_EQ(outcome.end, expected_end_);
     outcome.held = loop.held();
     outcome.predicted_held =
         PredictHeldBytes(rig.model_options(), config_.comm().pull_format(), holding);
@@ -278,6 +284,7 @@ class TrainingLoopTest : public testing::Test {
                                              " ", step.tokens()));
       outcome.schedules.push_back(step.schedule());
       outcome.residual_squares.push_back(step.residual_squares());
+      outcome.losses.push_back(step.loss_sum());
       outcome.targets += step.targets();
       outcome.correct += step.correct();
     }
@@ -307,6 +314,9 @@ class TrainingLoopTest : public testing::Test {
 
   JobConfig config_;
   uint64_t steps_ = 5;
+  // What computes; none: the CPU.
+  std::function<std::unique_ptr<Model>(TrainingRig&)> model_of_;
+  absl::Status expected_end_;
 };
 
 }  // namespace tug

@@ -32,6 +32,7 @@ bool TrainingLoop::EvaluationDue(uint64_t version) const {
 // REQUIRES: nothing reads the block's weights any more, until these have arrived.
 void TrainingLoop::Pull(const PullOrder& order, bool whole) {
   BlockWeights& weights = weights_[order.block];
+  if (model_.queues()) model_.ReleaseWeights(static_cast<int>(order.block));
   weights.in_place = {};
   if (window_.has_value()) weight_memory_.Take(order.block);
   // Under bsp there is but one version that fits; elsewhere lanes serve the newest.
@@ -40,8 +41,10 @@ void TrainingLoop::Pull(const PullOrder& order, bool whole) {
       .block = order.block,
       .want = newest ? Want::kAtLeast : Want::kExact,
       .version = order.clock,
-      // What offloading lanes send lies in copies, of which there should be few.
-      .allow_in_place = mode_.in_place && options_.config.placement().offload_dir().empty(),
+      // What offloading lanes send lies in copies, of which there should be few. What is copied to
+      // a device is pinned here.
+      .allow_in_place =
+          mode_.in_place && options_.config.placement().offload_dir().empty() && !model_.queues(),
       .virtual_workers =
           FirstRun(std::span(options_.virtual_workers).subspan(order.first_taker, order.takers))};
   if (bf16_weights_) {

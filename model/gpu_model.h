@@ -1,0 +1,33 @@
+#ifndef TUG_MODEL_GPU_MODEL_H_
+#define TUG_MODEL_GPU_MODEL_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "model/model.h"
+
+namespace tug {
+
+// A model on a GPU for a caller whose weights and gradients lie in the host's memory, and what a
+// user wants to know of it.
+struct GpuModel {
+  std::unique_ptr<Model> model;
+  std::string device;         // "NVIDIA H200, 139 GiB"
+  uint64_t device_bytes = 0;  // of its memory, planned for the model
+};
+
+struct GpuModelOptions {
+  ModelOptions model;
+  bool bf16_weights = false;  // what is bound: bf16, with train.precision BF16 only; else FP32
+};
+
+// Makes one, which is for the calling thread (model/staged_model.h). Programs choose. UNAVAILABLE:
+// no GPU that can be used; UNIMPLEMENTED: nor ever by this build.
+using GpuModelMaker = std::function<absl::StatusOr<GpuModel>(const GpuModelOptions&)>;
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_GPU_MODEL_H_

@@ -1,0 +1,301 @@
+#include "model/staged_model.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "kernels/attention_cuda.h"
+#include "kernels/device.h"
+#include "kernels/layernorm_cuda.h"
+#include "model/cuda_device.h"
+#include "model/layout.h"
+#include "model/memory.h"
+
+namespace tug {
+namespace {
+
+using kernels::Bf16;
+using kernels::cuda::DeviceBuffer;
+using kernels::cuda::Event;
+using kernels::cuda::Stream;
+
+std::string Mebibytes(uint64_t bytes) {
+  return absl::StrCat((bytes + (1 << 20) - 1) >> 20, " MiB");
+}
+
+absl::Status TooLittle(const DeviceBytes& plan, uint64_t free_bytes) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the model needs ", Mebibytes(plan.total()), " of the GPU's memory (weights ",
+      Mebibytes(plan.weights), ", their bf16 copies ", Mebibytes(plan.copies), ", gradients ",
+      Mebibytes(plan.gradients), ", activations ", Mebibytes(plan.activations), "), of which ",
+      Mebibytes(free_bytes),
+      " are free: lower train.micro_batch, let train.recompute keep less, set train.precision to "
+      "BF16, or device to CPU"));
+}
+
+absl::Status CheckKernels(const ModelConfig& config) {
+  const uint32_t head = config.width() / std::max(1u, config.heads());
+  if (head <= kernels::cuda::kMaxHeadDim && config.width() <= kernels::cuda::kMaxLayerNormWidth) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat("no GPU that computes this model: heads have ", head,
+                   " elements and LayerNorms ", config.width(), ", of which there are kernels for ",
+                   kernels::cuda::kMaxHeadDim, " and ", kernels::cuda::kMaxLayerNormWidth));
+}
+
+class StagedModel final : public Model {
+ public:
+  static absl::StatusOr<std::unique_ptr<Model>> Create(std::unique_ptr<CudaDevice> device,
+                                                       const GpuModelOptions& options,
+                                                       const DeviceBytes& plan);
+  ~StagedModel() override { Synchronize().IgnoreError(); }
+
+  const BlockTable& blocks() const override { return inner_->blocks(); }
+  std::optional<int> tied_block() const override { return inner_->tied_block(); }
+
+  void BindWeights(int block, WeightsView weights) override;
+  void ReleaseWeights(int block) override;
+  uint64_t weight_copy_bytes() const override { return 0; }  // they are on the GPU
+  void BindGradient(int block, std::span<float> gradient) override;
+
+  void Start(const MicroBatch& batch) override;
+  void Forward(int block) override;
+  void Backward(int block) override;
+  LossSums losses() const override { return inner_->losses(); }
+
+  bool queues() const override { return true; }
+  absl::Status AwaitGradient(int block) override;
+  std::shared_ptr<void> Pin(std::span<std::byte> host) override;
+  absl::Status status() const override { return status_.ok() ? inner_->status() : status_; }
+  absl::Status Synchronize() override;
+
+  void Logits(std::span<const int32_t> tokens, std::span<float> logits) override;
+  void Logits(const MicroBatch& batch, int position, std::span<float> logits) override;
+
+ private:
+  struct Block {
+    std::byte* weights = nullptr;     // on the GPU
+    std::span<float> gradient;        // on the GPU
+    std::span<float> bound_gradient;  // the caller's
+    bool is_new = false;              // weights that no pass has waited for
+    Event copied;                     // on pull_: the weights bound last
+    Event read;                       // on compute: the last pass that reads the weights
+    Event complete;                   // on compute: the gradient
+    Event sent;                       // on push_: the gradient
+  };
+
+  StagedModel(std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner, bool bf16_weights,
+              DeviceBuffer weights, DeviceBuffer gradients, Stream pull, Stream push,
+              std::vector<Block> blocks);
+
+  Block& of(int block) { return blocks_[static_cast<size_t>(block)]; }
+  const Stream& compute() const { return device_->compute_stream(); }
+  // Calls f(b) for each block whose weights a pass of the block reads.
+  void ForEachRead(int block, absl::FunctionRef<void(int)> f);
+  // Nothing is queued behind an error.
+  void Queue(absl::FunctionRef<absl::Status()> f) {
+    if (status_.ok()) status_ = f();
+  }
+  void WaitForWeights(int block);
+  void RecordRead(int block);
+  void SendGradient(int block);
+
+  const std::unique_ptr<CudaDevice> device_;
+  const bool bf16_weights_;
+  const DeviceBuffer weights_, gradients_;  // of all blocks
+  const Stream pull_, push_;
+  std::vector<Block> blocks_;
+  const std::unique_ptr<Model> inner_;
+  bool partial_ = false;  // the pass under way
+  absl::Status status_;
+};
+
+// Blocks begin at boundaries of the GPU's own allocations.
+template <typename T>
+size_t BlockBytes(const BlockTable& table, int block) {
+  return static_cast<size_t>(DeviceBlockBytes(ElementCount(table.blocks(block)), sizeof(T)));
+}
+
+absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(std::unique_ptr<CudaDevice> device,
+                                                           const GpuModelOptions& options,
+                                                           const DeviceBytes& plan) {
+  ASSIGN_OR_RETURN(DeviceBuffer weights, DeviceBuffer::Create(plan.weights));
+  ASSIGN_OR_RETURN(DeviceBuffer gradients, DeviceBuffer::Create(plan.gradients));
+  ASSIGN_OR_RETURN(std::unique_ptr<Model> inner, Model::Create(options.model, *device));
+  ASSIGN_OR_RETURN(Stream pull, Stream::Create());
+  ASSIGN_OR_RETURN(Stream push, Stream::Create());
+  std::vector<Block> blocks;
+  size_t weights_begin = 0, gradients_begin = 0;
+  for (int b = 0; b < inner->num_blocks(); ++b) {
+    ASSIGN_OR_RETURN(Event copied, Event::Create());
+    ASSIGN_OR_RETURN(Event read, Event::Create());
+    ASSIGN_OR_RETURN(Event complete, Event::Create());
+    ASSIGN_OR_RETURN(Event sent, Event::Create());
+    const uint64_t elements = ElementCount(inner->blocks().blocks(b));
+    blocks.push_back(
+        {.weights = weights.As<std::byte>() + weights_begin,
+         .gradient = {reinterpret_cast<float*>(gradients.As<std::byte>() + gradients_begin),
+                      elements},
+         .copied = std::move(copied),
+         .read = std::move(read),
+         .complete = std::move(complete),
+         .sent = std::move(sent)});
+    weights_begin += options.bf16_weights ? BlockBytes<Bf16>(inner->blocks(), b)
+                                          : BlockBytes<float>(inner->blocks(), b);
+    gradients_begin += BlockBytes<float>(inner->blocks(), b);
+  }
+  TUG_CHECK_EQ(weights_begin, plan.weights);
+  TUG_CHECK_EQ(gradients_begin, plan.gradients);
+  return absl::WrapUnique(new StagedModel(std::move(device), std::move(inner), options.bf16_weights,
+                                          std::move(weights), std::move(gradients), std::move(pull),
+                                          std::move(push), std::move(blocks)));
+}
+
+StagedModel::StagedModel(std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner,
+                         bool bf16_weights, DeviceBuffer weights, DeviceBuffer gradients,
+                         Stream pull, Stream push, std::vector<Block> blocks)
+    : device_(std::move(device)),
+      bf16_weights_(bf16_weights),
+      weights_(std::move(weights)),
+      gradients_(std::move(gradients)),
+      pull_(std::move(pull)),
+      push_(std::move(push)),
+      blocks_(std::move(blocks)),
+      inner_(std::move(inner)) {
+  for (int b = 0; b < num_blocks(); ++b) inner_->BindGradient(b, of(b).gradient);
+}
+
+void StagedModel::BindWeights(int block, WeightsView weights) {
+  Block& to = of(block);
+  TUG_CHECK_EQ(weights.size(), to.gradient.size());
+  TUG_CHECK_EQ(!weights.bf16.empty(), bf16_weights_);
+  const void* const host = bf16_weights_ ? static_cast<const void*>(weights.bf16.data())
+                                         : static_cast<const void*>(weights.fp32.data());
+  const size_t bytes = weights.fp32.size_bytes() + weights.bf16.size_bytes();
+  Queue([&]() -> absl::Status {
+    RETURN_IF_ERROR(pull_.WaitFor(to.read));
+    RETURN_IF_ERROR(kernels::cuda::CopyToDeviceAsync(to.weights, host, bytes, pull_));
+    return to.copied.Record(pull_);
+  });
+  to.is_new = true;
+  if (bf16_weights_) {
+    inner_->BindWeights(block,
+                        {.bf16 = {reinterpret_cast<const Bf16*>(to.weights), weights.size()}});
+  } else {
+    inner_->BindWeights(block,
+                        {.fp32 = {reinterpret_cast<const float*>(to.weights), weights.size()}});
+  }
+}
+
+// What is on the GPU stays there: it is planned for.
+void StagedModel::ReleaseWeights(int block) {
+  Queue([&] { return of(block).copied.Synchronize(); });
+}
+
+void StagedModel::BindGradient(int block, std::span<float> gradient) {
+  TUG_CHECK_EQ(gradient.size(), of(block).gradient.size());
+  of(block).bound_gradient = gradient;
+}
+
+void StagedModel::Start(const MicroBatch& batch) {
+  partial_ = batch.partial;
+  inner_->Start(batch);
+}
+
+void StagedModel::ForEachRead(int block, absl::FunctionRef<void(int)> f) {
+  f(block);
+  const std::optional<int> tied = tied_block();
+  if (tied.has_value() && block + 1 == num_blocks()) f(*tied);
+}
+
+void StagedModel::WaitForWeights(int block) {
+  ForEachRead(block, [&](int read) {
+    if (!std::exchange(of(read).is_new, false)) return;
+    Queue([&] { return compute().WaitFor(of(read).copied); });
+  });
+}
+
+void StagedModel::RecordRead(int block) {
+  ForEachRead(block, [&](int read) { Queue([&] { return of(read).read.Record(compute()); }); });
+}
+
+void StagedModel::Forward(int block) {
+  WaitForWeights(block);
+  inner_->Forward(block);
+  RecordRead(block);
+}
+
+void StagedModel::Backward(int block) {
+  WaitForWeights(block);
+  ForEachRead(block,
+              [&](int written) { Queue([&] { return compute().WaitFor(of(written).sent); }); });
+  inner_->Backward(block);
+  RecordRead(block);
+  if (!partial_) SendGradient(block);
+}
+
+void StagedModel::SendGradient(int block) {
+  Block& from = of(block);
+  TUG_CHECK_EQ(from.bound_gradient.size(), from.gradient.size()) << "no gradient is bound";
+  Queue([&]() -> absl::Status {
+    RETURN_IF_ERROR(from.complete.Record(compute()));
+    RETURN_IF_ERROR(push_.WaitFor(from.complete));
+    RETURN_IF_ERROR(kernels::cuda::CopyToHostAsync(from.bound_gradient.data(), from.gradient.data(),
+                                                   from.gradient.size_bytes(), push_));
+    return from.sent.Record(push_);
+  });
+}
+
+absl::Status StagedModel::AwaitGradient(int block) {
+  Queue([&] { return of(block).sent.Synchronize(); });
+  return status();
+}
+
+std::shared_ptr<void> StagedModel::Pin(std::span<std::byte> host) {
+  auto registered = kernels::cuda::RegisteredMemory::Create(host.data(), host.size());
+  if (!registered.ok()) return nullptr;
+  return std::make_shared<kernels::cuda::RegisteredMemory>(*std::move(registered));
+}
+
+absl::Status StagedModel::Synchronize() {
+  Queue([&] { return pull_.Synchronize(); });
+  Queue([&] { return inner_->Synchronize(); });
+  Queue([&] { return push_.Synchronize(); });
+  return status();
+}
+
+void StagedModel::Logits(std::span<const int32_t> tokens, std::span<float> logits) {
+  for (int b = 0; b < num_blocks(); ++b) WaitForWeights(b);
+  inner_->Logits(tokens, logits);
+}
+
+void StagedModel::Logits(const MicroBatch& batch, int position, std::span<float> logits) {
+  for (int b = 0; b < num_blocks(); ++b) WaitForWeights(b);
+  inner_->Logits(batch, position, logits);
+}
+
+}  // namespace
+
+absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<CudaDevice> device, NewCudaDevice(gpu));
+  ASSIGN_OR_RETURN(const kernels::cuda::DeviceFacts facts, kernels::cuda::GetDeviceFacts());
+  RETURN_IF_ERROR(CheckKernels(options.model.config));
+  const DeviceBytes plan = PredictDeviceBytes(options.model, options.bf16_weights);
+  if (plan.total() > facts.free_bytes) return TooLittle(plan, facts.free_bytes);
+  GpuModel made{.device = absl::StrCat(facts.name, ", ", facts.memory_bytes >> 30, " GiB"),
+                .device_bytes = plan.total()};
+  ASSIGN_OR_RETURN(made.model, StagedModel::Create(std::move(device), options, plan));
+  return made;
+}
+
+}  // namespace tug

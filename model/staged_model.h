@@ -1,0 +1,38 @@
+#ifndef TUG_MODEL_STAGED_MODEL_H_
+#define TUG_MODEL_STAGED_MODEL_H_
+
+#include "absl/status/statusor.h"
+#include "model/gpu_model.h"
+
+namespace tug {
+
+// A model on a GPU for a caller whose weights and gradients lie in the host's memory. It queues
+// (Model::queues) on three streams, which know of each other by events alone:
+//
+//   compute  the passes, of the model on the GPU that this one stages for (model/cuda_device.h)
+//   pull     weights, from where they are bound into the block's own memory on the GPU
+//   push     gradients, from there to where they are bound
+//
+//   1. BindWeights(b): pull waits for the last pass that reads b's weights; then the copy.
+//   2. Forward(b), Backward(b): compute waits for that copy, and Backward(b) for the copy of the
+//      gradient that it overwrites; with a tied head both passes of the last block wait for
+//      tied_block()'s too.
+//   3. Backward(b): push waits for what it has queued; then the copy, unless the pass is partial.
+//   4. AwaitGradient(b): the host waits for that copy.
+//
+// So a copy of weights goes on beside the passes of other blocks, and block b's gradient is on its
+// way while the GPU computes block b - 1. Gradients of partial passes stay on the GPU, so that what
+// BindGradient says is read in the last pass only; between, no other is bound.
+//
+// Memory on the GPU (model/memory.h: PredictDeviceBytes) is all there from the beginning, also
+// what ReleaseWeights lets go of. Host memory is copied quickly while it is pinned (Model::Pin),
+// else slowly, and Backward may then block until the copy is done.
+//
+// On the GPU of that number, which the calling thread, that of the model, uses from here on.
+// Errors: UNAVAILABLE "no GPU: ...", but UNIMPLEMENTED in a build without CUDA; RESOURCE_EXHAUSTED,
+// naming what wants how much and which settings help; those of Model::Create.
+absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options);
+
+}  // namespace tug
+
+#endif  // TUG_MODEL_STAGED_MODEL_H_

@@ -1,0 +1,330 @@
+// A model on the GPU that stages weights and gradients beside one whose are there: the same bits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/bf16.h"
+#include "kernels/cuda_test_support.h"
+#include "model/cuda_model_rig.h"
+#include "model/memory.h"
+#include "model/model_rig.h"
+#include "model/staged_model.h"
+
+#if TUG_CUDA_EMULATED
+#include "kernels/cuda_emulation_copies.h"
+#endif
+
+namespace tug {
+namespace {
+
+using Blocks = std::vector<std::vector<float>>;
+
+// Copies of an emulated GPU's streams are held back as long as may be.
+class StagedModelCuda : public kernels::cuda::CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+#if TUG_CUDA_EMULATED
+    kernels::emulation::HoldCopies(true);
+#endif
+  }
+  void TearDown() override {
+#if TUG_CUDA_EMULATED
+    kernels::emulation::HoldCopies(false);
+#endif
+  }
+};
+
+// A staged model with weights and gradients in host memory, the rig's weights to begin with.
+class Staged {
+ public:
+  explicit Staged(const ModelRig& rig, bool bf16_weights = false) {
+    auto made = NewStagedModel(0, {.model = rig.options(), .bf16_weights = bf16_weights});
+    TUG_CHECK_OK(made);
+    model_ = std::move(made->model);
+    for (const auto& weights : const_cast<ModelRig&>(rig).weights()) {
+      weights_.push_back(weights);
+      gradients_.emplace_back(weights.size(), std::nanf(""));
+    }
+    for (size_t b = 0; b < weights_.size(); ++b) {
+      pins_.push_back(model_->Pin(std::as_writable_bytes(std::span(gradients_[b]))));
+      model_->BindGradient(static_cast<int>(b), gradients_[b]);
+      if (!bf16_weights) Bind(b);
+    }
+  }
+  ~Staged() { EXPECT_TRUE(model_->Synchronize().ok()); }
+
+  void Bind(size_t block) {
+    model_->BindWeights(static_cast<int>(block), {.fp32 = weights_[block]});
+  }
+  // Each gradient is awaited before the next pass is queued, or all at the end.
+  LossSums Run(const MicroBatch& batch, bool one_by_one = false) {
+    RunForward(*model_, batch);
+    for (int b = model_->num_blocks() - 1; b >= 0; --b) {
+      model_->Backward(b);
+      if (one_by_one) Await(b);
+    }
+    for (int b = 0; b < model_->num_blocks() && !batch.partial; ++b) Await(b);
+    return model_->losses();
+  }
+  void Await(int block) {
+    const absl::Status status = model_->AwaitGradient(block);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+  Model& model() { return *model_; }
+  Blocks& weights() { return weights_; }
+  Blocks& gradients() { return gradients_; }
+
+ private:
+  Blocks weights_, gradients_;
+  std::unique_ptr<Model> model_;
+  std::vector<std::shared_ptr<void>> pins_;
+};
+
+bool AllNaN(const Blocks& blocks) {
+  return std::all_of(blocks.begin(), blocks.end(), [](const std::vector<float>& block) {
+    return std::all_of(block.begin(), block.end(), [](float x) { return std::isnan(x); });
+  });
+}
+
+TEST_F(StagedModelCuda, HasTheBitsOfOneWhoseMemoryIsOnTheGpu) {
+  for (const auto family :
+       {ModelConfig::DECODER, ModelConfig::ENCODER, ModelConfig::ENCODER_DECODER}) {
+    for (const bool tied : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(FamilyName(family), " tied ", tied));
+      ModelOptions options = SmallModel(family, 0.1);
+      options.config.set_tied_head(tied);
+      ModelRig rig(options);
+      CudaModelRig gpu(rig);
+      Staged staged(rig);
+      EXPECT_TRUE(staged.model().queues());
+      const LossSums losses = gpu.LossAndGradient(rig.Batch());
+      for (const bool one_by_one : {false, true}) {
+        for (auto& gradient : staged.gradients()) {
+          std::fill(gradient.begin(), gradient.end(), std::nanf(""));
+        }
+        const LossSums same = staged.Run(rig.Batch(), one_by_one);
+        EXPECT_EQ(same.loss, losses.loss);
+        EXPECT_EQ(same.targets, losses.targets);
+        EXPECT_EQ(same.correct, losses.correct);
+        EXPECT_EQ(staged.gradients(), gpu.gradients());
+      }
+      RunForward(staged.model(), rig.Batch(/*training=*/false));
+      EXPECT_EQ(staged.model().losses().loss, gpu.EvaluationLosses().loss);
+    }
+  }
+}
+
+TEST_F(StagedModelCuda, KeepsGradientsOfPartialPassesToItself) {
+  for (const bool tied : {false, true}) {
+    ModelOptions options = SmallModel(ModelConfig::DECODER, 0.1);
+    options.config.set_tied_head(tied);
+    ModelRig rig(options);
+    CudaModelRig gpu(rig);
+    Staged staged(rig);
+    for (int step = 0; step < 2; ++step) {
+      double loss = 0, same = 0;
+      for (int sample = 0; sample < 3; ++sample) {
+        MicroBatch batch = rig.Batch(sample, 1);
+        batch.accumulate = sample > 0;
+        batch.partial = sample < 2;
+        loss += gpu.LossAndGradient(batch).loss;
+        same += staged.Run(batch).loss;
+        if (step == 0) {
+          EXPECT_EQ(AllNaN(staged.gradients()), batch.partial);
+        }
+      }
+      EXPECT_EQ(same, loss);
+      EXPECT_EQ(staged.gradients(), gpu.gradients());
+    }
+  }
+}
+
+// As a worker does: a block's weights change once its gradient has been awaited.
+TEST_F(StagedModelCuda, TakesWeightsThatAreBoundAgain) {
+  ModelRig rig(SmallModel(ModelConfig::DECODER, 0.1));
+  Staged staged(rig);
+  for (int step = 0; step < 3; ++step) {
+    CudaModelRig gpu(rig);
+    const double loss = gpu.LossAndGradient(rig.Batch()).loss;
+    RunForward(staged.model(), rig.Batch());
+    for (int b = staged.model().num_blocks() - 1; b >= 0; --b) {
+      staged.model().Backward(b);
+      staged.Await(b);
+      const auto block = static_cast<size_t>(b);
+      EXPECT_EQ(staged.gradients()[block], gpu.gradients()[block]) << "step " << step;
+      for (float& weight : staged.weights()[block]) weight *= 0.9f;
+      // What is awaited is in the caller's hands.
+      std::fill(staged.gradients()[block].begin(), staged.gradients()[block].end(), 0.0f);
+      if (b > 0) staged.Bind(block);
+    }
+    EXPECT_EQ(staged.model().losses().loss, loss);
+    staged.Bind(0);
+    rig.weights() = staged.weights();
+  }
+}
+
+// With a window: memory of the host goes after the forward pass, and comes again before the
+// backward pass.
+TEST_F(StagedModelCuda, LetsGoOfReleasedWeightsAtOnce) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER, 0.1);
+  options.config.set_tied_head(false);
+  ModelRig rig(options);
+  CudaModelRig gpu(rig);
+  Staged staged(rig);
+  Model& model = staged.model();
+  model.Start(rig.Batch());
+  for (int b = 0; b < model.num_blocks(); ++b) {
+    model.Forward(b);
+    model.ReleaseWeights(b);
+    auto& weights = staged.weights()[static_cast<size_t>(b)];
+    std::fill(weights.begin(), weights.end(), std::nanf(""));
+  }
+  for (int b = model.num_blocks() - 1; b >= 0; --b) {
+    const auto block = static_cast<size_t>(b);
+    staged.weights()[block] = rig.weights()[block];
+    model.BindWeights(b, {.fp32 = staged.weights()[block]});
+    model.Backward(b);
+    model.ReleaseWeights(b);
+    std::fill(staged.weights()[block].begin(), staged.weights()[block].end(), std::nanf(""));
+  }
+  for (int b = 0; b < model.num_blocks(); ++b) staged.Await(b);
+  EXPECT_EQ(model.losses().loss, gpu.LossAndGradient(rig.Batch()).loss);
+  EXPECT_EQ(staged.gradients(), gpu.gradients());
+  EXPECT_EQ(model.weight_copy_bytes(), 0u) << "in the host's memory";
+}
+
+// Copies that no pass has waited for are done when it returns: the GPU has what was bound.
+TEST_F(StagedModelCuda, ReadsReleasedMemoryNoMore) {
+  ModelRig rig(SmallModel(ModelConfig::DECODER));
+  CudaModelRig gpu(rig);
+  Staged staged(rig);
+  for (int b = 0; b < staged.model().num_blocks(); ++b) {
+    staged.model().ReleaseWeights(b);
+    auto& weights = staged.weights()[static_cast<size_t>(b)];
+    std::fill(weights.begin(), weights.end(), std::nanf(""));
+  }
+  EXPECT_EQ(staged.Run(rig.Batch()).loss, gpu.LossAndGradient(rig.Batch()).loss);
+}
+
+// The next pass does not overwrite a gradient that is still to be copied.
+TEST_F(StagedModelCuda, KeepsAGradientUntilItIsCopied) {
+  for (const bool tied : {false, true}) {
+    ModelOptions options = SmallModel(ModelConfig::DECODER, 0.1);
+    options.config.set_tied_head(tied);
+    ModelRig rig(options);
+    CudaModelRig gpu(rig);
+    gpu.LossAndGradient(rig.Batch());
+    const Blocks expected = gpu.gradients();
+    Staged staged(rig);
+    Model& model = staged.model();
+    Blocks second = staged.gradients();
+    for (int pass = 0; pass < 2; ++pass) {
+      MicroBatch batch = rig.Batch();
+      batch.dropout.step += static_cast<uint32_t>(pass);
+      RunForward(model, batch);
+      for (int b = model.num_blocks() - 1; b >= 0; --b) {
+        if (pass == 1) model.BindGradient(b, second[static_cast<size_t>(b)]);
+        model.Backward(b);
+      }
+    }
+    for (int b = 0; b < model.num_blocks(); ++b) staged.Await(b);
+    EXPECT_EQ(staged.gradients(), expected);
+    EXPECT_NE(second, expected);
+    // The second ones go before the model does.
+    ASSERT_TRUE(model.Synchronize().ok());
+  }
+}
+
+TEST_F(StagedModelCuda, TakesBf16AsItIsBound) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  options.train.set_precision(TrainConfig::BF16);
+  ModelRig rig(options);
+  std::vector<std::vector<kernels::Bf16>> narrow;
+  for (std::vector<float>& block : rig.weights()) {
+    const auto size = static_cast<int64_t>(block.size());
+    kernels::Bf16FromFloat(block.data(), narrow.emplace_back(block.size()).data(), size);
+    kernels::FloatFromBf16(narrow.back().data(), block.data(), size);
+  }
+  Staged wide(rig), as_bound(rig, /*bf16_weights=*/true);
+  for (size_t b = 0; b < narrow.size(); ++b) {
+    as_bound.model().BindWeights(static_cast<int>(b), {.bf16 = narrow[b]});
+  }
+  EXPECT_EQ(as_bound.Run(rig.Batch()).loss, wide.Run(rig.Batch()).loss);
+  EXPECT_EQ(as_bound.gradients(), wide.gradients());
+}
+
+// Of copies that BF16 wants.
+TEST_F(StagedModelCuda, PlansTheCopiesThatAModelMakes) {
+  for (const auto family :
+       {ModelConfig::DECODER, ModelConfig::ENCODER, ModelConfig::ENCODER_DECODER}) {
+    ModelOptions options = SmallModel(family);
+    options.train.set_precision(TrainConfig::BF16);
+    ModelRig rig(options);
+    CudaModelRig gpu(rig);
+    gpu.LossAndGradient(rig.Batch());
+    EXPECT_EQ(PredictDeviceBytes(options, /*bf16_weights=*/false).copies,
+              gpu.model().weight_copy_bytes());
+    uint64_t widened = 0;  // biases and norms, which a model does not count
+    for (const BlockSpec& block : gpu.model().blocks().blocks()) {
+      for (const TensorSpec& tensor : block.tensors()) {
+        if (tensor.shape_size() == 1) widened += ElementCount(tensor) * sizeof(float);
+      }
+    }
+    std::vector<kernels::cuda::DeviceBuffer> weights;
+    for (int b = 0; b < gpu.model().num_blocks(); ++b) {
+      gpu.model().ReleaseWeights(b);
+      std::vector<kernels::Bf16> zeros(rig.weights()[static_cast<size_t>(b)].size());
+      weights.push_back(gpu.OnGpu(zeros));
+      gpu.model().BindWeights(b, {.bf16 = {weights.back().As<kernels::Bf16>(), zeros.size()}});
+    }
+    gpu.LossAndGradient(rig.Batch());
+    EXPECT_EQ(PredictDeviceBytes(options, /*bf16_weights=*/true).copies,
+              gpu.model().weight_copy_bytes() + widened);
+  }
+}
+
+TEST_F(StagedModelCuda, WritesLogits) {
+  ModelRig rig(SmallModel(ModelConfig::DECODER));
+  CudaModelRig gpu(rig);
+  Staged staged(rig);
+  std::vector<float> logits(kRigSymbols), same(kRigSymbols);
+  gpu.model().Logits(std::span(rig.tokens()).first(7), logits);
+  staged.model().Logits(std::span(rig.tokens()).first(7), same);
+  EXPECT_EQ(logits, same);
+}
+
+TEST_F(StagedModelCuda, SaysWhatItPlansAndWhatHelpsWhereThatIsTooMuch) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  const auto made = NewStagedModel(0, {.model = options});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->device_bytes, PredictDeviceBytes(options, false).total());
+  EXPECT_NE(made->device.find(" GiB"), std::string::npos);
+  options.max_micro_batch = 1 << 30;
+  const absl::Status status = NewStagedModel(0, {.model = options}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  for (const char* part : {"weights", "gradients", "activations", "free", "train.micro_batch",
+                           "train.recompute", "train.precision", "device"}) {
+    EXPECT_NE(status.ToString().find(part), std::string::npos) << part << " in " << status;
+  }
+}
+
+TEST_F(StagedModelCuda, IsNotForModelsThatItHasNoKernelsFor) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  options.config.set_width(264);
+  options.config.set_heads(2);
+  const absl::Status status = NewStagedModel(0, {.model = options}).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.ToString().find("heads have 132 elements"), std::string::npos) << status;
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,10 @@
+#include "kernels/device.h"
+#include "model/staged_model.h"
+
+namespace tug {
+
+absl::StatusOr<GpuModel> NewStagedModel(int, const GpuModelOptions&) {
+  return absl::UnimplementedError(kernels::cuda::CheckGpu().message());
+}
+
+}  // namespace tug

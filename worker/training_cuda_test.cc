@@ -1,0 +1,102 @@
+// The training loop with a model on the GPU beside the CPU's.
+//
+// Bound: of a loss, in parts of it. What a pass is off by (model_cuda_test.cc: 1e-5 of a gradient
+// tensor's norm) AdamW may make a whole step of where a mean square is small, and steps add up.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/cuda_test_support.h"
+#include "model/staged_model.h"
+#include "worker/training_loop_test_support.h"
+
+namespace tug {
+namespace {
+
+constexpr double kLossBound = 1e-4;
+
+class TrainingCudaTest : public TrainingLoopTest {
+ protected:
+  TrainingCudaTest() {
+    config_.mutable_model()->set_layers(2);
+    config_.mutable_train()->set_eval_interval(0);
+    config_.mutable_train()->set_steps(steps_ = 20);
+    config_.mutable_optimizer()->set_warmup_steps(2);
+    config_.mutable_optimizer()->set_learning_rate(1e-2);
+  }
+  void SetUp() override {
+    const absl::Status gpu = kernels::cuda::CheckGpu();
+    if (absl::IsUnavailable(gpu) && !kernels::cuda::IsGpuRequired()) {
+      GTEST_SKIP() << "skipped: " << gpu.message();
+    }
+  }
+
+  Outcome TrainOnGpu() {
+    model_of_ = [this](TrainingRig& rig) {
+      auto made =
+          NewStagedModel(0, {.model = rig.model_options(), .bf16_weights = BindsBf16(config_)});
+      TUG_CHECK_OK(made);
+      return std::move(made->model);
+    };
+    Outcome outcome = Train();
+    model_of_ = nullptr;
+    return outcome;
+  }
+  // Of all steps, the farthest.
+  void ExpectClose(const Outcome& gpu, const Outcome& cpu, double bound) {
+    ASSERT_EQ(gpu.losses.size(), steps_ * kVirtualWorkers);
+    ASSERT_EQ(cpu.losses.size(), gpu.losses.size());
+    double most = 0;
+    for (size_t i = 0; i < gpu.losses.size(); ++i) {
+      most = std::max(most, std::abs(gpu.losses[i] / cpu.losses[i] - 1));
+    }
+    std::cout << "losses are off by " << most << " at most" << std::endl;
+    EXPECT_LE(most, bound);
+    EXPECT_LT(cpu.losses.back(), cpu.losses.front() * 0.95) << "it learns";
+    EXPECT_EQ(gpu.targets, cpu.targets);
+    EXPECT_EQ(gpu.traffic.pushed_bytes, cpu.traffic.pushed_bytes);
+    EXPECT_EQ(gpu.held.weights, gpu.predicted_held.weights);
+    EXPECT_EQ(gpu.held.gradients, gpu.predicted_held.gradients);
+  }
+};
+
+TEST_F(TrainingCudaTest, LearnsAsTheCpuDoesAndHasTheSameBitsAgain) {
+  const Outcome gpu = TrainOnGpu();
+  ExpectClose(gpu, Train(), kLossBound);
+  ExpectSameBits(gpu, TrainOnGpu());
+}
+
+TEST_F(TrainingCudaTest, TiedHeadAndLocalSteps) {
+  config_.mutable_train()->set_steps(steps_ = 6);
+  config_.mutable_model()->set_tied_head(true);
+  config_.mutable_sync()->set_local_steps(2);
+  ExpectClose(TrainOnGpu(), Train(), kLossBound);
+}
+
+// Weights that are let go of, and gradients in the memory of few blocks.
+TEST_F(TrainingCudaTest, AWindowOfWeightsChangesNoBit) {
+  config_.mutable_train()->set_steps(steps_ = 5);
+  config_.mutable_train()->set_micro_batch(2);
+  config_.mutable_comm()->set_sparse_embeddings(false);
+  const Outcome all = TrainOnGpu();
+  config_.mutable_placement()->set_kind(PlacementConfig::ZERO3);
+  ExpectSameBits(all, TrainOnGpu());
+}
+
+TEST_F(TrainingCudaTest, TakesWeightsInBf16) {
+  config_.mutable_train()->set_steps(steps_ = 3);
+  config_.mutable_train()->set_precision(TrainConfig::BF16);
+  config_.mutable_comm()->set_pull_format(CommConfig::BF16);
+  const Outcome gpu = TrainOnGpu(), cpu = Train();
+  for (size_t i = 0; i < gpu.losses.size(); ++i) {
+    EXPECT_NEAR(gpu.losses[i] / cpu.losses[i], 1, 2e-2);
+  }
+}
+
+}  // namespace
+}  // namespace tug
