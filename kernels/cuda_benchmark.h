@@ -40,6 +40,9 @@ class CudaBenchmark {
                      const std::function<absl::Status()>& queue);
   absl::Status Products(absl::string_view name, double products,
                         const std::function<absl::Status()>& queue);
+  // Of that first one, in bytes and FLOPs a second; 0 before it.
+  double first_bytes_per_second() const { return copy_ * 1e9; }
+  double first_flops_per_second() const { return product_ * 1e12; }
 
  private:
   CudaBenchmark(Stream stream, Event begin, Event end);

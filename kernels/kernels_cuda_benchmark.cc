@@ -15,6 +15,7 @@
 #include "kernels/bf16_cast_cuda.h"
 #include "kernels/bias_cuda.h"
 #include "kernels/cross_entropy_cuda.h"
+#include "kernels/cuda_peaks.h"
 #include "kernels/dropout_cuda.h"
 #include "kernels/embedding_cuda.h"
 #include "kernels/layernorm_cuda.h"
@@ -38,15 +39,6 @@ const int64_t kVocabulary = CudaBenchmark::Size(50257, 97);
 const int64_t kLogitsStride = (kVocabulary + 7) / 8 * 8;
 const int64_t kParameters = CudaBenchmark::Size(64 << 20, 1 << 10);
 constexpr float kDropout = 0.1f;
-
-absl::Status TimeCopy(CudaBenchmark& b) {
-  const int64_t bytes = CudaBenchmark::Size(512 << 20, 1 << 10);
-  ASSIGN_OR_RETURN(void* const from, b.Zeros(bytes));
-  ASSIGN_OR_RETURN(void* const to, b.Zeros(bytes));
-  return b.Bytes("copy", 2.0 * static_cast<double>(bytes), [&] {
-    return CopyOnDeviceAsync(to, from, static_cast<size_t>(bytes), b.stream());
-  });
-}
 
 absl::Status TimeElements(CudaBenchmark& b) {
   const auto n = static_cast<double>(kParameters);
@@ -200,26 +192,12 @@ absl::Status TimeActivation(CudaBenchmark& b) {
                  [&] { return BiasGradient(kRows, kInner, pre, kInner, bias, b.stream()); });
 }
 
-template <typename T>
-absl::Status TimeSquare(CudaBenchmark& b, MatMulHandle& handle, absl::string_view name,
-                        int64_t size, const T* x, T* y) {
-  const auto n = static_cast<double>(size);
-  return b.Products(name, n * n * n, [&] {
-    return MatMul(handle, Transpose::kNo, Transpose::kNo, size, size, size, x, size, x, size, 0.0f,
-                  y, size, b.stream());
-  });
-}
-
 absl::Status TimeProducts(CudaBenchmark& b, MatMulHandle& handle) {
-  const int64_t size = CudaBenchmark::Size(8192, 32);
+  RETURN_IF_ERROR(TimeSquareProduct<Bf16>(b, handle));
+  RETURN_IF_ERROR(TimeSquareProduct<float>(b, handle));
   ASSIGN_OR_RETURN(Bf16* const x, b.Bf16s(kRows * kInner));
   ASSIGN_OR_RETURN(Bf16* const y, b.Bf16s(kRows * kInner));
   ASSIGN_OR_RETURN(Bf16* const pre, b.Bf16s(kRows * kInner));
-  RETURN_IF_ERROR(TimeSquare(b, handle, "square product, BF16", size, x, y));
-  ASSIGN_OR_RETURN(float* const wide, b.Floats(size * size));
-  ASSIGN_OR_RETURN(float* const to, b.Floats(size * size));
-  RETURN_IF_ERROR(TimeSquare(b, handle, "square product, FP32", size, wide, to));
-
   ASSIGN_OR_RETURN(Bf16* const bias, b.Bf16s(kInner));
   ASSIGN_OR_RETURN(Bf16* const w, b.Bf16s(kWidth * kInner));
   ASSIGN_OR_RETURN(float* const dw, b.Floats(kWidth * kInner));

@@ -3,11 +3,19 @@
 namespace tug {
 namespace {
 
+// Of `products` products of queries and keys; padding counts.
+OpWork AttentionWork(const kernels::AttentionShape& shape, int products) {
+  const auto queries = static_cast<double>(shape.queries);
+  const double pairs =
+      shape.causal ? queries * (queries + 1) / 2 : queries * static_cast<double>(shape.keys);
+  return {.flops = 2 * products * static_cast<double>(shape.batch * shape.width()) * pairs};
+}
+
 template <typename T>
 void AttentionForward(const Pass<T>& pass, const kernels::AttentionShape& shape,
                       const kernels::AttentionOperands<const T>& operands, uint32_t site,
                       AttentionMemory<T>& memory) {
-  const OpTimer timer(pass.profile, Op::kAttentionForward);
+  const OpTimer timer(pass.profile, Op::kAttentionForward, AttentionWork(shape, 2));
   pass.backend.AttentionForward(shape, operands, pass.p, pass.Key(site), memory.mixed,
                                 memory.log_sum_exp);
 }
@@ -17,7 +25,7 @@ void AttentionBackward(const Pass<T>& pass, const kernels::AttentionShape& shape
                        const kernels::AttentionOperands<const T>& operands, uint32_t site,
                        const AttentionMemory<T>& memory,
                        const kernels::AttentionOperands<T>& gradient) {
-  const OpTimer timer(pass.profile, Op::kAttentionBackward);
+  const OpTimer timer(pass.profile, Op::kAttentionBackward, AttentionWork(shape, 5));
   pass.backend.AttentionBackward(shape, dmixed, operands, memory.mixed, memory.log_sum_exp, pass.p,
                                  pass.Key(site), gradient);
 }

@@ -1,6 +1,20 @@
 #include "model/embedding_block.h"
 
+#include <span>
+
 namespace tug {
+namespace {
+
+// `table_bytes` for each element of a token's row and of a position's.
+template <typename T>
+OpWork EmbeddingWork(const Pass<T>& pass, int64_t width, size_t table_bytes) {
+  const auto elements = static_cast<double>(pass.rows() * width);
+  const auto positions = static_cast<double>(pass.seq * width);
+  return {.bytes =
+              elements * sizeof(T) + (elements + positions) * static_cast<double>(table_bytes)};
+}
+
+}  // namespace
 
 template <typename T>
 EmbeddingBlock<T>::EmbeddingBlock(const BlockSpec& spec, const std::string& prefix,
@@ -20,8 +34,9 @@ template <typename T>
 void EmbeddingBlock<T>::Forward(const Pass<T>& pass) {
   this->parameters_.Prepare(pass);
   {
-    const OpTimer timer(pass.profile, Op::kEmbedding);
-    const auto forward = [&](const auto& wte, const auto& wpe) {
+    const auto forward = [&]<typename W>(std::span<const W> wte, std::span<const W> wpe) {
+      const OpTimer timer(pass.profile, Op::kEmbedding,
+                          EmbeddingWork(pass, shape_.width, sizeof(W)));
       pass.backend.EmbeddingForward(pass.samples, pass.seq, shape_.width, Tokens(pass), wte.data(),
                                     wpe.data(), out_);
     };
@@ -32,7 +47,7 @@ void EmbeddingBlock<T>::Forward(const Pass<T>& pass) {
     }
   }
   if (pass.p == 0) return;
-  const OpTimer timer(pass.profile, Op::kResidual);
+  const OpTimer timer(pass.profile, Op::kResidual, MovedWork<T>(2 * pass.rows() * shape_.width));
   pass.backend.DropoutAdd(pass.samples, pass.seq * shape_.width, out_, /*residual=*/nullptr, pass.p,
                           pass.Key(site_), out_);
 }
@@ -41,11 +56,13 @@ template <typename T>
 void EmbeddingBlock<T>::Backward(const Pass<T>& pass) {
   this->parameters_.PrepareBackward(pass);
   if (pass.p > 0) {
-    const OpTimer timer(pass.profile, Op::kResidual);
+    const OpTimer timer(pass.profile, Op::kResidual, MovedWork<T>(2 * pass.rows() * shape_.width));
     pass.backend.DropoutBackward(pass.samples, pass.seq * shape_.width, gradient_, pass.p,
                                  pass.Key(site_), gradient_);
   }
-  const OpTimer timer(pass.profile, Op::kEmbedding);
+  // Gradients are read and written.
+  const OpTimer timer(pass.profile, Op::kEmbedding,
+                      EmbeddingWork(pass, shape_.width, 2 * sizeof(float)));
   if (!pass.batch.accumulate) {
     if (!wte_is_head_) {
       pass.backend.FillZero(wte_.gradient, wte_.rows.size() * sizeof(float));

@@ -76,7 +76,7 @@ void LayerBlock<T>::Connect() {
 
 template <typename T>
 void LayerBlock<T>::AddResidual(const Pass<T>& pass, const Part& part) {
-  const OpTimer timer(pass.profile, Op::kResidual);
+  const OpTimer timer(pass.profile, Op::kResidual, MovedWork<T>(3 * pass.rows() * width_));
   pass.backend.DropoutAdd(pass.samples, pass.seq * width_, activations_.branch, part.stream, pass.p,
                           pass.Key(part.output_site), part.sum);
 }
@@ -122,7 +122,7 @@ void LayerBlock<T>::Restore(const Pass<T>& pass, bool whole) {
 template <typename T>
 const T* LayerBlock<T>::BranchGradient(const Pass<T>& pass, const Part& part) {
   if (pass.p == 0) return gradient_;
-  const OpTimer timer(pass.profile, Op::kResidual);
+  const OpTimer timer(pass.profile, Op::kResidual, MovedWork<T>(2 * pass.rows() * width_));
   T* const dy = activations_.branch_gradient;
   pass.backend.DropoutBackward(pass.samples, pass.seq * width_, gradient_, pass.p,
                                pass.Key(part.output_site), dy);

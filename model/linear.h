@@ -23,19 +23,19 @@ class Linear {
 
   // x [rows, in], y [rows, out].
   void Forward(const Pass<T>& pass, int64_t rows, const T* x, T* y) const {
-    const OpTimer timer(pass.profile, Op::kProductForward, matrix_.Flops(rows));
+    const OpTimer timer(pass.profile, Op::kProductForward, {.flops = matrix_.Flops(rows)});
     pass.backend.LinearForward(*matrix_.weights, rows, x, bias_.value, y);
   }
   // y: rows of logits, as Backend::LogitsForward.
   void ForwardLogits(const Pass<T>& pass, int64_t rows, const T* x, float* y) const {
-    const OpTimer timer(pass.profile, Op::kProductForward, matrix_.Flops(rows));
+    const OpTimer timer(pass.profile, Op::kProductForward, {.flops = matrix_.Flops(rows)});
     pass.backend.LogitsForward(*matrix_.weights, rows, x, bias_.value, y);
   }
 
   // pre = x W + b, y = activation(pre).
   void ForwardActivation(const Pass<T>& pass, int64_t rows, const T* x,
                          kernels::Activation activation, T* pre, T* y) const {
-    const OpTimer timer(pass.profile, Op::kProductForward, matrix_.Flops(rows));
+    const OpTimer timer(pass.profile, Op::kProductForward, {.flops = matrix_.Flops(rows)});
     pass.backend.LinearActivationForward(*matrix_.weights, rows, x, bias_.value, activation, pre,
                                          y);
   }
@@ -57,15 +57,15 @@ class Linear {
                       bool add, T* dx) const {
     const WeightMatrix<T>& w = *matrix_.weights;
     if (bias_.gradient != nullptr) {
-      const OpTimer timer(pass.profile, Op::kBiasGradient);
+      const OpTimer timer(pass.profile, Op::kBiasGradient, MovedWork<T>(rows * matrix_.out));
       pass.backend.BiasGradient(rows, matrix_.out, dy, dy_stride, bias_.gradient);
     }
     {
-      const OpTimer timer(pass.profile, Op::kProductWeightGradient, matrix_.Flops(rows));
+      const OpTimer timer(pass.profile, Op::kProductWeightGradient, {.flops = matrix_.Flops(rows)});
       pass.backend.LinearWeightGradient(w, rows, x, dy, dy_stride, pass.batch.accumulate,
                                         matrix_.gradient);
     }
-    const OpTimer timer(pass.profile, Op::kProductInputGradient, matrix_.Flops(rows));
+    const OpTimer timer(pass.profile, Op::kProductInputGradient, {.flops = matrix_.Flops(rows)});
     pass.backend.LinearInputGradient(w, rows, dy, dy_stride, add, dx);
   }
 

@@ -5,6 +5,15 @@
 #include "base/check.h"
 
 namespace tug {
+namespace {
+
+// Of logits, which are read, and their gradients.
+template <typename T>
+OpWork LossWork(int64_t logits) {
+  return {.bytes = static_cast<double>(logits) * (sizeof(float) + sizeof(T))};
+}
+
+}  // namespace
 
 template <typename T>
 LmHead<T>::LmHead(const BlockSpec& spec, const ModelShape& shape,
@@ -23,7 +32,7 @@ LmHead<T>::LmHead(const BlockSpec& spec, const ModelShape& shape,
 template <typename T>
 void LmHead<T>::ComputeLogits(const Pass<T>& pass, int64_t first, int64_t count) {
   norm_.Forward(pass, count, stack_.out + first * shape_.width, arrays_.input, arrays_.statistics);
-  const OpTimer timer(pass.profile, Op::kHeadProducts, matrix_.Flops(count));
+  const OpTimer timer(pass.profile, Op::kHeadProducts, {.flops = matrix_.Flops(count)});
   pass.backend.LogitsForward(*matrix_.weights, count, arrays_.input, /*bias=*/nullptr,
                              arrays_.logits);
 }
@@ -36,7 +45,7 @@ void LmHead<T>::Forward(const Pass<T>& pass) {
   for (int64_t first = 0; first < pass.rows(); first += arrays_.chunk_rows) {
     const int64_t count = std::min(arrays_.chunk_rows, pass.rows() - first);
     ComputeLogits(pass, first, count);
-    const OpTimer timer(pass.profile, Op::kLoss);
+    const OpTimer timer(pass.profile, Op::kLoss, MovedWork<float>(count * shape_.symbols));
     pass.backend.CrossEntropyLoss(count, shape_.symbols, arrays_.logits,
                                   pass.inputs.targets + first, arrays_.losses + first,
                                   arrays_.correct + first);
@@ -59,13 +68,13 @@ template <typename T>
 void LmHead<T>::BackwardChunk(const Pass<T>& pass, int64_t first, int64_t count) {
   ComputeLogits(pass, first, count);
   {
-    const OpTimer timer(pass.profile, Op::kLoss);
+    const OpTimer timer(pass.profile, Op::kLoss, LossWork<T>(count * shape_.symbols));
     pass.backend.CrossEntropy(count, shape_.symbols, arrays_.logits, pass.inputs.targets + first,
                               objective_, arrays_.logits_gradient, arrays_.losses + first,
                               arrays_.correct + first);
   }
   {
-    const OpTimer timer(pass.profile, Op::kHeadProducts, 2 * matrix_.Flops(count));
+    const OpTimer timer(pass.profile, Op::kHeadProducts, {.flops = 2 * matrix_.Flops(count)});
     const int64_t stride = pass.backend.LogitsStride(shape_.symbols);
     pass.backend.LinearWeightGradient(*matrix_.weights, count, arrays_.input,
                                       arrays_.logits_gradient, stride,

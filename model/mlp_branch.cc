@@ -42,7 +42,8 @@ void Mlp<T>::Backward(const Pass<T>& pass, const T* x, const T* dy, bool add, T*
   T* const dhidden = scratch_.wide;
   projection_.Backward(pass, pass.rows(), memory_.hidden, dy, /*add=*/false, dhidden);
   {
-    const OpTimer timer(pass.profile, Op::kActivation);
+    const OpTimer timer(pass.profile, Op::kActivation,
+                        MovedWork<T>(3 * pass.rows() * shape_.mlp_width));
     // max(u, 0) is above 0 where u is.
     const T* const pre =
         memory_.before_activation != nullptr ? memory_.before_activation : memory_.hidden;

@@ -9,7 +9,8 @@
 // and the literature's, and its time beside that of `none`.
 //
 // The first pass is not counted. Times of operations are those of the compute thread, so they add
-// up to the pass; what is left is the model's own code. GFLOP/s are of all threads together.
+// up to the pass; what is left is the model's own code. GFLOP/s and GB/s are of all threads
+// together.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -32,6 +33,7 @@
 #include "model/memory.h"
 #include "model/model.h"
 #include "model/op_profile.h"
+#include "model/op_table.h"
 
 namespace tug {
 namespace {
@@ -146,22 +148,6 @@ double Milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-void PrintTable(const OpProfile& profile, int steps, double step_ms) {
-  std::printf("%-28s %9s %7s %9s\n", "", "ms", "share", "GFLOP/s");
-  double known_ms = 0;
-  for (size_t op = 0; op < kOps; ++op) {
-    const OpProfile::Entry& entry = profile.entries()[op];
-    const double ms = Milliseconds(entry.time) / steps;
-    known_ms += ms;
-    if (ms == 0) continue;
-    std::printf("%-28s %9.2f %6.1f%%", kOpNames[op], ms, 100 * ms / step_ms);
-    if (entry.flops > 0) std::printf(" %9.0f", entry.flops / steps / ms * 1e-6);
-    std::printf("\n");
-  }
-  std::printf("%-28s %9.2f %6.1f%%\n", "else", step_ms - known_ms,
-              100 * (step_ms - known_ms) / step_ms);
-}
-
 void Run(const Arguments& arguments) {
   ThreadPool pool(arguments.threads);
   OpProfile profile;
@@ -186,7 +172,7 @@ void Run(const Arguments& arguments) {
       arguments.dropout, arguments.threads, static_cast<double>(trainer.parameters()) * 1e-6,
       static_cast<double>(PredictActivationBytes(options)) * 1e-6, median, arguments.steps,
       static_cast<double>(trainer.tokens()) / median * 1e3);
-  PrintTable(profile, arguments.steps, mean);
+  PrintOpTable(profile, arguments.steps, mean);
 }
 
 struct Setting {

@@ -23,7 +23,7 @@ class Norm {
   // y = norm(x).   x, y [rows, C]; y may be x.
   void Forward(const Pass<T>& pass, int64_t rows, const T* x, T* y,
                NormStatistics statistics) const {
-    const OpTimer timer(pass.profile, Op::kLayerNorm);
+    const OpTimer timer(pass.profile, Op::kLayerNorm, MovedWork<T>(2 * rows * width_));
     pass.backend.LayerNormForward(rows, width_, x, scale_.value, shift_.value, y, statistics.mean,
                                   statistics.rstd);
   }
@@ -31,7 +31,7 @@ class Norm {
   // sum = residual + dropout(x), y = norm(sum).   All [rows of the pass, C].
   void ForwardSum(const Pass<T>& pass, const T* x, const T* residual, uint32_t site, T* sum, T* y,
                   NormStatistics statistics) const {
-    const OpTimer timer(pass.profile, Op::kLayerNorm);
+    const OpTimer timer(pass.profile, Op::kLayerNorm, MovedWork<T>(4 * pass.rows() * width_));
     pass.backend.ResidualLayerNormForward(pass.samples, pass.seq, width_, x, residual, pass.p,
                                           pass.Key(site), scale_.value, shift_.value, sum, y,
                                           statistics.mean, statistics.rstd);
@@ -40,7 +40,7 @@ class Norm {
   // From dy and the x of the forward pass: dx, or with `add` dx +=. dx may be dy without `add`.
   void Backward(const Pass<T>& pass, int64_t rows, const T* dy, const T* x,
                 NormStatistics statistics, bool add, T* dx) const {
-    const OpTimer timer(pass.profile, Op::kLayerNorm);
+    const OpTimer timer(pass.profile, Op::kLayerNorm, MovedWork<T>((add ? 4 : 3) * rows * width_));
     pass.backend.LayerNormBackward(rows, width_, dy, x, scale_.value, statistics.mean,
                                    statistics.rstd, add, dx, scale_.gradient, shift_.gradient);
   }

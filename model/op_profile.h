@@ -39,34 +39,60 @@ inline constexpr std::array<const char*, kOps> kOpNames = {"packing",
                                                            "head, products",
                                                            "head, loss"};
 
-// Time and floating-point operations of each kind. Owned by the compute thread.
+// What an operation computes and moves; 0: not counted.
+struct OpWork {
+  double flops =
+      0;  // of products; attention backward: five, though kernels compute two of them twice
+  double bytes = 0;  // of arrays that must be read and written, where that is what takes time
+};
+
+// Of arrays with so many elements of type T together.
+template <typename T>
+OpWork MovedWork(int64_t elements) {
+  return {.bytes = static_cast<double>(elements) * sizeof(T)};
+}
+
+// Time and work of each kind of operation. This one has the host's time between Begin and End, for
+// what is computed in between; model/cuda_op_profile.h that of a GPU. Owned by the compute thread.
 class OpProfile {
  public:
   struct Entry {
     std::chrono::nanoseconds time{0};
-    double flops = 0;  // of products
+    OpWork work;
   };
 
-  void Add(Op op, std::chrono::nanoseconds time, double flops) {
-    Entry& entry = entries_[static_cast<size_t>(op)];
-    entry.time += time;
-    entry.flops += flops;
+  virtual ~OpProfile() = default;
+  // Around each operation; operations do not nest.
+  virtual void Begin() { begin_ = std::chrono::steady_clock::now(); }
+  virtual void End(Op op, const OpWork& work) {
+    Add(op, std::chrono::steady_clock::now() - begin_, work);
   }
+
   const std::array<Entry, kOps>& entries() const { return entries_; }
   void Clear() { entries_ = {}; }
 
+ protected:
+  void Add(Op op, std::chrono::nanoseconds time, const OpWork& work) {
+    Entry& entry = entries_[static_cast<size_t>(op)];
+    entry.time += time;
+    entry.work.flops += work.flops;
+    entry.work.bytes += work.bytes;
+  }
+
  private:
+  std::chrono::steady_clock::time_point begin_;
   std::array<Entry, kOps> entries_ = {};
 };
 
-// Adds the time of its life to a profile, if there is one.
+// Adds what happens in its life to a profile, if there is one.
 class OpTimer {
  public:
-  OpTimer(OpProfile* profile, Op op, double flops = 0) : profile_(profile), op_(op), flops_(flops) {
-    if (profile_ != nullptr) begin_ = std::chrono::steady_clock::now();
+  OpTimer(OpProfile* profile, Op op, const OpWork& work = {})
+      : profile_(profile), op_(op), work_(work) {
+    if (profile_ != nullptr) profile_->Begin();
   }
   ~OpTimer() {
-    if (profile_ != nullptr) profile_->Add(op_, std::chrono::steady_clock::now() - begin_, flops_);
+    if (profile_ != nullptr) profile_->End(op_, work_);
   }
   OpTimer(const OpTimer&) = delete;
   OpTimer& operator=(const OpTimer&) = delete;
@@ -74,8 +100,7 @@ class OpTimer {
  private:
   OpProfile* const profile_;
   const Op op_;
-  const double flops_;
-  std::chrono::steady_clock::time_point begin_;
+  const OpWork work_;
 };
 
 }  // namespace tug

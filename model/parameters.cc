@@ -13,13 +13,20 @@ WeightsView Part(WeightsView view, size_t offset, size_t size) {
   return {.bf16 = view.bf16.subspan(offset, size)};
 }
 
+// FP32 weights become bf16; bf16 ones may be read where they lie.
+template <typename T>
+OpWork PackingWork(int64_t elements, const WeightsView& source) {
+  if (std::is_same_v<T, float> || source.fp32.empty()) return {};
+  return {.bytes = static_cast<double>(elements) * (sizeof(float) + sizeof(T))};
+}
+
 }  // namespace
 
 template <typename T>
 void Matrix<T>::Prepare(const Pass<T>& pass) {
   if (!is_new) return;
   is_new = false;
-  const OpTimer timer(pass.profile, Op::kPacking);
+  const OpTimer timer(pass.profile, Op::kPacking, PackingWork<T>(in * out, source));
   if (weights == nullptr) weights = pass.backend.NewMatrix(in, out, order);
   if (!source.bf16.empty()) return weights->Bind(source.bf16.data());
   weights->Bind(source.fp32.data());

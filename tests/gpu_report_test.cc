@@ -23,11 +23,13 @@ class GpuReportTest : public TugTest {
  protected:
   GpuReportTest() {
     fs::create_directory(Path("bin"));
+    fs::create_directories(Path("share/tug/compare"));
     fs::copy_file("deploy/gpu_report", Path("bin/gpu_report"));
     Program("nvidia-smi", "echo 'GPU of the test, 9.0, 80 GiB, 580'");
     Program("tug", "echo tug 0.1.0");
     Program("add_cuda_test", "echo '[  PASSED  ] 4 tests.'; echo $TUG_REQUIRE_GPU >required");
     Program("add_benchmark", "echo 'add 12.0 us 100.0%'");
+    Program("../share/tug/compare/gpu", "echo 'skipped: PyTorch 2.3: none'; echo 'tokens/s 12.0'");
     setenv("CUDA_HOME", Path("none").c_str(), 1);
     setenv("PATH", absl::StrCat(Path("bin"), ":/usr/bin:/bin").c_str(), 1);
   }
@@ -48,10 +50,12 @@ class GpuReportTest : public TugTest {
 TEST_F(GpuReportTest, ListsWhatPassedWithTheTablesOfBenchmarks) {
   const Process& process = Report();
   EXPECT_EQ(process.exit_code(), 0) << process.err();
-  EXPECT_THAT(Table(), AllOf(HasSubstr("# Tugboat's kernels on GPU of the test, 9.0"),
-                             HasSubstr("| tests | add_cuda_test | 4 passed | "),
-                             HasSubstr("| benchmarks | add_benchmark | done | "),
-                             HasSubstr("```\nadd 12.0 us 100.0%\n```")));
+  EXPECT_THAT(Table(),
+              AllOf(HasSubstr("# Tugboat's kernels on GPU of the test, 9.0"),
+                    HasSubstr("| tests | add_cuda_test | 4 passed | "),
+                    HasSubstr("| benchmarks | add_benchmark | done | "),
+                    HasSubstr("| compare | gpu | skipped: PyTorch 2.3 | "),
+                    HasSubstr("```\nadd 12.0 us 100.0%\n```"), HasSubstr("tokens/s 12.0\n```")));
   EXPECT_EQ(ReadText(Path("required")), "1\n");  // the GPU
 }
 

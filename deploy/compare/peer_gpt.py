@@ -3,7 +3,7 @@
 A GPT-2-shaped decoder in FP32: token and learned position embeddings, pre-LayerNorm blocks of
 causal multi-head attention and a GELU (tanh form) MLP of 4 x width, final LayerNorm, head tied to
 the token embedding or not.
-Needs PyTorch 1.13 (Debian's python3-torch).
+For PyTorch 1.13 (Debian's python3-torch) and later.
 """
 
 import math
@@ -34,10 +34,15 @@ class Attention(nn.Module):
         # Not a buffer: DDP over gloo cannot broadcast booleans.
         self.future = torch.triu(torch.ones(context, context, dtype=torch.bool), diagonal=1)
 
+    def queries_keys_values(self, x):
+        """Each [batch, heads, time, size of a head]."""
+        batch, time, width = x.shape
+        return [part.view(batch, time, self.heads, -1).transpose(1, 2)
+                for part in self.c_attn(x).split(width, dim=2)]
+
     def forward(self, x):
         batch, time, width = x.shape
-        q, k, v = (part.view(batch, time, self.heads, -1).transpose(1, 2)
-                   for part in self.c_attn(x).split(width, dim=2))
+        q, k, v = self.queries_keys_values(x)
         scores = (q * (1.0 / math.sqrt(width // self.heads))) @ k.transpose(-2, -1)
         weights = scores.masked_fill(self.future[:time, :time], float("-inf")).softmax(dim=-1)
         weights = F.dropout(weights, self.dropout, self.training)
@@ -58,10 +63,10 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, context, dropout, bias):
+    def __init__(self, width, heads, context, dropout, bias, attention):
         super().__init__()
         self.ln_1 = LayerNorm(width, bias)
-        self.attn = Attention(width, heads, context, dropout, bias)
+        self.attn = attention(width, heads, context, dropout, bias)
         self.ln_2 = LayerNorm(width, bias)
         self.mlp = Mlp(width, dropout, bias)
 
@@ -73,12 +78,14 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """tokens [batch, time] -> logits [batch, time, symbols]. Parameter names are GPT-2's."""
 
-    def __init__(self, layers, width, heads, context, symbols, dropout=0.0, tied=True, bias=True):
+    def __init__(self, layers, width, heads, context, symbols, dropout=0.0, tied=True, bias=True,
+                 attention=Attention):
         super().__init__()
         self.dropout = dropout
         self.wte = nn.Embedding(symbols, width)
         self.wpe = nn.Embedding(context, width)
-        self.h = nn.ModuleList(Block(width, heads, context, dropout, bias) for _ in range(layers))
+        self.h = nn.ModuleList(Block(width, heads, context, dropout, bias, attention)
+                               for _ in range(layers))
         self.ln_f = LayerNorm(width, bias)
         self.lm_head = None if tied else nn.Linear(width, symbols, bias=False)
         for name, parameter in self.named_parameters():
@@ -89,7 +96,7 @@ class Gpt(nn.Module):
                 nn.init.zeros_(parameter)
 
     def forward(self, tokens):
-        positions = torch.arange(tokens.shape[1])
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
         x = F.dropout(self.wte(tokens) + self.wpe(positions), self.dropout, self.training)
         for block in self.h:
             x = block(x)
