@@ -67,6 +67,28 @@ TEST_F(GpuReportTest, FailsWithAFailingTestAndGoesOn) {
                              HasSubstr("| tests | add_cuda_test | 4 passed | ")));
 }
 
+// A benchmark may be cut off: what is to be found are kernels that hang.
+TEST_F(GpuReportTest, FailsWithATestThatDoesNotEnd) {
+  Program("timeout", "shift 2; [[ $1 != *slow* ]] || exit 124; exec \"$@\"");
+  Program("slow_benchmark", "");
+  const Process& process = Report();
+  EXPECT_EQ(process.exit_code(), 0) << process.err();
+  EXPECT_THAT(Table(), HasSubstr("| benchmarks | slow_benchmark | out of time | "));
+  Program("slow_cuda_test", "");
+  EXPECT_EQ(Report().exit_code(), 1);
+  EXPECT_THAT(Table(), AllOf(HasSubstr("| tests | slow_cuda_test | FAILED (124): out of time | "),
+                             HasSubstr("| tests | add_cuda_test | 4 passed | ")));
+}
+
+TEST_F(GpuReportTest, ListsWhatThisRunSaidAndEveryGpu) {
+  Program("nvidia-smi", "echo 'First, 9.0'; echo 'Second, 8.0'");
+  fs::create_directory(Path("report"));
+  Write("report/benchmarks-old_benchmark.txt", "of an earlier run");
+  EXPECT_EQ(Report().exit_code(), 0);
+  EXPECT_THAT(Table(), AllOf(HasSubstr("# Tugboat's kernels on First, 9.0; Second, 8.0\n"),
+                             Not(HasSubstr("earlier"))));
+}
+
 TEST_F(GpuReportTest, RunsTestsUnderTheSanitizer) {
   Program("compute-sanitizer",
           "tool=$2; shift 4; \"$@\"; echo \"========= ERROR SUMMARY: 0 errors of $tool\"; "
