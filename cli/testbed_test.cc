@@ -18,6 +18,7 @@ namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 bool HostIsThere(const std::string& name) { return fs::exists("/run/netns/" + name); }
@@ -128,6 +129,32 @@ TEST_F(TestbedTest, LeavesTheTestbedOfAnotherAlone) {
               HasSubstr("there is a testbed already"));
   EXPECT_TRUE(HostIsThere("tug-0"));
   EXPECT_TRUE(BridgeIsThere());
+}
+
+// In a network of its own.
+TEST_F(TestbedTest, KeepsTheMachinesCongestionControlWhereItCannotSetReno) {
+  Launcher launcher;
+  Program program;
+  program.name = "testbed";
+  program.log_path = testing::TempDir() + "/testbed.log";
+  const std::string script = fs::absolute("deploy/testbed").string();
+  program.argv = {"/usr/bin/unshare",
+                  "--net",
+                  "--mount",
+                  "/bin/bash",
+                  "-ec",
+                  "mount -t tmpfs none /run/netns; mount --bind /proc/sys /proc/sys; "
+                  "mount -o remount,bind,ro /proc/sys; " +
+                      script + " up >&2; " + script + " down"};
+  ASSERT_TRUE(launcher.Start(program).ok());
+  ASSERT_TRUE(launcher.Wait(absl::Now() + absl::Seconds(20)).ended.has_value());
+  std::string line, own;
+  std::ifstream log(program.log_path);
+  std::getline(log, line);
+  std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> own;
+  EXPECT_THAT(line, EndsWith("hosts keep the machine's congestion control, " + own));
+  std::getline(log, line);
+  EXPECT_THAT(line, HasSubstr("hosts tug-0 tug-1, addresses "));
 }
 
 TEST_F(TestbedTest, TakesNumbersThatBeginWithZeroAsDecimal) {
