@@ -1,5 +1,7 @@
 // deploy/bundle: what it packs is all that `tug` needs of a host beside glibc.
 
+#include <stdlib.h>
+
 #include <filesystem>
 #include <string>
 
@@ -63,6 +65,19 @@ TEST_F(BundleTest, TrainsOnAHostWithGlibcAlone) {
   ASSERT_TRUE(expected.ok()) << expected.status();
   ASSERT_TRUE(actual.ok()) << actual.status();
   ExpectSameState(*expected, *actual);
+}
+
+TEST_F(BundleTest, NamesTheCompressorThatIsNotThere) {
+  for (const char* program : {"bash", "dirname", "realpath"}) {
+    fs::create_symlink(absl::StrCat("/usr/bin/", program), Path(program));
+  }
+  const std::string path = getenv("PATH");
+  setenv("PATH", Path("").c_str(), 1);
+  const Process& process =
+      RunProgram("deploy/bundle", {Path("tug.tar.zst"), "--programs", "/bin/true"});
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(process.exit_code(), 1);
+  EXPECT_THAT(process.err(), HasSubstr("tug.tar.zst: needs zstd, which is not installed"));
 }
 
 TEST_F(BundleTest, SaysInOneLineWhatIsWrong) {
