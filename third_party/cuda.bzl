@@ -4,7 +4,7 @@ tug_cuda_library makes `name` and `name_emulated`; tug_cuda_test a test of each,
 benchmark of the first.
 """
 
-load("@cuda//:cuda.bzl", "CUDA_AVAILABLE", "CUDA_HOME")
+load("@cuda//:cuda.bzl", "CUDA_HOME", "CUDA_MISSING")
 
 # sm_80: Ampere and Ada. sm_90a: Hopper, with its architecture-specific instructions. compute_80: PTX,
 # which the driver compiles for whatever comes later.
@@ -29,8 +29,9 @@ _EMULATION_COPTS = [
 ]
 
 def _nvcc_archive_impl(ctx):
-    if not CUDA_AVAILABLE:
-        fail("--config=cuda needs the CUDA toolkit: none at %s (set CUDA_HOME)" % CUDA_HOME)
+    if CUDA_MISSING:
+        fail("--config=cuda needs the CUDA toolkit: %s lacks %s (set CUDA_HOME)" %
+             (CUDA_HOME, ", ".join(CUDA_MISSING)))
     contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps]
     headers = depset(ctx.files.hdrs, transitive = [c.headers for c in contexts])
     flags = list(_NVCC_FLAGS)

@@ -1,9 +1,18 @@
 """Finds the CUDA toolkit when the workspace loads: $CUDA_HOME, or /usr/local/cuda.
 
 Creates @cuda with the libraries :cudart, :cublas_lt and :nccl, and cuda.bzl with
-CUDA_AVAILABLE and CUDA_HOME. Without a toolkit the libraries are empty, so that
-every BUILD file still loads.
+CUDA_MISSING and CUDA_HOME. CUDA_MISSING names what the build needs and the toolkit
+lacks; then the libraries are empty, so that every BUILD file still loads. The file
+`missing` says the same to deploy/test.
 """
+
+# By folder of the toolkit, and of the system, where NCCL's own packages are.
+_NEEDED = [
+    (["bin"], ["nvcc"]),
+    (["include", "/usr/include"], ["cublasLt.h", "nccl.h"]),
+    (["lib64"], ["libcudart_static.a"]),
+    (["lib64", "/usr/lib/x86_64-linux-gnu"], ["libcublasLt.so", "libnccl.so"]),
+]
 
 _FOUND = """
 package(default_visibility = ["//visibility:public"])
@@ -52,13 +61,17 @@ package(default_visibility = ["//visibility:public"])
 
 def _cuda_configure_impl(ctx):
     home = ctx.os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    found = ctx.path(home + "/bin/nvcc").exists
-    if found:
+    missing = []
+    for folders, files in _NEEDED:
+        places = [f if f.startswith("/") else home + "/" + f for f in folders]
+        missing += [f for f in files if not any([ctx.path(p + "/" + f).exists for p in places])]
+    if not missing:
         ctx.symlink(home, "toolkit")
         ctx.file("BUILD", _FOUND.replace("{lib}", home + "/lib64"))
     else:
         ctx.file("BUILD", _NOT_FOUND)
-    ctx.file("cuda.bzl", "CUDA_AVAILABLE = {}\nCUDA_HOME = {}\n".format(found, repr(home)))
+    ctx.file("cuda.bzl", "CUDA_MISSING = {}\nCUDA_HOME = {}\n".format(missing, repr(home)))
+    ctx.file("missing", "".join([home + " lacks " + ", ".join(missing) + "\n"] if missing else []))
 
 cuda_configure = repository_rule(
     implementation = _cuda_configure_impl,
