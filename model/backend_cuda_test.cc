@@ -17,6 +17,10 @@
 #include "model/cpu_backend.h"
 #include "model/cuda_device.h"
 
+#if TUG_CUDA_EMULATED
+#include "kernels/cuda_emulation_copies.h"
+#endif
+
 namespace tug {
 namespace {
 
@@ -119,6 +123,25 @@ TYPED_TEST(BackendCuda, FetchesMoreThanItsPinnedMemoryHolds) {
   this->backend_->Fetch(back.data(), on_device.data(), back.size() * sizeof(float));
   EXPECT_EQ(back, values);
   EXPECT_TRUE(this->backend_->status().ok());
+}
+
+TYPED_TEST(BackendCuda, AFetchOfNothingWaitsToo) {
+  constexpr size_t kBytes = size_t{64} << 20;  // some 20 us
+  const auto& stream = this->device_->compute_stream();
+  const auto memory = this->backend_->Allocate(kBytes, "an array");
+  const auto event = kernels::cuda::Event::Create();
+  ASSERT_TRUE(memory.ok() && event.ok());
+  for (int i = 0; i < 4; ++i) this->backend_->FillZero(memory->get(), kBytes);
+#if TUG_CUDA_EMULATED
+  std::byte host;
+  kernels::emulation::HoldCopies(true);
+  EXPECT_TRUE(kernels::cuda::CopyToHostAsync(&host, memory->get(), 1, stream).ok());
+  kernels::emulation::HoldCopies(false);
+#endif
+  ASSERT_TRUE(event->Record(stream).ok());
+  this->backend_->Fetch(nullptr, nullptr, 0);
+  const auto is_done = event->IsDone();
+  EXPECT_TRUE(is_done.ok() && *is_done) << is_done.status();
 }
 
 TYPED_TEST(BackendCuda, MemoryThatIsNotThereIsAnErrorThatNamesWhatAndStays) {

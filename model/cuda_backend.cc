@@ -190,6 +190,7 @@ void CudaBackend<T>::CopyRows(int64_t rows, int64_t width, const T* from, int64_
 template <typename T>
 void CudaBackend<T>::Fetch(void* host, const void* from, size_t size_bytes) {
   Queue("copy to the host", [&]() -> absl::Status {
+    if (size_bytes == 0) return stream_->Synchronize();
     for (size_t offset = 0; offset < size_bytes; offset += fetched_.size_bytes()) {
       const size_t bytes = std::min(size_bytes - offset, fetched_.size_bytes());
       RETURN_IF_ERROR(cuda::CopyToHostAsync(
