@@ -308,12 +308,21 @@ InPlaceWeights ExchangeClient::TakeInPlace(uint32_t block) {
 
 absl::Status ExchangeClient::WaitCommitted(uint32_t block, uint32_t virtual_worker) {
   const auto committed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    const std::vector<OpenPushes>& pushes = open_pushes_[block];
-    return !cancelled_.ok() || virtual_worker >= pushes.size() || pushes[virtual_worker].open == 0;
+    return !cancelled_.ok() || !HasOpenPush(block, virtual_worker);
   };
   WaitUntil(committed, absl::InfiniteDuration());
   absl::MutexLock lock(&mutex_);
   return cancelled_;
+}
+
+bool ExchangeClient::IsCommitted(uint32_t block, uint32_t virtual_worker) const {
+  absl::MutexLock lock(&mutex_);
+  return !cancelled_.ok() || !HasOpenPush(block, virtual_worker);
+}
+
+bool ExchangeClient::HasOpenPush(uint32_t block, uint32_t virtual_worker) const {
+  const std::vector<OpenPushes>& pushes = open_pushes_[block];
+  return virtual_worker < pushes.size() && pushes[virtual_worker].open > 0;
 }
 
 absl::StatusOr<bool> ExchangeClient::WaitReceived(uint32_t block, uint32_t virtual_worker,

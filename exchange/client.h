@@ -87,6 +87,8 @@ class ExchangeClient {
   InPlaceWeights TakeInPlace(uint32_t block);
   // Blocks until no push of (block, virtual worker) is open: its gradient may be written again.
   absl::Status WaitCommitted(uint32_t block, uint32_t virtual_worker);
+  // Whether that would not block.
+  bool IsCommitted(uint32_t block, uint32_t virtual_worker) const;
   // With frees_gradients: blocks until every push of (block, virtual worker) has been received:
   // true, its gradient is not wanted any more, but by repeats that are under way; or until a lane
   // has had no memory for one for `patience`: false, since that may last for as long as others wait
@@ -148,6 +150,8 @@ class ExchangeClient {
   // Drives until `done()` or `deadline`, at least one turn. REQUIRES: nobody does.
   template <typename Done>
   void Drive(Driver driver, const Done& done, absl::Time deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasOpenPush(uint32_t block, uint32_t virtual_worker) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CarryOut(Request request, absl::Time now);
   void EnterView(ViewRequest view, absl::Time now);

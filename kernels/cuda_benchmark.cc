@@ -37,8 +37,8 @@ absl::StatusOr<CudaBenchmark> CudaBenchmark::Create() {
   std::cout << facts.name << ", " << facts.multiprocessors << " multiprocessors, peak "
             << absl::StrFormat("%.0f GB/s\n", facts.peak_bytes_per_second * 1e-9);
   ASSIGN_OR_RETURN(Stream stream, Stream::Create());
-  ASSIGN_OR_RETURN(Event begin, Event::Create());
-  ASSIGN_OR_RETURN(Event end, Event::Create());
+  ASSIGN_OR_RETURN(Event begin, Event::Create(EventUse::kTime));
+  ASSIGN_OR_RETURN(Event end, Event::Create(EventUse::kTime));
   return CudaBenchmark(std::move(stream), std::move(begin), std::move(end));
 }
 

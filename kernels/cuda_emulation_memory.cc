@@ -60,7 +60,10 @@ bool IsGuard(const std::byte* begin, const std::byte* end) {
   return std::all_of(begin, end, [](std::byte b) { return b == std::byte{kGuard}; });
 }
 
+bool fails_allocations = false;
+
 void* Allocate(const Allocation& allocation) {
+  if (fails_allocations) return nullptr;
   const size_t bytes = allocation.bytes, allocated = AllocatedBytes(bytes);
   auto* const begin = static_cast<std::byte*>(std::aligned_alloc(kAlignment, allocated));
   if (begin == nullptr) return nullptr;
@@ -80,6 +83,8 @@ void* Allocate(const Allocation& allocation) {
 
 void* AllocateDeviceBytes(size_t bytes) { return Allocate({.bytes = bytes, .pinned = false}); }
 void* AllocatePinnedBytes(size_t bytes) { return Allocate({.bytes = bytes, .pinned = true}); }
+
+void FailAllocations(bool fail) { fails_allocations = fail; }
 
 void FreeDeviceBytes(void* memory) {
   if (memory == nullptr) return;

@@ -14,6 +14,8 @@ void* AllocateDeviceBytes(size_t bytes);
 // Which the host may use too.
 void* AllocatePinnedBytes(size_t bytes);
 void FreeDeviceBytes(void* memory);
+// While it is on there is no more of it, and the two above give null. Off at first; for one thread.
+void FailAllocations(bool fail);
 
 // Held by what the device does. Under --config=asan whoever else reads or writes device memory, the
 // host that is, ends the process.

@@ -53,10 +53,16 @@ absl::StatusOr<size_t> SharedBytesPerBlock();
 
 class Stream;
 
+// What an event is for.
+enum class EventUse {
+  kOrder,  // to be waited for; a thread of the host sleeps meanwhile
+  kTime,   // TimeBetween too; it polls
+};
+
 // A point in a stream's order.
 class Event {
  public:
-  static absl::StatusOr<Event> Create();
+  static absl::StatusOr<Event> Create(EventUse use = EventUse::kOrder);
   // Sets it to what is queued on the stream so far; the last call counts.
   absl::Status Record(const Stream& stream) const;
   // Blocks the host until that is done.
@@ -74,8 +80,8 @@ class Event {
   std::unique_ptr<void, Destroy> handle_;
 };
 
-// From when the device passed `begin` until it passed `end`, both recorded and done; to about a
-// microsecond.
+// From when the device passed `begin` until it passed `end`, both made for kTime, recorded and
+// done; to about a microsecond.
 absl::StatusOr<absl::Duration> TimeBetween(const Event& begin, const Event& end);
 
 // Its destructor does not wait: synchronise before what the queued work uses goes away.
@@ -159,17 +165,20 @@ class PinnedBuffer {
 };
 
 // Host memory of somebody else, whole pages of it, that the device copies from and to by itself
-// while this lives; it goes before the memory does. Errors also: INTERNAL where that cannot be, as
-// of pages that are registered or may not be written.
+// while this lives; it goes before the memory does, on any thread, which from there on uses the
+// device that it was registered with. Errors also: INTERNAL where that cannot be, as of pages that
+// are registered or may not be written.
 class RegisteredMemory {
  public:
+  // REQUIRES: `host` is at the boundary of a page.
   static absl::StatusOr<RegisteredMemory> Create(void* host, size_t size_bytes);
 
  private:
   struct Unregister {
+    int device;
     void operator()(void* host) const;
   };
-  explicit RegisteredMemory(void* host) : host_(host) {}
+  RegisteredMemory(void* host, int device) : host_(host, Unregister{device}) {}
   std::unique_ptr<void, Unregister> host_;
 };
 

@@ -132,9 +132,11 @@ absl::StatusOr<size_t> SharedBytesPerBlock() {
   return static_cast<size_t>(bytes);
 }
 
-absl::StatusOr<Event> Event::Create() {
+absl::StatusOr<Event> Event::Create(EventUse use) {
   cudaEvent_t event = nullptr;
-  RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&event), "cudaEventCreate"));
+  const unsigned flags =
+      use == EventUse::kOrder ? cudaEventBlockingSync | cudaEventDisableTiming : cudaEventDefault;
+  RETURN_IF_ERROR(CudaStatus(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags"));
   return Event(event);
 }
 void Event::Destroy::operator()(void* event) const { cudaEventDestroy(OfEvent(event)); }
@@ -212,11 +214,17 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
 void PinnedBuffer::Free::operator()(void* data) const { cudaFreeHost(data); }
 
 absl::StatusOr<RegisteredMemory> RegisteredMemory::Create(void* host, size_t size_bytes) {
+  int device = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "cudaGetDevice"));
   RETURN_IF_ERROR(
       CudaStatus(cudaHostRegister(host, size_bytes, cudaHostRegisterPortable), "cudaHostRegister"));
-  return RegisteredMemory(host);
+  return RegisteredMemory(host, device);
 }
-void RegisteredMemory::Unregister::operator()(void* host) const { cudaHostUnregister(host); }
+// A thread that has never used a GPU would make a context on device 0.
+void RegisteredMemory::Unregister::operator()(void* host) const {
+  cudaSetDevice(device);
+  cudaHostUnregister(host);
+}
 
 absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream& stream) {
   return Copy(device, host, bytes, cudaMemcpyHostToDevice, stream);

@@ -1,5 +1,9 @@
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -42,6 +46,9 @@ TEST(CudaStatus, AGpuWithoutKernelsIsNoUsableGpu) {
   EXPECT_TRUE(absl::IsInternal(CudaStatus(cudaErrorLaunchFailure, "launch")));
 }
 #endif
+
+using Pages = std::unique_ptr<void, decltype(&std::free)>;
+Pages NewPages(size_t bytes) { return Pages(std::aligned_alloc(4096, bytes), std::free); }
 
 TEST_F(Device, CopiesThereAndBack) {
   for (const size_t bytes : {0, 1, 31, 1023, 1 << 20}) {
@@ -113,9 +120,29 @@ TEST_F(Device, AnotherStreamWaitsForAnEvent) {
   EXPECT_TRUE(*done);
 }
 
+// Pages are registered once, and unregistered by any thread.
+TEST_F(Device, RegistersPagesOfTheHost) {
+  constexpr size_t kBytes = 16 * 4096;
+  const Pages pages = NewPages(kBytes);
+  ASSERT_NE(pages, nullptr);
+  for (int time = 0; time < 2; ++time) {
+    auto registered = RegisteredMemory::Create(pages.get(), kBytes);
+    ASSERT_TRUE(registered.ok()) << registered.status();
+    for (const size_t page : {0, 3}) {
+      auto* const begin = static_cast<std::byte*>(pages.get()) + page * 4096;
+      EXPECT_TRUE(absl::IsInternal(RegisteredMemory::Create(begin, 4096).status())) << page;
+    }
+    std::thread([gone = *std::move(registered)] {}).join();
+  }
+#if TUG_CUDA_EMULATED
+  auto* const off = static_cast<std::byte*>(pages.get()) + 64;
+  EXPECT_TRUE(absl::IsInternal(RegisteredMemory::Create(off, 4096).status()));
+#endif
+}
+
 TEST_F(Device, TimeBetweenEventsIsNotNegative) {
-  const auto begin = Event::Create();
-  const auto end = Event::Create();
+  const auto begin = Event::Create(EventUse::kTime);
+  const auto end = Event::Create(EventUse::kTime);
   ASSERT_TRUE(begin.ok() && end.ok());
   EXPECT_FALSE(TimeBetween(*begin, *end).ok());  // not recorded
   ASSERT_TRUE(begin->Record(stream()).ok());
@@ -169,18 +196,19 @@ TEST_F(Device, HasFacts) {
 }
 
 TEST_F(Device, CopiesFromAndToRegisteredMemory) {
-  constexpr size_t kElements = size_t{1} << 20;  // pages of their own
-  std::vector<float> from(kElements, 3.0f), to(kElements);
-  const size_t bytes = kElements * sizeof(float);
-  const auto out = RegisteredMemory::Create(from.data(), bytes);
-  const auto in = RegisteredMemory::Create(to.data(), bytes);
+  constexpr size_t kBytes = size_t{4} << 20;
+  const Pages from = NewPages(kBytes), to = NewPages(kBytes);
+  ASSERT_TRUE(from != nullptr && to != nullptr);
+  std::memset(from.get(), 3, kBytes);
+  const auto out = RegisteredMemory::Create(from.get(), kBytes);
+  const auto in = RegisteredMemory::Create(to.get(), kBytes);
   ASSERT_TRUE(out.ok() && in.ok()) << out.status() << in.status();
-  const auto device = DeviceBuffer::Create(bytes);
+  const auto device = DeviceBuffer::Create(kBytes);
   ASSERT_TRUE(device.ok()) << device.status();
-  ASSERT_TRUE(CopyToDeviceAsync(device->data(), from.data(), bytes, stream()).ok());
-  ASSERT_TRUE(CopyToHostAsync(to.data(), device->data(), bytes, stream()).ok());
+  ASSERT_TRUE(CopyToDeviceAsync(device->data(), from.get(), kBytes, stream()).ok());
+  ASSERT_TRUE(CopyToHostAsync(to.get(), device->data(), kBytes, stream()).ok());
   ASSERT_TRUE(stream().Synchronize().ok());
-  EXPECT_EQ(to, from);
+  EXPECT_EQ(std::memcmp(to.get(), from.get(), kBytes), 0);
   EXPECT_FALSE(RegisteredMemory::Create(nullptr, 0).ok());
 }
 

@@ -4,11 +4,16 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "kernels/cuda_emulation_copies.h"
 #include "kernels/cuda_emulation_memory.h"
@@ -41,6 +46,7 @@ struct EmulatedStream {
 };
 
 struct EmulatedEvent {
+  bool timed = false;
   absl::Time recorded = absl::InfinitePast();
   std::shared_ptr<Held> held;  // of the stream
   uint64_t queued = 0;         // there, before it
@@ -79,6 +85,35 @@ void CopyOn(const Stream& stream, void* to, const void* from, size_t bytes, cons
   ++held.queued;
 }
 
+// Host memory that is registered, in whole pages. Thread-safe.
+class PageRanges {
+ public:
+  // Whether it is added: not what is off a page's boundary, nor pages that are there already.
+  bool Add(uintptr_t begin, size_t size_bytes) {
+    if (begin == 0 || begin % kPageBytes != 0 || size_bytes == 0) return false;
+    const uintptr_t end = (begin + size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    absl::MutexLock lock(&mutex_);
+    const auto behind = end_.lower_bound(end);
+    if (behind != end_.begin() && std::prev(behind)->second > begin) return false;
+    end_.emplace(begin, end);
+    return true;
+  }
+  void Remove(uintptr_t begin) {
+    absl::MutexLock lock(&mutex_);
+    TUG_CHECK_EQ(end_.erase(begin), 1u);
+  }
+
+ private:
+  static constexpr size_t kPageBytes = 4096;
+  absl::Mutex mutex_;
+  std::map<uintptr_t, uintptr_t> end_ ABSL_GUARDED_BY(mutex_);  // by begin
+};
+
+PageRanges& RegisteredPages() {
+  static auto* const pages = new PageRanges;
+  return *pages;
+}
+
 }  // namespace
 
 absl::Status CheckGpu() { return absl::OkStatus(); }
@@ -100,11 +135,14 @@ absl::StatusOr<DeviceFacts> GetDeviceFacts() {
 
 absl::StatusOr<size_t> SharedBytesPerBlock() { return kSharedBytesPerBlock; }
 
-absl::StatusOr<Event> Event::Create() { return Event(new EmulatedEvent); }
+absl::StatusOr<Event> Event::Create(EventUse use) {
+  return Event(new EmulatedEvent{.timed = use == EventUse::kTime});
+}
 void Event::Destroy::operator()(void* event) const { delete static_cast<EmulatedEvent*>(event); }
 absl::Status Event::Record(const Stream& stream) const {
   const auto& held = static_cast<EmulatedStream*>(stream.handle())->held;
-  Of(handle_.get()) = {.recorded = absl::Now(), .held = held, .queued = held->queued};
+  EmulatedEvent& event = Of(handle_.get());
+  event = {.timed = event.timed, .recorded = absl::Now(), .held = held, .queued = held->queued};
   return absl::OkStatus();
 }
 absl::Status Event::Synchronize() const {
@@ -117,6 +155,9 @@ absl::StatusOr<bool> Event::IsDone() const {
 }
 
 absl::StatusOr<absl::Duration> TimeBetween(const Event& begin, const Event& end) {
+  if (!Of(begin.handle_.get()).timed || !Of(end.handle_.get()).timed) {
+    return absl::InternalError("time between events that are not made for it");
+  }
   const absl::Time from = Of(begin.handle_.get()).recorded;
   const absl::Time to = Of(end.handle_.get()).recorded;
   if (from == absl::InfinitePast() || to == absl::InfinitePast()) {
@@ -167,10 +208,15 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
 void PinnedBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
 
 absl::StatusOr<RegisteredMemory> RegisteredMemory::Create(void* host, size_t size_bytes) {
-  if (host != nullptr && size_bytes > 0) return RegisteredMemory(host);
-  return absl::InternalError("no memory to register");
+  if (!RegisteredPages().Add(reinterpret_cast<uintptr_t>(host), size_bytes)) {
+    return absl::InternalError(absl::StrCat(
+        size_bytes, " bytes that are not at the boundary of a page, or registered already"));
+  }
+  return RegisteredMemory(host, /*device=*/0);
 }
-void RegisteredMemory::Unregister::operator()(void*) const {}
+void RegisteredMemory::Unregister::operator()(void* host) const {
+  RegisteredPages().Remove(reinterpret_cast<uintptr_t>(host));
+}
 
 absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream& stream) {
   RETURN_IF_ERROR(CheckRange(device, bytes));

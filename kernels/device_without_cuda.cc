@@ -15,7 +15,7 @@ absl::Status UseDevice(int) { return NotBuilt(); }
 absl::StatusOr<DeviceFacts> GetDeviceFacts() { return NotBuilt(); }
 absl::StatusOr<size_t> SharedBytesPerBlock() { return NotBuilt(); }
 
-absl::StatusOr<Event> Event::Create() { return NotBuilt(); }
+absl::StatusOr<Event> Event::Create(EventUse) { return NotBuilt(); }
 void Event::Destroy::operator()(void*) const {}
 absl::Status Event::Record(const Stream&) const { return NotBuilt(); }
 absl::Status Event::Synchronize() const { return NotBuilt(); }

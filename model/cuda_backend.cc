@@ -204,7 +204,8 @@ void CudaBackend<T>::Fetch(void* host, const void* from, size_t size_bytes) {
 
 template <typename T>
 absl::Status CudaBackend<T>::Synchronize() {
-  Queue("what was queued", [&] { return stream_->Synchronize(); });
+  const absl::Status done = stream_->Synchronize();  // behind an error too
+  Queue("what was queued", [&] { return done; });
   return status_;
 }
 

@@ -8,6 +8,7 @@
 namespace tug {
 
 using kernels::cuda::Event;
+using kernels::cuda::EventUse;
 
 void CudaOpProfile::End(Op op, const OpWork& work) {
   Mark();
@@ -20,7 +21,7 @@ void CudaOpProfile::Mark() {
 
 absl::Status CudaOpProfile::MarkNext() {
   if (marks_ == events_.size()) {
-    ASSIGN_OR_RETURN(Event event, Event::Create());
+    ASSIGN_OR_RETURN(Event event, Event::Create(EventUse::kTime));
     events_.push_back(std::move(event));
   }
   return events_[marks_++].Record(stream_);

@@ -78,15 +78,16 @@ uint32_t GradientBlocks(const PlacementConfig& placement, uint64_t micro_batches
 //                of a matrix of products, else 4 for each of biases and norms
 //   gradients    4 P
 //   activations  below, but for rows of logits, which are a multiple of 8 elements
-// Beside that a worker takes what CUDA does for itself, 32 MiB for cuBLASLt, and scratch of
-// kernels.
+//   process      kGpuProcessBytes: kernels' code, 32 MiB for cuBLASLt, scratch of kernels, and what
+//                else CUDA takes for itself while the model is used
+inline constexpr uint64_t kGpuProcessBytes = uint64_t{256} << 20;
 struct DeviceBytes {
   uint64_t weights = 0;
   uint64_t copies = 0;
   uint64_t gradients = 0;
   uint64_t activations = 0;
 
-  uint64_t total() const { return weights + copies + gradients + activations; }
+  uint64_t total() const { return weights + copies + gradients + activations + kGpuProcessBytes; }
 };
 inline constexpr uint64_t kGpuBlockBytes = 256;
 constexpr uint64_t DeviceBlockBytes(uint64_t elements, uint64_t element_bytes) {

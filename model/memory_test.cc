@@ -367,7 +367,7 @@ TEST(DeviceMemory, IsWeightsCopiesGradientsAndActivations) {
   const uint64_t rows = 3 * options.config.context();
   EXPECT_EQ(fp32.activations, PredictActivationBytes(options) + ((rows * 24 * 4 + 63) / 64 * 64) -
                                   ((rows * 19 * 4 + 63) / 64 * 64));
-  EXPECT_EQ(fp32.total(), 2 * floats + fp32.activations);
+  EXPECT_EQ(fp32.total(), 2 * floats + fp32.activations + kGpuProcessBytes);
   options.train.set_precision(TrainConfig::BF16);
   const DeviceBytes widened = PredictDeviceBytes(options, /*bf16_weights=*/false);
   EXPECT_EQ(widened.weights, floats);

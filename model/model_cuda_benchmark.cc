@@ -54,6 +54,7 @@ using kernels::cuda::CudaBenchmark;
 using kernels::Bf16;
 using kernels::cuda::DeviceBuffer;
 using kernels::cuda::Event;
+using kernels::cuda::EventUse;
 using Json = nlohmann::ordered_json;
 
 const int kWarmup = static_cast<int>(CudaBenchmark::Size(5, 1));
@@ -211,7 +212,7 @@ class Trainer {
 absl::StatusOr<std::vector<double>> StepMilliseconds(Trainer& trainer, int count) {
   std::vector<Event> ends;
   for (int i = 0; i <= count; ++i) {
-    ASSIGN_OR_RETURN(Event event, Event::Create());
+    ASSIGN_OR_RETURN(Event event, Event::Create(EventUse::kTime));
     ends.push_back(std::move(event));
   }
   RETURN_IF_ERROR(ends[0].Record(trainer.stream()));

@@ -28,6 +28,10 @@ using kernels::cuda::DeviceBuffer;
 using kernels::cuda::Event;
 using kernels::cuda::Stream;
 
+constexpr size_t kPageBytes = 4096;
+// Below that registering costs more than copies gain.
+constexpr size_t kLeastPinnedBytes = size_t{64} << 10;
+
 std::string Mebibytes(uint64_t bytes) {
   return absl::StrCat((bytes + (1 << 20) - 1) >> 20, " MiB");
 }
@@ -36,10 +40,18 @@ absl::Status TooLittle(const DeviceBytes& plan, uint64_t free_bytes) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "the model needs ", Mebibytes(plan.total()), " of the GPU's memory (weights ",
       Mebibytes(plan.weights), ", their bf16 copies ", Mebibytes(plan.copies), ", gradients ",
-      Mebibytes(plan.gradients), ", activations ", Mebibytes(plan.activations), "), of which ",
-      Mebibytes(free_bytes),
+      Mebibytes(plan.gradients), ", activations ", Mebibytes(plan.activations), ", CUDA itself ",
+      Mebibytes(kGpuProcessBytes), "), of which ", Mebibytes(free_bytes),
       " are free: lower train.micro_batch, let train.recompute keep less, set train.precision to "
       "BF16, or device to CPU"));
+}
+
+// A part of the plan.
+absl::StatusOr<DeviceBuffer> Allocate(uint64_t bytes, const DeviceBytes& plan) {
+  absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Create(bytes);
+  if (!absl::IsResourceExhausted(buffer.status())) return buffer;
+  ASSIGN_OR_RETURN(const kernels::cuda::DeviceFacts facts, kernels::cuda::GetDeviceFacts());
+  return TooLittle(plan, facts.free_bytes);
 }
 
 absl::Status CheckKernels(const ModelConfig& config) {
@@ -87,7 +99,6 @@ class StagedModel final : public Model {
     std::byte* weights = nullptr;     // on the GPU
     std::span<float> gradient;        // on the GPU
     std::span<float> bound_gradient;  // the caller's
-    bool is_new = false;              // weights that no pass has waited for
     Event copied;                     // on pull_: the weights bound last
     Event read;                       // on compute: the last pass that reads the weights
     Event complete;                   // on compute: the gradient
@@ -102,13 +113,19 @@ class StagedModel final : public Model {
   const Stream& compute() const { return device_->compute_stream(); }
   // Calls f(b) for each block whose weights a pass of the block reads.
   void ForEachRead(int block, absl::FunctionRef<void(int)> f);
-  // Nothing is queued behind an error.
+  // Nothing is queued behind an error. Waits are: what was queued before still reads and writes the
+  // host's memory.
   void Queue(absl::FunctionRef<absl::Status()> f) {
     if (status_.ok()) status_ = f();
   }
   void WaitForWeights(int block);
   void RecordRead(int block);
   void SendGradient(int block);
+  // Until the event, of the stream; behind an error, where it may not have been recorded, until all
+  // that is queued there is done.
+  void Await(const Event& event, const Stream& stream) {
+    status_.Update(status_.ok() ? event.Synchronize() : stream.Synchronize());
+  }
 
   const std::unique_ptr<CudaDevice> device_;
   const bool bf16_weights_;
@@ -120,17 +137,11 @@ class StagedModel final : public Model {
   absl::Status status_;
 };
 
-// Blocks begin at boundaries of the GPU's own allocations.
-template <typename T>
-size_t BlockBytes(const BlockTable& table, int block) {
-  return static_cast<size_t>(DeviceBlockBytes(ElementCount(table.blocks(block)), sizeof(T)));
-}
-
 absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(std::unique_ptr<CudaDevice> device,
                                                            const GpuModelOptions& options,
                                                            const DeviceBytes& plan) {
-  ASSIGN_OR_RETURN(DeviceBuffer weights, DeviceBuffer::Create(plan.weights));
-  ASSIGN_OR_RETURN(DeviceBuffer gradients, DeviceBuffer::Create(plan.gradients));
+  ASSIGN_OR_RETURN(DeviceBuffer weights, Allocate(plan.weights, plan));
+  ASSIGN_OR_RETURN(DeviceBuffer gradients, Allocate(plan.gradients, plan));
   ASSIGN_OR_RETURN(std::unique_ptr<Model> inner, Model::Create(options.model, *device));
   ASSIGN_OR_RETURN(Stream pull, Stream::Create());
   ASSIGN_OR_RETURN(Stream push, Stream::Create());
@@ -150,9 +161,9 @@ absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(std::unique_ptr<CudaD
          .read = std::move(read),
          .complete = std::move(complete),
          .sent = std::move(sent)});
-    weights_begin += options.bf16_weights ? BlockBytes<Bf16>(inner->blocks(), b)
-                                          : BlockBytes<float>(inner->blocks(), b);
-    gradients_begin += BlockBytes<float>(inner->blocks(), b);
+    weights_begin +=
+        DeviceBlockBytes(elements, options.bf16_weights ? sizeof(Bf16) : sizeof(float));
+    gradients_begin += DeviceBlockBytes(elements, sizeof(float));
   }
   TUG_CHECK_EQ(weights_begin, plan.weights);
   TUG_CHECK_EQ(gradients_begin, plan.gradients);
@@ -187,7 +198,6 @@ void StagedModel::BindWeights(int block, WeightsView weights) {
     RETURN_IF_ERROR(kernels::cuda::CopyToDeviceAsync(to.weights, host, bytes, pull_));
     return to.copied.Record(pull_);
   });
-  to.is_new = true;
   if (bf16_weights_) {
     inner_->BindWeights(block,
                         {.bf16 = {reinterpret_cast<const Bf16*>(to.weights), weights.size()}});
@@ -198,9 +208,7 @@ void StagedModel::BindWeights(int block, WeightsView weights) {
 }
 
 // What is on the GPU stays there: it is planned for.
-void StagedModel::ReleaseWeights(int block) {
-  Queue([&] { return of(block).copied.Synchronize(); });
-}
+void StagedModel::ReleaseWeights(int block) { Await(of(block).copied, pull_); }
 
 void StagedModel::BindGradient(int block, std::span<float> gradient) {
   TUG_CHECK_EQ(gradient.size(), of(block).gradient.size());
@@ -219,10 +227,7 @@ void StagedModel::ForEachRead(int block, absl::FunctionRef<void(int)> f) {
 }
 
 void StagedModel::WaitForWeights(int block) {
-  ForEachRead(block, [&](int read) {
-    if (!std::exchange(of(read).is_new, false)) return;
-    Queue([&] { return compute().WaitFor(of(read).copied); });
-  });
+  ForEachRead(block, [&](int read) { Queue([&] { return compute().WaitFor(of(read).copied); }); });
 }
 
 void StagedModel::RecordRead(int block) {
@@ -257,20 +262,23 @@ void StagedModel::SendGradient(int block) {
 }
 
 absl::Status StagedModel::AwaitGradient(int block) {
-  Queue([&] { return of(block).sent.Synchronize(); });
+  Await(of(block).sent, push_);
   return status();
 }
 
+// Pages are registered whole: those of a piece of the heap have others in them too.
 std::shared_ptr<void> StagedModel::Pin(std::span<std::byte> host) {
+  const bool at_page = reinterpret_cast<uintptr_t>(host.data()) % kPageBytes == 0;
+  if (!at_page || host.size() < kLeastPinnedBytes) return nullptr;
   auto registered = kernels::cuda::RegisteredMemory::Create(host.data(), host.size());
   if (!registered.ok()) return nullptr;
   return std::make_shared<kernels::cuda::RegisteredMemory>(*std::move(registered));
 }
 
 absl::Status StagedModel::Synchronize() {
-  Queue([&] { return pull_.Synchronize(); });
-  Queue([&] { return inner_->Synchronize(); });
-  Queue([&] { return push_.Synchronize(); });
+  status_.Update(pull_.Synchronize());
+  status_.Update(inner_->Synchronize());
+  status_.Update(push_.Synchronize());
   return status();
 }
 

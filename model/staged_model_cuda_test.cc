@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -19,6 +20,7 @@
 
 #if TUG_CUDA_EMULATED
 #include "kernels/cuda_emulation_copies.h"
+#include "kernels/cuda_emulation_memory.h"
 #endif
 
 namespace tug {
@@ -242,6 +244,65 @@ TEST_F(StagedModelCuda, KeepsAGradientUntilItIsCopied) {
     // The second ones go before the model does.
     ASSERT_TRUE(model.Synchronize().ok());
   }
+}
+
+#if TUG_CUDA_EMULATED
+// What was queued before an error still reads and writes the host's memory.
+TEST_F(StagedModelCuda, WaitsForCopiesBehindAnErrorBeforeItGoes) {
+  ModelRig rig(SmallModel(ModelConfig::DECODER));
+  CudaModelRig gpu(rig);
+  gpu.LossAndGradient(rig.Batch());
+  for (const bool destroyed : {false, true}) {
+    Blocks gradients;  // outlives the model, which still has a copy to make
+    auto made = NewStagedModel(0, {.model = rig.options()});
+    ASSERT_TRUE(made.ok()) << made.status();
+    Model& model = *made->model;
+    for (int b = 0; b < model.num_blocks(); ++b) {
+      const auto& weights = rig.weights()[static_cast<size_t>(b)];
+      gradients.emplace_back(weights.size(), std::nanf(""));
+      model.BindWeights(b, {.fp32 = weights});
+    }
+    for (int b = 0; b < model.num_blocks(); ++b) {
+      model.BindGradient(b, gradients[static_cast<size_t>(b)]);
+    }
+    RunForward(model, rig.Batch());
+    const int last = model.num_blocks() - 1;
+    model.Backward(last);
+    EXPECT_TRUE(std::isnan(gradients.back().front())) << "held";
+    kernels::emulation::FailAllocations(true);
+    model.Backward(last - 1);
+    kernels::emulation::FailAllocations(false);
+    EXPECT_TRUE(absl::IsResourceExhausted(model.status())) << model.status();
+    if (destroyed) {
+      made->model.reset();
+    } else {
+      EXPECT_TRUE(absl::IsResourceExhausted(model.AwaitGradient(last)));
+    }
+    EXPECT_EQ(gradients.back(), gpu.gradients().back());
+  }
+}
+
+TEST_F(StagedModelCuda, SaysWhatItPlansWhereTheGpuHasLessThanItSaid) {
+  kernels::emulation::FailAllocations(true);
+  const absl::Status status =
+      NewStagedModel(0, {.model = SmallModel(ModelConfig::DECODER)}).status();
+  kernels::emulation::FailAllocations(false);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_NE(status.ToString().find("train.micro_batch"), std::string::npos) << status;
+}
+#endif
+
+TEST_F(StagedModelCuda, PinsWholePagesOnly) {
+  ModelRig rig(SmallModel(ModelConfig::DECODER));
+  Staged staged(rig);
+  constexpr size_t kBytes = size_t{64} << 10;
+  const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(4096, 2 * kBytes),
+                                                           std::free);
+  ASSERT_NE(memory, nullptr);
+  auto* const pages = static_cast<std::byte*>(memory.get());
+  EXPECT_NE(staged.model().Pin({pages, kBytes}), nullptr);
+  EXPECT_EQ(staged.model().Pin({pages, kBytes - 1}), nullptr) << "too few";
+  EXPECT_EQ(staged.model().Pin({pages + 64, kBytes}), nullptr);
 }
 
 TEST_F(StagedModelCuda, TakesBf16AsItIsBound) {

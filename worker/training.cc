@@ -41,6 +41,13 @@ WorkerCores PlanThreads(const ClusterConfig& cluster) {
 
 bool Replays(const JobConfig& config) { return config.compute() == JobConfig::REPLAY; }
 
+// Of a job with device CUDA. Where memory does not suffice, the error names what helps.
+absl::Status WithoutGpu(const absl::Status& error) {
+  const std::string text = absl::StrCat("device: CUDA, but ", error.message());
+  if (absl::IsResourceExhausted(error)) return absl::ResourceExhaustedError(text);
+  return absl::FailedPreconditionError(absl::StrCat(text, ": set device to AUTO or CPU"));
+}
+
 }  // namespace
 
 Training::Training(RegisterReply registered, std::string data_folder, GpuModelMaker gpu_models)
@@ -73,6 +80,13 @@ absl::Status Training::OutOfMemory() const {
     return absl::ResourceExhaustedError(
         absl::StrCat("this worker's memory does not suffice: weights and a gradient need ",
                      PredictBytes(/*virtual_workers=*/1) >> 20, " MiB; lower replay.size_scale"));
+  }
+  if (on_gpu_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this worker's memory does not suffice: on the host weights and gradients of "
+                     "one virtual worker need ",
+                     PredictHeld(/*virtual_workers=*/1, {}) >> 20,
+                     " MiB; start more workers, or set placement.kind to ZERO2 or ZERO3"));
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "this worker's memory does not suffice: activations alone need ",
@@ -250,25 +264,28 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel() {
   if (Replays(config)) {
     return std::make_unique<ReplayModel>(config.replay().resolved_profile());
   }
-  // A recorded run is computed again on the CPU.
-  const bool may = config.device() == ClusterConfig::AUTO && config.sync().record() != SyncConfig::ORDER;
-  const bool must = config.device() == ClusterConfig::CUDA;
-  if (!may && !must) return Model::Create(ModelOptionsOf(config), pool_);
+  if (config.device() == ClusterConfig::CPU) return Model::Create(ModelOptionsOf(config), pool_);
   absl::StatusOr<GpuModel> made =
       gpu_models_({.model = ModelOptionsOf(config), .bf16_weights = BindsBf16(config)});
-  if (made.ok()) {
+  const absl::Status& status = made.status();
+  if (config.sync().record() == SyncConfig::ORDER) {
+    if (made.ok()) {
+      TellDevice(absl::StrCat("the CPU, not on ", made->device,
+                              ": a run with sync.record ORDER is computed again there"));
+      made->model.reset();
+    }
+  } else if (made.ok()) {
     on_gpu_ = true;
     TellDevice(absl::StrCat(made->device, ", ", (made->device_bytes >> 20) + 1,
                             " MiB of its memory a worker"));
     return std::move(made->model);
+  } else if (config.device() == ClusterConfig::CUDA) {
+    return WithoutGpu(status);
+  } else if (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) {
+    TellDevice(absl::StrCat("the CPU: ", status.message()));
+  } else if (!absl::IsUnimplemented(status)) {
+    return status;
   }
-  const bool without_cuda = absl::IsUnimplemented(made.status());
-  if (!without_cuda && !absl::IsUnavailable(made.status())) return made.status();
-  if (must) {
-    return absl::FailedPreconditionError(absl::StrCat("device: CUDA, but ", made.status().message(),
-                                                      "; or set device to AUTO or CPU"));
-  }
-  if (!without_cuda) TellDevice(absl::StrCat("the CPU: ", made.status().message()));
   return Model::Create(ModelOptionsOf(config), pool_);
 }
 

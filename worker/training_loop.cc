@@ -242,7 +242,7 @@ absl::Status TrainingLoop::TakeOrders() {
 }
 
 void TrainingLoop::TakePlace() {
-  if (orders_.view == view_ || queued_.has_value() || !machine_.CanPutBack()) return;
+  if (orders_.view == view_ || !machine_.CanPutBack()) return;
   const WorkerPlace place = board_.place();
   std::vector<uint32_t>& carried = options_.virtual_workers;
   std::vector<StepMachine::Carried> now;
@@ -288,6 +288,7 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
   if (compute.phase == ComputePhase::kBackward) {
     RETURN_IF_ERROR(BindGradients(compute, last_block));
   }
+  const bool is_queued = model_.queues() && compute.phase == ComputePhase::kBackward;
   Computed computed{.compute = compute};
   const absl::Time begin = time_.Now();
   {
@@ -295,21 +296,24 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
     if (compute.phase == ComputePhase::kBackward) {
       model_.Backward(static_cast<int>(compute.block));
       CountHeld();
-      if (!model_.queues()) RETURN_IF_ERROR(TakeBackward(compute));
+      if (!is_queued) RETURN_IF_ERROR(TakeBackward(compute));
     } else {
       RETURN_IF_ERROR(RunForward(compute, last_block));
     }
     computed.taken = time_.Now() - begin;
+    if (!is_queued) RETURN_IF_ERROR(CountTime(compute, computed.taken));
   }
-  computed.evaluating_last = machine_.evaluating_last();
+  const bool evaluating_last = machine_.evaluating_last();
   computed.effects = machine_.OnComputeDone();
   RETURN_IF_ERROR(FinishQueued());
   // The block below is the next computation.
-  if (model_.queues() && compute.phase == ComputePhase::kBackward && compute.block > 0) {
+  if (is_queued && compute.block > 0) {
     queued_ = computed;
     return absl::OkStatus();
   }
-  return Finish(computed);
+  RETURN_IF_ERROR(Finish(computed));
+  if (computed.effects.evaluation_done) ReportEval(compute, evaluating_last);
+  return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::FinishQueued() {
@@ -319,20 +323,20 @@ absl::Status TrainingLoop::FinishQueued() {
 
 absl::Status TrainingLoop::Finish(const Computed& computed) {
   const Compute& compute = computed.compute;
-  absl::Duration taken = computed.taken;
   if (model_.queues() && compute.phase == ComputePhase::kBackward) {
     const TraceSpan span(options_.trace, EventOf(compute));
     const absl::Time begin = time_.Now();
     RETURN_IF_ERROR(TakeBackward(compute));
-    taken += time_.Now() - begin;
+    RETURN_IF_ERROR(CountTime(compute, computed.taken + (time_.Now() - begin)));
   }
-  if (compute.phase != ComputePhase::kEvaluate) {
-    times_.AddComputing(taken);
-    RETURN_IF_ERROR(Straggle(compute, taken));
-  }
-  RETURN_IF_ERROR(CarryOut(compute, computed.effects));
-  if (computed.effects.evaluation_done) ReportEval(compute, computed.evaluating_last);
-  return absl::OkStatus();
+  return CarryOut(compute, computed.effects);
+}
+
+// Within its span of the trace: that is what the step is told to have computed.
+absl::Status TrainingLoop::CountTime(const Compute& compute, absl::Duration taken) {
+  if (compute.phase == ComputePhase::kEvaluate) return absl::OkStatus();
+  times_.AddComputing(taken);
+  return Straggle(compute, taken);
 }
 
 // All pushes and pulls of a step are cut alike; the weights it waits for were asked for by the step
@@ -391,6 +395,8 @@ absl::Status TrainingLoop::RunForward(const Compute& compute, bool last_block) {
   return model_.status();
 }
 
+// The host waits for the losses of a model that queues, and the block below with them: a push says
+// how many targets its gradient is a sum over.
 absl::Status TrainingLoop::TakeBackward(const Compute& compute) {
   if (compute.block + 1 == table_.num_blocks()) share_.Add(model_.losses());
   if (!IsLastMicroBatch(compute)) return absl::OkStatus();
@@ -439,6 +445,8 @@ absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) 
     ASSIGN_OR_RETURN(gradient, TakeGradient(block));
   } else {
     const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
+    // What is put off does not wait with it.
+    if (!exchange_.IsCommitted(block, virtual_worker)) RETURN_IF_ERROR(FinishQueued());
     RETURN_IF_ERROR(exchange_.WaitCommitted(block, virtual_worker));
     // A repeat that is still under way keeps its bytes.
     if (!IsOnlyOwner(gradient)) gradient = NewBuffer(gradient->size_bytes());

@@ -71,7 +71,9 @@ bool BindsBf16(const JobConfig& config);
 //
 // A model that queues (Model::queues) computes a block's backward pass while the block above is
 // seen to: what follows from that one's gradient (clips, push, pull, reports) is put off until the
-// next computation is queued, or whatever comes that is not the block below.
+// next computation is queued, or whatever comes that is not the block below. Memory that stays is
+// pinned (Model::Pin); weights of a window are not, since their memory comes and goes, so that
+// copies of them overlap with little.
 //
 // From gradient to push. Lanes scale and clip. Only where an update is of one virtual worker's
 // gradient alone, it is clipped here: where pushes are updates, and in local steps, which make the
@@ -117,7 +119,6 @@ class TrainingLoop {
     Compute compute;
     absl::Duration taken;
     StepEffects effects;
-    bool evaluating_last = false;
   };
 
   // A push that waits for the end of the backward pass.
@@ -152,6 +153,8 @@ class TrainingLoop {
   absl::Status RunForward(const Compute& compute, bool last_block);
   // A backward pass is done: losses and gradient are taken.
   absl::Status TakeBackward(const Compute& compute);
+  // The computation took that long; then Straggle.
+  absl::Status CountTime(const Compute& compute, absl::Duration taken);
   // Sleeps as long as this computation, which took `taken`, is to take longer.
   absl::Status Straggle(const Compute& compute, absl::Duration taken);
   // `batch`: of the samples in `batch_`.

@@ -41,8 +41,8 @@ void TrainingLoop::Pull(const PullOrder& order, bool whole) {
       .block = order.block,
       .want = newest ? Want::kAtLeast : Want::kExact,
       .version = order.clock,
-      // What offloading lanes send lies in copies, of which there should be few. What is copied to
-      // a device is pinned here.
+      // What offloading lanes send lies in copies, of which there should be few. What a device
+      // copies is in memory of the worker's own, which can be pinned.
       .allow_in_place =
           mode_.in_place && options_.config.placement().offload_dir().empty() && !model_.queues(),
       .virtual_workers =
