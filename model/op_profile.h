@@ -41,9 +41,10 @@ inline constexpr std::array<const char*, kOps> kOpNames = {"packing",
 
 // What an operation computes and moves; 0: not counted.
 struct OpWork {
-  double flops =
-      0;  // of products; attention backward: five, though kernels compute two of them twice
-  double bytes = 0;  // of arrays that must be read and written, where that is what takes time
+  // Of products; attention backward: five, though kernels may compute two of them twice.
+  double flops = 0;
+  // Of arrays that must be read and written, where that is what takes time.
+  double bytes = 0;
 };
 
 // Of arrays with so many elements of type T together.
