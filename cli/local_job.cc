@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/gpu_share.h"
 #include "cli/launcher.h"
 #include "coordinator/run_folder.h"
 
@@ -229,6 +230,10 @@ absl::Status Supervisor::StartNodes() {
       if (listens && !job_.hosts.empty()) {
         program.argv.push_back("--listen");
         program.argv.push_back(host.address);
+      }
+      if (!listens) {
+        program.argv.push_back("--gpu-share");
+        program.argv.push_back(GpuShareText({i, count}));
       }
       const bool spare = listens && i >= job_.servers;
       if (spare) program.argv.push_back(kSpare);

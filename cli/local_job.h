@@ -44,7 +44,8 @@ struct LocalJob {
 };
 
 // Starts the coordinator on a free port, then servers and workers (their output goes to RUN/logs/),
-// and sees the job to its end. No process is left when it returns.
+// and sees the job to its end. Workers that are to compute on GPUs share those of this machine
+// (cli/gpu_share.h). No process is left when it returns.
 //  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
 //    With interrupt_is_error the error is CANCELLED, "interrupted", whenever it came; before there
 //    is a job it always is CANCELLED.

@@ -101,7 +101,9 @@ TEST_F(LocalJobTest, GivesEachNodeTheAddressesOfItsHost) {
               AllOf(HasSubstr("job.textproto --listen 10.77.0.1:0"),
                     HasSubstr("server --coordinator 127.0.0.1:5 --listen 10.77.0.1\n")));
   EXPECT_THAT(ReadWholeFile((root_ / "works").string(), 1000).value(),
-              HasSubstr("worker --coordinator 127.0.0.1:5\n"));
+              AllOf(HasSubstr("worker --coordinator 127.0.0.1:5 --gpu-share 0/3\n"),
+                    HasSubstr("worker --coordinator 127.0.0.1:5 --gpu-share 1/3\n"),
+                    HasSubstr("worker --coordinator 127.0.0.1:5 --gpu-share 2/3\n")));
   ExpectNobodyLeft();
 }
 

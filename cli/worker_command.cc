@@ -1,11 +1,57 @@
-#include <cstdint>
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "cli/commands.h"
-#include "model/staged_model.h"
+#include "cli/gpu_share.h"
+#include "kernels/device.h"
+#include "model/multi_gpu_model.h"
 #include "worker/daemon.h"
 
 namespace tug {
+namespace {
+
+// Which of the host's GPUs the worker takes, as it is told.
+struct GpuChoice {
+  std::vector<int> numbers = {0};
+  std::string share;  // in place of numbers; of those that there are
+};
+
+// Of a share no more than a micro-batch has samples: the others would compute nothing. Number 0
+// where there is none: the error says why.
+std::vector<int> NumbersOf(const GpuChoice& choice, int max_micro_batch) {
+  const std::optional<GpuShare> share = ParseGpuShare(choice.share);
+  if (!share.has_value()) return choice.numbers;
+  std::vector<int> numbers = GpusOfWorker(kernels::cuda::ListDevices(), *share);
+  if (numbers.empty()) return {0};
+  numbers.resize(std::min(numbers.size(), static_cast<size_t>(max_micro_batch)));
+  return numbers;
+}
+
+void AddGpuOptions(CLI::App& command, GpuChoice& choice) {
+  CLI::Option* const numbers = command.add_option(
+      "--gpu", choice.numbers,
+      "Numbers of the host's NVIDIA GPUs that it takes, if the job's device is CUDA or AUTO; "
+      "several compute each micro-batch together; default 0");
+  numbers->type_name("N,..")->delimiter(',')->allow_extra_args(false)->check(
+      CLI::NonNegativeNumber);
+  command
+      .add_option("--gpu-share", choice.share,
+                  "In place of --gpu: the part of worker I of N of the GPUs that the host has, as "
+                  "tug train starts them")
+      ->type_name("I/N")
+      ->excludes(numbers)
+      ->check([](const std::string& text) {
+        return ParseGpuShare(text).has_value()
+                   ? ""
+                   : "I/N: a worker's number, from 0 on, and how many there are";
+      });
+}
+
+}  // namespace
 
 void AddWorkerCommand(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<WorkerOptions>();
@@ -27,20 +73,22 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       ->add_option("--cache-dir", options->cache_dir,
                    "Folder for the tokens of the text, where the run folder's cannot be read")
       ->type_name("DIR");
-  auto gpu = std::make_shared<uint32_t>(0);
-  command
-      ->add_option("--gpu", *gpu,
-                   "Number of the host's NVIDIA GPU that it takes, if the job's device is CUDA or "
-                   "AUTO; default 0")
-      ->type_name("N");
+  auto gpus = std::make_shared<GpuChoice>();
+  AddGpuOptions(*command, *gpus);
   command->footer(
       "SIGTERM lets others take over the worker's part, then ends it; a second one ends it at "
       "once.\n"
-      "Example:\n  tug worker --coordinator 10.0.0.1:7070");
-  command->callback([options, gpu, &chosen] {
-    chosen = [options, gpu] {
-      options->gpu_models = [gpu](const GpuModelOptions& model) {
-        return NewStagedModel(static_cast<int>(*gpu), model);
+      "Examples:\n"
+      "  tug worker --coordinator 10.0.0.1:7070\n"
+      "  tug worker --coordinator 10.0.0.1:7070 --gpu 0,1,2,3");
+  command->callback([options, gpus, &chosen] {
+    const std::set<int> different(gpus->numbers.begin(), gpus->numbers.end());
+    if (different.size() != gpus->numbers.size()) {
+      throw CLI::ValidationError("--gpu", "a number is there twice");
+    }
+    chosen = [options, gpus] {
+      options->gpu_models = [gpus](const GpuModelOptions& model) {
+        return NewMultiGpuModel(NumbersOf(*gpus, model.model.max_micro_batch), model);
       };
       LeaveSignal leave;
       options->leave = &leave;

@@ -39,8 +39,9 @@ ncclDataType_t TypeOf(ElementType type) {
 
 ncclComm_t Of(void* communicator) { return static_cast<ncclComm_t>(communicator); }
 
-absl::Status NcclError(ncclResult_t result, ncclComm_t communicator, const char* call) {
-  const char* const last = ncclGetLastError(communicator);
+// NCCL's last words are the process's, whichever communicator is asked.
+absl::Status NcclError(ncclResult_t result, const char* call) {
+  const char* const last = ncclGetLastError(nullptr);
   return absl::UnavailableError(absl::StrCat(call, ": ", ncclGetErrorString(result),
                                              last != nullptr && *last != '\0' ? ": " : "",
                                              last != nullptr ? last : ""));
@@ -54,7 +55,7 @@ absl::StatusOr<NcclGroup::Id> NcclGroup::MakeId() {
   RETURN_IF_ERROR(kernels::cuda::CheckGpu());
   ncclUniqueId made;
   if (const ncclResult_t result = ncclGetUniqueId(&made); result != ncclSuccess) {
-    return NcclError(result, nullptr, "ncclGetUniqueId");
+    return NcclError(result, "ncclGetUniqueId");
   }
   Id id;
   std::memcpy(id.data(), made.internal, id.size());
@@ -77,94 +78,118 @@ absl::Status NcclGroup::Join(const Id& id) {
   std::memcpy(name.internal, id.data(), id.size());
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  ncclComm_t communicator = nullptr;
-  const ncclResult_t result =
-      ncclCommInitRankConfig(&communicator, static_cast<int>(options_.world), name,
-                             static_cast<int>(options_.rank), &config);
-  communicator_ = communicator;
+  ncclResult_t result;
+  {
+    absl::MutexLock lock(&mutex_);
+    ncclComm_t communicator = nullptr;
+    result = ncclCommInitRankConfig(&communicator, static_cast<int>(options_.world), name,
+                                    static_cast<int>(options_.rank), &config);
+    communicator_ = communicator;
+  }
   return Settle(result, "ncclCommInitRankConfig");
 }
 
 NcclGroup::~NcclGroup() {
-  if (communicator_ == nullptr) return;
-  if (aborted_ || !Settle(ncclCommFinalize(Of(communicator_)), "ncclCommFinalize").ok()) {
-    if (communicator_ != nullptr) ncclCommAbort(Of(communicator_));
-    return;
-  }
-  ncclCommDestroy(Of(communicator_));
+  const absl::Status over = Run(
+      [](void* communicator) { return ncclCommFinalize(Of(communicator)); }, "ncclCommFinalize");
+  if (over.ok()) ncclCommDestroy(Of(communicator_));
 }
 
+void NcclGroup::Abort() { Fail(absl::CancelledError("the group was aborted")).IgnoreError(); }
+
 absl::Status NcclGroup::Fail(absl::Status status) {
-  status_ = std::move(status);
+  absl::MutexLock lock(&mutex_);
+  if (status_.ok()) status_ = std::move(status);
   if (communicator_ != nullptr) ncclCommAbort(Of(std::exchange(communicator_, nullptr)));
   return status_;
 }
 
-absl::Status NcclGroup::Settle(int first, const char* call) {
-  auto result = static_cast<ncclResult_t>(first);
+absl::Status NcclGroup::Run(absl::FunctionRef<int(void* communicator)> f, const char* call) {
+  int result;
+  {
+    absl::MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(status_);
+    result = f(communicator_);
+  }
+  return Settle(result, call);
+}
+
+absl::Status NcclGroup::Look(int& state) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(status_);
+  ncclResult_t under_way = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(Of(communicator_), &under_way);
+  state = asked != ncclSuccess ? asked : under_way;
+  return absl::OkStatus();
+}
+
+absl::Status NcclGroup::Settle(int result, const char* call) {
   const absl::Time deadline = absl::Now() + options_.timeout;
   while (result == ncclInProgress) {
-    if (aborted_) return Fail(absl::CancelledError("the group was aborted"));
     if (absl::Now() > deadline) {
       return Fail(absl::DeadlineExceededError(
           absl::StrCat(call, ": not all of ", options_.world, " ranks came within ",
                        absl::FormatDuration(options_.timeout))));
     }
     absl::SleepFor(kLook);
-    const ncclResult_t asked = ncclCommGetAsyncError(Of(communicator_), &result);
-    if (asked != ncclSuccess) result = asked;
+    RETURN_IF_ERROR(Look(result));
   }
   if (result == ncclSuccess) return absl::OkStatus();
-  return Fail(NcclError(result, Of(communicator_), call));
+  return Fail(NcclError(static_cast<ncclResult_t>(result), call));
 }
 
 absl::Status NcclGroup::AllReduce(const void* in, void* out, uint64_t count, ElementType type,
                                   void* stream) {
-  RETURN_IF_ERROR(status_);
-  return Settle(ncclAllReduce(in, out, count, TypeOf(type), ncclSum, Of(communicator_),
-                              static_cast<cudaStream_t>(stream)),
-                "ncclAllReduce");
+  return Run(
+      [&](void* communicator) {
+        return ncclAllReduce(in, out, count, TypeOf(type), ncclSum, Of(communicator),
+                             static_cast<cudaStream_t>(stream));
+      },
+      "ncclAllReduce");
 }
 
 absl::Status NcclGroup::ReduceScatter(const void* in, void* out, uint64_t count, ElementType type,
                                       void* stream) {
-  RETURN_IF_ERROR(status_);
-  return Settle(ncclReduceScatter(in, out, count, TypeOf(type), ncclSum, Of(communicator_),
-                                  static_cast<cudaStream_t>(stream)),
-                "ncclReduceScatter");
+  return Run(
+      [&](void* communicator) {
+        return ncclReduceScatter(in, out, count, TypeOf(type), ncclSum, Of(communicator),
+                                 static_cast<cudaStream_t>(stream));
+      },
+      "ncclReduceScatter");
 }
 
 absl::Status NcclGroup::AllGather(const void* in, void* out, uint64_t count, ElementType type,
                                   void* stream) {
-  RETURN_IF_ERROR(status_);
-  return Settle(ncclAllGather(in, out, count, TypeOf(type), Of(communicator_),
-                              static_cast<cudaStream_t>(stream)),
-                "ncclAllGather");
+  return Run(
+      [&](void* communicator) {
+        return ncclAllGather(in, out, count, TypeOf(type), Of(communicator),
+                             static_cast<cudaStream_t>(stream));
+      },
+      "ncclAllGather");
 }
 
 absl::Status NcclGroup::Broadcast(const void* in, void* out, uint64_t count, ElementType type,
                                   uint32_t root, void* stream) {
-  RETURN_IF_ERROR(status_);
-  return Settle(ncclBroadcast(in, out, count, TypeOf(type), static_cast<int>(root),
-                              Of(communicator_), static_cast<cudaStream_t>(stream)),
-                "ncclBroadcast");
+  return Run(
+      [&](void* communicator) {
+        return ncclBroadcast(in, out, count, TypeOf(type), static_cast<int>(root), Of(communicator),
+                             static_cast<cudaStream_t>(stream));
+      },
+      "ncclBroadcast");
 }
 
 absl::Status NcclGroup::Wait(void* stream) {
-  RETURN_IF_ERROR(status_);
   const absl::Time deadline = absl::Now() + options_.timeout;
   while (true) {
+    int state = ncclSuccess;
+    RETURN_IF_ERROR(Look(state));
     const cudaError_t done = cudaStreamQuery(static_cast<cudaStream_t>(stream));
     if (done == cudaSuccess) return absl::OkStatus();
     if (done != cudaErrorNotReady) {
       return Fail(absl::UnavailableError(absl::StrCat("GPU: ", cudaGetErrorString(done))));
     }
-    if (aborted_) return Fail(absl::CancelledError("the group was aborted"));
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(Of(communicator_), &state);
-    const ncclResult_t result = asked != ncclSuccess ? asked : state;
-    if (result != ncclSuccess && result != ncclInProgress) {
-      return Fail(NcclError(result, Of(communicator_), "collective"));
+    if (state != ncclSuccess && state != ncclInProgress) {
+      return Fail(NcclError(static_cast<ncclResult_t>(state), "collective"));
     }
     if (absl::Now() > deadline) {
       return Fail(absl::DeadlineExceededError(absl::StrCat(
@@ -201,6 +226,7 @@ absl::Status NcclGroup::Broadcast(const void*, void*, uint64_t, ElementType, uin
   return NotBuilt();
 }
 absl::Status NcclGroup::Wait(void*) { return NotBuilt(); }
+void NcclGroup::Abort() {}
 
 #endif  // TUG_CUDA
 

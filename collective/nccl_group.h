@@ -18,13 +18,15 @@
 // hosts. Ranks that share a GPU must each set an NCCL_HOSTID of their own.
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "collective/communicator.h"
 #include "collective/element_type.h"
@@ -40,7 +42,8 @@ struct NcclGroupOptions {
   absl::Duration timeout = absl::Seconds(30);
 };
 
-// Used from one thread at a time, but for Abort. After an error it is of no use, and says why.
+// Used from one thread at a time, but for Abort. After an error it is of no use, and says why; what
+// it has queued on streams ends, and what that was to write means nothing.
 class NcclGroup {
  public:
   static constexpr size_t kIdBytes = 128;
@@ -73,8 +76,9 @@ class NcclGroup {
   // what NCCL says), DEADLINE_EXCEEDED (`timeout`), CANCELLED (Abort).
   absl::Status Wait(void* stream);
 
-  // Ends the Wait in progress, and all later calls. Thread-safe.
-  void Abort() { aborted_ = true; }
+  // An error, CANCELLED, of the call in progress, and of all later ones. So whoever waits for the
+  // GPU in another way, as Stream::Synchronize, goes on too. Thread-safe.
+  void Abort();
 
   uint32_t rank() const { return options_.rank; }
   uint32_t world() const { return options_.world; }
@@ -82,16 +86,20 @@ class NcclGroup {
  private:
   explicit NcclGroup(const NcclGroupOptions& options) : options_(options) {}
 
-  // Until NCCL has taken a call, of which `result` came at once (an ncclResult_t).
+  // Gives it the communicator (an ncclComm_t), and waits until NCCL has taken what it calls, whose
+  // result (an ncclResult_t) it returns.
+  absl::Status Run(absl::FunctionRef<int(void* communicator)> f, const char* call);
   absl::Status Settle(int result, const char* call);
   absl::Status Join(const Id& id);
-  // Keeps and returns it.
+  // What is the matter, if anything. `state`: an ncclResult_t of what is under way.
+  absl::Status Look(int& state);
+  // Keeps and returns it, or the one before.
   absl::Status Fail(absl::Status status);
 
   const NcclGroupOptions options_;
-  void* communicator_ = nullptr;  // an ncclComm_t; null once it is aborted
-  absl::Status status_;
-  std::atomic<bool> aborted_ = false;
+  absl::Mutex mutex_;  // held in calls of NCCL, which do not wait for other ranks
+  void* communicator_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null once it is aborted
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The same id on all ranks of a group that can talk already: rank 0 makes it. Errors: those of

@@ -149,6 +149,31 @@ TEST(NcclGroup, ALostRankIsAnErrorWithinTheTimeout) {
   EXPECT_EQ(ExitOf(left), 0);
 }
 
+// By a thread beside it, in the midst of its calls.
+int AbortOnce() {
+  const auto id = NcclGroup::MakeId();
+  if (!id.ok()) return 2;
+  const auto group = NcclGroup::Create({}, *id);
+  if (!group.ok()) return 3;
+  void* memory = nullptr;
+  if (cudaMalloc(&memory, kCount * sizeof(float)) != cudaSuccess) return 4;
+  const auto sum = [&] {
+    return (*group)->AllReduce(memory, memory, kCount, ElementType::kFp32, nullptr);
+  };
+  if (!sum().ok() || !(*group)->Wait(nullptr).ok()) return 5;
+  std::thread beside([&] { (*group)->Abort(); });
+  absl::Status status;
+  while (status.ok()) status = sum();
+  beside.join();
+  if (!absl::IsCancelled(status) || !absl::IsCancelled((*group)->Wait(nullptr))) return 6;
+  return cudaDeviceSynchronize() == cudaSuccess ? 0 : 7;
+}
+
+TEST(NcclGroup, AnAbortedGroupIsOver) {
+  if (!HasGpu()) GTEST_SKIP() << "skipped: no GPU";
+  EXPECT_EQ(ExitOf(InAProcess([] { return AbortOnce(); })), 0);
+}
+
 #endif  // TUG_CUDA
 
 // Rank 0 makes it, or says why not; then all know.

@@ -1,6 +1,7 @@
 #include "kernels/cuda_emulation_memory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +25,8 @@ constexpr int kGuard = 0xA5;
 
 struct Allocation {
   size_t bytes;
-  bool pinned;  // the host may use it
+  bool pinned;  // the host may use it, and every device
+  int device;
 };
 
 struct Allocations {
@@ -60,10 +62,25 @@ bool IsGuard(const std::byte* begin, const std::byte* end) {
   return std::all_of(begin, end, [](std::byte b) { return b == std::byte{kGuard}; });
 }
 
-bool fails_allocations = false;
+constexpr int kNoDevice = -1;
+constexpr int kAllDevices = -2;
+std::atomic<int> fails_allocations = kNoDevice;
+
+int FirstDeviceCount() {
+  const char* const said = std::getenv("TUG_EMULATED_GPUS");
+  return said != nullptr ? std::atoi(said) : 1;
+}
+
+std::atomic<int>& TheDeviceCount() {
+  static std::atomic<int> count = FirstDeviceCount();
+  return count;
+}
+
+thread_local int this_device = 0;
 
 void* Allocate(const Allocation& allocation) {
-  if (fails_allocations) return nullptr;
+  const int fails = fails_allocations;
+  if (fails == kAllDevices || fails == allocation.device) return nullptr;
   const size_t bytes = allocation.bytes, allocated = AllocatedBytes(bytes);
   auto* const begin = static_cast<std::byte*>(std::aligned_alloc(kAlignment, allocated));
   if (begin == nullptr) return nullptr;
@@ -81,10 +98,21 @@ void* Allocate(const Allocation& allocation) {
 
 }  // namespace
 
-void* AllocateDeviceBytes(size_t bytes) { return Allocate({.bytes = bytes, .pinned = false}); }
-void* AllocatePinnedBytes(size_t bytes) { return Allocate({.bytes = bytes, .pinned = true}); }
+void* AllocateDeviceBytes(size_t bytes) {
+  return Allocate({.bytes = bytes, .pinned = false, .device = this_device});
+}
+void* AllocatePinnedBytes(size_t bytes) {
+  return Allocate({.bytes = bytes, .pinned = true, .device = this_device});
+}
 
-void FailAllocations(bool fail) { fails_allocations = fail; }
+void FailAllocations(bool fail, std::optional<int> device) {
+  fails_allocations = fail ? device.value_or(kAllDevices) : kNoDevice;
+}
+
+int DeviceCount() { return TheDeviceCount(); }
+void SetDeviceCount(int count) { TheDeviceCount() = count; }
+int ThisDevice() { return this_device; }
+void SetThisDevice(int device) { this_device = device; }
 
 void FreeDeviceBytes(void* memory) {
   if (memory == nullptr) return;
@@ -130,6 +158,7 @@ bool IsDeviceRange(const void* p, size_t bytes) {
   if (after == all.at.begin()) return false;
   const auto& [begin, allocation] = *--after;
   const size_t size = allocation.bytes;
+  if (!allocation.pinned && allocation.device != this_device) return false;
   return at - begin <= size && bytes <= size - (at - begin);
 }
 

@@ -2,6 +2,7 @@
 #define TUG_KERNELS_CUDA_EMULATION_MEMORY_H_
 
 #include <cstddef>
+#include <optional>
 
 namespace tug::kernels::emulation {
 
@@ -14,8 +15,18 @@ void* AllocateDeviceBytes(size_t bytes);
 // Which the host may use too.
 void* AllocatePinnedBytes(size_t bytes);
 void FreeDeviceBytes(void* memory);
-// While it is on there is no more of it, and the two above give null. Off at first; for one thread.
-void FailAllocations(bool fail);
+// While it is on there is no more of it, of one device if that is said, and the two above give
+// null. Off at first.
+void FailAllocations(bool fail, std::optional<int> device = std::nullopt);
+
+// How many devices there are: 1 at first, or as many as the environment's TUG_EMULATED_GPUS says.
+// Memory is that of the device which the allocating thread used, and to threads that use another it
+// is no device memory; but pinned memory is to all.
+int DeviceCount();
+void SetDeviceCount(int count);
+// Of the calling thread; 0 at first.
+int ThisDevice();
+void SetThisDevice(int device);
 
 // Held by what the device does. Under --config=asan whoever else reads or writes device memory, the
 // host that is, ends the process.
@@ -27,7 +38,7 @@ class DeviceAccess {
   DeviceAccess& operator=(const DeviceAccess&) = delete;
 };
 
-// Whether p lies in such memory, or at its end.
+// Whether p lies in such memory, of this thread's device, or at its end.
 bool IsDeviceMemory(const void* p);
 
 // Whether bytes [p, p + bytes) lie in one piece of it.

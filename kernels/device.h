@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +35,11 @@ absl::Status CheckGpu();
 
 // Of the calling thread, from here on; a thread begins with device 0.
 absl::Status UseDevice(int device);
+
+// Numbers of the devices that this program has kernels for, of those that CUDA_VISIBLE_DEVICES lets
+// it see; none where there is no driver, and in a build without CUDA. Whether one can be used
+// CheckGpu says: this makes nothing on it.
+std::vector<int> ListDevices();
 
 struct DeviceFacts {
   std::string name;

@@ -104,6 +104,17 @@ absl::Status UseDevice(int device) {
   return CudaStatus(cudaSetDevice(device), absl::StrCat("device ", device));
 }
 
+std::vector<int> ListDevices() {
+  int count = 0;
+  if (!CudaStatus(cudaGetDeviceCount(&count), "cudaGetDeviceCount").ok()) return {};
+  std::vector<int> usable;
+  for (int device = 0; device < count; ++device) {
+    const auto major = Attribute(cudaDevAttrComputeCapabilityMajor, device);
+    if (major.ok() && *major >= kLeastComputeMajor) usable.push_back(device);
+  }
+  return usable;
+}
+
 absl::StatusOr<DeviceFacts> GetDeviceFacts() {
   int device = 0;
   RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "cudaGetDevice"));

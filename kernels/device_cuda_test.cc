@@ -10,6 +10,10 @@
 #include "kernels/cuda_test_support.h"
 #include "kernels/device.h"
 
+#if TUG_CUDA_EMULATED
+#include "kernels/cuda_emulation_memory.h"
+#endif
+
 #if TUG_CUDA
 #include <driver_types.h>
 
@@ -194,6 +198,37 @@ TEST_F(Device, HasFacts) {
   EXPECT_FALSE(UseDevice(1000).ok());
   EXPECT_TRUE(UseDevice(0).ok());
 }
+
+TEST_F(Device, AreListed) {
+  const std::vector<int> devices = ListDevices();
+  ASSERT_FALSE(devices.empty());
+  EXPECT_EQ(devices.front(), 0);
+  for (const int device : devices) EXPECT_TRUE(UseDevice(device).ok()) << device;
+  EXPECT_TRUE(UseDevice(0).ok());
+}
+
+#if TUG_CUDA_EMULATED
+// Of several: what is another one's is no device memory here. Pinned memory is everybody's.
+TEST_F(Device, AThreadHasTheMemoryOfItsDevice) {
+  emulation::SetDeviceCount(2);
+  EXPECT_EQ(ListDevices(), (std::vector<int>{0, 1}));
+  const auto here = DeviceBuffer::Create(64);
+  const auto pinned = PinnedBuffer::Create(64);
+  ASSERT_TRUE(here.ok() && pinned.ok());
+  std::thread([&] {
+    ASSERT_TRUE(UseDevice(1).ok());
+    const auto other = Stream::Create();
+    const auto there = DeviceBuffer::Create(64);
+    ASSERT_TRUE(other.ok() && there.ok());
+    EXPECT_TRUE(CopyToDeviceAsync(there->data(), pinned->data(), 64, *other).ok());
+    EXPECT_TRUE(absl::IsInternal(CopyToDeviceAsync(here->data(), pinned->data(), 64, *other)));
+    EXPECT_TRUE(absl::IsInternal(FillZeroAsync(here->data(), 64, *other)));
+  }).join();
+  EXPECT_TRUE(FillZeroAsync(here->data(), 64, stream()).ok());
+  emulation::SetDeviceCount(1);
+  EXPECT_TRUE(absl::IsUnavailable(UseDevice(1)));
+}
+#endif
 
 TEST_F(Device, CopiesFromAndToRegisteredMemory) {
   constexpr size_t kBytes = size_t{4} << 20;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -119,8 +120,18 @@ PageRanges& RegisteredPages() {
 absl::Status CheckGpu() { return absl::OkStatus(); }
 
 absl::Status UseDevice(int device) {
-  if (device == 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("no GPU: number ", device, " of an emulated one"));
+  if (device < 0 || device >= emulation::DeviceCount()) {
+    return absl::UnavailableError(
+        absl::StrCat("no GPU: number ", device, " of ", emulation::DeviceCount(), " emulated"));
+  }
+  emulation::SetThisDevice(device);
+  return absl::OkStatus();
+}
+
+std::vector<int> ListDevices() {
+  std::vector<int> devices(static_cast<size_t>(emulation::DeviceCount()));
+  std::iota(devices.begin(), devices.end(), 0);
+  return devices;
 }
 
 absl::StatusOr<DeviceFacts> GetDeviceFacts() {

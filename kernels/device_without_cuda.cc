@@ -12,6 +12,7 @@ absl::Status NotBuilt() {
 
 absl::Status CheckGpu() { return NotBuilt(); }
 absl::Status UseDevice(int) { return NotBuilt(); }
+std::vector<int> ListDevices() { return {}; }
 absl::StatusOr<DeviceFacts> GetDeviceFacts() { return NotBuilt(); }
 absl::StatusOr<size_t> SharedBytesPerBlock() { return NotBuilt(); }
 

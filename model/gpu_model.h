@@ -11,12 +11,12 @@
 
 namespace tug {
 
-// A model on a GPU for a caller whose weights and gradients lie in the host's memory, and what a
-// user wants to know of it.
+// A model on a GPU, or several, for a caller whose weights and gradients lie in the host's memory,
+// and what a user wants to know of it.
 struct GpuModel {
   std::unique_ptr<Model> model;
-  std::string device;         // "NVIDIA H200, 139 GiB"
-  uint64_t device_bytes = 0;  // of its memory, planned for the model
+  std::string device;         // "NVIDIA H200, 139 GiB", "4 x NVIDIA H200, 139 GiB"
+  uint64_t device_bytes = 0;  // of its memory, that of each, planned for the model
 };
 
 struct GpuModelOptions {
@@ -24,8 +24,9 @@ struct GpuModelOptions {
   bool bf16_weights = false;  // what is bound: bf16, with train.precision BF16 only; else FP32
 };
 
-// Makes one, which is for the calling thread (model/staged_model.h). Programs choose. UNAVAILABLE:
-// no GPU that can be used; UNIMPLEMENTED: nor ever by this build.
+// Makes one, which is for the calling thread (model/multi_gpu_model.h). Programs choose.
+// UNAVAILABLE: no GPU that can be used; UNIMPLEMENTED: nor ever by this build; FAILED_PRECONDITION:
+// some that it is to take cannot be used.
 using GpuModelMaker = std::function<absl::StatusOr<GpuModel>(const GpuModelOptions&)>;
 
 }  // namespace tug

@@ -150,16 +150,16 @@ uint64_t CopyBytes(const TensorSpec& tensor, const ModelShape& shape, int block,
 
 }  // namespace
 
-DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights) {
+DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights, uint32_t gpus) {
   const BlockTable table = ModelLayout(options.config, options.symbols, options.classes);
   const ModelShape shape = ModelShapeOf(options.config, options.symbols, options.classes);
   const bool bf16 = options.train.precision() == TrainConfig::BF16;
-  DeviceBytes bytes;
+  DeviceBytes bytes{.peers = gpus > 1 ? kGpuPeersBytes : 0};
   for (int block = 0; block < table.blocks_size(); ++block) {
     const uint64_t elements = ElementCount(table.blocks(block));
     bytes.weights +=
-        DeviceBlockBytes(elements, bf16_weights ? sizeof(kernels::Bf16) : sizeof(float));
-    bytes.gradients += DeviceBlockBytes(elements, sizeof(float));
+        DeviceBlockBytes(elements, bf16_weights ? sizeof(kernels::Bf16) : sizeof(float), gpus);
+    bytes.gradients += DeviceBlockBytes(elements, sizeof(float), gpus);
     for (const TensorSpec& tensor : table.blocks(block).tensors()) {
       if (bf16)
         bytes.copies += ElementCount(tensor) * CopyBytes(tensor, shape, block, bf16_weights);

@@ -78,23 +78,36 @@ uint32_t GradientBlocks(const PlacementConfig& placement, uint64_t micro_batches
 //                of a matrix of products, else 4 for each of biases and norms
 //   gradients    4 P
 //   activations  below, but for rows of logits, which are a multiple of 8 elements
+//   peers        kGpuPeersBytes, where several GPUs compute one model
 //   process      kGpuProcessBytes: kernels' code, 32 MiB for cuBLASLt, scratch of kernels, and what
 //                else CUDA takes for itself while the model is used
 inline constexpr uint64_t kGpuProcessBytes = uint64_t{256} << 20;
+// Buffers through which NCCL reaches other GPUs of the host: taken to be enough, not measured.
+inline constexpr uint64_t kGpuPeersBytes = uint64_t{512} << 20;
 struct DeviceBytes {
   uint64_t weights = 0;
   uint64_t copies = 0;
   uint64_t gradients = 0;
   uint64_t activations = 0;
+  uint64_t peers = 0;
 
-  uint64_t total() const { return weights + copies + gradients + activations + kGpuProcessBytes; }
+  uint64_t total() const {
+    return weights + copies + gradients + activations + peers + kGpuProcessBytes;
+  }
 };
 inline constexpr uint64_t kGpuBlockBytes = 256;
-constexpr uint64_t DeviceBlockBytes(uint64_t elements, uint64_t element_bytes) {
-  return (elements * element_bytes + kGpuBlockBytes - 1) / kGpuBlockBytes * kGpuBlockBytes;
+// Of a block of so many bytes what each of several GPUs copies from or to the host.
+constexpr uint64_t DevicePartBytes(uint64_t bytes, uint32_t gpus) {
+  const uint64_t least = (bytes + gpus - 1) / gpus;
+  return (least + kGpuBlockBytes - 1) / kGpuBlockBytes * kGpuBlockBytes;
 }
-// `options` as for Model::Create. Pure.
-DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights);
+// Each of the GPUs has all parts of a block.
+constexpr uint64_t DeviceBlockBytes(uint64_t elements, uint64_t element_bytes, uint32_t gpus = 1) {
+  return gpus * DevicePartBytes(elements * element_bytes, gpus);
+}
+// `options` as for Model::Create, of one GPU: with several, each has the max_micro_batch that the
+// largest part of a micro-batch is. Pure.
+DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights, uint32_t gpus = 1);
 
 // What local steps add to that; 0 without them.
 uint64_t LocalStepBytes(const ModelOptions& options, CommConfig::Format pull_format,

@@ -378,6 +378,32 @@ TEST(DeviceMemory, IsWeightsCopiesGradientsAndActivations) {
   EXPECT_LT(narrow.copies, widened.copies);
 }
 
+// Each of several GPUs has every block, in as many equal parts.
+TEST(DeviceMemory, OfOneOfSeveralGpusIsCutIntoParts) {
+  EXPECT_EQ(DevicePartBytes(0, 3), 0u);
+  EXPECT_EQ(DevicePartBytes(1, 3), 256u);
+  EXPECT_EQ(DevicePartBytes(768, 3), 256u);
+  EXPECT_EQ(DevicePartBytes(769, 3), 512u);
+  const ModelOptions options = SmallModel(ModelConfig::DECODER);
+  const BlockTable table = ModelLayout(options.config, options.symbols, options.classes);
+  const DeviceBytes one = PredictDeviceBytes(options, /*bf16_weights=*/false);
+  EXPECT_EQ(one.peers, 0u);
+  for (const uint32_t gpus : {2u, 3u, 8u}) {
+    uint64_t bytes = 0;
+    for (const BlockSpec& block : table.blocks()) {
+      bytes += DeviceBlockBytes(ElementCount(block), sizeof(float), gpus);
+      EXPECT_GE(DeviceBlockBytes(ElementCount(block), sizeof(float), gpus),
+                ElementCount(block) * sizeof(float));
+    }
+    const DeviceBytes each = PredictDeviceBytes(options, /*bf16_weights=*/false, gpus);
+    EXPECT_EQ(each.weights, bytes);
+    EXPECT_EQ(each.gradients, bytes);
+    EXPECT_EQ(each.activations, one.activations);
+    EXPECT_EQ(each.peers, kGpuPeersBytes);
+    EXPECT_EQ(each.total(), 2 * bytes + one.activations + kGpuPeersBytes + kGpuProcessBytes);
+  }
+}
+
 // The host of a worker on a GPU has weights and gradients.
 TEST(DeviceMemory, IsNotTheHosts) {
   ModelOptions options = SmallModel(ModelConfig::DECODER);

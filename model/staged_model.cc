@@ -41,7 +41,7 @@ absl::Status TooLittle(const DeviceBytes& plan, uint64_t free_bytes) {
       "the model needs ", Mebibytes(plan.total()), " of the GPU's memory (weights ",
       Mebibytes(plan.weights), ", their bf16 copies ", Mebibytes(plan.copies), ", gradients ",
       Mebibytes(plan.gradients), ", activations ", Mebibytes(plan.activations), ", CUDA itself ",
-      Mebibytes(kGpuProcessBytes), "), of which ", Mebibytes(free_bytes),
+      Mebibytes(plan.peers + kGpuProcessBytes), "), of which ", Mebibytes(free_bytes),
       " are free: lower train.micro_batch, let train.recompute keep less, set train.precision to "
       "BF16, or device to CPU"));
 }
@@ -65,11 +65,23 @@ absl::Status CheckKernels(const ModelConfig& config) {
                    kernels::cuda::kMaxHeadDim, " and ", kernels::cuda::kMaxLayerNormWidth));
 }
 
+// What one of several GPUs copies of a block that has `bytes`.
+struct PeerPart {
+  PeerPart(size_t bytes, const GpuPeers& peers)
+      : stride(DevicePartBytes(bytes, peers.world())),
+        begin(std::min(peers.rank() * stride, bytes)),
+        size(std::min(stride, bytes - begin)) {}
+
+  size_t stride;  // from one part to the next; behind the last ones there may be no byte
+  size_t begin, size;
+};
+
 class StagedModel final : public Model {
  public:
   static absl::StatusOr<std::unique_ptr<Model>> Create(std::unique_ptr<CudaDevice> device,
                                                        const GpuModelOptions& options,
-                                                       const DeviceBytes& plan);
+                                                       const DeviceBytes& plan,
+                                                       std::unique_ptr<GpuPeers> peers);
   ~StagedModel() override { Synchronize().IgnoreError(); }
 
   const BlockTable& blocks() const override { return inner_->blocks(); }
@@ -83,7 +95,7 @@ class StagedModel final : public Model {
   void Start(const MicroBatch& batch) override;
   void Forward(int block) override;
   void Backward(int block) override;
-  LossSums losses() const override { return inner_->losses(); }
+  LossSums losses() const override { return is_empty_ ? LossSums() : inner_->losses(); }
 
   bool queues() const override { return true; }
   absl::Status AwaitGradient(int block) override;
@@ -106,8 +118,8 @@ class StagedModel final : public Model {
   };
 
   StagedModel(std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner, bool bf16_weights,
-              DeviceBuffer weights, DeviceBuffer gradients, Stream pull, Stream push,
-              std::vector<Block> blocks);
+              std::unique_ptr<GpuPeers> peers, DeviceBuffer weights, DeviceBuffer gradients,
+              Stream pull, Stream push, std::vector<Block> blocks);
 
   Block& of(int block) { return blocks_[static_cast<size_t>(block)]; }
   const Stream& compute() const { return device_->compute_stream(); }
@@ -121,6 +133,10 @@ class StagedModel final : public Model {
   void WaitForWeights(int block);
   void RecordRead(int block);
   void SendGradient(int block);
+  // Between the host and a block's memory on the GPU, on pull_ and push_.
+  absl::Status CopyFromHost(std::byte* weights, const void* host, size_t bytes);
+  absl::Status CopyToHost(std::span<float> host, float* gradient);
+  void FillZeroGradient(int block);
   // Until the event, of the stream; behind an error, where it may not have been recorded, until all
   // that is queued there is done.
   void Await(const Event& event, const Stream& stream) {
@@ -129,17 +145,22 @@ class StagedModel final : public Model {
 
   const std::unique_ptr<CudaDevice> device_;
   const bool bf16_weights_;
+  const std::unique_ptr<GpuPeers> peers_;   // null: there are none
   const DeviceBuffer weights_, gradients_;  // of all blocks
   const Stream pull_, push_;
   std::vector<Block> blocks_;
   const std::unique_ptr<Model> inner_;
   bool partial_ = false;  // the pass under way
+  bool accumulate_ = false;
+  bool is_empty_ = false;
   absl::Status status_;
 };
 
 absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(std::unique_ptr<CudaDevice> device,
                                                            const GpuModelOptions& options,
-                                                           const DeviceBytes& plan) {
+                                                           const DeviceBytes& plan,
+                                                           std::unique_ptr<GpuPeers> peers) {
+  const uint32_t gpus = peers == nullptr ? 1 : peers->world();
   ASSIGN_OR_RETURN(DeviceBuffer weights, Allocate(plan.weights, plan));
   ASSIGN_OR_RETURN(DeviceBuffer gradients, Allocate(plan.gradients, plan));
   ASSIGN_OR_RETURN(std::unique_ptr<Model> inner, Model::Create(options.model, *device));
@@ -162,21 +183,24 @@ absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(std::unique_ptr<CudaD
          .complete = std::move(complete),
          .sent = std::move(sent)});
     weights_begin +=
-        DeviceBlockBytes(elements, options.bf16_weights ? sizeof(Bf16) : sizeof(float));
-    gradients_begin += DeviceBlockBytes(elements, sizeof(float));
+        DeviceBlockBytes(elements, options.bf16_weights ? sizeof(Bf16) : sizeof(float), gpus);
+    gradients_begin += DeviceBlockBytes(elements, sizeof(float), gpus);
   }
   TUG_CHECK_EQ(weights_begin, plan.weights);
   TUG_CHECK_EQ(gradients_begin, plan.gradients);
   return absl::WrapUnique(new StagedModel(std::move(device), std::move(inner), options.bf16_weights,
-                                          std::move(weights), std::move(gradients), std::move(pull),
-                                          std::move(push), std::move(blocks)));
+                                          std::move(peers), std::move(weights),
+                                          std::move(gradients), std::move(pull), std::move(push),
+                                          std::move(blocks)));
 }
 
 StagedModel::StagedModel(std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner,
-                         bool bf16_weights, DeviceBuffer weights, DeviceBuffer gradients,
-                         Stream pull, Stream push, std::vector<Block> blocks)
+                         bool bf16_weights, std::unique_ptr<GpuPeers> peers, DeviceBuffer weights,
+                         DeviceBuffer gradients, Stream pull, Stream push,
+                         std::vector<Block> blocks)
     : device_(std::move(device)),
       bf16_weights_(bf16_weights),
+      peers_(std::move(peers)),
       weights_(std::move(weights)),
       gradients_(std::move(gradients)),
       pull_(std::move(pull)),
@@ -195,7 +219,7 @@ void StagedModel::BindWeights(int block, WeightsView weights) {
   const size_t bytes = weights.fp32.size_bytes() + weights.bf16.size_bytes();
   Queue([&]() -> absl::Status {
     RETURN_IF_ERROR(pull_.WaitFor(to.read));
-    RETURN_IF_ERROR(kernels::cuda::CopyToDeviceAsync(to.weights, host, bytes, pull_));
+    RETURN_IF_ERROR(CopyFromHost(to.weights, host, bytes));
     return to.copied.Record(pull_);
   });
   if (bf16_weights_) {
@@ -217,7 +241,9 @@ void StagedModel::BindGradient(int block, std::span<float> gradient) {
 
 void StagedModel::Start(const MicroBatch& batch) {
   partial_ = batch.partial;
-  inner_->Start(batch);
+  accumulate_ = batch.accumulate;
+  is_empty_ = batch.samples == 0 && peers_ != nullptr;
+  if (!is_empty_) inner_->Start(batch);
 }
 
 void StagedModel::ForEachRead(int block, absl::FunctionRef<void(int)> f) {
@@ -236,7 +262,7 @@ void StagedModel::RecordRead(int block) {
 
 void StagedModel::Forward(int block) {
   WaitForWeights(block);
-  inner_->Forward(block);
+  if (!is_empty_) inner_->Forward(block);
   RecordRead(block);
 }
 
@@ -244,7 +270,11 @@ void StagedModel::Backward(int block) {
   WaitForWeights(block);
   ForEachRead(block,
               [&](int written) { Queue([&] { return compute().WaitFor(of(written).sent); }); });
-  inner_->Backward(block);
+  if (is_empty_) {
+    FillZeroGradient(block);
+  } else {
+    inner_->Backward(block);
+  }
   RecordRead(block);
   if (!partial_) SendGradient(block);
 }
@@ -255,9 +285,35 @@ void StagedModel::SendGradient(int block) {
   Queue([&]() -> absl::Status {
     RETURN_IF_ERROR(from.complete.Record(compute()));
     RETURN_IF_ERROR(push_.WaitFor(from.complete));
-    RETURN_IF_ERROR(kernels::cuda::CopyToHostAsync(from.bound_gradient.data(), from.gradient.data(),
-                                                   from.gradient.size_bytes(), push_));
+    RETURN_IF_ERROR(CopyToHost(from.bound_gradient, from.gradient.data()));
     return from.sent.Record(push_);
+  });
+}
+
+absl::Status StagedModel::CopyFromHost(std::byte* weights, const void* host, size_t bytes) {
+  if (peers_ == nullptr) return kernels::cuda::CopyToDeviceAsync(weights, host, bytes, pull_);
+  const PeerPart part(bytes, *peers_);
+  RETURN_IF_ERROR(kernels::cuda::CopyToDeviceAsync(
+      weights + part.begin, static_cast<const std::byte*>(host) + part.begin, part.size, pull_));
+  return peers_->AllGather(weights, part.stride, pull_);
+}
+
+absl::Status StagedModel::CopyToHost(std::span<float> host, float* gradient) {
+  if (peers_ == nullptr) {
+    return kernels::cuda::CopyToHostAsync(host.data(), gradient, host.size_bytes(), push_);
+  }
+  const PeerPart part(host.size_bytes(), *peers_);
+  RETURN_IF_ERROR(peers_->ReduceScatter(gradient, part.stride / sizeof(float), push_));
+  const size_t first = part.begin / sizeof(float);
+  return kernels::cuda::CopyToHostAsync(host.data() + first, gradient + first, part.size, push_);
+}
+
+// Of a pass without samples. What the head would add to that of a tied block is zero, too.
+void StagedModel::FillZeroGradient(int block) {
+  if (accumulate_) return;
+  const std::span<float> gradient = of(block).gradient;
+  Queue([&] {
+    return kernels::cuda::FillZeroAsync(gradient.data(), gradient.size_bytes(), compute());
   });
 }
 
@@ -294,15 +350,18 @@ void StagedModel::Logits(const MicroBatch& batch, int position, std::span<float>
 
 }  // namespace
 
-absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options) {
+absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options,
+                                        std::unique_ptr<GpuPeers> peers) {
   ASSIGN_OR_RETURN(std::unique_ptr<CudaDevice> device, NewCudaDevice(gpu));
   ASSIGN_OR_RETURN(const kernels::cuda::DeviceFacts facts, kernels::cuda::GetDeviceFacts());
   RETURN_IF_ERROR(CheckKernels(options.model.config));
-  const DeviceBytes plan = PredictDeviceBytes(options.model, options.bf16_weights);
+  const DeviceBytes plan = PredictDeviceBytes(options.model, options.bf16_weights,
+                                              peers == nullptr ? 1 : peers->world());
   if (plan.total() > facts.free_bytes) return TooLittle(plan, facts.free_bytes);
   GpuModel made{.device = absl::StrCat(facts.name, ", ", facts.memory_bytes >> 30, " GiB"),
                 .device_bytes = plan.total()};
-  ASSIGN_OR_RETURN(made.model, StagedModel::Create(std::move(device), options, plan));
+  ASSIGN_OR_RETURN(made.model,
+                   StagedModel::Create(std::move(device), options, plan, std::move(peers)));
   return made;
 }
 

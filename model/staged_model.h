@@ -1,8 +1,11 @@
 #ifndef TUG_MODEL_STAGED_MODEL_H_
 #define TUG_MODEL_STAGED_MODEL_H_
 
+#include <memory>
+
 #include "absl/status/statusor.h"
 #include "model/gpu_model.h"
+#include "model/gpu_peers.h"
 
 namespace tug {
 
@@ -28,10 +31,21 @@ namespace tug {
 // what ReleaseWeights lets go of. Host memory is copied quickly while it is pinned (Model::Pin),
 // else slowly, and Backward may then block until the copy is done.
 //
+// With `peers` it is one of several that compute one model (model/gpu_peers.h), and a block's
+// memory is cut into as many parts:
+//
+//   1. copies this GPU's part of the weights alone, and gathers the others from their GPUs;
+//   3. has this GPU's part of the gradient be the sum over all GPUs, and copies it alone.
+//
+// So each byte is copied to or from the host once, by one of them. Its micro-batches may have
+// no sample: then it computes nothing, and the gradient is zero. `peers` are joined before weights
+// are bound, and go with the model.
+//
 // On the GPU of that number, which the calling thread, that of the model, uses from here on.
 // Errors: UNAVAILABLE "no GPU: ...", but UNIMPLEMENTED in a build without CUDA; RESOURCE_EXHAUSTED,
 // naming what wants how much and which settings help; those of Model::Create.
-absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options);
+absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options,
+                                        std::unique_ptr<GpuPeers> peers = nullptr);
 
 }  // namespace tug
 

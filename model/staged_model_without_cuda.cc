@@ -3,7 +3,7 @@
 
 namespace tug {
 
-absl::StatusOr<GpuModel> NewStagedModel(int, const GpuModelOptions&) {
+absl::StatusOr<GpuModel> NewStagedModel(int, const GpuModelOptions&, std::unique_ptr<GpuPeers>) {
   return absl::UnimplementedError(kernels::cuda::CheckGpu().message());
 }
 

@@ -1,6 +1,7 @@
 // Jobs whose workers compute on a GPU, which is emulated, or are to and cannot.
 
 #include <cmath>
+#include <cstdlib>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -13,15 +14,22 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Of the environment: how many GPUs are emulated.
+constexpr char kGpus[] = "TUG_EMULATED_GPUS";
+
 class GpuJobTest : public DaemonTest {
  protected:
-  // `tug train` on a host with an emulated GPU.
-  void TrainEmulated(const std::string& run, const Texts& settings) {
+  ~GpuJobTest() override { unsetenv(kGpus); }
+
+  // `tug train` on a host with so many emulated GPUs.
+  void TrainEmulated(const std::string& run, const Texts& settings, int gpus = 1,
+                     const std::string& device = "emulated on the CPU, 4 GiB") {
+    setenv(kGpus, std::to_string(gpus).c_str(), 1);
     Process& process = StartProgram("cli/tug_emulated",
                                     Texts{"train", job(), "--run-dir", Path(run)} + Set(settings));
     ASSERT_TRUE(process.WaitForEnd(After(kPatience))) << process.err();
     ASSERT_EQ(process.exit_code(), 0) << process.err();
-    EXPECT_THAT(process.err(), HasSubstr("workers compute on emulated on the CPU, 4 GiB"));
+    EXPECT_THAT(process.err(), HasSubstr("workers compute on " + device));
   }
   Losses LossesOf(const std::string& run) const {
     const absl::StatusOr<Losses> losses = ReadLosses(Path(run));
@@ -53,6 +61,66 @@ TEST_F(GpuJobTest, LearnsAsOnTheCpu) {
   const auto state = ReadState(Path("gpu")), same = ReadState(Path("again"));
   ASSERT_TRUE(state.ok() && same.ok());
   ExpectSameState(*state, *same);
+}
+
+// With as many GPUs as workers or more each has its own, which compute its micro-batches together.
+TEST_F(GpuJobTest, WorkersShareTheGpusOfTheHost) {
+  const Texts steps = {"train.steps=6",
+                       "train.eval_interval=3",
+                       "checkpoint.interval=0",
+                       "model.context=16",
+                       "data.validation_fraction=0.02",
+                       "optimizer.learning_rate=0.01",
+                       "cluster.workers=1",
+                       "train.micro_batch=2"};
+  ASSERT_NO_FATAL_FAILURE(Train("cpu", steps + Texts{"device=CPU"}));
+  ASSERT_NO_FATAL_FAILURE(
+      TrainEmulated("gpus", steps + Texts{"device=AUTO"}, 2, "2 x emulated on the CPU, 4 GiB"));
+  ASSERT_NO_FATAL_FAILURE(
+      TrainEmulated("each", steps + Texts{"device=AUTO", "cluster.workers=2"}, 2));
+  // No more than a micro-batch has samples.
+  ASSERT_NO_FATAL_FAILURE(
+      TrainEmulated("one", steps + Texts{"device=AUTO", "train.micro_batch=1"}, 2));
+  const Losses cpu = LossesOf("cpu"), gpus = LossesOf("gpus"), each = LossesOf("each");
+  ASSERT_EQ(gpus.training.size(), 6u);
+  for (const auto& [step, loss] : cpu.training) {
+    EXPECT_NEAR(gpus.training.at(step) / loss, 1, 1e-3) << step;
+    EXPECT_NEAR(each.training.at(step) / loss, 1, 1e-3) << step;
+  }
+}
+
+// By hand, one of two workers with two GPUs.
+TEST_F(GpuJobTest, AWorkerTakesTheGpusThatItIsTold) {
+  setenv(kGpus, "3", 1);
+  ASSERT_NO_FATAL_FAILURE(
+      StartCoordinator({"device=CUDA", "train.steps=6", "model.context=16", "checkpoint.interval=0",
+                        "train.eval_interval=0", "train.global_batch=6", "train.micro_batch=3"}));
+  StartServers(2);
+  for (const char* gpus : {"0,1", "2"}) {
+    nodes_.push_back(
+        &StartProgram("cli/tug_emulated", {"worker", "--coordinator", address(), "--gpu", gpus}));
+  }
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience))) << coordinator().err();
+  EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
+  EXPECT_THAT(coordinator().err(), HasSubstr("workers compute on 2 x emulated on the CPU, 4 GiB"));
+  EXPECT_THAT(coordinator().err(), HasSubstr("workers compute on emulated on the CPU, 4 GiB"));
+  for (Process* node : nodes_) {
+    ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
+    EXPECT_EQ(node->exit_code(), 0) << node->err();
+  }
+}
+
+// AUTO is the CPU only where no GPU can be used.
+TEST_F(GpuJobTest, EndsWithOneErrorWhereAWorkerHasSomeOfItsGpusOnly) {
+  ASSERT_NO_FATAL_FAILURE(StartCoordinator({"device=AUTO"}));
+  StartServers(2);
+  for (int i = 0; i < 2; ++i) {
+    nodes_.push_back(
+        &StartProgram("cli/tug_emulated", {"worker", "--coordinator", address(), "--gpu", "0,7"}));
+  }
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
+  ExpectErrorLine(coordinator(), {"GPU 7 cannot be used, as GPU 0 can", "no GPU"});
+  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
 }
 
 // In any build: no host has a GPU of that number.

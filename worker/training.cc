@@ -265,8 +265,13 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel() {
     return std::make_unique<ReplayModel>(config.replay().resolved_profile());
   }
   if (config.device() == ClusterConfig::CPU) return Model::Create(ModelOptionsOf(config), pool_);
+  // Threads that it starts, for several GPUs, are not kept on the core of this one.
+  CoreList all;
+  for (const CoreList& cores : cores_.compute) all.insert(all.end(), cores.begin(), cores.end());
+  std::optional<StartThreadsOn> place(all);
   absl::StatusOr<GpuModel> made =
       gpu_models_({.model = ModelOptionsOf(config), .bf16_weights = BindsBf16(config)});
+  place.reset();
   const absl::Status& status = made.status();
   if (config.sync().record() == SyncConfig::ORDER) {
     if (made.ok()) {
@@ -277,8 +282,10 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel() {
   } else if (made.ok()) {
     on_gpu_ = true;
     TellDevice(absl::StrCat(made->device, ", ", (made->device_bytes >> 20) + 1,
-                            " MiB of its memory a worker"));
+                            " MiB of a GPU's memory a worker"));
     return std::move(made->model);
+  } else if (absl::IsFailedPrecondition(status)) {  // some of its GPUs can be used
+    return status;
   } else if (config.device() == ClusterConfig::CUDA) {
     return WithoutGpu(status);
   } else if (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) {

@@ -9,11 +9,16 @@
 #include <iostream>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "kernels/cuda_test_support.h"
-#include "model/staged_model.h"
+#include "model/multi_gpu_model.h"
 #include "worker/training_loop_test_support.h"
+
+#if TUG_CUDA_EMULATED
+#include "kernels/cuda_emulation_memory.h"
+#endif
 
 namespace tug {
 namespace {
@@ -36,10 +41,10 @@ class TrainingCudaTest : public TrainingLoopTest {
     }
   }
 
-  Outcome TrainOnGpu() {
-    model_of_ = [this](TrainingRig& rig) {
-      auto made =
-          NewStagedModel(0, {.model = rig.model_options(), .bf16_weights = BindsBf16(config_)});
+  Outcome TrainOnGpu(const std::vector<int>& gpus = {0}) {
+    model_of_ = [this, gpus](TrainingRig& rig) {
+      auto made = NewMultiGpuModel(
+          gpus, {.model = rig.model_options(), .bf16_weights = BindsBf16(config_)});
       TUG_CHECK_OK(made);
       return std::move(made->model);
     };
@@ -69,6 +74,21 @@ TEST_F(TrainingCudaTest, LearnsAsTheCpuDoesAndHasTheSameBitsAgain) {
   const Outcome gpu = TrainOnGpu();
   ExpectClose(gpu, Train(), kLossBound);
   ExpectSameBits(gpu, TrainOnGpu());
+}
+
+// Micro-batches of a sample for each, and of one that the first computes alone.
+TEST_F(TrainingCudaTest, SeveralGpusLearnAsTheCpuDoesAndHaveTheSameBitsAgain) {
+#if TUG_CUDA_EMULATED
+  kernels::emulation::SetDeviceCount(2);
+#endif
+  if (kernels::cuda::ListDevices().size() < 2) GTEST_SKIP() << "skipped: one GPU";
+  config_.mutable_train()->set_steps(steps_ = 6);
+  for (const uint32_t micro_batch : {2u, 1u}) {
+    config_.mutable_train()->set_micro_batch(micro_batch);
+    const Outcome gpus = TrainOnGpu({0, 1});
+    ExpectClose(gpus, Train(), kLossBound);
+    ExpectSameBits(gpus, TrainOnGpu({0, 1}));
+  }
 }
 
 TEST_F(TrainingCudaTest, TiedHeadAndLocalSteps) {

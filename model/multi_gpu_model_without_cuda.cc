@@ -1,0 +1,11 @@
+#include "model/multi_gpu_model.h"
+#include "model/staged_model.h"
+
+namespace tug {
+
+absl::StatusOr<GpuModel> NewMultiGpuModel(const std::vector<int>& gpus,
+                                          const GpuModelOptions& options) {
+  return NewStagedModel(gpus.front(), options);
+}
+
+}  // namespace tug
