@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/gpu_share.h"
+#include "exchange/cuda_encoder.h"
 #include "kernels/device.h"
 #include "model/multi_gpu_model.h"
 #include "worker/daemon.h"
@@ -90,6 +91,7 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       options->gpu_models = [gpus](const GpuModelOptions& model) {
         return NewMultiGpuModel(NumbersOf(*gpus, model.model.max_micro_batch), model);
       };
+      options->gpu_encoders = NewCudaEncoder;
       LeaveSignal leave;
       options->leave = &leave;
       return RunWorker(*options);

@@ -19,22 +19,24 @@ size_t WriteFrame(uint8_t id, const SegmentCodec* codec, const CodecKey& key,
   TUG_CHECK_GE(out.size(), MaxFrameBytes(codec, elements.size()));
   const std::span<std::byte> encoding = out.subspan(kFrameHeaderBytes);
   size_t bytes = 0;
-  bool finite = true;
   if (codec == nullptr) {
     bytes = EncodeFp32(elements, residual, encoding);
   } else {
     bytes = residual.empty()
                 ? codec->Encode(key, elements, encoding, scratch)
                 : codec->EncodeWithResidual(key, elements, residual, encoding, scratch);
-    finite = bytes > 0;
   }
-  const auto length = static_cast<uint32_t>(bytes);
+  return FinishFrame(id, bytes, out);
+}
+
+size_t FinishFrame(uint8_t id, size_t encoding_bytes, std::span<std::byte> out) {
+  const auto length = static_cast<uint32_t>(encoding_bytes);
   std::memcpy(out.data(), &length, sizeof(length));
   out[4] = std::byte{id};
-  out[5] = std::byte{static_cast<uint8_t>(finite ? 0 : 1)};
+  out[5] = std::byte{static_cast<uint8_t>(encoding_bytes > 0 ? 0 : 1)};
   out[6] = out[7] = std::byte{0};
-  const size_t frame_bytes = FrameBytes(bytes);
-  std::fill(out.begin() + static_cast<ptrdiff_t>(kFrameHeaderBytes + bytes),
+  const size_t frame_bytes = FrameBytes(encoding_bytes);
+  std::fill(out.begin() + static_cast<ptrdiff_t>(kFrameHeaderBytes + encoding_bytes),
             out.begin() + static_cast<ptrdiff_t>(frame_bytes), std::byte{0});
   return frame_bytes;
 }

@@ -38,6 +38,10 @@ size_t WriteFrame(uint8_t id, const SegmentCodec* codec, const CodecKey& key,
                   std::span<const float> elements, std::span<float> residual,
                   std::span<std::byte> out, CodecScratch& scratch);
 
+// The frame around an encoding of so many bytes that lies at out[kFrameHeaderBytes]; 0: there is
+// none, an element is not finite. Returns its length. REQUIRES: `out` has that.
+size_t FinishFrame(uint8_t id, size_t encoding_bytes, std::span<std::byte> out);
+
 // A frame in a message. Copied out of it once, so it does not change with the message.
 struct Frame {
   uint8_t codec = 0;                         // 0: FP32

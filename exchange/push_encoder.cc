@@ -96,6 +96,9 @@ bool PushEncoder::Choose(const PushRequest& request, const Partition& part, Enco
 }
 
 Lease PushEncoder::Encode(const PushRequest& request, const Partition& part, EncodedPush& encoded) {
+  if (!request.frames.empty()) {
+    return request.frames.Of(part.first_segment, part.segment_count);
+  }
   if (!Choose(request, part, encoded)) return Lease();
   const std::span<EncodedPush::Part> parts =
       std::span(encoded.segments).subspan(part.first_segment, part.segment_count);
@@ -224,7 +227,7 @@ std::span<float> PushEncoder::ResidualOf(uint32_t virtual_worker, const Segment&
 }
 
 void PushEncoder::Restore(const PushRequest& request, const Partition& part, EncodedPush& encoded) {
-  if (!error_feedback() || encoded.segments.empty()) return;
+  if (!error_feedback() || encoded.segments.empty() || !request.frames.empty()) return;
   for (uint32_t i = 0; i < part.segment_count; ++i) {
     EncodedPush::Part& kept = encoded.segments[part.first_segment + i];
     if (!kept.feedback || kept.frame.size_bytes() == 0) continue;
@@ -246,15 +249,19 @@ void PushEncoder::Restore(const PushRequest& request, const Partition& part, Enc
 }
 
 uint64_t PredictPushEncoderBytes(const PushCodecConfig& codec, const BlockTable& blocks,
-                                 const SegmentTable& table, uint32_t virtual_workers) {
+                                 const SegmentTable& table, uint32_t virtual_workers,
+                                 bool on_device) {
   const CodecChoice choice(codec, BlockNames(blocks));
   uint64_t bytes = 0;
   for (uint32_t id = 0; id < table.size(); ++id) {
     const Segment& segment = table.segment(id);
     const SegmentCodec* const encodes = choice.AfterWarmup(segment);
-    if (encodes == nullptr) continue;
-    bytes += MostFrameBytes(choice, encodes, segment.elements());
-    if (choice.error_feedback()) bytes += ResidualBytes(*encodes, segment);
+    if (on_device ? choice.Encodes(table, segment.block) : encodes != nullptr) {
+      bytes += MostFrameBytes(choice, encodes, segment.elements());
+    }
+    if (encodes != nullptr && choice.error_feedback() && !on_device) {
+      bytes += ResidualBytes(*encodes, segment);
+    }
   }
   return virtual_workers * bytes;
 }

@@ -69,7 +69,8 @@ class PushEncoder {
   // What of the part is encoded by what, unless that is in `encoded`, which is of this push. False:
   // nothing is, it goes as it is (`auto` only). REQUIRES: Encodes.
   bool Choose(const PushRequest& request, const Partition& part, EncodedPush& encoded);
-  // The frames of the part: those that are kept in `encoded`; what is not there yet is encoded now.
+  // The frames of the part: those that came with the push, or are kept in `encoded`; what is not
+  // there yet is encoded now.
   // Empty: it goes as it is. REQUIRES: Encodes.
   Lease Encode(const PushRequest& request, const Partition& part, EncodedPush& encoded);
   // The part is in no version of the weights: what was encoded of it is left out, and goes into the
@@ -136,9 +137,11 @@ class PushEncoder {
   Residuals residuals_;
 };
 
-// What the encodings of a step's pushes, and residuals, take of a worker's memory.
+// What the encodings of a step's pushes, and residuals, take of a worker's memory. `on_device`:
+// pushes come with frames (device_encoder.h), and residuals are there.
 uint64_t PredictPushEncoderBytes(const PushCodecConfig& codec, const BlockTable& blocks,
-                                 const SegmentTable& table, uint32_t virtual_workers);
+                                 const SegmentTable& table, uint32_t virtual_workers,
+                                 bool on_device = false);
 
 // What the copy of one virtual worker's residuals takes, that is written to a checkpoint.
 uint64_t PredictResidualCopyBytes(const PushCodecConfig& codec, const BlockTable& blocks,

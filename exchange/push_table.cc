@@ -325,6 +325,7 @@ void PushTable::LetGo(OpenPush& push, uint32_t partition) {
 void PushTable::SayReceived(OpenPush& push) {
   push.unreceived = 0;
   push.request.gradient = Lease();
+  push.request.frames = {};
   if (!sinks_.received) return;
   sinks_.received({push.request.block, push.request.virtual_worker, push.request.clock});
 }
@@ -339,6 +340,7 @@ void PushTable::Finish(uint32_t place) {
   const PushCommitted event{push.request.block, push.request.virtual_worker, push.request.clock,
                             push.dropped, push.lost};
   push.request.gradient = Lease();
+  push.request.frames = {};
   push.encoded.segments.clear();
   push.partitions.clear();
   push.plan.reset();

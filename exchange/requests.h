@@ -59,6 +59,19 @@ struct VirtualWorkerRun {
   friend bool operator==(const VirtualWorkerRun&, const VirtualWorkerRun&) = default;
 };
 
+// Frames of all segments of a block (compression/frames.h), one behind the other, which somebody
+// has made of its gradient already.
+struct PushFrames {
+  Lease bytes;
+  std::vector<uint64_t> begins;  // in `bytes`, by segment's index, and of what is behind the last
+
+  bool empty() const { return begins.empty(); }
+  // Of `count` segments from `first` on.
+  Lease Of(uint32_t first, uint32_t count) const {
+    return bytes.Slice(begins[first], begins[first + count] - begins[first]);
+  }
+};
+
 // The gradient of a whole block.
 struct PushRequest {
   uint32_t block = 0;
@@ -72,6 +85,11 @@ struct PushRequest {
   // the sums are the same. Ignored where a segment of the partition is encoded
   // (exchange/codec_choice.h): what becomes of it must not depend on where the block is cut.
   ElementRuns runs = {};
+  // Empty: the exchange encodes. Else what it would make of this gradient and of what encodings
+  // before have left out: who makes them keeps that, and the exchange nothing, so that a push that
+  // is dropped is lost for the next ones (sync.policy BACKUP). Elements of encoded segments are
+  // then not read in `gradient`. As that, not to be changed.
+  PushFrames frames = {};
 };
 
 // The weights of a whole block.

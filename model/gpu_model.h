@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "model/gradient_encoder.h"
 #include "model/model.h"
 
 namespace tug {
@@ -17,11 +18,15 @@ struct GpuModel {
   std::unique_ptr<Model> model;
   std::string device;         // "NVIDIA H200, 139 GiB", "4 x NVIDIA H200, 139 GiB"
   uint64_t device_bytes = 0;  // of its memory, that of each, planned for the model
+  bool encodes = false;       // by GpuModelOptions::encoder
 };
 
 struct GpuModelOptions {
   ModelOptions model;
   bool bf16_weights = false;  // what is bound: bf16, with train.precision BF16 only; else FP32
+  // What brings gradients to the host, of a model on one GPU; else, and with null, they are copied
+  // as they are. Outlives the model.
+  GradientEncoder* encoder = nullptr;
 };
 
 // Makes one, which is for the calling thread (model/multi_gpu_model.h). Programs choose.

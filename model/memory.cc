@@ -150,11 +150,12 @@ uint64_t CopyBytes(const TensorSpec& tensor, const ModelShape& shape, int block,
 
 }  // namespace
 
-DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights, uint32_t gpus) {
+DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights, uint32_t gpus,
+                               uint64_t encoder_bytes) {
   const BlockTable table = ModelLayout(options.config, options.symbols, options.classes);
   const ModelShape shape = ModelShapeOf(options.config, options.symbols, options.classes);
   const bool bf16 = options.train.precision() == TrainConfig::BF16;
-  DeviceBytes bytes{.peers = gpus > 1 ? kGpuPeersBytes : 0};
+  DeviceBytes bytes{.encoder = encoder_bytes, .peers = gpus > 1 ? kGpuPeersBytes : 0};
   for (int block = 0; block < table.blocks_size(); ++block) {
     const uint64_t elements = ElementCount(table.blocks(block));
     bytes.weights +=

@@ -78,6 +78,7 @@ uint32_t GradientBlocks(const PlacementConfig& placement, uint64_t micro_batches
 //                of a matrix of products, else 4 for each of biases and norms
 //   gradients    4 P
 //   activations  below, but for rows of logits, which are a multiple of 8 elements
+//   encoder      GradientEncoder::device_bytes, where gradients are encoded there
 //   peers        kGpuPeersBytes, where several GPUs compute one model
 //   process      kGpuProcessBytes: kernels' code, 32 MiB for cuBLASLt, scratch of kernels, and what
 //                else CUDA takes for itself while the model is used
@@ -89,10 +90,11 @@ struct DeviceBytes {
   uint64_t copies = 0;
   uint64_t gradients = 0;
   uint64_t activations = 0;
+  uint64_t encoder = 0;
   uint64_t peers = 0;
 
   uint64_t total() const {
-    return weights + copies + gradients + activations + peers + kGpuProcessBytes;
+    return weights + copies + gradients + activations + encoder + peers + kGpuProcessBytes;
   }
 };
 inline constexpr uint64_t kGpuBlockBytes = 256;
@@ -107,7 +109,8 @@ constexpr uint64_t DeviceBlockBytes(uint64_t elements, uint64_t element_bytes, u
 }
 // `options` as for Model::Create, of one GPU: with several, each has the max_micro_batch that the
 // largest part of a micro-batch is. Pure.
-DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights, uint32_t gpus = 1);
+DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights, uint32_t gpus = 1,
+                               uint64_t encoder_bytes = 0);
 
 // What local steps add to that; 0 without them.
 uint64_t LocalStepBytes(const ModelOptions& options, CommConfig::Format pull_format,

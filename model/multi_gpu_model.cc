@@ -60,6 +60,7 @@ absl::StatusOr<GpuModel> NewMultiGpuModel(const std::vector<int>& gpus,
   const int count = static_cast<int>(gpus.size());
   GpuModelOptions of_each = options;
   of_each.model.max_micro_batch = (options.model.max_micro_batch + count - 1) / count;
+  of_each.encoder = nullptr;  // each has the sum of a part only
   const std::shared_ptr<GpuGroup> group = NewGpuGroup(static_cast<uint32_t>(count));
   const auto made = std::make_shared<std::vector<Made>>(gpus.size());
   ReplicatedModelOptions replicas;

@@ -40,7 +40,8 @@ absl::Status TooLittle(const DeviceBytes& plan, uint64_t free_bytes) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "the model needs ", Mebibytes(plan.total()), " of the GPU's memory (weights ",
       Mebibytes(plan.weights), ", their bf16 copies ", Mebibytes(plan.copies), ", gradients ",
-      Mebibytes(plan.gradients), ", activations ", Mebibytes(plan.activations), ", CUDA itself ",
+      Mebibytes(plan.gradients), ", activations ", Mebibytes(plan.activations),
+      ", encoded gradients ", Mebibytes(plan.encoder), ", CUDA itself ",
       Mebibytes(plan.peers + kGpuProcessBytes), "), of which ", Mebibytes(free_bytes),
       " are free: lower train.micro_batch, let train.recompute keep less, set train.precision to "
       "BF16, or device to CPU"));
@@ -118,8 +119,8 @@ class StagedModel final : public Model {
   };
 
   StagedModel(std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner, bool bf16_weights,
-              std::unique_ptr<GpuPeers> peers, DeviceBuffer weights, DeviceBuffer gradients,
-              Stream pull, Stream push, std::vector<Block> blocks);
+              std::unique_ptr<GpuPeers> peers, GradientEncoder* encoder, DeviceBuffer weights,
+              DeviceBuffer gradients, Stream pull, Stream push, std::vector<Block> blocks);
 
   Block& of(int block) { return blocks_[static_cast<size_t>(block)]; }
   const Stream& compute() const { return device_->compute_stream(); }
@@ -135,7 +136,7 @@ class StagedModel final : public Model {
   void SendGradient(int block);
   // Between the host and a block's memory on the GPU, on pull_ and push_.
   absl::Status CopyFromHost(std::byte* weights, const void* host, size_t bytes);
-  absl::Status CopyToHost(std::span<float> host, float* gradient);
+  absl::Status CopyToHost(int block);
   void FillZeroGradient(int block);
   // Until the event, of the stream; behind an error, where it may not have been recorded, until all
   // that is queued there is done.
@@ -146,6 +147,7 @@ class StagedModel final : public Model {
   const std::unique_ptr<CudaDevice> device_;
   const bool bf16_weights_;
   const std::unique_ptr<GpuPeers> peers_;   // null: there are none
+  GradientEncoder* const encoder_;          // null: gradients are copied as they are
   const DeviceBuffer weights_, gradients_;  // of all blocks
   const Stream pull_, push_;
   std::vector<Block> blocks_;
@@ -166,6 +168,7 @@ absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(std::unique_ptr<CudaD
   ASSIGN_OR_RETURN(std::unique_ptr<Model> inner, Model::Create(options.model, *device));
   ASSIGN_OR_RETURN(Stream pull, Stream::Create());
   ASSIGN_OR_RETURN(Stream push, Stream::Create());
+  if (options.encoder != nullptr) RETURN_IF_ERROR(options.encoder->Allocate());
   std::vector<Block> blocks;
   size_t weights_begin = 0, gradients_begin = 0;
   for (int b = 0; b < inner->num_blocks(); ++b) {
@@ -189,18 +192,19 @@ absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(std::unique_ptr<CudaD
   TUG_CHECK_EQ(weights_begin, plan.weights);
   TUG_CHECK_EQ(gradients_begin, plan.gradients);
   return absl::WrapUnique(new StagedModel(std::move(device), std::move(inner), options.bf16_weights,
-                                          std::move(peers), std::move(weights),
+                                          std::move(peers), options.encoder, std::move(weights),
                                           std::move(gradients), std::move(pull), std::move(push),
                                           std::move(blocks)));
 }
 
 StagedModel::StagedModel(std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner,
-                         bool bf16_weights, std::unique_ptr<GpuPeers> peers, DeviceBuffer weights,
-                         DeviceBuffer gradients, Stream pull, Stream push,
-                         std::vector<Block> blocks)
+                         bool bf16_weights, std::unique_ptr<GpuPeers> peers,
+                         GradientEncoder* encoder, DeviceBuffer weights, DeviceBuffer gradients,
+                         Stream pull, Stream push, std::vector<Block> blocks)
     : device_(std::move(device)),
       bf16_weights_(bf16_weights),
       peers_(std::move(peers)),
+      encoder_(encoder),
       weights_(std::move(weights)),
       gradients_(std::move(gradients)),
       pull_(std::move(pull)),
@@ -285,7 +289,7 @@ void StagedModel::SendGradient(int block) {
   Queue([&]() -> absl::Status {
     RETURN_IF_ERROR(from.complete.Record(compute()));
     RETURN_IF_ERROR(push_.WaitFor(from.complete));
-    RETURN_IF_ERROR(CopyToHost(from.bound_gradient, from.gradient.data()));
+    RETURN_IF_ERROR(CopyToHost(block));
     return from.sent.Record(push_);
   });
 }
@@ -298,14 +302,17 @@ absl::Status StagedModel::CopyFromHost(std::byte* weights, const void* host, siz
   return peers_->AllGather(weights, part.stride, pull_);
 }
 
-absl::Status StagedModel::CopyToHost(std::span<float> host, float* gradient) {
+absl::Status StagedModel::CopyToHost(int block) {
+  const std::span<float> gradient = of(block).gradient, host = of(block).bound_gradient;
+  if (encoder_ != nullptr) return encoder_->Send(block, gradient, host, push_);
   if (peers_ == nullptr) {
-    return kernels::cuda::CopyToHostAsync(host.data(), gradient, host.size_bytes(), push_);
+    return kernels::cuda::CopyToHostAsync(host.data(), gradient.data(), host.size_bytes(), push_);
   }
   const PeerPart part(host.size_bytes(), *peers_);
-  RETURN_IF_ERROR(peers_->ReduceScatter(gradient, part.stride / sizeof(float), push_));
+  RETURN_IF_ERROR(peers_->ReduceScatter(gradient.data(), part.stride / sizeof(float), push_));
   const size_t first = part.begin / sizeof(float);
-  return kernels::cuda::CopyToHostAsync(host.data() + first, gradient + first, part.size, push_);
+  return kernels::cuda::CopyToHostAsync(host.data() + first, gradient.data() + first, part.size,
+                                        push_);
 }
 
 // Of a pass without samples. What the head would add to that of a tied block is zero, too.
@@ -355,11 +362,13 @@ absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options,
   ASSIGN_OR_RETURN(std::unique_ptr<CudaDevice> device, NewCudaDevice(gpu));
   ASSIGN_OR_RETURN(const kernels::cuda::DeviceFacts facts, kernels::cuda::GetDeviceFacts());
   RETURN_IF_ERROR(CheckKernels(options.model.config));
-  const DeviceBytes plan = PredictDeviceBytes(options.model, options.bf16_weights,
-                                              peers == nullptr ? 1 : peers->world());
+  const DeviceBytes plan =
+      PredictDeviceBytes(options.model, options.bf16_weights, peers == nullptr ? 1 : peers->world(),
+                         options.encoder == nullptr ? 0 : options.encoder->device_bytes());
   if (plan.total() > facts.free_bytes) return TooLittle(plan, facts.free_bytes);
   GpuModel made{.device = absl::StrCat(facts.name, ", ", facts.memory_bytes >> 30, " GiB"),
-                .device_bytes = plan.total()};
+                .device_bytes = plan.total(),
+                .encodes = options.encoder != nullptr};
   ASSIGN_OR_RETURN(made.model,
                    StagedModel::Create(std::move(device), options, plan, std::move(peers)));
   return made;

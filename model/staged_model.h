@@ -21,6 +21,7 @@ namespace tug {
 //      gradient that it overwrites; with a tied head both passes of the last block wait for
 //      tied_block()'s too.
 //   3. Backward(b): push waits for what it has queued; then the copy, unless the pass is partial.
+//      With GpuModelOptions::encoder that is what it queues there in place of the copy.
 //   4. AwaitGradient(b): the host waits for that copy.
 //
 // So a copy of weights goes on beside the passes of other blocks, and block b's gradient is on its

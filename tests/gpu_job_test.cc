@@ -1,9 +1,12 @@
 // Jobs whose workers compute on a GPU, which is emulated, or are to and cannot.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/run_result.h"
@@ -19,17 +22,26 @@ constexpr char kGpus[] = "TUG_EMULATED_GPUS";
 
 class GpuJobTest : public DaemonTest {
  protected:
+  // A run of `tug train`.
+  struct Emulated {
+    int gpus = 1;     // of the host
+    Texts more = {};  // arguments
+    std::string says = "workers compute on emulated on the CPU, 4 GiB";
+  };
+
   ~GpuJobTest() override { unsetenv(kGpus); }
 
-  // `tug train` on a host with so many emulated GPUs.
-  void TrainEmulated(const std::string& run, const Texts& settings, int gpus = 1,
-                     const std::string& device = "emulated on the CPU, 4 GiB") {
-    setenv(kGpus, std::to_string(gpus).c_str(), 1);
-    Process& process = StartProgram("cli/tug_emulated",
-                                    Texts{"train", job(), "--run-dir", Path(run)} + Set(settings));
+  void TrainEmulated(const std::string& run, const Texts& settings) {
+    TrainEmulated(run, settings, Emulated());
+  }
+  void TrainEmulated(const std::string& run, const Texts& settings, const Emulated& emulated) {
+    setenv(kGpus, std::to_string(emulated.gpus).c_str(), 1);
+    Process& process =
+        StartProgram("cli/tug_emulated",
+                     Texts{"train", job(), "--run-dir", Path(run)} + Set(settings) + emulated.more);
     ASSERT_TRUE(process.WaitForEnd(After(kPatience))) << process.err();
     ASSERT_EQ(process.exit_code(), 0) << process.err();
-    EXPECT_THAT(process.err(), HasSubstr("workers compute on " + device));
+    EXPECT_THAT(process.err(), HasSubstr(emulated.says));
   }
   Losses LossesOf(const std::string& run) const {
     const absl::StatusOr<Losses> losses = ReadLosses(Path(run));
@@ -75,12 +87,13 @@ TEST_F(GpuJobTest, WorkersShareTheGpusOfTheHost) {
                        "train.micro_batch=2"};
   ASSERT_NO_FATAL_FAILURE(Train("cpu", steps + Texts{"device=CPU"}));
   ASSERT_NO_FATAL_FAILURE(
-      TrainEmulated("gpus", steps + Texts{"device=AUTO"}, 2, "2 x emulated on the CPU, 4 GiB"));
+      TrainEmulated("gpus", steps + Texts{"device=AUTO"},
+                    {.gpus = 2, .says = "workers compute on 2 x emulated on the CPU, 4 GiB"}));
   ASSERT_NO_FATAL_FAILURE(
-      TrainEmulated("each", steps + Texts{"device=AUTO", "cluster.workers=2"}, 2));
+      TrainEmulated("each", steps + Texts{"device=AUTO", "cluster.workers=2"}, {.gpus = 2}));
   // No more than a micro-batch has samples.
   ASSERT_NO_FATAL_FAILURE(
-      TrainEmulated("one", steps + Texts{"device=AUTO", "train.micro_batch=1"}, 2));
+      TrainEmulated("one", steps + Texts{"device=AUTO", "train.micro_batch=1"}, {.gpus = 2}));
   const Losses cpu = LossesOf("cpu"), gpus = LossesOf("gpus"), each = LossesOf("each");
   ASSERT_EQ(gpus.training.size(), 6u);
   for (const auto& [step, loss] : cpu.training) {
@@ -121,6 +134,38 @@ TEST_F(GpuJobTest, EndsWithOneErrorWhereAWorkerHasSomeOfItsGpusOnly) {
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   ExpectErrorLine(coordinator(), {"GPU 7 cannot be used, as GPU 0 can", "no GPU"});
   for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
+}
+
+// Gradients are encoded on the GPU, which keeps what encodings leave out: it goes to checkpoints
+// and comes back from them.
+TEST_F(GpuJobTest, EncodesOnTheGpuAndGoesOnFromACheckpoint) {
+  const Texts settings = {"train.steps=6",
+                          "train.eval_interval=0",
+                          "checkpoint.interval=3",
+                          "model.context=16",
+                          "data.validation_fraction=0.02",
+                          "optimizer.learning_rate=0.01",
+                          "comm.push_codec.int8={}",
+                          "comm.push_codec.error_feedback=true"};
+  const std::string says = "which encodes gradients too";
+  ASSERT_NO_FATAL_FAILURE(Train("cpu", settings + Texts{"device=CPU"}));
+  ASSERT_NO_FATAL_FAILURE(TrainEmulated("gpu", settings + Texts{"device=CUDA"}, {.says = says}));
+  const Losses cpu = LossesOf("cpu"), gpu = LossesOf("gpu");
+  ASSERT_EQ(gpu.training.size(), 6u);
+  for (const auto& [step, loss] : gpu.training) {
+    EXPECT_NEAR(loss / cpu.training.at(step), 1, 1e-3) << step;
+  }
+  const std::string step_3 = Path("gpu") + "/checkpoints/step-00000003";
+  const auto is_residual = [](const auto& entry) {
+    return absl::StartsWith(entry.path().filename().string(), "residual-");
+  };
+  const std::filesystem::directory_iterator files(step_3);
+  EXPECT_GT(std::count_if(begin(files), end(files), is_residual), 0);
+  ASSERT_NO_FATAL_FAILURE(TrainEmulated("resumed", settings + Texts{"device=CUDA"},
+                                        {.more = {"--resume", step_3}, .says = says}));
+  const auto state = ReadState(Path("gpu")), same = ReadState(Path("resumed"));
+  ASSERT_TRUE(state.ok() && same.ok());
+  ExpectSameState(*state, *same);
 }
 
 // In any build: no host has a GPU of that number.

@@ -40,7 +40,8 @@ absl::Status RunWorker(const WorkerOptions& options) {
 
   const std::string data_folder =
       options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir;
-  auto training = std::make_unique<Training>(registered, data_folder, options.gpu_models);
+  auto training =
+      std::make_unique<Training>(registered, data_folder, options.gpu_models, options.gpu_encoders);
   uint32_t timeline = 0;  // 0: no view yet
   bool renewed = false;   // the reply in hand began another timeline
   HeartbeatCallbacks callbacks;
@@ -50,7 +51,8 @@ absl::Status RunWorker(const WorkerOptions& options) {
     renewed = timeline != 0 && view.timeline() != timeline;
     if (renewed) {
       training.reset();
-      training = std::make_unique<Training>(registered, data_folder, options.gpu_models);
+      training = std::make_unique<Training>(registered, data_folder, options.gpu_models,
+                                            options.gpu_encoders);
     }
     timeline = view.timeline();
     training->SetView(view);

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "base/leave_signal.h"
+#include "exchange/device_encoder.h"
 #include "model/gpu_model.h"
 
 namespace tug {
@@ -20,6 +21,7 @@ struct WorkerOptions {
   std::string cache_dir;
   // What makes a model on the GPU that this worker takes (worker/training.h). Required.
   GpuModelMaker gpu_models;
+  DeviceEncoderMaker gpu_encoders;  // and what encodes its gradients; the same
   // Armed once the job is known to go on without this worker; outlives the call. Null: it never
   // leaves.
   LeaveSignal* leave = nullptr;

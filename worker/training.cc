@@ -22,6 +22,7 @@
 #include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "transport/open_transport.h"
+#include "worker/encoded_gradients.h"
 #include "worker/restore_residuals.h"
 
 namespace tug {
@@ -50,10 +51,12 @@ absl::Status WithoutGpu(const absl::Status& error) {
 
 }  // namespace
 
-Training::Training(RegisterReply registered, std::string data_folder, GpuModelMaker gpu_models)
+Training::Training(RegisterReply registered, std::string data_folder, GpuModelMaker gpu_models,
+                   DeviceEncoderMaker gpu_encoders)
     : registered_(std::move(registered)),
       data_folder_(std::move(data_folder)),
       gpu_models_(std::move(gpu_models)),
+      gpu_encoders_(std::move(gpu_encoders)),
       cores_(PlanThreads(registered_.config().cluster())),
       pool_(static_cast<int>(cores_.compute.size()), cores_.compute),
       thread_([this] {
@@ -165,7 +168,8 @@ absl::Status Training::Build(const View& view) {
     trace_.emplace(RecordedClocks(config.trace(), view.start_version()), time_);
     options.trace = trace_->AddTrack("compute");
   }
-  RETURN_IF_ERROR(BuildModel(view));
+  RETURN_IF_ERROR(BuildModel(view, options.virtual_workers));
+  options.encoder = encoder_.get();
   NodeCounters predicted = Predict(virtual_workers);
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   if (options.shares_memory) options.in_place = BlocksInPlace(view);
@@ -188,7 +192,8 @@ absl::Status Training::Build(const View& view) {
   if (!codec.has_auto_() || !options.shares_memory || has_residuals) {
     predicted.set_predicted_memory_bytes(
         predicted.predicted_memory_bytes() +
-        PredictPushEncoderBytes(codec, view.blocks(), *table_, virtual_workers));
+        PredictPushEncoderBytes(codec, view.blocks(), *table_, virtual_workers,
+                                /*on_device=*/encoder_ != nullptr));
   }
   loop_.emplace(std::move(options), *table_, *model_, *sampler_, *exchange_, board_);
   absl::MutexLock lock(&mutex_);
@@ -259,19 +264,34 @@ NodeCounters Training::Predict(uint32_t virtual_workers) const {
   return predicted;
 }
 
-absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel() {
+absl::StatusOr<GpuModel> Training::MakeGpuModel(const View& view,
+                                                std::vector<uint32_t> virtual_workers) {
+  const JobConfig& config = registered_.config();
+  GpuModelOptions options{.model = ModelOptionsOf(config), .bf16_weights = BindsBf16(config)};
+  if (EncodesOnDevice(config)) {
+    ASSIGN_OR_RETURN(encoder_, gpu_encoders_({.codec = config.comm().push_codec(),
+                                              .block_names = BlockNames(view.blocks()),
+                                              .table = &*table_,
+                                              .virtual_workers = std::move(virtual_workers)}));
+    options.encoder = encoder_.get();
+  }
+  // Threads that it starts, for several GPUs, are not kept on the core of this one.
+  CoreList all;
+  for (const CoreList& cores : cores_.compute) all.insert(all.end(), cores.begin(), cores.end());
+  const StartThreadsOn place(all);
+  ASSIGN_OR_RETURN(GpuModel made, gpu_models_(options));
+  if (!made.encodes) encoder_.reset();
+  return made;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel(
+    const View& view, const std::vector<uint32_t>& virtual_workers) {
   const JobConfig& config = registered_.config();
   if (Replays(config)) {
     return std::make_unique<ReplayModel>(config.replay().resolved_profile());
   }
   if (config.device() == ClusterConfig::CPU) return Model::Create(ModelOptionsOf(config), pool_);
-  // Threads that it starts, for several GPUs, are not kept on the core of this one.
-  CoreList all;
-  for (const CoreList& cores : cores_.compute) all.insert(all.end(), cores.begin(), cores.end());
-  std::optional<StartThreadsOn> place(all);
-  absl::StatusOr<GpuModel> made =
-      gpu_models_({.model = ModelOptionsOf(config), .bf16_weights = BindsBf16(config)});
-  place.reset();
+  absl::StatusOr<GpuModel> made = MakeGpuModel(view, virtual_workers);
   const absl::Status& status = made.status();
   if (config.sync().record() == SyncConfig::ORDER) {
     if (made.ok()) {
@@ -282,7 +302,8 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel() {
   } else if (made.ok()) {
     on_gpu_ = true;
     TellDevice(absl::StrCat(made->device, ", ", (made->device_bytes >> 20) + 1,
-                            " MiB of a GPU's memory a worker"));
+                            " MiB of a GPU's memory a worker",
+                            encoder_ != nullptr ? ", which encodes gradients too" : ""));
     return std::move(made->model);
   } else if (absl::IsFailedPrecondition(status)) {  // some of its GPUs can be used
     return status;
@@ -293,6 +314,7 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel() {
   } else if (!absl::IsUnimplemented(status)) {
     return status;
   }
+  encoder_.reset();
   return Model::Create(ModelOptionsOf(config), pool_);
 }
 
@@ -303,10 +325,10 @@ void Training::TellDevice(const std::string& device) {
   notice.set_text(absl::StrCat("workers compute on ", device));
 }
 
-absl::Status Training::BuildModel(const View& view) {
+absl::Status Training::BuildModel(const View& view, const std::vector<uint32_t>& virtual_workers) {
   const JobConfig& config = registered_.config();
   ASSIGN_OR_RETURN(table_, SegmentTable::Create(view.blocks(), config.comm().segment_elements()));
-  ASSIGN_OR_RETURN(model_, MakeModel());
+  ASSIGN_OR_RETURN(model_, MakeModel(view, virtual_workers));
   if (model_->blocks().SerializeAsString() == view.blocks().SerializeAsString()) {
     return absl::OkStatus();
   }
@@ -367,7 +389,11 @@ absl::StatusOr<bool> Training::RestoreResiduals(const View& view, const WorkerPl
     }
     if (restored->residuals.empty()) continue;
     any = true;
-    exchange_->RestoreResiduals(virtual_worker, std::move(restored->residuals));
+    if (encoder_ != nullptr) {
+      RETURN_IF_ERROR(encoder_->RestoreResiduals(virtual_worker, restored->residuals));
+    } else {
+      exchange_->RestoreResiduals(virtual_worker, std::move(restored->residuals));
+    }
   }
   return any;
 }

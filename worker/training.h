@@ -20,6 +20,7 @@
 #include "data/token_file.h"
 #include "exchange/client.h"
 #include "exchange/control_board.h"
+#include "exchange/device_encoder.h"
 #include "exchange/segment_table.h"
 #include "exchange/worker_place.h"
 #include "model/gpu_model.h"
@@ -36,8 +37,10 @@ namespace tug {
 class Training {
  public:
   // Starts. `data_folder`: where the token file is made or found. `gpu_models`: what makes a model
-  // on the GPU that this worker takes, called on the compute thread.
-  Training(RegisterReply registered, std::string data_folder, GpuModelMaker gpu_models);
+  // on the GPU that this worker takes, called on the compute thread; `gpu_encoders`: what encodes
+  // its gradients.
+  Training(RegisterReply registered, std::string data_folder, GpuModelMaker gpu_models,
+           DeviceEncoderMaker gpu_encoders);
   // Cancels and waits for the thread.
   ~Training();
   Training(const Training&) = delete;
@@ -69,10 +72,14 @@ class Training {
   // What was written of virtual workers that others have in the newest view.
   void ForgetWhatOthersTake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Build(const View& view);
-  absl::Status BuildModel(const View& view);
+  // `virtual_workers`: carried at first.
+  absl::Status BuildModel(const View& view, const std::vector<uint32_t>& virtual_workers);
   NodeCounters Predict(uint32_t virtual_workers) const;
   // On what JobConfig.device says. FAILED_PRECONDITION: it must be a GPU, and there is none.
-  absl::StatusOr<std::unique_ptr<Model>> MakeModel();
+  absl::StatusOr<std::unique_ptr<Model>> MakeModel(const View& view,
+                                                   const std::vector<uint32_t>& virtual_workers);
+  // On the GPU, with encoder_ where EncodesOnDevice.
+  absl::StatusOr<GpuModel> MakeGpuModel(const View& view, std::vector<uint32_t> virtual_workers);
   // Tells the user what is computed on: a GPU, or why none where this build could use one.
   void TellDevice(const std::string& device);
   uint64_t PredictBytes(uint32_t virtual_workers) const;
@@ -92,6 +99,7 @@ class Training {
   const RegisterReply registered_;
   const std::string data_folder_;
   const GpuModelMaker gpu_models_;
+  const DeviceEncoderMaker gpu_encoders_;
   ControlBoard board_;
   const WorkerCores cores_;  // where its threads stay; one list for each compute thread
 
@@ -102,6 +110,8 @@ class Training {
   std::optional<TokenFile> tokens_;
   std::unique_ptr<Sampler> sampler_;
   std::optional<SegmentTable> table_;
+  // Of the model on the GPU; null: the host encodes.
+  std::unique_ptr<DeviceEncoder> encoder_;
   std::unique_ptr<Model> model_;
   bool on_gpu_ = false;  // model_
   // Tracks of loop_ and exchange_. Made by thread_, published by `ready_`; thread-safe.

@@ -78,6 +78,7 @@ void TrainingLoop::Push(const Compute& compute, uint32_t block) {
   if (block == 0 && pushed_runs_.has_value() && rows_suffice_) {
     request.runs = pushed_runs_->Of(compute.clock, {&virtual_worker, 1});
   }
+  if (encoded_.has_value()) request.frames = encoded_->Take(virtual_worker, block);
   exchange_.Push(std::move(request));
   if (!gradient_pool_.has_value()) return;
   gradient.reset();  // the pool knows when it is free
@@ -91,14 +92,19 @@ uint64_t TrainingLoop::TermsOf(const Share& share) const {
 
 // ---- what pushes leave out ----
 
+absl::StatusOr<std::vector<SegmentResidual>> TrainingLoop::CopyResiduals(uint32_t virtual_worker) {
+  return encoded_.has_value() ? encoded_->encoder().CopyResiduals(virtual_worker)
+                              : exchange_.CopyResiduals(virtual_worker);
+}
+
 void TrainingLoop::SaveResiduals(uint32_t index, const std::vector<uint64_t>& due) {
   if (options_.residuals == nullptr || due.empty()) return;
   const uint32_t virtual_worker = options_.virtual_workers[index];
   const auto came = came_in_view_.find(virtual_worker);
   const absl::Time begin = time_.Now();
   if (!options_.residuals->AwaitIdle()) return;
-  absl::StatusOr<std::vector<SegmentResidual>> copy = exchange_.CopyResiduals(virtual_worker);
-  if (!copy.ok()) return;  // cancelled
+  absl::StatusOr<std::vector<SegmentResidual>> copy = CopyResiduals(virtual_worker);
+  if (!copy.ok()) return;  // cancelled, or an error of the device, which the model has too
   for (size_t i = 0; i + 1 < due.size(); ++i) {
     options_.residuals->Add({.version = due[i], .virtual_worker = virtual_worker});
   }
@@ -117,6 +123,12 @@ void TrainingLoop::SaveResidualsAt(uint32_t index, uint64_t clock) {
 
 // ---- reports ----
 
+void TrainingLoop::Share::Add(const LossSums& more) {
+  sums.loss += more.loss;
+  sums.targets += more.targets;
+  sums.correct += more.correct;
+}
+
 void TrainingLoop::ReportStep(uint64_t clock) {
   StepReport report = times_.End(clock);
   report.set_schedule(schedule_.number);
@@ -124,7 +136,10 @@ void TrainingLoop::ReportStep(uint64_t clock) {
     const uint32_t virtual_worker = options_.virtual_workers[done.virtual_worker];
     const auto terms = static_cast<double>(std::max<uint64_t>(TermsOf(done.share), 1));
     report.set_virtual_worker(virtual_worker);
-    report.set_residual_squares(exchange_.ResidualSquares(virtual_worker) / (terms * terms));
+    const double squares = encoded_.has_value()
+                               ? encoded_->encoder().ResidualSquares(virtual_worker)
+                               : exchange_.ResidualSquares(virtual_worker);
+    report.set_residual_squares(squares / (terms * terms));
     report.set_loss_sum(done.share.sums.loss);
     report.set_targets(done.share.sums.targets);
     report.set_correct(done.share.sums.correct);

@@ -58,12 +58,6 @@ bool BindsBf16(const JobConfig& config) {
          config.comm().pull_format() == CommConfig::BF16 && config.sync().local_steps() <= 1;
 }
 
-void TrainingLoop::Share::Add(const LossSums& more) {
-  sums.loss += more.loss;
-  sums.targets += more.targets;
-  sums.correct += more.correct;
-}
-
 TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& table, Model& model,
                            const Sampler& sampler, ExchangeClient& exchange, ControlBoard& board)
     : options_(std::move(options)),
@@ -77,9 +71,7 @@ TrainingLoop::TrainingLoop(TrainingLoopOptions options, const SegmentTable& tabl
       local_(std::max(1u, options_.config.sync().local_steps())),
       replays_(options_.config.compute() == JobConfig::REPLAY),
       bf16_weights_(BindsBf16(options_.config)),
-      clips_(
-          (mode_.update_per_push && options_.config.optimizer().clip() != OptimizerConfig::OFF) ||
-          local_ > 1),
+      clips_(ClipsInWorker(options_.config)),
       straggler_(options_.config),
       window_(WindowOf(options_.config, model_)),
       machine_(MakeMachineOptions()),
@@ -127,6 +119,10 @@ void TrainingLoop::AllocateBuffers() {
                            GradientBlocks(options_.config.placement(),
                                           sampler_.share() / micro_batch_, table_.num_blocks()),
                            [this](size_t size_bytes) { return NewBuffer(size_bytes); });
+  }
+  if (options_.encoder != nullptr) {
+    encoded_.emplace(*options_.encoder,
+                     [this](size_t size_bytes) { return NewBuffer(size_bytes); });
   }
   gradients_.resize(options_.virtual_workers.size());
   for (auto& gradients : gradients_) gradients = NewGradients();
@@ -269,6 +265,7 @@ void TrainingLoop::TakePlace() {
   carried = place.virtual_workers;
   if (local_steps_.has_value()) local_steps_->Carry(before);
   exchange_.SetCarried({carried});
+  if (encoded_.has_value()) encoded_->GiveUpAllBut(carried);
   share_ = {};
   step_shares_.clear();
   held_.clear();
@@ -417,6 +414,7 @@ void TrainingLoop::StartTraining(const Compute& compute) {
   batch.dropout = {options_.config.seed(), static_cast<uint32_t>(step),
                    virtual_worker * sampler_.share() + first};
   if (compute.micro_batch == 0) share_.before_local = share_.sums.targets;
+  if (encoded_.has_value()) encoded_->encoder().Start(virtual_worker, compute.clock);
   StartModel(batch);
 }
 
@@ -440,11 +438,11 @@ absl::Status TrainingLoop::BindGradients(const Compute& compute, bool last_block
 // The block's gradient of the step before is committed by now, or its weights of this step would
 // not be here: this is the guard, not a wait (but for an answer that was lost).
 absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) {
+  const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
   std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
   if (gradient_pool_.has_value()) {
     ASSIGN_OR_RETURN(gradient, TakeGradient(block));
   } else {
-    const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
     // What is put off does not wait with it.
     if (!exchange_.IsCommitted(block, virtual_worker)) RETURN_IF_ERROR(FinishQueued());
     RETURN_IF_ERROR(exchange_.WaitCommitted(block, virtual_worker));
@@ -452,6 +450,7 @@ absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) 
     if (!IsOnlyOwner(gradient)) gradient = NewBuffer(gradient->size_bytes());
   }
   model_.BindGradient(static_cast<int>(block), GradientOf(compute, block));
+  if (encoded_.has_value()) encoded_->Bind(virtual_worker, block);
   return absl::OkStatus();
 }
 

@@ -25,6 +25,7 @@
 #include "proto/sync_mode.h"
 #include "worker/due_residuals.h"
 #include "worker/embedding_runs.h"
+#include "worker/encoded_gradients.h"
 #include "worker/gradient_clip.h"
 #include "worker/gradient_pool.h"
 #include "worker/local_steps.h"
@@ -52,6 +53,9 @@ struct TrainingLoopOptions {
   uint32_t view = 0;  // that it begins with, as ResidualPlace
   // By block: it is expected to be read where the lanes have it; empty: none is.
   std::vector<bool> in_place = {};
+  // What the model sends gradients by (EncodesOnDevice); null: the exchange encodes. Outlives the
+  // loop.
+  DeviceEncoder* encoder = nullptr;
 };
 
 // Whether a job's workers bind weights as bf16, as they are pulled: the model computes in bf16, and
@@ -75,10 +79,12 @@ bool BindsBf16(const JobConfig& config);
 // pinned (Model::Pin); weights of a window are not, since their memory comes and goes, so that
 // copies of them overlap with little.
 //
-// From gradient to push. Lanes scale and clip. Only where an update is of one virtual worker's
-// gradient alone, it is clipped here: where pushes are updates, and in local steps, which make the
-// weights that the difference pushed is of. With a norm over all blocks, pushes (and the pulls
-// behind them) wait for the end of the backward pass, and leave in the order of completion.
+// From gradient to push. Lanes scale and clip, and the exchange encodes; with an encoder the GPU
+// does, and frames are pushed, with what they leave out of gradients kept there. Only where an
+// update is of one virtual worker's gradient alone, it is clipped here: where pushes are updates,
+// and in local steps, which make the weights that the difference pushed is of. With a norm over all
+// blocks, pushes (and the pulls behind them) wait for the end of the backward pass, and leave in
+// the order of completion.
 class TrainingLoop {
  public:
   // REQUIRES: all references outlive the loop.
@@ -207,6 +213,7 @@ class TrainingLoop {
   void Push(const Compute& compute, uint32_t block);
   // What the push of a step is a sum of.
   uint64_t TermsOf(const Share& share) const;
+  absl::StatusOr<std::vector<SegmentResidual>> CopyResiduals(uint32_t virtual_worker);
   // What pushes of a carried virtual worker, by index, leave out so far is copied for the newest of
   // the checkpoints that are due (worker/due_residuals.h); those before have nothing of it.
   void SaveResiduals(uint32_t index, const std::vector<uint64_t>& due);
@@ -245,6 +252,7 @@ class TrainingLoop {
   // committed. With gradient_pool_: from the first micro-batch of a step to the push, else null.
   std::vector<std::vector<std::shared_ptr<AlignedBuffer>>> gradients_;
   std::optional<GradientPool> gradient_pool_;
+  std::optional<EncodedGradients> encoded_;   // with an encoder
   std::optional<EmbeddingRuns> pushed_runs_;  // none: block 0 is pushed whole
   std::optional<EmbeddingRuns> pulled_runs_;
   GradientClip clip_;         // with clips_

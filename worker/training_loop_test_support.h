@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compression/frames.h"
+#include "exchange/device_encoder.h"
 #include "exchange/runs.h"
 #include "kernels/bf16.h"
 #include "model/memory.h"
@@ -265,6 +266,7 @@ class TrainingLoopTest : public testing::Test {
     TrainingLoopOptions options{config_, carried, 0};
     WorkerHolding holding = WorkerHoldingOf(config_, kVirtualWorkers);
     holding.on_gpu = model.queues();
+    options.encoder = encoder_.get();
     if (in_place) options.in_place = holding.in_place = std::vector<bool>(table.num_blocks(), true);
     TrainingLoop loop(options, table, model, rig.sampler(), exchange, board);
     outcome.end = loop.Run();
@@ -316,6 +318,7 @@ class TrainingLoopTest : public testing::Test {
   uint64_t steps_ = 5;
   // What computes; none: the CPU.
   std::function<std::unique_ptr<Model>(TrainingRig&)> model_of_;
+  std::unique_ptr<DeviceEncoder> encoder_;  // of model_of_'s; none: the exchange encodes
   absl::Status expected_end_;
 };
 

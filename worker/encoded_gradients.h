@@ -1,0 +1,60 @@
+#ifndef TUG_WORKER_ENCODED_GRADIENTS_H_
+#define TUG_WORKER_ENCODED_GRADIENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "base/lease.h"
+#include "exchange/device_encoder.h"
+#include "exchange/requests.h"
+#include "proto/job.pb.h"
+
+namespace tug {
+
+// Whether a worker of the job clips gradients before it pushes them: where pushes are updates, and
+// in local steps, which make the weights that the difference pushed is of.
+bool ClipsInWorker(const JobConfig& config);
+
+// Whether a worker of the job that computes on a GPU encodes there: with codecs that there are
+// kernels for, unless the host changes gradients before they are pushed (clips, local steps), or a
+// push may be dropped, which then goes with the next (sync.policy BACKUP). Elsewhere the host
+// encodes.
+bool EncodesOnDevice(const JobConfig& config);
+
+// The host's memory for frames that a GPU makes: for each virtual worker and block, as gradients.
+// Not thread-safe: owned by the compute thread.
+class EncodedGradients {
+ public:
+  using NewBuffer = std::function<std::shared_ptr<AlignedBuffer>(size_t)>;
+
+  // `encoder` outlives this.
+  EncodedGradients(DeviceEncoder& encoder, NewBuffer new_buffer)
+      : encoder_(encoder), new_buffer_(std::move(new_buffer)) {}
+
+  // Where the frames of the block's next gradient go. What of the one before is still read keeps
+  // its memory.
+  void Bind(uint32_t virtual_worker, uint32_t block);
+  // The frames of the gradient that was awaited last; empty: it is not encoded.
+  PushFrames Take(uint32_t virtual_worker, uint32_t block);
+  // Memory of virtual workers that are not among these is let go of, and what the GPU keeps of
+  // them.
+  void GiveUpAllBut(std::span<const uint32_t> virtual_workers);
+
+  DeviceEncoder& encoder() const { return encoder_; }
+
+ private:
+  using Buffers = std::map<uint32_t, std::shared_ptr<AlignedBuffer>>;  // by block
+
+  DeviceEncoder& encoder_;
+  const NewBuffer new_buffer_;
+  std::map<uint32_t, Buffers> frames_;  // by virtual worker
+};
+
+}  // namespace tug
+
+#endif  // TUG_WORKER_ENCODED_GRADIENTS_H_
