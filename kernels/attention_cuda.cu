@@ -133,7 +133,8 @@ template <typename T>
 absl::Status AttentionBackward(const AttentionShape& shape, const T* dout,
                                const AttentionOperands<const T>& in, const T* out,
                                const float* log_sum_exp, float p, const DropoutKey& key,
-                               const AttentionOperands<T>& gradient, const Stream& stream) {
+                               const AttentionOperands<T>& gradient, const Stream& stream,
+                               const AttentionBackwardLimits& limits) {
   RETURN_IF_ERROR(CheckShape(shape, p));
   if (shape.batch * shape.heads == 0) return absl::OkStatus();
   AttentionCall call = CallOf(shape, in, p, key);
@@ -149,8 +150,14 @@ absl::Status AttentionBackward(const AttentionShape& shape, const T* dout,
   if constexpr (std::is_same_v<T, Bf16>) {
     if (TensorCoresTake(shape.head_dim) && RowsAtVectors(in) && AtVectors(dout) &&
         RowsAtVectors(gradient)) {
-      return MmaAttentionBackward(call, dout, in, shape.key_counts, log_sum_exp, row_dots, gradient,
-                                  stream);
+      const AttentionBackwardPlan plan = PlanAttentionBackward(shape, limits);
+      ASSIGN_OR_RETURN(const size_t shared_bytes, SharedBytesPerBlock());
+      if (plan.one_pass && OnePassSharedBytes(call) <= shared_bytes) {
+        return OnePassAttentionBackward(call, plan, dout, in, shape.key_counts, log_sum_exp,
+                                        row_dots, gradient, stream);
+      }
+      return TwoPassAttentionBackward(call, dout, in, shape.key_counts, log_sum_exp, row_dots,
+                                      gradient, stream);
     }
   }
   return Fp32AttentionBackward(call, dout, in, shape.key_counts, log_sum_exp, row_dots, gradient,
@@ -162,7 +169,8 @@ absl::Status AttentionBackward(const AttentionShape& shape, const T* dout,
                                          float, const DropoutKey&, T*, float*, const Stream&);     \
   template absl::Status AttentionBackward(                                                         \
       const AttentionShape&, const T*, const AttentionOperands<const T>&, const T*, const float*,  \
-      float, const DropoutKey&, const AttentionOperands<T>&, const Stream&);
+      float, const DropoutKey&, const AttentionOperands<T>&, const Stream&,                        \
+      const AttentionBackwardLimits&);
 TUG_ATTENTION(float)
 TUG_ATTENTION(Bf16)
 #undef TUG_ATTENTION

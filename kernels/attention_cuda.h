@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/attention.h"
+#include "kernels/attention_backward_plan.h"
 #include "kernels/bf16.h"
 #include "kernels/device.h"
 
@@ -24,17 +25,32 @@ namespace tug::kernels::cuda {
 //   2. m' = max(m, max of the row); P = exp(s (S - m')), l = l exp(s (m - m')) + sum of the row.
 //   3. O = O exp(s (m - m')) + dropout(P) V;  m = m'.
 //   4. After the last tile: out = O / l,  log_sum_exp = s m + log(l).
-// Backward, three kernels, the second and third independent of each other:
+// Backward:
 //   1. D = sum of dout out over a row.
-//   2. For each tile of queries, over tiles of keys: S = Q K^T;  P = exp(s S - log_sum_exp);
-//      dP = dropout'(dO V^T);  dS = P (dP - D);  dQ += s dS K.
-//   3. For each tile of keys, over tiles of queries, all transposed: S' = K Q^T;  P' as above;
-//      dP' = dropout'(V dO^T);  dS' = P' (dP' - D);  dV += dropout(P') dO;  dK += s dS' Q.
-// S and P are computed twice, so that each result has one block that adds it up, in a fixed order:
-// seven products in place of five, and no atomics.
+//   2. In one pass, five products. For each tile of 128 keys, over tiles of 64 queries, transposed:
+//        S' = K Q^T;  P' = exp(s S' - log_sum_exp);  dP' = dropout'(V dO^T);  dS' = P' (dP' - D);
+//        dV += dropout(P') dO;  dK += s dS' Q;  dS goes through shared memory, and
+//        sums of the block += dS K, in device memory, where the first tile of keys stores them.
+//      A block has two tiles of keys, or one, and sums that no other block writes; it leaves out
+//      queries that do not reach its keys.
+//   3. For each tile of queries: dQ = s (sums of the blocks that it reaches).
+//   Or, in two passes, seven products, S and P computed twice:
+//   2. For each tile of queries, over tiles of keys: S, P, dP, dS as above;  dQ += s dS K.
+//   3. For each tile of keys, over tiles of queries: those again;  dV and dK as above.
+// One pass is the way on tensor cores with up to 8,192 keys (PlanAttentionBackward), where a block
+// may have the shared memory: with head_dim above 64 it takes 146 KiB, which A100 and H100 have,
+// and GPUs of compute capability 8.6, 8.9 or 12.0 have not. All else takes two passes. Either way a
+// result is added up in a fixed order, without atomics: dQ of one pass is ((t0 + t1) + (t2 + t3)) +
+// ..., of what tile t of keys gives, whichever of t0 and t1 have one block.
+//
+// Scratch, of the stream: 4 bytes for each of batch x heads x queries, and in one pass the sums:
+// scratch_bytes of PlanAttentionBackward, at most 512 MiB or those of one head. With c columns (32,
+// 64 or 128), of a head 4 c queries (keys / 256) bytes, where few blocks are to fill a GPU 4 c
+// queries (keys / 128); causal, about half.
 //
 // Numerics. Sums, softmax and log_sum_exp are FP32, in an order that is not the CPU's; the same
-// bits at every run, and those of a sample depend on that sample alone. Two paths:
+// bits at every run, and those of a sample depend on that sample alone, not on the GPU's size or on
+// `limits`, but for their key_tiles. Two paths:
 //   - Tensor cores: Bf16 with head_dim and all strides multiples of 8 elements and all pointers at
 //     16-byte boundaries. dropout(P) and dS are rounded to bf16 where they are factors. Tiles have
 //     32, 64 or 128 columns: a head_dim between takes the products of the next.
@@ -65,7 +81,8 @@ template <typename T>
 absl::Status AttentionBackward(const AttentionShape& shape, const T* dout,
                                const AttentionOperands<const T>& in, const T* out,
                                const float* log_sum_exp, float p, const DropoutKey& key,
-                               const AttentionOperands<T>& gradient, const Stream& stream);
+                               const AttentionOperands<T>& gradient, const Stream& stream,
+                               const AttentionBackwardLimits& limits = {});
 
 }  // namespace tug::kernels::cuda
 

@@ -80,7 +80,8 @@ template <typename T>
 class AttentionCuda : public CudaTest {
  protected:
   AttentionResult<T> RunKernel(const AttentionShape& host_shape, const std::vector<T>& operands,
-                               const std::vector<T>& dout, float p, const DropoutKey& key = kKey) {
+                               const std::vector<T>& dout, float p, const DropoutKey& key = kKey,
+                               const AttentionBackwardLimits& limits = {}) {
     AttentionShape shape = host_shape;
     std::optional<OnDevice<int32_t>> counts;
     if (shape.key_counts != nullptr) {
@@ -99,18 +100,19 @@ class AttentionCuda : public CudaTest {
         AttentionForward<T>(shape, views, p, key, out.data(), log_sum_exp.data(), this->stream());
     EXPECT_TRUE(status.ok()) << status;
     status = AttentionBackward<T>(shape, d_o.data(), views, out.data(), log_sum_exp.data(), p, key,
-                                  OperandsIn(shape, gradient.data()), this->stream());
+                                  OperandsIn(shape, gradient.data()), this->stream(), limits);
     EXPECT_TRUE(status.ok()) << status;
     return {out.Read(), gradient.Read(), log_sum_exp.Read()};
   }
 
-  void ExpectMatchesReference(const AttentionShape& shape, float p) {
+  void ExpectMatchesReference(const AttentionShape& shape, float p,
+                              const AttentionBackwardLimits& limits = {}) {
     SCOPED_TRACE(testing::Message() << shape.batch << " x " << shape.queries << ", " << shape.keys
                                     << " x " << shape.heads << " x " << shape.head_dim << " causal "
                                     << shape.causal << " p " << p);
     const auto operands = RandomOperands<T>(shape);
     const auto dout = RandomGradient<T>(shape);
-    const AttentionResult<T> actual = RunKernel(shape, operands, dout, p);
+    const AttentionResult<T> actual = RunKernel(shape, operands, dout, p, kKey, limits);
     std::vector<double> log_sum_exp;
     const AttentionResult<double> expected =
         RunReference(shape, ToDouble(operands), ToDouble(dout), p, log_sum_exp);
@@ -228,6 +230,83 @@ TYPED_TEST(AttentionCuda, PaddedKeysAreNotReachedAndTheirGradientsAreZero) {
       this->ExpectSameResult(this->RunKernel(shape, operands, dout, 0), before);
     }
   }
+}
+
+// Shapes whose keys are several tiles of the backward pass, in several blocks.
+std::vector<AttentionShape> ShapesOfSeveralTiles(const std::vector<int32_t>& counts) {
+  std::vector<AttentionShape> shapes;
+  for (const int64_t head_dim : {16, 64, 128}) {
+    shapes.push_back({.batch = 1,
+                      .queries = 300,
+                      .keys = 300,
+                      .heads = 2,
+                      .head_dim = head_dim,
+                      .causal = true});
+    shapes.push_back({.batch = static_cast<int64_t>(counts.size()),
+                      .queries = 40,
+                      .keys = 600,
+                      .heads = 1,
+                      .head_dim = head_dim,
+                      .key_counts = counts.data()});
+  }
+  return shapes;
+}
+
+// Tensor cores alone have a choice.
+using AttentionBf16Cuda = AttentionCuda<Bf16>;
+
+TEST_F(AttentionBf16Cuda, BackwardHasTheSameBitsHoweverItIsCut) {
+  const std::vector<int32_t> counts = {600, 256, 1};
+  for (const AttentionShape& shape : ShapesOfSeveralTiles(counts)) {
+    const float p = shape.causal ? 0.0f : 0.2f;
+    ExpectMatchesReference(shape, p);
+    const auto operands = RandomOperands<Bf16>(shape);
+    const auto dout = RandomGradient<Bf16>(shape);
+    const auto run = [&](const AttentionBackwardLimits& limits) {
+      return RunKernel(shape, operands, dout, p, kKey, limits);
+    };
+    const auto expected = run({});
+    EXPECT_EQ(PlanAttentionBackward(shape).tiles_of_block, 1);
+    ExpectSameResult(run({.blocks_to_fill = 0}), expected);
+    EXPECT_EQ(PlanAttentionBackward(shape, {.blocks_to_fill = 0}).tiles_of_block, 2);
+    ExpectSameResult(run({.sum_bytes = 0}), expected);
+    EXPECT_EQ(PlanAttentionBackward(shape, {.sum_bytes = 0}).heads_at_once, 1);
+  }
+}
+
+TEST_F(AttentionBf16Cuda, BackwardInTwoPassesMatchesTheReference) {
+  const std::vector<int32_t> counts = {600, 1};
+  for (const AttentionShape& shape : ShapesOfSeveralTiles(counts)) {
+    ExpectMatchesReference(shape, shape.causal ? 0.2f : 0.0f, {.key_tiles = 0});
+  }
+  ExpectMatchesReference({.batch = 1, .queries = 0, .keys = 30, .heads = 1, .head_dim = 8}, 0,
+                         {.key_tiles = 0});
+}
+
+TEST(AttentionBackwardPlan, HoldsTheSumsOfReachedQueriesWithinItsLimit) {
+  // 1,024 keys are 8 tiles: 4 blocks of two, whose keys 16, 12, 8 and 4 tiles of queries reach.
+  AttentionShape shape = {
+      .batch = 16, .queries = 1024, .keys = 1024, .heads = 12, .head_dim = 64, .causal = true};
+  AttentionBackwardPlan plan = PlanAttentionBackward(shape);
+  EXPECT_TRUE(plan.one_pass);
+  EXPECT_EQ(plan.tiles_of_block, 2);
+  EXPECT_EQ(plan.blocks_of_head, 4);
+  EXPECT_EQ(plan.sum_tiles_of_head, 40);
+  EXPECT_EQ(plan.heads_at_once, 192);
+  EXPECT_EQ(plan.scratch_bytes, 192 * 40 * 64 * 64 * 4);
+  shape.causal = false;
+  EXPECT_EQ(PlanAttentionBackward(shape).sum_tiles_of_head, 64);
+  shape.batch = 1;  // 48 blocks of two
+  EXPECT_EQ(PlanAttentionBackward(shape).tiles_of_block, 1);
+  shape.batch = 256;
+  plan = PlanAttentionBackward(shape);
+  EXPECT_EQ(plan.heads_at_once, 512);
+  EXPECT_EQ(plan.scratch_bytes, int64_t{512} << 20);
+  shape.queries = shape.keys = 64 * kBackwardKeyTile;
+  EXPECT_TRUE(PlanAttentionBackward(shape).one_pass);
+  ++shape.keys;
+  EXPECT_FALSE(PlanAttentionBackward(shape).one_pass);
+  EXPECT_EQ(PlanAttentionBackward(shape).scratch_bytes, 0);
 }
 
 TYPED_TEST(AttentionCuda, LargeScoresDoNotOverflow) {

@@ -1,8 +1,11 @@
 #ifndef TUG_KERNELS_ATTENTION_MMA_CUDA_H_
 #define TUG_KERNELS_ATTENTION_MMA_CUDA_H_
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "kernels/attention.h"
+#include "kernels/attention_backward_plan.h"
 #include "kernels/attention_head_cuda.h"
 #include "kernels/bf16.h"
 
@@ -14,12 +17,21 @@ namespace tug::kernels::cuda {
 absl::Status MmaAttentionForward(const AttentionCall& call, const AttentionOperands<const Bf16>& in,
                                  const int32_t* key_counts, Bf16* out, float* log_sum_exp,
                                  const Stream& stream);
-// The second and the third kernel of the backward pass.
-absl::Status MmaAttentionBackward(const AttentionCall& call, const Bf16* dout,
-                                  const AttentionOperands<const Bf16>& in,
-                                  const int32_t* key_counts, const float* log_sum_exp,
-                                  const float* row_dots, const AttentionOperands<Bf16>& gradient,
-                                  const Stream& stream);
+// Of a block of one pass.
+size_t OnePassSharedBytes(const AttentionCall& call);
+// What follows row_dots in the backward pass. `plan`: of the call's shape, one_pass.
+absl::Status OnePassAttentionBackward(const AttentionCall& call, const AttentionBackwardPlan& plan,
+                                      const Bf16* dout, const AttentionOperands<const Bf16>& in,
+                                      const int32_t* key_counts, const float* log_sum_exp,
+                                      const float* row_dots,
+                                      const AttentionOperands<Bf16>& gradient,
+                                      const Stream& stream);
+absl::Status TwoPassAttentionBackward(const AttentionCall& call, const Bf16* dout,
+                                      const AttentionOperands<const Bf16>& in,
+                                      const int32_t* key_counts, const float* log_sum_exp,
+                                      const float* row_dots,
+                                      const AttentionOperands<Bf16>& gradient,
+                                      const Stream& stream);
 
 }  // namespace tug::kernels::cuda
 

@@ -64,7 +64,7 @@ __device__ __forceinline__ int ChunkAt(int row, int chunk) {
 // Copies rows of one head into tiles, by all threads of the block: each has one chunk of a row, and
 // of the rows kStep behind that. A head of fewer than kDim columns has zeros behind: they change no
 // product.
-template <int kDim>
+template <int kDim, int kThreads = kMmaThreads>
 class RowCopies {
  public:
   // first: row 0 of the head. columns: a multiple of 8.
@@ -90,7 +90,7 @@ class RowCopies {
 
  private:
   static constexpr int kChunks = kDim / 8;
-  static constexpr int kStep = kMmaThreads / kChunks;
+  static constexpr int kStep = kThreads / kChunks;
   static __device__ __forceinline__ int ThreadRow() {
     return static_cast<int>(threadIdx.x) / kChunks;
   }

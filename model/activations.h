@@ -23,8 +23,10 @@ struct ActivationOptions {
   bool inference = false;
   // Elements from one row of logits to the next: HeadColumns, or what a backend wants for them.
   int64_t logits_stride = 0;
+  // Backend::LogitsGradientBytes.
+  int64_t logits_gradient_bytes = 0;
 };
-// With the CPU's stride.
+// As the CPU has them.
 ActivationOptions ActivationOptionsOf(const ModelOptions& options);
 // Logits of a row: symbols, or classes of a classifier.
 int64_t HeadColumns(const ModelShape& shape);
@@ -111,15 +113,17 @@ class Activations {
   T* branch_gradient = nullptr;  // [N, C], with dropout only
   T* wide = nullptr;             // [N, max(3C, M)]; inference: [N, M] with ReLU only
 
-  // Of the head, for a chunk of R rows at a time; of the classifier, for the first tokens, R =
-  // samples. W = logits_stride.
+  // Of the head, for a chunk of R rows at a time, and for the gradients of G rows, which are whole
+  // chunks but for the last; of the classifier, for the first tokens, R = G = samples. W =
+  // logits_stride.
   struct Head {
     int64_t chunk_rows = 0;        // R at most
-    T* input = nullptr;            // [R, C] behind ln_f, if there is one, or the first tokens
+    int64_t gradient_rows = 0;     // G at most; float, inference: R
+    T* input = nullptr;            // [G, C] behind ln_f, if there is one, or the first tokens
     T* first_tokens = nullptr;     // [R, C] classifier, PRE: before ln_f
-    NormStatistics statistics;     // of ln_f
+    NormStatistics statistics;     // [G] of ln_f
     float* logits = nullptr;       // [R, W]
-    T* logits_gradient = nullptr;  // [R, W]; float: the logits' own memory
+    T* logits_gradient = nullptr;  // [G, W]; float: the logits' own memory
     float* losses = nullptr;       // [N], of the classifier [R]
     uint8_t* correct = nullptr;    // the same
   } head;
@@ -146,6 +150,9 @@ class Activations {
 // Rows of logits that are in memory at once: a function of the vocabulary alone, because the sums
 // of the head's gradient are cut by it.
 int64_t HeadChunkRows(int64_t symbols);
+// Rows of bf16 gradients of logits that are in memory at once, by which those sums are cut then:
+// chunks, as many as fit into so many bytes and are of use; one at least.
+int64_t HeadGradientRows(int64_t symbols, int64_t gradient_bytes);
 
 extern template class Activations<float>;
 extern template class Activations<kernels::Bf16>;

@@ -49,6 +49,9 @@ class WeightMatrix {
 // On a GPU rows of logits begin at multiples of so many elements, 16 bytes of Bf16, which is what
 // products and vectors like.
 inline constexpr int64_t kGpuLogitsStep = 8;
+// On a GPU gradients of logits in bf16 may take so many bytes at a time: an 80th of the memory of
+// an H100, a 16th of the 16 GB of small ones.
+inline constexpr int64_t kGpuLogitsGradientBytes = int64_t{1} << 30;
 
 // What computes a model: the operations that blocks are made of, and memory for them. Blocks are
 // the same whatever computes them. Shapes, requirements and results of operations are those of the
@@ -111,6 +114,10 @@ class Backend {
                              float* y) = 0;
   // Elements from one row of logits, or of their gradient, to the next: at least `columns`.
   virtual int64_t LogitsStride(int64_t columns) const = 0;
+  // Of gradients of logits that are in memory at once, the most; 0: those of one chunk of logits
+  // (HeadChunkRows). More of them are fewer times that the head's whole gradient is read and
+  // written.
+  virtual int64_t LogitsGradientBytes() const = 0;
   virtual void LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                        const float* bias, kernels::Activation activation, T* pre,
                                        T* y) = 0;

@@ -11,6 +11,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/bf16.h"
+#include "model/activations.h"
 #include "model/memory.h"
 #include "model/model_rig.h"
 #include "model/queued_backend.h"
@@ -75,6 +76,25 @@ TEST(Backend, MayOnlyQueueAndGivesTheSameBits) {
     EXPECT_EQ(sums.correct, expected.correct);
     EXPECT_TRUE(queued.rig.model().Synchronize().ok());
     EXPECT_EQ(queued.rig.gradients(), cpu.gradients()) << FamilyName(options.config.family());
+  }
+}
+
+// Where it has memory for the gradients of more logits than a chunk, of which the CPU has one.
+TEST(Backend, SumsTheHeadsGradientOverSeveralChunksAtOnce) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  options.config.set_context(80);
+  options.config.set_vocabulary(480000);
+  options.train.set_precision(TrainConfig::BF16);
+  ASSERT_EQ(HeadChunkRows(480000), 64) << "of 240";
+  ASSERT_GE(HeadGradientRows(480000, kGpuLogitsGradientBytes), 240);
+  ModelRig cpu(options);
+  QueuedRig queued(options);
+  const LossSums expected = cpu.LossAndGradient(cpu.Batch());
+  queued.Step(cpu.Batch());
+  EXPECT_EQ(queued.rig.model().losses().loss, expected.loss);
+  const auto& gradients = queued.rig.gradients();
+  for (size_t b = 0; b < gradients.size(); ++b) {
+    EXPECT_LE(Distance(gradients[b], cpu.gradients()[b]), 2e-6) << "block " << b;
   }
 }
 

@@ -54,6 +54,7 @@ class CudaBackend final : public Backend<T> {
   void LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x, const float* bias,
                      float* y) override;
   int64_t LogitsStride(int64_t columns) const override;
+  int64_t LogitsGradientBytes() const override { return kGpuLogitsGradientBytes; }
   void LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                const float* bias, kernels::Activation activation, T* pre,
                                T* y) override;

@@ -30,11 +30,12 @@ LmHead<T>::LmHead(const BlockSpec& spec, const ModelShape& shape,
 }
 
 template <typename T>
-void LmHead<T>::ComputeLogits(const Pass<T>& pass, int64_t first, int64_t count) {
-  norm_.Forward(pass, count, stack_.out + first * shape_.width, arrays_.input, arrays_.statistics);
+void LmHead<T>::ComputeLogits(const Pass<T>& pass, int64_t first, int64_t count, int64_t at) {
+  T* const input = arrays_.input + at * shape_.width;
+  norm_.Forward(pass, count, stack_.out + first * shape_.width, input,
+                {arrays_.statistics.mean + at, arrays_.statistics.rstd + at});
   const OpTimer timer(pass.profile, Op::kHeadProducts, {.flops = matrix_.Flops(count)});
-  pass.backend.LogitsForward(*matrix_.weights, count, arrays_.input, /*bias=*/nullptr,
-                             arrays_.logits);
+  pass.backend.LogitsForward(*matrix_.weights, count, input, /*bias=*/nullptr, arrays_.logits);
 }
 
 template <typename T>
@@ -57,21 +58,27 @@ void LmHead<T>::Backward(const Pass<T>& pass) {
   TUG_CHECK(matrix_.gradient != nullptr) << "no gradient bound to the matrix of the head";
   this->parameters_.PrepareBackward(pass);
   matrix_.Prepare(pass);
-  for (int64_t first = 0; first < pass.rows(); first += arrays_.chunk_rows) {
-    BackwardChunk(pass, first, std::min(arrays_.chunk_rows, pass.rows() - first));
+  for (int64_t first = 0; first < pass.rows(); first += arrays_.gradient_rows) {
+    BackwardRows(pass, first, std::min(arrays_.gradient_rows, pass.rows() - first));
   }
 }
 
-// 1. logits;  2. losses and dlogits;  3. dhead (+)= dlogits^T ln_f;  4. dln_f = dlogits head;
-// 5. through LayerNorm into the gradient of the stream.
 template <typename T>
-void LmHead<T>::BackwardChunk(const Pass<T>& pass, int64_t first, int64_t count) {
-  ComputeLogits(pass, first, count);
-  {
-    const OpTimer timer(pass.profile, Op::kLoss, LossWork<T>(count * shape_.symbols));
-    pass.backend.CrossEntropy(count, shape_.symbols, arrays_.logits, pass.inputs.targets + first,
-                              objective_, arrays_.logits_gradient, arrays_.losses + first,
-                              arrays_.correct + first);
+void LmHead<T>::ComputeGradient(const Pass<T>& pass, int64_t first, int64_t count, int64_t at) {
+  ComputeLogits(pass, first, count, at);
+  const OpTimer timer(pass.profile, Op::kLoss, LossWork<T>(count * shape_.symbols));
+  const int64_t stride = pass.backend.LogitsStride(shape_.symbols);
+  pass.backend.CrossEntropy(count, shape_.symbols, arrays_.logits, pass.inputs.targets + first,
+                            objective_, arrays_.logits_gradient + at * stride,
+                            arrays_.losses + first, arrays_.correct + first);
+}
+
+// 1. logits;  2. losses and dlogits, these for each chunk;  3. dhead (+)= dlogits^T ln_f;
+// 4. dln_f = dlogits head;  5. through LayerNorm into the gradient of the stream.
+template <typename T>
+void LmHead<T>::BackwardRows(const Pass<T>& pass, int64_t first, int64_t count) {
+  for (int64_t at = 0; at < count; at += arrays_.chunk_rows) {
+    ComputeGradient(pass, first + at, std::min(arrays_.chunk_rows, count - at), at);
   }
   {
     const OpTimer timer(pass.profile, Op::kHeadProducts, {.flops = 2 * matrix_.Flops(count)});

@@ -12,8 +12,9 @@
 namespace tug {
 
 // logits = ln_f(x) head^T, and the losses of the next tokens. Logits exist for a chunk of rows at a
-// time (HeadChunkRows): when training everything happens in Backward, chunk by chunk, because the
-// gradient of the logits is wanted twice and then never again.
+// time (HeadChunkRows): when training everything happens in Backward, because the gradient of the
+// logits is wanted twice and then never again: chunk by chunk, or, where a backend has memory for
+// the gradients of several chunks (Backend::LogitsGradientBytes), with one product for those.
 template <typename T>
 class LmHead : public Head<T> {
  public:
@@ -35,9 +36,13 @@ class LmHead : public Head<T> {
  private:
   using Head<T>::arrays_;
 
-  // Logits of rows [first, first + count), at most a chunk.
-  void ComputeLogits(const Pass<T>& pass, int64_t first, int64_t count);
-  void BackwardChunk(const Pass<T>& pass, int64_t first, int64_t count);
+  // Logits of rows [first, first + count), at most a chunk. ln_f and its statistics go to rows of
+  // the head's arrays from `at` on.
+  void ComputeLogits(const Pass<T>& pass, int64_t first, int64_t count, int64_t at = 0);
+  // Losses of a chunk, and the logits' gradient, from row `at` on.
+  void ComputeGradient(const Pass<T>& pass, int64_t first, int64_t count, int64_t at);
+  // At most gradient_rows.
+  void BackwardRows(const Pass<T>& pass, int64_t first, int64_t count);
 
   const ModelShape shape_;
   const kernels::Objective objective_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/attention_backward_plan.h"
 #include "kernels/linear.h"
 #include "model/activations.h"
 #include "model/backend.h"
@@ -28,9 +29,7 @@ bool StaysBf16(const ModelOptions& options, CommConfig::Format pull_format) {
   return pull_format == CommConfig::BF16 && options.train.precision() == TrainConfig::BF16;
 }
 
-uint64_t ActivationBytes(const ModelOptions& options, int64_t logits_stride) {
-  ActivationOptions activations = ActivationOptionsOf(options);
-  activations.logits_stride = logits_stride;
+uint64_t ActivationBytes(const ModelOptions& options, const ActivationOptions& activations) {
   return options.train.precision() == TrainConfig::BF16
              ? Activations<kernels::Bf16>::SizeBytes(activations)
              : Activations<float>::SizeBytes(activations);
@@ -39,7 +38,7 @@ uint64_t ActivationBytes(const ModelOptions& options, int64_t logits_stride) {
 }  // namespace
 
 uint64_t PredictActivationBytes(const ModelOptions& options) {
-  return ActivationBytes(options, ActivationOptionsOf(options).logits_stride);
+  return ActivationBytes(options, ActivationOptionsOf(options));
 }
 
 namespace {
@@ -148,6 +147,19 @@ uint64_t CopyBytes(const TensorSpec& tensor, const ModelShape& shape, int block,
   return (rounded ? sizeof(kernels::Bf16) : 0) + (bf16_weights ? sizeof(float) : 0);
 }
 
+// Of the layers' attentions the most: all are of a context's queries and keys, and a decoder's are
+// causal but for those on an encoder.
+uint64_t AttentionSumBytes(const ModelOptions& options, const ModelShape& shape) {
+  if (options.inference || options.train.precision() != TrainConfig::BF16) return 0;
+  const kernels::AttentionShape attention = {.batch = options.max_micro_batch,
+                                             .queries = shape.context,
+                                             .keys = shape.context,
+                                             .heads = shape.heads,
+                                             .head_dim = shape.width / shape.heads,
+                                             .causal = shape.family == ModelConfig::DECODER};
+  return static_cast<uint64_t>(kernels::PlanAttentionBackward(attention).scratch_bytes);
+}
+
 }  // namespace
 
 DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights, uint32_t gpus,
@@ -166,9 +178,12 @@ DeviceBytes PredictDeviceBytes(const ModelOptions& options, bool bf16_weights, u
         bytes.copies += ElementCount(tensor) * CopyBytes(tensor, shape, block, bf16_weights);
     }
   }
-  const int64_t columns = HeadColumns(shape);
-  bytes.activations =
-      ActivationBytes(options, (columns + kGpuLogitsStep - 1) / kGpuLogitsStep * kGpuLogitsStep);
+  ActivationOptions activations = ActivationOptionsOf(options);
+  activations.logits_stride =
+      (activations.logits_stride + kGpuLogitsStep - 1) / kGpuLogitsStep * kGpuLogitsStep;
+  activations.logits_gradient_bytes = kGpuLogitsGradientBytes;
+  bytes.activations = ActivationBytes(options, activations);
+  bytes.attention = AttentionSumBytes(options, shape);
   return bytes;
 }
 

@@ -77,11 +77,14 @@ uint32_t GradientBlocks(const PlacementConfig& placement, uint64_t micro_batches
 //   copies       BF16: 2 bytes for each element of a layer's biases; where FP32 is bound 2 for each
 //                of a matrix of products, else 4 for each of biases and norms
 //   gradients    4 P
-//   activations  below, but for rows of logits, which are a multiple of 8 elements
+//   activations  below, but for rows of logits, which are a multiple of 8 elements, and with BF16
+//                the head's G rows: min(N, HeadGradientRows(V, kGpuLogitsGradientBytes))
+//   attention    BF16: sums of the backward pass (kernels/attention_backward_plan.h), 512 MiB or
+//                those of one head at most
 //   encoder      GradientEncoder::device_bytes, where gradients are encoded there
 //   peers        kGpuPeersBytes, where several GPUs compute one model
-//   process      kGpuProcessBytes: kernels' code, 32 MiB for cuBLASLt, scratch of kernels, and what
-//                else CUDA takes for itself while the model is used
+//   process      kGpuProcessBytes: kernels' code, 32 MiB for cuBLASLt, kernels' other scratch, and
+//                what else CUDA takes for itself while the model is used
 inline constexpr uint64_t kGpuProcessBytes = uint64_t{256} << 20;
 // Buffers through which NCCL reaches other GPUs of the host: taken to be enough, not measured.
 inline constexpr uint64_t kGpuPeersBytes = uint64_t{512} << 20;
@@ -90,11 +93,13 @@ struct DeviceBytes {
   uint64_t copies = 0;
   uint64_t gradients = 0;
   uint64_t activations = 0;
+  uint64_t attention = 0;
   uint64_t encoder = 0;
   uint64_t peers = 0;
 
   uint64_t total() const {
-    return weights + copies + gradients + activations + encoder + peers + kGpuProcessBytes;
+    return weights + copies + gradients + activations + attention + encoder + peers +
+           kGpuProcessBytes;
   }
 };
 inline constexpr uint64_t kGpuBlockBytes = 256;
@@ -145,9 +150,10 @@ uint64_t PackedWeightBytes(const ModelOptions& options);
 //   BLOCK k      own (L - k) A;      shared A;                       outputs L
 //   inference    own 0;              shared A;                       outputs 1
 // with no scratch but e C (and e M with ReLU) and no gradients for inference.
-// The head, for R = min(N, HeadChunkRows(V)) rows at a time: R (e C + 8 + 4 V) + 5 N.
-// The classifier, for R samples: R (e C + 4 K + 5); with PRE e C + 8 more.
-// BF16: 2 V or 2 K more, for the logits' gradient, but for inference.
+// The head, for R = min(N, HeadChunkRows(V)) rows of logits at a time, and G = R of their gradients
+// (more on a GPU, above): 4 R V + G (e C + 8) + 5 N.
+// The classifier, for R = G samples: R (e C + 4 K + 5); with PRE e C + 8 more.
+// BF16: G 2 V or 2 K more, for the logits' gradient, but for inference.
 uint64_t PredictActivationBytes(const ModelOptions& options);
 
 // What the literature counts for the layers of a decoder (or encoder) in 16 bits, nothing

@@ -12,6 +12,7 @@
 #include "base/process_memory.h"
 #include "base/thread_pool.h"
 #include "model/activations.h"
+#include "model/backend.h"
 #include "model/layout.h"
 #include "model/model_rig.h"
 
@@ -147,6 +148,10 @@ TEST(HeadChunkRows, BoundsLogitsButKeepsProductsWide) {
   EXPECT_EQ(HeadChunkRows(50257), 640);
   EXPECT_EQ(HeadChunkRows(256), 131072);
   EXPECT_EQ(HeadChunkRows(1000000), 64);
+  EXPECT_EQ(HeadGradientRows(50257, 0), 640);
+  EXPECT_EQ(HeadGradientRows(50257, kGpuLogitsGradientBytes), 16 * 640) << "1 GiB";
+  EXPECT_EQ(HeadGradientRows(30522, kGpuLogitsGradientBytes), 15 * 1088) << "16,384 rows";
+  EXPECT_EQ(HeadGradientRows(256, kGpuLogitsGradientBytes), 131072) << "a chunk";
   for (const int64_t symbols : {65, 8000, 30522, 100000}) {
     EXPECT_LE(HeadChunkRows(symbols) * symbols * 4, int64_t{128} << 20);
     EXPECT_EQ(HeadChunkRows(symbols) % 32, 0);
@@ -402,6 +407,40 @@ TEST(DeviceMemory, OfOneOfSeveralGpusIsCutIntoParts) {
     EXPECT_EQ(each.peers, kGpuPeersBytes);
     EXPECT_EQ(each.total(), 2 * bytes + one.activations + kGpuPeersBytes + kGpuProcessBytes);
   }
+}
+
+// Of 3,000 rows in chunks of 64 a GPU has the gradients of 17 chunks.
+TEST(DeviceMemory, HasTheGradientsOfMoreRowsOfLogitsThanAChunk) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  options.symbols = 480000;
+  options.max_micro_batch = 300;
+  const int64_t rows = 300 * options.config.context(), width = options.config.width();
+  const int64_t wanted = std::min(rows, int64_t{17 * 64});
+  ASSERT_GT(wanted, 64);
+  for (const auto precision : {TrainConfig::FP32, TrainConfig::BF16}) {
+    options.train.set_precision(precision);
+    const int64_t more = precision == TrainConfig::BF16 ? wanted - 64 : 0;
+    EXPECT_EQ(PredictDeviceBytes(options, /*bf16_weights=*/false).activations,
+              PredictActivationBytes(options) +
+                  static_cast<uint64_t>(more * (2 * width + 8 + 2 * options.symbols)));
+  }
+}
+
+TEST(DeviceMemory, CountsTheSumsOfAttentionsBackwardPass) {
+  ModelOptions options = SmallModel(ModelConfig::DECODER);
+  options.config.set_width(768);
+  options.config.set_heads(12);
+  options.config.set_context(1024);
+  options.max_micro_batch = 16;
+  EXPECT_EQ(PredictDeviceBytes(options, /*bf16_weights=*/false).attention, 0u);
+  options.train.set_precision(TrainConfig::BF16);
+  // Of 192 heads, 16 + 12 + 8 + 4 tiles of 64 queries and 64 columns of 4 bytes.
+  const DeviceBytes bytes = PredictDeviceBytes(options, /*bf16_weights=*/false);
+  EXPECT_EQ(bytes.attention, 192u * 40 * 64 * 64 * 4);
+  EXPECT_EQ(bytes.total(), bytes.weights + bytes.copies + bytes.gradients + bytes.activations +
+                               bytes.attention + kGpuProcessBytes);
+  options.inference = true;
+  EXPECT_EQ(PredictDeviceBytes(options, /*bf16_weights=*/false).attention, 0u);
 }
 
 // The host of a worker on a GPU has weights and gradients.

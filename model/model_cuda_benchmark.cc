@@ -272,7 +272,8 @@ absl::Status TimeSteps(const Arguments& arguments, CudaDevice& device, const OpP
   const double tokens_per_second = static_cast<double>(arguments.tokens()) / step_ms * 1e3;
   const double flops_per_second = ModelFlops(arguments, trainer->parameters()) / step_ms * 1e3;
   const auto memory = static_cast<double>(free_before - std::min(free_before, free_after));
-  const auto activations = static_cast<double>(PredictActivationBytes(OptionsOf(arguments)));
+  const auto activations = static_cast<double>(
+      PredictDeviceBytes(OptionsOf(arguments), arguments.weights == "bf16").activations);
   std::printf("\n%lld layers of width %lld, %lld heads, vocabulary %lld: %.1fM parameters\n",
               static_cast<long long>(arguments.layers), static_cast<long long>(arguments.width),
               static_cast<long long>(arguments.heads), static_cast<long long>(arguments.vocabulary),

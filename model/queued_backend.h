@@ -107,6 +107,7 @@ class QueuedBackend final : public Backend<T> {
     });
   }
   int64_t LogitsStride(int64_t columns) const override { return columns + kPadding; }
+  int64_t LogitsGradientBytes() const override { return kGpuLogitsGradientBytes; }
   void LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                const float* bias, kernels::Activation activation, T* pre,
                                T* y) override {

@@ -171,7 +171,7 @@ class ReplicatedModel final : public Model {
   using ReplicaCall = std::function<absl::Status(int number, Replica& replica)>;
 
   // An error of a call, or else of the model, is the replica's.
-  void Carry(int number, const ReplicaCall& call) const;
+  void RunCall(int number, const ReplicaCall& call) const;
   void Post(int number, ReplicaCall call, std::shared_ptr<Countdown> done) const;
   void PostToAll(std::function<void(Model&)> call) const;
   void RunOnAll(const ReplicaCall& call) const;
@@ -204,6 +204,7 @@ absl::Status ReplicatedModel::Make() {
     return absl::Status(status.code(), absl::StrCat(options_.names[static_cast<size_t>(number)],
                                                     ": ", status.message()));
   }
+  RETURN_IF_ERROR(status());
   blocks_ = replicas_.front().model->blocks();
   tied_block_ = replicas_.front().model->tied_block();
   RunOnAll([&](int number, Replica&) { return options_.join(number); });
@@ -211,7 +212,7 @@ absl::Status ReplicatedModel::Make() {
   return status();
 }
 
-void ReplicatedModel::Carry(int number, const ReplicaCall& call) const {
+void ReplicatedModel::RunCall(int number, const ReplicaCall& call) const {
   Replica& replica = replicas_[static_cast<size_t>(number)];
   absl::Status status;
   try {
@@ -228,7 +229,7 @@ void ReplicatedModel::Carry(int number, const ReplicaCall& call) const {
 void ReplicatedModel::Post(int number, ReplicaCall call, std::shared_ptr<Countdown> done) const {
   replicas_[static_cast<size_t>(number)].thread.Post(
       [this, number, call = std::move(call), done = std::move(done)] {
-        Carry(number, call);
+        RunCall(number, call);
         if (done != nullptr) done->Done();
       });
 }

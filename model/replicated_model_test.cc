@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -209,6 +210,16 @@ TEST(ReplicatedModel, IsNotMadeWhereOneReplicaIsNot) {
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_EQ(status.message(), "device 1: none 1");
   EXPECT_EQ(script.calls[0], std::vector<std::string>{"gone"});
+}
+
+TEST(ReplicatedModel, IsNotMadeWhereTheHostHasNoMemory) {
+  Script script(2);
+  script.options.make = [&](int number) -> absl::StatusOr<std::unique_ptr<Model>> {
+    if (number == 1) throw std::bad_alloc();
+    return std::make_unique<Replica>(script, number);
+  };
+  const absl::Status status = NewReplicatedModel(script.options).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
 }
 
 TEST(ReplicatedModel, AnErrorOfJoiningIsItsOwn) {

@@ -40,8 +40,8 @@ absl::Status TooLittle(const DeviceBytes& plan, uint64_t free_bytes) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "the model needs ", Mebibytes(plan.total()), " of the GPU's memory (weights ",
       Mebibytes(plan.weights), ", their bf16 copies ", Mebibytes(plan.copies), ", gradients ",
-      Mebibytes(plan.gradients), ", activations ", Mebibytes(plan.activations),
-      ", encoded gradients ", Mebibytes(plan.encoder), ", CUDA itself ",
+      Mebibytes(plan.gradients), ", activations ", Mebibytes(plan.activations), ", attention ",
+      Mebibytes(plan.attention), ", encoded gradients ", Mebibytes(plan.encoder), ", CUDA itself ",
       Mebibytes(plan.peers + kGpuProcessBytes), "), of which ", Mebibytes(free_bytes),
       " are free: lower train.micro_batch, let train.recompute keep less, set train.precision to "
       "BF16, or device to CPU"));

@@ -19,6 +19,7 @@ absl::StatusOr<std::unique_ptr<Model>> TransformerModel<T>::Create(
     const ModelOptions& options, std::unique_ptr<Backend<T>> backend) {
   ActivationOptions activations = ActivationOptionsOf(options);
   activations.logits_stride = backend->LogitsStride(HeadColumns(activations.shape));
+  activations.logits_gradient_bytes = backend->LogitsGradientBytes();
   absl::StatusOr<std::shared_ptr<std::byte>> memory =
       backend->Allocate(Activations<T>::SizeBytes(activations), "activations");
   if (absl::IsResourceExhausted(memory.status())) {

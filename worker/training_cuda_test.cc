@@ -8,21 +8,15 @@
 #include <cmath>
 #include <iostream>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "exchange/cuda_encoder.h"
 #include "kernels/cuda_test_support.h"
 #include "model/multi_gpu_model.h"
-#include "proto/field_path.h"
-#include "worker/encoded_gradients.h"
 #include "worker/training_loop_test_support.h"
 
 #if TUG_CUDA_EMULATED
-#include "kernels/cuda_emulation_copies.h"
 #include "kernels/cuda_emulation_memory.h"
 #endif
 
@@ -47,30 +41,16 @@ class TrainingCudaTest : public TrainingLoopTest {
     }
   }
 
-  Outcome TrainOnGpu(const std::vector<int>& gpus = {0}, bool encodes = false) {
-    model_of_ = [this, gpus, encodes](TrainingRig& rig) {
-      if (encodes) MakeEncoder(rig);
-      auto made = NewMultiGpuModel(gpus, {.model = rig.model_options(),
-                                          .bf16_weights = BindsBf16(config_),
-                                          .encoder = encoder_.get()});
+  Outcome TrainOnGpu(const std::vector<int>& gpus = {0}) {
+    model_of_ = [this, gpus](TrainingRig& rig) {
+      auto made = NewMultiGpuModel(
+          gpus, {.model = rig.model_options(), .bf16_weights = BindsBf16(config_)});
       TUG_CHECK_OK(made);
       return std::move(made->model);
     };
     Outcome outcome = Train();
     model_of_ = nullptr;
-    encoder_.reset();
     return outcome;
-  }
-  void MakeEncoder(TrainingRig& rig) {
-    EXPECT_TRUE(EncodesOnDevice(config_));
-    std::vector<uint32_t> carried;
-    for (uint32_t v = 0; v < kVirtualWorkers; ++v) carried.push_back(v);
-    auto made = NewCudaEncoder({.codec = config_.comm().push_codec(),
-                                .block_names = BlockNames(rig.model().blocks()),
-                                .table = &rig.table(),
-                                .virtual_workers = carried});
-    TUG_CHECK_OK(made);
-    encoder_ = *std::move(made);
   }
   // Of all steps, the farthest.
   void ExpectClose(const Outcome& gpu, const Outcome& cpu, double bound) {
@@ -136,82 +116,6 @@ TEST_F(TrainingCudaTest, TakesWeightsInBf16) {
   for (size_t i = 0; i < gpu.losses.size(); ++i) {
     EXPECT_NEAR(gpu.losses[i] / cpu.losses[i], 1, 2e-2);
   }
-}
-
-// On the GPU or by the host: the same frames, so the same bits.
-class TrainingEncodedCudaTest : public TrainingCudaTest,
-                                public testing::WithParamInterface<const char*> {
- protected:
-  TrainingEncodedCudaTest() {
-    config_.mutable_train()->set_steps(steps_ = 5);
-    PushCodecConfig& codec = *config_.mutable_comm()->mutable_push_codec();
-    TUG_CHECK_OK(SetFieldFromText(config_, absl::StrCat("comm.push_codec.", GetParam()), "{}"));
-    if (codec.has_top_k()) codec.mutable_top_k()->set_density(0.1);
-    codec.set_error_feedback(true);
-    codec.set_warmup_steps(1);
-    codec.set_min_elements(64);
-    codec.set_vectors(false);
-    codec.set_blocks("*");
-  }
-  void TearDown() override { HoldCopies(false); }
-  void HoldCopies(bool hold) {
-#if TUG_CUDA_EMULATED
-    kernels::emulation::HoldCopies(hold);
-#endif
-  }
-  void ExpectSameEncoded() {
-    HoldCopies(true);
-    const Outcome gpu = TrainOnGpu({0}, /*encodes=*/true);
-    HoldCopies(false);
-    const Outcome host = TrainOnGpu();
-    ExpectSameBits(gpu, host);
-    EXPECT_GT(gpu.traffic.frames, 0u);
-    EXPECT_EQ(gpu.traffic.frames, host.traffic.frames);
-    EXPECT_EQ(gpu.traffic.pushed_bytes, host.traffic.pushed_bytes);
-    EXPECT_EQ(gpu.held.gradients, gpu.predicted_held.gradients);
-    ASSERT_FALSE(gpu.residual_squares.empty());
-    EXPECT_EQ(gpu.residual_squares.front(), 0) << "a step that goes in full";
-    EXPECT_GT(gpu.residual_squares.back(), 0);
-  }
-};
-
-TEST_P(TrainingEncodedCudaTest, EncodesWhatTheHostWould) {
-  config_.mutable_model()->set_tied_head(true);
-  ExpectSameEncoded();
-}
-
-// Several segments in a push; gradients of few blocks at a time.
-TEST_P(TrainingEncodedCudaTest, SoWhereGradientsAreLetGoOf) {
-  config_.mutable_train()->set_micro_batch(2);
-  config_.mutable_comm()->set_partition_bytes(4 * kSegment * sizeof(float));
-  config_.mutable_placement()->set_kind(PlacementConfig::ZERO3);
-  ExpectSameEncoded();
-}
-
-INSTANTIATE_TEST_SUITE_P(Codecs, TrainingEncodedCudaTest,
-                         testing::Values("int8", "one_bit", "top_k"),
-                         [](const auto& param) { return std::string(param.param); });
-
-// What the host does to gradients it does before they are encoded.
-TEST(EncodesOnDevice, WhereTheGpuHasAllThatAPushIsMadeOf) {
-  JobConfig config;
-  FillDefaults(config, 1);
-  EXPECT_FALSE(EncodesOnDevice(config)) << "there is no codec";
-  config.mutable_comm()->mutable_push_codec()->mutable_int8();
-  EXPECT_TRUE(EncodesOnDevice(config));
-  config.mutable_sync()->set_policy(SyncConfig::BACKUP);
-  EXPECT_FALSE(EncodesOnDevice(config));
-  config.mutable_sync()->set_policy(SyncConfig::ASP);
-  config.mutable_optimizer()->set_clip(OptimizerConfig::GLOBAL);
-  EXPECT_FALSE(EncodesOnDevice(config));
-  config.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
-  EXPECT_TRUE(EncodesOnDevice(config));
-  config.mutable_sync()->set_policy(SyncConfig::BSP);
-  config.mutable_sync()->set_local_steps(2);
-  EXPECT_FALSE(EncodesOnDevice(config));
-  config.mutable_sync()->set_local_steps(1);
-  config.mutable_comm()->mutable_push_codec()->mutable_auto_();
-  EXPECT_FALSE(EncodesOnDevice(config));
 }
 
 }  // namespace

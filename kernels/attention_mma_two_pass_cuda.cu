@@ -1,18 +1,16 @@
 #include "base/status_macros.h"
+#include "kernels/attention_mma_backward_tile.h"
 #include "kernels/attention_mma_cuda.h"
-#include "kernels/attention_mma_tile.h"
 
-// The backward pass of kernels/attention_cuda.h on tensor cores: a kernel that goes through keys
-// for the gradient of queries, and one that goes through queries for those of keys and values. Both
-// have 4 warps a block, 16 kM rows a warp, and tiles of 64 rows of the other side by cp.async in
-// two stages as in the forward pass. A tile is taken in chunks, so that all fits into 255 registers
-// of a lane: with head_dim 64 or 128, 64 for dQ or 128 for dK and dV, and 64 for a chunk's P and
-// dS. A chunk is left out that the warp's queries do not reach.
+// The backward pass of kernels/attention_cuda.h on tensor cores in two passes: a kernel that goes
+// through keys for the gradient of queries, and one that goes through queries for those of keys and
+// values. Both have 4 warps a block, 16 kM rows a warp, and tiles of 64 rows of the other side by
+// cp.async in two stages as in the forward pass. A tile is taken in chunks, so that all fits into
+// 255 registers of a lane: with head_dim 64 or 128, 64 for dQ or 128 for dK and dV, and 64 for a
+// chunk's P and dS. A chunk is left out that the warp's queries do not reach.
 
 namespace tug::kernels::cuda {
 namespace {
-
-constexpr float kLog2E = 1.4426950408889634f;
 
 // With dropout, drawing the numbers costs more than smaller chunks do.
 template <int kDim, bool kDropout = false>
@@ -23,11 +21,6 @@ struct Backward {
   static constexpr int kN = (kDropout ? 4 : 8) / kM;
   static constexpr int kChunk = 8 * kN;
 };
-
-// P = exp(s score - log_sum_exp), the latter in units of log(2).
-__device__ __forceinline__ float Probability(float score, float scale_log2, float lse_log2) {
-  return Exp2Approximate(fmaf(score, scale_log2, -lse_log2));
-}
 
 template <int kDim>
 struct QueryTiles {
@@ -159,89 +152,6 @@ struct KeyTiles {
   unsigned kept[2][kMmaTile][2 * Backward<kDim>::kM];
 };
 
-// The kept bits of a tile, by all warps: half a warp draws for a query and 64 keys, the 16 counters
-// of which have four keys each, and a vote gathers 16 of two queries at once. (Rows of this
-// kernel's fragments are keys: a lane would use but one or two of the four keys of a counter.)
-template <int kWords>
-__device__ __forceinline__ void DrawKept(const HeadOnDevice& head, int first_query, int first_key,
-                                         unsigned (&kept)[kMmaTile][kWords]) {
-  constexpr int kBlocks = kWords / 2;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  for (int pair = warp; pair < kMmaTile * kBlocks / 2; pair += kMmaWarps) {
-    const int item = 2 * pair + lane / 16;
-    const int query = item / kBlocks, block = item % kBlocks;
-    const HeadOnDevice::FourWords words =
-        head.DrawWords(first_query + query, first_key / 64 + block, lane % 16);
-    unsigned bits[4];
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      const unsigned ballot = __ballot_sync(kAllLanes, words.of[w] >= head.call.dropout.threshold);
-      bits[w] = ballot >> (lane & 16) & 0xFFFF;
-    }
-    if (lane % 16 == 0) {
-      kept[query][2 * block] = bits[0] | bits[1] << 16;
-      kept[query][2 * block + 1] = bits[2] | bits[3] << 16;
-    }
-  }
-}
-
-// The tile's number for one of a pair: threads below 64 bring log_sum_exp, the others row_dots.
-struct NextStat {
-  float value;
-
-  __device__ __forceinline__ NextStat(const HeadOnDevice& head, int first_query,
-                                      const float* log_sum_exp, const float* row_dots) {
-    const int query = first_query + static_cast<int>(threadIdx.x) % kMmaTile;
-    const bool is_lse = threadIdx.x < kMmaTile;
-    value = is_lse ? INFINITY : 0.0f;
-    if (query < head.call.queries) {
-      const int64_t at = head.StatsAt(query);
-      value = is_lse ? log_sum_exp[at] * kLog2E : row_dots[at];
-    }
-  }
-  __device__ __forceinline__ void Store(float* lse_log2, float* dot) const {
-    (threadIdx.x < kMmaTile ? lse_log2 : dot)[threadIdx.x % kMmaTile] = value;
-  }
-};
-static_assert(kMmaThreads == 2 * kMmaTile);
-
-// Of a chunk, [key][query]: scores become dropout(P), dweights become dS / s.
-//   lse_log2, dot, kept   of the chunk's first query on
-template <int kM, int kN, bool kDropout>
-__device__ __forceinline__ void WeightGradients(const AttentionCall& call, int key_of_block,
-                                                int diagonal, const float* lse_log2,
-                                                const float* dot, const unsigned (*kept)[2 * kM],
-                                                FragmentC (&scores)[kM][kN],
-                                                FragmentC (&dweights)[kM][kN]) {
-  const float scale_log2 = call.scale * kLog2E;
-#pragma unroll
-  for (int n = 0; n < kN; ++n) {
-#pragma unroll
-    for (int odd = 0; odd < 2; ++odd) {
-      const int query = 8 * n + LaneColumn() + odd;
-      const float lse = lse_log2[query], d = dot[query];
-#pragma unroll
-      for (int m = 0; m < kM; ++m) {
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          float& score = scores[m][n].x[2 * h + odd];
-          float& dweight = dweights[m][n].x[2 * h + odd];
-          float p = Probability(score, scale_log2, lse);
-          if (16 * m + 8 * h + LaneRow() > query + diagonal) p = 0;
-          bool keep = true;
-          if constexpr (kDropout) {
-            const int key = key_of_block + 16 * m + 8 * h + LaneRow();
-            keep = (kept[query][key / 32] >> (key % 32) & 1) != 0;
-          }
-          score = keep ? p : 0.0f;
-          dweight = p * ((keep ? dweight * call.dropout.scale : 0.0f) - d);
-        }
-      }
-    }
-  }
-}
-
 template <int kDim, bool kDropout>
 __global__ void __launch_bounds__(kMmaThreads, 2)
     KeyGradientKernel(AttentionCall call, const Bf16* __restrict__ q, const Bf16* __restrict__ k,
@@ -263,7 +173,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
   const auto begin_copy = [&](int first_query, int stage) {
     q_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->q[stage]);
     dout_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->dout[stage]);
-    if constexpr (kDropout) DrawKept(head, first_query, block_key, tiles->kept[stage]);
+    if constexpr (kDropout) DrawKept<kMmaWarps>(head, first_query, block_key, tiles->kept[stage]);
   };
   RowCopies<kDim>(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
       .template Begin<B::kRows>(block_key, head.keys, tiles->k);
@@ -293,9 +203,9 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
       FragmentC weights[B::kM][B::kN], dscores[B::kM][B::kN];
       MultiplyRows(left_k, tiles->q[stage], row, weights);
       MultiplyRows(left_v, tiles->dout[stage], row, dscores);
-      WeightGradients<B::kM, B::kN, kDropout>(call, warp_row, diagonal,
-                                              tiles->lse_log2[stage] + row, tiles->dot[stage] + row,
-                                              tiles->kept[stage] + row, weights, dscores);
+      WeightGradients<kDropout>(call, warp_row, diagonal, head.keys - first_key,
+                                tiles->lse_log2[stage] + row, tiles->dot[stage] + row,
+                                tiles->kept[stage] + row, weights, dscores);
       AddProduct<kDim>(weights, tiles->dout[stage], row, dv_sums);
       AddProduct<kDim>(dscores, tiles->q[stage], row, dk_sums);
     }
@@ -339,11 +249,12 @@ absl::Status Run(const AttentionCall& call, const Bf16* dout,
 
 }  // namespace
 
-absl::Status MmaAttentionBackward(const AttentionCall& call, const Bf16* dout,
-                                  const AttentionOperands<const Bf16>& in,
-                                  const int32_t* key_counts, const float* log_sum_exp,
-                                  const float* row_dots, const AttentionOperands<Bf16>& gradient,
-                                  const Stream& stream) {
+absl::Status TwoPassAttentionBackward(const AttentionCall& call, const Bf16* dout,
+                                      const AttentionOperands<const Bf16>& in,
+                                      const int32_t* key_counts, const float* log_sum_exp,
+                                      const float* row_dots,
+                                      const AttentionOperands<Bf16>& gradient,
+                                      const Stream& stream) {
   const bool drop = call.dropout.threshold != 0;
   const auto run = call.head_dim <= 32   ? (drop ? Run<32, true> : Run<32, false>)
                    : call.head_dim <= 64 ? (drop ? Run<64, true> : Run<64, false>)

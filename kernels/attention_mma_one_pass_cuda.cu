@@ -1,0 +1,375 @@
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "kernels/attention_backward_plan.h"
+#include "kernels/attention_mma_backward_tile.h"
+#include "kernels/attention_mma_cuda.h"
+#include "kernels/vector_cuda.h"
+
+// The backward pass of kernels/attention_cuda.h on tensor cores in one pass. A block has tiles of
+// 128 keys, one after another, and goes through tiles of 64 queries by cp.async in two stages. A
+// warp has 16 kM keys: their dK and dV stay in its registers, and it computes S' and dP' in chunks,
+// so that all fits into 255 registers of a lane (64 for a chunk's P and dS, 128 for the sums of
+// head_dim 64 or 128). It leaves dS' in shared memory; behind a barrier each warp multiplies the
+// dS' of all keys with K, for 16 or 32 queries and 32 columns of dQ, and adds that to the block's
+// sums of the tile of queries. Paper: FlashAttention-2 (Dao 2023), algorithm 2, but that dQ is
+// added up without atomics.
+
+namespace tug::kernels::cuda {
+namespace {
+
+static_assert(kMmaTile == kBackwardQueryTile);
+
+template <int kDim, bool kDropout = false>
+struct OnePass {
+  // With 128 columns a multiprocessor has room for one block: of twice as many warps.
+  static constexpr int kWarps = kDim == 128 ? 8 : 4;
+  static constexpr int kThreads = kWarps * kWarp;
+  static constexpr int kBlocksAtOnce = 8 / kWarps;
+  static constexpr int kM = kBackwardKeyTile / kWarps / 16;
+  static constexpr int kWarpRows = 16 * kM;  // keys
+  // With dropout, drawing the numbers costs more than smaller chunks do; with 128 columns registers
+  // are too few for larger ones.
+  static constexpr int kN = (kDropout || kDim == 128 ? 4 : 8) / kM;
+  static constexpr int kChunk = 8 * kN;  // queries
+};
+
+// The part of a tile's dQ / s that a warp has: 16 kM queries and 32 columns. In memory the sums of
+// a tile are in the order of fragments, [warp][m][n][lane][4]: a lane reads and writes 16 bytes
+// beside its neighbours', and always the same, so that it sees what it wrote without a barrier.
+template <int kDim>
+struct QueryPart {
+  static constexpr int kM = kDim == 32 ? 1 : 2;
+  static constexpr int kRows = 16 * kM;
+  static constexpr int kColumns = 32, kN = kColumns / 8;
+  static constexpr int kParts = kDim / kColumns;  // beside each other
+  static_assert(OnePass<kDim>::kWarps == kMmaTile / kRows * kParts);
+  // What a warp does not compute, because no query of the chunk reaches its keys, is not read.
+  static_assert(OnePass<kDim>::kWarpRows % kRows == 0 || OnePass<kDim, true>::kChunk >= kRows);
+
+  FragmentC of[kM][kN] = {};
+
+  static __device__ __forceinline__ int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
+  static __device__ __forceinline__ int FirstRow() { return Warp() / kParts * kRows; }
+  static __device__ __forceinline__ int FirstColumn() { return Warp() % kParts * kColumns; }
+  // Where the lane's part of fragment [m][n] lies in a tile of sums.
+  static __device__ __forceinline__ int At(int m, int n) {
+    return (((Warp() * kM + m) * kN + n) * kWarp + static_cast<int>(threadIdx.x) % kWarp) * 4;
+  }
+
+  __device__ __forceinline__ void Load(const float* sums) {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int n = 0; n < kN; ++n) LoadVector<true>(sums + At(m, n), 4, of[m][n].x);
+    }
+  }
+  __device__ __forceinline__ void Store(float* sums) const {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int n = 0; n < kN; ++n) StoreVector<true>(of[m][n].x, 4, sums + At(m, n));
+    }
+  }
+  __device__ __forceinline__ void Add(const QueryPart& more) {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int i = 0; i < 4 * kN; ++i) of[m][i / 4].x[i % 4] += more.of[m][i / 4].x[i % 4];
+    }
+  }
+  // += dS K, of the first `keys` keys, or of up to 15 more.
+  //   dscores  [key][query], key_rows [key][column]: tiles
+  __device__ __forceinline__ void AddProduct(const Bf16* dscores, const Bf16* key_rows, int keys) {
+    const int lane = FreshLane();
+#pragma unroll 2
+    for (int key = 0; key < keys; key += 16) {
+      FragmentA a[kM];
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+        LoadMatrices<4, true>(
+            dscores + key * kMmaTile +
+                ChunkAt<kMmaTile>(lane / 16 * 8 + lane % 8, FirstRow() / 8 + 2 * m + lane / 8 % 2),
+            a[m].x);
+      }
+#pragma unroll
+      for (int n = 0; n < kN; n += 2) {
+        unsigned b[4];
+        LoadMatrices<4, true>(
+            key_rows + key * kDim + ChunkAt<kDim>(lane % 16, FirstColumn() / 8 + n + lane / 16), b);
+#pragma unroll
+        for (int m = 0; m < kM; ++m) {
+          MultiplyAdd(a[m], {{b[0], b[1]}}, of[m][n]);
+          MultiplyAdd(a[m], {{b[2], b[3]}}, of[m][n + 1]);
+        }
+      }
+    }
+  }
+};
+
+// Where the sums of a run of heads lie: by head, then by block of its keys, then by tile of
+// queries; of causal attention from the first one on that reaches the block's keys.
+struct SumsLayout {
+  int64_t first_head;
+  int heads;
+  int query_tiles;
+  int tiles_of_block;
+  int64_t sum_tiles_of_head;
+  bool causal;
+
+  __host__ __device__ int FirstQueryTile(int block) const {
+    return causal ? block * tiles_of_block * (kBackwardKeyTile / kMmaTile) : 0;
+  }
+  // Of tiles, where that of query tile 0 lies or would lie. `head`: of the run.
+  __device__ int64_t Begin(int64_t head, int block) const {
+    const int64_t unreached = FirstQueryTile(1);
+    const int64_t before =
+        int64_t{block} * query_tiles - unreached * (int64_t{block} * (block - 1) / 2);
+    return head * sum_tiles_of_head + before - FirstQueryTile(block);
+  }
+};
+
+template <int kDim, bool kDropout>
+struct OnePassTiles {
+  alignas(128) Bf16 k[kBackwardKeyTile * kDim];
+  alignas(128) Bf16 v[kBackwardKeyTile * kDim];
+  alignas(128) Bf16 q[2][kMmaTile * kDim];
+  alignas(128) Bf16 dout[2][kMmaTile * kDim];
+  alignas(128) Bf16 dscores[kBackwardKeyTile * kMmaTile];  // [key][query]
+  // Of the tile's queries.
+  float lse_log2[kMmaTile];
+  float dot[kMmaTile];
+  // Bit b of kept[query][i]: whether dropout keeps key 32 i + b of the tile.
+  unsigned kept[kDropout ? kMmaTile : 1][kBackwardKeyTile / 32];
+};
+
+// Rounds dS' of a chunk to bf16 and leaves it in the tile [key][query], at boundaries of 8.
+template <int kM, int kN>
+__device__ __forceinline__ void StoreScoreGradients(const FragmentC (&dscores)[kM][kN],
+                                                    int first_key, int first_query, Bf16* tile) {
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+#pragma unroll
+      for (int n = 0; n < kN; ++n) {
+        const float* const x = dscores[m][n].x + 2 * h;
+        *reinterpret_cast<unsigned*>(tile + (first_key + 16 * m + 8 * h) * kMmaTile +
+                                     ChunkAt<kMmaTile>(LaneRow(), first_query / 8 + n) +
+                                     LaneColumn()) = PackBf16(x[0], x[1]);
+      }
+    }
+  }
+}
+
+// A warp's dK and dV, from key `first_key` of the head on, through its own rows of two tiles; zeros
+// of padding.
+template <int kDim, int kM>
+__device__ __forceinline__ void StoreKeyGradients(const HeadOnDevice& head, int first_key,
+                                                  int warp_row,
+                                                  const FragmentC (&dk_sums)[kM][kDim / 8],
+                                                  const FragmentC (&dv_sums)[kM][kDim / 8],
+                                                  Bf16* k_tile, Bf16* v_tile, Bf16* dk, Bf16* dv) {
+  const AttentionCall& call = head.call;
+  float dk_factor[kM][2], dv_factor[kM][2];
+#pragma unroll
+  for (int i = 0; i < 2 * kM; ++i) {
+    const bool reached = first_key + 8 * i + LaneRow() < head.keys;
+    dk_factor[i / 2][i % 2] = reached ? call.scale : 0.0f;
+    dv_factor[i / 2][i % 2] = reached ? call.dropout.scale : 0.0f;
+  }
+  const int64_t at = head.At(call.keys, call.dkv_stride, first_key);
+  const int keys = call.keys - first_key;
+  StoreRows<kDim>(dk_sums, dk_factor, k_tile, warp_row, keys, call.head_dim, dk + at,
+                  call.dkv_stride);
+  StoreRows<kDim>(dv_sums, dv_factor, v_tile, warp_row, keys, call.head_dim, dv + at,
+                  call.dkv_stride);
+}
+
+// A block: (block of keys, head). Blocks of early keys, which with causal attention have the most
+// queries, come first, so that light ones fill the end.
+template <int kDim, bool kDropout>
+__global__ void __launch_bounds__(OnePass<kDim, kDropout>::kThreads,
+                                  OnePass<kDim, kDropout>::kBlocksAtOnce)
+    OnePassKernel(AttentionCall call, SumsLayout layout, const Bf16* __restrict__ q,
+                  const Bf16* __restrict__ k, const Bf16* __restrict__ v,
+                  const int32_t* __restrict__ key_counts, const Bf16* __restrict__ dout,
+                  const float* __restrict__ log_sum_exp, const float* __restrict__ row_dots,
+                  Bf16* dk, Bf16* dv, float* sums) {
+  using B = OnePass<kDim, kDropout>;
+  using Rows = RowCopies<kDim, B::kThreads>;
+  auto* const tiles = SharedMemory<OnePassTiles<kDim, kDropout>>();
+  const int place = static_cast<int>(blockIdx.x % static_cast<unsigned>(layout.heads));
+  const int block = static_cast<int>(blockIdx.x / static_cast<unsigned>(layout.heads));
+  const HeadOnDevice head(call, key_counts, layout.first_head + place);
+  float* const block_sums = sums + layout.Begin(place, block) * (kMmaTile * kDim);
+  const Rows q_rows(q + head.At(call.queries, call.q_stride, 0), call.q_stride, call.head_dim);
+  const Rows dout_rows(dout + head.At(call.queries, call.width(), 0), call.width(), call.head_dim);
+  const int warp_row = static_cast<int>(threadIdx.x) / kWarp * B::kWarpRows;
+  const LeftRows<kDim, B::kM, false> left_k(tiles->k, warp_row), left_v(tiles->v, warp_row);
+
+#pragma unroll 1
+  for (int tile = 0; tile < layout.tiles_of_block; ++tile) {
+    const int block_key = (block * layout.tiles_of_block + tile) * kBackwardKeyTile;
+    if (block_key >= call.keys) break;
+    // Earlier queries do not reach this tile; padding is reached by none.
+    const int first_reaching = call.causal ? block_key : 0;
+    const int end = block_key < head.keys ? call.queries : 0;
+    const auto begin_copy = [&](int first_query, int stage) {
+      q_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->q[stage]);
+      dout_rows.template Begin<kMmaTile>(first_query, call.queries, tiles->dout[stage]);
+    };
+    const auto draw = [&](int first_query) {
+      if constexpr (kDropout) DrawKept<B::kWarps>(head, first_query, block_key, tiles->kept);
+    };
+    Rows(k + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
+        .template Begin<kBackwardKeyTile>(block_key, head.keys, tiles->k);
+    Rows(v + head.At(call.keys, call.kv_stride, 0), call.kv_stride, call.head_dim)
+        .template Begin<kBackwardKeyTile>(block_key, head.keys, tiles->v);
+    if (first_reaching < end) {
+      begin_copy(first_reaching, 0);
+      draw(first_reaching);
+    }
+    CommitCopies();
+    NextStat(head, first_reaching, log_sum_exp, row_dots).Store(tiles->lse_log2, tiles->dot);
+    WaitForCopies<0>();
+    __syncthreads();
+
+    const int first_key = block_key + warp_row;
+    FragmentC dk_sums[B::kM][kDim / 8] = {}, dv_sums[B::kM][kDim / 8] = {};
+    int stage = 0;
+#pragma unroll 1
+    for (int first_query = first_reaching; first_query < end; first_query += kMmaTile, stage ^= 1) {
+      if (first_query + kMmaTile < end) begin_copy(first_query + kMmaTile, stage ^ 1);
+      CommitCopies();
+#pragma unroll 1
+      for (int row = 0; row < kMmaTile; row += B::kChunk) {
+        // No key lies behind its query where it is not causal.
+        const int diagonal = call.causal ? first_query + row - first_key : kBackwardKeyTile;
+        if (diagonal + B::kChunk <= 0 || first_key >= head.keys) continue;
+        FragmentC weights[B::kM][B::kN], dscores[B::kM][B::kN];
+        MultiplyRows(left_k, tiles->q[stage], row, weights);
+        MultiplyRows(left_v, tiles->dout[stage], row, dscores);
+        WeightGradients<kDropout>(call, warp_row, diagonal, head.keys - first_key,
+                                  tiles->lse_log2 + row, tiles->dot + row, tiles->kept + row,
+                                  weights, dscores);
+        AddProduct<kDim>(weights, tiles->dout[stage], row, dv_sums);
+        StoreScoreGradients(dscores, warp_row, row, tiles->dscores);
+        AddProduct<kDim>(dscores, tiles->q[stage], row, dk_sums);
+      }
+      float* const tile_sums = block_sums + int64_t{first_query / kMmaTile} * (kMmaTile * kDim);
+      QueryPart<kDim> before, part;
+      const NextStat next(head, first_query + kMmaTile, log_sum_exp, row_dots);
+      if (tile > 0) before.Load(tile_sums);
+      __syncthreads();
+      const int last_query = first_query + QueryPart<kDim>::FirstRow() + QueryPart<kDim>::kRows - 1;
+      part.AddProduct(tiles->dscores, tiles->k,
+                      min(head.Visible(last_query) - block_key, kBackwardKeyTile));
+      part.Add(before);
+      part.Store(tile_sums);
+      next.Store(tiles->lse_log2, tiles->dot);
+      if (first_query + kMmaTile < end) draw(first_query + kMmaTile);
+      WaitForCopies<0>();
+      __syncthreads();
+    }
+    StoreKeyGradients<kDim>(head, first_key, warp_row, dk_sums, dv_sums, tiles->k, tiles->v, dk,
+                            dv);
+    __syncthreads();
+  }
+}
+
+// dQ of a tile of queries: the sums of its head's blocks, by pairs of tiles of keys.
+template <int kDim>
+__global__ void __launch_bounds__(OnePass<kDim>::kThreads)
+    SumQueryGradientKernel(AttentionCall call, SumsLayout layout,
+                           const int32_t* __restrict__ key_counts, const float* __restrict__ sums,
+                           Bf16* dq) {
+  using Part = QueryPart<kDim>;
+  constexpr int kPartSize = Part::kRows * Part::kColumns;
+  auto* const rounded = SharedMemory<Bf16>() + Part::Warp() * kPartSize;
+  const int query_tile = static_cast<int>(blockIdx.x % static_cast<unsigned>(layout.query_tiles));
+  const int place = static_cast<int>(blockIdx.x / static_cast<unsigned>(layout.query_tiles));
+  const HeadOnDevice head(call, key_counts, layout.first_head + place);
+  const int last_query = min((query_tile + 1) * kMmaTile, call.queries) - 1;
+  // Tiles of keys, and blocks of them, that the tile's queries reach.
+  const int tiles = (head.Visible(last_query) + kBackwardKeyTile - 1) / kBackwardKeyTile;
+  const int blocks = (tiles + layout.tiles_of_block - 1) / layout.tiles_of_block;
+  const int blocks_of_pair = 2 / layout.tiles_of_block;
+  const auto load = [&](int block, Part& part) {
+    part.Load(sums + (layout.Begin(place, block) + query_tile) * (kMmaTile * kDim));
+  };
+  Part total;
+  for (int block = 0; block < blocks; block += blocks_of_pair) {
+    Part one, other;
+    load(block, one);
+    if (blocks_of_pair == 2 && block + 1 < blocks) load(block + 1, other);
+    one.Add(other);
+    total.Add(one);
+  }
+  float factor[Part::kM][2];
+#pragma unroll
+  for (int i = 0; i < 2 * Part::kM; ++i) factor[i / 2][i % 2] = call.scale;
+  const int first_query = query_tile * kMmaTile + Part::FirstRow();
+  StoreRows<Part::kColumns>(
+      total.of, factor, rounded, 0, call.queries - first_query, call.head_dim - Part::FirstColumn(),
+      dq + head.At(call.queries, call.dq_stride, first_query) + Part::FirstColumn(),
+      call.dq_stride);
+}
+
+template <int kDim, bool kDropout>
+absl::Status Run(const AttentionCall& call, const AttentionBackwardPlan& plan, const Bf16* dout,
+                 const AttentionOperands<const Bf16>& in, const int32_t* key_counts,
+                 const float* log_sum_exp, const float* row_dots,
+                 const AttentionOperands<Bf16>& gradient, const Stream& stream) {
+  using B = OnePass<kDim, kDropout>;
+  ASSIGN_OR_RETURN(const ScratchBuffer scratch,
+                   ScratchBuffer::Create(static_cast<size_t>(plan.scratch_bytes), stream));
+  float* const sums = scratch.As<float>();
+  const int64_t heads = call.batch * call.heads;
+  for (int64_t first = 0; first < heads; first += plan.heads_at_once) {
+    const SumsLayout layout = {
+        .first_head = first,
+        .heads = static_cast<int>(std::min(plan.heads_at_once, heads - first)),
+        .query_tiles = TilesOf(call.queries, kMmaTile),
+        .tiles_of_block = static_cast<int>(plan.tiles_of_block),
+        .sum_tiles_of_head = plan.sum_tiles_of_head,
+        .causal = call.causal};
+    if (call.keys != 0) {
+      const auto blocks = static_cast<unsigned>(plan.blocks_of_head * layout.heads);
+      RETURN_IF_ERROR(Launch(OnePassKernel<kDim, kDropout>,
+                             {blocks, B::kThreads, stream, sizeof(OnePassTiles<kDim, kDropout>)},
+                             call, layout, in.q, in.k, in.v, key_counts, dout, log_sum_exp,
+                             row_dots, gradient.k, gradient.v, sums));
+    }
+    if (call.queries != 0) {
+      const auto blocks = static_cast<unsigned>(layout.query_tiles * int64_t{layout.heads});
+      RETURN_IF_ERROR(Launch(SumQueryGradientKernel<kDim>,
+                             {blocks, B::kThreads, stream, kMmaTile * kDim * sizeof(Bf16)}, call,
+                             layout, key_counts, sums, gradient.q));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+size_t OnePassSharedBytes(const AttentionCall& call) {
+  return call.head_dim <= 32   ? sizeof(OnePassTiles<32, true>)
+         : call.head_dim <= 64 ? sizeof(OnePassTiles<64, true>)
+                               : sizeof(OnePassTiles<128, true>);
+}
+
+absl::Status OnePassAttentionBackward(const AttentionCall& call, const AttentionBackwardPlan& plan,
+                                      const Bf16* dout, const AttentionOperands<const Bf16>& in,
+                                      const int32_t* key_counts, const float* log_sum_exp,
+                                      const float* row_dots,
+                                      const AttentionOperands<Bf16>& gradient,
+                                      const Stream& stream) {
+  const bool drop = call.dropout.threshold != 0;
+  const auto run = call.head_dim <= 32   ? (drop ? Run<32, true> : Run<32, false>)
+                   : call.head_dim <= 64 ? (drop ? Run<64, true> : Run<64, false>)
+                                         : (drop ? Run<128, true> : Run<128, false>);
+  return run(call, plan, dout, in, key_counts, log_sum_exp, row_dots, gradient, stream);
+}
+
+}  // namespace tug::kernels::cuda

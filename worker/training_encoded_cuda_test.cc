@@ -1,0 +1,120 @@
+// The training loop with gradients that are encoded on the GPU, or by the host: the same frames, so
+// the same bits.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "exchange/cuda_encoder.h"
+#include "kernels/cuda_test_support.h"
+#include "model/staged_model.h"
+#include "proto/field_path.h"
+#include "proto/job_config.h"
+#include "worker/encoded_gradients.h"
+#include "worker/training_loop_test_support.h"
+
+namespace tug {
+namespace {
+
+class TrainingEncodedCudaTest : public TrainingLoopTest,
+                                public testing::WithParamInterface<const char*> {
+ protected:
+  TrainingEncodedCudaTest() {
+    config_.mutable_train()->set_eval_interval(0);
+    config_.mutable_train()->set_steps(steps_ = 4);
+    TUG_CHECK_OK(SetFieldFromText(config_, absl::StrCat("comm.push_codec.", GetParam()), "{}"));
+    PushCodecConfig& codec = *config_.mutable_comm()->mutable_push_codec();
+    if (codec.has_top_k()) codec.mutable_top_k()->set_density(0.1);
+    codec.set_error_feedback(true);
+    codec.set_warmup_steps(1);
+    codec.set_min_elements(64);
+    codec.set_vectors(false);
+    codec.set_blocks("*");
+  }
+  void SetUp() override {
+    const absl::Status gpu = kernels::cuda::CheckGpu();
+    if (absl::IsUnavailable(gpu) && !kernels::cuda::IsGpuRequired()) {
+      GTEST_SKIP() << "skipped: " << gpu.message();
+    }
+  }
+
+  Outcome TrainOnGpu(bool encodes) {
+    model_of_ = [this, encodes](TrainingRig& rig) {
+      if (encodes) MakeEncoder(rig);
+      auto made = NewStagedModel(0, {.model = rig.model_options(), .encoder = encoder_.get()});
+      TUG_CHECK_OK(made);
+      return std::move(made->model);
+    };
+    Outcome outcome = Train();
+    encoder_.reset();
+    return outcome;
+  }
+  void MakeEncoder(TrainingRig& rig) {
+    EXPECT_TRUE(EncodesOnDevice(config_));
+    std::vector<uint32_t> carried;
+    for (uint32_t v = 0; v < kVirtualWorkers; ++v) carried.push_back(v);
+    auto made = NewCudaEncoder({.codec = config_.comm().push_codec(),
+                                .block_names = BlockNames(rig.model().blocks()),
+                                .table = &rig.table(),
+                                .virtual_workers = carried});
+    TUG_CHECK_OK(made);
+    encoder_ = *std::move(made);
+  }
+  void ExpectSameEncoded() {
+    const Outcome gpu = TrainOnGpu(/*encodes=*/true);
+    const Outcome host = TrainOnGpu(/*encodes=*/false);
+    ExpectSameBits(gpu, host);
+    EXPECT_GT(gpu.traffic.frames, 0u);
+    EXPECT_EQ(gpu.traffic.frames, host.traffic.frames);
+    EXPECT_EQ(gpu.traffic.pushed_bytes, host.traffic.pushed_bytes);
+    EXPECT_EQ(gpu.held.gradients, gpu.predicted_held.gradients);
+    ASSERT_FALSE(gpu.residual_squares.empty());
+    EXPECT_EQ(gpu.residual_squares.front(), 0) << "a step that goes in full";
+    EXPECT_GT(gpu.residual_squares.back(), 0);
+  }
+};
+
+TEST_P(TrainingEncodedCudaTest, EncodesWhatTheHostWould) {
+  config_.mutable_model()->set_tied_head(true);
+  ExpectSameEncoded();
+}
+
+// Several segments in a push; gradients of few blocks at a time.
+TEST_P(TrainingEncodedCudaTest, SoWhereGradientsAreLetGoOf) {
+  config_.mutable_train()->set_micro_batch(2);
+  config_.mutable_comm()->set_partition_bytes(4 * kSegment * sizeof(float));
+  config_.mutable_placement()->set_kind(PlacementConfig::ZERO3);
+  ExpectSameEncoded();
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, TrainingEncodedCudaTest,
+                         testing::Values("int8", "one_bit", "top_k"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST(EncodesOnDevice, WhereTheGpuHasAllThatAPushIsMadeOf) {
+  JobConfig config;
+  FillDefaults(config, 1);
+  EXPECT_FALSE(EncodesOnDevice(config)) << "there is no codec";
+  config.mutable_comm()->mutable_push_codec()->mutable_int8();
+  EXPECT_TRUE(EncodesOnDevice(config));
+  config.mutable_sync()->set_policy(SyncConfig::BACKUP);
+  EXPECT_FALSE(EncodesOnDevice(config));
+  config.mutable_sync()->set_policy(SyncConfig::ASP);
+  config.mutable_optimizer()->set_clip(OptimizerConfig::GLOBAL);
+  EXPECT_FALSE(EncodesOnDevice(config));
+  config.mutable_optimizer()->set_clip(OptimizerConfig::OFF);
+  EXPECT_TRUE(EncodesOnDevice(config));
+  config.mutable_sync()->set_policy(SyncConfig::BSP);
+  config.mutable_sync()->set_local_steps(2);
+  EXPECT_FALSE(EncodesOnDevice(config));
+  config.mutable_sync()->set_local_steps(1);
+  config.mutable_comm()->mutable_push_codec()->mutable_auto_();
+  EXPECT_FALSE(EncodesOnDevice(config));
+}
+
+}  // namespace
+}  // namespace tug
