@@ -16,6 +16,7 @@ using Command = std::function<absl::Status()>;
 
 // Each adds its subcommand, which puts what is to be run into `chosen` (that outlives `app`).
 void AddTrainCommand(CLI::App& app, Command& chosen);
+void AddLaunchCommands(CLI::App& app, Command& chosen);  // also its two ends of a connection
 void AddCoordinatorCommand(CLI::App& app, Command& chosen);
 void AddServerCommand(CLI::App& app, Command& chosen);
 void AddWorkerCommand(CLI::App& app, Command& chosen);

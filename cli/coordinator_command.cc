@@ -24,9 +24,10 @@ struct CoordinatorCommand {
   std::string listen = "127.0.0.1:7070";
   std::string take_up;  // a run folder; then of the others only ready_fd is read
   int ready_fd = -1;
+  bool across_hosts = false;
 };
 
-// Tells `tug train` where we are: "ADDRESS\tRUN_DIR\n".
+// Tells `tug train` or `tug launch` where we are: "ADDRESS\tRUN_DIR\n".
 void TellParent(int fd, const std::string& address, const std::string& run_dir) {
   if (fd < 0) return;
   const std::string line = absl::StrCat(address, "\t", run_dir, "\n");
@@ -64,7 +65,7 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
   WarnIfExposed(options.listen.host);
   options.run_dir = command.job.run_dir;
   options.resume = command.job.resume;
-  if (command.ready_fd >= 0)
+  if (command.ready_fd >= 0 && !command.across_hosts)
     options.note = LocalPlanText(ReadCpuBudget(), options.config.cluster());
   if (CanBePredicted(options.config)) options.predict_steps = Predict;
   return absl::OkStatus();
@@ -113,6 +114,8 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
   command
       ->add_option("--ready-fd", arguments->ready_fd, "File descriptor for address and run folder")
       ->group("");  // for `tug train`
+  command->add_flag("--across-hosts", arguments->across_hosts, "Nodes are on other hosts too")
+      ->group("");  // for `tug launch`
   command->footer(
       "Servers and workers need only --coordinator HOST:PORT; all hosts must see the run folder "
       "under the same "

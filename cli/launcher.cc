@@ -21,6 +21,20 @@
 namespace tug {
 namespace {
 
+// In the child.
+void SetStreams(const Program& program) {
+  const int input = program.input_fd >= 0 ? program.input_fd : open("/dev/null", O_RDONLY);
+  if (input >= 0) dup2(input, STDIN_FILENO);
+  int output = program.output_fd;
+  if (!program.log_path.empty() && !program.writes_log) {
+    output = open(program.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (output < 0) _exit(127);
+  }
+  const int error = program.error_fd >= 0 ? program.error_fd : output;
+  if (output >= 0) dup2(output, STDOUT_FILENO);
+  if (error >= 0) dup2(error, STDERR_FILENO);
+}
+
 // In the child, between fork and exec. Our process has one thread, so memory may be allocated.
 [[noreturn]] void BecomeProgram(const Program& program, char* const* argv, pid_t parent,
                                 const sigset_t& mask) {
@@ -29,18 +43,12 @@ namespace {
   setpgid(0, 0);
   StayOn(program.cores);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  const int null = open("/dev/null", O_RDONLY);
-  if (null >= 0) dup2(null, STDIN_FILENO);
-  if (!program.log_path.empty()) {
-    const int log = open(program.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    if (log < 0) _exit(127);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-  }
+  signal(SIGPIPE, SIG_DFL);  // it may be ignored here
+  SetStreams(program);
   if (program.keep_fd >= 0) fcntl(program.keep_fd, F_SETFD, 0);
   std::string problem(EnterNetworkHost(program.host).message());
   if (problem.empty()) {
-    execv(argv[0], argv);
+    execvp(argv[0], argv);
     problem = "cannot execute the program";
   }
   const std::string line = absl::StrCat("tug: error: ", problem, "\n");
@@ -57,7 +65,16 @@ bool Ended::exited_with_zero() const {
 
 bool Ended::killed_by_signal() const { return WIFSIGNALED(wait_status); }
 
+std::string Ended::Who() const {
+  return writes_log ? name : absl::StrCat(name, " (pid ", pid, ")");
+}
+
+bool Ended::connection_lost() const {
+  return writes_log && killed_by_signal() && WTERMSIG(wait_status) == SIGHUP;
+}
+
 std::string Ended::How() const {
+  if (connection_lost()) return absl::StrCat("is gone: ", LastWords(log_path));
   if (killed_by_signal()) {
     const int signal = WTERMSIG(wait_status);
     return absl::StrCat("was killed by signal ", signal, " (", strsignal(signal), ")");
@@ -105,27 +122,29 @@ std::optional<Ended> Launcher::Reap(int wait_options) {
   for (const auto& [pid, program] : children_) {
     int status = 0;
     if (waitpid(pid, &status, wait_options) != pid) continue;
-    const Ended ended{program.name, pid, status, program.log_path};
+    const Ended ended{program.name, pid, status, program.log_path, program.writes_log};
     children_.erase(pid);
     return ended;
   }
   return std::nullopt;
 }
 
-LaunchEvent Launcher::Wait(absl::Time deadline, int readable_fd) {
+LaunchEvent Launcher::Wait(absl::Time deadline, const std::vector<int>& readable_fds) {
+  std::vector<pollfd> fds = {{signal_fd_, POLLIN, 0}};
+  for (const int fd : readable_fds) fds.push_back({fd, POLLIN, 0});
   while (true) {
     signalfd_siginfo info;
     while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
-      if (info.ssi_signo != SIGCHLD) return LaunchEvent{std::nullopt, true};
+      if (info.ssi_signo == SIGCHLD) continue;
+      return LaunchEvent{std::nullopt, true, static_cast<int>(info.ssi_signo)};
     }
     // Signals of several children may have merged into one, so children are looked at each time.
     if (std::optional<Ended> ended = Reap(WNOHANG)) return LaunchEvent{std::move(ended), false};
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return LaunchEvent{};
-    pollfd fds[] = {{signal_fd_, POLLIN, 0}, {readable_fd, POLLIN, 0}};
     const int64_t wait_ms = absl::ToInt64Milliseconds(std::min(left, absl::Hours(1))) + 1;
-    poll(fds, 2, static_cast<int>(wait_ms));
-    if (fds[1].revents != 0 && fds[0].revents == 0) return LaunchEvent{};
+    const int ready = poll(fds.data(), fds.size(), static_cast<int>(wait_ms));
+    if (ready > 0 && fds[0].revents == 0) return LaunchEvent{};
   }
 }
 
@@ -140,8 +159,12 @@ void Launcher::Signal(const std::string& name, int signal) {
   }
 }
 
+void Launcher::SignalAll(int signal) {
+  for (const auto& [pid, program] : children_) kill(pid, signal);
+}
+
 void Launcher::KillAll() {
-  for (const auto& [pid, program] : children_) kill(pid, SIGKILL);
+  SignalAll(SIGKILL);
   while (Reap(0).has_value()) continue;
 }
 
@@ -150,6 +173,7 @@ std::string LastWords(const std::string& log_path) {
   std::ifstream log(log_path);
   std::string last, error;
   for (std::string line; std::getline(log, line);) {
+    while (!line.empty() && line.back() == '\r') line.pop_back();  // ssh ends its lines with \r\n
     if (line.empty()) continue;
     last = line;
     if (line.rfind("tug: error:", 0) == 0) error = line;

@@ -17,11 +17,15 @@ namespace tug {
 
 struct Program {
   std::string name;               // for messages: "worker-0"
-  std::vector<std::string> argv;  // argv[0] is the path
+  std::vector<std::string> argv;  // argv[0] is the path, or a name to be looked for in PATH
   std::string log_path;           // stdout and stderr are appended to it; empty: both are ours
   int keep_fd = -1;               // stays open in the child, under the same number
+  int input_fd = -1;              // its stdin; -1: nothing
+  int output_fd = -1;             // its stdout and, if there is no error_fd, its stderr
+  int error_fd = -1;              // its stderr
   std::vector<int> cores;         // affinity mask of the child; empty: ours
   std::string host;               // to run in (cli/network_host.h); empty: ours
+  bool writes_log = false;        // log_path, by itself: stdout and stderr are ours all the same
 };
 
 // A child that ended.
@@ -30,10 +34,15 @@ struct Ended {
   pid_t pid = 0;
   int wait_status = 0;  // of waitpid
   std::string log_path;
+  bool writes_log = false;  // Program's
 
   bool exited_with_zero() const;
   bool killed_by_signal() const;
-  // "exited with code 3" or "was killed by signal 9 (Killed)"
+  // A program on another host whose connection is gone (cli/attach.h).
+  bool connection_lost() const;
+  // "worker-0 (pid 17)", of a program that stands for one on another host "worker-0".
+  std::string Who() const;
+  // "exited with code 3", "was killed by signal 9 (Killed)" or "is gone: connection to b lost"
   std::string How() const;
 };
 
@@ -41,6 +50,7 @@ struct Ended {
 struct LaunchEvent {
   std::optional<Ended> ended;
   bool interrupted = false;  // SIGINT or SIGTERM reached us
+  int signal = 0;            // which of them
 };
 
 // Starts child processes and sees to it that none is left: not when the launcher goes (it kills and
@@ -59,13 +69,14 @@ class Launcher {
   // with code 127, and its last words say why.
   absl::StatusOr<pid_t> Start(const Program& program);
 
-  // Waits for a child to end, an interrupt, bytes or the end of `readable_fd` (if not -1), or the
-  // deadline.
-  LaunchEvent Wait(absl::Time deadline, int readable_fd = -1);
+  // Waits for a child to end, an interrupt, bytes or the end of one of `readable_fds` (-1: none),
+  // or the deadline.
+  LaunchEvent Wait(absl::Time deadline, const std::vector<int>& readable_fds = {});
 
   bool running(const std::string& name) const;
   size_t running_count() const { return children_.size(); }
   void Signal(const std::string& name, int signal);
+  void SignalAll(int signal);
   // SIGKILL, and reaps.
   void KillAll();
 

@@ -27,6 +27,8 @@ namespace {
 
 constexpr char kCoordinator[] = "coordinator";
 constexpr char kSpare[] = "--spare";
+constexpr absl::Duration kKillTime =
+    absl::Seconds(3);  // for hosts elsewhere to say that it is done
 
 class Supervisor {
  public:
@@ -38,7 +40,7 @@ class Supervisor {
     const bool over = ended_.has_value() && !ended_->killed_by_signal();
     if (!over && !run_dir_.empty()) end = StartNodes();
     if (end.ok()) end = Watch();
-    launcher_.KillAll();
+    KillAll();
     if (!run_dir_.empty()) {
       RemoveCoordinatorAddress(run_dir_);
       std::error_code ignored;  // the nodes are gone: there is nothing to take up
@@ -52,7 +54,7 @@ class Supervisor {
  private:
   // The launcher's; counts interrupts.
   LaunchEvent Wait(absl::Time deadline, int readable_fd = -1) {
-    LaunchEvent event = launcher_.Wait(deadline, readable_fd);
+    LaunchEvent event = launcher_.Wait(deadline, {readable_fd});
     if (event.interrupted) ++interrupts_;
     return event;
   }
@@ -63,6 +65,8 @@ class Supervisor {
   }
   NetworkHost HostOfServer(size_t server) const;
   NetworkHost HostOfWorker(size_t worker) const;
+  // Among the workers of its machine.
+  GpuShare GpuShareOf(uint32_t worker) const;
   // `arguments` follow `tug coordinator`. OK: it has told address and run folder, or has ended.
   absl::Status StartCoordinator(std::vector<std::string> arguments);
   std::vector<std::string> CoordinatorArguments() const;
@@ -79,6 +83,9 @@ class Supervisor {
   // None: the job goes on.
   std::optional<absl::Status> NodeFailed(const Ended& node);
   absl::Status KilledByUser();
+  // Also those that run elsewhere, whose connections may be gone.
+  void KillAll();
+  absl::Status Start(const Program& program);
   // Whether a process that was killed is not to be started again, with this death.
   struct Deaths {
     absl::Time started_at;
@@ -135,15 +142,15 @@ absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
   program.argv.insert(program.argv.end(), arguments.begin(), arguments.end());
   program.keep_fd = write_end.get();
   coordinator_.started_at = absl::Now();
-  RETURN_IF_ERROR(launcher_.Start(program).status());
+  RETURN_IF_ERROR(Start(program));
   write_end = FileDescriptor();  // so that its end is seen when the coordinator dies
   return ReadAddress(read_end.get());
 }
 
 absl::Status Supervisor::TakeUp(const Ended& coordinator) {
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
-  std::fprintf(stderr, "the coordinator (pid %d) %s: another one takes the job up\n",
-               static_cast<int>(coordinator.pid), coordinator.How().c_str());
+  std::fprintf(stderr, "the %s %s: another one takes the job up\n", coordinator.Who().c_str(),
+               coordinator.How().c_str());
   const int interrupts = interrupts_;
   RETURN_IF_ERROR(StartCoordinator({"--take-up", run_dir_}));
   // The one that was killed may not have heard of it.
@@ -196,6 +203,7 @@ absl::Status Supervisor::ReadAddress(int fd) {
 }
 
 NetworkHost Supervisor::HostOfServer(size_t server) const {
+  if (server < job_.server_hosts.size()) return job_.server_hosts[server];
   const size_t hosts = job_.hosts.size();
   if (!job_.beside_workers || server < job_.workers || hosts <= job_.workers) {
     return HostOf(server);
@@ -204,11 +212,25 @@ NetworkHost Supervisor::HostOfServer(size_t server) const {
 }
 
 NetworkHost Supervisor::HostOfWorker(size_t worker) const {
+  if (worker < job_.worker_hosts.size()) return job_.worker_hosts[worker];
   return HostOf(job_.beside_workers ? worker : job_.servers + job_.spare_servers + worker);
 }
 
+GpuShare Supervisor::GpuShareOf(uint32_t worker) const {
+  if (!job_.elsewhere) return {worker, job_.workers};
+  GpuShare share = {.worker = 0, .workers = 0};
+  for (uint32_t i = 0; i < job_.workers; ++i) {
+    if (HostOfWorker(i).name != HostOfWorker(worker).name) continue;
+    if (i < worker) ++share.worker;
+    ++share.workers;
+  }
+  return share;
+}
+
 absl::Status Supervisor::StartNodes() {
-  const std::filesystem::path logs = std::filesystem::path(run_dir_) / kLogFolder;
+  const std::filesystem::path logs = job_.log_folder.empty()
+                                         ? std::filesystem::path(run_dir_) / kLogFolder
+                                         : std::filesystem::path(job_.log_folder);
   std::error_code error;
   std::filesystem::create_directories(logs, error);
   if (error) return FileError(error.value(), "make the folder", logs.string());
@@ -233,7 +255,7 @@ absl::Status Supervisor::StartNodes() {
       }
       if (!listens) {
         program.argv.push_back("--gpu-share");
-        program.argv.push_back(GpuShareText({i, count}));
+        program.argv.push_back(GpuShareText(GpuShareOf(i)));
       }
       const bool spare = listens && i >= job_.servers;
       if (spare) program.argv.push_back(kSpare);
@@ -253,7 +275,13 @@ absl::Status Supervisor::StartNodes() {
 absl::Status Supervisor::StartNode(const std::string& name) {
   Node& node = nodes_[name];
   node.deaths.started_at = absl::Now();
-  return launcher_.Start(node.program).status();
+  return Start(node.program);
+}
+
+absl::Status Supervisor::Start(const Program& program) {
+  if (!job_.elsewhere) return launcher_.Start(program).status();
+  ASSIGN_OR_RETURN(const Program stand_in, job_.elsewhere(program, run_dir_));
+  return launcher_.Start(stand_in).status();
 }
 
 absl::Status Supervisor::Replace(const Ended& ended) {
@@ -262,8 +290,8 @@ absl::Status Supervisor::Replace(const Ended& ended) {
   std::vector<std::string>& argv = nodes_[ended.name].program.argv;
   if (argv[1] == "server" && argv.back() != kSpare) argv.push_back(kSpare);
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
-  std::fprintf(stderr, "%s (pid %d) %s: another is started in its place\n", ended.name.c_str(),
-               static_cast<int>(ended.pid), ended.How().c_str());
+  std::fprintf(stderr, "%s %s: another is started in its place\n", ended.Who().c_str(),
+               ended.How().c_str());
   return StartNode(ended.name);
 }
 
@@ -293,8 +321,17 @@ absl::Status Supervisor::Watch() {
   }
 }
 
-absl::Status Supervisor::KilledByUser() {
+void Supervisor::KillAll() {
+  if (job_.elsewhere) {
+    launcher_.SignalAll(SIGTERM);
+    const absl::Time deadline = absl::Now() + kKillTime;
+    while (launcher_.running_count() > 0 && absl::Now() < deadline) Wait(deadline);
+  }
   launcher_.KillAll();
+}
+
+absl::Status Supervisor::KilledByUser() {
+  KillAll();
   return absl::AbortedError(
       absl::StrCat("interrupted twice: all processes were killed; ", ResumeHint()));
 }
@@ -349,18 +386,24 @@ std::optional<absl::Status> Supervisor::NodeFailed(const Ended& node) {
 
 absl::Status Supervisor::Killed(const Ended& process) const {
   std::string said;
-  if (!process.log_path.empty()) said = LastWords(process.log_path);
+  if (!process.log_path.empty() && !process.connection_lost()) said = LastWords(process.log_path);
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
   return absl::AbortedError(
-      absl::StrCat(process.name, " (pid ", process.pid, ") ", process.How(),
+      absl::StrCat(process.Who(), " ", process.How(),
                    said.empty() ? "" : absl::StrCat(" (it said last: ", said, ")"),
                    ", so the job was ended; ", ResumeHint()));
 }
 
 std::string Supervisor::ResumeHint() const {
   const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run_dir_);
+  // The run folder of a job elsewhere may be out of sight.
+  if (job_.elsewhere && !run_dir_.empty() && !newest.ok())
+    return absl::StrCat("if there is a checkpoint, resume with: ", job_.command, " --resume ",
+                        run_dir_);
   if (run_dir_.empty() || !newest.ok()) return "no checkpoint was written yet: start the job again";
-  return absl::StrCat("resume with: tug train ", job_.job_file, " --resume ", run_dir_, " (step ",
+  const std::string command =
+      job_.command.empty() ? absl::StrCat("tug train ", job_.job_file) : job_.command;
+  return absl::StrCat("resume with: ", command, " --resume ", run_dir_, " (step ",
                       newest->manifest.version(), ")");
 }
 

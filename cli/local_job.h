@@ -2,11 +2,14 @@
 #define TUG_CLI_LOCAL_JOB_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cli/launcher.h"
 #include "cli/network_host.h"
 
 namespace tug {
@@ -14,7 +17,8 @@ namespace tug {
 inline constexpr int kMostQuickDeaths = 3;
 inline constexpr absl::Duration kQuickDeath = absl::Seconds(5);
 
-// A job whose processes all run on this machine.
+// A job whose processes are all children of ours: they run on this machine, or stand for those that
+// run elsewhere.
 struct LocalJob {
   std::string executable;  // tug itself
   std::string job_file;
@@ -33,6 +37,16 @@ struct LocalJob {
   // Workers are dealt first: as many servers as there are workers are beside them, the others on
   // the hosts that are left, or on all where none is.
   bool beside_workers = false;
+  // By process, where they are not dealt so; empty: they are.
+  std::vector<NetworkHost> server_hosts;
+  std::vector<NetworkHost> worker_hosts;
+  // Makes of a program that is to run on its `host` one that runs here and stands for it: shows
+  // what it says, passes SIGINT on to it, kills it at SIGTERM, and ends as it does (cli/attach.h).
+  // None: hosts are network namespaces of this machine.
+  std::function<absl::StatusOr<Program>(const Program& program, const std::string& run_dir)>
+      elsewhere;
+  std::string log_folder;       // of the nodes; empty: RUN/logs
+  std::string command;          // that resumes it, but for --resume; empty: that of `tug train`
   std::string coordinator_log;  // what it says is appended to this file; empty: it says it to us
   // For the coordinator to end a job one of whose nodes has exited with an error.
   absl::Duration report_time = absl::Seconds(4);
@@ -44,12 +58,14 @@ struct LocalJob {
 };
 
 // Starts the coordinator on a free port, then servers and workers (their output goes to RUN/logs/),
-// and sees the job to its end. Workers that are to compute on GPUs share those of this machine
-// (cli/gpu_share.h). No process is left when it returns.
+// and sees the job to its end. Workers that are to compute on GPUs share those of their machine
+// (cli/gpu_share.h). No process is left when it returns; of those elsewhere none whose connection
+// holds.
 //  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
 //    With interrupt_is_error the error is CANCELLED, "interrupted", whenever it came; before there
 //    is a job it always is CANCELLED.
-//  - A node killed by a signal: another is started in its place, with its name, and the job goes
+//  - A node killed by a signal, or whose connection is lost: another is started in its place, with
+//  its name, and the job goes
 //    on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A server in place of another
 //    is a spare one: it gets a place only if one is free. A node that left the job is not replaced.
 //    A node that exits with an error: first the coordinator has report_time to end the job with its

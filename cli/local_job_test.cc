@@ -127,6 +127,30 @@ TEST_F(LocalJobTest, PutsServersBesideWorkersAndTheOthersOnHostsOfTheirOwn) {
   ExpectNobodyLeft();
 }
 
+TEST_F(LocalJobTest, StartsProgramsElsewhereByWhatStandsForThem) {
+  job_.hosts = {{"a", "{address}"}};
+  job_.server_hosts = {{"b", "{address}"}};
+  job_.worker_hosts = {{"c", "{address}"}, {"b", "{address}"}};
+  job_.log_folder = root_.string();
+  job_.elsewhere = [this](const Program& program, const std::string& run_dir) {
+    std::ofstream(root_ / "placed", std::ios::app)
+        << program.name << " on " << program.host << " in '" << run_dir << "'\n";
+    Program stand_in = program;
+    stand_in.host.clear();
+    return stand_in;
+  };
+  Write(tell_ + "while [ $(cat $root/done 2>/dev/null | wc -l) -lt 3 ]; do sleep 0.02; done",
+        "echo $* >> $root/listens; echo >> $root/done", "echo >> $root/done");
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  const std::string in = absl::StrCat(" in '", root_.string(), "'\n");
+  EXPECT_EQ(ReadWholeFile((root_ / "placed").string(), 1000).value(),
+            absl::StrCat("coordinator on a in ''\nserver-0 on b", in, "worker-0 on c", in,
+                         "worker-1 on b", in));
+  EXPECT_THAT(ReadWholeFile((root_ / "listens").string(), 1000).value(),
+              HasSubstr("--listen {address}\n"));
+  ExpectNobodyLeft();
+}
+
 TEST_F(LocalJobTest, SaysThatAHostIsNotThere) {
   job_.hosts = {{"no-such-host", "10.77.0.1"}};
   job_.coordinator_log = (root_ / "coordinator.log").string();

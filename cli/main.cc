@@ -9,11 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "cli/commands.h"
-#include "proto/wire.h"
+#include "cli/version.h"
 
 namespace {
 
-constexpr char kRelease[] = "0.1.0";
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
@@ -59,11 +58,10 @@ int main(int argc, char** argv) {
       "  tug status runs/quickstart-1\n"
       "  tug sample --from runs/quickstart-1 --prompt \"In the beginning\"\n"
       "Each command has its own --help.");
-  app.set_version_flag("--version",
-                       absl::StrCat("tug ", kRelease, " (control protocol ", tug::kControlVersion,
-                                    ", wire format ", tug::kWireVersion, ")"));
+  app.set_version_flag("--version", tug::VersionText());
   app.require_subcommand(1);
   tug::AddTrainCommand(app, chosen);
+  tug::AddLaunchCommands(app, chosen);
   tug::AddStatusCommand(app, chosen);
   tug::AddStopCommand(app, chosen);
   tug::AddDrainCommand(app, chosen);

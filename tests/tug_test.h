@@ -57,6 +57,8 @@ class TugTest : public ::testing::Test {
   // To a good end.
   void Train(const std::string& run, const Texts& settings = {}, const Texts& more = {});
 
+  // By which the test's processes are found (tests/tug_process.h).
+  const std::string& test_id() const { return test_id_; }
   // Process ids of the test's living processes of a subcommand: "server", "worker", ...
   std::vector<pid_t> Pids(const std::string& subcommand) const;
 

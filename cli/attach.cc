@@ -1,0 +1,223 @@
+#include "cli/attach.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "cli/launcher.h"
+#include "cli/pipe.h"
+#include "cli/pipe_writer.h"
+#include "cli/remote_program.h"
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kAttachmentLimitBytes = uint64_t{64} << 20;
+constexpr absl::Duration kFlushInterval = absl::Milliseconds(20);
+constexpr absl::Duration kFlushTime = absl::Seconds(2);  // of what was said last
+// sshd turns connections away when many log in at once, and a host may be on its way up. All
+// attempts last longer than kQuickDeath (cli/local_job.h), so that a host may stay away.
+constexpr int kConnectAttempts = 5;
+constexpr absl::Duration kConnectPause = absl::Milliseconds(1500);
+constexpr char kConnection[] = "connection";
+
+class Attached {
+ public:
+  Attached(Attachment attachment, int ready_fd)
+      : attachment_(std::move(attachment)), ready_fd_(ready_fd), shown_(STDOUT_FILENO) {
+    IgnoreBrokenPipes();
+    if (ready_fd_ >= 0) fcntl(ready_fd_, F_SETFD, FD_CLOEXEC);  // it is not for ssh
+  }
+
+  // The wait status of the program; none: the connection is lost.
+  absl::StatusOr<std::optional<int>> Run() {
+    for (int attempt = 1;; ++attempt) {
+      RETURN_IF_ERROR(Connect());
+      const std::optional<Ended> connection = Follow();
+      while (PassOutput()) continue;
+      while (PassErrors()) continue;
+      if (wait_status_.has_value() || ProgramEnded(*connection)) break;
+      const bool again = !begun_ && !killed_ && attempt < kConnectAttempts;
+      Show(again ? absl::StrCat(last_, ": trying again") : last_);
+      if (!again || !Pause()) break;
+    }
+    shown_.FlushUntil(absl::Now() + kFlushTime);
+    std::ofstream(attachment_.log_path) << (error_.empty() ? last_ : error_) << "\n";
+    return wait_status_;
+  }
+
+ private:
+  // Until the program or the connection has ended: none, or the connection's end.
+  std::optional<Ended> Follow() {
+    absl::Time next_beat = absl::Now() + kAliveInterval;
+    std::optional<Ended> ended;
+    while (!ended.has_value() && !wait_status_.has_value()) {
+      const LaunchEvent event =
+          launcher_.Wait(NextDeadline(next_beat), {output_.get(), errors_.get()});
+      if (event.interrupted) PassSignal(event.signal);
+      if (absl::Now() >= next_beat) {
+        if (down_->empty()) Down(kAlive);
+        next_beat = absl::Now() + kAliveInterval;
+      }
+      ended = event.ended;
+      PassOutput();
+      PassErrors();
+      down_->Flush();
+      shown_.Flush();
+    }
+    return ended;
+  }
+
+  absl::Status Connect() {
+    ASSIGN_OR_RETURN(Pipe down, NewPipe());
+    ASSIGN_OR_RETURN(Pipe up, NewPipe());
+    ASSIGN_OR_RETURN(Pipe errors, NewPipe());
+    Program program;
+    program.name = kConnection;
+    program.argv = attachment_.connection;
+    program.input_fd = down.read_end.get();
+    program.output_fd = up.write_end.get();
+    program.error_fd = errors.write_end.get();
+    RETURN_IF_ERROR(launcher_.Start(program).status());
+    input_ = std::move(down.write_end);
+    output_ = std::move(up.read_end);
+    errors_ = std::move(errors.read_end);
+    down_.emplace(input_.get());
+    down_->Append(absl::StrCat(ToLine(attachment_.program), "\n"));
+    return absl::OkStatus();
+  }
+
+  absl::Time NextDeadline(absl::Time next_beat) const {
+    const bool waiting = !down_->empty() || !shown_.empty();
+    return waiting ? std::min(next_beat, absl::Now() + kFlushInterval) : next_beat;
+  }
+
+  void PassSignal(int signal) {
+    killed_ = killed_ || signal != SIGINT;
+    Down(signal == SIGINT ? SIGINT : SIGKILL);
+  }
+  // Before another attempt. False: nobody wants one.
+  bool Pause() {
+    const absl::Time end = absl::Now() + kConnectPause;
+    while (absl::Now() < end) {
+      if (launcher_.Wait(end).interrupted) return false;
+    }
+    return true;
+  }
+
+  void Down(int signal) { down_->Append(std::string(1, static_cast<char>(signal))); }
+
+  // Whether a connection that has ended without telling so ended with the program: as `tug attend`
+  // did, unless ssh itself failed.
+  bool ProgramEnded(const Ended& connection) {
+    constexpr int kSshFailed = 255;
+    const bool of_ssh = connection.killed_by_signal() || connection.exited_with_zero() ||
+                        WEXITSTATUS(connection.wait_status) == kSshFailed;
+    error_.clear();
+    last_ = ssh_said_;
+    if (!of_ssh) {
+      wait_status_ = connection.wait_status;
+      return true;
+    }
+    last_ = absl::StrCat("connection to ", attachment_.host, " lost",
+                         ssh_said_.empty() ? "" : absl::StrCat(": ", ssh_said_));
+    return false;
+  }
+
+  // False: nothing more is there.
+  bool PassOutput() {
+    return PassLines(output_, lines_, [this](const std::string& line) { OnLine(line); });
+  }
+  bool PassErrors() {
+    return PassLines(errors_, error_lines_, [this](const std::string& line) {
+      ssh_said_ = std::string(absl::StripSuffix(line, "\r"));
+      Show(ssh_said_);
+    });
+  }
+
+  void OnLine(const std::string& line) {
+    if (line.empty() || line[0] != kControl) {
+      last_ = line;
+      if (absl::StartsWith(line, "tug: error:")) error_ = line;
+      Show(line);
+      return;
+    }
+    absl::string_view control = absl::string_view(line).substr(1);
+    int status = 0;
+    if (control == kBegun) {
+      begun_ = true;
+    } else if (absl::ConsumePrefix(&control, kReady)) {
+      TellReady(absl::StrCat(control, "\n"));
+    } else if (absl::ConsumePrefix(&control, kEnded) && absl::SimpleAtoi(control, &status)) {
+      wait_status_ = status;
+    }
+  }
+
+  void TellReady(const std::string& line) {
+    if (ready_fd_ < 0) return;
+    const ssize_t ignored = write(ready_fd_, line.data(), line.size());  // the launcher is going
+    static_cast<void>(ignored);
+    close(ready_fd_);
+    ready_fd_ = -1;
+  }
+
+  void Show(const std::string& line) {
+    if (!shown_.AppendIfRoom(absl::StrCat(attachment_.prefix, line, "\n"))) ++not_shown_;
+    if (not_shown_ == 0 || !shown_.empty()) return;
+    shown_.Append(absl::StrCat(attachment_.prefix, not_shown_, " lines are left out\n"));
+    not_shown_ = 0;
+  }
+
+  const Attachment attachment_;
+  int ready_fd_;
+  PipeWriter shown_;
+  Launcher launcher_;
+  FileDescriptor input_, output_, errors_;
+  std::optional<PipeWriter> down_;
+  LineReader lines_, error_lines_;
+  std::string last_, error_, ssh_said_;
+  int not_shown_ = 0;
+  bool begun_ = false;   // the program
+  bool killed_ = false;  // by the launcher
+  std::optional<int> wait_status_;
+};
+
+[[noreturn]] void DieBy(int signal) {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  ::signal(signal, SIG_DFL);
+  sigset_t all;
+  sigemptyset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  raise(signal);
+  std::_Exit(128 + signal);
+}
+
+}  // namespace
+
+absl::Status Attach(const std::string& path, int ready_fd) {
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kAttachmentLimitBytes));
+  ASSIGN_OR_RETURN(Attachment attachment, ParseAttachment(text));
+  ASSIGN_OR_RETURN(const std::optional<int> status,
+                   Attached(std::move(attachment), ready_fd).Run());
+  if (!status.has_value()) DieBy(SIGHUP);
+  if (WIFSIGNALED(*status)) DieBy(WTERMSIG(*status));
+  std::_Exit(WEXITSTATUS(*status));
+}
+
+}  // namespace tug

@@ -1,0 +1,213 @@
+#include "cli/attend.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "cli/launcher.h"
+#include "cli/pipe.h"
+#include "cli/pipe_writer.h"
+#include "cli/remote_program.h"
+#include "cli/route.h"
+#include "coordinator/run_folder.h"
+
+namespace tug {
+namespace {
+
+constexpr size_t kLineLimitBytes = size_t{64} << 20;
+// For a job to end in order once the launcher is gone.
+constexpr absl::Duration kEndTime = absl::Seconds(6);
+constexpr absl::Duration kFlushInterval = absl::Milliseconds(20);
+constexpr absl::Duration kFlushTime = absl::Seconds(1);  // of what was said last
+
+// What launchers send first. Byte by byte: what follows is not to be taken.
+absl::StatusOr<RemoteProgram> ReadProgram() {
+  std::string line;
+  char c;
+  while (line.size() < kLineLimitBytes) {
+    const ssize_t got = read(STDIN_FILENO, &c, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    if (c == '\n') return ParseRemoteProgram(line);
+    line += c;
+  }
+  return absl::InvalidArgumentError("nobody says what to attend: `tug launch` starts this command");
+}
+
+absl::StatusOr<FileDescriptor> InMemory(const std::string& text) {
+  FileDescriptor fd(memfd_create("tug-input", MFD_CLOEXEC));
+  if (!fd.valid()) return FileError(errno, "make", "a file in memory");
+  for (size_t written = 0; written < text.size();) {
+    const ssize_t n = write(fd.get(), text.data() + written, text.size() - written);
+    if (n < 0) return FileError(errno, "write", "a file in memory");
+    written += static_cast<size_t>(n);
+  }
+  lseek(fd.get(), 0, SEEK_SET);
+  return fd;
+}
+
+class Attendant {
+ public:
+  explicit Attendant(RemoteProgram remote) : remote_(std::move(remote)), up_(STDOUT_FILENO) {
+    IgnoreBrokenPipes();
+  }
+
+  absl::StatusOr<int> Run() {
+    RETURN_IF_ERROR(StartProgram());
+    Tell(kBegun);
+    OpenLog(remote_.run_dir);
+    heard_at_ = absl::Now();
+    while (!wait_status_.has_value()) {
+      const LaunchEvent event = launcher_.Wait(NextDeadline(), {input(), output(), ready()});
+      if (event.interrupted) launcher_.Signal(remote_.name, event.signal);
+      ObeyLauncher();
+      PassReady();
+      PassOutput();
+      if (event.ended.has_value()) wait_status_ = event.ended->wait_status;
+      EndWhatIsLeft();
+      up_.Flush();
+    }
+    PassReady();
+    while (output() >= 0 && PassOutput()) continue;
+    Tell(absl::StrCat(kEnded, *wait_status_));
+    up_.FlushUntil(absl::Now() + kFlushTime);
+    return *wait_status_;
+  }
+
+ private:
+  int input() const { return connected_ ? STDIN_FILENO : -1; }
+  int output() const { return output_.get(); }
+  int ready() const { return ready_.get(); }
+
+  absl::Status StartProgram() {
+    std::error_code ignored;  // then it runs in the user's home
+    std::filesystem::current_path(remote_.folder, ignored);
+    ASSIGN_OR_RETURN(const FileDescriptor program_input, InMemory(remote_.input));
+    ASSIGN_OR_RETURN(Pipe said, NewPipe());
+    ASSIGN_OR_RETURN(Pipe told, NewPipe());
+    Program program;
+    program.name = remote_.name;
+    program.argv = {std::filesystem::read_symlink("/proc/self/exe").string()};
+    for (std::string argument : remote_.argv) {
+      if (argument == kReadyArgument) program.keep_fd = told.write_end.get();
+      if (argument == kReadyArgument) argument = std::to_string(program.keep_fd);
+      if (absl::StrContains(argument, kAddressArgument)) {
+        ASSIGN_OR_RETURN(std::string address, AddressToward(remote_.peers, remote_.interfaces));
+        const bool with_port = argument != kAddressArgument;
+        if (with_port && absl::StrContains(address, ":")) address = absl::StrCat("[", address, "]");
+        argument = absl::StrReplaceAll(argument, {{kAddressArgument, address}});
+      }
+      program.argv.push_back(std::move(argument));
+    }
+    program.input_fd = program_input.get();
+    program.output_fd = said.write_end.get();
+    RETURN_IF_ERROR(launcher_.Start(program).status());
+    output_ = std::move(said.read_end);
+    if (program.keep_fd >= 0) ready_ = std::move(told.read_end);
+    return absl::OkStatus();
+  }
+
+  absl::Time NextDeadline() const {
+    absl::Time deadline = absl::InfiniteFuture();
+    if (connected_ && !remote_.detached && !ends_at_.has_value())
+      deadline = heard_at_ + remote_.silence;
+    if (ends_at_.has_value()) deadline = std::min(deadline, *ends_at_);
+    return up_.empty() ? deadline : std::min(deadline, absl::Now() + kFlushInterval);
+  }
+
+  // Signals, and whether it lives.
+  void ObeyLauncher() {
+    if (!connected_) return;
+    const std::optional<std::string> bytes = ReadWhatIsThere(STDIN_FILENO);
+    if (!bytes.has_value()) {
+      connected_ = false;
+      return;
+    }
+    if (!bytes->empty()) heard_at_ = absl::Now();
+    for (const char signal : *bytes) {
+      if (signal != kAlive) launcher_.Signal(remote_.name, signal);
+    }
+  }
+
+  // Once the launcher is gone, or takes too long to say anything.
+  void EndWhatIsLeft() {
+    const absl::Time now = absl::Now();
+    const bool gone = !connected_ || now >= heard_at_ + remote_.silence;
+    if (gone && !remote_.detached && !ends_at_.has_value()) {
+      Say("tug: warning: the connection to `tug launch` is lost: ending");
+      ends_at_ = now + kEndTime;
+      if (remote_.ends_in_order) launcher_.Signal(remote_.name, SIGTERM);
+    }
+    if (ends_at_.has_value() && now >= *ends_at_) launcher_.Signal(remote_.name, SIGKILL);
+  }
+
+  // False: nothing more is there.
+  bool PassOutput() {
+    return PassLines(output_, lines_, [this](const std::string& line) { Say(line); });
+  }
+
+  void PassReady() {
+    PassLines(ready_, ready_lines_, [this](const std::string& line) {
+      Tell(absl::StrCat(kReady, line));
+      const std::vector<std::string> parts = absl::StrSplit(line, '\t');
+      if (parts.size() == 2) OpenLog(parts[1]);
+    });
+  }
+
+  void Tell(const std::string& control) {
+    up_.Append(absl::StrCat(std::string(1, kControl), control, "\n"));
+    up_.Flush();
+  }
+
+  void Say(const std::string& line) {
+    up_.AppendIfRoom(absl::StrCat(line, "\n"));
+    if (!log_.valid()) return;
+    const std::string ended = absl::StrCat(line, "\n");
+    const ssize_t ignored = write(log_.get(), ended.data(), ended.size());  // a full disk
+    static_cast<void>(ignored);
+  }
+
+  // Hosts that do not share the run folder keep no log.
+  void OpenLog(const std::string& run_dir) {
+    std::error_code error;
+    if (run_dir.empty() || !std::filesystem::is_directory(run_dir, error)) return;
+    const std::string folder = absl::StrCat(run_dir, "/", kLogFolder);
+    std::filesystem::create_directory(folder, error);
+    const std::string path = absl::StrCat(folder, "/", remote_.name, ".log");
+    log_ = FileDescriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  }
+
+  const RemoteProgram remote_;
+  Launcher launcher_;
+  PipeWriter up_;
+  FileDescriptor output_, ready_, log_;
+  LineReader lines_, ready_lines_;
+  bool connected_ = true;
+  absl::Time heard_at_;
+  std::optional<absl::Time> ends_at_;
+  std::optional<int> wait_status_;
+};
+
+}  // namespace
+
+absl::StatusOr<int> Attend() {
+  ASSIGN_OR_RETURN(RemoteProgram program, ReadProgram());
+  return Attendant(std::move(program)).Run();
+}
+
+}  // namespace tug

@@ -1,0 +1,303 @@
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "cli/attach.h"
+#include "cli/attend.h"
+#include "cli/commands.h"
+#include "cli/hosts_file.h"
+#include "cli/job_arguments.h"
+#include "cli/local_job.h"
+#include "cli/remote_program.h"
+#include "cli/ssh_hosts.h"
+#include "proto/control_client.h"
+#include "proto/job_config.h"
+#include "proto/placement_mode.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kJobThere[] = "/dev/stdin";  // RemoteProgram::input
+constexpr int kWidestName = 15;             // "worker-99" and the like beside "coordinator"
+
+struct LaunchArguments {
+  JobArguments job;
+  std::string hosts_file;
+  std::string ssh = "ssh";
+  std::string program;
+  std::string bundle;
+  bool detached = false;
+};
+
+// For as long as it lives.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() = default;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  absl::Status Make() {
+    std::error_code error;
+    std::string pattern = (fs::temp_directory_path(error) / "tug-launch-XXXXXX").string();
+    if (error || mkdtemp(pattern.data()) == nullptr) return FileError(errno, "make", pattern);
+    path_ = pattern;
+    return absl::OkStatus();
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// What a job on other hosts is made of, and how a program of it is started there.
+struct Launched {
+  std::string executable;  // tug, here
+  std::string job_text;
+  std::string folder;  // temporary
+  std::string working_folder;
+  SshOptions ssh;
+  bool detached = false;
+  std::vector<LaunchHost> hosts;  // that are used
+  std::vector<ReadyHost> ready;   // by host
+  int name_width = 0;             // of a host
+
+  // LocalJob::elsewhere
+  absl::StatusOr<Program> StandIn(const Program& program, const std::string& run_dir) const;
+  std::vector<std::string> PeersOf(const Program& program, size_t host) const;
+};
+
+std::vector<std::string> Launched::PeersOf(const Program& program, size_t host) const {
+  const auto& argv = program.argv;
+  const auto flag = std::find(argv.begin(), argv.end(), "--coordinator");
+  if (flag != argv.end() && flag + 1 != argv.end()) {
+    const absl::StatusOr<HostPort> coordinator = ParseHostPort(flag[1]);
+    if (coordinator.ok()) return {coordinator->host};
+  }
+  std::vector<std::string> peers;
+  for (size_t other = 0; other < ready.size(); ++other) {
+    if (other != host) peers.push_back(ready[other].address);
+  }
+  if (peers.empty()) peers.push_back(ready[host].address);  // all are on one host
+  return peers;
+}
+
+absl::StatusOr<Program> Launched::StandIn(const Program& program,
+                                          const std::string& run_dir) const {
+  const size_t host = static_cast<size_t>(
+      std::find_if(hosts.begin(), hosts.end(),
+                   [&](const LaunchHost& candidate) { return candidate.name == program.host; }) -
+      hosts.begin());
+  const bool coordinates = program.keep_fd >= 0;
+  Attachment attachment;
+  attachment.connection =
+      SshCommand(ssh, hosts[host], absl::StrCat("exec ", Quoted(ready[host].program), " attend"));
+  attachment.host = program.host;
+  attachment.prefix =
+      absl::StrFormat("%-*s %-*s | ", kWidestName, program.name, name_width, program.host);
+  attachment.log_path = absl::StrCat(folder, "/", program.name, ".log");
+  RemoteProgram& remote = attachment.program;
+  remote.name = program.name;
+  remote.argv.assign(program.argv.begin() + 1, program.argv.end());
+  remote.folder = working_folder;
+  remote.peers = PeersOf(program, host);
+  remote.interfaces = hosts[host].interfaces;
+  remote.run_dir = run_dir;
+  remote.silence = ssh.silence;
+  remote.detached = detached;
+  remote.ends_in_order = coordinates;
+  Program stand_in;
+  stand_in.name = program.name;
+  stand_in.log_path = attachment.log_path;
+  stand_in.writes_log = true;
+  const std::string path = absl::StrCat(folder, "/", program.name, ".json");
+  stand_in.argv = {executable, "attach", path};
+  if (coordinates) {
+    const std::string fd = std::to_string(program.keep_fd);
+    std::replace(remote.argv.begin(), remote.argv.end(), fd, std::string(kReadyArgument));
+    remote.argv.push_back("--across-hosts");
+    remote.input = job_text;
+    stand_in.keep_fd = program.keep_fd;
+    stand_in.argv.push_back("--ready-fd");
+    stand_in.argv.push_back(fd);
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << ToText(attachment);
+  file.close();
+  if (!file) return FileError(errno, "write", path);
+  return stand_in;
+}
+
+// Hosts without a process are not asked: neither reached nor prepared.
+void KeepUsed(std::vector<LaunchHost>& hosts, DealtProcesses& dealt) {
+  std::vector<LaunchHost> used;
+  std::map<size_t, size_t> renumbered;
+  const auto keep = [&](size_t& host) {
+    const auto [found, is_new] = renumbered.emplace(host, used.size());
+    if (is_new) used.push_back(hosts[host]);
+    host = found->second;
+  };
+  keep(dealt.coordinator);
+  for (size_t& host : dealt.servers) keep(host);
+  for (size_t& host : dealt.workers) keep(host);
+  hosts = std::move(used);
+}
+
+// What the command line says, as a job for the supervisor.
+absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig& config,
+                               const DealtProcesses& dealt, const Launched& launched) {
+  LocalJob job;
+  job.executable = launched.executable;
+  job.job_file = kJobThere;
+  job.overrides = arguments.job.Overrides();
+  std::error_code error;
+  // The coordinator may not find the folder we are in.
+  if (!arguments.job.resume.empty()) job.resume = fs::absolute(arguments.job.resume, error);
+  if (!arguments.job.run_dir.empty()) job.run_dir = fs::absolute(arguments.job.run_dir, error);
+  job.servers = config.cluster().servers();
+  job.workers = config.cluster().workers();
+  job.spare_servers = config.cluster().spare_servers();
+  const auto place = [&](size_t host) {
+    return NetworkHost{launched.hosts[host].name, kAddressArgument};
+  };
+  job.hosts = {place(dealt.coordinator)};
+  for (const size_t host : dealt.servers) job.server_hosts.push_back(place(host));
+  for (const size_t host : dealt.workers) job.worker_hosts.push_back(place(host));
+  job.log_folder = launched.folder;
+  job.coordinator_log = absl::StrCat(launched.folder, "/coordinator.log");
+  job.command =
+      absl::StrCat("tug launch ", arguments.job.job_file, " --hosts ", arguments.hosts_file);
+  job.elsewhere = [&launched](const Program& program, const std::string& run_dir) {
+    return launched.StandIn(program, run_dir);
+  };
+  return job;
+}
+
+absl::Status Launch(const LaunchArguments& arguments) {
+  // Mistakes are found before any host is reached.
+  ASSIGN_OR_RETURN(const JobConfig config,
+                   LoadJobConfig(arguments.job.job_file, arguments.job.Overrides()));
+  Launched launched;
+  ASSIGN_OR_RETURN(launched.job_text, ReadWholeFile(arguments.job.job_file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(const std::string hosts_text,
+                   ReadWholeFile(arguments.hosts_file, kHostsFileLimitBytes));
+  ASSIGN_OR_RETURN(launched.hosts, ParseHostsFile(hosts_text, arguments.hosts_file));
+  ASSIGN_OR_RETURN(
+      DealtProcesses dealt,
+      DealProcesses(launched.hosts,
+                    {.servers = config.cluster().servers() + config.cluster().spare_servers(),
+                     .workers = config.cluster().workers(),
+                     .servers_beside_workers = StartsServersBesideWorkers(config)}));
+  KeepUsed(launched.hosts, dealt);
+  for (const LaunchHost& host : launched.hosts)
+    launched.name_width = std::max(launched.name_width, static_cast<int>(host.name.size()));
+  launched.ssh.ssh = absl::StrSplit(arguments.ssh, ' ', absl::SkipEmpty());
+  if (launched.ssh.ssh.empty()) return absl::InvalidArgumentError("--ssh names no program");
+  launched.ssh.program = arguments.program;
+  launched.ssh.bundle = arguments.bundle;
+  launched.ssh.silence = absl::Milliseconds(config.fault().failure_timeout_ms());
+  launched.detached = arguments.detached;
+  std::error_code error;
+  launched.executable = fs::read_symlink("/proc/self/exe", error).string();
+  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  launched.working_folder = fs::current_path(error).string();
+  TemporaryFolder folder;
+  RETURN_IF_ERROR(folder.Make());
+  launched.folder = folder.path();
+  ASSIGN_OR_RETURN(launched.ready, PrepareHosts(launched.hosts, launched.ssh, folder.path()));
+  ASSIGN_OR_RETURN(const LocalJob job, JobOf(arguments, config, dealt, launched));
+  return RunLocalJob(job);
+}
+
+void AddAttachCommand(CLI::App& app, Command& chosen) {
+  auto path = std::make_shared<std::string>();
+  auto ready_fd = std::make_shared<int>(-1);
+  CLI::App* command = app.add_subcommand(
+      "attach", "Of `tug launch`: stands for a program on another host (people need not call it)");
+  command->group("");
+  command->add_option("FILE", *path, "What to attach to")->required();
+  command->add_option("--ready-fd", *ready_fd, "File descriptor for address and run folder");
+  command->callback([path, ready_fd, &chosen] {
+    chosen = [path, ready_fd] { return Attach(*path, *ready_fd); };
+  });
+}
+
+void AddAttendCommand(CLI::App& app, Command& chosen) {
+  CLI::App* command = app.add_subcommand("attend",
+                                         "Of `tug launch`: runs one daemon on this host for as "
+                                         "long as the launcher lives (people need "
+                                         "not call it)");
+  command->group("");
+  command->callback([&chosen] {
+    chosen = [] {
+      ASSIGN_OR_RETURN(const int wait_status, Attend());
+      return wait_status == 0 ? absl::OkStatus() : absl::AbortedError("");  // it has said why
+    };
+  });
+}
+
+}  // namespace
+
+void AddLaunchCommands(CLI::App& app, Command& chosen) {
+  auto arguments = std::make_shared<LaunchArguments>();
+  CLI::App* command = app.add_subcommand(
+      "launch",
+      "Runs a job on hosts reached by ssh: starts coordinator, servers and workers there, shows "
+      "what they say, and ends them");
+  arguments->job.AddTo(*command);
+  command
+      ->add_option("--hosts", arguments->hosts_file,
+                   "File with a line for each host: [user@]host[:port] [slots=N] "
+                   "[role=coordinator|server|worker[,...]] [interface=NAME[,NAME]]")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--ssh", arguments->ssh, "The ssh program, and arguments for it")
+      ->type_name("COMMAND")
+      ->capture_default_str();
+  CLI::Option* program = command->add_option(
+      "--program", arguments->program,
+      "Path of tug where it is installed on all hosts; without it this very program, with its "
+      "libraries, is copied to hosts that do not have it in ~/.cache/tugboat");
+  program->type_name("PATH");
+  command
+      ->add_option("--bundle", arguments->bundle,
+                   "Archive of deploy/bundle to copy in place of this program, for hosts that it "
+                   "does not run on")
+      ->type_name("FILE")
+      ->excludes(program)
+      ->check(CLI::ExistingFile);
+  command->add_flag("--detach", arguments->detached,
+                    "Daemons outlive this command, and are ended with `tug stop`; without it they "
+                    "are gone within 10 s of its end");
+  command->footer(
+      "ssh must reach every host without a password. Run folder and text are found under the same "
+      "path on all hosts, e.g. on shared storage.\n"
+      "Ctrl-C ends the job in order (it finishes the step and writes a checkpoint); a second one "
+      "ends it at once.\n"
+      "Examples:\n"
+      "  tug launch job.textproto --hosts hosts.txt\n"
+      "  tug launch job.textproto --hosts hosts.txt --ssh \"ssh -F my_config\" --run-dir "
+      "/shared/runs/a");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return Launch(*arguments); }; });
+  AddAttendCommand(app, chosen);
+  AddAttachCommand(app, chosen);
+}
+
+}  // namespace tug

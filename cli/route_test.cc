@@ -1,0 +1,32 @@
+#include "cli/route.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(AddressToward, IsThatOfTheRoute) {
+  EXPECT_EQ(AddressToward({"127.0.0.1"}, {}).value(), "127.0.0.1");
+  EXPECT_EQ(AddressToward({"127.0.0.1"}, {"lo"}).value(), "127.0.0.1");
+}
+
+TEST(AddressToward, LooksUpNoName) {
+  EXPECT_EQ(AddressToward({"localhost"}, {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(AddressToward, NamesTheInterfacesThatThereAre) {
+  const absl::Status status = AddressToward({"127.0.0.1"}, {"no-such-0"}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("no-such-0"), HasSubstr("lo")));
+}
+
+TEST(AddressToward, NeedsAPeer) {
+  EXPECT_EQ(AddressToward({}, {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace tug

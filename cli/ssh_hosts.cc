@@ -1,0 +1,222 @@
+#include "cli/ssh_hosts.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "cli/launcher.h"
+#include "cli/own_bundle.h"
+#include "cli/version.h"
+
+namespace tug {
+namespace {
+
+constexpr uint64_t kOutputLimitBytes = uint64_t{1} << 20;
+constexpr int kConnectSeconds = 10;
+constexpr int kAliveProbes = 3;  // without an answer, until a connection is given up
+
+// Scripts for sh, without a single quote in them. $1 is a path, or the name of a bundle's folder.
+constexpr char kTell[] = R"sh(
+if [ -x "$p" ]; then echo "tug-program $p"; echo "tug-version $("$p" --version 2>&1 | tail -n 1)"; fi
+)sh";
+constexpr char kFindProgram[] = R"sh(echo "tug-connection $SSH_CONNECTION"; p=$1)sh";
+constexpr char kCache[] = R"sh(c=${XDG_CACHE_HOME:-$HOME/.cache}/tugboat; p=$c/$1/tug/bin/tug)sh";
+constexpr char kFindBundle[] = R"sh(echo "tug-connection $SSH_CONNECTION")sh";
+// $2: how tar decompresses. Of two that unpack at once one renames.
+constexpr char kUnpack[] = R"sh(set -e; mkdir -p "$c"
+t=$(mktemp -d "$c/part.XXXXXX")
+trap "rm -rf \"$t\"" EXIT
+tar $2 -xf - -C "$t"
+chmod 755 "$t"
+mv -T "$t" "$c/$1" 2>/dev/null || [ -x "$p" ]
+)sh";
+
+std::string ShellLine(const std::string& script, const std::vector<std::string>& arguments) {
+  std::string line = absl::StrCat("exec sh -c ", Quoted(script), " tug");
+  for (const std::string& argument : arguments) absl::StrAppend(&line, " ", Quoted(argument));
+  return line;
+}
+
+// Behind `key` in a line of its own.
+std::optional<std::string> Told(const std::string& output, const std::string& key) {
+  for (absl::string_view line : absl::StrSplit(output, '\n')) {
+    if (absl::ConsumePrefix(&line, key)) return std::string(absl::StripSuffix(line, "\r"));
+  }
+  return std::nullopt;
+}
+
+std::string DecompressionOf(const std::string& archive) {
+  if (absl::EndsWith(archive, ".xz")) return "-J";
+  return absl::EndsWith(archive, ".zst") ? "--zstd" : "";
+}
+
+class Preparation {
+ public:
+  Preparation(const std::vector<LaunchHost>& hosts, const SshOptions& options,
+              const std::string& folder)
+      : hosts_(hosts), options_(options), folder_(folder), ready_(hosts.size()) {}
+
+  absl::StatusOr<std::vector<ReadyHost>> Run() {
+    std::vector<size_t> all(hosts_.size());
+    std::iota(all.begin(), all.end(), 0);
+    if (!options_.program.empty()) {
+      RETURN_IF_ERROR(RunOn(all, ShellLine(absl::StrCat(kFindProgram, kTell), {options_.program})));
+      return Checked();
+    }
+    std::vector<BundledFile> files = OwnBundle();
+    if (!options_.bundle.empty()) files = {{"bundle", options_.bundle}};
+    ASSIGN_OR_RETURN(const std::string hash, HashOfFiles(files));
+    RETURN_IF_ERROR(
+        RunOn(all, ShellLine(absl::StrCat(kFindBundle, "\n", kCache, "\n", kTell), {hash})));
+    std::vector<size_t> without;
+    for (const size_t host : all) {
+      if (ready_[host].program.empty()) without.push_back(host);
+    }
+    if (!without.empty()) RETURN_IF_ERROR(Copy(files, hash, without));
+    return Checked();
+  }
+
+ private:
+  absl::Status Copy(const std::vector<BundledFile>& files, const std::string& hash,
+                    const std::vector<size_t>& to) {
+    std::string archive = options_.bundle;
+    if (archive.empty()) {
+      ASSIGN_OR_RETURN(archive, PackFiles(files, folder_));
+    }
+    std::error_code ignored;
+    std::fprintf(stderr, "copying tug (%.0f MB) to %zu of %zu hosts\n",
+                 static_cast<double>(std::filesystem::file_size(archive, ignored)) / 1e6, to.size(),
+                 hosts_.size());
+    return RunOn(
+        to, ShellLine(absl::StrCat(kCache, "\n", kUnpack, kTell), {hash, DecompressionOf(archive)}),
+        archive);
+  }
+
+  // On each of these hosts at once. `input`: a file; empty: nothing.
+  absl::Status RunOn(const std::vector<size_t>& on, const std::string& line,
+                     const std::string& input = "") {
+    Launcher launcher;
+    for (const size_t host : on) {
+      Program program;
+      program.name = std::to_string(host);
+      program.argv = SshCommand(options_, hosts_[host], line);
+      program.log_path = OutputOf(host);
+      std::error_code ignored;
+      std::filesystem::remove(program.log_path, ignored);
+      FileDescriptor archive;
+      if (!input.empty()) {
+        ASSIGN_OR_RETURN(archive, OpenForReading(input));
+      }
+      program.input_fd = archive.get();
+      RETURN_IF_ERROR(launcher.Start(program).status());
+    }
+    while (launcher.running_count() > 0) {
+      const LaunchEvent event = launcher.Wait(absl::InfiniteFuture());
+      if (event.interrupted) return absl::CancelledError("interrupted before the job had started");
+      if (event.ended.has_value()) RETURN_IF_ERROR(Look(*event.ended));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Look(const Ended& ended) {
+    const size_t host = std::stoul(ended.name);
+    if (!ended.exited_with_zero()) return NotReached(host, ended);
+    ASSIGN_OR_RETURN(const std::string output, ReadWholeFile(ended.log_path, kOutputLimitBytes));
+    if (const auto connection = Told(output, "tug-connection ")) {
+      // "CLIENT PORT SERVER PORT"
+      const std::vector<std::string> parts = absl::StrSplit(*connection, ' ');
+      if (parts.size() == 4) ready_[host].address = parts[2];
+    }
+    const auto version = Told(output, "tug-version ");
+    ready_[host].program = Told(output, "tug-program ").value_or("");
+    if (version.has_value() && *version != VersionText()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(ready_[host].program, " on ", hosts_[host].name, " says '", *version,
+                       "', this one '", VersionText(), "': install this build there"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status NotReached(size_t host, const Ended& ended) const {
+    constexpr int kSshFailed = 255;
+    const LaunchHost& of = hosts_[host];
+    const std::string last_words = LastWords(ended.log_path);
+    absl::string_view said = last_words;
+    absl::ConsumePrefix(&said, "tug: error: ");
+    if (ended.killed_by_signal() || WEXITSTATUS(ended.wait_status) == kSshFailed) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot reach ", of.name, " (line ", of.line, " of the hosts file): ", said,
+          "; see that `", options_.ssh[0], " ", of.destination, " true` works without a password"));
+    }
+    return absl::FailedPreconditionError(absl::StrCat("cannot prepare ", of.name, ": ", said));
+  }
+
+  absl::StatusOr<std::vector<ReadyHost>> Checked() const {
+    for (size_t host = 0; host < ready_.size(); ++host) {
+      if (ready_[host].program.empty()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("there is no program ", options_.program, " on ", hosts_[host].name,
+                         ": install it there, or leave --program out"));
+      }
+      if (ready_[host].address.empty()) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "sshd of ", hosts_[host].name, " does not tell its address (SSH_CONNECTION)"));
+      }
+    }
+    return ready_;
+  }
+
+  std::string OutputOf(size_t host) const { return absl::StrCat(folder_, "/host-", host, ".out"); }
+
+  const std::vector<LaunchHost>& hosts_;
+  const SshOptions& options_;
+  const std::string folder_;
+  std::vector<ReadyHost> ready_;
+};
+
+}  // namespace
+
+std::string Quoted(const std::string& word) {
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+}
+
+std::vector<std::string> SshCommand(const SshOptions& options, const LaunchHost& host,
+                                    const std::string& line) {
+  const int64_t seconds =
+      std::max<int64_t>(1, absl::ToInt64Seconds(options.silence) / kAliveProbes);
+  // Of an option that is given twice, ssh takes the first: the user's.
+  std::vector<std::string> argv = options.ssh;
+  for (const std::string& option :
+       {std::string("BatchMode=yes"), absl::StrCat("ConnectTimeout=", kConnectSeconds),
+        absl::StrCat("ServerAliveInterval=", seconds),
+        absl::StrCat("ServerAliveCountMax=", kAliveProbes)}) {
+    argv.push_back("-o");
+    argv.push_back(option);
+  }
+  argv.push_back("-T");
+  if (host.port != 0) {
+    argv.push_back("-p");
+    argv.push_back(std::to_string(host.port));
+  }
+  argv.push_back(host.destination);
+  argv.push_back(line);
+  return argv;
+}
+
+absl::StatusOr<std::vector<ReadyHost>> PrepareHosts(const std::vector<LaunchHost>& hosts,
+                                                    const SshOptions& options,
+                                                    const std::string& folder) {
+  return Preparation(hosts, options, folder).Run();
+}
+
+}  // namespace tug

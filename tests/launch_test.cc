@@ -1,0 +1,394 @@
+// `tug launch`: jobs that are started by ssh. The hosts are addresses of loopback behind one real
+// sshd, and, as root, network namespaces with an sshd each; skipped where there is no sshd.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/testbed.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kSshd[] = "/usr/sbin/sshd";
+constexpr char kKeygen[] = "/usr/bin/ssh-keygen";
+constexpr char kIp[] = "/usr/sbin/ip";
+// After the launcher is gone: "Must show" of the issue.
+constexpr absl::Duration kGoneTime = absl::Seconds(10);
+const Texts kDaemons = {"coordinator", "server", "worker", "attend"};
+
+// Free at this moment.
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+class LaunchTest : public TugTest {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kSshd) || !fs::exists(kKeygen)) {
+      GTEST_SKIP() << "skipped: no sshd; deploy/setup installs it";
+    }
+    std::error_code ignored;
+    if (geteuid() == 0) fs::create_directory("/run/sshd", ignored);  // where its package has it
+    for (const char* key : {"host_key", "user_key"}) {
+      Process& keygen = StartProgram(kKeygen, {"-q", "-t", "ed25519", "-N", "", "-f", Path(key)});
+      ASSERT_TRUE(keygen.WaitForEnd(After(kPatience)));
+      ASSERT_EQ(keygen.exit_code(), 0) << keygen.err();
+    }
+    chmod(Path("user_key").c_str(), 0600);
+  }
+
+  void TearDown() override {
+    for (Process* sshd : sshds_) {
+      sshd->Signal(SIGKILL);
+      sshd->WaitForEnd(After(kPatience));
+    }
+    TugTest::TearDown();
+  }
+
+  // `in`: a command that runs another where sshd is to run.
+  void StartSshd(const Texts& addresses, const Texts& in = {}) {
+    std::optional<std::string> listens;
+    for (int attempt = 0; attempt < 5 && !listens.has_value(); ++attempt) {
+      if (port_ == 0 || in.empty()) port_ = FreePort();
+      const std::string config = absl::StrCat("sshd_config-", sshds_.size());
+      Write(config,
+            absl::StrCat("Port ", port_, "\nListenAddress ",
+                         absl::StrJoin(addresses, "\nListenAddress "), "\nHostKey ",
+                         Path("host_key"), "\nAuthorizedKeysFile ", Path("user_key.pub"),
+                         "\nPidFile none\nStrictModes no\nPasswordAuthentication no\n"
+                         "KbdInteractiveAuthentication no\nPermitRootLogin yes\nMaxStartups 100\n"
+                         "SetEnv TUG_TEST_ID=",
+                         test_id(), " XDG_CACHE_HOME=", Path("cache"), "\n"));
+      Texts argv = in + Texts{kSshd, "-D", "-e", "-f", Path(config)};
+      const std::string program = argv[0];
+      argv.erase(argv.begin());
+      Process& sshd = StartProgram(program, argv);
+      sshds_.push_back(&sshd);
+      const auto ready = [&] { return absl::StrContains(sshd.err(), "Server listening"); };
+      if (sshd.WaitUntil(ready, After(kPatience))) listens = sshd.err();
+    }
+    ASSERT_TRUE(listens.has_value()) << sshds_.back()->err();
+    const std::string key = ReadText(Path("host_key.pub"));
+    for (const std::string& address : addresses)
+      absl::StrAppend(&known_hosts_, "[", address, "]:", port_, " ", key);
+    Write("known_hosts", known_hosts_);
+    Write("ssh_config", absl::StrCat("Host *\nIdentityFile ", Path("user_key"),
+                                     "\nIdentitiesOnly yes\nStrictHostKeyChecking yes\n"
+                                     "GlobalKnownHostsFile /dev/null\nUserKnownHostsFile ",
+                                     Path("known_hosts"), "\nLogLevel ERROR\n"));
+  }
+
+  // Four hosts behind one sshd, and a hosts file for them.
+  void StartHosts() {
+    const Texts addresses = {"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"};
+    ASSERT_NO_FATAL_FAILURE(StartSshd(addresses));
+    WriteHosts(addresses);
+  }
+  void WriteHosts(const Texts& addresses) {
+    std::string text = "# of a test\n";
+    for (const std::string& address : addresses) absl::StrAppend(&text, address, ":", port_, "\n");
+    Write("hosts.txt", text);
+  }
+
+  Texts LaunchArguments(const Texts& settings, const Texts& more) const {
+    return Texts{"launch",          job(),      "--hosts",
+                 Path("hosts.txt"), "--ssh",    absl::StrCat("ssh -F ", Path("ssh_config")),
+                 "--run-dir",       Path("run")} +
+           Set(settings) + more;
+  }
+  // The program need not be copied.
+  static Texts Installed() { return {"--program", fs::absolute("cli/tug").string()}; }
+  Process& StartLaunch(const Texts& settings = {}, const Texts& more = Installed()) {
+    return Start(LaunchArguments(settings, more));
+  }
+
+  bool DaemonsAreLeft() const {
+    for (const std::string& kind : kDaemons) {
+      if (!Pids(kind).empty()) return true;
+    }
+    return false;
+  }
+  void ExpectDaemonsGone(absl::Duration within) {
+    const absl::Time begin = absl::Now();
+    sshds_[0]->WaitUntil([this] { return !DaemonsAreLeft(); }, begin + within);
+    EXPECT_FALSE(DaemonsAreLeft());
+    std::cout << "no daemon is left after " << absl::ToInt64Milliseconds(absl::Now() - begin)
+              << " ms" << std::endl;
+  }
+  void ExpectBitsOfALocalJob() {
+    Train("local");
+    const absl::StatusOr<CheckpointState> expected = ReadState(Path("local"));
+    const absl::StatusOr<CheckpointState> actual = ReadState(Path("run"));
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    ASSERT_TRUE(actual.ok()) << actual.status();
+    ExpectSameState(*expected, *actual);
+  }
+
+  int port_ = 0;
+  std::string known_hosts_;
+  std::vector<Process*> sshds_;
+};
+
+TEST_F(LaunchTest, TrainsToItsEndWithTheBitsOfALocalJob) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch();
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  ASSERT_EQ(launch.exit_code(), 0) << launch.out() << launch.err();
+  EXPECT_THAT(launch.out(), AllOf(HasSubstr("coordinator     127.0.0.1 | "), HasSubstr("done")));
+  EXPECT_TRUE(fs::exists(Path("run/logs/worker-1.log")));
+  ExpectDaemonsGone(absl::ZeroDuration());
+  ExpectBitsOfALocalJob();
+}
+
+TEST_F(LaunchTest, LeavesNobodyWhenItIsKilled) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  EXPECT_EQ(Pids("server").size(), 2u);
+  EXPECT_EQ(Pids("worker").size(), 2u);
+  launch.Signal(SIGKILL);
+  ExpectDaemonsGone(kGoneTime);
+  EXPECT_GT(NewestCheckpoint("run"), 0u) << "the job was not ended in order";
+}
+
+TEST_F(LaunchTest, LeavesNobodyWhenItsConnectionsAreSilent) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch =
+      StartLaunch(Endless() + Texts{"fault.failure_timeout_ms=2500", "fault.heartbeat_ms=50"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  for (const pid_t pid : Pids("attach")) kill(pid, SIGSTOP);
+  launch.Signal(SIGSTOP);
+  ExpectDaemonsGone(kGoneTime + absl::Seconds(3));
+  launch.Signal(SIGKILL);
+}
+
+TEST_F(LaunchTest, LeavesADetachedJobAlone) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless(), Installed() + Texts{"--detach"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  launch.Signal(SIGKILL);
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience)));
+  const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
+  Process& watcher = *sshds_[0];
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(watcher, "run", steps + 50));
+  const Process& stop = Run({"stop", Path("run")});
+  EXPECT_EQ(stop.exit_code(), 0) << stop.err();
+  ExpectDaemonsGone(kEndTime);
+  EXPECT_THAT(ReadText(Path("run/logs/coordinator.log")), HasSubstr("stopped"));
+}
+
+TEST_F(LaunchTest, EndsInOrderWhenInterrupted) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  launch.Signal(SIGINT);
+  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+  EXPECT_THAT(launch.out(), HasSubstr("stopped:"));
+  ExpectDaemonsGone(absl::ZeroDuration());
+  EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"));
+}
+
+TEST_F(LaunchTest, EndsAtOnceWhenInterruptedTwice) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it obeys nobody
+  launch.Signal(SIGINT);
+  launch.Signal(SIGTERM);
+  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  ExpectErrorLine(launch, {"interrupted twice"});
+  ExpectDaemonsGone(absl::ZeroDuration());
+}
+
+TEST_F(LaunchTest, ReplacesADaemonThatIsKilled) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  const std::vector<pid_t> workers = Pids("worker");
+  ASSERT_EQ(workers.size(), 2u);
+  kill(workers[0], SIGKILL);
+  const auto replaced = [&] {
+    return absl::StrContains(launch.err(), "another is started") && Pids("worker").size() == 2;
+  };
+  ASSERT_TRUE(launch.WaitUntil(replaced, After(kPatience))) << launch.out() << launch.err();
+  EXPECT_THAT(launch.err(), HasSubstr("was killed by signal 9 (Killed): another"));
+  const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
+  launch.Signal(SIGINT);
+  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+}
+
+TEST_F(LaunchTest, TakesUpTheJobOfACoordinatorThatIsKilled) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  const std::vector<pid_t> coordinators = Pids("coordinator");
+  ASSERT_EQ(coordinators.size(), 1u);
+  kill(coordinators[0], SIGKILL);
+  const auto taken_up = [&] {
+    return absl::StrContains(launch.err(), "another one takes the job up") &&
+           Pids("coordinator").size() == 1;
+  };
+  ASSERT_TRUE(launch.WaitUntil(taken_up, After(kPatience))) << launch.out() << launch.err();
+  const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
+  launch.Signal(SIGINT);
+  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+}
+
+TEST_F(LaunchTest, ReplacesADaemonWhoseConnectionIsLost) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  for (const FoundProcess& process : FindProcesses(test_id())) {
+    if (process.argv.size() < 3 || !absl::StrContains(process.argv[2], "/worker-0.json")) continue;
+    const std::string children =
+        ReadText(absl::StrCat("/proc/", process.pid, "/task/", process.pid, "/children"));
+    pid_t ssh = 0;
+    ASSERT_TRUE(absl::SimpleAtoi(children, &ssh)) << children;
+    kill(ssh, SIGKILL);
+  }
+  const auto replaced = [&] { return absl::StrContains(launch.err(), "another is started"); };
+  ASSERT_TRUE(launch.WaitUntil(replaced, After(kPatience))) << launch.out() << launch.err();
+  EXPECT_THAT(launch.err(), HasSubstr("worker-0 is gone: connection to 127.0.0.3 lost"));
+  const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
+  launch.Signal(SIGINT);
+  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+  ExpectDaemonsGone(kGoneTime);
+}
+
+TEST_F(LaunchTest, CopiesItselfOnceToAHostWithoutIt) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch({}, {});
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  ASSERT_EQ(launch.exit_code(), 0) << launch.out() << launch.err();
+  EXPECT_THAT(launch.err(), HasSubstr("copying tug"));
+  std::vector<fs::path> cached;
+  for (const auto& entry : fs::directory_iterator(Path("cache/tugboat")))
+    cached.push_back(entry.path());
+  ASSERT_EQ(cached.size(), 1u) << "four hosts share it here";
+  EXPECT_TRUE(fs::exists(cached[0] / "tug/bin/tug"));
+  fs::remove_all(Path("run"));
+  Process& again = StartLaunch({}, {});
+  ASSERT_TRUE(again.WaitForEnd(After(kPatience))) << again.out() << again.err();
+  EXPECT_EQ(again.exit_code(), 0) << again.out() << again.err();
+  EXPECT_THAT(again.err(), Not(HasSubstr("copying")));
+  ExpectBitsOfALocalJob();
+}
+
+TEST_F(LaunchTest, SaysInOneLineWhatIsWrong) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  const std::string good = ReadText(Path("hosts.txt"));
+  struct {
+    std::string hosts;
+    Texts more;
+    Texts parts;
+  } const cases[] = {
+      {absl::StrCat("127.0.0.1:", FreePort()), {}, {"cannot reach 127.0.0.1", "line 1", "refused"}},
+      {"no-such-host.invalid", {}, {"cannot reach no-such-host.invalid", "resolve"}},
+      {"a slots=x", {}, {"hosts.txt:1", "from 1 to"}},
+      {absl::StrCat("127.0.0.1:", port_, " interface=no-such-0"), {}, {"no interface no-such-0"}},
+      {good, {"--program", "/no/such/tug"}, {"no program /no/such/tug on 127.0.0.1"}},
+      {good, {"--program", "/bin/true"}, {"/bin/true", "install this build"}},
+      {good, {"--ssh", "no-such-ssh"}, {"cannot prepare", "cannot execute"}},
+  };
+  for (const auto& [hosts, more, parts] : cases) {
+    Write("hosts.txt", hosts + "\n");
+    Texts arguments = LaunchArguments({}, more);
+    if (!more.empty() && more[0] == "--ssh") {
+      arguments = Texts{"launch", job(), "--hosts", Path("hosts.txt")} + more;
+    } else if (more.empty()) {
+      arguments = arguments + Installed();
+    }
+    Process& launch = Start(arguments);
+    ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.command();
+    ExpectErrorLine(launch, parts);
+    EXPECT_FALSE(DaemonsAreLeft());
+  }
+}
+
+// Four hosts with addresses of their own, the launcher on the first.
+class LaunchAcrossHostsTest : public LaunchTest {
+ protected:
+  void MakeHosts() {
+    absl::StatusOr<std::unique_ptr<Testbed>> testbed = Testbed::Up(4, "1gbit");
+    if (!testbed.ok()) GTEST_SKIP() << testbed.status();
+    testbed_ = *std::move(testbed);
+    Texts addresses;
+    for (const NetworkHost& host : testbed_->hosts()) {
+      ASSERT_NO_FATAL_FAILURE(StartSshd({host.address}, {kIp, "netns", "exec", host.name}));
+      addresses.push_back(host.address);
+    }
+    WriteHosts(addresses);
+  }
+  Process& LaunchThere(const Texts& settings) {
+    return StartProgram(
+        kIp, Texts{"netns", "exec", testbed_->hosts()[0].name, fs::absolute("cli/tug").string()} +
+                 LaunchArguments(settings + Texts{"cluster.workers=4", "cluster.virtual_workers=4"},
+                                 Installed()));
+  }
+  std::unique_ptr<Testbed> testbed_;
+};
+
+TEST_F(LaunchAcrossHostsTest, TrainsToItsEnd) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts());
+  if (IsSkipped()) return;
+  Process& launch = LaunchThere({});
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  ASSERT_EQ(launch.exit_code(), 0) << launch.out() << launch.err();
+  for (const char* line :
+       {"coordinator     10.77.0.1 | ", "server-1        10.77.0.2 | ", "listening on 10.77.0.1"}) {
+    EXPECT_THAT(launch.out(), HasSubstr(line));
+  }
+  EXPECT_EQ(NewestCheckpoint("run"), 50u);
+  ExpectDaemonsGone(absl::ZeroDuration());
+}
+
+TEST_F(LaunchAcrossHostsTest, LeavesNobodyWhenItIsKilled) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts());
+  if (IsSkipped()) return;
+  Process& launch = LaunchThere(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  EXPECT_EQ(Pids("server").size(), 2u);
+  EXPECT_EQ(Pids("worker").size(), 4u);
+  launch.Signal(SIGKILL);
+  ExpectDaemonsGone(kGoneTime);
+}
+
+}  // namespace
+}  // namespace tug
