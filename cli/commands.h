@@ -29,6 +29,7 @@ void AddEvalCommand(CLI::App& app, Command& chosen);
 void AddReplayCommand(CLI::App& app, Command& chosen);
 void AddExperimentCommand(CLI::App& app, Command& chosen);
 void AddBenchCommand(CLI::App& app, Command& chosen);
+void AddBenchTraining(CLI::App& app, Command& chosen);  // under `bench`
 void AddSimulateCommand(CLI::App& app, Command& chosen);
 void AddPlanCommand(CLI::App& app, Command& chosen);
 void AddHelpCommand(CLI::App& app, Command& chosen);

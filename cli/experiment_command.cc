@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/experiment_compression.h"
 #include "cli/experiment_exchange.h"
+#include "cli/experiment_offload.h"
 #include "cli/experiment_scheduling.h"
 #include "cli/experiment_sync.h"
 
@@ -17,11 +18,13 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
       "  tug experiment sync\n"
       "  tug experiment compression --codecs fp32,int8/int8 --links none,100mbit\n"
       "  sudo tug experiment exchange --links none,1gbit,200mbit\n"
+      "  tug experiment offload --set device=CPU\n"
       "Each has its own --help.");
   AddExperimentScheduling(*experiment, chosen);
   AddExperimentSync(*experiment, chosen);
   AddExperimentCompression(*experiment, chosen);
   AddExperimentExchange(*experiment, chosen);
+  AddExperimentOffload(*experiment, chosen);
 }
 
 }  // namespace tug

@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
   tug::AddReplayCommand(app, chosen);
   tug::AddExperimentCommand(app, chosen);
   tug::AddBenchCommand(app, chosen);
+  tug::AddBenchTraining(app, chosen);
   tug::AddSimulateCommand(app, chosen);
   tug::AddPlanCommand(app, chosen);
   tug::AddHelpCommand(app, chosen);

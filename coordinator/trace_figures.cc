@@ -42,11 +42,24 @@ int64_t Covered(const std::vector<Interval>& intervals, int64_t begin_ns, int64_
   return covered_ns;
 }
 
+bool Has(const TracedTrack& track, TraceKind kind) {
+  return std::any_of(track.events.begin(), track.events.end(),
+                     [&](const TraceEvent& event) { return event.kind == kind; });
+}
+
+// A device has a track of its own, without steps: those are the compute thread's, which has the
+// passes too, as long as it was at them.
+bool IsOfDevice(const TracedTrack& track) {
+  return Has(track, TraceKind::kForward) && !Has(track, TraceKind::kStep);
+}
+
 std::vector<StepFigures> FiguresOfWorker(const TracedNode& node, TraceRange range) {
+  const bool has_device = std::any_of(node.tracks.begin(), node.tracks.end(), IsOfDevice);
   std::map<uint64_t, StepFigures> steps;
   std::map<uint64_t, Interval> windows;  // of steps
   std::vector<Interval> open;
   for (const TracedTrack& track : node.tracks) {
+    const bool computes = !has_device || IsOfDevice(track);
     for (const TraceEvent& event : track.events) {
       StepFigures& step = steps[event.clock];
       const double seconds = Seconds(event.end_ns - event.begin_ns);
@@ -57,7 +70,7 @@ std::vector<StepFigures> FiguresOfWorker(const TracedNode& node, TraceRange rang
           break;
         case TraceKind::kForward:
         case TraceKind::kBackward:
-          step.compute_seconds += seconds;
+          if (computes) step.compute_seconds += seconds;
           break;
         case TraceKind::kWait:
           step.exposed_seconds += seconds;

@@ -61,6 +61,19 @@ TEST(TraceFigures, SayWhereAStepGoes) {
   EXPECT_DOUBLE_EQ(step.queue_seconds.at(1), 0.008) << "the longest";
 }
 
+// The compute thread queues what a device computes.
+TEST(TraceFigures, ComputingIsTheDevicesWhereItHasATrack) {
+  JobTrace trace = OneStep();
+  trace.nodes[1].tracks.push_back(
+      {"device",
+       0,
+       {Span(TraceKind::kForward, 4, 121, 150), Span(TraceKind::kBackward, 4, 150, 190)}});
+  const std::vector<StepFigures> figures = FiguresOf(trace);
+  ASSERT_EQ(figures.size(), 1u);
+  EXPECT_DOUBLE_EQ(figures[0].compute_seconds, 0.069);
+  EXPECT_DOUBLE_EQ(figures[0].exposed_seconds, 0.020);
+}
+
 TEST(TraceFigures, WithoutCommunicationNothingIsExposed) { EXPECT_EQ(StepFigures().overlap(), 1); }
 
 TEST(TraceFigures, MeanIsOverWorkersAndSteps) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "model/gradient_encoder.h"
 #include "model/model.h"
+#include "model/pass_tracer.h"
 
 namespace tug {
 
@@ -16,9 +17,10 @@ namespace tug {
 // and what a user wants to know of it.
 struct GpuModel {
   std::unique_ptr<Model> model;
-  std::string device;         // "NVIDIA H200, 139 GiB", "4 x NVIDIA H200, 139 GiB"
-  uint64_t device_bytes = 0;  // of its memory, that of each, planned for the model
-  bool encodes = false;       // by GpuModelOptions::encoder
+  std::string device;            // "NVIDIA H200, 139 GiB", "4 x NVIDIA H200, 139 GiB"
+  uint64_t device_bytes = 0;     // of its memory, that of each, planned for the model
+  bool encodes = false;          // by GpuModelOptions::encoder
+  PassTracer* tracer = nullptr;  // of the model, and as long as it; null: of several GPUs
 };
 
 struct GpuModelOptions {

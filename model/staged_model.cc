@@ -19,6 +19,7 @@
 #include "model/cuda_device.h"
 #include "model/layout.h"
 #include "model/memory.h"
+#include "model/stream_spans.h"
 
 namespace tug {
 namespace {
@@ -77,7 +78,7 @@ struct PeerPart {
   size_t begin, size;
 };
 
-class StagedModel final : public Model {
+class StagedModel final : public Model, public PassTracer {
  public:
   static absl::StatusOr<std::unique_ptr<Model>> Create(std::unique_ptr<CudaDevice> device,
                                                        const GpuModelOptions& options,
@@ -101,6 +102,7 @@ class StagedModel final : public Model {
   bool queues() const override { return true; }
   absl::Status AwaitGradient(int block) override;
   std::shared_ptr<void> Pin(std::span<std::byte> host) override;
+  void TraceNextPass(TraceTrack& track, const TraceEvent& about) override;
   absl::Status status() const override { return status_.ok() ? inner_->status() : status_; }
   absl::Status Synchronize() override;
 
@@ -138,6 +140,10 @@ class StagedModel final : public Model {
   absl::Status CopyFromHost(std::byte* weights, const void* host, size_t bytes);
   absl::Status CopyToHost(int block);
   void FillZeroGradient(int block);
+  // Between two of these what is queued on compute is the pass that was announced.
+  void BeginSpan();
+  void EndSpan();
+  void CollectSpans();
   // Until the event, of the stream; behind an error, where it may not have been recorded, until all
   // that is queued there is done.
   void Await(const Event& event, const Stream& stream) {
@@ -155,6 +161,7 @@ class StagedModel final : public Model {
   bool partial_ = false;  // the pass under way
   bool accumulate_ = false;
   bool is_empty_ = false;
+  std::optional<StreamSpans> spans_;  // none: not traced
   absl::Status status_;
 };
 
@@ -266,7 +273,9 @@ void StagedModel::RecordRead(int block) {
 
 void StagedModel::Forward(int block) {
   WaitForWeights(block);
+  BeginSpan();
   if (!is_empty_) inner_->Forward(block);
+  EndSpan();
   RecordRead(block);
 }
 
@@ -274,11 +283,13 @@ void StagedModel::Backward(int block) {
   WaitForWeights(block);
   ForEachRead(block,
               [&](int written) { Queue([&] { return compute().WaitFor(of(written).sent); }); });
+  BeginSpan();
   if (is_empty_) {
     FillZeroGradient(block);
   } else {
     inner_->Backward(block);
   }
+  EndSpan();
   RecordRead(block);
   if (!partial_) SendGradient(block);
 }
@@ -326,7 +337,25 @@ void StagedModel::FillZeroGradient(int block) {
 
 absl::Status StagedModel::AwaitGradient(int block) {
   Await(of(block).sent, push_);
+  CollectSpans();
   return status();
+}
+
+void StagedModel::TraceNextPass(TraceTrack& track, const TraceEvent& about) {
+  if (!spans_.has_value()) spans_.emplace(compute());
+  spans_->Announce(track, about);
+}
+
+void StagedModel::BeginSpan() {
+  if (spans_.has_value()) Queue([&] { return spans_->Begin(); });
+}
+
+void StagedModel::EndSpan() {
+  if (spans_.has_value()) Queue([&] { return spans_->End(); });
+}
+
+void StagedModel::CollectSpans() {
+  if (spans_.has_value()) Queue([&] { return spans_->Collect(); });
 }
 
 // Pages are registered whole: those of a piece of the heap have others in them too.
@@ -342,6 +371,7 @@ absl::Status StagedModel::Synchronize() {
   status_.Update(pull_.Synchronize());
   status_.Update(inner_->Synchronize());
   status_.Update(push_.Synchronize());
+  CollectSpans();
   return status();
 }
 
@@ -371,6 +401,7 @@ absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options,
                 .encodes = options.encoder != nullptr};
   ASSIGN_OR_RETURN(made.model,
                    StagedModel::Create(std::move(device), options, plan, std::move(peers)));
+  made.tracer = dynamic_cast<PassTracer*>(made.model.get());
   return made;
 }
 

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/time_source.h"
+#include "base/trace.h"
 #include "kernels/bf16.h"
 #include "kernels/cuda_test_support.h"
 #include "model/cuda_model_rig.h"
@@ -27,6 +29,9 @@ namespace tug {
 namespace {
 
 using Blocks = std::vector<std::vector<float>>;
+
+// Of the GPU's clock against the host's, and of what it rounds to.
+constexpr int64_t kClockErrorNs = 1'000'000;
 
 // Copies of an emulated GPU's streams are held back as long as may be.
 class StagedModelCuda : public kernels::cuda::CudaTest {
@@ -51,6 +56,7 @@ class Staged {
     auto made = NewStagedModel(0, {.model = rig.options(), .bf16_weights = bf16_weights});
     TUG_CHECK_OK(made);
     model_ = std::move(made->model);
+    tracer_ = made->tracer;
     for (const auto& weights : const_cast<ModelRig&>(rig).weights()) {
       weights_.push_back(weights);
       gradients_.emplace_back(weights.size(), std::nanf(""));
@@ -82,12 +88,14 @@ class Staged {
   }
 
   Model& model() { return *model_; }
+  PassTracer& tracer() { return *tracer_; }
   Blocks& weights() { return weights_; }
   Blocks& gradients() { return gradients_; }
 
  private:
   Blocks weights_, gradients_;
   std::unique_ptr<Model> model_;
+  PassTracer* tracer_ = nullptr;
   std::vector<std::shared_ptr<void>> pins_;
 };
 
@@ -123,6 +131,48 @@ TEST_F(StagedModelCuda, HasTheBitsOfOneWhoseMemoryIsOnTheGpu) {
       EXPECT_EQ(staged.model().losses().loss, gpu.EvaluationLosses().loss);
     }
   }
+}
+
+// Passes that were announced, in order, apart from one another, by the host's clock; and the bits
+// of a model that is not traced.
+TEST_F(StagedModelCuda, SaysWhenTheDeviceWasAtEachPass) {
+  ModelRig rig(SmallModel(ModelConfig::DECODER, 0.1));
+  Staged plain(rig), traced(rig);
+  plain.Run(rig.Batch());
+  const RealTime time;
+  TraceTrack track("device", {.first = 5, .end = 6}, 100, time);
+  const int blocks = traced.model().num_blocks();
+  const int64_t begin_ns = track.NowNs();
+  for (const uint64_t clock : {4u, 5u, 6u}) {
+    Model& model = traced.model();
+    const auto announce = [&](TraceKind kind, int b) {
+      traced.tracer().TraceNextPass(
+          track, {.kind = kind, .block = static_cast<uint32_t>(b), .clock = clock});
+    };
+    model.Start(rig.Batch());
+    for (int b = 0; b < blocks; ++b) {
+      announce(TraceKind::kForward, b);
+      model.Forward(b);
+    }
+    for (int b = blocks - 1; b >= 0; --b) {
+      announce(TraceKind::kBackward, b);
+      model.Backward(b);
+    }
+    for (int b = 0; b < blocks; ++b) traced.Await(b);
+    EXPECT_EQ(track.events().size(), clock < 5 ? 0 : 2 * static_cast<size_t>(blocks));
+  }
+  EXPECT_EQ(traced.gradients(), plain.gradients());
+  int64_t last_ns = begin_ns;
+  for (size_t i = 0; i < track.events().size(); ++i) {
+    const TraceEvent& event = track.events()[i];
+    const auto pass = static_cast<int>(i);
+    EXPECT_EQ(event.kind, pass < blocks ? TraceKind::kForward : TraceKind::kBackward);
+    EXPECT_EQ(event.block, static_cast<uint32_t>(pass < blocks ? pass : 2 * blocks - 1 - pass));
+    EXPECT_GE(event.begin_ns, last_ns - kClockErrorNs) << i;
+    EXPECT_GE(event.end_ns, event.begin_ns) << i;
+    last_ns = event.end_ns;
+  }
+  EXPECT_LE(last_ns, track.NowNs() + kClockErrorNs);
 }
 
 TEST_F(StagedModelCuda, KeepsGradientsOfPartialPassesToItself) {

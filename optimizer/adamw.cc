@@ -16,14 +16,11 @@ int64_t UpdatesIn(uint64_t steps, const UpdateStep& step) {
 
 }  // namespace
 
-void AdamW::Update(const UpdateStep& step, const UpdateSpans& spans) const {
-  const auto& [gradient, weights_in, weights_out, m, v, weights_out_bf16] = spans;
-  TUG_CHECK(gradient.size() == weights_in.size() && gradient.size() == weights_out.size() &&
-            gradient.size() == m.size() && gradient.size() == v.size());
-  TUG_CHECK(weights_out_bf16.empty() || weights_out_bf16.size() == gradient.size());
-  const AdamWConfig& adamw = config_.adamw();
+// Declared in adamw_params.h.
+kernels::AdamWParams AdamWParamsAt(const OptimizerConfig& config, const UpdateStep& step) {
+  const AdamWConfig& adamw = config.adamw();
   kernels::AdamWParams params;
-  params.lr = static_cast<float>(LearningRateAt(config_, step.position)) * step.step_scale;
+  params.lr = static_cast<float>(LearningRateAt(config, step.position)) * step.step_scale;
   params.beta1 = static_cast<float>(adamw.beta1());
   params.beta2 = static_cast<float>(adamw.beta2());
   params.eps = static_cast<float>(adamw.epsilon());
@@ -34,8 +31,16 @@ void AdamW::Update(const UpdateStep& step, const UpdateSpans& spans) const {
     params.freeze_v_after = UpdatesIn(freeze_after, step);
   }
   params.gradient_scale = step.gradient_scale;
-  kernels::AdamWStep(static_cast<int64_t>(gradient.size()), params, gradient.data(),
-                     weights_in.data(), weights_out.data(), m.data(), v.data(),
+  return params;
+}
+
+void AdamW::Update(const UpdateStep& step, const UpdateSpans& spans) const {
+  const auto& [gradient, weights_in, weights_out, m, v, weights_out_bf16] = spans;
+  TUG_CHECK(gradient.size() == weights_in.size() && gradient.size() == weights_out.size() &&
+            gradient.size() == m.size() && gradient.size() == v.size());
+  TUG_CHECK(weights_out_bf16.empty() || weights_out_bf16.size() == gradient.size());
+  kernels::AdamWStep(static_cast<int64_t>(gradient.size()), AdamWParamsAt(config_, step),
+                     gradient.data(), weights_in.data(), weights_out.data(), m.data(), v.data(),
                      weights_out_bf16.empty() ? nullptr : weights_out_bf16.data());
 }
 

@@ -189,6 +189,41 @@ TEST_F(ExperimentTest, ComparesWaysToExchange) {
   ExpectNobodyLeft();
 }
 
+// What overlaps, and where the state is, changes no weight: losses are the same.
+TEST_F(ExperimentTest, ComparesStateOnTheDeviceAndOffIt) {
+  const Process& run = Run({"experiment", "offload", "--warm-up", "2", "--steps", "4", "--out",
+                            Path("out"), "--set", "device=CPU", "--set", "model.layers=1", "--set",
+                            "model.width=32", "--set", "model.context=16"});
+  ASSERT_EQ(run.exit_code(), 0) << run.err();
+  EXPECT_EQ(run.err(), "");
+  EXPECT_THAT(run.out(), AllOf(HasSubstr("| overlapped |"), HasSubstr("/out/report.html")));
+  const auto json = nlohmann::json::parse(ReadText(Path("out/offload.json")));
+  ASSERT_EQ(json["runs"].size(), 3u);
+  for (const nlohmann::json& of_case : json["runs"]) {
+    const std::string name = of_case["case"].get<std::string>();
+    EXPECT_EQ(of_case["steps"].size(), 4u) << name;
+    double seconds = 0, known = 0;
+    for (const nlohmann::json& step : of_case["steps"]) {
+      seconds += step["seconds"].get<double>();
+      for (const char* part :
+           {"busy_seconds", "bp_bubble_seconds", "fp_bubble_seconds", "other_seconds"}) {
+        EXPECT_GE(step[part].get<double>(), 0) << name;
+        known += step[part].get<double>();
+      }
+    }
+    EXPECT_NEAR(known, seconds, 1e-6) << name;
+    EXPECT_NEAR(of_case["loss"].get<double>(), json["runs"][0]["loss"].get<double>(), 1e-6) << name;
+    EXPECT_EQ(of_case["exposed"].is_null(), name == "plain");
+  }
+  EXPECT_GT(json["runs"][0]["state_bytes"].get<double>(), json["runs"][2]["state_bytes"]);
+  EXPECT_GT(json["runs"][1]["bp_bubble_seconds"].get<double>(), 0);
+  const std::string page = ReadText(Path("out/report.html"));
+  EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Utilisation over time"),
+                          HasSubstr("BP bubble"), HasSubstr("</html>")));
+  EXPECT_TRUE(fs::exists(Path("out/overlapped/trace.json")));
+  ExpectNobodyLeft();
+}
+
 TEST_F(ExperimentTest, ReportsAnExchangeThatFailsAndRunsTheNext) {
   Write("job.textproto", R"(
 name: "no-text"
@@ -223,6 +258,7 @@ TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "train.steps=9"}), {"--steps"});
   ExpectErrorLine(Run({"experiment", "exchange", "--cases", "tree"}), {"--cases tree", "ring"});
   ExpectErrorLine(Run({"experiment", "exchange", "--set", "exchange=ALL_REDUCE"}), {"--cases"});
+  ExpectErrorLine(Run({"experiment", "offload", "--set", "optimizer.clip=OFF"}), {"--cases"});
   EXPECT_FALSE(fs::exists(Path("runs"))) << "nothing was begun";
   fs::create_directories(Path("out"));
   Write("out/kept", "");

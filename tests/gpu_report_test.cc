@@ -24,9 +24,17 @@ class GpuReportTest : public TugTest {
   GpuReportTest() {
     fs::create_directory(Path("bin"));
     fs::create_directories(Path("share/tug/compare"));
+    fs::create_directories(Path("share/tug/training"));
     fs::copy_file("deploy/gpu_report", Path("bin/gpu_report"));
+    fs::copy_file("deploy/gpu_training/train", Path("share/tug/training/train"));
     Program("nvidia-smi", "echo 'GPU of the test, 9.0, 80 GiB, 580'");
-    Program("tug", "echo tug 0.1.0");
+    // Of 12 steps two are measured.
+    Program("tug",
+            "[[ $1 == train ]] || { echo tug 0.1.0; exit; }; echo step 1; echo done; [[ $5 == "
+            "--run-dir ]] || exit 2; mkdir -p $6\n"
+            "for ((i = 0; i < 12; ++i)); do echo '{\"kind\":\"step\",\"tokens\":1000,"
+            "\"seconds\":0.5,\"wait_seconds\":4e-2}'; done >$6/metrics.jsonl");
+    Program("../share/tug/training/offload", "echo page >$TUG_REPORT_FOLDER/offload.html");
     Program("add_cuda_test", "echo '[  PASSED  ] 4 tests.'; echo $TUG_REQUIRE_GPU >required");
     Program("add_benchmark", "echo 'add 12.0 us 100.0%'");
     Program("../share/tug/compare/gpu", "echo 'skipped: PyTorch 2.3: none'; echo 'tokens/s 12.0'");
@@ -54,9 +62,20 @@ TEST_F(GpuReportTest, ListsWhatPassedWithTheTablesOfBenchmarks) {
               AllOf(HasSubstr("# Tugboat's kernels on GPU of the test, 9.0"),
                     HasSubstr("| tests | add_cuda_test | 4 passed | "),
                     HasSubstr("| benchmarks | add_benchmark | done | "),
+                    HasSubstr("| training | train | exposed communication 8.0% of a step | "),
+                    HasSubstr("| offload | offload | done | "),
+                    HasSubstr("(goal: under 10%), 500.0 ms a step, 2000 tokens/s\n```"),
                     HasSubstr("| compare | gpu | skipped: PyTorch 2.3 | "),
                     HasSubstr("```\nadd 12.0 us 100.0%\n```"), HasSubstr("tokens/s 12.0\n```")));
   EXPECT_EQ(ReadText(Path("required")), "1\n");  // the GPU
+  EXPECT_EQ(ReadText(Path("report/offload.html")), "page\n");
+}
+
+TEST_F(GpuReportTest, FailsWithATrainingThatFails) {
+  Program("tug", "[[ $1 == train ]] || exit 0; echo 'tug: error: no GPU'; exit 1");
+  EXPECT_EQ(Report().exit_code(), 1);
+  EXPECT_THAT(Table(), AllOf(HasSubstr("| training | train | FAILED (1): done | "),
+                             HasSubstr("tug: error: no GPU\n```")));
 }
 
 TEST_F(GpuReportTest, FailsWithAFailingTestAndGoesOn) {

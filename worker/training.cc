@@ -170,6 +170,10 @@ absl::Status Training::Build(const View& view) {
   }
   RETURN_IF_ERROR(BuildModel(view, options.virtual_workers));
   options.encoder = encoder_.get();
+  if (trace_.has_value() && tracer_ != nullptr) {
+    options.device_trace = trace_->AddTrack("device");
+    options.tracer = tracer_;
+  }
   NodeCounters predicted = Predict(virtual_workers);
   ASSIGN_OR_RETURN(options.shares_memory, BuildExchange(view));
   if (options.shares_memory) options.in_place = BlocksInPlace(view);
@@ -301,6 +305,7 @@ absl::StatusOr<std::unique_ptr<Model>> Training::MakeModel(
     }
   } else if (made.ok()) {
     on_gpu_ = true;
+    tracer_ = made->tracer;
     TellDevice(absl::StrCat(made->device, ", ", (made->device_bytes >> 20) + 1,
                             " MiB of a GPU's memory a worker",
                             encoder_ != nullptr ? ", which encodes gradients too" : ""));

@@ -113,7 +113,8 @@ class Training {
   // Of the model on the GPU; null: the host encodes.
   std::unique_ptr<DeviceEncoder> encoder_;
   std::unique_ptr<Model> model_;
-  bool on_gpu_ = false;  // model_
+  bool on_gpu_ = false;           // model_
+  PassTracer* tracer_ = nullptr;  // of model_; null: none
   // Tracks of loop_ and exchange_. Made by thread_, published by `ready_`; thread-safe.
   std::optional<Trace> trace_;
   std::optional<TrainingLoop> loop_;

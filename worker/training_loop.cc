@@ -288,6 +288,7 @@ absl::Status TrainingLoop::RunCompute(const Compute compute) {
   const bool is_queued = model_.queues() && compute.phase == ComputePhase::kBackward;
   Computed computed{.compute = compute};
   const absl::Time begin = time_.Now();
+  if (options_.tracer) options_.tracer->TraceNextPass(*options_.device_trace, EventOf(compute));
   {
     const TraceSpan span(options_.trace, EventOf(compute));
     if (compute.phase == ComputePhase::kBackward) {

@@ -21,6 +21,7 @@
 #include "model/block_window.h"
 #include "model/memory.h"
 #include "model/model.h"
+#include "model/pass_tracer.h"
 #include "proto/job.pb.h"
 #include "proto/sync_mode.h"
 #include "worker/due_residuals.h"
@@ -45,6 +46,9 @@ struct TrainingLoopOptions {
   // so the embedding is exchanged whole.
   bool shares_memory = false;
   TraceTrack* trace = nullptr;  // outlives the loop; may be null
+  // Of the device, as `trace`, and what fills it, which live as long as the loop; may be null.
+  TraceTrack* device_trace = nullptr;
+  PassTracer* tracer = nullptr;
   // By carried virtual worker, where it goes on; empty: at start_version.
   std::vector<uint64_t> start_clocks = {};
   // What virtual workers' pushes leave out goes to checkpoints (KeepsResiduals); null: it does not.

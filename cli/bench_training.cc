@@ -1,0 +1,277 @@
+// tug bench training: a job's model trained alone on this machine's device, without servers: what
+// a job is compared with.
+//
+// 1. The job file, with one worker and no clipping; its text to tokens, in a folder that goes.
+// 2. Weights as lanes begin with them; steps that are not measured, then those that are.
+// 3. The device's time of each pass and update, a step from the end of one update to that of the
+//    next.
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/cpu_affinity.h"
+#include "base/status_macros.h"
+#include "base/thread_pool.h"
+#include "base/time_source.h"
+#include "base/trace.h"
+#include "cli/bench_stats.h"
+#include "cli/bench_table.h"
+#include "cli/commands.h"
+#include "coordinator/job_setup.h"
+#include "coordinator/run_folder.h"
+#include "data/sampler.h"
+#include "data/token_file.h"
+#include "model/layout.h"
+#include "nlohmann/json.hpp"
+#include "proto/job_config.h"
+#include "recorded/checkpoint_values.h"
+#include "worker/solo_gpu.h"
+#include "worker/solo_training.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct BenchTraining {
+  std::string job_file;
+  std::vector<std::string> overrides;
+  uint32_t warm_up = 5;
+  uint32_t steps = 20;
+  int gpu = 0;
+  std::string json;
+};
+
+// A folder for tokens, as long as it lives.
+class TemporaryFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make() {
+    std::error_code error;
+    std::string path = (fs::temp_directory_path(error) / "tug-bench-XXXXXX").string();
+    if (error || mkdtemp(path.data()) == nullptr) {
+      return absl::UnavailableError("cannot make a folder for the tokens: see TMPDIR");
+    }
+    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(std::move(path)));
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  const std::string path_;
+};
+
+absl::StatusOr<JobConfig> LoadConfig(const BenchTraining& a) {
+  std::vector<std::string> overrides = a.overrides;
+  // One worker has the whole batch.
+  overrides.insert(overrides.end(), {"cluster.workers=1", "cluster.virtual_workers=1"});
+  ASSIGN_OR_RETURN(JobConfig config, LoadJobConfig(a.job_file, overrides));
+  if (config.compute() == JobConfig::REPLAY || config.model().external() ||
+      config.sync().local_steps() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(a.job_file,
+                     ": to be trained alone a job must have a model of its own: no compute: "
+                     "REPLAY, model.external or sync.local_steps"));
+  }
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<SoloDevice>> MakeDevice(const BenchTraining& a,
+                                                       const SoloDeviceOptions& options,
+                                                       ThreadPool& pool, bool& on_gpu) {
+  on_gpu = false;
+  if (options.config.device() == ClusterConfig::CPU) return NewSoloCpu(options, pool);
+  absl::StatusOr<std::unique_ptr<SoloDevice>> made = NewSoloGpu(a.gpu, options);
+  on_gpu = made.ok();
+  const bool must = options.config.device() == ClusterConfig::CUDA;
+  const bool none = absl::IsUnavailable(made.status()) || absl::IsUnimplemented(made.status());
+  if (made.ok() || (!must && !none)) return made;
+  if (must) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("device: CUDA, but ", made.status().message(), ": set device to AUTO or CPU"));
+  }
+  return NewSoloCpu(options, pool);
+}
+
+// By measured step, from the end of the last update before it to that of its own; and what of that
+// the device was at work, over all.
+struct StepTimes {
+  std::vector<double> seconds;
+  double utilisation = 0;
+};
+
+StepTimes TimesOf(const TraceTrack& track, uint64_t first) {
+  StepTimes times;
+  int64_t begin_ns = 0, end_ns = 0, busy_ns = 0;
+  for (const TraceEvent& event : track.events()) {
+    if (event.clock >= first) busy_ns += event.end_ns - event.begin_ns;
+    if (event.kind != TraceKind::kOptimizer) continue;
+    if (event.clock >= first) {
+      times.seconds.push_back(static_cast<double>(event.end_ns - end_ns) * 1e-9);
+    } else {
+      begin_ns = event.end_ns;
+    }
+    end_ns = event.end_ns;
+  }
+  times.utilisation = static_cast<double>(busy_ns) / static_cast<double>(end_ns - begin_ns);
+  return times;
+}
+
+Json SpansJson(const TraceTrack& track) {
+  Json spans = Json::array();
+  const int64_t origin_ns = track.events().front().begin_ns;
+  for (const TraceEvent& event : track.events()) {
+    spans.push_back({{"kind", kTraceKindNames[static_cast<size_t>(event.kind)]},
+                     {"step", event.clock + 1},
+                     {"block", event.block},
+                     {"begin_seconds", static_cast<double>(event.begin_ns - origin_ns) * 1e-9},
+                     {"end_seconds", static_cast<double>(event.end_ns - origin_ns) * 1e-9}});
+  }
+  return spans;
+}
+
+struct Prepared {
+  CoordinatorOptions job;
+  BlockTable blocks;
+  SegmentTable table;
+  std::optional<TokenFile> tokens;
+  std::unique_ptr<Sampler> sampler;
+};
+
+absl::StatusOr<std::unique_ptr<Prepared>> Prepare(const BenchTraining& a,
+                                                  const std::string& folder) {
+  ASSIGN_OR_RETURN(const JobConfig config, LoadConfig(a));
+  ASSIGN_OR_RETURN(CoordinatorOptions job, SetUpJob(config, folder, std::nullopt));
+  const BlockTable blocks = ModelLayout(job.config.model(), job.config.data().resolved_symbols(),
+                                        DataClasses(job.config.data()));
+  ASSIGN_OR_RETURN(SegmentTable table,
+                   SegmentTable::Create(blocks, job.config.comm().segment_elements()));
+  auto prepared = std::make_unique<Prepared>(
+      Prepared{std::move(job), blocks, std::move(table), std::nullopt, nullptr});
+  const JobConfig& resolved = prepared->job.config;
+  if (resolved.data().random().samples() == 0) {
+    ASSIGN_OR_RETURN(prepared->tokens, TokenFile::Open(absl::StrCat(folder, "/", kTokenFile)));
+  }
+  ASSIGN_OR_RETURN(prepared->sampler,
+                   MakeSampler(resolved, prepared->tokens ? &*prepared->tokens : nullptr));
+  return prepared;
+}
+
+absl::Status Bench(const BenchTraining& a) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TemporaryFolder> folder, TemporaryFolder::Make());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Prepared> prepared, Prepare(a, folder->path()));
+  const JobConfig& config = prepared->job.config;
+  const SoloDeviceOptions options{config, prepared->table};
+  const int threads = config.cluster().compute_threads() > 0
+                          ? static_cast<int>(config.cluster().compute_threads())
+                          : ReadCpuBudget().usable;
+  ThreadPool pool(threads);
+  bool on_gpu = false;
+  ASSIGN_OR_RETURN(const std::unique_ptr<SoloDevice> device, MakeDevice(a, options, pool, on_gpu));
+  ASSIGN_OR_RETURN(const std::vector<std::vector<float>> weights,
+                   StartWeights(config, prepared->blocks, prepared->table));
+  RETURN_IF_ERROR(device->SetWeights(weights));
+
+  // The step before the measured ones too: its update is where the first of them begins.
+  const uint64_t first = a.warm_up, last = first + a.steps - 1;
+  const RealTime time;
+  TraceTrack track("device", {first - 1, last + 1}, Trace::kEventsPerTrack, time);
+  SoloTraining training(config, *prepared->sampler, *device, track);
+  LossSums sums;
+  for (uint64_t step = 0; step <= last; ++step) {
+    RETURN_IF_ERROR(training.Step(step, step == last ? &sums : nullptr));
+  }
+  RETURN_IF_ERROR(device->model().Synchronize());
+  RETURN_IF_ERROR(device->Collect());
+  if (track.dropped() > 0) {
+    return absl::ResourceExhaustedError("too many passes to be recorded: lower --steps");
+  }
+
+  const StepTimes times = TimesOf(track, first);
+  const Spread ms = [&] {
+    std::vector<double> values;
+    for (const double seconds : times.seconds) values.push_back(seconds * 1e3);
+    return SpreadOf(values);
+  }();
+  const double tokens = static_cast<double>(config.train().global_batch()) *
+                        static_cast<double>(config.model().context());
+  const double loss = sums.loss / static_cast<double>(sums.targets);
+  uint64_t parameters = 0;
+  for (uint32_t b = 0; b < prepared->table.num_blocks(); ++b) {
+    parameters += prepared->table.block_elements(b);
+  }
+  std::printf("%.2fM parameters on %s, %u samples of %u tokens a step\n",
+              static_cast<double>(parameters) * 1e-6, device->name().c_str(),
+              config.train().global_batch(), config.model().context());
+  std::printf("step         %s ms (median of %u, range)\n", FormatSpread(ms, 2).c_str(), a.steps);
+  std::printf("tokens/s     %.0f\n", tokens / ms.median * 1e3);
+  std::printf("utilisation  %.1f%%\n", times.utilisation * 100);
+  std::printf("on it        %.2f MB of weights, m and v, %.2f MB of gradients\n",
+              static_cast<double>(device->state_bytes()) * 1e-6,
+              static_cast<double>(device->gradient_bytes()) * 1e-6);
+  std::printf("loss         %.6f in step %llu\n", loss, static_cast<unsigned long long>(last + 1));
+  if (a.json.empty()) return absl::OkStatus();
+  return WriteJsonFile(a.json, Json{{"device", device->name()},
+                                    {"on_gpu", on_gpu},
+                                    {"compute_threads", threads},
+                                    {"parameters", parameters},
+                                    {"tokens_per_step", tokens},
+                                    {"state_bytes", device->state_bytes()},
+                                    {"gradient_bytes", device->gradient_bytes()},
+                                    {"step_seconds", times.seconds},
+                                    {"utilisation", times.utilisation},
+                                    {"loss", loss},
+                                    {"spans", SpansJson(track)},
+                                    {"machine", MachineAsJson()}});
+}
+
+}  // namespace
+
+void AddBenchTraining(CLI::App& app, Command& chosen) {
+  auto a = std::make_shared<BenchTraining>();
+  CLI::App* command = app.get_subcommand("bench")->add_subcommand(
+      "training",
+      "Trains a model alone on this machine's device: no exchange, the floor a job is compared "
+      "with");
+  command->add_option("JOB", a->job_file, "Job file: model, data, batch, optimizer, device")
+      ->required();
+  command
+      ->add_option("--set", a->overrides,
+                   "Override a field: path.to.field=value; may be given many times")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--warm-up", a->warm_up, "Steps that are not measured")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--steps", a->steps, "Steps that are")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--gpu", a->gpu, "Number of the GPU, where device is not CPU")
+      ->check(CLI::Range(0, 1023))
+      ->capture_default_str();
+  command->add_option("--json", a->json, "File for all figures, and each pass with its times");
+  command->footer(
+      "Weights, gradients and AdamW's state are on the device. One worker, no clipping; on a CPU "
+      "the bits of\nsuch a job. Utilisation: the part of the time in which a pass or update is "
+      "under way.\n"
+      "Examples:\n  tug bench training deploy/jobs/gpt_10m.textproto\n"
+      "  tug bench training deploy/jobs/gpt2_124m.textproto --set device=CUDA --set "
+      "train.precision=BF16");
+  command->callback([a, &chosen] { chosen = [a] { return Bench(*a); }; });
+}
+
+}  // namespace tug
