@@ -134,6 +134,19 @@ void FreeDeviceBytes(void* memory) {
   std::free(begin);
 }
 
+void SetUnwritten(void* memory) {
+  Allocations& all = All();
+  size_t bytes = 0;
+  {
+    absl::MutexLock lock(&all.mutex);
+    const auto found = all.at.find(reinterpret_cast<uintptr_t>(memory));
+    TUG_CHECK(found != all.at.end()) << "no device memory, or freed before";
+    bytes = found->second.bytes;
+  }
+  const DeviceAccess access;
+  std::memset(memory, kUnwritten, bytes);
+}
+
 DeviceAccess::DeviceAccess() {
   Allocations& all = All();
   absl::MutexLock lock(&all.mutex);

@@ -15,8 +15,10 @@ void* AllocateDeviceBytes(size_t bytes);
 // Which the host may use too.
 void* AllocatePinnedBytes(size_t bytes);
 void FreeDeviceBytes(void* memory);
-// While it is on there is no more of it, of one device if that is said, and the two above give
-// null. Off at first.
+// As if it were new. `memory`: what AllocateDeviceBytes gave.
+void SetUnwritten(void* memory);
+// While it is on there is no more of it, of one device if that is said, and the two that allocate
+// give null. Off at first.
 void FailAllocations(bool fail, std::optional<int> device = std::nullopt);
 
 // How many devices there are: 1 at first, or as many as the environment's TUG_EMULATED_GPUS says.

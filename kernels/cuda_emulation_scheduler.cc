@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "kernels/cuda_emulation_memory.h"
 #include "kernels/cuda_fiber.h"
 
@@ -291,25 +292,15 @@ void Scheduler::RunBlock() {
 
 absl::Status Scheduler::Run(const GridShape& shape, const std::function<void()>& body,
                             void (*begin_thread)(const Index3&, const Index3&)) {
-  const uint64_t size = uint64_t{shape.block.x} * shape.block.y * shape.block.z;
-  const uint64_t blocks = uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z;
-  if (size == 0 || size > kMaxThreads || shape.block.z > 64 || blocks == 0 ||
-      shape.grid.x > 0x7FFFFFFF || shape.grid.y > 0xFFFF || shape.grid.z > 0xFFFF ||
-      shape.shared_bytes > kMaxSharedBytes) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "no GPU takes a grid of (%u, %u, %u) blocks of (%u, %u, %u) threads with %u bytes of "
-        "shared memory",
-        shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
-        shape.shared_bytes));
-  }
+  RETURN_IF_ERROR(CheckGrid(shape));
   body_ = &body;
   begin_thread_ = begin_thread;
   shared_bytes_ = shape.shared_bytes;
   const size_t allocated = (shared_bytes_ + kSharedGuardBytes + 127) / 128 * 128;
   shared_.reset(static_cast<std::byte*>(std::aligned_alloc(128, allocated)));
-  std::vector<uint64_t> order(blocks);
+  std::vector<uint64_t> order(uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z);
   std::iota(order.begin(), order.end(), uint64_t{0});
-  for (uint64_t i = blocks; i > 1; --i) std::swap(order[i - 1], order[Random() % i]);
+  for (uint64_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[Random() % i]);
   failure_.clear();
   for (const uint64_t i : order) {
     block_ = {static_cast<uint32_t>(i % shape.grid.x),
@@ -325,6 +316,21 @@ absl::Status Scheduler::Run(const GridShape& shape, const std::function<void()>&
 }
 
 }  // namespace
+
+absl::Status CheckGrid(const GridShape& shape) {
+  const uint64_t size = uint64_t{shape.block.x} * shape.block.y * shape.block.z;
+  const uint64_t blocks = uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z;
+  if (size == 0 || size > kMaxThreads || shape.block.z > 64 || blocks == 0 ||
+      shape.grid.x > 0x7FFFFFFF || shape.grid.y > 0xFFFF || shape.grid.z > 0xFFFF ||
+      shape.shared_bytes > kMaxSharedBytes) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "no GPU takes a grid of (%u, %u, %u) blocks of (%u, %u, %u) threads with %u bytes of "
+        "shared memory",
+        shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
+        shape.shared_bytes));
+  }
+  return absl::OkStatus();
+}
 
 void SetSeed(uint64_t seed) { ThisThreads().set_seed(seed); }
 

@@ -35,9 +35,11 @@ struct GridShape {
 // Of the grids that this OS thread runs from here on. 1 at first.
 void SetSeed(uint64_t seed);
 
+// INVALID_ARGUMENT for a shape that no GPU takes.
+absl::Status CheckGrid(const GridShape& shape);
+
 // Calls `thread` once for every thread of the grid. `begin_thread`(thread, block) says which one
-// goes on. Errors: INTERNAL with what the kernel did wrong, and where; INVALID_ARGUMENT (a shape
-// that no GPU takes).
+// goes on. Errors: INTERNAL with what the kernel did wrong, and where; those of CheckGrid.
 absl::Status RunGrid(const GridShape& shape, const std::function<void()>& thread,
                      void (*begin_thread)(const Index3& thread, const Index3& block));
 

@@ -17,6 +17,7 @@
 
 #include "kernels/cuda_emulation.h"
 #include "kernels/cuda_emulation_memory.h"
+#include "kernels/cuda_emulation_streams.h"
 #else
 #include <cuda_runtime.h>
 #endif
@@ -42,7 +43,8 @@ struct LaunchShape {
 
 // Queues kernel(arguments...) on the stream. Pointers among the arguments are to device memory, or
 // null. Errors: those of kernels/device.h; INVALID_ARGUMENT (a shape that no GPU takes). A kernel's
-// own faults come with a later call that waits for the stream; emulated, at once (INTERNAL).
+// own faults come with a later call that waits for the stream; emulated, INTERNAL, and at once
+// unless streams are late.
 template <typename... Parameters, typename... Arguments>
 absl::Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
                     Arguments&&... arguments);
@@ -76,30 +78,42 @@ __device__ __forceinline__ T* SharedMemory() {
 
 #if TUG_CUDA_EMULATED
 
+// As an argument of a kernel.
+template <typename T>
+bool IsUsable(const T& parameter) {
+  if constexpr (std::is_pointer_v<T>) {
+    return parameter == nullptr || emulation::IsDeviceMemory(parameter);
+  }
+  return true;
+}
+
 template <typename... Parameters, typename... Arguments>
 absl::Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
                     Arguments&&... arguments) {
+  const emulation::GridShape grid = {{shape.grid.x, shape.grid.y, shape.grid.z},
+                                     {shape.block.x, shape.block.y, shape.block.z},
+                                     shape.shared_bytes};
+  const absl::Status refused = emulation::CheckGrid(grid);
+  if (!refused.ok()) return refused;
   const std::tuple<Parameters...> parameters(static_cast<Parameters>(arguments)...);
-  const auto usable = [](const auto& parameter) {
-    if constexpr (std::is_pointer_v<std::decay_t<decltype(parameter)>>) {
-      return parameter == nullptr || emulation::IsDeviceMemory(parameter);
-    }
-    return true;
-  };
-  if (!std::apply([&](const auto&... each) { return (usable(each) && ...); }, parameters)) {
+  const auto check = [](const auto&... each) {
+    if ((IsUsable(each) && ...)) return absl::OkStatus();
     return absl::InternalError("a kernel is given a pointer to what is not device memory");
-  }
-  gridDim = shape.grid;
-  blockDim = shape.block;
-  return emulation::RunGrid(
-      {{shape.grid.x, shape.grid.y, shape.grid.z},
-       {shape.block.x, shape.block.y, shape.block.z},
-       shape.shared_bytes},
-      [&] { std::apply(kernel, parameters); },
-      [](const emulation::Index3& thread, const emulation::Index3& block) {
-        threadIdx = {thread.x, thread.y, thread.z};
-        blockIdx = {block.x, block.y, block.z};
-      });
+  };
+  const absl::Status given = std::apply(check, parameters);
+  if (!given.ok()) return given;
+  return emulation::Enqueue(shape.stream.handle(), [=, blocks = shape.grid, threads = shape.block] {
+    const absl::Status still_there = std::apply(check, parameters);
+    if (!still_there.ok()) return still_there;
+    gridDim = blocks;
+    blockDim = threads;
+    return emulation::RunGrid(
+        grid, [&] { std::apply(kernel, parameters); },
+        [](const emulation::Index3& thread, const emulation::Index3& block) {
+          threadIdx = {thread.x, thread.y, thread.z};
+          blockIdx = {block.x, block.y, block.z};
+        });
+  });
 }
 
 #else

@@ -14,6 +14,7 @@
 #include "kernels/device.h"
 
 #if TUG_CUDA_EMULATED
+#include "kernels/cuda_emulation_late.h"
 #include "kernels/cuda_emulation_scheduler.h"
 #endif
 
@@ -26,9 +27,21 @@ inline bool IsGpuRequired() {
   return required != nullptr && std::strcmp(required, "1") == 0;
 }
 
+// Of an emulated GPU the threads' order, and that of late streams, are drawn from a seed, which
+// this prints; --test_arg=--gtest_random_seed=N gives that of seed N again.
+inline void SetEmulationSeed() {
+#if TUG_CUDA_EMULATED
+  const int given = testing::GTEST_FLAG(random_seed);
+  const uint64_t seed =
+      given != 0 ? static_cast<uint64_t>(given) : std::random_device()() % 99999 + 1;
+  std::cout << "emulated with seed " << seed << std::endl;
+  emulation::SetSeed(seed);
+  emulation::SeedStreams(seed);
+#endif
+}
+
 // For the tests of kernels, which run twice (tug_cuda_test of third_party/cuda.bzl): on the GPU, or
-// skipped where there is none (but see IsGpuRequired), and emulated. Then the threads' order is
-// drawn from a seed, which it prints; --test_arg=--gtest_random_seed=N gives that of seed N again.
+// skipped where there is none (but see IsGpuRequired), and emulated.
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -37,21 +50,42 @@ class CudaTest : public testing::Test {
       GTEST_SKIP() << "skipped: " << gpu.message();
     }
     ASSERT_TRUE(gpu.ok()) << gpu;
+    SetEmulationSeed();
     auto stream = Stream::Create();
     ASSERT_TRUE(stream.ok()) << stream.status();
     stream_.emplace(*std::move(stream));
+  }
+  // What no test waited for.
+  void TearDown() override {
 #if TUG_CUDA_EMULATED
-    const int given = testing::GTEST_FLAG(random_seed);
-    const uint64_t seed =
-        given != 0 ? static_cast<uint64_t>(given) : std::random_device()() % 99999 + 1;
-    std::cout << "emulated with seed " << seed << std::endl;
-    emulation::SetSeed(seed);
+    const absl::Status finished = emulation::FinishStreams();
+    EXPECT_TRUE(finished.ok()) << finished;
 #endif
   }
   const Stream& stream() const { return *stream_; }
 
  private:
   std::optional<Stream> stream_;
+};
+
+// The same for tests of order between streams: an emulated GPU does everything as late as can be,
+// or with TUG_EMULATED_STREAMS=late in an order that is drawn.
+class LateCudaTest : public CudaTest {
+#if TUG_CUDA_EMULATED
+ protected:
+  void SetUp() override {
+    if (!emulation::StreamsAreLate()) latest_.emplace(/*seed=*/0);
+    CudaTest::SetUp();
+    if (latest_.has_value()) emulation::SeedStreams(0);
+  }
+  void TearDown() override {
+    CudaTest::TearDown();
+    latest_.reset();
+  }
+
+ private:
+  std::optional<emulation::LateStreams> latest_;
+#endif
 };
 
 // A copy of `values` in device memory. Kernels get data(); Read() waits for the stream.

@@ -3,8 +3,8 @@
 
 // A GPU's memory, streams and events: thin owners over the CUDA runtime. Three implementations:
 // device_cuda.cc (--config=cuda), device_without_cuda.cc (any other build: all that makes or asks
-// says UNAVAILABLE), device_emulated.cc (tests: host memory, a stream does at once what it is
-// given).
+// says UNAVAILABLE), device_emulated.cc (tests: host memory, a stream does what it is given at
+// once or as late as may be).
 //
 // Errors of all functions: UNAVAILABLE "no GPU: ..." (no usable GPU or driver, or a build without
 // CUDA) or "no GPU that this program has kernels for: ..." (compute capability below 8.0, or a

@@ -1,9 +1,7 @@
-// In place of device_cuda.cc in tests: memory is the host's, and what is queued is done at once,
-// but for copies that are held (kernels/cuda_emulation_copies.h).
+// In place of device_cuda.cc in tests: memory is the host's, and streams do what is queued at once
+// or late (kernels/cuda_emulation_late.h).
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -13,11 +11,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "kernels/cuda_emulation_copies.h"
 #include "kernels/cuda_emulation_memory.h"
+#include "kernels/cuda_emulation_streams.h"
 #include "kernels/device.h"
 
 namespace tug::kernels::cuda {
@@ -26,39 +23,12 @@ namespace {
 constexpr uint64_t kMemoryBytes = uint64_t{4} << 30;
 constexpr size_t kSharedBytesPerBlock = size_t{163} << 10;
 
-bool holds_copies = false;
-
-// What a stream holds, in its order.
-struct Held {
-  std::deque<std::function<void()>> copies;
-  uint64_t queued = 0;
-  uint64_t done = 0;
-
-  void DoUntil(uint64_t until) {
-    for (; done < until; ++done) {
-      copies.front()();
-      copies.pop_front();
-    }
-  }
-};
-
-struct EmulatedStream {
-  std::shared_ptr<Held> held = std::make_shared<Held>();
-};
-
 struct EmulatedEvent {
   bool timed = false;
-  absl::Time recorded = absl::InfinitePast();
-  std::shared_ptr<Held> held;  // of the stream
-  uint64_t queued = 0;         // there, before it
-
-  void Await() const {
-    if (held != nullptr) held->DoUntil(queued);
-  }
+  emulation::MarkPointer recorded;
 };
 
 EmulatedEvent& Of(void* event) { return *static_cast<EmulatedEvent*>(event); }
-Held& HeldOf(const Stream& stream) { return *static_cast<EmulatedStream*>(stream.handle())->held; }
 
 absl::Status CheckRange(const void* device, size_t bytes) {
   if (bytes == 0 || emulation::IsDeviceRange(device, bytes)) return absl::OkStatus();
@@ -70,20 +40,6 @@ absl::StatusOr<void*> Allocate(size_t bytes, void* (*allocate)(size_t)) {
   if (data != nullptr) return data;
   return absl::ResourceExhaustedError(
       absl::StrCat(bytes, " bytes wanted; an emulated GPU has ", kMemoryBytes));
-}
-
-void Copy(void* to, const void* from, size_t bytes) {
-  const emulation::DeviceAccess access;
-  if (bytes > 0) std::memcpy(to, from, bytes);
-}
-
-// Between device and host.
-void CopyOn(const Stream& stream, void* to, const void* from, size_t bytes, const void* host) {
-  Held& held = HeldOf(stream);
-  const bool hold = holds_copies && !emulation::IsDeviceRange(host, bytes);
-  if (!hold && held.copies.empty()) return Copy(to, from, bytes);
-  held.copies.emplace_back([=] { Copy(to, from, bytes); });
-  ++held.queued;
 }
 
 // Host memory that is registered, in whole pages. Thread-safe.
@@ -99,6 +55,12 @@ class PageRanges {
     end_.emplace(begin, end);
     return true;
   }
+  bool Holds(const void* memory, size_t bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    absl::MutexLock lock(&mutex_);
+    const auto after = end_.upper_bound(begin);
+    return after != end_.begin() && begin + bytes <= std::prev(after)->second;
+  }
   void Remove(uintptr_t begin) {
     absl::MutexLock lock(&mutex_);
     TUG_CHECK_EQ(end_.erase(begin), 1u);
@@ -113,6 +75,40 @@ class PageRanges {
 PageRanges& RegisteredPages() {
   static auto* const pages = new PageRanges;
   return *pages;
+}
+
+// Whether the device copies from and to there by itself.
+bool IsPinned(const void* host, size_t bytes) {
+  return emulation::IsDeviceRange(host, bytes) || RegisteredPages().Holds(host, bytes);
+}
+
+// Of device memory alone.
+absl::Status Copy(void* to, const void* from, size_t bytes) {
+  RETURN_IF_ERROR(CheckRange(to, bytes));
+  RETURN_IF_ERROR(CheckRange(from, bytes));
+  const emulation::DeviceAccess access;
+  std::memcpy(to, from, bytes);
+  return absl::OkStatus();
+}
+
+// Between `device` and `host`, which are the two.
+absl::Status QueueCopy(void* to, const void* from, size_t bytes, const void* device,
+                       const void* host, const Stream& stream) {
+  if (bytes == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckRange(device, bytes));
+  const bool pinned = IsPinned(host, bytes);
+  const auto copy = [=]() -> absl::Status {
+    RETURN_IF_ERROR(CheckRange(device, bytes));
+    if (pinned && !IsPinned(host, bytes)) {
+      return absl::InternalError(
+          absl::StrCat("a copy of ", bytes, " bytes is done after their host memory is unpinned"));
+    }
+    const emulation::DeviceAccess access;
+    std::memcpy(to, from, bytes);
+    return absl::OkStatus();
+  };
+  return pinned ? emulation::Enqueue(stream.handle(), copy)
+                : emulation::EnqueuePageable(stream.handle(), copy);
 }
 
 }  // namespace
@@ -151,65 +147,59 @@ absl::StatusOr<Event> Event::Create(EventUse use) {
 }
 void Event::Destroy::operator()(void* event) const { delete static_cast<EmulatedEvent*>(event); }
 absl::Status Event::Record(const Stream& stream) const {
-  const auto& held = static_cast<EmulatedStream*>(stream.handle())->held;
-  EmulatedEvent& event = Of(handle_.get());
-  event = {.timed = event.timed, .recorded = absl::Now(), .held = held, .queued = held->queued};
+  ASSIGN_OR_RETURN(Of(handle_.get()).recorded, emulation::RecordMark(stream.handle()));
   return absl::OkStatus();
 }
-absl::Status Event::Synchronize() const {
-  Of(handle_.get()).Await();
-  return absl::OkStatus();
-}
-absl::StatusOr<bool> Event::IsDone() const {
-  const EmulatedEvent& event = Of(handle_.get());
-  return event.held == nullptr || event.held->done >= event.queued;
-}
+absl::Status Event::Synchronize() const { return emulation::AwaitMark(Of(handle_.get()).recorded); }
+absl::StatusOr<bool> Event::IsDone() const { return emulation::IsDone(Of(handle_.get()).recorded); }
 
 absl::StatusOr<absl::Duration> TimeBetween(const Event& begin, const Event& end) {
-  if (!Of(begin.handle_.get()).timed || !Of(end.handle_.get()).timed) {
+  const EmulatedEvent &first = Of(begin.handle_.get()), &last = Of(end.handle_.get());
+  if (!first.timed || !last.timed) {
     return absl::InternalError("time between events that are not made for it");
   }
-  const absl::Time from = Of(begin.handle_.get()).recorded;
-  const absl::Time to = Of(end.handle_.get()).recorded;
+  const absl::Time from = emulation::TimeOf(first.recorded), to = emulation::TimeOf(last.recorded);
   if (from == absl::InfinitePast() || to == absl::InfinitePast()) {
     return absl::InternalError("time between events that are not recorded");
+  }
+  if (from == absl::InfiniteFuture() || to == absl::InfiniteFuture()) {
+    return absl::InternalError("time between events that are not done");
   }
   return to - from;
 }
 
-absl::StatusOr<Stream> Stream::Create() { return Stream(new EmulatedStream); }
-void Stream::Destroy::operator()(void* stream) const {
-  delete static_cast<EmulatedStream*>(stream);
+absl::StatusOr<Stream> Stream::Create() {
+  return Stream(emulation::NewStream(emulation::ThisDevice()));
 }
-absl::Status Stream::Synchronize() const {
-  Held& held = HeldOf(*this);
-  held.DoUntil(held.queued);
-  return absl::OkStatus();
-}
-// In the order of what the stream holds; at once where it holds nothing, as a kernel may be next.
+void Stream::Destroy::operator()(void* stream) const { emulation::DestroyStream(stream); }
+absl::Status Stream::Synchronize() const { return emulation::AwaitStream(handle()); }
 absl::Status Stream::WaitFor(const Event& event) const {
-  const EmulatedEvent awaited = Of(event.handle_.get());
-  Held& held = HeldOf(*this);
-  if (held.copies.empty()) {
-    awaited.Await();
-    return absl::OkStatus();
-  }
-  held.copies.emplace_back([awaited] { awaited.Await(); });
-  ++held.queued;
-  return absl::OkStatus();
+  return emulation::WaitForMark(handle(), Of(event.handle_.get()).recorded);
 }
 
 absl::StatusOr<DeviceBuffer> DeviceBuffer::Create(size_t size_bytes) {
   ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes, emulation::AllocateDeviceBytes));
   return DeviceBuffer(data, size_bytes);
 }
-void DeviceBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
+void DeviceBuffer::Free::operator()(void* data) const {
+  emulation::AwaitDevice(emulation::ThisDevice());
+  emulation::FreeDeviceBytes(data);
+}
 
 absl::StatusOr<ScratchBuffer> ScratchBuffer::Create(size_t size_bytes, const Stream& stream) {
   ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes, emulation::AllocateDeviceBytes));
-  return ScratchBuffer(data, stream.handle());
+  // Unwritten in the stream's order: what another stream wrote there before is lost.
+  const absl::Status queued = emulation::Enqueue(stream.handle(), [=] {
+    emulation::SetUnwritten(data);
+    return absl::OkStatus();
+  });
+  ScratchBuffer buffer(data, stream.handle());
+  RETURN_IF_ERROR(queued);
+  return buffer;
 }
-void ScratchBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
+void ScratchBuffer::Free::operator()(void* data) const {
+  emulation::EnqueueAlways(stream, [data] { emulation::FreeDeviceBytes(data); });
+}
 
 // Device memory too: kernels may use it.
 absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
@@ -230,45 +220,40 @@ void RegisteredMemory::Unregister::operator()(void* host) const {
 }
 
 absl::Status CopyToDeviceAsync(void* device, const void* host, size_t bytes, const Stream& stream) {
-  RETURN_IF_ERROR(CheckRange(device, bytes));
-  CopyOn(stream, device, host, bytes, host);
-  return absl::OkStatus();
+  return QueueCopy(device, host, bytes, device, host, stream);
 }
 
 absl::Status CopyToHostAsync(void* host, const void* device, size_t bytes, const Stream& stream) {
-  RETURN_IF_ERROR(CheckRange(device, bytes));
-  CopyOn(stream, host, device, bytes, host);
-  return absl::OkStatus();
+  return QueueCopy(host, device, bytes, device, host, stream);
 }
 
-absl::Status CopyOnDeviceAsync(void* to, const void* from, size_t bytes, const Stream&) {
-  RETURN_IF_ERROR(CheckRange(to, bytes));
-  RETURN_IF_ERROR(CheckRange(from, bytes));
-  Copy(to, from, bytes);
-  return absl::OkStatus();
+absl::Status CopyOnDeviceAsync(void* to, const void* from, size_t bytes, const Stream& stream) {
+  return CopyRowsOnDeviceAsync(to, bytes, from, bytes, bytes, /*rows=*/1, stream);
 }
 
 absl::Status CopyRowsOnDeviceAsync(void* to, size_t to_stride, const void* from, size_t from_stride,
                                    size_t row_bytes, size_t rows, const Stream& stream) {
-  for (size_t row = 0; row < rows; ++row) {
-    RETURN_IF_ERROR(CopyOnDeviceAsync(static_cast<std::byte*>(to) + row * to_stride,
-                                      static_cast<const std::byte*>(from) + row * from_stride,
-                                      row_bytes, stream));
-  }
-  return absl::OkStatus();
+  if (row_bytes == 0 || rows == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckRange(to, (rows - 1) * to_stride + row_bytes));
+  RETURN_IF_ERROR(CheckRange(from, (rows - 1) * from_stride + row_bytes));
+  return emulation::Enqueue(stream.handle(), [=]() -> absl::Status {
+    for (size_t row = 0; row < rows; ++row) {
+      RETURN_IF_ERROR(Copy(static_cast<std::byte*>(to) + row * to_stride,
+                           static_cast<const std::byte*>(from) + row * from_stride, row_bytes));
+    }
+    return absl::OkStatus();
+  });
 }
 
-absl::Status FillZeroAsync(void* device, size_t bytes, const Stream&) {
+absl::Status FillZeroAsync(void* device, size_t bytes, const Stream& stream) {
+  if (bytes == 0) return absl::OkStatus();
   RETURN_IF_ERROR(CheckRange(device, bytes));
-  const emulation::DeviceAccess access;
-  if (bytes > 0) std::memset(device, 0, bytes);
-  return absl::OkStatus();
+  return emulation::Enqueue(stream.handle(), [=]() -> absl::Status {
+    RETURN_IF_ERROR(CheckRange(device, bytes));
+    const emulation::DeviceAccess access;
+    std::memset(device, 0, bytes);
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace tug::kernels::cuda
-
-namespace tug::kernels::emulation {
-
-void HoldCopies(bool hold) { cuda::holds_copies = hold; }
-
-}  // namespace tug::kernels::emulation

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "kernels/activation.h"
 #include "kernels/cuda_emulation_memory.h"
+#include "kernels/cuda_emulation_streams.h"
 #include "kernels/matmul_cuda-inl.h"
 #include "kernels/matmul_cuda.h"
 
@@ -74,35 +75,18 @@ absl::StatusOr<std::vector<float>> Multiply(Transpose ta, Transpose tb, int64_t 
   return sums;
 }
 
-}  // namespace
-
+// Of a shape that can be fused.
 template <typename T, typename C>
-absl::Status MatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k,
-                    const T* a, int64_t lda, const T* b, int64_t ldb, float beta, C* c, int64_t ldc,
-                    const Stream&) {
-  TUG_CHECK(m >= 0 && n >= 0 && k >= 0 && (beta == 0.0f || beta == 1.0f));
-  const emulation::DeviceAccess access;
-  ASSIGN_OR_RETURN(const auto sums, Multiply(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc));
-  Store(sums, m, n, c, ldc);
-  return absl::OkStatus();
-}
-
-template <typename T, typename C>
-absl::Status FusedMatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k,
-                         const T* a, int64_t lda, const T* b, int64_t ldb,
-                         const Epilogue<C>& epilogue, C* c, int64_t ldc, const Stream&) {
-  TUG_CHECK(m >= 0 && n >= 0 && k >= 0);
-  const emulation::DeviceAccess access;
-  if (m == 0 || n == 0) return absl::OkStatus();
-  const bool gelu = epilogue.pre_gelu != nullptr;
-  RETURN_IF_ERROR(CheckFusible(k, epilogue, c, ldc));
+absl::Status RunFused(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, const T* a,
+                      int64_t lda, const T* b, int64_t ldb, const Epilogue<C>& epilogue, C* c,
+                      int64_t ldc) {
   ASSIGN_OR_RETURN(auto sums, Multiply(ta, tb, m, n, k, a, lda, b, ldb, 0.0f, c, ldc));
   if (epilogue.bias != nullptr) {
     RETURN_IF_ERROR(CheckMatrix("bias", epilogue.bias, 1, n, n));
     const auto bias = Widened(1, n, epilogue.bias, n);
     for (int64_t i = 0; i < m * n; ++i) sums[i] += bias[i % n];
   }
-  if (!gelu) {
+  if (epilogue.pre_gelu == nullptr) {
     Store(sums, m, n, c, ldc);
     return absl::OkStatus();
   }
@@ -113,6 +97,34 @@ absl::Status FusedMatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, i
                             activated.data());
   Store(activated, m, n, c, ldc);
   return absl::OkStatus();
+}
+
+}  // namespace
+
+template <typename T, typename C>
+absl::Status MatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k,
+                    const T* a, int64_t lda, const T* b, int64_t ldb, float beta, C* c, int64_t ldc,
+                    const Stream& stream) {
+  TUG_CHECK(m >= 0 && n >= 0 && k >= 0 && (beta == 0.0f || beta == 1.0f));
+  return emulation::Enqueue(stream.handle(), [=]() -> absl::Status {
+    const emulation::DeviceAccess access;
+    ASSIGN_OR_RETURN(const auto sums, Multiply(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc));
+    Store(sums, m, n, c, ldc);
+    return absl::OkStatus();
+  });
+}
+
+template <typename T, typename C>
+absl::Status FusedMatMul(MatMulHandle&, Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k,
+                         const T* a, int64_t lda, const T* b, int64_t ldb,
+                         const Epilogue<C>& epilogue, C* c, int64_t ldc, const Stream& stream) {
+  TUG_CHECK(m >= 0 && n >= 0 && k >= 0);
+  if (m == 0 || n == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckFusible(k, epilogue, c, ldc));
+  return emulation::Enqueue(stream.handle(), [=] {
+    const emulation::DeviceAccess access;
+    return RunFused(ta, tb, m, n, k, a, lda, b, ldb, epilogue, c, ldc);
+  });
 }
 
 TUG_INSTANTIATE_MATMUL

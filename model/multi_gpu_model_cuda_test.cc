@@ -26,7 +26,6 @@
 #include "model/staged_model.h"
 
 #if TUG_CUDA_EMULATED
-#include "kernels/cuda_emulation_copies.h"
 #include "kernels/cuda_emulation_memory.h"
 #endif
 
@@ -107,20 +106,14 @@ class Shared {
   std::unique_ptr<Model> model_;
 };
 
-class MultiGpuModelCuda : public kernels::cuda::CudaTest {
+class MultiGpuModelCuda : public kernels::cuda::LateCudaTest {
  protected:
   void SetUp() override {
-    CudaTest::SetUp();
+    LateCudaTest::SetUp();
 #if TUG_CUDA_EMULATED
     kernels::emulation::SetDeviceCount(4);
-    kernels::emulation::HoldCopies(true);
 #endif
     if (!IsSkipped() && Most() < 2) GTEST_SKIP() << "skipped: one GPU";
-  }
-  void TearDown() override {
-#if TUG_CUDA_EMULATED
-    kernels::emulation::HoldCopies(false);
-#endif
   }
   static int Most() { return std::min(4, static_cast<int>(kernels::cuda::ListDevices().size())); }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,7 +22,7 @@
 #include "model/staged_model.h"
 
 #if TUG_CUDA_EMULATED
-#include "kernels/cuda_emulation_copies.h"
+#include "kernels/cuda_emulation_late.h"
 #include "kernels/cuda_emulation_memory.h"
 #endif
 
@@ -33,21 +34,7 @@ using Blocks = std::vector<std::vector<float>>;
 // Of the GPU's clock against the host's, and of what it rounds to.
 constexpr int64_t kClockErrorNs = 1'000'000;
 
-// Copies of an emulated GPU's streams are held back as long as may be.
-class StagedModelCuda : public kernels::cuda::CudaTest {
- protected:
-  void SetUp() override {
-    CudaTest::SetUp();
-#if TUG_CUDA_EMULATED
-    kernels::emulation::HoldCopies(true);
-#endif
-  }
-  void TearDown() override {
-#if TUG_CUDA_EMULATED
-    kernels::emulation::HoldCopies(false);
-#endif
-  }
-};
+using StagedModelCuda = kernels::cuda::LateCudaTest;
 
 // A staged model with weights and gradients in host memory, the rig's weights to begin with.
 class Staged {
@@ -224,6 +211,61 @@ TEST_F(StagedModelCuda, TakesWeightsThatAreBoundAgain) {
   }
 }
 
+// Weights come before each pass that reads them, and others are bound behind it: no pass waits for
+// the host, so that only events keep the two apart.
+TEST_F(StagedModelCuda, ReadsTheWeightsThatWereBoundWhenThePassWasQueued) {
+  for (const bool tied : {false, true}) {
+    ModelOptions options = SmallModel(ModelConfig::DECODER, 0.1);
+    options.config.set_tied_head(tied);
+    ModelRig rig(options);
+    CudaModelRig gpu(rig);
+    const double loss = gpu.LossAndGradient(rig.Batch()).loss;
+    const double evaluation_loss = gpu.EvaluationLosses().loss;
+    const Blocks expected = gpu.gradients();
+    Blocks others;
+    for (const auto& block : rig.weights()) others.emplace_back(block.size(), std::nanf(""));
+    Staged staged(rig);
+    Model& model = staged.model();
+    const int last = model.num_blocks() - 1;
+    const auto run = [&](int block, auto pass) {
+      const bool reads_tied = tied && block == last;
+      staged.Bind(static_cast<size_t>(block));
+      if (reads_tied) staged.Bind(0);
+      pass(block);
+      for (const int read : {block, reads_tied ? 0 : block}) {
+        model.BindWeights(read, {.fp32 = others[static_cast<size_t>(read)]});
+      }
+    };
+    model.Start(rig.Batch(/*training=*/false));
+    for (int b = 0; b <= last; ++b) run(b, [&](int block) { model.Forward(block); });
+    EXPECT_EQ(model.losses().loss, evaluation_loss);
+    model.Start(rig.Batch());
+    for (int b = 0; b <= last; ++b) run(b, [&](int block) { model.Forward(block); });
+    for (int b = last; b >= 0; --b) run(b, [&](int block) { model.Backward(block); });
+    for (int b = 0; b <= last; ++b) staged.Await(b);
+    EXPECT_EQ(model.losses().loss, loss);
+    EXPECT_EQ(staged.gradients(), expected);
+    // Those go before the model does.
+    ASSERT_TRUE(model.Synchronize().ok());
+  }
+}
+
+// What is queued reads and writes the host's memory until then.
+TEST_F(StagedModelCuda, SynchronizesCopiesOfBothDirections) {
+  ModelRig rig(SmallModel(ModelConfig::DECODER, 0.1));
+  CudaModelRig gpu(rig);
+  const double loss = gpu.LossAndGradient(rig.Batch()).loss;
+  Staged staged(rig);
+  Model& model = staged.model();
+  ASSERT_TRUE(model.Synchronize().ok());
+  for (auto& block : staged.weights()) std::fill(block.begin(), block.end(), std::nanf(""));
+  RunForward(model, rig.Batch());
+  for (int b = model.num_blocks() - 1; b >= 0; --b) model.Backward(b);
+  ASSERT_TRUE(model.Synchronize().ok());
+  EXPECT_EQ(staged.gradients(), gpu.gradients());
+  EXPECT_EQ(model.losses().loss, loss);
+}
+
 // With a window: memory of the host goes after the forward pass, and comes again before the
 // backward pass.
 TEST_F(StagedModelCuda, LetsGoOfReleasedWeightsAtOnce) {
@@ -302,6 +344,7 @@ TEST_F(StagedModelCuda, WaitsForCopiesBehindAnErrorBeforeItGoes) {
   ModelRig rig(SmallModel(ModelConfig::DECODER));
   CudaModelRig gpu(rig);
   gpu.LossAndGradient(rig.Batch());
+  const kernels::emulation::LateStreams latest(/*seed=*/0);
   for (const bool destroyed : {false, true}) {
     Blocks gradients;  // outlives the model, which still has a copy to make
     auto made = NewStagedModel(0, {.model = rig.options()});
@@ -318,7 +361,7 @@ TEST_F(StagedModelCuda, WaitsForCopiesBehindAnErrorBeforeItGoes) {
     RunForward(model, rig.Batch());
     const int last = model.num_blocks() - 1;
     model.Backward(last);
-    EXPECT_TRUE(std::isnan(gradients.back().front())) << "held";
+    EXPECT_TRUE(std::isnan(gradients.back().front())) << "late";
     kernels::emulation::FailAllocations(true);
     model.Backward(last - 1);
     kernels::emulation::FailAllocations(false);
@@ -410,6 +453,14 @@ TEST_F(StagedModelCuda, WritesLogits) {
   std::vector<float> logits(kRigSymbols), same(kRigSymbols);
   gpu.model().Logits(std::span(rig.tokens()).first(7), logits);
   staged.model().Logits(std::span(rig.tokens()).first(7), same);
+  EXPECT_EQ(logits, same);
+
+  ModelRig of_two(SmallModel(ModelConfig::ENCODER_DECODER));
+  CudaModelRig gpu_of_two(of_two);
+  Staged staged_of_two(of_two);
+  const MicroBatch batch = of_two.Batch(0, 1, /*training=*/false);
+  gpu_of_two.model().Logits(batch, /*position=*/1, logits);
+  staged_of_two.model().Logits(batch, /*position=*/1, same);
   EXPECT_EQ(logits, same);
 }
 

@@ -168,11 +168,13 @@ def tug_cuda_library(
         **kwargs
     )
 
-def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], **kwargs):
+def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], late = False, **kwargs):
     """One test source in both worlds.
 
     `name`, which ends in _cuda_test: on the GPU, under --config=cuda; skipped where there is none, and
-    in other builds. `..._cuda_emulated_test`: on the CPU, in every build.
+    in other builds. `..._cuda_emulated_test`: on the CPU, in every build. `..._cuda_late_test`, with
+    `late`: the same with streams that run late (kernels/cuda_emulation_late.h), in an order of its own
+    at every run.
 
     Args:
       name: target name.
@@ -180,6 +182,7 @@ def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], **kwargs)
       kernels: .cu files of the test's own.
       deps: libraries without CUDA.
       cuda_deps: labels of tug_cuda_library targets.
+      late: whether there is a test with late streams too.
       **kwargs: as for cc_test.
     """
     if not name.endswith("_cuda_test"):
@@ -206,11 +209,33 @@ def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], **kwargs)
         deps = deps + cuda_deps + ["//third_party:bundled", "//third_party:gtest_main"],
         **kwargs
     )
-    native.cc_test(
-        name = name[:-len("_cuda_test")] + "_cuda_emulated_test",
+    emulated = name[:-len("_cuda_test")] + "_cuda_emulated_test"
+    emulated_deps = deps + _emulated(cuda_deps) + ["//third_party:gtest_main"]
+    if not late:
+        native.cc_test(
+            name = emulated,
+            srcs = srcs,
+            copts = _EMULATION_COPTS,
+            deps = emulated_deps,
+            **kwargs
+        )
+        return
+
+    # Compiled once.
+    native.cc_library(
+        name = emulated + "_srcs",
         srcs = srcs,
         copts = _EMULATION_COPTS,
-        deps = deps + _emulated(cuda_deps) + ["//third_party:gtest_main"],
+        deps = emulated_deps,
+        alwayslink = True,
+        testonly = True,
+        visibility = ["//visibility:private"],
+    )
+    native.cc_test(name = emulated, deps = [":" + emulated + "_srcs"], **kwargs)
+    native.cc_test(
+        name = name[:-len("_cuda_test")] + "_cuda_late_test",
+        env = {"TUG_EMULATED_STREAMS": "late"},
+        deps = [":" + emulated + "_srcs"],
         **kwargs
     )
 

@@ -39,6 +39,7 @@ class TrainingCudaTest : public TrainingLoopTest {
     if (absl::IsUnavailable(gpu) && !kernels::cuda::IsGpuRequired()) {
       GTEST_SKIP() << "skipped: " << gpu.message();
     }
+    kernels::cuda::SetEmulationSeed();
   }
 
   Outcome TrainOnGpu(const std::vector<int>& gpus = {0}) {
