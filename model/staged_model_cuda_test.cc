@@ -330,6 +330,8 @@ TEST_F(StagedModelCuda, KeepsAGradientUntilItIsCopied) {
         model.Backward(b);
       }
     }
+    // Waits for both passes, but for no copy that they do not wait for themselves.
+    EXPECT_GT(model.losses().targets, 0u);
     for (int b = 0; b < model.num_blocks(); ++b) staged.Await(b);
     EXPECT_EQ(staged.gradients(), expected);
     EXPECT_NE(second, expected);
