@@ -40,14 +40,20 @@ absl::Status Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
   return CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, Of(stream)), "cudaMemcpyAsync");
 }
 
-// Scratch memory that is freed stays with the device's pool: else every synchronisation would give
-// it back to the driver.
-absl::Status KeepScratchMemory() {
+// What scratch memory of this thread's device is of.
+absl::StatusOr<cudaMemPool_t> ScratchPool() {
   int device = 0;
   RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "cudaGetDevice"));
   cudaMemPool_t pool = nullptr;
   RETURN_IF_ERROR(
       CudaStatus(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool"));
+  return pool;
+}
+
+// Scratch memory that is freed stays with the device's pool: else every synchronisation would give
+// it back to the driver.
+absl::Status KeepScratchMemory() {
+  ASSIGN_OR_RETURN(const cudaMemPool_t pool, ScratchPool());
   uint64_t bytes = UINT64_MAX;
   return CudaStatus(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &bytes),
                     "cudaMemPoolSetAttribute");
@@ -126,6 +132,9 @@ absl::StatusOr<DeviceFacts> GetDeviceFacts() {
                     .compute_minor = properties.minor,
                     .multiprocessors = properties.multiProcessorCount,
                     .shared_bytes_per_block = properties.sharedMemPerBlockOptin};
+  // Scratch memory that nobody has is free: a model that is gone has left it there.
+  ASSIGN_OR_RETURN(const cudaMemPool_t pool, ScratchPool());
+  RETURN_IF_ERROR(CudaStatus(cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo"));
   size_t free = 0, total = 0;
   RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
   facts.memory_bytes = total;
