@@ -64,16 +64,15 @@ absl::StatusOr<NcclGroup::Id> NcclGroup::MakeId() {
 
 absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Create(const NcclGroupOptions& options,
                                                              const Id& id) {
-  RETURN_IF_ERROR(kernels::cuda::CheckGpu());
-  std::unique_ptr<NcclGroup> group(new NcclGroup(options));
+  auto group = std::make_unique<NcclGroup>(options);
   RETURN_IF_ERROR(group->Join(id));
   return group;
 }
 
 absl::Status NcclGroup::Join(const Id& id) {
-  if (absl::Status status = kernels::cuda::UseDevice(options_.device); !status.ok()) {
-    return Fail(std::move(status));
-  }
+  absl::Status gpu = kernels::cuda::UseDevice(options_.device);
+  gpu.Update(kernels::cuda::CheckGpu());
+  if (!gpu.ok()) return Fail(std::move(gpu));
   ncclUniqueId name;
   std::memcpy(name.internal, id.data(), id.size());
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -81,6 +80,7 @@ absl::Status NcclGroup::Join(const Id& id) {
   ncclResult_t result;
   {
     absl::MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(status_);
     ncclComm_t communicator = nullptr;
     result = ncclCommInitRankConfig(&communicator, static_cast<int>(options_.world), name,
                                     static_cast<int>(options_.rank), &config);
@@ -90,6 +90,7 @@ absl::Status NcclGroup::Join(const Id& id) {
 }
 
 NcclGroup::~NcclGroup() {
+  if (communicator_ == nullptr) return;
   const absl::Status over = Run(
       [](void* communicator) { return ncclCommFinalize(Of(communicator)); }, "ncclCommFinalize");
   if (over.ok()) ncclCommDestroy(Of(communicator_));
@@ -212,6 +213,7 @@ absl::StatusOr<NcclGroup::Id> NcclGroup::MakeId() { return NotBuilt(); }
 absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Create(const NcclGroupOptions&, const Id&) {
   return NotBuilt();
 }
+absl::Status NcclGroup::Join(const Id&) { return NotBuilt(); }
 NcclGroup::~NcclGroup() = default;
 absl::Status NcclGroup::AllReduce(const void*, void*, uint64_t, ElementType, void*) {
   return NotBuilt();

@@ -42,8 +42,9 @@ struct NcclGroupOptions {
   absl::Duration timeout = absl::Seconds(30);
 };
 
-// Used from one thread at a time, but for Abort. After an error it is of no use, and says why; what
-// it has queued on streams ends, and what that was to write means nothing.
+// Used from one thread at a time, but for Abort. Nothing but Abort is called before Join. After an
+// error it is of no use, and says why; what it has queued on streams ends, and what that was to
+// write means nothing.
 class NcclGroup {
  public:
   static constexpr size_t kIdBytes = 128;
@@ -51,13 +52,18 @@ class NcclGroup {
 
   // Names a group; on one of its ranks, whose process has to live until all have joined.
   static absl::StatusOr<Id> MakeId();
-  // Joins, and waits for the others. Errors: UNAVAILABLE (no GPU; NCCL's own, with its words),
-  // DEADLINE_EXCEEDED (not all ranks came).
+  // Makes a group, and joins it.
   static absl::StatusOr<std::unique_ptr<NcclGroup>> Create(const NcclGroupOptions& options,
                                                            const Id& id);
+  // For whoever may have to end the wait in Join.
+  explicit NcclGroup(const NcclGroupOptions& options) : options_(options) {}
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
+
+  // Once: joins, and waits for the others. Errors: UNAVAILABLE (no GPU; NCCL's own, with its
+  // words), DEADLINE_EXCEEDED (not all ranks came), CANCELLED (Abort).
+  absl::Status Join(const Id& id);
 
   // Queued on `stream` (a cudaStream_t; nullptr: the default one) when they return; all ranks call
   // the same ones in the same order. `in` and `out` are device memory, the same or apart.
@@ -84,13 +90,10 @@ class NcclGroup {
   uint32_t world() const { return options_.world; }
 
  private:
-  explicit NcclGroup(const NcclGroupOptions& options) : options_(options) {}
-
   // Gives it the communicator (an ncclComm_t), and waits until NCCL has taken what it calls, whose
   // result (an ncclResult_t) it returns.
   absl::Status Run(absl::FunctionRef<int(void* communicator)> f, const char* call);
   absl::Status Settle(int result, const char* call);
-  absl::Status Join(const Id& id);
   // What is the matter, if anything. `state`: an ncclResult_t of what is under way.
   absl::Status Look(int& state);
   // Keeps and returns it, or the one before.
@@ -98,7 +101,8 @@ class NcclGroup {
 
   const NcclGroupOptions options_;
   absl::Mutex mutex_;  // held in calls of NCCL, which do not wait for other ranks
-  void* communicator_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null once it is aborted
+  void* communicator_ ABSL_GUARDED_BY(mutex_) =
+      nullptr;  // null until it is joined, and once it is aborted
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 

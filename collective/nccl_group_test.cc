@@ -174,6 +174,23 @@ TEST(NcclGroup, AnAbortedGroupIsOver) {
   EXPECT_EQ(ExitOf(InAProcess([] { return AbortOnce(); })), 0);
 }
 
+// Of a group whose other rank never comes.
+int AbortTheJoin() {
+  const auto id = NcclGroup::MakeId();
+  if (!id.ok()) return 2;
+  NcclGroup group({.world = 2, .timeout = absl::InfiniteDuration()});
+  absl::Status joined;
+  std::thread beside([&] { joined = group.Join(*id); });
+  group.Abort();
+  beside.join();
+  return absl::IsCancelled(joined) ? 0 : 3;
+}
+
+TEST(NcclGroup, AnAbortEndsTheWaitForOthersToJoin) {
+  if (!HasGpu()) GTEST_SKIP() << "skipped: no GPU";
+  EXPECT_EQ(ExitOf(InAProcess([] { return AbortTheJoin(); })), 0);
+}
+
 #endif  // TUG_CUDA
 
 // Rank 0 makes it, or says why not; then all know.

@@ -19,18 +19,18 @@ constexpr absl::Duration kTimeout = absl::Minutes(1);
 
 class Group final : public GpuGroup {
  public:
-  explicit Group(uint32_t world) : joined_(world, nullptr) {}
+  explicit Group(uint32_t world) : members_(world, nullptr) {}
 
   std::unique_ptr<GpuPeers> NewPeers(uint32_t rank, int gpu) override;
   void Abort() override {
     absl::MutexLock lock(&mutex_);
     aborted_ = true;
-    for (NcclGroup* const group : joined_) {
+    for (NcclGroup* const group : members_) {
       if (group != nullptr) group->Abort();
     }
   }
 
-  uint32_t world() const { return static_cast<uint32_t>(joined_.size()); }
+  uint32_t world() const { return static_cast<uint32_t>(members_.size()); }
   // Rank 0 makes it, with its GPU in use; the others wait.
   absl::StatusOr<NcclGroup::Id> ShareId(uint32_t rank) {
     if (rank == 0) {
@@ -45,10 +45,10 @@ class Group final : public GpuGroup {
     if (aborted_) return absl::CancelledError("the group of GPUs was aborted");
     return id_;
   }
-  // Null: it goes.
-  void SetJoined(uint32_t rank, NcclGroup* group) {
+  // Before it joins, so that Abort ends the wait for the others. Null: it goes.
+  void SetMember(uint32_t rank, NcclGroup* group) {
     absl::MutexLock lock(&mutex_);
-    joined_[rank] = group;
+    members_[rank] = group;
     if (aborted_ && group != nullptr) group->Abort();
   }
 
@@ -56,7 +56,7 @@ class Group final : public GpuGroup {
   absl::Mutex mutex_;
   bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::StatusOr<NcclGroup::Id> id_ ABSL_GUARDED_BY(mutex_);  // UNKNOWN: not made yet
-  std::vector<NcclGroup*> joined_;                            // by rank; elements: by mutex_
+  std::vector<NcclGroup*> members_;                           // by rank; elements: by mutex_
 };
 
 // NCCL carries out calls of one communicator one after another, on whichever streams: so there is
@@ -65,15 +65,14 @@ class Peers final : public GpuPeers {
  public:
   Peers(Group& group, uint32_t rank, int gpu)
       : GpuPeers(rank, group.world()), group_(group), gpu_(gpu) {}
-  ~Peers() override { group_.SetJoined(rank(), nullptr); }
+  ~Peers() override { group_.SetMember(rank(), nullptr); }
 
   absl::Status Join() override {
     ASSIGN_OR_RETURN(const NcclGroup::Id id, group_.ShareId(rank()));
-    ASSIGN_OR_RETURN(
-        nccl_, NcclGroup::Create(
-                   {.rank = rank(), .world = world(), .device = gpu_, .timeout = kTimeout}, id));
-    group_.SetJoined(rank(), nccl_.get());
-    return absl::OkStatus();
+    nccl_ = std::make_unique<NcclGroup>(
+        NcclGroupOptions{.rank = rank(), .world = world(), .device = gpu_, .timeout = kTimeout});
+    group_.SetMember(rank(), nccl_.get());
+    return nccl_->Join(id);
   }
   absl::Status ReduceScatter(float* data, uint64_t count, const Stream& stream) override {
     return nccl_->ReduceScatter(data, data + rank() * count, count, ElementType::kFp32,
