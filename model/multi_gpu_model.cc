@@ -31,6 +31,10 @@ absl::Status ErrorOf(const std::vector<int>& gpus, const std::vector<Made>& made
                      const absl::Status& error) {
   const auto lacks = [](const Made& of) { return absl::IsUnavailable(of.status); };
   const auto missing = std::find_if(made.begin(), made.end(), lacks);
+  if (missing == made.end() && absl::IsUnavailable(error)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("GPUs that can be used cannot be connected: ", error.message()));
+  }
   if (missing == made.end() || std::all_of(made.begin(), made.end(), lacks)) return error;
   const auto other = std::find_if_not(made.begin(), made.end(), lacks);
   return absl::FailedPreconditionError(absl::StrCat(
@@ -53,7 +57,8 @@ std::string DevicesText(const std::vector<Made>& made) {
 }  // namespace
 
 absl::StatusOr<GpuModel> NewMultiGpuModel(const std::vector<int>& gpus,
-                                          const GpuModelOptions& options) {
+                                          const GpuModelOptions& options,
+                                          std::shared_ptr<GpuGroup> group) {
   TUG_CHECK(!gpus.empty());
   if (gpus.size() == 1) return NewStagedModel(gpus.front(), options);
   TUG_CHECK(options.model.profile == nullptr) << "a profile is of one GPU";
@@ -61,7 +66,7 @@ absl::StatusOr<GpuModel> NewMultiGpuModel(const std::vector<int>& gpus,
   GpuModelOptions of_each = options;
   of_each.model.max_micro_batch = (options.model.max_micro_batch + count - 1) / count;
   of_each.encoder = nullptr;  // each has the sum of a part only
-  const std::shared_ptr<GpuGroup> group = NewGpuGroup(static_cast<uint32_t>(count));
+  if (group == nullptr) group = NewGpuGroup(static_cast<uint32_t>(count));
   const auto made = std::make_shared<std::vector<Made>>(gpus.size());
   ReplicatedModelOptions replicas;
   for (const int gpu : gpus) replicas.names.push_back(Name(gpu));

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -297,6 +298,42 @@ TEST_F(MultiGpuModelCuda, AMissingGpuIsAnErrorWithItsNumber) {
   EXPECT_TRUE(absl::StrContains(none.message(), "GPU 1000: no GPU")) << none;
 }
 
+// A group whose last GPU does not reach the others.
+class Unconnected final : public GpuGroup {
+ public:
+  explicit Unconnected(uint32_t world) : group_(NewGpuGroup(world)), world_(world) {}
+  std::unique_ptr<GpuPeers> NewPeers(uint32_t rank, int gpu) override {
+    if (rank + 1 < world_) return group_->NewPeers(rank, gpu);
+    return std::make_unique<Lost>(rank, world_);
+  }
+  void Abort() override { group_->Abort(); }
+
+ private:
+  class Lost final : public GpuPeers {
+   public:
+    Lost(uint32_t rank, uint32_t world) : GpuPeers(rank, world) {}
+    absl::Status Join() override { return absl::UnavailableError("NCCL: unhandled system error"); }
+    absl::Status ReduceScatter(float*, uint64_t, const kernels::cuda::Stream&) override {
+      return absl::OkStatus();
+    }
+    absl::Status AllGather(std::byte*, uint64_t, const kernels::cuda::Stream&) override {
+      return absl::OkStatus();
+    }
+  };
+
+  const std::unique_ptr<GpuGroup> group_;
+  const uint32_t world_;
+};
+
+// With AUTO a worker would take the CPU in place of GPUs that it has.
+TEST_F(MultiGpuModelCuda, GpusThatCannotBeConnectedAreNoLackOfThem) {
+  const ModelOptions options = Options(ModelConfig::DECODER, /*tied=*/true);
+  const absl::Status status =
+      NewMultiGpuModel({0, 1}, {.model = options}, std::make_shared<Unconnected>(2)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "GPU 1: NCCL: unhandled system error")) << status;
+}
+
 #if TUG_CUDA_EMULATED
 // The second of two, and the first is silent: what is of the other part does not come or go.
 class Silent final : public GpuPeers {
@@ -382,6 +419,25 @@ TEST_F(MultiGpuModelCuda, AnErrorOfOneGpuIsTheModels) {
     }
     kernels::emulation::FailAllocations(false);
     EXPECT_FALSE(model.Synchronize().ok());
+  }
+}
+
+// By a thread that never used a GPU, as a worker's does that goes back to a checkpoint: where it
+// uses another, CUDA takes memory there.
+TEST_F(MultiGpuModelCuda, WhoeverEndsAModelUsesItsGpu) {
+  for (const bool destroyed : {false, true}) {
+    ModelRig rig(Options(ModelConfig::DECODER, /*tied=*/true));
+    auto made = NewMultiGpuModel({1}, {.model = rig.options()});
+    ASSERT_TRUE(made.ok()) << made.status();
+    std::thread([&] {
+      EXPECT_EQ(kernels::emulation::ThisDevice(), 0);
+      if (destroyed) {
+        made->model.reset();
+      } else {
+        EXPECT_TRUE(made->model->Synchronize().ok());
+      }
+      EXPECT_EQ(kernels::emulation::ThisDevice(), 1);
+    }).join();
   }
 }
 

@@ -4,7 +4,8 @@
 namespace tug {
 
 absl::StatusOr<GpuModel> NewMultiGpuModel(const std::vector<int>& gpus,
-                                          const GpuModelOptions& options) {
+                                          const GpuModelOptions& options,
+                                          std::shared_ptr<GpuGroup>) {
   return NewStagedModel(gpus.front(), options);
 }
 

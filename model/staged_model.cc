@@ -80,7 +80,7 @@ struct PeerPart {
 
 class StagedModel final : public Model, public PassTracer {
  public:
-  static absl::StatusOr<std::unique_ptr<Model>> Create(std::unique_ptr<CudaDevice> device,
+  static absl::StatusOr<std::unique_ptr<Model>> Create(int gpu, std::unique_ptr<CudaDevice> device,
                                                        const GpuModelOptions& options,
                                                        const DeviceBytes& plan,
                                                        std::unique_ptr<GpuPeers> peers);
@@ -120,9 +120,10 @@ class StagedModel final : public Model, public PassTracer {
     Event sent;                       // on push_: the gradient
   };
 
-  StagedModel(std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner, bool bf16_weights,
-              std::unique_ptr<GpuPeers> peers, GradientEncoder* encoder, DeviceBuffer weights,
-              DeviceBuffer gradients, Stream pull, Stream push, std::vector<Block> blocks);
+  StagedModel(int gpu, std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner,
+              bool bf16_weights, std::unique_ptr<GpuPeers> peers, GradientEncoder* encoder,
+              DeviceBuffer weights, DeviceBuffer gradients, Stream pull, Stream push,
+              std::vector<Block> blocks);
 
   Block& of(int block) { return blocks_[static_cast<size_t>(block)]; }
   const Stream& compute() const { return device_->compute_stream(); }
@@ -133,6 +134,8 @@ class StagedModel final : public Model, public PassTracer {
   void Queue(absl::FunctionRef<absl::Status()> f) {
     if (status_.ok()) status_ = f();
   }
+  // Of the model on the GPU, to the block's memory there.
+  void BindOnDevice(int block);
   void WaitForWeights(int block);
   void RecordRead(int block);
   void SendGradient(int block);
@@ -150,6 +153,7 @@ class StagedModel final : public Model, public PassTracer {
     status_.Update(status_.ok() ? event.Synchronize() : stream.Synchronize());
   }
 
+  const int gpu_;
   const std::unique_ptr<CudaDevice> device_;
   const bool bf16_weights_;
   const std::unique_ptr<GpuPeers> peers_;   // null: there are none
@@ -165,7 +169,8 @@ class StagedModel final : public Model, public PassTracer {
   absl::Status status_;
 };
 
-absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(std::unique_ptr<CudaDevice> device,
+absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(int gpu,
+                                                           std::unique_ptr<CudaDevice> device,
                                                            const GpuModelOptions& options,
                                                            const DeviceBytes& plan,
                                                            std::unique_ptr<GpuPeers> peers) {
@@ -198,17 +203,19 @@ absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(std::unique_ptr<CudaD
   }
   TUG_CHECK_EQ(weights_begin, plan.weights);
   TUG_CHECK_EQ(gradients_begin, plan.gradients);
-  return absl::WrapUnique(new StagedModel(std::move(device), std::move(inner), options.bf16_weights,
-                                          std::move(peers), options.encoder, std::move(weights),
-                                          std::move(gradients), std::move(pull), std::move(push),
-                                          std::move(blocks)));
+  auto model = absl::WrapUnique(
+      new StagedModel(gpu, std::move(device), std::move(inner), options.bf16_weights,
+                      std::move(peers), options.encoder, std::move(weights), std::move(gradients),
+                      std::move(pull), std::move(push), std::move(blocks)));
+  return model;
 }
 
-StagedModel::StagedModel(std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner,
+StagedModel::StagedModel(int gpu, std::unique_ptr<CudaDevice> device, std::unique_ptr<Model> inner,
                          bool bf16_weights, std::unique_ptr<GpuPeers> peers,
                          GradientEncoder* encoder, DeviceBuffer weights, DeviceBuffer gradients,
                          Stream pull, Stream push, std::vector<Block> blocks)
-    : device_(std::move(device)),
+    : gpu_(gpu),
+      device_(std::move(device)),
       bf16_weights_(bf16_weights),
       peers_(std::move(peers)),
       encoder_(encoder),
@@ -233,12 +240,16 @@ void StagedModel::BindWeights(int block, WeightsView weights) {
     RETURN_IF_ERROR(CopyFromHost(to.weights, host, bytes));
     return to.copied.Record(pull_);
   });
+  BindOnDevice(block);
+}
+
+void StagedModel::BindOnDevice(int block) {
+  const std::byte* const weights = of(block).weights;
+  const size_t elements = of(block).gradient.size();
   if (bf16_weights_) {
-    inner_->BindWeights(block,
-                        {.bf16 = {reinterpret_cast<const Bf16*>(to.weights), weights.size()}});
+    inner_->BindWeights(block, {.bf16 = {reinterpret_cast<const Bf16*>(weights), elements}});
   } else {
-    inner_->BindWeights(block,
-                        {.fp32 = {reinterpret_cast<const float*>(to.weights), weights.size()}});
+    inner_->BindWeights(block, {.fp32 = {reinterpret_cast<const float*>(weights), elements}});
   }
 }
 
@@ -367,7 +378,10 @@ std::shared_ptr<void> StagedModel::Pin(std::span<std::byte> host) {
   return std::make_shared<kernels::cuda::RegisteredMemory>(*std::move(registered));
 }
 
+// On any thread that the model is given to, the one that it is destroyed on too: one that has never
+// used a GPU would make a context on device 0.
 absl::Status StagedModel::Synchronize() {
+  status_.Update(kernels::cuda::UseDevice(gpu_));
   status_.Update(pull_.Synchronize());
   status_.Update(inner_->Synchronize());
   status_.Update(push_.Synchronize());
@@ -400,7 +414,7 @@ absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options,
                 .device_bytes = plan.total(),
                 .encodes = options.encoder != nullptr};
   ASSIGN_OR_RETURN(made.model,
-                   StagedModel::Create(std::move(device), options, plan, std::move(peers)));
+                   StagedModel::Create(gpu, std::move(device), options, plan, std::move(peers)));
   made.tracer = dynamic_cast<PassTracer*>(made.model.get());
   return made;
 }
