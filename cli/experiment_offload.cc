@@ -1,6 +1,7 @@
 #include "cli/experiment_offload.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -43,6 +44,18 @@ std::vector<std::pair<std::string, std::string>> Settings(const OffloadArguments
       {"job", absl::StrCat("1 worker and ", a.servers, " servers on this machine")},
       {"clipping", "none takes effect: weights are the same in all cases"},
       {"steps", absl::StrCat(a.steps, " measured, after ", a.warm_up, " that are not")}};
+}
+
+// All cases are of one GPU, the first that this process may use: `plain` takes one, and a worker
+// would take all. REQUIRES: the process has one thread.
+absl::Status ShowOneGpu() {
+  constexpr char kVisible[] = "CUDA_VISIBLE_DEVICES";
+  const char* const visible = getenv(kVisible);
+  const std::string all = visible == nullptr ? "0" : visible;
+  if (setenv(kVisible, all.substr(0, all.find(',')).c_str(), /*overwrite=*/1) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError("no memory for the environment");
 }
 
 // Runs it to its end, which is to be a good one. Errors: ABORTED with its last words; CANCELLED by
@@ -129,6 +142,10 @@ absl::Status Experiment::RunCase(OffloadKind kind) {
   absl::StatusOr<OffloadRun> run = Measure(kind);
   if (absl::IsCancelled(run.status())) return run.status();
   if (run.ok()) {
+    const absl::Status same = CheckSameDevice(results_, *run);
+    if (!same.ok()) run = same;
+  }
+  if (run.ok()) {
     results_.runs.push_back(*std::move(run));
   } else {
     results_.runs.push_back({.kind = kind, .error = std::string(run.status().message())});
@@ -201,6 +218,7 @@ absl::Status Experiment::End() const {
 }  // namespace
 
 absl::Status RunOffloadExperiment(const OffloadArguments& arguments) {
+  RETURN_IF_ERROR(ShowOneGpu());
   ASSIGN_OR_RETURN(OffloadPlan plan, PlanOffload(arguments, ReadCpuBudget()));
   return Experiment(arguments, std::move(plan)).Run();
 }
@@ -227,6 +245,7 @@ void AddExperimentOffload(CLI::App& experiment, Command& chosen) {
   command->footer(
       "Leaves report.html (needs no other file), offload.json, offload.md, and a run folder with "
       "trace.json for each job. A case that fails is a line of the report.\n"
+      "On a host with several GPUs all cases are of the first in CUDA_VISIBLE_DEVICES.\n"
       "Examples:\n"
       "  tug experiment offload --set device=CPU\n"
       "  tug experiment offload deploy/jobs/gpt2_124m.textproto --set device=CUDA --set "

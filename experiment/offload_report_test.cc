@@ -75,6 +75,23 @@ TEST(OffloadReport, TableHasALineForEachCase) {
                     HasSubstr("overlapped takes 1.10 times plain's step, with 4.00 MB")));
 }
 
+TEST(OffloadResults, ComparesWhatWasComputedOnOneDeviceOnly) {
+  OffloadResults results;
+  OffloadRun job{.kind = OffloadKind::kOffload};
+  job.timeline.on_gpu = true;
+  EXPECT_TRUE(CheckSameDevice(results, job).ok());
+  results.runs.push_back({.kind = OffloadKind::kPlain, .error = "failed"});
+  EXPECT_TRUE(CheckSameDevice(results, job).ok()) << "there is nothing to compare it with";
+  results.runs.push_back(job);
+  const OffloadRun on_cpu{.kind = OffloadKind::kOverlapped};
+  EXPECT_THAT(std::string(CheckSameDevice(results, on_cpu).message()),
+              HasSubstr("of the CPU, those of offload of a GPU"));
+  results.runs[0] = {.kind = OffloadKind::kPlain};
+  EXPECT_TRUE(CheckSameDevice(results, on_cpu).ok());
+  EXPECT_THAT(std::string(CheckSameDevice(results, job).message()),
+              HasSubstr("of a GPU, those of plain of the CPU"));
+}
+
 TEST(OffloadReport, JsonHasStepsAndPasses) {
   const nlohmann::ordered_json json = OffloadJson(Sample());
   ASSERT_EQ(json["runs"].size(), 3u);

@@ -104,6 +104,20 @@ std::optional<double> OffloadResults::OfPlain(const OffloadRun& run) const {
   return run.StepSeconds() / plain->StepSeconds();
 }
 
+absl::Status CheckSameDevice(const OffloadResults& results, const OffloadRun& run) {
+  for (const OffloadKind kind :
+       {OffloadKind::kPlain, OffloadKind::kOffload, OffloadKind::kOverlapped}) {
+    const OffloadRun* const other = results.Find(kind);
+    if (other == nullptr) continue;
+    if (other->timeline.on_gpu == run.timeline.on_gpu) return absl::OkStatus();
+    const auto of = [](const OffloadRun& r) { return r.timeline.on_gpu ? "a GPU" : "the CPU"; };
+    return absl::FailedPreconditionError(absl::StrCat("its times are of ", of(run), ", those of ",
+                                                      other->row().name, " of ", of(*other),
+                                                      ": set device to CUDA or CPU"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<OffloadRun> ReadPlainRun(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kFileLimitBytes));
   try {

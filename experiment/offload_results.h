@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "experiment/device_timeline.h"
 
@@ -70,6 +71,10 @@ struct OffloadResults {
   // To the step of `plain`; none: that was not run.
   std::optional<double> OfPlain(const OffloadRun& run) const;
 };
+
+// Whether it was computed on what `plain` of the results was, the GPU or the CPU; if that is not
+// there, on what the others were. Errors: FAILED_PRECONDITION, for people.
+absl::Status CheckSameDevice(const OffloadResults& results, const OffloadRun& run);
 
 // What `tug bench training --json` wrote. Errors: those of the file; INVALID_ARGUMENT.
 absl::StatusOr<OffloadRun> ReadPlainRun(const std::string& path);
