@@ -24,7 +24,8 @@ namespace tug::kernels::emulation {
 bool StreamsAreLate();
 
 // Of all draws from here on. 0: nothing is drawn, and nothing done beyond need: all is as late as
-// it can be. 1 at first.
+// it can be. 1 at first; where the environment makes streams late and nobody calls this, one that
+// is drawn and printed when the first draw is made.
 void SeedStreams(uint64_t seed);
 
 // Does all that is queued. The first error that nobody was told of; devices forget theirs.

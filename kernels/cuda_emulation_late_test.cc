@@ -360,5 +360,23 @@ TEST(LateStreams, RefuseAtOnceWhatNoGpuTakes) {
   rig.Check(rig.one.Synchronize());
 }
 
+// In a process of its own, whose environment says that they are late.
+TEST(LateStreamsDeathTest, DrawASeedAndPrintItUnlessOneIsGiven) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto use = [] {
+    setenv("TUG_EMULATED_STREAMS", "late", 1);
+    const Stream stream = *Stream::Create();
+    std::exit(stream.Synchronize().ok() ? 0 : 1);
+  };
+  EXPECT_EXIT(use(), testing::ExitedWithCode(0), "^emulated streams are late with seed [1-9]");
+  EXPECT_EXIT(
+      {
+        setenv("TUG_EMULATED_STREAMS", "late", 1);
+        emulation::SeedStreams(7);
+        use();
+      },
+      testing::ExitedWithCode(0), "^$");
+}
+
 }  // namespace
 }  // namespace tug::kernels::cuda

@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iostream>
 #include <map>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -108,6 +110,7 @@ class Machine {
   void Push(Queue& queue, Item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of the device, to a caller.
   absl::Status Tell(int device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SeedIfNoneIsGiven() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One of 0 .. n - 1.
   uint64_t Draw(uint64_t n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Mood DrawMood() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -115,6 +118,7 @@ class Machine {
   std::atomic<bool> late_ = false;
   absl::Mutex mutex_;
   bool draws_ ABSL_GUARDED_BY(mutex_) = true;
+  bool is_seeded_ ABSL_GUARDED_BY(mutex_) = true;
   uint64_t random_ ABSL_GUARDED_BY(mutex_) = 1;
   // Of streams that live, or have something to do.
   std::vector<std::shared_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
@@ -131,6 +135,14 @@ Machine::Machine() {
   if (streams == nullptr) return;
   TUG_CHECK_EQ(std::strcmp(streams, "late"), 0) << "TUG_EMULATED_STREAMS=" << streams;
   late_ = true;
+  absl::MutexLock lock(&mutex_);
+  is_seeded_ = false;
+}
+
+void Machine::SeedIfNoneIsGiven() {
+  if (std::exchange(is_seeded_, true)) return;
+  random_ = std::random_device()() % 99999 + 1;
+  std::cerr << "emulated streams are late with seed " << random_ << std::endl;
 }
 
 void Machine::SetLate(bool late, uint64_t seed) {
@@ -141,6 +153,7 @@ void Machine::SetLate(bool late, uint64_t seed) {
 
 void Machine::Seed(uint64_t seed) {
   absl::MutexLock lock(&mutex_);
+  is_seeded_ = true;
   draws_ = seed != 0;
   random_ = seed;
   for (const auto& queue : queues_) queue->mood = DrawMood();
@@ -148,11 +161,13 @@ void Machine::Seed(uint64_t seed) {
 
 uint64_t Machine::seed() {
   absl::MutexLock lock(&mutex_);
+  SeedIfNoneIsGiven();
   return draws_ ? random_ : 0;
 }
 
 // SplitMix64.
 uint64_t Machine::Draw(uint64_t n) {
+  SeedIfNoneIsGiven();
   uint64_t z = (random_ += 0x9E3779B97F4A7C15u);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

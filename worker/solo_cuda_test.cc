@@ -114,6 +114,7 @@ TEST_F(SoloCudaTest, LearnsAsTheCpuDoesAlsoWhenItQueues) {
   if (absl::IsUnavailable(gpu) && !kernels::cuda::IsGpuRequired()) {
     GTEST_SKIP() << "skipped: " << gpu.message();
   }
+  kernels::cuda::SetEmulationSeed();
   const Result cpu = OnCpu(1), same = OnGpu(), queued = OnGpu(kSteps - 1);
   for (size_t i = 0; i < kSteps; ++i) {
     EXPECT_NEAR(same.losses[i] / cpu.losses[i], 1, kLossBound) << i;

@@ -40,6 +40,7 @@ class TrainingEncodedCudaTest : public TrainingLoopTest,
     if (absl::IsUnavailable(gpu) && !kernels::cuda::IsGpuRequired()) {
       GTEST_SKIP() << "skipped: " << gpu.message();
     }
+    kernels::cuda::SetEmulationSeed();
   }
 
   Outcome TrainOnGpu(bool encodes) {
