@@ -36,6 +36,9 @@ constexpr RuledField kRuledFields[] = {
     {"sync.", "the experiment is of BSP"},
     {"placement.kind", "the experiment is of servers"},
     {"exchange", "the experiment is of servers"},
+    {"comm.push_codec", "gradients go as they are: weights are the same in all cases"},
+    {"comm.push_codec.", "gradients go as they are: weights are the same in all cases"},
+    {"comm.pull_format", "weights go as what the model computes in"},
     {"comm.scheduler", "use --cases"},
 };
 
@@ -90,6 +93,13 @@ std::vector<std::string> JobOverrides(const OffloadArguments& a, const OffloadPl
   std::vector<std::string> overrides = {"cluster.workers=1",
                                         "cluster.virtual_workers=1",
                                         absl::StrCat("cluster.servers=", a.servers),
+                                        "placement.kind=SERVERS",
+                                        "exchange=PUSH_PULL",
+                                        "sync.policy=BSP",
+                                        "sync.local_steps=1",
+                                        "sync.record=OFF",
+                                        "comm.push_codec={}",
+                                        "comm.pull_format=FORMAT_DEFAULT",
                                         "train.eval_interval=0",
                                         "checkpoint.interval=0",
                                         absl::StrCat("trace.first_step=", a.warm_up + 1),

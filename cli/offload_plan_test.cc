@@ -1,5 +1,8 @@
 #include "cli/offload_plan.h"
 
+#include <fstream>
+#include <string>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/job_config.h"
@@ -43,6 +46,34 @@ TEST(OffloadPlan, CasesDifferInWhatAnUpdateAndAForwardPassWaitFor) {
   EXPECT_EQ(FirstDifference(ConfigOf(a, *plan, OffloadKind::kPlain), overlapped), "");
 }
 
+// A job file that says otherwise is run as the report says.
+TEST(OffloadPlan, IsOfBspWithServersAndNoLossWhateverTheJobFileSays) {
+  constexpr const char* kSynchronous =
+      "sync { local_steps: 4 }\nplacement { kind: ZERO3 }\n"
+      "comm { push_codec { int8 {} error_feedback: true } pull_format: CHANGES }\n";
+  constexpr const char* kStale = "sync { policy: SSP record: ORDER }\ncomm { pull_format: INT8 }\n";
+  for (const char* const says : {kSynchronous, kStale, "exchange: ALL_REDUCE\n"}) {
+    const std::string path = ::testing::TempDir() + "/job.textproto";
+    std::ofstream(path) << "name: \"job\" data { path: \"text.txt\" tokenizer: CHARACTER }\n"
+                           "model { layers: 1 width: 32 heads: 2 context: 16 }\n"
+                           "train { steps: 9 global_batch: 4 precision: BF16 }\n"
+                        << says;
+    const OffloadArguments a{.job_file = path};
+    const auto plan = PlanOffload(a, kHost);
+    ASSERT_TRUE(plan.ok()) << says << plan.status();
+    for (const OffloadKind kind : plan->cases) {
+      const JobConfig config = ConfigOf(a, *plan, kind);
+      EXPECT_EQ(config.sync().policy(), SyncConfig::BSP);
+      EXPECT_EQ(config.sync().local_steps(), 1u);
+      EXPECT_EQ(config.sync().record(), SyncConfig::OFF);
+      EXPECT_EQ(config.placement().kind(), PlacementConfig::SERVERS);
+      EXPECT_EQ(config.exchange(), JobConfig::PUSH_PULL);
+      EXPECT_EQ(config.comm().push_codec().codec_case(), PushCodecConfig::CODEC_NOT_SET);
+      EXPECT_EQ(config.comm().pull_format(), CommConfig::BF16) << "what it computes in";
+    }
+  }
+}
+
 TEST(OffloadPlan, RefusesWhatTheReportSaysIsOtherwise) {
   const auto refused = [](const OffloadArguments& a) {
     const auto plan = PlanOffload(a, kHost);
@@ -57,6 +88,8 @@ TEST(OffloadPlan, RefusesWhatTheReportSaysIsOtherwise) {
   EXPECT_THAT(refused({.servers = 0}), HasSubstr("--servers 0"));
   EXPECT_THAT(refused({.overrides = {"optimizer.clip=OFF"}}), HasSubstr("--cases"));
   EXPECT_THAT(refused({.overrides = {"comm.scheduler=FIFO"}}), HasSubstr("--cases"));
+  EXPECT_THAT(refused({.overrides = {"comm.push_codec.int8={}"}}), HasSubstr("as they are"));
+  EXPECT_THAT(refused({.overrides = {"comm.pull_format=INT8"}}), HasSubstr("computes in"));
   EXPECT_THAT(refused({.overrides = {"compute=REPLAY"}}), HasSubstr("compute"));
 }
 
