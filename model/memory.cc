@@ -148,16 +148,20 @@ uint64_t CopyBytes(const TensorSpec& tensor, const ModelShape& shape, int block,
 }
 
 // Of the layers' attentions the most: all are of a context's queries and keys, and a decoder's are
-// causal but for those on an encoder.
+// causal but for those on an encoder. Of all batches too: of fewer samples a block has fewer tiles,
+// and there are more blocks with sums.
 uint64_t AttentionSumBytes(const ModelOptions& options, const ModelShape& shape) {
   if (options.inference || options.train.precision() != TrainConfig::BF16) return 0;
-  const kernels::AttentionShape attention = {.batch = options.max_micro_batch,
-                                             .queries = shape.context,
-                                             .keys = shape.context,
-                                             .heads = shape.heads,
-                                             .head_dim = shape.width / shape.heads,
-                                             .causal = shape.family == ModelConfig::DECODER};
-  return static_cast<uint64_t>(kernels::PlanAttentionBackward(attention).scratch_bytes);
+  kernels::AttentionShape attention = {.queries = shape.context,
+                                       .keys = shape.context,
+                                       .heads = shape.heads,
+                                       .head_dim = shape.width / shape.heads,
+                                       .causal = shape.family == ModelConfig::DECODER};
+  int64_t most = 0;
+  for (attention.batch = 1; attention.batch <= options.max_micro_batch; ++attention.batch) {
+    most = std::max(most, kernels::PlanAttentionBackward(attention).scratch_bytes);
+  }
+  return static_cast<uint64_t>(most);
 }
 
 }  // namespace

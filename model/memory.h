@@ -80,7 +80,7 @@ uint32_t GradientBlocks(const PlacementConfig& placement, uint64_t micro_batches
 //   activations  below, but for rows of logits, which are a multiple of 8 elements, and with BF16
 //                the head's G rows: min(N, HeadGradientRows(V, kGpuLogitsGradientBytes))
 //   attention    BF16: sums of the backward pass (kernels/attention_backward_plan.h), 512 MiB or
-//                those of one head at most
+//                those of one head at most; of whichever batch up to max_micro_batch has most
 //   encoder      GradientEncoder::device_bytes, where gradients are encoded there
 //   peers        kGpuPeersBytes, where several GPUs compute one model
 //   process      kGpuProcessBytes: kernels' code, 32 MiB for cuBLASLt, kernels' other scratch, and

@@ -439,6 +439,10 @@ TEST(DeviceMemory, CountsTheSumsOfAttentionsBackwardPass) {
   EXPECT_EQ(bytes.attention, 192u * 40 * 64 * 64 * 4);
   EXPECT_EQ(bytes.total(), bytes.weights + bytes.copies + bytes.gradients + bytes.activations +
                                bytes.attention + kGpuProcessBytes);
+  // Of 72 heads a block has two tiles of keys, of the 60 of 5 samples one, and twice the sums:
+  // 16 + 14 + .. + 2 tiles.
+  options.max_micro_batch = 6;
+  EXPECT_EQ(PredictDeviceBytes(options, /*bf16_weights=*/false).attention, 60u * 72 * 64 * 64 * 4);
   options.inference = true;
   EXPECT_EQ(PredictDeviceBytes(options, /*bf16_weights=*/false).attention, 0u);
 }
