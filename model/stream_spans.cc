@@ -1,5 +1,6 @@
 #include "model/stream_spans.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -10,6 +11,14 @@ namespace tug {
 using kernels::cuda::Event;
 using kernels::cuda::EventUse;
 
+namespace {
+
+// In which the clocks drift little, and times between events, floats of milliseconds, are to less
+// than a microsecond.
+constexpr int64_t kClockHoldsNs = 2'000'000'000;
+
+}  // namespace
+
 void StreamSpans::Announce(TraceTrack& track, const TraceEvent& about) {
   announced_ = track.Wants(about.clock) ? &track : nullptr;
   about_ = about;
@@ -17,7 +26,8 @@ void StreamSpans::Announce(TraceTrack& track, const TraceEvent& about) {
 
 absl::Status StreamSpans::Begin() {
   if (announced_ == nullptr) return absl::OkStatus();
-  if (!origin_.has_value()) RETURN_IF_ERROR(SetClock());
+  const bool is_old = queued_.empty() && announced_->NowNs() - origin_ns_ > kClockHoldsNs;
+  if (!origin_.has_value() || is_old) RETURN_IF_ERROR(SetClock());
   if (kept_.empty()) {
     ASSIGN_OR_RETURN(Event begin, Event::Create(EventUse::kTime));
     ASSIGN_OR_RETURN(Event end, Event::Create(EventUse::kTime));
@@ -54,8 +64,10 @@ absl::Status StreamSpans::Collect() {
     if (!done) return absl::OkStatus();
     ASSIGN_OR_RETURN(const absl::Duration begin, TimeBetween(*origin_, span.begin));
     ASSIGN_OR_RETURN(const absl::Duration end, TimeBetween(*origin_, span.end));
-    span.about.begin_ns = origin_ns_ + absl::ToInt64Nanoseconds(begin);
-    span.about.end_ns = origin_ns_ + absl::ToInt64Nanoseconds(end);
+    // Clocks that are set again may go back a little.
+    span.about.begin_ns = std::max(origin_ns_ + absl::ToInt64Nanoseconds(begin), last_ns_);
+    span.about.end_ns = std::max(origin_ns_ + absl::ToInt64Nanoseconds(end), span.about.begin_ns);
+    last_ns_ = span.about.end_ns;
     span.track->Add(span.about);
     kept_.push_back(std::move(span));
     queued_.pop_front();
