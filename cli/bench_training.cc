@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "base/thread_pool.h"
@@ -98,13 +99,30 @@ absl::StatusOr<std::unique_ptr<SoloDevice>> MakeDevice(const BenchTraining& a,
   absl::StatusOr<std::unique_ptr<SoloDevice>> made = NewSoloGpu(a.gpu, options);
   on_gpu = made.ok();
   const bool must = options.config.device() == ClusterConfig::CUDA;
-  const bool none = absl::IsUnavailable(made.status()) || absl::IsUnimplemented(made.status());
+  const bool none = absl::IsUnavailable(made.status()) || absl::IsUnimplemented(made.status()) ||
+                    absl::IsResourceExhausted(made.status());
   if (made.ok() || (!must && !none)) return made;
   if (must) {
     return absl::FailedPreconditionError(
         absl::StrCat("device: CUDA, but ", made.status().message(), ": set device to AUTO or CPU"));
   }
   return NewSoloCpu(options, pool);
+}
+
+// The step before the measured ones too: its update is where the first of them begins.
+TraceRange TracedSteps(const BenchTraining& a) {
+  return {.first = uint64_t{a.warm_up} - 1, .end = uint64_t{a.warm_up} + a.steps};
+}
+
+// Whether all their passes can be recorded. Errors: INVALID_ARGUMENT.
+absl::Status CheckPasses(const BenchTraining& a, const JobConfig& config, size_t blocks) {
+  const TraceRange traced = TracedSteps(a);
+  const uint64_t micro_batches = config.train().global_batch() / config.train().micro_batch();
+  const uint64_t passes = (traced.end - traced.first) * (2 * blocks * micro_batches + 1);
+  if (passes <= Trace::kEventsPerTrack) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--steps ", a.steps, ": ", passes, " passes and updates, of which ",
+                   Trace::kEventsPerTrack, " can be recorded: take fewer"));
 }
 
 // By measured step, from the end of the last update before it to that of its own; and what of that
@@ -175,6 +193,7 @@ absl::Status Bench(const BenchTraining& a) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TemporaryFolder> folder, TemporaryFolder::Make());
   ASSIGN_OR_RETURN(const std::unique_ptr<Prepared> prepared, Prepare(a, folder->path()));
   const JobConfig& config = prepared->job.config;
+  RETURN_IF_ERROR(CheckPasses(a, config, prepared->table.num_blocks()));
   const SoloDeviceOptions options{config, prepared->table};
   const int threads = config.cluster().compute_threads() > 0
                           ? static_cast<int>(config.cluster().compute_threads())
@@ -186,10 +205,9 @@ absl::Status Bench(const BenchTraining& a) {
                    StartWeights(config, prepared->blocks, prepared->table));
   RETURN_IF_ERROR(device->SetWeights(weights));
 
-  // The step before the measured ones too: its update is where the first of them begins.
   const uint64_t first = a.warm_up, last = first + a.steps - 1;
   const RealTime time;
-  TraceTrack track("device", {first - 1, last + 1}, Trace::kEventsPerTrack, time);
+  TraceTrack track("device", TracedSteps(a), Trace::kEventsPerTrack, time);
   SoloTraining training(config, *prepared->sampler, *device, track);
   LossSums sums;
   for (uint64_t step = 0; step <= last; ++step) {
@@ -197,9 +215,7 @@ absl::Status Bench(const BenchTraining& a) {
   }
   RETURN_IF_ERROR(device->model().Synchronize());
   RETURN_IF_ERROR(device->Collect());
-  if (track.dropped() > 0) {
-    return absl::ResourceExhaustedError("too many passes to be recorded: lower --steps");
-  }
+  TUG_CHECK_EQ(track.dropped(), 0u);
 
   const StepTimes times = TimesOf(track, first);
   const Spread ms = [&] {

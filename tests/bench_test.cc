@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -98,6 +99,19 @@ TEST_F(BenchTest, RefusesWhatItCannotMeasure) {
                   {"no-such-host", "deploy/testbed up"});
   ExpectErrorLine(Run({"bench", "server", "--workers", "0"}), {"--workers"});
   ExpectNobodyLeft();
+}
+
+TEST_F(BenchTest, RefusesATrainingOfMorePassesThanItRecords) {
+  Write("job.textproto", R"(
+name: "many-passes"
+device: CPU
+data { path: "text.txt" tokenizer: CHARACTER }
+model { layers: 1 width: 32 heads: 2 context: 16 }
+train { steps: 9 global_batch: 64 micro_batch: 1 }
+)");
+  Write("text.txt", std::string(4000, 'a') + std::string(4000, 'b'));
+  ExpectErrorLine(Run({"bench", "training", "job.textproto", "--steps", "1000"}),
+                  {"--steps 1000", "65536 can be recorded"});
 }
 
 }  // namespace
