@@ -53,7 +53,7 @@ absl::Status TrainingLoop::CarryOut(const Compute& compute, const StepEffects& e
   }
   if (effects.virtual_worker_done) {
     step_shares_.push_back({compute.virtual_worker, std::exchange(share_, {})});
-    SaveResidualsAt(compute.virtual_worker, compute.clock + 1);
+    RETURN_IF_ERROR(SaveResidualsAt(compute.virtual_worker, compute.clock + 1));
   }
   if (effects.step_done) ReportStep(compute.clock);
   return absl::OkStatus();
@@ -97,14 +97,13 @@ absl::StatusOr<std::vector<SegmentResidual>> TrainingLoop::CopyResiduals(uint32_
                               : exchange_.CopyResiduals(virtual_worker);
 }
 
-void TrainingLoop::SaveResiduals(uint32_t index, const std::vector<uint64_t>& due) {
-  if (options_.residuals == nullptr || due.empty()) return;
+absl::Status TrainingLoop::SaveResiduals(uint32_t index, const std::vector<uint64_t>& due) {
+  if (options_.residuals == nullptr || due.empty()) return absl::OkStatus();
   const uint32_t virtual_worker = options_.virtual_workers[index];
   const auto came = came_in_view_.find(virtual_worker);
   const absl::Time begin = time_.Now();
-  if (!options_.residuals->AwaitIdle()) return;
-  absl::StatusOr<std::vector<SegmentResidual>> copy = CopyResiduals(virtual_worker);
-  if (!copy.ok()) return;  // cancelled, or an error of the device, which the model has too
+  if (!options_.residuals->AwaitIdle()) return absl::OkStatus();  // cancelled, as the loop is
+  ASSIGN_OR_RETURN(std::vector<SegmentResidual> copy, CopyResiduals(virtual_worker));
   for (size_t i = 0; i + 1 < due.size(); ++i) {
     options_.residuals->Add({.version = due[i], .virtual_worker = virtual_worker});
   }
@@ -112,12 +111,13 @@ void TrainingLoop::SaveResiduals(uint32_t index, const std::vector<uint64_t>& du
                            .virtual_worker = virtual_worker,
                            .view = came == came_in_view_.end() ? options_.view : came->second,
                            .pause = time_.Now() - begin,
-                           .residuals = *std::move(copy)});
+                           .residuals = std::move(copy)});
+  return absl::OkStatus();
 }
 
-void TrainingLoop::SaveResidualsAt(uint32_t index, uint64_t clock) {
-  if (options_.residuals == nullptr) return;
-  SaveResiduals(
+absl::Status TrainingLoop::SaveResidualsAt(uint32_t index, uint64_t clock) {
+  if (options_.residuals == nullptr) return absl::OkStatus();
+  return SaveResiduals(
       index, due_residuals_.AtClock(options_.virtual_workers[index], clock, orders_.final_version));
 }
 
@@ -149,7 +149,7 @@ void TrainingLoop::ReportStep(uint64_t clock) {
   stepped_ = true;
 }
 
-void TrainingLoop::ReportSkipped() {
+absl::Status TrainingLoop::ReportSkipped() {
   for (const SkippedSteps& skipped : machine_.TakeSkipped()) {
     share_ = {};
     step_shares_.clear();
@@ -161,8 +161,9 @@ void TrainingLoop::ReportSkipped() {
       report.set_schedule(schedule_.number);
       board_.AddStep(std::move(report));
     }
-    SaveResidualsAt(skipped.virtual_worker, skipped.end);
+    RETURN_IF_ERROR(SaveResidualsAt(skipped.virtual_worker, skipped.end));
   }
+  return absl::OkStatus();
 }
 
 void TrainingLoop::ReportEval(const Compute& compute, bool final) {

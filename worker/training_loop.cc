@@ -170,13 +170,13 @@ absl::Status TrainingLoop::Run() {
   times_.Begin();
   while (true) {
     RETURN_IF_ERROR(TakeOrders());
-    if (orders_.go && !std::exchange(running_, true)) PullFirstWeights();
+    if (orders_.go && !std::exchange(running_, true)) RETURN_IF_ERROR(PullFirstWeights());
     if (machine_.next() != StepMachine::Next::kCompute) RETURN_IF_ERROR(FinishQueued());
     switch (machine_.next()) {
       case StepMachine::Next::kFinished:
         for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
-          SaveResiduals(i,
-                        due_residuals_.AtEnd(options_.virtual_workers[i], orders_.final_version));
+          RETURN_IF_ERROR(SaveResiduals(
+              i, due_residuals_.AtEnd(options_.virtual_workers[i], orders_.final_version)));
         }
         board_.SetState({true, machine_.begun().value_or(machine_.clock() - 1), machine_.paused(),
                          true, schedule_.number, view_});
@@ -210,14 +210,15 @@ absl::Status TrainingLoop::Run() {
 
 // Not before everyone is ready: a lane that is still in the timeline before would refuse it. With a
 // window the machine says which.
-void TrainingLoop::PullFirstWeights() {
+absl::Status TrainingLoop::PullFirstWeights() {
   for (uint32_t block = 0; block < table_.num_blocks() && !window_.has_value(); ++block) {
     Pull(machine_.CurrentPull(block), /*whole=*/false);
   }
   // One that joins amid the timeline has nothing of what was passed before.
   for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
-    SaveResidualsAt(i, machine_.next_clock(i));
+    RETURN_IF_ERROR(SaveResidualsAt(i, machine_.next_clock(i)));
   }
+  return absl::OkStatus();
 }
 
 // Orders of the coordinator first, then what follows from them is published: once a pause is
@@ -226,7 +227,7 @@ absl::Status TrainingLoop::TakeOrders() {
   RETURN_IF_ERROR(board_.cancelled());
   const bool changed = board_.TakeOrders(orders_);
   const uint32_t view = view_;
-  TakePlace();
+  RETURN_IF_ERROR(TakePlace());
   if (changed || view_ != view) machine_.SetGate(GateOf(orders_, options_.virtual_workers));
   board_.SetState({.started = machine_.begun().has_value(),
                    .clock = machine_.begun().value_or(0),
@@ -237,8 +238,8 @@ absl::Status TrainingLoop::TakeOrders() {
   return absl::OkStatus();
 }
 
-void TrainingLoop::TakePlace() {
-  if (orders_.view == view_ || !machine_.CanPutBack()) return;
+absl::Status TrainingLoop::TakePlace() {
+  if (orders_.view == view_ || !machine_.CanPutBack()) return absl::OkStatus();
   const WorkerPlace place = board_.place();
   std::vector<uint32_t>& carried = options_.virtual_workers;
   std::vector<StepMachine::Carried> now;
@@ -261,7 +262,7 @@ void TrainingLoop::TakePlace() {
   }
   view_ = orders_.view;
   gradients_ = std::move(gradients);
-  if (same) return;
+  if (same) return absl::OkStatus();
   carried = place.virtual_workers;
   if (local_steps_.has_value()) local_steps_->Carry(before);
   exchange_.SetCarried({carried});
@@ -273,8 +274,9 @@ void TrainingLoop::TakePlace() {
   for (const uint32_t index : came) {
     due_residuals_.Forget(carried[index]);
     came_in_view_[carried[index]] = view_;
-    SaveResidualsAt(index, machine_.next_clock(index));
+    RETURN_IF_ERROR(SaveResidualsAt(index, machine_.next_clock(index)));
   }
+  return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::RunCompute(const Compute compute) {

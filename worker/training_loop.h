@@ -146,11 +146,11 @@ class TrainingLoop {
   // By block, of a virtual worker; null with gradient_pool_.
   std::vector<std::shared_ptr<AlignedBuffer>> NewGradients();
   void ChooseRuns();
-  void PullFirstWeights();
+  absl::Status PullFirstWeights();
   absl::Status TakeOrders();
   // The virtual workers carried become those of the newest view, as soon as nothing of a step in
   // progress has been pushed: what was computed of it is void.
-  void TakePlace();
+  absl::Status TakePlace();
   // By value: the machine moves on to the next computation before the effects of this one are
   // carried out.
   absl::Status RunCompute(Compute compute);
@@ -197,7 +197,7 @@ class TrainingLoop {
   absl::Status WaitForWeights(uint32_t block);
   absl::Status WaitForWholeWeights(uint32_t block);
   // They have come.
-  void TakeWeights(uint32_t block);
+  absl::Status TakeWeights(uint32_t block);
   // With a window: they are not wanted any more.
   absl::Status DropWeights(const DropOrder& order);
   WeightsView ViewOf(uint32_t block) const;
@@ -219,13 +219,14 @@ class TrainingLoop {
   uint64_t TermsOf(const Share& share) const;
   absl::StatusOr<std::vector<SegmentResidual>> CopyResiduals(uint32_t virtual_worker);
   // What pushes of a carried virtual worker, by index, leave out so far is copied for the newest of
-  // the checkpoints that are due (worker/due_residuals.h); those before have nothing of it.
-  void SaveResiduals(uint32_t index, const std::vector<uint64_t>& due);
+  // the checkpoints that are due (worker/due_residuals.h); those before have nothing of it. Errors:
+  // those of the copy, which may be of what was queued long before.
+  absl::Status SaveResiduals(uint32_t index, const std::vector<uint64_t>& due);
   // It has made its pushes of all clocks before this one.
-  void SaveResidualsAt(uint32_t index, uint64_t clock);
+  absl::Status SaveResidualsAt(uint32_t index, uint64_t clock);
   void ReportStep(uint64_t clock);
   // Steps that are not taken, and what was computed of the one in progress, which is void.
-  void ReportSkipped();
+  absl::Status ReportSkipped();
   void ReportEval(const Compute& compute, bool final);
 
   TrainingLoopOptions options_;  // `virtual_workers` are those carried now

@@ -26,6 +26,7 @@
 #include "optimizer/optimizer.h"
 #include "proto/placement_mode.h"
 #include "transport/answering_transport.h"
+#include "worker/residual_writer.h"
 #include "worker/training_loop.h"
 #include "worker/training_rig.h"
 
@@ -267,6 +268,12 @@ class TrainingLoopTest : public testing::Test {
     WorkerHolding holding = WorkerHoldingOf(config_, kVirtualWorkers);
     holding.on_gpu = model.queues();
     options.encoder = encoder_.get();
+    std::optional<ResidualWriter> residuals;
+    if (saves_residuals_) {
+      residuals.emplace(ResidualWriter::Options{testing::TempDir(), BlockNames(model.blocks())},
+                        table);
+      options.residuals = &*residuals;
+    }
     if (in_place) options.in_place = holding.in_place = std::vector<bool>(table.num_blocks(), true);
     TrainingLoop loop(options, table, model, rig.sampler(), exchange, board);
     outcome.end = loop.Run();
@@ -319,6 +326,7 @@ class TrainingLoopTest : public testing::Test {
   // What computes; none: the CPU.
   std::function<std::unique_ptr<Model>(TrainingRig&)> model_of_;
   std::unique_ptr<DeviceEncoder> encoder_;  // of model_of_'s; none: the exchange encodes
+  bool saves_residuals_ = false;            // what pushes leave out, for the last checkpoint
   absl::Status expected_end_;
 };
 

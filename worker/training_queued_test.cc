@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "exchange/device_encoder.h"
 #include "worker/queued_model.h"
 #include "worker/training_loop_test_support.h"
 
@@ -135,6 +139,41 @@ TEST_F(TrainingQueuedTest, CopiesWeightsThatLiePlain) {
 TEST_F(TrainingQueuedTest, AnErrorOfTheDeviceEndsTheLoopBeforeAnythingIsPushed) {
   expected_end_ = absl::InternalError("GPU: broken");
   EXPECT_EQ(TrainQueued().traffic.pushed_bytes, 0u);
+}
+
+// Encodes nothing, and its device fails as soon as anybody asks for residuals.
+class BrokenEncoder final : public DeviceEncoder {
+ public:
+  explicit BrokenEncoder(absl::Status status) : status_(std::move(status)) {}
+
+  uint64_t device_bytes() const override { return 0; }
+  absl::Status Allocate() override { return absl::OkStatus(); }
+  absl::Status Send(int, std::span<const float>, std::span<float>,
+                    const kernels::cuda::Stream&) override {
+    return absl::OkStatus();
+  }
+  size_t FramesBytes(uint32_t) const override { return 0; }
+  void Start(uint32_t, uint64_t) override {}
+  void Bind(uint32_t, std::span<std::byte>) override {}
+  std::vector<uint64_t> Take(uint32_t) override { return {}; }
+  void GiveUpAllBut(std::span<const uint32_t>) override {}
+  absl::StatusOr<std::vector<SegmentResidual>> CopyResiduals(uint32_t) override { return status_; }
+  absl::Status RestoreResiduals(uint32_t, std::span<const SegmentResidual>) override {
+    return absl::OkStatus();
+  }
+  double ResidualSquares(uint32_t) const override { return 0; }
+
+ private:
+  const absl::Status status_;
+};
+
+// Behind the last step nothing else is asked of the device.
+TEST_F(TrainingQueuedTest, AnErrorOfTheLastCopyOfResidualsEndsTheLoop) {
+  expected_end_ = absl::InternalError("GPU: broken");
+  encoder_ = std::make_unique<BrokenEncoder>(expected_end_);
+  saves_residuals_ = true;
+  // The first virtual worker's, behind which no step is reported.
+  EXPECT_EQ(Train().losses.size(), (steps_ - 1) * kVirtualWorkers);
 }
 
 }  // namespace

@@ -77,11 +77,10 @@ absl::Status TrainingLoop::WaitForWeights(uint32_t block) {
     if (first && time_.Now() - begin > FirstPullTimeout()) return NoAnswer(block);
   }
   times_.AddWaiting(time_.Now() - begin);
-  TakeWeights(block);
-  return absl::OkStatus();
+  return TakeWeights(block);
 }
 
-void TrainingLoop::TakeWeights(uint32_t block) {
+absl::Status TrainingLoop::TakeWeights(uint32_t block) {
   BlockWeights& weights = weights_[block];
   weights.in_place = exchange_.TakeInPlace(block);
   if (weights.in_place.leases.empty()) weight_memory_.OnCopied(block);
@@ -92,11 +91,11 @@ void TrainingLoop::TakeWeights(uint32_t block) {
   if (block == 0 && mode_.update_per_push) {
     due_residuals_.OnWeights(versions.lowest / updates);
     for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
-      SaveResidualsAt(i, machine_.next_clock(i));
+      RETURN_IF_ERROR(SaveResidualsAt(i, machine_.next_clock(i)));
     }
   }
   machine_.OnWeights(block, versions.lowest / updates, versions.highest / updates);
-  ReportSkipped();
+  return ReportSkipped();
 }
 
 absl::Status TrainingLoop::DropWeights(const DropOrder& order) {
@@ -151,8 +150,7 @@ absl::Status TrainingLoop::WaitForWholeWeights(uint32_t block) {
     if (pulled) break;
   }
   times_.AddWaiting(time_.Now() - begin);
-  TakeWeights(block);
-  return absl::OkStatus();
+  return TakeWeights(block);
 }
 
 absl::Duration TrainingLoop::FirstPullTimeout() const {
