@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -16,6 +17,10 @@
 #include "exchange/cuda_encoder.h"
 #include "exchange/push_encoder.h"
 #include "kernels/cuda_test_support.h"
+
+#if TUG_CUDA_EMULATED
+#include "kernels/cuda_emulation_late.h"
+#endif
 
 namespace tug {
 namespace {
@@ -101,6 +106,7 @@ class CudaEncoderTest : public kernels::cuda::CudaTest, public testing::WithPara
         encoder_->Send(static_cast<int>(request.block), {gradient.data(), elements.size()},
                        bound->floats(), stream());
     EXPECT_TRUE(sent.ok()) << sent;
+    if (after_send_) after_send_();
     EXPECT_TRUE(stream().Synchronize().ok());
     request.frames.begins = encoder_->Take(request.block);
     if (!request.frames.empty()) {
@@ -156,17 +162,19 @@ class CudaEncoderTest : public kernels::cuda::CudaTest, public testing::WithPara
     }
     EXPECT_TRUE(exchange.CopyResiduals(virtual_worker).empty());
   }
+  static void ExpectSame(const absl::StatusOr<std::vector<SegmentResidual>>& gpu,
+                         const std::vector<SegmentResidual>& host) {
+    ASSERT_TRUE(gpu.ok()) << gpu.status();
+    ASSERT_EQ(gpu->size(), host.size());
+    for (size_t i = 0; i < host.size(); ++i) {
+      EXPECT_EQ((*gpu)[i].segment, host[i].segment);
+      ExpectSame(std::as_bytes((*gpu)[i].values.floats()), std::as_bytes(host[i].values.floats()));
+    }
+  }
   void ExpectSameResiduals() {
     for (uint32_t virtual_worker = 0; virtual_worker < 8; ++virtual_worker) {
-      const std::vector<SegmentResidual> host = host_->CopyResiduals(virtual_worker);
-      const auto gpu = encoder_->CopyResiduals(virtual_worker);
-      ASSERT_TRUE(gpu.ok()) << gpu.status();
-      ASSERT_EQ(gpu->size(), host.size()) << virtual_worker;
-      for (size_t i = 0; i < host.size(); ++i) {
-        EXPECT_EQ((*gpu)[i].segment, host[i].segment);
-        ExpectSame(std::as_bytes((*gpu)[i].values.floats()),
-                   std::as_bytes(host[i].values.floats()));
-      }
+      SCOPED_TRACE(virtual_worker);
+      ExpectSame(encoder_->CopyResiduals(virtual_worker), host_->CopyResiduals(virtual_worker));
       const std::span<const double> squares = host_->residual_squares();
       const double expected = virtual_worker < squares.size() ? squares[virtual_worker] : 0;
       EXPECT_NEAR(encoder_->ResidualSquares(virtual_worker), expected, 1e-12 * expected);
@@ -188,6 +196,7 @@ class CudaEncoderTest : public kernels::cuda::CudaTest, public testing::WithPara
   std::mt19937 random_{17};
   std::optional<PushEncoder> host_;  // beside it
   std::unique_ptr<DeviceEncoder> encoder_;
+  std::function<void()> after_send_;  // called while what Send has queued is on its way
 };
 
 TEST_P(CudaEncoderTest, MakesTheFramesThatTheExchangeMakes) {
@@ -221,6 +230,17 @@ TEST_P(CudaEncoderTest, GoesOnFromWhatItIsGivenOfResiduals) {
   }
   ExpectSameResiduals();
   Steps(3, 5);
+}
+
+TEST_P(CudaEncoderTest, CopiesResidualsOfWhatIsStillOnItsWay) {
+  Steps(kWarmup, kWarmup + 1);
+#if TUG_CUDA_EMULATED
+  const kernels::emulation::LateStreams latest(/*seed=*/0);
+#endif
+  absl::StatusOr<std::vector<SegmentResidual>> copied = absl::UnknownError("not copied");
+  after_send_ = [&] { copied = encoder_->CopyResiduals(kCarried[0]); };
+  Push(kCarried[0], kWarmup + 1, 1, Gradient(1));
+  ExpectSame(copied, host_->CopyResiduals(kCarried[0]));
 }
 
 TEST_P(CudaEncoderTest, GivesUpWhatIsNotCarriedAndTakesOthers) {
