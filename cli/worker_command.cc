@@ -42,7 +42,7 @@ void AddGpuOptions(CLI::App& command, GpuChoice& choice) {
   command
       .add_option("--gpu-share", choice.share,
                   "In place of --gpu: the part of worker I of N of the GPUs that the host has, as "
-                  "tug train starts them")
+                  "tug train and tug launch start them")
       ->type_name("I/N")
       ->excludes(numbers)
       ->check([](const std::string& text) {
