@@ -24,6 +24,7 @@
 #include "model/cuda_model_rig.h"
 #include "model/memory.h"
 #include "model/model_rig.h"
+#include "model/op_profile.h"
 #include "model/staged_model.h"
 
 #if TUG_CUDA_EMULATED
@@ -391,6 +392,26 @@ TEST_F(MultiGpuModelCuda, AGpuCopiesItsPartOfABlockAlone) {
     for (size_t i = 0; i < gradient.size(); ++i) {
       EXPECT_EQ(gradient[i], i < part ? 7.0f : 0.0f) << "block " << b << " element " << i;
     }
+  }
+}
+
+// Before it meets others: what is allocated and loaded at first use is there.
+TEST_F(MultiGpuModelCuda, HasRunAPassWhenItIsMade) {
+  for (const auto family :
+       {ModelConfig::DECODER, ModelConfig::ENCODER, ModelConfig::ENCODER_DECODER}) {
+    ModelOptions options = Options(family, /*tied=*/false);
+    options.train.set_precision(TrainConfig::BF16);
+    OpProfile profile;
+    options.profile = &profile;
+    std::vector<float> gathered;
+    const auto made = NewStagedModel(0, {.model = options}, std::make_unique<Silent>(gathered));
+    ASSERT_TRUE(made.ok()) << made.status();
+    for (const Op op : {Op::kEmbedding, Op::kProductForward, Op::kProductWeightGradient,
+                        Op::kAttentionBackward, Op::kLoss}) {
+      EXPECT_GT(profile.entries()[static_cast<size_t>(op)].time.count(), 0)
+          << FamilyName(family) << ": " << kOpNames[static_cast<size_t>(op)];
+    }
+    EXPECT_TRUE(gathered.empty());
   }
 }
 

@@ -136,6 +136,8 @@ class StagedModel final : public Model, public PassTracer {
   }
   // Of the model on the GPU, to the block's memory there.
   void BindOnDevice(int block);
+  // A pass of each kind.
+  absl::Status Rehearse(const ModelOptions& options);
   void WaitForWeights(int block);
   void RecordRead(int block);
   void SendGradient(int block);
@@ -203,10 +205,12 @@ absl::StatusOr<std::unique_ptr<Model>> StagedModel::Create(int gpu,
   }
   TUG_CHECK_EQ(weights_begin, plan.weights);
   TUG_CHECK_EQ(gradients_begin, plan.gradients);
+  const bool has_peers = peers != nullptr;
   auto model = absl::WrapUnique(
       new StagedModel(gpu, std::move(device), std::move(inner), options.bf16_weights,
                       std::move(peers), options.encoder, std::move(weights), std::move(gradients),
                       std::move(pull), std::move(push), std::move(blocks)));
+  if (has_peers) RETURN_IF_ERROR(model->Rehearse(options.model));
   return model;
 }
 
@@ -251,6 +255,28 @@ void StagedModel::BindOnDevice(int block) {
   } else {
     inner_->BindWeights(block, {.fp32 = {reinterpret_cast<const float*>(weights), elements}});
   }
+}
+
+// What they compute of weights that were never written means nothing.
+absl::Status StagedModel::Rehearse(const ModelOptions& options) {
+  const ModelConfig& config = options.config;
+  const auto samples = static_cast<size_t>(options.max_micro_batch);
+  const std::vector<int32_t> zeros(samples * config.context());
+  const std::vector<int32_t> lengths(samples, static_cast<int32_t>(config.context()));
+  MicroBatch batch{.samples = options.max_micro_batch, .tokens = zeros, .targets = zeros};
+  if (config.family() != ModelConfig::DECODER) batch.lengths = lengths;
+  if (config.family() == ModelConfig::ENCODER) batch.targets = batch.targets.first(samples);
+  if (config.family() == ModelConfig::ENCODER_DECODER) batch.decoder_tokens = zeros;
+  for (int b = 0; b < num_blocks(); ++b) BindOnDevice(b);
+  for (const bool training : {true, false}) {
+    if (training && options.inference) continue;
+    batch.training = training;
+    inner_->Start(batch);
+    for (int b = 0; b < num_blocks(); ++b) inner_->Forward(b);
+    for (int b = num_blocks() - 1; b >= 0 && training; --b) inner_->Backward(b);
+    inner_->losses();
+  }
+  return inner_->Synchronize();
 }
 
 // What is on the GPU stays there: it is planned for.

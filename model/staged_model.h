@@ -40,7 +40,9 @@ namespace tug {
 //
 // So each byte is copied to or from the host once, by one of them. Its micro-batches may have
 // no sample: then it computes nothing, and the gradient is zero. `peers` are joined before weights
-// are bound, and go with the model.
+// are bound, and go with the model. One that has peers runs a pass of each kind when it is made, so
+// that what passes allocate, and what CUDA loads with a kernel's first launch, is there before a
+// kernel waits for another GPU: the driver may hold such a call up until that kernel is done.
 //
 // On the GPU of that number, which the calling thread, that of the model, uses from here on.
 // Errors: UNAVAILABLE "no GPU: ...", but UNIMPLEMENTED in a build without CUDA; RESOURCE_EXHAUSTED,
