@@ -122,7 +122,7 @@ std::optional<Ended> Launcher::Reap(int wait_options) {
   for (const auto& [pid, program] : children_) {
     int status = 0;
     if (waitpid(pid, &status, wait_options) != pid) continue;
-    const Ended ended{program.name, pid, status, program.log_path, program.writes_log};
+    const Ended ended{program.name, pid, status, program.log_path, program.writes_log, absl::Now()};
     children_.erase(pid);
     return ended;
   }

@@ -35,6 +35,7 @@ struct Ended {
   int wait_status = 0;  // of waitpid
   std::string log_path;
   bool writes_log = false;  // Program's
+  absl::Time at;            // when it was seen
 
   bool exited_with_zero() const;
   bool killed_by_signal() const;

@@ -35,8 +35,11 @@ class Supervisor {
   explicit Supervisor(const LocalJob& job) : job_(job) {}
 
   absl::Status Run() {
-    RETURN_IF_ERROR(StartCoordinator(CoordinatorArguments()));
-    absl::Status end = absl::OkStatus();
+    absl::Status end = StartCoordinator(CoordinatorArguments());
+    if (!end.ok()) {
+      KillAll();
+      return end;
+    }
     const bool over = ended_.has_value() && !ended_->killed_by_signal();
     if (!over && !run_dir_.empty()) end = StartNodes();
     if (end.ok()) end = Watch();
@@ -80,6 +83,8 @@ class Supervisor {
   absl::Status Watch();
   // None: another one has taken the job up.
   std::optional<absl::Status> CoordinatorEnded(const Ended& coordinator);
+  // By a coordinator whose connection is lost: waits for the nodes to end with the job.
+  absl::Status EndedElsewhere(const Ended& coordinator);
   // None: the job goes on.
   std::optional<absl::Status> NodeFailed(const Ended& node);
   absl::Status KilledByUser();
@@ -91,7 +96,7 @@ class Supervisor {
     absl::Time started_at;
     int quick = 0;  // in a row
   };
-  static bool DiesAgainAndAgain(Deaths& deaths);
+  bool DiesAgainAndAgain(Deaths& deaths, const Ended& ended) const;
   LaunchEvent NextEvent();
   absl::Status Killed(const Ended& process) const;
   std::string ResumeHint() const;
@@ -158,8 +163,8 @@ absl::Status Supervisor::TakeUp(const Ended& coordinator) {
   return absl::OkStatus();
 }
 
-bool Supervisor::DiesAgainAndAgain(Deaths& deaths) {
-  const bool quick = absl::Now() - deaths.started_at < kQuickDeath;
+bool Supervisor::DiesAgainAndAgain(Deaths& deaths, const Ended& ended) const {
+  const bool quick = ended.at - deaths.started_at < job_.quick_death;
   deaths.quick = quick ? deaths.quick + 1 : 0;
   return deaths.quick >= kMostQuickDeaths;
 }
@@ -285,7 +290,7 @@ absl::Status Supervisor::Start(const Program& program) {
 }
 
 absl::Status Supervisor::Replace(const Ended& ended) {
-  if (DiesAgainAndAgain(nodes_[ended.name].deaths)) return Killed(ended);
+  if (DiesAgainAndAgain(nodes_[ended.name].deaths, ended)) return Killed(ended);
   // Its place may be another's by now.
   std::vector<std::string>& argv = nodes_[ended.name].program.argv;
   if (argv[1] == "server" && argv.back() != kSpare) argv.push_back(kSpare);
@@ -337,8 +342,10 @@ absl::Status Supervisor::KilledByUser() {
 }
 
 std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinator) {
+  if (coordinator.connection_lost()) return EndedElsewhere(coordinator);
   if (coordinator.killed_by_signal()) {
-    if (run_dir_.empty() || DiesAgainAndAgain(coordinator_)) return Killed(coordinator);
+    if (run_dir_.empty() || DiesAgainAndAgain(coordinator_, coordinator))
+      return Killed(coordinator);
     const absl::Status taken_up = TakeUp(coordinator);
     if (taken_up.ok()) return std::nullopt;
     return taken_up;
@@ -359,6 +366,14 @@ std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinato
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status Supervisor::EndedElsewhere(const Ended& coordinator) {
+  const absl::Time deadline = absl::Now() + job_.lost_time;
+  while (launcher_.running_count() > 0 && absl::Now() < deadline) {
+    if (Wait(deadline).interrupted && interrupts_ > 1) return KilledByUser();
+  }
+  return Killed(coordinator);
 }
 
 std::optional<absl::Status> Supervisor::NodeFailed(const Ended& node) {

@@ -15,7 +15,6 @@
 namespace tug {
 
 inline constexpr int kMostQuickDeaths = 3;
-inline constexpr absl::Duration kQuickDeath = absl::Seconds(5);
 
 // A job whose processes are all children of ours: they run on this machine, or stand for those that
 // run elsewhere.
@@ -50,8 +49,13 @@ struct LocalJob {
   std::string coordinator_log;  // what it says is appended to this file; empty: it says it to us
   // For the coordinator to end a job one of whose nodes has exited with an error.
   absl::Duration report_time = absl::Seconds(4);
+  // Of a process, after its start: it may die again of the same.
+  absl::Duration quick_death = absl::Seconds(5);
   // For nodes to exit after the job has ended.
   absl::Duration exit_time = absl::Seconds(5);
+  // For a coordinator elsewhere whose connection is lost to end the job in order: kEndTime of
+  // `tug attend`, and a second.
+  absl::Duration lost_time = absl::Seconds(7);
   // Whoever runs several jobs has to know that the user wanted to end; one job that ended in order
   // is a success.
   bool interrupt_is_error = false;
@@ -71,8 +75,9 @@ struct LocalJob {
 //    A node that exits with an error: first the coordinator has report_time to end the job with its
 //    own message, which says more.
 //  - The coordinator killed by a signal: another one takes the job up, at the same address; a line
-//    says so. Nodes go on meanwhile.
-//  - A process that dies kMostQuickDeaths times in a row within kQuickDeath of its start ends the
+//    says so. Nodes go on meanwhile. One whose connection is lost may live: its host ends the job
+//    in order, and it is not taken up.
+//  - A process that dies kMostQuickDeaths times in a row within quick_death of its start ends the
 //    job: everything is killed at once.
 // Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message
 // when the coordinator has said it to us already. REQUIRES: the process has one thread.

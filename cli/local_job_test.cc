@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A job of shell scripts in place of tug's daemons.
 class LocalJobTest : public ::testing::Test {
@@ -47,6 +48,19 @@ class LocalJobTest : public ::testing::Test {
         << "server) " << server << "\n;;\n"
         << "worker) " << worker << "\n;;\nesac\n";
     fs::permissions(job_.executable, fs::perms::owner_all);
+  }
+  // Here, by the same program, as what stands for one elsewhere.
+  void RunElsewhere() {
+    job_.hosts = {{"a", "{address}"}};
+    job_.log_folder = root_.string();
+    job_.command = "tug launch x";
+    job_.elsewhere = [this](const Program& program, const std::string&) {
+      Program stand_in = program;
+      stand_in.host.clear();
+      stand_in.writes_log = true;
+      stand_in.log_path = (root_ / (program.name + ".log")).string();
+      return stand_in;
+    };
   }
   void ExpectNobodyLeft() const {
     for (const auto& entry : fs::directory_iterator(root_ / "pids")) {
@@ -151,6 +165,43 @@ TEST_F(LocalJobTest, StartsProgramsElsewhereByWhatStandsForThem) {
   ExpectNobodyLeft();
 }
 
+// What stands for a coordinator elsewhere, whose connection is lost: the coordinator itself is
+// ending the job.
+TEST_F(LocalJobTest, DoesNotTakeUpTheJobOfACoordinatorThatMayLive) {
+  RunElsewhere();
+  Write("echo $* >> $root/starts\n" + tell_ +
+            "while [ ! -e $root/up ]; do sleep 0.02; done; touch $root/lost\n"
+            "echo 'connection to a lost' > $root/coordinator.log; kill -HUP $$",
+        "while [ ! -e $root/lost ]; do sleep 0.02; done; sleep 0.2; touch $root/in_order",
+        "touch $root/up; while [ ! -e $root/in_order ]; do sleep 0.02; done");
+  job_.lost_time = absl::Seconds(20);
+  EXPECT_THAT(std::string(RunLocalJob(job_).message()),
+              AllOf(HasSubstr("coordinator is gone: connection to a lost, so the job was ended; "),
+                    HasSubstr("resume with: tug launch x --resume " + root_.string())));
+  EXPECT_TRUE(fs::exists(root_ / "in_order"));
+  EXPECT_THAT(ReadWholeFile((root_ / "starts").string(), 1000).value(),
+              Not(HasSubstr("--take-up")));
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, EndsACoordinatorElsewhereThatHadNotBegun) {
+  RunElsewhere();
+  Write(
+      "trap 'touch $root/terminated; exit 0' TERM\ntouch $root/ready\n"
+      "while true; do sleep 0.02; done",
+      "true", "true");
+  const pid_t pid = fork();
+  if (pid == 0) _exit(absl::IsCancelled(RunLocalJob(job_)) ? 7 : 8);
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (!fs::exists(root_ / "ready") && absl::Now() < deadline) std::this_thread::yield();
+  kill(pid, SIGINT);
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_TRUE(fs::exists(root_ / "terminated"));
+  ExpectNobodyLeft();
+}
+
 TEST_F(LocalJobTest, SaysThatAHostIsNotThere) {
   job_.hosts = {{"no-such-host", "10.77.0.1"}};
   job_.coordinator_log = (root_ / "coordinator.log").string();
@@ -234,6 +285,18 @@ TEST_F(LocalJobTest, SaysWhatAFailedNodeSaidWhenTheCoordinatorDoesNot) {
   job_.report_time = absl::Milliseconds(200);
   EXPECT_THAT(std::string(RunLocalJob(job_).message()),
               HasSubstr("exited with code 1 (it said last: tug: error: no text)"));
+  ExpectNobodyLeft();
+}
+
+// Waiting for the coordinator's message is no life of the node.
+TEST_F(LocalJobTest, EndsWhenANodeFailsAgainAndAgain) {
+  Write(tell_ + "exec sleep 1000", "exec sleep 1000",
+        "echo >> $root/failures; echo 'tug: error: no text' >&2; exit 1");
+  job_.workers = 1;
+  job_.quick_death = absl::Seconds(2);
+  job_.report_time = absl::Seconds(2);
+  EXPECT_THAT(std::string(RunLocalJob(job_).message()), HasSubstr("tug: error: no text"));
+  EXPECT_EQ(ReadWholeFile((root_ / "failures").string(), 1000).value(), "\n\n\n");
   ExpectNobodyLeft();
 }
 
