@@ -43,23 +43,20 @@ absl::Status ParseDestination(absl::string_view word, LaunchHost& host) {
     if (!IsPlain(user, "._-")) return Wrong(absl::StrCat(Shown(user), " is not a user; ", kForm));
   }
   absl::string_view port;
-  if (!address.empty() && address[0] == '[') {
-    const size_t end = address.find(']');
-    if (end == absl::string_view::npos || (end + 1 < address.size() && address[end + 1] != ':')) {
-      return Wrong(absl::StrCat(Shown(address), " is not an address; write [::1] or [::1]:22"));
-    }
-    if (end + 1 < address.size()) port = address.substr(end + 2);
-    if (end + 2 == address.size()) return Wrong(absl::StrCat("no port behind ", Shown(address)));
-    address = address.substr(1, end - 1);
-  } else if (std::count(address.begin(), address.end(), ':') == 1) {
-    const size_t colon = address.find(':');
+  const size_t colon = address.find(':');
+  if (address.rfind(':') != colon) {
+    return Wrong(absl::StrCat(Shown(address),
+                              " is an IPv6 address, and daemons speak IPv4: write a name, or "
+                              "address[:port] of IPv4"));
+  }
+  if (colon != absl::string_view::npos) {
     port = address.substr(colon + 1);
     if (port.empty()) return Wrong(absl::StrCat("no port behind ", Shown(address)));
     address = address.substr(0, colon);
   }
   if (!port.empty() && (!absl::SimpleAtoi(port, &host.port) || host.port < 1 || host.port > 65535))
     return Wrong(absl::StrCat("port ", Shown(port), ": from 1 to 65535"));
-  if (!IsPlain(address, "._-:%"))
+  if (!IsPlain(address, "._-"))
     return Wrong(absl::StrCat(Shown(address), " is not a host; ", kForm));
   host.name = std::string(address);
   host.destination = user.empty() ? host.name : absl::StrCat(user, "@", address);

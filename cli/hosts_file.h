@@ -33,7 +33,7 @@ struct LaunchHost {
 };
 
 // Lines `[user@]host[:port] [slots=N] [role=coordinator|server|worker[,...]]
-// [interface=NAME[,NAME]]`; an IPv6 address with a port stands in brackets; # begins a comment.
+// [interface=NAME[,NAME]]`; # begins a comment.
 // `source` names the file in errors. Errors: INVALID_ARGUMENT, one line, "source:line: what;
 // remedy".
 absl::StatusOr<std::vector<LaunchHost>> ParseHostsFile(const std::string& text,

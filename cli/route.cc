@@ -29,17 +29,16 @@ std::string TextOf(const sockaddr* address, socklen_t length) {
   return text;
 }
 
-bool IsLoopbackAddress(const std::string& address) {
-  return absl::StartsWith(address, "127.") || address == "::1";
-}
+bool IsLoopbackAddress(const std::string& address) { return absl::StartsWith(address, "127."); }
 
 absl::StatusOr<std::string> LocalAddressToward(const std::string& peer) {
   addrinfo hints{};
+  hints.ai_family = AF_INET;
   hints.ai_flags = AI_NUMERICHOST;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(peer.c_str(), kAnyPort, &hints, &found) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("'", peer, "' is not an address"));
+    return absl::InvalidArgumentError(absl::StrCat("'", peer, "' is not an IPv4 address"));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
   const FileDescriptor fd(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -66,15 +65,13 @@ absl::StatusOr<std::vector<std::string>> AddressesOf(const std::vector<std::stri
     for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
       there.insert(entry->ifa_name);
       if (entry->ifa_addr == nullptr || name != entry->ifa_name) continue;
-      const int family = entry->ifa_addr->sa_family;
-      if (family != AF_INET && family != AF_INET6) continue;
-      addresses.push_back(
-          TextOf(entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)));
+      if (entry->ifa_addr->sa_family != AF_INET) continue;
+      addresses.push_back(TextOf(entry->ifa_addr, sizeof(sockaddr_in)));
     }
   }
   if (!addresses.empty()) return addresses;
   return absl::NotFoundError(absl::StrCat(
-      "no interface ", absl::StrJoin(interfaces, " or "), " with an address; there are: ",
+      "no interface ", absl::StrJoin(interfaces, " or "), " with an IPv4 address; there are: ",
       absl::StrJoin(there, ", "), "; mend interface= in the hosts file"));
 }
 

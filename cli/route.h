@@ -8,8 +8,8 @@
 
 namespace tug {
 
-// The address of this host from which packets to a peer leave, by the kernel's routes: the one by
-// which the peer reaches us. Nothing is sent, and no name is looked up.
+// The IPv4 address of this host from which packets to a peer leave, by the kernel's routes: the one
+// by which the peer reaches us. Nothing is sent, and no name is looked up.
 //
 // `peers`: addresses. The first that is not of loopback decides, since a loopback address says
 // nothing of the way to others; the first one where all are. `interfaces`: only addresses of these

@@ -18,6 +18,17 @@ TEST(AddressToward, LooksUpNoName) {
   EXPECT_EQ(AddressToward({"localhost"}, {}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// Loopback says nothing of the way to others: what is no address is asked for its route.
+TEST(AddressToward, PrefersAPeerThatIsNotOfLoopback) {
+  EXPECT_EQ(AddressToward({"127.0.0.1", "127.0.0.2"}, {}).value(), "127.0.0.1");
+  const absl::Status status = AddressToward({"127.0.0.1", "localhost"}, {}).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'localhost'"));
+}
+
+TEST(AddressToward, IsOfIpVersion4) {
+  EXPECT_EQ(AddressToward({"::1"}, {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(AddressToward, NamesTheInterfacesThatThereAre) {
   const absl::Status status = AddressToward({"127.0.0.1"}, {"no-such-0"}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
