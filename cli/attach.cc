@@ -31,7 +31,7 @@ constexpr uint64_t kAttachmentLimitBytes = uint64_t{64} << 20;
 constexpr absl::Duration kFlushInterval = absl::Milliseconds(20);
 constexpr absl::Duration kFlushTime = absl::Seconds(2);  // of what was said last
 // sshd turns connections away when many log in at once, and a host may be on its way up. All
-// attempts last longer than kQuickDeath (cli/local_job.h), so that a host may stay away.
+// attempts last longer than quick_death (cli/local_job.h), so that a host may stay away.
 constexpr int kConnectAttempts = 5;
 constexpr absl::Duration kConnectPause = absl::Milliseconds(1500);
 constexpr char kConnection[] = "connection";
@@ -64,7 +64,8 @@ class Attached {
  private:
   // Until the program or the connection has ended: none, or the connection's end.
   std::optional<Ended> Follow() {
-    absl::Time next_beat = absl::Now() + kAliveInterval;
+    const absl::Duration interval = AliveInterval(attachment_.program);
+    absl::Time next_beat = absl::Now() + interval;
     std::optional<Ended> ended;
     while (!ended.has_value() && !wait_status_.has_value()) {
       const LaunchEvent event =
@@ -72,7 +73,7 @@ class Attached {
       if (event.interrupted) PassSignal(event.signal);
       if (absl::Now() >= next_beat) {
         if (down_->empty()) Down(kAlive);
-        next_beat = absl::Now() + kAliveInterval;
+        next_beat = absl::Now() + interval;
       }
       ended = event.ended;
       PassOutput();
@@ -84,6 +85,7 @@ class Attached {
   }
 
   absl::Status Connect() {
+    ASSIGN_OR_RETURN(const std::string line, ToLine(attachment_.program));
     ASSIGN_OR_RETURN(Pipe down, NewPipe());
     ASSIGN_OR_RETURN(Pipe up, NewPipe());
     ASSIGN_OR_RETURN(Pipe errors, NewPipe());
@@ -98,7 +100,7 @@ class Attached {
     output_ = std::move(up.read_end);
     errors_ = std::move(errors.read_end);
     down_.emplace(input_.get());
-    down_->Append(absl::StrCat(ToLine(attachment_.program), "\n"));
+    down_->Append(absl::StrCat(line, "\n"));
     return absl::OkStatus();
   }
 
@@ -151,6 +153,7 @@ class Attached {
   }
 
   void OnLine(const std::string& line) {
+    if (line.empty() && !begun_) return;
     if (line.empty() || line[0] != kControl) {
       last_ = line;
       if (absl::StartsWith(line, "tug: error:")) error_ = line;
@@ -176,12 +179,7 @@ class Attached {
     ready_fd_ = -1;
   }
 
-  void Show(const std::string& line) {
-    if (!shown_.AppendIfRoom(absl::StrCat(attachment_.prefix, line, "\n"))) ++not_shown_;
-    if (not_shown_ == 0 || !shown_.empty()) return;
-    shown_.Append(absl::StrCat(attachment_.prefix, not_shown_, " lines are left out\n"));
-    not_shown_ = 0;
-  }
+  void Show(const std::string& line) { shown_.AppendLineIfRoom(attachment_.prefix, line); }
 
   const Attachment attachment_;
   int ready_fd_;
@@ -191,7 +189,6 @@ class Attached {
   std::optional<PipeWriter> down_;
   LineReader lines_, error_lines_;
   std::string last_, error_, ssh_said_;
-  int not_shown_ = 0;
   bool begun_ = false;   // the program
   bool killed_ = false;  // by the launcher
   std::optional<int> wait_status_;

@@ -8,8 +8,8 @@
 namespace tug {
 
 // The launcher's end of a connection (cli/remote_program.h): stands, as a process here, for a
-// program on another host. Connects, says what is to be run, and every second that we live; shows
-// what the program says on our stdout, each line behind its prefix; writes what it told its
+// program on another host. Connects, says what is to be run, and again and again that we live;
+// shows what the program says on our stdout, each line behind its prefix; writes what it told its
 // --ready-fd to `ready_fd` (-1: nobody asks); passes SIGINT on, while SIGTERM kills the program.
 // Then the file log_path has what was said last (LastWords), and our process ends as the program
 // did, or, when the connection is lost, by SIGHUP: it returns only with an error, before there is a

@@ -1,6 +1,7 @@
 #include "cli/attend.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -30,8 +31,10 @@ namespace tug {
 namespace {
 
 constexpr size_t kLineLimitBytes = size_t{64} << 20;
+constexpr absl::Duration kLineTime = absl::Seconds(30);
 // For a job to end in order once the launcher is gone.
 constexpr absl::Duration kEndTime = absl::Seconds(6);
+constexpr absl::Duration kKillInterval = absl::Seconds(1);
 constexpr absl::Duration kFlushInterval = absl::Milliseconds(20);
 constexpr absl::Duration kFlushTime = absl::Seconds(1);  // of what was said last
 
@@ -39,7 +42,12 @@ constexpr absl::Duration kFlushTime = absl::Seconds(1);  // of what was said las
 absl::StatusOr<RemoteProgram> ReadProgram() {
   std::string line;
   char c;
+  const absl::Time deadline = absl::Now() + kLineTime;
   while (line.size() < kLineLimitBytes) {
+    pollfd readable{STDIN_FILENO, POLLIN, 0};
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) break;
+    if (poll(&readable, 1, static_cast<int>(absl::ToInt64Milliseconds(left) + 1)) <= 0) continue;
     const ssize_t got = read(STDIN_FILENO, &c, 1);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -69,12 +77,13 @@ class Attendant {
 
   absl::StatusOr<int> Run() {
     RETURN_IF_ERROR(StartProgram());
+    up_.Append("\n");  // a file of the shell may have printed part of a line
     Tell(kBegun);
     OpenLog(remote_.run_dir);
     heard_at_ = absl::Now();
     while (!wait_status_.has_value()) {
       const LaunchEvent event = launcher_.Wait(NextDeadline(), {input(), output(), ready()});
-      if (event.interrupted) launcher_.Signal(remote_.name, event.signal);
+      if (event.interrupted) Signal(event.signal);
       ObeyLauncher();
       PassReady();
       PassOutput();
@@ -84,6 +93,8 @@ class Attendant {
     }
     PassReady();
     while (output() >= 0 && PassOutput()) continue;
+    // For a launcher that was only silent: the job is not done.
+    if (ends_at_.has_value()) wait_status_ = SIGHUP;
     Tell(absl::StrCat(kEnded, *wait_status_));
     up_.FlushUntil(absl::Now() + kFlushTime);
     return *wait_status_;
@@ -107,9 +118,8 @@ class Attendant {
       if (argument == kReadyArgument) program.keep_fd = told.write_end.get();
       if (argument == kReadyArgument) argument = std::to_string(program.keep_fd);
       if (absl::StrContains(argument, kAddressArgument)) {
-        ASSIGN_OR_RETURN(std::string address, AddressToward(remote_.peers, remote_.interfaces));
-        const bool with_port = argument != kAddressArgument;
-        if (with_port && absl::StrContains(address, ":")) address = absl::StrCat("[", address, "]");
+        ASSIGN_OR_RETURN(const std::string address,
+                         AddressToward(remote_.peers, remote_.interfaces));
         argument = absl::StrReplaceAll(argument, {{kAddressArgument, address}});
       }
       program.argv.push_back(std::move(argument));
@@ -130,6 +140,11 @@ class Attendant {
     return up_.empty() ? deadline : std::min(deadline, absl::Now() + kFlushInterval);
   }
 
+  void Signal(int signal) {
+    ends_ = ends_ || signal == SIGINT || signal == SIGTERM;
+    launcher_.Signal(remote_.name, signal);
+  }
+
   // Signals, and whether it lives.
   void ObeyLauncher() {
     if (!connected_) return;
@@ -140,7 +155,7 @@ class Attendant {
     }
     if (!bytes->empty()) heard_at_ = absl::Now();
     for (const char signal : *bytes) {
-      if (signal != kAlive) launcher_.Signal(remote_.name, signal);
+      if (signal != kAlive) Signal(signal);
     }
   }
 
@@ -151,9 +166,13 @@ class Attendant {
     if (gone && !remote_.detached && !ends_at_.has_value()) {
       Say("tug: warning: the connection to `tug launch` is lost: ending");
       ends_at_ = now + kEndTime;
-      if (remote_.ends_in_order) launcher_.Signal(remote_.name, SIGTERM);
+      // A second signal would end it at once.
+      if (remote_.ends_in_order && !ends_) Signal(SIGTERM);
     }
-    if (ends_at_.has_value() && now >= *ends_at_) launcher_.Signal(remote_.name, SIGKILL);
+    if (ends_at_.has_value() && now >= *ends_at_) {
+      launcher_.Signal(remote_.name, SIGKILL);
+      ends_at_ = now + kKillInterval;  // it may be waiting for a disk
+    }
   }
 
   // False: nothing more is there.
@@ -175,7 +194,8 @@ class Attendant {
   }
 
   void Say(const std::string& line) {
-    up_.AppendIfRoom(absl::StrCat(line, "\n"));
+    const bool looks_like_control = !line.empty() && line[0] == kControl;
+    up_.AppendLineIfRoom(looks_like_control ? " " : "", line);
     if (!log_.valid()) return;
     const std::string ended = absl::StrCat(line, "\n");
     const ssize_t ignored = write(log_.get(), ended.data(), ended.size());  // a full disk
@@ -198,6 +218,7 @@ class Attendant {
   FileDescriptor output_, ready_, log_;
   LineReader lines_, ready_lines_;
   bool connected_ = true;
+  bool ends_ = false;  // in order: it was asked to
   absl::Time heard_at_;
   std::optional<absl::Time> ends_at_;
   std::optional<int> wait_status_;

@@ -95,7 +95,9 @@ std::vector<std::string> Launched::PeersOf(const Program& program, size_t host) 
   for (size_t other = 0; other < ready.size(); ++other) {
     if (other != host) peers.push_back(ready[other].address);
   }
-  if (peers.empty()) peers.push_back(ready[host].address);  // all are on one host
+  // Decides where the others are reached by loopback, which leads nowhere from another host, or
+  // where all are on one.
+  peers.push_back(ready[host].address);
   return peers;
 }
 
@@ -138,8 +140,9 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
     stand_in.argv.push_back("--ready-fd");
     stand_in.argv.push_back(fd);
   }
+  ASSIGN_OR_RETURN(const std::string text, ToText(attachment));
   std::ofstream file(path, std::ios::binary);
-  file << ToText(attachment);
+  file << text;
   file.close();
   if (!file) return FileError(errno, "write", path);
   return stand_in;
@@ -268,7 +271,9 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
                    "[role=coordinator|server|worker[,...]] [interface=NAME[,NAME]]")
       ->type_name("FILE")
       ->required();
-  command->add_option("--ssh", arguments->ssh, "The ssh program, and arguments for it")
+  command
+      ->add_option("--ssh", arguments->ssh,
+                   "The ssh program, and arguments for it, split at spaces")
       ->type_name("COMMAND")
       ->capture_default_str();
   CLI::Option* program = command->add_option(

@@ -1,5 +1,6 @@
 #include "cli/remote_program.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -10,9 +11,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Paths may be no UTF-8, which JSON must be.
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+absl::StatusOr<std::string> Dump(const Json& json) {
+  try {
+    return json.dump(-1, ' ', /*ensure_ascii=*/true);
+  } catch (const Json::exception&) {
+    return absl::InvalidArgumentError(
+        "a path, an argument or the job file is not UTF-8, and cannot be sent to other hosts: "
+        "rename or re-encode it");
+  }
 }
 
 Json JsonOf(const RemoteProgram& program) {
@@ -62,13 +68,17 @@ absl::StatusOr<Parsed> Parse(const std::string& text, Parsed (*of)(const Json&))
 
 }  // namespace
 
-std::string ToLine(const RemoteProgram& program) { return Dump(JsonOf(program)); }
+absl::Duration AliveInterval(const RemoteProgram& program) {
+  return std::min(absl::Seconds(1), program.silence / 5);
+}
+
+absl::StatusOr<std::string> ToLine(const RemoteProgram& program) { return Dump(JsonOf(program)); }
 
 absl::StatusOr<RemoteProgram> ParseRemoteProgram(const std::string& line) {
   return Parse(line, ProgramOf);
 }
 
-std::string ToText(const Attachment& attachment) {
+absl::StatusOr<std::string> ToText(const Attachment& attachment) {
   return Dump({{"connection", attachment.connection},
                {"host", attachment.host},
                {"prefix", attachment.prefix},

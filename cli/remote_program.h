@@ -21,7 +21,6 @@ inline constexpr char kBegun[] = "begun";
 inline constexpr char kReady[] = "ready ";
 inline constexpr char kEnded[] = "ended ";
 inline constexpr char kAlive = 0;
-inline constexpr absl::Duration kAliveInterval = absl::Seconds(1);
 
 // In an argument of the program: the address of its host, and the number of a descriptor from which
 // a line is passed up as "ready".
@@ -41,8 +40,11 @@ struct RemoteProgram {
   bool ends_in_order = false;           // by SIGTERM; the others end when it does
 };
 
-// A line, without its end.
-std::string ToLine(const RemoteProgram& program);
+// How often `tug attach` says that it lives: several times in a silence.
+absl::Duration AliveInterval(const RemoteProgram& program);
+
+// A line, without its end. Errors: INVALID_ARGUMENT: what is to be sent is not UTF-8.
+absl::StatusOr<std::string> ToLine(const RemoteProgram& program);
 // Errors: INVALID_ARGUMENT.
 absl::StatusOr<RemoteProgram> ParseRemoteProgram(const std::string& line);
 
@@ -54,7 +56,8 @@ struct Attachment {
   std::string log_path;                 // what it said last is written there
   RemoteProgram program;
 };
-std::string ToText(const Attachment& attachment);
+// Errors: the same.
+absl::StatusOr<std::string> ToText(const Attachment& attachment);
 absl::StatusOr<Attachment> ParseAttachment(const std::string& text);
 
 }  // namespace tug
