@@ -8,12 +8,14 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -80,6 +82,14 @@ absl::StatusOr<std::string> HashOfFiles(const std::vector<BundledFile>& files) {
   return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
 }
 
+std::string WordsOfTar(const std::string& log_path) {
+  std::ifstream log(log_path);
+  for (std::string line; std::getline(log, line);) {
+    if (absl::StartsWith(line, "tar: ")) return std::string(absl::StripSuffix(line, "\r"));
+  }
+  return LastWords(log_path);
+}
+
 absl::StatusOr<std::string> PackFiles(const std::vector<BundledFile>& files,
                                       const std::string& folder) {
   const fs::path tree = fs::path(folder) / "tree";
@@ -98,10 +108,12 @@ absl::StatusOr<std::string> PackFiles(const std::vector<BundledFile>& files,
   Launcher launcher;
   RETURN_IF_ERROR(launcher.Start(tar).status());
   const LaunchEvent event = launcher.Wait(absl::Now() + kPackTime);
+  std::error_code ignored;
+  fs::remove_all(tree, ignored);
   if (event.interrupted) return absl::CancelledError("interrupted before the job had started");
   if (event.ended.has_value() && event.ended->exited_with_zero()) return archive;
   return absl::FailedPreconditionError(
-      absl::StrCat("cannot pack this program: ", LastWords(tar.log_path),
+      absl::StrCat("cannot pack this program: ", WordsOfTar(tar.log_path),
                    "; make an archive with deploy/bundle tug.tar.xz and name it with --bundle"));
 }
 

@@ -22,6 +22,10 @@ std::vector<BundledFile> OwnBundle();
 // Of the contents and names of files: 32 hexadecimal digits. Errors: those of reading.
 absl::StatusOr<std::string> HashOfFiles(const std::vector<BundledFile>& files);
 
+// The first line of `tar` in what a program has said, since its last one tells no cause; or else
+// LastWords.
+std::string WordsOfTar(const std::string& log_path);
+
 // Packs them, below tug/, into an archive `folder`/tug.tar with the program `tar`; returns its
 // path. Errors: those of the file system; FAILED_PRECONDITION, what `tar` said.
 absl::StatusOr<std::string> PackFiles(const std::vector<BundledFile>& files,

@@ -25,21 +25,21 @@ constexpr uint64_t kOutputLimitBytes = uint64_t{1} << 20;
 constexpr int kConnectSeconds = 10;
 constexpr int kAliveProbes = 3;  // without an answer, until a connection is given up
 
-// Scripts for sh, without a single quote in them. $1 is a path, or the name of a bundle's folder.
-constexpr char kTell[] = R"sh(
-if [ -x "$p" ]; then echo "tug-program $p"; echo "tug-version $("$p" --version 2>&1 | tail -n 1)"; fi
-)sh";
-constexpr char kFindProgram[] = R"sh(echo "tug-connection $SSH_CONNECTION"; p=$1)sh";
-constexpr char kCache[] = R"sh(c=${XDG_CACHE_HOME:-$HOME/.cache}/tugboat; p=$c/$1/tug/bin/tug)sh";
-constexpr char kFindBundle[] = R"sh(echo "tug-connection $SSH_CONNECTION")sh";
-// $2: how tar decompresses. Of two that unpack at once one renames.
-constexpr char kUnpack[] = R"sh(set -e; mkdir -p "$c"
-t=$(mktemp -d "$c/part.XXXXXX")
-trap "rm -rf \"$t\"" EXIT
-tar $2 -xf - -C "$t"
-chmod 755 "$t"
-mv -T "$t" "$c/$1" 2>/dev/null || [ -x "$p" ]
-)sh";
+// Scripts for sh, without a single quote in them, and on one line, since csh takes no other word.
+// $1 is a path, or the name of a bundle's folder. What a file of the shell has printed may lack an
+// end of line.
+constexpr char kTellConnection[] = R"sh(echo; echo "tug-connection $SSH_CONNECTION"; )sh";
+constexpr char kFindProgram[] = "p=$1; ";
+constexpr char kFindBundle[] = "c=${XDG_CACHE_HOME:-$HOME/.cache}/tugboat; p=$c/$1/tug/bin/tug; ";
+// $2: how tar decompresses. Of two that unpack at once one renames. tar takes what is cut off
+// between two files for whole; the program misses its libraries then.
+constexpr char kUnpack[] =
+    R"sh(set -e; mkdir -p "$c"; t=$(mktemp -d "$c/part.XXXXXX"); trap "rm -rf \"$t\"" EXIT; )sh"
+    R"sh(tar $2 --no-same-owner -xf - -C "$t"; chmod 755 "$t"; )sh"
+    R"sh("$t/tug/bin/tug" --version > /dev/null; )sh"
+    R"sh(mv -T "$t" "$c/$1" 2> /dev/null || [ -x "$p" ]; )sh";
+constexpr char kTell[] = R"sh(if [ -x "$p" ]; then echo "tug-program $p"; )sh"
+                         R"sh(echo "tug-version $("$p" --version 2>&1 | tail -n 1)"; fi)sh";
 
 std::string ShellLine(const std::string& script, const std::vector<std::string>& arguments) {
   std::string line = absl::StrCat("exec sh -c ", Quoted(script), " tug");
@@ -70,14 +70,15 @@ class Preparation {
     std::vector<size_t> all(hosts_.size());
     std::iota(all.begin(), all.end(), 0);
     if (!options_.program.empty()) {
-      RETURN_IF_ERROR(RunOn(all, ShellLine(absl::StrCat(kFindProgram, kTell), {options_.program})));
+      RETURN_IF_ERROR(RunOn(
+          all, ShellLine(absl::StrCat(kTellConnection, kFindProgram, kTell), {options_.program})));
       return Checked();
     }
     std::vector<BundledFile> files = OwnBundle();
     if (!options_.bundle.empty()) files = {{"bundle", options_.bundle}};
     ASSIGN_OR_RETURN(const std::string hash, HashOfFiles(files));
     RETURN_IF_ERROR(
-        RunOn(all, ShellLine(absl::StrCat(kFindBundle, "\n", kCache, "\n", kTell), {hash})));
+        RunOn(all, ShellLine(absl::StrCat(kTellConnection, kFindBundle, kTell), {hash})));
     std::vector<size_t> without;
     for (const size_t host : all) {
       if (ready_[host].program.empty()) without.push_back(host);
@@ -97,9 +98,12 @@ class Preparation {
     std::fprintf(stderr, "copying tug (%.0f MB) to %zu of %zu hosts\n",
                  static_cast<double>(std::filesystem::file_size(archive, ignored)) / 1e6, to.size(),
                  hosts_.size());
-    return RunOn(
-        to, ShellLine(absl::StrCat(kCache, "\n", kUnpack, kTell), {hash, DecompressionOf(archive)}),
-        archive);
+    const absl::Status copied = RunOn(to,
+                                      ShellLine(absl::StrCat("echo; ", kFindBundle, kUnpack, kTell),
+                                                {hash, DecompressionOf(archive)}),
+                                      archive);
+    if (archive != options_.bundle) std::filesystem::remove(archive, ignored);
+    return copied;
   }
 
   // On each of these hosts at once. `input`: a file; empty: nothing.
@@ -136,6 +140,12 @@ class Preparation {
       // "CLIENT PORT SERVER PORT"
       const std::vector<std::string> parts = absl::StrSplit(*connection, ' ');
       if (parts.size() == 4) ready_[host].address = parts[2];
+      if (absl::StrContains(ready_[host].address, ":")) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            hosts_[host].name, " is reached by the IPv6 address ", ready_[host].address,
+            ", and daemons speak IPv4: leave AddressFamily to ",
+            "tug, or write an IPv4 address in line ", hosts_[host].line, " of the hosts file"));
+      }
     }
     const auto version = Told(output, "tug-version ");
     ready_[host].program = Told(output, "tug-program ").value_or("");
@@ -150,7 +160,7 @@ class Preparation {
   absl::Status NotReached(size_t host, const Ended& ended) const {
     constexpr int kSshFailed = 255;
     const LaunchHost& of = hosts_[host];
-    const std::string last_words = LastWords(ended.log_path);
+    const std::string last_words = WordsOfTar(ended.log_path);
     absl::string_view said = last_words;
     absl::ConsumePrefix(&said, "tug: error: ");
     if (ended.killed_by_signal() || WEXITSTATUS(ended.wait_status) == kSshFailed) {
@@ -196,10 +206,10 @@ std::vector<std::string> SshCommand(const SshOptions& options, const LaunchHost&
       std::max<int64_t>(1, absl::ToInt64Seconds(options.silence) / kAliveProbes);
   // Of an option that is given twice, ssh takes the first: the user's.
   std::vector<std::string> argv = options.ssh;
-  for (const std::string& option :
-       {std::string("BatchMode=yes"), absl::StrCat("ConnectTimeout=", kConnectSeconds),
-        absl::StrCat("ServerAliveInterval=", seconds),
-        absl::StrCat("ServerAliveCountMax=", kAliveProbes)}) {
+  for (const std::string& option : {std::string("BatchMode=yes"), std::string("AddressFamily=inet"),
+                                    absl::StrCat("ConnectTimeout=", kConnectSeconds),
+                                    absl::StrCat("ServerAliveInterval=", seconds),
+                                    absl::StrCat("ServerAliveCountMax=", kAliveProbes)}) {
     argv.push_back("-o");
     argv.push_back(option);
   }
