@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +19,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "cli/testbed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -49,6 +53,17 @@ int FreePort() {
   EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
   close(fd);
   return ntohs(address.sin_port);
+}
+
+// Sent to a process, and not yet received.
+bool IsPending(pid_t pid, int signal) {
+  constexpr char kKey[] = "ShdPnd:\t";
+  const std::string status = ReadText(absl::StrCat("/proc/", pid, "/status"));
+  const size_t at = status.find(kKey);
+  uint64_t pending = 0;
+  return at != std::string::npos &&
+         absl::SimpleHexAtoi(status.substr(at + sizeof(kKey) - 1, 16), &pending) &&
+         (pending >> (signal - 1) & 1) != 0;
 }
 
 class LaunchTest : public TugTest {
@@ -132,6 +147,19 @@ class LaunchTest : public TugTest {
     return Start(LaunchArguments(settings, more));
   }
 
+  void LoseConnection(const std::string& daemon) const {
+    const std::string attachment = absl::StrCat("/", daemon, ".json");
+    pid_t ssh = 0;
+    for (const FoundProcess& process : FindProcesses(test_id())) {
+      if (process.argv.size() < 3 || !absl::EndsWith(process.argv[2], attachment)) continue;
+      const std::string children =
+          ReadText(absl::StrCat("/proc/", process.pid, "/task/", process.pid, "/children"));
+      ASSERT_TRUE(absl::SimpleAtoi(children, &ssh)) << children;
+    }
+    ASSERT_GT(ssh, 0) << daemon << " has no connection";
+    kill(ssh, SIGKILL);
+  }
+
   bool DaemonsAreLeft() const {
     for (const std::string& kind : kDaemons) {
       if (!Pids(kind).empty()) return true;
@@ -144,6 +172,27 @@ class LaunchTest : public TugTest {
     EXPECT_FALSE(DaemonsAreLeft());
     std::cout << "no daemon is left after " << absl::ToInt64Milliseconds(absl::Now() - begin)
               << " ms" << std::endl;
+  }
+  // All that it is linked with, but for what is the host's own.
+  void ExpectHasItsLibraries(const fs::path& bundle) {
+    Process& ldd = StartProgram("/usr/bin/ldd", {bundle / "bin/tug"});
+    ASSERT_TRUE(ldd.WaitForEnd(After(kPatience)));
+    ASSERT_EQ(ldd.exit_code(), 0) << ldd.err();
+    int there = 0;
+    for (const absl::string_view line : absl::StrSplit(ldd.out(), '\n')) {
+      const std::vector<std::string> words =
+          absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+      if (words.size() < 3 || words[1] != "=>") continue;
+      static constexpr const char* kOwn[] = {"libc.",  "libm.",       "libmvec.",  "libdl.",
+                                             "librt.", "libpthread.", "libresolv."};
+      if (std::any_of(std::begin(kOwn), std::end(kOwn),
+                      [&](const char* own) { return absl::StartsWith(words[0], own); })) {
+        continue;
+      }
+      EXPECT_TRUE(fs::exists(bundle / "lib/tug" / words[0])) << line;
+      ++there;
+    }
+    EXPECT_GT(there, 0) << ldd.out();
   }
   void ExpectBitsOfALocalJob() {
     Train("local");
@@ -178,7 +227,8 @@ TEST_F(LaunchTest, LeavesNobodyWhenItIsKilled) {
   EXPECT_EQ(Pids("worker").size(), 2u);
   launch.Signal(SIGKILL);
   ExpectDaemonsGone(kGoneTime);
-  EXPECT_GT(NewestCheckpoint("run"), 0u) << "the job was not ended in order";
+  EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"))
+      << "the job was not ended in order";
 }
 
 TEST_F(LaunchTest, LeavesNobodyWhenItsConnectionsAreSilent) {
@@ -216,6 +266,27 @@ TEST_F(LaunchTest, EndsInOrderWhenInterrupted) {
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
   EXPECT_THAT(launch.out(), HasSubstr("stopped:"));
   ExpectDaemonsGone(absl::ZeroDuration());
+  EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"));
+}
+
+// What the host does then is no second signal.
+TEST_F(LaunchTest, EndsInOrderWhenInterruptedAndKilled) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  const std::vector<pid_t> coordinators = Pids("coordinator");
+  ASSERT_EQ(coordinators.size(), 1u);
+  kill(coordinators[0], SIGSTOP);
+  launch.Signal(SIGINT);
+  const auto passed = [&] { return IsPending(coordinators[0], SIGINT); };
+  ASSERT_TRUE(launch.WaitUntil(passed, After(kPatience))) << launch.out() << launch.err();
+  launch.Signal(SIGKILL);
+  const auto noticed = [&] {
+    return absl::StrContains(ReadText(Path("run/logs/coordinator.log")), "is lost: ending");
+  };
+  ASSERT_TRUE(sshds_[0]->WaitUntil(noticed, After(kPatience)));
+  kill(coordinators[0], SIGCONT);
+  ExpectDaemonsGone(kGoneTime);
   EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"));
 }
 
@@ -269,18 +340,34 @@ TEST_F(LaunchTest, TakesUpTheJobOfACoordinatorThatIsKilled) {
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
 }
 
+TEST_F(LaunchTest, EndsTheJobOfACoordinatorWhoseConnectionIsLost) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  ASSERT_NO_FATAL_FAILURE(LoseConnection("coordinator"));
+  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  ExpectErrorLine(launch, {"coordinator is gone: connection to 127.0.0.1 lost",
+                           "resume with: tug launch", "--resume"});
+  ExpectDaemonsGone(kGoneTime);
+  EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"));
+}
+
+TEST_F(LaunchTest, BeatsFasterThanASilenceBelowASecond) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch =
+      StartLaunch(Endless() + Texts{"fault.failure_timeout_ms=900", "fault.heartbeat_ms=50"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 200));
+  launch.Signal(SIGINT);
+  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+  EXPECT_THAT(launch.out(), Not(HasSubstr("is lost")));
+}
+
 TEST_F(LaunchTest, ReplacesADaemonWhoseConnectionIsLost) {
   ASSERT_NO_FATAL_FAILURE(StartHosts());
   Process& launch = StartLaunch(Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
-  for (const FoundProcess& process : FindProcesses(test_id())) {
-    if (process.argv.size() < 3 || !absl::StrContains(process.argv[2], "/worker-0.json")) continue;
-    const std::string children =
-        ReadText(absl::StrCat("/proc/", process.pid, "/task/", process.pid, "/children"));
-    pid_t ssh = 0;
-    ASSERT_TRUE(absl::SimpleAtoi(children, &ssh)) << children;
-    kill(ssh, SIGKILL);
-  }
+  ASSERT_NO_FATAL_FAILURE(LoseConnection("worker-0"));
   const auto replaced = [&] { return absl::StrContains(launch.err(), "another is started"); };
   ASSERT_TRUE(launch.WaitUntil(replaced, After(kPatience))) << launch.out() << launch.err();
   EXPECT_THAT(launch.err(), HasSubstr("worker-0 is gone: connection to 127.0.0.3 lost"));
@@ -302,7 +389,7 @@ TEST_F(LaunchTest, CopiesItselfOnceToAHostWithoutIt) {
   for (const auto& entry : fs::directory_iterator(Path("cache/tugboat")))
     cached.push_back(entry.path());
   ASSERT_EQ(cached.size(), 1u) << "four hosts share it here";
-  EXPECT_TRUE(fs::exists(cached[0] / "tug/bin/tug"));
+  ExpectHasItsLibraries(cached[0] / "tug");
   fs::remove_all(Path("run"));
   Process& again = StartLaunch({}, {});
   ASSERT_TRUE(again.WaitForEnd(After(kPatience))) << again.out() << again.err();
@@ -324,6 +411,8 @@ TEST_F(LaunchTest, SaysInOneLineWhatIsWrong) {
       {"a slots=x", {}, {"hosts.txt:1", "from 1 to"}},
       {absl::StrCat("127.0.0.1:", port_, " interface=no-such-0"), {}, {"no interface no-such-0"}},
       {good, {"--program", "/no/such/tug"}, {"no program /no/such/tug on 127.0.0.1"}},
+      {good, {"--bundle", job()}, {"cannot prepare", "does not look like a tar archive"}},
+      {absl::StrCat("[::1]:", port_), {}, {"hosts.txt:1", "daemons speak IPv4"}},
       {good, {"--program", "/bin/true"}, {"/bin/true", "install this build"}},
       {good, {"--ssh", "no-such-ssh"}, {"cannot prepare", "cannot execute"}},
   };
