@@ -141,14 +141,13 @@ absl::Status Experiment::WriteJobFile() {
 absl::Status Experiment::RunCase(OffloadKind kind) {
   absl::StatusOr<OffloadRun> run = Measure(kind);
   if (absl::IsCancelled(run.status())) return run.status();
-  if (run.ok()) {
-    const absl::Status same = CheckSameDevice(results_, *run);
-    if (!same.ok()) run = same;
-  }
-  if (run.ok()) {
+  const absl::Status status = run.ok() ? CheckSameDevice(results_, *run) : run.status();
+  if (status.ok()) {
     results_.runs.push_back(*std::move(run));
   } else {
-    results_.runs.push_back({.kind = kind, .error = std::string(run.status().message())});
+    OffloadRun& failed = results_.runs.emplace_back();
+    failed.kind = kind;
+    failed.error = std::string(status.message());
   }
   PrintLine(results_.runs.back());
   return absl::OkStatus();
