@@ -137,6 +137,13 @@ constexpr FieldRule kFieldRules[] = {
      "an algorithm"},
     {"collective.format", CollectiveConfig::FP32, 1, CollectiveConfig::Format_MAX,
      "a number format"},
+    {"security.mode", SecurityConfig::NONE, 1, SecurityConfig::Mode_MAX, "a mode"},
+    {"watch.page", 1, 0, 1, "true or false"},
+    {"watch.page_port", 0, 0, 65535, "port"},
+    {"watch.metrics", 0, 0, 1, "true or false"},
+    {"watch.metrics_port", 0, 0, 65535, "port"},
+    {"watch.tensorboard", 0, 0, 1, "true or false"},
+    {"watch.csv", 0, 0, 1, "true or false"},
 };
 
 }  // namespace

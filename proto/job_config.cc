@@ -35,7 +35,10 @@ constexpr const char* kNotIdentity[] = {
     "data.resolved_symbols",    "data.resolved_fingerprint",
     "data.resolved_tokenizer",  "data.resolved_labels",
     "replay.resolved_profile",  "trace.steps",
-    "trace.first_step",
+    "trace.first_step",         "watch.page",
+    "watch.page_port",          "watch.metrics",
+    "watch.metrics_port",       "watch.tensorboard",
+    "watch.csv",
 };
 
 absl::Status RefuseResolved(const JobConfig& config) {

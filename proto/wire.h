@@ -19,7 +19,7 @@ namespace tug {
 inline constexpr uint32_t kWireMagic = 0x31475554;  // "TUG1"
 inline constexpr uint16_t kWireVersion = 8;
 // Version of the control service (proto/control.proto); both sides must have the same.
-inline constexpr uint32_t kControlVersion = 10;
+inline constexpr uint32_t kControlVersion = 11;
 inline constexpr size_t kHeaderBytes = 96;
 // No payload is larger; a receiver drops what claims to be.
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{512} << 20;
