@@ -1,0 +1,98 @@
+#include "security/job_keys.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+#include <zmq.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+constexpr size_t kTokenBytes = 32;
+constexpr size_t kCurveText = 41;  // with its end
+constexpr size_t kFingerprintDigits = 16;
+
+KeyProof Hmac(absl::string_view key, absl::string_view what) {
+  KeyProof code{};
+  unsigned int size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(what.data()), what.size(),
+       reinterpret_cast<unsigned char*>(code.data()), &size);
+  return code;
+}
+
+absl::StatusOr<std::string> RandomToken() {
+  char bytes[kTokenBytes];
+  for (size_t filled = 0; filled < sizeof(bytes);) {
+    const ssize_t got = getrandom(bytes + filled, sizeof(bytes) - filled, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return absl::InternalError(
+          absl::StrCat("the system gives no random bits: ", std::strerror(errno)));
+    }
+    filled += static_cast<size_t>(got);
+  }
+  return Hexadecimal(absl::string_view(bytes, sizeof(bytes)));
+}
+
+}  // namespace
+
+std::string Hexadecimal(absl::string_view bytes) { return absl::BytesToHexString(bytes); }
+
+absl::StatusOr<JobKeys> MakeJobKeys(SecurityConfig::Mode mode) {
+  JobKeys keys;
+  keys.mode = mode;
+  ASSIGN_OR_RETURN(keys.token, RandomToken());
+  if (mode != SecurityConfig::CURVE) return keys;
+  char public_key[kCurveText];
+  char secret_key[kCurveText];
+  if (zmq_curve_keypair(public_key, secret_key) != 0) {
+    return absl::InternalError(
+        absl::StrCat("cannot make a CURVE key: ", zmq_strerror(zmq_errno())));
+  }
+  keys.curve = {public_key, secret_key};
+  ASSIGN_OR_RETURN(keys.tls, MakeTlsIdentity(TlsName(keys)));
+  return keys;
+}
+
+std::string TokenFingerprint(SecurityConfig::Mode mode, absl::string_view token) {
+  const KeyProof code = Hmac(token, absl::StrCat("tug keys ", ModeName(mode)));
+  return Hexadecimal(absl::string_view(reinterpret_cast<const char*>(code.data()), code.size()))
+      .substr(0, kFingerprintDigits);
+}
+
+std::string KeysFingerprint(const JobKeys& keys) { return TokenFingerprint(keys.mode, keys.token); }
+
+std::string TlsName(const JobKeys& keys) {
+  return absl::StrCat(KeysFingerprint(keys), kTlsNameEnd);
+}
+
+std::string ModeName(SecurityConfig::Mode mode) {
+  switch (mode) {
+    case SecurityConfig::TOKEN:
+      return "token";
+    case SecurityConfig::CURVE:
+      return "curve";
+    default:
+      return "none";
+  }
+}
+
+bool SameSecret(absl::string_view one, absl::string_view other) {
+  return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
+}
+
+KeyProof ProofOf(const JobKeys& keys, absl::string_view what) {
+  return keys.none() ? KeyProof{} : Hmac(keys.token, what);
+}
+
+}  // namespace tug
