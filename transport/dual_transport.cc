@@ -16,6 +16,7 @@ absl::StatusOr<std::unique_ptr<DualTransport>> DualTransport::Create(Options opt
     local.listen = !options.tcp.bind_host.empty();
     local.max_message_bytes = options.tcp.max_message_bytes;
     local.spin = DefaultSpin();
+    local.keys = options.tcp.keys;
     ASSIGN_OR_RETURN(shm, ShmTransport::Create(local));
     options.tcp.extra_fd = shm->wait_fd();
   }
@@ -65,6 +66,7 @@ TransportCounters DualTransport::counters() const {
   counters.received_messages += local.received_messages;
   counters.received_bytes += local.received_bytes;
   counters.dropped += local.dropped;
+  counters.connections_refused += local.connections_refused;
   return counters;
 }
 

@@ -15,11 +15,12 @@ constexpr uint64_t kImpairSeed = 1;
 }  // namespace
 
 absl::StatusOr<OpenedTransport> OpenTransport(PeerId self, uint64_t job, const CommConfig& comm,
-                                              const std::string& listen_host) {
+                                              const std::string& listen_host, const JobKeys& keys) {
   DualTransport::Options options;
   options.tcp.self = self;
   options.tcp.bind_host = listen_host;
   options.tcp.checksum = comm.checksum();
+  options.tcp.keys = keys;
   options.job = job;
   options.shared_memory = comm.shared_memory();
   ASSIGN_OR_RETURN(std::unique_ptr<DualTransport> transport, DualTransport::Create(options));

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/job.pb.h"
+#include "security/job_keys.h"
 #include "transport/transport.h"
 
 namespace tug {
@@ -16,10 +17,11 @@ struct OpenedTransport {
 };
 
 // The transport of one endpoint of a job as `comm` (all fields filled) wants it: shared memory with
-// peers on this host, TCP to others, impairments. Listens if `listen_host` is not empty. Errors: as
-// DualTransport::Create.
+// peers on this host, TCP to others, impairments. Listens if `listen_host` is not empty. Only peers
+// that have the same `keys` are reached. Errors: as DualTransport::Create.
 absl::StatusOr<OpenedTransport> OpenTransport(PeerId self, uint64_t job, const CommConfig& comm,
-                                              const std::string& listen_host);
+                                              const std::string& listen_host,
+                                              const JobKeys& keys = JobKeys());
 
 }  // namespace tug
 

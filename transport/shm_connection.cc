@@ -46,18 +46,32 @@ struct ShmConnection::Loan {
 
 absl::StatusOr<std::unique_ptr<ShmConnection>> ShmConnection::Create(
     UniqueFd socket, PeerId self, std::optional<PeerId> peer, int own_doorbell,
-    std::shared_ptr<SharedArena> arena) {
+    std::shared_ptr<SharedArena> arena, const ShmCredentials& credentials) {
   ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> queue,
                    SharedRegion::Create(sizeof(ShmQueueMemory), SharedRegion::Sharing::kReadWrite));
-  const int fds[] = {queue->fd(), own_doorbell};
-  std::unique_ptr<ShmConnection> connection(
-      new ShmConnection(std::move(socket), self, peer, std::move(arena), queue));
-  RETURN_IF_ERROR(connection->SendPacket({.kind = ShmPacket::Kind::kHello, .sender = self}, fds));
-  queue->CloseFd();
+  std::unique_ptr<ShmConnection> connection(new ShmConnection(std::move(socket), self, peer,
+                                                              own_doorbell, std::move(arena),
+                                                              std::move(queue), credentials));
+  if (peer.has_value()) RETURN_IF_ERROR(connection->SayHello());
   return connection;
 }
 
+KeyProof ShmCredentials::Proof(PeerId from, PeerId to) const {
+  return ProofOf(keys, absl::StrCat("shared memory ", job, " ", from, " ", to));
+}
+
 // ---- the socket ----
+
+absl::Status ShmConnection::SayHello() {
+  const int fds[] = {queue_->fd(), own_doorbell_};
+  RETURN_IF_ERROR(SendPacket({.kind = ShmPacket::Kind::kHello,
+                              .sender = self_,
+                              .proof = credentials_.Proof(self_, *peer_)},
+                             fds));
+  queue_->CloseFd();
+  queue_.reset();
+  return absl::OkStatus();
+}
 
 absl::Status ShmConnection::SendPacket(const ShmPacket& packet, std::span<const int> fds) {
   iovec data{const_cast<ShmPacket*>(&packet), sizeof(packet)};
@@ -135,13 +149,18 @@ absl::Status ShmConnection::OnPacket(const ShmPacket& packet, std::vector<Unique
 absl::Status ShmConnection::OnHello(const ShmPacket& packet, std::vector<UniqueFd> fds) {
   const bool expected = !peer_.has_value() || *peer_ == packet.sender;
   if (inbox_ != nullptr || !expected || fds.size() != 2) return Violation("says hello wrongly");
+  const KeyProof proof = credentials_.Proof(packet.sender, self_);
+  if (!SameSecret({reinterpret_cast<const char*>(packet.proof.data()), packet.proof.size()},
+                  {reinterpret_cast<const char*>(proof.data()), proof.size()})) {
+    return Violation("has not the keys of this job: it was refused");
+  }
   ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> queue,
                    SharedRegion::Map(std::move(fds[0]), SharedRegion::Sharing::kReadWrite));
   if (queue->bytes().size() < sizeof(ShmQueueMemory)) return Violation("has a queue too small");
   peer_ = packet.sender;
   inbox_ = std::make_shared<Inbox>(
       Inbox{std::make_shared<ShmReceiver>(std::move(queue)), std::move(fds[1])});
-  return absl::OkStatus();
+  return queue_ == nullptr ? absl::OkStatus() : SayHello();
 }
 
 // ---- sending ----

@@ -7,7 +7,8 @@
 // elsewhere are copied, small ones into the queue.
 //
 // On the socket (SOCK_SEQPACKET), each packet a ShmPacket with file descriptors:
-//   hello   { the sender's queue, its eventfd }   first packet of each side
+//   hello   { the sender's queue, its eventfd }   first packet of each side: of who has connected,
+//                                                 then, if that has the job's keys, of the other
 //   region  { a region of the sender's arena }    before the first message that lies in it
 // The end of the socket is the end of the peer. Nothing has a name, but for the listener's abstract
 // one, so whatever way a process ends, nothing of it is left.
@@ -24,6 +25,7 @@
 #include "base/block_pool.h"
 #include "base/shared_arena.h"
 #include "base/unique_fd.h"
+#include "security/job_keys.h"
 #include "transport/shm_queue.h"
 #include "transport/transport.h"
 
@@ -31,11 +33,20 @@ namespace tug {
 
 struct ShmPacket {
   enum class Kind : uint32_t { kHello = 1, kRegion = 2 };
-  static constexpr uint32_t kMagic = 0x324D4853;  // "SHM2": the version of queue and packets
+  static constexpr uint32_t kMagic = 0x334D4853;  // "SHM3": the version of queue and packets
   uint32_t magic = kMagic;
   Kind kind = Kind::kHello;
   PeerId sender = 0;
   uint32_t region = 0;  // of kRegion: its index
+  KeyProof proof{};     // of kHello: ShmCredentials::Proof
+};
+
+// By which two peers of one job know each other.
+struct ShmCredentials {
+  JobKeys keys;
+  uint64_t job = 0;
+  // That `from` has the keys, for `to` only.
+  KeyProof Proof(PeerId from, PeerId to) const;
 };
 
 // Not thread-safe; leases that it has handed out may be dropped on any thread, and later than it.
@@ -44,12 +55,14 @@ class ShmConnection {
   // Messages that wait for a slot before Send refuses more.
   static constexpr size_t kMaxWaiting = 65536;
 
-  // Takes over a connected socket and says hello. `peer`: whom we have connected to; none for an
-  // accepted socket, whose peer says who it is.
+  // Takes over a connected socket. `peer`: whom we have connected to, and say hello to; none for an
+  // accepted socket, whose peer first says who it is. `credentials` and the doorbell outlive the
+  // connection.
   static absl::StatusOr<std::unique_ptr<ShmConnection>> Create(UniqueFd socket, PeerId self,
                                                                std::optional<PeerId> peer,
                                                                int own_doorbell,
-                                                               std::shared_ptr<SharedArena> arena);
+                                                               std::shared_ptr<SharedArena> arena,
+                                                               const ShmCredentials& credentials);
 
   std::optional<PeerId> peer() const { return peer_; }
   int socket() const { return socket_.get(); }
@@ -94,14 +107,19 @@ class ShmConnection {
   };
   struct Loan;
 
-  ShmConnection(UniqueFd socket, PeerId self, std::optional<PeerId> peer,
-                std::shared_ptr<SharedArena> arena, std::shared_ptr<SharedRegion> queue)
+  ShmConnection(UniqueFd socket, PeerId self, std::optional<PeerId> peer, int own_doorbell,
+                std::shared_ptr<SharedArena> arena, std::shared_ptr<SharedRegion> queue,
+                const ShmCredentials& credentials)
       : socket_(std::move(socket)),
         self_(self),
         peer_(peer),
+        own_doorbell_(own_doorbell),
+        credentials_(credentials),
         arena_(std::move(arena)),
+        queue_(queue),
         outbox_(std::move(queue)) {}
 
+  absl::Status SayHello();
   absl::Status ReadAllPackets();
   absl::Status SendPacket(const ShmPacket& packet, std::span<const int> fds);
   absl::Status OnPacket(const ShmPacket& packet, std::vector<UniqueFd> fds);
@@ -114,8 +132,11 @@ class ShmConnection {
   const UniqueFd socket_;
   const PeerId self_;
   std::optional<PeerId> peer_;
+  const int own_doorbell_;
+  const ShmCredentials& credentials_;
   absl::Status failure_;
   const std::shared_ptr<SharedArena> arena_;
+  std::shared_ptr<SharedRegion> queue_;  // until our hello
   ShmSender outbox_;
   std::deque<Waiting> waiting_;
   uint32_t shared_regions_ = 0;   // of our arena: handed over so far

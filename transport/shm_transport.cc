@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<ShmTransport>> ShmTransport::Create(const Options
 
 ShmTransport::ShmTransport(const Options& options, UniqueFd epoll, UniqueFd doorbell)
     : options_(options),
+      credentials_{options.keys, options.job},
       epoll_(std::move(epoll)),
       doorbell_(std::move(doorbell)),
       arena_(SharedArena::Create()),
@@ -111,9 +112,9 @@ absl::Status ShmTransport::Connect(PeerId peer, const std::string& /*endpoint*/)
   if (connect(socket.get(), Generic(address), address.size) != 0 || !IsSameUser(socket.get())) {
     return absl::NotFoundError(absl::StrCat(PeerName(peer), " is not on this host"));
   }
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<ShmConnection> connection,
-      ShmConnection::Create(std::move(socket), options_.self, peer, doorbell_.get(), arena_));
+  ASSIGN_OR_RETURN(std::unique_ptr<ShmConnection> connection,
+                   ShmConnection::Create(std::move(socket), options_.self, peer, doorbell_.get(),
+                                         arena_, credentials_));
   Watch(connection->socket());
   connections_.push_back(std::move(connection));
   return absl::OkStatus();
@@ -278,7 +279,7 @@ void ShmTransport::Accept() {
       continue;
     }
     auto connection = ShmConnection::Create(std::move(socket), options_.self, std::nullopt,
-                                            doorbell_.get(), arena_);
+                                            doorbell_.get(), arena_, credentials_);
     if (!connection.ok()) {
       spdlog::warn("{}: {}", PeerName(options_.self), connection.status().ToString());
       continue;

@@ -6,8 +6,9 @@
 //
 //  - An endpoint listens at an abstract Unix socket named after job and peer, so peers need no
 //    address to find one another, and do so only inside one network namespace.
-//  - Only processes of the same user are let in; beyond that, peers trust one another with their
-//    payloads (a sender could change one that is being read), not with their own memory.
+//  - Only processes of the same user are let in, of a job with keys only those that have them;
+//    beyond that, peers trust one another with their payloads (a sender could change one that is
+//    being read), not with their own memory.
 //  - Waiting is an eventfd for each endpoint, rung by peers that see it sleep, after a short spin
 //    where there are cores to spare. An eventfd rather than a futex: one wait covers TCP as well.
 //  - Payloads are not checksummed: they cross no wire.
@@ -24,6 +25,7 @@
 #include "base/shared_arena.h"
 #include "base/time_source.h"
 #include "base/unique_fd.h"
+#include "security/job_keys.h"
 #include "transport/admission.h"
 #include "transport/shm_connection.h"
 #include "transport/transport.h"
@@ -40,6 +42,8 @@ class ShmTransport final : public Transport {
     uint64_t max_message_bytes = kMaxPayloadBytes;
     // How long Poll looks for messages before it sleeps, if one came within as long before.
     absl::Duration spin = absl::ZeroDuration();
+    // Of the job: who cannot show that it has them is not taken for a peer.
+    JobKeys keys;
   };
 
   // Errors: ALREADY_EXISTS (an endpoint of that name listens), RESOURCE_EXHAUSTED (files).
@@ -80,6 +84,7 @@ class ShmTransport final : public Transport {
   void OnSocket(int fd);
 
   const Options options_;
+  const ShmCredentials credentials_;
   const RealTime time_;
   const UniqueFd epoll_;
   const UniqueFd doorbell_;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "security/job_keys.h"
 
 namespace tug {
 namespace {
@@ -328,6 +329,35 @@ TEST_F(ShmTransportTest, BadPacketsEndTheirConnectionOnly) {
   EXPECT_EQ(lane_.transport->counters().dropped, intruders.size());
   ASSERT_TRUE(worker_.transport->Send(To(LanePeer(0), 1)).ok());
   ASSERT_TRUE(PollUntil({&lane_, &worker_}, [&] { return lane_.inbox.size() == 1; }));
+}
+
+TEST(ShmTransport, OnlyWhoHasTheKeysIsAPeer) {
+  const uint64_t job = NewJob();
+  const JobKeys keys = MakeJobKeys(SecurityConfig::TOKEN).value();
+  const auto open = [&](PeerId self, const JobKeys& own) {
+    return *ShmTransport::Create(
+        {.self = self, .job = job, .listen = self == LanePeer(0), .keys = own});
+  };
+  End lane(open(LanePeer(0), keys));
+  uint64_t refused = 0;
+  for (const JobKeys& others : {JobKeys(), MakeJobKeys(SecurityConfig::TOKEN).value()}) {
+    End stranger(open(WorkerPeer(1), others));
+    ASSERT_TRUE(stranger.transport->Connect(LanePeer(0), "").ok());
+    stranger.transport->Send(To(LanePeer(0), 1)).IgnoreError();
+    ++refused;
+    EXPECT_TRUE(PollUntil({&lane, &stranger}, [&] {
+      return lane.transport->counters().dropped == refused &&
+             !stranger.transport->SharesMemoryWith(LanePeer(0));
+    }));
+    EXPECT_FALSE(lane.transport->Send(To(WorkerPeer(1), 2)).ok());
+  }
+  EXPECT_TRUE(lane.inbox.empty());
+  End worker(open(WorkerPeer(1), keys));
+  ASSERT_TRUE(worker.transport->Connect(LanePeer(0), "").ok());
+  ASSERT_TRUE(worker.transport->Send(To(LanePeer(0), 3)).ok());
+  ASSERT_TRUE(PollUntil({&lane, &worker}, [&] { return lane.inbox.size() == 1; }));
+  ASSERT_TRUE(lane.transport->Send(To(WorkerPeer(1), 4)).ok());
+  ASSERT_TRUE(PollUntil({&lane, &worker}, [&] { return worker.inbox.size() == 1; }));
 }
 
 TEST_F(ShmTransportTest, PayloadsOutsideTheSharedMemoryAndForgedHeadersAreDropped) {

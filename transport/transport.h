@@ -79,6 +79,7 @@ struct TransportCounters {
   uint64_t lost = 0;     // taken by Send, then given up: the peer was gone
   uint64_t dropped = 0;  // malformed, oversized, wrong checksum, unknown version, sender not who it
                          // says
+  uint64_t connections_refused = 0;  // of those who have not the job's keys
 };
 
 // Used by one thread at a time (the caller orders them, as by a mutex); Wake, NewBuffer and

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "spdlog/spdlog.h"
 
 namespace tug {
 namespace {
@@ -134,6 +135,7 @@ ZmqTransport::~ZmqTransport() {
   Flush();
   links_.clear();
   context_.reset();
+  zap_.reset();
   close(wake_fd_);
 }
 
@@ -167,6 +169,13 @@ absl::Status ZmqTransport::Listen() {
   SetOption(socket.get(), ZMQ_ROUTER_MANDATORY, 1);
   SetOption(socket.get(), ZMQ_ROUTER_HANDOVER, 1);
   SetOption(socket.get(), ZMQ_BACKLOG, kBacklog);
+  SetServerKeys(socket.get(), options_.keys);
+  if (!options_.keys.none()) {
+    ASSIGN_OR_RETURN(zap_, ZapHandler::Create(context_.get(), socket.get(), options_.keys,
+                                              [self = options_.self](const std::string& line) {
+                                                spdlog::warn("{}: {}", PeerName(self), line);
+                                              }));
+  }
   const std::string where = absl::StrCat(options_.bind_host, ":", options_.bind_port);
   if (zmq_bind(socket.get(), absl::StrCat("tcp://", where).c_str()) != 0) {
     return ListenError(where, zmq_errno());
@@ -193,6 +202,7 @@ absl::Status ZmqTransport::Connect(PeerId peer, const std::string& endpoint) {
   ASSIGN_OR_RETURN(ZmqSocket socket, NewSocket(ZMQ_DEALER));
   const auto id = RoutingId(options_.self);
   TUG_CHECK(zmq_setsockopt(socket.get(), ZMQ_ROUTING_ID, id.data(), id.size()) == 0);
+  SetClientKeys(socket.get(), options_.keys);
   if (zmq_connect(socket.get(), endpoint.c_str()) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", PeerName(peer), " at '",
                                                    endpoint, "': ", zmq_strerror(zmq_errno()),
@@ -469,6 +479,7 @@ void ZmqTransport::Wake() {
 TransportCounters ZmqTransport::counters() const {
   TransportCounters counters = counters_;
   counters.dropped = admission_.dropped();
+  counters.connections_refused = zap_ == nullptr ? 0 : zap_->refused();
   return counters;
 }
 

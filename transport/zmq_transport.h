@@ -32,9 +32,11 @@
 
 #include "absl/status/statusor.h"
 #include "base/block_pool.h"
+#include "security/job_keys.h"
 #include "transport/admission.h"
 #include "transport/record_batch.h"
 #include "transport/transport.h"
+#include "transport/zap_handler.h"
 #include "transport/zmq_handles.h"
 
 namespace tug {
@@ -66,6 +68,8 @@ class ZmqTransport final : public Transport {
     bool checksum = true;
     // Poll also ends when this is readable, and does not read it; -1 = none.
     int extra_fd = -1;
+    // Of the job: only who has them is let in, and connected to. With CURVE all is encrypted.
+    JobKeys keys;
   };
   static constexpr int kLingerMs = 500;
 
@@ -129,6 +133,7 @@ class ZmqTransport final : public Transport {
   const Options options_;
   const std::shared_ptr<BlockPool> pool_;  // shared with leases of received payloads
   ZmqContext context_;                     // outlives the sockets
+  std::unique_ptr<ZapHandler> zap_;        // with keys, if it listens; ends after the context
   const int wake_fd_;                      // readable after Wake
   std::string endpoint_;
   std::vector<Link> links_;

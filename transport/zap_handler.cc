@@ -1,0 +1,208 @@
+#include "transport/zap_handler.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+constexpr char kZapEndpoint[] = "inproc://zeromq.zap.01";
+constexpr char kMonitorEndpoint[] = "inproc://tug.events";
+constexpr char kDomain[] = "tug";
+constexpr char kUser[] = "tug";
+constexpr size_t kCurveKeyBytes = 32;
+// Of a ZAP request: version, number, domain, address, routing id, mechanism; credentials follow.
+constexpr size_t kRequestFrames = 6;
+constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                        ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED;
+// Addresses that are remembered: more connections at a time than a job has.
+constexpr size_t kMostAddresses = 65536;
+
+void SetNumber(void* socket, int option, int value) {
+  TUG_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0) << "option " << option;
+}
+
+void SetText(void* socket, int option, const std::string& value) {
+  TUG_CHECK(zmq_setsockopt(socket, option, value.data(), value.size()) == 0) << "option " << option;
+}
+
+// All frames of a message; none once the context has ended.
+std::vector<std::string> ReadFrames(void* socket) {
+  std::vector<std::string> frames;
+  for (bool more = true; more;) {
+    ZmqFrame frame;
+    while (zmq_msg_recv(frame.get(), socket, 0) < 0) {
+      if (zmq_errno() != EINTR) return {};
+    }
+    frames.emplace_back(reinterpret_cast<const char*>(frame.bytes().data()), frame.bytes().size());
+    more = frame.more();
+  }
+  return frames;
+}
+
+bool SendText(void* socket, const std::string& text, int flags) {
+  while (zmq_send(socket, text.data(), text.size(), flags) < 0) {
+    if (zmq_errno() != EINTR) return false;
+  }
+  return true;
+}
+
+std::string AddressOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  char host[NI_MAXHOST] = "an unknown address";
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
+    getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof(host), nullptr, 0,
+                NI_NUMERICHOST);
+  }
+  return host;
+}
+
+std::string CurveBytes(const std::string& text) {
+  uint8_t bytes[kCurveKeyBytes];
+  if (text.empty() || zmq_z85_decode(bytes, text.c_str()) == nullptr) return "";
+  return std::string(reinterpret_cast<char*>(bytes), sizeof(bytes));
+}
+
+}  // namespace
+
+void SetClientKeys(void* socket, const JobKeys& keys) {
+  if (keys.mode == SecurityConfig::TOKEN) {
+    SetText(socket, ZMQ_PLAIN_USERNAME, kUser);
+    SetText(socket, ZMQ_PLAIN_PASSWORD, keys.token);
+  } else if (keys.mode == SecurityConfig::CURVE) {
+    SetText(socket, ZMQ_CURVE_SERVERKEY, keys.curve.public_key);
+    SetText(socket, ZMQ_CURVE_PUBLICKEY, keys.curve.public_key);
+    SetText(socket, ZMQ_CURVE_SECRETKEY, keys.curve.secret_key);
+  }
+}
+
+void SetServerKeys(void* socket, const JobKeys& keys) {
+  if (keys.none()) return;
+  SetText(socket, ZMQ_ZAP_DOMAIN, kDomain);
+  if (keys.mode == SecurityConfig::TOKEN) {
+    SetNumber(socket, ZMQ_PLAIN_SERVER, 1);
+  } else {
+    SetNumber(socket, ZMQ_CURVE_SERVER, 1);
+    SetText(socket, ZMQ_CURVE_SECRETKEY, keys.curve.secret_key);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<ZapHandler>> ZapHandler::Create(
+    void* context, void* listener, const JobKeys& keys,
+    std::function<void(const std::string&)> say) {
+  ZmqSocket requests(zmq_socket(context, ZMQ_REP));
+  ZmqSocket events(zmq_socket(context, ZMQ_PAIR));
+  if (requests == nullptr || events == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot open a socket: ", zmq_strerror(zmq_errno()),
+                     "; raise the limit of open files (ulimit -n)"));
+  }
+  SetNumber(requests.get(), ZMQ_LINGER, 0);
+  SetNumber(events.get(), ZMQ_LINGER, 0);
+  TUG_CHECK(zmq_bind(requests.get(), kZapEndpoint) == 0) << zmq_strerror(zmq_errno());
+  TUG_CHECK(zmq_socket_monitor(listener, kMonitorEndpoint, kEvents) == 0)
+      << zmq_strerror(zmq_errno());
+  TUG_CHECK(zmq_connect(events.get(), kMonitorEndpoint) == 0) << zmq_strerror(zmq_errno());
+  return std::unique_ptr<ZapHandler>(
+      new ZapHandler(std::move(requests), std::move(events), keys, std::move(say)));
+}
+
+ZapHandler::ZapHandler(ZmqSocket requests, ZmqSocket events, const JobKeys& keys,
+                       std::function<void(const std::string&)> say)
+    : keys_(keys),
+      public_key_(CurveBytes(keys.curve.public_key)),
+      refusals_(std::move(say)),
+      thread_([this, requests = std::move(requests), events = std::move(events)]() mutable {
+        Run(std::move(requests), std::move(events));
+      }) {}
+
+ZapHandler::~ZapHandler() { thread_.join(); }
+
+void ZapHandler::Run(ZmqSocket requests, ZmqSocket events) {
+  while (true) {
+    zmq_pollitem_t items[] = {{requests.get(), 0, ZMQ_POLLIN, 0}, {events.get(), 0, ZMQ_POLLIN, 0}};
+    if (zmq_poll(items, 2, -1) < 0) {
+      if (zmq_errno() == EINTR) continue;
+      return;  // the context has ended
+    }
+    if ((items[0].revents & ZMQ_POLLIN) != 0 && !AnswerRequest(requests.get())) return;
+    if ((items[1].revents & ZMQ_POLLIN) != 0 && !TakeEvent(events.get())) return;
+  }
+}
+
+bool ZapHandler::AnswerRequest(void* requests) {
+  const std::vector<std::string> frames = ReadFrames(requests);
+  if (frames.empty()) return false;
+  std::string why = "what it asks is not to be understood";
+  if (frames.size() >= kRequestFrames && frames[0] == "1.0" && frames[2] == kDomain) {
+    why = Judge(frames[5], {frames.begin() + kRequestFrames, frames.end()});
+  }
+  if (!why.empty()) refusals_.Add(frames.size() > 3 ? frames[3] : "an unknown address", why);
+  const bool in = why.empty();
+  return SendText(requests, "1.0", ZMQ_SNDMORE) &&
+         SendText(requests, frames.size() > 1 ? frames[1] : "", ZMQ_SNDMORE) &&
+         SendText(requests, in ? "200" : "400", ZMQ_SNDMORE) &&
+         SendText(requests, in ? "OK" : "other keys", ZMQ_SNDMORE) &&
+         SendText(requests, in ? kUser : "", ZMQ_SNDMORE) && SendText(requests, "", 0);
+}
+
+std::string ZapHandler::Judge(const std::string& mechanism,
+                              const std::vector<std::string>& credentials) const {
+  if (keys_.mode == SecurityConfig::TOKEN && mechanism == "PLAIN" && credentials.size() == 2) {
+    const bool same = SameSecret(credentials[1], keys_.token);
+    return same ? "" : "its token is not this job's";
+  }
+  if (keys_.mode == SecurityConfig::CURVE && mechanism == "CURVE" && credentials.size() == 1) {
+    const bool same = !public_key_.empty() && SameSecret(credentials[0], public_key_);
+    return same ? "" : "its CURVE key is not this job's";
+  }
+  return "it shows no keys of this job";
+}
+
+// An event: its number (16 bits) and a value (32 bits), then an endpoint. One I/O thread tells of
+// one connection after another: that a handshake failed, and then which connection has ended.
+bool ZapHandler::TakeEvent(void* events) {
+  const std::vector<std::string> frames = ReadFrames(events);
+  if (frames.empty()) return false;
+  uint16_t event = 0;
+  int32_t value = 0;
+  if (frames[0].size() != sizeof(event) + sizeof(value)) return true;
+  std::memcpy(&event, frames[0].data(), sizeof(event));
+  std::memcpy(&value, frames[0].data() + sizeof(event), sizeof(value));
+  if (event == ZMQ_EVENT_ACCEPTED) {
+    if (addresses_.size() < kMostAddresses) addresses_[value] = AddressOf(value);
+  } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
+             event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {
+    failure_ = WhyFailed(event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ? value : 0);
+  } else if (event == ZMQ_EVENT_DISCONNECTED || event == ZMQ_EVENT_CLOSED) {
+    const auto known = addresses_.extract(value);
+    const std::string why = std::exchange(failure_, "");
+    if (!why.empty()) refusals_.Add(known.empty() ? "an unknown address" : known.mapped(), why);
+  }
+  return true;
+}
+
+std::string ZapHandler::WhyFailed(int32_t protocol_error) const {
+  switch (protocol_error) {
+    case ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
+      return absl::StrCat("it has no keys of mode ", ModeName(keys_.mode));
+    case ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC:
+    case ZMQ_PROTOCOL_ERROR_ZMTP_KEY_EXCHANGE:
+      return "its CURVE key is not this job's";
+    default:
+      return "what it says is not what a member says";
+  }
+}
+
+}  // namespace tug
