@@ -1,13 +1,19 @@
 #include "proto/control_client.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
 #include <charconv>
 #include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/unique_fd.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
+#include "proto/control_credentials.h"
+#include "security/security_rules.h"
 
 namespace tug {
 namespace {
@@ -22,13 +28,35 @@ absl::Status CannotReach(const std::string& address, const std::string& why) {
                    "): is it running? start it with `tug coordinator JOB --listen ", address, "`"));
 }
 
-template <typename Reply, typename Call>
-absl::StatusOr<Reply> Answer(Call call, grpc::Status& status) {
-  grpc::ClientContext context;
-  context.set_deadline(DeadlineAfter(kControlCallTimeout));
-  Reply reply;
-  status = call(&context, &reply);
-  return reply;
+// Whether anybody listens at an address.
+bool SomebodyListens(const HostPort& address) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) !=
+      0) {
+    return false;
+  }
+  const UniqueFd socket(::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0));
+  const timeval limit{.tv_sec = 1, .tv_usec = 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+  const bool listens = connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0;
+  freeaddrinfo(found);
+  return listens;
+}
+
+// Why there is no connection. With TLS who answers may have other keys, or none.
+absl::Status NoConnection(const std::string& address, absl::Duration timeout, const JobKeys& keys) {
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (keys.mode == SecurityConfig::CURVE && parsed.ok() && SomebodyListens(*parsed)) {
+    return absl::UnauthenticatedError(absl::StrCat(
+        "who listens at ", address,
+        " does not take the keys of this process (mode curve, fingerprint ", KeysFingerprint(keys),
+        "): its job has others, or none, or keys of mode token; give --keys "
+        "FILE, a copy of the coordinator's, and compare with `tug keys --show FILE` on both "
+        "sides"));
+  }
+  return CannotReach(address, absl::StrCat("no connection within ", absl::FormatDuration(timeout)));
 }
 
 }  // namespace
@@ -49,7 +77,8 @@ absl::StatusOr<HostPort> ParseHostPort(const std::string& text) {
 }
 
 absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(const std::string& address,
-                                                                      absl::Duration timeout) {
+                                                                      absl::Duration timeout,
+                                                                      const JobKeys& keys) {
   RETURN_IF_ERROR(ParseHostPort(address).status());
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxControlMessageBytes);
@@ -60,13 +89,13 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(const std:
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
   // In spite of its name how long an attempt may take: more than any handshake on a busy machine.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
+  SetTlsName(keys, arguments);
   const std::shared_ptr<grpc::Channel> channel =
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+      grpc::CreateCustomChannel(address, ChannelCredentialsOf(keys), arguments);
   if (!channel->WaitForConnected(DeadlineAfter(timeout))) {
-    return CannotReach(address,
-                       absl::StrCat("no connection within ", absl::FormatDuration(timeout)));
+    return NoConnection(address, timeout, keys);
   }
-  return std::unique_ptr<ControlClient>(new ControlClient(address, channel));
+  return std::unique_ptr<ControlClient>(new ControlClient(address, keys, channel));
 }
 
 bool ControlClient::IsConnected() const {
@@ -90,57 +119,58 @@ absl::Status ControlClient::FromGrpc(const grpc::Status& status) const {
         absl::StrCat("what answers at ", address_,
                      " is not a Tugboat coordinator of this version: check the address"));
   }
+  if (code == absl::StatusCode::kUnauthenticated) {
+    return absl::Status(code, absl::StrCat("the coordinator at ", address_,
+                                           " refuses this process: ", status.error_message()));
+  }
   return absl::Status(code, status.error_message());
 }
 
+template <typename Reply, typename Call>
+absl::StatusOr<Reply> ControlClient::Answer(Call call) const {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(kControlCallTimeout));
+  AddProof(keys_, context);
+  Reply reply;
+  RETURN_IF_ERROR(FromGrpc(call(&context, &reply)));
+  return reply;
+}
+
 absl::StatusOr<RegisterReply> ControlClient::Register(const RegisterRequest& request) {
-  grpc::Status status;
-  auto reply = Answer<RegisterReply>(
-      [&](auto* context, auto* out) { return stub_->Register(context, request, out); }, status);
-  RETURN_IF_ERROR(FromGrpc(status));
+  ASSIGN_OR_RETURN(RegisterReply reply, Answer<RegisterReply>([&](auto* context, auto* out) {
+                     return stub_->Register(context, request, out);
+                   }));
+  // Who takes everybody may be anybody.
+  RETURN_IF_ERROR(CheckKeysFit(reply.config().security().mode(), keys_));
   return reply;
 }
 
 absl::StatusOr<HeartbeatReply> ControlClient::Heartbeat(const HeartbeatRequest& request) {
-  grpc::Status status;
-  auto reply = Answer<HeartbeatReply>(
-      [&](auto* context, auto* out) { return stub_->Heartbeat(context, request, out); }, status);
-  RETURN_IF_ERROR(FromGrpc(status));
-  return reply;
+  return Answer<HeartbeatReply>(
+      [&](auto* context, auto* out) { return stub_->Heartbeat(context, request, out); });
 }
 
 absl::Status ControlClient::SendTrace(const TraceChunk& chunk) {
-  grpc::Status status;
-  (void)Answer<TraceReply>(
-      [&](auto* context, auto* out) { return stub_->Trace(context, chunk, out); }, status);
-  return FromGrpc(status);
+  return Answer<TraceReply>(
+             [&](auto* context, auto* out) { return stub_->Trace(context, chunk, out); })
+      .status();
 }
 
 absl::StatusOr<StatusReply> ControlClient::Status() {
-  grpc::Status status;
-  auto reply = Answer<StatusReply>(
-      [&](auto* context, auto* out) { return stub_->Status(context, StatusRequest(), out); },
-      status);
-  RETURN_IF_ERROR(FromGrpc(status));
-  return reply;
+  return Answer<StatusReply>(
+      [&](auto* context, auto* out) { return stub_->Status(context, StatusRequest(), out); });
 }
 
 absl::StatusOr<StopReply> ControlClient::Stop() {
-  grpc::Status status;
-  auto reply = Answer<StopReply>(
-      [&](auto* context, auto* out) { return stub_->Stop(context, StopRequest(), out); }, status);
-  RETURN_IF_ERROR(FromGrpc(status));
-  return reply;
+  return Answer<StopReply>(
+      [&](auto* context, auto* out) { return stub_->Stop(context, StopRequest(), out); });
 }
 
 absl::StatusOr<DrainReply> ControlClient::Drain(uint32_t node_id) {
   DrainRequest request;
   request.set_node_id(node_id);
-  grpc::Status status;
-  auto reply = Answer<DrainReply>(
-      [&](auto* context, auto* out) { return stub_->Drain(context, request, out); }, status);
-  RETURN_IF_ERROR(FromGrpc(status));
-  return reply;
+  return Answer<DrainReply>(
+      [&](auto* context, auto* out) { return stub_->Drain(context, request, out); });
 }
 
 }  // namespace tug

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/presence_call.h"
+#include "security/job_keys.h"
 
 namespace tug {
 
@@ -23,9 +24,11 @@ inline constexpr absl::Duration kControlCallTimeout = absl::Seconds(5);
 class ControlClient {
  public:
   // Waits up to `timeout` for the coordinator at `address` ("host:port") to answer; a coordinator
-  // that starts meanwhile is found. Errors: INVALID_ARGUMENT (no host:port), UNAVAILABLE.
+  // that starts meanwhile is found. `keys`: of the job. Errors: INVALID_ARGUMENT (no host:port),
+  // UNAUTHENTICATED (who is there does not take these keys), UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<ControlClient>> Connect(const std::string& address,
-                                                                absl::Duration timeout);
+                                                                absl::Duration timeout,
+                                                                const JobKeys& keys = JobKeys());
 
   absl::StatusOr<RegisterReply> Register(const RegisterRequest& request);
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request);
@@ -41,20 +44,26 @@ class ControlClient {
 
   // That this node lives, until it is destroyed.
   std::unique_ptr<PresenceCall> StayPresent(uint32_t node_id, uint64_t job) {
-    return std::make_unique<PresenceCall>(channel_, node_id, job);
+    return std::make_unique<PresenceCall>(channel_, keys_, node_id, job);
   }
 
   const std::string& address() const { return address_; }
+  const JobKeys& keys() const { return keys_; }
 
  private:
-  ControlClient(std::string address, std::shared_ptr<grpc::Channel> channel)
+  ControlClient(std::string address, JobKeys keys, std::shared_ptr<grpc::Channel> channel)
       : address_(std::move(address)),
+        keys_(std::move(keys)),
         channel_(std::move(channel)),
         stub_(Control::NewStub(channel_)) {}
 
+  // Makes `call(context, reply)`.
+  template <typename Reply, typename Call>
+  absl::StatusOr<Reply> Answer(Call call) const;
   absl::Status FromGrpc(const grpc::Status& status) const;
 
   const std::string address_;
+  const JobKeys keys_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Control::Stub> stub_;
 };

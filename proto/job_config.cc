@@ -30,15 +30,24 @@ constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 // Fields that two nodes of one job need not agree on: the coordinator's are used by all, or each
 // machine's own.
 constexpr const char* kNotIdentity[] = {
-    "cluster.lanes_per_server", "cluster.compute_threads",
-    "cluster.pin_threads",      "data.resolved_alphabet",
-    "data.resolved_symbols",    "data.resolved_fingerprint",
-    "data.resolved_tokenizer",  "data.resolved_labels",
-    "replay.resolved_profile",  "trace.steps",
-    "trace.first_step",         "watch.page",
-    "watch.page_port",          "watch.metrics",
-    "watch.metrics_port",       "watch.tensorboard",
+    "cluster.lanes_per_server",
+    "cluster.compute_threads",
+    "cluster.pin_threads",
+    "data.resolved_alphabet",
+    "data.resolved_symbols",
+    "data.resolved_fingerprint",
+    "data.resolved_tokenizer",
+    "data.resolved_labels",
+    "replay.resolved_profile",
+    "trace.steps",
+    "trace.first_step",
+    "watch.page",
+    "watch.page_port",
+    "watch.metrics",
+    "watch.metrics_port",
+    "watch.tensorboard",
     "watch.csv",
+    "security.mode",
 };
 
 absl::Status RefuseResolved(const JobConfig& config) {

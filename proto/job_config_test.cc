@@ -215,7 +215,8 @@ TEST(Fingerprint, ChangesWithWhatMattersOnly) {
     SetFieldFromNumber(other, rule.path, value == 0 ? 1 : 0);
     const bool machine =
         std::set<std::string>{"cluster.lanes_per_server", "cluster.compute_threads",
-                              "cluster.pin_threads", "trace.steps", "trace.first_step"}
+                              "cluster.pin_threads",      "trace.steps",
+                              "trace.first_step",         "security.mode"}
             .contains(rule.path) ||
         absl::StartsWith(rule.path, "watch.");
     EXPECT_EQ(Fingerprint(other) == Fingerprint(config), machine) << rule.path;

@@ -9,6 +9,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "proto/presence.grpc.pb.h"
+#include "security/job_keys.h"
 
 namespace tug {
 
@@ -17,7 +18,8 @@ namespace tug {
 // broke off, and they are answered, another coordinator has taken the job up: it needs a new call.
 class PresenceCall {
  public:
-  PresenceCall(const std::shared_ptr<grpc::Channel>& channel, uint32_t node_id, uint64_t job);
+  PresenceCall(const std::shared_ptr<grpc::Channel>& channel, const JobKeys& keys, uint32_t node_id,
+               uint64_t job);
   // Breaks it off.
   ~PresenceCall();
   PresenceCall(const PresenceCall&) = delete;
