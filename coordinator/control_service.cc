@@ -1,12 +1,15 @@
 #include "coordinator/control_service.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -14,10 +17,15 @@
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
+#include "base/unique_fd.h"
+#include "coordinator/connection_gate.h"
 #include "coordinator/presence_service.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "proto/control_credentials.h"
+#include "proto/wire.h"
+#include "security/refusals.h"
 
 namespace tug {
 namespace {
@@ -27,8 +35,8 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-// Why an address cannot be bound, found by trying (gRPC does not say); empty if it can.
-std::string WhyNot(const HostPort& address) {
+// What listens at an address; if nothing can, `why` says so (gRPC does not).
+UniqueFd ListenAt(const HostPort& address, std::string& why) {
   std::string host = address.host;
   if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
   addrinfo hints{};
@@ -38,18 +46,35 @@ std::string WhyNot(const HostPort& address) {
   addrinfo* found = nullptr;
   const int resolved =
       getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-  if (resolved != 0) return gai_strerror(resolved);
-  std::string why;
-  const int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
-  const int on = 1;
-  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0) {
-    why = std::strerror(errno);
+  if (resolved != 0) {
+    why = gai_strerror(resolved);
+    return UniqueFd();
   }
-  if (fd >= 0) close(fd);
+  UniqueFd fd(socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                     found->ai_protocol));
+  const int on = 1;
+  for (const auto& [level, option] :
+       {std::pair{SOL_SOCKET, SO_REUSEADDR}, {IPPROTO_TCP, TCP_NODELAY}}) {
+    if (fd.valid()) setsockopt(fd.get(), level, option, &on, sizeof(on));
+  }
+  if (!fd.valid() || bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    why = std::strerror(errno);
+    fd = UniqueFd();
+  }
   freeaddrinfo(found);
-  return why;
+  return fd;
 }
+
+int PortOf(const UniqueFd& listener) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+void Warn(const std::string& line) { std::fprintf(stderr, "tug: warning: %s\n", line.c_str()); }
 
 absl::Status CannotListen(const HostPort& listen, const std::string& why) {
   return absl::UnavailableError(
@@ -141,51 +166,98 @@ class ControlService::Machine {
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // the journal
 };
 
+// Turns away calls that are not of members of the job, or not of this version. Thread-safe.
+class ControlService::Door {
+ public:
+  explicit Door(JobKeys keys) : keys_(std::move(keys)), refusals_(Warn) {}
+
+  grpc::Status Admit(const grpc::ServerContextBase& context) {
+    const std::optional<CallRefusal> refusal = RefusalOf(context, keys_);
+    if (!refusal.has_value()) return grpc::Status::OK;
+    Refused(context, refusal->reason);
+    return ToGrpc(refusal->answer);
+  }
+  // For what the machine refuses by itself.
+  void Refused(const grpc::ServerContextBase& context, const std::string& reason) {
+    refusals_.Add(AddressOfPeer(context), reason);
+  }
+
+  const JobKeys& keys() const { return keys_; }
+  Refusals& refusals() { return refusals_; }
+
+ private:
+  const JobKeys keys_;
+  Refusals refusals_;
+};
+
 // Called by gRPC's threads.
 class ControlService::Handlers final : public Control::Service {
  public:
-  explicit Handlers(Machine& machine) : machine_(machine) {}
+  Handlers(Machine& machine, Door& door) : machine_(machine), door_(door) {}
 
-  grpc::Status Register(grpc::ServerContext*, const RegisterRequest* request,
+  grpc::Status Register(grpc::ServerContext* context, const RegisterRequest* request,
                         RegisterReply* reply) override {
-    return Answer([&](Coordinator& coordinator,
-                      absl::Time now) { return coordinator.OnRegister(*request, now); },
-                  reply);
+    const grpc::Status answer = Answer(
+        *context,
+        [&](Coordinator& coordinator, absl::Time now) {
+          return coordinator.OnRegister(*request, now);
+        },
+        reply);
+    // One that is older than what calls say of themselves.
+    if (!answer.ok() && request->protocol_version() != kControlVersion) {
+      door_.Refused(*context,
+                    absl::StrCat("it speaks control protocol ", request->protocol_version(),
+                                 ", the coordinator ", kControlVersion));
+    }
+    return answer;
   }
-  grpc::Status Heartbeat(grpc::ServerContext*, const HeartbeatRequest* request,
+  grpc::Status Heartbeat(grpc::ServerContext* context, const HeartbeatRequest* request,
                          HeartbeatReply* reply) override {
-    return Answer([&](Coordinator& coordinator,
-                      absl::Time now) { return coordinator.OnHeartbeat(*request, now); },
-                  reply);
-  }
-  grpc::Status Trace(grpc::ServerContext*, const TraceChunk* chunk, TraceReply* reply) override {
     return Answer(
+        *context,
+        [&](Coordinator& coordinator, absl::Time now) {
+          return coordinator.OnHeartbeat(*request, now);
+        },
+        reply);
+  }
+  grpc::Status Trace(grpc::ServerContext* context, const TraceChunk* chunk,
+                     TraceReply* reply) override {
+    return Answer(
+        *context,
         [&](Coordinator& coordinator, absl::Time now) { return coordinator.OnTrace(*chunk, now); },
         reply);
   }
-  grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusReply* reply) override {
-    *reply = machine_.Status();
-    return grpc::Status::OK;
+  grpc::Status Status(grpc::ServerContext* context, const StatusRequest*,
+                      StatusReply* reply) override {
+    grpc::Status admitted = door_.Admit(*context);
+    if (admitted.ok()) *reply = machine_.Status();
+    return admitted;
   }
-  grpc::Status Stop(grpc::ServerContext*, const StopRequest*, StopReply* reply) override {
+  grpc::Status Stop(grpc::ServerContext* context, const StopRequest*, StopReply* reply) override {
     return Answer(
+        *context,
         [&](Coordinator& coordinator, absl::Time now) -> absl::StatusOr<StopReply> {
           return coordinator.OnStop(now);
         },
         reply);
   }
 
-  grpc::Status Drain(grpc::ServerContext*, const DrainRequest* request,
+  grpc::Status Drain(grpc::ServerContext* context, const DrainRequest* request,
                      DrainReply* reply) override {
-    return Answer([&](Coordinator& coordinator,
-                      absl::Time now) { return coordinator.OnDrain(request->node_id(), now); },
-                  reply);
+    return Answer(
+        *context,
+        [&](Coordinator& coordinator, absl::Time now) {
+          return coordinator.OnDrain(request->node_id(), now);
+        },
+        reply);
   }
 
  private:
   // What cannot be kept is not said: who asked asks again, and learns that the job has failed.
   template <typename Input, typename Reply>
-  grpc::Status Answer(Input input, Reply* reply) {
+  grpc::Status Answer(const grpc::ServerContext& context, Input input, Reply* reply) {
+    grpc::Status admitted = door_.Admit(context);
+    if (!admitted.ok()) return admitted;
     absl::Status durable;
     absl::StatusOr<Reply> answer = machine_.Feed(input, &durable);
     if (!durable.ok()) {
@@ -196,17 +268,21 @@ class ControlService::Handlers final : public Control::Service {
   }
 
   Machine& machine_;
+  Door& door_;
 };
 
 class ControlService::Listener {
  public:
-  Listener(Machine& machine, const HostPort& listen)
-      : handlers_(machine), presence_([&machine](const StayRequest& request) {
-          machine.Feed([&](Coordinator& coordinator, absl::Time now) {
-            coordinator.OnGone(request.node_id(), request.job(), now);
-            return 0;
-          });
-        }) {
+  Listener(Machine& machine, const HostPort& listen, const JobKeys& keys)
+      : door_(keys),
+        handlers_(machine, door_),
+        presence_([this](const grpc::ServerContextBase& context) { return door_.Admit(context); },
+                  [&machine](const StayRequest& request) {
+                    machine.Feed([&](Coordinator& coordinator, absl::Time now) {
+                      coordinator.OnGone(request.node_id(), request.job(), now);
+                      return 0;
+                    });
+                  }) {
     grpc::ServerBuilder builder;
     // A port in use is an error, not a port shared.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -214,16 +290,14 @@ class ControlService::Listener {
     builder.SetMaxSendMessageSize(kMaxControlMessageBytes);
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
-    int port = 0;
-    builder.AddListeningPort(absl::StrCat(listen.host, ":", listen.port),
-                             grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&handlers_);
     builder.RegisterService(&presence_);
-    server_ = builder.BuildAndStart();
+    const int port = keys.none() ? Start(builder, listen) : StartBehindGate(builder, listen);
     if (port == 0) server_.reset();
     address_ = absl::StrCat(listen.host, ":", port);
   }
   ~Listener() {
+    gate_.reset();
     presence_.Close();
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
@@ -234,26 +308,64 @@ class ControlService::Listener {
   const std::string& address() const { return address_; }
 
  private:
+  // The port, 0 if it cannot be listened to.
+  int Start(grpc::ServerBuilder& builder, const HostPort& listen) {
+    int port = 0;
+    builder.AddListeningPort(absl::StrCat(listen.host, ":", listen.port),
+                             grpc::InsecureServerCredentials(), &port);
+    server_ = builder.BuildAndStart();
+    return port;
+  }
+  // The same, where strangers are told apart first.
+  int StartBehindGate(grpc::ServerBuilder& builder, const HostPort& listen) {
+    using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    std::string why;
+    UniqueFd listener = ListenAt(listen, why);
+    if (!listener.valid()) return 0;
+    const int port = PortOf(listener);
+    absl::StatusOr<std::unique_ptr<ConnectionGate>> gate =
+        ConnectionGate::Create(std::move(listener), door_.keys(), door_.refusals());
+    if (!gate.ok()) return 0;
+    auto experimental = builder.experimental();
+    ConnectionGate::Acceptor plain = experimental.AddExternalConnectionAcceptor(
+        Type::FROM_FD, grpc::InsecureServerCredentials());
+    ConnectionGate::Acceptor encrypted;
+    if (door_.keys().mode == SecurityConfig::CURVE) {
+      encrypted = experimental.AddExternalConnectionAcceptor(Type::FROM_FD,
+                                                             TlsServerCredentialsOf(door_.keys()));
+    }
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return 0;
+    gate_ = *std::move(gate);
+    gate_->Open(std::move(plain), std::move(encrypted));
+    return port;
+  }
+
+  Door door_;
   Handlers handlers_;
   PresenceService presence_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ConnectionGate> gate_;
   std::string address_;
 };
 
 absl::Status CheckCanListen(const HostPort& listen) {
-  const std::string why = WhyNot(listen);
+  std::string why;
+  ListenAt(listen, why);
   return why.empty() ? absl::OkStatus() : CannotListen(listen, why);
 }
 
 absl::StatusOr<std::unique_ptr<ControlService>> ControlService::Start(CoordinatorOptions options,
-                                                                      const HostPort& listen) {
-  return Start(std::make_unique<Coordinator>(std::move(options)), nullptr, listen);
+                                                                      const HostPort& listen,
+                                                                      const JobKeys& keys) {
+  return Start(std::make_unique<Coordinator>(std::move(options)), nullptr, listen, keys);
 }
 
 absl::StatusOr<std::unique_ptr<ControlService>> ControlService::Start(
-    std::unique_ptr<Coordinator> coordinator, Journal* journal, const HostPort& listen) {
+    std::unique_ptr<Coordinator> coordinator, Journal* journal, const HostPort& listen,
+    const JobKeys& keys) {
   auto machine = std::make_unique<Machine>(std::move(coordinator), journal);
-  auto listener = std::make_unique<Listener>(*machine, listen);
+  auto listener = std::make_unique<Listener>(*machine, listen, keys);
   if (!listener->listening()) {
     RETURN_IF_ERROR(CheckCanListen(listen));
     return CannotListen(listen, "refused by gRPC");

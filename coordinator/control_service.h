@@ -28,13 +28,16 @@ class ControlService {
   // Longest time between two ticks while somebody waits in NextActions.
   static constexpr absl::Duration kTick = absl::Milliseconds(50);
 
-  // Listens; port 0 picks a free one. Errors: UNAVAILABLE (port in use, or not an address of this
-  // machine).
+  // Listens; port 0 picks a free one. Answers only who has `keys` (of NONE: whoever has none); a
+  // line on stderr says who was refused. Errors: UNAVAILABLE (port in use, or not an address of
+  // this machine).
   static absl::StatusOr<std::unique_ptr<ControlService>> Start(CoordinatorOptions options,
-                                                               const HostPort& listen);
+                                                               const HostPort& listen,
+                                                               const JobKeys& keys = JobKeys());
   // `coordinator` keeps `journal`, which outlives the service; null: none.
   static absl::StatusOr<std::unique_ptr<ControlService>> Start(
-      std::unique_ptr<Coordinator> coordinator, Journal* journal, const HostPort& listen);
+      std::unique_ptr<Coordinator> coordinator, Journal* journal, const HostPort& listen,
+      const JobKeys& keys = JobKeys());
   // Lets calls in progress finish, for a second at most.
   ~ControlService();
   ControlService(const ControlService&) = delete;
@@ -56,6 +59,7 @@ class ControlService {
 
  private:
   class Machine;
+  class Door;
   class Handlers;
   class Listener;
 

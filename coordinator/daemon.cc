@@ -21,6 +21,8 @@
 #include "coordinator/metrics_log.h"
 #include "coordinator/run_folder.h"
 #include "coordinator/run_reporter.h"
+#include "security/key_file.h"
+#include "security/security_rules.h"
 
 namespace tug {
 namespace {
@@ -74,8 +76,13 @@ std::unique_ptr<RunReporter> MakeReporter(const Job& job, MetricsLog metrics) {
 absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& listen,
                    const std::string& how, Job& job) {
   RunReporter& reporter = *job.reporter;
-  ASSIGN_OR_RETURN(const std::unique_ptr<ControlService> service,
-                   ControlService::Start(std::move(job.coordinator), job.journal.get(), listen));
+  // Who finds the address finds the keys, too.
+  if (options.keep_keys) {
+    RETURN_IF_ERROR(ReplaceKeyFile(PathIn(job.run_dir, kKeysFile), options.keys));
+  }
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<ControlService> service,
+      ControlService::Start(std::move(job.coordinator), job.journal.get(), listen, options.keys));
   JournalRecord listening;
   listening.set_listening(service->address());
   job.journal->Append(listening);
@@ -95,6 +102,7 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
     reporter.Say(std::string(removed.message()));
   }
   RemoveCoordinatorAddress(job.run_dir);
+  if (options.keep_keys) RemoveKeys(job.run_dir);
   return end;
 }
 
@@ -142,6 +150,7 @@ class TakingUp {
           absl::StrCat("the coordinator of ", job_.run_dir,
                        " died before any node could find it: start the job again"));
     }
+    RETURN_IF_ERROR(CheckKeysFit(job_.config.security().mode(), options_.keys));
     ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(address_));
     job_.coordinator->KeepJournal(job_.journal.get());
     job_.coordinator->OnTakenUp(RealTime().Now());
@@ -224,6 +233,9 @@ absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
   if (!options.take_up.empty()) return TakeUp(options);
   // What can be refused without leaving anything behind is refused first.
+  const SecurityConfig::Mode mode = options.config.security().mode();
+  RETURN_IF_ERROR(CheckKeysFit(mode, options.keys));
+  RETURN_IF_ERROR(CheckMayListen(mode, options.listen.host));
   RETURN_IF_ERROR(CheckCanListen(options.listen));
   ASSIGN_OR_RETURN(RunPlan plan, PlanRun(options.resume, options.run_dir));
   const bool fresh = plan.run_dir.empty();

@@ -11,6 +11,7 @@
 #include "coordinator/schedule_tuning.h"
 #include "proto/control_client.h"
 #include "proto/job.pb.h"
+#include "security/job_keys.h"
 
 namespace tug {
 
@@ -22,7 +23,9 @@ struct CoordinatorDaemonOptions {
   // Run folder of a job whose coordinator has died: this process takes it up, at the same address
   // and with all that it had been told (journal.h). Of the others above nothing is read then.
   std::string take_up;
-  std::string note;  // a line to say at the start; may be empty
+  JobKeys keys;            // of the job's security.mode
+  bool keep_keys = false;  // as kKeysFile in the run folder, while the job runs
+  std::string note;        // a line to say at the start; may be empty
   // Predicts the step times of a job, for comm.scheduler AUTO; called on a thread of its own, and
   // may take a while, but looks at `stop` often. After an error tuning goes on without. None:
   // nothing is predicted.

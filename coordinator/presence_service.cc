@@ -37,9 +37,14 @@ void PresenceService::Close() {
   for (Call* call : open) call->Finish(grpc::Status::OK);
 }
 
-grpc::ServerUnaryReactor* PresenceService::Stay(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* PresenceService::Stay(grpc::CallbackServerContext* context,
                                                 const StayRequest* request, StayReply*) {
   auto* call = new Call(*this, *request);
+  const grpc::Status admitted = admit_(*context);
+  if (!admitted.ok()) {
+    call->Finish(admitted);
+    return call;
+  }
   {
     absl::MutexLock lock(&mutex_);
     if (!closed_) {

@@ -14,9 +14,11 @@ namespace tug {
 // no thread. Thread-safe; outlives the gRPC server that serves it.
 class PresenceService final : public Presence::CallbackService {
  public:
-  // `on_gone`: the call of this request broke off; on a thread of gRPC's.
-  explicit PresenceService(std::function<void(const StayRequest&)> on_gone)
-      : on_gone_(std::move(on_gone)) {}
+  // `admit`: not OK: the call is answered so at once. `on_gone`: the call of this request broke
+  // off. Both on threads of gRPC's.
+  PresenceService(std::function<grpc::Status(const grpc::ServerContextBase&)> admit,
+                  std::function<void(const StayRequest&)> on_gone)
+      : admit_(std::move(admit)), on_gone_(std::move(on_gone)) {}
 
   // Answers all calls, now and later, so that the server need not wait for them.
   void Close();
@@ -30,6 +32,7 @@ class PresenceService final : public Presence::CallbackService {
   // True the first time: who has it answers the call.
   bool Take(Call* call);
 
+  const std::function<grpc::Status(const grpc::ServerContextBase&)> admit_;
   const std::function<void(const StayRequest&)> on_gone_;
   absl::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -90,4 +90,9 @@ void RemoveCoordinatorAddress(const std::string& run_dir) {
   fs::remove(absl::StrCat(run_dir, "/", kCoordinatorFile), ignored);
 }
 
+void RemoveKeys(const std::string& run_dir) {
+  std::error_code ignored;
+  fs::remove(absl::StrCat(run_dir, "/", kKeysFile), ignored);
+}
+
 }  // namespace tug

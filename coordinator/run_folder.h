@@ -4,6 +4,7 @@
 // Names in a run folder:
 //   config.textproto   the configuration as resolved
 //   coordinator        "HOST:PORT PID" of the coordinator, while it runs
+//   keys               of a job for which they were made, while it runs (security/key_file.h)
 //   journal            what the coordinator was told (journal.h), while the job runs
 //   data/tokens.bin    the text as tokens
 //   metrics.jsonl      see metrics_log.h
@@ -22,6 +23,7 @@ namespace tug {
 
 inline constexpr char kConfigFile[] = "config.textproto";
 inline constexpr char kCoordinatorFile[] = "coordinator";
+inline constexpr char kKeysFile[] = "keys";
 inline constexpr char kJournalFile[] = "journal";
 inline constexpr char kTokenFile[] = "data/tokens.bin";
 inline constexpr char kMetricsFile[] = "metrics.jsonl";
@@ -42,6 +44,7 @@ absl::Status WriteFile(const std::string& path, const std::string& text);
 absl::Status WriteCoordinatorAddress(const std::string& run_dir, const std::string& address);
 absl::StatusOr<std::string> ReadCoordinatorAddress(const std::string& run_dir);
 void RemoveCoordinatorAddress(const std::string& run_dir);
+void RemoveKeys(const std::string& run_dir);
 
 }  // namespace tug
 

@@ -14,9 +14,9 @@
 namespace tug {
 
 absl::StatusOr<std::unique_ptr<ExternalWorker>> ExternalWorker::Connect(
-    const std::string& coordinator, absl::Duration timeout) {
+    const std::string& coordinator, absl::Duration timeout, const JobKeys& keys) {
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
-                   ControlClient::Connect(coordinator, timeout));
+                   ControlClient::Connect(coordinator, timeout, keys));
   return std::unique_ptr<ExternalWorker>(new ExternalWorker(std::move(client)));
 }
 
@@ -115,7 +115,8 @@ absl::Status ExternalWorker::BuildExchange(const View& view) {
   const RegisterReply& registered = member_->registered();
   const PeerId self = WorkerPeer(registered.node_id());
   ASSIGN_OR_RETURN(OpenedTransport opened,
-                   OpenTransport(self, registered.job(), registered.config().comm(), ""));
+                   OpenTransport(self, registered.job(), registered.config().comm(), "",
+                                 member_->client().keys()));
   RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
   ExchangeOptions options{registered.job(), view.timeline(), view.number(),
                           LaneNumberOfSegmentFor(view, self), registered.config().comm()};

@@ -30,9 +30,10 @@ namespace tug {
 // this point), UNAVAILABLE, ABORTED (the job failed), and the coordinator's refusals.
 class ExternalWorker {
  public:
-  // Waits up to `timeout` for the coordinator at "host:port".
+  // Waits up to `timeout` for the coordinator at "host:port", of the job that has these keys.
   static absl::StatusOr<std::unique_ptr<ExternalWorker>> Connect(const std::string& coordinator,
-                                                                 absl::Duration timeout);
+                                                                 absl::Duration timeout,
+                                                                 const JobKeys& keys = JobKeys());
   // Leaves the job, if it has not ended.
   ~ExternalWorker();
   ExternalWorker(const ExternalWorker&) = delete;

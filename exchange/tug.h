@@ -72,6 +72,11 @@ typedef uint64_t tug_ticket;
  * tug_free. */
 tug_status tug_init(const char* coordinator, tug_context** context);
 
+/* The same for a job with security.mode TOKEN or CURVE: `key_file` is the path of a copy of its key
+ * file (tug keys), which only its owner may read; NULL: as tug_init. TUG_REFUSED: they are not the
+ * job's. */
+tug_status tug_init_with_keys(const char* coordinator, const char* key_file, tug_context** context);
+
 /* The message of the calling thread's last failed call on this context, one line; "" if there was
  * none. Valid until that thread's next failed call, or tug_free. */
 const char* tug_last_error(const tug_context* context);

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "exchange/external_worker.h"
 #include "exchange/tug.h"
+#include "security/key_file.h"
 
 struct tug_context {
   std::unique_ptr<tug::ExternalWorker> worker;  // nullptr: tug_init has failed
@@ -34,6 +35,7 @@ tug_status CodeOf(const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kUnauthenticated:
       return TUG_REFUSED;
     case absl::StatusCode::kUnavailable:
       return TUG_UNREACHABLE;
@@ -81,6 +83,11 @@ tug_status WithResult(tug_context* context, Out* out, const char* name, Call cal
 }  // namespace
 
 tug_status tug_init(const char* coordinator, tug_context** context) {
+  return tug_init_with_keys(coordinator, nullptr, context);
+}
+
+tug_status tug_init_with_keys(const char* coordinator, const char* key_file,
+                              tug_context** context) {
   if (context == nullptr) return TUG_INVALID_ARGUMENT;
   *context = new (std::nothrow) tug_context;
   if (*context == nullptr) return TUG_OUT_OF_MEMORY;
@@ -88,7 +95,13 @@ tug_status tug_init(const char* coordinator, tug_context** context) {
     if (coordinator == nullptr) {
       return Answer(*context, absl::InvalidArgumentError("coordinator is NULL: give HOST:PORT"));
     }
-    auto worker = tug::ExternalWorker::Connect(coordinator, kJoinTimeout);
+    tug::JobKeys keys;
+    if (key_file != nullptr) {
+      absl::StatusOr<tug::JobKeys> read = tug::ReadKeyFile(key_file);
+      if (!read.ok()) return Answer(*context, read.status());
+      keys = *std::move(read);
+    }
+    auto worker = tug::ExternalWorker::Connect(coordinator, kJoinTimeout, keys);
     if (worker.ok()) (*context)->worker = *std::move(worker);
     return Answer(*context, worker.status());
   } catch (const std::bad_alloc&) {

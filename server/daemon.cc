@@ -17,6 +17,7 @@
 #include "proto/heartbeat_loop.h"
 #include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
+#include "security/security_rules.h"
 #include "server/lane.h"
 #include "server/memory.h"
 
@@ -118,8 +119,10 @@ absl::Status FirstFailure(const std::vector<std::unique_ptr<LaneThread>>& lanes)
 absl::Status RunServer(const ServerOptions& options) {
   KeepLargeBlocksMapped();
   RaiseFileLimit();
+  // A job is of the mode of its members' keys. Before it has joined: it would be missed.
+  RETURN_IF_ERROR(CheckMayListen(options.keys.mode, options.listen_host));
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
-                   ControlClient::Connect(options.coordinator, kJoinTimeout));
+                   ControlClient::Connect(options.coordinator, kJoinTimeout, options.keys));
   RegisterRequest request = ThisProcess(SERVER);
   request.set_spare(options.spare);
   ASSIGN_OR_RETURN(RegisterReply registered, client->Register(request));
@@ -130,6 +133,8 @@ absl::Status RunServer(const ServerOptions& options) {
               registered.run_dir(),
               SegmentTable(),
               CoresOf(registered.config().cluster())};
+
+  job.keys = options.keys;
 
   const RealTime time;
   std::optional<Trace> trace;  // with the view; outlives the lanes

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "base/leave_signal.h"
+#include "security/job_keys.h"
 
 namespace tug {
 
@@ -13,6 +14,7 @@ struct ServerOptions {
   // Address or interface that lanes listen on; also the address that workers are told.
   std::string listen_host = "127.0.0.1";
   bool spare = false;  // stands by until another server is lost
+  JobKeys keys;        // of the job
   // Armed once the job is known to go on without this server; outlives the call. Null: it never
   // leaves.
   LeaveSignal* leave = nullptr;

@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<LaneThread>> LaneThread::Bind(const LaneJob& job,
   const StartThreadsOn io_cores(CoresOf(job, index_on_server).io);
   const PeerId self = LanePeer(LaneNumber(job.server_node_id, index_on_server));
   ASSIGN_OR_RETURN(OpenedTransport opened,
-                   OpenTransport(self, job.job, job.config.comm(), listen_host));
+                   OpenTransport(self, job.job, job.config.comm(), listen_host, job.keys));
   return std::unique_ptr<LaneThread>(new LaneThread(job, index_on_server, std::move(opened)));
 }
 
@@ -450,7 +450,7 @@ void LaneThread::PublishCounters() {
   const ShardCounters& counters = shard_->counters();
   const TransportCounters transport = transport_->counters();
   absl::MutexLock lock(&mutex_);
-  report_.dropped = transport.dropped + counters.malformed;
+  report_.dropped = transport.dropped + transport.connections_refused + counters.malformed;
   report_.socket_bytes = transport.socket_bytes;
   report_.refused = counters.refused;
   report_.most_answer_bytes = counters.most_answer_bytes;

@@ -18,6 +18,7 @@
 #include "base/trace.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
+#include "security/job_keys.h"
 #include "server/lane_memory.h"
 #include "server/order_log.h"
 #include "server/shard.h"
@@ -39,6 +40,7 @@ struct LaneJob {
   std::vector<LaneCores> cores = {};  // by lane of this server; none: they run anywhere
   bool leave_out_update = false;      // see ShardOptions
   Trace* trace = nullptr;             // set with the view; may be null
+  JobKeys keys = {};
 };
 
 // One thread, one socket, one set of segments: binds a Shard to ZeroMQ and real time. No lock on

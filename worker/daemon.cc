@@ -33,15 +33,18 @@ absl::Status RunWorker(const WorkerOptions& options) {
   ASSIGN_OR_RETURN(const uint64_t fingerprint, FingerprintOf(options));
   request.set_job_fingerprint(fingerprint);
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
-                   ControlClient::Connect(options.coordinator, kJoinTimeout));
+                   ControlClient::Connect(options.coordinator, kJoinTimeout, options.keys));
   ASSIGN_OR_RETURN(const RegisterReply registered, client->Register(request));
   const bool may_leave = options.leave != nullptr && GoesOnWithoutANode(registered.config());
   if (may_leave) options.leave->Arm();
 
   const std::string data_folder =
       options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir;
-  auto training =
-      std::make_unique<Training>(registered, data_folder, options.gpu_models, options.gpu_encoders);
+  const auto begin = [&] {
+    return std::make_unique<Training>(registered, data_folder, options.keys, options.gpu_models,
+                                      options.gpu_encoders);
+  };
+  std::unique_ptr<Training> training = begin();
   uint32_t timeline = 0;  // 0: no view yet
   bool renewed = false;   // the reply in hand began another timeline
   HeartbeatCallbacks callbacks;
@@ -51,8 +54,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
     renewed = timeline != 0 && view.timeline() != timeline;
     if (renewed) {
       training.reset();
-      training = std::make_unique<Training>(registered, data_folder, options.gpu_models,
-                                            options.gpu_encoders);
+      training = begin();
     }
     timeline = view.timeline();
     training->SetView(view);

@@ -8,6 +8,7 @@
 #include "base/leave_signal.h"
 #include "exchange/device_encoder.h"
 #include "model/gpu_model.h"
+#include "security/job_keys.h"
 
 namespace tug {
 
@@ -19,6 +20,7 @@ struct WorkerOptions {
   std::vector<std::string> overrides;
   // Where the token file is made; empty = the run folder's data/, if this host sees it.
   std::string cache_dir;
+  JobKeys keys;  // of the job
   // What makes a model on the GPU that this worker takes (worker/training.h). Required.
   GpuModelMaker gpu_models;
   DeviceEncoderMaker gpu_encoders;  // and what encodes its gradients; the same

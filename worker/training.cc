@@ -51,10 +51,11 @@ absl::Status WithoutGpu(const absl::Status& error) {
 
 }  // namespace
 
-Training::Training(RegisterReply registered, std::string data_folder, GpuModelMaker gpu_models,
-                   DeviceEncoderMaker gpu_encoders)
+Training::Training(RegisterReply registered, std::string data_folder, JobKeys keys,
+                   GpuModelMaker gpu_models, DeviceEncoderMaker gpu_encoders)
     : registered_(std::move(registered)),
       data_folder_(std::move(data_folder)),
+      keys_(std::move(keys)),
       gpu_models_(std::move(gpu_models)),
       gpu_encoders_(std::move(gpu_encoders)),
       cores_(PlanThreads(registered_.config().cluster())),
@@ -345,13 +346,12 @@ absl::StatusOr<bool> Training::BuildExchange(const View& view) {
   std::optional<StartThreadsOn> place(cores_.io);
   const PeerId self = WorkerPeer(registered_.node_id());
   ASSIGN_OR_RETURN(OpenedTransport opened,
-                   OpenTransport(self, registered_.job(), registered_.config().comm(), ""));
+                   OpenTransport(self, registered_.job(), registered_.config().comm(), "", keys_));
   RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
   const std::vector<Lane> lanes = LanesFor(view, self);
   const bool shares_memory = std::all_of(lanes.begin(), lanes.end(), [&](const Lane& lane) {
     return opened.transport->SharesMemoryWith(LanePeer(LaneNumber(lane)));
   });
-  place.reset();
   place.emplace(cores_.exchange);
   ExchangeOptions options{registered_.job(),
                           view.timeline(),

@@ -26,6 +26,7 @@
 #include "model/gpu_model.h"
 #include "model/model.h"
 #include "proto/control.pb.h"
+#include "security/job_keys.h"
 #include "worker/residual_writer.h"
 #include "worker/training_loop.h"
 
@@ -39,8 +40,8 @@ class Training {
   // Starts. `data_folder`: where the token file is made or found. `gpu_models`: what makes a model
   // on the GPU that this worker takes, called on the compute thread; `gpu_encoders`: what encodes
   // its gradients.
-  Training(RegisterReply registered, std::string data_folder, GpuModelMaker gpu_models,
-           DeviceEncoderMaker gpu_encoders);
+  Training(RegisterReply registered, std::string data_folder, JobKeys keys,
+           GpuModelMaker gpu_models, DeviceEncoderMaker gpu_encoders);
   // Cancels and waits for the thread.
   ~Training();
   Training(const Training&) = delete;
@@ -98,6 +99,7 @@ class Training {
 
   const RegisterReply registered_;
   const std::string data_folder_;
+  const JobKeys keys_;
   const GpuModelMaker gpu_models_;
   const DeviceEncoderMaker gpu_encoders_;
   ControlBoard board_;

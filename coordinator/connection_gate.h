@@ -1,0 +1,89 @@
+#ifndef TUG_COORDINATOR_CONNECTION_GATE_H_
+#define TUG_COORDINATOR_CONNECTION_GATE_H_
+
+// Where connections to the coordinator of a job with keys come in. Looks at the first bytes of each
+// before gRPC does, since gRPC says of none who it was and why it failed:
+//
+//   HTTP/2 in clear text   to gRPC, which calls the handlers: those answer a stranger with a reason
+//   TLS for our name       (TlsName) to gRPC's TLS, which only members get through
+//   TLS for another name   refused: its keys are another job's
+//   anything else          refused
+//
+// Who says nothing for kPatience is let go. A thread of its own.
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/unique_fd.h"
+#include "grpcpp/server_builder.h"
+#include "security/client_hello.h"
+#include "security/job_keys.h"
+#include "security/refusals.h"
+
+namespace tug {
+
+class ConnectionGate {
+ public:
+  using Acceptor = std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>;
+  // Connections that have not said enough yet; of more, the oldest one is let go.
+  static constexpr size_t kMostWaiting = 256;
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
+
+  // `listener`: a listening socket. `refusals` outlives the gate. Errors: RESOURCE_EXHAUSTED
+  // (files).
+  static absl::StatusOr<std::unique_ptr<ConnectionGate>> Create(UniqueFd listener,
+                                                                const JobKeys& keys,
+                                                                Refusals& refusals);
+  // Lets nobody in any more.
+  ~ConnectionGate();
+  ConnectionGate(const ConnectionGate&) = delete;
+  ConnectionGate& operator=(const ConnectionGate&) = delete;
+
+  // Begins, once gRPC's server has started. `encrypted`: none unless the keys are of CURVE.
+  void Open(Acceptor plain, Acceptor encrypted);
+
+ private:
+  struct Waiting {
+    UniqueFd socket;
+    std::string address;
+    absl::Time deadline;
+  };
+  enum class Door { kMoreBytes, kPlain, kEncrypted, kNone };
+
+  ConnectionGate(UniqueFd listener, UniqueFd wake, const JobKeys& keys, ClientHelloReader hellos,
+                 Refusals& refusals)
+      : listener_(std::move(listener)),
+        wake_(std::move(wake)),
+        keys_(keys),
+        hellos_(std::move(hellos)),
+        refusals_(refusals) {}
+
+  void Run();
+  void Accept();
+  // False: it has left.
+  bool Look(Waiting& waiting);
+  Door DoorFor(Waiting& waiting, const std::string& said);
+  Door DoorForTls(Waiting& waiting, const std::string& said);
+  void Pass(Waiting& waiting, grpc::experimental::ExternalConnectionAcceptor& to);
+
+  const UniqueFd listener_;
+  const UniqueFd wake_;
+  const JobKeys keys_;
+  const ClientHelloReader hellos_;
+  Refusals& refusals_;
+  Acceptor plain_, encrypted_;
+  std::atomic<bool> closing_ = false;
+  std::list<Waiting> waiting_;  // the gate's thread's
+  std::thread thread_;
+};
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_CONNECTION_GATE_H_
