@@ -19,10 +19,12 @@
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "cli/keys_argument.h"
 #include "cli/launcher.h"
 #include "cli/pipe.h"
 #include "cli/pipe_writer.h"
 #include "cli/remote_program.h"
+#include "security/key_file.h"
 
 namespace tug {
 namespace {
@@ -210,6 +212,8 @@ class Attached {
 absl::Status Attach(const std::string& path, int ready_fd) {
   ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kAttachmentLimitBytes));
   ASSIGN_OR_RETURN(Attachment attachment, ParseAttachment(text));
+  ASSIGN_OR_RETURN(const JobKeys keys, KeysArgument().Read());
+  if (!keys.none()) attachment.program.keys = KeyFileText(keys);
   ASSIGN_OR_RETURN(const std::optional<int> status,
                    Attached(std::move(attachment), ready_fd).Run());
   if (!status.has_value()) DieBy(SIGHUP);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,18 +54,6 @@ absl::StatusOr<RemoteProgram> ReadProgram() {
     line += c;
   }
   return absl::InvalidArgumentError("nobody says what to attend: `tug launch` starts this command");
-}
-
-absl::StatusOr<FileDescriptor> InMemory(const std::string& text) {
-  FileDescriptor fd(memfd_create("tug-input", MFD_CLOEXEC));
-  if (!fd.valid()) return FileError(errno, "make", "a file in memory");
-  for (size_t written = 0; written < text.size();) {
-    const ssize_t n = write(fd.get(), text.data() + written, text.size() - written);
-    if (n < 0) return FileError(errno, "write", "a file in memory");
-    written += static_cast<size_t>(n);
-  }
-  lseek(fd.get(), 0, SEEK_SET);
-  return fd;
 }
 
 class Attendant {
@@ -124,6 +111,7 @@ class Attendant {
       }
       program.argv.push_back(std::move(argument));
     }
+    program.keys = remote_.keys;
     program.input_fd = program_input.get();
     program.output_fd = said.write_end.get();
     RETURN_IF_ERROR(launcher_.Start(program).status());

@@ -100,6 +100,7 @@ absl::StatusOr<std::unique_ptr<LaneJob>> MakeBenchJob(const BenchSetting& settin
   auto job = std::make_unique<LaneJob>(LaneJob{setting.job, server_node_id, std::move(config),
                                                std::move(blocks), "", std::move(table)});
   job->leave_out_update = !setting.optimizer;
+  job->keys = setting.keys;
   return job;
 }
 

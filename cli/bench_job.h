@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "cli/bench_processes.h"
 #include "proto/control.pb.h"
+#include "security/job_keys.h"
 #include "server/lane.h"
 
 namespace tug {
@@ -38,6 +39,7 @@ struct BenchSetting {
   // Network namespaces; empty = ours.
   std::string server_host;
   std::string worker_host;
+  JobKeys keys;
 
   uint64_t payload_bytes() const { return bf16 ? bytes / 2 : bytes; }
   uint64_t parameters() const { return blocks * (bytes / sizeof(float)); }

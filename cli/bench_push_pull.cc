@@ -113,6 +113,14 @@ absl::StatusOr<PushPullCase> CaseOf(const PushPullArguments& a, const std::strin
   for (const std::string& op : a.ops) {
     ASSIGN_OR_RETURN(c.ops.emplace_back(), ParseOp(op));
   }
+  for (const std::string& mode : a.security) {
+    if (mode != "token" && mode != "curve") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--security ", mode, ": there are token and curve"));
+    }
+    ASSIGN_OR_RETURN(c.secured.emplace_back(),
+                     MakeJobKeys(mode == "token" ? SecurityConfig::TOKEN : SecurityConfig::CURVE));
+  }
   return c;
 }
 
@@ -156,8 +164,8 @@ LimitRows AddLimits(const RawSetting& raw, const BenchSetting& setting,
   return limits;
 }
 
-BenchRow ExchangeRow(const char* suffix, const BenchSetting& setting, BenchLoad load, BenchOp op,
-                     const BenchWindowOptions& window) {
+BenchRow ExchangeRow(const std::string& suffix, const BenchSetting& setting, BenchLoad load,
+                     BenchOp op, const BenchWindowOptions& window) {
   load.op = op;
   if (op == BenchOp::kPull) load.through_client = false;
   return {.name = absl::StrCat(OpName(op), suffix),
@@ -176,6 +184,15 @@ std::vector<BenchRow> RowsOf(const PushPullArguments& a, const PushPullCase& c) 
   const size_t round_trip = rows.size();
   rows.push_back(ExchangeRow(" round trip, alone", c.setting, alone, BenchOp::kPush, window));
   rows.back().by_latency = true;
+  for (const JobKeys& keys : c.secured) {
+    BenchSetting secured = c.setting;
+    secured.keys = keys;
+    const std::string with = absl::StrCat(", ", ModeName(keys.mode));
+    for (const BenchOp op : c.ops) rows.push_back(ExchangeRow(with, secured, c.load, op, window));
+    rows.push_back(
+        ExchangeRow(" round trip, alone" + with, secured, alone, BenchOp::kPush, window));
+    rows.back().by_latency = true;
+  }
   if (a.limits == "off") return rows;
 
   RawSetting raw;
@@ -253,6 +270,7 @@ void AddBenchPushPull(CLI::App& bench, Command& chosen) {
   one("--format", a->format, "Of pushes and pulls: fp32, bf16");
   one("--through", a->through,
       "client: as users do; machine: without the client's thread (pulls alone always)");
+  list("--security", a->security, "Modes that are measured beside none, in turns: token, curve");
   one("--limits", a->limits, "Measure what the machine does at most, too: on, off");
   list("--hosts", a->hosts, "Hosts of deploy/testbed: SERVERS,WORKERS; default: this one");
   command->add_option("--json", a->json, "File for all runs of all rows")->type_name("FILE");

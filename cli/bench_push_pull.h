@@ -28,7 +28,8 @@ struct PushPullArguments {
   std::string format = "fp32";
   std::string through = "client";
   std::string limits = "on";
-  std::vector<std::string> hosts;  // servers', workers'
+  std::vector<std::string> security;  // modes that are measured beside none
+  std::vector<std::string> hosts;     // servers', workers'
   std::string json;
 };
 
@@ -36,7 +37,8 @@ struct PushPullArguments {
 struct PushPullCase {
   BenchSetting setting;
   std::vector<BenchOp> ops;
-  BenchLoad load;  // but for the op
+  BenchLoad load;                // but for the op
+  std::vector<JobKeys> secured;  // rows with these keys, beside those without
 };
 
 // Checks the arguments and works out the cases. INVALID_ARGUMENT, naming the option.

@@ -33,7 +33,8 @@ class BenchWorker {
     ASSIGN_OR_RETURN(const std::unique_ptr<LaneJob> job, MakeBenchJob(setting, 1));
     const View view = MakeBenchView(setting, endpoints);
     const PeerId self = WorkerPeer(kFirstWorkerNode + index);
-    ASSIGN_OR_RETURN(OpenedTransport opened, OpenTransport(self, job->job, job->config.comm(), ""));
+    ASSIGN_OR_RETURN(OpenedTransport opened,
+                     OpenTransport(self, job->job, job->config.comm(), "", job->keys));
     RETURN_IF_ERROR(ConnectToLanes(view, self, *opened.transport));
     BenchWorker worker(setting, load, index, *job, view, tally);
     worker.MakeMemory(*opened.transport);

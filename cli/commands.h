@@ -23,6 +23,7 @@ void AddWorkerCommand(CLI::App& app, Command& chosen);
 void AddStatusCommand(CLI::App& app, Command& chosen);
 void AddStopCommand(CLI::App& app, Command& chosen);
 void AddDrainCommand(CLI::App& app, Command& chosen);
+void AddKeysCommand(CLI::App& app, Command& chosen);
 void AddSampleCommand(CLI::App& app, Command& chosen);
 void AddExportCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);

@@ -3,14 +3,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
-#include "cli/exposure.h"
 #include "cli/interrupts.h"
 #include "cli/job_arguments.h"
+#include "cli/job_security.h"
+#include "cli/keys_argument.h"
 #include "cli/local_budget.h"
 #include "coordinator/daemon.h"
 #include "proto/job_config.h"
@@ -22,7 +26,9 @@ namespace {
 struct CoordinatorCommand {
   JobArguments job;
   std::string listen = "127.0.0.1:7070";
-  std::string take_up;  // a run folder; then of the others only ready_fd is read
+  std::string take_up;  // a run folder; then of the others only keys and ready_fd are read
+  KeysArgument keys;
+  bool keep_keys = false;
   int ready_fd = -1;
   bool across_hosts = false;
 };
@@ -60,9 +66,16 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
         "which job? name a job file, or the run folder of a job whose coordinator has died, with "
         "--take-up RUN");
   }
-  ASSIGN_OR_RETURN(options.config, LoadJobConfig(command.job.job_file, command.job.Overrides()));
+  const std::string& file = command.job.job_file;
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(file, kMaxJobConfigBytes));
+  std::vector<std::string> overrides = command.job.Overrides();
+  ASSIGN_OR_RETURN(const SecurityConfig::Mode written, WrittenMode(text, file, overrides));
+  // Who has keys need not say again of which mode they are.
+  if (written == SecurityConfig::MODE_DEFAULT) {
+    overrides.push_back(ModeOverride({.mode = options.keys.mode, .keys = {}}));
+  }
+  ASSIGN_OR_RETURN(options.config, ParseJobConfig(text, file, overrides));
   ASSIGN_OR_RETURN(options.listen, ParseHostPort(command.listen));
-  WarnIfExposed(options.listen.host);
   options.run_dir = command.job.run_dir;
   options.resume = command.job.resume;
   if (command.ready_fd >= 0 && !command.across_hosts)
@@ -74,6 +87,8 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
 absl::Status Coordinate(const CoordinatorCommand& command) {
   CoordinatorDaemonOptions options;
   options.take_up = command.take_up;
+  options.keep_keys = command.keep_keys || (command.keys.path.empty() && HasKeys(command.take_up));
+  ASSIGN_OR_RETURN(options.keys, command.keys.Read(command.take_up));
   if (command.take_up.empty()) {
     RETURN_IF_ERROR(ReadJob(command, options));
   } else {
@@ -101,6 +116,7 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
   CLI::App* command =
       app.add_subcommand("coordinator", "Daemon: coordinates one job whose nodes run anywhere");
   arguments->job.AddTo(*command, /*required=*/false);
+  arguments->keys.AddTo(*command);
   command
       ->add_option(
           "--take-up", arguments->take_up,
@@ -114,16 +130,19 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
   command
       ->add_option("--ready-fd", arguments->ready_fd, "File descriptor for address and run folder")
       ->group("");  // for `tug train`
+  command->add_flag("--keep-keys", arguments->keep_keys, "Keys were made for this job")
+      ->group("");  // for tug train and tug launch
   command->add_flag("--across-hosts", arguments->across_hosts, "Nodes are on other hosts too")
       ->group("");  // for `tug launch`
   command->footer(
       "Servers and workers need only --coordinator HOST:PORT; all hosts must see the run folder "
       "under the same "
       "path.\n"
-      "Example, on three hosts:\n"
-      "  a$ tug coordinator job.textproto --listen 10.0.0.1:7070\n"
-      "  b$ tug server --coordinator 10.0.0.1:7070 --listen 10.0.0.2\n"
-      "  c$ tug worker --coordinator 10.0.0.1:7070\n"
+      "Example, on three hosts that have the same job.keys (tug keys job.keys):\n"
+      "  a$ tug coordinator job.textproto --set security.mode=TOKEN --keys job.keys --listen "
+      "10.0.0.1:7070\n"
+      "  b$ tug server --coordinator 10.0.0.1:7070 --keys job.keys --listen 10.0.0.2\n"
+      "  c$ tug worker --coordinator 10.0.0.1:7070 --keys job.keys\n"
       "After the death of the coordinator (nodes wait for fault.coordinator_timeout_ms):\n"
       "  a$ tug coordinator --take-up runs/job-1");
   command->callback(

@@ -8,6 +8,8 @@
 #include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "cli/job_security.h"
+#include "cli/keys_argument.h"
 #include "cli/local_budget.h"
 #include "cli/local_job.h"
 #include "coordinator/run_folder.h"
@@ -42,6 +44,9 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
     local.hosts = testbed->hosts();
     if (job.hosts > 0) local.hosts.resize(job.hosts);
   }
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(local.job_file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(local.security.mode, WrittenMode(text, local.job_file, local.overrides));
+  ASSIGN_OR_RETURN(local.security.keys, KeysArgument().Read());
   local.beside_workers = StartsServersBesideWorkers(config);
   FitToMachine(ReadCpuBudget(), config.cluster(), local);
   const absl::Status end = RunLocalJob(local);

@@ -80,6 +80,7 @@ void CoordinatorArguments::AddTo(CLI::App& command) {
   command.add_option("--coordinator", address, "Address of its coordinator instead")
       ->type_name("HOST:PORT")
       ->excludes(by_run);
+  keys.AddTo(command);
 }
 
 }  // namespace tug

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "cli/keys_argument.h"
 
 namespace tug {
 
@@ -28,8 +29,9 @@ struct JobArguments {
 struct CoordinatorArguments {
   std::string run;
   std::string address;
+  KeysArgument keys;
 
-  // RUN | --coordinator HOST:PORT
+  // RUN | --coordinator HOST:PORT, --keys
   void AddTo(CLI::App& command);
 };
 

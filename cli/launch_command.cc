@@ -19,6 +19,8 @@
 #include "cli/commands.h"
 #include "cli/hosts_file.h"
 #include "cli/job_arguments.h"
+#include "cli/job_security.h"
+#include "cli/keys_argument.h"
 #include "cli/local_job.h"
 #include "cli/remote_program.h"
 #include "cli/ssh_hosts.h"
@@ -40,6 +42,7 @@ struct LaunchArguments {
   std::string ssh = "ssh";
   std::string program;
   std::string bundle;
+  KeysArgument keys;
   bool detached = false;
 };
 
@@ -129,6 +132,7 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
   stand_in.name = program.name;
   stand_in.log_path = attachment.log_path;
   stand_in.writes_log = true;
+  stand_in.keys = program.keys;
   const std::string path = absl::StrCat(folder, "/", program.name, ".json");
   stand_in.argv = {executable, "attach", path};
   if (coordinates) {
@@ -185,6 +189,9 @@ absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig
   for (const size_t host : dealt.workers) job.worker_hosts.push_back(place(host));
   job.log_folder = launched.folder;
   job.coordinator_log = absl::StrCat(launched.folder, "/coordinator.log");
+  ASSIGN_OR_RETURN(job.security.mode, WrittenMode(launched.job_text, arguments.job.job_file,
+                                                  arguments.job.Overrides()));
+  ASSIGN_OR_RETURN(job.security.keys, arguments.keys.Read());
   job.command =
       absl::StrCat("tug launch ", arguments.job.job_file, " --hosts ", arguments.hosts_file);
   job.elsewhere = [&launched](const Program& program, const std::string& run_dir) {
@@ -265,6 +272,7 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
       "Runs a job on hosts reached by ssh: starts coordinator, servers and workers there, shows "
       "what they say, and ends them");
   arguments->job.AddTo(*command);
+  arguments->keys.AddTo(*command);
   command
       ->add_option("--hosts", arguments->hosts_file,
                    "File with a line for each host: [user@]host[:port] [slots=N] "

@@ -16,7 +16,11 @@
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/cpu_affinity.h"
+#include "base/file.h"
+#include "base/status_macros.h"
 #include "cli/network_host.h"
+#include "cli/pipe.h"
+#include "security/key_file.h"
 
 namespace tug {
 namespace {
@@ -36,8 +40,8 @@ void SetStreams(const Program& program) {
 }
 
 // In the child, between fork and exec. Our process has one thread, so memory may be allocated.
-[[noreturn]] void BecomeProgram(const Program& program, char* const* argv, pid_t parent,
-                                const sigset_t& mask) {
+[[noreturn]] void BecomeProgram(const Program& program, int keys_fd, char* const* argv,
+                                pid_t parent, const sigset_t& mask) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the parent died before it could be watched
   setpgid(0, 0);
@@ -46,6 +50,10 @@ void SetStreams(const Program& program) {
   signal(SIGPIPE, SIG_DFL);  // it may be ignored here
   SetStreams(program);
   if (program.keep_fd >= 0) fcntl(program.keep_fd, F_SETFD, 0);
+  if (keys_fd >= 0) {
+    fcntl(keys_fd, F_SETFD, 0);
+    setenv(kKeysVariable, absl::StrCat("/proc/self/fd/", keys_fd).c_str(), /*overwrite=*/1);
+  }
   std::string problem(EnterNetworkHost(program.host).message());
   if (problem.empty()) {
     execvp(argv[0], argv);
@@ -107,13 +115,17 @@ absl::StatusOr<pid_t> Launcher::Start(const Program& program) {
   for (const std::string& argument : program.argv)
     argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  FileDescriptor keys;
+  if (!program.keys.empty()) {
+    ASSIGN_OR_RETURN(keys, InMemory(program.keys));
+  }
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot start ", program.name, ": ", std::strerror(errno)));
   }
-  if (pid == 0) BecomeProgram(program, argv.data(), parent, mask_before_);
+  if (pid == 0) BecomeProgram(program, keys.get(), argv.data(), parent, mask_before_);
   children_[pid] = program;
   return pid;
 }

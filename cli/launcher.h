@@ -26,6 +26,9 @@ struct Program {
   std::vector<int> cores;         // affinity mask of the child; empty: ours
   std::string host;               // to run in (cli/network_host.h); empty: ours
   bool writes_log = false;        // log_path, by itself: stdout and stderr are ours all the same
+  // Text of a key file that it finds by TUG_KEYS, in memory; empty: it has our environment as it
+  // is.
+  std::string keys;
 };
 
 // A child that ended.

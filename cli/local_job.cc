@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +22,8 @@
 #include "cli/gpu_share.h"
 #include "cli/launcher.h"
 #include "coordinator/run_folder.h"
+#include "security/key_file.h"
+#include "security/security_rules.h"
 
 namespace tug {
 namespace {
@@ -29,6 +32,14 @@ constexpr char kCoordinator[] = "coordinator";
 constexpr char kSpare[] = "--spare";
 constexpr absl::Duration kKillTime =
     absl::Seconds(3);  // for hosts elsewhere to say that it is done
+
+// Whether processes listen elsewhere than on loopback, as far as we know.
+bool IsExposed(const LocalJob& job) {
+  if (job.elsewhere) return true;
+  const auto exposed = [](const NetworkHost& host) { return !IsLoopback(host.address); };
+  return std::any_of(job.hosts.begin(), job.hosts.end(), exposed) ||
+         std::any_of(job.server_hosts.begin(), job.server_hosts.end(), exposed);
+}
 
 class Supervisor {
  public:
@@ -48,6 +59,7 @@ class Supervisor {
       RemoveCoordinatorAddress(run_dir_);
       std::error_code ignored;  // the nodes are gone: there is nothing to take up
       std::filesystem::remove(std::filesystem::path(run_dir_) / kJournalFile, ignored);
+      if (job_.security.keys_made) RemoveKeys(run_dir_);
     }
     Wait(absl::InfinitePast());  // an interrupt that came last
     if (job_.interrupt_is_error && interrupts_ > 0) return absl::CancelledError("interrupted");
@@ -90,7 +102,7 @@ class Supervisor {
   absl::Status KilledByUser();
   // Also those that run elsewhere, whose connections may be gone.
   void KillAll();
-  absl::Status Start(const Program& program);
+  absl::Status Start(Program program);
   // Whether a process that was killed is not to be started again, with this death.
   struct Deaths {
     absl::Time started_at;
@@ -145,6 +157,7 @@ absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
   program.log_path = job_.coordinator_log;
   program.argv = {job_.executable, kCoordinator, "--ready-fd", std::to_string(write_end.get())};
   program.argv.insert(program.argv.end(), arguments.begin(), arguments.end());
+  if (job_.security.keys_made) program.argv.push_back("--keep-keys");
   program.keep_fd = write_end.get();
   coordinator_.started_at = absl::Now();
   RETURN_IF_ERROR(Start(program));
@@ -283,7 +296,8 @@ absl::Status Supervisor::StartNode(const std::string& name) {
   return Start(node.program);
 }
 
-absl::Status Supervisor::Start(const Program& program) {
+absl::Status Supervisor::Start(Program program) {
+  if (!job_.security.keys.none()) program.keys = KeyFileText(job_.security.keys);
   if (!job_.elsewhere) return launcher_.Start(program).status();
   ASSIGN_OR_RETURN(const Program stand_in, job_.elsewhere(program, run_dir_));
   return launcher_.Start(stand_in).status();
@@ -424,6 +438,11 @@ std::string Supervisor::ResumeHint() const {
 
 }  // namespace
 
-absl::Status RunLocalJob(const LocalJob& job) { return Supervisor(job).Run(); }
+absl::Status RunLocalJob(const LocalJob& job) {
+  LocalJob settled = job;
+  RETURN_IF_ERROR(Settle(settled.security, IsExposed(job)));
+  if (!settled.security.keys.none()) settled.overrides.push_back(ModeOverride(settled.security));
+  return Supervisor(settled).Run();
+}
 
 }  // namespace tug

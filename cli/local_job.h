@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cli/job_security.h"
 #include "cli/launcher.h"
 #include "cli/network_host.h"
 
@@ -27,6 +28,7 @@ struct LocalJob {
   uint32_t servers = 1;
   uint32_t workers = 1;
   uint32_t spare_servers = 0;  // beside `servers`
+  JobSecurity security;        // settled by RunLocalJob
   // By process: its affinity mask, by which it knows what it may use; none, or empty: ours.
   std::vector<std::vector<int>> server_cores;
   std::vector<std::vector<int>> worker_cores;
@@ -62,9 +64,11 @@ struct LocalJob {
 };
 
 // Starts the coordinator on a free port, then servers and workers (their output goes to RUN/logs/),
-// and sees the job to its end. Workers that are to compute on GPUs share those of their machine
-// (cli/gpu_share.h). No process is left when it returns; of those elsewhere none whose connection
-// holds.
+// and sees the job to its end. A job whose processes listen elsewhere than on loopback has keys:
+// the user's, or some that are made for it, which a file in the run folder holds while it runs;
+// processes get them through memory (Program::keys). Workers that are to compute on GPUs share
+// those of their machine (cli/gpu_share.h). No process is left when it returns; of those elsewhere
+// none whose connection holds.
 //  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
 //    With interrupt_is_error the error is CANCELLED, "interrupted", whenever it came; before there
 //    is a job it always is CANCELLED.

@@ -65,6 +65,7 @@ int main(int argc, char** argv) {
   tug::AddStatusCommand(app, chosen);
   tug::AddStopCommand(app, chosen);
   tug::AddDrainCommand(app, chosen);
+  tug::AddKeysCommand(app, chosen);
   tug::AddSampleCommand(app, chosen);
   tug::AddEvalCommand(app, chosen);
   tug::AddExportCommand(app, chosen);

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +15,19 @@ absl::StatusOr<Pipe> NewPipe() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return FileError(errno, "make", "a pipe");
   return Pipe{FileDescriptor(fds[0]), FileDescriptor(fds[1])};
+}
+
+absl::StatusOr<FileDescriptor> InMemory(const std::string& text) {
+  FileDescriptor fd(memfd_create("tug-input", MFD_CLOEXEC));
+  if (!fd.valid() || fchmod(fd.get(), 0600) != 0)
+    return FileError(errno, "make", "a file in memory");
+  for (size_t written = 0; written < text.size();) {
+    const ssize_t n = write(fd.get(), text.data() + written, text.size() - written);
+    if (n < 0) return FileError(errno, "write", "a file in memory");
+    written += static_cast<size_t>(n);
+  }
+  lseek(fd.get(), 0, SEEK_SET);
+  return fd;
 }
 
 void IgnoreBrokenPipes() { signal(SIGPIPE, SIG_IGN); }

@@ -18,6 +18,10 @@ struct Pipe {
 // Closed on exec. Errors: as FileError.
 absl::StatusOr<Pipe> NewPipe();
 
+// A file that is nowhere but in memory, open at its begin, for who has its descriptor or may read
+// our user's. Closed on exec. Errors: as FileError.
+absl::StatusOr<FileDescriptor> InMemory(const std::string& text);
+
 // From now on writing to a pipe that nobody reads is an error of the write, not our end.
 void IgnoreBrokenPipes();
 

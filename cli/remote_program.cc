@@ -22,12 +22,17 @@ absl::StatusOr<std::string> Dump(const Json& json) {
 }
 
 Json JsonOf(const RemoteProgram& program) {
-  return {
-      {"name", program.name},         {"argv", program.argv},
-      {"folder", program.folder},     {"input", program.input},
-      {"peers", program.peers},       {"interfaces", program.interfaces},
-      {"run_dir", program.run_dir},   {"silence_ms", absl::ToInt64Milliseconds(program.silence)},
-      {"detached", program.detached}, {"ends_in_order", program.ends_in_order}};
+  return {{"name", program.name},
+          {"argv", program.argv},
+          {"folder", program.folder},
+          {"input", program.input},
+          {"keys", program.keys},
+          {"peers", program.peers},
+          {"interfaces", program.interfaces},
+          {"run_dir", program.run_dir},
+          {"silence_ms", absl::ToInt64Milliseconds(program.silence)},
+          {"detached", program.detached},
+          {"ends_in_order", program.ends_in_order}};
 }
 
 // Throws what Json does.
@@ -37,6 +42,7 @@ RemoteProgram ProgramOf(const Json& json) {
   json.at("argv").get_to(program.argv);
   json.at("folder").get_to(program.folder);
   json.at("input").get_to(program.input);
+  json.at("keys").get_to(program.keys);
   json.at("peers").get_to(program.peers);
   json.at("interfaces").get_to(program.interfaces);
   json.at("run_dir").get_to(program.run_dir);

@@ -32,6 +32,7 @@ struct RemoteProgram {
   std::vector<std::string> argv;        // without argv[0]: it is the program that attends
   std::string folder;                   // to run in, if the host has it
   std::string input;                    // that it may read at /dev/stdin
+  std::string keys;                     // as Program's
   std::vector<std::string> peers;       // for kAddressArgument, as `AddressToward` takes them
   std::vector<std::string> interfaces;  // the same
   std::string run_dir;                  // what it says is kept in its logs/, if it is there

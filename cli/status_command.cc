@@ -26,11 +26,13 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ConnectTo(const CoordinatorArgume
     }
     ASSIGN_OR_RETURN(address, ReadCoordinatorAddress(arguments.run));
   }
+  ASSIGN_OR_RETURN(const JobKeys keys, arguments.keys.Read(arguments.run));
   absl::StatusOr<std::unique_ptr<ControlClient>> client =
-      ControlClient::Connect(address, kConnectTimeout);
+      ControlClient::Connect(address, kConnectTimeout, keys);
   std::error_code error;
   const std::filesystem::path journal = std::filesystem::path(arguments.run) / kJournalFile;
-  if (client.ok() || arguments.run.empty() || !std::filesystem::exists(journal, error)) {
+  if (!absl::IsUnavailable(client.status()) || arguments.run.empty() ||
+      !std::filesystem::exists(journal, error)) {
     return client;
   }
   return absl::UnavailableError(absl::StrCat("the coordinator at ", address,

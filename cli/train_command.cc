@@ -3,9 +3,12 @@
 #include <system_error>
 
 #include "base/cpu_affinity.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/job_arguments.h"
+#include "cli/job_security.h"
+#include "cli/keys_argument.h"
 #include "cli/local_budget.h"
 #include "cli/local_job.h"
 #include "proto/job_config.h"
@@ -14,7 +17,13 @@
 namespace tug {
 namespace {
 
-absl::Status Train(const JobArguments& arguments) {
+struct TrainArguments {
+  JobArguments job;
+  KeysArgument keys;
+};
+
+absl::Status Train(const TrainArguments& train) {
+  const JobArguments& arguments = train.job;
   // Mistakes in the configuration are found before any process is started.
   ASSIGN_OR_RETURN(const JobConfig config,
                    LoadJobConfig(arguments.job_file, arguments.Overrides()));
@@ -30,6 +39,9 @@ absl::Status Train(const JobArguments& arguments) {
   job.workers = config.cluster().workers();
   job.spare_servers = config.cluster().spare_servers();
   job.beside_workers = StartsServersBesideWorkers(config);
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(job.job_file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(job.security.mode, WrittenMode(text, job.job_file, job.overrides));
+  ASSIGN_OR_RETURN(job.security.keys, train.keys.Read());
   FitToMachine(ReadCpuBudget(), config.cluster(), job);
   return RunLocalJob(job);
 }
@@ -37,11 +49,12 @@ absl::Status Train(const JobArguments& arguments) {
 }  // namespace
 
 void AddTrainCommand(CLI::App& app, Command& chosen) {
-  auto arguments = std::make_shared<JobArguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand(
       "train",
       "Runs a job on this machine: starts coordinator, servers and workers, and ends them");
-  arguments->AddTo(*command);
+  arguments->job.AddTo(*command);
+  arguments->keys.AddTo(*command);
   command->footer(
       "Ctrl-C ends the job in order (it finishes the step and writes a checkpoint); a second one "
       "ends it at "

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/gpu_share.h"
+#include "cli/keys_argument.h"
 #include "exchange/cuda_encoder.h"
 #include "kernels/device.h"
 #include "model/multi_gpu_model.h"
@@ -74,6 +76,8 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       ->add_option("--cache-dir", options->cache_dir,
                    "Folder for the tokens of the text, where the run folder's cannot be read")
       ->type_name("DIR");
+  auto keys = std::make_shared<KeysArgument>();
+  keys->AddTo(*command);
   auto gpus = std::make_shared<GpuChoice>();
   AddGpuOptions(*command, *gpus);
   command->footer(
@@ -82,12 +86,13 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       "Examples:\n"
       "  tug worker --coordinator 10.0.0.1:7070\n"
       "  tug worker --coordinator 10.0.0.1:7070 --gpu 0,1,2,3");
-  command->callback([options, gpus, &chosen] {
+  command->callback([options, keys, gpus, &chosen] {
     const std::set<int> different(gpus->numbers.begin(), gpus->numbers.end());
     if (different.size() != gpus->numbers.size()) {
       throw CLI::ValidationError("--gpu", "a number is there twice");
     }
-    chosen = [options, gpus] {
+    chosen = [options, keys, gpus]() -> absl::Status {
+      ASSIGN_OR_RETURN(options->keys, keys->Read());
       options->gpu_models = [gpus](const GpuModelOptions& model) {
         return NewMultiGpuModel(NumbersOf(*gpus, model.model.max_micro_batch), model);
       };

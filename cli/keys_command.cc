@@ -1,0 +1,73 @@
+#include <cstdio>
+#include <memory>
+
+#include "base/status_macros.h"
+#include "cli/commands.h"
+#include "security/key_file.h"
+
+namespace tug {
+namespace {
+
+struct KeysCommand {
+  std::string file;
+  std::string mode = "token";
+  bool show = false;
+};
+
+void Print(const KeysCommand& command, const JobKeys& keys, const char* what) {
+  std::printf("%s %s: mode %s, fingerprint %s\n", what, command.file.c_str(),
+              ModeName(keys.mode).c_str(), KeysFingerprint(keys).c_str());
+}
+
+absl::Status MakeOrShow(const KeysCommand& command) {
+  if (command.show) {
+    ASSIGN_OR_RETURN(const JobKeys keys, ReadKeyFile(command.file));
+    Print(command, keys, "keys");
+    return absl::OkStatus();
+  }
+  const bool curve = command.mode == "curve";
+  ASSIGN_OR_RETURN(const JobKeys keys,
+                   MakeJobKeys(curve ? SecurityConfig::CURVE : SecurityConfig::TOKEN));
+  RETURN_IF_ERROR(WriteNewKeyFile(command.file, keys));
+  Print(command, keys, "made");
+  std::printf(
+      "copy it to the hosts of the job's processes, readable by you alone (scp -p), and start each "
+      "with --keys %s, or TUG_KEYS=%s\n",
+      command.file.c_str(), command.file.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddKeysCommand(CLI::App& app, Command& chosen) {
+  auto arguments = std::make_shared<KeysCommand>();
+  CLI::App* command = app.add_subcommand(
+      "keys", "Makes the key file of a job: who has it may take part, and nobody else");
+  command->add_option("FILE", arguments->file, "File to make (never overwritten), or to show")
+      ->type_name("FILE")
+      ->required();
+  CLI::Option* mode =
+      command
+          ->add_option(
+              "--mode", arguments->mode,
+              "token: members are told from strangers, all is in clear text; curve: all is "
+              "encrypted, too")
+          ->check(CLI::IsMember({"token", "curve"}))
+          ->capture_default_str();
+  command
+      ->add_flag("--show", arguments->show,
+                 "Says mode and fingerprint of a file that is there, and no secret")
+      ->excludes(mode);
+  command->footer(
+      "The job's security.mode says which mode it is run with. tug train and tug launch make keys "
+      "by themselves where a job needs some and has none.\n"
+      "Examples:\n"
+      "  tug keys job.keys --mode curve\n"
+      "  tug coordinator job.textproto --set security.mode=CURVE --keys job.keys --listen "
+      "10.0.0.1:7070\n"
+      "  tug keys --show job.keys");
+  command->callback(
+      [arguments, &chosen] { chosen = [arguments] { return MakeOrShow(*arguments); }; });
+}
+
+}  // namespace tug
