@@ -56,12 +56,17 @@ class HostWeightCacheTest : public TugTest {
         kIp, Texts{"netns", "exec", host.name, std::filesystem::absolute("cli/tug").string()} +
                  arguments);
   }
+  // Of all jobs of the test, which others could reach.
+  Texts Keys() {
+    if (!std::filesystem::exists(Path("keys"))) Run({"keys", Path("keys")});
+    return {"--keys", Path("keys")};
+  }
   // The coordinator is on the first host.
   Process& StartCoordinator(const NetworkHost& host, const std::string& run,
                             const Texts& settings) {
     Process& coordinator = StartIn(
         host, Texts{"coordinator", job(), "--listen", host.address + ":0", "--run-dir", Path(run)} +
-                  Set(settings));
+                  Keys() + Set(settings));
     address_.clear();
     const auto listens = [&] {
       const absl::StatusOr<std::string> read = ReadCoordinatorAddress(Path(run));
@@ -75,9 +80,9 @@ class HostWeightCacheTest : public TugTest {
     std::vector<Process*> nodes;
     for (uint32_t i = 0; i < kWorkersOfHost; ++i) {
       for (const NetworkHost& host : hosts) {
-        nodes.push_back(
-            &StartIn(host, {"server", "--listen", host.address, "--coordinator", address_}));
-        nodes.push_back(&StartIn(host, {"worker", "--coordinator", address_}));
+        nodes.push_back(&StartIn(
+            host, Texts{"server", "--listen", host.address, "--coordinator", address_} + Keys()));
+        nodes.push_back(&StartIn(host, Texts{"worker", "--coordinator", address_} + Keys()));
       }
     }
     return nodes;

@@ -61,9 +61,12 @@ TEST_F(LinkCutTest, AServerThatIsCutOffIsReplacedByItsCopiesAndFencedOffLater) {
   if (!testbed.ok()) GTEST_SKIP() << testbed.status();
   const std::vector<NetworkHost>& hosts = (*testbed)->hosts();
 
+  const Texts keys = {"--keys", Path("keys")};
+  ASSERT_EQ(Run({"keys", Path("keys")}).exit_code(), 0);
   Process& coordinator = StartIn(
       hosts[0],
       Texts{"coordinator", job(), "--listen", hosts[0].address + ":0", "--run-dir", Path("run")} +
+          keys +
           Set(kLong +
               Texts{"sync.replicas=2", "fault.failure_timeout_ms=1000", "straggler.slowdown=6"}));
   std::string address;
@@ -73,7 +76,7 @@ TEST_F(LinkCutTest, AServerThatIsCutOffIsReplacedByItsCopiesAndFencedOffLater) {
     return read.ok();
   };
   ASSERT_TRUE(coordinator.WaitUntil(listens, After(kPatience))) << coordinator.err();
-  Texts to_coordinator = {"--coordinator", address};
+  const Texts to_coordinator = Texts{"--coordinator", address} + keys;
   Process& cut = StartIn(hosts[1], Texts{"server", "--listen", hosts[1].address} + to_coordinator);
   Process& other =
       StartIn(hosts[2], Texts{"server", "--listen", hosts[2].address} + to_coordinator);
