@@ -237,8 +237,7 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
   ExpectError("simulate scheduling replay.textproto --workers 5000", 1, "from 1 to 4096");
   ExpectError("simulate scheduling replay.textproto --servers 1024", 1, "smaller segments");
   ExpectError("simulate scheduling replay.textproto --workers 1,2 --servers 1,2,3", 1, "as many");
-  ExpectError("simulate scheduling replay.textproto --set optimizer.clip=GLOBAL", 1,
-              "optimizer.clip=OFF");
+  ExpectError("simulate scheduling replay.textproto --set sync.policy=ASP", 1, "BSP");
   ExpectError("simulate scheduling job.textproto", 1, "compute: REPLAY");
   ExpectError("simulate", 2, "see tug simulate --help");
 }

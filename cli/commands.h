@@ -27,6 +27,7 @@ void AddKeysCommand(CLI::App& app, Command& chosen);
 void AddSampleCommand(CLI::App& app, Command& chosen);
 void AddExportCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);
+void AddExplainCommand(CLI::App& app, Command& chosen);
 void AddReplayCommand(CLI::App& app, Command& chosen);
 void AddExperimentCommand(CLI::App& app, Command& chosen);
 void AddBenchCommand(CLI::App& app, Command& chosen);

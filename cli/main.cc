@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   tug::AddCoordinatorCommand(app, chosen);
   tug::AddServerCommand(app, chosen);
   tug::AddWorkerCommand(app, chosen);
+  tug::AddExplainCommand(app, chosen);
   tug::AddReplayCommand(app, chosen);
   tug::AddExperimentCommand(app, chosen);
   tug::AddBenchCommand(app, chosen);

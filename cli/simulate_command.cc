@@ -210,9 +210,7 @@ void AddSimulateScheduling(CLI::App& simulate, Command& chosen) {
   CLI::App* command = simulate.add_subcommand(
       "scheduling",
       "Predicts the step time of a replay under each policy, beside the bound that none beats");
-  command
-      ->add_option("JOB", a->job_file,
-                   "Job file with compute: REPLAY and optimizer { clip: OFF } (see tug help job)")
+  command->add_option("JOB", a->job_file, "Job file with compute: REPLAY (see tug help job)")
       ->required();
   command
       ->add_option("--set", a->overrides,

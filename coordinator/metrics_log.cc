@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "coordinator/blame.h"
 #include "coordinator/sync_figures.h"
 #include "coordinator/traffic_figures.h"
 #include "nlohmann/json.hpp"
@@ -165,6 +166,22 @@ void MetricsLog::Settled(const SettledMetrics& metrics) {
 
 void MetricsLog::Notice(const std::string& text) {
   Write(Dump({{"kind", "notice"}, {"timeline", timeline_}, {"text", text}}));
+}
+
+void MetricsLog::CriticalPaths(const std::vector<StepPath>& paths) {
+  for (const StepPath& path : paths) {
+    Json parts = Json::array();
+    for (const PathShare& share : SharesOf(path)) {
+      parts.push_back({{"what", kPathWorkNames[static_cast<size_t>(share.what)]},
+                       {"who", share.who},
+                       {"seconds", share.seconds}});
+    }
+    Write(Dump({{"kind", "critical_path"},
+                {"timeline", timeline_},
+                {"step", path.clock + 1},
+                {"seconds", static_cast<double>(path.end_ns - path.begin_ns) * 1e-9},
+                {"parts", std::move(parts)}}));
+  }
 }
 
 void MetricsLog::Workers(const WorkerTotals& workers) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/critical_path.h"
 #include "coordinator/loss_curve.h"
 #include "coordinator/progress.h"
 #include "coordinator/schedule_tuning.h"
@@ -32,6 +33,9 @@ namespace tug {
 //   settled     step, trials, partition_bytes, credit_bytes, seconds, first_seconds (of what it
 //               began with)
 //   notice      text; also of nodes that were lost
+//   critical_path  of each traced step, when all are over: step, seconds, parts: what, who,
+//   seconds,
+//               the largest first (blame.h)
 //   worker      before the end, of each virtual worker: virtual_worker, steps, skipped (of them),
 //               seconds, compute_seconds, wait_seconds, straggle_seconds (worker_totals.h)
 //   node        before the end, of each node that is there: node, role ("server", "worker"),
@@ -62,6 +66,7 @@ class MetricsLog {
   void Trial(const TrialMetrics& metrics);
   void Settled(const SettledMetrics& metrics);
   void Notice(const std::string& text);
+  void CriticalPaths(const std::vector<StepPath>& paths);
   void Workers(const WorkerTotals& workers);
   void Nodes(const StatusReply& status);
   void End(const StatusReply& status, const SyncConfig& sync, const std::string& reason);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
+#include "coordinator/blame.h"
 #include "coordinator/run_folder.h"
 #include "coordinator/sync_figures.h"
 #include "coordinator/trace_file.h"
@@ -100,7 +101,8 @@ void RunReporter::OnTrace(const JobTrace& trace) {
   }
   const std::string path = absl::StrCat(run_dir_, "/", kTraceFile);
   const std::vector<StepFigures> figures = FiguresOf(trace);
-  if (const absl::Status written = WriteTraceFile(path, trace, figures); !written.ok()) {
+  const std::vector<StepPath> paths = CriticalPathsOf(trace);
+  if (const absl::Status written = WriteTraceFile(path, trace, figures, paths); !written.ok()) {
     line_.Say(absl::StrCat("no trace: ", written.message()));
     return;
   }
@@ -117,7 +119,12 @@ void RunReporter::OnTrace(const JobTrace& trace) {
                     absl::StrJoin(trace.silent, ", "));
   }
   absl::StrAppend(&trace_text_, "; open it at ui.perfetto.dev");
-  line_.Say(absl::StrCat("trace written: ", ShortPath(path)));
+  blame_lines_ = BlameLines(BlameOf(paths));
+  if (!blame_lines_.empty()) {
+    absl::StrAppend(&blame_lines_.back(), "; tug explain ", ShortPath(run_dir_),
+                    " has each step, and what would help");
+  }
+  Tell([&] { metrics_.CriticalPaths(paths); }, absl::StrCat("trace written: ", ShortPath(path)));
 }
 
 void RunReporter::RecallTrace(const TraceRange& range) {
@@ -204,6 +211,7 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   if (!sync_text.empty()) line_.Say(sync_text);
   if (!tuning_text_.empty()) line_.Say(tuning_text_);
   if (!trace_text_.empty()) line_.Say(trace_text_);
+  for (const std::string& text : blame_lines_) line_.Say(text);
   std::string memory;
   for (const NodeStatus& node : status.nodes()) {
     const NodeCounters& counters = node.counters();

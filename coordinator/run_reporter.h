@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -81,8 +82,9 @@ class RunReporter {
   const SyncConfig sync_;
   const absl::Time begin_;
   WorkerTotals workers_;
-  std::string tuning_text_;  // of AUTO: where the schedule settled, or that it had not
-  std::string trace_text_;   // what the trace says, empty before there is one
+  std::string tuning_text_;               // of AUTO: where the schedule settled, or that it had not
+  std::string trace_text_;                // what the trace says, empty before there is one
+  std::vector<std::string> blame_lines_;  // what its critical paths say
   std::optional<StepMetrics> newest_step_;
   std::optional<EvalMetrics> newest_eval_;
   uint64_t steps_ = 0;

@@ -11,23 +11,31 @@
 #include "base/file.h"
 #include "base/file_writer.h"
 #include "base/status_macros.h"
+#include "coordinator/blame.h"
 #include "coordinator/trace_layout.h"
 #include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {
 
+// Of the row of the critical path; no node has this id.
+constexpr uint32_t kPathProcess = uint32_t{1} << 31;
+
 class TraceWriter {
  public:
   TraceWriter(FileWriter& file, const JobTrace& trace, const TraceLayout& layout)
       : file_(file), trace_(trace), layout_(layout), origin_ns_(Origin(trace)) {}
 
-  absl::Status Write(const std::vector<StepFigures>& figures) {
+  absl::Status Write(const std::vector<StepFigures>& figures, const std::vector<StepPath>& paths) {
     RETURN_IF_ERROR(file_.Append("{\"displayTimeUnit\":\"ms\",\n"));
     RETURN_IF_ERROR(file_.Append(absl::StrCat("\"otherData\":", About(), ",\n\"steps\":[")));
     for (const StepFigures& step : figures) RETURN_IF_ERROR(Item(Figures(step)));
+    RETURN_IF_ERROR(file_.Append("],\n\"critical_path\":["));
+    first_ = true;
+    for (const StepPath& path : paths) RETURN_IF_ERROR(Item(Path(path)));
     RETURN_IF_ERROR(file_.Append("],\n\"traceEvents\":["));
     first_ = true;
+    RETURN_IF_ERROR(DrawPaths(paths));
     for (const TracedNode& node : trace_.nodes) RETURN_IF_ERROR(NameNode(node));
     for (const DrawnTrack& track : layout_.tracks) RETURN_IF_ERROR(NameTrack(track));
     for (const DrawnSpan& span : layout_.spans) RETURN_IF_ERROR(Item(Span(span)));
@@ -78,10 +86,13 @@ class TraceWriter {
     const std::string missing = absl::StrJoin(
         trace_.silent, ",",
         [](std::string* out, const std::string& name) { out->append(JsonString(name)); });
-    return absl::StrCat("{\"first_step\":", trace_.range.first + 1,
-                        ",\"last_step\":", trace_.range.end, ",\"clock_error_us\":{", errors,
-                        "},\"events_dropped\":", dropped, ",\"spans_left_out\":", layout_.left_out,
-                        ",\"nodes_missing\":[", missing, "]}");
+    const std::string blocks = absl::StrJoin(
+        trace_.block_names, ",",
+        [](std::string* out, const std::string& name) { out->append(JsonString(name)); });
+    return absl::StrCat(
+        "{\"first_step\":", trace_.range.first + 1, ",\"last_step\":", trace_.range.end,
+        ",\"blocks\":[", blocks, "],\"clock_error_us\":{", errors, "},\"events_dropped\":", dropped,
+        ",\"spans_left_out\":", layout_.left_out, ",\"nodes_missing\":[", missing, "]}");
   }
 
   std::string Figures(const StepFigures& step) const {
@@ -96,6 +107,39 @@ class TraceWriter {
         "\"pushed_bytes\":%d,\"pulled_bytes\":%d,\"queue_seconds\":{%s}}",
         step.node_id, step.clock + 1, step.seconds, step.compute_seconds, step.exposed_seconds,
         step.communication_seconds, step.overlap(), step.pushed_bytes, step.pulled_bytes, queues);
+  }
+
+  std::string Path(const StepPath& path) const {
+    std::string parts;
+    for (const PathPart& part : path.parts) {
+      absl::StrAppend(&parts, parts.empty() ? "" : ",", "{\"what\":\"",
+                      kPathWorkNames[static_cast<size_t>(part.what)],
+                      "\",\"who\":", JsonString(part.who), ",\"block\":", JsonString(part.block),
+                      ",\"begin_us\":", At(part.begin_ns),
+                      ",\"us\":", Micros(part.end_ns - part.begin_ns), "}");
+    }
+    return absl::StrCat(
+        "{\"step\":", path.clock + 1, ",\"begin_us\":", At(path.begin_ns), ",\"seconds\":",
+        absl::StrFormat("%.9f", static_cast<double>(path.end_ns - path.begin_ns) * 1e-9),
+        ",\"parts\":[", parts, "]}");
+  }
+
+  absl::Status DrawPaths(const std::vector<StepPath>& paths) {
+    if (paths.empty()) return absl::OkStatus();
+    RETURN_IF_ERROR(Name("process_name", kPathProcess, 0, "\"name\":\"critical path\""));
+    RETURN_IF_ERROR(Name("process_sort_index", kPathProcess, 0, "\"sort_index\":-1"));
+    RETURN_IF_ERROR(Name("thread_name", kPathProcess, 1, "\"name\":\"critical path\""));
+    for (const StepPath& path : paths) {
+      for (const PathPart& part : path.parts) {
+        RETURN_IF_ERROR(Item(absl::StrCat(
+            "{\"ph\":\"X\",\"name\":",
+            JsonString(absl::StrCat(BlameText(part.what, part.who), " ", part.block)),
+            ",\"cat\":\"critical\",\"pid\":", kPathProcess, ",\"tid\":1,\"ts\":", At(part.begin_ns),
+            ",\"dur\":", Micros(part.end_ns - part.begin_ns),
+            ",\"args\":{\"step\":", path.clock + 1, "}}")));
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Name(const char* what, uint32_t pid, uint32_t tid, const std::string& arguments) {
@@ -188,12 +232,13 @@ std::string JsonString(std::string_view text) {
 }
 
 absl::Status WriteTraceFile(const std::string& path, const JobTrace& trace,
-                            const std::vector<StepFigures>& figures) {
+                            const std::vector<StepFigures>& figures,
+                            const std::vector<StepPath>& paths) {
   const std::string partial = path + ".partial";
   const TraceLayout layout = LayOut(trace);
   const auto write = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(partial));
-    RETURN_IF_ERROR(TraceWriter(file, trace, layout).Write(figures));
+    RETURN_IF_ERROR(TraceWriter(file, trace, layout).Write(figures, paths));
     return file.Finish();
   };
   absl::Status written = write();

@@ -70,7 +70,8 @@ JobTrace TwoPartitions() {
 
 Json Written(const JobTrace& trace) {
   const std::string path = ::testing::TempDir() + "/trace.json";
-  const absl::Status written = WriteTraceFile(path, trace, FiguresOf(trace));
+  const absl::Status written =
+      WriteTraceFile(path, trace, FiguresOf(trace), CriticalPathsOf(trace));
   EXPECT_TRUE(written.ok()) << written;
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
   std::ifstream file(path);
@@ -195,7 +196,7 @@ TEST(TraceFile, EscapesWhatJsonDoesNotTake) {
 }
 
 TEST(TraceFile, NamesWhatCannotBeWritten) {
-  const absl::Status written = WriteTraceFile("/nowhere/trace.json", JobTrace(), {});
+  const absl::Status written = WriteTraceFile("/nowhere/trace.json", JobTrace(), {}, {});
   EXPECT_FALSE(written.ok());
   EXPECT_NE(written.ToString().find("/nowhere/trace.json"), std::string::npos) << written;
 }

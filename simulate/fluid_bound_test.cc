@@ -93,7 +93,7 @@ TEST(FluidBound, RefusesWhatItDoesNotKnow) {
   const ReplayProfile profile = ProfileOf({{1000, 1, 2}});
   JobConfig job = ReplayJob(profile, {});
   EXPECT_FALSE(FluidBound(job, 0).ok());
-  job.mutable_optimizer()->set_clip(OptimizerConfig::GLOBAL);
+  job.mutable_sync()->set_policy(SyncConfig::ASP);
   EXPECT_FALSE(FluidBound(job, kLink).ok());
   job = ReplayJob(profile, {});
   job.mutable_replay()->clear_resolved_profile();

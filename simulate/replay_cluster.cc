@@ -38,8 +38,8 @@ std::vector<WorkerKind> GroupsOf(const ReplayTraffic& traffic, bool keep_step) {
   for (const WorkerKind& kind : traffic.kinds) {
     const uint32_t of_kind = std::min(most, kind.workers);
     for (uint32_t g = 0; g < of_kind; ++g) {
-      groups.push_back(
-          {kind.workers / of_kind + (g < kind.workers % of_kind ? 1 : 0), kind.virtual_workers});
+      groups.push_back({kind.workers / of_kind + (g < kind.workers % of_kind ? 1 : 0),
+                        kind.virtual_workers, kind.slowdown});
     }
   }
   return groups;
@@ -65,6 +65,7 @@ ReplayCluster::Worker::Worker(const WorkerKind& kind, const JobConfig& job, uint
                               size_t parts)
     : workers(kind.workers),
       virtual_workers(kind.virtual_workers),
+      slowdown(kind.slowdown),
       machine({.blocks = blocks, .virtual_workers = kind.virtual_workers}),
       pushes(PolicyOf(job.comm().scheduler()), job.comm().credit_bytes()),
       sendings(kind.virtual_workers, std::vector<Sending>(parts)),
@@ -197,14 +198,18 @@ void ReplayCluster::Advance() {
       OnComputed(event.worker);
       continue;
     }
+    if (event.leaves) {
+      Leave(*event.message);
+      continue;
+    }
     const Message message = messages_[*event.message];
     free_messages_.push_back(*event.message);
     Deal(message);
   }
 }
 
-void ReplayCluster::At(double time, uint32_t worker, std::optional<uint32_t> message) {
-  events_.push({time, event_count_++, worker, message});
+void ReplayCluster::At(double time, uint32_t worker, std::optional<uint32_t> message, bool leaves) {
+  events_.push({time, event_count_++, worker, message, leaves});
 }
 
 // Messages that are through are dealt with in order: by the lane each of all alike workers, by the
@@ -216,6 +221,10 @@ void ReplayCluster::Arrive(uint32_t name) {
   if (message.kind == Message::Kind::kPush && hosts_.server_bytes_per_second > 0) {
     seconds += static_cast<double>(parts_[message.part].partition.bytes()) /
                hosts_.server_bytes_per_second;
+  }
+  if (message.kind == Message::Kind::kWeights && hosts_.decode_bytes_per_second > 0) {
+    seconds += static_cast<double>(parts_[message.part].partition.bytes()) /
+               hosts_.decode_bytes_per_second;
   }
   if (up) seconds *= workers_[message.worker]->workers;
   double& busy_until = up ? lanes_[message.lane].busy_until : workers_[message.worker]->busy_until;
@@ -238,11 +247,15 @@ uint64_t ReplayCluster::PullBytes(uint32_t part) const {
   return traffic_.PullBytes(parts_[part].partition);
 }
 
-void ReplayCluster::Send(const Message& message) {
-  uint64_t payload = 0;
-  if (message.kind == Message::Kind::kPush) payload = PushBytes(message.part);
-  if (message.kind == Message::Kind::kWeights) payload = PullBytes(message.part);
-  if (message.worker == 0) (IsUp(message.kind) ? pushed_bytes_ : pulled_bytes_) += payload;
+uint64_t ReplayCluster::PayloadBytes(const Message& message) const {
+  if (message.kind == Message::Kind::kPush) return PushBytes(message.part);
+  return message.kind == Message::Kind::kWeights ? PullBytes(message.part) : 0;
+}
+
+void ReplayCluster::Send(const Message& message, double seconds) {
+  if (message.worker == 0) {
+    (IsUp(message.kind) ? pushed_bytes_ : pulled_bytes_) += PayloadBytes(message);
+  }
   uint32_t name = static_cast<uint32_t>(messages_.size());
   if (free_messages_.empty()) {
     messages_.push_back(message);
@@ -252,10 +265,16 @@ void ReplayCluster::Send(const Message& message) {
     messages_[name] = message;
   }
   messages_[name].sent_seconds = now_;
+  if (seconds > 0) return At(now_ + seconds, message.worker, name, /*leaves=*/true);
+  Leave(name);
+}
+
+void ReplayCluster::Leave(uint32_t name) {
+  const Message& message = messages_[name];
   const size_t direction = IsUp(message.kind) ? 0 : workers_.size();
   const size_t connection = (direction + message.worker) * traffic_.lanes() + message.lane;
   network_.Send(static_cast<ChunkNetwork::Connection>(connection),
-                static_cast<double>(kHeaderBytes + payload), name);
+                static_cast<double>(kHeaderBytes + PayloadBytes(message)), name);
 }
 
 void ReplayCluster::Deal(const Message& message) {

@@ -7,10 +7,12 @@
 //           holds the partitions of its gradients; pulls leave when their block's last gradient
 //           does
 //   lane    sums: counts the gradients of a partition; with the last one its weights are there, and
-//           the pulls that wait for them leave in the order of its AnswerQueue
+//           the pulls that wait for them leave in the order of its AnswerQueue; with clipping, with
+//           the last gradient of all that one norm is of
 //
 // as in worker/training_loop.h, exchange/ and server/shard.h. Left out: pushes that a lane has no
-// memory for (server/push_admission.h), and whatever is lost and sent again.
+// memory for (server/push_admission.h), the lanes' word about norms, and whatever is lost and sent
+// again.
 //
 // A message is its header and its payload. A worker and a lane have one connection; its messages
 // stay in order, so an answer waits behind weights that were sent before it, as in a socket. What
@@ -85,6 +87,7 @@ class ReplayCluster {
     Worker(const WorkerKind& kind, const JobConfig& job, uint32_t blocks, size_t parts);
     uint32_t workers;          // that it stands for
     uint32_t virtual_workers;  // of each
+    double slowdown;           // of the first of them
     StepMachine machine;
     CreditQueue pushes;                          // item: virtual worker << 32 | part
     std::vector<std::vector<Sending>> sendings;  // by virtual worker and part
@@ -92,6 +95,7 @@ class ReplayCluster {
     std::vector<uint64_t> versions;              // whole, by block
     bool waits = false;                          // for weights
     double busy_until = 0;                       // with messages
+    double encodes_until = 0;
   };
   struct Lane {
     explicit Lane(AnswerQueue::Options options) : answers(options) {}
@@ -109,12 +113,13 @@ class ReplayCluster {
     uint64_t number = 0;  // of the answer
     double sent_seconds = 0;
   };
-  // A message dealt with, or (no message) a block computed.
+  // A message dealt with, or encoded and due to leave, or (no message) a block computed.
   struct Event {
     double time = 0;
     uint64_t order = 0;  // of equal times: as they were found
     uint32_t worker = 0;
     std::optional<uint32_t> message;
+    bool leaves = false;
     friend bool operator>(const Event& a, const Event& b) {
       return a.time != b.time ? a.time > b.time : a.order > b.order;
     }
@@ -126,7 +131,7 @@ class ReplayCluster {
   // Goes on to the next event of any sort, and carries out what is due.
   void Advance();
   void Arrive(uint32_t message);
-  void At(double time, uint32_t worker, std::optional<uint32_t> message);
+  void At(double time, uint32_t worker, std::optional<uint32_t> message, bool leaves = false);
 
   // ---- a worker ----
   void Continue(uint32_t worker);
@@ -139,15 +144,20 @@ class ReplayCluster {
 
   // ---- a lane ----
   void OnPush(const Message& message);
+  void CloseClipped(uint32_t block);
+  void MakeVersion(uint32_t part);
   void OnPull(const Message& message);
   void OnReady(uint32_t worker, uint32_t part);
   void SendAnswers(uint32_t lane, uint32_t worker);
 
   bool IsUp(Message::Kind kind) const;
-  void Send(const Message& message);
+  // At once, or after so many seconds.
+  void Send(const Message& message, double seconds = 0);
+  void Leave(uint32_t message);
   void Deal(const Message& message);
   uint64_t PushBytes(uint32_t part) const;
   uint64_t PullBytes(uint32_t part) const;
+  uint64_t PayloadBytes(const Message& message) const;
   void Trace(SimulatedSpan::Kind kind, uint32_t worker, uint64_t clock, uint32_t block,
              double begin_seconds, double end_seconds);
 

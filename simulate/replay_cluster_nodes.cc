@@ -1,4 +1,5 @@
 // What workers and lanes of a ReplayCluster do when a block has been computed, or a message comes.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -24,8 +25,9 @@ void ReplayCluster::Continue(uint32_t index) {
   TUG_CHECK(worker.machine.next() == StepMachine::Next::kCompute);
   const Compute& compute = worker.machine.compute();
   const bool forward = compute.phase == ComputePhase::kForward;
-  const double seconds =
+  double seconds =
       forward ? traffic_.forward_seconds[compute.block] : traffic_.backward_seconds[compute.block];
+  if (compute.virtual_worker == 0) seconds *= worker.slowdown;
   const bool begins_backward =
       !forward && compute.block + 1 == traffic_.blocks() && compute.virtual_worker == 0;
   if (index == 0 && begins_backward) begins_.push_back(now_);
@@ -66,11 +68,19 @@ void ReplayCluster::SendQueued(uint32_t index) {
     const auto virtual_worker = static_cast<uint32_t>(*item >> 32);
     const auto part = static_cast<uint32_t>(*item);
     worker.sendings[virtual_worker][part].sent_seconds = now_;
+    double seconds = 0;
+    if (hosts_.encode_bytes_per_second > 0) {
+      worker.encodes_until =
+          std::max(worker.encodes_until, now_) +
+          static_cast<double>(parts_[part].partition.bytes()) / hosts_.encode_bytes_per_second;
+      seconds = worker.encodes_until - now_;
+    }
     Send({.kind = Message::Kind::kPush,
           .worker = index,
           .lane = parts_[part].partition.lane,
           .part = part,
-          .virtual_worker = virtual_worker});
+          .virtual_worker = virtual_worker},
+         seconds);
   }
 }
 
@@ -123,15 +133,36 @@ void ReplayCluster::OnWeights(const Message& message) {
 
 void ReplayCluster::OnPush(const Message& message) {
   Part& part = parts_[message.part];
+  const bool complete = ++part.summed == pushes_of_a_part_;
+  const bool alone = traffic_.clip == OptimizerConfig::OFF;
+  if (complete && alone) return MakeVersion(message.part);
   Message answer = message;
   answer.version = part.version;  // the clock of the push
-  if (++part.summed < pushes_of_a_part_) {
-    answer.kind = Message::Kind::kReceived;
-    return Send(answer);
+  answer.kind = Message::Kind::kReceived;
+  Send(answer);
+  if (complete) CloseClipped(part.partition.block);
+}
+
+// Partitions that are clipped by one norm become a version together, when the last of them is
+// complete.
+void ReplayCluster::CloseClipped(uint32_t block) {
+  const bool global = traffic_.clip == OptimizerConfig::GLOBAL;
+  const uint32_t first = global ? 0 : first_part_[block];
+  const uint32_t end = global ? first_part_.back() : first_part_[block + 1];
+  for (uint32_t part = first; part < end; ++part) {
+    if (parts_[part].summed < pushes_of_a_part_) return;
   }
+  for (uint32_t part = first; part < end; ++part) MakeVersion(part);
+}
+
+void ReplayCluster::MakeVersion(uint32_t index) {
+  Part& part = parts_[index];
+  Message answer{.kind = Message::Kind::kCommitted,
+                 .lane = part.partition.lane,
+                 .part = index,
+                 .version = part.version};
   part.summed = 0;
   ++part.version;
-  answer.kind = Message::Kind::kCommitted;
   for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
     for (uint32_t v = 0; v < workers_[worker]->virtual_workers; ++v) {
       answer.worker = worker;
@@ -139,7 +170,7 @@ void ReplayCluster::OnPush(const Message& message) {
       Send(answer);
     }
   }
-  for (const uint32_t worker : std::exchange(part.waiting, {})) OnReady(worker, message.part);
+  for (const uint32_t worker : std::exchange(part.waiting, {})) OnReady(worker, index);
 }
 
 void ReplayCluster::OnPull(const Message& message) {

@@ -29,11 +29,6 @@ absl::Status CheckJob(const JobConfig& job) {
   if (AllReduces(job)) {
     return absl::InvalidArgumentError("only exchange PUSH_PULL is simulated");
   }
-  if (job.optimizer().clip() != OptimizerConfig::OFF) {
-    return absl::InvalidArgumentError(
-        "only a job with optimizer.clip OFF is simulated: with clipping, weights wait for the "
-        "gradients of other blocks; set optimizer.clip=OFF");
-  }
   if (job.comm().push_codec().has_auto_() || job.comm().pull_format() == CommConfig::PULL_AUTO) {
     return absl::InvalidArgumentError(
         "what auto chooses hangs on times that are measured as a job runs: name a codec and a "
@@ -67,6 +62,25 @@ std::vector<uint64_t> PullBytes(const JobConfig& job, const SegmentTable& table)
   return bytes;
 }
 
+// As AssignVirtualWorkers deals them.
+std::vector<WorkerKind> KindsOf(const ClusterConfig& cluster, const StragglerConfig& straggler) {
+  const uint32_t each = cluster.virtual_workers() / cluster.workers();
+  const uint32_t with_more = cluster.virtual_workers() % cluster.workers();
+  std::vector<WorkerKind> kinds;
+  if (with_more > 0) kinds.push_back({with_more, each + 1});
+  kinds.push_back({cluster.workers() - with_more, each});
+  if (straggler.slowdown() <= 1) return kinds;
+  const bool has_more = straggler.virtual_worker() < with_more * (each + 1);
+  const auto kind = has_more ? kinds.begin() : kinds.end() - 1;
+  const WorkerKind slow{1, kind->virtual_workers, straggler.slowdown()};
+  if (--kind->workers == 0) {
+    *kind = slow;
+  } else {
+    kinds.insert(kind + 1, slow);
+  }
+  return kinds;
+}
+
 }  // namespace
 
 uint64_t ReplayTraffic::BytesOf(const Partition& part, const std::vector<uint64_t>& bytes) const {
@@ -97,11 +111,8 @@ absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job) {
   traffic.servers = cluster.servers();
   traffic.lanes_per_server = cluster.lanes_per_server();
   traffic.lane_of_segment = PlaceSegments(layout.segment_bytes, traffic.lanes());
-  // As AssignVirtualWorkers deals them.
-  const uint32_t each = cluster.virtual_workers() / cluster.workers();
-  const uint32_t with_more = cluster.virtual_workers() % cluster.workers();
-  if (with_more > 0) traffic.kinds.push_back({with_more, each + 1});
-  traffic.kinds.push_back({cluster.workers() - with_more, each});
+  traffic.clip = job.optimizer().clip();
+  traffic.kinds = KindsOf(cluster, job.straggler());
   for (const ReplayBlock& block : profile.blocks()) {
     traffic.forward_seconds.push_back(block.forward_ms() / 1000);
     traffic.backward_seconds.push_back(block.backward_ms() / 1000);

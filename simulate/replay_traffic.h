@@ -16,6 +16,7 @@ namespace tug {
 struct WorkerKind {
   uint32_t workers = 1;
   uint32_t virtual_workers = 1;  // of each
+  double slowdown = 1;           // of one of them (StragglerConfig): its passes take so much longer
 };
 
 // What a replay job computes and exchanges in a step, as its nodes would work it out.
@@ -24,7 +25,10 @@ struct ReplayTraffic {
   std::vector<uint32_t> lane_of_segment;  // index; server s has lanes_per_server from s * that on
   uint32_t servers = 1;
   uint32_t lanes_per_server = 1;
-  std::vector<WorkerKind> kinds;        // those with most virtual workers first; one or two
+  // Those with most virtual workers first, one or two; the worker that carries a straggler is one
+  // more, behind the others like it.
+  std::vector<WorkerKind> kinds;
+  OptimizerConfig::Clip clip = OptimizerConfig::OFF;
   std::vector<double> forward_seconds;  // by block, of one virtual worker
   std::vector<double> backward_seconds;
   // By segment id: of its gradient, as long as an encoding can be, once all that is to be encoded
@@ -48,7 +52,7 @@ struct ReplayTraffic {
 // INVALID_ARGUMENT for a link that carries nothing, or without end.
 absl::Status CheckLinkRate(double bytes_per_second);
 
-// Errors: INVALID_ARGUMENT for what is no replay with its profile resolved, is not BSP or clips,
+// Errors: INVALID_ARGUMENT for what is no replay with its profile resolved, is not BSP,
 // and those of LayOut (coordinator/job_blocks.h). Pure.
 absl::StatusOr<ReplayTraffic> ReplayTrafficOf(const JobConfig& job);
 

@@ -19,8 +19,9 @@ constexpr uint32_t kMeasuredEvenSteps = 4;
 
 absl::Status CheckHosts(const SimulatedHosts& hosts) {
   RETURN_IF_ERROR(CheckLinkRate(hosts.link_bytes_per_second));
-  for (const double value : {hosts.latency_seconds, hosts.message_seconds,
-                             hosts.server_bytes_per_second, hosts.queue_seconds}) {
+  for (const double value :
+       {hosts.latency_seconds, hosts.message_seconds, hosts.server_bytes_per_second,
+        hosts.encode_bytes_per_second, hosts.decode_bytes_per_second, hosts.queue_seconds}) {
     if (value >= 0 && std::isfinite(value)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("simulated hosts have times and rates of 0 or more, not ", value));

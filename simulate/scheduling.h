@@ -4,7 +4,7 @@
 // The step time of a replayed job on a given network, worked out in virtual time: workers that
 // compute as a profile says, lanes that sum and update, and the classes that schedule the real
 // exchange (scheduler/credit_queue.h, scheduler/partitioner.h, server/answer_queue.h). Synchronous
-// training, optimizer.clip OFF.
+// training; of a straggler its slowdown, not the pauses; of clipping the wait, not the lanes' word.
 
 #include <cstdint>
 #include <vector>
@@ -23,6 +23,10 @@ struct SimulatedHosts {
   double unevenness = 1;               // of streams that share a link (chunk_network.h); 1: none
   double message_seconds = 0;          // of a worker's or lane's time for a message
   double server_bytes_per_second = 0;  // of FP32 gradients that a lane sums and updates; 0: at once
+  // Of FP32 values that a worker encodes, one partition after the other, before it sends them, and
+  // that it decodes of what it pulled; 0: at once.
+  double encode_bytes_per_second = 0;
+  double decode_bytes_per_second = 0;
 };
 
 // Hosts as deploy/testbed makes them: processes that wake each other up (`latency_seconds`), queues

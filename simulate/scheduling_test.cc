@@ -133,9 +133,65 @@ TEST(PredictScheduling, RefusesWhatItDoesNotKnow) {
   hosts.latency_seconds = std::numeric_limits<double>::infinity();
   EXPECT_FALSE(PredictScheduling(job, hosts).ok());
   EXPECT_FALSE(FluidBound(job, hosts.latency_seconds).ok());
-  JobConfig clips = job;
-  clips.mutable_optimizer()->set_clip(OptimizerConfig::GLOBAL);
-  EXPECT_FALSE(PredictScheduling(clips, Links(1e6)).ok());
+  JobConfig asynchronous = job;
+  asynchronous.mutable_sync()->set_policy(SyncConfig::ASP);
+  EXPECT_FALSE(PredictScheduling(asynchronous, Links(1e6)).ok());
+}
+
+// What is pulled waits for the last push: 4 ms of transfers each way that nothing hides, but for
+// the push of the upper block during the lower one's backward pass.
+TEST(PredictScheduling, MakesAllWeightsAtOnceWhereTheyAreClippedByOneNorm) {
+  const ReplayProfile profile = ProfileOf({{100000, 3, 3}, {100000, 3, 3}});
+  const double overlapped =
+      Predict(ReplayJob(profile, {"comm.scheduler=FIFO"}), Links(1e8)).step_seconds;
+  const double per_block =
+      Predict(ReplayJob(profile, {"optimizer.clip=PER_BLOCK"}), Links(1e8)).step_seconds;
+  const double global =
+      Predict(ReplayJob(profile, {"optimizer.clip=GLOBAL"}), Links(1e8)).step_seconds;
+  EXPECT_NEAR(per_block, overlapped, 1e-4) << "a partition is a block here";
+  // Backward of both, the rest of the pushes, 4.25 ms for the first block's weights; the pull of
+  // the second ends as the first's forward pass does, or later.
+  EXPECT_GT(global, 0.006 + 2 * 0.004 + 0.003);
+  EXPECT_GE(global, per_block);
+}
+
+TEST(PredictScheduling, WaitsForAStraggler) {
+  const ReplayProfile profile = ProfileOf({{1000, 2, 3}, {1000, 2, 3}});
+  for (const double unevenness : {1.0, 10.0}) {
+    SimulatedHosts hosts = Links(1e9);
+    hosts.unevenness = unevenness;
+    const double usual = Predict(ReplayJob(profile, {"cluster.workers=3"}), hosts).step_seconds;
+    const double slow = Predict(ReplayJob(profile, {"cluster.workers=3", "straggler.slowdown=4",
+                                                    "straggler.virtual_worker=1"}),
+                                hosts)
+                            .step_seconds;
+    EXPECT_NEAR(usual, 0.010, 5e-4);
+    EXPECT_NEAR(slow, 0.040, 5e-4);
+  }
+}
+
+// Whoever carries it computes for the others too: one of two virtual workers is slow.
+TEST(PredictScheduling, KnowsWhoCarriesTheStraggler) {
+  const ReplayProfile profile = ProfileOf({{1000, 2, 3}});
+  const auto seconds = [&](const std::string& virtual_worker) {
+    return Predict(ReplayJob(profile, {"cluster.workers=2", "cluster.virtual_workers=3",
+                                       "straggler.slowdown=3",
+                                       "straggler.virtual_worker=" + virtual_worker}),
+                   Links(1e9))
+        .step_seconds;
+  };
+  EXPECT_NEAR(seconds("0"), 0.005 + 0.015, 5e-4);
+  EXPECT_NEAR(seconds("2"), 0.015, 5e-4) << "it is alone on the second worker";
+}
+
+TEST(PredictScheduling, EncodesBeforeItSends) {
+  const JobConfig job = ReplayJob(ProfileOf({{100000, 1, 2}}), {});
+  SimulatedHosts hosts = Links(1e8);
+  const double plain = Predict(job, hosts).step_seconds;
+  hosts.encode_bytes_per_second = 1e8;  // 4 ms
+  EXPECT_NEAR(Predict(job, hosts).step_seconds, plain + 0.004, 1e-4);
+  hosts.decode_bytes_per_second = 2e8;
+  EXPECT_NEAR(Predict(job, hosts).step_seconds, plain + 0.006, 1e-4);
 }
 
 // ---- whatever the job ----

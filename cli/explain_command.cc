@@ -1,0 +1,173 @@
+// tug explain: why the steps of a traced run took as long as they did, and what would change it.
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "cli/commands.h"
+#include "cli/experiment_job.h"
+#include "coordinator/run_folder.h"
+#include "experiment/explain_text.h"
+#include "experiment/link_plan.h"
+#include "experiment/path_file.h"
+#include "experiment/run_figures.h"
+#include "experiment/traced_profile.h"
+#include "experiment/what_if_prediction.h"
+#include "experiment/what_if_score.h"
+
+namespace tug {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kScoresFile[] = "what_if_scores.jsonl";
+
+struct ExplainArguments {
+  std::string run;
+  uint64_t step = 0;  // 0: all
+  bool json = false;
+  std::string link;    // empty: as the trace says
+  std::string score;   // run folder
+  std::string change;  // of --score
+  std::string scores = kScoresFile;
+};
+
+void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+void Print(const Json& json) {
+  Print(json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n");
+}
+
+absl::Status ExplainStep(const ExplainArguments& arguments, const std::vector<StepPath>& paths) {
+  for (const StepPath& path : paths) {
+    if (path.clock + 1 != arguments.step) continue;
+    if (arguments.json) {
+      Print(ChainJson(path));
+    } else {
+      Print(ChainText(path));
+    }
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(absl::StrCat("step ", arguments.step,
+                                          " has no critical path: the trace has steps ",
+                                          paths.front().clock + 1, " to ", paths.back().clock + 1));
+}
+
+absl::StatusOr<WhatIfReport> PredictFor(const ExplainArguments& arguments,
+                                        const nlohmann::json& trace,
+                                        const std::vector<StepPath>& paths) {
+  double link = 0;
+  if (!arguments.link.empty()) {
+    ASSIGN_OR_RETURN(const double bits, ParseLinkRate(arguments.link));
+    link = PayloadBytesPerSecond(bits);
+  }
+  ASSIGN_OR_RETURN(const JobConfig config, ReadRunConfig(arguments.run));
+  ASSIGN_OR_RETURN(const TracedProfile traced, ProfileOfTrace(trace, config, link));
+  ASSIGN_OR_RETURN(const WhatIfReport report, PredictWhatIfs(traced, BlameOf(paths).step_seconds));
+  RETURN_IF_ERROR(WriteJson(absl::StrCat(arguments.run, "/", kWhatIfFile), WhatIfJson(report)));
+  return report;
+}
+
+absl::Status Explain(const ExplainArguments& arguments) {
+  const std::string path = absl::StrCat(arguments.run, "/", kTraceFile);
+  ASSIGN_OR_RETURN(const nlohmann::json trace, ReadTraceJson(path));
+  ASSIGN_OR_RETURN(const std::vector<StepPath> paths, PathsIn(trace, path));
+  if (arguments.step > 0) return ExplainStep(arguments, paths);
+  const absl::StatusOr<WhatIfReport> report = PredictFor(arguments, trace, paths);
+  // A job that is not simulated is explained all the same.
+  const std::string refused = report.ok() ? "" : std::string(report.status().message());
+  if (arguments.json) {
+    Json json = BlameJson(paths);
+    json["what_if"] = report.ok() ? WhatIfJson(*report) : Json(nullptr);
+    if (!report.ok()) json["no_what_if"] = refused;
+    Print(json);
+    return absl::OkStatus();
+  }
+  Print(BlameReport(paths));
+  Print(absl::StrCat("\n", report.ok() ? WhatIfText(*report) : refused + "\n"));
+  return absl::OkStatus();
+}
+
+absl::Status AppendScore(const std::string& path, const WhatIfScore& score) {
+  std::ofstream file(path, std::ios::app);
+  file << ScoreJson(score).dump() << '\n';
+  file.flush();
+  if (file) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("cannot append to ", path, "; name another with --scores"));
+}
+
+absl::Status ScoreRun(const ExplainArguments& arguments) {
+  const absl::StatusOr<WhatIfReport> report =
+      ReadWhatIfs(absl::StrCat(arguments.run, "/", kWhatIfFile));
+  if (absl::IsNotFound(report.status())) {
+    return absl::NotFoundError(absl::StrCat("nothing was predicted of ", arguments.run,
+                                            " yet: run tug explain ", arguments.run, " first"));
+  }
+  RETURN_IF_ERROR(report.status());
+  ASSIGN_OR_RETURN(const JobConfig run, ReadRunConfig(arguments.run));
+  ASSIGN_OR_RETURN(const JobConfig other, ReadRunConfig(arguments.score));
+  ASSIGN_OR_RETURN(const WhatIfPrediction change,
+                   ChangeBetween(run, other, *report, arguments.change));
+  ASSIGN_OR_RETURN(const RunFigures run_figures,
+                   ReadRunFigures(absl::StrCat(arguments.run, "/", kMetricsFile)));
+  ASSIGN_OR_RETURN(const RunFigures other_figures,
+                   ReadRunFigures(absl::StrCat(arguments.score, "/", kMetricsFile)));
+  ASSIGN_OR_RETURN(const WhatIfScore score,
+                   Score(run.name(), change, *report, run_figures, other_figures));
+  RETURN_IF_ERROR(AppendScore(arguments.scores, score));
+  if (arguments.json) {
+    Print(ScoreJson(score));
+  } else {
+    Print(ScoreText(score) + "\n");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddExplainCommand(CLI::App& app, Command& chosen) {
+  auto arguments = std::make_shared<ExplainArguments>();
+  CLI::App* command = app.add_subcommand(
+      "explain", "Why the steps of a traced run took as long as they did, and what would help");
+  command->add_option("RUN", arguments->run, "Run folder of a job that was run with --trace")
+      ->required();
+  command->add_option("--step", arguments->step, "Only the chain of this step, part by part")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", arguments->json, "For programs: everything, in seconds");
+  command
+      ->add_option("--link", arguments->link,
+                   "What if: the rate of a host's link, as tc writes it (200mbit) [as the trace "
+                   "says]")
+      ->type_name("RATE");
+  CLI::Option* score = command->add_option(
+      "--score", arguments->score,
+      "A run of the same job with one of the changes: how right was the prediction?");
+  score->type_name("RUN");
+  command
+      ->add_option("--change", arguments->change,
+                   "With --score: the change, where it is in no configuration (\"twice the link\")")
+      ->needs(score);
+  command->add_option("--scores", arguments->scores, "With --score: appended to")
+      ->needs(score)
+      ->capture_default_str();
+  command->footer(
+      "The critical path of a step is the chain of what waited for what, from its end back to its "
+      "beginning, over all processes; docs/explain.md has how it is found and how to read it.\n"
+      "Leaves RUN/what_if.json, which --score compares with.\n"
+      "Examples:\n"
+      "  tug train job.textproto --run-dir runs/a --trace\n"
+      "  tug explain runs/a\n"
+      "  tug explain runs/a --step 12\n"
+      "  tug explain runs/a --score runs/a-with-4-servers");
+  command->callback([arguments, &chosen] {
+    chosen = [arguments] {
+      return arguments->score.empty() ? Explain(*arguments) : ScoreRun(*arguments);
+    };
+  });
+}
+
+}  // namespace tug

@@ -1,0 +1,170 @@
+// `tug explain` of real processes: who is slow is blamed, what would help is predicted, and the
+// prediction is scored when it was tried. Replays, whose workers sleep: a busy machine slows all of
+// a job down, and not one worker of it.
+
+#include <map>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kSlowVirtualWorker = 1;
+
+class ExplainTest : public TugTest {
+ protected:
+  ExplainTest() {
+    Write("late.textproto", R"(
+        name: "late" source: "made up" batch: 16
+        blocks { name: "a" parameters: 40000 forward_ms: 5 backward_ms: 10 }
+        blocks { name: "b" parameters: 40000 forward_ms: 5 backward_ms: 10 }
+        blocks { name: "c" parameters: 80000 forward_ms: 5 backward_ms: 10 })");
+    Write("job.textproto", R"(
+        name: "explained"
+        compute: REPLAY
+        replay { profile: "late.textproto" }
+        cluster { servers: 2 workers: 3 }
+        train { steps: 16 }
+        optimizer { clip: OFF }
+        comm { segment_elements: 8192 partition_bytes: 32768 }
+        checkpoint { interval: 0 }
+        fault { heartbeat_ms: 20 })");
+  }
+
+  // A traced run of the job, and what `tug explain` says of it.
+  Json Explain(const std::string& run, const Texts& settings) {
+    Process& train = StartTraining(run, settings, {"--trace-steps", "4..14"});
+    EXPECT_TRUE(train.WaitForEnd(After(kPatience)));
+    EXPECT_EQ(train.exit_code(), 0) << train.err();
+    EXPECT_THAT(train.err(), HasSubstr("critical path of 11 steps, "));
+    EXPECT_THAT(train.err(), HasSubstr("largest part of a step, of 11: "));
+    EXPECT_THAT(train.err(), HasSubstr("worker with the largest part, of 11: "));
+    const Process& explain = Run({"explain", Path(run), "--json"});
+    EXPECT_EQ(explain.exit_code(), 0) << explain.err();
+    Json json = Json::parse(explain.out(), nullptr, /*allow_exceptions=*/false);
+    EXPECT_TRUE(json.is_object()) << explain.out();
+    return json;
+  }
+
+  Json TraceOf(const std::string& run) const {
+    return Json::parse(ReadText(Path(run) + "/trace.json"), nullptr, false);
+  }
+
+  // Each chain is as long as its step, and no part of it is nothing.
+  static void ExpectChainsAreWhole(const Json& explained) {
+    ASSERT_EQ(explained["chains"].size(), 11u);
+    double parts = 0;
+    for (const Json& row : explained["blame"]) parts += row["part"].get<double>();
+    EXPECT_NEAR(parts, 1, 1e-6);
+    for (const Json& chain : explained["chains"]) {
+      double at = 0;
+      for (const Json& part : chain["parts"]) {
+        EXPECT_NEAR(part["begin_seconds"].get<double>(), at, 1e-6);
+        EXPECT_GT(part["seconds"].get<double>(), 0);
+        at += part["seconds"].get<double>();
+      }
+      EXPECT_NEAR(at, chain["seconds"].get<double>(), 1e-6);
+    }
+    EXPECT_LT(explained["unexplained_part"].get<double>(), 0.2);
+  }
+
+  // In metrics.jsonl and in the picture too.
+  void ExpectShownEverywhere(const std::string& run) const {
+    const std::string metrics = ReadText(Path(run) + "/metrics.jsonl");
+    size_t lines = 0;
+    for (size_t at = 0; (at = metrics.find("\"kind\":\"critical_path\"", at)) != metrics.npos;
+         ++at) {
+      ++lines;
+    }
+    EXPECT_EQ(lines, 11u);
+    size_t drawn = 0;
+    for (const Json& event : TraceOf(run)["traceEvents"]) {
+      drawn += event["ph"] == "X" && event["cat"] == "critical";
+    }
+    EXPECT_GT(drawn, 11u);
+  }
+
+  // "worker 4": whoever carries a virtual worker.
+  std::string CarrierOf(const std::string& run, uint32_t virtual_worker) const {
+    for (const Json& event : TraceOf(run)["traceEvents"]) {
+      if (event["ph"] != "X" || event["cat"] != "backward") continue;
+      if (event["args"]["virtual_worker"] == virtual_worker) {
+        return absl::StrCat("worker ", event["pid"].get<uint32_t>());
+      }
+    }
+    return "nobody";
+  }
+};
+
+TEST_F(ExplainTest, BlamesTheStragglerAndScoresWhatItsCureBrings) {
+  const std::string slow = absl::StrCat("straggler.virtual_worker=", kSlowVirtualWorker);
+  // Without shared memory: there are links to simulate.
+  const Texts settings = {"comm.shared_memory=false", slow};
+  const Json explained = Explain("slow", settings + Texts{"straggler.slowdown=5"});
+  ExpectChainsAreWhole(explained);
+  ExpectShownEverywhere("slow");
+  const Json& blamed = explained["workers"][0];
+  EXPECT_EQ(blamed["who"], CarrierOf("slow", kSlowVirtualWorker));
+  EXPECT_GE(blamed["steps"].get<int>(), 9);
+  EXPECT_GT(blamed["part"].get<double>(), 0.5);
+
+  // What its cure brings is 5 at most.
+  ASSERT_FALSE(explained["what_if"].is_null()) << explained["no_what_if"];
+  const Json& best = explained["what_if"]["predictions"][0];
+  EXPECT_EQ(best["name"], "the slowest worker as fast as the others");
+  EXPECT_GT(best["speed_up"].get<double>(), 2);
+  ASSERT_NO_FATAL_FAILURE(Train("cured", settings + Texts{"straggler.slowdown=1"}));
+  const Process& score = Run({"explain", Path("slow"), "--score", Path("cured")});
+  ASSERT_EQ(score.exit_code(), 0) << score.err();
+  EXPECT_THAT(score.out(), HasSubstr("the slowest worker as fast as the others: predicted "));
+  const Json line = Json::parse(ReadText(Path("what_if_scores.jsonl")), nullptr, false);
+  ASSERT_TRUE(line.is_object());
+  EXPECT_EQ(line["job"], "explained");
+  EXPECT_GT(line["actual"].get<double>(), 1.5);
+  EXPECT_LT(line["actual"].get<double>(), 5.5);
+}
+
+// An endpoint sends 640 kB a step at 2.5 MB/s: a quarter of a second beside 45 ms of computing.
+TEST_F(ExplainTest, BlamesTheLink) {
+  const Json explained = Explain(
+      "link", {"comm.shared_memory=false", "comm.impair.rate_mbit=20", "cluster.workers=2"});
+  ExpectChainsAreWhole(explained);
+  double links = 0;
+  for (const Json& row : explained["blame"]) {
+    const std::string who = row["who"];
+    if (absl::StartsWith(who, "link ")) links += row["part"].get<double>();
+  }
+  EXPECT_GT(links, 0.5);
+  EXPECT_TRUE(absl::StartsWith(explained["blame"][0]["who"].get<std::string>(), "link "))
+      << explained["blame"][0];
+  EXPECT_TRUE(explained["what_if"].is_null());
+  EXPECT_THAT(explained["no_what_if"].get<std::string>(), HasSubstr("comm.impair"));
+}
+
+TEST_F(ExplainTest, ShowsOneStepAndSaysWhatItHasNot) {
+  ASSERT_NO_FATAL_FAILURE(Train("untraced"));
+  ExpectErrorLine(Run({"explain", Path("untraced")}), {"trace.json", "--trace"});
+  ASSERT_NO_FATAL_FAILURE(Train("traced", {}, {"--trace-steps", "4..14"}));
+  const Process& step = Run({"explain", Path("traced"), "--step", "7"});
+  ASSERT_EQ(step.exit_code(), 0) << step.err();
+  EXPECT_THAT(step.out(), HasSubstr("critical path of step 7, "));
+  EXPECT_THAT(step.out(), HasSubstr(" backward"));
+  ExpectErrorLine(Run({"explain", Path("traced"), "--step", "15"}), {"step 15", "steps 4 to 14"});
+  const Process& all = Run({"explain", Path("traced")});
+  ASSERT_EQ(all.exit_code(), 0) << all.err();
+  EXPECT_THAT(all.out(), HasSubstr("comm.shared_memory")) << "why nothing is predicted";
+  ExpectErrorLine(Run({"explain", Path("traced"), "--score", Path("untraced")}),
+                  {"nothing was predicted"});
+}
+
+}  // namespace
+}  // namespace tug
