@@ -17,13 +17,13 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/manifest_file.h"
 #include "checkpoint/safetensors.h"
-#include "spdlog/spdlog.h"
 
 namespace tug {
 namespace {
@@ -250,7 +250,7 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& run_dir, const M
   RETURN_IF_ERROR(SyncFolder(checkpoints));
   RETURN_IF_ERROR(SyncFolder(run_dir));
   if (const absl::Status removed = RemoveSuperseded(run_dir, version, retention); !removed.ok()) {
-    spdlog::warn("old checkpoints stay: {}", std::string(removed.message()));
+    LogWarning("old checkpoints stay", {{"why", std::string(removed.message())}});
   }
   return FolderPath(checkpoints, version, FolderKind::kFinal);
 }

@@ -16,6 +16,7 @@
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
 #include "cli/local_budget.h"
+#include "cli/log_format.h"
 #include "coordinator/daemon.h"
 #include "proto/job_config.h"
 #include "simulate/step_prediction.h"
@@ -94,6 +95,7 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   } else {
     options.predict_steps = Predict;  // if the job wants it
   }
+  options.say_in_log = LogIsForMachines();
   Interrupts interrupts;
   options.on_listening = [&](const std::string& address, const std::string& run_dir) {
     TellParent(command.ready_fd, address, run_dir);

@@ -21,6 +21,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/gpu_share.h"
 #include "cli/launcher.h"
+#include "cli/log_format.h"
 #include "coordinator/run_folder.h"
 #include "security/key_file.h"
 #include "security/security_rules.h"
@@ -166,9 +167,8 @@ absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
 }
 
 absl::Status Supervisor::TakeUp(const Ended& coordinator) {
-  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
-  std::fprintf(stderr, "the %s %s: another one takes the job up\n", coordinator.Who().c_str(),
-               coordinator.How().c_str());
+  Tell(absl::StrCat("the ", coordinator.Who(), " ", coordinator.How(),
+                    ": another one takes the job up"));
   const int interrupts = interrupts_;
   RETURN_IF_ERROR(StartCoordinator({"--take-up", run_dir_}));
   // The one that was killed may not have heard of it.
@@ -308,9 +308,7 @@ absl::Status Supervisor::Replace(const Ended& ended) {
   // Its place may be another's by now.
   std::vector<std::string>& argv = nodes_[ended.name].program.argv;
   if (argv[1] == "server" && argv.back() != kSpare) argv.push_back(kSpare);
-  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
-  std::fprintf(stderr, "%s %s: another is started in its place\n", ended.Who().c_str(),
-               ended.How().c_str());
+  Tell(absl::StrCat(ended.Who(), " ", ended.How(), ": another is started in its place"));
   return StartNode(ended.name);
 }
 

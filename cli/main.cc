@@ -8,7 +8,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/log.h"
 #include "cli/commands.h"
+#include "cli/log_format.h"
 #include "cli/version.h"
 
 namespace {
@@ -24,6 +26,10 @@ std::string OneLine(std::string text) {
 }
 
 int Fail(const std::string& message, int code) {
+  if (tug::LogIsForMachines()) {
+    tug::LogError(message);
+    return code;
+  }
   std::fprintf(stderr, "tug: error: %s\n", OneLine(message).c_str());
   return code;
 }
@@ -50,6 +56,10 @@ int main(int argc, char** argv) {
   // is taken. Tests keep that.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 
+  if (const absl::Status chosen = tug::ChooseLogFormat(); !chosen.ok()) {
+    return Fail(std::string(chosen.message()), kWrongUsage);
+  }
+
   tug::Command chosen;
   CLI::App app{"Tugboat: trains a GPT through sharded parameter servers.", "tug"};
   app.footer(
@@ -57,7 +67,9 @@ int main(int argc, char** argv) {
       "  tug train deploy/jobs/quickstart.textproto\n"
       "  tug status runs/quickstart-1\n"
       "  tug sample --from runs/quickstart-1 --prompt \"In the beginning\"\n"
-      "Each command has its own --help.");
+      "Each command has its own --help. With TUG_LOG_FORMAT=json in the environment what "
+      "processes\n"
+      "say is JSON, a line each.");
   app.set_version_flag("--version", tug::VersionText());
   app.require_subcommand(1);
   tug::AddTrainCommand(app, chosen);

@@ -31,10 +31,11 @@ std::string TextOf(const sockaddr* address, socklen_t length) {
 
 bool IsLoopbackAddress(const std::string& address) { return absl::StartsWith(address, "127."); }
 
-absl::StatusOr<std::string> LocalAddressToward(const std::string& peer) {
+// `flags`: of getaddrinfo.
+absl::StatusOr<std::string> LocalAddressToward(const std::string& peer, int flags) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
-  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_flags = flags;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(peer.c_str(), kAnyPort, &hints, &found) != 0) {
@@ -82,11 +83,15 @@ absl::StatusOr<std::string> AddressToward(const std::vector<std::string>& peers,
   if (peers.empty()) return absl::InvalidArgumentError("no peer to be reached");
   const auto far = std::find_if_not(peers.begin(), peers.end(), IsLoopbackAddress);
   ASSIGN_OR_RETURN(const std::string routed,
-                   LocalAddressToward(far == peers.end() ? peers.front() : *far));
+                   LocalAddressToward(far == peers.end() ? peers.front() : *far, AI_NUMERICHOST));
   if (interfaces.empty()) return routed;
   ASSIGN_OR_RETURN(const std::vector<std::string> allowed, AddressesOf(interfaces));
   const bool may = std::find(allowed.begin(), allowed.end(), routed) != allowed.end();
   return may ? routed : allowed.front();
+}
+
+absl::StatusOr<std::string> AddressTowardHost(const std::string& host) {
+  return LocalAddressToward(host, 0);
 }
 
 }  // namespace tug

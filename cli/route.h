@@ -18,6 +18,9 @@ namespace tug {
 absl::StatusOr<std::string> AddressToward(const std::vector<std::string>& peers,
                                           const std::vector<std::string>& interfaces);
 
+// The same of one peer that may be a name, which is looked up then. Errors: NOT_FOUND.
+absl::StatusOr<std::string> AddressTowardHost(const std::string& host);
+
 }  // namespace tug
 
 #endif  // TUG_CLI_ROUTE_H_

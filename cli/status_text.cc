@@ -72,6 +72,9 @@ std::string NodeText(const NodeStatus& node) {
   if (counters.messages_refused() > 0) {
     absl::StrAppend(&text, ", ", counters.messages_refused(), " old messages refused");
   }
+  if (!node.metrics_endpoint().empty()) {
+    absl::StrAppend(&text, ", metrics at ", node.metrics_endpoint());
+  }
   if (node.draining()) absl::StrAppend(&text, ", draining");
   if (node.finished()) absl::StrAppend(&text, ", finished");
   return text;

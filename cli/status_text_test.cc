@@ -51,6 +51,13 @@ TEST(NodeText, SaysWhatWasGivenToSocketsAndWhatEncodingTook) {
               HasSubstr(", sent 2.5 MB by sockets, 1.25 s of encoding, 0.50 s of decoding"));
 }
 
+TEST(NodeText, SaysWhereMetricsAre) {
+  NodeStatus node = Server();
+  EXPECT_THAT(NodeText(node), Not(HasSubstr("metrics")));
+  node.set_metrics_endpoint("10.0.0.2:9464");
+  EXPECT_THAT(NodeText(node), HasSubstr(", metrics at 10.0.0.2:9464"));
+}
+
 TEST(NodeText, SaysWhatIsHeldForTraining) {
   NodeStatus node = Server();
   EXPECT_THAT(NodeText(node), Not(HasSubstr("for training")));

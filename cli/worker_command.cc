@@ -9,9 +9,11 @@
 #include "cli/commands.h"
 #include "cli/gpu_share.h"
 #include "cli/keys_argument.h"
+#include "cli/route.h"
 #include "exchange/cuda_encoder.h"
 #include "kernels/device.h"
 #include "model/multi_gpu_model.h"
+#include "proto/control_client.h"
 #include "worker/daemon.h"
 
 namespace tug {
@@ -32,6 +34,13 @@ std::vector<int> NumbersOf(const GpuChoice& choice, int max_micro_batch) {
   if (numbers.empty()) return {0};
   numbers.resize(std::min(numbers.size(), static_cast<size_t>(max_micro_batch)));
   return numbers;
+}
+
+// Of an IPv6 coordinator: metrics are answered on this host only.
+std::string MetricsHost(const std::string& coordinator) {
+  const absl::StatusOr<HostPort> peer = ParseHostPort(coordinator);
+  if (!peer.ok()) return "127.0.0.1";
+  return AddressTowardHost(peer->host).value_or("127.0.0.1");
 }
 
 void AddGpuOptions(CLI::App& command, GpuChoice& choice) {
@@ -99,6 +108,7 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       options->gpu_encoders = NewCudaEncoder;
       LeaveSignal leave;
       options->leave = &leave;
+      options->metrics_host = MetricsHost(options->coordinator);
       return RunWorker(*options);
     };
   });

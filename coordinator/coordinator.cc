@@ -15,6 +15,8 @@
 namespace tug {
 namespace {
 
+constexpr size_t kMostEndpointBytes = 256;  // "HOST:PORT"
+
 // A worker's memory, and what of it is activations beside what the literature counts for them.
 std::string PredictionText(const NodeCounters& counters) {
   const auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
@@ -103,6 +105,9 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
   }
   member->last_heard = now;
   if (request.has_counters()) member->counters = request.counters();
+  if (request.metrics_endpoint().size() <= kMostEndpointBytes) {
+    member->metrics_endpoint = request.metrics_endpoint();
+  }
   if (!request.failure().empty()) member->told_of_end = true;
   if (const auto fresh = WhatIsNew(*member, request); fresh.has_value()) {
     Keep(now, [&](JournalRecord& record) { *record.mutable_heartbeat() = *fresh; });

@@ -90,6 +90,7 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
   const bool newest = view_.has_value() && request.known_view() == view_->number();
   if (!newest || member.ready) fresh.clear_ready();
   if (member.trace_sent) fresh.clear_trace_sent();
+  fresh.clear_metrics_endpoint();  // said again with every heartbeat, and nothing depends on it
   if (request.schedule() <= member.schedule) fresh.clear_schedule();
   KeepOnly(*fresh.mutable_notices(), [&](const Notice& notice) {
     return notice_keys_.size() < kMaxNotices && !notice_keys_.contains(notice.key());

@@ -48,6 +48,7 @@ TEST_F(JournaledJob, AHeartbeatThatSaysNothingNewCostsNoRecord) {
   worker.clear_steps();  // confirmed
   for (int i = 0; i < 100; ++i) {
     worker.mutable_counters()->set_peak_memory_bytes(static_cast<uint64_t>(i));
+    worker.set_metrics_endpoint("10.0.0.2:9464");
     job_.Send(worker);
     job_.Send(server);  // lanes repeat their newest parts
     job_.Send(job_.ReadyBeat(3));
@@ -57,6 +58,7 @@ TEST_F(JournaledJob, AHeartbeatThatSaysNothingNewCostsNoRecord) {
   EXPECT_EQ(journal_.position(), before);
   EXPECT_EQ(job_.coordinator().OnStatus(job_.now()).nodes(1).counters().peak_memory_bytes(), 99u)
       << "but is heard";
+  EXPECT_EQ(job_.coordinator().OnStatus(job_.now()).nodes(1).metrics_endpoint(), "10.0.0.2:9464");
 }
 
 TEST_F(JournaledJob, MembersCountAsHeardOfWhenTheJobIsTakenUp) {

@@ -46,6 +46,7 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     for (const std::string& endpoint : member.lane_endpoints) node->add_lane_endpoints(endpoint);
     *node->mutable_counters() = member.counters;
     node->set_finished(member.finished);
+    node->set_metrics_endpoint(member.metrics_endpoint);
     AddServerStatus(member, *node);
     if (!view_.has_value()) continue;
     for (const WorkerAssignment& assignment : view_->workers()) {

@@ -4,12 +4,14 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "checkpoint/best_checkpoint.h"
@@ -21,6 +23,8 @@
 #include "coordinator/metrics_log.h"
 #include "coordinator/run_folder.h"
 #include "coordinator/run_reporter.h"
+#include "metrics/coordinator_metrics.h"
+#include "metrics/metrics_endpoint.h"
 #include "security/key_file.h"
 #include "security/security_rules.h"
 
@@ -65,10 +69,46 @@ struct Job {
   std::unique_ptr<JobLoop> loop;  // last: uses the others
 };
 
-std::unique_ptr<RunReporter> MakeReporter(const Job& job, MetricsLog metrics) {
-  return std::make_unique<RunReporter>(std::move(metrics), stderr, isatty(STDERR_FILENO) != 0,
+absl::StatusOr<std::unique_ptr<RunReporter>> MakeReporter(const Job& job, MetricsLog metrics,
+                                                          const TimelineStart& start,
+                                                          const CoordinatorDaemonOptions& options) {
+  const bool taken_up = !options.take_up.empty();
+  std::FILE* const out = options.say_in_log ? nullptr : stderr;
+  const bool terminal = out != nullptr && isatty(STDERR_FILENO) != 0;
+  ASSIGN_OR_RETURN(
+      RunExports exports,
+      RunExports::Open(job.config, {.run_dir = job.run_dir, .start = start, .taken_up = taken_up}));
+  return std::make_unique<RunReporter>(std::move(metrics), std::move(exports), out, terminal,
                                        job.run_dir, Title(job.config, job.run_dir), job.config,
                                        job.began);
+}
+
+// Answers for metrics, and says who else does, at the host that nodes know the coordinator by; null
+// where the job does not ask for it. Another coordinator of the job answers at the same address, if
+// it can.
+absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const Job& job, ControlService& service) {
+  if (!job.config.watch().metrics()) return nullptr;
+  ASSIGN_OR_RETURN(const HostPort own, ParseHostPort(service.address()));
+  auto port = static_cast<uint16_t>(job.config.watch().metrics_port());
+  const std::string path = PathIn(job.run_dir, kMetricsAddressFile);
+  std::string before;
+  if (std::ifstream file(path); port == 0 && file >> before) {
+    const absl::StatusOr<HostPort> at = ParseHostPort(before);
+    if (at.ok()) port = static_cast<uint16_t>(at->port);
+  }
+  const RunReporter& reporter = *job.reporter;
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpServer> metrics,
+      OpenMetrics(own.host, port, {job.config.name(), "coordinator", 0}, [&](MetricsText& text) {
+        text.Add(CoordinatorMetrics(), {service.Status(), reporter.totals()});
+      }));
+  const std::string address = metrics->address();
+  metrics->Add("/targets", [&service, address]() -> absl::StatusOr<HttpReply> {
+    return HttpReply{.type = "application/json", .body = TargetsJson(address, service.Status())};
+  });
+  RETURN_IF_ERROR(WriteFile(path, absl::StrCat(address, "\n")));
+  metrics->Start();
+  return metrics;
 }
 
 // Serves nodes at `listen` until the job has ended, and says how it went. `how`: how it began, for
@@ -90,9 +130,19 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
   RETURN_IF_ERROR(WriteCoordinatorAddress(job.run_dir, service->address()));
   reporter.Say(absl::StrCat("run folder ", ShortPath(job.run_dir), ", coordinator at ",
                             service->address(), how));
+  ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> metrics, OpenMetricsOf(job, *service));
+  if (metrics != nullptr) {
+    reporter.Say(absl::StrCat("metrics of all processes: http://", metrics->address(),
+                              "/targets (http_sd_configs of Prometheus)"));
+  }
   if (options.on_listening) options.on_listening(service->address(), job.run_dir);
 
   const absl::Status end = job.loop->Run(*service);
+  if (metrics != nullptr) {
+    metrics.reset();
+    std::error_code ignored;
+    std::filesystem::remove(PathIn(job.run_dir, kMetricsAddressFile), ignored);
+  }
   // One that was held for an evaluation may have turned out not to be the best.
   const absl::Status trimmed =
       TrimCheckpoints(job.run_dir, {.keep = job.config.checkpoint().keep()});
@@ -113,7 +163,7 @@ absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions b
   if (!job.config.checkpoint().keep_best()) RETURN_IF_ERROR(RemoveBest(job.run_dir));
   const std::string metrics_path = PathIn(job.run_dir, kMetricsFile);
   ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Open(metrics_path, begin.start.number));
-  job.reporter = MakeReporter(job, std::move(metrics));
+  ASSIGN_OR_RETURN(job.reporter, MakeReporter(job, std::move(metrics), begin.start, options));
   begin.predicts_steps = options.predict_steps != nullptr;
   JournalRecord first;
   first.set_time_ns(absl::ToUnixNanos(job.began));
@@ -197,7 +247,7 @@ class TakingUp {
     ASSIGN_OR_RETURN(MetricsLog metrics,
                      MetricsLog::Continue(PathIn(job_.run_dir, kMetricsFile), begin.start.number,
                                           record.begin().metrics_bytes()));
-    job_.reporter = MakeReporter(job_, std::move(metrics));
+    ASSIGN_OR_RETURN(job_.reporter, MakeReporter(job_, std::move(metrics), begin.start, options_));
     job_.loop = std::make_unique<JobLoop>(*job_.reporter, job_.config, job_.run_dir, options_);
     if (!begin.data_notice.empty()) job_.reporter->OnNotice(begin.data_notice);
     job_.coordinator = std::make_unique<Coordinator>(std::move(begin));
@@ -231,6 +281,7 @@ absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
 }  // namespace
 
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
+  SetLogProcess("coordinator", 0);
   if (!options.take_up.empty()) return TakeUp(options);
   // What can be refused without leaving anything behind is refused first.
   const SecurityConfig::Mode mode = options.config.security().mode();

@@ -32,6 +32,8 @@ struct CoordinatorDaemonOptions {
   std::function<absl::StatusOr<std::vector<double>>(
       const JobConfig& config, const StepPredictionWanted& wanted, const std::stop_token& stop)>
       predict_steps;
+  // What is for people goes to the log (base/log.h), without the progress of steps.
+  bool say_in_log = false;
   // Called once, when nodes can join.
   std::function<void(const std::string& address, const std::string& run_dir)> on_listening;
   // Asked several times a second: whether the user wants an orderly end.

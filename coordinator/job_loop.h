@@ -45,7 +45,7 @@ class JobLoop {
   void Do(const NewBestAction& better);
   void Do(const TraceCompleted& completed) { reporter_.OnTrace(completed.trace); }
   void Do(const TuningAction& tuning);
-  void Do(const TimelineBegun& timeline) { reporter_.OnTimeline(timeline); }
+  void Do(const TimelineBegun& timeline) { reporter_.OnTimeline(timeline, time_.Now()); }
   void Do(const JobEnded& ended) { end_ = ended.status; }
   void Do(const CommitCheckpointAction& commit);
   void DoTuning(const TrialMetrics& trial) { reporter_.OnTrial(trial); }

@@ -35,6 +35,7 @@ struct Member {
   bool pausing = false;
   bool finished = false;
   NodeCounters counters;
+  std::string metrics_endpoint;
   bool trace_sent = false;
   bool trace_refused = false;   // a part of it
   uint32_t schedule = 0;        // number of the newest that it has taken

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/log.h"
 
 namespace tug {
 
@@ -70,6 +71,7 @@ void ProgressLine::Step(const StepMetrics& metrics, absl::Time now) {
 
 void ProgressLine::Show(const std::string& text) {
   if (!recent_.empty()) shown_step_ = recent_.back().step;
+  if (out_ == nullptr) return;
   if (terminal_) {
     std::fprintf(out_, "\r%s\x1b[K", text.c_str());
     line_open_ = true;
@@ -80,6 +82,7 @@ void ProgressLine::Show(const std::string& text) {
 }
 
 void ProgressLine::Say(const std::string& text) {
+  if (out_ == nullptr) return LogInfo(text);
   const bool reopen = line_open_;
   Clear();
   std::fprintf(out_, "%s\n", text.c_str());

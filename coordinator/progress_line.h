@@ -22,7 +22,8 @@ class ProgressLine {
   static constexpr absl::Duration kLeastPlainGap = absl::Seconds(1);
   static constexpr size_t kRecentSteps = 50;
 
-  // `out` outlives it. `replay`: the name of the profile where workers replay one, else empty.
+  // `out` outlives it; null: no progress is shown, and events go to the log (base/log.h). `replay`:
+  // the name of the profile where workers replay one, else empty.
   ProgressLine(std::FILE* out, bool terminal, uint64_t steps, std::string replay = "")
       : out_(out), terminal_(terminal), replay_(std::move(replay)), steps_(steps) {}
   ~ProgressLine() { Clear(); }

@@ -8,6 +8,9 @@
 //   journal            what the coordinator was told (journal.h), while the job runs
 //   data/tokens.bin    the text as tokens
 //   metrics.jsonl      see metrics_log.h
+//   metrics_address    with watch.metrics: "HOST:PORT" where the coordinator answers /metrics and
+//                      /targets, while it runs
+//   tensorboard/, steps.csv, evaluations.csv   see run_exports.h, where the job asks for them
 //   loss.svg           see loss_curve.h
 //   trace.json         see trace_file.h, of a traced run
 //   best               see checkpoint/best_checkpoint.h
@@ -27,6 +30,10 @@ inline constexpr char kKeysFile[] = "keys";
 inline constexpr char kJournalFile[] = "journal";
 inline constexpr char kTokenFile[] = "data/tokens.bin";
 inline constexpr char kMetricsFile[] = "metrics.jsonl";
+inline constexpr char kMetricsAddressFile[] = "metrics_address";
+inline constexpr char kTensorboardFolder[] = "tensorboard";
+inline constexpr char kStepTable[] = "steps.csv";
+inline constexpr char kEvaluationTable[] = "evaluations.csv";
 inline constexpr char kLossPicture[] = "loss.svg";
 inline constexpr char kTraceFile[] = "trace.json";
 inline constexpr char kLogFolder[] = "logs";

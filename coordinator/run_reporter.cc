@@ -54,22 +54,42 @@ std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model) {
 
 void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
   const bool told = metrics_.is_behind();
+  exports_.Step(metrics, absl::ToDoubleSeconds(now - begin_), now, told);
   metrics_.Step(metrics, absl::ToDoubleSeconds(now - begin_));
   workers_.Add(metrics);
   newest_step_ = metrics;
   ++steps_;
   tokens_ += metrics.tokens;
   seconds_ += metrics.mean_seconds;
+  Count([&](JobTotals& totals) {
+    ++totals.steps;
+    totals.tokens += metrics.tokens;
+    totals.pushed_bytes += metrics.pushed_bytes;
+    totals.pulled_bytes += metrics.pulled_bytes;
+  });
   if (!told) line_.Step(metrics, now);
 }
 
 void RunReporter::OnEval(const EvalMetrics& metrics, absl::Time now) {
   newest_eval_ = metrics;
+  Count([&](JobTotals& totals) {
+    ++totals.evaluations;
+    totals.validation_loss = metrics.loss;
+  });
+  exports_.Eval(metrics, absl::ToDoubleSeconds(now - begin_), now, metrics_.is_behind());
   Tell([&] { metrics_.Eval(metrics, absl::ToDoubleSeconds(now - begin_)); },
        absl::StrFormat("evaluation of step %d: %s", metrics.version, EvalText(metrics, model_)));
 }
 
 void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder) {
+  Count([&](JobTotals& totals) {
+    ++totals.checkpoints;
+    for (const ManifestFile& file : commit.manifest.files()) {
+      totals.checkpoint_bytes += file.size_bytes();
+    }
+    totals.checkpoint_write_seconds += commit.write_seconds;
+    totals.checkpoint_pause_seconds += commit.pause_seconds;
+  });
   Tell(
       [&] {
         metrics_.Checkpoint(commit.manifest.version(), folder, commit.pause_seconds,
@@ -150,10 +170,13 @@ void RunReporter::OnDrift(const DriftMetrics& metrics) {
 }
 
 void RunReporter::OnNotice(const std::string& text) {
+  Count([](JobTotals& totals) { ++totals.notices; });
   Tell([&] { metrics_.Notice(text); }, text);
 }
 
-void RunReporter::OnTimeline(const TimelineBegun& timeline) {
+void RunReporter::OnTimeline(const TimelineBegun& timeline, absl::Time now) {
+  Count([](JobTotals& totals) { ++totals.rollbacks; });
+  exports_.BeginTimeline(timeline.number, timeline.version, now, metrics_.is_behind());
   metrics_.SetTimeline(timeline.number);
   OnNotice(absl::StrCat("the job goes on from step ", timeline.version, " (timeline ",
                         timeline.number, ")"));
@@ -161,7 +184,13 @@ void RunReporter::OnTimeline(const TimelineBegun& timeline) {
 
 void RunReporter::OnStatus(const StatusReply& status, const ClusterConfig& cluster) {
   line_.set_steps(status.steps());
+  exports_.SetSync(SyncFiguresOf(status));
   line_.Wait(status.phase() == WAITING ? Missing(status, cluster) : "");
+}
+
+absl::Status RunReporter::Flush() {
+  RETURN_IF_ERROR(exports_.status());
+  return metrics_.Flush();
 }
 
 void RunReporter::Finish(const StatusReply& status, uint64_t job_steps, absl::Duration time) {

@@ -7,24 +7,29 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/metrics_log.h"
 #include "coordinator/progress_line.h"
+#include "coordinator/run_exports.h"
 #include "coordinator/trace_figures.h"
+#include "metrics/coordinator_metrics.h"
 
 namespace tug {
 
 // Tells the person at the terminal and the run folder what a job does. What stands in the folder
 // already (MetricsLog::Continue) is neither written nor said again, only remembered for the end.
-// Not thread-safe.
+// Not thread-safe, but for `totals`.
 class RunReporter {
  public:
-  // `out` outlives it. `config`: resolved. `begin`: when the coordinator began.
-  RunReporter(MetricsLog metrics, std::FILE* out, bool terminal, std::string run_dir,
-              std::string title, const JobConfig& config, absl::Time begin)
+  // `out`: as ProgressLine's. `config`: resolved. `begin`: when the coordinator began.
+  RunReporter(MetricsLog metrics, RunExports exports, std::FILE* out, bool terminal,
+              std::string run_dir, std::string title, const JobConfig& config, absl::Time begin)
       : metrics_(std::move(metrics)),
+        exports_(std::move(exports)),
         line_(out, terminal, config.train().steps(), config.replay().resolved_profile().name()),
         run_dir_(std::move(run_dir)),
         title_(std::move(title)),
@@ -40,7 +45,7 @@ class RunReporter {
   void OnEval(const EvalMetrics& metrics, absl::Time now);
   void OnCheckpoint(const CommitCheckpointAction& commit, const std::string& folder);
   void OnNotice(const std::string& text);
-  void OnTimeline(const TimelineBegun& timeline);
+  void OnTimeline(const TimelineBegun& timeline, absl::Time now);
   void OnTrial(const TrialMetrics& metrics);
   void OnSettled(const SettledMetrics& metrics);
   void OnDrift(const DriftMetrics& metrics);
@@ -52,8 +57,14 @@ class RunReporter {
   // Who is missing, while the job waits; the step it will end with.
   void OnStatus(const StatusReply& status, const ClusterConfig& cluster);
 
+  // What it was told so far. Thread-safe.
+  JobTotals totals() const {
+    absl::MutexLock lock(&totals_mutex_);
+    return totals_;
+  }
+
   // Errors: metrics cannot be written (disk full).
-  absl::Status Flush() { return metrics_.Flush(); }
+  absl::Status Flush();
 
   // Draws the loss curve, and says how it went if the job ended well. `job_steps`: train.steps.
   void Finish(const StatusReply& status, uint64_t job_steps, absl::Duration time);
@@ -65,6 +76,11 @@ class RunReporter {
   void Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time);
   void SayWhatNext(const StatusReply& status, bool complete);
   absl::Status DrawLossCurve();
+  template <typename Change>
+  void Count(Change change) {
+    absl::MutexLock lock(&totals_mutex_);
+    change(totals_);
+  }
   // Writes a line, by `write`, and says `text`.
   template <typename Write>
   void Tell(Write write, const std::string& text) {
@@ -74,6 +90,7 @@ class RunReporter {
   }
 
   MetricsLog metrics_;
+  RunExports exports_;
   ProgressLine line_;
   const std::string run_dir_;
   const std::string title_;
@@ -90,6 +107,8 @@ class RunReporter {
   uint64_t steps_ = 0;
   uint64_t tokens_ = 0;
   double seconds_ = 0;
+  mutable absl::Mutex totals_mutex_;
+  JobTotals totals_ ABSL_GUARDED_BY(totals_mutex_);  // for people who watch
 };
 
 // "validation loss 1.4321, perplexity 4.19, accuracy 57.3% (12,345 tokens)"; of a classifier

@@ -1,6 +1,7 @@
 #include "coordinator/step_metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -10,7 +11,7 @@ namespace tug {
 StepMetrics FoldStep(uint64_t step, std::span<const StepShare> shares) {
   StepMetrics metrics;
   metrics.step = step;
-  double loss_sum = 0;
+  double loss_sum = 0, residual_squares = 0;
   bool any = false;
   // A worker reports the same figures of a clock with each of its virtual workers.
   std::set<std::pair<uint32_t, uint64_t>> workers;
@@ -28,6 +29,7 @@ StepMetrics FoldStep(uint64_t step, std::span<const StepShare> shares) {
     if (!std::exchange(any, true)) metrics.schedule = report.schedule();
     if (metrics.schedule != report.schedule()) metrics.schedule.reset();
     loss_sum += report.loss_sum();
+    residual_squares += report.residual_squares();
     metrics.tokens += report.tokens();
     metrics.targets += report.targets();
     metrics.seconds = std::max(metrics.seconds, report.step_seconds());
@@ -54,6 +56,8 @@ StepMetrics FoldStep(uint64_t step, std::span<const StepShare> shares) {
   const auto reporters = static_cast<double>(workers.size());
   metrics.mean_seconds /= reporters;
   metrics.mean_wait_seconds /= reporters;
+  metrics.residual_norm =
+      std::sqrt(residual_squares / static_cast<double>(shares.size() - metrics.skipped));
   metrics.loss = metrics.targets == 0 ? 0 : loss_sum / static_cast<double>(metrics.targets);
   return metrics;
 }

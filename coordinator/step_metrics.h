@@ -42,6 +42,9 @@ struct StepMetrics {
   // The part of a worker's communication that its computing hid, 1 - wait / communication; of the
   // worker that hid least. 1 without communication.
   double overlap = 1;
+  // With error feedback: root mean square, over virtual workers, of the norm of what their pushes
+  // have left out so far (StepReport.residual_squares).
+  double residual_norm = 0;
   uint32_t skipped = 0;  // virtual workers that were behind, and left it out (sync.policy BACKUP)
   // Number of the schedule that it ran under; none: workers do not agree.
   std::optional<uint32_t> schedule;

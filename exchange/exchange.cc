@@ -102,6 +102,13 @@ std::vector<SegmentResidual> Exchange::CopyResiduals(uint32_t virtual_worker) {
   return encoder_.CopyResiduals(virtual_worker);
 }
 
+ExchangeCounters Exchange::counters() const {
+  ExchangeCounters counters = counters_;
+  counters.outstanding_bytes = pushes_.outstanding_bytes();
+  counters.waiting_bytes = pushes_.waiting_bytes();
+  return counters;
+}
+
 LinkChoices Exchange::choices() const {
   return {encoder_.chosen(), pulls_.chosen(), encoder_.method_names()};
 }

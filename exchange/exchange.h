@@ -90,7 +90,7 @@ class Exchange {
   void OnTick(absl::Time now);
 
   size_t open_pushes() const { return pushes_.open(); }
-  const ExchangeCounters& counters() const { return counters_; }
+  ExchangeCounters counters() const;
   // What is chosen of each link by comm.push_codec.auto and PULL_AUTO.
   LinkChoices choices() const;
   // By virtual worker: of what its pushes have left out so far (error feedback). Empty, or 0: none.

@@ -83,6 +83,9 @@ class PushTable {
 
   // Not committed.
   size_t open() const { return open_; }
+  // Bytes that hold credit, and those that wait for it.
+  uint64_t outstanding_bytes() const { return queue_.outstanding_bytes(); }
+  uint64_t waiting_bytes() const { return queue_.waiting_bytes(); }
 
  private:
   enum class State : uint8_t {

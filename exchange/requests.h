@@ -205,6 +205,9 @@ struct ExchangeCounters {
   // Of pushes sent and not received, at a time: in sockets, on the wire and in lanes' queues; a
   // partition counts once, however often it is sent. At most max(credit_bytes, a partition).
   uint64_t most_outstanding_bytes = 0;
+  // Of the same, now; and what waits for its turn and for credit.
+  uint64_t outstanding_bytes = 0;
+  uint64_t waiting_bytes = 0;
   double encode_seconds = 0;  // spent in making frames of gradients
   uint64_t resent = 0;
   uint64_t deferred = 0;  // pushes that a lane had no memory for yet

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <random>
@@ -14,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "base/clock_offset.h"
 #include "base/host_identity.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "proto/trace_messages.h"
@@ -65,7 +65,7 @@ class Beats {
         if (reply->phase() == DONE) return absl::OkStatus();
         if (reply->phase() == FAILED) return absl::AbortedError(reply->failure());
         if (reply->leave()) {
-          std::fprintf(stderr, "tug: this node has left the job, which goes on\n");
+          LogInfo("this node has left the job, which goes on");
           return absl::OkStatus();
         }
         Take(*reply, request);
@@ -77,11 +77,9 @@ class Beats {
             absl::FormatDuration(absl::Floor(silence, absl::Milliseconds(100))), "; ", Remedy()));
       } else if (silence > kSilence && !silence_told_) {
         silence_told_ = true;
-        std::fprintf(stderr,
-                     "tug: warning: the coordinator at %s does not answer; the job goes on without "
-                     "it for %s at most: %s\n",
-                     client_.address().c_str(), absl::FormatDuration(patience_).c_str(),
-                     Remedy().c_str());
+        LogWarning(absl::StrCat("the coordinator does not answer; the job goes on without it for ",
+                                absl::FormatDuration(patience_), " at most: ", Remedy()),
+                   {{"address", client_.address()}});
       }
       if (reply.ok() && reply->trace_wanted() && !base_.trace_sent()) {
         SendTrace();  // in place of the pause
@@ -111,7 +109,7 @@ class Beats {
     answered_ = time_.Now();
     if (presence_->broke_off()) presence_ = client_.StayPresent(base_.node_id(), base_.job());
     if (!std::exchange(silence_told_, false)) return;
-    std::fprintf(stderr, "tug: the coordinator at %s answers again\n", client_.address().c_str());
+    LogInfo("the coordinator answers again", {{"address", client_.address()}});
   }
 
   absl::StatusOr<HeartbeatReply> Beat(const HeartbeatRequest& request) {
@@ -124,9 +122,7 @@ class Beats {
 
   bool WantsToLeave() {
     if (leaving_ || !callbacks_.leaving || !callbacks_.leaving()) return leaving_;
-    std::fprintf(stderr,
-                 "tug: this node hands over what it has, to leave the job; another SIGTERM ends it "
-                 "at once\n");
+    LogInfo("this node hands over what it has, to leave the job; another SIGTERM ends it at once");
     return leaving_ = true;
   }
 
@@ -144,8 +140,8 @@ class Beats {
         return;
       }
       if (!sent.ok()) {
-        std::fprintf(stderr, "tug: warning: the trace of this process is not whole: %s\n",
-                     std::string(sent.message()).c_str());
+        LogWarning("the trace of this process is not whole",
+                   {{"why", std::string(sent.message())}});
         break;
       }
       upload_->Confirm();

@@ -81,6 +81,7 @@ void CreditQueue::Append(Ticket ticket) {
   ends.last = ticket;
   filled_[list / 64] |= uint64_t{1} << (list % 64);
   ++waiting_;
+  waiting_bytes_ += slot.entry.bytes;
 }
 
 void CreditQueue::Unlink(Ticket ticket) {
@@ -94,6 +95,7 @@ void CreditQueue::Unlink(Ticket ticket) {
   (slot.after == kNone ? ends.last : slots_[slot.after].before) = slot.before;
   if (ends.first == kNone) filled_[list / 64] &= ~(uint64_t{1} << (list % 64));
   --waiting_;
+  waiting_bytes_ -= slot.entry.bytes;
 }
 
 uint32_t CreditQueue::NextList() const {

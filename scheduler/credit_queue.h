@@ -69,6 +69,7 @@ class CreditQueue {
   // The most at a time, ever.
   uint64_t most_outstanding_bytes() const { return most_outstanding_bytes_; }
   size_t waiting() const { return waiting_; }
+  uint64_t waiting_bytes() const { return waiting_bytes_; }
   bool IsOutstanding(Ticket ticket) const { return slots_[ticket].state == State::kOutstanding; }
 
  private:
@@ -97,6 +98,7 @@ class CreditQueue {
   uint64_t outstanding_bytes_ = 0;
   uint64_t most_outstanding_bytes_ = 0;
   size_t waiting_ = 0;
+  uint64_t waiting_bytes_ = 0;
   std::vector<Slot> slots_;  // by ticket
   std::vector<Ticket> free_;
   std::vector<List> lists_;       // by priority

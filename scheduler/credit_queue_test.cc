@@ -66,6 +66,20 @@ TEST(CreditQueue, ByteSchedulerPreemptsABlockBetweenItsPartitions) {
   EXPECT_EQ(OrderOfBlocks(CommConfig::BYTESCHEDULER), (std::vector<uint64_t>{2, 0, 0, 1, 1, 2}));
 }
 
+TEST(CreditQueue, CountsWhatWaits) {
+  CreditQueue queue(PolicyOf(CommConfig::FIFO), 10);
+  const Ticket first = queue.Enqueue({0, 0, 10, 0});
+  const Ticket second = queue.Enqueue({1, 1, 7, 1});
+  EXPECT_EQ(queue.waiting_bytes(), 17u);
+  queue.Next();
+  EXPECT_EQ(queue.waiting_bytes(), 7u);
+  queue.Received(first);
+  queue.EnqueueAgain(first);
+  EXPECT_EQ(queue.waiting_bytes(), 17u);
+  queue.Committed(second);  // while it waits
+  EXPECT_EQ(queue.waiting_bytes(), 10u);
+}
+
 // Two virtual workers push the same block; block 0 need not wait for the second one's.
 TEST(CreditQueue, PriorityEndsABlockWhereAnotherSendingOfItBegins) {
   CreditQueue queue(PolicyOf(CommConfig::PRIORITY), 10);

@@ -98,4 +98,16 @@ uint64_t AnswerQueue::outstanding_bytes(PeerId worker) const {
   return of == nullptr ? 0 : of->queue.outstanding_bytes();
 }
 
+uint64_t AnswerQueue::outstanding_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [peer, worker] : workers_) bytes += worker->queue.outstanding_bytes();
+  return bytes;
+}
+
+uint64_t AnswerQueue::waiting_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [peer, worker] : workers_) bytes += worker->queue.waiting_bytes();
+  return bytes;
+}
+
 }  // namespace tug

@@ -76,6 +76,9 @@ class AnswerQueue {
   // largest credit so far. What was asked for again counts once.
   uint64_t most_outstanding_bytes() const { return most_outstanding_bytes_; }
   uint64_t outstanding_bytes(PeerId worker) const;
+  // Of all workers: what holds credit, and what waits for it. As many additions as workers.
+  uint64_t outstanding_bytes() const;
+  uint64_t waiting_bytes() const;
 
  private:
   using Ticket = CreditQueue::Ticket;

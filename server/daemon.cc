@@ -1,18 +1,24 @@
 #include "server/daemon.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cpu_affinity.h"
 #include "base/file_limit.h"
 #include "base/large_blocks.h"
+#include "base/log.h"
 #include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "base/trace.h"
+#include "metrics/metrics_endpoint.h"
+#include "metrics/server_metrics.h"
 #include "proto/control_client.h"
 #include "proto/heartbeat_loop.h"
 #include "proto/sync_mode.h"
@@ -114,6 +120,23 @@ absl::Status FirstFailure(const std::vector<std::unique_ptr<LaneThread>>& lanes)
   return absl::OkStatus();
 }
 
+ServerFigures FiguresOf(const std::vector<std::unique_ptr<LaneThread>>& lanes) {
+  ServerFigures figures;
+  for (const std::unique_ptr<LaneThread>& lane : lanes) {
+    LaneThread::Report report = lane->report();
+    report.figures.shared_bytes = report.shared_bytes;
+    figures.lanes.push_back(std::move(report.figures));
+  }
+  return figures;
+}
+
+// Of "tcp://10.0.0.2:40001".
+absl::StatusOr<std::string> HostOf(const std::string& lane_endpoint) {
+  constexpr size_t kScheme = sizeof("tcp://") - 1;
+  ASSIGN_OR_RETURN(const HostPort at, ParseHostPort(lane_endpoint.substr(kScheme)));
+  return at.host;
+}
+
 }  // namespace
 
 absl::Status RunServer(const ServerOptions& options) {
@@ -126,6 +149,7 @@ absl::Status RunServer(const ServerOptions& options) {
   RegisterRequest request = ThisProcess(SERVER);
   request.set_spare(options.spare);
   ASSIGN_OR_RETURN(RegisterReply registered, client->Register(request));
+  SetLogProcess("server", registered.node_id());
   LaneJob job{registered.job(),
               registered.node_id(),
               registered.config(),
@@ -150,12 +174,27 @@ absl::Status RunServer(const ServerOptions& options) {
   if (may_leave) options.leave->Arm();
 
   PeakMemory memory;
-  uint64_t predicted_bytes = 0, predicted_held_bytes = 0;
+  uint64_t predicted_bytes = 0;
+  std::atomic<uint64_t> predicted_held_bytes = 0;
+  std::unique_ptr<HttpServer> metrics;  // after what it reads
+  if (job.config.watch().metrics()) {
+    ASSIGN_OR_RETURN(const std::string host, HostOf(lanes.front()->endpoint()));
+    ASSIGN_OR_RETURN(
+        metrics,
+        OpenMetrics(host, static_cast<uint16_t>(job.config.watch().metrics_port()),
+                    {job.config.name(), "server", registered.node_id()}, [&](MetricsText& text) {
+                      ServerFigures figures = FiguresOf(lanes);
+                      figures.predicted_held_bytes = predicted_held_bytes;
+                      text.Add(ServerMetrics(), figures);
+                    }));
+    metrics->Start();
+  }
   HeartbeatCallbacks callbacks;
   callbacks.report = [&](HeartbeatRequest& beat) {
     AddReports(lanes, memory, beat);
     beat.mutable_counters()->set_predicted_memory_bytes(predicted_bytes);
     beat.mutable_counters()->set_predicted_held_bytes(predicted_held_bytes);
+    if (metrics != nullptr) beat.set_metrics_endpoint(metrics->address());
   };
   // Of a view, or of one that is being prepared, with its lanes.
   const auto take_placement = [&](const View& view) -> absl::Status {

@@ -1,6 +1,7 @@
 #include "server/lane.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -309,6 +310,7 @@ ShardOptions LaneThread::MakeShardOptions(const View& view) const {
   options.leave_out_update = job_.leave_out_update;
   options.trace = trace_;
   options.time = &time_;
+  if (job_.config.watch().metrics()) options.work_time = &time_;
   if (AllReduces(job_.config)) {
     options.lane_of_segment.assign(options.lane_of_segment.size(), number_);
     options.reduction = ReductionOptions(view);
@@ -440,6 +442,34 @@ void LaneThread::NoteShardMemory() {
   most_cached_bytes_ = std::max(most_cached_bytes_, shard_->most_cached_bytes());
 }
 
+LaneFigures LaneThread::Figures() const {
+  const ShardCounters& counters = shard_->counters();
+  const TransportCounters transport = transport_->counters();
+  timespec cpu{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+  return {.sum_seconds = counters.decode_seconds,
+          .optimizer_seconds = counters.optimizer_seconds,
+          .serve_seconds = counters.serve_seconds,
+          .cpu_seconds = absl::ToDoubleSeconds(absl::DurationFromTimespec(cpu)),
+          .updates = counters.updates,
+          .staleness = {counters.staleness.begin(), counters.staleness.end()},
+          .dropped_pushes = counters.dropped_pushes,
+          .deferred_pushes = counters.deferred,
+          .repeated_messages = counters.repeats,
+          .messages_dropped = transport.dropped + counters.malformed,
+          .messages_refused = counters.refused,
+          .waiting_bytes = shard_->waiting_answer_bytes(),
+          .outstanding_bytes = shard_->outstanding_answer_bytes(),
+          .most_outstanding_bytes = counters.most_answer_bytes,
+          .socket_bytes = transport.socket_bytes,
+          .sent_bytes = transport.sent_bytes,
+          .received_bytes = transport.received_bytes,
+          .weight_bytes = memory_->weights().most(),
+          .optimizer_bytes = memory_->state().most(),
+          .sum_bytes = most_sum_bytes_,
+          .cached_bytes = most_cached_bytes_};
+}
+
 void LaneThread::PublishCounters() {
   NoteShardMemory();
   if (const absl::Status failure = memory_->failure(); !failure.ok()) {
@@ -449,7 +479,10 @@ void LaneThread::PublishCounters() {
   }
   const ShardCounters& counters = shard_->counters();
   const TransportCounters transport = transport_->counters();
+  LaneFigures figures;
+  if (job_.config.watch().metrics()) figures = Figures();
   absl::MutexLock lock(&mutex_);
+  report_.figures = std::move(figures);
   report_.dropped = transport.dropped + transport.connections_refused + counters.malformed;
   report_.socket_bytes = transport.socket_bytes;
   report_.refused = counters.refused;

@@ -17,6 +17,7 @@
 #include "base/time_source.h"
 #include "base/trace.h"
 #include "exchange/segment_table.h"
+#include "metrics/server_metrics.h"
 #include "proto/control.pb.h"
 #include "security/job_keys.h"
 #include "server/lane_memory.h"
@@ -76,6 +77,8 @@ class LaneThread {
     uint64_t optimizer_bytes = 0;
     uint64_t sum_bytes = 0;
     uint64_t cached_bytes = 0;
+    // With watch.metrics, for people who watch.
+    LaneFigures figures;
   };
 
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.
@@ -150,6 +153,7 @@ class LaneThread {
   void TakeOrders(absl::Time now);
   absl::Status TakePlacement(const View& view, absl::Time now);
   void PublishCounters();
+  LaneFigures Figures() const;
   // Before shard_ goes.
   void NoteShardMemory();
 

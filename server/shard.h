@@ -150,6 +150,8 @@ struct ShardOptions {
   bool leave_out_update = false;
   TraceTrack* trace = nullptr;       // outlives the shard; may be null
   const TimeSource* time = nullptr;  // for ShardCounters::decode_seconds; as `trace`
+  // For ShardCounters::optimizer_seconds and serve_seconds; as `trace`.
+  const TimeSource* work_time = nullptr;
   // For tests: puts another policy in place of that of `sync`.
   std::function<std::unique_ptr<const SyncPolicy>(std::unique_ptr<const SyncPolicy>)>
       replace_policy_for_test = {};
@@ -201,6 +203,9 @@ struct ShardCounters {
   uint64_t dropped_pushes = 0;
   uint64_t inexact_records = 0;  // OrderRecord::kInexact
   double decode_seconds = 0;     // spent in decoding and summing pushes
+  // With ShardOptions::work_time: spent in making new weights, and in answering pulls.
+  double optimizer_seconds = 0;
+  double serve_seconds = 0;
 };
 
 // Not thread-safe: owned by one lane.
@@ -268,6 +273,9 @@ class Shard {
   // Of a copy; CopyStore::kNothing if it has nothing yet.
   uint64_t copy_version(uint32_t segment) const { return copies_.version(segment); }
   const ShardCounters& counters() const { return counters_; }
+  // Of weights that workers asked for: sent and not known to be there; not sent for want of credit.
+  uint64_t outstanding_answer_bytes() const { return answers_.outstanding_bytes(); }
+  uint64_t waiting_answer_bytes() const { return answers_.waiting_bytes(); }
   // Memory of sums, spare buffers included. At most 4 bytes a parameter + parking_bytes, or, while
   // exempt pushes come in, + (log2(virtual workers) + 2) partitions.
   uint64_t held_bytes() const { return pool_.total_bytes(); }

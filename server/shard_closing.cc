@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "kernels/sum.h"
 #include "server/shard.h"
 
@@ -214,6 +215,7 @@ void Shard::MakeVersion(uint32_t segment, const SegmentUpdate& made, uint32_t vi
                                         .virtual_worker = virtual_worker,
                                         .clock = clock,
                                         .bytes = place.bytes()});
+  const ElapsedSeconds elapsed(options_.work_time, counters_.optimizer_seconds);
   const WeightsStore::Update update = weights_.BeginUpdate(segment, state.version);
   if (made.skipped()) {
     weights_.CopyWeights(update);

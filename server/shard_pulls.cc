@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "exchange/runs.h"
 #include "exchange/weights_payload.h"
 #include "server/shard.h"
@@ -187,6 +188,7 @@ bool Shard::Answer(const WaitingPull& waiting, uint64_t number) {
   event.clock = (update_per_push_ ? pull.version : served) - 1;
   event.bytes = 0;
   const TraceSpan span(options_.trace, event);
+  const ElapsedSeconds elapsed(options_.work_time, counters_.serve_seconds);
   const Codec codec = AnswerCodec(pull);
   std::optional<Lease> weights = weights_.Read(first, pull.segment_count, served, newest == served,
                                                codec, waiting.payload.bytes());
@@ -210,6 +212,7 @@ bool Shard::AnswerFromCache(const WireHeader& pull, uint64_t number) {
   event.clock = pull.version - 1;
   event.bytes = 0;
   const TraceSpan span(options_.trace, event);
+  const ElapsedSeconds elapsed(options_.work_time, counters_.serve_seconds);
   std::optional<Lease> weights = cache_->Find(pull);
   if (!weights.has_value()) {
     Reply(MessageKind::kRefused, pull, pull.version);

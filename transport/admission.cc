@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "spdlog/spdlog.h"
+#include "base/log.h"
 
 namespace tug {
 
@@ -46,8 +46,9 @@ bool Admission::AdmitPayload(const WireHeader& header, std::span<const std::byte
 
 void Admission::Drop(Fault fault, absl::string_view from, absl::string_view why) {
   if (++dropped_[static_cast<size_t>(fault)] > 1) return;
-  spdlog::warn("{}: dropped a message from {}: {} (later ones are counted, not logged)",
-               PeerName(self_), std::string(from), std::string(why));
+  LogWarning(
+      "dropped a message (later ones are counted, not logged)",
+      {{"endpoint", PeerName(self_)}, {"from", std::string(from)}, {"why", std::string(why)}});
 }
 
 uint64_t Admission::dropped() const {

@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "base/spin.h"
 #include "base/status_macros.h"
-#include "spdlog/spdlog.h"
 
 namespace tug {
 namespace {
@@ -281,7 +281,8 @@ void ShmTransport::Accept() {
     auto connection = ShmConnection::Create(std::move(socket), options_.self, std::nullopt,
                                             doorbell_.get(), arena_, credentials_);
     if (!connection.ok()) {
-      spdlog::warn("{}: {}", PeerName(options_.self), connection.status().ToString());
+      LogWarning("refused a connection through shared memory",
+                 {{"endpoint", PeerName(options_.self)}, {"why", connection.status().ToString()}});
       continue;
     }
     Watch((*connection)->socket());

@@ -4,9 +4,15 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "base/file_limit.h"
 #include "base/large_blocks.h"
+#include "base/log.h"
 #include "base/status_macros.h"
+#include "metrics/metrics_endpoint.h"
+#include "metrics/step_totals.h"
+#include "metrics/worker_metrics.h"
 #include "proto/control_client.h"
 #include "proto/heartbeat_loop.h"
 #include "proto/job_config.h"
@@ -24,6 +30,45 @@ absl::StatusOr<uint64_t> FingerprintOf(const WorkerOptions& options) {
   return Fingerprint(config);
 }
 
+// The training that there is, and its steps, for those who watch. Thread-safe.
+class Watched {
+ public:
+  // Null: none. What was there before is not used any more when this returns.
+  void Set(const Training* training) {
+    absl::MutexLock lock(&mutex_);
+    training_ = training;
+  }
+  StepTotals& totals() { return totals_; }
+
+  WorkerFigures figures() const {
+    WorkerFigures figures;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (training_ != nullptr) figures = training_->figures();
+    }
+    figures.steps = totals_.figures();
+    return figures;
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  const Training* training_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  StepTotals totals_;
+};
+
+absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const RegisterReply& registered,
+                                                          const std::string& host,
+                                                          const Watched& watched) {
+  const JobConfig& config = registered.config();
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpServer> endpoint,
+      OpenMetrics(host, static_cast<uint16_t>(config.watch().metrics_port()),
+                  {config.name(), "worker", registered.node_id()},
+                  [&](MetricsText& text) { text.Add(WorkerMetrics(), watched.figures()); }));
+  endpoint->Start();
+  return endpoint;
+}
+
 }  // namespace
 
 absl::Status RunWorker(const WorkerOptions& options) {
@@ -35,24 +80,38 @@ absl::Status RunWorker(const WorkerOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
                    ControlClient::Connect(options.coordinator, kJoinTimeout, options.keys));
   ASSIGN_OR_RETURN(const RegisterReply registered, client->Register(request));
+  SetLogProcess("worker", registered.node_id());
   const bool may_leave = options.leave != nullptr && GoesOnWithoutANode(registered.config());
   if (may_leave) options.leave->Arm();
 
   const std::string data_folder =
       options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir;
+  Watched watched;
+  const bool metrics = registered.config().watch().metrics();
   const auto begin = [&] {
-    return std::make_unique<Training>(registered, data_folder, options.keys, options.gpu_models,
-                                      options.gpu_encoders);
+    auto training = std::make_unique<Training>(registered, data_folder, options.keys,
+                                               options.gpu_models, options.gpu_encoders,
+                                               metrics ? &watched.totals() : nullptr);
+    watched.Set(training.get());
+    return training;
   };
   std::unique_ptr<Training> training = begin();
+  std::unique_ptr<HttpServer> endpoint;  // after what it reads
+  if (metrics) {
+    ASSIGN_OR_RETURN(endpoint, OpenMetricsOf(registered, options.metrics_host, watched));
+  }
   uint32_t timeline = 0;  // 0: no view yet
   bool renewed = false;   // the reply in hand began another timeline
   HeartbeatCallbacks callbacks;
-  callbacks.report = [&](HeartbeatRequest& beat) { training->AddTo(beat); };
+  callbacks.report = [&](HeartbeatRequest& beat) {
+    training->AddTo(beat);
+    if (endpoint != nullptr) beat.set_metrics_endpoint(endpoint->address());
+  };
   callbacks.on_view = [&](const View& view) {
     // The job has gone back to a checkpoint: nothing of what was is of use.
     renewed = timeline != 0 && view.timeline() != timeline;
     if (renewed) {
+      watched.Set(nullptr);
       training.reset();
       training = begin();
     }

@@ -27,6 +27,9 @@ struct WorkerOptions {
   // Armed once the job is known to go on without this worker; outlives the call. Null: it never
   // leaves.
   LeaveSignal* leave = nullptr;
+  // The address of this host at which it answers for metrics, where the job says so: that by which
+  // the coordinator reaches it. Numeric.
+  std::string metrics_host = "127.0.0.1";
 };
 
 // A worker process: joins the job, reads the data, trains until the job ends. OK: the job is done,

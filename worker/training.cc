@@ -52,12 +52,13 @@ absl::Status WithoutGpu(const absl::Status& error) {
 }  // namespace
 
 Training::Training(RegisterReply registered, std::string data_folder, JobKeys keys,
-                   GpuModelMaker gpu_models, DeviceEncoderMaker gpu_encoders)
+                   GpuModelMaker gpu_models, DeviceEncoderMaker gpu_encoders, StepTotals* totals)
     : registered_(std::move(registered)),
       data_folder_(std::move(data_folder)),
       keys_(std::move(keys)),
       gpu_models_(std::move(gpu_models)),
       gpu_encoders_(std::move(gpu_encoders)),
+      totals_(totals),
       cores_(PlanThreads(registered_.config().cluster())),
       pool_(static_cast<int>(cores_.compute.size()), cores_.compute),
       thread_([this] {
@@ -171,6 +172,7 @@ absl::Status Training::Build(const View& view) {
   }
   RETURN_IF_ERROR(BuildModel(view, options.virtual_workers));
   options.encoder = encoder_.get();
+  options.totals = totals_;
   if (trace_.has_value() && tracer_ != nullptr) {
     options.device_trace = trace_->AddTrack("device");
     options.tracer = tracer_;
@@ -458,6 +460,38 @@ void Training::AddTo(HeartbeatRequest& beat) {
   if (!report.writing) return;
   beat.set_pausing(false);
   beat.set_finished(false);
+}
+
+WorkerFigures Training::figures() const {
+  HeartbeatRequest beat;
+  board_.AddTo(beat);
+  WorkerFigures figures{.clock = beat.clock()};
+  absl::MutexLock lock(&mutex_);
+  figures.ready = ready_;
+  if (!ready_) return figures;
+  const ExchangeCounters exchange = exchange_->counters();
+  figures.pushed_bytes = exchange.pushed_bytes;
+  figures.pulled_bytes = exchange.pulled_bytes;
+  figures.waiting_bytes = exchange.waiting_bytes;
+  figures.outstanding_bytes = exchange.outstanding_bytes;
+  figures.most_outstanding_bytes = exchange.most_outstanding_bytes;
+  figures.encode_seconds = exchange.encode_seconds;
+  figures.resent = exchange.resent;
+  figures.deferred = exchange.deferred;
+  figures.dropped_pushes = exchange.dropped;
+  figures.refused = exchange.refused;
+  const TransportCounters transport = exchange_->transport_counters();
+  figures.socket_bytes = transport.socket_bytes;
+  figures.sent_bytes = transport.sent_bytes;
+  figures.received_bytes = transport.received_bytes;
+  figures.messages_dropped = transport.dropped;
+  figures.messages_lost = transport.lost;
+  const HeldBytes held = loop_->held();
+  figures.weight_bytes = held.weights;
+  figures.gradient_bytes = held.gradients;
+  figures.predicted_held_bytes = predicted_.predicted_held_bytes();
+  figures.shared_bytes = exchange_->SharedBytes();
+  return figures;
 }
 
 void Training::TellChoices() {

@@ -23,6 +23,7 @@
 #include "exchange/device_encoder.h"
 #include "exchange/segment_table.h"
 #include "exchange/worker_place.h"
+#include "metrics/worker_metrics.h"
 #include "model/gpu_model.h"
 #include "model/model.h"
 #include "proto/control.pb.h"
@@ -39,9 +40,10 @@ class Training {
  public:
   // Starts. `data_folder`: where the token file is made or found. `gpu_models`: what makes a model
   // on the GPU that this worker takes, called on the compute thread; `gpu_encoders`: what encodes
-  // its gradients.
+  // its gradients. `totals`: where steps are added up (TrainingLoopOptions); outlives it.
   Training(RegisterReply registered, std::string data_folder, JobKeys keys,
-           GpuModelMaker gpu_models, DeviceEncoderMaker gpu_encoders);
+           GpuModelMaker gpu_models, DeviceEncoderMaker gpu_encoders,
+           StepTotals* totals = nullptr);
   // Cancels and waits for the thread.
   ~Training();
   Training(const Training&) = delete;
@@ -51,6 +53,8 @@ class Training {
   void SetView(const View& view);
   // Adds readiness, state, reports and counters.
   void AddTo(HeartbeatRequest& beat);
+  // For people who watch; but for the steps. Thread-safe.
+  WorkerFigures figures() const;
   // A reply: orders, and what of the reports has arrived.
   void OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent);
   // Why the worker cannot go on; OK while it can.
@@ -102,6 +106,7 @@ class Training {
   const JobKeys keys_;
   const GpuModelMaker gpu_models_;
   const DeviceEncoderMaker gpu_encoders_;
+  StepTotals* const totals_;  // null: none
   ControlBoard board_;
   const WorkerCores cores_;  // where its threads stay; one list for each compute thread
 

@@ -132,6 +132,7 @@ void TrainingLoop::Share::Add(const LossSums& more) {
 void TrainingLoop::ReportStep(uint64_t clock) {
   StepReport report = times_.End(clock);
   report.set_schedule(schedule_.number);
+  uint64_t tokens = 0;
   for (const StepShare& done : std::exchange(step_shares_, {})) {
     const uint32_t virtual_worker = options_.virtual_workers[done.virtual_worker];
     const auto terms = static_cast<double>(std::max<uint64_t>(TermsOf(done.share), 1));
@@ -144,7 +145,16 @@ void TrainingLoop::ReportStep(uint64_t clock) {
     report.set_targets(done.share.sums.targets);
     report.set_correct(done.share.sums.correct);
     report.set_tokens(done.share.tokens);
+    tokens += done.share.tokens;
     board_.AddStep(report);
+  }
+  if (options_.totals != nullptr) {
+    options_.totals->Add({.seconds = report.step_seconds(),
+                          .compute_seconds = report.compute_seconds(),
+                          .wait_seconds = report.wait_seconds(),
+                          .communication_seconds = report.communication_seconds(),
+                          .straggle_seconds = report.straggle_seconds(),
+                          .tokens = tokens});
   }
   stepped_ = true;
 }

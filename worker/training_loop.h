@@ -18,6 +18,7 @@
 #include "data/sampler.h"
 #include "exchange/client.h"
 #include "exchange/control_board.h"
+#include "metrics/step_totals.h"
 #include "model/block_window.h"
 #include "model/memory.h"
 #include "model/model.h"
@@ -60,6 +61,8 @@ struct TrainingLoopOptions {
   // What the model sends gradients by (EncodesOnDevice); null: the exchange encodes. Outlives the
   // loop.
   DeviceEncoder* encoder = nullptr;
+  // What steps took is added up there (watch.metrics); null: it is not. Outlives the loop.
+  StepTotals* totals = nullptr;
 };
 
 // Whether a job's workers bind weights as bf16, as they are pulled: the model computes in bf16, and

@@ -1,0 +1,61 @@
+#include "base/log.h"
+
+#include <algorithm>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace tug {
+namespace {
+
+using ::testing::MatchesRegex;
+
+// What is written to stderr meanwhile.
+template <typename Say>
+std::string Said(Say say) {
+  ::testing::internal::CaptureStderr();
+  say();
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Log, WritesOneLineOfText) {
+  SetLogFormat(LogFormat::kText);
+  SetLogProcess("worker", 2);
+  EXPECT_THAT(Said([] {
+                LogWarning("it does not answer", {{"address", "a:1"}, {"why", "no\nway"}});
+              }),
+              MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]{3}Z warning worker 2: it does not answer "
+                           "address=a:1 why=\"no\\\\nway\"\n"));
+}
+
+TEST(Log, NamesAProcessWithoutARank) {
+  SetLogFormat(LogFormat::kText);
+  SetLogProcess("coordinator", 0);
+  EXPECT_THAT(Said([] { LogInfo("it goes on"); }),
+              MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]{3}Z info coordinator: it goes on\n"));
+}
+
+TEST(Log, WritesJsonForMachines) {
+  SetLogFormat(LogFormat::kJson);
+  SetLogProcess("server", 1);
+  const std::string said = Said([] { LogError("\"quoted\"\nand more", {{"step", "12"}}); });
+  ASSERT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+  const auto json = nlohmann::json::parse(said);
+  EXPECT_THAT(json["time"].get<std::string>(), MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]{3}Z"));
+  EXPECT_EQ(json["level"], "error");
+  EXPECT_EQ(json["role"], "server");
+  EXPECT_EQ(json["rank"], 1);
+  EXPECT_EQ(json["message"], "\"quoted\"\nand more");
+  EXPECT_EQ(json["step"], "12");
+}
+
+TEST(Log, KnowsItsFormats) {
+  EXPECT_EQ(ParseLogFormat("text"), LogFormat::kText);
+  EXPECT_EQ(ParseLogFormat("json"), LogFormat::kJson);
+  EXPECT_EQ(ParseLogFormat("xml"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tug

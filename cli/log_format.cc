@@ -1,0 +1,43 @@
+#include "cli/log_format.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+
+namespace tug {
+namespace {
+
+constexpr char kVariable[] = "TUG_LOG_FORMAT";
+
+// As named; text without a name; none: no such format.
+std::optional<LogFormat> Named() {
+  const char* const name = std::getenv(kVariable);
+  return name == nullptr ? LogFormat::kText : ParseLogFormat(name);
+}
+
+}  // namespace
+
+absl::Status ChooseLogFormat() {
+  const std::optional<LogFormat> format = Named();
+  if (!format.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kVariable, " is '", std::getenv(kVariable), "': set it to text or json"));
+  }
+  SetLogFormat(*format);
+  return absl::OkStatus();
+}
+
+bool LogIsForMachines() { return Named() == LogFormat::kJson; }
+
+void Tell(const std::string& text) {
+  if (LogIsForMachines()) return LogInfo(text);
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+}  // namespace tug

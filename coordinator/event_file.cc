@@ -1,0 +1,93 @@
+#include "coordinator/event_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_format.h"
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+
+namespace tug {
+namespace {
+
+// Rotated and shifted, since data that has checksums in it makes bad checksums.
+uint32_t Masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u; }
+
+template <typename Number>
+void AppendLittleEndian(Number number, std::string& out) {
+  for (size_t byte = 0; byte < sizeof(Number); ++byte) {
+    out.push_back(static_cast<char>(number >> (8 * byte)));
+  }
+}
+
+tensorboard::Event EventAt(absl::Time time, uint64_t step) {
+  tensorboard::Event event;
+  event.set_wall_time(absl::ToDoubleSeconds(time - absl::UnixEpoch()));
+  event.set_step(static_cast<int64_t>(step));
+  return event;
+}
+
+}  // namespace
+
+std::string TfRecord(const std::string& data) {
+  std::string record;
+  AppendLittleEndian<uint64_t>(data.size(), record);
+  AppendLittleEndian(Masked(Crc32c(record)), record);
+  record += data;
+  AppendLittleEndian(Masked(Crc32c(data)), record);
+  return record;
+}
+
+void EventFiles::GoBack(uint64_t step, absl::Time now) {
+  next_step_ = step + 1;
+  if (file_ != nullptr && status_.ok()) status_ = AppendStart(next_step_, now);
+}
+
+void EventFiles::Write(uint64_t step, absl::Time now, const Scalars& scalars) {
+  if (file_ == nullptr && status_.ok()) status_ = Open(now);
+  if (!status_.ok()) return;
+  tensorboard::Event event = EventAt(now, step);
+  for (const auto& [tag, number] : scalars) {
+    tensorboard::Summary::Value* const value = event.mutable_summary()->add_value();
+    value->set_tag(tag);
+    value->set_simple_value(static_cast<float>(number));
+  }
+  status_ = Append(event);
+}
+
+absl::Status EventFiles::Open(absl::Time now) {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) return FileError(error.value(), "make", folder_);
+  char host[256] = "unknown";
+  gethostname(host, sizeof(host) - 1);
+  path_ = absl::StrFormat("%s/events.out.tfevents.%010d.%s.%d", folder_, absl::ToUnixSeconds(now),
+                          host, getpid());
+  file_.reset(std::fopen(path_.c_str(), "ae"));
+  if (file_ == nullptr) return FileError(errno, "write", path_);
+  tensorboard::Event version = EventAt(now, 0);
+  version.set_file_version("brain.Event:2");
+  RETURN_IF_ERROR(Append(version));
+  return AppendStart(next_step_, now);
+}
+
+absl::Status EventFiles::AppendStart(uint64_t step, absl::Time now) {
+  tensorboard::Event start = EventAt(now, step);
+  start.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  return Append(start);
+}
+
+absl::Status EventFiles::Append(const tensorboard::Event& event) {
+  const std::string record = TfRecord(event.SerializeAsString());
+  if (std::fwrite(record.data(), 1, record.size(), file_.get()) != record.size() ||
+      std::fflush(file_.get()) != 0) {
+    return FileError(errno, "write", path_);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tug

@@ -1,0 +1,90 @@
+#include "metrics/server_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "metrics/shared_rows.h"
+
+namespace tug {
+namespace {
+
+using F = ServerFigures;
+using S = MetricSamples;
+
+// A number of each lane.
+template <auto member>
+void OfLanes(const F& figures, S& samples) {
+  for (size_t lane = 0; lane < figures.lanes.size(); ++lane) {
+    samples.Add(std::to_string(lane), static_cast<double>(figures.lanes[lane].*member));
+  }
+}
+
+template <auto member>
+double Sum(const F& figures) {
+  double sum = 0;
+  for (const LaneFigures& lane : figures.lanes) sum += static_cast<double>(lane.*member);
+  return sum;
+}
+
+constexpr std::array<double, 10> kStalenessBounds = {0, 1, 2, 4, 8, 16, 32, 64, 128, 254};
+
+// What is counted as 255 may be more, and adds 255 to the sum.
+HistogramFigures StalenessOf(const F& figures) {
+  HistogramFigures histogram{.bounds = kStalenessBounds};
+  histogram.counts.resize(kStalenessBounds.size() + 1);
+  for (const LaneFigures& lane : figures.lanes) {
+    for (size_t staleness = 0; staleness < lane.staleness.size(); ++staleness) {
+      const auto value = static_cast<double>(staleness);
+      const auto* const bound =
+          std::lower_bound(kStalenessBounds.begin(), kStalenessBounds.end(), value);
+      histogram.counts[static_cast<size_t>(bound - kStalenessBounds.begin())] +=
+          lane.staleness[staleness];
+      histogram.sum += value * static_cast<double>(lane.staleness[staleness]);
+    }
+  }
+  return histogram;
+}
+
+constexpr MetricRow<F> kRows[] = {
+    {"tug_lane_sum_seconds_total", MetricType::kCounter, "seconds", "lane",
+     "Spent decoding and summing pushes", OfLanes<&LaneFigures::sum_seconds>},
+    {"tug_lane_optimizer_seconds_total", MetricType::kCounter, "seconds", "lane",
+     "Spent making new weights", OfLanes<&LaneFigures::optimizer_seconds>},
+    {"tug_lane_serve_seconds_total", MetricType::kCounter, "seconds", "lane",
+     "Spent answering pulls", OfLanes<&LaneFigures::serve_seconds>},
+    {"tug_lane_cpu_seconds_total", MetricType::kCounter, "seconds", "lane",
+     "CPU time of the lane's thread: its work, and what it takes to receive and wait",
+     OfLanes<&LaneFigures::cpu_seconds>},
+    {"tug_updates_total", MetricType::kCounter, "updates", "lane", "Updates of segments",
+     OfLanes<&LaneFigures::updates>},
+    {"tug_staleness_updates", MetricType::kHistogram, "updates", "",
+     "Staleness of the updates of segments; 255 stands for that or more",
+     [](const F& f, S& s) { s.Add(StalenessOf(f)); }},
+    {"tug_messages_repeated_total", MetricType::kCounter, "messages", "lane",
+     "Messages that a lane had taken before", OfLanes<&LaneFigures::repeated_messages>},
+    shared_rows::WaitingBytes<F>(OfLanes<&LaneFigures::waiting_bytes>),
+    shared_rows::OutstandingBytes<F>(OfLanes<&LaneFigures::outstanding_bytes>),
+    shared_rows::MostOutstandingBytes<F>(OfLanes<&LaneFigures::most_outstanding_bytes>),
+    shared_rows::SocketBytes<F>(OfLanes<&LaneFigures::socket_bytes>),
+    shared_rows::SentBytes<F>(OfLanes<&LaneFigures::sent_bytes>),
+    shared_rows::ReceivedBytes<F>(OfLanes<&LaneFigures::received_bytes>),
+    shared_rows::DroppedMessages<F>(OfLanes<&LaneFigures::messages_dropped>),
+    shared_rows::RefusedMessages<F>(OfLanes<&LaneFigures::messages_refused>),
+    shared_rows::DroppedPushes<F>(OfLanes<&LaneFigures::dropped_pushes>),
+    shared_rows::DeferredPushes<F>(OfLanes<&LaneFigures::deferred_pushes>),
+    shared_rows::HeldBytes<F>([](const F& f, S& s) {
+      s.Add("weights", Sum<&LaneFigures::weight_bytes>(f));
+      s.Add("optimizer", Sum<&LaneFigures::optimizer_bytes>(f));
+      s.Add("sums", Sum<&LaneFigures::sum_bytes>(f));
+      s.Add("cached", Sum<&LaneFigures::cached_bytes>(f));
+      s.Add("shared", Sum<&LaneFigures::shared_bytes>(f));
+    }),
+    shared_rows::PredictedHeldBytes<F>(Field<&F::predicted_held_bytes>),
+};
+
+}  // namespace
+
+std::span<const MetricRow<ServerFigures>> ServerMetrics() { return kRows; }
+
+}  // namespace tug

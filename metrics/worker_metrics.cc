@@ -1,0 +1,71 @@
+#include "metrics/worker_metrics.h"
+
+#include "metrics/shared_rows.h"
+
+namespace tug {
+namespace {
+
+using F = WorkerFigures;
+using S = MetricSamples;
+
+// What is known once the worker has built its exchange.
+template <auto member>
+void Known(const F& figures, S& samples) {
+  if (figures.ready) Field<member>(figures, samples);
+}
+
+constexpr MetricRow<F> kRows[] = {
+    {"tug_step_seconds", MetricType::kHistogram, "seconds", "",
+     "Steps of the worker, from the end of the one before",
+     [](const F& f, S& s) { s.Add(f.steps.seconds); }},
+    {"tug_compute_seconds_total", MetricType::kCounter, "seconds", "",
+     "Spent in forward and backward passes",
+     [](const F& f, S& s) { s.Add(f.steps.compute_seconds); }},
+    {"tug_wait_seconds_total", MetricType::kCounter, "seconds", "",
+     "Spent waiting for weights: exposed communication",
+     [](const F& f, S& s) { s.Add(f.steps.wait_seconds); }},
+    {"tug_communication_seconds_total", MetricType::kCounter, "seconds", "",
+     "With at least one push or pull open",
+     [](const F& f, S& s) { s.Add(f.steps.communication_seconds); }},
+    {"tug_straggle_seconds_total", MetricType::kCounter, "seconds", "",
+     "Slept as the job's `straggler` says",
+     [](const F& f, S& s) { s.Add(f.steps.straggle_seconds); }},
+    {"tug_worker_tokens_total", MetricType::kCounter, "tokens", "",
+     "Tokens read by the model, without padding; of a replay, samples",
+     [](const F& f, S& s) { s.Add(static_cast<double>(f.steps.tokens)); }},
+    {"tug_clock", MetricType::kGauge, "steps", "", "The last step begun, 0-based",
+     Field<&F::clock>},
+    {"tug_push_bytes_total", MetricType::kCounter, "bytes", "",
+     "Payloads of gradients pushed, repeats included", Known<&F::pushed_bytes>},
+    {"tug_pull_bytes_total", MetricType::kCounter, "bytes", "", "Payloads of weights pulled",
+     Known<&F::pulled_bytes>},
+    {"tug_encode_seconds_total", MetricType::kCounter, "seconds", "",
+     "Spent encoding pushes (comm.push_codec)", Known<&F::encode_seconds>},
+    {"tug_pushes_resent_total", MetricType::kCounter, "messages", "",
+     "Pushes and pulls sent again for want of an answer", Known<&F::resent>},
+    {"tug_messages_lost_total", MetricType::kCounter, "messages", "",
+     "Messages given up since the peer was gone", Known<&F::messages_lost>},
+    shared_rows::WaitingBytes<F>(Known<&F::waiting_bytes>),
+    shared_rows::OutstandingBytes<F>(Known<&F::outstanding_bytes>),
+    shared_rows::MostOutstandingBytes<F>(Known<&F::most_outstanding_bytes>),
+    shared_rows::SocketBytes<F>(Known<&F::socket_bytes>),
+    shared_rows::SentBytes<F>(Known<&F::sent_bytes>),
+    shared_rows::ReceivedBytes<F>(Known<&F::received_bytes>),
+    shared_rows::DroppedMessages<F>(Known<&F::messages_dropped>),
+    shared_rows::RefusedMessages<F>(Known<&F::refused>),
+    shared_rows::DroppedPushes<F>(Known<&F::dropped_pushes>),
+    shared_rows::DeferredPushes<F>(Known<&F::deferred>),
+    shared_rows::HeldBytes<F>([](const F& f, S& s) {
+      if (!f.ready) return;
+      s.Add("weights", static_cast<double>(f.weight_bytes));
+      s.Add("gradients", static_cast<double>(f.gradient_bytes));
+      s.Add("shared", static_cast<double>(f.shared_bytes));
+    }),
+    shared_rows::PredictedHeldBytes<F>(Known<&F::predicted_held_bytes>),
+};
+
+}  // namespace
+
+std::span<const MetricRow<WorkerFigures>> WorkerMetrics() { return kRows; }
+
+}  // namespace tug

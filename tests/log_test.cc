@@ -1,0 +1,79 @@
+// What processes say: lines for machines, and no more of them for more steps.
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+using Json = nlohmann::json;
+
+class LogTest : public TugTest {
+ protected:
+  LogTest() { setenv("TUG_LOG_FORMAT", "json", /*overwrite=*/1); }
+  ~LogTest() override { unsetenv("TUG_LOG_FORMAT"); }
+
+  // Of all processes of a run, each with the members that every line has.
+  std::vector<Json> LinesOf(const Process& train, const std::string& run) const {
+    std::string text = train.err();
+    for (const auto& log : std::filesystem::directory_iterator(Path(run + "/logs"))) {
+      absl::StrAppend(&text, ReadText(log.path().string()));
+    }
+    std::vector<Json> lines;
+    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+      lines.push_back(Json::parse(std::string(line), nullptr, false));
+      EXPECT_TRUE(lines.back().is_object()) << "not JSON: " << line;
+      for (const char* member : {"time", "level", "message"}) {
+        EXPECT_TRUE(lines.back().contains(member)) << line;
+      }
+    }
+    return lines;
+  }
+
+  // By level, of a run of so many steps.
+  std::map<std::string, int> CountLines(const std::string& run, int steps) {
+    Process& train =
+        StartTraining(run, {absl::StrCat("train.steps=", steps), "checkpoint.interval=1000000",
+                            "train.eval_interval=1000000", "watch.page=false"});
+    EXPECT_TRUE(train.WaitForEnd(After(kPatience)));
+    EXPECT_EQ(train.exit_code(), 0) << train.err();
+    std::map<std::string, int> counts;
+    for (const Json& line : LinesOf(train, run)) ++counts[line.value("level", "?")];
+    return counts;
+  }
+};
+
+TEST_F(LogTest, MoreStepsAreNoMoreLines) {
+  const std::map<std::string, int> few = CountLines("few", 20);
+  const std::map<std::string, int> many = CountLines("many", 600);
+  EXPECT_EQ(few, many);
+  EXPECT_GE(few.at("info"), 3);
+  EXPECT_FALSE(few.contains("error"));
+}
+
+TEST_F(LogTest, ErrorsAreLinesToo) {
+  const Process& process = Run({"worker", "--coordinator", "nonsense"});
+  EXPECT_EQ(process.exit_code(), 1);
+  const Json line = Json::parse(process.err(), nullptr, false);
+  ASSERT_TRUE(line.is_object()) << process.err();
+  EXPECT_EQ(line["level"], "error");
+  EXPECT_THAT(line["message"].get<std::string>(), testing::HasSubstr("nonsense"));
+}
+
+TEST_F(LogTest, AFormatThatThereIsNotIsRefused) {
+  setenv("TUG_LOG_FORMAT", "xml", /*overwrite=*/1);
+  ExpectErrorLine(Run({"status"}), {"TUG_LOG_FORMAT", "xml", "text or json"});
+}
+
+}  // namespace
+}  // namespace tug
