@@ -13,8 +13,7 @@ constexpr size_t kLargestRequestBytes = 64 << 10;
 constexpr time_t kPatienceSeconds =
     5;  // with a request that does not come to its end, or a reply that nobody reads
 
-void Answer(const HttpServer::Page& page, httplib::Response& response) {
-  const absl::StatusOr<HttpReply> reply = page();
+void Answer(const absl::StatusOr<HttpReply>& reply, httplib::Response& response) {
   if (!reply.ok()) {
     response.status = 503;
     response.set_content(absl::StrCat(std::string(reply.status().message()), "\n"),
@@ -22,7 +21,18 @@ void Answer(const HttpServer::Page& page, httplib::Response& response) {
     return;
   }
   response.set_header("Cache-Control", "no-store");
+  response.set_header("X-Content-Type-Options", "nosniff");
+  if (!reply->content_security_policy.empty()) {
+    response.set_header("Content-Security-Policy", reply->content_security_policy);
+  }
   response.set_content(reply->body, reply->type.c_str());
+}
+
+// The Host header without its port.
+std::string NameIn(const std::string& host) {
+  const size_t colon = host.rfind(':');
+  const bool in_brackets = colon != std::string::npos && host.find(']', colon) != std::string::npos;
+  return colon == std::string::npos || in_brackets ? host : host.substr(0, colon);
 }
 
 }  // namespace
@@ -63,10 +73,28 @@ HttpServer::~HttpServer() {
 }
 
 void HttpServer::Add(const std::string& path, Page page) {
-  server_->Get(path,
-               [page = std::move(page)](const httplib::Request&, httplib::Response& response) {
-                 Answer(page, response);
-               });
+  AddQuery(path, [page = std::move(page)](const HttpQuery&) { return page(); });
+}
+
+void HttpServer::AddQuery(const std::string& path, QueryPage page) {
+  server_->Get(
+      path, [page = std::move(page)](const httplib::Request& request, httplib::Response& response) {
+        Answer(page(request.params), response);
+      });
+}
+
+void HttpServer::AnswerToLoopbackNamesOnly() {
+  server_->set_pre_routing_handler(
+      [](const httplib::Request& request, httplib::Response& response) {
+        const std::string name = NameIn(request.get_header_value("Host"));
+        if (name == "127.0.0.1" || name == "localhost" || name == "[::1]") {
+          return httplib::Server::HandlerResponse::Unhandled;
+        }
+        response.status = 403;
+        response.set_content("ask for this page as 127.0.0.1 or localhost\n",
+                             "text/plain; charset=utf-8");
+        return httplib::Server::HandlerResponse::Handled;
+      });
 }
 
 void HttpServer::Start() {

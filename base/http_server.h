@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,7 +19,11 @@ namespace tug {
 struct HttpReply {
   std::string type;  // "text/html; charset=utf-8"
   std::string body;
+  std::string content_security_policy = {};  // a header; empty: none
 };
+
+// What follows the path: "?since=12".
+using HttpQuery = std::multimap<std::string, std::string>;
 
 // Answers GET requests of pages that are made when they are asked for: for people and programs that
 // watch. Whoever can connect may read, and change nothing. Has a few threads of its own; requests
@@ -36,6 +41,13 @@ class HttpServer {
 
   // Before Start.
   void Add(const std::string& path, Page page);
+  // The same of a page that looks at the query.
+  using QueryPage = std::function<absl::StatusOr<HttpReply>(const HttpQuery&)>;
+  void AddQuery(const std::string& path, QueryPage page);
+  // Refuses, with 403, who has not asked for it by a name that always means this host: a page of
+  // another site in somebody's browser, whose name an attacker lets mean 127.0.0.1 ("DNS
+  // rebinding"). Before Start.
+  void AnswerToLoopbackNamesOnly();
   // From here on requests are answered, until the end of this object, which waits for those under
   // way.
   void Start();

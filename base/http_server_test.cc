@@ -46,6 +46,42 @@ TEST(HttpServer, SaysWhyThereIsNoPage) {
   EXPECT_EQ(client.Post("/early", "x", "text/plain")->status, 404);
 }
 
+TEST(HttpServer, APageMayLookAtTheQuery) {
+  const auto server = Listen();
+  server->AddQuery("/since", [](const HttpQuery& query) {
+    const auto since = query.find("since");
+    return HttpReply{.type = "text/plain",
+                     .body = since == query.end() ? "all" : since->second,
+                     .content_security_policy = "default-src 'none'"};
+  });
+  server->Start();
+  httplib::Client client("127.0.0.1", server->port());
+  EXPECT_EQ(client.Get("/since")->body, "all");
+  const auto reply = client.Get("/since?since=12&more=%3Cb%3E");
+  EXPECT_EQ(reply->body, "12");
+  EXPECT_EQ(reply->get_header_value("Content-Security-Policy"), "default-src 'none'");
+  EXPECT_EQ(reply->get_header_value("X-Content-Type-Options"), "nosniff");
+}
+
+TEST(HttpServer, MayAnswerOnlyToNamesThatMeanThisHost) {
+  const auto server = Listen();
+  server->AnswerToLoopbackNamesOnly();
+  server->Add("/", [] { return HttpReply{.type = "text/plain", .body = "x"}; });
+  server->Start();
+  httplib::Client client("127.0.0.1", server->port());
+  const auto status_as = [&](const char* host) {
+    return client.Get("/", httplib::Headers{{"Host", host}})->status;
+  };
+  EXPECT_EQ(client.Get("/")->status, 200);
+  for (const char* host : {"localhost", "localhost:80", "127.0.0.1", "[::1]", "[::1]:8080"}) {
+    EXPECT_EQ(status_as(host), 200) << host;
+  }
+  for (const char* host : {"example.com", "127.0.0.1.example.com:80", "localhost.example.com",
+                           "10.0.0.1", "[::2]", ""}) {
+    EXPECT_EQ(status_as(host), 403) << host;
+  }
+}
+
 TEST(HttpServer, RefusesAnAddressThatIsTaken) {
   const auto first = Listen();
   const auto second = HttpServer::Listen("127.0.0.1", first->port());

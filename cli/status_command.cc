@@ -1,60 +1,19 @@
 #include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
+#include "cli/coordinator_query.h"
 #include "cli/job_arguments.h"
 #include "cli/status_text.h"
+#include "cli/status_watch.h"
 #include "coordinator/progress_line.h"
-#include "coordinator/run_folder.h"
+#include "coordinator/watch_text.h"
 #include "proto/control_client.h"
 
 namespace tug {
 namespace {
-
-constexpr absl::Duration kConnectTimeout = absl::Seconds(3);
-
-absl::StatusOr<std::unique_ptr<ControlClient>> ConnectTo(const CoordinatorArguments& arguments) {
-  std::string address = arguments.address;
-  if (address.empty()) {
-    if (arguments.run.empty()) {
-      return absl::InvalidArgumentError(
-          "which job? name its run folder, or give --coordinator HOST:PORT");
-    }
-    ASSIGN_OR_RETURN(address, ReadCoordinatorAddress(arguments.run));
-  }
-  ASSIGN_OR_RETURN(const JobKeys keys, arguments.keys.Read(arguments.run));
-  absl::StatusOr<std::unique_ptr<ControlClient>> client =
-      ControlClient::Connect(address, kConnectTimeout, keys);
-  std::error_code error;
-  const std::filesystem::path journal = std::filesystem::path(arguments.run) / kJournalFile;
-  if (!absl::IsUnavailable(client.status()) || arguments.run.empty() ||
-      !std::filesystem::exists(journal, error)) {
-    return client;
-  }
-  return absl::UnavailableError(absl::StrCat("the coordinator at ", address,
-                                             " does not answer: if it has died, take its job up "
-                                             "with: tug coordinator --take-up ",
-                                             arguments.run));
-}
-
-std::string PhaseText(Phase phase) {
-  switch (phase) {
-    case WAITING:
-      return "waiting for nodes";
-    case RUNNING:
-      return "running";
-    case DONE:
-      return "done";
-    case FAILED:
-      return "failed";
-    default:
-      return "unknown";
-  }
-}
 
 absl::Status ShowStatus(const CoordinatorArguments& arguments) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ControlClient> client, ConnectTo(arguments));
@@ -78,6 +37,8 @@ absl::Status ShowStatus(const CoordinatorArguments& arguments) {
   } else {
     std::printf("last checkpoint: step %s\n", WithThousands(status.last_checkpoint()).c_str());
   }
+  if (!status.page().empty()) std::printf("live page %s\n", status.page().c_str());
+  for (const std::string& late : LateTexts(status)) std::printf("%s\n", late.c_str());
   if (!status.failure().empty()) std::printf("failure: %s\n", status.failure().c_str());
   if (const std::string copies = CopiesText(status); !copies.empty()) {
     std::printf("%s\n", copies.c_str());
@@ -114,7 +75,24 @@ void AddQuery(CLI::App& app, Command& chosen, const std::string& name,
 }  // namespace
 
 void AddStatusCommand(CLI::App& app, Command& chosen) {
-  AddQuery(app, chosen, "status", "Shows how a running job is doing, and its nodes", ShowStatus);
+  auto arguments = std::make_shared<CoordinatorArguments>();
+  auto watch = std::make_shared<bool>(false);
+  CLI::App* command =
+      app.add_subcommand("status", "Shows how a running job is doing, and its nodes");
+  arguments->AddTo(*command);
+  command->add_flag("--watch", *watch,
+                    "Goes on to show it, twice a second, with who is late and what each node waits "
+                    "for, until the job ends or q is pressed; without a terminal, lines whenever "
+                    "a step is done");
+  command->footer(
+      "The live page of the job, which is said here too, shows the same and its curves.\n"
+      "Examples:\n  tug status runs/job-1\n  tug status --watch runs/job-1\n"
+      "  tug status --coordinator 127.0.0.1:7070");
+  command->callback([arguments, watch, &chosen] {
+    chosen = [arguments, watch] {
+      return *watch ? WatchStatus(*arguments) : ShowStatus(*arguments);
+    };
+  });
 }
 
 void AddStopCommand(CLI::App& app, Command& chosen) {

@@ -407,6 +407,13 @@ void ControlService::OnTrouble(const std::string& what) {
   });
 }
 
+void ControlService::SetPage(const std::string& url) {
+  machine_->Feed([&](Coordinator& coordinator, absl::Time) {
+    coordinator.SetPage(url);
+    return 0;
+  });
+}
+
 StatusReply ControlService::Status() { return machine_->Status(); }
 
 StopReply ControlService::Stop() {

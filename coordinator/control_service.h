@@ -54,6 +54,7 @@ class ControlService {
   void OnCheckpointCommitted(uint64_t version, const absl::Status& status);
   void OnStepsPredicted(uint32_t round, std::vector<double> seconds);
   void OnTrouble(const std::string& what);
+  void SetPage(const std::string& url);
   StatusReply Status();
   StopReply Stop();
 

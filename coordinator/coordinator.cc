@@ -104,7 +104,7 @@ absl::StatusOr<HeartbeatReply> Coordinator::OnHeartbeat(const HeartbeatRequest& 
         "node ", request.node_id(), " is not a member of this job (any more): start it again"));
   }
   member->last_heard = now;
-  if (request.has_counters()) member->counters = request.counters();
+  Watch(*member, request, now);
   if (request.metrics_endpoint().size() <= kMostEndpointBytes) {
     member->metrics_endpoint = request.metrics_endpoint();
   }
@@ -160,6 +160,7 @@ void Coordinator::Absorb(Member& member, const HeartbeatRequest& request, absl::
     if (virtual_worker < owners.size() && owners[virtual_worker] == member.id) {
       timeline_->residuals.Add(member.id, report);
     }
+    if (!report.skipped() && report.clock() >= member.reported.value_or(0)) member.newest = report;
     member.reported = std::max(member.reported.value_or(0), report.clock());
   }
   for (const EvalReport& report : request.evals()) timeline_->progress.AddEval(report);

@@ -186,6 +186,9 @@ class Coordinator {
 
   Phase phase() const { return phase_; }
 
+  // URL of the page that people watch it by; told in StatusReply.
+  void SetPage(std::string url) { page_ = std::move(url); }
+
  private:
   bool Ended() const { return phase_ == DONE || phase_ == FAILED; }
   absl::Status Accepts(const RegisterRequest& request) const;
@@ -209,6 +212,8 @@ class Coordinator {
                       timeline_->end.final_version(), timeline_->end.pausing(), rolling_back_,
                       trace_done_, committing_, actions_.size());
   }
+  // What is told to people who watch, and otherwise counts for nothing.
+  static void Watch(Member& member, const HeartbeatRequest& request, absl::Time now);
   void Absorb(Member& member, const HeartbeatRequest& request, absl::Time now);
   // Whether a virtual worker can have taken the step, or begun it, as the job's end stands.
   bool CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const;
@@ -362,6 +367,7 @@ class Coordinator {
   std::string failure_;
   absl::Time ended_at_;
   bool end_reported_ = false;
+  std::string page_;
   std::set<std::string> notice_keys_;
   std::vector<Action> actions_;
 };

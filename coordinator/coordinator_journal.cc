@@ -87,6 +87,7 @@ std::optional<HeartbeatRequest> Coordinator::WhatIsNew(const Member& member,
                                                        const HeartbeatRequest& request) const {
   if (Ended()) return std::nullopt;
   HeartbeatRequest fresh = request;
+  fresh.clear_activity();
   const bool newest = view_.has_value() && request.known_view() == view_->number();
   if (!newest || member.ready) fresh.clear_ready();
   if (member.trace_sent) fresh.clear_trace_sent();

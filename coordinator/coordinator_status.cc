@@ -5,6 +5,35 @@
 #include "coordinator/coordinator.h"
 
 namespace tug {
+namespace {
+
+// The last step that all virtual workers of the worker have reported: what reports of a step say of
+// the worker is the same in all.
+void AddLastStep(const Member& member, NodeStatus& node) {
+  if (member.started) node.set_clock(member.clock);
+  if (!member.newest.has_value()) return;
+  node.set_step_seconds(member.newest->step_seconds());
+  node.set_compute_seconds(member.newest->compute_seconds());
+  node.set_wait_seconds(member.newest->wait_seconds());
+}
+
+}  // namespace
+
+void Coordinator::Watch(Member& member, const HeartbeatRequest& request, absl::Time now) {
+  if (request.has_activity()) member.activity = request.activity();
+  if (!request.has_counters()) return;
+  member.counters = request.counters();
+  // Between two heartbeats there may be a step's pushes, or none: a second has the mean of some.
+  constexpr absl::Duration kSpan = absl::Seconds(1);
+  const uint64_t sent = request.counters().socket_bytes();
+  const bool begins = !member.counted.has_value() || sent < member.counted_bytes;
+  const absl::Duration passed = now - member.counted.value_or(now);
+  if (!begins && passed < kSpan) return;
+  member.sent_bytes_per_second =
+      begins ? 0 : static_cast<double>(sent - member.counted_bytes) / absl::ToDoubleSeconds(passed);
+  member.counted = now;
+  member.counted_bytes = sent;
+}
 
 StatusReply Coordinator::OnStatus(absl::Time now) const {
   StatusReply reply;
@@ -26,6 +55,10 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     reply.set_segments(static_cast<uint32_t>(view_->lane_of_segment_size()));
     reply.set_segments_at_risk(holders_->AtRisk());
   }
+  if (view_.has_value()) {
+    for (const BlockSpec& block : view_->blocks().blocks()) reply.add_block_names(block.name());
+  }
+  reply.set_page(page_);
   reply.set_stopped_early(stopped_early_);
   reply.set_replay(options_.config.replay().resolved_profile().name());
   if (early_stop_->best().has_value()) {
@@ -47,6 +80,14 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     *node->mutable_counters() = member.counters;
     node->set_finished(member.finished);
     node->set_metrics_endpoint(member.metrics_endpoint);
+    *node->mutable_activity() = member.activity;
+    // It was some time ago that it was at that since so long.
+    if (member.activity.seconds() > 0) {
+      node->mutable_activity()->set_seconds(member.activity.seconds() +
+                                            node->seconds_since_heartbeat());
+    }
+    node->set_sent_bytes_per_second(member.sent_bytes_per_second);
+    AddLastStep(member, *node);
     AddServerStatus(member, *node);
     if (!view_.has_value()) continue;
     for (const WorkerAssignment& assignment : view_->workers()) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
@@ -20,6 +21,7 @@
 #include "coordinator/job_loop.h"
 #include "coordinator/job_setup.h"
 #include "coordinator/journal.h"
+#include "coordinator/live_page.h"
 #include "coordinator/metrics_log.h"
 #include "coordinator/run_folder.h"
 #include "coordinator/run_reporter.h"
@@ -30,6 +32,9 @@
 
 namespace tug {
 namespace {
+
+// The live page asks every second.
+constexpr absl::Duration kViewersPatience = absl::Seconds(2);
 
 const char* FamilyName(ModelConfig::Family family) {
   switch (family) {
@@ -111,6 +116,41 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const Job& job, Contro
   return metrics;
 }
 
+// The address says whether others reach this host at all.
+bool IsLoopback(const std::string& address) {
+  return absl::StartsWith(address, "127.") || absl::StartsWith(address, "localhost:") ||
+         absl::StartsWith(address, "[::1]:");
+}
+
+// The page that people watch the job by, and a line that says where; null: there is none, which
+// never ends a job.
+std::unique_ptr<LivePage> StartPage(const JobConfig& config, ControlService& service,
+                                    RunReporter& reporter) {
+  if (!config.watch().page()) return nullptr;
+  const auto wanted = static_cast<uint16_t>(config.watch().page_port());
+  absl::StatusOr<std::unique_ptr<LivePage>> page =
+      LivePage::Start({.port = wanted,
+                       .status = [&service] { return service.Status(); },
+                       .history = &reporter.history()});
+  if (!page.ok()) {
+    reporter.Say(absl::StrCat("warning: no live page: ", page.status().message(),
+                              "; watch with tug status --watch, or set watch.page_port to a free "
+                              "port"));
+    return nullptr;
+  }
+  const std::string url = (*page)->url();
+  service.SetPage(url);
+  std::string line = absl::StrCat("live page ", url);
+  if (!IsLoopback(service.address())) {
+    char host[256] = "HOST";
+    gethostname(host, sizeof(host) - 1);
+    absl::StrAppend(&line, " on this host; from another one first: ssh -N -L ", (*page)->port(),
+                    ":127.0.0.1:", (*page)->port(), " ", host);
+  }
+  reporter.Say(line);
+  return *std::move(page);
+}
+
 // Serves nodes at `listen` until the job has ended, and says how it went. `how`: how it began, for
 // people.
 absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& listen,
@@ -135,6 +175,7 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
     reporter.Say(absl::StrCat("metrics of all processes: http://", metrics->address(),
                               "/targets (http_sd_configs of Prometheus)"));
   }
+  const std::unique_ptr<LivePage> page = StartPage(job.config, *service, reporter);
   if (options.on_listening) options.on_listening(service->address(), job.run_dir);
 
   const absl::Status end = job.loop->Run(*service);
@@ -152,6 +193,7 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
     reporter.Say(std::string(removed.message()));
   }
   RemoveCoordinatorAddress(job.run_dir);
+  if (page != nullptr) page->AwaitViewers(kViewersPatience);
   if (options.keep_keys) RemoveKeys(job.run_dir);
   return end;
 }

@@ -43,6 +43,13 @@ struct Member {
 
   bool told_of_end = false;
 
+  // For people who watch; nothing is decided by it.
+  NodeActivity activity;              // of its newest heartbeat
+  double sent_bytes_per_second = 0;   // given to sockets, over about a second
+  std::optional<absl::Time> counted;  // when that was told last, and what had been sent by then
+  uint64_t counted_bytes = 0;
+  std::optional<StepReport> newest;  // workers: a report of the latest step that it took
+
   bool placed = false;  // servers: is to hold a part of the segments
   // Drained, or wants to go: what it has goes to others, then it is told to.
   bool leaving = false;

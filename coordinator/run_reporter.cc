@@ -54,8 +54,9 @@ std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model) {
 
 void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
   const bool told = metrics_.is_behind();
-  exports_.Step(metrics, absl::ToDoubleSeconds(now - begin_), now, told);
-  metrics_.Step(metrics, absl::ToDoubleSeconds(now - begin_));
+  exports_.Step(metrics, SinceBegin(now), now, told);
+  metrics_.Step(metrics, SinceBegin(now));
+  history_.OnStep(metrics, SinceBegin(now));
   workers_.Add(metrics);
   newest_step_ = metrics;
   ++steps_;
@@ -76,8 +77,9 @@ void RunReporter::OnEval(const EvalMetrics& metrics, absl::Time now) {
     ++totals.evaluations;
     totals.validation_loss = metrics.loss;
   });
-  exports_.Eval(metrics, absl::ToDoubleSeconds(now - begin_), now, metrics_.is_behind());
-  Tell([&] { metrics_.Eval(metrics, absl::ToDoubleSeconds(now - begin_)); },
+  exports_.Eval(metrics, SinceBegin(now), now, metrics_.is_behind());
+  history_.OnEval(metrics);
+  Tell([&] { metrics_.Eval(metrics, SinceBegin(now)); },
        absl::StrFormat("evaluation of step %d: %s", metrics.version, EvalText(metrics, model_)));
 }
 
@@ -183,6 +185,7 @@ void RunReporter::OnTimeline(const TimelineBegun& timeline, absl::Time now) {
 }
 
 void RunReporter::OnStatus(const StatusReply& status, const ClusterConfig& cluster) {
+  history_.OnStatus(status, SinceBegin(RealTime().Now()));
   line_.set_steps(status.steps());
   exports_.SetSync(SyncFiguresOf(status));
   line_.Wait(status.phase() == WAITING ? Missing(status, cluster) : "");

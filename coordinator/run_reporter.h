@@ -11,10 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/time_source.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/metrics_log.h"
 #include "coordinator/progress_line.h"
 #include "coordinator/run_exports.h"
+#include "coordinator/run_history.h"
 #include "coordinator/trace_figures.h"
 #include "metrics/coordinator_metrics.h"
 
@@ -62,6 +64,8 @@ class RunReporter {
     absl::MutexLock lock(&totals_mutex_);
     return totals_;
   }
+  // What was told so far, for who watches. Thread-safe, as long as this lives.
+  const RunHistory& history() const { return history_; }
 
   // Errors: metrics cannot be written (disk full).
   absl::Status Flush();
@@ -86,12 +90,15 @@ class RunReporter {
   void Tell(Write write, const std::string& text) {
     const bool told = metrics_.is_behind();
     write();
+    history_.OnEvent(text, SinceBegin(RealTime().Now()));
     if (!told) line_.Say(text);
   }
+  double SinceBegin(absl::Time now) const { return absl::ToDoubleSeconds(now - begin_); }
 
   MetricsLog metrics_;
   RunExports exports_;
   ProgressLine line_;
+  RunHistory history_;
   const std::string run_dir_;
   const std::string title_;
   const std::string replay_;  // name of the profile; empty: a training

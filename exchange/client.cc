@@ -41,11 +41,13 @@ ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& tabl
            .deferred = [this](PushDeferred event) { events_.emplace_back(event); },
            .shares_memory = [this](PeerId peer) { return transport_->SharesMemoryWith(peer); },
            .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
+      seen_(table.num_blocks()),
       next_tick_(time_.Now() + kTick),
       pulled_(table.num_blocks()),
       open_pulls_(table.num_blocks()),
       in_place_(table.num_blocks()),
       open_pushes_(table.num_blocks()),
+      awaited_(table.num_blocks()),
       thread_([this] { RunOwnThread(); }) {}
 
 ExchangeClient::~ExchangeClient() {
@@ -69,6 +71,9 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   if (now >= next_tick_) {
     exchange_.OnTick(now);
     choices = exchange_.choices();
+    for (uint32_t block = 0; block < seen_.size(); ++block) {
+      seen_[block] = exchange_.AwaitedOf(block);
+    }
     next_tick_ = now + kTick;
   }
   if (poll.has_value()) {
@@ -82,7 +87,9 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   const std::span<const double> squares = exchange_.residual_squares();
   residual_squares_.assign(squares.begin(), squares.end());
   transport_counters_ = transport_->counters();
-  if (choices.has_value()) choices_ = *std::move(choices);
+  if (!choices.has_value()) return;
+  choices_ = *std::move(choices);
+  awaited_ = seen_;
 }
 
 void ExchangeClient::CarryOut(Request request, absl::Time now) {
@@ -365,6 +372,11 @@ ExchangeCounters ExchangeClient::counters() const {
 double ExchangeClient::ResidualSquares(uint32_t virtual_worker) const {
   absl::MutexLock lock(&mutex_);
   return virtual_worker < residual_squares_.size() ? residual_squares_[virtual_worker] : 0;
+}
+
+Awaited ExchangeClient::AwaitedOf(uint32_t block) const {
+  absl::MutexLock lock(&mutex_);
+  return awaited_[block];
 }
 
 LinkChoices ExchangeClient::choices() const {

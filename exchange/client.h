@@ -115,6 +115,8 @@ class ExchangeClient {
   ExchangeCounters counters() const;
   // Sum of squares (Exchange::residual_squares).
   double ResidualSquares(uint32_t virtual_worker) const;
+  // Exchange::AwaitedOf, as of a tick ago.
+  Awaited AwaitedOf(uint32_t block) const;
   // Exchange::choices, as of a while ago.
   LinkChoices choices() const;
   TransportCounters transport_counters() const;
@@ -172,6 +174,7 @@ class ExchangeClient {
   Exchange exchange_;
   std::vector<Request> taken_;  // from requests_
   std::vector<Event> events_;   // of this turn
+  std::vector<Awaited> seen_;   // by block; of this tick
   absl::Time next_tick_;
 
   mutable absl::Mutex mutex_;
@@ -205,6 +208,7 @@ class ExchangeClient {
   ExchangeCounters counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<double> residual_squares_ ABSL_GUARDED_BY(mutex_);  // by virtual worker
   LinkChoices choices_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Awaited> awaited_ ABSL_GUARDED_BY(mutex_);  // by block
   TransportCounters transport_counters_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: starts when all above is there
 };

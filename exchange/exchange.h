@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "exchange/awaited.h"
 #include "exchange/codec_chooser.h"
 #include "exchange/partition_plan.h"
 #include "exchange/pull_table.h"
@@ -90,6 +91,8 @@ class Exchange {
   void OnTick(absl::Time now);
 
   size_t open_pushes() const { return pushes_.open(); }
+  // What the weights of a block that is pulled hang on.
+  Awaited AwaitedOf(uint32_t block) const;
   ExchangeCounters counters() const;
   // What is chosen of each link by comm.push_codec.auto and PULL_AUTO.
   LinkChoices choices() const;

@@ -51,6 +51,10 @@ class PullTable {
   // come was cut in another way.
   void CutAllAgain(absl::Time now);
 
+  bool IsOpen(uint32_t block) const { return pulls_[block].missing > 0; }
+  // Whether no part of the block's newest pull has come. REQUIRES: it is open.
+  bool HasNothingOf(uint32_t block) const;
+
   void KeepLanes(std::span<const uint32_t> lanes);
   // With PULL_AUTO: by lane, what is chosen of FP32 (0) and INT8 (1). Else empty.
   std::vector<CodecChooser::Chosen> chosen() const;

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
+#include "exchange/awaited.h"
 #include "exchange/partition_plan.h"
 #include "exchange/push_encoder.h"
 #include "exchange/requests.h"
@@ -86,6 +87,8 @@ class PushTable {
   // Bytes that hold credit, and those that wait for it.
   uint64_t outstanding_bytes() const { return queue_.outstanding_bytes(); }
   uint64_t waiting_bytes() const { return queue_.waiting_bytes(); }
+  // Of the block's pushes; kNothing: all are committed. Looks at each of their partitions.
+  Awaited AwaitedOf(uint32_t block) const;
 
  private:
   enum class State : uint8_t {

@@ -71,6 +71,29 @@ void AddClocks(const std::vector<std::unique_ptr<LaneThread>>& lanes, HeartbeatR
   request.set_clocks_of_view(view);
 }
 
+// Of all lanes: the one that has waited longest, or else one that updates.
+NodeActivity ActivityOf(const std::vector<std::unique_ptr<LaneThread>>& lanes, absl::Time now) {
+  using Doing = ShardActivity::Doing;
+  NodeActivity told;
+  told.set_doing(NodeActivity::RESTING);
+  for (const std::unique_ptr<LaneThread>& lane : lanes) {
+    const LaneThread::Report report = lane->report();
+    const ShardActivity& activity = report.activity;
+    const double seconds = std::max(0.0, absl::ToDoubleSeconds(now - report.active_since));
+    const bool waits = activity.doing == Doing::kWaiting;
+    if (activity.doing == Doing::kResting) continue;
+    if (told.doing() == NodeActivity::WAITING_FOR_SUM && (!waits || told.seconds() >= seconds)) {
+      continue;
+    }
+    told.set_doing(waits ? NodeActivity::WAITING_FOR_SUM : NodeActivity::UPDATING);
+    told.set_block(activity.block);
+    told.set_clock(activity.clock);
+    told.set_seconds(seconds);
+    told.mutable_late()->Assign(activity.late.begin(), activity.late.end());
+  }
+  return told;
+}
+
 // All lanes' reports in one heartbeat.
 void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemory& memory,
                 HeartbeatRequest& request) {
@@ -192,6 +215,7 @@ absl::Status RunServer(const ServerOptions& options) {
   HeartbeatCallbacks callbacks;
   callbacks.report = [&](HeartbeatRequest& beat) {
     AddReports(lanes, memory, beat);
+    *beat.mutable_activity() = ActivityOf(lanes, time.Now());
     beat.mutable_counters()->set_predicted_memory_bytes(predicted_bytes);
     beat.mutable_counters()->set_predicted_held_bytes(predicted_held_bytes);
     if (metrics != nullptr) beat.set_metrics_endpoint(metrics->address());

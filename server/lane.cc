@@ -481,7 +481,12 @@ void LaneThread::PublishCounters() {
   const TransportCounters transport = transport_->counters();
   LaneFigures figures;
   if (job_.config.watch().metrics()) figures = Figures();
+  ShardActivity activity = shard_->activity();
   absl::MutexLock lock(&mutex_);
+  // What is between two messages shows no update: versions tell that there were some.
+  if (activity.doing == ShardActivity::Doing::kResting && counters.updates > report_.updates) {
+    activity.doing = ShardActivity::Doing::kUpdating;
+  }
   report_.figures = std::move(figures);
   report_.dropped = transport.dropped + transport.connections_refused + counters.malformed;
   report_.socket_bytes = transport.socket_bytes;
@@ -496,6 +501,9 @@ void LaneThread::PublishCounters() {
   report_.sum_bytes = most_sum_bytes_;
   report_.cached_bytes = most_cached_bytes_;
   if (shard_->CopiesInSync()) report_.copied_placement = placement_;
+  if (activity == report_.activity) return;
+  report_.activity = std::move(activity);
+  report_.active_since = time_.Now();
 }
 
 }  // namespace tug

@@ -79,6 +79,8 @@ class LaneThread {
     uint64_t cached_bytes = 0;
     // With watch.metrics, for people who watch.
     LaneFigures figures;
+    ShardActivity activity = {};
+    absl::Time active_since = absl::InfiniteFuture();  // that it has been at
   };
 
   // Binds to a free port of `listen_host`. Errors: as OpenTransport.

@@ -88,6 +88,7 @@
 #include "server/replication.h"
 #include "server/segment_state.h"
 #include "server/served_weights.h"
+#include "server/shard_activity.h"
 #include "server/staleness.h"
 #include "server/sync_policy.h"
 #include "server/waiting_pulls.h"
@@ -276,6 +277,8 @@ class Shard {
   // Of weights that workers asked for: sent and not known to be there; not sent for want of credit.
   uint64_t outstanding_answer_bytes() const { return answers_.outstanding_bytes(); }
   uint64_t waiting_answer_bytes() const { return answers_.waiting_bytes(); }
+  // Looks at every segment that it owns.
+  ShardActivity activity() const;
   // Memory of sums, spare buffers included. At most 4 bytes a parameter + parking_bytes, or, while
   // exempt pushes come in, + (log2(virtual workers) + 2) partitions.
   uint64_t held_bytes() const { return pool_.total_bytes(); }
@@ -300,6 +303,8 @@ class Shard {
     uint32_t flags = 0;  // of its OrderRecord
   };
 
+  ShardActivity ActivityOfSums() const;
+  ShardActivity ActivityOfPulls() const;
   void EnterView(uint32_t view);
   void SetLive(const LiveSet& live);
   bool Fenced(const Message& message);

@@ -57,6 +57,13 @@ class WaitingPulls {
     TakeEach(segment, look, [](const WireHeader&) { return true; });
   }
   void Clear();
+  // Shows each, and the segment that it waits at.
+  template <typename Show>
+  void Look(Show show) const {
+    for (uint32_t segment = 0; segment < at_segment_.size(); ++segment) {
+      for (const WaitingPull& pull : at_segment_[segment]) show(pull, segment);
+    }
+  }
 
  private:
   std::vector<std::vector<WaitingPull>> at_segment_;

@@ -68,6 +68,14 @@ uint32_t StepMachine::awaited() const {
   return Fits(weights_[compute_.block]) ? AlsoRead().value_or(compute_.block) : compute_.block;
 }
 
+StepMachine::Activity StepMachine::activity() const {
+  const Next now = next();
+  const uint32_t block = now == Next::kCompute       ? compute_.block
+                         : now == Next::kWaitWeights ? awaited()
+                                                     : 0;
+  return {now, block, clock_};
+}
+
 // ---- clocks ----
 
 bool StepMachine::FinalKnown() const {

@@ -145,6 +145,15 @@ class StepMachine {
   // The block's weights for clock(): asked for at the beginning, or again when what is here
   // is not whole.
   PullOrder CurrentPull(uint32_t block) const { return Order(block, clock_, clocks_); }
+  // What it is at, for people who watch. `block`: the one that it computes, or awaits.
+  struct Activity {
+    Next next = Next::kWaitGate;
+    uint32_t block = 0;
+    uint64_t clock = 0;
+
+    friend bool operator==(const Activity&, const Activity&) = default;
+  };
+  Activity activity() const;
   // kEvaluate: whether this is the evaluation of the final version.
   bool evaluating_last() const { return evaluating_last_; }
 

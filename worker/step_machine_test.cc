@@ -52,6 +52,21 @@ TEST(StepMachine, RunsMicroBatchesForwardAndBackwardAndPushesEachBlockAsItComple
   EXPECT_EQ(machine.clock(), 1u);
 }
 
+TEST(StepMachine, SaysWhatItIsAt) {
+  using Next = StepMachine::Next;
+  StepMachine machine(Options());
+  EXPECT_EQ(machine.activity(), (StepMachine::Activity{Next::kWaitGate, 0, 0}));
+  machine.SetGate(false, 0);
+  EXPECT_EQ(machine.activity(), (StepMachine::Activity{Next::kWaitWeights, 0, 0}));
+  machine.OnWeights(0, 0);
+  EXPECT_EQ(machine.activity(), (StepMachine::Activity{Next::kCompute, 0, 0}));
+  machine.OnComputeDone();
+  EXPECT_EQ(machine.activity(), (StepMachine::Activity{Next::kWaitWeights, 1, 0}));
+  machine.OnWeights(1, 0);
+  RunUntilBlocked(machine);
+  EXPECT_EQ(machine.activity(), (StepMachine::Activity{Next::kWaitWeights, 0, 1}));
+}
+
 TEST(StepMachine, StartsTheNextForwardPassWhenBlockZeroHasArrived) {
   StepMachineOptions options = Options();
   options.virtual_workers = 1;

@@ -93,6 +93,8 @@ class Training {
   // Where all lanes share memory: by block, whether its weights are read where a lane has them.
   std::vector<bool> BlocksInPlace(const View& view) const;
   absl::Status OutOfMemory() const;
+  // What it is at.
+  NodeActivity Activity() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Says once more which codecs and formats it has chosen for its links, if they are others by now.
   void TellChoices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether all lanes share memory with this worker.

@@ -172,6 +172,7 @@ absl::Status TrainingLoop::Run() {
     RETURN_IF_ERROR(TakeOrders());
     if (orders_.go && !std::exchange(running_, true)) RETURN_IF_ERROR(PullFirstWeights());
     if (machine_.next() != StepMachine::Next::kCompute) RETURN_IF_ERROR(FinishQueued());
+    NoteActivity();
     switch (machine_.next()) {
       case StepMachine::Next::kFinished:
         for (uint32_t i = 0; i < options_.virtual_workers.size(); ++i) {
@@ -206,6 +207,15 @@ absl::Status TrainingLoop::Run() {
         break;
     }
   }
+}
+
+void TrainingLoop::NoteActivity() {
+  using Doing = CurrentActivity::Doing;
+  const StepMachine::Activity now = machine_.activity();
+  const Doing doing = now.next == StepMachine::Next::kCompute       ? Doing::kComputing
+                      : now.next == StepMachine::Next::kWaitWeights ? Doing::kWaiting
+                                                                    : Doing::kResting;
+  activity_.Set(doing, now.block, now.clock, time_.Now());
 }
 
 // Not before everyone is ready: a lane that is still in the timeline before would refuse it. With a
@@ -409,7 +419,9 @@ void TrainingLoop::StartTraining(const Compute& compute) {
   const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
   const uint32_t first = compute.micro_batch * micro_batch_;
   const uint64_t step = SampleStep(compute);
+  activity_.Set(CurrentActivity::Doing::kReading, 0, compute.clock, time_.Now());
   sampler_.Fill(step, virtual_worker, first, micro_batch_, batch_);
+  NoteActivity();
   MicroBatch batch = MicroBatchOf(batch_);
   batch.training = true;
   batch.accumulate = compute.micro_batch > 0;
@@ -424,64 +436,6 @@ void TrainingLoop::StartTraining(const Compute& compute) {
 void TrainingLoop::StartModel(const MicroBatch& batch) {
   model_.Start(batch);
   share_.tokens += batch_.TokenCount();
-}
-
-absl::Status TrainingLoop::BindGradients(const Compute& compute, bool last_block) {
-  // The first one of the step has bound them.
-  if (compute.micro_batch > 0 || compute.local_step > 0) return absl::OkStatus();
-  // A tied head adds its part to the embedding's gradient, which is complete much later.
-  const std::optional<int> tied = model_.tied_block();
-  if (last_block && tied.has_value()) {
-    RETURN_IF_ERROR(BindGradient(compute, static_cast<uint32_t>(*tied)));
-  }
-  const bool bound = !last_block && tied == static_cast<int>(compute.block);
-  return bound ? absl::OkStatus() : BindGradient(compute, compute.block);
-}
-
-// The block's gradient of the step before is committed by now, or its weights of this step would
-// not be here: this is the guard, not a wait (but for an answer that was lost).
-absl::Status TrainingLoop::BindGradient(const Compute& compute, uint32_t block) {
-  const uint32_t virtual_worker = options_.virtual_workers[compute.virtual_worker];
-  std::shared_ptr<AlignedBuffer>& gradient = gradients_[compute.virtual_worker][block];
-  if (gradient_pool_.has_value()) {
-    ASSIGN_OR_RETURN(gradient, TakeGradient(block));
-  } else {
-    // What is put off does not wait with it.
-    if (!exchange_.IsCommitted(block, virtual_worker)) RETURN_IF_ERROR(FinishQueued());
-    RETURN_IF_ERROR(exchange_.WaitCommitted(block, virtual_worker));
-    // A repeat that is still under way keeps its bytes.
-    if (!IsOnlyOwner(gradient)) gradient = NewBuffer(gradient->size_bytes());
-  }
-  model_.BindGradient(static_cast<int>(block), GradientOf(compute, block));
-  if (encoded_.has_value()) encoded_->Bind(virtual_worker, block);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::shared_ptr<AlignedBuffer>> TrainingLoop::TakeGradient(uint32_t block) {
-  std::shared_ptr<AlignedBuffer> buffer = gradient_pool_->Take(block);
-  if (buffer != nullptr) return buffer;
-  RETURN_IF_ERROR(FinishQueued());  // its push is one to wait for
-  const TraceSpan span(options_.trace,
-                       {.kind = TraceKind::kWait, .block = block, .clock = machine_.clock()});
-  const absl::Time begin = time_.Now();
-  while (buffer == nullptr) {
-    const std::optional<GradientPool::Pushed> oldest = gradient_pool_->oldest();
-    bool received = false;
-    if (oldest.has_value()) {
-      ASSIGN_OR_RETURN(
-          received, exchange_.WaitReceived(oldest->block, oldest->virtual_worker, kOrdersInterval));
-      if (!received && WaitsForRoomOnLanes()) continue;
-    }
-    if (received) gradient_pool_->OnReceived();
-    buffer = received ? gradient_pool_->Take(block) : gradient_pool_->TakeBeyond(block);
-  }
-  times_.AddWaiting(time_.Now() - begin);
-  return buffer;
-}
-
-bool TrainingLoop::WaitsForRoomOnLanes() const {
-  return tug::WaitsForRoomOnLanes(board_.orders(), board_.place().virtual_workers,
-                                  machine_.paused(), view_, options_.virtual_workers);
 }
 
 uint64_t TrainingLoop::EvalSamples(bool last) const {

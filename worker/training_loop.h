@@ -25,6 +25,7 @@
 #include "model/pass_tracer.h"
 #include "proto/job.pb.h"
 #include "proto/sync_mode.h"
+#include "worker/current_activity.h"
 #include "worker/due_residuals.h"
 #include "worker/embedding_runs.h"
 #include "worker/encoded_gradients.h"
@@ -107,6 +108,8 @@ class TrainingLoop {
 
   // So far. Thread-safe.
   HeldBytes held() const;
+  // Now. Thread-safe.
+  CurrentActivity::Activity activity() const { return activity_.Get(); }
 
  private:
   // How long an order of the coordinator may wait for an answer while something is waited for.
@@ -173,12 +176,6 @@ class TrainingLoop {
   // `batch`: of the samples in `batch_`.
   void StartModel(const MicroBatch& batch);
   void StartTraining(const Compute& compute);
-  absl::Status BindGradients(const Compute& compute, bool last_block);
-  absl::Status BindGradient(const Compute& compute, uint32_t block);
-  // With gradient_pool_: memory for the gradient of a block.
-  absl::StatusOr<std::shared_ptr<AlignedBuffer>> TakeGradient(uint32_t block);
-  // Whether to wait for a push that lanes have no memory for yet (worker/orders_gate.h).
-  bool WaitsForRoomOnLanes() const;
   void StartEvaluation(const Compute& compute);
   // Samples of an evaluation, as Sampler takes them.
   uint64_t EvalSamples(bool last) const;
@@ -191,6 +188,18 @@ class TrainingLoop {
   uint64_t SampleStep(const Compute& compute) const {
     return compute.clock * local_ + compute.local_step;
   }
+
+  // What the machine is at, to activity_.
+  void NoteActivity();
+
+  // ---- training_gradients.cc: memory for gradients ----
+
+  absl::Status BindGradients(const Compute& compute, bool last_block);
+  absl::Status BindGradient(const Compute& compute, uint32_t block);
+  // With gradient_pool_: memory for the gradient of a block.
+  absl::StatusOr<std::shared_ptr<AlignedBuffer>> TakeGradient(uint32_t block);
+  // Whether to wait for a push that lanes have no memory for yet (worker/orders_gate.h).
+  bool WaitsForRoomOnLanes() const;
 
   // ---- training_weights.cc: pulls, waits, what is bound ----
 
@@ -279,6 +288,7 @@ class TrainingLoop {
   DueResiduals due_residuals_;
   std::map<uint32_t, uint32_t> came_in_view_;  // by virtual worker that others carried before
   StepTimes times_;
+  CurrentActivity activity_;      // synchronises itself
   uint64_t most_copy_bytes_ = 0;  // that the model has made of weights
 
   mutable absl::Mutex mutex_;

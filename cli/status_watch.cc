@@ -1,0 +1,164 @@
+#include "cli/status_watch.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "base/time_source.h"
+#include "cli/coordinator_query.h"
+#include "cli/interrupts.h"
+#include "cli/run_end.h"
+#include "cli/terminal.h"
+#include "cli/watch_view.h"
+#include "coordinator/metrics_log.h"
+#include "coordinator/progress_line.h"
+#include "coordinator/run_folder.h"
+#include "coordinator/watch_text.h"
+
+namespace tug {
+namespace {
+
+constexpr absl::Duration kBetweenDrawings = absl::Milliseconds(500);
+constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);  // at keys, signals and the size
+// For another coordinator to take the job up.
+constexpr absl::Duration kSilence = absl::Seconds(10);
+
+// What changes only as the job goes on: not since when somebody waits.
+std::string Gist(const StatusReply& status) {
+  std::vector<std::string> nodes;
+  for (const NodeStatus& node : status.nodes()) nodes.push_back(NodeName(node));
+  return absl::StrCat(status.phase(), " ", status.step(), " ", status.last_checkpoint(), " ",
+                      status.failure(), " ", absl::StrJoin(nodes, ","));
+}
+
+class Watch {
+ public:
+  explicit Watch(const CoordinatorArguments& arguments) : arguments_(arguments) {
+    if (Terminal::IsThere()) terminal_.emplace();
+  }
+
+  absl::Status Run() {
+    ASSIGN_OR_RETURN(client_, ConnectTo(arguments_));
+    while (true) {
+      const absl::StatusOr<StatusReply> status = client_->Status();
+      if (status.ok()) {
+        heard_ = time_.Now();
+        if (newest_.run_dir().empty()) RecallLosses(status->run_dir());
+        newest_ = *status;
+        losses_.Add(newest_.step(), newest_.loss());
+        Show();
+        if (newest_.phase() == DONE || newest_.phase() == FAILED) return SayHowItEnded();
+      } else if (HasEnded(status.status())) {
+        return SayHowItEnded();
+      } else if (HasLeft()) {
+        return absl::AbortedError(
+            "the job has not ended in order: where it was started from stands why");
+      } else if (time_.Now() - heard_ > kSilence) {
+        return status.status();
+      }
+      if (IsToStop()) return absl::OkStatus();
+    }
+  }
+
+ private:
+  // Where this host sees the run folder, the losses so far are in it.
+  void RecallLosses(const std::string& run_dir) {
+    const absl::StatusOr<LossCurve> curve = ReadLossCurve(absl::StrCat(run_dir, "/", kMetricsFile));
+    if (!curve.ok()) return;
+    for (const LossPoint& point : curve->training) losses_.Add(point.step, point.loss);
+  }
+
+  void Show() {
+    if (terminal_.has_value())
+      return terminal_->Draw(WatchLines(newest_, losses_, terminal_->size()));
+    const std::string gist = Gist(newest_);
+    if (gist == shown_) return;
+    shown_ = gist;
+    for (const WatchLine& line : WatchLines(newest_, losses_, {})) {
+      std::printf("%s\n", line.text.c_str());
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+
+  // The coordinator does not answer: whether it has gone since the job is over.
+  bool HasEnded(const absl::Status& silence) {
+    if (!absl::IsUnavailable(silence) || newest_.run_dir().empty()) return false;
+    if (const auto end = ReadRunEnd(newest_.run_dir()); end.has_value()) {
+      newest_.set_phase(DONE);
+      newest_.set_step(end->step);
+      newest_.set_steps(end->reason == "done" ? end->step : newest_.steps());
+      reason_ = end->reason;
+      return true;
+    }
+    // Where the folder cannot be seen.
+    return newest_.steps() > 0 && newest_.step() >= newest_.steps();
+  }
+
+  // Whether the coordinator has taken its address back, as at every end. While it does not, another
+  // one may listen elsewhere.
+  bool HasLeft() {
+    if (newest_.run_dir().empty()) return false;
+    std::error_code error;
+    if (!std::filesystem::exists(newest_.run_dir(), error) || error) return false;
+    const absl::StatusOr<std::string> address = ReadCoordinatorAddress(newest_.run_dir());
+    if (!address.ok()) return true;
+    if (*address == client_->address()) return false;
+    auto other = ControlClient::Connect(*address, kBetweenDrawings);
+    if (other.ok()) client_ = *std::move(other);
+    return false;
+  }
+
+  absl::Status SayHowItEnded() {
+    if (newest_.phase() == FAILED) {
+      return absl::AbortedError(absl::StrCat("the job has failed: ", newest_.failure()));
+    }
+    if (reason_.empty()) reason_ = newest_.stopped_early() ? "stopped early" : "ended";
+    std::printf("%s: %s at step %s of %s\n", newest_.name().c_str(), reason_.c_str(),
+                WithThousands(newest_.step()).c_str(), WithThousands(newest_.steps()).c_str());
+    return absl::OkStatus();
+  }
+
+  // Waits until it is time to draw again; true: nobody wants to see more.
+  bool IsToStop() {
+    const absl::Time next = time_.Now() + kBetweenDrawings;
+    const WatchSize size = terminal_.has_value() ? terminal_->size() : WatchSize();
+    while (time_.Now() < next) {
+      if (interrupts_.Count() > 0) return true;
+      if (!terminal_.has_value()) {
+        absl::SleepFor(kBetweenLooks);
+        continue;
+      }
+      const std::optional<char> key = terminal_->ReadKey(kBetweenLooks);
+      if (key == 'q' || key == 'Q') return true;
+      const WatchSize now = terminal_->size();
+      if (now.columns != size.columns || now.rows != size.rows) return false;
+    }
+    return false;
+  }
+
+  const CoordinatorArguments& arguments_;
+  const RealTime time_;
+  Interrupts interrupts_;  // before gRPC starts threads
+  std::optional<Terminal> terminal_;
+  std::unique_ptr<ControlClient> client_;
+  StatusReply newest_;
+  LossTrail losses_;
+  absl::Time heard_ = time_.Now();
+  std::string shown_;
+  std::string reason_;
+};
+
+}  // namespace
+
+absl::Status WatchStatus(const CoordinatorArguments& arguments) { return Watch(arguments).Run(); }
+
+}  // namespace tug

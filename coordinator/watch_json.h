@@ -1,0 +1,30 @@
+#ifndef TUG_COORDINATOR_WATCH_JSON_H_
+#define TUG_COORDINATOR_WATCH_JSON_H_
+
+#include <string>
+
+#include "coordinator/run_history.h"
+#include "proto/control.pb.h"
+
+namespace tug {
+
+// What the live page asks for (coordinator/live_page.html). Numbers that are not finite are null,
+// bytes that are not UTF-8 are replaced. Pure, thread-safe.
+
+// /status.json: name, run_dir, phase ("running"), ended, text (how it ended, or that it waits),
+// step, steps, loss, tokens_per_second, unit ("tokens" or "samples"), seconds_left,
+// last_checkpoint, failure, view, best ({step, loss} or null), late (sentences), and nodes: for
+// each id, name, role, host, pid, heard_seconds, virtual_workers, step, step_seconds,
+// compute_seconds, wait_seconds, activity (in words), doing (as NodeActivity, lower case),
+// bytes_per_second, memory_bytes, staleness.
+std::string StatusJson(const StatusReply& status);
+
+// /history.json: seq (`since` of the next time), reset (what was got before is void), points (and
+// open, or null): [step, at_seconds, loss, step seconds, tokens a step]; evals: [step, loss,
+// final]; events: [at_seconds, step, text]; steps: [step, [[virtual worker, seconds, compute, wait,
+// straggle], ...]]; links: [at_seconds, [[node, bytes a second], ...]].
+std::string HistoryJson(const RunHistory::News& news);
+
+}  // namespace tug
+
+#endif  // TUG_COORDINATOR_WATCH_JSON_H_

@@ -1,0 +1,199 @@
+// `tug status --watch` of a real job: in a pseudo-terminal, which is read as a screen would be, and
+// into a file.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A program in a pseudo-terminal, and what its screen shows, as far as the view uses it: text,
+// line ends, cursor up, erase to the end of the line and of the screen, colours.
+class ScreenedProcess {
+ public:
+  ScreenedProcess(const std::vector<std::string>& argv, int columns, int rows) : columns_(columns) {
+    winsize size{};
+    size.ws_col = static_cast<unsigned short>(columns);
+    size.ws_row = static_cast<unsigned short>(rows);
+    std::vector<char*> arguments;
+    for (const std::string& one : argv) arguments.push_back(const_cast<char*>(one.c_str()));
+    arguments.push_back(nullptr);
+    pid_ = forkpty(&fd_, nullptr, nullptr, &size);
+    if (pid_ == 0) {
+      setenv("TERM", "xterm-256color", 1);
+      execv(arguments[0], arguments.data());
+      _exit(127);
+    }
+  }
+  ~ScreenedProcess() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    close(fd_);
+  }
+
+  void Press(char key) const { EXPECT_EQ(write(fd_, &key, 1), 1); }
+  void Resize(int columns, int rows) {
+    winsize size{};
+    size.ws_col = static_cast<unsigned short>(columns);
+    size.ws_row = static_cast<unsigned short>(rows);
+    ASSERT_EQ(ioctl(fd_, TIOCSWINSZ, &size), 0);
+    columns_ = columns;
+    lines_ = {""};  // a real one breaks its lines anew: here it is empty
+    row_ = column_ = 0;
+    drawings_ = 0;
+  }
+  // Reads until `holds`; false: it does not before the program or the time is over.
+  bool ReadUntil(const std::function<bool()>& holds, absl::Time deadline) {
+    while (!holds()) {
+      pollfd input{fd_, POLLIN, 0};
+      const auto left = absl::ToInt64Milliseconds(deadline - absl::Now());
+      char bytes[4096];
+      if (left <= 0 || poll(&input, 1, static_cast<int>(left)) <= 0) return false;
+      const ssize_t count = read(fd_, bytes, sizeof(bytes));
+      if (count <= 0) return holds();  // EIO: nobody has it open any more
+      said_.append(bytes, static_cast<size_t>(count));
+      for (ssize_t i = 0; i < count; ++i) Take(bytes[i]);
+    }
+    return true;
+  }
+  // To its end; its exit code.
+  int End() {
+    ReadUntil([] { return false; }, After(kPatience));
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  std::string screen() const { return absl::StrJoin(lines_, "\n"); }
+  const std::string& said() const { return said_; }
+  int drawings() const { return drawings_; }
+  size_t longest() const {
+    size_t longest = 0;
+    for (const std::string& line : lines_) {
+      longest = std::max<size_t>(longest, std::count_if(line.begin(), line.end(), [](char c) {
+                                   return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+                                 }));
+    }
+    return longest;
+  }
+
+ private:
+  void Take(char c) {
+    if (!escape_.empty()) {
+      escape_ += c;
+      if (escape_.size() > 2 && isalpha(c) != 0) Obey(std::exchange(escape_, ""));
+      return;
+    }
+    if (c == '\x1b') {
+      escape_ = c;
+    } else if (c == '\r') {
+      column_ = 0;
+    } else if (c == '\n') {
+      if (++row_ == lines_.size()) lines_.emplace_back();
+    } else {
+      if (column_ == 0) lines_[row_].clear();  // the view writes lines as a whole
+      lines_[row_] += c;
+      ++column_;
+    }
+  }
+  void Obey(const std::string& code) {
+    if (code.back() == 'A') {
+      const auto up = static_cast<size_t>(std::atoi(code.c_str() + 2));
+      EXPECT_LE(up, row_) << "above what it has drawn";
+      row_ -= std::min(row_, up);
+    } else if (code.back() == 'J') {
+      lines_.resize(row_ + 1);
+      lines_[row_].clear();
+      ++drawings_;
+    }
+  }
+
+  int fd_ = -1;
+  pid_t pid_ = -1;
+  int columns_;
+  std::vector<std::string> lines_ = {""};
+  size_t row_ = 0, column_ = 0;
+  int drawings_ = 0;
+  std::string escape_;
+  std::string said_;
+};
+
+class WatchTest : public TugTest {
+ protected:
+  static std::string Program() { return "cli/tug"; }
+  Texts Watching(const std::string& run) const {
+    return {Program(), "status", "--watch", Path(run)};
+  }
+};
+
+TEST_F(WatchTest, RedrawsInPlaceFollowsTheSizeAndEndsWithQ) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  ScreenedProcess watch(Watching("run"), 130, 40);
+  ASSERT_TRUE(watch.ReadUntil([&] { return watch.drawings() >= 4; }, After(kPatience)))
+      << watch.said();
+  EXPECT_THAT(watch.screen(),
+              AllOf(HasSubstr("running, step "), HasSubstr("loss "), HasSubstr("server 1"),
+                    HasSubstr("worker 4"), HasSubstr("IS AT"), HasSubstr("tokens/s")));
+  const Texts lines = absl::StrSplit(watch.screen(), '\n');
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) { return line.rfind("worker 4", 0) == 0; }),
+            1)
+      << "drawn in place: " << watch.screen();
+  watch.Resize(60, 8);
+  ASSERT_TRUE(watch.ReadUntil([&] { return watch.drawings() >= 2; }, After(kPatience)));
+  EXPECT_LE(watch.longest(), 60u) << watch.screen();
+  EXPECT_LE(std::count(watch.screen().begin(), watch.screen().end(), '\n'), 7) << watch.screen();
+  watch.Press('q');
+  EXPECT_EQ(watch.End(), 0);
+  train.Signal(SIGINT);
+  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+}
+
+TEST_F(WatchTest, EndsWithTheJobAndSaysHow) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  ScreenedProcess watch(Watching("run"), 130, 40);
+  ASSERT_TRUE(watch.ReadUntil([&] { return watch.drawings() >= 1; }, After(kPatience)));
+  train.Signal(SIGINT);
+  EXPECT_EQ(watch.End(), 0) << watch.said();
+  EXPECT_THAT(watch.said(), ::testing::ContainsRegex(": (ended|stopped) at step [0-9,]+ of"));
+  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+}
+
+TEST_F(WatchTest, WithoutATerminalItSaysWhatChangesInPlainLines) {
+  Process& train = StartTraining("run", {"train.steps=400"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  Process& watch = Start({"status", "--watch", Path("run")});
+  ASSERT_TRUE(watch.WaitForEnd(After(kPatience))) << watch.out();
+  EXPECT_EQ(watch.exit_code(), 0) << watch.err();
+  EXPECT_THAT(watch.out(), AllOf(HasSubstr("running, step "), HasSubstr("worker 4"),
+                                 HasSubstr("at step 400 of 400"), Not(HasSubstr("\x1b"))));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,122 @@
+// What a worker's heartbeat says.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "exchange/chosen_text.h"
+#include "worker/training.h"
+
+namespace tug {
+namespace {
+
+constexpr size_t kMostChoicesTold = 8;  // of a timeline
+
+// `asynchronous`: nobody waits for anybody (sync.policy ASP).
+NodeActivity::Doing DoingOf(CurrentActivity::Doing doing, Awaited awaited, bool asynchronous) {
+  switch (doing) {
+    case CurrentActivity::Doing::kResting:
+      return NodeActivity::RESTING;
+    case CurrentActivity::Doing::kComputing:
+      return NodeActivity::COMPUTING;
+    case CurrentActivity::Doing::kReading:
+      return NodeActivity::WAITING_FOR_DATA;
+    case CurrentActivity::Doing::kWaiting:
+      break;
+  }
+  if (awaited == Awaited::kQueue) return NodeActivity::WAITING_FOR_QUEUE;
+  return awaited == Awaited::kSum && !asynchronous ? NodeActivity::WAITING_FOR_SUM
+                                                   : NodeActivity::WAITING_FOR_WIRE;
+}
+
+}  // namespace
+
+void Training::AddTo(HeartbeatRequest& beat) {
+  board_.AddTo(beat);
+  NodeCounters& counters = *beat.mutable_counters();
+  absl::MutexLock lock(&mutex_);
+  counters.set_peak_memory_bytes(memory_.Sample(ready_ ? exchange_->SharedBytes() : 0));
+  beat.set_ready(ready_);
+  *beat.mutable_activity() = Activity();
+  if (!ready_) return;
+  const TransportCounters transport = exchange_->transport_counters();
+  counters.set_messages_dropped(transport.dropped);
+  counters.set_socket_bytes(transport.socket_bytes);
+  counters.MergeFrom(predicted_);
+  const HeldBytes held = loop_->held();
+  counters.set_weight_bytes(held.weights);
+  counters.set_gradient_bytes(held.gradients);
+  const ExchangeCounters exchange = exchange_->counters();
+  counters.set_most_outstanding_bytes(exchange.most_outstanding_bytes);
+  counters.set_encode_seconds(exchange.encode_seconds);
+  TellChoices();
+  for (const Notice& notice : notices_) *beat.add_notices() = notice;
+  if (!residuals_.has_value()) return;
+  // Nobody takes its virtual workers, or counts it as done, before what it has to say of them is
+  // said.
+  const ResidualWriter::Report report = residuals_->report();
+  for (const CheckpointPart& part : report.parts) *beat.add_parts() = part;
+  if (!report.writing) return;
+  beat.set_pausing(false);
+  beat.set_finished(false);
+}
+
+// Before it is ready it reads the data, and builds.
+NodeActivity Training::Activity() const {
+  NodeActivity activity;
+  activity.set_doing(NodeActivity::WAITING_FOR_DATA);
+  if (!ready_) return activity;
+  const CurrentActivity::Activity now = loop_->activity();
+  const bool asynchronous = registered_.config().sync().policy() == SyncConfig::ASP;
+  activity.set_doing(DoingOf(now.doing, exchange_->AwaitedOf(now.block), asynchronous));
+  activity.set_block(now.block);
+  activity.set_clock(now.clock);
+  const absl::Duration time = time_.Now() - now.since;
+  activity.set_seconds(std::max(0.0, absl::ToDoubleSeconds(time)));
+  return activity;
+}
+
+WorkerFigures Training::figures() const {
+  HeartbeatRequest beat;
+  board_.AddTo(beat);
+  WorkerFigures figures{.clock = beat.clock()};
+  absl::MutexLock lock(&mutex_);
+  figures.ready = ready_;
+  if (!ready_) return figures;
+  const ExchangeCounters exchange = exchange_->counters();
+  figures.pushed_bytes = exchange.pushed_bytes;
+  figures.pulled_bytes = exchange.pulled_bytes;
+  figures.waiting_bytes = exchange.waiting_bytes;
+  figures.outstanding_bytes = exchange.outstanding_bytes;
+  figures.most_outstanding_bytes = exchange.most_outstanding_bytes;
+  figures.encode_seconds = exchange.encode_seconds;
+  figures.resent = exchange.resent;
+  figures.deferred = exchange.deferred;
+  figures.dropped_pushes = exchange.dropped;
+  figures.refused = exchange.refused;
+  const TransportCounters transport = exchange_->transport_counters();
+  figures.socket_bytes = transport.socket_bytes;
+  figures.sent_bytes = transport.sent_bytes;
+  figures.received_bytes = transport.received_bytes;
+  figures.messages_dropped = transport.dropped;
+  figures.messages_lost = transport.lost;
+  const HeldBytes held = loop_->held();
+  figures.weight_bytes = held.weights;
+  figures.gradient_bytes = held.gradients;
+  figures.predicted_held_bytes = predicted_.predicted_held_bytes();
+  figures.shared_bytes = exchange_->SharedBytes();
+  return figures;
+}
+
+void Training::TellChoices() {
+  const LinkChoices choices = exchange_->choices();
+  const std::string now = DescribeChoices(choices, /*rates=*/false);
+  if (!now.empty() && now != told_choices_ && choices_told_ < kMostChoicesTold) {
+    told_choices_ = now;
+    ++choices_told_;
+    Notice& notice = notices_.emplace_back();
+    notice.set_key(absl::StrCat("choices/", registered_.node_id(), "/", choices_told_));
+    notice.set_text(absl::StrCat("worker ", registered_.node_id(), " ",
+                                 DescribeChoices(choices, /*rates=*/true)));
+  }
+}
+
+}  // namespace tug
