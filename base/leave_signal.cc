@@ -20,6 +20,9 @@ void Note(int) { asked_to_leave = true; }
 void LeaveSignal::Arm() {
   asked_to_leave = false;
   struct sigaction action {};
+  TUG_CHECK_EQ(sigaction(SIGTERM, nullptr, &action), 0);
+  if (action.sa_handler == SIG_IGN) return;
+  action = {};
   action.sa_handler = Note;
   // The next one does what it did before; calls under way are not interrupted.
   action.sa_flags = SA_RESETHAND | SA_RESTART;

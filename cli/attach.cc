@@ -37,6 +37,8 @@ constexpr absl::Duration kFlushTime = absl::Seconds(2);  // of what was said las
 constexpr int kConnectAttempts = 5;
 constexpr absl::Duration kConnectPause = absl::Milliseconds(1500);
 constexpr char kConnection[] = "connection";
+constexpr char kErrorLine[] = "tug: error:";
+constexpr absl::Duration kSrunTime = absl::Seconds(3);  // for a step to end in order
 
 class Attached {
  public:
@@ -58,6 +60,7 @@ class Attached {
       Show(again ? absl::StrCat(last_, ": trying again") : last_);
       if (!again || !Pause()) break;
     }
+    if (attachment_.by_srun) LetStepEnd();
     shown_.FlushUntil(absl::Now() + kFlushTime);
     std::ofstream(attachment_.log_path) << (error_.empty() ? last_ : error_) << "\n";
     return wait_status_;
@@ -72,7 +75,7 @@ class Attached {
     while (!ended.has_value() && !wait_status_.has_value()) {
       const LaunchEvent event =
           launcher_.Wait(NextDeadline(next_beat), {output_.get(), errors_.get()});
-      if (event.interrupted) PassSignal(event.signal);
+      if (event.interrupted && !IsSlurms(event)) PassSignal(event.signal);
       if (absl::Now() >= next_beat) {
         if (down_->empty()) Down(kAlive);
         next_beat = absl::Now() + interval;
@@ -97,6 +100,7 @@ class Attached {
     program.input_fd = down.read_end.get();
     program.output_fd = up.write_end.get();
     program.error_fd = errors.write_end.get();
+    program.outlives_us = attachment_.by_srun;  // killed, srun would kill the program at once
     RETURN_IF_ERROR(launcher_.Start(program).status());
     input_ = std::move(down.write_end);
     output_ = std::move(up.read_end);
@@ -106,11 +110,22 @@ class Attached {
     return absl::OkStatus();
   }
 
+  // srun that is killed says so of its step, and leaves the end of it to Slurm.
+  void LetStepEnd() {
+    input_ = FileDescriptor();
+    const absl::Time end = absl::Now() + kSrunTime;
+    while (launcher_.running_count() > 0 && absl::Now() < end) launcher_.Wait(end);
+  }
+
   absl::Time NextDeadline(absl::Time next_beat) const {
     const bool waiting = !down_->empty() || !shown_.empty();
     return waiting ? std::min(next_beat, absl::Now() + kFlushInterval) : next_beat;
   }
 
+  // Slurm's SIGTERM is for all processes of a job: the launcher says what becomes of it.
+  bool IsSlurms(const LaunchEvent& event) const {
+    return attachment_.by_srun && event.signal == SIGTERM && event.sender != getppid();
+  }
   void PassSignal(int signal) {
     killed_ = killed_ || signal != SIGINT;
     Down(signal == SIGINT ? SIGINT : SIGKILL);
@@ -130,11 +145,14 @@ class Attached {
   // did, unless ssh itself failed.
   bool ProgramEnded(const Ended& connection) {
     constexpr int kSshFailed = 255;
-    const bool of_ssh = connection.killed_by_signal() || connection.exited_with_zero() ||
-                        WEXITSTATUS(connection.wait_status) == kSshFailed;
+    const int code = WEXITSTATUS(connection.wait_status);
+    // srun has no code of its own.
+    const bool failed_itself = attachment_.by_srun ? attend_said_.empty() : code == kSshFailed;
+    const bool lost =
+        connection.killed_by_signal() || connection.exited_with_zero() || failed_itself;
     error_.clear();
-    last_ = ssh_said_;
-    if (!of_ssh) {
+    last_ = attend_said_.empty() ? ssh_said_ : attend_said_;
+    if (!lost) {
       wait_status_ = connection.wait_status;
       return true;
     }
@@ -150,6 +168,7 @@ class Attached {
   bool PassErrors() {
     return PassLines(errors_, error_lines_, [this](const std::string& line) {
       ssh_said_ = std::string(absl::StripSuffix(line, "\r"));
+      if (absl::StartsWith(ssh_said_, kErrorLine)) attend_said_ = ssh_said_;
       Show(ssh_said_);
     });
   }
@@ -158,7 +177,7 @@ class Attached {
     if (line.empty() && !begun_) return;
     if (line.empty() || line[0] != kControl) {
       last_ = line;
-      if (absl::StartsWith(line, "tug: error:")) error_ = line;
+      if (absl::StartsWith(line, kErrorLine)) error_ = line;
       Show(line);
       return;
     }
@@ -190,9 +209,10 @@ class Attached {
   FileDescriptor input_, output_, errors_;
   std::optional<PipeWriter> down_;
   LineReader lines_, error_lines_;
-  std::string last_, error_, ssh_said_;
-  bool begun_ = false;   // the program
-  bool killed_ = false;  // by the launcher
+  std::string last_, error_;
+  std::string ssh_said_, attend_said_;  // on stderr: the last line, and the last error of tug
+  bool begun_ = false;                  // the program
+  bool killed_ = false;                 // by the launcher
   std::optional<int> wait_status_;
 };
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -70,7 +71,7 @@ class Attendant {
     heard_at_ = absl::Now();
     while (!wait_status_.has_value()) {
       const LaunchEvent event = launcher_.Wait(NextDeadline(), {input(), output(), ready()});
-      if (event.interrupted) Signal(event.signal);
+      if (event.interrupted) ObeyOwnSignal(event.signal);
       ObeyLauncher();
       PassReady();
       PassOutput();
@@ -114,6 +115,7 @@ class Attendant {
     program.keys = remote_.keys;
     program.input_fd = program_input.get();
     program.output_fd = said.write_end.get();
+    program.ignores_sigterm = remote_.ignores_sigterm;
     RETURN_IF_ERROR(launcher_.Start(program).status());
     output_ = std::move(said.read_end);
     if (program.keep_fd >= 0) ready_ = std::move(told.read_end);
@@ -126,6 +128,13 @@ class Attendant {
       deadline = heard_at_ + remote_.silence;
     if (ends_at_.has_value()) deadline = std::min(deadline, *ends_at_);
     return up_.empty() ? deadline : std::min(deadline, absl::Now() + kFlushInterval);
+  }
+
+  void ObeyOwnSignal(int signal) {
+    if (!remote_.ignores_sigterm || signal != SIGTERM) return Signal(signal);
+    if (!remote_.ends_in_order || ends_) return;
+    Signal(SIGINT);
+    asked_here_ = true;
   }
 
   void Signal(int signal) {
@@ -143,6 +152,8 @@ class Attendant {
     }
     if (!bytes->empty()) heard_at_ = absl::Now();
     for (const char signal : *bytes) {
+      // The launcher has got that SIGTERM, too: a second one would end the job at once.
+      if (signal == SIGINT && std::exchange(asked_here_, false)) continue;
       if (signal != kAlive) Signal(signal);
     }
   }
@@ -155,7 +166,7 @@ class Attendant {
       Say("tug: warning: the connection to `tug launch` is lost: ending");
       ends_at_ = now + kEndTime;
       // A second signal would end it at once.
-      if (remote_.ends_in_order && !ends_) Signal(SIGTERM);
+      if (remote_.ends_in_order && !ends_) Signal(SIGINT);
     }
     if (ends_at_.has_value() && now >= *ends_at_) {
       launcher_.Signal(remote_.name, SIGKILL);
@@ -206,7 +217,8 @@ class Attendant {
   FileDescriptor output_, ready_, log_;
   LineReader lines_, ready_lines_;
   bool connected_ = true;
-  bool ends_ = false;  // in order: it was asked to
+  bool ends_ = false;        // in order: it was asked to
+  bool asked_here_ = false;  // by a signal that the launcher may pass on as well
   absl::Time heard_at_;
   std::optional<absl::Time> ends_at_;
   std::optional<int> wait_status_;

@@ -11,12 +11,15 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 #include "cli/interrupts.h"
 #include "cli/job_arguments.h"
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
 #include "cli/local_budget.h"
 #include "cli/log_format.h"
+#include "cli/rank_environment.h"
+#include "cli/route.h"
 #include "coordinator/daemon.h"
 #include "proto/job_config.h"
 #include "simulate/step_prediction.h"
@@ -26,7 +29,8 @@ namespace {
 
 struct CoordinatorCommand {
   JobArguments job;
-  std::string listen = "127.0.0.1:7070";
+  std::string listen;  // empty: ListenAddress
+  std::vector<std::string> interfaces;
   std::string take_up;  // a run folder; then of the others only keys and ready_fd are read
   KeysArgument keys;
   bool keep_keys = false;
@@ -60,6 +64,21 @@ absl::StatusOr<std::vector<double>> Predict(const JobConfig& job,
                       [&] { return stop.stop_requested(); });
 }
 
+// What neither --listen nor the environment says: nobody but this machine.
+constexpr char kDefaultListen[] = "127.0.0.1:7070";
+
+absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command) {
+  if (!command.listen.empty()) return ParseHostPort(command.listen);
+  ASSIGN_OR_RETURN(const std::string told, CoordinatorAddressOf(ReadEnvironment()));
+  ASSIGN_OR_RETURN(HostPort address, ParseHostPort(told.empty() ? kDefaultListen : told));
+  if (!command.interfaces.empty()) {
+    ASSIGN_OR_RETURN(address.host, AddressOfInterface(command.interfaces));
+  } else {
+    ASSIGN_OR_RETURN(address.host, Ipv4AddressOf(address.host));
+  }
+  return address;
+}
+
 // What a job begins with.
 absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions& options) {
   if (command.job.job_file.empty()) {
@@ -76,7 +95,7 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
     overrides.push_back(ModeOverride({.mode = options.keys.mode, .keys = {}}));
   }
   ASSIGN_OR_RETURN(options.config, ParseJobConfig(text, file, overrides));
-  ASSIGN_OR_RETURN(options.listen, ParseHostPort(command.listen));
+  ASSIGN_OR_RETURN(options.listen, ListenAddress(command));
   options.run_dir = command.job.run_dir;
   options.resume = command.job.resume;
   if (command.ready_fd >= 0 && !command.across_hosts)
@@ -125,10 +144,19 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
           "Take up the job of this run folder, whose coordinator has died, while its nodes "
           "go on; needs no JOB")
       ->type_name("RUN");
+  CLI::Option* listen = command->add_option(
+      "--listen", arguments->listen,
+      "Address for the nodes; port 0 picks a free one; without it MASTER_ADDR and MASTER_PORT of "
+      "the environment say it, or else it is 127.0.0.1:7070");
+  listen->type_name("HOST:PORT");
   command
-      ->add_option("--listen", arguments->listen, "Address for the nodes; port 0 picks a free one")
-      ->type_name("HOST:PORT")
-      ->capture_default_str();
+      ->add_option("--interface", arguments->interfaces,
+                   "In place of --listen: the address of the first of these that has one, with the "
+                   "port of MASTER_PORT, or else 7070")
+      ->type_name("NAME,..")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->excludes(listen);
   command
       ->add_option("--ready-fd", arguments->ready_fd, "File descriptor for address and run folder")
       ->group("");  // for `tug train`
@@ -145,6 +173,7 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
       "10.0.0.1:7070\n"
       "  b$ tug server --coordinator 10.0.0.1:7070 --keys job.keys --listen 10.0.0.2\n"
       "  c$ tug worker --coordinator 10.0.0.1:7070 --keys job.keys\n"
+      "Where another launcher sets MASTER_ADDR and MASTER_PORT for all of them, without either.\n"
       "After the death of the coordinator (nodes wait for fault.coordinator_timeout_ms):\n"
       "  a$ tug coordinator --take-up runs/job-1");
   command->callback(

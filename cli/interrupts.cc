@@ -11,7 +11,9 @@ Interrupts::Interrupts() {
   sigset_t watched;
   sigemptyset(&watched);
   sigaddset(&watched, SIGINT);
-  sigaddset(&watched, SIGTERM);
+  struct sigaction before {};
+  sigaction(SIGTERM, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaddset(&watched, SIGTERM);
   TUG_CHECK_EQ(pthread_sigmask(SIG_BLOCK, &watched, &mask_before_), 0);
   fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   TUG_CHECK_GE(fd_, 0);

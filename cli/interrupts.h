@@ -5,8 +5,9 @@
 
 namespace tug {
 
-// Counts SIGINT and SIGTERM instead of dying from them. Made before other threads are started,
-// which inherit the mask. Not thread-safe.
+// Counts SIGINT and SIGTERM instead of dying from them; a SIGTERM that whoever started us has us
+// ignore stays ignored. Made before other threads are started, which inherit the mask. Not
+// thread-safe.
 class Interrupts {
  public:
   Interrupts();

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -17,12 +19,16 @@
 #include "cli/attach.h"
 #include "cli/attend.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 #include "cli/hosts_file.h"
 #include "cli/job_arguments.h"
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
 #include "cli/local_job.h"
 #include "cli/remote_program.h"
+#include "cli/restarted_run.h"
+#include "cli/slurm_allocation.h"
+#include "cli/slurm_hosts.h"
 #include "cli/ssh_hosts.h"
 #include "proto/control_client.h"
 #include "proto/job_config.h"
@@ -44,6 +50,8 @@ struct LaunchArguments {
   std::string bundle;
   KeysArgument keys;
   bool detached = false;
+  bool slurm = false;                   // in place of a hosts file
+  std::vector<std::string> interfaces;  // of hosts that name none
 };
 
 // For as long as it lives.
@@ -77,6 +85,8 @@ struct Launched {
   std::string folder;  // temporary
   std::string working_folder;
   SshOptions ssh;
+  std::optional<SlurmOptions> slurm;  // in place of ssh
+  absl::Duration silence;             // of a host, that is taken for its loss
   bool detached = false;
   std::vector<LaunchHost> hosts;  // that are used
   std::vector<ReadyHost> ready;   // by host
@@ -85,6 +95,7 @@ struct Launched {
   // LocalJob::elsewhere
   absl::StatusOr<Program> StandIn(const Program& program, const std::string& run_dir) const;
   std::vector<std::string> PeersOf(const Program& program, size_t host) const;
+  std::vector<std::string> ConnectionTo(size_t host) const;
 };
 
 std::vector<std::string> Launched::PeersOf(const Program& program, size_t host) const {
@@ -104,6 +115,12 @@ std::vector<std::string> Launched::PeersOf(const Program& program, size_t host) 
   return peers;
 }
 
+std::vector<std::string> Launched::ConnectionTo(size_t host) const {
+  const std::string& program = ready[host].program;
+  if (slurm.has_value()) return SrunCommand(*slurm, hosts[host], {program, "attend"});
+  return SshCommand(ssh, hosts[host], absl::StrCat("exec ", Quoted(program), " attend"));
+}
+
 absl::StatusOr<Program> Launched::StandIn(const Program& program,
                                           const std::string& run_dir) const {
   const size_t host = static_cast<size_t>(
@@ -112,8 +129,8 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
       hosts.begin());
   const bool coordinates = program.keep_fd >= 0;
   Attachment attachment;
-  attachment.connection =
-      SshCommand(ssh, hosts[host], absl::StrCat("exec ", Quoted(ready[host].program), " attend"));
+  attachment.connection = ConnectionTo(host);
+  attachment.by_srun = slurm.has_value();
   attachment.host = program.host;
   attachment.prefix =
       absl::StrFormat("%-*s %-*s | ", kWidestName, program.name, name_width, program.host);
@@ -125,9 +142,10 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
   remote.peers = PeersOf(program, host);
   remote.interfaces = hosts[host].interfaces;
   remote.run_dir = run_dir;
-  remote.silence = ssh.silence;
+  remote.silence = silence;
   remote.detached = detached;
   remote.ends_in_order = coordinates;
+  remote.ignores_sigterm = slurm.has_value();
   Program stand_in;
   stand_in.name = program.name;
   stand_in.log_path = attachment.log_path;
@@ -193,22 +211,68 @@ absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig
                                                   arguments.job.Overrides()));
   ASSIGN_OR_RETURN(job.security.keys, arguments.keys.Read());
   job.command =
-      absl::StrCat("tug launch ", arguments.job.job_file, " --hosts ", arguments.hosts_file);
+      absl::StrCat("tug launch ", arguments.job.job_file,
+                   arguments.slurm ? " --slurm" : absl::StrCat(" --hosts ", arguments.hosts_file));
   job.elsewhere = [&launched](const Program& program, const std::string& run_dir) {
     return launched.StandIn(program, run_dir);
   };
   return job;
 }
 
-absl::Status Launch(const LaunchArguments& arguments) {
+absl::StatusOr<std::vector<LaunchHost>> HostsOf(const LaunchArguments& arguments,
+                                                const std::string& folder) {
+  std::vector<LaunchHost> hosts;
+  if (arguments.slurm) {
+    ASSIGN_OR_RETURN(const SlurmAllocation allocation, SlurmAllocationOf(ReadEnvironment()));
+    ASSIGN_OR_RETURN(hosts, HostsOfAllocation(allocation, folder));
+  } else {
+    ASSIGN_OR_RETURN(const std::string text,
+                     ReadWholeFile(arguments.hosts_file, kHostsFileLimitBytes));
+    ASSIGN_OR_RETURN(hosts, ParseHostsFile(text, arguments.hosts_file));
+  }
+  for (LaunchHost& host : hosts) {
+    if (host.interfaces.empty()) host.interfaces = arguments.interfaces;
+  }
+  return hosts;
+}
+
+// Finds the program on the hosts, or brings it there.
+absl::Status Prepare(const LaunchArguments& arguments, Launched& launched) {
+  if (arguments.slurm) {
+    launched.slurm.emplace();
+    launched.slurm->program = arguments.program.empty() ? launched.executable : arguments.program;
+    ASSIGN_OR_RETURN(launched.ready,
+                     PrepareNodes(launched.hosts, launched.folder, *launched.slurm));
+    return absl::OkStatus();
+  }
+  launched.ssh.ssh = absl::StrSplit(arguments.ssh, ' ', absl::SkipEmpty());
+  if (launched.ssh.ssh.empty()) return absl::InvalidArgumentError("--ssh names no program");
+  launched.ssh.program = arguments.program;
+  launched.ssh.bundle = arguments.bundle;
+  launched.ssh.silence = launched.silence;
+  ASSIGN_OR_RETURN(launched.ready, PrepareHosts(launched.hosts, launched.ssh, launched.folder));
+  return absl::OkStatus();
+}
+
+absl::Status Launch(LaunchArguments arguments) {
+  if (arguments.hosts_file.empty() && !arguments.slurm) {
+    return absl::InvalidArgumentError(
+        "on which hosts? name a hosts file with --hosts FILE, or say --slurm in an allocation of "
+        "Slurm");
+  }
+  if (arguments.slurm) {
+    ASSIGN_OR_RETURN(const SlurmAllocation allocation, SlurmAllocationOf(ReadEnvironment()));
+    RETURN_IF_ERROR(GoOnAfterRestart(allocation.restarts, arguments.job));
+  }
   // Mistakes are found before any host is reached.
   ASSIGN_OR_RETURN(const JobConfig config,
                    LoadJobConfig(arguments.job.job_file, arguments.job.Overrides()));
   Launched launched;
   ASSIGN_OR_RETURN(launched.job_text, ReadWholeFile(arguments.job.job_file, kMaxJobConfigBytes));
-  ASSIGN_OR_RETURN(const std::string hosts_text,
-                   ReadWholeFile(arguments.hosts_file, kHostsFileLimitBytes));
-  ASSIGN_OR_RETURN(launched.hosts, ParseHostsFile(hosts_text, arguments.hosts_file));
+  TemporaryFolder folder;
+  RETURN_IF_ERROR(folder.Make());
+  launched.folder = folder.path();
+  ASSIGN_OR_RETURN(launched.hosts, HostsOf(arguments, launched.folder));
   ASSIGN_OR_RETURN(
       DealtProcesses dealt,
       DealProcesses(launched.hosts,
@@ -218,20 +282,13 @@ absl::Status Launch(const LaunchArguments& arguments) {
   KeepUsed(launched.hosts, dealt);
   for (const LaunchHost& host : launched.hosts)
     launched.name_width = std::max(launched.name_width, static_cast<int>(host.name.size()));
-  launched.ssh.ssh = absl::StrSplit(arguments.ssh, ' ', absl::SkipEmpty());
-  if (launched.ssh.ssh.empty()) return absl::InvalidArgumentError("--ssh names no program");
-  launched.ssh.program = arguments.program;
-  launched.ssh.bundle = arguments.bundle;
-  launched.ssh.silence = absl::Milliseconds(config.fault().failure_timeout_ms());
+  launched.silence = absl::Milliseconds(config.fault().failure_timeout_ms());
   launched.detached = arguments.detached;
   std::error_code error;
   launched.executable = fs::read_symlink("/proc/self/exe", error).string();
   if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
   launched.working_folder = fs::current_path(error).string();
-  TemporaryFolder folder;
-  RETURN_IF_ERROR(folder.Make());
-  launched.folder = folder.path();
-  ASSIGN_OR_RETURN(launched.ready, PrepareHosts(launched.hosts, launched.ssh, folder.path()));
+  RETURN_IF_ERROR(Prepare(arguments, launched));
   ASSIGN_OR_RETURN(const LocalJob job, JobOf(arguments, config, dealt, launched));
   return RunLocalJob(job);
 }
@@ -255,8 +312,15 @@ void AddAttendCommand(CLI::App& app, Command& chosen) {
                                          "long as the launcher lives (people need "
                                          "not call it)");
   command->group("");
-  command->callback([&chosen] {
-    chosen = [] {
+  auto tells = std::make_shared<bool>(false);
+  command->add_flag("--tell", *tells, "Only say which node of Slurm this is, and its address");
+  command->callback([tells, &chosen] {
+    chosen = [tells]() -> absl::Status {
+      if (*tells) {
+        ASSIGN_OR_RETURN(const std::string line, TellNode());
+        std::printf("%s\n", line.c_str());
+        return absl::OkStatus();
+      }
       ASSIGN_OR_RETURN(const int wait_status, Attend());
       return wait_status == 0 ? absl::OkStatus() : absl::AbortedError("");  // it has said why
     };
@@ -269,25 +333,39 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<LaunchArguments>();
   CLI::App* command = app.add_subcommand(
       "launch",
-      "Runs a job on hosts reached by ssh: starts coordinator, servers and workers there, shows "
-      "what they say, and ends them");
+      "Runs a job on hosts reached by ssh, or on those of an allocation of Slurm: starts "
+      "coordinator, servers and workers there, shows what they say, and ends them");
   arguments->job.AddTo(*command);
   arguments->keys.AddTo(*command);
+  CLI::Option* hosts =
+      command->add_option("--hosts", arguments->hosts_file,
+                          "File with a line for each host: [user@]host[:port] [slots=N] "
+                          "[role=coordinator|server|worker[,...]] [interface=NAME[,NAME]]");
+  hosts->type_name("FILE");
+  CLI::Option* slurm = command->add_flag(
+      "--slurm", arguments->slurm,
+      "In place of --hosts: the nodes of the allocation of sbatch or salloc in which this runs, "
+      "each with as many processes as it has tasks; daemons are steps of it (srun). After a "
+      "requeue it goes on from the newest checkpoint of --run-dir");
+  slurm->excludes(hosts);
   command
-      ->add_option("--hosts", arguments->hosts_file,
-                   "File with a line for each host: [user@]host[:port] [slots=N] "
-                   "[role=coordinator|server|worker[,...]] [interface=NAME[,NAME]]")
-      ->type_name("FILE")
-      ->required();
+      ->add_option("--interface", arguments->interfaces,
+                   "Interfaces by which daemons reach each other, in order of preference; of hosts "
+                   "whose line names none. Without it the route to the peer decides")
+      ->type_name("NAME,..")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command
       ->add_option("--ssh", arguments->ssh,
                    "The ssh program, and arguments for it, split at spaces")
       ->type_name("COMMAND")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(slurm);
   CLI::Option* program = command->add_option(
       "--program", arguments->program,
       "Path of tug where it is installed on all hosts; without it this very program, with its "
-      "libraries, is copied to hosts that do not have it in ~/.cache/tugboat");
+      "libraries, is copied to hosts that do not have it in ~/.cache/tugboat, or, with --slurm, "
+      "expected under its path here on all nodes");
   program->type_name("PATH");
   command
       ->add_option("--bundle", arguments->bundle,
@@ -295,10 +373,13 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
                    "does not run on")
       ->type_name("FILE")
       ->excludes(program)
+      ->excludes(slurm)
       ->check(CLI::ExistingFile);
-  command->add_flag("--detach", arguments->detached,
-                    "Daemons outlive this command, and are ended with `tug stop`; without it they "
-                    "are gone within 10 s of its end");
+  command
+      ->add_flag("--detach", arguments->detached,
+                 "Daemons outlive this command, and are ended with `tug stop`; without it they "
+                 "are gone within 10 s of its end")
+      ->excludes(slurm);
   command->footer(
       "ssh must reach every host without a password. Run folder and text are found under the same "
       "path on all hosts, e.g. on shared storage.\n"
@@ -307,7 +388,9 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
       "Examples:\n"
       "  tug launch job.textproto --hosts hosts.txt\n"
       "  tug launch job.textproto --hosts hosts.txt --ssh \"ssh -F my_config\" --run-dir "
-      "/shared/runs/a");
+      "/shared/runs/a\n"
+      "  sbatch deploy/slurm/train.sbatch        # or, in a shell of salloc --nodes=2 --ntasks=6:\n"
+      "  tug launch job.textproto --slurm --run-dir /shared/runs/a");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Launch(*arguments); }; });
   AddAttendCommand(app, chosen);
   AddAttachCommand(app, chosen);

@@ -42,12 +42,13 @@ void SetStreams(const Program& program) {
 // In the child, between fork and exec. Our process has one thread, so memory may be allocated.
 [[noreturn]] void BecomeProgram(const Program& program, int keys_fd, char* const* argv,
                                 pid_t parent, const sigset_t& mask) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!program.outlives_us) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the parent died before it could be watched
   setpgid(0, 0);
   StayOn(program.cores);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   signal(SIGPIPE, SIG_DFL);  // it may be ignored here
+  if (program.ignores_sigterm) signal(SIGTERM, SIG_IGN);
   SetStreams(program);
   if (program.keep_fd >= 0) fcntl(program.keep_fd, F_SETFD, 0);
   if (keys_fd >= 0) {
@@ -148,7 +149,8 @@ LaunchEvent Launcher::Wait(absl::Time deadline, const std::vector<int>& readable
     signalfd_siginfo info;
     while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
       if (info.ssi_signo == SIGCHLD) continue;
-      return LaunchEvent{std::nullopt, true, static_cast<int>(info.ssi_signo)};
+      return LaunchEvent{std::nullopt, true, static_cast<int>(info.ssi_signo),
+                         static_cast<pid_t>(info.ssi_pid)};
     }
     // Signals of several children may have merged into one, so children are looked at each time.
     if (std::optional<Ended> ended = Reap(WNOHANG)) return LaunchEvent{std::move(ended), false};

@@ -29,6 +29,8 @@ struct Program {
   // Text of a key file that it finds by TUG_KEYS, in memory; empty: it has our environment as it
   // is.
   std::string keys;
+  bool outlives_us = false;       // when our process is killed: it sees the end of its input
+  bool ignores_sigterm = false;   // from its start on, and with it what it starts
 };
 
 // A child that ended.
@@ -55,10 +57,12 @@ struct LaunchEvent {
   std::optional<Ended> ended;
   bool interrupted = false;  // SIGINT or SIGTERM reached us
   int signal = 0;            // which of them
+  pid_t sender = 0;          // who sent it
 };
 
 // Starts child processes and sees to it that none is left: not when the launcher goes (it kills and
-// reaps them), nor when our process is killed (the kernel kills them, PR_SET_PDEATHSIG). Children
+// reaps them), nor when our process is killed (the kernel kills them, PR_SET_PDEATHSIG, but for
+// those that outlive us). Children
 // have process groups of their own, so Ctrl-C reaches us alone. While it lives, SIGINT, SIGTERM and
 // SIGCHLD of this thread are received by Wait. REQUIRES: the process has one thread. Not
 // thread-safe.

@@ -273,7 +273,12 @@ absl::Status Supervisor::StartNodes() {
       }
       if (!listens) {
         program.argv.push_back("--gpu-share");
-        program.argv.push_back(GpuShareText(GpuShareOf(i)));
+        const GpuShare share = GpuShareOf(i);
+        program.argv.push_back(GpuShareText(share));
+        if (job_.elsewhere && share.workers > 1) {
+          program.argv.push_back("--core-share");
+          program.argv.push_back(GpuShareText(share));
+        }
       }
       const bool spare = listens && i >= job_.servers;
       if (spare) program.argv.push_back(kSpare);

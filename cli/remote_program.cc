@@ -32,7 +32,8 @@ Json JsonOf(const RemoteProgram& program) {
           {"run_dir", program.run_dir},
           {"silence_ms", absl::ToInt64Milliseconds(program.silence)},
           {"detached", program.detached},
-          {"ends_in_order", program.ends_in_order}};
+          {"ends_in_order", program.ends_in_order},
+          {"ignores_sigterm", program.ignores_sigterm}};
 }
 
 // Throws what Json does.
@@ -49,12 +50,14 @@ RemoteProgram ProgramOf(const Json& json) {
   program.silence = absl::Milliseconds(json.at("silence_ms").get<int64_t>());
   json.at("detached").get_to(program.detached);
   json.at("ends_in_order").get_to(program.ends_in_order);
+  json.at("ignores_sigterm").get_to(program.ignores_sigterm);
   return program;
 }
 
 Attachment AttachmentOf(const Json& json) {
   Attachment attachment;
   json.at("connection").get_to(attachment.connection);
+  json.at("by_srun").get_to(attachment.by_srun);
   json.at("host").get_to(attachment.host);
   json.at("prefix").get_to(attachment.prefix);
   json.at("log_path").get_to(attachment.log_path);
@@ -86,6 +89,7 @@ absl::StatusOr<RemoteProgram> ParseRemoteProgram(const std::string& line) {
 
 absl::StatusOr<std::string> ToText(const Attachment& attachment) {
   return Dump({{"connection", attachment.connection},
+               {"by_srun", attachment.by_srun},
                {"host", attachment.host},
                {"prefix", attachment.prefix},
                {"log_path", attachment.log_path},

@@ -38,7 +38,10 @@ struct RemoteProgram {
   std::string run_dir;                  // what it says is kept in its logs/, if it is there
   absl::Duration silence;               // of the launcher, that is taken for its death
   bool detached = false;                // it outlives the launcher
-  bool ends_in_order = false;           // by SIGTERM; the others end when it does
+  bool ends_in_order = false;           // by SIGINT; the others end when it does
+  // Slurm sends SIGTERM to every process of a job at once, and who would end in order without the
+  // others does harm: the program ignores it, and who attends obeys it for one that ends in order.
+  bool ignores_sigterm = false;
 };
 
 // How often `tug attach` says that it lives: several times in a silence.
@@ -51,7 +54,8 @@ absl::StatusOr<RemoteProgram> ParseRemoteProgram(const std::string& line);
 
 // What `tug attach` needs: a file.
 struct Attachment {
-  std::vector<std::string> connection;  // argv of ssh, with the command that attends
+  std::vector<std::string> connection;  // argv of ssh or srun, with the command that attends
+  bool by_srun = false;                 // which of the two
   std::string host;                     // for messages
   std::string prefix;                   // of every line that the program says
   std::string log_path;                 // what it said last is written there

@@ -31,11 +31,10 @@ std::string TextOf(const sockaddr* address, socklen_t length) {
 
 bool IsLoopbackAddress(const std::string& address) { return absl::StartsWith(address, "127."); }
 
-// `flags`: of getaddrinfo.
-absl::StatusOr<std::string> LocalAddressToward(const std::string& peer, int flags) {
+absl::StatusOr<std::string> LocalAddressToward(const std::string& peer) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
-  hints.ai_flags = flags;
+  hints.ai_flags = AI_NUMERICHOST;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(peer.c_str(), kAnyPort, &hints, &found) != 0) {
@@ -73,7 +72,7 @@ absl::StatusOr<std::vector<std::string>> AddressesOf(const std::vector<std::stri
   if (!addresses.empty()) return addresses;
   return absl::NotFoundError(absl::StrCat(
       "no interface ", absl::StrJoin(interfaces, " or "), " with an IPv4 address; there are: ",
-      absl::StrJoin(there, ", "), "; mend interface= in the hosts file"));
+      absl::StrJoin(there, ", "), "; mend --interface, or interface= in the hosts file"));
 }
 
 }  // namespace
@@ -83,15 +82,37 @@ absl::StatusOr<std::string> AddressToward(const std::vector<std::string>& peers,
   if (peers.empty()) return absl::InvalidArgumentError("no peer to be reached");
   const auto far = std::find_if_not(peers.begin(), peers.end(), IsLoopbackAddress);
   ASSIGN_OR_RETURN(const std::string routed,
-                   LocalAddressToward(far == peers.end() ? peers.front() : *far, AI_NUMERICHOST));
+                   LocalAddressToward(far == peers.end() ? peers.front() : *far));
   if (interfaces.empty()) return routed;
   ASSIGN_OR_RETURN(const std::vector<std::string> allowed, AddressesOf(interfaces));
   const bool may = std::find(allowed.begin(), allowed.end(), routed) != allowed.end();
   return may ? routed : allowed.front();
 }
 
-absl::StatusOr<std::string> AddressTowardHost(const std::string& host) {
-  return LocalAddressToward(host, 0);
+absl::StatusOr<std::string> AddressOfInterface(const std::vector<std::string>& interfaces) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(interfaces));
+  return addresses.front();
+}
+
+absl::StatusOr<std::string> Ipv4AddressOf(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error != 0) {
+    return absl::UnavailableError(absl::StrCat("there is no IPv4 address of '", host,
+                                               "': ", gai_strerror(error),
+                                               "; name the host by its address"));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
+  return TextOf(found->ai_addr, found->ai_addrlen);
+}
+
+absl::StatusOr<std::string> AddressTowardHost(const std::string& host,
+                                              const std::vector<std::string>& interfaces) {
+  ASSIGN_OR_RETURN(const std::string peer, Ipv4AddressOf(host));
+  return AddressToward({peer}, interfaces);
 }
 
 }  // namespace tug

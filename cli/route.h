@@ -18,8 +18,17 @@ namespace tug {
 absl::StatusOr<std::string> AddressToward(const std::vector<std::string>& peers,
                                           const std::vector<std::string>& interfaces);
 
-// The same of one peer that may be a name, which is looked up then. Errors: NOT_FOUND.
-absl::StatusOr<std::string> AddressTowardHost(const std::string& host);
+// The first address of the first of `interfaces` that has one. Errors: NOT_FOUND, the same.
+absl::StatusOr<std::string> AddressOfInterface(const std::vector<std::string>& interfaces);
+
+// The IPv4 address of a host that is named by one, or by a name, which is looked up. Errors:
+// UNAVAILABLE, naming the host.
+absl::StatusOr<std::string> Ipv4AddressOf(const std::string& host);
+
+// The address of this host from which packets to `host` leave, which may be a name; and of it only
+// those of `interfaces`, as AddressToward. Errors: those of both.
+absl::StatusOr<std::string> AddressTowardHost(const std::string& host,
+                                              const std::vector<std::string>& interfaces = {});
 
 }  // namespace tug
 

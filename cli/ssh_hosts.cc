@@ -30,14 +30,19 @@ constexpr int kAliveProbes = 3;  // without an answer, until a connection is giv
 // end of line.
 constexpr char kTellConnection[] = R"sh(echo; echo "tug-connection $SSH_CONNECTION"; )sh";
 constexpr char kFindProgram[] = "p=$1; ";
-constexpr char kFindBundle[] = "c=${XDG_CACHE_HOME:-$HOME/.cache}/tugboat; p=$c/$1/tug/bin/tug; ";
+constexpr char kFindBundle[] =
+    "c=${XDG_CACHE_HOME:-$HOME/.cache}/tugboat; p=$c/$1/tug/bin/tug; "
+    R"sh(if [ -x "$p" ]; then touch "$c/$1"; fi; )sh";
 // $2: how tar decompresses. Of two that unpack at once one renames. tar takes what is cut off
 // between two files for whole; the program misses its libraries then.
 constexpr char kUnpack[] =
     R"sh(set -e; mkdir -p "$c"; t=$(mktemp -d "$c/part.XXXXXX"); trap "rm -rf \"$t\"" EXIT; )sh"
     R"sh(tar $2 --no-same-owner -xf - -C "$t"; chmod 755 "$t"; )sh"
     R"sh("$t/tug/bin/tug" --version > /dev/null; )sh"
-    R"sh(mv -T "$t" "$c/$1" 2> /dev/null || [ -x "$p" ]; )sh";
+    R"sh(mv -T "$t" "$c/$1" 2> /dev/null || [ -x "$p" ]; )sh"
+    // The newest three stay, and what was used within a week: a job that runs may need it again.
+    R"sh(ls -t "$c" | tail -n +4 | while read -r d; do )sh"
+    R"sh(find "$c/$d" -maxdepth 0 -mtime +6 -exec rm -rf "{}" ";"; done; )sh";
 constexpr char kTell[] = R"sh(if [ -x "$p" ]; then echo "tug-program $p"; )sh"
                          R"sh(echo "tug-version $("$p" --version 2>&1 | tail -n 1)"; fi)sh";
 

@@ -1,3 +1,5 @@
+#include <sys/sysinfo.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -5,10 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 #include "cli/gpu_share.h"
 #include "cli/keys_argument.h"
+#include "cli/rank_environment.h"
 #include "cli/route.h"
 #include "exchange/cuda_encoder.h"
 #include "kernels/device.h"
@@ -22,7 +27,8 @@ namespace {
 // Which of the host's GPUs the worker takes, as it is told.
 struct GpuChoice {
   std::vector<int> numbers = {0};
-  std::string share;  // in place of numbers; of those that there are
+  bool numbered = false;  // `numbers` were told
+  std::string share;      // in place of numbers; of those that there are
 };
 
 // Of a share no more than a micro-batch has samples: the others would compute nothing. Number 0
@@ -43,6 +49,41 @@ std::string MetricsHost(const std::string& coordinator) {
   return AddressTowardHost(peer->host).value_or("127.0.0.1");
 }
 
+// What the command line says of a worker.
+struct WorkerCommand {
+  WorkerOptions options;
+  KeysArgument keys;
+  GpuChoice gpus;
+  std::string core_share;
+};
+
+// Cores that another launcher has given this very process are not divided again.
+bool HasAllCores() { return static_cast<int>(ReadCpuBudget().cores.size()) >= get_nprocs(); }
+
+// Of tug's own launchers the flags tell, of others the environment.
+absl::Status ReadPlace(WorkerCommand& command) {
+  const Environment environment = ReadEnvironment();
+  WorkerOptions& options = command.options;
+  ASSIGN_OR_RETURN(options.coordinator, CoordinatorToJoin(options.coordinator, environment));
+  if (const auto share = ParseGpuShare(command.core_share)) {
+    options.core_share = {static_cast<int>(share->worker), static_cast<int>(share->workers)};
+  }
+  if (!command.gpus.share.empty() || !command.core_share.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const WorkerRank rank, WorkerRankOf(environment));
+  if (rank.in_job.has_value()) options.workers_started = rank.in_job->of;
+  if (!rank.on_host.has_value()) return absl::OkStatus();
+  const RankOf& own = *rank.on_host;
+  if (!command.gpus.numbered) command.gpus.share = GpuShareText({own.rank, own.of});
+  if (HasAllCores()) options.core_share = {static_cast<int>(own.rank), static_cast<int>(own.of)};
+  return absl::OkStatus();
+}
+
+std::string CheckShare(const std::string& text) {
+  return ParseGpuShare(text).has_value()
+             ? ""
+             : "I/N: a worker's number, from 0 on, and how many there are";
+}
+
 void AddGpuOptions(CLI::App& command, GpuChoice& choice) {
   CLI::Option* const numbers = command.add_option(
       "--gpu", choice.numbers,
@@ -56,61 +97,81 @@ void AddGpuOptions(CLI::App& command, GpuChoice& choice) {
                   "tug train and tug launch start them")
       ->type_name("I/N")
       ->excludes(numbers)
-      ->check([](const std::string& text) {
-        return ParseGpuShare(text).has_value()
-                   ? ""
-                   : "I/N: a worker's number, from 0 on, and how many there are";
-      });
+      ->check(CheckShare);
+}
+
+void AddJobOptions(CLI::App& command, WorkerOptions& options) {
+  command
+      .add_option("--coordinator", options.coordinator,
+                  "Address of the job's coordinator; without it MASTER_ADDR and MASTER_PORT of the "
+                  "environment say it")
+      ->type_name("HOST:PORT");
+  CLI::Option* job = command.add_option(
+      "--job", options.job_file,
+      "Job file that the coordinator's must equal; nothing else is read from it");
+  job->type_name("JOB");
+  command
+      .add_option("--set", options.overrides,
+                  "Override of a field of --job; may be given many times")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false)
+      ->needs(job);
+  command
+      .add_option("--cache-dir", options.cache_dir,
+                  "Folder for the tokens of the text, where the run folder's cannot be read")
+      ->type_name("DIR");
+}
+
+absl::Status Work(WorkerCommand command) {
+  RETURN_IF_ERROR(ReadPlace(command));
+  WorkerOptions& options = command.options;
+  ASSIGN_OR_RETURN(options.keys, command.keys.Read());
+  options.metrics_host = MetricsHost(options.coordinator);
+  options.gpu_models = [&command](const GpuModelOptions& model) {
+    return NewMultiGpuModel(NumbersOf(command.gpus, model.model.max_micro_batch), model);
+  };
+  options.gpu_encoders = NewCudaEncoder;
+  LeaveSignal leave;
+  options.leave = &leave;
+  return RunWorker(options);
 }
 
 }  // namespace
 
 void AddWorkerCommand(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<WorkerOptions>();
+  auto arguments = std::make_shared<WorkerCommand>();
   CLI::App* command = app.add_subcommand("worker", "Daemon: computes gradients for a job");
-  command->add_option("--coordinator", options->coordinator, "Address of the job's coordinator")
-      ->type_name("HOST:PORT")
-      ->required();
-  CLI::Option* job = command->add_option(
-      "--job", options->job_file,
-      "Job file that the coordinator's must equal; nothing else is read from it");
-  job->type_name("JOB");
+  AddJobOptions(*command, arguments->options);
+  arguments->keys.AddTo(*command);
+  AddGpuOptions(*command, arguments->gpus);
   command
-      ->add_option("--set", options->overrides,
-                   "Override of a field of --job; may be given many times")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false)
-      ->needs(job);
-  command
-      ->add_option("--cache-dir", options->cache_dir,
-                   "Folder for the tokens of the text, where the run folder's cannot be read")
-      ->type_name("DIR");
-  auto keys = std::make_shared<KeysArgument>();
-  keys->AddTo(*command);
-  auto gpus = std::make_shared<GpuChoice>();
-  AddGpuOptions(*command, *gpus);
+      ->add_option("--core-share", arguments->core_share,
+                   "Worker I of N that share the cores which this process may use, as tug launch "
+                   "starts them: it takes its part of them")
+      ->type_name("I/N")
+      ->check(CheckShare);
   command->footer(
       "SIGTERM lets others take over the worker's part, then ends it; a second one ends it at "
       "once.\n"
+      "Of other launchers (torchrun, wrappers of mpirun and srun, indexed jobs of Kubernetes) it "
+      "reads, unless --gpu-share or --core-share is there:\n"
+      "  RANK, WORLD_SIZE              which worker it is; WORLD_SIZE must be cluster.workers of "
+      "the job\n"
+      "  LOCAL_RANK, LOCAL_WORLD_SIZE  which one of its host: its part of the GPUs, unless --gpu "
+      "is "
+      "there, and of the cores, unless it was given some of them only\n"
       "Examples:\n"
       "  tug worker --coordinator 10.0.0.1:7070\n"
-      "  tug worker --coordinator 10.0.0.1:7070 --gpu 0,1,2,3");
-  command->callback([options, keys, gpus, &chosen] {
-    const std::set<int> different(gpus->numbers.begin(), gpus->numbers.end());
-    if (different.size() != gpus->numbers.size()) {
+      "  tug worker --coordinator 10.0.0.1:7070 --gpu 0,1,2,3\n"
+      "  MASTER_ADDR=10.0.0.1 MASTER_PORT=7070 RANK=3 WORLD_SIZE=4 tug worker");
+  command->callback([command, arguments, &chosen] {
+    GpuChoice& gpus = arguments->gpus;
+    gpus.numbered = command->count("--gpu") > 0;
+    const std::set<int> different(gpus.numbers.begin(), gpus.numbers.end());
+    if (different.size() != gpus.numbers.size()) {
       throw CLI::ValidationError("--gpu", "a number is there twice");
     }
-    chosen = [options, keys, gpus]() -> absl::Status {
-      ASSIGN_OR_RETURN(options->keys, keys->Read());
-      options->gpu_models = [gpus](const GpuModelOptions& model) {
-        return NewMultiGpuModel(NumbersOf(*gpus, model.model.max_micro_batch), model);
-      };
-      options->gpu_encoders = NewCudaEncoder;
-      LeaveSignal leave;
-      options->leave = &leave;
-      options->metrics_host = MetricsHost(options->coordinator);
-      return RunWorker(*options);
-    };
+    chosen = [arguments] { return Work(*arguments); };
   });
 }
 

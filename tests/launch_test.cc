@@ -1,18 +1,17 @@
 // `tug launch`: jobs that are started by ssh. The hosts are addresses of loopback behind one real
 // sshd, and, as root, network namespaces with an sshd each; skipped where there is no sshd.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -24,6 +23,7 @@
 #include "cli/testbed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/free_port.h"
 #include "tests/run_result.h"
 #include "tests/tug_test.h"
 
@@ -41,19 +41,6 @@ constexpr char kIp[] = "/usr/sbin/ip";
 // After the launcher is gone: "Must show" of the issue.
 constexpr absl::Duration kGoneTime = absl::Seconds(10);
 const Texts kDaemons = {"coordinator", "server", "worker", "attend"};
-
-// Free at this moment.
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
 
 // Sent to a process, and not yet received.
 bool IsPending(pid_t pid, int signal) {
@@ -396,6 +383,24 @@ TEST_F(LaunchTest, CopiesItselfOnceToAHostWithoutIt) {
   EXPECT_EQ(again.exit_code(), 0) << again.out() << again.err();
   EXPECT_THAT(again.err(), Not(HasSubstr("copying")));
   ExpectBitsOfALocalJob();
+}
+
+TEST_F(LaunchTest, RemovesOldCopiesOfItself) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  const fs::path cache = Path("cache/tugboat");
+  for (int weeks = 0; weeks < 6; ++weeks) {
+    const fs::path copy = cache / absl::StrCat("old-", weeks);
+    fs::create_directories(copy / "tug");
+    fs::last_write_time(copy,
+                        fs::file_time_type::clock::now() - std::chrono::hours(168 * weeks + 1));
+  }
+  Process& launch = StartLaunch({}, {});
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  ASSERT_EQ(launch.exit_code(), 0) << launch.out() << launch.err();
+  std::set<std::string> left;
+  for (const auto& entry : fs::directory_iterator(cache)) left.insert(entry.path().filename());
+  EXPECT_EQ(left.size(), 3u);
+  EXPECT_EQ(left.count("old-0") + left.count("old-1"), 2u);
 }
 
 TEST_F(LaunchTest, SaysInOneLineWhatIsWrong) {

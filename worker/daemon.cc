@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/file_limit.h"
 #include "base/large_blocks.h"
@@ -69,6 +70,14 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const RegisterReply& r
   return endpoint;
 }
 
+absl::Status CheckWorkersStarted(uint32_t started, uint32_t of_job) {
+  if (started == 0 || started == of_job) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the environment has WORLD_SIZE=", started, ", and the job has ", of_job,
+                   " workers: start as many, set cluster.workers=", started,
+                   " for the coordinator, or unset RANK and WORLD_SIZE"));
+}
+
 }  // namespace
 
 absl::Status RunWorker(const WorkerOptions& options) {
@@ -81,6 +90,8 @@ absl::Status RunWorker(const WorkerOptions& options) {
                    ControlClient::Connect(options.coordinator, kJoinTimeout, options.keys));
   ASSIGN_OR_RETURN(const RegisterReply registered, client->Register(request));
   SetLogProcess("worker", registered.node_id());
+  RETURN_IF_ERROR(
+      CheckWorkersStarted(options.workers_started, registered.config().cluster().workers()));
   const bool may_leave = options.leave != nullptr && GoesOnWithoutANode(registered.config());
   if (may_leave) options.leave->Arm();
 
@@ -89,9 +100,13 @@ absl::Status RunWorker(const WorkerOptions& options) {
   Watched watched;
   const bool metrics = registered.config().watch().metrics();
   const auto begin = [&] {
-    auto training = std::make_unique<Training>(registered, data_folder, options.keys,
-                                               options.gpu_models, options.gpu_encoders,
-                                               metrics ? &watched.totals() : nullptr);
+    auto training = std::make_unique<Training>(
+        registered, TrainingOptions{.data_folder = data_folder,
+                                    .keys = options.keys,
+                                    .gpu_models = options.gpu_models,
+                                    .gpu_encoders = options.gpu_encoders,
+                                    .core_share = options.core_share,
+                                    .totals = metrics ? &watched.totals() : nullptr});
     watched.Set(training.get());
     return training;
   };

@@ -1,10 +1,12 @@
 #ifndef TUG_WORKER_DAEMON_H_
 #define TUG_WORKER_DAEMON_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/core_share.h"
 #include "base/leave_signal.h"
 #include "exchange/device_encoder.h"
 #include "model/gpu_model.h"
@@ -24,6 +26,11 @@ struct WorkerOptions {
   // What makes a model on the GPU that this worker takes (worker/training.h). Required.
   GpuModelMaker gpu_models;
   DeviceEncoderMaker gpu_encoders;  // and what encodes its gradients; the same
+  // With how many workers it shares the cores that it may use.
+  CoreShare core_share;
+  // How many workers whoever started it has started; a job of another number is an error. 0: not
+  // told.
+  uint32_t workers_started = 0;
   // Armed once the job is known to go on without this worker; outlives the call. Null: it never
   // leaves.
   LeaveSignal* leave = nullptr;

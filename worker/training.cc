@@ -28,8 +28,8 @@ namespace tug {
 namespace {
 
 // How many compute threads there are, and where the worker's threads stay.
-WorkerCores PlanThreads(const ClusterConfig& cluster) {
-  const CpuBudget own = ReadCpuBudget();
+WorkerCores PlanThreads(const ClusterConfig& cluster, const CoreShare& share) {
+  const CpuBudget own = ShareOf(ReadCpuBudget(), share);
   const int threads = cluster.compute_threads() > 0
                           ? static_cast<int>(cluster.compute_threads())
                           : DefaultComputeThreads(own.usable, {.workers = 1});
@@ -48,15 +48,14 @@ absl::Status WithoutGpu(const absl::Status& error) {
 
 }  // namespace
 
-Training::Training(RegisterReply registered, std::string data_folder, JobKeys keys,
-                   GpuModelMaker gpu_models, DeviceEncoderMaker gpu_encoders, StepTotals* totals)
+Training::Training(RegisterReply registered, TrainingOptions options)
     : registered_(std::move(registered)),
-      data_folder_(std::move(data_folder)),
-      keys_(std::move(keys)),
-      gpu_models_(std::move(gpu_models)),
-      gpu_encoders_(std::move(gpu_encoders)),
-      totals_(totals),
-      cores_(PlanThreads(registered_.config().cluster())),
+      data_folder_(std::move(options.data_folder)),
+      keys_(std::move(options.keys)),
+      gpu_models_(std::move(options.gpu_models)),
+      gpu_encoders_(std::move(options.gpu_encoders)),
+      totals_(options.totals),
+      cores_(PlanThreads(registered_.config().cluster(), options.core_share)),
       pool_(static_cast<int>(cores_.compute.size()), cores_.compute),
       thread_([this] {
         const absl::Status end = RunWithinMemory();

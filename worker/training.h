@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "base/core_share.h"
 #include "base/cpu_budget.h"
 #include "base/process_memory.h"
 #include "base/thread_pool.h"
@@ -33,17 +34,24 @@
 
 namespace tug {
 
+struct TrainingOptions {
+  std::string data_folder;  // where the token file is made or found
+  JobKeys keys;
+  GpuModelMaker gpu_models;  // what makes a model on the GPU that this worker takes; called on the
+                             // compute thread
+  DeviceEncoderMaker gpu_encoders;  // what encodes its gradients
+  CoreShare core_share;             // of the cores that this process may use
+  StepTotals* totals = nullptr;     // where steps are added up (TrainingLoopOptions); outlives the
+                                    // training; null: nowhere
+};
+
 // What a worker does between joining a job and its end, on a compute thread of its own, so that
 // heartbeats go on meanwhile: read the data, wait for the view, build model and exchange, train.
 // Methods are for the heartbeat's thread.
 class Training {
  public:
-  // Starts. `data_folder`: where the token file is made or found. `gpu_models`: what makes a model
-  // on the GPU that this worker takes, called on the compute thread; `gpu_encoders`: what encodes
-  // its gradients. `totals`: where steps are added up (TrainingLoopOptions); outlives it.
-  Training(RegisterReply registered, std::string data_folder, JobKeys keys,
-           GpuModelMaker gpu_models, DeviceEncoderMaker gpu_encoders,
-           StepTotals* totals = nullptr);
+  // Starts.
+  Training(RegisterReply registered, TrainingOptions options);
   // Cancels and waits for the thread.
   ~Training();
   Training(const Training&) = delete;

@@ -1,0 +1,46 @@
+#ifndef TUG_CLI_RANK_ENVIRONMENT_H_
+#define TUG_CLI_RANK_ENVIRONMENT_H_
+
+// What launchers of other systems (torchrun, wrappers of mpirun and srun, indexed jobs of
+// Kubernetes) tell the processes that they start: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE,
+// LOCAL_RANK, LOCAL_WORLD_SIZE. Pure. What a flag says wins over it: then nothing is read here.
+//
+// Errors are INVALID_ARGUMENT, one line that names the variable and says what to do.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/environment.h"
+
+namespace tug {
+
+// A process among so many, from 0 on.
+struct RankOf {
+  uint32_t rank = 0;
+  uint32_t of = 1;  // more than `rank`
+};
+
+// "MASTER_ADDR:MASTER_PORT", where the coordinator listens; empty if neither is there. Errors: one
+// of them is missing; an address of IPv6, or one that has what no name has; a port that is none.
+absl::StatusOr<std::string> CoordinatorAddressOf(const Environment& environment);
+
+// Whom to join: what --coordinator says, or else CoordinatorAddressOf. Errors: the same; neither
+// says anything.
+absl::StatusOr<std::string> CoordinatorToJoin(const std::string& flag,
+                                              const Environment& environment);
+
+// Which worker of a job a process is, as it is told.
+struct WorkerRank {
+  std::optional<RankOf> in_job;   // RANK, WORLD_SIZE
+  std::optional<RankOf> on_host;  // LOCAL_RANK, LOCAL_WORLD_SIZE
+};
+
+// Errors: one of two that belong together is missing; no whole numbers; a rank that is not below
+// its size, or sizes and ranks of a host beyond those of the job.
+absl::StatusOr<WorkerRank> WorkerRankOf(const Environment& environment);
+
+}  // namespace tug
+
+#endif  // TUG_CLI_RANK_ENVIRONMENT_H_

@@ -1,0 +1,57 @@
+#include "cli/restarted_run.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "checkpoint/checkpoint.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a first attempt's folder goes: beside it.
+fs::path Aside(const std::string& run, uint32_t restarts) {
+  fs::path path = fs::path(run).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  path += absl::StrCat(".before-restart-", restarts);
+  return path;
+}
+
+}  // namespace
+
+absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
+  const std::string run = job.run_dir;
+  std::error_code error;
+  if (restarts == 0 || run.empty() || !job.resume.empty()) return absl::OkStatus();
+  if (!fs::exists(run, error) || fs::is_empty(run, error)) return absl::OkStatus();
+  const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run);
+  if (newest.ok()) {
+    std::fprintf(stderr,
+                 "Slurm has started this job again (restart %" PRIu32
+                 "): it goes on from step "
+                 "%" PRIu64 " of %s\n",
+                 restarts, static_cast<uint64_t>(newest->manifest.version()), run.c_str());
+    job.resume = run;
+    job.run_dir.clear();
+    job.init_from.clear();  // that was where it began
+    return absl::OkStatus();
+  }
+  if (!absl::IsNotFound(newest.status())) return newest.status();
+  const fs::path aside = Aside(run, restarts);
+  fs::rename(run, aside, error);
+  if (error) return FileError(error.value(), "move aside", run);
+  std::fprintf(stderr,
+               "Slurm has started this job again (restart %" PRIu32
+               "): it had no checkpoint yet "
+               "and begins anew; what was there is %s now\n",
+               restarts, aside.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace tug

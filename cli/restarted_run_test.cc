@@ -1,0 +1,61 @@
+#include "cli/restarted_run.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RestartedRun : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::remove_all(run_); }
+
+  const std::string run_ = absl::StrCat(::testing::TempDir(), "/restarted");
+};
+
+TEST_F(RestartedRun, ChangesNothingAtAFirstStart) {
+  fs::create_directories(run_ + "/logs");
+  JobArguments job;
+  job.run_dir = run_;
+  ASSERT_TRUE(GoOnAfterRestart(0, job).ok());
+  EXPECT_EQ(job.run_dir, run_);
+  EXPECT_EQ(job.resume, "");
+  EXPECT_TRUE(fs::exists(run_ + "/logs"));
+}
+
+TEST_F(RestartedRun, MovesARunWithoutACheckpointAside) {
+  for (const char* end : {"", "/"}) {
+    fs::create_directories(run_ + "/logs");
+    JobArguments job;
+    job.run_dir = run_ + end;
+    const uint32_t restarts = 1 + (*end != 0);
+    ASSERT_TRUE(GoOnAfterRestart(restarts, job).ok());
+    EXPECT_EQ(job.resume, "");
+    EXPECT_FALSE(fs::exists(run_));
+    const std::string aside = absl::StrCat(run_, ".before-restart-", restarts);
+    EXPECT_TRUE(fs::exists(aside + "/logs"));
+    fs::remove_all(aside);
+  }
+}
+
+TEST_F(RestartedRun, LeavesAnEmptyFolderAndWhatTheUserSaysAlone) {
+  fs::create_directories(run_);
+  JobArguments job;
+  job.run_dir = run_;
+  ASSERT_TRUE(GoOnAfterRestart(1, job).ok());
+  EXPECT_TRUE(fs::exists(run_));
+  fs::create_directories(run_ + "/logs");
+  job.resume = "/elsewhere";
+  ASSERT_TRUE(GoOnAfterRestart(1, job).ok());
+  EXPECT_TRUE(fs::exists(run_ + "/logs"));
+  EXPECT_EQ(job.resume, "/elsewhere");
+}
+
+}  // namespace
+}  // namespace tug
