@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/bench_stats.h"
+#include "cli/machine_text.h"
 
 namespace tug {
 namespace {
@@ -45,14 +46,6 @@ std::string Latency(const BenchRow& row, size_t series) {
   const std::string p50 = Short(OfRuns(row, [&](const auto& f) { return f.p50_us[series]; }));
   const std::string p99 = Short(OfRuns(row, [&](const auto& f) { return f.p99_us[series]; }));
   return p50.empty() ? "" : absl::StrCat(p50, " / ", p99);
-}
-
-std::string CpuModel() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
 }
 
 }  // namespace

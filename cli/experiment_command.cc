@@ -1,30 +1,78 @@
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/built_in_experiments.h"
 #include "cli/commands.h"
 #include "cli/experiment_compression.h"
 #include "cli/experiment_exchange.h"
+#include "cli/experiment_job.h"
 #include "cli/experiment_offload.h"
+#include "cli/experiment_runner.h"
 #include "cli/experiment_scheduling.h"
 #include "cli/experiment_sync.h"
 
 namespace tug {
+namespace {
+
+void AddFileOptions(CLI::App& experiment, ExperimentFileArguments& a) {
+  experiment.add_option("FILE", a.file,
+                        absl::StrCat("Experiment file (tug help experiment), or one that comes "
+                                     "with tug: ",
+                                     absl::StrJoin(BuiltInExperimentNames(), ", ")));
+  experiment
+      .add_option("--out", a.out,
+                  "Folder for report and runs; started again with the same one, what is missing "
+                  "is run [runs/NAME]")
+      ->type_name("DIR");
+  experiment
+      .add_option("--set", a.settings,
+                  "Override a field of the job in all cases, or of `place` (place.testbed.hosts): "
+                  "path.to.field=value; axes come after it. May be given many times")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  experiment.add_option("--repeats", a.repeats, "Times that every case is run [as the file says]");
+  experiment.add_option("--case", a.only_case, "Run only the case of this name")->type_name("NAME");
+  experiment.add_flag("--dry-run", a.dry_run,
+                      "Check the file, list cases and commands, and run nothing");
+  experiment.add_flag("--retry-failed", a.retry_failed, "Run those again that have failed");
+}
+
+}  // namespace
 
 void AddExperimentCommand(CLI::App& app, Command& chosen) {
   CLI::App* experiment = app.add_subcommand(
       "experiment", "Runs the same job in several ways, and reports on them side by side");
-  experiment->require_subcommand(1);
+  experiment->require_subcommand(0, 1);
+  auto a = std::make_shared<ExperimentFileArguments>();
+  AddFileOptions(*experiment, *a);
   experiment->footer(
+      "A file says what is varied, how often it is repeated and what is measured; its runs can be "
+      "interrupted and gone on with. Leaves report.html (needs no other file), report.md, "
+      "pictures, "
+      "rows.jsonl and a run folder for each run.\n"
       "Examples:\n"
+      "  tug experiment deploy/experiments/partition_credit.textproto --dry-run\n"
+      "  tug experiment workers_sync --repeats 5\n"
+      "  tug experiment mine.textproto --out /tmp/mine --set train.steps=100\n"
       "  sudo tug experiment scheduling --hosts 6 --link 200mbit\n"
       "  tug experiment scheduling --profiles vgg16 --ratios 1 --link 1gbit\n"
       "  tug experiment sync\n"
       "  tug experiment compression --codecs fp32,int8/int8 --links none,100mbit\n"
       "  sudo tug experiment exchange --links none,1gbit,200mbit\n"
       "  tug experiment offload --set device=CPU\n"
-      "Each has its own --help.");
+      "Each of the last ones has its own --help.");
   AddExperimentScheduling(*experiment, chosen);
   AddExperimentSync(*experiment, chosen);
   AddExperimentCompression(*experiment, chosen);
   AddExperimentExchange(*experiment, chosen);
   AddExperimentOffload(*experiment, chosen);
+  experiment->callback([a, experiment, &chosen] {
+    if (!experiment->get_subcommands().empty()) return;
+    if (a->file.empty()) throw CLI::RequiredError("FILE, or one of the experiments,");
+    a->command = CommandLine("tug experiment", *experiment);
+    chosen = [a] { return RunExperimentFile(*a); };
+  });
 }
 
 }  // namespace tug

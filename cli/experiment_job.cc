@@ -12,6 +12,7 @@
 #include "cli/keys_argument.h"
 #include "cli/local_budget.h"
 #include "cli/local_job.h"
+#include "cli/ssh_hosts.h"
 #include "coordinator/run_folder.h"
 #include "proto/job_config.h"
 #include "proto/placement_mode.h"
@@ -99,9 +100,11 @@ std::string CommandLine(const std::string& name, const CLI::App& command) {
     if (option->count() == 0) continue;
     const bool repeats = option->get_name() == "--set";
     if (!option->get_positional() && !repeats) absl::StrAppend(&line, " ", option->get_name());
+    if (option->get_items_expected_max() == 0) continue;  // a flag
     const char* before = " ";
     for (const std::string& value : option->results()) {
-      absl::StrAppend(&line, repeats ? " --set " : before, value);
+      const bool plain = value.find(' ') == std::string::npos;
+      absl::StrAppend(&line, repeats ? " --set " : before, plain ? value : Quoted(value));
       before = ",";
     }
   }

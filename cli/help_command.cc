@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "experiment/experiment_plan.h"
 #include "proto/job_config.h"
 
 namespace tug {
@@ -10,14 +11,14 @@ namespace tug {
 void AddHelpCommand(CLI::App& app, Command& chosen) {
   auto topic = std::make_shared<std::string>();
   CLI::App* command =
-      app.add_subcommand("help", "Describes the job file: every field, its default and range");
-  command->add_option("TOPIC", *topic, "What to describe: job")
+      app.add_subcommand("help", "Describes a file: every field, its default and range");
+  command->add_option("TOPIC", *topic, "What to describe: job, experiment")
       ->required()
-      ->check(CLI::IsMember({"job"}));
-  command->footer("Example:\n  tug help job");
+      ->check(CLI::IsMember({"job", "experiment"}));
+  command->footer("Examples:\n  tug help job\n  tug help experiment");
   command->callback([topic, &chosen] {
     chosen = [topic] {
-      std::printf("%s", FieldHelp().c_str());
+      std::printf("%s", (*topic == "job" ? FieldHelp() : ExperimentHelp()).c_str());
       return absl::OkStatus();
     };
   });

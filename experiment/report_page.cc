@@ -53,6 +53,9 @@ text.slowname { fill: var(--ink); font-weight: 600; } .entry { white-space: nowr
 ul { margin: 6px 0 12px; padding-left: 20px; max-width: 900px; } line.grid { stroke: var(--grid); } line.end { stroke: var(--ink); stroke-width: 1.5; }
 line.bound { stroke: var(--bound); stroke-width: 1.6; stroke-dasharray: 5 4; }
 line.range { stroke: var(--ink); stroke-width: 1.4; }
+details { margin: 4px 0; } summary { cursor: pointer; color: var(--soft); }
+pre { font: 12px/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
+  margin: 4px 0 10px; } pre.copy { user-select: all; -webkit-user-select: all; }
 .key { display: inline-block; width: 22px; height: 11px; margin: 0 5px 0 12px; border-radius: 2px; }
 )css";
 
@@ -127,6 +130,22 @@ std::string ListHtml(const std::vector<std::string>& texts) {
   std::string html = "<ul>\n";
   for (const std::string& text : texts) absl::StrAppend(&html, "<li>", XmlEscaped(text), "</li>\n");
   return html + "</ul>\n";
+}
+
+std::string DetailsHtml(const std::string& summary, const std::vector<std::string>& texts) {
+  if (texts.empty()) return "";
+  std::string html = absl::StrCat("<details><summary>", XmlEscaped(summary), "</summary>\n");
+  for (const std::string& text : texts) {
+    absl::StrAppend(&html, "<pre class=\"copy\">", XmlEscaped(text), "</pre>\n");
+  }
+  return html + "</details>\n";
+}
+
+std::string SvgFile(const std::string& svg) {
+  const size_t end = svg.find('>');
+  if (end == std::string::npos) return "";
+  return absl::StrCat(svg.substr(0, end + 1), "\n<style>", kStyle, "</style>\n",
+                      svg.substr(end + 1));
 }
 
 std::string SeriesColor(size_t series) {

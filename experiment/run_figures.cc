@@ -30,7 +30,8 @@ StepPoint StepOf(const Json& line, uint64_t step, double at_seconds) {
           .step_seconds = line.value("seconds", 0.0),
           .wait_seconds = line.value("mean_wait_seconds", 0.0),
           .pushed_bytes = line.value("pushed_bytes", uint64_t{0}),
-          .pulled_bytes = line.value("pulled_bytes", uint64_t{0})};
+          .pulled_bytes = line.value("pulled_bytes", uint64_t{0}),
+          .tokens = line.value("tokens", uint64_t{0})};
 }
 
 WorkerTimes WorkerOf(const Json& line) {

@@ -22,6 +22,7 @@ struct StepPoint {
   double wait_seconds = 0;    // for weights, the mean over the workers
   uint64_t pushed_bytes = 0;  // payloads of all workers
   uint64_t pulled_bytes = 0;
+  uint64_t tokens = 0;
 };
 
 struct EvalPoint {

@@ -51,7 +51,9 @@ std::string Table(const SyncPart& part) {
       TableHtml(table, groups));
 }
 
-std::string Part(const SyncPart& part) {
+}  // namespace
+
+std::string SyncPartHtml(const SyncPart& part) {
   std::string html = absl::StrCat("<h2>", XmlEscaped(part.title), "</h2>\n<p class=\"note\">",
                                   XmlEscaped(part.about), "</p>\n");
   if (part.runs.empty()) return html + "<p>Nothing has been measured yet.</p>\n";
@@ -90,15 +92,13 @@ std::string Part(const SyncPart& part) {
   return html;
 }
 
-}  // namespace
-
 std::string SyncReportHtml(const SyncResults& results) {
   std::string html = absl::StrCat(
       PageBegin("Synchronous and asynchronous training"),
       "<p class=\"note\">The same jobs under each sync policy, undisturbed and with workers that "
       "are made slow.</p>\n",
       SettingsHtml(results.settings, results.command));
-  for (const SyncPart& part : results.parts) absl::StrAppend(&html, Part(part));
+  for (const SyncPart& part : results.parts) absl::StrAppend(&html, SyncPartHtml(part));
   if (results.parts.empty()) absl::StrAppend(&html, "<p>Nothing has been measured yet.</p>\n");
   return html + PageEnd();
 }

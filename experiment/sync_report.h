@@ -14,6 +14,8 @@ inline constexpr size_t kDrawnSteps = 3;
 // timelines of runs that have one), wait time by worker, staleness, losses against steps, samples
 // and wall time, and all figures as a table. Pure, thread-safe.
 std::string SyncReportHtml(const SyncResults& results);
+// One part of it, with its heading.
+std::string SyncPartHtml(const SyncPart& part);
 
 }  // namespace tug
 

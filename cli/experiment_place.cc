@@ -1,0 +1,168 @@
+#include "cli/experiment_place.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "cli/experiment_job.h"
+#include "cli/launcher.h"
+#include "cli/ssh_hosts.h"
+#include "proto/placement_mode.h"
+
+namespace tug {
+namespace {
+
+constexpr char kNoTestbed[] = "none";  // as a link
+
+bool UsesTestbed(const Place& place) {
+  return place.has_testbed() && place.testbed().link() != kNoTestbed;
+}
+
+// As a shell takes it, without quotes where it needs none.
+std::string ShellWord(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || absl::StrContains("-_./=,:+@%", std::string(1, c));
+  });
+  return plain ? word : Quoted(word);
+}
+
+// Of `tug`, for a job that is not run by this process.
+std::vector<std::string> LaunchArguments(const PlacedJob& job) {
+  std::vector<std::string> words = {"launch", job.job_file};
+  if (job.place.has_hosts()) {
+    words.insert(words.end(), {"--hosts", job.place.hosts().file()});
+    if (!job.place.hosts().ssh().empty()) {
+      words.insert(words.end(), {"--ssh", job.place.hosts().ssh()});
+    }
+  } else {
+    words.push_back("--slurm");
+  }
+  return words;
+}
+
+std::vector<std::string> SetArguments(const PlacedJob& job) {
+  std::vector<std::string> words;
+  for (const std::string& override_text : job.overrides) {
+    words.insert(words.end(), {"--set", override_text});
+  }
+  return words;
+}
+
+// `tug launch` as a child, which has the supervisor.
+absl::Status RunLaunch(const PlacedJob& job) {
+  std::error_code error;
+  Program program{.name = "tug launch"};
+  program.argv = {std::filesystem::read_symlink("/proc/self/exe", error).string()};
+  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  for (const auto& words : {LaunchArguments(job), SetArguments(job)}) {
+    program.argv.insert(program.argv.end(), words.begin(), words.end());
+  }
+  const std::string run_dir = absl::StrCat(job.out, "/", job.name);
+  program.argv.insert(program.argv.end(), {"--run-dir", run_dir});
+  program.log_path = run_dir + ".log";
+  Launcher launcher;
+  RETURN_IF_ERROR(launcher.Start(program).status());
+  bool interrupted = false;
+  for (;;) {
+    const LaunchEvent event = launcher.Wait(absl::InfiniteFuture());
+    if (event.interrupted) {
+      interrupted = true;
+      launcher.Signal(program.name, SIGINT);
+    }
+    if (!event.ended.has_value()) continue;
+    if (interrupted) return absl::CancelledError(absl::StrCat(job.name, ": interrupted"));
+    if (event.ended->exited_with_zero()) break;
+    return absl::AbortedError(absl::StrCat(job.name, ": tug launch ", event.ended->How(), ": ",
+                                           LastWords(program.log_path)));
+  }
+  std::filesystem::remove_all(run_dir + "/checkpoints", error);  // nobody asked for the models
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+uint32_t TestbedHostsOf(const Place& place, const JobConfig& config) {
+  if (!UsesTestbed(place)) return 0;
+  if (place.testbed().hosts() > 0) return place.testbed().hosts();
+  const uint32_t servers = config.cluster().servers(), workers = config.cluster().workers();
+  return HasServersBesideWorkers(config) ? std::max(servers, workers) : servers + workers;
+}
+
+std::string CommandOf(const PlacedJob& job, const std::vector<std::string>& experiment) {
+  std::vector<std::string> words = {"tug", "train", job.job_file};
+  if (!job.place.has_local() && !job.place.has_testbed()) {
+    words = LaunchArguments(job);
+    words.insert(words.begin(), "tug");
+  }
+  const std::vector<std::string> settings = SetArguments(job);
+  words.insert(words.end(), settings.begin(), settings.end());
+  if (UsesTestbed(job.place)) words = experiment;
+  std::string command;
+  for (const std::string& word : words) {
+    absl::StrAppend(&command, command.empty() ? "" : " ", ShellWord(word));
+  }
+  return command;
+}
+
+absl::Status ExperimentPlaces::Check(const Place& place) {
+  if (UsesTestbed(place)) {
+    if (geteuid() != 0) {
+      return absl::FailedPreconditionError(
+          "place.testbed needs root, to make hosts on this machine: run it with sudo, or without "
+          "`testbed`");
+    }
+    return TakeTestbed(place.testbed().link());
+  }
+  if (place.has_slurm() && std::getenv("SLURM_JOB_ID") == nullptr) {
+    return absl::FailedPreconditionError(
+        "place.slurm needs an allocation: start it inside salloc or sbatch");
+  }
+  if (place.has_hosts()) return OpenForReading(place.hosts().file()).status();
+  return absl::OkStatus();
+}
+
+absl::Status ExperimentPlaces::TakeTestbed(const std::string& link) {
+  if (testbed_ != nullptr && link == link_) return absl::OkStatus();
+  testbed_.reset();
+  ASSIGN_OR_RETURN(testbed_, Testbed::Up(testbed_hosts_, link));
+  link_ = link;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint64_t>> ExperimentPlaces::Run(const PlacedJob& job) {
+  std::vector<uint64_t> bytes;
+  if (job.place.has_hosts() || job.place.has_slurm()) {
+    RETURN_IF_ERROR(RunLaunch(job));
+    return bytes;
+  }
+  ExperimentJob one = {.name = job.name,
+                       .job_file = job.job_file,
+                       .overrides = job.overrides,
+                       .workers = job.config.cluster().workers(),
+                       .servers = job.config.cluster().servers(),
+                       .hosts = TestbedHostsOf(job.place, job.config)};
+  if (one.hosts == 0) {
+    RETURN_IF_ERROR(RunExperimentJob(one, job.out, nullptr));
+    return bytes;
+  }
+  RETURN_IF_ERROR(TakeTestbed(job.place.testbed().link()));
+  ASSIGN_OR_RETURN(const std::vector<LinkBytes> before, testbed_->ReadLinkBytes());
+  RETURN_IF_ERROR(RunExperimentJob(one, job.out, testbed_.get()));
+  ASSIGN_OR_RETURN(const std::vector<LinkBytes> after, testbed_->ReadLinkBytes());
+  for (uint32_t host = 0; host < one.hosts; ++host) {
+    bytes.push_back(after[host].sent - before[host].sent + after[host].received -
+                    before[host].received);
+  }
+  return bytes;
+}
+
+}  // namespace tug

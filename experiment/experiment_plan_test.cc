@@ -1,0 +1,253 @@
+#include "experiment/experiment_plan.h"
+
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Ten lines; `more` begins on the eleventh.
+constexpr char kFile[] = R"(name: "sizes"
+question: "Which size is best?"
+job {
+  compute: REPLAY
+  replay { profile: "vgg16" }
+  train { steps: 20 }
+  optimizer { clip: OFF }
+}
+axes { field: "cluster.workers" values: ["1", "2", "4"] }
+axes { name: "order" field: "comm.scheduler" values: ["FIFO", "PRIORITY"] }
+)";
+
+absl::StatusOr<ExperimentPlan> Plan(const std::string& text) {
+  return PlanExperiment({.text = text, .name = "a.textproto"});
+}
+
+std::string ErrorOf(const std::string& text) {
+  const auto plan = Plan(text);
+  return plan.ok() ? "" : std::string(plan.status().message());
+}
+
+std::vector<std::string> NamesOf(const ExperimentPlan& plan) {
+  std::vector<std::string> names;
+  for (const PlannedCase& one : plan.cases) names.push_back(one.name);
+  return names;
+}
+
+TEST(ExperimentPlan, HasACaseForEveryCombination) {
+  const auto plan = Plan(kFile);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(NamesOf(*plan), ElementsAre("workers=1, order=FIFO", "workers=1, order=PRIORITY",
+                                          "workers=2, order=FIFO", "workers=2, order=PRIORITY",
+                                          "workers=4, order=FIFO", "workers=4, order=PRIORITY"));
+  EXPECT_EQ(plan->cases[3].config.cluster().workers(), 2u);
+  EXPECT_EQ(plan->cases[3].config.comm().scheduler(), CommConfig::PRIORITY);
+  EXPECT_EQ(plan->cases[3].folder, "004-2-PRIORITY");
+  EXPECT_TRUE(plan->cases[3].place.has_local());
+  EXPECT_EQ(plan->repeats, 3u);
+  EXPECT_EQ(plan->runs(), 18u);
+  ASSERT_EQ(plan->figures.size(), 1u);
+  EXPECT_EQ(plan->figures[0].over, 0u);
+  EXPECT_EQ(plan->figures[0].by, 1u);
+}
+
+TEST(ExperimentPlan, LeavesOutWhatIsExcludedAndWhatOnlyDoesNotName) {
+  auto plan = Plan(absl::StrCat(kFile, "exclude { where: \"workers=4\" where: \"order=FIFO\" }"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(NamesOf(*plan), Not(::testing::Contains("workers=4, order=FIFO")));
+  EXPECT_EQ(plan->cases.size(), 5u);
+  plan = Plan(absl::StrCat(kFile, "only { where: \"workers=4\" } only { where: \"workers=1\" }\n",
+                           "exclude { where: \"order=PRIORITY\" }"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(NamesOf(*plan), ElementsAre("workers=1, order=FIFO", "workers=4, order=FIFO"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kFile, "exclude { where: \"order=FIFO\" }\n",
+                                   "exclude { where: \"order=PRIORITY\" }")),
+              HasSubstr("no case is left"));
+}
+
+TEST(ExperimentPlan, HasOneCaseWithoutAxes) {
+  const auto plan = Plan(
+      "name: \"a\" question: \"?\" job { compute: REPLAY "
+      "replay { profile: \"vgg16\" } }");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(NamesOf(*plan), ElementsAre("the job"));
+  EXPECT_TRUE(plan->figures.empty());
+}
+
+TEST(ExperimentPlan, GivesCasesOfARepeatTheSameSeed) {
+  const auto plan = Plan(absl::StrCat(kFile, "first_seed: 40 repeats: 2"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const PlannedCase& one : plan->cases) {
+    EXPECT_EQ(OverridesOf(*plan, one, 0).back(), "seed=40");
+    EXPECT_EQ(OverridesOf(*plan, one, 1).back(), "seed=41");
+  }
+}
+
+TEST(ExperimentPlan, ComparesEachCaseWithTheBaselineOfItsOtherValues) {
+  const auto plan = Plan(absl::StrCat(kFile, "baseline { where: \"order=FIFO\" }\n",
+                                      "exclude { where: \"workers=4\" where: \"order=FIFO\" }"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->BaselineOf(0), std::nullopt) << "it is one";
+  EXPECT_EQ(plan->BaselineOf(1), 0u);
+  EXPECT_EQ(plan->BaselineOf(3), 2u);
+  EXPECT_EQ(plan->BaselineOf(4), std::nullopt) << "it is not run";
+}
+
+TEST(ExperimentPlan, TakesSettingsOfTheCommandLineBeforeAxes) {
+  const auto plan =
+      PlanExperiment({.text = kFile,
+                      .name = "a",
+                      .settings = {"train.steps=7", "cluster.workers=3", "place.testbed.hosts=5"},
+                      .repeats = 9});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->repeats, 9u);
+  EXPECT_EQ(plan->cases[0].config.train().steps(), 7u);
+  EXPECT_EQ(plan->cases[0].config.cluster().workers(), 1u);
+  EXPECT_EQ(plan->cases[0].place.testbed().hosts(), 5u);
+  EXPECT_EQ(plan->cases[0].place.testbed().link(), "200mbit");
+}
+
+TEST(ExperimentPlan, TakesTheLinkOfATestbedAsAnAxis) {
+  const auto plan = Plan(absl::StrCat(
+      kFile, "axes { field: \"place.testbed.link\" values: [\"none\", \"100mbit\"] }"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->cases.size(), 12u);
+  EXPECT_EQ(plan->cases[1].place.testbed().link(), "100mbit");
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(kFile, "axes { field: \"place.testbed.link\" values: [\"fast\"] }")),
+      AllOf(HasSubstr("place.testbed.link"), HasSubstr("fast")));
+}
+
+TEST(ExperimentPlan, IsTheSameExperimentWhateverIsShownOfIt) {
+  const auto plan = Plan(kFile);
+  const auto shown = Plan(absl::StrCat(kFile, "repeats: 7 measures: \"wall_time\"\n",
+                                       "baseline { where: \"order=FIFO\" }"));
+  const auto other = Plan(absl::StrCat(kFile, "warm_up_steps: 2"));
+  ASSERT_TRUE(plan.ok() && shown.ok() && other.ok());
+  EXPECT_EQ(plan->Identity(), shown->Identity());
+  EXPECT_NE(plan->Identity(), other->Identity());
+}
+
+TEST(ExperimentPlan, NamesTheLineOfAMistakeAndTheRemedy) {
+  const auto with = [](const std::string& more) { return ErrorOf(absl::StrCat(kFile, more)); };
+  EXPECT_THAT(with("repeat: 3"),
+              AllOf(StartsWith("a.textproto:11:"), HasSubstr("did you mean repeats?"),
+                    HasSubstr("tug help experiment")));
+  EXPECT_THAT(with("\nset: \"train.stepps=3\""),
+              AllOf(StartsWith("a.textproto:12: "), HasSubstr("did you mean steps?")));
+  EXPECT_THAT(with("set: \"train.steps=many\""), HasSubstr("whole number"));
+  EXPECT_THAT(with("set: \"train.steps\""), HasSubstr("path.to.field=value"));
+  EXPECT_THAT(with("set: \"seed=3\""), HasSubstr("first_seed"));
+  EXPECT_THAT(with("axes { field: \"sync.polcy\" values: \"ASP\" }"),
+              AllOf(StartsWith("a.textproto:11: "), HasSubstr("axis polcy, value ASP"),
+                    HasSubstr("did you mean policy?")));
+  EXPECT_THAT(with("axes { name: \"order\" field: \"seed\" values: \"1\" }"),
+              HasSubstr("there twice"));
+  EXPECT_THAT(with("axes { field: \"train.steps\" }"), HasSubstr("has no values"));
+  EXPECT_THAT(with("axes { name: \"a\" value { set: \"train.steps=3\" } }"), HasSubstr("label"));
+  EXPECT_THAT(with("exclude { where: \"worker=1\" }"), HasSubstr("did you mean workers?"));
+  EXPECT_THAT(with("exclude { where: \"order=FIFA\" }"), HasSubstr("did you mean FIFO?"));
+  EXPECT_THAT(with("exclude { where: \"order\" }"), HasSubstr("axis=label"));
+  EXPECT_THAT(with("exclude { }"), HasSubstr("axis=label"));
+  EXPECT_THAT(with("measures: \"step_times\""), HasSubstr("did you mean step_time?"));
+  EXPECT_THAT(with("measures: \"time_to_loss\""), HasSubstr("target_loss"));
+  EXPECT_THAT(with("figures { over: \"order\" by: \"order\" }"), HasSubstr("one axis"));
+  EXPECT_THAT(with("figures { measure: \"speed\" }"), HasSubstr("no measure speed"));
+  EXPECT_THAT(with("repeats: 0"), HasSubstr("1..1000"));
+  EXPECT_THAT(with("warm_up_steps: 20"), HasSubstr("train.steps = 20"));
+  EXPECT_THAT(with("sections: TIMELINES"), HasSubstr("trace.steps"));
+  EXPECT_THAT(with("place { hosts {} }"), HasSubstr("place.hosts.file"));
+  EXPECT_THAT(ErrorOf("name: \"a b\" question: \"?\""), HasSubstr("name"));
+  EXPECT_THAT(ErrorOf("name: \"a\""), HasSubstr("question"));
+  EXPECT_THAT(ErrorOf("name: \"a\" question: \"?\""), HasSubstr("job_file"));
+}
+
+// Each is right by itself.
+TEST(ExperimentPlan, FindsCombinationsThatAreNoJob) {
+  EXPECT_THAT(ErrorOf(absl::StrCat(
+                  kFile,
+                  "axes { name: \"policy\" value { label: \"b\" set: \"sync.policy=BACKUP\" "
+                  "set: \"sync.backups=1\" } }")),
+              AllOf(HasSubstr("case workers=1, order=FIFO, policy=b"), HasSubstr("backups"),
+                    HasSubstr("exclude")));
+}
+
+TEST(ExperimentPlan, BoundsItsSize) {
+  std::string file = kFile;
+  for (int axis = 0; axis < 4; ++axis) {
+    absl::StrAppend(&file, "axes { name: \"a", axis, "\" ");
+    for (int i = 0; i < 30; ++i) {
+      absl::StrAppend(&file, "value { label: \"", i, "\" set: \"train.steps=", i + 1, "\" } ");
+    }
+    file += "}\n";
+  }
+  EXPECT_THAT(ErrorOf(file), HasSubstr("too many"));
+  file = kFile;
+  for (int axis = 0; axis < 7; ++axis) {
+    absl::StrAppend(&file, "axes { name: \"a", axis, "\" value { label: \"x\" } }\n");
+  }
+  EXPECT_THAT(ErrorOf(file), HasSubstr("at most 8"));
+}
+
+// Whatever is written, it is refused in one line, or every case is a job.
+TEST(ExperimentPlanFuzz, TakesOrRefusesAnyText) {
+  const std::string good = absl::StrCat(
+      kFile, "exclude { where: \"workers=4\" }\nbaseline { where: \"order=FIFO\" }\nrepeats: 2\n",
+      "figures { measure: \"step_time\" over: \"order\" by: \"workers\" }\nplace { local {} }\n");
+  const std::string letters = "{}[]:\",=.#\n 0159-axvalus";
+  const uint64_t seed = 17;
+  std::mt19937_64 random(seed);
+  int taken = 0;
+  for (int trial = 0; trial < 1500; ++trial) {
+    std::string text = good;
+    for (uint64_t edits = 1 + random() % 3; edits > 0; --edits) {
+      const size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text[at] = letters[random() % letters.size()];
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 20);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 30));
+      }
+      if (text.empty()) break;
+    }
+    const auto plan = Plan(text);
+    if (!plan.ok()) {
+      EXPECT_THAT(std::string(plan.status().message()), Not(HasSubstr("\n"))) << "seed " << seed;
+      EXPECT_FALSE(plan.status().message().empty());
+      continue;
+    }
+    ++taken;
+    std::set<std::string> names, folders;
+    for (const PlannedCase& one : plan->cases) {
+      EXPECT_TRUE(names.insert(one.name).second) << text;
+      EXPECT_TRUE(folders.insert(one.folder).second) << text;
+      EXPECT_GT(one.config.train().steps(), 0u);
+    }
+  }
+  EXPECT_GT(taken, 20) << "seed " << seed;
+}
+
+TEST(ExperimentHelp, HasEveryFieldAndMeasure) {
+  const std::string help = ExperimentHelp();
+  for (int i = 0; i < Experiment::descriptor()->field_count(); ++i) {
+    EXPECT_THAT(help, HasSubstr(absl::StrCat(" ", Experiment::descriptor()->field(i)->name())));
+  }
+  for (const std::string& name : MeasureNames()) EXPECT_THAT(help, HasSubstr(name));
+}
+
+}  // namespace
+}  // namespace tug

@@ -1,0 +1,251 @@
+#include "experiment/experiment_report.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/xml_text.h"
+#include "experiment/error_panels.h"
+#include "experiment/loss_panels.h"
+#include "experiment/markdown_table.h"
+#include "experiment/report_page.h"
+#include "experiment/sync_report.h"
+#include "experiment/sync_section.h"
+#include "experiment/worker_timeline_svg.h"
+
+namespace tug {
+namespace {
+
+constexpr size_t kTimelineSteps = 4;
+
+std::string Heading(const Measure& measure) {
+  return *measure.unit == 0 ? measure.name : absl::StrCat(measure.name, ", ", measure.unit);
+}
+
+// The labels of all axes but those that a figure shows: what a panel is of.
+std::string PanelTitle(const ExperimentPlan& plan, const PlannedFigure& figure,
+                       const PlannedCase& one) {
+  std::vector<std::string> parts;
+  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
+    if (axis == figure.over || axis == figure.by) continue;
+    parts.push_back(
+        absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].labels[one.values[axis]]));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+// Of a title, the panel; panels are in the order of cases.
+ErrorPanel& PanelOf(ErrorPicture& picture, const std::string& title, const ExperimentPlan& plan,
+                    const PlannedFigure& figure) {
+  for (ErrorPanel& panel : picture.panels) {
+    if (panel.title == title) return panel;
+  }
+  ErrorPanel& panel = picture.panels.emplace_back(ErrorPanel{.title = title});
+  const std::vector<std::string> names =
+      figure.by.has_value() ? plan.axes[*figure.by].labels : std::vector<std::string>{""};
+  for (size_t i = 0; i < names.size(); ++i) {
+    panel.series.push_back({.name = names[i], .color = SeriesColor(i)});
+  }
+  return panel;
+}
+
+ErrorPicture PictureOf(const ExperimentResults& results, const PlannedFigure& figure) {
+  const ExperimentPlan& plan = results.plan;
+  const PlannedAxis& over = plan.axes[*figure.over];
+  ErrorPicture picture{.x_name = over.name,
+                       .x_labels = over.labels,
+                       .y_name = Heading(*figure.measure),
+                       .from_zero = figure.measure->from_zero};
+  for (const PlannedCase& one : plan.cases) {
+    std::vector<double> values = results.Values(one, *figure.measure);
+    const auto spread = SpreadOfRepeats(values);
+    if (!spread.has_value()) continue;
+    ErrorPanel& panel = PanelOf(picture, PanelTitle(plan, figure, one), plan, figure);
+    const size_t series = figure.by.has_value() ? one.values[*figure.by] : 0;
+    panel.series[series].points.push_back(
+        {.x = one.values[*figure.over], .spread = *spread, .values = std::move(values)});
+  }
+  for (ErrorPanel& panel : picture.panels) {
+    for (ErrorSeries& series : panel.series) {
+      std::sort(series.points.begin(), series.points.end(),
+                [](const ErrorPoint& a, const ErrorPoint& b) { return a.x < b.x; });
+    }
+  }
+  return picture;
+}
+
+std::string Losses(const ExperimentResults& results) {
+  const ExperimentPlan& plan = results.plan;
+  LossPanel by_step{.x_name = "step"}, by_samples{.x_name = "samples"},
+      by_time{.x_name = "seconds"};
+  std::vector<std::string> names;
+  for (size_t i = 0; i < results.courses.size(); ++i) {
+    const auto& figures = results.courses[i].figures;
+    if (!figures.has_value()) continue;
+    const PlannedCase& one = plan.cases[i];
+    LossSeries series{.name = one.name, .color = SeriesColor(names.size()), .figures = &*figures};
+    series.x = [](uint64_t step, double /*seconds*/) { return static_cast<double>(step); };
+    by_step.series.push_back(series);
+    series.x = [&one](uint64_t step, double /*seconds*/) { return SamplesAt(one.config, step); };
+    by_samples.series.push_back(series);
+    series.x = [](uint64_t /*step*/, double seconds) { return seconds; };
+    by_time.series.push_back(series);
+    names.push_back(one.name);
+  }
+  if (names.empty()) return "";
+  return FigureHtml("Losses",
+                    absl::StrCat(SeriesLegend(names),
+                                 "<br/>Of the first repeat. Lines: training loss, a moving mean; "
+                                 "dots: validation loss, the last one of the whole split."),
+                    LossPanelsSvg({{.title = "", .panels = {by_step, by_samples, by_time}}}));
+}
+
+std::string Timelines(const ExperimentResults& results) {
+  std::vector<DrawnWorkers> drawn;
+  for (size_t i = 0; i < results.courses.size(); ++i) {
+    if (results.courses[i].timeline.empty()) continue;
+    drawn.push_back({results.plan.cases[i].name, "", &results.courses[i].timeline});
+  }
+  return FigureHtml("Who waits where",
+                    absl::StrCat("The first ", kTimelineSteps,
+                                 " traced steps of the slowest worker and what the others do "
+                                 "meanwhile, in the first repeat. A box is a step, with its "
+                                 "number; ",
+                                 WaitSwatch(), "waits for weights."),
+                    WorkerTimelinesSvg(drawn, kTimelineSteps, std::nullopt));
+}
+
+// Where the first axis has another value.
+std::vector<size_t> GroupsOf(const std::vector<std::vector<std::string>>& table) {
+  std::vector<size_t> groups;
+  for (size_t i = 2; i < table.size(); ++i) {
+    if (table[i][0] != table[i - 1][0]) groups.push_back(i);
+  }
+  return groups;
+}
+
+std::string Sections(const ExperimentResults& results) {
+  std::string html;
+  for (const int section : results.plan.file.sections()) {
+    if (section == Experiment::LOSSES) html += Losses(results);
+    if (section == Experiment::TIMELINES) html += Timelines(results);
+    if (section != Experiment::SYNC) continue;
+    for (const SyncPart& part : SyncPartsOf(results)) html += SyncPartHtml(part);
+  }
+  return html;
+}
+
+std::string Capitalized(std::string text) {
+  if (!text.empty()) text[0] = absl::ascii_toupper(static_cast<unsigned char>(text[0]));
+  return text;
+}
+
+std::string FigureText(const ExperimentPlan& plan, const Measure& measure) {
+  const std::string interval = IntervalMeaning(plan.repeats);
+  std::string text = Capitalized(absl::StrCat(
+      measure.meaning, "; ", measure.better == Better::kLower ? "lower" : "higher", " is better."));
+  if (interval.empty()) return text;
+  return absl::StrCat(text, " Bars and large dots are medians, lines across them ", interval,
+                      "; small dots are single runs.");
+}
+
+std::string MeaningsHtml(const ExperimentResults& results) {
+  std::vector<std::string> texts;
+  for (const Measure* measure : results.plan.measures) {
+    texts.push_back(absl::StrCat(measure->name, ": ", measure->meaning));
+  }
+  return ListHtml(texts);
+}
+
+// The command of every case in its first repeat, with the case's name.
+std::string CommandsHtml(const ExperimentResults& results) {
+  std::string html;
+  for (const PlannedCase& one : results.plan.cases) {
+    std::vector<std::string> commands;
+    for (const ExperimentRow& row : results.rows) {
+      if (row.case_name == one.name) commands.push_back(row.origin.command);
+    }
+    html += DetailsHtml(one.name, commands);
+  }
+  return html;
+}
+
+std::string RawRowsHtml(const ExperimentResults& results) {
+  std::string rows;
+  for (const ExperimentRow& row : results.rows) absl::StrAppend(&rows, RowLine(row), "\n");
+  if (rows.empty()) return "";
+  return DetailsHtml(absl::StrCat("All ", results.rows.size(), " rows, a line of JSON each"),
+                     {rows});
+}
+
+}  // namespace
+
+std::vector<DrawnFigure> DrawFigures(const ExperimentResults& results) {
+  std::vector<DrawnFigure> drawn;
+  for (const PlannedFigure& figure : results.plan.figures) {
+    std::string title = figure.title;
+    if (title.empty()) {
+      title = Capitalized(absl::StrReplaceAll(figure.measure->name, {{"_", " "}}));
+    }
+    drawn.push_back({title, FigureText(results.plan, *figure.measure),
+                     ErrorPanelsSvg(PictureOf(results, figure))});
+  }
+  return drawn;
+}
+
+std::string ExperimentReportHtml(const ExperimentResults& results) {
+  std::string html = absl::StrCat(PageBegin(results.plan.file.name()), "<p>",
+                                  XmlEscaped(results.plan.file.question()), "</p>\n",
+                                  SettingsHtml(ResultSettings(results), results.command));
+  if (results.rows.empty()) return html + "<p>Nothing has been measured yet.</p>\n" + PageEnd();
+  absl::StrAppend(&html, ListHtml(Findings(results)));
+  for (const DrawnFigure& figure : DrawFigures(results)) {
+    absl::StrAppend(&html, FigureHtml(figure.title, XmlEscaped(figure.text), figure.svg));
+  }
+  absl::StrAppend(&html, Sections(results));
+  const auto measures = MeasureTable(results);
+  absl::StrAppend(&html, "<h2>All cases</h2>\n<p>Figures are ", SpreadMeaning(results.plan.repeats),
+                  ".</p>\n", MeaningsHtml(results), TableHtml(measures, GroupsOf(measures)));
+  const auto baseline = BaselineTable(results);
+  if (!baseline.empty()) {
+    absl::StrAppend(&html, "<h2>Beside the baseline</h2>\n<p>", XmlEscaped(BaselineText(results)),
+                    "</p>\n", TableHtml(baseline, GroupsOf(baseline)));
+  }
+  const std::vector<std::string> failures = Failures(results);
+  if (!failures.empty()) absl::StrAppend(&html, "<h2>What failed</h2>\n", ListHtml(failures));
+  absl::StrAppend(&html, "<h2>Commands</h2>\n<p>Of every run, by case. A click selects one.</p>\n",
+                  CommandsHtml(results), "<h2>Raw rows</h2>\n", RawRowsHtml(results));
+  return html + PageEnd();
+}
+
+std::string ExperimentReportMarkdown(const ExperimentResults& results,
+                                     const std::vector<std::string>& pictures) {
+  const std::vector<DrawnFigure> figures = DrawFigures(results);
+  std::string text =
+      absl::StrCat("# ", results.plan.file.name(), "\n\n", results.plan.file.question(), "\n\n    ",
+                   results.command, "\n\n");
+  for (const auto& [name, value] : ResultSettings(results)) {
+    absl::StrAppend(&text, "- **", name, "**: ", value, "\n");
+  }
+  text += "\n";
+  for (const std::string& finding : Findings(results)) absl::StrAppend(&text, "- ", finding, "\n");
+  for (size_t i = 0; i < pictures.size() && i < figures.size(); ++i) {
+    if (figures[i].svg.empty()) continue;
+    absl::StrAppend(&text, "\n![", figures[i].title, "](", pictures[i], ")\n");
+  }
+  absl::StrAppend(&text, "\n## All cases\n\n", MarkdownTable(MeasureTable(results)), "\n");
+  const auto baseline = BaselineTable(results);
+  if (!baseline.empty()) {
+    absl::StrAppend(&text, "## Beside the baseline\n\n", BaselineText(results), "\n\n",
+                    MarkdownTable(baseline), "\n");
+  }
+  const std::vector<std::string> failures = Failures(results);
+  if (failures.empty()) return text;
+  text += "## What failed\n\n";
+  for (const std::string& failure : failures) absl::StrAppend(&text, "- ", failure, "\n");
+  return text;
+}
+
+}  // namespace tug

@@ -1,0 +1,139 @@
+#include "experiment/experiment_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "experiment/well_formed.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kFile[] = R"(
+name: "sizes"
+question: "Is <small> better & faster?"
+job {
+  compute: REPLAY
+  replay { profile: "vgg16" }
+  train { steps: 20 }
+  optimizer { clip: OFF }
+}
+axes { field: "cluster.workers" values: ["1", "2", "4"] }
+axes { name: "order" field: "comm.scheduler" values: ["FIFO", "PRIORITY"] }
+axes { name: "place" field: "place.testbed.link" values: ["none", "100mbit"] }
+baseline { where: "order=FIFO" }
+measures: ["step_time", "final_loss"]
+figures { measure: "step_time" over: "workers" by: "order" }
+figures { measure: "step_time" over: "order" by: "workers" }
+warm_up_steps: 3
+)";
+
+// PRIORITY takes 0.8 of the time of FIFO, in repeats that are slower and slower.
+ExperimentResults Sample(uint32_t repeats) {
+  ExperimentResults results;
+  auto plan = PlanExperiment({.text = kFile, .name = "a", .repeats = repeats});
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  results.plan = *std::move(plan);
+  results.command = "tug experiment 'a & <b>'";
+  for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+    for (const PlannedCase& one : results.plan.cases) {
+      ExperimentRow row{.case_name = one.name, .repeat = repeat, .seed = 1 + repeat};
+      row.measures["step_time"] =
+          100.0 * (repeat + 1) * (one.values[1] == 1 ? 0.8 : 1) / (1.0 + one.values[0]);
+      row.origin = {.started = absl::StrCat("2026-01-0", repeat + 1, "T00:00:00Z"),
+                    .command = "tug train 'x<y>'",
+                    .version = "tug 1",
+                    .build = "0123",
+                    .commit = "4567",
+                    .machine = "two cores"};
+      results.rows.push_back(row);
+    }
+  }
+  return results;
+}
+
+TEST(ExperimentReport, IsOnePageWithAllThereIs) {
+  const std::string page = ExperimentReportHtml(Sample(3));
+  ExpectWellFormed(page);
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("Is &lt;small&gt; better &amp; faster?"),
+                    HasSubstr("12 cases, 3 times each, seeds 1 to 3; 36 have ended"),
+                    HasSubstr("two cores"), HasSubstr("2026-01-01T00:00:00Z to 2026-01-03"),
+                    HasSubstr("4567"), HasSubstr("the first 3 steps"),
+                    HasSubstr("median [smallest, largest]"), HasSubstr("tug train 'x&lt;y&gt;'"),
+                    HasSubstr("place 100mbit"), HasSubstr("&quot;repeat&quot;:2")));
+  EXPECT_THAT(page, Not(HasSubstr("src=")));
+  EXPECT_THAT(page, Not(HasSubstr("<link"))) << "nothing from elsewhere";
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+}
+
+TEST(ExperimentReport, ComparesInPairs) {
+  const ExperimentResults results = Sample(3);
+  const auto table = BaselineTable(results);
+  ASSERT_EQ(table.size(), 7u) << "a heading, and the cases with PRIORITY";
+  EXPECT_EQ(table[1][3], "0.800 [0.800, 0.800]; 3/3, p 0.25");
+  EXPECT_EQ(table[1][4], "-") << "nothing is learned";
+}
+
+TEST(ExperimentReport, HasTheMedianAndItsSpread) {
+  const auto table = MeasureTable(Sample(3));
+  ASSERT_EQ(table.size(), 13u);
+  EXPECT_EQ(table[0][3], "step_time, ms");
+  EXPECT_EQ(table[1][3], "200.00 [100.00, 300.00]");
+  EXPECT_EQ(table[1].back(), "3");
+}
+
+TEST(ExperimentReport, SaysWhichIsBestAndHowSureThatIs) {
+  const auto findings = Findings(Sample(3));
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_THAT(findings[0], AllOf(HasSubstr("step_time, ms: lowest with workers=4, order=PRIORITY"),
+                                 HasSubstr("overlap")));
+}
+
+TEST(ExperimentReport, DrawsAPanelForEveryOtherCombination) {
+  const auto figures = DrawFigures(Sample(2));
+  ASSERT_EQ(figures.size(), 2u);
+  for (const DrawnFigure& figure : figures) {
+    ExpectWellFormed(figure.svg);
+    EXPECT_THAT(figure.svg, AllOf(HasSubstr("place none"), HasSubstr("place 100mbit")));
+  }
+  EXPECT_THAT(figures[0].svg, HasSubstr("<path")) << "numbers are joined";
+  EXPECT_THAT(figures[1].svg, Not(HasSubstr("<path"))) << "names are not";
+}
+
+TEST(ExperimentReport, IsWholeAtEveryStage) {
+  ExperimentResults results = Sample(2);
+  const std::vector<ExperimentRow> rows = std::move(results.rows);
+  results.rows.clear();
+  ExpectWellFormed(ExperimentReportHtml(results));
+  EXPECT_THAT(ExperimentReportHtml(results), HasSubstr("Nothing has been measured yet"));
+  for (const ExperimentRow& row : rows) {
+    results.rows.push_back(row);
+    ExpectWellFormed(ExperimentReportHtml(results));
+  }
+  EXPECT_EQ(results.Missing(), 0u);
+}
+
+TEST(ExperimentReport, ShowsWhatFailed) {
+  ExperimentResults results = Sample(2);
+  results.rows[1].error = "worker-1: <gone>";
+  results.rows[1].measures.clear();
+  EXPECT_EQ(results.Failed(), 1u);
+  const std::string page = ExperimentReportHtml(results);
+  ExpectWellFormed(page);
+  EXPECT_THAT(page, AllOf(HasSubstr("What failed"), HasSubstr("worker-1: &lt;gone&gt;"),
+                          HasSubstr("24 have ended, 1 of them failed")));
+  EXPECT_THAT(ExperimentReportMarkdown(results, {}), HasSubstr("## What failed"));
+}
+
+TEST(ExperimentReport, HasMarkdownForTheDocuments) {
+  const std::string text = ExperimentReportMarkdown(Sample(2), {"figure-1.svg", "figure-2.svg"});
+  EXPECT_THAT(text, AllOf(HasSubstr("# sizes"), HasSubstr("![Step time](figure-1.svg)"),
+                          HasSubstr("| workers "), HasSubstr("## Beside the baseline")));
+}
+
+}  // namespace
+}  // namespace tug

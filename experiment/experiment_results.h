@@ -1,0 +1,62 @@
+#ifndef TUG_EXPERIMENT_EXPERIMENT_RESULTS_H_
+#define TUG_EXPERIMENT_EXPERIMENT_RESULTS_H_
+
+// What the runs of an experiment file came to, apart from how it is drawn (experiment_report.h).
+// Functions are pure and thread-safe.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiment/experiment_plan.h"
+#include "experiment/experiment_rows.h"
+#include "experiment/run_figures.h"
+#include "experiment/spread.h"
+#include "experiment/worker_timeline.h"
+
+namespace tug {
+
+// Of the first repeat of a case, for the sections that draw a run's course.
+struct CaseCourse {
+  std::optional<RunFigures> figures;
+  JobConfig config;                      // as resolved
+  std::vector<WorkerTimeline> timeline;  // may be empty
+};
+
+struct ExperimentResults {
+  ExperimentPlan plan;
+  std::string command;
+  std::vector<ExperimentRow> rows;  // of the plan's cases
+  std::vector<CaseCourse> courses;  // by case; empty: no section asks for them
+
+  // Null: it has not ended yet.
+  const ExperimentRow* Find(const PlannedCase& one, uint32_t repeat) const;
+  // Of the repeats that have one.
+  std::vector<double> Values(const PlannedCase& one, const Measure& measure) const;
+  // With its baseline, in the repeats that both have. None: there is none.
+  std::optional<PairedComparison> Compare(size_t number, const Measure& measure) const;
+  size_t Failed() const;
+  size_t Missing() const;
+};
+
+// "12.34 [12.30, 12.41]".
+std::string SpreadText(const std::optional<RepeatSpread>& spread, int digits);
+
+// A line for each case: labels, then measures; the first line has the headings.
+std::vector<std::vector<std::string>> MeasureTable(const ExperimentResults& results);
+// The same of comparisons with the baseline; empty: there is none.
+std::vector<std::vector<std::string>> BaselineTable(const ExperimentResults& results);
+// Which case is best by each measure, and whether another one might be, a sentence each.
+std::vector<std::string> Findings(const ExperimentResults& results);
+// Why runs failed, a sentence each.
+std::vector<std::string> Failures(const ExperimentResults& results);
+// Where, when, by what: each said once, or as a range.
+std::vector<std::pair<std::string, std::string>> ResultSettings(const ExperimentResults& results);
+// What stands under every comparison with a baseline.
+std::string BaselineText(const ExperimentResults& results);
+
+}  // namespace tug
+
+#endif  // TUG_EXPERIMENT_EXPERIMENT_RESULTS_H_

@@ -1,0 +1,280 @@
+#include "experiment/measure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/median.h"
+
+namespace tug {
+namespace {
+
+using Value = std::optional<double>;
+
+constexpr double kMega = 1e6;
+// Of a run: the training loss is the mean over this last part of its steps.
+constexpr size_t kLossParts = 20;
+
+bool Learns(const MeasuredRun& run) { return run.config.compute() != JobConfig::REPLAY; }
+
+template <typename Of>
+Value MedianOfSteps(const MeasuredRun& run, const Of& of) {
+  std::vector<double> values;
+  for (const StepPoint& point : StepsAfter(run.figures, run.warm_up_steps)) {
+    values.push_back(of(point));
+  }
+  if (values.empty()) return std::nullopt;
+  return Median(std::move(values));
+}
+
+template <typename Of>
+Value MeanOfSteps(const MeasuredRun& run, const Of& of) {
+  double sum = 0;
+  const std::vector<StepPoint> steps = StepsAfter(run.figures, run.warm_up_steps);
+  if (steps.empty()) return std::nullopt;
+  for (const StepPoint& point : steps) sum += of(point);
+  return sum / static_cast<double>(steps.size());
+}
+
+double Batches(const MeasuredRun& run) { return std::max(1u, run.config.sync().local_steps()); }
+
+Value StepTime(const MeasuredRun& run) {
+  return MedianOfSteps(run, [](const StepPoint& p) { return p.step_seconds * 1e3; });
+}
+
+Value BatchRate(const MeasuredRun& run) {
+  return StepRate(run.figures, run.warm_up_steps) * Batches(run);
+}
+
+Value TokenRate(const MeasuredRun& run) {
+  const Value tokens =
+      MeanOfSteps(run, [](const StepPoint& p) { return static_cast<double>(p.tokens); });
+  if (!tokens.has_value() || *tokens <= 0) return std::nullopt;
+  return *tokens * StepRate(run.figures, run.warm_up_steps);
+}
+
+Value ExposedTime(const MeasuredRun& run) {
+  return MedianOfSteps(run, [](const StepPoint& p) { return p.wait_seconds * 1e3; });
+}
+
+// Of all workers' steps, the part that `of` says.
+template <typename Of>
+Value PartOfWorkers(const MeasuredRun& run, const Of& of) {
+  double seconds = 0, part = 0;
+  for (const WorkerTimes& times : run.figures.workers) {
+    seconds += times.seconds;
+    part += of(times);
+  }
+  if (seconds <= 0) return std::nullopt;
+  return 100 * part / seconds;
+}
+
+Value WaitShare(const MeasuredRun& run) {
+  return PartOfWorkers(run, [](const WorkerTimes& t) { return t.wait_seconds; });
+}
+
+Value ComputeShare(const MeasuredRun& run) {
+  return PartOfWorkers(run, [](const WorkerTimes& t) { return t.compute_seconds; });
+}
+
+Value PushedBytes(const MeasuredRun& run) {
+  return MeanOfSteps(
+      run, [](const StepPoint& p) { return static_cast<double>(p.pushed_bytes) / kMega; });
+}
+
+Value PulledBytes(const MeasuredRun& run) {
+  return MeanOfSteps(
+      run, [](const StepPoint& p) { return static_cast<double>(p.pulled_bytes) / kMega; });
+}
+
+Value PerStep(const MeasuredRun& run, double sum) {
+  if (run.figures.steps.empty()) return std::nullopt;
+  return sum / static_cast<double>(run.figures.steps.size());
+}
+
+Value SocketBytes(const MeasuredRun& run) {
+  return PerStep(
+      run, static_cast<double>(run.figures.worker_socket_bytes + run.figures.server_socket_bytes) /
+               kMega);
+}
+
+Value BusiestLink(const MeasuredRun& run) {
+  if (run.link_bytes.empty()) return std::nullopt;
+  const uint64_t most = *std::max_element(run.link_bytes.begin(), run.link_bytes.end());
+  return PerStep(run, static_cast<double>(most) / kMega);
+}
+
+Value FinalLossOf(const MeasuredRun& run) {
+  return Learns(run) ? FinalLoss(run.figures) : std::nullopt;
+}
+
+Value BestLoss(const MeasuredRun& run) {
+  Value best;
+  if (!Learns(run)) return best;
+  for (const EvalPoint& point : run.figures.evals) {
+    if (std::isfinite(point.loss)) best = std::min(best.value_or(point.loss), point.loss);
+  }
+  return best;
+}
+
+Value TrainingLoss(const MeasuredRun& run) {
+  const std::vector<StepPoint>& steps = run.figures.steps;
+  if (!Learns(run) || steps.empty()) return std::nullopt;
+  const size_t count = std::max<size_t>(1, steps.size() / kLossParts);
+  double sum = 0;
+  for (size_t i = steps.size() - count; i < steps.size(); ++i) sum += steps[i].loss;
+  return sum / static_cast<double>(count);
+}
+
+// On a straight line between the evaluations before and after.
+Value LossAtSamples(const MeasuredRun& run) {
+  if (!Learns(run) || !run.at_samples.has_value()) return std::nullopt;
+  const auto wanted = static_cast<double>(*run.at_samples);
+  const EvalPoint* before = nullptr;
+  for (const EvalPoint& point : run.figures.evals) {
+    const double samples = SamplesAt(run.config, point.step);
+    if (samples == wanted) return point.loss;
+    if (samples > wanted) {
+      if (before == nullptr) return std::nullopt;
+      const double from = SamplesAt(run.config, before->step);
+      const double part = (wanted - from) / (samples - from);
+      return before->loss + part * (point.loss - before->loss);
+    }
+    before = &point;
+  }
+  return std::nullopt;
+}
+
+Value TimeToLoss(const MeasuredRun& run) {
+  if (!Learns(run) || !run.target_loss.has_value()) return std::nullopt;
+  for (const EvalPoint& point : run.figures.evals) {
+    if (point.loss <= *run.target_loss) return point.seconds;
+  }
+  return std::nullopt;
+}
+
+Value Staleness(const MeasuredRun& run) {
+  if (run.figures.updates == 0) return std::nullopt;
+  return MeanStaleness(run.figures);
+}
+
+Value MostStale(const MeasuredRun& run) {
+  if (run.figures.updates == 0) return std::nullopt;
+  return static_cast<double>(MostStaleness(run.figures));
+}
+
+Value DroppedPushes(const MeasuredRun& run) {
+  return static_cast<double>(run.figures.dropped_pushes);
+}
+
+Value MostHeld(const MeasuredRun& run, bool server) {
+  Value most;
+  for (const NodeFigures& node : run.figures.nodes) {
+    if (node.server != server) continue;
+    most = std::max(most.value_or(0), static_cast<double>(node.held.total()) / kMega);
+  }
+  return most;
+}
+
+Value WorkerMemory(const MeasuredRun& run) { return MostHeld(run, false); }
+Value ServerMemory(const MeasuredRun& run) { return MostHeld(run, true); }
+
+Value Codec(const MeasuredRun& run, double seconds) {
+  if (seconds <= 0) return std::nullopt;
+  return PerStep(run, seconds * 1e3);
+}
+
+Value EncodeTime(const MeasuredRun& run) { return Codec(run, run.figures.encode_seconds); }
+Value DecodeTime(const MeasuredRun& run) { return Codec(run, run.figures.decode_seconds); }
+
+Value JobTime(const MeasuredRun& run) {
+  if (run.figures.steps.empty()) return std::nullopt;
+  return run.figures.steps.back().seconds;
+}
+
+Value WallTime(const MeasuredRun& run) { return run.wall_seconds; }
+
+constexpr auto kLower = Better::kLower;
+constexpr auto kHigher = Better::kHigher;
+constexpr auto kRatio = Comparing::kRatio;
+constexpr auto kDifference = Comparing::kDifference;
+
+constexpr Measure kMeasures[] = {
+    {"step_time", "ms", kLower, kRatio, 2, true, "a job step, the median of a run", StepTime},
+    {"batch_rate", "1/s", kHigher, kRatio, 2, true,
+     "batches a second: job steps, times sync.local_steps", BatchRate},
+    {"token_rate", "tokens/s", kHigher, kRatio, 0, true, "tokens a second; none of a replay",
+     TokenRate},
+    {"exposed_time", "ms", kLower, kRatio, 2, true,
+     "of a job step: waiting for weights, the mean over workers, the median of a run", ExposedTime},
+    {"wait_share", "%", kLower, kDifference, 1, true,
+     "part of the workers' steps spent waiting for weights", WaitShare},
+    {"compute_share", "%", kHigher, kDifference, 1, true,
+     "part of the workers' steps spent in forward and backward passes", ComputeShare},
+    {"pushed_bytes", "MB", kLower, kRatio, 3, true, "payloads that all workers push in a job step",
+     PushedBytes},
+    {"pulled_bytes", "MB", kLower, kRatio, 3, true, "payloads that all workers pull in a job step",
+     PulledBytes},
+    {"socket_bytes", "MB", kLower, kRatio, 3, true,
+     "given to sockets by all nodes in a job step, headers included; 0 through shared memory",
+     SocketBytes},
+    {"link_bytes", "MB", kLower, kRatio, 3, true,
+     "over the busiest host's link in a job step, both ways; on a testbed only", BusiestLink},
+    {"final_loss", "", kLower, kDifference, 4, false,
+     "validation loss at the end, of the whole split", FinalLossOf},
+    {"best_loss", "", kLower, kDifference, 4, false, "lowest validation loss", BestLoss},
+    {"training_loss", "", kLower, kDifference, 4, false,
+     "mean over the last twentieth of the job steps", TrainingLoss},
+    {"loss_at_samples", "", kLower, kDifference, 4, false,
+     "validation loss at `at_samples` samples, between evaluations on a straight line",
+     LossAtSamples},
+    {"time_to_loss", "s", kLower, kRatio, 1, true,
+     "from the first step to the first evaluation with a loss of at most `target_loss`",
+     TimeToLoss},
+    {"staleness", "updates", kLower, kDifference, 2, true, "mean staleness of an update",
+     Staleness},
+    {"most_staleness", "updates", kLower, kDifference, 0, true, "largest staleness of an update",
+     MostStale},
+    {"dropped_pushes", "", kLower, kDifference, 0, true,
+     "pushes that came too late for their update", DroppedPushes},
+    {"worker_memory", "MB", kLower, kRatio, 2, true,
+     "weights and gradients of the worker that holds most, at its largest", WorkerMemory},
+    {"server_memory", "MB", kLower, kRatio, 2, true,
+     "weights, optimizer state and sums of the server that holds most, at its largest",
+     ServerMemory},
+    {"encode_time", "ms", kLower, kRatio, 2, true,
+     "encoding, of all workers together, in a job step", EncodeTime},
+    {"decode_time", "ms", kLower, kRatio, 2, true, "decoding, of all lanes together, in a job step",
+     DecodeTime},
+    {"job_time", "s", kLower, kRatio, 2, true, "from the first step to the end of the last one",
+     JobTime},
+    {"wall_time", "s", kLower, kRatio, 2, true,
+     "from the start of the first process to the end of all", WallTime},
+};
+
+}  // namespace
+
+std::span<const Measure> Measures() { return kMeasures; }
+
+const Measure* FindMeasure(const std::string& name) {
+  for (const Measure& measure : kMeasures) {
+    if (name == measure.name) return &measure;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> MeasureNames() {
+  std::vector<std::string> names;
+  for (const Measure& measure : kMeasures) names.push_back(measure.name);
+  return names;
+}
+
+double SamplesAt(const JobConfig& config, uint64_t step) {
+  double batch = config.train().global_batch();
+  if (config.sync().policy() == SyncConfig::BACKUP && config.cluster().virtual_workers() > 0) {
+    const double all = config.cluster().virtual_workers();
+    batch *= (all - config.sync().backups()) / all;
+  }
+  return static_cast<double>(step) * batch * std::max(1u, config.sync().local_steps());
+}
+
+}  // namespace tug
