@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,7 @@
 #include "cli/rank_environment.h"
 #include "cli/route.h"
 #include "coordinator/daemon.h"
+#include "coordinator/run_folder.h"
 #include "proto/job_config.h"
 #include "simulate/step_prediction.h"
 
@@ -36,6 +39,7 @@ struct CoordinatorCommand {
   bool keep_keys = false;
   int ready_fd = -1;
   bool across_hosts = false;
+  bool or_take_up = false;
 };
 
 // Tells `tug train` or `tug launch` where we are: "ADDRESS\tRUN_DIR\n".
@@ -104,12 +108,24 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
   return absl::OkStatus();
 }
 
+// The run folder to take up; empty: a job begins.
+absl::StatusOr<std::string> FolderToTakeUp(const CoordinatorCommand& command) {
+  if (!command.or_take_up) return command.take_up;
+  if (command.job.run_dir.empty()) {
+    return absl::InvalidArgumentError("--or-take-up needs --run-dir: which folder is it to be?");
+  }
+  std::error_code error;
+  const bool died =
+      std::filesystem::exists(std::filesystem::path(command.job.run_dir) / kJournalFile, error);
+  return died ? command.job.run_dir : "";
+}
+
 absl::Status Coordinate(const CoordinatorCommand& command) {
   CoordinatorDaemonOptions options;
-  options.take_up = command.take_up;
-  options.keep_keys = command.keep_keys || (command.keys.path.empty() && HasKeys(command.take_up));
-  ASSIGN_OR_RETURN(options.keys, command.keys.Read(command.take_up));
-  if (command.take_up.empty()) {
+  ASSIGN_OR_RETURN(options.take_up, FolderToTakeUp(command));
+  options.keep_keys = command.keep_keys || (command.keys.path.empty() && HasKeys(options.take_up));
+  ASSIGN_OR_RETURN(options.keys, command.keys.Read(options.take_up));
+  if (options.take_up.empty()) {
     RETURN_IF_ERROR(ReadJob(command, options));
   } else {
     options.predict_steps = Predict;  // if the job wants it
@@ -149,6 +165,11 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
       "Address for the nodes; port 0 picks a free one; without it MASTER_ADDR and MASTER_PORT of "
       "the environment say it, or else it is 127.0.0.1:7070");
   listen->type_name("HOST:PORT");
+  command
+      ->add_flag("--or-take-up", arguments->or_take_up,
+                 "Take up the job of --run-dir if its coordinator has died, else begin it: for "
+                 "what starts this command again, such as systemd")
+      ->excludes("--take-up");
   command
       ->add_option("--interface", arguments->interfaces,
                    "In place of --listen: the address of the first of these that has one, with the "

@@ -2,7 +2,9 @@
 #include <memory>
 #include <string>
 
+#include "cli/command_tree.h"
 #include "cli/commands.h"
+#include "cli/version.h"
 #include "experiment/experiment_plan.h"
 #include "proto/job_config.h"
 
@@ -12,13 +14,22 @@ void AddHelpCommand(CLI::App& app, Command& chosen) {
   auto topic = std::make_shared<std::string>();
   CLI::App* command =
       app.add_subcommand("help", "Describes a file: every field, its default and range");
-  command->add_option("TOPIC", *topic, "What to describe: job, experiment")
+  command
+      ->add_option("TOPIC", *topic,
+                   "What to describe: job, experiment; or all commands and options at once, for "
+                   "other programs: man (tug.1), bash (completion)")
       ->required()
-      ->check(CLI::IsMember({"job", "experiment"}));
-  command->footer("Examples:\n  tug help job\n  tug help experiment");
-  command->callback([topic, &chosen] {
-    chosen = [topic] {
-      std::printf("%s", (*topic == "job" ? FieldHelp() : ExperimentHelp()).c_str());
+      ->check(CLI::IsMember({"job", "experiment", "man", "bash"}));
+  command->footer(
+      "Examples:\n  tug help job\n  tug help experiment\n  tug help man | man -l -\n  "
+      "source <(tug help bash)");
+  command->callback([&app, topic, &chosen] {
+    chosen = [&app, topic] {
+      const std::string text = *topic == "man"          ? ManPage(app, VersionText())
+                               : *topic == "bash"       ? BashCompletion(app)
+                               : *topic == "experiment" ? ExperimentHelp()
+                                                        : FieldHelp();
+      std::printf("%s", text.c_str());
       return absl::OkStatus();
     };
   });

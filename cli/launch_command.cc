@@ -1,7 +1,4 @@
-#include <stdlib.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -24,12 +21,14 @@
 #include "cli/job_arguments.h"
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
+#include "cli/kubernetes_command.h"
 #include "cli/local_job.h"
 #include "cli/remote_program.h"
 #include "cli/restarted_run.h"
 #include "cli/slurm_allocation.h"
 #include "cli/slurm_hosts.h"
 #include "cli/ssh_hosts.h"
+#include "cli/temporary_folder.h"
 #include "proto/control_client.h"
 #include "proto/job_config.h"
 #include "proto/placement_mode.h"
@@ -52,30 +51,7 @@ struct LaunchArguments {
   bool detached = false;
   bool slurm = false;                   // in place of a hosts file
   std::vector<std::string> interfaces;  // of hosts that name none
-};
-
-// For as long as it lives.
-class TemporaryFolder {
- public:
-  TemporaryFolder() = default;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  absl::Status Make() {
-    std::error_code error;
-    std::string pattern = (fs::temp_directory_path(error) / "tug-launch-XXXXXX").string();
-    if (error || mkdtemp(pattern.data()) == nullptr) return FileError(errno, "make", pattern);
-    path_ = pattern;
-    return absl::OkStatus();
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
+  KubernetesArguments kubernetes;
 };
 
 // What a job on other hosts is made of, and how a program of it is started there.
@@ -270,7 +246,7 @@ absl::Status Launch(LaunchArguments arguments) {
   Launched launched;
   ASSIGN_OR_RETURN(launched.job_text, ReadWholeFile(arguments.job.job_file, kMaxJobConfigBytes));
   TemporaryFolder folder;
-  RETURN_IF_ERROR(folder.Make());
+  RETURN_IF_ERROR(folder.Make("launch"));
   launched.folder = folder.path();
   ASSIGN_OR_RETURN(launched.hosts, HostsOf(arguments, launched.folder));
   ASSIGN_OR_RETURN(
@@ -390,8 +366,15 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
       "  tug launch job.textproto --hosts hosts.txt --ssh \"ssh -F my_config\" --run-dir "
       "/shared/runs/a\n"
       "  sbatch deploy/slurm/train.sbatch        # or, in a shell of salloc --nodes=2 --ntasks=6:\n"
-      "  tug launch job.textproto --slurm --run-dir /shared/runs/a");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return Launch(*arguments); }; });
+      "  tug launch job.textproto --slurm --run-dir /shared/runs/a\n"
+      "  tug launch job.textproto --kubernetes --image registry/tugboat > job.yaml");
+  arguments->kubernetes.AddTo(*command);
+  command->callback([arguments, &chosen] {
+    chosen = [arguments] {
+      return arguments->kubernetes.wanted ? PrintKubernetes(arguments->job, arguments->kubernetes)
+                                          : Launch(*arguments);
+    };
+  });
   AddAttendCommand(app, chosen);
   AddAttachCommand(app, chosen);
 }

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/doctor_command.h"
 #include "cli/log_format.h"
 #include "cli/version.h"
 
@@ -91,6 +92,7 @@ int main(int argc, char** argv) {
   tug::AddBenchTraining(app, chosen);
   tug::AddSimulateCommand(app, chosen);
   tug::AddPlanCommand(app, chosen);
+  tug::AddDoctorCommands(app, chosen);
   tug::AddHelpCommand(app, chosen);
   try {
     app.parse(argc, argv);

@@ -1,38 +1,20 @@
 #include "cli/plan_job.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "coordinator/segment_holders.h"
+#include "cli/job_memory.h"
 #include "data/sampler.h"
-#include "data/token_file.h"
 #include "exchange/segment_table.h"
 #include "model/job_model.h"
 #include "model/layout.h"
 #include "model/memory.h"
 #include "proto/job_config.h"
-#include "server/memory.h"
 
 namespace tug {
 namespace {
-
-constexpr uint32_t kByteSymbols = 256;
-
-// Of the tokenizer, without reading the text; 0: only the text knows.
-uint32_t SymbolsOf(const JobConfig& job) {
-  const DataConfig& data = job.data();
-  if (data.random().samples() > 0) return data.random().symbols();
-  uint32_t symbols = 0;
-  if (data.tokenizer() == DataConfig::BYTE) symbols = kByteSymbols;
-  if (data.tokenizer() == DataConfig::SENTENCEPIECE && data.tokenizer_path().empty()) {
-    symbols = data.pieces();
-  }
-  if (symbols == 0 || TextFormOf(job.model()) == TextForm::kRunning) return symbols;
-  return symbols + kLineSymbols;
-}
 
 absl::Status CheckPlannable(const std::string& job_file, const JobConfig& job) {
   if (job.compute() != JobConfig::REPLAY && !job.model().external()) return absl::OkStatus();
@@ -109,44 +91,8 @@ PlanInputs InputsOf(const JobConfig& job, const PlanOptions& hardware, uint64_t 
   return plan;
 }
 
-// Where segments lie in the job's first placement. Each server is on a host of its own: none keeps
-// more for its workers then (placement.host_weight_cache).
-View FirstPlacement(const JobConfig& job, const SegmentTable& table) {
-  SegmentHolders::Options options{.replicas = job.sync().replicas(),
-                                  .lanes_per_server = job.cluster().lanes_per_server()};
-  for (uint32_t id = 0; id < table.size(); ++id) {
-    options.segment_bytes.push_back(table.segment(id).bytes());
-  }
-  SegmentHolders holders(std::move(options));
-  std::vector<uint32_t> servers(job.cluster().servers());
-  std::iota(servers.begin(), servers.end(), 0);
-  holders.Begin(servers);
-  View view;
-  for (const LaneId& lane : holders.Lanes()) {
-    Lane& added = *view.add_lanes();
-    added.set_server_node_id(lane.server);
-    added.set_index_on_server(lane.index);
-    added.set_host_id(lane.server + 1);
-  }
-  for (const uint32_t lane : holders.Owners()) view.add_lane_of_segment(lane);
-  for (const std::vector<uint32_t>& copies : holders.Copies()) {
-    SegmentCopies& entry = *view.add_copies();
-    entry.mutable_lane_of_segment()->Add(copies.begin(), copies.end());
-  }
-  return view;
-}
-
 PlanSection MemoryOf(const JobConfig& job, const SegmentTable& table) {
-  const ModelOptions model = ModelOptionsOf(job);
-  const CommConfig::Format format = job.comm().pull_format();
-  const uint32_t workers = job.cluster().workers();
-  const uint32_t carried = (job.cluster().virtual_workers() + workers - 1) / workers;
-  const View view = FirstPlacement(job, table);
-  ServerMemory server;
-  for (uint32_t id = 0; id < job.cluster().servers(); ++id) {
-    const ServerMemory memory = PredictServerMemory(job, table, view, id);
-    if (memory.line_bytes > server.line_bytes) server = memory;
-  }
+  const JobMemory memory = PredictJobMemory(job, table);
   PlanSection section{.key = "tugboat",
                       .title = "Memory of the job's processes, as Tugboat predicts it at most"};
   section.columns = {{"process", "process"},
@@ -156,12 +102,12 @@ PlanSection MemoryOf(const JobConfig& job, const SegmentTable& table) {
   const auto add = [&](const std::string& what, uint64_t bytes) {
     section.rows.push_back({what, bytes});
   };
-  add(absl::StrFormat("worker, of %u; virtual workers it carries: %u", workers, carried),
-      PredictWorkerBytes(model, format, WorkerHoldingOf(job, carried)) +
-          LocalStepBytes(model, format, job.sync(), job.optimizer(), carried));
-  add("  of it activations", PredictActivationBytes(model));
-  add(absl::StrFormat("server, of %u", job.cluster().servers()), server.line_bytes);
-  add("  more during a checkpoint", server.checkpoint_bytes);
+  add(absl::StrFormat("worker, of %u; virtual workers it carries: %u", job.cluster().workers(),
+                      memory.carried),
+      memory.worker_bytes);
+  add("  of it activations", memory.activation_bytes);
+  add(absl::StrFormat("server, of %u", job.cluster().servers()), memory.server_bytes);
+  add("  more during a checkpoint", memory.checkpoint_bytes);
   section.notes = {
       "Formulas: model/memory.h, server/memory.h; without residuals of error feedback."};
   if (job.placement().host_weight_cache()) {
@@ -179,7 +125,7 @@ absl::StatusOr<PlanJob> ReadPlanJob(const std::string& job_file,
   ASSIGN_OR_RETURN(JobConfig job, LoadJobConfig(job_file, overrides));
   RETURN_IF_ERROR(CheckPlannable(job_file, job));
   const uint32_t symbols =
-      std::max({SymbolsOf(job), job.model().vocabulary(), vocabulary.value_or(0)});
+      std::max({SymbolsWithoutText(job), job.model().vocabulary(), vocabulary.value_or(0)});
   if (symbols == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("data.tokenizer ", DataConfig::Tokenizer_Name(job.data().tokenizer()), " of ",

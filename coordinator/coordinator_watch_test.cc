@@ -17,7 +17,8 @@ HeartbeatRequest WatchedBeat(const JobUnderTest& job, uint32_t id, uint64_t sock
 }
 
 NodeStatus StatusOf(JobUnderTest& job, uint32_t id) {
-  for (const NodeStatus& node : job.coordinator().OnStatus(job.now()).nodes()) {
+  const StatusReply status = job.coordinator().OnStatus(job.now());
+  for (const NodeStatus& node : status.nodes()) {
     if (node.node_id() == id) return node;
   }
   return {};

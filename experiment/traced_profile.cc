@@ -15,7 +15,6 @@
 #include "base/median.h"
 #include "base/status_macros.h"
 #include "proto/placement_mode.h"
-#include "proto/wire.h"
 
 namespace tug {
 namespace {

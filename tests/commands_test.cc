@@ -38,7 +38,7 @@ class CommandsTest : public DaemonTest {
 TEST_F(CommandsTest, EachHasHelpWithAnExample) {
   EXPECT_THAT(Output({"--help"}), AllOf(HasSubstr("train"), HasSubstr("Examples:")));
   for (const char* command : {"train", "coordinator", "server", "worker", "status", "stop",
-                              "sample", "eval", "export", "plan", "help"}) {
+                              "sample", "eval", "export", "plan", "doctor", "launch", "help"}) {
     EXPECT_THAT(Output({command, "--help"}), AllOf(HasSubstr("--help"), HasSubstr("Example"),
                                                    HasSubstr(absl::StrCat("tug ", command))));
   }

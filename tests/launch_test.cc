@@ -25,6 +25,7 @@
 #include "gtest/gtest.h"
 #include "tests/free_port.h"
 #include "tests/run_result.h"
+#include "tests/sshd_test.h"
 #include "tests/tug_test.h"
 
 namespace tug {
@@ -35,8 +36,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kSshd[] = "/usr/sbin/sshd";
-constexpr char kKeygen[] = "/usr/bin/ssh-keygen";
 constexpr char kIp[] = "/usr/sbin/ip";
 // After the launcher is gone: "Must show" of the issue.
 constexpr absl::Duration kGoneTime = absl::Seconds(10);
@@ -53,73 +52,13 @@ bool IsPending(pid_t pid, int signal) {
          (pending >> (signal - 1) & 1) != 0;
 }
 
-class LaunchTest : public TugTest {
+class LaunchTest : public SshdTest {
  protected:
-  void SetUp() override {
-    if (!fs::exists(kSshd) || !fs::exists(kKeygen)) {
-      GTEST_SKIP() << "skipped: no sshd; deploy/setup installs it";
-    }
-    std::error_code ignored;
-    if (geteuid() == 0) fs::create_directory("/run/sshd", ignored);  // where its package has it
-    for (const char* key : {"host_key", "user_key"}) {
-      Process& keygen = StartProgram(kKeygen, {"-q", "-t", "ed25519", "-N", "", "-f", Path(key)});
-      ASSERT_TRUE(keygen.WaitForEnd(After(kPatience)));
-      ASSERT_EQ(keygen.exit_code(), 0) << keygen.err();
-    }
-    chmod(Path("user_key").c_str(), 0600);
-  }
-
-  void TearDown() override {
-    for (Process* sshd : sshds_) {
-      sshd->Signal(SIGKILL);
-      sshd->WaitForEnd(After(kPatience));
-    }
-    TugTest::TearDown();
-  }
-
-  // `in`: a command that runs another where sshd is to run.
-  void StartSshd(const Texts& addresses, const Texts& in = {}) {
-    std::optional<std::string> listens;
-    for (int attempt = 0; attempt < 5 && !listens.has_value(); ++attempt) {
-      if (port_ == 0 || in.empty()) port_ = FreePort();
-      const std::string config = absl::StrCat("sshd_config-", sshds_.size());
-      Write(config,
-            absl::StrCat("Port ", port_, "\nListenAddress ",
-                         absl::StrJoin(addresses, "\nListenAddress "), "\nHostKey ",
-                         Path("host_key"), "\nAuthorizedKeysFile ", Path("user_key.pub"),
-                         "\nPidFile none\nStrictModes no\nPasswordAuthentication no\n"
-                         "KbdInteractiveAuthentication no\nPermitRootLogin yes\nMaxStartups 100\n"
-                         "SetEnv TUG_TEST_ID=",
-                         test_id(), " XDG_CACHE_HOME=", Path("cache"), "\n"));
-      Texts argv = in + Texts{kSshd, "-D", "-e", "-f", Path(config)};
-      const std::string program = argv[0];
-      argv.erase(argv.begin());
-      Process& sshd = StartProgram(program, argv);
-      sshds_.push_back(&sshd);
-      const auto ready = [&] { return absl::StrContains(sshd.err(), "Server listening"); };
-      if (sshd.WaitUntil(ready, After(kPatience))) listens = sshd.err();
-    }
-    ASSERT_TRUE(listens.has_value()) << sshds_.back()->err();
-    const std::string key = ReadText(Path("host_key.pub"));
-    for (const std::string& address : addresses)
-      absl::StrAppend(&known_hosts_, "[", address, "]:", port_, " ", key);
-    Write("known_hosts", known_hosts_);
-    Write("ssh_config", absl::StrCat("Host *\nIdentityFile ", Path("user_key"),
-                                     "\nIdentitiesOnly yes\nStrictHostKeyChecking yes\n"
-                                     "GlobalKnownHostsFile /dev/null\nUserKnownHostsFile ",
-                                     Path("known_hosts"), "\nLogLevel ERROR\n"));
-  }
-
   // Four hosts behind one sshd, and a hosts file for them.
   void StartHosts() {
     const Texts addresses = {"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"};
     ASSERT_NO_FATAL_FAILURE(StartSshd(addresses));
     WriteHosts(addresses);
-  }
-  void WriteHosts(const Texts& addresses) {
-    std::string text = "# of a test\n";
-    for (const std::string& address : addresses) absl::StrAppend(&text, address, ":", port_, "\n");
-    Write("hosts.txt", text);
   }
 
   Texts LaunchArguments(const Texts& settings, const Texts& more) const {
@@ -189,10 +128,6 @@ class LaunchTest : public TugTest {
     ASSERT_TRUE(actual.ok()) << actual.status();
     ExpectSameState(*expected, *actual);
   }
-
-  int port_ = 0;
-  std::string known_hosts_;
-  std::vector<Process*> sshds_;
 };
 
 TEST_F(LaunchTest, TrainsToItsEndWithTheBitsOfALocalJob) {

@@ -1,0 +1,159 @@
+#include "cli/command_tree.h"
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+
+namespace tug {
+namespace {
+
+std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
+}
+
+std::vector<const CLI::Option*> OptionsOf(const CLI::App& app) {
+  return app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
+}
+
+// Text in roff: as it is, whatever it begins with.
+std::string Roff(const std::string& text) {
+  std::vector<std::string> lines =
+      absl::StrSplit(absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}}), '\n');
+  for (std::string& line : lines) {
+    if (absl::StartsWith(line, ".") || absl::StartsWith(line, "'")) line = "\\&" + line;
+  }
+  return absl::StrJoin(lines, "\n");
+}
+
+std::string Bold(const std::string& text) { return absl::StrCat("\\fB", Roff(text), "\\fR"); }
+
+// "--set PATH=VALUE", "JOB", "-h,--help"
+std::string OptionHead(const CLI::Option& option) {
+  if (option.get_positional()) return Bold(option.get_name(/*positional=*/true));
+  std::string head = Bold(option.get_name(/*positional=*/false, /*all_options=*/true));
+  if (option.get_expected_max() > 0 && !option.get_type_name().empty()) {
+    absl::StrAppend(&head, " \\fI", Roff(option.get_type_name()), "\\fR");
+  }
+  return head;
+}
+
+void AppendOptions(const CLI::App& app, std::string& page) {
+  for (const CLI::Option* option : OptionsOf(app)) {
+    if (option->check_name("--help")) continue;
+    absl::StrAppend(&page, ".TP\n", OptionHead(*option), "\n", Roff(option->get_description()));
+    if (!option->get_default_str().empty()) {
+      absl::StrAppend(&page, " [", Roff(option->get_default_str()), "]");
+    }
+    absl::StrAppend(&page, "\n");
+  }
+}
+
+// Lines that stay lines.
+void AppendFooter(const CLI::App& app, std::string& page) {
+  if (app.get_footer().empty()) return;
+  absl::StrAppend(&page, ".PP\n.nf\n",
+                  Roff(std::string(absl::StripAsciiWhitespace(app.get_footer()))), "\n.fi\n");
+}
+
+void AppendCommands(const CLI::App& app, const std::string& path, std::string& page) {
+  for (const CLI::App* command : CommandsOf(app)) {
+    const std::string name = absl::StrCat(path, " ", command->get_name());
+    absl::StrAppend(&page, ".SS \"", Roff(name), "\"\n", Roff(command->get_description()), ".\n");
+    AppendOptions(*command, page);
+    AppendFooter(*command, page);
+    AppendCommands(*command, name, page);
+  }
+}
+
+// The first sentence, without its end, and without the program's name before it.
+std::string Summary(const CLI::App& app) {
+  std::string text = app.get_description();
+  if (const size_t colon = text.find(": "); colon != std::string::npos) text.erase(0, colon + 2);
+  return text.substr(0, text.find('.'));
+}
+
+// A word of bash, in single quotes.
+std::string Word(const std::string& text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+}
+
+struct Completed {
+  std::string cases;  // what may follow each command
+  std::string paths;  // commands that have a command before them
+};
+
+void AppendCompletion(const CLI::App& app, const std::string& path, Completed& completed) {
+  std::vector<std::string> commands, options, taking;
+  for (const CLI::App* command : CommandsOf(app)) commands.push_back(command->get_name());
+  for (const CLI::Option* option : OptionsOf(app)) {
+    for (const std::string& name : option->get_lnames()) {
+      options.push_back(absl::StrCat("--", name));
+      if (option->get_expected_max() > 0) taking.push_back(options.back());
+    }
+  }
+  absl::StrAppend(&completed.cases, "    ", Word(path),
+                  ") commands=", Word(absl::StrJoin(commands, " ")),
+                  " options=", Word(absl::StrJoin(options, " ")),
+                  " taking=", Word(absl::StrJoin(taking, " ")), " ;;\n");
+  for (const CLI::App* command : CommandsOf(app)) {
+    const std::string name = absl::StrCat(path, " ", command->get_name());
+    absl::StrAppend(&completed.paths, completed.paths.empty() ? "" : " | ", Word(name));
+    AppendCompletion(*command, name, completed);
+  }
+}
+
+}  // namespace
+
+std::string ManPage(const CLI::App& app, const std::string& version) {
+  std::string page = absl::StrCat(
+      ".TH ", absl::AsciiStrToUpper(app.get_name()), " 1 \"\" \"", Roff(version),
+      "\" \"User Commands\"\n", ".SH NAME\n", Roff(app.get_name()), " \\- ", Roff(Summary(app)),
+      "\n", ".SH SYNOPSIS\n", Bold(app.get_name()), " \\fICOMMAND\\fR [\\fIARGUMENTS\\fR]\n",
+      ".SH DESCRIPTION\n", Roff(app.get_description()), "\n");
+  AppendOptions(app, page);
+  AppendFooter(app, page);
+  absl::StrAppend(&page, ".SH COMMANDS\n");
+  AppendCommands(app, app.get_name(), page);
+  absl::StrAppend(&page,
+                  ".SH EXIT STATUS\n0: done; 1: failed, one line says why; 2: wrong usage.\n",
+                  ".SH FILES\n.TP\n.I runs/NAME\\-N\nThe folder of a run: configuration, metrics, "
+                  "checkpoints, logs.\n.TP\n.I ~/.cache/tugboat\nPrograms that ",
+                  Bold("tug launch"), " has copied to this host.\n");
+  return page;
+}
+
+std::string BashCompletion(const CLI::App& app) {
+  Completed completed;
+  AppendCompletion(app, app.get_name(), completed);
+  const std::string function = absl::StrCat("_", app.get_name());
+  return absl::StrCat("# bash completion of ", app.get_name(), ", made of its commands\n", function,
+                      R"sh(() {
+  local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+  local path=)sh",
+                      app.get_name(), R"sh( word commands options taking
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$path $word" in
+    )sh",
+                      completed.paths, R"sh() path="$path $word" ;;
+    esac
+  done
+  case "$path" in
+)sh",
+                      completed.cases, R"sh(  esac
+  COMPREPLY=()
+  [[ " $taking " != *" $before "* ]] || return 0
+  case "$current" in
+    -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current") ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current") ;;
+  esac
+}
+complete -o bashdefault -o default -F )sh",
+                      function, " ", app.get_name(), "\n");
+}
+
+}  // namespace tug

@@ -1,0 +1,293 @@
+#include "cli/doctor_facts.h"
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/cpu_affinity.h"
+#include "base/file.h"
+#include "cli/stream_loops.h"
+#include "cli/version.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr uint64_t kSmallFileBytes = 1 << 20;
+
+std::string SmallFile(const std::string& path) {
+  return ReadWholeFile(path, kSmallFileBytes).value_or("");
+}
+
+// "MemTotal:   16 kB" of /proc/meminfo.
+uint64_t MeminfoBytes(const std::string& text, const std::string& key) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::ConsumePrefix(&line, key)) continue;
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    uint64_t kib = 0;
+    if (!words.empty() && absl::SimpleAtoi(words[0], &kib)) return kib << 10;
+  }
+  return 0;
+}
+
+// What control groups of version 2 leave, on the way from our own up to the root.
+uint64_t LeftByGroups(const std::string& root) {
+  absl::string_view own = absl::StripSuffix(SmallFile(root + "/proc/self/cgroup"), "\n");
+  const std::string text(own);
+  const size_t at = text.find("0::");
+  if (at == std::string::npos) return kNoLimit;
+  std::string group = text.substr(at + 3, text.find('\n', at) - at - 3);
+  uint64_t left = kNoLimit;
+  while (true) {
+    const std::string folder = absl::StrCat(root, "/sys/fs/cgroup", group == "/" ? "" : group);
+    uint64_t most = 0, used = 0;
+    if (absl::SimpleAtoi(SmallFile(folder + "/memory.max"), &most) &&
+        absl::SimpleAtoi(SmallFile(folder + "/memory.current"), &used)) {
+      left = std::min(left, most > used ? most - used : 0);
+    }
+    if (group.empty() || group == "/") return left;
+    group = group.substr(0, group.rfind('/'));
+  }
+}
+
+uint64_t HardLimit(decltype(RLIMIT_NOFILE) what) {
+  rlimit limit{};
+  if (getrlimit(what, &limit) != 0) return 0;
+  return limit.rlim_max == RLIM_INFINITY ? kNoLimit : limit.rlim_max;
+}
+
+uint64_t FreeBytes(const std::string& path) {
+  struct statvfs disk {};
+  return statvfs(path.c_str(), &disk) == 0 ? disk.f_bavail * disk.f_frsize : 0;
+}
+
+uint64_t SizeOfDisk(const std::string& path) {
+  struct statvfs disk {};
+  return statvfs(path.c_str(), &disk) == 0 ? disk.f_blocks * disk.f_frsize : 0;
+}
+
+// The first number of MaxStartups; 0: the file cannot be read.
+int LoginsAtOnce(const std::string& root) {
+  constexpr int kDefault = 10;  // sshd_config(5)
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(root + "/etc/ssh/sshd_config", kSmallFileBytes);
+  if (!text.ok()) return 0;
+  for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t="), absl::SkipEmpty());
+    int number = 0;
+    if (words.size() == 2 && strcasecmp(words[0].c_str(), "MaxStartups") == 0 &&
+        absl::SimpleAtoi(words[1].substr(0, words[1].find(':')), &number)) {
+      return number;
+    }
+  }
+  return kDefault;
+}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1  ..."
+std::string Driver(const std::string& root) {
+  const std::string text = SmallFile(root + "/proc/driver/nvidia/version");
+  for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \n"))) {
+    if (!word.empty() && absl::ascii_isdigit(word[0]) && word.find('.') != word.npos) {
+      return std::string(word);
+    }
+  }
+  return text.empty() ? "" : "of an unknown version";
+}
+
+std::string NcclVersion() {
+  const std::unique_ptr<void, int (*)(void*)> library(
+      dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL), dlclose);
+  if (library == nullptr) return "";
+  const auto get = reinterpret_cast<int (*)(int*)>(dlsym(library.get(), "ncclGetVersion"));
+  int code = 0;
+  if (get == nullptr || get(&code) != 0) return "of an unknown version";
+  return absl::StrCat(code / 10000, ".", code / 100 % 100, ".", code % 100);
+}
+
+void HashFile(const fs::path& path, XXH3_state_t* state, TextFacts& text) {
+  const absl::StatusOr<FileDescriptor> file = OpenForReading(path.string());
+  if (!file.ok()) {
+    text.error = std::string(file.status().message());
+    return;
+  }
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(path, error);
+  text.bytes += bytes;
+  XXH3_64bits_update(state, &bytes, sizeof(bytes));
+  std::vector<char> buffer(1 << 20);
+  uint64_t hashed = 0;
+  while (hashed < kHashedTextBytes) {
+    const ssize_t n = read(file->get(), buffer.data(), buffer.size());
+    if (n < 0) text.error = std::string(FileError(errno, "read", path.string()).message());
+    if (n <= 0) return;
+    XXH3_64bits_update(state, buffer.data(), static_cast<size_t>(n));
+    hashed += static_cast<uint64_t>(n);
+  }
+}
+
+Json JsonOf(const FolderFacts& folder) {
+  return {{"path", folder.path},
+          {"there", folder.there},
+          {"error", folder.error},
+          {"free_bytes", folder.free_bytes}};
+}
+
+FolderFacts FolderOf(const Json& json) {
+  return {.path = json.at("path"),
+          .there = json.at("there"),
+          .error = json.at("error"),
+          .free_bytes = json.at("free_bytes")};
+}
+
+}  // namespace
+
+FolderFacts ReadFolder(const std::string& path) {
+  FolderFacts folder;
+  std::error_code error;
+  folder.path = fs::absolute(path, error).lexically_normal().string();
+  fs::path there = folder.path;
+  while (!fs::is_directory(there, error) && there.has_parent_path() &&
+         there != there.parent_path()) {
+    there = there.parent_path();
+  }
+  folder.there = there.string();
+  folder.free_bytes = FreeBytes(folder.there);
+  std::string file = (there / ".tug-doctor-XXXXXX").string();
+  const FileDescriptor made(mkstemp(file.data()));
+  if (made.valid()) {
+    unlink(file.c_str());
+  } else {
+    folder.error = std::string(FileError(errno, "write to", folder.there).message());
+  }
+  return folder;
+}
+
+TextFacts ReadText(const std::string& path) {
+  TextFacts text{.path = path};
+  std::error_code error;
+  std::vector<fs::path> files;
+  if (fs::is_directory(path, error)) {
+    for (const auto& entry : fs::directory_iterator(path, error)) {
+      if (entry.is_regular_file(error)) files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+  } else {
+    files.push_back(path);
+  }
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  for (const fs::path& file : files) {
+    if (files.size() > 1) {
+      const std::string name = file.filename().string();
+      XXH3_64bits_update(state.get(), name.data(), name.size());
+    }
+    HashFile(file, state.get(), text);
+    if (!text.error.empty()) break;
+  }
+  text.hash = XXH3_64bits_digest(state.get());
+  return text;
+}
+
+HostFacts ReadHostFacts(const FactsWanted& wanted, GpuFacts gpus, const FactsPlaces& places) {
+  HostFacts facts;
+  facts.version = VersionText();
+  facts.glibc = gnu_get_libc_version();
+  facts.instructions = InstructionSet();
+  facts.cores = ReadCpuBudget(places.root).usable;
+  const std::string memory = SmallFile(places.root + "/proc/meminfo");
+  facts.memory_bytes = MeminfoBytes(memory, "MemTotal:");
+  facts.free_memory_bytes =
+      std::min(MeminfoBytes(memory, "MemAvailable:"), LeftByGroups(places.root));
+  facts.locked_limit_bytes = HardLimit(RLIMIT_MEMLOCK);
+  facts.open_files_limit = HardLimit(RLIMIT_NOFILE);
+  facts.shared_memory_bytes = SizeOfDisk("/dev/shm");
+  facts.logins_at_once = LoginsAtOnce(places.root);
+  facts.gpus = std::move(gpus);
+  facts.driver = Driver(places.root);
+  facts.nccl = NcclVersion();
+  const std::string cache =
+      places.cache_home.empty() ? absl::StrCat(places.home, "/.cache") : places.cache_home;
+  facts.cache = ReadFolder(cache + "/tugboat");
+  if (!wanted.run_dir.empty()) facts.run = ReadFolder(wanted.run_dir);
+  if (!wanted.text.empty()) facts.text = ReadText(wanted.text);
+  return facts;
+}
+
+nlohmann::json ToJson(const HostFacts& facts) {
+  Json json = {{"version", facts.version},
+               {"glibc", facts.glibc},
+               {"instructions", facts.instructions},
+               {"cores", facts.cores},
+               {"memory_bytes", facts.memory_bytes},
+               {"free_memory_bytes", facts.free_memory_bytes},
+               {"locked_limit_bytes", facts.locked_limit_bytes},
+               {"open_files_limit", facts.open_files_limit},
+               {"shared_memory_bytes", facts.shared_memory_bytes},
+               {"logins_at_once", facts.logins_at_once},
+               {"gpus", facts.gpus.names},
+               {"no_gpu_because", facts.gpus.none_because},
+               {"driver", facts.driver},
+               {"nccl", facts.nccl},
+               {"cache", JsonOf(facts.cache)}};
+  if (facts.run.has_value()) json["run"] = JsonOf(*facts.run);
+  if (facts.text.has_value()) {
+    json["text"] = {{"path", facts.text->path},
+                    {"error", facts.text->error},
+                    {"bytes", facts.text->bytes},
+                    {"hash", facts.text->hash}};
+  }
+  return json;
+}
+
+absl::StatusOr<HostFacts> HostFactsOf(const nlohmann::json& json) {
+  try {
+    HostFacts facts;
+    json.at("version").get_to(facts.version);
+    json.at("glibc").get_to(facts.glibc);
+    json.at("instructions").get_to(facts.instructions);
+    json.at("cores").get_to(facts.cores);
+    json.at("memory_bytes").get_to(facts.memory_bytes);
+    json.at("free_memory_bytes").get_to(facts.free_memory_bytes);
+    json.at("locked_limit_bytes").get_to(facts.locked_limit_bytes);
+    json.at("open_files_limit").get_to(facts.open_files_limit);
+    json.at("shared_memory_bytes").get_to(facts.shared_memory_bytes);
+    json.at("logins_at_once").get_to(facts.logins_at_once);
+    json.at("gpus").get_to(facts.gpus.names);
+    json.at("no_gpu_because").get_to(facts.gpus.none_because);
+    json.at("driver").get_to(facts.driver);
+    json.at("nccl").get_to(facts.nccl);
+    facts.cache = FolderOf(json.at("cache"));
+    if (json.contains("run")) facts.run = FolderOf(json.at("run"));
+    if (json.contains("text")) {
+      const Json& text = json.at("text");
+      facts.text = TextFacts{.path = text.at("path"),
+                             .error = text.at("error"),
+                             .bytes = text.at("bytes"),
+                             .hash = text.at("hash")};
+    }
+    return facts;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("not the facts of a host: ", error.what()));
+  }
+}
+
+}  // namespace tug

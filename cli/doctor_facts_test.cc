@@ -1,0 +1,95 @@
+#include "cli/doctor_facts.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DoctorFactsTest : public ::testing::Test {
+ protected:
+  DoctorFactsTest() : root_(fs::path(::testing::TempDir()) / "doctor_facts") {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  void Write(const std::string& name, const std::string& text) const {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << text;
+  }
+  HostFacts Read(const FactsWanted& wanted = {}) const {
+    return ReadHostFacts(wanted, {}, {.root = root_.string(), .home = root_.string()});
+  }
+  const fs::path root_;
+};
+
+TEST_F(DoctorFactsTest, ReadsMemoryAndWhatGroupsLeave) {
+  Write("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    600 kB\n");
+  EXPECT_EQ(Read().memory_bytes, 1000u << 10);
+  EXPECT_EQ(Read().free_memory_bytes, 600u << 10);
+  Write("proc/self/cgroup", "0::/a/b\n");
+  Write("sys/fs/cgroup/a/memory.max", "400000\n");
+  Write("sys/fs/cgroup/a/memory.current", "100000\n");
+  Write("sys/fs/cgroup/a/b/memory.max", "max\n");
+  EXPECT_EQ(Read().free_memory_bytes, 300000u);
+}
+
+TEST_F(DoctorFactsTest, ReadsHowManyMayLogIn) {
+  EXPECT_EQ(Read().logins_at_once, 0) << "there is no such file";
+  Write("etc/ssh/sshd_config", "Port 22\n#MaxStartups 3\n");
+  EXPECT_EQ(Read().logins_at_once, 10);
+  Write("etc/ssh/sshd_config", "maxstartups 30:50:60\n");
+  EXPECT_EQ(Read().logins_at_once, 30);
+}
+
+TEST_F(DoctorFactsTest, ReadsTheDriver) {
+  EXPECT_EQ(Read().driver, "");
+  Write("proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1  Tue\n");
+  EXPECT_EQ(Read().driver, "535.1");
+}
+
+TEST_F(DoctorFactsTest, FindsTheFolderAboveOneThatIsNotThere) {
+  const FolderFacts folder = ReadFolder((root_ / "a/b/c").string());
+  EXPECT_EQ(folder.path, (root_ / "a/b/c").string());
+  EXPECT_EQ(folder.there, root_.string());
+  EXPECT_EQ(folder.error, "");
+  EXPECT_GT(folder.free_bytes, 0u);
+  EXPECT_TRUE(fs::is_empty(root_)) << "nothing is left there";
+  EXPECT_NE(ReadFolder("/proc/none").error, "");
+}
+
+TEST_F(DoctorFactsTest, TellsTextsApart) {
+  Write("one", "a text");
+  Write("same", "a text");
+  Write("other", "a tex!");
+  const auto read = [&](const char* name) { return ReadText((root_ / name).string()); };
+  EXPECT_EQ(read("one").bytes, 6u);
+  EXPECT_EQ(read("one").hash, read("same").hash);
+  EXPECT_NE(read("one").hash, read("other").hash);
+  EXPECT_NE(read("none").error, "");
+  Write("folder/a", "x");
+  const uint64_t before = read("folder").hash;
+  Write("folder/b", "");
+  EXPECT_NE(read("folder").hash, before);
+}
+
+TEST_F(DoctorFactsTest, SurviveTheirWay) {
+  Write("text", "a text");
+  HostFacts facts = Read({.run_dir = (root_ / "run").string(), .text = (root_ / "text").string()});
+  facts.locked_limit_bytes = kNoLimit;
+  facts.gpus.names = {"an H200"};
+  const auto again = HostFactsOf(nlohmann::json::parse(ToJson(facts).dump()));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(ToJson(*again), ToJson(facts));
+  EXPECT_FALSE(facts.version.empty() || facts.glibc.empty() || facts.instructions.empty());
+  EXPECT_GT(facts.cores, 0);
+  EXPECT_FALSE(HostFactsOf(nlohmann::json::parse("{\"version\": 1}")).ok());
+}
+
+}  // namespace
+}  // namespace tug

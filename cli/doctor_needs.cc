@@ -1,0 +1,70 @@
+#include "cli/doctor_needs.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/cpu_budget.h"
+#include "base/status_macros.h"
+#include "cli/job_memory.h"
+#include "proto/placement_mode.h"
+
+namespace tug {
+namespace {
+
+// Of a process beside its connections, and of one connection: libzmq, gRPC, files.
+constexpr uint64_t kOwnFiles = 256;
+constexpr uint64_t kFilesOfConnection = 8;
+constexpr uint64_t kCoordinatorBytes = uint64_t{256} << 20;  // without the text
+constexpr uint64_t kStatesOfWeight = 3;                      // in a checkpoint: weights, m and v
+
+}  // namespace
+
+absl::StatusOr<std::vector<HostNeeds>> NeedsOf(const JobConfig& job,
+                                               const std::vector<LaunchHost>& hosts) {
+  const ClusterConfig& cluster = job.cluster();
+  ASSIGN_OR_RETURN(
+      const DealtProcesses dealt,
+      DealProcesses(hosts, {.servers = cluster.servers() + cluster.spare_servers(),
+                            .workers = cluster.workers(),
+                            .servers_beside_workers = StartsServersBesideWorkers(job)}));
+  std::vector<HostNeeds> needs(hosts.size());
+  needs[dealt.coordinator].coordinates = true;
+  for (const size_t host : dealt.servers) ++needs[host].servers;
+  for (const size_t host : dealt.workers) ++needs[host].workers;
+  const std::optional<JobMemory> memory = GuessJobMemory(job);
+  const uint64_t lanes = uint64_t{cluster.servers()} * cluster.lanes_per_server();
+  for (HostNeeds& host : needs) {
+    host.has_job = true;
+    host.wants_gpu = job.device() == ClusterConfig::CUDA && host.workers > 0;
+    host.open_files = kOwnFiles + kFilesOfConnection * (cluster.workers() + lanes);
+    if (!memory.has_value()) continue;
+    host.memory_bytes =
+        (host.coordinates ? kCoordinatorBytes : 0) +
+        static_cast<uint64_t>(host.servers) * (memory->server_bytes + memory->checkpoint_bytes) +
+        static_cast<uint64_t>(host.workers) * memory->worker_bytes;
+    const uint64_t kept = job.checkpoint().keep() + (job.checkpoint().keep_best() ? 1 : 0);
+    host.disk_bytes = (kept + 1) * kStatesOfWeight * memory->weight_bytes;
+  }
+  return needs;
+}
+
+int BusyThreads(const JobConfig& job, const HostNeeds& needs, int cores, bool local) {
+  HostLoad load;
+  load.servers = needs.servers;
+  load.lanes_per_server = static_cast<int>(job.cluster().lanes_per_server());
+  load.workers = needs.workers;
+  HostLoad known = load;
+  if (!local) known.workers = std::min(known.workers, 1);
+  load.compute_threads = job.cluster().compute_threads() > 0
+                             ? static_cast<int>(job.cluster().compute_threads())
+                             : DefaultComputeThreads(cores, known);
+  return load.busy_threads();
+}
+
+uint64_t ExchangedBytes(const JobConfig& job) {
+  if (job.comm().has_push_codec()) return 0;
+  const std::optional<JobMemory> memory = GuessJobMemory(job);
+  return memory.has_value() ? memory->carried * memory->weight_bytes : 0;
+}
+
+}  // namespace tug

@@ -1,0 +1,53 @@
+#include "cli/kubernetes_command.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "proto/job_config.h"
+
+namespace tug {
+
+void KubernetesArguments::AddTo(CLI::App& launch) {
+  CLI::Option* flag = launch.add_flag(
+      "--kubernetes", wanted,
+      "Start nothing: write the job as objects of Kubernetes to stdout, for kubectl apply -f");
+  flag->excludes(launch.get_option("--hosts"));
+  const auto add = [&](const char* name, auto& value, const char* type, const char* description) {
+    launch.add_option(name, value, description)
+        ->type_name(type)
+        ->needs(flag)
+        ->group("With --kubernetes");
+  };
+  add("--image", options.image, "NAME", "Image with tug in it [tugboat]");
+  add("--name", options.name, "NAME", "Of the objects [made of the job's name]");
+  add("--namespace", options.name_space, "NAME", "Namespace of the objects [kubectl's]");
+  add("--run-claim", options.run_claim, "NAME",
+      "PersistentVolumeClaim for run folders, mounted at /runs [NAME-runs]");
+  add("--text-claim", options.text_claim, "NAME",
+      "PersistentVolumeClaim that holds the job's text and tokenizer under their last names, "
+      "mounted at /text [NAME-text]");
+  add("--keys-secret", options.keys_secret, "NAME", "Secret with the job's key file [NAME-keys]");
+  add("--cpus", options.cpus, "N", "CPUs of a worker whose cluster.compute_threads is not set [4]");
+  add("--gpus", options.gpus, "N", "GPUs of a worker, with device: CUDA [1]");
+}
+
+absl::Status PrintKubernetes(const JobArguments& job, const KubernetesArguments& arguments) {
+  KubernetesJob rendered;
+  rendered.file_name = job.job_file;
+  rendered.overrides = job.Overrides();
+  rendered.run_dir = job.run_dir;
+  rendered.resume = job.resume;
+  ASSIGN_OR_RETURN(rendered.text, ReadWholeFile(job.job_file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(rendered.config, LoadJobConfig(job.job_file, rendered.overrides));
+  ASSIGN_OR_RETURN(const std::vector<YamlDocument> documents,
+                   RenderKubernetes(rendered, arguments.options));
+  const std::string text = YamlText(documents);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    return absl::InternalError("cannot write to stdout");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tug

@@ -1,0 +1,182 @@
+// `tug doctor` on hosts behind a real sshd: addresses of loopback and, as root, network namespaces
+// with links and mounts of their own. Skipped where there is no sshd.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cli/testbed.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/sshd_test.h"
+
+namespace tug {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr char kIp[] = "/usr/sbin/ip";
+constexpr char kTc[] = "/usr/sbin/tc";
+
+class DoctorTest : public SshdTest {
+ protected:
+  Texts Arguments(const Texts& more) const {
+    return Texts{"doctor",    job(),
+                 "--hosts",   Path("hosts.txt"),
+                 "--ssh",     absl::StrCat("ssh -F ", Path("ssh_config")),
+                 "--program", fs::absolute("cli/tug").string(),
+                 "--seconds", "2",
+                 "--json"} +
+           more;
+  }
+  // Of a process that has ended.
+  static Json FindingsOf(const Process& doctor) {
+    const Json findings = Json::parse(doctor.out(), nullptr, /*allow_exceptions=*/false);
+    EXPECT_TRUE(findings.is_array()) << doctor.out() << doctor.err();
+    return findings;
+  }
+  // Its level; "" if there is none.
+  static std::string LevelOf(const Json& findings, const std::string& thing,
+                             const std::string& check) {
+    for (const Json& finding : findings) {
+      if (finding["thing"] == thing && finding["check"] == check) return finding["level"];
+    }
+    return "";
+  }
+  static size_t CountOf(const Json& findings, const std::string& level) {
+    return static_cast<size_t>(std::count_if(findings.begin(), findings.end(),
+                                             [&](const Json& f) { return f["level"] == level; }));
+  }
+};
+
+TEST_F(DoctorTest, LooksAtThisMachineAlone) {
+  const Process& doctor = Run({"doctor", job()});
+  EXPECT_EQ(doctor.exit_code(), 0) << doctor.out() << doctor.err();
+  EXPECT_THAT(doctor.out(), AllOf(HasSubstr("ok       here  memory"), HasSubstr("here  text"),
+                                  HasSubstr("0 problems, ")));
+  EXPECT_FALSE(fs::exists(Path("runs"))) << "it leaves nothing";
+}
+
+TEST_F(DoctorTest, NeedsNoJob) {
+  const Process& doctor = Run({"doctor", "--json"});
+  EXPECT_EQ(doctor.exit_code(), 0) << doctor.out() << doctor.err();
+  EXPECT_EQ(LevelOf(FindingsOf(doctor), "here", "memory"), "ok");
+}
+
+TEST_F(DoctorTest, MeasuresHostsAndTheirLinks) {
+  ASSERT_NO_FATAL_FAILURE(StartSshd({"127.0.0.1", "127.0.0.2"}));
+  WriteHosts({"127.0.0.1", "127.0.0.2"});
+  const Process& doctor = Run(Arguments({}));
+  EXPECT_EQ(doctor.exit_code(), 0) << doctor.out() << doctor.err();
+  const Json findings = FindingsOf(doctor);
+  EXPECT_EQ(CountOf(findings, "problem"), 0u) << findings.dump(1);
+  for (const char* host : {"127.0.0.1", "127.0.0.2"}) {
+    EXPECT_EQ(LevelOf(findings, host, "login"), "ok");
+    EXPECT_EQ(LevelOf(findings, host, "program"), "ok");
+  }
+  EXPECT_EQ(LevelOf(findings, "127.0.0.2", "shared run folder"), "ok");
+  EXPECT_NE(LevelOf(findings, "127.0.0.1 -> 127.0.0.2", "bandwidth"), "");
+  EXPECT_NE(LevelOf(findings, "127.0.0.2 -> 127.0.0.1", "bandwidth"), "");
+  EXPECT_EQ(LevelOf(findings, "127.0.0.1 <-> 127.0.0.2", "clock"), "ok");
+  for (const auto& entry : fs::directory_iterator(Path(""))) {
+    EXPECT_THAT(entry.path().string(), ::testing::Not(HasSubstr(".tug-doctor"))) << "left behind";
+  }
+}
+
+TEST_F(DoctorTest, GoesOnWithoutAHostThatCannotBeReached) {
+  ASSERT_NO_FATAL_FAILURE(StartSshd({"127.0.0.1"}));
+  Write("hosts.txt", absl::StrCat("127.0.0.1:", port_, "\n127.0.0.9:", port_, "\n"));
+  const Process& doctor = Run(Arguments({}));
+  EXPECT_EQ(doctor.exit_code(), 1) << doctor.out() << doctor.err();
+  const Json findings = FindingsOf(doctor);
+  EXPECT_EQ(LevelOf(findings, "127.0.0.9", "login"), "problem") << findings.dump(1);
+  EXPECT_EQ(LevelOf(findings, "127.0.0.1", "memory"), "ok");
+}
+
+TEST_F(DoctorTest, SaysWhatIsMissing) {
+  fs::remove(Path("text.txt"));
+  const Process& doctor =
+      Run({"doctor", job(), "--run-dir", "/proc/none", "--set", "model.width=16384", "--set",
+           "model.layers=24", "--set", "comm.segment_elements=262144"});
+  EXPECT_EQ(doctor.exit_code(), 1) << doctor.out();
+  EXPECT_THAT(doctor.out(),
+              AllOf(HasSubstr("problem  here  run folder"), HasSubstr("problem  here  text"),
+                    HasSubstr("problem  here  memory")));
+  EXPECT_THAT(doctor.out(), HasSubstr("; remedy: "));
+}
+
+TEST_F(DoctorTest, SaysInOneLineWhatIsWrong) {
+  const Process& process = Run({"doctor", "--hosts", Path("none.txt")});
+  ExpectErrorLine(process, {"none.txt"});
+}
+
+// Two hosts with addresses and mounts of their own: the second one's view of the run folder is
+// empty, and what it sends is slowed down.
+class DoctorAcrossHostsTest : public DoctorTest {
+ protected:
+  void RunHere(const std::string& program, const Texts& arguments) {
+    Process& process = StartProgram(program, arguments);
+    ASSERT_TRUE(process.WaitForEnd(After(kPatience)));
+    ASSERT_EQ(process.exit_code(), 0) << process.command() << process.err();
+  }
+  void MakeHosts() {
+    absl::StatusOr<std::unique_ptr<Testbed>> testbed = Testbed::Up(3, "400mbit");
+    if (!testbed.ok()) GTEST_SKIP() << "skipped: " << testbed.status();
+    testbed_ = *std::move(testbed);
+    const auto& hosts = testbed_->hosts();
+    fs::create_directory(Path("shared"));
+    Texts addresses;
+    for (size_t i = 0; i < hosts.size(); ++i) {
+      Texts in = {kIp, "netns", "exec", hosts[i].name};
+      if (i == 1) {
+        in = in + Texts{"unshare",
+                        "--mount",
+                        "sh",
+                        "-c",
+                        absl::StrCat("mount -t tmpfs none ", Path("shared"), " && exec \"$@\""),
+                        "sh"};
+      }
+      ASSERT_NO_FATAL_FAILURE(StartSshd({hosts[i].address}, in));
+      addresses.push_back(hosts[i].address);
+    }
+    WriteHosts(addresses);
+  }
+  std::unique_ptr<Testbed> testbed_;
+};
+
+TEST_F(DoctorAcrossHostsTest, FindsTheSlowLinkAndTheFolderThatIsNotShared) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts());
+  if (IsSkipped()) return;
+  const auto& hosts = testbed_->hosts();
+  const Texts in_third = {"netns", "exec", hosts[2].name};
+  Process& links =
+      StartProgram(kIp, in_third + Texts{"sh", "-c", "ls /sys/class/net | grep -v lo"});
+  ASSERT_TRUE(links.WaitForEnd(After(kPatience)));
+  const std::string link = links.out().substr(0, links.out().find('\n'));
+  ASSERT_NO_FATAL_FAILURE(
+      RunHere(kIp, in_third + Texts{kTc, "qdisc", "replace", "dev", link, "root", "tbf", "rate",
+                                    "20mbit", "burst", "64kb", "latency", "50ms"}));
+  Process& doctor = StartProgram(
+      kIp, Texts{"netns", "exec", hosts[0].name, fs::absolute("cli/tug").string()} +
+               Arguments({"--run-dir", Path("shared/run"), "--set", "cluster.servers=2"}));
+  ASSERT_TRUE(doctor.WaitForEnd(After(kPatience))) << doctor.err();
+  EXPECT_EQ(doctor.exit_code(), 1) << doctor.out() << doctor.err();
+  const Json findings = FindingsOf(doctor);
+  const std::string a = hosts[0].address, b = hosts[1].address, c = hosts[2].address;
+  EXPECT_EQ(LevelOf(findings, b, "shared run folder"), "problem") << findings.dump(1);
+  EXPECT_EQ(LevelOf(findings, absl::StrCat(c, " -> ", a), "bandwidth"), "warning");
+  EXPECT_EQ(LevelOf(findings, absl::StrCat(c, " -> ", b), "bandwidth"), "warning");
+  EXPECT_EQ(LevelOf(findings, absl::StrCat(a, " -> ", c), "bandwidth"), "ok");
+  EXPECT_EQ(LevelOf(findings, absl::StrCat(a, " -> ", b), "bandwidth"), "ok");
+}
+
+}  // namespace
+}  // namespace tug
