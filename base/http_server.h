@@ -1,8 +1,10 @@
 #ifndef TUG_BASE_HTTP_SERVER_H_
 #define TUG_BASE_HTTP_SERVER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,7 +28,9 @@ struct HttpReply {
 using HttpQuery = std::multimap<std::string, std::string>;
 
 // Answers GET requests of pages that are made when they are asked for: for people and programs that
-// watch. Whoever can connect may read, and change nothing. Has a few threads of its own; requests
+// watch. Whoever can connect may read, and change nothing; but they can use up the process's memory
+// (the lines of a request's header are not bounded), and its threads, so that others wait. An
+// address that strangers reach belongs behind a firewall. Has eight threads of its own; connections
 // wait for one another beyond that.
 class HttpServer {
  public:
@@ -34,8 +38,8 @@ class HttpServer {
   // message.
   using Page = std::function<absl::StatusOr<HttpReply>()>;
 
-  // Listens at a numeric address; port 0: any free one. Errors: UNAVAILABLE (the address is in use,
-  // or not this host's).
+  // Listens at a numeric address, of IPv6 in brackets ("[::1]"); port 0: any free one. Errors:
+  // UNAVAILABLE (the address is in use, or not this host's).
   static absl::StatusOr<std::unique_ptr<HttpServer>> Listen(const std::string& host, uint16_t port);
   ~HttpServer();
 
@@ -44,24 +48,29 @@ class HttpServer {
   // The same of a page that looks at the query.
   using QueryPage = std::function<absl::StatusOr<HttpReply>(const HttpQuery&)>;
   void AddQuery(const std::string& path, QueryPage page);
-  // Refuses, with 403, who has not asked for it by a name that always means this host: a page of
-  // another site in somebody's browser, whose name an attacker lets mean 127.0.0.1 ("DNS
-  // rebinding"). Before Start.
+  // Refuses, with 403, who has not asked for it by a name that always means this host, or as the
+  // host that it listens at, which is to be loopback: a page of another site in somebody's browser,
+  // whose name an attacker lets mean 127.0.0.1 ("DNS rebinding"). Before Start.
   void AnswerToLoopbackNamesOnly();
-  // From here on requests are answered, until the end of this object, which waits for those under
-  // way.
+  // From here on requests are answered, until the end of this object, which waits a second at most
+  // for replies under way, and not for requests that have not come to their end.
   void Start();
 
   uint16_t port() const { return port_; }
   std::string address() const;  // "127.0.0.1:40123"
 
  private:
-  HttpServer(std::unique_ptr<httplib::Server> server, std::string host, uint16_t port);
+  HttpServer(std::unique_ptr<httplib::Server> server, int listener, std::string host,
+             uint16_t port);
 
   std::unique_ptr<httplib::Server> server_;
+  int listener_;  // the socket, which is the library's
   std::string host_;
   uint16_t port_;
   std::thread thread_;
+  std::future<void> ended_;  // of what thread_ does
+  // Replies that are made or written. The library writes nothing where reading has ended.
+  std::atomic<int> answering_ = 0;
 };
 
 }  // namespace tug

@@ -1,8 +1,16 @@
 #include "base/http_server.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <future>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
 
@@ -91,9 +99,88 @@ TEST(HttpServer, RefusesAnAddressThatIsTaken) {
   EXPECT_FALSE(HttpServer::Listen("192.0.2.1", 0).ok());
 }
 
+// The page may be what the end waits for.
+TEST(HttpServer, WritesTheReplyThatIsUnderWayWhenItEnds) {
+  auto server = Listen();
+  std::promise<void> asked;
+  std::promise<void> go_on;
+  server->Add("/", [&] {
+    asked.set_value();
+    go_on.get_future().wait();
+    return HttpReply{.type = "text/plain", .body = std::string(1 << 20, 'x')};
+  });
+  server->Start();
+  auto reply = std::async(std::launch::async, [port = server->port()] {
+    return httplib::Client("127.0.0.1", port).Get("/");
+  });
+  asked.get_future().wait();
+  std::thread end([&] { server.reset(); });
+  go_on.set_value();
+  end.join();
+  const auto got = reply.get();
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->body.size(), size_t{1} << 20);
+}
+
 TEST(HttpServer, EndsWithoutHavingBegunAndRightAfterItHas) {
   Listen();
   for (int i = 0; i < 20; ++i) Listen()->Start();
+}
+
+int ConnectTo(uint16_t port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return socket;
+}
+
+// Until the other side has ended it.
+bool SeesTheEnd(int socket) {
+  char bytes[256];
+  ssize_t count = 0;
+  while ((count = read(socket, bytes, sizeof bytes)) > 0) continue;
+  close(socket);
+  return count == 0 || errno == ECONNRESET;
+}
+
+TEST(HttpServer, EndsWithConnectionsThatHaveNotAskedYet) {
+  auto server = Listen();
+  const auto neighbour = Listen();
+  neighbour->Add("/", [] { return HttpReply{.type = "text/plain", .body = "x"}; });
+  neighbour->Start();
+  server->Start();
+  httplib::Client other("127.0.0.1", neighbour->port());
+  const int idle = ConnectTo(server->port());
+  const int slow = ConnectTo(server->port());
+  const std::string begun = "GET / HTTP/1.1\r\nX: ";
+  ASSERT_EQ(write(slow, begun.data(), begun.size()), static_cast<ssize_t>(begun.size()));
+  server.reset();
+  EXPECT_TRUE(SeesTheEnd(idle));
+  EXPECT_TRUE(SeesTheEnd(slow));
+  EXPECT_EQ(other.Get("/")->status, 200);
+}
+
+TEST(HttpServer, ListensAtAnAddressOfIpv6) {
+  const auto server = HttpServer::Listen("[::1]", 0);
+  if (!server.ok()) GTEST_SKIP() << "skipped: this host has no ::1";
+  EXPECT_EQ((*server)->address(), absl::StrCat("[::1]:", (*server)->port()));
+  (*server)->AnswerToLoopbackNamesOnly();
+  (*server)->Add("/", [] { return HttpReply{.type = "text/plain", .body = "x"}; });
+  (*server)->Start();
+  httplib::Client client("::1", (*server)->port());
+  EXPECT_EQ(client.Get("/", {{"Host", (*server)->address()}})->status, 200);
+}
+
+TEST(HttpServer, AnswersToTheLoopbackAddressThatItListensAt) {
+  const auto server = HttpServer::Listen("127.0.0.2", 0);
+  ASSERT_TRUE(server.ok()) << server.status();
+  (*server)->AnswerToLoopbackNamesOnly();
+  (*server)->Add("/", [] { return HttpReply{.type = "text/plain", .body = "x"}; });
+  (*server)->Start();
+  EXPECT_EQ(httplib::Client("127.0.0.2", (*server)->port()).Get("/")->status, 200);
 }
 
 }  // namespace

@@ -31,9 +31,10 @@ std::string Limit(uint64_t limit, bool bytes) {
 
 MaybeVerdict JudgeCores(const HostFacts& facts, const HostNeeds& needs) {
   if (!needs.has_job) return Verdict{kOk, absl::StrCat(facts.cores, " cores")};
-  const FindingLevel level = needs.busy_threads > facts.cores ? kWarning : kOk;
-  return Verdict{level, absl::StrCat(needs.busy_threads, " busy threads (servers: ", needs.servers,
-                                     ", workers: ", needs.workers, "), ", facts.cores, " cores")};
+  const FindingLevel level = needs.compute_threads > facts.cores ? kWarning : kOk;
+  return Verdict{level,
+                 absl::StrCat(needs.compute_threads, " compute threads (servers: ", needs.servers,
+                              ", workers: ", needs.workers, "), ", facts.cores, " cores")};
 }
 
 MaybeVerdict JudgeMemory(const HostFacts& facts, const HostNeeds& needs) {
@@ -123,7 +124,7 @@ MaybeVerdict JudgeText(const HostFacts& facts, const HostNeeds& needs) {
 }
 
 constexpr HostCheck kHostChecks[] = {
-    {"cores", "busy threads that the job has here", "no more than cores that may be used",
+    {"cores", "compute threads that the job has here", "no more than cores that may be used",
      "fewer processes here (slots=N, cluster.workers), or cluster.compute_threads", JudgeCores},
     {"memory", "what the job's processes hold here, by model/memory.h and server/memory.h",
      "less than is free; warning above 80% of that",

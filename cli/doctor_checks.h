@@ -29,7 +29,7 @@ struct HostNeeds {
   bool coordinates = false;
   int servers = 0;
   int workers = 0;
-  int busy_threads = 0;       // of all of them (base/cpu_budget.h)
+  int compute_threads = 0;    // of all its workers (base/cpu_budget.h)
   uint64_t memory_bytes = 0;  // by the formulas; 0: none says
   uint64_t disk_bytes = 0;    // of checkpoints that are kept, and one more
   uint64_t open_files = 0;    // of the process that has most

@@ -38,7 +38,7 @@ CheckedHost Well(const std::string& name = "a") {
                 .coordinates = true,
                 .servers = 1,
                 .workers = 1,
-                .busy_threads = 8,
+                .compute_threads = 8,
                 .memory_bytes = 5 * kGiB,
                 .disk_bytes = kGiB,
                 .open_files = 1000,
@@ -60,8 +60,8 @@ struct Change {
 
 // A row for each way in which a check of one host finds fault.
 constexpr Change kChanges[] = {
-    {"cores", FindingLevel::kWarning, [](CheckedHost& h) { h.needs.busy_threads = 9; },
-     "9 busy threads"},
+    {"cores", FindingLevel::kWarning, [](CheckedHost& h) { h.needs.compute_threads = 9; },
+     "9 compute threads"},
     {"memory", FindingLevel::kProblem, [](CheckedHost& h) { h.needs.memory_bytes = 11 * kGiB; },
      "needed"},
     {"memory", FindingLevel::kWarning, [](CheckedHost& h) { h.needs.memory_bytes = 9 * kGiB; },

@@ -80,8 +80,16 @@ class Examination {
     RETURN_IF_ERROR(PrepareAll());
     ProbedHosts probed(folder_.path());
     RETURN_IF_ERROR(StartProbes(probed));
-    RETURN_IF_ERROR(LookAtHosts(probed));
-    RETURN_IF_ERROR(LookBetweenHosts(probed));
+    // What was found before somebody stopped answering is told all the same.
+    for (const auto look : {&Examination::LookAtHosts, &Examination::LookBetweenHosts}) {
+      const absl::Status looked = (this->*look)(probed);
+      if (looked.ok()) continue;
+      if (absl::IsCancelled(looked)) return looked;
+      findings_.push_back({FindingLevel::kProblem, "hosts", kConnectionCheck,
+                           std::string(looked.message()),
+                           "see that its mounts and network answer, then look again"});
+      break;
+    }
     return Show();
   }
 
@@ -181,8 +189,8 @@ class Examination {
     ASSIGN_OR_RETURN(std::vector<HostFacts> facts, probed.ReadFacts(Wanted()));
     for (size_t i = 0; i < facts.size(); ++i) {
       if (job_.has_value()) {
-        examined_[i].needs.busy_threads =
-            BusyThreads(*job_, examined_[i].needs, facts[i].cores, hosts_.size() == 1);
+        examined_[i].needs.compute_threads = ComputeThreads(
+            *job_, examined_[i].needs, facts[i].cores, arguments_.hosts_file.empty());
       }
       checked_.push_back({examined_[i].host.name, std::move(facts[i]), examined_[i].needs});
     }

@@ -114,19 +114,24 @@ absl::StatusOr<std::vector<Finding>> ProbedHosts::CheckSharedFolder(
   ASSIGN_OR_RETURN(const Json written,
                    Ask(writer, {{"do", "write"}, {"folder", folder}}, kPatience));
   const Json path = written.value("path", "");
+  const auto remove = [&] { return Ask(writer, {{"do", "remove"}, {"path", path}}, kPatience); };
   std::vector<Finding> findings;
   for (const size_t reader : readers) {
-    ASSIGN_OR_RETURN(const Json answer, Ask(reader, {{"do", "sees"}, {"path", path}}, kPatience));
+    const absl::StatusOr<Json> answer = Ask(reader, {{"do", "sees"}, {"path", path}}, kPatience);
+    if (!answer.ok()) {
+      remove().status().IgnoreError();
+      return answer.status();
+    }
     Finding finding{FindingLevel::kOk, name(reader), kSharedRunCheck,
                     absl::StrCat("sees what ", name(writer), " writes in ", folder), ""};
-    if (!answer.value("sees", false)) {
+    if (!answer->value("sees", false)) {
       finding.level = FindingLevel::kProblem;
       finding.what = absl::StrCat("does not see what ", name(writer), " writes in ", folder);
       finding.remedy = "mount the same storage there on both (NFS and the like)";
     }
     findings.push_back(std::move(finding));
   }
-  RETURN_IF_ERROR(Ask(writer, {{"do", "remove"}, {"path", path}}, kPatience).status());
+  RETURN_IF_ERROR(remove().status());
   return findings;
 }
 

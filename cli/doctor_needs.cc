@@ -48,17 +48,15 @@ absl::StatusOr<std::vector<HostNeeds>> NeedsOf(const JobConfig& job,
   return needs;
 }
 
-int BusyThreads(const JobConfig& job, const HostNeeds& needs, int cores, bool local) {
-  HostLoad load;
-  load.servers = needs.servers;
-  load.lanes_per_server = static_cast<int>(job.cluster().lanes_per_server());
-  load.workers = needs.workers;
-  HostLoad known = load;
-  if (!local) known.workers = std::min(known.workers, 1);
-  load.compute_threads = job.cluster().compute_threads() > 0
-                             ? static_cast<int>(job.cluster().compute_threads())
-                             : DefaultComputeThreads(cores, known);
-  return load.busy_threads();
+int ComputeThreads(const JobConfig& job, const HostNeeds& needs, int cores, bool local) {
+  const int lanes = static_cast<int>(job.cluster().lanes_per_server());
+  const auto by_default = [&] {
+    if (!local) return DefaultComputeThreads(cores / std::max(needs.workers, 1), {.workers = 1});
+    return DefaultComputeThreads(
+        cores, {.servers = needs.servers, .lanes_per_server = lanes, .workers = needs.workers});
+  };
+  const int set = static_cast<int>(job.cluster().compute_threads());
+  return needs.workers * (set > 0 ? set : by_default());
 }
 
 uint64_t ExchangedBytes(const JobConfig& job) {

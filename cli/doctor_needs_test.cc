@@ -46,12 +46,12 @@ TEST(NeedsOf, HasNoFormulaForAReplay) {
   EXPECT_EQ(ExchangedBytes(replay), 0u);
 }
 
-TEST(BusyThreads, OfWorkersThatKnowNothingOfEachOther) {
+TEST(ComputeThreads, OfWorkersThatDivideTheHost) {
   const HostNeeds needs{.has_job = true, .servers = 1, .workers = 2};
-  EXPECT_EQ(BusyThreads(Job(), needs, 8, false), 2 + 2 * (3 + 1));
+  EXPECT_EQ(ComputeThreads(Job(), needs, 8, false), 2 * 3);
   const JobConfig open = Job({"cluster.compute_threads=0"});
-  EXPECT_GT(BusyThreads(open, needs, 8, false), 8) << "each takes the host for its own";
-  EXPECT_LE(BusyThreads(open, needs, 8, true), 8) << "tug train divides the host";
+  EXPECT_EQ(ComputeThreads(open, needs, 8, false), 2 * 3) << "a core is for its exchange";
+  EXPECT_LE(ComputeThreads(open, needs, 8, true), 8) << "tug train divides the host";
 }
 
 TEST(ExchangedBytes, AreOfAllVirtualWorkersOfAWorker) {

@@ -38,6 +38,17 @@ void AddFileOptions(CLI::App& experiment, ExperimentFileArguments& a) {
   experiment.add_flag("--retry-failed", a.retry_failed, "Run those again that have failed");
 }
 
+// Those given before the name of another experiment, which would not see them.
+void RefuseFileOptions(const CLI::App& experiment) {
+  for (const CLI::Option* option : experiment.get_options()) {
+    if (option->count() == 0 || option == experiment.get_help_ptr()) continue;
+    throw CLI::ValidationError(
+        option->get_name(),
+        absl::StrCat("is of experiment files; ", experiment.get_subcommands().front()->get_name(),
+                     " has options of its own (--help)"));
+  }
+}
+
 }  // namespace
 
 void AddExperimentCommand(CLI::App& app, Command& chosen) {
@@ -68,7 +79,7 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
   AddExperimentExchange(*experiment, chosen);
   AddExperimentOffload(*experiment, chosen);
   experiment->callback([a, experiment, &chosen] {
-    if (!experiment->get_subcommands().empty()) return;
+    if (!experiment->get_subcommands().empty()) return RefuseFileOptions(*experiment);
     if (a->file.empty()) throw CLI::RequiredError("FILE, or one of the experiments,");
     a->command = CommandLine("tug experiment", *experiment);
     chosen = [a] { return RunExperimentFile(*a); };

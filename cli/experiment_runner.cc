@@ -313,6 +313,9 @@ absl::Status Runner::TakeRows() {
     RETURN_IF_ERROR(WriteFile(RowsPath(), text));
     rows_bytes_ = text.size();
   }
+  // Those of more repeats stay in the file only.
+  std::erase_if(read.rows,
+                [this](const ExperimentRow& row) { return row.repeat >= results_.plan.repeats; });
   results_.rows = std::move(read.rows);
   if (results_.plan.file.sections_size() > 0) {
     results_.courses.resize(results_.plan.cases.size());

@@ -67,7 +67,12 @@ absl::StatusOr<WhatIfReport> PredictFor(const ExplainArguments& arguments,
   ASSIGN_OR_RETURN(const JobConfig config, ReadRunConfig(arguments.run));
   ASSIGN_OR_RETURN(const TracedProfile traced, ProfileOfTrace(trace, config, link));
   ASSIGN_OR_RETURN(const WhatIfReport report, PredictWhatIfs(traced, BlameOf(paths).step_seconds));
-  RETURN_IF_ERROR(WriteJson(absl::StrCat(arguments.run, "/", kWhatIfFile), WhatIfJson(report)));
+  const absl::Status kept =
+      WriteJson(absl::StrCat(arguments.run, "/", kWhatIfFile), WhatIfJson(report));
+  if (!kept.ok()) {
+    std::fprintf(stderr, "tug: warning: predictions are not kept for --score: %s\n",
+                 std::string(kept.message()).c_str());
+  }
   return report;
 }
 
@@ -76,6 +81,10 @@ absl::Status Explain(const ExplainArguments& arguments) {
   ASSIGN_OR_RETURN(const nlohmann::json trace, ReadTraceJson(path));
   ASSIGN_OR_RETURN(const std::vector<StepPath> paths, PathsIn(trace, path));
   if (arguments.step > 0) return ExplainStep(arguments, paths);
+  if (!arguments.json) {
+    Print(BlameReport(paths));
+    std::fflush(stdout);  // predictions take a while
+  }
   const absl::StatusOr<WhatIfReport> report = PredictFor(arguments, trace, paths);
   // A job that is not simulated is explained all the same.
   const std::string refused = report.ok() ? "" : std::string(report.status().message());
@@ -86,7 +95,6 @@ absl::Status Explain(const ExplainArguments& arguments) {
     Print(json);
     return absl::OkStatus();
   }
-  Print(BlameReport(paths));
   Print(absl::StrCat("\n", report.ok() ? WhatIfText(*report) : refused + "\n"));
   return absl::OkStatus();
 }

@@ -13,7 +13,9 @@ void KubernetesArguments::AddTo(CLI::App& launch) {
   CLI::Option* flag = launch.add_flag(
       "--kubernetes", wanted,
       "Start nothing: write the job as objects of Kubernetes to stdout, for kubectl apply -f");
-  flag->excludes(launch.get_option("--hosts"));
+  for (const char* other : {"--hosts", "--slurm", "--detach", "--keys"}) {
+    flag->excludes(launch.get_option(other));
+  }
   const auto add = [&](const char* name, auto& value, const char* type, const char* description) {
     launch.add_option(name, value, description)
         ->type_name(type)

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr size_t kChunkBytes = 256 << 10;
 constexpr size_t kMostRoundTrips = 200;
+constexpr absl::Duration kLongestStream = absl::Seconds(10);  // whoever asks for it
 constexpr char kEcho = 'e';
 constexpr char kStream = 's';  // followed by the ns of a stream back
 
@@ -35,6 +37,9 @@ void SetPatience(int fd, absl::Duration patience) {
   const timeval time = absl::ToTimeval(patience);
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+  // What lies in a larger one would take a slow link longer than the other side waits.
+  const int buffer = 256 << 10;
+  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
 }
 
 template <typename Value>
@@ -100,11 +105,12 @@ absl::Status AnswerLink(const ListeningSocket& listener, absl::Duration patience
     int64_t now = absl::GetCurrentTimeNanos();
     RETURN_IF_ERROR(SendAll(fd.get(), BytesOf(now)));
   }
-  uint64_t back_ns = 0;
+  int64_t back_ns = 0;
   RETURN_IF_ERROR(ReceiveAll(fd.get(), BytesOf(back_ns)));
   ASSIGN_OR_RETURN(Counted counted, Count(fd.get()));
   RETURN_IF_ERROR(SendAll(fd.get(), BytesOf(counted)));
-  return StreamFor(fd.get(), absl::Nanoseconds(back_ns));
+  return StreamFor(fd.get(),
+                   std::clamp(absl::Nanoseconds(back_ns), absl::ZeroDuration(), kLongestStream));
 }
 
 absl::StatusOr<LinkReport> AskLink(const std::string& address, uint16_t port, absl::Duration each,
@@ -114,7 +120,7 @@ absl::StatusOr<LinkReport> AskLink(const std::string& address, uint16_t port, ab
   LinkReport report;
   RETURN_IF_ERROR(AskRoundTrips(fd.get(), each / 2, report));
   char ask = kStream;
-  auto back_ns = static_cast<uint64_t>(absl::ToInt64Nanoseconds(each));
+  auto back_ns = absl::ToInt64Nanoseconds(each);
   RETURN_IF_ERROR(SendAll(fd.get(), BytesOf(ask)));
   RETURN_IF_ERROR(SendAll(fd.get(), BytesOf(back_ns)));
   RETURN_IF_ERROR(StreamFor(fd.get(), each));

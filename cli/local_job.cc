@@ -56,7 +56,7 @@ class Supervisor {
     if (!over && !run_dir_.empty()) end = StartNodes();
     if (end.ok()) end = Watch();
     KillAll();
-    if (!run_dir_.empty()) {
+    if (!run_dir_.empty() && !may_live_) {
       RemoveCoordinatorAddress(run_dir_);
       std::error_code ignored;  // the nodes are gone: there is nothing to take up
       std::filesystem::remove(std::filesystem::path(run_dir_) / kJournalFile, ignored);
@@ -127,6 +127,7 @@ class Supervisor {
   std::map<std::string, Node> nodes_;  // by name
   std::deque<Ended> waiting_;          // nodes that ended while another's end was looked into
   int interrupts_ = 0;
+  bool may_live_ = false;  // the coordinator, elsewhere: then it clears up by itself
 };
 
 std::vector<std::string> Supervisor::CoordinatorArguments() const {
@@ -386,6 +387,7 @@ std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinato
 }
 
 absl::Status Supervisor::EndedElsewhere(const Ended& coordinator) {
+  may_live_ = true;
   const absl::Time deadline = absl::Now() + job_.lost_time;
   while (launcher_.running_count() > 0 && absl::Now() < deadline) {
     if (Wait(deadline).interrupted && interrupts_ > 1) return KilledByUser();

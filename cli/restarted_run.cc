@@ -28,7 +28,7 @@ fs::path Aside(const std::string& run, uint32_t restarts) {
 absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
   const std::string run = job.run_dir;
   std::error_code error;
-  if (restarts == 0 || run.empty() || !job.resume.empty()) return absl::OkStatus();
+  if (restarts == 0 || run.empty()) return absl::OkStatus();
   if (!fs::exists(run, error) || fs::is_empty(run, error)) return absl::OkStatus();
   const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run);
   if (newest.ok()) {

@@ -44,17 +44,26 @@ TEST_F(RestartedRun, MovesARunWithoutACheckpointAside) {
   }
 }
 
-TEST_F(RestartedRun, LeavesAnEmptyFolderAndWhatTheUserSaysAlone) {
+TEST_F(RestartedRun, LeavesAnEmptyFolderAlone) {
   fs::create_directories(run_);
   JobArguments job;
   job.run_dir = run_;
   ASSERT_TRUE(GoOnAfterRestart(1, job).ok());
   EXPECT_TRUE(fs::exists(run_));
+  EXPECT_EQ(job.run_dir, run_);
+}
+
+// Where the job began is where it begins anew.
+TEST_F(RestartedRun, KeepsWhatTheUserSaysForAJobWithoutACheckpoint) {
   fs::create_directories(run_ + "/logs");
+  JobArguments job;
+  job.run_dir = run_;
   job.resume = "/elsewhere";
-  ASSERT_TRUE(GoOnAfterRestart(1, job).ok());
-  EXPECT_TRUE(fs::exists(run_ + "/logs"));
+  ASSERT_TRUE(GoOnAfterRestart(3, job).ok());
   EXPECT_EQ(job.resume, "/elsewhere");
+  EXPECT_EQ(job.run_dir, run_);
+  EXPECT_FALSE(fs::exists(run_));
+  fs::remove_all(run_ + ".before-restart-3");
 }
 
 }  // namespace

@@ -51,11 +51,33 @@ absl::StatusOr<Ended> RunTool(const std::vector<std::string>& argv, const std::s
 std::vector<std::string> SharedStep(size_t nodes) {
   // Variables of the job that would set bounds to a step, or contradict its options.
   std::vector<std::string> argv = {"env"};
-  for (const char* name :
-       {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS",
-        "SLURM_NPROCS", "SLURM_DISTRIBUTION", "SLURM_CPU_BIND", "SLURM_EXACT", "SLURM_EXCLUSIVE",
-        "SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU", "SLURM_MEM_PER_NODE", "SLURM_LABELIO",
-        "SLURM_STDOUTMODE", "SLURM_STDERRMODE", "SLURM_STDINMODE", "SLURM_THREADS_PER_CORE"}) {
+  for (const char* name : {"SLURM_CPUS_PER_TASK",
+                           "SRUN_CPUS_PER_TASK",
+                           "SLURM_NTASKS_PER_NODE",
+                           "SLURM_NTASKS",
+                           "SLURM_NPROCS",
+                           "SLURM_DISTRIBUTION",
+                           "SLURM_CPU_BIND",
+                           "SLURM_EXACT",
+                           "SLURM_EXCLUSIVE",
+                           "SLURM_MEM_PER_CPU",
+                           "SLURM_MEM_PER_GPU",
+                           "SLURM_MEM_PER_NODE",
+                           "SLURM_LABELIO",
+                           "SLURM_STDOUTMODE",
+                           "SLURM_STDERRMODE",
+                           "SLURM_STDINMODE",
+                           "SLURM_THREADS_PER_CORE",
+                           "SLURM_GPUS",
+                           "SLURM_GPUS_PER_TASK",
+                           "SLURM_GPUS_PER_SOCKET",
+                           "SLURM_GPU_BIND",
+                           "SLURM_CPUS_PER_GPU",
+                           "SLURM_NTASKS_PER_GPU",
+                           "SLURM_NTASKS_PER_CORE",
+                           "SLURM_NTASKS_PER_SOCKET",
+                           "SLURM_HINT",
+                           "SLURM_KILL_BAD_EXIT"}) {
     argv.push_back("-u");
     argv.push_back(name);
   }

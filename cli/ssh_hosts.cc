@@ -39,10 +39,12 @@ constexpr char kUnpack[] =
     R"sh(set -e; mkdir -p "$c"; t=$(mktemp -d "$c/part.XXXXXX"); trap "rm -rf \"$t\"" EXIT; )sh"
     R"sh(tar $2 --no-same-owner -xf - -C "$t"; chmod 755 "$t"; )sh"
     R"sh("$t/tug/bin/tug" --version > /dev/null; )sh"
-    R"sh(mv -T "$t" "$c/$1" 2> /dev/null || [ -x "$p" ]; )sh"
+    R"sh(if mv -T "$t" "$c/$1" 2> /dev/null; then )sh"
     // The newest three stay, and what was used within a week: a job that runs may need it again.
-    R"sh(ls -t "$c" | tail -n +4 | while read -r d; do )sh"
-    R"sh(find "$c/$d" -maxdepth 0 -mtime +6 -exec rm -rf "{}" ";"; done; )sh";
+    R"sh({ ls "$c" | grep "^part" || :; ls -t "$c" | grep -v "^part" | tail -n +4; } | )sh"
+    R"sh(while read -r d; do )sh"
+    R"sh(find "$c/$d" -maxdepth 0 -mtime +6 -exec rm -rf "{}" ";"; done; )sh"
+    R"sh(else [ -x "$p" ]; fi; )sh";
 constexpr char kTell[] = R"sh(if [ -x "$p" ]; then echo "tug-program $p"; )sh"
                          R"sh(echo "tug-version $("$p" --version 2>&1 | tail -n 1)"; fi)sh";
 

@@ -56,7 +56,7 @@ class Watch {
         losses_.Add(newest_.step(), newest_.loss());
         Show();
         if (newest_.phase() == DONE || newest_.phase() == FAILED) return SayHowItEnded();
-      } else if (HasEnded(status.status())) {
+      } else if (HasEnded()) {
         return SayHowItEnded();
       } else if (HasLeft()) {
         return absl::AbortedError(
@@ -90,8 +90,8 @@ class Watch {
   }
 
   // The coordinator does not answer: whether it has gone since the job is over.
-  bool HasEnded(const absl::Status& silence) {
-    if (!absl::IsUnavailable(silence) || newest_.run_dir().empty()) return false;
+  bool HasEnded() {
+    if (newest_.run_dir().empty()) return false;
     if (const auto end = ReadRunEnd(newest_.run_dir()); end.has_value()) {
       newest_.set_phase(DONE);
       newest_.set_step(end->step);
@@ -112,7 +112,10 @@ class Watch {
     const absl::StatusOr<std::string> address = ReadCoordinatorAddress(newest_.run_dir());
     if (!address.ok()) return true;
     if (*address == client_->address()) return false;
-    auto other = ControlClient::Connect(*address, kBetweenDrawings);
+    // Keys that are made for a job are other ones after a resume.
+    const absl::StatusOr<JobKeys> keys = arguments_.keys.Read(newest_.run_dir());
+    if (!keys.ok()) return false;
+    auto other = ControlClient::Connect(*address, kBetweenDrawings, *keys);
     if (other.ok()) client_ = *std::move(other);
     return false;
   }

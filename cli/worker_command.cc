@@ -161,9 +161,9 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       "is "
       "there, and of the cores, unless it was given some of them only\n"
       "Examples:\n"
-      "  tug worker --coordinator 10.0.0.1:7070\n"
-      "  tug worker --coordinator 10.0.0.1:7070 --gpu 0,1,2,3\n"
-      "  MASTER_ADDR=10.0.0.1 MASTER_PORT=7070 RANK=3 WORLD_SIZE=4 tug worker");
+      "  tug worker --coordinator 10.0.0.1:7070 --keys job.keys\n"
+      "  tug worker --coordinator 10.0.0.1:7070 --keys job.keys --gpu 0,1,2,3\n"
+      "  TUG_KEYS=job.keys MASTER_ADDR=10.0.0.1 MASTER_PORT=7070 RANK=3 WORLD_SIZE=4 tug worker");
   command->callback([command, arguments, &chosen] {
     GpuChoice& gpus = arguments->gpus;
     gpus.numbered = command->count("--gpu") > 0;

@@ -51,7 +51,8 @@ void AddStep(const StepPath& path, Totals& totals) {
     const Key key(share.what, share.who);
     totals.seconds[key] += share.seconds;
     totals.parts[key].push_back(share.seconds / seconds);
-    if (IsOfWorker(share.who)) of_worker[share.who] += share.seconds;
+    const bool own = share.what != PathWork::kUnexplained && share.what != PathWork::kWait;
+    if (own && IsOfWorker(share.who)) of_worker[share.who] += share.seconds;
   }
   totals.all_seconds += seconds;
   if (!shares.empty()) ++totals.largest[{shares.front().what, shares.front().who}];

@@ -55,6 +55,18 @@ TEST(Blame, HasPartsOverAllStepsAndTheirSpread) {
   EXPECT_EQ(blame.workers[0].steps, 3u);
 }
 
+TEST(Blame, OfAWorkerIsOnlyWhatItDid) {
+  StepPath path = Path(4, 20, 0, 80);
+  path.parts.push_back({PathWork::kWait, "worker 4", "b", path.end_ns, path.end_ns + 50 * kMs});
+  path.end_ns += 50 * kMs;
+  const Blame blame = BlameOf({path});
+  ASSERT_EQ(blame.workers.size(), 1u);
+  EXPECT_EQ(blame.workers[0].who, "worker 2");
+  EXPECT_NEAR(blame.workers[0].part, 20.0 / 150, 1e-12);
+  EXPECT_THAT(BlameLines(BlameOf({Path(4, 0, 0, 80)})).back(),
+              "worker with the largest part, of 1: none; not explained: 100.0%");
+}
+
 TEST(Blame, IsThreeLines) {
   EXPECT_THAT(
       BlameLines(BlameOf({Path(4, 40, 50, 10), Path(5, 80, 20, 0)})),

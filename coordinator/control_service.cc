@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "base/unique_fd.h"
@@ -74,13 +74,17 @@ int PortOf(const UniqueFd& listener) {
                                              : reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
-void Warn(const std::string& line) { std::fprintf(stderr, "tug: warning: %s\n", line.c_str()); }
-
 absl::Status CannotListen(const HostPort& listen, const std::string& why) {
   return absl::UnavailableError(
       absl::StrCat("cannot listen on ", listen.host, ":", listen.port, ": ", why,
                    "; choose another address with --listen HOST:PORT (port 0 picks a free one)"));
 }
+
+// A stranger who asks for nothing does not keep a descriptor. Members have a call open while they
+// live; a connection is one process's, even of many members (a test's).
+constexpr int kMostIdleMs = 30'000;
+constexpr int kMostHandshakeMs = 5'000;
+constexpr int kMostCallsAtOnce = 128;
 
 }  // namespace
 
@@ -169,7 +173,8 @@ class ControlService::Machine {
 // Turns away calls that are not of members of the job, or not of this version. Thread-safe.
 class ControlService::Door {
  public:
-  explicit Door(JobKeys keys) : keys_(std::move(keys)), refusals_(Warn) {}
+  explicit Door(JobKeys keys)
+      : keys_(std::move(keys)), refusals_([](const std::string& line) { LogWarning(line); }) {}
 
   grpc::Status Admit(const grpc::ServerContextBase& context) {
     const std::optional<CallRefusal> refusal = RefusalOf(context, keys_);
@@ -286,6 +291,9 @@ class ControlService::Listener {
     grpc::ServerBuilder builder;
     // A port in use is an error, not a port shared.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMostIdleMs);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kMostHandshakeMs);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsAtOnce);
     builder.SetMaxReceiveMessageSize(kMaxControlMessageBytes);
     builder.SetMaxSendMessageSize(kMaxControlMessageBytes);
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);

@@ -29,8 +29,8 @@ class ControlService {
   static constexpr absl::Duration kTick = absl::Milliseconds(50);
 
   // Listens; port 0 picks a free one. Answers only who has `keys` (of NONE: whoever has none); a
-  // line on stderr says who was refused. Errors: UNAVAILABLE (port in use, or not an address of
-  // this machine).
+  // line of the log says who was refused. A connection without calls is closed after a while.
+  // Errors: UNAVAILABLE (port in use, or not an address of this machine).
   static absl::StatusOr<std::unique_ptr<ControlService>> Start(CoordinatorOptions options,
                                                                const HostPort& listen,
                                                                const JobKeys& keys = JobKeys());

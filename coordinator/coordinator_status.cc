@@ -81,11 +81,6 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     node->set_finished(member.finished);
     node->set_metrics_endpoint(member.metrics_endpoint);
     *node->mutable_activity() = member.activity;
-    // It was some time ago that it was at that since so long.
-    if (member.activity.seconds() > 0) {
-      node->mutable_activity()->set_seconds(member.activity.seconds() +
-                                            node->seconds_since_heartbeat());
-    }
     node->set_sent_bytes_per_second(member.sent_bytes_per_second);
     AddLastStep(member, *node);
     AddServerStatus(member, *node);

@@ -54,9 +54,9 @@ class Chain {
       if (fresh) {
         Follow(now);
       } else {
-        const uint32_t worker = now.place == Place::kSummed ? now.span.event->peer : now.span.node;
-        Compute(worker, /*follow_wait=*/false);
-        GoToWorker(worker);
+        const uint32_t on_with = WorkerOf(now);
+        Compute(on_with, /*follow_wait=*/false);
+        GoToWorker(on_with);
       }
     }
     std::reverse(path_.parts.begin(), path_.parts.end());
@@ -81,9 +81,17 @@ class Chain {
   void GoTo(Place place, const PathSpan& span) { next_ = {place, span}; }
   void GoToWorker(uint32_t node) { next_ = {Place::kWorker, {nullptr, node, 0}}; }
 
+  // Whose work a place is of; of a lane's, the worker that the chain came from.
+  uint32_t WorkerOf(const Next& next) const {
+    if (next.place == Place::kSummed) return next.span.event->peer;
+    const bool of_lane = next.place == Place::kAsked || next.place == Place::kUpdated;
+    return of_lane ? worker_ : next.span.node;
+  }
+
   void Follow(const Next& now) {
     switch (now.place) {
       case Place::kWorker:
+        worker_ = now.span.node;
         return Compute(now.span.node, /*follow_wait=*/true);
       case Place::kArrived:
         return Arrived(now.span);
@@ -303,7 +311,8 @@ class Chain {
   StepPath& path_;
   int64_t at_ns_;
   Next next_;
-  PathSpan pull_;  // of kAsked
+  PathSpan pull_;        // of kAsked
+  uint32_t worker_ = 0;  // the last that the chain was at
   std::set<std::pair<Place, const TraceEvent*>> seen_;
 };
 

@@ -226,7 +226,9 @@ void ExpectWhole(const StepPath& path) {
   EXPECT_EQ(path.parts.back().end_ns, path.end_ns);
   for (size_t i = 0; i < path.parts.size(); ++i) {
     EXPECT_LT(path.parts[i].begin_ns, path.parts[i].end_ns);
-    if (i > 0) EXPECT_EQ(path.parts[i].begin_ns, path.parts[i - 1].end_ns);
+    if (i > 0) {
+      EXPECT_EQ(path.parts[i].begin_ns, path.parts[i - 1].end_ns);
+    }
   }
 }
 

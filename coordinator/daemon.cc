@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
@@ -88,6 +89,21 @@ absl::StatusOr<std::unique_ptr<RunReporter>> MakeReporter(const Job& job, Metric
                                        job.began);
 }
 
+std::string OwnName() {
+  char host[256] = "HOST";
+  gethostname(host, sizeof(host) - 1);
+  return host;
+}
+
+// Where others ask what listens at `address`: a wildcard is no address for them.
+std::string AddressForOthers(const std::string& address) {
+  const absl::StatusOr<HostPort> at = ParseHostPort(address);
+  if (!at.ok()) return address;
+  const bool wildcard =
+      at->host == "0.0.0.0" || at->host == "*" || at->host == "::" || at->host == "[::]";
+  return wildcard ? absl::StrCat(OwnName(), ":", at->port) : address;
+}
+
 // Answers for metrics, and says who else does, at the host that nodes know the coordinator by; null
 // where the job does not ask for it. Another coordinator of the job answers at the same address, if
 // it can.
@@ -107,7 +123,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const Job& job, Contro
       OpenMetrics(own.host, port, {job.config.name(), "coordinator", 0}, [&](MetricsText& text) {
         text.Add(CoordinatorMetrics(), {service.Status(), reporter.totals()});
       }));
-  const std::string address = metrics->address();
+  const std::string address = AddressForOthers(metrics->address());
   metrics->Add("/targets", [&service, address]() -> absl::StatusOr<HttpReply> {
     return HttpReply{.type = "application/json", .body = TargetsJson(address, service.Status())};
   });
@@ -142,13 +158,22 @@ std::unique_ptr<LivePage> StartPage(const JobConfig& config, ControlService& ser
   service.SetPage(url);
   std::string line = absl::StrCat("live page ", url);
   if (!IsLoopback(service.address())) {
-    char host[256] = "HOST";
-    gethostname(host, sizeof(host) - 1);
     absl::StrAppend(&line, " on this host; from another one first: ssh -N -L ", (*page)->port(),
-                    ":127.0.0.1:", (*page)->port(), " ", host);
+                    ":127.0.0.1:", (*page)->port(), " ", OwnName());
   }
   reporter.Say(line);
   return *std::move(page);
+}
+
+// With keys that were made for the job: who finds the address finds them, too. Others that a job
+// left here when it was killed are of nobody, and would be found in place of the right ones.
+absl::Status LeaveKeys(const CoordinatorDaemonOptions& options, const std::string& run_dir) {
+  const std::string path = PathIn(run_dir, kKeysFile);
+  if (options.keep_keys) return ReplaceKeyFile(path, options.keys);
+  if (!options.take_up.empty()) return absl::OkStatus();
+  const absl::StatusOr<JobKeys> left = ReadKeyFile(path);
+  if (!left.ok() || !(*left == options.keys)) RemoveKeys(run_dir);
+  return absl::OkStatus();
 }
 
 // Serves nodes at `listen` until the job has ended, and says how it went. `how`: how it began, for
@@ -156,13 +181,15 @@ std::unique_ptr<LivePage> StartPage(const JobConfig& config, ControlService& ser
 absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& listen,
                    const std::string& how, Job& job) {
   RunReporter& reporter = *job.reporter;
-  // Who finds the address finds the keys, too.
-  if (options.keep_keys) {
-    RETURN_IF_ERROR(ReplaceKeyFile(PathIn(job.run_dir, kKeysFile), options.keys));
+  RETURN_IF_ERROR(LeaveKeys(options, job.run_dir));
+  absl::StatusOr<std::unique_ptr<ControlService>> started =
+      ControlService::Start(std::move(job.coordinator), job.journal.get(), listen, options.keys);
+  if (!started.ok()) {
+    // Only what had begun before can be taken up again.
+    if (options.keep_keys && options.take_up.empty()) RemoveKeys(job.run_dir);
+    return started.status();
   }
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<ControlService> service,
-      ControlService::Start(std::move(job.coordinator), job.journal.get(), listen, options.keys));
+  const std::unique_ptr<ControlService> service = *std::move(started);
   JournalRecord listening;
   listening.set_listening(service->address());
   job.journal->Append(listening);
@@ -172,7 +199,8 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
                             service->address(), how));
   ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> metrics, OpenMetricsOf(job, *service));
   if (metrics != nullptr) {
-    reporter.Say(absl::StrCat("metrics of all processes: http://", metrics->address(),
+    reporter.Say(absl::StrCat("metrics of all processes: http://",
+                              AddressForOthers(metrics->address()),
                               "/targets (http_sd_configs of Prometheus)"));
   }
   const std::unique_ptr<LivePage> page = StartPage(job.config, *service, reporter);
@@ -323,6 +351,7 @@ absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
 }  // namespace
 
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
+  RaiseFileLimit();
   SetLogProcess("coordinator", 0);
   if (!options.take_up.empty()) return TakeUp(options);
   // What can be refused without leaving anything behind is refused first.

@@ -24,6 +24,7 @@
 #include "model/layout.h"
 #include "proto/job_config.h"
 #include "proto/wire.h"
+#include "security/key_file.h"
 
 namespace tug {
 namespace {
@@ -236,6 +237,19 @@ TEST_F(DaemonTest, GoesOnFromACheckpointInTheSameFolder) {
   EXPECT_EQ(checkpoint->manifest.version(), stopped + 2);
   EXPECT_EQ(checkpoint->manifest.timeline(), 2u);
   EXPECT_EQ(ReadLossCurve(run_dir_ + "/" + kMetricsFile)->training.size(), stopped + 2);
+}
+
+// They would be taken for those of the job that goes on.
+TEST_F(DaemonTest, KeysThatAKilledRunLeftAreRemoved) {
+  ASSERT_TRUE(Run().ok());
+  const std::string left = run_dir_ + "/" + kKeysFile;
+  ASSERT_TRUE(WriteNewKeyFile(left, MakeJobKeys(SecurityConfig::TOKEN).value()).ok());
+  options_.config = Config({"train.steps=8"});
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  done_ = 0;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(DaemonTest, TheBestIsNeverADeletedCheckpointWhenManyComeAtOnce) {

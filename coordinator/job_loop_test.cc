@@ -69,8 +69,10 @@ class JobLoopTest : public ::testing::Test {
   std::vector<std::string> GoOn(const std::string& metrics) {
     const std::string path = (root_ / "metrics.jsonl").string();
     std::ofstream(path) << metrics;
-    RunReporter reporter(MetricsLog::Continue(path, 1, 0).value(), stderr, false, root_.string(),
-                         "title", options_.config, absl::UnixEpoch());
+    RunReporter reporter(
+        MetricsLog::Continue(path, 1, 0).value(),
+        RunExports::Open(options_.config, {.run_dir = root_.string(), .taken_up = true}).value(),
+        stderr, false, root_.string(), "title", options_.config, absl::UnixEpoch());
     const CoordinatorDaemonOptions daemon;
     JobLoop loop(reporter, options_.config, root_.string(), daemon);
     auto again = std::make_unique<Coordinator>(options_);

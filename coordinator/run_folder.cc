@@ -15,10 +15,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// But for the tokens of the text, with which a job that has not begun yet was busy.
+bool HoldsARun(const fs::path& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename() != "data") return true;
+    for (const fs::directory_entry& file : fs::directory_iterator(entry.path(), error)) {
+      if (file.path().filename().string().rfind("tokens.bin", 0) != 0) return true;
+    }
+    if (error) return true;
+  }
+  return static_cast<bool>(error);
+}
+
 absl::StatusOr<std::string> UseNamedFolder(const std::string& wanted) {
   std::error_code error;
   const fs::path path = fs::absolute(wanted, error).lexically_normal();
-  if (fs::exists(path, error) && !fs::is_empty(path, error)) {
+  if (fs::exists(path, error) && HoldsARun(path)) {
     return absl::AlreadyExistsError(
         absl::StrCat("the run folder ", wanted,
                      " is not empty: name another with --run-dir, or continue the run "

@@ -42,6 +42,15 @@ TEST_F(RunFolderTest, TakesANamedFolderOnlyWhenItIsEmpty) {
   EXPECT_THAT(std::string(again.status().message()), HasSubstr("--resume a/b"));
 }
 
+// It died while it read the text: nothing is lost when the job begins again.
+TEST_F(RunFolderTest, TakesAFolderThatHoldsTokensOnly) {
+  fs::create_directories("a/data");
+  std::ofstream("a/data/tokens.bin") << "x";
+  EXPECT_TRUE(CreateRunFolder("a", "job").ok());
+  std::ofstream("a/data/other") << "x";
+  EXPECT_FALSE(CreateRunFolder("a", "job").ok());
+}
+
 TEST_F(RunFolderTest, KeepsTheCoordinatorsAddress) {
   EXPECT_EQ(ReadCoordinatorAddress(root_).status().code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(WriteCoordinatorAddress(root_, "127.0.0.1:70").ok());

@@ -82,11 +82,22 @@ std::vector<const NodeStatus*> Workers(const StatusReply& status) {
   return workers;
 }
 
+// Heartbeats are of different times: by one that is younger others may be some steps ahead that it
+// has taken too.
 std::string BehindText(const NodeStatus& worker, const std::vector<const NodeStatus*>& workers) {
   constexpr uint64_t kBehind = 2;
+  constexpr double kHeartbeatsApart = 0.5;  // seconds
   uint64_t most = 0;
-  for (const NodeStatus* other : workers) most = std::max(most, other->clock());
-  if (worker.clock() + kBehind > most) return "";
+  std::vector<double> step_seconds;
+  for (const NodeStatus* other : workers) {
+    most = std::max(most, other->clock());
+    step_seconds.push_back(other->step_seconds());
+  }
+  const double behind = static_cast<double>(most - worker.clock()) * Median(step_seconds);
+  if (worker.clock() + kBehind > most ||
+      behind < kHeartbeatsApart + worker.seconds_since_heartbeat()) {
+    return "";
+  }
   return absl::StrCat("step ", worker.clock() + 1, ", others ", most + 1);
 }
 

@@ -24,7 +24,8 @@ std::string ActivityText(const NodeStatus& node, const StatusReply& status);
 //   "worker 3 is late: step 118, others 120; 812 ms of its own a step, others 401 ms; server 1
 //   waits 0.8 s for its push of h.2" "server 2 is silent: not heard of for 2.3 s"
 // A worker's own time is that of a step in which it did not wait for weights. It counts as late
-// when that is kLateRatio of the others' median, when it is two steps behind, or when a server has
+// when that is kLateRatio of the others' median, when it is two steps behind and
+// half a second of them more than its heartbeat is old, or when a server has
 // waited for it alone, or for it and a minority, for kLateSeconds.
 std::vector<std::string> LateTexts(const StatusReply& status);
 inline constexpr double kLateRatio = 1.3;

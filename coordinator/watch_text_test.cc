@@ -97,6 +97,20 @@ TEST(LateTexts, NameWhoIsBehindSlowAndAwaited) {
   EXPECT_THAT(LateTexts(status), IsEmpty());
 }
 
+TEST(LateTexts, WhoMayHaveTakenStepsSinceItWasHeardIsNotBehind) {
+  StatusReply status = Job();
+  for (int node : {1, 2, 3}) {
+    status.mutable_nodes(node)->set_step_seconds(0.1);
+    status.mutable_nodes(node)->set_wait_seconds(0.1);
+  }
+  NodeStatus& worker = *status.mutable_nodes(3);
+  worker.set_clock(110);
+  worker.set_seconds_since_heartbeat(0.5);
+  EXPECT_THAT(LateTexts(status), IsEmpty());
+  worker.set_seconds_since_heartbeat(0.3);
+  EXPECT_THAT(LateTexts(status), ElementsAre("worker 4 is late: step 111, others 120"));
+}
+
 TEST(LateTexts, WaitingIsNotBeingLate) {
   StatusReply status = Job();
   status.mutable_nodes(1)->set_step_seconds(5);

@@ -19,6 +19,7 @@ constexpr double kLeft = 66, kRight = 14, kGap = 20;
 constexpr double kHeight = 240, kTitle = 26, kAxis = 40, kLegendLine = 20;
 constexpr double kLetter = 6.6;  // of a name, about
 constexpr double kWidestBar = 34, kCap = 4;
+constexpr double kApart = 9;  // of series at the same number, whose bars would hide one another
 constexpr double kMostSingle = 760;  // of a panel that is alone
 
 struct Range {
@@ -114,6 +115,7 @@ class Picture {
   std::string Legend(double& top) const;
   std::string Axes(const ErrorPanel& panel, double left, double top) const;
   std::string DrawPanel(const ErrorPanel& panel, double left, double top) const;
+  // `left`: with what the series stands aside.
   std::string Lines(const ErrorSeries& series, double left, double top) const;
   std::string Point(const ErrorSeries& series, const ErrorPoint& point, double x, double bar,
                     double top) const;
@@ -225,10 +227,10 @@ std::string Picture::DrawPanel(const ErrorPanel& panel, double left, double top)
   const bool bars = !numbers_.has_value() && p_.from_zero;
   for (size_t i = 0; i < panel.series.size(); ++i) {
     const ErrorSeries& series = panel.series[i];
-    if (numbers_.has_value()) svg += Lines(series, left, top);
+    const double aside =
+        (static_cast<double>(i) - (count - 1) / 2) * (numbers_.has_value() ? kApart : each);
+    if (numbers_.has_value()) svg += Lines(series, left + aside, top);
     for (const ErrorPoint& point : series.points) {
-      const double aside =
-          numbers_.has_value() ? 0 : (static_cast<double>(i) - (count - 1) / 2) * each;
       svg += Point(series, point, left + X(point.x) + aside, bars ? each * 0.92 : 0, top);
     }
   }

@@ -28,7 +28,7 @@ struct CaseCourse {
 struct ExperimentResults {
   ExperimentPlan plan;
   std::string command;
-  std::vector<ExperimentRow> rows;  // of the plan's cases
+  std::vector<ExperimentRow> rows;  // of the plan's cases and repeats
   std::vector<CaseCourse> courses;  // by case; empty: no section asks for them
 
   // Null: it has not ended yet.

@@ -41,15 +41,29 @@ Value StepTime(const MeasuredRun& run) {
   return MedianOfSteps(run, [](const StepPoint& p) { return p.step_seconds * 1e3; });
 }
 
+// Job steps a second. Where all wait for all, workers' own clocks are exact however short the job
+// is; else it is the coordinator's, which hears of steps with heartbeats.
+Value JobStepRate(const MeasuredRun& run) {
+  if (run.config.sync().policy() != SyncConfig::BSP) {
+    return StepRate(run.figures, run.warm_up_steps);
+  }
+  const Value seconds = MeanOfSteps(run, [](const StepPoint& p) { return p.step_seconds; });
+  if (!seconds.has_value() || *seconds <= 0) return std::nullopt;
+  return 1 / *seconds;
+}
+
 Value BatchRate(const MeasuredRun& run) {
-  return StepRate(run.figures, run.warm_up_steps) * Batches(run);
+  const Value rate = JobStepRate(run);
+  if (!rate.has_value()) return std::nullopt;
+  return *rate * Batches(run);
 }
 
 Value TokenRate(const MeasuredRun& run) {
   const Value tokens =
       MeanOfSteps(run, [](const StepPoint& p) { return static_cast<double>(p.tokens); });
-  if (!tokens.has_value() || *tokens <= 0) return std::nullopt;
-  return *tokens * StepRate(run.figures, run.warm_up_steps);
+  const Value rate = JobStepRate(run);
+  if (!Learns(run) || !tokens.has_value() || !rate.has_value()) return std::nullopt;
+  return *tokens * *rate;
 }
 
 Value ExposedTime(const MeasuredRun& run) {

@@ -48,11 +48,14 @@ double ValueOf(const MeasuredRun& run, const char* name) {
 }
 
 TEST(Measures, LeaveTheWarmUpOut) {
-  const MeasuredRun run = SampleRun();
+  MeasuredRun run = SampleRun();
   EXPECT_DOUBLE_EQ(ValueOf(run, "step_time"), 100);
   EXPECT_DOUBLE_EQ(ValueOf(run, "exposed_time"), 25);
   EXPECT_NEAR(ValueOf(run, "batch_rate"), 10, 0.01);
   EXPECT_NEAR(ValueOf(run, "token_rate"), 640, 1);
+  run.config.mutable_sync()->set_policy(SyncConfig::BSP);
+  run.figures.steps.back().seconds = 0.9;  // as the coordinator heard of it
+  EXPECT_NEAR(ValueOf(run, "batch_rate"), 10, 1e-9) << "by the clocks of workers";
 }
 
 TEST(Measures, AreInTheirUnits) {
@@ -96,8 +99,8 @@ TEST(Measures, OfAReplayHaveNoLoss) {
   run.config.set_compute(JobConfig::REPLAY);
   run.at_samples = 20;
   run.target_loss = 9;
-  for (const char* name :
-       {"final_loss", "best_loss", "training_loss", "loss_at_samples", "time_to_loss"}) {
+  for (const char* name : {"token_rate", "final_loss", "best_loss", "training_loss",
+                           "loss_at_samples", "time_to_loss"}) {
     EXPECT_EQ(FindMeasure(name)->of(run), std::nullopt) << name;
   }
 }

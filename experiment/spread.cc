@@ -63,13 +63,15 @@ std::optional<RepeatSpread> SpreadOfRepeats(std::vector<double> values) {
 std::string SpreadMeaning(size_t repeats) {
   if (repeats < 2) return "of one run each, so there is no spread";
   if (repeats < kLeastBootstrapped) return "median [smallest, largest] of the repeats";
-  return "median [95% confidence interval of the median, by the bootstrap] of the repeats";
+  return "median [95% confidence interval of the median by the bootstrap; of fewer than 6 values "
+         "smallest and largest] of the repeats";
 }
 
 std::string IntervalMeaning(size_t repeats) {
   if (repeats < 2) return "";
   if (repeats < kLeastBootstrapped) return "from the smallest to the largest of the repeats";
-  return "the 95% confidence interval of the median, by the bootstrap";
+  return "the 95% confidence interval of the median by the bootstrap, or of fewer than 6 values "
+         "from the smallest to the largest";
 }
 
 std::optional<PairedComparison> ComparePairs(const std::vector<std::pair<double, double>>& pairs,

@@ -61,6 +61,13 @@ struct Spans {
   std::map<uint32_t, bool> is_server;
 };
 
+// Of an embedding only the rows that a step touches are on their way.
+bool SendsRows(const JobConfig& config) {
+  const ModelConfig& model = config.model();
+  const bool tied = model.family() != ModelConfig::ENCODER && model.tied_head();
+  return config.compute() != JobConfig::REPLAY && !tied && config.comm().sparse_embeddings();
+}
+
 // What the simulator leaves out, in words; empty: nothing of this job. Those of
 // simulate/replay_traffic.cc, which it does not hear of before there is a profile, come first.
 std::string NotModelled(const JobConfig& config) {
@@ -80,6 +87,7 @@ std::string NotModelled(const JobConfig& config) {
     return "codecs that are chosen as the job runs (auto)";
   }
   if (config.comm().scheduler() == CommConfig::AUTO) return "comm.scheduler AUTO";
+  if (SendsRows(config)) return "comm.sparse_embeddings (set it to false)";
   return "";
 }
 
@@ -306,6 +314,18 @@ absl::Status CheckHosts(const Spans& spans, const JobConfig& config,
   return absl::OkStatus();
 }
 
+void NoteWhatIsMissing(const Json& trace, std::vector<std::string>& notes) {
+  const Json& other = trace.at("otherData");
+  if (other.value("spans_left_out", uint64_t{0}) == 0 &&
+      other.value("events_dropped", uint64_t{0}) == 0 &&
+      other.value("nodes_missing", Json::array()).empty()) {
+    return;
+  }
+  notes.push_back(
+      "spans are missing in the trace, so sizes and rates may be wrong: trace fewer steps "
+      "(--trace-steps A..B)");
+}
+
 double RateFor(double bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
 // `ran`: of a replay, else empty.
@@ -368,6 +388,7 @@ absl::StatusOr<TracedProfile> ProfileOf(const Json& trace, const JobConfig& conf
   const Spans spans = Reader(trace).Read();
   TracedProfile traced{.job = config};
   RETURN_IF_ERROR(CheckHosts(spans, config, traced.notes));
+  NoteWhatIsMissing(trace, traced.notes);
   const std::optional<Slow> slow = SlowOne(ComputeSeconds(spans));
   ASSIGN_OR_RETURN(const ReplayProfile profile, BlocksOf(trace, spans, config, slow));
   ASSIGN_OR_RETURN(traced.hosts, HostsOf(spans, profile, config.cluster(), link_bytes_per_second));

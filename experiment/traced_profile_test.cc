@@ -12,6 +12,7 @@
 namespace tug {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Json = nlohmann::json;
@@ -95,6 +96,17 @@ TEST(ProfileOfTrace, IsWhatWasPlanted) {
   EXPECT_TRUE(PredictScheduling(traced->job, traced->hosts).ok());
 }
 
+TEST(ProfileOfTrace, SaysThatSpansAreMissing) {
+  for (const char* field : {"spans_left_out", "events_dropped", "nodes_missing"}) {
+    Json trace = Trace(1);
+    trace["otherData"][field] =
+        std::string(field) == "nodes_missing" ? Json::array({"worker 3"}) : Json(1);
+    const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(trace, Config(), 0);
+    ASSERT_TRUE(traced.ok()) << traced.status();
+    EXPECT_THAT(traced->notes, ElementsAre(HasSubstr("spans are missing"))) << field;
+  }
+}
+
 TEST(ProfileOfTrace, KnowsTheStraggler) {
   const absl::StatusOr<TracedProfile> traced = ProfileOfTrace(Trace(2.5), Config(), 5e6);
   ASSERT_TRUE(traced.ok()) << traced.status();
@@ -114,6 +126,12 @@ TEST(ProfileOfTrace, RefusesWhatIsNotSimulated) {
   EXPECT_THAT(error(Trace(1), {"comm.impair.rate_mbit=100"}), HasSubstr("comm.impair"));
   EXPECT_THAT(error(Trace(1), {"placement.kind=ZERO1", "cluster.servers=3"}),
               HasSubstr("placement.kind"));
+  JobConfig rows = Config();
+  rows.set_compute(JobConfig::CPU);
+  rows.mutable_model()->set_tied_head(false);
+  rows.mutable_comm()->set_sparse_embeddings(true);
+  EXPECT_THAT(std::string(ProfileOfTrace(Trace(1), rows, 0).status().message()),
+              HasSubstr("comm.sparse_embeddings"));
   EXPECT_THAT(error(Trace(1, "one"), {}), HasSubstr("comm.shared_memory"));
   EXPECT_EQ(error(Trace(1, "one"), {"comm.shared_memory=false"}), "");
   Json empty = Trace(1);

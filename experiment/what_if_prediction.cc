@@ -14,15 +14,19 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kFileLimitBytes = 1 << 20;
-// Of one prediction: a quarter of a minute, about.
+// Of all predictions: a quarter of a minute, about.
 constexpr double kMostChunks = 1e8;
 
-absl::StatusOr<double> StepSeconds(const JobConfig& job, const SimulatedHosts& hosts) {
+// `chunks_left`: of kMostChunks; less by what is simulated.
+absl::StatusOr<double> StepSeconds(const JobConfig& job, const SimulatedHosts& hosts,
+                                   double& chunks_left) {
   ASSIGN_OR_RETURN(const double chunks, SimulatedChunks(job, hosts));
-  if (chunks > kMostChunks) {
-    return absl::UnimplementedError(absl::StrCat("no what-if: it would take minutes to simulate (",
-                                                 chunks, " chunks of messages)"));
+  if (chunks > chunks_left) {
+    return absl::UnimplementedError(absl::StrCat(
+        "no what-if: it would take too long to simulate (", chunks, " chunks of messages, of ",
+        kMostChunks, " for all predictions ", chunks_left, " are left)"));
   }
+  chunks_left -= chunks;
   ASSIGN_OR_RETURN(const SchedulingPrediction prediction, PredictScheduling(job, hosts));
   return prediction.step_seconds;
 }
@@ -35,11 +39,12 @@ absl::StatusOr<WhatIfReport> PredictWhatIfs(const TracedProfile& traced, double 
                       .lane_bytes_per_second = traced.hosts.server_bytes_per_second,
                       .slowdown = traced.slowdown,
                       .notes = traced.notes};
-  ASSIGN_OR_RETURN(report.simulated_seconds, StepSeconds(traced.job, traced.hosts));
+  double chunks_left = kMostChunks;
+  ASSIGN_OR_RETURN(report.simulated_seconds, StepSeconds(traced.job, traced.hosts, chunks_left));
   for (const WhatIf& change : WhatIfsFor(traced.job, traced.slowdown)) {
     ASSIGN_OR_RETURN(const JobConfig job, Changed(traced.job, change));
     const SimulatedHosts hosts = HostsWith(traced.hosts, traced.job, job, change);
-    const absl::StatusOr<double> seconds = StepSeconds(job, hosts);
+    const absl::StatusOr<double> seconds = StepSeconds(job, hosts, chunks_left);
     if (!seconds.ok()) {
       report.notes.push_back(absl::StrCat(change.name, ": ", seconds.status().message()));
       continue;

@@ -33,8 +33,9 @@ struct WhatIfReport {
   double base_error() const { return simulated_seconds / measured_seconds - 1; }
 };
 
-// Simulates the job as it ran, then with each change. Errors: those of the simulator, and
-// UNIMPLEMENTED for a job that would take minutes.
+// Simulates the job as it ran, then with each change, for about a quarter of a minute at most: a
+// change beyond that has a note. Errors: those of the simulator, and UNIMPLEMENTED for a job that
+// would take longer by itself.
 absl::StatusOr<WhatIfReport> PredictWhatIfs(const TracedProfile& traced, double measured_seconds);
 
 // RUN/what_if.json.

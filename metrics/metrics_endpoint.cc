@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "metrics/process_metrics.h"
 #include "nlohmann/json.hpp"
+#include "security/security_rules.h"
 
 namespace tug {
 namespace {
@@ -25,7 +25,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetrics(const std::string& host,
                                                         std::function<void(MetricsText&)> add) {
   absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Listen(host, port);
   if (absl::IsUnavailable(server.status()) && port != 0) server = HttpServer::Listen(host, 0);
-  RETURN_IF_ERROR(server.status());
+  if (!server.ok()) {
+    return absl::Status(
+        server.status().code(),
+        absl::StrCat(server.status().message(), "; watch.metrics=false leaves it out"));
+  }
+  if (IsLoopback(host)) (*server)->AnswerToLoopbackNamesOnly();
   (*server)->Add("/metrics", [labels, add = std::move(add)]() -> absl::StatusOr<HttpReply> {
     MetricsText text(labels);
     add(text);

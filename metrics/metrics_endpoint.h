@@ -14,7 +14,8 @@
 namespace tug {
 
 // Where a process answers GET /metrics for Prometheus: what `add` says of it, and what the kernel
-// does (process_metrics.h). Whoever can connect may read it.
+// does (process_metrics.h). Whoever can connect may read it; on loopback, who asks by a name that
+// means this host.
 //
 //   ASSIGN_OR_RETURN(auto endpoint, OpenMetrics("127.0.0.1", 0, labels, [&](MetricsText& text) {
 //     text.Add(WorkerMetrics(), figures());

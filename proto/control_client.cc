@@ -45,15 +45,16 @@ bool SomebodyListens(const HostPort& address) {
   return listens;
 }
 
-// Why there is no connection. With TLS who answers may have other keys, or none.
+// Why there is no connection. With TLS who answers may have other keys, or none; that it has not
+// answered yet looks the same.
 absl::Status NoConnection(const std::string& address, absl::Duration timeout, const JobKeys& keys) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (keys.mode == SecurityConfig::CURVE && parsed.ok() && SomebodyListens(*parsed)) {
     return absl::UnauthenticatedError(absl::StrCat(
         "who listens at ", address,
         " does not take the keys of this process (mode curve, fingerprint ", KeysFingerprint(keys),
-        "): its job has others, or none, or keys of mode token; give --keys "
-        "FILE, a copy of the coordinator's, and compare with `tug keys --show FILE` on both "
+        "), or is too busy to answer: if its job has others, or none, or keys of mode token, give "
+        "--keys FILE, a copy of the coordinator's, and compare with `tug keys --show FILE` on both "
         "sides"));
   }
   return CannotReach(address, absl::StrCat("no connection within ", absl::FormatDuration(timeout)));

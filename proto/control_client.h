@@ -25,7 +25,8 @@ class ControlClient {
  public:
   // Waits up to `timeout` for the coordinator at `address` ("host:port") to answer; a coordinator
   // that starts meanwhile is found. `keys`: of the job. Errors: INVALID_ARGUMENT (no host:port),
-  // UNAUTHENTICATED (who is there does not take these keys), UNAVAILABLE.
+  // UNAUTHENTICATED (who is there does not take these keys, or, with CURVE, is too busy to),
+  // UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<ControlClient>> Connect(const std::string& address,
                                                                 absl::Duration timeout,
                                                                 const JobKeys& keys = JobKeys());

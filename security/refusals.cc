@@ -7,9 +7,15 @@ namespace tug {
 void Refusals::Add(const std::string& address, const std::string& reason) {
   absl::MutexLock lock(&mutex_);
   ++count_;
-  if (said_.size() < kMostSaid && said_.emplace(address, reason).second) {
-    say_(absl::StrCat("refused ", address, ": ", reason,
-                      said_.size() < kMostSaid ? "" : " (all further ones are only counted)"));
+  if (lines_ < kMostSaid) {
+    std::set<std::string>& reasons = said_[address];  // a new address has a line
+    if (reasons.size() < kMostSaidOfOne && reasons.insert(reason).second) {
+      ++lines_;
+      const char* end = "";
+      if (reasons.size() == kMostSaidOfOne) end = " (its further ones are only counted)";
+      if (lines_ == kMostSaid) end = " (all further ones are only counted)";
+      say_(absl::StrCat("refused ", address, ": ", reason, end));
+    }
   }
   if (count_ < next_said_) return;
   say_(absl::StrCat("refused ", count_, " times so far"));

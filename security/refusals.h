@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,7 +14,8 @@
 namespace tug {
 
 // Who was turned away, for people: each address and reason is said once, and then counted; the
-// count is said at 10, 100, 1000, ... However many come, memory and lines stay bounded.
+// count is said at 10, 100, 1000, ... However many come, memory and lines stay bounded; one address
+// has few of them, so that it cannot use up those of the others.
 // Thread-safe.
 class Refusals {
  public:
@@ -26,12 +28,14 @@ class Refusals {
 
  private:
   static constexpr size_t kMostSaid = 100;
+  static constexpr size_t kMostSaidOfOne = 8;  // address
 
   const std::function<void(const std::string&)> say_;
   mutable absl::Mutex mutex_;
   uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_said_ ABSL_GUARDED_BY(mutex_) = 10;
-  std::set<std::pair<std::string, std::string>> said_ ABSL_GUARDED_BY(mutex_);
+  size_t lines_ ABSL_GUARDED_BY(mutex_) = 0;                                   // of all addresses
+  std::map<std::string, std::set<std::string>> said_ ABSL_GUARDED_BY(mutex_);  // reasons
 };
 
 }  // namespace tug

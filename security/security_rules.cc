@@ -14,7 +14,7 @@ bool IsNone(SecurityConfig::Mode mode) {
 
 bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host == "[::1]" || host == "lo" ||
-         host.rfind("127.", 0) == 0;
+         (host.rfind("127.", 0) == 0 && host.find_first_not_of("0123456789.") == std::string::npos);
 }
 
 absl::Status CheckMayListen(SecurityConfig::Mode mode, const std::string& host) {

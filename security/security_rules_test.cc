@@ -14,7 +14,8 @@ TEST(CheckMayListen, WithoutKeysOnLoopbackOnly) {
   for (const char* host : {"127.0.0.1", "127.9.9.9", "localhost", "lo", "[::1]", "::1"}) {
     EXPECT_TRUE(CheckMayListen(SecurityConfig::NONE, host).ok()) << host;
   }
-  for (const char* host : {"10.0.0.1", "0.0.0.0", "*", "eth0", "example.org", "::", "12.7.0.0"}) {
+  for (const char* host :
+       {"10.0.0.1", "0.0.0.0", "*", "eth0", "example.org", "::", "12.7.0.0", "127.example.org"}) {
     EXPECT_THAT(MessageOf(CheckMayListen(SecurityConfig::NONE, host)),
                 AllOf(HasSubstr(host), HasSubstr("security.mode=TOKEN"), HasSubstr("tug keys")));
     EXPECT_FALSE(CheckMayListen(SecurityConfig::MODE_DEFAULT, host).ok());

@@ -1,7 +1,6 @@
 #include "server/lane.h"
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -121,17 +120,6 @@ void LaneThread::SetSchedule(const Schedule& schedule) {
   if (schedule.number() <= orders_.schedule.number()) return;
   orders_.schedule = schedule;
   ordered_ = true;
-}
-
-LaneThread::Report LaneThread::report() const {
-  Report report;
-  {
-    absl::MutexLock lock(&mutex_);
-    report = report_;
-  }
-  report.shared_bytes = transport_->SharedBytes();
-  if (snapshots_ != nullptr) report.parts = snapshots_->parts();
-  return report;
 }
 
 // ---- beginning ----
@@ -434,76 +422,6 @@ absl::Status LaneThread::TakePlacement(const View& view, absl::Time now) {
   view_ = view.number();
   placement_ = view.placement();
   return absl::OkStatus();
-}
-
-void LaneThread::NoteShardMemory() {
-  if (shard_ == nullptr) return;
-  most_sum_bytes_ = std::max(most_sum_bytes_, shard_->most_held_bytes());
-  most_cached_bytes_ = std::max(most_cached_bytes_, shard_->most_cached_bytes());
-}
-
-LaneFigures LaneThread::Figures() const {
-  const ShardCounters& counters = shard_->counters();
-  const TransportCounters transport = transport_->counters();
-  timespec cpu{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-  return {.sum_seconds = counters.decode_seconds,
-          .optimizer_seconds = counters.optimizer_seconds,
-          .serve_seconds = counters.serve_seconds,
-          .cpu_seconds = absl::ToDoubleSeconds(absl::DurationFromTimespec(cpu)),
-          .updates = counters.updates,
-          .staleness = {counters.staleness.begin(), counters.staleness.end()},
-          .dropped_pushes = counters.dropped_pushes,
-          .deferred_pushes = counters.deferred,
-          .repeated_messages = counters.repeats,
-          .messages_dropped = transport.dropped + counters.malformed,
-          .messages_refused = counters.refused,
-          .waiting_bytes = shard_->waiting_answer_bytes(),
-          .outstanding_bytes = shard_->outstanding_answer_bytes(),
-          .most_outstanding_bytes = counters.most_answer_bytes,
-          .socket_bytes = transport.socket_bytes,
-          .sent_bytes = transport.sent_bytes,
-          .received_bytes = transport.received_bytes,
-          .weight_bytes = memory_->weights().most(),
-          .optimizer_bytes = memory_->state().most(),
-          .sum_bytes = most_sum_bytes_,
-          .cached_bytes = most_cached_bytes_};
-}
-
-void LaneThread::PublishCounters() {
-  NoteShardMemory();
-  if (const absl::Status failure = memory_->failure(); !failure.ok()) {
-    AddNotice({absl::StrCat("offload/", number_),
-               absl::StrCat("placement.offload_dir: ", std::string(failure.message()),
-                            "; what found no room there lies in memory")});
-  }
-  const ShardCounters& counters = shard_->counters();
-  const TransportCounters transport = transport_->counters();
-  LaneFigures figures;
-  if (job_.config.watch().metrics()) figures = Figures();
-  ShardActivity activity = shard_->activity();
-  absl::MutexLock lock(&mutex_);
-  // What is between two messages shows no update: versions tell that there were some.
-  if (activity.doing == ShardActivity::Doing::kResting && counters.updates > report_.updates) {
-    activity.doing = ShardActivity::Doing::kUpdating;
-  }
-  report_.figures = std::move(figures);
-  report_.dropped = transport.dropped + transport.connections_refused + counters.malformed;
-  report_.socket_bytes = transport.socket_bytes;
-  report_.refused = counters.refused;
-  report_.most_answer_bytes = counters.most_answer_bytes;
-  report_.updates = counters.updates;
-  report_.staleness = counters.staleness;
-  report_.dropped_pushes = counters.dropped_pushes;
-  report_.decode_seconds = counters.decode_seconds;
-  report_.weight_bytes = memory_->weights().most();
-  report_.optimizer_bytes = memory_->state().most();
-  report_.sum_bytes = most_sum_bytes_;
-  report_.cached_bytes = most_cached_bytes_;
-  if (shard_->CopiesInSync()) report_.copied_placement = placement_;
-  if (activity == report_.activity) return;
-  report_.activity = std::move(activity);
-  report_.active_since = time_.Now();
 }
 
 }  // namespace tug

@@ -138,6 +138,10 @@ TEST_F(ExperimentFileTest, RunsOnlyWhatMoreRepeatsNeed) {
   const Process& again = Run(Experiment());
   EXPECT_EQ(again.exit_code(), 0) << again.err();
   EXPECT_THAT(again.out(), Not(HasSubstr("[1/")));
+  const Process& fewer = Run(Experiment({"--repeats", "1"}));
+  EXPECT_EQ(fewer.exit_code(), 0) << fewer.err();
+  EXPECT_THAT(fewer.out(), HasSubstr("2 runs are there already"));
+  EXPECT_EQ(Rows().size(), 4u) << "they stay";
 }
 
 TEST_F(ExperimentFileTest, RefusesAFolderThatIsNotItsOwn) {
@@ -230,7 +234,7 @@ TEST_F(ExperimentFileTest, FindsMistakesBeforeAnythingRuns) {
   ExpectErrorLine(Run({"experiment", "worker_sync"}), {"worker_sync", "did you mean workers_sync"});
   ExpectErrorLine(Run(Experiment({"--set", "train.step=3"})), {"did you mean steps?"});
   Write("file.textproto", absl::StrCat(kFile, "measure: \"step_time\"\n"));
-  ExpectErrorLine(Run(Experiment()), {"file.textproto:17:", "did you mean measures?"});
+  ExpectErrorLine(Run(Experiment()), {"file.textproto:16:", "did you mean measures?"});
   Write("file.textproto", absl::StrReplaceAll(kFile, {{"\"PRIORITY\"", "\"PRIORITI\""}}));
   ExpectErrorLine(Run(Experiment()), {"file.textproto:11: ", "scheduler, value PRIORITI"});
   EXPECT_FALSE(fs::exists(Path("out"))) << "nothing was begun";

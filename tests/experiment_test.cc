@@ -247,6 +247,8 @@ train { steps: 9 global_batch: 4 }
 
 TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
   ExpectErrorLine(Run({"experiment", "sync", "--modes", "hogwild"}), {"--modes hogwild"});
+  ExpectErrorLine(Run({"experiment", "--dry-run", "sync"}),
+                  {"--dry-run", "sync has options of its own"});
   ExpectErrorLine(Run({"experiment", "sync", "--set", "sync.policy=ASP"}), {"--modes"});
   ExpectErrorLine(Run({"experiment", "compression", "--codecs", "fp32,zip"}), {"--codecs zip"});
   ExpectErrorLine(Run({"experiment", "compression", "--set", "comm.pull_format=INT8"}),

@@ -24,6 +24,14 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// A browser is many processes, and the machine may have none to spare.
+const absl::Duration kBrowserPatience = 2 * kPatience;
 constexpr char kChromium[] = "/usr/bin/chromium";
 
 class PageTest : public TugTest {
@@ -43,10 +51,12 @@ class PageTest : public TugTest {
     Process& browser = StartProgram(
         kChromium,
         Texts{"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-              "--disable-dev-shm-usage", "--enable-logging=stderr", "--log-level=0",
-              absl::StrCat("--user-data-dir=", Path("browser")), "--virtual-time-budget=4000"} +
+              "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
+              "--disable-background-networking", "--disable-component-update", "--disable-sync",
+              "--enable-logging=stderr", "--log-level=0",
+              absl::StrCat("--user-data-dir=", Path("browser")), "--virtual-time-budget=3000"} +
             arguments + Texts{url_});
-    EXPECT_TRUE(browser.WaitForEnd(After(kPatience))) << browser.err();
+    EXPECT_TRUE(browser.WaitForEnd(After(kBrowserPatience))) << browser.err();
     EXPECT_THAT(browser.err(), Not(HasSubstr("CONSOLE"))) << "an error in the page";
     return browser;
   }
@@ -60,23 +70,24 @@ class PageTest : public TugTest {
   std::string url_;
 };
 
+// The straggler sleeps, and the others wait for it, so that there are cores for the browser.
 TEST_F(PageTest, ShowsAJobAndWhoIsLate) {
   if (!fs::exists(kChromium)) GTEST_SKIP() << "skipped: no chromium; deploy/setup installs it";
   Process& train =
       StartTraining("run", Endless() + Texts{"cluster.workers=3", "cluster.virtual_workers=3",
-                                             "train.eval_interval=20", "straggler.virtual_worker=2",
-                                             "straggler.slowdown=3", "comm.shared_memory=false"});
+                                             "train.global_batch=6", "train.eval_interval=5",
+                                             "straggler.virtual_worker=2", "straggler.slowdown=20",
+                                             "comm.shared_memory=false"});
   ASSERT_NO_FATAL_FAILURE(WaitForPage(train));
-  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 60));
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 12));
   const std::string shown = Browse({"--window-size=1280,1600", "--dump-dom"}).out();
   EXPECT_THAT(shown, ContainsRegex("id=\"phase\"[^>]*>running<"));
   EXPECT_THAT(shown, ContainsRegex("training loss</dt><dd>[0-9]+\\.[0-9]{4}<"));
   EXPECT_THAT(shown,
               ContainsRegex("id=\"loss-readout\">step [0-9,]+: training [0-9.]+, validation"));
-  for (const char* node : {"server 1", "server 2", "worker 3", "worker 4", "worker 5"}) {
-    EXPECT_THAT(shown, HasSubstr(absl::StrCat("<th scope=\"row\">", node, "</th>")));
-  }
-  EXPECT_THAT(shown, ContainsRegex("worker [345] is late: .*of its own a step"));
+  EXPECT_EQ(Count(shown, "<th scope=\"row\">server "), 2);
+  EXPECT_EQ(Count(shown, "<th scope=\"row\">worker "), 3);
+  EXPECT_THAT(shown, ContainsRegex("worker [1-5] is late: .*of its own a step"));
   EXPECT_THAT(shown, ContainsRegex("id=\"events\"[^>]*><li>"));
   EXPECT_THAT(shown, AllOf(HasSubstr("class=\"training\""), HasSubstr("class=\"compute\""),
                            HasSubstr("class=\"wait\""), HasSubstr("class=\"link\"")));
@@ -113,13 +124,13 @@ TEST_F(PageTest, APortThatIsTakenCostsThePageAndNotTheJob) {
   Process& first = StartTraining("first", Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForPage(first));
   const std::string port = url_.substr(url_.rfind(':') + 1, url_.size() - url_.rfind(':') - 2);
-  Process& second = StartTraining("second", {"train.steps=5", "watch.page_port=" + port});
+  Process& second = StartTraining("second", {"train.steps=20", "watch.page_port=" + port});
   ASSERT_TRUE(second.WaitForEnd(After(kPatience))) << second.err();
   EXPECT_EQ(second.exit_code(), 0) << second.err();
   EXPECT_THAT(second.err(), AllOf(HasSubstr("warning: no live page: cannot listen at 127.0.0.1:"),
                                   HasSubstr("watch.page_port")));
   EXPECT_EQ(UrlIn(second.err()), "");
-  Process& none = StartTraining("none", {"train.steps=5", "watch.page=false"});
+  Process& none = StartTraining("none", {"train.steps=20", "watch.page=false"});
   ASSERT_TRUE(none.WaitForEnd(After(kPatience))) << none.err();
   EXPECT_THAT(none.err(), Not(HasSubstr("live page")));
   first.Signal(SIGINT);

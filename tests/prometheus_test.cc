@@ -89,7 +89,9 @@ TEST_F(MetricsTest, EveryProcessAnswersAndIsListed) {
                             : name[0] == 's' ? "tug_lane_sum_seconds_total{job=\"tiny\","
                                              : "tug_step_seconds_bucket{job=\"tiny\",";
     EXPECT_THAT(text, HasSubstr(own));
-    if (!coordinates) EXPECT_THAT(status, HasSubstr(absl::StrCat("metrics at ", address)));
+    if (!coordinates) {
+      EXPECT_THAT(status, HasSubstr(absl::StrCat("metrics at ", address)));
+    }
   }
   Stop();
 }

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/run_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/free_port.h"
@@ -43,7 +43,9 @@ class RankEnvironmentTest : public TugTest {
       Process& coordinator =
           StartWith({"MASTER_ADDR=localhost", absl::StrCat("MASTER_PORT=", port_)},
                     {"coordinator", job(), "--run-dir", Path("run")});
-      const auto listens = [&] { return absl::StrContains(coordinator.out(), "listening on "); };
+      const auto listens = [this] {
+        return ReadCoordinatorAddress(Path("run")).value_or("") == "127.0.0.1:" + port_;
+      };
       if (coordinator.WaitUntil(listens, After(kPatience)) || attempt == 4) return coordinator;
     }
   }
@@ -70,7 +72,7 @@ TEST_F(RankEnvironmentTest, StartsAJobWithTheBitsOfALocalOne) {
 }
 
 TEST_F(RankEnvironmentTest, RefusesAWorldOfAnotherSize) {
-  StartCoordinator();
+  Process& coordinator = StartCoordinator();
   Process& worker = StartWith(
       {"MASTER_ADDR=127.0.0.1", absl::StrCat("MASTER_PORT=", port_), "RANK=0", "WORLD_SIZE=3"},
       {"worker"});
@@ -78,6 +80,7 @@ TEST_F(RankEnvironmentTest, RefusesAWorldOfAnotherSize) {
   ExpectErrorLine(worker, {"WORLD_SIZE=3", "the job has 2 workers", "cluster.workers=3"});
   Process& stop = Run({"stop", "--coordinator", absl::StrCat("127.0.0.1:", port_)});
   EXPECT_EQ(stop.exit_code(), 0) << stop.err();
+  EXPECT_TRUE(coordinator.WaitForEnd(After(kEndTime))) << coordinator.err();
 }
 
 TEST_F(RankEnvironmentTest, SaysInOneLineWhatIsWrong) {

@@ -187,7 +187,7 @@ class StrangerTest : public SecurityTest,
   void ExpectNotedByALane(const std::string& noted) {
     const auto said = [&] {
       for (const Process* node : nodes_) {
-        if (absl::StrContains(node->out() + node->err(), noted)) return true;
+        if (absl::StrContains(node->err(), noted)) return true;
       }
       return false;
     };

@@ -8,9 +8,6 @@
 
 namespace tug {
 
-// A free port of loopback at this moment.
-int FreePort();
-
 // A test with hosts that are reached by ssh: real sshd processes, at addresses of loopback or in
 // network namespaces; skipped where there is no sshd. Path("ssh_config") is for `ssh -F`.
 class SshdTest : public TugTest {

@@ -21,6 +21,7 @@ namespace tug {
 namespace {
 
 using Json = nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
@@ -76,7 +77,9 @@ class TraceTest : public TugTest {
     int workers = 0, servers = 0;
     for (const auto& [pid, name] : names) {
       SCOPED_TRACE(name);
-      if (name.rfind("worker ", 0) == 0) {
+      if (name == "critical path") {
+        EXPECT_THAT(kinds[pid], ElementsAre("critical"));
+      } else if (name.rfind("worker ", 0) == 0) {
         ++workers;
         EXPECT_THAT(kinds[pid], IsSupersetOf({"step", "forward", "backward", "evaluate", "wait",
                                               "queue", "encode", "push", "pull", "decode"}));

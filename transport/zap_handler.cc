@@ -68,6 +68,12 @@ std::string AddressOf(int socket) {
   return host;
 }
 
+absl::Status NoSocket() {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot open a socket: ", zmq_strerror(zmq_errno()),
+                   "; raise the limit of open files (ulimit -n)"));
+}
+
 std::string CurveBytes(const std::string& text) {
   uint8_t bytes[kCurveKeyBytes];
   if (text.empty() || zmq_z85_decode(bytes, text.c_str()) == nullptr) return "";
@@ -103,16 +109,11 @@ absl::StatusOr<std::unique_ptr<ZapHandler>> ZapHandler::Create(
     std::function<void(const std::string&)> say) {
   ZmqSocket requests(zmq_socket(context, ZMQ_REP));
   ZmqSocket events(zmq_socket(context, ZMQ_PAIR));
-  if (requests == nullptr || events == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot open a socket: ", zmq_strerror(zmq_errno()),
-                     "; raise the limit of open files (ulimit -n)"));
-  }
+  if (requests == nullptr || events == nullptr) return NoSocket();
   SetNumber(requests.get(), ZMQ_LINGER, 0);
   SetNumber(events.get(), ZMQ_LINGER, 0);
   TUG_CHECK(zmq_bind(requests.get(), kZapEndpoint) == 0) << zmq_strerror(zmq_errno());
-  TUG_CHECK(zmq_socket_monitor(listener, kMonitorEndpoint, kEvents) == 0)
-      << zmq_strerror(zmq_errno());
+  if (zmq_socket_monitor(listener, kMonitorEndpoint, kEvents) != 0) return NoSocket();
   TUG_CHECK(zmq_connect(events.get(), kMonitorEndpoint) == 0) << zmq_strerror(zmq_errno());
   return std::unique_ptr<ZapHandler>(
       new ZapHandler(std::move(requests), std::move(events), keys, std::move(say)));

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "base/status_macros.h"
-#include "spdlog/spdlog.h"
 
 namespace tug {
 namespace {
@@ -173,7 +173,7 @@ absl::Status ZmqTransport::Listen() {
   if (!options_.keys.none()) {
     ASSIGN_OR_RETURN(zap_, ZapHandler::Create(context_.get(), socket.get(), options_.keys,
                                               [self = options_.self](const std::string& line) {
-                                                spdlog::warn("{}: {}", PeerName(self), line);
+                                                LogWarning(line, {{"endpoint", PeerName(self)}});
                                               }));
   }
   const std::string where = absl::StrCat(options_.bind_host, ":", options_.bind_port);
