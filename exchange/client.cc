@@ -359,9 +359,10 @@ void ExchangeClient::Cancel(absl::Status reason) {
   transport_->Wake();  // a caller who drives looks
 }
 
-absl::Duration ExchangeClient::OpenTime() const {
+ExchangeClient::OpenTimeReading ExchangeClient::OpenTime() const {
   absl::MutexLock lock(&mutex_);
-  return open_ == 0 ? open_time_ : open_time_ + (time_.Now() - open_since_);
+  const absl::Time now = time_.Now();
+  return {now, open_ == 0 ? open_time_ : open_time_ + (now - open_since_)};
 }
 
 ExchangeCounters ExchangeClient::counters() const {

@@ -108,8 +108,13 @@ class ExchangeClient {
   // As Transport::SharedBytes.
   uint64_t SharedBytes() const { return transport_->SharedBytes(); }
 
-  // How long at least one push or pull has been open, all in all.
-  absl::Duration OpenTime() const;
+  // How long at least one push or pull has been open, all in all, up to `at`: of one look at the
+  // clock, so that of two readings `open` grows by at most what `at` does.
+  struct OpenTimeReading {
+    absl::Time at;
+    absl::Duration open;
+  };
+  OpenTimeReading OpenTime() const;
 
   // As of the driver's last turn.
   ExchangeCounters counters() const;

@@ -181,7 +181,7 @@ absl::StatusOr<std::optional<uint64_t>> ExternalWorker::BeginStep() {
   }
   clocks_.BeginStep();
   ApplySchedule(member_->schedule());
-  share_ = StepShare{.begin = time_.Now(), .open = exchange_->OpenTime()};
+  share_ = StepShare{.begin = exchange_->OpenTime()};
   return clocks_.step();
 }
 
@@ -192,6 +192,7 @@ void ExternalWorker::ApplySchedule(const ExchangeSchedule& schedule) {
 }
 
 void ExternalWorker::ReportStep() {
+  const ExchangeClient::OpenTimeReading end = exchange_->OpenTime();
   const ExchangeCounters counters = exchange_->counters();
   StepReport report;
   report.set_virtual_worker(virtual_worker_);
@@ -199,9 +200,9 @@ void ExternalWorker::ReportStep() {
   report.set_loss_sum(share_.loss_sum);
   report.set_tokens(share_.count);
   report.set_targets(share_.count);
-  report.set_step_seconds(absl::ToDoubleSeconds(time_.Now() - share_.begin));
+  report.set_step_seconds(absl::ToDoubleSeconds(end.at - share_.begin.at));
   report.set_wait_seconds(absl::ToDoubleSeconds(share_.waiting));
-  report.set_communication_seconds(absl::ToDoubleSeconds(exchange_->OpenTime() - share_.open));
+  report.set_communication_seconds(absl::ToDoubleSeconds(end.open - share_.begin.open));
   report.set_pushed_bytes(counters.pushed_bytes - reported_.pushed_bytes);
   report.set_pulled_bytes(counters.pulled_bytes - reported_.pulled_bytes);
   report.set_schedule(schedule_.number);

@@ -67,9 +67,8 @@ class ExternalWorker {
  private:
   // What is reported of a step.
   struct StepShare {
-    absl::Time begin;
+    ExchangeClient::OpenTimeReading begin;
     absl::Duration waiting;
-    absl::Duration open;  // ExchangeClient::OpenTime at `begin`
     double loss_sum = 0;
     uint64_t count = 0;
     uint64_t terms = 0;  // of its newest push

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "base/time_source.h"
 #include "base/trace.h"
 #include "exchange/client.h"
 #include "proto/control.pb.h"
@@ -30,15 +29,15 @@ class StepTimes {
   StepReport End(uint64_t clock);
 
  private:
+  void BeginAt(const ExchangeClient::OpenTimeReading& begin);
+
   const ExchangeClient& exchange_;
   TraceTrack* const trace_;
-  const RealTime time_;
-  absl::Time begin_;
+  ExchangeClient::OpenTimeReading begin_;
   int64_t begin_ns_ = 0;  // the same by the trace's clock
   absl::Duration waiting_;
   absl::Duration computing_;
   absl::Duration straggling_;
-  absl::Duration open_;       // ExchangeClient::OpenTime at `begin_`
   ExchangeCounters traffic_;  // at the last report
 };
 
