@@ -80,9 +80,9 @@ TEST(RankEnvironment, TakesNothingButWhatHoldsTogether) {
   std::mt19937 random(seed);
   const auto below = [&](uint32_t end) { return random() % end; };
   const auto value = [&]() -> std::string {
-    switch (below(5)) {
+    switch (below(8)) {
       case 0:
-        return absl::StrCat(below(4));
+        return "";
       case 1:
         return absl::StrCat(random());
       case 2: {
@@ -92,8 +92,8 @@ TEST(RankEnvironment, TakesNothingButWhatHoldsTogether) {
       }
       case 3:
         return absl::StrCat(below(2) == 0 ? "-" : "+", below(9));
-      default:
-        return "";
+      default:  // every other one
+        return absl::StrCat(below(4));
     }
   };
   const char* const names[] = {"RANK",        "WORLD_SIZE",  "LOCAL_RANK", "LOCAL_WORLD_SIZE",
