@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -25,8 +26,16 @@ namespace {
 // Keys in the order written.
 using Json = nlohmann::ordered_json;
 
+constexpr char kPathKind[] = "critical_path";
+
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Whoever takes a job up does not say them again.
+bool IsOfCriticalPath(const std::string& line) {
+  static const std::string begin = absl::StrCat("{\"kind\":\"", kPathKind, "\",");
+  return absl::StartsWith(line, begin);
 }
 
 // A line that has a loss.
@@ -78,7 +87,7 @@ absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, uint32_
   file.seekg(static_cast<std::streamoff>(from_bytes));
   uint64_t lines = 0, whole_bytes = from_bytes;
   for (std::string line; std::getline(file, line) && !file.eof();) {
-    ++lines;
+    if (!IsOfCriticalPath(line)) ++lines;
     whole_bytes += line.size() + 1;
   }
   std::error_code error;
@@ -92,8 +101,6 @@ absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, uint32_
 }
 
 void MetricsLog::Step(const StepMetrics& metrics, double at_seconds) {
-  const double rate =
-      metrics.seconds > 0 ? static_cast<double>(metrics.tokens) / metrics.seconds : 0;
   Json json = {{"kind", "step"},
                {"timeline", timeline_},
                {"step", metrics.step},
@@ -101,7 +108,7 @@ void MetricsLog::Step(const StepMetrics& metrics, double at_seconds) {
                {"loss", metrics.loss},
                {"tokens", metrics.tokens},
                {"seconds", metrics.seconds},
-               {"tokens_per_second", rate},
+               {"tokens_per_second", metrics.tokens_per_second()},
                {"wait_seconds", metrics.wait_seconds},
                {"pushed_bytes", metrics.pushed_bytes},
                {"pulled_bytes", metrics.pulled_bytes},
@@ -169,6 +176,7 @@ void MetricsLog::Notice(const std::string& text) {
 }
 
 void MetricsLog::CriticalPaths(const std::vector<StepPath>& paths) {
+  if (is_behind()) return;  // those who wrote the next line have written these
   for (const StepPath& path : paths) {
     Json parts = Json::array();
     for (const PathShare& share : SharesOf(path)) {
@@ -176,7 +184,7 @@ void MetricsLog::CriticalPaths(const std::vector<StepPath>& paths) {
                        {"who", share.who},
                        {"seconds", share.seconds}});
     }
-    Write(Dump({{"kind", "critical_path"},
+    Write(Dump({{"kind", kPathKind},
                 {"timeline", timeline_},
                 {"step", path.clock + 1},
                 {"seconds", static_cast<double>(path.end_ns - path.begin_ns) * 1e-9},

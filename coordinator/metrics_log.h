@@ -20,21 +20,19 @@ namespace tug {
 
 // metrics.jsonl of a run folder: one JSON object a line, each with "kind" and "timeline".
 //   step        step, at_seconds (since the coordinator began), loss (mean over targets), tokens,
-//   seconds, tokens_per_second, wait_seconds,
-//               pushed_bytes, pulled_bytes, compute_seconds, communication_seconds, overlap,
-//               mean_seconds, mean_wait_seconds (step_metrics.h); where they are not 0:
-//               straggle_seconds, skipped
+//               seconds, tokens_per_second, wait_seconds, pushed_bytes, pulled_bytes,
+//               compute_seconds, communication_seconds, overlap, mean_seconds, mean_wait_seconds
+//               (step_metrics.h); where they are not 0: straggle_seconds, skipped
 //   eval        step, at_seconds, loss, perplexity, accuracy, targets; "final": true of the last
-//   one of a job,
-//               over the whole validation split
+//               one of a job, over the whole validation split
 //   checkpoint  step, folder, pause_seconds, write_seconds
 //   trial       of the tuner's (comm.scheduler AUTO): step, trial, partition_bytes, credit_bytes,
 //               seconds (a step), predicted_seconds (null: nothing was)
 //   settled     step, trials, partition_bytes, credit_bytes, seconds, first_seconds (of what it
 //               began with)
 //   notice      text; also of nodes that were lost
-//   critical_path  of each traced step, when all are over: step, seconds, parts: what, who,
-//   seconds,
+//   critical_path
+//               of each traced step, when all are over: step, seconds, parts: what, who, seconds,
 //               the largest first (blame.h)
 //   worker      before the end, of each virtual worker: virtual_worker, steps, skipped (of them),
 //               seconds, compute_seconds, wait_seconds, straggle_seconds (worker_totals.h)
@@ -54,8 +52,8 @@ class MetricsLog {
   // Opens for appending. Errors: those of the file system, naming the file.
   static absl::StatusOr<MetricsLog> Open(const std::string& path, uint32_t timeline);
   // Opens one that a process which died has written to since it was `from_bytes` long; a last line
-  // that is not whole is cut off. Whoever says again what that process said gets as many lines not
-  // written as stand there. Errors: as Open.
+  // that is not whole is cut off. Whoever says again what that process said, but for critical
+  // paths, gets as many lines not written as stand there. Errors: as Open.
   static absl::StatusOr<MetricsLog> Continue(const std::string& path, uint32_t timeline,
                                              uint64_t from_bytes);
 

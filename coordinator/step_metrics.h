@@ -49,6 +49,11 @@ struct StepMetrics {
   // Number of the schedule that it ran under; none: workers do not agree.
   std::optional<uint32_t> schedule;
   std::vector<WorkerStepTimes> workers;  // a report each
+
+  // 0 of a step that took no time.
+  double tokens_per_second() const {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  }
 };
 
 // A report, and the worker it is of.

@@ -20,12 +20,13 @@ namespace tug {
 //   steps        an object for each worker and step (trace_figures.h): node, step (1-based),
 //                seconds, compute_seconds, exposed_seconds, communication_seconds, overlap,
 //                pushed_bytes, pulled_bytes, queue_seconds by name of block
-//   critical_path  an object for each step of the job (critical_path.h): step (1-based), begin_us,
+//   critical_path
+//                an object for each step of the job (critical_path.h): step (1-based), begin_us,
 //                seconds, parts: what, who, block, begin_us, us. It is drawn too: the first process
 //                of the picture, with one row
 //   otherData    first_step, last_step; blocks (names, in forward order); clock_error_us by node;
-//   events_dropped (buffers were
-//                full), spans_left_out (no row was free), nodes_missing
+//                events_dropped (buffers were full), spans_left_out (no row was free),
+//                nodes_missing
 // Errors: those of the file system, naming the file.
 absl::Status WriteTraceFile(const std::string& path, const JobTrace& trace,
                             const std::vector<StepFigures>& figures,

@@ -118,7 +118,14 @@ TEST_F(ExportsTest, SayWhatMetricsSayAndGoOnWhenResumed) {
 }
 
 TEST_F(ExportsTest, HaveEachStepOnceWhenAnotherCoordinatorTakesUp) {
-  ASSERT_NO_FATAL_FAILURE(StartJob(Endless() + kExports));
+  const Texts trace = {"trace.steps=20", "trace.first_step=1"};
+  ASSERT_NO_FATAL_FAILURE(StartJob(Endless() + kExports + trace));
+  const auto traced = [&] {
+    return coordinator().err().find("trace written") != std::string::npos;
+  };
+  ASSERT_TRUE(coordinator().WaitUntil(traced, After(kPatience))) << coordinator().err();
+  const uint64_t then = ReadLosses(Path("run"))->training.rbegin()->first;
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(coordinator(), "run", then + 10));
   coordinator().Signal(SIGKILL);
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   const uint64_t before = ReadLosses(Path("run"))->training.rbegin()->first;
@@ -128,6 +135,8 @@ TEST_F(ExportsTest, HaveEachStepOnceWhenAnotherCoordinatorTakesUp) {
   ASSERT_TRUE(next.WaitForEnd(After(kPatience)));
   EXPECT_EQ(next.exit_code(), 0) << next.err();
   ExpectWhatMetricsSay("run");
+  const std::map<uint64_t, double> training = ReadLosses(Path("run"))->training;
+  EXPECT_EQ(training.size(), training.rbegin()->first) << "a step is missing";
 }
 
 }  // namespace
