@@ -1,9 +1,9 @@
 #include "coordinator/run_exports.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -21,20 +21,15 @@ constexpr char kStepColumns[] =
 constexpr char kEvaluationColumns[] =
     "timeline,step,at_seconds,loss,perplexity,accuracy,targets,final";
 
-double TokenRate(const StepMetrics& metrics) {
-  return metrics.seconds > 0 ? static_cast<double>(metrics.tokens) / metrics.seconds : 0;
-}
-
-// As many digits as tell numbers apart.
+// As many digits as tell numbers apart, and whole ones, which counts are, without an exponent.
 std::string Number(double number) {
+  constexpr double kLargestCount = 1e15;
+  const bool whole = std::abs(number) < kLargestCount && std::trunc(number) == number;
   char text[40];
-  std::snprintf(text, sizeof(text), "%.17g", number);
-  for (int digits = 1; digits < 17; ++digits) {
-    char shorter[40];
-    std::snprintf(shorter, sizeof(shorter), "%.*g", digits, number);
-    if (std::strtod(shorter, nullptr) == number) return shorter;
-  }
-  return text;
+  const std::to_chars_result end =
+      std::to_chars(std::begin(text), std::end(text), number,
+                    whole ? std::chars_format::fixed : std::chars_format::general);
+  return std::string(text, end.ptr);
 }
 
 }  // namespace
@@ -62,7 +57,7 @@ void RunExports::Step(const StepMetrics& metrics, double at_seconds, absl::Time 
   if (events_.has_value() && there) events_->Skip(metrics.step);
   if (events_.has_value() && !there) {
     EventFiles::Scalars scalars = {
-        {"speed/tokens_per_second", TokenRate(metrics)},
+        {"speed/tokens_per_second", metrics.tokens_per_second()},
         {"speed/step_seconds", metrics.seconds},
         {"speed/compute_seconds", metrics.compute_seconds},
         {"speed/wait_seconds", metrics.wait_seconds},
@@ -84,7 +79,7 @@ void RunExports::Step(const StepMetrics& metrics, double at_seconds, absl::Time 
                             rate,
                             static_cast<double>(metrics.tokens),
                             metrics.seconds,
-                            TokenRate(metrics),
+                            metrics.tokens_per_second(),
                             metrics.compute_seconds,
                             metrics.wait_seconds,
                             metrics.communication_seconds,

@@ -71,6 +71,24 @@ TEST_F(RunExportsTest, WriteAValueForEachColumn) {
   EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/tensorboard"));
 }
 
+// Programs that read a table take a column with an exponent in it for one of fractions.
+TEST_F(RunExportsTest, WriteCountsAsWholeNumbers) {
+  RunExports exports = Open(Config());
+  exports.Step({.step = 1,
+                .loss = 1e-05,
+                .tokens = 2000,
+                .seconds = 0.02,
+                .pushed_bytes = 200'000,
+                .pulled_bytes = 3'000'000'000'000},
+               0.0001, kNow, /*there=*/false);
+  const auto steps = Rows("steps.csv");
+  ASSERT_THAT(steps, SizeIs(2));
+  EXPECT_THAT(std::vector(steps[1].begin(), steps[1].begin() + 8),
+              ElementsAre("1", "1", "0.0001", "1e-05", "0.5", "2000", "0.02", "100000"));
+  EXPECT_EQ(steps[1][16], "200000");
+  EXPECT_EQ(steps[1][17], "3000000000000");
+}
+
 TEST_F(RunExportsTest, WriteNothingThatIsThereAndNothingThatIsNotAskedFor) {
   RunExports exports = Open(Config());
   exports.Step({.step = 1, .loss = 2.5}, 1, kNow, /*there=*/true);
