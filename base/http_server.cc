@@ -1,6 +1,5 @@
 #include "base/http_server.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -9,8 +8,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/host_name.h"
 #include "httplib.h"
 
 namespace tug {
@@ -80,11 +79,6 @@ void ShutDownConnections(const sockaddr_in6& listener, int how) {
 }
 
 thread_local bool answers_a_page = false;
-
-std::string WithoutBrackets(const std::string& host) {
-  const bool in_brackets = absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
-  return in_brackets ? host.substr(1, host.size() - 2) : host;
-}
 
 }  // namespace
 

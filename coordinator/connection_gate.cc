@@ -1,7 +1,6 @@
 #include "coordinator/connection_gate.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -9,14 +8,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "base/host_name.h"
 
 namespace tug {
 namespace {
@@ -26,15 +27,6 @@ constexpr char kTlsHandshake = 0x16;                          // type of the fir
 // No client's hello is longer; RFC 8446 allows more than anybody sends.
 constexpr size_t kMostPeekedBytes = 16 << 10;
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);  // where there are no files left
-
-std::string NumericAddress(const sockaddr_storage& address, socklen_t size) {
-  char host[NI_MAXHOST] = "an unknown address";
-  getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof(host), nullptr, 0,
-              NI_NUMERICHOST);
-  absl::string_view text = host;
-  absl::ConsumePrefix(&text, "::ffff:");
-  return std::string(text);
-}
 
 // What a stranger sends is shown only if it is harmless.
 bool IsFingerprint(absl::string_view text) {
@@ -86,13 +78,13 @@ void ConnectionGate::Run() {
     }
     int timeout_ms = -1;
     if (!waiting_.empty()) {
-      const absl::Duration left = waiting_.front().deadline - absl::Now();
+      const absl::Duration left = waiting_.front().deadline - time_.Now();
       timeout_ms = static_cast<int>(
           std::max<int64_t>(0, absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
     }
     poll(polled.data(), polled.size(), timeout_ms);
     if (closing_) return;
-    const absl::Time now = absl::Now();
+    const absl::Time now = time_.Now();
     size_t next = 2;
     for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
       const short events = polled[next++].revents;
@@ -118,7 +110,7 @@ void ConnectionGate::Accept() {
       return;
     }
     if (waiting_.size() == kMostWaiting) waiting_.pop_front();
-    waiting_.push_back({std::move(socket), NumericAddress(address, size), absl::Now() + kPatience});
+    waiting_.push_back({std::move(socket), NumericAddress(address, size), time_.Now() + kPatience});
   }
 }
 

@@ -12,15 +12,15 @@
 // Who says nothing for kPatience is let go. A thread of its own.
 
 #include <atomic>
-#include <cstdint>
+#include <cstddef>
 #include <list>
 #include <memory>
 #include <string>
 #include <thread>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/time_source.h"
 #include "base/unique_fd.h"
 #include "grpcpp/server_builder.h"
 #include "security/client_hello.h"
@@ -77,6 +77,7 @@ class ConnectionGate {
   const UniqueFd wake_;
   const JobKeys keys_;
   const ClientHelloReader hellos_;
+  const RealTime time_;
   Refusals& refusals_;
   Acceptor plain_, encrypted_;
   std::atomic<bool> closing_ = false;

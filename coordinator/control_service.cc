@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/host_name.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
@@ -37,8 +38,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 // What listens at an address; if nothing can, `why` says so (gRPC does not).
 UniqueFd ListenAt(const HostPort& address, std::string& why) {
-  std::string host = address.host;
-  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  const std::string host = WithoutBrackets(address.host);
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;

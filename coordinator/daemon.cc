@@ -8,11 +8,11 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/file_limit.h"
+#include "base/host_name.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
@@ -89,19 +89,13 @@ absl::StatusOr<std::unique_ptr<RunReporter>> MakeReporter(const Job& job, Metric
                                        job.began);
 }
 
-std::string OwnName() {
-  char host[256] = "HOST";
-  gethostname(host, sizeof(host) - 1);
-  return host;
-}
-
 // Where others ask what listens at `address`: a wildcard is no address for them.
 std::string AddressForOthers(const std::string& address) {
   const absl::StatusOr<HostPort> at = ParseHostPort(address);
   if (!at.ok()) return address;
   const bool wildcard =
       at->host == "0.0.0.0" || at->host == "*" || at->host == "::" || at->host == "[::]";
-  return wildcard ? absl::StrCat(OwnName(), ":", at->port) : address;
+  return wildcard ? absl::StrCat(HostName(), ":", at->port) : address;
 }
 
 // Answers for metrics, and says who else does, at the host that nodes know the coordinator by; null
@@ -132,12 +126,6 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const Job& job, Contro
   return metrics;
 }
 
-// The address says whether others reach this host at all.
-bool IsLoopback(const std::string& address) {
-  return absl::StartsWith(address, "127.") || absl::StartsWith(address, "localhost:") ||
-         absl::StartsWith(address, "[::1]:");
-}
-
 // The page that people watch the job by, and a line that says where; null: there is none, which
 // never ends a job.
 std::unique_ptr<LivePage> StartPage(const JobConfig& config, ControlService& service,
@@ -157,9 +145,11 @@ std::unique_ptr<LivePage> StartPage(const JobConfig& config, ControlService& ser
   const std::string url = (*page)->url();
   service.SetPage(url);
   std::string line = absl::StrCat("live page ", url);
-  if (!IsLoopback(service.address())) {
+  // The coordinator's address says whether others reach this host at all.
+  const absl::StatusOr<HostPort> own = ParseHostPort(service.address());
+  if (own.ok() && !IsLoopback(own->host)) {
     absl::StrAppend(&line, " on this host; from another one first: ssh -N -L ", (*page)->port(),
-                    ":127.0.0.1:", (*page)->port(), " ", OwnName());
+                    ":127.0.0.1:", (*page)->port(), " ", HostName());
   }
   reporter.Say(line);
   return *std::move(page);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/crc32c.h"
 #include "base/file.h"
+#include "base/host_name.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -63,10 +64,8 @@ absl::Status EventFiles::Open(absl::Time now) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) return FileError(error.value(), "make", folder_);
-  char host[256] = "unknown";
-  gethostname(host, sizeof(host) - 1);
   path_ = absl::StrFormat("%s/events.out.tfevents.%010d.%s.%d", folder_, absl::ToUnixSeconds(now),
-                          host, getpid());
+                          HostName(), getpid());
   file_.reset(std::fopen(path_.c_str(), "ae"));
   if (file_ == nullptr) return FileError(errno, "write", path_);
   tensorboard::Event version = EventAt(now, 0);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/host_name.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "grpcpp/create_channel.h"
@@ -33,14 +34,17 @@ bool SomebodyListens(const HostPort& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) !=
-      0) {
+  if (getaddrinfo(WithoutBrackets(address.host).c_str(), std::to_string(address.port).c_str(),
+                  &hints, &found) != 0) {
     return false;
   }
-  const UniqueFd socket(::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0));
-  const timeval limit{.tv_sec = 1, .tv_usec = 0};
-  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-  const bool listens = connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0;
+  bool listens = false;
+  for (const addrinfo* at = found; at != nullptr && !listens; at = at->ai_next) {
+    const UniqueFd socket(::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0));
+    const timeval limit{.tv_sec = 1, .tv_usec = 0};
+    setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    listens = connect(socket.get(), at->ai_addr, at->ai_addrlen) == 0;
+  }
   freeaddrinfo(found);
   return listens;
 }

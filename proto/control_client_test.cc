@@ -1,7 +1,16 @@
 #include "proto/control_client.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <string>
+#include <utility>
+
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/unique_fd.h"
 #include "gtest/gtest.h"
 
 namespace tug {
@@ -29,6 +38,43 @@ TEST(ControlClient, SaysWhatToDoWhenNobodyListens) {
   EXPECT_TRUE(absl::StrContains(message, "cannot reach the coordinator at 127.0.0.1:1")) << message;
   EXPECT_TRUE(absl::StrContains(message, "tug coordinator JOB --listen")) << message;
   EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+}
+
+// Listens at a loopback address, and says nothing to whoever connects; `port`: a free one.
+UniqueFd ListenInSilence(const char* host, int& port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* at = nullptr;
+  if (getaddrinfo(host, "0", &hints, &at) != 0) return UniqueFd();
+  UniqueFd fd(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage own{};
+  socklen_t size = sizeof(own);
+  const bool listens = bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 &&
+                       listen(fd.get(), SOMAXCONN) == 0 &&
+                       getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0;
+  freeaddrinfo(at);
+  port = ntohs(reinterpret_cast<sockaddr_in&>(own).sin_port);  // where IPv6 has it, too
+  return listens ? std::move(fd) : UniqueFd();
+}
+
+TEST(ControlClient, TellsWhoListensWithOtherKeysFromNobody) {
+  const absl::StatusOr<JobKeys> keys = MakeJobKeys(SecurityConfig::CURVE);
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  const auto connect = [&](const std::string& host, int port) {
+    return ControlClient::Connect(absl::StrCat(host, ":", port), absl::Milliseconds(300), *keys)
+        .status()
+        .code();
+  };
+  EXPECT_EQ(connect("127.0.0.1", 1), absl::StatusCode::kUnavailable);
+  int port = 0;
+  const UniqueFd four = ListenInSilence("127.0.0.1", port);
+  ASSERT_TRUE(four.valid());
+  EXPECT_EQ(connect("127.0.0.1", port), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(connect("localhost", port), absl::StatusCode::kUnauthenticated);
+  const UniqueFd six = ListenInSilence("::1", port);
+  if (!six.valid()) GTEST_SKIP() << "skipped: this host has no IPv6 loopback";
+  EXPECT_EQ(connect("[::1]", port), absl::StatusCode::kUnauthenticated);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "proto/control_credentials.h"
 
-#include <utility>
+#include <tuple>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -23,7 +22,7 @@ std::optional<std::string> MetadataOf(const grpc::ServerContextBase& context, co
   return std::string(found->second.data(), found->second.size());
 }
 
-// " (it speaks ...)" where it names another version than ours.
+// "it speaks wire format 3, the coordinator 4" where it names another version than ours.
 std::optional<std::string> OtherVersion(const grpc::ServerContextBase& context) {
   for (const auto& [name, what, ours] : {std::tuple{kControl, "control protocol", kControlVersion},
                                          {kWire, "wire format", uint32_t{kWireVersion}}}) {
@@ -56,7 +55,7 @@ std::optional<CallRefusal> RefusalByKeys(const grpc::ServerContextBase& context,
     return Refuse(
         "it has no keys",
         absl::StrCat("this job takes only who has its keys (security.mode ",
-                     absl::AsciiStrToUpper(mode),
+                     SecurityConfig::Mode_Name(keys.mode),
                      "); give --keys FILE or TUG_KEYS=FILE, a copy of the coordinator's"));
   }
   if (encrypted != wants_encryption) {

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "base/clock_offset.h"
 #include "base/host_identity.h"
+#include "base/host_name.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
@@ -24,12 +25,6 @@ namespace {
 
 // Without an answer, before people are told.
 constexpr absl::Duration kSilence = absl::Seconds(2);
-
-std::string HostName() {
-  char name[256] = "unknown";
-  gethostname(name, sizeof(name) - 1);
-  return name;
-}
 
 // One node's beats.
 class Beats {

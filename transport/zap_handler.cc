@@ -1,6 +1,5 @@
 #include "transport/zap_handler.h"
 
-#include <netdb.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -10,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/status_macros.h"
+#include "base/host_name.h"
 
 namespace tug {
 namespace {
@@ -22,9 +21,9 @@ constexpr char kUser[] = "tug";
 constexpr size_t kCurveKeyBytes = 32;
 // Of a ZAP request: version, number, domain, address, routing id, mechanism; credentials follow.
 constexpr size_t kRequestFrames = 6;
-constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
-                        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                        ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED;
+constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_DISCONNECTED |
+                        ZMQ_EVENT_CLOSED;
 // Addresses that are remembered: more connections at a time than a job has.
 constexpr size_t kMostAddresses = 65536;
 
@@ -60,12 +59,8 @@ bool SendText(void* socket, const std::string& text, int flags) {
 std::string AddressOf(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  char host[NI_MAXHOST] = "an unknown address";
-  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
-    getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof(host), nullptr, 0,
-                NI_NUMERICHOST);
-  }
-  return host;
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) size = 0;
+  return NumericAddress(address, size);
 }
 
 absl::Status NoSocket() {

@@ -4,9 +4,9 @@
 // Who is let in at a ZeroMQ socket that listens: only those who have the job's keys. libzmq asks
 // once for each connection, by ZAP (RFC 27), and this answers; those who do not even speak the
 // mechanism (PLAIN of RFC 24, CURVE of RFC 25) libzmq turns away by itself, and a monitor of the
-// socket tells. Both are counted, and said once for each address and reason. Bytes that are no ZMTP 3
-// at all libzmq (4.3.4) closes without telling anybody: those are neither. Nothing of this is on the
-// way of a message.
+// socket tells. Both are counted, and said once for each address and reason. Bytes that are no ZMTP
+// 3 at all libzmq (4.3.4) closes without telling anybody: those are neither. Nothing of this is on
+// the way of a message.
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "security/job_keys.h"
 #include "security/refusals.h"
@@ -62,7 +61,7 @@ class ZapHandler {
   const JobKeys keys_;
   const std::string public_key_;  // of CURVE, as bytes
   Refusals refusals_;
-  // Of connections whose handshake is not over, by their descriptor; the handler's thread's.
+  // Of connections that are there, by their descriptor; the handler's thread's.
   std::map<int, std::string> addresses_;
   std::string failure_;  // of the handshake of the connection that ends next; empty: none
   std::thread thread_;
