@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
 #include <system_error>
 #include <vector>
 

@@ -4,21 +4,12 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/trace_figures.h"
 
 namespace tug {
 namespace {
 
 constexpr int64_t kEver = std::numeric_limits<int64_t>::min();
-
-bool Has(const TracedTrack& track, TraceKind kind) {
-  return std::any_of(track.events.begin(), track.events.end(),
-                     [&](const TraceEvent& event) { return event.kind == kind; });
-}
-
-// As in trace_figures.cc: passes without steps.
-bool IsOfDevice(const TracedTrack& track) {
-  return Has(track, TraceKind::kForward) && !Has(track, TraceKind::kStep);
-}
 
 bool Overlap(const TraceEvent& a, const TraceEvent& b) {
   return a.first_segment < b.first_segment + b.segment_count &&

@@ -30,7 +30,6 @@ class PathSpans {
   // REQUIRES: `trace` outlives it.
   explicit PathSpans(const JobTrace& trace);
 
-  const TraceRange& range() const { return trace_.range; }
   // "worker 2"; "node 7" where nothing is known of it.
   std::string NodeName(uint32_t node) const;
   std::string BlockName(uint32_t block) const;

@@ -59,8 +59,6 @@ void RunReporter::OnStep(const StepMetrics& metrics, absl::Time now) {
   history_.OnStep(metrics, SinceBegin(now));
   workers_.Add(metrics);
   newest_step_ = metrics;
-  ++steps_;
-  tokens_ += metrics.tokens;
   seconds_ += metrics.mean_seconds;
   Count([&](JobTotals& totals) {
     ++totals.steps;
@@ -210,14 +208,16 @@ void RunReporter::Finish(const StatusReply& status, uint64_t job_steps, absl::Du
 
 std::string RunReporter::ResultText() const {
   std::string text;
+  const JobTotals told = totals();
   if (seconds_ > 0) {
-    absl::StrAppend(&text, ", ",
-                    WithThousands(static_cast<uint64_t>(static_cast<double>(tokens_) / seconds_)),
+    const double rate = static_cast<double>(told.tokens) / seconds_;
+    absl::StrAppend(&text, ", ", WithThousands(static_cast<uint64_t>(rate)),
                     replay_.empty() ? " tokens/s" : " samples/s");
   }
   if (!newest_step_.has_value()) return text;
   if (!replay_.empty()) {
-    absl::StrAppendFormat(&text, ", %.1f ms a step", seconds_ / static_cast<double>(steps_) * 1e3);
+    absl::StrAppendFormat(&text, ", %.1f ms a step",
+                          seconds_ / static_cast<double>(told.steps) * 1e3);
     return text;
   }
   absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);

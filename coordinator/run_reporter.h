@@ -111,8 +111,6 @@ class RunReporter {
   std::vector<std::string> blame_lines_;  // what its critical paths say
   std::optional<StepMetrics> newest_step_;
   std::optional<EvalMetrics> newest_eval_;
-  uint64_t steps_ = 0;
-  uint64_t tokens_ = 0;
   double seconds_ = 0;
   mutable absl::Mutex totals_mutex_;
   JobTotals totals_ ABSL_GUARDED_BY(totals_mutex_);  // for people who watch

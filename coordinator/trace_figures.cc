@@ -42,17 +42,6 @@ int64_t Covered(const std::vector<Interval>& intervals, int64_t begin_ns, int64_
   return covered_ns;
 }
 
-bool Has(const TracedTrack& track, TraceKind kind) {
-  return std::any_of(track.events.begin(), track.events.end(),
-                     [&](const TraceEvent& event) { return event.kind == kind; });
-}
-
-// A device has a track of its own, without steps: those are the compute thread's, which has the
-// passes too, as long as it was at them.
-bool IsOfDevice(const TracedTrack& track) {
-  return Has(track, TraceKind::kForward) && !Has(track, TraceKind::kStep);
-}
-
 std::vector<StepFigures> FiguresOfWorker(const TracedNode& node, TraceRange range) {
   const bool has_device = std::any_of(node.tracks.begin(), node.tracks.end(), IsOfDevice);
   std::map<uint64_t, StepFigures> steps;
@@ -108,6 +97,14 @@ std::vector<StepFigures> FiguresOfWorker(const TracedNode& node, TraceRange rang
 }
 
 }  // namespace
+
+bool IsOfDevice(const TracedTrack& track) {
+  const auto has = [&](TraceKind kind) {
+    return std::any_of(track.events.begin(), track.events.end(),
+                       [&](const TraceEvent& event) { return event.kind == kind; });
+  };
+  return has(TraceKind::kForward) && !has(TraceKind::kStep);
+}
 
 double StepFigures::overlap() const {
   if (communication_seconds <= 0) return 1;

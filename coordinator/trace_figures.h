@@ -27,6 +27,10 @@ struct StepFigures {
   double overlap() const;
 };
 
+// Whether a worker's track is of a device: it has passes without steps. Steps are the compute
+// thread's, which has the passes too, as long as it was at them. Pure.
+bool IsOfDevice(const TracedTrack& track);
+
 // By worker, then clock; steps of the range whose end was recorded. Pure.
 std::vector<StepFigures> FiguresOf(const JobTrace& trace);
 

@@ -11,10 +11,10 @@ namespace tug {
 // What the live page asks for (coordinator/live_page.html). Numbers that are not finite are null,
 // bytes that are not UTF-8 are replaced. Pure, thread-safe.
 
-// /status.json: name, run_dir, phase ("running"), ended, text (how it ended, or that it waits),
-// step, steps, loss, tokens_per_second, unit ("tokens" or "samples"), seconds_left,
-// last_checkpoint, failure, view, best ({step, loss} or null), late (sentences), and nodes: for
-// each id, name, role, host, pid, heard_seconds, virtual_workers, step, step_seconds,
+// /status.json: name, run_dir, phase ("running"), ended, step, steps, loss, replay (name of the
+// profile; empty: a training), tokens_per_second, unit ("tokens" or "samples"), seconds_left,
+// last_checkpoint, failure, stopped_early, view, best ({step, loss} or null), late (sentences), and
+// nodes: for each id, name, role, host, pid, heard_seconds, virtual_workers, step, step_seconds,
 // compute_seconds, wait_seconds, activity (in words), doing (as NodeActivity, lower case),
 // bytes_per_second, memory_bytes, staleness.
 std::string StatusJson(const StatusReply& status);

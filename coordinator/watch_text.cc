@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/median.h"
+#include "coordinator/sync_figures.h"
 
 namespace tug {
 namespace {
@@ -62,12 +64,6 @@ std::string SumText(const NodeActivity& waiting, const StatusReply& status) {
     if (missing == nullptr || server.block() == waiting.block()) missing = &server;
   }
   return missing == nullptr ? "sum" : absl::StrCat("sum, missing ", MissingText(*missing, status));
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 double OwnSeconds(const NodeStatus& node) { return node.step_seconds() - node.wait_seconds(); }
@@ -203,12 +199,8 @@ std::vector<std::string> LateTexts(const StatusReply& status) {
 }
 
 double MeanStaleness(const NodeCounters& counters) {
-  double updates = 0, sum = 0;
-  for (int t = 0; t < counters.staleness_size(); ++t) {
-    updates += static_cast<double>(counters.staleness(t));
-    sum += t * static_cast<double>(counters.staleness(t));
-  }
-  return updates == 0 ? 0 : sum / updates;
+  const auto& staleness = counters.staleness();
+  return SyncFigures{.staleness = {staleness.begin(), staleness.end()}}.MeanStaleness();
 }
 
 }  // namespace tug

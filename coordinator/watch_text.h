@@ -13,20 +13,22 @@ namespace tug {
 // "worker 3"
 std::string NodeName(const NodeStatus& node);
 
-// "waiting for nodes", "running", "done", "stopped" (before the last step), "failed"
+// "waiting for nodes", "running", "done", "failed"
 std::string PhaseText(Phase phase);
 
 // "computing h.3"; "waiting 0.8 s for h.3: sum, missing virtual worker 2 (worker 3)"; of a server
 // "waiting 0.8 s for pushes of h.3: virtual worker 2 (worker 3)". Empty: it has not said.
 std::string ActivityText(const NodeStatus& node, const StatusReply& status);
 
-// Who holds the others up, a sentence each, the longest-lasting reasons first; empty: nobody.
+// Who holds the others up, a sentence each: nodes that are silent, then workers that are late, both
+// in the order of the status; empty: nobody.
+//   "server 2 is silent: not heard of for 2.3 s"
 //   "worker 3 is late: step 118, others 120; 812 ms of its own a step, others 401 ms; server 1
-//   waits 0.8 s for its push of h.2" "server 2 is silent: not heard of for 2.3 s"
+//   waits 0.8 s for its push of h.2"
 // A worker's own time is that of a step in which it did not wait for weights. It counts as late
-// when that is kLateRatio of the others' median, when it is two steps behind and
-// half a second of them more than its heartbeat is old, or when a server has
-// waited for it alone, or for it and a minority, for kLateSeconds.
+// when that is kLateRatio of the others' median, when it is two steps behind and half a second of
+// them more than its heartbeat is old, or when a server has waited for it alone, or for it and a
+// minority, for kLateSeconds.
 std::vector<std::string> LateTexts(const StatusReply& status);
 inline constexpr double kLateRatio = 1.3;
 inline constexpr double kLateSeconds = 0.3;
