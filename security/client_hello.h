@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 struct ssl_ctx_st;

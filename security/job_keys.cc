@@ -3,7 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/random.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #include <cerrno>
@@ -32,14 +32,9 @@ KeyProof Hmac(absl::string_view key, absl::string_view what) {
 
 absl::StatusOr<std::string> RandomToken() {
   char bytes[kTokenBytes];
-  for (size_t filled = 0; filled < sizeof(bytes);) {
-    const ssize_t got = getrandom(bytes + filled, sizeof(bytes) - filled, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      return absl::InternalError(
-          absl::StrCat("the system gives no random bits: ", std::strerror(errno)));
-    }
-    filled += static_cast<size_t>(got);
+  if (getentropy(bytes, sizeof(bytes)) != 0) {
+    return absl::InternalError(
+        absl::StrCat("the system gives no random bits: ", std::strerror(errno)));
   }
   return Hexadecimal(absl::string_view(bytes, sizeof(bytes)));
 }

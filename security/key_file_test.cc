@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <random>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/test_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -22,11 +22,8 @@ using ::testing::Not;
 constexpr uint64_t kSeed = 161803;
 
 std::string PathOf(const std::string& name) {
-  static const std::string folder = [] {
-    std::string pattern = ::testing::TempDir() + "/keys-XXXXXX";
-    return std::string(mkdtemp(pattern.data()));
-  }();
-  return folder + "/" + name;
+  static const TestFolder folder;
+  return folder.path() + "/" + name;
 }
 
 std::string ReadText(const std::string& path) {

@@ -1,6 +1,5 @@
 #include "security/security_rules.h"
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace tug {
@@ -33,21 +32,21 @@ absl::Status CheckKeysFit(SecurityConfig::Mode mode, const JobKeys& keys) {
     return absl::FailedPreconditionError(absl::StrCat(
         "there are keys (--keys or TUG_KEYS, mode ", ModeName(keys.mode),
         "), and the job's security.mode is NONE: leave them out, or set security.mode=",
-        absl::AsciiStrToUpper(ModeName(keys.mode))));
+        SecurityConfig::Mode_Name(keys.mode)));
   }
-  const std::string wanted = ModeName(mode);
-  const std::string make = wanted == "token" ? "tug keys FILE" : "tug keys FILE --mode curve";
+  const std::string wanted = SecurityConfig::Mode_Name(mode);
+  const std::string make =
+      mode == SecurityConfig::TOKEN ? "tug keys FILE" : "tug keys FILE --mode curve";
   if (keys.none()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("security.mode is ", absl::AsciiStrToUpper(wanted),
-                     ", and there are no keys: make them with `", make,
+        absl::StrCat("security.mode is ", wanted, ", and there are no keys: make them with `", make,
                      "`, and give every process of the job --keys FILE (or TUG_KEYS=FILE)"));
   }
   if (keys.mode == mode) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("security.mode is ", absl::AsciiStrToUpper(wanted),
-                   ", and the keys are of mode ", ModeName(keys.mode), ": make others with `", make,
-                   "`, or set security.mode=", absl::AsciiStrToUpper(ModeName(keys.mode))));
+      absl::StrCat("security.mode is ", wanted, ", and the keys are of mode ", ModeName(keys.mode),
+                   ": make others with `", make,
+                   "`, or set security.mode=", SecurityConfig::Mode_Name(keys.mode)));
 }
 
 }  // namespace tug
