@@ -39,15 +39,9 @@ constexpr const char* kNotIdentity[] = {
     "data.resolved_tokenizer",
     "data.resolved_labels",
     "replay.resolved_profile",
-    "trace.steps",
-    "trace.first_step",
-    "watch.page",
-    "watch.page_port",
-    "watch.metrics",
-    "watch.metrics_port",
-    "watch.tensorboard",
-    "watch.csv",
-    "security.mode",
+    "trace",
+    "watch",
+    "security",
 };
 
 absl::Status RefuseResolved(const JobConfig& config) {
