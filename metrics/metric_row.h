@@ -15,7 +15,6 @@
 // Nothing is kept for a metric beside what the process counts anyway: figures are read when
 // somebody asks, so counting costs no more than before, and takes no lock of a hot path.
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -11,6 +11,7 @@ namespace {
 
 using F = ServerFigures;
 using S = MetricSamples;
+using shared_rows::Row;
 
 // A number of each lane.
 template <auto member>
@@ -63,24 +64,25 @@ constexpr MetricRow<F> kRows[] = {
      [](const F& f, S& s) { s.Add(StalenessOf(f)); }},
     {"tug_messages_repeated_total", MetricType::kCounter, "messages", "lane",
      "Messages that a lane had taken before", OfLanes<&LaneFigures::repeated_messages>},
-    shared_rows::WaitingBytes<F>(OfLanes<&LaneFigures::waiting_bytes>),
-    shared_rows::OutstandingBytes<F>(OfLanes<&LaneFigures::outstanding_bytes>),
-    shared_rows::MostOutstandingBytes<F>(OfLanes<&LaneFigures::most_outstanding_bytes>),
-    shared_rows::SocketBytes<F>(OfLanes<&LaneFigures::socket_bytes>),
-    shared_rows::SentBytes<F>(OfLanes<&LaneFigures::sent_bytes>),
-    shared_rows::ReceivedBytes<F>(OfLanes<&LaneFigures::received_bytes>),
-    shared_rows::DroppedMessages<F>(OfLanes<&LaneFigures::messages_dropped>),
-    shared_rows::RefusedMessages<F>(OfLanes<&LaneFigures::messages_refused>),
-    shared_rows::DroppedPushes<F>(OfLanes<&LaneFigures::dropped_pushes>),
-    shared_rows::DeferredPushes<F>(OfLanes<&LaneFigures::deferred_pushes>),
-    shared_rows::HeldBytes<F>([](const F& f, S& s) {
-      s.Add("weights", Sum<&LaneFigures::weight_bytes>(f));
-      s.Add("optimizer", Sum<&LaneFigures::optimizer_bytes>(f));
-      s.Add("sums", Sum<&LaneFigures::sum_bytes>(f));
-      s.Add("cached", Sum<&LaneFigures::cached_bytes>(f));
-      s.Add("shared", Sum<&LaneFigures::shared_bytes>(f));
-    }),
-    shared_rows::PredictedHeldBytes<F>(Field<&F::predicted_held_bytes>),
+    Row<F>(shared_rows::kWaitingBytes, OfLanes<&LaneFigures::waiting_bytes>),
+    Row<F>(shared_rows::kOutstandingBytes, OfLanes<&LaneFigures::outstanding_bytes>),
+    Row<F>(shared_rows::kMostOutstandingBytes, OfLanes<&LaneFigures::most_outstanding_bytes>),
+    Row<F>(shared_rows::kSocketBytes, OfLanes<&LaneFigures::socket_bytes>),
+    Row<F>(shared_rows::kSentBytes, OfLanes<&LaneFigures::sent_bytes>),
+    Row<F>(shared_rows::kReceivedBytes, OfLanes<&LaneFigures::received_bytes>),
+    Row<F>(shared_rows::kDroppedMessages, OfLanes<&LaneFigures::messages_dropped>),
+    Row<F>(shared_rows::kRefusedMessages, OfLanes<&LaneFigures::messages_refused>),
+    Row<F>(shared_rows::kDroppedPushes, OfLanes<&LaneFigures::dropped_pushes>),
+    Row<F>(shared_rows::kDeferredPushes, OfLanes<&LaneFigures::deferred_pushes>),
+    Row<F>(shared_rows::kHeldBytes,
+           [](const F& f, S& s) {
+             s.Add("weights", Sum<&LaneFigures::weight_bytes>(f));
+             s.Add("optimizer", Sum<&LaneFigures::optimizer_bytes>(f));
+             s.Add("sums", Sum<&LaneFigures::sum_bytes>(f));
+             s.Add("cached", Sum<&LaneFigures::cached_bytes>(f));
+             s.Add("shared", Sum<&LaneFigures::shared_bytes>(f));
+           }),
+    Row<F>(shared_rows::kPredictedHeldBytes, Field<&F::predicted_held_bytes>),
 };
 
 }  // namespace

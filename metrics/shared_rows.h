@@ -3,133 +3,72 @@
 
 #include "metrics/metric_row.h"
 
-// Rows that workers and servers both have: name, type, unit, label and help, without what reads
-// them.
+// Rows that workers and servers both have, without what reads them.
 namespace tug::shared_rows {
 
-template <typename Figures>
-using Read = void (*)(const Figures&, MetricSamples&);
+// As of MetricRow.
+struct RowText {
+  const char* name;
+  MetricType type;
+  const char* unit;
+  const char* label;
+  const char* help;
+};
 
 template <typename Figures>
-constexpr MetricRow<Figures> WaitingBytes(Read<Figures> read) {
-  return {"tug_queue_waiting_bytes",
-          MetricType::kGauge,
-          "bytes",
-          "lane",
-          "Payloads that wait for their turn and for credit: a worker's pushes, a lane's weights",
-          read};
+constexpr MetricRow<Figures> Row(const RowText& text,
+                                 void (*read)(const Figures&, MetricSamples&)) {
+  return {text.name, text.type, text.unit, text.label, text.help, read};
 }
 
-template <typename Figures>
-constexpr MetricRow<Figures> OutstandingBytes(Read<Figures> read) {
-  return {"tug_queue_outstanding_bytes",
-          MetricType::kGauge,
-          "bytes",
-          "lane",
-          "Payloads sent and not known to be received: a worker's pushes, a lane's weights",
-          read};
-}
+inline constexpr RowText kWaitingBytes = {
+    "tug_queue_waiting_bytes", MetricType::kGauge, "bytes", "lane",
+    "Payloads that wait for their turn and for credit: a worker's pushes, a lane's weights"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> MostOutstandingBytes(Read<Figures> read) {
-  return {"tug_queue_most_outstanding_bytes",
-          MetricType::kGauge,
-          "bytes",
-          "lane",
-          "The most at a time; of a lane, to one worker",
-          read};
-}
+inline constexpr RowText kOutstandingBytes = {
+    "tug_queue_outstanding_bytes", MetricType::kGauge, "bytes", "lane",
+    "Payloads sent and not known to be received: a worker's pushes, a lane's weights"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> SocketBytes(Read<Figures> read) {
-  return {"tug_socket_bytes_total",
-          MetricType::kCounter,
-          "bytes",
-          "lane",
-          "Given to sockets, headers included: all that is sent but through shared memory",
-          read};
-}
+inline constexpr RowText kMostOutstandingBytes = {"tug_queue_most_outstanding_bytes",
+                                                  MetricType::kGauge, "bytes", "lane",
+                                                  "The most at a time; of a lane, to one worker"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> SentBytes(Read<Figures> read) {
-  return {"tug_sent_bytes_total",
-          MetricType::kCounter,
-          "bytes",
-          "lane",
-          "Messages sent, headers included, through shared memory too",
-          read};
-}
+inline constexpr RowText kSocketBytes = {
+    "tug_socket_bytes_total", MetricType::kCounter, "bytes", "lane",
+    "Given to sockets, headers included: all that is sent but through shared memory"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> ReceivedBytes(Read<Figures> read) {
-  return {"tug_received_bytes_total",
-          MetricType::kCounter,
-          "bytes",
-          "lane",
-          "Messages received, headers included, through shared memory too",
-          read};
-}
+inline constexpr RowText kSentBytes = {
+    "tug_sent_bytes_total", MetricType::kCounter, "bytes", "lane",
+    "Messages sent, headers included, through shared memory too"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> DroppedMessages(Read<Figures> read) {
-  return {"tug_messages_dropped_total",
-          MetricType::kCounter,
-          "messages",
-          "lane",
-          "Malformed or hostile messages, dropped",
-          read};
-}
+inline constexpr RowText kReceivedBytes = {
+    "tug_received_bytes_total", MetricType::kCounter, "bytes", "lane",
+    "Messages received, headers included, through shared memory too"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> RefusedMessages(Read<Figures> read) {
-  return {"tug_messages_refused_total",
-          MetricType::kCounter,
-          "messages",
-          "lane",
-          "Messages of an old view or timeline, refused",
-          read};
-}
+inline constexpr RowText kDroppedMessages = {"tug_messages_dropped_total", MetricType::kCounter,
+                                             "messages", "lane",
+                                             "Malformed or hostile messages, dropped"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> DroppedPushes(Read<Figures> read) {
-  return {"tug_pushes_dropped_total",
-          MetricType::kCounter,
-          "messages",
-          "lane",
-          "Pushes that came too late for their update (sync.policy BACKUP)",
-          read};
-}
+inline constexpr RowText kRefusedMessages = {"tug_messages_refused_total", MetricType::kCounter,
+                                             "messages", "lane",
+                                             "Messages of an old view or timeline, refused"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> DeferredPushes(Read<Figures> read) {
-  return {"tug_pushes_deferred_total",
-          MetricType::kCounter,
-          "messages",
-          "lane",
-          "Pushes that a lane had no memory for yet",
-          read};
-}
+inline constexpr RowText kDroppedPushes = {
+    "tug_pushes_dropped_total", MetricType::kCounter, "messages", "lane",
+    "Pushes that came too late for their update (sync.policy BACKUP)"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> HeldBytes(Read<Figures> read) {
-  return {"tug_held_bytes",
-          MetricType::kGauge,
-          "bytes",
-          "kind",
-          "Held for training, the most at a time: weights, gradients, optimizer state, sums, "
-          "weights cached for others, memory shared with other processes",
-          read};
-}
+inline constexpr RowText kDeferredPushes = {"tug_pushes_deferred_total", MetricType::kCounter,
+                                            "messages", "lane",
+                                            "Pushes that a lane had no memory for yet"};
 
-template <typename Figures>
-constexpr MetricRow<Figures> PredictedHeldBytes(Read<Figures> read) {
-  return {"tug_predicted_held_bytes",
-          MetricType::kGauge,
-          "bytes",
-          "",
-          "What the formulas say of all that, but for shared memory",
-          read};
-}
+inline constexpr RowText kHeldBytes = {
+    "tug_held_bytes", MetricType::kGauge, "bytes", "kind",
+    "Held for training, the most at a time: weights, gradients, optimizer state, sums, "
+    "weights cached for others, memory shared with other processes"};
+
+inline constexpr RowText kPredictedHeldBytes = {
+    "tug_predicted_held_bytes", MetricType::kGauge, "bytes", "",
+    "What the formulas say of all that, but for shared memory"};
 
 }  // namespace tug::shared_rows
 

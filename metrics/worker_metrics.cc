@@ -7,6 +7,7 @@ namespace {
 
 using F = WorkerFigures;
 using S = MetricSamples;
+using shared_rows::Row;
 
 // What is known once the worker has built its exchange.
 template <auto member>
@@ -45,23 +46,24 @@ constexpr MetricRow<F> kRows[] = {
      "Pushes and pulls sent again for want of an answer", Known<&F::resent>},
     {"tug_messages_lost_total", MetricType::kCounter, "messages", "",
      "Messages given up since the peer was gone", Known<&F::messages_lost>},
-    shared_rows::WaitingBytes<F>(Known<&F::waiting_bytes>),
-    shared_rows::OutstandingBytes<F>(Known<&F::outstanding_bytes>),
-    shared_rows::MostOutstandingBytes<F>(Known<&F::most_outstanding_bytes>),
-    shared_rows::SocketBytes<F>(Known<&F::socket_bytes>),
-    shared_rows::SentBytes<F>(Known<&F::sent_bytes>),
-    shared_rows::ReceivedBytes<F>(Known<&F::received_bytes>),
-    shared_rows::DroppedMessages<F>(Known<&F::messages_dropped>),
-    shared_rows::RefusedMessages<F>(Known<&F::refused>),
-    shared_rows::DroppedPushes<F>(Known<&F::dropped_pushes>),
-    shared_rows::DeferredPushes<F>(Known<&F::deferred>),
-    shared_rows::HeldBytes<F>([](const F& f, S& s) {
-      if (!f.ready) return;
-      s.Add("weights", static_cast<double>(f.weight_bytes));
-      s.Add("gradients", static_cast<double>(f.gradient_bytes));
-      s.Add("shared", static_cast<double>(f.shared_bytes));
-    }),
-    shared_rows::PredictedHeldBytes<F>(Known<&F::predicted_held_bytes>),
+    Row<F>(shared_rows::kWaitingBytes, Known<&F::waiting_bytes>),
+    Row<F>(shared_rows::kOutstandingBytes, Known<&F::outstanding_bytes>),
+    Row<F>(shared_rows::kMostOutstandingBytes, Known<&F::most_outstanding_bytes>),
+    Row<F>(shared_rows::kSocketBytes, Known<&F::socket_bytes>),
+    Row<F>(shared_rows::kSentBytes, Known<&F::sent_bytes>),
+    Row<F>(shared_rows::kReceivedBytes, Known<&F::received_bytes>),
+    Row<F>(shared_rows::kDroppedMessages, Known<&F::messages_dropped>),
+    Row<F>(shared_rows::kRefusedMessages, Known<&F::refused>),
+    Row<F>(shared_rows::kDroppedPushes, Known<&F::dropped_pushes>),
+    Row<F>(shared_rows::kDeferredPushes, Known<&F::deferred>),
+    Row<F>(shared_rows::kHeldBytes,
+           [](const F& f, S& s) {
+             if (!f.ready) return;
+             s.Add("weights", static_cast<double>(f.weight_bytes));
+             s.Add("gradients", static_cast<double>(f.gradient_bytes));
+             s.Add("shared", static_cast<double>(f.shared_bytes));
+           }),
+    Row<F>(shared_rows::kPredictedHeldBytes, Known<&F::predicted_held_bytes>),
 };
 
 }  // namespace
