@@ -41,7 +41,6 @@ ExchangeClient::ExchangeClient(ExchangeOptions options, const SegmentTable& tabl
            .deferred = [this](PushDeferred event) { events_.emplace_back(event); },
            .shares_memory = [this](PeerId peer) { return transport_->SharesMemoryWith(peer); },
            .new_buffer = [this](size_t size_bytes) { return transport_->NewBuffer(size_bytes); }}),
-      seen_(table.num_blocks()),
       next_tick_(time_.Now() + kTick),
       pulled_(table.num_blocks()),
       open_pulls_(table.num_blocks()),
@@ -71,9 +70,6 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   if (now >= next_tick_) {
     exchange_.OnTick(now);
     choices = exchange_.choices();
-    for (uint32_t block = 0; block < seen_.size(); ++block) {
-      seen_[block] = exchange_.AwaitedOf(block);
-    }
     next_tick_ = now + kTick;
   }
   if (poll.has_value()) {
@@ -89,7 +85,9 @@ void ExchangeClient::Turn(absl::Time now, std::optional<absl::Duration> poll) {
   transport_counters_ = transport_->counters();
   if (!choices.has_value()) return;
   choices_ = *std::move(choices);
-  awaited_ = seen_;
+  for (uint32_t block = 0; block < awaited_.size(); ++block) {
+    awaited_[block] = exchange_.AwaitedOf(block);
+  }
 }
 
 void ExchangeClient::CarryOut(Request request, absl::Time now) {

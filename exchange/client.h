@@ -179,7 +179,6 @@ class ExchangeClient {
   Exchange exchange_;
   std::vector<Request> taken_;  // from requests_
   std::vector<Event> events_;   // of this turn
-  std::vector<Awaited> seen_;   // by block; of this tick
   absl::Time next_tick_;
 
   mutable absl::Mutex mutex_;

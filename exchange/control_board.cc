@@ -97,6 +97,11 @@ void ControlBoard::SetState(const State& state) {
   state_ = state;
 }
 
+ControlBoard::State ControlBoard::state() const {
+  absl::MutexLock lock(&mutex_);
+  return state_;
+}
+
 void ControlBoard::AddStep(StepReport report) {
   absl::MutexLock lock(&mutex_);
   steps_.push_back(std::move(report));

@@ -63,6 +63,7 @@ class ControlBoard {
   // Blocks until the orders are not `known` any more, or Cancel.
   absl::Status WaitForOrdersOtherThan(const Orders& known);
   void SetState(const State& state);
+  State state() const;
   void AddStep(StepReport report);
   void AddEval(EvalReport report);
   absl::Status cancelled() const;

@@ -1,6 +1,5 @@
 // Memory for gradients: taken, waited for, bound.
 #include <optional>
-#include <utility>
 
 #include "base/status_macros.h"
 #include "worker/orders_gate.h"
