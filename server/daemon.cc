@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +47,7 @@ std::vector<LaneCores> CoresOf(const ClusterConfig& cluster) {
 }
 
 // Up to the last entry that is not 0.
-void AddStaleness(const StalenessHistogram& staleness, NodeCounters& counters) {
+void AddStaleness(std::span<const uint64_t> staleness, NodeCounters& counters) {
   size_t entries = staleness.size();
   while (entries > 0 && staleness[entries - 1] == 0) --entries;
   while (counters.staleness_size() < static_cast<int>(entries)) counters.add_staleness(0);
@@ -56,12 +57,20 @@ void AddStaleness(const StalenessHistogram& staleness, NodeCounters& counters) {
   }
 }
 
+using LaneReports = std::vector<LaneThread::Report>;
+
+LaneReports ReportsOf(const std::vector<std::unique_ptr<LaneThread>>& lanes) {
+  LaneReports reports;
+  reports.reserve(lanes.size());
+  for (const std::unique_ptr<LaneThread>& lane : lanes) reports.push_back(lane->report());
+  return reports;
+}
+
 // The least of all lanes, once all have them of the same view.
-void AddClocks(const std::vector<std::unique_ptr<LaneThread>>& lanes, HeartbeatRequest& request) {
+void AddClocks(const LaneReports& reports, HeartbeatRequest& request) {
   std::vector<uint64_t> least;
   uint32_t view = 0;
-  for (const std::unique_ptr<LaneThread>& lane : lanes) {
-    const LaneThread::Report report = lane->report();
+  for (const LaneThread::Report& report : reports) {
     if (report.clocks.empty() || (view != 0 && report.clocks_of_view != view)) return;
     view = report.clocks_of_view;
     if (least.empty()) least = report.clocks;
@@ -72,12 +81,11 @@ void AddClocks(const std::vector<std::unique_ptr<LaneThread>>& lanes, HeartbeatR
 }
 
 // Of all lanes: the one that has waited longest, or else one that updates.
-NodeActivity ActivityOf(const std::vector<std::unique_ptr<LaneThread>>& lanes, absl::Time now) {
+NodeActivity ActivityOf(const LaneReports& reports, absl::Time now) {
   using Doing = ShardActivity::Doing;
   NodeActivity told;
   told.set_doing(NodeActivity::RESTING);
-  for (const std::unique_ptr<LaneThread>& lane : lanes) {
-    const LaneThread::Report report = lane->report();
+  for (const LaneThread::Report& report : reports) {
     const ShardActivity& activity = report.activity;
     const double seconds = std::max(0.0, absl::ToDoubleSeconds(now - report.active_since));
     const bool waits = activity.doing == Doing::kWaiting;
@@ -95,15 +103,14 @@ NodeActivity ActivityOf(const std::vector<std::unique_ptr<LaneThread>>& lanes, a
 }
 
 // All lanes' reports in one heartbeat.
-void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemory& memory,
-                HeartbeatRequest& request) {
+void AddReports(const LaneReports& reports, PeakMemory& memory, HeartbeatRequest& request) {
   bool ready = true;
   uint32_t copied_placement = std::numeric_limits<uint32_t>::max();
   uint32_t schedule = std::numeric_limits<uint32_t>::max();
   uint64_t shared_bytes = 0;
   NodeCounters& counters = *request.mutable_counters();
-  for (const std::unique_ptr<LaneThread>& lane : lanes) {
-    const LaneThread::Report report = lane->report();
+  for (const LaneThread::Report& report : reports) {
+    const LaneFigures& figures = report.figures;
     ready = ready && report.ready;
     schedule = std::min(schedule, report.schedule);
     copied_placement = std::min(copied_placement, report.copied_placement);
@@ -113,43 +120,38 @@ void AddReports(const std::vector<std::unique_ptr<LaneThread>>& lanes, PeakMemor
       added->set_key(notice.key);
       added->set_text(notice.text);
     }
-    counters.set_messages_dropped(counters.messages_dropped() + report.dropped);
-    counters.set_messages_refused(counters.messages_refused() + report.refused);
+    counters.set_messages_dropped(counters.messages_dropped() + figures.messages_dropped);
+    counters.set_messages_refused(counters.messages_refused() + figures.messages_refused);
     counters.set_most_outstanding_bytes(
-        std::max(counters.most_outstanding_bytes(), report.most_answer_bytes));
-    shared_bytes += report.shared_bytes;
-    counters.set_socket_bytes(counters.socket_bytes() + report.socket_bytes);
-    counters.set_updates(counters.updates() + report.updates);
-    counters.set_dropped_pushes(counters.dropped_pushes() + report.dropped_pushes);
-    counters.set_decode_seconds(counters.decode_seconds() + report.decode_seconds);
-    counters.set_weight_bytes(counters.weight_bytes() + report.weight_bytes);
-    counters.set_optimizer_bytes(counters.optimizer_bytes() + report.optimizer_bytes);
-    counters.set_sum_bytes(counters.sum_bytes() + report.sum_bytes);
-    counters.set_cached_bytes(counters.cached_bytes() + report.cached_bytes);
-    AddStaleness(report.staleness, counters);
+        std::max(counters.most_outstanding_bytes(), figures.most_outstanding_bytes));
+    shared_bytes += figures.shared_bytes;
+    counters.set_socket_bytes(counters.socket_bytes() + figures.socket_bytes);
+    counters.set_updates(counters.updates() + figures.updates);
+    counters.set_dropped_pushes(counters.dropped_pushes() + figures.dropped_pushes);
+    counters.set_decode_seconds(counters.decode_seconds() + figures.sum_seconds);
+    counters.set_weight_bytes(counters.weight_bytes() + figures.weight_bytes);
+    counters.set_optimizer_bytes(counters.optimizer_bytes() + figures.optimizer_bytes);
+    counters.set_sum_bytes(counters.sum_bytes() + figures.sum_bytes);
+    counters.set_cached_bytes(counters.cached_bytes() + figures.cached_bytes);
+    AddStaleness(figures.staleness, counters);
   }
-  AddClocks(lanes, request);
+  AddClocks(reports, request);
   request.set_ready(ready);
   request.set_schedule(schedule);
   request.set_copied_placement(copied_placement);
   counters.set_peak_memory_bytes(memory.Sample(shared_bytes));
 }
 
-absl::Status FirstFailure(const std::vector<std::unique_ptr<LaneThread>>& lanes) {
-  for (const std::unique_ptr<LaneThread>& lane : lanes) {
-    const absl::Status failure = lane->report().failure;
-    if (!failure.ok()) return failure;
+absl::Status FirstFailure(const LaneReports& reports) {
+  for (const LaneThread::Report& report : reports) {
+    if (!report.failure.ok()) return report.failure;
   }
   return absl::OkStatus();
 }
 
-ServerFigures FiguresOf(const std::vector<std::unique_ptr<LaneThread>>& lanes) {
+ServerFigures FiguresOf(LaneReports reports) {
   ServerFigures figures;
-  for (const std::unique_ptr<LaneThread>& lane : lanes) {
-    LaneThread::Report report = lane->report();
-    report.figures.shared_bytes = report.shared_bytes;
-    figures.lanes.push_back(std::move(report.figures));
-  }
+  for (LaneThread::Report& report : reports) figures.lanes.push_back(std::move(report.figures));
   return figures;
 }
 
@@ -206,7 +208,7 @@ absl::Status RunServer(const ServerOptions& options) {
         metrics,
         OpenMetrics(host, static_cast<uint16_t>(job.config.watch().metrics_port()),
                     {job.config.name(), "server", registered.node_id()}, [&](MetricsText& text) {
-                      ServerFigures figures = FiguresOf(lanes);
+                      ServerFigures figures = FiguresOf(ReportsOf(lanes));
                       figures.predicted_held_bytes = predicted_held_bytes;
                       text.Add(ServerMetrics(), figures);
                     }));
@@ -214,8 +216,9 @@ absl::Status RunServer(const ServerOptions& options) {
   }
   HeartbeatCallbacks callbacks;
   callbacks.report = [&](HeartbeatRequest& beat) {
-    AddReports(lanes, memory, beat);
-    *beat.mutable_activity() = ActivityOf(lanes, time.Now());
+    const LaneReports reports = ReportsOf(lanes);
+    AddReports(reports, memory, beat);
+    *beat.mutable_activity() = ActivityOf(reports, time.Now());
     beat.mutable_counters()->set_predicted_memory_bytes(predicted_bytes);
     beat.mutable_counters()->set_predicted_held_bytes(predicted_held_bytes);
     if (metrics != nullptr) beat.set_metrics_endpoint(metrics->address());
@@ -251,7 +254,7 @@ absl::Status RunServer(const ServerOptions& options) {
       if (reply.has_schedule()) lane->SetSchedule(reply.schedule());
     }
   };
-  callbacks.failure = [&] { return placed.ok() ? FirstFailure(lanes) : placed; };
+  callbacks.failure = [&] { return placed.ok() ? FirstFailure(ReportsOf(lanes)) : placed; };
   callbacks.trace = [&] { return trace.has_value() ? &*trace : nullptr; };
   if (may_leave) callbacks.leaving = [&] { return options.leave->asked(); };
   return BeatUntilEnd(*client, registered, callbacks);

@@ -55,29 +55,15 @@ class LaneThread {
     absl::Status failure;
     std::vector<CheckpointPart> parts;
     std::vector<ShardNotice> notices;
-    uint64_t dropped = 0;
-    uint64_t refused = 0;
-    uint32_t schedule = 0;           // number of the one in effect
-    uint64_t most_answer_bytes = 0;  // ShardCounters
-    uint64_t shared_bytes = 0;       // Transport::SharedBytes
-    uint64_t socket_bytes = 0;       // TransportCounters
+    uint32_t schedule = 0;  // number of the one in effect
     // Shard::Clocks, with all views before `clocks_of_view` fenced off; empty: not asked for.
     std::vector<uint64_t> clocks;
     uint32_t clocks_of_view = 0;
     // The newest placement (View.placement) in which all copies of the lane's segments were in
     // sync.
     uint32_t copied_placement = 0;
-    // ShardCounters.
-    uint64_t updates = 0;
-    StalenessHistogram staleness = {};
-    uint64_t dropped_pushes = 0;
-    double decode_seconds = 0;
-    // Most at a time, since the lane began: LaneMemory, Shard::most_held_bytes, most_cached_bytes.
-    uint64_t weight_bytes = 0;
-    uint64_t optimizer_bytes = 0;
-    uint64_t sum_bytes = 0;
-    uint64_t cached_bytes = 0;
-    // With watch.metrics, for people who watch.
+    // As of its last tick. With watch.metrics only: its CPU time, and the seconds of optimizer and
+    // answers.
     LaneFigures figures;
     ShardActivity activity = {};
     absl::Time active_since = absl::InfiniteFuture();  // that it has been at

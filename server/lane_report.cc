@@ -7,6 +7,16 @@
 #include "server/lane.h"
 
 namespace tug {
+namespace {
+
+// CPU time of the calling thread.
+double ThreadSeconds() {
+  timespec cpu{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+  return absl::ToDoubleSeconds(absl::DurationFromTimespec(cpu));
+}
+
+}  // namespace
 
 LaneThread::Report LaneThread::report() const {
   Report report;
@@ -14,7 +24,7 @@ LaneThread::Report LaneThread::report() const {
     absl::MutexLock lock(&mutex_);
     report = report_;
   }
-  report.shared_bytes = transport_->SharedBytes();
+  report.figures.shared_bytes = transport_->SharedBytes();
   if (snapshots_ != nullptr) report.parts = snapshots_->parts();
   return report;
 }
@@ -29,12 +39,10 @@ LaneFigures LaneThread::Figures() const {
   const ShardCounters& counters = shard_->counters();
   const TransportCounters transport = transport_->counters();
   const uint64_t dropped = transport.dropped + transport.connections_refused + counters.malformed;
-  timespec cpu{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
   return {.sum_seconds = counters.decode_seconds,
           .optimizer_seconds = counters.optimizer_seconds,
           .serve_seconds = counters.serve_seconds,
-          .cpu_seconds = absl::ToDoubleSeconds(absl::DurationFromTimespec(cpu)),
+          .cpu_seconds = job_.config.watch().metrics() ? ThreadSeconds() : 0,
           .updates = counters.updates,
           .staleness = {counters.staleness.begin(), counters.staleness.end()},
           .dropped_pushes = counters.dropped_pushes,
@@ -61,29 +69,15 @@ void LaneThread::PublishCounters() {
                absl::StrCat("placement.offload_dir: ", std::string(failure.message()),
                             "; what found no room there lies in memory")});
   }
-  const ShardCounters& counters = shard_->counters();
-  const TransportCounters transport = transport_->counters();
-  LaneFigures figures;
-  if (job_.config.watch().metrics()) figures = Figures();
+  LaneFigures figures = Figures();
   ShardActivity activity = shard_->activity();
   absl::MutexLock lock(&mutex_);
   // What is between two messages shows no update: versions tell that there were some.
-  if (activity.doing == ShardActivity::Doing::kResting && counters.updates > report_.updates) {
+  if (activity.doing == ShardActivity::Doing::kResting &&
+      figures.updates > report_.figures.updates) {
     activity.doing = ShardActivity::Doing::kUpdating;
   }
   report_.figures = std::move(figures);
-  report_.dropped = transport.dropped + transport.connections_refused + counters.malformed;
-  report_.socket_bytes = transport.socket_bytes;
-  report_.refused = counters.refused;
-  report_.most_answer_bytes = counters.most_answer_bytes;
-  report_.updates = counters.updates;
-  report_.staleness = counters.staleness;
-  report_.dropped_pushes = counters.dropped_pushes;
-  report_.decode_seconds = counters.decode_seconds;
-  report_.weight_bytes = memory_->weights().most();
-  report_.optimizer_bytes = memory_->state().most();
-  report_.sum_bytes = most_sum_bytes_;
-  report_.cached_bytes = most_cached_bytes_;
   if (shard_->CopiesInSync()) report_.copied_placement = placement_;
   if (activity == report_.activity) return;
   report_.activity = std::move(activity);

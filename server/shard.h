@@ -89,7 +89,7 @@
 #include "server/segment_state.h"
 #include "server/served_weights.h"
 #include "server/shard_activity.h"
-#include "server/staleness.h"
+#include "server/shard_counters.h"
 #include "server/sync_policy.h"
 #include "server/waiting_pulls.h"
 #include "server/weight_cache.h"
@@ -187,26 +187,6 @@ struct ShardSinks {
   std::function<void(const OrderRecord&)> record = {};
   // With a reduction: LaneReduction is to Work. On any thread.
   std::function<void()> wake = {};
-};
-
-struct ShardCounters {
-  uint64_t refused = 0;    // old view or timeline
-  uint64_t malformed = 0;  // passed the wire's checks but makes no sense here
-  uint64_t repeats = 0;
-  uint64_t deferred = 0;  // pushes not stored, for want of memory
-  // Of weights sent to a worker and not known to be there, at a time: at most max(the lane's part
-  // of the credit, a partition); what was asked for again counts once (answer_queue.h).
-  uint64_t most_answer_bytes = 0;
-  // Of segments: an update of each of three segments is three.
-  uint64_t updates = 0;
-  StalenessHistogram staleness = {};  // of updates
-  // Answers kDropped: messages too late for all of their segments, each repeat once more.
-  uint64_t dropped_pushes = 0;
-  uint64_t inexact_records = 0;  // OrderRecord::kInexact
-  double decode_seconds = 0;     // spent in decoding and summing pushes
-  // With ShardOptions::work_time: spent in making new weights, and in answering pulls.
-  double optimizer_seconds = 0;
-  double serve_seconds = 0;
 };
 
 // Not thread-safe: owned by one lane.

@@ -232,7 +232,7 @@ void Storm(const std::string& transport) {
   if (soaking) soak.ExpectFlat();
   for (const auto& lane : lanes) {
     const LaneThread::Report report = lane->report();
-    EXPECT_EQ(report.dropped, 0u);
+    EXPECT_EQ(report.figures.messages_dropped, 0u);
     EXPECT_TRUE(report.failure.ok()) << report.failure;
   }
 }
