@@ -1,7 +1,6 @@
 #include "cli/kubernetes_command.h"
 
 #include <cstdio>
-#include <utility>
 
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -13,7 +12,8 @@ void KubernetesArguments::AddTo(CLI::App& launch) {
   CLI::Option* flag = launch.add_flag(
       "--kubernetes", wanted,
       "Start nothing: write the job as objects of Kubernetes to stdout, for kubectl apply -f");
-  for (const char* other : {"--hosts", "--slurm", "--detach", "--keys"}) {
+  for (const char* other : {"--hosts", "--slurm", "--detach", "--keys", "--interface", "--ssh",
+                            "--program", "--bundle"}) {
     flag->excludes(launch.get_option(other));
   }
   const auto add = [&](const char* name, auto& value, const char* type, const char* description) {

@@ -14,7 +14,7 @@ struct KubernetesArguments {
   KubernetesOptions options;
 
   // --kubernetes --image --name --namespace --run-claim --text-claim --keys-secret --cpus --gpus;
-  // not together with --hosts.
+  // not together with what other hosts, or ssh to them, need.
   void AddTo(CLI::App& launch);
 };
 

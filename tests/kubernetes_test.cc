@@ -104,6 +104,9 @@ TEST_F(KubernetesTest, SaysInOneLineWhatIsWrong) {
   expect({}, {"--hosts"});
   expect({"--image", "a"}, {"--kubernetes"});
   expect({"--kubernetes", "--hosts", job()}, {"--kubernetes", "--hosts"});
+  for (const std::string other : {"--interface", "--ssh", "--program", "--bundle"}) {
+    expect({"--kubernetes", other, job()}, {"--kubernetes", other});
+  }
   expect({"--kubernetes", "--name", "A_B"}, {"'A_B' is no name in Kubernetes"});
   expect({"--kubernetes", "--set", "train.steps=x"}, {"train.steps"});
 }
