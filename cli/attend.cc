@@ -101,7 +101,7 @@ class Attendant {
     ASSIGN_OR_RETURN(Pipe told, NewPipe());
     Program program;
     program.name = remote_.name;
-    program.argv = {std::filesystem::read_symlink("/proc/self/exe").string()};
+    ASSIGN_OR_RETURN(program.argv.emplace_back(), OwnExecutable());
     for (std::string argument : remote_.argv) {
       if (argument == kReadyArgument) program.keep_fd = told.write_end.get();
       if (argument == kReadyArgument) argument = std::to_string(program.keep_fd);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "cli/shell_word.h"
 
 namespace tug {
 namespace {
@@ -77,11 +78,6 @@ std::string Summary(const CLI::App& app) {
   return text.substr(0, text.find('.'));
 }
 
-// A word of bash, in single quotes.
-std::string Word(const std::string& text) {
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
-}
-
 struct Completed {
   std::string cases;  // what may follow each command
   std::string paths;  // commands that have a command before them
@@ -96,13 +92,13 @@ void AppendCompletion(const CLI::App& app, const std::string& path, Completed& c
       if (option->get_expected_max() > 0) taking.push_back(options.back());
     }
   }
-  absl::StrAppend(&completed.cases, "    ", Word(path),
-                  ") commands=", Word(absl::StrJoin(commands, " ")),
-                  " options=", Word(absl::StrJoin(options, " ")),
-                  " taking=", Word(absl::StrJoin(taking, " ")), " ;;\n");
+  absl::StrAppend(&completed.cases, "    ", Quoted(path),
+                  ") commands=", Quoted(absl::StrJoin(commands, " ")),
+                  " options=", Quoted(absl::StrJoin(options, " ")),
+                  " taking=", Quoted(absl::StrJoin(taking, " ")), " ;;\n");
   for (const CLI::App* command : CommandsOf(app)) {
     const std::string name = absl::StrCat(path, " ", command->get_name());
-    absl::StrAppend(&completed.paths, completed.paths.empty() ? "" : " | ", Word(name));
+    absl::StrAppend(&completed.paths, completed.paths.empty() ? "" : " | ", Quoted(name));
     AppendCompletion(*command, name, completed);
   }
 }

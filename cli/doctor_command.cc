@@ -1,6 +1,5 @@
 #include "cli/doctor_command.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,14 +10,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/doctor_checks.h"
 #include "cli/doctor_hosts.h"
 #include "cli/doctor_needs.h"
 #include "cli/doctor_probe.h"
+#include "cli/environment.h"
 #include "cli/hosts_file.h"
+#include "cli/launcher.h"
+#include "cli/shell_word.h"
+#include "cli/ssh_arguments.h"
 #include "cli/ssh_hosts.h"
 #include "cli/temporary_folder.h"
 #include "kernels/device.h"
@@ -37,9 +38,7 @@ struct DoctorArguments {
   std::string job_file;
   std::vector<std::string> overrides;
   std::string hosts_file;
-  std::string ssh = "ssh";
-  std::string program;
-  std::string bundle;
+  SshArguments ssh;
   std::string run_dir;
   double seconds = 60;
   bool json = false;
@@ -61,12 +60,10 @@ GpuFacts FindGpus() {
 
 absl::Status RunProbe() {
   IgnoreBrokenPipes();
-  const auto value = [](const char* name) {
-    const char* text = std::getenv(name);
-    return std::string(text == nullptr ? "" : text);
-  };
-  return Probe(STDIN_FILENO, STDOUT_FILENO, FindGpus,
-               {.home = value("HOME"), .cache_home = value("XDG_CACHE_HOME")});
+  const Environment environment = ReadEnvironment();
+  return Probe(
+      STDIN_FILENO, STDOUT_FILENO, FindGpus,
+      {.home = ValueOf(environment, "HOME"), .cache_home = ValueOf(environment, "XDG_CACHE_HOME")});
 }
 
 // One look at hosts, from the first login to the last line.
@@ -109,22 +106,14 @@ class Examination {
       LaunchHost here{.name = "here"};
       hosts_ = {here};
     } else {
-      ASSIGN_OR_RETURN(const std::string text,
-                       ReadWholeFile(arguments_.hosts_file, kHostsFileLimitBytes));
-      ASSIGN_OR_RETURN(hosts_, ParseHostsFile(text, arguments_.hosts_file));
+      ASSIGN_OR_RETURN(hosts_, ReadHostsFile(arguments_.hosts_file));
     }
     needs_.resize(hosts_.size());
     if (job_.has_value()) {
       ASSIGN_OR_RETURN(needs_, NeedsOf(*job_, hosts_));
     }
-    ssh_.ssh = absl::StrSplit(arguments_.ssh, ' ', absl::SkipEmpty());
-    if (ssh_.ssh.empty()) return absl::InvalidArgumentError("--ssh names no program");
-    ssh_.program = arguments_.program;
-    ssh_.bundle = arguments_.bundle;
-    ssh_.silence = kSilence;
-    std::error_code error;
-    executable_ = fs::read_symlink("/proc/self/exe", error).string();
-    if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+    ASSIGN_OR_RETURN(ssh_, arguments_.ssh.Options(kSilence));
+    ASSIGN_OR_RETURN(executable_, OwnExecutable());
     return absl::OkStatus();
   }
 
@@ -274,16 +263,7 @@ void AddDoctorCommands(CLI::App& app, Command& chosen) {
       ->add_option("--hosts", arguments->hosts_file,
                    "Hosts file of `tug launch`; without it, this machine alone")
       ->type_name("FILE");
-  command->add_option("--ssh", arguments->ssh, "As for `tug launch`")
-      ->type_name("COMMAND")
-      ->capture_default_str();
-  CLI::Option* program =
-      command->add_option("--program", arguments->program, "As for `tug launch`");
-  program->type_name("PATH");
-  command->add_option("--bundle", arguments->bundle, "As for `tug launch`")
-      ->type_name("FILE")
-      ->excludes(program)
-      ->check(CLI::ExistingFile);
+  arguments->ssh.AddTo(*command);
   command
       ->add_option("--run-dir", arguments->run_dir,
                    "Run folder that the job is to have [runs, where a job is named]")

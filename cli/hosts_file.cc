@@ -8,11 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 
 namespace tug {
 namespace {
 
+constexpr uint64_t kHostsFileLimitBytes = uint64_t{1} << 20;
 constexpr char kForm[] =
     "write [user@]host[:port] [slots=N] [role=coordinator|server|worker] [interface=NAME]";
 
@@ -160,6 +162,11 @@ absl::StatusOr<std::vector<LaunchHost>> ParseHostsFile(const std::string& text,
     if (host.port != 0) absl::StrAppend(&host.name, ":", host.port);
   }
   return hosts;
+}
+
+absl::StatusOr<std::vector<LaunchHost>> ReadHostsFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kHostsFileLimitBytes));
+  return ParseHostsFile(text, path);
 }
 
 absl::StatusOr<DealtProcesses> DealProcesses(const std::vector<LaunchHost>& hosts,

@@ -1,7 +1,8 @@
 #ifndef TUG_CLI_HOSTS_FILE_H_
 #define TUG_CLI_HOSTS_FILE_H_
 
-// The hosts of `tug launch`, and which process of a job runs on which. Pure.
+// The hosts of `tug launch`, and which process of a job runs on which. Pure, but for
+// ReadHostsFile.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,9 +14,7 @@
 
 namespace tug {
 
-// Of a hosts file; each bounds what a mistake can cost.
-inline constexpr uint64_t kHostsFileLimitBytes = uint64_t{1} << 20;
-inline constexpr uint32_t kMostSlots = 1024;
+inline constexpr uint32_t kMostSlots = 1024;  // of a host: bounds what a mistake can cost
 
 // A line of a hosts file.
 struct LaunchHost {
@@ -38,6 +37,9 @@ struct LaunchHost {
 // remedy".
 absl::StatusOr<std::vector<LaunchHost>> ParseHostsFile(const std::string& text,
                                                        const std::string& source);
+
+// Of a file of at most 1 MiB. Errors: as FileError; those of ParseHostsFile.
+absl::StatusOr<std::vector<LaunchHost>> ReadHostsFile(const std::string& path);
 
 struct WantedProcesses {
   uint32_t servers = 0;  // spare ones too

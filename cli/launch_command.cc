@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/attach.h"
@@ -22,11 +21,14 @@
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
 #include "cli/kubernetes_command.h"
+#include "cli/launcher.h"
 #include "cli/local_job.h"
 #include "cli/remote_program.h"
 #include "cli/restarted_run.h"
+#include "cli/shell_word.h"
 #include "cli/slurm_allocation.h"
 #include "cli/slurm_hosts.h"
+#include "cli/ssh_arguments.h"
 #include "cli/ssh_hosts.h"
 #include "cli/temporary_folder.h"
 #include "proto/control_client.h"
@@ -44,9 +46,7 @@ constexpr int kWidestName = 15;             // "worker-99" and the like beside "
 struct LaunchArguments {
   JobArguments job;
   std::string hosts_file;
-  std::string ssh = "ssh";
-  std::string program;
-  std::string bundle;
+  SshArguments ssh;
   KeysArgument keys;
   bool detached = false;
   bool slurm = false;                   // in place of a hosts file
@@ -202,9 +202,7 @@ absl::StatusOr<std::vector<LaunchHost>> HostsOf(const LaunchArguments& arguments
     ASSIGN_OR_RETURN(const SlurmAllocation allocation, SlurmAllocationOf(ReadEnvironment()));
     ASSIGN_OR_RETURN(hosts, HostsOfAllocation(allocation, folder));
   } else {
-    ASSIGN_OR_RETURN(const std::string text,
-                     ReadWholeFile(arguments.hosts_file, kHostsFileLimitBytes));
-    ASSIGN_OR_RETURN(hosts, ParseHostsFile(text, arguments.hosts_file));
+    ASSIGN_OR_RETURN(hosts, ReadHostsFile(arguments.hosts_file));
   }
   for (LaunchHost& host : hosts) {
     if (host.interfaces.empty()) host.interfaces = arguments.interfaces;
@@ -216,16 +214,13 @@ absl::StatusOr<std::vector<LaunchHost>> HostsOf(const LaunchArguments& arguments
 absl::Status Prepare(const LaunchArguments& arguments, Launched& launched) {
   if (arguments.slurm) {
     launched.slurm.emplace();
-    launched.slurm->program = arguments.program.empty() ? launched.executable : arguments.program;
+    const std::string& program = arguments.ssh.program;
+    launched.slurm->program = program.empty() ? launched.executable : program;
     ASSIGN_OR_RETURN(launched.ready,
                      PrepareNodes(launched.hosts, launched.folder, *launched.slurm));
     return absl::OkStatus();
   }
-  launched.ssh.ssh = absl::StrSplit(arguments.ssh, ' ', absl::SkipEmpty());
-  if (launched.ssh.ssh.empty()) return absl::InvalidArgumentError("--ssh names no program");
-  launched.ssh.program = arguments.program;
-  launched.ssh.bundle = arguments.bundle;
-  launched.ssh.silence = launched.silence;
+  ASSIGN_OR_RETURN(launched.ssh, arguments.ssh.Options(launched.silence));
   ASSIGN_OR_RETURN(launched.ready, PrepareHosts(launched.hosts, launched.ssh, launched.folder));
   return absl::OkStatus();
 }
@@ -260,9 +255,8 @@ absl::Status Launch(LaunchArguments arguments) {
     launched.name_width = std::max(launched.name_width, static_cast<int>(host.name.size()));
   launched.silence = absl::Milliseconds(config.fault().failure_timeout_ms());
   launched.detached = arguments.detached;
+  ASSIGN_OR_RETURN(launched.executable, OwnExecutable());
   std::error_code error;
-  launched.executable = fs::read_symlink("/proc/self/exe", error).string();
-  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
   launched.working_folder = fs::current_path(error).string();
   RETURN_IF_ERROR(Prepare(arguments, launched));
   ASSIGN_OR_RETURN(const LocalJob job, JobOf(arguments, config, dealt, launched));
@@ -331,26 +325,12 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
       ->type_name("NAME,..")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command
-      ->add_option("--ssh", arguments->ssh,
-                   "The ssh program, and arguments for it, split at spaces")
-      ->type_name("COMMAND")
-      ->capture_default_str()
-      ->excludes(slurm);
-  CLI::Option* program = command->add_option(
-      "--program", arguments->program,
-      "Path of tug where it is installed on all hosts; without it this very program, with its "
-      "libraries, is copied to hosts that do not have it in ~/.cache/tugboat, or, with --slurm, "
-      "expected under its path here on all nodes");
-  program->type_name("PATH");
-  command
-      ->add_option("--bundle", arguments->bundle,
-                   "Archive of deploy/bundle to copy in place of this program, for hosts that it "
-                   "does not run on")
-      ->type_name("FILE")
-      ->excludes(program)
-      ->excludes(slurm)
-      ->check(CLI::ExistingFile);
+  arguments->ssh.AddTo(*command);
+  for (const char* by_ssh : {"--ssh", "--bundle"}) slurm->excludes(command->get_option(by_ssh));
+  CLI::Option* program = command->get_option("--program");
+  program->description(absl::StrCat(program->get_description(),
+                                    ", or, with --slurm, expected under its path here on all "
+                                    "nodes"));
   command
       ->add_flag("--detach", arguments->detached,
                  "Daemons outlive this command, and are ended with `tug stop`; without it they "

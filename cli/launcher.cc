@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -180,6 +182,13 @@ void Launcher::SignalAll(int signal) {
 void Launcher::KillAll() {
   SignalAll(SIGKILL);
   while (Reap(0).has_value()) continue;
+}
+
+absl::StatusOr<std::string> OwnExecutable() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  return path.string();
 }
 
 std::string LastWords(const std::string& log_path) {

@@ -29,8 +29,8 @@ struct Program {
   // Text of a key file that it finds by TUG_KEYS, in memory; empty: it has our environment as it
   // is.
   std::string keys;
-  bool outlives_us = false;       // when our process is killed: it sees the end of its input
-  bool ignores_sigterm = false;   // from its start on, and with it what it starts
+  bool outlives_us = false;      // when our process is killed: it sees the end of its input
+  bool ignores_sigterm = false;  // from its start on, and with it what it starts
 };
 
 // A child that ended.
@@ -95,6 +95,9 @@ class Launcher {
   int signal_fd_ = -1;
   std::map<pid_t, Program> children_;
 };
+
+// Path of this very program. Errors: INTERNAL: /proc is not mounted.
+absl::StatusOr<std::string> OwnExecutable();
 
 // What a child said last: its "tug: error:" line if there is one, otherwise its last line. Empty if
 // it said nothing.

@@ -8,7 +8,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
@@ -16,6 +15,7 @@
 #include "base/status_macros.h"
 #include "cli/launcher.h"
 #include "cli/own_bundle.h"
+#include "cli/shell_word.h"
 #include "cli/version.h"
 
 namespace tug {
@@ -202,10 +202,6 @@ class Preparation {
 };
 
 }  // namespace
-
-std::string Quoted(const std::string& word) {
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
-}
 
 std::vector<std::string> SshCommand(const SshOptions& options, const LaunchHost& host,
                                     const std::string& line) {

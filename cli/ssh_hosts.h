@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/hosts_file.h"
+#include "cli/shell_word.h"
 
 namespace tug {
 
@@ -25,12 +26,10 @@ struct ReadyHost {
   std::string address;  // by which we reached the host
 };
 
-// argv that runs a line of the user's shell on a host. Never asks for a password.
+// argv that runs a line of the user's shell, of words as Quoted has them, on a host. Never asks for
+// a password.
 std::vector<std::string> SshCommand(const SshOptions& options, const LaunchHost& host,
                                     const std::string& line);
-
-// A word for any shell, whatever is in it.
-std::string Quoted(const std::string& word);
 
 // Reaches `hosts`, all at once, finds there the program of this very build, in a folder of the
 // user's cache that is named by its hash, or copies it there: whole or not at all, so that two

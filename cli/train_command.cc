@@ -1,6 +1,4 @@
-#include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "base/cpu_affinity.h"
 #include "base/file.h"
@@ -9,6 +7,7 @@
 #include "cli/job_arguments.h"
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
+#include "cli/launcher.h"
 #include "cli/local_budget.h"
 #include "cli/local_job.h"
 #include "proto/job_config.h"
@@ -28,9 +27,7 @@ absl::Status Train(const TrainArguments& train) {
   ASSIGN_OR_RETURN(const JobConfig config,
                    LoadJobConfig(arguments.job_file, arguments.Overrides()));
   LocalJob job;
-  std::error_code error;
-  job.executable = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  ASSIGN_OR_RETURN(job.executable, OwnExecutable());
   job.job_file = arguments.job_file;
   job.overrides = arguments.Overrides();
   job.resume = arguments.resume;

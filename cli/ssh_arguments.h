@@ -1,0 +1,27 @@
+#ifndef TUG_CLI_SSH_ARGUMENTS_H_
+#define TUG_CLI_SSH_ARGUMENTS_H_
+
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "cli/ssh_hosts.h"
+
+namespace tug {
+
+// How hosts of a hosts file are reached, and what is run there.
+struct SshArguments {
+  std::string ssh = "ssh";
+  std::string program;
+  std::string bundle;
+
+  // --ssh COMMAND --program PATH --bundle FILE
+  void AddTo(CLI::App& command);
+  // `silence`: SshOptions'. Errors: INVALID_ARGUMENT: --ssh names no program.
+  absl::StatusOr<SshOptions> Options(absl::Duration silence) const;
+};
+
+}  // namespace tug
+
+#endif  // TUG_CLI_SSH_ARGUMENTS_H_
