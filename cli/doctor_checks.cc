@@ -86,7 +86,7 @@ MaybeVerdict JudgeSharedMemory(const HostFacts& facts, const HostNeeds&) {
 }
 
 MaybeVerdict JudgeLogins(const HostFacts& facts, const HostNeeds& needs) {
-  if (!needs.has_job || facts.logins_at_once == 0) return std::nullopt;
+  if (!needs.has_job || !needs.by_login || facts.logins_at_once == 0) return std::nullopt;
   return Verdict{needs.processes() > facts.logins_at_once ? kWarning : kOk,
                  absl::StrCat(needs.processes(), " logins at once, MaxStartups begins at ",
                               facts.logins_at_once)};
@@ -106,11 +106,15 @@ MaybeVerdict JudgeDisk(const HostFacts& facts, const HostNeeds& needs) {
   const FindingLevel level = free < needs.disk_bytes                ? kProblem
                              : free / kTightDisk < needs.disk_bytes ? kWarning
                                                                     : kOk;
-  return Verdict{level, absl::StrCat(Bytes(free), " free in ", facts.run->there, ", ",
-                                     Bytes(needs.disk_bytes), " of checkpoints")};
+  std::string what = absl::StrCat(Bytes(free), " free in ", facts.run->there);
+  if (needs.disk_bytes > 0) {
+    absl::StrAppend(&what, ", ", Bytes(needs.disk_bytes), " of checkpoints");
+  }
+  return Verdict{level, std::move(what)};
 }
 
-MaybeVerdict JudgeCache(const HostFacts& facts, const HostNeeds&) {
+MaybeVerdict JudgeCache(const HostFacts& facts, const HostNeeds& needs) {
+  if (!needs.by_login) return std::nullopt;
   const FolderFacts& cache = facts.cache;
   if (!cache.error.empty()) return Verdict{kWarning, cache.error};
   return Verdict{cache.free_bytes < kCacheBytes ? kWarning : kOk,
@@ -124,41 +128,32 @@ MaybeVerdict JudgeText(const HostFacts& facts, const HostNeeds& needs) {
 }
 
 constexpr HostCheck kHostChecks[] = {
-    {"cores", "compute threads that the job has here", "no more than cores that may be used",
-     "fewer processes here (slots=N, cluster.workers), or cluster.compute_threads", JudgeCores},
-    {"memory", "what the job's processes hold here, by model/memory.h and server/memory.h",
-     "less than is free; warning above 80% of that",
+    {"cores", "fewer processes here (slots=N, cluster.workers), or cluster.compute_threads",
+     JudgeCores},
+    {"memory",
      "fewer processes here (slots=N), a smaller train.micro_batch, train.recompute, or "
      "placement.kind ZERO2 or ZERO3",
      JudgeMemory},
-    {"GPU", "GPUs that this program can use", "one where the job says device: CUDA",
+    {"GPU",
      "install NVIDIA's driver and a build with CUDA (deploy/bundle FILE --config=cuda), or set "
      "device=CPU",
      JudgeGpu},
-    {"NCCL", "libnccl.so.2, with several GPUs", "it is found",
-     "install NCCL (package libnccl2), or let a worker have one GPU (tug worker --gpu N)",
+    {"NCCL", "install NCCL (package libnccl2), or let a worker have one GPU (tug worker --gpu N)",
      JudgeNccl},
-    {"locked memory", "hard limit of locked memory, with a GPU", "64 MiB",
-     "in /etc/security/limits.conf: * - memlock unlimited; log in again", JudgeLockedMemory},
-    {"open files", "hard limit of open files",
-     "what the process with most connections opens (1,024 without a job)",
-     "in /etc/security/limits.conf: * - nofile 1048576; log in again", JudgeOpenFiles},
-    {"/dev/shm", "its size, with several GPUs: NCCL's copies", "1 GiB",
+    {"locked memory", "in /etc/security/limits.conf: * - memlock unlimited; log in again",
+     JudgeLockedMemory},
+    {"open files", "in /etc/security/limits.conf: * - nofile 1048576; log in again",
+     JudgeOpenFiles},
+    {"/dev/shm",
      "mount -o remount,size=2g /dev/shm; in a container --shm-size or an emptyDir of memory",
      JudgeSharedMemory},
-    {"MaxStartups", "processes that `tug launch` starts here, each by a login",
-     "no more than the first number of sshd's MaxStartups",
+    {"MaxStartups",
      "in sshd_config a larger MaxStartups; `tug launch` tries again and takes longer", JudgeLogins},
-    {"run folder", "whether the user can write there, of hosts with the coordinator or servers",
-     "it can", "mount the shared storage, make the folder, or name another one with --run-dir",
+    {"run folder", "mount the shared storage, make the folder, or name another one with --run-dir",
      JudgeRunFolder},
-    {"disk", "free bytes of the run folder",
-     "checkpoints that are kept, and one more; warning below twice that",
-     "free some, a smaller checkpoint.keep, or another --run-dir", JudgeDisk},
-    {"cache", "free bytes of ~/.cache/tugboat, for programs that are copied here", "512 MiB",
-     "delete old ones there, or install tug and name it with --program", JudgeCache},
-    {"text", "the job's text, of hosts with the coordinator or workers", "it can be read",
-     "copy it there under the path of data.path, or put it on shared storage", JudgeText},
+    {"disk", "free some, a smaller checkpoint.keep, or another --run-dir", JudgeDisk},
+    {"cache", "delete old ones there, or install tug and name it with --program", JudgeCache},
+    {"text", "copy it there under the path of data.path, or put it on shared storage", JudgeText},
 };
 
 MaybeVerdict TwinVersion(const CheckedHost& first, const CheckedHost& other) {
@@ -185,13 +180,12 @@ MaybeVerdict TwinText(const CheckedHost& first, const CheckedHost& other) {
 }
 
 constexpr TwinCheck kTwinChecks[] = {
-    {"glibc", "version of the C library", "the same on all hosts",
+    {"glibc",
      "the same release of the distribution everywhere; else last bits may differ from run to run",
      TwinVersion},
-    {"instructions", "instruction set of the kernels (Highway)", "the same on all hosts",
-     "hosts of one kind; else last bits depend on which host computes what", TwinInstructions},
-    {"same text", "size and hash of the text", "the same on all hosts that read it",
-     "copy the same text to all hosts", TwinText},
+    {"instructions", "hosts of one kind; else last bits depend on which host computes what",
+     TwinInstructions},
+    {"same text", "copy the same text to all hosts", TwinText},
 };
 
 bool ReadsText(const CheckedHost& host) { return host.needs.workers > 0 || host.needs.coordinates; }

@@ -26,6 +26,7 @@ struct Finding {
 // What a job is to have on a host.
 struct HostNeeds {
   bool has_job = false;  // else only what needs no job is checked
+  bool by_login = true;  // processes are started by ssh; else on this machine, without it
   bool coordinates = false;
   int servers = 0;
   int workers = 0;
@@ -36,8 +37,8 @@ struct HostNeeds {
   bool wants_gpu = false;     // device: CUDA, and workers here
 
   int processes() const { return (coordinates ? 1 : 0) + servers + workers; }
-  // The run folder is used by it.
-  bool keeps_run() const { return coordinates || servers > 0; }
+  // The run folder is used by it; without a job, by any host.
+  bool keeps_run() const { return !has_job || coordinates || servers > 0; }
 };
 
 struct CheckedHost {
@@ -51,11 +52,9 @@ struct Verdict {
   std::string what;
 };
 
-// A check of one host by itself.
+// A check of one host by itself. What it measures, and what is well: docs/doctor.md.
 struct HostCheck {
   const char* name;
-  const char* measures;
-  const char* threshold;
   const char* remedy;
   // None: it has nothing to say of this host.
   std::optional<Verdict> (*judge)(const HostFacts& facts, const HostNeeds& needs);
@@ -65,8 +64,6 @@ std::span<const HostCheck> HostChecks();
 // A check of a host beside the first one.
 struct TwinCheck {
   const char* name;
-  const char* measures;
-  const char* threshold;
   const char* remedy;
   std::optional<Verdict> (*judge)(const CheckedHost& first, const CheckedHost& other);
 };

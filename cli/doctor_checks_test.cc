@@ -1,15 +1,14 @@
 #include "cli/doctor_checks.h"
 
-#include <algorithm>
 #include <set>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace tug {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -18,8 +17,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 // A host on which all is well, with everything that a check may look at.
 CheckedHost Well(const std::string& name = "a") {
   CheckedHost host{.name = name};
-  host.facts = {.version = "tug 1",
-                .glibc = "2.36",
+  host.facts = {.glibc = "2.36",
                 .instructions = "AVX3",
                 .cores = 8,
                 .memory_bytes = 16 * kGiB,
@@ -149,6 +147,28 @@ TEST(CheckHosts, AsksNothingOfAHostThatGetsNothing) {
   idle.facts.gpus = {.none_because = "none"};
   idle.facts.driver = "";
   EXPECT_THAT(Wrong(CheckHosts({&idle, 1})), IsEmpty());
+}
+
+TEST(CheckHosts, LooksAtTheRunFolderThatIsNamedWithoutAJob) {
+  CheckedHost host{.name = "a"};
+  host.facts = Well().facts;
+  EXPECT_THAT(FindingsText(CheckHosts({&host, 1})),
+              AllOf(HasSubstr("/r/a can be made in /r\n"), HasSubstr("9.66 GB free in /r\n")));
+  host.facts.run->error = "cannot write to /r: denied";
+  const auto wrong = Wrong(CheckHosts({&host, 1}));
+  ASSERT_EQ(wrong.size(), 1u) << FindingsText(wrong);
+  EXPECT_EQ(wrong[0].check, "run folder");
+  EXPECT_EQ(wrong[0].level, FindingLevel::kProblem);
+}
+
+TEST(CheckHosts, AsksNothingOfLoginsWhereThereAreNone) {
+  CheckedHost here = Well();
+  here.needs.by_login = false;
+  here.needs.workers = 9;
+  here.facts.cache = {.there = "/c", .error = "cannot write to /c: denied"};
+  const auto findings = CheckHosts({&here, 1});
+  EXPECT_THAT(Wrong(findings), IsEmpty()) << FindingsText(findings);
+  EXPECT_EQ(findings.size(), HostChecks().size() - 2) << FindingsText(findings);
 }
 
 TEST(CheckLinks, FindsTheSlowOneAndSaysWhatAStepTakes) {

@@ -112,6 +112,7 @@ class Examination {
     if (job_.has_value()) {
       ASSIGN_OR_RETURN(needs_, NeedsOf(*job_, hosts_));
     }
+    for (HostNeeds& needs : needs_) needs.by_login = !arguments_.hosts_file.empty();
     ASSIGN_OR_RETURN(ssh_, arguments_.ssh.Options(kSilence));
     ASSIGN_OR_RETURN(executable_, OwnExecutable());
     return absl::OkStatus();
@@ -124,18 +125,15 @@ class Examination {
       return absl::OkStatus();
     }
     Progress(absl::StrCat("logging in to ", hosts_.size(), " hosts"));
-    const auto all = PrepareHosts(hosts_, ssh_, folder_.path());
-    if (absl::IsCancelled(all.status())) return all.status();
+    ASSIGN_OR_RETURN(const auto prepared, PrepareEachHost(hosts_, ssh_, folder_.path()));
     for (size_t i = 0; i < hosts_.size(); ++i) {
-      const auto ready = all.ok() ? absl::StatusOr<std::vector<ReadyHost>>({(*all)[i]})
-                                  : PrepareHosts({hosts_[i]}, ssh_, folder_.path());
-      if (absl::IsCancelled(ready.status())) return ready.status();
+      const absl::StatusOr<ReadyHost>& ready = prepared[i];
       const std::string& name = hosts_[i].name;
       if (ready.ok()) {
         findings_.push_back({FindingLevel::kOk, name, kLoginCheck,
-                             absl::StrCat("reached at ", (*ready)[0].address), ""});
-        findings_.push_back({FindingLevel::kOk, name, kProgramCheck, (*ready)[0].program, ""});
-        examined_.push_back({hosts_[i], (*ready)[0], needs_[i]});
+                             absl::StrCat("reached at ", ready->address), ""});
+        findings_.push_back({FindingLevel::kOk, name, kProgramCheck, ready->program, ""});
+        examined_.push_back({hosts_[i], *ready, needs_[i]});
         continue;
       }
       const bool login = absl::IsUnavailable(ready.status());
@@ -189,12 +187,9 @@ class Examination {
 
   absl::Status LookBetweenHosts(ProbedHosts& probed) {
     if (checked_.size() < 2) return absl::OkStatus();
-    std::vector<size_t> keepers;  // of the run folder; without a job, all
+    std::vector<size_t> keepers;  // of the run folder
     for (size_t i = 0; i < checked_.size(); ++i) {
-      if (checked_[i].facts.run.has_value() &&
-          (checked_[i].needs.keeps_run() || !checked_[i].needs.has_job)) {
-        keepers.push_back(i);
-      }
+      if (checked_[i].facts.run.has_value() && checked_[i].needs.keeps_run()) keepers.push_back(i);
     }
     if (keepers.size() > 1 && checked_[keepers[0]].facts.run->error.empty()) {
       const size_t writer = keepers[0];

@@ -21,8 +21,9 @@
 #include "absl/strings/strip.h"
 #include "base/cpu_affinity.h"
 #include "base/file.h"
+#include "base/status_macros.h"
 #include "cli/stream_loops.h"
-#include "cli/version.h"
+#include "data/text_source.h"
 
 namespace tug {
 namespace {
@@ -122,42 +123,44 @@ std::string NcclVersion() {
   return absl::StrCat(code / 10000, ".", code / 100 % 100, ".", code % 100);
 }
 
-void HashFile(const fs::path& path, XXH3_state_t* state, TextFacts& text) {
-  const absl::StatusOr<FileDescriptor> file = OpenForReading(path.string());
-  if (!file.ok()) {
-    text.error = std::string(file.status().message());
-    return;
-  }
-  std::error_code error;
-  const uint64_t bytes = fs::file_size(path, error);
-  text.bytes += bytes;
-  XXH3_64bits_update(state, &bytes, sizeof(bytes));
+// Its size and its first bytes, as long as any are left to be hashed.
+absl::Status HashFile(const TextSource::File& file, XXH3_state_t* state, uint64_t& left_bytes) {
+  ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(file.path));
+  XXH3_64bits_update(state, &file.size_bytes, sizeof(file.size_bytes));
   std::vector<char> buffer(1 << 20);
-  uint64_t hashed = 0;
-  while (hashed < kHashedTextBytes) {
-    const ssize_t n = read(file->get(), buffer.data(), buffer.size());
-    if (n < 0) text.error = std::string(FileError(errno, "read", path.string()).message());
-    if (n <= 0) return;
+  while (left_bytes > 0) {
+    const ssize_t n = read(fd.get(), buffer.data(), std::min<uint64_t>(buffer.size(), left_bytes));
+    if (n < 0) return FileError(errno, "read", file.path);
+    if (n == 0) break;
     XXH3_64bits_update(state, buffer.data(), static_cast<size_t>(n));
-    hashed += static_cast<uint64_t>(n);
+    left_bytes -= static_cast<uint64_t>(n);
   }
+  return absl::OkStatus();
 }
 
-Json JsonOf(const FolderFacts& folder) {
-  return {{"path", folder.path},
-          {"there", folder.there},
-          {"error", folder.error},
-          {"free_bytes", folder.free_bytes}};
-}
-
-FolderFacts FolderOf(const Json& json) {
-  return {.path = json.at("path"),
-          .there = json.at("there"),
-          .error = json.at("error"),
-          .free_bytes = json.at("free_bytes")};
+absl::StatusOr<uint64_t> HashOf(const TextSource& source) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  uint64_t left_bytes = kHashedTextBytes;
+  for (const TextSource::File& file : source.files()) {
+    if (source.files().size() > 1) {
+      const std::string name = fs::path(file.path).filename().string();
+      XXH3_64bits_update(state.get(), name.data(), name.size());
+    }
+    RETURN_IF_ERROR(HashFile(file, state.get(), left_bytes));
+  }
+  return XXH3_64bits_digest(state.get());
 }
 
 }  // namespace
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, names, none_because)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FolderFacts, path, there, error, free_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TextFacts, path, error, bytes, hash)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, glibc, instructions, cores, memory_bytes,
+                                   free_memory_bytes, locked_limit_bytes, open_files_limit,
+                                   shared_memory_bytes, logins_at_once, gpus, driver, nccl, cache)
 
 FolderFacts ReadFolder(const std::string& path) {
   FolderFacts folder;
@@ -182,34 +185,19 @@ FolderFacts ReadFolder(const std::string& path) {
 
 TextFacts ReadText(const std::string& path) {
   TextFacts text{.path = path};
-  std::error_code error;
-  std::vector<fs::path> files;
-  if (fs::is_directory(path, error)) {
-    for (const auto& entry : fs::directory_iterator(path, error)) {
-      if (entry.is_regular_file(error)) files.push_back(entry.path());
-    }
-    std::sort(files.begin(), files.end());
+  const absl::StatusOr<TextSource> source = TextSource::Open(path);
+  const absl::StatusOr<uint64_t> hash = source.ok() ? HashOf(*source) : source.status();
+  if (source.ok()) text.bytes = source->size_bytes();
+  if (hash.ok()) {
+    text.hash = *hash;
   } else {
-    files.push_back(path);
+    text.error = std::string(hash.status().message());
   }
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                       XXH3_freeState);
-  XXH3_64bits_reset(state.get());
-  for (const fs::path& file : files) {
-    if (files.size() > 1) {
-      const std::string name = file.filename().string();
-      XXH3_64bits_update(state.get(), name.data(), name.size());
-    }
-    HashFile(file, state.get(), text);
-    if (!text.error.empty()) break;
-  }
-  text.hash = XXH3_64bits_digest(state.get());
   return text;
 }
 
 HostFacts ReadHostFacts(const FactsWanted& wanted, GpuFacts gpus, const FactsPlaces& places) {
   HostFacts facts;
-  facts.version = VersionText();
   facts.glibc = gnu_get_libc_version();
   facts.instructions = InstructionSet();
   facts.cores = ReadCpuBudget(places.root).usable;
@@ -233,57 +221,17 @@ HostFacts ReadHostFacts(const FactsWanted& wanted, GpuFacts gpus, const FactsPla
 }
 
 nlohmann::json ToJson(const HostFacts& facts) {
-  Json json = {{"version", facts.version},
-               {"glibc", facts.glibc},
-               {"instructions", facts.instructions},
-               {"cores", facts.cores},
-               {"memory_bytes", facts.memory_bytes},
-               {"free_memory_bytes", facts.free_memory_bytes},
-               {"locked_limit_bytes", facts.locked_limit_bytes},
-               {"open_files_limit", facts.open_files_limit},
-               {"shared_memory_bytes", facts.shared_memory_bytes},
-               {"logins_at_once", facts.logins_at_once},
-               {"gpus", facts.gpus.names},
-               {"no_gpu_because", facts.gpus.none_because},
-               {"driver", facts.driver},
-               {"nccl", facts.nccl},
-               {"cache", JsonOf(facts.cache)}};
-  if (facts.run.has_value()) json["run"] = JsonOf(*facts.run);
-  if (facts.text.has_value()) {
-    json["text"] = {{"path", facts.text->path},
-                    {"error", facts.text->error},
-                    {"bytes", facts.text->bytes},
-                    {"hash", facts.text->hash}};
-  }
+  Json json = facts;
+  if (facts.run.has_value()) json["run"] = *facts.run;
+  if (facts.text.has_value()) json["text"] = *facts.text;
   return json;
 }
 
 absl::StatusOr<HostFacts> HostFactsOf(const nlohmann::json& json) {
   try {
-    HostFacts facts;
-    json.at("version").get_to(facts.version);
-    json.at("glibc").get_to(facts.glibc);
-    json.at("instructions").get_to(facts.instructions);
-    json.at("cores").get_to(facts.cores);
-    json.at("memory_bytes").get_to(facts.memory_bytes);
-    json.at("free_memory_bytes").get_to(facts.free_memory_bytes);
-    json.at("locked_limit_bytes").get_to(facts.locked_limit_bytes);
-    json.at("open_files_limit").get_to(facts.open_files_limit);
-    json.at("shared_memory_bytes").get_to(facts.shared_memory_bytes);
-    json.at("logins_at_once").get_to(facts.logins_at_once);
-    json.at("gpus").get_to(facts.gpus.names);
-    json.at("no_gpu_because").get_to(facts.gpus.none_because);
-    json.at("driver").get_to(facts.driver);
-    json.at("nccl").get_to(facts.nccl);
-    facts.cache = FolderOf(json.at("cache"));
-    if (json.contains("run")) facts.run = FolderOf(json.at("run"));
-    if (json.contains("text")) {
-      const Json& text = json.at("text");
-      facts.text = TextFacts{.path = text.at("path"),
-                             .error = text.at("error"),
-                             .bytes = text.at("bytes"),
-                             .hash = text.at("hash")};
-    }
+    HostFacts facts = json;
+    if (json.contains("run")) facts.run = json.at("run").get<FolderFacts>();
+    if (json.contains("text")) facts.text = json.at("text").get<TextFacts>();
     return facts;
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("not the facts of a host: ", error.what()));

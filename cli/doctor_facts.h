@@ -37,14 +37,13 @@ struct FolderFacts {
 
 struct TextFacts {
   std::string path;
-  std::string error;  // why it cannot be read
+  std::string error;  // why a job cannot read it, or would find nothing in it
   uint64_t bytes = 0;
-  uint64_t hash = 0;  // of names, sizes and the first kHashedTextBytes
+  uint64_t hash = 0;  // of names, sizes and the first kHashedTextBytes of all files
 };
 inline constexpr uint64_t kHashedTextBytes = uint64_t{256} << 20;
 
 struct HostFacts {
-  std::string version;       // of tug
   std::string glibc;         // "2.36"
   std::string instructions;  // of the CPU, that kernels use: "AVX3_SPR"
   int cores = 0;             // worth of time that a process may use
@@ -77,6 +76,7 @@ absl::StatusOr<HostFacts> HostFactsOf(const nlohmann::json& json);
 
 // A folder as described above. Makes a file in it for a moment.
 FolderFacts ReadFolder(const std::string& path);
+// As a job does: a file, or the regular files of a folder (data/text_source.h).
 TextFacts ReadText(const std::string& path);
 
 }  // namespace tug

@@ -1,15 +1,18 @@
 #include "cli/doctor_facts.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
-#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 
 class DoctorFactsTest : public ::testing::Test {
  protected:
@@ -24,6 +27,7 @@ class DoctorFactsTest : public ::testing::Test {
   HostFacts Read(const FactsWanted& wanted = {}) const {
     return ReadHostFacts(wanted, {}, {.root = root_.string(), .home = root_.string()});
   }
+  TextFacts ReadTextOf(const std::string& name) const { return ReadText((root_ / name).string()); }
   const fs::path root_;
 };
 
@@ -67,15 +71,49 @@ TEST_F(DoctorFactsTest, TellsTextsApart) {
   Write("one", "a text");
   Write("same", "a text");
   Write("other", "a tex!");
-  const auto read = [&](const char* name) { return ReadText((root_ / name).string()); };
-  EXPECT_EQ(read("one").bytes, 6u);
-  EXPECT_EQ(read("one").hash, read("same").hash);
-  EXPECT_NE(read("one").hash, read("other").hash);
-  EXPECT_NE(read("none").error, "");
+  EXPECT_EQ(ReadTextOf("one").bytes, 6u);
+  EXPECT_EQ(ReadTextOf("one").error, "");
+  EXPECT_EQ(ReadTextOf("one").hash, ReadTextOf("same").hash);
+  EXPECT_NE(ReadTextOf("one").hash, ReadTextOf("other").hash);
+  EXPECT_NE(ReadTextOf("none").error, "");
   Write("folder/a", "x");
-  const uint64_t before = read("folder").hash;
+  const uint64_t before = ReadTextOf("folder").hash;
   Write("folder/b", "");
-  EXPECT_NE(read("folder").hash, before);
+  EXPECT_NE(ReadTextOf("folder").hash, before);
+}
+
+TEST_F(DoctorFactsTest, RefusesTheTextsThatAJobRefuses) {
+  Write("nothing", "");
+  EXPECT_THAT(ReadTextOf("nothing").error, HasSubstr("is empty"));
+  fs::create_directory(root_ / "folder");
+  EXPECT_THAT(ReadTextOf("folder").error, HasSubstr("holds no regular file"));
+  Write("folder/a", "x");
+  EXPECT_EQ(ReadTextOf("folder").error, "");
+  fs::create_symlink("gone", root_ / "folder/b");
+  EXPECT_THAT(ReadTextOf("folder").error, HasSubstr("folder/b"));
+}
+
+TEST_F(DoctorFactsTest, SaysWhatItMayNotRead) {
+  if (geteuid() == 0) GTEST_SKIP() << "skipped: root may read everything";
+  Write("locked/a", "x");
+  fs::permissions(root_ / "locked/a", fs::perms::none);
+  EXPECT_THAT(ReadTextOf("locked").error, HasSubstr("locked/a"));
+  fs::permissions(root_ / "locked", fs::perms::none);
+  EXPECT_THAT(ReadTextOf("locked").error, HasSubstr("read the folder"));
+  fs::permissions(root_ / "locked", fs::perms::owner_all);
+}
+
+TEST_F(DoctorFactsTest, HashesSoManyBytesOfAllFilesTogether) {
+  Write("folder/a", "");
+  fs::resize_file(root_ / "folder/a", kHashedTextBytes - 1);  // a hole
+  Write("folder/b", "xy");
+  const TextFacts first = ReadTextOf("folder");
+  EXPECT_EQ(first.error, "");
+  EXPECT_EQ(first.bytes, kHashedTextBytes + 1);
+  Write("folder/b", "xz");
+  EXPECT_EQ(ReadTextOf("folder").hash, first.hash) << "it is beyond them";
+  Write("folder/b", "yy");
+  EXPECT_NE(ReadTextOf("folder").hash, first.hash) << "it is the last of them";
 }
 
 TEST_F(DoctorFactsTest, SurviveTheirWay) {
@@ -86,9 +124,9 @@ TEST_F(DoctorFactsTest, SurviveTheirWay) {
   const auto again = HostFactsOf(nlohmann::json::parse(ToJson(facts).dump()));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(ToJson(*again), ToJson(facts));
-  EXPECT_FALSE(facts.version.empty() || facts.glibc.empty() || facts.instructions.empty());
+  EXPECT_FALSE(facts.glibc.empty() || facts.instructions.empty());
   EXPECT_GT(facts.cores, 0);
-  EXPECT_FALSE(HostFactsOf(nlohmann::json::parse("{\"version\": 1}")).ok());
+  EXPECT_FALSE(HostFactsOf(nlohmann::json::parse("{\"glibc\": 1}")).ok());
 }
 
 }  // namespace

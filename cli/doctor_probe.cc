@@ -131,21 +131,14 @@ absl::Status Probe(int in, int out, const std::function<GpuFacts()>& gpus,
   }
 }
 
-nlohmann::json ToJson(const LinkReport& report) {
-  return {{"round_trip_us", report.round_trip_us},
-          {"there_bytes_per_second", report.there_bytes_per_second},
-          {"back_bytes_per_second", report.back_bytes_per_second},
-          {"clock_ahead_ns", report.clock_ahead_ns},
-          {"clock_error_ns", report.clock_error_ns}};
-}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkReport, round_trip_us, there_bytes_per_second,
+                                   back_bytes_per_second, clock_ahead_ns, clock_error_ns)
+
+nlohmann::json ToJson(const LinkReport& report) { return report; }
 
 absl::StatusOr<LinkReport> LinkReportOf(const nlohmann::json& json) {
   try {
-    return LinkReport{.round_trip_us = json.at("round_trip_us"),
-                      .there_bytes_per_second = json.at("there_bytes_per_second"),
-                      .back_bytes_per_second = json.at("back_bytes_per_second"),
-                      .clock_ahead_ns = json.at("clock_ahead_ns"),
-                      .clock_error_ns = json.at("clock_error_ns")};
+    return json.get<LinkReport>();
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("not a report of a link: ", error.what()));
   }

@@ -69,11 +69,18 @@ std::string DecompressionOf(const std::string& archive) {
 
 class Preparation {
  public:
+  // `goes_on`: after a host that cannot be prepared, with the others.
   Preparation(const std::vector<LaunchHost>& hosts, const SshOptions& options,
-              const std::string& folder)
-      : hosts_(hosts), options_(options), folder_(folder), ready_(hosts.size()) {}
+              const std::string& folder, bool goes_on)
+      : hosts_(hosts),
+        options_(options),
+        folder_(folder),
+        goes_on_(goes_on),
+        ready_(hosts.size()),
+        statuses_(hosts.size()) {}
 
-  absl::StatusOr<std::vector<ReadyHost>> Run() {
+  // By host. Errors: what concerns all of them; with goes_on false, of the first that fails.
+  absl::StatusOr<std::vector<absl::StatusOr<ReadyHost>>> Run() {
     std::vector<size_t> all(hosts_.size());
     std::iota(all.begin(), all.end(), 0);
     if (!options_.program.empty()) {
@@ -88,7 +95,7 @@ class Preparation {
         RunOn(all, ShellLine(absl::StrCat(kTellConnection, kFindBundle, kTell), {hash})));
     std::vector<size_t> without;
     for (const size_t host : all) {
-      if (ready_[host].program.empty()) without.push_back(host);
+      if (statuses_[host].ok() && ready_[host].program.empty()) without.push_back(host);
     }
     if (!without.empty()) RETURN_IF_ERROR(Copy(files, hash, without));
     return Checked();
@@ -134,13 +141,15 @@ class Preparation {
     while (launcher.running_count() > 0) {
       const LaunchEvent event = launcher.Wait(absl::InfiniteFuture());
       if (event.interrupted) return absl::CancelledError("interrupted before the job had started");
-      if (event.ended.has_value()) RETURN_IF_ERROR(Look(*event.ended));
+      if (!event.ended.has_value()) continue;
+      const size_t host = std::stoul(event.ended->name);
+      statuses_[host] = Look(host, *event.ended);
+      if (!goes_on_) RETURN_IF_ERROR(statuses_[host]);
     }
     return absl::OkStatus();
   }
 
-  absl::Status Look(const Ended& ended) {
-    const size_t host = std::stoul(ended.name);
+  absl::Status Look(size_t host, const Ended& ended) {
     if (!ended.exited_with_zero()) return NotReached(host, ended);
     ASSIGN_OR_RETURN(const std::string output, ReadWholeFile(ended.log_path, kOutputLimitBytes));
     if (const auto connection = Told(output, "tug-connection ")) {
@@ -178,19 +187,24 @@ class Preparation {
     return absl::FailedPreconditionError(absl::StrCat("cannot prepare ", of.name, ": ", said));
   }
 
-  absl::StatusOr<std::vector<ReadyHost>> Checked() const {
-    for (size_t host = 0; host < ready_.size(); ++host) {
-      if (ready_[host].program.empty()) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("there is no program ", options_.program, " on ", hosts_[host].name,
-                         ": install it there, or leave --program out"));
-      }
-      if (ready_[host].address.empty()) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "sshd of ", hosts_[host].name, " does not tell its address (SSH_CONNECTION)"));
-      }
+  absl::StatusOr<ReadyHost> Checked(size_t host) const {
+    RETURN_IF_ERROR(statuses_[host]);
+    if (ready_[host].program.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("there is no program ", options_.program, " on ", hosts_[host].name,
+                       ": install it there, or leave --program out"));
     }
-    return ready_;
+    if (ready_[host].address.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "sshd of ", hosts_[host].name, " does not tell its address (SSH_CONNECTION)"));
+    }
+    return ready_[host];
+  }
+
+  std::vector<absl::StatusOr<ReadyHost>> Checked() const {
+    std::vector<absl::StatusOr<ReadyHost>> checked;
+    for (size_t host = 0; host < ready_.size(); ++host) checked.push_back(Checked(host));
+    return checked;
   }
 
   std::string OutputOf(size_t host) const { return absl::StrCat(folder_, "/host-", host, ".out"); }
@@ -198,7 +212,9 @@ class Preparation {
   const std::vector<LaunchHost>& hosts_;
   const SshOptions& options_;
   const std::string folder_;
+  const bool goes_on_;
   std::vector<ReadyHost> ready_;
+  std::vector<absl::Status> statuses_;  // by host, of what was run there
 };
 
 }  // namespace
@@ -229,7 +245,19 @@ std::vector<std::string> SshCommand(const SshOptions& options, const LaunchHost&
 absl::StatusOr<std::vector<ReadyHost>> PrepareHosts(const std::vector<LaunchHost>& hosts,
                                                     const SshOptions& options,
                                                     const std::string& folder) {
-  return Preparation(hosts, options, folder).Run();
+  ASSIGN_OR_RETURN(const auto prepared,
+                   Preparation(hosts, options, folder, /*goes_on=*/false).Run());
+  std::vector<ReadyHost> ready;
+  for (const absl::StatusOr<ReadyHost>& host : prepared) {
+    RETURN_IF_ERROR(host.status());
+    ready.push_back(*host);
+  }
+  return ready;
+}
+
+absl::StatusOr<std::vector<absl::StatusOr<ReadyHost>>> PrepareEachHost(
+    const std::vector<LaunchHost>& hosts, const SshOptions& options, const std::string& folder) {
+  return Preparation(hosts, options, folder, /*goes_on=*/true).Run();
 }
 
 }  // namespace tug

@@ -40,6 +40,11 @@ absl::StatusOr<std::vector<ReadyHost>> PrepareHosts(const std::vector<LaunchHost
                                                     const SshOptions& options,
                                                     const std::string& folder);
 
+// The same, but a host that cannot be prepared hinders none of the others. By host: itself, or its
+// error. Errors: CANCELLED; of our own program and bundle.
+absl::StatusOr<std::vector<absl::StatusOr<ReadyHost>>> PrepareEachHost(
+    const std::vector<LaunchHost>& hosts, const SshOptions& options, const std::string& folder);
+
 }  // namespace tug
 
 #endif  // TUG_CLI_SSH_HOSTS_H_

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/testbed.h"
 #include "gmock/gmock.h"
@@ -28,13 +27,18 @@ constexpr char kTc[] = "/usr/sbin/tc";
 
 class DoctorTest : public SshdTest {
  protected:
-  Texts Arguments(const Texts& more) const {
-    return Texts{"doctor",    job(),
-                 "--hosts",   Path("hosts.txt"),
-                 "--ssh",     absl::StrCat("ssh -F ", Path("ssh_config")),
-                 "--program", fs::absolute("cli/tug").string(),
-                 "--seconds", "2",
-                 "--json"} +
+  // In place of ssh: writes a line for each login.
+  std::string CountingSsh() const {
+    Write("counting_ssh", absl::StrCat("echo login >> ", Path("logins"), "\nexec ssh -F ",
+                                       Path("ssh_config"), " \"$@\"\n"));
+    return absl::StrCat("sh ", Path("counting_ssh"));
+  }
+  std::string Ssh() const { return absl::StrCat("ssh -F ", Path("ssh_config")); }
+  Texts Arguments(const Texts& more) const { return ArgumentsWith(Ssh(), more); }
+  Texts ArgumentsWith(const std::string& ssh, const Texts& more) const {
+    return Texts{"doctor",    job(), "--hosts",   Path("hosts.txt"),
+                 "--ssh",     ssh,   "--program", fs::absolute("cli/tug").string(),
+                 "--seconds", "2",   "--json"} +
            more;
   }
   // Of a process that has ended.
@@ -94,11 +98,23 @@ TEST_F(DoctorTest, MeasuresHostsAndTheirLinks) {
 TEST_F(DoctorTest, GoesOnWithoutAHostThatCannotBeReached) {
   ASSERT_NO_FATAL_FAILURE(StartSshd({"127.0.0.1"}));
   Write("hosts.txt", absl::StrCat("127.0.0.1:", port_, "\n127.0.0.9:", port_, "\n"));
-  const Process& doctor = Run(Arguments({}));
+  const Process& doctor = Run(ArgumentsWith(CountingSsh(), {}));
   EXPECT_EQ(doctor.exit_code(), 1) << doctor.out() << doctor.err();
   const Json findings = FindingsOf(doctor);
   EXPECT_EQ(LevelOf(findings, "127.0.0.9", "login"), "problem") << findings.dump(1);
+  EXPECT_EQ(LevelOf(findings, "127.0.0.1", "program"), "ok");
   EXPECT_EQ(LevelOf(findings, "127.0.0.1", "memory"), "ok");
+  EXPECT_EQ(ReadText(Path("logins")), "login\nlogin\nlogin\n")
+      << "one at each host, and one for the probe";
+}
+
+TEST_F(DoctorTest, LooksAtTheRunFolderWithoutAJob) {
+  const Process& fine = Run({"doctor", "--run-dir", Path("runs/a")});
+  EXPECT_EQ(fine.exit_code(), 0) << fine.out() << fine.err();
+  EXPECT_THAT(fine.out(), HasSubstr(absl::StrCat(Path("runs/a"), " can be made in ")));
+  const Process& wrong = Run({"doctor", "--run-dir", "/proc/none"});
+  EXPECT_EQ(wrong.exit_code(), 1) << wrong.out() << wrong.err();
+  EXPECT_THAT(wrong.out(), HasSubstr("problem  here  run folder"));
 }
 
 TEST_F(DoctorTest, SaysWhatIsMissing) {
