@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
@@ -354,15 +353,6 @@ class Rendering {
   const bool pairs_;    // a server beside each worker
   const bool metrics_;  // everyone answers at a port that is known; two in a pod cannot
 };
-
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const CodePoint next = DecodeUtf8(text);
-    if (next.state != CodePoint::State::kValid) return false;
-    text.remove_prefix(next.size_bytes);
-  }
-  return true;
-}
 
 }  // namespace
 

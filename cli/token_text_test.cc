@@ -59,15 +59,6 @@ class WordTokenizer : public PieceTokenizer {
   }
 };
 
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const CodePoint c = DecodeUtf8(text);
-    if (c.state != CodePoint::State::kValid) return false;
-    text.remove_prefix(c.size_bytes);
-  }
-  return true;
-}
-
 std::vector<std::string> AllBytes() {
   std::vector<std::string> pieces;
   for (int byte = 0; byte < 256; ++byte) pieces.emplace_back(1, static_cast<char>(byte));

@@ -14,15 +14,6 @@ const char* Layout(TextForm form) {
   return form == TextForm::kLabelledLines ? "label<TAB>text" : "source<TAB>target";
 }
 
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const CodePoint point = DecodeUtf8(text);
-    if (point.state != CodePoint::State::kValid) return false;
-    text.remove_prefix(point.size_bytes);
-  }
-  return true;
-}
-
 // Puts the lines of one file together from its pieces.
 class LineCutter {
  public:

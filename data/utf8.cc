@@ -46,6 +46,15 @@ CodePoint DecodeUtf8(std::string_view text) {
   return {CodePoint::State::kValid, value, lead.size_bytes};
 }
 
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const CodePoint point = DecodeUtf8(text);
+    if (point.state != CodePoint::State::kValid) return false;
+    text.remove_prefix(point.size_bytes);
+  }
+  return true;
+}
+
 size_t CharacterBytes(std::string_view text) {
   const CodePoint point = DecodeUtf8(text);
   return point.state == CodePoint::State::kValid ? point.size_bytes : 1;

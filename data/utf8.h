@@ -26,6 +26,9 @@ struct CodePoint {
 // forms, no surrogates, nothing above U+10FFFF. Never reads beyond the text. Thread-safe.
 CodePoint DecodeUtf8(std::string_view text);
 
+// Whether all of `text` is code points.
+bool IsUtf8(std::string_view text);
+
 // Length of the code point at the front of non-empty text; 1 for a byte that begins none.
 size_t CharacterBytes(std::string_view text);
 

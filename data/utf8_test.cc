@@ -64,6 +64,13 @@ TEST(Utf8, FuzzDecodesOnlyWhatEncodesToTheSameBytes) {
   }
 }
 
+TEST(Utf8, TellsWholeTextsFromOthers) {
+  for (const char* text : {"", "ab", "a\xC3\xA9", "\xF0\x9F\x98\x80"})
+    EXPECT_TRUE(IsUtf8(text)) << text;
+  for (const char* text : {"a\xC3", "\x80", "\xC0\x80", "a\xED\xA0\x80z"})
+    EXPECT_FALSE(IsUtf8(text));
+}
+
 TEST(Utf8, CutsBeforeAnIncompleteCodePointOnly) {
   EXPECT_EQ(WholeCodePoints(""), 0u);
   EXPECT_EQ(WholeCodePoints("ab"), 2u);
