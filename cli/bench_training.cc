@@ -6,15 +6,12 @@
 // 3. The device's time of each pass and update, a step from the end of one update to that of the
 //    next.
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,6 +25,7 @@
 #include "cli/bench_stats.h"
 #include "cli/bench_table.h"
 #include "cli/commands.h"
+#include "cli/temporary_folder.h"
 #include "coordinator/job_setup.h"
 #include "coordinator/run_folder.h"
 #include "data/sampler.h"
@@ -52,28 +50,6 @@ struct BenchTraining {
   uint32_t steps = 20;
   int gpu = 0;
   std::string json;
-};
-
-// A folder for tokens, as long as it lives.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make() {
-    std::error_code error;
-    std::string path = (fs::temp_directory_path(error) / "tug-bench-XXXXXX").string();
-    if (error || mkdtemp(path.data()) == nullptr) {
-      return absl::UnavailableError("cannot make a folder for the tokens: see TMPDIR");
-    }
-    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(std::move(path)));
-  }
-  ~TemporaryFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  const std::string path_;
 };
 
 absl::StatusOr<JobConfig> LoadConfig(const BenchTraining& a) {
@@ -190,8 +166,9 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(const BenchTraining& a,
 }
 
 absl::Status Bench(const BenchTraining& a) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<TemporaryFolder> folder, TemporaryFolder::Make());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Prepared> prepared, Prepare(a, folder->path()));
+  TemporaryFolder folder;  // for the tokens
+  RETURN_IF_ERROR(folder.Make("bench"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Prepared> prepared, Prepare(a, folder.path()));
   const JobConfig& config = prepared->job.config;
   RETURN_IF_ERROR(CheckPasses(a, config, prepared->table.num_blocks()));
   const SoloDeviceOptions options{config, prepared->table};

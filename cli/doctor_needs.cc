@@ -14,8 +14,7 @@ namespace {
 // Of a process beside its connections, and of one connection: libzmq, gRPC, files.
 constexpr uint64_t kOwnFiles = 256;
 constexpr uint64_t kFilesOfConnection = 8;
-constexpr uint64_t kCoordinatorBytes = uint64_t{256} << 20;  // without the text
-constexpr uint64_t kStatesOfWeight = 3;                      // in a checkpoint: weights, m and v
+constexpr uint64_t kStatesOfWeight = 3;  // in a checkpoint: weights, m and v
 
 }  // namespace
 

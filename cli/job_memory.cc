@@ -18,7 +18,7 @@ namespace tug {
 namespace {
 
 constexpr uint32_t kByteSymbols = 256;
-
+constexpr uint32_t kGuessedSymbols = uint32_t{1} << 16;
 constexpr uint32_t kGuessedClasses = 1000;
 
 // Where segments lie in the job's first placement. Each server is on a host of its own: none keeps
@@ -84,10 +84,10 @@ JobMemory PredictJobMemory(const JobConfig& job, const SegmentTable& table, bool
   return memory;
 }
 
-std::optional<JobMemory> GuessJobMemory(JobConfig job, uint32_t symbols) {
+std::optional<JobMemory> GuessJobMemory(JobConfig job) {
   if (job.compute() == JobConfig::REPLAY || job.model().external()) return std::nullopt;
   const uint32_t known = std::max(SymbolsWithoutText(job), job.model().vocabulary());
-  if (known > 0) symbols = known;
+  const uint32_t symbols = known > 0 ? known : kGuessedSymbols;
   job.mutable_data()->set_resolved_symbols(symbols);
   uint32_t classes = std::max(DataClasses(job.data()), job.model().classes());
   if (classes == 0 && job.model().family() == ModelConfig::ENCODER) {

@@ -20,6 +20,9 @@ struct JobMemory {
   uint64_t weight_bytes = 0;      // of all the model, FP32
 };
 
+// Enough for a coordinator: it reads the text piece by piece.
+inline constexpr uint64_t kCoordinatorBytes = uint64_t{256} << 20;
+
 // `job`: all fields filled, data.resolved_symbols too; `table`: of its model. Servers keep weights
 // as if each had a host to itself. `on_gpu`: what is on the worker's GPU is left out. Pure.
 JobMemory PredictJobMemory(const JobConfig& job, const SegmentTable& table, bool on_gpu = false);
@@ -28,10 +31,10 @@ JobMemory PredictJobMemory(const JobConfig& job, const SegmentTable& table, bool
 uint32_t SymbolsWithoutText(const JobConfig& job);
 
 // The same as PredictJobMemory without the text: where only that knows how many symbols or classes
-// there are, `symbols` counts. With `device: CUDA` what is on the GPU is left out. None of a job
-// without a model of ours (compute: REPLAY, model.external). `job`: all fields filled. Pure.
-inline constexpr uint32_t kGuessedSymbols = uint32_t{1} << 16;  // more than GPT-2's
-std::optional<JobMemory> GuessJobMemory(JobConfig job, uint32_t symbols = kGuessedSymbols);
+// there are, guesses count (65,536 symbols: more than GPT-2's). With `device: CUDA` what is on the
+// GPU is left out. None of a job without a model of ours (compute: REPLAY, model.external). `job`:
+// all fields filled. Pure.
+std::optional<JobMemory> GuessJobMemory(JobConfig job);
 
 }  // namespace tug
 

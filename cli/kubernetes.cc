@@ -21,7 +21,6 @@ constexpr size_t kMostConfigMapBytes = 1000000;  // Kubernetes takes 1 MiB, keys
 constexpr size_t kMostNameBytes = 40;            // names of pods are longer, and have 63
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr double kMemoryMargin = 1.25;  // over the formulas: allocator, libraries, page tables
-constexpr uint64_t kCoordinatorBytes = uint64_t{1} << 30;
 constexpr uint64_t kSharedMemoryBytes = uint64_t{1} << 30;  // NCCL's, between GPUs of a worker
 constexpr int kGraceSeconds = 300;  // a checkpoint, or handing over what a server holds
 constexpr int kMostRestarts = 100;
