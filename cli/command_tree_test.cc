@@ -1,7 +1,6 @@
 #include "cli/command_tree.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>

@@ -38,7 +38,7 @@ struct WorkerRank {
 };
 
 // Errors: one of two that belong together is missing; no whole numbers; a rank that is not below
-// its size, or sizes and ranks of a host beyond those of the job.
+// its size, or more processes on a host than in the job.
 absl::StatusOr<WorkerRank> WorkerRankOf(const Environment& environment);
 
 }  // namespace tug

@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

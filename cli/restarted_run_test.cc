@@ -1,7 +1,6 @@
 #include "cli/restarted_run.h"
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"

@@ -1,8 +1,6 @@
 #include "cli/slurm_hosts.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

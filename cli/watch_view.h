@@ -18,7 +18,8 @@ class LossTrail {
  public:
   static constexpr size_t kMost = 4096;
 
-  // Of a step after the ones before; others, and those that are not finite, change nothing.
+  // An earlier step begins anew (the job has gone back); one that is there, or a loss that is not
+  // finite, adds nothing.
   void Add(uint64_t step, double loss);
   // `columns` characters, the last one the newest; each the mean of its part, low to high as far as
   // there are losses. Empty: there are less than two.
