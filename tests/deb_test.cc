@@ -28,6 +28,7 @@ using ::testing::Not;
 
 constexpr char kDpkg[] = "/usr/bin/dpkg";
 constexpr char kDpkgDeb[] = "/usr/bin/dpkg-deb";
+constexpr char kShlibdeps[] = "/usr/bin/dpkg-shlibdeps";
 constexpr char kVerify[] = "/usr/bin/systemd-analyze";
 constexpr char kSysusers[] = "/usr/bin/systemd-sysusers";
 constexpr char kMan[] = "/usr/bin/man";
@@ -52,7 +53,9 @@ class DebTest : public TugTest {
     setenv("DEBEMAIL", "maintainer@debian.org", 1);
     // dpkg looks for what only root's own path has.
     setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
-    if (!fs::exists(kDpkgDeb)) GTEST_SKIP() << "skipped: no dpkg-deb";
+    if (!fs::exists(kShlibdeps)) {
+      GTEST_SKIP() << "skipped: no dpkg-shlibdeps; deploy/setup --tests installs it";
+    }
     EXPECT_THAT(Output("deploy/deb", {Deb(), "--program", fs::absolute("cli/tug").string()}),
                 HasSubstr("install it with: apt install"));
   }

@@ -3,7 +3,6 @@
 // a job down, and not one worker of it.
 
 #include <filesystem>
-#include <map>
 #include <string>
 
 #include "absl/strings/match.h"

@@ -72,7 +72,8 @@ class PageTest : public TugTest {
 
 // The straggler sleeps, and the others wait for it, so that there are cores for the browser.
 TEST_F(PageTest, ShowsAJobAndWhoIsLate) {
-  if (!fs::exists(kChromium)) GTEST_SKIP() << "skipped: no chromium; deploy/setup installs it";
+  if (!fs::exists(kChromium))
+    GTEST_SKIP() << "skipped: no chromium; deploy/setup --tests installs it";
   Process& train =
       StartTraining("run", Endless() + Texts{"cluster.workers=3", "cluster.virtual_workers=3",
                                              "train.global_batch=6", "train.eval_interval=5",

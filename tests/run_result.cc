@@ -80,6 +80,14 @@ void ExpectSameState(const CheckpointState& expected, const CheckpointState& act
   }
 }
 
+void ExpectSameState(const std::string& expected, const std::string& actual) {
+  const absl::StatusOr<CheckpointState> expected_state = ReadState(expected);
+  const absl::StatusOr<CheckpointState> actual_state = ReadState(actual);
+  ASSERT_TRUE(expected_state.ok()) << expected_state.status();
+  ASSERT_TRUE(actual_state.ok()) << actual_state.status();
+  ExpectSameState(*expected_state, *actual_state);
+}
+
 void ExpectSameLosses(const Losses& expected, const Losses& actual) {
   ExpectSameValues("training", expected.training, actual.training);
   ExpectSameValues("validation", expected.validation, actual.validation);

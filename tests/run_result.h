@@ -34,6 +34,8 @@ Losses LossesAfter(const Losses& losses, uint64_t step);
 
 // Fails the test, with the first difference of each tensor kind, unless both are the same.
 void ExpectSameState(const CheckpointState& expected, const CheckpointState& actual);
+// Of two runs, or checkpoints: paths as ReadState takes them.
+void ExpectSameState(const std::string& expected, const std::string& actual);
 void ExpectSameLosses(const Losses& expected, const Losses& actual);
 
 }  // namespace tug

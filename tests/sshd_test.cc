@@ -24,7 +24,7 @@ constexpr char kKeygen[] = "/usr/bin/ssh-keygen";
 
 void SshdTest::SetUp() {
   if (!fs::exists(kSshd) || !fs::exists(kKeygen)) {
-    GTEST_SKIP() << "skipped: no sshd; deploy/setup installs it";
+    GTEST_SKIP() << "skipped: no sshd; deploy/setup --tests installs it";
   }
   std::error_code ignored;
   if (geteuid() == 0) fs::create_directory("/run/sshd", ignored);  // where its package has it
