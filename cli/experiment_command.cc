@@ -5,7 +5,6 @@
 #include "cli/built_in_experiments.h"
 #include "cli/commands.h"
 #include "cli/experiment_compression.h"
-#include "cli/experiment_exchange.h"
 #include "cli/experiment_job.h"
 #include "cli/experiment_offload.h"
 #include "cli/experiment_runner.h"
@@ -32,7 +31,10 @@ void AddFileOptions(CLI::App& experiment, ExperimentFileArguments& a) {
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
   experiment.add_option("--repeats", a.repeats, "Times that every case is run [as the file says]");
-  experiment.add_option("--case", a.only_case, "Run only the case of this name")->type_name("NAME");
+  experiment
+      .add_option("--case", a.only_case,
+                  "Run only cases with these values of axes: \"link=none\", or a whole name")
+      ->type_name("NAME");
   experiment.add_flag("--dry-run", a.dry_run,
                       "Check the file, list cases and commands, and run nothing");
   experiment.add_flag("--retry-failed", a.retry_failed, "Run those again that have failed");
@@ -70,13 +72,12 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
       "  tug experiment scheduling --profiles vgg16 --ratios 1 --link 1gbit\n"
       "  tug experiment sync\n"
       "  tug experiment compression --codecs fp32,int8/int8 --links none,100mbit\n"
-      "  sudo tug experiment exchange --links none,1gbit,200mbit\n"
+      "  tug experiment exchange --case link=none\n"
       "  tug experiment offload --set device=CPU\n"
       "Each of the last ones has its own --help.");
   AddExperimentScheduling(*experiment, chosen);
   AddExperimentSync(*experiment, chosen);
   AddExperimentCompression(*experiment, chosen);
-  AddExperimentExchange(*experiment, chosen);
   AddExperimentOffload(*experiment, chosen);
   experiment->callback([a, experiment, &chosen] {
     if (!experiment->get_subcommands().empty()) return RefuseFileOptions(*experiment);

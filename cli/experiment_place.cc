@@ -94,7 +94,7 @@ uint32_t TestbedHostsOf(const Place& place, const JobConfig& config) {
   if (!UsesTestbed(place)) return 0;
   if (place.testbed().hosts() > 0) return place.testbed().hosts();
   const uint32_t servers = config.cluster().servers(), workers = config.cluster().workers();
-  return HasServersBesideWorkers(config) ? std::max(servers, workers) : servers + workers;
+  return StartsServersBesideWorkers(config) ? std::max(servers, workers) : servers + workers;
 }
 
 std::string CommandOf(const PlacedJob& job, const std::vector<std::string>& experiment) {
@@ -117,8 +117,8 @@ absl::Status ExperimentPlaces::Check(const Place& place) {
   if (UsesTestbed(place)) {
     if (geteuid() != 0) {
       return absl::FailedPreconditionError(
-          "place.testbed needs root, to make hosts on this machine: run it with sudo, or without "
-          "`testbed`");
+          "place.testbed needs root, to make hosts on this machine: run it with sudo, or only "
+          "cases without it (--case)");
     }
     return TakeTestbed(place.testbed().link());
   }
@@ -138,11 +138,11 @@ absl::Status ExperimentPlaces::TakeTestbed(const std::string& link) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<uint64_t>> ExperimentPlaces::Run(const PlacedJob& job) {
-  std::vector<uint64_t> bytes;
+absl::StatusOr<std::vector<LinkTraffic>> ExperimentPlaces::Run(const PlacedJob& job) {
+  std::vector<LinkTraffic> links;
   if (job.place.has_hosts() || job.place.has_slurm()) {
     RETURN_IF_ERROR(RunLaunch(job));
-    return bytes;
+    return links;
   }
   ExperimentJob one = {.name = job.name,
                        .job_file = job.job_file,
@@ -152,17 +152,17 @@ absl::StatusOr<std::vector<uint64_t>> ExperimentPlaces::Run(const PlacedJob& job
                        .hosts = TestbedHostsOf(job.place, job.config)};
   if (one.hosts == 0) {
     RETURN_IF_ERROR(RunExperimentJob(one, job.out, nullptr));
-    return bytes;
+    return links;
   }
   RETURN_IF_ERROR(TakeTestbed(job.place.testbed().link()));
   ASSIGN_OR_RETURN(const std::vector<LinkBytes> before, testbed_->ReadLinkBytes());
   RETURN_IF_ERROR(RunExperimentJob(one, job.out, testbed_.get()));
   ASSIGN_OR_RETURN(const std::vector<LinkBytes> after, testbed_->ReadLinkBytes());
   for (uint32_t host = 0; host < one.hosts; ++host) {
-    bytes.push_back(after[host].sent - before[host].sent + after[host].received -
-                    before[host].received);
+    links.push_back({.sent_bytes = after[host].sent - before[host].sent,
+                     .received_bytes = after[host].received - before[host].received});
   }
-  return bytes;
+  return links;
 }
 
 }  // namespace tug

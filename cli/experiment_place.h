@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cli/testbed.h"
+#include "experiment/run_figures.h"
 #include "proto/experiment.pb.h"
 #include "proto/job.pb.h"
 
@@ -42,9 +43,9 @@ class ExperimentPlaces {
   // Whether the cases of a place can be run at all. Errors: FAILED_PRECONDITION, with what is
   // missing.
   absl::Status Check(const Place& place);
-  // Runs a job to its end; what it says goes to OUT/NAME.log. Returns, for each host of a testbed,
-  // the bytes that its link carried both ways. Errors: why it failed; CANCELLED is an interrupt.
-  absl::StatusOr<std::vector<uint64_t>> Run(const PlacedJob& job);
+  // Runs a job to its end; what it says goes to OUT/NAME.log. Returns what the link of each host of
+  // a testbed carried. Errors: why it failed; CANCELLED is an interrupt.
+  absl::StatusOr<std::vector<LinkTraffic>> Run(const PlacedJob& job);
 
  private:
   absl::Status TakeTestbed(const std::string& link);

@@ -13,9 +13,11 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file.h"
@@ -103,9 +105,8 @@ class Runner {
   std::string CommandFor(const PlannedCase& one, const PlacedJob& job) const;
   // Cases in the order in which a repeat runs them.
   std::vector<size_t> Order() const;
-  bool IsChosen(const PlannedCase& one) const {
-    return a_.only_case.empty() || one.name == a_.only_case;
-  }
+  // Whether it has all that --case names.
+  bool IsChosen(const PlannedCase& one) const;
   std::string FolderOf(const PlannedCase& one, uint32_t repeat) const {
     return absl::StrCat("runs/", one.folder, "-r", repeat + 1);
   }
@@ -124,6 +125,15 @@ class Runner {
   absl::Duration spent_;
 };
 
+// "case=ring, link=none": its parts.
+std::vector<std::string> PartsOf(const std::string& name) {
+  std::vector<std::string> parts;
+  for (const absl::string_view part : absl::StrSplit(name, ',', absl::SkipWhitespace())) {
+    parts.emplace_back(absl::StripAsciiWhitespace(part));
+  }
+  return parts;
+}
+
 absl::Status Runner::Plan() {
   ASSIGN_OR_RETURN(const std::string name, [&]() -> absl::StatusOr<std::string> {
     if (!a_.out.empty()) return a_.out;
@@ -137,13 +147,22 @@ absl::Status Runner::Plan() {
   source_.made_up_text_path = out_ + "/text.txt";
   ASSIGN_OR_RETURN(results_.plan, PlanExperiment(source_));
   results_.command = a_.command;
-  if (a_.only_case.empty()) return absl::OkStatus();
   std::vector<std::string> names;
-  for (const PlannedCase& one : results_.plan.cases) names.push_back(one.name);
-  if (std::find(names.begin(), names.end(), a_.only_case) != names.end()) return absl::OkStatus();
+  for (const PlannedCase& one : results_.plan.cases) {
+    if (IsChosen(one)) return absl::OkStatus();
+    names.push_back(one.name);
+    for (std::string& part : PartsOf(one.name)) names.push_back(std::move(part));
+  }
   return absl::InvalidArgumentError(absl::StrCat("--case ", a_.only_case, ": there is no such case",
                                                  DidYouMean(a_.only_case, names),
                                                  "; --dry-run lists them"));
+}
+
+bool Runner::IsChosen(const PlannedCase& one) const {
+  const std::vector<std::string> there = PartsOf(one.name), wanted = PartsOf(a_.only_case);
+  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& part) {
+    return std::find(there.begin(), there.end(), part) != there.end();
+  });
 }
 
 // Empty: it has none.
@@ -403,7 +422,8 @@ absl::Status Runner::Measure(const PlacedJob& job, uint64_t warm_up_steps, Exper
   const Experiment& file = results_.plan.file;
   const absl::Time begin = absl::Now();
   MeasuredRun run{.warm_up_steps = warm_up_steps};
-  ASSIGN_OR_RETURN(run.link_bytes, places_->Run(job));
+  ASSIGN_OR_RETURN(run.links, places_->Run(job));
+  row.links = run.links;
   run.wall_seconds = absl::ToDoubleSeconds(absl::Now() - begin);
   const std::string run_dir = absl::StrCat(out_, "/", job.name);
   ASSIGN_OR_RETURN(run.figures, ReadRunFigures(absl::StrCat(run_dir, "/", kMetricsFile)));

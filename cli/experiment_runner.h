@@ -32,7 +32,7 @@ struct ExperimentFileArguments {
   std::string out;   // empty: runs/NAME
   std::vector<std::string> settings;
   std::optional<uint32_t> repeats;
-  std::string only_case;  // its name; empty: all
+  std::string only_case;  // some values of axes, "case=ring, link=none"; empty: all cases
   bool dry_run = false;
   bool retry_failed = false;
   std::string command;  // the whole line

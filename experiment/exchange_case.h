@@ -1,62 +1,43 @@
 #ifndef TUG_EXPERIMENT_EXCHANGE_CASE_H_
 #define TUG_EXPERIMENT_EXCHANGE_CASE_H_
 
-// Ways to make weights of the gradients of N workers, as `tug experiment exchange` names them:
-//   servers:P          a parameter server of P processes, each on a host of its own
-//   mixed:K            BytePS's placement: a server beside each worker and K on hosts of their own
-//   ring, halving_doubling   all-reduce; a server beside each worker has all of the state
-//   zero1, zero2, zero3      a server beside each worker has its part of the state
-// Functions are pure and thread-safe.
+// Ways to make weights of the gradients of N workers, of which there are formulas
+// (exchange_cost.h). Functions are pure and thread-safe.
 
-#include <array>
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <optional>
 
-#include "absl/status/statusor.h"
 #include "proto/job.pb.h"
 
 namespace tug {
 
-enum class ExchangeKind { kServers, kMixed, kRing, kHalvingDoubling, kZero1, kZero2, kZero3 };
-
-struct ExchangeKindRow {
-  ExchangeKind kind;
-  const char* name;
-  const char* count;  // what the number behind the colon is of; null: there is none
-  PlacementConfig::Kind placement;
-  JobConfig::Exchange exchange;
-  CollectiveConfig::Algorithm algorithm;  // of an all-reduce; else AUTO
+enum class ExchangeKind {
+  kServers,  // a parameter server of `count` processes, each on a host of its own
+  kMixed,    // BytePS's placement: a server beside each worker and `count` on hosts of their own
+  kRing,     // all-reduce; a server beside each worker has all of the state
+  kHalvingDoubling,
+  kZero1,  // a server beside each worker has its part of the state
+  kZero2,
+  kZero3,
 };
-// In the order of ExchangeKind.
-const std::array<ExchangeKindRow, 7>& ExchangeKinds();
 
 struct ExchangeCase {
-  std::string name;  // "servers:2", "zero3"
   ExchangeKind kind = ExchangeKind::kServers;
-  uint32_t count = 0;  // P or K; 0: there is none
+  uint32_t count = 0;  // 0: the kind has none
 
-  const ExchangeKindRow& row() const { return ExchangeKinds()[static_cast<size_t>(kind)]; }
-  // Server processes, and hosts, with so many workers. Servers are dealt to hosts first, then
-  // workers, from the first host on (cli/local_job.h): so hosts have what the kind says.
-  uint32_t Servers(uint32_t workers) const;
-  uint32_t Hosts(uint32_t workers) const;
-  // Whether a host has a server alone.
+  uint32_t Hosts(uint32_t workers) const { return workers + count; }
+  // Whether a host has a server alone. Servers are dealt to hosts first, then workers, from the
+  // first host on (cli/local_job.h).
   bool HasServerAlone(uint32_t host, uint32_t workers) const {
     return kind == ExchangeKind::kServers ? host < count : host >= workers;
   }
   // Whether each worker has a server beside it.
   bool BesideWorkers() const { return kind != ExchangeKind::kServers; }
-
-  friend bool operator==(const ExchangeCase&, const ExchangeCase&) = default;
 };
 
-// Errors: INVALID_ARGUMENT, naming what is known.
-absl::StatusOr<ExchangeCase> ParseExchangeCase(const std::string& text);
-
-// All that is compared where nothing is named: 1 to N servers, 1 and 2 hosts more, ring, halving
-// and doubling, the three stages of ZeRO.
-std::vector<std::string> AllExchangeCases(uint32_t workers);
+// None: it is none of these, or an all-reduce whose algorithm is chosen by the size of a segment.
+// REQUIRES: a configuration with its defaults.
+std::optional<ExchangeCase> ExchangeCaseOf(const JobConfig& config);
 
 }  // namespace tug
 

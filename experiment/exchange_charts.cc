@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/loss_curve.h"
 #include "experiment/bar_group.h"
 #include "experiment/curve_panels.h"
-#include "experiment/exchange_text.h"
 #include "experiment/report_page.h"
 #include "experiment/svg.h"
 
@@ -21,96 +19,124 @@ constexpr double kMb = 1e-6;
 constexpr double kMostSpread = 5;  // of sizes that are drawn, around those that were measured
 constexpr uint32_t kMostWorkersTimes = 8;
 constexpr size_t kPointsOfALine = 24;
+constexpr double kSameSize = 0.01;  // sizes that differ by less are one
 
 // Of the hosts' bars.
 constexpr double kLeft = 170, kRight = 250;
 constexpr double kHostBar = 7, kHostGap = 2, kCaseGap = 9, kGroupTitle = 24, kAxis = 44;
 constexpr double kHalo = 5;  // around the formula's mark
 
-std::string ColorOf(const ExchangeCase& exchange) {
-  return SeriesColor(static_cast<size_t>(exchange.kind));
+using Points = std::vector<const ExchangePoint*>;
+
+std::string ColorOf(const ExchangePoint& point) {
+  return SeriesColor(static_cast<size_t>(point.exchange.kind));
 }
 
-double LargestSize(const ExchangeResults& results) {
-  return results.sizes.empty() ? 0 : *std::max_element(results.sizes.begin(), results.sizes.end());
+// Of each name the first of them.
+Points FirstOfEach(const Points& points) {
+  Points first;
+  for (const ExchangePoint* point : points) {
+    if (std::none_of(first.begin(), first.end(),
+                     [&](const ExchangePoint* other) { return other->name == point->name; })) {
+      first.push_back(point);
+    }
+  }
+  return first;
 }
 
-// Of a link's runs that ended: what their models are, bytes.
-std::vector<double> MeasuredSizes(const ExchangeResults& results, const std::string& link) {
+using CostAt = ExchangeCost (*)(const ExchangePoint& of, double x, const ExchangePoint& fixed);
+
+// A curve for each name over the `xs`, with `fixed` for what does not change along them, and a dot
+// for each point that `x_of` has.
+template <typename XOf>
+CurvePanel PanelOf(const Points& points, const std::string& title, const char* x_name,
+                   const std::vector<double>& xs, double x_scale, CostAt cost_at,
+                   const ExchangePoint& fixed, const XOf& x_of) {
+  CurvePanel panel{title, x_name, "ms a step", {}};
+  for (const ExchangePoint* of : FirstOfEach(points)) {
+    Curve curve{of->name, ColorOf(*of), {}, {}, {}};
+    for (const double x : xs) {
+      const ExchangeCost cost = cost_at(*of, x, fixed);
+      curve.line.push_back({x * x_scale, cost.seconds * 1e3});
+      curve.dashed.push_back({x * x_scale, cost.overlapped_seconds * 1e3});
+    }
+    for (const ExchangePoint* point : points) {
+      const std::optional<double> x = x_of(*point);
+      if (point->name != of->name || !x.has_value() || !point->step_ms.has_value()) continue;
+      curve.dots.push_back({*x * x_scale, point->step_ms->median});
+    }
+    panel.curves.push_back(std::move(curve));
+  }
+  return panel;
+}
+
+// Over sizes, with the workers of the first point.
+CurvePanel SizePanel(const Points& points) {
+  const ExchangePoint& fixed = *points.front();
+  double least = fixed.model_bytes, most = least;
+  for (const ExchangePoint* point : points) {
+    least = std::min(least, point->model_bytes);
+    most = std::max(most, point->model_bytes);
+  }
+  const double from = least / kMostSpread, to = most * kMostSpread;
   std::vector<double> sizes;
-  for (const ExchangeRun& run : results.runs) {
-    if (run.link == link && run.error.empty() && run.ModelBytes() > 0) {
-      sizes.push_back(run.ModelBytes());
-    }
+  for (size_t i = 0; i <= kPointsOfALine; ++i) {
+    sizes.push_back(from * std::pow(to / from, static_cast<double>(i) / kPointsOfALine));
   }
-  std::sort(sizes.begin(), sizes.end());
-  return sizes;
+  return PanelOf(
+      points, absl::StrCat("link ", fixed.link, ", ", fixed.workers, " workers"), "MB of a model",
+      sizes, kMb,
+      [](const ExchangePoint& of, double bytes, const ExchangePoint& one) {
+        return CostOfExchange(of.exchange, one.workers, bytes, *one.link_cost);
+      },
+      fixed,
+      [&](const ExchangePoint& point) -> std::optional<double> {
+        if (point.workers != fixed.workers) return std::nullopt;
+        return point.model_bytes;
+      });
 }
 
-CurvePanel SizePanel(const ExchangeResults& results, const std::string& link,
-                     const std::vector<double>& sizes, const LinkCost& cost) {
-  CurvePanel panel{absl::StrCat("link ", link, ", ", results.workers, " workers"),
-                   "MB of a model",
-                   "ms a step",
-                   {}};
-  const double from = sizes.front() / kMostSpread, to = sizes.back() * kMostSpread;
-  for (const ExchangeCase& exchange : results.cases) {
-    Curve curve{exchange.name, ColorOf(exchange), {}, {}, {}};
-    for (size_t i = 0; i <= kPointsOfALine; ++i) {
-      const double bytes =
-          from * std::pow(to / from, static_cast<double>(i) / static_cast<double>(kPointsOfALine));
-      const ExchangeCost at = CostOfExchange(exchange, results.workers, bytes, cost);
-      curve.line.push_back({bytes * kMb, at.seconds * 1e3});
-      curve.dashed.push_back({bytes * kMb, at.overlapped_seconds * 1e3});
-    }
-    for (const ExchangeRun& run : results.runs) {
-      if (run.link != link || !(run.exchange == exchange)) continue;
-      curve.dots.push_back({run.ModelBytes() * kMb, run.StepSeconds() * 1e3});
-    }
-    panel.curves.push_back(std::move(curve));
+// Over workers, with the model of the largest.
+CurvePanel WorkersPanel(const Points& points) {
+  const ExchangePoint& fixed = **std::max_element(
+      points.begin(), points.end(),
+      [](const auto* a, const auto* b) { return a->model_bytes < b->model_bytes; });
+  uint32_t most = 1;
+  for (const ExchangePoint* point : points) most = std::max(most, point->workers);
+  // Powers of two: between them halving and doubling has corners.
+  std::vector<double> counts;
+  for (uint32_t workers = 2; workers <= most * kMostWorkersTimes; workers *= 2) {
+    counts.push_back(workers);
   }
-  return panel;
+  return PanelOf(
+      points, absl::StrFormat("link %s, a model of %.3g MB", fixed.link, fixed.model_bytes * kMb),
+      "workers", counts, 1,
+      [](const ExchangePoint& of, double workers, const ExchangePoint& one) {
+        return CostOfExchange(of.exchange, static_cast<uint32_t>(workers), one.model_bytes,
+                              *one.link_cost);
+      },
+      fixed,
+      [&](const ExchangePoint& point) -> std::optional<double> {
+        if (std::abs(point.model_bytes / fixed.model_bytes - 1) > kSameSize) return std::nullopt;
+        return point.workers;
+      });
 }
 
-CurvePanel WorkersPanel(const ExchangeResults& results, const std::string& link, double bytes,
-                        const LinkCost& cost) {
-  CurvePanel panel{absl::StrFormat("link %s, a model of %.3g MB", link, bytes * kMb),
-                   "workers",
-                   "ms a step",
-                   {}};
-  const uint32_t most = std::max<uint32_t>(results.workers * kMostWorkersTimes, 2);
-  for (const ExchangeCase& exchange : results.cases) {
-    Curve curve{exchange.name, ColorOf(exchange), {}, {}, {}};
-    // Powers of two: between them halving and doubling has corners.
-    for (uint32_t workers = 2; workers <= most; workers *= 2) {
-      const ExchangeCost at = CostOfExchange(exchange, workers, bytes, cost);
-      curve.line.push_back({static_cast<double>(workers), at.seconds * 1e3});
-      curve.dashed.push_back({static_cast<double>(workers), at.overlapped_seconds * 1e3});
-    }
-    for (const ExchangeRun& run : results.runs) {
-      if (run.link != link || !(run.exchange == exchange) || run.ModelBytes() != bytes) continue;
-      curve.dots.push_back({static_cast<double>(run.workers), run.StepSeconds() * 1e3});
-    }
-    panel.curves.push_back(std::move(curve));
-  }
-  return panel;
-}
-
-// Bars of a run's hosts from `top` down, and the formula's busiest across them.
-std::string HostBars(const ExchangeRun& run, const ExchangeCost& cost, double scale, double top) {
+// Bars of a point's hosts from `top` down, and the formula's busiest across them.
+std::string HostBars(const ExchangePoint& point, double scale, double top) {
   std::string svg;
   double y = top;
   double longest = 0;
-  for (size_t host = 0; host < run.hosts.size(); ++host) {
-    const double bytes = run.HostSentBytes(host).value_or(0);
-    const bool alone = run.exchange.HasServerAlone(static_cast<uint32_t>(host), run.workers);
-    svg += SvgBar(kLeft, y, bytes * scale, kHostBar, alone ? "var(--busy)" : ColorOf(run.exchange),
+  for (size_t host = 0; host < point.hosts.size(); ++host) {
+    const double bytes = point.hosts[host].sends;
+    const bool alone = point.exchange.HasServerAlone(static_cast<uint32_t>(host), point.workers);
+    svg += SvgBar(kLeft, y, bytes * scale, kHostBar, alone ? "var(--busy)" : ColorOf(point),
                   absl::StrFormat("host %d, %s: %.2f MB a step", host + 1,
                                   alone ? "a server" : "a worker", bytes * kMb));
     longest = std::max(longest, bytes);
     y += kHostBar + kHostGap;
   }
-  const double busiest = std::max(cost.worker.sends, cost.server.sends);
+  const double busiest = std::max(point.cost->worker.sends, point.cost->server.sends);
   svg += SvgRect(kLeft + busiest * scale - kHalo / 2, top - 3, kHalo, y + 4 - top, "clear");
   svg += SvgLine(kLeft + busiest * scale, top - 3, kLeft + busiest * scale, y + 1, "bound");
   return svg + SvgText(kLeft + std::max(longest, busiest) * scale + 8, (top + y) / 2 + 4, "start",
@@ -147,92 +173,85 @@ Bar MemoryBar(const std::string& name, const HeldBytes& held) {
 
 }  // namespace
 
-std::string StepTimesSvg(const ExchangeResults& results) {
+std::string StepTimesSvg(const std::vector<ExchangePoint>& points) {
   std::string svg;
   double top = 0;
-  for (const std::string& link : results.link_names) {
-    for (const double size : results.sizes) {
-      std::vector<Bar> bars;
-      for (const ExchangeCase& exchange : results.cases) {
-        const ExchangeRun* run = results.Find(exchange, link, size);
-        if (run == nullptr || !(run->StepSeconds() > 0)) continue;
-        const double ms = run->StepSeconds() * 1e3;
-        Bar bar{.name = exchange.name, .label = absl::StrFormat("%.1f ms", ms)};
-        if (const auto cost = results.CostOf(*run)) {
-          bar.marks = {{cost->overlapped_seconds * 1e3, "bound"}, {cost->seconds * 1e3, "end"}};
-          absl::StrAppendFormat(&bar.label, ", alpha-beta %.1f, %.1f", cost->seconds * 1e3,
-                                cost->overlapped_seconds * 1e3);
-        }
-        bar.parts = {{ms, ColorOf(exchange), absl::StrCat(bar.name, ": ", bar.label)}};
-        bars.push_back(std::move(bar));
+  for (const Points& group : GroupsOf(points)) {
+    std::vector<Bar> bars;
+    for (const ExchangePoint* point : group) {
+      if (!point->step_ms.has_value()) continue;
+      Bar bar{.name = point->name, .label = absl::StrFormat("%.1f ms", point->step_ms->median)};
+      if (point->cost.has_value()) {
+        const double seconds = point->cost->seconds;
+        const double overlapped = point->cost->overlapped_seconds;
+        bar.marks = {{overlapped * 1e3, "bound"}, {seconds * 1e3, "end"}};
+        absl::StrAppendFormat(&bar.label, ", alpha-beta %.1f, %.1f", seconds * 1e3,
+                              overlapped * 1e3);
       }
-      svg += BarGroupSvg(GroupTitle(results, link, size), bars, "ms a step", top);
+      bar.parts = {{point->step_ms->median, ColorOf(*point),
+                    absl::StrCat(bar.name, ": ", SpreadText(point->step_ms, 1), " ms")}};
+      bars.push_back(std::move(bar));
     }
+    svg += BarGroupSvg(group.front()->group, bars, "ms a step", top);
   }
   return svg.empty() ? "" : SvgPicture(top, svg);
 }
 
-std::string AlphaBetaSvg(const ExchangeResults& results) {
+std::string AlphaBetaSvg(const std::vector<ExchangePoint>& points) {
+  std::vector<Points> links;
+  for (const ExchangePoint& point : points) {
+    if (!point.cost.has_value()) continue;
+    auto link = std::find_if(links.begin(), links.end(), [&](const Points& other) {
+      return other.front()->link == point.link;
+    });
+    if (link == links.end()) link = links.emplace(links.end());
+    link->push_back(&point);
+  }
   std::vector<CurvePanel> panels;
-  for (const std::string& link : results.link_names) {
-    const std::optional<LinkCost> cost = results.CostOf(link);
-    const std::vector<double> sizes = MeasuredSizes(results, link);
-    if (!cost.has_value() || sizes.empty()) continue;
-    panels.push_back(SizePanel(results, link, sizes, *cost));
-    panels.push_back(WorkersPanel(results, link, sizes.back(), *cost));
+  for (const Points& link : links) {
+    panels.push_back(SizePanel(link));
+    panels.push_back(WorkersPanel(link));
   }
   return CurvePanelsSvg(panels);
 }
 
-std::string HostBytesSvg(const ExchangeResults& results) {
-  std::string svg;
-  double top = 0;
-  for (const std::string& link : results.link_names) {
-    std::vector<std::pair<const ExchangeRun*, ExchangeCost>> runs;
-    double most = 0;
-    for (const ExchangeCase& exchange : results.cases) {
-      const ExchangeRun* run = results.Find(exchange, link, LargestSize(results));
-      if (run == nullptr || run->hosts.empty()) continue;
-      const std::optional<ExchangeCost> cost = results.CostOf(*run);
-      if (!cost.has_value()) continue;
-      for (size_t host = 0; host < run->hosts.size(); ++host) {
-        most = std::max(most, run->HostSentBytes(host).value_or(0));
-      }
-      most = std::max({most, cost->worker.sends, cost->server.sends});
-      runs.emplace_back(run, *cost);
-    }
-    if (!(most > 0)) continue;
-    const double scale = (kPictureWidth - kLeft - kRight) / most;
-    svg += SvgText(0, top + 16, "start", "name", GroupTitle(results, link, LargestSize(results)));
-    top += kGroupTitle;
-    const double first = top;
-    std::string drawn;
-    for (const auto& [run, cost] : runs) {
-      const double height = static_cast<double>(run->hosts.size()) * (kHostBar + kHostGap);
-      drawn += SvgText(kLeft - 8, top + height / 2 + 4, "end", "", run->exchange.name);
-      drawn += HostBars(*run, cost, scale, top);
-      top += height + kCaseGap;
-    }
-    for (const double tick : NiceTicks(0, most * kMb, 8)) {
-      const double x = kLeft + tick / kMb * scale;
-      svg += SvgLine(x, first - 2, x, top, "grid");
-      svg += SvgText(x, top + 14, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
-    }
-    svg += SvgText(kPictureWidth - kRight + 24, top + 14, "start", "small", "MB sent in a step");
-    svg += drawn;
-    top += kAxis;
-    break;  // bytes do not depend on the link
+std::string HostBytesSvg(const std::vector<ExchangePoint>& points) {
+  Points drawn;
+  double most = 0;
+  for (const ExchangePoint& point : points) {
+    if (point.hosts.empty() || !point.cost.has_value()) continue;
+    if (!drawn.empty() && drawn.front()->group != point.group) continue;
+    drawn.push_back(&point);
+    for (const HostBytes& host : point.hosts) most = std::max(most, host.sends);
+    most = std::max({most, point.cost->worker.sends, point.cost->server.sends});
   }
-  return svg.empty() ? "" : SvgPicture(top, svg);
+  if (drawn.empty() || !(most > 0)) return "";
+  const double scale = (kPictureWidth - kLeft - kRight) / most;
+  std::string svg = SvgText(0, 16, "start", "name", drawn.front()->group);
+  std::string bars;
+  double top = kGroupTitle;
+  for (const ExchangePoint* point : drawn) {
+    const double height = static_cast<double>(point->hosts.size()) * (kHostBar + kHostGap);
+    bars += SvgText(kLeft - 8, top + height / 2 + 4, "end", "", point->name);
+    bars += HostBars(*point, scale, top);
+    top += height + kCaseGap;
+  }
+  for (const double tick : NiceTicks(0, most * kMb, 8)) {
+    const double x = kLeft + tick / kMb * scale;
+    svg += SvgLine(x, kGroupTitle - 2, x, top, "grid");
+    svg += SvgText(x, top + 14, "middle", "small", absl::StrFormat("%g", tick + 0.0));  // no -0
+  }
+  svg += SvgText(kPictureWidth - kRight + 24, top + 14, "start", "small", "MB sent in a step");
+  return SvgPicture(top + kAxis, svg + bars);
 }
 
-std::string MemorySvg(const ExchangeResults& results) {
+std::string MemorySvg(const std::vector<ExchangePoint>& points) {
   std::vector<Bar> workers, servers;
-  for (const ExchangeCase& exchange : results.cases) {
-    const ExchangeRun* run = MemoryRun(results, exchange);
-    if (run == nullptr) continue;
-    workers.push_back(MemoryBar(exchange.name, *run->WorkerHeld()));
-    if (const auto held = run->ServerHeld()) servers.push_back(MemoryBar(exchange.name, *held));
+  for (const ExchangePoint* point : MemoryPoints(points)) {
+    workers.push_back(MemoryBar(point->name, *point->worker_held));
+    if (point->server_held.has_value()) {
+      servers.push_back(MemoryBar(point->name, *point->server_held));
+    }
   }
   double top = 0;
   std::string svg = BarGroupSvg("a worker", workers, "MB held", top);

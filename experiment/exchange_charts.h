@@ -1,25 +1,28 @@
 #ifndef TUG_EXPERIMENT_EXCHANGE_CHARTS_H_
 #define TUG_EXPERIMENT_EXCHANGE_CHARTS_H_
 
-// The pictures of `tug experiment exchange` (exchange_report.h): an <svg> each, or "" where there
-// is nothing to draw. Cases of a kind have the same colour in all of them. Pure, thread-safe.
+// The pictures of the section EXCHANGE (exchange_section.h): an <svg> each, or "" where there is
+// nothing to draw. Cases of a kind have the same colour in all of them. Pure, thread-safe.
 
 #include <string>
+#include <vector>
 
-#include "experiment/exchange_results.h"
+#include "experiment/exchange_points.h"
 
 namespace tug {
 
-// How long a step takes, on each link with models of each size, and what the alpha-beta model says.
-std::string StepTimesSvg(const ExchangeResults& results);
-// The alpha-beta model over sizes of models and over numbers of workers, and what was measured, on
-// each link that has a rate.
-std::string AlphaBetaSvg(const ExchangeResults& results);
-// What each host sent in a step, and the formula's busiest one, on the first link that has a rate.
-std::string HostBytesSvg(const ExchangeResults& results);
-// What the worker and the server that hold most hold, by kind.
-std::string MemorySvg(const ExchangeResults& results);
+// How long a step takes, and what the alpha-beta model says, a group under another.
+std::string StepTimesSvg(const std::vector<ExchangePoint>& points);
 
+// The alpha-beta model over sizes of models and over numbers of workers, and what was measured, on
+// each link.
+std::string AlphaBetaSvg(const std::vector<ExchangePoint>& points);
+
+// What each host sent in a step, and the formula's busiest one, of the first group on a link.
+std::string HostBytesSvg(const std::vector<ExchangePoint>& points);
+
+// What the worker and the server that hold most hold, by kind.
+std::string MemorySvg(const std::vector<ExchangePoint>& points);
 // Names and colours of what is held, for a legend.
 std::string MemoryLegend();
 

@@ -26,6 +26,7 @@ namespace {
 constexpr uint32_t kDefaultRepeats = 3;
 constexpr uint32_t kMostTestbedHosts = 200;
 constexpr uint64_t kMostTextBytes = 100'000'000;
+constexpr double kMostMessageUs = 1e6;
 constexpr size_t kLongestFolder = 80;
 constexpr char kDefaultLink[] = "200mbit";
 
@@ -86,6 +87,11 @@ absl::Status Planner::CheckPlainFields() {
     return text_.Error({{"made_up_text_bytes"}},
                        absl::StrCat("made_up_text_bytes = ", file_.made_up_text_bytes(),
                                     " is out of range; give 0..", kMostTextBytes));
+  }
+  if (!(file_.message_us() >= 0 && file_.message_us() <= kMostMessageUs)) {
+    return text_.Error({{"message_us"}},
+                       absl::StrCat("message_us = ", file_.message_us(),
+                                    " is out of range; give 0..", kMostMessageUs));
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/xml_text.h"
 #include "experiment/error_panels.h"
+#include "experiment/exchange_section.h"
 #include "experiment/loss_panels.h"
 #include "experiment/markdown_table.h"
 #include "experiment/report_page.h"
@@ -131,10 +132,19 @@ std::string Sections(const ExperimentResults& results) {
   for (const int section : results.plan.file.sections()) {
     if (section == Experiment::LOSSES) html += Losses(results);
     if (section == Experiment::TIMELINES) html += Timelines(results);
+    if (section == Experiment::EXCHANGE) html += ExchangeSectionHtml(results);
     if (section != Experiment::SYNC) continue;
     for (const SyncPart& part : SyncPartsOf(results)) html += SyncPartHtml(part);
   }
   return html;
+}
+
+std::string SectionsMarkdown(const ExperimentResults& results) {
+  std::string text;
+  for (const int section : results.plan.file.sections()) {
+    if (section == Experiment::EXCHANGE) text += ExchangeSectionMarkdown(results);
+  }
+  return text;
 }
 
 std::string Capitalized(std::string text) {
@@ -235,7 +245,8 @@ std::string ExperimentReportMarkdown(const ExperimentResults& results,
     if (figures[i].svg.empty()) continue;
     absl::StrAppend(&text, "\n![", figures[i].title, "](", pictures[i], ")\n");
   }
-  absl::StrAppend(&text, "\n## All cases\n\n", MarkdownTable(MeasureTable(results)), "\n");
+  absl::StrAppend(&text, "\n", SectionsMarkdown(results), "## All cases\n\n",
+                  MarkdownTable(MeasureTable(results)), "\n");
   const auto baseline = BaselineTable(results);
   if (!baseline.empty()) {
     absl::StrAppend(&text, "## Beside the baseline\n\n", BaselineText(results), "\n\n",

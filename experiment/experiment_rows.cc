@@ -54,6 +54,7 @@ std::string RowLine(const ExperimentRow& row) {
                {"seed", row.seed},
                {"error", row.error},
                {"measures", Json::object()},
+               {"links", Json::array()},
                {"folder", row.folder},
                {"set", row.settings},
                {"started", row.origin.started},
@@ -63,6 +64,10 @@ std::string RowLine(const ExperimentRow& row) {
                {"commit", row.origin.commit},
                {"machine", row.origin.machine}};
   for (const auto& [name, value] : row.measures) json["measures"][name] = OrNull(value);
+  for (const LinkTraffic& link : row.links) {
+    json["links"].push_back(
+        {{"sent_bytes", link.sent_bytes}, {"received_bytes", link.received_bytes}});
+  }
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
@@ -86,6 +91,12 @@ absl::StatusOr<ExperimentRow> ParseRow(const std::string& line) {
   if (settings != json.end() && settings->is_array()) {
     for (const Json& setting : *settings) {
       if (setting.is_string()) row.settings.push_back(setting.get<std::string>());
+    }
+  }
+  const auto links = json.find("links");
+  if (links != json.end() && links->is_array()) {
+    for (const Json& link : *links) {
+      row.links.push_back({NumberOf(link, "sent_bytes"), NumberOf(link, "received_bytes")});
     }
   }
   const auto measures = json.find("measures");

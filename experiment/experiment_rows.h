@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "experiment/run_figures.h"
 
 namespace tug {
 
@@ -35,6 +36,7 @@ struct ExperimentRow {
   std::string folder;                                     // of the run, below OUT
   std::vector<std::string> settings;                      // --set values
   std::map<std::string, std::optional<double>> measures;  // all there are; none of a failed run
+  std::vector<LinkTraffic> links;                         // of each host of a testbed, in order
   RunOrigin origin;
 
   std::optional<double> Find(const std::string& measure) const;

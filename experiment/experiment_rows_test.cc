@@ -20,6 +20,7 @@ ExperimentRow Row(uint32_t repeat) {
           .folder = "runs/001-r1",
           .settings = {"a.b=\"c\"", "d=1"},
           .measures = {{"final_loss", std::nullopt}, {"step_time", 0.1}},
+          .links = {{1, 18446744073709551615u}, {3, 4}},
           .origin = {.started = "2026-01-02T03:04:05Z",
                      .command = "tug train 'a b'",
                      .version = "tug 1",
@@ -42,6 +43,8 @@ TEST(ExperimentRows, AreReadAsTheyWereWritten) {
   EXPECT_EQ(row->Find("step_time"), 0.1);
   EXPECT_EQ(row->Find("final_loss"), std::nullopt);
   EXPECT_EQ(row->Find("no_such"), std::nullopt);
+  ASSERT_EQ(row->links.size(), 2u);
+  EXPECT_EQ(row->links[0].received_bytes, 18446744073709551615u);
 }
 
 TEST(ExperimentRows, AreAppendedBehindWhatIsWhole) {

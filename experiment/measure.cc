@@ -111,10 +111,22 @@ Value SocketBytes(const MeasuredRun& run) {
                kMega);
 }
 
-Value BusiestLink(const MeasuredRun& run) {
-  if (run.link_bytes.empty()) return std::nullopt;
-  const uint64_t most = *std::max_element(run.link_bytes.begin(), run.link_bytes.end());
+// Of the host with most of them.
+template <typename Of>
+Value BusiestLink(const MeasuredRun& run, const Of& of) {
+  if (run.links.empty()) return std::nullopt;
+  uint64_t most = 0;
+  for (const LinkTraffic& link : run.links) most = std::max<uint64_t>(most, of(link));
   return PerStep(run, static_cast<double>(most) / kMega);
+}
+
+Value BothWays(const MeasuredRun& run) {
+  return BusiestLink(run, [](const LinkTraffic& l) { return l.sent_bytes + l.received_bytes; });
+}
+
+Value OneWay(const MeasuredRun& run) {
+  return BusiestLink(run,
+                     [](const LinkTraffic& l) { return std::max(l.sent_bytes, l.received_bytes); });
 }
 
 Value FinalLossOf(const MeasuredRun& run) {
@@ -232,7 +244,10 @@ constexpr Measure kMeasures[] = {
      "given to sockets by all nodes in a job step, headers included; 0 through shared memory",
      SocketBytes},
     {"link_bytes", "MB", kLower, kRatio, 3, true,
-     "over the busiest host's link in a job step, both ways; on a testbed only", BusiestLink},
+     "over the busiest host's link in a job step, both ways; on a testbed only", BothWays},
+    {"one_way_bytes", "MB", kLower, kRatio, 3, true,
+     "over the busiest host's link in a job step, in its busier direction; on a testbed only",
+     OneWay},
     {"final_loss", "", kLower, kDifference, 4, false,
      "validation loss at the end, of the whole split", FinalLossOf},
     {"best_loss", "", kLower, kDifference, 4, false, "lowest validation loss", BestLoss},

@@ -24,7 +24,7 @@ struct MeasuredRun {
   double wall_seconds = 0;  // of the whole process tree
   std::optional<uint64_t> at_samples;
   std::optional<double> target_loss;
-  std::vector<uint64_t> link_bytes;  // of each host of a testbed, sent and received; may be empty
+  std::vector<LinkTraffic> links;  // of each host of a testbed; may be empty
 };
 
 enum class Better { kLower, kHigher };

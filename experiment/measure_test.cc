@@ -35,7 +35,7 @@ MeasuredRun SampleRun() {
   run.figures.worker_socket_bytes = 30'000'000;
   run.figures.server_socket_bytes = 10'000'000;
   run.figures.encode_seconds = 0.02;
-  run.link_bytes = {50'000'000, 70'000'000};
+  run.links = {{25'000'000, 25'000'000}, {30'000'000, 40'000'000}};
   return run;
 }
 
@@ -66,6 +66,7 @@ TEST(Measures, AreInTheirUnits) {
   EXPECT_DOUBLE_EQ(ValueOf(run, "pulled_bytes"), 1);
   EXPECT_DOUBLE_EQ(ValueOf(run, "socket_bytes"), 4);
   EXPECT_DOUBLE_EQ(ValueOf(run, "link_bytes"), 7);
+  EXPECT_DOUBLE_EQ(ValueOf(run, "one_way_bytes"), 4);
   EXPECT_DOUBLE_EQ(ValueOf(run, "worker_memory"), 1.5);
   EXPECT_DOUBLE_EQ(ValueOf(run, "server_memory"), 3);
   EXPECT_DOUBLE_EQ(ValueOf(run, "staleness"), 0.5);

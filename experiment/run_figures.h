@@ -63,6 +63,13 @@ struct NodeFigures {
   HeldBytes held;
 };
 
+// Over the link of a host of a testbed in the whole job, as its network interface counts: all
+// headers, what was sent again, and heartbeats are among them.
+struct LinkTraffic {
+  uint64_t sent_bytes = 0;
+  uint64_t received_bytes = 0;
+};
+
 struct RunFigures {
   std::vector<StepPoint> steps;  // in order
   std::vector<EvalPoint> evals;  // in order; the last one last

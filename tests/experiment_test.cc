@@ -2,6 +2,7 @@
 // not leave.
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr char kProfile[] = R"(
@@ -163,29 +165,53 @@ TEST_F(ExperimentTest, ComparesCodecsOnLinksAndInATraining) {
   ExpectNobodyLeft();
 }
 
+// The file that is built in, two of its cases one after the other in the same folder.
 TEST_F(ExperimentTest, ComparesWaysToExchange) {
-  const Process& run = Run({"experiment", "exchange", "--cases", "servers:1,servers:2,zero1",
-                            "--workers", "2", "--replay", "late.textproto", "--megabytes", "0.4",
-                            "--warm-up", "1", "--steps", "4", "--out", Path("out")});
-  ASSERT_EQ(run.exit_code(), 0) << run.err();
-  EXPECT_EQ(run.err(), "");
-  EXPECT_THAT(run.out(), AllOf(HasSubstr("link none: the fastest"), HasSubstr("| servers:2 |"),
-                               HasSubstr("/out/report.html")));
-  const auto json = nlohmann::json::parse(ReadText(Path("out/exchange.json")));
-  ASSERT_EQ(json["runs"].size(), 3u);
-  for (const nlohmann::json& of_case : json["runs"]) {
-    const std::string name = of_case["case"].get<std::string>();
-    EXPECT_EQ(of_case["steps"].size(), 5u) << name;
-    EXPECT_GT(of_case["step_seconds"].get<double>(), 0) << name;
-    EXPECT_TRUE(of_case["error"].is_null()) << name;
-    EXPECT_TRUE(of_case["alpha_beta"].is_null()) << "there is no link";
-    EXPECT_EQ(of_case["nodes"].size(), 2 + of_case["servers"].get<size_t>()) << name;
+  EXPECT_THAT(Run({"experiment", "exchange", "--case", "link=none", "--dry-run"}).out(),
+              AllOf(HasSubstr("11 cases, 3 times each"), Not(HasSubstr("200mbit"))));
+  for (const char* one : {"case=servers:2, link=none", "case=zero1,link=none"}) {
+    const Process& run = Run({"experiment", "exchange", "--case", one, "--repeats", "1", "--set",
+                              "train.steps=5", "--set", "replay.profile=late.textproto", "--set",
+                              "replay.size_scale=1", "--out", Path("out")});
+    ASSERT_EQ(run.exit_code(), 0) << run.err();
+    EXPECT_EQ(run.err(), "");
+    EXPECT_THAT(run.out(), AllOf(HasSubstr("1 cases, 1 times each"), HasSubstr("| zero1 "),
+                                 HasSubstr("/out/report.html")));
   }
-  const std::string page = ReadText(Path("out/report.html"));
-  EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Which is fastest?"),
-                          HasSubstr("</html>")));
-  EXPECT_THAT(ReadText(Path("out/exchange.md")), HasSubstr("## All runs"));
-  EXPECT_TRUE(fs::exists(Path("out/none-zero1/metrics.jsonl")));
+  for (const char* folder : {"out/runs/003-servers_2-none-r1", "out/runs/017-zero1-none-r1"}) {
+    EXPECT_TRUE(fs::exists(Path(std::string(folder) + "/metrics.jsonl"))) << folder;
+  }
+  EXPECT_THAT(ReadText(Path("out/report.html")),
+              AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Which way to exchange is fastest?"),
+                    HasSubstr("Ways to exchange"), HasSubstr("optimizer state"),
+                    Not(HasSubstr("The alpha-beta model")), HasSubstr("</html>")))
+      << "there is no link";
+  EXPECT_THAT(ReadText(Path("out/report.md")),
+              AllOf(HasSubstr("- link none: the fastest, "), HasSubstr("the slowest, "),
+                    HasSubstr("| zero1     | "), HasSubstr("### Memory")));
+  ExpectNobodyLeft();
+}
+
+// Links need root, which one line says before anything runs.
+TEST_F(ExperimentTest, MakesItsHostsOrSaysWhatItLacks) {
+  if (TestbedIsThere()) GTEST_SKIP() << "there is a testbed already";
+  const Process& run =
+      Run({"experiment", "exchange", "--case", "case=mixed:1, link=200mbit", "--repeats", "1",
+           "--set", "train.steps=5", "--set", "replay.profile=late.textproto", "--set",
+           "replay.size_scale=1", "--out", Path("out")});
+  if (run.exit_code() != 0) {
+    ExpectErrorLine(run, {geteuid() == 0 ? "deploy/testbed" : "--case"});
+    GTEST_SKIP() << "no testbed can be made here: " << run.err();
+  }
+  const auto row = nlohmann::json::parse(ReadText(Path("out/rows.jsonl")));
+  ASSERT_EQ(row["links"].size(), 5u) << "4 workers with a server each, and a server";
+  for (const nlohmann::json& link : row["links"]) {
+    EXPECT_GT(link["sent_bytes"].get<double>(), 5 * 0.8 * 412'000) << row;
+  }
+  EXPECT_THAT(ReadText(Path("out/report.html")),
+              AllOf(HasSubstr("The alpha-beta model"), HasSubstr("Bytes of each host"),
+                    HasSubstr("Beside the alpha-beta model")));
+  EXPECT_THAT(ReadText(Path("out/report.md")), HasSubstr("| link 200mbit | mixed:1 "));
   ExpectNobodyLeft();
 }
 
@@ -224,27 +250,6 @@ TEST_F(ExperimentTest, ComparesStateOnTheDeviceAndOffIt) {
   ExpectNobodyLeft();
 }
 
-TEST_F(ExperimentTest, ReportsAnExchangeThatFailsAndRunsTheNext) {
-  Write("job.textproto", R"(
-name: "no-text"
-data { path: "missing.txt" tokenizer: CHARACTER }
-model { layers: 1 width: 32 heads: 2 context: 16 }
-train { steps: 9 global_batch: 4 }
-)");
-  const Process& run = Run({"experiment", "exchange", "job.textproto", "--cases", "servers:1,zero1",
-                            "--workers", "2", "--out", Path("out")});
-  ExpectErrorLine(run, {"2 of 2 jobs failed", "servers:1, link none", "missing.txt"});
-  const auto json = nlohmann::json::parse(ReadText(Path("out/exchange.json")));
-  ASSERT_EQ(json["runs"].size(), 2u);
-  for (const nlohmann::json& of_case : json["runs"]) {
-    EXPECT_THAT(of_case["error"].get<std::string>(), HasSubstr("missing.txt"));
-    EXPECT_TRUE(of_case["step_seconds"].is_null());
-  }
-  EXPECT_THAT(ReadText(Path("out/report.html")),
-              AllOf(HasSubstr("What failed"), HasSubstr("</html>")));
-  ExpectNobodyLeft();
-}
-
 TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
   ExpectErrorLine(Run({"experiment", "sync", "--modes", "hogwild"}), {"--modes hogwild"});
   ExpectErrorLine(Run({"experiment", "--dry-run", "sync"}),
@@ -258,8 +263,8 @@ TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "comm.nothing=1"}), {"comm.nothing"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--hosts", "1"}), {"--hosts 1"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "train.steps=9"}), {"--steps"});
-  ExpectErrorLine(Run({"experiment", "exchange", "--cases", "tree"}), {"--cases tree", "ring"});
-  ExpectErrorLine(Run({"experiment", "exchange", "--set", "exchange=ALL_REDUCE"}), {"--cases"});
+  ExpectErrorLine(Run({"experiment", "exchange", "--case", "case=rings"}),
+                  {"did you mean case=ring?"});
   ExpectErrorLine(Run({"experiment", "offload", "--set", "optimizer.clip=OFF"}), {"--cases"});
   EXPECT_FALSE(fs::exists(Path("runs"))) << "nothing was begun";
   fs::create_directories(Path("out"));
