@@ -117,8 +117,8 @@ absl::Status ExperimentPlaces::Check(const Place& place) {
   if (UsesTestbed(place)) {
     if (geteuid() != 0) {
       return absl::FailedPreconditionError(
-          "place.testbed needs root, to make hosts on this machine: run it with sudo, or only "
-          "cases without it (--case)");
+          "place.testbed needs root, to make hosts on this machine: run it with sudo, with "
+          "place.testbed.loopback=true, or only cases without it (--case)");
     }
     return TakeTestbed(place.testbed().link());
   }

@@ -312,8 +312,8 @@ absl::Status Runner::WriteSources() const {
   if (error) return FileError(error.value(), "make", out_ + "/runs");
   RETURN_IF_ERROR(WriteFile(out_ + "/experiment.textproto", source_.text));
   RETURN_IF_ERROR(WriteFile(out_ + "/job.textproto", plan.job_text));
-  const uint64_t bytes = plan.file.made_up_text_bytes();
-  if (bytes > 0) {
+  if (!plan.made_up_text_path.empty()) {
+    const uint64_t bytes = plan.file.made_up_text_bytes();
     RETURN_IF_ERROR(WriteFile(plan.made_up_text_path, TrainingText(kTextSeed, bytes)));
   }
   return absl::OkStatus();

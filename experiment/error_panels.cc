@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -49,7 +50,34 @@ class Picture {
  public:
   explicit Picture(const ErrorPicture& picture)
       : p_(picture), numbers_(NumbersOf(picture.x_labels)) {
-    for (const ErrorPanel& panel : p_.panels) {
+    TakeRange(p_.panels);
+    if (empty()) return;
+    in_row_ = p_.panels.size() == 1 ? 1 : 2;
+    cell_ = in_row_ == 1 ? kMostSingle : (kPictureWidth - kGap) / static_cast<double>(in_row_);
+    width_ = cell_ - kLeft - kRight;
+  }
+
+  bool empty() const { return !std::isfinite(y_.low) || p_.x_labels.empty(); }
+
+  std::string Draw() {
+    double top = 0;
+    std::string svg = Legend(top);
+    const double row = kTitle + kHeight + kAxis + LabelHeight();
+    for (size_t i = 0; i < p_.panels.size(); ++i) {
+      const double left = kLeft + static_cast<double>(i % in_row_) * (cell_ + kGap);
+      const double at = top + kTitle + static_cast<double>(i / in_row_) * row;
+      if (p_.own_scales) TakeRange({&p_.panels[i], 1});
+      svg += DrawPanel(p_.panels[i], left, at);
+    }
+    const size_t rows = (p_.panels.size() + in_row_ - 1) / in_row_;
+    return SvgPicture(top + static_cast<double>(rows) * row, svg);
+  }
+
+ private:
+  // The scale is that of these panels.
+  void TakeRange(std::span<const ErrorPanel> panels) {
+    y_ = {};
+    for (const ErrorPanel& panel : panels) {
       for (const ErrorSeries& series : panel.series) {
         for (const ErrorPoint& point : series.points) {
           y_.Add(point.spread.low);
@@ -58,32 +86,13 @@ class Picture {
         }
       }
     }
-    if (empty()) return;
+    if (!std::isfinite(y_.low)) return;
     if (p_.from_zero) y_.Add(0);
     const double margin = y_.high > y_.low ? (y_.high - y_.low) * 0.08 : 1;
     y_.high += margin;
     if (!p_.from_zero || y_.low < 0) y_.low -= margin;
-    in_row_ = p_.panels.size() == 1 ? 1 : 2;
-    cell_ = in_row_ == 1 ? kMostSingle : (kPictureWidth - kGap) / static_cast<double>(in_row_);
-    width_ = cell_ - kLeft - kRight;
   }
 
-  bool empty() const { return !std::isfinite(y_.low) || p_.x_labels.empty(); }
-
-  std::string Draw() const {
-    double top = 0;
-    std::string svg = Legend(top);
-    const double row = kTitle + kHeight + kAxis + LabelHeight();
-    for (size_t i = 0; i < p_.panels.size(); ++i) {
-      const double left = kLeft + static_cast<double>(i % in_row_) * (cell_ + kGap);
-      const double at = top + kTitle + static_cast<double>(i / in_row_) * row;
-      svg += DrawPanel(p_.panels[i], left, at);
-    }
-    const size_t rows = (p_.panels.size() + in_row_ - 1) / in_row_;
-    return SvgPicture(top + static_cast<double>(rows) * row, svg);
-  }
-
- private:
   double Slot() const { return width_ / static_cast<double>(p_.x_labels.size()); }
 
   bool Slanted() const {
@@ -198,6 +207,8 @@ std::string Picture::Point(const ErrorSeries& series, const ErrorPoint& point, d
   std::string svg;
   if (bar > 0) {
     svg += SvgBar(x - bar / 2, std::min(at, zero), bar, std::abs(zero - at), series.color, title);
+    const double part = std::min(point.part, spread.median);
+    if (part > 0) svg += SvgWaitBar(x - bar / 2, at, bar, Y(top, 0) - Y(top, part), title);
   }
   for (const double value : point.values) {
     absl::StrAppendFormat(&svg,
@@ -240,7 +251,7 @@ std::string Picture::DrawPanel(const ErrorPanel& panel, double left, double top)
 }  // namespace
 
 std::string ErrorPanelsSvg(const ErrorPicture& picture) {
-  const Picture drawn(picture);
+  Picture drawn(picture);
   return drawn.empty() ? "" : drawn.Draw();
 }
 

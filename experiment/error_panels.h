@@ -16,6 +16,7 @@ struct ErrorPoint {
   size_t x = 0;  // which of the labels
   RepeatSpread spread;
   std::vector<double> values;  // what it is of
+  double part = 0;             // of the median, which its bar has hatched
 };
 
 struct ErrorSeries {
@@ -33,7 +34,8 @@ struct ErrorPicture {
   std::string x_name;
   std::vector<std::string> x_labels;  // where all are numbers, points are joined by lines
   std::string y_name;
-  bool from_zero = true;  // the axis begins there, and values that are no numbers have bars
+  bool from_zero = true;    // the axis begins there, and values that are no numbers have bars
+  bool own_scales = false;  // every panel has one; else all have one
   std::vector<ErrorPanel> panels;
 };
 

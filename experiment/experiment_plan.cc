@@ -1,6 +1,7 @@
 #include "experiment/experiment_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -49,6 +50,7 @@ class Planner {
     RETURN_IF_ERROR(MakeCases());
     RETURN_IF_ERROR(TakeMeasures());
     RETURN_IF_ERROR(TakeFigures());
+    RETURN_IF_ERROR(TakeVerdicts());
     return CheckSections();
   }
 
@@ -59,8 +61,11 @@ class Planner {
   absl::Status MakeCases();
   absl::Status MakeCase(const std::vector<size_t>& values);
   absl::Status CheckPlace(PlannedCase& one);
+  absl::StatusOr<const Measure*> TakeMeasure(const Path& path, const std::string& name) const;
   absl::Status TakeMeasures();
   absl::Status TakeFigures();
+  absl::StatusOr<PlannedFigure> TakeFigure(const Path& path, const Figure& figure) const;
+  absl::Status TakeVerdicts();
   absl::Status CheckSections();
 
   const ExperimentText& text_;
@@ -169,6 +174,9 @@ absl::Status Planner::MakeCase(const std::vector<size_t>& values) {
   settings.insert(settings.end(), of_values.begin(), of_values.end());
   one.name = parts.empty() ? "the job" : absl::StrJoin(parts, ", ");
   one.folder = FolderOf(plan_.cases.size(), labels);
+  const auto refuse = [&](const std::string& what) {
+    return text_.Error({}, absl::StrCat("case ", one.name, ": ", what));
+  };
   JobConfig ignored;
   for (std::string& setting : settings) {
     if (IsSettingOfPlace(setting)) {
@@ -177,6 +185,8 @@ absl::Status Planner::MakeCase(const std::vector<size_t>& values) {
       one.overrides.push_back(std::move(setting));
     }
   }
+  const absl::Status place = CheckPlace(one);
+  if (!place.ok()) return refuse(std::string(place.message()));
   const std::vector<std::string> overrides = [&] {
     std::vector<std::string> all = one.overrides;
     if (!plan_.made_up_text_path.empty()) all.push_back("data.path=" + plan_.made_up_text_path);
@@ -184,9 +194,6 @@ absl::Status Planner::MakeCase(const std::vector<size_t>& values) {
     return all;
   }();
   absl::StatusOr<JobConfig> config = ParseJobConfig(plan_.job_text, job_source_, overrides);
-  const auto refuse = [&](const std::string& what) {
-    return text_.Error({}, absl::StrCat("case ", one.name, ": ", what));
-  };
   if (!config.ok()) {
     const std::string message(config.status().message());
     return absl::StartsWith(message, job_source_)
@@ -202,8 +209,6 @@ absl::Status Planner::MakeCase(const std::vector<size_t>& values) {
                                "; make one smaller or the other larger"));
   }
   plan_.first_seed = one.config.seed();  // the same of all
-  const absl::Status place = CheckPlace(one);
-  if (!place.ok()) return refuse(std::string(place.message()));
   plan_.cases.push_back(std::move(one));
   return absl::OkStatus();
 }
@@ -224,9 +229,27 @@ absl::Status Planner::CheckPlace(PlannedCase& one) {
   if (testbed.link().empty()) testbed.set_link(kDefaultLink);
   if (testbed.link() == "none") return absl::OkStatus();
   const absl::StatusOr<double> rate = ParseLinkRate(testbed.link());
-  if (rate.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("place.testbed.link: none, or ", rate.status().message()));
+  if (!rate.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("place.testbed.link: none, or ", rate.status().message()));
+  }
+  if (!testbed.loopback()) return absl::OkStatus();
+  // Each lane would have the rate.
+  for (const std::string& setting :
+       {absl::StrFormat("comm.impair.rate_mbit=%.9g", *rate * 1e-6),
+        std::string("comm.shared_memory=false"), std::string("cluster.lanes_per_server=1")}) {
+    one.overrides.push_back(setting);
+  }
+  place.mutable_local();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Measure*> Planner::TakeMeasure(const Path& path,
+                                                    const std::string& name) const {
+  if (const Measure* measure = FindMeasure(name); measure != nullptr) return measure;
+  return text_.Error(
+      path, absl::StrCat("there is no measure ", name, "; there is ",
+                         absl::StrJoin(MeasureNames(), ", "), DidYouMean(name, MeasureNames())));
 }
 
 absl::Status Planner::TakeMeasures() {
@@ -234,12 +257,7 @@ absl::Status Planner::TakeMeasures() {
   if (names.empty()) names = {"step_time", "wall_time"};
   for (size_t i = 0; i < names.size(); ++i) {
     const Path path = {{"measures", static_cast<int>(i)}};
-    const Measure* measure = FindMeasure(names[i]);
-    if (measure == nullptr) {
-      return text_.Error(path, absl::StrCat("there is no measure ", names[i], "; there is ",
-                                            absl::StrJoin(MeasureNames(), ", "),
-                                            DidYouMean(names[i], MeasureNames())));
-    }
+    ASSIGN_OR_RETURN(const Measure* measure, TakeMeasure(path, names[i]));
     if (std::find(plan_.measures.begin(), plan_.measures.end(), measure) != plan_.measures.end()) {
       return text_.Error(path, absl::StrCat("measure ", names[i], " is there twice"));
     }
@@ -262,29 +280,65 @@ absl::Status Planner::TakeFigures() {
   }
   if (figures.empty()) figures.emplace_back();
   for (size_t i = 0; i < figures.size(); ++i) {
-    const Figure& figure = figures[i];
-    const Path path = {{"figures", static_cast<int>(i)}};
-    PlannedFigure planned{.measure = plan_.measures.front(), .over = 0};
-    if (!figure.measure().empty()) {
-      planned.measure = FindMeasure(figure.measure());
-      if (planned.measure == nullptr) {
-        return text_.Error(path, absl::StrCat("there is no measure ", figure.measure(),
-                                              DidYouMean(figure.measure(), MeasureNames())));
+    ASSIGN_OR_RETURN(PlannedFigure planned,
+                     TakeFigure({{"figures", static_cast<int>(i)}}, figures[i]));
+    plan_.figures.push_back(std::move(planned));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PlannedFigure> Planner::TakeFigure(const Path& path, const Figure& figure) const {
+  PlannedFigure planned{.measure = plan_.measures.front(), .over = 0, .title = figure.title()};
+  if (!figure.measure().empty()) {
+    ASSIGN_OR_RETURN(planned.measure, TakeMeasure(path, figure.measure()));
+  }
+  if (!figure.part().empty()) {
+    ASSIGN_OR_RETURN(planned.part, TakeMeasure(path, figure.part()));
+  }
+  if (!figure.over().empty()) {
+    ASSIGN_OR_RETURN(planned.over, axes_.FindAxis(path, figure.over()));
+  }
+  if (!figure.panels().empty()) {
+    ASSIGN_OR_RETURN(planned.panels, axes_.FindAxis(path, figure.panels()));
+  }
+  if (!figure.by().empty()) {
+    ASSIGN_OR_RETURN(planned.by, axes_.FindAxis(path, figure.by()));
+  }
+  for (size_t axis = 0; axis < plan_.axes.size() && !planned.by.has_value(); ++axis) {
+    if (axis != planned.over && axis != planned.panels) planned.by = axis;
+  }
+  if (planned.by == planned.over || planned.panels == planned.over ||
+      (planned.by.has_value() && planned.by == planned.panels)) {
+    return text_.Error(path,
+                       "figures: `over`, `by` and `panels` name one axis twice; name another");
+  }
+  return planned;
+}
+
+absl::Status Planner::TakeVerdicts() {
+  for (int i = 0; i < file_.verdicts_size(); ++i) {
+    const Verdict& verdict = file_.verdicts(i);
+    const Path path = {{"verdicts", i}};
+    PlannedVerdict planned{.margin = verdict.margin(), .yes = verdict.yes(), .no = verdict.no()};
+    ASSIGN_OR_RETURN(planned.measure, TakeMeasure(path, verdict.measure()));
+    if (planned.yes.empty() || planned.no.empty()) {
+      return text_.Error(path, "verdicts: say in words what it comes to, `yes` and `no`");
+    }
+    if (!file_.has_baseline()) {
+      return text_.Error(path, "verdicts: there is nothing to compare with; give a `baseline`");
+    }
+    const bool ratio = planned.measure->comparing == Comparing::kRatio;
+    if (!std::isfinite(planned.margin) || (ratio && planned.margin >= 1)) {
+      return text_.Error(path, "verdicts: the margin is out of range; of a ratio give less than 1");
+    }
+    if (!verdict.best_over().empty()) {
+      ASSIGN_OR_RETURN(planned.best_over, axes_.FindAxis(path, verdict.best_over()));
+      const std::vector<size_t> baseline = plan_.BaselineAxes();
+      if (std::find(baseline.begin(), baseline.end(), *planned.best_over) != baseline.end()) {
+        return text_.Error(path, "verdicts: `best_over` is an axis of the baseline; name another");
       }
     }
-    if (!figure.over().empty()) {
-      ASSIGN_OR_RETURN(planned.over, axes_.FindAxis(path, figure.over()));
-    }
-    if (!figure.by().empty()) {
-      ASSIGN_OR_RETURN(planned.by, axes_.FindAxis(path, figure.by()));
-    } else if (plan_.axes.size() > 1) {
-      planned.by = *planned.over == 0 ? 1 : 0;
-    }
-    if (planned.by == planned.over) {
-      return text_.Error(path, "figures: `over` and `by` are one axis; name another");
-    }
-    planned.title = figure.title();
-    plan_.figures.push_back(std::move(planned));
+    plan_.verdicts.push_back(std::move(planned));
   }
   return absl::OkStatus();
 }
@@ -326,6 +380,16 @@ std::optional<size_t> ExperimentPlan::BaselineOf(size_t number) const {
   return std::nullopt;
 }
 
+std::vector<size_t> ExperimentPlan::BaselineAxes() const {
+  std::vector<size_t> named;
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    for (const std::string& where : file.baseline().where()) {
+      if (where.substr(0, where.find('=')) == axes[axis].name) named.push_back(axis);
+    }
+  }
+  return named;
+}
+
 nlohmann::ordered_json ExperimentPlan::Identity() const {
   nlohmann::ordered_json identity = {{"name", file.name()},
                                      {"job", job_text},
@@ -358,7 +422,13 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentSource& source) {
     plan.file.add_set(setting);
   }
   if (source.repeats.has_value()) plan.file.set_repeats(*source.repeats);
-  if (plan.file.made_up_text_bytes() > 0) plan.made_up_text_path = source.made_up_text_path;
+  const auto& set = plan.file.set();
+  const bool has_text = std::any_of(set.begin(), set.end(), [](const std::string& setting) {
+    return absl::StartsWith(setting, "data.path=");
+  });
+  if (plan.file.made_up_text_bytes() > 0 && !has_text) {
+    plan.made_up_text_path = source.made_up_text_path;
+  }
   RETURN_IF_ERROR(Planner(parsed, plan).Run(source.job_text, source.job_name));
   return plan;
 }

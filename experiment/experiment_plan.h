@@ -36,8 +36,16 @@ struct PlannedCase {
 
 struct PlannedFigure {
   const Measure* measure = nullptr;
-  std::optional<size_t> over, by;  // axes
+  std::optional<size_t> over, by, panels;  // axes
   std::string title;
+  const Measure* part = nullptr;
+};
+
+struct PlannedVerdict {
+  const Measure* measure = nullptr;
+  double margin = 0;
+  std::string yes, no;
+  std::optional<size_t> best_over;  // an axis
 };
 
 struct ExperimentPlan {
@@ -50,12 +58,15 @@ struct ExperimentPlan {
   uint64_t first_seed = 1;
   std::vector<const Measure*> measures;
   std::vector<PlannedFigure> figures;
+  std::vector<PlannedVerdict> verdicts;
   std::string made_up_text_path;  // empty: there is none
 
   uint64_t seed(uint32_t repeat) const { return first_seed + repeat; }
   size_t runs() const { return cases.size() * repeats; }
   // What it is compared with; none: nothing, or it is it.
   std::optional<size_t> BaselineOf(size_t number) const;
+  // Axes that the baseline has a value of, in order.
+  std::vector<size_t> BaselineAxes() const;
   // Whatever its results rest on: cases, settings, seeds, but neither the number of repeats nor
   // how results are shown. Results of one may be gone on with by another that has the same.
   nlohmann::ordered_json Identity() const;

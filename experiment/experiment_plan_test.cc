@@ -128,6 +128,74 @@ TEST(ExperimentPlan, TakesTheLinkOfATestbedAsAnAxis) {
       AllOf(HasSubstr("place.testbed.link"), HasSubstr("fast")));
 }
 
+TEST(ExperimentPlan, TakesALinkWithoutHostsForWhatEachProcessSends) {
+  const std::string axis = "axes { field: \"place.testbed.link\" values: [\"none\", \"100mbit\"] }";
+  const auto plan = Plan(absl::StrCat(kFile, "place { testbed { loopback: true } }\n", axis));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->cases[0].config.comm().impair().rate_mbit(), 0);
+  EXPECT_TRUE(plan->cases[0].config.comm().shared_memory());
+  const PlannedCase& slow = plan->cases[1];
+  EXPECT_TRUE(slow.place.has_local());
+  EXPECT_EQ(slow.config.comm().impair().rate_mbit(), 100);
+  EXPECT_FALSE(slow.config.comm().shared_memory());
+  EXPECT_EQ(slow.config.cluster().lanes_per_server(), 1u);
+  const auto hosts = PlanExperiment({.text = absl::StrCat(kFile, axis),
+                                     .name = "a",
+                                     .settings = {"place.testbed.loopback=false"}});
+  ASSERT_TRUE(hosts.ok()) << hosts.status();
+  EXPECT_EQ(hosts->cases[1].config.comm().impair().rate_mbit(), 0) << "the links have it";
+  EXPECT_EQ(hosts->cases[1].place.testbed().link(), "100mbit");
+}
+
+TEST(ExperimentPlan, MakesNoTextUpWhereOneIsGiven) {
+  const std::string text = absl::StrCat(R"(
+name: "text"
+question: "?"
+job { data { tokenizer: CHARACTER } }
+made_up_text_bytes: 1000
+)");
+  const auto made_up = PlanExperiment({.text = text, .name = "a", .made_up_text_path = "m.txt"});
+  ASSERT_TRUE(made_up.ok()) << made_up.status();
+  EXPECT_EQ(made_up->cases[0].config.data().path(), "m.txt");
+  const auto given = PlanExperiment({.text = text,
+                                     .name = "a",
+                                     .made_up_text_path = "m.txt",
+                                     .settings = {"data.path=mine.txt"}});
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_EQ(given->cases[0].config.data().path(), "mine.txt");
+  EXPECT_EQ(given->made_up_text_path, "");
+}
+
+TEST(ExperimentPlan, DrawsAnAxisInPanelsWithScalesOfTheirOwn) {
+  const auto plan = Plan(absl::StrCat(
+      kFile, "figures { over: \"order\" panels: \"workers\" part: \"exposed_time\" }"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->figures[0].panels, 0u);
+  EXPECT_EQ(plan->figures[0].by, std::nullopt);
+  EXPECT_STREQ(plan->figures[0].part->name, "exposed_time");
+  EXPECT_THAT(ErrorOf(absl::StrCat(kFile, "figures { over: \"order\" panels: \"order\" }")),
+              HasSubstr("name one axis twice"));
+}
+
+TEST(ExperimentPlan, TakesVerdictsBesideABaseline) {
+  const std::string verdict = "verdicts { measure: \"step_time\" yes: \"pays\" no: \"not\" ";
+  const std::string baseline = absl::StrCat(kFile, "baseline { where: \"order=FIFO\" }\n");
+  const auto plan = Plan(absl::StrCat(baseline, verdict, "margin: 0.05 best_over: \"workers\" }"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->verdicts.size(), 1u);
+  EXPECT_EQ(plan->verdicts[0].margin, 0.05);
+  EXPECT_EQ(plan->verdicts[0].best_over, 0u);
+  EXPECT_THAT(plan->BaselineAxes(), ElementsAre(1u));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kFile, verdict, "}")), HasSubstr("baseline"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(baseline, verdict, "margin: 1 }")), HasSubstr("margin"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(baseline, verdict, "best_over: \"order\" }")),
+              HasSubstr("best_over"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(baseline, "verdicts { measure: \"step_tim\" }")),
+              HasSubstr("did you mean step_time?"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(baseline, "verdicts { measure: \"step_time\" }")),
+              HasSubstr("`yes`"));
+}
+
 TEST(ExperimentPlan, IsTheSameExperimentWhateverIsShownOfIt) {
   const auto plan = Plan(kFile);
   const auto shown = Plan(absl::StrCat(kFile, "repeats: 7 measures: \"wall_time\"\n",

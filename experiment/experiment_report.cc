@@ -1,6 +1,8 @@
 #include "experiment/experiment_report.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -14,16 +16,13 @@
 #include "experiment/report_page.h"
 #include "experiment/sync_report.h"
 #include "experiment/sync_section.h"
+#include "experiment/verdicts.h"
 #include "experiment/worker_timeline_svg.h"
 
 namespace tug {
 namespace {
 
 constexpr size_t kTimelineSteps = 4;
-
-std::string Heading(const Measure& measure) {
-  return *measure.unit == 0 ? measure.name : absl::StrCat(measure.name, ", ", measure.unit);
-}
 
 // The labels of all axes but those that a figure shows: what a panel is of.
 std::string PanelTitle(const ExperimentPlan& plan, const PlannedFigure& figure,
@@ -57,16 +56,21 @@ ErrorPicture PictureOf(const ExperimentResults& results, const PlannedFigure& fi
   const PlannedAxis& over = plan.axes[*figure.over];
   ErrorPicture picture{.x_name = over.name,
                        .x_labels = over.labels,
-                       .y_name = Heading(*figure.measure),
-                       .from_zero = figure.measure->from_zero};
+                       .y_name = MeasureHeading(*figure.measure),
+                       .from_zero = figure.measure->from_zero,
+                       .own_scales = figure.panels.has_value()};
   for (const PlannedCase& one : plan.cases) {
     std::vector<double> values = results.Values(one, *figure.measure);
     const auto spread = SpreadOfRepeats(values);
     if (!spread.has_value()) continue;
     ErrorPanel& panel = PanelOf(picture, PanelTitle(plan, figure, one), plan, figure);
     const size_t series = figure.by.has_value() ? one.values[*figure.by] : 0;
-    panel.series[series].points.push_back(
-        {.x = one.values[*figure.over], .spread = *spread, .values = std::move(values)});
+    const auto part =
+        figure.part == nullptr ? std::nullopt : SpreadOfRepeats(results.Values(one, *figure.part));
+    panel.series[series].points.push_back({.x = one.values[*figure.over],
+                                           .spread = *spread,
+                                           .values = std::move(values),
+                                           .part = part.has_value() ? part->median : 0});
   }
   for (ErrorPanel& panel : picture.panels) {
     for (ErrorSeries& series : panel.series) {
@@ -77,10 +81,25 @@ ErrorPicture PictureOf(const ExperimentResults& results, const PlannedFigure& fi
   return picture;
 }
 
+// What all workers have pushed and pulled by the end of a step, payloads alone.
+std::function<double(uint64_t step, double seconds)> MegabytesBy(const RunFigures& figures) {
+  std::vector<std::pair<uint64_t, double>> sums = {{0, 0.0}};  // in order of steps
+  for (const StepPoint& point : figures.steps) {
+    const auto bytes = static_cast<double>(point.pushed_bytes + point.pulled_bytes);
+    sums.emplace_back(point.step, sums.back().second + bytes * 1e-6);
+  }
+  return [sums = std::move(sums)](uint64_t step, double /*seconds*/) {
+    const auto after =
+        std::upper_bound(sums.begin(), sums.end(), step,
+                         [](uint64_t wanted, const auto& sum) { return wanted < sum.first; });
+    return (after - 1)->second;
+  };
+}
+
 std::string Losses(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
   LossPanel by_step{.x_name = "step"}, by_samples{.x_name = "samples"},
-      by_time{.x_name = "seconds"};
+      by_time{.x_name = "seconds"}, by_bytes{.x_name = "MB pushed and pulled"};
   std::vector<std::string> names;
   for (size_t i = 0; i < results.courses.size(); ++i) {
     const auto& figures = results.courses[i].figures;
@@ -93,6 +112,8 @@ std::string Losses(const ExperimentResults& results) {
     by_samples.series.push_back(series);
     series.x = [](uint64_t /*step*/, double seconds) { return seconds; };
     by_time.series.push_back(series);
+    series.x = MegabytesBy(*figures);
+    by_bytes.series.push_back(series);
     names.push_back(one.name);
   }
   if (names.empty()) return "";
@@ -100,7 +121,8 @@ std::string Losses(const ExperimentResults& results) {
                     absl::StrCat(SeriesLegend(names),
                                  "<br/>Of the first repeat. Lines: training loss, a moving mean; "
                                  "dots: validation loss, the last one of the whole split."),
-                    LossPanelsSvg({{.title = "", .panels = {by_step, by_samples, by_time}}}));
+                    LossPanelsSvg({{.title = "", .panels = {by_step, by_samples, by_time}},
+                                   {.title = "", .panels = {by_bytes}}}));
 }
 
 std::string Timelines(const ExperimentResults& results) {
@@ -152,13 +174,27 @@ std::string Capitalized(std::string text) {
   return text;
 }
 
-std::string FigureText(const ExperimentPlan& plan, const Measure& measure) {
+std::string FigureText(const ExperimentPlan& plan, const PlannedFigure& figure) {
+  const Measure& measure = *figure.measure;
   const std::string interval = IntervalMeaning(plan.repeats);
   std::string text = Capitalized(absl::StrCat(
       measure.meaning, "; ", measure.better == Better::kLower ? "lower" : "higher", " is better."));
+  if (figure.part != nullptr) {
+    absl::StrAppend(&text, " Hatched: ", figure.part->name, ", ", figure.part->meaning, ".");
+  }
+  if (figure.panels.has_value()) absl::StrAppend(&text, " Every panel has a scale of its own.");
   if (interval.empty()) return text;
   return absl::StrCat(text, " Bars and large dots are medians, lines across them ", interval,
                       "; small dots are single runs.");
+}
+
+std::string VerdictsHtml(const ExperimentResults& results) {
+  std::string html;
+  for (const VerdictTable& table : VerdictTables(results)) {
+    absl::StrAppend(&html, "<h2>", XmlEscaped(Capitalized(table.title)), "</h2>\n<p>",
+                    XmlEscaped(table.text), "</p>\n", TableHtml(table.cells, {}));
+  }
+  return html;
 }
 
 std::string MeaningsHtml(const ExperimentResults& results) {
@@ -199,8 +235,8 @@ std::vector<DrawnFigure> DrawFigures(const ExperimentResults& results) {
     if (title.empty()) {
       title = Capitalized(absl::StrReplaceAll(figure.measure->name, {{"_", " "}}));
     }
-    drawn.push_back({title, FigureText(results.plan, *figure.measure),
-                     ErrorPanelsSvg(PictureOf(results, figure))});
+    drawn.push_back(
+        {title, FigureText(results.plan, figure), ErrorPanelsSvg(PictureOf(results, figure))});
   }
   return drawn;
 }
@@ -210,7 +246,7 @@ std::string ExperimentReportHtml(const ExperimentResults& results) {
                                   XmlEscaped(results.plan.file.question()), "</p>\n",
                                   SettingsHtml(ResultSettings(results), results.command));
   if (results.rows.empty()) return html + "<p>Nothing has been measured yet.</p>\n" + PageEnd();
-  absl::StrAppend(&html, ListHtml(Findings(results)));
+  absl::StrAppend(&html, VerdictsHtml(results), ListHtml(Findings(results)));
   for (const DrawnFigure& figure : DrawFigures(results)) {
     absl::StrAppend(&html, FigureHtml(figure.title, XmlEscaped(figure.text), figure.svg));
   }
@@ -241,6 +277,10 @@ std::string ExperimentReportMarkdown(const ExperimentResults& results,
   }
   text += "\n";
   for (const std::string& finding : Findings(results)) absl::StrAppend(&text, "- ", finding, "\n");
+  for (const VerdictTable& table : VerdictTables(results)) {
+    absl::StrAppend(&text, "\n## ", Capitalized(table.title), "\n\n", table.text, "\n\n",
+                    MarkdownTable(table.cells));
+  }
   for (size_t i = 0; i < pictures.size() && i < figures.size(); ++i) {
     if (figures[i].svg.empty()) continue;
     absl::StrAppend(&text, "\n![", figures[i].title, "](", pictures[i], ")\n");

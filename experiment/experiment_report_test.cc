@@ -1,5 +1,7 @@
 #include "experiment/experiment_report.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "experiment/well_formed.h"
 #include "gmock/gmock.h"
@@ -102,6 +104,49 @@ TEST(ExperimentReport, DrawsAPanelForEveryOtherCombination) {
   }
   EXPECT_THAT(figures[0].svg, HasSubstr("<path")) << "numbers are joined";
   EXPECT_THAT(figures[1].svg, Not(HasSubstr("<path"))) << "names are not";
+}
+
+TEST(ExperimentReport, DrawsPanelsWithScalesOfTheirOwnAndAHatchedPart) {
+  ExperimentResults results = Sample(2);
+  for (ExperimentRow& row : results.rows) {
+    if (row.case_name.find("100mbit") != std::string::npos) *row.measures["step_time"] *= 1000;
+    row.measures["exposed_time"] = 7;
+  }
+  results.plan.figures = {{.measure = FindMeasure("step_time"),
+                           .over = 1,
+                           .by = 0,
+                           .panels = 2,
+                           .part = FindMeasure("exposed_time")}};
+  const std::vector<DrawnFigure> figures = DrawFigures(results);
+  ASSERT_EQ(figures.size(), 1u);
+  ExpectWellFormed(figures[0].svg);
+  EXPECT_THAT(figures[0].svg,
+              AllOf(HasSubstr("class=\"wait\""), HasSubstr(">50<"), HasSubstr(">50000<")));
+  EXPECT_THAT(figures[0].text, AllOf(HasSubstr("Hatched: exposed_time"), HasSubstr("of its own")));
+}
+
+// Of two trainings the second one diverges.
+TEST(ExperimentReport, DrawsLossesAsFarAsTheyAreFinite) {
+  ExperimentResults results = Sample(1);
+  results.plan.file.add_sections(Experiment::LOSSES);
+  results.courses.resize(results.plan.cases.size());
+  for (size_t number = 0; number < 2; ++number) {
+    RunFigures& figures = results.courses[number].figures.emplace();
+    for (uint64_t step = 1; step <= 40; ++step) {
+      const double loss = number == 1 && step > 20 ? NAN : 5 - 0.1 * static_cast<double>(step);
+      figures.steps.push_back({.step = step,
+                               .seconds = 0.1 * static_cast<double>(step),
+                               .loss = loss,
+                               .pushed_bytes = 3'000'000,
+                               .pulled_bytes = 1'000'000});
+      if (step % 20 == 0) figures.evals.push_back({step, 0.1, loss, step == 40});
+    }
+  }
+  const std::string page = ExperimentReportHtml(results);
+  ExpectWellFormed(page);
+  EXPECT_THAT(page, AllOf(HasSubstr("seconds"), HasSubstr("MB pushed and pulled"),
+                          HasSubstr(">150<"), Not(HasSubstr("nan"))))
+      << "160 MB in all";
 }
 
 TEST(ExperimentReport, IsWholeAtEveryStage) {

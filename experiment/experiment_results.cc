@@ -14,10 +14,6 @@ namespace {
 
 using Table = std::vector<std::vector<std::string>>;
 
-std::string Heading(const Measure& measure) {
-  return *measure.unit == 0 ? measure.name : absl::StrCat(measure.name, ", ", measure.unit);
-}
-
 // Headings of the axes, then a line with the labels of each case.
 Table CaseLines(const ExperimentPlan& plan) {
   Table table(1);
@@ -34,16 +30,11 @@ Table CaseLines(const ExperimentPlan& plan) {
 }
 
 std::string ComparisonText(const PairedComparison& compared, const Measure& measure) {
-  const RepeatSpread& spread = compared.spread;
-  const auto number = [&](double value) {
-    return measure.comparing == Comparing::kRatio ? absl::StrFormat("%.3f", value)
-                                                  : absl::StrFormat("%+.*f", measure.digits, value);
-  };
-  std::string text = number(spread.median);
-  if (spread.count < 2) return text;
-  absl::StrAppend(&text, " [", number(spread.low), ", ", number(spread.high), "]");
-  return absl::StrCat(
-      text, absl::StrFormat("; %d/%d, p %.2g", compared.better, spread.count, compared.p_value));
+  const std::string text = ComparedText(compared.spread, measure);
+  const size_t count = compared.spread.count;
+  if (count < 2) return text;
+  return absl::StrCat(text,
+                      absl::StrFormat("; %d/%d, p %.2g", compared.better, count, compared.p_value));
 }
 
 // All there are, each once, in order.
@@ -70,6 +61,9 @@ std::string PlacesText(const ExperimentPlan& plan) {
       text = absl::StrCat("hosts of ", one.place.hosts().file(), ", by ssh");
     } else if (one.place.has_slurm()) {
       text = "a Slurm allocation";
+    }
+    if (const double rate = one.config.comm().impair().rate_mbit(); rate > 0) {
+      absl::StrAppendFormat(&text, ", each of which sends at most %g Mbit/s", rate);
     }
     if (seen.insert(text).second) texts.push_back(text);
   }
@@ -107,19 +101,25 @@ std::vector<double> ExperimentResults::Values(const PlannedCase& one,
   return values;
 }
 
+std::optional<PairedComparison> ExperimentResults::ComparePair(size_t number, size_t other,
+                                                               const Measure& measure) const {
+  std::vector<std::pair<double, double>> pairs;
+  for (uint32_t repeat = 0; repeat < plan.repeats; ++repeat) {
+    const ExperimentRow* one = Find(plan.cases[number], repeat);
+    const ExperimentRow* base_row = Find(plan.cases[other], repeat);
+    if (one == nullptr || base_row == nullptr) continue;
+    const std::optional<double> value = one->Find(measure.name),
+                                base = base_row->Find(measure.name);
+    if (value.has_value() && base.has_value()) pairs.emplace_back(*value, *base);
+  }
+  return ComparePairs(pairs, measure.comparing, measure.better == Better::kLower);
+}
+
 std::optional<PairedComparison> ExperimentResults::Compare(size_t number,
                                                            const Measure& measure) const {
   const std::optional<size_t> baseline = plan.BaselineOf(number);
   if (!baseline.has_value()) return std::nullopt;
-  std::vector<std::pair<double, double>> pairs;
-  for (uint32_t repeat = 0; repeat < plan.repeats; ++repeat) {
-    const ExperimentRow* one = Find(plan.cases[number], repeat);
-    const ExperimentRow* other = Find(plan.cases[*baseline], repeat);
-    if (one == nullptr || other == nullptr) continue;
-    const std::optional<double> value = one->Find(measure.name), base = other->Find(measure.name);
-    if (value.has_value() && base.has_value()) pairs.emplace_back(*value, *base);
-  }
-  return ComparePairs(pairs, measure.comparing, measure.better == Better::kLower);
+  return ComparePair(number, *baseline, measure);
 }
 
 size_t ExperimentResults::Failed() const {
@@ -137,6 +137,20 @@ size_t ExperimentResults::Missing() const {
   return missing;
 }
 
+std::string MeasureHeading(const Measure& measure) {
+  return *measure.unit == 0 ? measure.name : absl::StrCat(measure.name, ", ", measure.unit);
+}
+
+std::string ComparedText(const RepeatSpread& spread, const Measure& measure) {
+  const auto number = [&](double value) {
+    return measure.comparing == Comparing::kRatio ? absl::StrFormat("%.3f", value)
+                                                  : absl::StrFormat("%+.*f", measure.digits, value);
+  };
+  if (spread.count < 2) return number(spread.median);
+  return absl::StrCat(number(spread.median), " [", number(spread.low), ", ", number(spread.high),
+                      "]");
+}
+
 std::string SpreadText(const std::optional<RepeatSpread>& spread, int digits) {
   if (!spread.has_value()) return kNoFigure;
   std::string text = NumberText(spread->median, digits);
@@ -148,7 +162,7 @@ std::string SpreadText(const std::optional<RepeatSpread>& spread, int digits) {
 Table MeasureTable(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
   Table table = CaseLines(plan);
-  for (const Measure* measure : plan.measures) table[0].push_back(Heading(*measure));
+  for (const Measure* measure : plan.measures) table[0].push_back(MeasureHeading(*measure));
   table[0].push_back("runs");
   for (size_t i = 0; i < plan.cases.size(); ++i) {
     const PlannedCase& one = plan.cases[i];
@@ -206,7 +220,7 @@ std::vector<std::string> Findings(const ExperimentResults& results) {
       near += spread->low <= least.high && least.low <= spread->high;
     }
     if (equal + 1 == results.plan.cases.size()) continue;  // it says nothing
-    std::string text = absl::StrCat(Heading(*measure), ": ", sign > 0 ? "lowest" : "highest",
+    std::string text = absl::StrCat(MeasureHeading(*measure), ": ", sign > 0 ? "lowest" : "highest",
                                     " with ", best->name, ", ", SpreadText(least, measure->digits));
     if (near > 0 && least.count > 1) {
       absl::StrAppend(&text, "; ", near,

@@ -35,14 +35,21 @@ struct ExperimentResults {
   const ExperimentRow* Find(const PlannedCase& one, uint32_t repeat) const;
   // Of the repeats that have one.
   std::vector<double> Values(const PlannedCase& one, const Measure& measure) const;
-  // With its baseline, in the repeats that both have. None: there is none.
+  // Of two cases, in the repeats that both have. None: there is none.
+  std::optional<PairedComparison> ComparePair(size_t number, size_t other,
+                                              const Measure& measure) const;
+  // With its baseline. None: there is none, or no repeat.
   std::optional<PairedComparison> Compare(size_t number, const Measure& measure) const;
   size_t Failed() const;
   size_t Missing() const;
 };
 
+// "step_time, ms".
+std::string MeasureHeading(const Measure& measure);
 // "12.34 [12.30, 12.41]".
 std::string SpreadText(const std::optional<RepeatSpread>& spread, int digits);
+// "0.812 [0.790, 0.843]", "+0.0120 [+0.0100, +0.0150]".
+std::string ComparedText(const RepeatSpread& spread, const Measure& measure);
 
 // A line for each case: labels, then measures; the first line has the headings.
 std::vector<std::vector<std::string>> MeasureTable(const ExperimentResults& results);

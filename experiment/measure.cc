@@ -111,6 +111,19 @@ Value SocketBytes(const MeasuredRun& run) {
                kMega);
 }
 
+Value ThroughSockets(const MeasuredRun& run, uint64_t bytes) {
+  if (bytes == 0) return std::nullopt;
+  return PerStep(run, static_cast<double>(bytes) / kMega);
+}
+
+Value WorkerSocketBytes(const MeasuredRun& run) {
+  return ThroughSockets(run, run.figures.worker_socket_bytes);
+}
+
+Value ServerSocketBytes(const MeasuredRun& run) {
+  return ThroughSockets(run, run.figures.server_socket_bytes);
+}
+
 // Of the host with most of them.
 template <typename Of>
 Value BusiestLink(const MeasuredRun& run, const Of& of) {
@@ -243,6 +256,12 @@ constexpr Measure kMeasures[] = {
     {"socket_bytes", "MB", kLower, kRatio, 3, true,
      "given to sockets by all nodes in a job step, headers included; 0 through shared memory",
      SocketBytes},
+    {"worker_socket_bytes", "MB", kLower, kRatio, 3, true,
+     "of these by workers: pushes, and what asks for weights; none through shared memory",
+     WorkerSocketBytes},
+    {"server_socket_bytes", "MB", kLower, kRatio, 3, true,
+     "of these by servers: weights, and what confirms pushes; none through shared memory",
+     ServerSocketBytes},
     {"link_bytes", "MB", kLower, kRatio, 3, true,
      "over the busiest host's link in a job step, both ways; on a testbed only", BothWays},
     {"one_way_bytes", "MB", kLower, kRatio, 3, true,

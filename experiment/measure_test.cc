@@ -65,6 +65,8 @@ TEST(Measures, AreInTheirUnits) {
   EXPECT_DOUBLE_EQ(ValueOf(run, "pushed_bytes"), 2);
   EXPECT_DOUBLE_EQ(ValueOf(run, "pulled_bytes"), 1);
   EXPECT_DOUBLE_EQ(ValueOf(run, "socket_bytes"), 4);
+  EXPECT_DOUBLE_EQ(ValueOf(run, "worker_socket_bytes"), 3);
+  EXPECT_DOUBLE_EQ(ValueOf(run, "server_socket_bytes"), 1);
   EXPECT_DOUBLE_EQ(ValueOf(run, "link_bytes"), 7);
   EXPECT_DOUBLE_EQ(ValueOf(run, "one_way_bytes"), 4);
   EXPECT_DOUBLE_EQ(ValueOf(run, "worker_memory"), 1.5);

@@ -61,11 +61,10 @@ pre { font: 12px/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-
 
 // Patterns that every picture of the page uses.
 constexpr char kPatterns[] =
-    "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs>"
-    "<pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+    "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
     "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"var(--card)\"/>"
     "<rect width=\"2\" height=\"6\" fill=\"var(--wait)\" "
-    "opacity=\"0.55\"/></pattern></defs></svg>\n";
+    "opacity=\"0.55\"/></pattern></defs>";
 
 // Whether a column holds more than numbers: those stand on the right.
 bool HasWords(const std::vector<std::vector<std::string>>& table, size_t column) {
@@ -82,8 +81,9 @@ std::string PageBegin(const std::string& title) {
   return absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>",
-      XmlEscaped(title), "</title>\n<style>", kStyle, "</style>\n</head>\n<body>\n", kPatterns,
-      "<h1>", XmlEscaped(title), "</h1>\n");
+      XmlEscaped(title), "</title>\n<style>", kStyle, "</style>\n</head>\n<body>\n",
+      "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\">", kPatterns,
+      "</svg>\n<h1>", XmlEscaped(title), "</h1>\n");
 }
 
 std::string PageEnd() { return "</body>\n</html>\n"; }
@@ -144,7 +144,7 @@ std::string DetailsHtml(const std::string& summary, const std::vector<std::strin
 std::string SvgFile(const std::string& svg) {
   const size_t end = svg.find('>');
   if (end == std::string::npos) return "";
-  return absl::StrCat(svg.substr(0, end + 1), "\n<style>", kStyle, "</style>\n",
+  return absl::StrCat(svg.substr(0, end + 1), "\n<style>", kStyle, "</style>\n", kPatterns, "\n",
                       svg.substr(end + 1));
 }
 

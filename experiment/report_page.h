@@ -33,7 +33,7 @@ std::string ListHtml(const std::vector<std::string>& texts);
 // Texts that are as they are, behind a summary that opens them; a click selects a whole one.
 // Nothing without any.
 std::string DetailsHtml(const std::string& summary, const std::vector<std::string>& texts);
-// A picture of a page as a file of its own; but for what waits (WaitSwatch), which needs the page.
+// A picture of a page as a file of its own.
 std::string SvgFile(const std::string& svg);
 
 // The CSS colour of a picture's number `series`, the same in all pictures of a page.
