@@ -4,7 +4,6 @@
 #include "absl/strings/str_join.h"
 #include "cli/built_in_experiments.h"
 #include "cli/commands.h"
-#include "cli/experiment_compression.h"
 #include "cli/experiment_job.h"
 #include "cli/experiment_offload.h"
 #include "cli/experiment_runner.h"
@@ -71,13 +70,11 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
       "  sudo tug experiment scheduling --hosts 6 --link 200mbit\n"
       "  tug experiment scheduling --profiles vgg16 --ratios 1 --link 1gbit\n"
       "  tug experiment sync\n"
-      "  tug experiment compression --codecs fp32,int8/int8 --links none,100mbit\n"
       "  tug experiment exchange --case link=none\n"
       "  tug experiment offload --set device=CPU\n"
       "Each of the last ones has its own --help.");
   AddExperimentScheduling(*experiment, chosen);
   AddExperimentSync(*experiment, chosen);
-  AddExperimentCompression(*experiment, chosen);
   AddExperimentOffload(*experiment, chosen);
   experiment->callback([a, experiment, &chosen] {
     if (!experiment->get_subcommands().empty()) return RefuseFileOptions(*experiment);
