@@ -8,7 +8,6 @@
 #include "cli/experiment_offload.h"
 #include "cli/experiment_runner.h"
 #include "cli/experiment_scheduling.h"
-#include "cli/experiment_sync.h"
 
 namespace tug {
 namespace {
@@ -65,16 +64,16 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
       "rows.jsonl and a run folder for each run.\n"
       "Examples:\n"
       "  tug experiment deploy/experiments/partition_credit.textproto --dry-run\n"
-      "  tug experiment workers_sync --repeats 5\n"
+      "  tug experiment sync --repeats 5\n"
+      "  sudo tug experiment sync --set place.testbed.link=200mbit --out runs/sync_200mbit\n"
       "  tug experiment mine.textproto --out /tmp/mine --set train.steps=100\n"
       "  sudo tug experiment scheduling --hosts 6 --link 200mbit\n"
       "  tug experiment scheduling --profiles vgg16 --ratios 1 --link 1gbit\n"
-      "  tug experiment sync\n"
+      "  sudo tug experiment sync --set place.testbed.link=200mbit\n"
       "  tug experiment exchange --case link=none\n"
       "  tug experiment offload --set device=CPU\n"
       "Each of the last ones has its own --help.");
   AddExperimentScheduling(*experiment, chosen);
-  AddExperimentSync(*experiment, chosen);
   AddExperimentOffload(*experiment, chosen);
   experiment->callback([a, experiment, &chosen] {
     if (!experiment->get_subcommands().empty()) return RefuseFileOptions(*experiment);

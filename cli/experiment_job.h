@@ -51,7 +51,7 @@ void PrintSettings(const std::vector<std::pair<std::string, std::string>>& setti
 void AddOutAndSet(CLI::App& command, const std::string& name, std::string& out,
                   std::vector<std::string>& overrides);
 
-// A command as it was typed, but for the order of its options. `name`: "tug experiment sync".
+// A command as it was typed, but for the order of its options. `name`: "tug experiment offload".
 std::string CommandLine(const std::string& name, const CLI::App& command);
 
 }  // namespace tug

@@ -14,7 +14,6 @@
 #include "experiment/loss_panels.h"
 #include "experiment/markdown_table.h"
 #include "experiment/report_page.h"
-#include "experiment/sync_report.h"
 #include "experiment/sync_section.h"
 #include "experiment/verdicts.h"
 #include "experiment/worker_timeline_svg.h"
@@ -96,33 +95,40 @@ std::function<double(uint64_t step, double seconds)> MegabytesBy(const RunFigure
   };
 }
 
+// A row of panels for every combination of all axes but the first, whose values have a colour each.
 std::string Losses(const ExperimentResults& results) {
   const ExperimentPlan& plan = results.plan;
-  LossPanel by_step{.x_name = "step"}, by_samples{.x_name = "samples"},
-      by_time{.x_name = "seconds"}, by_bytes{.x_name = "MB pushed and pulled"};
-  std::vector<std::string> names;
+  const std::vector<std::string> names =
+      plan.axes.empty() ? std::vector<std::string>{plan.cases[0].name} : plan.axes[0].labels;
+  std::vector<LossRow> rows;
   for (size_t i = 0; i < results.courses.size(); ++i) {
     const auto& figures = results.courses[i].figures;
     if (!figures.has_value()) continue;
     const PlannedCase& one = plan.cases[i];
-    LossSeries series{.name = one.name, .color = SeriesColor(names.size()), .figures = &*figures};
-    series.x = [](uint64_t step, double /*seconds*/) { return static_cast<double>(step); };
-    by_step.series.push_back(series);
-    series.x = [&one](uint64_t step, double /*seconds*/) { return SamplesAt(one.config, step); };
-    by_samples.series.push_back(series);
-    series.x = [](uint64_t /*step*/, double seconds) { return seconds; };
-    by_time.series.push_back(series);
-    series.x = MegabytesBy(*figures);
-    by_bytes.series.push_back(series);
-    names.push_back(one.name);
+    const std::string title = PanelTitle(plan, {.over = 0}, one);
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const LossRow& other) { return other.title == title; });
+    if (row == rows.end()) {
+      row = rows.insert(
+          rows.end(),
+          LossRow{title,
+                  {{"step", {}}, {"samples", {}}, {"seconds", {}}, {"MB pushed and pulled", {}}}});
+    }
+    const size_t number = one.values.empty() ? 0 : one.values[0];
+    const auto add = [&](LossPanel& panel, std::function<double(uint64_t, double)> x) {
+      panel.series.push_back({names[number], SeriesColor(number), &*figures, std::move(x)});
+    };
+    add(row->panels[0], [](uint64_t step, double) { return static_cast<double>(step); });
+    add(row->panels[1], [&one](uint64_t step, double) { return SamplesAt(one.config, step); });
+    add(row->panels[2], [](uint64_t, double seconds) { return seconds; });
+    add(row->panels[3], MegabytesBy(*figures));
   }
-  if (names.empty()) return "";
+  if (rows.empty()) return "";
   return FigureHtml("Losses",
                     absl::StrCat(SeriesLegend(names),
                                  "<br/>Of the first repeat. Lines: training loss, a moving mean; "
                                  "dots: validation loss, the last one of the whole split."),
-                    LossPanelsSvg({{.title = "", .panels = {by_step, by_samples, by_time}},
-                                   {.title = "", .panels = {by_bytes}}}));
+                    LossPanelsSvg(rows));
 }
 
 std::string Timelines(const ExperimentResults& results) {
@@ -154,16 +160,17 @@ std::string Sections(const ExperimentResults& results) {
   for (const int section : results.plan.file.sections()) {
     if (section == Experiment::LOSSES) html += Losses(results);
     if (section == Experiment::TIMELINES) html += Timelines(results);
+    if (section == Experiment::SYNC) html += SyncSectionHtml(results);
     if (section == Experiment::EXCHANGE) html += ExchangeSectionHtml(results);
-    if (section != Experiment::SYNC) continue;
-    for (const SyncPart& part : SyncPartsOf(results)) html += SyncPartHtml(part);
   }
   return html;
 }
 
+// Of those that have tables or findings of their own.
 std::string SectionsMarkdown(const ExperimentResults& results) {
   std::string text;
   for (const int section : results.plan.file.sections()) {
+    if (section == Experiment::SYNC) text += SyncSectionMarkdown(results);
     if (section == Experiment::EXCHANGE) text += ExchangeSectionMarkdown(results);
   }
   return text;

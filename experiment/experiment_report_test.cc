@@ -174,6 +174,27 @@ TEST(ExperimentReport, ShowsWhatFailed) {
   EXPECT_THAT(ExperimentReportMarkdown(results, {}), HasSubstr("## What failed"));
 }
 
+TEST(ExperimentReport, DrawsLossesInARowForEveryOtherCombination) {
+  ExperimentResults results = Sample(1);
+  results.plan.file.add_sections(Experiment::LOSSES);
+  for (const PlannedCase& one : results.plan.cases) {
+    CaseCourse& course = results.courses.emplace_back(CaseCourse{.config = one.config});
+    RunFigures& figures = course.figures.emplace();
+    for (uint64_t step = 1; step <= 20; ++step) {
+      figures.steps.push_back(
+          {step, static_cast<double>(step), 5.0 - 0.1 * static_cast<double>(step)});
+    }
+    figures.evals = {{20, 20, 3.1, true}};
+  }
+  const std::string page = ExperimentReportHtml(results);
+  ExpectWellFormed(page);
+  for (const char* title : {"order FIFO, place none", "order PRIORITY, place 100mbit"}) {
+    EXPECT_THAT(page, HasSubstr(absl::StrCat(">", title, "</text>")));
+  }
+  EXPECT_THAT(page, AllOf(HasSubstr("<title>4: 3.1000</title>"), HasSubstr(">samples</text>")))
+      << "the first axis has the colours";
+}
+
 TEST(ExperimentReport, HasMarkdownForTheDocuments) {
   const std::string text = ExperimentReportMarkdown(Sample(2), {"figure-1.svg", "figure-2.svg"});
   EXPECT_THAT(text, AllOf(HasSubstr("# sizes"), HasSubstr("![Step time](figure-1.svg)"),

@@ -101,25 +101,24 @@ std::vector<double> ExperimentResults::Values(const PlannedCase& one,
   return values;
 }
 
-std::optional<PairedComparison> ExperimentResults::ComparePair(size_t number, size_t other,
-                                                               const Measure& measure) const {
-  std::vector<std::pair<double, double>> pairs;
-  for (uint32_t repeat = 0; repeat < plan.repeats; ++repeat) {
-    const ExperimentRow* one = Find(plan.cases[number], repeat);
-    const ExperimentRow* base_row = Find(plan.cases[other], repeat);
-    if (one == nullptr || base_row == nullptr) continue;
-    const std::optional<double> value = one->Find(measure.name),
-                                base = base_row->Find(measure.name);
-    if (value.has_value() && base.has_value()) pairs.emplace_back(*value, *base);
-  }
-  return ComparePairs(pairs, measure.comparing, measure.better == Better::kLower);
-}
-
 std::optional<PairedComparison> ExperimentResults::Compare(size_t number,
                                                            const Measure& measure) const {
   const std::optional<size_t> baseline = plan.BaselineOf(number);
   if (!baseline.has_value()) return std::nullopt;
-  return ComparePair(number, *baseline, measure);
+  return CompareWith(number, *baseline, measure);
+}
+
+std::optional<PairedComparison> ExperimentResults::CompareWith(size_t number, size_t other_number,
+                                                               const Measure& measure) const {
+  std::vector<std::pair<double, double>> pairs;
+  for (uint32_t repeat = 0; repeat < plan.repeats; ++repeat) {
+    const ExperimentRow* one = Find(plan.cases[number], repeat);
+    const ExperimentRow* other = Find(plan.cases[other_number], repeat);
+    if (one == nullptr || other == nullptr) continue;
+    const std::optional<double> value = one->Find(measure.name), base = other->Find(measure.name);
+    if (value.has_value() && base.has_value()) pairs.emplace_back(*value, *base);
+  }
+  return ComparePairs(pairs, measure.comparing, measure.better == Better::kLower);
 }
 
 size_t ExperimentResults::Failed() const {

@@ -35,10 +35,10 @@ struct ExperimentResults {
   const ExperimentRow* Find(const PlannedCase& one, uint32_t repeat) const;
   // Of the repeats that have one.
   std::vector<double> Values(const PlannedCase& one, const Measure& measure) const;
-  // Of two cases, in the repeats that both have. None: there is none.
-  std::optional<PairedComparison> ComparePair(size_t number, size_t other,
+  // One case with another, in the repeats that both have. None: there are none.
+  std::optional<PairedComparison> CompareWith(size_t number, size_t other,
                                               const Measure& measure) const;
-  // With its baseline. None: there is none, or no repeat.
+  // The same with its baseline. None: there is none.
   std::optional<PairedComparison> Compare(size_t number, const Measure& measure) const;
   size_t Failed() const;
   size_t Missing() const;

@@ -13,9 +13,9 @@
 namespace tug {
 namespace {
 
-constexpr double kLeft = 46, kGap = 44, kRight = 10;
+constexpr double kLeft = 46, kGap = 40, kRight = 10;
 constexpr double kPanelHeight = 190, kRowTitle = 30, kAxis = 40;
-constexpr double kPanelWidth = (kPictureWidth - kLeft - kRight - 2 * kGap) / 3;
+constexpr double kPanelWidth = (kPictureWidth - kLeft - kRight - 3 * kGap) / 4;
 constexpr size_t kMostPoints = 160;  // of a line
 constexpr size_t kWindows = 40;      // of the moving mean in a run
 

@@ -29,7 +29,7 @@ struct LossPanel {
 
 struct LossRow {
   std::string title;
-  std::vector<LossPanel> panels;  // up to three
+  std::vector<LossPanel> panels;  // up to four
 };
 
 // An <svg>, all of its panels over the same losses; "" where there is nothing to draw. Pure,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/median.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -42,12 +43,14 @@ Value StepTime(const MeasuredRun& run) {
 }
 
 // Job steps a second. Where all wait for all, workers' own clocks are exact however short the job
-// is; else it is the coordinator's, which hears of steps with heartbeats.
+// is: the mean over them, since the slowest of every step come to more than all steps take where
+// another one is slow each time. Else it is the coordinator's, which hears of steps with
+// heartbeats.
 Value JobStepRate(const MeasuredRun& run) {
   if (run.config.sync().policy() != SyncConfig::BSP) {
     return StepRate(run.figures, run.warm_up_steps);
   }
-  const Value seconds = MeanOfSteps(run, [](const StepPoint& p) { return p.step_seconds; });
+  const Value seconds = MeanOfSteps(run, [](const StepPoint& p) { return p.mean_seconds; });
   if (!seconds.has_value() || *seconds <= 0) return std::nullopt;
   return 1 / *seconds;
 }
@@ -56,6 +59,12 @@ Value BatchRate(const MeasuredRun& run) {
   const Value rate = JobStepRate(run);
   if (!rate.has_value()) return std::nullopt;
   return *rate * Batches(run);
+}
+
+Value UpdateRate(const MeasuredRun& run) {
+  const Value rate = JobStepRate(run);
+  if (!rate.has_value() || !SyncModeOf(run.config.sync().policy()).update_per_push) return rate;
+  return *rate * run.config.cluster().virtual_workers();
 }
 
 Value TokenRate(const MeasuredRun& run) {
@@ -84,6 +93,35 @@ Value PartOfWorkers(const MeasuredRun& run, const Of& of) {
 
 Value WaitShare(const MeasuredRun& run) {
   return PartOfWorkers(run, [](const WorkerTimes& t) { return t.wait_seconds; });
+}
+
+Value MostWaitShare(const MeasuredRun& run) {
+  Value most;
+  for (const WorkerTimes& times : run.figures.workers) {
+    if (times.seconds <= 0) continue;
+    most = std::max(most.value_or(0), 100 * times.wait_seconds / times.seconds);
+  }
+  return most;
+}
+
+// Where all wait for it. A worker that shares cores with others, or carries several virtual
+// workers, has no pace of its own.
+Value StragglerPace(const MeasuredRun& run) {
+  const StragglerConfig& straggler = run.config.straggler();
+  const ClusterConfig& cluster = run.config.cluster();
+  const SyncConfig::Policy policy = run.config.sync().policy();
+  const Value rate = JobStepRate(run);
+  if (Learns(run) || straggler.slowdown() <= 1 || !rate.has_value() || policy == SyncConfig::ASP ||
+      policy == SyncConfig::BACKUP || cluster.workers() != cluster.virtual_workers()) {
+    return std::nullopt;
+  }
+  for (const WorkerTimes& times : run.figures.workers) {
+    if (times.virtual_worker != straggler.virtual_worker() || times.steps == times.skipped)
+      continue;
+    const double seconds = times.compute_seconds + times.straggle_seconds;
+    return 100 * *rate * seconds / static_cast<double>(times.steps - times.skipped);
+  }
+  return std::nullopt;
 }
 
 Value ComputeShare(const MeasuredRun& run) {
@@ -241,12 +279,21 @@ constexpr Measure kMeasures[] = {
     {"step_time", "ms", kLower, kRatio, 2, true, "a job step, the median of a run", StepTime},
     {"batch_rate", "1/s", kHigher, kRatio, 2, true,
      "batches a second: job steps, times sync.local_steps", BatchRate},
+    {"update_rate", "1/s", kHigher, kRatio, 2, true,
+     "updates of the model a second: job steps, or pushes where each is an update", UpdateRate},
     {"token_rate", "tokens/s", kHigher, kRatio, 0, true, "tokens a second; none of a replay",
      TokenRate},
     {"exposed_time", "ms", kLower, kRatio, 2, true,
      "of a job step: waiting for weights, the mean over workers, the median of a run", ExposedTime},
     {"wait_share", "%", kLower, kDifference, 1, true,
      "part of the workers' steps spent waiting for weights", WaitShare},
+    {"most_wait_share", "%", kLower, kDifference, 1, true,
+     "the same of the worker that waited most", MostWaitShare},
+    {"straggler_pace", "%", kHigher, kDifference, 1, true,
+     "of a replay in which all wait for a slow worker: speed, as a part of what it would be if "
+     "that "
+     "worker never waited",
+     StragglerPace},
     {"compute_share", "%", kHigher, kDifference, 1, true,
      "part of the workers' steps spent in forward and backward passes", ComputeShare},
     {"pushed_bytes", "MB", kLower, kRatio, 3, true, "payloads that all workers push in a job step",

@@ -20,6 +20,7 @@ MeasuredRun SampleRun() {
                                  .seconds = 0.1 * static_cast<double>(step),
                                  .loss = 5 - 0.1 * static_cast<double>(step),
                                  .step_seconds = step <= 2 ? 9 : 0.1,
+                                 .mean_seconds = step <= 2 ? 9 : 0.1,
                                  .wait_seconds = step <= 2 ? 9 : 0.025,
                                  .pushed_bytes = 2'000'000,
                                  .pulled_bytes = 1'000'000,
@@ -56,6 +57,35 @@ TEST(Measures, LeaveTheWarmUpOut) {
   run.config.mutable_sync()->set_policy(SyncConfig::BSP);
   run.figures.steps.back().seconds = 0.9;  // as the coordinator heard of it
   EXPECT_NEAR(ValueOf(run, "batch_rate"), 10, 1e-9) << "by the clocks of workers";
+  run.figures.steps.back().step_seconds = 0.4;  // of one that paused
+  EXPECT_NEAR(ValueOf(run, "batch_rate"), 10, 1e-9) << "by the mean of their clocks";
+}
+
+TEST(Measures, SetARunBesideItsSlowWorker) {
+  MeasuredRun run = SampleRun();
+  run.config.mutable_sync()->set_policy(SyncConfig::BSP);
+  EXPECT_NEAR(ValueOf(run, "update_rate"), 10, 1e-9);
+  EXPECT_DOUBLE_EQ(ValueOf(run, "most_wait_share"), 25);
+  run.config.set_compute(JobConfig::REPLAY);
+  run.config.mutable_cluster()->set_workers(2);
+  run.config.mutable_cluster()->set_virtual_workers(2);
+  EXPECT_EQ(FindMeasure("straggler_pace")->of(run), std::nullopt) << "nobody is slow";
+  run.config.mutable_straggler()->set_virtual_worker(1);
+  run.config.mutable_straggler()->set_slowdown(2);
+  run.figures.workers[1] = {.virtual_worker = 1,
+                            .steps = 10,
+                            .skipped = 2,
+                            .seconds = 1,
+                            .compute_seconds = 0.4,
+                            .straggle_seconds = 0.32};
+  EXPECT_NEAR(ValueOf(run, "straggler_pace"), 90, 1e-9) << "90 ms a step, and 10 steps a second";
+  run.config.mutable_sync()->set_policy(SyncConfig::ASP);
+  EXPECT_NEAR(ValueOf(run, "update_rate"), 20, 0.1) << "every push is one";
+  EXPECT_EQ(FindMeasure("straggler_pace")->of(run), std::nullopt) << "nobody waits for it";
+  run.config.mutable_sync()->set_policy(SyncConfig::SSP);
+  EXPECT_NEAR(ValueOf(run, "straggler_pace"), 90, 0.5);
+  run.config.mutable_cluster()->set_workers(1);
+  EXPECT_EQ(FindMeasure("straggler_pace")->of(run), std::nullopt) << "it carries another one";
 }
 
 TEST(Measures, AreInTheirUnits) {

@@ -28,6 +28,7 @@ StepPoint StepOf(const Json& line, uint64_t step, double at_seconds) {
           .seconds = at_seconds,
           .loss = LossOf(line),
           .step_seconds = line.value("seconds", 0.0),
+          .mean_seconds = line.value("mean_seconds", 0.0),
           .wait_seconds = line.value("mean_wait_seconds", 0.0),
           .pushed_bytes = line.value("pushed_bytes", uint64_t{0}),
           .pulled_bytes = line.value("pulled_bytes", uint64_t{0}),

@@ -19,6 +19,7 @@ struct StepPoint {
   double seconds = 0;  // since its first step began
   double loss = 0;
   double step_seconds = 0;    // that it took, as StepMetrics::seconds
+  double mean_seconds = 0;    // the mean over the workers, which take turns at being slow
   double wait_seconds = 0;    // for weights, the mean over the workers
   uint64_t pushed_bytes = 0;  // payloads of all workers
   uint64_t pulled_bytes = 0;

@@ -23,7 +23,7 @@ constexpr char kMetrics[] = R"(
 {"kind":"step","step":1,"loss":3.5,"at_seconds":10.5,"seconds":0.5}
 {"kind":"notice","text":"step"}
 {"kind":"step","step":3,"loss":null,"at_seconds":12.5,"seconds":0.5}
-{"kind":"step","step":2,"loss":3.25,"at_seconds":11.5,"seconds":0.75,"mean_wait_seconds":0.25,"pushed_bytes":100,"pulled_bytes":50}
+{"kind":"step","step":2,"loss":3.25,"at_seconds":11.5,"seconds":0.75,"mean_seconds":0.625,"mean_wait_seconds":0.25,"pushed_bytes":100,"pulled_bytes":50}
 {"kind":"eval","step":3,"loss":3.0,"at_seconds":12.75}
 {"kind":"eval","step":3,"loss":2.75,"at_seconds":13,"final":true}
 {"kind":"worker","virtual_worker":1,"steps":3,"skipped":1,"seconds":4,"compute_seconds":1,"wait_seconds":2,"straggle_seconds":0.5}
@@ -42,6 +42,7 @@ TEST(RunFigures, ReadsStepsEvaluationsWorkersAndUpdates) {
   EXPECT_EQ(figures->steps[2].step, 3u);
   EXPECT_TRUE(std::isnan(figures->steps[2].loss));
   EXPECT_EQ(figures->steps[1].step_seconds, 0.75);
+  EXPECT_EQ(figures->steps[1].mean_seconds, 0.625);
   EXPECT_EQ(figures->steps[1].wait_seconds, 0.25);
   EXPECT_EQ(figures->steps[1].pushed_bytes, 100u);
   EXPECT_EQ(figures->steps[1].pulled_bytes, 50u);

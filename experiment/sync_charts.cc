@@ -7,16 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/loss_curve.h"
-#include "experiment/loss_panels.h"
 #include "experiment/report_page.h"
 #include "experiment/svg.h"
-#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
 
 constexpr double kLeft = 110, kRight = 300;
-constexpr double kBar = 17, kBarGap = 4, kGroupTitle = 24, kGroupGap = 10, kAxis = 36;
+constexpr double kBar = 17, kBarGap = 4, kGroupTitle = 24, kGroupGap = 10, kAxis = 36, kCap = 4;
 
 // Of the grids: modes down, stragglers across.
 constexpr double kGridGap = 20, kGridTitle = 26;
@@ -25,14 +23,13 @@ constexpr size_t kMostWorkers = 32;
 constexpr double kHistogram = 70, kHistogramAxis = 22;
 constexpr size_t kMostStaleness = 40;  // that and more are drawn as one
 
-std::string SpeedLabel(const SyncPart& part, const SyncRun& run) {
-  std::string label = absl::StrFormat("%.2f", run.BatchesPerSecond());
-  if (const auto of_bsp = part.OfBsp(run); of_bsp.has_value() && *of_bsp != 1) {
-    absl::StrAppendFormat(&label, ", %.2f of undisturbed bsp", *of_bsp);
+std::string SpeedLabel(const SyncCase& one) {
+  std::string label = absl::StrFormat("%.2f", one.batches->median);
+  if (one.of_bsp.has_value() && one.of_bsp->median != 1) {
+    absl::StrAppendFormat(&label, ", %.2f of undisturbed bsp", one.of_bsp->median);
   }
-  const auto bound = part.Bound(run), kept = part.OfItself(run);
-  if (bound.has_value() && kept.has_value()) {
-    absl::StrAppendFormat(&label, ", %.0f%% of bound", *kept / *bound * 100);
+  if (one.bound.has_value() && one.of_itself.has_value()) {
+    absl::StrAppendFormat(&label, ", %.0f%% of bound", one.of_itself->median / *one.bound * 100);
   }
   return label;
 }
@@ -45,25 +42,24 @@ double GridLeft(size_t column, size_t columns) {
 double GridWidth(size_t columns) { return GridLeft(1, columns) - GridLeft(0, columns) - kGridGap; }
 
 // Rows of `modes`, columns of the part's stragglers; `height` of a row's cells, and `draw` one.
-std::string Grid(
-    const SyncPart& part, const std::vector<SyncCase>& modes,
-    const std::function<double(const SyncCase&)>& height,
-    const std::function<std::string(const SyncRun&, double left, double top, double width)>& draw) {
-  const std::vector<StragglerKind> stragglers = StragglersOf(part);
+std::string Grid(const SyncPart& part, const std::vector<std::string>& modes, double height,
+                 const std::function<std::string(const SyncCase&, double left, double top,
+                                                 double width)>& draw) {
+  const std::vector<std::string> stragglers = part.Stragglers();
   std::string svg;
   for (size_t column = 0; column < stragglers.size(); ++column) {
     svg += SvgText(GridLeft(column, stragglers.size()), 14, "start", "name",
-                   absl::StrCat("stragglers: ", NameOf(stragglers[column])));
+                   absl::StrCat("stragglers: ", stragglers[column]));
   }
   double top = kGridTitle;
-  for (const SyncCase& mode : modes) {
-    svg += SvgText(kLeft - 10, top + 12, "end", "", mode.name);
+  for (const std::string& mode : modes) {
+    svg += SvgText(kLeft - 10, top + 12, "end", "", mode);
     for (size_t column = 0; column < stragglers.size(); ++column) {
-      const SyncRun* run = part.Find(mode, stragglers[column]);
-      if (run == nullptr) continue;
-      svg += draw(*run, GridLeft(column, stragglers.size()), top, GridWidth(stragglers.size()));
+      const SyncCase* one = part.Find(mode, stragglers[column]);
+      if (one == nullptr || one->figures() == nullptr) continue;
+      svg += draw(*one, GridLeft(column, stragglers.size()), top, GridWidth(stragglers.size()));
     }
-    top += height(mode) + kModeGap;
+    top += height + kModeGap;
   }
   return SvgPicture(top, svg);
 }
@@ -98,74 +94,72 @@ std::vector<double> StalenessShares(const RunFigures& figures, size_t entries) {
   return shares;
 }
 
+// How stale updates were; `color` of its bars.
+std::string Histogram(const RunFigures& figures, size_t entries, const std::string& color,
+                      double left, double top, double width) {
+  const std::vector<double> shares = StalenessShares(figures, entries);
+  const double most = std::max(1e-9, *std::max_element(shares.begin(), shares.end()));
+  const double step = width / static_cast<double>(entries);
+  std::string svg = SvgRect(left, top, width, kHistogram, "row");
+  for (size_t i = 0; i < entries; ++i) {
+    const double x = left + static_cast<double>(i) * step;
+    const double height = shares[i] / most * (kHistogram - 6);
+    const std::string more = i == kMostStaleness ? " or more" : "";
+    svg += SvgBar(x + 1, top + kHistogram - height, step - 2, height, color,
+                  absl::StrFormat("staleness %d%s: %.1f%% of updates", i, more, shares[i] * 100));
+    if (i % (entries > 16 ? 5 : 1) != 0) continue;
+    svg += SvgText(x + step / 2, top + kHistogram + 14, "middle", "small", absl::StrCat(i));
+  }
+  return svg + SvgText(left + width - 6, top + 14, "end", "small",
+                       absl::StrFormat("mean %.1f, most %d", MeanStaleness(figures),
+                                       MostStaleness(figures)));
+}
+
+// From the smallest to the largest of the repeats, across the end of a bar.
+std::string RangeMark(const RepeatSpread& spread, double scale, double top) {
+  if (spread.count < 2) return "";
+  const double low = kLeft + spread.low * scale, high = kLeft + spread.high * scale;
+  const double middle = top + kBar / 2;
+  return SvgLine(low, middle, high, middle, "range") +
+         SvgLine(low, middle - kCap, low, middle + kCap, "range") +
+         SvgLine(high, middle - kCap, high, middle + kCap, "range");
+}
+
+// One case, with what it could keep at most; `mode`: which of the part's.
+std::string SpeedBar(const SyncPart& part, const SyncCase& one, size_t mode, double scale,
+                     double top) {
+  std::string svg = SvgText(kLeft - 8, top + kBar - 4, "end", "", one.mode);
+  svg += SvgBar(kLeft, top, one.batches->median * scale, kBar, SeriesColor(mode), one.mode);
+  svg += RangeMark(*one.batches, scale, top);
+  double end = one.batches->high * scale;
+  const SyncCase* undisturbed = part.Undisturbed(one.mode);
+  if (one.bound.has_value() && undisturbed != nullptr && undisturbed->batches.has_value()) {
+    const double at = *one.bound * undisturbed->batches->median * scale;
+    svg += SvgLine(kLeft + at, top - 2, kLeft + at, top + kBar + 2, "bound");
+    end = std::max(end, at);
+  }
+  return svg + SvgText(kLeft + end + 8, top + kBar - 4, "start", "small", SpeedLabel(one));
+}
+
 }  // namespace
 
-std::vector<SyncCase> ModesOf(const SyncPart& part) {
-  std::vector<SyncCase> modes;
-  for (const SyncRun& run : part.runs) {
-    if (std::find(modes.begin(), modes.end(), run.mode) == modes.end()) modes.push_back(run.mode);
-  }
-  return modes;
-}
-
-std::vector<StragglerKind> StragglersOf(const SyncPart& part) {
-  std::vector<StragglerKind> stragglers;
-  for (const SyncRun& run : part.runs) {
-    if (std::find(stragglers.begin(), stragglers.end(), run.straggler) == stragglers.end()) {
-      stragglers.push_back(run.straggler);
-    }
-  }
-  return stragglers;
-}
-
-std::string LossPanelsSvg(const SyncPart& part) {
-  if (part.replay) return "";
-  const std::vector<SyncCase> modes = ModesOf(part);
-  std::vector<LossRow> rows;
-  for (const StragglerKind straggler : StragglersOf(part)) {
-    LossRow row{absl::StrCat("stragglers: ", NameOf(straggler)),
-                {{"steps of the job", {}}, {"samples in updates", {}}, {"seconds", {}}}};
-    for (size_t mode = 0; mode < modes.size(); ++mode) {
-      const SyncRun* run = part.Find(modes[mode], straggler);
-      if (run == nullptr) continue;
-      const auto add = [&](LossPanel& panel, std::function<double(uint64_t, double)> x) {
-        panel.series.push_back({run->mode.name, SeriesColor(mode), &run->figures, std::move(x)});
-      };
-      add(row.panels[0], [](uint64_t step, double) { return static_cast<double>(step); });
-      add(row.panels[1],
-          [&part, run](uint64_t step, double) { return part.SamplesAt(*run, step); });
-      add(row.panels[2], [](uint64_t, double seconds) { return seconds; });
-    }
-    rows.push_back(std::move(row));
-  }
-  return LossPanelsSvg(rows);
-}
-
 std::string SpeedBarsSvg(const SyncPart& part) {
-  const std::vector<SyncCase> modes = ModesOf(part);
+  const std::vector<std::string> modes = part.Modes();
   double most = 0;
-  for (const SyncRun& run : part.runs) most = std::max(most, run.BatchesPerSecond());
+  for (const SyncCase& one : part.cases) {
+    if (one.batches.has_value()) most = std::max(most, one.batches->high);
+  }
   if (most <= 0) return "";
   const double scale = (kPictureWidth - kLeft - kRight) / most;
   std::string svg;
   double top = 0;
-  for (const StragglerKind straggler : StragglersOf(part)) {
-    svg += SvgText(0, top + 16, "start", "name", absl::StrCat("stragglers: ", NameOf(straggler)));
+  for (const std::string& straggler : part.Stragglers()) {
+    svg += SvgText(0, top + 16, "start", "name", absl::StrCat("stragglers: ", straggler));
     top += kGroupTitle;
     for (size_t mode = 0; mode < modes.size(); ++mode) {
-      const SyncRun* run = part.Find(modes[mode], straggler);
-      if (run == nullptr) continue;
-      const double width = run->BatchesPerSecond() * scale;
-      svg += SvgText(kLeft - 8, top + kBar - 4, "end", "", run->mode.name);
-      svg += SvgBar(kLeft, top, width, kBar, SeriesColor(mode), run->mode.name);
-      double end = width;
-      const SyncRun* undisturbed = part.Find(run->mode, StragglerKind::kNone);
-      if (const auto bound = part.Bound(*run); bound.has_value() && undisturbed != nullptr) {
-        const double at = *bound * undisturbed->BatchesPerSecond() * scale;
-        svg += SvgLine(kLeft + at, top - 2, kLeft + at, top + kBar + 2, "bound");
-        end = std::max(end, at);
-      }
-      svg += SvgText(kLeft + end + 8, top + kBar - 4, "start", "small", SpeedLabel(part, *run));
+      const SyncCase* one = part.Find(modes[mode], straggler);
+      if (one == nullptr || !one->batches.has_value()) continue;
+      svg += SpeedBar(part, *one, mode, scale, top);
       top += kBar + kBarGap;
     }
     top += kGroupGap;
@@ -182,57 +176,40 @@ std::string SpeedBarsSvg(const SyncPart& part) {
 
 std::string WaitBarsSvg(const SyncPart& part) {
   size_t workers = 0;
-  for (const SyncRun& run : part.runs) workers = std::max(workers, run.figures.workers.size());
+  for (const SyncCase& one : part.cases) {
+    if (one.figures() != nullptr) workers = std::max(workers, one.figures()->workers.size());
+  }
   workers = std::min(workers, kMostWorkers);
   if (workers == 0) return "";
-  const auto height = [&](const SyncCase&) {
-    return static_cast<double>(workers) * (kWorkerBar + kWorkerGap);
+  const auto draw = [&](const SyncCase& one, double left, double top, double width) {
+    std::string svg;
+    const std::vector<WorkerTimes>& times = one.figures()->workers;
+    for (size_t i = 0; i < times.size() && i < workers; ++i) {
+      svg += WorkerBar(times[i], left, top + static_cast<double>(i) * (kWorkerBar + kWorkerGap),
+                       width);
+    }
+    return svg;
   };
-  return Grid(part, ModesOf(part), height,
-              [&](const SyncRun& run, double left, double top, double width) {
-                std::string svg;
-                for (size_t i = 0; i < run.figures.workers.size() && i < workers; ++i) {
-                  svg += WorkerBar(run.figures.workers[i], left,
-                                   top + static_cast<double>(i) * (kWorkerBar + kWorkerGap), width);
-                }
-                return svg;
-              });
+  return Grid(part, part.Modes(), static_cast<double>(workers) * (kWorkerBar + kWorkerGap), draw);
 }
 
 std::string StalenessSvg(const SyncPart& part) {
-  const std::vector<SyncCase> all = ModesOf(part);
-  std::vector<SyncCase> modes;
+  const std::vector<std::string> all = part.Modes();
+  std::vector<std::string> modes;
   size_t entries = 0;
-  for (const SyncRun& run : part.runs) {
-    if (!SyncModeOf(run.mode.policy).update_per_push || run.figures.staleness.empty()) continue;
-    if (std::find(modes.begin(), modes.end(), run.mode) == modes.end()) modes.push_back(run.mode);
-    entries = std::max<size_t>(entries, MostStaleness(run.figures) + 1);
+  for (const SyncCase& one : part.cases) {
+    if (!one.staleness.has_value() || one.figures() == nullptr) continue;
+    if (std::find(modes.begin(), modes.end(), one.mode) == modes.end()) modes.push_back(one.mode);
+    entries = std::max<size_t>(entries, MostStaleness(*one.figures()) + 1);
   }
   if (modes.empty()) return "";
   entries = std::clamp<size_t>(entries, 8, kMostStaleness + 1);
-  return Grid(
-      part, modes, [](const SyncCase&) { return kHistogram + kHistogramAxis; },
-      [&](const SyncRun& run, double left, double top, double width) {
-        const size_t mode =
-            static_cast<size_t>(std::find(all.begin(), all.end(), run.mode) - all.begin());
-        const std::vector<double> shares = StalenessShares(run.figures, entries);
-        const double most = std::max(1e-9, *std::max_element(shares.begin(), shares.end()));
-        const double step = width / static_cast<double>(entries);
-        std::string svg = SvgRect(left, top, width, kHistogram, "row");
-        for (size_t i = 0; i < entries; ++i) {
-          const double x = left + static_cast<double>(i) * step;
-          const double height = shares[i] / most * (kHistogram - 6);
-          const std::string more = i == kMostStaleness ? " or more" : "";
-          svg += SvgBar(
-              x + 1, top + kHistogram - height, step - 2, height, SeriesColor(mode),
-              absl::StrFormat("staleness %d%s: %.1f%% of updates", i, more, shares[i] * 100));
-          if (i % (entries > 16 ? 5 : 1) != 0) continue;
-          svg += SvgText(x + step / 2, top + kHistogram + 14, "middle", "small", absl::StrCat(i));
-        }
-        return svg + SvgText(left + width - 6, top + 14, "end", "small",
-                             absl::StrFormat("mean %.1f, most %d", MeanStaleness(run.figures),
-                                             MostStaleness(run.figures)));
-      });
+  const auto draw = [&](const SyncCase& one, double left, double top, double width) {
+    const auto mode =
+        static_cast<size_t>(std::find(all.begin(), all.end(), one.mode) - all.begin());
+    return Histogram(*one.figures(), entries, SeriesColor(mode), left, top, width);
+  };
+  return Grid(part, modes, kHistogram + kHistogramAxis, draw);
 }
 
 }  // namespace tug

@@ -1,27 +1,23 @@
 #ifndef TUG_EXPERIMENT_SYNC_CHARTS_H_
 #define TUG_EXPERIMENT_SYNC_CHARTS_H_
 
-// The pictures of a part of `tug experiment sync` (sync_report.h): an <svg> each, or "" where there
-// is nothing to draw. A mode has the same colour in all of them. Pure, thread-safe.
+// The pictures of cases that differ in their sync policy and straggler (sync_section.h): an <svg>
+// each, or "" where there is nothing to draw. A mode has the same colour in all of them. Pure,
+// thread-safe.
 
 #include <string>
-#include <vector>
 
 #include "experiment/sync_results.h"
 
 namespace tug {
 
-// Modes and stragglers of a part, in the order of its runs.
-std::vector<SyncCase> ModesOf(const SyncPart& part);
-std::vector<StragglerKind> StragglersOf(const SyncPart& part);
-
-// Losses (loss_panels.h): a row of panels for each straggler, against steps, samples and wall time.
-std::string LossPanelsSvg(const SyncPart& part);
-// Batches a second, by straggler and mode, with the bounds.
+// Batches a second, by straggler and mode, with the bounds: medians, and lines across their ends
+// from the smallest to the largest.
 std::string SpeedBarsSvg(const SyncPart& part);
-// How every worker spent its steps: a row for each mode, a column for each straggler.
+// How every worker spent its steps in the first repeat: a row for each mode, a column for each
+// straggler.
 std::string WaitBarsSvg(const SyncPart& part);
-// How stale updates were, where each push is one: in the same grid.
+// How stale updates were in the first repeat, where each push is one: in the same grid.
 std::string StalenessSvg(const SyncPart& part);
 
 }  // namespace tug

@@ -2,167 +2,68 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_join.h"
 #include "experiment/figure_text.h"
-#include "experiment/markdown_table.h"
+#include "experiment/measure.h"
+#include "model/replay_profile.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Spread = std::optional<RepeatSpread>;
 
-constexpr uint32_t kMostNumber = 65535;
+constexpr const char* kModeFields[] = {
+    "sync.policy=", "sync.staleness=", "sync.backups=", "sync.local_steps="};
+constexpr const char* kStragglerFields[] = {"straggler."};
 
-// The number of "(4)" or ":4"; none: neither.
-std::optional<uint32_t> ParseNumber(absl::string_view text) {
-  uint32_t number = 0;
-  const bool colon = absl::ConsumePrefix(&text, ":");
-  if (!colon && !(absl::ConsumePrefix(&text, "(") && absl::ConsumeSuffix(&text, ")"))) {
-    return std::nullopt;
-  }
-  if (!absl::SimpleAtoi(text, &number) || number > kMostNumber) return std::nullopt;
-  return number;
-}
-
-std::vector<std::string> Line(const SyncPart& part, const SyncRun& run) {
-  const bool stale = SyncModeOf(run.mode.policy).update_per_push;
-  std::vector<std::string> line = {
-      NameOf(run.straggler),
-      run.mode.name,
-      NumberText(run.BatchesPerSecond(), 2),
-      NumberText(part.OfBsp(run), 2),
-      NumberText(part.OfItself(run), 2),
-      NumberText(run.UpdatesPerSecond(part.virtual_workers), 2),
-      absl::StrFormat("%.0f (%.0f)", run.WaitShare() * 100, run.WaitShareOfMost() * 100),
-      stale ? absl::StrFormat("%.1f (%d)", MeanStaleness(run.figures), MostStaleness(run.figures))
-            : kNoFigure};
-  if (part.replay) {
-    line.insert(line.begin() + 5, NumberText(part.Bound(run), 2));
-    return line;
-  }
-  const RunFigures& figures = run.figures;
-  line.push_back(absl::StrFormat("%.0f", part.SamplesAt(run, figures.steps.back().step)));
-  line.push_back(absl::StrFormat("%.1f", figures.steps.back().seconds));
-  line.push_back(NumberText(FinalLoss(run.figures), 4));
-  return line;
-}
-
-Json AsJson(const SyncPart& part, const SyncRun& run) {
-  Json json = {{"mode", run.mode.name},
-               {"straggler", NameOf(run.straggler)},
-               {"batches_per_second", run.BatchesPerSecond()},
-               {"of_undisturbed_bsp", OrNull(part.OfBsp(run))},
-               {"of_itself_undisturbed", OrNull(part.OfItself(run))},
-               {"bound", OrNull(part.Bound(run))},
-               {"of_stragglers_pace", OrNull(part.OfStragglersPace(run))},
-               {"updates_per_second", run.UpdatesPerSecond(part.virtual_workers)},
-               {"warm_up_steps", run.warm_up},
-               {"segment_updates", run.figures.updates},
-               {"staleness", run.figures.staleness},
-               {"dropped_pushes", run.figures.dropped_pushes},
-               {"final_loss", OrNull(FinalLoss(run.figures))},
-               {"workers", Json::array()},
-               {"steps", Json::array()},
-               {"evaluations", Json::array()}};
-  for (const WorkerTimes& times : run.figures.workers) {
-    json["workers"].push_back({{"virtual_worker", times.virtual_worker},
-                               {"steps", times.steps},
-                               {"skipped", times.skipped},
-                               {"seconds", times.seconds},
-                               {"compute_seconds", times.compute_seconds},
-                               {"wait_seconds", times.wait_seconds},
-                               {"straggle_seconds", times.straggle_seconds}});
-  }
-  for (const StepPoint& point : run.figures.steps) {
-    json["steps"].push_back({{"step", point.step},
-                             {"seconds", point.seconds},
-                             {"samples", part.SamplesAt(run, point.step)},
-                             {"loss", part.replay ? Json(nullptr) : OrNull(point.loss)}});
-  }
-  for (const EvalPoint& point : run.figures.evals) {
-    json["evaluations"].push_back({{"step", point.step},
-                                   {"seconds", point.seconds},
-                                   {"samples", part.SamplesAt(run, point.step)},
-                                   {"loss", OrNull(point.loss)},
-                                   {"final", point.final}});
-  }
-  return json;
-}
-
-// Of one run beside a persistent straggler.
-std::optional<std::string> PersistentFinding(const SyncPart& part, const SyncRun& run) {
-  const std::optional<double> bound = part.Bound(run), kept = part.OfItself(run);
-  if (!bound.has_value()) return std::nullopt;
-  std::string text = absl::StrCat(run.mode.name, " beside a worker ",
-                                  absl::StrFormat("%g", part.slowdown), " times as slow: ");
-  if (run.mode.policy == SyncConfig::ASP) {
-    if (!kept.has_value()) return std::nullopt;
-    absl::StrAppendFormat(&text, "%s of its undisturbed speed, %s of the bound %.4f",
-                          PercentText(*kept), PercentText(*kept / *bound), *bound);
-    return text;
-  }
-  if (run.mode.policy == SyncConfig::BACKUP) {
-    const std::optional<double> of_bsp = part.OfBsp(run);
-    if (!of_bsp.has_value()) return std::nullopt;
-    absl::StrAppendFormat(&text, "%s of undisturbed bsp's steps per second", PercentText(*of_bsp));
-    if (kept.has_value()) absl::StrAppendFormat(&text, ", %s of its own", PercentText(*kept));
-    return text;
-  }
-  const std::optional<double> pace = part.OfStragglersPace(run);
-  if (!pace.has_value()) return std::nullopt;
-  absl::StrAppendFormat(&text, "%s of the straggler's pace", PercentText(*pace));
-  if (kept.has_value())
-    absl::StrAppendFormat(&text, ", %s of its undisturbed speed", PercentText(*kept));
-  return text;
-}
-
-// Of the loss that a run ended with beside undisturbed bsp's.
-std::optional<std::string> LossFinding(const SyncPart& part, const SyncRun& run) {
-  const SyncRun* bsp = part.FindBsp(StragglerKind::kNone);
-  if (bsp == nullptr || &run == bsp) return std::nullopt;
-  const std::optional<double> loss = FinalLoss(run.figures), of_bsp = FinalLoss(bsp->figures);
-  if (!loss.has_value() || !of_bsp.has_value()) return std::nullopt;
-  const std::string text =
-      absl::StrCat(run.mode.name, ", stragglers: ", NameOf(run.straggler), ": ");
-  if (!std::isfinite(*loss) || !std::isfinite(*of_bsp)) {
-    return text + "its final loss, or that of undisturbed bsp, is not finite";
-  }
-  return text +
-         absl::StrFormat("final loss %.4f, %+.4f against undisturbed bsp", *loss, *loss - *of_bsp);
-}
-
-}  // namespace
-
-absl::StatusOr<SyncCase> ParseSyncCase(const std::string& text) {
-  const size_t name_end = text.find_first_of("(:");
-  const std::string name = absl::AsciiStrToLower(text.substr(0, name_end));
-  const std::optional<uint32_t> number =
-      name_end == std::string::npos ? std::nullopt : ParseNumber(text.substr(name_end));
-  const bool bare = name_end == std::string::npos;
-  if (bare && name == "bsp") return SyncCase{.name = name};
-  if (bare && name == "asp") return SyncCase{.name = name, .policy = SyncConfig::ASP};
-  if (number.has_value()) {
-    const std::string full = absl::StrCat(name, "(", *number, ")");
-    if (name == "ssp") {
-      return SyncCase{.name = full, .policy = SyncConfig::SSP, .staleness = *number};
+template <typename Fields>
+bool Sets(const PlannedAxis& axis, const Fields& fields) {
+  for (const std::vector<std::string>& settings : axis.settings) {
+    for (const std::string& setting : settings) {
+      if (std::any_of(std::begin(fields), std::end(fields),
+                      [&](const char* field) { return absl::StartsWith(setting, field); })) {
+        return true;
+      }
     }
-    if (name == "backup" && *number > 0) {
-      return SyncCase{.name = full, .policy = SyncConfig::BACKUP, .backups = *number};
-    }
-    if (name == "local" && *number > 1) return SyncCase{.name = full, .local_steps = *number};
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--modes ", text, ": bsp, asp, ssp:S, backup:K from 1, local:H from 2"));
+  return false;
 }
 
-const char* NameOf(StragglerKind straggler) {
-  switch (straggler) {
+// The labels of the axes that set some of `fields`; empty: none does.
+template <typename Fields>
+std::string LabelsOf(const ExperimentPlan& plan, const PlannedCase& one, const Fields& fields) {
+  std::vector<std::string> labels;
+  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
+    if (!Sets(plan.axes[axis], fields)) continue;
+    labels.push_back(plan.axes[axis].labels[one.values[axis]]);
+  }
+  return absl::StrJoin(labels, ", ");
+}
+
+std::string TitleOf(const ExperimentPlan& plan, const PlannedCase& one) {
+  std::vector<std::string> parts;
+  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
+    if (Sets(plan.axes[axis], kModeFields) || Sets(plan.axes[axis], kStragglerFields)) continue;
+    parts.push_back(
+        absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].labels[one.values[axis]]));
+  }
+  return parts.empty() ? "Sync policies" : absl::StrJoin(parts, ", ");
+}
+
+StragglerKind KindOf(const StragglerConfig& straggler) {
+  if (straggler.slowdown() > 1) return StragglerKind::kPersistent;
+  return straggler.pause_probability() > 0 ? StragglerKind::kPauses : StragglerKind::kNone;
+}
+
+const char* NameOf(StragglerKind kind) {
+  switch (kind) {
     case StragglerKind::kNone:
       return "none";
     case StragglerKind::kPersistent:
@@ -173,67 +74,16 @@ const char* NameOf(StragglerKind straggler) {
   return "";
 }
 
-absl::StatusOr<StragglerKind> ParseStraggler(const std::string& text) {
-  for (const StragglerKind s :
-       {StragglerKind::kNone, StragglerKind::kPersistent, StragglerKind::kPauses}) {
-    if (text == NameOf(s)) return s;
+std::optional<double> BoundOf(const JobConfig& config) {
+  const StragglerConfig& straggler = config.straggler();
+  const double workers = config.cluster().virtual_workers(), slowdown = straggler.slowdown();
+  if (config.compute() != JobConfig::REPLAY || slowdown <= 1 || straggler.pause_probability() > 0 ||
+      config.cluster().workers() != workers) {
+    return std::nullopt;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--stragglers ", text, ": none, persistent or pauses"));
-}
-
-double SyncRun::BatchesPerSecond() const { return StepRate(figures, warm_up) * mode.local_steps; }
-
-double SyncRun::UpdatesPerSecond(uint32_t virtual_workers) const {
-  const double steps = StepRate(figures, warm_up);
-  return SyncModeOf(mode.policy).update_per_push ? steps * virtual_workers : steps;
-}
-
-double SyncRun::WaitShare() const {
-  double seconds = 0, waits = 0;
-  for (const WorkerTimes& times : figures.workers) {
-    seconds += times.seconds;
-    waits += times.wait_seconds;
-  }
-  return seconds > 0 ? waits / seconds : 0;
-}
-
-double SyncRun::WaitShareOfMost() const {
-  double most = 0;
-  for (const WorkerTimes& times : figures.workers) {
-    if (times.seconds > 0) most = std::max(most, times.wait_seconds / times.seconds);
-  }
-  return most;
-}
-
-const SyncRun* SyncPart::Find(const SyncCase& mode, StragglerKind straggler) const {
-  for (const SyncRun& run : runs) {
-    if (run.mode == mode && run.straggler == straggler) return &run;
-  }
-  return nullptr;
-}
-
-const SyncRun* SyncPart::FindBsp(StragglerKind straggler) const {
-  return Find(SyncCase{.name = "bsp"}, straggler);
-}
-
-std::optional<double> SyncPart::OfBsp(const SyncRun& run) const {
-  const SyncRun* bsp = FindBsp(StragglerKind::kNone);
-  if (bsp == nullptr || bsp->BatchesPerSecond() <= 0) return std::nullopt;
-  return run.BatchesPerSecond() / bsp->BatchesPerSecond();
-}
-
-std::optional<double> SyncPart::OfItself(const SyncRun& run) const {
-  const SyncRun* undisturbed = Find(run.mode, StragglerKind::kNone);
-  if (undisturbed == nullptr || undisturbed->BatchesPerSecond() <= 0) return std::nullopt;
-  return run.BatchesPerSecond() / undisturbed->BatchesPerSecond();
-}
-
-std::optional<double> SyncPart::Bound(const SyncRun& run) const {
-  if (!replay || run.straggler != StragglerKind::kPersistent) return std::nullopt;
-  switch (run.mode.policy) {
+  switch (config.sync().policy()) {
     case SyncConfig::ASP:
-      return (virtual_workers - 1 + 1 / slowdown) / virtual_workers;
+      return (workers - 1 + 1 / slowdown) / workers;
     case SyncConfig::BACKUP:
       return 1;
     default:
@@ -241,84 +91,327 @@ std::optional<double> SyncPart::Bound(const SyncRun& run) const {
   }
 }
 
-std::optional<double> SyncPart::OfStragglersPace(const SyncRun& run) const {
-  if (!replay || run.straggler != StragglerKind::kPersistent) return std::nullopt;
-  for (const WorkerTimes& times : run.figures.workers) {
-    if (times.virtual_worker != slow_virtual_worker || times.steps == times.skipped) continue;
-    const double seconds_per_step = (times.compute_seconds + times.straggle_seconds) /
-                                    static_cast<double>(times.steps - times.skipped);
-    return StepRate(run.figures, run.warm_up) * seconds_per_step;
-  }
-  return std::nullopt;
+uint64_t BatchSamples(const CaseCourse& course) {
+  if (course.config.compute() != JobConfig::REPLAY) return course.config.train().global_batch();
+  return uint64_t{course.config.replay().resolved_profile().batch()} *
+         course.config.cluster().virtual_workers();
 }
 
-double SyncPart::SamplesAt(const SyncRun& run, uint64_t step) const {
-  const double used = run.mode.policy == SyncConfig::BACKUP
-                          ? 1 - static_cast<double>(run.mode.backups) / virtual_workers
-                          : 1;
-  return static_cast<double>(step * run.mode.local_steps * batch_samples) * used;
+std::string AboutReplay(const SyncPart& part) {
+  for (const SyncCase& one : part.cases) {
+    if (one.first_repeat == nullptr) continue;
+    const ReplayProfile& profile = one.first_repeat->config.replay().resolved_profile();
+    return absl::StrFormat(
+        "A replay of %s: workers sleep through its times, %.4g ms of computing a step, so that "
+        "they "
+        "do not disturb one another, and exchange real bytes (%.2f MB a model).",
+        profile.name(), ReplayForwardMs(profile) + ReplayBackwardMs(profile),
+        static_cast<double>(ReplayParameters(profile)) * sizeof(float) * 1e-6);
+  }
+  return "A replay.";
 }
 
-std::vector<std::vector<std::string>> ResultsTable(const SyncPart& part) {
-  std::vector<std::vector<std::string>> table = {{"straggler", "mode", "batches/s", "of bsp",
-                                                  "of itself", "updates/s", "waits, % (most)",
-                                                  "staleness (most)"}};
-  if (part.replay) {
-    table[0].insert(table[0].begin() + 5, "bound");
-  } else {
-    table[0].insert(table[0].end(), {"samples", "seconds", "final loss"});
+// Of one who is slow, without several batches a step where there is such a case.
+std::string AboutStraggler(const SyncPart& part, const std::string& straggler) {
+  const SyncCase* example = nullptr;
+  for (const SyncCase& one : part.cases) {
+    if (one.straggler != straggler) continue;
+    if (example == nullptr ||
+        one.config->sync().local_steps() < example->config->sync().local_steps()) {
+      example = &one;
+    }
   }
-  for (const SyncRun& run : part.runs) table.push_back(Line(part, run));
+  if (example == nullptr || example->kind == StragglerKind::kNone) return "";
+  const StragglerConfig& config = example->config->straggler();
+  std::string text = absl::StrCat(" Stragglers, ", straggler, ":");
+  if (config.slowdown() > 1) {
+    absl::StrAppendFormat(&text, " virtual worker %d computes %g times as long%s",
+                          config.virtual_worker(), config.slowdown(),
+                          config.pause_probability() > 0 ? ", and" : "");
+  }
+  if (config.pause_probability() > 0) {
+    absl::StrAppendFormat(&text,
+                          " each virtual worker pauses in a step with probability %g, %g ms on "
+                          "average (exponential)",
+                          config.pause_probability(), config.pause_ms());
+  }
+  return text + ".";
+}
+
+std::string AboutPart(const SyncPart& part) {
+  std::string about = part.replay ? AboutReplay(part)
+                                  : "A training. Workers that share cores are slow together: one "
+                                    "that is made slow leaves its part to the others. Compare "
+                                    "losses here, and speeds in a replay.";
+  const ClusterConfig& cluster = part.cases.front().config->cluster();
+  absl::StrAppendFormat(&about, " Workers: %d, virtual workers: %d, servers: %d.",
+                        cluster.workers(), cluster.virtual_workers(), cluster.servers());
+  for (const std::string& straggler : part.Stragglers()) about += AboutStraggler(part, straggler);
+  return about;
+}
+
+// Compares cases of the experiment by number.
+class Comparer {
+ public:
+  explicit Comparer(const ExperimentResults& results) : results_(results) {}
+
+  Spread Over(size_t number, const char* measure) const {
+    return SpreadOfRepeats(results_.Values(results_.plan.cases[number], *FindMeasure(measure)));
+  }
+  Spread Beside(size_t number, std::optional<size_t> other, const char* measure) const {
+    if (!other.has_value()) return std::nullopt;
+    const auto compared = results_.CompareWith(number, *other, *FindMeasure(measure));
+    if (!compared.has_value()) return std::nullopt;
+    if (number != *other) return compared->spread;
+    return RepeatSpread{1, compared->spread.median, compared->spread.low, compared->spread.high};
+  }
+  // Runs that have ended.
+  size_t Ended(size_t number) const {
+    return static_cast<size_t>(
+        std::count_if(results_.rows.begin(), results_.rows.end(), [&](const ExperimentRow& row) {
+          return row.error.empty() && row.case_name == results_.plan.cases[number].name;
+        }));
+  }
+
+ private:
+  const ExperimentResults& results_;
+};
+
+SyncCase CaseOf(const ExperimentResults& results, size_t number) {
+  const ExperimentPlan& plan = results.plan;
+  const PlannedCase& one = plan.cases[number];
+  const Comparer compare(results);
+  SyncCase found{.mode = LabelsOf(plan, one, kModeFields),
+                 .straggler = LabelsOf(plan, one, kStragglerFields),
+                 .kind = KindOf(one.config.straggler()),
+                 .config = &one.config,
+                 .batches = compare.Over(number, "batch_rate"),
+                 .updates = compare.Over(number, "update_rate"),
+                 .waits = compare.Over(number, "wait_share"),
+                 .most_waits = compare.Over(number, "most_wait_share"),
+                 .pace = compare.Over(number, "straggler_pace"),
+                 .seconds = compare.Over(number, "job_time"),
+                 .loss = compare.Over(number, "final_loss"),
+                 .bound = BoundOf(one.config)};
+  if (found.mode.empty()) found.mode = SyncName(one.config.sync());
+  if (found.straggler.empty()) found.straggler = NameOf(found.kind);
+  if (SyncModeOf(one.config.sync().policy()).update_per_push) {
+    found.staleness = compare.Over(number, "staleness");
+    found.most_staleness = compare.Over(number, "most_staleness");
+  }
+  if (number < results.courses.size() && results.courses[number].figures.has_value()) {
+    found.first_repeat = &results.courses[number];
+  }
+  found.without_loss = compare.Ended(number) - (found.loss.has_value() ? found.loss->count : 0);
+  return found;
+}
+
+bool IsUndisturbedBsp(const SyncCase& one) {
+  return one.kind == StragglerKind::kNone && one.config->sync().policy() == SyncConfig::BSP &&
+         one.config->sync().local_steps() <= 1;
+}
+
+// `numbers`: of the part's cases, in the plan.
+void SetBesideOthers(const ExperimentResults& results, const std::vector<size_t>& numbers,
+                     SyncPart& part) {
+  const Comparer compare(results);
+  const auto number = [&](const SyncCase* one) -> std::optional<size_t> {
+    if (one == nullptr) return std::nullopt;
+    return numbers[static_cast<size_t>(one - part.cases.data())];
+  };
+  const std::optional<size_t> bsp = number(part.UndisturbedBsp());
+  for (size_t i = 0; i < part.cases.size(); ++i) {
+    SyncCase& one = part.cases[i];
+    one.of_bsp = compare.Beside(numbers[i], bsp, "batch_rate");
+    one.of_itself = compare.Beside(numbers[i], number(part.Undisturbed(one.mode)), "batch_rate");
+    if (bsp != numbers[i]) one.loss_difference = compare.Beside(numbers[i], bsp, "final_loss");
+  }
+}
+
+std::string PercentSpread(const RepeatSpread& spread, double scale) {
+  std::string text = PercentText(spread.median * scale);
+  if (spread.count < 2) return text;
+  return absl::StrCat(text, " [", PercentText(spread.low * scale), ", ",
+                      PercentText(spread.high * scale), "]");
+}
+
+// Of one case beside a persistent straggler.
+std::optional<std::string> PersistentFinding(const SyncCase& one) {
+  if (!one.bound.has_value()) return std::nullopt;
+  const std::string kept =
+      one.of_itself.has_value()
+          ? absl::StrCat(PercentSpread(*one.of_itself, 1), " of its undisturbed speed")
+          : "";
+  std::vector<std::string> parts;
+  switch (one.config->sync().policy()) {
+    case SyncConfig::ASP:
+      if (kept.empty()) break;
+      parts = {kept, absl::StrFormat("%s of the bound %.4f",
+                                     PercentSpread(*one.of_itself, 1 / *one.bound), *one.bound)};
+      break;
+    case SyncConfig::BACKUP:
+      if (one.of_bsp.has_value()) {
+        parts.push_back(absl::StrCat(PercentSpread(*one.of_bsp, 1),
+                                     " of undisturbed bsp's batches per second"));
+      }
+      if (!kept.empty()) parts.push_back(kept);
+      break;
+    default:
+      if (!one.pace.has_value()) break;
+      parts.push_back(absl::StrCat(PercentSpread(*one.pace, 0.01), " of the straggler's pace"));
+      if (!kept.empty()) parts.push_back(kept);
+  }
+  if (parts.empty()) return std::nullopt;
+  return absl::StrCat(one.mode, " beside a worker ", absl::StrFormat("%g", one.slowdown()),
+                      " times as slow: ", absl::StrJoin(parts, ", "));
+}
+
+std::optional<std::string> PausesFinding(const SyncCase& one) {
+  if (one.kind != StragglerKind::kPauses || !one.of_itself.has_value()) return std::nullopt;
+  return absl::StrCat(one.mode, " with random pauses: ", PercentSpread(*one.of_itself, 1),
+                      " of its undisturbed speed");
+}
+
+// Of the loss that a case ended with beside undisturbed bsp's.
+std::optional<std::string> LossFinding(const SyncCase& one) {
+  std::vector<std::string> parts;
+  if (one.loss_difference.has_value()) {
+    const RepeatSpread& difference = *one.loss_difference;
+    std::string text = absl::StrCat("final loss ", SpreadText(one.loss, 4), ", ",
+                                    absl::StrFormat("%+.4f", difference.median));
+    if (difference.count > 1) {
+      absl::StrAppendFormat(&text, " [%+.4f, %+.4f]", difference.low, difference.high);
+    }
+    parts.push_back(text + " against undisturbed bsp");
+  }
+  if (one.without_loss > 0) {
+    parts.push_back(absl::StrCat(one.without_loss, one.without_loss == 1 ? " run" : " runs",
+                                 " without a final loss that is finite"));
+  }
+  if (parts.empty()) return std::nullopt;
+  return absl::StrCat(one.mode, ", stragglers: ", one.straggler, ": ", absl::StrJoin(parts, "; "));
+}
+
+template <typename Of>
+std::vector<std::string> Each(const SyncPart& part, const Of& of) {
+  std::vector<std::string> names;
+  for (const SyncCase& one : part.cases) {
+    if (std::find(names.begin(), names.end(), of(one)) == names.end()) names.push_back(of(one));
+  }
+  return names;
+}
+
+}  // namespace
+
+const RunFigures* SyncCase::figures() const {
+  return first_repeat == nullptr ? nullptr : &*first_repeat->figures;
+}
+
+const SyncCase* SyncPart::Find(const std::string& mode, const std::string& straggler) const {
+  for (const SyncCase& one : cases) {
+    if (one.mode == mode && one.straggler == straggler) return &one;
+  }
+  return nullptr;
+}
+
+const SyncCase* SyncPart::Undisturbed(const std::string& mode) const {
+  for (const SyncCase& one : cases) {
+    if (one.mode == mode && one.kind == StragglerKind::kNone) return &one;
+  }
+  return nullptr;
+}
+
+const SyncCase* SyncPart::UndisturbedBsp() const {
+  const auto found = std::find_if(cases.begin(), cases.end(), IsUndisturbedBsp);
+  return found == cases.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> SyncPart::Modes() const {
+  return Each(*this, [](const SyncCase& one) { return one.mode; });
+}
+
+std::vector<std::string> SyncPart::Stragglers() const {
+  return Each(*this, [](const SyncCase& one) { return one.straggler; });
+}
+
+std::vector<SyncPart> SyncPartsOf(const ExperimentResults& results) {
+  const ExperimentPlan& plan = results.plan;
+  std::vector<SyncPart> parts;
+  std::vector<std::vector<size_t>> numbers;
+  for (size_t i = 0; i < plan.cases.size(); ++i) {
+    const PlannedCase& one = plan.cases[i];
+    if (Comparer(results).Ended(i) == 0) continue;
+    const std::string title = TitleOf(plan, one);
+    auto part = std::find_if(parts.begin(), parts.end(),
+                             [&](const SyncPart& other) { return other.title == title; });
+    if (part == parts.end()) {
+      part = parts.insert(
+          parts.end(),
+          SyncPart{.title = title, .replay = one.config.compute() == JobConfig::REPLAY});
+      numbers.emplace_back();
+    }
+    part->cases.push_back(CaseOf(results, i));
+    numbers[static_cast<size_t>(part - parts.begin())].push_back(i);
+    if (part->cases.back().first_repeat != nullptr) {
+      part->batch_samples = BatchSamples(*part->cases.back().first_repeat);
+    }
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    SetBesideOthers(results, numbers[i], parts[i]);
+    parts[i].about = AboutPart(parts[i]);
+  }
+  return parts;
+}
+
+std::vector<std::vector<std::string>> SyncTable(const SyncPart& part) {
+  std::vector<std::vector<std::string>> table = {
+      {"straggler", "mode", "batches/s", "of bsp", "of itself"}};
+  const auto head = [&](std::initializer_list<const char*> names) {
+    table[0].insert(table[0].end(), names.begin(), names.end());
+  };
+  if (part.replay) head({"bound", "of the straggler's pace, %"});
+  head({"updates/s", "waits, %", "most waits, %", "staleness", "most"});
+  if (!part.replay) head({"samples", "seconds", "final loss"});
+  for (const std::string& straggler : part.Stragglers()) {
+    for (const SyncCase& one : part.cases) {
+      if (one.straggler != straggler) continue;
+      std::vector<std::string>& line = table.emplace_back();
+      line = {straggler, one.mode, SpreadText(one.batches, 2), SpreadText(one.of_bsp, 2),
+              SpreadText(one.of_itself, 2)};
+      if (part.replay) {
+        line.push_back(NumberText(one.bound, 2));
+        line.push_back(SpreadText(one.pace, 1));
+      }
+      for (const auto& [spread, digits] : {std::pair{one.updates, 2},
+                                           {one.waits, 0},
+                                           {one.most_waits, 0},
+                                           {one.staleness, 1},
+                                           {one.most_staleness, 0}}) {
+        line.push_back(SpreadText(spread, digits));
+      }
+      if (part.replay) continue;
+      line.push_back(absl::StrFormat("%.0f", SamplesAt(*one.config, one.config->train().steps())));
+      line.push_back(SpreadText(one.seconds, 1));
+      line.push_back(SpreadText(one.loss, 4));
+    }
+  }
   return table;
 }
 
-std::vector<std::string> Findings(const SyncPart& part) {
+std::vector<std::string> SyncFindings(const SyncPart& part) {
   std::vector<std::string> findings;
-  if (!part.replay) {
-    for (const SyncRun& run : part.runs) {
-      if (const auto finding = LossFinding(part, run)) findings.push_back(*finding);
+  const auto add = [&](std::optional<std::string> (*of)(const SyncCase&)) {
+    for (const SyncCase& one : part.cases) {
+      if (auto finding = of(one)) findings.push_back(*std::move(finding));
     }
-    return findings;
-  }
-  for (const SyncRun& run : part.runs) {
-    if (const auto finding = PersistentFinding(part, run)) findings.push_back(*finding);
-  }
-  for (const SyncRun& run : part.runs) {
-    const std::optional<double> kept = part.OfItself(run);
-    if (run.straggler != StragglerKind::kPauses || !kept.has_value()) continue;
-    findings.push_back(absl::StrCat(run.mode.name, " with random pauses: ", PercentText(*kept),
-                                    " of its undisturbed speed"));
+  };
+  if (part.replay) {
+    add(PersistentFinding);
+    add(PausesFinding);
+  } else {
+    add(LossFinding);
   }
   return findings;
-}
-
-std::string ResultsMarkdown(const SyncResults& results) {
-  std::string text;
-  for (const SyncPart& part : results.parts) {
-    absl::StrAppend(&text, text.empty() ? "" : "\n", "## ", part.title, "\n\n", part.about, "\n\n",
-                    MarkdownTable(ResultsTable(part)), "\n");
-    for (const std::string& finding : Findings(part)) absl::StrAppend(&text, "- ", finding, "\n");
-  }
-  return text;
-}
-
-Json ResultsJson(const SyncResults& results) {
-  Json json = {
-      {"command", results.command}, {"settings", Json::object()}, {"parts", Json::array()}};
-  for (const auto& [name, value] : results.settings) json["settings"][name] = value;
-  for (const SyncPart& part : results.parts) {
-    Json one = {{"title", part.title},
-                {"replay", part.replay},
-                {"virtual_workers", part.virtual_workers},
-                {"batch_samples", part.batch_samples},
-                {"slow_virtual_worker", part.slow_virtual_worker},
-                {"slowdown", part.slowdown},
-                {"findings", Findings(part)},
-                {"runs", Json::array()}};
-    for (const SyncRun& run : part.runs) one["runs"].push_back(AsJson(part, run));
-    json["parts"].push_back(std::move(one));
-  }
-  return json;
 }
 
 }  // namespace tug

@@ -1,102 +1,130 @@
 #include "experiment/sync_section.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_format.h"
+#include "base/xml_text.h"
+#include "experiment/markdown_table.h"
+#include "experiment/report_page.h"
+#include "experiment/sync_charts.h"
+#include "experiment/sync_results.h"
+#include "experiment/worker_timeline_svg.h"
 
 namespace tug {
 namespace {
 
-SyncCase CaseOf(const JobConfig& config) {
-  const SyncConfig& sync = config.sync();
-  SyncCase mode{
-      .name = "bsp", .policy = sync.policy(), .local_steps = std::max(1u, sync.local_steps())};
-  switch (sync.policy()) {
-    case SyncConfig::SSP:
-      mode.staleness = sync.staleness();
-      mode.name = absl::StrCat("ssp(", mode.staleness, ")");
-      break;
-    case SyncConfig::ASP:
-      mode.name = "asp";
-      break;
-    case SyncConfig::BACKUP:
-      mode.backups = sync.backups();
-      mode.name = absl::StrCat("backup(", mode.backups, ")");
-      break;
-    default:
-      if (mode.local_steps > 1) mode.name = absl::StrCat("local(", mode.local_steps, ")");
+std::string Speed(const SyncPart& part, size_t repeats) {
+  std::string text = "Batches (";
+  if (part.batch_samples > 0) absl::StrAppend(&text, part.batch_samples, " samples, ");
+  text += "a step of all virtual workers) a second";
+  const std::string interval = IntervalMeaning(repeats);
+  absl::StrAppend(&text,
+                  interval.empty() ? "." : ": medians, with lines across them " + interval + ".");
+  if (part.replay) {
+    absl::StrAppend(&text, " ",
+                    Swatch("height:0;border-top:2px dashed var(--bound);margin-bottom:4px"),
+                    "the most that a mode can keep of its undisturbed speed beside the slow "
+                    "worker.");
   }
-  return mode;
+  return FigureHtml("Speed", text, SpeedBarsSvg(part));
 }
 
-StragglerKind StragglerOf(const JobConfig& config) {
-  if (config.straggler().slowdown() > 1) return StragglerKind::kPersistent;
-  if (config.straggler().pause_probability() > 0) return StragglerKind::kPauses;
-  return StragglerKind::kNone;
-}
-
-bool IsOfSync(const PlannedAxis& axis) {
-  for (const std::vector<std::string>& settings : axis.settings) {
-    for (const std::string& setting : settings) {
-      if (absl::StartsWith(setting, "sync.") || absl::StartsWith(setting, "straggler.")) {
-        return true;
-      }
+// Of cases beside a slow worker; of all, where there is none such.
+std::string Timelines(const SyncPart& part) {
+  std::vector<const SyncCase*> traced;
+  for (const SyncCase& one : part.cases) {
+    if (one.first_repeat != nullptr && !one.first_repeat->timeline.empty()) traced.push_back(&one);
+  }
+  const auto beside_slow = [](const SyncCase* one) {
+    return one->kind == StragglerKind::kPersistent;
+  };
+  const auto found = std::find_if(traced.begin(), traced.end(), beside_slow);
+  const SyncCase* slow = found == traced.end() ? nullptr : *found;
+  std::vector<DrawnWorkers> drawn;
+  for (const SyncCase* one : traced) {
+    if (slow != nullptr && !beside_slow(one)) continue;
+    std::string note = one->straggler;
+    if (one->batches.has_value()) {
+      absl::StrAppendFormat(&note, ", %.2f batches a second", one->batches->median);
     }
+    if (one->of_bsp.has_value()) {
+      absl::StrAppendFormat(&note, ", %.2f of undisturbed bsp", one->of_bsp->median);
+    }
+    drawn.push_back({one->mode, note, &one->first_repeat->timeline});
   }
-  return false;
+  const std::string who =
+      slow == nullptr ? "the slowest worker"
+                      : absl::StrFormat("a worker that is %g times as slow as the others %s",
+                                        slow->slowdown(), Swatch("background:var(--slow)"));
+  std::optional<uint32_t> marked;
+  if (slow != nullptr) marked = slow->config->straggler().virtual_worker();
+  return FigureHtml("Who waits where",
+                    absl::StrCat("The first ", kDrawnSteps, " steps of ", who,
+                                 " and what they do meanwhile, in the first repeat. A box is a "
+                                 "step, with its number; ",
+                                 WaitSwatch(), "waits for weights."),
+                    WorkerTimelinesSvg(drawn, kDrawnSteps, marked));
 }
 
-std::string TitleOf(const ExperimentPlan& plan, const PlannedCase& one) {
-  std::vector<std::string> parts;
-  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-    if (IsOfSync(plan.axes[axis])) continue;
-    parts.push_back(
-        absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].labels[one.values[axis]]));
+std::string Table(const SyncPart& part) {
+  const std::vector<std::vector<std::string>> table = SyncTable(part);
+  std::vector<size_t> groups;
+  for (size_t i = 2; i < table.size(); ++i) {
+    if (table[i][0] != table[i - 1][0]) groups.push_back(i);
   }
-  return parts.empty() ? "Sync policies" : absl::StrJoin(parts, ", ");
+  return absl::StrCat(
+      "<h3>All figures</h3>\n<p>Of bsp: speed over that of undisturbed bsp, repeat by repeat; of "
+      "itself: over that of the same mode undisturbed; ",
+      part.replay ? "bound: the most of that a mode can keep beside the slow worker; the "
+                    "straggler's pace: the speed if that worker never waited; "
+                  : "",
+      "waits: part of the workers' time, and of the one that waited most. Staleness: mean and "
+      "most.</p>\n",
+      TableHtml(table, groups));
 }
 
-SyncPart EmptyPart(const std::string& title, const JobConfig& config) {
-  const bool replay = config.compute() == JobConfig::REPLAY;
-  const uint64_t batch = replay ? uint64_t{config.replay().resolved_profile().batch()} *
-                                      config.cluster().virtual_workers()
-                                : config.train().global_batch();
-  return {.title = title,
-          .about = replay ? "A replay: workers sleep through a model's times, and exchange real "
-                            "bytes. Of the first repeat."
-                          : "A training. Of the first repeat.",
-          .replay = replay,
-          .virtual_workers = config.cluster().virtual_workers(),
-          .batch_samples = std::max<uint64_t>(1, batch),
-          .slow_virtual_worker = config.straggler().virtual_worker()};
+std::string PartHtml(const SyncPart& part, size_t repeats) {
+  return absl::StrCat(
+      "<h2>", XmlEscaped(part.title), "</h2>\n<p class=\"note\">", XmlEscaped(part.about), "</p>\n",
+      ListHtml(SyncFindings(part)), Speed(part, repeats), Timelines(part),
+      FigureHtml(
+          "Time of each worker",
+          absl::StrCat("Virtual workers from top to bottom, the part of their time in steps that "
+                       "each ",
+                       Swatch("background:var(--busy)"), "computes, ",
+                       Swatch("background:var(--slow)"), "is made slow, ", WaitSwatch(),
+                       "waits for weights. Of the first repeat."),
+          WaitBarsSvg(part)),
+      FigureHtml("Staleness",
+                 "How many updates of a segment there were between the weights that a gradient is "
+                 "of and its own update, as a part of all updates. Where an update waits for all, "
+                 "it is 0. Of the first repeat.",
+                 StalenessSvg(part)),
+      Table(part));
 }
 
 }  // namespace
 
-std::vector<SyncPart> SyncPartsOf(const ExperimentResults& results) {
-  const ExperimentPlan& plan = results.plan;
-  std::vector<SyncPart> parts;
-  for (size_t i = 0; i < results.courses.size(); ++i) {
-    const CaseCourse& course = results.courses[i];
-    if (!course.figures.has_value()) continue;
-    const std::string title = TitleOf(plan, plan.cases[i]);
-    auto part = std::find_if(parts.begin(), parts.end(),
-                             [&](const SyncPart& other) { return other.title == title; });
-    if (part == parts.end()) part = parts.insert(parts.end(), EmptyPart(title, course.config));
-    const double slowdown = course.config.straggler().slowdown();
-    if (slowdown > 1) {
-      part->slowdown = slowdown;
-      part->slow_virtual_worker = course.config.straggler().virtual_worker();
+std::string SyncSectionHtml(const ExperimentResults& results) {
+  std::string html;
+  for (const SyncPart& part : SyncPartsOf(results)) html += PartHtml(part, results.plan.repeats);
+  return html;
+}
+
+std::string SyncSectionMarkdown(const ExperimentResults& results) {
+  std::string text;
+  for (const SyncPart& part : SyncPartsOf(results)) {
+    absl::StrAppend(&text, "## ", part.title, "\n\n", part.about, "\n\n",
+                    MarkdownTable(SyncTable(part)), "\n");
+    for (const std::string& finding : SyncFindings(part)) {
+      absl::StrAppend(&text, "- ", finding, "\n");
     }
-    part->runs.push_back({.mode = CaseOf(course.config),
-                          .straggler = StragglerOf(course.config),
-                          .warm_up = plan.cases[i].warm_up_steps,
-                          .figures = *course.figures,
-                          .timeline = course.timeline});
+    text += "\n";
   }
-  return parts;
+  return text;
 }
 
 }  // namespace tug

@@ -1,17 +1,23 @@
 #ifndef TUG_EXPERIMENT_SYNC_SECTION_H_
 #define TUG_EXPERIMENT_SYNC_SECTION_H_
 
-#include <vector>
+// The section SYNC of an experiment's report: for every combination of the axes that set neither
+// who waits for whom nor who is slow, what was found, speed beside its bounds, who waits where (the
+// timelines of cases that have one), time of every worker, staleness, and all figures as a table.
+// Figures are over the repeats, courses of the first one. Pure, thread-safe.
+
+#include <string>
 
 #include "experiment/experiment_results.h"
-#include "experiment/sync_results.h"
 
 namespace tug {
 
-// Cases that differ in their sync policy and straggler, as `tug experiment sync` reports on them: a
-// part for every combination of the axes that set neither `sync` nor `straggler`. Cases whose
-// course is not known are left out. Pure, thread-safe.
-std::vector<SyncPart> SyncPartsOf(const ExperimentResults& results);
+// Steps of the slowest worker that timelines reach to.
+inline constexpr size_t kDrawnSteps = 3;
+
+std::string SyncSectionHtml(const ExperimentResults& results);
+// Tables and findings.
+std::string SyncSectionMarkdown(const ExperimentResults& results);
 
 }  // namespace tug
 

@@ -170,7 +170,7 @@ std::vector<CaseVerdict> VerdictsOf(const ExperimentResults& results,
     CaseVerdict one{.number = i, .baseline = results.plan.BaselineOf(i)};
     if (one.baseline.has_value()) {
       one.baseline = BestOf(results, verdict, *one.baseline);
-      one.compared = results.ComparePair(i, *one.baseline, *verdict.measure);
+      one.compared = results.CompareWith(i, *one.baseline, *verdict.measure);
       one.without_value = WithoutValue(results, *verdict.measure, i, *one.baseline);
       if (one.compared.has_value() || one.without_value > 0) one.answer = AnswerOf(verdict, one);
     }

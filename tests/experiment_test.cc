@@ -6,8 +6,10 @@
 
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -42,6 +44,16 @@ class ExperimentTest : public TugTest {
     return Texts{"experiment", "scheduling", "--profiles", "late.textproto", "--ratios",
                  "1",          "--transfer", "0.03",       "--out",          Path("out")} +
            more;
+  }
+
+  // Of an experiment file.
+  std::vector<nlohmann::json> Rows() const {
+    std::vector<nlohmann::json> rows;
+    std::istringstream lines(ReadText(Path("out/rows.jsonl")));
+    for (std::string line; std::getline(lines, line);) {
+      rows.push_back(nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false));
+    }
+    return rows;
   }
 };
 
@@ -78,47 +90,67 @@ TEST_F(ExperimentTest, ComparesPoliciesOnLoopback) {
   ExpectNobodyLeft();
 }
 
-// Every mode, one batch of a few milliseconds after the other, in both parts.
-TEST_F(ExperimentTest, ComparesSyncPoliciesInBothParts) {
-  const Process& run = Run({"experiment",    "sync",
-                            "--replay",      "late.textproto",
-                            "--step-ms",     "10",
-                            "--warm-up",     "2",
-                            "--steps",       "8",
-                            "--train-steps", "16",
-                            "--modes",       "bsp,ssp:1,asp,backup:1,local:4",
-                            "--stragglers",  "none,persistent",
-                            "--workers",     "2",
-                            "--servers",     "1",
-                            "--slowdown",    "3",
-                            "--out",         Path("out")});
+// The built-in file, with batches of a few milliseconds: every mode, undisturbed, beside a slow
+// worker and with pauses.
+TEST_F(ExperimentTest, ComparesSyncPolicies) {
+  const Process& run =
+      Run(Texts{"experiment", "sync", "--repeats", "1", "--out", Path("out")} +
+          Set({"replay.profile=late.textproto", "replay.time_scale=0.25", "replay.size_scale=1",
+               "cluster.workers=2", "cluster.virtual_workers=2", "cluster.servers=1",
+               "train.steps=16"}));
   ASSERT_EQ(run.exit_code(), 0) << run.err();
   EXPECT_EQ(run.err(), "");
-  EXPECT_THAT(run.out(), AllOf(HasSubstr("| backup(1) |"), HasSubstr("of the straggler's pace"),
-                               HasSubstr("/out/report.html")));
-  const auto json = nlohmann::json::parse(ReadText(Path("out/sync.json")));
-  ASSERT_EQ(json["parts"].size(), 2u);
-  for (const nlohmann::json& part : json["parts"]) {
-    ASSERT_EQ(part["runs"].size(), 10u);
-    for (const nlohmann::json& run_json : part["runs"]) {
-      const std::string name = run_json["mode"].get<std::string>();
-      EXPECT_GT(run_json["batches_per_second"].get<double>(), 0) << name;
-      EXPECT_EQ(run_json["workers"].size(), 2u) << name;
-      EXPECT_EQ(run_json["final_loss"].is_null(), part["replay"].get<bool>()) << name;
-      if (name == "asp") {
-        EXPECT_FALSE(run_json["staleness"].empty());
-      }
+  EXPECT_THAT(
+      run.out(),
+      AllOf(HasSubstr("| backup(1) |"), HasSubstr("local(16) beside a worker 4 times as slow: "),
+            HasSubstr("of the straggler's pace"), HasSubstr("of the bound 0.6250"),
+            HasSubstr("asp with random pauses: "), HasSubstr("/out/report.html")));
+  const std::vector<nlohmann::json> rows = Rows();
+  ASSERT_EQ(rows.size(), 18u);
+  for (const nlohmann::json& row : rows) {
+    const std::string name = row["case"].get<std::string>();
+    const nlohmann::json& measures = row["measures"];
+    EXPECT_EQ(row["error"], "") << name;
+    EXPECT_GT(measures["batch_rate"].get<double>(), 0) << name;
+    EXPECT_GE(measures["most_wait_share"].get<double>(), measures["wait_share"].get<double>());
+    if (name.find("persistent") == std::string::npos) {
+      EXPECT_TRUE(measures["straggler_pace"].is_null()) << name;
+      continue;
     }
+    if (name.find("mode=bsp") == std::string::npos) continue;
+    EXPECT_LT(measures["batch_rate"].get<double>(), 25.1) << "4 times 10 ms each";
+    EXPECT_LT(measures["straggler_pace"].get<double>(), 102);
+    EXPECT_TRUE(fs::exists(Path("out/" + row["folder"].get<std::string>() + "/trace.json")));
   }
-  const nlohmann::json& slow = json["parts"][0]["runs"][5];
-  EXPECT_EQ(slow["straggler"], "persistent");
-  EXPECT_GT(slow["of_undisturbed_bsp"].get<double>(), 0);
-  EXPECT_GT(slow["workers"][0]["straggle_seconds"].get<double>(), 8 * 0.019)
-      << "8 steps of 10 ms, of one that is 3 times as slow";
-  const std::string page = ReadText(Path("out/report.html"));
-  EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Who waits where"),
-                          HasSubstr("Staleness"), HasSubstr("Loss"), HasSubstr("</html>")));
-  EXPECT_TRUE(fs::exists(Path("out/throughput-persistent-asp/trace.json")));
+  EXPECT_THAT(ReadText(Path("out/report.html")),
+              AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Who waits where"),
+                    HasSubstr("4 times as slow as the others"), HasSubstr("Time of each worker"),
+                    HasSubstr("How many updates of a segment"), HasSubstr("% of bound"),
+                    HasSubstr("</html>")));
+  ExpectNobodyLeft();
+}
+
+// Two cases of the built-in file, one after the other in one folder.
+TEST_F(ExperimentTest, ComparesWhatSyncPoliciesLearn) {
+  for (const char* name : {"mode=bsp, straggler=none", "mode=asp, straggler=none"}) {
+    const Process& run = Run(Texts{"experiment", "sync_learning", "--case", name, "--repeats", "1",
+                                   "--out", Path("out")} +
+                             Set({"model.layers=1", "model.width=32", "train.steps=16",
+                                  "train.eval_interval=8", "optimizer.warmup_steps=4"}));
+    ASSERT_EQ(run.exit_code(), 0) << run.err();
+  }
+  const std::vector<nlohmann::json> rows = Rows();
+  ASSERT_EQ(rows.size(), 2u);
+  for (const nlohmann::json& row : rows) {
+    EXPECT_GT(row["measures"]["final_loss"].get<double>(), 1);
+    EXPECT_TRUE(row["measures"]["straggler_pace"].is_null()) << "workers share cores";
+  }
+  EXPECT_THAT(ReadText(Path("out/report.md")),
+              AllOf(HasSubstr("- asp, stragglers: none: final loss "),
+                    HasSubstr("against undisturbed bsp")));
+  EXPECT_THAT(ReadText(Path("out/report.html")),
+              AllOf(HasSubstr("<h3>Losses</h3>"), HasSubstr("straggler none</text>"),
+                    HasSubstr("Staleness"), HasSubstr("</html>")));
   ExpectNobodyLeft();
 }
 
@@ -273,10 +305,6 @@ TEST_F(ExperimentTest, ComparesStateOnTheDeviceAndOffIt) {
 }
 
 TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
-  ExpectErrorLine(Run({"experiment", "sync", "--modes", "hogwild"}), {"--modes hogwild"});
-  ExpectErrorLine(Run({"experiment", "--dry-run", "sync"}),
-                  {"--dry-run", "sync has options of its own"});
-  ExpectErrorLine(Run({"experiment", "sync", "--set", "sync.policy=ASP"}), {"--modes"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--profiles", "alexnet"}), {"alexnet", "vgg16"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--policies", "random"}), {"--policies random"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "comm.nothing=1"}), {"comm.nothing"});
