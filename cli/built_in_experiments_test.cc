@@ -1,7 +1,11 @@
 #include "cli/built_in_experiments.h"
 
+#include <string>
+
 #include "experiment/experiment_plan.h"
+#include "experiment/scheduled_step.h"
 #include "gtest/gtest.h"
+#include "model/replay_profile.h"
 
 namespace tug {
 namespace {
@@ -20,6 +24,30 @@ TEST(BuiltInExperiments, AreExperimentsOfTheirName) {
     EXPECT_GT(plan->cases.size(), 1u) << name;
   }
   EXPECT_FALSE(BuiltInExperiment("nothing").has_value());
+}
+
+// What the sizes and times of the file come to, on its links and on a testbed.
+TEST(BuiltInExperiments, SchedulingHasTheRatiosOfItsLabels) {
+  const auto plan =
+      PlanExperiment({.text = *BuiltInExperiment("scheduling"), .name = "scheduling"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  Place testbed;
+  testbed.mutable_testbed()->set_link("200mbit");
+  for (const PlannedCase& one : plan->cases) {
+    JobConfig job = one.config;
+    const ReplayConfig& replay = job.replay();
+    const auto profile = LoadReplayProfile(replay.profile());
+    ASSERT_TRUE(profile.ok()) << profile.status();
+    *job.mutable_replay()->mutable_resolved_profile() =
+        ScaledReplayProfile(*profile, replay.time_scale(), replay.size_scale());
+    for (const Place& place : {one.place, testbed}) {
+      const LinkLoad load = LinkLoadOf(job, place);
+      EXPECT_NEAR(load.transfer_seconds.value(), 0.4, 1e-4) << one.name;
+      EXPECT_NEAR(load.transfer_seconds.value() / load.compute_seconds,
+                  std::stod(plan->axes[1].labels[one.values[1]]), 1e-3)
+          << one.name;
+    }
+  }
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "cli/experiment_job.h"
 #include "cli/experiment_offload.h"
 #include "cli/experiment_runner.h"
-#include "cli/experiment_scheduling.h"
 
 namespace tug {
 namespace {
@@ -67,13 +66,10 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
       "  tug experiment sync --repeats 5\n"
       "  sudo tug experiment sync --set place.testbed.link=200mbit --out runs/sync_200mbit\n"
       "  tug experiment mine.textproto --out /tmp/mine --set train.steps=100\n"
-      "  sudo tug experiment scheduling --hosts 6 --link 200mbit\n"
-      "  tug experiment scheduling --profiles vgg16 --ratios 1 --link 1gbit\n"
-      "  sudo tug experiment sync --set place.testbed.link=200mbit\n"
+      "  sudo tug experiment scheduling --set place.testbed.loopback=false\n"
       "  tug experiment exchange --case link=none\n"
       "  tug experiment offload --set device=CPU\n"
-      "Each of the last ones has its own --help.");
-  AddExperimentScheduling(*experiment, chosen);
+      "The last one has options of its own (--help).");
   AddExperimentOffload(*experiment, chosen);
   experiment->callback([a, experiment, &chosen] {
     if (!experiment->get_subcommands().empty()) return RefuseFileOptions(*experiment);

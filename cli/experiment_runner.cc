@@ -34,6 +34,8 @@
 #include "experiment/experiment_results.h"
 #include "experiment/nearest_name.h"
 #include "experiment/report_page.h"
+#include "experiment/scheduled_step.h"
+#include "experiment/timeline.h"
 #include "experiment/training_text.h"
 
 namespace tug {
@@ -105,6 +107,10 @@ class Runner {
   std::string CommandFor(const PlannedCase& one, const PlacedJob& job) const;
   // Cases in the order in which a repeat runs them.
   std::vector<size_t> Order() const;
+  bool HasSection(int section) const {
+    const auto& sections = results_.plan.file.sections();
+    return std::find(sections.begin(), sections.end(), section) != sections.end();
+  }
   // Whether it has all that --case names.
   bool IsChosen(const PlannedCase& one) const;
   std::string FolderOf(const PlannedCase& one, uint32_t repeat) const {
@@ -442,14 +448,26 @@ void Runner::ReadCourse(size_t number, const std::string& folder) {
   if (!figures.ok() || !config.ok()) return;
   course.figures = *std::move(figures);
   course.config = *std::move(config);
-  if (results_.plan.cases[number].config.trace().steps() == 0) return;
-  auto timeline = ReadWorkerTimelines(absl::StrCat(run_dir, "/", kTraceFile));
-  if (timeline.ok()) {
-    course.timeline = *std::move(timeline);
-  } else {  // the figures are worth having without it
-    std::fprintf(stderr, "tug: warning: %s has no timeline: %s\n", folder.c_str(),
-                 std::string(timeline.status().message()).c_str());
+  const PlannedCase& one = results_.plan.cases[number];
+  if (HasSection(Experiment::SCHEDULING)) {
+    course.scheduled =
+        ScheduledStepOf(*course.figures, course.config, one.place, one.warm_up_steps);
   }
+  if (one.config.trace().steps() == 0) return;
+  const std::string trace = absl::StrCat(run_dir, "/", kTraceFile);
+  // The figures are worth having without it.
+  const auto warn = [&](const absl::Status& status) {
+    std::fprintf(stderr, "tug: warning: %s has no timeline: %s\n", folder.c_str(),
+                 std::string(status.message()).c_str());
+  };
+  if (HasSection(Experiment::SCHEDULING)) {
+    auto step = ReadTimeline(trace, one.config.trace().first_step(), BlockNamesOf(course.config));
+    if (!step.ok()) return warn(step.status());
+    course.scheduled.timeline = *std::move(step);
+  }
+  auto timeline = ReadWorkerTimelines(trace);
+  if (!timeline.ok()) return warn(timeline.status());
+  course.timeline = *std::move(timeline);
 }
 
 std::string Runner::TimeLeft() const {

@@ -227,4 +227,14 @@ std::vector<std::string> ExperimentAxes::SettingsOf(const std::vector<size_t>& v
   return settings;
 }
 
+std::optional<uint64_t> ExperimentAxes::WarmUpOf(const std::vector<size_t>& values) const {
+  std::optional<uint64_t> steps;
+  for (const Condition& condition : file_.when()) {
+    if (condition.has_warm_up_steps() && Matches(condition.where(), values)) {
+      steps = condition.warm_up_steps();
+    }
+  }
+  return steps;
+}
+
 }  // namespace tug

@@ -4,6 +4,8 @@
 // What an experiment file varies, and which combinations of it are run. Pure.
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,8 @@ class ExperimentAxes {
   bool IsRun(const std::vector<size_t>& values) const;
   // All settings of a combination: of its values, then of the conditions that hold.
   std::vector<std::string> SettingsOf(const std::vector<size_t>& values) const;
+  // Warm-up steps of a combination, where a condition that holds has some.
+  std::optional<uint64_t> WarmUpOf(const std::vector<size_t>& values) const;
 
  private:
   using Path = std::vector<ExperimentText::Step>;

@@ -202,9 +202,11 @@ absl::Status Planner::MakeCase(const std::vector<size_t>& values) {
   }
   one.config = *std::move(config);
   const uint64_t local_steps = std::max(1u, one.config.sync().local_steps());
-  one.warm_up_steps = (file_.warm_up_steps() + local_steps - 1) / local_steps;
+  one.own_warm_up = axes_.WarmUpOf(values);
+  const uint64_t warm_up = one.own_warm_up.value_or(file_.warm_up_steps());
+  one.warm_up_steps = (warm_up + local_steps - 1) / local_steps;
   if (one.warm_up_steps >= one.config.train().steps()) {
-    return refuse(absl::StrCat("warm_up_steps = ", file_.warm_up_steps(),
+    return refuse(absl::StrCat("warm_up_steps = ", warm_up,
                                " leaves nothing of train.steps = ", one.config.train().steps(),
                                "; make one smaller or the other larger"));
   }
@@ -356,6 +358,12 @@ absl::Status Planner::CheckSections() {
     if (section == Experiment::TIMELINES && !traced) {
       return text_.Error(path, "TIMELINES needs a traced job; set trace.steps");
     }
+    const bool replays = std::any_of(plan_.cases.begin(), plan_.cases.end(), [](const auto& one) {
+      return one.config.compute() == JobConfig::REPLAY;
+    });
+    if (section == Experiment::SCHEDULING && !replays) {
+      return text_.Error(path, "SCHEDULING needs a replay; set compute to REPLAY");
+    }
   }
   return absl::OkStatus();
 }
@@ -402,6 +410,7 @@ nlohmann::ordered_json ExperimentPlan::Identity() const {
   for (const PlannedCase& one : cases) {
     identity["cases"].push_back(
         {{"name", one.name}, {"set", one.overrides}, {"place", one.place.ShortDebugString()}});
+    if (one.own_warm_up) identity["cases"].back()["warm_up_steps"] = *one.own_warm_up;
   }
   return identity;
 }

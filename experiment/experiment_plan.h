@@ -25,12 +25,13 @@ inline constexpr size_t kMostCases = 2000;
 inline constexpr uint32_t kMostRepeats = 1000;
 
 struct PlannedCase {
-  std::vector<size_t> values;          // the label of each axis
-  std::string name;                    // "policy=asp, workers=4"; "the job" without axes
-  std::string folder;                  // of its runs: "03-asp-4"
-  std::vector<std::string> overrides;  // of the job, but for the seed and a made-up text
-  JobConfig config;                    // as it comes to, with the first seed
-  uint64_t warm_up_steps = 0;          // job steps
+  std::vector<size_t> values;           // the label of each axis
+  std::string name;                     // "policy=asp, workers=4"; "the job" without axes
+  std::string folder;                   // of its runs: "03-asp-4"
+  std::vector<std::string> overrides;   // of the job, but for the seed and a made-up text
+  JobConfig config;                     // as it comes to, with the first seed
+  uint64_t warm_up_steps = 0;           // job steps
+  std::optional<uint64_t> own_warm_up;  // as a condition says; before sync.local_steps
   Place place;
 };
 

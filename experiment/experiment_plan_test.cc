@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -204,6 +205,24 @@ TEST(ExperimentPlan, IsTheSameExperimentWhateverIsShownOfIt) {
   ASSERT_TRUE(plan.ok() && shown.ok() && other.ok());
   EXPECT_EQ(plan->Identity(), shown->Identity());
   EXPECT_NE(plan->Identity(), other->Identity());
+}
+
+TEST(ExperimentPlan, LeavesMoreOutWhereAConditionSaysSo) {
+  constexpr char kMore[] = R"(
+warm_up_steps: 2
+when { where: "order=PRIORITY" set: "train.steps=50" warm_up_steps: 40 }
+when { where: "workers=4" where: "order=PRIORITY" warm_up_steps: 30 }
+)";
+  const auto plan = Plan(absl::StrCat(kFile, kMore));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::vector<uint64_t> steps;
+  for (const PlannedCase& one : plan->cases) steps.push_back(one.warm_up_steps);
+  EXPECT_THAT(steps, ElementsAre(2, 40, 2, 40, 2, 30));
+  const auto other = Plan(absl::StrReplaceAll(absl::StrCat(kFile, kMore), {{"30", "40"}}));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_NE(plan->Identity(), other->Identity());
+  EXPECT_THAT(ErrorOf(absl::StrCat(kFile, "when { where: \"order=FIFO\" warm_up_steps: 20 }")),
+              AllOf(HasSubstr("case workers=1, order=FIFO"), HasSubstr("warm_up_steps = 20")));
 }
 
 TEST(ExperimentPlan, NamesTheLineOfAMistakeAndTheRemedy) {

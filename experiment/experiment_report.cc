@@ -14,6 +14,7 @@
 #include "experiment/loss_panels.h"
 #include "experiment/markdown_table.h"
 #include "experiment/report_page.h"
+#include "experiment/scheduling_section.h"
 #include "experiment/sync_section.h"
 #include "experiment/verdicts.h"
 #include "experiment/worker_timeline_svg.h"
@@ -162,6 +163,7 @@ std::string Sections(const ExperimentResults& results) {
     if (section == Experiment::TIMELINES) html += Timelines(results);
     if (section == Experiment::SYNC) html += SyncSectionHtml(results);
     if (section == Experiment::EXCHANGE) html += ExchangeSectionHtml(results);
+    if (section == Experiment::SCHEDULING) html += SchedulingHtml(results);
   }
   return html;
 }
@@ -172,6 +174,7 @@ std::string SectionsMarkdown(const ExperimentResults& results) {
   for (const int section : results.plan.file.sections()) {
     if (section == Experiment::SYNC) text += SyncSectionMarkdown(results);
     if (section == Experiment::EXCHANGE) text += ExchangeSectionMarkdown(results);
+    if (section == Experiment::SCHEDULING) text += SchedulingMarkdown(results);
   }
   return text;
 }

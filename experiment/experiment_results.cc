@@ -260,6 +260,11 @@ std::vector<std::pair<std::string, std::string>> ResultSettings(const Experiment
     settings.push_back(
         {"left out", absl::StrCat("the first ", plan.file.warm_up_steps(), " steps of every job")});
   }
+  for (const Condition& condition : plan.file.when()) {
+    if (!condition.has_warm_up_steps()) continue;
+    settings.push_back({"left out with " + absl::StrJoin(condition.where(), ", "),
+                        absl::StrCat("the first ", condition.warm_up_steps(), " steps")});
+  }
   return settings;
 }
 

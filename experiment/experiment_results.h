@@ -13,6 +13,7 @@
 #include "experiment/experiment_plan.h"
 #include "experiment/experiment_rows.h"
 #include "experiment/run_figures.h"
+#include "experiment/scheduled_step.h"
 #include "experiment/spread.h"
 #include "experiment/worker_timeline.h"
 
@@ -23,6 +24,7 @@ struct CaseCourse {
   std::optional<RunFigures> figures;
   JobConfig config;                      // as resolved
   std::vector<WorkerTimeline> timeline;  // may be empty
+  ScheduledStep scheduled;               // of section SCHEDULING
 };
 
 struct ExperimentResults {

@@ -8,9 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "base/byte_size.h"
 #include "base/check.h"
 #include "model/replay_profile.h"
 
@@ -77,12 +75,6 @@ LinkGrain GrainOf(double model_bytes, uint32_t servers, double partitions) {
   grain.credit_bytes = 4 * grain.partition_bytes;
   grain.pull_credit_bytes = servers * grain.credit_bytes;
   return grain;
-}
-
-std::string GrainText(const LinkGrain& grain) {
-  return absl::StrFormat("segments of %d elements, partitions of %s, credit of %s, of pulls %s",
-                         grain.segment_elements, ByteSizeText(grain.partition_bytes),
-                         ByteSizeText(grain.credit_bytes), ByteSizeText(grain.pull_credit_bytes));
 }
 
 }  // namespace tug

@@ -61,8 +61,6 @@ struct LinkGrain {
 // of deploy/testbed queues. What it cannot queue TCP loses, its streams then share the link
 // unevenly, and a step waits for the slowest.
 LinkGrain GrainOf(double model_bytes, uint32_t servers, double partitions = 700);
-// "segments of 8192 elements, partitions of 32 KiB, credit of 128 KiB, of pulls 128 KiB".
-std::string GrainText(const LinkGrain& grain);
 
 }  // namespace tug
 

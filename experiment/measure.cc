@@ -42,6 +42,10 @@ Value StepTime(const MeasuredRun& run) {
   return MedianOfSteps(run, [](const StepPoint& p) { return p.step_seconds * 1e3; });
 }
 
+Value MeanStepTime(const MeasuredRun& run) {
+  return MedianOfSteps(run, [](const StepPoint& p) { return p.mean_seconds * 1e3; });
+}
+
 // Job steps a second. Where all wait for all, workers' own clocks are exact however short the job
 // is: the mean over them, since the slowest of every step come to more than all steps take where
 // another one is slow each time. Else it is the coordinator's, which hears of steps with
@@ -77,6 +81,10 @@ Value TokenRate(const MeasuredRun& run) {
 
 Value ExposedTime(const MeasuredRun& run) {
   return MedianOfSteps(run, [](const StepPoint& p) { return p.wait_seconds * 1e3; });
+}
+
+Value Overlap(const MeasuredRun& run) {
+  return MedianOfSteps(run, [](const StepPoint& p) { return p.overlap * 100; });
 }
 
 // Of all workers' steps, the part that `of` says.
@@ -277,6 +285,8 @@ constexpr auto kDifference = Comparing::kDifference;
 
 constexpr Measure kMeasures[] = {
     {"step_time", "ms", kLower, kRatio, 2, true, "a job step, the median of a run", StepTime},
+    {"mean_step_time", "ms", kLower, kRatio, 2, true,
+     "a job step, the mean over workers, the median of a run", MeanStepTime},
     {"batch_rate", "1/s", kHigher, kRatio, 2, true,
      "batches a second: job steps, times sync.local_steps", BatchRate},
     {"update_rate", "1/s", kHigher, kRatio, 2, true,
@@ -285,6 +295,9 @@ constexpr Measure kMeasures[] = {
      TokenRate},
     {"exposed_time", "ms", kLower, kRatio, 2, true,
      "of a job step: waiting for weights, the mean over workers, the median of a run", ExposedTime},
+    {"overlap", "%", kHigher, kDifference, 1, true,
+     "part of the exchange that computing hides, of the worker that hid least, the median of a run",
+     Overlap},
     {"wait_share", "%", kLower, kDifference, 1, true,
      "part of the workers' steps spent waiting for weights", WaitShare},
     {"most_wait_share", "%", kLower, kDifference, 1, true,

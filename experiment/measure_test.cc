@@ -20,8 +20,9 @@ MeasuredRun SampleRun() {
                                  .seconds = 0.1 * static_cast<double>(step),
                                  .loss = 5 - 0.1 * static_cast<double>(step),
                                  .step_seconds = step <= 2 ? 9 : 0.1,
-                                 .mean_seconds = step <= 2 ? 9 : 0.1,
+                                 .mean_seconds = step <= 2 ? 9 : 0.09,
                                  .wait_seconds = step <= 2 ? 9 : 0.025,
+                                 .overlap = step <= 2 ? 0 : 0.75,
                                  .pushed_bytes = 2'000'000,
                                  .pulled_bytes = 1'000'000,
                                  .tokens = 64});
@@ -51,7 +52,9 @@ double ValueOf(const MeasuredRun& run, const char* name) {
 TEST(Measures, LeaveTheWarmUpOut) {
   MeasuredRun run = SampleRun();
   EXPECT_DOUBLE_EQ(ValueOf(run, "step_time"), 100);
+  EXPECT_DOUBLE_EQ(ValueOf(run, "mean_step_time"), 90);
   EXPECT_DOUBLE_EQ(ValueOf(run, "exposed_time"), 25);
+  EXPECT_DOUBLE_EQ(ValueOf(run, "overlap"), 75);
   EXPECT_NEAR(ValueOf(run, "batch_rate"), 10, 0.01);
   EXPECT_NEAR(ValueOf(run, "token_rate"), 640, 1);
   run.config.mutable_sync()->set_policy(SyncConfig::BSP);

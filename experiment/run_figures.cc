@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 
@@ -30,6 +31,7 @@ StepPoint StepOf(const Json& line, uint64_t step, double at_seconds) {
           .step_seconds = line.value("seconds", 0.0),
           .mean_seconds = line.value("mean_seconds", 0.0),
           .wait_seconds = line.value("mean_wait_seconds", 0.0),
+          .overlap = line.value("overlap", 0.0),
           .pushed_bytes = line.value("pushed_bytes", uint64_t{0}),
           .pulled_bytes = line.value("pulled_bytes", uint64_t{0}),
           .tokens = line.value("tokens", uint64_t{0})};
@@ -58,6 +60,15 @@ NodeFigures NodeOf(const Json& line) {
                    .predicted = bytes("predicted_held_bytes")}};
 }
 
+// What is settled on is so until it tunes again; of that the notice is the first that is heard.
+void TakeTuning(const Json& line, const std::string& kind, uint64_t step, RunFigures& figures) {
+  const bool again = kind == "notice" && absl::EndsWith(line.value("text", ""), "tuning again");
+  if (kind == "trial" || again) figures.settled.reset();
+  if (kind != "settled") return;
+  figures.settled = {step, line.value("partition_bytes", uint64_t{0}),
+                     line.value("credit_bytes", uint64_t{0})};
+}
+
 }  // namespace
 
 absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
@@ -76,6 +87,7 @@ absl::StatusOr<RunFigures> ReadRunFigures(const std::string& metrics_path) {
     const std::string kind = line.value("kind", "");
     const uint64_t step = line.value("step", uint64_t{0});
     const double at = line.value("at_seconds", 0.0);
+    TakeTuning(line, kind, step, figures);
     if (kind == "step") {
       if (!began.has_value()) began = at - line.value("seconds", 0.0);
       steps[step] = StepOf(line, step, at);

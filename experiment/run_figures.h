@@ -21,6 +21,7 @@ struct StepPoint {
   double step_seconds = 0;    // that it took, as StepMetrics::seconds
   double mean_seconds = 0;    // the mean over the workers, which take turns at being slow
   double wait_seconds = 0;    // for weights, the mean over the workers
+  double overlap = 0;         // part of the exchange behind computing, of the worker that hid least
   uint64_t pushed_bytes = 0;  // payloads of all workers
   uint64_t pulled_bytes = 0;
   uint64_t tokens = 0;
@@ -71,6 +72,13 @@ struct LinkTraffic {
   uint64_t received_bytes = 0;
 };
 
+// What comm.scheduler AUTO settled on, and kept.
+struct SettledSchedule {
+  uint64_t step = 0;  // at which it did
+  uint64_t partition_bytes = 0;
+  uint64_t credit_bytes = 0;
+};
+
 struct RunFigures {
   std::vector<StepPoint> steps;  // in order
   std::vector<EvalPoint> evals;  // in order; the last one last
@@ -86,6 +94,7 @@ struct RunFigures {
   // Of all workers, and of all lanes; 0: not measured.
   double encode_seconds = 0;
   double decode_seconds = 0;
+  std::optional<SettledSchedule> settled;
 };
 
 // Errors: NOT_FOUND; ABORTED: the job has not ended in order, or made no step.

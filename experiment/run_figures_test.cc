@@ -23,7 +23,7 @@ constexpr char kMetrics[] = R"(
 {"kind":"step","step":1,"loss":3.5,"at_seconds":10.5,"seconds":0.5}
 {"kind":"notice","text":"step"}
 {"kind":"step","step":3,"loss":null,"at_seconds":12.5,"seconds":0.5}
-{"kind":"step","step":2,"loss":3.25,"at_seconds":11.5,"seconds":0.75,"mean_seconds":0.625,"mean_wait_seconds":0.25,"pushed_bytes":100,"pulled_bytes":50}
+{"kind":"step","step":2,"loss":3.25,"at_seconds":11.5,"seconds":0.75,"mean_seconds":0.625,"mean_wait_seconds":0.25,"overlap":0.5,"pushed_bytes":100,"pulled_bytes":50}
 {"kind":"eval","step":3,"loss":3.0,"at_seconds":12.75}
 {"kind":"eval","step":3,"loss":2.75,"at_seconds":13,"final":true}
 {"kind":"worker","virtual_worker":1,"steps":3,"skipped":1,"seconds":4,"compute_seconds":1,"wait_seconds":2,"straggle_seconds":0.5}
@@ -44,6 +44,7 @@ TEST(RunFigures, ReadsStepsEvaluationsWorkersAndUpdates) {
   EXPECT_EQ(figures->steps[1].step_seconds, 0.75);
   EXPECT_EQ(figures->steps[1].mean_seconds, 0.625);
   EXPECT_EQ(figures->steps[1].wait_seconds, 0.25);
+  EXPECT_EQ(figures->steps[1].overlap, 0.5);
   EXPECT_EQ(figures->steps[1].pushed_bytes, 100u);
   EXPECT_EQ(figures->steps[1].pulled_bytes, 50u);
   EXPECT_EQ(figures->worker_socket_bytes, 70u);
@@ -74,6 +75,23 @@ TEST(RunFigures, ReadsStepsEvaluationsWorkersAndUpdates) {
   EXPECT_THAT(figures->staleness, ElementsAre(6, 4, 0, 2, 0));
   EXPECT_DOUBLE_EQ(MeanStaleness(*figures), (4 + 6) / 12.0);
   EXPECT_EQ(MostStaleness(*figures), 3u);
+}
+
+TEST(RunFigures, WhatIsSettledOnIsKept) {
+  const auto settled = [](const std::string& more) {
+    const auto figures = ReadRunFigures(
+        Written(std::string(kMetrics) + R"({"kind":"trial","step":8,"partition_bytes":1})" + "\n" +
+                R"({"kind":"settled","step":9,"partition_bytes":32768,"credit_bytes":65536})" +
+                "\n" + more + "\n" + kEnd));
+    EXPECT_TRUE(figures.ok()) << figures.status();
+    return figures->settled;
+  };
+  ASSERT_TRUE(settled("").has_value());
+  EXPECT_EQ(settled("")->step, 9u);
+  EXPECT_EQ(settled("")->partition_bytes, 32768u);
+  EXPECT_EQ(settled("")->credit_bytes, 65536u);
+  EXPECT_FALSE(settled(R"({"kind":"trial","step":12})").has_value());
+  EXPECT_FALSE(settled(R"({"kind":"notice","text":"steps take 3 ms: tuning again"})").has_value());
 }
 
 TEST(RunFigures, RateIsFromTheStepAfterWarmUpToTheLast) {

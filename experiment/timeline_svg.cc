@@ -54,7 +54,7 @@ class Drawing {
   std::string Group(const DrawnTimeline& drawn, double top) const {
     const Timeline& timeline = *drawn.timeline;
     std::string svg = SvgText(kLeft, top + kTitle - 8, "start", "name", drawn.name);
-    svg += SvgText(kLeft + 8.4 * static_cast<double>(drawn.name.size()) + 14, top + kTitle - 8,
+    svg += SvgText(kLeft + 10.4 * static_cast<double>(drawn.name.size()) + 14, top + kTitle - 8,
                    "start", "small", drawn.note);
     const double rows = top + kTitle;
     svg += Compute(timeline, rows);

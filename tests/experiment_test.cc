@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
@@ -35,15 +36,34 @@ blocks { name: "b" parameters: 1000 forward_ms: 3 backward_ms: 5 }
 blocks { name: "fc" parameters: 100000 forward_ms: 1 backward_ms: 1 }
 )";
 
+constexpr char kOrders[] = R"(
+name: "orders"
+question: "Which order of sending is best?"
+job {
+  compute: REPLAY
+  replay { profile: "late.textproto" }
+  cluster { servers: 2 workers: 2 virtual_workers: 2 lanes_per_server: 1 }
+  train { steps: 5 }
+  optimizer { clip: OFF }
+  comm { segment_elements: 4096 partition_bytes: 16384 credit_bytes: 65536 shared_memory: false }
+  checkpoint { interval: 0 }
+  trace { first_step: 3 steps: 2 }
+}
+axes { field: "comm.scheduler" values: ["FIFO", "BYTESCHEDULER"] }
+repeats: 1
+warm_up_steps: 1
+measures: ["mean_step_time", "exposed_time", "overlap"]
+sections: SCHEDULING
+)";
+
 class ExperimentTest : public TugTest {
  protected:
   ExperimentTest() { Write("late.textproto", kProfile); }
 
-  // A profile of a few hundred kB and steps of some ten ms.
-  Texts Scheduling(const Texts& more) const {
-    return Texts{"experiment", "scheduling", "--profiles", "late.textproto", "--ratios",
-                 "1",          "--transfer", "0.03",       "--out",          Path("out")} +
-           more;
+  // 0.4 MB to two workers and back in steps of some ten ms.
+  Texts Orders(const Texts& more) const {
+    Write("orders.textproto", kOrders);
+    return Texts{"experiment", "orders.textproto", "--out", Path("out")} + more;
   }
 
   // Of an experiment file.
@@ -66,27 +86,26 @@ bool TestbedIsThere() {
   return false;
 }
 
-TEST_F(ExperimentTest, ComparesPoliciesOnLoopback) {
-  const Process& run =
-      Run(Scheduling({"--policies", "fifo,bytescheduler", "--workers", "2", "--servers", "2",
-                      "--link", "50mbit", "--warm-up", "1", "--steps", "4"}));
+TEST_F(ExperimentTest, ComparesOrdersOfSendingOnLoopback) {
+  const Process& run = Run(Orders({"--set", "comm.impair.rate_mbit=50"}));
   ASSERT_EQ(run.exit_code(), 0) << run.err();
   EXPECT_EQ(run.err(), "");
-  EXPECT_THAT(run.out(), AllOf(HasSubstr("late, ratio 1"), HasSubstr("| bytescheduler |"),
+  EXPECT_THAT(run.out(), AllOf(HasSubstr("## Order of sending"), HasSubstr("| BYTESCHEDULER |"),
+                               HasSubstr("times as fast as FIFO"),
+                               HasSubstr("There is no lower bound"),  // nor links
                                HasSubstr("/out/report.html")));
-  const auto json = nlohmann::json::parse(ReadText(Path("out/scheduling.json")));
-  ASSERT_EQ(json["cases"].size(), 1u);
-  ASSERT_EQ(json["cases"][0]["policies"].size(), 2u);
-  for (const nlohmann::json& policy : json["cases"][0]["policies"]) {
-    ASSERT_EQ(policy["steps"]["seconds"].size(), 4u);
-    EXPECT_GT(policy["step_seconds"].get<double>(), 0.029) << "computing alone takes 30 ms";
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(ReadText(Path("out/rows.jsonl")), '\n'))) {
+    if (line.empty()) continue;
+    const auto measures = nlohmann::json::parse(line)["measures"];
+    EXPECT_GT(measures["mean_step_time"].get<double>(), 39) << "computing alone takes 40 ms";
+    EXPECT_GT(measures["exposed_time"].get<double>(), 0);
+    EXPECT_GT(measures["overlap"].get<double>(), 0);
   }
-  EXPECT_TRUE(json["cases"][0]["bound"].is_null()) << "there are no links";
-  const std::string page = ReadText(Path("out/report.html"));
-  EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("late, ratio 1"),
-                          HasSubstr("backward fc"), HasSubstr("pull fc"), HasSubstr("</html>")));
-  EXPECT_THAT(ReadText(Path("out/scheduling.md")), HasSubstr("| late "));
-  EXPECT_TRUE(fs::exists(Path("out/late-ratio1-fifo/trace.json")));
+  EXPECT_THAT(ReadText(Path("out/report.html")),
+              AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Timelines"), HasSubstr("backward fc"),
+                    HasSubstr("pull fc"), HasSubstr("times as long"), HasSubstr("</html>")));
+  EXPECT_THAT(ReadText(Path("out/report.md")), HasSubstr("## Order of sending"));
   ExpectNobodyLeft();
 }
 
@@ -305,51 +324,44 @@ TEST_F(ExperimentTest, ComparesStateOnTheDeviceAndOffIt) {
 }
 
 TEST_F(ExperimentTest, RefusesWhatItCannotRun) {
-  ExpectErrorLine(Run({"experiment", "scheduling", "--profiles", "alexnet"}), {"alexnet", "vgg16"});
-  ExpectErrorLine(Run({"experiment", "scheduling", "--policies", "random"}), {"--policies random"});
   ExpectErrorLine(Run({"experiment", "scheduling", "--set", "comm.nothing=1"}), {"comm.nothing"});
-  ExpectErrorLine(Run({"experiment", "scheduling", "--hosts", "1"}), {"--hosts 1"});
-  ExpectErrorLine(Run({"experiment", "scheduling", "--set", "train.steps=9"}), {"--steps"});
   ExpectErrorLine(Run({"experiment", "exchange", "--case", "case=rings"}),
                   {"did you mean case=ring?"});
+  ExpectErrorLine(Run({"experiment", "--dry-run", "offload"}),
+                  {"--dry-run", "offload has options of its own"});
   ExpectErrorLine(Run({"experiment", "offload", "--set", "optimizer.clip=OFF"}), {"--cases"});
   EXPECT_FALSE(fs::exists(Path("runs"))) << "nothing was begun";
-  fs::create_directories(Path("out"));
-  Write("out/kept", "");
-  ExpectErrorLine(Run(Scheduling({})), {"--out", "not an empty folder"});
 }
 
-TEST_F(ExperimentTest, EndsAtAnInterruptWithTheJobThatRuns) {
-  Process& run = Start(Scheduling({"--policies", "fifo,priority", "--workers", "1", "--servers",
-                                   "1", "--link", "50mbit", "--steps", "1000000"}));
-  ASSERT_TRUE(run.WaitUntil(
-      [&] {
-        return ReadText(Path("out/late-ratio1-fifo/metrics.jsonl")).find("\"step\"") !=
-               std::string::npos;
-      },
-      After(kPatience)))
-      << run.out() << run.err();
-  run.Signal(SIGINT);
-  ASSERT_TRUE(run.WaitForEnd(After(kPatience)));
-  ExpectErrorLine(run, {"late-ratio1-fifo: interrupted"});
-  EXPECT_FALSE(fs::exists(Path("out/late-ratio1-priority")));
+// A host for each node: what no schedule beats is known.
+TEST_F(ExperimentTest, PutsTheLowerBoundBesideOrdersOnATestbed) {
+  if (TestbedIsThere()) GTEST_SKIP() << "there is a testbed already";
+  const Process& run = Run(Orders({"--set", "place.testbed.link=50mbit"}));
+  if (absl::StrContains(run.err(), "cannot make hosts") || absl::StrContains(run.err(), "root")) {
+    GTEST_SKIP() << "no testbed can be made here: " << run.err();
+  }
+  ASSERT_EQ(run.exit_code(), 0) << run.err();
+  EXPECT_THAT(run.out(), AllOf(HasSubstr("of the lower bound"), HasSubstr("Simulated step times"),
+                               Not(HasSubstr("There is no lower bound"))));
+  EXPECT_THAT(ReadText(Path("out/report.html")),
+              AllOf(HasSubstr("the fluid schedule on the busiest link"), HasSubstr(" x bound")));
   ExpectNobodyLeft();
 }
 
 TEST_F(ExperimentTest, LeavesNothingBehindWhenItIsKilledOnATestbed) {
   if (TestbedIsThere()) GTEST_SKIP() << "there is a testbed already";
-  Process& run = Start(Scheduling({"--policies", "fifo", "--workers", "1", "--servers", "1",
-                                   "--hosts", "2", "--link", "50mbit", "--steps", "1000000"}));
+  Process& run =
+      Start(Orders({"--set", "place.testbed.link=50mbit", "--set", "train.steps=1000000"}));
   const bool began = run.WaitUntil(
       [&] {
-        return ReadText(Path("out/late-ratio1-fifo/metrics.jsonl")).find("\"step\"") !=
+        return ReadText(Path("out/runs/001-FIFO-r1/metrics.jsonl")).find("\"step\"") !=
                std::string::npos;
       },
       After(kPatience));
   if (run.ended()) GTEST_SKIP() << "no testbed can be made here: " << run.err();
   ASSERT_TRUE(began) << run.out();
   EXPECT_TRUE(TestbedIsThere());
-  EXPECT_EQ(Pids("worker").size(), 1u);
+  EXPECT_EQ(Pids("worker").size(), 2u);
   run.Signal(SIGKILL);
   ASSERT_TRUE(run.WaitForEnd(After(kPatience)));
   const absl::Time deadline = After(kEndTime);
