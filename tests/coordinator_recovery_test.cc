@@ -33,6 +33,8 @@ constexpr uint64_t kCheckpoints = 30;
 const Texts kJob = {"train.steps=1500", "checkpoint.interval=50", "train.eval_interval=250"};
 // Long enough to be killed in, which slows it down and changes no bit.
 const Texts kSlow = {"straggler.slowdown=6"};
+// Long enough for several deaths and waits, on any machine.
+const Texts kSlower = {"straggler.slowdown=25"};
 // From the death of a coordinator until its successor has heard of all nodes.
 constexpr absl::Duration kRecoveryTime = absl::Seconds(2);
 
@@ -92,8 +94,7 @@ class CoordinatorRecoveryTest : public DaemonTest {
 
 TEST_F(CoordinatorRecoveryTest, ALocalJobOutlivesItsCoordinatorAgainAndAgain) {
   ASSERT_NO_FATAL_FAILURE(Train("undisturbed", kJob));
-  // Slow enough for three deaths and a wait on any machine.
-  Process& train = StartTraining("run", kJob + Texts{"straggler.slowdown=25"});
+  Process& train = StartTraining("run", kJob + kSlower);
   for (int death = 1; death <= 3; ++death) {
     ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", Step("run") + 40));
     // Deaths soon after a start, three in a row, end the job: the third is no such one.
@@ -125,7 +126,7 @@ TEST_F(CoordinatorRecoveryTest, ALocalJobOutlivesItsCoordinatorAgainAndAgain) {
 
 TEST_F(CoordinatorRecoveryTest, DaemonsGoOnAlonePastAWholeFailureTimeoutAndAreTakenUp) {
   ASSERT_NO_FATAL_FAILURE(Train("undisturbed", kJob));
-  ASSERT_NO_FATAL_FAILURE(StartJob(kJob + kSlow + Texts{"fault.failure_timeout_ms=1000"}));
+  ASSERT_NO_FATAL_FAILURE(StartJob(kJob + kSlower + Texts{"fault.failure_timeout_ms=1000"}));
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(coordinator(), "run", 30));
   coordinator().Signal(SIGKILL);
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));

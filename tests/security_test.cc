@@ -99,7 +99,8 @@ TEST_F(SecurityTest, KeysThatAreMadeOutliveWhatIsKilled) {
     };
     ASSERT_TRUE(train.WaitUntil(replaced, After(kPatience))) << train.err();
     const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
-    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", steps + 5));
+    // By then each node has had time to open its call again, whose end tells of its death at once.
+    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", steps + 100));
   }
   for (const FoundProcess& process : FindProcesses(test_id())) {
     for (const std::string& argument : process.argv) {
