@@ -26,7 +26,7 @@ TEST(BuiltInExperiments, AreExperimentsOfTheirName) {
   EXPECT_FALSE(BuiltInExperiment("nothing").has_value());
 }
 
-// What the sizes and times of the file come to, on its links and on a testbed.
+// What the sizes and times of the file come to, over loopback and on a testbed.
 TEST(BuiltInExperiments, SchedulingHasTheRatiosOfItsLabels) {
   const auto plan =
       PlanExperiment({.text = *BuiltInExperiment("scheduling"), .name = "scheduling"});

@@ -16,8 +16,7 @@
 
 namespace tug {
 
-// Of proto/job_rules.cc, and of deploy/testbed. Here they keep sums and sizes in bounds.
-inline constexpr double kMostWorkers = 1024, kMostServers = 256, kMostHosts = 200;
+inline constexpr double kMostServers = 256;  // of proto/job_rules.cc
 
 absl::Status CheckNumber(const char* option, double value, double least, double most);
 

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
+#include "cli/launcher.h"
 #include "cli/local_budget.h"
 #include "cli/local_job.h"
 #include "cli/ssh_hosts.h"
@@ -30,9 +31,7 @@ constexpr uint64_t kConfigLimitBytes = kMaxJobConfigBytes * 4;  // as text
 absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
                               const Testbed* testbed) {
   LocalJob local;
-  std::error_code error;
-  local.executable = fs::read_symlink("/proc/self/exe", error).string();
-  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  ASSIGN_OR_RETURN(local.executable, OwnExecutable());
   local.job_file = job.job_file;
   local.overrides = job.overrides;
   ASSIGN_OR_RETURN(const JobConfig config, LoadJobConfig(local.job_file, local.overrides));
@@ -52,6 +51,7 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   FitToMachine(ReadCpuBudget(), config.cluster(), local);
   const absl::Status end = RunLocalJob(local);
   if (!end.ok()) return absl::Status(end.code(), absl::StrCat(job.name, ": ", end.message()));
+  std::error_code error;
   fs::remove_all(local.run_dir + "/checkpoints", error);  // nobody asked for the models
   return absl::OkStatus();
 }

@@ -159,9 +159,7 @@ absl::StatusOr<OffloadRun> Experiment::Measure(OffloadKind kind) {
 }
 
 absl::StatusOr<OffloadRun> Experiment::MeasurePlain(const std::vector<std::string>& overrides) {
-  std::error_code error;
-  const std::string executable = fs::read_symlink("/proc/self/exe", error).string();
-  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  ASSIGN_OR_RETURN(const std::string executable, OwnExecutable());
   const std::string json = out_ + "/plain.json";
   Program program{
       .name = "plain",

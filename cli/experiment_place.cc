@@ -59,10 +59,8 @@ std::vector<std::string> SetArguments(const PlacedJob& job) {
 
 // `tug launch` as a child, which has the supervisor.
 absl::Status RunLaunch(const PlacedJob& job) {
-  std::error_code error;
   Program program{.name = "tug launch"};
-  program.argv = {std::filesystem::read_symlink("/proc/self/exe", error).string()};
-  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  ASSIGN_OR_RETURN(program.argv.emplace_back(), OwnExecutable());
   for (const auto& words : {LaunchArguments(job), SetArguments(job)}) {
     program.argv.insert(program.argv.end(), words.begin(), words.end());
   }
@@ -84,6 +82,7 @@ absl::Status RunLaunch(const PlacedJob& job) {
     return absl::AbortedError(absl::StrCat(job.name, ": tug launch ", event.ended->How(), ": ",
                                            LastWords(program.log_path)));
   }
+  std::error_code error;
   std::filesystem::remove_all(run_dir + "/checkpoints", error);  // nobody asked for the models
   return absl::OkStatus();
 }

@@ -1,7 +1,6 @@
 #include "experiment/link_plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -9,8 +8,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/check.h"
-#include "model/replay_profile.h"
 
 namespace tug {
 
@@ -49,32 +46,6 @@ double BusiestLinkModels(const JobHosts& nodes) {
     most = std::max(most, out / nodes.servers);
   }
   return most;
-}
-
-ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, double bits_per_second,
-                        double transfer_seconds, double ratio) {
-  const double models = BusiestLinkModels(nodes);
-  const double compute_seconds = (ReplayForwardMs(profile) + ReplayBackwardMs(profile)) * 1e-3;
-  TUG_CHECK(models > 0 && compute_seconds > 0 && ratio > 0);
-  const double full_bytes = static_cast<double>(ReplayParameters(profile)) * sizeof(float);
-  ReplayScale scale;
-  scale.model_bytes = transfer_seconds * PayloadBytesPerSecond(bits_per_second) / models;
-  scale.size_scale = scale.model_bytes / full_bytes;
-  scale.transfer_seconds = transfer_seconds;
-  scale.compute_seconds = transfer_seconds / ratio;
-  scale.time_scale = scale.compute_seconds / compute_seconds;
-  return scale;
-}
-
-LinkGrain GrainOf(double model_bytes, uint32_t servers, double partitions) {
-  constexpr uint64_t kLeast = 4096, kMost = uint64_t{4} << 20;
-  const double log2 = std::round(std::log2(std::max(1.0, model_bytes / partitions)));
-  LinkGrain grain;
-  grain.partition_bytes = std::clamp(static_cast<uint64_t>(std::exp2(log2)), kLeast, kMost);
-  grain.segment_elements = grain.partition_bytes / sizeof(float);
-  grain.credit_bytes = 4 * grain.partition_bytes;
-  grain.pull_credit_bytes = servers * grain.credit_bytes;
-  return grain;
 }
 
 }  // namespace tug

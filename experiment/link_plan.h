@@ -1,8 +1,7 @@
 #ifndef TUG_EXPERIMENT_LINK_PLAN_H_
 #define TUG_EXPERIMENT_LINK_PLAN_H_
 
-// How a replayed model is scaled, so that its exchange takes a given time on a given link and
-// stands in a given ratio to its computing.
+// What a step's exchange puts on a link of a given rate.
 //
 // In a step every worker sends each server the server's part of the gradients, and gets as many
 // bytes of weights back. The busiest link is the host's with most of that to send; as much comes to
@@ -12,7 +11,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "proto/job.pb.h"
 
 namespace tug {
 
@@ -34,33 +32,6 @@ struct JobHosts {
 // Bytes of the busiest link one way in a step, as a multiple of the model's. Servers have equal
 // parts; what stays within a host is not on its link. 0: nothing crosses a link.
 double BusiestLinkModels(const JobHosts& nodes);
-
-struct ReplayScale {
-  double size_scale = 1;
-  double time_scale = 1;
-  double model_bytes = 0;       // FP32
-  double transfer_seconds = 0;  // of a step's bytes one way over the busiest link
-  double compute_seconds = 0;   // of a step, forward and backward
-};
-
-// `profile`: as it is shipped or written. `transfer_seconds`: wished; `ratio`: of transfer to
-// compute. REQUIRES: all positive; a profile that computes; BusiestLinkModels > 0.
-ReplayScale ScaleToLink(const ReplayProfile& profile, const JobHosts& nodes, double bits_per_second,
-                        double transfer_seconds, double ratio);
-
-// Sizes of what leaves at a time.
-struct LinkGrain {
-  uint64_t segment_elements = 0;
-  uint64_t partition_bytes = 0;
-  uint64_t credit_bytes = 0;       // of pushes, of a worker
-  uint64_t pull_credit_bytes = 0;  // of weights on their way to a worker
-};
-// For a model of `model_bytes`: about so many partitions, a segment each; credit for 4, and of
-// weights for 4 from each server, since less leaves a link idle while it is acknowledged. With 700,
-// 4 workers and 2 servers, what all of them have on their way over one link is half of what a link
-// of deploy/testbed queues. What it cannot queue TCP loses, its streams then share the link
-// unevenly, and a step waits for the slowest.
-LinkGrain GrainOf(double model_bytes, uint32_t servers, double partitions = 700);
 
 }  // namespace tug
 
