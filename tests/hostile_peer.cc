@@ -117,7 +117,7 @@ void FramePeer::Send(const std::vector<Bytes>& frames) {
     const int more = i + 1 < frames.size() ? ZMQ_SNDMORE : 0;
     const int sent =
         zmq_send(sockets_->socket.get(), frames[i].data(), frames[i].size(), ZMQ_DONTWAIT | more);
-    if (sent < 0 && i > 0 && zmq_errno() == EAGAIN) return;
+    if (sent < 0 && zmq_errno() == EAGAIN) return;
     TUG_CHECK(sent >= 0) << zmq_strerror(zmq_errno());
   }
 }

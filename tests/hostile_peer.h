@@ -50,7 +50,7 @@ class FramePeer {
   FramePeer(const std::string& endpoint, const Bytes& routing_id);
   ~FramePeer();
 
-  // Does not wait. The message is lost where the connection is refused between two of its frames.
+  // Does not wait. The message is lost where the connection has been refused.
   void Send(const std::vector<Bytes>& frames);
 
  private:
