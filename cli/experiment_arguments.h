@@ -1,8 +1,8 @@
 #ifndef TUG_CLI_EXPERIMENT_ARGUMENTS_H_
 #define TUG_CLI_EXPERIMENT_ARGUMENTS_H_
 
-// What options of all experiments have in common. Errors: INVALID_ARGUMENT, naming the option.
-// Pure.
+// What options of `tug experiment offload` have in common. Errors: INVALID_ARGUMENT, naming the
+// option. Pure.
 
 #include <algorithm>
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace tug {
 
-inline constexpr double kMostServers = 256;  // of proto/job_rules.cc
+inline constexpr double kMostServers = 256;  // of proto/field_rules.cc
 
 absl::Status CheckNumber(const char* option, double value, double least, double most);
 

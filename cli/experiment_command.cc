@@ -64,9 +64,9 @@ void AddExperimentCommand(CLI::App& app, Command& chosen) {
       "Examples:\n"
       "  tug experiment deploy/experiments/partition_credit.textproto --dry-run\n"
       "  tug experiment sync --repeats 5\n"
-      "  sudo tug experiment sync --set place.testbed.link=200mbit --out runs/sync_200mbit\n"
+      "  sudo tug experiment sync --set place.testbed.link=200mbit --out runs/sync_links\n"
       "  tug experiment mine.textproto --out /tmp/mine --set train.steps=100\n"
-      "  sudo tug experiment scheduling --set place.testbed.loopback=false\n"
+      "  sudo tug experiment scheduling --set place.testbed.loopback=false --out runs/links\n"
       "  tug experiment exchange --case link=none\n"
       "  tug experiment offload --set device=CPU\n"
       "The last one has options of its own (--help).");

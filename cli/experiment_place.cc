@@ -16,16 +16,11 @@
 #include "cli/experiment_job.h"
 #include "cli/launcher.h"
 #include "cli/ssh_hosts.h"
+#include "experiment/link_plan.h"
 #include "proto/placement_mode.h"
 
 namespace tug {
 namespace {
-
-constexpr char kNoTestbed[] = "none";  // as a link
-
-bool UsesTestbed(const Place& place) {
-  return place.has_testbed() && place.testbed().link() != kNoTestbed;
-}
 
 // As a shell takes it, without quotes where it needs none.
 std::string ShellWord(const std::string& word) {
@@ -90,7 +85,7 @@ absl::Status RunLaunch(const PlacedJob& job) {
 }  // namespace
 
 uint32_t TestbedHostsOf(const Place& place, const JobConfig& config) {
-  if (!UsesTestbed(place)) return 0;
+  if (!HasLinks(place)) return 0;
   if (place.testbed().hosts() > 0) return place.testbed().hosts();
   const uint32_t servers = config.cluster().servers(), workers = config.cluster().workers();
   return StartsServersBesideWorkers(config) ? std::max(servers, workers) : servers + workers;
@@ -104,7 +99,7 @@ std::string CommandOf(const PlacedJob& job, const std::vector<std::string>& expe
   }
   const std::vector<std::string> settings = SetArguments(job);
   words.insert(words.end(), settings.begin(), settings.end());
-  if (UsesTestbed(job.place)) words = experiment;
+  if (HasLinks(job.place)) words = experiment;
   std::string command;
   for (const std::string& word : words) {
     absl::StrAppend(&command, command.empty() ? "" : " ", ShellWord(word));
@@ -113,7 +108,7 @@ std::string CommandOf(const PlacedJob& job, const std::vector<std::string>& expe
 }
 
 absl::Status ExperimentPlaces::Check(const Place& place) {
-  if (UsesTestbed(place)) {
+  if (HasLinks(place)) {
     if (geteuid() != 0) {
       return absl::FailedPreconditionError(
           "place.testbed needs root, to make hosts on this machine: run it with sudo, with "

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -165,8 +164,12 @@ absl::Status Runner::Plan() {
 }
 
 bool Runner::IsChosen(const PlannedCase& one) const {
+  if (a_.only_case.empty() || one.name == a_.only_case) return true;
+  const auto& cases = results_.plan.cases;
+  const auto is_whole = [&](const PlannedCase& other) { return other.name == a_.only_case; };
+  if (std::any_of(cases.begin(), cases.end(), is_whole)) return false;
   const std::vector<std::string> there = PartsOf(one.name), wanted = PartsOf(a_.only_case);
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& part) {
+  return !wanted.empty() && std::all_of(wanted.begin(), wanted.end(), [&](const std::string& part) {
     return std::find(there.begin(), there.end(), part) != there.end();
   });
 }
@@ -259,7 +262,9 @@ absl::Status Runner::TakeFolder() {
   std::error_code error;
   const std::string identity = absl::StrCat(out_, "/", kIdentityFile);
   if (fs::exists(identity, error)) {
-    RETURN_IF_ERROR(CheckIdentity());
+    // Without a row nothing rests on it.
+    ASSIGN_OR_RETURN(const ExperimentRows there, ReadRows(RowsPath()));
+    if (!there.rows.empty()) RETURN_IF_ERROR(CheckIdentity());
   } else if (fs::exists(out_, error) &&
              !(fs::is_directory(out_, error) && fs::is_empty(out_, error))) {
     return absl::AlreadyExistsError(absl::StrCat(
@@ -462,9 +467,10 @@ void Runner::ReadCourse(size_t number, const std::string& folder) {
   };
   if (HasSection(Experiment::SCHEDULING)) {
     auto step = ReadTimeline(trace, one.config.trace().first_step(), BlockNamesOf(course.config));
-    if (!step.ok()) return warn(step.status());
-    course.scheduled.timeline = *std::move(step);
+    if (!step.ok()) warn(step.status());
+    if (step.ok()) course.scheduled.timeline = *std::move(step);
   }
+  if (!HasSection(Experiment::TIMELINES) && !HasSection(Experiment::SYNC)) return;
   auto timeline = ReadWorkerTimelines(trace);
   if (!timeline.ok()) return warn(timeline.status());
   course.timeline = *std::move(timeline);

@@ -235,7 +235,7 @@ std::string Picture::DrawPanel(const ErrorPanel& panel, double left, double top)
   std::string svg = Axes(panel, left, top);
   const auto count = static_cast<double>(std::max<size_t>(1, panel.series.size()));
   const double each = std::min(kWidestBar, 0.8 * Slot() / count);
-  const bool bars = !numbers_.has_value() && p_.from_zero;
+  const bool bars = HasBars(p_);
   for (size_t i = 0; i < panel.series.size(); ++i) {
     const ErrorSeries& series = panel.series[i];
     const double aside =
@@ -249,6 +249,10 @@ std::string Picture::DrawPanel(const ErrorPanel& panel, double left, double top)
 }
 
 }  // namespace
+
+bool HasBars(const ErrorPicture& picture) {
+  return picture.from_zero && !NumbersOf(picture.x_labels).has_value();
+}
 
 std::string ErrorPanelsSvg(const ErrorPicture& picture) {
   Picture drawn(picture);

@@ -39,6 +39,9 @@ struct ErrorPicture {
   std::vector<ErrorPanel> panels;
 };
 
+// Whether values stand as bars, in which the part of each is hatched.
+bool HasBars(const ErrorPicture& picture);
+
 // An <svg>: the median, its error bar, and every value as a faint dot; "" where there is nothing to
 // draw. Numbers stand where they are on their axis, a logarithmic one where they span a factor of
 // eight or more.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "experiment/link_plan.h"
@@ -12,22 +11,14 @@ namespace {
 
 constexpr double kMega = 1e6;
 constexpr double kDefaultMessageUs = 100;
-constexpr char kNoLink[] = "none";
 
-bool IsOfExchange(const PlannedAxis& axis) {
-  for (const std::vector<std::string>& settings : axis.settings) {
-    for (const std::string& setting : settings) {
-      for (const char* field :
-           {"exchange=", "collective.algorithm=", "placement.kind=", "cluster.servers="}) {
-        if (absl::StartsWith(setting, field)) return true;
-      }
-    }
-  }
-  return false;
-}
+constexpr const char* kExchangeFields[] = {
+    "exchange=", "collective.algorithm=", "placement.kind=", "cluster.servers="};
 
 bool IsPlain(const JobConfig& config) {
-  return config.sync().policy() == SyncConfig::BSP &&
+  const ImpairConfig& impair = config.comm().impair();
+  return config.sync().policy() == SyncConfig::BSP && config.sync().replicas() <= 1 &&
+         impair.rate_mbit() == 0 && impair.delay_ms() == 0 && impair.loss() == 0 &&
          config.cluster().virtual_workers() == config.cluster().workers() &&
          config.collective().format() == CollectiveConfig::FP32 &&
          config.comm().pull_format() == CommConfig::FP32 &&
@@ -40,15 +31,10 @@ std::optional<LinkCost> LinkCostOf(const Experiment& file, const PlannedCase& on
   const TestbedPlace& testbed = one.place.testbed();
   const uint32_t workers = one.config.cluster().workers();
   const auto rate = ParseLinkRate(testbed.link());
-  if (!one.place.has_testbed() || !rate.ok() || workers < 2 || !IsPlain(one.config)) return {};
+  if (!HasLinks(one.place) || !rate.ok() || workers < 2 || !IsPlain(one.config)) return {};
   if (testbed.hosts() > 0 && testbed.hosts() != exchange.Hosts(workers)) return {};
   const double message_us = file.has_message_us() ? file.message_us() : kDefaultMessageUs;
   return LinkCost{.alpha = message_us * 1e-6, .beta = 1 / PayloadBytesPerSecond(*rate)};
-}
-
-std::optional<RepeatSpread> SpreadOf(const ExperimentResults& results, const PlannedCase& one,
-                                     const char* measure) {
-  return SpreadOfRepeats(results.Values(one, *FindMeasure(measure)));
 }
 
 // Of the workers, or the servers, the one that held most.
@@ -93,14 +79,14 @@ std::vector<ExchangePoint> ExchangePointsOf(const ExperimentResults& results) {
     if (!exchange.has_value()) continue;
     ExchangePoint point{.exchange = *exchange,
                         .workers = one.config.cluster().workers(),
-                        .link = one.place.has_testbed() ? one.place.testbed().link() : kNoLink,
-                        .step_ms = SpreadOf(results, one, "step_time"),
-                        .link_mb = SpreadOf(results, one, "one_way_bytes"),
+                        .link = HasLinks(one.place) ? one.place.testbed().link() : kNoLink,
+                        .step_ms = results.SpreadOf(one, "step_time"),
+                        .link_mb = results.SpreadOf(one, "one_way_bytes"),
                         .link_cost = LinkCostOf(plan.file, one, *exchange)};
     std::vector<std::string> names, others;
     for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
       const std::string& label = plan.axes[axis].labels[one.values[axis]];
-      if (IsOfExchange(plan.axes[axis])) {
+      if (SetsAny(plan.axes[axis], kExchangeFields)) {
         names.push_back(label);
       } else {
         others.push_back(absl::StrCat(plan.axes[axis].name, " ", label));
@@ -108,7 +94,7 @@ std::vector<ExchangePoint> ExchangePointsOf(const ExperimentResults& results) {
     }
     point.name = names.empty() ? one.name : absl::StrJoin(names, ", ");
     point.group = absl::StrJoin(others, ", ");
-    if (const auto pushed = SpreadOf(results, one, "pushed_bytes")) {
+    if (const auto pushed = results.SpreadOf(one, "pushed_bytes")) {
       point.model_bytes = pushed->median * kMega / point.workers;
     }
     if (point.link_cost.has_value() && point.model_bytes > 0) {

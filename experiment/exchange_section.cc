@@ -162,15 +162,6 @@ std::string Pictures(const std::vector<ExchangePoint>& points) {
                  MemorySvg(points)));
 }
 
-// Where the first column has another value.
-std::vector<size_t> GroupLines(const Table& table) {
-  std::vector<size_t> groups;
-  for (size_t i = 2; i < table.size(); ++i) {
-    if (table[i][0] != table[i - 1][0]) groups.push_back(i);
-  }
-  return groups;
-}
-
 std::string TablesHtml(const std::vector<ExchangePoint>& points) {
   const Table model = ModelTable(points), memory = MemoryTable(points);
   std::string html;
@@ -186,14 +177,15 @@ std::string TablesHtml(const std::vector<ExchangePoint>& points) {
         "Alpha-beta: one phase after the other; overlapped: links busy both ways at once; x: "
         "measured over it. Busiest link: of all hosts, in its busier direction, headers included; "
         "by formula: payload.</p>\n",
-        TableHtml(model, GroupLines(model)));
+        TableHtml(model, GroupsBegin(model)));
   }
   if (memory.size() > 1) {
     absl::StrAppend(
         &html,
         "<h3>Memory</h3>\n<p>MB, of the worker and the server that hold most. Lectures: of a "
         "worker with the server beside it, FP32: 16 Psi, 8 Psi + 8 Psi / N, 4 Psi + 12 Psi / N, "
-        "16 Psi / N; of a parameter server's worker alone 8 Psi.</p>\n",
+        "16 Psi / N; of a parameter server's worker alone 8 Psi. Each case with the first "
+        "values of the other axes.</p>\n",
         TableHtml(memory, {}));
   }
   return html;

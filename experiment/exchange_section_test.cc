@@ -135,6 +135,7 @@ TEST(ExchangePoints, HaveNoFormulaOfWhatItDoesNotSay) {
   EXPECT_FALSE(has("workers: 4", "workers: 4 virtual_workers: 8"));
   EXPECT_FALSE(has("train {", "comm { push_codec { bf16 {} } } train {"));
   EXPECT_FALSE(has("train {", "comm { pull_format: BF16 } train {"));
+  EXPECT_FALSE(has("train {", "comm { impair { delay_ms: 1 } } train {"));
   EXPECT_FALSE(has("\"none\", \"200mbit\"", "\"none\""));
   EXPECT_FALSE(has("sections", "set: \"place.testbed.hosts=3\" sections"));
 }

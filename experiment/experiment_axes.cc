@@ -36,6 +36,16 @@ std::string NearestPart(const google::protobuf::Descriptor& root, const std::str
 
 }  // namespace
 
+bool SetsAny(const PlannedAxis& axis, std::span<const char* const> beginnings) {
+  const auto is_set = [&](const std::string& setting) {
+    return std::any_of(beginnings.begin(), beginnings.end(),
+                       [&](const char* begin) { return absl::StartsWith(setting, begin); });
+  };
+  return std::any_of(axis.settings.begin(), axis.settings.end(), [&](const auto& of_value) {
+    return std::any_of(of_value.begin(), of_value.end(), is_set);
+  });
+}
+
 bool IsExperimentName(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) || c == '-' || c == '_';

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,9 @@ struct PlannedAxis {
   std::vector<std::string> labels;
   std::vector<std::vector<std::string>> settings;  // by label
 };
+
+// Whether a value of the axis sets something that begins so: "comm.scheduler=", "straggler.".
+bool SetsAny(const PlannedAxis& axis, std::span<const char* const> beginnings);
 
 // Letters, digits, '-', '_', and some.
 bool IsExperimentName(const std::string& text);

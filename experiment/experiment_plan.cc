@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "experiment/experiment_axes.h"
 #include "experiment/experiment_proto_text.h"
@@ -31,7 +30,19 @@ constexpr double kMostMessageUs = 1e6;
 constexpr size_t kLongestFolder = 80;
 constexpr char kDefaultLink[] = "200mbit";
 
+// What place.testbed.loopback sets. Each lane would have the rate.
+constexpr char kRateField[] = "comm.impair.rate_mbit=", kSharedField[] = "comm.shared_memory=",
+               kLanesField[] = "cluster.lanes_per_server=";
+
 using Path = std::vector<ExperimentText::Step>;
+
+// What a case sets may give another text.
+std::vector<std::string> WithText(const ExperimentPlan& plan, const PlannedCase& one) {
+  std::vector<std::string> overrides;
+  if (!plan.made_up_text_path.empty()) overrides.push_back("data.path=" + plan.made_up_text_path);
+  overrides.insert(overrides.end(), one.overrides.begin(), one.overrides.end());
+  return overrides;
+}
 
 class Planner {
  public:
@@ -188,8 +199,7 @@ absl::Status Planner::MakeCase(const std::vector<size_t>& values) {
   const absl::Status place = CheckPlace(one);
   if (!place.ok()) return refuse(std::string(place.message()));
   const std::vector<std::string> overrides = [&] {
-    std::vector<std::string> all = one.overrides;
-    if (!plan_.made_up_text_path.empty()) all.push_back("data.path=" + plan_.made_up_text_path);
+    std::vector<std::string> all = WithText(plan_, one);
     if (file_.has_first_seed()) all.push_back(absl::StrCat("seed=", file_.first_seed()));
     return all;
   }();
@@ -229,26 +239,37 @@ absl::Status Planner::CheckPlace(PlannedCase& one) {
                                                    kMostTestbedHosts));
   }
   if (testbed.link().empty()) testbed.set_link(kDefaultLink);
-  if (testbed.link() == "none") return absl::OkStatus();
+  if (testbed.link() == kNoLink) return absl::OkStatus();
   const absl::StatusOr<double> rate = ParseLinkRate(testbed.link());
   if (!rate.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("place.testbed.link: none, or ", rate.status().message()));
   }
   if (!testbed.loopback()) return absl::OkStatus();
-  // Each lane would have the rate.
-  for (const std::string& setting :
-       {absl::StrFormat("comm.impair.rate_mbit=%.9g", *rate * 1e-6),
-        std::string("comm.shared_memory=false"), std::string("cluster.lanes_per_server=1")}) {
-    one.overrides.push_back(setting);
+  for (const std::string& setting : one.overrides) {
+    if (absl::StartsWith(setting, kRateField) || absl::StartsWith(setting, kSharedField) ||
+        absl::StartsWith(setting, kLanesField)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(setting, ": place.testbed.loopback sets it; leave one of them out"));
+    }
   }
+  one.overrides.push_back(absl::StrFormat("%s%.9g", kRateField, *rate * 1e-6));
+  one.overrides.push_back(absl::StrCat(kSharedField, "false"));
+  one.overrides.push_back(absl::StrCat(kLanesField, "1"));
   place.mutable_local();
   return absl::OkStatus();
 }
 
 absl::StatusOr<const Measure*> Planner::TakeMeasure(const Path& path,
                                                     const std::string& name) const {
-  if (const Measure* measure = FindMeasure(name); measure != nullptr) return measure;
+  const Measure* measure = FindMeasure(name);
+  if (name == "loss_at_samples" && !file_.has_at_samples()) {
+    return text_.Error(path, "loss_at_samples needs `at_samples`");
+  }
+  if (name == "time_to_loss" && !file_.has_target_loss()) {
+    return text_.Error(path, "time_to_loss needs `target_loss`");
+  }
+  if (measure != nullptr) return measure;
   return text_.Error(
       path, absl::StrCat("there is no measure ", name, "; there is ",
                          absl::StrJoin(MeasureNames(), ", "), DidYouMean(name, MeasureNames())));
@@ -262,12 +283,6 @@ absl::Status Planner::TakeMeasures() {
     ASSIGN_OR_RETURN(const Measure* measure, TakeMeasure(path, names[i]));
     if (std::find(plan_.measures.begin(), plan_.measures.end(), measure) != plan_.measures.end()) {
       return text_.Error(path, absl::StrCat("measure ", names[i], " is there twice"));
-    }
-    if (names[i] == "loss_at_samples" && !file_.has_at_samples()) {
-      return text_.Error(path, "loss_at_samples needs `at_samples`");
-    }
-    if (names[i] == "time_to_loss" && !file_.has_target_loss()) {
-      return text_.Error(path, "time_to_loss needs `target_loss`");
     }
     plan_.measures.push_back(measure);
   }
@@ -296,6 +311,11 @@ absl::StatusOr<PlannedFigure> Planner::TakeFigure(const Path& path, const Figure
   }
   if (!figure.part().empty()) {
     ASSIGN_OR_RETURN(planned.part, TakeMeasure(path, figure.part()));
+  }
+  if (planned.part != nullptr &&
+      absl::string_view(planned.part->unit) != absl::string_view(planned.measure->unit)) {
+    return text_.Error(path, absl::StrCat("figures: `part` ", planned.part->name,
+                                          " is of another unit than ", planned.measure->name));
   }
   if (!figure.over().empty()) {
     ASSIGN_OR_RETURN(planned.over, axes_.FindAxis(path, figure.over()));
@@ -444,8 +464,7 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentSource& source) {
 
 std::vector<std::string> OverridesOf(const ExperimentPlan& plan, const PlannedCase& one,
                                      uint32_t repeat) {
-  std::vector<std::string> overrides = one.overrides;
-  if (!plan.made_up_text_path.empty()) overrides.push_back("data.path=" + plan.made_up_text_path);
+  std::vector<std::string> overrides = WithText(plan, one);
   overrides.push_back(absl::StrCat("seed=", plan.seed(repeat)));
   return overrides;
 }
@@ -455,7 +474,7 @@ std::string ExperimentHelp() {
   std::string help = absl::StrCat(text.substr(0, text.find("syntax =")),
                                   text.substr(text.find("message Experiment")), "\nMeasures:\n");
   for (const Measure& measure : Measures()) {
-    absl::StrAppendFormat(&help, "  %-16s %s%s%s\n", measure.name, measure.meaning,
+    absl::StrAppendFormat(&help, "  %-20s %s%s%s\n", measure.name, measure.meaning,
                           *measure.unit == 0 ? "" : ", ", measure.unit);
   }
   return help;

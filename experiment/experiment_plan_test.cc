@@ -148,6 +148,30 @@ TEST(ExperimentPlan, TakesALinkWithoutHostsForWhatEachProcessSends) {
   EXPECT_EQ(hosts->cases[1].place.testbed().link(), "100mbit");
 }
 
+TEST(ExperimentPlan, RefusesWhatALinkWithoutHostsSetsItself) {
+  for (const char* setting :
+       {"cluster.lanes_per_server=2", "comm.shared_memory=true", "comm.impair.rate_mbit=5"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat(kFile, "place { testbed { loopback: true } }\nset: \"",
+                                     setting, "\"")),
+                AllOf(HasSubstr(setting), HasSubstr("place.testbed.loopback")));
+  }
+}
+
+TEST(ExperimentPlan, TakesTextsOfAnAxis) {
+  const auto plan = PlanExperiment({.text = R"(
+name: "texts"
+question: "?"
+job { data { tokenizer: CHARACTER } }
+made_up_text_bytes: 1000
+axes { field: "data.path" values: ["a.txt", "b.txt"] }
+)",
+                                    .name = "a",
+                                    .made_up_text_path = "m.txt"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->cases[0].config.data().path(), "a.txt");
+  EXPECT_EQ(plan->cases[1].config.data().path(), "b.txt");
+}
+
 TEST(ExperimentPlan, MakesNoTextUpWhereOneIsGiven) {
   const std::string text = absl::StrCat(R"(
 name: "text"

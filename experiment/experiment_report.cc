@@ -147,15 +147,6 @@ std::string Timelines(const ExperimentResults& results) {
                     WorkerTimelinesSvg(drawn, kTimelineSteps, std::nullopt));
 }
 
-// Where the first axis has another value.
-std::vector<size_t> GroupsOf(const std::vector<std::vector<std::string>>& table) {
-  std::vector<size_t> groups;
-  for (size_t i = 2; i < table.size(); ++i) {
-    if (table[i][0] != table[i - 1][0]) groups.push_back(i);
-  }
-  return groups;
-}
-
 std::string Sections(const ExperimentResults& results) {
   std::string html;
   for (const int section : results.plan.file.sections()) {
@@ -184,12 +175,12 @@ std::string Capitalized(std::string text) {
   return text;
 }
 
-std::string FigureText(const ExperimentPlan& plan, const PlannedFigure& figure) {
+std::string FigureText(const ExperimentPlan& plan, const PlannedFigure& figure, bool has_bars) {
   const Measure& measure = *figure.measure;
   const std::string interval = IntervalMeaning(plan.repeats);
   std::string text = Capitalized(absl::StrCat(
       measure.meaning, "; ", measure.better == Better::kLower ? "lower" : "higher", " is better."));
-  if (figure.part != nullptr) {
+  if (figure.part != nullptr && has_bars) {
     absl::StrAppend(&text, " Hatched: ", figure.part->name, ", ", figure.part->meaning, ".");
   }
   if (figure.panels.has_value()) absl::StrAppend(&text, " Every panel has a scale of its own.");
@@ -245,8 +236,9 @@ std::vector<DrawnFigure> DrawFigures(const ExperimentResults& results) {
     if (title.empty()) {
       title = Capitalized(absl::StrReplaceAll(figure.measure->name, {{"_", " "}}));
     }
+    const ErrorPicture picture = PictureOf(results, figure);
     drawn.push_back(
-        {title, FigureText(results.plan, figure), ErrorPanelsSvg(PictureOf(results, figure))});
+        {title, FigureText(results.plan, figure, HasBars(picture)), ErrorPanelsSvg(picture)});
   }
   return drawn;
 }
@@ -263,11 +255,11 @@ std::string ExperimentReportHtml(const ExperimentResults& results) {
   absl::StrAppend(&html, Sections(results));
   const auto measures = MeasureTable(results);
   absl::StrAppend(&html, "<h2>All cases</h2>\n<p>Figures are ", SpreadMeaning(results.plan.repeats),
-                  ".</p>\n", MeaningsHtml(results), TableHtml(measures, GroupsOf(measures)));
+                  ".</p>\n", MeaningsHtml(results), TableHtml(measures, GroupsBegin(measures)));
   const auto baseline = BaselineTable(results);
   if (!baseline.empty()) {
     absl::StrAppend(&html, "<h2>Beside the baseline</h2>\n<p>", XmlEscaped(BaselineText(results)),
-                    "</p>\n", TableHtml(baseline, GroupsOf(baseline)));
+                    "</p>\n", TableHtml(baseline, GroupsBegin(baseline)));
   }
   const std::vector<std::string> failures = Failures(results);
   if (!failures.empty()) absl::StrAppend(&html, "<h2>What failed</h2>\n", ListHtml(failures));

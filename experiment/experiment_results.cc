@@ -1,13 +1,13 @@
 #include "experiment/experiment_results.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "experiment/figure_text.h"
+#include "experiment/link_plan.h"
 
 namespace tug {
 namespace {
@@ -54,7 +54,7 @@ std::string PlacesText(const ExperimentPlan& plan) {
   std::vector<std::string> texts;
   for (const PlannedCase& one : plan.cases) {
     std::string text = "processes of this machine";
-    if (one.place.has_testbed() && one.place.testbed().link() != "none") {
+    if (HasLinks(one.place)) {
       text = absl::StrCat("hosts of deploy/testbed on one machine, links of ",
                           one.place.testbed().link());
     } else if (one.place.has_hosts()) {
@@ -99,6 +99,11 @@ std::vector<double> ExperimentResults::Values(const PlannedCase& one,
     if (value.has_value()) values.push_back(*value);
   }
   return values;
+}
+
+std::optional<RepeatSpread> ExperimentResults::SpreadOf(const PlannedCase& one,
+                                                        const char* measure) const {
+  return SpreadOfRepeats(Values(one, *FindMeasure(measure)));
 }
 
 std::optional<PairedComparison> ExperimentResults::Compare(size_t number,
@@ -258,7 +263,8 @@ std::vector<std::pair<std::string, std::string>> ResultSettings(const Experiment
       {"when", WhenText(results)}};
   if (plan.file.warm_up_steps() > 0) {
     settings.push_back(
-        {"left out", absl::StrCat("the first ", plan.file.warm_up_steps(), " steps of every job")});
+        {"left out", absl::StrCat("the first ", plan.file.warm_up_steps(),
+                                  " steps of every job (with local steps, as many batches)")});
   }
   for (const Condition& condition : plan.file.when()) {
     if (!condition.has_warm_up_steps()) continue;

@@ -37,6 +37,8 @@ struct ExperimentResults {
   const ExperimentRow* Find(const PlannedCase& one, uint32_t repeat) const;
   // Of the repeats that have one.
   std::vector<double> Values(const PlannedCase& one, const Measure& measure) const;
+  // Of them. REQUIRES: there is such a measure.
+  std::optional<RepeatSpread> SpreadOf(const PlannedCase& one, const char* measure) const;
   // One case with another, in the repeats that both have. None: there are none.
   std::optional<PairedComparison> CompareWith(size_t number, size_t other,
                                               const Measure& measure) const;

@@ -29,6 +29,10 @@ absl::StatusOr<double> ParseLinkRate(const std::string& text) {
   return number * unit;
 }
 
+bool HasLinks(const Place& place) {
+  return place.has_testbed() && !place.testbed().loopback() && place.testbed().link() != kNoLink;
+}
+
 double PayloadBytesPerSecond(double bits_per_second) { return bits_per_second / 8 * 1448 / 1514; }
 
 double BusiestLinkModels(const JobHosts& nodes) {

@@ -11,12 +11,17 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "proto/experiment.pb.h"
 
 namespace tug {
 
 // "200mbit" -> 2e8 bits a second; as deploy/testbed takes it: a whole number and bit, kbit, mbit or
 // gbit. INVALID_ARGUMENT for others.
 absl::StatusOr<double> ParseLinkRate(const std::string& text);
+
+inline constexpr char kNoLink[] = "none";
+// Whether the place is hosts with links between them that are made for it.
+bool HasLinks(const Place& place);
 
 // Bytes of payload that a TCP stream carries over such a link each second: 1448 of the 1514 bytes
 // of an Ethernet frame.

@@ -52,7 +52,8 @@ Value MeanStepTime(const MeasuredRun& run) {
 // heartbeats.
 Value JobStepRate(const MeasuredRun& run) {
   if (run.config.sync().policy() != SyncConfig::BSP) {
-    return StepRate(run.figures, run.warm_up_steps);
+    const double rate = StepRate(run.figures, run.warm_up_steps);
+    return rate > 0 ? Value(rate) : std::nullopt;
   }
   const Value seconds = MeanOfSteps(run, [](const StepPoint& p) { return p.mean_seconds; });
   if (!seconds.has_value() || *seconds <= 0) return std::nullopt;

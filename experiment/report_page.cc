@@ -118,6 +118,14 @@ std::string TableHtml(const std::vector<std::vector<std::string>>& table,
   return html + "</table></div>\n";
 }
 
+std::vector<size_t> GroupsBegin(const std::vector<std::vector<std::string>>& table) {
+  std::vector<size_t> groups;
+  for (size_t i = 2; i < table.size(); ++i) {
+    if (table[i][0] != table[i - 1][0]) groups.push_back(i);
+  }
+  return groups;
+}
+
 std::string FigureHtml(const std::string& heading, const std::string& text,
                        const std::string& svg) {
   if (svg.empty()) return "";
@@ -169,6 +177,10 @@ std::string Swatch(const std::string& style) {
 std::string WaitSwatch() {
   return Swatch(
       "background:repeating-linear-gradient(45deg, var(--wait) 0 2px, transparent 2px 5px)");
+}
+
+std::string BoundSwatch() {
+  return Swatch("height:0;border-top:2px dashed var(--bound);margin-bottom:4px");
 }
 
 }  // namespace tug

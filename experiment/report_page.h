@@ -25,6 +25,9 @@ std::string SettingsHtml(const std::vector<std::pair<std::string, std::string>>&
 std::string TableHtml(const std::vector<std::vector<std::string>>& table,
                       const std::vector<size_t>& groups_begin);
 
+// Such lines: those whose first column has another value than the line above.
+std::vector<size_t> GroupsBegin(const std::vector<std::vector<std::string>>& table);
+
 // A heading, a paragraph (HTML) and a picture on a card; nothing without the picture.
 std::string FigureHtml(const std::string& heading, const std::string& text, const std::string& svg);
 // A list of texts; nothing without any.
@@ -43,8 +46,9 @@ std::string SeriesLegend(const std::vector<std::string>& names);
 
 // A patch of a colour, for legends. `style`: CSS of it.
 std::string Swatch(const std::string& style);
-// That of waiting.
+// That of waiting, and that of a bound.
 std::string WaitSwatch();
+std::string BoundSwatch();
 
 }  // namespace tug
 

@@ -51,7 +51,6 @@ NodeFigures NodeOf(const Json& line) {
   const auto bytes = [&](const char* name) { return line.value(name, uint64_t{0}); };
   return {.node_id = line.value("node", 0u),
           .server = line.value("role", "") == "server",
-          .socket_bytes = bytes("socket_bytes"),
           .held = {.weights = bytes("weight_bytes"),
                    .gradients = bytes("gradient_bytes"),
                    .optimizer = bytes("optimizer_bytes"),

@@ -60,8 +60,7 @@ struct HeldBytes {
 // A node that was there at the end.
 struct NodeFigures {
   uint32_t node_id = 0;
-  bool server = false;        // else a worker
-  uint64_t socket_bytes = 0;  // it gave to sockets, headers included
+  bool server = false;  // else a worker
   HeldBytes held;
 };
 

@@ -20,7 +20,7 @@ constexpr double kSecondsBetweenSchedules = 0.6;
 
 // Bits a second; none: the place has no links.
 std::optional<double> TestbedRate(const Place& place) {
-  if (!place.has_testbed()) return std::nullopt;
+  if (!HasLinks(place)) return std::nullopt;
   const absl::StatusOr<double> rate = ParseLinkRate(place.testbed().link());
   return rate.ok() ? std::optional(*rate) : std::nullopt;
 }
@@ -28,7 +28,7 @@ std::optional<double> TestbedRate(const Place& place) {
 bool HasAHostForEachNode(const JobConfig& config, const Place& place) {
   const uint32_t nodes = config.cluster().servers() + config.cluster().workers();
   const uint32_t hosts = place.testbed().hosts();
-  return !HasServersBesideWorkers(config) && (hosts == 0 || hosts >= nodes);
+  return !StartsServersBesideWorkers(config) && (hosts == 0 || hosts >= nodes);
 }
 
 bool IsImpaired(const ImpairConfig& impair) {
@@ -109,7 +109,7 @@ LinkLoad LinkLoadOf(const JobConfig& config, const Place& place) {
                 .compute_seconds = (ReplayForwardMs(profile) + ReplayBackwardMs(profile)) * 1e-3};
   const std::optional<double> link = TestbedRate(place);
   const double bits = link.value_or(config.comm().impair().rate_mbit() * 1e6);
-  if (bits <= 0 || HasServersBesideWorkers(config)) return load;
+  if (bits <= 0 || StartsServersBesideWorkers(config)) return load;
   // Each process has a rate of its own where there are no hosts.
   const uint32_t hosts = link.has_value() ? place.testbed().hosts() : 0;
   const double models = BusiestLinkModels({.servers = config.cluster().servers(),

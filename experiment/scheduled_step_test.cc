@@ -84,6 +84,7 @@ TEST(ScheduledStep, IsNotWorkedOutOfOtherPlacesAndJobs) {
   EXPECT_TRUE(nothing(Job(), Testbed(3))) << "nodes share links";
   EXPECT_TRUE(nothing(Job({"comm.impair.rate_mbit=200"}), Testbed(6)));
   EXPECT_TRUE(nothing(Job({"sync.policy=ASP"}), Testbed(6)));
+  EXPECT_TRUE(nothing(Job({"placement.kind=MIXED", "cluster.servers=6"}), Testbed(0)));
 }
 
 TEST(ScheduledStep, PredictsAutoUnderWhatItSettledOnInTime) {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -25,14 +24,9 @@ constexpr char kHeading[] = "Order of sending";
 constexpr double kNoDifference = 0.005;   // of a speed-up from 1
 constexpr double kFewMilliseconds = 100;  // fewer are shown with a digit after the point
 
-bool IsOfOrder(const PlannedAxis& axis) {
-  for (const std::vector<std::string>& settings : axis.settings) {
-    for (const std::string& setting : settings) {
-      if (absl::StartsWith(setting, "comm.scheduler=")) return true;
-    }
-  }
-  return false;
-}
+constexpr const char* kOrderFields[] = {"comm.scheduler="};
+
+bool IsOfOrder(const PlannedAxis& axis) { return SetsAny(axis, kOrderFields); }
 
 CommConfig::Scheduler SchedulerOf(const PlannedCase& one) { return one.config.comm().scheduler(); }
 
@@ -70,21 +64,16 @@ std::string LabelOf(const std::string& order, const PlannedCase& one, const Case
                          ByteSizeText(settled->credit_bytes));
 }
 
-std::optional<RepeatSpread> SpreadOf(const ExperimentResults& results, const PlannedCase& one,
-                                     const char* measure) {
-  return SpreadOfRepeats(results.Values(one, *FindMeasure(measure)));
-}
-
 std::optional<OrderResult> ResultOf(const ExperimentResults& results, size_t number) {
   const PlannedCase& one = results.plan.cases[number];
-  const auto milliseconds = SpreadOf(results, one, "mean_step_time");
+  const auto milliseconds = results.SpreadOf(one, "mean_step_time");
   if (!milliseconds.has_value() || milliseconds->median <= 0) return std::nullopt;
   const CaseCourse* course = CourseOf(results, number);
   OrderResult result{
       .number = number, .order = OrderOf(results.plan, one), .milliseconds = *milliseconds};
   result.label = LabelOf(result.order, one, course);
   const auto median = [&](const char* measure) {
-    const auto spread = SpreadOf(results, one, measure);
+    const auto spread = results.SpreadOf(one, measure);
     return spread.has_value() ? spread->median : 0;
   };
   result.exposed_milliseconds = median("exposed_time");
@@ -99,20 +88,6 @@ std::optional<OrderResult> ResultOf(const ExperimentResults& results, size_t num
   return result;
 }
 
-std::optional<RepeatSpread> SpeedUp(const ExperimentResults& results, const PlannedCase& fifo,
-                                    const PlannedCase& one) {
-  std::vector<std::pair<double, double>> pairs;
-  for (uint32_t repeat = 0; repeat < results.plan.repeats; ++repeat) {
-    const ExperimentRow* slow = results.Find(fifo, repeat);
-    const ExperimentRow* fast = results.Find(one, repeat);
-    if (slow == nullptr || fast == nullptr) continue;
-    const auto before = slow->Find("mean_step_time"), after = fast->Find("mean_step_time");
-    if (before.has_value() && after.has_value()) pairs.emplace_back(*before, *after);
-  }
-  const auto compared = ComparePairs(pairs, Comparing::kRatio, /*lower_is_better=*/false);
-  return compared.has_value() ? std::optional(compared->spread) : std::nullopt;
-}
-
 // Of orders that are not FIFO themselves.
 void AddSpeedUps(const ExperimentResults& results, OrderGroup& group) {
   const std::vector<PlannedCase>& cases = results.plan.cases;
@@ -123,7 +98,9 @@ void AddSpeedUps(const ExperimentResults& results, OrderGroup& group) {
   if (fifo == group.orders.end()) return;
   for (OrderResult& result : group.orders) {
     if (is_fifo(result)) continue;
-    result.speed_up = SpeedUp(results, cases[fifo->number], cases[result.number]);
+    const auto compared =
+        results.CompareWith(fifo->number, result.number, *FindMeasure("mean_step_time"));
+    if (compared.has_value()) result.speed_up = compared->spread;
   }
 }
 
@@ -202,7 +179,7 @@ std::string PredictionFinding(const std::vector<OrderGroup>& groups) {
 // In place of what is not worked out.
 std::string NoBoundText() {
   return "There is no lower bound and no prediction: both are of a testbed with a host for each "
-         "node (place.testbed), without comm.impair.";
+         "node (place.testbed), without comm.impair, and of BSP by push and pull.";
 }
 
 bool AnyBound(const std::vector<OrderGroup>& groups) {
@@ -272,10 +249,6 @@ std::string GroupHtml(const ExperimentResults& results, const OrderGroup& group)
                       TimelinesSvg(drawn, blocks, bound_seconds), "</div>\n");
 }
 
-std::string BoundSwatch() {
-  return Swatch("height:0;border-top:2px dashed var(--bound);margin-bottom:4px");
-}
-
 // What colours and rows of the timelines mean.
 std::string Legend() {
   constexpr size_t kShades = 6;
@@ -284,7 +257,7 @@ std::string Legend() {
     absl::StrAppend(&ramp, i == 0 ? "" : ", ", BlockColor(i, kShades, true));
   }
   return absl::StrCat(
-      "<h2>Timelines</h2>\n<p>One worker in the first repeat, from the beginning of a backward "
+      "<h3>Timelines</h3>\n<p>One worker in the first repeat, from the beginning of a backward "
       "pass to the end of the forward pass that needs what came of it. Colour is the block: ",
       Swatch(absl::StrCat("width:96px;background:linear-gradient(to right, ", ramp, ")")),
       "from the first, which is needed first, to the last. Light is forward, dark is backward. ",
@@ -334,8 +307,7 @@ std::vector<OrderGroup> OrderGroupsOf(const ExperimentResults& results) {
   return groups;
 }
 
-std::vector<std::string> SchedulingFindings(const ExperimentResults& results) {
-  const std::vector<OrderGroup> groups = OrderGroupsOf(results);
+std::vector<std::string> SchedulingFindings(const std::vector<OrderGroup>& groups) {
   std::vector<std::string> orders, findings;
   for (const OrderGroup& group : groups) {
     for (const OrderResult& result : group.orders) {
@@ -351,11 +323,12 @@ std::vector<std::string> SchedulingFindings(const ExperimentResults& results) {
   return findings;
 }
 
-std::vector<std::vector<std::string>> SchedulingTable(const ExperimentResults& results) {
+std::vector<std::vector<std::string>> SchedulingTable(const ExperimentResults& results,
+                                                      const std::vector<OrderGroup>& groups) {
   std::vector<std::vector<std::string>> table = {{"case", "order", "step, ms", "exposed, ms",
                                                   "overlap", "speed-up", "bound, ms", "x bound",
                                                   "simulated, ms", "deviation"}};
-  for (const OrderGroup& group : OrderGroupsOf(results)) {
+  for (const OrderGroup& group : groups) {
     const std::optional<double> bound = BoundMilliseconds(results, group);
     for (const OrderResult& order : group.orders) {
       const double milliseconds = order.milliseconds.median;
@@ -375,31 +348,29 @@ std::vector<std::vector<std::string>> SchedulingTable(const ExperimentResults& r
 std::string SchedulingHtml(const ExperimentResults& results) {
   const std::vector<OrderGroup> groups = OrderGroupsOf(results);
   if (groups.empty()) return "";
-  const auto table = SchedulingTable(results);
-  std::vector<size_t> rules;
-  for (size_t i = 2; i < table.size(); ++i) {
-    if (table[i][0] != table[i - 1][0]) rules.push_back(i);
-  }
+  const auto table = SchedulingTable(results, groups);
   std::string timelines;
   for (const OrderGroup& group : groups) timelines += GroupHtml(results, group);
-  return absl::StrCat(FigureHtml(kHeading,
+  return absl::StrCat("<h2>", kHeading, "</h2>\n",
+                      FigureHtml("Step times",
                                  absl::StrCat("Step times, medians over the repeats; ",
                                               WaitSwatch(), "of that, exposed communication. ",
                                               BoundSwatch(), "the lower bound."),
                                  BarsSvg(results, groups)),
-                      ListHtml(SchedulingFindings(results)), "<p>",
-                      XmlEscaped(MeaningText(results)), "</p>\n", TableHtml(table, rules),
+                      ListHtml(SchedulingFindings(groups)), "<p>", XmlEscaped(MeaningText(results)),
+                      "</p>\n", TableHtml(table, GroupsBegin(table)),
                       timelines.empty() ? "" : Legend(), timelines);
 }
 
 std::string SchedulingMarkdown(const ExperimentResults& results) {
-  if (OrderGroupsOf(results).empty()) return "";
-  std::string text = absl::StrCat("\n## ", kHeading, "\n\n");
-  for (const std::string& finding : SchedulingFindings(results)) {
+  const std::vector<OrderGroup> groups = OrderGroupsOf(results);
+  if (groups.empty()) return "";
+  std::string text = absl::StrCat("## ", kHeading, "\n\n");
+  for (const std::string& finding : SchedulingFindings(groups)) {
     absl::StrAppend(&text, "- ", finding, "\n");
   }
   return absl::StrCat(text, "\n", MeaningText(results), "\n\n",
-                      MarkdownTable(SchedulingTable(results)));
+                      MarkdownTable(SchedulingTable(results, groups)), "\n");
 }
 
 }  // namespace tug

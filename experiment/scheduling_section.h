@@ -39,9 +39,10 @@ struct OrderGroup {
 std::vector<OrderGroup> OrderGroupsOf(const ExperimentResults& results);
 
 // Speed-up, bound and prediction in words, a sentence each.
-std::vector<std::string> SchedulingFindings(const ExperimentResults& results);
+std::vector<std::string> SchedulingFindings(const std::vector<OrderGroup>& groups);
 // A line for each case; the first one has the headings.
-std::vector<std::vector<std::string>> SchedulingTable(const ExperimentResults& results);
+std::vector<std::vector<std::string>> SchedulingTable(const ExperimentResults& results,
+                                                      const std::vector<OrderGroup>& groups);
 
 // What is found out, step times as bars, the table, and for each group the timelines of its orders
 // one under another, the fluid schedule of the bound last. "": nothing has been measured yet.

@@ -89,7 +89,7 @@ ExperimentResults Sample() {
 }
 
 TEST(SchedulingSection, HasALineForEachCase) {
-  const auto table = SchedulingTable(Sample());
+  const auto table = SchedulingTable(Sample(), OrderGroupsOf(Sample()));
   ASSERT_EQ(table.size(), 7u);
   EXPECT_THAT(table[1], ElementsAre("model a<b", "FIFO", "200 [200, 220]", "50", "75%", "-", "80",
                                     "2.50", "210", "+5.0%"));
@@ -102,7 +102,7 @@ TEST(SchedulingSection, HasALineForEachCase) {
 
 TEST(SchedulingSection, SaysWhatPaysAndHowSureThatIs) {
   EXPECT_THAT(
-      SchedulingFindings(Sample()),
+      SchedulingFindings(OrderGroupsOf(Sample())),
       ElementsAre("FIFO: 2.50 of the lower bound",
                   "BYTESCHEDULER: 0.80 to 2.00 times as fast as FIFO, most with model a<b; all of "
                   "the interval is above 1.005 in 1 of 2 cases, below 0.995 in 1; 1.25 to 3.12 of "
@@ -141,7 +141,8 @@ TEST(SchedulingSection, SaysWhyThereIsNoBound) {
     course.scheduled.bound.reset();
     course.scheduled.predicted_seconds.reset();
   }
-  EXPECT_THAT(SchedulingFindings(results).back(), HasSubstr("There is no lower bound"));
+  EXPECT_THAT(SchedulingFindings(OrderGroupsOf(results)).back(),
+              HasSubstr("There is no lower bound"));
   const std::string page = ExperimentReportHtml(results);
   ExpectWellFormed(page);
   EXPECT_THAT(SchedulingHtml(results), Not(HasSubstr("class=\"bound\"")));
@@ -163,7 +164,8 @@ TEST(SchedulingSection, IsWholeAtEveryStage) {
   results.rows[0].error = "gone";
   results.rows[0].measures.clear();
   ExpectWellFormed(ExperimentReportHtml(results));
-  EXPECT_EQ(SchedulingTable(results).size(), 7u) << "from the other repeats";
+  EXPECT_EQ(SchedulingTable(results, OrderGroupsOf(results)).size(), 7u)
+      << "from the other repeats";
 }
 
 TEST(SchedulingSection, NeedsAReplay) {

@@ -1,11 +1,9 @@
 #include "experiment/sync_results.h"
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
+#include <span>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -23,25 +21,12 @@ constexpr const char* kModeFields[] = {
     "sync.policy=", "sync.staleness=", "sync.backups=", "sync.local_steps="};
 constexpr const char* kStragglerFields[] = {"straggler."};
 
-template <typename Fields>
-bool Sets(const PlannedAxis& axis, const Fields& fields) {
-  for (const std::vector<std::string>& settings : axis.settings) {
-    for (const std::string& setting : settings) {
-      if (std::any_of(std::begin(fields), std::end(fields),
-                      [&](const char* field) { return absl::StartsWith(setting, field); })) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
 // The labels of the axes that set some of `fields`; empty: none does.
-template <typename Fields>
-std::string LabelsOf(const ExperimentPlan& plan, const PlannedCase& one, const Fields& fields) {
+std::string LabelsOf(const ExperimentPlan& plan, const PlannedCase& one,
+                     std::span<const char* const> fields) {
   std::vector<std::string> labels;
   for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-    if (!Sets(plan.axes[axis], fields)) continue;
+    if (!SetsAny(plan.axes[axis], fields)) continue;
     labels.push_back(plan.axes[axis].labels[one.values[axis]]);
   }
   return absl::StrJoin(labels, ", ");
@@ -50,11 +35,12 @@ std::string LabelsOf(const ExperimentPlan& plan, const PlannedCase& one, const F
 std::string TitleOf(const ExperimentPlan& plan, const PlannedCase& one) {
   std::vector<std::string> parts;
   for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-    if (Sets(plan.axes[axis], kModeFields) || Sets(plan.axes[axis], kStragglerFields)) continue;
+    if (SetsAny(plan.axes[axis], kModeFields) || SetsAny(plan.axes[axis], kStragglerFields))
+      continue;
     parts.push_back(
         absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].labels[one.values[axis]]));
   }
-  return parts.empty() ? "Sync policies" : absl::StrJoin(parts, ", ");
+  return absl::StrCat("Sync policies", parts.empty() ? "" : ", ", absl::StrJoin(parts, ", "));
 }
 
 StragglerKind KindOf(const StragglerConfig& straggler) {

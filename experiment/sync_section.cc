@@ -16,6 +16,8 @@
 namespace tug {
 namespace {
 
+constexpr size_t kDrawnSteps = 3;  // of the slowest worker, that timelines reach to
+
 std::string Speed(const SyncPart& part, size_t repeats) {
   std::string text = "Batches (";
   if (part.batch_samples > 0) absl::StrAppend(&text, part.batch_samples, " samples, ");
@@ -24,8 +26,7 @@ std::string Speed(const SyncPart& part, size_t repeats) {
   absl::StrAppend(&text,
                   interval.empty() ? "." : ": medians, with lines across them " + interval + ".");
   if (part.replay) {
-    absl::StrAppend(&text, " ",
-                    Swatch("height:0;border-top:2px dashed var(--bound);margin-bottom:4px"),
+    absl::StrAppend(&text, " ", BoundSwatch(),
                     "the most that a mode can keep of its undisturbed speed beside the slow "
                     "worker.");
   }
@@ -71,10 +72,6 @@ std::string Timelines(const SyncPart& part) {
 
 std::string Table(const SyncPart& part) {
   const std::vector<std::vector<std::string>> table = SyncTable(part);
-  std::vector<size_t> groups;
-  for (size_t i = 2; i < table.size(); ++i) {
-    if (table[i][0] != table[i - 1][0]) groups.push_back(i);
-  }
   return absl::StrCat(
       "<h3>All figures</h3>\n<p>Of bsp: speed over that of undisturbed bsp, repeat by repeat; of "
       "itself: over that of the same mode undisturbed; ",
@@ -83,7 +80,7 @@ std::string Table(const SyncPart& part) {
                   : "",
       "waits: part of the workers' time, and of the one that waited most. Staleness: mean and "
       "most.</p>\n",
-      TableHtml(table, groups));
+      TableHtml(table, GroupsBegin(table)));
 }
 
 std::string PartHtml(const SyncPart& part, size_t repeats) {

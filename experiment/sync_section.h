@@ -12,9 +12,6 @@
 
 namespace tug {
 
-// Steps of the slowest worker that timelines reach to.
-inline constexpr size_t kDrawnSteps = 3;
-
 std::string SyncSectionHtml(const ExperimentResults& results);
 // Tables and findings.
 std::string SyncSectionMarkdown(const ExperimentResults& results);

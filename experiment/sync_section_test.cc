@@ -1,6 +1,5 @@
 #include "experiment/sync_section.h"
 
-#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -164,7 +163,7 @@ TEST(SyncParts, AreOfTheOtherAxes) {
                   "exclude { where: \"mode=b<1>&\" }\nexclude { where: \"mode=local(4)\" }\n"));
   const std::vector<SyncPart> parts = SyncPartsOf(results);
   ASSERT_EQ(parts.size(), 4u);
-  EXPECT_EQ(parts[1].title, "replicas 1, servers 3");
+  EXPECT_EQ(parts[1].title, "Sync policies, replicas 1, servers 3");
   for (const SyncPart& part : parts) {
     EXPECT_EQ(part.cases.size(), 9u) << part.title;
     EXPECT_DOUBLE_EQ(CaseOf(part, "bsp", "slow").of_bsp->median, 0.25);

@@ -55,6 +55,19 @@ size_t BestOf(const ExperimentResults& results, const PlannedVerdict& verdict, s
   return best.value_or(number);
 }
 
+// Where cases are compared by the best of `best_over`, the case's own value of it may have none.
+std::optional<size_t> BaselineOf(const ExperimentPlan& plan, const PlannedVerdict& verdict,
+                                 size_t number) {
+  if (!verdict.best_over.has_value()) return plan.BaselineOf(number);
+  for (size_t i = 0; i < plan.cases.size(); ++i) {
+    std::vector<size_t> values = plan.cases[i].values;
+    values[*verdict.best_over] = plan.cases[number].values[*verdict.best_over];
+    if (values != plan.cases[number].values) continue;
+    if (const auto found = plan.BaselineOf(i); found.has_value()) return found;
+  }
+  return std::nullopt;
+}
+
 size_t WithoutValue(const ExperimentResults& results, const Measure& measure, size_t number,
                     size_t baseline) {
   size_t count = 0;
@@ -109,7 +122,8 @@ std::string CellText(const ExperimentResults& results, const PlannedVerdict& ver
                      : *one.answer == Answer::kNo ? verdict.no
                                                   : "not clear";
   if (one.compared.has_value()) {
-    absl::StrAppend(&text, ": ", ComparedText(one.compared->spread, measure), ", ", of);
+    absl::StrAppend(&text, ": ", ComparedText(one.compared->spread, measure),
+                    one.compared->spread.count < 2 ? " (one run)" : "", ", ", of);
   }
   if (one.without_value > 0) {
     absl::StrAppendFormat(&text, "; no finite value in %d of %d repeats", one.without_value,
@@ -128,19 +142,20 @@ VerdictTable TableOf(const ExperimentResults& results, const PlannedVerdict& ver
     in_columns.push_back(axis);
   }
   const auto& where = plan.file.baseline().where();
-  VerdictTable table{
-      .title = absl::StrCat(verdict.yes, ", or ", verdict.no),
-      .text = absl::StrCat(
-          verdict.measure->name, " beside that of ",
-          absl::StrJoin(where.begin(), where.end(), ", "), ", repeat by repeat: \"", verdict.yes,
-          "\" if it is ", LimitText(verdict), " over the whole interval in brackets, \"",
-          verdict.no, "\" if nowhere in it, else not clear. Then the median of the case.")};
+  VerdictTable table{.title = absl::StrCat(verdict.yes, ", or ", verdict.no),
+                     .text = absl::StrCat(verdict.measure->name, " beside that of ",
+                                          absl::StrJoin(where.begin(), where.end(), ", "),
+                                          ", repeat by repeat: \"", verdict.yes, "\" if it is ",
+                                          LimitText(verdict),
+                                          " over the whole interval in brackets, \"", verdict.no,
+                                          "\" if nowhere in it, else not clear; one run has no "
+                                          "interval. Then the median of the case.")};
   table.cells = {{absl::StrJoin(in_lines, ", ", [&](std::string* text, size_t axis) {
     absl::StrAppend(text, plan.axes[axis].name);
   })}};
   const auto line_of = [&](const std::string& name) -> std::vector<std::string>& {
-    for (auto& line : table.cells) {
-      if (line[0] == name) return line;
+    for (size_t i = 1; i < table.cells.size(); ++i) {
+      if (table.cells[i][0] == name) return table.cells[i];
     }
     return table.cells.emplace_back(std::vector<std::string>{name});
   };
@@ -167,7 +182,7 @@ std::vector<CaseVerdict> VerdictsOf(const ExperimentResults& results,
   std::vector<CaseVerdict> verdicts;
   for (size_t i = 0; i < results.plan.cases.size(); ++i) {
     if (BestOf(results, verdict, i) != i) continue;
-    CaseVerdict one{.number = i, .baseline = results.plan.BaselineOf(i)};
+    CaseVerdict one{.number = i, .baseline = BaselineOf(results.plan, verdict, i)};
     if (one.baseline.has_value()) {
       one.baseline = BestOf(results, verdict, *one.baseline);
       one.compared = results.CompareWith(i, *one.baseline, *verdict.measure);

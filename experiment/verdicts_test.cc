@@ -126,6 +126,24 @@ TEST(Verdicts, SayWhatHasNoFiniteValue) {
   EXPECT_EQ(none[0].cells[2][1], "not as well; no finite value in 3 of 3 repeats");
 }
 
+TEST(Verdicts, OfTheBestRateNeedNoBaselineOfThatRate) {
+  const std::string more =
+      "axes { name: \"rate\" field: \"optimizer.learning_rate\" values: [\"1e-3\", \"2e-3\"] }\n"
+      "exclude { where: \"codec=fp32\" where: \"rate=1e-3\" }\n"
+      "verdicts { measure: \"final_loss\" margin: -0.03 yes: \"as well\" no: \"not as well\" "
+      "best_over: \"rate\" }\n";
+  EXPECT_THAT(AnswersOf(Results(more, "final_loss", {{2.0}, {2.01}, {3.0}})),
+              ElementsAre(Answer::kYes));
+}
+
+TEST(Verdicts, TellALineFromTheHeadings) {
+  ExperimentResults results = Results(kPays, "step_time", {{100}, {50}});
+  results.plan.axes[0].labels[0] = results.plan.axes[0].name;
+  const auto tables = VerdictTables(results);
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_EQ(tables[0].cells.size(), 3u);
+}
+
 TEST(Verdicts, AreOfTheRateThatSuitsEachCaseBest) {
   const std::string more =
       "axes { name: \"rate\" field: \"optimizer.learning_rate\" values: [\"1e-3\", \"2e-3\"] }\n"
@@ -136,7 +154,7 @@ TEST(Verdicts, AreOfTheRateThatSuitsEachCaseBest) {
   EXPECT_THAT(
       tables[0].cells,
       ElementsAre(ElementsAre("codec", "final_loss"), ElementsAre("fp32", "2.0000 with rate=2e-3"),
-                  ElementsAre("int8", "as well: +0.0100, 2.0100 with rate=1e-3")));
+                  ElementsAre("int8", "as well: +0.0100 (one run), 2.0100 with rate=1e-3")));
 }
 
 TEST(Verdicts, AreWholeAtEveryStage) {
