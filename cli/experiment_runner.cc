@@ -7,16 +7,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <memory>
+#include <set>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file.h"
@@ -28,6 +26,7 @@
 #include "cli/own_bundle.h"
 #include "cli/version.h"
 #include "coordinator/run_folder.h"
+#include "experiment/case_choice.h"
 #include "experiment/experiment_plan.h"
 #include "experiment/experiment_report.h"
 #include "experiment/experiment_results.h"
@@ -106,12 +105,6 @@ class Runner {
   std::string CommandFor(const PlannedCase& one, const PlacedJob& job) const;
   // Cases in the order in which a repeat runs them.
   std::vector<size_t> Order() const;
-  bool HasSection(int section) const {
-    const auto& sections = results_.plan.file.sections();
-    return std::find(sections.begin(), sections.end(), section) != sections.end();
-  }
-  // Whether it has all that --case names.
-  bool IsChosen(const PlannedCase& one) const;
   std::string FolderOf(const PlannedCase& one, uint32_t repeat) const {
     return absl::StrCat("runs/", one.folder, "-r", repeat + 1);
   }
@@ -124,20 +117,12 @@ class Runner {
   std::string shown_out_;  // as it is named in commands
   FileDescriptor lock_;
   std::unique_ptr<ExperimentPlaces> places_;
-  RunOrigin origin_;  // but for when and by what
+  std::vector<bool> chosen_;  // by case
+  RunOrigin origin_;          // but for when and by what
   uint64_t rows_bytes_ = 0;
   size_t to_do_ = 0, done_ = 0;  // runs of this call
   absl::Duration spent_;
 };
-
-// "case=ring, link=none": its parts.
-std::vector<std::string> PartsOf(const std::string& name) {
-  std::vector<std::string> parts;
-  for (const absl::string_view part : absl::StrSplit(name, ',', absl::SkipWhitespace())) {
-    parts.emplace_back(absl::StripAsciiWhitespace(part));
-  }
-  return parts;
-}
 
 absl::Status Runner::Plan() {
   ASSIGN_OR_RETURN(const std::string name, [&]() -> absl::StatusOr<std::string> {
@@ -152,26 +137,8 @@ absl::Status Runner::Plan() {
   source_.made_up_text_path = out_ + "/text.txt";
   ASSIGN_OR_RETURN(results_.plan, PlanExperiment(source_));
   results_.command = a_.command;
-  std::vector<std::string> names;
-  for (const PlannedCase& one : results_.plan.cases) {
-    if (IsChosen(one)) return absl::OkStatus();
-    names.push_back(one.name);
-    for (std::string& part : PartsOf(one.name)) names.push_back(std::move(part));
-  }
-  return absl::InvalidArgumentError(absl::StrCat("--case ", a_.only_case, ": there is no such case",
-                                                 DidYouMean(a_.only_case, names),
-                                                 "; --dry-run lists them"));
-}
-
-bool Runner::IsChosen(const PlannedCase& one) const {
-  if (a_.only_case.empty() || one.name == a_.only_case) return true;
-  const auto& cases = results_.plan.cases;
-  const auto is_whole = [&](const PlannedCase& other) { return other.name == a_.only_case; };
-  if (std::any_of(cases.begin(), cases.end(), is_whole)) return false;
-  const std::vector<std::string> there = PartsOf(one.name), wanted = PartsOf(a_.only_case);
-  return !wanted.empty() && std::all_of(wanted.begin(), wanted.end(), [&](const std::string& part) {
-    return std::find(there.begin(), there.end(), part) != there.end();
-  });
+  ASSIGN_OR_RETURN(chosen_, ChooseCases(results_.plan, a_.only_case));
+  return absl::OkStatus();
 }
 
 // Empty: it has none.
@@ -224,13 +191,13 @@ std::string Runner::CommandFor(const PlannedCase& one, const PlacedJob& job) con
 void Runner::PrintPlan() const {
   const ExperimentPlan& plan = results_.plan;
   std::printf("%s\n", plan.file.question().c_str());
-  size_t chosen = 0;
-  for (const PlannedCase& one : plan.cases) chosen += IsChosen(one);
-  std::printf("%zu cases, %u times each: %zu runs, in %s\n", chosen, plan.repeats,
+  const auto chosen = std::count(chosen_.begin(), chosen_.end(), true);
+  std::printf("%td cases, %u times each: %td runs, in %s\n", chosen, plan.repeats,
               chosen * plan.repeats, shown_out_.c_str());
   if (a_.dry_run) {
-    for (const PlannedCase& one : plan.cases) {
-      if (!IsChosen(one)) continue;
+    for (size_t i = 0; i < plan.cases.size(); ++i) {
+      if (!chosen_[i]) continue;
+      const PlannedCase& one = plan.cases[i];
       const std::string command = CommandFor(one, JobOf(one, 0, shown_out_));
       std::printf("%s\n    %s\n", one.name.c_str(), command.c_str());
     }
@@ -372,18 +339,17 @@ absl::Status Runner::RunAll() {
   std::vector<std::pair<size_t, uint32_t>> missing;
   for (uint32_t repeat = 0; repeat < results_.plan.repeats; ++repeat) {
     for (const size_t number : order) {
-      const PlannedCase& one = results_.plan.cases[number];
-      if (IsChosen(one) && results_.Find(one, repeat) == nullptr)
-        missing.push_back({number, repeat});
+      if (!chosen_[number]) continue;
+      if (results_.Find(results_.plan.cases[number], repeat) != nullptr) continue;
+      missing.push_back({number, repeat});
     }
   }
   to_do_ = missing.size();
   // What a place lacks is found before any of its cases runs.
-  std::map<std::string, bool> seen;
+  std::set<std::string> seen;
   for (const auto& [number, repeat] : missing) {
     const Place place = Resolved(results_.plan.cases[number].place, a_.file);
-    if (!seen.insert({place.ShortDebugString(), true}).second) continue;
-    RETURN_IF_ERROR(places_->Check(place));
+    if (seen.insert(place.ShortDebugString()).second) RETURN_IF_ERROR(places_->Check(place));
   }
   absl::Time reported = absl::InfinitePast();
   for (const auto& [number, repeat] : missing) {
@@ -453,8 +419,9 @@ void Runner::ReadCourse(size_t number, const std::string& folder) {
   if (!figures.ok() || !config.ok()) return;
   course.figures = *std::move(figures);
   course.config = *std::move(config);
-  const PlannedCase& one = results_.plan.cases[number];
-  if (HasSection(Experiment::SCHEDULING)) {
+  const ExperimentPlan& plan = results_.plan;
+  const PlannedCase& one = plan.cases[number];
+  if (plan.HasSection(Experiment::SCHEDULING)) {
     course.scheduled =
         ScheduledStepOf(*course.figures, course.config, one.place, one.warm_up_steps);
   }
@@ -465,12 +432,12 @@ void Runner::ReadCourse(size_t number, const std::string& folder) {
     std::fprintf(stderr, "tug: warning: %s has no timeline: %s\n", folder.c_str(),
                  std::string(status.message()).c_str());
   };
-  if (HasSection(Experiment::SCHEDULING)) {
+  if (plan.HasSection(Experiment::SCHEDULING)) {
     auto step = ReadTimeline(trace, one.config.trace().first_step(), BlockNamesOf(course.config));
     if (!step.ok()) warn(step.status());
     if (step.ok()) course.scheduled.timeline = *std::move(step);
   }
-  if (!HasSection(Experiment::TIMELINES) && !HasSection(Experiment::SYNC)) return;
+  if (!plan.HasSection(Experiment::TIMELINES) && !plan.HasSection(Experiment::SYNC)) return;
   auto timeline = ReadWorkerTimelines(trace);
   if (!timeline.ok()) return warn(timeline.status());
   course.timeline = *std::move(timeline);

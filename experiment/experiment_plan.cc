@@ -390,6 +390,11 @@ absl::Status Planner::CheckSections() {
 
 }  // namespace
 
+bool ExperimentPlan::HasSection(Experiment::Section section) const {
+  const auto& sections = file.sections();
+  return std::find(sections.begin(), sections.end(), section) != sections.end();
+}
+
 std::optional<size_t> ExperimentPlan::BaselineOf(size_t number) const {
   if (!file.has_baseline()) return std::nullopt;
   std::vector<size_t> wanted = cases[number].values;

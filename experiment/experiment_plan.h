@@ -64,6 +64,7 @@ struct ExperimentPlan {
 
   uint64_t seed(uint32_t repeat) const { return first_seed + repeat; }
   size_t runs() const { return cases.size() * repeats; }
+  bool HasSection(Experiment::Section section) const;
   // What it is compared with; none: nothing, or it is it.
   std::optional<size_t> BaselineOf(size_t number) const;
   // Axes that the baseline has a value of, in order.

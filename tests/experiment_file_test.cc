@@ -163,17 +163,6 @@ TEST_F(ExperimentFileTest, TakesAFolderInWhichNothingHasEnded) {
   EXPECT_EQ(Rows().size(), 2u);
 }
 
-TEST_F(ExperimentFileTest, TellsACaseFromOneWhoseNameItsNameBegins) {
-  Write("file.textproto",
-        absl::StrReplaceAll(
-            kFile, {{R"(axes { field: "comm.scheduler" values: ["FIFO", "PRIORITY"] }
-baseline { where: "scheduler=FIFO" })",
-                     R"(axes { name: "x" value { label: "a" } value { label: "a, b" } })"}}));
-  const Process& whole = Run(Experiment({"--dry-run", "--case", "x=a"}));
-  EXPECT_THAT(whole.out(), AllOf(HasSubstr("1 cases, "), Not(HasSubstr("x=a, b"))));
-  ExpectErrorLine(Run(Experiment({"--dry-run", "--case", ","})), {"--case ,"});
-}
-
 TEST_F(ExperimentFileTest, KeepsACaseThatFailsAndRunsTheOthers) {
   Write("file.textproto", absl::StrReplaceAll(kFile, {{R"("FIFO", "PRIORITY"])",
                                                        R"("FIFO", "PRIORITY"] }
