@@ -43,7 +43,7 @@ constexpr uint64_t kCounterLimitBytes = 64;
 absl::StatusOr<std::unique_ptr<Testbed>> Testbed::Up(uint32_t hosts, const std::string& link) {
   if (geteuid() != 0) {
     return absl::FailedPreconditionError(
-        "--hosts needs root, to make network namespaces: run it with sudo, or leave --hosts out");
+        "a testbed needs root, to make network namespaces: run it with sudo");
   }
   int in[2], out[2];
   if (pipe2(in, O_CLOEXEC) != 0) {

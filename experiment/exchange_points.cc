@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "experiment/link_plan.h"
 
 namespace tug {
@@ -83,17 +81,10 @@ std::vector<ExchangePoint> ExchangePointsOf(const ExperimentResults& results) {
                         .step_ms = results.SpreadOf(one, "step_time"),
                         .link_mb = results.SpreadOf(one, "one_way_bytes"),
                         .link_cost = LinkCostOf(plan.file, one, *exchange)};
-    std::vector<std::string> names, others;
-    for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-      const std::string& label = plan.axes[axis].labels[one.values[axis]];
-      if (SetsAny(plan.axes[axis], kExchangeFields)) {
-        names.push_back(label);
-      } else {
-        others.push_back(absl::StrCat(plan.axes[axis].name, " ", label));
-      }
-    }
-    point.name = names.empty() ? one.name : absl::StrJoin(names, ", ");
-    point.group = absl::StrJoin(others, ", ");
+    const std::string name = LabelsSetting(plan, one, kExchangeFields);
+    point.name = name.empty() ? one.name : name;
+    point.group = NamedValues(
+        plan, one, [&](size_t axis) { return !SetsAny(plan.axes[axis], kExchangeFields); });
     if (const auto pushed = results.SpreadOf(one, "pushed_bytes")) {
       point.model_bytes = pushed->median * kMega / point.workers;
     }

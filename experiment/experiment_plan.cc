@@ -242,8 +242,8 @@ absl::Status Planner::CheckPlace(PlannedCase& one) {
   if (testbed.link() == kNoLink) return absl::OkStatus();
   const absl::StatusOr<double> rate = ParseLinkRate(testbed.link());
   if (!rate.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("place.testbed.link: none, or ", rate.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat("place.testbed.link ", testbed.link(),
+                                                   ": none, or a rate such as 100mbit or 1gbit"));
   }
   if (!testbed.loopback()) return absl::OkStatus();
   for (const std::string& setting : one.overrides) {

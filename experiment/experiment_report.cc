@@ -27,13 +27,8 @@ constexpr size_t kTimelineSteps = 4;
 // The labels of all axes but those that a figure shows: what a panel is of.
 std::string PanelTitle(const ExperimentPlan& plan, const PlannedFigure& figure,
                        const PlannedCase& one) {
-  std::vector<std::string> parts;
-  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-    if (axis == figure.over || axis == figure.by) continue;
-    parts.push_back(
-        absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].labels[one.values[axis]]));
-  }
-  return absl::StrJoin(parts, ", ");
+  return NamedValues(plan, one,
+                     [&](size_t axis) { return axis != figure.over && axis != figure.by; });
 }
 
 // Of a title, the panel; panels are in the order of cases.

@@ -126,6 +126,12 @@ std::optional<PairedComparison> ExperimentResults::CompareWith(size_t number, si
   return ComparePairs(pairs, measure.comparing, measure.better == Better::kLower);
 }
 
+size_t ExperimentResults::Ended(const PlannedCase& one) const {
+  return static_cast<size_t>(std::count_if(rows.begin(), rows.end(), [&](const ExperimentRow& row) {
+    return row.case_name == one.name && row.error.empty();
+  }));
+}
+
 size_t ExperimentResults::Failed() const {
   return static_cast<size_t>(std::count_if(
       rows.begin(), rows.end(), [](const ExperimentRow& row) { return !row.error.empty(); }));
@@ -139,6 +145,27 @@ size_t ExperimentResults::Missing() const {
     }
   }
   return missing;
+}
+
+std::string NamedValues(const ExperimentPlan& plan, const PlannedCase& one,
+                        absl::FunctionRef<bool(size_t axis)> of) {
+  std::vector<std::string> parts;
+  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
+    if (!of(axis)) continue;
+    parts.push_back(
+        absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].labels[one.values[axis]]));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string LabelsSetting(const ExperimentPlan& plan, const PlannedCase& one,
+                          std::span<const char* const> beginnings) {
+  std::vector<std::string> labels;
+  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
+    if (!SetsAny(plan.axes[axis], beginnings)) continue;
+    labels.push_back(plan.axes[axis].labels[one.values[axis]]);
+  }
+  return absl::StrJoin(labels, ", ");
 }
 
 std::string MeasureHeading(const Measure& measure) {
@@ -170,15 +197,11 @@ Table MeasureTable(const ExperimentResults& results) {
   table[0].push_back("runs");
   for (size_t i = 0; i < plan.cases.size(); ++i) {
     const PlannedCase& one = plan.cases[i];
-    size_t count = 0;
-    for (const ExperimentRow& row : results.rows) {
-      count += row.case_name == one.name && row.error.empty();
-    }
     for (const Measure* measure : plan.measures) {
       table[i + 1].push_back(
           SpreadText(SpreadOfRepeats(results.Values(one, *measure)), measure->digits));
     }
-    table[i + 1].push_back(absl::StrCat(count));
+    table[i + 1].push_back(absl::StrCat(results.Ended(one)));
   }
   return table;
 }

@@ -6,10 +6,12 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "experiment/experiment_plan.h"
 #include "experiment/experiment_rows.h"
 #include "experiment/run_figures.h"
@@ -44,10 +46,18 @@ struct ExperimentResults {
                                               const Measure& measure) const;
   // The same with its baseline. None: there is none.
   std::optional<PairedComparison> Compare(size_t number, const Measure& measure) const;
+  // Its repeats that have ended well.
+  size_t Ended(const PlannedCase& one) const;
   size_t Failed() const;
   size_t Missing() const;
 };
 
+// "model vgg16, ratio 1": what a case has of the axes that `of` takes, each with its name.
+std::string NamedValues(const ExperimentPlan& plan, const PlannedCase& one,
+                        absl::FunctionRef<bool(size_t axis)> of);
+// "FIFO": its labels of the axes that set what begins so (SetsAny); empty: none does.
+std::string LabelsSetting(const ExperimentPlan& plan, const PlannedCase& one,
+                          std::span<const char* const> beginnings);
 // "step_time, ms".
 std::string MeasureHeading(const Measure& measure);
 // "12.34 [12.30, 12.41]".

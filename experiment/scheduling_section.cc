@@ -31,21 +31,14 @@ bool IsOfOrder(const PlannedAxis& axis) { return SetsAny(axis, kOrderFields); }
 CommConfig::Scheduler SchedulerOf(const PlannedCase& one) { return one.config.comm().scheduler(); }
 
 std::string TitleOf(const ExperimentPlan& plan, const PlannedCase& one) {
-  std::vector<std::string> parts;
-  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-    if (IsOfOrder(plan.axes[axis])) continue;
-    parts.push_back(
-        absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].labels[one.values[axis]]));
-  }
-  return parts.empty() ? "all cases" : absl::StrJoin(parts, ", ");
+  const std::string others =
+      NamedValues(plan, one, [&](size_t axis) { return !IsOfOrder(plan.axes[axis]); });
+  return others.empty() ? "all cases" : others;
 }
 
 std::string OrderOf(const ExperimentPlan& plan, const PlannedCase& one) {
-  std::vector<std::string> parts;
-  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-    if (IsOfOrder(plan.axes[axis])) parts.push_back(plan.axes[axis].labels[one.values[axis]]);
-  }
-  return parts.empty() ? CommConfig::Scheduler_Name(SchedulerOf(one)) : absl::StrJoin(parts, ", ");
+  const std::string labels = LabelsSetting(plan, one, kOrderFields);
+  return labels.empty() ? CommConfig::Scheduler_Name(SchedulerOf(one)) : labels;
 }
 
 // Null: no section has asked for it, or the run has not ended.

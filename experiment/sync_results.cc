@@ -1,7 +1,6 @@
 #include "experiment/sync_results.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,26 +20,11 @@ constexpr const char* kModeFields[] = {
     "sync.policy=", "sync.staleness=", "sync.backups=", "sync.local_steps="};
 constexpr const char* kStragglerFields[] = {"straggler."};
 
-// The labels of the axes that set some of `fields`; empty: none does.
-std::string LabelsOf(const ExperimentPlan& plan, const PlannedCase& one,
-                     std::span<const char* const> fields) {
-  std::vector<std::string> labels;
-  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-    if (!SetsAny(plan.axes[axis], fields)) continue;
-    labels.push_back(plan.axes[axis].labels[one.values[axis]]);
-  }
-  return absl::StrJoin(labels, ", ");
-}
-
 std::string TitleOf(const ExperimentPlan& plan, const PlannedCase& one) {
-  std::vector<std::string> parts;
-  for (size_t axis = 0; axis < plan.axes.size(); ++axis) {
-    if (SetsAny(plan.axes[axis], kModeFields) || SetsAny(plan.axes[axis], kStragglerFields))
-      continue;
-    parts.push_back(
-        absl::StrCat(plan.axes[axis].name, " ", plan.axes[axis].labels[one.values[axis]]));
-  }
-  return absl::StrCat("Sync policies", parts.empty() ? "" : ", ", absl::StrJoin(parts, ", "));
+  const std::string others = NamedValues(plan, one, [&](size_t axis) {
+    return !SetsAny(plan.axes[axis], kModeFields) && !SetsAny(plan.axes[axis], kStragglerFields);
+  });
+  return absl::StrCat("Sync policies", others.empty() ? "" : ", ", others);
 }
 
 StragglerKind KindOf(const StragglerConfig& straggler) {
@@ -136,59 +120,41 @@ std::string AboutPart(const SyncPart& part) {
   return about;
 }
 
-// Compares cases of the experiment by number.
-class Comparer {
- public:
-  explicit Comparer(const ExperimentResults& results) : results_(results) {}
-
-  Spread Over(size_t number, const char* measure) const {
-    return SpreadOfRepeats(results_.Values(results_.plan.cases[number], *FindMeasure(measure)));
-  }
-  Spread Beside(size_t number, std::optional<size_t> other, const char* measure) const {
-    if (!other.has_value()) return std::nullopt;
-    const auto compared = results_.CompareWith(number, *other, *FindMeasure(measure));
-    if (!compared.has_value()) return std::nullopt;
-    if (number != *other) return compared->spread;
-    return RepeatSpread{1, compared->spread.median, compared->spread.low, compared->spread.high};
-  }
-  // Runs that have ended.
-  size_t Ended(size_t number) const {
-    return static_cast<size_t>(
-        std::count_if(results_.rows.begin(), results_.rows.end(), [&](const ExperimentRow& row) {
-          return row.error.empty() && row.case_name == results_.plan.cases[number].name;
-        }));
-  }
-
- private:
-  const ExperimentResults& results_;
-};
+// A ratio of one beside itself has no spread.
+Spread Beside(const ExperimentResults& results, size_t number, std::optional<size_t> other,
+              const char* measure) {
+  if (!other.has_value()) return std::nullopt;
+  const auto compared = results.CompareWith(number, *other, *FindMeasure(measure));
+  if (!compared.has_value()) return std::nullopt;
+  if (number != *other) return compared->spread;
+  return RepeatSpread{1, compared->spread.median, compared->spread.low, compared->spread.high};
+}
 
 SyncCase CaseOf(const ExperimentResults& results, size_t number) {
   const ExperimentPlan& plan = results.plan;
   const PlannedCase& one = plan.cases[number];
-  const Comparer compare(results);
-  SyncCase found{.mode = LabelsOf(plan, one, kModeFields),
-                 .straggler = LabelsOf(plan, one, kStragglerFields),
+  SyncCase found{.mode = LabelsSetting(plan, one, kModeFields),
+                 .straggler = LabelsSetting(plan, one, kStragglerFields),
                  .kind = KindOf(one.config.straggler()),
                  .config = &one.config,
-                 .batches = compare.Over(number, "batch_rate"),
-                 .updates = compare.Over(number, "update_rate"),
-                 .waits = compare.Over(number, "wait_share"),
-                 .most_waits = compare.Over(number, "most_wait_share"),
-                 .pace = compare.Over(number, "straggler_pace"),
-                 .seconds = compare.Over(number, "job_time"),
-                 .loss = compare.Over(number, "final_loss"),
+                 .batches = results.SpreadOf(one, "batch_rate"),
+                 .updates = results.SpreadOf(one, "update_rate"),
+                 .waits = results.SpreadOf(one, "wait_share"),
+                 .most_waits = results.SpreadOf(one, "most_wait_share"),
+                 .pace = results.SpreadOf(one, "straggler_pace"),
+                 .seconds = results.SpreadOf(one, "job_time"),
+                 .loss = results.SpreadOf(one, "final_loss"),
                  .bound = BoundOf(one.config)};
   if (found.mode.empty()) found.mode = SyncName(one.config.sync());
   if (found.straggler.empty()) found.straggler = NameOf(found.kind);
   if (SyncModeOf(one.config.sync().policy()).update_per_push) {
-    found.staleness = compare.Over(number, "staleness");
-    found.most_staleness = compare.Over(number, "most_staleness");
+    found.staleness = results.SpreadOf(one, "staleness");
+    found.most_staleness = results.SpreadOf(one, "most_staleness");
   }
   if (number < results.courses.size() && results.courses[number].figures.has_value()) {
     found.first_repeat = &results.courses[number];
   }
-  found.without_loss = compare.Ended(number) - (found.loss.has_value() ? found.loss->count : 0);
+  found.without_loss = results.Ended(one) - (found.loss.has_value() ? found.loss->count : 0);
   return found;
 }
 
@@ -200,7 +166,6 @@ bool IsUndisturbedBsp(const SyncCase& one) {
 // `numbers`: of the part's cases, in the plan.
 void SetBesideOthers(const ExperimentResults& results, const std::vector<size_t>& numbers,
                      SyncPart& part) {
-  const Comparer compare(results);
   const auto number = [&](const SyncCase* one) -> std::optional<size_t> {
     if (one == nullptr) return std::nullopt;
     return numbers[static_cast<size_t>(one - part.cases.data())];
@@ -208,9 +173,9 @@ void SetBesideOthers(const ExperimentResults& results, const std::vector<size_t>
   const std::optional<size_t> bsp = number(part.UndisturbedBsp());
   for (size_t i = 0; i < part.cases.size(); ++i) {
     SyncCase& one = part.cases[i];
-    one.of_bsp = compare.Beside(numbers[i], bsp, "batch_rate");
-    one.of_itself = compare.Beside(numbers[i], number(part.Undisturbed(one.mode)), "batch_rate");
-    if (bsp != numbers[i]) one.loss_difference = compare.Beside(numbers[i], bsp, "final_loss");
+    one.of_bsp = Beside(results, numbers[i], bsp, "batch_rate");
+    one.of_itself = Beside(results, numbers[i], number(part.Undisturbed(one.mode)), "batch_rate");
+    if (bsp != numbers[i]) one.loss_difference = Beside(results, numbers[i], bsp, "final_loss");
   }
 }
 
@@ -326,7 +291,7 @@ std::vector<SyncPart> SyncPartsOf(const ExperimentResults& results) {
   std::vector<std::vector<size_t>> numbers;
   for (size_t i = 0; i < plan.cases.size(); ++i) {
     const PlannedCase& one = plan.cases[i];
-    if (Comparer(results).Ended(i) == 0) continue;
+    if (results.Ended(results.plan.cases[i]) == 0) continue;
     const std::string title = TitleOf(plan, one);
     auto part = std::find_if(parts.begin(), parts.end(),
                              [&](const SyncPart& other) { return other.title == title; });
