@@ -17,6 +17,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/check.h"
+#include "base/status_macros.h"
+#include "kernels/cuda_emulation_capture.h"
 #include "kernels/cuda_emulation_late.h"
 #include "kernels/cuda_emulation_memory.h"
 
@@ -342,6 +344,7 @@ void DestroyStream(void* stream) {
 }
 
 absl::Status Enqueue(void* stream, Work work) {
+  if (KeepWork(stream, work)) return absl::OkStatus();
   if (!TheMachine().late()) return work();
   return TheMachine().Enqueue(*QueueOf(stream), {.work = std::move(work)});
 }
@@ -358,21 +361,25 @@ void EnqueueAlways(void* stream, std::function<void()> work) {
 }
 
 absl::Status EnqueuePageable(void* stream, Work work) {
+  RETURN_IF_ERROR(CheckNotCapturing("a copy of memory that is not pinned"));
   if (!TheMachine().late()) return work();
   return TheMachine().EnqueuePageable(*QueueOf(stream), std::move(work));
 }
 
 absl::StatusOr<MarkPointer> RecordMark(void* stream) {
+  RETURN_IF_ERROR(CheckNotCapturing("a record of an event"));
   if (!TheMachine().late()) return std::make_shared<Mark>(Mark{.done_at = absl::Now()});
   return TheMachine().Record(QueueOf(stream));
 }
 
 absl::Status WaitForMark(void* stream, MarkPointer mark) {
+  RETURN_IF_ERROR(CheckNotCapturing("a wait for an event"));
   if (mark == nullptr || !TheMachine().late()) return absl::OkStatus();
   return TheMachine().Enqueue(*QueueOf(stream), {.awaited = std::move(mark)});
 }
 
 absl::StatusOr<bool> IsDone(const MarkPointer& mark) {
+  RETURN_IF_ERROR(CheckNotCapturing("a question about an event"));
   return mark == nullptr ? true : TheMachine().IsDone(*mark);
 }
 
@@ -381,9 +388,13 @@ absl::Time TimeOf(const MarkPointer& mark) {
 }
 
 absl::Status AwaitMark(const MarkPointer& mark) {
+  RETURN_IF_ERROR(CheckNotCapturing("the host's wait for an event"));
   return mark == nullptr ? absl::OkStatus() : TheMachine().AwaitMark(*mark);
 }
-absl::Status AwaitStream(void* stream) { return TheMachine().AwaitQueue(*QueueOf(stream)); }
+absl::Status AwaitStream(void* stream) {
+  RETURN_IF_ERROR(CheckNotCapturing("the host's wait for a stream"));
+  return TheMachine().AwaitQueue(*QueueOf(stream));
+}
 void AwaitDevice(int device) { TheMachine().AwaitDevice(device); }
 
 bool StreamsAreLate() { return TheMachine().late(); }

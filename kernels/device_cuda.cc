@@ -132,9 +132,11 @@ absl::StatusOr<DeviceFacts> GetDeviceFacts() {
                     .compute_minor = properties.minor,
                     .multiprocessors = properties.multiProcessorCount,
                     .shared_bytes_per_block = properties.sharedMemPerBlockOptin};
-  // Scratch memory that nobody has is free: a model that is gone has left it there.
+  // Scratch memory that nobody has is free: a model that is gone has left it there, and so have its
+  // graphs.
   ASSIGN_OR_RETURN(const cudaMemPool_t pool, ScratchPool());
   RETURN_IF_ERROR(CudaStatus(cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo"));
+  RETURN_IF_ERROR(CudaStatus(cudaDeviceGraphMemTrim(device), "cudaDeviceGraphMemTrim"));
   size_t free = 0, total = 0;
   RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
   facts.memory_bytes = total;

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "kernels/cuda_emulation_capture.h"
 #include "kernels/cuda_emulation_memory.h"
 #include "kernels/cuda_emulation_streams.h"
 #include "kernels/device.h"
@@ -178,10 +179,12 @@ absl::Status Stream::WaitFor(const Event& event) const {
 }
 
 absl::StatusOr<DeviceBuffer> DeviceBuffer::Create(size_t size_bytes) {
+  RETURN_IF_ERROR(emulation::CheckNotCapturing("an allocation"));
   ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes, emulation::AllocateDeviceBytes));
   return DeviceBuffer(data, size_bytes);
 }
 void DeviceBuffer::Free::operator()(void* data) const {
+  emulation::CheckNotCapturing("the end of an allocation").IgnoreError();
   emulation::AwaitDevice(emulation::ThisDevice());
   emulation::FreeDeviceBytes(data);
 }
@@ -198,17 +201,20 @@ absl::StatusOr<ScratchBuffer> ScratchBuffer::Create(size_t size_bytes, const Str
   return buffer;
 }
 void ScratchBuffer::Free::operator()(void* data) const {
+  if (emulation::KeepMemory(stream, data)) return;
   emulation::EnqueueAlways(stream, [data] { emulation::FreeDeviceBytes(data); });
 }
 
 // Device memory too: kernels may use it.
 absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
+  RETURN_IF_ERROR(emulation::CheckNotCapturing("an allocation"));
   ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes, emulation::AllocatePinnedBytes));
   return PinnedBuffer(data, size_bytes);
 }
 void PinnedBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
 
 absl::StatusOr<RegisteredMemory> RegisteredMemory::Create(void* host, size_t size_bytes) {
+  RETURN_IF_ERROR(emulation::CheckNotCapturing("registering"));
   if (!RegisteredPages().Add(reinterpret_cast<uintptr_t>(host), size_bytes)) {
     return absl::InternalError(absl::StrCat(
         size_bytes, " bytes that are not at the boundary of a page, or registered already"));

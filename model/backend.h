@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -92,6 +93,9 @@ class Backend {
                         int64_t to_stride) = 0;
   // To the host's memory; waits for all that was queued before.
   virtual void Fetch(void* host, const void* from, size_t size_bytes) = 0;
+  // Calls `operations`, which may be queued all together when it returns. Among them there is
+  // neither a Fetch nor a LoadInputs.
+  virtual void Together(absl::FunctionRef<void()> operations) { operations(); }
 
   // OK, or the first error so far of what is known to be done or could not be queued.
   virtual absl::Status status() const = 0;

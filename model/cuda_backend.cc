@@ -38,19 +38,23 @@ class CudaBackend<T>::Matrix final : public WeightMatrix<T> {
       : WeightMatrix<T>(in, out, order), backend_(backend), weights_(in, out, order) {}
 
   void Bind(const float* w) override {
-    bias_is_new_ = true;
-    backend_.Queue("copy of a weight matrix", [&] { return weights_.Bind(w, *backend_.stream_); });
+    if constexpr (std::is_same_v<T, float>) {
+      BindInPlace(w);
+    } else {
+      BindCopy(w);
+    }
   }
   void Bind(const Bf16* w) override {
     if constexpr (std::is_same_v<T, Bf16>) {
-      bias_is_new_ = true;
-      backend_.Queue("weight matrix", [&] { return weights_.Bind(w, *backend_.stream_); });
+      BindInPlace(w);
     } else {
       TUG_CHECK(false) << "bf16 weights of a model of floats";
     }
   }
   void Release() override {
+    backend_.graphs_.Forget();
     weights_.Release();
+    is_copy_ = false;
     bias_.reset();
   }
   uint64_t copy_bytes() const override {
@@ -61,9 +65,14 @@ class CudaBackend<T>::Matrix final : public WeightMatrix<T> {
   static const Matrix& Of(const WeightMatrix<T>& matrix) {
     return static_cast<const Matrix&>(matrix);
   }
+  // What products are made of, an argument of theirs: weights elsewhere make another operation.
+  const void* bound() const { return bound_; }
   const cuda::LinearWeights<T>& weights() const { return weights_; }
-  // `bias` in T, to which the first product after a Bind rounds it.
-  absl::StatusOr<const T*> Rounded(const float* bias) const {
+
+  // Whether no product since the last Bind has asked; that one rounds the bias.
+  bool IsFirstProduct() const { return std::exchange(is_first_product_, false); }
+  // `bias` in T.
+  absl::StatusOr<const T*> Rounded(const float* bias, bool is_first) const {
     if constexpr (std::is_same_v<T, float>) {
       return bias;
     } else {
@@ -71,57 +80,85 @@ class CudaBackend<T>::Matrix final : public WeightMatrix<T> {
       if (!bias_.has_value()) {
         ASSIGN_OR_RETURN(bias_,
                          cuda::DeviceBuffer::Create(static_cast<size_t>(this->out()) * sizeof(T)));
-        bias_is_new_ = true;
       }
-      if (bias_is_new_) {
-        RETURN_IF_ERROR(cuda::Bf16FromFloat(bias, bias_->As<T>(), this->out(), *backend_.stream_));
-        bias_is_new_ = false;
+      if (is_first) {
+        RETURN_IF_ERROR(cuda::Bf16FromFloat(bias, bias_->As<T>(), this->out(), backend_.stream_));
       }
       return bias_->As<T>();
     }
   }
 
  private:
+  void BindInPlace(const T* w) {
+    SetBound(w);
+    is_copy_ = false;
+    backend_.Do("weight matrix", [&] { return weights_.Bind(w, backend_.stream_); });
+  }
+  void BindCopy(const float* w) {
+    SetBound(w);
+    // A graph would make the copy, but not have products take it.
+    if (!std::exchange(is_copy_, true)) backend_.graphs_.Forget();
+    backend_.Operate(
+        "copy of a weight matrix",
+        [this](const Matrix*, const float* from) { return weights_.Bind(from, backend_.stream_); },
+        this, w);
+  }
+  void SetBound(const void* w) {
+    bound_ = w;
+    is_first_product_ = true;
+  }
+
   CudaBackend& backend_;
   cuda::LinearWeights<T> weights_;
-  // Made by products, to which matrices are constant.
+  const void* bound_ = nullptr;
+  bool is_copy_ = false;  // what `weights_` has of it
+  // Changed by products, to which matrices are constant.
   mutable std::optional<cuda::DeviceBuffer> bias_;
-  mutable bool bias_is_new_ = true;
+  mutable bool is_first_product_ = true;
 };
 
 template <typename T>
 absl::StatusOr<std::unique_ptr<CudaBackend<T>>> CudaBackend<T>::Create(
-    int device, std::shared_ptr<const cuda::Stream> stream) {
-  RETURN_IF_ERROR(cuda::UseDevice(device));
+    std::shared_ptr<DeviceQueue> queue) {
+  RETURN_IF_ERROR(cuda::UseDevice(queue->device));
   ASSIGN_OR_RETURN(cuda::MatMulHandle products, cuda::MatMulHandle::Create());
   ASSIGN_OR_RETURN(cuda::PinnedBuffer fetched, cuda::PinnedBuffer::Create(kFetchBytes));
   ASSIGN_OR_RETURN(cuda::Event one, cuda::Event::Create());
   ASSIGN_OR_RETURN(cuda::Event other, cuda::Event::Create());
   return std::unique_ptr<CudaBackend>(
-      new CudaBackend(device, std::move(stream), std::move(products), std::move(fetched),
+      new CudaBackend(std::move(queue), std::move(products), std::move(fetched),
                       {Staging{.copied = std::move(one)}, Staging{.copied = std::move(other)}}));
 }
 
 template <typename T>
-CudaBackend<T>::CudaBackend(int device, std::shared_ptr<const cuda::Stream> stream,
-                            cuda::MatMulHandle products, cuda::PinnedBuffer fetched,
-                            std::array<Staging, 2> staging)
-    : device_(device),
-      stream_(std::move(stream)),
+CudaBackend<T>::CudaBackend(std::shared_ptr<DeviceQueue> queue, cuda::MatMulHandle products,
+                            cuda::PinnedBuffer fetched, std::array<Staging, 2> staging)
+    : queue_(std::move(queue)),
+      stream_(queue_->stream),
       products_(std::move(products)),
       fetched_(std::move(fetched)),
+      graphs_(*queue_),
       staging_(std::move(staging)) {}
 
 template <typename T>
 CudaBackend<T>::~CudaBackend() {
-  stream_->Synchronize().IgnoreError();
+  stream_.Synchronize().IgnoreError();
+}
+
+template <typename T>
+void CudaBackend<T>::Together(absl::FunctionRef<void()> operations) {
+  collects_ = true;
+  operations();
+  collects_ = false;
+  if (status_.ok()) status_ = OnDevice([&] { return graphs_.Queue(collected_); });
+  collected_.Clear();
 }
 
 template <typename T>
 absl::StatusOr<std::shared_ptr<std::byte>> CudaBackend<T>::Allocate(size_t size_bytes,
                                                                     absl::string_view what) {
   std::shared_ptr<cuda::DeviceBuffer> buffer;
-  Queue(what, [&]() -> absl::Status {
+  Do(what, [&]() -> absl::Status {
     ASSIGN_OR_RETURN(cuda::DeviceBuffer created, cuda::DeviceBuffer::Create(size_bytes));
     buffer = std::make_shared<cuda::DeviceBuffer>(std::move(created));
     return absl::OkStatus();
@@ -139,7 +176,7 @@ typename CudaBackend<T>::Inputs CudaBackend<T>::LoadInputs(const MicroBatch& bat
   for (size_t i = 0; i < kInputs; ++i) {
     loaded[i] = arrays[i].empty() ? nullptr : arrays[i].data();
   }
-  Queue("arrays of a micro-batch", [&] { return QueueInputs(arrays, loaded); });
+  Do("arrays of a micro-batch", [&] { return QueueInputs(arrays, loaded); });
   return {
       .tokens = loaded[0], .lengths = loaded[1], .decoder_tokens = loaded[2], .targets = loaded[3]};
 }
@@ -167,35 +204,37 @@ absl::Status CudaBackend<T>::QueueInputs(
     loaded[i] = reinterpret_cast<const int32_t*>(inputs_->As<std::byte>() + offset);
     offset += InputBytes(arrays[i]);
   }
-  RETURN_IF_ERROR(
-      cuda::CopyToDeviceAsync(inputs_->data(), staging.memory->data(), bytes, *stream_));
-  return staging.copied.Record(*stream_);
+  RETURN_IF_ERROR(cuda::CopyToDeviceAsync(inputs_->data(), staging.memory->data(), bytes, stream_));
+  return staging.copied.Record(stream_);
 }
 
 template <typename T>
 void CudaBackend<T>::FillZero(void* to, size_t size_bytes) {
-  Queue("zeros", [&] { return cuda::FillZeroAsync(to, size_bytes, *stream_); });
+  Operate(
+      "zeros", [this](const auto&... a) { return cuda::FillZeroAsync(a..., stream_); }, to,
+      size_bytes);
 }
 
 template <typename T>
 void CudaBackend<T>::CopyRows(int64_t rows, int64_t width, const T* from, int64_t from_stride,
                               T* to, int64_t to_stride) {
   const auto bytes = [](int64_t elements) { return static_cast<size_t>(elements) * sizeof(T); };
-  Queue("copy of rows", [&] {
-    return cuda::CopyRowsOnDeviceAsync(to, bytes(to_stride), from, bytes(from_stride), bytes(width),
-                                       static_cast<size_t>(rows), *stream_);
-  });
+  Operate(
+      "copy of rows",
+      [this](const auto&... a) { return cuda::CopyRowsOnDeviceAsync(a..., stream_); }, to,
+      bytes(to_stride), from, bytes(from_stride), bytes(width), static_cast<size_t>(rows));
 }
 
 template <typename T>
 void CudaBackend<T>::Fetch(void* host, const void* from, size_t size_bytes) {
-  Queue("copy to the host", [&]() -> absl::Status {
-    if (size_bytes == 0) return stream_->Synchronize();
+  TUG_CHECK(!collects_) << "a copy to the host among operations that are queued together";
+  Do("copy to the host", [&]() -> absl::Status {
+    if (size_bytes == 0) return stream_.Synchronize();
     for (size_t offset = 0; offset < size_bytes; offset += fetched_.size_bytes()) {
       const size_t bytes = std::min(size_bytes - offset, fetched_.size_bytes());
       RETURN_IF_ERROR(cuda::CopyToHostAsync(
-          fetched_.data(), static_cast<const std::byte*>(from) + offset, bytes, *stream_));
-      RETURN_IF_ERROR(stream_->Synchronize());
+          fetched_.data(), static_cast<const std::byte*>(from) + offset, bytes, stream_));
+      RETURN_IF_ERROR(stream_.Synchronize());
       std::memcpy(static_cast<std::byte*>(host) + offset, fetched_.data(), bytes);
     }
     return absl::OkStatus();
@@ -204,8 +243,8 @@ void CudaBackend<T>::Fetch(void* host, const void* from, size_t size_bytes) {
 
 template <typename T>
 absl::Status CudaBackend<T>::Synchronize() {
-  const absl::Status done = stream_->Synchronize();  // behind an error too
-  Queue("what was queued", [&] { return done; });
+  const absl::Status done = stream_.Synchronize();  // behind an error too
+  Do("what was queued", [&] { return done; });
   return status_;
 }
 
@@ -217,26 +256,35 @@ std::unique_ptr<WeightMatrix<T>> CudaBackend<T>::NewMatrix(int64_t in, int64_t o
 
 template <typename T>
 void CudaBackend<T>::FloatFromBf16(const Bf16* src, float* dst, int64_t n) {
-  Queue("widening", [&] { return cuda::FloatFromBf16(src, dst, n, *stream_); });
+  Operate(
+      "widening", [this](const auto&... a) { return cuda::FloatFromBf16(a..., stream_); }, src, dst,
+      n);
 }
 
 template <typename T>
 void CudaBackend<T>::LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                    const float* bias, T* y) {
-  Queue("linear layer", [&]() -> absl::Status {
-    const Matrix& matrix = Matrix::Of(w);
-    ASSIGN_OR_RETURN(const T* const rounded, matrix.Rounded(bias));
-    return cuda::LinearForward(products_, matrix.weights(), rows, x, rounded, y, *stream_);
-  });
+  const Matrix& matrix = Matrix::Of(w);
+  Operate(
+      "linear layer",
+      [this](const Matrix* of, const void*, bool is_first, const float* b, int64_t n, const T* in,
+             T* out) -> absl::Status {
+        ASSIGN_OR_RETURN(const T* const rounded, of->Rounded(b, is_first));
+        return cuda::LinearForward(products_, of->weights(), n, in, rounded, out, stream_);
+      },
+      &matrix, matrix.bound(), matrix.IsFirstProduct(), bias, rows, x, y);
 }
 
 template <typename T>
 void CudaBackend<T>::LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                    const float* bias, float* y) {
-  Queue("logits", [&] {
-    return cuda::LinearForward(products_, Matrix::Of(w).weights(), rows, x, bias, y,
-                               LogitsStride(w.out()), *stream_);
-  });
+  const Matrix& matrix = Matrix::Of(w);
+  Operate(
+      "logits",
+      [this](const Matrix* of, const void*, const auto&... a) {
+        return cuda::LinearForward(products_, of->weights(), a..., stream_);
+      },
+      &matrix, matrix.bound(), rows, x, bias, y, LogitsStride(w.out()));
 }
 
 template <typename T>
@@ -248,53 +296,65 @@ template <typename T>
 void CudaBackend<T>::LinearActivationForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                              const float* bias, kernels::Activation activation,
                                              T* pre, T* y) {
-  Queue("linear layer with activation", [&]() -> absl::Status {
-    const Matrix& matrix = Matrix::Of(w);
-    ASSIGN_OR_RETURN(const T* const rounded, matrix.Rounded(bias));
-    return cuda::LinearActivationForward(products_, matrix.weights(), rows, x, rounded, activation,
-                                         pre, y, *stream_);
-  });
+  const Matrix& matrix = Matrix::Of(w);
+  Operate(
+      "linear layer with activation",
+      [this](const Matrix* of, const void*, bool is_first, const float* b, int64_t n, const T* in,
+             const auto&... a) -> absl::Status {
+        ASSIGN_OR_RETURN(const T* const rounded, of->Rounded(b, is_first));
+        return cuda::LinearActivationForward(products_, of->weights(), n, in, rounded, a...,
+                                             stream_);
+      },
+      &matrix, matrix.bound(), matrix.IsFirstProduct(), bias, rows, x, activation, pre, y);
 }
 
 template <typename T>
 void CudaBackend<T>::LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy,
                                          int64_t dy_stride, bool accumulate, T* dx) {
-  Queue("input gradient of a linear layer", [&] {
-    return cuda::LinearInputGradient(products_, Matrix::Of(w).weights(), rows, dy, dy_stride,
-                                     accumulate, dx, *stream_);
-  });
+  const Matrix& matrix = Matrix::Of(w);
+  Operate(
+      "input gradient of a linear layer",
+      [this](const Matrix* of, const void*, const auto&... a) {
+        return cuda::LinearInputGradient(products_, of->weights(), a..., stream_);
+      },
+      &matrix, matrix.bound(), rows, dy, dy_stride, accumulate, dx);
 }
 
 template <typename T>
 void CudaBackend<T>::LinearWeightGradient(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                           const T* dy, int64_t dy_stride, bool accumulate,
                                           float* dw) {
-  Queue("weight gradient of a linear layer", [&] {
-    return cuda::LinearWeightGradient(products_, w.order(), w.in(), w.out(), rows, x, dy, dy_stride,
-                                      accumulate, dw, *stream_);
-  });
+  Operate(
+      "weight gradient of a linear layer",
+      [this](const auto&... a) { return cuda::LinearWeightGradient(products_, a..., stream_); },
+      w.order(), w.in(), w.out(), rows, x, dy, dy_stride, accumulate, dw);
 }
 
 template <typename T>
 void CudaBackend<T>::BiasGradient(int64_t rows, int64_t width, const T* dy, int64_t dy_stride,
                                   float* dbias) {
-  Queue("gradient of a bias",
-        [&] { return cuda::BiasGradient(rows, width, dy, dy_stride, dbias, *stream_); });
+  Operate(
+      "gradient of a bias", [this](const auto&... a) { return cuda::BiasGradient(a..., stream_); },
+      rows, width, dy, dy_stride, dbias);
 }
 
 template <typename T>
 void CudaBackend<T>::ActivationBackward(kernels::Activation activation, int64_t n, const T* dy,
                                         const T* pre, T* dx) {
-  Queue("activation backward",
-        [&] { return cuda::ActivationBackward(activation, n, dy, pre, dx, *stream_); });
+  Operate(
+      "activation backward",
+      [this](const auto&... a) { return cuda::ActivationBackward(a..., stream_); }, activation, n,
+      dy, pre, dx);
 }
 
 template <typename T>
 void CudaBackend<T>::AttentionForward(const kernels::AttentionShape& shape,
                                       const kernels::AttentionOperands<const T>& in, float p,
                                       const kernels::DropoutKey& key, T* out, float* log_sum_exp) {
-  Queue("attention forward",
-        [&] { return cuda::AttentionForward(shape, in, p, key, out, log_sum_exp, *stream_); });
+  Operate(
+      "attention forward",
+      [this](const auto&... a) { return cuda::AttentionForward(a..., stream_); }, shape, in, p, key,
+      out, log_sum_exp);
 }
 
 template <typename T>
@@ -303,17 +363,19 @@ void CudaBackend<T>::AttentionBackward(const kernels::AttentionShape& shape, con
                                        const float* log_sum_exp, float p,
                                        const kernels::DropoutKey& key,
                                        const kernels::AttentionOperands<T>& gradient) {
-  Queue("attention backward", [&] {
-    return cuda::AttentionBackward(shape, dout, in, out, log_sum_exp, p, key, gradient, *stream_);
-  });
+  Operate(
+      "attention backward",
+      [this](const auto&... a) { return cuda::AttentionBackward(a..., stream_); }, shape, dout, in,
+      out, log_sum_exp, p, key, gradient);
 }
 
 template <typename T>
 void CudaBackend<T>::LayerNormForward(int64_t rows, int64_t width, const T* x, const float* gamma,
                                       const float* beta, T* y, float* mean, float* rstd) {
-  Queue("layer norm forward", [&] {
-    return cuda::LayerNormForward(rows, width, x, gamma, beta, y, mean, rstd, *stream_);
-  });
+  Operate(
+      "layer norm forward",
+      [this](const auto&... a) { return cuda::LayerNormForward(a..., stream_); }, rows, width, x,
+      gamma, beta, y, mean, rstd);
 }
 
 template <typename T>
@@ -322,45 +384,46 @@ void CudaBackend<T>::ResidualLayerNormForward(int64_t samples, int64_t seq, int6
                                               const kernels::DropoutKey& key, const float* gamma,
                                               const float* beta, T* sum, T* y, float* mean,
                                               float* rstd) {
-  Queue("residual and layer norm forward", [&] {
-    return cuda::ResidualLayerNormForward<T>(samples, seq, width, x, /*bias=*/nullptr, residual, p,
-                                             key, gamma, beta, sum, y, mean, rstd, *stream_);
-  });
+  Operate(
+      "residual and layer norm forward",
+      [this](const auto&... a) { return cuda::ResidualLayerNormForward<T>(a..., stream_); },
+      samples, seq, width, x, /*bias=*/nullptr, residual, p, key, gamma, beta, sum, y, mean, rstd);
 }
 
 template <typename T>
 void CudaBackend<T>::LayerNormBackward(int64_t rows, int64_t width, const T* dy, const T* x,
                                        const float* gamma, const float* mean, const float* rstd,
                                        bool accumulate, T* dx, float* dgamma, float* dbeta) {
-  Queue("layer norm backward", [&] {
-    return cuda::LayerNormBackward(rows, width, dy, x, gamma, mean, rstd, accumulate, dx, dgamma,
-                                   dbeta, *stream_);
-  });
+  Operate(
+      "layer norm backward",
+      [this](const auto&... a) { return cuda::LayerNormBackward(a..., stream_); }, rows, width, dy,
+      x, gamma, mean, rstd, accumulate, dx, dgamma, dbeta);
 }
 
 template <typename T>
 void CudaBackend<T>::DropoutAdd(int64_t samples, int64_t elements_per_sample, const T* x,
                                 const T* residual, float p, const kernels::DropoutKey& key, T* y) {
-  Queue("dropout forward", [&] {
-    return cuda::DropoutAdd(samples, elements_per_sample, x, residual, p, key, y, *stream_);
-  });
+  Operate(
+      "dropout forward", [this](const auto&... a) { return cuda::DropoutAdd(a..., stream_); },
+      samples, elements_per_sample, x, residual, p, key, y);
 }
 
 template <typename T>
 void CudaBackend<T>::DropoutBackward(int64_t samples, int64_t elements_per_sample, const T* dy,
                                      float p, const kernels::DropoutKey& key, T* dx) {
-  Queue("dropout backward", [&] {
-    return cuda::DropoutBackward(samples, elements_per_sample, dy, p, key, dx, *stream_);
-  });
+  Operate(
+      "dropout backward", [this](const auto&... a) { return cuda::DropoutBackward(a..., stream_); },
+      samples, elements_per_sample, dy, p, key, dx);
 }
 
 template <typename T>
 void CudaBackend<T>::EmbeddingForward(int64_t samples, int64_t seq, int64_t width,
                                       const int32_t* tokens, const float* wte, const float* wpe,
                                       T* out) {
-  Queue("embedding forward", [&] {
-    return cuda::EmbeddingForward(samples, seq, width, tokens, wte, wpe, out, *stream_);
-  });
+  Operate(
+      "embedding forward",
+      [this](const auto&... a) { return cuda::EmbeddingForward(a..., stream_); }, samples, seq,
+      width, tokens, wte, wpe, out);
 }
 
 template <typename T>
@@ -368,9 +431,10 @@ void CudaBackend<T>::EmbeddingForward(int64_t samples, int64_t seq, int64_t widt
                                       const int32_t* tokens, const Bf16* wte, const Bf16* wpe,
                                       T* out) {
   if constexpr (std::is_same_v<T, Bf16>) {
-    Queue("embedding forward", [&] {
-      return cuda::EmbeddingForward(samples, seq, width, tokens, wte, wpe, out, *stream_);
-    });
+    Operate(
+        "embedding forward",
+        [this](const auto&... a) { return cuda::EmbeddingForward(a..., stream_); }, samples, seq,
+        width, tokens, wte, wpe, out);
   } else {
     TUG_CHECK(false) << "bf16 weights of a model of floats";
   }
@@ -380,28 +444,27 @@ template <typename T>
 void CudaBackend<T>::EmbeddingBackward(int64_t samples, int64_t seq, int64_t width,
                                        const int32_t* tokens, const T* dout, float* dwte,
                                        float* dwpe) {
-  Queue("embedding backward", [&] {
-    return cuda::EmbeddingBackward(samples, seq, width, tokens, dout, dwte, dwpe, *stream_);
-  });
+  Operate(
+      "embedding backward",
+      [this](const auto&... a) { return cuda::EmbeddingBackward(a..., stream_); }, samples, seq,
+      width, tokens, dout, dwte, dwpe);
 }
 
 template <typename T>
 void CudaBackend<T>::CrossEntropy(int64_t rows, int64_t vocab, const float* logits,
                                   const int32_t* targets, const kernels::Objective& objective,
                                   T* gradient, float* losses, uint8_t* correct) {
-  Queue("cross-entropy", [&] {
-    return cuda::CrossEntropy(rows, vocab, LogitsStride(vocab), logits, targets, objective,
-                              gradient, losses, correct, *stream_);
-  });
+  Operate(
+      "cross-entropy", [this](const auto&... a) { return cuda::CrossEntropy(a..., stream_); }, rows,
+      vocab, LogitsStride(vocab), logits, targets, objective, gradient, losses, correct);
 }
 
 template <typename T>
 void CudaBackend<T>::CrossEntropyLoss(int64_t rows, int64_t vocab, const float* logits,
                                       const int32_t* targets, float* losses, uint8_t* correct) {
-  Queue("cross-entropy", [&] {
-    return cuda::CrossEntropyLoss(rows, vocab, LogitsStride(vocab), logits, targets, losses,
-                                  correct, *stream_);
-  });
+  Operate(
+      "cross-entropy", [this](const auto&... a) { return cuda::CrossEntropyLoss(a..., stream_); },
+      rows, vocab, LogitsStride(vocab), logits, targets, losses, correct);
 }
 
 template class CudaBackend<float>;

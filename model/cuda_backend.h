@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "kernels/linear_cuda.h"
 #include "kernels/matmul_cuda.h"
 #include "model/backend.h"
+#include "model/pass_graphs.h"
 
 namespace tug {
 
@@ -28,10 +30,9 @@ class CudaBackend final : public Backend<T> {
  public:
   using typename Backend<T>::Inputs;
 
-  // Of GPU number `device`. `stream` is that GPU's; shared, because models may outlive the device
-  // that made them. Errors: those of kernels/device.h.
-  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create(
-      int device, std::shared_ptr<const kernels::cuda::Stream> stream);
+  // `queue` is shared, because models may outlive the device that made them. Errors: those of
+  // kernels/device.h.
+  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create(std::shared_ptr<DeviceQueue> queue);
   // Waits for what is queued.
   ~CudaBackend() override;
 
@@ -42,6 +43,7 @@ class CudaBackend final : public Backend<T> {
   void CopyRows(int64_t rows, int64_t width, const T* from, int64_t from_stride, T* to,
                 int64_t to_stride) override;
   void Fetch(void* host, const void* from, size_t size_bytes) override;
+  void Together(absl::FunctionRef<void()> operations) override;
   absl::Status status() const override { return status_; }
   absl::Status Synchronize() override;
 
@@ -110,30 +112,42 @@ class CudaBackend final : public Backend<T> {
   };
   static constexpr size_t kInputs = 4;  // arrays of a micro-batch
 
-  CudaBackend(int device, std::shared_ptr<const kernels::cuda::Stream> stream,
-              kernels::cuda::MatMulHandle products, kernels::cuda::PinnedBuffer fetched,
-              std::array<Staging, 2> staging);
+  CudaBackend(std::shared_ptr<DeviceQueue> queue, kernels::cuda::MatMulHandle products,
+              kernels::cuda::PinnedBuffer fetched, std::array<Staging, 2> staging);
 
-  // Calls `operation` on the GPU, unless there was an error; its own stays.
-  template <typename Operation>
-  void Queue(absl::string_view name, Operation operation) {
+  // Calls `f` on the GPU, unless there was an error; its own stays, behind what it is called.
+  template <typename F>
+  void Do(absl::string_view name, F f) {
     if (!status_.ok()) return;
-    absl::Status status = kernels::cuda::UseDevice(device_);
-    if (status.ok()) status = operation();
-    if (!status.ok()) {
-      status_ = absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-    }
+    const absl::Status status = OnDevice(f);
+    if (status.ok()) return;
+    status_ = absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  }
+  template <typename F>
+  absl::Status OnDevice(F f) {
+    absl::Status status = kernels::cuda::UseDevice(queue_->device);
+    return status.ok() ? f() : status;
+  }
+  // Has queue(arguments...) queue an operation, now or with the others of Together. It depends on
+  // nothing that changes but its arguments.
+  template <typename Queue, typename... Arguments>
+  void Operate(absl::string_view name, Queue queue, const Arguments&... arguments) {
+    if (!collects_) return Do(name, [&] { return queue(arguments...); });
+    if (status_.ok()) collected_.Add(name, queue, arguments...);
   }
   absl::Status QueueInputs(const std::array<std::span<const int32_t>, kInputs>& arrays,
                            std::array<const int32_t*, kInputs>& loaded);
 
   // Constant after construction.
-  const int device_;
-  const std::shared_ptr<const kernels::cuda::Stream> stream_;
+  const std::shared_ptr<DeviceQueue> queue_;
+  const kernels::cuda::Stream& stream_;
   kernels::cuda::MatMulHandle products_;
   const kernels::cuda::PinnedBuffer fetched_;
 
   absl::Status status_;
+  bool collects_ = false;
+  CollectedPass collected_;
+  PassGraphs graphs_;
   std::array<Staging, 2> staging_;
   size_t next_staging_ = 0;
   std::optional<kernels::cuda::DeviceBuffer> inputs_;

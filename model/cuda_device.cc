@@ -12,29 +12,30 @@ using kernels::cuda::Stream;
 
 class Device final : public CudaDevice {
  public:
-  Device(int number, Stream stream)
-      : number_(number), stream_(std::make_shared<const Stream>(std::move(stream))) {}
+  Device(int number, GraphUse graphs, Stream stream)
+      : queue_(std::make_shared<DeviceQueue>(
+            DeviceQueue{.device = number, .graphs = graphs, .stream = std::move(stream)})) {}
 
   absl::StatusOr<std::unique_ptr<Backend<float>>> NewFp32Backend() override {
-    return CudaBackend<float>::Create(number_, stream_);
+    return CudaBackend<float>::Create(queue_);
   }
   absl::StatusOr<std::unique_ptr<Backend<kernels::Bf16>>> NewBf16Backend() override {
-    return CudaBackend<kernels::Bf16>::Create(number_, stream_);
+    return CudaBackend<kernels::Bf16>::Create(queue_);
   }
-  const Stream& compute_stream() const override { return *stream_; }
+  const Stream& compute_stream() const override { return queue_->stream; }
+  uint64_t graph_launches() const override { return queue_->graph_launches; }
 
  private:
-  const int number_;
-  const std::shared_ptr<const Stream> stream_;
+  const std::shared_ptr<DeviceQueue> queue_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CudaDevice>> NewCudaDevice(int device) {
+absl::StatusOr<std::unique_ptr<CudaDevice>> NewCudaDevice(int device, GraphUse graphs) {
   RETURN_IF_ERROR(kernels::cuda::UseDevice(device));
   RETURN_IF_ERROR(kernels::cuda::CheckGpu());
   ASSIGN_OR_RETURN(Stream stream, Stream::Create());
-  return std::make_unique<Device>(device, std::move(stream));
+  return std::make_unique<Device>(device, graphs, std::move(stream));
 }
 
 }  // namespace tug

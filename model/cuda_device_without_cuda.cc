@@ -2,6 +2,8 @@
 
 namespace tug {
 
-absl::StatusOr<std::unique_ptr<CudaDevice>> NewCudaDevice(int) { return kernels::cuda::CheckGpu(); }
+absl::StatusOr<std::unique_ptr<CudaDevice>> NewCudaDevice(int, GraphUse) {
+  return kernels::cuda::CheckGpu();
+}
 
 }  // namespace tug

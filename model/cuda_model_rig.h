@@ -25,8 +25,10 @@ namespace tug {
 class CudaModelRig {
  public:
   // `options`: those of `cpu`, but for what changes nothing of weights or batch.
-  CudaModelRig(ModelRig& cpu, const ModelOptions& options) : cpu_(cpu) {
-    auto device = NewCudaDevice(0);
+  CudaModelRig(ModelRig& cpu, const ModelOptions& options,
+               GraphUse graphs = GraphUse::kWhereLaunchesDominate)
+      : cpu_(cpu) {
+    auto device = NewCudaDevice(0, graphs);
     TUG_CHECK_OK(device);
     device_ = *std::move(device);
     auto model = Model::Create(options, *device_);
@@ -42,6 +44,7 @@ class CudaModelRig {
     Bind();
   }
   explicit CudaModelRig(ModelRig& cpu) : CudaModelRig(cpu, cpu.options()) {}
+  CudaModelRig(ModelRig& cpu, GraphUse graphs) : CudaModelRig(cpu, cpu.options(), graphs) {}
 
   LossSums LossAndGradient(const MicroBatch& batch) { return RunPass(*model_, batch); }
   LossSums EvaluationLosses() {
@@ -79,6 +82,7 @@ class CudaModelRig {
   }
 
   Model& model() { return *model_; }
+  const CudaDevice& device() const { return *device_; }
   const kernels::cuda::Stream& stream() const { return device_->compute_stream(); }
   const kernels::cuda::DeviceBuffer& gradient(size_t block) const { return gradients_[block]; }
 

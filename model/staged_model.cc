@@ -429,7 +429,9 @@ void StagedModel::Logits(const MicroBatch& batch, int position, std::span<float>
 
 absl::StatusOr<GpuModel> NewStagedModel(int gpu, const GpuModelOptions& options,
                                         std::unique_ptr<GpuPeers> peers) {
-  ASSIGN_OR_RETURN(std::unique_ptr<CudaDevice> device, NewCudaDevice(gpu));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<CudaDevice> device,
+      NewCudaDevice(gpu, peers == nullptr ? GraphUse::kWhereLaunchesDominate : GraphUse::kNever));
   ASSIGN_OR_RETURN(const kernels::cuda::DeviceFacts facts, kernels::cuda::GetDeviceFacts());
   RETURN_IF_ERROR(CheckKernels(options.model.config));
   const DeviceBytes plan =

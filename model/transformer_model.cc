@@ -170,11 +170,21 @@ void TransformerModel<T>::Start(const MicroBatch& batch) {
   }
 }
 
+// A profile looks at operations one by one.
+template <typename T>
+void TransformerModel<T>::Run(absl::FunctionRef<void()> pass) {
+  if (pass_.profile != nullptr) {
+    pass();
+  } else {
+    backend_->Together(pass);
+  }
+}
+
 template <typename T>
 void TransformerModel<T>::Forward(int block) {
   TUG_CHECK_EQ(block, next_forward_) << "blocks run forward in order";
   ++next_forward_;
-  blocks_[static_cast<size_t>(block)]->Forward(pass_);
+  Run([&] { blocks_[static_cast<size_t>(block)]->Forward(pass_); });
   if (block == last() && pass_.batch.training) next_backward_ = block;
 }
 
@@ -182,7 +192,7 @@ template <typename T>
 void TransformerModel<T>::Backward(int block) {
   TUG_CHECK_EQ(block, next_backward_) << "blocks run backward in order, after a training pass";
   --next_backward_;
-  blocks_[static_cast<size_t>(block)]->Backward(pass_);
+  Run([&] { blocks_[static_cast<size_t>(block)]->Backward(pass_); });
 }
 
 template <typename T>

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/activations.h"
@@ -53,6 +54,8 @@ class TransformerModel final : public Model {
   void CheckSymbols(std::span<const int32_t> tokens) const;
   void Begin(const MicroBatch& batch, int64_t seq);
   void BeginWholeSamples(const MicroBatch& batch);
+  // A block's part of the pass under way.
+  void Run(absl::FunctionRef<void()> pass);
 
   const ModelShape shape_;
   const float dropout_;
