@@ -93,12 +93,12 @@ TEST_F(CudaGraph, AnErrorLeavesTheStreamAsItWas) {
   });
   EXPECT_EQ(failed.status(), absl::UnimplementedError("no such thing"));
   const auto allocated = Graph::Capture(stream(), [&]() -> absl::Status {
-    DeviceBuffer::Create(kBytes).status().IgnoreError();
+    RETURN_IF_ERROR(DeviceBuffer::Create(kBytes).status());
     return add();
   });
   EXPECT_TRUE(absl::IsInternal(allocated.status())) << allocated.status();
   const auto waited = Graph::Capture(stream(), [&]() -> absl::Status {
-    stream().Synchronize().IgnoreError();
+    RETURN_IF_ERROR(stream().Synchronize());
     return add();
   });
   EXPECT_TRUE(absl::IsInternal(waited.status())) << waited.status();

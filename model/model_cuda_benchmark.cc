@@ -4,13 +4,14 @@
 //   bazel run --config=cuda //model:model_cuda_benchmark -- [--layers 12] [--width 768]
 //       [--heads 12] [--context 1024] [--vocabulary 50257] [--batch 16] [--dropout 0]
 //       [--precision bf16|fp32] [--weights fp32|bf16] [--recompute none|selective|full]
-//       [--steps 20] [--json FILE]
+//       [--graphs auto|never|always] [--steps 20] [--json FILE]
 //
 // The defaults are GPT-2 124M. Weights are bound anew before each step, so that matrices of FP32
 // weights become bf16 in it; gradients are FP32. Step times are the GPU's, from the end of one step
 // to the end of the next, while the host queues ahead; `queued in` is the host's own time for a
 // step. Some steps are not counted. Afterwards a second model has events around each operation, for
-// the table: there a kernel waits for the host if that is slower.
+// the table: there a kernel waits for the host if that is slower. At last, of a small model whose
+// kernels are short, steps with CUDA graphs beside steps without (model/pass_graphs.h).
 //
 // Model FLOPs of a step, which do not count what is computed twice:
 //   tokens * (6 N + 6 * layers * width * (context + 1)),  N = all parameters but those of positions
@@ -71,10 +72,17 @@ struct Arguments {
   std::string precision = "bf16";
   std::string weights = "fp32";
   std::string recompute = "none";
+  std::string graphs = "auto";
   std::string json;
 
   int64_t tokens() const { return batch * context; }
 };
+
+GraphUse GraphUseOf(const Arguments& arguments) {
+  return arguments.graphs == "never"    ? GraphUse::kNever
+         : arguments.graphs == "always" ? GraphUse::kAlways
+                                        : GraphUse::kWhereLaunchesDominate;
+}
 
 ModelOptions OptionsOf(const Arguments& arguments) {
   ModelOptions options;
@@ -286,6 +294,9 @@ absl::Status TimeSteps(const Arguments& arguments, CudaDevice& device, const OpP
               arguments.steps, *std::min_element(times.begin(), times.end()),
               *std::max_element(times.begin(), times.end()), queue_ms);
   std::printf("tokens/s  %9.0f\n", tokens_per_second);
+  std::printf("graphs    %9llu passes of %d steps\n",
+              static_cast<unsigned long long>(device.graph_launches()),
+              2 * kWarmup + arguments.steps);
   std::printf("model     %9.1f TFLOP/s, %.1f%% of the square product's\n", flops_per_second * 1e-12,
               100 * flops_per_second / peaks.flops_per_second);
   std::printf("memory    %9.2f GB, of which activations %.2f GB\n", memory * 1e-9,
@@ -323,6 +334,33 @@ absl::Status TimeOperations(const Arguments& arguments, CudaDevice& device, cons
   return absl::OkStatus();
 }
 
+// Of a model in which the host needs longer to launch a kernel than the GPU for most of them.
+absl::Status TimeGraphs(Json& json) {
+  Arguments small{.layers = CudaBenchmark::Size(6, 1),
+                  .width = CudaBenchmark::Size(256, 32),
+                  .heads = CudaBenchmark::Size(4, 1),
+                  .context = CudaBenchmark::Size(128, 16),
+                  .vocabulary = CudaBenchmark::Size(512, 61),
+                  .batch = static_cast<int>(CudaBenchmark::Size(8, 2))};
+  std::printf("\nLaunches, with %lld layers of width %lld, %d samples of %lld tokens:\n",
+              static_cast<long long>(small.layers), static_cast<long long>(small.width),
+              small.batch, static_cast<long long>(small.context));
+  for (const char* const graphs : {"never", "always"}) {
+    small.graphs = graphs;
+    ASSIGN_OR_RETURN(const auto device, NewCudaDevice(0, GraphUseOf(small)));
+    ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(small, *device, /*profile=*/nullptr));
+    RETURN_IF_ERROR(trainer->Steps(kWarmup));
+    ASSIGN_OR_RETURN(const std::vector<double> times, StepMilliseconds(*trainer, small.steps));
+    ASSIGN_OR_RETURN(const double queue_ms, QueueMilliseconds(*trainer, kWarmup));
+    RETURN_IF_ERROR(trainer->Loss().status());
+    std::printf("graphs %-7s step %7.3f ms (%.3f to %.3f), queued in %.3f ms\n", graphs,
+                Median(times), *std::min_element(times.begin(), times.end()),
+                *std::max_element(times.begin(), times.end()), queue_ms);
+    json["small_model"][graphs] = {{"step_ms", times}, {"queue_ms", queue_ms}};
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Run(CudaBenchmark& benchmark, const Arguments& arguments) {
   ASSIGN_OR_RETURN(auto products, kernels::cuda::MatMulHandle::Create());
   RETURN_IF_ERROR(TimeCopy(benchmark));
@@ -336,9 +374,10 @@ absl::Status Run(CudaBenchmark& benchmark, const Arguments& arguments) {
                          .bytes_per_second = benchmark.first_bytes_per_second()};
   Json json = {{"product_tflops", peaks.flops_per_second * 1e-12},
                {"copy_gb_per_second", peaks.bytes_per_second * 1e-9}};
-  ASSIGN_OR_RETURN(const auto device, NewCudaDevice(0));
+  ASSIGN_OR_RETURN(const auto device, NewCudaDevice(0, GraphUseOf(arguments)));
   RETURN_IF_ERROR(TimeSteps(arguments, *device, peaks, json));
   RETURN_IF_ERROR(TimeOperations(arguments, *device, peaks, json));
+  RETURN_IF_ERROR(TimeGraphs(json));
   if (arguments.json.empty()) return absl::OkStatus();
   std::ofstream file(arguments.json);
   file << json.dump(1) << std::endl;
@@ -364,6 +403,7 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
   choice("--precision", arguments.precision, {"fp32", "bf16"});
   choice("--weights", arguments.weights, {"fp32", "bf16"});
   choice("--recompute", arguments.recompute, {"none", "selective", "full"});
+  choice("--graphs", arguments.graphs, {"auto", "never", "always"});
   app.add_option("--json", arguments.json, "file for the figures");
 }
 
