@@ -170,7 +170,10 @@ absl::Status Event::Synchronize() const {
 }
 absl::StatusOr<bool> Event::IsDone() const {
   const cudaError_t error = cudaEventQuery(OfEvent(handle_.get()));
-  if (error == cudaErrorNotReady) return false;
+  if (error == cudaErrorNotReady) {
+    cudaGetLastError();  // which it would stay
+    return false;
+  }
   RETURN_IF_ERROR(CudaStatus(error, "cudaEventQuery"));
   return true;
 }

@@ -73,8 +73,8 @@ absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int6
   return LinearForward(handle, w, rows, x, bias, y, w.out(), stream);
 }
 
-// pre = x W + bias;  y = activation(pre), in the same kernel for GELU where cuBLASLt has that (from
-// pre before it is rounded), else in a second one.
+// pre = x W + bias;  y = activation(pre), in the same kernel for GELU of Bf16 where cuBLASLt has
+// that (from pre before it is rounded), else in a second one.
 //   pre, y [rows][out]; bias as above
 template <typename T, typename B>
 absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,

@@ -62,7 +62,7 @@ struct Epilogue {
 };
 
 // As MatMul with beta = 0 and an epilogue. UNIMPLEMENTED also where k is 0, or with pre_gelu where
-// ldc is no multiple of 8.
+// ldc is no multiple of 8 or C is not Bf16.
 template <typename T, typename C>
 absl::Status FusedMatMul(MatMulHandle& handle, Transpose ta, Transpose tb, int64_t m, int64_t n,
                          int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb,
