@@ -12,6 +12,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "kernels/attention_cuda.h"
 #include "kernels/device.h"
@@ -167,6 +168,7 @@ class StagedModel final : public Model, public PassTracer {
   bool partial_ = false;  // the pass under way
   bool accumulate_ = false;
   bool is_empty_ = false;
+  bool told_of_slow_copies_ = false;
   std::optional<StreamSpans> spans_;  // none: not traced
   absl::Status status_;
 };
@@ -400,7 +402,13 @@ std::shared_ptr<void> StagedModel::Pin(std::span<std::byte> host) {
   const bool at_page = reinterpret_cast<uintptr_t>(host.data()) % kPageBytes == 0;
   if (!at_page || host.size() < kLeastPinnedBytes) return nullptr;
   auto registered = kernels::cuda::RegisteredMemory::Create(host.data(), host.size());
-  if (!registered.ok()) return nullptr;
+  if (!registered.ok()) {
+    if (!std::exchange(told_of_slow_copies_, true)) {
+      LogWarning("host memory cannot be pinned: its copies hold up what the GPU computes",
+                 {{"error", std::string(registered.status().message())}});
+    }
+    return nullptr;
+  }
   return std::make_shared<kernels::cuda::RegisteredMemory>(*std::move(registered));
 }
 
