@@ -59,6 +59,11 @@ int DefaultLanesPerServer(int cores, int servers) {
   return std::clamp(cores / (kCoresPerLane * std::max(servers, 1)), 1, kMaxDefaultLanes);
 }
 
+int DefaultLanesBesideGpus(int cores, int servers, int workers) {
+  const int left = cores - workers * (kGpuComputeThreads + 1);  // and an exchange thread
+  return std::clamp(left / std::max(servers, 1), 1, kMaxDefaultLanes);
+}
+
 int DefaultComputeThreads(int cores, const HostLoad& load) {
   const int workers = std::max(load.workers, 1);
   for (const int set_aside : {load.lanes() + workers, load.lanes()}) {

@@ -59,6 +59,15 @@ struct HostLoad {
 // of a socket gives. So lanes never cost more than an eighth of a machine that computes as well.
 int DefaultLanesPerServer(int cores, int servers);
 
+// The same beside workers that compute on GPUs, with kGpuComputeThreads each: the cores that these
+// leave, shared by the servers, 1 to 8 each. There an update is what a step waits for, one
+// nanosecond an element and lane.
+int DefaultLanesBesideGpus(int cores, int servers, int workers);
+
+// Compute threads of a worker whose model is on a GPU: what is left to the host is clipping, and
+// encoding what the GPU does not.
+inline constexpr int kGpuComputeThreads = 2;
+
 // Compute threads per worker, as described above; at least 1. `load.compute_threads` is not read.
 int DefaultComputeThreads(int cores, const HostLoad& load);
 

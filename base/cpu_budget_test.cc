@@ -83,6 +83,14 @@ TEST(CpuBudget, DefaultsHoldForOneProcessAloneOnAHost) {
   }
 }
 
+TEST(CpuBudget, LanesBesideGpusTakeWhatWorkersLeave) {
+  EXPECT_EQ(DefaultLanesBesideGpus(2, 1, 1), 1);
+  EXPECT_EQ(DefaultLanesBesideGpus(16, 2, 1), 6);
+  EXPECT_EQ(DefaultLanesBesideGpus(16, 1, 1), 8);
+  EXPECT_EQ(DefaultLanesBesideGpus(64, 8, 8), 5);
+  EXPECT_EQ(DefaultLanesBesideGpus(16, 2, 8), 1);
+}
+
 // No oversubscription by computing, and none by lanes where it is cheap to avoid.
 TEST(CpuBudget, DefaultsNeverComputeOnMoreThreadsThanCores) {
   for (int cores = 1; cores <= 256; ++cores) {

@@ -61,7 +61,11 @@ absl::Status RefuseResolved(const JobConfig& config) {
 uint32_t DefaultLanes(const JobConfig& config, uint32_t cores) {
   if (config.exchange() == JobConfig::ALL_REDUCE) return 1;
   const uint32_t servers = std::max(config.cluster().servers(), 1u);
-  const int by_cores = DefaultLanesPerServer(static_cast<int>(cores), static_cast<int>(servers));
+  const auto available = static_cast<int>(cores), sharing = static_cast<int>(servers);
+  const int by_cores =
+      config.device() == ClusterConfig::CUDA
+          ? DefaultLanesBesideGpus(available, sharing, static_cast<int>(config.cluster().workers()))
+          : DefaultLanesPerServer(available, sharing);
   return std::clamp(config.model().layers() / servers, 1u, static_cast<uint32_t>(by_cores));
 }
 
@@ -126,7 +130,13 @@ void FillComputedDefaults(JobConfig& config, uint32_t cores) {
   }
   // A replay's compute thread sleeps; more of them would do the same.
   const bool replays = config.compute() == JobConfig::REPLAY;
-  if (replays && cluster.compute_threads() == 0) cluster.set_compute_threads(1);
+  if (cluster.compute_threads() == 0) {
+    if (replays) {
+      cluster.set_compute_threads(1);
+    } else if (config.device() == ClusterConfig::CUDA) {
+      cluster.set_compute_threads(kGpuComputeThreads);
+    }
+  }
   if (!cluster.has_lanes_per_server()) cluster.set_lanes_per_server(DefaultLanes(config, cores));
   TrainConfig& train = *config.mutable_train();
   if (!train.has_micro_batch()) {

@@ -115,6 +115,16 @@ TEST(JobConfig, TakesLanesFromTheCoresButNoMoreThanLayers) {
   EXPECT_EQ(lanes(128, 5, 4), 1);
 }
 
+TEST(JobConfig, WorkersOnGpusLeaveTheCoresToLanes) {
+  JobConfig config;
+  config.set_device(ClusterConfig::CUDA);
+  config.mutable_cluster()->set_servers(2);
+  config.mutable_model()->set_layers(12);
+  FillDefaults(config, /*cores=*/16);
+  EXPECT_EQ(config.cluster().lanes_per_server(), 6);
+  EXPECT_EQ(config.cluster().compute_threads(), 2);
+}
+
 TEST(JobConfig, AnExternalModelNeedsNoText) {
   // Nor does any rule on batches and evaluations hold for it.
   auto config = Parse(
