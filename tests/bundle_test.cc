@@ -41,7 +41,7 @@ class BundleTest : public TugTest {
 };
 
 TEST_F(BundleTest, TrainsOnAHostWithGlibcAlone) {
-  const std::string archive = Path("tug.tar");  // compressing it takes a minute
+  const std::string archive = Path("tug.tar.zst");  // .tar.xz takes a minute
   EXPECT_THAT(Output(RunProgram("deploy/bundle",
                                 {archive, "--programs", fs::absolute("cli/tug").string()})),
               AllOf(StartsWith(archive), HasSubstr(" libraries, "), HasSubstr("with glibc 2.")));
@@ -61,6 +61,17 @@ TEST_F(BundleTest, TrainsOnAHostWithGlibcAlone) {
   Output(RunThere({"train", "/job.textproto", "--run-dir", "/run"}));
   Train("run");
   ExpectSameState(Path("run"), Path("root/run"));
+}
+
+// As it is, without a word on how far back the compressor looked.
+TEST_F(BundleTest, IsUnpackedByPlainTar) {
+  for (const std::string kind : {"xz", "zst"}) {
+    const std::string archive = Path(absl::StrCat("true.tar.", kind));
+    Output(RunProgram("deploy/bundle", {archive, "--programs", "/bin/true"}));
+    fs::create_directory(Path(kind));
+    Output(RunProgram("/bin/tar", {"-xf", archive, "-C", Path(kind)}));
+    Output(RunProgram(Path(absl::StrCat(kind, "/tug/bin/true")), {}));
+  }
 }
 
 TEST_F(BundleTest, NamesTheCompressorThatIsNotThere) {

@@ -1,5 +1,5 @@
 // deploy/gpu_report on a machine that pretends to have a GPU: what its table says of programs that
-// pass, fail, are skipped or do not end.
+// pass, fail, are skipped or do not end, and where it finds the toolkit's libraries.
 
 #include <stdlib.h>
 
@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class GpuReportTest : public TugTest {
  protected:
@@ -46,6 +47,11 @@ class GpuReportTest : public TugTest {
     const std::string path = absl::StrCat("bin/", name);
     Write(path, absl::StrCat("#!/bin/bash\n", body, "\n"));
     fs::permissions(Path(path), fs::perms::owner_all);
+  }
+  // Programs that need two libraries which the machine's loader does not know.
+  void NeedTwoLibraries() {
+    Program("ldd", absl::StrCat("for name in libone.so.13 libtwo.so.2; do [[ -e ", Path("lib/tug/"),
+                                "$name ]] || echo $'\\t'$name' => not found'; done; exit 1"));
   }
   const Process& Report() {
     Process& process = StartProgram(Path("bin/gpu_report"), {Path("report")});
@@ -119,6 +125,46 @@ TEST_F(GpuReportTest, RunsTestsUnderTheSanitizer) {
             HasSubstr(
                 "| racecheck | add_cuda_test | FAILED (99): 4 passed, 0 errors of racecheck | "),
             Not(HasSubstr("no compute-sanitizer"))));
+}
+
+TEST_F(GpuReportTest, LinksWhatTheMachineHasOfTheToolkit) {
+  NeedTwoLibraries();
+  const std::string in_toolkit = Path("none/lib64/libone.so.13");
+  const std::string in_package = Path("site/nvidia/two/lib/libtwo.so.2");
+  for (const std::string& path : {in_toolkit, in_package}) {
+    fs::create_directories(fs::path(path).parent_path());
+  }
+  Write("none/lib64/libone.so.13.1", "");
+  fs::create_symlink("libone.so.13.1", in_toolkit);
+  Write("site/nvidia/two/lib/libtwo.so.2", "");
+  setenv("PYTHONPATH", Path("site").c_str(), 1);
+  const Process& process = Report();
+  EXPECT_EQ(process.exit_code(), 0) << process.err();
+  EXPECT_EQ(fs::read_symlink(Path("lib/tug/libone.so.13")), fs::canonical(in_toolkit));
+  EXPECT_EQ(fs::read_symlink(Path("lib/tug/libtwo.so.2")), fs::canonical(in_package));
+
+  // The package has gone, its link is dead.
+  fs::remove(in_package);
+  EXPECT_EQ(Report().exit_code(), 1);
+  unsetenv("PYTHONPATH");
+}
+
+TEST_F(GpuReportTest, SaysInOneLineWhichLibrariesAreNowhere) {
+  NeedTwoLibraries();
+  const Process& process = Report();
+  EXPECT_EQ(process.exit_code(), 1);
+  EXPECT_THAT(process.err(),
+              AllOf(StartsWith("gpu_report: not found: libone.so.13 libtwo.so.2, neither in "),
+                    HasSubstr(Path("none")), HasSubstr("unpack here FILE.toolkit.tar.zst too")));
+  EXPECT_EQ(process.err().find('\n'), process.err().size() - 1) << process.err();
+  EXPECT_FALSE(fs::exists(Path("report")));
+}
+
+TEST_F(GpuReportTest, SaysInOneLineThatTugDoesNotStart) {
+  Program("tug", "echo 'libc.so.6: version not found' >&2; echo more >&2; exit 1");
+  const Process& process = Report();
+  EXPECT_EQ(process.exit_code(), 1);
+  EXPECT_EQ(process.err(), "gpu_report: tug does not start here: libc.so.6: version not found\n");
 }
 
 TEST_F(GpuReportTest, SaysInOneLineThatThereIsNoGpu) {

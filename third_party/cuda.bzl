@@ -4,10 +4,12 @@ tug_cuda_library makes `name` and `name_emulated`; tug_cuda_test a test of each,
 benchmark of the first.
 """
 
-load("@cuda//:cuda.bzl", "CUDA_HOME", "CUDA_MISSING")
+load("@cuda//:cuda.bzl", "CUDA_HOME", "CUDA_MISSING", "NVCC_COMPRESSION")
 
 # sm_80: Ampere and Ada. sm_90a: Hopper, with its architecture-specific instructions. compute_80: PTX,
-# which the driver compiles for whatever comes later.
+# which the driver compiles for whatever comes later. NVCC_COMPRESSION (third_party/cuda_configure.bzl) makes
+# the kernels' archives a fifth as large. What it makes needs a driver of CUDA 12.4 (550.54) or later,
+# which every driver is that CUDA 13 takes.
 _NVCC_FLAGS = [
     "-std=c++20",
     "-O3",
@@ -17,7 +19,7 @@ _NVCC_FLAGS = [
     "-DTUG_CUDA=1",
     "-Werror=all-warnings",
     "-Xcompiler=-fPIC,-Wall,-ffp-contract=off",
-]
+] + NVCC_COMPRESSION
 
 # For the GPU what -ffp-contract=off is for the CPU: the CPU's bits.
 _NO_CONTRACTION = "-fmad=false"

@@ -1,9 +1,10 @@
 """Finds the CUDA toolkit when the workspace loads: $CUDA_HOME, or /usr/local/cuda.
 
 Creates @cuda with the libraries :cudart, :cublas_lt and :nccl, and cuda.bzl with
-CUDA_MISSING and CUDA_HOME. CUDA_MISSING names what the build needs and the toolkit
-lacks; then the libraries are empty, so that every BUILD file still loads. The file
-`missing` says the same to deploy/test.
+CUDA_MISSING, CUDA_HOME and NVCC_COMPRESSION. CUDA_MISSING names what the build needs
+and the toolkit lacks; then the libraries are empty, so that every BUILD file still
+loads. The file `missing` says the same to deploy/test. NVCC_COMPRESSION is the flag of
+nvcc for the smallest code, where it has that (CUDA 12.8 and later), else nothing.
 """
 
 # By folder of the toolkit, and of the system, where NCCL's own packages are.
@@ -62,15 +63,22 @@ package(default_visibility = ["//visibility:public"])
 def _cuda_configure_impl(ctx):
     home = ctx.os.environ.get("CUDA_HOME", "/usr/local/cuda")
     missing = []
+    compression = []
     for folders, files in _NEEDED:
         places = [f if f.startswith("/") else home + "/" + f for f in folders]
         missing += [f for f in files if not any([ctx.path(p + "/" + f).exists for p in places])]
     if not missing:
+        if "--compress-mode" in ctx.execute([home + "/bin/nvcc", "--help"]).stdout:
+            compression = ["-compress-mode=size"]
         ctx.symlink(home, "toolkit")
         ctx.file("BUILD", _FOUND.replace("{lib}", home + "/lib64"))
     else:
         ctx.file("BUILD", _NOT_FOUND)
-    ctx.file("cuda.bzl", "CUDA_MISSING = {}\nCUDA_HOME = {}\n".format(missing, repr(home)))
+    ctx.file("cuda.bzl", "CUDA_MISSING = {}\nCUDA_HOME = {}\nNVCC_COMPRESSION = {}\n".format(
+        missing,
+        repr(home),
+        compression,
+    ))
     ctx.file("missing", "".join([home + " lacks " + ", ".join(missing) + "\n"] if missing else []))
 
 cuda_configure = repository_rule(
