@@ -153,6 +153,8 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
   command->footer(
       "SIGTERM lets others take over the worker's part, then ends it; a second one ends it at "
       "once.\n"
+      "In a job that has all its workers it waits for a place, fault.failure_timeout_ms and 10 s "
+      "more: whom it is to replace may not be missed yet.\n"
       "Of other launchers (torchrun, wrappers of mpirun and srun, indexed jobs of Kubernetes) it "
       "reads, unless --gpu-share or --core-share is there:\n"
       "  RANK, WORLD_SIZE              which worker it is; WORLD_SIZE must be cluster.workers of "

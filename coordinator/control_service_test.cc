@@ -166,7 +166,7 @@ TEST(ControlService, PassesErrorsWithTheirCodeAndText) {
   const auto client = Connect(*service);
   ASSERT_TRUE(client->Register(Node(WORKER, 1)).ok());
   const auto full = client->Register(Node(WORKER, 2));
-  EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.status().code(), absl::StatusCode::kAborted);
   EXPECT_THAT(std::string(full.status().message()), HasSubstr("raise cluster.workers"));
   HeartbeatRequest stranger;
   stranger.set_node_id(99);

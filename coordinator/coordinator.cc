@@ -38,7 +38,7 @@ std::string PredictionText(const NodeCounters& counters) {
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
       failure_timeout_(absl::Milliseconds(options_.config.fault().failure_timeout_ms())),
-      membership_(options_.config.cluster()),
+      membership_(options_.config.cluster(), failure_timeout_),
       blocks_(options_.config, options_.layout),
       timeline_(std::make_unique<Timeline>(options_.config, options_.start)),
       evals_(options_.past_evals),
@@ -68,17 +68,22 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
                      " is not that of the coordinator: give both the same job file and --set "
                      "values, or leave --job out"));
   }
-  if (Ended()) {
-    return absl::FailedPreconditionError(
-        phase_ == DONE ? "the job has ended: start the coordinator again for another run"
-                       : absl::StrCat("the job has failed: ", failure_));
+  if (phase_ == FAILED) {
+    return absl::FailedPreconditionError(absl::StrCat("the job has failed: ", failure_));
+  }
+  if (phase_ == DONE) {
+    return absl::OutOfRangeError("the job has ended: start the coordinator again for another run");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<RegisterReply> Coordinator::OnRegister(const RegisterRequest& request,
                                                       absl::Time now) {
-  RETURN_IF_ERROR(Accepts(request));
+  if (const absl::Status accepted = Accepts(request); !accepted.ok()) {
+    membership_.StopWaiting(request);
+    EndIfEveryoneKnows(now);
+    return accepted;
+  }
   RETURN_IF_ERROR(blocks_.Admit(request));
   const bool known = membership_.Knows(request);
   const absl::StatusOr<uint32_t> id = membership_.Register(request, now);
@@ -315,7 +320,8 @@ std::string Coordinator::ResumeHint() const {
 void Coordinator::EndIfEveryoneKnows(absl::Time now) {
   if (!Ended() || end_reported_ || committing_.has_value() || replaying_) return;
   const auto told = [](const Member& member) { return member.told_of_end; };
-  const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told);
+  const bool all_told = membership_.Every(SERVER, told) && membership_.Every(WORKER, told) &&
+                        !membership_.SomebodyWaits(now);
   if (!all_told && now - ended_at_ < told_grace()) return;
   end_reported_ = true;
   actions_.emplace_back(JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(failure_)});

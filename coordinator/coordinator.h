@@ -27,7 +27,8 @@
 //  8. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
 //  when a node reports a
 //     failure, or a checkpoint cannot be written. Every node learns it with its next heartbeat.
-//  9. JobEnded once every node has been told, or after told_grace().
+//  9. JobEnded once every node has been told, those that wait for a place too, or after
+//  told_grace().
 //
 // State and actions are a function of the inputs: whoever keeps them (journal.h, KeepJournal) can
 // make the same coordinator again (Replay), which then takes the job up (OnTakenUp).
@@ -147,8 +148,8 @@ class Coordinator {
   // is busy a node may be late by some heartbeats.
   absl::Duration told_grace() const { return std::max(absl::Seconds(2), failure_timeout_); }
 
-  // Errors: FAILED_PRECONDITION (other protocol version or configuration, job has ended), and those
-  // of Membership::Register and JobBlocks::Admit.
+  // Errors: FAILED_PRECONDITION (other protocol version or configuration, job has failed),
+  // OUT_OF_RANGE (it is done), and those of Membership::Register and JobBlocks::Admit.
   absl::StatusOr<RegisterReply> OnRegister(const RegisterRequest& request, absl::Time now);
   // Errors: NOT_FOUND, not a member (any more).
   absl::StatusOr<HeartbeatReply> OnHeartbeat(const HeartbeatRequest& request, absl::Time now);

@@ -67,16 +67,6 @@ TEST(Coordinator, GivesARepeatedRegisterTheSameId) {
   EXPECT_NE(job.Join(WORKER, 10), first);
 }
 
-TEST(Coordinator, RefusesANodeTooMany) {
-  JobUnderTest job(1, 2);
-  job.Join(WORKER, 1);
-  job.Join(WORKER, 2);
-  const auto reply = job.coordinator().OnRegister(job.Request(WORKER, 3), job.now());
-  EXPECT_EQ(reply.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(std::string(reply.status().message()),
-            "job has its 2 workers already; raise cluster.workers or stop one");
-}
-
 TEST(Coordinator, RefusesAnotherVersionOrConfiguration) {
   JobUnderTest job(1, 1);
   RegisterRequest request = job.Request(WORKER, 1);

@@ -36,7 +36,7 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
     member.last_heard = now;
     return id;
   }
-  RETURN_IF_ERROR(HasRoom(request));
+  RETURN_IF_ERROR(FindRoom(request, now));
   Member member;
   member.id = next_id_;
   member.kind = request.kind();
@@ -51,21 +51,28 @@ absl::StatusOr<uint32_t> Membership::Register(const RegisterRequest& request, ab
   return next_id_++;
 }
 
-absl::Status Membership::HasRoom(const RegisterRequest& request) const {
+absl::Status Membership::FindRoom(const RegisterRequest& request, absl::Time now) {
   const std::string kind = KindName(request.kind());
   const bool further =
       request.kind() == SERVER && !closed_ && (request.spare() || open_to_servers_);
-  if (further && OfKind(SERVER).size() >= kMostServers) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("job has ", kMostServers, " servers already: stop one"));
-  }
-  const uint32_t wanted = request.kind() == SERVER ? servers_ : workers_;
-  if (further || (!closed_ && CountStaying(request.kind(), /*spare=*/false) < wanted)) {
+  const size_t places = further ? kMostServers : request.kind() == SERVER ? servers_ : workers_;
+  const size_t taken =
+      further ? OfKind(SERVER).size() : CountStaying(request.kind(), /*spare=*/false);
+  if (!closed_ && taken < places) {
+    StopWaiting(request);
     return absl::OkStatus();
   }
+  const std::string nodes = absl::StrCat("its ", places, " ", kind, places == 1 ? "" : "s");
+  const std::string remedy = further ? "" : absl::StrCat("raise cluster.", kind, "s or ");
+  if (!closed_ && waiting_.MayAskAgain(request.incarnation(), now)) {
+    return absl::AbortedError(
+        absl::StrCat("the job has ", nodes, ": waiting until one is lost or leaves, for ",
+                     absl::FormatDuration(waiting_.patience()),
+                     " at most; if none is to be replaced, ", remedy, "stop this one"));
+  }
+  StopWaiting(request);
   return absl::ResourceExhaustedError(
-      absl::StrCat("job has its ", wanted, " ", kind, wanted == 1 ? "" : "s",
-                   " already; raise cluster.", kind, "s or stop one"));
+      absl::StrCat("job has ", nodes, " already; ", remedy, "stop one"));
 }
 
 bool Membership::Knows(const RegisterRequest& request) const {

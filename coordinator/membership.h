@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "coordinator/waiting_nodes.h"
 #include "proto/control.pb.h"
 
 namespace tug {
@@ -62,20 +63,29 @@ struct Member {
 
 // Who is in the job. Until it is closed, servers and workers join up to the numbers asked for, and
 // one that is lost or leaves gives up its place. Spare servers join beside them; further servers
-// too, once it is open to them. Not thread-safe.
+// too, once it is open to them. Who finds it full may wait for a while: the one whose place it is
+// to take may not be missed yet. Not thread-safe.
 class Membership {
  public:
   static constexpr size_t kMostServers = 512;  // spare ones included
 
-  explicit Membership(const ClusterConfig& cluster)
+  // How much longer than a node may be silent one waits for a place. Whoever starts a node in place
+  // of another need not know that the other is dead: on a host that cannot be reached, `tug attend`
+  // ends it within 7 s.
+  static constexpr absl::Duration kEndsMeanwhile = absl::Seconds(10);
+
+  // `failure_timeout`: what a node that is silent for longer is lost by.
+  Membership(const ClusterConfig& cluster, absl::Duration failure_timeout)
       : servers_(cluster.servers()),
         spare_servers_(cluster.spare_servers()),
         workers_(cluster.workers()),
-        lanes_per_server_(cluster.lanes_per_server()) {}
+        lanes_per_server_(cluster.lanes_per_server()),
+        waiting_(failure_timeout + kEndsMeanwhile) {}
 
   // A node joins, or joins again (same incarnation: same member), or adds its lanes' endpoints.
-  // Errors: INVALID_ARGUMENT (no kind, malformed endpoints), RESOURCE_EXHAUSTED (full),
-  // FAILED_PRECONDITION (lanes registered twice, differently).
+  // Errors: ABORTED (full, but a place may become free: ask again), RESOURCE_EXHAUSTED (full, and
+  // no place becomes free, or it has waited for one long enough), INVALID_ARGUMENT (no kind,
+  // malformed endpoints), FAILED_PRECONDITION (lanes registered twice, differently).
   absl::StatusOr<uint32_t> Register(const RegisterRequest& request, absl::Time now);
 
   // Whether to register so would change nothing.
@@ -90,6 +100,11 @@ class Membership {
   std::vector<uint32_t> ServersAgain(uint32_t wanted) const;
   // As many workers are in as were asked for.
   bool WorkersComplete() const;
+
+  // This one, told to ask again, need not any more.
+  void StopWaiting(const RegisterRequest& request) { waiting_.Remove(request.incarnation()); }
+  // Whether somebody asks again and again.
+  bool SomebodyWaits(absl::Time now) const { return waiting_.SomebodyAsks(now); }
 
   // From now on a place given up stays empty: nobody joins.
   void Close() { closed_ = true; }
@@ -109,7 +124,7 @@ class Membership {
 
  private:
   absl::Status SetLanes(Member& member, const RegisterRequest& request) const;
-  absl::Status HasRoom(const RegisterRequest& request) const;
+  absl::Status FindRoom(const RegisterRequest& request, absl::Time now);
   // Of a kind, and there to stay.
   size_t CountStaying(NodeKind kind, bool spare) const;
   // With lanes, and there to stay.
@@ -123,6 +138,7 @@ class Membership {
   const uint32_t lanes_per_server_;
   bool closed_ = false;
   bool open_to_servers_ = false;
+  WaitingNodes waiting_;
   uint32_t next_id_ = 1;
   std::map<uint32_t, Member> members_;
 };

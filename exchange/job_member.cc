@@ -1,11 +1,13 @@
 #include "exchange/job_member.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "exchange/worker_place.h"
 #include "proto/heartbeat_loop.h"
+#include "proto/join_job.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -15,9 +17,12 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
     std::function<void(const absl::Status&)> on_end) {
   RegisterRequest request = ThisProcess(WORKER);
   *request.mutable_blocks() = blocks;
-  ASSIGN_OR_RETURN(RegisterReply registered, client->Register(request));
+  ASSIGN_OR_RETURN(std::optional<RegisterReply> joined, JoinJob(*client, request));
+  if (!joined.has_value()) {
+    return absl::FailedPreconditionError("the job has ended before there was room in it");
+  }
   return std::unique_ptr<JobMember>(
-      new JobMember(std::move(client), std::move(registered), std::move(on_end)));
+      new JobMember(std::move(client), *std::move(joined), std::move(on_end)));
 }
 
 JobMember::JobMember(std::unique_ptr<ControlClient> client, RegisterReply registered,

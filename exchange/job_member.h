@@ -28,8 +28,9 @@ namespace tug {
 // doing: the same lock guards the gate, so no step begins after it. Thread-safe.
 class JobMember {
  public:
-  // Registers. `on_end` is called once, on the thread of the heartbeats, when the job has ended for
-  // this member: OK (done), or why not. Errors: the coordinator's refusal; UNAVAILABLE.
+  // Registers, when there is room (proto/join_job.h). `on_end` is called once, on the thread of the
+  // heartbeats, when the job has ended for this member: OK (done), or why not. Errors: the
+  // coordinator's refusal; UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<JobMember>> Join(
       std::unique_ptr<ControlClient> client, const BlockTable& blocks,
       std::function<void(const absl::Status&)> on_end);

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "exchange/external_worker.h"
 #include "exchange/tug.h"
+#include "proto/join_job.h"
 #include "security/key_file.h"
 
 struct tug_context {
@@ -24,8 +25,6 @@ struct tug_context {
 
 namespace {
 
-constexpr absl::Duration kJoinTimeout = absl::Seconds(8);
-
 tug_status CodeOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
@@ -33,6 +32,7 @@ tug_status CodeOf(const absl::Status& status) {
     case absl::StatusCode::kInvalidArgument:
       return TUG_INVALID_ARGUMENT;
     case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kUnauthenticated:
@@ -101,7 +101,7 @@ tug_status tug_init_with_keys(const char* coordinator, const char* key_file,
       if (!read.ok()) return Answer(*context, read.status());
       keys = *std::move(read);
     }
-    auto worker = tug::ExternalWorker::Connect(coordinator, kJoinTimeout, keys);
+    auto worker = tug::ExternalWorker::Connect(coordinator, tug::kJoinTimeout, keys);
     if (worker.ok()) (*context)->worker = *std::move(worker);
     return Answer(*context, worker.status());
   } catch (const std::bad_alloc&) {

@@ -22,6 +22,7 @@
 #include "metrics/server_metrics.h"
 #include "proto/control_client.h"
 #include "proto/heartbeat_loop.h"
+#include "proto/join_job.h"
 #include "proto/sync_mode.h"
 #include "proto/trace_messages.h"
 #include "security/security_rules.h"
@@ -30,8 +31,6 @@
 
 namespace tug {
 namespace {
-
-constexpr absl::Duration kJoinTimeout = absl::Seconds(8);
 
 // What the first view adds to what a server knows since it joined.
 absl::Status TakeBlocks(const View& view, LaneJob& job) {
@@ -173,7 +172,9 @@ absl::Status RunServer(const ServerOptions& options) {
                    ControlClient::Connect(options.coordinator, kJoinTimeout, options.keys));
   RegisterRequest request = ThisProcess(SERVER);
   request.set_spare(options.spare);
-  ASSIGN_OR_RETURN(RegisterReply registered, client->Register(request));
+  ASSIGN_OR_RETURN(std::optional<RegisterReply> joined, JoinJob(*client, request));
+  if (!joined.has_value()) return absl::OkStatus();
+  RegisterReply& registered = *joined;
   SetLogProcess("server", registered.node_id());
   LaneJob job{registered.job(),
               registered.node_id(),

@@ -14,6 +14,11 @@ constexpr absl::Duration kTickInterval = absl::Milliseconds(20);
 // After a heartbeat that nobody answered.
 constexpr absl::Duration kAskAgain = absl::Milliseconds(100);
 
+// Whether that is why a node cannot join the job.
+bool HasEnded(const absl::Status& refusal) {
+  return absl::IsOutOfRange(refusal) || absl::IsFailedPrecondition(refusal);
+}
+
 }  // namespace
 
 float SimulatedGradient(uint32_t virtual_worker, uint64_t clock, uint32_t block, uint64_t element) {
@@ -109,11 +114,13 @@ void SimulatedNode::Register() {
   request.set_incarnation(incarnation_);
   request.set_spare(spare_);
   absl::StatusOr<RegisterReply> reply = register_(request);
-  // Whose place it is to take is not missed yet, or there is no coordinator.
-  if (absl::IsResourceExhausted(reply.status()) || absl::IsUnavailable(reply.status())) {
+  // Whose place it is to take is not missed yet, or it has waited for that in vain and is started
+  // again, or there is no coordinator.
+  if (absl::IsAborted(reply.status()) || absl::IsResourceExhausted(reply.status()) ||
+      absl::IsUnavailable(reply.status())) {
     return Later(kTickInterval, [this] { Register(); });
   }
-  if (absl::IsFailedPrecondition(reply.status())) return;  // the job has ended
+  if (HasEnded(reply.status())) return;
   TUG_CHECK(reply.ok()) << reply.status().ToString();
   node_id_ = reply->node_id();
   job_ = reply->job();
@@ -122,7 +129,7 @@ void SimulatedNode::Register() {
   world_.Say(absl::StrCat(Name(), " joins"));
   if (request.lane_endpoints_size() > 0) {
     reply = register_(request);
-    if (absl::IsFailedPrecondition(reply.status())) return;
+    if (HasEnded(reply.status())) return;
     TUG_CHECK(reply.ok()) << reply.status().ToString();
   }
   Beat();

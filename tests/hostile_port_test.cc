@@ -303,7 +303,7 @@ TEST_F(HostilePortTest, TheCoordinatorRefusesControlCallsThatMakeNoSense) {
   EXPECT_THAT(std::string(client_->Register(request).status().message()),
               HasSubstr("run the same version of tug everywhere"));
   request.set_protocol_version(kControlVersion);
-  EXPECT_EQ(client_->Register(request).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(client_->Register(request).status().code(), absl::StatusCode::kAborted);
   request.set_kind(NODE_KIND_UNKNOWN);
   EXPECT_FALSE(client_->Register(request).ok());
 

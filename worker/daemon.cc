@@ -1,6 +1,7 @@
 #include "worker/daemon.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,13 +18,12 @@
 #include "proto/control_client.h"
 #include "proto/heartbeat_loop.h"
 #include "proto/job_config.h"
+#include "proto/join_job.h"
 #include "proto/sync_mode.h"
 #include "worker/training.h"
 
 namespace tug {
 namespace {
-
-constexpr absl::Duration kJoinTimeout = absl::Seconds(8);
 
 absl::StatusOr<uint64_t> FingerprintOf(const WorkerOptions& options) {
   if (options.job_file.empty()) return 0;
@@ -88,7 +88,9 @@ absl::Status RunWorker(const WorkerOptions& options) {
   request.set_job_fingerprint(fingerprint);
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
                    ControlClient::Connect(options.coordinator, kJoinTimeout, options.keys));
-  ASSIGN_OR_RETURN(const RegisterReply registered, client->Register(request));
+  ASSIGN_OR_RETURN(const std::optional<RegisterReply> joined, JoinJob(*client, request));
+  if (!joined.has_value()) return absl::OkStatus();
+  const RegisterReply& registered = *joined;
   SetLogProcess("worker", registered.node_id());
   RETURN_IF_ERROR(
       CheckWorkersStarted(options.workers_started, registered.config().cluster().workers()));

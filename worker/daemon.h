@@ -39,8 +39,8 @@ struct WorkerOptions {
   std::string metrics_host = "127.0.0.1";
 };
 
-// A worker process: joins the job, reads the data, trains until the job ends. OK: the job is done,
-// or goes on without it.
+// A worker process: joins the job, when there is room for it (proto/join_job.h), reads the data,
+// trains until the job ends. OK: the job is done, or goes on without it.
 // Errors: one line with what to do. Blocks; one per process.
 absl::Status RunWorker(const WorkerOptions& options);
 

@@ -1,0 +1,26 @@
+#ifndef TUG_PROTO_JOIN_JOB_H_
+#define TUG_PROTO_JOIN_JOB_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/control_client.h"
+
+namespace tug {
+
+// How long a node that joins looks for a coordinator.
+inline constexpr absl::Duration kJoinTimeout = absl::Seconds(8);
+
+// Registers a node. Where the job is full it waits, as long as the coordinator lets it
+// (coordinator/membership.h): the one in whose place it was started may be gone without having been
+// missed yet. It asks several times a second, and says once that it waits; a coordinator that dies
+// meanwhile is waited for as for the first. No value: the job came to a good end while it waited,
+// and a line says so. Errors: the coordinator's refusal; UNAVAILABLE. Blocks.
+absl::StatusOr<std::optional<RegisterReply>> JoinJob(ControlClient& client,
+                                                     const RegisterRequest& request,
+                                                     absl::Duration timeout = kJoinTimeout);
+
+}  // namespace tug
+
+#endif  // TUG_PROTO_JOIN_JOB_H_
