@@ -72,6 +72,10 @@ bool KeepWork(void* stream, Work& work) {
 bool KeepMemory(void* stream, void* memory) {
   Capture* const capture = CaptureOf(stream);
   if (capture == nullptr) return false;
+  capture->Add([memory] {
+    SetUnwritten(memory);
+    return absl::OkStatus();
+  });
   capture->Own(memory);
   return true;
 }

@@ -25,7 +25,8 @@ absl::StatusOr<CapturePointer> EndCapture(void* stream);
 absl::Status EnqueueCapture(void* stream, const CapturePointer& capture);
 
 // For the emulation itself. Of the calling thread: whether it captures that stream, and then has
-// the work, or the device memory, whose end is the capture's.
+// the work, or the scratch memory, which from here on in each launch's order holds nothing, and
+// whose end is the capture's.
 bool KeepWork(void* stream, Work& work);
 bool KeepMemory(void* stream, void* memory);
 // Of a call that no capturing thread may make: OkStatus where it does not capture.

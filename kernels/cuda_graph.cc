@@ -37,6 +37,8 @@ absl::StatusOr<Graph> Graph::Capture(const Stream& stream,
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(CudaStatus(cudaGraphInstantiate(&state->executable, state->graph, /*flags=*/0),
                              "cudaGraphInstantiate"));
+  // Scratch memory is there from now on, or said not to be: else the first launch would ask for it.
+  RETURN_IF_ERROR(CudaStatus(cudaGraphUpload(state->executable, Of(stream)), "cudaGraphUpload"));
   return Graph(std::move(state));
 }
 

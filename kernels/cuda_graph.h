@@ -20,9 +20,11 @@ class Graph {
  public:
   // Of what `queue` queues on the stream, of which nothing is done: kernels, products, fills,
   // copies between device memories, scratch memory that is let go of again. Meanwhile the calling
-  // thread uses no event of the stream, waits for nothing and allocates no other memory.
-  // Errors: queue's own, those of kernels/device.h, also where it does what it may not; the stream
-  // is then as it was.
+  // thread uses no event of the stream, waits for nothing and allocates no other memory, and no
+  // other thread uses the stream. Kernels have been launched before: loading one is no such work.
+  // Errors: queue's own, those of kernels/device.h, also where it does what it may not, and where
+  // there is too little memory for the graph's scratch, which is there from here on; the stream is
+  // then as it was.
   static absl::StatusOr<Graph> Capture(const Stream& stream,
                                        absl::FunctionRef<absl::Status()> queue);
 

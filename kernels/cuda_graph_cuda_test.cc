@@ -23,7 +23,9 @@ constexpr size_t kBytes = kN * sizeof(float);
 std::vector<float> All(float value) { return std::vector<float>(kN, value); }
 
 TEST_F(CudaGraph, IsDoneOnceALaunchWithWhatMemoryHoldsThen) {
-  const OnDevice<float> sum(All(1), stream()), term(All(2), stream());
+  const OnDevice<float> sum(All(0), stream()), term(All(1), stream());
+  ASSERT_TRUE(Add(sum.data(), term.data(), sum.data(), kN, stream()).ok());   // loaded
+  ASSERT_TRUE(Add(term.data(), sum.data(), term.data(), kN, stream()).ok());  // 2
   const auto graph = Graph::Capture(
       stream(), [&] { return Add(sum.data(), term.data(), sum.data(), kN, stream()); });
   ASSERT_TRUE(graph.ok()) << graph.status();

@@ -211,7 +211,10 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::Create(size_t size_bytes) {
   ASSIGN_OR_RETURN(void* const data, Allocate(size_bytes, emulation::AllocatePinnedBytes));
   return PinnedBuffer(data, size_bytes);
 }
-void PinnedBuffer::Free::operator()(void* data) const { emulation::FreeDeviceBytes(data); }
+void PinnedBuffer::Free::operator()(void* data) const {
+  emulation::CheckNotCapturing("the end of an allocation").IgnoreError();
+  emulation::FreeDeviceBytes(data);
+}
 
 absl::StatusOr<RegisteredMemory> RegisteredMemory::Create(void* host, size_t size_bytes) {
   RETURN_IF_ERROR(emulation::CheckNotCapturing("registering"));
@@ -222,6 +225,7 @@ absl::StatusOr<RegisteredMemory> RegisteredMemory::Create(void* host, size_t siz
   return RegisteredMemory(host, /*device=*/0);
 }
 void RegisteredMemory::Unregister::operator()(void* host) const {
+  emulation::CheckNotCapturing("unregistering").IgnoreError();
   RegisteredPages().Remove(reinterpret_cast<uintptr_t>(host));
 }
 

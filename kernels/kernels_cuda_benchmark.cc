@@ -201,8 +201,7 @@ absl::Status TimeProducts(CudaBenchmark& b, MatMulHandle& handle) {
   ASSIGN_OR_RETURN(Bf16* const bias, b.Bf16s(kInner));
   ASSIGN_OR_RETURN(Bf16* const w, b.Bf16s(kWidth * kInner));
   ASSIGN_OR_RETURN(float* const dw, b.Floats(kWidth * kInner));
-  LinearWeights<Bf16> up(kWidth, kInner, WeightOrder::kInOut);
-  RETURN_IF_ERROR(up.Bind(w, b.stream()));
+  const LinearWeights<Bf16> up = {kWidth, kInner, WeightOrder::kInOut, w};
   const auto products = static_cast<double>(kRows) * static_cast<double>(kWidth * kInner);
   RETURN_IF_ERROR(b.Products("linear with bias", products, [&] {
     return LinearForward(handle, up, kRows, x, bias, y, b.stream());
@@ -260,8 +259,7 @@ absl::Status TimeHead(CudaBenchmark& b, MatMulHandle& handle) {
   ASSIGN_OR_RETURN(Bf16* const x, b.Bf16s(rows * kWidth));
   ASSIGN_OR_RETURN(Bf16* const w, b.Bf16s(kVocabulary * kWidth));
   ASSIGN_OR_RETURN(float* const logits, b.Floats(rows * kLogitsStride));
-  LinearWeights<Bf16> head(kWidth, kVocabulary, WeightOrder::kOutIn);
-  RETURN_IF_ERROR(head.Bind(w, b.stream()));
+  const LinearWeights<Bf16> head = {kWidth, kVocabulary, WeightOrder::kOutIn, w};
   const auto products = static_cast<double>(rows) * static_cast<double>(kWidth * kVocabulary);
   const float* const no_bias = nullptr;
   return b.Products("head, logits in FP32", products, [&] {

@@ -1,6 +1,6 @@
 #include "kernels/linear_cuda.h"
 
-#include <utility>
+#include <type_traits>
 
 #include "base/status_macros.h"
 #include "kernels/activation_cuda.h"
@@ -37,9 +37,9 @@ absl::StatusOr<const Y*> FusedBias(MatMulHandle& handle, int64_t out, const B* b
 template <typename T, typename Y>
 absl::Status Forward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows, const T* x,
                      Y* y, int64_t y_stride, const Stream& stream) {
-  const bool in_out = w.order() == WeightOrder::kInOut;
-  return MatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out(), w.in(), x, w.in(), w.data(),
-                in_out ? w.out() : w.in(), 0.0f, y, y_stride, stream);
+  const bool in_out = w.order == WeightOrder::kInOut;
+  return MatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out, w.in, x, w.in, w.data,
+                in_out ? w.out : w.in, 0.0f, y, y_stride, stream);
 }
 
 // The same with bias and GELU in one kernel; UNIMPLEMENTED where there is none.
@@ -49,41 +49,15 @@ absl::Status FusedForward(MatMulHandle& handle, const LinearWeights<T>& w, int64
                           const Stream& stream) {
   Epilogue<Y> epilogue{.pre_gelu = pre_gelu};
   if (bias != nullptr) {
-    ASSIGN_OR_RETURN(epilogue.bias, FusedBias<Y>(handle, w.out(), bias, stream));
+    ASSIGN_OR_RETURN(epilogue.bias, FusedBias<Y>(handle, w.out, bias, stream));
     if (epilogue.bias == nullptr) return absl::UnimplementedError("GPU: too long a bias to fuse");
   }
-  const bool in_out = w.order() == WeightOrder::kInOut;
-  return FusedMatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out(), w.in(), x, w.in(), w.data(),
-                     in_out ? w.out() : w.in(), epilogue, y, y_stride, stream);
+  const bool in_out = w.order == WeightOrder::kInOut;
+  return FusedMatMul(handle, kNo, in_out ? kNo : kYes, rows, w.out, w.in, x, w.in, w.data,
+                     in_out ? w.out : w.in, epilogue, y, y_stride, stream);
 }
 
 }  // namespace
-
-template <typename T>
-absl::Status LinearWeights<T>::Bind(const float* w, const Stream& stream) {
-  if constexpr (std::is_same_v<T, float>) {
-    data_ = w;
-    return absl::OkStatus();
-  } else {
-    if (!copy_.has_value()) {
-      ASSIGN_OR_RETURN(copy_, DeviceBuffer::Create(static_cast<size_t>(in_ * out_) * sizeof(T)));
-    }
-    data_ = copy_->As<T>();
-    return Bf16FromFloat(w, copy_->As<T>(), in_ * out_, stream);
-  }
-}
-
-template <typename T>
-absl::Status LinearWeights<T>::Bind(const Bf16* w, const Stream&) requires std::is_same_v<T, Bf16> {
-  data_ = w;
-  return absl::OkStatus();
-}
-
-template <typename T>
-void LinearWeights<T>::Release() {
-  data_ = nullptr;
-  copy_.reset();
-}
 
 template <typename T, typename B, typename Y>
 absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
@@ -94,7 +68,7 @@ absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int6
       FusedForward(handle, w, rows, x, bias, static_cast<Y*>(nullptr), y, y_stride, stream);
   if (!absl::IsUnimplemented(fused)) return fused;
   RETURN_IF_ERROR(Forward(handle, w, rows, x, y, y_stride, stream));
-  return AddBias(rows, w.out(), bias, y, y_stride, stream);
+  return AddBias(rows, w.out, bias, y, y_stride, stream);
 }
 
 template <typename T, typename B>
@@ -102,20 +76,20 @@ absl::Status LinearActivationForward(MatMulHandle& handle, const LinearWeights<T
                                      const T* x, const B* bias, Activation activation, T* pre, T* y,
                                      const Stream& stream) {
   if (activation == Activation::kGelu) {
-    const absl::Status fused = FusedForward(handle, w, rows, x, bias, pre, y, w.out(), stream);
+    const absl::Status fused = FusedForward(handle, w, rows, x, bias, pre, y, w.out, stream);
     if (!absl::IsUnimplemented(fused)) return fused;
   }
   RETURN_IF_ERROR(LinearForward(handle, w, rows, x, bias, pre, stream));
-  return BiasActivationForward<T>(activation, rows, w.out(), /*bias=*/nullptr, pre, y, stream);
+  return BiasActivationForward<T>(activation, rows, w.out, /*bias=*/nullptr, pre, y, stream);
 }
 
 template <typename T>
 absl::Status LinearInputGradient(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
                                  const T* dy, int64_t dy_stride, bool accumulate, T* dx,
                                  const Stream& stream) {
-  const bool in_out = w.order() == WeightOrder::kInOut;
-  return MatMul(handle, kNo, in_out ? kYes : kNo, rows, w.in(), w.out(), dy, dy_stride, w.data(),
-                in_out ? w.out() : w.in(), accumulate ? 1.0f : 0.0f, dx, w.in(), stream);
+  const bool in_out = w.order == WeightOrder::kInOut;
+  return MatMul(handle, kNo, in_out ? kYes : kNo, rows, w.in, w.out, dy, dy_stride, w.data,
+                in_out ? w.out : w.in, accumulate ? 1.0f : 0.0f, dx, w.in, stream);
 }
 
 template <typename T>
@@ -128,9 +102,6 @@ absl::Status LinearWeightGradient(MatMulHandle& handle, WeightOrder order, int64
   }
   return MatMul(handle, kYes, kNo, out, in, rows, dy, dy_stride, x, in, beta, dw, in, stream);
 }
-
-template class LinearWeights<float>;
-template class LinearWeights<Bf16>;
 
 #define TUG_INSTANTIATE_FORWARD(T, B, Y)                                                         \
   template absl::Status LinearForward(MatMulHandle&, const LinearWeights<T>&, int64_t, const T*, \

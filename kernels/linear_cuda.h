@@ -2,8 +2,6 @@
 #define TUG_KERNELS_LINEAR_CUDA_H_
 
 #include <cstdint>
-#include <optional>
-#include <type_traits>
 
 #include "absl/status/status.h"
 #include "kernels/activation.h"
@@ -21,36 +19,13 @@ namespace tug::kernels::cuda {
 // `in`, `out` and strides that are multiples of 8 are fastest: so far apart may rows of logits lie,
 // whatever the vocabulary. The gradient of a bias is BiasGradient's of kernels/bias_cuda.h.
 
-// A weight matrix as the products want it: [in][out] or [out][in], in T. A view of the caller's, or
-// of Bf16 a copy of the caller's floats. Not thread-safe.
+// A weight matrix, [in][out] or [out][in] in T, which is the caller's.
 template <typename T>
-class LinearWeights {
- public:
-  // REQUIRES: in, out >= 0.
-  LinearWeights(int64_t in, int64_t out, WeightOrder order) : in_(in), out_(out), order_(order) {}
-
-  // New weights. Of type T: the matrix stays the caller's and must live until the next Bind. Floats
-  // for Bf16: rounded to nearest even by what is queued; the first such call allocates
-  // 2 in out bytes. Errors: those of kernels/device.h and of Launch.
-  absl::Status Bind(const float* w, const Stream& stream);
-  absl::Status Bind(const Bf16* w, const Stream& stream) requires std::is_same_v<T, Bf16>;
-
-  // Gives its own memory back, after what reads it is done.
-  void Release();
-  // Of its own, at present.
-  uint64_t copy_bytes() const { return copy_.has_value() ? copy_->size_bytes() : 0; }
-
-  int64_t in() const { return in_; }
-  int64_t out() const { return out_; }
-  WeightOrder order() const { return order_; }
-  const T* data() const { return data_; }
-
- private:
-  int64_t in_;
-  int64_t out_;
-  WeightOrder order_;
-  const T* data_ = nullptr;
-  std::optional<DeviceBuffer> copy_;
+struct LinearWeights {
+  int64_t in = 0;
+  int64_t out = 0;
+  WeightOrder order = WeightOrder::kInOut;
+  const T* data = nullptr;
 };
 
 // y = x W + bias.   x [rows][in]; bias [out] or null; y [rows][y_stride], of which `out` columns
@@ -70,7 +45,7 @@ absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int6
 template <typename T, typename B, typename Y>
 absl::Status LinearForward(MatMulHandle& handle, const LinearWeights<T>& w, int64_t rows,
                            const T* x, const B* bias, Y* y, const Stream& stream) {
-  return LinearForward(handle, w, rows, x, bias, y, w.out(), stream);
+  return LinearForward(handle, w, rows, x, bias, y, w.out, stream);
 }
 
 // pre = x W + bias;  y = activation(pre), in the same kernel for GELU of Bf16 where cuBLASLt has

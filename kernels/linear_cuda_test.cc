@@ -68,9 +68,7 @@ class LinearCuda : public CudaTest {
           w_gpu(w, stream),
           dy_gpu(dy, stream),
           bias_gpu(bias, stream),
-          weights(shape.in, shape.out, order) {
-      EXPECT_TRUE(weights.Bind(w_gpu.data(), stream).ok());
-    }
+          weights{shape.in, shape.out, order, w_gpu.data()} {}
 
     WeightOrder order;
     Shape shape;
@@ -324,26 +322,6 @@ TEST_F(LinearBf16Cuda, TakesARoundedBiasThatIsTooLongToFuse) {
   ExpectOk(LinearForward(*handle_, layer.weights, 2, layer.x_gpu.data(), bias.data() + 1, y.data(),
                          stream()));
   ExpectCloseToPre(y.Read(), Pre(layer, true), 3);
-}
-
-TEST_F(LinearBf16Cuda, FloatWeightsAreRoundedToNearest) {
-  const auto w = RandomFloats(70 * 130, 1);
-  const OnDevice w_gpu(w, stream());
-  const OnDevice rounded(As<Bf16>(w), stream());
-  const OnDevice x(As<Bf16>(RandomFloats(40 * 70, 2)), stream());
-  LinearWeights<Bf16> from_floats(70, 130, WeightOrder::kInOut);
-  LinearWeights<Bf16> from_bf16(70, 130, WeightOrder::kInOut);
-  ExpectOk(from_floats.Bind(w_gpu.data(), stream()));
-  ExpectOk(from_bf16.Bind(rounded.data(), stream()));
-  EXPECT_EQ(from_floats.copy_bytes(), 2u * 70 * 130);
-  EXPECT_EQ(from_bf16.copy_bytes(), 0u);
-  const OnDevice y(std::vector<Bf16>(40 * 130), stream()), expected(y.Read(), stream());
-  const float* const no_bias = nullptr;
-  ExpectOk(LinearForward(*handle_, from_floats, 40, x.data(), no_bias, y.data(), stream()));
-  ExpectOk(LinearForward(*handle_, from_bf16, 40, x.data(), no_bias, expected.data(), stream()));
-  ExpectSameBits(y.Read(), expected.Read());
-  from_floats.Release();
-  EXPECT_EQ(from_floats.copy_bytes(), 0u);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ template <typename T>
 class CudaBackend<T>::Matrix final : public WeightMatrix<T> {
  public:
   Matrix(CudaBackend& backend, int64_t in, int64_t out, kernels::WeightOrder order)
-      : WeightMatrix<T>(in, out, order), backend_(backend), weights_(in, out, order) {}
+      : WeightMatrix<T>(in, out, order), backend_(backend) {}
 
   void Bind(const float* w) override {
     if constexpr (std::is_same_v<T, float>) {
@@ -52,69 +52,71 @@ class CudaBackend<T>::Matrix final : public WeightMatrix<T> {
     }
   }
   void Release() override {
-    backend_.graphs_.Forget();
-    weights_.Release();
-    is_copy_ = false;
+    data_ = nullptr;
+    copy_.reset();
     bias_.reset();
+    backend_.graphs_.Forget();  // no pass will have these addresses
   }
-  uint64_t copy_bytes() const override {
-    return weights_.copy_bytes() + (bias_.has_value() ? bias_->size_bytes() : 0);
-  }
+  uint64_t copy_bytes() const override { return BytesOf(copy_) + BytesOf(bias_); }
 
   // `matrix`: one that this backend made.
   static const Matrix& Of(const WeightMatrix<T>& matrix) {
     return static_cast<const Matrix&>(matrix);
   }
-  // What products are made of, an argument of theirs: weights elsewhere make another operation.
-  const void* bound() const { return bound_; }
-  const cuda::LinearWeights<T>& weights() const { return weights_; }
-
-  // Whether no product since the last Bind has asked; that one rounds the bias.
-  bool IsFirstProduct() const { return std::exchange(is_first_product_, false); }
-  // `bias` in T.
-  absl::StatusOr<const T*> Rounded(const float* bias, bool is_first) const {
+  // What products are made of.
+  cuda::LinearWeights<T> weights() const { return {this->in(), this->out(), this->order(), data_}; }
+  // `bias` in T, to which it is rounded before the first product after a Bind.
+  const T* Rounded(const float* bias) const {
     if constexpr (std::is_same_v<T, float>) {
       return bias;
     } else {
-      if (bias == nullptr) return nullptr;
-      if (!bias_.has_value()) {
-        ASSIGN_OR_RETURN(bias_,
-                         cuda::DeviceBuffer::Create(static_cast<size_t>(this->out()) * sizeof(T)));
-      }
-      if (is_first) {
-        RETURN_IF_ERROR(cuda::Bf16FromFloat(bias, bias_->As<T>(), this->out(), backend_.stream_));
-      }
-      return bias_->As<T>();
+      if (bias == nullptr || !Have(bias_, this->out())) return nullptr;
+      if (std::exchange(bias_is_new_, false)) Round(bias, *bias_, this->out());
+      return bias_->template As<T>();
     }
   }
 
  private:
+  static uint64_t BytesOf(const std::optional<cuda::DeviceBuffer>& buffer) {
+    return buffer.has_value() ? buffer->size_bytes() : 0;
+  }
   void BindInPlace(const T* w) {
-    SetBound(w);
-    is_copy_ = false;
-    backend_.Do("weight matrix", [&] { return weights_.Bind(w, backend_.stream_); });
+    data_ = w;
+    bias_is_new_ = true;
   }
   void BindCopy(const float* w) {
-    SetBound(w);
-    // A graph would make the copy, but not have products take it.
-    if (!std::exchange(is_copy_, true)) backend_.graphs_.Forget();
-    backend_.Operate(
-        "copy of a weight matrix",
-        [this](const Matrix*, const float* from) { return weights_.Bind(from, backend_.stream_); },
-        this, w);
+    bias_is_new_ = true;
+    const int64_t elements = this->in() * this->out();
+    if (!Have(copy_, elements)) return;
+    Round(w, *copy_, elements);
+    data_ = copy_->template As<T>();
   }
-  void SetBound(const void* w) {
-    bound_ = w;
-    is_first_product_ = true;
+  // Memory is there at once, so that what is queued later has its address as an argument. False
+  // after an error, when nothing is queued.
+  bool Have(std::optional<cuda::DeviceBuffer>& buffer, int64_t elements) const {
+    if (buffer.has_value()) return true;
+    backend_.Do("copy of weights", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(buffer,
+                       cuda::DeviceBuffer::Create(static_cast<size_t>(elements) * sizeof(T)));
+      return absl::OkStatus();
+    });
+    return buffer.has_value();
+  }
+  void Round(const float* from, const cuda::DeviceBuffer& to, int64_t elements) const {
+    backend_.Operate(
+        "copy of weights",
+        [stream = &backend_.stream_](const auto&... a) {
+          return cuda::Bf16FromFloat(a..., *stream);
+        },
+        from, to.As<Bf16>(), elements);
   }
 
   CudaBackend& backend_;
-  cuda::LinearWeights<T> weights_;
-  const void* bound_ = nullptr;
-  bool is_copy_ = false;  // what `weights_` has of it
+  const T* data_ = nullptr;
+  std::optional<cuda::DeviceBuffer> copy_;  // of floats that are bound to Bf16
   // Changed by products, to which matrices are constant.
   mutable std::optional<cuda::DeviceBuffer> bias_;
-  mutable bool is_first_product_ = true;
+  mutable bool bias_is_new_ = true;
 };
 
 template <typename T>
@@ -176,6 +178,7 @@ typename CudaBackend<T>::Inputs CudaBackend<T>::LoadInputs(const MicroBatch& bat
   for (size_t i = 0; i < kInputs; ++i) {
     loaded[i] = arrays[i].empty() ? nullptr : arrays[i].data();
   }
+  TUG_CHECK(!collects_) << "inputs among operations that are queued together";
   Do("arrays of a micro-batch", [&] { return QueueInputs(arrays, loaded); });
   return {
       .tokens = loaded[0], .lengths = loaded[1], .decoder_tokens = loaded[2], .targets = loaded[3]};
@@ -243,6 +246,7 @@ void CudaBackend<T>::Fetch(void* host, const void* from, size_t size_bytes) {
 
 template <typename T>
 absl::Status CudaBackend<T>::Synchronize() {
+  TUG_CHECK(!collects_) << "a wait among operations that are queued together";
   const absl::Status done = stream_.Synchronize();  // behind an error too
   Do("what was queued", [&] { return done; });
   return status_;
@@ -265,26 +269,19 @@ template <typename T>
 void CudaBackend<T>::LinearForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                    const float* bias, T* y) {
   const Matrix& matrix = Matrix::Of(w);
+  const T* const rounded = matrix.Rounded(bias);
   Operate(
       "linear layer",
-      [this](const Matrix* of, const void*, bool is_first, const float* b, int64_t n, const T* in,
-             T* out) -> absl::Status {
-        ASSIGN_OR_RETURN(const T* const rounded, of->Rounded(b, is_first));
-        return cuda::LinearForward(products_, of->weights(), n, in, rounded, out, stream_);
-      },
-      &matrix, matrix.bound(), matrix.IsFirstProduct(), bias, rows, x, y);
+      [this](const auto&... a) { return cuda::LinearForward(products_, a..., stream_); },
+      matrix.weights(), rows, x, rounded, y);
 }
 
 template <typename T>
 void CudaBackend<T>::LogitsForward(const WeightMatrix<T>& w, int64_t rows, const T* x,
                                    const float* bias, float* y) {
-  const Matrix& matrix = Matrix::Of(w);
   Operate(
-      "logits",
-      [this](const Matrix* of, const void*, const auto&... a) {
-        return cuda::LinearForward(products_, of->weights(), a..., stream_);
-      },
-      &matrix, matrix.bound(), rows, x, bias, y, LogitsStride(w.out()));
+      "logits", [this](const auto&... a) { return cuda::LinearForward(products_, a..., stream_); },
+      Matrix::Of(w).weights(), rows, x, bias, y, LogitsStride(w.out()));
 }
 
 template <typename T>
@@ -297,27 +294,20 @@ void CudaBackend<T>::LinearActivationForward(const WeightMatrix<T>& w, int64_t r
                                              const float* bias, kernels::Activation activation,
                                              T* pre, T* y) {
   const Matrix& matrix = Matrix::Of(w);
+  const T* const rounded = matrix.Rounded(bias);
   Operate(
       "linear layer with activation",
-      [this](const Matrix* of, const void*, bool is_first, const float* b, int64_t n, const T* in,
-             const auto&... a) -> absl::Status {
-        ASSIGN_OR_RETURN(const T* const rounded, of->Rounded(b, is_first));
-        return cuda::LinearActivationForward(products_, of->weights(), n, in, rounded, a...,
-                                             stream_);
-      },
-      &matrix, matrix.bound(), matrix.IsFirstProduct(), bias, rows, x, activation, pre, y);
+      [this](const auto&... a) { return cuda::LinearActivationForward(products_, a..., stream_); },
+      matrix.weights(), rows, x, rounded, activation, pre, y);
 }
 
 template <typename T>
 void CudaBackend<T>::LinearInputGradient(const WeightMatrix<T>& w, int64_t rows, const T* dy,
                                          int64_t dy_stride, bool accumulate, T* dx) {
-  const Matrix& matrix = Matrix::Of(w);
   Operate(
       "input gradient of a linear layer",
-      [this](const Matrix* of, const void*, const auto&... a) {
-        return cuda::LinearInputGradient(products_, of->weights(), a..., stream_);
-      },
-      &matrix, matrix.bound(), rows, dy, dy_stride, accumulate, dx);
+      [this](const auto&... a) { return cuda::LinearInputGradient(products_, a..., stream_); },
+      Matrix::Of(w).weights(), rows, dy, dy_stride, accumulate, dx);
 }
 
 template <typename T>
@@ -387,7 +377,8 @@ void CudaBackend<T>::ResidualLayerNormForward(int64_t samples, int64_t seq, int6
   Operate(
       "residual and layer norm forward",
       [this](const auto&... a) { return cuda::ResidualLayerNormForward<T>(a..., stream_); },
-      samples, seq, width, x, /*bias=*/nullptr, residual, p, key, gamma, beta, sum, y, mean, rstd);
+      samples, seq, width, x, static_cast<const float*>(nullptr), residual, p, key, gamma, beta,
+      sum, y, mean, rstd);
 }
 
 template <typename T>

@@ -17,6 +17,8 @@
 #include "kernels/linear_cuda.h"
 #include "kernels/matmul_cuda.h"
 #include "model/backend.h"
+#include "model/collected_pass.h"
+#include "model/device_queue.h"
 #include "model/pass_graphs.h"
 
 namespace tug {

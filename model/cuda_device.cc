@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "model/cuda_backend.h"
+#include "model/device_queue.h"
 
 namespace tug {
 namespace {

@@ -152,17 +152,71 @@ TEST_P(ModelGraphsCuda, WeightsInOtherMemory) {
     for (auto& of : weights) of.Bind();
     for (int i = 0; i < passes; ++i) Train(batch);
   };
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 4; ++round) {
     SCOPED_TRACE(round);
     const int passes = round == 0 ? 2 : 1;
     train_with(here, passes);
+    // Passes that are not graphs yet, behind some that are.
+    if (round > 0) Both([](CudaModelRig& gpu) { return gpu.EvaluationLosses().loss; });
     train_with(there, passes);
     if (bf16) train_with(narrow, passes);
-    if (round != 1) continue;
+    if (round != 2) continue;
     EXPECT_GT(launches(), 0u);
+    for (int i = 0; i < 3 && bf16; ++i) train_with(narrow, 1);
     for (CudaModelRig* gpu : {graphs_.get(), one_by_one_.get()}) {
       for (int b = 0; b < gpu->model().num_blocks(); ++b) gpu->model().ReleaseWeights(b);
     }
+    if (bf16) train_with(narrow, 1);
+  }
+}
+
+// Of the tied block alone: to the head they are an argument of products only. And gradients.
+TEST_P(ModelGraphsCuda, OneBlockInOtherMemory) {
+  const MicroBatch batch = cpu_->Batch();
+  for (int i = 0; i < 2; ++i) Train(batch);
+  std::vector<DeviceBuffer> memory;
+  for (CudaModelRig* gpu : {graphs_.get(), one_by_one_.get()}) {
+    Model& model = gpu->model();
+    const int block = model.tied_block().value_or(1);
+    std::vector<float> weights = cpu_->weights()[static_cast<size_t>(block)];
+    for (float& w : weights) w *= 0.75f;
+    memory.push_back(gpu->OnGpu(weights));
+    model.BindWeights(block, ViewOf(memory.back().As<float>(), weights.size()));
+  }
+  for (int i = 0; i < 2; ++i) Train(batch);
+  for (CudaModelRig* gpu : {graphs_.get(), one_by_one_.get()}) {
+    const DeviceBuffer& gradient = gpu->gradient(1);
+    memory.push_back(gpu->OnGpu(std::vector<float>(CudaModelRig::Floats(gradient).size())));
+    gpu->model().BindGradient(1, CudaModelRig::Floats(memory.back()));
+  }
+  for (int i = 0; i < 2; ++i) {
+    for (CudaModelRig* gpu : {graphs_.get(), one_by_one_.get()}) gpu->LossAndGradient(batch);
+  }
+  std::vector<std::vector<float>> made;
+  for (size_t i = 2; i < 4; ++i) {
+    auto& values = made.emplace_back(CudaModelRig::Floats(memory[i]).size());
+    const auto& stream = (i == 2 ? graphs_ : one_by_one_)->stream();
+    EXPECT_TRUE(kernels::cuda::CopyToHostAsync(values.data(), memory[i].data(),
+                                               memory[i].size_bytes(), stream)
+                    .ok());
+    EXPECT_TRUE(stream.Synchronize().ok());
+  }
+  EXPECT_EQ(made[0], made[1]);
+}
+
+// As of a server that lets workers run ahead: what a backward pass binds and copies the next
+// forward pass has, which binds nothing.
+TEST_P(ModelGraphsCuda, WeightsBoundBetweenForwardAndBackward) {
+  const MicroBatch batch = cpu_->Batch();
+  for (int i = 0; i < 3; ++i) Train(batch);
+  for (int step = 1; step <= 2; ++step) {
+    Both([&](CudaModelRig& gpu) {
+      RunForward(gpu.model(), batch);
+      gpu.AdamWStep({.lr = 0.01f, .eps = 0.01f, .t = step});
+      for (int b = gpu.model().num_blocks() - 1; b >= 0; --b) gpu.model().Backward(b);
+      return gpu.gradients();
+    });
+    Train(batch);
   }
 }
 

@@ -1,8 +1,11 @@
 #include "model/pass_graphs.h"
 
+#include <cstddef>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -13,8 +16,8 @@ using kernels::cuda::Graph;
 
 // A graph of fewer operations saves nothing.
 constexpr size_t kLeastOperations = 2;
-// What comes first also loads kernels, chooses products and allocates: it says nothing of the next.
-constexpr int kTimesToJudge = 2;
+// Running, that a graph is worth its making.
+constexpr int kTimesKeptUp = 2;
 // Keys of a model with dropout are new in each step.
 constexpr size_t kMostKnown = 1024;
 
@@ -36,7 +39,9 @@ absl::Status PassGraphs::Queue(const CollectedPass& pass) {
     return QueueAll(pass);
   }
   Known& known = KnownOf(pass.key());
-  if (!known.graph.has_value() && IsWorthAGraph(known)) Capture(pass, known);
+  if (!known.graph.has_value() && IsWorthAGraph(known) && !Capture(pass, known)) {
+    return QueueAll(pass);
+  }
   if (!known.graph.has_value()) return QueueEach(pass, known);
   ++queue_.graph_launches;
   return QueueOne({"a pass as a CUDA graph", [&] { return known.graph->Launch(queue_.stream); }});
@@ -54,33 +59,39 @@ PassGraphs::Known& PassGraphs::KnownOf(const std::string& key) {
 
 bool PassGraphs::IsWorthAGraph(const Known& known) const {
   if (use_ == GraphUse::kAlways) return known.times > 0;
-  return known.times >= kTimesToJudge && known.times_kept_up >= kTimesToJudge;
+  return known.times_kept_up >= kTimesKeptUp;
 }
 
 // What cannot be captured is queued as ever, and so is all that comes later: an error of the pass's
-// own comes then.
-void PassGraphs::Capture(const CollectedPass& pass, Known& known) {
+// own comes then. Graphs that there are go, with their memory.
+bool PassGraphs::Capture(const CollectedPass& pass, Known& known) {
   absl::StatusOr<Graph> graph = Graph::Capture(queue_.stream, [&] { return QueueAll(pass); });
   if (graph.ok()) {
     known.graph.emplace(*std::move(graph));
   } else {
+    LogWarning("passes are not launched as CUDA graphs",
+               {{"error", std::string(graph.status().message())}});
     use_ = GraphUse::kNever;
+    Forget();
   }
+  return graph.ok();
 }
 
 // Where the GPU has come to the last operation by the time that it is queued, it was faster than
-// the host: launches dominate.
+// the host: launches dominate. The first time says nothing of it: the host also loads kernels,
+// chooses products and allocates.
 absl::Status PassGraphs::QueueEach(const CollectedPass& pass, Known& known) {
+  if (known.times++ == 0) return QueueAll(pass);
   if (!before_last_.has_value()) {
     ASSIGN_OR_RETURN(before_last_, Event::Create());
   }
   for (const auto& operation : pass.operations()) {
-    if (&operation == &pass.operations().back())
+    if (&operation == &pass.operations().back()) {
       RETURN_IF_ERROR(before_last_->Record(queue_.stream));
+    }
     RETURN_IF_ERROR(QueueOne(operation));
   }
   ASSIGN_OR_RETURN(const bool kept_up, before_last_->IsDone());
-  ++known.times;
   known.times_kept_up = kept_up ? known.times_kept_up + 1 : 0;
   return absl::OkStatus();
 }
