@@ -12,10 +12,6 @@
 
 namespace tug {
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 absl::Status FileError(int error_number, const std::string& action, const std::string& path) {
   const std::string what =
       absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error_number), "; ");

@@ -1,16 +1,16 @@
 #ifndef TUG_BASE_LOG_H_
 #define TUG_BASE_LOG_H_
 
-// What a process says while it runs, a line each on stderr, through spdlog:
+// What a process says while it runs, a line each on stderr, through spdlog. As text, and as JSON
+// (one line):
 //
-//   text  2026-11-23T05:50:16.123Z warning worker 2: the coordinator does not answer
-//   address=10.0.0.1:7070 json
+//   2026-11-23T05:50:16.123Z warning worker 2: it does not answer address=10.0.0.1:7070
+//
 //   {"time":"2026-11-23T05:50:16.123Z","level":"warning","role":"worker","rank":2,
-//          "message":"the coordinator does not answer","address":"10.0.0.1:7070"}
+//    "message":"it does not answer","address":"10.0.0.1:7070"}
 //
-// Levels: info, for what happens a few
-// times in a job, never once a step (what steps did: metrics.jsonl, docs/metrics.md); warning;
-// error. Thread-safe.
+// Levels: info, for what happens a few times in a job, never once a step (what steps did:
+// metrics.jsonl, docs/metrics.md); warning; error. Thread-safe.
 
 #include <cstdint>
 #include <initializer_list>

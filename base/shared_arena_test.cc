@@ -18,7 +18,7 @@ std::shared_ptr<SharedRegion> Create(size_t size_bytes, Sharing sharing) {
   return *std::move(region);
 }
 
-UniqueFd Duplicate(const SharedRegion& region) { return UniqueFd(dup(region.fd())); }
+FileDescriptor Duplicate(const SharedRegion& region) { return FileDescriptor(dup(region.fd())); }
 
 TEST(SharedRegion, WhatOneMappingWritesTheOtherReads) {
   const auto mine = Create(1 << 20, Sharing::kReadOnly);
@@ -43,11 +43,11 @@ TEST(SharedRegion, SizeIsSealed) {
 }
 
 TEST(SharedRegion, RefusesMemoryThatItsOwnerCanCut) {
-  UniqueFd unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  FileDescriptor unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(unsealed.get(), 4096), 0);
   EXPECT_TRUE(
       absl::IsInvalidArgument(SharedRegion::Map(std::move(unsealed), Sharing::kReadOnly).status()));
-  UniqueFd not_memory(open("/dev/null", O_RDWR));
+  FileDescriptor not_memory(open("/dev/null", O_RDWR));
   EXPECT_TRUE(absl::IsInvalidArgument(
       SharedRegion::Map(std::move(not_memory), Sharing::kReadOnly).status()));
 }

@@ -41,7 +41,7 @@ absl::StatusOr<std::span<std::byte>> MapWhole(int fd, size_t size_bytes, int pro
 
 absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Create(size_t size_bytes,
                                                                    Sharing sharing) {
-  UniqueFd fd(memfd_create("tugboat", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  FileDescriptor fd(memfd_create("tugboat", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
     return NoMemory(size_bytes);
   }
@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Create(size_t size_b
 absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::CreateInFile(const std::string& folder,
                                                                          size_t size_bytes) {
   std::string path = folder + "/tugboat-XXXXXX";
-  UniqueFd fd(mkostemp(path.data(), O_CLOEXEC));
+  FileDescriptor fd(mkostemp(path.data(), O_CLOEXEC));
   if (!fd.valid()) return FileError(errno, "make a file in", folder);
   unlink(path.c_str());
   // Of a sparse file, a page that the disk has no room for would end the process as it is touched.
@@ -72,7 +72,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::CreateInFile(const s
   return std::shared_ptr<SharedRegion>(new SharedRegion(std::move(fd), bytes));
 }
 
-absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(UniqueFd fd, Sharing sharing) {
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(FileDescriptor fd, Sharing sharing) {
   struct stat status;
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSizeSeals) != kSizeSeals || fstat(fd.get(), &status) != 0 ||
@@ -82,7 +82,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(UniqueFd fd, Sha
   const int protection = sharing == Sharing::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
   ASSIGN_OR_RETURN(const std::span<std::byte> bytes,
                    MapWhole(fd.get(), static_cast<size_t>(status.st_size), protection));
-  return std::shared_ptr<SharedRegion>(new SharedRegion(UniqueFd(), bytes));
+  return std::shared_ptr<SharedRegion>(new SharedRegion(FileDescriptor(), bytes));
 }
 
 uint64_t SharedRegion::touched_bytes() const {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/unique_fd.h"
+#include "base/file_descriptor.h"
 
 namespace tug {
 
@@ -36,7 +36,7 @@ class SharedRegion {
 
   // Maps a region that another process has created with the same `sharing`. INVALID_ARGUMENT: not
   // such a region, or its size can still change.
-  static absl::StatusOr<std::shared_ptr<SharedRegion>> Map(UniqueFd fd, Sharing sharing);
+  static absl::StatusOr<std::shared_ptr<SharedRegion>> Map(FileDescriptor fd, Sharing sharing);
 
   ~SharedRegion();
   SharedRegion(const SharedRegion&) = delete;
@@ -50,12 +50,12 @@ class SharedRegion {
   // For handing it to others; -1 once closed, and in a region that was mapped from one.
   int fd() const { return fd_.get(); }
   // Once everybody who needs it has it: a mapping needs no descriptor, and there are few of those.
-  void CloseFd() { fd_ = UniqueFd(); }
+  void CloseFd() { fd_ = FileDescriptor(); }
 
  private:
-  SharedRegion(UniqueFd fd, std::span<std::byte> bytes) : fd_(std::move(fd)), bytes_(bytes) {}
+  SharedRegion(FileDescriptor fd, std::span<std::byte> bytes) : fd_(std::move(fd)), bytes_(bytes) {}
 
-  UniqueFd fd_;
+  FileDescriptor fd_;
   const std::span<std::byte> bytes_;
 };
 

@@ -41,10 +41,10 @@ void WantBytes(int socket, size_t count) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Create(UniqueFd listener,
+absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Create(FileDescriptor listener,
                                                                        const JobKeys& keys,
                                                                        Refusals& refusals) {
-  UniqueFd wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  FileDescriptor wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   absl::StatusOr<ClientHelloReader> hellos = ClientHelloReader::Create();
   if (!hellos.ok()) return hellos.status();
   if (!wake.valid()) {
@@ -101,8 +101,8 @@ void ConnectionGate::Accept() {
   for (size_t accepted = 0; accepted < kMostWaiting / 4; ++accepted) {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
-    UniqueFd socket(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size,
-                            SOCK_NONBLOCK | SOCK_CLOEXEC));
+    FileDescriptor socket(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size,
+                                  SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid() && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!socket.valid()) {
       // Else the listener would be readable again at once.

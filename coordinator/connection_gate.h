@@ -20,8 +20,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/file_descriptor.h"
 #include "base/time_source.h"
-#include "base/unique_fd.h"
 #include "grpcpp/server_builder.h"
 #include "security/client_hello.h"
 #include "security/job_keys.h"
@@ -38,7 +38,7 @@ class ConnectionGate {
 
   // `listener`: a listening socket. `refusals` outlives the gate. Errors: RESOURCE_EXHAUSTED
   // (files).
-  static absl::StatusOr<std::unique_ptr<ConnectionGate>> Create(UniqueFd listener,
+  static absl::StatusOr<std::unique_ptr<ConnectionGate>> Create(FileDescriptor listener,
                                                                 const JobKeys& keys,
                                                                 Refusals& refusals);
   // Lets nobody in any more.
@@ -51,14 +51,14 @@ class ConnectionGate {
 
  private:
   struct Waiting {
-    UniqueFd socket;
+    FileDescriptor socket;
     std::string address;
     absl::Time deadline;
   };
   enum class Door { kMoreBytes, kPlain, kEncrypted, kNone };
 
-  ConnectionGate(UniqueFd listener, UniqueFd wake, const JobKeys& keys, ClientHelloReader hellos,
-                 Refusals& refusals)
+  ConnectionGate(FileDescriptor listener, FileDescriptor wake, const JobKeys& keys,
+                 ClientHelloReader hellos, Refusals& refusals)
       : listener_(std::move(listener)),
         wake_(std::move(wake)),
         keys_(keys),
@@ -73,8 +73,8 @@ class ConnectionGate {
   Door DoorForTls(Waiting& waiting, const std::string& said);
   void Pass(Waiting& waiting, grpc::experimental::ExternalConnectionAcceptor& to);
 
-  const UniqueFd listener_;
-  const UniqueFd wake_;
+  const FileDescriptor listener_;
+  const FileDescriptor wake_;
   const JobKeys keys_;
   const ClientHelloReader hellos_;
   const RealTime time_;

@@ -51,7 +51,7 @@ class Service final : public Control::Service {
       builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
       server_ = builder.BuildAndStart();
     } else {
-      UniqueFd listener = Listen(port);
+      FileDescriptor listener = Listen(port);
       gate_ = ConnectionGate::Create(std::move(listener), keys, refusals_).value();
       auto experimental = builder.experimental();
       auto plain = experimental.AddExternalConnectionAcceptor(Type::FROM_FD,
@@ -97,8 +97,8 @@ class Service final : public Control::Service {
   }
 
  private:
-  static UniqueFd Listen(int& port) {
-    UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  static FileDescriptor Listen(int& port) {
+    FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

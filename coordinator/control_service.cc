@@ -14,11 +14,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/file_descriptor.h"
 #include "base/host_name.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
-#include "base/unique_fd.h"
 #include "coordinator/connection_gate.h"
 #include "coordinator/presence_service.h"
 #include "grpcpp/security/server_credentials.h"
@@ -37,7 +37,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
 }
 
 // What listens at an address; if nothing can, `why` says so (gRPC does not).
-UniqueFd ListenAt(const HostPort& address, std::string& why) {
+FileDescriptor ListenAt(const HostPort& address, std::string& why) {
   const std::string host = WithoutBrackets(address.host);
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -48,10 +48,10 @@ UniqueFd ListenAt(const HostPort& address, std::string& why) {
       getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (resolved != 0) {
     why = gai_strerror(resolved);
-    return UniqueFd();
+    return FileDescriptor();
   }
-  UniqueFd fd(socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                     found->ai_protocol));
+  FileDescriptor fd(socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                           found->ai_protocol));
   const int on = 1;
   for (const auto& [level, option] :
        {std::pair{SOL_SOCKET, SO_REUSEADDR}, {IPPROTO_TCP, TCP_NODELAY}}) {
@@ -60,13 +60,13 @@ UniqueFd ListenAt(const HostPort& address, std::string& why) {
   if (!fd.valid() || bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       listen(fd.get(), SOMAXCONN) != 0) {
     why = std::strerror(errno);
-    fd = UniqueFd();
+    fd = FileDescriptor();
   }
   freeaddrinfo(found);
   return fd;
 }
 
-int PortOf(const UniqueFd& listener) {
+int PortOf(const FileDescriptor& listener) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
@@ -328,7 +328,7 @@ class ControlService::Listener {
   int StartBehindGate(grpc::ServerBuilder& builder, const HostPort& listen) {
     using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     std::string why;
-    UniqueFd listener = ListenAt(listen, why);
+    FileDescriptor listener = ListenAt(listen, why);
     if (!listener.valid()) return 0;
     const int port = PortOf(listener);
     absl::StatusOr<std::unique_ptr<ConnectionGate>> gate =

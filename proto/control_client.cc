@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
 #include "base/host_name.h"
 #include "base/status_macros.h"
-#include "base/unique_fd.h"
 #include "grpcpp/create_channel.h"
 #include "proto/control_credentials.h"
 #include "security/security_rules.h"
@@ -40,7 +40,7 @@ bool SomebodyListens(const HostPort& address) {
   }
   bool listens = false;
   for (const addrinfo* at = found; at != nullptr && !listens; at = at->ai_next) {
-    const UniqueFd socket(::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0));
+    const FileDescriptor socket(::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0));
     const timeval limit{.tv_sec = 1, .tv_usec = 0};
     setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     listens = connect(socket.get(), at->ai_addr, at->ai_addrlen) == 0;

@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/unique_fd.h"
+#include "base/file_descriptor.h"
 #include "gtest/gtest.h"
 
 namespace tug {
@@ -41,13 +41,13 @@ TEST(ControlClient, SaysWhatToDoWhenNobodyListens) {
 }
 
 // Listens at a loopback address, and says nothing to whoever connects; `port`: a free one.
-UniqueFd ListenInSilence(const char* host, int& port) {
+FileDescriptor ListenInSilence(const char* host, int& port) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* at = nullptr;
-  if (getaddrinfo(host, "0", &hints, &at) != 0) return UniqueFd();
-  UniqueFd fd(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (getaddrinfo(host, "0", &hints, &at) != 0) return FileDescriptor();
+  FileDescriptor fd(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_storage own{};
   socklen_t size = sizeof(own);
   const bool listens = bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 &&
@@ -55,7 +55,7 @@ UniqueFd ListenInSilence(const char* host, int& port) {
                        getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0;
   freeaddrinfo(at);
   port = ntohs(reinterpret_cast<sockaddr_in&>(own).sin_port);  // where IPv6 has it, too
-  return listens ? std::move(fd) : UniqueFd();
+  return listens ? std::move(fd) : FileDescriptor();
 }
 
 TEST(ControlClient, TellsWhoListensWithOtherKeysFromNobody) {
@@ -68,11 +68,11 @@ TEST(ControlClient, TellsWhoListensWithOtherKeysFromNobody) {
   };
   EXPECT_EQ(connect("127.0.0.1", 1), absl::StatusCode::kUnavailable);
   int port = 0;
-  const UniqueFd four = ListenInSilence("127.0.0.1", port);
+  const FileDescriptor four = ListenInSilence("127.0.0.1", port);
   ASSERT_TRUE(four.valid());
   EXPECT_EQ(connect("127.0.0.1", port), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(connect("localhost", port), absl::StatusCode::kUnauthenticated);
-  const UniqueFd six = ListenInSilence("::1", port);
+  const FileDescriptor six = ListenInSilence("::1", port);
   if (!six.valid()) GTEST_SKIP() << "skipped: this host has no IPv6 loopback";
   EXPECT_EQ(connect("[::1]", port), absl::StatusCode::kUnauthenticated);
 }

@@ -36,12 +36,10 @@ absl::StatusOr<std::string> RandomToken() {
     return absl::InternalError(
         absl::StrCat("the system gives no random bits: ", std::strerror(errno)));
   }
-  return Hexadecimal(absl::string_view(bytes, sizeof(bytes)));
+  return absl::BytesToHexString(absl::string_view(bytes, sizeof(bytes)));
 }
 
 }  // namespace
-
-std::string Hexadecimal(absl::string_view bytes) { return absl::BytesToHexString(bytes); }
 
 absl::StatusOr<JobKeys> MakeJobKeys(SecurityConfig::Mode mode) {
   JobKeys keys;
@@ -61,7 +59,8 @@ absl::StatusOr<JobKeys> MakeJobKeys(SecurityConfig::Mode mode) {
 
 std::string TokenFingerprint(SecurityConfig::Mode mode, absl::string_view token) {
   const KeyProof code = Hmac(token, absl::StrCat("tug keys ", ModeName(mode)));
-  return Hexadecimal(absl::string_view(reinterpret_cast<const char*>(code.data()), code.size()))
+  return absl::BytesToHexString(
+             absl::string_view(reinterpret_cast<const char*>(code.data()), code.size()))
       .substr(0, kFingerprintDigits);
 }
 

@@ -58,9 +58,6 @@ bool SameSecret(absl::string_view one, absl::string_view other);
 using KeyProof = std::array<std::byte, 32>;
 KeyProof ProofOf(const JobKeys& keys, absl::string_view what);
 
-// Lower-case digits.
-std::string Hexadecimal(absl::string_view bytes);
-
 }  // namespace tug
 
 #endif  // TUG_SECURITY_JOB_KEYS_H_

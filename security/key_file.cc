@@ -31,7 +31,7 @@ constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 std::string Sha256(absl::string_view text) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
-  return Hexadecimal(absl::string_view(reinterpret_cast<char*>(digest), sizeof(digest)));
+  return absl::BytesToHexString(absl::string_view(reinterpret_cast<char*>(digest), sizeof(digest)));
 }
 
 // The last line, without its end, after `body`.

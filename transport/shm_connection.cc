@@ -45,7 +45,7 @@ struct ShmConnection::Loan {
 };
 
 absl::StatusOr<std::unique_ptr<ShmConnection>> ShmConnection::Create(
-    UniqueFd socket, PeerId self, std::optional<PeerId> peer, int own_doorbell,
+    FileDescriptor socket, PeerId self, std::optional<PeerId> peer, int own_doorbell,
     std::shared_ptr<SharedArena> arena, const ShmCredentials& credentials) {
   ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> queue,
                    SharedRegion::Create(sizeof(ShmQueueMemory), SharedRegion::Sharing::kReadWrite));
@@ -112,7 +112,7 @@ absl::Status ShmConnection::ReadAllPackets() {
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return absl::OkStatus();
     if (size < 0) return SocketError("reading from");
     if (size == 0) return absl::UnavailableError("a peer on this host has gone");
-    std::vector<UniqueFd> fds;
+    std::vector<FileDescriptor> fds;
     for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
       if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
       const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -134,7 +134,7 @@ absl::Status ShmConnection::ReadAllPackets() {
   }
 }
 
-absl::Status ShmConnection::OnPacket(const ShmPacket& packet, std::vector<UniqueFd> fds) {
+absl::Status ShmConnection::OnPacket(const ShmPacket& packet, std::vector<FileDescriptor> fds) {
   if (packet.kind == ShmPacket::Kind::kHello) return OnHello(packet, std::move(fds));
   if (packet.kind != ShmPacket::Kind::kRegion || packet.region != peer_regions_.size() ||
       fds.size() != 1) {
@@ -146,7 +146,7 @@ absl::Status ShmConnection::OnPacket(const ShmPacket& packet, std::vector<Unique
   return absl::OkStatus();
 }
 
-absl::Status ShmConnection::OnHello(const ShmPacket& packet, std::vector<UniqueFd> fds) {
+absl::Status ShmConnection::OnHello(const ShmPacket& packet, std::vector<FileDescriptor> fds) {
   const bool expected = !peer_.has_value() || *peer_ == packet.sender;
   if (inbox_ != nullptr || !expected || fds.size() != 2) return Violation("says hello wrongly");
   const KeyProof proof = credentials_.Proof(packet.sender, self_);

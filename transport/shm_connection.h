@@ -23,8 +23,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/block_pool.h"
+#include "base/file_descriptor.h"
 #include "base/shared_arena.h"
-#include "base/unique_fd.h"
 #include "security/job_keys.h"
 #include "transport/shm_queue.h"
 #include "transport/transport.h"
@@ -58,7 +58,7 @@ class ShmConnection {
   // Takes over a connected socket. `peer`: whom we have connected to, and say hello to; none for an
   // accepted socket, whose peer first says who it is. `credentials` and the doorbell outlive the
   // connection.
-  static absl::StatusOr<std::unique_ptr<ShmConnection>> Create(UniqueFd socket, PeerId self,
+  static absl::StatusOr<std::unique_ptr<ShmConnection>> Create(FileDescriptor socket, PeerId self,
                                                                std::optional<PeerId> peer,
                                                                int own_doorbell,
                                                                std::shared_ptr<SharedArena> arena,
@@ -102,12 +102,12 @@ class ShmConnection {
   // What leases of received messages keep alive: the way back.
   struct Inbox {
     std::shared_ptr<ShmReceiver> queue;
-    UniqueFd peer_doorbell;
+    FileDescriptor peer_doorbell;
     std::shared_ptr<BlockPool> loans = std::make_shared<BlockPool>();
   };
   struct Loan;
 
-  ShmConnection(UniqueFd socket, PeerId self, std::optional<PeerId> peer, int own_doorbell,
+  ShmConnection(FileDescriptor socket, PeerId self, std::optional<PeerId> peer, int own_doorbell,
                 std::shared_ptr<SharedArena> arena, std::shared_ptr<SharedRegion> queue,
                 const ShmCredentials& credentials)
       : socket_(std::move(socket)),
@@ -122,14 +122,14 @@ class ShmConnection {
   absl::Status SayHello();
   absl::Status ReadAllPackets();
   absl::Status SendPacket(const ShmPacket& packet, std::span<const int> fds);
-  absl::Status OnPacket(const ShmPacket& packet, std::vector<UniqueFd> fds);
-  absl::Status OnHello(const ShmPacket& packet, std::vector<UniqueFd> fds);
+  absl::Status OnPacket(const ShmPacket& packet, std::vector<FileDescriptor> fds);
+  absl::Status OnHello(const ShmPacket& packet, std::vector<FileDescriptor> fds);
   absl::Status ShareRegionsUpTo(uint32_t region);
   absl::StatusOr<ShmPlace> PlaceOf(Lease& payload);
   bool TryPush(Waiting& message);
   void RingIfAsleep();
 
-  const UniqueFd socket_;
+  const FileDescriptor socket_;
   const PeerId self_;
   std::optional<PeerId> peer_;
   const int own_doorbell_;

@@ -57,15 +57,15 @@ bool IsSameUser(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-UniqueFd NewSocket() {
-  return UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+FileDescriptor NewSocket() {
+  return FileDescriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ShmTransport>> ShmTransport::Create(const Options& options) {
-  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
-  UniqueFd doorbell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  FileDescriptor doorbell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!epoll.valid() || !doorbell.valid()) return NoFiles("a transport");
   std::unique_ptr<ShmTransport> transport(
       new ShmTransport(options, std::move(epoll), std::move(doorbell)));
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<ShmTransport>> ShmTransport::Create(const Options
   return transport;
 }
 
-ShmTransport::ShmTransport(const Options& options, UniqueFd epoll, UniqueFd doorbell)
+ShmTransport::ShmTransport(const Options& options, FileDescriptor epoll, FileDescriptor doorbell)
     : options_(options),
       credentials_{options.keys, options.job},
       epoll_(std::move(epoll)),
@@ -106,7 +106,7 @@ absl::Status ShmTransport::Listen() {
 
 absl::Status ShmTransport::Connect(PeerId peer, const std::string& /*endpoint*/) {
   if (SharesMemoryWith(peer)) return absl::OkStatus();
-  UniqueFd socket = NewSocket();
+  FileDescriptor socket = NewSocket();
   if (!socket.valid()) return NoFiles("a socket");
   const AbstractAddress address = AddressOf(options_.job, peer);
   if (connect(socket.get(), Generic(address), address.size) != 0 || !IsSameUser(socket.get())) {
@@ -272,7 +272,7 @@ void ShmTransport::HandleEvents() {
 
 void ShmTransport::Accept() {
   while (true) {
-    UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return;
     if (!IsSameUser(socket.get())) {
       admission_.Drop(Fault::kIdentity, "a process on this host", "it is another user's");

@@ -22,9 +22,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/file_descriptor.h"
 #include "base/shared_arena.h"
 #include "base/time_source.h"
-#include "base/unique_fd.h"
 #include "security/job_keys.h"
 #include "transport/admission.h"
 #include "transport/shm_connection.h"
@@ -66,7 +66,7 @@ class ShmTransport final : public Transport {
   int wait_fd() const { return epoll_.get(); }
 
  private:
-  ShmTransport(const Options& options, UniqueFd epoll, UniqueFd doorbell);
+  ShmTransport(const Options& options, FileDescriptor epoll, FileDescriptor doorbell);
 
   absl::Status Listen();
   void Watch(int fd);
@@ -86,9 +86,9 @@ class ShmTransport final : public Transport {
   const Options options_;
   const ShmCredentials credentials_;
   const RealTime time_;
-  const UniqueFd epoll_;
-  const UniqueFd doorbell_;
-  UniqueFd listener_;
+  const FileDescriptor epoll_;
+  const FileDescriptor doorbell_;
+  FileDescriptor listener_;
   const std::shared_ptr<SharedArena> arena_;
   std::vector<std::unique_ptr<ShmConnection>> connections_;
   Admission admission_;

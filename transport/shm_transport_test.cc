@@ -299,7 +299,7 @@ class Intruder {
   }
 
  private:
-  UniqueFd socket_;
+  FileDescriptor socket_;
 };
 
 TEST_F(ShmTransportTest, BadPacketsEndTheirConnectionOnly) {

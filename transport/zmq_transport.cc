@@ -80,7 +80,7 @@ int ReadMessage(void* socket, std::span<ZmqFrame> frames) {
 }
 
 // What a socket announces messages through (see Link::drained).
-int FileDescriptor(void* socket) {
+int DescriptorOf(void* socket) {
   int fd = -1;
   size_t size = sizeof(fd);
   TUG_CHECK(zmq_getsockopt(socket, ZMQ_FD, &fd, &size) == 0);
@@ -191,7 +191,7 @@ absl::Status ZmqTransport::Listen() {
 }
 
 void ZmqTransport::AddLink(Link link) {
-  poll_items_.push_back({FileDescriptor(link.socket.get()), POLLIN, 0});
+  poll_items_.push_back({DescriptorOf(link.socket.get()), POLLIN, 0});
   links_.push_back(std::move(link));
 }
 
@@ -216,7 +216,7 @@ absl::Status ZmqTransport::Connect(PeerId peer, const std::string& endpoint) {
     route.batch.Clear();
     route.reachable = true;
     SetOption(links_[route.link].socket.get(), ZMQ_LINGER, 0);
-    poll_items_[kFixedItems + route.link].fd = FileDescriptor(link.socket.get());
+    poll_items_[kFixedItems + route.link].fd = DescriptorOf(link.socket.get());
     links_[route.link] = std::move(link);
     return absl::OkStatus();
   }
