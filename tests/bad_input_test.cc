@@ -258,15 +258,6 @@ TEST_F(BadInputTest, AWorkerWithAnotherConfigurationIsRefused) {
   }
 }
 
-TEST_F(BadInputTest, OneWorkerTooManyIsRefused) {
-  ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));
-  ExpectRefused(Start({"worker", "--coordinator", address()}), {"2 workers", "cluster.workers"});
-  EXPECT_FALSE(coordinator().WaitForEnd(absl::Now())) << "the job was harmed";
-  coordinator().Signal(SIGINT);
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
-  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kEndTime)));
-}
-
 TEST_F(BadInputTest, TheRunFolderOfAJobThatIsRunningIsNotResumed) {
   Process& train = StartTraining("run", Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
