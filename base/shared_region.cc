@@ -72,7 +72,8 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::CreateInFile(const s
   return std::shared_ptr<SharedRegion>(new SharedRegion(std::move(fd), bytes));
 }
 
-absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(FileDescriptor fd, Sharing sharing) {
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(FileDescriptor fd,
+                                                                Sharing sharing) {
   struct stat status;
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSizeSeals) != kSizeSeals || fstat(fd.get(), &status) != 0 ||

@@ -64,15 +64,16 @@ class GpuReportTest : public TugTest {
 TEST_F(GpuReportTest, ListsWhatPassedWithTheTablesOfBenchmarks) {
   const Process& process = Report();
   EXPECT_EQ(process.exit_code(), 0) << process.err();
-  EXPECT_THAT(Table(),
-              AllOf(HasSubstr("# Tugboat's kernels on GPU of the test, 9.0"),
-                    HasSubstr("| tests | add_cuda_test | 4 passed | "),
-                    HasSubstr("| benchmarks | add_benchmark | done | "),
-                    HasSubstr("| training | train | exposed communication at most 8.0% of a step | "),
-                    HasSubstr("| offload | offload | done | "),
-                    HasSubstr("(goal: under 10%), 500.0 ms a step, 2000 tokens/s\n```"),
-                    HasSubstr("| compare | gpu | skipped: PyTorch 2.3 | "),
-                    HasSubstr("```\nadd 12.0 us 100.0%\n```"), HasSubstr("tokens/s 12.0\n```")));
+  EXPECT_THAT(
+      Table(),
+      AllOf(HasSubstr("# Tugboat's kernels on GPU of the test, 9.0"),
+            HasSubstr("| tests | add_cuda_test | 4 passed | "),
+            HasSubstr("| benchmarks | add_benchmark | done | "),
+            HasSubstr("| training | train | exposed communication at most 8.0% of a step | "),
+            HasSubstr("| offload | offload | done | "),
+            HasSubstr("(goal: under 10%), 500.0 ms a step, 2000 tokens/s\n```"),
+            HasSubstr("| compare | gpu | skipped: PyTorch 2.3 | "),
+            HasSubstr("```\nadd 12.0 us 100.0%\n```"), HasSubstr("tokens/s 12.0\n```")));
   EXPECT_EQ(ReadText(Path("required")), "1\n");  // the GPU
   EXPECT_EQ(ReadText(Path("report/offload.html")), "page\n");
 }
