@@ -35,8 +35,8 @@ constexpr absl::Duration kLineTime = absl::Seconds(30);
 // For a job to end in order once the launcher is gone.
 constexpr absl::Duration kEndTime = absl::Seconds(6);
 constexpr absl::Duration kKillInterval = absl::Seconds(1);
-constexpr absl::Duration kFlushInterval = absl::Milliseconds(20);
-constexpr absl::Duration kFlushTime = absl::Seconds(1);  // of what was said last
+constexpr absl::Duration kUpFlushInterval = absl::Milliseconds(20);
+constexpr absl::Duration kUpFlushTime = absl::Seconds(1);  // of what was said last
 
 // What launchers send first. Byte by byte: what follows is not to be taken.
 absl::StatusOr<RemoteProgram> ReadProgram() {
@@ -84,7 +84,7 @@ class Attendant {
     // For a launcher that was only silent: the job is not done.
     if (ends_at_.has_value()) wait_status_ = SIGHUP;
     Tell(absl::StrCat(kEnded, *wait_status_));
-    up_.FlushUntil(absl::Now() + kFlushTime);
+    up_.FlushUntil(absl::Now() + kUpFlushTime);
     return *wait_status_;
   }
 
@@ -127,7 +127,7 @@ class Attendant {
     if (connected_ && !remote_.detached && !ends_at_.has_value())
       deadline = heard_at_ + remote_.silence;
     if (ends_at_.has_value()) deadline = std::min(deadline, *ends_at_);
-    return up_.empty() ? deadline : std::min(deadline, absl::Now() + kFlushInterval);
+    return up_.empty() ? deadline : std::min(deadline, absl::Now() + kUpFlushInterval);
   }
 
   void ObeyOwnSignal(int signal) {

@@ -39,11 +39,6 @@ absl::StatusOr<ElementType> ParseType(const std::string& text) {
       absl::StrCat("--type ", text, ": there are fp32, bf16 and fp16"));
 }
 
-absl::StatusOr<bool> OnOrOff(const std::string& option, const std::string& text) {
-  if (text == "on" || text == "off") return text == "on";
-  return absl::InvalidArgumentError(absl::StrCat(option, " ", text, ": write on or off"));
-}
-
 absl::StatusOr<uint64_t> SizeOf(const std::string& option, const std::string& text) {
   absl::StatusOr<uint64_t> bytes = ParseByteSize(text);
   if (bytes.ok()) return bytes;
@@ -91,7 +86,7 @@ absl::StatusOr<CollectivesCase> CaseOf(const CollectivesArguments& a, const std:
   c.setting.world = ranks;
   c.setting.shared_memory = transport == "shm";
   c.setting.hosts = a.hosts;
-  ASSIGN_OR_RETURN(c.setting.checksum, OnOrOff("--checksum", a.checksum));
+  ASSIGN_OR_RETURN(c.setting.checksum, ParseOnOrOff("--checksum", a.checksum));
   ASSIGN_OR_RETURN(c.setting.type, ParseType(a.type));
   ASSIGN_OR_RETURN(c.setting.chunk_bytes, SizeOf("--chunk", a.chunk));
   if (c.setting.chunk_bytes < 1024 || c.setting.chunk_bytes > kMaxPayloadBytes) {
@@ -304,7 +299,7 @@ absl::StatusOr<std::vector<CollectivesCase>> CollectivesCases(
       arguments.runs > 1000) {
     return absl::InvalidArgumentError("--seconds takes 0.001 to 10, --runs 1 to 1000");
   }
-  RETURN_IF_ERROR(OnOrOff("--limits", arguments.limits).status());
+  RETURN_IF_ERROR(ParseOnOrOff("--limits", arguments.limits).status());
   std::vector<std::string> transports = arguments.transports;
   if (transports.empty()) transports = {"tcp"};
   if (arguments.transports.empty() && arguments.hosts.empty()) transports.emplace_back("shm");

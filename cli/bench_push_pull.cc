@@ -23,11 +23,6 @@ constexpr uint64_t kMostOutstanding = 64;
 constexpr uint64_t kMostBlocks = 1024;
 constexpr uint64_t kArrayBytes = uint64_t{256} << 20;
 
-absl::StatusOr<bool> OnOrOff(const std::string& option, const std::string& text) {
-  if (text == "on" || text == "off") return text == "on";
-  return absl::InvalidArgumentError(absl::StrCat(option, " ", text, ": write on or off"));
-}
-
 absl::StatusOr<BenchOp> ParseOp(const std::string& text) {
   if (text == "push") return BenchOp::kPush;
   if (text == "pull") return BenchOp::kPull;
@@ -84,7 +79,7 @@ absl::StatusOr<PushPullCase> CaseOf(const PushPullArguments& a, const std::strin
   setting.workers = a.workers;
   setting.lanes = a.lanes;
   setting.virtual_workers_per_worker = a.virtual_workers_per_worker;
-  ASSIGN_OR_RETURN(setting.checksum, OnOrOff("--checksum", a.checksum));
+  ASSIGN_OR_RETURN(setting.checksum, ParseOnOrOff("--checksum", a.checksum));
   if (a.format != "fp32" && a.format != "bf16") {
     return absl::InvalidArgumentError(
         absl::StrCat("--format ", a.format, ": there are fp32 and bf16"));
@@ -217,7 +212,7 @@ std::vector<BenchRow> RowsOf(const PushPullArguments& a, const PushPullCase& c) 
 
 absl::StatusOr<std::vector<PushPullCase>> PushPullCases(const PushPullArguments& arguments) {
   RETURN_IF_ERROR(CheckCounts(arguments));
-  RETURN_IF_ERROR(OnOrOff("--limits", arguments.limits).status());
+  RETURN_IF_ERROR(ParseOnOrOff("--limits", arguments.limits).status());
   std::vector<PushPullCase> cases;
   for (const std::string& transport : arguments.transports) {
     for (const std::string& size : arguments.sizes) {

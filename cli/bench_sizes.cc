@@ -45,6 +45,11 @@ absl::StatusOr<uint64_t> ParseByteSize(const std::string& text) {
   return number << shift;
 }
 
+absl::StatusOr<bool> ParseOnOrOff(const std::string& option, const std::string& text) {
+  if (text == "on" || text == "off") return text == "on";
+  return absl::InvalidArgumentError(absl::StrCat(option, " ", text, ": write on or off"));
+}
+
 absl::Status CheckPartitionBytes(uint64_t bytes) {
   if (std::has_single_bit(bytes) && bytes >= kSmallestPartition && bytes <= kLargestPartition) {
     return absl::OkStatus();

@@ -1,7 +1,7 @@
 #ifndef TUG_CLI_BENCH_SIZES_H_
 #define TUG_CLI_BENCH_SIZES_H_
 
-// Sizes as people write them, and what is allowed as the size of a partition. Pure.
+// Values of options as people write them, and what is allowed as the size of a partition. Pure.
 
 #include <cstdint>
 #include <string>
@@ -14,6 +14,9 @@ namespace tug {
 // "4096", "4K", "1M", "2G", "4KiB": powers of 1,024. INVALID_ARGUMENT, naming the text: anything
 // else, and what does not fit 64 bits.
 absl::StatusOr<uint64_t> ParseByteSize(const std::string& text);
+
+// "on" or "off". INVALID_ARGUMENT, naming the option and the text: anything else.
+absl::StatusOr<bool> ParseOnOrOff(const std::string& option, const std::string& text);
 
 // Whether one message can carry it: a power of two from 4 KiB to 256 MiB.
 absl::Status CheckPartitionBytes(uint64_t bytes);

@@ -13,7 +13,7 @@ namespace tug {
 namespace {
 
 using enum FindingLevel;
-using MaybeVerdict = std::optional<Verdict>;
+using MaybeVerdict = std::optional<CheckVerdict>;
 
 constexpr double kTightMemory = 0.8;
 constexpr uint64_t kLockedBytes = uint64_t{64} << 20;
@@ -30,16 +30,16 @@ std::string Limit(uint64_t limit, bool bytes) {
 }
 
 MaybeVerdict JudgeCores(const HostFacts& facts, const HostNeeds& needs) {
-  if (!needs.has_job) return Verdict{kOk, absl::StrCat(facts.cores, " cores")};
+  if (!needs.has_job) return CheckVerdict{kOk, absl::StrCat(facts.cores, " cores")};
   const FindingLevel level = needs.compute_threads > facts.cores ? kWarning : kOk;
-  return Verdict{level,
-                 absl::StrCat(needs.compute_threads, " compute threads (servers: ", needs.servers,
-                              ", workers: ", needs.workers, "), ", facts.cores, " cores")};
+  return CheckVerdict{
+      level, absl::StrCat(needs.compute_threads, " compute threads (servers: ", needs.servers,
+                          ", workers: ", needs.workers, "), ", facts.cores, " cores")};
 }
 
 MaybeVerdict JudgeMemory(const HostFacts& facts, const HostNeeds& needs) {
   if (needs.memory_bytes == 0) {
-    return Verdict{
+    return CheckVerdict{
         kOk, absl::StrCat(Bytes(facts.free_memory_bytes), " free of ", Bytes(facts.memory_bytes))};
   }
   const auto free = static_cast<double>(facts.free_memory_bytes);
@@ -47,57 +47,58 @@ MaybeVerdict JudgeMemory(const HostFacts& facts, const HostNeeds& needs) {
   const FindingLevel level = needed > free                  ? kProblem
                              : needed > kTightMemory * free ? kWarning
                                                             : kOk;
-  return Verdict{level, absl::StrCat(Bytes(needs.memory_bytes), " needed, ",
-                                     Bytes(facts.free_memory_bytes), " free")};
+  return CheckVerdict{level, absl::StrCat(Bytes(needs.memory_bytes), " needed, ",
+                                          Bytes(facts.free_memory_bytes), " free")};
 }
 
 MaybeVerdict JudgeGpu(const HostFacts& facts, const HostNeeds& needs) {
   const auto& gpus = facts.gpus;
   if (!gpus.names.empty()) {
-    return Verdict{kOk, absl::StrCat(absl::StrJoin(gpus.names, ", "), ", driver ", facts.driver)};
+    return CheckVerdict{kOk,
+                        absl::StrCat(absl::StrJoin(gpus.names, ", "), ", driver ", facts.driver)};
   }
-  if (needs.wants_gpu) return Verdict{kProblem, gpus.none_because};
+  if (needs.wants_gpu) return CheckVerdict{kProblem, gpus.none_because};
   if (facts.driver.empty()) return std::nullopt;
-  return Verdict{kWarning, absl::StrCat("driver ", facts.driver, ", but ", gpus.none_because)};
+  return CheckVerdict{kWarning, absl::StrCat("driver ", facts.driver, ", but ", gpus.none_because)};
 }
 
 MaybeVerdict JudgeNccl(const HostFacts& facts, const HostNeeds&) {
   if (facts.gpus.names.size() < 2) return std::nullopt;
-  if (facts.nccl.empty()) return Verdict{kProblem, "libnccl.so.2 is not found"};
-  return Verdict{kOk, absl::StrCat("NCCL ", facts.nccl)};
+  if (facts.nccl.empty()) return CheckVerdict{kProblem, "libnccl.so.2 is not found"};
+  return CheckVerdict{kOk, absl::StrCat("NCCL ", facts.nccl)};
 }
 
 MaybeVerdict JudgeLockedMemory(const HostFacts& facts, const HostNeeds&) {
   if (facts.gpus.names.empty()) return std::nullopt;
-  return Verdict{facts.locked_limit_bytes < kLockedBytes ? kWarning : kOk,
-                 Limit(facts.locked_limit_bytes, true)};
+  return CheckVerdict{facts.locked_limit_bytes < kLockedBytes ? kWarning : kOk,
+                      Limit(facts.locked_limit_bytes, true)};
 }
 
 MaybeVerdict JudgeOpenFiles(const HostFacts& facts, const HostNeeds& needs) {
   const uint64_t wanted = needs.has_job ? needs.open_files : kUsualOpenFiles;
-  return Verdict{facts.open_files_limit < wanted ? kProblem : kOk,
-                 absl::StrCat(Limit(facts.open_files_limit, false), ", ", wanted, " needed")};
+  return CheckVerdict{facts.open_files_limit < wanted ? kProblem : kOk,
+                      absl::StrCat(Limit(facts.open_files_limit, false), ", ", wanted, " needed")};
 }
 
 MaybeVerdict JudgeSharedMemory(const HostFacts& facts, const HostNeeds&) {
   if (facts.gpus.names.size() < 2) return std::nullopt;
-  return Verdict{facts.shared_memory_bytes < kNcclSharedBytes ? kWarning : kOk,
-                 absl::StrCat("/dev/shm has ", Bytes(facts.shared_memory_bytes))};
+  return CheckVerdict{facts.shared_memory_bytes < kNcclSharedBytes ? kWarning : kOk,
+                      absl::StrCat("/dev/shm has ", Bytes(facts.shared_memory_bytes))};
 }
 
 MaybeVerdict JudgeLogins(const HostFacts& facts, const HostNeeds& needs) {
   if (!needs.has_job || !needs.by_login || facts.logins_at_once == 0) return std::nullopt;
-  return Verdict{needs.processes() > facts.logins_at_once ? kWarning : kOk,
-                 absl::StrCat(needs.processes(), " logins at once, MaxStartups begins at ",
-                              facts.logins_at_once)};
+  return CheckVerdict{needs.processes() > facts.logins_at_once ? kWarning : kOk,
+                      absl::StrCat(needs.processes(), " logins at once, MaxStartups begins at ",
+                                   facts.logins_at_once)};
 }
 
 MaybeVerdict JudgeRunFolder(const HostFacts& facts, const HostNeeds& needs) {
   if (!facts.run.has_value() || !needs.keeps_run()) return std::nullopt;
   const FolderFacts& run = *facts.run;
-  if (!run.error.empty()) return Verdict{kProblem, run.error};
-  if (run.there == run.path) return Verdict{kOk, absl::StrCat(run.path, " can be written")};
-  return Verdict{kOk, absl::StrCat(run.path, " can be made in ", run.there)};
+  if (!run.error.empty()) return CheckVerdict{kProblem, run.error};
+  if (run.there == run.path) return CheckVerdict{kOk, absl::StrCat(run.path, " can be written")};
+  return CheckVerdict{kOk, absl::StrCat(run.path, " can be made in ", run.there)};
 }
 
 MaybeVerdict JudgeDisk(const HostFacts& facts, const HostNeeds& needs) {
@@ -110,21 +111,21 @@ MaybeVerdict JudgeDisk(const HostFacts& facts, const HostNeeds& needs) {
   if (needs.disk_bytes > 0) {
     absl::StrAppend(&what, ", ", Bytes(needs.disk_bytes), " of checkpoints");
   }
-  return Verdict{level, std::move(what)};
+  return CheckVerdict{level, std::move(what)};
 }
 
 MaybeVerdict JudgeCache(const HostFacts& facts, const HostNeeds& needs) {
   if (!needs.by_login) return std::nullopt;
   const FolderFacts& cache = facts.cache;
-  if (!cache.error.empty()) return Verdict{kWarning, cache.error};
-  return Verdict{cache.free_bytes < kCacheBytes ? kWarning : kOk,
-                 absl::StrCat(Bytes(cache.free_bytes), " free in ", cache.there)};
+  if (!cache.error.empty()) return CheckVerdict{kWarning, cache.error};
+  return CheckVerdict{cache.free_bytes < kCacheBytes ? kWarning : kOk,
+                      absl::StrCat(Bytes(cache.free_bytes), " free in ", cache.there)};
 }
 
 MaybeVerdict JudgeText(const HostFacts& facts, const HostNeeds& needs) {
   if (!facts.text.has_value() || (needs.workers == 0 && !needs.coordinates)) return std::nullopt;
-  if (!facts.text->error.empty()) return Verdict{kProblem, facts.text->error};
-  return Verdict{kOk, absl::StrCat(facts.text->path, ", ", Bytes(facts.text->bytes))};
+  if (!facts.text->error.empty()) return CheckVerdict{kProblem, facts.text->error};
+  return CheckVerdict{kOk, absl::StrCat(facts.text->path, ", ", Bytes(facts.text->bytes))};
 }
 
 constexpr HostCheck kHostChecks[] = {
@@ -158,14 +159,14 @@ constexpr HostCheck kHostChecks[] = {
 
 MaybeVerdict TwinVersion(const CheckedHost& first, const CheckedHost& other) {
   if (first.facts.glibc == other.facts.glibc) return std::nullopt;
-  return Verdict{kWarning, absl::StrCat("glibc ", other.facts.glibc, ", ", first.name, " has ",
-                                        first.facts.glibc)};
+  return CheckVerdict{kWarning, absl::StrCat("glibc ", other.facts.glibc, ", ", first.name, " has ",
+                                             first.facts.glibc)};
 }
 
 MaybeVerdict TwinInstructions(const CheckedHost& first, const CheckedHost& other) {
   if (first.facts.instructions == other.facts.instructions) return std::nullopt;
-  return Verdict{kWarning, absl::StrCat("computes with ", other.facts.instructions, ", ",
-                                        first.name, " with ", first.facts.instructions)};
+  return CheckVerdict{kWarning, absl::StrCat("computes with ", other.facts.instructions, ", ",
+                                             first.name, " with ", first.facts.instructions)};
 }
 
 MaybeVerdict TwinText(const CheckedHost& first, const CheckedHost& other) {
@@ -175,8 +176,8 @@ MaybeVerdict TwinText(const CheckedHost& first, const CheckedHost& other) {
     return std::nullopt;
   }
   if (one->bytes == two->bytes && one->hash == two->hash) return std::nullopt;
-  return Verdict{kProblem, absl::StrCat("other content than on ", first.name, " (",
-                                        Bytes(two->bytes), " and ", Bytes(one->bytes), ")")};
+  return CheckVerdict{kProblem, absl::StrCat("other content than on ", first.name, " (",
+                                             Bytes(two->bytes), " and ", Bytes(one->bytes), ")")};
 }
 
 constexpr TwinCheck kTwinChecks[] = {
@@ -191,7 +192,7 @@ constexpr TwinCheck kTwinChecks[] = {
 bool ReadsText(const CheckedHost& host) { return host.needs.workers > 0 || host.needs.coordinates; }
 
 Finding FindingOf(const std::string& thing, const char* check, const char* remedy,
-                  Verdict verdict) {
+                  CheckVerdict verdict) {
   return {verdict.level, thing, check, std::move(verdict.what), verdict.level == kOk ? "" : remedy};
 }
 
@@ -221,7 +222,7 @@ void CheckBandwidth(std::span<const CheckedLink> links, uint64_t exchanged_bytes
   for (const Way& way : ways) rates.push_back(way.bytes_per_second);
   const double median = Median(rates);
   for (const Way& way : ways) {
-    Verdict verdict{kOk, Rate(way.bytes_per_second)};
+    CheckVerdict verdict{kOk, Rate(way.bytes_per_second)};
     if (way.bytes_per_second < kSlowLink * median) {
       verdict.level = kWarning;
       absl::StrAppend(&verdict.what, ", the median of all is ", Rate(median));

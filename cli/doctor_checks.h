@@ -47,7 +47,7 @@ struct CheckedHost {
   HostNeeds needs;
 };
 
-struct Verdict {
+struct CheckVerdict {
   FindingLevel level = FindingLevel::kOk;
   std::string what;
 };
@@ -57,7 +57,7 @@ struct HostCheck {
   const char* name;
   const char* remedy;
   // None: it has nothing to say of this host.
-  std::optional<Verdict> (*judge)(const HostFacts& facts, const HostNeeds& needs);
+  std::optional<CheckVerdict> (*judge)(const HostFacts& facts, const HostNeeds& needs);
 };
 std::span<const HostCheck> HostChecks();
 
@@ -65,7 +65,7 @@ std::span<const HostCheck> HostChecks();
 struct TwinCheck {
   const char* name;
   const char* remedy;
-  std::optional<Verdict> (*judge)(const CheckedHost& first, const CheckedHost& other);
+  std::optional<CheckVerdict> (*judge)(const CheckedHost& first, const CheckedHost& other);
 };
 std::span<const TwinCheck> TwinChecks();
 

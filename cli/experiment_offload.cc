@@ -76,9 +76,9 @@ absl::Status RunProgram(const Program& program) {
   }
 }
 
-class Experiment {
+class OffloadExperiment {
  public:
-  Experiment(const OffloadArguments& a, OffloadPlan plan) : a_(a), plan_(std::move(plan)) {}
+  OffloadExperiment(const OffloadArguments& a, OffloadPlan plan) : a_(a), plan_(std::move(plan)) {}
 
   absl::Status Run();
 
@@ -111,7 +111,7 @@ void PrintLine(const OffloadRun& run) {
   std::fflush(stdout);
 }
 
-absl::Status Experiment::Run() {
+absl::Status OffloadExperiment::Run() {
   RETURN_IF_ERROR(CheckOutFolder(a_.out));
   ASSIGN_OR_RETURN(out_, CreateRunFolder(a_.out, "offload"));
   RETURN_IF_ERROR(WriteJobFile());
@@ -130,7 +130,7 @@ absl::Status Experiment::Run() {
   return End();
 }
 
-absl::Status Experiment::WriteJobFile() {
+absl::Status OffloadExperiment::WriteJobFile() {
   job_file_ = plan_.training.job_path;
   if (!job_file_.empty()) return absl::OkStatus();
   job_file_ = out_ + "/job.textproto";
@@ -138,7 +138,7 @@ absl::Status Experiment::WriteJobFile() {
   return WriteTrainingText(out_);
 }
 
-absl::Status Experiment::RunCase(OffloadKind kind) {
+absl::Status OffloadExperiment::RunCase(OffloadKind kind) {
   absl::StatusOr<OffloadRun> run = Measure(kind);
   if (absl::IsCancelled(run.status())) return run.status();
   const absl::Status status = run.ok() ? CheckSameDevice(results_, *run) : run.status();
@@ -153,12 +153,13 @@ absl::Status Experiment::RunCase(OffloadKind kind) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OffloadRun> Experiment::Measure(OffloadKind kind) {
+absl::StatusOr<OffloadRun> OffloadExperiment::Measure(OffloadKind kind) {
   const std::vector<std::string> overrides = JobOverrides(a_, plan_, kind, TrainingTextPath(out_));
   return kind == OffloadKind::kPlain ? MeasurePlain(overrides) : MeasureJob(kind, overrides);
 }
 
-absl::StatusOr<OffloadRun> Experiment::MeasurePlain(const std::vector<std::string>& overrides) {
+absl::StatusOr<OffloadRun> OffloadExperiment::MeasurePlain(
+    const std::vector<std::string>& overrides) {
   ASSIGN_OR_RETURN(const std::string executable, OwnExecutable());
   const std::string json = out_ + "/plain.json";
   Program program{
@@ -174,8 +175,8 @@ absl::StatusOr<OffloadRun> Experiment::MeasurePlain(const std::vector<std::strin
   return ReadPlainRun(json);
 }
 
-absl::StatusOr<OffloadRun> Experiment::MeasureJob(OffloadKind kind,
-                                                  const std::vector<std::string>& overrides) {
+absl::StatusOr<OffloadRun> OffloadExperiment::MeasureJob(
+    OffloadKind kind, const std::vector<std::string>& overrides) {
   OffloadRun run{.kind = kind};
   const ExperimentJob job = {
       .name = run.row().name, .job_file = job_file_, .overrides = overrides, .servers = a_.servers};
@@ -199,13 +200,13 @@ absl::StatusOr<OffloadRun> Experiment::MeasureJob(OffloadKind kind,
   return run;
 }
 
-absl::Status Experiment::Write() const {
+absl::Status OffloadExperiment::Write() const {
   RETURN_IF_ERROR(WriteFile(out_ + "/report.html", OffloadReportHtml(results_)));
   RETURN_IF_ERROR(WriteJson(out_ + "/offload.json", OffloadJson(results_)));
   return WriteFile(out_ + "/offload.md", OffloadMarkdown(results_));
 }
 
-absl::Status Experiment::End() const {
+absl::Status OffloadExperiment::End() const {
   const std::vector<std::string> failures = OffloadFailures(results_);
   if (failures.empty()) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat(failures.size(), " of ", plan_.cases.size(),
@@ -217,7 +218,7 @@ absl::Status Experiment::End() const {
 absl::Status RunOffloadExperiment(const OffloadArguments& arguments) {
   RETURN_IF_ERROR(ShowOneGpu());
   ASSIGN_OR_RETURN(OffloadPlan plan, PlanOffload(arguments, ReadCpuBudget()));
-  return Experiment(arguments, std::move(plan)).Run();
+  return OffloadExperiment(arguments, std::move(plan)).Run();
 }
 
 void AddExperimentOffload(CLI::App& experiment, Command& chosen) {

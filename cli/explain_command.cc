@@ -21,7 +21,7 @@
 namespace tug {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr char kScoresFile[] = "what_if_scores.jsonl";
 
@@ -36,8 +36,8 @@ struct ExplainArguments {
 };
 
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-void Print(const Json& json) {
-  Print(json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n");
+void Print(const OrderedJson& json) {
+  Print(json.dump(1, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace) + "\n");
 }
 
 absl::Status ExplainStep(const ExplainArguments& arguments, const std::vector<StepPath>& paths) {
@@ -88,8 +88,8 @@ absl::Status Explain(const ExplainArguments& arguments) {
   // A job that is not simulated is explained all the same.
   const std::string refused = report.ok() ? "" : std::string(report.status().message());
   if (arguments.json) {
-    Json json = BlameJson(paths);
-    json["what_if"] = report.ok() ? WhatIfJson(*report) : Json(nullptr);
+    OrderedJson json = BlameJson(paths);
+    json["what_if"] = report.ok() ? WhatIfJson(*report) : OrderedJson(nullptr);
     if (!report.ok()) json["no_what_if"] = refused;
     Print(json);
     return absl::OkStatus();

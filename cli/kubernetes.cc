@@ -15,7 +15,7 @@
 namespace tug {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kMostConfigMapBytes = 1000000;  // Kubernetes takes 1 MiB, keys and all
 constexpr size_t kMostNameBytes = 40;            // names of pods are longer, and have 63
@@ -120,7 +120,7 @@ class Rendering {
     return text;
   }
 
-  Json Labels(const std::string& component) const {
+  OrderedJson Labels(const std::string& component) const {
     return {{"app.kubernetes.io/name", "tugboat"},
             {"app.kubernetes.io/instance", name_},
             {"app.kubernetes.io/component", component}};
@@ -129,37 +129,37 @@ class Rendering {
     return absl::StrCat(name_, "-", component);
   }
   // The head of every object.
-  Json Object(const std::string& version, const std::string& kind, const std::string& name,
-              const std::string& component) const {
-    Json metadata = {{"name", name}};
+  OrderedJson Object(const std::string& version, const std::string& kind, const std::string& name,
+                     const std::string& component) const {
+    OrderedJson metadata = {{"name", name}};
     if (!options_.name_space.empty()) metadata["namespace"] = options_.name_space;
     metadata["labels"] = Labels(component);
     return {{"apiVersion", version}, {"kind", kind}, {"metadata", std::move(metadata)}};
   }
 
-  Json JobFile() const {
-    Json object = Object("v1", "ConfigMap", Named("job"), "job");
+  OrderedJson JobFile() const {
+    OrderedJson object = Object("v1", "ConfigMap", Named("job"), "job");
     object["data"] = {{kJobFileName, job_.text}};
     return object;
   }
-  Json CoordinatorService() const {
-    Json object = Object("v1", "Service", Named("coordinator"), "coordinator");
+  OrderedJson CoordinatorService() const {
+    OrderedJson object = Object("v1", "Service", Named("coordinator"), "coordinator");
     object["spec"] = {{"selector", Labels("coordinator")},
-                      {"ports", Json::array({{{"name", "control"},
-                                              {"port", kKubernetesControlPort},
-                                              {"targetPort", "control"}}})}};
+                      {"ports", OrderedJson::array({{{"name", "control"},
+                                                     {"port", kKubernetesControlPort},
+                                                     {"targetPort", "control"}}})}};
     return object;
   }
   // Lanes choose their ports, and the coordinator tells them: no port is named.
-  Json ServerService() const {
-    Json object = Object("v1", "Service", Named("server"), "server");
+  OrderedJson ServerService() const {
+    OrderedJson object = Object("v1", "Service", Named("server"), "server");
     object["spec"] = {
         {"clusterIP", "None"}, {"publishNotReadyAddresses", true}, {"selector", Labels("server")}};
     return object;
   }
 
-  Json Coordinator() const {
-    Json arguments = {"coordinator", absl::StrCat(kJobFolder, "/", kJobFileName)};
+  OrderedJson Coordinator() const {
+    OrderedJson arguments = {"coordinator", absl::StrCat(kJobFolder, "/", kJobFileName)};
     std::vector<std::string> overrides = job_.overrides;
     for (std::string& override : KubernetesOverrides(config_)) overrides.push_back(override);
     for (const std::string& override : overrides) {
@@ -175,11 +175,11 @@ class Rendering {
       arguments.push_back("--resume");
       arguments.push_back(Argument(job_.resume));
     }
-    Json container = Container("coordinator", std::move(arguments));
+    OrderedJson container = Container("coordinator", std::move(arguments));
     container["ports"] =
-        Json::array({{{"name", "control"}, {"containerPort", kKubernetesControlPort}}});
+        OrderedJson::array({{{"name", "control"}, {"containerPort", kKubernetesControlPort}}});
     container["resources"] = {{"requests", {{"cpu", 1}, {"memory", Mebibytes(kCoordinatorBytes)}}}};
-    const Json port = {{"port", "control"}};
+    const OrderedJson port = {{"port", "control"}};
     // Reading a large text comes before listening.
     container["startupProbe"] = {
         {"tcpSocket", port}, {"periodSeconds", 5}, {"failureThreshold", 720}};
@@ -191,14 +191,14 @@ class Rendering {
                                   {"periodSeconds", 30},
                                   {"timeoutSeconds", 20},
                                   {"failureThreshold", 4}};
-    Json object = Object("batch/v1", "Job", Named("coordinator"), "coordinator");
+    OrderedJson object = Object("batch/v1", "Job", Named("coordinator"), "coordinator");
     object["spec"] = {{"backoffLimit", kMostRestarts},
                       {"template", Pod("coordinator", {std::move(container)}, "OnFailure")}};
     return object;
   }
 
-  Json Servers(const std::string& component, uint32_t count) const {
-    Json object = Object("apps/v1", "StatefulSet", Named(component), component);
+  OrderedJson Servers(const std::string& component, uint32_t count) const {
+    OrderedJson object = Object("apps/v1", "StatefulSet", Named(component), component);
     object["spec"] = {{"serviceName", Named("server")},
                       {"replicas", count},
                       {"podManagementPolicy", "Parallel"},
@@ -206,10 +206,11 @@ class Rendering {
                       {"template", Pod(component, {Server(component != "server")}, "Always")}};
     return object;
   }
-  Json Server(bool spare) const {
-    Json arguments = {"server", "--coordinator", CoordinatorAddress(), "--listen", "$(POD_IP)"};
+  OrderedJson Server(bool spare) const {
+    OrderedJson arguments = {"server", "--coordinator", CoordinatorAddress(), "--listen",
+                             "$(POD_IP)"};
     if (spare) arguments.push_back("--spare");
-    Json container = Container("server", std::move(arguments));
+    OrderedJson container = Container("server", std::move(arguments));
     std::optional<uint64_t> bytes;
     if (memory_.has_value()) bytes = memory_->server_bytes + memory_->checkpoint_bytes;
     container["resources"] = Resources(config_.cluster().lanes_per_server(), bytes, 0);
@@ -217,10 +218,10 @@ class Rendering {
     return container;
   }
 
-  Json Workers() const {
+  OrderedJson Workers() const {
     const uint32_t count = config_.cluster().workers();
-    Json object = Object("batch/v1", "Job", Named("worker"), "worker");
-    std::vector<Json> containers;
+    OrderedJson object = Object("batch/v1", "Job", Named("worker"), "worker");
+    std::vector<OrderedJson> containers;
     if (pairs_) containers.push_back(Server(false));
     containers.push_back(Worker());
     object["spec"] = {{"completionMode", "Indexed"},
@@ -230,14 +231,14 @@ class Rendering {
                       {"template", Pod("worker", std::move(containers), "OnFailure")}};
     return object;
   }
-  Json Worker() const {
+  OrderedJson Worker() const {
     const bool gpu = config_.device() == ClusterConfig::CUDA;
-    Json arguments = {"worker", "--coordinator", CoordinatorAddress()};
+    OrderedJson arguments = {"worker", "--coordinator", CoordinatorAddress()};
     if (gpu) {
       arguments.push_back("--gpu-share");
       arguments.push_back("0/1");  // all that the container has
     }
-    Json container = Container("worker", std::move(arguments));
+    OrderedJson container = Container("worker", std::move(arguments));
     const uint32_t threads = config_.cluster().compute_threads();
     std::optional<uint64_t> bytes;
     if (memory_.has_value()) {
@@ -250,8 +251,8 @@ class Rendering {
   }
 
   // Of CPU time a limit too: by it a process counts the cores that it may use.
-  static Json Resources(uint32_t cpus, std::optional<uint64_t> bytes, uint32_t gpus) {
-    Json amounts = {{"cpu", cpus}};
+  static OrderedJson Resources(uint32_t cpus, std::optional<uint64_t> bytes, uint32_t gpus) {
+    OrderedJson amounts = {{"cpu", cpus}};
     if (bytes.has_value()) {
       amounts["memory"] =
           Mebibytes(static_cast<uint64_t>(static_cast<double>(*bytes) * kMemoryMargin));
@@ -262,7 +263,7 @@ class Rendering {
 
   // Ready is who the coordinator has as a member. That a member is stuck, the coordinator finds out
   // by itself (fault.failure_timeout_ms); that it has ended, Kubernetes.
-  void AddMemberProbes(Json& container) const {
+  void AddMemberProbes(OrderedJson& container) const {
     container["readinessProbe"] = {
         {"exec",
          {{"command",
@@ -273,7 +274,7 @@ class Rendering {
         {"timeoutSeconds", 20}};
     if (!metrics_) return;
     container["ports"] =
-        Json::array({{{"name", "metrics"}, {"containerPort", kKubernetesMetricsPort}}});
+        OrderedJson::array({{{"name", "metrics"}, {"containerPort", kKubernetesMetricsPort}}});
     container["livenessProbe"] = {{"httpGet", {{"path", "/metrics"}, {"port", "metrics"}}},
                                   {"initialDelaySeconds", 300},
                                   {"periodSeconds", 30},
@@ -281,18 +282,19 @@ class Rendering {
                                   {"failureThreshold", 4}};
   }
 
-  Json Container(const std::string& name, Json arguments) const {
-    Json container = {{"name", name},
-                      {"image", options_.image},
-                      {"command", {"tug"}},
-                      {"args", std::move(arguments)},
-                      {"workingDir", kRuns}};
-    container["env"] = Json::array(
+  OrderedJson Container(const std::string& name, OrderedJson arguments) const {
+    OrderedJson container = {{"name", name},
+                             {"image", options_.image},
+                             {"command", {"tug"}},
+                             {"args", std::move(arguments)},
+                             {"workingDir", kRuns}};
+    container["env"] = OrderedJson::array(
         {{{"name", "TUG_KEYS"}, {"value", absl::StrCat(kKeys, "/", kKeyFile)}},
          {{"name", "POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}}});
-    Json mounts = Json::array({{{"name", "runs"}, {"mountPath", kRuns}},
-                               {{"name", "keys"}, {"mountPath", kKeys}, {"readOnly", true}},
-                               {{"name", "shared-memory"}, {"mountPath", "/dev/shm"}}});
+    OrderedJson mounts =
+        OrderedJson::array({{{"name", "runs"}, {"mountPath", kRuns}},
+                            {{"name", "keys"}, {"mountPath", kKeys}, {"readOnly", true}},
+                            {{"name", "shared-memory"}, {"mountPath", "/dev/shm"}}});
     if (NeedsText()) {
       mounts.push_back({{"name", "text"}, {"mountPath", kText}, {"readOnly", true}});
     }
@@ -304,9 +306,9 @@ class Rendering {
     return container;
   }
 
-  Json Pod(const std::string& component, std::vector<Json> containers,
-           const std::string& restart) const {
-    Json volumes = Json::array(
+  OrderedJson Pod(const std::string& component, std::vector<OrderedJson> containers,
+                  const std::string& restart) const {
+    OrderedJson volumes = OrderedJson::array(
         {{{"name", "runs"}, {"persistentVolumeClaim", {{"claimName", options_.run_claim}}}},
          {{"name", "keys"},
           {"secret", {{"secretName", options_.keys_secret}, {"defaultMode", 0400}}}},
@@ -320,7 +322,7 @@ class Rendering {
     if (component == "coordinator") {
       volumes.push_back({{"name", "job"}, {"configMap", {{"name", Named("job")}}}});
     }
-    Json metadata = {{"labels", Labels(component)}};
+    OrderedJson metadata = {{"labels", Labels(component)}};
     if (metrics_) {
       metadata["annotations"] = {{"prometheus.io/scrape", "true"},
                                  {"prometheus.io/port", std::to_string(kKubernetesMetricsPort)}};

@@ -13,7 +13,7 @@
 namespace tug {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Words of YAML 1.1 that are no strings, and all that is not like a name.
 bool IsPlain(const std::string& text) {
@@ -50,7 +50,7 @@ void EmitString(YAML::Emitter& out, const std::string& text) {
   }
 }
 
-void Emit(YAML::Emitter& out, const Json& value) {
+void Emit(YAML::Emitter& out, const OrderedJson& value) {
   if (value.is_object()) {
     out << YAML::BeginMap;
     for (const auto& [key, member] : value.items()) {
@@ -62,7 +62,7 @@ void Emit(YAML::Emitter& out, const Json& value) {
     out << YAML::EndMap;
   } else if (value.is_array()) {
     out << YAML::BeginSeq;
-    for (const Json& element : value) Emit(out, element);
+    for (const OrderedJson& element : value) Emit(out, element);
     out << YAML::EndSeq;
   } else if (value.is_string()) {
     EmitString(out, value.get<std::string>());

@@ -54,7 +54,7 @@ float PowerOfTwo(int exponent) {
 }
 
 // Column k of Q, each element from -1 to 1.
-void Draw(const Dither& dither, int64_t k, std::span<float> column) {
+void DrawColumn(const Dither& dither, int64_t k, std::span<float> column) {
   const size_t counters = (column.size() + 3) / 4;
   for (size_t four = 0; four < counters; ++four) {
     const auto counter = static_cast<int64_t>(static_cast<size_t>(k) * counters + four);
@@ -73,7 +73,7 @@ void Complete(const CodecKey& key, const MatrixShape& shape, std::span<float> q)
     const auto column = q.subspan(at, columns);
     const float squares = Dot(column.data(), column.data(), shape.columns);
     if (squares > 0.25f && squares < 4.0f) continue;  // of length 1
-    Draw(dither, static_cast<int64_t>(at / columns), column);
+    DrawColumn(dither, static_cast<int64_t>(at / columns), column);
   }
 }
 

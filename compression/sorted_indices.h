@@ -23,6 +23,9 @@ size_t SortedIndicesBytes(size_t elements, size_t count);
 // No `count` indices or fewer take more.
 size_t MaxSortedIndicesBytes(size_t elements, size_t count);
 
+// Before them stands how many there are, as 32 bits.
+inline constexpr size_t kCountBytes = sizeof(uint32_t);
+
 // Writes SortedIndicesBytes to `out`. REQUIRES: ascending, each below `elements`.
 void PackSortedIndices(std::span<const uint32_t> indices, size_t elements, std::byte* out);
 

@@ -7,11 +7,7 @@
 #include "compression/unaligned.h"
 
 namespace tug {
-namespace {
-
-constexpr size_t kCountBytes = sizeof(uint32_t);
-
-}  // namespace
+namespace {}  // namespace
 
 size_t MaxSparseValuesBytes(size_t elements, size_t count) {
   return kCountBytes + MaxSortedIndicesBytes(elements, count) + count * sizeof(float);

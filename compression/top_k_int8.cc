@@ -14,7 +14,6 @@
 namespace tug {
 namespace {
 
-constexpr size_t kCountBytes = sizeof(uint32_t);
 constexpr size_t kGroup = 256;
 constexpr float kLevels = 127.0f;
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "experiment/trace_limit.h"
 #include "nlohmann/json.hpp"
 
 namespace tug {
@@ -17,8 +18,6 @@ namespace {
 using Json = nlohmann::json;
 using Kind = DeviceSpan::Kind;
 
-constexpr uint64_t kTraceLimitBytes = uint64_t{1} << 30;
-
 std::optional<Kind> KindOf(const std::string& category) {
   if (category == "forward") return Kind::kForward;
   if (category == "backward") return Kind::kBackward;
@@ -26,15 +25,15 @@ std::optional<Kind> KindOf(const std::string& category) {
 }
 
 // A track of a node.
-using Place = std::pair<uint32_t, uint32_t>;
+using ThreadKey = std::pair<uint32_t, uint32_t>;
 
-Place PlaceOf(const Json& event) {
+ThreadKey ThreadKeyOf(const Json& event) {
   return {event.at("pid").get<uint32_t>(), event.at("tid").get<uint32_t>()};
 }
 
 struct Tracks {
-  std::map<Place, std::vector<DeviceSpan>> spans;  // of those with passes
-  std::set<Place> threads;                         // that take steps
+  std::map<ThreadKey, std::vector<DeviceSpan>> spans;  // of those with passes
+  std::set<ThreadKey> threads;                         // that take steps
   std::map<uint64_t, double> updated_at;
 };
 
@@ -43,14 +42,14 @@ Tracks TracksOf(const Json& trace) {
   for (const Json& event : trace.at("traceEvents")) {
     if (event.at("ph") != "X") continue;
     const std::string category = event.at("cat").get<std::string>();
-    if (category == "step") tracks.threads.insert(PlaceOf(event));
+    if (category == "step") tracks.threads.insert(ThreadKeyOf(event));
     const std::optional<Kind> kind = KindOf(category);
     if (!kind.has_value() && category != "optimizer") continue;
     const uint64_t step = event.at("args").at("step").get<uint64_t>();
     const double begin = event.at("ts").get<double>() * 1e-6;
     const double end = begin + event.at("dur").get<double>() * 1e-6;
     if (kind.has_value()) {
-      tracks.spans[PlaceOf(event)].push_back({*kind, step, begin, end});
+      tracks.spans[ThreadKeyOf(event)].push_back({*kind, step, begin, end});
     } else {
       double& last = tracks.updated_at.try_emplace(step, end).first->second;
       last = std::max(last, end);

@@ -146,15 +146,15 @@ std::string HostBars(const ExchangePoint& point, double scale, double top) {
 
 struct HeldKind {
   const char* name;
-  uint64_t HeldBytes::*bytes;
+  uint64_t NodeHeldBytes::*bytes;
   size_t series;
 };
-constexpr HeldKind kHeldKinds[] = {{"weights", &HeldBytes::weights, 0},
-                                   {"gradients", &HeldBytes::gradients, 1},
-                                   {"optimizer state", &HeldBytes::optimizer, 2},
-                                   {"sums", &HeldBytes::sums, 3}};
+constexpr HeldKind kHeldKinds[] = {{"weights", &NodeHeldBytes::weights, 0},
+                                   {"gradients", &NodeHeldBytes::gradients, 1},
+                                   {"optimizer state", &NodeHeldBytes::optimizer, 2},
+                                   {"sums", &NodeHeldBytes::sums, 3}};
 
-Bar MemoryBar(const std::string& name, const HeldBytes& held) {
+Bar MemoryBar(const std::string& name, const NodeHeldBytes& held) {
   Bar bar{.name = name};
   for (const HeldKind& kind : kHeldKinds) {
     const double mb = static_cast<double>(held.*kind.bytes) * kMb;

@@ -36,8 +36,8 @@ std::optional<LinkCost> LinkCostOf(const Experiment& file, const PlannedCase& on
 }
 
 // Of the workers, or the servers, the one that held most.
-std::optional<HeldBytes> MostHeld(const RunFigures& figures, bool server) {
-  std::optional<HeldBytes> most;
+std::optional<NodeHeldBytes> MostHeld(const RunFigures& figures, bool server) {
+  std::optional<NodeHeldBytes> most;
   for (const NodeFigures& node : figures.nodes) {
     if (node.server != server || node.held.total() == 0) continue;
     if (!most.has_value() || node.held.total() > most->total()) most = node.held;

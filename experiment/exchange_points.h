@@ -33,7 +33,7 @@ struct ExchangePoint {
   // Of the first repeat: over the link of each host in a step, and what the worker and the server
   // hold that hold most.
   std::vector<HostBytes> hosts;
-  std::optional<HeldBytes> worker_held, server_held;
+  std::optional<NodeHeldBytes> worker_held, server_held;
 
   // What the worker holds, and the server beside it, if there is one. None: not measured.
   std::optional<double> HeldOnHost() const;

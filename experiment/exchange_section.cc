@@ -59,12 +59,12 @@ Table MemoryTable(const std::vector<ExchangePoint>& points) {
                   "sums", "worker", "by formula", "server", "by formula", "on a worker's host",
                   "lectures"}};
   const auto mb = [](uint64_t bytes) { return NumberText(static_cast<double>(bytes) * kMb, 2); };
-  const auto formula = [&](const HeldBytes& held) {
+  const auto formula = [&](const NodeHeldBytes& held) {
     return held.predicted > 0 ? mb(held.predicted) : std::string(kNoFigure);
   };
   for (const ExchangePoint* point : MemoryPoints(points)) {
-    const HeldBytes worker = point->worker_held.value_or(HeldBytes{});
-    const HeldBytes server = point->server_held.value_or(HeldBytes{});
+    const NodeHeldBytes worker = point->worker_held.value_or(NodeHeldBytes{});
+    const NodeHeldBytes server = point->server_held.value_or(NodeHeldBytes{});
     std::optional<double> on_host = point->HeldOnHost(), lectures;
     if (on_host.has_value()) on_host = *on_host * kMb;
     if (point->workers > 1 && point->model_bytes > 0) {

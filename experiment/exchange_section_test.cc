@@ -75,8 +75,8 @@ void TakeRuns(ExperimentResults& results, size_t number) {
   }
   const auto all = static_cast<uint64_t>(bytes);
   const uint64_t part = exchange.kind == ExchangeKind::kZero3 ? all / 4 : all;
-  HeldBytes of_worker{.weights = part, .gradients = part, .predicted = 2 * part};
-  HeldBytes of_server{
+  NodeHeldBytes of_worker{.weights = part, .gradients = part, .predicted = 2 * part};
+  NodeHeldBytes of_server{
       .weights = part, .optimizer = 2 * part, .sums = part, .predicted = 4 * part + 1'230'000};
   results.courses[number].figures = RunFigures{
       .nodes = {{.node_id = 1, .server = true, .held = of_server},

@@ -16,16 +16,16 @@
 namespace tug {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr uint64_t kRowsLimitBytes = uint64_t{1} << 30;
 
-std::string TextOf(const Json& json, const char* name) {
+std::string TextOf(const OrderedJson& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-uint64_t NumberOf(const Json& json, const char* name) {
+uint64_t NumberOf(const OrderedJson& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
 }
@@ -49,30 +49,30 @@ std::optional<double> ExperimentRow::Find(const std::string& measure) const {
 }
 
 std::string RowLine(const ExperimentRow& row) {
-  Json json = {{"case", row.case_name},
-               {"repeat", row.repeat},
-               {"seed", row.seed},
-               {"error", row.error},
-               {"measures", Json::object()},
-               {"links", Json::array()},
-               {"folder", row.folder},
-               {"set", row.settings},
-               {"started", row.origin.started},
-               {"command", row.origin.command},
-               {"version", row.origin.version},
-               {"build", row.origin.build},
-               {"commit", row.origin.commit},
-               {"machine", row.origin.machine}};
+  OrderedJson json = {{"case", row.case_name},
+                      {"repeat", row.repeat},
+                      {"seed", row.seed},
+                      {"error", row.error},
+                      {"measures", OrderedJson::object()},
+                      {"links", OrderedJson::array()},
+                      {"folder", row.folder},
+                      {"set", row.settings},
+                      {"started", row.origin.started},
+                      {"command", row.origin.command},
+                      {"version", row.origin.version},
+                      {"build", row.origin.build},
+                      {"commit", row.origin.commit},
+                      {"machine", row.origin.machine}};
   for (const auto& [name, value] : row.measures) json["measures"][name] = OrNull(value);
   for (const LinkTraffic& link : row.links) {
     json["links"].push_back(
         {{"sent_bytes", link.sent_bytes}, {"received_bytes", link.received_bytes}});
   }
-  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace);
 }
 
 absl::StatusOr<ExperimentRow> ParseRow(const std::string& line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const OrderedJson json = OrderedJson::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || TextOf(json, "case").empty()) {
     return absl::InvalidArgumentError("it is not a row of an experiment");
   }
@@ -89,13 +89,13 @@ absl::StatusOr<ExperimentRow> ParseRow(const std::string& line) {
                 .machine = TextOf(json, "machine")};
   const auto settings = json.find("set");
   if (settings != json.end() && settings->is_array()) {
-    for (const Json& setting : *settings) {
+    for (const OrderedJson& setting : *settings) {
       if (setting.is_string()) row.settings.push_back(setting.get<std::string>());
     }
   }
   const auto links = json.find("links");
   if (links != json.end() && links->is_array()) {
-    for (const Json& link : *links) {
+    for (const OrderedJson& link : *links) {
       row.links.push_back({NumberOf(link, "sent_bytes"), NumberOf(link, "received_bytes")});
     }
   }

@@ -12,7 +12,7 @@
 namespace tug {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Table = std::vector<std::vector<std::string>>;
 
 constexpr double kLeastPart = 0.01;  // of a row of its own
@@ -75,9 +75,10 @@ std::string BlameReport(const std::vector<StepPath>& paths) {
   return text;
 }
 
-Json BlameJson(const std::vector<StepPath>& paths) {
+OrderedJson BlameJson(const std::vector<StepPath>& paths) {
   const Blame blame = BlameOf(paths);
-  Json rows = Json::array(), workers = Json::array(), steps = Json::array();
+  OrderedJson rows = OrderedJson::array(), workers = OrderedJson::array(),
+              steps = OrderedJson::array();
   for (const BlameRow& row : blame.rows) {
     rows.push_back({{"what", NameOf(row.what)},
                     {"who", row.who},
@@ -111,8 +112,8 @@ std::string ChainText(const StepPath& path) {
                          MarkdownTable(std::move(table)));
 }
 
-Json ChainJson(const StepPath& path) {
-  Json parts = Json::array();
+OrderedJson ChainJson(const StepPath& path) {
+  OrderedJson parts = OrderedJson::array();
   for (const PathPart& part : path.parts) {
     parts.push_back({{"what", NameOf(part.what)},
                      {"who", part.who},

@@ -46,7 +46,7 @@ std::string Failed(const OffloadResults& results) {
   return failures.empty() ? "" : "<h2>What failed</h2>\n" + ListHtml(failures);
 }
 
-std::string Table(const OffloadResults& results) {
+std::string CasesHtml(const OffloadResults& results) {
   return absl::StrCat(
       "<h2>All figures</h2>\n<p>Medians over the measured steps, the device's: from the end of its "
       "work on one step to the end of its work on the next. BP bubble: it stands still after the "
@@ -69,7 +69,7 @@ std::string OffloadReportHtml(const OffloadResults& results) {
       results.runs.empty()
           ? "<p>Nothing has been measured yet.</p>\n"
           : absl::StrCat("<h2>What it costs</h2>\n", ListHtml(OffloadFindings(results)),
-                         Picture(results), Failed(results), Table(results)),
+                         Picture(results), Failed(results), CasesHtml(results)),
       PageEnd());
 }
 

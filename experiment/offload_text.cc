@@ -8,8 +8,8 @@
 namespace tug {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Table = std::vector<std::vector<std::string>>;
+using OrderedJson = nlohmann::ordered_json;
+using TextTable = std::vector<std::vector<std::string>>;
 
 std::string MsText(double seconds) { return NumberText(seconds * 1e3, 1); }
 
@@ -32,22 +32,22 @@ std::vector<std::string> Line(const OffloadResults& results, const OffloadRun& r
 
 constexpr const char* kKindNames[] = {"forward", "backward", "update"};
 
-Json AsJson(const OffloadResults& results, const OffloadRun& run) {
-  Json json = {{"case", run.row().name},
-               {"device", run.device},
-               {"error", run.error.empty() ? Json(nullptr) : Json(run.error)},
-               {"step_seconds", OrNull(run.StepSeconds())},
-               {"of_plain", OrNull(run.error.empty() ? results.OfPlain(run) : std::nullopt)},
-               {"tokens_per_second", OrNull(results.TokensPerSecond(run))},
-               {"utilisation", OrNull(Utilisation(run.steps))},
-               {"bp_bubble_seconds", OrNull(run.BpBubbleSeconds())},
-               {"fp_bubble_seconds", OrNull(run.FpBubbleSeconds())},
-               {"other_seconds", OrNull(run.OtherSeconds())},
-               {"exposed", OrNull(run.exposed)},
-               {"state_bytes", OrNull(run.state_bytes)},
-               {"loss", OrNull(run.loss)},
-               {"steps", Json::array()},
-               {"passes", Json::array()}};
+OrderedJson AsJson(const OffloadResults& results, const OffloadRun& run) {
+  OrderedJson json = {{"case", run.row().name},
+                      {"device", run.device},
+                      {"error", run.error.empty() ? OrderedJson(nullptr) : OrderedJson(run.error)},
+                      {"step_seconds", OrNull(run.StepSeconds())},
+                      {"of_plain", OrNull(run.error.empty() ? results.OfPlain(run) : std::nullopt)},
+                      {"tokens_per_second", OrNull(results.TokensPerSecond(run))},
+                      {"utilisation", OrNull(Utilisation(run.steps))},
+                      {"bp_bubble_seconds", OrNull(run.BpBubbleSeconds())},
+                      {"fp_bubble_seconds", OrNull(run.FpBubbleSeconds())},
+                      {"other_seconds", OrNull(run.OtherSeconds())},
+                      {"exposed", OrNull(run.exposed)},
+                      {"state_bytes", OrNull(run.state_bytes)},
+                      {"loss", OrNull(run.loss)},
+                      {"steps", OrderedJson::array()},
+                      {"passes", OrderedJson::array()}};
   for (const DeviceStep& step : run.steps) {
     json["steps"].push_back({{"step", step.step},
                              {"seconds", step.seconds()},
@@ -71,10 +71,10 @@ double BubbleSeconds(const OffloadRun& run) {
 
 }  // namespace
 
-Table OffloadTable(const OffloadResults& results) {
-  Table table = {{"case", "step, ms (range)", "of plain", "tokens/s", "utilisation",
-                  "BP bubble, ms", "FP bubble, ms", "other idle, ms", "exposed",
-                  "weights, Adam: MB", "loss"}};
+TextTable OffloadTable(const OffloadResults& results) {
+  TextTable table = {{"case", "step, ms (range)", "of plain", "tokens/s", "utilisation",
+                      "BP bubble, ms", "FP bubble, ms", "other idle, ms", "exposed",
+                      "weights, Adam: MB", "loss"}};
   for (const OffloadRun& run : results.runs) {
     if (run.error.empty()) {
       table.push_back(Line(results, run));
@@ -137,13 +137,13 @@ std::string OffloadMarkdown(const OffloadResults& results) {
   return text;
 }
 
-Json OffloadJson(const OffloadResults& results) {
-  Json json = {{"command", results.command},
-               {"settings", Json::object()},
-               {"tokens_per_step", results.tokens_per_step},
-               {"findings", OffloadFindings(results)},
-               {"failures", OffloadFailures(results)},
-               {"runs", Json::array()}};
+OrderedJson OffloadJson(const OffloadResults& results) {
+  OrderedJson json = {{"command", results.command},
+                      {"settings", OrderedJson::object()},
+                      {"tokens_per_step", results.tokens_per_step},
+                      {"findings", OffloadFindings(results)},
+                      {"failures", OffloadFailures(results)},
+                      {"runs", OrderedJson::array()}};
   for (const auto& [name, value] : results.settings) json["settings"][name] = value;
   for (const OffloadRun& run : results.runs) json["runs"].push_back(AsJson(results, run));
   return json;

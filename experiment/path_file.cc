@@ -7,13 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "experiment/trace_limit.h"
 
 namespace tug {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr uint64_t kTraceLimitBytes = uint64_t{1} << 30;
 
 int64_t Ns(const Json& us) { return std::llround(us.get<double>() * 1e3); }
 

@@ -46,7 +46,7 @@ struct WorkerTimes {
 };
 
 // What a node held for training, the most of each at a time (NodeCounters).
-struct HeldBytes {
+struct NodeHeldBytes {
   uint64_t weights = 0;    // all copies of them
   uint64_t gradients = 0;  // of workers
   uint64_t optimizer = 0;  // state, of servers
@@ -61,7 +61,7 @@ struct HeldBytes {
 struct NodeFigures {
   uint32_t node_id = 0;
   bool server = false;  // else a worker
-  HeldBytes held;
+  NodeHeldBytes held;
 };
 
 // Over the link of a host of a testbed in the whole job, as its network interface counts: all

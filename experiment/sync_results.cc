@@ -244,7 +244,7 @@ std::optional<std::string> LossFinding(const SyncCase& one) {
 }
 
 template <typename Of>
-std::vector<std::string> Each(const SyncPart& part, const Of& of) {
+std::vector<std::string> EachCase(const SyncPart& part, const Of& of) {
   std::vector<std::string> names;
   for (const SyncCase& one : part.cases) {
     if (std::find(names.begin(), names.end(), of(one)) == names.end()) names.push_back(of(one));
@@ -278,11 +278,11 @@ const SyncCase* SyncPart::UndisturbedBsp() const {
 }
 
 std::vector<std::string> SyncPart::Modes() const {
-  return Each(*this, [](const SyncCase& one) { return one.mode; });
+  return EachCase(*this, [](const SyncCase& one) { return one.mode; });
 }
 
 std::vector<std::string> SyncPart::Stragglers() const {
-  return Each(*this, [](const SyncCase& one) { return one.straggler; });
+  return EachCase(*this, [](const SyncCase& one) { return one.straggler; });
 }
 
 std::vector<SyncPart> SyncPartsOf(const ExperimentResults& results) {

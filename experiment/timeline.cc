@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "experiment/trace_limit.h"
 #include "nlohmann/json.hpp"
 
 namespace tug {
@@ -16,8 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 using Row = TimelineSpan::Row;
-
-constexpr uint64_t kTraceLimitBytes = uint64_t{1} << 30;
 
 // What a trace event is in the cycle of a step; none: no part of it.
 std::optional<Row> RowOf(const std::string& category, uint64_t event_step, uint64_t step) {

@@ -24,7 +24,7 @@ bool CanHalve(const JobConfig& job) {
 std::string Int8Push() { return "comm.push_codec={int8{}}"; }
 
 // One row a change.
-struct Row {
+struct WhatIfRow {
   const char* name;
   // Of a job and its slowest virtual worker's slowdown.
   bool (*applies)(const JobConfig&, double);
@@ -46,7 +46,7 @@ bool SchedulesOtherwise(const JobConfig& job, CommConfig::Scheduler scheduler) {
   return job.comm().scheduler() != scheduler;
 }
 
-const Row kRows[] = {
+const WhatIfRow kRows[] = {
     {"1 more server", [](const JobConfig&, double) { return true; },
      [](const JobConfig& job) { return Servers(job, 1); }},
     {"2 more servers", [](const JobConfig&, double) { return true; },
@@ -103,7 +103,7 @@ double With(double bytes_per_second, double more) {
 
 std::vector<WhatIf> WhatIfsFor(const JobConfig& job, double slowdown) {
   std::vector<WhatIf> changes;
-  for (const Row& row : kRows) {
+  for (const WhatIfRow& row : kRows) {
     if (row.applies(job, slowdown)) changes.push_back({row.name, row.sets(job), row.link});
   }
   return changes;

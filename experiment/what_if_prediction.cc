@@ -11,7 +11,7 @@
 namespace tug {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr uint64_t kFileLimitBytes = 1 << 20;
 // Of all predictions: a quarter of a minute, about.
@@ -58,8 +58,8 @@ absl::StatusOr<WhatIfReport> PredictWhatIfs(const TracedProfile& traced, double 
   return report;
 }
 
-Json WhatIfJson(const WhatIfReport& report) {
-  Json predictions = Json::array();
+OrderedJson WhatIfJson(const WhatIfReport& report) {
+  OrderedJson predictions = OrderedJson::array();
   for (const WhatIfPrediction& prediction : report.predictions) {
     predictions.push_back({{"name", prediction.name},
                            {"sets", prediction.sets},
@@ -80,14 +80,14 @@ Json WhatIfJson(const WhatIfReport& report) {
 absl::StatusOr<WhatIfReport> ReadWhatIfs(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kFileLimitBytes));
   try {
-    const Json json = Json::parse(text);
+    const OrderedJson json = OrderedJson::parse(text);
     WhatIfReport report{.measured_seconds = json.at("measured_seconds"),
                         .simulated_seconds = json.at("simulated_seconds"),
                         .link_bytes_per_second = json.at("link_bytes_per_second"),
                         .lane_bytes_per_second = json.at("lane_bytes_per_second"),
                         .slowdown = json.at("slowdown"),
                         .notes = json.at("notes").get<std::vector<std::string>>()};
-    for (const Json& prediction : json.at("predictions")) {
+    for (const OrderedJson& prediction : json.at("predictions")) {
       report.predictions.push_back({prediction.at("name").get<std::string>(),
                                     prediction.at("sets").get<std::vector<std::string>>(),
                                     prediction.at("link").get<double>(),
@@ -95,7 +95,7 @@ absl::StatusOr<WhatIfReport> ReadWhatIfs(const std::string& path) {
                                     prediction.at("speed_up").get<double>()});
     }
     return report;
-  } catch (const Json::exception& error) {
+  } catch (const OrderedJson::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, " is not what tug explain writes: ", error.what()));
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "experiment/trace_limit.h"
 #include "nlohmann/json.hpp"
 
 namespace tug {
@@ -15,7 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t kTraceLimitBytes = uint64_t{1} << 30;
 constexpr double kTouching = 20e-6;  // seconds; less is between two waits for one step's blocks
 
 struct TracedWorker {

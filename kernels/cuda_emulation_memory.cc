@@ -20,7 +20,6 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 constexpr size_t kGuardBytes = kAlignment;  // before it; 64 and up to the boundary behind it
-constexpr int kUnwritten = 0xFF;
 constexpr int kGuard = 0xA5;
 
 struct Allocation {

@@ -10,6 +10,9 @@ namespace tug::kernels::emulation {
 // pointer of the host's is found out. All ones when it is new (NaN as a float), and watched: a
 // write within 64 bytes before or behind it ends the process when it is freed. Thread-safe.
 
+// Each byte of memory that nothing was written to.
+inline constexpr int kUnwritten = 0xFF;
+
 // At a boundary of 256 bytes, as cudaMalloc.
 void* AllocateDeviceBytes(size_t bytes);
 // Which the host may use too.

@@ -23,7 +23,6 @@ constexpr uint32_t kMaxThreads = 1024;                 // of a block
 constexpr size_t kMaxSharedBytes = size_t{163} << 10;  // of a block, on sm_80
 constexpr size_t kSharedGuardBytes = 256;              // behind it, to see writes beyond the end
 constexpr int kCopyBytes = 16;                         // of one cp.async
-constexpr int kUnwritten = 0xFF;
 
 enum class State { kCanRun, kAtBarrier, kInWarpOperation, kReturned };
 

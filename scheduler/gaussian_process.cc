@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "eigen3/Eigen/Cholesky"
+#include "eigen3/Eigen/Core"
 
 namespace tug {
 namespace {
@@ -36,6 +38,11 @@ constexpr double kNoises[] = {0.005, 0.01, 0.02, 0.04, 0.08};
 
 }  // namespace
 
+struct GaussianProcess::Factorization {
+  Eigen::LLT<Eigen::MatrixXd> factor;  // of the observations' covariance
+  Eigen::VectorXd weights;             // its inverse times what was not expected
+};
+
 GaussianProcess::GaussianProcess(std::vector<GpObservation> observations,
                                  const GpParameters& parameters)
     : observations_(std::move(observations)), parameters_(parameters) {
@@ -52,12 +59,13 @@ GaussianProcess::GaussianProcess(std::vector<GpObservation> observations,
     covariance(i, i) += parameters_.noise * parameters_.noise / row.measurements;
     unexpected(i) = row.value - row.at.expected;
   }
-  factor_.compute(covariance);
-  TUG_CHECK(factor_.info() == Eigen::Success) << "the covariance is not positive definite";
-  weights_ = factor_.solve(unexpected);
-  log_marginal_likelihood_ = -0.5 * unexpected.dot(weights_) -
-                             factor_.matrixLLT().diagonal().array().log().sum() -
+  const Eigen::LLT<Eigen::MatrixXd> factor(covariance);
+  TUG_CHECK(factor.info() == Eigen::Success) << "the covariance is not positive definite";
+  const Eigen::VectorXd weights = factor.solve(unexpected);
+  log_marginal_likelihood_ = -0.5 * unexpected.dot(weights) -
+                             factor.matrixLLT().diagonal().array().log().sum() -
                              0.5 * static_cast<double>(n) * std::log(2 * std::numbers::pi);
+  factorization_ = std::make_shared<const Factorization>(Factorization{factor, weights});
 }
 
 GaussianProcess GaussianProcess::Fit(std::span<const GpObservation> observations,
@@ -89,13 +97,14 @@ double GaussianProcess::Covariance(const GpPoint& a, const GpPoint& b) const {
 }
 
 GpPrediction GaussianProcess::At(const GpPoint& point) const {
-  Eigen::VectorXd shared(weights_.size());
+  const auto& [factor, weights] = *factorization_;
+  Eigen::VectorXd shared(weights.size());
   for (Eigen::Index i = 0; i < shared.size(); ++i) {
     shared(i) = Covariance(point, observations_[static_cast<size_t>(i)].at);
   }
-  const double known = shared.dot(factor_.solve(shared));
+  const double known = shared.dot(factor.solve(shared));
   const double variance = Covariance(point, point) - known;
-  return {.mean = point.expected + shared.dot(weights_),
+  return {.mean = point.expected + shared.dot(weights),
           .deviation = std::sqrt(std::max(variance, 0.0))};
 }
 

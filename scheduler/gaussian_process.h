@@ -13,11 +13,9 @@
 // around the mean expected(x).
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
-
-#include "eigen3/Eigen/Cholesky"
-#include "eigen3/Eigen/Core"
 
 namespace tug {
 
@@ -65,12 +63,13 @@ class GaussianProcess {
   const GpParameters& parameters() const { return parameters_; }
 
  private:
+  struct Factorization;  // Eigen's, whose headers only gaussian_process.cc reads
+
   double Covariance(const GpPoint& a, const GpPoint& b) const;
 
   const std::vector<GpObservation> observations_;
   const GpParameters parameters_;
-  Eigen::LLT<Eigen::MatrixXd> factor_;  // of the observations' covariance
-  Eigen::VectorXd weights_;             // its inverse times what was not expected
+  std::shared_ptr<const Factorization> factorization_;  // shared by copies: it never changes
   double log_marginal_likelihood_ = 0;
 };
 

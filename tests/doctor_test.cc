@@ -22,7 +22,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr char kIp[] = "/usr/sbin/ip";
 constexpr char kTc[] = "/usr/sbin/tc";
 
 class DoctorTest : public SshdTest {

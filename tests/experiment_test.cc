@@ -319,7 +319,10 @@ TEST_F(ExperimentTest, ComparesStateOnTheDeviceAndOffIt) {
     EXPECT_EQ(of_case["exposed"].is_null(), name == "plain");
   }
   EXPECT_GT(json["runs"][0]["state_bytes"].get<double>(), json["runs"][2]["state_bytes"]);
-  EXPECT_GT(json["runs"][1]["bp_bubble_seconds"].get<double>(), 0);
+  // In which of the two bubbles a step of a millisecond waits differs from run to run.
+  EXPECT_GT(json["runs"][1]["bp_bubble_seconds"].get<double>() +
+                json["runs"][1]["fp_bubble_seconds"].get<double>(),
+            0);
   const std::string page = ReadText(Path("out/report.html"));
   EXPECT_THAT(page, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("Utilisation over time"),
                           HasSubstr("BP bubble"), HasSubstr("</html>")));

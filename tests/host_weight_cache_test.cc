@@ -27,7 +27,6 @@ namespace {
 constexpr uint32_t kHosts = 2;
 constexpr uint32_t kWorkersOfHost = 2;
 constexpr int kSteps = 200;
-constexpr char kIp[] = "/usr/sbin/ip";
 
 // Blocks of several segments each, so that every server has part of most of them.
 const Texts kJob = {absl::StrCat("train.steps=", kSteps),

@@ -34,7 +34,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kIp[] = "/usr/sbin/ip";
 // After the launcher is gone: "Must show" of the issue.
 constexpr absl::Duration kGoneTime = absl::Seconds(10);
 const Texts kDaemons = {"coordinator", "server", "worker", "attend"};

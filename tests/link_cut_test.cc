@@ -23,7 +23,6 @@ namespace {
 
 constexpr int kSteps = 4000;
 constexpr absl::Duration kCut = absl::Seconds(10);
-constexpr char kIp[] = "/usr/sbin/ip";
 
 const Texts kLong = {absl::StrCat("train.steps=", kSteps), "checkpoint.interval=1000",
                      "train.eval_interval=1000"};

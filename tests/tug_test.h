@@ -20,6 +20,9 @@ inline constexpr absl::Duration kEndTime = absl::Seconds(15);
 // For a wrong input to be refused.
 inline constexpr absl::Duration kErrorTime = absl::Seconds(10);
 
+// Of iproute2, with which a test cuts links.
+inline constexpr char kIp[] = "/usr/sbin/ip";
+
 inline absl::Time After(absl::Duration duration) { return absl::Now() + duration; }
 
 using Texts = std::vector<std::string>;

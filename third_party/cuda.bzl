@@ -4,6 +4,7 @@ tug_cuda_library makes `name` and `name_emulated`; tug_cuda_test a test of each,
 benchmark of the first.
 """
 
+load("//bazel:folder.bzl", "test_units")
 load("@cuda//:cuda.bzl", "CUDA_HOME", "CUDA_MISSING", "NVCC_COMPRESSION")
 
 # sm_80: Ampere and Ada. sm_90a: Hopper, with its architecture-specific instructions. compute_80: PTX,
@@ -170,8 +171,8 @@ def tug_cuda_library(
         **kwargs
     )
 
-def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], late = False, **kwargs):
-    """One test source in both worlds.
+def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], late = None, **kwargs):
+    """One test program in both worlds, of a folder's tests for GPUs.
 
     `name`, which ends in _cuda_test: on the GPU, under --config=cuda; skipped where there is none, and
     in other builds. `..._cuda_emulated_test`: on the CPU, in every build. `..._cuda_late_test`, with
@@ -184,17 +185,19 @@ def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], late = Fa
       kernels: .cu files of the test's own.
       deps: libraries without CUDA.
       cuda_deps: labels of tug_cuda_library targets.
-      late: whether there is a test with late streams too.
+      late: which of its tests there are with late streams too, as a filter of GoogleTest.
       **kwargs: as for cc_test.
     """
     if not name.endswith("_cuda_test"):
         fail("%s does not end in _cuda_test" % name)
+    hdrs = [src for src in srcs if src.endswith(".h")]
+    srcs = test_units(name, [src for src in srcs if not src.endswith(".h")]) + hdrs
     cuda_deps = cuda_deps + ["//kernels:cuda_test_support"]
     if kernels:
         tug_cuda_library(
             name = name + "_kernels",
             kernels = kernels,
-            hdrs = [src for src in srcs if src.endswith(".h")],
+            hdrs = hdrs,
             deps = deps,
             cuda_deps = cuda_deps,
             testonly = True,
@@ -212,34 +215,25 @@ def tug_cuda_test(name, srcs, kernels = [], deps = [], cuda_deps = [], late = Fa
         **kwargs
     )
     emulated = name[:-len("_cuda_test")] + "_cuda_emulated_test"
-    emulated_deps = deps + _emulated(cuda_deps) + ["//third_party:gtest_main"]
-    if not late:
-        native.cc_test(
-            name = emulated,
-            srcs = srcs,
-            copts = _EMULATION_COPTS,
-            deps = emulated_deps,
-            **kwargs
-        )
-        return
-
-    # Compiled once.
     native.cc_library(
         name = emulated + "_srcs",
         srcs = srcs,
-        copts = _EMULATION_COPTS,
-        deps = emulated_deps,
+        copts = _EMULATION_COPTS + ["-O1"],
+        deps = deps + _emulated(cuda_deps) + ["//third_party:gtest_main"],
         alwayslink = True,
         testonly = True,
         visibility = ["//visibility:private"],
     )
-    native.cc_test(name = emulated, deps = [":" + emulated + "_srcs"], **kwargs)
-    native.cc_test(
-        name = name[:-len("_cuda_test")] + "_cuda_late_test",
-        env = {"TUG_EMULATED_STREAMS": "late"},
-        deps = [":" + emulated + "_srcs"],
-        **kwargs
-    )
+    native.cc_test(name = emulated, tags = ["slow"], deps = [":" + emulated + "_srcs"], **kwargs)
+    if late:
+        native.cc_test(
+            name = name[:-len("_cuda_test")] + "_cuda_late_test",
+            args = ["--gtest_filter=" + late],
+            env = {"TUG_EMULATED_STREAMS": "late"},
+            tags = ["slow"],
+            deps = [":" + emulated + "_srcs"],
+            **kwargs
+        )
 
 def tug_cuda_benchmark(name, srcs, deps = [], cuda_deps = [], **kwargs):
     """A benchmark of CUDA code, which runs emulated as a test: that it runs, not how fast.

@@ -9,7 +9,7 @@
 namespace tug {
 namespace {
 
-constexpr absl::Duration kFullQueueRetry = absl::Milliseconds(1);
+constexpr absl::Duration kQueueRetry = absl::Milliseconds(1);
 
 double SecondsPerByte(const ImpairConfig& config) {
   return config.rate_mbit() > 0 ? 8e-6 / config.rate_mbit() : 0;
@@ -93,7 +93,7 @@ void ImpairedTransport::Poll(absl::Duration timeout, const std::function<void(Me
   } else {
     const absl::Duration left = waiting_.front().due - time_.Now();
     // Due and still here: the queue below is full.
-    transport_->Poll(std::max(left, std::min(timeout, kFullQueueRetry)), handler);
+    transport_->Poll(std::max(left, std::min(timeout, kQueueRetry)), handler);
   }
   SendDue();
 }

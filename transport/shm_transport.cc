@@ -23,7 +23,7 @@
 namespace tug {
 namespace {
 
-constexpr int kBacklog = 1024;
+constexpr int kListenBacklog = 1024;
 // While messages keep coming, how often polls look for other events, which asks the kernel.
 constexpr absl::Duration kBetweenEvents = absl::Microseconds(100);
 
@@ -95,7 +95,7 @@ absl::Status ShmTransport::Listen() {
   if (!listener_.valid()) return NoFiles("a socket");
   const AbstractAddress address = AddressOf(options_.job, options_.self);
   if (bind(listener_.get(), Generic(address), address.size) != 0 ||
-      listen(listener_.get(), kBacklog) != 0) {
+      listen(listener_.get(), kListenBacklog) != 0) {
     return absl::AlreadyExistsError(
         absl::StrCat(PeerName(options_.self),
                      " of this job listens on this host already: ", std::strerror(errno)));

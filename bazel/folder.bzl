@@ -1,0 +1,183 @@
+"""Rules for a folder of C++: its library, what tests of other folders use of it, its tests, its benchmarks.
+
+Most of compiling a file is reading the headers it includes, and files of a folder include the same ones. So they are compiled
+together, several in a unit: a generated file that includes them one after another. server/ takes 80 seconds file by file and
+17 in units. What it asks of a library's code: a name in an unnamed namespace means one thing in its folder. `--config=files`
+compiles each file by itself, which finds a file that lacks an include.
+"""
+
+_FILES_PER_UNIT = 12
+
+# What a folder's library leaves out.
+_NOT_LIBRARY = ["*_test.cc", "*_test.h", "*_benchmark.cc", "*_test_support.cc", "*_test_support.h", "*_ref.h"]
+
+def _exported_impl(ctx):
+    units = ctx.attr.units
+    return [
+        CcInfo(
+            compilation_context = ctx.attr.headers[CcInfo].compilation_context,
+            linking_context = units[CcInfo].linking_context,
+        ),
+        DefaultInfo(
+            files = units[DefaultInfo].files,
+            runfiles = units[DefaultInfo].default_runfiles,
+        ),
+    ]
+
+# Headers of one library, objects of another: those who use a folder do not depend on the text of its .cc files.
+_exported = rule(
+    implementation = _exported_impl,
+    attrs = {
+        "headers": attr.label(providers = [CcInfo], mandatory = True),
+        "units": attr.label(providers = [CcInfo], mandatory = True),
+    },
+)
+
+def _shares(files):
+    """Even shares of at most _FILES_PER_UNIT, of neighbours in the alphabet."""
+    count = (len(files) + _FILES_PER_UNIT - 1) // _FILES_PER_UNIT
+    return [files[len(files) * i // count:len(files) * (i + 1) // count] for i in range(count)]
+
+def _unit(name, srcs, cmd, testonly = False):
+    native.genrule(
+        name = name,
+        srcs = srcs,
+        outs = [name + ".cc"],
+        cmd = cmd,
+        testonly = testonly,
+        visibility = ["//visibility:private"],
+    )
+    return name + ".cc"
+
+def _library_units(name, srcs, alone, testonly):
+    """Files to compile for a library: units that include `srcs`, and those of `alone`; with --config=files each file."""
+    units = []
+    for i, files in enumerate(_shares([src for src in srcs if src not in alone])):
+        paths = " ".join(["%s/%s" % (native.package_name(), file) for file in files])
+        units.append(_unit("%s_unit_%d" % (name, i), [], "printf '#include \"%%s\"\\n' %s > $@" % paths, testonly))
+    return select({
+        "//bazel:each_file": srcs,
+        "//conditions:default": units + [src for src in srcs if src in alone],
+    })
+
+def test_units(name, srcs):
+    """Units of tests. What is in a test's unnamed namespace is in one of its file's name: tests share names freely."""
+    units = []
+    for i, files in enumerate(_shares(srcs)):
+        cmd = " && ".join([
+            "echo '#line 1 \"%s/%s\"' && sed 's/^namespace {$$/namespace %s {/' $(location %s)" %
+            (native.package_name(), file, file[:-len(".cc")], file)
+            for file in files
+        ])
+        units.append(_unit("%s_unit_%d" % (name, i), files, "(%s) > $@" % cmd, True))
+    return units
+
+def tug_library(
+        name,
+        srcs = None,
+        hdrs = None,
+        alone = [],
+        without = [],
+        textual_hdrs = [],
+        deps = [],
+        copts = [],
+        testonly = False,
+        visibility = None,
+        **kwargs):
+    """A library of the files of a folder.
+
+    Args:
+      name: target name.
+      srcs: .cc files; None: those of the folder, without tests, benchmarks and what supports them.
+      hdrs: headers; None: likewise.
+      alone: of srcs, what is compiled by itself, and linked only where it is used: code for several instruction sets,
+        which includes itself, and what brings in a library that not every program should load.
+      without: what the default of srcs and hdrs leaves out, since another target has it. Patterns, as for glob.
+      textual_hdrs: as for cc_library.
+      deps: libraries.
+      copts: compiler flags.
+      testonly: whether only tests may use it.
+      visibility: as for cc_library.
+      **kwargs: as for cc_library.
+    """
+    if srcs == None:
+        srcs = native.glob(["*.cc"], exclude = _NOT_LIBRARY + without)
+    if hdrs == None:
+        hdrs = native.glob(["*.h"], exclude = _NOT_LIBRARY + without)
+    private = ["//visibility:private"]
+    headers = name + "_headers"
+    native.cc_library(
+        name = headers,
+        hdrs = hdrs,
+        textual_hdrs = textual_hdrs,
+        deps = deps,
+        testonly = testonly,
+        visibility = private,
+    )
+    native.cc_library(
+        name = name + "_sources",
+        textual_hdrs = srcs,
+        deps = [":" + headers],
+        testonly = testonly,
+        visibility = private,
+    )
+    native.cc_library(
+        name = name + "_units",
+        srcs = _library_units(name, srcs, alone, testonly),
+        copts = copts,
+        deps = [":" + name + "_sources"],
+        testonly = testonly,
+        visibility = private,
+        **kwargs
+    )
+    _exported(
+        name = name,
+        headers = ":" + headers,
+        units = ":" + name + "_units",
+        testonly = testonly,
+        visibility = visibility,
+    )
+
+def tug_tests(
+        name = "tests",
+        srcs = None,
+        without = [],
+        alone = [],
+        deps = [],
+        copts = [],
+        size = "medium",
+        variants = {},
+        **kwargs):
+    """One test program of the test files of a folder; --test_filter runs some of its tests.
+
+    Args:
+      name: target name.
+      srcs: None: all *_test.cc of the folder but those of `without` and those for GPUs.
+      without: patterns, as for glob.
+      alone: of srcs, what is compiled by itself.
+      deps: libraries; GoogleTest and GoogleMock need not be named.
+      copts: compiler flags.
+      size: as for cc_test.
+      variants: further targets that run the same program in another way: their names, and what they have as cc_test.
+      **kwargs: as for cc_test.
+    """
+    if srcs == None:
+        srcs = native.glob(["*_test.cc"], exclude = ["*_cuda_test.cc"] + without)
+    deps = deps + ["//third_party:gtest_main"]
+    native.cc_library(
+        name = name + "_units",
+        srcs = select({
+            "//bazel:each_file": srcs,
+            "//conditions:default": test_units(name, [src for src in srcs if src not in alone]) + alone,
+        }),
+        # How fast a test's own code is does not matter; how fast it compiles does.
+        copts = ["-O1"] + copts,
+        deps = deps,
+        alwayslink = True,
+        linkstatic = True,
+        testonly = True,
+        visibility = ["//visibility:private"],
+    )
+    native.cc_test(name = name, size = size, deps = [":" + name + "_units"], **kwargs)
+    for variant, arguments in variants.items():
+        native.cc_test(name = variant, size = size, deps = [":" + name + "_units"], **arguments)
