@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -19,6 +20,7 @@
 #include "cli/bench_table.h"
 #include "cli/link_measurement.h"
 #include "cli/raw_limits.h"
+#include "nlohmann/json.hpp"
 #include "proto/wire.h"
 
 namespace tug {

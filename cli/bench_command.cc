@@ -1,5 +1,7 @@
 #include "cli/bench_command.h"
 
+#include "CLI/CLI.hpp"
+
 namespace tug {
 
 void AddBenchCommand(CLI::App& app, Command& chosen) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "base/status_macros.h"
 #include "cli/bench_command.h"

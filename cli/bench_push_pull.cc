@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/byte_size.h"
@@ -12,6 +13,7 @@
 #include "cli/bench_sizes.h"
 #include "cli/bench_table.h"
 #include "cli/raw_limits.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/byte_size.h"
 #include "base/status_macros.h"
@@ -13,6 +14,7 @@
 #include "cli/bench_sizes.h"
 #include "cli/bench_stats.h"
 #include "cli/bench_table.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

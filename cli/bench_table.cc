@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/bench_stats.h"
 #include "cli/machine_text.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/cpu_affinity.h"

@@ -1,4 +1,5 @@
 #include "cli/command_tree.h"
+#include "CLI/CLI.hpp"
 
 #include <cstdio>
 #include <filesystem>

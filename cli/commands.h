@@ -5,8 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tug {
 

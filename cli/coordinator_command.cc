@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
 #include "base/file.h"

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/doctor_checks.h"
@@ -23,6 +24,7 @@
 #include "cli/ssh_hosts.h"
 #include "cli/temporary_folder.h"
 #include "kernels/device.h"
+#include "nlohmann/json.hpp"
 #include "proto/job_config.h"
 
 namespace tug {

@@ -24,6 +24,7 @@
 #include "base/status_macros.h"
 #include "cli/stream_loops.h"
 #include "data/text_source.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

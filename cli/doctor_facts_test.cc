@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

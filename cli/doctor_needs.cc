@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "CLI/CLI.hpp"
 #include "base/cpu_budget.h"
 #include "base/status_macros.h"
 #include "cli/job_memory.h"

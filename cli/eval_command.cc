@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "CLI/CLI.hpp"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/built_in_experiments.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
 #include "base/file.h"
@@ -15,6 +16,7 @@
 #include "cli/local_job.h"
 #include "cli/ssh_hosts.h"
 #include "coordinator/run_folder.h"
+#include "nlohmann/json.hpp"
 #include "proto/job_config.h"
 #include "proto/placement_mode.h"
 #include "proto/text_proto.h"

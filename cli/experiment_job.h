@@ -7,12 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cli/testbed.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "proto/job.pb.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tug {
 

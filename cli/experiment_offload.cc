@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -24,6 +25,7 @@
 #include "experiment/offload_report.h"
 #include "experiment/offload_text.h"
 #include "experiment/run_figures.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -12,10 +12,13 @@
 // A case that fails is a line of the report, and the others run all the same; the experiment then
 // ends with an error. An interrupt ends the case that runs, and the experiment with it.
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "cli/commands.h"
 #include "cli/offload_plan.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tug {
 

@@ -35,6 +35,7 @@
 #include "experiment/scheduled_step.h"
 #include "experiment/timeline.h"
 #include "experiment/training_text.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

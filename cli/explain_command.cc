@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
@@ -17,6 +18,7 @@
 #include "experiment/traced_profile.h"
 #include "experiment/what_if_prediction.h"
 #include "experiment/what_if_score.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "cli/command_tree.h"
 #include "cli/commands.h"
 #include "cli/version.h"

@@ -4,8 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "cli/keys_argument.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tug {
 

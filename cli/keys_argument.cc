@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "CLI/CLI.hpp"
 #include "coordinator/run_folder.h"
 #include "security/key_file.h"
 

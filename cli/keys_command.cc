@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "security/key_file.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

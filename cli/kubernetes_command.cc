@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "CLI/CLI.hpp"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "proto/job_config.h"

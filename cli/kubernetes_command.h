@@ -1,10 +1,13 @@
 #ifndef TUG_CLI_KUBERNETES_COMMAND_H_
 #define TUG_CLI_KUBERNETES_COMMAND_H_
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "cli/job_arguments.h"
 #include "cli/kubernetes.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tug {
 

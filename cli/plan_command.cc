@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,6 +22,7 @@
 #include "cli/plan_sections.h"
 #include "cli/plan_table.h"
 #include "experiment/link_plan.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "base/check.h"
 #include "experiment/markdown_table.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/line_answer.h"

@@ -1,5 +1,6 @@
 #include "cli/ssh_arguments.h"
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_split.h"
 
 namespace tug {

@@ -3,10 +3,13 @@
 
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/ssh_hosts.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tug {
 

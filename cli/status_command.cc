@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/status_macros.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"

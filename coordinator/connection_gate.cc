@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/host_name.h"
+#include "grpcpp/server_builder.h"
 
 namespace tug {
 namespace {
@@ -54,6 +55,14 @@ absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Create(FileDescr
   return std::unique_ptr<ConnectionGate>(
       new ConnectionGate(std::move(listener), std::move(wake), keys, *std::move(hellos), refusals));
 }
+
+ConnectionGate::ConnectionGate(FileDescriptor listener, FileDescriptor wake, const JobKeys& keys,
+                               ClientHelloReader hellos, Refusals& refusals)
+    : listener_(std::move(listener)),
+      wake_(std::move(wake)),
+      keys_(keys),
+      hellos_(std::move(hellos)),
+      refusals_(refusals) {}
 
 ConnectionGate::~ConnectionGate() {
   closing_ = true;

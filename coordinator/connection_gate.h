@@ -22,10 +22,13 @@
 #include "absl/time/time.h"
 #include "base/file_descriptor.h"
 #include "base/time_source.h"
-#include "grpcpp/server_builder.h"
 #include "security/client_hello.h"
 #include "security/job_keys.h"
 #include "security/refusals.h"
+
+namespace grpc::experimental {
+class ExternalConnectionAcceptor;
+}  // namespace grpc::experimental
 
 namespace tug {
 
@@ -58,12 +61,7 @@ class ConnectionGate {
   enum class Door { kMoreBytes, kPlain, kEncrypted, kNone };
 
   ConnectionGate(FileDescriptor listener, FileDescriptor wake, const JobKeys& keys,
-                 ClientHelloReader hellos, Refusals& refusals)
-      : listener_(std::move(listener)),
-        wake_(std::move(wake)),
-        keys_(keys),
-        hellos_(std::move(hellos)),
-        refusals_(refusals) {}
+                 ClientHelloReader hellos, Refusals& refusals);
 
   void Run();
   void Accept();

@@ -20,6 +20,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "proto/control.grpc.pb.h"
 #include "proto/control_client.h"
 #include "proto/control_credentials.h"
 #include "proto/wire.h"

@@ -24,6 +24,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "proto/control.grpc.pb.h"
 #include "proto/control_credentials.h"
 #include "proto/wire.h"
 #include "security/refusals.h"

@@ -10,6 +10,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "proto/control.grpc.pb.h"
 
 namespace tug {
 namespace {

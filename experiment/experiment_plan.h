@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "experiment/experiment_axes.h"
 #include "experiment/measure.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "proto/experiment.pb.h"
 #include "proto/job.pb.h"
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "experiment/markdown_table.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

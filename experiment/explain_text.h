@@ -9,7 +9,7 @@
 #include "coordinator/blame.h"
 #include "coordinator/critical_path.h"
 #include "experiment/what_if_prediction.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace tug {
 

@@ -8,6 +8,7 @@
 #include "experiment/well_formed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "experiment/figure_text.h"
 #include "experiment/markdown_table.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "experiment/offload_results.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace tug {
 

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "experiment/trace_limit.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

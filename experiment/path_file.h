@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/critical_path.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace tug {
 

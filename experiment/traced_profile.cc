@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "base/median.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "proto/placement_mode.h"
 
 namespace tug {

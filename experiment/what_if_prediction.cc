@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "experiment/what_if.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "experiment/what_if.h"
+#include "nlohmann/json.hpp"
 #include "proto/job_config.h"
 
 namespace tug {

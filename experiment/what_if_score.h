@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "experiment/run_figures.h"
 #include "experiment/what_if_prediction.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "proto/job.pb.h"
 
 namespace tug {

@@ -11,6 +11,7 @@
 #include "experiment/what_if_score.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "proto/job_config.h"
 
 namespace tug {

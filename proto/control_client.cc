@@ -13,6 +13,7 @@
 #include "base/host_name.h"
 #include "base/status_macros.h"
 #include "grpcpp/create_channel.h"
+#include "proto/control.grpc.pb.h"
 #include "proto/control_credentials.h"
 #include "security/security_rules.h"
 
@@ -64,7 +65,39 @@ absl::Status NoConnection(const std::string& address, absl::Duration timeout, co
   return CannotReach(address, absl::StrCat("no connection within ", absl::FormatDuration(timeout)));
 }
 
+// What a call came to, in words for who made it.
+absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
+  if (status.ok()) return absl::OkStatus();
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  if (code == absl::StatusCode::kUnavailable) return CannotReach(address, "connection lost");
+  if (code == absl::StatusCode::kDeadlineExceeded) {
+    return CannotReach(
+        address, absl::StrCat("no answer within ", absl::FormatDuration(kControlCallTimeout)));
+  }
+  if (code == absl::StatusCode::kUnimplemented) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("what answers at ", address,
+                     " is not a Tugboat coordinator of this version: check the address"));
+  }
+  if (code == absl::StatusCode::kUnauthenticated) {
+    return absl::Status(code, absl::StrCat("the coordinator at ", address,
+                                           " refuses this process: ", status.error_message()));
+  }
+  return absl::Status(code, status.error_message());
+}
+
 }  // namespace
+
+struct ControlClient::Connection {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<Control::Stub> stub;
+};
+
+ControlClient::ControlClient(std::string address, JobKeys keys,
+                             std::unique_ptr<Connection> connection)
+    : address_(std::move(address)), keys_(std::move(keys)), connection_(std::move(connection)) {}
+
+ControlClient::~ControlClient() = default;
 
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text) {
   const size_t colon = text.rfind(':');
@@ -100,35 +133,20 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(const std:
   if (!channel->WaitForConnected(DeadlineAfter(timeout))) {
     return NoConnection(address, timeout, keys);
   }
-  return std::unique_ptr<ControlClient>(new ControlClient(address, keys, channel));
+  return std::unique_ptr<ControlClient>(new ControlClient(
+      address, keys, std::make_unique<Connection>(Connection{channel, Control::NewStub(channel)})));
+}
+
+std::unique_ptr<PresenceCall> ControlClient::StayPresent(uint32_t node_id, uint64_t job) {
+  return std::make_unique<PresenceCall>(connection_->channel, keys_, node_id, job);
 }
 
 bool ControlClient::IsConnected() const {
-  return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+  return connection_->channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
 }
 
 void ControlClient::WaitForConnection(absl::Duration timeout) {
-  channel_->WaitForConnected(DeadlineAfter(timeout));
-}
-
-absl::Status ControlClient::FromGrpc(const grpc::Status& status) const {
-  if (status.ok()) return absl::OkStatus();
-  const auto code = static_cast<absl::StatusCode>(status.error_code());
-  if (code == absl::StatusCode::kUnavailable) return CannotReach(address_, "connection lost");
-  if (code == absl::StatusCode::kDeadlineExceeded) {
-    return CannotReach(
-        address_, absl::StrCat("no answer within ", absl::FormatDuration(kControlCallTimeout)));
-  }
-  if (code == absl::StatusCode::kUnimplemented) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("what answers at ", address_,
-                     " is not a Tugboat coordinator of this version: check the address"));
-  }
-  if (code == absl::StatusCode::kUnauthenticated) {
-    return absl::Status(code, absl::StrCat("the coordinator at ", address_,
-                                           " refuses this process: ", status.error_message()));
-  }
-  return absl::Status(code, status.error_message());
+  connection_->channel->WaitForConnected(DeadlineAfter(timeout));
 }
 
 template <typename Reply, typename Call>
@@ -137,13 +155,14 @@ absl::StatusOr<Reply> ControlClient::Answer(Call call) const {
   context.set_deadline(DeadlineAfter(kControlCallTimeout));
   AddProof(keys_, context);
   Reply reply;
-  RETURN_IF_ERROR(FromGrpc(call(&context, &reply)));
+  RETURN_IF_ERROR(FromGrpc(call(*connection_->stub, &context, &reply), address_));
   return reply;
 }
 
 absl::StatusOr<RegisterReply> ControlClient::Register(const RegisterRequest& request) {
-  ASSIGN_OR_RETURN(RegisterReply reply, Answer<RegisterReply>([&](auto* context, auto* out) {
-                     return stub_->Register(context, request, out);
+  ASSIGN_OR_RETURN(RegisterReply reply,
+                   Answer<RegisterReply>([&](Control::Stub& stub, auto* context, auto* out) {
+                     return stub.Register(context, request, out);
                    }));
   // Who takes everybody may be anybody.
   RETURN_IF_ERROR(CheckKeysFit(reply.config().security().mode(), keys_));
@@ -151,31 +170,36 @@ absl::StatusOr<RegisterReply> ControlClient::Register(const RegisterRequest& req
 }
 
 absl::StatusOr<HeartbeatReply> ControlClient::Heartbeat(const HeartbeatRequest& request) {
-  return Answer<HeartbeatReply>(
-      [&](auto* context, auto* out) { return stub_->Heartbeat(context, request, out); });
+  return Answer<HeartbeatReply>([&](Control::Stub& stub, auto* context, auto* out) {
+    return stub.Heartbeat(context, request, out);
+  });
 }
 
 absl::Status ControlClient::SendTrace(const TraceChunk& chunk) {
-  return Answer<TraceReply>(
-             [&](auto* context, auto* out) { return stub_->Trace(context, chunk, out); })
+  return Answer<TraceReply>([&](Control::Stub& stub, auto* context, auto* out) {
+           return stub.Trace(context, chunk, out);
+         })
       .status();
 }
 
 absl::StatusOr<StatusReply> ControlClient::Status() {
-  return Answer<StatusReply>(
-      [&](auto* context, auto* out) { return stub_->Status(context, StatusRequest(), out); });
+  return Answer<StatusReply>([&](Control::Stub& stub, auto* context, auto* out) {
+    return stub.Status(context, StatusRequest(), out);
+  });
 }
 
 absl::StatusOr<StopReply> ControlClient::Stop() {
-  return Answer<StopReply>(
-      [&](auto* context, auto* out) { return stub_->Stop(context, StopRequest(), out); });
+  return Answer<StopReply>([&](Control::Stub& stub, auto* context, auto* out) {
+    return stub.Stop(context, StopRequest(), out);
+  });
 }
 
 absl::StatusOr<DrainReply> ControlClient::Drain(uint32_t node_id) {
   DrainRequest request;
   request.set_node_id(node_id);
-  return Answer<DrainReply>(
-      [&](auto* context, auto* out) { return stub_->Drain(context, request, out); });
+  return Answer<DrainReply>([&](Control::Stub& stub, auto* context, auto* out) {
+    return stub.Drain(context, request, out);
+  });
 }
 
 }  // namespace tug

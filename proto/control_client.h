@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/control.grpc.pb.h"
+#include "proto/control.pb.h"
 #include "proto/presence_call.h"
 #include "security/job_keys.h"
 
@@ -31,6 +31,8 @@ class ControlClient {
                                                                 absl::Duration timeout,
                                                                 const JobKeys& keys = JobKeys());
 
+  ~ControlClient();
+
   absl::StatusOr<RegisterReply> Register(const RegisterRequest& request);
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request);
   absl::Status SendTrace(const TraceChunk& chunk);
@@ -44,29 +46,23 @@ class ControlClient {
   void WaitForConnection(absl::Duration timeout);
 
   // That this node lives, until it is destroyed.
-  std::unique_ptr<PresenceCall> StayPresent(uint32_t node_id, uint64_t job) {
-    return std::make_unique<PresenceCall>(channel_, keys_, node_id, job);
-  }
+  std::unique_ptr<PresenceCall> StayPresent(uint32_t node_id, uint64_t job);
 
   const std::string& address() const { return address_; }
   const JobKeys& keys() const { return keys_; }
 
  private:
-  ControlClient(std::string address, JobKeys keys, std::shared_ptr<grpc::Channel> channel)
-      : address_(std::move(address)),
-        keys_(std::move(keys)),
-        channel_(std::move(channel)),
-        stub_(Control::NewStub(channel_)) {}
+  struct Connection;  // gRPC's channel and stub
 
-  // Makes `call(context, reply)`.
+  ControlClient(std::string address, JobKeys keys, std::unique_ptr<Connection> connection);
+
+  // Makes `call(stub, context, reply)`.
   template <typename Reply, typename Call>
   absl::StatusOr<Reply> Answer(Call call) const;
-  absl::Status FromGrpc(const grpc::Status& status) const;
 
   const std::string address_;
   const JobKeys keys_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<Control::Stub> stub_;
+  const std::unique_ptr<Connection> connection_;
 };
 
 // Splits "host:port"; the port is 0..65535 and the host not empty ("[::1]:7070" keeps its

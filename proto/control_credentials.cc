@@ -6,7 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "grpcpp/client_context.h"
 #include "grpcpp/security/auth_context.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/channel_arguments.h"
 #include "proto/wire.h"
 
 namespace tug {

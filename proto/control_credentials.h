@@ -10,12 +10,15 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
-#include "grpcpp/server_context.h"
-#include "grpcpp/support/channel_arguments.h"
 #include "security/job_keys.h"
+
+namespace grpc {
+class ChannelArguments;
+class ChannelCredentials;
+class ClientContext;
+class ServerContextBase;
+class ServerCredentials;
+}  // namespace grpc
 
 namespace tug {
 

@@ -16,6 +16,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "proto/control.grpc.pb.h"
 #include "proto/presence.grpc.pb.h"
 
 namespace tug {

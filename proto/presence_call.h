@@ -1,15 +1,14 @@
 #ifndef TUG_PROTO_PRESENCE_CALL_H_
 #define TUG_PROTO_PRESENCE_CALL_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <thread>
 
-#include "grpcpp/channel.h"
-#include "grpcpp/client_context.h"
-#include "proto/presence.grpc.pb.h"
 #include "security/job_keys.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
 
 namespace tug {
 
@@ -26,13 +25,11 @@ class PresenceCall {
   PresenceCall& operator=(const PresenceCall&) = delete;
 
   // The coordinator's end is gone.
-  bool broke_off() const { return broke_off_; }
+  bool broke_off() const;
 
  private:
-  const std::unique_ptr<Presence::Stub> stub_;
-  grpc::ClientContext context_;
-  std::atomic<bool> broke_off_ = false;
-  std::thread thread_;
+  struct Call;
+  const std::unique_ptr<Call> call_;
 };
 
 }  // namespace tug
