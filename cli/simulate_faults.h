@@ -1,8 +1,6 @@
 #ifndef TUG_CLI_SIMULATE_FAULTS_H_
 #define TUG_CLI_SIMULATE_FAULTS_H_
 
-#include <CLI/CLI.hpp>
-
 #include "cli/commands.h"
 
 namespace tug {
