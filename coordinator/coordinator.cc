@@ -69,7 +69,7 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
                      "values, or leave --job out"));
   }
   if (phase_ == FAILED) {
-    return absl::FailedPreconditionError(absl::StrCat("the job has failed: ", failure_));
+    return absl::FailedPreconditionError(absl::StrCat("the job has failed: ", Failure()));
   }
   if (phase_ == DONE) {
     return absl::OutOfRangeError("the job has ended: start the coordinator again for another run");
@@ -306,8 +306,12 @@ void Coordinator::Fail(const std::string& what, absl::Time now) {
   if (Ended()) return;
   phase_ = FAILED;
   ended_at_ = now;
-  failure_ = absl::StrCat(what, "; ", ResumeHint());
+  failure_ = what;
   GiveUpResiduals();
+}
+
+std::string Coordinator::Failure() const {
+  return failure_.empty() ? "" : absl::StrCat(failure_, "; ", ResumeHint());
 }
 
 std::string Coordinator::ResumeHint() const {
@@ -324,7 +328,8 @@ void Coordinator::EndIfEveryoneKnows(absl::Time now) {
                         !membership_.SomebodyWaits(now);
   if (!all_told && now - ended_at_ < told_grace()) return;
   end_reported_ = true;
-  actions_.emplace_back(JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(failure_)});
+  actions_.emplace_back(
+      JobEnded{phase_ == DONE ? absl::OkStatus() : absl::AbortedError(Failure())});
 }
 
 HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::Time now) {
@@ -349,7 +354,7 @@ HeartbeatReply Coordinator::ReplyTo(Member& member, uint32_t known_view, absl::T
   AddSchedule(member, reply);
   AddLeaving(member, reply);
   if (Ended()) {
-    reply.set_failure(failure_);
+    reply.set_failure(Failure());
     member.told_of_end = true;
     EndIfEveryoneKnows(now);
   }
@@ -360,7 +365,7 @@ StopReply Coordinator::OnStop(absl::Time now) {
   StopReply reply;
   if (Ended()) {
     reply.set_message(phase_ == DONE ? "the job has ended already"
-                                     : absl::StrCat("the job has failed: ", failure_));
+                                     : absl::StrCat("the job has failed: ", Failure()));
     return reply;
   }
   Keep(now, [](JournalRecord& record) { record.mutable_stop(); });

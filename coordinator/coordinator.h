@@ -319,6 +319,9 @@ class Coordinator {
   void Finish(absl::Time now);
   void Fail(const std::string& what, absl::Time now);
   // "resume with: ..."
+  // Why the job failed and how to go on; empty: it has not. A checkpoint that is being committed
+  // when the job fails counts once it is there, and the job's end waits for it.
+  std::string Failure() const;
   std::string ResumeHint() const;
   void EndIfEveryoneKnows(absl::Time now);
   HeartbeatReply ReplyTo(Member& member, uint32_t known_view, absl::Time now);

@@ -48,7 +48,7 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_loss(timeline_->progress.loss().value_or(0));
   reply.set_tokens_per_second(timeline_->progress.tokens_per_second());
   reply.set_last_checkpoint(committed_version());
-  reply.set_failure(failure_);
+  reply.set_failure(Failure());
   reply.set_view(view_.has_value() ? view_->number() : 0);
   reply.set_replicas(options_.config.sync().replicas());
   if (holders_.has_value()) {

@@ -221,6 +221,23 @@ TEST(Coordinator, IsDoneWhenWorkersFinishedAndTheFinalCheckpointIsCommitted) {
   EXPECT_TRUE(ended[0].status.ok());
 }
 
+TEST(Coordinator, AFailureSaysHowToGoOnFromTheCheckpointThatWasBeingCommitted) {
+  JobUnderTest job(1, 1, 3);
+  job.Run(1, 1);
+  job.Send(WithPart(WithPart(job.ReadyBeat(1), 0, 3), 1, 3));
+  ASSERT_EQ(job.Take<CommitCheckpointAction>().size(), 1u);
+  HeartbeatRequest failing = job.ReadyBeat(2);
+  failing.set_failure("the data file is gone: put it back");
+  EXPECT_THAT(job.Send(failing).failure(), HasSubstr("no checkpoint was written yet"));
+  job.Pass(job.coordinator().told_grace());
+  EXPECT_TRUE(job.Take<JobEnded>().empty()) << "waits for the commit";
+  job.coordinator().OnCheckpointCommitted(3, absl::OkStatus(), job.now());
+  job.Pass(absl::Milliseconds(100));
+  const auto ended = job.Take<JobEnded>();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_THAT(std::string(ended[0].status.message()), HasSubstr("resume with: tug train JOB"));
+}
+
 TEST(Coordinator, StopsAtTheStepAfterTheLatestOneBegun) {
   JobUnderTest job(1, 2, 100);
   job.Run(1, 2);
