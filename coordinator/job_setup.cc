@@ -205,7 +205,10 @@ absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& ru
   // Every byte is read now, so that damage is found before any node starts.
   RETURN_IF_ERROR(CheckpointReader::Open(plan.restore->folder).status());
   if (!run_dir.empty()) return plan;
-  plan.run_dir = RunOfNewest(plan.restore->folder);
+  // A run that was named is the one that goes on, whatever it commits meanwhile.
+  const fs::path run = fs::path(plan.restore->folder).parent_path().parent_path();
+  plan.run_dir =
+      fs::equivalent(run, path, error) ? run.string() : RunOfNewest(plan.restore->folder);
   if (!plan.run_dir.empty()) RETURN_IF_ERROR(CheckNobodyRunsIn(plan.run_dir));
   return plan;
 }
