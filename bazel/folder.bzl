@@ -8,6 +8,9 @@ compiles each file by itself, which finds a file that lacks an include.
 
 _FILES_PER_UNIT = 12
 
+# Flags for Highway's code: x86-64 with AVX-512 or AVX2; anything else runs the scalar version.
+SIMD_COPTS = ["-DHWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)"]
+
 # What a folder's library leaves out.
 _NOT_LIBRARY = ["*_test.cc", "*_test.h", "*_benchmark.cc", "*_test_support.cc", "*_test_support.h", "*_ref.h"]
 

@@ -42,7 +42,7 @@ namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
-using OrderedJson = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 struct BenchTraining {
   std::string job_file;
@@ -126,8 +126,8 @@ StepTimes TimesOf(const TraceTrack& track, uint64_t first) {
   return times;
 }
 
-OrderedJson SpansJson(const TraceTrack& track) {
-  OrderedJson spans = OrderedJson::array();
+Json SpansJson(const TraceTrack& track) {
+  Json spans = Json::array();
   const int64_t origin_ns = track.events().front().begin_ns;
   for (const TraceEvent& event : track.events()) {
     spans.push_back({{"kind", kTraceKindNames[static_cast<size_t>(event.kind)]},
@@ -219,18 +219,18 @@ absl::Status Bench(const BenchTraining& a) {
               static_cast<double>(device->gradient_bytes()) * 1e-6);
   std::printf("loss         %.6f in step %llu\n", loss, static_cast<unsigned long long>(last + 1));
   if (a.json.empty()) return absl::OkStatus();
-  return WriteJsonFile(a.json, OrderedJson{{"device", device->name()},
-                                           {"on_gpu", on_gpu},
-                                           {"compute_threads", threads},
-                                           {"parameters", parameters},
-                                           {"tokens_per_step", tokens},
-                                           {"state_bytes", device->state_bytes()},
-                                           {"gradient_bytes", device->gradient_bytes()},
-                                           {"step_seconds", times.seconds},
-                                           {"utilisation", times.utilisation},
-                                           {"loss", loss},
-                                           {"spans", SpansJson(track)},
-                                           {"machine", MachineAsJson()}});
+  return WriteJsonFile(a.json, Json{{"device", device->name()},
+                                    {"on_gpu", on_gpu},
+                                    {"compute_threads", threads},
+                                    {"parameters", parameters},
+                                    {"tokens_per_step", tokens},
+                                    {"state_bytes", device->state_bytes()},
+                                    {"gradient_bytes", device->gradient_bytes()},
+                                    {"step_seconds", times.seconds},
+                                    {"utilisation", times.utilisation},
+                                    {"loss", loss},
+                                    {"spans", SpansJson(track)},
+                                    {"machine", MachineAsJson()}});
 }
 
 }  // namespace

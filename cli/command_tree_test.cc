@@ -1,11 +1,11 @@
 #include "cli/command_tree.h"
-#include "CLI/CLI.hpp"
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

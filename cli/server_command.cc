@@ -1,10 +1,10 @@
-#include "CLI/CLI.hpp"
 #include "server/daemon.h"
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"

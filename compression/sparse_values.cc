@@ -7,7 +7,6 @@
 #include "compression/unaligned.h"
 
 namespace tug {
-namespace {}  // namespace
 
 size_t MaxSparseValuesBytes(size_t elements, size_t count) {
   return kCountBytes + MaxSortedIndicesBytes(elements, count) + count * sizeof(float);

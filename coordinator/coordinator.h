@@ -318,10 +318,10 @@ class Coordinator {
   void EndTrace();
   void Finish(absl::Time now);
   void Fail(const std::string& what, absl::Time now);
-  // "resume with: ..."
-  // Why the job failed and how to go on; empty: it has not. A checkpoint that is being committed
-  // when the job fails counts once it is there, and the job's end waits for it.
+  // Why the job failed, and how to resume it. Empty unless it failed. The text changes when a
+  // checkpoint is committed after the failure; JobEnded waits for such a commit.
   std::string Failure() const;
+  // "resume with: ..."
   std::string ResumeHint() const;
   void EndIfEveryoneKnows(absl::Time now);
   HeartbeatReply ReplyTo(Member& member, uint32_t known_view, absl::Time now);

@@ -205,7 +205,8 @@ absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& ru
   // Every byte is read now, so that damage is found before any node starts.
   RETURN_IF_ERROR(CheckpointReader::Open(plan.restore->folder).status());
   if (!run_dir.empty()) return plan;
-  // A run that was named is the one that goes on, whatever it commits meanwhile.
+  // `resume` may name the run folder. Its job may commit a newer checkpoint meanwhile, so do not
+  // ask whether this one is still the newest.
   const fs::path run = fs::path(plan.restore->folder).parent_path().parent_path();
   plan.run_dir =
       fs::equivalent(run, path, error) ? run.string() : RunOfNewest(plan.restore->folder);

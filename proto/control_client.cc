@@ -65,7 +65,7 @@ absl::Status NoConnection(const std::string& address, absl::Duration timeout, co
   return CannotReach(address, absl::StrCat("no connection within ", absl::FormatDuration(timeout)));
 }
 
-// What a call came to, in words for who made it.
+// The caller's status for gRPC's: its code, with a message that names the coordinator.
 absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   if (status.ok()) return absl::OkStatus();
   const auto code = static_cast<absl::StatusCode>(status.error_code());

@@ -20,7 +20,7 @@ inline constexpr absl::Duration kEndTime = absl::Seconds(15);
 // For a wrong input to be refused.
 inline constexpr absl::Duration kErrorTime = absl::Seconds(10);
 
-// Of iproute2, with which a test cuts links.
+// The `ip` command, with which tests take links down.
 inline constexpr char kIp[] = "/usr/sbin/ip";
 
 inline absl::Time After(absl::Duration duration) { return absl::Now() + duration; }
