@@ -41,7 +41,6 @@ namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
-using OrderedJson = nlohmann::ordered_json;
 
 constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 constexpr uint64_t kIdentityLimitBytes = uint64_t{64} << 20;
@@ -253,11 +252,11 @@ absl::Status Runner::TakeFolder() {
 }
 
 // The first part that differs, in words; of cases the first such case.
-std::string DifferenceOf(const OrderedJson& there, const OrderedJson& now) {
+std::string DifferenceOf(const nlohmann::ordered_json& there, const nlohmann::ordered_json& now) {
   for (const auto& [name, value] : now.items()) {
-    if (there.value(name, OrderedJson()) == value) continue;
+    if (there.value(name, nlohmann::ordered_json()) == value) continue;
     if (name != "cases") return name;
-    const OrderedJson cases = there.value("cases", OrderedJson::array());
+    const auto cases = there.value("cases", nlohmann::ordered_json::array());
     for (size_t i = 0; i < value.size(); ++i) {
       if (i >= cases.size() || cases[i] != value[i]) {
         return absl::StrCat("case ", value[i]["name"].get<std::string>());
@@ -271,7 +270,7 @@ std::string DifferenceOf(const OrderedJson& there, const OrderedJson& now) {
 absl::Status Runner::CheckIdentity() const {
   const std::string path = absl::StrCat(out_, "/", kIdentityFile);
   ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kIdentityLimitBytes));
-  const OrderedJson there = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto there = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!there.is_object()) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " is damaged; name another folder with --out"));
