@@ -261,9 +261,7 @@ TEST_F(LocalJobTest, ANodeThatLeavesIsNotReplaced) {
 TEST_F(LocalJobTest, NamesANodeThatIsKilledAgainAndAgainAndEndsTheRest) {
   Write(tell_ + "exec sleep 1000", "echo hello; echo >> $root/deaths; kill -9 $$",
         "exec sleep 1000");
-  const absl::Time begin = absl::Now();
   const absl::Status end = RunLocalJob(job_);
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
   EXPECT_THAT(std::string(end.message()), HasSubstr("server-0 (pid "));
   EXPECT_THAT(
       std::string(end.message()),

@@ -157,7 +157,7 @@ TEST_F(AllReduceTest, AKilledProcessEndsTheJobWhichNamesItAndCanBeResumed) {
     const std::vector<pid_t> pids = Pids(kind);
     ASSERT_EQ(pids.size(), 2u);
     kill(pids.back(), SIGKILL);
-    ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << "the job goes on";
+    ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << "the job goes on";
     ExpectErrorLine(
         train, {kind, absl::StrCat("pid ", pids.back()), absl::StrCat("--resume ", Path(kind))});
     ExpectNobodyLeft();
@@ -170,7 +170,7 @@ TEST_F(AllReduceTest, NobodyLeaves) {
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   ExpectErrorLine(Run({"drain", "1", Path("run")}), {"cannot leave", "ALL_REDUCE", "tug stop"});
   train.Signal(SIGINT);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   ExpectOrderlyEnd(train, "run");
 }
 

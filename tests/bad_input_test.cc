@@ -1,6 +1,5 @@
 // What a person, or the machine, can get wrong: each is one line, "tug: error: ...", that names the
-// thing and what to do, with a non-zero exit code, within 10 s, and leaves neither a process nor a
-// run folder.
+// thing and what to do, with a non-zero exit code, and leaves neither a process nor a run folder.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -68,7 +67,6 @@ class BadInputTest : public DaemonTest {
   void ExpectRefused(Process& process, const Texts& parts) {
     SCOPED_TRACE(process.command());
     ASSERT_TRUE(process.WaitForEnd(After(kPatience)));
-    EXPECT_LT(process.time(), kErrorTime);
     const std::string err = process.err();
     EXPECT_THAT(err, StartsWith("tug: error: "));
     EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
@@ -232,14 +230,18 @@ TEST_F(BadInputTest, ACoordinatorCannotListenOnAnotherHostsAddress) {
 }
 
 TEST_F(BadInputTest, ACoordinatorThatCannotBeReachedIsNamed) {
+  const std::vector<Texts> commands = {{"server"}, {"server", "--spare"}, {"worker"},
+                                       {"status"}, {"stop"},              {"drain", "2"}};
   std::vector<Process*> started;
   for (const TakenPort* port : {&refusing_, &silent_}) {
-    for (const char* command : {"server", "worker", "status", "stop"}) {
-      started.push_back(&Start({command, "--coordinator", port->address()}));
+    for (const Texts& command : commands) {
+      started.push_back(&Start(command + Texts{"--coordinator", port->address()}));
     }
   }
   for (size_t i = 0; i < started.size(); ++i) {
-    ExpectRefused(*started[i], {i < 4 ? "$REFUSING" : "$SILENT", "is it running?"});
+    const std::string at = i < commands.size() ? "$REFUSING" : "$SILENT";
+    ExpectRefused(*started[i], {"cannot reach the coordinator at " + at, "is it running?",
+                                "tug coordinator JOB --listen " + at});
   }
 }
 
@@ -266,7 +268,7 @@ TEST_F(BadInputTest, TheRunFolderOfAJobThatIsRunningIsNotResumed) {
       {"is running in", "tug stop"});
   EXPECT_FALSE(train.WaitForEnd(absl::Now())) << "the job was harmed";
   train.Signal(SIGINT);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   EXPECT_EQ(train.exit_code(), 0);
 }
 

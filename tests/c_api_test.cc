@@ -131,10 +131,10 @@ TEST_F(CApiTest, AProgramWithOtherBlocksIsRefusedAndTheJobGoesOn) {
       },
       After(kPatience)));
   Process& other = StartExample({"33"});
-  ASSERT_TRUE(other.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(other.WaitForEnd(After(kPatience)));
   ExpectOneLine(other, "block 0 is 'weights' of 33 elements");
   Process& own_model = Start({"worker", "--coordinator", address()});
-  ASSERT_TRUE(own_model.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(own_model.WaitForEnd(After(kPatience)));
   ExpectErrorLine(own_model, {"model.external = true", "exchange/tug.h"});
 
   Process& second = StartExample();
@@ -147,15 +147,15 @@ TEST_F(CApiTest, AProgramWithOtherBlocksIsRefusedAndTheJobGoesOn) {
 TEST_F(CApiTest, ATooSmallModelForTheLanesIsRefused) {
   ASSERT_NO_FATAL_FAILURE(StartJob({"cluster.lanes_per_server=3"}));
   Process& program = StartExample();
-  ASSERT_TRUE(program.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(program.WaitForEnd(After(kPatience)));
   ExpectOneLine(program, "makes 3 lanes");
   coordinator().Signal(SIGINT);
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
 }
 
 TEST_F(CApiTest, AProgramWithoutACoordinatorSaysSo) {
   Process& program = StartProgram(kProgram, {"127.0.0.1:1"});
-  ASSERT_TRUE(program.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(program.WaitForEnd(After(kPatience)));
   ExpectOneLine(program, "cannot reach the coordinator at 127.0.0.1:1");
 }
 
@@ -165,10 +165,10 @@ TEST_F(CApiTest, AProgramThatDiesFailsTheJobForTheOther) {
   Process& second = StartExample();
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(coordinator(), "run"));
   first.Signal(SIGKILL);
-  ASSERT_TRUE(second.WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(second.WaitForEnd(After(kPatience)));
   ExpectOneLine(second, "was lost");
   EXPECT_THAT(second.err(), HasSubstr("resume with: tug coordinator JOB --resume"));
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   EXPECT_EQ(coordinator().exit_code(), 1);
 }
 
@@ -182,8 +182,8 @@ TEST_F(CApiTest, ProgramsFollowATunedScheduleAndReportWhatItCosts) {
       << coordinator().err();
   const std::string status = Run({"status", Path("run")}).out();
   EXPECT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
-  for (Process* process : programs) ASSERT_TRUE(process->WaitForEnd(After(kEndTime)));
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  for (Process* process : programs) ASSERT_TRUE(process->WaitForEnd(After(kPatience)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
   const std::string metrics = ReadText(Path("run/metrics.jsonl"));
   EXPECT_THAT(metrics, HasSubstr(R"("communication_seconds":)"));
@@ -198,7 +198,7 @@ TEST_F(CApiTest, AStoppedJobGoesOnFromItsCheckpointWithTheSameBits) {
   EXPECT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
   programs.push_back(&coordinator());
   for (Process* process : programs) {
-    ASSERT_TRUE(process->WaitForEnd(After(kEndTime))) << process->command();
+    ASSERT_TRUE(process->WaitForEnd(After(kPatience))) << process->command();
   }
   EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
   const uint64_t stopped = NewestCheckpoint("run");
@@ -312,7 +312,7 @@ TEST_F(CApiTest, WrongCallsSayWhatIsWrongAndChangeNothing) {
   EXPECT_EQ(tug_wait(tug, ticket), TUG_OK);
   EXPECT_LT(worker.weights_[0], 1.0f) << "weight decay";
   EXPECT_EQ(tug_shutdown(tug), TUG_OK) << tug_last_error(tug);
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
 }
 
@@ -322,7 +322,7 @@ TEST_F(CApiTest, AProgramThatLeavesEarlyFailsTheJob) {
   ASSERT_EQ(tug_start(worker.tug_), TUG_OK) << tug_last_error(worker.tug_);
   ASSERT_EQ(tug_begin_step(worker.tug_, nullptr), TUG_OK);
   worker.Expect(TUG_REFUSED, tug_shutdown(worker.tug_), "left before the job's last step");
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   ExpectErrorLine(coordinator(), {"left before the job's last step"});
 }
 
@@ -364,7 +364,7 @@ TEST_F(CApiTest, TwoWorkersOfOneProcessSumTheirGradients) {
     ASSERT_EQ(workers[0].weights_[i], workers[1].weights_[i]);
     ASSERT_LT(workers[0].weights_[i], 0.0f) << "the gradients were positive";
   }
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
 }
 

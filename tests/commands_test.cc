@@ -101,15 +101,15 @@ TEST_F(CommandsTest, StatusShowsARunningJobAndItsNodes) {
   EXPECT_THAT(Output({"status", "--coordinator", address()}),
               StartsWith("job tiny: running, step "));
   EXPECT_THAT(Output({"stop", Path("run")}), HasSubstr("stopping"));
-  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kEndTime)));
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
 }
 
 TEST_F(CommandsTest, StatusShowsWhoIsMissing) {
   ASSERT_NO_FATAL_FAILURE(StartCoordinator({}));
   EXPECT_THAT(Output({"status", "--coordinator", address()}), HasSubstr("waiting for nodes"));
   EXPECT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   EXPECT_EQ(coordinator().exit_code(), 0);
 }
 

@@ -367,7 +367,7 @@ TEST_F(ExperimentTest, LeavesNothingBehindWhenItIsKilledOnATestbed) {
   EXPECT_EQ(Pids("worker").size(), 2u);
   run.Signal(SIGKILL);
   ASSERT_TRUE(run.WaitForEnd(After(kPatience)));
-  const absl::Time deadline = After(kEndTime);
+  const absl::Time deadline = After(kPatience);
   while (TestbedIsThere() && absl::Now() < deadline) std::this_thread::yield();
   EXPECT_FALSE(TestbedIsThere());
   ExpectNobodyLeft();

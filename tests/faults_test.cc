@@ -28,7 +28,7 @@ TEST_P(KilledInALocalJob, EndsTheJobAndNamesProcessAndCheckpoint) {
   const std::vector<pid_t> pids = Pids(GetParam());
   ASSERT_EQ(pids.size(), 2u);
   kill(pids.back(), SIGKILL);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << "the job goes on";
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << "the job goes on";
   ExpectErrorLine(train, {GetParam(), absl::StrCat("pid ", pids.back()),
                           absl::StrCat("--resume ", Path("run"))});
   ExpectNobodyLeft();
@@ -43,7 +43,7 @@ TEST_P(KilledDaemon, EndsTheJobAndNamesProcessAndCheckpoint) {
   const std::vector<pid_t> pids = Pids(GetParam());
   ASSERT_FALSE(pids.empty());
   const pid_t victim = pids.back();
-  const absl::Time deadline = After(kEndTime);
+  const absl::Time deadline = After(kPatience);
   kill(victim, SIGKILL);
   for (Process* process : nodes_) {
     ASSERT_TRUE(process->WaitForEnd(deadline)) << process->command() << " goes on";
@@ -68,7 +68,7 @@ TEST_F(FaultsTest, AKilledWorkerDaemonLeavesItsWorkToTheOther) {
   const auto lost = [&] { return coordinator().err().find("was lost") != std::string::npos; };
   ASSERT_TRUE(coordinator().WaitUntil(lost, After(kPatience))) << coordinator().err();
   ASSERT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime))) << coordinator().err();
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience))) << coordinator().err();
   ExpectOrderlyEnd(coordinator(), "run");
 }
 
@@ -78,7 +78,7 @@ TEST_F(FaultsTest, ALocalJobLeavesNobodyWhenTrainItselfIsKilled) {
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   ASSERT_EQ(Pids("worker").size(), 2u);
   train.Signal(SIGKILL);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   ExpectNobodyLeft();
 }
 
@@ -92,7 +92,7 @@ TEST_F(FaultsTest, AKillWhileNodesJoinIsMadeGood) {
             std::string::npos)
       << train.err();
   train.Signal(SIGINT);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   ExpectOrderlyEnd(train, "run");
 }
 

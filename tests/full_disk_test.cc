@@ -72,7 +72,7 @@ bool FullDiskTest::own_mounts_ = false;
 TEST_F(FullDiskTest, IsFoundBeforeAnythingIsOffloadedToIt) {
   ASSERT_NO_FATAL_FAILURE(MakeDisk(100));
   Process& train = StartTraining("run", {absl::StrCat("placement.offload_dir=", Path("disk"))});
-  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   ExpectErrorLine(train,
                   {"placement.offload_dir", Path("disk"), "No space left", "free some space"});
   ExpectNobodyLeft();
@@ -81,7 +81,7 @@ TEST_F(FullDiskTest, IsFoundBeforeAnythingIsOffloadedToIt) {
 TEST_F(FullDiskTest, IsFoundBeforeTheJobStarts) {
   ASSERT_NO_FATAL_FAILURE(MakeDisk(100));
   Process& train = StartTraining("disk/run", {});
-  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   ExpectErrorLine(train, {Path("disk/run"), "No space left", "free some space"});
   EXPECT_FALSE(fs::exists(Path("disk/run")));
   ExpectNobodyLeft();
@@ -92,7 +92,7 @@ TEST_F(FullDiskTest, LeavesTheCheckpointBeforeUsable) {
   Process& train = StartTraining("disk/run", Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "disk/run"));
   ASSERT_NO_FATAL_FAILURE(FillDisk());
-  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectErrorLine(train, {Path("disk/run"), "No space left", "free some space",
                           absl::StrCat("--resume ", Path("disk/run"))});
   ExpectNobodyLeft();

@@ -64,7 +64,7 @@ TEST_F(FullJobTest, AWorkerWaitsUntilASilentOneIsLostAndTakesItsPlace) {
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience))) << coordinator().err();
   ASSERT_EQ(coordinator().exit_code(), 0) << coordinator().err();
   for (Process* node : nodes_) {
-    ASSERT_TRUE(node->WaitForEnd(After(kEndTime))) << node->command();
+    ASSERT_TRUE(node->WaitForEnd(After(kPatience))) << node->command();
     EXPECT_EQ(node->exit_code(), 0) << node->err();
   }
   EXPECT_THAT(coordinator().err(), HasSubstr("was lost: no heartbeat for "));
@@ -72,9 +72,9 @@ TEST_F(FullJobTest, AWorkerWaitsUntilASilentOneIsLostAndTakesItsPlace) {
   ExpectSameBits();
 }
 
-// With the default fault.failure_timeout_ms, 5000, one waits for 15 s.
+// A worker too many waits for fault.failure_timeout_ms and 10 s more.
 TEST_F(FullJobTest, AWorkerTooManyIsRefusedAfterAWhileOrEndsAtASignalOrWithTheJob) {
-  ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));
+  ASSERT_NO_FATAL_FAILURE(StartJob(Endless() + Texts{"fault.failure_timeout_ms=2000"}));
   Process& refused = StartWaiting();
   Process& signalled = StartWaiting();
   signalled.Signal(SIGTERM);
@@ -84,17 +84,17 @@ TEST_F(FullJobTest, AWorkerTooManyIsRefusedAfterAWhileOrEndsAtASignalOrWithTheJo
 
   ASSERT_TRUE(refused.WaitForEnd(After(kPatience)));
   ExpectErrorLine(refused, {"job has its 2 workers already; raise cluster.workers or stop one"});
-  EXPECT_GE(refused.time(), absl::Seconds(14));
+  EXPECT_GE(refused.time(), absl::Seconds(11));
   EXPECT_FALSE(coordinator().ended());
 
   Process& last = StartWaiting();
   ASSERT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
   for (Process* process : {&coordinator(), &last}) {
-    ASSERT_TRUE(process->WaitForEnd(After(kEndTime))) << process->command();
+    ASSERT_TRUE(process->WaitForEnd(After(kPatience))) << process->command();
     EXPECT_EQ(process->exit_code(), 0) << process->err();
   }
   EXPECT_THAT(last.err(), HasSubstr("the job has ended"));
-  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kEndTime)));
+  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
   ExpectOrderlyEnd(coordinator(), "run");
 }
 
@@ -117,7 +117,7 @@ TEST_F(FullJobTest, AServerTooManyWaitsUntilTheJobHasBegunWhichThenTakesIt) {
   ASSERT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
   nodes_.push_back(&coordinator());
   for (Process* process : nodes_) {
-    ASSERT_TRUE(process->WaitForEnd(After(kEndTime))) << process->command();
+    ASSERT_TRUE(process->WaitForEnd(After(kPatience))) << process->command();
     EXPECT_EQ(process->exit_code(), 0) << process->err();
   }
 }

@@ -134,10 +134,10 @@ class HostilePortTest : public DaemonTest {
       EXPECT_THAT(status, HasSubstr("old messages refused"));
     }
     ASSERT_TRUE(client_->Stop().ok());
-    ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+    ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
     EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
     for (Process* node : nodes_) {
-      ASSERT_TRUE(node->WaitForEnd(After(kEndTime)));
+      ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
       EXPECT_EQ(node->exit_code(), 0) << node->err();
     }
     const absl::StatusOr<CheckpointState> disturbed = ReadState(Path("run"));

@@ -77,7 +77,7 @@ TEST_F(HuggingFaceJobTest, RoundTripThroughServersIsByteEqual) {
 
 TEST_F(HuggingFaceJobTest, AnotherModelIsRefusedWithTheFlagsToSet) {
   Process& train = StartTraining("run", {}, {"--init-from", tiny_});
-  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   EXPECT_EQ(train.exit_code(), 1);
   EXPECT_THAT(train.err(), AllOf(HasSubstr("--set model.width=24"),
                                  HasSubstr("--set model.heads=3"), Not(HasSubstr("model.layers"))));

@@ -168,7 +168,7 @@ TEST_F(LaunchTest, LeavesADetachedJobAlone) {
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(watcher, "run", steps + 50));
   const Process& stop = Run({"stop", Path("run")});
   EXPECT_EQ(stop.exit_code(), 0) << stop.err();
-  ExpectDaemonsGone(kEndTime);
+  ExpectDaemonsGone(kPatience);
   EXPECT_THAT(ReadText(Path("run/logs/coordinator.log")), HasSubstr("stopped"));
 }
 
@@ -177,7 +177,7 @@ TEST_F(LaunchTest, EndsInOrderWhenInterrupted) {
   Process& launch = StartLaunch(Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
   launch.Signal(SIGINT);
-  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
   EXPECT_THAT(launch.out(), HasSubstr("stopped:"));
   ExpectDaemonsGone(absl::ZeroDuration());
@@ -212,7 +212,7 @@ TEST_F(LaunchTest, EndsAtOnceWhenInterruptedTwice) {
   for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it obeys nobody
   launch.Signal(SIGINT);
   launch.Signal(SIGTERM);
-  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   ExpectErrorLine(launch, {"interrupted twice"});
   ExpectDaemonsGone(absl::ZeroDuration());
 }
@@ -232,7 +232,7 @@ TEST_F(LaunchTest, ReplacesADaemonThatIsKilled) {
   const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
   launch.Signal(SIGINT);
-  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
 }
 
@@ -251,7 +251,7 @@ TEST_F(LaunchTest, TakesUpTheJobOfACoordinatorThatIsKilled) {
   const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
   launch.Signal(SIGINT);
-  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
 }
 
@@ -260,7 +260,7 @@ TEST_F(LaunchTest, EndsTheJobOfACoordinatorWhoseConnectionIsLost) {
   Process& launch = StartLaunch(Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
   ASSERT_NO_FATAL_FAILURE(LoseConnection("coordinator"));
-  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   ExpectErrorLine(launch, {"coordinator is gone: connection to 127.0.0.1 lost",
                            "resume with: tug launch", "--resume"});
   ExpectDaemonsGone(kGoneTime);
@@ -273,7 +273,7 @@ TEST_F(LaunchTest, BeatsFasterThanASilenceBelowASecond) {
       StartLaunch(Endless() + Texts{"fault.failure_timeout_ms=900", "fault.heartbeat_ms=50"});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 200));
   launch.Signal(SIGINT);
-  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
   EXPECT_THAT(launch.out(), Not(HasSubstr("is lost")));
 }
@@ -289,7 +289,7 @@ TEST_F(LaunchTest, ReplacesADaemonWhoseConnectionIsLost) {
   const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
   launch.Signal(SIGINT);
-  ASSERT_TRUE(launch.WaitForEnd(After(kEndTime))) << launch.out() << launch.err();
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
   ExpectDaemonsGone(kGoneTime);
 }

@@ -95,7 +95,7 @@ TEST_F(PageTest, ShowsAJobAndWhoIsLate) {
   TakePicture("wide", "1280,1500");
   TakePicture("phone", "500,2200");
   train.Signal(SIGINT);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
 }
 
 // Whoever looks sees the end, though the coordinator goes with it.
@@ -117,7 +117,7 @@ TEST_F(PageTest, SaysThatTheJobHasEnded) {
   }
   EXPECT_EQ(newest["ended"], true) << newest;
   EXPECT_EQ(newest["phase"], "done");
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectOrderlyEnd(train, "run");
 }
 
@@ -135,7 +135,7 @@ TEST_F(PageTest, APortThatIsTakenCostsThePageAndNotTheJob) {
   ASSERT_TRUE(none.WaitForEnd(After(kPatience))) << none.err();
   EXPECT_THAT(none.err(), Not(HasSubstr("live page")));
   first.Signal(SIGINT);
-  ASSERT_TRUE(first.WaitForEnd(After(kEndTime))) << first.err();
+  ASSERT_TRUE(first.WaitForEnd(After(kPatience))) << first.err();
 }
 
 }  // namespace

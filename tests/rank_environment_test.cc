@@ -72,11 +72,11 @@ TEST_F(RankEnvironmentTest, RefusesAWorldOfAnotherSize) {
   Process& worker = StartWith(
       {"MASTER_ADDR=127.0.0.1", absl::StrCat("MASTER_PORT=", port_), "RANK=0", "WORLD_SIZE=3"},
       {"worker"});
-  ASSERT_TRUE(worker.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(worker.WaitForEnd(After(kPatience)));
   ExpectErrorLine(worker, {"WORLD_SIZE=3", "the job has 2 workers", "cluster.workers=3"});
   Process& stop = Run({"stop", "--coordinator", absl::StrCat("127.0.0.1:", port_)});
   EXPECT_EQ(stop.exit_code(), 0) << stop.err();
-  EXPECT_TRUE(coordinator.WaitForEnd(After(kEndTime))) << coordinator.err();
+  EXPECT_TRUE(coordinator.WaitForEnd(After(kPatience))) << coordinator.err();
 }
 
 TEST_F(RankEnvironmentTest, SaysInOneLineWhatIsWrong) {
@@ -103,7 +103,7 @@ TEST_F(RankEnvironmentTest, SaysInOneLineWhatIsWrong) {
   };
   for (const auto& [variables, arguments, parts] : cases) {
     Process& process = StartWith(variables, arguments);
-    ASSERT_TRUE(process.WaitForEnd(After(kErrorTime))) << process.command();
+    ASSERT_TRUE(process.WaitForEnd(After(kPatience))) << process.command();
     ExpectErrorLine(process, parts);
   }
 }

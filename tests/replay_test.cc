@@ -109,7 +109,7 @@ TEST_F(ReplayTest, OnlyTheCoordinatorReadsTheProfile) {
   StartWorkers(2);
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
   EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
-  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kEndTime)));
+  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
 }
 
 TEST_F(ReplayTest, StatusSaysReplay) {
@@ -118,8 +118,8 @@ TEST_F(ReplayTest, StatusSaysReplay) {
   EXPECT_THAT(status.out(),
               AllOf(ContainsRegex("replay of late, [0-9,]+ samples/s"), Not(HasSubstr("loss"))));
   EXPECT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
-  ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
-  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
+  for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
 }
 
 TEST_F(ReplayTest, ShippedProfilesAreFoundByName) {

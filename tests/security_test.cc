@@ -113,7 +113,7 @@ TEST_F(SecurityTest, KeysThatAreMadeOutliveWhatIsKilled) {
     EXPECT_EQ(FilesWith(Path("run"), secret), Texts{Path("run/keys")});
   }
   train.Signal(SIGINT);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectOrderlyEnd(train, "run");
   EXPECT_FALSE(fs::exists(Path("run/keys")));
 }
@@ -169,11 +169,19 @@ class StrangerTest : public SecurityTest,
     ASSERT_FALSE(lanes_.empty());
   }
 
-  // Both sides say why, and the stranger has learnt nothing.
-  void ExpectRefused(const Texts& arguments, const Texts& told, const std::string& noted) {
-    const Process& stranger = Run(arguments);
-    ExpectErrorLine(stranger, told);
-    EXPECT_THAT(stranger.out() + stranger.err(), Not(HasSubstr("a_secret_name")));
+  // `tug command...` of the job, all at once: both sides say why, and the strangers have learnt
+  // nothing.
+  void ExpectRefused(const std::vector<Texts>& commands, const Texts& told,
+                     const std::string& noted) {
+    std::vector<Process*> strangers;
+    for (const Texts& arguments : commands) {
+      strangers.push_back(&Start(arguments + Texts{"--coordinator", address()}));
+    }
+    for (Process* stranger : strangers) {
+      ASSERT_TRUE(stranger->WaitForEnd(After(kPatience))) << stranger->command();
+      ExpectErrorLine(*stranger, told);
+      EXPECT_THAT(stranger->out() + stranger->err(), Not(HasSubstr("a_secret_name")));
+    }
     ExpectNoted(coordinator(), noted);
   }
   void ExpectNoted(Process& process, const std::string& noted) {
@@ -198,10 +206,10 @@ class StrangerTest : public SecurityTest,
     const uint64_t step = client_->Status().value().step();
     ASSERT_NO_FATAL_FAILURE(WaitForSteps(coordinator(), "run", step + 5));
     ASSERT_TRUE(client_->Stop().ok());
-    ASSERT_TRUE(coordinator().WaitForEnd(After(kEndTime)));
+    ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
     EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
     for (Process* node : nodes_) {
-      ASSERT_TRUE(node->WaitForEnd(After(kEndTime)));
+      ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
       EXPECT_EQ(node->exit_code(), 0) << node->err();
     }
     const absl::StatusOr<CheckpointState> disturbed = ReadState(Path("run"));
@@ -224,19 +232,16 @@ INSTANTIATE_TEST_SUITE_P(Modes, StrangerTest,
 TEST_P(StrangerTest, WhoHasNotTheKeysIsRefusedAndTheJobUnharmed) {
   const bool curve = GetParam() == SecurityConfig::CURVE;
   const Texts here = {"--coordinator", address()};
-  for (const char* command : {"worker", "server", "status", "stop"}) {
-    ExpectRefused(Texts{command} + here, {address(), "it has no keys", "--keys FILE"},
-                  "refused 127.0.0.1: it has no keys");
-  }
+  ExpectRefused({{"worker"}, {"server"}, {"status"}, {"stop"}},
+                {address(), "it has no keys", "--keys FILE"}, "refused 127.0.0.1: it has no keys");
   const std::string others = MakeKeys("others", GetParam());
   const std::string told = curve ? "does not take the keys" : "its keys are of another job";
-  for (const char* command : {"worker", "stop"}) {
-    ExpectRefused(Texts{command, "--keys", others} + here, {address(), told, "tug keys --show"},
-                  "refused 127.0.0.1: its keys are of another job");
-  }
+  ExpectRefused({{"worker", "--keys", others}, {"stop", "--keys", others}},
+                {address(), told, "tug keys --show"},
+                "refused 127.0.0.1: its keys are of another job");
   const std::string other_mode =
       MakeKeys("other_mode", curve ? SecurityConfig::TOKEN : SecurityConfig::CURVE);
-  ExpectRefused(Texts{"status", "--keys", other_mode} + here,
+  ExpectRefused({{"status", "--keys", other_mode}},
                 {address(), curve ? "of another mode" : "does not take the keys"},
                 curve ? "refused 127.0.0.1: its keys are of another mode"
                       : "refused 127.0.0.1: its keys are of mode curve");

@@ -188,7 +188,7 @@ TEST_F(OutsideOfSlurmTest, SaysThatThereIsNoAllocation) {
   Process& launch = StartProgram(
       kEnv,
       {"-u", "SLURM_JOB_NODELIST", fs::absolute("cli/tug").string(), "launch", job(), "--slurm"});
-  ASSERT_TRUE(launch.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience)));
   ExpectErrorLine(launch, {"no allocation of Slurm", "sbatch"});
 }
 

@@ -29,7 +29,7 @@ TEST_P(Interrupted, ALocalJobEndsWithACheckpointToContinueFrom) {
   Process& train = StartTraining("run", Endless() + GetParam().settings);
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   train.Signal(SIGINT);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectOrderlyEnd(train, "run");
   ExpectResumes("run", GetParam().settings);
 }
@@ -50,7 +50,7 @@ TEST_F(StopTest, ATerminationEndsALocalJobInOrderToo) {
   Process& train = StartTraining("run", Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   train.Signal(SIGTERM);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectOrderlyEnd(train, "run");
 }
 
@@ -60,14 +60,14 @@ TEST_F(StopTest, StopEndsALocalJobInOrder) {
   const Process& stop = Run({"stop", Path("run")});
   EXPECT_EQ(stop.exit_code(), 0) << stop.err();
   EXPECT_THAT(stop.out(), HasSubstr("checkpoint"));
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectOrderlyEnd(train, "run");
 }
 
 TEST_F(StopTest, StopEndsDaemonsInOrder) {
   ASSERT_NO_FATAL_FAILURE(StartJob(Endless()));
   EXPECT_EQ(Run({"stop", "--coordinator", address()}).exit_code(), 0);
-  const absl::Time deadline = After(kEndTime);
+  const absl::Time deadline = After(kPatience);
   for (Process* node : nodes_) {
     ASSERT_TRUE(node->WaitForEnd(deadline)) << node->command();
     EXPECT_EQ(node->exit_code(), 0) << node->command() << node->err();
@@ -85,7 +85,7 @@ TEST_F(StopTest, AnInterruptBeforeAllNodesAreThereEndsTheJob) {
       },
       After(kPatience)));
   coordinator().Signal(SIGINT);
-  const absl::Time deadline = After(kEndTime);
+  const absl::Time deadline = After(kPatience);
   ASSERT_TRUE(coordinator().WaitForEnd(deadline));
   EXPECT_EQ(coordinator().exit_code(), 0) << coordinator().err();
   ASSERT_TRUE(nodes_[0]->WaitForEnd(deadline));
@@ -104,7 +104,7 @@ TEST_F(StopTest, AnInterruptAtAnyInstantOfTheStartEndsTheJob) {
     ASSERT_TRUE(train.WaitUntil([&] { return !Pids("coordinator").empty(); }, After(kPatience)));
     train.WaitForEnd(when);
     train.Signal(SIGINT);
-    ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+    ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
     EXPECT_LT(train.exit_code(), 128) << "killed by a signal";
     ExpectNobodyLeft();
   }
@@ -118,7 +118,7 @@ TEST_F(StopTest, ASecondInterruptEndsALocalJobAtOnce) {
   ASSERT_TRUE(train.WaitUntil(
       [&] { return train.err().find("stopping after") != std::string::npos; }, After(kPatience)));
   train.Signal(SIGINT);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime)));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   ExpectErrorLine(train, {"interrupted twice"});
   ExpectNobodyLeft();
 }

@@ -58,7 +58,7 @@ TEST_P(SyncTest, EndsInOrderWhenToldToAndGoesOnFromItsCheckpoint) {
   Process& train = StartTraining("run", Endless() + settings());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   train.Signal(SIGINT);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectOrderlyEnd(train, "run");
   const uint64_t from = NewestCheckpoint("run");
   ASSERT_GT(from, 0u);
@@ -75,7 +75,7 @@ TEST_P(SyncTest, GoesOnFromACheckpointOfARunThatWasKilled) {
   Process& train = StartTraining("run", Endless() + Texts{"checkpoint.interval=7"} + settings());
   ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
   train.Signal(SIGKILL);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectNobodyLeft();
   const uint64_t from = NewestCheckpoint("run");
   const Process& resumed = Run(

@@ -15,10 +15,6 @@ namespace tug {
 
 // More than any step of a test needs, on two busy cores and with a sanitizer.
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
-// After a process of the job was killed: "Must show" of the issue.
-inline constexpr absl::Duration kEndTime = absl::Seconds(15);
-// For a wrong input to be refused.
-inline constexpr absl::Duration kErrorTime = absl::Seconds(10);
 
 // The `ip` command, with which tests take links down.
 inline constexpr char kIp[] = "/usr/sbin/ip";

@@ -171,7 +171,7 @@ TEST_F(WatchTest, RedrawsInPlaceFollowsTheSizeAndEndsWithQ) {
   watch.Press('q');
   EXPECT_EQ(watch.End(), 0);
   train.Signal(SIGINT);
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
 }
 
 TEST_F(WatchTest, EndsWithTheJobAndSaysHow) {
@@ -182,7 +182,7 @@ TEST_F(WatchTest, EndsWithTheJobAndSaysHow) {
   train.Signal(SIGINT);
   EXPECT_EQ(watch.End(), 0) << watch.said();
   EXPECT_THAT(watch.said(), ::testing::ContainsRegex(": (ended|stopped) at step [0-9,]+ of"));
-  ASSERT_TRUE(train.WaitForEnd(After(kEndTime))) << train.err();
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
 }
 
 TEST_F(WatchTest, WithoutATerminalItSaysWhatChangesInPlainLines) {
