@@ -212,11 +212,7 @@ class StrangerTest : public SecurityTest,
       ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
       EXPECT_EQ(node->exit_code(), 0) << node->err();
     }
-    const absl::StatusOr<CheckpointState> disturbed = ReadState(Path("run"));
-    ASSERT_TRUE(disturbed.ok()) << disturbed.status();
-    ASSERT_NO_FATAL_FAILURE(Train(
-        "quiet", {absl::StrCat("train.steps=", disturbed->version), "checkpoint.interval=0"}));
-    ExpectSameState(*ReadState(Path("quiet")), *disturbed);
+    ExpectUndisturbedState("run");
   }
 
   std::string path_;

@@ -225,6 +225,14 @@ void TugTest::ExpectOrderlyEnd(const Process& process, const std::string& run) c
   ExpectNobodyLeft();
 }
 
+void TugTest::ExpectUndisturbedState(const std::string& run) {
+  const absl::StatusOr<CheckpointState> state = ReadState(Path(run));
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_NO_FATAL_FAILURE(Train(
+      "undisturbed", {absl::StrCat("train.steps=", state->version), "checkpoint.interval=0"}));
+  ExpectSameState(Path("undisturbed"), Path(run));
+}
+
 void TugTest::ExpectResumes(const std::string& run, const Texts& settings) {
   const uint64_t from = NewestCheckpoint(run);
   ASSERT_GT(from, 0u);

@@ -76,6 +76,8 @@ class TugTest : public ::testing::Test {
   // The job of Path(run) ended in order: exit code 0, every step it made is in its newest
   // checkpoint, nobody is left.
   void ExpectOrderlyEnd(const Process& process, const std::string& run) const;
+  // The job of Path(run) has the state of one of as many steps that nothing befell.
+  void ExpectUndisturbedState(const std::string& run);
   // It continues to 20 steps more, with the bits of a run that was never ended.
   void ExpectResumes(const std::string& run, const Texts& settings = {});
 
