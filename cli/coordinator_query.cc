@@ -13,30 +13,43 @@ namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(3);
 
+// What to do about a job whose coordinator may be gone.
+std::string Remedy(const std::string& run) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::path(run) / kJournalFile, error)
+             ? "if it has died, take its job up with: tug coordinator --take-up " + run
+             : "is it running? If not, continue the job with --resume " + run;
+}
+
+// To the coordinator of the run folder, and no other that listens where that one did.
+absl::StatusOr<std::unique_ptr<ControlClient>> ConnectToOwner(
+    const CoordinatorArguments& arguments) {
+  const std::string& run = arguments.run;
+  if (run.empty()) {
+    return absl::InvalidArgumentError(
+        "which job? name its run folder, or give --coordinator HOST:PORT");
+  }
+  ASSIGN_OR_RETURN(const CoordinatorAddress at, ReadCoordinatorAddress(run));
+  ASSIGN_OR_RETURN(const JobKeys keys, arguments.keys.Read(run));
+  absl::StatusOr<std::unique_ptr<ControlClient>> client =
+      ControlClient::Connect(at.address, kConnectTimeout, keys);
+  if (absl::IsUnavailable(client.status())) {
+    return absl::UnavailableError(
+        absl::StrCat("the coordinator at ", at.address, " does not answer: ", Remedy(run)));
+  }
+  RETURN_IF_ERROR(client.status());
+  ASSIGN_OR_RETURN(const StatusReply status, (*client)->Status());
+  if (status.job() == at.job) return client;
+  return absl::NotFoundError(absl::StrCat("no coordinator runs in ", run, " (at ", at.address,
+                                          " is the job of ", status.run_dir(), "): ", Remedy(run)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ControlClient>> ConnectTo(const CoordinatorArguments& arguments) {
-  std::string address = arguments.address;
-  if (address.empty()) {
-    if (arguments.run.empty()) {
-      return absl::InvalidArgumentError(
-          "which job? name its run folder, or give --coordinator HOST:PORT");
-    }
-    ASSIGN_OR_RETURN(address, ReadCoordinatorAddress(arguments.run));
-  }
+  if (arguments.address.empty()) return ConnectToOwner(arguments);
   ASSIGN_OR_RETURN(const JobKeys keys, arguments.keys.Read(arguments.run));
-  absl::StatusOr<std::unique_ptr<ControlClient>> client =
-      ControlClient::Connect(address, kConnectTimeout, keys);
-  std::error_code error;
-  const std::filesystem::path journal = std::filesystem::path(arguments.run) / kJournalFile;
-  if (!absl::IsUnavailable(client.status()) || arguments.run.empty() ||
-      !std::filesystem::exists(journal, error)) {
-    return client;
-  }
-  return absl::UnavailableError(absl::StrCat("the coordinator at ", address,
-                                             " does not answer: if it has died, take its job up "
-                                             "with: tug coordinator --take-up ",
-                                             arguments.run));
+  return ControlClient::Connect(arguments.address, kConnectTimeout, keys);
 }
 
 }  // namespace tug

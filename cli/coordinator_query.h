@@ -10,7 +10,7 @@
 namespace tug {
 
 // To the coordinator of a job. Errors: INVALID_ARGUMENT (none is named), NOT_FOUND (the job has
-// ended), UNAVAILABLE (it does not answer, and what to do).
+// ended, or another one answers in its place), UNAVAILABLE (it does not answer, and what to do).
 absl::StatusOr<std::unique_ptr<ControlClient>> ConnectTo(const CoordinatorArguments& arguments);
 
 }  // namespace tug

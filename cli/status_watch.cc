@@ -109,13 +109,14 @@ class Watch {
     if (newest_.run_dir().empty()) return false;
     std::error_code error;
     if (!std::filesystem::exists(newest_.run_dir(), error) || error) return false;
-    const absl::StatusOr<std::string> address = ReadCoordinatorAddress(newest_.run_dir());
-    if (!address.ok()) return true;
-    if (*address == client_->address()) return false;
-    // Keys that are made for a job are other ones after a resume.
-    const absl::StatusOr<JobKeys> keys = arguments_.keys.Read(newest_.run_dir());
-    if (!keys.ok()) return false;
-    auto other = ControlClient::Connect(*address, kBetweenDrawings, *keys);
+    const absl::StatusOr<CoordinatorAddress> at = ReadCoordinatorAddress(newest_.run_dir());
+    if (!at.ok()) return true;
+    if (at->address == client_->address() && at->job == newest_.job()) return false;
+    // Keys that are made for a job are other ones after a resume: so they are read again.
+    CoordinatorArguments owner = arguments_;
+    owner.address.clear();
+    owner.run = newest_.run_dir();
+    auto other = ConnectTo(owner);
     if (other.ok()) client_ = *std::move(other);
     return false;
   }

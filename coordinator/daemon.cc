@@ -184,7 +184,8 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
   listening.set_listening(service->address());
   job.journal->Append(listening);
   RETURN_IF_ERROR(job.journal->Sync(job.journal->position()));
-  RETURN_IF_ERROR(WriteCoordinatorAddress(job.run_dir, service->address()));
+  RETURN_IF_ERROR(
+      WriteCoordinatorAddress(job.run_dir, {service->address(), service->Status().job()}));
   reporter.Say(absl::StrCat("run folder ", ShortPath(job.run_dir), ", coordinator at ",
                             service->address(), how));
   ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> metrics, OpenMetricsOf(job, *service));
@@ -335,6 +336,7 @@ absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
         kJournalFile, "); go on from its newest checkpoint with: tug train JOB --resume ",
         options.take_up));
   }
+  ASSIGN_OR_RETURN(const OwnedRunFolder folder, OwnRunFolder(run_dir));
   return TakingUp(options, run_dir).Run();
 }
 
@@ -351,13 +353,19 @@ absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
   RETURN_IF_ERROR(CheckCanListen(options.listen));
   ASSIGN_OR_RETURN(RunPlan plan, PlanRun(options.resume, options.run_dir));
   const bool fresh = plan.run_dir.empty();
-  if (fresh) {
-    ASSIGN_OR_RETURN(plan.run_dir, CreateRunFolder(options.run_dir, options.config.name()));
+  OwnedRunFolder folder;
+  if (!fresh) {
+    ASSIGN_OR_RETURN(folder, OwnRunFolder(plan.run_dir));
+    ASSIGN_OR_RETURN(plan, PlanRun(options.resume, options.run_dir));
   }
-  absl::StatusOr<CoordinatorOptions> job = SetUpJob(options.config, plan.run_dir, plan.restore);
+  RETURN_IF_ERROR(VerifyPlan(plan));
+  if (fresh) {
+    ASSIGN_OR_RETURN(folder, CreateAndOwnRunFolder(options.run_dir, options.config.name()));
+  }
+  absl::StatusOr<CoordinatorOptions> job = SetUpJob(options.config, folder.path, plan.restore);
   if (!job.ok()) {
     std::error_code ignored;
-    if (fresh) std::filesystem::remove_all(plan.run_dir, ignored);
+    if (fresh) std::filesystem::remove_all(folder.path, ignored);
     return job.status();
   }
   return Begin(options, *std::move(job));

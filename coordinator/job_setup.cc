@@ -21,7 +21,6 @@
 #include "huggingface/weights_source.h"
 #include "model/layout.h"
 #include "model/replay_profile.h"
-#include "proto/control_client.h"
 #include "proto/job_config.h"
 #include "proto/sync_mode.h"
 
@@ -33,15 +32,6 @@ namespace fs = std::filesystem;
 uint64_t RandomJobId() {
   std::random_device random;
   return uint64_t{random()} << 32 | random();
-}
-
-absl::Status CheckNobodyRunsIn(const std::string& run_dir) {
-  const absl::StatusOr<std::string> address = ReadCoordinatorAddress(run_dir);
-  if (!address.ok() || !ControlClient::Connect(*address, absl::Milliseconds(300)).ok()) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("a job is running in ", run_dir, ": stop it first with: tug stop ", run_dir));
 }
 
 // The run folder a checkpoint belongs to, if it is the newest there; otherwise empty.
@@ -202,16 +192,18 @@ absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& ru
   const std::string path = fs::absolute(resume, error).lexically_normal().string();
   ASSIGN_OR_RETURN(plan.restore, FindCheckpoint(path));
   plan.restore->folder = fs::absolute(plan.restore->folder, error).lexically_normal().string();
-  // Every byte is read now, so that damage is found before any node starts.
-  RETURN_IF_ERROR(CheckpointReader::Open(plan.restore->folder).status());
   if (!run_dir.empty()) return plan;
   // `resume` may name the run folder. Its job may commit a newer checkpoint meanwhile, so do not
   // ask whether this one is still the newest.
   const fs::path run = fs::path(plan.restore->folder).parent_path().parent_path();
   plan.run_dir =
       fs::equivalent(run, path, error) ? run.string() : RunOfNewest(plan.restore->folder);
-  if (!plan.run_dir.empty()) RETURN_IF_ERROR(CheckNobodyRunsIn(plan.run_dir));
   return plan;
+}
+
+absl::Status VerifyPlan(const RunPlan& plan) {
+  if (!plan.restore.has_value()) return absl::OkStatus();
+  return CheckpointReader::Open(plan.restore->folder).status();
 }
 
 absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::string& run_dir,

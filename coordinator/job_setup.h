@@ -13,15 +13,19 @@ namespace tug {
 
 // Where a run goes on from, and in which folder.
 struct RunPlan {
-  std::optional<FoundCheckpoint> restore;  // verified, every byte
-  std::string run_dir;                     // absolute; empty: to be made
+  std::optional<FoundCheckpoint> restore;
+  std::string run_dir;  // absolute; empty: to be made
 };
 
 // What `resume` (a run folder, the folder of a checkpoint, or empty: a new run) and `run_dir` (may
 // be empty) ask for. A run goes on in its own folder, unless `run_dir` names another, or the
 // checkpoint is not the newest of its run: then the run branches off into a new folder. Changes
-// nothing. Errors: those of FindCheckpoint and CheckpointReader::Open.
+// nothing, and holds only as long as no job runs there: whoever owns the folder asks again. Errors:
+// those of FindCheckpoint.
 absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir);
+// Reads every byte of its checkpoint, so that damage is found before any node starts. Errors: those
+// of CheckpointReader::Open.
+absl::Status VerifyPlan(const RunPlan& plan);
 
 // Prepares a run in `run_dir`: text to tokens, layout of the model, segments (of an external model:
 // none of these, until its workers come; of a replay its profile instead of a text); writes the

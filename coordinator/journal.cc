@@ -1,7 +1,6 @@
 #include "coordinator/journal.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -101,15 +100,10 @@ absl::Status WriteAll(int fd, const std::string& path, std::span<const std::byte
   return absl::OkStatus();
 }
 
-absl::StatusOr<FileDescriptor> OpenAlone(const std::string& path, int flags) {
+absl::StatusOr<FileDescriptor> OpenToAppend(const std::string& path, int flags) {
   FileDescriptor fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | flags, 0644));
   if (!fd.valid()) return FileError(errno, "open", path);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno != EWOULDBLOCK) return FileError(errno, "lock", path);
-  const std::string run = path.substr(0, path.rfind('/'));
-  return absl::FailedPreconditionError(absl::StrCat("a coordinator is running in ", run,
-                                                    ": look at it with: tug status ", run,
-                                                    ", or stop it first"));
+  return fd;
 }
 
 absl::Status TakeRecords(const std::string& path, const Batch& batch,
@@ -162,7 +156,7 @@ absl::StatusOr<JournalExtent> ReadJournal(
 
 absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Create(const std::string& path,
                                                                  const JournalRecord& begin) {
-  ASSIGN_OR_RETURN(FileDescriptor fd, OpenAlone(path, O_CREAT));
+  ASSIGN_OR_RETURN(FileDescriptor fd, OpenToAppend(path, O_CREAT));
   if (::ftruncate(fd.get(), 0) != 0) return FileError(errno, "empty", path);
   std::random_device random;
   FileHeader header{.salt = uint64_t{random()} << 32 | random()};
@@ -177,7 +171,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Create(const std::stri
 
 absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::TakeUp(
     const std::string& path, const std::function<absl::Status(const JournalRecord&)>& take) {
-  ASSIGN_OR_RETURN(FileDescriptor fd, OpenAlone(path, 0));
+  ASSIGN_OR_RETURN(FileDescriptor fd, OpenToAppend(path, 0));
   JournalExtent extent;
   uint64_t size_bytes = 0;
   {

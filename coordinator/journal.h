@@ -66,17 +66,16 @@ class MemoryJournal final : public Journal {
   std::vector<JournalRecord> records_;
 };
 
-// RUN/journal. Thread-safe. While it lives no other process opens the file.
+// RUN/journal, of the process that has the folder's lock (run_folder.h). Thread-safe.
 class FileJournal final : public Journal {
  public:
-  // Makes the file, or replaces one that nobody has open; `begin` is durable when this returns.
-  // Errors: FAILED_PRECONDITION (a living process has it open), those of the file system.
+  // Makes the file, or replaces one; `begin` is durable when this returns. Errors: those of the
+  // file system.
   static absl::StatusOr<std::unique_ptr<FileJournal>> Create(const std::string& path,
                                                              const JournalRecord& begin);
   // Opens one that a dead process has left: cuts off a last batch that is not whole, and goes on
   // after it. `take` gets each record, in order; its first error ends this. Errors: NOT_FOUND,
-  // FAILED_PRECONDITION (a living process has it open), DATA_LOSS (damaged), all with the file's
-  // name; those of the file system.
+  // DATA_LOSS (damaged), all with the file's name; those of the file system.
   static absl::StatusOr<std::unique_ptr<FileJournal>> TakeUp(
       const std::string& path, const std::function<absl::Status(const JournalRecord&)>& take);
 

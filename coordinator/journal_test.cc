@@ -205,19 +205,6 @@ TEST_F(JournalTest, RandomBytesAreNeverRead) {
   }
 }
 
-TEST_F(JournalTest, NobodyOpensOneThatIsOpen) {
-  auto journal = FileJournal::Create(path_, Begin());
-  ASSERT_TRUE(journal.ok());
-  std::vector<uint32_t> nodes;
-  const auto second = TakeUp(nodes);
-  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr("tug status " + root_.string()));
-  EXPECT_FALSE(FileJournal::Create(path_, Begin()).ok());
-  journal->reset();
-  EXPECT_TRUE(TakeUp(nodes).ok());
-  EXPECT_EQ(nodes.size(), 1u) << "it was not emptied";
-}
-
 TEST_F(JournalTest, SaysWhenThereIsNone) {
   std::vector<uint32_t> nodes;
   EXPECT_EQ(TakeUp(nodes).status().code(), absl::StatusCode::kNotFound);

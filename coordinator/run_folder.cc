@@ -1,10 +1,13 @@
 #include "coordinator/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -15,10 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// But for the tokens of the text, with which a job that has not begun yet was busy.
+// But for the lock, and the tokens of the text, with which a job that has not begun yet was busy.
 bool HoldsARun(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename() == kLockFile) continue;
     if (entry.path().filename() != "data") return true;
     for (const fs::directory_entry& file : fs::directory_iterator(entry.path(), error)) {
       if (file.path().filename().string().rfind("tokens.bin", 0) != 0) return true;
@@ -28,16 +32,20 @@ bool HoldsARun(const fs::path& folder) {
   return static_cast<bool>(error);
 }
 
+absl::Status CheckHoldsNoRun(const std::string& wanted) {
+  std::error_code error;
+  if (!fs::exists(wanted, error) || !HoldsARun(wanted)) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("the run folder ", wanted,
+                   " is not empty: name another with --run-dir, or continue the run "
+                   "in it with --resume ",
+                   wanted));
+}
+
 absl::StatusOr<std::string> UseNamedFolder(const std::string& wanted) {
+  RETURN_IF_ERROR(CheckHoldsNoRun(wanted));
   std::error_code error;
   const fs::path path = fs::absolute(wanted, error).lexically_normal();
-  if (fs::exists(path, error) && HoldsARun(path)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("the run folder ", wanted,
-                     " is not empty: name another with --run-dir, or continue the run "
-                     "in it with --resume ",
-                     wanted));
-  }
   fs::create_directories(path, error);
   if (error) return FileError(error.value(), "make the run folder", path.string());
   return path.string();
@@ -59,6 +67,26 @@ absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std
   }
 }
 
+absl::StatusOr<OwnedRunFolder> OwnRunFolder(const std::string& path) {
+  const std::string lock = absl::StrCat(path, "/", kLockFile);
+  FileDescriptor fd(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd.valid()) return FileError(errno, "open", lock);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return OwnedRunFolder{path, std::move(fd)};
+  if (errno != EWOULDBLOCK) return FileError(errno, "lock", lock);
+  return absl::FailedPreconditionError(absl::StrCat("a coordinator is running in ", path,
+                                                    ": look at it with: tug status ", path,
+                                                    ", or stop it first"));
+}
+
+absl::StatusOr<OwnedRunFolder> CreateAndOwnRunFolder(const std::string& wanted,
+                                                     const std::string& name) {
+  ASSIGN_OR_RETURN(const std::string path, CreateRunFolder(wanted, name));
+  ASSIGN_OR_RETURN(OwnedRunFolder folder, OwnRunFolder(path));
+  // Somebody else's job may have begun there, and ended, meanwhile.
+  if (!wanted.empty()) RETURN_IF_ERROR(CheckHoldsNoRun(wanted));
+  return folder;
+}
+
 absl::Status WriteFile(const std::string& path, const std::string& text) {
   const std::string partial = path + ".partial";
   errno = 0;
@@ -77,15 +105,16 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
-absl::Status WriteCoordinatorAddress(const std::string& run_dir, const std::string& address) {
+absl::Status WriteCoordinatorAddress(const std::string& run_dir, const CoordinatorAddress& at) {
   return WriteFile(absl::StrCat(run_dir, "/", kCoordinatorFile),
-                   absl::StrCat(address, " ", getpid(), "\n"));
+                   absl::StrCat(at.address, " ", getpid(), " ", at.job, "\n"));
 }
 
-absl::StatusOr<std::string> ReadCoordinatorAddress(const std::string& run_dir) {
+absl::StatusOr<CoordinatorAddress> ReadCoordinatorAddress(const std::string& run_dir) {
   std::ifstream file(absl::StrCat(run_dir, "/", kCoordinatorFile));
-  std::string address;
-  if (file >> address) return address;
+  CoordinatorAddress at;
+  pid_t pid = 0;
+  if (file >> at.address >> pid >> at.job) return at;
   std::error_code error;
   if (fs::exists(absl::StrCat(run_dir, "/", kConfigFile), error)) {
     return absl::NotFoundError(absl::StrCat("no coordinator runs in ", run_dir,

@@ -3,7 +3,8 @@
 
 // Names in a run folder:
 //   config.textproto   the configuration as resolved
-//   coordinator        "HOST:PORT PID" of the coordinator, while it runs
+//   lock               held by the coordinator as long as it lives
+//   coordinator        "HOST:PORT PID JOB" of the coordinator, while it runs
 //   keys               of a job for which they were made, while it runs (security/key_file.h)
 //   journal            what the coordinator was told (journal.h), while the job runs
 //   data/tokens.bin    the text as tokens
@@ -19,12 +20,16 @@
 
 #include <string>
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/file.h"
 
 namespace tug {
 
 inline constexpr char kConfigFile[] = "config.textproto";
+inline constexpr char kLockFile[] = "lock";
 inline constexpr char kCoordinatorFile[] = "coordinator";
 inline constexpr char kKeysFile[] = "keys";
 inline constexpr char kJournalFile[] = "journal";
@@ -43,13 +48,31 @@ inline constexpr char kLogFolder[] = "logs";
 // ALREADY_EXISTS (with the remedy), those of the file system.
 absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std::string& name);
 
+// A run folder has one owner, who holds its lock: nobody else touches what is in it, on any host
+// that sees it (its file system must support flock among hosts, as NFS does).
+struct OwnedRunFolder {
+  std::string path;     // absolute
+  FileDescriptor lock;  // held until it is closed, or the process dies
+};
+// Of a folder that is there. Errors: FAILED_PRECONDITION (it has an owner), those of the file
+// system.
+absl::StatusOr<OwnedRunFolder> OwnRunFolder(const std::string& path);
+// Of one that is made, as by CreateRunFolder.
+absl::StatusOr<OwnedRunFolder> CreateAndOwnRunFolder(const std::string& wanted,
+                                                     const std::string& name);
+
 // Writes a small file, whole or not at all: to a file beside it, then renamed over it.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
-// Address ("host:port") of the coordinator that runs, or ran last, in a run folder. Errors:
-// NOT_FOUND.
-absl::Status WriteCoordinatorAddress(const std::string& run_dir, const std::string& address);
-absl::StatusOr<std::string> ReadCoordinatorAddress(const std::string& run_dir);
+// Of the coordinator that runs, or ran last, in a run folder. Another job's may have its address
+// since.
+struct CoordinatorAddress {
+  std::string address;  // "host:port"
+  uint64_t job = 0;     // StatusReply.job
+};
+absl::Status WriteCoordinatorAddress(const std::string& run_dir, const CoordinatorAddress& at);
+// Errors: NOT_FOUND.
+absl::StatusOr<CoordinatorAddress> ReadCoordinatorAddress(const std::string& run_dir);
 void RemoveCoordinatorAddress(const std::string& run_dir);
 void RemoveKeys(const std::string& run_dir);
 

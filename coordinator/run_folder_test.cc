@@ -53,12 +53,26 @@ TEST_F(RunFolderTest, TakesAFolderThatHoldsTokensOnly) {
 
 TEST_F(RunFolderTest, KeepsTheCoordinatorsAddress) {
   EXPECT_EQ(ReadCoordinatorAddress(root_).status().code(), absl::StatusCode::kNotFound);
-  ASSERT_TRUE(WriteCoordinatorAddress(root_, "127.0.0.1:70").ok());
-  EXPECT_EQ(ReadCoordinatorAddress(root_).value(), "127.0.0.1:70");
+  ASSERT_TRUE(WriteCoordinatorAddress(root_, {"127.0.0.1:70", ~uint64_t{0}}).ok());
+  EXPECT_EQ(ReadCoordinatorAddress(root_)->address, "127.0.0.1:70");
+  EXPECT_EQ(ReadCoordinatorAddress(root_)->job, ~uint64_t{0});
   RemoveCoordinatorAddress(root_);
   ASSERT_TRUE(WriteFile(root_ / kConfigFile, "").ok());
   EXPECT_THAT(std::string(ReadCoordinatorAddress(root_).status().message()),
               HasSubstr("the job has ended"));
+}
+
+TEST_F(RunFolderTest, HasOneOwnerAtATime) {
+  absl::StatusOr<OwnedRunFolder> owned = CreateAndOwnRunFolder("a", "job");
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  const std::string path = owned->path;
+  for (const absl::Status& refused :
+       {OwnRunFolder(path).status(), CreateAndOwnRunFolder("a", "job").status()}) {
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("tug status " + path));
+  }
+  owned->lock = FileDescriptor();
+  EXPECT_TRUE(OwnRunFolder(path).ok());
 }
 
 TEST_F(RunFolderTest, NamesTheFileItCannotWrite) {

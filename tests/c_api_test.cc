@@ -86,7 +86,7 @@ TEST_F(CApiTest, TheExampleOfThePageFindsTheWeights) {
     if (processes.size() > 1) continue;
     ASSERT_TRUE(processes[0]->WaitUntil([&] { return ReadCoordinatorAddress(Path("run")).ok(); },
                                         After(kPatience)));
-    address = *ReadCoordinatorAddress(Path("run"));
+    address = ReadCoordinatorAddress(Path("run"))->address;
   }
   for (Process* process : processes) {
     ASSERT_TRUE(process->WaitForEnd(After(kPatience))) << process->command();
@@ -218,7 +218,7 @@ TEST_F(CApiTest, AStoppedJobGoesOnFromItsCheckpointWithTheSameBits) {
                           Set(schedule));
     ASSERT_TRUE(next.WaitUntil([&] { return ReadCoordinatorAddress(Path(rest.run)).ok(); },
                                After(kPatience)));
-    const std::string address = *ReadCoordinatorAddress(Path(rest.run));
+    const std::string address = ReadCoordinatorAddress(Path(rest.run))->address;
     Start({"server", "--coordinator", address});
     StartProgram(kProgram, {address});
     StartProgram(kProgram, {address});

@@ -68,8 +68,8 @@ class HostWeightCacheTest : public TugTest {
                   Keys() + Set(settings));
     address_.clear();
     const auto listens = [&] {
-      const absl::StatusOr<std::string> read = ReadCoordinatorAddress(Path(run));
-      if (read.ok()) address_ = *read;
+      const absl::StatusOr<CoordinatorAddress> read = ReadCoordinatorAddress(Path(run));
+      if (read.ok()) address_ = read->address;
       return read.ok();
     };
     EXPECT_TRUE(coordinator.WaitUntil(listens, After(kPatience))) << coordinator.err();

@@ -64,8 +64,8 @@ TEST_F(LinkCutTest, AServerThatIsCutOffIsReplacedByItsCopiesAndFencedOffLater) {
               Texts{"sync.replicas=2", "fault.failure_timeout_ms=1000", "straggler.slowdown=6"}));
   std::string address;
   const auto listens = [&] {
-    const absl::StatusOr<std::string> read = ReadCoordinatorAddress(Path("run"));
-    if (read.ok()) address = *read;
+    const absl::StatusOr<CoordinatorAddress> read = ReadCoordinatorAddress(Path("run"));
+    if (read.ok()) address = read->address;
     return read.ok();
   };
   ASSERT_TRUE(coordinator.WaitUntil(listens, After(kPatience))) << coordinator.err();

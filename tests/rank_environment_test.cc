@@ -44,7 +44,8 @@ class RankEnvironmentTest : public TugTest {
           StartWith({"MASTER_ADDR=localhost", absl::StrCat("MASTER_PORT=", port_)},
                     {"coordinator", job(), "--run-dir", Path("run")});
       const auto listens = [this] {
-        return ReadCoordinatorAddress(Path("run")).value_or("") == "127.0.0.1:" + port_;
+        return ReadCoordinatorAddress(Path("run")).value_or(CoordinatorAddress()).address ==
+               "127.0.0.1:" + port_;
       };
       if (coordinator.WaitUntil(listens, After(kPatience)) || attempt == 4) return coordinator;
     }

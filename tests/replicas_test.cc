@@ -34,11 +34,11 @@ class ReplicasTest : public DaemonTest {
  protected:
   // What the coordinator of a run says; nothing while there is none.
   absl::StatusOr<StatusReply> Status(const std::string& run) {
-    const absl::StatusOr<std::string> address = ReadCoordinatorAddress(Path(run));
+    const absl::StatusOr<CoordinatorAddress> address = ReadCoordinatorAddress(Path(run));
     if (!address.ok()) return address.status();
-    if (client_ == nullptr || client_->address() != *address) {
+    if (client_ == nullptr || client_->address() != address->address) {
       absl::StatusOr<std::unique_ptr<ControlClient>> client =
-          ControlClient::Connect(*address, absl::Seconds(1));
+          ControlClient::Connect(address->address, absl::Seconds(1));
       if (!client.ok()) return client.status();
       client_ = *std::move(client);
     }

@@ -250,8 +250,8 @@ void DaemonTest::StartCoordinator(const Texts& settings) {
       &Start(Texts{"coordinator", job(), "--listen", "127.0.0.1:0", "--run-dir", Path("run")} +
              Set(settings));
   const auto listens = [this] {
-    const absl::StatusOr<std::string> address = ReadCoordinatorAddress(Path("run"));
-    if (address.ok()) address_ = *address;
+    const absl::StatusOr<CoordinatorAddress> address = ReadCoordinatorAddress(Path("run"));
+    if (address.ok()) address_ = address->address;
     return address.ok();
   };
   ASSERT_TRUE(coordinator_->WaitUntil(listens, After(kPatience))) << coordinator_->err();

@@ -1,0 +1,69 @@
+// A run folder has one owner: who is refused there changes nothing, and a command that names the
+// folder reaches no other job. Real processes.
+
+#include <signal.h>
+
+#include <string>
+
+#include "coordinator/run_folder.h"
+#include "gtest/gtest.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+class RunOwnerTest : public DaemonTest {
+ protected:
+  std::string Config() const { return ReadText(Path("run") + "/" + kConfigFile); }
+  void Stop(Process& train) {
+    train.Signal(SIGINT);
+    ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+    ExpectOrderlyEnd(train, "run");
+  }
+};
+
+TEST_F(RunOwnerTest, WhoResumesARunningJobIsRefusedAndChangesNothing) {
+  Process& train = StartTraining("run", Endless() + Texts{"checkpoint.interval=1"});
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
+  const std::string config = Config();
+  for (int i = 0; i < 3; ++i) {
+    ExpectErrorLine(
+        Run(Texts{"train", job(), "--resume", Path("run")} + Set({"optimizer.learning_rate=9e-3"})),
+        {"a coordinator is running in " + Path("run"), "tug status"});
+    EXPECT_EQ(Config(), config);
+  }
+  ASSERT_NO_FATAL_FAILURE(Stop(train));
+}
+
+TEST_F(RunOwnerTest, OfTwoJobsForOneFolderTheSecondIsRefusedAndChangesNothing) {
+  Process& first = StartTraining("run", Endless());
+  Process& second = StartTraining("run", Endless() + Texts{"optimizer.learning_rate=9e-3"});
+  const auto one_ended = [&] { return first.ended() || second.ended(); };
+  ASSERT_TRUE(first.WaitUntil(one_ended, After(kPatience)));
+  Process& refused = first.ended() ? first : second;
+  Process& owner = first.ended() ? second : first;
+  ExpectErrorLine(refused, {"run"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(owner, "run", 5));
+  EXPECT_EQ(Config().find("learning_rate: 0.009") == std::string::npos, &owner == &first);
+  ASSERT_NO_FATAL_FAILURE(Stop(owner));
+}
+
+TEST_F(RunOwnerTest, NoCommandForADeadJobReachesTheOneAtItsAddress) {
+  ASSERT_NO_FATAL_FAILURE(StartCoordinator({}));
+  coordinator().Signal(SIGKILL);
+  ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
+  Process& other = Start({"coordinator", job(), "--listen", address(), "--run-dir", Path("other")});
+  const auto listens = [&] { return ReadCoordinatorAddress(Path("other")).ok(); };
+  ASSERT_TRUE(other.WaitUntil(listens, After(kPatience))) << other.err();
+  for (const Texts& command : {Texts{"status"}, Texts{"stop"}, Texts{"drain", "1"}}) {
+    ExpectErrorLine(Run(command + Texts{Path("run")}),
+                    {"no coordinator runs in " + Path("run"), "is the job of " + Path("other"),
+                     "tug coordinator --take-up"});
+  }
+  EXPECT_EQ(Run({"stop", Path("other")}).exit_code(), 0);
+  ASSERT_TRUE(other.WaitForEnd(After(kPatience))) << other.err();
+  EXPECT_EQ(other.exit_code(), 0) << other.err();
+}
+
+}  // namespace
+}  // namespace tug
