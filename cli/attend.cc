@@ -35,6 +35,7 @@ constexpr absl::Duration kLineTime = absl::Seconds(30);
 // For a job to end in order once the launcher is gone.
 constexpr absl::Duration kEndTime = absl::Seconds(6);
 constexpr absl::Duration kKillInterval = absl::Seconds(1);
+constexpr absl::Duration kLate = absl::Seconds(1);  // at a deadline: longer on no busy machine
 constexpr absl::Duration kUpFlushInterval = absl::Milliseconds(20);
 constexpr absl::Duration kUpFlushTime = absl::Seconds(1);  // of what was said last
 
@@ -161,6 +162,8 @@ class Attendant {
   // Once the launcher is gone, or takes too long to say anything.
   void EndWhatIsLeft() {
     const absl::Time now = absl::Now();
+    // Woken long after the time at which it wanted to look, this process has stood still itself.
+    if (now >= heard_at_ + remote_.silence + kLate) heard_at_ = now;
     const bool gone = !connected_ || now >= heard_at_ + remote_.silence;
     if (gone && !remote_.detached && !ends_at_.has_value()) {
       Say("tug: warning: the connection to `tug launch` is lost: ending");

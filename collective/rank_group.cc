@@ -56,6 +56,7 @@ std::string CollectiveText(uint64_t elements, uint32_t type, uint32_t parts, uin
 RankGroup::RankGroup(RankGroupOptions options, Sinks sinks)
     : options_(std::move(options)),
       between_words_(options_.timeout / 8),
+      own_pauses_(options_.timeout / 4),
       sinks_(std::move(sinks)),
       over_network_(options_.peers.size()),
       copies_(kKeptBytes, nullptr),
@@ -364,16 +365,14 @@ bool RankGroup::ReadyToWait() {
 
 void RankGroup::OnTick(absl::Time now) {
   now_ = now;
-  // Who was stopped itself has heard nobody meanwhile.
-  if (now - last_tick_ > options_.timeout / 4 && last_tick_ != absl::InfinitePast()) {
+  if (const absl::Duration pause = own_pauses_.Pass(now); pause > absl::ZeroDuration()) {
     for (auto& [number, running] : runs_) {
       for (PeerTimes& times : running.times) {
-        times.elements = std::min(now, times.elements + (now - last_tick_));
+        times.elements = std::min(now, times.elements + pause);
         if (times.heard != absl::InfinitePast()) times.heard = now;
       }
     }
   }
-  last_tick_ = now;
   for (uint32_t rank = 0; rank < world(); ++rank) {
     for (auto& [number, running] : runs_) {
       CheckPeer(number, running, rank, now);

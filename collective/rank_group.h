@@ -36,6 +36,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/own_pauses.h"
 #include "collective/collective_run.h"
 #include "collective/element_type.h"
 #include "collective/message_board.h"
@@ -190,6 +191,7 @@ class RankGroup {
 
   const RankGroupOptions options_;
   const absl::Duration between_words_;  // of a rank that is at work
+  OwnPauses own_pauses_;
   const Sinks sinks_;
   std::unordered_map<PeerId, uint32_t> ranks_;
   std::vector<bool> over_network_;                         // by rank
@@ -209,7 +211,6 @@ class RankGroup {
   uint64_t early_bytes_ = 0;
   uint64_t early_messages_ = 0;
   uint64_t ignored_messages_ = 0;
-  absl::Time last_tick_ = absl::InfinitePast();
   absl::Time now_;
   absl::Status status_;
   std::optional<uint32_t> failed_rank_;

@@ -14,6 +14,10 @@ bool BestTracker::WillBeEvaluated(uint64_t version) const {
   return version > newest_eval_ && eval_interval_ > 0 && version % eval_interval_ == 0;
 }
 
+bool BestTracker::MayBecomeBest(uint64_t version) const {
+  return enabled_ && (WillBeEvaluated(version) || losses_.contains(version));
+}
+
 std::vector<uint64_t> BestTracker::HeldBeside(uint64_t version) const {
   std::vector<uint64_t> held;
   for (const uint64_t other : committed_) {

@@ -17,6 +17,7 @@ CheckpointCollector::CheckpointCollector(uint32_t lanes, uint32_t clocks,
 void CheckpointCollector::SetPlacement(uint32_t placement, std::span<const uint32_t> owners) {
   TUG_CHECK(!owners.empty());
   placement_ = placement;
+  newest_of_lane_.clear();
   has_part_.assign(1 + size_t{*std::max_element(owners.begin(), owners.end())}, false);
   for (const uint32_t lane : owners) has_part_[lane] = true;
   lanes_ = static_cast<uint32_t>(std::count(has_part_.begin(), has_part_.end(), true));
@@ -42,7 +43,7 @@ void CheckpointCollector::ForgetResiduals(uint32_t virtual_worker, uint64_t vers
 
 bool CheckpointCollector::AwaitsResiduals() const {
   return std::any_of(open_.begin(), open_.end(), [this](const auto& entry) {
-    return entry.second.arrived == lanes_ && !IsWhole(entry.first, entry.second);
+    return HasLanes(entry.second) && !IsWhole(entry.first, entry.second);
   });
 }
 
@@ -64,12 +65,22 @@ bool CheckpointCollector::Wants(const CheckpointPart& part) const {
   return !open->second.parts[part.lane()].has_value();
 }
 
-// Neither residuals alone, of a version that lanes may have given up, nor one that a virtual worker
-// has yet to come to, hold a newer version up.
+// A heartbeat's parts are judged together before the first of them is added (Coordinator's
+// journal): none may come in that was refused then. So neither may a version that some lane has
+// passed.
 bool CheckpointCollector::HasRoomFor(uint64_t version) const {
-  if (open_.size() < kMaxOpen) return true;
-  const auto& [oldest, open] = *open_.begin();
-  return oldest < version && (open.arrived == 0 || open.arrived == lanes_);
+  for (const auto& [lane, newest] : newest_of_lane_) {
+    if (newest > version) return false;
+  }
+  return open_.size() < kMaxOpen || open_.begin()->first < version;
+}
+
+void CheckpointCollector::DropPassed(uint32_t lane, uint64_t version) {
+  uint64_t& newest = newest_of_lane_[lane];
+  newest = std::max(newest, version);
+  std::erase_if(open_, [&](const auto& entry) {
+    return entry.first < newest && !entry.second.parts[lane].has_value();
+  });
 }
 
 std::vector<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& part) {
@@ -80,14 +91,8 @@ std::vector<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& 
     newest = std::max(newest, part.version());
     whole = TakeWhole();
   }
-  if (open_.size() == kMaxOpen && !open_.contains(part.version())) {
-    const auto oldest = open_.begin();
-    if (oldest->second.arrived == lanes_) {
-      whole.push_back(Take(oldest->first));
-    } else {
-      open_.erase(oldest);
-    }
-  }
+  if (!part.has_virtual_worker()) DropPassed(part.lane(), part.version());
+  if (open_.size() == kMaxOpen && !open_.contains(part.version())) open_.erase(open_.begin());
   Open& open = open_[part.version()];
   open.parts.resize(has_part_.size());
   if (part.has_virtual_worker()) {
@@ -97,7 +102,15 @@ std::vector<CollectedCheckpoint> CheckpointCollector::Add(const CheckpointPart& 
     ++open.arrived;
   }
   for (CollectedCheckpoint& each : TakeWhole()) whole.push_back(std::move(each));
+  if (const auto oldest = OldestOverdue(); oldest.has_value()) whole.push_back(Take(*oldest));
   return whole;
+}
+
+std::optional<uint64_t> CheckpointCollector::OldestOverdue() const {
+  const auto has_lanes = [this](const auto& entry) { return HasLanes(entry.second); };
+  const auto awaited = std::count_if(open_.begin(), open_.end(), has_lanes);
+  if (static_cast<size_t>(awaited) <= kMaxAwaited) return std::nullopt;
+  return std::find_if(open_.begin(), open_.end(), has_lanes)->first;
 }
 
 std::vector<CollectedCheckpoint> CheckpointCollector::TakeWhole() {
@@ -112,7 +125,7 @@ std::vector<CollectedCheckpoint> CheckpointCollector::TakeWhole() {
 }
 
 bool CheckpointCollector::IsWhole(uint64_t version, const Open& open) const {
-  if (open.arrived < lanes_) return false;
+  if (!HasLanes(open)) return false;
   if (version == 0) return true;  // nothing has been pushed
   for (uint32_t v = 0; v < carried_.size(); ++v) {
     if (!carried_[v] || open.residuals.contains(v)) continue;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/part_report.h"
 #include "proto/control.pb.h"
 
 namespace tug {
@@ -25,10 +26,17 @@ struct CollectedCheckpoint {
 // Gathers lanes' parts until a checkpoint is whole; with error feedback also a part of each virtual
 // worker that is carried: what its pushes had left out. Repeats, parts of another placement of
 // segments, and parts that no correct lane or worker sends, change nothing. Not thread-safe.
+//
+// Steps may be far shorter than the time between two heartbeats, so that a lane tells of hundreds
+// of checkpoints at once. Lanes report in order of version: a checkpoint that a lane has passed
+// without a part of its own can never become whole, and is dropped. (Its folder goes when the next
+// one is committed: CommitCheckpoint.)
 class CheckpointCollector {
  public:
-  // Checkpoints whose parts are still arriving; a lane, or worker, writes one at a time.
-  static constexpr size_t kMaxOpen = 16;
+  // Checkpoints whose parts are still arriving; a newer one takes the place of the oldest.
+  static constexpr size_t kMaxOpen = PartReports::kMost;
+  // Those that lack parts of virtual workers only: the oldest goes without.
+  static constexpr size_t kMaxAwaited = 16;
 
   // REQUIRES: lanes >= 1. `clocks`: how many of them a part has; 0: none, whatever it says.
   // Versions up to `newest_whole` are old; none: the job writes its initial weights too, version 0.
@@ -55,7 +63,7 @@ class CheckpointCollector {
   bool Wants(const CheckpointPart& part) const;
   // The checkpoints that became whole with this part, ascending. A virtual worker writes in order
   // of version: with its part those before lack nothing of it. And the oldest is whole as it is
-  // where virtual workers are so far behind lanes that the part has no room.
+  // where virtual workers are more than kMaxAwaited checkpoints behind lanes.
   std::vector<CollectedCheckpoint> Add(const CheckpointPart& part);
 
  private:
@@ -64,15 +72,22 @@ class CheckpointCollector {
     std::vector<std::optional<CheckpointPart>> parts;  // by lane
     std::map<uint32_t, CheckpointPart> residuals;      // by virtual worker
   };
+  // Whether a checkpoint of this version, of which there is nothing yet, may come in.
   bool HasRoomFor(uint64_t version) const;
+  // The lane is past older versions.
+  void DropPassed(uint32_t lane, uint64_t version);
+  bool HasLanes(const Open& open) const { return open.arrived == lanes_; }
   bool IsWhole(uint64_t version, const Open& open) const;
   // All that are, ascending.
   std::vector<CollectedCheckpoint> TakeWhole();
+  // Of more than kMaxAwaited.
+  std::optional<uint64_t> OldestOverdue() const;
   CollectedCheckpoint Take(uint64_t version);
 
   uint32_t placement_ = 0;                        // View.placement
   std::vector<bool> has_part_;                    // by lane
   uint32_t lanes_;                                // that have one
+  std::map<uint32_t, uint64_t> newest_of_lane_;   // version of its newest part, in this placement
   std::vector<bool> carried_;                     // by virtual worker
   std::map<uint32_t, uint64_t> newest_residual_;  // by virtual worker: of which it had a part
   const uint32_t clocks_;

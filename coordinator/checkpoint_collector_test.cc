@@ -172,9 +172,10 @@ TEST(CheckpointCollector, ResidualsAloneHoldNoNewerCheckpointUp) {
     EXPECT_TRUE(collector.Wants(Residual(0, version)));
     EXPECT_TRUE(collector.Add(Residual(0, version)).empty());
   }
-  EXPECT_TRUE(collector.Add(Part(0, 1000)).empty());
-  EXPECT_TRUE(collector.Add(Residual(0, 1000)).empty());
-  EXPECT_EQ(collector.Add(Residual(1, 1000)).size(), 1u);
+  constexpr uint64_t kNewest = 4 * CheckpointCollector::kMaxOpen;
+  EXPECT_TRUE(collector.Add(Part(0, kNewest)).empty());
+  EXPECT_TRUE(collector.Add(Residual(0, kNewest)).empty());
+  EXPECT_EQ(collector.Add(Residual(1, kNewest)).size(), 1u);
 }
 
 TEST(CheckpointCollector, WhoHasPassedALaterVersionIsDoneWithThoseBefore) {
@@ -206,7 +207,7 @@ TEST(CheckpointCollector, AVirtualWorkerFarBehindHoldsNoNewerCheckpointUp) {
   collector.SetCarried({true, true});
   EXPECT_TRUE(collector.Add(Residual(1, 1, "")).empty());
   uint64_t newest_whole = 0;
-  for (uint64_t version = 2; version <= 3 * CheckpointCollector::kMaxOpen; ++version) {
+  for (uint64_t version = 2; version <= 3 * CheckpointCollector::kMaxAwaited; ++version) {
     ASSERT_TRUE(collector.Wants(Part(0, version)));
     for (const CheckpointPart& part : {Part(0, version), Residual(0, version)}) {
       for (const CollectedCheckpoint& whole : collector.Add(part)) {
@@ -216,12 +217,54 @@ TEST(CheckpointCollector, AVirtualWorkerFarBehindHoldsNoNewerCheckpointUp) {
       }
     }
   }
-  EXPECT_EQ(newest_whole, 2 * CheckpointCollector::kMaxOpen);
+  EXPECT_EQ(newest_whole, 2 * CheckpointCollector::kMaxAwaited);
   const std::vector<CollectedCheckpoint> whole =
-      collector.Add(Residual(1, 3 * CheckpointCollector::kMaxOpen));
-  ASSERT_EQ(whole.size(), CheckpointCollector::kMaxOpen);
-  EXPECT_EQ(whole.back().version, 3 * CheckpointCollector::kMaxOpen);
+      collector.Add(Residual(1, 3 * CheckpointCollector::kMaxAwaited));
+  ASSERT_EQ(whole.size(), CheckpointCollector::kMaxAwaited);
+  EXPECT_EQ(whole.back().version, 3 * CheckpointCollector::kMaxAwaited);
   EXPECT_EQ(whole.back().parts.size(), 3u);
+}
+
+TEST(CheckpointCollector, DropsWhatALaneHasPassed) {
+  CheckpointCollector collector(2, 0, 0);
+  for (uint64_t version = 1; version <= 100; ++version) {
+    EXPECT_TRUE(collector.Add(Part(0, version)).empty());
+  }
+  EXPECT_TRUE(collector.Add(Part(1, 150)).empty());
+  EXPECT_FALSE(collector.Wants(Part(0, 100))) << "lane 1 has passed it";
+  EXPECT_FALSE(collector.Wants(Part(0, 149)));
+  EXPECT_TRUE(collector.Wants(Part(0, 151)));
+  EXPECT_TRUE(collector.Add(Part(0, 151)).empty());
+  EXPECT_FALSE(collector.Wants(Part(1, 150))) << "lane 0 has passed it";
+  const auto whole = collector.Add(Part(1, 151));
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].version, 151u);
+}
+
+TEST(CheckpointCollector, BeginsAnewWithAnotherPlacement) {
+  CheckpointCollector collector(2, 0, 0);
+  EXPECT_TRUE(collector.Add(Part(1, 10)).empty());
+  const std::vector<uint32_t> owners = {0, 1};
+  collector.SetPlacement(2, owners);
+  for (const uint32_t lane : {0, 1}) {
+    CheckpointPart part = Part(lane, 5);
+    part.set_placement(2);
+    ASSERT_TRUE(collector.Wants(part)) << "lanes take their snapshots again";
+    EXPECT_EQ(collector.Add(part).size(), lane);
+  }
+}
+
+// A lane that does not report holds nobody up.
+TEST(CheckpointCollector, WhenItIsFullTheOldestGivesWay) {
+  CheckpointCollector collector(2, 0, 0);
+  constexpr uint64_t kVersions = CheckpointCollector::kMaxOpen + 10;
+  for (uint64_t version = 1; version <= kVersions; ++version) {
+    ASSERT_TRUE(collector.Wants(Part(0, version)));
+    EXPECT_TRUE(collector.Add(Part(0, version)).empty());
+  }
+  EXPECT_FALSE(collector.Wants(Part(1, 10)));
+  EXPECT_EQ(collector.Add(Part(1, 11)).size(), 1u);
+  EXPECT_EQ(collector.Add(Part(1, kVersions)).size(), 1u);
 }
 
 }  // namespace

@@ -33,11 +33,15 @@ std::string PredictionText(const NodeCounters& counters) {
   return text;
 }
 
+// Some ticks may be late.
+constexpr absl::Duration kShortestPause = absl::Milliseconds(200);
+
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
       failure_timeout_(absl::Milliseconds(options_.config.fault().failure_timeout_ms())),
+      own_pauses_(std::max(failure_timeout_ / 2, kShortestPause)),
       membership_(options_.config.cluster(), failure_timeout_),
       blocks_(options_.config, options_.layout),
       timeline_(std::make_unique<Timeline>(options_.config, options_.start)),
@@ -391,6 +395,7 @@ void Coordinator::Stop(absl::Time now) {
 }
 
 void Coordinator::OnTick(absl::Time now) {
+  ForgiveOwnPause(now);
   for (const uint32_t id : membership_.Silent(now, failure_timeout_)) {
     const Member* const member = membership_.Find(id);
     if (member == nullptr || Ended()) break;
@@ -405,6 +410,17 @@ void Coordinator::OnTick(absl::Time now) {
   const auto before = Mark();
   Advance(now);
   if (Mark() != before) Keep(now, [](JournalRecord& record) { record.mutable_passed(); });
+}
+
+void Coordinator::ForgiveOwnPause(absl::Time now) {
+  const absl::Duration pause = own_pauses_.Pass(now);
+  if (pause == absl::ZeroDuration()) return;
+  for (const auto& [id, unused] : membership_.members()) {
+    Member& member = *membership_.Find(id);
+    member.last_heard = std::min(now, member.last_heard + pause);
+  }
+  if (Ended()) ended_at_ = std::min(now, ended_at_ + pause);
+  if (rolling_back_) rolling_back_since_ = std::min(now, rolling_back_since_ + pause);
 }
 
 void Coordinator::OnTrouble(const std::string& what, absl::Time now) {

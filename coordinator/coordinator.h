@@ -49,6 +49,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/own_pauses.h"
 #include "checkpoint/best_checkpoint.h"
 #include "coordinator/best_tracker.h"
 #include "coordinator/early_stop.h"
@@ -161,7 +162,8 @@ class Coordinator {
   absl::StatusOr<DrainReply> OnDrain(uint32_t node_id, absl::Time now);
   // The connection that a node keeps open while it lives is closed.
   void OnGone(uint32_t node_id, uint64_t job, absl::Time now);
-  // Time passes. Call it at least every 100 ms or so.
+  // Time passes. Call it at least every 100 ms or so: after a much longer gap this process has
+  // stood still itself, and counts nobody's silence meanwhile.
   void OnTick(absl::Time now);
   // The coordinator itself cannot go on, and why.
   void OnTrouble(const std::string& what, absl::Time now);
@@ -227,6 +229,7 @@ class Coordinator {
   void AbsorbParts(const Member& member, const HeartbeatRequest& request, absl::Time now);
   // It is whole.
   void AddCommit(const CollectedCheckpoint& whole);
+  void SkipCommits();
   // Other workers carry virtual workers, or somebody has gone: whose residual a checkpoint waits
   // for.
   void SetCarried();
@@ -316,6 +319,7 @@ class Coordinator {
   // Those that have not sent theirs have had kTracePatience.
   bool TraceIsOverdue(absl::Time now) const;
   void EndTrace();
+  void ForgiveOwnPause(absl::Time now);
   void Finish(absl::Time now);
   void Fail(const std::string& what, absl::Time now);
   // Why the job failed, and how to resume it. Empty unless it failed. The text changes when a
@@ -328,6 +332,7 @@ class Coordinator {
 
   const CoordinatorOptions options_;
   const absl::Duration failure_timeout_;
+  OwnPauses own_pauses_;
   Membership membership_;
   JobBlocks blocks_;
   std::unique_ptr<Timeline> timeline_;   // never null

@@ -1,5 +1,6 @@
 // Checkpoints: parts that lanes and workers write, and commits.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -74,6 +75,20 @@ void Coordinator::AddCommit(const CollectedCheckpoint& whole) {
     manifest.set_validation_loss(timeline_->progress.newest_eval()->loss);
   }
   waiting_commits_.push_back(std::move(commit));
+  SkipCommits();
+}
+
+// Of checkpoints that follow one another faster than they can be committed, those that the next
+// commits would delete.
+void Coordinator::SkipCommits() {
+  const size_t keep = std::max<size_t>(options_.config.checkpoint().keep(), 1);
+  if (waiting_commits_.size() <= keep) return;
+  const auto kept = waiting_commits_.end() - static_cast<std::ptrdiff_t>(keep);
+  const auto skipped =
+      std::remove_if(waiting_commits_.begin(), kept, [this](const CommitCheckpointAction& commit) {
+        return !best_->MayBecomeBest(commit.manifest.version());
+      });
+  waiting_commits_.erase(skipped, kept);
 }
 
 // A virtual worker of a lost worker holds no checkpoint up before another one has it, nor does one
@@ -102,8 +117,9 @@ void Coordinator::ReleaseCommit() {
   committing_ = commit.manifest.version();
   committing_clocks_.assign(commit.manifest.clocks().begin(), commit.manifest.clocks().end());
   committing_residuals_ = ResidualsIn(commit.manifest);
-  // Every earlier version is committed by now, and what became the best of them stands before this
-  // action. So a version that becomes the best later is held here, or is not committed yet.
+  // Every earlier version that may become the best is committed by now, and what became the best of
+  // them stands before this action. So a version that becomes the best later is held here, or is
+  // not committed yet.
   commit.held = best_->HeldBeside(*committing_);
   actions_.emplace_back(std::move(commit));
 }

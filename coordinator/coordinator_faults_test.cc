@@ -378,5 +378,19 @@ TEST_F(CoordinatorFaultsTest, AStopWhileTheJobGoesBackSaysWhatItLeaves) {
   }
 }
 
+// Nobody could be heard meanwhile.
+TEST_F(CoordinatorFaultsTest, ACoordinatorThatStoodStillItselfBlamesNobody) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  job.Pass(absl::Seconds(1));
+  job.StandStill(absl::Seconds(60));
+  EXPECT_EQ(Notices(job), "");
+  job.Pass(absl::Seconds(3));
+  for (const uint32_t id : {1, 2}) job.Send(job.ReadyBeat(id));
+  EXPECT_EQ(Notices(job), "");
+  job.Pass(absl::Seconds(2));
+  EXPECT_THAT(Notices(job), HasSubstr("worker 3 (host, pid 102) was lost: no heartbeat for "));
+}
+
 }  // namespace
 }  // namespace tug

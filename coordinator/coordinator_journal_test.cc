@@ -66,8 +66,7 @@ TEST_F(JournaledJob, MembersCountAsHeardOfWhenTheJobIsTakenUp) {
   const auto again = Again();
   const absl::Time later = job_.now() + absl::Seconds(50);
   again->OnTakenUp(later);
-  again->OnTick(later);
-  again->OnTick(later + absl::Seconds(4));
+  for (int second = 0; second <= 4; ++second) again->OnTick(later + absl::Seconds(second));
   EXPECT_EQ(again->OnStatus(later).nodes_size(), 3);
   ASSERT_TRUE(again->OnHeartbeat(job_.ReadyBeat(1), later + absl::Seconds(4)).ok());
   again->OnTick(later + absl::Seconds(6));

@@ -124,7 +124,7 @@ TEST(Coordinator, FailsNamingTheLostNodeAndTheCheckpoint) {
   EXPECT_TRUE(job.Take<JobEnded>().empty());
   const HeartbeatReply reply = job.Send(job.Beat(3));
   EXPECT_EQ(reply.failure(),
-            "server 2 (host, pid 2) was lost: no heartbeat for 5.5 s, and with it a part of the "
+            "server 2 (host, pid 2) was lost: no heartbeat for 5.1 s, and with it a part of the "
             "weights; fault.max_rollbacks = 0 allows no further return to a checkpoint; "
             "resume with: tug train JOB --resume /runs/job-1 (step 5)");
   const auto ended = job.Take<JobEnded>();

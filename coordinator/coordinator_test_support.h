@@ -96,6 +96,11 @@ class JobUnderTest {
   }
 
   void Pass(absl::Duration time) {
+    const absl::Time end = now_ + time;
+    while (now_ < end) StandStill(std::min(end - now_, absl::Milliseconds(100)));
+  }
+  // As a process does that is stopped.
+  void StandStill(absl::Duration time) {
     now_ += time;
     coordinator_.OnTick(now_);
   }

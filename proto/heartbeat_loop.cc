@@ -15,6 +15,7 @@
 #include "base/host_identity.h"
 #include "base/host_name.h"
 #include "base/log.h"
+#include "base/own_pauses.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "proto/trace_messages.h"
@@ -36,7 +37,8 @@ class Beats {
         tell_patience_(absl::Milliseconds(registered.config().fault().failure_timeout_ms())),
         patience_(absl::Milliseconds(registered.config().fault().coordinator_timeout_ms())),
         run_dir_(registered.run_dir()),
-        presence_(client.StayPresent(registered.node_id(), registered.job())) {
+        presence_(client.StayPresent(registered.node_id(), registered.job())),
+        own_pauses_(kControlCallTimeout + 2 * interval_ + kSilence) {
     base_.set_node_id(registered.node_id());
     base_.set_job(registered.job());
   }
@@ -50,6 +52,7 @@ class Beats {
       const absl::Status failure = own_failure_.ok() ? callbacks_.failure() : own_failure_;
       if (!failure.ok()) request.set_failure(std::string(failure.message()));
       const absl::StatusOr<HeartbeatReply> reply = Beat(request);
+      answered_ = std::min(time_.Now(), answered_ + own_pauses_.Pass(time_.Now()));
       const bool lost =
           absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status());
       const absl::Duration silence = time_.Now() - answered_;
@@ -161,7 +164,8 @@ class Beats {
   const std::string run_dir_;
   std::unique_ptr<PresenceCall> presence_;
   const RealTime time_;
-  absl::Time answered_;        // the newest heartbeat that was
+  OwnPauses own_pauses_;
+  absl::Time answered_;        // the newest heartbeat that was, later by own pauses
   bool silence_told_ = false;  // to people
   HeartbeatRequest base_;
   bool leaving_ = false;

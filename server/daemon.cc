@@ -244,11 +244,12 @@ absl::Status RunServer(const ServerOptions& options) {
     return absl::OkStatus();
   };
   absl::Status placed;
-  callbacks.on_reply = [&](const HeartbeatReply& reply, const HeartbeatRequest&) {
+  callbacks.on_reply = [&](const HeartbeatReply& reply, const HeartbeatRequest& sent) {
     if (reply.has_next_view() && reply.next_view().lanes_size() > 0) {
       placed.Update(take_placement(reply.next_view()));
     }
     for (const std::unique_ptr<LaneThread>& lane : lanes) {
+      lane->OnHeard(sent);
       if (reply.has_next_view() && placed.ok()) lane->SetNextView(reply.next_view());
       lane->SetFinal(reply.final_version(),
                      {reply.final_clocks().begin(), reply.final_clocks().end()});

@@ -93,6 +93,8 @@ class LaneThread {
   void SetFinal(uint64_t version, std::vector<uint64_t> clocks);
   // Takes effect within a tick; then report() has its number.
   void SetSchedule(const Schedule& schedule);
+  // The heartbeat, with report(), was answered.
+  void OnHeard(const HeartbeatRequest& sent);
   Report report() const;
 
  private:

@@ -29,6 +29,10 @@ LaneThread::Report LaneThread::report() const {
   return report;
 }
 
+void LaneThread::OnHeard(const HeartbeatRequest& sent) {
+  if (snapshots_ != nullptr) snapshots_->OnHeard(sent);
+}
+
 void LaneThread::NoteShardMemory() {
   if (shard_ == nullptr) return;
   most_sum_bytes_ = std::max(most_sum_bytes_, shard_->most_held_bytes());

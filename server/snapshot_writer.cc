@@ -4,13 +4,10 @@
 #include <utility>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/part_report.h"
 
 namespace tug {
 namespace {
 
-// Reported again with every heartbeat; one gets through long before so many more are written.
-constexpr size_t kPartsKept = 8;
 // One more than the two that segments can lie apart, and one that is left over.
 constexpr size_t kMostFilling = 4;
 
@@ -54,7 +51,7 @@ void SnapshotWriter::SetPlace(const Place& place) {
   absl::MutexLock lock(&mutex_);
   place_ = place;
   full_.reset();
-  parts_.clear();
+  parts_.Clear();
 }
 
 void SnapshotWriter::Add(const SegmentSnapshot& snapshot) {
@@ -110,7 +107,16 @@ void SnapshotWriter::AwaitIdle() {
 
 std::vector<CheckpointPart> SnapshotWriter::parts() const {
   absl::MutexLock lock(&mutex_);
-  return parts_;
+  return {parts_.parts().begin(), parts_.parts().end()};
+}
+
+void SnapshotWriter::OnHeard(const HeartbeatRequest& sent) {
+  absl::MutexLock lock(&mutex_);
+  for (const CheckpointPart& part : sent.parts()) {
+    if (part.lane() == place_.lane_index && part.placement() == place_.placement) {
+      parts_.OnHeard(part.version());
+    }
+  }
 }
 
 void SnapshotWriter::Loop() {
@@ -129,8 +135,7 @@ void SnapshotWriter::Loop() {
     mutex_.Lock();
     writing_.reset();
     if (part.placement() != place_.placement) continue;
-    parts_.push_back(std::move(part));
-    if (parts_.size() > kPartsKept) parts_.erase(parts_.begin());
+    parts_.Add(std::move(part));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "base/lease.h"
 #include "base/time_source.h"
+#include "checkpoint/part_report.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
 #include "server/lane_memory.h"
@@ -62,8 +63,10 @@ class SnapshotWriter {
   void Add(const SegmentSnapshot& snapshot);
   // Lane thread: another placement. Does not wait.
   void SetPlace(const Place& place);
-  // The newest parts finished in this placement, failed ones with their error. Thread-safe.
+  // What is to be reported of this placement, failed parts with their error. Thread-safe.
   std::vector<CheckpointPart> parts() const;
+  // The heartbeat was answered. Thread-safe.
+  void OnHeard(const HeartbeatRequest& sent);
 
  private:
   struct Copy {
@@ -94,7 +97,7 @@ class SnapshotWriter {
   Place place_ ABSL_GUARDED_BY(mutex_);                      // set by the lane's thread
   std::optional<Checkpoint> full_ ABSL_GUARDED_BY(mutex_);   // handed to the thread
   std::optional<uint32_t> writing_ ABSL_GUARDED_BY(mutex_);  // placement of what it writes
-  std::vector<CheckpointPart> parts_ ABSL_GUARDED_BY(mutex_);
+  PartReports parts_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

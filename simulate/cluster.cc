@@ -129,7 +129,9 @@ class ClusterRun {
 
   Nodes& NodesOf(NodeKind kind) { return kind == SERVER ? servers_ : workers_; }
   void StartNode(NodeKind kind, bool spare = false);
+  bool Answers() const { return coordinator_ != nullptr && !coordinator_frozen_; }
   void KillCoordinator(const FaultEvent& fault);
+  void FreezeCoordinator(const FaultEvent& fault);
   void TakeUp();
   void Drain(SimulatedNode& node, const FaultEvent& fault);
   void Befall(const FaultEvent& fault);
@@ -149,6 +151,7 @@ class ClusterRun {
   const CoordinatorOptions coordinator_options_;
   MemoryJournal journal_;
   std::unique_ptr<Coordinator> coordinator_;  // null while there is none
+  bool coordinator_frozen_ = false;
   SimulatedWorld world_;
   Actions actions_;
   Nodes servers_;
@@ -181,13 +184,13 @@ ClusterRun::ClusterRun(const SimulationOptions& options, const SegmentTable& tab
 
 void ClusterRun::StartNode(NodeKind kind, bool spare) {
   const auto do_register = [this](const RegisterRequest& request) -> absl::StatusOr<RegisterReply> {
-    if (coordinator_ == nullptr) return absl::UnavailableError("there is no coordinator");
+    if (!Answers()) return absl::UnavailableError("no coordinator answers");
     absl::StatusOr<RegisterReply> reply = coordinator_->OnRegister(request, time_.Now());
     actions_.Run(*coordinator_);
     return reply;
   };
   const auto heartbeat = [this](const HeartbeatRequest& request) -> absl::StatusOr<HeartbeatReply> {
-    if (coordinator_ == nullptr) return absl::UnavailableError("there is no coordinator");
+    if (!Answers()) return absl::UnavailableError("no coordinator answers");
     absl::StatusOr<HeartbeatReply> reply = coordinator_->OnHeartbeat(request, time_.Now());
     actions_.Run(*coordinator_);
     return reply;
@@ -227,7 +230,7 @@ void ClusterRun::Befall(const FaultEvent& fault) {
       StartNode(SERVER);
       break;
     case FaultKind::kStop:
-      if (coordinator_ == nullptr) return;
+      if (!Answers()) return;
       world_.Say("the job is asked to stop");
       result_.stopped_waiting |= coordinator_->phase() == WAITING;
       coordinator_->OnStop(time_.Now());
@@ -236,6 +239,10 @@ void ClusterRun::Befall(const FaultEvent& fault) {
     case FaultKind::kKillCoordinator:
       if (coordinator_ == nullptr) return;
       KillCoordinator(fault);
+      break;
+    case FaultKind::kFreezeCoordinator:
+      if (!Answers()) return;
+      FreezeCoordinator(fault);
       break;
     default:
       if (victim == nullptr) return;
@@ -263,7 +270,14 @@ void ClusterRun::Befall(const FaultEvent& fault) {
 void ClusterRun::KillCoordinator(const FaultEvent& fault) {
   world_.Say("the coordinator is killed");
   coordinator_.reset();
+  coordinator_frozen_ = false;
   time_.Schedule(fault.lasts, [this] { TakeUp(); });
+}
+
+void ClusterRun::FreezeCoordinator(const FaultEvent& fault) {
+  world_.Say("the coordinator stands still");
+  coordinator_frozen_ = true;
+  time_.Schedule(fault.lasts, [this] { coordinator_frozen_ = false; });
 }
 
 // As the daemon does: of what the journal's records led to, only what has not been answered is
@@ -290,7 +304,7 @@ void ClusterRun::TakeUp() {
 }
 
 void ClusterRun::Drain(SimulatedNode& node, const FaultEvent& fault) {
-  if (coordinator_ == nullptr) return;
+  if (!Answers()) return;
   const absl::StatusOr<DrainReply> reply = coordinator_->OnDrain(node.node_id(), time_.Now());
   actions_.Run(*coordinator_);
   if (!reply.ok()) return world_.Say(std::string(reply.status().message()));
@@ -303,7 +317,7 @@ void ClusterRun::Drain(SimulatedNode& node, const FaultEvent& fault) {
 void ClusterRun::Kill(SimulatedNode& node, const FaultEvent& fault) {
   const NodeKind kind = node.kind();
   node.Die();
-  if (fault.seen_at_once && coordinator_ != nullptr) {
+  if (fault.seen_at_once && Answers()) {
     coordinator_->OnGone(node.node_id(), options_.seed, time_.Now());
     actions_.Run(*coordinator_);
   }
@@ -344,7 +358,7 @@ void ClusterRun::OnExit(const SimulatedNode& node) {
 // ---- the run ----
 
 void ClusterRun::Tick() {
-  if (coordinator_ != nullptr) {
+  if (Answers()) {
     coordinator_->OnTick(time_.Now());
     actions_.Run(*coordinator_);
   }

@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "simulate/cluster.h"
 #include "simulate/cluster_test_support.h"
 
@@ -227,6 +228,28 @@ TEST(SimulatedFaults, WithErrorFeedbackAVirtualWorkerFarBehindKeepsNoJobFromItsE
       ASSERT_TRUE(result.status.ok()) << result.status;
       ASSERT_FALSE(result.checkpoints.empty());
       EXPECT_EQ(result.checkpoints.back(), 60u);
+    }
+  }
+}
+
+// Hundreds of steps to a heartbeat, whose instants differ from server to server: so do the newest
+// checkpoints that servers tell of.
+TEST(SimulatedFaults, CheckpointsFarMoreFrequentThanHeartbeatsAreCommittedAndEndTheJob) {
+  for (const uint64_t interval : {1, 2, 3}) {
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      SCOPED_TRACE(absl::StrCat("interval ", interval, ", seed ", seed));
+      SimulationOptions options = Job(3, 2, seed);
+      options.config.mutable_train()->set_steps(500);
+      options.config.mutable_checkpoint()->set_interval(interval);
+      options.config.mutable_checkpoint()->set_keep(2);
+      options.config.mutable_fault()->set_failure_timeout_ms(3000);
+      options.beat_interval = absl::Milliseconds(300);
+      options.max_compute = absl::Microseconds(100);
+      options.network = {absl::Microseconds(10), absl::Microseconds(20), 0, 0};
+      const SimulationResult result = Simulate(options);
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      EXPECT_GE(result.checkpoints.size(), 4u);
+      EXPECT_EQ(result.checkpoints.back(), 500u);
     }
   }
 }

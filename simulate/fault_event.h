@@ -20,14 +20,15 @@ enum class FaultKind : uint8_t {
   kJoinServer,
   kDrainWorker,  // is asked to leave; another one joins after `lasts`
   kDrainServer,
-  kKillCoordinator,  // and another one takes the job up after `lasts`
-  kStop,             // the job is asked to end in order
+  kKillCoordinator,    // and another one takes the job up after `lasts`
+  kFreezeCoordinator,  // it stands still for `lasts`
+  kStop,               // the job is asked to end in order
 };
-inline constexpr size_t kFaultKinds = 12;
+inline constexpr size_t kFaultKinds = 13;
 inline constexpr const char* kFaultNames[kFaultKinds] = {
-    "worker killed",  "server killed",  "worker frozen",      "server frozen",
-    "worker cut off", "server cut off", "worker joins",       "server joins",
-    "worker drained", "server drained", "coordinator killed", "job stopped"};
+    "worker killed",      "server killed",      "worker frozen", "server frozen",  "worker cut off",
+    "server cut off",     "worker joins",       "server joins",  "worker drained", "server drained",
+    "coordinator killed", "coordinator frozen", "job stopped"};
 inline const char* FaultName(FaultKind kind) { return kFaultNames[static_cast<size_t>(kind)]; }
 
 // One fault of a run, as far as it is known before the run: whom it meets depends on who lives

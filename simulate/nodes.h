@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/lease.h"
+#include "checkpoint/part_report.h"
 #include "exchange/control_board.h"
 #include "exchange/exchange.h"
 #include "exchange/segment_table.h"
@@ -168,6 +169,7 @@ class SimulatedServer final : public SimulatedNode {
       std::vector<uint64_t> clocks;  // lowest of them, where every push is an update
     };
     std::map<uint64_t, Snapshot> snapshots;  // by version
+    PartReports parts;
     uint64_t most_held_bytes = 0;
     uint64_t most_cached_bytes = 0;
   };
@@ -204,7 +206,6 @@ class SimulatedServer final : public SimulatedNode {
   uint32_t copied_placement_ = 0;
   std::optional<LiveSet> live_;
   uint32_t fence_ = 0;  // clocks are told of this view; 0: of none
-  std::vector<CheckpointPart> parts_;
   std::vector<Notice> notices_;
   uint32_t schedule_ = 0;  // number of the coordinator's in effect
   uint64_t schedule_changes_ = 0;
@@ -282,7 +283,7 @@ class SimulatedWorker final : public SimulatedNode {
   absl::Time step_began_ = absl::UnixEpoch();
   std::vector<StepReport> steps_;
   std::optional<DueResiduals> due_residuals_;  // where checkpoints have them
-  std::vector<CheckpointPart> parts_;
+  std::map<uint32_t, PartReports> parts_;      // by virtual worker
 };
 
 }  // namespace tug

@@ -132,7 +132,8 @@ void DrawJob(Draw& draw, Scenario& scenario) {
   JobConfig& job = options.config;
   job.set_seed(42);
   job.mutable_train()->set_steps(kSteps);
-  job.mutable_checkpoint()->set_interval(5);
+  job.mutable_checkpoint()->set_interval(draw.OneIn(2) ? 5 : draw.From(1, 4));
+  job.mutable_checkpoint()->set_keep(2);
   SetComm(*job.mutable_comm());
   constexpr SyncConfig::Policy kPolicies[] = {SyncConfig::BSP,   SyncConfig::BSP, SyncConfig::BSP,
                                               SyncConfig::SSP,   SyncConfig::SSP, SyncConfig::ASP,
@@ -213,11 +214,11 @@ void DrawCluster(Draw& draw, Scenario& scenario) {
 
 FaultEvent DrawFault(Draw& draw) {
   constexpr FaultKind kKinds[] = {
-      FaultKind::kKillWorker,     FaultKind::kKillWorker,   FaultKind::kKillServer,
-      FaultKind::kKillServer,     FaultKind::kFreezeWorker, FaultKind::kFreezeServer,
-      FaultKind::kCutWorker,      FaultKind::kCutServer,    FaultKind::kJoinWorker,
-      FaultKind::kJoinServer,     FaultKind::kDrainWorker,  FaultKind::kDrainServer,
-      FaultKind::kKillCoordinator};
+      FaultKind::kKillWorker,      FaultKind::kKillWorker,       FaultKind::kKillServer,
+      FaultKind::kKillServer,      FaultKind::kFreezeWorker,     FaultKind::kFreezeServer,
+      FaultKind::kCutWorker,       FaultKind::kCutServer,        FaultKind::kJoinWorker,
+      FaultKind::kJoinServer,      FaultKind::kDrainWorker,      FaultKind::kDrainServer,
+      FaultKind::kKillCoordinator, FaultKind::kFreezeCoordinator};
   FaultEvent fault;
   fault.kind = kKinds[draw.Below(std::size(kKinds))];
   fault.at = draw.Between(absl::ZeroDuration(), kFaultsWithin);
@@ -233,6 +234,9 @@ FaultEvent DrawFault(Draw& draw) {
   return fault;
 }
 
+bool OfCoordinator(FaultKind kind) {
+  return kind == FaultKind::kKillCoordinator || kind == FaultKind::kFreezeCoordinator;
+}
 bool LosesServer(FaultKind kind) {
   return kind == FaultKind::kKillServer || kind == FaultKind::kFreezeServer ||
          kind == FaultKind::kCutServer;
@@ -245,7 +249,7 @@ bool LosesWorker(FaultKind kind) {
 // Whether it befalls a job with sync.policy BACKUP too, which does not outlive the loss of a node:
 // it is to fail in order.
 bool IsForBackup(const FaultEvent& fault) {
-  return fault.kind == FaultKind::kKillCoordinator || fault.kind == FaultKind::kKillWorker ||
+  return OfCoordinator(fault.kind) || fault.kind == FaultKind::kKillWorker ||
          fault.kind == FaultKind::kKillServer;
 }
 
@@ -257,7 +261,7 @@ void DrawFaults(Draw& draw, Scenario& scenario) {
   for (uint32_t i = 0; i < count; ++i) {
     FaultEvent fault = DrawFault(draw);
     if (skips_steps && (!IsForBackup(fault) || draw.OneIn(2))) continue;
-    scenario.may_fail |= skips_steps && fault.kind != FaultKind::kKillCoordinator;
+    scenario.may_fail |= skips_steps && !OfCoordinator(fault.kind);
     // With others that take over, a worker of a job that runs need not be replaced, unless it is
     // the last one.
     const bool last = job.cluster().workers() <= count;
@@ -314,6 +318,7 @@ void DescribeUndisturbed(Scenario& scenario) {
   undisturbed.parking_bytes = kServerParkingBytes;
   undisturbed.max_control_delay = absl::Milliseconds(5);
   undisturbed.config.clear_straggler();
+  undisturbed.config.mutable_checkpoint()->set_keep(kSteps);
   if (undisturbed.config.comm().pull_format() != CommConfig::CHANGES) {
     undisturbed.config.mutable_checkpoint()->set_interval(1);
   }

@@ -28,7 +28,6 @@ void SimulatedServer::OnView(const View& view) {
   fence_ = 0;
   schedule_ = 0;
   lanes_.clear();
-  parts_.clear();
   for (uint32_t i = 0; i < config_.cluster().lanes_per_server(); ++i) {
     lanes_.push_back(std::make_unique<SimulatedLane>());
     StartLane(*lanes_.back(), i, view);
@@ -46,13 +45,13 @@ void SimulatedServer::TakePlacement(const View& view) {
   }
   placement_ = view.placement();
   copied_placement_ = 0;
-  parts_.clear();
   world_.Say(absl::StrCat(Name(), " takes up placement ", placement_));
   for (uint32_t i = 0; i < config_.cluster().lanes_per_server(); ++i) {
     if (joins) lanes_.push_back(std::make_unique<SimulatedLane>());
     SimulatedLane& lane = *lanes_[i];
     std::unique_ptr<Shard> before = std::move(lane.shard);
     lane.snapshots.clear();
+    lane.parts.Clear();
     if (joins) {
       Bind(lane, i);
     }
@@ -258,12 +257,14 @@ void SimulatedServer::OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& sna
   part.set_file(FileOf(lane, snapshot.version));
   part.set_placement(placement_);
   part.mutable_clocks()->Assign(all.clocks.begin(), all.clocks.end());
-  parts_.push_back(std::move(part));
+  lane.parts.Add(std::move(part));
 }
 
 void SimulatedServer::Report(HeartbeatRequest& request) {
   request.set_ready(!lanes_.empty());
-  for (const CheckpointPart& part : parts_) *request.add_parts() = part;
+  for (const auto& lane : lanes_) {
+    for (const CheckpointPart& part : lane->parts.parts()) *request.add_parts() = part;
+  }
   for (const Notice& notice : notices_) *request.add_notices() = notice;
   request.set_schedule(schedule_);
   const bool in_sync = std::all_of(lanes_.begin(), lanes_.end(),
@@ -280,7 +281,13 @@ void SimulatedServer::Report(HeartbeatRequest& request) {
   request.mutable_clocks()->Assign(clocks.begin(), clocks.end());
 }
 
-void SimulatedServer::OnReply(const HeartbeatReply& reply, const HeartbeatRequest&) {
+void SimulatedServer::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
+  for (const CheckpointPart& part : sent.parts()) {
+    if (part.placement() != placement_) continue;
+    for (const auto& lane : lanes_) {
+      if (part.lane() == lane->index_in_view) lane->parts.OnHeard(part.version());
+    }
+  }
   if (!lanes_.empty() && reply.schedule().number() > schedule_) {
     schedule_ = reply.schedule().number();
     SetPullCredit(reply.schedule().pull_credit_bytes());

@@ -164,7 +164,9 @@ void SimulatedWorker::LookForMail() {
 void SimulatedWorker::Report(HeartbeatRequest& request) {
   request.set_ready(machine_ != nullptr);
   for (const StepReport& step : steps_) *request.add_steps() = step;
-  for (const CheckpointPart& part : parts_) *request.add_parts() = part;
+  for (const auto& [virtual_worker, reports] : parts_) {
+    for (const CheckpointPart& part : reports.parts()) *request.add_parts() = part;
+  }
   if (machine_ == nullptr) return;
   request.set_started(machine_->begun().has_value());
   request.set_clock(machine_->begun().value_or(0));
@@ -177,6 +179,10 @@ void SimulatedWorker::Report(HeartbeatRequest& request) {
 void SimulatedWorker::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
   if (sent.known_view() >= timeline_view_) {  // else they are of a timeline before
     steps_.erase(steps_.begin(), steps_.begin() + sent.steps_size());
+    for (const CheckpointPart& part : sent.parts()) {
+      const auto reports = parts_.find(part.virtual_worker());
+      if (reports != parts_.end()) reports->second.OnHeard(part.version());
+    }
   }
   if (machine_ == nullptr || !reply.go()) return;
   if (!std::exchange(pulling_, true) && !PlacementModeOf(config_).frees_weights) {

@@ -14,16 +14,18 @@ namespace tug {
 void SimulatedWorker::SaveResiduals(uint32_t index, const std::vector<uint64_t>& due) {
   if (due.empty()) return;
   const uint32_t virtual_worker = virtual_workers_[index];
-  for (const uint64_t version : due) {
-    CheckpointPart& part = parts_.emplace_back();
-    part.set_virtual_worker(virtual_worker);
-    part.set_version(version);
-  }
   const std::vector<SegmentResidual> copy = exchange_->CopyResiduals(virtual_worker);
+  CheckpointPart part;
+  part.set_virtual_worker(virtual_worker);
+  for (const uint64_t version : due) {
+    part.set_version(version);
+    if (version == due.back() && !copy.empty()) {
+      part.set_file(absl::StrCat("timeline ", timeline_, ", step ", version, ", virtual worker ",
+                                 virtual_worker, " of node ", node_id_));
+    }
+    parts_[virtual_worker].Add(part);
+  }
   if (copy.empty()) return;
-  CheckpointPart& part = parts_.back();
-  part.set_file(absl::StrCat("timeline ", timeline_, ", step ", due.back(), ", virtual worker ",
-                             virtual_worker, " of node ", node_id_));
   SimulatedWorld::StoredResidual& stored = world_.residuals[part.file()];
   stored.virtual_worker = virtual_worker;
   for (const SegmentResidual& residual : copy) {
@@ -50,10 +52,8 @@ void SimulatedWorker::ForgetWhatOthersTake(const View& view) {
   for (const WorkerAssignment& place : view.workers()) {
     if (place.node_id() == node_id_) continue;
     for (int i = 0; i < place.virtual_workers_size(); ++i) {
-      std::erase_if(parts_, [&](const CheckpointPart& part) {
-        return part.virtual_worker() == place.virtual_workers(i) &&
-               part.version() > place.start_clocks(i);
-      });
+      const auto reports = parts_.find(place.virtual_workers(i));
+      if (reports != parts_.end()) reports->second.EraseAfter(place.start_clocks(i));
     }
   }
 }

@@ -8,8 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/part_report.h"
-#include "worker/due_residuals.h"
 
 namespace tug {
 namespace {
@@ -62,8 +60,7 @@ void ResidualWriter::Forget(uint32_t virtual_worker, uint64_t clock) {
   uint64_t& newest = newest_kept_.try_emplace(virtual_worker, clock).first->second;
   newest = std::min(newest, clock);
   const auto parts = parts_.find(virtual_worker);
-  if (parts == parts_.end()) return;
-  std::erase_if(parts->second, [&](const CheckpointPart& part) { return part.version() > newest; });
+  if (parts != parts_.end()) parts->second.EraseAfter(newest);
 }
 
 void ResidualWriter::Expect(uint32_t virtual_worker) {
@@ -82,19 +79,25 @@ void ResidualWriter::Add(Copy copy) {
 ResidualWriter::Report ResidualWriter::report() const {
   absl::MutexLock lock(&mutex_);
   Report report{.writing = next_.has_value() || writing_};
-  for (const auto& [virtual_worker, parts] : parts_) {
-    report.parts.insert(report.parts.end(), parts.begin(), parts.end());
+  for (const auto& [virtual_worker, reports] : parts_) {
+    report.parts.insert(report.parts.end(), reports.parts().begin(), reports.parts().end());
   }
   return report;
 }
 
-// Reported again with every heartbeat; one gets through long before so many more are written.
+void ResidualWriter::OnHeard(const HeartbeatRequest& sent) {
+  absl::MutexLock lock(&mutex_);
+  for (const CheckpointPart& part : sent.parts()) {
+    const auto reports = parts_.find(part.virtual_worker());
+    if (reports != parts_.end()) reports->second.OnHeard(part.version());
+  }
+}
+
 void ResidualWriter::Keep(CheckpointPart part) {
   const auto newest = newest_kept_.find(part.virtual_worker());
   if (newest != newest_kept_.end() && part.version() > newest->second) return;
-  std::vector<CheckpointPart>& parts = parts_[part.virtual_worker()];
-  parts.push_back(std::move(part));
-  if (parts.size() > DueResiduals::kMost) parts.erase(parts.begin());
+  PartReports& reports = parts_[part.virtual_worker()];
+  reports.Add(std::move(part));
 }
 
 void ResidualWriter::Loop() {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "checkpoint/part_report.h"
 #include "exchange/requests.h"
 #include "exchange/segment_table.h"
 #include "proto/control.pb.h"
@@ -58,11 +59,13 @@ class ResidualWriter {
   void Add(Copy copy);
 
   struct Report {
-    std::vector<CheckpointPart> parts = {};  // the newest, failed ones with their error
+    std::vector<CheckpointPart> parts = {};  // PartReports, failed ones with their error
     bool writing = false;                    // another one is to come
   };
   // Thread-safe.
   Report report() const;
+  // The heartbeat with a report was answered. Thread-safe.
+  void OnHeard(const HeartbeatRequest& sent);
 
  private:
   void Loop();
@@ -74,8 +77,7 @@ class ResidualWriter {
   mutable absl::Mutex mutex_;
   std::optional<Copy> next_ ABSL_GUARDED_BY(mutex_);  // handed to the thread
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  // By virtual worker, oldest first.
-  std::map<uint32_t, std::vector<CheckpointPart>> parts_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, PartReports> parts_ ABSL_GUARDED_BY(mutex_);  // by virtual worker
   // By virtual worker that others have: the newest version of which a part is kept.
   std::map<uint32_t, uint64_t> newest_kept_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

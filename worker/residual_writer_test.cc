@@ -92,11 +92,15 @@ TEST_F(ResidualWriterTest, WhoHasNothingHasAPartWithoutAFile) {
   EXPECT_TRUE(std::filesystem::is_empty(run_));
 }
 
-TEST_F(ResidualWriterTest, KeepsTheNewestPartsOfEachVirtualWorker) {
+TEST_F(ResidualWriterTest, KeepsTheNewestPartsOfEachVirtualWorkerOnceAllWereHeard) {
   for (uint64_t version = 1; version <= 20; ++version) {
     writer_->Add({.version = version, .virtual_worker = 2});
   }
   writer_->Add({.version = 1, .virtual_worker = 3});
+  HeartbeatRequest sent;
+  for (const CheckpointPart& part : Parts()) *sent.add_parts() = part;
+  EXPECT_EQ(sent.parts_size(), 21);
+  writer_->OnHeard(sent);
   const std::vector<CheckpointPart> parts = Parts();
   ASSERT_EQ(parts.size(), 9u);
   EXPECT_EQ(parts[0].version(), 13u);

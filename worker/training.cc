@@ -431,6 +431,10 @@ void Training::ForgetWhatOthersTake() {
 
 void Training::OnReply(const HeartbeatReply& reply, const HeartbeatRequest& sent) {
   board_.ConfirmReports(sent.steps_size(), sent.evals_size());
+  {
+    absl::MutexLock lock(&mutex_);
+    if (ready_ && residuals_.has_value()) residuals_->OnHeard(sent);
+  }
   board_.SetOrders(ControlBoard::OrdersOf(reply, board_.orders().schedule));
 }
 
