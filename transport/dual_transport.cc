@@ -31,8 +31,10 @@ absl::Status DualTransport::Connect(PeerId peer, const std::string& endpoint) {
       tcp_endpoints_[peer] = endpoint;
       return absl::OkStatus();
     }
-    // Elsewhere; or here, but short of files.
-    if (!absl::IsNotFound(local) && !absl::IsResourceExhausted(local)) return local;
+    // Elsewhere; or here, but short of files or memory: ours, or the peer's, which has hung up.
+    const bool use_tcp = absl::IsNotFound(local) || absl::IsResourceExhausted(local) ||
+                         absl::IsUnavailable(local);
+    if (!use_tcp) return local;
   }
   return tcp_->Connect(peer, endpoint);
 }

@@ -1,8 +1,16 @@
 #include "transport/dual_transport.h"
 
-#include <random>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/file_descriptor.h"
 #include "gtest/gtest.h"
 
 namespace tug {
@@ -144,6 +152,39 @@ TEST(DualTransport, WhenSharedMemoryEndsTcpTakesOver) {
     });
     return arrived == 1;
   }));
+}
+
+// A peer whose address space has no room for a connection hangs up, before or after our hello.
+TEST(DualTransport, APeerThatRefusesToShareMemoryIsReachedByTcpEveryTime) {
+  const uint64_t job = NewJob();
+  End lane(LanePeer(0), job, true, false);
+  const std::string name = absl::StrFormat("tugboat/%016x/%08x", job, LanePeer(0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const FileDescriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address),
+                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())),
+            0);
+  ASSERT_EQ(listen(listener.get(), 16), 0);
+  std::thread refuser([&] {
+    while (true) {
+      const FileDescriptor refused(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!refused.valid()) return;
+    }
+  });
+  for (uint32_t i = 1; i <= 200; ++i) {
+    End worker(WorkerPeer(i), job, false, true);
+    const absl::Status connected =
+        worker.transport->Connect(LanePeer(0), lane.transport->endpoint());
+    ASSERT_TRUE(connected.ok()) << connected;
+    ASSERT_TRUE(
+        PollUntil({&worker}, [&] { return !worker.transport->SharesMemoryWith(LanePeer(0)); }));
+    ASSERT_TRUE(worker.transport->Send({.to = LanePeer(0)}).ok());
+    ASSERT_TRUE(PollUntil({&lane, &worker}, [&] { return lane.inbox.size() == i; }));
+  }
+  shutdown(listener.get(), SHUT_RDWR);
+  refuser.join();
 }
 
 TEST(DualTransport, CountsWhatItSharesAndNotWhatItReads) {
