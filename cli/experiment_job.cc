@@ -9,6 +9,7 @@
 #include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
 #include "cli/launcher.h"
@@ -46,7 +47,7 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
     local.hosts = testbed->hosts();
     if (job.hosts > 0) local.hosts.resize(job.hosts);
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(local.job_file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(local.job_file, kMaxJobConfigBytes));
   ASSIGN_OR_RETURN(local.security.mode, WrittenMode(text, local.job_file, local.overrides));
   ASSIGN_OR_RETURN(local.security.keys, KeysArgument().Read());
   local.beside_workers = StartsServersBesideWorkers(config);

@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "cli/built_in_experiments.h"
 #include "cli/experiment_job.h"
 #include "cli/experiment_place.h"
@@ -61,7 +62,7 @@ absl::StatusOr<ExperimentSource> ReadSource(const ExperimentFileArguments& a) {
     source.name = absl::StrCat(a.file, ".textproto");
     return source;
   }
-  absl::StatusOr<std::string> text = ReadWholeFile(a.file, kExperimentFileLimitBytes);
+  absl::StatusOr<std::string> text = ReadTextFile(a.file, kExperimentFileLimitBytes);
   if (!text.ok()) {
     const std::vector<std::string> names = BuiltInExperimentNames();
     return absl::Status(text.status().code(),
@@ -72,7 +73,7 @@ absl::StatusOr<ExperimentSource> ReadSource(const ExperimentFileArguments& a) {
   ASSIGN_OR_RETURN(source.job_name, JobFileOf(source.text, source.name));
   if (source.job_name.empty()) return source;
   source.job_name = (fs::path(a.file).parent_path() / source.job_name).string();
-  ASSIGN_OR_RETURN(source.job_text, ReadWholeFile(source.job_name, kJobFileLimitBytes));
+  ASSIGN_OR_RETURN(source.job_text, ReadTextFile(source.job_name, kJobFileLimitBytes));
   return source;
 }
 

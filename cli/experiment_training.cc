@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "coordinator/run_folder.h"
 #include "experiment/training_text.h"
 #include "proto/job_config.h"
@@ -35,7 +35,7 @@ absl::StatusOr<ExperimentTraining> LoadExperimentTraining(const std::string& job
     return ExperimentTraining{.job_text = kJob,
                               .about = "A training of a small GPT on a made-up text."};
   }
-  ASSIGN_OR_RETURN(std::string text, ReadWholeFile(job_file, kConfigLimitBytes));
+  ASSIGN_OR_RETURN(std::string text, ReadTextFile(job_file, kConfigLimitBytes));
   return ExperimentTraining{.job_path = job_file,
                             .job_text = std::move(text),
                             .about = absl::StrCat("A training as ", job_file, " says.")};

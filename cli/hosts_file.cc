@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 
 namespace tug {
 namespace {
@@ -165,7 +165,7 @@ absl::StatusOr<std::vector<LaunchHost>> ParseHostsFile(const std::string& text,
 }
 
 absl::StatusOr<std::vector<LaunchHost>> ReadHostsFile(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kHostsFileLimitBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kHostsFileLimitBytes));
   return ParseHostsFile(text, path);
 }
 

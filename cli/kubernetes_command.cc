@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "CLI/CLI.hpp"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "proto/job_config.h"
 
 namespace tug {
@@ -42,7 +42,7 @@ absl::Status PrintKubernetes(const JobArguments& job, const KubernetesArguments&
   rendered.overrides = job.Overrides();
   rendered.run_dir = job.run_dir;
   rendered.resume = job.resume;
-  ASSIGN_OR_RETURN(rendered.text, ReadWholeFile(job.job_file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(rendered.text, ReadTextFile(job.job_file, kMaxJobConfigBytes));
   ASSIGN_OR_RETURN(rendered.config, LoadJobConfig(job.job_file, rendered.overrides));
   ASSIGN_OR_RETURN(const std::vector<YamlDocument> documents,
                    RenderKubernetes(rendered, arguments.options));

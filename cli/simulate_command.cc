@@ -11,8 +11,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "cli/commands.h"
 #include "cli/policy_names.h"
 #include "cli/simulate_faults.h"
@@ -154,7 +154,7 @@ absl::Status PrintPredictions(const SchedulingArguments& a, const SizedJob& size
 // With its profile. A server is not this machine: its lanes do not follow from the cores there are
 // here.
 absl::StatusOr<JobConfig> LoadReplayJob(const SchedulingArguments& a) {
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(a.job_file, kJobFileLimitBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(a.job_file, kJobFileLimitBytes));
   JobConfig written;
   RETURN_IF_ERROR(ParseTextProto(text, a.job_file, written));
   std::vector<std::string> overrides = a.overrides;

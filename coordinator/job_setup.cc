@@ -10,12 +10,15 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
+#include "coordinator/data_summary.h"
 #include "coordinator/job_blocks.h"
 #include "coordinator/metrics_log.h"
+#include "coordinator/progress_line.h"
 #include "coordinator/replay_setup.h"
 #include "coordinator/resume_check.h"
 #include "coordinator/run_folder.h"
 #include "data/sampler.h"
+#include "data/text_source.h"
 #include "data/token_file.h"
 #include "google/protobuf/text_format.h"
 #include "huggingface/weights_source.h"
@@ -140,7 +143,14 @@ absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& c
   RETURN_IF_ERROR(CheckEveryoneEvaluates(config, sampler->validation_samples()));
   RETURN_IF_ERROR(CheckClasses(config));
   RETURN_IF_ERROR(CheckVocabulary(config));
-  return sampler->notice();
+  if (!file.has_value()) {
+    return absl::StrCat("data: ", WithThousands(config.data().random().samples()),
+                        " random samples");
+  }
+  // After the sampler, which checks the lines.
+  ASSIGN_OR_RETURN(const TextSource text, TextSource::Open(config.data().path()));
+  const std::string notice = sampler->notice();
+  return absl::StrCat(DataSummary(text, *file), notice.empty() ? "" : "; ", notice);
 }
 
 // Opens train.init_from, makes it the absolute path of what was found, and takes over its

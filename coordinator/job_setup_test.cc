@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/checkpoint.h"
+#include "coordinator/progress_line.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "model/layout.h"
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using Texts = std::vector<std::string>;
 
@@ -155,6 +157,25 @@ TEST_F(JobSetupTest, AClassifierKeepsItsLabelsAndClasses) {
                     HasSubstr("a text with the same 2 labels"), Not(HasSubstr("\n"))));
   Write("text.txt", Repeated("good\tyes\nbad\tno\nugly\tno\n"));
   EXPECT_THAT(ErrorOf(lines), HasSubstr("class 2 is none there and \"ugly\""));
+}
+
+TEST_F(JobSetupTest, AJobSaysAtItsStartWhatItReads) {
+  Write("text.txt", Repeated("in the beginning "));
+  const auto running = SetUp("running", {});
+  ASSERT_TRUE(running.ok()) << running.status();
+  const size_t bytes = Repeated("in the beginning ").size();
+  EXPECT_EQ(running->data_notice, absl::StrCat("text: 1 file, ", WithThousands(bytes), " bytes, ",
+                                               WithThousands(bytes), " tokens"));
+
+  fs::create_directories(Path("folder/old"));
+  for (const char* name : {"folder/a.txt", "folder/b.txt", "folder/.DS_Store", "folder/a.txt~"}) {
+    Write(name, Repeated("good\tyes\nbad\tno\ngood\tindeed\n"));
+  }
+  const auto lines = SetUp("lines", {"model.family=ENCODER", "data.path=" + Path("folder")});
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  EXPECT_THAT(lines->data_notice, MatchesRegex("text: 2 files, ([0-9,]+) lines, [0-9,]+ tokens; "
+                                               "labels: bad [0-9,]+, good [0-9,]+; "
+                                               "not read: .DS_Store, a.txt~, old/"));
 }
 
 TEST_F(JobSetupTest, AJobThatGoesOnSaysWhatItsCheckpointLacksOfWhatPushesLeftOut) {

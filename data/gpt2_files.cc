@@ -9,8 +9,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "data/byte_pairs.h"
 #include "data/utf8.h"
 #include "nlohmann/json.hpp"
@@ -74,7 +74,7 @@ std::string Quoted(std::string_view text) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  absl::StatusOr<std::string> text = ReadWholeFile(path, kFileLimitBytes);
+  absl::StatusOr<std::string> text = ReadTextFile(path, kFileLimitBytes);
   if (!absl::IsNotFound(text.status())) return text;
   return Bad(path, "is missing");
 }

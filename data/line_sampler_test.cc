@@ -118,7 +118,7 @@ TEST_F(LineSamplerTest, ASortedTextHasAllLabelsInBothSplits) {
 
 TEST_F(LineSamplerTest, ALabelledLineIsBeginAndTextAndPadding) {
   config_.mutable_data()->set_validation_fraction(0);
-  const LineSampler& sampler = Get("b\tword\na\ta longer one\r\n\nb\tc\td");
+  const LineSampler& sampler = Get("b\tword\na\ta longer one\r\n\nb\tc d");
   EXPECT_THAT(config_.data().resolved_labels(), ElementsAre("a", "b"));
   EXPECT_EQ(config_.data().resolved_symbols(), 258u);
   ASSERT_EQ(sampler.train_samples(), 3u);
@@ -131,7 +131,7 @@ TEST_F(LineSamplerTest, ALabelledLineIsBeginAndTextAndPadding) {
   const std::map<std::vector<int32_t>, std::pair<int32_t, int32_t>> expected = {
       {{kBegin, 'w', 'o', 'r', 'd', 0, 0, 0}, {5, 1}},
       {{kBegin, 'a', ' ', 'l', 'o', 'n', 'g', 'e'}, {8, 0}},
-      {{kBegin, 'c', '\t', 'd', 0, 0, 0, 0}, {4, 1}}};
+      {{kBegin, 'c', ' ', 'd', 0, 0, 0, 0}, {4, 1}}};
   EXPECT_EQ(seen, expected);
   EXPECT_THAT(sampler.notice(), HasSubstr("1 of 3 lines are cut to model.context = 8"));
   EXPECT_THAT(sampler.notice(), HasSubstr("longest has 13"));
@@ -202,6 +202,29 @@ TEST_F(LineSamplerTest, LinesAcrossPiecesAndFilesAreWhole) {
   EXPECT_THAT(lines, ElementsAre("a700000", "b700000", "c9", "d10"));
 }
 
+// What an editor on another system leaves in a file: the labels and texts are the same.
+TEST_F(LineSamplerTest, LabelsAndTextsDoNotDependOnEndsOfLinesMarksAndSpaces) {
+  const std::string plain = "neg\tbad one\npos\tgood\n";
+  ASSERT_TRUE(Prepare(plain).ok());
+  const uint64_t fingerprint = config_.data().resolved_fingerprint();
+  for (const std::string& text :
+       {"\xEF\xBB\xBF" + plain, std::string("neg\tbad one\npos\tgood"),
+        std::string("neg\tbad one\r\npos\tgood\r\n"), std::string("neg\tbad one\r\npos\tgood\r"),
+        std::string("neg\tbad one\r\r\npos\tgood\r\r\n"),
+        std::string("neg \t bad one  \n\n  \n\t\n\r\n pos\tgood \n")}) {
+    config_.mutable_data()->clear_resolved_labels();
+    ASSERT_TRUE(Prepare(text).ok()) << Prepare(text);
+    EXPECT_THAT(config_.data().resolved_labels(), ElementsAre("neg", "pos")) << text;
+    EXPECT_EQ(config_.data().resolved_fingerprint(), fingerprint) << text;
+  }
+  config_.mutable_data()->set_tokenizer(DataConfig::CHARACTER);
+  EXPECT_THAT(std::string(Prepare("\xEF\xBB\xBF"
+                                  "a\tb\na\t b\xFF")
+                              .message()),
+              HasSubstr("byte 0xFF at offset 11"))
+      << "in the file";
+}
+
 TEST_F(LineSamplerTest, BadLinesAreNamedWithTheRemedy) {
   const auto error = [this](const std::string& text) {
     return std::string(Prepare(text).message());
@@ -211,9 +234,24 @@ TEST_F(LineSamplerTest, BadLinesAreNamedWithTheRemedy) {
   EXPECT_THAT(error("\ttext\n"), HasSubstr("line 1 has nothing before its tab"));
   EXPECT_THAT(error("a\tx\nlabel\t"), HasSubstr("line 2 has nothing behind its tab"));
   EXPECT_THAT(error("\n\n"), HasSubstr("has no lines"));
+  EXPECT_THAT(error("a\tx\nb\ty\tCC-BY\n"), HasSubstr("line 2 has a second tab"));
+  EXPECT_THAT(error("a\tx\nb\ty\t\n"), HasSubstr("line 2 has a second tab"));
+  EXPECT_THAT(error("a\tb\tc\td\n"), HasSubstr("line 1 has a second tab"));
+  EXPECT_THAT(error("Label\tText\na\tx\n"), HasSubstr("line 1 names columns"));
+  EXPECT_THAT(error("\xEF\xBB\xBFsentence\tlabel\r\na\tx\n"), HasSubstr("line 1 names columns"));
+  EXPECT_THAT(error("a\tx\n\"a\"\ty\n"), HasSubstr("line 2 has its label in quotes"));
+  EXPECT_THAT(error("a\tx\n\xEF\xBB\xBF"
+                    "a\ty\n"),
+              HasSubstr("line 2 begins with a byte order"));
+  EXPECT_THAT(error("a\tx\rb\n"), HasSubstr("line 1 has a carriage return inside"));
+  EXPECT_THAT(error(std::string("a\tx\nb\0\ty\n", 9)), HasSubstr("line 2 has a NUL byte"));
   EXPECT_THAT(error("\xFF\tx\n"), HasSubstr("line 1: its label is not UTF-8"));
   config_.mutable_model()->set_family(ModelConfig::ENCODER_DECODER);
   EXPECT_THAT(error("source\n"), HasSubstr("source<TAB>target"));
+  EXPECT_THAT(error("x\ty\n\nhelp run.\tplehe nure !\tCC-BY 2.0\n"),
+              AllOf(HasSubstr("line 3 has a second tab"), HasSubstr("source<TAB>target")));
+  EXPECT_THAT(error("src\ttgt\nx\ty\n"), HasSubstr("line 1 names columns"));
+  EXPECT_EQ(error("\"Go!\"\t\"Va !\"\n"), "") << "quotes of a pair are text";
   EXPECT_FALSE(std::filesystem::exists(base_ + ".bin.tmp.lines"));
 }
 

@@ -1,10 +1,13 @@
 #include "data/line_text.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "data/utf8.h"
 
 namespace tug {
@@ -14,13 +17,43 @@ const char* Layout(TextForm form) {
   return form == TextForm::kLabelledLines ? "label<TAB>text" : "source<TAB>target";
 }
 
+// What tables of labels and of pairs call their columns.
+constexpr absl::string_view kColumnNames[] = {
+    "answer",   "category",  "class",     "idx",       "input",  "label", "labels",
+    "output",   "premise",   "question",  "review",    "s1",     "s2",    "score",
+    "sentence", "sentence1", "sentence2", "sentiment", "source", "src",   "target",
+    "tgt",      "text",      "trg",       "hypothesis"};
+
+bool IsColumnName(std::string_view side) {
+  return std::ranges::any_of(kColumnNames, [&](absl::string_view name) {
+    return absl::EqualsIgnoreCase({side.data(), side.size()}, name);
+  });
+}
+
+// Without white space at its ends.
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kWhiteSpace = " \t\r\v\f";
+  const size_t begin = text.find_first_not_of(kWhiteSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kWhiteSpace) + 1 - begin);
+}
+
+// What is wrong with the bytes of a line; null: nothing.
+const char* StrangeBytes(std::string_view line) {
+  if (line.find('\0') != std::string_view::npos) return "has a NUL byte";
+  if (line.find('\r') != std::string_view::npos) return "has a carriage return inside";
+  if (line.starts_with(kByteOrderMark)) return "begins with a byte order mark";
+  return nullptr;
+}
+
 // Puts the lines of one file together from its pieces.
 class LineCutter {
  public:
   using Take = std::function<absl::Status(const TextLine&)>;
   LineCutter(TextForm form, const Take& take) : form_(form), take_(take) {}
 
-  absl::Status Add(std::string_view piece) {
+  absl::Status Add(std::string_view piece, uint64_t offset_bytes) {
+    if (number_ == 0 && held_.empty()) offset_bytes_ = offset_bytes;
     while (!piece.empty()) {
       const size_t end = piece.find('\n');
       held_.append(piece.substr(0, end));
@@ -40,8 +73,8 @@ class LineCutter {
   absl::Status End() {
     ++number_;
     std::string_view line = held_;
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    const absl::Status taken = line.empty() ? absl::OkStatus() : TakeLine(line);
+    while (line.ends_with('\r')) line.remove_suffix(1);
+    const absl::Status taken = Trimmed(line).empty() ? absl::OkStatus() : TakeLine(line);
     held_.clear();
     return taken;
   }
@@ -50,10 +83,23 @@ class LineCutter {
   absl::Status TakeLine(std::string_view line) {
     const size_t tab = line.find('\t');
     if (tab == std::string_view::npos) return Bad("has no tab");
-    if (tab == 0) return Bad("has nothing before its tab");
-    if (tab + 1 == line.size()) return Bad("has nothing behind its tab");
-    const absl::Status taken =
-        take_({line.substr(0, tab), line.substr(tab + 1), offset_bytes_, offset_bytes_ + tab + 1});
+    if (line.find('\t', tab + 1) != std::string_view::npos) return Bad("has a second tab");
+    if (const char* strange = StrangeBytes(line)) return Bad(strange);
+    const std::string_view first = Trimmed(line.substr(0, tab));
+    const std::string_view second = Trimmed(line.substr(tab + 1));
+    if (first.empty()) return Bad("has nothing before its tab");
+    if (second.empty()) return Bad("has nothing behind its tab");
+    if (number_ == 1 && IsColumnName(first) && IsColumnName(second)) {
+      return Bad("names columns, and is not a line of the text");
+    }
+    if (form_ == TextForm::kLabelledLines && first.size() > 1 && first.front() == '"' &&
+        first.back() == '"') {
+      return Bad("has its label in quotes");
+    }
+    const auto offset = [&](std::string_view side) {
+      return offset_bytes_ + static_cast<uint64_t>(side.data() - line.data());
+    };
+    const absl::Status taken = take_({first, second, offset(first), offset(second)});
     if (taken.ok()) return taken;
     return absl::Status(taken.code(), absl::StrCat("line ", number_, ": ", taken.message()));
   }
@@ -80,7 +126,9 @@ absl::Status ForEachLine(const TextSource& source, TextForm form,
     // Lines may be cut anywhere: they are put together again.
     RETURN_IF_ERROR(TextSource::ForEachPiece(
         file, [](std::string_view text) { return text.size(); },
-        [&](std::string_view piece, uint64_t) { return cutter.Add(piece); }));
+        [&](std::string_view piece, uint64_t offset_bytes) {
+          return cutter.Add(piece, offset_bytes);
+        }));
     const absl::Status last = cutter.End();
     if (!last.ok()) return absl::Status(last.code(), absl::StrCat(file.path, ": ", last.message()));
   }

@@ -21,7 +21,7 @@ inline constexpr size_t kMaxLabels = 65536;
 inline constexpr size_t kMaxLabelBytes = 256;
 inline constexpr size_t kMaxLineBytes = size_t{16} << 20;
 
-// The two sides of the first tab of a line; neither is empty.
+// The two sides of a line's tab, without white space at their ends; neither is empty.
 struct TextLine {
   std::string_view first;
   std::string_view second;
@@ -29,10 +29,15 @@ struct TextLine {
   uint64_t second_offset_bytes = 0;
 };
 
-// Calls `take` for every line of the files in order, in memory bounded by kMaxLineBytes. A carriage
-// return at a line's end is dropped; lines with nothing in them are left out. Errors, with file,
-// line and remedy: a line without a tab, or with nothing before or behind it, or too long; those of
-// `take` and of TextSource::ForEachPiece.
+// Calls `take` for every line of the files in order, in memory bounded by kMaxLineBytes:
+//   1. A line ends at a newline, or at the end of its file; a carriage return before that is no
+//      part of it.
+//   2. A line of white space alone is left out.
+//   3. A line has one tab; white space at both ends of its two sides is dropped.
+//   4. The first line of a file names no columns ("label<TAB>text"), and no label stands in quotes.
+// Errors, with file, line and remedy: a line that breaks a rule, has nothing on a side, is too
+// long, or holds a byte that text has not (NUL, a carriage return or a byte order mark inside);
+// those of `take` and of TextSource::ForEachPiece.
 absl::Status ForEachLine(const TextSource& source, TextForm form,
                          const std::function<absl::Status(const TextLine& line)>& take);
 

@@ -11,33 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 
 namespace tug {
 namespace {
-
-// Adds `path` if it is a regular file.
-absl::Status AddIfRegular(const std::string& path, std::vector<TextSource::File>& files) {
-  struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return FileError(errno, "read data.path", path);
-  if (S_ISREG(info.st_mode)) {
-    files.push_back({path, static_cast<uint64_t>(info.st_size),
-                     int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec});
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AddFolder(const std::string& path, std::vector<TextSource::File>& files) {
-  std::error_code error;
-  std::vector<std::string> paths;
-  std::filesystem::directory_iterator entries(path, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    paths.push_back(entries->path().string());
-  }
-  if (error) return FileError(error.value(), "read the folder data.path", path);
-  std::sort(paths.begin(), paths.end());
-  for (const std::string& entry : paths) RETURN_IF_ERROR(AddIfRegular(entry, files));
-  return absl::OkStatus();
-}
 
 // Reads until the buffer is full or the file ends; adds to `held`, the bytes that are in it.
 absl::Status Fill(const FileDescriptor& fd, const std::string& path, std::string& buffer,
@@ -52,20 +29,65 @@ absl::Status Fill(const FileDescriptor& fd, const std::string& path, std::string
   return absl::OkStatus();
 }
 
+// Moves `fd` to where the text of its file begins, and returns that offset.
+absl::StatusOr<uint64_t> SeekToText(const FileDescriptor& fd, const std::string& path) {
+  std::string front(kTextFrontBytes, '\0');
+  size_t held = 0;
+  RETURN_IF_ERROR(Fill(fd, path, front, held));
+  ASSIGN_OR_RETURN(const size_t start, TextStart(std::string_view(front).substr(0, held), path));
+  if (::lseek(fd.get(), static_cast<off_t>(start), SEEK_SET) < 0) {
+    return FileError(errno, "read", path);
+  }
+  return start;
+}
+
 }  // namespace
 
-absl::StatusOr<TextSource> TextSource::Open(const std::string& path) {
-  std::vector<File> files;
+absl::Status TextSource::AddFolder() {
+  std::error_code error;
+  std::vector<std::string> names;
+  std::filesystem::directory_iterator entries(path_, error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    names.push_back(entries->path().filename().string());
+  }
+  if (error) return FileError(error.value(), "read the folder data.path", path_);
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (IsHiddenOrEditorFile(name)) {
+      left_out_.push_back(name);
+    } else {
+      RETURN_IF_ERROR(Add(name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TextSource::Add(const std::string& name) {
+  const std::string path = name.empty() ? path_ : (std::filesystem::path(path_) / name).string();
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return FileError(errno, "read data.path", path);
-  RETURN_IF_ERROR(S_ISDIR(info.st_mode) ? AddFolder(path, files) : AddIfRegular(path, files));
-  if (files.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.path ", path,
-                     " holds no regular file; set it to a text file or a folder of "
-                     "text files"));
+  if (S_ISREG(info.st_mode)) {
+    files_.push_back({path, static_cast<uint64_t>(info.st_size),
+                      int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec});
+  } else {
+    left_out_.push_back(S_ISDIR(info.st_mode) ? name + "/" : name);
   }
-  TextSource source(path, std::move(files));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TextSource> TextSource::Open(const std::string& path) {
+  TextSource source(path);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    RETURN_IF_ERROR(source.AddFolder());
+  } else {
+    RETURN_IF_ERROR(source.Add(""));
+  }
+  if (source.files_.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.path ", path, " holds no regular file but hidden ones and copies of ",
+                     "editors; set it to a text file or a folder of text files"));
+  }
   if (source.size_bytes() == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("data.path ", path, " is empty; set it to a file or folder with text in it"));
@@ -93,8 +115,9 @@ absl::Status TextSource::ForEachPiece(const File& file, const Cut& cut, const Ta
                                       size_t piece_bytes) {
   std::string buffer(piece_bytes, '\0');
   ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(file.path));
-  uint64_t offset_bytes = 0;  // of the buffer's first byte in the file
-  size_t held = 0;            // bytes in the buffer
+  // Of the buffer's first byte in the file.
+  ASSIGN_OR_RETURN(uint64_t offset_bytes, SeekToText(fd, file.path));
+  size_t held = 0;  // bytes in the buffer
   while (true) {
     RETURN_IF_ERROR(Fill(fd, file.path, buffer, held));
     const std::string_view have(buffer.data(), held);

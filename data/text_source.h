@@ -13,7 +13,8 @@
 namespace tug {
 
 // The text to train on: one file, or the regular files of a folder in name order, read as one text
-// piece by piece in bounded memory. Immutable; reading is thread-safe.
+// piece by piece in bounded memory. Of a folder, subfolders, hidden files and copies of editors are
+// left out (IsHiddenOrEditorFile). Immutable; reading is thread-safe.
 class TextSource {
  public:
   struct File {
@@ -28,6 +29,8 @@ class TextSource {
 
   const std::string& path() const { return path_; }
   const std::vector<File>& files() const { return files_; }
+  // Names of a folder's entries that are left out, in order; those of folders end with a slash.
+  const std::vector<std::string>& left_out() const { return left_out_; }
   uint64_t size_bytes() const;
 
   // XXH3 of real path, names, sizes and modification times: differs once any file was touched.
@@ -42,8 +45,10 @@ class TextSource {
 
   // Calls `take` with each piece in order and the offset of the piece in its file. A piece is what
   // `cut` says of the next `piece_bytes`, of more of them where it says 0, or what is left of the
-  // file. Errors of `take` come back with the file's name in front; FileError.
-  // REQUIRES: cut gives a length once the text is long enough; memory is bounded by that length.
+  // file. A byte order mark at the front of a file is not read: the first piece has offset 3 then.
+  // Errors of `take` come back with the file's name in front; FileError; INVALID_ARGUMENT for a
+  // file in UTF-16 or UTF-32. REQUIRES: cut gives a length once the text is long enough; memory is
+  // bounded by that length.
   absl::Status ForEachPiece(const Cut& cut, const Take& take,
                             size_t piece_bytes = kPieceBytes) const;
   // The same of one of files().
@@ -51,11 +56,15 @@ class TextSource {
                                    size_t piece_bytes = kPieceBytes);
 
  private:
-  TextSource(std::string path, std::vector<File> files)
-      : path_(std::move(path)), files_(std::move(files)) {}
+  explicit TextSource(std::string path) : path_(std::move(path)) {}
+
+  absl::Status AddFolder();
+  // `name`: of the entry of a folder; empty for path() itself.
+  absl::Status Add(const std::string& name);
 
   std::string path_;
   std::vector<File> files_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace tug

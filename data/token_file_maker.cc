@@ -47,9 +47,12 @@ absl::StatusOr<FileDescriptor> Lock(const std::string& path) {
   return fd;
 }
 
+// Of how bytes of files become text and lines; a token file made by other rules is made again.
+constexpr uint64_t kTextRules = 2;
+
 uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm form) {
   const uint64_t parts[] = {text.Key(), static_cast<uint64_t>(config.tokenizer()),
-                            static_cast<uint64_t>(form), kTokenFileVersion};
+                            static_cast<uint64_t>(form), kTokenFileVersion, kTextRules};
   return XXH3_64bits(parts, sizeof(parts));
 }
 

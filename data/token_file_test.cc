@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -114,6 +115,57 @@ TEST_F(TokenFileTest, ReadsAFolderInNameOrderSkippingSubfolders) {
   WriteText("in/sub/d.txt", "not this");
   ASSERT_TRUE(Prepare(folder_ + "/in", DataConfig::BYTE).ok());
   EXPECT_EQ(DecodeAll(), "first second third");
+}
+
+TEST_F(TokenFileTest, HiddenFilesAndCopiesOfEditorsAreNoText) {
+  for (const char* name : {".DS_Store", ".a.txt.swp", "a.txt~", "#a.txt#"}) {
+    WriteText(std::string("in/") + name, "not this");
+  }
+  EXPECT_THAT(ErrorOf(folder_ + "/in", DataConfig::BYTE), HasSubstr("but hidden ones"));
+  fs::create_symlink("me@host.1:2", folder_ + "/in/.#a.txt");  // Emacs's lock: leads nowhere
+  WriteText("in/a.txt", "this");
+  fs::create_directories(folder_ + "/in/old");
+  ASSERT_TRUE(Prepare(folder_ + "/in", DataConfig::BYTE).ok());
+  EXPECT_EQ(DecodeAll(), "this");
+  const auto source = TextSource::Open(folder_ + "/in");
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_THAT(source->left_out(),
+              ElementsAre("#a.txt#", ".#a.txt", ".DS_Store", ".a.txt.swp", "a.txt~", "old/"));
+  ASSERT_TRUE(Prepare(folder_ + "/in/a.txt~", DataConfig::BYTE).ok()) << "named, it is read";
+}
+
+TEST_F(TokenFileTest, EveryTokenizerReadsTheTextBehindAByteOrderMarkAndNoUtf16) {
+  const std::string text = "some text, some more text, some text\n";
+  std::string wide = "\xFF\xFE";
+  for (const char c : text) wide += {c, '\0'};
+  const auto prepare = [&](DataConfig::Tokenizer tokenizer, const std::string& bytes) {
+    config_.Clear();
+    config_.set_path(WriteText("in/b.txt", bytes));
+    WriteText("in/a.txt", bytes);
+    config_.set_path(folder_ + "/in");
+    config_.set_tokenizer(tokenizer);
+    if (tokenizer == DataConfig::GPT2_BPE) config_.set_tokenizer_path("data/testdata/gpt2");
+    if (tokenizer == DataConfig::SENTENCEPIECE) config_.set_pieces(270);
+    return PrepareTokenFile(config_, out_);
+  };
+  for (const DataConfig::Tokenizer tokenizer :
+       {DataConfig::BYTE, DataConfig::CHARACTER, DataConfig::SENTENCEPIECE, DataConfig::GPT2_BPE}) {
+    SCOPED_TRACE(DataConfig::Tokenizer_Name(tokenizer));
+    const auto without = prepare(tokenizer, text);
+    ASSERT_TRUE(without.ok()) << without.status();
+    const auto with = prepare(tokenizer, "\xEF\xBB\xBF" + text);
+    ASSERT_TRUE(with.ok()) << with.status();
+    EXPECT_FALSE(with->reused);
+    EXPECT_EQ(with->fingerprint, without->fingerprint);
+    EXPECT_THAT(std::string(prepare(tokenizer, wide).status().message()),
+                AllOf(HasSubstr("in/a.txt is UTF-16"), HasSubstr("iconv")));
+  }
+  EXPECT_THAT(ErrorOf(WriteText("far",
+                                "\xEF\xBB\xBF"
+                                "caf\xE9"),
+                      DataConfig::CHARACTER),
+              HasSubstr("0xE9 at offset 6"))
+      << "in the file";
 }
 
 TEST_F(TokenFileTest, IsReusedUntilTextTokenizerOrFileChange) {

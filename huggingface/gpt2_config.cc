@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 
 namespace tug {
 namespace {
@@ -69,7 +69,7 @@ absl::StatusOr<ModelConfig::Activation> ReadActivation(const Config& config) {
 
 absl::StatusOr<ModelConfig> ReadHfConfig(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/", kHfConfigFile);
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kFileLimitBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kFileLimitBytes));
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
     return absl::InvalidArgumentError(

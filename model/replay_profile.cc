@@ -12,8 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "model/replay_profiles_text.h"
 #include "proto/text_proto.h"
 
@@ -58,7 +58,7 @@ absl::StatusOr<ReplayProfile> LoadReplayProfile(const std::string& name_or_path)
   for (const ShippedProfile& shipped : kShippedProfiles) {
     if (name_or_path == shipped.name) return ParseChecked(shipped.text, shipped.name);
   }
-  const absl::StatusOr<std::string> text = ReadWholeFile(name_or_path, kProfileLimitBytes);
+  const absl::StatusOr<std::string> text = ReadTextFile(name_or_path, kProfileLimitBytes);
   if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(absl::StrCat(
         "replay.profile = \"", name_or_path, "\" is neither a file nor one of ",

@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "base/cpu_affinity.h"
 #include "base/cpu_budget.h"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/field_path.h"
@@ -206,7 +206,7 @@ std::string FirstDifferenceWithin(const Message& one, const Message& other,
 
 absl::StatusOr<JobConfig> LoadJobConfig(const std::string& path,
                                         std::span<const std::string> overrides) {
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kJobFileLimitBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kJobFileLimitBytes));
   return ParseJobConfig(text, path, overrides);
 }
 

@@ -156,6 +156,14 @@ TEST(JobConfig, LoadsAFileAndNamesAMissingOne) {
   EXPECT_EQ(config->data().tokenizer(), DataConfig::CHARACTER);
   EXPECT_EQ(config->train().steps(), 7);
 
+  std::ofstream(path) << "\xEF\xBB\xBFname: 'bible'\r\ndata { path: 'text' }";
+  config = LoadJobConfig(path, {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->name(), "bible") << "the mark and the ends of lines are an editor's";
+  std::ofstream(path) << "\xFF\xFE"
+                      << "n";
+  EXPECT_THAT(ErrorOf(LoadJobConfig(path, {}).status()), HasSubstr("UTF-16"));
+
   const absl::Status missing = LoadJobConfig(path + ".not", {}).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(ErrorOf(missing), AllOf(HasSubstr(path + ".not"), HasSubstr("check the path")));

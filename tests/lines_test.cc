@@ -44,6 +44,7 @@ TEST_F(LinesTest, AClassifierIsTrainedMeasuredAndAsked) {
   ASSERT_NO_FATAL_FAILURE(Train("run", kClassifier));
   EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("\"accuracy\":"));
   EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("lines are cut to model.context = 32"));
+  EXPECT_THAT(File("run/metrics.jsonl"), HasSubstr("; labels: "));
   const absl::StatusOr<Losses> losses = ReadLosses(Path("run"));
   ASSERT_TRUE(losses.ok()) << losses.status();
   EXPECT_THAT(Output({"eval", "--from", Path("run")}),
@@ -51,7 +52,7 @@ TEST_F(LinesTest, AClassifierIsTrainedMeasuredAndAsked) {
                     HasSubstr("accuracy "), HasSubstr(" samples")));
   EXPECT_THAT(Output({"sample", "--from", Path("run"), "--prompt", "The small boat"}),
               MatchesRegex("[a-z]+ [0-9.]+%, [a-z]+ [0-9.]+%, [a-z]+ [0-9.]+%\n"));
-  Write("other.txt", "small\tThe small boat.\nold\tThe old rope.\n");
+  Write("other.txt", "\xEF\xBB\xBFsmall\tThe small boat.\r\nold\tThe old rope.\n");
   EXPECT_THAT(Output({"eval", "--from", Path("run"), "--data", Path("other.txt")}),
               HasSubstr("over 2 samples"));
   Write("other.txt", "small\tThe small boat.\nwooden\tThe rope.\n");
