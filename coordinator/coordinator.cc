@@ -72,6 +72,13 @@ absl::Status Coordinator::Accepts(const RegisterRequest& request) const {
                      " is not that of the coordinator: give both the same job file and --set "
                      "values, or leave --job out"));
   }
+  const uint32_t workers = options_.config.cluster().workers();
+  if (request.workers_started() != 0 && request.workers_started() != workers) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the environment has WORLD_SIZE=", request.workers_started(), ", and the job has ", workers,
+        workers == 1 ? " worker" : " workers", ": start as many, set cluster.workers=",
+        request.workers_started(), " for the coordinator, or unset RANK and WORLD_SIZE"));
+  }
   if (phase_ == FAILED) {
     return absl::FailedPreconditionError(absl::StrCat("the job has failed: ", Failure()));
   }

@@ -85,6 +85,19 @@ TEST(Coordinator, RefusesAnotherVersionOrConfiguration) {
   EXPECT_TRUE(job.coordinator().OnRegister(request, job.now()).ok());
 }
 
+TEST(Coordinator, RefusesAWorkerOfAnotherNumberOfWorkersBeforeItIsAMember) {
+  JobUnderTest job(1, 1);
+  RegisterRequest request = job.Request(WORKER, 1);
+  request.set_workers_started(3);
+  const auto reply = job.coordinator().OnRegister(request, job.now());
+  EXPECT_EQ(reply.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(reply.status().message()),
+              ::testing::AllOf(HasSubstr("WORLD_SIZE=3, and the job has 1 worker:"),
+                    HasSubstr("cluster.workers=3")));
+  request.set_workers_started(1);
+  EXPECT_TRUE(job.coordinator().OnRegister(request, job.now()).ok()) << "its place is free";
+}
+
 TEST(Coordinator, TellsAStrangerThatItIsNotAMember) {
   JobUnderTest job(1, 1);
   EXPECT_EQ(job.coordinator().OnHeartbeat(job.Beat(5), job.now()).status().code(),

@@ -70,14 +70,6 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const RegisterReply& r
   return endpoint;
 }
 
-absl::Status CheckWorkersStarted(uint32_t started, uint32_t of_job) {
-  if (started == 0 || started == of_job) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("the environment has WORLD_SIZE=", started, ", and the job has ", of_job,
-                   " workers: start as many, set cluster.workers=", started,
-                   " for the coordinator, or unset RANK and WORLD_SIZE"));
-}
-
 }  // namespace
 
 absl::Status RunWorker(const WorkerOptions& options) {
@@ -86,14 +78,13 @@ absl::Status RunWorker(const WorkerOptions& options) {
   RegisterRequest request = ThisProcess(WORKER);
   ASSIGN_OR_RETURN(const uint64_t fingerprint, FingerprintOf(options));
   request.set_job_fingerprint(fingerprint);
+  request.set_workers_started(options.workers_started);
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,
                    ControlClient::Connect(options.coordinator, kJoinTimeout, options.keys));
   ASSIGN_OR_RETURN(const std::optional<RegisterReply> joined, JoinJob(*client, request));
   if (!joined.has_value()) return absl::OkStatus();
   const RegisterReply& registered = *joined;
   SetLogProcess("worker", registered.node_id());
-  RETURN_IF_ERROR(
-      CheckWorkersStarted(options.workers_started, registered.config().cluster().workers()));
   const bool may_leave = options.leave != nullptr && GoesOnWithoutANode(registered.config());
   if (may_leave) options.leave->Arm();
 
