@@ -406,6 +406,8 @@ class Shard {
   // What multiplies a segment's sum of squares before lanes exchange it.
   double NormScale(uint64_t tokens) const;
   float GradientScale(double sum_of_squares, uint64_t tokens) const;
+  // What to do about an update that was skipped.
+  const char* RemedyOfSkip(uint32_t bad_virtual_worker) const;
   void NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_worker);
   // The sum is all that version + 1 is made of: `scale` = none keeps the weights.
   void Close(uint32_t segment, std::optional<float> scale);

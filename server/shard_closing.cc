@@ -164,6 +164,15 @@ float Shard::GradientScale(double sum_of_squares, uint64_t tokens) const {
   return static_cast<float>(mean * std::min(1.0, options_.optimizer.clip_norm() / (norm + 1e-6)));
 }
 
+const char* Shard::RemedyOfSkip(uint32_t bad_virtual_worker) const {
+  const bool only_the_sum = bad_virtual_worker == NormEntry::kAllFinite;
+  if (only_the_sum && options_.reduction.has_value() &&
+      options_.reduction->collective.format() == CollectiveConfig::FP16) {
+    return "FP16 ends at 65504, which sums over tokens exceed: set collective.format=BF16";
+  }
+  return "a lower learning rate or a smaller clip_norm helps";
+}
+
 void Shard::NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_worker) {
   // A worker that clips by itself makes all of what it skips not finite.
   const auto clip = update_per_push_ ? options_.optimizer.clip() : clip_;
@@ -180,9 +189,8 @@ void Shard::NoticeSkip(uint64_t clock, uint32_t block, uint32_t bad_virtual_work
                     update_per_push_ ? absl::StrCat("/", bad_virtual_worker) : ""),
        absl::StrCat("step ", clock + 1, ": the gradient ",
                     whole ? "" : absl::StrCat("of block ", options_.block_names[block], " "), where,
-                    " is not finite; ", what,
-                    " is skipped (a lower learning rate or a smaller clip_norm helps "
-                    "if this repeats)")});
+                    " is not finite; ", what, " is skipped (", RemedyOfSkip(bad_virtual_worker),
+                    " if this repeats)")});
 }
 
 void Shard::Close(uint32_t segment, std::optional<float> scale) {

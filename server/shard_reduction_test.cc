@@ -46,8 +46,13 @@ class ShardReductionTest : public ::testing::TestWithParam<OptimizerConfig::Clip
  protected:
   ShardReductionTest() {
     Open(alone_, kLanes[0], std::nullopt, {true, true, true, true});
+    OpenReducing(CollectiveConfig::FP32);
+  }
+
+  void OpenReducing(CollectiveConfig::Format format) {
     for (uint32_t rank = 0; rank < 2; ++rank) {
       LaneReduction::Options reduction;
+      reduction.collective.set_format(format);
       reduction.group.peers = {LanePeer(kLanes[0]), LanePeer(kLanes[1])};
       reduction.group.rank = rank;
       reduction.group.job = 9;
@@ -101,7 +106,7 @@ class ShardReductionTest : public ::testing::TestWithParam<OptimizerConfig::Clip
     std::normal_distribution<float> normal;
     for (float& g : *gradient) g = normal(random);
     if (bad_ == std::pair(clock, virtual_worker) && block == 1) {
-      gradient->at(kElements + 3) = std::numeric_limits<float>::quiet_NaN();
+      gradient->at(kElements + 3) = bad_value_;
     }
     WireHeader header;
     header.kind = MessageKind::kPush;
@@ -155,6 +160,7 @@ class ShardReductionTest : public ::testing::TestWithParam<OptimizerConfig::Clip
   const SegmentTable table_ = Table();
   const absl::Time now_ = absl::UnixEpoch();
   std::optional<std::pair<uint64_t, uint32_t>> bad_;  // clock and virtual worker
+  float bad_value_ = std::numeric_limits<float>::quiet_NaN();
   std::deque<std::pair<PeerId, Outgoing>> packets_;
   Server alone_;
   Server reducing_[2];
@@ -180,6 +186,21 @@ TEST_P(ShardReductionTest, AllSkipWhatIsNotFiniteAndSayWhose) {
   for (const Server& server : reducing_) {
     EXPECT_EQ(server.weights, alone_.weights);
     EXPECT_EQ(server.notices, alone_.notices);
+  }
+}
+
+TEST_P(ShardReductionTest, ASumThatOverflowsFp16AdvisesBf16) {
+  bad_ = {1, 2};
+  bad_value_ = 1e5f;  // finite, and more than FP16 has
+  OpenReducing(CollectiveConfig::FP16);
+  RunClocks();
+  EXPECT_TRUE(alone_.notices.empty());
+  for (const Server& server : reducing_) {
+    ASSERT_EQ(server.notices.size(), 1u);
+    EXPECT_NE(server.notices[0].find("summed over all virtual workers"), std::string::npos);
+    EXPECT_NE(server.notices[0].find("set collective.format=BF16"), std::string::npos)
+        << server.notices[0];
+    EXPECT_EQ(server.notices[0].find("learning rate"), std::string::npos);
   }
 }
 
