@@ -7,13 +7,18 @@
 
 namespace tug {
 
+bool IsIgnored(int signal) {
+  struct sigaction now {};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 Interrupts::Interrupts() {
   sigset_t watched;
   sigemptyset(&watched);
   sigaddset(&watched, SIGINT);
-  struct sigaction before {};
-  sigaction(SIGTERM, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) sigaddset(&watched, SIGTERM);
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    if (!IsIgnored(signal)) sigaddset(&watched, signal);
+  }
   TUG_CHECK_EQ(pthread_sigmask(SIG_BLOCK, &watched, &mask_before_), 0);
   fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   TUG_CHECK_GE(fd_, 0);

@@ -5,8 +5,11 @@
 
 namespace tug {
 
-// Counts SIGINT and SIGTERM instead of dying from them; a SIGTERM that whoever started us has us
-// ignore stays ignored. Made before other threads are started, which inherit the mask. Not
+// Whether whoever started us has us ignore a signal, as nohup does with SIGHUP.
+bool IsIgnored(int signal);
+
+// Counts SIGINT, SIGTERM and SIGHUP instead of dying from them; a SIGTERM or SIGHUP that is ignored
+// stays ignored. Made before other threads are started, which inherit the mask. Not
 // thread-safe.
 class Interrupts {
  public:

@@ -28,6 +28,16 @@ struct JobArguments {
   std::vector<std::string> Overrides() const;
 };
 
+// How a job that a person watches ends, for --help.
+inline constexpr char kHowJobsEnd[] =
+    "Ctrl-C, SIGTERM and the end of its terminal (SIGHUP, but not under nohup) end the job in "
+    "order: "
+    "it finishes the step and writes a checkpoint; a second one ends it at once.\n"
+    "The summary begins with \"done:\" when all steps were made, and with \"stopped:\" or "
+    "\"stopped "
+    "early:\" when the job was ended in order before; the exit code is 0 for these, and 1 with "
+    "\"tug: error:\" for a job that failed.\n";
+
 // Which coordinator: by its run folder, or by its address.
 struct CoordinatorArguments {
   std::string run;

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "cli/attach.h"
 #include "cli/attend.h"
 #include "cli/commands.h"
@@ -240,7 +241,7 @@ absl::Status Launch(LaunchArguments arguments) {
   ASSIGN_OR_RETURN(const JobConfig config,
                    LoadJobConfig(arguments.job.job_file, arguments.job.Overrides()));
   Launched launched;
-  ASSIGN_OR_RETURN(launched.job_text, ReadWholeFile(arguments.job.job_file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(launched.job_text, ReadTextFile(arguments.job.job_file, kMaxJobConfigBytes));
   TemporaryFolder folder;
   RETURN_IF_ERROR(folder.Make("launch"));
   launched.folder = folder.path();
@@ -339,9 +340,8 @@ void AddLaunchCommands(CLI::App& app, Command& chosen) {
       ->excludes(slurm);
   command->footer(
       "ssh must reach every host without a password. Run folder and text are found under the same "
-      "path on all hosts, e.g. on shared storage.\n"
-      "Ctrl-C ends the job in order (it finishes the step and writes a checkpoint); a second one "
-      "ends it at once.\n"
+      "path on all hosts, e.g. on shared storage.\n" +
+      std::string(kHowJobsEnd) +
       "Examples:\n"
       "  tug launch job.textproto --hosts hosts.txt\n"
       "  tug launch job.textproto --hosts hosts.txt --ssh \"ssh -F my_config\" --run-dir "

@@ -20,6 +20,7 @@
 #include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "cli/interrupts.h"
 #include "cli/network_host.h"
 #include "cli/pipe.h"
 #include "security/key_file.h"
@@ -97,6 +98,7 @@ Launcher::Launcher() {
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&watched, signal);
+  if (!IsIgnored(SIGHUP)) sigaddset(&watched, SIGHUP);
   TUG_CHECK_EQ(sigprocmask(SIG_BLOCK, &watched, &mask_before_), 0);
   signal_fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   TUG_CHECK_GE(signal_fd_, 0) << std::strerror(errno);
@@ -151,7 +153,8 @@ LaunchEvent Launcher::Wait(absl::Time deadline, const std::vector<int>& readable
     signalfd_siginfo info;
     while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
       if (info.ssi_signo == SIGCHLD) continue;
-      return LaunchEvent{std::nullopt, true, static_cast<int>(info.ssi_signo),
+      const int signal = static_cast<int>(info.ssi_signo);
+      return LaunchEvent{std::nullopt, true, signal == SIGHUP ? SIGTERM : signal,
                          static_cast<pid_t>(info.ssi_pid)};
     }
     // Signals of several children may have merged into one, so children are looked at each time.

@@ -55,16 +55,16 @@ struct Ended {
 // What Wait saw. Both empty: the time was up.
 struct LaunchEvent {
   std::optional<Ended> ended;
-  bool interrupted = false;  // SIGINT or SIGTERM reached us
-  int signal = 0;            // which of them
+  bool interrupted = false;  // SIGINT, SIGTERM or SIGHUP reached us
+  int signal = 0;            // SIGINT, or SIGTERM for both others
   pid_t sender = 0;          // who sent it
 };
 
 // Starts child processes and sees to it that none is left: not when the launcher goes (it kills and
 // reaps them), nor when our process is killed (the kernel kills them, PR_SET_PDEATHSIG, but for
 // those that outlive us). Children
-// have process groups of their own, so Ctrl-C reaches us alone. While it lives, SIGINT, SIGTERM and
-// SIGCHLD of this thread are received by Wait. REQUIRES: the process has one thread. Not
+// have process groups of their own, so Ctrl-C reaches us alone. While it lives, SIGINT, SIGTERM,
+// SIGCHLD and a SIGHUP that is not ignored (nohup) of this thread are received by Wait. REQUIRES: the process has one thread. Not
 // thread-safe.
 class Launcher {
  public:

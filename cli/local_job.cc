@@ -178,7 +178,11 @@ absl::Status Supervisor::TakeUp(const Ended& coordinator) {
 }
 
 bool Supervisor::DiesAgainAndAgain(Deaths& deaths, const Ended& ended) const {
-  const bool quick = ended.at - deaths.started_at < job_.quick_death;
+  // One that could not join has looked for the coordinator as long as it may.
+  const bool failed = !ended.killed_by_signal() && !ended.connection_lost();
+  const absl::Duration quick_death =
+      job_.quick_death + (failed ? job_.join_time : absl::ZeroDuration());
+  const bool quick = ended.at - deaths.started_at < quick_death;
   deaths.quick = quick ? deaths.quick + 1 : 0;
   return deaths.quick >= kMostQuickDeaths;
 }

@@ -12,6 +12,7 @@
 #include "cli/job_security.h"
 #include "cli/launcher.h"
 #include "cli/network_host.h"
+#include "proto/join_job.h"
 
 namespace tug {
 
@@ -53,6 +54,8 @@ struct LocalJob {
   absl::Duration report_time = absl::Seconds(4);
   // Of a process, after its start: it may die again of the same.
   absl::Duration quick_death = absl::Seconds(5);
+  // How long a node tries to join before it exits with an error: it never was a member then.
+  absl::Duration join_time = kJoinTimeout;
   // For nodes to exit after the job has ended.
   absl::Duration exit_time = absl::Seconds(5);
   // For a coordinator elsewhere whose connection is lost to end the job in order: kEndTime of
@@ -69,7 +72,7 @@ struct LocalJob {
 // processes get them through memory (Program::keys). Workers that are to compute on GPUs share
 // those of their machine (cli/gpu_share.h). No process is left when it returns; of those elsewhere
 // none whose connection holds.
-//  - SIGINT or SIGTERM: the coordinator ends the job in order; the second one kills everything.
+//  - SIGINT, SIGTERM or SIGHUP: the coordinator ends the job in order; the second one kills everything.
 //    With interrupt_is_error the error is CANCELLED, "interrupted", whenever it came; before there
 //    is a job it always is CANCELLED.
 //  - A node killed by a signal, or whose connection is lost: another is started in its place, with
@@ -81,8 +84,8 @@ struct LocalJob {
 //  - The coordinator killed by a signal: another one takes the job up, at the same address; a line
 //    says so. Nodes go on meanwhile. One whose connection is lost may live: its host ends the job
 //    in order, and it is not taken up.
-//  - A process that dies kMostQuickDeaths times in a row within quick_death of its start ends the
-//    job: everything is killed at once.
+//  - A process that dies kMostQuickDeaths times in a row within quick_death of its start, or exits
+//    with an error within join_time and quick_death, ends the job: everything is killed at once.
 // Errors: ABORTED, naming process, cause and the checkpoint to resume from; with an empty message
 // when the coordinator has said it to us already. REQUIRES: the process has one thread.
 absl::Status RunLocalJob(const LocalJob& job);

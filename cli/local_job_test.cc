@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -298,6 +299,18 @@ TEST_F(LocalJobTest, EndsWhenANodeFailsAgainAndAgain) {
   ExpectNobodyLeft();
 }
 
+TEST_F(LocalJobTest, EndsWhenANodeCannotJoinHoweverLongItTries) {
+  Write(tell_ + "exec sleep 1000", "exec sleep 1000",
+        "echo >> $root/failures; echo 'tug: error: cannot reach' >&2; exit 1");
+  job_.workers = 1;
+  job_.quick_death = absl::ZeroDuration();
+  job_.join_time = absl::Hours(1);
+  job_.report_time = absl::ZeroDuration();
+  EXPECT_THAT(std::string(RunLocalJob(job_).message()), HasSubstr("tug: error: cannot reach"));
+  EXPECT_EQ(ReadWholeFile((root_ / "failures").string(), 1000).value(), "\n\n\n");
+  ExpectNobodyLeft();
+}
+
 TEST_F(LocalJobTest, AnotherCoordinatorTakesUpTheJobOfOneThatIsKilled) {
   Write("echo $* >> $root/starts\n" + tell_ +
             "if mkdir $root/first 2>/dev/null; then kill -9 $$; fi\n"
@@ -333,19 +346,26 @@ TEST_F(LocalJobTest, TellsWhenACoordinatorIsKilledThatHadNotBegun) {
 TEST_F(LocalJobTest, EndsInOrderOnTheFirstInterruptAndAtOnceOnTheSecond) {
   Write("trap 'touch $root/interrupted' INT\n" + tell_ + "while true; do sleep 0.02; done",
         "exec sleep 1000", "touch $root/ready; exec sleep 1000");
-  const pid_t pid = fork();
-  if (pid == 0)
-    _exit(RunLocalJob(job_).message().find("interrupted twice") != std::string::npos ? 7 : 8);
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
-  for (const char* mark : {"ready", "interrupted"}) {
-    while (!fs::exists(root_ / mark) && absl::Now() < deadline) std::this_thread::yield();
-    ASSERT_TRUE(fs::exists(root_ / mark)) << mark;
-    kill(pid, SIGINT);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    SCOPED_TRACE(strsignal(signal));
+    const pid_t pid = fork();
+    if (pid == 0) {
+      ::signal(SIGHUP, SIG_DFL);  // whoever runs the tests may ignore it
+      _exit(RunLocalJob(job_).message().find("interrupted twice") != std::string::npos ? 7 : 8);
+    }
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    for (const char* mark : {"ready", "interrupted"}) {
+      while (!fs::exists(root_ / mark) && absl::Now() < deadline) std::this_thread::yield();
+      ASSERT_TRUE(fs::exists(root_ / mark)) << mark;
+      kill(pid, signal);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(WEXITSTATUS(status), 7);
+    ExpectNobodyLeft();
+    for (const char* mark : {"ready", "interrupted", "pids"}) fs::remove_all(root_ / mark);
+    fs::create_directories(root_ / "pids");
   }
-  int status = 0;
-  ASSERT_EQ(waitpid(pid, &status, 0), pid);
-  EXPECT_EQ(WEXITSTATUS(status), 7);
-  ExpectNobodyLeft();
 }
 
 // For whoever has more jobs to run: as soon as the job is under way, and when it is done but for

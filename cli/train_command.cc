@@ -2,8 +2,8 @@
 
 #include "CLI/CLI.hpp"
 #include "base/cpu_affinity.h"
-#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "cli/commands.h"
 #include "cli/job_arguments.h"
 #include "cli/job_security.h"
@@ -37,7 +37,7 @@ absl::Status Train(const TrainArguments& train) {
   job.workers = config.cluster().workers();
   job.spare_servers = config.cluster().spare_servers();
   job.beside_workers = StartsServersBesideWorkers(config);
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(job.job_file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(job.job_file, kMaxJobConfigBytes));
   ASSIGN_OR_RETURN(job.security.mode, WrittenMode(text, job.job_file, job.overrides));
   ASSIGN_OR_RETURN(job.security.keys, train.keys.Read());
   FitToMachine(ReadCpuBudget(), config.cluster(), job);
@@ -53,18 +53,15 @@ void AddTrainCommand(CLI::App& app, Command& chosen) {
       "Runs a job on this machine: starts coordinator, servers and workers, and ends them");
   arguments->job.AddTo(*command);
   arguments->keys.AddTo(*command);
-  command->footer(
-      "Ctrl-C ends the job in order (it finishes the step and writes a checkpoint); a second one "
-      "ends it at "
-      "once.\n"
-      "Examples:\n"
-      "  tug train job.textproto\n"
-      "  tug train job.textproto --set train.steps=100 --set cluster.workers=1 --set "
-      "cluster.virtual_workers=2\n"
-      "  tug train job.textproto --resume runs/job-1\n"
-      "  tug train job.textproto --trace --trace-steps 5..14\n"
-      "  tug train job.textproto --init-from gpt2 --set data.tokenizer=GPT2_BPE --set "
-      "data.tokenizer_path=gpt2");
+  command->footer(std::string(kHowJobsEnd) +
+                  "Examples:\n"
+                  "  tug train job.textproto\n"
+                  "  tug train job.textproto --set train.steps=100 --set cluster.workers=1 --set "
+                  "cluster.virtual_workers=2\n"
+                  "  tug train job.textproto --resume runs/job-1\n"
+                  "  tug train job.textproto --trace --trace-steps 5..14\n"
+                  "  tug train job.textproto --init-from gpt2 --set data.tokenizer=GPT2_BPE --set "
+                  "data.tokenizer_path=gpt2");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Train(*arguments); }; });
 }
 
