@@ -17,6 +17,14 @@ TEST(WithoutBrackets, TakesThemOffAnAddressOnly) {
   }
 }
 
+TEST(LoopbackOfName, TellsNamesThatOnlyThisHostReaches) {
+  EXPECT_EQ(LoopbackOfName("127.0.1.1"), "127.0.1.1");
+  for (const char* host :
+       {"localhost", "127.0.0.1", "127.0.0.9", "10.0.0.7", "", "no.such.host."}) {
+    EXPECT_EQ(LoopbackOfName(host), "") << host;
+  }
+}
+
 TEST(NumericAddress, IsOfBothProtocols) {
   sockaddr_storage address{};
   auto& four = reinterpret_cast<sockaddr_in&>(address);

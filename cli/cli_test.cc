@@ -42,9 +42,10 @@ class CliTest : public ::testing::Test {
   void Job(const std::string& name, const std::string& more) {
     std::ofstream(root_ / name) << "name: 'cli' data { path: 'text.txt' } " << more;
   }
-  Outcome Tug(const std::string& arguments) {
-    const std::string command =
-        "cd " + root_.string() + " && " + binary_ + " " + arguments + " > output 2>&1 < /dev/null";
+  Outcome Tug(const std::string& arguments) { return Shell(binary_ + " " + arguments); }
+  Outcome Shell(const std::string& script) {
+    const std::string command = absl::StrCat("cd ", root_.string(), " && (", script, ") > ",
+                                             root_.string(), "/output 2>&1 < /dev/null");
     Outcome outcome;
     outcome.exit_code = WEXITSTATUS(std::system(command.c_str()));
     outcome.output = ReadWholeFile((root_ / "output").string(), 1 << 20).value_or("");
@@ -239,6 +240,33 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
 
 TEST_F(CliTest, SaysWhenAnAddressIsNone) {
   ExpectError("stop --coordinator nonsense", 1, "HOST:PORT");
+}
+
+TEST_F(CliTest, SaysThatAFileOfTheEnvironmentIsAboutKeys) {
+  const Outcome outcome =
+      Shell("TUG_KEYS=/nonexistent " + binary_ + " status --coordinator 127.0.0.1:1");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.output, StartsWith("tug: error: TUG_KEYS of the environment, the key file"));
+  EXPECT_THAT(outcome.output, HasSubstr("/nonexistent"));
+  EXPECT_THAT(outcome.output, HasSubstr("unset TUG_KEYS"));
+}
+
+TEST_F(CliTest, NamesAWorkingDirectoryThatWasDeleted) {
+  const Outcome outcome =
+      Shell("mkdir gone && cd gone && rmdir ../gone && " + binary_ + " train job.textproto");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("the working directory of this process was deleted: cd"));
+}
+
+TEST_F(CliTest, TheHelpTellsAStoppedJobFromOneThatIsDone) {
+  for (const char* command : {"train", "launch"}) {
+    const Outcome outcome = Tug(std::string(command) + " --help");
+    EXPECT_THAT(outcome.output, HasSubstr("\"done:\"")) << command;
+    EXPECT_THAT(outcome.output, HasSubstr("\"stopped:\"")) << command;
+  }
+}
+
+TEST_F(CliTest, SaysWhenAnAddressCannotBeListenedOn) {
   ExpectError("coordinator job.textproto --listen nonsense", 1, "HOST:PORT");
   ExpectError("server --coordinator 127.0.0.1:1 --listen 0.0.0.0", 1, "cannot be told to workers");
 }

@@ -11,8 +11,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
-#include "base/file.h"
+#include "base/host_name.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/interrupts.h"
@@ -72,13 +73,28 @@ absl::StatusOr<std::vector<double>> Predict(const JobConfig& job,
 // What neither --listen nor the environment says: nobody but this machine.
 constexpr char kDefaultListen[] = "127.0.0.1:7070";
 
-absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command) {
-  if (!command.listen.empty()) return ParseHostPort(command.listen);
+// Of an address that is announced to nodes as `host`; empty if other hosts may reach it.
+std::string LoopbackWarning(const std::string& host) {
+  const std::string loopback = LoopbackOfName(host);
+  if (loopback.empty()) return "";
+  return absl::StrCat("warning: ", host, " leads to ", loopback,
+                      " on this host, so nodes on other hosts cannot reach the coordinator: give "
+                      "--listen the address of an interface, or --interface its name");
+}
+
+// `warning`: about the address, for people; may stay empty.
+absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command, std::string& warning) {
+  if (!command.listen.empty()) {
+    ASSIGN_OR_RETURN(HostPort listen, ParseHostPort(command.listen));
+    warning = LoopbackWarning(listen.host);
+    return listen;
+  }
   ASSIGN_OR_RETURN(const std::string told, CoordinatorAddressOf(ReadEnvironment()));
   ASSIGN_OR_RETURN(HostPort address, ParseHostPort(told.empty() ? kDefaultListen : told));
   if (!command.interfaces.empty()) {
     ASSIGN_OR_RETURN(address.host, AddressOfInterface(command.interfaces));
   } else {
+    warning = LoopbackWarning(address.host);
     ASSIGN_OR_RETURN(address.host, Ipv4AddressOf(address.host));
   }
   return address;
@@ -92,7 +108,7 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
         "--take-up RUN");
   }
   const std::string& file = command.job.job_file;
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file, kMaxJobConfigBytes));
   std::vector<std::string> overrides = command.job.Overrides();
   ASSIGN_OR_RETURN(const SecurityConfig::Mode written, WrittenMode(text, file, overrides));
   // Who has keys need not say again of which mode they are.
@@ -100,10 +116,10 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
     overrides.push_back(ModeOverride({.mode = options.keys.mode, .keys = {}}));
   }
   ASSIGN_OR_RETURN(options.config, ParseJobConfig(text, file, overrides));
-  ASSIGN_OR_RETURN(options.listen, ListenAddress(command));
+  ASSIGN_OR_RETURN(options.listen, ListenAddress(command, options.note));
   options.run_dir = command.job.run_dir;
   options.resume = command.job.resume;
-  if (command.ready_fd >= 0 && !command.across_hosts)
+  if (options.note.empty() && command.ready_fd >= 0 && !command.across_hosts)
     options.note = LocalPlanText(ReadCpuBudget(), options.config.cluster());
   if (CanBePredicted(options.config)) options.predict_steps = Predict;
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "coordinator/run_folder.h"
 #include "security/key_file.h"
 
@@ -34,7 +35,11 @@ absl::StatusOr<JobKeys> KeysArgument::Read(const std::string& run_dir) const {
   if (HasKeys(run_dir)) return ReadKeyFile(PathIn(run_dir));
   const char* const named = std::getenv(kKeysVariable);
   if (named == nullptr || *named == '\0') return JobKeys();
-  return ReadKeyFile(named);
+  absl::StatusOr<JobKeys> keys = ReadKeyFile(named);
+  if (keys.ok()) return keys;
+  return absl::Status(keys.status().code(),
+                      absl::StrCat(kKeysVariable, " of the environment, the key file of the job: ",
+                                   keys.status().message(), "; or unset ", kKeysVariable));
 }
 
 }  // namespace tug

@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -33,6 +35,16 @@ int Fail(const std::string& message, int code) {
   }
   std::fprintf(stderr, "tug: error: %s\n", OneLine(message).c_str());
   return code;
+}
+
+// Of a command that failed: relative paths lead nowhere in a folder that is gone, whatever else its
+// message says.
+std::string WithLostFolder(absl::string_view message) {
+  std::error_code error;
+  const bool known = !std::filesystem::current_path(error).empty();
+  if (known || error != std::errc::no_such_file_or_directory) return std::string(message);
+  return absl::StrCat(message,
+                      "; the working directory of this process was deleted: cd to one that exists");
 }
 
 // `word`: the first of the command line, empty if there is none.
@@ -103,7 +115,7 @@ int main(int argc, char** argv) {
   try {
     const absl::Status status = chosen();
     if (status.ok()) return 0;
-    return status.message().empty() ? kFailed : Fail(std::string(status.message()), kFailed);
+    return status.message().empty() ? kFailed : Fail(WithLostFolder(status.message()), kFailed);
   } catch (const std::bad_alloc&) {
     return Fail(
         "out of memory: make the model, the batch or the number of workers on this machine smaller",

@@ -25,9 +25,16 @@ std::chrono::system_clock::time_point DeadlineAfter(absl::Duration timeout) {
 }
 
 absl::Status CannotReach(const std::string& address, const std::string& why) {
+  const absl::StatusOr<HostPort> at = ParseHostPort(address);
+  const std::string loopback = at.ok() ? LoopbackOfName(at->host) : "";
+  const std::string advice =
+      loopback.empty()
+          ? absl::StrCat("is it running? start it with `tug coordinator JOB --listen ", address,
+                         "`")
+          : absl::StrCat(at->host, " leads to this host alone (", loopback,
+                         "): give the address by which other hosts reach the coordinator's host");
   return absl::UnavailableError(
-      absl::StrCat("cannot reach the coordinator at ", address, " (", why,
-                   "): is it running? start it with `tug coordinator JOB --listen ", address, "`"));
+      absl::StrCat("cannot reach the coordinator at ", address, " (", why, "): ", advice));
 }
 
 // Whether anybody listens at an address.

@@ -40,6 +40,14 @@ TEST(ControlClient, SaysWhatToDoWhenNobodyListens) {
   EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
 }
 
+TEST(ControlClient, DoesNotAdviseToListenWhereOnlyTheHostItselfReaches) {
+  const auto client = ControlClient::Connect("127.0.1.1:1", absl::Milliseconds(300));
+  ASSERT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  const std::string message(client.status().message());
+  EXPECT_TRUE(absl::StrContains(message, "leads to this host alone")) << message;
+  EXPECT_FALSE(absl::StrContains(message, "--listen")) << message;
+}
+
 // Listens at a loopback address, and says nothing to whoever connects; `port`: a free one.
 FileDescriptor ListenInSilence(const char* host, int& port) {
   addrinfo hints{};

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
@@ -90,6 +91,12 @@ bool TakeKeys(const std::vector<std::string>& lines, JobKeys& keys) {
          IsCurvePair(keys.curve) && IsTlsIdentityOf(keys.tls, TlsName(keys));
 }
 
+// With a newline alone at the end of each line.
+std::string WithPlainEnds(std::string text) {
+  if (!absl::EndsWith(text, "\n")) text.push_back('\n');
+  return absl::StrReplaceAll(text, {{"\r\n", "\n"}});
+}
+
 absl::Status NotAKeyFile(const std::string& source, const std::string& why) {
   return absl::InvalidArgumentError(
       absl::StrCat(source, " is not a key file: ", why, "; make one with: tug keys FILE"));
@@ -118,8 +125,9 @@ std::string KeyFileText(const JobKeys& keys) {
   return absl::StrCat(body, SumOf(body), "\n");
 }
 
-absl::StatusOr<JobKeys> ParseKeyFile(const std::string& text, const std::string& source) {
-  if (text.empty()) return NotAKeyFile(source, "it is empty");
+absl::StatusOr<JobKeys> ParseKeyFile(const std::string& file_text, const std::string& source) {
+  if (file_text.empty()) return NotAKeyFile(source, "it is empty");
+  const std::string text = WithPlainEnds(file_text);
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   if (!absl::StartsWith(lines[0], kAnyVersion)) {
     return NotAKeyFile(source, absl::StrCat("its first line is not '", kFirstLine, "'"));

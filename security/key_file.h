@@ -13,7 +13,8 @@
 //   tls-key BASE64
 //   sha256 64 HEXADECIMAL DIGITS  of all lines before
 //
-// Nothing else is taken: no comment, no other order, no other way to write the same.
+// Nothing else is taken: no comment, no other order, no other way to write the same, but that
+// carriage returns at ends of lines, and a missing last newline, are an editor's.
 
 #include <string>
 

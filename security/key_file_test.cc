@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "base/test_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -55,8 +56,18 @@ TEST_P(KeyFile, IsReadAsItWasWritten) {
   EXPECT_TRUE(absl::StartsWith(text_, "tug keys 1\nmode " + ModeName(GetParam()) + "\n"));
 }
 
+TEST_P(KeyFile, DoesNotDependOnEndsOfLines) {
+  const std::string without = text_.substr(0, text_.size() - 1);
+  const std::string windows = absl::StrReplaceAll(text_, {{"\n", "\r\n"}});
+  for (const std::string& text : {without, windows, windows.substr(0, windows.size() - 1)}) {
+    const absl::StatusOr<JobKeys> read = ParseKeyFile(text, "a");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(*read, keys_);
+  }
+}
+
 TEST_P(KeyFile, CutAnywhereIsRefused) {
-  for (size_t length = 0; length < text_.size(); ++length) {
+  for (size_t length = 0; length + 1 < text_.size(); ++length) {
     EXPECT_THAT(ErrorOf(text_.substr(0, length)), HasSubstr("some file is not a key file"))
         << length;
   }
