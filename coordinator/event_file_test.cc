@@ -99,6 +99,19 @@ TEST(EventFiles, HaveVersionStartAndScalars) {
   EXPECT_EQ(read[3].step(), 2);
 }
 
+// Readers take a value without field 2 for none: 0 is written as any other number. The bytes are
+// those of the protocol buffer encoding (field 1, a tag; field 2, fixed32).
+TEST(EventFiles, HoldAZero) {
+  const TestFolder folder;
+  EventFiles events(folder.path(), 1);
+  events.Write(1, kNow, {{"sync/skipped", 0}});
+  const std::vector<tensorboard::Event> read = ReadEvents(FilesIn(folder.path())[0]);
+  ASSERT_THAT(read, SizeIs(3));
+  ASSERT_THAT(read[2].summary().value(), SizeIs(1));
+  EXPECT_EQ(absl::BytesToHexString(read[2].summary().value(0).SerializeAsString()),
+            "0a0c73796e632f736b69707065641500000000");
+}
+
 TEST(EventFiles, SayFromWhichStepOnTheyCount) {
   const TestFolder folder;
   EventFiles events(folder.path(), /*next_step=*/51);
