@@ -113,8 +113,10 @@ void AddSampleCommand(CLI::App& app, Command& chosen) {
       ->type_name("PATH")
       ->required();
   command
-      ->add_option("--prompt", arguments->prompt,
-                   "Beginning of the text; of a model of lines, the line to label or to answer")
+      ->add_option(
+          "--prompt", arguments->prompt,
+          "Beginning of the text, of which the last model.context tokens are read; of a model of "
+          "lines, the line to label or to answer")
       ->type_name("TEXT");
   command->add_option("--tokens", arguments->tokens, "Tokens to write")
       ->check(CLI::Range(uint64_t{1}, uint64_t{10'000'000}))

@@ -249,17 +249,29 @@ TEST_F(SamplerTest, SplitsAsTheFractionSays) {
   EXPECT_EQ(without.EvalShare(5, 0).count, 0u);
 }
 
-TEST_F(SamplerTest, AWholeTextForValidationIsCutFromItsBeginning) {
-  Make(100);
-  Set(16, 1, 1, 0.1);
-  const auto sampler = MakeSampler(config_, &*file_, Split::kAllValidation);
-  ASSERT_TRUE(sampler.ok()) << sampler.status();
-  ASSERT_EQ((*sampler)->validation_samples(), 99u / 16);
-  SampleBatch batch;
-  (*sampler)->FillEval(0, 5, 1, batch);
-  std::vector<int32_t> expected(17);
-  file_->Read(80, expected);
-  EXPECT_TRUE(std::equal(expected.begin(), expected.end() - 1, batch.tokens.begin()));
+TEST_F(SamplerTest, AWholeTextForValidationHasEveryTokenButTheFirstForATarget) {
+  constexpr uint32_t kContext = 16;
+  for (const uint64_t tokens : {2, 16, 17, 18, 32, 33, 100}) {
+    SCOPED_TRACE(tokens);
+    Make(tokens);
+    Set(kContext, 1, 1, 0.1);
+    const auto sampler = MakeSampler(config_, &*file_, Split::kAllValidation);
+    ASSERT_TRUE(sampler.ok()) << sampler.status();
+    const auto windows = static_cast<uint32_t>((*sampler)->validation_samples());
+    ASSERT_EQ(windows, (tokens - 1 + kContext - 1) / kContext);
+    SampleBatch batch;
+    (*sampler)->FillEval(0, 0, windows, batch);
+    std::vector<int32_t> text(tokens);
+    file_->Read(0, text);
+    for (size_t i = 0; i < size_t{windows} * kContext; ++i) {
+      EXPECT_EQ(batch.tokens[i], i + 1 < tokens ? text[i] : kPadding) << i;
+      EXPECT_EQ(batch.targets[i], i + 1 < tokens ? text[i + 1] : kNoSampleTarget) << i;
+    }
+  }
+  Make(1);
+  Set(kContext, 1, 1, 0.1);
+  EXPECT_THAT(std::string(MakeSampler(config_, &*file_, Split::kAllValidation).status().message()),
+              AllOf(HasSubstr("1 token"), HasSubstr("at least 2")));
 }
 
 TEST_F(SamplerTest, TooShortATextIsAnErrorWithNumbersAndRemedy) {

@@ -16,7 +16,9 @@ namespace tug {
 //   tokens: the inputs and, shifted by one, the targets. n is the same for every offset; a token or
 //   two less than 2T per epoch are left out, different ones each time. They are read in the order
 //   Shuffle(n, seed, e).
-//   Validation. Window i holds tokens i * T .. (i + 1) * T of the validation split.
+//   Validation. Window i holds tokens i * T .. (i + 1) * T of the validation split. Of a split that
+//   is the whole file (Split::kAllValidation) a last, shorter window has the rest: every token but
+//   the first is a target.
 class WindowSampler final : public Sampler {
  public:
   // Errors: see MakeSampler.
@@ -28,8 +30,9 @@ class WindowSampler final : public Sampler {
   uint64_t FirstToken(uint64_t epoch, uint64_t index) const;
 
  private:
-  WindowSampler(const JobConfig& config, const TokenFile& file, uint64_t train_tokens);
-  static Counts CountsOf(const JobConfig& config, uint64_t tokens, uint64_t train_tokens);
+  WindowSampler(const JobConfig& config, const TokenFile& file, uint64_t train_tokens, Split split);
+  static Counts CountsOf(const JobConfig& config, uint64_t tokens, uint64_t train_tokens,
+                         Split split);
   void FillTraining(uint64_t epoch, uint64_t index, const SampleRow& row) const override;
   void FillValidation(uint64_t index, const SampleRow& row) const override;
   void FillWindow(uint64_t first_token, const SampleRow& row) const;

@@ -259,7 +259,8 @@ std::span<const float> Generator::Append(std::span<const int32_t> tokens) {
   } else {
     std::vector<int32_t> all = std::exchange(state_->read, {});
     all.insert(all.end(), tokens.begin(), tokens.end());
-    state_->Read(std::span(all).last((context + 1) / 2));
+    state_->Read(
+        std::span(all).last(std::max((context + 1) / 2, std::min(tokens.size(), context))));
   }
   return state_->logits;
 }

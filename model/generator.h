@@ -32,8 +32,9 @@ class Generator {
   void Reset();
   // Reads further tokens, at least one, each in [0, symbols), and returns the logits [symbols] of
   // what follows, valid until the next call. When they do not fit in the context with those read
-  // before, all but the last half of a context (rounded up) is forgotten, and that half read again
-  // from position 0: positions are learned, they cannot slide.
+  // before, the cache is rebuilt from position 0, since learned positions cannot slide: from the
+  // last half of a context (rounded up), or from as many of `tokens` as a whole context holds if
+  // these are more.
   std::span<const float> Append(std::span<const int32_t> tokens);
 
  private:

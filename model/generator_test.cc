@@ -99,7 +99,15 @@ TEST(Generator, ReadsManyTokensAtOnceAsItReadsThemOneByOne) {
   }
 }
 
-TEST(Generator, BeyondTheContextReadsTheLastHalfOfItAgain) {
+// The last `count` tokens of `before` and `after`.
+std::vector<int32_t> Following(std::span<const int32_t> before, std::span<const int32_t> after,
+                               size_t count) {
+  std::vector<int32_t> all(before.begin(), before.end());
+  all.insert(all.end(), after.begin(), after.end());
+  return {all.end() - static_cast<std::ptrdiff_t>(count), all.end()};
+}
+
+TEST(Generator, BeyondTheContextReadsTheLastHalfOfItOrAllOfAPromptAgain) {
   for (const size_t context : {kContext, kContext + 1, size_t{1}}) {
     ModelOptions options = SmallModel(ModelConfig::DECODER);
     options.config.set_context(static_cast<uint32_t>(context));
@@ -116,9 +124,15 @@ TEST(Generator, BeyondTheContextReadsTheLastHalfOfItAgain) {
                   ModelLogits(rig, text.subspan(begin, end - begin)));
     }
     // Longer than the context in one go, on top of others or alone.
-    ExpectClose(generator->Append(text), ModelLogits(rig, text.last(half)));
+    ExpectClose(generator->Append(text), ModelLogits(rig, text.last(context)));
     generator->Reset();
-    ExpectClose(generator->Append(text), ModelLogits(rig, text.last(half)));
+    ExpectClose(generator->Append(text), ModelLogits(rig, text.last(context)));
+    // Fewer than the context, on top of others: all of them are kept.
+    for (size_t size = 1; size <= context; ++size) {
+      generator->Append(text);
+      ExpectClose(generator->Append(text.last(size)),
+                  ModelLogits(rig, Following(text, text.last(size), std::max(half, size))));
+    }
   }
 }
 

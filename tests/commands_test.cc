@@ -129,7 +129,15 @@ TEST_F(CommandsTest, SampleWritesTheSameTextForTheSameSeed) {
   EXPECT_NE(
       Output({"sample", "--from", at_25, "--tokens", "60", "--prompt", "The boat", "--seed", "5"}),
       text);
-  // Longer than the context.
+  // Of a prompt longer than the context the last tokens that the context holds are read.
+  const std::string prompt = ReadText(Path("text.txt")).substr(0, 50);
+  const std::string read = prompt.substr(prompt.size() - 32);
+  const Texts next = {"sample", "--from", Path("run"), "--tokens", "1", "--temperature", "0"};
+  const auto token = [&](const std::string& text) {
+    return Output(next + Texts{"--prompt", text}).substr(text.size());
+  };
+  EXPECT_EQ(token(prompt), token(read));
+  // A text longer than the context.
   EXPECT_EQ(Output({"sample", "--from", Path("run"), "--tokens", "100"}).size(), 101u);
 }
 
@@ -150,7 +158,7 @@ TEST_F(CommandsTest, EvalAgreesWithTheLastEvaluationOfTheRun) {
                 AllOf(StartsWith("step-00000050, validation split: "), HasSubstr(loss)));
   }
   const std::string of_text = Output({"eval", "--from", Path("run"), "--data", Path("text.txt")});
-  EXPECT_THAT(of_text, AllOf(HasSubstr("text.txt"), HasSubstr("over 199968 tokens")));
+  EXPECT_THAT(of_text, AllOf(HasSubstr("text.txt"), HasSubstr("over 199999 tokens")));
 }
 
 TEST_F(CommandsTest, EvalOfATextLeavesNothingInTheFolderForTemporaryFiles) {
