@@ -192,7 +192,11 @@ bool Coordinator::CanHaveBegun(uint32_t virtual_worker, uint64_t clock) const {
 
 void Coordinator::TakeProgress(absl::Time now) {
   const std::vector<StepMetrics> steps = timeline_->progress.TakeSteps();
-  for (const StepMetrics& metrics : steps) actions_.emplace_back(StepCompleted{metrics});
+  for (const StepMetrics& metrics : steps) {
+    actions_.emplace_back(StepCompleted{metrics});
+    timeline_->finite_loss.Add(metrics);
+  }
+  if (timeline_->finite_loss.exceeded()) Fail(timeline_->finite_loss.Error(), now);
   Tune(steps);
   for (const EvalMetrics& eval : timeline_->progress.TakeEvals()) OnEval(eval, now);
 }
@@ -252,7 +256,8 @@ void Coordinator::AdvanceOnce(absl::Time now) {
   if (phase_ == RUNNING && traced && final_version.has_value() &&
       committed_version() >= *final_version && EveryVirtualWorkerIsCarried() &&
       EveryoneInView([](const Member& node) { return node.kind == SERVER || node.finished; })) {
-    Finish(now);
+    const FiniteLoss& finite_loss = timeline_->finite_loss;
+    finite_loss.never_finite() ? Fail(finite_loss.Error(), now) : Finish(now);
   }
   EndIfEveryoneKnows(now);
 }

@@ -26,7 +26,8 @@
 //     with sync.policy BACKUP, a node that is lost fails the job.
 //  8. DONE when every worker has finished and the checkpoint of final_version is committed; FAILED
 //  when a node reports a
-//     failure, or a checkpoint cannot be written. Every node learns it with its next heartbeat.
+//     failure, a checkpoint cannot be written, or the loss stays not finite (finite_loss.h). Every
+//     node learns it with its next heartbeat.
 //  9. JobEnded once every node has been told, those that wait for a place too, or after
 //  told_grace().
 //

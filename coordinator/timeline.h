@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/checkpoint_collector.h"
+#include "coordinator/finite_loss.h"
 #include "coordinator/job_end.h"
 #include "coordinator/progress.h"
 #include "coordinator/reported_residuals.h"
@@ -48,7 +49,8 @@ struct Timeline {
                   .start_clocks = start.clocks}),
         checkpoints(/*lanes=*/1, UpdatesPerPush(config) ? config.cluster().virtual_workers() : 0,
                     NewestCheckpoint(config)),
-        end(config, start.version) {}
+        end(config, start.version),
+        finite_loss(config.train()) {}
 
   // Where a virtual worker begins.
   uint64_t StartClock(uint32_t virtual_worker) const {
@@ -68,6 +70,7 @@ struct Timeline {
   ReportedResiduals residuals;
   CheckpointCollector checkpoints;  // SetPlacement with the view
   JobEnd end;
+  FiniteLoss finite_loss;
 
  private:
   static bool UpdatesPerPush(const JobConfig& config) {

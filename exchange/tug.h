@@ -123,9 +123,9 @@ tug_status tug_pull(tug_context* context, uint32_t block, float* weights, tug_ti
  * no longer read. A push needs no wait if its memory is not reused. */
 tug_status tug_wait(tug_context* context, tug_ticket ticket);
 
-/* Adds to the loss of the step in progress: the sum over `count` samples of this worker. For people
- * only: `tug status`, the coordinator's progress line, metrics.jsonl and loss.svg of the run
- * folder. */
+/* Adds to the loss of the step in progress: the sum over `count` samples of this worker. For people:
+ * `tug status`, the coordinator's progress line, metrics.jsonl and loss.svg of the run folder. A
+ * loss that is not finite for train.max_nonfinite_steps steps in a row ends the job. */
 tug_status tug_report_loss(tug_context* context, double loss_sum, uint64_t count);
 
 /* Memory to push from without a copy, aligned to 64 bytes, contents unspecified. Lives until

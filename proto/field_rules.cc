@@ -47,6 +47,7 @@ constexpr FieldRule kFieldRules[] = {
     {"train.z_loss", 0, 0, 1, "weight"},
     {"train.patience", 0, 0, 1e6, "evaluations"},
     {"train.min_improvement", 0, 0, 1e3, "nats"},
+    {"train.max_nonfinite_steps", 10, 0, 1e6, "optimizer steps"},
     {"optimizer.adamw.beta1", 0.9, 0, 1, "decay of the mean", Ends::kMinOnly},
     {"optimizer.adamw.beta2", 0.99, 0, 1, "decay of the mean square", Ends::kMinOnly},
     {"optimizer.adamw.epsilon", 1e-8, 0, 1, "added to the root", Ends::kMaxOnly},
