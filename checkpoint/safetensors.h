@@ -81,7 +81,8 @@ struct TensorView {
   std::span<const std::byte> bytes;  // aligned only if the file's writer aligned it
 };
 
-// What a file may hold.
+// What a file may hold. kAny: also types that this program does not know, such as those of later
+// versions of the format; whether such a tensor has the size of its shape is not checked.
 enum class TensorTypes { kFp32, kAny };
 
 // A file, mapped and checked: header, types, shapes, offsets. The values are not looked at. Errors:

@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "model/finite_weights.h"
 #include "model/job_model.h"
 #include "model/layout.h"
 
@@ -44,6 +45,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const std::string
     const uint64_t elements = ElementCount(block);
     AlignedBuffer& weights = loaded->weights_.emplace_back(elements * sizeof(float));
     RETURN_IF_ERROR(reader.ReadRange(block.name(), 0, elements, 'w', weights.floats()));
+    RETURN_IF_ERROR(CheckFinite(found.folder, block, 0, weights.floats()));
     loaded->Bind(i, weights);
   }
   return loaded;

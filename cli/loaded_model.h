@@ -18,8 +18,8 @@ namespace tug {
 // A model with the weights of a checkpoint, for inference. Owned by one thread.
 class LoadedModel {
  public:
-  // `from`: as FindCheckpoint takes it. Errors: those of FindCheckpoint, CheckpointReader and
-  // Model::Create.
+  // `from`: as FindCheckpoint takes it. Errors: those of FindCheckpoint, CheckpointReader,
+  // Model::Create and CheckFinite.
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const std::string& from, int threads,
                                                            int max_micro_batch);
 

@@ -193,6 +193,11 @@ void RecallEvaluations(const std::string& run_dir, CoordinatorOptions& job) {
   if (const auto best = ReadBest(run_dir); best.ok()) job.best = *best;
 }
 
+// Another thing that people should know; empty: nothing.
+void AddNotice(const std::string& text, std::string& notice) {
+  if (!text.empty()) absl::StrAppend(&notice, notice.empty() ? "" : "; ", text);
+}
+
 }  // namespace
 
 absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir) {
@@ -257,12 +262,12 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
                  .restore_path = restore->folder,
                  .clocks = {manifest.clocks().begin(), manifest.clocks().end()},
                  .residuals = ResidualsIn(manifest)};
-    if (const std::string lacking = LackingText(*restore, job.config); !lacking.empty()) {
-      absl::StrAppend(&job.data_notice, job.data_notice.empty() ? "" : "; ", lacking);
-    }
+    AddNotice(LackingText(*restore, job.config), job.data_notice);
     RecallEvaluations(run_dir, job);
   } else if (source.has_value()) {
     RETURN_IF_ERROR(source->Check(job.config, blocks));
+    RETURN_IF_ERROR(source->CheckValues(blocks));
+    AddNotice(source->Notice(blocks), job.data_notice);
   }
   std::string text;
   google::protobuf::TextFormat::PrintToString(job.config, &text);

@@ -18,6 +18,7 @@
 #include "data/gpt2_files.h"
 #include "huggingface/gpt2_config.h"
 #include "huggingface/gpt2_weights.h"
+#include "model/finite_weights.h"
 #include "model/layout.h"
 
 namespace tug {
@@ -55,6 +56,8 @@ absl::Status WriteWeights(const CheckpointReader& checkpoint, const std::string&
   ASSIGN_OR_RETURN(SafetensorsWriter writer,
                    SafetensorsWriter::Create(path, tensors, {{"format", "pt"}}));
   // The tensors of a block lie one behind the other, so blocks are copied as they are.
+  const std::string where =
+      absl::StrCat("the checkpoint of step ", checkpoint.manifest().version());
   std::vector<float> values;
   for (const BlockSpec& block : checkpoint.manifest().blocks().blocks()) {
     const uint64_t elements = ElementCount(block);
@@ -62,6 +65,7 @@ absl::Status WriteWeights(const CheckpointReader& checkpoint, const std::string&
       const uint64_t end = std::min(elements, begin + kCopyElements);
       values.resize(end - begin);
       RETURN_IF_ERROR(checkpoint.ReadRange(block.name(), begin, end, 'w', values));
+      RETURN_IF_ERROR(CheckFinite(where, block, begin, values));
       RETURN_IF_ERROR(writer.Append(values));
     }
   }

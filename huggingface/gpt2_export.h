@@ -22,8 +22,8 @@ struct ExportedGpt2 {
 //   SENTENCEPIECE  tokenizer.model, for the SentencePiece library
 // Everything goes to a new folder beside it, `folder`.partial-XXXXXX, first; that is synced and
 // moved, and only a kill leaves it there. Memory is bounded. Errors: FAILED_PRECONDITION for a
-// model that the format cannot hold (CheckHfCanHold) and for a `folder` with anything in it; those
-// of files, naming them.
+// model that the format cannot hold (CheckHfCanHold), for a `folder` with anything in it, and for
+// weights that are not finite; those of files, naming them.
 absl::StatusOr<ExportedGpt2> ExportGpt2(const CheckpointReader& checkpoint,
                                         const std::string& folder);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +18,9 @@
 namespace tug {
 namespace {
 
-constexpr std::string_view kPrefix = "transformer.";
+constexpr char kPrefix[] = "transformer.";
 constexpr char kHead[] = "lm_head.weight";
+constexpr char kEmbedding[] = "wte.weight";
 
 // IEEE 754 binary16.
 float WidenHalf(uint16_t bits) {
@@ -54,6 +56,33 @@ void Copy(const TensorView& tensor, uint64_t first, std::span<float> out) {
   }
 }
 
+bool IsReadable(const TensorView& tensor) {
+  return tensor.dtype == "F32" || tensor.dtype == "F16" || tensor.dtype == "BF16";
+}
+
+bool HasEqualValues(const TensorView& a, const TensorView& b) {
+  if (a.shape != b.shape) return false;
+  if (a.dtype == b.dtype) return std::ranges::equal(a.bytes, b.bytes);
+  if (!IsReadable(a) || !IsReadable(b)) return false;
+  uint64_t elements = 1;
+  for (const uint64_t extent : a.shape) elements *= extent;
+  std::vector<float> of_a, of_b;
+  constexpr uint64_t kChunk = 1 << 16;
+  for (uint64_t begin = 0; begin < elements; begin += kChunk) {
+    of_a.resize(std::min(kChunk, elements - begin));
+    of_b.resize(of_a.size());
+    Copy(a, begin, of_a);
+    Copy(b, begin, of_b);
+    if (of_a != of_b) return false;
+  }
+  return true;
+}
+
+// "h.3.attn.bias": where attention may look, which older versions of transformers saved.
+bool IsMask(const std::string& tensor) {
+  return tensor.ends_with(".attn.bias") || tensor.ends_with(".attn.masked_bias");
+}
+
 std::string ShapeText(const auto& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
@@ -65,11 +94,27 @@ std::string HfName(const std::string& tensor) {
 }
 
 Gpt2Weights::Gpt2Weights(SafetensorsReader file, ModelConfig config)
-    : file_(std::move(file)), config_(std::move(config)) {
+    : file_(std::move(file)), config_(std::move(config)) {}
+
+absl::Status Gpt2Weights::IndexTensors() {
   for (size_t i = 0; i < file_.tensors().size(); ++i) {
-    std::string_view name = file_.tensors()[i].name;
-    if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
-    index_.emplace(name, i);
+    std::string name = file_.tensors()[i].name;
+    if (name.starts_with(kPrefix)) name.erase(0, std::string_view(kPrefix).size());
+    if (index_.emplace(name, i).second) continue;
+    return absl::FailedPreconditionError(absl::StrCat(file_.path(), " has both ", name, " and ",
+                                                      kPrefix, name,
+                                                      ": remove the one that is not meant"));
+  }
+  return absl::OkStatus();
+}
+
+void Gpt2Weights::ResolveHead() {
+  if (!config_.tied_head() || Find(kHead) == nullptr) return;
+  if (Find(kEmbedding) == nullptr) {
+    index_[kEmbedding] = index_[kHead];
+  } else if (!HasEqualValues(*Find(kHead), *Find(kEmbedding))) {
+    config_.set_tied_head(false);
+    has_unexpected_head_ = true;
   }
 }
 
@@ -84,7 +129,10 @@ absl::StatusOr<Gpt2Weights> Gpt2Weights::Open(const std::string& folder) {
                      "like pytorch_model.bin or files in shards, are not read)"));
   }
   ASSIGN_OR_RETURN(SafetensorsReader file, SafetensorsReader::Open(path, TensorTypes::kAny));
-  return Gpt2Weights(std::move(file), std::move(config));
+  Gpt2Weights weights(std::move(file), std::move(config));
+  RETURN_IF_ERROR(weights.IndexTensors());
+  weights.ResolveHead();
+  return weights;
 }
 
 const TensorView* Gpt2Weights::Find(const std::string& tensor) const {
@@ -99,8 +147,10 @@ absl::Status Gpt2Weights::Check(const BlockTable& blocks) const {
       if (view == nullptr) {
         return absl::FailedPreconditionError(
             absl::StrCat(file_.path(), " has no tensor ", HfName(tensor.name()),
-                         tensor.name() == kHead ? ": give --set model.tied_head=true"
-                                                : ": it is not the model of its config.json"));
+                         tensor.name() == kHead
+                             ? ": where the head is the embedding, set tie_word_embeddings to true "
+                               "in its config.json"
+                             : ": it is not the model of its config.json"));
       }
       std::vector<uint64_t> wanted(tensor.shape().begin(), tensor.shape().end());
       if (tensor.name() == "wpe.weight" && view->shape.size() == 2) {
@@ -111,7 +161,7 @@ absl::Status Gpt2Weights::Check(const BlockTable& blocks) const {
             file_.path(), ": ", view->name, " has the shape ", ShapeText(view->shape), ", not ",
             ShapeText(tensor.shape()), ": it is not the model of its config.json"));
       }
-      if (view->dtype != "F32" && view->dtype != "F16" && view->dtype != "BF16") {
+      if (!IsReadable(*view)) {
         return absl::FailedPreconditionError(absl::StrCat(file_.path(), ": ", view->name,
                                                           " is of type ", view->dtype,
                                                           ": give weights in F32, F16 or BF16"));
@@ -119,6 +169,21 @@ absl::Status Gpt2Weights::Check(const BlockTable& blocks) const {
     }
   }
   return absl::OkStatus();
+}
+
+std::vector<std::string> Gpt2Weights::Unused(const BlockTable& blocks) const {
+  std::set<std::string> used;
+  for (const BlockSpec& block : blocks.blocks()) {
+    for (const TensorSpec& tensor : block.tensors()) used.insert(tensor.name());
+  }
+  if (config_.tied_head()) used.insert(kHead);
+  std::vector<std::string> unused;
+  for (const auto& [name, index] : index_) {
+    if (used.contains(name) || IsMask(name)) continue;
+    const TensorView& tensor = file_.tensors()[index];
+    unused.push_back(absl::StrCat(tensor.name, " (", tensor.dtype, ")"));
+  }
+  return unused;
 }
 
 void Gpt2Weights::ReadRange(const BlockSpec& block, uint64_t begin, uint64_t end,

@@ -2,18 +2,25 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "data/gpt2_files.h"
 #include "data/sampler.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "huggingface/gpt2_config.h"
+#include "model/finite_weights.h"
+#include "model/layout.h"
 #include "proto/field_path.h"
 
 namespace tug {
 namespace {
+
+constexpr uint64_t kCheckElements = uint64_t{1} << 20;
+constexpr size_t kMostNamed = 5;
 
 // What must be equal for two models to have the same weights.
 constexpr const char* kFields[] = {
@@ -130,6 +137,31 @@ absl::Status WeightsSource::TakeTokenizer(DataConfig& data) const {
       "train.init_from ", path_, " was trained with another tokenizer, ", kind, ": give ", flags));
 }
 
+absl::Status WeightsSource::CheckValues(const BlockTable& blocks) const {
+  std::vector<float> values;
+  for (const BlockSpec& block : blocks.blocks()) {
+    const uint64_t elements = ElementCount(block);
+    for (uint64_t begin = 0; begin < elements; begin += kCheckElements) {
+      const uint64_t end = std::min(elements, begin + kCheckElements);
+      values.resize(end - begin);
+      RETURN_IF_ERROR(ReadRange(block, begin, end, values));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string WeightsSource::Notice(const BlockTable& blocks) const {
+  const auto* gpt2 = std::get_if<Gpt2Weights>(&source_);
+  if (gpt2 == nullptr) return "";
+  std::vector<std::string> unused = gpt2->Unused(blocks);
+  if (unused.empty()) return "";
+  const size_t count = unused.size();
+  if (count > kMostNamed) unused.resize(kMostNamed);
+  return absl::StrCat("train.init_from ", path_, ": the model does not use ",
+                      absl::StrJoin(unused, ", "),
+                      count > kMostNamed ? absl::StrCat(" and ", count - kMostNamed, " more") : "");
+}
+
 absl::Status WeightsSource::Check(const JobConfig& job, const BlockTable& blocks) const {
   const auto* gpt2 = std::get_if<Gpt2Weights>(&source_);
   const JobConfig here = Sized(job);
@@ -153,7 +185,11 @@ absl::Status WeightsSource::Check(const JobConfig& job, const BlockTable& blocks
   ASSIGN_OR_RETURN(const std::string flags, SetFlags(there, here));
   if (!flags.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "train.init_from ", path_, " holds another model than the job's: give", flags));
+        "train.init_from ", path_, " holds another model than the job's",
+        gpt2 != nullptr && gpt2->has_unexpected_head()
+            ? " (its lm_head.weight differs from its wte.weight, so the head is not tied)"
+            : "",
+        ": give", flags));
   }
   if (gpt2 != nullptr) return gpt2->Check(blocks);
   const Manifest& manifest = std::get<CheckpointReader>(source_).manifest();
@@ -170,9 +206,11 @@ absl::Status WeightsSource::ReadRange(const BlockSpec& block, uint64_t begin, ui
                                       std::span<float> out) const {
   if (const auto* gpt2 = std::get_if<Gpt2Weights>(&source_)) {
     gpt2->ReadRange(block, begin, end, out);
-    return absl::OkStatus();
+  } else {
+    const auto& checkpoint = std::get<CheckpointReader>(source_);
+    RETURN_IF_ERROR(checkpoint.ReadRange(block.name(), begin, end, 'w', out));
   }
-  return std::get<CheckpointReader>(source_).ReadRange(block.name(), begin, end, 'w', out);
+  return CheckFinite(path_, block, begin, out);
 }
 
 }  // namespace tug

@@ -38,7 +38,14 @@ class WeightsSource {
   // the first label that is another one.
   absl::Status Check(const JobConfig& job, const BlockTable& blocks) const;
 
-  // Copies elements [begin, end) of a block. Errors: those of CheckpointReader::ReadRange.
+  // Reads every weight. Errors: those of ReadRange. REQUIRES: Check has passed.
+  absl::Status CheckValues(const BlockTable& blocks) const;
+
+  // What of it the model leaves out, for people; mostly empty.
+  std::string Notice(const BlockTable& blocks) const;
+
+  // Copies elements [begin, end) of a block. Errors: those of CheckpointReader::ReadRange and of
+  // CheckFinite.
   // REQUIRES: Check has passed, out.size() == end - begin.
   absl::Status ReadRange(const BlockSpec& block, uint64_t begin, uint64_t end,
                          std::span<float> out) const;

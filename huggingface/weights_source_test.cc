@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -158,6 +159,125 @@ TEST_F(HuggingFaceTest, WidensHalvesAndTakesShortNames) {
   }
 }
 
+// The fixture's tensors, for tests that write another model.safetensors of them.
+class ChangedWeightsTest : public HuggingFaceTest {
+ protected:
+  struct Tensor {
+    std::string dtype;
+    std::vector<uint64_t> shape;
+    std::string bytes;
+  };
+
+  ChangedWeightsTest() {
+    const auto original = SafetensorsReader::Open(absl::StrCat(kTiny, "/model.safetensors"));
+    EXPECT_TRUE(original.ok()) << original.status();
+    for (const TensorView& tensor : original->tensors()) {
+      tensors[tensor.name] = {
+          tensor.dtype, tensor.shape,
+          std::string(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size())};
+    }
+  }
+
+  // A folder with `tensors`, and these fields of config.json.
+  std::string Write(const Json& fields = Json::object()) {
+    std::string folder = Changed(fields);
+    Json header;
+    std::string data;
+    for (const auto& [name, tensor] : tensors) {
+      header[name] = {{"dtype", tensor.dtype},
+                      {"shape", tensor.shape},
+                      {"data_offsets", {data.size(), data.size() + tensor.bytes.size()}}};
+      data += tensor.bytes;
+    }
+    const std::string text = header.dump();
+    const uint64_t size = text.size();
+    std::ofstream file(folder + "/model.safetensors", std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&size), 8) << text << data;
+    return folder;
+  }
+
+  static float& Value(Tensor& tensor, size_t element) {
+    return reinterpret_cast<float*>(tensor.bytes.data())[element];
+  }
+
+  const std::string embedding_ = "transformer.wte.weight";
+  const std::string head_ = "lm_head.weight";
+  std::map<std::string, Tensor> tensors;
+};
+
+TEST_F(ChangedWeightsTest, AHeadThatDiffersFromTheEmbeddingIsKept) {
+  tensors[head_] = tensors[embedding_];
+  EXPECT_EQ(ErrorOfCheck(Write(), TinyJob()), "") << "the same values: tied";
+  Value(tensors[head_], 1000) += 0.5f;
+  for (const Json& tie : {Json(true), Json(nullptr)}) {  // null: removed, GPT2Config's default
+    const std::string folder = Write({{"tie_word_embeddings", tie}});
+    EXPECT_THAT(ErrorOfCheck(folder, TinyJob()),
+                AllOf(HasSubstr("lm_head.weight differs from its wte.weight"),
+                      HasSubstr("--set model.tied_head=false")));
+    JobConfig untied = TinyJob();
+    untied.mutable_model()->set_tied_head(false);
+    ASSERT_EQ(ErrorOfCheck(folder, untied), "");
+    const auto weights = ReadAll(*WeightsSource::Open(folder), LayoutOf(untied));
+    const BlockTable blocks = LayoutOf(untied);
+    const BlockSpec& last = blocks.blocks(blocks.blocks_size() - 1);
+    size_t begin = 0;
+    for (const TensorSpec& tensor : last.tensors()) {
+      if (tensor.name() == head_) break;
+      begin += ElementCount(tensor);
+    }
+    EXPECT_EQ(weights.back()[begin + 1000], Value(tensors[head_], 1000));
+  }
+}
+
+TEST_F(ChangedWeightsTest, AHeadAloneIsTheEmbeddingOfATiedModel) {
+  auto node = tensors.extract(embedding_);
+  node.key() = head_;
+  tensors.insert(std::move(node));
+  const JobConfig job = TinyJob();
+  const std::string folder = Write();
+  ASSERT_EQ(ErrorOfCheck(folder, job), "");
+  EXPECT_EQ(WeightsSource::Open(folder)->Notice(LayoutOf(job)), "");
+  EXPECT_EQ(ReadAll(*WeightsSource::Open(folder), LayoutOf(job)),
+            ReadAll(*WeightsSource::Open(kTiny), LayoutOf(job)));
+  JobConfig untied = job;
+  untied.mutable_model()->set_tied_head(false);
+  EXPECT_THAT(ErrorOfCheck(Write({{"tie_word_embeddings", false}}), untied),
+              HasSubstr("no tensor transformer.wte.weight"));
+}
+
+TEST_F(ChangedWeightsTest, ATensorUnderBothNamesIsRefused) {
+  tensors["wte.weight"] = tensors[embedding_];
+  EXPECT_THAT(ErrorOfCheck(Write(), TinyJob()),
+              HasSubstr("has both wte.weight and transformer.wte.weight"));
+}
+
+TEST_F(ChangedWeightsTest, WhatTheModelDoesNotUseIsNamedWhateverItsType) {
+  tensors["score.weight"] = {"F8_E4M3", {4}, std::string(4, '\1')};
+  tensors["transformer.h.0.attn.bias"] = {"U8", {4}, std::string(4, '\1')};
+  const JobConfig job = TinyJob();
+  std::string folder = Write();
+  ASSERT_EQ(ErrorOfCheck(folder, job), "");
+  EXPECT_THAT(WeightsSource::Open(folder)->Notice(LayoutOf(job)),
+              AllOf(HasSubstr("score.weight (F8_E4M3)"), Not(HasSubstr("attn.bias"))));
+  EXPECT_EQ(WeightsSource::Open(kTiny)->Notice(LayoutOf(job)), "");
+  tensors[embedding_].dtype = "F8_E4M3";
+  EXPECT_THAT(ErrorOfCheck(Write(), job),
+              HasSubstr("transformer.wte.weight is of type F8_E4M3: give weights in F32"));
+}
+
+TEST_F(ChangedWeightsTest, AWeightThatIsNotFiniteIsRefusedAndNamed) {
+  const JobConfig job = TinyJob();
+  const BlockTable blocks = LayoutOf(job);
+  EXPECT_TRUE(WeightsSource::Open(kTiny)->CheckValues(blocks).ok());
+  for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+    ChangedWeightsTest::Value(tensors["transformer.h.1.mlp.c_fc.weight"], 77) = bad;
+    const std::string folder = Write();
+    ASSERT_EQ(ErrorOfCheck(folder, job), "");
+    EXPECT_THAT(std::string(WeightsSource::Open(folder)->CheckValues(blocks).message()),
+                AllOf(HasSubstr(folder), HasSubstr("element 77 of h.1.mlp.c_fc.weight")));
+  }
+}
+
 TEST_F(HuggingFaceTest, ErrorsNameFileAndField) {
   const JobConfig job = TinyJob();
   EXPECT_THAT(ErrorOfCheck(Changed({{"n_layer", "two"}}), job),
@@ -176,7 +296,7 @@ TEST_F(HuggingFaceTest, ErrorsNameFileAndField) {
   JobConfig untied = job;
   untied.mutable_model()->set_tied_head(false);
   EXPECT_THAT(ErrorOfCheck(Changed({{"n_embd", 24}, {"tie_word_embeddings", false}}), untied),
-              AllOf(HasSubstr("no tensor lm_head.weight"), HasSubstr("model.tied_head=true")));
+              AllOf(HasSubstr("no tensor lm_head.weight"), HasSubstr("tie_word_embeddings")));
   fs::resize_file(Path("changed") + "/model.safetensors", 5000);
   EXPECT_THAT(ErrorOfCheck(Path("changed"), job), HasSubstr("truncated"));
   fs::remove(Path("changed") + "/model.safetensors");
