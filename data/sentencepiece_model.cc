@@ -54,10 +54,32 @@ absl::Status CheckPiece(int32_t token, const Model::Piece& piece) {
   return absl::OkStatus();
 }
 
-bool BeginsUnit(std::string_view text, size_t at) {
-  if (text[at] == ' ') return text[at - 1] != ' ';
+bool BeginsLine(std::string_view text, size_t at) {
   return text[at - 1] == '\n' && text[at] != '\n';
 }
+
+bool BeginsUnit(std::string_view text, size_t at, SentencePieceUnit unit) {
+  if (BeginsLine(text, at)) return true;
+  return unit == SentencePieceUnit::kWords && text[at] == ' ' && text[at - 1] != ' ';
+}
+
+// Whether a word or a line begins inside the piece, whose spaces are marked.
+template <typename Begins>
+bool ReachesOver(std::string_view piece, Begins begins) {
+  for (size_t at = 1; at < piece.size(); ++at) {
+    if (begins(piece, at)) return true;
+  }
+  return false;
+}
+
+bool ReachesOverWord(std::string_view piece) {
+  return ReachesOver(piece, [](std::string_view text, size_t at) {
+    return BeginsLine(text, at) ||
+           (text.substr(at).starts_with(kSpaceMark) && !text.substr(0, at).ends_with(kSpaceMark));
+  });
+}
+
+bool ReachesOverLine(std::string_view piece) { return ReachesOver(piece, BeginsLine); }
 
 }  // namespace
 
@@ -82,34 +104,76 @@ absl::Status SentencePieces::Take() {
       !model_.normalizer_spec().escape_whitespaces()) {
     return Bad("has spaces at the end of its pieces, or none");
   }
+  unit_ = merges ? SentencePieceUnit::kWords : SentencePieceUnit::kLines;
   std::fill(std::begin(token_of_byte_), std::end(token_of_byte_), -1);
   for (int32_t token = 0; token < model_.pieces_size(); ++token) {
-    const Model::Piece& piece = model_.pieces(token);
-    const std::string_view text = piece.piece();
-    if (text.empty()) return Bad(absl::StrCat("has an empty piece ", token));
-    if (piece.type() == Model::Piece::BYTE) {
-      const int byte = ByteOf(text);
-      if (byte < 0) return Bad(absl::StrCat("has no byte in its ", NameOf(token, text)));
-      token_of_byte_[byte] = token;
-    }
-    const bool defined = piece.type() == Model::Piece::USER_DEFINED;
-    if (!defined && piece.type() != Model::Piece::NORMAL) continue;
-    RETURN_IF_ERROR(CheckPiece(token, piece));
-    if (defined) {
-      user_defined_.emplace(text, token);
-      max_user_defined_bytes_ = std::max(max_user_defined_bytes_, text.size());
-    } else {
-      const bool first = tokens_.size() == user_defined_.size();
-      min_score_ = first ? piece.score() : std::min(min_score_, piece.score());
-      max_score_ = first ? piece.score() : std::max(max_score_, piece.score());
-    }
-    if (!tokens_.emplace(text, token).second) {
-      return Bad(absl::StrCat("has its ", NameOf(token, text), " twice"));
-    }
-    max_piece_bytes_ = std::max(max_piece_bytes_, text.size());
+    RETURN_IF_ERROR(TakePiece(token));
   }
   if (tokens_.empty() && token_of_byte_[0] < 0) return Bad("has no pieces");
   if (merges) TakePairs();
+  return absl::OkStatus();
+}
+
+absl::Status SentencePieces::TakePiece(int32_t token) {
+  const Model::Piece& piece = model_.pieces(token);
+  const std::string_view text = piece.piece();
+  if (text.empty()) return Bad(absl::StrCat("has an empty piece ", token));
+  if (piece.type() == Model::Piece::BYTE) {
+    const int byte = ByteOf(text);
+    if (byte < 0) return Bad(absl::StrCat("has no byte in its ", NameOf(token, text)));
+    token_of_byte_[byte] = token;
+  }
+  const bool defined = piece.type() == Model::Piece::USER_DEFINED;
+  if (!defined && piece.type() != Model::Piece::NORMAL) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckPiece(token, piece));
+  if (!tokens_.emplace(text, token).second) {
+    return Bad(absl::StrCat("has its ", NameOf(token, text), " twice"));
+  }
+  if (ReachesOverWord(text)) unit_ = SentencePieceUnit::kLines;
+  if (defined) {
+    user_defined_.Add(text, token);
+  } else {
+    min_score_ = std::min(min_score_, piece.score());
+    max_score_ = std::max(max_score_, piece.score());
+  }
+  if (type() == Model::Trainer::UNIGRAM) trie_.Add(text, token);
+  return absl::OkStatus();
+}
+
+absl::Status SentencePieces::CheckEncodesAsLibrary() const {
+  const Model::Normalizer& normalizer = model_.normalizer_spec();
+  const auto changes_spaces = [](const char* what, const char* field) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ", which would change the text; train it with --", field,
+                     "=false, or set normalizer_spec.", field, " of the model to false"));
+  };
+  if (normalizer.add_dummy_prefix()) {
+    return changes_spaces("adds a space in front of every text", "add_dummy_prefix");
+  }
+  if (normalizer.remove_extra_whitespaces()) {
+    return changes_spaces("removes repeated spaces", "remove_extra_whitespaces");
+  }
+  const bool merges = type() == Model::Trainer::BPE;
+  for (int32_t token = 0; token < model_.pieces_size(); ++token) {
+    const Model::Piece& piece = model_.pieces(token);
+    const std::string_view text = piece.piece();
+    const bool in_text =
+        piece.type() == Model::Piece::NORMAL || piece.type() == Model::Piece::USER_DEFINED;
+    if (in_text && ReachesOverLine(text)) {
+      return Bad(absl::StrCat("has a line end inside its ", NameOf(token, text),
+                              ", and lines are encoded one by one"));
+    }
+    if (!merges || in_text) continue;
+    // The library merges into unused pieces and then undoes it, and looks up what it has merged
+    // among the pieces that stand for no text, too.
+    if (piece.type() == Model::Piece::UNUSED) {
+      return Bad(absl::StrCat("has an unused ", NameOf(token, text)));
+    }
+    if (Find(text) >= 0 ||
+        (piece.type() == Model::Piece::CONTROL && CharacterBytes(text) == text.size())) {
+      return Bad(absl::StrCat("has a ", NameOf(token, text), " that text is mistaken for"));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -159,29 +223,30 @@ int32_t SentencePieces::SymbolOfCharacter(std::string_view character) const {
 }
 
 size_t SentencePieces::UserDefinedBytes(std::string_view text) const {
-  for (size_t n = std::min(max_user_defined_bytes_, text.size()); n > 0; --n) {
-    if (user_defined_.contains(text.substr(0, n))) return n;
-  }
-  return 0;
+  size_t longest = 0;
+  user_defined_.ForEachPrefix(text, [&](size_t size, int32_t /*token*/) { longest = size; });
+  return longest;
 }
 
-size_t SentencePieceUnitBytes(std::string_view text) {
+size_t SentencePieceUnitBytes(std::string_view text, SentencePieceUnit unit) {
   size_t size = CharacterBytes(text);
-  while (size < text.size() && !BeginsUnit(text, size)) {
+  size_t last_word = 0;  // where the last word begins
+  while (size < text.size() && !BeginsUnit(text, size, unit)) {
+    if (BeginsUnit(text, size, SentencePieceUnit::kWords)) last_word = size;
     const size_t next = size + CharacterBytes(text.substr(size));
-    if (next > kMaxUnitBytes) break;
+    if (next > kMaxUnitBytes) return last_word > 0 ? last_word : size;
     size = next;
   }
   return size;
 }
 
-size_t SentencePieceCut(std::string_view text) {
+size_t SentencePieceCut(std::string_view text, SentencePieceUnit unit) {
   for (size_t i = text.size(); i-- > 1;) {
-    if (BeginsUnit(text, i)) return i;
+    if (BeginsUnit(text, i, unit)) return i;
   }
   // One unit without an end: only its greatest length is known.
   constexpr size_t kMaxCharacterBytes = 4;
-  return text.size() < kMaxUnitBytes + kMaxCharacterBytes ? 0 : SentencePieceUnitBytes(text);
+  return text.size() < kMaxUnitBytes + kMaxCharacterBytes ? 0 : SentencePieceUnitBytes(text, unit);
 }
 
 }  // namespace tug

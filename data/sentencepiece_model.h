@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "data/byte_pairs.h"
+#include "data/prefix_trie.h"
 #include "proto/tokenizer_files.pb.h"
 
 namespace tug {
@@ -28,6 +30,14 @@ inline constexpr size_t kMaxPieceBytes = 1024;
 // Stands for a space in pieces: U+2581.
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
+// The units that text is encoded in, one by one.
+//   kWords  a unit begins with a space that follows anything else, and with the first character of
+//           a line. Most units repeat, so their tokens are remembered.
+//   kLines  a unit begins with the first character of a line. The library adds up scores from the
+//           beginning of a line in FP32, so only whole lines round equally.
+// An end of a line belongs to the line before it. Units end after kMaxUnitBytes at the latest.
+enum class SentencePieceUnit { kWords, kLines };
+
 // Immutable, so thread-safe.
 class SentencePieces {
  public:
@@ -36,16 +46,25 @@ class SentencePieces {
   // normalisation, or of type WORD or CHAR.
   static absl::StatusOr<SentencePieces> Create(std::string_view model_bytes);
 
+  // Refuses a model whose tokens would differ from those of the library: one that adds or removes
+  // spaces, or has pieces that only the library's search finds. INVALID_ARGUMENT, one line.
+  absl::Status CheckEncodesAsLibrary() const;
+
   uint32_t size() const { return static_cast<uint32_t>(model_.pieces_size()); }
   SentencePieceModel::Trainer::ModelType type() const { return model_.trainer_spec().model_type(); }
   const SentencePieceModel::Piece& piece(int32_t token) const { return model_.pieces(token); }
+
+  // kLines for UNIGRAM models, and for others with a piece that reaches into the next word.
+  SentencePieceUnit unit() const { return unit_; }
 
   // A piece that text can be cut into; -1 = none.
   int32_t Find(std::string_view piece) const;
   // The token of a byte; -1 = the model has no bytes.
   int32_t TokenOfByte(uint8_t byte) const { return token_of_byte_[byte]; }
-  // Of the longest of these pieces.
-  size_t max_piece_bytes() const { return max_piece_bytes_; }
+  // UNIGRAM: all pieces that text can be cut into.
+  const PrefixTrie& trie() const { return trie_; }
+  // Of the normal pieces. The library never takes a greatest score of 0 or less: it starts from
+  // FLT_MIN (unigram_model.cc).
   float min_score() const { return min_score_; }
   float max_score() const { return max_score_; }
 
@@ -55,34 +74,30 @@ class SentencePieces {
   const PairRanks& ranks() const { return ranks_; }
   // BPE: whether a piece that is always one token begins here; its length or 0.
   size_t UserDefinedBytes(std::string_view text) const;
-  bool has_user_defined() const { return !user_defined_.empty(); }
 
  private:
   SentencePieces() = default;
   absl::Status Take();
+  absl::Status TakePiece(int32_t token);
   void TakePairs();
 
   SentencePieceModel model_;
-  absl::flat_hash_map<std::string_view, int32_t> tokens_;        // views of model_
-  absl::flat_hash_map<std::string_view, int32_t> user_defined_;  // those that are
-  absl::flat_hash_map<std::string_view, int32_t> characters_;    // symbols beyond size()
+  SentencePieceUnit unit_ = SentencePieceUnit::kWords;
+  absl::flat_hash_map<std::string_view, int32_t> tokens_;      // views of model_
+  absl::flat_hash_map<std::string_view, int32_t> characters_;  // symbols beyond size()
+  PrefixTrie trie_;
+  PrefixTrie user_defined_;
   PairRanks ranks_;
   int32_t token_of_byte_[256];
-  size_t max_piece_bytes_ = 0;
-  size_t max_user_defined_bytes_ = 0;
-  float min_score_ = 0;
-  float max_score_ = 0;
+  float min_score_ = std::numeric_limits<float>::max();
+  float max_score_ = std::numeric_limits<float>::min();
 };
 
-// The units that text is tokenized in, one by one: a unit begins with a space that follows anything
-// but a space, with what follows a line end and is none, and after kMaxUnitBytes. Models are
-// trained on words, so their pieces do not reach over these places.
-
 // Length of the unit that non-empty `text` begins with, at least 1.
-size_t SentencePieceUnitBytes(std::string_view text);
+size_t SentencePieceUnitBytes(std::string_view text, SentencePieceUnit unit);
 
 // As Tokenizer::Cut.
-size_t SentencePieceCut(std::string_view text);
+size_t SentencePieceCut(std::string_view text, SentencePieceUnit unit);
 
 }  // namespace tug
 

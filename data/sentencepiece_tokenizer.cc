@@ -1,10 +1,8 @@
 // SENTENCEPIECE: the pieces of a model (data/sentencepiece_model.h), found in each unit of text by
 // merging pairs (BPE) or as the most probable division (UNIGRAM; Kudo 2018, "Subword
 // regularization", section 3.2). Where no piece holds a character, its UTF-8 bytes are the tokens.
-// Text comes back as it was: a model's dummy space in front and removal of repeated spaces are not
-// applied.
-
-#include <limits>
+// Text comes back as it was: a model that adds a space in front of a text or removes repeated ones
+// is refused.
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -76,7 +74,7 @@ class Divider {
     symbols_.clear();
     const char* begin = unit.data();  // of the characters behind symbols_
     while (!unit.empty()) {
-      const size_t defined = pieces_.has_user_defined() ? pieces_.UserDefinedBytes(unit) : 0;
+      const size_t defined = pieces_.UserDefinedBytes(unit);
       const size_t size = defined > 0 ? defined : CharacterBytes(unit);
       const std::string_view front = unit.substr(0, size);
       const int32_t symbol = defined > 0 ? -1 : pieces_.SymbolOfCharacter(front);
@@ -116,19 +114,15 @@ class Divider {
   // Viterbi 1967 over the ends of pieces.
   std::string_view MostProbable(std::string_view unit, std::vector<int32_t>& tokens) {
     best_.assign(unit.size() + 1, {});
-    best_[0].score = 0;
     const float unknown = pieces_.min_score() - kUnknownPenalty;
     for (size_t at = 0; at < unit.size();) {
       const size_t character = CharacterBytes(unit.substr(at));
       bool alone = false;  // whether a piece is this character
-      const size_t longest = std::min(pieces_.max_piece_bytes(), unit.size() - at);
-      for (size_t n = character; n <= longest; ++n) {
-        const int32_t token = pieces_.Find(unit.substr(at, n));
-        if (token < 0) continue;
-        alone = alone || n == character;
-        Reach(at, n, token, ScoreOf(token, n));
-      }
-      if (!alone) Reach(at, character, -1, unknown);
+      pieces_.trie().ForEachPrefix(unit.substr(at), [&](size_t size, int32_t token) {
+        alone = alone || size == character;
+        Reach(at, size, token, best_[at].score + ScoreOf(token, size));
+      });
+      if (!alone) Reach(at, character, -1, best_[at].score + unknown);
       at += character;
     }
     symbols_.clear();
@@ -149,23 +143,24 @@ class Divider {
     return {};
   }
 
-  // User-defined pieces win over any others (unigram_model.cc).
-  float ScoreOf(int32_t token, size_t size_bytes) const {
+  // As the library computes it (unigram_model.cc), whose user-defined pieces win over any others:
+  // a sum in FP64 compared with sums rounded to FP32.
+  double ScoreOf(int32_t token, size_t size_bytes) const {
     const SentencePieceModel::Piece& piece = pieces_.piece(token);
     if (piece.type() != SentencePieceModel::Piece::USER_DEFINED) return piece.score();
-    return static_cast<float>(size_bytes) * pieces_.max_score() - 0.1f;
+    return static_cast<float>(size_bytes) * pieces_.max_score() - 0.1;
   }
 
-  void Reach(size_t from, size_t size_bytes, int32_t token, float score) {
+  // Of equal sums the first found stays.
+  void Reach(size_t from, size_t size_bytes, int32_t token, double score) {
     Best& best = best_[from + size_bytes];
-    const float total = best_[from].score + score;
-    if (best.size_bytes != 0 && total < best.score) return;
-    best = {total, size_bytes, token};
+    if (best.size_bytes != 0 && score <= best.score) return;
+    best = {static_cast<float>(score), size_bytes, token};
   }
 
   // The best way to some place: its last piece.
   struct Best {
-    float score = std::numeric_limits<float>::lowest();
+    float score = 0;
     size_t size_bytes = 0;
     int32_t token = -1;
   };
@@ -190,7 +185,7 @@ class SentencePieceTokenizer : public Tokenizer {
     absl::flat_hash_map<std::string_view, std::pair<size_t, size_t>> known;
     Divider divider(pieces_);
     for (std::string_view rest = text; !rest.empty();) {
-      const std::string_view unit = rest.substr(0, SentencePieceUnitBytes(rest));
+      const std::string_view unit = rest.substr(0, SentencePieceUnitBytes(rest, pieces_.unit()));
       rest.remove_prefix(unit.size());
       const size_t begin = tokens.size();
       const auto [entry, is_new] = known.try_emplace(unit);
@@ -208,7 +203,9 @@ class SentencePieceTokenizer : public Tokenizer {
     return absl::OkStatus();
   }
 
-  size_t Cut(std::string_view text) const override { return SentencePieceCut(text); }
+  size_t Cut(std::string_view text) const override {
+    return SentencePieceCut(text, pieces_.unit());
+  }
 
   absl::StatusOr<std::string> Decode(std::span<const int32_t> tokens) const override {
     std::string text;
@@ -259,9 +256,10 @@ absl::Status ResolveSentencePiece(const EncodedText& text, DataConfig& config) {
   }
   ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(config.tokenizer_path(), kModelLimitBytes));
   const auto pieces = SentencePieces::Create(bytes);
-  if (!pieces.ok()) {
+  const absl::Status status = pieces.ok() ? pieces->CheckEncodesAsLibrary() : pieces.status();
+  if (!status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("data.tokenizer_path ", config.tokenizer_path(),
-                                                   " ", std::string(pieces.status().message())));
+                                                   " ", std::string(status.message())));
   }
   config.set_resolved_tokenizer(std::move(bytes));
   return absl::OkStatus();

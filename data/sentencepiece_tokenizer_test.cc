@@ -1,8 +1,13 @@
 #include <cmath>
 #include <fstream>
+#include <initializer_list>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "data/line_text.h"
 #include "data/sentencepiece_model.h"
@@ -42,6 +47,59 @@ std::string ErrorOf(const SentencePieceModel& model) {
   return std::string(Make(model.SerializeAsString()).status().message());
 }
 
+using Piece = SentencePieceModel::Piece;
+
+struct NewPiece {
+  const char* text;  // spaces marked
+  float score;
+  Piece::Type type = Piece::NORMAL;
+};
+
+// Unknown, begin, end and the 256 bytes, so that the first of `pieces` is token 259. Keeps spaces.
+SentencePieceModel ModelOf(SentencePieceModel::Trainer::ModelType type,
+                           std::initializer_list<NewPiece> pieces) {
+  SentencePieceModel model;
+  const auto add = [&](std::string text, float score, Piece::Type piece_type) {
+    Piece& piece = *model.add_pieces();
+    piece.set_piece(std::move(text));
+    piece.set_score(score);
+    piece.set_type(piece_type);
+  };
+  add("<unk>", 0, Piece::UNKNOWN);
+  add("<s>", 0, Piece::CONTROL);
+  add("</s>", 0, Piece::CONTROL);
+  for (int byte = 0; byte < 256; ++byte) add(absl::StrFormat("<0x%02X>", byte), 0, Piece::BYTE);
+  for (const NewPiece& piece : pieces) add(piece.text, piece.score, piece.type);
+  model.mutable_trainer_spec()->set_model_type(type);
+  model.mutable_trainer_spec()->set_byte_fallback(true);
+  model.mutable_normalizer_spec()->set_add_dummy_prefix(false);
+  model.mutable_normalizer_spec()->set_remove_extra_whitespaces(false);
+  return model;
+}
+
+constexpr auto kUnigram = SentencePieceModel::Trainer::UNIGRAM;
+constexpr auto kBpe = SentencePieceModel::Trainer::BPE;
+
+// "a|▁|b"
+std::string Pieces(const SentencePieceModel& model, const std::string& text) {
+  const auto tokenizer = Make(model.SerializeAsString());
+  if (!tokenizer.ok()) return std::string(tokenizer.status().message());
+  const auto tokens = (*tokenizer)->Encode(text);
+  if (!tokens.ok()) return std::string(tokens.status().message());
+  return absl::StrJoin(*tokens, "|", [&](std::string* out, int32_t token) {
+    absl::StrAppend(out, model.pieces(token).piece());
+  });
+}
+
+// What a job that names the model's file is told.
+std::string ErrorOfFile(const SentencePieceModel& model) {
+  const std::string path = testing::TempDir() + "/file.model";
+  std::ofstream(path, std::ios::binary) << model.SerializeAsString();
+  DataConfig config;
+  config.set_tokenizer_path(path);
+  return std::string(ResolveSentencePiece(EncodedText(), config).message());
+}
+
 // A file of sentences with a few words in them.
 class SentencePieceTrainer : public testing::Test {
  protected:
@@ -53,6 +111,8 @@ class SentencePieceTrainer : public testing::Test {
            << (i % 5 == 0 ? ".\n" : " ");
     }
   }
+
+  void Write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
 
   absl::StatusOr<SentencePieceModel> Train(uint32_t pieces) {
     auto text = TextSource::Open(path_);
@@ -93,6 +153,95 @@ TEST(SentencePieceTokenizer, KeepsLineEndsAndSpacesWhateverTheModelSaysOfThem) {
     ASSERT_TRUE(tokens.ok()) << tokens.status();
     EXPECT_EQ(*(*tokenizer)->Decode(*tokens), text);
   }
+}
+
+// Expected values of the following four: sentencepiece 0.2.1.
+TEST(SentencePieceTokenizer, UserDefinedPiecesAlwaysWin) {
+  const auto model = ModelOf(
+      kUnigram, {{"a", -1}, {"b", -1}, {"▁", -1}, {"bab", 0.5f}, {"ab", 0, Piece::USER_DEFINED}});
+  EXPECT_EQ(Pieces(model, "ab b a ab\nab"), "ab|▁|b|▁|a|▁|ab|<0x0A>|ab");
+}
+
+TEST(SentencePieceTokenizer, OfEqualScoresTheFirstFoundStays) {
+  const auto model = ModelOf(kUnigram, {{"-", -5}, {"--", -6}, {"▁", -3}, {"a", -4}});
+  EXPECT_EQ(Pieces(model, "a --- a"), "a|▁|-|--|▁|a");
+}
+
+TEST(SentencePieceTokenizer, RoundsTheScoresOfALineAsTheLibrary) {
+  const auto model =
+      ModelOf(kUnigram, {{"x", -16777216}, {"▁", -4}, {"a", -0.4f}, {"aa", -1}, {"\n", -1}});
+  EXPECT_EQ(Pieces(model, "aa"), "a|a");
+  EXPECT_EQ(Pieces(model, "x aa\naa"), "x|▁|aa|\n|a|a");
+}
+
+TEST(SentencePieceTokenizer, FindsPiecesThatReachOverSpaces) {
+  const std::initializer_list<NewPiece> pieces = {
+      {"▁of▁the", -2}, {"▁of", -3}, {"▁the", -3}, {"o", -4},  {"f", -4},   {"t", -4},  {"h", -4},
+      {"e", -4},       {"▁", -5},   {"▁o", -6},   {"▁t", -6}, {"▁th", -7}, {"x▁", -7}, {"x", -9}};
+  for (const auto type : {kUnigram, kBpe}) {
+    EXPECT_EQ(Pieces(ModelOf(type, pieces), "o of the of\nof the"),
+              "o|▁of▁the|▁of|<0x0A>|o|f|▁the");
+  }
+  for (const auto type : {kUnigram, kBpe}) {
+    const auto model = ModelOf(type, {{"▁Ha▁Noi", 0, Piece::USER_DEFINED}, {"x", -4}, {"▁", -5}});
+    EXPECT_EQ(Pieces(model, "x Ha Noi x"), "x|▁Ha▁Noi|▁|x");
+  }
+}
+
+TEST(SentencePieceTokenizer, TokensDoNotDependOnTheCutWhateverTheUnit) {
+  const auto lines = ModelOf(kBpe, {{"▁of▁the", -2},
+                                    {"▁of", -3},
+                                    {"▁the", -3},
+                                    {"o", -4},
+                                    {"f", -4},
+                                    {"▁", -5},
+                                    {"▁o", -6},
+                                    {"t", -7}});
+  for (const SentencePieceModel& model : {lines, Parsed("unigram.model"), Parsed("bpe.model")}) {
+    const auto tokenizer = *Make(model.SerializeAsString());
+    std::string text = "of the of the\n\n  of\n";
+    for (int i = 0; i < 20000; ++i) text += i % 7 == 0 ? " of the" : " weights";  // one line
+    text += std::string(70000, 'y') + "\nthe server\n";
+    const auto all = *tokenizer->Encode(text);
+    std::vector<int32_t> pieces;
+    for (std::string_view rest = text; !rest.empty();) {
+      size_t cut = 0;
+      for (size_t read = 1000; cut == 0 && read < rest.size(); read += 1000) {
+        cut = tokenizer->Cut(rest.substr(0, read));
+        ASSERT_TRUE(cut > 0 || read <= kMaxUnitBytes + 64);
+      }
+      const std::string_view front = cut > 0 ? rest.substr(0, cut) : rest;
+      const auto tokens = *tokenizer->Encode(front);
+      pieces.insert(pieces.end(), tokens.begin(), tokens.end());
+      rest.remove_prefix(front.size());
+    }
+    EXPECT_EQ(pieces, all);
+  }
+}
+
+TEST(SentencePieceTokenizer, RefusesFilesWhoseTokensWouldDifferFromTheLibrarys) {
+  SentencePieceModel model = Parsed("bpe.model");
+  EXPECT_EQ(ErrorOfFile(model), "");
+  model.mutable_normalizer_spec()->set_add_dummy_prefix(true);
+  EXPECT_THAT(ErrorOfFile(model),
+              AllOf(HasSubstr("file.model adds a space"), HasSubstr("add_dummy_prefix=false")));
+  model = Parsed("unigram.model");
+  model.mutable_normalizer_spec()->set_remove_extra_whitespaces(true);
+  EXPECT_THAT(ErrorOfFile(model), HasSubstr("remove_extra_whitespaces=false"));
+  for (const auto type : {kUnigram, kBpe}) {
+    EXPECT_THAT(ErrorOfFile(ModelOf(type, {{"a", -1}, {"\n▁", 0, Piece::USER_DEFINED}})),
+                AllOf(HasSubstr("piece 260 \"\\n▁\""), HasSubstr("line end inside")));
+    EXPECT_EQ(ErrorOfFile(ModelOf(type, {{"a", -1}, {"\n\n", 0, Piece::USER_DEFINED}})), "");
+  }
+  EXPECT_THAT(ErrorOfFile(ModelOf(kBpe, {{"a", -1}, {"ab", -1, Piece::UNUSED}})),
+              HasSubstr("unused piece 260 \"ab\""));
+  EXPECT_THAT(ErrorOfFile(ModelOf(kBpe, {{"a", -1}, {"<s>", -1}})), HasSubstr("\"<s>\""));
+  EXPECT_THAT(ErrorOfFile(ModelOf(kBpe, {{"a", -1}, {"@", 0, Piece::CONTROL}})),
+              HasSubstr("piece 260 \"@\" that text is mistaken for"));
+  EXPECT_EQ(
+      ErrorOfFile(ModelOf(
+          kUnigram, {{"a", -1}, {"ab", -1, Piece::UNUSED}, {"<s>", -1}, {"@", 0, Piece::CONTROL}})),
+      "");
 }
 
 TEST(SentencePieceTokenizer, DecodesEveryToken) {
@@ -195,6 +344,22 @@ TEST_F(SentencePieceTrainer, LearnsWordsAndIsDeterministic) {
   EXPECT_EQ((*tokenizer)->Encode(" server")->size(), 1u);
   EXPECT_EQ((*tokenizer)->Encode(" server the gradient")->size(), 3u);
   EXPECT_EQ(*(*tokenizer)->Decode(*(*tokenizer)->Encode("naïve 漢\n\n")), "naïve 漢\n\n");
+}
+
+TEST_F(SentencePieceTrainer, MakesNoPieceThatTheLibraryRefuses) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += std::string("<s>x \0\0y <0x41> ", 16);
+  Write(text);
+  const auto model = Train(340);
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::map<std::string, int> times;
+  for (const Piece& piece : model->pieces()) {
+    EXPECT_EQ(piece.piece().find('\0'), std::string::npos);
+    EXPECT_EQ(++times[piece.piece()], 1) << piece.piece();
+  }
+  EXPECT_EQ(ErrorOfFile(*model), "");
+  const auto tokenizer = *Make(model->SerializeAsString());
+  EXPECT_EQ(*tokenizer->Decode(*tokenizer->Encode(text)), text);
 }
 
 TEST_F(SentencePieceTrainer, MakesFewerPiecesOfAShortTextAndRefusesTooFew) {

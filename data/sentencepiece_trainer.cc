@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -65,7 +66,7 @@ absl::StatusOr<WordCounts> CountWords(const EncodedText& text) {
   const uint64_t stride = (text.size_bytes + kSampleBytes - 1) / kSampleBytes;  // 1 = read all
   uint64_t piece_number = 0;
   RETURN_IF_ERROR(text.for_each_piece(
-      SentencePieceCut,
+      [](std::string_view piece) { return SentencePieceCut(piece, SentencePieceUnit::kWords); },
       [&](std::string_view piece, uint64_t /*offset_bytes*/) {
         if (piece_number++ % stride == 0) counts.Add(piece);
         return absl::OkStatus();
@@ -80,8 +81,9 @@ struct Characters {
   absl::flat_hash_map<std::string_view, int32_t> symbol_of;
 };
 
-// Calls take(character) for each code point, spaces marked, and take("") for what is none, or is
-// the mark itself, which only bytes can stand for.
+// Calls take(character) for each code point, spaces marked, and take("") for what only bytes can
+// stand for: what is no code point, the mark itself, and NUL, which the library allows in no
+// piece.
 template <typename Take>
 void ForEachCharacter(std::string_view word, Take take) {
   while (!word.empty()) {
@@ -91,7 +93,7 @@ void ForEachCharacter(std::string_view word, Take take) {
     if (character == " ") {
       take(kSpaceMark);
     } else {
-      take(valid && character != kSpaceMark ? character : std::string_view());
+      take(valid && point.value != 0 && character != kSpaceMark ? character : std::string_view());
     }
     word.remove_prefix(character.size());
   }
@@ -195,13 +197,16 @@ absl::StatusOr<SentencePieceModel> TrainSentencePieces(const EncodedText& text, 
                       kMaxPieceCharacters);
   Model model = FixedPieces();
   float score = 0;  // -1 for each merge: the order of merging
-  absl::flat_hash_map<std::string, bool> made;
+  // A piece like "<s>" would be mistaken for the fixed one.
+  absl::flat_hash_set<std::string_view> fixed;
+  for (const Model::Piece& piece : model.pieces()) fixed.insert(piece.piece());
+  absl::flat_hash_set<std::string> made;
   PairLearner::Pair pair;
   while (made.size() + characters.characters.size() < room && learner.Next(pair)) {
     symbols.push_back(symbols[static_cast<size_t>(pair.left)] +
                       symbols[static_cast<size_t>(pair.right)]);
     // Another division of a piece there is: its merge needs no piece of its own.
-    if (!made.emplace(symbols.back(), true).second) continue;
+    if (fixed.contains(symbols.back()) || !made.insert(symbols.back()).second) continue;
     AddPiece(model, symbols.back(), score, Model::Piece::NORMAL);
     score -= 1;
   }
