@@ -1,7 +1,9 @@
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 
 #include "base/file.h"
+#include "data/gpt2_files.h"
 #include "data/gpt2_words.h"
 #include "data/tokenizer.h"
 #include "gmock/gmock.h"
@@ -68,6 +70,65 @@ TEST(Gpt2BpeTokenizer, TakesAnyBytes) {
   const auto tokens = tokenizer->Encode(text);
   ASSERT_TRUE(tokens.ok());
   EXPECT_EQ(*tokenizer->Decode(*tokens), text);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const BytePairTables& tables) {
+  DataConfig config;
+  config.set_resolved_tokenizer(tables.SerializeAsString());
+  return MakeGpt2BpeTokenizer(config);
+}
+
+BytePairTables WithAdded(std::initializer_list<std::pair<const char*, bool>> added) {
+  BytePairTables tables = ByteTables();
+  for (const auto& [text, normalized] : added) {
+    BytePairTables::Named& named = *tables.add_added();
+    named.set_token(static_cast<uint32_t>(tables.tokens_size()));
+    named.set_text(text);
+    named.set_normalized(normalized);
+    tables.add_tokens();
+  }
+  return tables;
+}
+
+TEST(Gpt2BpeTokenizer, FindsAddedTokensFirst) {
+  const auto tokenizer = *TokenizerOf(WithAdded({{"<|endoftext|>", false}, {"<|user|>", true}}));
+  const std::string text = "<|user|>hi<|endoftext|>\n";
+  const auto tokens = *tokenizer->Encode(text);
+  EXPECT_THAT(tokens, ElementsAre(257, 'h', 'i', 256, '\n'));  // transformers 5.24
+  EXPECT_EQ(*tokenizer->Decode(tokens), text);
+}
+
+TEST(Gpt2BpeTokenizer, TokensDoNotDependOnTheCutAmongAddedTokens) {
+  const auto tokenizer =
+      *TokenizerOf(WithAdded({{"my pad", true}, {"a\n\nb", false}, {" x", true}, {"  ", true}}));
+  std::mt19937 random(7);
+  const char* parts[] = {"my pad", "a\n\nb", " x", "  ", "my", " ", "pad", "\n", "a", "'s", "x"};
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += parts[random() % std::size(parts)];
+    const auto all = *tokenizer->Encode(text);
+    std::vector<int32_t> pieces;
+    for (std::string_view rest = text; !rest.empty();) {
+      size_t cut = 0;
+      for (size_t read = 1 + random() % 9; cut == 0 && read < rest.size(); ++read) {
+        cut = tokenizer->Cut(rest.substr(0, read));
+      }
+      const std::string_view front = cut > 0 ? rest.substr(0, cut) : rest;
+      const auto tokens = *tokenizer->Encode(front);
+      pieces.insert(pieces.end(), tokens.begin(), tokens.end());
+      rest.remove_prefix(front.size());
+    }
+    ASSERT_EQ(pieces, all) << text;
+  }
+}
+
+TEST(Gpt2BpeTokenizer, RefusesTextWithAByteThatHasNoToken) {
+  BytePairTables tables = ByteTables();
+  tables.set_tokens('z', "");
+  const auto tokenizer = *TokenizerOf(tables);
+  EXPECT_EQ((*tokenizer->Encode("a text")).size(), 6u);
+  EXPECT_THAT(std::string(tokenizer->Encode("a size").status().message()),
+              AllOf(HasSubstr("byte 0x7A at offset 4"), HasSubstr("give")));
 }
 
 TEST(Gpt2BpeTokenizer, SaysWhatItNeeds) {

@@ -1,169 +1,298 @@
 #include "data/gpt2_files.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <vector>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/text_file.h"
-#include "data/byte_pairs.h"
-#include "data/utf8.h"
-#include "nlohmann/json.hpp"
+#include "data/byte_pair_builder.h"
+#include "data/gpt2_bytes.h"
 
 namespace tug {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr uint64_t kFileLimitBytes = uint64_t{256} << 20;
-constexpr size_t kBytes = 256;
 
-// The character that stands for each byte: itself where it is printable Latin-1, else the next one
-// from U+0100 on.
-std::array<char32_t, kBytes> CharacterOfByte() {
-  std::array<char32_t, kBytes> characters;
-  char32_t next = 0x100;
-  for (char32_t b = 0; b < kBytes; ++b) {
-    const bool printable = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
-    characters[b] = printable ? b : next++;
-  }
-  return characters;
-}
+constexpr char kTokenizerJsonFile[] = "tokenizer.json";
+constexpr char kSpecialTokensFile[] = "special_tokens_map.json";
 
-std::string Printable(std::string_view bytes) {
-  static const std::array<char32_t, kBytes> kCharacters = CharacterOfByte();
-  std::string text;
-  for (const char c : bytes) AppendUtf8(kCharacters[static_cast<uint8_t>(c)], text);
-  return text;
-}
-
-// Empty if a character stands for no byte.
-std::optional<std::string> BytesOf(std::string_view printable) {
-  static const auto kByteOf = [] {
-    std::array<int, 0x200> bytes;
-    bytes.fill(-1);
-    const auto characters = CharacterOfByte();
-    for (size_t b = 0; b < kBytes; ++b) bytes[characters[b]] = static_cast<int>(b);
-    return bytes;
-  }();
-  std::string bytes;
-  while (!printable.empty()) {
-    const CodePoint point = DecodeUtf8(printable);
-    if (point.state != CodePoint::State::kValid || point.value >= kByteOf.size() ||
-        kByteOf[point.value] < 0) {
-      return std::nullopt;
-    }
-    bytes.push_back(static_cast<char>(kByteOf[point.value]));
-    printable.remove_prefix(point.size_bytes);
-  }
-  return bytes;
-}
-
-absl::Status Bad(const std::string& path, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ": ", what, "; data.tokenizer_path names the folder of a GPT-2 tokenizer's files"));
-}
-
-// In quotes, on one line, shortened.
-std::string Quoted(std::string_view text) {
-  const nlohmann::json json = std::string(text.substr(0, WholeCodePoints(text.substr(0, 80))));
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   absl::StatusOr<std::string> text = ReadTextFile(path, kFileLimitBytes);
   if (!absl::IsNotFound(text.status())) return text;
-  return Bad(path, "is missing");
+  return BadTokenizerFile(path, "is missing");
 }
 
-using TokenOfBytes = absl::flat_hash_map<std::string, int32_t>;
-
-// Fills in tables.tokens.
-absl::StatusOr<TokenOfBytes> ReadVocab(const std::string& path, BytePairTables& tables) {
+absl::StatusOr<Json> ReadJsonObject(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || json.empty()) {
-    return Bad(path, "is not a JSON object from tokens to numbers");
-  }
-  std::vector<const std::string*> names(json.size());
-  for (auto entry = json.begin(); entry != json.end(); ++entry) {
-    const auto& number = entry.value();
-    if (!number.is_number_unsigned() || number.get<uint64_t>() >= names.size() ||
-        names[number.get<uint64_t>()] != nullptr) {
-      return Bad(path, absl::StrCat("the number of ", Quoted(entry.key()), " is ",
-                                    number.is_number() ? number.dump() : "none",
-                                    ": numbers are 0 to ", names.size() - 1, ", each once"));
-    }
-    names[number.get<uint64_t>()] = &entry.key();
-  }
-  TokenOfBytes token_of;
-  for (size_t token = 0; token < names.size(); ++token) {
-    std::optional<std::string> bytes = BytesOf(*names[token]);
-    if (!bytes.has_value() || bytes->empty()) {
-      return Bad(path,
-                 absl::StrCat(Quoted(*names[token]), " holds a character that stands for no byte"));
-    }
-    tables.add_tokens(*bytes);
-    token_of.emplace(*std::move(bytes), static_cast<int32_t>(token));
-  }
-  for (size_t b = 0; b < kBytes; ++b) {
-    if (token_of.contains(std::string(1, static_cast<char>(b)))) continue;
-    return Bad(path, absl::StrFormat("no token for the byte 0x%02X", b));
-  }
-  return token_of;
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return BadTokenizerFile(path, "is not a JSON object");
+  return json;
 }
 
-absl::Status ReadMerges(const std::string& path, const TokenOfBytes& token_of,
-                        BytePairTables& tables) {
+// An object's field; null if the object has none.
+const Json& Field(const Json& object, const char* name) {
+  static const Json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+absl::Status Unsupported(const std::string& path, const std::string& field, const Json& value) {
+  return BadTokenizerFile(
+      path, absl::StrCat(
+                field, " is ",
+                value.is_structured() && Field(value, "type").is_string()
+                    ? QuotedToken(Field(value, "type").get<std::string>())
+                    : QuotedToken(
+                          value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 60)),
+                ", which GPT-2's tokenizer does not have"));
+}
+
+absl::Status CheckSteps(const std::string& path, const Json& json) {
+  const Json& model = Field(json, "model");
+  if (Field(model, "type") != "BPE") return Unsupported(path, "model", model);
+  for (const char* name : {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
+                           "unk_token", "byte_fallback", "ignore_merges"}) {
+    const Json& value = Field(model, name);
+    // An unknown token is for what has no token, which is an error here.
+    if (value.is_null() || value == "" || value == false || std::string_view(name) == "unk_token") {
+      continue;
+    }
+    return Unsupported(path, absl::StrCat("model.", name), value);
+  }
+  if (!Field(json, "normalizer").is_null()) {
+    return Unsupported(path, "normalizer", Field(json, "normalizer"));
+  }
+  const Json& words = Field(json, "pre_tokenizer");
+  if (Field(words, "type") != "ByteLevel") return Unsupported(path, "pre_tokenizer", words);
+  if (Field(words, "add_prefix_space") != false) {
+    return Unsupported(path, "pre_tokenizer.add_prefix_space", Field(words, "add_prefix_space"));
+  }
+  if (Field(words, "use_regex") == false) {
+    return Unsupported(path, "pre_tokenizer.use_regex", Field(words, "use_regex"));
+  }
+  return absl::OkStatus();
+}
+
+// Tokens around a text.
+absl::Status CheckFrame(const std::string& path, const Json& json) {
+  const Json& frame = Field(json, "post_processor");
+  if (frame.is_null() || Field(frame, "type") == "ByteLevel") return absl::OkStatus();
+  const Json& single = Field(frame, "single");
+  if (Field(frame, "type") == "TemplateProcessing" && single.is_array() && single.size() == 1 &&
+      single[0].contains("Sequence")) {
+    return absl::OkStatus();  // the text alone
+  }
+  return Unsupported(path, "post_processor", frame);
+}
+
+absl::Status AddVocab(const std::string& path, const Json& vocab, BytePairBuilder& builder) {
+  if (!vocab.is_object()) return BadTokenizerFile(path, "model.vocab is not an object");
+  for (auto entry = vocab.begin(); entry != vocab.end(); ++entry) {
+    if (!entry.value().is_number_unsigned()) {
+      return BadTokenizerFile(
+          path, absl::StrCat("the number of ", QuotedToken(entry.key()), " is ",
+                             entry.value().is_number() ? entry.value().dump() : "none"));
+    }
+    RETURN_IF_ERROR(builder.AddToken(path, entry.key(), entry.value().get<uint64_t>()));
+  }
+  return absl::OkStatus();
+}
+
+// Pairs are lists of two, or texts with a space between the two.
+absl::Status AddMerges(const std::string& path, const Json& merges, BytePairBuilder& builder) {
+  if (!merges.is_array()) return BadTokenizerFile(path, "model.merges is not a list");
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const std::string where = absl::StrCat("model.merges[", i, "]");
+    const Json& merge = merges[i];
+    if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+      RETURN_IF_ERROR(builder.AddMerge(path, where, merge[0].get_ref<const std::string&>(),
+                                       merge[1].get_ref<const std::string&>()));
+      continue;
+    }
+    const std::string text = merge.is_string() ? merge.get<std::string>() : "";
+    const size_t space = text.find(' ');
+    if (space == std::string::npos) return BadTokenizerFile(path, where + " is not two tokens");
+    RETURN_IF_ERROR(builder.AddMerge(path, where, text.substr(0, space), text.substr(space + 1)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddMergesText(const std::string& path, BytePairBuilder& builder) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  PairRanks seen;
   size_t number = 0;
   for (std::string_view rest = text; !rest.empty();) {
     std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
-    const auto bad = [&](const char* what) {
-      return Bad(path, absl::StrCat("line ", number, " ", Quoted(line), " ", what));
-    };
+    if (line.empty() || line.starts_with("#version")) continue;
+    const std::string where = absl::StrCat("line ", number);
     const size_t space = line.find(' ');
-    if (space == std::string_view::npos) return bad("is not two tokens");
-    const auto left = BytesOf(line.substr(0, space));
-    const auto right = BytesOf(line.substr(space + 1));
-    if (!left.has_value() || !right.has_value()) return bad("holds what stands for no byte");
-    const auto a = token_of.find(*left);
-    const auto b = token_of.find(*right);
-    const auto merged = token_of.find(*left + *right);
-    if (a == token_of.end() || b == token_of.end() || merged == token_of.end()) {
-      return bad("merges or makes a token that vocab.json does not have");
+    if (space == std::string_view::npos) {
+      return BadTokenizerFile(path,
+                              absl::StrCat(where, " ", QuotedToken(line), " is not two tokens"));
     }
-    const auto rank = static_cast<uint32_t>(tables.merges_size() / 2);
-    if (!seen.Add(a->second, b->second, {rank, merged->second})) return bad("is there twice");
-    tables.add_merges(static_cast<uint32_t>(a->second));
-    tables.add_merges(static_cast<uint32_t>(b->second));
+    RETURN_IF_ERROR(builder.AddMerge(path, where, line.substr(0, space), line.substr(space + 1)));
   }
   return absl::OkStatus();
 }
 
+// `token`: an object with "content", as in tokenizer.json.
+absl::Status AddAddedObject(const std::string& path, const Json& token,
+                            std::optional<uint64_t> number, BytePairBuilder& builder) {
+  const Json& content = Field(token, "content");
+  if (!content.is_string()) return BadTokenizerFile(path, "an added token has no \"content\"");
+  for (const char* flag : {"lstrip", "rstrip", "single_word"}) {
+    if (Field(token, flag) != true) continue;
+    return BadTokenizerFile(
+        path, absl::StrCat("the added token ", QuotedToken(content.get<std::string>()), " has ",
+                           flag, ", which is not supported"));
+  }
+  const bool special = Field(token, "special") == true;
+  const Json& normalized = Field(token, "normalized");
+  return builder.AddAdded(
+      path, {.text = content.get<std::string>(),
+             .number = number,
+             .special = special,
+             .normalized = normalized.is_boolean() ? normalized.get<bool>() : !special});
+}
+
+absl::Status AddTokenizerJson(const std::string& path, BytePairBuilder& builder) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+  RETURN_IF_ERROR(CheckSteps(path, json));
+  RETURN_IF_ERROR(CheckFrame(path, json));
+  const Json& model = Field(json, "model");
+  RETURN_IF_ERROR(AddVocab(path, Field(model, "vocab"), builder));
+  RETURN_IF_ERROR(AddMerges(path, Field(model, "merges"), builder));
+  for (const Json& token : Field(json, "added_tokens")) {
+    const Json& number = Field(token, "id");
+    if (!number.is_number_unsigned()) return BadTokenizerFile(path, "an added token has no \"id\"");
+    RETURN_IF_ERROR(AddAddedObject(path, token, number.get<uint64_t>(), builder));
+  }
+  return absl::OkStatus();
+}
+
+// added_tokens.json: an object from texts to numbers.
+absl::Status AddAddedTokens(const std::string& path, BytePairBuilder& builder) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+  for (auto entry = json.begin(); entry != json.end(); ++entry) {
+    if (!entry.value().is_number_unsigned()) {
+      return BadTokenizerFile(path,
+                              absl::StrCat("the number of ", QuotedToken(entry.key()), " is none"));
+    }
+    RETURN_IF_ERROR(
+        builder.AddAdded(path, {.text = entry.key(), .number = entry.value().get<uint64_t>()}));
+  }
+  return absl::OkStatus();
+}
+
+// A text, an object with "content", or a list of these.
+absl::Status AddSpecial(const std::string& path, const Json& token, BytePairBuilder& builder) {
+  if (token.is_string()) {
+    return builder.AddAdded(
+        path, {.text = token.get<std::string>(), .special = true, .normalized = false});
+  }
+  if (token.is_array()) {
+    for (const Json& one : token) RETURN_IF_ERROR(AddSpecial(path, one, builder));
+    return absl::OkStatus();
+  }
+  return token.is_object() && token.contains("content")
+             ? AddAddedObject(path, token, std::nullopt, builder)
+             : absl::OkStatus();
+}
+
+// Settings of transformers: tokenizer_config.json or special_tokens_map.json.
+absl::Status AddSettings(const std::string& path, BytePairBuilder& builder) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+  for (const char* name : {"add_prefix_space", "add_bos_token", "add_eos_token"}) {
+    if (Field(json, name) == true) return Unsupported(path, name, Field(json, name));
+  }
+  const Json& decoder = Field(json, "added_tokens_decoder");
+  if (decoder.is_object()) {
+    for (auto entry = decoder.begin(); entry != decoder.end(); ++entry) {
+      uint64_t number = 0;
+      if (!absl::SimpleAtoi(entry.key(), &number)) {
+        return BadTokenizerFile(path, "added_tokens_decoder has a name that is no number");
+      }
+      RETURN_IF_ERROR(AddAddedObject(path, entry.value(), number, builder));
+    }
+  }
+  for (const char* name :
+       {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
+        "additional_special_tokens", "extra_special_tokens"}) {
+    RETURN_IF_ERROR(AddSpecial(path, Field(json, name), builder));
+  }
+  return absl::OkStatus();
+}
+
+// Files in the order in which they are read; the first two are not optional.
+struct FolderFile {
+  const char* name;
+  absl::Status (*add)(const std::string& path, BytePairBuilder& builder);
+};
+
+absl::Status AddVocabFile(const std::string& path, BytePairBuilder& builder) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+  return AddVocab(path, json, builder);
+}
+
+std::vector<FolderFile> FilesOf(const std::string& folder) {
+  std::vector<FolderFile> files = {{kGpt2VocabFile, AddVocabFile},
+                                   {kGpt2MergesFile, AddMergesText}};
+  if (Exists(absl::StrCat(folder, "/", kTokenizerJsonFile))) {
+    files = {{kTokenizerJsonFile, AddTokenizerJson}};
+  } else if (Exists(absl::StrCat(folder, "/", kGpt2AddedTokensFile))) {
+    files.push_back({kGpt2AddedTokensFile, AddAddedTokens});
+  }
+  for (const char* name : {kGpt2SettingsFile, kSpecialTokensFile}) {
+    if (Exists(absl::StrCat(folder, "/", name))) files.push_back({name, AddSettings});
+  }
+  return files;
+}
+
 }  // namespace
 
+std::vector<std::string> Gpt2FilesIn(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const FolderFile& file : FilesOf(folder)) {
+    paths.push_back(absl::StrCat(folder, "/", file.name));
+  }
+  return paths;
+}
+
 absl::StatusOr<BytePairTables> ReadGpt2Files(const std::string& folder) {
-  BytePairTables tables;
-  ASSIGN_OR_RETURN(const TokenOfBytes token_of,
-                   ReadVocab(absl::StrCat(folder, "/", kGpt2VocabFile), tables));
-  RETURN_IF_ERROR(ReadMerges(absl::StrCat(folder, "/", kGpt2MergesFile), token_of, tables));
-  return tables;
+  BytePairBuilder builder;
+  const std::vector<FolderFile> files = FilesOf(folder);
+  for (const FolderFile& file : files) {
+    RETURN_IF_ERROR(file.add(absl::StrCat(folder, "/", file.name), builder));
+  }
+  return builder.Finish(absl::StrCat(folder, "/", files[0].name));
 }
 
 std::string Gpt2VocabJson(const BytePairTables& tables) {
-  std::string text = "{";
+  std::vector<std::pair<uint32_t, std::string>> names;
   for (int token = 0; token < tables.tokens_size(); ++token) {
-    absl::StrAppend(&text, token == 0 ? "" : ", ",
-                    nlohmann::json(Printable(tables.tokens(token))).dump(), ": ", token);
+    if (tables.tokens(token).empty()) continue;
+    names.emplace_back(static_cast<uint32_t>(token), Gpt2Printable(tables.tokens(token)));
+  }
+  for (const BytePairTables::Named& named : tables.not_in_text()) {
+    names.emplace_back(named.token(), named.text());
+  }
+  std::sort(names.begin(), names.end());
+  std::string text = "{";
+  for (const auto& [token, name] : names) {
+    absl::StrAppend(&text, text.size() == 1 ? "" : ", ", Json(name).dump(), ": ", token);
   }
   return text + "}\n";
 }
@@ -171,15 +300,51 @@ std::string Gpt2VocabJson(const BytePairTables& tables) {
 std::string Gpt2MergesText(const BytePairTables& tables) {
   std::string text = "#version: 0.2\n";
   for (int i = 0; i + 1 < tables.merges_size(); i += 2) {
-    absl::StrAppend(&text, Printable(tables.tokens(static_cast<int>(tables.merges(i)))), " ",
-                    Printable(tables.tokens(static_cast<int>(tables.merges(i + 1)))), "\n");
+    absl::StrAppend(&text, Gpt2Printable(tables.tokens(static_cast<int>(tables.merges(i)))), " ",
+                    Gpt2Printable(tables.tokens(static_cast<int>(tables.merges(i + 1)))), "\n");
   }
   return text;
 }
 
+std::string Gpt2AddedTokensJson(const BytePairTables& tables) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const BytePairTables::Named& named : tables.added()) json[named.text()] = named.token();
+  return json.dump(2) + "\n";
+}
+
+std::string Gpt2SettingsJson(const BytePairTables& tables, uint32_t context) {
+  nlohmann::ordered_json json;
+  json["tokenizer_class"] = "GPT2Tokenizer";
+  json["model_max_length"] = context;
+  json["add_prefix_space"] = false;
+  for (const char* field : {"bos_token", "eos_token", "unk_token"}) {
+    if (Gpt2EndOfTextToken(tables).has_value()) {
+      json[field] = kGpt2EndOfText;
+    } else {
+      json[field] = nullptr;
+    }
+  }
+  for (const BytePairTables::Named& named : tables.added()) {
+    json["added_tokens_decoder"][absl::StrCat(named.token())] = {
+        {"content", named.text()}, {"lstrip", false},      {"normalized", named.normalized()},
+        {"rstrip", false},         {"single_word", false}, {"special", named.special()}};
+  }
+  return json.dump(2) + "\n";
+}
+
+std::optional<int32_t> Gpt2EndOfTextToken(const BytePairTables& tables) {
+  for (const BytePairTables::Named& named : tables.added()) {
+    if (named.text() == kGpt2EndOfText) return static_cast<int32_t>(named.token());
+  }
+  for (int token = 0; token < tables.tokens_size(); ++token) {
+    if (tables.tokens(token) == kGpt2EndOfText) return token;
+  }
+  return std::nullopt;
+}
+
 BytePairTables ByteTables() {
   BytePairTables tables;
-  for (size_t b = 0; b < kBytes; ++b) tables.add_tokens(std::string(1, static_cast<char>(b)));
+  for (int b = 0; b < 256; ++b) tables.add_tokens(std::string(1, static_cast<char>(b)));
   return tables;
 }
 

@@ -92,23 +92,34 @@ size_t Gpt2WordBytes(std::string_view text) {
   return space + Run(text.substr(space), kind);
 }
 
-size_t Gpt2Cut(std::string_view text, std::string_view special) {
+size_t Gpt2Cut(std::string_view text, const AddedTokens& added) {
   // White space behind anything else always begins a word: it stands nowhere but in front.
   for (size_t i = text.size(); i-- > 1;) {
-    if ((text[i] == ' ' || text[i] == '\n') && EndsInWord(text.substr(0, i))) return i;
+    if ((text[i] == ' ' || text[i] == '\n') && EndsInWord(text.substr(0, i)) &&
+        !added.MayReachOver(text, i)) {
+      return i;
+    }
   }
   // Else word by word. A word is settled by less than 8 bytes behind it (what follows the white
-  // space that follows it), and by no special token beginning among these.
-  const size_t settling = 8 + special.size();
+  // space that follows it), and by no added token beginning among these.
+  const size_t settling = 8 + added.max_bytes();
   size_t begin = 0;
-  while (begin < text.size()) {
-    const std::string_view rest = text.substr(begin);
-    const std::string_view before = special.empty() ? rest : rest.substr(0, rest.find(special));
-    const size_t size = before.empty() ? special.size() : Gpt2WordBytes(before);
-    if (begin + size + settling > text.size()) break;
+  size_t settled = 0;
+  const auto pass = [&](size_t size) {
     begin += size;
-  }
-  return begin;
+    if (begin + settling <= text.size()) settled = begin;
+  };
+  added.Split(
+      text,
+      [&](std::string_view words) {
+        while (!words.empty()) {
+          const size_t size = Gpt2WordBytes(words);
+          pass(size);
+          words.remove_prefix(size);
+        }
+      },
+      [&](int32_t /*token*/, std::string_view token_text) { pass(token_text.size()); });
+  return settled;
 }
 
 }  // namespace tug

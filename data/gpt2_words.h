@@ -11,15 +11,16 @@
 #include <cstddef>
 #include <string_view>
 
+#include "data/added_tokens.h"
+
 namespace tug {
 
 // Length of the word that non-empty `text` begins with, at least 1.
 size_t Gpt2WordBytes(std::string_view text);
 
 // As Tokenizer::Cut: the beginning of a word in `text` that begins there whatever follows the text;
-// 0 = not known. `special`: a run of characters without white space that is no word, but a token
-// wherever it stands; empty = none.
-size_t Gpt2Cut(std::string_view text, std::string_view special);
+// 0 = not known. `added`: what is no word but a token wherever it stands.
+size_t Gpt2Cut(std::string_view text, const AddedTokens& added);
 
 }  // namespace tug
 

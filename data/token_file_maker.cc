@@ -66,7 +66,7 @@ const std::string& KnownTo(const DataConfig& config) {
 std::vector<std::string> TokenizerFiles(const DataConfig& config) {
   const std::string& path = config.tokenizer_path();
   if (config.tokenizer() != DataConfig::GPT2_BPE) return {path};
-  return {absl::StrCat(path, "/", kGpt2VocabFile), absl::StrCat(path, "/", kGpt2MergesFile)};
+  return Gpt2FilesIn(path);
 }
 
 // Of what a tokenizer's files are (names, sizes, times of modification) or how it is trained.

@@ -58,9 +58,9 @@ std::string FewerSymbols(const std::string& path, bool is_gpt2, const DataConfig
   if (!HasText(data)) return absl::StrCat("give --set data.random.symbols=", symbols);
   if (!is_gpt2) return absl::StrCat("choose a data.tokenizer of no more than ", symbols);
   std::error_code error;
-  const bool has_files = std::filesystem::exists(absl::StrCat(path, "/", kGpt2VocabFile), error);
+  const bool has_files = std::filesystem::exists(Gpt2FilesIn(path)[0], error);
   return absl::StrCat("give --set data.tokenizer=GPT2_BPE --set data.tokenizer_path=",
-                      has_files ? path : "DIR, a folder with its vocab.json and merges.txt");
+                      has_files ? path : "DIR, a folder with its tokenizer's files");
 }
 
 // Of classifiers of text: class for class the same labels.

@@ -118,8 +118,8 @@ constexpr ValidityRule kValidityRules[] = {
      [](const JobConfig& c) {
        return c.data().tokenizer() == DataConfig::GPT2_BPE && c.data().tokenizer_path().empty();
      },
-     "its pieces are read, not trained: set data.tokenizer_path to a folder with vocab.json and "
-     "merges.txt"},
+     "its pieces are read, not trained: set data.tokenizer_path to a folder with "
+     "tokenizer.json, or with vocab.json and merges.txt"},
     {"data.tokenizer_path", "data.tokenizer",
      [](const JobConfig& c) { return !OnPieces(c.data()) && !c.data().tokenizer_path().empty(); },
      "only SENTENCEPIECE and GPT2_BPE are read from files: choose one of them or leave the path "
