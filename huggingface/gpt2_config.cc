@@ -58,7 +58,9 @@ class Config {
 
 absl::StatusOr<ModelConfig::Activation> ReadActivation(const Config& config) {
   const Json name = config.Get("activation_function", "gelu_new");
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return ModelConfig::GELU;
+  for (const char* tanh : {"gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_python_tanh"}) {
+    if (name == tanh) return ModelConfig::GELU;  // names of one function
+  }
   if (name == "relu") return ModelConfig::RELU;
   return config.Bad("activation_function",
                     "this program has gelu_new (GELU in its tanh form) and relu: choose another "

@@ -75,13 +75,6 @@ absl::Status WriteWeights(const CheckpointReader& checkpoint, const std::string&
   return absl::OkStatus();
 }
 
-std::optional<int32_t> EndOfText(const BytePairTables& tables) {
-  for (int token = 0; token < tables.tokens_size(); ++token) {
-    if (tables.tokens(token) == kGpt2EndOfText) return token;
-  }
-  return std::nullopt;
-}
-
 // The tables of a tokenizer that GPT-2's format can hold.
 std::optional<BytePairTables> TablesOf(const DataConfig& data) {
   if (data.tokenizer() == DataConfig::BYTE) return ByteTables();
@@ -93,17 +86,18 @@ std::optional<BytePairTables> TablesOf(const DataConfig& data) {
   return tables;
 }
 
-std::string TokenizerConfigJson(const BytePairTables& tables, uint32_t context) {
+// tokenizer_config.json for transformers: without a class, its AutoTokenizer would take GPT-2's
+// tokenizer for a model of this type. LlamaTokenizer merges pairs; the other one follows the model
+// file, and transformers before version 5 refuses it.
+std::string SentencePieceSettingsJson(const std::string& model_bytes, uint32_t context) {
+  SentencePieceModel model;
+  const bool merges = model.ParseFromString(model_bytes) &&
+                      model.trainer_spec().model_type() == SentencePieceModel::Trainer::BPE;
   nlohmann::ordered_json json;
-  json["tokenizer_class"] = "GPT2Tokenizer";
+  json["tokenizer_class"] = merges ? "LlamaTokenizer" : "TokenizersBackend";
   json["model_max_length"] = context;
-  json["add_prefix_space"] = false;
-  for (const char* field : {"bos_token", "eos_token", "unk_token"}) {
-    if (EndOfText(tables).has_value()) {
-      json[field] = kGpt2EndOfText;
-    } else {
-      json[field] = nullptr;
-    }
+  for (const char* field : {"add_bos_token", "add_eos_token", "add_prefix_space", "legacy"}) {
+    json[field] = false;
   }
   return json.dump(2) + "\n";
 }
@@ -114,13 +108,19 @@ absl::StatusOr<std::string> WriteTokenizer(const JobConfig& job, const std::stri
   if (const auto tables = TablesOf(data); tables.has_value()) {
     RETURN_IF_ERROR(WriteText(absl::StrCat(folder, "/", kGpt2VocabFile), Gpt2VocabJson(*tables)));
     RETURN_IF_ERROR(WriteText(absl::StrCat(folder, "/", kGpt2MergesFile), Gpt2MergesText(*tables)));
-    RETURN_IF_ERROR(WriteText(absl::StrCat(folder, "/tokenizer_config.json"),
-                              TokenizerConfigJson(*tables, job.model().context())));
-    return absl::StrCat(kGpt2VocabFile, ", ", kGpt2MergesFile);
+    RETURN_IF_ERROR(WriteText(absl::StrCat(folder, "/", kGpt2SettingsFile),
+                              Gpt2SettingsJson(*tables, job.model().context())));
+    if (tables->added().empty()) return absl::StrCat(kGpt2VocabFile, ", ", kGpt2MergesFile);
+    RETURN_IF_ERROR(
+        WriteText(absl::StrCat(folder, "/", kGpt2AddedTokensFile), Gpt2AddedTokensJson(*tables)));
+    return absl::StrCat(kGpt2VocabFile, ", ", kGpt2MergesFile, ", ", kGpt2AddedTokensFile);
   }
   if (data.tokenizer() == DataConfig::SENTENCEPIECE && !data.resolved_tokenizer().empty()) {
     RETURN_IF_ERROR(
         WriteText(absl::StrCat(folder, "/", kSentencePieceFile), data.resolved_tokenizer()));
+    RETURN_IF_ERROR(
+        WriteText(absl::StrCat(folder, "/", kGpt2SettingsFile),
+                  SentencePieceSettingsJson(data.resolved_tokenizer(), job.model().context())));
     return absl::StrCat(kSentencePieceFile, ", for the SentencePiece library");
   }
   return absl::StrCat("no file: GPT-2's format has none for data.tokenizer ",
@@ -133,9 +133,10 @@ absl::StatusOr<ExportedGpt2> WriteFolder(const CheckpointReader& checkpoint,
   const JobConfig& job = checkpoint.manifest().config();
   const auto tables = TablesOf(job.data());
   const int64_t symbols = std::max(job.data().resolved_symbols(), job.model().vocabulary());
-  RETURN_IF_ERROR(WriteText(
-      absl::StrCat(folder, "/", kHfConfigFile),
-      HfConfigJson(job.model(), symbols, tables.has_value() ? EndOfText(*tables) : std::nullopt)));
+  RETURN_IF_ERROR(
+      WriteText(absl::StrCat(folder, "/", kHfConfigFile),
+                HfConfigJson(job.model(), symbols,
+                             tables.has_value() ? Gpt2EndOfTextToken(*tables) : std::nullopt)));
   RETURN_IF_ERROR(WriteWeights(checkpoint, absl::StrCat(folder, "/", kHfWeightsFile), result));
   ASSIGN_OR_RETURN(result.tokenizer, WriteTokenizer(job, folder));
   RETURN_IF_ERROR(SyncFolder(folder));

@@ -17,9 +17,10 @@ struct ExportedGpt2 {
 
 // Writes the weights of a checkpoint as a folder of Hugging Face's GPT-2: config.json,
 // model.safetensors (FP32) and, where that format has them, the tokenizer's files:
-//   GPT2_BPE       vocab.json, merges.txt
+//   GPT2_BPE       vocab.json, merges.txt, tokenizer_config.json; added_tokens.json if it has any
 //   BYTE           the same, with the 256 bytes for tokens and no merges
-//   SENTENCEPIECE  tokenizer.model, for the SentencePiece library
+//   SENTENCEPIECE  tokenizer.model, for the SentencePiece library; tokenizer_config.json, which
+//                  names the class of transformers that reads it
 // Everything goes to a new folder beside it, `folder`.partial-XXXXXX, first; that is synced and
 // moved, and only a kill leaves it there. Memory is bounded. Errors: FAILED_PRECONDITION for a
 // model that the format cannot hold (CheckHfCanHold), for a `folder` with anything in it, and for

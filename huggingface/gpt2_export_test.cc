@@ -68,10 +68,32 @@ TEST_F(HuggingFaceTest, ExportHasTheTokenizerOfTheJob) {
   EXPECT_EQ(Json::parse(Contents(Path("bpe/config.json")))["eos_token_id"], 257);
   EXPECT_EQ(Json::parse(Contents(Path("bpe/tokenizer_config.json")))["eos_token"], kGpt2EndOfText);
 
+  BytePairTables::Named& added = *tables.add_added();
+  added.set_token(258);
+  added.set_text("<|user|>");
+  added.set_special(true);
+  added.set_normalized(false);
+  tables.add_tokens();
+  job.mutable_data()->set_resolved_tokenizer(tables.SerializeAsString());
+  job.mutable_data()->set_resolved_symbols(259);
+  EXPECT_THAT(Export(job, "added")->tokenizer, HasSubstr("added_tokens.json"));
+  EXPECT_EQ(Json::parse(Contents(Path("added/added_tokens.json"))), Json({{"<|user|>", 258}}));
+  const auto with_added = ReadGpt2Files(Path("added"));
+  ASSERT_TRUE(with_added.ok()) << with_added.status();
+  EXPECT_EQ(with_added->added(0).SerializeAsString(), added.SerializeAsString());
+
   job.mutable_data()->set_tokenizer(DataConfig::SENTENCEPIECE);
-  job.mutable_data()->set_resolved_tokenizer("a model");
-  EXPECT_THAT(Export(job, "pieces")->tokenizer, HasSubstr("tokenizer.model"));
-  EXPECT_EQ(Contents(Path("pieces/tokenizer.model")), "a model");
+  SentencePieceModel pieces;
+  for (const auto& [type, name] : {std::pair(SentencePieceModel::Trainer::BPE, "LlamaTokenizer"),
+                                   {SentencePieceModel::Trainer::UNIGRAM, "TokenizersBackend"}}) {
+    pieces.mutable_trainer_spec()->set_model_type(type);
+    job.mutable_data()->set_resolved_tokenizer(pieces.SerializeAsString());
+    EXPECT_THAT(Export(job, name)->tokenizer, HasSubstr("tokenizer.model"));
+    EXPECT_EQ(Contents(Path(name) + "/tokenizer.model"), pieces.SerializeAsString());
+    const Json settings = Json::parse(Contents(Path(name) + "/tokenizer_config.json"));
+    EXPECT_EQ(settings["tokenizer_class"], name);
+    EXPECT_EQ(settings["add_prefix_space"], false);
+  }
   job.mutable_data()->set_tokenizer(DataConfig::CHARACTER);
   EXPECT_THAT(Export(job, "characters")->tokenizer,
               AllOf(HasSubstr("no file"), HasSubstr("CHARACTER")));

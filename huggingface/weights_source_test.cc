@@ -284,6 +284,12 @@ TEST_F(HuggingFaceTest, ErrorsNameFileAndField) {
               AllOf(HasSubstr("config.json: n_layer is \"two\""), HasSubstr("should be a size")));
   EXPECT_THAT(ErrorOfCheck(Changed({{"n_layer", 2}, {"model_type", "bert"}}), job),
               HasSubstr("model_type is \"bert\""));
+  for (const char* name : {"gelu_pytorch_tanh", "gelu_fast", "gelu_python_tanh"}) {
+    const auto read =
+        ReadHfConfig(Changed({{"model_type", "gpt2"}, {"activation_function", name}}));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->activation(), ModelConfig::GELU);
+  }
   EXPECT_THAT(ErrorOfCheck(Changed({{"model_type", "gpt2"}, {"activation_function", "silu"}}), job),
               HasSubstr("activation_function is \"silu\""));
   EXPECT_THAT(ErrorOfCheck(Changed({{"activation_function", "gelu_new"}, {"n_embd", 27}}), job),
