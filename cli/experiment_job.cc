@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/text_file.h"
+#include "cli/job_arguments.h"
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
 #include "cli/launcher.h"
@@ -37,7 +38,7 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   ASSIGN_OR_RETURN(local.executable, OwnExecutable());
   local.job_file = job.job_file;
   local.overrides = job.overrides;
-  ASSIGN_OR_RETURN(const JobConfig config, LoadJobConfig(local.job_file, local.overrides));
+  ASSIGN_OR_RETURN(const JobConfig config, LoadJobToStart(local.job_file, local.overrides));
   local.run_dir = absl::StrCat(out, "/", job.name);
   local.coordinator_log = local.run_dir + ".log";
   local.servers = job.servers;

@@ -8,6 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "proto/job_config.h"
 
 namespace tug {
 namespace {
@@ -74,6 +76,17 @@ std::vector<std::string> JobArguments::Overrides() const {
   all.insert(all.end(), overrides.begin(), overrides.end());  // --set has the last word
   if (!init_from.empty()) all.push_back("train.init_from=" + init_from);
   return all;
+}
+
+absl::StatusOr<JobConfig> LoadJobToStart(const std::string& job_file,
+                                         const std::vector<std::string>& overrides) {
+  ASSIGN_OR_RETURN(JobConfig config, LoadJobConfig(job_file, overrides));
+  if (!config.model().external()) return config;
+  return absl::FailedPreconditionError(absl::StrCat(
+      job_file,
+      " has model.external = true: its workers are programs of your own, which tug cannot start; "
+      "start `tug coordinator ",
+      job_file, "`, `tug server --coordinator HOST:PORT` and the programs (docs/c_api.md)"));
 }
 
 void CoordinatorArguments::AddTo(CLI::App& command) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "cli/keys_argument.h"
 
 namespace CLI {
@@ -11,6 +12,8 @@ class App;
 }  // namespace CLI
 
 namespace tug {
+
+class JobConfig;
 
 // A job file and what the command line changes in it.
 struct JobArguments {
@@ -37,6 +40,11 @@ inline constexpr char kHowJobsEnd[] =
     "\"stopped "
     "early:\" when the job was ended in order before; the exit code is 0 for these, and 1 with "
     "\"tug: error:\" for a job that failed.\n";
+
+// LoadJobConfig for a command that starts the job's workers. Errors also: FAILED_PRECONDITION if
+// the workers are programs of the user's (model.external), which tug cannot start.
+absl::StatusOr<JobConfig> LoadJobToStart(const std::string& job_file,
+                                         const std::vector<std::string>& overrides);
 
 // Which coordinator: by its run folder, or by its address.
 struct CoordinatorArguments {

@@ -32,8 +32,9 @@ void KubernetesArguments::AddTo(CLI::App& launch) {
       "PersistentVolumeClaim that holds the job's text and tokenizer under their last names, "
       "mounted at /text [NAME-text]");
   add("--keys-secret", options.keys_secret, "NAME", "Secret with the job's key file [NAME-keys]");
-  add("--cpus", options.cpus, "N", "CPUs of a worker whose cluster.compute_threads is not set [4]");
-  add("--gpus", options.gpus, "N", "GPUs of a worker, with device: CUDA [1]");
+  add("--cpus", options.cpus, "UINT",
+      "CPUs of a worker whose cluster.compute_threads is not set [4]");
+  add("--gpus", options.gpus, "UINT", "GPUs of a worker, with device: CUDA [1]");
 }
 
 absl::Status PrintKubernetes(const JobArguments& job, const KubernetesArguments& arguments) {
@@ -43,7 +44,7 @@ absl::Status PrintKubernetes(const JobArguments& job, const KubernetesArguments&
   rendered.run_dir = job.run_dir;
   rendered.resume = job.resume;
   ASSIGN_OR_RETURN(rendered.text, ReadTextFile(job.job_file, kMaxJobConfigBytes));
-  ASSIGN_OR_RETURN(rendered.config, LoadJobConfig(job.job_file, rendered.overrides));
+  ASSIGN_OR_RETURN(rendered.config, LoadJobToStart(job.job_file, rendered.overrides));
   ASSIGN_OR_RETURN(const std::vector<YamlDocument> documents,
                    RenderKubernetes(rendered, arguments.options));
   const std::string text = YamlText(documents);

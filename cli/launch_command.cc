@@ -239,7 +239,7 @@ absl::Status Launch(LaunchArguments arguments) {
   }
   // Mistakes are found before any host is reached.
   ASSIGN_OR_RETURN(const JobConfig config,
-                   LoadJobConfig(arguments.job.job_file, arguments.job.Overrides()));
+                   LoadJobToStart(arguments.job.job_file, arguments.job.Overrides()));
   Launched launched;
   ASSIGN_OR_RETURN(launched.job_text, ReadTextFile(arguments.job.job_file, kMaxJobConfigBytes));
   TemporaryFolder folder;

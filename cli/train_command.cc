@@ -26,7 +26,7 @@ absl::Status Train(const TrainArguments& train) {
   const JobArguments& arguments = train.job;
   // Mistakes in the configuration are found before any process is started.
   ASSIGN_OR_RETURN(const JobConfig config,
-                   LoadJobConfig(arguments.job_file, arguments.Overrides()));
+                   LoadJobToStart(arguments.job_file, arguments.Overrides()));
   LocalJob job;
   ASSIGN_OR_RETURN(job.executable, OwnExecutable());
   job.job_file = arguments.job_file;

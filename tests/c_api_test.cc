@@ -104,6 +104,19 @@ TEST_F(CApiTest, TheExampleOfThePageFindsTheWeights) {
   EXPECT_THAT(Run({"sample", "--from", Path("run")}).err(), HasSubstr("model.external"));
 }
 
+// tug has no worker for such a job: a command that would start one refuses it before it does.
+TEST_F(CApiTest, NoCommandStartsTheWorkersOfAJobOfPrograms) {
+  ASSERT_NO_FATAL_FAILURE(StartJob({}));  // writes the job file
+  for (const Texts& command : {Texts{"train"}, Texts{"launch", "--kubernetes"}}) {
+    Texts arguments = command;
+    arguments.push_back(Path("job.textproto"));
+    Process& refused = Start(arguments);
+    ASSERT_TRUE(refused.WaitForEnd(After(kErrorTime)));
+    ExpectErrorLine(refused, {"model.external = true", "tug coordinator"});
+    EXPECT_EQ(refused.out(), "");
+  }
+}
+
 // Programs end at clocks of their own, with the weights that both have made.
 TEST_F(CApiTest, ProgramsTrainUnderPoliciesOfUpdatesPerPush) {
   for (const Texts& policy :
