@@ -8,10 +8,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,6 +24,7 @@ namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -86,6 +91,62 @@ TEST_F(CliTest, RefusesWrongUsageWithCode2) {
   ExpectError("status runs/a --coordinator 127.0.0.1:1", 2, "--coordinator");
   ExpectError("drain", 2, "NODE");
   ExpectError("drain server-1 runs/a", 2, "NODE");
+}
+
+// An option of a command that takes a value, as the manual page has it.
+struct ValueOption {
+  std::string command;  // "bench codecs"
+  std::string name;     // "--runs"
+  std::string type;     // "UINT", "FILE", ...
+  bool is_number() const {
+    return std::any_of(std::begin(kNumbers), std::end(kNumbers),
+                       [&](const char* number) { return absl::StartsWith(type, number); });
+  }
+  static constexpr const char* kNumbers[] = {"FLOAT", "INT", "UINT"};
+};
+
+std::vector<ValueOption> ValueOptions(const std::string& page) {
+  const std::string section = ".SS \"tug ", option = "\\fB--", type = "\\fR \\fI";
+  const std::vector<std::string> lines =
+      absl::StrSplit(absl::StrReplaceAll(page, {{"\\-", "-"}}), '\n');
+  std::vector<ValueOption> options;
+  std::string command;
+  for (const std::string& line : lines) {
+    if (absl::StartsWith(line, section)) {
+      command = line.substr(section.size(), line.size() - section.size() - 1);
+    }
+    const size_t at = line.find(type);
+    if (!absl::StartsWith(line, option) || at == std::string::npos) continue;
+    options.push_back({command, line.substr(3, at - 3), line.substr(at + type.size())});
+  }
+  return options;
+}
+
+// The option that no command has keeps every command from running: it is looked at last.
+TEST_F(CliTest, NoNumberOfAnyCommandIsNegativeInfiniteOrNotANumber) {
+  size_t numbers = 0;
+  for (const ValueOption& option : ValueOptions(Tug("help man").output)) {
+    const auto usage = [&](const std::string& value) {
+      return absl::StrCat(option.command, " ", option.name, " '", value, "' --no-such-option");
+    };
+    if (!option.is_number()) {
+      EXPECT_THAT(Tug(usage("word")).output, Not(HasSubstr("Could not convert")))
+          << option.command << " " << option.name << " holds a number, which its type hides";
+      continue;
+    }
+    ++numbers;
+    for (const char* value : {"nan", "inf", "-1", "1e999", ""}) {
+      const Outcome outcome = Tug(usage(value));
+      EXPECT_EQ(outcome.exit_code, 2) << usage(value);
+      EXPECT_THAT(outcome.output, AllOf(StartsWith("tug: error: "), HasSubstr(option.name),
+                                        Not(HasSubstr("--no-such-option"))))
+          << usage(value);
+    }
+  }
+  EXPECT_GT(numbers, 60u);
+  for (const char* node : {"nan", "1e999", "''"}) {
+    ExpectError(absl::StrCat("drain ", node, " --coordinator 127.0.0.1:1"), 2, "NODE");
+  }
 }
 
 TEST_F(CliTest, BenchCodecsComparesThemWithMemcpy) {

@@ -267,8 +267,7 @@ void AddDoctorCommands(CLI::App& app, Command& chosen) {
       ->type_name("DIR");
   command
       ->add_option("--seconds", arguments->seconds,
-                   "For all links together, about; a stream takes 0.05 s to 1 s each way")
-      ->type_name("S")
+                   "Seconds for all links together, about; a stream takes 0.05 s to 1 s each way")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Findings as JSON");

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/doctor_command.h"
 #include "cli/log_format.h"
+#include "cli/number_options.h"
 #include "cli/version.h"
 
 namespace {
@@ -106,6 +107,7 @@ int main(int argc, char** argv) {
   tug::AddPlanCommand(app, chosen);
   tug::AddDoctorCommands(app, chosen);
   tug::AddHelpCommand(app, chosen);
+  tug::CheckNumbers(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

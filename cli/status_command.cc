@@ -106,9 +106,7 @@ void AddDrainCommand(CLI::App& app, Command& chosen) {
   auto node = std::make_shared<uint32_t>(0);
   CLI::App* command = app.add_subcommand(
       "drain", "Lets a node leave a running job: a server hands its segments over first");
-  command->add_option("NODE", *node, "Number of the node, as tug status shows it")
-      ->type_name("NODE")
-      ->required();
+  command->add_option("NODE", *node, "Number of the node, as tug status shows it")->required();
   arguments->AddTo(*command);
   command->footer(
       "The node ends by itself once the others have what it had; the job goes on.\n"
