@@ -3,8 +3,11 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "proto/job.pb.h"
 
 namespace tug {
+
+FiniteLoss::FiniteLoss(const TrainConfig& config) : most_(config.max_nonfinite_steps()) {}
 
 void FiniteLoss::Add(const StepMetrics& metrics) {
   if (metrics.targets == 0 || exceeded()) return;

@@ -5,16 +5,17 @@
 #include <string>
 
 #include "coordinator/step_metrics.h"
-#include "proto/job.pb.h"
 
 namespace tug {
+
+class TrainConfig;
 
 // Watches for a training whose loss stays infinite or not a number: it learns nothing any more,
 // since updates whose gradient is not finite are skipped, or made of weights that are lost already.
 // Not thread-safe.
 class FiniteLoss {
  public:
-  explicit FiniteLoss(const TrainConfig& config) : most_(config.max_nonfinite_steps()) {}
+  explicit FiniteLoss(const TrainConfig& config);
 
   // Steps in order. One without a target says nothing (every report of it was lost or skipped).
   void Add(const StepMetrics& metrics);

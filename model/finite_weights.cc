@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/sum.h"
 #include "model/layout.h"
+#include "proto/blocks.pb.h"
 
 namespace tug {
 

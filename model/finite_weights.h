@@ -6,9 +6,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "proto/blocks.pb.h"
 
 namespace tug {
+
+class BlockSpec;
 
 // Whether weights can be computed with: elements begin, begin + 1, ... of a block. `source`: where
 // they come from. Errors: FAILED_PRECONDITION, naming the tensor of the first that is not finite.

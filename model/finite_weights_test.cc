@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/blocks.pb.h"
 
 namespace tug {
 namespace {
