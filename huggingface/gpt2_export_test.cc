@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -97,6 +98,14 @@ TEST_F(HuggingFaceTest, ExportHasTheTokenizerOfTheJob) {
   job.mutable_data()->set_tokenizer(DataConfig::CHARACTER);
   EXPECT_THAT(Export(job, "characters")->tokenizer,
               AllOf(HasSubstr("no file"), HasSubstr("CHARACTER")));
+}
+
+TEST_F(HuggingFaceTest, ExportRefusesWeightsThatAreNotFinite) {
+  first_weight_ = std::numeric_limits<float>::quiet_NaN();
+  const auto exported = Export(TinyJob(), "out");
+  EXPECT_THAT(std::string(exported.status().message()),
+              AllOf(HasSubstr("step 3"), HasSubstr("element 0 of wte.weight is nan")));
+  EXPECT_FALSE(fs::exists(Path("out")));
 }
 
 TEST_F(HuggingFaceTest, ExportRefusesWhatTheFormatCannotHold) {

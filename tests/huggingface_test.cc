@@ -2,9 +2,12 @@
 // of their own.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/safetensors.h"
@@ -38,6 +41,26 @@ class HuggingFaceJobTest : public TugTest {
     std::string command = "python3 " + Absolute("deploy/compare/read_gpt2.py");
     for (const std::string& folder : folders) absl::StrAppend(&command, " '", folder, "'");
     return std::system(command.c_str()) == 0;
+  }
+
+  // A copy of the fixture whose last norm multiplies by `gain`.
+  std::string WithGain(float gain) const {
+    fs::remove_all(Path("changed"));
+    fs::copy(tiny_, Path("changed"));
+    const std::string path = Path("changed/model.safetensors");
+    std::string bytes = ReadText(path);
+    const auto file = SafetensorsReader::Open(path);
+    EXPECT_TRUE(file.ok()) << file.status();
+    const auto norm =
+        std::ranges::find(file->tensors(), "transformer.ln_f.weight", &TensorView::name);
+    EXPECT_NE(norm, file->tensors().end());
+    const auto begin = static_cast<size_t>(norm->bytes.data() - file->file_bytes().data());
+    for (size_t i = 0; i < norm->bytes.size(); i += sizeof(gain)) {
+      std::memcpy(bytes.data() + begin + i, &gain, sizeof(gain));
+    }
+    fs::remove(path);
+    Write("changed/model.safetensors", bytes);
+    return Path("changed");
   }
 
   const std::string tiny_ = Absolute("huggingface/testdata/tiny_gpt2");
@@ -81,6 +104,34 @@ TEST_F(HuggingFaceJobTest, AnotherModelIsRefusedWithTheFlagsToSet) {
   EXPECT_EQ(train.exit_code(), 1);
   EXPECT_THAT(train.err(), AllOf(HasSubstr("--set model.width=24"),
                                  HasSubstr("--set model.heads=3"), Not(HasSubstr("model.layers"))));
+}
+
+TEST_F(HuggingFaceJobTest, WeightsThatAreNotFiniteAreRefused) {
+  const std::string folder = WithGain(std::nanf(""));
+  Process& train = StartTraining("run", TinyModel(), {"--init-from", folder});
+  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime)));
+  EXPECT_EQ(train.exit_code(), 1);
+  EXPECT_THAT(train.err(), AllOf(HasSubstr(folder), HasSubstr("element 0 of ln_f.weight is nan")));
+}
+
+// Weights that are finite, and logits that are not: no update can mend that.
+TEST_F(HuggingFaceJobTest, ALossThatStaysNotFiniteIsAnErrorUnderEveryPolicy) {
+  const std::string folder = WithGain(3e38f);
+  for (const std::string policy : {"BSP", "SSP", "ASP"}) {
+    SCOPED_TRACE(policy);
+    for (const auto& [steps, first] :
+         {std::pair{"2", "first of 2 steps"}, {"1000", "first of 10 steps"}}) {
+      const std::string run = absl::StrCat(policy, "-", steps);
+      Process& train = StartTraining(
+          run, TinyModel() + Texts{"sync.policy=" + policy, absl::StrCat("train.steps=", steps)},
+          {"--init-from", folder});
+      ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
+      EXPECT_EQ(train.exit_code(), 1);
+      EXPECT_THAT(train.err(), AllOf(HasSubstr("tug: error: "),
+                                     HasSubstr("step 1 was the " + std::string(first)),
+                                     HasSubstr("train.init_from"), Not(HasSubstr("done: "))));
+    }
+  }
 }
 
 TEST_F(HuggingFaceJobTest, Gpt2TokenizerIsNeededOnceOnly) {
