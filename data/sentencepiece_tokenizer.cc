@@ -143,19 +143,19 @@ class Divider {
     return {};
   }
 
-  // As the library computes it (unigram_model.cc), whose user-defined pieces win over any others:
-  // a sum in FP64 compared with sums rounded to FP32.
-  double ScoreOf(int32_t token, size_t size_bytes) const {
+  // User-defined pieces win over any others (unigram_model.cc).
+  float ScoreOf(int32_t token, size_t size_bytes) const {
     const SentencePieceModel::Piece& piece = pieces_.piece(token);
     if (piece.type() != SentencePieceModel::Piece::USER_DEFINED) return piece.score();
-    return static_cast<float>(size_bytes) * pieces_.max_score() - 0.1;
+    return static_cast<float>(size_bytes) * pieces_.max_score() - 0.1f;
   }
 
-  // Of equal sums the first found stays.
-  void Reach(size_t from, size_t size_bytes, int32_t token, double score) {
+  // Of sums that are equal in FP32 the first found stays, as in version 0.2.3 of the library. Older
+  // versions compare the new sum in FP64, so nearly equal ones may end otherwise.
+  void Reach(size_t from, size_t size_bytes, int32_t token, float score) {
     Best& best = best_[from + size_bytes];
     if (best.size_bytes != 0 && score <= best.score) return;
-    best = {static_cast<float>(score), size_bytes, token};
+    best = {score, size_bytes, token};
   }
 
   // The best way to some place: its last piece.

@@ -155,7 +155,7 @@ TEST(SentencePieceTokenizer, KeepsLineEndsAndSpacesWhateverTheModelSaysOfThem) {
   }
 }
 
-// Expected values of the following four: sentencepiece 0.2.1.
+// Expected values of the following four: sentencepiece 0.2.3.
 TEST(SentencePieceTokenizer, UserDefinedPiecesAlwaysWin) {
   const auto model = ModelOf(
       kUnigram, {{"a", -1}, {"b", -1}, {"▁", -1}, {"bab", 0.5f}, {"ab", 0, Piece::USER_DEFINED}});
@@ -168,10 +168,12 @@ TEST(SentencePieceTokenizer, OfEqualScoresTheFirstFoundStays) {
 }
 
 TEST(SentencePieceTokenizer, RoundsTheScoresOfALineAsTheLibrary) {
-  const auto model =
-      ModelOf(kUnigram, {{"x", -16777216}, {"▁", -4}, {"a", -0.4f}, {"aa", -1}, {"\n", -1}});
-  EXPECT_EQ(Pieces(model, "aa"), "a|a");
-  EXPECT_EQ(Pieces(model, "x aa\naa"), "x|▁|aa|\n|a|a");
+  const auto model = ModelOf(
+      kUnigram,
+      {{"x", -6.9f}, {"▁", -2.5f}, {"aaa", -7.0450358390808105f}, {"aaaa", -6.9234185218811035f}});
+  const std::string a(10, 'a');
+  EXPECT_EQ(Pieces(model, "x " + a), "x|▁|aaa|aaa|aaaa");
+  EXPECT_EQ(Pieces(model, "x x " + a + "\n" + a), "x|▁|x|▁|aaaa|aaa|aaa|<0x0A>|aaa|aaa|aaaa");
 }
 
 TEST(SentencePieceTokenizer, FindsPiecesThatReachOverSpaces) {

@@ -6,6 +6,9 @@ programs (Debian package `sentencepiece`: spm_train, spm_encode).
   deploy/compare/make_sentencepiece_fixture.py [TEXT [FOLDER]]
   deploy/compare/make_sentencepiece_fixture.py --encode MODEL < LINES    tokens of any model
 
+Tokens in the repository are those of version 0.2.3: Debian's 0.1.97 compares scores in FP64, and one
+text has its other of two nearly equal divisions.
+
 golden.json: a list of {"model": ..., "text": ..., "tokens": [...]}.
 """
 
