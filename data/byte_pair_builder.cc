@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "data/gpt2_bytes.h"
+#include "data/gpt2_files.h"
 #include "data/utf8.h"
 
 namespace tug {
@@ -133,8 +134,10 @@ absl::StatusOr<BytePairTables> BytePairBuilder::Finish(const std::string& path) 
   }
   absl::flat_hash_set<std::string_view> added;
   for (const BytePairTables::Named& named : added_) {
-    *tables.add_added() = named;
     added.insert(named.text());
+    const bool implied = named.text() == kGpt2EndOfText && !named.normalized() &&
+                         token_of_bytes_.contains(named.text());
+    if (!implied) *tables.add_added() = named;
   }
   std::vector<std::pair<uint32_t, std::string>> names;
   for (const auto& [name, token] : token_of_name_) {
