@@ -8,6 +8,7 @@
 #include "data/gpt2_bytes.h"
 #include "data/gpt2_files.h"
 #include "data/utf8.h"
+#include "proto/tokenizer_files.pb.h"
 
 namespace tug {
 namespace {
@@ -87,9 +88,9 @@ absl::Status BytePairBuilder::AddAdded(const std::string& path, AddedToken token
   };
   if (token.text.empty()) return bad("is empty");
   const auto known = std::find_if(added_.begin(), added_.end(),
-                                  [&](const auto& named) { return named.text() == token.text; });
+                                  [&](const auto& named) { return named.text == token.text; });
   std::optional<uint32_t> number = Find(token.text);
-  if (known != added_.end()) number = known->token();
+  if (known != added_.end()) number = static_cast<uint32_t>(*known->number);
   if (!number.has_value() && !token.number.has_value()) {
     return bad("has no number: give it one in added_tokens.json, or leave it out");
   }
@@ -105,11 +106,13 @@ absl::Status BytePairBuilder::AddAdded(const std::string& path, AddedToken token
     return bad(absl::StrCat("has the number ", own, " of ", QuotedToken(entry->second)));
   }
   size_ = std::max(size_, own + 1);
-  BytePairTables::Named& named = known != added_.end() ? *known : added_.emplace_back();
-  named.set_token(own);
-  named.set_text(token.text);
-  named.set_special(named.special() || token.special);
-  named.set_normalized(token.normalized && (!named.has_normalized() || named.normalized()));
+  token.number = own;
+  if (known == added_.end()) {
+    added_.push_back(std::move(token));
+  } else {
+    known->special = known->special || token.special;
+    known->normalized = known->normalized && token.normalized;
+  }
   return absl::OkStatus();
 }
 
@@ -133,11 +136,16 @@ absl::StatusOr<BytePairTables> BytePairBuilder::Finish(const std::string& path) 
     tables.add_merges(last[i].second);
   }
   absl::flat_hash_set<std::string_view> added;
-  for (const BytePairTables::Named& named : added_) {
-    added.insert(named.text());
-    const bool implied = named.text() == kGpt2EndOfText && !named.normalized() &&
-                         token_of_bytes_.contains(named.text());
-    if (!implied) *tables.add_added() = named;
+  for (const AddedToken& token : added_) {
+    added.insert(token.text);
+    const bool implied =
+        token.text == kGpt2EndOfText && !token.normalized && token_of_bytes_.contains(token.text);
+    if (implied) continue;
+    BytePairTables::Named& named = *tables.add_added();
+    named.set_token(static_cast<uint32_t>(*token.number));
+    named.set_text(token.text);
+    named.set_special(token.special);
+    named.set_normalized(token.normalized);
   }
   std::vector<std::pair<uint32_t, std::string>> names;
   for (const auto& [name, token] : token_of_name_) {

@@ -11,9 +11,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/tokenizer_files.pb.h"
 
 namespace tug {
+
+class BytePairTables;
 
 // An added token as a file lists it. Without a number it is one of the vocabulary.
 struct AddedToken {
@@ -50,8 +51,8 @@ class BytePairBuilder {
   absl::flat_hash_map<std::string, uint32_t> token_of_name_;  // of names that stand for no bytes
   absl::flat_hash_map<uint32_t, std::string> name_of_token_;
   std::vector<std::pair<uint32_t, uint32_t>> merges_;
-  std::vector<BytePairTables::Named> added_;
-  uint32_t size_ = 0;  // the greatest number and one
+  std::vector<AddedToken> added_;  // with numbers
+  uint32_t size_ = 0;              // the greatest number and one
 };
 
 // INVALID_ARGUMENT: file, what is wrong with it, remedy.
