@@ -15,6 +15,7 @@
 #include "cli/doctor_command.h"
 #include "cli/log_format.h"
 #include "cli/number_options.h"
+#include "cli/standard_streams.h"
 #include "cli/version.h"
 
 namespace {
@@ -64,6 +65,7 @@ int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& 
 }  // namespace
 
 int main(int argc, char** argv) {
+  tug::PrepareStandardStreams();
   // gRPC's own lines would stand between ours; whoever wants them sets the variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   // Debian's Abseil looks for cycles in the order of locks, under a lock of its own, whenever one

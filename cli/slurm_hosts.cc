@@ -19,14 +19,14 @@
 namespace tug {
 namespace {
 
-constexpr uint64_t kOutputLimitBytes = uint64_t{16} << 20;
+constexpr uint64_t kSlurmOutputLimitBytes = uint64_t{16} << 20;
 constexpr absl::Duration kScontrolTime = absl::Minutes(2);
 constexpr absl::Duration kPrepareTime = absl::Minutes(5);
 constexpr char kNode[] = "tug-node ";
 constexpr char kNoBinding[] = "lacks support for cpu binding";
 // $1: the program. In one line: it is an argument.
-constexpr char kTell[] = R"sh(if [ -x "$1" ]; then exec "$1" attend --tell; fi; )sh"
-                         R"sh(printf "tug-node %s\t\t\n" "$SLURMD_NODENAME")sh";
+constexpr char kSlurmTell[] = R"sh(if [ -x "$1" ]; then exec "$1" attend --tell; fi; )sh"
+                              R"sh(printf "tug-node %s\t\t\n" "$SLURMD_NODENAME")sh";
 
 // Runs a program of Slurm to its end; `output` has what it said.
 absl::StatusOr<Ended> RunTool(const std::vector<std::string>& argv, const std::string& output,
@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<LaunchHost>> HostsOfAllocation(const SlurmAllocation&
         absl::StrCat("`scontrol show hostnames ", allocation.nodes,
                      "` failed: ", absl::StripPrefix(LastWords(output), "tug: error: ")));
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(output, kOutputLimitBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(output, kSlurmOutputLimitBytes));
   std::vector<LaunchHost> hosts;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
     LaunchHost host;
@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<ReadyHost>> PrepareNodes(const std::vector<LaunchHost
       "--nodelist=", absl::StrJoin(hosts, ",", [](std::string* out, const LaunchHost& host) {
         out->append(host.name);
       })));
-  argv.insert(argv.end(), {"sh", "-c", kTell, "tug", options.program});
+  argv.insert(argv.end(), {"sh", "-c", kSlurmTell, "tug", options.program});
   const std::string output = absl::StrCat(folder, "/nodes.out");
   ASSIGN_OR_RETURN(const Ended ended, RunTool(argv, output, kPrepareTime));
   if (!ended.exited_with_zero()) {
@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<ReadyHost>> PrepareNodes(const std::vector<LaunchHost
         absl::StrCat("srun cannot start a step on the nodes of this job: ",
                      absl::StripPrefix(LastWords(output), "tug: error: ")));
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(output, kOutputLimitBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(output, kSlurmOutputLimitBytes));
   options.bind_cores = !absl::StrContains(text, kNoBinding);
   std::vector<ReadyHost> ready(hosts.size());
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

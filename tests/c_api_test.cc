@@ -111,7 +111,7 @@ TEST_F(CApiTest, NoCommandStartsTheWorkersOfAJobOfPrograms) {
     Texts arguments = command;
     arguments.push_back(Path("job.textproto"));
     Process& refused = Start(arguments);
-    ASSERT_TRUE(refused.WaitForEnd(After(kErrorTime)));
+    ASSERT_TRUE(refused.WaitForEnd(After(kPatience)));
     ExpectErrorLine(refused, {"model.external = true", "tug coordinator"});
     EXPECT_EQ(refused.out(), "");
   }

@@ -109,7 +109,7 @@ TEST_F(HuggingFaceJobTest, AnotherModelIsRefusedWithTheFlagsToSet) {
 TEST_F(HuggingFaceJobTest, WeightsThatAreNotFiniteAreRefused) {
   const std::string folder = WithGain(std::nanf(""));
   Process& train = StartTraining("run", TinyModel(), {"--init-from", folder});
-  ASSERT_TRUE(train.WaitForEnd(After(kErrorTime)));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   EXPECT_EQ(train.exit_code(), 1);
   EXPECT_THAT(train.err(), AllOf(HasSubstr(folder), HasSubstr("element 0 of ln_f.weight is nan")));
 }
