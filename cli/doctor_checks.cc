@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/median.h"
 #include "coordinator/progress_line.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

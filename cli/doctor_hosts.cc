@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "cli/doctor_probe.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/route.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {

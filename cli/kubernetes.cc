@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "cli/job_memory.h"
 #include "data/utf8.h"
+#include "nlohmann/json.hpp"
 #include "proto/placement_mode.h"
 
 namespace tug {

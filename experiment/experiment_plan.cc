@@ -17,6 +17,7 @@
 #include "experiment/link_plan.h"
 #include "experiment/nearest_name.h"
 #include "google/protobuf/text_format.h"
+#include "nlohmann/json.hpp"
 #include "proto/field_path.h"
 #include "proto/job_config.h"
 

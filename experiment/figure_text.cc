@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 
