@@ -4,7 +4,8 @@
 namespace tug {
 
 // SIGTERM as a request to a daemon to leave its job in order: from Arm on, the first one is noted,
-// and the next ends the process at once, as any does that comes before Arm. Where whoever started
+// and one that comes StopWishes::kApart later ends the process at once, as any does that comes
+// before Arm. Where whoever started
 // us has us ignore SIGTERM, it stays ignored. One per process. Arm is for one thread, as asked()
 // is.
 class LeaveSignal {

@@ -7,13 +7,14 @@
 namespace tug {
 namespace {
 
-TEST(LeaveSignalDeathTest, NotesTheFirstOneAndDiesOfTheSecond) {
+TEST(LeaveSignalDeathTest, NotesTheFirstOneAndDiesOfOneThatComesASecondLater) {
   LeaveSignal leave;
   leave.Arm();
   EXPECT_FALSE(leave.asked());
   raise(SIGTERM);
   EXPECT_TRUE(leave.asked());
-  EXPECT_EXIT(raise(SIGTERM), testing::KilledBySignal(SIGTERM), "");
+  raise(SIGTERM);  // the same wish
+  EXPECT_EXIT(while (true) raise(SIGTERM), testing::KilledBySignal(SIGTERM), "");
 }
 
 TEST(LeaveSignalDeathTest, IsNothingBeforeItIsArmed) {

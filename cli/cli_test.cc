@@ -284,7 +284,7 @@ TEST_F(CliTest, SimulatesSchedulingOnAnyNumberOfHosts) {
   ExpectError("simulate scheduling replay.textproto --link fast", 1, "--link fast");
   ExpectError("simulate scheduling replay.textproto --policies best", 1, "--policies best");
   ExpectError("simulate scheduling replay.textproto --policies auto", 1, "live steps");
-  ExpectError("simulate scheduling replay.textproto --latency-us inf", 1, "--latency-us inf");
+  ExpectError("simulate scheduling replay.textproto --latency-us inf", 2, "--latency-us: 'inf'");
   ExpectError("simulate scheduling replay.textproto --set comm.impair.delay_ms=1", 1, "--link");
   ExpectError(
       "simulate scheduling replay.textproto --set replay.size_scale=7 --set "

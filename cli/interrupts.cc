@@ -3,6 +3,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "absl/time/clock.h"
 #include "base/check.h"
 
 namespace tug {
@@ -32,8 +33,8 @@ Interrupts::~Interrupts() {
 
 int Interrupts::Count() {
   signalfd_siginfo info;
-  while (read(fd_, &info, sizeof(info)) == sizeof(info)) ++count_;
-  return count_;
+  while (read(fd_, &info, sizeof(info)) == sizeof(info)) wishes_.Add(absl::Now());
+  return wishes_.count();
 }
 
 }  // namespace tug

@@ -3,13 +3,15 @@
 
 #include <signal.h>
 
+#include "base/stop_wishes.h"
+
 namespace tug {
 
 // Whether whoever started us has us ignore a signal, as nohup does with SIGHUP.
 bool IsIgnored(int signal);
 
-// Counts SIGINT, SIGTERM and SIGHUP instead of dying from them; a SIGTERM or SIGHUP that is ignored
-// stays ignored. Made before other threads are started, which inherit the mask. Not
+// Counts SIGINT, SIGTERM and SIGHUP (StopWishes) instead of dying from them; a SIGTERM or SIGHUP
+// that is ignored stays ignored. Made before other threads are started, which inherit the mask. Not
 // thread-safe.
 class Interrupts {
  public:
@@ -18,13 +20,13 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // How many have come so far. Does not wait.
+  // How many wishes to stop have come so far. Does not wait.
   int Count();
 
  private:
   sigset_t mask_before_;
   int fd_ = -1;
-  int count_ = 0;
+  StopWishes wishes_;
 };
 
 }  // namespace tug

@@ -34,12 +34,11 @@ struct JobArguments {
 // How a job that a person watches ends, for --help.
 inline constexpr char kHowJobsEnd[] =
     "Ctrl-C, SIGTERM and the end of its terminal (SIGHUP, but not under nohup) end the job in "
-    "order: "
-    "it finishes the step and writes a checkpoint; a second one ends it at once.\n"
+    "order: it finishes the step and writes a checkpoint; another one, a second or more later, "
+    "ends it at once.\n"
     "The summary begins with \"done:\" when all steps were made, and with \"stopped:\" or "
-    "\"stopped "
-    "early:\" when the job was ended in order before; the exit code is 0 for these, and 1 with "
-    "\"tug: error:\" for a job that failed.\n";
+    "\"stopped early:\" when the job was ended in order before; the exit code is 0 for these, and 1 "
+    "with \"tug: error:\" for a job that failed.\n";
 
 // LoadJobConfig for a command that starts the job's workers. Errors also: FAILED_PRECONDITION if
 // the workers are programs of the user's (model.external), which tug cannot start.

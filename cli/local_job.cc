@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/stop_wishes.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/gpu_share.h"
 #include "cli/launcher.h"
@@ -63,7 +64,8 @@ class Supervisor {
       if (job_.security.keys_made) RemoveKeys(run_dir_);
     }
     Wait(absl::InfinitePast());  // an interrupt that came last
-    if (job_.interrupt_is_error && interrupts_ > 0) return absl::CancelledError("interrupted");
+    if (job_.interrupt_is_error && interrupts_.count() > 0)
+      return absl::CancelledError("interrupted");
     return end;
   }
 
@@ -71,7 +73,7 @@ class Supervisor {
   // The launcher's; counts interrupts.
   LaunchEvent Wait(absl::Time deadline, int readable_fd = -1) {
     LaunchEvent event = launcher_.Wait(deadline, {readable_fd});
-    if (event.interrupted) ++interrupts_;
+    if (event.interrupted) event.interrupted = interrupts_.Add(absl::Now());
     return event;
   }
   // Of number `place`, when they are dealt in order.
@@ -126,7 +128,7 @@ class Supervisor {
   Deaths coordinator_;
   std::map<std::string, Node> nodes_;  // by name
   std::deque<Ended> waiting_;          // nodes that ended while another's end was looked into
-  int interrupts_ = 0;
+  StopWishes interrupts_;
   bool may_live_ = false;  // the coordinator, elsewhere: then it clears up by itself
 };
 
@@ -170,7 +172,7 @@ absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
 absl::Status Supervisor::TakeUp(const Ended& coordinator) {
   Tell(absl::StrCat("the ", coordinator.Who(), " ", coordinator.How(),
                     ": another one takes the job up"));
-  const int interrupts = interrupts_;
+  const int interrupts = interrupts_.count();
   RETURN_IF_ERROR(StartCoordinator({"--take-up", run_dir_}));
   // The one that was killed may not have heard of it.
   if (interrupts > 0) launcher_.Signal(kCoordinator, SIGINT);
@@ -204,7 +206,7 @@ absl::Status Supervisor::ReadAddress(int fd) {
       return absl::CancelledError("interrupted before the job had started");
     }
     if (event.interrupted) {
-      if (interrupts_ > 1) return KilledByUser();
+      if (interrupts_.count() > 1) return KilledByUser();
       launcher_.Signal(kCoordinator, SIGINT);
       continue;
     }
@@ -334,7 +336,7 @@ absl::Status Supervisor::Watch() {
   while (true) {
     const LaunchEvent event = NextEvent();
     if (event.interrupted) {
-      if (interrupts_ > 1) return KilledByUser();
+      if (interrupts_.count() > 1) return KilledByUser();
       launcher_.Signal(kCoordinator, SIGINT);
     }
     if (!event.ended.has_value()) continue;
@@ -394,7 +396,7 @@ absl::Status Supervisor::EndedElsewhere(const Ended& coordinator) {
   may_live_ = true;
   const absl::Time deadline = absl::Now() + job_.lost_time;
   while (launcher_.running_count() > 0 && absl::Now() < deadline) {
-    if (Wait(deadline).interrupted && interrupts_ > 1) return KilledByUser();
+    if (Wait(deadline).interrupted && interrupts_.count() > 1) return KilledByUser();
   }
   return Killed(coordinator);
 }
@@ -404,7 +406,7 @@ std::optional<absl::Status> Supervisor::NodeFailed(const Ended& node) {
   while (!node.killed_by_signal()) {
     const LaunchEvent event = Wait(deadline);
     if (event.interrupted) {
-      if (interrupts_ > 1) return KilledByUser();
+      if (interrupts_.count() > 1) return KilledByUser();
       launcher_.Signal(kCoordinator, SIGINT);
       continue;
     }

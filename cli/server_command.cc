@@ -77,7 +77,8 @@ void AddServerCommand(CLI::App& app, Command& chosen) {
                     "Stand by: take the place of a server that is lost or leaves. Without it, a "
                     "server that joins a running job gets its part of the segments");
   command->footer(
-      "SIGTERM hands over what the server holds, then ends it; a second one ends it at once.\n"
+      "SIGTERM hands over what the server holds, then ends it; another one, a second or more "
+      "later, ends it at once.\n"
       "Examples:\n"
       "  tug server --coordinator 10.0.0.1:7070 --keys job.keys\n"
       "  tug server --coordinator 10.0.0.1:7070 --keys job.keys --listen 10.0.0.2\n"

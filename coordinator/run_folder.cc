@@ -75,7 +75,7 @@ absl::StatusOr<OwnedRunFolder> OwnRunFolder(const std::string& path) {
   if (errno != EWOULDBLOCK) return FileError(errno, "lock", lock);
   return absl::FailedPreconditionError(absl::StrCat("a coordinator is running in ", path,
                                                     ": look at it with: tug status ", path,
-                                                    ", or stop it first"));
+                                                    ", or stop it with: tug stop ", path));
 }
 
 absl::StatusOr<OwnedRunFolder> CreateAndOwnRunFolder(const std::string& wanted,

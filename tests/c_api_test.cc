@@ -106,7 +106,7 @@ TEST_F(CApiTest, TheExampleOfThePageFindsTheWeights) {
 
 // tug has no worker for such a job: a command that would start one refuses it before it does.
 TEST_F(CApiTest, NoCommandStartsTheWorkersOfAJobOfPrograms) {
-  ASSERT_NO_FATAL_FAILURE(StartJob({}));  // writes the job file
+  Write("job.textproto", ReadText(kJobFile));
   for (const Texts& command : {Texts{"train"}, Texts{"launch", "--kubernetes"}}) {
     Texts arguments = command;
     arguments.push_back(Path("job.textproto"));

@@ -169,7 +169,7 @@ TEST_F(CommandsTest, EvalOfATextLeavesNothingInTheFolderForTemporaryFiles) {
   const Texts eval = {"eval", "--from", Path("run"), "--data"};
   ExpectErrorLine(Run(eval + Texts{Path("text.txt")}), {"TMPDIR"});
   fs::create_directory(temporary);
-  EXPECT_THAT(Output(eval + Texts{Path("text.txt")}), HasSubstr("over 199968 tokens"));
+  EXPECT_THAT(Output(eval + Texts{Path("text.txt")}), HasSubstr("over 199999 tokens"));
   EXPECT_TRUE(fs::is_empty(temporary));
   Write("other.txt", "The ö is not in the alphabet of the run.\n");
   ExpectErrorLine(Run(eval + Texts{Path("other.txt")}), {"U+00F6"});

@@ -65,6 +65,17 @@ TEST_P(EveryJobTest, ACoordinatorThatStoodStillBlamesNobody) {
   EXPECT_THAT(train.err(), Not(HasSubstr("was lost")));
 }
 
+// As systemctl stop, scancel and any kill of a control group do.
+TEST_P(EveryJobTest, ASigtermToEveryProcessEndsItInOrder) {
+  Process& train = StartTraining("run", Endless() + GetParam().settings);
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  for (const char* kind : {"train", "coordinator", "server", "worker"}) {
+    for (const pid_t pid : Pids(kind)) kill(pid, SIGTERM);
+  }
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  ExpectOrderlyEnd(train, "run");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Jobs, EveryJobTest,
     ::testing::Values(Kind{"Bsp", {}}, Kind{"Ssp", {"sync.policy=SSP", "sync.staleness=1"}},

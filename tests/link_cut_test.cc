@@ -95,7 +95,9 @@ TEST_F(LinkCutTest, AServerThatIsCutOffIsReplacedByItsCopiesAndFencedOffLater) {
   ASSERT_TRUE(cut.WaitForEnd(After(kPatience))) << cut.err();
   ExpectErrorLine(cut, {"not a member"});
 
-  ASSERT_EQ(Run(Texts{"stop", Path("run")} + keys).exit_code(), 0);
+  Process& stop = StartIn(hosts[0], Texts{"stop", Path("run")} + keys);
+  ASSERT_TRUE(stop.WaitForEnd(After(kPatience)));
+  ASSERT_EQ(stop.exit_code(), 0) << stop.err();
   ASSERT_TRUE(coordinator.WaitForEnd(After(kPatience))) << coordinator.err();
   for (Process* node : {&other, &worker_a, &worker_b}) {
     ASSERT_TRUE(node->WaitForEnd(After(kPatience)));

@@ -38,7 +38,9 @@ TEST_F(RunOwnerTest, WhoResumesARunningJobIsRefusedAndChangesNothing) {
 TEST_F(RunOwnerTest, OfTwoJobsForOneFolderTheSecondIsRefusedAndChangesNothing) {
   Process& first = StartTraining("run", Endless());
   Process& second = StartTraining("run", Endless() + Texts{"optimizer.learning_rate=9e-3"});
-  const auto one_ended = [&] { return first.ended() || second.ended(); };
+  const auto one_ended = [&] {
+    return first.WaitForEnd(absl::Now()) || second.WaitForEnd(absl::Now());
+  };
   ASSERT_TRUE(first.WaitUntil(one_ended, After(kPatience)));
   Process& refused = first.ended() ? first : second;
   Process& owner = first.ended() ? second : first;
