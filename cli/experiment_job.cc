@@ -21,6 +21,7 @@
 #include "nlohmann/json.hpp"
 #include "proto/job_config.h"
 #include "proto/placement_mode.h"
+#include "proto/sync_mode.h"
 #include "proto/text_proto.h"
 
 namespace tug {
@@ -43,6 +44,7 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   local.coordinator_log = local.run_dir + ".log";
   local.servers = job.servers;
   local.workers = job.workers;
+  local.nodes_may_leave = GoesOnWithoutANode(config);
   local.interrupt_is_error = true;
   if (testbed != nullptr) {
     local.hosts = testbed->hosts();

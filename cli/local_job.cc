@@ -272,6 +272,7 @@ absl::Status Supervisor::StartNodes() {
       Program program;
       program.name = absl::StrCat(kind, "-", i);
       program.argv = {job_.executable, kind, "--coordinator", address_};
+      program.ignores_sigterm = !job_.nodes_may_leave;
       const NetworkHost host = listens ? HostOfServer(i) : HostOfWorker(i);
       program.host = host.name;
       if (listens && !job_.hosts.empty()) {

@@ -64,6 +64,9 @@ struct LocalJob {
   // Whoever runs several jobs has to know that the user wanted to end; one job that ended in order
   // is a success.
   bool interrupt_is_error = false;
+  // Whether the job goes on without a node that leaves at a SIGTERM. If not, nodes of this host
+  // ignore it, and end with the job: what stops a job may reach all its processes at once.
+  bool nodes_may_leave = true;
 };
 
 // Starts the coordinator on a free port, then servers and workers (their output goes to RUN/logs/),
@@ -72,12 +75,12 @@ struct LocalJob {
 // processes get them through memory (Program::keys). Workers that are to compute on GPUs share
 // those of their machine (cli/gpu_share.h). No process is left when it returns; of those elsewhere
 // none whose connection holds.
-//  - SIGINT, SIGTERM or SIGHUP: the coordinator ends the job in order; the second one kills everything.
-//    With interrupt_is_error the error is CANCELLED, "interrupted", whenever it came; before there
-//    is a job it always is CANCELLED.
+//  - SIGINT, SIGTERM or SIGHUP: the coordinator ends the job in order; another one, a second or
+//    more later, kills everything. With interrupt_is_error the error is CANCELLED, "interrupted",
+//    whenever it came; before there is a job it always is CANCELLED.
 //  - A node killed by a signal, or whose connection is lost: another is started in its place, with
-//  its name, and the job goes
-//    on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A server in place of another
+//    its name, and the job goes on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A
+//    server in place of another
 //    is a spare one: it gets a place only if one is free. A node that left the job is not replaced.
 //    A node that exits with an error: first the coordinator has report_time to end the job with its
 //    own message, which says more.

@@ -13,6 +13,7 @@
 #include "cli/local_job.h"
 #include "proto/job_config.h"
 #include "proto/placement_mode.h"
+#include "proto/sync_mode.h"
 
 namespace tug {
 namespace {
@@ -35,6 +36,7 @@ absl::Status Train(const TrainArguments& train) {
   job.run_dir = arguments.run_dir;
   job.servers = config.cluster().servers();
   job.workers = config.cluster().workers();
+  job.nodes_may_leave = GoesOnWithoutANode(config);
   job.spare_servers = config.cluster().spare_servers();
   job.beside_workers = StartsServersBesideWorkers(config);
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(job.job_file, kMaxJobConfigBytes));
