@@ -211,12 +211,7 @@ TEST_F(LaunchTest, EndsAtOnceWhenInterruptedTwice) {
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
   for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it obeys nobody
   launch.Signal(SIGINT);
-  const auto ends_when_asked_again = [&] {
-    if (!launch.ended()) launch.Signal(SIGTERM);
-    return launch.ended();
-  };
-  ASSERT_TRUE(launch.WaitUntil(ends_when_asked_again, After(kPatience)))
-      << launch.out() << launch.err();
+  ASSERT_TRUE(EndsWhenAskedAgain(launch, SIGTERM)) << launch.out() << launch.err();
   ExpectErrorLine(launch, {"interrupted twice"});
   ExpectDaemonsGone(absl::ZeroDuration());
 }

@@ -118,11 +118,7 @@ TEST_F(StopTest, ASecondInterruptEndsALocalJobAtOnce) {
   ASSERT_TRUE(train.WaitUntil(
       [&] { return train.err().find("stopping after") != std::string::npos; }, After(kPatience)));
   for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it obeys nobody
-  const auto ends_when_asked_again = [&] {
-    if (!train.ended()) train.Signal(SIGINT);
-    return train.ended();
-  };
-  ASSERT_TRUE(train.WaitUntil(ends_when_asked_again, After(kPatience)));
+  ASSERT_TRUE(EndsWhenAskedAgain(train, SIGINT)) << train.err();
   ExpectErrorLine(train, {"interrupted twice"});
   ExpectNobodyLeft();
 }

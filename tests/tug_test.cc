@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/stop_wishes.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/run_folder.h"
 #include "experiment/training_text.h"
@@ -213,6 +214,15 @@ void TugTest::WaitForSteps(Process& process, const std::string& run, uint64_t st
     return losses.ok() && !losses->training.empty() && losses->training.rbegin()->first >= steps;
   };
   ASSERT_TRUE(process.WaitUntil(reached, After(kPatience))) << "no steps: " << process.err();
+}
+
+bool TugTest::EndsWhenAskedAgain(Process& process, int signal) {
+  const absl::Time deadline = After(kPatience);
+  while (!process.WaitForEnd(After(StopWishes::kApart + absl::Milliseconds(100)))) {
+    if (absl::Now() > deadline) return false;
+    process.Signal(signal);
+  }
+  return true;
 }
 
 void TugTest::ExpectOrderlyEnd(const Process& process, const std::string& run) const {

@@ -73,6 +73,9 @@ class TugTest : public ::testing::Test {
   void WaitForCheckpoint(Process& process, const std::string& run) const;
   void WaitForSteps(Process& process, const std::string& run, uint64_t steps) const;
 
+  // Asks a second time to end at once: with signals a second apart, until one counts as another
+  // wish (base/stop_wishes.h). False: it goes on.
+  static bool EndsWhenAskedAgain(Process& process, int signal);
   // The job of Path(run) ended in order: exit code 0, every step it made is in its newest
   // checkpoint, nobody is left.
   void ExpectOrderlyEnd(const Process& process, const std::string& run) const;
