@@ -3,11 +3,10 @@
 
 namespace tug {
 
-// SIGTERM as a request to a daemon to leave its job in order: from Arm on, the first one is noted,
-// and one that comes StopWishes::kApart later ends the process at once, as any does that comes
-// before Arm. Where whoever started
-// us has us ignore SIGTERM, it stays ignored. One per process. Arm is for one thread, as asked()
-// is.
+// SIGTERM as a request to a daemon to leave its job in order. From Arm on, the first SIGTERM is
+// noted, and one that arrives StopWishes::kApart later or after that ends the process at once, as
+// any SIGTERM before Arm does. If the parent process has SIGTERM ignored, it stays ignored. One per
+// process. Arm and asked() are for one thread.
 class LeaveSignal {
  public:
   LeaveSignal() = default;

@@ -5,15 +5,15 @@
 
 namespace tug {
 
-// Notices that this process stood still itself: SIGSTOP, a frozen control group, a virtual machine
-// that was paused. Nobody could be heard meanwhile, so that time is not counted as anybody's
-// silence. For a loop that comes by often. Not thread-safe.
+// Detects that this process itself was stopped: by SIGSTOP, a frozen control group, or a paused
+// virtual machine. It received no messages in that time, so a loop that times others out does not
+// count it against them. The loop calls Pass in every iteration. Not thread-safe.
 class OwnPauses {
  public:
-  // A longer gap between two passes is a pause.
+  // A gap between two calls of Pass that is longer than `longest_gap` is a pause.
   explicit OwnPauses(absl::Duration longest_gap) : longest_gap_(longest_gap) {}
 
-  // The loop comes by. Returns how long the process stood still since the last time; 0: it did not.
+  // Returns how long the process was stopped since the last call; 0: it was not.
   absl::Duration Pass(absl::Time now) {
     const absl::Duration gap = last_ == absl::InfinitePast() ? absl::ZeroDuration() : now - last_;
     last_ = now;

@@ -5,15 +5,15 @@
 
 namespace tug {
 
-// Counts wishes to stop rather than signals: one wish may come as several signals, such as that of
-// `timeout`, of systemd or of a launcher that passes on what this process got itself. Not
-// thread-safe.
+// Counts requests to stop rather than signals. One request may arrive as several signals: `timeout`
+// sends two, systemd signals every process, and a launcher passes its signal on to processes that
+// got one themselves. Not thread-safe.
 class StopWishes {
  public:
-  // The least time in which a person wishes again.
+  // A signal that follows sooner belongs to the same request.
   static constexpr absl::Duration kApart = absl::Seconds(1);
 
-  // A signal came. Whether it is a wish of its own.
+  // A signal arrived at `now`. Returns whether it is a new request.
   bool Add(absl::Time now) {
     if (now < newest_ + kApart) return false;
     newest_ = now;

@@ -19,9 +19,9 @@ inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 // How much of a file's beginning tells its encoding.
 inline constexpr size_t kTextFrontBytes = 4096;
 
-// Where the text begins in a file whose first bytes, kTextFrontBytes if it has so many, are
-// `front`: behind a byte order mark. Pure. Errors: INVALID_ARGUMENT, naming `path` and the remedy,
-// for UTF-16 and UTF-32, also without a mark.
+// Returns the offset at which the text of a file begins: 0, or the end of a byte order mark.
+// `front`: the first kTextFrontBytes bytes of the file, or all of a shorter one. Pure. Errors:
+// INVALID_ARGUMENT, naming `path` and the remedy, for UTF-16 and UTF-32, also without a mark.
 absl::StatusOr<size_t> TextStart(std::string_view front, const std::string& path);
 
 // The text of a whole file. Errors: those of ReadWholeFile and TextStart.

@@ -21,13 +21,13 @@ void ReportFile(const absl::StatusOr<PartFile>& file, CheckpointPart& part);
 class PartReports {
  public:
   static constexpr size_t kRepeated = 8;
-  static constexpr size_t kMost = 1024;  // while nobody answers
+  static constexpr size_t kMost = 1024;  // kept while no heartbeat is answered
 
   // REQUIRES: newer than those before.
   void Add(CheckpointPart part);
   // A heartbeat was answered that carried the parts up to this version.
   void OnHeard(uint64_t version);
-  // What is newer is void.
+  // Drops the parts of newer versions: they are written again.
   void EraseAfter(uint64_t version);
   void Clear();
 

@@ -46,14 +46,14 @@ TEST(PartReports, HoldsSoManyWhileNobodyAnswers) {
   EXPECT_EQ(reports.parts().back().version(), 2 * PartReports::kMost);
 }
 
-TEST(PartReports, WhatIsVoidComesAgain) {
+TEST(PartReports, DropsNewerVersionsAndTakesThemAgain) {
   PartReports reports;
   AddVersions(reports, 1, 6);
   reports.OnHeard(5);
   reports.EraseAfter(3);
   EXPECT_THAT(Versions(reports), ElementsAre(1, 2, 3));
   AddVersions(reports, 4, 20);
-  EXPECT_EQ(reports.parts().front().version(), 4u) << "16 that nobody has heard";
+  EXPECT_EQ(reports.parts().front().version(), 4u) << "no heartbeat has carried these 16";
   reports.Clear();
   EXPECT_THAT(Versions(reports), ElementsAre());
 }

@@ -73,7 +73,8 @@ absl::StatusOr<std::vector<double>> Predict(const JobConfig& job,
 // What neither --listen nor the environment says: nobody but this machine.
 constexpr char kDefaultListen[] = "127.0.0.1:7070";
 
-// Of an address that is announced to nodes as `host`; empty if other hosts may reach it.
+// Warns that nodes on other hosts cannot reach `host`, the address that the coordinator announces;
+// empty: it is no name of a loopback address.
 std::string LoopbackWarning(const std::string& host) {
   const std::string loopback = LoopbackOfName(host);
   if (loopback.empty()) return "";
@@ -82,7 +83,7 @@ std::string LoopbackWarning(const std::string& host) {
                       "--listen the address of an interface, or --interface its name");
 }
 
-// `warning`: about the address, for people; may stay empty.
+// Sets `warning` to LoopbackWarning of the address, where that is announced as it was given.
 absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command, std::string& warning) {
   if (!command.listen.empty()) {
     ASSIGN_OR_RETURN(HostPort listen, ParseHostPort(command.listen));

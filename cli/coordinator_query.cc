@@ -13,12 +13,13 @@ namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(3);
 
-// What to do about a job whose coordinator may be gone.
+// What to do about a job whose coordinator may have died. A journal is left only by one that has.
 std::string Remedy(const std::string& run) {
   std::error_code error;
-  return std::filesystem::exists(std::filesystem::path(run) / kJournalFile, error)
-             ? "if it has died, take its job up with: tug coordinator --take-up " + run
-             : "is it running? If not, continue the job with --resume " + run;
+  if (std::filesystem::exists(std::filesystem::path(run) / kJournalFile, error)) {
+    return "if it has died, take its job up with: tug coordinator --take-up " + run;
+  }
+  return "is it running? If not, continue the job with --resume " + run;
 }
 
 // To the coordinator of the run folder, and no other that listens where that one did.

@@ -156,8 +156,7 @@ void AddEvalCommand(CLI::App& app, Command& chosen) {
   command
       ->add_option("--data", arguments->data,
                    "Text (file or folder) of the kind it was trained on instead: every token but "
-                   "the first is "
-                   "scored; its tokens are kept in TMPDIR meanwhile")
+                   "the first is scored; its tokens are kept in TMPDIR meanwhile")
       ->type_name("PATH");
   command->add_option("--threads", arguments->threads, "Compute threads; never changes the result")
       ->check(CLI::Range(1, 256))

@@ -19,10 +19,9 @@
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "base/text_file.h"
-#include "cli/built_in_experiments.h"
 #include "cli/experiment_job.h"
 #include "cli/experiment_place.h"
+#include "cli/experiment_source.h"
 #include "cli/machine_text.h"
 #include "cli/own_bundle.h"
 #include "cli/version.h"
@@ -31,7 +30,6 @@
 #include "experiment/experiment_plan.h"
 #include "experiment/experiment_report.h"
 #include "experiment/experiment_results.h"
-#include "experiment/nearest_name.h"
 #include "experiment/report_page.h"
 #include "experiment/scheduled_step.h"
 #include "experiment/timeline.h"
@@ -43,39 +41,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 constexpr uint64_t kIdentityLimitBytes = uint64_t{64} << 20;
 constexpr char kIdentityFile[] = "experiment.json";
 constexpr size_t kShownMeasures = 3;  // in the line of a run
 constexpr uint64_t kTextSeed = 1;
 constexpr size_t kBuildDigits = 12;
 constexpr absl::Duration kReportInterval = absl::Seconds(10);
-
-absl::StatusOr<ExperimentSource> ReadSource(const ExperimentFileArguments& a) {
-  ExperimentSource source{.name = a.file,
-                          .made_up_text_path = "text.txt",  // until the folder is known
-                          .settings = a.settings,
-                          .repeats = a.repeats};
-  std::error_code error;
-  if (const auto text = BuiltInExperiment(a.file); text && !fs::is_regular_file(a.file, error)) {
-    source.text = *text;
-    source.name = absl::StrCat(a.file, ".textproto");
-    return source;
-  }
-  absl::StatusOr<std::string> text = ReadTextFile(a.file, kExperimentFileLimitBytes);
-  if (!text.ok()) {
-    const std::vector<std::string> names = BuiltInExperimentNames();
-    return absl::Status(text.status().code(),
-                        absl::StrCat(text.status().message(), "; built in are ",
-                                     absl::StrJoin(names, ", "), DidYouMean(a.file, names)));
-  }
-  source.text = *std::move(text);
-  ASSIGN_OR_RETURN(source.job_name, JobFileOf(source.text, source.name));
-  if (source.job_name.empty()) return source;
-  source.job_name = (fs::path(a.file).parent_path() / source.job_name).string();
-  ASSIGN_OR_RETURN(source.job_text, ReadTextFile(source.job_name, kJobFileLimitBytes));
-  return source;
-}
 
 class Runner {
  public:
@@ -494,7 +465,7 @@ absl::Status Runner::End() const {
 }  // namespace
 
 absl::Status RunExperimentFile(const ExperimentFileArguments& arguments) {
-  ASSIGN_OR_RETURN(ExperimentSource source, ReadSource(arguments));
+  ASSIGN_OR_RETURN(ExperimentSource source, ReadExperimentSource(arguments));
   return Runner(arguments, std::move(source)).Run();
 }
 

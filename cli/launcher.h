@@ -62,10 +62,9 @@ struct LaunchEvent {
 
 // Starts child processes and sees to it that none is left: not when the launcher goes (it kills and
 // reaps them), nor when our process is killed (the kernel kills them, PR_SET_PDEATHSIG, but for
-// those that outlive us). Children
-// have process groups of their own, so Ctrl-C reaches us alone. While it lives, SIGINT, SIGTERM,
-// SIGCHLD and a SIGHUP that is not ignored (nohup) of this thread are received by Wait. REQUIRES: the process has one thread. Not
-// thread-safe.
+// those that outlive us). Children have process groups of their own, so Ctrl-C reaches us alone.
+// While it lives, Wait receives this thread's SIGINT, SIGTERM, SIGCHLD, and SIGHUP unless that is
+// ignored (nohup). REQUIRES: the process has one thread. Not thread-safe.
 class Launcher {
  public:
   Launcher();

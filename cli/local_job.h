@@ -64,8 +64,8 @@ struct LocalJob {
   // Whoever runs several jobs has to know that the user wanted to end; one job that ended in order
   // is a success.
   bool interrupt_is_error = false;
-  // Whether the job goes on without a node that leaves at a SIGTERM. If not, nodes of this host
-  // ignore it, and end with the job: what stops a job may reach all its processes at once.
+  // Whether the job goes on without a node that leaves. If not, nodes on this host ignore SIGTERM
+  // and end with the job, since SIGTERM may reach all processes of a job at once.
   bool nodes_may_leave = true;
 };
 
@@ -80,10 +80,9 @@ struct LocalJob {
 //    whenever it came; before there is a job it always is CANCELLED.
 //  - A node killed by a signal, or whose connection is lost: another is started in its place, with
 //    its name, and the job goes on (fault.on_worker_loss, fault.max_rollbacks); a line says so. A
-//    server in place of another
-//    is a spare one: it gets a place only if one is free. A node that left the job is not replaced.
-//    A node that exits with an error: first the coordinator has report_time to end the job with its
-//    own message, which says more.
+//    server in place of another is a spare one: it gets a place only if one is free. A node that
+//    left the job is not replaced. A node that exits with an error: first the coordinator has
+//    report_time to end the job with its own message, which says more.
 //  - The coordinator killed by a signal: another one takes the job up, at the same address; a line
 //    says so. Nodes go on meanwhile. One whose connection is lost may live: its host ends the job
 //    in order, and it is not taken up.

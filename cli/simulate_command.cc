@@ -1,6 +1,5 @@
 // tug simulate: what a job would do on machines that there need not be; simulate_faults.cc.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -29,7 +28,6 @@ namespace {
 constexpr uint32_t kMostWorkers = 4096;
 constexpr uint32_t kMostServers = 1024;
 constexpr double kMostChunks = 2e10;  // of one prediction: about an hour
-constexpr uint64_t kJobFileLimitBytes = 1 << 20;
 
 struct SchedulingArguments {
   std::string job_file;
@@ -175,16 +173,8 @@ absl::StatusOr<JobConfig> LoadReplayJob(const SchedulingArguments& a) {
   return job;
 }
 
-absl::Status CheckNumber(const char* option, double value) {
-  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(option, " ", value, ": a number, 0 or more"));
-}
-
 absl::Status SimulateScheduling(const SchedulingArguments& a) {
   for (const std::string& policy : a.policies) RETURN_IF_ERROR(ParseFixedPolicy(policy).status());
-  RETURN_IF_ERROR(CheckNumber("--latency-us", a.latency_us));
-  RETURN_IF_ERROR(CheckNumber("--queue-ms", a.queue_ms));
-  RETURN_IF_ERROR(CheckNumber("--lane-rate", a.lane_rate));
   ASSIGN_OR_RETURN(const double bits_per_second, ParseLinkRate(a.link));
   ASSIGN_OR_RETURN(const JobConfig job, LoadReplayJob(a));
   SimulatedHosts hosts = TestbedHosts(PayloadBytesPerSecond(bits_per_second));

@@ -153,8 +153,7 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       ->check(CheckShare);
   command->footer(
       "SIGTERM lets others take over the worker's part, then ends it; another one, a second or "
-      "more "
-      "later, ends it at once.\n"
+      "more later, ends it at once.\n"
       "In a job that has all its workers it waits for a place, fault.failure_timeout_ms and 10 s "
       "more: whom it is to replace may not be missed yet.\n"
       "Of other launchers (torchrun, wrappers of mpirun and srun, indexed jobs of Kubernetes) it "

@@ -33,7 +33,7 @@ std::string PredictionText(const NodeCounters& counters) {
   return text;
 }
 
-// Some ticks may be late.
+// A shorter gap between ticks is a late tick, not a pause.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(200);
 
 }  // namespace
@@ -256,8 +256,11 @@ void Coordinator::AdvanceOnce(absl::Time now) {
   if (phase_ == RUNNING && traced && final_version.has_value() &&
       committed_version() >= *final_version && EveryVirtualWorkerIsCarried() &&
       EveryoneInView([](const Member& node) { return node.kind == SERVER || node.finished; })) {
-    const FiniteLoss& finite_loss = timeline_->finite_loss;
-    finite_loss.never_finite() ? Fail(finite_loss.Error(), now) : Finish(now);
+    if (timeline_->finite_loss.never_finite()) {
+      Fail(timeline_->finite_loss.Error(), now);
+    } else {
+      Finish(now);
+    }
   }
   EndIfEveryoneKnows(now);
 }

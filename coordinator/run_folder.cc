@@ -1,7 +1,5 @@
 #include "coordinator/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/file_lock.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -69,10 +68,8 @@ absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std
 
 absl::StatusOr<OwnedRunFolder> OwnRunFolder(const std::string& path) {
   const std::string lock = absl::StrCat(path, "/", kLockFile);
-  FileDescriptor fd(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd.valid()) return FileError(errno, "open", lock);
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return OwnedRunFolder{path, std::move(fd)};
-  if (errno != EWOULDBLOCK) return FileError(errno, "lock", lock);
+  ASSIGN_OR_RETURN(FileDescriptor fd, TryFileLock(lock));
+  if (fd.valid()) return OwnedRunFolder{path, std::move(fd)};
   return absl::FailedPreconditionError(absl::StrCat("a coordinator is running in ", path,
                                                     ": look at it with: tug status ", path,
                                                     ", or stop it with: tug stop ", path));

@@ -18,13 +18,12 @@
 //   logs/              what nodes of a local job say
 // and checkpoints (checkpoint/checkpoint.h).
 
-#include <string>
-
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/file.h"
+#include "base/file_descriptor.h"
 
 namespace tug {
 

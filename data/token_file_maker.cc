@@ -6,8 +6,6 @@
 //   4. last pass: encode into `out_path`.tmp, header last;
 //   5. sync, rename, sync the folder.
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <xxhash.h>
 
@@ -21,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/file_lock.h"
 #include "base/file_writer.h"
 #include "base/status_macros.h"
 #include "data/gpt2_files.h"
@@ -36,16 +35,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "token files are little-endian");
 
 constexpr uint64_t kTokensAlignBytes = 64;
-
-// Held until the descriptor closes, also by death.
-absl::StatusOr<FileDescriptor> Lock(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd.valid()) return FileError(errno, "create the lock", path);
-  while (::flock(fd.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return FileError(errno, "lock", path);
-  }
-  return fd;
-}
 
 // Of how bytes of files become text and lines; a token file made by other rules is made again.
 constexpr uint64_t kTextRules = 2;
@@ -228,7 +217,7 @@ absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
     return absl::InvalidArgumentError(absl::StrCat(
         "the token file ", out_path, " would lie among the text in data.path; put it elsewhere"));
   }
-  ASSIGN_OR_RETURN(const FileDescriptor lock, Lock(out_path + ".lock"));
+  ASSIGN_OR_RETURN(const FileDescriptor lock, AwaitFileLock(out_path + ".lock"));
   const uint64_t source_key = SourceKey(text, config, form);
   if (auto info = Reuse(out_path, config, source_key); info.ok()) return info;
 

@@ -25,8 +25,6 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr uint64_t kJobFileLimitBytes = 1 << 20;
-
 // Fields that two nodes of one job need not agree on: the coordinator's are used by all, or each
 // machine's own.
 constexpr const char* kNotIdentity[] = {

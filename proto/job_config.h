@@ -20,6 +20,9 @@ namespace tug {
 // of at most kMaxControlMessageBytes (proto/control_client.h).
 inline constexpr uint64_t kMaxJobConfigBytes = uint64_t{12} << 20;
 
+// Of a job file, as a person writes it.
+inline constexpr uint64_t kJobFileLimitBytes = uint64_t{1} << 20;
+
 // Reads a text-proto job file, applies overrides ("train.steps=100") in order, fills in defaults
 // and validates. Errors, one line each: NOT_FOUND (file, or field of an override), INVALID_ARGUMENT
 // (syntax with line and column; range; combination).

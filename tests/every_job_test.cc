@@ -1,12 +1,11 @@
-// What machines do to processes, done to a job of every family and sync policy. Real processes.
+// What machines do to processes (stop them, signal all at once, make steps faster than heartbeats),
+// for jobs of every family and sync policy. Real processes.
 
 #include <signal.h>
 
 #include <filesystem>
-#include <ostream>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/run_result.h"
@@ -18,12 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct Kind {
-  const char* name;
-  Texts settings;
-};
-std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
 
 class EveryJobTest : public DaemonTest, public ::testing::WithParamInterface<Kind> {
  protected:
@@ -92,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"EncoderDecoder",
                            {"data.path=lines.txt", "model.family=ENCODER_DECODER",
                             "train.global_batch=8", "train.micro_batch=2"}}),
-    [](const ::testing::TestParamInfo<Kind>& info) { return info.param.name; });
+    NameOfKind);
 
 }  // namespace
 }  // namespace tug

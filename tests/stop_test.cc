@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include <ostream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -16,12 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using StopTest = DaemonTest;
-
-struct Kind {
-  const char* name;
-  Texts settings;
-};
-std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
 
 class Interrupted : public DaemonTest, public ::testing::WithParamInterface<Kind> {};
 
@@ -44,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"WithManyLanes", {"cluster.lanes_per_server=6"}},
                       Kind{"WithoutClipping",
                            {"cluster.workers=2", "optimizer.clip=OFF", "comm.scheduler=FIFO"}}),
-    [](const ::testing::TestParamInfo<Kind>& info) { return info.param.name; });
+    NameOfKind);
 
 TEST_F(StopTest, ATerminationEndsALocalJobInOrderToo) {
   Process& train = StartTraining("run", Endless());

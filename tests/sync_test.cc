@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include <ostream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -16,12 +15,6 @@ namespace tug {
 namespace {
 
 using ::testing::HasSubstr;
-
-struct Kind {
-  const char* name;
-  Texts settings;
-};
-std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
 
 // Four virtual workers, so that one process carries two.
 const Texts kFour = {"cluster.virtual_workers=4", "cluster.workers=3"};
@@ -134,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"Backup", {"sync.policy=BACKUP", "sync.backups=1"}},
                       Kind{"BackupOverTcp", {"sync.policy=BACKUP", "comm.shared_memory=false"}},
                       Kind{"LocalSteps", {"sync.local_steps=4"}}),
-    [](const ::testing::TestParamInfo<Kind>& info) { return info.param.name; });
+    NameOfKind);
 
 }  // namespace
 }  // namespace tug

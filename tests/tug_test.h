@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,16 @@ using Texts = std::vector<std::string>;
 Texts operator+(Texts a, const Texts& b);
 // --set a=1 --set b=2
 Texts Set(const Texts& assignments);
+
+// Of a parameterised test: a name, and what the job has set.
+struct Kind {
+  const char* name;
+  Texts settings;
+};
+inline std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
+inline std::string NameOfKind(const ::testing::TestParamInfo<Kind>& info) {
+  return info.param.name;
+}
 
 // One test's place: an empty folder with a text, lines of two sides (lines.txt: an adjective, a
 // tab, a sentence with it) and a tiny job, and processes of `tug` that work in it. At its end no
