@@ -10,14 +10,13 @@
 // Thread-safe.
 #pragma once
 
-#include <cstdlib>
-#include <iostream>
 #include <optional>
 #include <sstream>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/standard_error.h"
 
 namespace tug::internal {
 
@@ -30,10 +29,7 @@ class CheckFailure {
   CheckFailure(const CheckFailure&) = delete;
   CheckFailure& operator=(const CheckFailure&) = delete;
 
-  [[noreturn]] ~CheckFailure() {
-    std::cerr << stream_.str() << std::endl;
-    std::abort();
-  }
+  [[noreturn]] ~CheckFailure() { Die(stream_.str()); }
 
   std::ostream& stream() { return stream_; }
 

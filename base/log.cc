@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -10,10 +11,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/standard_error.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/formatter.h"
 #include "spdlog/logger.h"
-#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/sinks/base_sink.h"
 
 namespace tug {
 namespace {
@@ -104,11 +106,19 @@ class Formatter final : public spdlog::formatter {
   const Form form_;
 };
 
+class Sink final : public spdlog::sinks::base_sink<std::mutex> {
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    WriteStandardError(absl::string_view(line.data(), line.size()));
+  }
+  void flush_() override {}
+};
+
 // One for the process, as stderr is; synchronises itself.
 spdlog::logger& Logger() {
   static spdlog::logger& logger = *[] {
-    auto made =
-        std::make_unique<spdlog::logger>("tug", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made = std::make_unique<spdlog::logger>("tug", std::make_shared<Sink>());
     made->set_formatter(std::make_unique<Formatter>(Form()));
     return made.release();
   }();

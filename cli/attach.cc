@@ -18,11 +18,11 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/pipe_writer.h"
 #include "base/status_macros.h"
 #include "cli/keys_argument.h"
 #include "cli/launcher.h"
 #include "cli/pipe.h"
-#include "cli/pipe_writer.h"
 #include "cli/remote_program.h"
 #include "security/key_file.h"
 
@@ -44,7 +44,6 @@ class Attached {
  public:
   Attached(Attachment attachment, int ready_fd)
       : attachment_(std::move(attachment)), ready_fd_(ready_fd), shown_(STDOUT_FILENO) {
-    IgnoreBrokenPipes();
     if (ready_fd_ >= 0) fcntl(ready_fd_, F_SETFD, FD_CLOEXEC);  // it is not for ssh
   }
 

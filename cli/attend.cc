@@ -19,10 +19,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/pipe_writer.h"
 #include "base/status_macros.h"
 #include "cli/launcher.h"
 #include "cli/pipe.h"
-#include "cli/pipe_writer.h"
 #include "cli/remote_program.h"
 #include "cli/route.h"
 #include "coordinator/run_folder.h"
@@ -60,9 +60,7 @@ absl::StatusOr<RemoteProgram> ReadProgram() {
 
 class Attendant {
  public:
-  explicit Attendant(RemoteProgram remote) : remote_(std::move(remote)), up_(STDOUT_FILENO) {
-    IgnoreBrokenPipes();
-  }
+  explicit Attendant(RemoteProgram remote) : remote_(std::move(remote)), up_(STDOUT_FILENO) {}
 
   absl::StatusOr<int> Run() {
     RETURN_IF_ERROR(StartProgram());

@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
 #include "base/host_name.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/text_file.h"
 #include "cli/commands.h"
@@ -49,7 +49,7 @@ void TellParent(int fd, const std::string& address, const std::string& run_dir) 
   if (fd < 0) return;
   const std::string line = absl::StrCat(address, "\t", run_dir, "\n");
   if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    std::fprintf(stderr, "tug: warning: nobody reads the address\n");
+    Warn("nobody reads the address");
   }
   close(fd);
 }
@@ -156,7 +156,7 @@ absl::Status Coordinate(const CoordinatorCommand& command) {
   options.stop_wanted = [&] {
     const int count = interrupts.Count();
     if (count > 1) {
-      std::fprintf(stderr, "\ntug: error: interrupted twice: ended at once\n");
+      WriteStandardError("\ntug: error: interrupted twice: ended at once\n");
       std::_Exit(1);
     }
     return count == 1;

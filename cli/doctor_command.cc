@@ -11,6 +11,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "cli/doctor_checks.h"
 #include "cli/doctor_hosts.h"
@@ -61,7 +62,6 @@ GpuFacts FindGpus() {
 }
 
 absl::Status RunProbe() {
-  IgnoreBrokenPipes();
   const Environment environment = ReadEnvironment();
   return Probe(
       STDIN_FILENO, STDOUT_FILENO, FindGpus,
@@ -229,7 +229,7 @@ class Examination {
   }
 
   static void Progress(const std::string& what) {
-    std::fprintf(stderr, "tug doctor: %s\n", what.c_str());
+    SayOnStandardError(absl::StrCat("tug doctor: ", what));
   }
 
   const DoctorArguments& arguments_;
@@ -276,12 +276,8 @@ void AddDoctorCommands(CLI::App& app, Command& chosen) {
       "Examples:\n"
       "  tug doctor\n"
       "  tug doctor job.textproto --hosts hosts.txt --run-dir /shared/runs/a");
-  command->callback([arguments, &chosen] {
-    chosen = [arguments] {
-      IgnoreBrokenPipes();
-      return Examination(*arguments).Run();
-    };
-  });
+  command->callback(
+      [arguments, &chosen] { chosen = [arguments] { return Examination(*arguments).Run(); }; });
   CLI::App* probe = app.add_subcommand(
       "probe", "Of `tug doctor`: answers it on a host (people need not call it)");
   probe->group("");

@@ -3,6 +3,8 @@
 
 #include "cli/doctor_hosts.h"
 
+#include <signal.h>
+
 #include "absl/strings/str_cat.h"
 #include "base/test_folder.h"
 #include "cli/doctor_probe.h"
@@ -16,7 +18,7 @@ using ::testing::HasSubstr;
 
 class ProbedHostsTest : public ::testing::Test {
  protected:
-  ProbedHostsTest() : hosts_(folder_.path()) { IgnoreBrokenPipes(); }
+  ProbedHostsTest() : hosts_(folder_.path()) { signal(SIGPIPE, SIG_IGN); }
   void Add(const std::string& script) {
     const absl::Status added = hosts_.Add("host", {"/bin/sh", "-c", script}, "127.0.0.1", {});
     ASSERT_TRUE(added.ok()) << added;

@@ -1,6 +1,5 @@
 #include "cli/experiment_job.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -82,10 +81,6 @@ absl::Status WriteJson(const std::string& path, const nlohmann::ordered_json& js
   return WriteFile(path, json.dump(1, ' ', /*ensure_ascii=*/false,
                                    nlohmann::ordered_json::error_handler_t::replace) +
                              "\n");
-}
-
-void PrintSettings(const std::vector<std::pair<std::string, std::string>>& settings) {
-  for (const auto& [name, value] : settings) std::printf("%s: %s\n", name.c_str(), value.c_str());
 }
 
 void AddOutAndSet(CLI::App& command, const std::string& name, std::string& out,

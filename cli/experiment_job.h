@@ -46,9 +46,6 @@ absl::Status CheckOutFolder(const std::string& out);
 // JSON for OUT; what the command line brought need not be UTF-8.
 absl::Status WriteJson(const std::string& path, const nlohmann::ordered_json& json);
 
-// A line for each.
-void PrintSettings(const std::vector<std::pair<std::string, std::string>>& settings);
-
 // The options --out and --set of an experiment. `name`: "sync". Both are to live as long as the
 // command.
 void AddOutAndSet(CLI::App& command, const std::string& name, std::string& out,

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "base/cpu_affinity.h"
 #include "base/file.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "cli/experiment_job.h"
 #include "cli/launcher.h"
@@ -101,16 +102,14 @@ class OffloadExperiment {
   OffloadResults results_;
 };
 
-void PrintLine(const OffloadRun& run) {
-  std::printf("  %-11s", run.row().name);
-  if (run.error.empty()) {
-    std::printf("%8.1f ms a step, utilisation %s; bubbles: BP %.1f ms, FP %.1f ms\n",
-                run.StepSeconds() * 1e3, PercentText(Utilisation(run.steps)).c_str(),
-                run.BpBubbleSeconds() * 1e3, run.FpBubbleSeconds() * 1e3);
-  } else {
-    std::printf("failed: %s\n", run.error.c_str());
-  }
-  std::fflush(stdout);
+void SayRun(const OffloadRun& run) {
+  const std::string result =
+      run.error.empty()
+          ? absl::StrFormat("%8.1f ms a step, utilisation %s; bubbles: BP %.1f ms, FP %.1f ms",
+                            run.StepSeconds() * 1e3, PercentText(Utilisation(run.steps)),
+                            run.BpBubbleSeconds() * 1e3, run.FpBubbleSeconds() * 1e3)
+          : absl::StrCat("failed: ", run.error);
+  SayOnStandardError(absl::StrFormat("  %-11s%s", run.row().name, result));
 }
 
 absl::Status OffloadExperiment::Run() {
@@ -122,8 +121,7 @@ absl::Status OffloadExperiment::Run() {
               .settings = Settings(a_, plan_),
               .tokens_per_step = static_cast<double>(config.train().global_batch()) *
                                  static_cast<double>(config.model().context())};
-  PrintSettings(results_.settings);
-  std::fflush(stdout);
+  for (const auto& [name, value] : results_.settings) SayOnStandardError(name + ": " + value);
   for (const OffloadKind kind : plan_.cases) {
     RETURN_IF_ERROR(RunCase(kind));
     RETURN_IF_ERROR(Write());
@@ -151,7 +149,7 @@ absl::Status OffloadExperiment::RunCase(OffloadKind kind) {
     failed.kind = kind;
     failed.error = std::string(status.message());
   }
-  PrintLine(results_.runs.back());
+  SayRun(results_.runs.back());
   return absl::OkStatus();
 }
 

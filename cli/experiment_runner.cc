@@ -18,10 +18,12 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "cli/experiment_job.h"
 #include "cli/experiment_place.h"
 #include "cli/experiment_source.h"
+#include "cli/log_format.h"
 #include "cli/machine_text.h"
 #include "cli/own_bundle.h"
 #include "cli/version.h"
@@ -57,7 +59,8 @@ class Runner {
 
  private:
   absl::Status Plan();
-  void PrintPlan() const;
+  std::string PlanText() const;
+  void PrintCommands() const;
   // The folder is ours, and of this experiment; rows that are there are read.
   absl::Status TakeFolder();
   absl::Status CheckIdentity() const;
@@ -67,7 +70,7 @@ class Runner {
   absl::Status RunOne(size_t number, uint32_t repeat);
   absl::Status Measure(const PlacedJob& job, uint64_t warm_up_steps, ExperimentRow& row);
   void ReadCourse(size_t number, const std::string& folder);
-  void PrintRow(const ExperimentRow& row) const;
+  void SayRow(const ExperimentRow& row) const;
   std::string TimeLeft() const;
   absl::Status Write() const;
   absl::Status End() const;
@@ -160,27 +163,30 @@ std::string Runner::CommandFor(const PlannedCase& one, const PlacedJob& job) con
   return CommandOf(job, words);
 }
 
-void Runner::PrintPlan() const {
+std::string Runner::PlanText() const {
   const ExperimentPlan& plan = results_.plan;
-  std::printf("%s\n", plan.file.question().c_str());
   const auto chosen = std::count(chosen_.begin(), chosen_.end(), true);
-  std::printf("%td cases, %u times each: %td runs, in %s\n", chosen, plan.repeats,
-              chosen * plan.repeats, shown_out_.c_str());
-  if (a_.dry_run) {
-    for (size_t i = 0; i < plan.cases.size(); ++i) {
-      if (!chosen_[i]) continue;
-      const PlannedCase& one = plan.cases[i];
-      const std::string command = CommandFor(one, JobOf(one, 0, shown_out_));
-      std::printf("%s\n    %s\n", one.name.c_str(), command.c_str());
-    }
+  return absl::StrCat(plan.file.question(), "\n", chosen, " cases, ", plan.repeats,
+                      " times each: ", chosen * plan.repeats, " runs, in ", shown_out_, "\n");
+}
+
+void Runner::PrintCommands() const {
+  std::printf("%s", PlanText().c_str());
+  for (size_t i = 0; i < results_.plan.cases.size(); ++i) {
+    if (!chosen_[i]) continue;
+    const PlannedCase& one = results_.plan.cases[i];
+    const std::string command = CommandFor(one, JobOf(one, 0, shown_out_));
+    std::printf("%s\n    %s\n", one.name.c_str(), command.c_str());
   }
-  std::fflush(stdout);
 }
 
 absl::Status Runner::Run() {
   RETURN_IF_ERROR(Plan());
-  PrintPlan();
-  if (a_.dry_run) return absl::OkStatus();
+  if (a_.dry_run) {
+    PrintCommands();
+    return absl::OkStatus();
+  }
+  WriteStandardError(PlanText());
   uint32_t hosts = 0;
   for (const PlannedCase& one : results_.plan.cases) {
     hosts = std::max(hosts, TestbedHostsOf(one.place, one.config));
@@ -298,11 +304,9 @@ absl::Status Runner::TakeRows() {
       std::count_if(results_.rows.begin(), results_.rows.end(),
                     [&](const ExperimentRow& row) { return row.origin.build != origin_.build; });
   if (others > 0) {
-    std::fprintf(stderr, "tug: warning: %zd runs in %s were made by another build of tug\n",
-                 static_cast<ssize_t>(others), shown_out_.c_str());
+    Warn(absl::StrCat(others, " runs in ", shown_out_, " were made by another build of tug"));
   }
-  std::printf("%zu runs are there already\n", results_.rows.size());
-  std::fflush(stdout);
+  SayOnStandardError(absl::StrCat(results_.rows.size(), " runs are there already"));
   return absl::OkStatus();
 }
 
@@ -362,7 +366,7 @@ absl::Status Runner::RunOne(size_t number, uint32_t repeat) {
   ++done_;
   ASSIGN_OR_RETURN(rows_bytes_, AppendRow(RowsPath(), rows_bytes_, row));
   results_.rows.push_back(std::move(row));
-  PrintRow(results_.rows.back());
+  SayRow(results_.rows.back());
   if (repeat == 0 && measured.ok() && !results_.courses.empty()) ReadCourse(number, job.name);
   return absl::OkStatus();
 }
@@ -401,8 +405,7 @@ void Runner::ReadCourse(size_t number, const std::string& folder) {
   const std::string trace = absl::StrCat(run_dir, "/", kTraceFile);
   // The figures are worth having without it.
   const auto warn = [&](const absl::Status& status) {
-    std::fprintf(stderr, "tug: warning: %s has no timeline: %s\n", folder.c_str(),
-                 std::string(status.message()).c_str());
+    Warn(absl::StrCat(folder, " has no timeline: ", status.message()));
   };
   if (plan.HasSection(Experiment::SCHEDULING)) {
     auto step = ReadTimeline(trace, one.config.trace().first_step(), BlockNamesOf(course.config));
@@ -424,22 +427,20 @@ std::string Runner::TimeLeft() const {
                        : absl::StrFormat("; about %.0f minutes left", minutes);
 }
 
-void Runner::PrintRow(const ExperimentRow& row) const {
-  std::printf("[%zu/%zu] repeat %u, %s: ", done_, to_do_, row.repeat + 1, row.case_name.c_str());
+void Runner::SayRow(const ExperimentRow& row) const {
+  std::vector<std::string> shown;
   if (!row.error.empty()) {
-    std::printf("failed: %s", row.error.c_str());
+    shown = {absl::StrCat("failed: ", row.error)};
   } else {
-    std::vector<std::string> shown;
     for (const tug::Measure* measure : results_.plan.measures) {
       const std::optional<double> value = row.Find(measure->name);
       if (!value.has_value() || shown.size() == kShownMeasures) continue;
       shown.push_back(absl::StrFormat("%s %.*f%s%s", measure->name, measure->digits, *value,
                                       *measure->unit == 0 ? "" : " ", measure->unit));
     }
-    std::printf("%s", absl::StrJoin(shown, ", ").c_str());
   }
-  std::printf("%s\n", TimeLeft().c_str());
-  std::fflush(stdout);
+  SayOnStandardError(absl::StrCat("[", done_, "/", to_do_, "] repeat ", row.repeat + 1, ", ",
+                                  row.case_name, ": ", absl::StrJoin(shown, ", "), TimeLeft()));
 }
 
 absl::Status Runner::Write() const {

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/experiment_job.h"
+#include "cli/log_format.h"
 #include "coordinator/run_folder.h"
 #include "experiment/explain_text.h"
 #include "experiment/link_plan.h"
@@ -71,8 +72,7 @@ absl::StatusOr<WhatIfReport> PredictFor(const ExplainArguments& arguments,
   const absl::Status kept =
       WriteJson(absl::StrCat(arguments.run, "/", kWhatIfFile), WhatIfJson(report));
   if (!kept.ok()) {
-    std::fprintf(stderr, "tug: warning: predictions are not kept for --score: %s\n",
-                 std::string(kept.message()).c_str());
+    Warn(absl::StrCat("predictions are not kept for --score: ", kept.message()));
   }
   return report;
 }

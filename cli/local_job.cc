@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/stop_wishes.h"
 #include "checkpoint/checkpoint.h"
@@ -385,9 +385,8 @@ std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinato
     const LaunchEvent event = Wait(deadline);
     if (event.interrupted || !event.ended.has_value()) break;
     if (!event.ended->exited_with_zero()) {
-      std::fprintf(stderr, "tug: warning: %s %s after the job was done: %s\n",
-                   event.ended->name.c_str(), event.ended->How().c_str(),
-                   LastWords(event.ended->log_path).c_str());
+      Warn(absl::StrCat(event.ended->name, " ", event.ended->How(),
+                        " after the job was done: ", LastWords(event.ended->log_path)));
     }
   }
   return absl::OkStatus();
@@ -428,7 +427,7 @@ std::optional<absl::Status> Supervisor::NodeFailed(const Ended& node) {
 absl::Status Supervisor::Killed(const Ended& process) const {
   std::string said;
   if (!process.log_path.empty() && !process.connection_lost()) said = LastWords(process.log_path);
-  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");  // below the progress line
+  if (StandardErrorIsTerminal()) WriteStandardError("\n");  // below the progress line
   return absl::AbortedError(
       absl::StrCat(process.Who(), " ", process.How(),
                    said.empty() ? "" : absl::StrCat(" (it said last: ", said, ")"),

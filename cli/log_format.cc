@@ -1,13 +1,11 @@
 #include "cli/log_format.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <cstdlib>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/standard_error.h"
 
 namespace tug {
 namespace {
@@ -36,8 +34,12 @@ bool LogIsForMachines() { return Named() == LogFormat::kJson; }
 
 void Tell(const std::string& text) {
   if (LogIsForMachines()) return LogInfo(text);
-  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");
-  std::fprintf(stderr, "%s\n", text.c_str());
+  WriteStandardError(absl::StrCat(StandardErrorIsTerminal() ? "\n" : "", text, "\n"));
+}
+
+void Warn(const std::string& text) {
+  if (LogIsForMachines()) return LogWarning(text);
+  SayOnStandardError(absl::StrCat("tug: warning: ", text));
 }
 
 }  // namespace tug

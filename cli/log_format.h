@@ -15,8 +15,11 @@ absl::Status ChooseLogFormat();
 // With "json": whatever is said goes to the log, errors too, and progress is not shown.
 bool LogIsForMachines();
 
-// A line for people, below a progress line of another process; with "json" one of the log.
+// A line on stderr, below a progress line of another process; with "json" one of the log.
 void Tell(const std::string& text);
+
+// "tug: warning: text" on stderr; with "json" a line of the log.
+void Warn(const std::string& text);
 
 }  // namespace tug
 

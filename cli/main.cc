@@ -1,6 +1,5 @@
 // tug: one binary, one subcommand per thing it does. Exit codes: 0 done, 1 failed, 2 wrong usage.
 
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -10,7 +9,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "base/log.h"
+#include "base/standard_error.h"
 #include "cli/commands.h"
 #include "cli/doctor_command.h"
 #include "cli/log_format.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
+constexpr absl::Duration kLastWordsTime = absl::Seconds(1);
 
 std::string OneLine(std::string text) {
   for (char& c : text) {
@@ -35,7 +37,7 @@ int Fail(const std::string& message, int code) {
     tug::LogError(message);
     return code;
   }
-  std::fprintf(stderr, "tug: error: %s\n", OneLine(message).c_str());
+  tug::SayOnStandardError(absl::StrCat("tug: error: ", OneLine(message)));
   return code;
 }
 
@@ -47,6 +49,20 @@ std::string WithLostFolder(absl::string_view message) {
   if (known || error != std::errc::no_such_file_or_directory) return std::string(message);
   return absl::StrCat(message,
                       "; the working directory of this process was deleted: cd to one that exists");
+}
+
+int RunChosen(const tug::Command& chosen) {
+  try {
+    const absl::Status status = chosen();
+    if (status.ok()) return 0;
+    return status.message().empty() ? kFailed : Fail(WithLostFolder(status.message()), kFailed);
+  } catch (const std::bad_alloc&) {
+    return Fail(
+        "out of memory: make the model, the batch or the number of workers on this machine smaller",
+        kFailed);
+  } catch (const std::exception& error) {
+    return Fail(absl::StrCat("unexpected: ", error.what()), kFailed);
+  }
 }
 
 // `word`: the first of the command line, empty if there is none.
@@ -62,10 +78,7 @@ int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& 
   return Fail(absl::StrCat(what, "; see ", help, " --help"), kWrongUsage);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  tug::PrepareStandardStreams();
+int Run(int argc, char** argv) {
   // gRPC's own lines would stand between ours; whoever wants them sets the variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   // Debian's Abseil looks for cycles in the order of locks, under a lock of its own, whenever one
@@ -116,15 +129,18 @@ int main(int argc, char** argv) {
     return Usage(app, error, argc > 1 ? argv[1] : "");
   }
 
-  try {
-    const absl::Status status = chosen();
-    if (status.ok()) return 0;
-    return status.message().empty() ? kFailed : Fail(WithLostFolder(status.message()), kFailed);
-  } catch (const std::bad_alloc&) {
-    return Fail(
-        "out of memory: make the model, the batch or the number of workers on this machine smaller",
-        kFailed);
-  } catch (const std::exception& error) {
-    return Fail(absl::StrCat("unexpected: ", error.what()), kFailed);
+  return RunChosen(chosen);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tug::PrepareStandardStreams();
+  int code = Run(argc, argv);
+  if (code == 0) {
+    const absl::Status written = tug::FlushResults();
+    if (!written.ok()) code = Fail(std::string(written.message()), kFailed);
   }
+  tug::FlushStandardError(kLastWordsTime);
+  return code;
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,8 +28,6 @@ absl::StatusOr<FileDescriptor> InMemory(const std::string& text) {
   lseek(fd.get(), 0, SEEK_SET);
   return fd;
 }
-
-void IgnoreBrokenPipes() { signal(SIGPIPE, SIG_IGN); }
 
 std::optional<std::string> ReadWhatIsThere(int fd) {
   pollfd readable{fd, POLLIN, 0};

@@ -22,9 +22,6 @@ absl::StatusOr<Pipe> NewPipe();
 // our user's. Closed on exec. Errors: as FileError.
 absl::StatusOr<FileDescriptor> InMemory(const std::string& text);
 
-// From now on writing to a pipe that nobody reads is an error of the write, not our end.
-void IgnoreBrokenPipes();
-
 // The next bytes, without waiting: "" where there are none yet, no value at the end.
 std::optional<std::string> ReadWhatIsThere(int fd);
 

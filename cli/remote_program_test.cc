@@ -12,7 +12,6 @@
 
 #include "absl/time/clock.h"
 #include "cli/pipe.h"
-#include "cli/pipe_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -103,75 +102,6 @@ TEST(LineReader, CutsBytesIntoLinesAndLongLinesIntoParts) {
   lines.clear();
   reader.Read(std::string(LineReader::kMostBytes + 1, 'x') + "\n", add);
   EXPECT_THAT(lines, ElementsAre(std::string(LineReader::kMostBytes, 'x'), "x"));
-}
-
-// Without anybody reading; once somebody does, all of it comes.
-void ExpectTakesAll(int write_end, int read_end) {
-  PipeWriter writer(write_end);
-  const std::string line = std::string(999, 'x') + "\n";
-  size_t taken = 0;
-  while (writer.AppendIfRoom(line)) {
-    writer.Flush();
-    ++taken;
-  }
-  EXPECT_GT(taken * line.size(), PipeWriter::kMostBytes);
-  size_t got = 0;
-  while (got < taken * line.size()) {
-    const std::optional<std::string> bytes = ReadWhatIsThere(read_end);
-    ASSERT_TRUE(bytes.has_value());
-    got += bytes->size();
-    writer.Flush();
-  }
-  EXPECT_EQ(got, taken * line.size());
-  EXPECT_TRUE(writer.empty());
-}
-
-TEST(PipeWriter, NeverWaitsForItsReader) {
-  IgnoreBrokenPipes();
-  const Pipe pipe = NewPipe().value();
-  ExpectTakesAll(pipe.write_end.get(), pipe.read_end.get());
-}
-
-TEST(PipeWriter, NeverWaitsForATerminal) {
-  const FileDescriptor screen(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-  ASSERT_TRUE(screen.valid());
-  ASSERT_EQ(grantpt(screen.get()), 0);
-  ASSERT_EQ(unlockpt(screen.get()), 0);
-  const FileDescriptor terminal(open(ptsname(screen.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  ASSERT_TRUE(terminal.valid());
-  termios raw;
-  ASSERT_EQ(tcgetattr(terminal.get(), &raw), 0);
-  cfmakeraw(&raw);
-  ASSERT_EQ(tcsetattr(terminal.get(), TCSANOW, &raw), 0);
-  ExpectTakesAll(terminal.get(), screen.get());
-  EXPECT_EQ(fcntl(terminal.get(), F_GETFL) & O_NONBLOCK, 0) << "others write there, too";
-}
-
-TEST(PipeWriter, CountsTheLinesThatAreLeftOut) {
-  const Pipe pipe = NewPipe().value();
-  PipeWriter writer(pipe.write_end.get());
-  writer.Append(std::string(PipeWriter::kMostBytes, 'x') + "\n");
-  writer.AppendLineIfRoom("p ", "a");
-  writer.AppendLineIfRoom("p ", "b");
-  for (size_t got = 0; got < PipeWriter::kMostBytes + 1;) {
-    writer.Flush();
-    got += ReadWhatIsThere(pipe.read_end.get()).value().size();
-  }
-  writer.AppendLineIfRoom("p ", "c");
-  writer.AppendLineIfRoom("p ", "d");
-  writer.Flush();
-  EXPECT_EQ(ReadWhatIsThere(pipe.read_end.get()), "p 2 lines are left out\np c\np d\n");
-}
-
-TEST(PipeWriter, ForgetsWhatNobodyReads) {
-  IgnoreBrokenPipes();
-  Pipe pipe = NewPipe().value();
-  PipeWriter writer(pipe.write_end.get());
-  pipe.read_end = FileDescriptor();
-  writer.Append("a\n");
-  writer.FlushUntil(absl::InfiniteFuture());
-  writer.Append("b\n");
-  EXPECT_TRUE(writer.empty());
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/thread_pool.h"
 #include "checkpoint/checkpoint.h"
@@ -68,21 +69,20 @@ class ProgressSays {
  public:
   explicit ProgressSays(size_t all) : all_(all) {}
   ~ProgressSays() {
-    if (said_ && terminal_) std::fprintf(stderr, "\n");
+    if (said_ && terminal_) WriteStandardError("\n");
   }
   void operator()(size_t updates) {
     const absl::Time now = absl::Now();
     if (now < next_) return;
     next_ = now + kProgressInterval;
     said_ = true;
-    std::fprintf(stderr,
-                 terminal_ ? "\rreplay: %zu of %zu updates" : "replay: %zu of %zu updates\n",
-                 updates, all_);
+    const std::string text = absl::StrCat("replay: ", updates, " of ", all_, " updates");
+    WriteStandardError(terminal_ ? absl::StrCat("\r", text) : absl::StrCat(text, "\n"));
   }
 
  private:
   const size_t all_;
-  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  const bool terminal_ = StandardErrorIsTerminal();
   absl::Time next_ = absl::Now() + kProgressInterval;
   bool said_ = false;
 };

@@ -1,13 +1,12 @@
 #include "cli/restarted_run.h"
 
-#include <cinttypes>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/standard_error.h"
 #include "checkpoint/checkpoint.h"
 
 namespace tug {
@@ -32,11 +31,9 @@ absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
   if (!fs::exists(run, error) || fs::is_empty(run, error)) return absl::OkStatus();
   const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run);
   if (newest.ok()) {
-    std::fprintf(stderr,
-                 "Slurm has started this job again (restart %" PRIu32
-                 "): it goes on from step "
-                 "%" PRIu64 " of %s\n",
-                 restarts, static_cast<uint64_t>(newest->manifest.version()), run.c_str());
+    SayOnStandardError(absl::StrCat("Slurm has started this job again (restart ", restarts,
+                                    "): it goes on from step ", newest->manifest.version(), " of ",
+                                    run));
     job.resume = run;
     job.run_dir.clear();
     job.init_from.clear();  // that was where it began
@@ -46,11 +43,9 @@ absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
   const fs::path aside = Aside(run, restarts);
   fs::rename(run, aside, error);
   if (error) return FileError(error.value(), "move aside", run);
-  std::fprintf(stderr,
-               "Slurm has started this job again (restart %" PRIu32
-               "): it had no checkpoint yet "
-               "and begins anew; what was there is %s now\n",
-               restarts, aside.c_str());
+  SayOnStandardError(absl::StrCat("Slurm has started this job again (restart ", restarts,
+                                  "): it had no checkpoint yet and begins anew; what was there is ",
+                                  aside.string(), " now"));
   return absl::OkStatus();
 }
 

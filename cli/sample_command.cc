@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/line_answer.h"
@@ -53,9 +55,8 @@ class Stopwatch {
 };
 
 void ShowRate(const char* what, uint64_t tokens, double seconds) {
-  std::fprintf(stderr, "%s %llu tokens in %.3f s (%.1f tokens/s)\n", what,
-               static_cast<unsigned long long>(tokens), seconds,
-               static_cast<double>(tokens) / seconds);
+  SayOnStandardError(absl::StrFormat("%s %d tokens in %.3f s (%.1f tokens/s)", what, tokens,
+                                     seconds, static_cast<double>(tokens) / seconds));
 }
 
 absl::Status WriteText(const SampleCommand& command, LoadedModel& model,

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "simulate/fault_run.h"
 #include "simulate/scenario.h"
@@ -67,7 +68,7 @@ class Summary {
     ShowProgress();
   }
   absl::Status End() {
-    if (shows_progress_) std::fprintf(stderr, "\r\033[K");
+    if (shows_progress_) WriteStandardError("\r\033[K");
     const double minutes = absl::ToDoubleMinutes(absl::Now() - begin_);
     for (size_t f = 0; f < kFaultKinds; ++f) {
       if (faults_[f] > 0) std::printf("%10lu  %s\n", faults_[f], kFaultNames[f]);
@@ -90,7 +91,7 @@ class Summary {
   void AddViolations(const FaultOutcome& outcome) {
     first_broken_ = broken_++ == 0 ? outcome.seed : std::min(first_broken_, outcome.seed);
     if (broken_ > kMostShown) return;
-    if (shows_progress_) std::fprintf(stderr, "\r\033[K");
+    if (shows_progress_) WriteStandardError("\r\033[K");
     for (const std::string& violation : outcome.violations) {
       std::printf("seed %lu: %s\n", outcome.seed, violation.c_str());
     }
@@ -101,12 +102,13 @@ class Summary {
     const absl::Time now = absl::Now();
     if (!shows_progress_ || now - shown_ < absl::Milliseconds(200)) return;
     shown_ = now;
-    std::fprintf(stderr, "\r%lu of %lu runs, %lu with violations", runs_, a_.runs, broken_);
+    WriteStandardError(
+        absl::StrCat("\r", runs_, " of ", a_.runs, " runs, ", broken_, " with violations"));
   }
 
   const FaultArguments& a_;
   const uint32_t jobs_;
-  const bool shows_progress_ = isatty(STDERR_FILENO) != 0;
+  const bool shows_progress_ = StandardErrorIsTerminal();
   const absl::Time begin_ = absl::Now();
   absl::Time shown_ = begin_;
   uint64_t runs_ = 0;

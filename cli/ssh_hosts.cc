@@ -1,17 +1,18 @@
 #include "cli/ssh_hosts.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <numeric>
 #include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "cli/launcher.h"
 #include "cli/own_bundle.h"
@@ -109,9 +110,10 @@ class Preparation {
       ASSIGN_OR_RETURN(archive, PackFiles(files, folder_));
     }
     std::error_code ignored;
-    std::fprintf(stderr, "copying tug (%.0f MB) to %zu of %zu hosts\n",
-                 static_cast<double>(std::filesystem::file_size(archive, ignored)) / 1e6, to.size(),
-                 hosts_.size());
+    SayOnStandardError(
+        absl::StrFormat("copying tug (%.0f MB) to %d of %d hosts",
+                        static_cast<double>(std::filesystem::file_size(archive, ignored)) / 1e6,
+                        to.size(), hosts_.size()));
     const absl::Status copied = RunOn(to,
                                       ShellLine(absl::StrCat("echo; ", kFindBundle, kUnpack, kTell),
                                                 {hash, DecompressionOf(archive)}),

@@ -2,10 +2,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
+
+#include "base/file.h"
+
 namespace tug {
+namespace {
+
+bool ReaderIsGone(int fd) {
+  pollfd state{fd, POLLOUT, 0};
+  return poll(&state, 1, 0) > 0 && (state.revents & POLLERR) != 0;
+}
+
+}  // namespace
 
 void PrepareStandardStreams() {
   // open() returns the lowest free descriptor: in ascending order, that is `stream` itself.
@@ -13,7 +26,19 @@ void PrepareStandardStreams() {
     if (fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
     if (open("/dev/null", O_RDWR) != stream) _exit(1);  // nowhere to say why
   }
+  signal(SIGPIPE, SIG_IGN);
   signal(SIGTTOU, SIG_IGN);
+}
+
+absl::Status FlushResults() {
+  errno = EIO;  // of an earlier write the reason is lost
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
+  const int reason = errno;
+  if (ReaderIsGone(STDOUT_FILENO)) {
+    signal(SIGPIPE, SIG_DFL);
+    raise(SIGPIPE);
+  }
+  return FileError(reason, "write", "the standard output");
 }
 
 }  // namespace tug

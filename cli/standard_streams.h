@@ -1,15 +1,28 @@
 #ifndef TUG_CLI_STANDARD_STREAMS_H_
 #define TUG_CLI_STANDARD_STREAMS_H_
 
+// The standard streams of every command and daemon. Stderr carries what a process says while it
+// works, and nobody waits for its reader (base/standard_error.h). Stdout carries results, written
+// with stdio by a thread that has nothing else to do: that thread waits for the reader, and a
+// result that cannot be written is an error.
+
+#include "absl/status/status.h"
+
 namespace tug {
 
 // Makes descriptors 0 to 2 safe to use, whatever started this process:
 //  - A closed one is opened on /dev/null. Otherwise the next file that the process opens becomes
 //    its standard error, and lines for people go into that file.
+//  - SIGPIPE is ignored, whatever libraries do to it: a reader that is gone ends nothing.
 //  - SIGTTOU is ignored, here and in child processes: `stty tostop` would stop a process of
 //    another process group at its first line.
 // REQUIRES: called first in main, before any file is opened and any thread is started.
 void PrepareStandardStreams();
+
+// Writes what stdio holds back of the results. Errors: RESOURCE_EXHAUSTED or INTERNAL, as
+// FileError. Ends the process by SIGPIPE, as a shell expects, if the reader of stdout is gone
+// (`tug status | head -1`).
+absl::Status FlushResults();
 
 }  // namespace tug
 

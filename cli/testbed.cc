@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "cli/log_format.h"
 #include "cli/testbed_script.h"
 
 namespace tug {
@@ -123,7 +124,7 @@ Testbed::~Testbed() {
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kHostsLeft) {
-    std::fprintf(stderr, "tug: warning: hosts are left on this machine: run deploy/testbed down\n");
+    Warn("hosts are left on this machine: run deploy/testbed down");
   }
 }
 

@@ -1,8 +1,5 @@
 #include "coordinator/daemon.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -14,6 +11,7 @@
 #include "base/file_limit.h"
 #include "base/host_name.h"
 #include "base/log.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/time_source.h"
 #include "checkpoint/best_checkpoint.h"
@@ -79,14 +77,14 @@ absl::StatusOr<std::unique_ptr<RunReporter>> MakeReporter(const Job& job, Metric
                                                           const TimelineStart& start,
                                                           const CoordinatorDaemonOptions& options) {
   const bool taken_up = !options.take_up.empty();
-  std::FILE* const out = options.say_in_log ? nullptr : stderr;
-  const bool terminal = out != nullptr && isatty(STDERR_FILENO) != 0;
+  const bool in_log = options.say_in_log;
   ASSIGN_OR_RETURN(
       RunExports exports,
       RunExports::Open(job.config, {.run_dir = job.run_dir, .start = start, .taken_up = taken_up}));
-  return std::make_unique<RunReporter>(std::move(metrics), std::move(exports), out, terminal,
-                                       job.run_dir, Title(job.config, job.run_dir), job.config,
-                                       job.began);
+  return std::make_unique<RunReporter>(std::move(metrics), std::move(exports),
+                                       in_log ? nullptr : ProgressLine::Output(WriteStandardError),
+                                       !in_log && StandardErrorIsTerminal(), job.run_dir,
+                                       Title(job.config, job.run_dir), job.config, job.began);
 }
 
 // Where others ask what listens at `address`: a wildcard is no address for them.

@@ -2,7 +2,6 @@
 
 #include "coordinator/job_loop.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/standard_error.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/coordinator_test_support.h"
 #include "coordinator/metrics_log.h"
@@ -72,7 +72,7 @@ class JobLoopTest : public ::testing::Test {
     RunReporter reporter(
         MetricsLog::Continue(path, 1, 0).value(),
         RunExports::Open(options_.config, {.run_dir = root_.string(), .taken_up = true}).value(),
-        stderr, false, root_.string(), "title", options_.config, absl::UnixEpoch());
+        WriteStandardError, false, root_.string(), "title", options_.config, absl::UnixEpoch());
     const CoordinatorDaemonOptions daemon;
     JobLoop loop(reporter, options_.config, root_.string(), daemon);
     auto again = std::make_unique<Coordinator>(options_);

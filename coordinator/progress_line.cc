@@ -72,21 +72,16 @@ void ProgressLine::Step(const StepMetrics& metrics, absl::Time now) {
 void ProgressLine::Show(const std::string& text) {
   if (!recent_.empty()) shown_step_ = recent_.back().step;
   if (out_ == nullptr) return;
-  if (terminal_) {
-    std::fprintf(out_, "\r%s\x1b[K", text.c_str());
-    line_open_ = true;
-  } else {
-    std::fprintf(out_, "%s\n", text.c_str());
-  }
-  std::fflush(out_);
+  out_(terminal_ ? absl::StrCat("\r", text, "\x1b[K") : absl::StrCat(text, "\n"));
+  line_open_ = terminal_;
 }
 
 void ProgressLine::Say(const std::string& text) {
   if (out_ == nullptr) return LogInfo(text);
   const bool reopen = line_open_;
-  Clear();
-  std::fprintf(out_, "%s\n", text.c_str());
-  std::fflush(out_);
+  // In one piece: where the reader is slow, progress is left out and lines are not.
+  out_(absl::StrCat(reopen ? "\r\x1b[K" : "", text, "\n"));
+  line_open_ = false;
   if (reopen) Show(Text());
 }
 
@@ -102,17 +97,13 @@ void ProgressLine::Wait(const std::string& text) {
 
 void ProgressLine::Finish() {
   if (!recent_.empty() && (terminal_ || recent_.back().step != shown_step_)) Show(Text());
-  if (line_open_) {
-    std::fprintf(out_, "\n");
-    std::fflush(out_);
-  }
+  if (line_open_) out_("\n");
   line_open_ = false;
 }
 
 void ProgressLine::Clear() {
   if (!line_open_) return;
-  std::fprintf(out_, "\r\x1b[K");
-  std::fflush(out_);
+  out_("\r\x1b[K");
   line_open_ = false;
 }
 

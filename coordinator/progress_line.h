@@ -2,11 +2,12 @@
 #define TUG_COORDINATOR_PROGRESS_LINE_H_
 
 #include <cstdint>
-#include <cstdio>
 #include <deque>
+#include <functional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coordinator/progress.h"
 
@@ -22,10 +23,13 @@ class ProgressLine {
   static constexpr absl::Duration kLeastPlainGap = absl::Seconds(1);
   static constexpr size_t kRecentSteps = 50;
 
-  // `out` outlives it; null: no progress is shown, and events go to the log (base/log.h). `replay`:
-  // the name of the profile where workers replay one, else empty.
-  ProgressLine(std::FILE* out, bool terminal, uint64_t steps, std::string replay = "")
-      : out_(out), terminal_(terminal), replay_(std::move(replay)), steps_(steps) {}
+  // Takes what WriteStandardError takes. None: no progress is shown, and events go to the log
+  // (base/log.h).
+  using Output = std::function<void(absl::string_view)>;
+
+  // `replay`: the name of the profile where workers replay one, else empty.
+  ProgressLine(Output out, bool terminal, uint64_t steps, std::string replay = "")
+      : out_(std::move(out)), terminal_(terminal), replay_(std::move(replay)), steps_(steps) {}
   ~ProgressLine() { Clear(); }
 
   // The step the job will end with; an orderly stop changes it.
@@ -47,7 +51,7 @@ class ProgressLine {
   void Show(const std::string& text);
   void Clear();
 
-  std::FILE* const out_;
+  const Output out_;
   const bool terminal_;
   const std::string replay_;
   uint64_t steps_;

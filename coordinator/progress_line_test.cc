@@ -1,7 +1,7 @@
 #include "coordinator/progress_line.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -11,24 +11,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A stream whose text can be read back.
-class Capture {
- public:
-  Capture() : file_(open_memstream(&text_, &size_)) {}
-  ~Capture() {
-    std::fclose(file_);
-    std::free(text_);
+// What was written can be read back.
+struct Capture {
+  ProgressLine::Output output() {
+    return [this](absl::string_view piece) { text.append(piece.data(), piece.size()); };
   }
-  std::FILE* file() { return file_; }
-  std::string text() {
-    std::fflush(file_);
-    return std::string(text_, size_);
-  }
-
- private:
-  char* text_ = nullptr;
-  size_t size_ = 0;
-  std::FILE* file_;
+  std::string text;
 };
 
 StepMetrics Step(uint64_t step) {
@@ -59,7 +47,7 @@ TEST(ProgressText, IsReadable) {
 
 TEST(ProgressLine, SaysThatItIsAReplayAndCountsSamples) {
   Capture capture;
-  ProgressLine line(capture.file(), true, 2000, "vgg16");
+  ProgressLine line(capture.output(), true, 2000, "vgg16");
   line.Step(Step(340), absl::UnixEpoch());
   EXPECT_EQ(line.Text(),
             "replay of vgg16  step 340/2000  31,475 samples/s  exchange 4.1 ms, 6.6 MB/step  left "
@@ -68,37 +56,37 @@ TEST(ProgressLine, SaysThatItIsAReplayAndCountsSamples) {
 
 TEST(ProgressLine, SaysWhatAPersonWantsToKnow) {
   Capture out;
-  ProgressLine line(out.file(), /*terminal=*/false, 2000);
+  ProgressLine line(out.output(), /*terminal=*/false, 2000);
   line.Step(Step(340), absl::UnixEpoch());
   EXPECT_EQ(
-      out.text(),
+      out.text,
       "step 340/2000  loss 2.113  31,475 tokens/s  exchange 4.1 ms, 6.6 MB/step  left 0:41\n");
 }
 
 TEST(ProgressLine, WritesAPlainLineNowAndThen) {
   Capture out;
-  ProgressLine line(out.file(), /*terminal=*/false, 100000);
+  ProgressLine line(out.output(), /*terminal=*/false, 100000);
   for (uint64_t step = 1; step <= 3000; ++step) {
     line.Step(Step(step), absl::UnixEpoch() + absl::Milliseconds(10) * step);
   }
-  EXPECT_EQ(Lines(out.text()), 3);  // at once, after 10 s, after 20 s
+  EXPECT_EQ(Lines(out.text), 3);  // at once, after 10 s, after 20 s
   line.Finish();
-  EXPECT_EQ(Lines(out.text()), 4);
-  EXPECT_THAT(out.text(), HasSubstr("step 3000/"));
+  EXPECT_EQ(Lines(out.text), 4);
+  EXPECT_THAT(out.text, HasSubstr("step 3000/"));
 }
 
 TEST(ProgressLine, RewritesOneLineOnATerminal) {
   Capture out;
-  ProgressLine line(out.file(), /*terminal=*/true, 100);
+  ProgressLine line(out.output(), /*terminal=*/true, 100);
   line.Wait("waiting for 1 worker");
   for (uint64_t step = 1; step <= 50; ++step) {
     line.Step(Step(step), absl::UnixEpoch() + absl::Milliseconds(200) * step);
   }
-  EXPECT_EQ(Lines(out.text()), 0);
+  EXPECT_EQ(Lines(out.text), 0);
   line.Say("checkpoint");
-  EXPECT_THAT(out.text(), HasSubstr("\r\x1b[Kcheckpoint\n\rstep 50/100"));
+  EXPECT_THAT(out.text, HasSubstr("\r\x1b[Kcheckpoint\n\rstep 50/100"));
   line.Finish();
-  EXPECT_EQ(Lines(out.text()), 2);
+  EXPECT_EQ(Lines(out.text), 2);
 }
 
 }  // namespace

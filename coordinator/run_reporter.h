@@ -28,11 +28,12 @@ namespace tug {
 class RunReporter {
  public:
   // `out`: as ProgressLine's. `config`: resolved. `begin`: when the coordinator began.
-  RunReporter(MetricsLog metrics, RunExports exports, std::FILE* out, bool terminal,
+  RunReporter(MetricsLog metrics, RunExports exports, ProgressLine::Output out, bool terminal,
               std::string run_dir, std::string title, const JobConfig& config, absl::Time begin)
       : metrics_(std::move(metrics)),
         exports_(std::move(exports)),
-        line_(out, terminal, config.train().steps(), config.replay().resolved_profile().name()),
+        line_(std::move(out), terminal, config.train().steps(),
+              config.replay().resolved_profile().name()),
         run_dir_(std::move(run_dir)),
         title_(std::move(title)),
         replay_(config.replay().resolved_profile().name()),

@@ -134,7 +134,6 @@ absl::Status SentencePieces::TakePiece(int32_t token) {
     user_defined_.Add(text, token);
   } else {
     min_score_ = std::min(min_score_, piece.score());
-    max_score_ = std::max(max_score_, piece.score());
   }
   if (type() == Model::Trainer::UNIGRAM) trie_.Add(text, token);
   return absl::OkStatus();

@@ -63,10 +63,8 @@ class SentencePieces {
   int32_t TokenOfByte(uint8_t byte) const { return token_of_byte_[byte]; }
   // UNIGRAM: all pieces that text can be cut into.
   const PrefixTrie& trie() const { return trie_; }
-  // Of the normal pieces. The library never takes a greatest score of 0 or less: it starts from
-  // FLT_MIN (unigram_model.cc).
+  // Of the normal pieces.
   float min_score() const { return min_score_; }
-  float max_score() const { return max_score_; }
 
   // BPE: symbols are tokens, and beyond size() the characters that are part of a piece but none
   // themselves. -1 = a character of no piece.
@@ -90,7 +88,6 @@ class SentencePieces {
   PairRanks ranks_;
   int32_t token_of_byte_[256];
   float min_score_ = std::numeric_limits<float>::max();
-  float max_score_ = std::numeric_limits<float>::min();
 };
 
 // Length of the unit that non-empty `text` begins with, at least 1.

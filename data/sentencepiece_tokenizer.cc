@@ -4,6 +4,9 @@
 // Text comes back as it was: a model that adds a space in front of a text or removes repeated ones
 // is refused.
 
+#include <algorithm>
+#include <cmath>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,6 +27,8 @@ constexpr uint64_t kModelLimitBytes = uint64_t{12} << 20;
 // A character of no piece costs this much more than the worst piece (google/sentencepiece,
 // unigram_model.cc: kUnkPenalty).
 constexpr float kUnknownPenalty = 10;
+// Where the sum of scores exceeds this, summing starts again from 0 (kScoreResetThreshold).
+constexpr float kSumLimit = 100000;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 std::string Replace(std::string_view text, std::string_view what, std::string_view by) {
@@ -111,11 +116,13 @@ class Divider {
     return {};
   }
 
-  // Viterbi 1967 over the ends of pieces.
+  // Viterbi 1967 over the ends of pieces, with the sums of version 0.2.3 of the library.
   std::string_view MostProbable(std::string_view unit, std::vector<int32_t>& tokens) {
     best_.assign(unit.size() + 1, {});
+    farthest_ = 0;
     const float unknown = pieces_.min_score() - kUnknownPenalty;
     for (size_t at = 0; at < unit.size();) {
+      if (std::abs(best_[at].score) > kSumLimit) SumFromZeroAt(at);
       const size_t character = CharacterBytes(unit.substr(at));
       bool alone = false;  // whether a piece is this character
       pieces_.trie().ForEachPrefix(unit.substr(at), [&](size_t size, int32_t token) {
@@ -143,19 +150,29 @@ class Divider {
     return {};
   }
 
-  // User-defined pieces win over any others (unigram_model.cc).
+  // Scores are logarithms of probabilities, below 0, so user-defined pieces win over any others,
+  // and long ones over short ones (GetUserDefinedScore; before version 0.2.3, -0.1 each).
   float ScoreOf(int32_t token, size_t size_bytes) const {
     const SentencePieceModel::Piece& piece = pieces_.piece(token);
     if (piece.type() != SentencePieceModel::Piece::USER_DEFINED) return piece.score();
-    return static_cast<float>(size_bytes) * pieces_.max_score() - 0.1f;
+    return static_cast<float>(0.1 * static_cast<double>(size_bytes - 1));
   }
 
-  // Of sums that are equal in FP32 the first found stays, as in version 0.2.3 of the library. Older
-  // versions compare the new sum in FP64, so nearly equal ones may end otherwise.
+  // Of sums that are equal in FP32 the first found stays. Before version 0.2.3 the library compared
+  // the new sum in FP64, so nearly equal ones may end otherwise.
   void Reach(size_t from, size_t size_bytes, int32_t token, float score) {
     Best& best = best_[from + size_bytes];
+    farthest_ = std::max(farthest_, from + size_bytes);
     if (best.size_bytes != 0 && score <= best.score) return;
     best = {score, size_bytes, token};
+  }
+
+  // Keeps sums of long lines exact enough.
+  void SumFromZeroAt(size_t at) {
+    const float sum = best_[at].score;
+    for (size_t end = at; end <= farthest_; ++end) {
+      if (best_[end].size_bytes != 0) best_[end].score -= sum;
+    }
   }
 
   // The best way to some place: its last piece.
@@ -170,6 +187,7 @@ class Divider {
   std::string marked_;
   std::vector<int32_t> symbols_;
   std::vector<Best> best_;
+  size_t farthest_ = 0;  // the last place that a piece has reached
 };
 
 class SentencePieceTokenizer : public Tokenizer {

@@ -155,11 +155,28 @@ TEST(SentencePieceTokenizer, KeepsLineEndsAndSpacesWhateverTheModelSaysOfThem) {
   }
 }
 
-// Expected values of the following four: sentencepiece 0.2.3.
+// Expected values of the following six: sentencepiece 0.2.3.
 TEST(SentencePieceTokenizer, UserDefinedPiecesAlwaysWin) {
   const auto model = ModelOf(
       kUnigram, {{"a", -1}, {"b", -1}, {"▁", -1}, {"bab", 0.5f}, {"ab", 0, Piece::USER_DEFINED}});
   EXPECT_EQ(Pieces(model, "ab b a ab\nab"), "ab|▁|b|▁|a|▁|ab|<0x0A>|ab");
+}
+
+TEST(SentencePieceTokenizer, DividesRunsIntoUserDefinedPiecesAsTheLibrary) {
+  const std::string two(2, '='), three(3, '='), seven(7, '=');
+  const auto model = ModelOf(kUnigram, {{"a", -1},
+                                        {"▁", -3},
+                                        {"=", -2},
+                                        {two.c_str(), 0, Piece::USER_DEFINED},
+                                        {three.c_str(), 0, Piece::USER_DEFINED},
+                                        {seven.c_str(), 0, Piece::USER_DEFINED}});
+  const auto of_run = [&](size_t length) { return Pieces(model, "a " + std::string(length, '=')); };
+  EXPECT_EQ(of_run(8), absl::StrJoin(std::vector<std::string>{"a", "▁", two, three, three}, "|"));
+  EXPECT_EQ(of_run(15),
+            absl::StrJoin(std::vector<std::string>{"a", "▁", two, three, seven, three}, "|"));
+  EXPECT_EQ(of_run(40), absl::StrJoin(std::vector<std::string>{"a", "▁", three, seven, seven, seven,
+                                                               two, seven, seven},
+                                      "|"));
 }
 
 TEST(SentencePieceTokenizer, OfEqualScoresTheFirstFoundStays) {
@@ -174,6 +191,20 @@ TEST(SentencePieceTokenizer, RoundsTheScoresOfALineAsTheLibrary) {
   const std::string a(10, 'a');
   EXPECT_EQ(Pieces(model, "x " + a), "x|▁|aaa|aaa|aaaa");
   EXPECT_EQ(Pieces(model, "x x " + a + "\n" + a), "x|▁|x|▁|aaaa|aaa|aaa|<0x0A>|aaa|aaa|aaaa");
+}
+
+// "a|b" is better than "ab" by less than FP32 tells apart in a large sum.
+TEST(SentencePieceTokenizer, SumsFromZeroAgainInALongLineAsTheLibrary) {
+  const auto model = ModelOf(kUnigram, {{"a", -1000}, {"b", -999.499f}, {"ab", -1999.5f}});
+  const std::vector<std::pair<const char*, int>> runs = {{"|a|b", 8}, {"|ab", 42}, {"|a|b", 8},
+                                                         {"|ab", 43}, {"|a|b", 8}, {"|ab", 11}};
+  std::string expected;
+  for (const auto& [piece, count] : runs) {
+    for (int i = 0; i < count; ++i) expected += piece;
+  }
+  std::string line;
+  for (int i = 0; i < 120; ++i) line += "ab";
+  EXPECT_EQ(Pieces(model, line), expected.substr(1));
 }
 
 TEST(SentencePieceTokenizer, FindsPiecesThatReachOverSpaces) {

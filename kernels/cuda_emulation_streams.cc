@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <iostream>
 #include <map>
 #include <random>
 #include <utility>
@@ -14,9 +13,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/check.h"
+#include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "kernels/cuda_emulation_capture.h"
 #include "kernels/cuda_emulation_late.h"
@@ -144,7 +145,7 @@ Machine::Machine() {
 void Machine::SeedIfNoneIsGiven() {
   if (std::exchange(is_seeded_, true)) return;
   random_ = std::random_device()() % 99999 + 1;
-  std::cerr << "emulated streams are late with seed " << random_ << std::endl;
+  SayOnStandardError(absl::StrCat("emulated streams are late with seed ", random_));
 }
 
 void Machine::SetLate(bool late, uint64_t seed) {

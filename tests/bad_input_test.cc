@@ -375,7 +375,7 @@ TEST_F(BadCheckpointTest, ACheckpointOfAnotherJobIsRefused) {
 
 TEST_F(BadInputTest, AFileThatCannotBeWrittenWholeIsNamed) {
   // The text takes 200 kB as tokens.
-  ExpectRefused(StartLimited({"train", job(), "--run-dir", Path("run")}, 100'000),
+  ExpectRefused(StartLimited({"train", job(), "--run-dir", Path("run")}, RLIMIT_FSIZE, 100'000),
                 {"tokens.bin", "free some space"});
   EXPECT_FALSE(fs::exists(Path("run")));
   ExpectNobodyLeft();

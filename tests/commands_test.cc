@@ -1,6 +1,9 @@
 // The commands beside `tug train`, on a run of it: status, sample, eval, and the help of all.
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/file_descriptor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/run_result.h"
@@ -103,6 +107,23 @@ TEST_F(CommandsTest, StatusShowsARunningJobAndItsNodes) {
   EXPECT_THAT(Output({"stop", Path("run")}), HasSubstr("stopping"));
   for (Process* node : nodes_) ASSERT_TRUE(node->WaitForEnd(After(kPatience)));
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
+}
+
+TEST_F(CommandsTest, AResultThatCannotBeWrittenIsAnError) {
+  for (const Texts& command : {Texts{"plan", "--params", "7.5e9"}, Texts{"plan", "--help"}}) {
+    const FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+    Process& refused = StartOn(full.get(), command);
+    ASSERT_TRUE(refused.WaitForEnd(After(kPatience)));
+    EXPECT_EQ(refused.exit_code(), 1);
+    // `tug plan | head -1`: as a shell expects.
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    close(ends[0]);
+    const FileDescriptor unread(ends[1]);
+    Process& piped = StartOn(unread.get(), command);
+    ASSERT_TRUE(piped.WaitForEnd(After(kPatience)));
+    EXPECT_EQ(piped.exit_code(), 128 + SIGPIPE);
+  }
 }
 
 TEST_F(CommandsTest, StatusShowsWhoIsMissing) {

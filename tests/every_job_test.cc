@@ -1,11 +1,18 @@
-// What machines do to processes (stop them, signal all at once, make steps faster than heartbeats),
-// for jobs of every family and sync policy. Real processes.
+// What machines, terminals and second jobs do to processes (stop them, signal all at once, read no
+// output, give little memory, make steps faster than heartbeats), for jobs of every family and sync
+// policy. Real processes.
 
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
 
+#include "base/file_descriptor.h"
+#include "coordinator/run_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/run_result.h"
@@ -17,6 +24,25 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// A pipe that takes nothing more, and is not read.
+class FullPipe {
+ public:
+  FullPipe() {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    read_end_ = FileDescriptor(ends[0]);
+    write_end_ = FileDescriptor(ends[1]);
+    const int size = fcntl(write_end(), F_SETPIPE_SZ, PIPE_BUF);
+    const std::string bytes(static_cast<size_t>(size), 'x');
+    EXPECT_EQ(write(write_end(), bytes.data(), bytes.size()), size);
+  }
+  int write_end() const { return write_end_.get(); }
+  void CloseReadEnd() { read_end_ = FileDescriptor(); }
+
+ private:
+  FileDescriptor read_end_, write_end_;
+};
 
 class EveryJobTest : public DaemonTest, public ::testing::WithParamInterface<Kind> {
  protected:
@@ -56,6 +82,57 @@ TEST_P(EveryJobTest, ACoordinatorThatStoodStillBlamesNobody) {
   ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectOrderlyEnd(train, "run");
   EXPECT_THAT(train.err(), Not(HasSubstr("was lost")));
+}
+
+// A terminal after Ctrl-S, a frozen ssh connection, a pager; and then the reader is gone.
+TEST_P(EveryJobTest, OutputThatNobodyReadsHoldsNothingUp) {
+  FullPipe pipe;
+  Process& train = StartOn(
+      pipe.write_end(),
+      TrainArguments("run", Endless() + GetParam().settings + Texts{"checkpoint.interval=5"}));
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 10));
+  ASSERT_TRUE(train.WaitUntil([&] { return NewestCheckpoint("run") >= 10; }, After(kPatience)));
+  pipe.CloseReadEnd();
+  const uint64_t checkpoint = NewestCheckpoint("run");
+  ASSERT_TRUE(train.WaitUntil([&] { return NewestCheckpoint("run") >= checkpoint + 10; },
+                              After(kPatience)));
+  ASSERT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
+  ExpectEndsWithCheckpoint(train, "run");
+}
+
+TEST_P(EveryJobTest, ASecondStartInItsFolderIsRefusedAndChangesNothing) {
+  Process& train =
+      StartTraining("run", Endless() + GetParam().settings + Texts{"checkpoint.interval=5"});
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
+  const std::string config = ReadText(Path("run") + "/" + kConfigFile);
+  ExpectErrorLine(Run({"train", job(), "--resume", Path("run")}),
+                  {"a coordinator is running in " + Path("run"), "tug status"});
+  EXPECT_EQ(ReadText(Path("run") + "/" + kConfigFile), config);
+  const uint64_t checkpoint = NewestCheckpoint("run");
+  ASSERT_TRUE(
+      train.WaitUntil([&] { return NewestCheckpoint("run") >= checkpoint + 10; }, After(kPatience)))
+      << train.err();
+  ASSERT_EQ(Run({"stop", Path("run")}).exit_code(), 0);
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  ExpectOrderlyEnd(train, "run");
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// As a batch system limits it (ulimit -v): too little for lanes to map shared memory.
+TEST_P(EveryJobTest, ALittleAddressSpaceIsEnough) {
+  const Texts train = TrainArguments("run", GetParam().settings + Texts{"train.steps=20"});
+  Process& limited = StartLimited(train, RLIMIT_AS, 1'500'000'000);
+  ASSERT_TRUE(limited.WaitForEnd(After(kPatience))) << limited.err();
+  EXPECT_EQ(limited.exit_code(), 0) << limited.err();
+}
+#endif
+
+TEST_P(EveryJobTest, NodesThatNeverBecomeMembersEndItWithTheReason) {
+  Process& limited =
+      StartLimited(TrainArguments("run", Endless() + GetParam().settings), RLIMIT_NOFILE, 16);
+  ASSERT_TRUE(limited.WaitForEnd(After(kPatience))) << limited.err();
+  ExpectErrorLine(limited, {"open files", "ulimit -n"});
 }
 
 // As systemctl stop, scancel and any kill of a control group do.

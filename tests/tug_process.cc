@@ -70,10 +70,10 @@ struct ChildFds {
   dup2(fds.in, STDIN_FILENO);
   dup2(fds.out, STDOUT_FILENO);
   dup2(fds.err, STDERR_FILENO);
-  if (options.file_size_limit_bytes.has_value()) {
-    const rlimit limit{*options.file_size_limit_bytes, *options.file_size_limit_bytes};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    signal(SIGXFSZ, SIG_IGN);  // so that write() answers EFBIG
+  signal(SIGXFSZ, SIG_IGN);  // so that write() answers EFBIG
+  for (const auto& [resource, most] : options.limits) {
+    const rlimit limit{most, most};
+    setrlimit(static_cast<__rlimit_resource>(resource), &limit);
   }
   if (chdir(options.working_dir.c_str()) != 0) _exit(126);
   execve(argv[0], argv, environment);
@@ -91,14 +91,20 @@ Process::Process(const ProcessOptions& options)
   const std::vector<char*> argv = Pointers(options.argv);
   const std::vector<std::string> environment_text = EnvironmentWith(options.test_id);
   const std::vector<char*> environment = Pointers(environment_text);
-  const ChildFds fds{open("/dev/null", O_RDONLY | O_CLOEXEC), OpenOutput(output_path_ + ".out"),
-                     OpenOutput(output_path_ + ".err")};
+  ChildFds fds;
+  fds.in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  fds.out = options.output_fd.has_value() ? *options.output_fd : OpenOutput(output_path_ + ".out");
+  fds.err = options.output_fd.has_value() ? *options.output_fd : OpenOutput(output_path_ + ".err");
   started_at_ = absl::Now();
   const pid_t parent = getpid();
   pid_ = fork();
   TUG_CHECK(pid_ >= 0) << std::strerror(errno);
   if (pid_ == 0) BecomeProgram(options, argv.data(), environment.data(), fds, parent);
-  for (const int fd : {fds.in, fds.out, fds.err}) close(fd);
+  close(fds.in);
+  if (!options.output_fd.has_value()) {
+    close(fds.out);
+    close(fds.err);
+  }
   pid_fd_ = OpenPidFd(pid_);
   TUG_CHECK(pid_fd_ >= 0) << std::strerror(errno);
 }

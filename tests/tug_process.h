@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,10 +22,12 @@ namespace tug {
 struct ProcessOptions {
   std::vector<std::string> argv;  // argv[0] is the path
   std::string working_dir;
-  std::string output_path;  // stdout goes to <output_path>.out, stderr to <output_path>.err
-  std::string test_id;      // value of TUG_TEST_ID
-  // Largest file the process may write (RLIMIT_FSIZE): writing beyond fails like a full disk.
-  std::optional<uint64_t> file_size_limit_bytes;
+  std::string output_path;       // stdout goes to <output_path>.out, stderr to <output_path>.err
+  std::optional<int> output_fd;  // instead of these; not owned
+  std::string test_id;           // value of TUG_TEST_ID
+  // Soft and hard limits of setrlimit, by resource. Beyond RLIMIT_FSIZE, writing fails like a full
+  // disk.
+  std::map<int, uint64_t> limits;
 };
 
 // A started process, leader of a group of its own. The destructor kills and reaps it; the kernel

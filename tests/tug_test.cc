@@ -142,10 +142,17 @@ Process& TugTest::StartProgram(const std::string& program, const Texts& argument
   return Start(program, std::move(options));
 }
 
-Process& TugTest::StartLimited(const Texts& arguments, uint64_t file_size_limit_bytes) {
+Process& TugTest::StartOn(int output_fd, const Texts& arguments) {
   ProcessOptions options;
   options.argv = arguments;
-  options.file_size_limit_bytes = file_size_limit_bytes;
+  options.output_fd = output_fd;
+  return Start(kTug, std::move(options));
+}
+
+Process& TugTest::StartLimited(const Texts& arguments, int resource, uint64_t limit) {
+  ProcessOptions options;
+  options.argv = arguments;
+  options.limits = {{resource, limit}};
   return Start(kTug, std::move(options));
 }
 
@@ -156,7 +163,12 @@ Process& TugTest::Run(const Texts& arguments) {
 }
 
 Process& TugTest::StartTraining(const std::string& run, const Texts& settings, const Texts& more) {
-  return Start(Texts{"train", job(), "--run-dir", Path(run)} + Set(settings) + more);
+  return Start(TrainArguments(run, settings, more));
+}
+
+Texts TugTest::TrainArguments(const std::string& run, const Texts& settings,
+                              const Texts& more) const {
+  return Texts{"train", job(), "--run-dir", Path(run)} + Set(settings) + more;
 }
 
 void TugTest::Train(const std::string& run, const Texts& settings, const Texts& more) {
@@ -226,9 +238,13 @@ bool TugTest::EndsWhenAskedAgain(Process& process, int signal) {
 }
 
 void TugTest::ExpectOrderlyEnd(const Process& process, const std::string& run) const {
-  EXPECT_EQ(process.exit_code(), 0) << process.err();
   EXPECT_THAT(process.err(), ::testing::HasSubstr("stopped:"));
   EXPECT_THAT(process.err(), ::testing::HasSubstr("--resume"));
+  ExpectEndsWithCheckpoint(process, run);
+}
+
+void TugTest::ExpectEndsWithCheckpoint(const Process& process, const std::string& run) const {
+  EXPECT_EQ(process.exit_code(), 0) << process.err();
   const absl::StatusOr<Losses> losses = ReadLosses(Path(run));
   ASSERT_TRUE(losses.ok()) << losses.status();
   EXPECT_EQ(losses->training.rbegin()->first, NewestCheckpoint(run));

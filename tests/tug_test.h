@@ -56,7 +56,9 @@ class TugTest : public ::testing::Test {
 
   // Starts `tug arguments...` in the folder. The process lives as long as the test.
   Process& Start(const Texts& arguments);
-  Process& StartLimited(const Texts& arguments, uint64_t file_size_limit_bytes);
+  Process& StartOn(int output_fd, const Texts& arguments);  // stdout and stderr; not owned
+  // RLIMIT_FSIZE and its like.
+  Process& StartLimited(const Texts& arguments, int resource, uint64_t limit);
   // The same of another program: a path in the runfiles, such as "deploy/examples/least_squares".
   Process& StartProgram(const std::string& program, const Texts& arguments);
   // Starts, and waits until it has ended or kPatience is over, which fails the test.
@@ -64,6 +66,7 @@ class TugTest : public ::testing::Test {
 
   // `tug train` of the job in run folder Path(run).
   Process& StartTraining(const std::string& run, const Texts& settings, const Texts& more = {});
+  Texts TrainArguments(const std::string& run, const Texts& settings, const Texts& more = {}) const;
   // To a good end.
   void Train(const std::string& run, const Texts& settings = {}, const Texts& more = {});
 
@@ -90,6 +93,7 @@ class TugTest : public ::testing::Test {
   // The job of Path(run) ended in order: exit code 0, every step it made is in its newest
   // checkpoint, nobody is left.
   void ExpectOrderlyEnd(const Process& process, const std::string& run) const;
+  void ExpectEndsWithCheckpoint(const Process& process, const std::string& run) const;
   // The job of Path(run) has the state of one of as many steps that nothing befell.
   void ExpectUndisturbedState(const std::string& run);
   // It continues to 20 steps more, with the bits of a run that was never ended.

@@ -1,8 +1,9 @@
-#include "cli/pipe_writer.h"
+#include "base/pipe_writer.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,24 +12,46 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/file_descriptor.h"
 
 namespace tug {
 namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Milliseconds(10);
 
-// What is writable may have less room than we write: a terminal always, a pipe when others write
-// there, too. Writing without waiting is a property of an open file, which others share.
-FileDescriptor OpenedAnew(int fd) {
-  struct stat file;
-  if (fstat(fd, &file) != 0 || (!S_ISFIFO(file.st_mode) && isatty(fd) == 0)) return {};
-  const std::string path = absl::StrCat("/proc/self/fd/", fd);
-  return FileDescriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-}
+// Writes to an open file without ever waiting. A descriptor that poll() calls writable may have
+// less room than we write: a terminal always, a pipe when others write there, too. O_NONBLOCK is a
+// property of the open file, which other processes share, so pipes and terminals are opened once
+// more, and sockets are sent to.
+class Unwaiting {
+ public:
+  explicit Unwaiting(int fd) : shared_(fd) {
+    struct stat file;
+    if (fstat(fd, &file) != 0) return;
+    socket_ = S_ISSOCK(file.st_mode);
+    if (!S_ISFIFO(file.st_mode) && isatty(fd) == 0) return;
+    const std::string path = absl::StrCat("/proc/self/fd/", fd);
+    own_ = FileDescriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  }
+
+  bool Writable() const {
+    pollfd writable{fd(), POLLOUT, 0};
+    return poll(&writable, 1, 0) > 0;
+  }
+  ssize_t Write(absl::string_view bytes) const {
+    if (socket_) return send(fd(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return write(fd(), bytes.data(), bytes.size());
+  }
+
+ private:
+  int fd() const { return own_.valid() ? own_.get() : shared_; }
+
+  const int shared_;
+  bool socket_ = false;
+  FileDescriptor own_;
+};
 
 }  // namespace
-
-PipeWriter::PipeWriter(int fd) : own_(OpenedAnew(fd)), fd_(own_.valid() ? own_.get() : fd) {}
 
 void PipeWriter::Append(absl::string_view bytes) {
   if (!broken_) waiting_.append(bytes.data(), bytes.size());
@@ -47,15 +70,15 @@ void PipeWriter::AppendLineIfRoom(absl::string_view prefix, absl::string_view li
 }
 
 void PipeWriter::Flush() {
+  if (waiting_.empty()) return;
+  const Unwaiting out(fd_);
   size_t written = 0;
-  while (written < waiting_.size()) {
-    // A pipe with room for less than PIPE_BUF is not writable.
-    pollfd writable{fd_, POLLOUT, 0};
-    if (poll(&writable, 1, 0) <= 0) break;
+  // A pipe with room for less than PIPE_BUF is not writable.
+  while (written < waiting_.size() && out.Writable()) {
     absl::string_view part = absl::string_view(waiting_).substr(written, PIPE_BUF);
     const size_t line_end = part.rfind('\n');
     if (line_end != absl::string_view::npos) part = part.substr(0, line_end + 1);
-    const ssize_t n = write(fd_, part.data(), part.size());
+    const ssize_t n = out.Write(part);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) break;
     if (n < 0) {
       broken_ = true;
