@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -12,39 +13,64 @@
 namespace tug {
 namespace {
 
+constexpr int kSignals[] = {SIGTERM, SIGHUP};
+
 // A handler is a function, and reaches nothing else.
 std::atomic<int64_t> asked_at_ns = 0;  // monotonic; 0: not asked
+std::atomic<bool> awaits_end = false;
 static_assert(std::atomic<int64_t>::is_always_lock_free);
+static_assert(std::atomic<bool>::is_always_lock_free);
 
-void Note(int) {
+void EndBy(int signal_number) {
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
+void OnPatienceOver(int) { EndBy(SIGTERM); }
+
+void Note(int signal_number) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   const int64_t now_ns = now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
   int64_t never = 0;
-  if (asked_at_ns.compare_exchange_strong(never, now_ns)) return;
+  if (asked_at_ns.compare_exchange_strong(never, now_ns)) {
+    if (awaits_end) alarm(LeaveSignal::kPatienceSeconds);
+    return;
+  }
   if (now_ns - asked_at_ns < absl::ToInt64Nanoseconds(StopWishes::kApart)) return;
-  signal(SIGTERM, SIG_DFL);
-  raise(SIGTERM);
+  EndBy(signal_number);
+}
+
+void Handle(int signal_number, void (*handler)(int)) {
+  struct sigaction action {};
+  TUG_CHECK_EQ(sigaction(signal_number, nullptr, &action), 0);
+  if (action.sa_handler == SIG_IGN) return;
+  action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;  // calls under way are not interrupted
+  TUG_CHECK_EQ(sigaction(signal_number, &action, nullptr), 0);
 }
 
 }  // namespace
 
-void LeaveSignal::Arm() {
+void LeaveSignal::Arm(Rule rule) {
   asked_at_ns = 0;
-  struct sigaction action {};
-  TUG_CHECK_EQ(sigaction(SIGTERM, nullptr, &action), 0);
-  if (action.sa_handler == SIG_IGN) return;
-  action = {};
-  action.sa_handler = Note;
-  action.sa_flags = SA_RESTART;  // calls under way are not interrupted
-  TUG_CHECK_EQ(sigaction(SIGTERM, &action, nullptr), 0);
-  armed_ = true;
+  leaves_ = rule == Rule::kLeave;
+  awaits_end = rule == Rule::kAwaitEnd;
+  Handle(SIGALRM, OnPatienceOver);
+  for (const int signal_number : kSignals) Handle(signal_number, Note);
 }
 
 LeaveSignal::~LeaveSignal() {
-  if (armed_) signal(SIGTERM, SIG_DFL);
+  alarm(0);
+  for (const int signal_number : kSignals) {
+    struct sigaction action {};
+    if (sigaction(signal_number, nullptr, &action) == 0 && action.sa_handler == Note) {
+      signal(signal_number, SIG_DFL);
+    }
+  }
 }
 
-bool LeaveSignal::asked() const { return armed_ && asked_at_ns != 0; }
+bool LeaveSignal::asked() const { return leaves_ && asked_at_ns != 0; }
 
 }  // namespace tug

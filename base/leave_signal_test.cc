@@ -1,6 +1,7 @@
 #include "base/leave_signal.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include "gtest/gtest.h"
 
@@ -9,12 +10,36 @@ namespace {
 
 TEST(LeaveSignalDeathTest, NotesTheFirstOneAndDiesOfOneThatComesASecondLater) {
   LeaveSignal leave;
-  leave.Arm();
+  leave.Arm(LeaveSignal::Rule::kLeave);
   EXPECT_FALSE(leave.asked());
-  raise(SIGTERM);
+  raise(SIGHUP);
   EXPECT_TRUE(leave.asked());
   raise(SIGTERM);  // the same wish
   EXPECT_EXIT(while (true) raise(SIGTERM), testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(LeaveSignalDeathTest, AProcessThatIsNeededGoesOnForAWhile) {
+  LeaveSignal leave;
+  leave.Arm(LeaveSignal::Rule::kAwaitEnd);
+  raise(SIGTERM);
+  EXPECT_FALSE(leave.asked());
+  const unsigned left = alarm(0);
+  EXPECT_GT(left, LeaveSignal::kPatienceSeconds / 2);
+  EXPECT_LE(left, LeaveSignal::kPatienceSeconds);
+  EXPECT_EXIT(raise(SIGALRM), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(while (true) raise(SIGHUP), testing::KilledBySignal(SIGHUP), "");
+}
+
+TEST(LeaveSignalDeathTest, WhatTheParentHasIgnoredStaysIgnored) {
+  signal(SIGHUP, SIG_IGN);
+  {
+    LeaveSignal leave;
+    leave.Arm(LeaveSignal::Rule::kLeave);
+    raise(SIGHUP);
+    EXPECT_FALSE(leave.asked());
+  }
+  raise(SIGHUP);
+  signal(SIGHUP, SIG_DFL);
 }
 
 TEST(LeaveSignalDeathTest, IsNothingBeforeItIsArmed) {

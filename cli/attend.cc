@@ -114,7 +114,7 @@ class Attendant {
     program.keys = remote_.keys;
     program.input_fd = program_input.get();
     program.output_fd = said.write_end.get();
-    program.ignores_sigterm = remote_.ignores_sigterm;
+    program.ignores_stop = remote_.ignores_stop;
     RETURN_IF_ERROR(launcher_.Start(program).status());
     output_ = std::move(said.read_end);
     if (program.keep_fd >= 0) ready_ = std::move(told.read_end);
@@ -130,7 +130,7 @@ class Attendant {
   }
 
   void ObeyOwnSignal(int signal) {
-    if (!remote_.ignores_sigterm || signal != SIGTERM) return Signal(signal);
+    if (!remote_.ignores_stop || signal != SIGTERM) return Signal(signal);
     if (!remote_.ends_in_order || ends_) return;
     Signal(SIGINT);
     asked_here_ = true;

@@ -123,7 +123,7 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
   remote.silence = silence;
   remote.detached = detached;
   remote.ends_in_order = coordinates;
-  remote.ignores_sigterm = slurm.has_value();
+  remote.ignores_stop = slurm.has_value();
   Program stand_in;
   stand_in.name = program.name;
   stand_in.log_path = attachment.log_path;
@@ -233,13 +233,16 @@ absl::Status Launch(LaunchArguments arguments) {
         "on which hosts? name a hosts file with --hosts FILE, or say --slurm in an allocation of "
         "Slurm");
   }
+  // Mistakes are found before a run folder is moved aside or a host is reached.
+  const auto load = [&] {
+    return LoadJobToStart(arguments.job.job_file, arguments.job.Overrides());
+  };
+  RETURN_IF_ERROR(load().status());
   if (arguments.slurm) {
     ASSIGN_OR_RETURN(const SlurmAllocation allocation, SlurmAllocationOf(ReadEnvironment()));
     RETURN_IF_ERROR(GoOnAfterRestart(allocation.restarts, arguments.job));
   }
-  // Mistakes are found before any host is reached.
-  ASSIGN_OR_RETURN(const JobConfig config,
-                   LoadJobToStart(arguments.job.job_file, arguments.job.Overrides()));
+  ASSIGN_OR_RETURN(const JobConfig config, load());
   Launched launched;
   ASSIGN_OR_RETURN(launched.job_text, ReadTextFile(arguments.job.job_file, kMaxJobConfigBytes));
   TemporaryFolder folder;

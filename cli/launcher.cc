@@ -51,7 +51,10 @@ void SetStreams(const Program& program) {
   StayOn(program.cores);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   signal(SIGPIPE, SIG_DFL);  // it may be ignored here
-  if (program.ignores_sigterm) signal(SIGTERM, SIG_IGN);
+  if (program.ignores_stop) {
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+  }
   SetStreams(program);
   if (program.keep_fd >= 0) fcntl(program.keep_fd, F_SETFD, 0);
   if (keys_fd >= 0) {

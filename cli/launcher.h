@@ -29,8 +29,9 @@ struct Program {
   // Text of a key file that it finds by TUG_KEYS, in memory; empty: it has our environment as it
   // is.
   std::string keys;
-  bool outlives_us = false;      // when our process is killed: it sees the end of its input
-  bool ignores_sigterm = false;  // from its start on, and with it what it starts
+  bool outlives_us = false;  // when our process is killed: it sees the end of its input
+  // SIGTERM and SIGHUP, from its start on, and with it what it starts.
+  bool ignores_stop = false;
 };
 
 // A child that ended.

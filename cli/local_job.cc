@@ -57,12 +57,7 @@ class Supervisor {
     if (!over && !run_dir_.empty()) end = StartNodes();
     if (end.ok()) end = Watch();
     KillAll();
-    if (!run_dir_.empty() && !may_live_) {
-      RemoveCoordinatorAddress(run_dir_);
-      std::error_code ignored;  // the nodes are gone: there is nothing to take up
-      std::filesystem::remove(std::filesystem::path(run_dir_) / kJournalFile, ignored);
-      if (job_.security.keys_made) RemoveKeys(run_dir_);
-    }
+    if (!run_dir_.empty() && !may_live_) TidyRunFolder();
     Wait(absl::InfinitePast());  // an interrupt that came last
     if (job_.interrupt_is_error && interrupts_.count() > 0)
       return absl::CancelledError("interrupted");
@@ -90,6 +85,7 @@ class Supervisor {
   std::vector<std::string> CoordinatorArguments() const;
   absl::Status ReadAddress(int fd);
   // Of a coordinator that was killed. OK: another one has taken the job up, or has ended, too.
+  void TidyRunFolder() const;
   absl::Status TakeUp(const Ended& coordinator);
   absl::Status StartNodes();
   absl::Status StartNode(const std::string& name);
@@ -167,6 +163,16 @@ absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
   RETURN_IF_ERROR(Start(program));
   write_end = FileDescriptor();  // so that its end is seen when the coordinator dies
   return ReadAddress(read_end.get());
+}
+
+void Supervisor::TidyRunFolder() const {
+  // A job that was resumed meanwhile owns the folder: what is in it is its.
+  const absl::StatusOr<OwnedRunFolder> owned = OwnRunFolder(run_dir_);
+  if (!owned.ok()) return;
+  RemoveCoordinatorAddress(run_dir_);
+  std::error_code ignored;  // the nodes are gone: there is nothing to take up
+  std::filesystem::remove(std::filesystem::path(run_dir_) / kJournalFile, ignored);
+  if (job_.security.keys_made) RemoveKeys(run_dir_);
 }
 
 absl::Status Supervisor::TakeUp(const Ended& coordinator) {
@@ -272,7 +278,7 @@ absl::Status Supervisor::StartNodes() {
       Program program;
       program.name = absl::StrCat(kind, "-", i);
       program.argv = {job_.executable, kind, "--coordinator", address_};
-      program.ignores_sigterm = !job_.nodes_may_leave;
+      program.ignores_stop = !job_.nodes_may_leave;
       const NetworkHost host = listens ? HostOfServer(i) : HostOfWorker(i);
       program.host = host.name;
       if (listens && !job_.hosts.empty()) {

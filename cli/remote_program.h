@@ -41,7 +41,7 @@ struct RemoteProgram {
   bool ends_in_order = false;           // by SIGINT; the others end when it does
   // Slurm sends SIGTERM to every process of a job at once, and who would end in order without the
   // others does harm: the program ignores it, and who attends obeys it for one that ends in order.
-  bool ignores_sigterm = false;
+  bool ignores_stop = false;
 };
 
 // How often `tug attach` says that it lives: several times in a silence.

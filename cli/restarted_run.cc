@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/standard_error.h"
+#include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
+#include "coordinator/run_folder.h"
 
 namespace tug {
 namespace {
@@ -40,6 +42,7 @@ absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
     return absl::OkStatus();
   }
   if (!absl::IsNotFound(newest.status())) return newest.status();
+  ASSIGN_OR_RETURN(const OwnedRunFolder owned, OwnRunFolder(run));  // nobody runs in it
   const fs::path aside = Aside(run, restarts);
   fs::rename(run, aside, error);
   if (error) return FileError(error.value(), "move aside", run);

@@ -12,7 +12,7 @@ namespace tug {
 // its time was over: it goes on in the run folder that --run-dir names, from its newest checkpoint,
 // as with --resume. What a run without a checkpoint has left is moved aside. Says on stderr what is
 // done; does nothing at a first start, or without --run-dir. Errors: those of FindCheckpoint (a
-// damaged checkpoint), of the file system.
+// damaged checkpoint), those of OwnRunFolder (a coordinator is running in it), of the file system.
 absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job);
 
 }  // namespace tug

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/run_folder.h"
 #include "gtest/gtest.h"
 
 namespace tug {
@@ -41,6 +42,16 @@ TEST_F(RestartedRun, MovesARunWithoutACheckpointAside) {
     EXPECT_TRUE(fs::exists(aside + "/logs"));
     fs::remove_all(aside);
   }
+}
+
+TEST_F(RestartedRun, LeavesARunAloneThatHasAnOwner) {
+  fs::create_directories(run_ + "/logs");
+  const absl::StatusOr<OwnedRunFolder> owned = OwnRunFolder(run_);
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  JobArguments job;
+  job.run_dir = run_;
+  EXPECT_TRUE(absl::IsFailedPrecondition(GoOnAfterRestart(1, job)));
+  EXPECT_TRUE(fs::exists(run_ + "/logs"));
 }
 
 TEST_F(RestartedRun, LeavesAnEmptyFolderAlone) {

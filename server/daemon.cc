@@ -196,8 +196,10 @@ absl::Status RunServer(const ServerOptions& options) {
     lanes.push_back(std::move(lane));
   }
   ASSIGN_OR_RETURN(registered, client->Register(request));
-  const bool may_leave = options.leave != nullptr && GoesOnWithoutANode(job.config);
-  if (may_leave) options.leave->Arm();
+  if (options.leave != nullptr) {
+    options.leave->Arm(GoesOnWithoutANode(job.config) ? LeaveSignal::Rule::kLeave
+                                                      : LeaveSignal::Rule::kAwaitEnd);
+  }
 
   PeakMemory memory;
   uint64_t predicted_bytes = 0;
@@ -258,7 +260,7 @@ absl::Status RunServer(const ServerOptions& options) {
   };
   callbacks.failure = [&] { return placed.ok() ? FirstFailure(ReportsOf(lanes)) : placed; };
   callbacks.trace = [&] { return trace.has_value() ? &*trace : nullptr; };
-  if (may_leave) callbacks.leaving = [&] { return options.leave->asked(); };
+  if (options.leave != nullptr) callbacks.leaving = [&] { return options.leave->asked(); };
   return BeatUntilEnd(*client, registered, callbacks);
 }
 

@@ -15,8 +15,7 @@ struct ServerOptions {
   std::string listen_host = "127.0.0.1";
   bool spare = false;  // stands by until another server is lost
   JobKeys keys;        // of the job
-  // Armed once the job is known to go on without this server; outlives the call. Null: it never
-  // leaves.
+  // Armed once the job is known; outlives the call. Null: signals end the process.
   LeaveSignal* leave = nullptr;
 };
 

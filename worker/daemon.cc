@@ -85,8 +85,10 @@ absl::Status RunWorker(const WorkerOptions& options) {
   if (!joined.has_value()) return absl::OkStatus();
   const RegisterReply& registered = *joined;
   SetLogProcess("worker", registered.node_id());
-  const bool may_leave = options.leave != nullptr && GoesOnWithoutANode(registered.config());
-  if (may_leave) options.leave->Arm();
+  if (options.leave != nullptr) {
+    options.leave->Arm(GoesOnWithoutANode(registered.config()) ? LeaveSignal::Rule::kLeave
+                                                               : LeaveSignal::Rule::kAwaitEnd);
+  }
 
   const std::string data_folder =
       options.cache_dir.empty() ? registered.run_dir() + "/data" : options.cache_dir;
@@ -133,7 +135,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
   };
   callbacks.failure = [&] { return training->failure(); };
   callbacks.trace = [&] { return training->trace(); };
-  if (may_leave) callbacks.leaving = [&] { return options.leave->asked(); };
+  if (options.leave != nullptr) callbacks.leaving = [&] { return options.leave->asked(); };
   return BeatUntilEnd(*client, registered, callbacks);
 }
 

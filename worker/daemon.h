@@ -31,8 +31,7 @@ struct WorkerOptions {
   // How many workers whoever started it has started; a job of another number is an error. 0: not
   // told.
   uint32_t workers_started = 0;
-  // Armed once the job is known to go on without this worker; outlives the call. Null: it never
-  // leaves.
+  // Armed once the job is known; outlives the call. Null: signals end the process.
   LeaveSignal* leave = nullptr;
   // The address of this host at which it answers for metrics, where the job says so: that by which
   // the coordinator reaches it. Numeric.
