@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +21,32 @@ namespace tug {
 namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Milliseconds(10);
+
+// While one lives, a write of this thread to a pipe that nobody reads is an error and no SIGPIPE,
+// also in a program that has not ignored that signal.
+class NoBrokenPipeSignal {
+ public:
+  NoBrokenPipeSignal() {
+    sigemptyset(&broken_pipe_);
+    sigaddset(&broken_pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken_pipe_, &mask_before_);
+    sigset_t pending;
+    sigpending(&pending);
+    pending_before_ = sigismember(&pending, SIGPIPE) == 1;
+  }
+  ~NoBrokenPipeSignal() {
+    const timespec now{};
+    if (!pending_before_) sigtimedwait(&broken_pipe_, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+  NoBrokenPipeSignal(const NoBrokenPipeSignal&) = delete;
+  NoBrokenPipeSignal& operator=(const NoBrokenPipeSignal&) = delete;
+
+ private:
+  sigset_t broken_pipe_;
+  sigset_t mask_before_;
+  bool pending_before_ = false;
+};
 
 // Writes to an open file without ever waiting. A descriptor that poll() calls writable may have
 // less room than we write: a terminal always, a pipe when others write there, too. O_NONBLOCK is a
@@ -71,6 +100,7 @@ void PipeWriter::AppendLineIfRoom(absl::string_view prefix, absl::string_view li
 
 void PipeWriter::Flush() {
   if (waiting_.empty()) return;
+  const NoBrokenPipeSignal no_signal;
   const Unwaiting out(fd_);
   size_t written = 0;
   // A pipe with room for less than PIPE_BUF is not writable.

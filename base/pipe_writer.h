@@ -11,7 +11,7 @@ namespace tug {
 
 // Bytes on their way into a pipe, a terminal or a socket whose reader may be slow, stopped or gone.
 // The writer never waits for the reader, and other processes that write there are not disturbed.
-// REQUIRES: SIGPIPE is blocked or ignored. Not thread-safe.
+// Not thread-safe.
 class PipeWriter {
  public:
   // `fd` is not owned. Whatever it is at the time of a Flush is written to.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <termios.h>
@@ -36,11 +35,6 @@ std::string ReadWhatIsThere(int fd) {
   return std::string(bytes, static_cast<size_t>(got > 0 ? got : 0));
 }
 
-class PipeWriterTest : public ::testing::Test {
- protected:
-  PipeWriterTest() { signal(SIGPIPE, SIG_IGN); }
-};
-
 // Without anybody reading; once somebody does, all of it comes.
 void ExpectTakesAll(int write_end, int read_end) {
   PipeWriter writer(write_end);
@@ -60,12 +54,12 @@ void ExpectTakesAll(int write_end, int read_end) {
   EXPECT_TRUE(writer.empty());
 }
 
-TEST_F(PipeWriterTest, NeverWaitsForItsReader) {
+TEST(PipeWriter, NeverWaitsForItsReader) {
   const Pipe pipe = NewPipe();
   ExpectTakesAll(pipe.write_end.get(), pipe.read_end.get());
 }
 
-TEST_F(PipeWriterTest, NeverWaitsForATerminal) {
+TEST(PipeWriter, NeverWaitsForATerminal) {
   const FileDescriptor screen(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   ASSERT_TRUE(screen.valid());
   ASSERT_EQ(grantpt(screen.get()), 0);
@@ -80,7 +74,7 @@ TEST_F(PipeWriterTest, NeverWaitsForATerminal) {
   EXPECT_EQ(fcntl(terminal.get(), F_GETFL) & O_NONBLOCK, 0) << "others write there, too";
 }
 
-TEST_F(PipeWriterTest, NeverWaitsForASocket) {
+TEST(PipeWriter, NeverWaitsForASocket) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const FileDescriptor write_end(ends[0]), read_end(ends[1]);
@@ -88,7 +82,7 @@ TEST_F(PipeWriterTest, NeverWaitsForASocket) {
   EXPECT_EQ(fcntl(write_end.get(), F_GETFL) & O_NONBLOCK, 0) << "others write there, too";
 }
 
-TEST_F(PipeWriterTest, CountsTheLinesThatAreLeftOut) {
+TEST(PipeWriter, CountsTheLinesThatAreLeftOut) {
   const Pipe pipe = NewPipe();
   PipeWriter writer(pipe.write_end.get());
   writer.Append(std::string(PipeWriter::kMostBytes, 'x') + "\n");
@@ -104,7 +98,7 @@ TEST_F(PipeWriterTest, CountsTheLinesThatAreLeftOut) {
   EXPECT_EQ(ReadWhatIsThere(pipe.read_end.get()), "p 2 lines are left out\np c\np d\n");
 }
 
-TEST_F(PipeWriterTest, ForgetsWhatNobodyReads) {
+TEST(PipeWriter, ForgetsWhatNobodyReads) {
   Pipe pipe = NewPipe();
   PipeWriter writer(pipe.write_end.get());
   pipe.read_end = FileDescriptor();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -197,7 +198,12 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
   }
   Waiting message;
   std::memcpy(message.header.data(), header.data(), header.size());
-  ASSIGN_OR_RETURN(message.place, PlaceOf(payload));
+  const absl::StatusOr<ShmPlace> place = PlaceOf(payload);
+  if (!place.ok()) {
+    SayThatMemoryIsShort(place.status());
+    return place.status();
+  }
+  message.place = *place;
   message.payload = std::move(payload);
   if (!waiting_.empty() || !TryPush(message)) {
     waiting_.push_back(std::move(message));
@@ -205,6 +211,16 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
   }
   RingIfAsleep();
   return absl::OkStatus();
+}
+
+// The sender tries again, since buffers come back from peers. If none does, it tries for ever.
+void ShmConnection::SayThatMemoryIsShort(const absl::Status& status) {
+  if (std::exchange(said_that_memory_is_short_, true)) return;
+  LogWarning(
+      absl::StrCat("a message to ", peer_.has_value() ? PeerName(*peer_) : "a peer",
+                   " waits for memory: ", status.message(),
+                   "; if the job stands still, give it more address space (ulimit -v) or set "
+                   "comm.shared_memory to false"));
 }
 
 bool ShmConnection::TryPush(Waiting& message) {

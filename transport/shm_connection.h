@@ -127,6 +127,7 @@ class ShmConnection {
   absl::Status ShareRegionsUpTo(uint32_t region);
   absl::StatusOr<ShmPlace> PlaceOf(Lease& payload);
   bool TryPush(Waiting& message);
+  void SayThatMemoryIsShort(const absl::Status& status);
   void RingIfAsleep();
 
   const FileDescriptor socket_;
@@ -135,6 +136,7 @@ class ShmConnection {
   const int own_doorbell_;
   const ShmCredentials& credentials_;
   absl::Status failure_;
+  bool said_that_memory_is_short_ = false;
   const std::shared_ptr<SharedArena> arena_;
   std::shared_ptr<SharedRegion> queue_;  // until our hello
   ShmSender outbox_;
