@@ -11,10 +11,12 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_split.h"
 #include "base/file_descriptor.h"
 #include "coordinator/run_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tests/run_result.h"
 #include "tests/tug_test.h"
 
@@ -82,6 +84,19 @@ TEST_P(EveryJobTest, ACoordinatorThatStoodStillBlamesNobody) {
   ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   ExpectOrderlyEnd(train, "run");
   EXPECT_THAT(train.err(), Not(HasSubstr("was lost")));
+}
+
+// Otherwise the next file that a process opens would be its standard error.
+TEST_P(EveryJobTest, ClosedStreamsSpoilNoFile) {
+  Process& train = StartProgram(
+      "/bin/sh", Texts{"-c", "exec \"$0\" \"$@\" <&- >&- 2>&-", fs::absolute(kTug).string()} +
+                     TrainArguments("run", GetParam().settings + Texts{"train.steps=10"}));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
+  EXPECT_EQ(train.exit_code(), 0);
+  for (const std::string_view line :
+       absl::StrSplit(ReadText(Path("run/metrics.jsonl")), '\n', absl::SkipEmpty())) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
 }
 
 // A terminal after Ctrl-S, a frozen ssh connection, a pager; and then the reader is gone.

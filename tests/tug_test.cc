@@ -23,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kTug[] = "cli/tug";
 constexpr uint64_t kTextSeed = 1865;
 constexpr size_t kTextBytes = 200'000;
 constexpr size_t kLinesBytes = 20'000;

@@ -27,6 +27,8 @@ Texts operator+(Texts a, const Texts& b);
 // --set a=1 --set b=2
 Texts Set(const Texts& assignments);
 
+inline constexpr char kTug[] = "cli/tug";  // in the runfiles
+
 // Of a parameterised test: a name, and what the job has set.
 struct Kind {
   const char* name;
