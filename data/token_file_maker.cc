@@ -24,6 +24,7 @@
 #include "base/status_macros.h"
 #include "data/gpt2_files.h"
 #include "data/line_text.h"
+#include "data/sentencepiece_files.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
 #include "data/token_lines.h"
@@ -54,8 +55,9 @@ const std::string& KnownTo(const DataConfig& config) {
 // The files that are read of data.tokenizer_path.
 std::vector<std::string> TokenizerFiles(const DataConfig& config) {
   const std::string& path = config.tokenizer_path();
-  if (config.tokenizer() != DataConfig::GPT2_BPE) return {path};
-  return Gpt2FilesIn(path);
+  if (config.tokenizer() == DataConfig::GPT2_BPE) return Gpt2FilesIn(path);
+  if (config.tokenizer() == DataConfig::SENTENCEPIECE) return SentencePieceFilesOf(path);
+  return {path};
 }
 
 // Of what a tokenizer's files are (names, sizes, times of modification) or how it is trained.

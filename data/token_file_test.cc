@@ -263,6 +263,24 @@ TEST_F(TokenFileTest, SentencePieceSettingsMakeAnotherFile) {
   EXPECT_FALSE(PrepareTokenFile(config, out_)->reused);
 }
 
+TEST_F(TokenFileTest, FilesBesideASentencePieceModelCountUntilItIsResolved) {
+  DataConfig config;
+  config.set_path(WriteText("text", "the server and the worker\n"));
+  config.set_tokenizer(DataConfig::SENTENCEPIECE);
+  config.set_tokenizer_path(folder_ + "/sp/m.model");
+  fs::create_directories(folder_ + "/sp");
+  fs::copy("data/testdata/sentencepiece/bpe.model", config.tokenizer_path());
+  const auto first = PrepareTokenFile(config, out_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(PrepareTokenFile(config, out_)->reused);
+  WriteText("sp/added_tokens.json", R"({"<pad>": 1000000})");
+  EXPECT_THAT(std::string(PrepareTokenFile(config, out_).status().message()),
+              AllOf(HasSubstr("sp/added_tokens.json"), HasSubstr("<pad>")));
+  DataConfig resolved = config;
+  first->Resolve(resolved);
+  EXPECT_TRUE(PrepareTokenFile(resolved, out_).ok()) << "a job that goes on reads no files";
+}
+
 TEST_F(TokenFileTest, ErrorsNameTheFileAndTheRemedy) {
   EXPECT_THAT(ErrorOf(folder_ + "/missing", DataConfig::BYTE),
               AllOf(HasSubstr("data.path"), HasSubstr("/missing"), HasSubstr("check the path")));
