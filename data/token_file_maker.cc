@@ -37,8 +37,10 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 
 constexpr uint64_t kTokensAlignBytes = 64;
 
-// Of how bytes of files become text and lines; a token file made by other rules is made again.
-constexpr uint64_t kTextRules = 2;
+// Raise it with any change of the tokens of some file: how its bytes become text and lines, how any
+// tokenizer divides them, which files of a tokenizer are read or refused. Token files of earlier
+// releases, in a run or a --cache-dir, are then made anew.
+constexpr uint64_t kTextRules = 3;
 
 uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm form) {
   const uint64_t parts[] = {text.Key(), static_cast<uint64_t>(config.tokenizer()),

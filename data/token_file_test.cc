@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <filesystem>
 #include <fstream>
@@ -193,6 +194,24 @@ TEST_F(TokenFileTest, IsReusedUntilTextTokenizerOrFileChange) {
   file.close();
   EXPECT_FALSE(Prepare(path, DataConfig::CHARACTER)->reused);
   EXPECT_EQ(DecodeAll(), "some text");
+}
+
+// Earlier releases made other tokens of some texts, by rules below 3.
+TEST_F(TokenFileTest, IsNotTakenForOneOfAnEarlierReleasesRules) {
+  const std::string path = WriteText("text", "some text");
+  ASSERT_TRUE(Prepare(path, DataConfig::BYTE).ok());
+  const auto file = TokenFile::Open(out_);
+  const auto source = TextSource::Open(path);
+  ASSERT_TRUE(file.ok() && source.ok());
+  const auto key_by_rules = [&](uint64_t rules) {
+    const uint64_t parts[] = {source->Key(), DataConfig::BYTE,
+                              static_cast<uint64_t>(TextForm::kRunning), kTokenFileVersion, rules};
+    return XXH3_64bits(parts, sizeof(parts));
+  };
+  uint64_t rules = 0;
+  while (rules < 1000 && key_by_rules(rules) != file->source_key()) ++rules;
+  EXPECT_GE(rules, 3u);
+  EXPECT_LT(rules, 1000u) << "the key is made otherwise: this test must follow";
 }
 
 TEST_F(TokenFileTest, HoldsWhatTheTokenizerKnowsAndIsMadeAgainWhenItsFilesChange) {
