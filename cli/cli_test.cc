@@ -332,5 +332,17 @@ TEST_F(CliTest, SaysWhenAnAddressCannotBeListenedOn) {
   ExpectError("server --coordinator 127.0.0.1:1 --listen 0.0.0.0", 1, "cannot be told to workers");
 }
 
+// Its keys are an error, which ends it before it looks for the coordinator.
+TEST_F(CliTest, AServerWarnsOfAnAddressThatOnlyItsHostReaches) {
+  const std::string server =
+      "TUG_KEYS=/nonexistent " + binary_ + " server --coordinator 127.0.0.1:1 --listen ";
+  const std::string warning = "on this host, so nodes on other hosts cannot reach this server";
+  EXPECT_THAT(Shell(server + "127.0.1.1").output,
+              AllOf(HasSubstr("tug: warning: 127.0.1.1 leads to 127.0.1.1 " + warning),
+                    HasSubstr("tug: error: ")));
+  EXPECT_THAT(Shell(server + "localhost").output,
+              AllOf(HasSubstr("tug: error: "), Not(HasSubstr("warning"))));
+}
+
 }  // namespace
 }  // namespace tug
