@@ -320,7 +320,7 @@ TEST_F(CliTest, NamesAWorkingDirectoryThatWasDeleted) {
 }
 
 TEST_F(CliTest, TheHelpTellsAStoppedJobFromOneThatIsDone) {
-  for (const char* command : {"train", "launch"}) {
+  for (const char* command : {"train", "launch", "coordinator"}) {
     const Outcome outcome = Tug(std::string(command) + " --help");
     EXPECT_THAT(outcome.output, HasSubstr("\"done:\"")) << command;
     EXPECT_THAT(outcome.output, HasSubstr("\"stopped:\"")) << command;

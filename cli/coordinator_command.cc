@@ -199,9 +199,9 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
   command->add_flag("--across-hosts", arguments->across_hosts, "Nodes are on other hosts too")
       ->group("");  // for `tug launch`
   command->footer(
+      std::string(kHowJobsEnd) +
       "Servers and workers need only --coordinator HOST:PORT; all hosts must see the run folder "
-      "under the same "
-      "path.\n"
+      "under the same path.\n"
       "Example, on three hosts that have the same job.keys (tug keys job.keys):\n"
       "  a$ tug coordinator job.textproto --set security.mode=TOKEN --keys job.keys --listen "
       "10.0.0.1:7070\n"
