@@ -7,32 +7,61 @@
 namespace tug {
 namespace {
 
-constexpr std::string_view kUtf16Marks[] = {"\xFF\xFE", "\xFE\xFF"};
-constexpr std::string_view kUtf32BigEndianMark("\0\0\xFE\xFF", 4);
+// Encodings as iconv names them, by their marks: those of UTF-32 before those of UTF-16, with one
+// of which one of them begins.
+struct MarkedEncoding {
+  std::string_view mark;
+  const char* name;
+};
+constexpr MarkedEncoding kMarkedEncodings[] = {{std::string_view("\xFF\xFE\0\0", 4), "UTF-32"},
+                                               {std::string_view("\0\0\xFE\xFF", 4), "UTF-32"},
+                                               {"\xFF\xFE", "UTF-16"},
+                                               {"\xFE\xFF", "UTF-16"}};
+
+// Whether all of `front`, at least two characters of four bytes, are code points other than NUL.
+// UTF-8 text is not: it has no zeros, and the first byte of a code point is 0.
+bool IsUtf32(std::string_view front, bool big_endian) {
+  constexpr size_t kWidth = 4;
+  constexpr uint32_t kLastCodePoint = 0x10FFFF;
+  if (front.size() < 2 * kWidth) return false;
+  for (size_t at = 0; at + kWidth <= front.size(); at += kWidth) {
+    uint32_t point = 0;
+    for (size_t i = 0; i < kWidth; ++i) {
+      point = point << 8 | static_cast<uint8_t>(front[at + (big_endian ? i : kWidth - 1 - i)]);
+    }
+    if (point == 0 || point > kLastCodePoint) return false;
+  }
+  return true;
+}
 
 // Text in Latin letters as UTF-16 without a mark: at least half of its characters are below U+0100,
-// so their other byte is zero. UTF-8 text has no zeros.
-bool HasZerosOfWideCharacters(std::string_view front) {
+// so their other byte is zero, and no byte of the other kind is. UTF-8 text has no zeros.
+const char* Utf16OfLatinLetters(std::string_view front) {
   size_t zeros[2] = {};  // at even and odd places
   for (size_t i = 0; i < front.size(); ++i) zeros[i % 2] += front[i] == '\0' ? 1 : 0;
   const size_t half = front.size() / 4;
-  return half > 0 && ((zeros[0] >= half && zeros[1] == 0) || (zeros[1] >= half && zeros[0] == 0));
+  if (half == 0) return nullptr;
+  if (zeros[0] >= half && zeros[1] == 0) return "UTF-16BE";
+  return zeros[1] >= half && zeros[0] == 0 ? "UTF-16LE" : nullptr;
 }
 
-bool IsWide(std::string_view front) {
-  for (const std::string_view mark : kUtf16Marks) {
-    if (front.starts_with(mark)) return true;
+// Null: none that is known by its front.
+const char* WideEncodingOf(std::string_view front) {
+  for (const MarkedEncoding& encoding : kMarkedEncodings) {
+    if (front.starts_with(encoding.mark)) return encoding.name;
   }
-  return front.starts_with(kUtf32BigEndianMark) || HasZerosOfWideCharacters(front);
+  if (IsUtf32(front, /*big_endian=*/false)) return "UTF-32LE";
+  if (IsUtf32(front, /*big_endian=*/true)) return "UTF-32BE";
+  return Utf16OfLatinLetters(front);
 }
 
 }  // namespace
 
 absl::StatusOr<size_t> TextStart(std::string_view front, const std::string& path) {
-  if (IsWide(front)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, " is UTF-16 or UTF-32, and text is UTF-8: convert it with `iconv -f UTF-16 -t UTF-8`",
-        ", or save it as UTF-8"));
+  if (const char* encoding = WideEncodingOf(front)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is ", encoding, ", and text is UTF-8: convert it with `iconv -f ",
+                     encoding, " -t UTF-8`, or save it as UTF-8"));
   }
   return front.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
 }

@@ -21,7 +21,11 @@ inline constexpr size_t kTextFrontBytes = 4096;
 
 // Returns the offset at which the text of a file begins: 0, or the end of a byte order mark.
 // `front`: the first kTextFrontBytes bytes of the file, or all of a shorter one. Pure. Errors:
-// INVALID_ARGUMENT, naming `path` and the remedy, for UTF-16 and UTF-32, also without a mark.
+// INVALID_ARGUMENT, naming `path` and the remedy, for UTF-16 and UTF-32, which are told by:
+//   a mark;
+//   UTF-32 without one: every character is a code point but NUL, and there are two at least;
+//   UTF-16 without one, in Latin letters only: at least half of the characters are below U+0100,
+//   and no character's low byte is 0. Other scripts have no zeros to tell them by, and pass.
 absl::StatusOr<size_t> TextStart(std::string_view front, const std::string& path);
 
 // The text of a whole file. Errors: those of ReadWholeFile and TextStart.

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -39,18 +40,38 @@ TEST(TextFile, AByteOrderMarkIsNoPartOfTheText) {
 
 TEST(TextFile, WideCharactersAreRefusedWithTheRemedy) {
   const std::string text = "pos\tgood\n";
-  for (const std::string& bytes :
-       {"\xFF\xFE" + Wide(text, 2, false), "\xFE\xFF" + Wide(text, 2, true), Wide(text, 2, false),
-        Wide(text, 2, true), std::string("\xFF\xFE\0\0", 4) + Wide(text, 4, false),
-        std::string("\0\0\xFE\xFF", 4) + Wide(text, 4, true)}) {
+  const std::pair<std::string, std::string> encoded[] = {
+      {"\xFF\xFE" + Wide(text, 2, false), "UTF-16"},
+      {"\xFE\xFF" + Wide(text, 2, true), "UTF-16"},
+      {Wide(text, 2, false), "UTF-16LE"},
+      {Wide(text, 2, true), "UTF-16BE"},
+      {std::string("\xFF\xFE\0\0", 4) + Wide(text, 4, false), "UTF-32"},
+      {std::string("\0\0\xFE\xFF", 4) + Wide(text, 4, true), "UTF-32"},
+      {Wide(text, 4, false), "UTF-32LE"},
+      {Wide(text, 4, true), "UTF-32BE"}};
+  for (const auto& [bytes, name] : encoded) {
     EXPECT_THAT(std::string(TextOf(bytes).status().message()),
-                AllOf(HasSubstr("text_file_test.txt is UTF-16"), HasSubstr("iconv")));
+                AllOf(HasSubstr("text_file_test.txt is " + name + ","),
+                      HasSubstr("`iconv -f " + name + " -t UTF-8`")));
   }
 }
 
+// U+65E5, U+672C, U+1F600, U+000A.
+TEST(TextFile, Utf32WithoutAMarkIsRefusedInAnyScript) {
+  EXPECT_THAT(std::string(TextOf(std::string("\xE5\x65\0\0\x2C\x67\0\0\0\xF6\x01\0\n\0\0\0", 16))
+                              .status()
+                              .message()),
+              HasSubstr("is UTF-32LE"));
+  EXPECT_THAT(std::string(TextOf(std::string("\0\0\x65\xE5\0\0\x67\x2C\0\x01\xF6\0\0\0\0\n", 16))
+                              .status()
+                              .message()),
+              HasSubstr("is UTF-32BE"));
+}
+
 TEST(TextFile, ZerosInOtherPlacesAreBytes) {
-  for (const std::string& bytes : {std::string("a\0b", 3), std::string("some text\0\0and more", 19),
-                                   std::string("\0", 1), std::string(16, '\0')}) {
+  for (const std::string& bytes :
+       {std::string("a\0b", 3), std::string("some text\0\0and more", 19), std::string("\0", 1),
+        std::string(16, '\0'), std::string("a\0\0\0", 4), std::string("a\0\0\0bcd\0", 8)}) {
     EXPECT_EQ(*TextOf(bytes), bytes);
   }
 }

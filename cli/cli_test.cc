@@ -320,7 +320,7 @@ TEST_F(CliTest, NamesAWorkingDirectoryThatWasDeleted) {
 }
 
 TEST_F(CliTest, TheHelpTellsAStoppedJobFromOneThatIsDone) {
-  for (const char* command : {"train", "launch"}) {
+  for (const char* command : {"train", "launch", "coordinator"}) {
     const Outcome outcome = Tug(std::string(command) + " --help");
     EXPECT_THAT(outcome.output, HasSubstr("\"done:\"")) << command;
     EXPECT_THAT(outcome.output, HasSubstr("\"stopped:\"")) << command;
@@ -330,6 +330,18 @@ TEST_F(CliTest, TheHelpTellsAStoppedJobFromOneThatIsDone) {
 TEST_F(CliTest, SaysWhenAnAddressCannotBeListenedOn) {
   ExpectError("coordinator job.textproto --listen nonsense", 1, "HOST:PORT");
   ExpectError("server --coordinator 127.0.0.1:1 --listen 0.0.0.0", 1, "cannot be told to workers");
+}
+
+// Its keys are an error, which ends it before it looks for the coordinator.
+TEST_F(CliTest, AServerWarnsOfAnAddressThatOnlyItsHostReaches) {
+  const std::string server =
+      "TUG_KEYS=/nonexistent " + binary_ + " server --coordinator 127.0.0.1:1 --listen ";
+  const std::string warning = "on this host, so nodes on other hosts cannot reach this server";
+  EXPECT_THAT(Shell(server + "127.0.1.1").output,
+              AllOf(HasSubstr("tug: warning: 127.0.1.1 leads to 127.0.1.1 " + warning),
+                    HasSubstr("tug: error: ")));
+  EXPECT_THAT(Shell(server + "localhost").output,
+              AllOf(HasSubstr("tug: error: "), Not(HasSubstr("warning"))));
 }
 
 }  // namespace

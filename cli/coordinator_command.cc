@@ -10,7 +10,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/cpu_affinity.h"
-#include "base/host_name.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/text_file.h"
@@ -73,21 +72,17 @@ absl::StatusOr<std::vector<double>> Predict(const JobConfig& job,
 // What neither --listen nor the environment says: nobody but this machine.
 constexpr char kDefaultListen[] = "127.0.0.1:7070";
 
-// Warns that nodes on other hosts cannot reach `host`, the address that the coordinator announces;
-// empty: it is no name of a loopback address.
-std::string LoopbackWarning(const std::string& host) {
-  const std::string loopback = LoopbackOfName(host);
-  if (loopback.empty()) return "";
-  return absl::StrCat("warning: ", host, " leads to ", loopback,
-                      " on this host, so nodes on other hosts cannot reach the coordinator: give "
-                      "--listen the address of an interface, or --interface its name");
+// What to say of `host`, which the coordinator announces as it was given; may be empty.
+std::string WarningOf(const std::string& host) {
+  const std::string warning = LoopbackWarning(host, "the coordinator");
+  return warning.empty() ? "" : absl::StrCat("warning: ", warning);
 }
 
-// Sets `warning` to LoopbackWarning of the address, where that is announced as it was given.
+// Sets `warning` to WarningOf the address, where that is announced as it was given.
 absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command, std::string& warning) {
   if (!command.listen.empty()) {
     ASSIGN_OR_RETURN(HostPort listen, ParseHostPort(command.listen));
-    warning = LoopbackWarning(listen.host);
+    warning = WarningOf(listen.host);
     return listen;
   }
   ASSIGN_OR_RETURN(const std::string told, CoordinatorAddressOf(ReadEnvironment()));
@@ -95,7 +90,7 @@ absl::StatusOr<HostPort> ListenAddress(const CoordinatorCommand& command, std::s
   if (!command.interfaces.empty()) {
     ASSIGN_OR_RETURN(address.host, AddressOfInterface(command.interfaces));
   } else {
-    warning = LoopbackWarning(address.host);
+    warning = WarningOf(address.host);
     ASSIGN_OR_RETURN(address.host, Ipv4AddressOf(address.host));
   }
   return address;
@@ -204,9 +199,9 @@ void AddCoordinatorCommand(CLI::App& app, Command& chosen) {
   command->add_flag("--across-hosts", arguments->across_hosts, "Nodes are on other hosts too")
       ->group("");  // for `tug launch`
   command->footer(
+      std::string(kHowJobsEnd) +
       "Servers and workers need only --coordinator HOST:PORT; all hosts must see the run folder "
-      "under the same "
-      "path.\n"
+      "under the same path.\n"
       "Example, on three hosts that have the same job.keys (tug keys job.keys):\n"
       "  a$ tug coordinator job.textproto --set security.mode=TOKEN --keys job.keys --listen "
       "10.0.0.1:7070\n"

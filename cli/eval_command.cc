@@ -146,8 +146,7 @@ absl::Status Eval(const EvalCommand& command) {
 void AddEvalCommand(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<EvalCommand>();
   CLI::App* command = app.add_subcommand(
-      "eval",
-      "Measures loss and accuracy of a checkpoint on the whole validation split, or on a text");
+      "eval", "Measures loss and accuracy of a checkpoint on the validation split, or on a text");
   command
       ->add_option("--from", arguments->from,
                    "Run folder (its newest checkpoint), RUN/best, or folder of a checkpoint")
@@ -162,6 +161,8 @@ void AddEvalCommand(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->footer(
+      "The validation split is scored as the last evaluation of the job: running text in whole "
+      "windows of model.context tokens, without what is left at its end.\n"
       "Examples:\n  tug eval --from runs/job-1\n  tug eval --from runs/job-1 --data other.txt");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Eval(*arguments); }; });
 }

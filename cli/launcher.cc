@@ -23,6 +23,7 @@
 #include "cli/interrupts.h"
 #include "cli/network_host.h"
 #include "cli/pipe.h"
+#include "cli/rank_environment.h"
 #include "security/key_file.h"
 
 namespace tug {
@@ -57,6 +58,7 @@ void SetStreams(const Program& program) {
   }
   SetStreams(program);
   if (program.keep_fd >= 0) fcntl(program.keep_fd, F_SETFD, 0);
+  ForgetRanks();
   if (keys_fd >= 0) {
     fcntl(keys_fd, F_SETFD, 0);
     setenv(kKeysVariable, absl::StrCat("/proc/self/fd/", keys_fd).c_str(), /*overwrite=*/1);

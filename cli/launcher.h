@@ -26,8 +26,8 @@ struct Program {
   std::vector<int> cores;         // affinity mask of the child; empty: ours
   std::string host;               // to run in (cli/network_host.h); empty: ours
   bool writes_log = false;        // log_path, by itself: stdout and stderr are ours all the same
-  // Text of a key file that it finds by TUG_KEYS, in memory; empty: it has our environment as it
-  // is.
+  // Text of a key file that it finds by TUG_KEYS, in memory; empty: it has the TUG_KEYS of our
+  // environment.
   std::string keys;
   bool outlives_us = false;  // when our process is killed: it sees the end of its input
   // SIGTERM and SIGHUP, from its start on, and with it what it starts.
@@ -63,7 +63,8 @@ struct LaunchEvent {
 
 // Starts child processes and sees to it that none is left: not when the launcher goes (it kills and
 // reaps them), nor when our process is killed (the kernel kills them, PR_SET_PDEATHSIG, but for
-// those that outlive us). Children have process groups of their own, so Ctrl-C reaches us alone.
+// those that outlive us). Children have process groups of their own, so Ctrl-C reaches us alone,
+// and our environment without the ranks that another launcher has told us (cli/rank_environment.h).
 // While it lives, Wait receives this thread's SIGINT, SIGTERM, SIGCHLD, and SIGHUP unless that is
 // ignored (nohup). REQUIRES: the process has one thread. Not thread-safe.
 class Launcher {

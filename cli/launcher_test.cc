@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -53,6 +54,21 @@ TEST(Launcher, SeesEveryChildEnd) {
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(launcher.Start(Shell("n", "true")).ok());
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(launcher.Wait(Soon()).ended.has_value());
   EXPECT_EQ(launcher.running_count(), 0u);
+}
+
+// Another launcher may have started us, as one of its ranks.
+TEST(Launcher, KeepsRanksOfAnotherLauncherToItself) {
+  setenv("RANK", "0", 1);
+  setenv("WORLD_SIZE", "9", 1);
+  setenv("LAUNCHER_TEST", "kept", 1);
+  Launcher launcher;
+  ASSERT_TRUE(
+      launcher.Start(Shell("n", "test -z \"$RANK$WORLD_SIZE\" && test \"$LAUNCHER_TEST\" = kept"))
+          .ok());
+  const LaunchEvent event = launcher.Wait(Soon());
+  for (const char* name : {"RANK", "WORLD_SIZE", "LAUNCHER_TEST"}) unsetenv(name);
+  ASSERT_TRUE(event.ended.has_value());
+  EXPECT_TRUE(event.ended->exited_with_zero());
 }
 
 TEST(Launcher, SaysThatAHostCannotBeEntered) {

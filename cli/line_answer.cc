@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "data/line_text.h"
 #include "data/sample_batch.h"
 #include "data/token_file.h"
 #include "model/job_model.h"
@@ -21,7 +22,8 @@ constexpr size_t kMaxLabels = 3;
 // A batch of one sample, padded: `front` symbols, then those of `text`.
 absl::StatusOr<SampleBatch> OneSample(const JobConfig& config, const Tokenizer& tokenizer,
                                       std::vector<int32_t> front, const std::string& text) {
-  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(text));
+  ASSIGN_OR_RETURN(const std::string_view side, SideOfLine(text));
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(side));
   if (tokens.empty()) {
     return absl::InvalidArgumentError("there is no line to read: give one with --prompt TEXT");
   }

@@ -9,11 +9,12 @@
 
 namespace tug {
 
-// What a model of lines makes of one. ENCODER_DECODER: its target, greedily: always the likeliest
-// symbol next, up to the end symbol or model.context symbols; runs the whole model for each symbol,
-// which is quick enough for lines. ENCODER: its likeliest labels with their probabilities, three at
-// most: "Old 97.1%, New 2.9%". Errors: INVALID_ARGUMENT for an empty or too long line,
-// FAILED_PRECONDITION for a classifier without labels; those of the tokenizer.
+// What a model of lines makes of one, which is read as a side of a line of its text
+// (data/line_text.h). ENCODER_DECODER: its target, greedily: always the likeliest symbol next, up
+// to the end symbol or model.context symbols; runs the whole model for each symbol, which is quick
+// enough for lines. ENCODER: its likeliest labels with their probabilities, three at most: "Old
+// 97.1%, New 2.9%". Errors: INVALID_ARGUMENT for an empty or too long line, FAILED_PRECONDITION for
+// a classifier without labels; those of SideOfLine and of the tokenizer.
 absl::StatusOr<std::string> AnswerTo(LoadedModel& loaded, const Tokenizer& tokenizer,
                                      const std::string& line);
 

@@ -1,6 +1,7 @@
 #include "cli/rank_environment.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -11,6 +12,8 @@ namespace tug {
 namespace {
 
 constexpr uint32_t kMostProcesses = 1 << 20;
+constexpr char kRank[] = "RANK", kWorldSize[] = "WORLD_SIZE", kLocalRank[] = "LOCAL_RANK",
+               kLocalWorldSize[] = "LOCAL_WORLD_SIZE";
 
 // What is shown of a value: it may be anything.
 std::string Shown(const std::string& value) {
@@ -92,10 +95,11 @@ absl::StatusOr<std::string> CoordinatorToJoin(const std::string& flag,
       "MASTER_PORT");
 }
 
-absl::StatusOr<WorkerRank> WorkerRankOf(const Environment& environment) {
+absl::StatusOr<WorkerRank> WorkerRankOf(const Environment& environment, RanksRead read) {
   WorkerRank worker;
-  ASSIGN_OR_RETURN(worker.in_job, ReadRank(environment, "RANK", "WORLD_SIZE"));
-  ASSIGN_OR_RETURN(worker.on_host, ReadRank(environment, "LOCAL_RANK", "LOCAL_WORLD_SIZE"));
+  ASSIGN_OR_RETURN(worker.in_job, ReadRank(environment, kRank, kWorldSize));
+  if (read == RanksRead::kInJob) return worker;
+  ASSIGN_OR_RETURN(worker.on_host, ReadRank(environment, kLocalRank, kLocalWorldSize));
   if (!worker.in_job.has_value() || !worker.on_host.has_value()) return worker;
   const RankOf& job = *worker.in_job;
   const RankOf& host = *worker.on_host;
@@ -105,6 +109,10 @@ absl::StatusOr<WorkerRank> WorkerRankOf(const Environment& environment) {
                      ": a host has no more workers than the job; mend what starts this process"));
   }
   return worker;
+}
+
+void ForgetRanks() {
+  for (const char* name : {kRank, kWorldSize, kLocalRank, kLocalWorldSize}) unsetenv(name);
 }
 
 }  // namespace tug

@@ -3,7 +3,8 @@
 
 // What launchers of other systems (torchrun, wrappers of mpirun and srun, indexed jobs of
 // Kubernetes) tell the processes that they start: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE,
-// LOCAL_RANK, LOCAL_WORLD_SIZE. Pure. What a flag says wins over it: then nothing is read here.
+// LOCAL_RANK, LOCAL_WORLD_SIZE. Pure. What a flag says wins over it: then its variables are not
+// read.
 //
 // Errors are INVALID_ARGUMENT, one line that names the variable and says what to do.
 
@@ -37,9 +38,18 @@ struct WorkerRank {
   std::optional<RankOf> on_host;  // LOCAL_RANK, LOCAL_WORLD_SIZE
 };
 
+// Which of them are read. kInJob: a flag says which worker of its host it is.
+enum class RanksRead { kAll, kInJob };
+
 // Errors: one of two that belong together is missing; no whole numbers; a rank that is not below
 // its size, or more processes on a host than in the job.
-absl::StatusOr<WorkerRank> WorkerRankOf(const Environment& environment);
+absl::StatusOr<WorkerRank> WorkerRankOf(const Environment& environment,
+                                        RanksRead read = RanksRead::kAll);
+
+// Takes these variables out of this process's environment. For what tug's own launchers start: its
+// ranks are told by flags, and what another launcher has told tug itself is about other processes.
+// Not pure, not thread-safe.
+void ForgetRanks();
 
 }  // namespace tug
 

@@ -38,6 +38,17 @@ TEST(RankEnvironment, TellsWhichWorkerItIs) {
   EXPECT_EQ(worker.on_host->of, 4u);
 }
 
+TEST(RankEnvironment, OfAHostIsNotReadWhereAFlagSaysIt) {
+  const auto worker =
+      WorkerRankOf({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "x"}}, RanksRead::kInJob);
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ(worker->in_job->of, 8u);
+  EXPECT_FALSE(worker->on_host.has_value());
+  EXPECT_THAT(
+      std::string(WorkerRankOf({{"WORLD_SIZE", "8"}}, RanksRead::kInJob).status().message()),
+      HasSubstr("WORLD_SIZE and no RANK"));
+}
+
 TEST(RankEnvironment, SaysInOneLineWhatContradicts) {
   struct {
     Environment environment;

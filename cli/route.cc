@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/host_name.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -113,6 +114,14 @@ absl::StatusOr<std::string> AddressTowardHost(const std::string& host,
                                               const std::vector<std::string>& interfaces) {
   ASSIGN_OR_RETURN(const std::string peer, Ipv4AddressOf(host));
   return AddressToward({peer}, interfaces);
+}
+
+std::string LoopbackWarning(const std::string& host, const std::string& whom) {
+  const std::string loopback = LoopbackOfName(host);
+  if (loopback.empty()) return "";
+  return absl::StrCat(host, " leads to ", loopback,
+                      " on this host, so nodes on other hosts cannot reach ", whom,
+                      ": give --listen the address of an interface, or --interface its name");
 }
 
 }  // namespace tug

@@ -30,6 +30,11 @@ absl::StatusOr<std::string> Ipv4AddressOf(const std::string& host);
 absl::StatusOr<std::string> AddressTowardHost(const std::string& host,
                                               const std::vector<std::string>& interfaces = {});
 
+// Says, with the remedy, that nodes on other hosts cannot reach `whom` ("the coordinator") at
+// `host`, since that is the name of a loopback address (LoopbackOfName); else empty. Looks the name
+// up.
+std::string LoopbackWarning(const std::string& host, const std::string& whom);
+
 }  // namespace tug
 
 #endif  // TUG_CLI_ROUTE_H_

@@ -39,5 +39,15 @@ TEST(AddressToward, NeedsAPeer) {
   EXPECT_EQ(AddressToward({}, {}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(LoopbackWarning, IsOfANameThatOnlyThisHostReaches) {
+  EXPECT_THAT(
+      LoopbackWarning("127.0.1.1", "the server"),
+      AllOf(HasSubstr("127.0.1.1 leads to 127.0.1.1 on this host"),
+            HasSubstr("cannot reach the server"), HasSubstr("--listen"), HasSubstr("--interface")));
+  for (const char* host : {"localhost", "127.0.0.1", "10.0.0.7", "no.such.host."}) {
+    EXPECT_EQ(LoopbackWarning(host, "the server"), "") << host;
+  }
+}
+
 }  // namespace
 }  // namespace tug

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/keys_argument.h"
+#include "cli/log_format.h"
 #include "cli/rank_environment.h"
 #include "cli/route.h"
 #include "proto/control_client.h"
@@ -40,6 +41,8 @@ absl::Status Serve(ServerOptions options, const std::vector<std::string>& interf
         absl::StrCat("--listen ", options.listen_host,
                      " cannot be told to workers: give the address by which they reach this host"));
   }
+  const std::string warning = LoopbackWarning(options.listen_host, "this server");
+  if (!warning.empty()) Warn(warning);
   LeaveSignal leave;
   ASSIGN_OR_RETURN(options.keys, keys.Read());
   options.leave = &leave;

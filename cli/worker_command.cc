@@ -61,7 +61,7 @@ struct WorkerCommand {
 // Cores that another launcher has given this very process are not divided again.
 bool HasAllCores() { return static_cast<int>(ReadCpuBudget().cores.size()) >= get_nprocs(); }
 
-// Of tug's own launchers the flags tell, of others the environment.
+// Which worker of its host it is, tug's own launchers tell by flags, others by the environment.
 absl::Status ReadPlace(WorkerCommand& command) {
   const Environment environment = ReadEnvironment();
   WorkerOptions& options = command.options;
@@ -69,8 +69,9 @@ absl::Status ReadPlace(WorkerCommand& command) {
   if (const auto share = ParseGpuShare(command.core_share)) {
     options.core_share = {static_cast<int>(share->worker), static_cast<int>(share->workers)};
   }
-  if (!command.gpus.share.empty() || !command.core_share.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const WorkerRank rank, WorkerRankOf(environment));
+  const bool has_share = !command.gpus.share.empty() || !command.core_share.empty();
+  ASSIGN_OR_RETURN(const WorkerRank rank,
+                   WorkerRankOf(environment, has_share ? RanksRead::kInJob : RanksRead::kAll));
   if (rank.in_job.has_value()) options.workers_started = rank.in_job->of;
   if (!rank.on_host.has_value()) return absl::OkStatus();
   const RankOf& own = *rank.on_host;
@@ -157,12 +158,12 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       "In a job that has all its workers it waits for a place, fault.failure_timeout_ms and 10 s "
       "more: whom it is to replace may not be missed yet.\n"
       "Of other launchers (torchrun, wrappers of mpirun and srun, indexed jobs of Kubernetes) it "
-      "reads, unless --gpu-share or --core-share is there:\n"
+      "reads:\n"
       "  RANK, WORLD_SIZE              which worker it is; WORLD_SIZE must be cluster.workers of "
       "the job\n"
-      "  LOCAL_RANK, LOCAL_WORLD_SIZE  which one of its host: its part of the GPUs, unless --gpu "
-      "is "
-      "there, and of the cores, unless it was given some of them only\n"
+      "  LOCAL_RANK, LOCAL_WORLD_SIZE  which one of its host, unless --gpu-share or --core-share "
+      "is there: its part of the GPUs, unless --gpu is there, and of the cores, unless it was "
+      "given some of them only\n"
       "Examples:\n"
       "  tug worker --coordinator 10.0.0.1:7070 --keys job.keys\n"
       "  tug worker --coordinator 10.0.0.1:7070 --keys job.keys --gpu 0,1,2,3\n"

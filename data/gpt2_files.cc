@@ -21,6 +21,11 @@ constexpr uint64_t kFileLimitBytes = uint64_t{256} << 20;
 constexpr char kTokenizerJsonFile[] = "tokenizer.json";
 constexpr char kSpecialTokensFile[] = "special_tokens_map.json";
 
+// Classes of transformers: those that read vocab.json and merges.txt as GPT-2's tokenizer does, and
+// those that stand for any tokenizer.json.
+constexpr const char* kClasses[] = {"GPT2Tokenizer", "GPT2TokenizerFast", "PreTrainedTokenizerFast",
+                                    "TokenizersBackend"};
+
 bool Exists(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
@@ -212,9 +217,7 @@ absl::Status AddSpecial(const std::string& path, const Json& token, BytePairBuil
              : absl::OkStatus();
 }
 
-// Settings of transformers: tokenizer_config.json or special_tokens_map.json.
-absl::Status AddSettings(const std::string& path, BytePairBuilder& builder) {
-  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+absl::Status AddJsonSettings(const std::string& path, const Json& json, BytePairBuilder& builder) {
   for (const char* name : {"add_prefix_space", "add_bos_token", "add_eos_token"}) {
     if (Field(json, name) == true) return Unsupported(path, name, Field(json, name));
   }
@@ -236,6 +239,36 @@ absl::Status AddSettings(const std::string& path, BytePairBuilder& builder) {
   return absl::OkStatus();
 }
 
+// Settings of transformers: tokenizer_config.json or special_tokens_map.json.
+absl::Status AddSettings(const std::string& path, BytePairBuilder& builder) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+  return AddJsonSettings(path, json, builder);
+}
+
+// vocab.json and merges.txt look alike for several tokenizers; the class tells which one reads
+// them.
+absl::Status CheckClass(const std::string& path, const Json& json) {
+  const Json& name = Field(json, "tokenizer_class");
+  if (name.is_null()) return absl::OkStatus();
+  for (const char* known : kClasses) {
+    if (name == known) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": tokenizer_class is ",
+      QuotedToken(name.is_string() ? name.get<std::string>()
+                                   : name.dump(-1, ' ', true, Json::error_handler_t::replace)),
+      ", and without a tokenizer.json only GPT2Tokenizer's files are read; save the folder again "
+      "with a current transformers (AutoTokenizer.from_pretrained, then save_pretrained), which "
+      "writes tokenizer.json"));
+}
+
+// The same files where there is no tokenizer.json.
+absl::Status AddSettingsOfGpt2(const std::string& path, BytePairBuilder& builder) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+  RETURN_IF_ERROR(CheckClass(path, json));
+  return AddJsonSettings(path, json, builder);
+}
+
 // Files in the order in which they are read; the first two are not optional.
 struct FolderFile {
   const char* name;
@@ -250,13 +283,15 @@ absl::Status AddVocabFile(const std::string& path, BytePairBuilder& builder) {
 std::vector<FolderFile> FilesOf(const std::string& folder) {
   std::vector<FolderFile> files = {{kGpt2VocabFile, AddVocabFile},
                                    {kGpt2MergesFile, AddMergesText}};
-  if (Exists(absl::StrCat(folder, "/", kTokenizerJsonFile))) {
+  const bool in_one_file = Exists(absl::StrCat(folder, "/", kTokenizerJsonFile));
+  if (in_one_file) {
     files = {{kTokenizerJsonFile, AddTokenizerJson}};
   } else if (Exists(absl::StrCat(folder, "/", kGpt2AddedTokensFile))) {
     files.push_back({kGpt2AddedTokensFile, AddAddedTokens});
   }
   for (const char* name : {kGpt2SettingsFile, kSpecialTokensFile}) {
-    if (Exists(absl::StrCat(folder, "/", name))) files.push_back({name, AddSettings});
+    if (!Exists(absl::StrCat(folder, "/", name))) continue;
+    files.push_back({name, in_one_file ? AddSettings : AddSettingsOfGpt2});
   }
   return files;
 }

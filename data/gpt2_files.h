@@ -8,7 +8,8 @@
 //                                          merge first (openai/gpt-2)
 //   added_tokens.json                      an object from texts to numbers; may be missing
 //   tokenizer_config.json, special_tokens_map.json
-//                                          name special tokens; may be missing
+//                                          name special tokens and, in the first, the class that
+//                                          reads the folder (tokenizer_class); may be missing
 // A token is written with a printable character for each of its bytes (data/gpt2_bytes.h), an added
 // token as it is. Thread-safe.
 
@@ -35,7 +36,8 @@ inline constexpr std::string_view kGpt2EndOfText = "<|endoftext|>";
 // or too large; a merge of or to something without a token; a special token without a number;
 // anything of tokenizer.json and the settings that GPT-2's tokenizer does not have (another model,
 // pattern or normalizer, tokens or spaces around a text, added tokens that take the spaces beside
-// them).
+// them); without tokenizer.json, a tokenizer_class other than GPT-2's, whose pattern is unknown
+// here.
 absl::StatusOr<BytePairTables> ReadGpt2Files(const std::string& folder);
 
 // The files of `folder` that are read.

@@ -116,6 +116,27 @@ TEST_F(Gpt2FilesTest, AddedTokensAreReadWhereverTheyAreListed) {
               AllOf(HasSubstr("tokenizer_config.json"), HasSubstr("add_prefix_space is \"true\"")));
 }
 
+// Other tokenizers have a vocab.json and a merges.txt, too.
+TEST_F(Gpt2FilesTest, TheClassOfTheFolderDecidesWhetherItIsGpt2s) {
+  const auto with_class = [this](const std::string& value) {
+    Write(kGpt2SettingsFile, "{\"tokenizer_class\": " + value + "}");
+    return Error();
+  };
+  for (const char* known : {"null", "\"GPT2Tokenizer\"", "\"GPT2TokenizerFast\"",
+                            "\"PreTrainedTokenizerFast\"", "\"TokenizersBackend\""}) {
+    EXPECT_EQ(with_class(known), "") << known;
+  }
+  for (const char* other :
+       {"\"Qwen2Tokenizer\"", "\"RobertaTokenizerFast\"", "\"CLIPTokenizer\"", "\"\""}) {
+    EXPECT_THAT(with_class(other),
+                AllOf(HasSubstr(absl::StrCat(folder_, "/tokenizer_config.json: tokenizer_class is ",
+                                             other, ",")),
+                      HasSubstr("save the folder again"), HasSubstr("which writes tokenizer.json"),
+                      testing::Not(HasSubstr("\n"))));
+  }
+  EXPECT_THAT(with_class("[\"GPT2Tokenizer\"]"), HasSubstr("tokenizer_class is "));
+}
+
 class TokenizerJsonTest : public Gpt2FilesTest {
  protected:
   TokenizerJsonTest() {
@@ -149,6 +170,12 @@ TEST_F(TokenizerJsonTest, IsReadInPlaceOfTheOtherFiles) {
   EXPECT_THAT(tables->merges(), ElementsAre(2, 0, 3, 1));
   EXPECT_EQ(Gpt2EndOfTextToken(*tables), 256);
   EXPECT_THAT(Gpt2FilesIn(folder_), ElementsAre(folder_ + "/tokenizer.json"));
+}
+
+TEST_F(TokenizerJsonTest, TheClassOfTheFolderDoesNotMatter) {
+  Write("tokenizer.json", json_.dump());
+  Write(kGpt2SettingsFile, R"({"tokenizer_class": "Qwen2Tokenizer"})");
+  EXPECT_EQ(Error(), "");
 }
 
 TEST_F(TokenizerJsonTest, OtherKindsAreRefusedByTheFilesName) {

@@ -255,6 +255,30 @@ TEST_F(LineSamplerTest, BadLinesAreNamedWithTheRemedy) {
   EXPECT_FALSE(std::filesystem::exists(base_ + ".bin.tmp.lines"));
 }
 
+// A prompt is read as the lines that a model was trained on.
+TEST(SideOfLine, IsThatOfALineOfTheText) {
+  for (const std::string text :
+       {"a b", " a b", "a b \v\f", "a b\n", "a b\r\n", "a b \r\r", "a b\r"}) {
+    const auto side = SideOfLine(text);
+    ASSERT_TRUE(side.ok()) << side.status();
+    EXPECT_EQ(*side, "a b");
+  }
+  for (const std::string text : {"", "\n", " \t \r\n"})
+    EXPECT_EQ(SideOfLine(text).value(), "") << text;
+  const auto error = [](const std::string& text) {
+    return std::string(SideOfLine(text).status().message());
+  };
+  EXPECT_THAT(error("a\tb"), AllOf(HasSubstr("the line has a tab"), HasSubstr("take it out")));
+  EXPECT_THAT(error("a b\t"), HasSubstr("has a tab")) << "as a second one of a line";
+  EXPECT_THAT(error("a\nb"), HasSubstr("has a newline inside"));
+  EXPECT_THAT(error("a\n\n"), HasSubstr("has a newline inside"));
+  EXPECT_THAT(error("a\rb"), HasSubstr("has a carriage return inside"));
+  EXPECT_THAT(error(std::string("a\0b", 3)), HasSubstr("has a NUL byte"));
+  EXPECT_THAT(error("\xEF\xBB\xBF"
+                    "a"),
+              HasSubstr("begins with a byte order mark"));
+}
+
 TEST_F(LineSamplerTest, AResolvedConfigurationKeepsItsLabelsAndAlphabet) {
   config_.mutable_data()->set_tokenizer(DataConfig::CHARACTER);
   ASSERT_TRUE(Prepare("a\txy\nb\tx\n").ok());

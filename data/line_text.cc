@@ -38,6 +38,13 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kWhiteSpace) + 1 - begin);
 }
 
+// Without its newline and the carriage returns before that.
+std::string_view WithoutLineEnd(std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
 // What is wrong with the bytes of a line; null: nothing.
 const char* StrangeBytes(std::string_view line) {
   if (line.find('\0') != std::string_view::npos) return "has a NUL byte";
@@ -72,8 +79,7 @@ class LineCutter {
   // Ends the line, the last one of a file too.
   absl::Status End() {
     ++number_;
-    std::string_view line = held_;
-    while (line.ends_with('\r')) line.remove_suffix(1);
+    const std::string_view line = WithoutLineEnd(held_);
     const absl::Status taken = Trimmed(line).empty() ? absl::OkStatus() : TakeLine(line);
     held_.clear();
     return taken;
@@ -118,6 +124,18 @@ class LineCutter {
 };
 
 }  // namespace
+
+absl::StatusOr<std::string_view> SideOfLine(std::string_view text) {
+  const std::string_view line = WithoutLineEnd(text);
+  const std::string_view side = Trimmed(line);
+  if (side.empty()) return side;
+  const char* strange = StrangeBytes(line);
+  if (line.find('\t') != std::string_view::npos) strange = "has a tab";
+  if (line.find('\n') != std::string_view::npos) strange = "has a newline inside";
+  if (strange == nullptr) return side;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the line ", strange, ", and a side of a line of the text has none: take it out"));
+}
 
 absl::Status ForEachLine(const TextSource& source, TextForm form,
                          const std::function<absl::Status(const TextLine& line)>& take) {

@@ -41,6 +41,11 @@ struct TextLine {
 absl::Status ForEachLine(const TextSource& source, TextForm form,
                          const std::function<absl::Status(const TextLine& line)>& take);
 
+// One side of a line by itself (a prompt), as ForEachLine gives it; empty: white space alone.
+// Errors: INVALID_ARGUMENT, one line with the remedy, for a tab, a newline other than the line's
+// end, or a byte that text has not.
+absl::StatusOr<std::string_view> SideOfLine(std::string_view text);
+
 // What is encoded of a text: of running text all of it, of lines the texts, sources and targets.
 // For tokenizers that learn from it. Borrows `source`.
 EncodedText EncodedTextOf(const TextSource& source, TextForm form);

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "data/byte_pairs.h"
+#include "data/sentencepiece_files.h"
 #include "data/sentencepiece_model.h"
 #include "data/sentencepiece_trainer.h"
 #include "data/tokenizer.h"
@@ -279,6 +280,7 @@ absl::Status ResolveSentencePiece(const EncodedText& text, DataConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat("data.tokenizer_path ", config.tokenizer_path(),
                                                    " ", std::string(status.message())));
   }
+  RETURN_IF_ERROR(CheckAddsNoTokens(config.tokenizer_path(), *pieces));
   config.set_resolved_tokenizer(std::move(bytes));
   return absl::OkStatus();
 }

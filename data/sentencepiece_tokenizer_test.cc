@@ -1,4 +1,5 @@
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <map>
@@ -275,6 +276,56 @@ TEST(SentencePieceTokenizer, RefusesFilesWhoseTokensWouldDifferFromTheLibrarys) 
       ErrorOfFile(ModelOf(
           kUnigram, {{"a", -1}, {"ab", -1, Piece::UNUSED}, {"<s>", -1}, {"@", 0, Piece::CONTROL}})),
       "");
+}
+
+// Token 259 is "a", 260 "x▁y".
+TEST(SentencePieceTokenizer, RefusesFilesBesideTheModelThatAddTokensToItsPieces) {
+  const std::string folder = testing::TempDir() + "/beside_a_model";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder + "/" + name, std::ios::binary) << text;
+  };
+  write("m.model", ModelOf(kBpe, {{"a", -1}, {"x▁y", 0, Piece::USER_DEFINED}}).SerializeAsString());
+  DataConfig config;
+  config.set_tokenizer_path(folder + "/m.model");
+  const auto error_with = [&](const std::string& name, const std::string& text) {
+    write(name, text);
+    config.clear_resolved_tokenizer();
+    const absl::Status status = ResolveSentencePiece(EncodedText(), config);
+    std::filesystem::remove(folder + "/" + name);
+    return std::string(status.message());
+  };
+  const auto names = [&](const std::string& file, const std::string& token) {
+    return AllOf(HasSubstr(folder + "/" + file + ": the added token " + token),
+                 HasSubstr("is no piece of " + folder + "/m.model"),
+                 HasSubstr("--user_defined_symbols"), HasSubstr("another folder"),
+                 Not(HasSubstr("\n")));
+  };
+  // Pieces, by text and number.
+  EXPECT_EQ(error_with("added_tokens.json", R"({"<s>": 1, "</s>": 2, "x y": 260})"), "");
+  EXPECT_NE(config.resolved_tokenizer(), "");
+  EXPECT_EQ(error_with("tokenizer_config.json", R"({"added_tokens_decoder": {
+      "0": {"content": "<unk>"}, "260": {"content": "x▁y"}}, "add_bos_token": true})"),
+            "");
+  EXPECT_EQ(error_with("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})"), "");
+  EXPECT_EQ(error_with("tokenizer.json", R"({"added_tokens": [{"id": 1, "content": "<s>"}]})"), "");
+
+  EXPECT_THAT(error_with("added_tokens.json", R"({"<s>": 1, "<pad>": 261})"),
+              names("added_tokens.json", "\"<pad>\", number 261,"));
+  EXPECT_EQ(config.resolved_tokenizer(), "");
+  EXPECT_THAT(error_with("added_tokens.json", R"({"<s>": 2})"),
+              names("added_tokens.json", "\"<s>\", number 2,"));
+  EXPECT_THAT(error_with("added_tokens.json", R"({"<s>": "1"})"),
+              names("added_tokens.json", "\"<s>\", without a number,"));
+  EXPECT_THAT(error_with("tokenizer_config.json",
+                         R"({"added_tokens_decoder": {"261": {"content": "<|user|>"}}})"),
+              names("tokenizer_config.json", "\"<|user|>\", number 261,"));
+  EXPECT_THAT(error_with("tokenizer.json", R"({"added_tokens": [{"id": 261, "content": "my"}]})"),
+              names("tokenizer.json", "\"my\", number 261,"));
+  EXPECT_THAT(error_with("added_tokens.json", R"(["<pad>"])"),
+              AllOf(HasSubstr(folder + "/added_tokens.json is not a JSON object"),
+                    HasSubstr("mend it or take it away")));
 }
 
 TEST(SentencePieceTokenizer, DecodesEveryToken) {

@@ -24,6 +24,7 @@
 #include "base/status_macros.h"
 #include "data/gpt2_files.h"
 #include "data/line_text.h"
+#include "data/sentencepiece_files.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
 #include "data/token_lines.h"
@@ -36,8 +37,10 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 
 constexpr uint64_t kTokensAlignBytes = 64;
 
-// Of how bytes of files become text and lines; a token file made by other rules is made again.
-constexpr uint64_t kTextRules = 2;
+// Raise it with any change of the tokens of some file: how its bytes become text and lines, how any
+// tokenizer divides them, which files of a tokenizer are read or refused. Token files of earlier
+// releases, in a run or a --cache-dir, are then made anew.
+constexpr uint64_t kTextRules = 3;
 
 uint64_t SourceKey(const TextSource& text, const DataConfig& config, TextForm form) {
   const uint64_t parts[] = {text.Key(), static_cast<uint64_t>(config.tokenizer()),
@@ -54,8 +57,9 @@ const std::string& KnownTo(const DataConfig& config) {
 // The files that are read of data.tokenizer_path.
 std::vector<std::string> TokenizerFiles(const DataConfig& config) {
   const std::string& path = config.tokenizer_path();
-  if (config.tokenizer() != DataConfig::GPT2_BPE) return {path};
-  return Gpt2FilesIn(path);
+  if (config.tokenizer() == DataConfig::GPT2_BPE) return Gpt2FilesIn(path);
+  if (config.tokenizer() == DataConfig::SENTENCEPIECE) return SentencePieceFilesOf(path);
+  return {path};
 }
 
 // Of what a tokenizer's files are (names, sizes, times of modification) or how it is trained.

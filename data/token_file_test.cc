@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <filesystem>
 #include <fstream>
@@ -195,6 +196,24 @@ TEST_F(TokenFileTest, IsReusedUntilTextTokenizerOrFileChange) {
   EXPECT_EQ(DecodeAll(), "some text");
 }
 
+// Earlier releases made other tokens of some texts, by rules below 3.
+TEST_F(TokenFileTest, IsNotTakenForOneOfAnEarlierReleasesRules) {
+  const std::string path = WriteText("text", "some text");
+  ASSERT_TRUE(Prepare(path, DataConfig::BYTE).ok());
+  const auto file = TokenFile::Open(out_);
+  const auto source = TextSource::Open(path);
+  ASSERT_TRUE(file.ok() && source.ok());
+  const auto key_by_rules = [&](uint64_t rules) {
+    const uint64_t parts[] = {source->Key(), DataConfig::BYTE,
+                              static_cast<uint64_t>(TextForm::kRunning), kTokenFileVersion, rules};
+    return XXH3_64bits(parts, sizeof(parts));
+  };
+  uint64_t rules = 0;
+  while (rules < 1000 && key_by_rules(rules) != file->source_key()) ++rules;
+  EXPECT_GE(rules, 3u);
+  EXPECT_LT(rules, 1000u) << "the key is made otherwise: this test must follow";
+}
+
 TEST_F(TokenFileTest, HoldsWhatTheTokenizerKnowsAndIsMadeAgainWhenItsFilesChange) {
   const std::string path = WriteText("text", "some text, some more text, some text");
   for (const char* name : {"vocab.json", "merges.txt"}) {
@@ -261,6 +280,24 @@ TEST_F(TokenFileTest, SentencePieceSettingsMakeAnotherFile) {
   EXPECT_TRUE(PrepareTokenFile(config, out_)->reused);
   config.set_pieces(275);
   EXPECT_FALSE(PrepareTokenFile(config, out_)->reused);
+}
+
+TEST_F(TokenFileTest, FilesBesideASentencePieceModelCountUntilItIsResolved) {
+  DataConfig config;
+  config.set_path(WriteText("text", "the server and the worker\n"));
+  config.set_tokenizer(DataConfig::SENTENCEPIECE);
+  config.set_tokenizer_path(folder_ + "/sp/m.model");
+  fs::create_directories(folder_ + "/sp");
+  fs::copy("data/testdata/sentencepiece/bpe.model", config.tokenizer_path());
+  const auto first = PrepareTokenFile(config, out_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(PrepareTokenFile(config, out_)->reused);
+  WriteText("sp/added_tokens.json", R"({"<pad>": 1000000})");
+  EXPECT_THAT(std::string(PrepareTokenFile(config, out_).status().message()),
+              AllOf(HasSubstr("sp/added_tokens.json"), HasSubstr("<pad>")));
+  DataConfig resolved = config;
+  first->Resolve(resolved);
+  EXPECT_TRUE(PrepareTokenFile(resolved, out_).ok()) << "a job that goes on reads no files";
 }
 
 TEST_F(TokenFileTest, ErrorsNameTheFileAndTheRemedy) {

@@ -110,6 +110,10 @@ absl::Status Planner::CheckPlainFields() {
                        absl::StrCat("message_us = ", file_.message_us(),
                                     " is out of range; give 0..", kMostMessageUs));
   }
+  if (!std::isfinite(file_.target_loss())) {
+    return text_.Error({{"target_loss"}}, absl::StrCat("target_loss = ", file_.target_loss(),
+                                                       " is not finite; give a loss to reach"));
+  }
   return absl::OkStatus();
 }
 

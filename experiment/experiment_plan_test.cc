@@ -273,6 +273,11 @@ TEST(ExperimentPlan, NamesTheLineOfAMistakeAndTheRemedy) {
   EXPECT_THAT(with("exclude { }"), HasSubstr("axis=label"));
   EXPECT_THAT(with("measures: \"step_times\""), HasSubstr("did you mean step_time?"));
   EXPECT_THAT(with("measures: \"time_to_loss\""), HasSubstr("target_loss"));
+  for (const char* loss : {"nan", "inf", "-inf"}) {
+    EXPECT_THAT(with(absl::StrCat("\nmeasures: \"time_to_loss\"\ntarget_loss: ", loss)),
+                AllOf(StartsWith("a.textproto:13: "),
+                      HasSubstr(absl::StrCat("target_loss = ", loss, " is not finite"))));
+  }
   EXPECT_THAT(with("figures { over: \"order\" by: \"order\" }"), HasSubstr("one axis"));
   EXPECT_THAT(with("figures { measure: \"speed\" }"), HasSubstr("no measure speed"));
   EXPECT_THAT(with("repeats: 0"), HasSubstr("1..1000"));

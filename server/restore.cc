@@ -1,11 +1,13 @@
 #include "server/restore.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint.h"
+#include "model/finite_weights.h"
 #include "proto/sync_mode.h"
 
 namespace tug {
@@ -25,6 +27,15 @@ absl::Status CheckClocksFit(const std::string& folder, const JobConfig& of, cons
                job.cluster().virtual_workers());
 }
 
+absl::Status CheckWeights(const std::string& folder, const BlockSpec& block, uint64_t begin,
+                          std::span<const float> weights) {
+  const absl::Status finite = CheckFinite(folder, block, begin, weights);
+  if (finite.ok()) return finite;
+  const std::filesystem::path others = std::filesystem::path(folder).parent_path() / "step-...";
+  return absl::Status(finite.code(),
+                      absl::StrCat(finite.message(), ": --resume ", others.string()));
+}
+
 }  // namespace
 
 absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
@@ -39,20 +50,21 @@ absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
   if (clocks) RETURN_IF_ERROR(CheckClocksFit(folder, checkpoint.manifest().config(), config));
   for (const uint32_t id : shard.held()) {
     const Segment& segment = table.segment(id);
-    const std::string& block = blocks.blocks(static_cast<int>(segment.block)).name();
+    const BlockSpec& block = blocks.blocks(static_cast<int>(segment.block));
     const auto read = [&](char kind, std::span<float> out) {
       if (out.empty()) return absl::OkStatus();
-      return checkpoint.ReadRange(block, segment.begin, segment.end, kind, out);
+      return checkpoint.ReadRange(block.name(), segment.begin, segment.end, kind, out);
     };
     RETURN_IF_ERROR(read('w', shard.weights(id)));
+    RETURN_IF_ERROR(CheckWeights(folder, block, segment.begin, shard.weights(id)));
     RETURN_IF_ERROR(read('m', shard.m(id)));
     RETURN_IF_ERROR(read('v', shard.v(id)));
     if (!clocks) continue;
     ASSIGN_OR_RETURN(const std::vector<uint64_t> of_segment,
-                     checkpoint.ReadClocks(block, segment.begin, segment.end));
+                     checkpoint.ReadClocks(block.name(), segment.begin, segment.end));
     if (of_segment.size() != 1 + size_t{config.cluster().virtual_workers()}) {
       return absl::DataLossError(absl::StrCat(folder, " has clocks of ", of_segment.size() - 1,
-                                              " virtual workers in block ", block,
+                                              " virtual workers in block ", block.name(),
                                               "; use another checkpoint"));
     }
     shard.SetClocks(id, of_segment);

@@ -15,7 +15,7 @@ namespace tug {
 // keeps, and, where every push is an update, their versions and clocks. Before its first message.
 // Errors: CheckpointReader's; FAILED_PRECONDITION (pushes are updates there and not in this job, or
 // the other way round; the clocks are of other segments or virtual workers than this job has: both
-// are named).
+// are named; a weight is not finite: its tensor is named, and no update could mend it).
 absl::Status RestoreSegments(const std::string& folder, const JobConfig& config,
                              const BlockTable& blocks, const SegmentTable& table, Shard& shard);
 

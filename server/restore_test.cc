@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -14,6 +15,7 @@
 namespace tug {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -141,6 +143,21 @@ TEST_F(RestoreTest, RefusesACheckpointOfPushesThatWereUpdatesWhereTheyAreSummed)
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("has clocks of virtual workers, and sync.policy of this job is bsp"));
+}
+
+// Of a training that had diverged: updates keep what is not finite.
+TEST_F(RestoreTest, RefusesWeightsThatAreNotFinite) {
+  blocks_.mutable_blocks(0)->mutable_tensors(0)->set_name("only.gain");
+  const auto shard = MakeShard(config_);
+  shard->weights(1)[5] = std::numeric_limits<float>::infinity();
+  const std::string folder = Checkpoint(*shard);
+  const absl::Status status =
+      RestoreSegments(folder, config_, blocks_, table_, *MakeShard(config_, 2));
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr(folder + ": element 1029 of only.gain is inf"),
+                    HasSubstr("use an earlier checkpoint"),
+                    HasSubstr("--resume " + run_ + "/checkpoints/step-...")));
 }
 
 TEST_F(RestoreTest, SaysThatAnotherOptimizersStateIsMissing) {

@@ -50,8 +50,11 @@ TEST_F(LinesTest, AClassifierIsTrainedMeasuredAndAsked) {
   EXPECT_THAT(Output({"eval", "--from", Path("run")}),
               AllOf(HasSubstr(absl::StrFormat("loss %.6f", losses->validation.at(50))),
                     HasSubstr("accuracy "), HasSubstr(" samples")));
-  EXPECT_THAT(Output({"sample", "--from", Path("run"), "--prompt", "The small boat"}),
-              MatchesRegex("[a-z]+ [0-9.]+%, [a-z]+ [0-9.]+%, [a-z]+ [0-9.]+%\n"));
+  const Texts ask = {"sample", "--from", Path("run"), "--prompt"};
+  const std::string answer = Output(ask + Texts{"The small boat"});
+  EXPECT_THAT(answer, MatchesRegex("[a-z]+ [0-9.]+%, [a-z]+ [0-9.]+%, [a-z]+ [0-9.]+%\n"));
+  EXPECT_EQ(Output(ask + Texts{"  The small boat \r\n"}), answer) << "as a line of the text";
+  ExpectErrorLine(Run(ask + Texts{"The\tboat"}), {"the line has a tab"});
   Write("other.txt", "\xEF\xBB\xBFsmall\tThe small boat.\r\nold\tThe old rope.\n");
   EXPECT_THAT(Output({"eval", "--from", Path("run"), "--data", Path("other.txt")}),
               HasSubstr("over 2 samples"));

@@ -70,14 +70,24 @@ TEST_F(RankEnvironmentTest, StartsAJobWithTheBitsOfALocalOne) {
 
 TEST_F(RankEnvironmentTest, RefusesAWorldOfAnotherSize) {
   Process& coordinator = StartCoordinator();
-  Process& worker = StartWith(
-      {"MASTER_ADDR=127.0.0.1", absl::StrCat("MASTER_PORT=", port_), "RANK=0", "WORLD_SIZE=3"},
-      {"worker"});
-  ASSERT_TRUE(worker.WaitForEnd(After(kPatience)));
-  ExpectErrorLine(worker, {"WORLD_SIZE=3", "the job has 2 workers", "cluster.workers=3"});
+  for (const Texts& share : {Texts{}, Texts{"--gpu-share", "0/2"}, Texts{"--core-share", "0/2"}}) {
+    Process& worker = StartWith(
+        {"MASTER_ADDR=127.0.0.1", absl::StrCat("MASTER_PORT=", port_), "RANK=0", "WORLD_SIZE=3"},
+        Texts{"worker"} + share);
+    ASSERT_TRUE(worker.WaitForEnd(After(kPatience)));
+    ExpectErrorLine(worker, {"WORLD_SIZE=3", "the job has 2 workers", "cluster.workers=3"});
+  }
   Process& stop = Run({"stop", "--coordinator", absl::StrCat("127.0.0.1:", port_)});
   EXPECT_EQ(stop.exit_code(), 0) << stop.err();
   EXPECT_TRUE(coordinator.WaitForEnd(After(kPatience))) << coordinator.err();
+}
+
+// What has told tug train its rank says nothing of the workers that it starts.
+TEST_F(RankEnvironmentTest, OfTugTrainIsNotThatOfItsWorkers) {
+  Process& train = StartWith({"RANK=0", "WORLD_SIZE=3", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1"},
+                             {"train", job(), "--run-dir", Path("run"), "--set", "train.steps=10"});
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
+  EXPECT_EQ(train.exit_code(), 0) << train.err();
 }
 
 TEST_F(RankEnvironmentTest, SaysInOneLineWhatIsWrong) {
