@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 
-#include "base/file.h"
+#include "absl/strings/str_cat.h"
 
 namespace tug {
 namespace {
@@ -38,7 +39,8 @@ absl::Status FlushResults() {
     signal(SIGPIPE, SIG_DFL);
     raise(SIGPIPE);
   }
-  return FileError(reason, "write", "the standard output");
+  return absl::InternalError(
+      absl::StrCat("cannot write the result to stdout: ", std::strerror(reason)));
 }
 
 }  // namespace tug

@@ -19,8 +19,8 @@ namespace tug {
 // REQUIRES: called first in main, before any file is opened and any thread is started.
 void PrepareStandardStreams();
 
-// Writes what stdio holds back of the results. Errors: RESOURCE_EXHAUSTED or INTERNAL, as
-// FileError. Ends the process by SIGPIPE, as a shell expects, if the reader of stdout is gone
+// Writes what stdio holds back of the results. Errors: INTERNAL. Ends the process by SIGPIPE, as a
+// shell expects, if the reader of stdout is gone
 // (`tug status | head -1`).
 absl::Status FlushResults();
 

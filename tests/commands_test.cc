@@ -110,7 +110,7 @@ TEST_F(CommandsTest, StatusShowsARunningJobAndItsNodes) {
 }
 
 TEST_F(CommandsTest, AResultThatCannotBeWrittenIsAnError) {
-  for (const Texts& command : {Texts{"plan", "--params", "7.5e9"}, Texts{"plan", "--help"}}) {
+  for (const Texts& command : {Texts{"plan", "--preset", "gpt3"}, Texts{"plan", "--help"}}) {
     const FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
     Process& refused = StartOn(full.get(), command);
     ASSERT_TRUE(refused.WaitForEnd(After(kPatience)));
