@@ -130,7 +130,7 @@ TEST_F(LaunchTest, TrainsToItsEndWithTheBitsOfALocalJob) {
   ASSERT_EQ(launch.exit_code(), 0) << launch.out() << launch.err();
   EXPECT_THAT(launch.out(), AllOf(HasSubstr("coordinator     127.0.0.1 | "), HasSubstr("done")));
   EXPECT_TRUE(fs::exists(Path("run/logs/worker-1.log")));
-  ExpectDaemonsGone(absl::ZeroDuration());
+  ExpectDaemonsGone(kGoneTime);
   ExpectBitsOfALocalJob();
 }
 
@@ -180,7 +180,7 @@ TEST_F(LaunchTest, EndsInOrderWhenInterrupted) {
   ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
   EXPECT_THAT(launch.out(), HasSubstr("stopped:"));
-  ExpectDaemonsGone(absl::ZeroDuration());
+  ExpectDaemonsGone(kGoneTime);
   EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"));
 }
 
@@ -213,7 +213,7 @@ TEST_F(LaunchTest, EndsAtOnceWhenInterruptedTwice) {
   launch.Signal(SIGINT);
   ASSERT_TRUE(EndsWhenAskedAgain(launch, SIGTERM)) << launch.out() << launch.err();
   ExpectErrorLine(launch, {"interrupted twice"});
-  ExpectDaemonsGone(absl::ZeroDuration());
+  ExpectDaemonsGone(kGoneTime);
 }
 
 TEST_F(LaunchTest, ReplacesADaemonThatIsKilled) {
@@ -396,7 +396,7 @@ TEST_F(LaunchAcrossHostsTest, TrainsToItsEnd) {
   EXPECT_THAT(launch.out(), HasSubstr("coordinator at 10.77.0.1:"));
   EXPECT_FALSE(fs::exists(Path("run/keys"))) << "keys that were made for the job stay";
   EXPECT_EQ(NewestCheckpoint("run"), 50u);
-  ExpectDaemonsGone(absl::ZeroDuration());
+  ExpectDaemonsGone(kGoneTime);
 }
 
 TEST_F(LaunchAcrossHostsTest, LeavesNobodyWhenItIsKilled) {
