@@ -21,7 +21,7 @@ absl::StatusOr<bool> ParseOnOrOff(const std::string& option, const std::string& 
 // Whether one message can carry it: a power of two from 4 KiB to 256 MiB.
 absl::Status CheckPartitionBytes(uint64_t bytes);
 
-// Must show 6 of the data plane: the most a server may hold resident, bytes, however many workers
+// The most a server may hold resident, bytes, however many workers
 // push in whatever order. Per parameter: weights, m and v (12), the sum (4), the previous copy that
 // pulls may still want (4) and, where pulls are bf16, their copy (2); then the granted credit of
 // all workers together and 64 MiB for the process itself.

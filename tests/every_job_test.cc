@@ -93,9 +93,9 @@ TEST_P(EveryJobTest, ClosedStreamsSpoilNoFile) {
                      TrainArguments("run", GetParam().settings + Texts{"train.steps=10"}));
   ASSERT_TRUE(train.WaitForEnd(After(kPatience)));
   EXPECT_EQ(train.exit_code(), 0);
-  for (const std::string_view line :
+  for (const absl::string_view line :
        absl::StrSplit(ReadText(Path("run/metrics.jsonl")), '\n', absl::SkipEmpty())) {
-    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+    EXPECT_TRUE(nlohmann::json::accept(std::string(line))) << line;
   }
 }
 

@@ -34,7 +34,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// After the launcher is gone: "Must show" of the issue.
+// For daemons to end once their launcher is gone.
 constexpr absl::Duration kGoneTime = absl::Seconds(10);
 const Texts kDaemons = {"coordinator", "server", "worker", "attend"};
 
