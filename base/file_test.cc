@@ -3,11 +3,13 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/file_writer.h"
 #include "base/mapped_file.h"
+#include "base/test_folder.h"
 #include "gtest/gtest.h"
 
 namespace tug {
@@ -66,6 +68,24 @@ TEST(File, FullDiskIsResourceExhausted) {
   const absl::Status status = writer->Finish();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(std::string(status.message()).find("free some space"), std::string::npos) << status;
+}
+
+TEST(File, AnAbsolutePathLeadsWhereTheKernelLeads) {
+  namespace fs = std::filesystem;
+  const TestFolder folder;
+  const std::string root = fs::canonical(folder.path()).string();
+  fs::create_directories(root + "/disk/sub");
+  fs::create_directory_symlink("disk/sub", root + "/link");
+  fs::create_directory_symlink("nowhere", root + "/broken");
+  EXPECT_EQ(AbsolutePath(root + "/link/../a/./b"), root + "/disk/a/b");
+  EXPECT_EQ(AbsolutePath(root + "/link/../../a"), root + "/a");
+  EXPECT_EQ(AbsolutePath(root + "/disk/sub/../../a//b/"), root + "/a/b");
+  EXPECT_EQ(AbsolutePath(root + "/link/"), root + "/link") << "hosts may have it for other places";
+  EXPECT_EQ(AbsolutePath(root + "/missing/../a"), root + "/a");
+  EXPECT_EQ(AbsolutePath(root + "/broken/../a"), root + "/broken/../a");
+  EXPECT_EQ(AbsolutePath("a/"), fs::current_path().string() + "/a");
+  EXPECT_EQ(AbsolutePath("/.././"), "/");
+  EXPECT_EQ(AbsolutePath(""), "");
 }
 
 TEST(MappedFile, OpensAnEmptyFileAndMoves) {

@@ -107,8 +107,7 @@ absl::Status Runner::Plan() {
     return absl::StrCat("runs/", plan.file.name());
   }());
   shown_out_ = name;
-  std::error_code error;
-  out_ = fs::absolute(name, error).lexically_normal().string();
+  out_ = AbsolutePath(name);
   source_.made_up_text_path = out_ + "/text.txt";
   ASSIGN_OR_RETURN(results_.plan, PlanExperiment(source_));
   results_.command = a_.command;

@@ -321,9 +321,7 @@ class TakingUp {
 
 absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
   std::error_code error;
-  std::string run_dir =
-      std::filesystem::absolute(options.take_up, error).lexically_normal().string();
-  if (!run_dir.empty() && run_dir.back() == '/') run_dir.pop_back();
+  const std::string run_dir = AbsolutePath(options.take_up);
   if (!std::filesystem::exists(PathIn(run_dir, kConfigFile), error)) {
     return absl::NotFoundError(absl::StrCat(
         options.take_up, " is not a run folder: name that of the job to take up, e.g. runs/job-1"));
@@ -363,7 +361,7 @@ absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
   absl::StatusOr<CoordinatorOptions> job = SetUpJob(options.config, folder.path, plan.restore);
   if (!job.ok()) {
     std::error_code ignored;
-    if (fresh) std::filesystem::remove_all(folder.path, ignored);
+    if (folder.made) std::filesystem::remove_all(folder.path, ignored);
     return job.status();
   }
   return Begin(options, *std::move(job));

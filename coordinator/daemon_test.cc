@@ -357,5 +357,17 @@ TEST_F(DaemonTest, LeavesNoFolderBehindWhenTheTextIsMissingOrTooShort) {
   EXPECT_FALSE(fs::exists(options_.run_dir));
 }
 
+TEST_F(DaemonTest, DeletesNoFolderThatItHasNotMade) {
+  options_.config.mutable_data()->set_path((root_ / "missing.txt").string());
+  fs::create_directory(root_ / "there");
+  fs::create_directory_symlink("there", root_ / "link");
+  for (const char* name : {"there", "link"}) {
+    options_.run_dir = (root_ / name).string();
+    EXPECT_THAT(std::string(Run().message()), HasSubstr("missing.txt"));
+    EXPECT_TRUE(fs::is_directory(root_ / name));
+  }
+  EXPECT_TRUE(fs::is_symlink(root_ / "link"));
+}
+
 }  // namespace
 }  // namespace tug

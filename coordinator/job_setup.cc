@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
 #include "coordinator/data_summary.h"
@@ -118,12 +119,10 @@ absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
     data.set_resolved_symbols(data.random().symbols());
     return std::nullopt;
   }
-  std::error_code error;
   // Nodes on this host run in other folders than ours.
-  data.set_path(fs::absolute(data.path(), error).lexically_normal());
-  if (!data.tokenizer_path().empty()) {
-    data.set_tokenizer_path(fs::absolute(data.tokenizer_path(), error).lexically_normal());
-  }
+  data.set_path(AbsolutePath(data.path()));
+  data.set_tokenizer_path(AbsolutePath(data.tokenizer_path()));
+  std::error_code error;
   fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
   const std::string token_file = absl::StrCat(run_dir, "/", kTokenFile);
   ASSIGN_OR_RETURN(const TokenFileInfo tokens,
@@ -157,9 +156,7 @@ absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& c
 // tokenizer. Every lane then reads this very checkpoint, also when its run goes on and has newer
 // ones.
 absl::StatusOr<WeightsSource> OpenInitFrom(JobConfig& config) {
-  std::error_code error;
-  const std::string path =
-      fs::absolute(config.train().init_from(), error).lexically_normal().string();
+  const std::string path = AbsolutePath(config.train().init_from());
   ASSIGN_OR_RETURN(WeightsSource source, WeightsSource::Open(path));
   config.mutable_train()->set_init_from(source.path());
   RETURN_IF_ERROR(source.TakeTokenizer(*config.mutable_data()));
@@ -203,14 +200,13 @@ void AddNotice(const std::string& text, std::string& notice) {
 absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir) {
   RunPlan plan;
   if (resume.empty()) return plan;
-  std::error_code error;
-  const std::string path = fs::absolute(resume, error).lexically_normal().string();
+  const std::string path = AbsolutePath(resume);
   ASSIGN_OR_RETURN(plan.restore, FindCheckpoint(path));
-  plan.restore->folder = fs::absolute(plan.restore->folder, error).lexically_normal().string();
   if (!run_dir.empty()) return plan;
   // `resume` may name the run folder. Its job may commit a newer checkpoint meanwhile, so do not
   // ask whether this one is still the newest.
   const fs::path run = fs::path(plan.restore->folder).parent_path().parent_path();
+  std::error_code error;
   plan.run_dir =
       fs::equivalent(run, path, error) ? run.string() : RunOfNewest(plan.restore->folder);
   return plan;

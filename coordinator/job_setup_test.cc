@@ -195,6 +195,22 @@ TEST_F(JobSetupTest, AJobThatGoesOnSaysWhatItsCheckpointLacksOfWhatPushesLeftOut
   EXPECT_THAT(another->data_notice, Not(HasSubstr("left out")));
 }
 
+TEST_F(JobSetupTest, PathsLeadWhereTheKernelLeads) {
+  fs::create_directories(Path("disk/sub"));
+  fs::create_directory_symlink("disk/sub", Path("link"));
+  const fs::path disk = fs::canonical(root_ / "disk");
+  Write("disk/text.txt", Repeated("the other text. "));
+  MakeRun("disk/first", {});
+  const auto job = SetUp("second", {"data.path=" + Path("link/../text.txt"),
+                                    "train.init_from=" + Path("link/../first")});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->config.data().path(), (disk / "text.txt").string());
+  EXPECT_EQ(job->config.train().init_from(), (disk / "first/checkpoints/step-00000003").string());
+  const auto plan = PlanRun(Path("link/../first/"), "");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->run_dir, (disk / "first").string());
+}
+
 TEST_F(JobSetupTest, TooFewRandomSamplesNameTheirField) {
   const Texts random = {"data.path=",      "model.family=ENCODER",    "data.random.samples=40",
                         "model.classes=2", "data.random.symbols=100", "cluster.virtual_workers=8"};

@@ -52,6 +52,7 @@ absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std
 struct OwnedRunFolder {
   std::string path;     // absolute
   FileDescriptor lock;  // held until it is closed, or the process dies
+  bool made = false;    // by this call: nothing in it is anybody else's
 };
 // Of a folder that is there. Errors: FAILED_PRECONDITION (it has an owner), those of the file
 // system.

@@ -42,6 +42,27 @@ TEST_F(RunFolderTest, TakesANamedFolderOnlyWhenItIsEmpty) {
   EXPECT_THAT(std::string(again.status().message()), HasSubstr("--resume a/b"));
 }
 
+TEST_F(RunFolderTest, IsTheFolderThatTheKernelFinds) {
+  fs::create_directories("disk/sub");
+  fs::create_directory_symlink("disk/sub", "link");
+  fs::create_directories("run");
+  const fs::path found = fs::canonical(root_ / "disk") / "run";
+  EXPECT_EQ(CreateRunFolder("link/../run", "job").value(), found.string());
+  std::ofstream(found / "file") << "x";
+  EXPECT_EQ(CreateRunFolder("link/../run", "job").status().code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(CreateRunFolder("run", "job").ok()) << "what is text alone is another folder";
+}
+
+TEST_F(RunFolderTest, KnowsWhetherItHasMadeTheFolder) {
+  EXPECT_TRUE(CreateAndOwnRunFolder("", "job")->made);
+  EXPECT_TRUE(CreateAndOwnRunFolder("new", "job")->made);
+  EXPECT_FALSE(CreateAndOwnRunFolder("new", "job")->made);
+  fs::create_directory("there");
+  fs::create_directory_symlink("there", "link");
+  EXPECT_FALSE(CreateAndOwnRunFolder("link", "job")->made);
+}
+
 // It died while it read the text: nothing is lost when the job begins again.
 TEST_F(RunFolderTest, TakesAFolderThatHoldsTokensOnly) {
   fs::create_directories("a/data");

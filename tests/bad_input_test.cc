@@ -381,6 +381,29 @@ TEST_F(BadInputTest, AFileThatCannotBeWrittenWholeIsNamed) {
   ExpectNobodyLeft();
 }
 
+TEST_F(BadInputTest, AStartThatFailsDeletesNothingThatWasThere) {
+  fs::create_directories(Path("disk/sub"));
+  fs::create_directory_symlink("disk/sub", Path("link"));
+  const auto start = [this](const std::string& run) -> Process& {
+    return Start(Texts{"train", job(), "--run-dir", run} + Set({"data.path=gone.txt"}));
+  };
+  // As text link/../used is used, to the kernel it is disk/used.
+  fs::create_directories(Path("used"));
+  Write("used/notes.txt", "mine");
+  ExpectRefused(start("link/../used"), {"gone.txt"});
+  EXPECT_EQ(ReadText(Path("used/notes.txt")), "mine");
+  EXPECT_FALSE(fs::exists(Path("disk/used")));
+  fs::create_directories(Path("disk/used"));
+  Write("disk/used/notes.txt", "mine");
+  ExpectRefused(start("link/../used"), {"link/../used is not empty"});
+
+  fs::create_directories(Path("disk/empty"));
+  fs::create_directory_symlink("disk/empty", Path("out"));
+  ExpectRefused(start("out"), {"gone.txt"});
+  EXPECT_TRUE(fs::is_symlink(Path("out")));
+  EXPECT_TRUE(fs::is_directory(Path("disk/empty")));
+}
+
 TEST_F(BadInputTest, AFolderThatCannotBeMadeIsNamed) {
   ExpectRefused(Start({"train", job(), "--run-dir", "/proc/run"}), {"/proc/run"});
 }
