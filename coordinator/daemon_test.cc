@@ -215,6 +215,13 @@ TEST_F(DaemonTest, LeavesARunFolderWithEverythingInIt) {
   EXPECT_EQ(checkpoint->manifest.timeline(), 1u);
 }
 
+TEST_F(DaemonTest, ARunIsCalledAfterItsFolderAlsoWithASlashAtItsEnd) {
+  options_.run_dir += "/";
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(run_dir_, (root_ / "run").string());
+  EXPECT_THAT(File(kLossPicture), HasSubstr("run: GPT, 1 layers"));
+}
+
 TEST_F(DaemonTest, GoesOnFromACheckpointInTheSameFolder) {
   stop_at_ = 3;
   options_.stop_wanted = [&] { return stop_wanted_.load(); };

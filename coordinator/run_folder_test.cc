@@ -54,6 +54,11 @@ TEST_F(RunFolderTest, IsTheFolderThatTheKernelFinds) {
   EXPECT_TRUE(CreateRunFolder("run", "job").ok()) << "what is text alone is another folder";
 }
 
+TEST_F(RunFolderTest, HasANameAlsoWhereTheShellHasCompletedIt) {
+  EXPECT_EQ(CreateRunFolder("run/", "job").value(), (root_ / "run").string());
+  EXPECT_EQ(CreateRunFolder("a/b//", "job").value(), (root_ / "a/b").string());
+}
+
 TEST_F(RunFolderTest, KnowsWhetherItHasMadeTheFolder) {
   EXPECT_TRUE(CreateAndOwnRunFolder("", "job")->made);
   EXPECT_TRUE(CreateAndOwnRunFolder("new", "job")->made);
