@@ -111,8 +111,10 @@ absl::Status CheckSize(const JobConfig& config) {
                                     : "name one of fewer pieces with data.tokenizer_path"));
 }
 
-// Text to tokens; resolves config.data.
+// Text to tokens; resolves config.data. A run that goes on keeps its token file where the text has
+// changed: then it is refused.
 absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
+                                                     const std::optional<FoundCheckpoint>& restore,
                                                      JobConfig& config) {
   DataConfig& data = *config.mutable_data();
   if (data.random().samples() > 0) {
@@ -125,17 +127,24 @@ absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
   std::error_code error;
   fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
   const std::string token_file = absl::StrCat(run_dir, "/", kTokenFile);
+  const uint64_t trained_on =
+      restore.has_value() ? restore->manifest.config().data().resolved_fingerprint() : 0;
   ASSIGN_OR_RETURN(const TokenFileInfo tokens,
-                   PrepareTokenFile(data, token_file, TextFormOf(config.model())));
+                   PrepareTokenFile(data, token_file, TextFormOf(config.model()), trained_on));
   tokens.Resolve(data);
+  if (restore.has_value()) {
+    RETURN_IF_ERROR(CheckResumedText(restore->manifest, restore->folder, config));
+  }
   ASSIGN_OR_RETURN(TokenFile file, TokenFile::Open(token_file));
   return file;
 }
 
 // Resolves config.data. What does not go with the model is refused now, not by each worker. Returns
 // what a person should know of the data.
-absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& config) {
-  ASSIGN_OR_RETURN(const std::optional<TokenFile> file, PrepareText(run_dir, config));
+absl::StatusOr<std::string> PrepareData(const std::string& run_dir,
+                                        const std::optional<FoundCheckpoint>& restore,
+                                        JobConfig& config) {
+  ASSIGN_OR_RETURN(const std::optional<TokenFile> file, PrepareText(run_dir, restore, config));
   RETURN_IF_ERROR(CheckSize(config));
   ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler,
                    MakeSampler(config, file.has_value() ? &*file : nullptr));
@@ -225,6 +234,10 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   job.job = RandomJobId();
   job.run_dir = run_dir;
 
+  // What is refused changes nothing, so as much as can be is compared before the text is read.
+  if (restore.has_value() && config.compute() != JobConfig::REPLAY) {
+    RETURN_IF_ERROR(CheckResumedSettings(restore->manifest, restore->folder, config));
+  }
   // A run goes on with the tokenizer it began with, whatever has become of that one's files.
   if (restore.has_value() &&
       restore->manifest.config().data().tokenizer() == config.data().tokenizer()) {
@@ -241,7 +254,7 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
     job.data_notice = ReplayText(job.config.replay());
     blocks = ReplayLayout(job.config.replay().resolved_profile());
   } else if (!config.model().external()) {
-    ASSIGN_OR_RETURN(job.data_notice, PrepareData(run_dir, job.config));
+    ASSIGN_OR_RETURN(job.data_notice, PrepareData(run_dir, restore, job.config));
     blocks = ModelLayout(job.config.model(), job.config.data().resolved_symbols(),
                          DataClasses(job.config.data()));
   } else if (restore.has_value()) {

@@ -31,7 +31,8 @@ absl::Status VerifyPlan(const RunPlan& plan);
 // none of these, until its workers come; of a replay its profile instead of a text); writes the
 // token file and config.textproto. `config` as LoadJobConfig returns it. Errors: of the data
 // (naming the file), of the profile, CheckResume's, WeightsSource's; INVALID_ARGUMENT for a
-// configuration of more than kMaxJobConfigBytes with all the data gave it.
+// configuration of more than kMaxJobConfigBytes with all the data gave it. A run that is refused is
+// left as it was: its tokens stay, whatever the text is now.
 absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::string& run_dir,
                                             const std::optional<FoundCheckpoint>& restore);
 

@@ -4,7 +4,7 @@
 //   3. what the configuration does not hold yet: the tokenizer's files are read, or passes over
 //      the text made for what it learns, and for the labels of lines;
 //   4. last pass: encode into `out_path`.tmp, header last;
-//   5. sync, rename, sync the folder.
+//   5. tokens that are not the wanted ones are deleted; others: sync, rename, sync the folder.
 
 #include <sys/stat.h>
 #include <xxhash.h>
@@ -208,7 +208,8 @@ absl::Status WriteTokenFile(const TextSource& text, const Tokenizer& tokenizer, 
 }  // namespace
 
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
-                                               const std::string& out_path, TextForm form) {
+                                               const std::string& out_path, TextForm form,
+                                               uint64_t wanted) {
   ASSIGN_OR_RETURN(const TextSource text, TextSource::Open(config.path()));
   ASSIGN_OR_RETURN(const TokenizerKind* kind, FindTokenizerKind(config.tokenizer()));
   std::error_code ignored;
@@ -241,6 +242,10 @@ absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
   if (!written.ok()) {
     std::remove(partial.c_str());
     return written;
+  }
+  if (wanted != 0 && info.fingerprint != wanted) {
+    std::remove(partial.c_str());
+    return info;
   }
   if (std::rename(partial.c_str(), out_path.c_str()) != 0) {
     return FileError(errno, "rename to", out_path);

@@ -308,6 +308,25 @@ TEST_F(TokenFileTest, RacingProcessesMakeItOnceAndAgree) {
   EXPECT_EQ(made, 1);
 }
 
+TEST_F(TokenFileTest, StaysWhereTheTextHasOtherTokensThanTheWantedOnes) {
+  DataConfig config;
+  config.set_path(WriteText("text", "some text"));
+  config.set_tokenizer(DataConfig::BYTE);
+  const auto first = PrepareTokenFile(config, out_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const uint64_t wanted = first->fingerprint;
+  WriteText("text", "some other text");
+  const auto other = PrepareTokenFile(config, out_, TextForm::kRunning, wanted);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_NE(other->fingerprint, wanted);
+  EXPECT_EQ(TokenFile::Open(out_)->info().fingerprint, wanted);
+  EXPECT_FALSE(fs::exists(out_ + ".tmp"));
+  WriteText("text", "some text");
+  const auto again = PrepareTokenFile(config, out_, TextForm::kRunning, wanted);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->fingerprint, wanted);
+}
+
 TEST_F(TokenFileTest, DamageOfAnyKindIsFoundAndNeverCrashes) {
   const uint32_t seed = 3;
   printf("seed %u\n", seed);

@@ -371,6 +371,28 @@ TEST_F(BadCheckpointTest, ACheckpointOfAnotherJobIsRefused) {
   EXPECT_FALSE(fs::exists(Path("other")));
 }
 
+TEST_F(BadCheckpointTest, ARefusedResumeLeavesTheRunAsItWas) {
+  const std::string text = ReadText(Path("text.txt"));
+  const std::string tokens = ReadText(Path("good/data/tokens.bin"));
+  const std::string config = ReadText(Path("good/config.textproto"));
+  const auto resume = [this](const Texts& settings) -> Process& {
+    return Start(Texts{"train", job(), "--resume", Path("good")} +
+                 Set(Texts{"train.steps=8"} + settings));
+  };
+  Write("other.txt", std::string(200'000, 'x'));
+  ExpectRefused(resume({"data.path=other.txt"}), {"data.path", "text"});
+  ExpectRefused(resume({"data.tokenizer=CHARACTER"}), {"--set data.tokenizer=BYTE"});
+  Write("text.txt", text + "and one more line\n");
+  ExpectRefused(resume({}), {"data.path", "text"});
+  EXPECT_TRUE(ReadText(Path("good/data/tokens.bin")) == tokens);
+  EXPECT_EQ(ReadText(Path("good/config.textproto")), config);
+  EXPECT_EQ(Run({"eval", "--from", Path("good")}).exit_code(), 0);
+  Write("text.txt", text);
+  Process& resumed = resume({});
+  ASSERT_TRUE(resumed.WaitForEnd(After(kPatience)));
+  EXPECT_EQ(resumed.exit_code(), 0) << resumed.err();
+}
+
 // ---- disk ----
 
 TEST_F(BadInputTest, AFileThatCannotBeWrittenWholeIsNamed) {
