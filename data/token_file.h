@@ -114,6 +114,13 @@ class TokenFile {
   const std::byte* lines_ = nullptr;   // in file_
 };
 
+// The tokens that a coordinator means by `config`, which it has resolved. `path` is opened as it is
+// where it holds them, whatever has become of the text since; else it is made from the text.
+// Thread-safe. Errors: those of PrepareTokenFile; FAILED_PRECONDITION: the text has other tokens,
+// and `path` stays as it was.
+absl::StatusOr<TokenFile> OpenResolvedTokens(const DataConfig& config, const std::string& path,
+                                             TextForm form);
+
 // On disk at offset 0.
 struct TokenFileHeader {
   uint64_t magic;

@@ -254,4 +254,19 @@ absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
   return info;
 }
 
+absl::StatusOr<TokenFile> OpenResolvedTokens(const DataConfig& config, const std::string& path,
+                                             TextForm form) {
+  const uint64_t wanted = config.resolved_fingerprint();
+  absl::StatusOr<TokenFile> there = TokenFile::Open(path);
+  if (there.ok() && there->info().fingerprint == wanted && there->info().form == form &&
+      there->VerifyContents().ok()) {
+    return there;
+  }
+  ASSIGN_OR_RETURN(const TokenFileInfo info, PrepareTokenFile(config, path, form, wanted));
+  if (info.fingerprint == wanted) return TokenFile::Open(path);
+  return absl::FailedPreconditionError(
+      absl::StrCat("the text in ", config.path(),
+                   " is not the one the coordinator reads: give this host the same files"));
+}
+
 }  // namespace tug
