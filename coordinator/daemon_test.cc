@@ -22,6 +22,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "model/layout.h"
+#include "nlohmann/json.hpp"
 #include "proto/job_config.h"
 #include "proto/wire.h"
 #include "security/key_file.h"
@@ -244,6 +245,21 @@ TEST_F(DaemonTest, GoesOnFromACheckpointInTheSameFolder) {
   EXPECT_EQ(checkpoint->manifest.version(), stopped + 2);
   EXPECT_EQ(checkpoint->manifest.timeline(), 2u);
   EXPECT_EQ(ReadLossCurve(run_dir_ + "/" + kMetricsFile)->training.size(), stopped + 2);
+}
+
+TEST_F(DaemonTest, ARunWhoseMetricsEndAmidALineGoesOnWithALineOfItsOwn) {
+  ASSERT_TRUE(Run().ok());
+  const std::string metrics = run_dir_ + "/" + kMetricsFile;
+  fs::resize_file(metrics, fs::file_size(metrics) - 25);
+  options_.config = Config({"train.steps=8"});
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  done_ = 0;
+  ASSERT_TRUE(Run().ok());
+  std::ifstream file(metrics);
+  for (std::string line; std::getline(file, line);) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
 }
 
 // They would be taken for those of the job that goes on.
