@@ -262,6 +262,21 @@ TEST_F(DaemonTest, ARunWhoseMetricsEndAmidALineGoesOnWithALineOfItsOwn) {
   }
 }
 
+// Somebody else's file, a mount, a file that NFS keeps as long as it is open.
+TEST_F(DaemonTest, ALeftoverThatCannotBeDeletedStays) {
+  ASSERT_TRUE(Run().ok());
+  const std::string leftover = run_dir_ + "/checkpoints/step-00000099.tmp";
+  std::ofstream(leftover) << "no folder";
+  ASSERT_FALSE(DiscardUnfinished(run_dir_).ok());
+  options_.config = Config({"train.steps=8"});
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  done_ = 0;
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(FindCheckpoint(run_dir_)->manifest.version(), 8u);
+  EXPECT_TRUE(fs::exists(leftover));
+}
+
 // They would be taken for those of the job that goes on.
 TEST_F(DaemonTest, KeysThatAKilledRunLeftAreRemoved) {
   ASSERT_TRUE(Run().ok());
