@@ -18,6 +18,7 @@
 #include "coordinator/replay_setup.h"
 #include "coordinator/resume_check.h"
 #include "coordinator/run_folder.h"
+#include "coordinator/utf8_check.h"
 #include "data/sampler.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
@@ -111,6 +112,15 @@ absl::Status CheckSize(const JobConfig& config) {
                                     : "name one of fewer pieces with data.tokenizer_path"));
 }
 
+// Nodes on this host run in other folders than ours.
+void MakePathsAbsolute(JobConfig& config) {
+  DataConfig& data = *config.mutable_data();
+  data.set_path(AbsolutePath(data.path()));
+  data.set_tokenizer_path(AbsolutePath(data.tokenizer_path()));
+  TrainConfig& train = *config.mutable_train();
+  train.set_init_from(AbsolutePath(train.init_from()));
+}
+
 // Text to tokens; resolves config.data. A run that goes on keeps its token file where the text has
 // changed: then it is refused.
 absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
@@ -121,9 +131,6 @@ absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
     data.set_resolved_symbols(data.random().symbols());
     return std::nullopt;
   }
-  // Nodes on this host run in other folders than ours.
-  data.set_path(AbsolutePath(data.path()));
-  data.set_tokenizer_path(AbsolutePath(data.tokenizer_path()));
   std::error_code error;
   fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
   const std::string token_file = absl::StrCat(run_dir, "/", kTokenFile);
@@ -161,12 +168,10 @@ absl::StatusOr<std::string> PrepareData(const std::string& run_dir,
   return absl::StrCat(DataSummary(text, *file), notice.empty() ? "" : "; ", notice);
 }
 
-// Opens train.init_from, makes it the absolute path of what was found, and takes over its
-// tokenizer. Every lane then reads this very checkpoint, also when its run goes on and has newer
-// ones.
+// Opens train.init_from, makes it the path of what was found, and takes over its tokenizer. Every
+// lane then reads this very checkpoint, also when its run goes on and has newer ones.
 absl::StatusOr<WeightsSource> OpenInitFrom(JobConfig& config) {
-  const std::string path = AbsolutePath(config.train().init_from());
-  ASSIGN_OR_RETURN(WeightsSource source, WeightsSource::Open(path));
+  ASSIGN_OR_RETURN(WeightsSource source, WeightsSource::Open(config.train().init_from()));
   config.mutable_train()->set_init_from(source.path());
   RETURN_IF_ERROR(source.TakeTokenizer(*config.mutable_data()));
   return source;
@@ -210,6 +215,7 @@ absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& ru
   RunPlan plan;
   if (resume.empty()) return plan;
   const std::string path = AbsolutePath(resume);
+  RETURN_IF_ERROR(CheckUtf8("--resume", path));
   ASSIGN_OR_RETURN(plan.restore, FindCheckpoint(path));
   if (!run_dir.empty()) return plan;
   // `resume` may name the run folder. Its job may commit a newer checkpoint meanwhile, so do not
@@ -233,6 +239,8 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   job.fingerprint = Fingerprint(config);
   job.job = RandomJobId();
   job.run_dir = run_dir;
+  MakePathsAbsolute(job.config);
+  RETURN_IF_ERROR(CheckUtf8(job.config));
 
   // What is refused changes nothing, so as much as can be is compared before the text is read.
   if (restore.has_value() && config.compute() != JobConfig::REPLAY) {

@@ -224,6 +224,15 @@ TEST_F(JobSetupTest, ARunThatIsNotResumedKeepsItsTokensAndConfiguration) {
   EXPECT_TRUE(resumed.ok()) << resumed.status();
 }
 
+TEST_F(JobSetupTest, PathsThatNoMessageHoldsAreRefusedBeforeTheyAreRead) {
+  Write("te\xE9xt.txt", Repeated("in the beginning was the word. "));
+  EXPECT_THAT(ErrorOf({"data.path=" + Path("te\xE9xt.txt")}),
+              AllOf(HasSubstr("data.path = "), HasSubstr("te\\xe9xt.txt is not UTF-8")));
+  EXPECT_FALSE(fs::exists(Path("refused/data")));
+  EXPECT_THAT(std::string(PlanRun(Path("caf\xE9"), "").status().message()),
+              AllOf(HasSubstr("--resume "), HasSubstr("caf\\xe9 is not UTF-8")));
+}
+
 TEST_F(JobSetupTest, PathsLeadWhereTheKernelLeads) {
   fs::create_directories(Path("disk/sub"));
   fs::create_directory_symlink("disk/sub", Path("link"));

@@ -11,11 +11,14 @@
 #include "base/file.h"
 #include "base/file_lock.h"
 #include "base/status_macros.h"
+#include "coordinator/utf8_check.h"
 
 namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr char kRunFolder[] = "the run folder";
 
 // But for the lock, and the tokens of the text, with which a job that has not begun yet was busy.
 bool HoldsARun(const fs::path& folder) {
@@ -49,6 +52,7 @@ struct NewFolder {
 
 absl::StatusOr<NewFolder> UseNamedFolder(const std::string& wanted) {
   NewFolder folder{.path = AbsolutePath(wanted)};
+  RETURN_IF_ERROR(CheckUtf8(kRunFolder, folder.path));
   RETURN_IF_ERROR(CheckHoldsNoRun(folder.path, wanted));
   std::error_code error;
   folder.made = fs::create_directories(folder.path, error);
@@ -59,6 +63,7 @@ absl::StatusOr<NewFolder> UseNamedFolder(const std::string& wanted) {
 absl::StatusOr<NewFolder> MakeNumberedFolder(const std::string& name) {
   std::error_code error;
   const std::string runs = AbsolutePath("runs");
+  RETURN_IF_ERROR(CheckUtf8(kRunFolder, absl::StrCat(runs, "/", name)));
   fs::create_directories(runs, error);
   if (error) return FileError(error.value(), "make the folder", runs);
   for (int n = 1;; ++n) {

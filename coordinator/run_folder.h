@@ -44,7 +44,7 @@ inline constexpr char kLogFolder[] = "logs";
 
 // Makes a run folder and returns its absolute path. `wanted` may exist if it is empty; when
 // `wanted` is empty, the folder is runs/<name>-<n> with the first free n from 1. Errors:
-// ALREADY_EXISTS (with the remedy), those of the file system.
+// ALREADY_EXISTS (with the remedy), those of the file system and of CheckUtf8.
 absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std::string& name);
 
 // A run folder has one owner, who holds its lock: nobody else touches what is in it, on any host

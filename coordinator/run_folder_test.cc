@@ -59,6 +59,15 @@ TEST_F(RunFolderTest, HasANameAlsoWhereTheShellHasCompletedIt) {
   EXPECT_EQ(CreateRunFolder("a/b//", "job").value(), (root_ / "a/b").string());
 }
 
+TEST_F(RunFolderTest, IsRefusedWhereNoMessageCanNameIt) {
+  for (const auto& refused : {CreateRunFolder("caf\xE9", "job"), CreateRunFolder("", "caf\xE9")}) {
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("caf\\xe9 is not UTF-8"));
+  }
+  EXPECT_TRUE(fs::is_empty(root_));
+  EXPECT_TRUE(CreateRunFolder("caf\xC3\xA9 1", "job").ok());
+}
+
 TEST_F(RunFolderTest, KnowsWhetherItHasMadeTheFolder) {
   EXPECT_TRUE(CreateAndOwnRunFolder("", "job")->made);
   EXPECT_TRUE(CreateAndOwnRunFolder("new", "job")->made);

@@ -191,6 +191,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"RunFolderIsAFile",
                  {"train", "job.textproto", "--run-dir", "short.txt"},
                  {"short.txt", "--run-dir"}},
+        BadInput{"RunFolderNotUtf8",
+                 {"train", "job.textproto", "--run-dir", "caf\xE9"},
+                 {"the run folder", "caf\\xe9", "UTF-8"}},
         BadInput{"ResumeFromNowhere", TrainWith({}) + Texts{"--resume", "gone"}, {"gone"}}),
     NameOf);
 
@@ -201,6 +204,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{
             "EmptyText", TrainWith({"data.path=empty.txt"}), {"empty.txt is empty", "data.path"}},
         BadInput{"FolderWithoutText", TrainWith({"data.path=no_text"}), {"no_text", "data.path"}},
+        BadInput{"PathNotUtf8",
+                 TrainWith({"data.path=te\xE9xt.txt"}),
+                 {"data.path", "te\\xe9xt.txt", "UTF-8"}},
         BadInput{"TextTooShort",
                  TrainWith({"data.path=short.txt"}),
                  {"short.txt", "20 tokens", "model.context"}},
