@@ -91,8 +91,9 @@ std::string AbsolutePath(const std::string& path) {
 absl::Status SyncFolder(const std::string& path) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return FileError(errno, "open the folder", path);
-  if (::fsync(fd.get()) != 0) return FileError(errno, "sync the folder", path);
-  return absl::OkStatus();
+  if (::fsync(fd.get()) == 0) return absl::OkStatus();
+  const bool cannot = errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS;
+  return cannot ? absl::OkStatus() : FileError(errno, "sync the folder", path);
 }
 
 }  // namespace tug

@@ -30,7 +30,8 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, uint64_t limi
 // empty.
 std::string AbsolutePath(const std::string& path);
 
-// Makes created, renamed and deleted entries of a folder survive a power cut.
+// Makes created, renamed and deleted entries of a folder survive a power cut, where the file system
+// can: some that are mounted from elsewhere (CIFS, 9p, FUSE) sync files only, which is no error.
 absl::Status SyncFolder(const std::string& path);
 
 }  // namespace tug

@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -68,6 +69,16 @@ TEST(File, FullDiskIsResourceExhausted) {
   const absl::Status status = writer->Finish();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(std::string(status.message()).find("free some space"), std::string::npos) << status;
+}
+
+TEST(File, AFolderOfAFileSystemThatCannotSyncFoldersIsLeftAsItIs) {
+  const int fd = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  const bool syncs = ::fsync(fd) == 0;
+  ::close(fd);
+  if (syncs) GTEST_SKIP() << "/proc syncs here";
+  const absl::Status status = SyncFolder("/proc");
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST(File, AnAbsolutePathLeadsWhereTheKernelLeads) {
