@@ -99,6 +99,17 @@ TEST(File, AnAbsolutePathLeadsWhereTheKernelLeads) {
   EXPECT_EQ(AbsolutePath(""), "");
 }
 
+TEST(MappedFile, SaysThatAFileSystemMapsNoFiles) {
+  const std::string path = "/sys/devices/system/cpu/online";  // sysfs: it can be read only
+  if (::access(path.c_str(), R_OK) != 0) GTEST_SKIP() << "no " << path << " here";
+  const absl::Status status = MappedFile::Open(path).status();
+  if (status.ok()) GTEST_SKIP() << path << " can be mapped here";
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  const std::string message(status.message());
+  EXPECT_NE(message.find(path + ": its file system maps no files"), std::string::npos) << status;
+  EXPECT_NE(message.find("local disk"), std::string::npos) << status;
+}
+
 TEST(MappedFile, OpensAnEmptyFileAndMoves) {
   const std::string path = PathOf("empty");
   auto writer = FileWriter::Create(path);
