@@ -6,8 +6,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 
 namespace tug {
@@ -63,11 +67,33 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, uint64_t limi
   }
 }
 
+std::string AbsolutePath(const std::string& path) {
+  if (path.empty()) return path;
+  std::error_code error;
+  const std::string whole = std::filesystem::absolute(path, error).string();
+  if (error) return path;  // there is no current folder
+  std::string found;       // empty: the root
+  for (const absl::string_view name : absl::StrSplit(whole, '/', absl::SkipEmpty())) {
+    if (name == ".") continue;
+    if (name != "..") {
+      absl::StrAppend(&found, "/", name);
+      continue;
+    }
+    if (std::filesystem::is_symlink(found, error)) {
+      found = std::filesystem::canonical(found, error).string();
+      if (error) return whole;  // it leads nowhere, and whoever opens the path says so
+    }
+    found.erase(found.empty() ? 0 : found.rfind('/'));
+  }
+  return found.empty() ? "/" : found;
+}
+
 absl::Status SyncFolder(const std::string& path) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return FileError(errno, "open the folder", path);
-  if (::fsync(fd.get()) != 0) return FileError(errno, "sync the folder", path);
-  return absl::OkStatus();
+  if (::fsync(fd.get()) == 0) return absl::OkStatus();
+  const bool cannot = errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS;
+  return cannot ? absl::OkStatus() : FileError(errno, "sync the folder", path);
 }
 
 }  // namespace tug

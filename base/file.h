@@ -24,7 +24,14 @@ absl::StatusOr<FileDescriptor> OpenForReading(const std::string& path);
 // The whole file. Errors: as FileError; RESOURCE_EXHAUSTED if it is larger than `limit_bytes`.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, uint64_t limit_bytes);
 
-// Makes created, renamed and deleted entries of a folder survive a power cut.
+// `path` from the root on, as the kernel finds it from the current folder: ".." behind a link leads
+// to the parent of where the link leads. Other links stay, since hosts may have them for different
+// places. Without "." and slashes at the end; what is not there counts as a folder. Empty stays
+// empty.
+std::string AbsolutePath(const std::string& path);
+
+// Makes created, renamed and deleted entries of a folder survive a power cut, where the file system
+// can: some that are mounted from elsewhere (CIFS, 9p, FUSE) sync files only, which is no error.
 absl::Status SyncFolder(const std::string& path);
 
 }  // namespace tug

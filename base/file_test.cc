@@ -1,13 +1,16 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/file_writer.h"
 #include "base/mapped_file.h"
+#include "base/test_folder.h"
 #include "gtest/gtest.h"
 
 namespace tug {
@@ -66,6 +69,45 @@ TEST(File, FullDiskIsResourceExhausted) {
   const absl::Status status = writer->Finish();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(std::string(status.message()).find("free some space"), std::string::npos) << status;
+}
+
+TEST(File, AFolderOfAFileSystemThatCannotSyncFoldersIsLeftAsItIs) {
+  const int fd = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  const bool syncs = ::fsync(fd) == 0;
+  ::close(fd);
+  if (syncs) GTEST_SKIP() << "/proc syncs here";
+  const absl::Status status = SyncFolder("/proc");
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(File, AnAbsolutePathLeadsWhereTheKernelLeads) {
+  namespace fs = std::filesystem;
+  const TestFolder folder;
+  const std::string root = fs::canonical(folder.path()).string();
+  fs::create_directories(root + "/disk/sub");
+  fs::create_directory_symlink("disk/sub", root + "/link");
+  fs::create_directory_symlink("nowhere", root + "/broken");
+  EXPECT_EQ(AbsolutePath(root + "/link/../a/./b"), root + "/disk/a/b");
+  EXPECT_EQ(AbsolutePath(root + "/link/../../a"), root + "/a");
+  EXPECT_EQ(AbsolutePath(root + "/disk/sub/../../a//b/"), root + "/a/b");
+  EXPECT_EQ(AbsolutePath(root + "/link/"), root + "/link") << "hosts may have it for other places";
+  EXPECT_EQ(AbsolutePath(root + "/missing/../a"), root + "/a");
+  EXPECT_EQ(AbsolutePath(root + "/broken/../a"), root + "/broken/../a");
+  EXPECT_EQ(AbsolutePath("a/"), fs::current_path().string() + "/a");
+  EXPECT_EQ(AbsolutePath("/.././"), "/");
+  EXPECT_EQ(AbsolutePath(""), "");
+}
+
+TEST(MappedFile, SaysThatAFileSystemMapsNoFiles) {
+  const std::string path = "/sys/devices/system/cpu/online";  // sysfs: it can be read only
+  if (::access(path.c_str(), R_OK) != 0) GTEST_SKIP() << "no " << path << " here";
+  const absl::Status status = MappedFile::Open(path).status();
+  if (status.ok()) GTEST_SKIP() << path << " can be mapped here";
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  const std::string message(status.message());
+  EXPECT_NE(message.find(path + ": its file system maps no files"), std::string::npos) << status;
+  EXPECT_NE(message.find("local disk"), std::string::npos) << status;
 }
 
 TEST(MappedFile, OpensAnEmptyFileAndMoves) {

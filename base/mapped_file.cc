@@ -6,10 +6,22 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 
 namespace tug {
+namespace {
+
+absl::Status MapError(int error_number, const std::string& path) {
+  if (error_number != ENODEV) return FileError(error_number, "map", path);
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot map ", path,
+                   ": its file system maps no files into memory; put it on a local disk (a worker "
+                   "has its tokens where --cache-dir says)"));
+}
+
+}  // namespace
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   ASSIGN_OR_RETURN(const FileDescriptor fd, OpenForReading(path));
@@ -20,8 +32,10 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   file.path_ = path;
   const size_t size_bytes = static_cast<size_t>(info.st_size);
   if (size_bytes == 0) return file;
-  void* data = ::mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (data == MAP_FAILED) return FileError(errno, "map", path);
+  // Nothing is written, so private pages are those of the file, and FUSE has them also where it has
+  // no shared ones (direct_io).
+  void* data = ::mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data == MAP_FAILED) return MapError(errno, path);
   file.bytes_ = {static_cast<const std::byte*>(data), size_bytes};
   return file;
 }

@@ -11,7 +11,8 @@ namespace tug {
 
 // A file's bytes, mapped read-only: pages come from disk when touched and may leave memory again.
 // For files that nobody shortens while they are mapped (ours are written under another name and
-// renamed). Movable, not copyable; reading is thread-safe. Errors: as FileError (base/file.h).
+// renamed). Movable, not copyable; reading is thread-safe. Errors: as FileError (base/file.h);
+// FAILED_PRECONDITION for a file system that maps no files.
 class MappedFile {
  public:
   static absl::StatusOr<MappedFile> Open(const std::string& path);

@@ -166,7 +166,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, glibc, instructions, cores, memory
 FolderFacts ReadFolder(const std::string& path) {
   FolderFacts folder;
   std::error_code error;
-  folder.path = fs::absolute(path, error).lexically_normal().string();
+  folder.path = AbsolutePath(path);
   fs::path there = folder.path;
   while (!fs::is_directory(there, error) && there.has_parent_path() &&
          there != there.parent_path()) {

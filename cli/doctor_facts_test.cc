@@ -89,6 +89,13 @@ TEST_F(DoctorFactsTest, FindsTheFolderAboveOneThatIsNotThere) {
   EXPECT_NE(ReadFolder("/proc/none").error, "");
 }
 
+TEST_F(DoctorFactsTest, LooksAtTheFolderThatTheKernelFinds) {
+  fs::create_directories(root_ / "disk/sub");
+  fs::create_directory_symlink("disk/sub", root_ / "link");
+  EXPECT_EQ(ReadFolder((root_ / "link/../a").string()).path,
+            (fs::canonical(root_ / "disk") / "a").string());
+}
+
 TEST_F(DoctorFactsTest, TellsTextsApart) {
   Write("one", "a text");
   Write("same", "a text");

@@ -1,10 +1,6 @@
 #include "cli/experiment_runner.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -18,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/file_lock.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "cli/experiment_job.h"
@@ -107,8 +104,7 @@ absl::Status Runner::Plan() {
     return absl::StrCat("runs/", plan.file.name());
   }());
   shown_out_ = name;
-  std::error_code error;
-  out_ = fs::absolute(name, error).lexically_normal().string();
+  out_ = AbsolutePath(name);
   source_.made_up_text_path = out_ + "/text.txt";
   ASSIGN_OR_RETURN(results_.plan, PlanExperiment(source_));
   results_.command = a_.command;
@@ -217,9 +213,8 @@ absl::Status Runner::TakeFolder() {
   }
   fs::create_directories(out_, error);
   if (error) return FileError(error.value(), "make", out_);
-  lock_ = FileDescriptor(open(out_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock_.valid()) return FileError(errno, "open", out_);
-  if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+  ASSIGN_OR_RETURN(lock_, TryFolderLock(out_));
+  if (!lock_.valid()) {
     return absl::FailedPreconditionError(
         absl::StrCat(shown_out_,
                      " is in use by another tug experiment; wait for it, or name "

@@ -17,11 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Where a first attempt's folder goes: beside it.
-fs::path Aside(const std::string& run, uint32_t restarts) {
-  fs::path path = fs::path(run).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();
-  path += absl::StrCat(".before-restart-", restarts);
-  return path;
+std::string Aside(const std::string& run, uint32_t restarts) {
+  return absl::StrCat(run, ".before-restart-", restarts);
 }
 
 }  // namespace
@@ -43,12 +40,13 @@ absl::Status GoOnAfterRestart(uint32_t restarts, JobArguments& job) {
   }
   if (!absl::IsNotFound(newest.status())) return newest.status();
   ASSIGN_OR_RETURN(const OwnedRunFolder owned, OwnRunFolder(run));  // nobody runs in it
-  const fs::path aside = Aside(run, restarts);
-  fs::rename(run, aside, error);
-  if (error) return FileError(error.value(), "move aside", run);
+  const std::string path = AbsolutePath(run);
+  const std::string aside = Aside(path, restarts);
+  fs::rename(path, aside, error);
+  if (error) return FileError(error.value(), "move aside", path);
   SayOnStandardError(absl::StrCat("Slurm has started this job again (restart ", restarts,
                                   "): it had no checkpoint yet and begins anew; what was there is ",
-                                  aside.string(), " now"));
+                                  aside, " now"));
   return absl::OkStatus();
 }
 

@@ -44,6 +44,19 @@ TEST_F(RestartedRun, MovesARunWithoutACheckpointAside) {
   }
 }
 
+TEST_F(RestartedRun, MovesTheFolderThatTheKernelFinds) {
+  fs::create_directories(run_ + "/disk/sub");
+  fs::create_directory_symlink("disk/sub", run_ + "/link");
+  fs::create_directories(run_ + "/job/logs");
+  fs::create_directories(run_ + "/disk/job/logs");
+  JobArguments job;
+  job.run_dir = run_ + "/link/../job";
+  ASSERT_TRUE(GoOnAfterRestart(1, job).ok());
+  EXPECT_TRUE(fs::exists(run_ + "/disk/job.before-restart-1/logs"));
+  EXPECT_FALSE(fs::exists(run_ + "/disk/job"));
+  EXPECT_TRUE(fs::exists(run_ + "/job/logs"));
+}
+
 TEST_F(RestartedRun, LeavesARunAloneThatHasAnOwner) {
   fs::create_directories(run_ + "/logs");
   const absl::StatusOr<OwnedRunFolder> owned = OwnRunFolder(run_);

@@ -1,33 +1,30 @@
 #include "coordinator/csv_table.h"
 
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
-#include <system_error>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/status_macros.h"
+#include "coordinator/torn_line.h"
 
 namespace tug {
 namespace {
 
-// What stands in a file: whole lines only.
+// What stands in a file of whole lines.
 struct Found {
   std::string header;
   std::string last;  // empty: no rows
-  uint64_t whole_bytes = 0;
 };
 
 Found Look(const std::string& path) {
   Found found;
   std::ifstream file(path, std::ios::binary);
-  for (std::string line; std::getline(file, line) && !file.eof();) {
-    (found.whole_bytes == 0 ? found.header : found.last) = line;
-    found.whole_bytes += line.size() + 1;
-  }
+  std::getline(file, found.header);
+  for (std::string line; std::getline(file, line);) found.last = line;
   return found;
 }
 
@@ -35,13 +32,8 @@ Found Look(const std::string& path) {
 
 absl::StatusOr<CsvTable> CsvTable::Open(const std::string& path, const std::string& header,
                                         bool taken_up) {
+  RETURN_IF_ERROR(CutTornLine(path));
   const Found found = Look(path);
-  std::error_code error;
-  if (std::filesystem::exists(path, error) &&
-      std::filesystem::file_size(path, error) > found.whole_bytes) {
-    std::filesystem::resize_file(path, found.whole_bytes, error);
-    if (error) return FileError(error.value(), "cut off the end of", path);
-  }
   if (!found.header.empty() && found.header != header) {
     return absl::FailedPreconditionError(absl::StrCat(
         path, " has other columns than this version of tug writes: move it somewhere else"));

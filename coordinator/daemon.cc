@@ -218,7 +218,7 @@ absl::Status Serve(const CoordinatorDaemonOptions& options, const HostPort& list
 // A job that begins, in its folder.
 absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions begin) {
   Job job{.config = begin.config, .run_dir = begin.run_dir, .began = RealTime().Now()};
-  RETURN_IF_ERROR(DiscardUnfinished(job.run_dir));
+  const absl::Status discarded = DiscardUnfinished(job.run_dir);
   if (!job.config.checkpoint().keep_best()) RETURN_IF_ERROR(RemoveBest(job.run_dir));
   const std::string metrics_path = PathIn(job.run_dir, kMetricsFile);
   ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Open(metrics_path, begin.start.number));
@@ -235,6 +235,9 @@ absl::Status Begin(const CoordinatorDaemonOptions& options, CoordinatorOptions b
   job.coordinator->KeepJournal(job.journal.get());
   job.loop = std::make_unique<JobLoop>(*job.reporter, job.config, job.run_dir, options);
   if (!options.note.empty()) job.reporter->Say(options.note);
+  if (!discarded.ok()) {
+    job.reporter->Say(absl::StrCat("warning: unfinished checkpoints stay: ", discarded.message()));
+  }
   if (!begin.data_notice.empty()) job.reporter->OnNotice(begin.data_notice);
   const std::string how =
       begin.start.version == 0 ? "" : absl::StrCat(", from step ", begin.start.version);
@@ -321,9 +324,7 @@ class TakingUp {
 
 absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
   std::error_code error;
-  std::string run_dir =
-      std::filesystem::absolute(options.take_up, error).lexically_normal().string();
-  if (!run_dir.empty() && run_dir.back() == '/') run_dir.pop_back();
+  const std::string run_dir = AbsolutePath(options.take_up);
   if (!std::filesystem::exists(PathIn(run_dir, kConfigFile), error)) {
     return absl::NotFoundError(absl::StrCat(
         options.take_up, " is not a run folder: name that of the job to take up, e.g. runs/job-1"));
@@ -363,7 +364,7 @@ absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
   absl::StatusOr<CoordinatorOptions> job = SetUpJob(options.config, folder.path, plan.restore);
   if (!job.ok()) {
     std::error_code ignored;
-    if (fresh) std::filesystem::remove_all(folder.path, ignored);
+    if (folder.made) std::filesystem::remove_all(folder.path, ignored);
     return job.status();
   }
   return Begin(options, *std::move(job));

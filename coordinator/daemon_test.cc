@@ -22,6 +22,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "model/layout.h"
+#include "nlohmann/json.hpp"
 #include "proto/job_config.h"
 #include "proto/wire.h"
 #include "security/key_file.h"
@@ -215,6 +216,13 @@ TEST_F(DaemonTest, LeavesARunFolderWithEverythingInIt) {
   EXPECT_EQ(checkpoint->manifest.timeline(), 1u);
 }
 
+TEST_F(DaemonTest, ARunIsCalledAfterItsFolderAlsoWithASlashAtItsEnd) {
+  options_.run_dir += "/";
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(run_dir_, (root_ / "run").string());
+  EXPECT_THAT(File(kLossPicture), HasSubstr("run: GPT, 1 layers"));
+}
+
 TEST_F(DaemonTest, GoesOnFromACheckpointInTheSameFolder) {
   stop_at_ = 3;
   options_.stop_wanted = [&] { return stop_wanted_.load(); };
@@ -237,6 +245,36 @@ TEST_F(DaemonTest, GoesOnFromACheckpointInTheSameFolder) {
   EXPECT_EQ(checkpoint->manifest.version(), stopped + 2);
   EXPECT_EQ(checkpoint->manifest.timeline(), 2u);
   EXPECT_EQ(ReadLossCurve(run_dir_ + "/" + kMetricsFile)->training.size(), stopped + 2);
+}
+
+TEST_F(DaemonTest, ARunWhoseMetricsEndAmidALineGoesOnWithALineOfItsOwn) {
+  ASSERT_TRUE(Run().ok());
+  const std::string metrics = run_dir_ + "/" + kMetricsFile;
+  fs::resize_file(metrics, fs::file_size(metrics) - 25);
+  options_.config = Config({"train.steps=8"});
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  done_ = 0;
+  ASSERT_TRUE(Run().ok());
+  std::ifstream file(metrics);
+  for (std::string line; std::getline(file, line);) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
+}
+
+// Somebody else's file, a mount, a file that NFS keeps as long as it is open.
+TEST_F(DaemonTest, ALeftoverThatCannotBeDeletedStays) {
+  ASSERT_TRUE(Run().ok());
+  const std::string leftover = run_dir_ + "/checkpoints/step-00000099.tmp";
+  std::ofstream(leftover) << "no folder";
+  ASSERT_FALSE(DiscardUnfinished(run_dir_).ok());
+  options_.config = Config({"train.steps=8"});
+  options_.resume = run_dir_;
+  options_.run_dir = "";
+  done_ = 0;
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(FindCheckpoint(run_dir_)->manifest.version(), 8u);
+  EXPECT_TRUE(fs::exists(leftover));
 }
 
 // They would be taken for those of the job that goes on.
@@ -355,6 +393,18 @@ TEST_F(DaemonTest, LeavesNoFolderBehindWhenTheTextIsMissingOrTooShort) {
   options_.config.mutable_data()->set_path((root_ / "short.txt").string());
   EXPECT_THAT(std::string(Run().message()), HasSubstr("short.txt"));
   EXPECT_FALSE(fs::exists(options_.run_dir));
+}
+
+TEST_F(DaemonTest, DeletesNoFolderThatItHasNotMade) {
+  options_.config.mutable_data()->set_path((root_ / "missing.txt").string());
+  fs::create_directory(root_ / "there");
+  fs::create_directory_symlink("there", root_ / "link");
+  for (const char* name : {"there", "link"}) {
+    options_.run_dir = (root_ / name).string();
+    EXPECT_THAT(std::string(Run().message()), HasSubstr("missing.txt"));
+    EXPECT_TRUE(fs::is_directory(root_ / name));
+  }
+  EXPECT_TRUE(fs::is_symlink(root_ / "link"));
 }
 
 }  // namespace

@@ -2,11 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "base/host_name.h"
@@ -14,6 +18,8 @@
 
 namespace tug {
 namespace {
+
+constexpr char kNamePrefix[] = "events.out.tfevents.";
 
 // Rotated and shifted, since data that has checksums in it makes bad checksums.
 uint32_t Masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u; }
@@ -30,6 +36,23 @@ tensorboard::Event EventAt(absl::Time time, uint64_t step) {
   event.set_wall_time(absl::ToDoubleSeconds(time - absl::UnixEpoch()));
   event.set_step(static_cast<int64_t>(step));
   return event;
+}
+
+// The most that a name of an event file in the folder has; 0: there is none.
+int64_t NewestSeconds(const std::string& folder) {
+  int64_t newest = 0;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view rest = name;
+    int64_t seconds = 0;
+    if (absl::ConsumePrefix(&rest, kNamePrefix) &&
+        absl::SimpleAtoi(rest.substr(0, rest.find('.')), &seconds)) {
+      newest = std::max(newest, seconds);
+    }
+  }
+  return newest;
 }
 
 }  // namespace
@@ -64,8 +87,9 @@ absl::Status EventFiles::Open(absl::Time now) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) return FileError(error.value(), "make", folder_);
-  path_ = absl::StrFormat("%s/events.out.tfevents.%010d.%s.%d", folder_, absl::ToUnixSeconds(now),
-                          HostName(), getpid());
+  // The clock may have been set back, or be another host's.
+  const int64_t seconds = std::max(absl::ToUnixSeconds(now), NewestSeconds(folder_) + 1);
+  path_ = absl::StrFormat("%s/%s%010d.%s.%d", folder_, kNamePrefix, seconds, HostName(), getpid());
   file_.reset(std::fopen(path_.c_str(), "ae"));
   if (file_ == nullptr) return FileError(errno, "write", path_);
   tensorboard::Event version = EventAt(now, 0);

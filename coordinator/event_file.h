@@ -25,9 +25,11 @@ std::string TfRecord(const std::string& data);
 //   events.Write(51, now, {{"train/loss", 2.31}});
 //
 // Every process writes a file of its own, events.out.tfevents.<seconds>.<host>.<pid>, made with the
-// first scalar. It begins with a session's start at `next_step`: TensorBoard then leaves out what
-// files before it say of that step and later ones, so a run that goes on from a checkpoint, or is
-// taken up, has every step once. Each record is given to the system at once. Not thread-safe.
+// first scalar. TensorBoard reads files in the order of their names and never goes back, so the
+// seconds are those of the clock, or more than those of all files that are there. It begins with a
+// session's start at `next_step`: TensorBoard then leaves out what files before it say of that step
+// and later ones, so a run that goes on from a checkpoint, or is taken up, has every step once.
+// Each record is given to the system at once. Not thread-safe.
 class EventFiles {
  public:
   using Scalars = std::vector<std::pair<std::string, double>>;

@@ -128,6 +128,29 @@ TEST(EventFiles, SayFromWhichStepOnTheyCount) {
   EXPECT_THAT(starts, ElementsAre(61, 51));
 }
 
+// TensorBoard reads them in the order of their names.
+TEST(EventFiles, AreReadInTheOrderInWhichTheyWereMadeWhateverTheClock) {
+  const TestFolder folder;
+  std::ofstream(folder.path() + "/notes.txt") << "no event file";
+  uint64_t step = 1;
+  for (const absl::Duration set_back : {absl::ZeroDuration(), absl::Hours(1), absl::Hours(2)}) {
+    EventFiles events(folder.path(), step);
+    events.Write(step, kNow - set_back, {{"train/loss", 1}});
+    ASSERT_TRUE(events.status().ok()) << events.status();
+    ++step;
+  }
+  EventFiles events(folder.path(), step);  // and by a clock that is right again
+  events.Write(step, kNow + absl::Hours(1), {{"train/loss", 1}});
+  std::vector<int64_t> starts;
+  for (const std::string& file : FilesIn(folder.path())) {
+    if (file.find("tfevents") == std::string::npos) continue;
+    for (const tensorboard::Event& event : ReadEvents(file)) {
+      if (event.has_session_log()) starts.push_back(event.step());
+    }
+  }
+  EXPECT_THAT(starts, ElementsAre(1, 2, 3, 4));
+}
+
 TEST(EventFiles, NameTheFileThatCannotBeWritten) {
   const TestFolder folder;
   std::ofstream(folder.path() + "/file") << "no folder";

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "checkpoint/best_checkpoint.h"
 #include "coordinator/data_summary.h"
@@ -17,6 +18,7 @@
 #include "coordinator/replay_setup.h"
 #include "coordinator/resume_check.h"
 #include "coordinator/run_folder.h"
+#include "coordinator/utf8_check.h"
 #include "data/sampler.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
@@ -110,8 +112,19 @@ absl::Status CheckSize(const JobConfig& config) {
                                     : "name one of fewer pieces with data.tokenizer_path"));
 }
 
-// Text to tokens; resolves config.data.
+// Nodes on this host run in other folders than ours.
+void MakePathsAbsolute(JobConfig& config) {
+  DataConfig& data = *config.mutable_data();
+  data.set_path(AbsolutePath(data.path()));
+  data.set_tokenizer_path(AbsolutePath(data.tokenizer_path()));
+  TrainConfig& train = *config.mutable_train();
+  train.set_init_from(AbsolutePath(train.init_from()));
+}
+
+// Text to tokens; resolves config.data. A run that goes on keeps its token file where the text has
+// changed: then it is refused.
 absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
+                                                     const std::optional<FoundCheckpoint>& restore,
                                                      JobConfig& config) {
   DataConfig& data = *config.mutable_data();
   if (data.random().samples() > 0) {
@@ -119,24 +132,26 @@ absl::StatusOr<std::optional<TokenFile>> PrepareText(const std::string& run_dir,
     return std::nullopt;
   }
   std::error_code error;
-  // Nodes on this host run in other folders than ours.
-  data.set_path(fs::absolute(data.path(), error).lexically_normal());
-  if (!data.tokenizer_path().empty()) {
-    data.set_tokenizer_path(fs::absolute(data.tokenizer_path(), error).lexically_normal());
-  }
   fs::create_directories(fs::path(run_dir) / fs::path(kTokenFile).parent_path(), error);
   const std::string token_file = absl::StrCat(run_dir, "/", kTokenFile);
+  const uint64_t trained_on =
+      restore.has_value() ? restore->manifest.config().data().resolved_fingerprint() : 0;
   ASSIGN_OR_RETURN(const TokenFileInfo tokens,
-                   PrepareTokenFile(data, token_file, TextFormOf(config.model())));
+                   PrepareTokenFile(data, token_file, TextFormOf(config.model()), trained_on));
   tokens.Resolve(data);
+  if (restore.has_value()) {
+    RETURN_IF_ERROR(CheckResumedText(restore->manifest, restore->folder, config));
+  }
   ASSIGN_OR_RETURN(TokenFile file, TokenFile::Open(token_file));
   return file;
 }
 
 // Resolves config.data. What does not go with the model is refused now, not by each worker. Returns
 // what a person should know of the data.
-absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& config) {
-  ASSIGN_OR_RETURN(const std::optional<TokenFile> file, PrepareText(run_dir, config));
+absl::StatusOr<std::string> PrepareData(const std::string& run_dir,
+                                        const std::optional<FoundCheckpoint>& restore,
+                                        JobConfig& config) {
+  ASSIGN_OR_RETURN(const std::optional<TokenFile> file, PrepareText(run_dir, restore, config));
   RETURN_IF_ERROR(CheckSize(config));
   ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler,
                    MakeSampler(config, file.has_value() ? &*file : nullptr));
@@ -153,14 +168,10 @@ absl::StatusOr<std::string> PrepareData(const std::string& run_dir, JobConfig& c
   return absl::StrCat(DataSummary(text, *file), notice.empty() ? "" : "; ", notice);
 }
 
-// Opens train.init_from, makes it the absolute path of what was found, and takes over its
-// tokenizer. Every lane then reads this very checkpoint, also when its run goes on and has newer
-// ones.
+// Opens train.init_from, makes it the path of what was found, and takes over its tokenizer. Every
+// lane then reads this very checkpoint, also when its run goes on and has newer ones.
 absl::StatusOr<WeightsSource> OpenInitFrom(JobConfig& config) {
-  std::error_code error;
-  const std::string path =
-      fs::absolute(config.train().init_from(), error).lexically_normal().string();
-  ASSIGN_OR_RETURN(WeightsSource source, WeightsSource::Open(path));
+  ASSIGN_OR_RETURN(WeightsSource source, WeightsSource::Open(config.train().init_from()));
   config.mutable_train()->set_init_from(source.path());
   RETURN_IF_ERROR(source.TakeTokenizer(*config.mutable_data()));
   return source;
@@ -203,14 +214,14 @@ void AddNotice(const std::string& text, std::string& notice) {
 absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir) {
   RunPlan plan;
   if (resume.empty()) return plan;
-  std::error_code error;
-  const std::string path = fs::absolute(resume, error).lexically_normal().string();
+  const std::string path = AbsolutePath(resume);
+  RETURN_IF_ERROR(CheckUtf8("--resume", path));
   ASSIGN_OR_RETURN(plan.restore, FindCheckpoint(path));
-  plan.restore->folder = fs::absolute(plan.restore->folder, error).lexically_normal().string();
   if (!run_dir.empty()) return plan;
   // `resume` may name the run folder. Its job may commit a newer checkpoint meanwhile, so do not
   // ask whether this one is still the newest.
   const fs::path run = fs::path(plan.restore->folder).parent_path().parent_path();
+  std::error_code error;
   plan.run_dir =
       fs::equivalent(run, path, error) ? run.string() : RunOfNewest(plan.restore->folder);
   return plan;
@@ -228,7 +239,13 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
   job.fingerprint = Fingerprint(config);
   job.job = RandomJobId();
   job.run_dir = run_dir;
+  MakePathsAbsolute(job.config);
+  RETURN_IF_ERROR(CheckUtf8(job.config));
 
+  // What is refused changes nothing, so as much as can be is compared before the text is read.
+  if (restore.has_value() && config.compute() != JobConfig::REPLAY) {
+    RETURN_IF_ERROR(CheckResumedSettings(restore->manifest, restore->folder, config));
+  }
   // A run goes on with the tokenizer it began with, whatever has become of that one's files.
   if (restore.has_value() &&
       restore->manifest.config().data().tokenizer() == config.data().tokenizer()) {
@@ -245,7 +262,7 @@ absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::
     job.data_notice = ReplayText(job.config.replay());
     blocks = ReplayLayout(job.config.replay().resolved_profile());
   } else if (!config.model().external()) {
-    ASSIGN_OR_RETURN(job.data_notice, PrepareData(run_dir, job.config));
+    ASSIGN_OR_RETURN(job.data_notice, PrepareData(run_dir, restore, job.config));
     blocks = ModelLayout(job.config.model(), job.config.data().resolved_symbols(),
                          DataClasses(job.config.data()));
   } else if (restore.has_value()) {

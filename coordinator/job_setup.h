@@ -21,7 +21,7 @@ struct RunPlan {
 // be empty) ask for. A run goes on in its own folder, unless `run_dir` names another, or the
 // checkpoint is not the newest of its run: then the run branches off into a new folder. Changes
 // nothing, and holds only as long as no job runs there: whoever owns the folder asks again. Errors:
-// those of FindCheckpoint.
+// those of FindCheckpoint and CheckUtf8.
 absl::StatusOr<RunPlan> PlanRun(const std::string& resume, const std::string& run_dir);
 // Reads every byte of its checkpoint, so that damage is found before any node starts. Errors: those
 // of CheckpointReader::Open.
@@ -30,8 +30,9 @@ absl::Status VerifyPlan(const RunPlan& plan);
 // Prepares a run in `run_dir`: text to tokens, layout of the model, segments (of an external model:
 // none of these, until its workers come; of a replay its profile instead of a text); writes the
 // token file and config.textproto. `config` as LoadJobConfig returns it. Errors: of the data
-// (naming the file), of the profile, CheckResume's, WeightsSource's; INVALID_ARGUMENT for a
-// configuration of more than kMaxJobConfigBytes with all the data gave it.
+// (naming the file), of the profile, CheckUtf8's, CheckResume's, WeightsSource's; INVALID_ARGUMENT
+// for a configuration of more than kMaxJobConfigBytes with all the data gave it. A run that is
+// refused is left as it was: its tokens stay, whatever the text is now.
 absl::StatusOr<CoordinatorOptions> SetUpJob(const JobConfig& config, const std::string& run_dir,
                                             const std::optional<FoundCheckpoint>& restore);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/progress_line.h"
 #include "gmock/gmock.h"
@@ -39,6 +40,10 @@ class JobSetupTest : public ::testing::Test {
 
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(Path(name), std::ios::binary) << text;
+  }
+
+  std::string Read(const std::string& name) const {
+    return ReadWholeFile(Path(name), 1 << 20).value_or("");
   }
 
   static std::string Repeated(const std::string& text) {
@@ -193,6 +198,55 @@ TEST_F(JobSetupTest, AJobThatGoesOnSaysWhatItsCheckpointLacksOfWhatPushesLeftOut
   const auto another = SetUp("third", without, *from);
   ASSERT_TRUE(another.ok()) << another.status();
   EXPECT_THAT(another->data_notice, Not(HasSubstr("left out")));
+}
+
+TEST_F(JobSetupTest, ARunThatIsNotResumedKeepsItsTokensAndConfiguration) {
+  MakeRun("run", {});
+  const auto from = FindCheckpoint(Path("run"));
+  ASSERT_TRUE(from.ok()) << from.status();
+  const std::string tokens = Read("run/data/tokens.bin"), config = Read("run/config.textproto");
+  ASSERT_NE(tokens, "");
+  Write("other.txt", Repeated("quite another text. "));
+  const auto refusal = [&](const Texts& overrides) {
+    const absl::Status status = SetUp("run", overrides, *from).status();
+    EXPECT_TRUE(Read("run/data/tokens.bin") == tokens);
+    EXPECT_EQ(Read("run/config.textproto"), config);
+    EXPECT_FALSE(fs::exists(Path("run/data/tokens.bin.tmp")));
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal({"data.path=" + Path("other.txt")}), HasSubstr("data.path must name"));
+  EXPECT_THAT(refusal({"data.tokenizer=CHARACTER"}), HasSubstr("data.tokenizer is BYTE there"));
+  EXPECT_THAT(refusal({"data.path=" + Path("gone.txt")}), HasSubstr("gone.txt"));
+  Write("text.txt", Repeated("in the beginning was the word. ") + "more");
+  EXPECT_THAT(refusal({}), HasSubstr("data.path must name"));
+  Write("text.txt", Repeated("in the beginning was the word. "));
+  const auto resumed = SetUp("run", {}, *from);
+  EXPECT_TRUE(resumed.ok()) << resumed.status();
+}
+
+TEST_F(JobSetupTest, PathsThatNoMessageHoldsAreRefusedBeforeTheyAreRead) {
+  Write("te\xE9xt.txt", Repeated("in the beginning was the word. "));
+  EXPECT_THAT(ErrorOf({"data.path=" + Path("te\xE9xt.txt")}),
+              AllOf(HasSubstr("data.path = "), HasSubstr("te\\xe9xt.txt is not UTF-8")));
+  EXPECT_FALSE(fs::exists(Path("refused/data")));
+  EXPECT_THAT(std::string(PlanRun(Path("caf\xE9"), "").status().message()),
+              AllOf(HasSubstr("--resume "), HasSubstr("caf\\xe9 is not UTF-8")));
+}
+
+TEST_F(JobSetupTest, PathsLeadWhereTheKernelLeads) {
+  fs::create_directories(Path("disk/sub"));
+  fs::create_directory_symlink("disk/sub", Path("link"));
+  const fs::path disk = fs::canonical(root_ / "disk");
+  Write("disk/text.txt", Repeated("the other text. "));
+  MakeRun("disk/first", {});
+  const auto job = SetUp("second", {"data.path=" + Path("link/../text.txt"),
+                                    "train.init_from=" + Path("link/../first")});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->config.data().path(), (disk / "text.txt").string());
+  EXPECT_EQ(job->config.train().init_from(), (disk / "first/checkpoints/step-00000003").string());
+  const auto plan = PlanRun(Path("link/../first/"), "");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->run_dir, (disk / "first").string());
 }
 
 TEST_F(JobSetupTest, TooFewRandomSamplesNameTheirField) {

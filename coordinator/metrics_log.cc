@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -16,6 +15,7 @@
 #include "base/status_macros.h"
 #include "coordinator/blame.h"
 #include "coordinator/sync_figures.h"
+#include "coordinator/torn_line.h"
 #include "coordinator/traffic_figures.h"
 #include "nlohmann/json.hpp"
 #include "proto/sync_mode.h"
@@ -74,6 +74,7 @@ absl::Status ForEachLoss(const std::string& path, absl::FunctionRef<void(const L
 }  // namespace
 
 absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, uint32_t timeline) {
+  RETURN_IF_ERROR(CutTornLine(path));
   std::FILE* file = std::fopen(path.c_str(), "ae");
   if (file == nullptr) {
     return FileError(errno, "write", path);
@@ -83,20 +84,12 @@ absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, uint32_t ti
 
 absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, uint32_t timeline,
                                                 uint64_t from_bytes) {
+  ASSIGN_OR_RETURN(MetricsLog log, Open(path, timeline));
   std::ifstream file(path, std::ios::binary);
   file.seekg(static_cast<std::streamoff>(from_bytes));
-  uint64_t lines = 0, whole_bytes = from_bytes;
-  for (std::string line; std::getline(file, line) && !file.eof();) {
-    if (!IsOfCriticalPath(line)) ++lines;
-    whole_bytes += line.size() + 1;
+  for (std::string line; std::getline(file, line);) {
+    if (!IsOfCriticalPath(line)) ++log.lines_there_;
   }
-  std::error_code error;
-  if (std::filesystem::file_size(path, error) > whole_bytes && !error) {
-    std::filesystem::resize_file(path, whole_bytes, error);
-    if (error) return FileError(error.value(), "cut off the end of", path);
-  }
-  ASSIGN_OR_RETURN(MetricsLog log, Open(path, timeline));
-  log.lines_there_ = lines;
   return log;
 }
 

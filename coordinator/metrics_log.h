@@ -49,11 +49,12 @@ namespace tug {
 // stands in it twice, the later line counts. Not thread-safe.
 class MetricsLog {
  public:
-  // Opens for appending. Errors: those of the file system, naming the file.
+  // Opens for appending. A last line that is not whole is cut off. Errors: those of the file
+  // system, naming the file.
   static absl::StatusOr<MetricsLog> Open(const std::string& path, uint32_t timeline);
-  // Opens one that a process which died has written to since it was `from_bytes` long; a last line
-  // that is not whole is cut off. Whoever says again what that process said, but for critical
-  // paths, gets as many lines not written as stand there. Errors: as Open.
+  // Opens one that a process which died has written to since it was `from_bytes` long. Whoever says
+  // again what that process said, but for critical paths, gets as many lines not written as stand
+  // there. Otherwise as Open.
   static absl::StatusOr<MetricsLog> Continue(const std::string& path, uint32_t timeline,
                                              uint64_t from_bytes);
 

@@ -107,6 +107,31 @@ TEST(MetricsLog, LaterLineOfAStepCountsAfterAResume) {
   EXPECT_EQ(curve->training[1].loss, 2.5);
 }
 
+// Wherever a kill or a full disk has cut it off.
+TEST(MetricsLog, AResumedRunBeginsALine) {
+  const std::string path = Fresh("torn.jsonl");
+  const auto say = [&](uint32_t timeline, uint64_t step) {
+    auto log = MetricsLog::Open(path, timeline);
+    ASSERT_TRUE(log.ok()) << log.status();
+    log->Step(Step(step, 4), 7.5);
+    ASSERT_TRUE(log->Flush().ok());
+  };
+  say(1, 1);
+  const uint64_t whole_bytes = std::filesystem::file_size(path);
+  for (const uint64_t size : {whole_bytes + 1, whole_bytes + 25, 2 * whole_bytes - 1}) {
+    say(1, 2);
+    std::filesystem::resize_file(path, size);
+    say(2, 2);
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    std::getline(file, line);
+    EXPECT_THAT(line, ::testing::StartsWith(R"({"kind":"step","timeline":2,"step":2,)")) << size;
+    EXPECT_FALSE(std::getline(file, line)) << line;
+    std::filesystem::resize_file(path, whole_bytes);
+  }
+}
+
 TEST(MetricsLog, KeepsTheLastEvaluationOfAJobBesideTheSampledOneOfItsStep) {
   const std::string path = Fresh("evaluations.jsonl");
   auto log = MetricsLog::Open(path, 1);

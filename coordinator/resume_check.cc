@@ -11,7 +11,7 @@
 namespace tug {
 namespace {
 
-constexpr const char* kMustMatch[] = {
+constexpr const char* kMatchingSettings[] = {
     "compute",
     "model.external",
     "model.family",
@@ -27,9 +27,6 @@ constexpr const char* kMustMatch[] = {
     "model.mlp_width",
     "model.classes",
     "data.tokenizer",
-    "data.resolved_symbols",
-    "data.resolved_alphabet",
-    "data.resolved_fingerprint",
     "data.random.samples",
     "data.random.symbols",
     "data.validation_fraction",
@@ -37,6 +34,12 @@ constexpr const char* kMustMatch[] = {
     "cluster.virtual_workers",
     "train.global_batch",
     "optimizer.algorithm",
+};
+
+constexpr const char* kMatchingText[] = {
+    "data.resolved_symbols",
+    "data.resolved_alphabet",
+    "data.resolved_fingerprint",
 };
 
 std::string FieldText(const JobConfig& config, const char* path) {
@@ -59,6 +62,13 @@ absl::Status MustMatch(const JobConfig& trained, const JobConfig& config, const 
                                       ", or start a new run without --resume"));
 }
 
+// What a checkpoint was made with.
+JobConfig TrainedWith(const Manifest& manifest) {
+  JobConfig trained = manifest.config();
+  FillDefaults(trained, /*cores=*/1);  // a field that is newer than the checkpoint
+  return trained;
+}
+
 // What a version is, and so how a lane's state goes on, depends on the policy.
 absl::Status CheckSync(const JobConfig& trained, const JobConfig& config,
                        const std::string& folder) {
@@ -77,21 +87,32 @@ absl::Status CheckSync(const JobConfig& trained, const JobConfig& config,
 
 }  // namespace
 
+absl::Status CheckResumedSettings(const Manifest& manifest, const std::string& folder,
+                                  const JobConfig& config) {
+  const JobConfig trained = TrainedWith(manifest);
+  for (const char* path : kMatchingSettings) {
+    RETURN_IF_ERROR(MustMatch(trained, config, folder, path));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckResumedText(const Manifest& manifest, const std::string& folder,
+                              const JobConfig& config) {
+  const JobConfig trained = TrainedWith(manifest);
+  for (const char* path : kMatchingText) {
+    if (MustMatch(trained, config, folder, path).ok()) continue;
+    return Differs(folder,
+                   "the text is not the one it was trained on: data.path must name the same, "
+                   "unchanged text");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
                          const JobConfig& config, const BlockTable& blocks) {
-  JobConfig trained = manifest.config();
-  FillDefaults(trained, /*cores=*/1);  // a field that is newer than the checkpoint
-  for (const std::string path : kMustMatch) {
-    const absl::Status same = MustMatch(trained, config, folder, path);
-    if (same.ok()) continue;
-    if (path.find("resolved_") != std::string::npos) {
-      return Differs(folder,
-                     "the text is not the one it was trained on: data.path must name the same, "
-                     "unchanged text");
-    }
-    return same;
-  }
-  RETURN_IF_ERROR(CheckSync(trained, config, folder));
+  RETURN_IF_ERROR(CheckResumedSettings(manifest, folder, config));
+  RETURN_IF_ERROR(CheckResumedText(manifest, folder, config));
+  RETURN_IF_ERROR(CheckSync(TrainedWith(manifest), config, folder));
   if (!google::protobuf::util::MessageDifferencer::Equals(manifest.blocks(), blocks)) {
     if (config.compute() == JobConfig::REPLAY) {
       return Differs(folder,

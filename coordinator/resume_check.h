@@ -18,6 +18,13 @@ namespace tug {
 absl::Status CheckResume(const Manifest& manifest, const std::string& folder,
                          const JobConfig& config, const BlockTable& blocks);
 
+// Parts of it, for who is about to change something: what can be compared before any data is read
+// (not of a replay, whose batch comes from its profile), and what a text has been resolved to.
+absl::Status CheckResumedSettings(const Manifest& manifest, const std::string& folder,
+                                  const JobConfig& config);
+absl::Status CheckResumedText(const Manifest& manifest, const std::string& folder,
+                              const JobConfig& config);
+
 }  // namespace tug
 
 #endif  // TUG_COORDINATOR_RESUME_CHECK_H_

@@ -75,6 +75,15 @@ TEST_F(ResumeCheckTest, RefusesAnotherText) {
   EXPECT_THAT(Refusal(), HasSubstr("data.path must name the same"));
 }
 
+TEST_F(ResumeCheckTest, ComparesSettingsBeforeTheTextIsRead) {
+  JobConfig unresolved = config_;
+  unresolved.mutable_data()->clear_resolved_fingerprint();
+  EXPECT_TRUE(CheckResumedSettings(manifest_, "run/step-25", unresolved).ok());
+  unresolved.mutable_data()->set_tokenizer(DataConfig::CHARACTER);
+  EXPECT_THAT(std::string(CheckResumedSettings(manifest_, "run/step-25", unresolved).message()),
+              HasSubstr("data.tokenizer is BYTE there and CHARACTER in this job; give --set "));
+}
+
 TEST_F(ResumeCheckTest, RefusesOtherVirtualWorkersBatchSeedOrLayout) {
   config_.mutable_cluster()->set_virtual_workers(4);
   EXPECT_THAT(Refusal(), HasSubstr("cluster.virtual_workers"));

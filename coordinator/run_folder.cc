@@ -11,11 +11,14 @@
 #include "base/file.h"
 #include "base/file_lock.h"
 #include "base/status_macros.h"
+#include "coordinator/utf8_check.h"
 
 namespace tug {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr char kRunFolder[] = "the run folder";
 
 // But for the lock, and the tokens of the text, with which a job that has not begun yet was busy.
 bool HoldsARun(const fs::path& folder) {
@@ -31,9 +34,10 @@ bool HoldsARun(const fs::path& folder) {
   return static_cast<bool>(error);
 }
 
-absl::Status CheckHoldsNoRun(const std::string& wanted) {
+// `wanted`: the path as the user has named it.
+absl::Status CheckHoldsNoRun(const std::string& path, const std::string& wanted) {
   std::error_code error;
-  if (!fs::exists(wanted, error) || !HoldsARun(wanted)) return absl::OkStatus();
+  if (!fs::exists(path, error) || !HoldsARun(path)) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat("the run folder ", wanted,
                    " is not empty: name another with --run-dir, or continue the run "
@@ -41,35 +45,50 @@ absl::Status CheckHoldsNoRun(const std::string& wanted) {
                    wanted));
 }
 
-absl::StatusOr<std::string> UseNamedFolder(const std::string& wanted) {
-  RETURN_IF_ERROR(CheckHoldsNoRun(wanted));
+struct NewFolder {
+  std::string path;
+  bool made = false;  // else it was there
+};
+
+absl::StatusOr<NewFolder> UseNamedFolder(const std::string& wanted) {
+  NewFolder folder{.path = AbsolutePath(wanted)};
+  RETURN_IF_ERROR(CheckUtf8(kRunFolder, folder.path));
+  RETURN_IF_ERROR(CheckHoldsNoRun(folder.path, wanted));
   std::error_code error;
-  const fs::path path = fs::absolute(wanted, error).lexically_normal();
-  fs::create_directories(path, error);
-  if (error) return FileError(error.value(), "make the run folder", path.string());
-  return path.string();
+  folder.made = fs::create_directories(folder.path, error);
+  if (error) return FileError(error.value(), "make the run folder", folder.path);
+  return folder;
+}
+
+absl::StatusOr<NewFolder> MakeNumberedFolder(const std::string& name) {
+  std::error_code error;
+  const std::string runs = AbsolutePath("runs");
+  RETURN_IF_ERROR(CheckUtf8(kRunFolder, absl::StrCat(runs, "/", name)));
+  fs::create_directories(runs, error);
+  if (error) return FileError(error.value(), "make the folder", runs);
+  for (int n = 1;; ++n) {
+    const std::string path = absl::StrCat(runs, "/", name, "-", n);
+    // False when it exists: two jobs that start together get two folders.
+    if (fs::create_directory(path, error)) return NewFolder{.path = path, .made = true};
+    if (error) return FileError(error.value(), "make the run folder", path);
+  }
+}
+
+absl::StatusOr<NewFolder> MakeRunFolder(const std::string& wanted, const std::string& name) {
+  return wanted.empty() ? MakeNumberedFolder(name) : UseNamedFolder(wanted);
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std::string& name) {
-  if (!wanted.empty()) return UseNamedFolder(wanted);
-  std::error_code error;
-  const fs::path runs = fs::absolute("runs", error);
-  fs::create_directories(runs, error);
-  if (error) return FileError(error.value(), "make the folder", runs.string());
-  for (int n = 1;; ++n) {
-    const fs::path path = runs / absl::StrCat(name, "-", n);
-    // False when it exists: two jobs that start together get two folders.
-    if (fs::create_directory(path, error)) return path.string();
-    if (error) return FileError(error.value(), "make the run folder", path.string());
-  }
+  ASSIGN_OR_RETURN(const NewFolder folder, MakeRunFolder(wanted, name));
+  return folder.path;
 }
 
 absl::StatusOr<OwnedRunFolder> OwnRunFolder(const std::string& path) {
   const std::string lock = absl::StrCat(path, "/", kLockFile);
   ASSIGN_OR_RETURN(FileDescriptor fd, TryFileLock(lock));
-  if (fd.valid()) return OwnedRunFolder{path, std::move(fd)};
+  if (fd.valid()) return OwnedRunFolder{.path = path, .lock = std::move(fd)};
   return absl::FailedPreconditionError(absl::StrCat("a coordinator is running in ", path,
                                                     ": look at it with: tug status ", path,
                                                     ", or stop it with: tug stop ", path));
@@ -77,11 +96,12 @@ absl::StatusOr<OwnedRunFolder> OwnRunFolder(const std::string& path) {
 
 absl::StatusOr<OwnedRunFolder> CreateAndOwnRunFolder(const std::string& wanted,
                                                      const std::string& name) {
-  ASSIGN_OR_RETURN(const std::string path, CreateRunFolder(wanted, name));
-  ASSIGN_OR_RETURN(OwnedRunFolder folder, OwnRunFolder(path));
+  ASSIGN_OR_RETURN(const NewFolder folder, MakeRunFolder(wanted, name));
+  ASSIGN_OR_RETURN(OwnedRunFolder owned, OwnRunFolder(folder.path));
   // Somebody else's job may have begun there, and ended, meanwhile.
-  if (!wanted.empty()) RETURN_IF_ERROR(CheckHoldsNoRun(wanted));
-  return folder;
+  if (!wanted.empty()) RETURN_IF_ERROR(CheckHoldsNoRun(folder.path, wanted));
+  owned.made = folder.made;
+  return owned;
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {

@@ -44,7 +44,7 @@ inline constexpr char kLogFolder[] = "logs";
 
 // Makes a run folder and returns its absolute path. `wanted` may exist if it is empty; when
 // `wanted` is empty, the folder is runs/<name>-<n> with the first free n from 1. Errors:
-// ALREADY_EXISTS (with the remedy), those of the file system.
+// ALREADY_EXISTS (with the remedy), those of the file system and of CheckUtf8.
 absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std::string& name);
 
 // A run folder has one owner, who holds its lock: nobody else touches what is in it, on any host
@@ -52,6 +52,7 @@ absl::StatusOr<std::string> CreateRunFolder(const std::string& wanted, const std
 struct OwnedRunFolder {
   std::string path;     // absolute
   FileDescriptor lock;  // held until it is closed, or the process dies
+  bool made = false;    // by this call: nothing in it is anybody else's
 };
 // Of a folder that is there. Errors: FAILED_PRECONDITION (it has an owner), those of the file
 // system.

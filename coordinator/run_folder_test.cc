@@ -42,6 +42,41 @@ TEST_F(RunFolderTest, TakesANamedFolderOnlyWhenItIsEmpty) {
   EXPECT_THAT(std::string(again.status().message()), HasSubstr("--resume a/b"));
 }
 
+TEST_F(RunFolderTest, IsTheFolderThatTheKernelFinds) {
+  fs::create_directories("disk/sub");
+  fs::create_directory_symlink("disk/sub", "link");
+  fs::create_directories("run");
+  const fs::path found = fs::canonical(root_ / "disk") / "run";
+  EXPECT_EQ(CreateRunFolder("link/../run", "job").value(), found.string());
+  std::ofstream(found / "file") << "x";
+  EXPECT_EQ(CreateRunFolder("link/../run", "job").status().code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(CreateRunFolder("run", "job").ok()) << "what is text alone is another folder";
+}
+
+TEST_F(RunFolderTest, HasANameAlsoWhereTheShellHasCompletedIt) {
+  EXPECT_EQ(CreateRunFolder("run/", "job").value(), (root_ / "run").string());
+  EXPECT_EQ(CreateRunFolder("a/b//", "job").value(), (root_ / "a/b").string());
+}
+
+TEST_F(RunFolderTest, IsRefusedWhereNoMessageCanNameIt) {
+  for (const auto& refused : {CreateRunFolder("caf\xE9", "job"), CreateRunFolder("", "caf\xE9")}) {
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("caf\\xe9 is not UTF-8"));
+  }
+  EXPECT_TRUE(fs::is_empty(root_));
+  EXPECT_TRUE(CreateRunFolder("caf\xC3\xA9 1", "job").ok());
+}
+
+TEST_F(RunFolderTest, KnowsWhetherItHasMadeTheFolder) {
+  EXPECT_TRUE(CreateAndOwnRunFolder("", "job")->made);
+  EXPECT_TRUE(CreateAndOwnRunFolder("new", "job")->made);
+  EXPECT_FALSE(CreateAndOwnRunFolder("new", "job")->made);
+  fs::create_directory("there");
+  fs::create_directory_symlink("there", "link");
+  EXPECT_FALSE(CreateAndOwnRunFolder("link", "job")->made);
+}
+
 // It died while it read the text: nothing is lost when the job begins again.
 TEST_F(RunFolderTest, TakesAFolderThatHoldsTokensOnly) {
   fs::create_directories("a/data");

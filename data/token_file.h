@@ -67,14 +67,17 @@ struct TokenFileInfo {
 // Makes `out_path` from the text config.path(), or keeps it if it was made from the same files
 // (path, names, sizes, times of modification) with the same tokenizer and its checksum holds. A
 // resolved configuration brings alphabet, tokenizer and labels with it; else they are those of the
-// text, or of the tokenizer's files. Memory is bounded whatever the size of the text, which is read
-// once, or twice by a tokenizer that learns from it. Written under another name and renamed, so a
-// kill leaves no half file; processes that race for it take turns by a lock on `out_path`.lock.
+// text, or of the tokenizer's files. `wanted`: the fingerprint that the tokens should have, 0: any.
+// Others, as of a text that has changed since, are made for their fingerprint only, and `out_path`
+// stays as it was. Memory is bounded whatever the size of the text, which is read once, or twice by
+// a tokenizer that learns from it. Written under another name and renamed, so a kill leaves no half
+// file; processes that race for it take turns by a lock on `out_path`.lock.
 // Thread-safe. Errors, naming file and remedy: text missing, unreadable, empty or not UTF-8; a line
 // that is not of `form` or has an unknown label; the tokenizer's files missing or wrong; disk full.
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
                                                const std::string& out_path,
-                                               TextForm form = TextForm::kRunning);
+                                               TextForm form = TextForm::kRunning,
+                                               uint64_t wanted = 0);
 
 // Immutable, so thread-safe. Movable.
 class TokenFile {
@@ -110,6 +113,13 @@ class TokenFile {
   const std::byte* tokens_ = nullptr;  // in file_
   const std::byte* lines_ = nullptr;   // in file_
 };
+
+// The tokens that a coordinator means by `config`, which it has resolved. `path` is opened as it is
+// where it holds them, whatever has become of the text since; else it is made from the text.
+// Thread-safe. Errors: those of PrepareTokenFile; FAILED_PRECONDITION: the text has other tokens,
+// and `path` stays as it was.
+absl::StatusOr<TokenFile> OpenResolvedTokens(const DataConfig& config, const std::string& path,
+                                             TextForm form);
 
 // On disk at offset 0.
 struct TokenFileHeader {

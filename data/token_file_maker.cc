@@ -4,7 +4,7 @@
 //   3. what the configuration does not hold yet: the tokenizer's files are read, or passes over
 //      the text made for what it learns, and for the labels of lines;
 //   4. last pass: encode into `out_path`.tmp, header last;
-//   5. sync, rename, sync the folder.
+//   5. tokens that are not the wanted ones are deleted; others: sync, rename, sync the folder.
 
 #include <sys/stat.h>
 #include <xxhash.h>
@@ -212,7 +212,8 @@ absl::Status WriteTokenFile(const TextSource& text, const Tokenizer& tokenizer, 
 }  // namespace
 
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
-                                               const std::string& out_path, TextForm form) {
+                                               const std::string& out_path, TextForm form,
+                                               uint64_t wanted) {
   ASSIGN_OR_RETURN(const TextSource text, TextSource::Open(config.path()));
   ASSIGN_OR_RETURN(const TokenizerKind* kind, FindTokenizerKind(config.tokenizer()));
   std::error_code ignored;
@@ -246,11 +247,30 @@ absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
     std::remove(partial.c_str());
     return written;
   }
+  if (wanted != 0 && info.fingerprint != wanted) {
+    std::remove(partial.c_str());
+    return info;
+  }
   if (std::rename(partial.c_str(), out_path.c_str()) != 0) {
     return FileError(errno, "rename to", out_path);
   }
   RETURN_IF_ERROR(SyncFolder(folder));
   return info;
+}
+
+absl::StatusOr<TokenFile> OpenResolvedTokens(const DataConfig& config, const std::string& path,
+                                             TextForm form) {
+  const uint64_t wanted = config.resolved_fingerprint();
+  absl::StatusOr<TokenFile> there = TokenFile::Open(path);
+  if (there.ok() && there->info().fingerprint == wanted && there->info().form == form &&
+      there->VerifyContents().ok()) {
+    return there;
+  }
+  ASSIGN_OR_RETURN(const TokenFileInfo info, PrepareTokenFile(config, path, form, wanted));
+  if (info.fingerprint == wanted) return TokenFile::Open(path);
+  return absl::FailedPreconditionError(
+      absl::StrCat("the text in ", config.path(),
+                   " is not the one the coordinator reads: give this host the same files"));
 }
 
 }  // namespace tug

@@ -345,6 +345,59 @@ TEST_F(TokenFileTest, RacingProcessesMakeItOnceAndAgree) {
   EXPECT_EQ(made, 1);
 }
 
+TEST_F(TokenFileTest, StaysWhereTheTextHasOtherTokensThanTheWantedOnes) {
+  DataConfig config;
+  config.set_path(WriteText("text", "some text"));
+  config.set_tokenizer(DataConfig::BYTE);
+  const auto first = PrepareTokenFile(config, out_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const uint64_t wanted = first->fingerprint;
+  WriteText("text", "some other text");
+  const auto other = PrepareTokenFile(config, out_, TextForm::kRunning, wanted);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_NE(other->fingerprint, wanted);
+  EXPECT_EQ(TokenFile::Open(out_)->info().fingerprint, wanted);
+  EXPECT_FALSE(fs::exists(out_ + ".tmp"));
+  WriteText("text", "some text");
+  const auto again = PrepareTokenFile(config, out_, TextForm::kRunning, wanted);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->fingerprint, wanted);
+}
+
+TEST_F(TokenFileTest, NeedsNoTextWhereItHoldsTheTokensThatTheCoordinatorMeans) {
+  const auto open = [this] { return OpenResolvedTokens(config_, out_, TextForm::kRunning); };
+  ASSERT_TRUE(Prepare(WriteText("text", "some text"), DataConfig::BYTE).ok());
+  WriteText("text", "some other text");
+  auto tokens = open();
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(tokens->info().fingerprint, config_.resolved_fingerprint());
+  fs::remove(folder_ + "/text");
+  tokens = open();
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(tokens->size(), 9u);
+
+  // Without them the text is read.
+  fs::remove(out_);
+  EXPECT_THAT(std::string(open().status().message()),
+              AllOf(HasSubstr("data.path"), HasSubstr("/text")));
+  WriteText("text", "some text");
+  tokens = open();
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(tokens->info().fingerprint, config_.resolved_fingerprint());
+
+  // Those of another job, in a folder that they share, are replaced by the right ones only.
+  DataConfig other = config_;
+  other.set_path(WriteText("other", "other text"));
+  ASSERT_TRUE(PrepareTokenFile(other, out_).ok());
+  const uint64_t others = TokenFile::Open(out_)->info().fingerprint;
+  WriteText("text", "some other text");
+  EXPECT_THAT(std::string(open().status().message()),
+              AllOf(HasSubstr(folder_ + "/text"), HasSubstr("give this host the same files")));
+  EXPECT_EQ(TokenFile::Open(out_)->info().fingerprint, others);
+  WriteText("text", "some text");
+  EXPECT_TRUE(open().ok());
+}
+
 TEST_F(TokenFileTest, DamageOfAnyKindIsFoundAndNeverCrashes) {
   const uint32_t seed = 3;
   printf("seed %u\n", seed);

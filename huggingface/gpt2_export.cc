@@ -161,12 +161,10 @@ absl::StatusOr<ExportedGpt2> WriteAndMove(const CheckpointReader& checkpoint,
 absl::StatusOr<ExportedGpt2> ExportGpt2(const CheckpointReader& checkpoint,
                                         const std::string& folder) {
   RETURN_IF_ERROR(CheckHfCanHold(checkpoint.manifest().config().model()));
-  std::error_code error;
-  const fs::path target = fs::absolute(folder, error).lexically_normal();
-  const std::string name =
-      (target.has_filename() ? target : target.parent_path()).string();  // without a last slash
+  const std::string name = AbsolutePath(folder);
   RETURN_IF_ERROR(CheckFree(name));
   const std::string parent = fs::path(name).parent_path().string();
+  std::error_code error;
   fs::create_directories(parent, error);
   if (error) return FileError(error.value(), "create the folder", parent);
   // A name nobody has, so that nothing of anybody's is deleted.

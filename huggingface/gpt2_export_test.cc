@@ -142,5 +142,14 @@ TEST_F(HuggingFaceTest, ExportLeavesOtherFoldersAloneAndNothingOfItsOwnBeside) {
   }
 }
 
+TEST_F(HuggingFaceTest, ExportGoesWhereTheKernelFindsItsFolder) {
+  fs::create_directories(Path("disk/sub"));
+  fs::create_directory_symlink("disk/sub", Path("link"));
+  const auto exported = Export(TinyJob(), "link/../out");
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_TRUE(fs::exists(Path("disk/out/model.safetensors")));
+  EXPECT_FALSE(fs::exists(Path("out")));
+}
+
 }  // namespace
 }  // namespace tug

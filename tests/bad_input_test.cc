@@ -192,6 +192,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"RunFolderIsAFile",
                  {"train", "job.textproto", "--run-dir", "short.txt"},
                  {"short.txt", "--run-dir"}},
+        BadInput{"RunFolderNotUtf8",
+                 {"train", "job.textproto", "--run-dir", "caf\xE9"},
+                 {"the run folder", "caf\\xe9", "UTF-8"}},
         BadInput{"ResumeFromNowhere", TrainWith({}) + Texts{"--resume", "gone"}, {"gone"}}),
     NameOf);
 
@@ -202,6 +205,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{
             "EmptyText", TrainWith({"data.path=empty.txt"}), {"empty.txt is empty", "data.path"}},
         BadInput{"FolderWithoutText", TrainWith({"data.path=no_text"}), {"no_text", "data.path"}},
+        BadInput{"PathNotUtf8",
+                 TrainWith({"data.path=te\xE9xt.txt"}),
+                 {"data.path", "te\\xe9xt.txt", "UTF-8"}},
         BadInput{"TextTooShort",
                  TrainWith({"data.path=short.txt"}),
                  {"short.txt", "20 tokens", "model.context"}},
@@ -372,6 +378,28 @@ TEST_F(BadCheckpointTest, ACheckpointOfAnotherJobIsRefused) {
   EXPECT_FALSE(fs::exists(Path("other")));
 }
 
+TEST_F(BadCheckpointTest, ARefusedResumeLeavesTheRunAsItWas) {
+  const std::string text = ReadText(Path("text.txt"));
+  const std::string tokens = ReadText(Path("good/data/tokens.bin"));
+  const std::string config = ReadText(Path("good/config.textproto"));
+  const auto resume = [this](const Texts& settings) -> Process& {
+    return Start(Texts{"train", job(), "--resume", Path("good")} +
+                 Set(Texts{"train.steps=8"} + settings));
+  };
+  Write("other.txt", std::string(200'000, 'x'));
+  ExpectRefused(resume({"data.path=other.txt"}), {"data.path", "text"});
+  ExpectRefused(resume({"data.tokenizer=CHARACTER"}), {"--set data.tokenizer=BYTE"});
+  Write("text.txt", text + "and one more line\n");
+  ExpectRefused(resume({}), {"data.path", "text"});
+  EXPECT_TRUE(ReadText(Path("good/data/tokens.bin")) == tokens);
+  EXPECT_EQ(ReadText(Path("good/config.textproto")), config);
+  EXPECT_EQ(Run({"eval", "--from", Path("good")}).exit_code(), 0);
+  Write("text.txt", text);
+  Process& resumed = resume({});
+  ASSERT_TRUE(resumed.WaitForEnd(After(kPatience)));
+  EXPECT_EQ(resumed.exit_code(), 0) << resumed.err();
+}
+
 // ---- disk ----
 
 TEST_F(BadInputTest, AFileThatCannotBeWrittenWholeIsNamed) {
@@ -380,6 +408,29 @@ TEST_F(BadInputTest, AFileThatCannotBeWrittenWholeIsNamed) {
                 {"tokens.bin", "free some space"});
   EXPECT_FALSE(fs::exists(Path("run")));
   ExpectNobodyLeft();
+}
+
+TEST_F(BadInputTest, AStartThatFailsDeletesNothingThatWasThere) {
+  fs::create_directories(Path("disk/sub"));
+  fs::create_directory_symlink("disk/sub", Path("link"));
+  const auto start = [this](const std::string& run) -> Process& {
+    return Start(Texts{"train", job(), "--run-dir", run} + Set({"data.path=gone.txt"}));
+  };
+  // As text link/../used is used, to the kernel it is disk/used.
+  fs::create_directories(Path("used"));
+  Write("used/notes.txt", "mine");
+  ExpectRefused(start("link/../used"), {"gone.txt"});
+  EXPECT_EQ(ReadText(Path("used/notes.txt")), "mine");
+  EXPECT_FALSE(fs::exists(Path("disk/used")));
+  fs::create_directories(Path("disk/used"));
+  Write("disk/used/notes.txt", "mine");
+  ExpectRefused(start("link/../used"), {"link/../used is not empty"});
+
+  fs::create_directories(Path("disk/empty"));
+  fs::create_directory_symlink("disk/empty", Path("out"));
+  ExpectRefused(start("out"), {"gone.txt"});
+  EXPECT_TRUE(fs::is_symlink(Path("out")));
+  EXPECT_TRUE(fs::is_directory(Path("disk/empty")));
 }
 
 TEST_F(BadInputTest, AFolderThatCannotBeMadeIsNamed) {

@@ -54,9 +54,7 @@ class ExportsTest : public DaemonTest {
     for (const auto& file : std::filesystem::directory_iterator(Path(run + "/tensorboard"))) {
       files.push_back(file.path().string());
     }
-    std::sort(files.begin(), files.end(), [](const std::string& a, const std::string& b) {
-      return std::filesystem::last_write_time(a) < std::filesystem::last_write_time(b);
-    });
+    std::sort(files.begin(), files.end());  // as TensorBoard
     std::map<uint64_t, float> curve;
     for (const std::string& path : files) {
       const std::string bytes = ReadText(path);

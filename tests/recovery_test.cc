@@ -2,6 +2,7 @@
 // was never disturbed. Real processes.
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <functional>
@@ -60,6 +61,14 @@ class RecoveryTest : public TugTest {
     std::cout << "killed a " << kind << " of " << run << ": recovered in "
               << absl::ToInt64Milliseconds(absl::Now() - begin) << " ms" << std::endl;
   }
+  // Whether five steps were made since `train` has missed somebody.
+  std::function<bool()> FiveStepsMore(const Process& train, const std::string& run) const {
+    return [this, &train, run, steps = size_t{0}]() mutable {
+      if (!absl::StrContains(train.err(), "was lost")) return false;
+      if (steps == 0) steps = StepLines(run, "") + 5;
+      return StepLines(run, "") >= steps;
+    };
+  }
   void ExpectGoodEnd(Process& train) {
     ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
     ASSERT_EQ(train.exit_code(), 0) << train.err();
@@ -92,17 +101,33 @@ TEST_F(RecoveryTest, AfterTheLossOfAWorkerTheBitsAreThoseOfAnUndisturbedRun) {
     SCOPED_TRACE(on_loss);
     Process& train = StartTraining(on_loss, kLong + Texts{"fault.on_worker_loss=" + on_loss});
     ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, on_loss, 40));
-    const auto five_steps_more = [&, steps = size_t{0}]() mutable {
-      if (!absl::StrContains(train.err(), "was lost")) return false;
-      if (steps == 0) steps = StepLines(on_loss, "") + 5;
-      return StepLines(on_loss, "") >= steps;
-    };
-    ASSERT_NO_FATAL_FAILURE(KillOne(train, "worker", on_loss, five_steps_more));
+    ASSERT_NO_FATAL_FAILURE(KillOne(train, "worker", on_loss, FiveStepsMore(train, on_loss)));
     ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
     EXPECT_THAT(train.err(), AllOf(HasSubstr("was lost: its connection was closed"),
                                    HasSubstr("another is started in its place")));
     ExpectSameState(expected, StateOf(on_loss));
     EXPECT_EQ(StepLines(on_loss, "\"timeline\":1"), 300u) << "it never went back";
+  }
+}
+
+// A drive that is unmounted, a file that grows: the job has its tokens.
+TEST_F(RecoveryTest, AWorkerIsReplacedWhoseTextIsGoneOrHasChanged) {
+  const std::string text = ReadText(Path("text.txt"));
+  for (const std::string change : {"gone", "changed"}) {
+    SCOPED_TRACE(change);
+    Write(change + ".txt", text);
+    // No step is made before another worker has taken the place of the one that is lost.
+    Process& train = StartTraining(
+        change, kLong + Texts{"data.path=" + change + ".txt", "fault.on_worker_loss=WAIT"});
+    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, change, 20));
+    if (change == "gone") {
+      ASSERT_EQ(unlink(Path("gone.txt").c_str()), 0);
+    } else {
+      Write("changed.txt", text + "and one more line\n");
+    }
+    ASSERT_NO_FATAL_FAILURE(KillOne(train, "worker", change, FiveStepsMore(train, change)));
+    ASSERT_NO_FATAL_FAILURE(ExpectGoodEnd(train));
+    EXPECT_EQ(Run({"eval", "--from", Path(change)}).exit_code(), 0) << "the tokens are the run's";
   }
 }
 

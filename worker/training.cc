@@ -128,15 +128,8 @@ absl::Status Training::OpenData() {
   if (data.random().samples() == 0 && !Replays(config)) {
     std::error_code error;
     std::filesystem::create_directories(data_folder_, error);
-    const std::string path = data_folder_ + "/tokens.bin";
-    ASSIGN_OR_RETURN(const TokenFileInfo info,
-                     PrepareTokenFile(data, path, TextFormOf(config.model())));
-    if (info.fingerprint != data.resolved_fingerprint()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the text in ", data.path(),
-                       " is not the one the coordinator reads: give this host the same files"));
-    }
-    ASSIGN_OR_RETURN(tokens_, TokenFile::Open(path));
+    ASSIGN_OR_RETURN(tokens_, OpenResolvedTokens(data, data_folder_ + "/tokens.bin",
+                                                 TextFormOf(config.model())));
   }
   ASSIGN_OR_RETURN(sampler_, MakeSampler(config, tokens_.has_value() ? &*tokens_ : nullptr));
   return absl::OkStatus();
