@@ -94,6 +94,7 @@ std::string Ended::How() const {
     const int signal = WTERMSIG(wait_status);
     return absl::StrCat("was killed by signal ", signal, " (", strsignal(signal), ")");
   }
+  if (status_unknown) return "ended with an unknown status";
   return absl::StrCat("exited with code ", WEXITSTATUS(wait_status));
 }
 
@@ -141,8 +142,12 @@ absl::StatusOr<pid_t> Launcher::Start(const Program& program) {
 std::optional<Ended> Launcher::Reap(int wait_options) {
   for (const auto& [pid, program] : children_) {
     int status = 0;
-    if (waitpid(pid, &status, wait_options) != pid) continue;
-    const Ended ended{program.name, pid, status, program.log_path, program.writes_log, absl::Now()};
+    const pid_t reaped = waitpid(pid, &status, wait_options);
+    const bool unknown = reaped < 0 && errno == ECHILD;
+    if (reaped != pid && !unknown) continue;
+    if (unknown) status = W_EXITCODE(1, 0);
+    const Ended ended{program.name,       pid,         status, program.log_path,
+                      program.writes_log, absl::Now(), unknown};
     children_.erase(pid);
     return ended;
   }

@@ -38,10 +38,12 @@ struct Program {
 struct Ended {
   std::string name;
   pid_t pid = 0;
-  int wait_status = 0;  // of waitpid
+  int wait_status = 0;  // of waitpid; of exit code 1 if the status is unknown
   std::string log_path;
   bool writes_log = false;  // Program's
   absl::Time at;            // when it was seen
+  // Something else in this process reaped it, or the kernel did since SIGCHLD is ignored.
+  bool status_unknown = false;
 
   bool exited_with_zero() const;
   bool killed_by_signal() const;
@@ -49,7 +51,8 @@ struct Ended {
   bool connection_lost() const;
   // "worker-0 (pid 17)", of a program that stands for one on another host "worker-0".
   std::string Who() const;
-  // "exited with code 3", "was killed by signal 9 (Killed)" or "is gone: connection to b lost"
+  // "exited with code 3", "was killed by signal 9 (Killed)", "is gone: connection to b lost" or
+  // "ended with an unknown status"
   std::string How() const;
 };
 

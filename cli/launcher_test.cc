@@ -55,6 +55,17 @@ TEST(Launcher, SeesEveryChildEnd) {
   EXPECT_EQ(launcher.running_count(), 0u);
 }
 
+TEST(Launcher, SeesTheEndOfAChildThatSomebodyElseReaped) {
+  Launcher launcher;
+  const pid_t pid = launcher.Start(Shell("n", "exit 0")).value();
+  ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
+  const LaunchEvent event = launcher.Wait(Soon());
+  ASSERT_TRUE(event.ended.has_value());
+  EXPECT_FALSE(event.ended->exited_with_zero());
+  EXPECT_EQ(event.ended->How(), "ended with an unknown status");
+  EXPECT_EQ(launcher.running_count(), 0u);
+}
+
 TEST(Launcher, SaysThatAHostCannotBeEntered) {
   Launcher launcher;
   Program program = Shell("worker-0", "true");

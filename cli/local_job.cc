@@ -381,6 +381,7 @@ std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinato
     if (taken_up.ok()) return std::nullopt;
     return taken_up;
   }
+  if (coordinator.status_unknown) return Killed(coordinator);
   if (!coordinator.exited_with_zero()) {
     if (job_.coordinator_log.empty()) return absl::AbortedError("");
     const std::string said = LastWords(job_.coordinator_log);

@@ -16,6 +16,8 @@ namespace tug {
 //  - SIGPIPE is ignored, whatever libraries do to it: a reader that is gone ends nothing.
 //  - SIGTTOU is ignored, here and in child processes: `stty tostop` would stop a process of
 //    another process group at its first line.
+//  - SIGCHLD has its default action. A parent that ignores it (a service, a scheduler) passes that
+//    on; the kernel then reaps our children, and nobody learns that one ended.
 // REQUIRES: called first in main, before any file is opened and any thread is started.
 void PrepareStandardStreams();
 

@@ -25,6 +25,7 @@ struct ProcessOptions {
   std::string output_path;       // stdout goes to <output_path>.out, stderr to <output_path>.err
   std::optional<int> output_fd;  // instead of these; not owned
   std::string test_id;           // value of TUG_TEST_ID
+  std::vector<int> ignored_signals;
   // Soft and hard limits of setrlimit, by resource. Beyond RLIMIT_FSIZE, writing fails like a full
   // disk.
   std::map<int, uint64_t> limits;

@@ -156,6 +156,13 @@ Process& TugTest::StartLimited(const Texts& arguments, int resource, uint64_t li
   return Start(kTug, std::move(options));
 }
 
+Process& TugTest::StartIgnoring(int signal, const Texts& arguments) {
+  ProcessOptions options;
+  options.argv = arguments;
+  options.ignored_signals = {signal};
+  return Start(kTug, std::move(options));
+}
+
 Process& TugTest::Run(const Texts& arguments) {
   Process& process = Start(arguments);
   EXPECT_TRUE(process.WaitForEnd(After(kPatience))) << process.command() << " does not end";

@@ -59,6 +59,8 @@ class TugTest : public ::testing::Test {
   Process& StartOn(int output_fd, const Texts& arguments);  // stdout and stderr; not owned
   // RLIMIT_FSIZE and its like.
   Process& StartLimited(const Texts& arguments, int resource, uint64_t limit);
+  // With a signal ignored, as nohup does with SIGHUP.
+  Process& StartIgnoring(int signal, const Texts& arguments);
   // The same of another program: a path in the runfiles, such as "deploy/examples/least_squares".
   Process& StartProgram(const std::string& program, const Texts& arguments);
   // Starts, and waits until it has ended or kPatience is over, which fails the test.

@@ -1,0 +1,48 @@
+// What surrounds a launcher: how whoever started it left signals and limits, and what others delete
+// while its job runs. Real processes.
+
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+class SurroundingsTest : public TugTest {
+ protected:
+  // Kills a worker of an endless job, and waits until another one is started and the job goes on.
+  void ExpectReplaced(Process& train, const std::string& run) {
+    const std::vector<pid_t> workers = Pids("worker");
+    ASSERT_EQ(workers.size(), 2u);
+    kill(workers[0], SIGKILL);
+    const auto replaced = [&] {
+      return absl::StrContains(train.err(), "another is started in its place") &&
+             Pids("worker").size() == 2;
+    };
+    ASSERT_TRUE(train.WaitUntil(replaced, After(kPatience))) << train.err();
+    const uint64_t step = ReadLosses(Path(run))->training.rbegin()->first;
+    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, run, step + 5));
+  }
+  void EndInOrder(Process& train, const std::string& run) {
+    train.Signal(SIGINT);
+    ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+    ExpectOrderlyEnd(train, run);
+  }
+};
+
+// A service or a scheduler that never asks how its children ended.
+TEST_F(SurroundingsTest, AParentThatIgnoresSigchldHidesNoEndFromTheLauncher) {
+  Process& train = StartIgnoring(SIGCHLD, TrainArguments("run", Endless()));
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, "run"));
+  EndInOrder(train, "run");
+}
+
+}  // namespace
+}  // namespace tug
