@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "proto/job_config.h"
 
 namespace tug {
@@ -78,9 +79,13 @@ std::vector<std::string> JobArguments::Overrides() const {
   return all;
 }
 
-absl::StatusOr<JobConfig> LoadJobToStart(const std::string& job_file,
-                                         const std::vector<std::string>& overrides) {
-  ASSIGN_OR_RETURN(JobConfig config, LoadJobConfig(job_file, overrides));
+absl::StatusOr<std::string> ReadJobFile(const std::string& job_file) {
+  return ReadTextFile(job_file, kJobFileLimitBytes);
+}
+
+absl::StatusOr<JobConfig> ParseJobToStart(const std::string& text, const std::string& job_file,
+                                          const std::vector<std::string>& overrides) {
+  ASSIGN_OR_RETURN(JobConfig config, ParseJobConfig(text, job_file, overrides));
   if (!config.model().external()) return config;
   return absl::FailedPreconditionError(absl::StrCat(
       job_file,

@@ -37,13 +37,19 @@ inline constexpr char kHowJobsEnd[] =
     "order: it finishes the step and writes a checkpoint; another one, a second or more later, "
     "ends it at once.\n"
     "The summary begins with \"done:\" when all steps were made, and with \"stopped:\" or "
-    "\"stopped early:\" when the job was ended in order before; the exit code is 0 for these, and 1 "
+    "\"stopped early:\" when the job was ended in order before; the exit code is 0 for these, and "
+    "1 "
     "with \"tug: error:\" for a job that failed.\n";
 
-// LoadJobConfig for a command that starts the job's workers. Errors also: FAILED_PRECONDITION if
-// the workers are programs of the user's (model.external), which tug cannot start.
-absl::StatusOr<JobConfig> LoadJobToStart(const std::string& job_file,
-                                         const std::vector<std::string>& overrides);
+// The text of a job file. A command reads it once, since it may be a pipe (`tug train <(...)`).
+// Errors: as ReadTextFile.
+absl::StatusOr<std::string> ReadJobFile(const std::string& job_file);
+
+// ParseJobConfig of the text of `job_file`, for a command that starts the job's workers. Errors
+// also: FAILED_PRECONDITION if the workers are programs of the user's (model.external), which tug
+// cannot start.
+absl::StatusOr<JobConfig> ParseJobToStart(const std::string& text, const std::string& job_file,
+                                          const std::vector<std::string>& overrides);
 
 // Which coordinator: by its run folder, or by its address.
 struct CoordinatorArguments {

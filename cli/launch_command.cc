@@ -13,7 +13,6 @@
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "base/text_file.h"
 #include "cli/attach.h"
 #include "cli/attend.h"
 #include "cli/commands.h"
@@ -42,8 +41,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kJobThere[] = "/dev/stdin";  // RemoteProgram::input
-constexpr int kWidestName = 15;             // "worker-99" and the like beside "coordinator"
+constexpr int kWidestName = 15;  // "worker-99" and the like beside "coordinator"
 
 struct LaunchArguments {
   JobArguments job;
@@ -168,7 +166,7 @@ absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig
                                const DealtProcesses& dealt, const Launched& launched) {
   LocalJob job;
   job.executable = launched.executable;
-  job.job_file = kJobThere;
+  job.job_file = kJobOnInput;  // RemoteProgram::input
   job.overrides = arguments.job.Overrides();
   std::error_code error;
   // The coordinator may not find the folder we are in.
@@ -234,17 +232,17 @@ absl::Status Launch(LaunchArguments arguments) {
         "Slurm");
   }
   // Mistakes are found before a run folder is moved aside or a host is reached.
-  const auto load = [&] {
-    return LoadJobToStart(arguments.job.job_file, arguments.job.Overrides());
+  Launched launched;
+  ASSIGN_OR_RETURN(launched.job_text, ReadJobFile(arguments.job.job_file));
+  const auto parse = [&] {
+    return ParseJobToStart(launched.job_text, arguments.job.job_file, arguments.job.Overrides());
   };
-  RETURN_IF_ERROR(load().status());
+  RETURN_IF_ERROR(parse().status());
   if (arguments.slurm) {
     ASSIGN_OR_RETURN(const SlurmAllocation allocation, SlurmAllocationOf(ReadEnvironment()));
     RETURN_IF_ERROR(GoOnAfterRestart(allocation.restarts, arguments.job));
   }
-  ASSIGN_OR_RETURN(const JobConfig config, load());
-  Launched launched;
-  ASSIGN_OR_RETURN(launched.job_text, ReadTextFile(arguments.job.job_file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(const JobConfig config, parse());
   TemporaryFolder folder;
   RETURN_IF_ERROR(folder.Make("launch"));
   launched.folder = folder.path();

@@ -23,6 +23,7 @@
 #include "cli/gpu_share.h"
 #include "cli/launcher.h"
 #include "cli/log_format.h"
+#include "cli/pipe.h"
 #include "coordinator/run_folder.h"
 #include "security/key_file.h"
 #include "security/security_rules.h"
@@ -129,8 +130,8 @@ class Supervisor {
 };
 
 std::vector<std::string> Supervisor::CoordinatorArguments() const {
-  std::vector<std::string> arguments = {job_.job_file, "--listen",
-                                        absl::StrCat(HostOf(0).address, ":0")};
+  std::vector<std::string> arguments = {job_.job_text.has_value() ? kJobOnInput : job_.job_file,
+                                        "--listen", absl::StrCat(HostOf(0).address, ":0")};
   for (const std::string& text : job_.overrides) {
     arguments.push_back("--set");
     arguments.push_back(text);
@@ -159,6 +160,11 @@ absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
   program.argv.insert(program.argv.end(), arguments.begin(), arguments.end());
   if (job_.security.keys_made) program.argv.push_back("--keep-keys");
   program.keep_fd = write_end.get();
+  FileDescriptor text;
+  if (job_.job_text.has_value()) {
+    ASSIGN_OR_RETURN(text, InMemory(*job_.job_text));
+    program.input_fd = text.get();
+  }
   coordinator_.started_at = absl::Now();
   RETURN_IF_ERROR(Start(program));
   write_end = FileDescriptor();  // so that its end is seen when the coordinator dies

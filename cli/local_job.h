@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,16 @@ namespace tug {
 
 inline constexpr int kMostQuickDeaths = 3;
 
+// Where a coordinator finds a job file that it gets as its input.
+inline constexpr char kJobOnInput[] = "/dev/stdin";
+
 // A job whose processes are all children of ours: they run on this machine, or stand for those that
 // run elsewhere.
 struct LocalJob {
   std::string executable;  // tug itself
   std::string job_file;
+  // What was read of it, which the coordinator gets through memory; none: it reads job_file.
+  std::optional<std::string> job_text;
   std::vector<std::string> overrides;
   std::string resume;   // may be empty
   std::string run_dir;  // may be empty

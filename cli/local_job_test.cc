@@ -97,6 +97,14 @@ TEST_F(LocalJobTest, PassesTheJobToTheCoordinator) {
             "--set|train.steps=5|--set|seed=2|--resume|runs/a b|");
 }
 
+TEST_F(LocalJobTest, GivesTheCoordinatorTheJobThatWasRead) {
+  job_.job_file = "/no/longer/there";
+  job_.job_text = "name: 'read once'\n";
+  Write("cat \"$4\" > $root/job; exit 0", "true", "true");
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  EXPECT_EQ(ReadWholeFile((root_ / "job").string(), 1000).value(), *job_.job_text);
+}
+
 TEST_F(LocalJobTest, TellsWhatTheCoordinatorSaidWhereItHasALog) {
   Write("echo 'tug: error: no such text'; exit 1", "true", "true");
   job_.coordinator_log = (root_ / "coordinator.log").string();

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
 #include "cli/testbed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -132,6 +133,18 @@ TEST_F(LaunchTest, TrainsToItsEndWithTheBitsOfALocalJob) {
   EXPECT_TRUE(fs::exists(Path("run/logs/worker-1.log")));
   ExpectDaemonsGone(absl::ZeroDuration());
   ExpectBitsOfALocalJob();
+}
+
+TEST_F(LaunchTest, TakesAJobFileThatIsAPipe) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  const FileDescriptor pipe = PipeOf(ReadText(job()));
+  Texts arguments = LaunchArguments({"train.steps=10"}, Installed());
+  ASSERT_EQ(arguments[1], job());
+  arguments[1] = absl::StrCat("/dev/fd/", pipe.get());
+  Process& launch = Start(arguments);
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.out() << launch.err();
+  EXPECT_EQ(NewestCheckpoint("run"), 10u);
 }
 
 TEST_F(LaunchTest, LeavesNobodyWhenItIsKilled) {

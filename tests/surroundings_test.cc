@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
 #include "gtest/gtest.h"
 #include "tests/run_result.h"
 #include "tests/tug_test.h"
@@ -42,6 +44,18 @@ TEST_F(SurroundingsTest, AParentThatIgnoresSigchldHidesNoEndFromTheLauncher) {
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, "run"));
   EndInOrder(train, "run");
+}
+
+TEST_F(SurroundingsTest, AJobFileMayBeAPipe) {
+  const FileDescriptor pipe = PipeOf(ReadText(job()));
+  Process& train =
+      Start(Texts{"train", absl::StrCat("/dev/fd/", pipe.get()), "--run-dir", Path("run")} +
+            Set({"train.steps=10"}));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  EXPECT_EQ(train.exit_code(), 0) << train.err();
+  EXPECT_EQ(NewestCheckpoint("run"), 10u);
+  ASSERT_NO_FATAL_FAILURE(Train("by_name", {"train.steps=10"}));
+  ExpectSameState(Path("by_name"), Path("run"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tests/tug_test.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -154,6 +155,14 @@ Process& TugTest::StartLimited(const Texts& arguments, int resource, uint64_t li
   options.argv = arguments;
   options.limits = {{resource, limit}};
   return Start(kTug, std::move(options));
+}
+
+FileDescriptor TugTest::PipeOf(const std::string& text) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const FileDescriptor write_end(ends[1]);
+  EXPECT_EQ(write(write_end.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  return FileDescriptor(ends[0]);
 }
 
 Process& TugTest::StartIgnoring(int signal, const Texts& arguments) {

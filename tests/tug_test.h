@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/file_descriptor.h"
 #include "gtest/gtest.h"
 #include "tests/tug_process.h"
 
@@ -59,6 +60,9 @@ class TugTest : public ::testing::Test {
   Process& StartOn(int output_fd, const Texts& arguments);  // stdout and stderr; not owned
   // RLIMIT_FSIZE and its like.
   Process& StartLimited(const Texts& arguments, int resource, uint64_t limit);
+  // A pipe that gives `text` once, as a shell's <(...) does: its end to read, as /dev/fd/N, which
+  // processes inherit.
+  static FileDescriptor PipeOf(const std::string& text);
   // With a signal ignored, as nohup does with SIGHUP.
   Process& StartIgnoring(int signal, const Texts& arguments);
   // The same of another program: a path in the runfiles, such as "deploy/examples/least_squares".
