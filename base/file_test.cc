@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,14 @@ TEST(File, FullDiskIsResourceExhausted) {
   const absl::Status status = writer->Finish();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(std::string(status.message()).find("free some space"), std::string::npos) << status;
+}
+
+TEST(File, AFileThatIsTooLargeNamesTheLimit) {
+  const absl::Status status = FileError(EFBIG, "write", "a/b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(),
+            "cannot write a/b: File too large; raise `ulimit -f`, or choose a folder on another "
+            "disk");
 }
 
 TEST(MappedFile, OpensAnEmptyFileAndMoves) {

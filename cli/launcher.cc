@@ -50,7 +50,7 @@ void SetStreams(const Program& program) {
   setpgid(0, 0);
   StayOn(program.cores);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  signal(SIGPIPE, SIG_DFL);  // it may be ignored here
+  for (const int ignored_here : {SIGPIPE, SIGXFSZ}) signal(ignored_here, SIG_DFL);
   if (program.ignores_stop) {
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);

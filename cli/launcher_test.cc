@@ -5,10 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
 #include "base/cpu_affinity.h"
 #include "gtest/gtest.h"
@@ -148,6 +152,25 @@ TEST(Launcher, GivesAChildItsCores) {
   ASSERT_TRUE(launcher.Wait(Soon()).ended.has_value());
   EXPECT_EQ(LastWords(program.log_path), "Cpus_allowed_list:\t" + std::to_string(last));
   EXPECT_EQ(ReadCpuBudget().cores.size(), mine.cores.size());
+}
+
+// What is ignored here would stay ignored in programs that do not expect it.
+TEST(Launcher, GivesAChildTheDefaultActionOfSignals) {
+  Program program = Shell("n", "exec grep SigIgn /proc/self/status");
+  program.log_path = testing::TempDir() + "/signals.log";
+  unlink(program.log_path.c_str());
+  const std::array signals = {SIGPIPE, SIGXFSZ};
+  std::map<int, sighandler_t> before;
+  for (const int number : signals) before[number] = signal(number, SIG_IGN);
+  Launcher launcher;
+  const bool started = launcher.Start(program).ok();
+  for (const int number : signals) signal(number, before[number]);
+  ASSERT_TRUE(started);
+  ASSERT_TRUE(launcher.Wait(Soon()).ended.has_value());
+  const std::string line = LastWords(program.log_path);
+  uint64_t ignored = 0;
+  ASSERT_TRUE(absl::SimpleHexAtoi(line.substr(line.find('\t') + 1), &ignored)) << line;
+  for (const int number : signals) EXPECT_EQ(ignored >> (number - 1) & 1, 0u) << number;
 }
 
 TEST(Launcher, TimeIsUp) {

@@ -33,7 +33,8 @@ int ExitCodeWithClosed(int closed) {
       if (((closed >> stream) & 1) && !IsNullDevice(stream)) _exit(20 + stream);
     }
     if (signal(SIGTTOU, SIG_DFL) != SIG_IGN) _exit(30);
-    if (signal(SIGCHLD, SIG_DFL) != SIG_DFL) _exit(31);
+    if (signal(SIGXFSZ, SIG_DFL) != SIG_IGN) _exit(31);
+    if (signal(SIGCHLD, SIG_DFL) != SIG_DFL) _exit(32);
     _exit(0);
   }
   int status = 0;

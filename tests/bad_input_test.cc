@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -376,7 +377,7 @@ TEST_F(BadCheckpointTest, ACheckpointOfAnotherJobIsRefused) {
 TEST_F(BadInputTest, AFileThatCannotBeWrittenWholeIsNamed) {
   // The text takes 200 kB as tokens.
   ExpectRefused(StartLimited({"train", job(), "--run-dir", Path("run")}, RLIMIT_FSIZE, 100'000),
-                {"tokens.bin", "free some space"});
+                {"tokens.bin", "ulimit -f"});
   EXPECT_FALSE(fs::exists(Path("run")));
   ExpectNobodyLeft();
 }

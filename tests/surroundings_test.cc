@@ -2,6 +2,7 @@
 // while its job runs. Real processes.
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <string>
 #include <vector>
@@ -44,6 +45,15 @@ TEST_F(SurroundingsTest, AParentThatIgnoresSigchldHidesNoEndFromTheLauncher) {
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, "run"));
   EndInOrder(train, "run");
+}
+
+// As a batch system limits it (ulimit -f): enough for the run's files, too little for shared
+// memory.
+TEST_F(SurroundingsTest, AJobRunsUnderALimitOfFileSizeThatItsFilesFit) {
+  Process& train = StartLimited(TrainArguments("run", {"train.steps=20"}), RLIMIT_FSIZE, 1'000'000);
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  EXPECT_EQ(train.exit_code(), 0) << train.err();
+  EXPECT_EQ(NewestCheckpoint("run"), 20u);
 }
 
 TEST_F(SurroundingsTest, AJobFileMayBeAPipe) {

@@ -70,7 +70,6 @@ struct ChildFds {
   dup2(fds.in, STDIN_FILENO);
   dup2(fds.out, STDOUT_FILENO);
   dup2(fds.err, STDERR_FILENO);
-  signal(SIGXFSZ, SIG_IGN);  // so that write() answers EFBIG
   for (const int ignored : options.ignored_signals) signal(ignored, SIG_IGN);
   for (const auto& [resource, most] : options.limits) {
     const rlimit limit{most, most};

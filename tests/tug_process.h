@@ -26,8 +26,7 @@ struct ProcessOptions {
   std::optional<int> output_fd;  // instead of these; not owned
   std::string test_id;           // value of TUG_TEST_ID
   std::vector<int> ignored_signals;
-  // Soft and hard limits of setrlimit, by resource. Beyond RLIMIT_FSIZE, writing fails like a full
-  // disk.
+  // Soft and hard limits of setrlimit, by resource.
   std::map<int, uint64_t> limits;
 };
 
