@@ -58,7 +58,7 @@ struct LaunchArguments {
 struct Launched {
   std::string executable;  // tug, here
   std::string job_text;
-  std::string folder;  // temporary
+  TemporaryFolder folder;
   std::string working_folder;
   SshOptions ssh;
   std::optional<SlurmOptions> slurm;  // in place of ssh
@@ -110,7 +110,7 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
   attachment.host = program.host;
   attachment.prefix =
       absl::StrFormat("%-*s %-*s | ", kWidestName, program.name, name_width, program.host);
-  attachment.log_path = absl::StrCat(folder, "/", program.name, ".log");
+  attachment.log_path = absl::StrCat(folder.path(), "/", program.name, ".log");
   RemoteProgram& remote = attachment.program;
   remote.name = program.name;
   remote.argv.assign(program.argv.begin() + 1, program.argv.end());
@@ -127,7 +127,7 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
   stand_in.log_path = attachment.log_path;
   stand_in.writes_log = true;
   stand_in.keys = program.keys;
-  const std::string path = absl::StrCat(folder, "/", program.name, ".json");
+  const std::string path = absl::StrCat(folder.path(), "/", program.name, ".json");
   stand_in.argv = {executable, "attach", path};
   if (coordinates) {
     const std::string fd = std::to_string(program.keep_fd);
@@ -139,6 +139,7 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
     stand_in.argv.push_back(fd);
   }
   ASSIGN_OR_RETURN(const std::string text, ToText(attachment));
+  RETURN_IF_ERROR(folder.MakeAgain());
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
@@ -181,8 +182,8 @@ absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig
   job.hosts = {place(dealt.coordinator)};
   for (const size_t host : dealt.servers) job.server_hosts.push_back(place(host));
   for (const size_t host : dealt.workers) job.worker_hosts.push_back(place(host));
-  job.log_folder = launched.folder;
-  job.coordinator_log = absl::StrCat(launched.folder, "/coordinator.log");
+  job.log_folder = launched.folder.path();
+  job.coordinator_log = absl::StrCat(launched.folder.path(), "/coordinator.log");
   ASSIGN_OR_RETURN(job.security.mode, WrittenMode(launched.job_text, arguments.job.job_file,
                                                   arguments.job.Overrides()));
   ASSIGN_OR_RETURN(job.security.keys, arguments.keys.Read());
@@ -217,11 +218,12 @@ absl::Status Prepare(const LaunchArguments& arguments, Launched& launched) {
     const std::string& program = arguments.ssh.program;
     launched.slurm->program = program.empty() ? launched.executable : program;
     ASSIGN_OR_RETURN(launched.ready,
-                     PrepareNodes(launched.hosts, launched.folder, *launched.slurm));
+                     PrepareNodes(launched.hosts, launched.folder.path(), *launched.slurm));
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(launched.ssh, arguments.ssh.Options(launched.silence));
-  ASSIGN_OR_RETURN(launched.ready, PrepareHosts(launched.hosts, launched.ssh, launched.folder));
+  ASSIGN_OR_RETURN(launched.ready,
+                   PrepareHosts(launched.hosts, launched.ssh, launched.folder.path()));
   return absl::OkStatus();
 }
 
@@ -243,10 +245,8 @@ absl::Status Launch(LaunchArguments arguments) {
     RETURN_IF_ERROR(GoOnAfterRestart(allocation.restarts, arguments.job));
   }
   ASSIGN_OR_RETURN(const JobConfig config, parse());
-  TemporaryFolder folder;
-  RETURN_IF_ERROR(folder.Make("launch"));
-  launched.folder = folder.path();
-  ASSIGN_OR_RETURN(launched.hosts, HostsOf(arguments, launched.folder));
+  RETURN_IF_ERROR(launched.folder.Make("launch"));
+  ASSIGN_OR_RETURN(launched.hosts, HostsOf(arguments, launched.folder.path()));
   ASSIGN_OR_RETURN(
       DealtProcesses dealt,
       DealProcesses(launched.hosts,

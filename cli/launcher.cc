@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/interrupts.h"
+#include "cli/log_format.h"
 #include "cli/network_host.h"
 #include "cli/pipe.h"
 #include "security/key_file.h"
@@ -28,22 +29,31 @@
 namespace tug {
 namespace {
 
-// In the child.
-void SetStreams(const Program& program) {
+// What Program::log_path names, or else /dev/null; none if the program's streams are ours.
+FileDescriptor LogOf(const Program& program) {
+  if (program.log_path.empty() || program.writes_log) return FileDescriptor();
+  std::error_code ignored;  // opening the log says why
+  std::filesystem::create_directory(std::filesystem::path(program.log_path).parent_path(), ignored);
+  FileDescriptor log(
+      open(program.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (log.valid()) return log;
+  Warn(absl::StrCat(program.name,
+                    " runs without a log: ", FileError(errno, "open", program.log_path).message()));
+  return FileDescriptor(open("/dev/null", O_WRONLY | O_CLOEXEC));
+}
+
+// In the child. `log_fd`: of LogOf.
+void SetStreams(const Program& program, int log_fd) {
   const int input = program.input_fd >= 0 ? program.input_fd : open("/dev/null", O_RDONLY);
   if (input >= 0) dup2(input, STDIN_FILENO);
-  int output = program.output_fd;
-  if (!program.log_path.empty() && !program.writes_log) {
-    output = open(program.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    if (output < 0) _exit(127);
-  }
+  const int output = log_fd >= 0 ? log_fd : program.output_fd;
   const int error = program.error_fd >= 0 ? program.error_fd : output;
   if (output >= 0) dup2(output, STDOUT_FILENO);
   if (error >= 0) dup2(error, STDERR_FILENO);
 }
 
 // In the child, between fork and exec. Our process has one thread, so memory may be allocated.
-[[noreturn]] void BecomeProgram(const Program& program, int keys_fd, char* const* argv,
+[[noreturn]] void BecomeProgram(const Program& program, int log_fd, int keys_fd, char* const* argv,
                                 pid_t parent, const sigset_t& mask) {
   if (!program.outlives_us) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the parent died before it could be watched
@@ -55,7 +65,7 @@ void SetStreams(const Program& program) {
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
   }
-  SetStreams(program);
+  SetStreams(program, log_fd);
   if (program.keep_fd >= 0) fcntl(program.keep_fd, F_SETFD, 0);
   if (keys_fd >= 0) {
     fcntl(keys_fd, F_SETFD, 0);
@@ -89,7 +99,10 @@ bool Ended::connection_lost() const {
 }
 
 std::string Ended::How() const {
-  if (connection_lost()) return absl::StrCat("is gone: ", LastWords(log_path));
+  if (connection_lost()) {
+    const std::string said = LastWords(log_path);
+    return absl::StrCat("is gone: ", said.empty() ? "its connection is lost" : said);
+  }
   if (killed_by_signal()) {
     const int signal = WTERMSIG(wait_status);
     return absl::StrCat("was killed by signal ", signal, " (", strsignal(signal), ")");
@@ -128,13 +141,14 @@ absl::StatusOr<pid_t> Launcher::Start(const Program& program) {
   if (!program.keys.empty()) {
     ASSIGN_OR_RETURN(keys, InMemory(program.keys));
   }
+  const FileDescriptor log = LogOf(program);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot start ", program.name, ": ", std::strerror(errno)));
   }
-  if (pid == 0) BecomeProgram(program, keys.get(), argv.data(), parent, mask_before_);
+  if (pid == 0) BecomeProgram(program, log.get(), keys.get(), argv.data(), parent, mask_before_);
   children_[pid] = program;
   return pid;
 }

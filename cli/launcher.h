@@ -18,7 +18,8 @@ namespace tug {
 struct Program {
   std::string name;               // for messages: "worker-0"
   std::vector<std::string> argv;  // argv[0] is the path, or a name to be looked for in PATH
-  std::string log_path;           // stdout and stderr are appended to it; empty: both are ours
+  // Stdout and stderr are appended to it; empty: both are ours. Its folder is made if it is gone.
+  std::string log_path;
   int keep_fd = -1;               // stays open in the child, under the same number
   int input_fd = -1;              // its stdin; -1: nothing
   int output_fd = -1;             // its stdout and, if there is no error_fd, its stderr
@@ -77,7 +78,8 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   // Errors: those of the system. A program that cannot be executed, or not enter its host, ends
-  // with code 127, and its last words say why.
+  // with code 127, and its last words say why. One whose log cannot be opened runs without, and a
+  // warning says so.
   absl::StatusOr<pid_t> Start(const Program& program);
 
   // Waits for a child to end, an interrupt, bytes or the end of one of `readable_fds` (-1: none),

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -193,6 +194,29 @@ TEST(Launcher, KeepsWhatAChildSaidLast) {
   std::ofstream(log, std::ios::trunc) << "x\ny\n\n";
   EXPECT_EQ(LastWords(log), "y");
   EXPECT_EQ(LastWords(log + ".missing"), "");
+}
+
+TEST(Launcher, MakesTheFolderOfALogAgain) {
+  const std::string folder = testing::TempDir() + "/deleted_logs";
+  Program program = Shell("n", "echo here");
+  program.log_path = folder + "/n.log";
+  std::filesystem::remove_all(folder);
+  Launcher launcher;
+  ASSERT_TRUE(launcher.Start(program).ok());
+  EXPECT_EQ(launcher.Wait(Soon()).ended->How(), "exited with code 0");
+  EXPECT_EQ(LastWords(program.log_path), "here");
+}
+
+TEST(Launcher, RunsAProgramWhoseLogCannotBeOpened) {
+  Program program = Shell("worker-0", "echo nobody reads this");
+  program.log_path = "/proc/no_such_folder/worker-0.log";
+  Launcher launcher;
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(launcher.Start(program).ok());
+  EXPECT_EQ(launcher.Wait(Soon()).ended->How(), "exited with code 0");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "tug: warning: worker-0 runs without a log: cannot open "
+            "/proc/no_such_folder/worker-0.log: No such file or directory; check the path\n");
 }
 
 TEST(Launcher, AProgramThatDoesNotExistEndsWith127) {

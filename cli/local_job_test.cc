@@ -243,6 +243,17 @@ TEST_F(LocalJobTest, StartsAnotherInPlaceOfANodeThatIsKilled) {
   ExpectNobodyLeft();
 }
 
+TEST_F(LocalJobTest, StartsAnotherAfterTheLogFolderWasDeleted) {
+  Write(tell_ + "while [ ! -e $root/again ]; do sleep 0.02; done", "exec sleep 1000",
+        "if mkdir $root/first 2>/dev/null; then rm -r $root/logs; kill -9 $$; fi; "
+        "echo again; touch $root/again; exec sleep 1000");
+  job_.workers = 1;
+  job_.exit_time = absl::Milliseconds(200);
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  EXPECT_EQ(ReadWholeFile((root_ / "logs/worker-0.log").string(), 1000).value(), "again\n");
+  ExpectNobodyLeft();
+}
+
 TEST_F(LocalJobTest, StartsSpareServersAndOneInPlaceOfAKilledServer) {
   Write(tell_ + "while [ $(cat $root/servers 2>/dev/null | wc -l) -lt 3 ]; do sleep 0.02; done",
         "echo $* >> $root/servers; "

@@ -248,6 +248,34 @@ TEST_F(LaunchTest, ReplacesADaemonThatIsKilled) {
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
 }
 
+// By what cleans TMPDIR.
+TEST_F(LaunchTest, ReplacesADaemonAfterItsOwnFilesWereDeleted) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  fs::path folder;
+  for (const FoundProcess& process : FindProcesses(test_id())) {
+    if (process.argv.size() > 2 && process.argv[1] == "attach") {
+      folder = fs::path(process.argv[2]).parent_path();
+    }
+  }
+  ASSERT_THAT(folder.string(), HasSubstr("tug-launch-"));
+  fs::remove_all(folder);
+  const std::vector<pid_t> workers = Pids("worker");
+  ASSERT_EQ(workers.size(), 2u);
+  kill(workers[0], SIGKILL);
+  const auto replaced = [&] {
+    return absl::StrContains(launch.err(), "another is started") && Pids("worker").size() == 2;
+  };
+  ASSERT_TRUE(launch.WaitUntil(replaced, After(kPatience))) << launch.out() << launch.err();
+  const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
+  launch.Signal(SIGINT);
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+  EXPECT_FALSE(fs::exists(folder));
+}
+
 TEST_F(LaunchTest, TakesUpTheJobOfACoordinatorThatIsKilled) {
   ASSERT_NO_FATAL_FAILURE(StartHosts());
   Process& launch = StartLaunch(Endless());

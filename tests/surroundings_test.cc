@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,14 @@ TEST_F(SurroundingsTest, AJobRunsUnderALimitOfFileSizeThatItsFilesFit) {
   ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
   EXPECT_EQ(train.exit_code(), 0) << train.err();
   EXPECT_EQ(NewestCheckpoint("run"), 20u);
+}
+
+TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheLogsWereDeleted) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  std::filesystem::remove_all(Path("run/logs"));
+  ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, "run"));
+  EndInOrder(train, "run");
 }
 
 TEST_F(SurroundingsTest, AJobFileMayBeAPipe) {
