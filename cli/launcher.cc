@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,9 @@
 namespace tug {
 namespace {
 
+// The file of this program, under whatever name.
+constexpr char kOwnProgram[] = "/proc/self/exe";
+
 // What Program::log_path names, or else /dev/null; none if the program's streams are ours.
 FileDescriptor LogOf(const Program& program) {
   if (program.log_path.empty() || program.writes_log) return FileDescriptor();
@@ -52,6 +56,28 @@ void SetStreams(const Program& program, int log_fd) {
   if (error >= 0) dup2(error, STDERR_FILENO);
 }
 
+bool IsOwnFile(const char* path) {
+  struct stat named {};
+  struct stat own {};
+  return stat(path, &named) == 0 && stat(kOwnProgram, &own) == 0 && named.st_dev == own.st_dev &&
+         named.st_ino == own.st_ino;
+}
+
+// Returns only if it cannot. A job is of one build: a process that is started after our file was
+// deleted or replaced is of ours all the same.
+void Execute(char* const* argv) {
+  const absl::StatusOr<std::string> own = OwnExecutable();
+  if (own.ok() && *own == argv[0] && !IsOwnFile(argv[0])) execv(kOwnProgram, argv);
+  execvp(argv[0], argv);
+}
+
+absl::StatusOr<std::string> ReadOwnPath() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink(kOwnProgram, error);
+  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  return path.string();
+}
+
 // In the child, between fork and exec. Our process has one thread, so memory may be allocated.
 [[noreturn]] void BecomeProgram(const Program& program, int log_fd, int keys_fd, char* const* argv,
                                 pid_t parent, const sigset_t& mask) {
@@ -73,7 +99,7 @@ void SetStreams(const Program& program, int log_fd) {
   }
   std::string problem(EnterNetworkHost(program.host).message());
   if (problem.empty()) {
-    execvp(argv[0], argv);
+    Execute(argv);
     problem = "cannot execute the program";
   }
   const std::string line = absl::StrCat("tug: error: ", problem, "\n");
@@ -210,10 +236,9 @@ void Launcher::KillAll() {
 }
 
 absl::StatusOr<std::string> OwnExecutable() {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
-  return path.string();
+  // Later the path may read "tug (deleted)".
+  static const absl::StatusOr<std::string>& path = *new absl::StatusOr<std::string>(ReadOwnPath());
+  return path;
 }
 
 std::string LastWords(const std::string& log_path) {

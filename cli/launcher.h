@@ -101,7 +101,8 @@ class Launcher {
   std::map<pid_t, Program> children_;
 };
 
-// Path of this very program. Errors: INTERNAL: /proc is not mounted.
+// Path of this very program, as of the first call. A Launcher that is to execute it executes this
+// program, whatever has become of the file since. Errors: INTERNAL: /proc is not mounted.
 absl::StatusOr<std::string> OwnExecutable();
 
 // What a child said last: its "tug: error:" line if there is one, otherwise its last line. Empty if

@@ -65,6 +65,21 @@ TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheLogsWereDeleted) {
   EndInOrder(train, "run");
 }
 
+// A build, or an upgrade.
+TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheProgramWasDeletedOrReplaced) {
+  for (const std::string run : {"deleted", "replaced"}) {
+    SCOPED_TRACE(run);
+    const std::string program = Path(absl::StrCat("tug-", run));
+    std::filesystem::copy_file("cli/tug", program);
+    Process& train = StartProgram(program, TrainArguments(run, Endless()));
+    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, run, 5));
+    std::filesystem::remove(program);
+    if (run == "replaced") std::filesystem::copy_file("/bin/false", program);
+    ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, run));
+    EndInOrder(train, run);
+  }
+}
+
 TEST_F(SurroundingsTest, AJobFileMayBeAPipe) {
   const FileDescriptor pipe = PipeOf(ReadText(job()));
   Process& train =
