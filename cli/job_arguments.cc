@@ -79,6 +79,20 @@ std::vector<std::string> JobArguments::Overrides() const {
   return all;
 }
 
+std::vector<std::string> JobArguments::WordsToResume() const {
+  std::vector<std::string> words = SetWords(overrides);
+  words.insert(words.begin(), job_file);
+  return words;
+}
+
+std::vector<std::string> SetWords(const std::vector<std::string>& overrides) {
+  std::vector<std::string> words;
+  for (const std::string& override_text : overrides) {
+    words.insert(words.end(), {"--set", override_text});
+  }
+  return words;
+}
+
 absl::StatusOr<std::string> ReadJobFile(const std::string& job_file) {
   return ReadTextFile(job_file, kJobFileLimitBytes);
 }

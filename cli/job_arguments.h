@@ -29,7 +29,12 @@ struct JobArguments {
   void AddTo(CLI::App& command, bool required = true);
   // What --trace says, --set values, and train.init_from of --init-from.
   std::vector<std::string> Overrides() const;
+  // Of a command that resumes the job: JOB and --set, without what is for a first start only.
+  std::vector<std::string> WordsToResume() const;
 };
+
+// "--set", PATH=VALUE, and so on.
+std::vector<std::string> SetWords(const std::vector<std::string>& overrides);
 
 // How a job that a person watches ends, for --help.
 inline constexpr char kHowJobsEnd[] =

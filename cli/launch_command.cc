@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/attach.h"
@@ -162,6 +163,26 @@ void KeepUsed(std::vector<LaunchHost>& hosts, DealtProcesses& dealt) {
   hosts = std::move(used);
 }
 
+std::vector<std::string> LaunchWordsToResume(const LaunchArguments& arguments) {
+  std::vector<std::string> words = {"tug", "launch"};
+  const auto add = [&words](const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  add(arguments.job.WordsToResume());
+  if (arguments.slurm) {
+    add({"--slurm"});
+  } else {
+    add({"--hosts", arguments.hosts_file});
+  }
+  add(arguments.keys.Words());
+  if (!arguments.interfaces.empty()) {
+    add({"--interface", absl::StrJoin(arguments.interfaces, ",")});
+  }
+  add(arguments.ssh.Words());
+  if (arguments.detached) add({"--detach"});
+  return words;
+}
+
 // What the command line says, as a job for the supervisor.
 absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig& config,
                                const DealtProcesses& dealt, const Launched& launched) {
@@ -187,9 +208,7 @@ absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig
   ASSIGN_OR_RETURN(job.security.mode, WrittenMode(launched.job_text, arguments.job.job_file,
                                                   arguments.job.Overrides()));
   ASSIGN_OR_RETURN(job.security.keys, arguments.keys.Read());
-  job.command =
-      absl::StrCat("tug launch ", arguments.job.job_file,
-                   arguments.slurm ? " --slurm" : absl::StrCat(" --hosts ", arguments.hosts_file));
+  job.command = LaunchWordsToResume(arguments);
   job.elsewhere = [&launched](const Program& program, const std::string& run_dir) {
     return launched.StandIn(program, run_dir);
   };

@@ -21,9 +21,11 @@
 #include "base/stop_wishes.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/gpu_share.h"
+#include "cli/job_arguments.h"
 #include "cli/launcher.h"
 #include "cli/log_format.h"
 #include "cli/pipe.h"
+#include "cli/shell_word.h"
 #include "coordinator/run_folder.h"
 #include "security/key_file.h"
 #include "security/security_rules.h"
@@ -132,10 +134,8 @@ class Supervisor {
 std::vector<std::string> Supervisor::CoordinatorArguments() const {
   std::vector<std::string> arguments = {job_.job_text.has_value() ? kJobOnInput : job_.job_file,
                                         "--listen", absl::StrCat(HostOf(0).address, ":0")};
-  for (const std::string& text : job_.overrides) {
-    arguments.push_back("--set");
-    arguments.push_back(text);
-  }
+  const std::vector<std::string> settings = SetWords(job_.overrides);
+  arguments.insert(arguments.end(), settings.begin(), settings.end());
   for (const auto& [flag, value] :
        {std::pair{"--resume", job_.resume}, {"--run-dir", job_.run_dir}}) {
     if (value.empty()) continue;
@@ -449,21 +449,28 @@ absl::Status Supervisor::Killed(const Ended& process) const {
 
 std::string Supervisor::ResumeHint() const {
   const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run_dir_);
+  std::vector<std::string> words = job_.command;
+  words.insert(words.end(), {"--resume", run_dir_});
+  const std::string command = ShellCommand(words);
   // The run folder of a job elsewhere may be out of sight.
-  if (job_.elsewhere && !run_dir_.empty() && !newest.ok())
-    return absl::StrCat("if there is a checkpoint, resume with: ", job_.command, " --resume ",
-                        run_dir_);
+  if (job_.elsewhere && !run_dir_.empty() && !newest.ok()) {
+    return absl::StrCat("if there is a checkpoint, resume with: ", command);
+  }
   if (run_dir_.empty() || !newest.ok()) return "no checkpoint was written yet: start the job again";
-  const std::string command =
-      job_.command.empty() ? absl::StrCat("tug train ", job_.job_file) : job_.command;
-  return absl::StrCat("resume with: ", command, " --resume ", run_dir_, " (step ",
-                      newest->manifest.version(), ")");
+  return absl::StrCat("resume with: ", command, " (step ", newest->manifest.version(), ")");
+}
+
+std::vector<std::string> TrainCommand(const LocalJob& job) {
+  std::vector<std::string> words = SetWords(job.overrides);
+  words.insert(words.begin(), {"tug", "train", job.job_file});
+  return words;
 }
 
 }  // namespace
 
 absl::Status RunLocalJob(const LocalJob& job) {
   LocalJob settled = job;
+  if (settled.command.empty()) settled.command = TrainCommand(job);
   RETURN_IF_ERROR(Settle(settled.security, IsExposed(job)));
   if (!settled.security.keys.none()) settled.overrides.push_back(ModeOverride(settled.security));
   return Supervisor(settled).Run();

@@ -54,7 +54,8 @@ struct LocalJob {
   std::function<absl::StatusOr<Program>(const Program& program, const std::string& run_dir)>
       elsewhere;
   std::string log_folder;       // of the nodes; empty: RUN/logs
-  std::string command;          // that resumes it, but for --resume; empty: that of `tug train`
+  // That resumes it, without --resume; empty: `tug train` with job_file and `overrides`.
+  std::vector<std::string> command;
   std::string coordinator_log;  // what it says is appended to this file; empty: it says it to us
   // For the coordinator to end a job one of whose nodes has exited with an error.
   absl::Duration report_time = absl::Seconds(4);

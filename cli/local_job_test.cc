@@ -55,7 +55,7 @@ class LocalJobTest : public ::testing::Test {
   void RunElsewhere() {
     job_.hosts = {{"a", "{address}"}};
     job_.log_folder = root_.string();
-    job_.command = "tug launch x";
+    job_.command = {"tug", "launch", "my job", "--set", "seed=2"};
     job_.elsewhere = [this](const Program& program, const std::string&) {
       Program stand_in = program;
       stand_in.host.clear();
@@ -185,9 +185,10 @@ TEST_F(LocalJobTest, DoesNotTakeUpTheJobOfACoordinatorThatMayLive) {
         "while [ ! -e $root/lost ]; do sleep 0.02; done; sleep 0.2; touch $root/in_order",
         "touch $root/up; while [ ! -e $root/in_order ]; do sleep 0.02; done");
   job_.lost_time = absl::Seconds(20);
-  EXPECT_THAT(std::string(RunLocalJob(job_).message()),
-              AllOf(HasSubstr("coordinator is gone: connection to a lost, so the job was ended; "),
-                    HasSubstr("resume with: tug launch x --resume " + root_.string())));
+  EXPECT_THAT(
+      std::string(RunLocalJob(job_).message()),
+      AllOf(HasSubstr("coordinator is gone: connection to a lost, so the job was ended; "),
+            HasSubstr("resume with: tug launch 'my job' --set seed=2 --resume " + root_.string())));
   EXPECT_TRUE(fs::exists(root_ / "in_order"));
   EXPECT_THAT(ReadWholeFile((root_ / "starts").string(), 1000).value(),
               Not(HasSubstr("--take-up")));

@@ -1,4 +1,6 @@
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "base/cpu_affinity.h"
@@ -22,6 +24,14 @@ struct TrainArguments {
   KeysArgument keys;
 };
 
+std::vector<std::string> TrainWordsToResume(const TrainArguments& train) {
+  std::vector<std::string> words = {"tug", "train"};
+  for (const auto& more : {train.job.WordsToResume(), train.keys.Words()}) {
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  return words;
+}
+
 absl::Status Train(const TrainArguments& train) {
   const JobArguments& arguments = train.job;
   // Mistakes in the configuration are found before any process is started.
@@ -33,6 +43,7 @@ absl::Status Train(const TrainArguments& train) {
   job.job_file = arguments.job_file;
   job.job_text = text;
   job.overrides = arguments.Overrides();
+  job.command = TrainWordsToResume(train);
   job.resume = arguments.resume;
   job.run_dir = arguments.run_dir;
   job.servers = config.cluster().servers();

@@ -301,8 +301,10 @@ TEST_F(LaunchTest, EndsTheJobOfACoordinatorWhoseConnectionIsLost) {
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
   ASSERT_NO_FATAL_FAILURE(LoseConnection("coordinator"));
   ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
-  ExpectErrorLine(launch, {"coordinator is gone: connection to 127.0.0.1 lost",
-                           "resume with: tug launch", "--resume"});
+  ExpectErrorLine(
+      launch, {"coordinator is gone: connection to 127.0.0.1 lost",
+               absl::StrCat("resume with: tug launch ", job(), " --set train.steps="),
+               absl::StrCat(" --ssh 'ssh -F ", Path("ssh_config"), "' --program "), "--resume"});
   ExpectDaemonsGone(kGoneTime);
   EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"));
 }
