@@ -1,6 +1,8 @@
 #include "cli/local_job.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +46,13 @@ bool IsExposed(const LocalJob& job) {
   const auto exposed = [](const NetworkHost& host) { return !IsLoopback(host.address); };
   return std::any_of(job.hosts.begin(), job.hosts.end(), exposed) ||
          std::any_of(job.server_hosts.begin(), job.server_hosts.end(), exposed);
+}
+
+// A process that SIGKILL ends cannot say why, and the kernel sends it for lack of memory. Empty for
+// other ends.
+std::string KillHint(const Ended& ended) {
+  if (!ended.killed_by_signal() || WTERMSIG(ended.wait_status) != SIGKILL) return "";
+  return " (if nobody killed it, memory may have run out: see dmesg)";
 }
 
 class Supervisor {
@@ -183,7 +192,7 @@ void Supervisor::TidyRunFolder() const {
 
 absl::Status Supervisor::TakeUp(const Ended& coordinator) {
   Tell(absl::StrCat("the ", coordinator.Who(), " ", coordinator.How(),
-                    ": another one takes the job up"));
+                    ": another one takes the job up", KillHint(coordinator)));
   const int interrupts = interrupts_.count();
   RETURN_IF_ERROR(StartCoordinator({"--take-up", run_dir_}));
   // The one that was killed may not have heard of it.
@@ -333,7 +342,8 @@ absl::Status Supervisor::Replace(const Ended& ended) {
   // Its place may be another's by now.
   std::vector<std::string>& argv = nodes_[ended.name].program.argv;
   if (argv[1] == "server" && argv.back() != kSpare) argv.push_back(kSpare);
-  Tell(absl::StrCat(ended.Who(), " ", ended.How(), ": another is started in its place"));
+  Tell(absl::StrCat(ended.Who(), " ", ended.How(), ": another is started in its place",
+                    KillHint(ended)));
   return StartNode(ended.name);
 }
 
@@ -444,7 +454,7 @@ absl::Status Supervisor::Killed(const Ended& process) const {
   return absl::AbortedError(
       absl::StrCat(process.Who(), " ", process.How(),
                    said.empty() ? "" : absl::StrCat(" (it said last: ", said, ")"),
-                   ", so the job was ended; ", ResumeHint()));
+                   ", so the job was ended", KillHint(process), "; ", ResumeHint()));
 }
 
 std::string Supervisor::ResumeHint() const {

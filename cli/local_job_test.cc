@@ -240,7 +240,8 @@ TEST_F(LocalJobTest, StartsAnotherInPlaceOfANodeThatIsKilled) {
   EXPECT_THAT(
       testing::internal::GetCapturedStderr(),
       AllOf(HasSubstr("worker-0 (pid "),
-            HasSubstr(") was killed by signal 9 (Killed): another is started in its place\n")));
+            HasSubstr(") was killed by signal 9 (Killed): another is started in its place (if "
+                      "nobody killed it, memory may have run out: see dmesg)\n")));
   ExpectNobodyLeft();
 }
 
@@ -287,8 +288,9 @@ TEST_F(LocalJobTest, NamesANodeThatIsKilledAgainAndAgainAndEndsTheRest) {
   EXPECT_THAT(std::string(end.message()), HasSubstr("server-0 (pid "));
   EXPECT_THAT(
       std::string(end.message()),
-      HasSubstr("was killed by signal 9 (Killed) (it said last: hello), so the job was ended; no "
-                "checkpoint was written yet"));
+      HasSubstr("was killed by signal 9 (Killed) (it said last: hello), so the job was ended (if "
+                "nobody killed it, memory may have run out: see dmesg); no checkpoint was written "
+                "yet"));
   EXPECT_EQ(ReadWholeFile((root_ / "deaths").string(), 1000).value(), "\n\n\n");
   ExpectNobodyLeft();
 }
@@ -340,10 +342,10 @@ TEST_F(LocalJobTest, AnotherCoordinatorTakesUpTheJobOfOneThatIsKilled) {
   job_.exit_time = absl::Milliseconds(200);
   testing::internal::CaptureStderr();
   EXPECT_TRUE(RunLocalJob(job_).ok());
-  EXPECT_THAT(
-      testing::internal::GetCapturedStderr(),
-      AllOf(HasSubstr("the coordinator (pid "),
-            HasSubstr(") was killed by signal 9 (Killed): another one takes the job up\n")));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("the coordinator (pid "),
+                    HasSubstr(") was killed by signal 9 (Killed): another one takes the job up (if "
+                              "nobody killed it, memory may have run out: see dmesg)\n")));
   EXPECT_THAT(ReadWholeFile((root_ / "starts").string(), 1000).value(),
               HasSubstr("--take-up " + root_.string() + "\n"));
   ExpectNobodyLeft();
