@@ -16,7 +16,6 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/cpu_affinity.h"
 #include "base/file.h"
@@ -186,8 +185,8 @@ std::optional<Ended> Launcher::Reap(int wait_options) {
     const bool unknown = reaped < 0 && errno == ECHILD;
     if (reaped != pid && !unknown) continue;
     if (unknown) status = W_EXITCODE(1, 0);
-    const Ended ended{program.name,       pid,         status, program.log_path,
-                      program.writes_log, absl::Now(), unknown};
+    const Ended ended{program.name,       pid,   status, program.log_path,
+                      program.writes_log, Now(), unknown};
     children_.erase(pid);
     return ended;
   }
@@ -207,7 +206,7 @@ LaunchEvent Launcher::Wait(absl::Time deadline, const std::vector<int>& readable
     }
     // Signals of several children may have merged into one, so children are looked at each time.
     if (std::optional<Ended> ended = Reap(WNOHANG)) return LaunchEvent{std::move(ended), false};
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - Now();
     if (left <= absl::ZeroDuration()) return LaunchEvent{};
     const int64_t wait_ms = absl::ToInt64Milliseconds(std::min(left, absl::Hours(1))) + 1;
     const int ready = poll(fds.data(), fds.size(), static_cast<int>(wait_ms));

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/time_source.h"
 
 namespace tug {
 
@@ -82,6 +83,9 @@ class Launcher {
   // warning says so.
   absl::StatusOr<pid_t> Start(const Program& program);
 
+  // The clock of deadlines and of Ended::at: RealTime, which the wall clock cannot set back.
+  absl::Time Now() const { return time_.Now(); }
+
   // Waits for a child to end, an interrupt, bytes or the end of one of `readable_fds` (-1: none),
   // or the deadline.
   LaunchEvent Wait(absl::Time deadline, const std::vector<int>& readable_fds = {});
@@ -96,6 +100,7 @@ class Launcher {
  private:
   std::optional<Ended> Reap(int wait_options);
 
+  const RealTime time_;
   sigset_t mask_before_;
   int signal_fd_ = -1;
   std::map<pid_t, Program> children_;

@@ -16,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
@@ -80,7 +79,7 @@ class Supervisor {
   // The launcher's; counts interrupts.
   LaunchEvent Wait(absl::Time deadline, int readable_fd = -1) {
     LaunchEvent event = launcher_.Wait(deadline, {readable_fd});
-    if (event.interrupted) event.interrupted = interrupts_.Add(absl::Now());
+    if (event.interrupted) event.interrupted = interrupts_.Add(launcher_.Now());
     return event;
   }
   // Of number `place`, when they are dealt in order.
@@ -174,7 +173,7 @@ absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
     ASSIGN_OR_RETURN(text, InMemory(*job_.job_text));
     program.input_fd = text.get();
   }
-  coordinator_.started_at = absl::Now();
+  coordinator_.started_at = launcher_.Now();
   RETURN_IF_ERROR(Start(program));
   write_end = FileDescriptor();  // so that its end is seen when the coordinator dies
   return ReadAddress(read_end.get());
@@ -237,7 +236,7 @@ absl::Status Supervisor::ReadAddress(int fd) {
     line.append(bytes, static_cast<size_t>(got));
   }
   if (line.empty()) {
-    if (!ended_.has_value()) ended_ = Wait(absl::Now() + job_.exit_time).ended;
+    if (!ended_.has_value()) ended_ = Wait(launcher_.Now() + job_.exit_time).ended;
     return ended_.has_value() ? absl::OkStatus()
                               : absl::InternalError("the coordinator did not tell its address");
   }
@@ -326,7 +325,7 @@ absl::Status Supervisor::StartNodes() {
 
 absl::Status Supervisor::StartNode(const std::string& name) {
   Node& node = nodes_[name];
-  node.deaths.started_at = absl::Now();
+  node.deaths.started_at = launcher_.Now();
   return Start(node.program);
 }
 
@@ -376,8 +375,8 @@ absl::Status Supervisor::Watch() {
 void Supervisor::KillAll() {
   if (job_.elsewhere) {
     launcher_.SignalAll(SIGTERM);
-    const absl::Time deadline = absl::Now() + kKillTime;
-    while (launcher_.running_count() > 0 && absl::Now() < deadline) Wait(deadline);
+    const absl::Time deadline = launcher_.Now() + kKillTime;
+    while (launcher_.running_count() > 0 && launcher_.Now() < deadline) Wait(deadline);
   }
   launcher_.KillAll();
 }
@@ -403,7 +402,7 @@ std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinato
     const std::string said = LastWords(job_.coordinator_log);
     return absl::AbortedError(absl::StripPrefix(said, "tug: error: "));
   }
-  const absl::Time deadline = absl::Now() + job_.exit_time;
+  const absl::Time deadline = launcher_.Now() + job_.exit_time;
   while (launcher_.running_count() > 0) {
     const LaunchEvent event = Wait(deadline);
     if (event.interrupted || !event.ended.has_value()) break;
@@ -417,15 +416,15 @@ std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinato
 
 absl::Status Supervisor::EndedElsewhere(const Ended& coordinator) {
   may_live_ = true;
-  const absl::Time deadline = absl::Now() + job_.lost_time;
-  while (launcher_.running_count() > 0 && absl::Now() < deadline) {
+  const absl::Time deadline = launcher_.Now() + job_.lost_time;
+  while (launcher_.running_count() > 0 && launcher_.Now() < deadline) {
     if (Wait(deadline).interrupted && interrupts_.count() > 1) return KilledByUser();
   }
   return Killed(coordinator);
 }
 
 std::optional<absl::Status> Supervisor::NodeFailed(const Ended& node) {
-  const absl::Time deadline = absl::Now() + job_.report_time;
+  const absl::Time deadline = launcher_.Now() + job_.report_time;
   while (!node.killed_by_signal()) {
     const LaunchEvent event = Wait(deadline);
     if (event.interrupted) {

@@ -39,17 +39,6 @@ using ::testing::Not;
 constexpr absl::Duration kGoneTime = absl::Seconds(10);
 const Texts kDaemons = {"coordinator", "server", "worker", "attend"};
 
-// Sent to a process, and not yet received.
-bool IsPending(pid_t pid, int signal) {
-  constexpr char kKey[] = "ShdPnd:\t";
-  const std::string status = ReadText(absl::StrCat("/proc/", pid, "/status"));
-  const size_t at = status.find(kKey);
-  uint64_t pending = 0;
-  return at != std::string::npos &&
-         absl::SimpleHexAtoi(status.substr(at + sizeof(kKey) - 1, 16), &pending) &&
-         (pending >> (signal - 1) & 1) != 0;
-}
-
 class LaunchTest : public SshdTest {
  protected:
   // Four hosts behind one sshd, and a hosts file for them.
@@ -314,6 +303,21 @@ TEST_F(LaunchTest, BeatsFasterThanASilenceBelowASecond) {
   Process& launch =
       StartLaunch(Endless() + Texts{"fault.failure_timeout_ms=900", "fault.heartbeat_ms=50"});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 200));
+  launch.Signal(SIGINT);
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+  EXPECT_THAT(launch.out(), Not(HasSubstr("is lost")));
+}
+
+TEST_F(LaunchTest, BeatsThoughItsWallClockIsSetBack) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  if (!GiveOwnWallClock()) GTEST_SKIP() << "a sanitizer wants to be loaded first";
+  Process& launch =
+      StartLaunch(Endless() + Texts{"fault.failure_timeout_ms=900", "fault.heartbeat_ms=50"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  SetWallClockBack();
+  // Longer than a silence that daemons take for the launcher's end.
+  EXPECT_FALSE(launch.WaitForEnd(After(absl::Seconds(4))));
   launch.Signal(SIGINT);
   ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();

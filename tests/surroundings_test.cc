@@ -80,6 +80,21 @@ TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheProgramWasDeletedOrReplaced) {
   }
 }
 
+TEST_F(SurroundingsTest, ASecondInterruptCountsAfterTheWallClockWasSetBack) {
+  if (!GiveOwnWallClock()) GTEST_SKIP() << "a sanitizer wants to be loaded first";
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  const std::vector<pid_t> coordinators = Pids("coordinator");
+  ASSERT_EQ(coordinators.size(), 1u);
+  kill(coordinators[0], SIGSTOP);  // it obeys nobody
+  train.Signal(SIGINT);
+  const auto passed_on = [&] { return IsPending(coordinators[0], SIGINT); };
+  ASSERT_TRUE(train.WaitUntil(passed_on, After(kPatience))) << train.err();
+  SetWallClockBack();
+  ASSERT_TRUE(EndsWhenAskedAgain(train, SIGINT)) << train.err();
+  ExpectErrorLine(train, {"interrupted twice"});
+}
+
 TEST_F(SurroundingsTest, AJobFileMayBeAPipe) {
   const FileDescriptor pipe = PipeOf(ReadText(job()));
   Process& train =

@@ -127,6 +127,7 @@ Process& TugTest::Start(const std::string& program, ProcessOptions options) {
   options.working_dir = folder_;
   options.output_path = Path(absl::StrCat("process-", processes_.size()));
   options.test_id = test_id_;
+  options.environment = environment_;
   processes_.push_back(std::make_unique<Process>(options));
   return *processes_.back();
 }
@@ -155,6 +156,16 @@ Process& TugTest::StartLimited(const Texts& arguments, int resource, uint64_t li
   options.argv = arguments;
   options.limits = {{resource, limit}};
   return Start(kTug, std::move(options));
+}
+
+bool TugTest::GiveOwnWallClock() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;  // its library is to be the first
+#else
+  environment_ = {absl::StrCat("LD_PRELOAD=", fs::absolute("tests/wall_clock.so").string()),
+                  absl::StrCat("TUG_TEST_CLOCK_BACK=", Path(kWallClockBack))};
+  return true;
+#endif
 }
 
 FileDescriptor TugTest::PipeOf(const std::string& text) {
