@@ -1,7 +1,9 @@
 #include "cli/job_arguments.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -80,8 +82,10 @@ std::vector<std::string> JobArguments::Overrides() const {
 }
 
 std::vector<std::string> JobArguments::WordsToResume() const {
+  std::error_code error;
+  const bool stays = std::filesystem::is_regular_file(job_file, error);
   std::vector<std::string> words = SetWords(overrides);
-  words.insert(words.begin(), job_file);
+  words.insert(words.begin(), stays ? job_file : "JOB");
   return words;
 }
 

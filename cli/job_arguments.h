@@ -29,7 +29,8 @@ struct JobArguments {
   void AddTo(CLI::App& command, bool required = true);
   // What --trace says, --set values, and train.init_from of --init-from.
   std::vector<std::string> Overrides() const;
-  // Of a command that resumes the job: JOB and --set, without what is for a first start only.
+  // Of a command that resumes the job: JOB and --set, without what is for a first start only. A
+  // pipe cannot be named again: it is "JOB".
   std::vector<std::string> WordsToResume() const;
 };
 
