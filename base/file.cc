@@ -30,9 +30,11 @@ absl::Status FileError(int error_number, const std::string& action, const std::s
           absl::StrCat(what, "change its permissions or choose another path"));
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:
       return absl::ResourceExhaustedError(
           absl::StrCat(what, "free some space there or choose a folder on another disk"));
+    case EFBIG:
+      return absl::ResourceExhaustedError(
+          absl::StrCat(what, "raise `ulimit -f`, or choose a folder on another disk"));
     case EMFILE:
     case ENFILE:
       return absl::ResourceExhaustedError(absl::StrCat(what, "raise `ulimit -n`"));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -108,6 +109,14 @@ TEST(MappedFile, SaysThatAFileSystemMapsNoFiles) {
   const std::string message(status.message());
   EXPECT_NE(message.find(path + ": its file system maps no files"), std::string::npos) << status;
   EXPECT_NE(message.find("local disk"), std::string::npos) << status;
+}
+
+TEST(File, AFileThatIsTooLargeNamesTheLimit) {
+  const absl::Status status = FileError(EFBIG, "write", "a/b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(),
+            "cannot write a/b: File too large; raise `ulimit -f`, or choose a folder on another "
+            "disk");
 }
 
 TEST(MappedFile, OpensAnEmptyFileAndMoves) {

@@ -26,8 +26,8 @@ constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 absl::Status NoMemory(size_t size_bytes) {
   return absl::ResourceExhaustedError(
       absl::StrCat("cannot share ", size_bytes, " bytes of memory: ", std::strerror(errno),
-                   "; raise the limits of open files (ulimit -n) and address space (ulimit -v), "
-                   "or set comm.shared_memory to false"));
+                   "; raise the limits of open files (ulimit -n), address space (ulimit -v) and "
+                   "file size (ulimit -f), or set comm.shared_memory to false"));
 }
 
 absl::StatusOr<std::span<std::byte>> MapWhole(int fd, size_t size_bytes, int protection) {

@@ -13,7 +13,8 @@ class StopWishes {
   // A signal that follows sooner belongs to the same request.
   static constexpr absl::Duration kApart = absl::Seconds(1);
 
-  // A signal arrived at `now`. Returns whether it is a new request.
+  // A signal arrived at `now`, of a clock that never goes back (RealTime). Returns whether it is a
+  // new request.
   bool Add(absl::Time now) {
     if (now < newest_ + kApart) return false;
     newest_ = now;

@@ -69,15 +69,15 @@ class Attached {
   // Until the program or the connection has ended: none, or the connection's end.
   std::optional<Ended> Follow() {
     const absl::Duration interval = AliveInterval(attachment_.program);
-    absl::Time next_beat = absl::Now() + interval;
+    absl::Time next_beat = launcher_.Now() + interval;
     std::optional<Ended> ended;
     while (!ended.has_value() && !wait_status_.has_value()) {
       const LaunchEvent event =
           launcher_.Wait(NextDeadline(next_beat), {output_.get(), errors_.get()});
       if (event.interrupted && !IsSlurms(event)) PassSignal(event.signal);
-      if (absl::Now() >= next_beat) {
+      if (launcher_.Now() >= next_beat) {
         if (down_->empty()) Down(kAlive);
-        next_beat = absl::Now() + interval;
+        next_beat = launcher_.Now() + interval;
       }
       ended = event.ended;
       PassOutput();
@@ -112,13 +112,13 @@ class Attached {
   // srun that is killed says so of its step, and leaves the end of it to Slurm.
   void LetStepEnd() {
     input_ = FileDescriptor();
-    const absl::Time end = absl::Now() + kSrunTime;
-    while (launcher_.running_count() > 0 && absl::Now() < end) launcher_.Wait(end);
+    const absl::Time end = launcher_.Now() + kSrunTime;
+    while (launcher_.running_count() > 0 && launcher_.Now() < end) launcher_.Wait(end);
   }
 
   absl::Time NextDeadline(absl::Time next_beat) const {
     const bool waiting = !down_->empty() || !shown_.empty();
-    return waiting ? std::min(next_beat, absl::Now() + kFlushInterval) : next_beat;
+    return waiting ? std::min(next_beat, launcher_.Now() + kFlushInterval) : next_beat;
   }
 
   // Slurm's SIGTERM is for all processes of a job: the launcher says what becomes of it.
@@ -131,8 +131,8 @@ class Attached {
   }
   // Before another attempt. False: nobody wants one.
   bool Pause() {
-    const absl::Time end = absl::Now() + kConnectPause;
-    while (absl::Now() < end) {
+    const absl::Time end = launcher_.Now() + kConnectPause;
+    while (launcher_.Now() < end) {
       if (launcher_.Wait(end).interrupted) return false;
     }
     return true;

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/pipe_writer.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
 #include "cli/launcher.h"
 #include "cli/pipe.h"
 #include "cli/remote_program.h"
@@ -43,10 +44,11 @@ constexpr absl::Duration kUpFlushTime = absl::Seconds(1);  // of what was said l
 absl::StatusOr<RemoteProgram> ReadProgram() {
   std::string line;
   char c;
-  const absl::Time deadline = absl::Now() + kLineTime;
+  const RealTime time;
+  const absl::Time deadline = time.Now() + kLineTime;
   while (line.size() < kLineLimitBytes) {
     pollfd readable{STDIN_FILENO, POLLIN, 0};
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - time.Now();
     if (left <= absl::ZeroDuration()) break;
     if (poll(&readable, 1, static_cast<int>(absl::ToInt64Milliseconds(left) + 1)) <= 0) continue;
     const ssize_t got = read(STDIN_FILENO, &c, 1);
@@ -67,7 +69,7 @@ class Attendant {
     up_.Append("\n");  // a file of the shell may have printed part of a line
     Tell(kBegun);
     OpenLog(remote_.run_dir);
-    heard_at_ = absl::Now();
+    heard_at_ = launcher_.Now();
     while (!wait_status_.has_value()) {
       const LaunchEvent event = launcher_.Wait(NextDeadline(), {input(), output(), ready()});
       if (event.interrupted) ObeyOwnSignal(event.signal);
@@ -126,7 +128,7 @@ class Attendant {
     if (connected_ && !remote_.detached && !ends_at_.has_value())
       deadline = heard_at_ + remote_.silence;
     if (ends_at_.has_value()) deadline = std::min(deadline, *ends_at_);
-    return up_.empty() ? deadline : std::min(deadline, absl::Now() + kUpFlushInterval);
+    return up_.empty() ? deadline : std::min(deadline, launcher_.Now() + kUpFlushInterval);
   }
 
   void ObeyOwnSignal(int signal) {
@@ -149,7 +151,7 @@ class Attendant {
       connected_ = false;
       return;
     }
-    if (!bytes->empty()) heard_at_ = absl::Now();
+    if (!bytes->empty()) heard_at_ = launcher_.Now();
     for (const char signal : *bytes) {
       // The launcher has got that SIGTERM, too: a second one would end the job at once.
       if (signal == SIGINT && std::exchange(asked_here_, false)) continue;
@@ -159,7 +161,7 @@ class Attendant {
 
   // Once the launcher is gone, or takes too long to say anything.
   void EndWhatIsLeft() {
-    const absl::Time now = absl::Now();
+    const absl::Time now = launcher_.Now();
     // Woken long after the time at which it wanted to look, this process has stood still itself.
     if (now >= heard_at_ + remote_.silence + kLate) heard_at_ = now;
     const bool gone = !connected_ || now >= heard_at_ + remote_.silence;

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "cli/doctor_probe.h"
 #include "nlohmann/json.hpp"
@@ -63,7 +62,7 @@ absl::Status ProbedHosts::Tell(size_t host, const Json& request) {
 
 absl::StatusOr<Json> ProbedHosts::Hear(size_t number, absl::Duration patience) {
   Host& host = hosts_[number];
-  const absl::Time deadline = absl::Now() + patience;
+  const absl::Time deadline = launcher_.Now() + patience;
   const auto on_line = [&](const std::string& line) {
     absl::string_view answer = line;
     if (absl::ConsumePrefix(&answer, kProbePrefix)) host.heard.emplace_back(answer);
@@ -77,7 +76,7 @@ absl::StatusOr<Json> ProbedHosts::Hear(size_t number, absl::Duration patience) {
       return absl::UnavailableError(
           absl::StrCat("the connection to ", host.name, " is lost", LastWordsOf(host.log_path)));
     }
-    if (host.heard.empty() && absl::Now() >= deadline) {
+    if (host.heard.empty() && launcher_.Now() >= deadline) {
       return absl::UnavailableError(
           absl::StrCat(host.name, " has not answered for ", absl::FormatDuration(patience)));
     }

@@ -9,13 +9,13 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 
 #include "CLI/CLI.hpp"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 struct EvalCommand {
   std::string from;
   std::string data;
-  int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  int threads = ReadCpuBudget().usable;
 };
 
 LossSums Evaluate(Model& model, const Sampler& sampler) {

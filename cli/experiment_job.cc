@@ -8,7 +8,6 @@
 #include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "base/text_file.h"
 #include "cli/job_arguments.h"
 #include "cli/job_security.h"
 #include "cli/keys_argument.h"
@@ -38,7 +37,9 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
   ASSIGN_OR_RETURN(local.executable, OwnExecutable());
   local.job_file = job.job_file;
   local.overrides = job.overrides;
-  ASSIGN_OR_RETURN(const JobConfig config, LoadJobToStart(local.job_file, local.overrides));
+  ASSIGN_OR_RETURN(const std::string text, ReadJobFile(local.job_file));
+  ASSIGN_OR_RETURN(const JobConfig config, ParseJobToStart(text, local.job_file, local.overrides));
+  local.job_text = text;
   local.run_dir = absl::StrCat(out, "/", job.name);
   local.coordinator_log = local.run_dir + ".log";
   local.servers = job.servers;
@@ -49,7 +50,6 @@ absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
     local.hosts = testbed->hosts();
     if (job.hosts > 0) local.hosts.resize(job.hosts);
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(local.job_file, kMaxJobConfigBytes));
   ASSIGN_OR_RETURN(local.security.mode, WrittenMode(text, local.job_file, local.overrides));
   ASSIGN_OR_RETURN(local.security.keys, KeysArgument().Read());
   local.beside_workers = StartsServersBesideWorkers(config);

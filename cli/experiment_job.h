@@ -31,8 +31,8 @@ struct ExperimentJob {
 
 // Runs it in the folder OUT/NAME, what the coordinator says beside it in NAME.log; its checkpoints
 // go at the end. `testbed`: whose hosts it is dealt to; null: this machine. Errors: those of
-// LoadJobConfig and RunLocalJob, naming the job; CANCELLED is an interrupt. REQUIRES: the process
-// has one thread; no more hosts than the testbed has.
+// ReadJobFile, ParseJobToStart and RunLocalJob, naming the job; CANCELLED is an interrupt.
+// REQUIRES: the process has one thread; no more hosts than the testbed has.
 absl::Status RunExperimentJob(const ExperimentJob& job, const std::string& out,
                               const Testbed* testbed);
 

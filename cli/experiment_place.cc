@@ -7,28 +7,19 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/experiment_job.h"
+#include "cli/job_arguments.h"
 #include "cli/launcher.h"
-#include "cli/ssh_hosts.h"
+#include "cli/shell_word.h"
 #include "experiment/link_plan.h"
 #include "proto/placement_mode.h"
 
 namespace tug {
 namespace {
-
-// As a shell takes it, without quotes where it needs none.
-std::string ShellWord(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || absl::StrContains("-_./=,:+@%", std::string(1, c));
-  });
-  return plain ? word : Quoted(word);
-}
 
 // Of `tug`, for a job that is not run by this process.
 std::vector<std::string> LaunchArguments(const PlacedJob& job) {
@@ -44,19 +35,11 @@ std::vector<std::string> LaunchArguments(const PlacedJob& job) {
   return words;
 }
 
-std::vector<std::string> SetArguments(const PlacedJob& job) {
-  std::vector<std::string> words;
-  for (const std::string& override_text : job.overrides) {
-    words.insert(words.end(), {"--set", override_text});
-  }
-  return words;
-}
-
 // `tug launch` as a child, which has the supervisor.
 absl::Status RunLaunch(const PlacedJob& job) {
   Program program{.name = "tug launch"};
   ASSIGN_OR_RETURN(program.argv.emplace_back(), OwnExecutable());
-  for (const auto& words : {LaunchArguments(job), SetArguments(job)}) {
+  for (const auto& words : {LaunchArguments(job), SetWords(job.overrides)}) {
     program.argv.insert(program.argv.end(), words.begin(), words.end());
   }
   const std::string run_dir = absl::StrCat(job.out, "/", job.name);
@@ -97,14 +80,10 @@ std::string CommandOf(const PlacedJob& job, const std::vector<std::string>& expe
     words = LaunchArguments(job);
     words.insert(words.begin(), "tug");
   }
-  const std::vector<std::string> settings = SetArguments(job);
+  const std::vector<std::string> settings = SetWords(job.overrides);
   words.insert(words.end(), settings.begin(), settings.end());
   if (HasLinks(job.place)) words = experiment;
-  std::string command;
-  for (const std::string& word : words) {
-    absl::StrAppend(&command, command.empty() ? "" : " ", ShellWord(word));
-  }
-  return command;
+  return ShellCommand(words);
 }
 
 absl::Status ExperimentPlaces::Check(const Place& place) {

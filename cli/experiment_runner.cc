@@ -17,6 +17,7 @@
 #include "base/file_lock.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
+#include "base/time_source.h"
 #include "cli/experiment_job.h"
 #include "cli/experiment_place.h"
 #include "cli/experiment_source.h"
@@ -93,6 +94,7 @@ class Runner {
   RunOrigin origin_;          // but for when and by what
   uint64_t rows_bytes_ = 0;
   size_t to_do_ = 0, done_ = 0;  // runs of this call
+  const RealTime time_;
   absl::Duration spent_;
 };
 
@@ -325,9 +327,9 @@ absl::Status Runner::RunAll() {
   absl::Time reported = absl::InfinitePast();
   for (const auto& [number, repeat] : missing) {
     RETURN_IF_ERROR(RunOne(number, repeat));
-    if (absl::Now() - reported < kReportInterval) continue;
+    if (time_.Now() - reported < kReportInterval) continue;
     RETURN_IF_ERROR(Write());
-    reported = absl::Now();
+    reported = time_.Now();
   }
   return absl::OkStatus();
 }
@@ -348,7 +350,7 @@ absl::Status Runner::RunOne(size_t number, uint32_t repeat) {
                     .origin = origin_};
   row.origin.started = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
   row.origin.command = CommandFor(one, job);
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = time_.Now();
   const absl::Status measured = Measure(job, one.warm_up_steps, row);
   if (absl::IsCancelled(measured)) {
     static_cast<void>(Write());
@@ -357,7 +359,7 @@ absl::Status Runner::RunOne(size_t number, uint32_t repeat) {
                                              " runs; the same command goes on with the others"));
   }
   if (!measured.ok()) row.error = std::string(measured.message());
-  spent_ += absl::Now() - begin;
+  spent_ += time_.Now() - begin;
   ++done_;
   ASSIGN_OR_RETURN(rows_bytes_, AppendRow(RowsPath(), rows_bytes_, row));
   results_.rows.push_back(std::move(row));
@@ -368,11 +370,11 @@ absl::Status Runner::RunOne(size_t number, uint32_t repeat) {
 
 absl::Status Runner::Measure(const PlacedJob& job, uint64_t warm_up_steps, ExperimentRow& row) {
   const Experiment& file = results_.plan.file;
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = time_.Now();
   MeasuredRun run{.warm_up_steps = warm_up_steps};
   ASSIGN_OR_RETURN(run.links, places_->Run(job));
   row.links = run.links;
-  run.wall_seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  run.wall_seconds = absl::ToDoubleSeconds(time_.Now() - begin);
   const std::string run_dir = absl::StrCat(out_, "/", job.name);
   ASSIGN_OR_RETURN(run.figures, ReadRunFigures(absl::StrCat(run_dir, "/", kMetricsFile)));
   ASSIGN_OR_RETURN(run.config, ReadRunConfig(run_dir));

@@ -3,7 +3,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "absl/time/clock.h"
 #include "base/check.h"
 
 namespace tug {
@@ -33,7 +32,7 @@ Interrupts::~Interrupts() {
 
 int Interrupts::Count() {
   signalfd_siginfo info;
-  while (read(fd_, &info, sizeof(info)) == sizeof(info)) wishes_.Add(absl::Now());
+  while (read(fd_, &info, sizeof(info)) == sizeof(info)) wishes_.Add(time_.Now());
   return wishes_.count();
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "base/stop_wishes.h"
+#include "base/time_source.h"
 
 namespace tug {
 
@@ -26,6 +27,7 @@ class Interrupts {
  private:
   sigset_t mask_before_;
   int fd_ = -1;
+  const RealTime time_;
   StopWishes wishes_;
 };
 

@@ -1,7 +1,9 @@
 #include "cli/job_arguments.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -9,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/text_file.h"
 #include "proto/job_config.h"
 
 namespace tug {
@@ -78,9 +81,29 @@ std::vector<std::string> JobArguments::Overrides() const {
   return all;
 }
 
-absl::StatusOr<JobConfig> LoadJobToStart(const std::string& job_file,
-                                         const std::vector<std::string>& overrides) {
-  ASSIGN_OR_RETURN(JobConfig config, LoadJobConfig(job_file, overrides));
+std::vector<std::string> JobArguments::WordsToResume() const {
+  std::error_code error;
+  const bool stays = std::filesystem::is_regular_file(job_file, error);
+  std::vector<std::string> words = SetWords(overrides);
+  words.insert(words.begin(), stays ? job_file : "JOB");
+  return words;
+}
+
+std::vector<std::string> SetWords(const std::vector<std::string>& overrides) {
+  std::vector<std::string> words;
+  for (const std::string& override_text : overrides) {
+    words.insert(words.end(), {"--set", override_text});
+  }
+  return words;
+}
+
+absl::StatusOr<std::string> ReadJobFile(const std::string& job_file) {
+  return ReadTextFile(job_file, kJobFileLimitBytes);
+}
+
+absl::StatusOr<JobConfig> ParseJobToStart(const std::string& text, const std::string& job_file,
+                                          const std::vector<std::string>& overrides) {
+  ASSIGN_OR_RETURN(JobConfig config, ParseJobConfig(text, job_file, overrides));
   if (!config.model().external()) return config;
   return absl::FailedPreconditionError(absl::StrCat(
       job_file,

@@ -29,7 +29,13 @@ struct JobArguments {
   void AddTo(CLI::App& command, bool required = true);
   // What --trace says, --set values, and train.init_from of --init-from.
   std::vector<std::string> Overrides() const;
+  // Of a command that resumes the job: JOB and --set, without what is for a first start only. A
+  // pipe cannot be named again: it is "JOB".
+  std::vector<std::string> WordsToResume() const;
 };
+
+// "--set", PATH=VALUE, and so on.
+std::vector<std::string> SetWords(const std::vector<std::string>& overrides);
 
 // How a job that a person watches ends, for --help.
 inline constexpr char kHowJobsEnd[] =
@@ -37,13 +43,19 @@ inline constexpr char kHowJobsEnd[] =
     "order: it finishes the step and writes a checkpoint; another one, a second or more later, "
     "ends it at once.\n"
     "The summary begins with \"done:\" when all steps were made, and with \"stopped:\" or "
-    "\"stopped early:\" when the job was ended in order before; the exit code is 0 for these, and 1 "
+    "\"stopped early:\" when the job was ended in order before; the exit code is 0 for these, and "
+    "1 "
     "with \"tug: error:\" for a job that failed.\n";
 
-// LoadJobConfig for a command that starts the job's workers. Errors also: FAILED_PRECONDITION if
-// the workers are programs of the user's (model.external), which tug cannot start.
-absl::StatusOr<JobConfig> LoadJobToStart(const std::string& job_file,
-                                         const std::vector<std::string>& overrides);
+// The text of a job file. A command reads it once, since it may be a pipe (`tug train <(...)`).
+// Errors: as ReadTextFile.
+absl::StatusOr<std::string> ReadJobFile(const std::string& job_file);
+
+// ParseJobConfig of the text of `job_file`, for a command that starts the job's workers. Errors
+// also: FAILED_PRECONDITION if the workers are programs of the user's (model.external), which tug
+// cannot start.
+absl::StatusOr<JobConfig> ParseJobToStart(const std::string& text, const std::string& job_file,
+                                          const std::vector<std::string>& overrides);
 
 // Which coordinator: by its run folder, or by its address.
 struct CoordinatorArguments {

@@ -25,6 +25,11 @@ void KeysArgument::AddTo(CLI::App& command) {
       ->type_name("FILE");
 }
 
+std::vector<std::string> KeysArgument::Words() const {
+  if (path.empty()) return {};
+  return {"--keys", path};
+}
+
 bool HasKeys(const std::string& run_dir) {
   std::error_code error;
   return !run_dir.empty() && std::filesystem::exists(PathIn(run_dir), error);

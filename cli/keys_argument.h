@@ -2,6 +2,7 @@
 #define TUG_CLI_KEYS_ARGUMENT_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "security/job_keys.h"
@@ -18,6 +19,8 @@ struct KeysArgument {
 
   // --keys FILE
   void AddTo(CLI::App& command);
+  // As words of a command; none if it is not given.
+  std::vector<std::string> Words() const;
   // Those of --keys; else of a run folder that has some, if one is named; else of kKeysVariable;
   // else none. Errors: as ReadKeyFile.
   absl::StatusOr<JobKeys> Read(const std::string& run_dir = "") const;

@@ -4,7 +4,6 @@
 
 #include "CLI/CLI.hpp"
 #include "base/status_macros.h"
-#include "base/text_file.h"
 #include "proto/job_config.h"
 
 namespace tug {
@@ -43,8 +42,9 @@ absl::Status PrintKubernetes(const JobArguments& job, const KubernetesArguments&
   rendered.overrides = job.Overrides();
   rendered.run_dir = job.run_dir;
   rendered.resume = job.resume;
-  ASSIGN_OR_RETURN(rendered.text, ReadTextFile(job.job_file, kMaxJobConfigBytes));
-  ASSIGN_OR_RETURN(rendered.config, LoadJobToStart(job.job_file, rendered.overrides));
+  ASSIGN_OR_RETURN(rendered.text, ReadJobFile(job.job_file));
+  ASSIGN_OR_RETURN(rendered.config,
+                   ParseJobToStart(rendered.text, job.job_file, rendered.overrides));
   ASSIGN_OR_RETURN(const std::vector<YamlDocument> documents,
                    RenderKubernetes(rendered, arguments.options));
   const std::string text = YamlText(documents);

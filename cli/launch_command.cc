@@ -11,9 +11,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "base/text_file.h"
 #include "cli/attach.h"
 #include "cli/attend.h"
 #include "cli/commands.h"
@@ -42,8 +42,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kJobThere[] = "/dev/stdin";  // RemoteProgram::input
-constexpr int kWidestName = 15;             // "worker-99" and the like beside "coordinator"
+constexpr int kWidestName = 15;  // "worker-99" and the like beside "coordinator"
 
 struct LaunchArguments {
   JobArguments job;
@@ -60,7 +59,7 @@ struct LaunchArguments {
 struct Launched {
   std::string executable;  // tug, here
   std::string job_text;
-  std::string folder;  // temporary
+  TemporaryFolder folder;
   std::string working_folder;
   SshOptions ssh;
   std::optional<SlurmOptions> slurm;  // in place of ssh
@@ -112,7 +111,7 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
   attachment.host = program.host;
   attachment.prefix =
       absl::StrFormat("%-*s %-*s | ", kWidestName, program.name, name_width, program.host);
-  attachment.log_path = absl::StrCat(folder, "/", program.name, ".log");
+  attachment.log_path = absl::StrCat(folder.path(), "/", program.name, ".log");
   RemoteProgram& remote = attachment.program;
   remote.name = program.name;
   remote.argv.assign(program.argv.begin() + 1, program.argv.end());
@@ -129,7 +128,7 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
   stand_in.log_path = attachment.log_path;
   stand_in.writes_log = true;
   stand_in.keys = program.keys;
-  const std::string path = absl::StrCat(folder, "/", program.name, ".json");
+  const std::string path = absl::StrCat(folder.path(), "/", program.name, ".json");
   stand_in.argv = {executable, "attach", path};
   if (coordinates) {
     const std::string fd = std::to_string(program.keep_fd);
@@ -141,6 +140,7 @@ absl::StatusOr<Program> Launched::StandIn(const Program& program,
     stand_in.argv.push_back(fd);
   }
   ASSIGN_OR_RETURN(const std::string text, ToText(attachment));
+  RETURN_IF_ERROR(folder.MakeAgain());
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
@@ -163,12 +163,32 @@ void KeepUsed(std::vector<LaunchHost>& hosts, DealtProcesses& dealt) {
   hosts = std::move(used);
 }
 
+std::vector<std::string> LaunchWordsToResume(const LaunchArguments& arguments) {
+  std::vector<std::string> words = {"tug", "launch"};
+  const auto add = [&words](const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  add(arguments.job.WordsToResume());
+  if (arguments.slurm) {
+    add({"--slurm"});
+  } else {
+    add({"--hosts", arguments.hosts_file});
+  }
+  add(arguments.keys.Words());
+  if (!arguments.interfaces.empty()) {
+    add({"--interface", absl::StrJoin(arguments.interfaces, ",")});
+  }
+  add(arguments.ssh.Words());
+  if (arguments.detached) add({"--detach"});
+  return words;
+}
+
 // What the command line says, as a job for the supervisor.
 absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig& config,
                                const DealtProcesses& dealt, const Launched& launched) {
   LocalJob job;
   job.executable = launched.executable;
-  job.job_file = kJobThere;
+  job.job_file = kJobOnInput;  // RemoteProgram::input
   job.overrides = arguments.job.Overrides();
   std::error_code error;
   // The coordinator may not find the folder we are in.
@@ -183,14 +203,12 @@ absl::StatusOr<LocalJob> JobOf(const LaunchArguments& arguments, const JobConfig
   job.hosts = {place(dealt.coordinator)};
   for (const size_t host : dealt.servers) job.server_hosts.push_back(place(host));
   for (const size_t host : dealt.workers) job.worker_hosts.push_back(place(host));
-  job.log_folder = launched.folder;
-  job.coordinator_log = absl::StrCat(launched.folder, "/coordinator.log");
+  job.log_folder = launched.folder.path();
+  job.coordinator_log = absl::StrCat(launched.folder.path(), "/coordinator.log");
   ASSIGN_OR_RETURN(job.security.mode, WrittenMode(launched.job_text, arguments.job.job_file,
                                                   arguments.job.Overrides()));
   ASSIGN_OR_RETURN(job.security.keys, arguments.keys.Read());
-  job.command =
-      absl::StrCat("tug launch ", arguments.job.job_file,
-                   arguments.slurm ? " --slurm" : absl::StrCat(" --hosts ", arguments.hosts_file));
+  job.command = LaunchWordsToResume(arguments);
   job.elsewhere = [&launched](const Program& program, const std::string& run_dir) {
     return launched.StandIn(program, run_dir);
   };
@@ -219,11 +237,12 @@ absl::Status Prepare(const LaunchArguments& arguments, Launched& launched) {
     const std::string& program = arguments.ssh.program;
     launched.slurm->program = program.empty() ? launched.executable : program;
     ASSIGN_OR_RETURN(launched.ready,
-                     PrepareNodes(launched.hosts, launched.folder, *launched.slurm));
+                     PrepareNodes(launched.hosts, launched.folder.path(), *launched.slurm));
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(launched.ssh, arguments.ssh.Options(launched.silence));
-  ASSIGN_OR_RETURN(launched.ready, PrepareHosts(launched.hosts, launched.ssh, launched.folder));
+  ASSIGN_OR_RETURN(launched.ready,
+                   PrepareHosts(launched.hosts, launched.ssh, launched.folder.path()));
   return absl::OkStatus();
 }
 
@@ -234,21 +253,19 @@ absl::Status Launch(LaunchArguments arguments) {
         "Slurm");
   }
   // Mistakes are found before a run folder is moved aside or a host is reached.
-  const auto load = [&] {
-    return LoadJobToStart(arguments.job.job_file, arguments.job.Overrides());
+  Launched launched;
+  ASSIGN_OR_RETURN(launched.job_text, ReadJobFile(arguments.job.job_file));
+  const auto parse = [&] {
+    return ParseJobToStart(launched.job_text, arguments.job.job_file, arguments.job.Overrides());
   };
-  RETURN_IF_ERROR(load().status());
+  RETURN_IF_ERROR(parse().status());
   if (arguments.slurm) {
     ASSIGN_OR_RETURN(const SlurmAllocation allocation, SlurmAllocationOf(ReadEnvironment()));
     RETURN_IF_ERROR(GoOnAfterRestart(allocation.restarts, arguments.job));
   }
-  ASSIGN_OR_RETURN(const JobConfig config, load());
-  Launched launched;
-  ASSIGN_OR_RETURN(launched.job_text, ReadTextFile(arguments.job.job_file, kMaxJobConfigBytes));
-  TemporaryFolder folder;
-  RETURN_IF_ERROR(folder.Make("launch"));
-  launched.folder = folder.path();
-  ASSIGN_OR_RETURN(launched.hosts, HostsOf(arguments, launched.folder));
+  ASSIGN_OR_RETURN(const JobConfig config, parse());
+  RETURN_IF_ERROR(launched.folder.Make("launch"));
+  ASSIGN_OR_RETURN(launched.hosts, HostsOf(arguments, launched.folder.path()));
   ASSIGN_OR_RETURN(
       DealtProcesses dealt,
       DealProcesses(launched.hosts,

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,12 +16,12 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/cpu_affinity.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/interrupts.h"
+#include "cli/log_format.h"
 #include "cli/network_host.h"
 #include "cli/pipe.h"
 #include "cli/rank_environment.h"
@@ -29,34 +30,68 @@
 namespace tug {
 namespace {
 
-// In the child.
-void SetStreams(const Program& program) {
+// The file of this program, under whatever name.
+constexpr char kOwnProgram[] = "/proc/self/exe";
+
+// What Program::log_path names, or else /dev/null; none if the program's streams are ours.
+FileDescriptor LogOf(const Program& program) {
+  if (program.log_path.empty() || program.writes_log) return FileDescriptor();
+  std::error_code ignored;  // opening the log says why
+  std::filesystem::create_directory(std::filesystem::path(program.log_path).parent_path(), ignored);
+  FileDescriptor log(
+      open(program.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (log.valid()) return log;
+  Warn(absl::StrCat(program.name,
+                    " runs without a log: ", FileError(errno, "open", program.log_path).message()));
+  return FileDescriptor(open("/dev/null", O_WRONLY | O_CLOEXEC));
+}
+
+// In the child. `log_fd`: of LogOf.
+void SetStreams(const Program& program, int log_fd) {
   const int input = program.input_fd >= 0 ? program.input_fd : open("/dev/null", O_RDONLY);
   if (input >= 0) dup2(input, STDIN_FILENO);
-  int output = program.output_fd;
-  if (!program.log_path.empty() && !program.writes_log) {
-    output = open(program.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    if (output < 0) _exit(127);
-  }
+  const int output = log_fd >= 0 ? log_fd : program.output_fd;
   const int error = program.error_fd >= 0 ? program.error_fd : output;
   if (output >= 0) dup2(output, STDOUT_FILENO);
   if (error >= 0) dup2(error, STDERR_FILENO);
 }
 
+bool IsOwnFile(const char* path) {
+  struct stat named {};
+  struct stat own {};
+  return stat(path, &named) == 0 && stat(kOwnProgram, &own) == 0 && named.st_dev == own.st_dev &&
+         named.st_ino == own.st_ino;
+}
+
+// Returns only if it cannot. A job is of one build: a process that is started after our file was
+// deleted or replaced is of ours all the same.
+void Execute(char* const* argv) {
+  const absl::StatusOr<std::string> own = OwnExecutable();
+  if (own.ok() && *own == argv[0] && !IsOwnFile(argv[0])) execv(kOwnProgram, argv);
+  execvp(argv[0], argv);
+}
+
+absl::StatusOr<std::string> ReadOwnPath() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink(kOwnProgram, error);
+  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
+  return path.string();
+}
+
 // In the child, between fork and exec. Our process has one thread, so memory may be allocated.
-[[noreturn]] void BecomeProgram(const Program& program, int keys_fd, char* const* argv,
+[[noreturn]] void BecomeProgram(const Program& program, int log_fd, int keys_fd, char* const* argv,
                                 pid_t parent, const sigset_t& mask) {
   if (!program.outlives_us) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the parent died before it could be watched
   setpgid(0, 0);
   StayOn(program.cores);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  signal(SIGPIPE, SIG_DFL);  // it may be ignored here
+  for (const int ignored_here : {SIGPIPE, SIGXFSZ}) signal(ignored_here, SIG_DFL);
   if (program.ignores_stop) {
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
   }
-  SetStreams(program);
+  SetStreams(program, log_fd);
   if (program.keep_fd >= 0) fcntl(program.keep_fd, F_SETFD, 0);
   ForgetRanks();
   if (keys_fd >= 0) {
@@ -65,7 +100,7 @@ void SetStreams(const Program& program) {
   }
   std::string problem(EnterNetworkHost(program.host).message());
   if (problem.empty()) {
-    execvp(argv[0], argv);
+    Execute(argv);
     problem = "cannot execute the program";
   }
   const std::string line = absl::StrCat("tug: error: ", problem, "\n");
@@ -91,11 +126,15 @@ bool Ended::connection_lost() const {
 }
 
 std::string Ended::How() const {
-  if (connection_lost()) return absl::StrCat("is gone: ", LastWords(log_path));
+  if (connection_lost()) {
+    const std::string said = LastWords(log_path);
+    return absl::StrCat("is gone: ", said.empty() ? "its connection is lost" : said);
+  }
   if (killed_by_signal()) {
     const int signal = WTERMSIG(wait_status);
     return absl::StrCat("was killed by signal ", signal, " (", strsignal(signal), ")");
   }
+  if (status_unknown) return "ended with an unknown status";
   return absl::StrCat("exited with code ", WEXITSTATUS(wait_status));
 }
 
@@ -129,13 +168,14 @@ absl::StatusOr<pid_t> Launcher::Start(const Program& program) {
   if (!program.keys.empty()) {
     ASSIGN_OR_RETURN(keys, InMemory(program.keys));
   }
+  const FileDescriptor log = LogOf(program);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot start ", program.name, ": ", std::strerror(errno)));
   }
-  if (pid == 0) BecomeProgram(program, keys.get(), argv.data(), parent, mask_before_);
+  if (pid == 0) BecomeProgram(program, log.get(), keys.get(), argv.data(), parent, mask_before_);
   children_[pid] = program;
   return pid;
 }
@@ -143,8 +183,12 @@ absl::StatusOr<pid_t> Launcher::Start(const Program& program) {
 std::optional<Ended> Launcher::Reap(int wait_options) {
   for (const auto& [pid, program] : children_) {
     int status = 0;
-    if (waitpid(pid, &status, wait_options) != pid) continue;
-    const Ended ended{program.name, pid, status, program.log_path, program.writes_log, absl::Now()};
+    const pid_t reaped = waitpid(pid, &status, wait_options);
+    const bool unknown = reaped < 0 && errno == ECHILD;
+    if (reaped != pid && !unknown) continue;
+    if (unknown) status = W_EXITCODE(1, 0);
+    const Ended ended{program.name,       pid,   status, program.log_path,
+                      program.writes_log, Now(), unknown};
     children_.erase(pid);
     return ended;
   }
@@ -164,7 +208,7 @@ LaunchEvent Launcher::Wait(absl::Time deadline, const std::vector<int>& readable
     }
     // Signals of several children may have merged into one, so children are looked at each time.
     if (std::optional<Ended> ended = Reap(WNOHANG)) return LaunchEvent{std::move(ended), false};
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - Now();
     if (left <= absl::ZeroDuration()) return LaunchEvent{};
     const int64_t wait_ms = absl::ToInt64Milliseconds(std::min(left, absl::Hours(1))) + 1;
     const int ready = poll(fds.data(), fds.size(), static_cast<int>(wait_ms));
@@ -193,10 +237,9 @@ void Launcher::KillAll() {
 }
 
 absl::StatusOr<std::string> OwnExecutable() {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return absl::InternalError("cannot find this program: is /proc mounted?");
-  return path.string();
+  // Later the path may read "tug (deleted)".
+  static const absl::StatusOr<std::string>& path = *new absl::StatusOr<std::string>(ReadOwnPath());
+  return path;
 }
 
 std::string LastWords(const std::string& log_path) {

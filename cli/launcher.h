@@ -12,13 +12,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/time_source.h"
 
 namespace tug {
 
 struct Program {
   std::string name;               // for messages: "worker-0"
   std::vector<std::string> argv;  // argv[0] is the path, or a name to be looked for in PATH
-  std::string log_path;           // stdout and stderr are appended to it; empty: both are ours
+  // Stdout and stderr are appended to it; empty: both are ours. Its folder is made if it is gone.
+  std::string log_path;
   int keep_fd = -1;               // stays open in the child, under the same number
   int input_fd = -1;              // its stdin; -1: nothing
   int output_fd = -1;             // its stdout and, if there is no error_fd, its stderr
@@ -38,10 +40,12 @@ struct Program {
 struct Ended {
   std::string name;
   pid_t pid = 0;
-  int wait_status = 0;  // of waitpid
+  int wait_status = 0;  // of waitpid; of exit code 1 if the status is unknown
   std::string log_path;
   bool writes_log = false;  // Program's
   absl::Time at;            // when it was seen
+  // Something else in this process reaped it, or the kernel did since SIGCHLD is ignored.
+  bool status_unknown = false;
 
   bool exited_with_zero() const;
   bool killed_by_signal() const;
@@ -49,7 +53,8 @@ struct Ended {
   bool connection_lost() const;
   // "worker-0 (pid 17)", of a program that stands for one on another host "worker-0".
   std::string Who() const;
-  // "exited with code 3", "was killed by signal 9 (Killed)" or "is gone: connection to b lost"
+  // "exited with code 3", "was killed by signal 9 (Killed)", "is gone: connection to b lost" or
+  // "ended with an unknown status"
   std::string How() const;
 };
 
@@ -75,8 +80,12 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   // Errors: those of the system. A program that cannot be executed, or not enter its host, ends
-  // with code 127, and its last words say why.
+  // with code 127, and its last words say why. One whose log cannot be opened runs without, and a
+  // warning says so.
   absl::StatusOr<pid_t> Start(const Program& program);
+
+  // The clock of deadlines and of Ended::at: RealTime, which the wall clock cannot set back.
+  absl::Time Now() const { return time_.Now(); }
 
   // Waits for a child to end, an interrupt, bytes or the end of one of `readable_fds` (-1: none),
   // or the deadline.
@@ -92,12 +101,14 @@ class Launcher {
  private:
   std::optional<Ended> Reap(int wait_options);
 
+  const RealTime time_;
   sigset_t mask_before_;
   int signal_fd_ = -1;
   std::map<pid_t, Program> children_;
 };
 
-// Path of this very program. Errors: INTERNAL: /proc is not mounted.
+// Path of this very program, as of the first call. A Launcher that is to execute it executes this
+// program, whatever has become of the file since. Errors: INTERNAL: /proc is not mounted.
 absl::StatusOr<std::string> OwnExecutable();
 
 // What a child said last: its "tug: error:" line if there is one, otherwise its last line. Empty if

@@ -5,11 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
 #include "base/cpu_affinity.h"
 #include "gtest/gtest.h"
@@ -69,6 +74,17 @@ TEST(Launcher, KeepsRanksOfAnotherLauncherToItself) {
   for (const char* name : {"RANK", "WORLD_SIZE", "LAUNCHER_TEST"}) unsetenv(name);
   ASSERT_TRUE(event.ended.has_value());
   EXPECT_TRUE(event.ended->exited_with_zero());
+}
+
+TEST(Launcher, SeesTheEndOfAChildThatSomebodyElseReaped) {
+  Launcher launcher;
+  const pid_t pid = launcher.Start(Shell("n", "exit 0")).value();
+  ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
+  const LaunchEvent event = launcher.Wait(Soon());
+  ASSERT_TRUE(event.ended.has_value());
+  EXPECT_FALSE(event.ended->exited_with_zero());
+  EXPECT_EQ(event.ended->How(), "ended with an unknown status");
+  EXPECT_EQ(launcher.running_count(), 0u);
 }
 
 TEST(Launcher, SaysThatAHostCannotBeEntered) {
@@ -155,6 +171,25 @@ TEST(Launcher, GivesAChildItsCores) {
   EXPECT_EQ(ReadCpuBudget().cores.size(), mine.cores.size());
 }
 
+// What is ignored here would stay ignored in programs that do not expect it.
+TEST(Launcher, GivesAChildTheDefaultActionOfSignals) {
+  Program program = Shell("n", "exec grep SigIgn /proc/self/status");
+  program.log_path = testing::TempDir() + "/signals.log";
+  unlink(program.log_path.c_str());
+  const std::array signals = {SIGPIPE, SIGXFSZ};
+  std::map<int, sighandler_t> before;
+  for (const int number : signals) before[number] = signal(number, SIG_IGN);
+  Launcher launcher;
+  const bool started = launcher.Start(program).ok();
+  for (const int number : signals) signal(number, before[number]);
+  ASSERT_TRUE(started);
+  ASSERT_TRUE(launcher.Wait(Soon()).ended.has_value());
+  const std::string line = LastWords(program.log_path);
+  uint64_t ignored = 0;
+  ASSERT_TRUE(absl::SimpleHexAtoi(line.substr(line.find('\t') + 1), &ignored)) << line;
+  for (const int number : signals) EXPECT_EQ(ignored >> (number - 1) & 1, 0u) << number;
+}
+
 TEST(Launcher, TimeIsUp) {
   Launcher launcher;
   ASSERT_TRUE(launcher.Start(Shell("n", "exec sleep 1000")).ok());
@@ -175,6 +210,29 @@ TEST(Launcher, KeepsWhatAChildSaidLast) {
   std::ofstream(log, std::ios::trunc) << "x\ny\n\n";
   EXPECT_EQ(LastWords(log), "y");
   EXPECT_EQ(LastWords(log + ".missing"), "");
+}
+
+TEST(Launcher, MakesTheFolderOfALogAgain) {
+  const std::string folder = testing::TempDir() + "/deleted_logs";
+  Program program = Shell("n", "echo here");
+  program.log_path = folder + "/n.log";
+  std::filesystem::remove_all(folder);
+  Launcher launcher;
+  ASSERT_TRUE(launcher.Start(program).ok());
+  EXPECT_EQ(launcher.Wait(Soon()).ended->How(), "exited with code 0");
+  EXPECT_EQ(LastWords(program.log_path), "here");
+}
+
+TEST(Launcher, RunsAProgramWhoseLogCannotBeOpened) {
+  Program program = Shell("worker-0", "echo nobody reads this");
+  program.log_path = "/proc/no_such_folder/worker-0.log";
+  Launcher launcher;
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(launcher.Start(program).ok());
+  EXPECT_EQ(launcher.Wait(Soon()).ended->How(), "exited with code 0");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "tug: warning: worker-0 runs without a log: cannot open "
+            "/proc/no_such_folder/worker-0.log: No such file or directory; check the path\n");
 }
 
 TEST(Launcher, AProgramThatDoesNotExistEndsWith127) {

@@ -1,6 +1,8 @@
 #include "cli/local_job.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,15 +16,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/stop_wishes.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/gpu_share.h"
+#include "cli/job_arguments.h"
 #include "cli/launcher.h"
 #include "cli/log_format.h"
+#include "cli/pipe.h"
+#include "cli/shell_word.h"
 #include "coordinator/run_folder.h"
 #include "security/key_file.h"
 #include "security/security_rules.h"
@@ -41,6 +45,13 @@ bool IsExposed(const LocalJob& job) {
   const auto exposed = [](const NetworkHost& host) { return !IsLoopback(host.address); };
   return std::any_of(job.hosts.begin(), job.hosts.end(), exposed) ||
          std::any_of(job.server_hosts.begin(), job.server_hosts.end(), exposed);
+}
+
+// A process that SIGKILL ends cannot say why, and the kernel sends it for lack of memory. Empty for
+// other ends.
+std::string KillHint(const Ended& ended) {
+  if (!ended.killed_by_signal() || WTERMSIG(ended.wait_status) != SIGKILL) return "";
+  return " (if nobody killed it, memory may have run out: see dmesg)";
 }
 
 class Supervisor {
@@ -68,7 +79,7 @@ class Supervisor {
   // The launcher's; counts interrupts.
   LaunchEvent Wait(absl::Time deadline, int readable_fd = -1) {
     LaunchEvent event = launcher_.Wait(deadline, {readable_fd});
-    if (event.interrupted) event.interrupted = interrupts_.Add(absl::Now());
+    if (event.interrupted) event.interrupted = interrupts_.Add(launcher_.Now());
     return event;
   }
   // Of number `place`, when they are dealt in order.
@@ -129,12 +140,10 @@ class Supervisor {
 };
 
 std::vector<std::string> Supervisor::CoordinatorArguments() const {
-  std::vector<std::string> arguments = {job_.job_file, "--listen",
-                                        absl::StrCat(HostOf(0).address, ":0")};
-  for (const std::string& text : job_.overrides) {
-    arguments.push_back("--set");
-    arguments.push_back(text);
-  }
+  std::vector<std::string> arguments = {job_.job_text.has_value() ? kJobOnInput : job_.job_file,
+                                        "--listen", absl::StrCat(HostOf(0).address, ":0")};
+  const std::vector<std::string> settings = SetWords(job_.overrides);
+  arguments.insert(arguments.end(), settings.begin(), settings.end());
   for (const auto& [flag, value] :
        {std::pair{"--resume", job_.resume}, {"--run-dir", job_.run_dir}}) {
     if (value.empty()) continue;
@@ -159,7 +168,12 @@ absl::Status Supervisor::StartCoordinator(std::vector<std::string> arguments) {
   program.argv.insert(program.argv.end(), arguments.begin(), arguments.end());
   if (job_.security.keys_made) program.argv.push_back("--keep-keys");
   program.keep_fd = write_end.get();
-  coordinator_.started_at = absl::Now();
+  FileDescriptor text;
+  if (job_.job_text.has_value()) {
+    ASSIGN_OR_RETURN(text, InMemory(*job_.job_text));
+    program.input_fd = text.get();
+  }
+  coordinator_.started_at = launcher_.Now();
   RETURN_IF_ERROR(Start(program));
   write_end = FileDescriptor();  // so that its end is seen when the coordinator dies
   return ReadAddress(read_end.get());
@@ -177,7 +191,7 @@ void Supervisor::TidyRunFolder() const {
 
 absl::Status Supervisor::TakeUp(const Ended& coordinator) {
   Tell(absl::StrCat("the ", coordinator.Who(), " ", coordinator.How(),
-                    ": another one takes the job up"));
+                    ": another one takes the job up", KillHint(coordinator)));
   const int interrupts = interrupts_.count();
   RETURN_IF_ERROR(StartCoordinator({"--take-up", run_dir_}));
   // The one that was killed may not have heard of it.
@@ -222,7 +236,7 @@ absl::Status Supervisor::ReadAddress(int fd) {
     line.append(bytes, static_cast<size_t>(got));
   }
   if (line.empty()) {
-    if (!ended_.has_value()) ended_ = Wait(absl::Now() + job_.exit_time).ended;
+    if (!ended_.has_value()) ended_ = Wait(launcher_.Now() + job_.exit_time).ended;
     return ended_.has_value() ? absl::OkStatus()
                               : absl::InternalError("the coordinator did not tell its address");
   }
@@ -311,7 +325,7 @@ absl::Status Supervisor::StartNodes() {
 
 absl::Status Supervisor::StartNode(const std::string& name) {
   Node& node = nodes_[name];
-  node.deaths.started_at = absl::Now();
+  node.deaths.started_at = launcher_.Now();
   return Start(node.program);
 }
 
@@ -327,7 +341,8 @@ absl::Status Supervisor::Replace(const Ended& ended) {
   // Its place may be another's by now.
   std::vector<std::string>& argv = nodes_[ended.name].program.argv;
   if (argv[1] == "server" && argv.back() != kSpare) argv.push_back(kSpare);
-  Tell(absl::StrCat(ended.Who(), " ", ended.How(), ": another is started in its place"));
+  Tell(absl::StrCat(ended.Who(), " ", ended.How(), ": another is started in its place",
+                    KillHint(ended)));
   return StartNode(ended.name);
 }
 
@@ -360,8 +375,8 @@ absl::Status Supervisor::Watch() {
 void Supervisor::KillAll() {
   if (job_.elsewhere) {
     launcher_.SignalAll(SIGTERM);
-    const absl::Time deadline = absl::Now() + kKillTime;
-    while (launcher_.running_count() > 0 && absl::Now() < deadline) Wait(deadline);
+    const absl::Time deadline = launcher_.Now() + kKillTime;
+    while (launcher_.running_count() > 0 && launcher_.Now() < deadline) Wait(deadline);
   }
   launcher_.KillAll();
 }
@@ -381,12 +396,13 @@ std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinato
     if (taken_up.ok()) return std::nullopt;
     return taken_up;
   }
+  if (coordinator.status_unknown) return Killed(coordinator);
   if (!coordinator.exited_with_zero()) {
     if (job_.coordinator_log.empty()) return absl::AbortedError("");
     const std::string said = LastWords(job_.coordinator_log);
     return absl::AbortedError(absl::StripPrefix(said, "tug: error: "));
   }
-  const absl::Time deadline = absl::Now() + job_.exit_time;
+  const absl::Time deadline = launcher_.Now() + job_.exit_time;
   while (launcher_.running_count() > 0) {
     const LaunchEvent event = Wait(deadline);
     if (event.interrupted || !event.ended.has_value()) break;
@@ -400,15 +416,15 @@ std::optional<absl::Status> Supervisor::CoordinatorEnded(const Ended& coordinato
 
 absl::Status Supervisor::EndedElsewhere(const Ended& coordinator) {
   may_live_ = true;
-  const absl::Time deadline = absl::Now() + job_.lost_time;
-  while (launcher_.running_count() > 0 && absl::Now() < deadline) {
+  const absl::Time deadline = launcher_.Now() + job_.lost_time;
+  while (launcher_.running_count() > 0 && launcher_.Now() < deadline) {
     if (Wait(deadline).interrupted && interrupts_.count() > 1) return KilledByUser();
   }
   return Killed(coordinator);
 }
 
 std::optional<absl::Status> Supervisor::NodeFailed(const Ended& node) {
-  const absl::Time deadline = absl::Now() + job_.report_time;
+  const absl::Time deadline = launcher_.Now() + job_.report_time;
   while (!node.killed_by_signal()) {
     const LaunchEvent event = Wait(deadline);
     if (event.interrupted) {
@@ -437,26 +453,33 @@ absl::Status Supervisor::Killed(const Ended& process) const {
   return absl::AbortedError(
       absl::StrCat(process.Who(), " ", process.How(),
                    said.empty() ? "" : absl::StrCat(" (it said last: ", said, ")"),
-                   ", so the job was ended; ", ResumeHint()));
+                   ", so the job was ended", KillHint(process), "; ", ResumeHint()));
 }
 
 std::string Supervisor::ResumeHint() const {
   const absl::StatusOr<FoundCheckpoint> newest = FindCheckpoint(run_dir_);
+  std::vector<std::string> words = job_.command;
+  words.insert(words.end(), {"--resume", run_dir_});
+  const std::string command = ShellCommand(words);
   // The run folder of a job elsewhere may be out of sight.
-  if (job_.elsewhere && !run_dir_.empty() && !newest.ok())
-    return absl::StrCat("if there is a checkpoint, resume with: ", job_.command, " --resume ",
-                        run_dir_);
+  if (job_.elsewhere && !run_dir_.empty() && !newest.ok()) {
+    return absl::StrCat("if there is a checkpoint, resume with: ", command);
+  }
   if (run_dir_.empty() || !newest.ok()) return "no checkpoint was written yet: start the job again";
-  const std::string command =
-      job_.command.empty() ? absl::StrCat("tug train ", job_.job_file) : job_.command;
-  return absl::StrCat("resume with: ", command, " --resume ", run_dir_, " (step ",
-                      newest->manifest.version(), ")");
+  return absl::StrCat("resume with: ", command, " (step ", newest->manifest.version(), ")");
+}
+
+std::vector<std::string> TrainCommand(const LocalJob& job) {
+  std::vector<std::string> words = SetWords(job.overrides);
+  words.insert(words.begin(), {"tug", "train", job.job_file});
+  return words;
 }
 
 }  // namespace
 
 absl::Status RunLocalJob(const LocalJob& job) {
   LocalJob settled = job;
+  if (settled.command.empty()) settled.command = TrainCommand(job);
   RETURN_IF_ERROR(Settle(settled.security, IsExposed(job)));
   if (!settled.security.keys.none()) settled.overrides.push_back(ModeOverride(settled.security));
   return Supervisor(settled).Run();

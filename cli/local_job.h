@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,16 @@ namespace tug {
 
 inline constexpr int kMostQuickDeaths = 3;
 
+// Where a coordinator finds a job file that it gets as its input.
+inline constexpr char kJobOnInput[] = "/dev/stdin";
+
 // A job whose processes are all children of ours: they run on this machine, or stand for those that
 // run elsewhere.
 struct LocalJob {
   std::string executable;  // tug itself
   std::string job_file;
+  // What was read of it, which the coordinator gets through memory; none: it reads job_file.
+  std::optional<std::string> job_text;
   std::vector<std::string> overrides;
   std::string resume;   // may be empty
   std::string run_dir;  // may be empty
@@ -48,7 +54,8 @@ struct LocalJob {
   std::function<absl::StatusOr<Program>(const Program& program, const std::string& run_dir)>
       elsewhere;
   std::string log_folder;       // of the nodes; empty: RUN/logs
-  std::string command;          // that resumes it, but for --resume; empty: that of `tug train`
+  // That resumes it, without --resume; empty: `tug train` with job_file and `overrides`.
+  std::vector<std::string> command;
   std::string coordinator_log;  // what it says is appended to this file; empty: it says it to us
   // For the coordinator to end a job one of whose nodes has exited with an error.
   absl::Duration report_time = absl::Seconds(4);

@@ -55,7 +55,7 @@ class LocalJobTest : public ::testing::Test {
   void RunElsewhere() {
     job_.hosts = {{"a", "{address}"}};
     job_.log_folder = root_.string();
-    job_.command = "tug launch x";
+    job_.command = {"tug", "launch", "my job", "--set", "seed=2"};
     job_.elsewhere = [this](const Program& program, const std::string&) {
       Program stand_in = program;
       stand_in.host.clear();
@@ -95,6 +95,14 @@ TEST_F(LocalJobTest, PassesTheJobToTheCoordinator) {
   EXPECT_TRUE(RunLocalJob(job_).ok());
   EXPECT_EQ(ReadWholeFile((root_ / "arguments").string(), 1000).value(),
             "--set|train.steps=5|--set|seed=2|--resume|runs/a b|");
+}
+
+TEST_F(LocalJobTest, GivesTheCoordinatorTheJobThatWasRead) {
+  job_.job_file = "/no/longer/there";
+  job_.job_text = "name: 'read once'\n";
+  Write("cat \"$4\" > $root/job; exit 0", "true", "true");
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  EXPECT_EQ(ReadWholeFile((root_ / "job").string(), 1000).value(), *job_.job_text);
 }
 
 TEST_F(LocalJobTest, TellsWhatTheCoordinatorSaidWhereItHasALog) {
@@ -177,9 +185,10 @@ TEST_F(LocalJobTest, DoesNotTakeUpTheJobOfACoordinatorThatMayLive) {
         "while [ ! -e $root/lost ]; do sleep 0.02; done; sleep 0.2; touch $root/in_order",
         "touch $root/up; while [ ! -e $root/in_order ]; do sleep 0.02; done");
   job_.lost_time = absl::Seconds(20);
-  EXPECT_THAT(std::string(RunLocalJob(job_).message()),
-              AllOf(HasSubstr("coordinator is gone: connection to a lost, so the job was ended; "),
-                    HasSubstr("resume with: tug launch x --resume " + root_.string())));
+  EXPECT_THAT(
+      std::string(RunLocalJob(job_).message()),
+      AllOf(HasSubstr("coordinator is gone: connection to a lost, so the job was ended; "),
+            HasSubstr("resume with: tug launch 'my job' --set seed=2 --resume " + root_.string())));
   EXPECT_TRUE(fs::exists(root_ / "in_order"));
   EXPECT_THAT(ReadWholeFile((root_ / "starts").string(), 1000).value(),
               Not(HasSubstr("--take-up")));
@@ -231,7 +240,19 @@ TEST_F(LocalJobTest, StartsAnotherInPlaceOfANodeThatIsKilled) {
   EXPECT_THAT(
       testing::internal::GetCapturedStderr(),
       AllOf(HasSubstr("worker-0 (pid "),
-            HasSubstr(") was killed by signal 9 (Killed): another is started in its place\n")));
+            HasSubstr(") was killed by signal 9 (Killed): another is started in its place (if "
+                      "nobody killed it, memory may have run out: see dmesg)\n")));
+  ExpectNobodyLeft();
+}
+
+TEST_F(LocalJobTest, StartsAnotherAfterTheLogFolderWasDeleted) {
+  Write(tell_ + "while [ ! -e $root/again ]; do sleep 0.02; done", "exec sleep 1000",
+        "if mkdir $root/first 2>/dev/null; then rm -r $root/logs; kill -9 $$; fi; "
+        "echo again; touch $root/again; exec sleep 1000");
+  job_.workers = 1;
+  job_.exit_time = absl::Milliseconds(200);
+  EXPECT_TRUE(RunLocalJob(job_).ok());
+  EXPECT_EQ(ReadWholeFile((root_ / "logs/worker-0.log").string(), 1000).value(), "again\n");
   ExpectNobodyLeft();
 }
 
@@ -267,8 +288,9 @@ TEST_F(LocalJobTest, NamesANodeThatIsKilledAgainAndAgainAndEndsTheRest) {
   EXPECT_THAT(std::string(end.message()), HasSubstr("server-0 (pid "));
   EXPECT_THAT(
       std::string(end.message()),
-      HasSubstr("was killed by signal 9 (Killed) (it said last: hello), so the job was ended; no "
-                "checkpoint was written yet"));
+      HasSubstr("was killed by signal 9 (Killed) (it said last: hello), so the job was ended (if "
+                "nobody killed it, memory may have run out: see dmesg); no checkpoint was written "
+                "yet"));
   EXPECT_EQ(ReadWholeFile((root_ / "deaths").string(), 1000).value(), "\n\n\n");
   ExpectNobodyLeft();
 }
@@ -320,10 +342,10 @@ TEST_F(LocalJobTest, AnotherCoordinatorTakesUpTheJobOfOneThatIsKilled) {
   job_.exit_time = absl::Milliseconds(200);
   testing::internal::CaptureStderr();
   EXPECT_TRUE(RunLocalJob(job_).ok());
-  EXPECT_THAT(
-      testing::internal::GetCapturedStderr(),
-      AllOf(HasSubstr("the coordinator (pid "),
-            HasSubstr(") was killed by signal 9 (Killed): another one takes the job up\n")));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("the coordinator (pid "),
+                    HasSubstr(") was killed by signal 9 (Killed): another one takes the job up (if "
+                              "nobody killed it, memory may have run out: see dmesg)\n")));
   EXPECT_THAT(ReadWholeFile((root_ / "starts").string(), 1000).value(),
               HasSubstr("--take-up " + root_.string() + "\n"));
   ExpectNobodyLeft();

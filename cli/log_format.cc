@@ -12,10 +12,10 @@ namespace {
 
 constexpr char kVariable[] = "TUG_LOG_FORMAT";
 
-// As named; text without a name; none: no such format.
+// As named; text without a name, or with an empty one; none: no such format.
 std::optional<LogFormat> Named() {
   const char* const name = std::getenv(kVariable);
-  return name == nullptr ? LogFormat::kText : ParseLogFormat(name);
+  return name == nullptr || *name == '\0' ? LogFormat::kText : ParseLogFormat(name);
 }
 
 }  // namespace

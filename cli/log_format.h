@@ -8,8 +8,8 @@
 namespace tug {
 
 // Lines of the log (base/log.h) have the form that the environment variable TUG_LOG_FORMAT names:
-// "text", the default, or "json". Processes that this one starts have the same. Errors:
-// INVALID_ARGUMENT, another name.
+// "text", the default, or "json"; an empty name is none. Processes that this one starts have the
+// same. Errors: INVALID_ARGUMENT, another name.
 absl::Status ChooseLogFormat();
 
 // With "json": whatever is said goes to the log, errors too, and progress is not shown.

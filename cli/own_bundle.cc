@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/launcher.h"
@@ -107,7 +106,7 @@ absl::StatusOr<std::string> PackFiles(const std::vector<BundledFile>& files,
   tar.log_path = (fs::path(folder) / "tar.log").string();
   Launcher launcher;
   RETURN_IF_ERROR(launcher.Start(tar).status());
-  const LaunchEvent event = launcher.Wait(absl::Now() + kPackTime);
+  const LaunchEvent event = launcher.Wait(launcher.Now() + kPackTime);
   std::error_code ignored;
   fs::remove_all(tree, ignored);
   if (event.interrupted) return absl::CancelledError("interrupted before the job had started");

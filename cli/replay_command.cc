@@ -1,13 +1,11 @@
 // tug replay: a recorded run of asynchronous training, computed again to the same bits.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/cpu_affinity.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "base/thread_pool.h"
@@ -37,7 +36,7 @@ constexpr absl::Duration kProgressInterval = absl::Seconds(2);
 
 struct ReplayCommand {
   std::string run;
-  int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  int threads = ReadCpuBudget().usable;
 };
 
 absl::StatusOr<std::optional<TokenFile>> OpenTokens(const std::string& run,

@@ -1,14 +1,13 @@
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <span>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "base/cpu_affinity.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
@@ -90,9 +89,8 @@ absl::Status WriteText(const SampleCommand& command, LoadedModel& model,
 }
 
 absl::Status Sample(const SampleCommand& command) {
-  const int threads = std::max(1u, std::thread::hardware_concurrency());
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedModel> model,
-                   LoadedModel::Load(command.from, threads, 1));
+                   LoadedModel::Load(command.from, ReadCpuBudget().usable, 1));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                    MakeTokenizer(model->config().data()));
   if (model->config().model().family() == ModelConfig::DECODER) {

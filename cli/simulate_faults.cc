@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -17,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "base/cpu_affinity.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
 #include "simulate/fault_run.h"
@@ -154,7 +154,7 @@ absl::Status SimulateFaults(const FaultArguments& a) {
     return absl::InvalidArgumentError("--trace shows one seed: leave --runs out");
   }
   FaultRuns runs{.first_seed = a.seed, .runs = a.runs, .plant = plant};
-  runs.jobs = a.jobs > 0 ? a.jobs : std::max(1u, std::thread::hardware_concurrency());
+  runs.jobs = a.jobs > 0 ? a.jobs : static_cast<uint32_t>(ReadCpuBudget().usable);
   runs.jobs = static_cast<uint32_t>(std::min<uint64_t>(runs.jobs, a.runs));
   Summary summary(a, runs.jobs);
   RETURN_IF_ERROR(RunFaultSeeds(runs, [&](const FaultOutcome& outcome) {

@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/environment.h"
@@ -37,7 +36,7 @@ absl::StatusOr<Ended> RunTool(const std::vector<std::string>& argv, const std::s
   tool.log_path = output;
   Launcher launcher;
   RETURN_IF_ERROR(launcher.Start(tool).status());
-  const LaunchEvent event = launcher.Wait(absl::Now() + time);
+  const LaunchEvent event = launcher.Wait(launcher.Now() + time);
   if (event.interrupted) return absl::CancelledError("interrupted before the job had started");
   if (event.ended.has_value()) return *event.ended;
   return absl::UnavailableError(absl::StrCat("`", argv[0], "` takes longer than ",

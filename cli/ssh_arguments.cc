@@ -23,6 +23,14 @@ void SshArguments::AddTo(CLI::App& command) {
       ->check(CLI::ExistingFile);
 }
 
+std::vector<std::string> SshArguments::Words() const {
+  std::vector<std::string> words;
+  if (ssh != kDefaultSsh) words.insert(words.end(), {"--ssh", ssh});
+  if (!program.empty()) words.insert(words.end(), {"--program", program});
+  if (!bundle.empty()) words.insert(words.end(), {"--bundle", bundle});
+  return words;
+}
+
 absl::StatusOr<SshOptions> SshArguments::Options(absl::Duration silence) const {
   SshOptions options{.program = program, .bundle = bundle, .silence = silence};
   options.ssh = absl::StrSplit(ssh, ' ', absl::SkipEmpty());

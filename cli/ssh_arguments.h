@@ -2,6 +2,7 @@
 #define TUG_CLI_SSH_ARGUMENTS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -13,14 +14,18 @@ class App;
 
 namespace tug {
 
+inline constexpr char kDefaultSsh[] = "ssh";
+
 // How hosts of a hosts file are reached, and what is run there.
 struct SshArguments {
-  std::string ssh = "ssh";
+  std::string ssh = kDefaultSsh;
   std::string program;
   std::string bundle;
 
   // --ssh COMMAND --program PATH --bundle FILE
   void AddTo(CLI::App& command);
+  // As words of a command, those that are not as by default.
+  std::vector<std::string> Words() const;
   // `silence`: SshOptions'. Errors: INVALID_ARGUMENT: --ssh names no program.
   absl::StatusOr<SshOptions> Options(absl::Duration silence) const;
 };

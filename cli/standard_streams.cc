@@ -29,6 +29,8 @@ void PrepareStandardStreams() {
   }
   signal(SIGPIPE, SIG_IGN);
   signal(SIGTTOU, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);
 }
 
 absl::Status FlushResults() {

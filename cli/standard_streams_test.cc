@@ -26,12 +26,15 @@ int ExitCodeWithClosed(int closed) {
     for (int stream = 0; stream <= 2; ++stream) {
       if ((closed >> stream) & 1) close(stream);
     }
+    signal(SIGCHLD, SIG_IGN);
     PrepareStandardStreams();
     for (int stream = 0; stream <= 2; ++stream) {
       if (fcntl(stream, F_GETFD) < 0) _exit(10 + stream);
       if (((closed >> stream) & 1) && !IsNullDevice(stream)) _exit(20 + stream);
     }
     if (signal(SIGTTOU, SIG_DFL) != SIG_IGN) _exit(30);
+    if (signal(SIGXFSZ, SIG_DFL) != SIG_IGN) _exit(31);
+    if (signal(SIGCHLD, SIG_DFL) != SIG_DFL) _exit(32);
     _exit(0);
   }
   int status = 0;
@@ -39,7 +42,7 @@ int ExitCodeWithClosed(int closed) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(StandardStreams, OpensClosedOnesOnTheNullDeviceAndIgnoresSigttou) {
+TEST(StandardStreams, OpensClosedOnesOnTheNullDeviceAndSetsSignals) {
   for (int closed = 0; closed < 8; ++closed) {
     EXPECT_EQ(ExitCodeWithClosed(closed), 0) << "closed: " << closed;
   }

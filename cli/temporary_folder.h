@@ -2,6 +2,8 @@
 #define TUG_CLI_TEMPORARY_FOLDER_H_
 
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -34,6 +36,17 @@ class TemporaryFolder {
     if (error || mkdtemp(pattern.data()) == nullptr) return FileError(errno, "make", pattern);
     path_ = pattern;
     return absl::OkStatus();
+  }
+  // Makes it again if something has deleted it, such as what cleans TMPDIR. Errors: as FileError;
+  // PERMISSION_DENIED if there is something of that name that is not ours.
+  absl::Status MakeAgain() const {
+    if (mkdir(path_.c_str(), 0700) == 0) return absl::OkStatus();
+    if (errno != EEXIST) return FileError(errno, "make", path_);
+    struct stat there {};
+    if (lstat(path_.c_str(), &there) != 0) return FileError(errno, "look at", path_);
+    if (S_ISDIR(there.st_mode) && there.st_uid == geteuid()) return absl::OkStatus();
+    return absl::PermissionDeniedError(absl::StrCat(
+        path_, " was deleted, and somebody else has made it: set TMPDIR to a folder of your own"));
   }
   const std::string& path() const { return path_; }
 

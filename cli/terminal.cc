@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +18,13 @@ namespace {
 const char* EnvironmentOr(const char* name, const char* otherwise) {
   const char* const value = std::getenv(name);
   return value == nullptr ? otherwise : value;
+}
+
+// Of the terminal that stdin is. One that does not control our session has no background for us.
+bool IsForeground() {
+  if (isatty(STDIN_FILENO) == 0) return false;
+  const pid_t foreground = tcgetpgrp(STDIN_FILENO);
+  return foreground == getpgrp() || (foreground < 0 && errno == ENOTTY);
 }
 
 const char* ToneCode(WatchLine::Tone tone) {
@@ -34,16 +42,20 @@ const char* ToneCode(WatchLine::Tone tone) {
 
 }  // namespace
 
-Terminal::Terminal() : colours_(*EnvironmentOr("NO_COLOR", "") == '\0') {
-  termios settings;
-  if (isatty(STDIN_FILENO) == 0 || tcgetattr(STDIN_FILENO, &settings) != 0) return;
-  before_ = settings;
-  settings.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // Ctrl-C stays a signal
-  tcsetattr(STDIN_FILENO, TCSANOW, &settings);
-}
+Terminal::Terminal() : colours_(*EnvironmentOr("NO_COLOR", "") == '\0') { TakeKeys(); }
 
 Terminal::~Terminal() {
-  if (before_.has_value()) tcsetattr(STDIN_FILENO, TCSANOW, &*before_);
+  if (before_.has_value() && IsForeground()) tcsetattr(STDIN_FILENO, TCSANOW, &*before_);
+}
+
+bool Terminal::TakeKeys() {
+  constexpr auto kLineModes = static_cast<tcflag_t>(ICANON | ECHO);  // Ctrl-C stays a signal
+  termios settings;
+  if (!IsForeground() || tcgetattr(STDIN_FILENO, &settings) != 0) return false;
+  if ((settings.c_lflag & kLineModes) == 0) return true;
+  before_ = settings;
+  settings.c_lflag &= ~kLineModes;
+  return tcsetattr(STDIN_FILENO, TCSANOW, &settings) == 0;
 }
 
 bool Terminal::IsThere() {
@@ -76,8 +88,8 @@ void Terminal::Draw(const std::vector<WatchLine>& lines) {
   std::fflush(stdout);
 }
 
-std::optional<char> Terminal::ReadKey(absl::Duration timeout) const {
-  pollfd input{.fd = before_.has_value() ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0};
+std::optional<char> Terminal::ReadKey(absl::Duration timeout) {
+  pollfd input{.fd = TakeKeys() ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0};
   const auto milliseconds = static_cast<int>(absl::ToInt64Milliseconds(timeout));
   char key = 0;
   if (poll(&input, 1, milliseconds) <= 0 || (input.revents & POLLIN) == 0 ||

@@ -14,11 +14,11 @@
 namespace tug {
 
 // The terminal that stdout is, for a view that is drawn again and again where it stands: no screen
-// of its own, so what was shown last stays. Not thread-safe.
+// of its own, so what was shown last stays. Keys come one by one and unseen, until the end of this
+// object, where stdin is a terminal too and we are in its foreground. In the background (`&`,
+// Ctrl-Z and `bg`) modes and keys are the shell's. Not thread-safe.
 class Terminal {
  public:
-  // Keys come one by one from here on, unseen, where stdin is a terminal too; until the end of this
-  // object.
   Terminal();
   ~Terminal();
   Terminal(const Terminal&) = delete;
@@ -30,12 +30,15 @@ class Terminal {
   WatchSize size() const;
   // In place of what was drawn before, whatever the size was then.
   void Draw(const std::vector<WatchLine>& lines);
-  // Waits for a key, at most so long.
-  std::optional<char> ReadKey(absl::Duration timeout) const;
+  // Waits for a key, at most so long; in the background, exactly so long.
+  std::optional<char> ReadKey(absl::Duration timeout);
 
  private:
+  // Sets the modes for keys, also again after a shell has set its own. False: keys are not ours.
+  bool TakeKeys();
+
   const bool colours_;  // NO_COLOR is not set (no-color.org)
-  std::optional<termios> before_;
+  std::optional<termios> before_;  // the modes that ours are in place of
   std::vector<size_t> drawn_;  // columns of each line
 };
 

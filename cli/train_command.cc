@@ -1,9 +1,10 @@
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "base/cpu_affinity.h"
 #include "base/status_macros.h"
-#include "base/text_file.h"
 #include "cli/commands.h"
 #include "cli/job_arguments.h"
 #include "cli/job_security.h"
@@ -23,15 +24,26 @@ struct TrainArguments {
   KeysArgument keys;
 };
 
+std::vector<std::string> TrainWordsToResume(const TrainArguments& train) {
+  std::vector<std::string> words = {"tug", "train"};
+  for (const auto& more : {train.job.WordsToResume(), train.keys.Words()}) {
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  return words;
+}
+
 absl::Status Train(const TrainArguments& train) {
   const JobArguments& arguments = train.job;
   // Mistakes in the configuration are found before any process is started.
+  ASSIGN_OR_RETURN(const std::string text, ReadJobFile(arguments.job_file));
   ASSIGN_OR_RETURN(const JobConfig config,
-                   LoadJobToStart(arguments.job_file, arguments.Overrides()));
+                   ParseJobToStart(text, arguments.job_file, arguments.Overrides()));
   LocalJob job;
   ASSIGN_OR_RETURN(job.executable, OwnExecutable());
   job.job_file = arguments.job_file;
+  job.job_text = text;
   job.overrides = arguments.Overrides();
+  job.command = TrainWordsToResume(train);
   job.resume = arguments.resume;
   job.run_dir = arguments.run_dir;
   job.servers = config.cluster().servers();
@@ -39,7 +51,6 @@ absl::Status Train(const TrainArguments& train) {
   job.nodes_may_leave = GoesOnWithoutANode(config);
   job.spare_servers = config.cluster().spare_servers();
   job.beside_workers = StartsServersBesideWorkers(config);
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(job.job_file, kMaxJobConfigBytes));
   ASSIGN_OR_RETURN(job.security.mode, WrittenMode(text, job.job_file, job.overrides));
   ASSIGN_OR_RETURN(job.security.keys, train.keys.Read());
   FitToMachine(ReadCpuBudget(), config.cluster(), job);

@@ -405,7 +405,7 @@ TEST_F(BadCheckpointTest, ARefusedResumeLeavesTheRunAsItWas) {
 TEST_F(BadInputTest, AFileThatCannotBeWrittenWholeIsNamed) {
   // The text takes 200 kB as tokens.
   ExpectRefused(StartLimited({"train", job(), "--run-dir", Path("run")}, RLIMIT_FSIZE, 100'000),
-                {"tokens.bin", "free some space"});
+                {"tokens.bin", "ulimit -f"});
   EXPECT_FALSE(fs::exists(Path("run")));
   ExpectNobodyLeft();
 }

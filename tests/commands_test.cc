@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/cpu_affinity.h"
 #include "base/file_descriptor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -180,6 +182,17 @@ TEST_F(CommandsTest, EvalAgreesWithTheLastEvaluationOfTheRun) {
   }
   const std::string of_text = Output({"eval", "--from", Path("run"), "--data", Path("text.txt")});
   EXPECT_THAT(of_text, AllOf(HasSubstr("text.txt"), HasSubstr("over 199999 tokens")));
+}
+
+// As taskset, Slurm and containers bound them.
+TEST_F(CommandsTest, EvalAndReplayTakeTheCoresThatTheyMayUse) {
+  const CpuBudget all = ReadCpuBudget();
+  if (all.cores.size() < 2) GTEST_SKIP() << "one core only: nothing to choose from";
+  const std::vector<int> one = {all.cores.front().number};
+  const StartThreadsOn bounded(one);
+  for (const char* command : {"eval", "replay"}) {
+    EXPECT_THAT(Output({command, "--help"}), ContainsRegex("--threads [^\n]*=1[ \n]"));
+  }
 }
 
 TEST_F(CommandsTest, EvalOfATextLeavesNothingInTheFolderForTemporaryFiles) {

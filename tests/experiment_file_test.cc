@@ -124,6 +124,18 @@ TEST_F(ExperimentFileTest, GoesOnAfterItWasKilled) {
   ExpectNobodyLeft();
 }
 
+TEST_F(ExperimentFileTest, GoesOnAfterTheProgramWasDeleted) {
+  fs::copy_file("cli/tug", Path("tug"));
+  Process& run = StartProgram(Path("tug"), Experiment());
+  ASSERT_TRUE(run.WaitUntil([&] { return !Rows().empty(); }, After(kPatience))) << run.err();
+  fs::remove(Path("tug"));
+  ASSERT_TRUE(run.WaitForEnd(After(kPatience))) << run.err();
+  EXPECT_EQ(run.exit_code(), 0) << run.err();
+  const std::vector<nlohmann::json> rows = Rows();
+  EXPECT_EQ(rows.size(), 4u);
+  for (const nlohmann::json& row : rows) EXPECT_EQ(row["error"], "");
+}
+
 TEST_F(ExperimentFileTest, RunsOnlyWhatMoreRepeatsNeed) {
   ASSERT_EQ(Run(Experiment({"--repeats", "1"})).exit_code(), 0);
   const std::string before = ReadText(Path("out/rows.jsonl"));

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
 #include "cli/testbed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,17 +38,6 @@ using ::testing::Not;
 // For daemons to end once their launcher is gone.
 constexpr absl::Duration kGoneTime = absl::Seconds(10);
 const Texts kDaemons = {"coordinator", "server", "worker", "attend"};
-
-// Sent to a process, and not yet received.
-bool IsPending(pid_t pid, int signal) {
-  constexpr char kKey[] = "ShdPnd:\t";
-  const std::string status = ReadText(absl::StrCat("/proc/", pid, "/status"));
-  const size_t at = status.find(kKey);
-  uint64_t pending = 0;
-  return at != std::string::npos &&
-         absl::SimpleHexAtoi(status.substr(at + sizeof(kKey) - 1, 16), &pending) &&
-         (pending >> (signal - 1) & 1) != 0;
-}
 
 class LaunchTest : public SshdTest {
  protected:
@@ -132,6 +122,18 @@ TEST_F(LaunchTest, TrainsToItsEndWithTheBitsOfALocalJob) {
   EXPECT_TRUE(fs::exists(Path("run/logs/worker-1.log")));
   ExpectDaemonsGone(kGoneTime);
   ExpectBitsOfALocalJob();
+}
+
+TEST_F(LaunchTest, TakesAJobFileThatIsAPipe) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  const FileDescriptor pipe = PipeOf(ReadText(job()));
+  Texts arguments = LaunchArguments({"train.steps=10"}, Installed());
+  ASSERT_EQ(arguments[1], job());
+  arguments[1] = absl::StrCat("/dev/fd/", pipe.get());
+  Process& launch = Start(arguments);
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.out() << launch.err();
+  EXPECT_EQ(NewestCheckpoint("run"), 10u);
 }
 
 TEST_F(LaunchTest, LeavesNobodyWhenItIsKilled) {
@@ -235,6 +237,34 @@ TEST_F(LaunchTest, ReplacesADaemonThatIsKilled) {
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();
 }
 
+// By what cleans TMPDIR.
+TEST_F(LaunchTest, ReplacesADaemonAfterItsOwnFilesWereDeleted) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  Process& launch = StartLaunch(Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  fs::path folder;
+  for (const FoundProcess& process : FindProcesses(test_id())) {
+    if (process.argv.size() > 2 && process.argv[1] == "attach") {
+      folder = fs::path(process.argv[2]).parent_path();
+    }
+  }
+  ASSERT_THAT(folder.string(), HasSubstr("tug-launch-"));
+  fs::remove_all(folder);
+  const std::vector<pid_t> workers = Pids("worker");
+  ASSERT_EQ(workers.size(), 2u);
+  kill(workers[0], SIGKILL);
+  const auto replaced = [&] {
+    return absl::StrContains(launch.err(), "another is started") && Pids("worker").size() == 2;
+  };
+  ASSERT_TRUE(launch.WaitUntil(replaced, After(kPatience))) << launch.out() << launch.err();
+  const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
+  launch.Signal(SIGINT);
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+  EXPECT_FALSE(fs::exists(folder));
+}
+
 TEST_F(LaunchTest, TakesUpTheJobOfACoordinatorThatIsKilled) {
   ASSERT_NO_FATAL_FAILURE(StartHosts());
   Process& launch = StartLaunch(Endless());
@@ -260,8 +290,10 @@ TEST_F(LaunchTest, EndsTheJobOfACoordinatorWhoseConnectionIsLost) {
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
   ASSERT_NO_FATAL_FAILURE(LoseConnection("coordinator"));
   ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
-  ExpectErrorLine(launch, {"coordinator is gone: connection to 127.0.0.1 lost",
-                           "resume with: tug launch", "--resume"});
+  ExpectErrorLine(
+      launch, {"coordinator is gone: connection to 127.0.0.1 lost",
+               absl::StrCat("resume with: tug launch ", job(), " --set train.steps="),
+               absl::StrCat(" --ssh 'ssh -F ", Path("ssh_config"), "' --program "), "--resume"});
   ExpectDaemonsGone(kGoneTime);
   EXPECT_EQ(ReadLosses(Path("run")).value().training.rbegin()->first, NewestCheckpoint("run"));
 }
@@ -271,6 +303,21 @@ TEST_F(LaunchTest, BeatsFasterThanASilenceBelowASecond) {
   Process& launch =
       StartLaunch(Endless() + Texts{"fault.failure_timeout_ms=900", "fault.heartbeat_ms=50"});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 200));
+  launch.Signal(SIGINT);
+  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
+  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+  EXPECT_THAT(launch.out(), Not(HasSubstr("is lost")));
+}
+
+TEST_F(LaunchTest, BeatsThoughItsWallClockIsSetBack) {
+  ASSERT_NO_FATAL_FAILURE(StartHosts());
+  if (!GiveOwnWallClock()) GTEST_SKIP() << "a sanitizer wants to be loaded first";
+  Process& launch =
+      StartLaunch(Endless() + Texts{"fault.failure_timeout_ms=900", "fault.heartbeat_ms=50"});
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
+  SetWallClockBack();
+  // Longer than a silence that daemons take for the launcher's end.
+  EXPECT_FALSE(launch.WaitForEnd(After(absl::Seconds(4))));
   launch.Signal(SIGINT);
   ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();

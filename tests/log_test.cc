@@ -71,6 +71,13 @@ TEST_F(LogTest, ErrorsAreLinesToo) {
   EXPECT_THAT(line["message"].get<std::string>(), testing::HasSubstr("nonsense"));
 }
 
+// As deployments leave a variable that nobody has set.
+TEST_F(LogTest, AnEmptyFormatIsNone) {
+  setenv("TUG_LOG_FORMAT", "", /*overwrite=*/1);
+  EXPECT_EQ(Run({"--version"}).exit_code(), 0);
+  ExpectErrorLine(Run({"worker", "--coordinator", "nonsense"}), {"nonsense"});
+}
+
 TEST_F(LogTest, AFormatThatThereIsNotIsRefused) {
   setenv("TUG_LOG_FORMAT", "xml", /*overwrite=*/1);
   ExpectErrorLine(Run({"status"}), {"TUG_LOG_FORMAT", "xml", "text or json"});

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tug_test.h"
@@ -113,6 +114,21 @@ TEST_F(StopTest, ASecondInterruptEndsALocalJobAtOnce) {
   for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it obeys nobody
   ASSERT_TRUE(EndsWhenAskedAgain(train, SIGINT)) << train.err();
   ExpectErrorLine(train, {"interrupted twice"});
+  ExpectNobodyLeft();
+}
+
+TEST_F(StopTest, AJobThatIsEndedAtOnceNamesTheCommandThatResumesIt) {
+  const std::string file = Path("my job.textproto");
+  Write("my job.textproto", ReadText(job()));
+  const Texts settings = Set(Endless() + Texts{"checkpoint.interval=5"});
+  Process& train = Start(Texts{"train", file, "--run-dir", Path("run")} + settings);
+  ASSERT_NO_FATAL_FAILURE(WaitForCheckpoint(train, "run"));
+  for (const pid_t pid : Pids("coordinator")) kill(pid, SIGSTOP);  // it obeys nobody
+  train.Signal(SIGINT);
+  ASSERT_TRUE(EndsWhenAskedAgain(train, SIGINT)) << train.err();
+  ExpectErrorLine(
+      train, {absl::StrCat("resume with: tug train '", file, "' ", absl::StrJoin(settings, " "),
+                           " --resume ", Path("run"), " (step ")});
   ExpectNobodyLeft();
 }
 

@@ -42,10 +42,11 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-std::vector<std::string> EnvironmentWith(const std::string& test_id) {
+std::vector<std::string> EnvironmentOf(const ProcessOptions& options) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  environment.push_back(kMarker + test_id);
+  environment.push_back(kMarker + options.test_id);
+  environment.insert(environment.end(), options.environment.begin(), options.environment.end());
   return environment;
 }
 
@@ -70,7 +71,7 @@ struct ChildFds {
   dup2(fds.in, STDIN_FILENO);
   dup2(fds.out, STDOUT_FILENO);
   dup2(fds.err, STDERR_FILENO);
-  signal(SIGXFSZ, SIG_IGN);  // so that write() answers EFBIG
+  for (const int ignored : options.ignored_signals) signal(ignored, SIG_IGN);
   for (const auto& [resource, most] : options.limits) {
     const rlimit limit{most, most};
     setrlimit(static_cast<__rlimit_resource>(resource), &limit);
@@ -89,7 +90,7 @@ std::vector<std::string> SplitZeros(const std::string& text) {
 Process::Process(const ProcessOptions& options)
     : command_(absl::StrJoin(options.argv, " ")), output_path_(options.output_path) {
   const std::vector<char*> argv = Pointers(options.argv);
-  const std::vector<std::string> environment_text = EnvironmentWith(options.test_id);
+  const std::vector<std::string> environment_text = EnvironmentOf(options);
   const std::vector<char*> environment = Pointers(environment_text);
   ChildFds fds;
   fds.in = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -177,6 +178,16 @@ std::vector<FoundProcess> FindProcesses(const std::string& test_id) {
   std::sort(found.begin(), found.end(),
             [](const FoundProcess& a, const FoundProcess& b) { return a.pid < b.pid; });
   return found;
+}
+
+bool IsPending(pid_t pid, int signal) {
+  constexpr char kKey[] = "ShdPnd:\t";
+  const std::string status = ReadText(absl::StrCat("/proc/", pid, "/status"));
+  const size_t at = status.find(kKey);
+  uint64_t pending = 0;
+  return at != std::string::npos &&
+         absl::SimpleHexAtoi(status.substr(at + sizeof(kKey) - 1, 16), &pending) &&
+         (pending >> (signal - 1) & 1) != 0;
 }
 
 std::string ReadText(const std::string& path) {

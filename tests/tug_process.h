@@ -25,8 +25,9 @@ struct ProcessOptions {
   std::string output_path;       // stdout goes to <output_path>.out, stderr to <output_path>.err
   std::optional<int> output_fd;  // instead of these; not owned
   std::string test_id;           // value of TUG_TEST_ID
-  // Soft and hard limits of setrlimit, by resource. Beyond RLIMIT_FSIZE, writing fails like a full
-  // disk.
+  std::vector<std::string> environment;  // "NAME=value", beside ours
+  std::vector<int> ignored_signals;
+  // Soft and hard limits of setrlimit, by resource.
   std::map<int, uint64_t> limits;
 };
 
@@ -80,6 +81,9 @@ struct FoundProcess {
 
 // Living processes whose environment has TUG_TEST_ID=<test_id>, by pid.
 std::vector<FoundProcess> FindProcesses(const std::string& test_id);
+
+// Whether a signal was sent to a process, and has yet to be received.
+bool IsPending(pid_t pid, int signal);
 
 // The whole file; empty if it cannot be read.
 std::string ReadText(const std::string& path);

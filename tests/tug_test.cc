@@ -1,6 +1,7 @@
 #include "tests/tug_test.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -125,6 +126,7 @@ Process& TugTest::Start(const std::string& program, ProcessOptions options) {
   options.working_dir = folder_;
   options.output_path = Path(absl::StrCat("process-", processes_.size()));
   options.test_id = test_id_;
+  options.environment = environment_;
   processes_.push_back(std::make_unique<Process>(options));
   return *processes_.back();
 }
@@ -152,6 +154,31 @@ Process& TugTest::StartLimited(const Texts& arguments, int resource, uint64_t li
   ProcessOptions options;
   options.argv = arguments;
   options.limits = {{resource, limit}};
+  return Start(kTug, std::move(options));
+}
+
+bool TugTest::GiveOwnWallClock() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;  // its library is to be the first
+#else
+  environment_ = {absl::StrCat("LD_PRELOAD=", fs::absolute("tests/wall_clock.so").string()),
+                  absl::StrCat("TUG_TEST_CLOCK_BACK=", Path(kWallClockBack))};
+  return true;
+#endif
+}
+
+FileDescriptor TugTest::PipeOf(const std::string& text) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const FileDescriptor write_end(ends[1]);
+  EXPECT_EQ(write(write_end.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  return FileDescriptor(ends[0]);
+}
+
+Process& TugTest::StartIgnoring(int signal, const Texts& arguments) {
+  ProcessOptions options;
+  options.argv = arguments;
+  options.ignored_signals = {signal};
   return Start(kTug, std::move(options));
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/file_descriptor.h"
 #include "gtest/gtest.h"
 #include "tests/tug_process.h"
 
@@ -61,6 +62,15 @@ class TugTest : public ::testing::Test {
   Process& StartOn(int output_fd, const Texts& arguments);  // stdout and stderr; not owned
   // RLIMIT_FSIZE and its like.
   Process& StartLimited(const Texts& arguments, int resource, uint64_t limit);
+  // Processes that are started from here on have a wall clock that SetWallClockBack sets back by an
+  // hour (tests/wall_clock.cc). False: not with this sanitizer.
+  bool GiveOwnWallClock();
+  void SetWallClockBack() const { Write(kWallClockBack, ""); }
+  // A pipe that gives `text` once, as a shell's <(...) does: its end to read, as /dev/fd/N, which
+  // processes inherit.
+  static FileDescriptor PipeOf(const std::string& text);
+  // With a signal ignored, as nohup does with SIGHUP.
+  Process& StartIgnoring(int signal, const Texts& arguments);
   // The same of another program: a path in the runfiles, such as "deploy/examples/least_squares".
   Process& StartProgram(const std::string& program, const Texts& arguments);
   // Starts, and waits until it has ended or kPatience is over, which fails the test.
@@ -102,10 +112,13 @@ class TugTest : public ::testing::Test {
   void ExpectResumes(const std::string& run, const Texts& settings = {});
 
  private:
+  static constexpr char kWallClockBack[] = "wall_clock_set_back";
+
   Process& Start(const std::string& program, ProcessOptions options);
 
   const std::string test_id_;
   const std::string folder_;
+  Texts environment_;  // ProcessOptions::environment
   std::vector<std::unique_ptr<Process>> processes_;
 };
 

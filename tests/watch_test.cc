@@ -6,6 +6,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -33,7 +34,10 @@ using ::testing::Not;
 // line ends, cursor up, erase to the end of the line and of the screen, colours.
 class ScreenedProcess {
  public:
-  ScreenedProcess(const std::vector<std::string>& argv, int columns, int rows) {
+  enum class Place { kForeground, kBackground };  // of its terminal
+
+  ScreenedProcess(const std::vector<std::string>& argv, int columns, int rows,
+                  Place place = Place::kForeground) {
     winsize size{};
     size.ws_col = static_cast<unsigned short>(columns);
     size.ws_row = static_cast<unsigned short>(rows);
@@ -43,6 +47,7 @@ class ScreenedProcess {
     pid_ = forkpty(&fd_, nullptr, nullptr, &size);
     if (pid_ == 0) {
       setenv("TERM", "xterm-256color", 1);
+      if (place == Place::kBackground) BeShellOf(arguments.data());
       execv(arguments[0], arguments.data());
       _exit(127);
     }
@@ -53,6 +58,20 @@ class ScreenedProcess {
     close(fd_);
   }
 
+  // As a shell does for `fg`. REQUIRES: it has drawn, in the background.
+  void ToForeground() const { kill(pid_, SIGUSR1); }
+  // Whether the terminal is as for a shell: it shows what is typed, and gives whole lines.
+  bool HasLineModes() const {
+    termios modes;
+    EXPECT_EQ(tcgetattr(fd_, &modes), 0);
+    return (modes.c_lflag & kLineModes) == kLineModes;
+  }
+  void SetLineModes() const {
+    termios modes;
+    ASSERT_EQ(tcgetattr(fd_, &modes), 0);
+    modes.c_lflag |= kLineModes;
+    ASSERT_EQ(tcsetattr(fd_, TCSANOW, &modes), 0);
+  }
   void Press(char key) const { EXPECT_EQ(write(fd_, &key, 1), 1); }
   void Resize(int columns, int rows) {
     winsize size{};
@@ -100,6 +119,30 @@ class ScreenedProcess {
   }
 
  private:
+  static constexpr tcflag_t kLineModes = ICANON | ECHO;
+
+  // What a shell does for `argv &`, and at SIGUSR1 for `fg`. Ends as the program does.
+  [[noreturn]] static void BeShellOf(char* const* argv) {
+    sigset_t wish;
+    sigemptyset(&wish);
+    sigaddset(&wish, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &wish, nullptr);
+    const pid_t program = fork();
+    if (program == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      setpgid(0, 0);
+      sigprocmask(SIG_UNBLOCK, &wish, nullptr);
+      execv(argv[0], argv);
+      _exit(127);
+    }
+    int signal = 0;
+    sigwait(&wish, &signal);
+    tcsetpgrp(STDIN_FILENO, program);
+    int status = 0;
+    waitpid(program, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+
   void Take(char c) {
     if (!escape_.empty()) {
       escape_ += c;
@@ -182,6 +225,28 @@ TEST_F(WatchTest, EndsWithTheJobAndSaysHow) {
   train.Signal(SIGINT);
   EXPECT_EQ(watch.End(), 0) << watch.said();
   EXPECT_THAT(watch.said(), ::testing::ContainsRegex(": (ended|stopped) at step [0-9,]+ of"));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+}
+
+TEST_F(WatchTest, InTheBackgroundItLeavesTheKeyboardToTheShell) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  ScreenedProcess watch(Watching("run"), 130, 40, ScreenedProcess::Place::kBackground);
+  ASSERT_TRUE(watch.ReadUntil([&] { return watch.drawings() >= 2; }, After(kPatience)));
+  EXPECT_TRUE(watch.HasLineModes());
+  watch.Press('x');
+  const int drawn = watch.drawings();
+  EXPECT_TRUE(watch.ReadUntil([&] { return watch.drawings() >= drawn + 2; }, After(kPatience)))
+      << "it was stopped as it read the key";
+  watch.ToForeground();
+  const auto takes_keys = [&] { return !watch.HasLineModes(); };
+  ASSERT_TRUE(watch.ReadUntil(takes_keys, After(kPatience)));
+  // As after Ctrl-Z and fg.
+  ASSERT_NO_FATAL_FAILURE(watch.SetLineModes());
+  ASSERT_TRUE(watch.ReadUntil(takes_keys, After(kPatience)));
+  watch.Press('q');
+  EXPECT_EQ(watch.End(), 0);
+  train.Signal(SIGINT);
   ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
 }
 

@@ -1,0 +1,111 @@
+// What surrounds a launcher: how whoever started it left signals and limits, and what others delete
+// while its job runs. Real processes.
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
+#include "gtest/gtest.h"
+#include "tests/run_result.h"
+#include "tests/tug_test.h"
+
+namespace tug {
+namespace {
+
+class SurroundingsTest : public TugTest {
+ protected:
+  // Kills a worker of an endless job, and waits until another one is started and the job goes on.
+  void ExpectReplaced(Process& train, const std::string& run) {
+    const std::vector<pid_t> workers = Pids("worker");
+    ASSERT_EQ(workers.size(), 2u);
+    kill(workers[0], SIGKILL);
+    const auto replaced = [&] {
+      return absl::StrContains(train.err(), "another is started in its place") &&
+             Pids("worker").size() == 2;
+    };
+    ASSERT_TRUE(train.WaitUntil(replaced, After(kPatience))) << train.err();
+    const uint64_t step = ReadLosses(Path(run))->training.rbegin()->first;
+    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, run, step + 5));
+  }
+  void EndInOrder(Process& train, const std::string& run) {
+    train.Signal(SIGINT);
+    ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+    ExpectOrderlyEnd(train, run);
+  }
+};
+
+// A service or a scheduler that never asks how its children ended.
+TEST_F(SurroundingsTest, AParentThatIgnoresSigchldHidesNoEndFromTheLauncher) {
+  Process& train = StartIgnoring(SIGCHLD, TrainArguments("run", Endless()));
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, "run"));
+  EndInOrder(train, "run");
+}
+
+// As a batch system limits it (ulimit -f): enough for the run's files, too little for shared
+// memory.
+TEST_F(SurroundingsTest, AJobRunsUnderALimitOfFileSizeThatItsFilesFit) {
+  Process& train = StartLimited(TrainArguments("run", {"train.steps=20"}), RLIMIT_FSIZE, 1'000'000);
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  EXPECT_EQ(train.exit_code(), 0) << train.err();
+  EXPECT_EQ(NewestCheckpoint("run"), 20u);
+}
+
+TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheLogsWereDeleted) {
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  std::filesystem::remove_all(Path("run/logs"));
+  ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, "run"));
+  EndInOrder(train, "run");
+}
+
+// A build, or an upgrade.
+TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheProgramWasDeletedOrReplaced) {
+  for (const std::string run : {"deleted", "replaced"}) {
+    SCOPED_TRACE(run);
+    const std::string program = Path(absl::StrCat("tug-", run));
+    std::filesystem::copy_file("cli/tug", program);
+    Process& train = StartProgram(program, TrainArguments(run, Endless()));
+    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, run, 5));
+    std::filesystem::remove(program);
+    if (run == "replaced") std::filesystem::copy_file("/bin/false", program);
+    ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, run));
+    EndInOrder(train, run);
+  }
+}
+
+TEST_F(SurroundingsTest, ASecondInterruptCountsAfterTheWallClockWasSetBack) {
+  if (!GiveOwnWallClock()) GTEST_SKIP() << "a sanitizer wants to be loaded first";
+  Process& train = StartTraining("run", Endless());
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
+  const std::vector<pid_t> coordinators = Pids("coordinator");
+  ASSERT_EQ(coordinators.size(), 1u);
+  kill(coordinators[0], SIGSTOP);  // it obeys nobody
+  train.Signal(SIGINT);
+  const auto passed_on = [&] { return IsPending(coordinators[0], SIGINT); };
+  ASSERT_TRUE(train.WaitUntil(passed_on, After(kPatience))) << train.err();
+  SetWallClockBack();
+  ASSERT_TRUE(EndsWhenAskedAgain(train, SIGINT)) << train.err();
+  ExpectErrorLine(train, {"interrupted twice"});
+}
+
+TEST_F(SurroundingsTest, AJobFileMayBeAPipe) {
+  const FileDescriptor pipe = PipeOf(ReadText(job()));
+  Process& train =
+      Start(Texts{"train", absl::StrCat("/dev/fd/", pipe.get()), "--run-dir", Path("run")} +
+            Set({"train.steps=10"}));
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  EXPECT_EQ(train.exit_code(), 0) << train.err();
+  EXPECT_EQ(NewestCheckpoint("run"), 10u);
+  ASSERT_NO_FATAL_FAILURE(Train("by_name", {"train.steps=10"}));
+  ExpectSameState(Path("by_name"), Path("run"));
+}
+
+}  // namespace
+}  // namespace tug
