@@ -18,6 +18,7 @@
 #include "cli/number_options.h"
 #include "cli/standard_streams.h"
 #include "cli/version.h"
+#include "google/protobuf/stubs/logging.h"
 
 namespace {
 
@@ -79,8 +80,10 @@ int Usage(const CLI::App& app, const CLI::ParseError& error, const std::string& 
 }
 
 int Run(int argc, char** argv) {
-  // gRPC's own lines would stand between ours; whoever wants them sets the variable.
+  // The own lines of gRPC and protobuf would stand between ours; whoever wants gRPC's sets the
+  // variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  google::protobuf::SetLogHandler(nullptr);
   // Debian's Abseil looks for cycles in the order of locks, under a lock of its own, whenever one
   // is taken. Tests keep that.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -323,10 +323,12 @@ bool RankGroup::Agrees(const CollectiveRun& run, uint32_t rank, const WireHeader
   }
   if (header.view != own.view) {  // words would be waited for that nobody says
     Fail(absl::StatusCode::kInvalidArgument, rank,
-         absl::StrCat("reaches rank ", options_.rank, " over the ",
-                      header.view != 0 ? "network" : "host's memory",
-                      ", which reaches it over the ", own.view != 0 ? "network" : "host's memory",
-                      ": one of them could not open its end; see its messages"));
+         absl::StrCat(
+             "reaches rank ", options_.rank, " over the ",
+             header.view != 0 ? "network" : "host's memory", ", which reaches it over the ",
+             own.view != 0 ? "network" : "host's memory",
+             ": one of them could not open its end, for which it may lack files or memory; raise "
+             "`ulimit -v`, or set comm.shared_memory to false"));
   }
   return status_.ok();
 }

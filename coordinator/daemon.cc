@@ -342,7 +342,7 @@ absl::Status TakeUp(const CoordinatorDaemonOptions& options) {
 }  // namespace
 
 absl::Status RunCoordinator(const CoordinatorDaemonOptions& options) {
-  RaiseFileLimit();
+  RETURN_IF_ERROR(RaiseFileLimit());
   SetLogProcess("coordinator", 0);
   if (!options.take_up.empty()) return TakeUp(options);
   // What can be refused without leaving anything behind is refused first.

@@ -165,7 +165,7 @@ absl::StatusOr<std::string> HostOf(const std::string& lane_endpoint) {
 
 absl::Status RunServer(const ServerOptions& options) {
   KeepLargeBlocksMapped();
-  RaiseFileLimit();
+  RETURN_IF_ERROR(RaiseFileLimit());
   // A job is of the mode of its members' keys. Before it has joined: it would be missed.
   RETURN_IF_ERROR(CheckMayListen(options.keys.mode, options.listen_host));
   ASSIGN_OR_RETURN(std::unique_ptr<ControlClient> client,

@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenMetricsOf(const RegisterReply& r
 
 absl::Status RunWorker(const WorkerOptions& options) {
   KeepLargeBlocksMapped();
-  RaiseFileLimit();
+  RETURN_IF_ERROR(RaiseFileLimit());
   RegisterRequest request = ThisProcess(WORKER);
   ASSIGN_OR_RETURN(const uint64_t fingerprint, FingerprintOf(options));
   request.set_job_fingerprint(fingerprint);
