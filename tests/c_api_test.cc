@@ -162,6 +162,11 @@ TEST_F(CApiTest, ATooSmallModelForTheLanesIsRefused) {
   Process& program = StartExample();
   ASSERT_TRUE(program.WaitForEnd(After(kPatience)));
   ExpectOneLine(program, "makes 3 lanes");
+  // A server that has not joined by then would look for the coordinator.
+  const auto joined = [&] {
+    return absl::StrContains(Run({"status", Path("run")}).out(), "server ");
+  };
+  ASSERT_TRUE(coordinator().WaitUntil(joined, After(kPatience)));
   coordinator().Signal(SIGINT);
   ASSERT_TRUE(coordinator().WaitForEnd(After(kPatience)));
 }
