@@ -23,7 +23,12 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 void EndBy(int signal_number) {
   signal(signal_number, SIG_DFL);
+  sigset_t own;
+  sigemptyset(&own);
+  sigaddset(&own, signal_number);
+  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
   raise(signal_number);
+  _exit(128 + signal_number);  // the first process of a container does not die by signals
 }
 
 void OnPatienceOver(int) { EndBy(SIGTERM); }

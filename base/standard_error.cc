@@ -52,11 +52,11 @@ void WriteStandardError(absl::string_view text) { OfProcess().Write(text); }
 
 void SayOnStandardError(absl::string_view text) { WriteStandardError(absl::StrCat(text, "\n")); }
 
-void FlushStandardError(absl::Duration patience) { OfProcess().FlushUntil(absl::Now() + patience); }
+void FlushStandardError() { OfProcess().FlushUntil(absl::Now() + kLastWordsTime); }
 
 void Die(absl::string_view text) {
   SayOnStandardError(text);
-  FlushStandardError(kLastWordsTime);
+  FlushStandardError();
   std::abort();
 }
 

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 
 namespace tug {
 
@@ -25,8 +24,8 @@ void WriteStandardError(absl::string_view text);
 // "text\n".
 void SayOnStandardError(absl::string_view text);
 
-// Before the process ends: returns when all is written, the reader is gone, or `patience` is over.
-void FlushStandardError(absl::Duration patience);
+// Before the process ends: returns when all is written, the reader is gone, or a second is over.
+void FlushStandardError();
 
 // Writes a line and aborts: for broken invariants (base/check.h).
 [[noreturn]] void Die(absl::string_view text);

@@ -15,9 +15,6 @@
 namespace tug {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-
 // Descriptor 2 is a pipe that nobody reads until Read is called.
 class StandardErrorTest : public ::testing::Test {
  protected:
@@ -34,7 +31,7 @@ class StandardErrorTest : public ::testing::Test {
   std::string Read() {
     std::string all;
     for (;;) {
-      FlushStandardError(absl::ZeroDuration());
+      WriteStandardError("");  // and what waits
       pollfd readable{read_end_.get(), POLLIN, 0};
       if (poll(&readable, 1, 0) <= 0) return all;
       char bytes[1 << 14];
@@ -64,7 +61,10 @@ TEST_F(StandardErrorTest, CountsLinesThatNobodyReadAndDropsProgress) {
     SayOnStandardError(line);
     WriteStandardError("\rprogress");
   }
-  EXPECT_THAT(Read(), Not(HasSubstr("\n\rprogress\n")));
+  const std::string said = Read();
+  size_t shown = 0;
+  for (size_t at = 0; (at = said.find("\rprogress", at)) != std::string::npos; ++at) ++shown;
+  EXPECT_LT(shown, more / 4) << "while lines wait";
   SayOnStandardError("the last one");
   EXPECT_THAT(Read(), testing::MatchesRegex("[0-9]+ lines are left out\nthe last one\n"));
 }

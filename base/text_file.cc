@@ -7,8 +7,8 @@
 namespace tug {
 namespace {
 
-// Encodings as iconv names them, by their marks: those of UTF-32 before those of UTF-16, with one
-// of which one of them begins.
+// Encodings as iconv names them, by their marks. UTF-32 comes first: the mark of its little-endian
+// form begins with that of UTF-16.
 struct MarkedEncoding {
   std::string_view mark;
   const char* name;

@@ -14,6 +14,7 @@
 #include "cli/bench_sizes.h"
 #include "cli/bench_stats.h"
 #include "cli/bench_table.h"
+#include "cli/standard_streams.h"
 #include "nlohmann/json.hpp"
 
 namespace tug {
@@ -96,7 +97,7 @@ absl::Status RunArithmetic(const ServerArguments& a, nlohmann::json& json) {
         setting.bf16_copy ? ", with bf16 copy" : "   ", text(figures.update_ns).c_str(),
         text(updates).c_str(), text(figures.stream_ns).c_str(),
         text(Rates(figures.stream_ns)).c_str());
-    std::fflush(stdout);
+    FlushResults().IgnoreError();  // an error shows at the end
     json["arithmetic"].push_back({{"payloads", whose},
                                   {"parameters", setting.parameters},
                                   {"virtual_workers", setting.virtual_workers},
@@ -135,7 +136,7 @@ absl::Status RunMemory(const ServerArguments& a, nlohmann::json& json) {
                   static_cast<double>(figures.peak_bytes) / (1 << 20),
                   static_cast<double>(figures.line_bytes) / (1 << 20), ratio,
                   ratio > 1 ? "  ABOVE" : "");
-      std::fflush(stdout);
+      FlushResults().IgnoreError();  // an error shows at the end
       json["memory"].push_back({{"workers", workers},
                                 {"order", OrderName(order)},
                                 {"clocks", figures.clocks},

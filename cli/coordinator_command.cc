@@ -104,7 +104,7 @@ absl::Status ReadJob(const CoordinatorCommand& command, CoordinatorDaemonOptions
         "--take-up RUN");
   }
   const std::string& file = command.job.job_file;
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file, kMaxJobConfigBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadJobFile(file));
   std::vector<std::string> overrides = command.job.Overrides();
   ASSIGN_OR_RETURN(const SecurityConfig::Mode written, WrittenMode(text, file, overrides));
   // Who has keys need not say again of which mode they are.

@@ -43,9 +43,8 @@ inline constexpr char kHowJobsEnd[] =
     "order: it finishes the step and writes a checkpoint; another one, a second or more later, "
     "ends it at once.\n"
     "The summary begins with \"done:\" when all steps were made, and with \"stopped:\" or "
-    "\"stopped early:\" when the job was ended in order before; the exit code is 0 for these, and "
-    "1 "
-    "with \"tug: error:\" for a job that failed.\n";
+    "\"stopped early:\" when the job was ended in order before; the exit code is 0 for these. It "
+    "is 1 with \"tug: error:\" for a job that failed.\n";
 
 // The text of a job file. A command reads it once, since it may be a pipe (`tug train <(...)`).
 // Errors: as ReadTextFile.

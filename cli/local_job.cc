@@ -51,7 +51,7 @@ bool IsExposed(const LocalJob& job) {
 // other ends.
 std::string KillHint(const Ended& ended) {
   if (!ended.killed_by_signal() || WTERMSIG(ended.wait_status) != SIGKILL) return "";
-  return " (if nobody killed it, memory may have run out: see dmesg)";
+  return " (if nobody killed it, memory may have run out: see dmesg there)";
 }
 
 class Supervisor {
@@ -95,8 +95,8 @@ class Supervisor {
   absl::Status StartCoordinator(std::vector<std::string> arguments);
   std::vector<std::string> CoordinatorArguments() const;
   absl::Status ReadAddress(int fd);
-  // Of a coordinator that was killed. OK: another one has taken the job up, or has ended, too.
   void TidyRunFolder() const;
+  // Of a coordinator that was killed. OK: another one has taken the job up, or has ended, too.
   absl::Status TakeUp(const Ended& coordinator);
   absl::Status StartNodes();
   absl::Status StartNode(const std::string& name);

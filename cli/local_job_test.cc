@@ -241,7 +241,7 @@ TEST_F(LocalJobTest, StartsAnotherInPlaceOfANodeThatIsKilled) {
       testing::internal::GetCapturedStderr(),
       AllOf(HasSubstr("worker-0 (pid "),
             HasSubstr(") was killed by signal 9 (Killed): another is started in its place (if "
-                      "nobody killed it, memory may have run out: see dmesg)\n")));
+                      "nobody killed it, memory may have run out: see dmesg there)\n")));
   ExpectNobodyLeft();
 }
 
@@ -288,9 +288,10 @@ TEST_F(LocalJobTest, NamesANodeThatIsKilledAgainAndAgainAndEndsTheRest) {
   EXPECT_THAT(std::string(end.message()), HasSubstr("server-0 (pid "));
   EXPECT_THAT(
       std::string(end.message()),
-      HasSubstr("was killed by signal 9 (Killed) (it said last: hello), so the job was ended (if "
-                "nobody killed it, memory may have run out: see dmesg); no checkpoint was written "
-                "yet"));
+      HasSubstr(
+          "was killed by signal 9 (Killed) (it said last: hello), so the job was ended (if "
+          "nobody killed it, memory may have run out: see dmesg there); no checkpoint was written "
+          "yet"));
   EXPECT_EQ(ReadWholeFile((root_ / "deaths").string(), 1000).value(), "\n\n\n");
   ExpectNobodyLeft();
 }
@@ -345,7 +346,7 @@ TEST_F(LocalJobTest, AnotherCoordinatorTakesUpTheJobOfOneThatIsKilled) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("the coordinator (pid "),
                     HasSubstr(") was killed by signal 9 (Killed): another one takes the job up (if "
-                              "nobody killed it, memory may have run out: see dmesg)\n")));
+                              "nobody killed it, memory may have run out: see dmesg there)\n")));
   EXPECT_THAT(ReadWholeFile((root_ / "starts").string(), 1000).value(),
               HasSubstr("--take-up " + root_.string() + "\n"));
   ExpectNobodyLeft();

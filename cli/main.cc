@@ -9,7 +9,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "base/log.h"
 #include "base/standard_error.h"
 #include "cli/commands.h"
@@ -24,7 +23,6 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
-constexpr absl::Duration kLastWordsTime = absl::Seconds(1);
 
 std::string OneLine(std::string text) {
   for (char& c : text) {
@@ -144,6 +142,6 @@ int main(int argc, char** argv) {
     const absl::Status written = tug::FlushResults();
     if (!written.ok()) code = Fail(std::string(written.message()), kFailed);
   }
-  tug::FlushStandardError(kLastWordsTime);
+  tug::FlushStandardError();
   return code;
 }

@@ -61,8 +61,8 @@ absl::Status AddToHash(const std::string& path, XXH3_state_t& state) {
 }  // namespace
 
 std::vector<BundledFile> OwnBundle() {
-  std::error_code ignored;
-  std::vector<BundledFile> files = {{"bin/tug", fs::read_symlink("/proc/self/exe", ignored)}};
+  std::vector<BundledFile> files = {
+      {"bin/tug", absl::StrCat("/proc/", getpid(), "/exe")}};  // also where the file is gone
   dl_iterate_phdr(AddLibrary, &files);
   std::sort(files.begin() + 1, files.end(),
             [](const BundledFile& a, const BundledFile& b) { return a.name < b.name; });

@@ -33,7 +33,7 @@ Json JsonOf(const RemoteProgram& program) {
           {"silence_ms", absl::ToInt64Milliseconds(program.silence)},
           {"detached", program.detached},
           {"ends_in_order", program.ends_in_order},
-          {"ignores_stop", program.ignores_stop}};
+          {"ignores_sigterm", program.ignores_stop}};
 }
 
 // Throws what Json does.
@@ -50,7 +50,7 @@ RemoteProgram ProgramOf(const Json& json) {
   program.silence = absl::Milliseconds(json.at("silence_ms").get<int64_t>());
   json.at("detached").get_to(program.detached);
   json.at("ends_in_order").get_to(program.ends_in_order);
-  json.at("ignores_stop").get_to(program.ignores_stop);
+  json.at("ignores_sigterm").get_to(program.ignores_stop);
   return program;
 }
 

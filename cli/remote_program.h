@@ -39,8 +39,8 @@ struct RemoteProgram {
   absl::Duration silence;               // of the launcher, that is taken for its death
   bool detached = false;                // it outlives the launcher
   bool ends_in_order = false;           // by SIGINT; the others end when it does
-  // Slurm sends SIGTERM to every process of a job at once, and who would end in order without the
-  // others does harm: the program ignores it, and who attends obeys it for one that ends in order.
+  // Slurm sends SIGTERM to every process of a job at once. The program ignores SIGTERM and SIGHUP,
+  // so that no node leaves before the job ends; `tug attend` obeys SIGTERM for the coordinator.
   bool ignores_stop = false;
 };
 

@@ -1,16 +1,9 @@
 #include "cli/remote_program.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <termios.h>
-#include <unistd.h>
-
 #include <random>
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "cli/pipe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

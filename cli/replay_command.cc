@@ -1,5 +1,4 @@
 // tug replay: a recorded run of asynchronous training, computed again to the same bits.
-#include <unistd.h>
 
 #include <cstdio>
 #include <functional>

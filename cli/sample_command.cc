@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/line_answer.h"
 #include "cli/loaded_model.h"
+#include "cli/standard_streams.h"
 #include "cli/token_picker.h"
 #include "cli/token_text.h"
 #include "data/tokenizer.h"
@@ -38,9 +39,9 @@ absl::StatusOr<std::vector<int32_t>> Beginning(const Tokenizer& tokenizer,
   return line.ok() ? *line : std::vector<int32_t>{0};
 }
 
-void Show(std::string_view text) {
+absl::Status Show(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  return FlushResults();
 }
 
 class Stopwatch {
@@ -67,7 +68,7 @@ absl::Status WriteText(const SampleCommand& command, LoadedModel& model,
   ASSIGN_OR_RETURN(const std::vector<int32_t> beginning, Beginning(tokenizer, command.prompt));
   TokenText text(tokenizer);
   RETURN_IF_ERROR(text.Begin(beginning));
-  Show(command.prompt);
+  RETURN_IF_ERROR(Show(command.prompt));
 
   const Stopwatch reading;
   std::span<const float> logits = generator->Append(beginning);
@@ -77,10 +78,10 @@ absl::Status WriteText(const SampleCommand& command, LoadedModel& model,
     // What the vocabulary has beyond the tokenizer's symbols stands for nothing.
     const int32_t next = PickToken(logits.first(tokenizer.symbols()), command.pick, i);
     ASSIGN_OR_RETURN(const std::string piece, text.Add(next));
-    Show(piece);
+    RETURN_IF_ERROR(Show(piece));
     logits = generator->Append(std::span(&next, 1));
   }
-  Show(text.Finish() + "\n");
+  RETURN_IF_ERROR(Show(text.Finish() + "\n"));
   if (command.stats) {
     ShowRate("read", beginning.size(), reading_seconds);
     ShowRate("wrote", command.tokens, writing.seconds());
@@ -97,8 +98,7 @@ absl::Status Sample(const SampleCommand& command) {
     return WriteText(command, *model, *tokenizer);
   }
   ASSIGN_OR_RETURN(const std::string answer, AnswerTo(*model, *tokenizer, command.prompt));
-  Show(answer + "\n");
-  return absl::OkStatus();
+  return Show(answer + "\n");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/policy_names.h"
 #include "cli/simulate_faults.h"
+#include "cli/standard_streams.h"
 #include "coordinator/replay_setup.h"
 #include "experiment/link_plan.h"
 #include "model/replay_profile.h"
@@ -133,7 +134,7 @@ absl::Status PrintPredictions(const SchedulingArguments& a, const SizedJob& size
   std::printf("%7u  %7u  %-13s  %10.1f  %10.1f\n", sized.job.cluster().workers(),
               sized.job.cluster().servers(), "bound", bound * 1e3,
               sized.bound.exposed_seconds * 1e3);
-  std::fflush(stdout);
+  RETURN_IF_ERROR(FlushResults());
   std::optional<double> first;
   for (const std::string& policy : a.policies) {
     JobConfig job = sized.job;
@@ -144,7 +145,7 @@ absl::Status PrintPredictions(const SchedulingArguments& a, const SizedJob& size
     std::printf("%7s  %7s  %-13s  %10.1f  %10.1f  %7.2f  %8.2f\n", "", "", policy.c_str(),
                 step.step_seconds * 1e3, step.exposed_seconds * 1e3, step.step_seconds / bound,
                 *first / step.step_seconds);
-    std::fflush(stdout);
+    RETURN_IF_ERROR(FlushResults());
   }
   return absl::OkStatus();
 }

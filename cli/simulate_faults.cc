@@ -1,7 +1,5 @@
 #include "cli/simulate_faults.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -19,6 +17,7 @@
 #include "base/cpu_affinity.h"
 #include "base/standard_error.h"
 #include "base/status_macros.h"
+#include "cli/standard_streams.h"
 #include "simulate/fault_run.h"
 #include "simulate/scenario.h"
 
@@ -96,7 +95,7 @@ class Summary {
       std::printf("seed %lu: %s\n", outcome.seed, violation.c_str());
     }
     std::printf("  replay: %s\n", ReplayCommand(a_, outcome.seed).c_str());
-    std::fflush(stdout);
+    FlushResults().IgnoreError();  // an error shows at the end
   }
   void ShowProgress() {
     const absl::Time now = absl::Now();
@@ -125,7 +124,7 @@ absl::Status TraceOne(const FaultArguments& a, PlantedBug plant) {
   const FaultOutcome outcome =
       FaultRunner().Run(a.seed, plant, [](absl::Duration at, const std::string& text) {
         std::printf("%9.3f s  %s\n", absl::ToDoubleSeconds(at), text.c_str());
-        std::fflush(stdout);  // a check may fail next
+        FlushResults().IgnoreError();  // an error shows at the end
       });
   if (outcome.violations.empty()) {
     std::printf("\nno violation\n");

@@ -24,8 +24,8 @@ namespace tug {
 void PrepareStandardStreams();
 
 // Writes what stdio holds back of the results. Errors: INTERNAL. Ends the process by SIGPIPE, as a
-// shell expects, if the reader of stdout is gone
-// (`tug status | head -1`).
+// shell expects, if the reader of stdout is gone (`tug status | head -1`). Commands that write for
+// long call it now and then.
 absl::Status FlushResults();
 
 }  // namespace tug

@@ -16,6 +16,7 @@
 #include "cli/coordinator_query.h"
 #include "cli/interrupts.h"
 #include "cli/run_end.h"
+#include "cli/standard_streams.h"
 #include "cli/terminal.h"
 #include "cli/watch_view.h"
 #include "coordinator/metrics_log.h"
@@ -86,7 +87,7 @@ class Watch {
       std::printf("%s\n", line.text.c_str());
     }
     std::printf("\n");
-    std::fflush(stdout);
+    FlushResults().IgnoreError();  // an error shows at the end
   }
 
   // The coordinator does not answer: whether it has gone since the job is over.

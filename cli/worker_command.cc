@@ -61,7 +61,7 @@ struct WorkerCommand {
 // Cores that another launcher has given this very process are not divided again.
 bool HasAllCores() { return static_cast<int>(ReadCpuBudget().cores.size()) >= get_nprocs(); }
 
-// Which worker of its host it is, tug's own launchers tell by flags, others by the environment.
+// Launchers of tug say by flags which worker of its host this is, others by the environment.
 absl::Status ReadPlace(WorkerCommand& command) {
   const Environment environment = ReadEnvironment();
   WorkerOptions& options = command.options;

@@ -103,7 +103,8 @@ absl::Status CheckResumedText(const Manifest& manifest, const std::string& folde
     if (MustMatch(trained, config, folder, path).ok()) continue;
     return Differs(folder,
                    "the text is not the one it was trained on: data.path must name the same, "
-                   "unchanged text");
+                   "unchanged text (or this release of tug divides it into other tokens: resume "
+                   "with the one that began the run)");
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,6 @@
 #ifndef TUG_COORDINATOR_RUN_REPORTER_H_
 #define TUG_COORDINATOR_RUN_REPORTER_H_
 
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>

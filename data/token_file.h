@@ -67,9 +67,9 @@ struct TokenFileInfo {
 // Makes `out_path` from the text config.path(), or keeps it if it was made from the same files
 // (path, names, sizes, times of modification) with the same tokenizer and its checksum holds. A
 // resolved configuration brings alphabet, tokenizer and labels with it; else they are those of the
-// text, or of the tokenizer's files. `wanted`: the fingerprint that the tokens should have, 0: any.
-// Others, as of a text that has changed since, are made for their fingerprint only, and `out_path`
-// stays as it was. Memory is bounded whatever the size of the text, which is read once, or twice by
+// text, or of the tokenizer's files. `wanted`: the fingerprint that the tokens must have; 0: any.
+// If they have another one, as of a text that has changed, it is returned, and `out_path` stays as
+// it was. Memory is bounded whatever the size of the text, which is read once, or twice by
 // a tokenizer that learns from it. Written under another name and renamed, so a kill leaves no half
 // file; processes that race for it take turns by a lock on `out_path`.lock.
 // Thread-safe. Errors, naming file and remedy: text missing, unreadable, empty or not UTF-8; a line

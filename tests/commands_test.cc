@@ -112,7 +112,10 @@ TEST_F(CommandsTest, StatusShowsARunningJobAndItsNodes) {
 }
 
 TEST_F(CommandsTest, AResultThatCannotBeWrittenIsAnError) {
-  for (const Texts& command : {Texts{"plan", "--preset", "gpt3"}, Texts{"plan", "--help"}}) {
+  ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=2"}));
+  // The last one would write for hours.
+  for (const Texts& command : {Texts{"plan", "--preset", "gpt3"}, Texts{"plan", "--help"},
+                               Texts{"sample", "--from", Path("run"), "--tokens", "1000000000"}}) {
     const FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
     Process& refused = StartOn(full.get(), command);
     ASSERT_TRUE(refused.WaitForEnd(After(kPatience)));

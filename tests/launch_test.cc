@@ -313,11 +313,11 @@ TEST_F(LaunchTest, BeatsThoughItsWallClockIsSetBack) {
   ASSERT_NO_FATAL_FAILURE(StartHosts());
   if (!GiveOwnWallClock()) GTEST_SKIP() << "a sanitizer wants to be loaded first";
   Process& launch =
-      StartLaunch(Endless() + Texts{"fault.failure_timeout_ms=900", "fault.heartbeat_ms=50"});
+      StartLaunch(Endless() + Texts{"fault.failure_timeout_ms=2000", "fault.heartbeat_ms=50"});
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
   SetWallClockBack();
   // Longer than a silence that daemons take for the launcher's end.
-  EXPECT_FALSE(launch.WaitForEnd(After(absl::Seconds(4))));
+  EXPECT_FALSE(launch.WaitForEnd(After(absl::Seconds(5))));
   launch.Signal(SIGINT);
   ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
   EXPECT_EQ(launch.exit_code(), 0) << launch.err();

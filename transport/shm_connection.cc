@@ -199,10 +199,8 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
   Waiting message;
   std::memcpy(message.header.data(), header.data(), header.size());
   const absl::StatusOr<ShmPlace> place = PlaceOf(payload);
-  if (!place.ok()) {
-    SayThatMemoryIsShort(place.status());
-    return place.status();
-  }
+  if (absl::IsResourceExhausted(place.status())) SayThatMemoryIsShort(place.status());
+  if (!place.ok()) return place.status();
   message.place = *place;
   message.payload = std::move(payload);
   if (!waiting_.empty() || !TryPush(message)) {
@@ -216,11 +214,8 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
 // The sender tries again, since buffers come back from peers. If none does, it tries for ever.
 void ShmConnection::SayThatMemoryIsShort(const absl::Status& status) {
   if (std::exchange(said_that_memory_is_short_, true)) return;
-  LogWarning(
-      absl::StrCat("a message to ", peer_.has_value() ? PeerName(*peer_) : "a peer",
-                   " waits for memory: ", status.message(),
-                   "; if the job stands still, give it more address space (ulimit -v) or set "
-                   "comm.shared_memory to false"));
+  LogWarning(absl::StrCat("a message to ", peer_.has_value() ? PeerName(*peer_) : "a peer",
+                          " waits for memory: ", status.message()));
 }
 
 bool ShmConnection::TryPush(Waiting& message) {
