@@ -34,15 +34,16 @@ void PrepareStandardStreams() {
 }
 
 absl::Status FlushResults() {
-  errno = EIO;  // of an earlier write the reason is lost
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
-  const int reason = errno;
+  const int reason = std::fflush(stdout) == 0 ? 0 : errno;
+  if (reason == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
   if (ReaderIsGone(STDOUT_FILENO)) {
     signal(SIGPIPE, SIG_DFL);
     raise(SIGPIPE);
   }
+  // Of an earlier write the reason is lost.
   return absl::InternalError(
-      absl::StrCat("cannot write the result to stdout: ", std::strerror(reason)));
+      absl::StrCat("cannot write the result to stdout: ",
+                   reason == 0 ? "is the disk full?" : std::strerror(reason)));
 }
 
 }  // namespace tug

@@ -112,7 +112,7 @@ TEST_F(CommandsTest, StatusShowsARunningJobAndItsNodes) {
 }
 
 TEST_F(CommandsTest, AResultThatCannotBeWrittenIsAnError) {
-  ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=2"}));
+  ASSERT_NO_FATAL_FAILURE(Train("run", {"train.steps=10"}));
   // The last one would write for hours.
   for (const Texts& command : {Texts{"plan", "--preset", "gpt3"}, Texts{"plan", "--help"},
                                Texts{"sample", "--from", Path("run"), "--tokens", "1000000000"}}) {
