@@ -1,12 +1,13 @@
 #include "base/count_allocations.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
 namespace {
 
-uint64_t allocations = 0;
+std::atomic<uint64_t> allocations = 0;
 
 void* Allocate(size_t size_bytes, size_t alignment) {
   ++allocations;
@@ -21,6 +22,11 @@ void* Allocate(size_t size_bytes, size_t alignment) {
 // Not inlined: the compiler would then see new and free that do not match.
 [[gnu::noinline]] void* operator new(size_t size_bytes) {
   return Allocate(size_bytes, alignof(std::max_align_t));
+}
+// std::stable_sort takes this one.
+[[gnu::noinline]] void* operator new(size_t size_bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size_bytes);
 }
 [[gnu::noinline]] void* operator new(size_t size_bytes, std::align_val_t alignment) {
   return Allocate(size_bytes, static_cast<size_t>(alignment));
