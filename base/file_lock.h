@@ -18,7 +18,7 @@ absl::StatusOr<FileDescriptor> AwaitFileLock(const std::string& path);
 // Does not block. An invalid descriptor: another process holds the lock.
 absl::StatusOr<FileDescriptor> TryFileLock(const std::string& path);
 
-// Of a folder that is there; otherwise as TryFileLock.
+// Locks an existing folder. Does not block. An invalid descriptor: another process holds the lock.
 absl::StatusOr<FileDescriptor> TryFolderLock(const std::string& path);
 
 // Why flock has failed: as FileError; FAILED_PRECONDITION where the file system has no locks, as

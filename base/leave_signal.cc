@@ -46,11 +46,14 @@ void Note(int signal_number) {
   EndBy(signal_number);
 }
 
-void Handle(int signal_number, void (*handler)(int)) {
+void (*HandlerOf(int signal_number))(int) {
   struct sigaction action {};
   TUG_CHECK_EQ(sigaction(signal_number, nullptr, &action), 0);
-  if (action.sa_handler == SIG_IGN) return;
-  action = {};
+  return action.sa_handler;
+}
+
+void Handle(int signal_number, void (*handler)(int)) {
+  struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;  // calls under way are not interrupted
   TUG_CHECK_EQ(sigaction(signal_number, &action, nullptr), 0);
@@ -63,16 +66,15 @@ void LeaveSignal::Arm(Rule rule) {
   leaves_ = rule == Rule::kLeave;
   awaits_end = rule == Rule::kAwaitEnd;
   Handle(SIGALRM, OnPatienceOver);
-  for (const int signal_number : kSignals) Handle(signal_number, Note);
+  for (const int signal_number : kSignals) {
+    if (HandlerOf(signal_number) != SIG_IGN) Handle(signal_number, Note);
+  }
 }
 
 LeaveSignal::~LeaveSignal() {
   alarm(0);
   for (const int signal_number : kSignals) {
-    struct sigaction action {};
-    if (sigaction(signal_number, nullptr, &action) == 0 && action.sa_handler == Note) {
-      signal(signal_number, SIG_DFL);
-    }
+    if (HandlerOf(signal_number) == Note) signal(signal_number, SIG_DFL);
   }
 }
 

@@ -10,11 +10,12 @@ namespace tug {
 class LeaveSignal {
  public:
   enum class Rule {
-    // The job goes on without this process: asked() is passed on, and the process leaves.
+    // For a job that continues without this process: the daemon reports asked() to the coordinator
+    // and leaves.
     kLeave,
-    // The job cannot do without this process. Whoever stops a whole job signals the coordinator,
-    // too (systemctl stop, a control group), so this process goes on until the job ends, for
-    // kPatience at most; then the signal ends the process. asked() stays false.
+    // For a job that cannot continue without this process. `systemctl stop` and control groups
+    // signal every process of a job, the coordinator among them, so this process waits
+    // kPatienceSeconds for the job to end before SIGTERM ends it. asked() stays false.
     kAwaitEnd,
   };
   static constexpr unsigned kPatienceSeconds = 60;

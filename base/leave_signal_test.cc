@@ -19,6 +19,7 @@ TEST(LeaveSignalDeathTest, NotesTheFirstOneAndDiesOfOneThatComesASecondLater) {
 }
 
 TEST(LeaveSignalDeathTest, AProcessThatIsNeededGoesOnForAWhile) {
+  signal(SIGALRM, SIG_IGN);  // as a parent may have left it
   LeaveSignal leave;
   leave.Arm(LeaveSignal::Rule::kAwaitEnd);
   raise(SIGTERM);
@@ -30,7 +31,7 @@ TEST(LeaveSignalDeathTest, AProcessThatIsNeededGoesOnForAWhile) {
   EXPECT_EXIT(while (true) raise(SIGHUP), testing::KilledBySignal(SIGHUP), "");
 }
 
-TEST(LeaveSignalDeathTest, WhatTheParentHasIgnoredStaysIgnored) {
+TEST(LeaveSignalDeathTest, KeepsIgnoringASignalThatTheParentIgnored) {
   signal(SIGHUP, SIG_IGN);
   {
     LeaveSignal leave;

@@ -22,8 +22,8 @@ namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Milliseconds(10);
 
-// While one lives, a write of this thread to a pipe that nobody reads is an error and no SIGPIPE,
-// also in a program that has not ignored that signal.
+// Blocks SIGPIPE for this thread during its lifetime, so that writing to a pipe without a reader
+// fails with EPIPE. A program that links libtug may not ignore the signal.
 class NoBrokenPipeSignal {
  public:
   NoBrokenPipeSignal() {

@@ -9,17 +9,17 @@
 
 namespace tug {
 
-// Bytes on their way into a pipe, a terminal or a socket whose reader may be slow, stopped or gone.
-// The writer never waits for the reader, and other processes that write there are not disturbed.
-// Not thread-safe.
+// Writes to a pipe, a terminal or a socket without ever blocking on its reader, which may be slow,
+// stopped or gone. Leaves the mode of the open file as it is, since other processes write to it
+// too. Not thread-safe.
 class PipeWriter {
  public:
-  // `fd` is not owned. Whatever it is at the time of a Flush is written to.
+  // `fd` is not owned. It may be redirected: each Flush writes to the file that it then refers to.
   explicit PipeWriter(int fd) : fd_(fd) {}
 
   // For text that must not be lost.
   void Append(absl::string_view bytes);
-  // For text that may be lost. False, and nothing is taken, while more than kMostBytes wait.
+  // For text that may be lost. Returns false and drops `bytes` while more than kMostBytes wait.
   bool AppendIfRoom(absl::string_view bytes);
   // Appends a line behind its prefix if there is room, and otherwise counts it. The next line that
   // finds room follows one that says how many were left out.

@@ -21,10 +21,10 @@ absl::StatusOr<bool> ParseOnOrOff(const std::string& option, const std::string& 
 // Whether one message can carry it: a power of two from 4 KiB to 256 MiB.
 absl::Status CheckPartitionBytes(uint64_t bytes);
 
-// The most a server may hold resident, bytes, however many workers
-// push in whatever order. Per parameter: weights, m and v (12), the sum (4), the previous copy that
-// pulls may still want (4) and, where pulls are bf16, their copy (2); then the granted credit of
-// all workers together and 64 MiB for the process itself.
+// The most that a server may hold resident, in bytes, however many workers push in whatever order.
+// Per parameter: weights, m and v (12), the sum (4), the previous copy that pulls may still want
+// (4) and, where pulls are bf16, their copy (2); then the granted credit of all workers together
+// and 64 MiB for the process itself.
 uint64_t ServerMemoryLine(uint64_t parameters, bool bf16_pulls, uint64_t granted_credit_bytes);
 
 }  // namespace tug

@@ -46,6 +46,11 @@ inline constexpr char kHowJobsEnd[] =
     "\"stopped early:\" when the job was ended in order before; the exit code is 0 for these. It "
     "is 1 with \"tug: error:\" for a job that failed.\n";
 
+// How a server or worker of a job that needs all its nodes ends, for --help.
+inline constexpr char kHowNeededNodesEnd[] =
+    "Where the job cannot go on without it (BACKUP, ALL_REDUCE, programs of their own) it goes on "
+    "until the job ends, for a minute at most.\n";
+
 // The text of a job file. A command reads it once, since it may be a pipe (`tug train <(...)`).
 // Errors: as ReadTextFile.
 absl::StatusOr<std::string> ReadJobFile(const std::string& job_file);

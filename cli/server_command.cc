@@ -1,3 +1,4 @@
+#include "cli/job_arguments.h"
 #include "server/daemon.h"
 
 #include <memory>
@@ -80,8 +81,10 @@ void AddServerCommand(CLI::App& app, Command& chosen) {
                     "Stand by: take the place of a server that is lost or leaves. Without it, a "
                     "server that joins a running job gets its part of the segments");
   command->footer(
-      "SIGTERM hands over what the server holds, then ends it; another one, a second or more "
-      "later, ends it at once.\n"
+      std::string(
+          "SIGTERM hands over what the server holds, then ends it; another one, a second or more "
+          "later, ends it at once.\n") +
+      kHowNeededNodesEnd +
       "Examples:\n"
       "  tug server --coordinator 10.0.0.1:7070 --keys job.keys\n"
       "  tug server --coordinator 10.0.0.1:7070 --keys job.keys --listen 10.0.0.2\n"

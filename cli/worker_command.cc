@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/gpu_share.h"
+#include "cli/job_arguments.h"
 #include "cli/keys_argument.h"
 #include "cli/rank_environment.h"
 #include "cli/route.h"
@@ -153,8 +154,10 @@ void AddWorkerCommand(CLI::App& app, Command& chosen) {
       ->type_name("I/N")
       ->check(CheckShare);
   command->footer(
-      "SIGTERM lets others take over the worker's part, then ends it; another one, a second or "
-      "more later, ends it at once.\n"
+      std::string(
+          "SIGTERM lets others take over the worker's part, then ends it; another one, a second or "
+          "more later, ends it at once.\n") +
+      kHowNeededNodesEnd +
       "In a job that has all its workers it waits for a place, fault.failure_timeout_ms and 10 s "
       "more: whom it is to replace may not be missed yet.\n"
       "Of other launchers (torchrun, wrappers of mpirun and srun, indexed jobs of Kubernetes) it "

@@ -18,7 +18,6 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kFileLimitBytes = uint64_t{256} << 20;
 
-constexpr char kTokenizerJsonFile[] = "tokenizer.json";
 constexpr char kSpecialTokensFile[] = "special_tokens_map.json";
 
 // Classes of transformers: those that read vocab.json and merges.txt as GPT-2's tokenizer does, and
@@ -283,9 +282,9 @@ absl::Status AddVocabFile(const std::string& path, BytePairBuilder& builder) {
 std::vector<FolderFile> FilesOf(const std::string& folder) {
   std::vector<FolderFile> files = {{kGpt2VocabFile, AddVocabFile},
                                    {kGpt2MergesFile, AddMergesText}};
-  const bool in_one_file = Exists(absl::StrCat(folder, "/", kTokenizerJsonFile));
+  const bool in_one_file = Exists(absl::StrCat(folder, "/", kTokenizerFile));
   if (in_one_file) {
-    files = {{kTokenizerJsonFile, AddTokenizerJson}};
+    files = {{kTokenizerFile, AddTokenizerJson}};
   } else if (Exists(absl::StrCat(folder, "/", kGpt2AddedTokensFile))) {
     files.push_back({kGpt2AddedTokensFile, AddAddedTokens});
   }

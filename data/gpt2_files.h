@@ -27,6 +27,7 @@ namespace tug {
 
 inline constexpr char kGpt2VocabFile[] = "vocab.json";
 inline constexpr char kGpt2MergesFile[] = "merges.txt";
+inline constexpr char kTokenizerFile[] = "tokenizer.json";
 inline constexpr char kGpt2AddedTokensFile[] = "added_tokens.json";
 inline constexpr char kGpt2SettingsFile[] = "tokenizer_config.json";
 // Stands between documents; read as one token where the vocabulary has it.

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "data/byte_pair_builder.h"
 #include "data/gpt2_files.h"
 #include "data/sentencepiece_model.h"
+#include "nlohmann/json.hpp"
 
 namespace tug {
 namespace {
@@ -71,7 +71,7 @@ struct ListingFile {
 
 constexpr ListingFile kListingFiles[] = {{kGpt2AddedTokensFile, ListAddedTokens},
                                          {kGpt2SettingsFile, ListSettings},
-                                         {"tokenizer.json", ListTokenizer}};
+                                         {kTokenizerFile, ListTokenizer}};
 
 std::string PathBeside(const std::string& model_path, const char* name) {
   return (std::filesystem::path(model_path).parent_path() / name).string();

@@ -69,11 +69,11 @@ struct TokenFileInfo {
 // resolved configuration brings alphabet, tokenizer and labels with it; else they are those of the
 // text, or of the tokenizer's files. `wanted`: the fingerprint that the tokens must have; 0: any.
 // If they have another one, as of a text that has changed, it is returned, and `out_path` stays as
-// it was. Memory is bounded whatever the size of the text, which is read once, or twice by
-// a tokenizer that learns from it. Written under another name and renamed, so a kill leaves no half
-// file; processes that race for it take turns by a lock on `out_path`.lock.
-// Thread-safe. Errors, naming file and remedy: text missing, unreadable, empty or not UTF-8; a line
-// that is not of `form` or has an unknown label; the tokenizer's files missing or wrong; disk full.
+// it was. Memory is bounded whatever the size of the text, which is read once, or twice by a
+// tokenizer that learns from it. Written under another name and renamed, so a kill leaves no half
+// file; processes that race for it take turns by a lock on `out_path`.lock. Thread-safe. Errors,
+// naming file and remedy: text missing, unreadable, empty or not UTF-8; a line that is not of
+// `form` or has an unknown label; the tokenizer's files missing or wrong; disk full.
 absl::StatusOr<TokenFileInfo> PrepareTokenFile(const DataConfig& config,
                                                const std::string& out_path,
                                                TextForm form = TextForm::kRunning,

@@ -222,19 +222,8 @@ TEST_F(LaunchTest, ReplacesADaemonThatIsKilled) {
   ASSERT_NO_FATAL_FAILURE(StartHosts());
   Process& launch = StartLaunch(Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", 5));
-  const std::vector<pid_t> workers = Pids("worker");
-  ASSERT_EQ(workers.size(), 2u);
-  kill(workers[0], SIGKILL);
-  const auto replaced = [&] {
-    return absl::StrContains(launch.err(), "another is started") && Pids("worker").size() == 2;
-  };
-  ASSERT_TRUE(launch.WaitUntil(replaced, After(kPatience))) << launch.out() << launch.err();
-  EXPECT_THAT(launch.err(), HasSubstr("was killed by signal 9 (Killed): another"));
-  const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
-  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
-  launch.Signal(SIGINT);
-  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
-  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+  ASSERT_NO_FATAL_FAILURE(ExpectAWorkerIsReplaced(launch, "run"));
+  ASSERT_NO_FATAL_FAILURE(EndInOrder(launch));
 }
 
 // By what cleans TMPDIR.
@@ -250,18 +239,8 @@ TEST_F(LaunchTest, ReplacesADaemonAfterItsOwnFilesWereDeleted) {
   }
   ASSERT_THAT(folder.string(), HasSubstr("tug-launch-"));
   fs::remove_all(folder);
-  const std::vector<pid_t> workers = Pids("worker");
-  ASSERT_EQ(workers.size(), 2u);
-  kill(workers[0], SIGKILL);
-  const auto replaced = [&] {
-    return absl::StrContains(launch.err(), "another is started") && Pids("worker").size() == 2;
-  };
-  ASSERT_TRUE(launch.WaitUntil(replaced, After(kPatience))) << launch.out() << launch.err();
-  const uint64_t steps = ReadLosses(Path("run")).value().training.rbegin()->first;
-  ASSERT_NO_FATAL_FAILURE(WaitForSteps(launch, "run", steps + 5));
-  launch.Signal(SIGINT);
-  ASSERT_TRUE(launch.WaitForEnd(After(kPatience))) << launch.out() << launch.err();
-  EXPECT_EQ(launch.exit_code(), 0) << launch.err();
+  ASSERT_NO_FATAL_FAILURE(ExpectAWorkerIsReplaced(launch, "run"));
+  ASSERT_NO_FATAL_FAILURE(EndInOrder(launch));
   EXPECT_FALSE(fs::exists(folder));
 }
 

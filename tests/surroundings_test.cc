@@ -20,22 +20,8 @@ namespace {
 
 class SurroundingsTest : public TugTest {
  protected:
-  // Kills a worker of an endless job, and waits until another one is started and the job goes on.
-  void ExpectReplaced(Process& train, const std::string& run) {
-    const std::vector<pid_t> workers = Pids("worker");
-    ASSERT_EQ(workers.size(), 2u);
-    kill(workers[0], SIGKILL);
-    const auto replaced = [&] {
-      return absl::StrContains(train.err(), "another is started in its place") &&
-             Pids("worker").size() == 2;
-    };
-    ASSERT_TRUE(train.WaitUntil(replaced, After(kPatience))) << train.err();
-    const uint64_t step = ReadLosses(Path(run))->training.rbegin()->first;
-    ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, run, step + 5));
-  }
-  void EndInOrder(Process& train, const std::string& run) {
-    train.Signal(SIGINT);
-    ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.err();
+  void ExpectEndsInOrder(Process& train, const std::string& run) {
+    ASSERT_NO_FATAL_FAILURE(EndInOrder(train));
     ExpectOrderlyEnd(train, run);
   }
 };
@@ -44,8 +30,8 @@ class SurroundingsTest : public TugTest {
 TEST_F(SurroundingsTest, AParentThatIgnoresSigchldHidesNoEndFromTheLauncher) {
   Process& train = StartIgnoring(SIGCHLD, TrainArguments("run", Endless()));
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
-  ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, "run"));
-  EndInOrder(train, "run");
+  ASSERT_NO_FATAL_FAILURE(ExpectAWorkerIsReplaced(train, "run"));
+  ExpectEndsInOrder(train, "run");
 }
 
 // As a batch system limits it (ulimit -f): enough for the run's files, too little for shared
@@ -61,8 +47,8 @@ TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheLogsWereDeleted) {
   Process& train = StartTraining("run", Endless());
   ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, "run", 5));
   std::filesystem::remove_all(Path("run/logs"));
-  ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, "run"));
-  EndInOrder(train, "run");
+  ASSERT_NO_FATAL_FAILURE(ExpectAWorkerIsReplaced(train, "run"));
+  ExpectEndsInOrder(train, "run");
 }
 
 // A build, or an upgrade.
@@ -75,8 +61,8 @@ TEST_F(SurroundingsTest, AWorkerIsReplacedAfterTheProgramWasDeletedOrReplaced) {
     ASSERT_NO_FATAL_FAILURE(WaitForSteps(train, run, 5));
     std::filesystem::remove(program);
     if (run == "replaced") std::filesystem::copy_file("/bin/false", program);
-    ASSERT_NO_FATAL_FAILURE(ExpectReplaced(train, run));
-    EndInOrder(train, run);
+    ASSERT_NO_FATAL_FAILURE(ExpectAWorkerIsReplaced(train, run));
+    ExpectEndsInOrder(train, run);
   }
 }
 

@@ -269,6 +269,26 @@ bool TugTest::EndsWhenAskedAgain(Process& process, int signal) {
   return true;
 }
 
+void TugTest::ExpectAWorkerIsReplaced(Process& process, const std::string& run) const {
+  const std::vector<pid_t> workers = Pids("worker");
+  ASSERT_EQ(workers.size(), 2u);
+  kill(workers[0], SIGKILL);
+  const auto replaced = [&] {
+    return process.err().find("was killed by signal 9 (Killed): another is started in its place") !=
+               std::string::npos &&
+           Pids("worker").size() == 2;
+  };
+  ASSERT_TRUE(process.WaitUntil(replaced, After(kPatience))) << process.out() << process.err();
+  const uint64_t step = ReadLosses(Path(run))->training.rbegin()->first;
+  ASSERT_NO_FATAL_FAILURE(WaitForSteps(process, run, step + 5));
+}
+
+void TugTest::EndInOrder(Process& process) const {
+  process.Signal(SIGINT);
+  ASSERT_TRUE(process.WaitForEnd(After(kPatience))) << process.out() << process.err();
+  EXPECT_EQ(process.exit_code(), 0) << process.err();
+}
+
 void TugTest::ExpectOrderlyEnd(const Process& process, const std::string& run) const {
   EXPECT_THAT(process.err(), ::testing::HasSubstr("stopped:"));
   EXPECT_THAT(process.err(), ::testing::HasSubstr("--resume"));

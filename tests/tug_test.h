@@ -104,6 +104,11 @@ class TugTest : public ::testing::Test {
   static bool EndsWhenAskedAgain(Process& process, int signal);
   // The job of Path(run) ended in order: exit code 0, every step it made is in its newest
   // checkpoint, nobody is left.
+  // Kills one of two workers of an endless job, and waits until another one is started in its place
+  // and the job goes on.
+  void ExpectAWorkerIsReplaced(Process& process, const std::string& run) const;
+  // Interrupts it.
+  void EndInOrder(Process& process) const;
   void ExpectOrderlyEnd(const Process& process, const std::string& run) const;
   void ExpectEndsWithCheckpoint(const Process& process, const std::string& run) const;
   // The job of Path(run) has the state of one of as many steps that nothing befell.

@@ -199,8 +199,10 @@ absl::Status ShmConnection::Send(std::span<const std::byte, kHeaderBytes> header
   Waiting message;
   std::memcpy(message.header.data(), header.data(), header.size());
   const absl::StatusOr<ShmPlace> place = PlaceOf(payload);
-  if (absl::IsResourceExhausted(place.status())) SayThatMemoryIsShort(place.status());
-  if (!place.ok()) return place.status();
+  if (!place.ok()) {
+    if (absl::IsResourceExhausted(place.status())) SayThatMemoryIsShort(place.status());
+    return place.status();
+  }
   message.place = *place;
   message.payload = std::move(payload);
   if (!waiting_.empty() || !TryPush(message)) {
