@@ -10,7 +10,10 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file_descriptor.h"
 #include "coordinator/run_folder.h"
@@ -45,6 +48,26 @@ class FullPipe {
  private:
   FileDescriptor read_end_, write_end_;
 };
+
+const std::vector<Kind>& EveryKind() {
+  static const auto& kinds = *new std::vector<Kind>{
+      Kind{"Bsp", {}},
+      Kind{"Ssp", {"sync.policy=SSP", "sync.staleness=1"}},
+      Kind{"Asp", {"sync.policy=ASP"}},
+      Kind{"Backup",
+           {"cluster.virtual_workers=4", "cluster.workers=3", "sync.policy=BACKUP",
+            "sync.backups=1"}},
+      Kind{"LocalSteps", {"sync.local_steps=4"}},
+      Kind{"AllReduce", {"exchange=ALL_REDUCE"}},
+      Kind{"ErrorFeedback",
+           {"comm.push_codec.top_k.density=0.1", "comm.push_codec.min_elements=0",
+            "comm.push_codec.warmup_steps=0"}},
+      Kind{"Classifier", {"data.path=lines.txt", "model.family=ENCODER"}},
+      Kind{"EncoderDecoder",
+           {"data.path=lines.txt", "model.family=ENCODER_DECODER", "train.global_batch=8",
+            "train.micro_batch=2"}}};
+  return kinds;
+}
 
 class EveryJobTest : public DaemonTest, public ::testing::WithParamInterface<Kind> {
  protected:
@@ -116,6 +139,21 @@ TEST_P(EveryJobTest, OutputThatNobodyReadsHoldsNothingUp) {
   ExpectEndsWithCheckpoint(train, "run");
 }
 
+// A terminal after `stty tostop` stops whoever writes to it from the background, where a job's
+// coordinator and nodes are.
+TEST_P(EveryJobTest, ATerminalThatStopsWritersHoldsNothingUp) {
+  Process& train = StartProgram(
+      "/usr/bin/script",
+      {"--quiet", "--return", "--command",
+       absl::StrCat("stty tostop; exec ", fs::absolute(kTug).string(), " ",
+                    absl::StrJoin(
+                        TrainArguments("run", GetParam().settings + Texts{"train.steps=10"}), " ")),
+       "/dev/null"});
+  ASSERT_TRUE(train.WaitForEnd(After(kPatience))) << train.out();
+  EXPECT_EQ(train.exit_code(), 0) << train.out();
+  ExpectEndsWithCheckpoint(train, "run");
+}
+
 TEST_P(EveryJobTest, ASecondStartInItsFolderIsRefusedAndChangesNothing) {
   Process& train =
       StartTraining("run", Endless() + GetParam().settings + Texts{"checkpoint.interval=5"});
@@ -164,23 +202,28 @@ TEST_P(EveryJobTest, ASigtermToEveryProcessEndsItInOrder) {
   ExpectOrderlyEnd(train, "run");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Jobs, EveryJobTest,
-    ::testing::Values(Kind{"Bsp", {}}, Kind{"Ssp", {"sync.policy=SSP", "sync.staleness=1"}},
-                      Kind{"Asp", {"sync.policy=ASP"}},
-                      Kind{"Backup",
-                           {"cluster.virtual_workers=4", "cluster.workers=3", "sync.policy=BACKUP",
-                            "sync.backups=1"}},
-                      Kind{"LocalSteps", {"sync.local_steps=4"}},
-                      Kind{"AllReduce", {"exchange=ALL_REDUCE"}},
-                      Kind{"ErrorFeedback",
-                           {"comm.push_codec.top_k.density=0.1", "comm.push_codec.min_elements=0",
-                            "comm.push_codec.warmup_steps=0"}},
-                      Kind{"Classifier", {"data.path=lines.txt", "model.family=ENCODER"}},
-                      Kind{"EncoderDecoder",
-                           {"data.path=lines.txt", "model.family=ENCODER_DECODER",
-                            "train.global_batch=8", "train.micro_batch=2"}}),
-    NameOfKind);
+INSTANTIATE_TEST_SUITE_P(Jobs, EveryJobTest, ::testing::ValuesIn(EveryKind()), NameOfKind);
+
+// Each node waits for its coordinator in vain, then another is started in its place: half a minute
+// in which nothing computes, so all jobs spend it together.
+TEST_F(TugTest, JobsWhoseNodesCannotReachTheirCoordinatorEndWithTheReason) {
+  // Without links: the loopback device of a new network namespace is down.
+  const Texts alone = {"--user", "--map-root-user", "--net", "--"};
+  const std::string unshare = "/usr/bin/unshare";
+  if (Process& able = StartProgram(unshare, alone + Texts{"/bin/true"});
+      !able.WaitForEnd(After(kPatience)) || able.exit_code() != 0) {
+    GTEST_SKIP() << "network namespaces cannot be made here: " << able.err();
+  }
+  std::vector<Process*> jobs;
+  for (const Kind& kind : EveryKind()) {
+    jobs.push_back(&StartProgram(unshare, alone + Texts{fs::absolute(kTug).string()} +
+                                              TrainArguments(kind.name, kind.settings)));
+  }
+  for (Process* job : jobs) {
+    ASSERT_TRUE(job->WaitForEnd(After(2 * kPatience))) << job->err();
+    ExpectErrorLine(*job, {"cannot reach the coordinator at "});
+  }
+}
 
 }  // namespace
 }  // namespace tug
