@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compression/frames.h"
 #include "exchange/exchange_test_support.h"
 
 namespace tug {
@@ -104,6 +105,19 @@ TEST_F(ExchangeAnnouncedTest, AnnouncesAgainWhatNobodyAsksForEverMoreRarely) {
     if (second == 3) Answer(*again, MessageKind::kDeferred);  // else it is lost
   }
   EXPECT_EQ(seconds, (std::vector<int>{1, 3, 7, 15}));
+}
+
+TEST_F(ExchangeAnnouncedTest, WaitsNoLongerThanSixteenIntervalsToAnnounceAgain) {
+  DeferAtLane0(2);
+  std::vector<int> seconds;
+  for (int second = 1; second <= 80; ++second) {
+    Wait(absl::Seconds(1));
+    const std::vector<Outgoing> sent = Sent();
+    if (std::ranges::find(sent, LanePeer(0), &Outgoing::to) != sent.end()) {
+      seconds.push_back(second);
+    }
+  }
+  EXPECT_EQ(seconds, (std::vector<int>{1, 3, 7, 15, 31, 47, 63, 79}));
 }
 
 TEST_F(ExchangeAnnouncedTest, AnnouncesWhatWasDeferredInANewViewOfTheSameLanes) {
@@ -205,6 +219,27 @@ TEST(ExchangeAnnouncedFrames, HaveTheBitsOfThoseThatAreSentAtOnce) {
   EXPECT_EQ(encoded.frames, expected.frames);
   EXPECT_FALSE(expected.residual.empty());
   EXPECT_EQ(encoded.residual, expected.residual);
+}
+
+class ExchangeAnnouncedCodecTest : public ExchangeAnnouncedTest {
+ protected:
+  ExchangeAnnouncedCodecTest() : ExchangeAnnouncedTest(Bf16WithFeedback()) {}
+};
+
+// The lane has the share from the worker that carried the virtual worker before this one.
+TEST_F(ExchangeAnnouncedCodecTest, RepeatsWithFramesWhatWasReceivedThoughOnlyAnnounced) {
+  DeferAtLane0(2);
+  Push(1);
+  for (const Outgoing& push : Sent()) Answer(push, MessageKind::kReceived);
+  Wait(absl::Seconds(1));
+  bool repeated = false;
+  for (const Outgoing& push : Sent()) {
+    if (push.header.block != 1 || push.to != LanePeer(0)) continue;
+    repeated = true;
+    EXPECT_EQ(push.header.codec, Codec::kFrames);
+    EXPECT_EQ(push.payload.size_bytes(), FrameBytes(kSegment * sizeof(uint16_t)));
+  }
+  EXPECT_TRUE(repeated);
 }
 
 }  // namespace

@@ -156,6 +156,7 @@ void PushTable::HoldBytesOf(const PartitionPush& part) {
 void PushTable::Send(OpenPush& push, uint32_t partition, absl::Time now) {
   PartitionPush& state = push.partitions[partition];
   Lease payload = Payload(push, partition);
+  TUG_CHECK_GT(payload.size_bytes(), size_t{0}) << "a push without its payload is an announcement";
   const WireHeader header = PushHeader(MessageKind::kPush, push, partition);
   state.due = now + state.patience;
   next_due_ = std::min(next_due_, state.due);
@@ -223,8 +224,11 @@ void PushTable::Encode(OpenPush& push, uint32_t partition) {
   span.set_bytes(state.frames.size_bytes());
 }
 
-// Of what was sent twice it is not known which one is answered.
+// Of what was sent twice it is not known which one is answered. What is received may have been
+// announced only, and has no frames yet: the lane has it of the worker that carried the virtual
+// worker before.
 void PushTable::SendAgain(OpenPush& push, uint32_t partition, absl::Time now) {
+  if (push.partitions[partition].codec == Codec::kFrames) Encode(push, partition);
   Send(push, partition, now);
   ForgetSending(push.partitions[partition]);
 }
@@ -447,8 +451,10 @@ void PushTable::Repeat(uint32_t place, uint32_t partition, absl::Time now) {
   OpenPush& push = *places_[place];
   PartitionPush& part = push.partitions[partition];
   ++counters_.resent;
-  // A received push may wait long for a straggler: ever fewer repeats, not one an interval.
-  part.patience *= 2;
+  // A received push may wait long for a straggler: ever fewer repeats, not one an interval. With a
+  // bound: while one partition waits all others of the step reach the same patience, and each
+  // answer that is lost then costs as much.
+  part.patience = std::min(part.patience * 2, kMostPatience * resend_after_);
   if (part.state == State::kDeferred || part.state == State::kAnnounced) {
     OfferAgain(push, partition, now);
   } else if (part.state == State::kReceived && options_.frees_gradients) {

@@ -26,7 +26,8 @@ namespace tug {
 //               wanted  <-------  deferred (credit returns: the lane could not store it)
 //
 // Answers come late, twice, out of order or not at all: a later one stands for those before it, and
-// what is not answered for its `patience` is sent again, then after twice as long.
+// what is not answered for its `patience` is sent again, then after twice as long, up to
+// kMostPatience times comm.resend_ms.
 //
 // Where pushes are summed, a lane that has deferred one is announced to: from then on, for
 // kAnnouncedClocks clocks after that of the latest one that it deferred, a partition does not go to
@@ -129,6 +130,7 @@ class PushTable {
   };
   static constexpr uint32_t kNone = ~uint32_t{0};
   static constexpr uint64_t kAnnouncedClocks = 16;
+  static constexpr int kMostPatience = 16;  // times comm.resend_ms
 
   uint32_t TakePlace();
   // Cuts it by the plan, and puts it into the queue. `version_of`: PartitionPush.version of a

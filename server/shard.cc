@@ -418,14 +418,10 @@ size_t Shard::MaxOpen(uint32_t block) const {
   return size_t{2} * options_.virtual_workers * table_.segments_in_block(block);
 }
 
-bool Shard::TakePush(Message message) {
-  const WireHeader& header = message.header;
-  if (!IsWorker(header.sender) || !RangeIsOwn(header) || header.token_count == 0 ||
-      !SumTree::IsNode(options_.virtual_workers, header.virtual_worker,
-                       header.virtual_worker_count)) {
-    return false;
-  }
-  return push_.Take(std::move(message), table_);
+bool Shard::NamesOwnPush(const WireHeader& header) const {
+  return IsWorker(header.sender) && RangeIsOwn(header) && header.token_count > 0 &&
+         SumTree::IsNode(options_.virtual_workers, header.virtual_worker,
+                         header.virtual_worker_count);
 }
 
 bool Shard::ExpandPush() {

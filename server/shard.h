@@ -301,8 +301,9 @@ class Shard {
   size_t MaxOpen(uint32_t block) const;
   SegmentClocks ClocksOf(const SegmentState& state) const;
 
-  // Checks and parses a push, which is push_ then.
-  bool TakePush(Message message);
+  // Whether a push is of what this lane owns, by its header: its payload is looked at only once
+  // the lane lacks it. So a repeat is answered whatever its payload.
+  bool NamesOwnPush(const WireHeader& header) const;
   // False if what it is made of has changed since.
   bool ExpandPush();
   // Of pushes that are summed (shard_pushes.cc).

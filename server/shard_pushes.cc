@@ -45,15 +45,16 @@ void Shard::OnPush(Message message) {
   const WireHeader header = message.header;
   const bool announced = header.codec == Codec::kNone && message.payload.size_bytes() == 0;
   if (announced) return OnAnnounced(header);
-  if (!TakePush(std::move(message))) {
-    return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
-  }
+  if (!NamesOwnPush(header)) return Malformed(header, "is a push of what this lane does not own");
   const Fresh fresh = Examine(header);
   if (!fresh.valid) return Malformed(header, "is a push at a clock that nobody can have reached");
   const PushKey key = KeyOf(header);
   if (AnswerKnown(key, fresh)) return;
   if (open_pushes_.in_block(header.block) >= MaxOpen(header.block)) {
     return Malformed(header, "is one of more pushes than the virtual workers can have open");
+  }
+  if (!push_.Take(std::move(message), table_)) {
+    return Malformed(header, "is a push of the wrong size");
   }
   if (!ExpandPush()) return Malformed(header, "is a push of runs that change");
   const bool own = push_.own() || options_.senders_let_go;
@@ -96,8 +97,7 @@ bool Shard::AnswerKnown(const PushKey& key, const Fresh& fresh) {
 }
 
 bool Shard::Lacks(const WireHeader& push) {
-  if (!IsWorker(push.sender) || !RangeIsOwn(push) ||
-      !SumTree::IsNode(options_.virtual_workers, push.virtual_worker, push.virtual_worker_count)) {
+  if (!NamesOwnPush(push)) {
     Malformed(push, "names a push of what this lane does not own");
     return false;
   }

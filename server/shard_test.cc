@@ -45,6 +45,21 @@ TEST_F(ShardTest, AcknowledgesARepeatWithoutApplyingIt) {
   EXPECT_EQ(shard_.counters().repeats, 2u);
 }
 
+// The lane has it already: whoever sent it waits for the answer, and would wait for ever.
+TEST_F(ShardTest, AnswersAPushThatItKnowsWhateverItsPayload) {
+  Push(0, 0, 0);
+  WireHeader header = PushHeader(0, 0, 0);
+  header.codec = Codec::kFrames;
+  Deliver(header);
+  EXPECT_EQ(Count(MessageKind::kReceived), 2u);
+  Push(0, 1, 0);
+  Deliver(header);
+  EXPECT_EQ(sent_.back().header.kind, MessageKind::kCommitted);
+  EXPECT_EQ(Count(MessageKind::kCommitted), 3u);
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+  EXPECT_EQ(shard_.version(0), 1u);
+}
+
 TEST_F(ShardTest, RefusesAnOlderViewRetriablyAndSaysTheCurrentOne) {
   WireHeader header = PushHeader(0, 0, 0);
   header.view = 3;

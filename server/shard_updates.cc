@@ -45,8 +45,8 @@ bool Shard::IsApplied(const PushKey& key) const {
 
 void Shard::OnUpdate(Message message) {
   const WireHeader header = message.header;
-  if (!TakePush(std::move(message)) || header.virtual_worker_count != 1) {
-    return Malformed(header, "is a push of what this lane does not own, or of the wrong size");
+  if (!NamesOwnPush(header) || header.virtual_worker_count != 1) {
+    return Malformed(header, "is a push of what this lane does not own");
   }
   const PushKey key = KeyOf(header);
   const std::optional<Fresh> fresh = ExamineUpdate(header);
@@ -63,6 +63,9 @@ void Shard::OnUpdate(Message message) {
     return ReplyToPush(MessageKind::kCommitted, key, states_[FirstId(header)]->version);
   }
   if (queued_.has_value() && AnswerIfQueued(key)) return;
+  if (!push_.Take(std::move(message), table_)) {
+    return Malformed(header, "is a push of the wrong size");
+  }
   if (!ExpandPush()) return Malformed(header, "is a push of runs that change");
   const uint32_t first = FirstId(header);
   const bool exact = !served_.has_value() || header.version == kWhateverVersion ||

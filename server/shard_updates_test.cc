@@ -70,6 +70,16 @@ TEST_F(UpdateShardTest, MakesAVersionOfEveryPushAtOnce) {
   EXPECT_EQ(shard_.counters().staleness[1], 2u);
 }
 
+TEST_F(UpdateShardTest, CommitsARepeatWhateverItsPayload) {
+  PushMean(0, 1, 0, 0);
+  WireHeader header = PushHeader(0, 1, 0);
+  header.codec = Codec::kFrames;
+  Deliver(header);
+  EXPECT_EQ(Count(MessageKind::kCommitted), 2u);
+  EXPECT_EQ(shard_.counters().malformed, 0u);
+  EXPECT_EQ(shard_.version(0), 1u);
+}
+
 TEST_F(UpdateShardTest, CommitsARepeatWithoutApplyingIt) {
   PushMean(0, 1, 0, 0);
   PushMean(0, 1, 0, 0);
