@@ -62,7 +62,8 @@ std::string FiguresText(const StatusReply& status, const LossTrail& losses) {
   if (replays) {
     text = absl::StrCat("replay of ", status.replay());
   } else if (status.step() > 0) {
-    text = absl::StrFormat("loss %.4f", status.loss());
+    text = absl::StrCat(
+        "loss ", std::isnan(status.loss()) ? "unknown" : absl::StrFormat("%.4f", status.loss()));
     const std::string spark = losses.Sparkline(kSparkColumns);
     if (!spark.empty()) absl::StrAppend(&text, " ", spark);
   } else {

@@ -1,5 +1,6 @@
 // Nodes that are lost while a job runs, and others that join.
 
+#include <cmath>
 #include <string>
 
 #include "coordinator/coordinator_test_support.h"
@@ -376,6 +377,36 @@ TEST_F(CoordinatorFaultsTest, AStopWhileTheJobGoesBackSaysWhatItLeaves) {
       EXPECT_EQ(job.coordinator().phase(), DONE);
     }
   }
+}
+
+TEST_F(CoordinatorFaultsTest, AJobThatIsStoppedWhileItGoesBackEndsAtTheStepOfItsCheckpoint) {
+  JobUnderTest job(Options());
+  job.Run(1, 2);
+  for (uint64_t clock = 0; clock < 10; ++clock) {
+    for (uint32_t v = 0; v < 4; ++v) job.Send(WithStep(job.ReadyBeat(2 + v / 2), v, clock));
+  }
+  for (const uint64_t version : {4, 9}) {
+    for (uint32_t v = 0; v < 4; ++v) {
+      HeartbeatRequest beat = job.ReadyBeat(2 + v / 2);
+      EvalReport* eval = beat.add_evals();
+      eval->set_version(version);
+      eval->set_virtual_worker(v);
+      eval->set_loss_sum(version == 9 ? 1 : 2);
+      eval->set_targets(1);
+      job.Send(beat);
+    }
+  }
+  job.coordinator().OnCheckpointCommitted(5, absl::OkStatus(), job.now());
+  Lose(job, 1);
+  ASSERT_EQ(job.coordinator().OnStatus(job.now()).step(), 10u);
+  job.coordinator().OnStop(job.now());
+  const StatusReply status = job.coordinator().OnStatus(job.now());
+  EXPECT_EQ(status.phase(), DONE);
+  EXPECT_EQ(status.last_checkpoint(), 5u);
+  EXPECT_EQ(status.step(), 5u);
+  EXPECT_TRUE(std::isnan(status.loss())) << "that of step 10 is gone";
+  EXPECT_EQ(status.tokens_per_second(), 0);
+  EXPECT_EQ(status.best().version(), 4u);
 }
 
 // Nobody could be heard meanwhile.

@@ -1,4 +1,6 @@
 // What people are told of a job and its nodes.
+#include <limits>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -15,6 +17,13 @@ void AddLastStep(const Member& member, NodeStatus& node) {
   node.set_step_seconds(member.newest->step_seconds());
   node.set_compute_seconds(member.newest->compute_seconds());
   node.set_wait_seconds(member.newest->wait_seconds());
+}
+
+void AddBest(const std::optional<EvalMetrics>& best, StatusReply& reply) {
+  reply.clear_best();
+  if (!best.has_value()) return;
+  reply.mutable_best()->set_version(best->version);
+  reply.mutable_best()->set_loss(best->loss);
 }
 
 }  // namespace
@@ -61,14 +70,12 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
   reply.set_page(page_);
   reply.set_stopped_early(stopped_early_);
   reply.set_replay(options_.config.replay().resolved_profile().name());
-  if (early_stop_->best().has_value()) {
-    reply.mutable_best()->set_version(early_stop_->best()->version);
-    reply.mutable_best()->set_loss(early_stop_->best()->loss);
-  }
+  AddBest(early_stop_->best(), reply);
   if (phase_ == RUNNING && last_step > timeline_->progress.step()) {
     reply.set_seconds_left(timeline_->progress.seconds_per_step() *
                            static_cast<double>(last_step - timeline_->progress.step()));
   }
+  if (phase_ == DONE && committed_version() < reply.step()) TellOnlyWhatIsSaved(reply);
   for (const auto& [id, member] : membership_.members()) {
     NodeStatus* node = reply.add_nodes();
     node->set_node_id(id);
@@ -92,6 +99,18 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     }
   }
   return reply;
+}
+
+// The job was asked to stop while it was to go back to a checkpoint: the steps after that are gone.
+void Coordinator::TellOnlyWhatIsSaved(StatusReply& reply) const {
+  reply.set_step(committed_version());
+  reply.set_loss(std::numeric_limits<double>::quiet_NaN());
+  reply.set_tokens_per_second(0);
+  EarlyStop saved(options_.config.train());
+  for (const EvalMetrics& eval : evals_) {
+    if (eval.version <= reply.step()) saved.Add(eval);
+  }
+  AddBest(saved.best(), reply);
 }
 
 }  // namespace tug

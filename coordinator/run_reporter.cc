@@ -206,7 +206,7 @@ void RunReporter::Finish(const StatusReply& status, uint64_t job_steps, absl::Du
   }
 }
 
-std::string RunReporter::ResultText() const {
+std::string RunReporter::ResultText(uint64_t end) const {
   std::string text;
   const JobTotals told = totals();
   if (seconds_ > 0) {
@@ -220,8 +220,12 @@ std::string RunReporter::ResultText() const {
                           seconds_ / static_cast<double>(told.steps) * 1e3);
     return text;
   }
-  absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
-  if (newest_eval_.has_value()) absl::StrAppend(&text, ", ", EvalText(*newest_eval_, model_));
+  if (newest_step_->step <= end) {
+    absl::StrAppendFormat(&text, ", training loss %.4f", newest_step_->loss);
+  }
+  if (newest_eval_.has_value() && newest_eval_->version <= end) {
+    absl::StrAppend(&text, ", ", EvalText(*newest_eval_, model_));
+  }
   return text;
 }
 
@@ -234,7 +238,8 @@ void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl:
   metrics_.End(status, sync_, reason);
   line_.Say(absl::StrFormat("%s%s: %d of %d steps in %s%s", reason,
                             replay_.empty() ? "" : ", replay of " + replay_, status.step(),
-                            job_steps, DurationText(absl::ToDoubleSeconds(time)), ResultText()));
+                            job_steps, DurationText(absl::ToDoubleSeconds(time)),
+                            ResultText(status.step())));
   if (status.has_best() && (status.stopped_early() || status.best().version() != status.step())) {
     line_.Say(absl::StrFormat("best evaluation: validation loss %.4f at step %d",
                               status.best().loss(), status.best().version()));

@@ -75,8 +75,8 @@ class RunReporter {
 
  private:
   // ", 12,345 tokens/s, training loss 1.2345" and what was evaluated; of a replay ", 99 samples/s,
-  // 512.3 ms a step".
-  std::string ResultText() const;
+  // 512.3 ms a step". Without losses of steps after `end`: the job has gone back, and ended there.
+  std::string ResultText(uint64_t end) const;
   void Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time);
   void SayWhatNext(const StatusReply& status, bool complete);
   absl::Status DrawLossCurve();
