@@ -216,7 +216,7 @@ class Coordinator {
                       timeline_->end.final_version(), timeline_->end.pausing(), rolling_back_,
                       trace_done_, committing_, actions_.size());
   }
-  // REQUIRES: the job is done, and has taken steps after its last checkpoint.
+  // REQUIRES: the job is done, and its last checkpoint is not of the last step that was reported.
   void TellOnlyWhatIsSaved(StatusReply& reply) const;
   // What is told to people who watch, and otherwise counts for nothing.
   static void Watch(Member& member, const HeartbeatRequest& request, absl::Time now);

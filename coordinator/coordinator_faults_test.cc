@@ -164,6 +164,23 @@ TEST_F(CoordinatorFaultsTest, WaitingLeavesThemToWhoJoins) {
   EXPECT_THAT(view.workers(1).start_clocks(), ElementsAre(1, 1));
 }
 
+// Servers had its pushes of the step, and the others end the step without whoever joins later: its
+// own reports of the step were never heard.
+TEST_F(CoordinatorFaultsTest, AStepThatEndsWhileTheJobWaitsForAWorkerIsCompleteWithoutItsReports) {
+  JobUnderTest job(Options(FaultConfig::WAIT));
+  job.Run(1, 2);
+  Lose(job, 3);
+  job.Send(WithClocks(job.ReadyBeat(1), 2, {0, 0, 0, 0}));
+  job.Send(WithStep(WithStep(In(job.ReadyBeat(2), 2), 0, 0), 1, 0));
+  EXPECT_EQ(job.coordinator().OnStatus(job.now()).step(), 0u);
+  const uint32_t joined = job.Join(WORKER, 200);
+  job.Send(WithClocks(In(job.ReadyBeat(1), 2), 3, {1, 1, 1, 1}));
+  EXPECT_EQ(job.coordinator().OnStatus(job.now()).step(), 1u);
+  job.Send(WithStep(WithStep(In(job.ReadyBeat(2), 3), 0, 1), 1, 1));
+  job.Send(WithStep(WithStep(In(job.ReadyBeat(joined), 3), 2, 1), 3, 1));
+  EXPECT_EQ(job.coordinator().OnStatus(job.now()).step(), 2u);
+}
+
 TEST_F(CoordinatorFaultsTest, AStopDoesNotWaitForAWorker) {
   JobUnderTest job(Options(FaultConfig::WAIT));
   job.Run(1, 2);

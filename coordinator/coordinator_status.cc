@@ -75,7 +75,7 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
     reply.set_seconds_left(timeline_->progress.seconds_per_step() *
                            static_cast<double>(last_step - timeline_->progress.step()));
   }
-  if (phase_ == DONE && committed_version() < reply.step()) TellOnlyWhatIsSaved(reply);
+  if (phase_ == DONE && committed_version() != reply.step()) TellOnlyWhatIsSaved(reply);
   for (const auto& [id, member] : membership_.members()) {
     NodeStatus* node = reply.add_nodes();
     node->set_node_id(id);
@@ -102,6 +102,7 @@ StatusReply Coordinator::OnStatus(absl::Time now) const {
 }
 
 // The job was asked to stop while it was to go back to a checkpoint: the steps after that are gone.
+// Or all was saved when it was to go back, and reports of the last steps were lost.
 void Coordinator::TellOnlyWhatIsSaved(StatusReply& reply) const {
   reply.set_step(committed_version());
   reply.set_loss(std::numeric_limits<double>::quiet_NaN());

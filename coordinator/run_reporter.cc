@@ -100,6 +100,11 @@ void RunReporter::OnCheckpoint(const CommitCheckpointAction& commit, const std::
                       std::ceil(commit.pause_seconds * 1e3), commit.write_seconds));
 }
 
+std::string EndReason(const StatusReply& status, uint64_t job_steps) {
+  if (status.step() >= job_steps) return "done";
+  return status.stopped_early() ? "stopped early" : "stopped";
+}
+
 std::string TraceText(const std::vector<StepFigures>& figures) {
   const StepFigures mean = MeanOf(figures);
   return absl::StrFormat("compute %.1f ms, exposed communication %.1f ms, overlap %.2f a step",
@@ -231,8 +236,7 @@ std::string RunReporter::ResultText(uint64_t end) const {
 
 void RunReporter::Summarise(const StatusReply& status, uint64_t job_steps, absl::Duration time) {
   const bool complete = status.step() >= job_steps;
-  const std::string reason =
-      complete ? "done" : (status.stopped_early() ? "stopped early" : "stopped");
+  const std::string reason = EndReason(status, job_steps);
   metrics_.Workers(workers_);
   metrics_.Nodes(status);
   metrics_.End(status, sync_, reason);

@@ -120,6 +120,10 @@ class RunReporter {
 // without perplexity, and samples.
 std::string EvalText(const EvalMetrics& metrics, const ModelConfig& model);
 
+// How a job of so many steps has ended, in a word or two: the summary's first. REQUIRES: it is
+// done.
+std::string EndReason(const StatusReply& status, uint64_t job_steps);
+
 // "compute 312 ms, exposed communication 41 ms, overlap 0.87 a step": means over workers and steps.
 std::string TraceText(const std::vector<StepFigures>& figures);
 

@@ -143,6 +143,11 @@ uint32_t ViewChange::WithMost() const {
 
 bool ViewChange::TakeSettled() { return std::exchange(settled_, false); }
 
-std::set<uint32_t> ViewChange::TakeLost() { return std::exchange(lost_, {}); }
+// A step that servers have all of may end while nobody carries one of them.
+std::set<uint32_t> ViewChange::TakeLost() {
+  std::set<uint32_t> lost = lost_;
+  std::erase_if(lost_, [this](uint32_t v) { return owners_[v] != kNobody; });
+  return lost;
+}
 
 }  // namespace tug

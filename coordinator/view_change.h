@@ -71,7 +71,8 @@ class ViewChange {
   const std::vector<uint64_t>& start_clocks() const { return start_clocks_; }
 
   // Virtual workers that a worker carried that is no member any more, since this was asked last:
-  // what it has not reported before start_clocks(), nobody will. After TakeSettled.
+  // what it has not reported before start_clocks(), nobody will. Those that nobody carries are named
+  // again by later views, up to the one in which somebody does. After TakeSettled.
   std::set<uint32_t> TakeLost();
 
  private:
