@@ -34,6 +34,7 @@ struct FaultArguments {
   uint32_t jobs = 0;
   bool trace = false;
   std::string plant;
+  std::string conjunction;
 };
 
 absl::StatusOr<PlantedBug> ParsePlant(const std::string& name) {
@@ -47,8 +48,20 @@ absl::StatusOr<PlantedBug> ParsePlant(const std::string& name) {
       absl::StrCat("--plant ", name, ": one of ", absl::StrJoin(names, ", ")));
 }
 
+absl::StatusOr<Conjunction> ParseConjunction(const std::string& name) {
+  if (name.empty()) return Conjunction::kDrawn;
+  std::vector<std::string> names;
+  for (const ConjunctionName& known : kConjunctions) {
+    if (name == known.name) return known.conjunction;
+    names.push_back(known.name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--conjunction ", name, ": one of ", absl::StrJoin(names, ", ")));
+}
+
 std::string ReplayCommand(const FaultArguments& a, uint64_t seed) {
   return absl::StrCat("tug simulate faults --seed ", seed, " --trace",
+                      a.conjunction.empty() ? "" : absl::StrCat(" --conjunction ", a.conjunction),
                       a.plant.empty() ? "" : absl::StrCat(" --plant ", a.plant));
 }
 
@@ -61,7 +74,8 @@ class Summary {
     ++runs_;
     for (size_t f = 0; f < kFaultKinds; ++f) faults_[f] += outcome.faults[f];
     fenced_ += outcome.fenced;
-    rollbacks_ += outcome.timelines > 0 ? outcome.timelines - 1 : 0;
+    rollbacks_ += outcome.rollbacks;
+    resumed_ += outcome.resumed;
     messages_ += outcome.messages;
     if (!outcome.violations.empty()) AddViolations(outcome);
     ShowProgress();
@@ -74,6 +88,7 @@ class Summary {
     }
     std::printf("%10lu  nodes fenced off, that ended\n", fenced_);
     std::printf("%10lu  returns to a checkpoint\n", rollbacks_);
+    std::printf("%10lu  runs resumed\n", resumed_);
     std::printf("%10lu  messages\n", messages_);
     const std::string violations =
         broken_ == 0 ? "no violation"
@@ -116,13 +131,15 @@ class Summary {
   std::array<uint64_t, kFaultKinds> faults_ = {};
   uint64_t fenced_ = 0;
   uint64_t rollbacks_ = 0;
+  uint64_t resumed_ = 0;
   uint64_t messages_ = 0;
 };
 
-absl::Status TraceOne(const FaultArguments& a, PlantedBug plant) {
-  std::printf("seed %lu: %s\n\n", a.seed, MakeScenario(a.seed).Text().c_str());
+absl::Status TraceOne(const FaultArguments& a, PlantedBug plant, Conjunction conjunction) {
+  const Scenario scenario = MakeScenario(a.seed, conjunction);
+  std::printf("seed %lu: %s\n\n", a.seed, scenario.Text().c_str());
   const FaultOutcome outcome =
-      FaultRunner().Run(a.seed, plant, [](absl::Duration at, const std::string& text) {
+      FaultRunner().Run(scenario, plant, [](absl::Duration at, const std::string& text) {
         std::printf("%9.3f s  %s\n", absl::ToDoubleSeconds(at), text.c_str());
         FlushResults().IgnoreError();  // an error shows at the end
       });
@@ -139,6 +156,7 @@ absl::Status TraceOne(const FaultArguments& a, PlantedBug plant) {
 
 absl::Status SimulateFaults(const FaultArguments& a) {
   ASSIGN_OR_RETURN(const PlantedBug plant, ParsePlant(a.plant));
+  ASSIGN_OR_RETURN(const Conjunction conjunction, ParseConjunction(a.conjunction));
   if (a.runs < 1 || a.runs > kMostRuns) {
     return absl::InvalidArgumentError(absl::StrCat("--runs ", a.runs, ": from 1 to ", kMostRuns));
   }
@@ -149,10 +167,10 @@ absl::Status SimulateFaults(const FaultArguments& a) {
     return absl::InvalidArgumentError(absl::StrCat("--seed ", a.seed, ": too large"));
   }
   if (a.trace) {
-    if (a.runs == 1) return TraceOne(a, plant);
+    if (a.runs == 1) return TraceOne(a, plant, conjunction);
     return absl::InvalidArgumentError("--trace shows one seed: leave --runs out");
   }
-  FaultRuns runs{.first_seed = a.seed, .runs = a.runs, .plant = plant};
+  FaultRuns runs{.first_seed = a.seed, .runs = a.runs, .plant = plant, .conjunction = conjunction};
   runs.jobs = a.jobs > 0 ? a.jobs : static_cast<uint32_t>(ReadCpuBudget().usable);
   runs.jobs = static_cast<uint32_t>(std::min<uint64_t>(runs.jobs, a.runs));
   Summary summary(a, runs.jobs);
@@ -182,6 +200,14 @@ void AddSimulateFaults(CLI::App& simulate, Command& chosen) {
   }
   command->add_option("--plant", a->plant, "Plant a bug, to see that it is found (" + plants + ")")
       ->type_name("BUG");
+  std::string conjunctions;
+  for (const ConjunctionName& known : kConjunctions) {
+    absl::StrAppend(&conjunctions, conjunctions.empty() ? "" : ", ", known.name);
+  }
+  command
+      ->add_option("--conjunction", a->conjunction,
+                   "Conditions that all runs have besides what is drawn (" + conjunctions + ")")
+      ->type_name("NAME");
   command->footer(
       "What is simulated and what is checked: docs/reliability.md.\n"
       "Examples:\n"

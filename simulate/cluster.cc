@@ -12,9 +12,27 @@
 #include "base/check.h"
 #include "exchange/view_lanes.h"
 #include "simulate/nodes.h"
+#include "simulate/stall_clock.h"
+#include "simulate/supervisor.h"
+#include "simulate/told.h"
 
 namespace tug {
 namespace {
+
+// Of what kinds a simulated job has.
+bool IsBetweenLanes(MessageKind kind) {
+  switch (kind) {
+    case MessageKind::kNorms:
+    case MessageKind::kNormsWanted:
+    case MessageKind::kUpdate:
+    case MessageKind::kCopied:
+    case MessageKind::kCopyWanted:
+    case MessageKind::kCopy:
+      return true;
+    default:
+      return false;
+  }
+}
 
 constexpr uint64_t kMostEvents = 100'000'000;
 constexpr absl::Duration kTick = absl::Milliseconds(50);  // of the coordinator
@@ -22,7 +40,11 @@ constexpr absl::Duration kTick = absl::Milliseconds(50);  // of the coordinator
 // Carries out what the coordinator asks for.
 class Actions {
  public:
-  Actions(SimulatedWorld& world, SimulationResult& result) : world_(world), result_(result) {}
+  Actions(SimulatedWorld& world, SimulationResult& result)
+      : world_(world),
+        result_(result),
+        told_(result.first_step, world.options.config.train().steps(),
+              [&result](const std::string& text) { result.untrue.push_back(text); }) {}
 
   void Run(Coordinator& coordinator) {
     coordinator_ = &coordinator;
@@ -33,6 +55,13 @@ class Actions {
     }
   }
   bool ended() const { return ended_; }
+  // All processes are gone.
+  void Kill() {
+    ended_ = result_.killed = true;
+    result_.status = absl::CancelledError("the whole job was killed");
+  }
+  Told& told() { return told_; }
+  StallClock& stalls() { return stalls_; }
 
   void Commit(Coordinator& coordinator, const CommitCheckpointAction& commit) {
     coordinator_ = &coordinator;
@@ -43,22 +72,23 @@ class Actions {
   void Do(const CommitCheckpointAction& commit) {
     const Manifest& manifest = commit.manifest;
     result_.checkpoints.push_back(manifest.version());
-    std::vector<std::string>& files = world_.checkpoints[manifest.version()];
-    files.clear();
-    for (const ManifestFile& file : manifest.files()) files.push_back(file.name());
+    world_.store.checkpoints[manifest.version()] = manifest;
     world_.Say(absl::StrCat("checkpoint of step ", manifest.version(), " is committed"));
-    LookAt(manifest.version(), files);
+    LookAt(manifest);
+    told_.OnCommitted(manifest.version());
+    stalls_.OnProgress(world_.time.Now());
     coordinator_->OnCheckpointCommitted(manifest.version(), absl::OkStatus(), world_.time.Now());
   }
   // Whether it can be restored: every segment is there once.
-  void LookAt(uint64_t version, const std::vector<std::string>& files) {
+  void LookAt(const Manifest& manifest) {
+    const uint64_t version = manifest.version();
     const SegmentTable& table = world_.table;
     std::vector<std::vector<float>> blocks(table.num_blocks());
     for (uint32_t b = 0; b < blocks.size(); ++b) blocks[b].resize(table.block_elements(b));
     result_.saved_clocks.assign(table.size(), {});
     std::vector<int> found(table.size());
-    for (const std::string& file : files) {
-      for (const auto& [id, stored] : world_.files[file]) {
+    for (const ManifestFile& file : manifest.files()) {
+      for (const auto& [id, stored] : world_.store.files[file.name()]) {
         ++found[id];
         const Segment& segment = table.segment(id);
         std::copy(stored.weights.begin(), stored.weights.end(),
@@ -76,7 +106,10 @@ class Actions {
     }
     result_.saved_weights = std::move(blocks);
   }
-  void Do(const StepCompleted& step) { result_.losses.push_back(step.metrics.loss); }
+  void Do(const StepCompleted& step) {
+    result_.losses.push_back(step.metrics.loss);
+    stalls_.OnProgress(world_.time.Now());
+  }
   void Do(const EvalCompleted&) {}
   void Do(const NewBestAction&) {}
   void Do(const TraceCompleted&) {}
@@ -87,26 +120,34 @@ class Actions {
     ++result_.timelines;
     result_.start_version = timeline.version;
     world_.Say(absl::StrCat("timeline ", timeline.number, " begins, from step ", timeline.version));
-    result_.losses.resize(std::min<size_t>(result_.losses.size(), timeline.version));
+    told_.OnTimeline(timeline.version);
+    stalls_.OnDisturbed(world_.time.Now());
+    const size_t steps = timeline.version - result_.first_step;
+    result_.losses.resize(std::min(result_.losses.size(), steps));
   }
   void Do(const NoticeAction& notice) {
     result_.notices.push_back(notice.text);
     world_.Say(notice.text);
+    told_.OnNotice(notice.text);
   }
   void Do(const JobEnded& end) {
     result_.status = end.status;
     ended_ = true;
+    stalls_.OnProgress(world_.time.Now());
+    if (!end.status.ok()) told_.OnFailure(std::string(end.status.message()));
     world_.Say(end.status.ok() ? "the job has ended" : std::string(end.status.message()));
   }
 
   Coordinator* coordinator_ = nullptr;
   SimulatedWorld& world_;
   SimulationResult& result_;
+  Told told_;
+  StallClock stalls_;
   bool ended_ = false;
 };
 
 CoordinatorOptions MakeCoordinatorOptions(const SimulationOptions& options,
-                                          const SegmentTable& table) {
+                                          const SegmentTable& table, const SimulatedStore& store) {
   CoordinatorOptions made;
   made.config = options.config;
   made.layout.blocks = options.blocks;
@@ -115,13 +156,15 @@ CoordinatorOptions MakeCoordinatorOptions(const SimulationOptions& options,
   }
   made.job = options.seed;
   made.run_dir = "simulated";
+  made.start = StartFrom(store);
   return made;
 }
 
 // Nodes and coordinator of one run, and what befalls them.
 class ClusterRun {
  public:
-  ClusterRun(const SimulationOptions& options, const SegmentTable& table, SimulationResult& result);
+  ClusterRun(const SimulationOptions& options, const SegmentTable& table, SimulatedStore& store,
+             SimulationResult& result);
   void Run();
 
  private:
@@ -139,7 +182,14 @@ class ClusterRun {
   void Kill(SimulatedNode& node, const FaultEvent& fault);
   void Freeze(SimulatedNode& node, const FaultEvent& fault);
   void Cut(SimulatedNode& node, const FaultEvent& fault);
+  void LoseKind(SimulatedNode& server, const FaultEvent& fault);
+  // A cut until the fault is over.
+  void CutFor(const SimulatedWorld::Cut& cut, absl::Duration lasts);
+  // What ends a fault that lasts.
+  void AfterFault(absl::Duration lasts, std::function<void()> end);
   void OnExit(const SimulatedNode& node);
+  bool JobWaits() const;
+  void Supervise();
   void Tick();
   void Collect();
 
@@ -152,6 +202,7 @@ class ClusterRun {
   MemoryJournal journal_;
   std::unique_ptr<Coordinator> coordinator_;  // null while there is none
   bool coordinator_frozen_ = false;
+  Supervisor supervisor_;
   SimulatedWorld world_;
   Actions actions_;
   Nodes servers_;
@@ -165,20 +216,24 @@ uint32_t NodeOf(PeerId peer) {
 }
 
 ClusterRun::ClusterRun(const SimulationOptions& options, const SegmentTable& table,
-                       SimulationResult& result)
+                       SimulatedStore& store, SimulationResult& result)
     : options_(options),
       result_(result),
       random_(options.seed),
       network_(options.seed, options.network, time_),
-      coordinator_options_(MakeCoordinatorOptions(options, table)),
+      coordinator_options_(MakeCoordinatorOptions(options, table, store)),
       coordinator_(std::make_unique<Coordinator>(coordinator_options_)),
-      world_{options, table, time_, network_, random_, {}},
+      world_{options, table, time_, network_, store, random_, {}},
       actions_(world_, result) {
   coordinator_->KeepJournal(&journal_);
   world_.clocks.assign(options.config.cluster().virtual_workers(), 0);
   world_.on_exit = [this](SimulatedNode& node) { OnExit(node); };
-  network_.set_cut([this](PeerId from, PeerId to) {
-    return !world_.cuts.empty() && world_.IsCut(NodeOf(from), NodeOf(to));
+  world_.on_left = [this](SimulatedNode& node) {
+    if (options_.plant == PlantedBug::kSupervisor) return;
+    node.kind() == SERVER ? supervisor_.OnServerLeft() : supervisor_.OnWorkerLeft();
+  };
+  network_.set_cut([this](PeerId from, PeerId to, MessageKind kind) {
+    return !world_.cuts.empty() && world_.IsCut(NodeOf(from), NodeOf(to), kind);
   });
 }
 
@@ -220,7 +275,8 @@ void ClusterRun::Befall(const FaultEvent& fault) {
   if (actions_.ended()) return;
   const bool of_server =
       fault.kind == FaultKind::kKillServer || fault.kind == FaultKind::kFreezeServer ||
-      fault.kind == FaultKind::kCutServer || fault.kind == FaultKind::kDrainServer;
+      fault.kind == FaultKind::kCutServer || fault.kind == FaultKind::kDrainServer ||
+      fault.kind == FaultKind::kLeaveServer || fault.kind == FaultKind::kLoseKind;
   SimulatedNode* const victim = Victim(of_server ? SERVER : WORKER, fault);
   switch (fault.kind) {
     case FaultKind::kJoinWorker:
@@ -233,8 +289,12 @@ void ClusterRun::Befall(const FaultEvent& fault) {
       if (!Answers()) return;
       world_.Say("the job is asked to stop");
       result_.stopped_waiting |= coordinator_->phase() == WAITING;
-      coordinator_->OnStop(time_.Now());
+      actions_.told().OnStopAnswer(coordinator_->OnStop(time_.Now()).message());
       actions_.Run(*coordinator_);
+      break;
+    case FaultKind::kKillJob:
+      world_.Say("the whole job is killed");
+      actions_.Kill();
       break;
     case FaultKind::kKillCoordinator:
       if (coordinator_ == nullptr) return;
@@ -249,6 +309,7 @@ void ClusterRun::Befall(const FaultEvent& fault) {
       world_.Say(absl::StrCat(victim->Name(), ": ", FaultName(fault.kind)));
   }
   ++result_.faults[static_cast<size_t>(fault.kind)];
+  actions_.stalls().OnDisturbed(time_.Now());
   switch (fault.kind) {
     case FaultKind::kKillWorker:
     case FaultKind::kKillServer:
@@ -262,6 +323,11 @@ void ClusterRun::Befall(const FaultEvent& fault) {
     case FaultKind::kDrainWorker:
     case FaultKind::kDrainServer:
       return Drain(*victim, fault);
+    case FaultKind::kLeaveWorker:
+    case FaultKind::kLeaveServer:
+      return victim->AskToLeave();
+    case FaultKind::kLoseKind:
+      return LoseKind(*victim, fault);
     default:
       return;
   }
@@ -271,13 +337,22 @@ void ClusterRun::KillCoordinator(const FaultEvent& fault) {
   world_.Say("the coordinator is killed");
   coordinator_.reset();
   coordinator_frozen_ = false;
-  time_.Schedule(fault.lasts, [this] { TakeUp(); });
+  AfterFault(fault.lasts, [this] { TakeUp(); });
 }
 
 void ClusterRun::FreezeCoordinator(const FaultEvent& fault) {
   world_.Say("the coordinator stands still");
   coordinator_frozen_ = true;
-  time_.Schedule(fault.lasts, [this] { coordinator_frozen_ = false; });
+  AfterFault(fault.lasts, [this] { coordinator_frozen_ = false; });
+}
+
+void ClusterRun::AfterFault(absl::Duration lasts, std::function<void()> end) {
+  if (lasts == absl::InfiniteDuration()) return;
+  actions_.stalls().OnFault(time_.Now());
+  time_.Schedule(lasts, [this, end = std::move(end)] {
+    actions_.stalls().OnFaultOver(time_.Now());
+    end();
+  });
 }
 
 // As the daemon does: of what the journal's records led to, only what has not been answered is
@@ -308,8 +383,7 @@ void ClusterRun::Drain(SimulatedNode& node, const FaultEvent& fault) {
   const absl::StatusOr<DrainReply> reply = coordinator_->OnDrain(node.node_id(), time_.Now());
   actions_.Run(*coordinator_);
   if (!reply.ok()) return world_.Say(std::string(reply.status().message()));
-  if (fault.lasts == absl::InfiniteDuration()) return;
-  time_.Schedule(fault.lasts, [this, kind = node.kind()] {
+  AfterFault(fault.lasts, [this, kind = node.kind()] {
     if (!actions_.ended()) StartNode(kind);
   });
 }
@@ -321,13 +395,12 @@ void ClusterRun::Kill(SimulatedNode& node, const FaultEvent& fault) {
     coordinator_->OnGone(node.node_id(), options_.seed, time_.Now());
     actions_.Run(*coordinator_);
   }
-  if (fault.lasts == absl::InfiniteDuration()) return;
-  time_.Schedule(fault.lasts, [this, kind] { StartNode(kind); });
+  AfterFault(fault.lasts, [this, kind] { StartNode(kind); });
 }
 
 void ClusterRun::Freeze(SimulatedNode& node, const FaultEvent& fault) {
   node.Freeze();
-  time_.Schedule(fault.lasts, [this, &node] {
+  AfterFault(fault.lasts, [this, &node] {
     if (node.dead()) return;
     world_.Say(absl::StrCat(node.Name(), " goes on"));
     node.Thaw();
@@ -341,8 +414,20 @@ void ClusterRun::Cut(SimulatedNode& node, const FaultEvent& fault) {
     const SimulatedNode* const other = Victim(node.kind() == SERVER ? WORKER : SERVER, fault);
     if (other != nullptr) cut.other = other->node_id();
   }
+  CutFor(cut, fault.lasts);
+}
+
+// Lanes send some kinds to each other, the others are between lanes and workers.
+void ClusterRun::LoseKind(SimulatedNode& server, const FaultEvent& fault) {
+  SimulatedWorld::Cut cut{.node = server.node_id(), .kind = fault.loses};
+  const SimulatedNode* const other = Victim(IsBetweenLanes(fault.loses) ? SERVER : WORKER, fault);
+  if (other != nullptr && other != &server) cut.other = other->node_id();
+  CutFor(cut, fault.lasts);
+}
+
+void ClusterRun::CutFor(const SimulatedWorld::Cut& cut, absl::Duration lasts) {
   const auto place = world_.cuts.insert(world_.cuts.end(), cut);
-  time_.Schedule(fault.lasts, [this, place] {
+  AfterFault(lasts, [this, place] {
     world_.Say(absl::StrCat("the link of node ", place->node, " is whole again"));
     world_.cuts.erase(place);
   });
@@ -350,9 +435,27 @@ void ClusterRun::Cut(SimulatedNode& node, const FaultEvent& fault) {
 
 void ClusterRun::OnExit(const SimulatedNode& node) {
   ++result_.fenced;
-  time_.Schedule(options_.restart_after, [this, kind = node.kind()] {
+  AfterFault(options_.restart_after, [this, kind = node.kind()] {
     if (!actions_.ended()) StartNode(kind);
   });
+}
+
+// Also where it runs, and steps are held up by virtual workers that nobody carries.
+bool ClusterRun::JobWaits() const {
+  if (!Answers()) return false;
+  if (coordinator_->phase() == WAITING) return true;
+  if (options_.config.fault().on_worker_loss() != FaultConfig::WAIT) return false;
+  int carried = 0;
+  const StatusReply status = coordinator_->OnStatus(time_.Now());
+  for (const NodeStatus& node : status.nodes()) carried += node.virtual_workers_size();
+  return carried < static_cast<int>(options_.config.cluster().virtual_workers());
+}
+
+void ClusterRun::Supervise() {
+  const Supervisor::Nodes missing = supervisor_.ToStart(!actions_.ended() && JobWaits());
+  for (uint32_t i = 0; i < missing.servers; ++i) StartNode(SERVER);
+  for (uint32_t i = 0; i < missing.workers; ++i) StartNode(WORKER);
+  time_.Schedule(options_.restart_after, [this] { Supervise(); });
 }
 
 // ---- the run ----
@@ -373,10 +476,13 @@ void ClusterRun::Run() {
   for (const FaultEvent& fault : options_.faults) {
     time_.Schedule(fault.at, [this, &fault] { Befall(fault); });
   }
-  if (!options_.faults.empty()) Tick();
+  if (!options_.faults.empty()) {
+    Tick();
+    Supervise();
+  }
   if (options_.stop_after < absl::InfiniteDuration()) {
     time_.Schedule(options_.stop_after, [this] {
-      coordinator_->OnStop(time_.Now());
+      actions_.told().OnStopAnswer(coordinator_->OnStop(time_.Now()).message());
       actions_.Run(*coordinator_);
     });
   }
@@ -392,14 +498,19 @@ void ClusterRun::Collect() {
   // Who has been left behind knows nothing of the end.
   std::set<uint32_t> members;
   if (coordinator_ != nullptr) {
-    const StatusReply status = coordinator_->OnStatus(time_.Now());
+    StatusReply status = coordinator_->OnStatus(time_.Now());
+    if (options_.plant == PlantedBug::kStatus) {
+      status.set_step(result_.first_step + result_.losses.size());
+    }
     for (const NodeStatus& node : status.nodes()) members.insert(node.node_id());
+    if (status.phase() == DONE && actions_.ended()) actions_.told().OnDone(status);
   }
   for (const Nodes* nodes : {&servers_, &workers_}) {
     for (const auto& node : *nodes) {
       if (!node->dead() && members.contains(node->node_id())) node->Collect(result_);
     }
   }
+  result_.longest_stall = actions_.stalls().longest();
   result_.messages = network_.sent_messages();
   result_.virtual_time = time_.Now() - absl::UnixEpoch();
 }
@@ -415,7 +526,12 @@ SimulationResult Simulate(const SimulationOptions& options) {
     result.weights.emplace_back(table->block_elements(b));
   }
   result.steps.assign(options.config.cluster().virtual_workers(), 0);
-  ClusterRun(options, *table, result).Run();
+  SimulatedStore own;
+  SimulatedStore& store = options.store != nullptr ? *options.store : own;
+  ++store.runs;
+  result.first_step = StartFrom(store).version;
+  result.start_version = result.first_step;
+  ClusterRun(options, *table, store, result).Run();
   return result;
 }
 

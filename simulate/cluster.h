@@ -25,6 +25,7 @@
 #include "simulate/fault_event.h"
 #include "simulate/planted_bug.h"
 #include "simulate/run_watch.h"
+#include "simulate/simulated_store.h"
 #include "transport/simulated_network.h"
 
 namespace tug {
@@ -65,6 +66,9 @@ struct SimulationOptions {
   absl::Duration longest = absl::Hours(10);  // in virtual time
   PlantedBug plant = PlantedBug::kNone;
   RunWatch* watch = nullptr;  // outlives the run
+  // Where its checkpoints are, and those of the run that it resumes: it begins with the newest.
+  // Outlives the run; null: a new one.
+  SimulatedStore* store = nullptr;
   // What happens, for people.
   std::function<void(absl::Duration at, const std::string& text)> say = {};
   // When to ask for an orderly stop, in virtual time; never if infinite.
@@ -101,9 +105,9 @@ struct SimulationResult {
   uint64_t most_staleness = 0;  // of an update
   // By worker and block: the weights that the last evaluation read.
   std::vector<std::vector<std::vector<float>>> evaluated;
-  std::array<uint64_t, kFaultKinds> faults = {};  // that met somebody, by kind
-  uint64_t fenced = 0;     // nodes that ended since the job had gone on without them
-  uint64_t malformed = 0;  // messages that made no sense to a lane
+  std::vector<std::vector<uint64_t>> evaluated_versions;  // and of which steps they are
+  std::array<uint64_t, kFaultKinds> faults = {};          // that met somebody, by kind
+  uint64_t fenced = 0;  // nodes that ended since the job had gone on without them
   // Of the last checkpoint: weights by block, and by segment SegmentSnapshot::clocks, where every
   // push is an update.
   std::vector<std::vector<float>> saved_weights;
@@ -112,6 +116,12 @@ struct SimulationResult {
   std::vector<std::string> broken_checkpoints;  // what is wrong with one that was committed
   // Hash of every block of every checkpoint that was committed.
   WeightsByVersion checkpoint_hashes;
+  // What was told to people, and is not so (told.h).
+  std::vector<std::string> untrue;
+  // For so long the job made no progress, though nothing befell it.
+  absl::Duration longest_stall;
+  bool killed = false;      // all of it, at once
+  uint64_t first_step = 0;  // that of the checkpoint that the run resumes
   uint32_t timelines = 1;
   uint64_t start_version = 0;    // of the last timeline
   bool stopped_waiting = false;  // asked to stop before it had begun, or while it was to go back

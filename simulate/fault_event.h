@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "proto/wire.h"
 
 namespace tug {
 
@@ -23,12 +24,18 @@ enum class FaultKind : uint8_t {
   kKillCoordinator,    // and another one takes the job up after `lasts`
   kFreezeCoordinator,  // it stands still for `lasts`
   kStop,               // the job is asked to end in order
+  kLoseKind,           // a link loses all messages of one kind for `lasts`
+  kLeaveWorker,        // is told to end (SIGTERM), and asks the job to let it go
+  kLeaveServer,
+  kKillJob,  // all processes, at once: nobody ends anything, and the run is resumed
 };
-inline constexpr size_t kFaultKinds = 13;
+inline constexpr size_t kFaultKinds = 17;
 inline constexpr const char* kFaultNames[kFaultKinds] = {
-    "worker killed",      "server killed",      "worker frozen", "server frozen",  "worker cut off",
-    "server cut off",     "worker joins",       "server joins",  "worker drained", "server drained",
-    "coordinator killed", "coordinator frozen", "job stopped"};
+    "worker killed",   "server killed",        "worker frozen",      "server frozen",
+    "worker cut off",  "server cut off",       "worker joins",       "server joins",
+    "worker drained",  "server drained",       "coordinator killed", "coordinator frozen",
+    "job stopped",     "kind of message lost", "worker told to end", "server told to end",
+    "whole job killed"};
 inline const char* FaultName(FaultKind kind) { return kFaultNames[static_cast<size_t>(kind)]; }
 
 // One fault of a run, as far as it is known before the run: whom it meets depends on who lives
@@ -44,6 +51,7 @@ struct FaultEvent {
   // Cut off: messages of which directions, and between it and whom.
   bool cuts_out = true;
   bool cuts_in = true;
+  MessageKind loses = MessageKind::kCommitted;  // kLoseKind: between a server and one node
   enum class From : uint8_t { kEverybody, kCoordinator, kOneNode } cut_from = From::kEverybody;
 };
 

@@ -25,7 +25,7 @@ namespace {
 // A process that runs every jobs-th seed, and says what comes of each in lines:
 //   begin SEED
 //   violation TEXT
-//   end FENCED TIMELINES MESSAGES FAULTS...
+//   end FENCED ROLLBACKS RESUMED MESSAGES FAULTS...
 struct Process {
   pid_t pid = -1;
   int read_fd = -1;
@@ -49,13 +49,14 @@ void WriteAll(int fd, const std::string& text) {
   FaultRunner runner;
   for (; seed < runs.first_seed + runs.runs; seed += runs.jobs) {
     WriteAll(fd, absl::StrCat("begin ", seed, "\n"));
-    const FaultOutcome outcome = runner.Run(seed, runs.plant);
+    const FaultOutcome outcome = runner.Run(MakeScenario(seed, runs.conjunction), runs.plant);
     std::string text;
     for (const std::string& violation : outcome.violations) {
       absl::StrAppend(&text, "violation ", absl::StrJoin(absl::StrSplit(violation, '\n'), " "),
                       "\n");
     }
-    absl::StrAppend(&text, "end ", outcome.fenced, " ", outcome.timelines, " ", outcome.messages);
+    absl::StrAppend(&text, "end ", outcome.fenced, " ", outcome.rollbacks, " ", outcome.resumed,
+                    " ", outcome.messages);
     for (const uint64_t count : outcome.faults) absl::StrAppend(&text, " ", count);
     WriteAll(fd, text + "\n");
   }
@@ -96,9 +97,10 @@ void TakeLine(const FaultRuns& runs, const std::string& line, Process& process,
     process.outcome.violations.push_back(line.substr(words[0].size() + 1));
   } else if (words[0] == "end") {
     process.outcome.fenced = number(1);
-    process.outcome.timelines = number(2);
-    process.outcome.messages = number(3);
-    for (size_t f = 0; f < kFaultKinds; ++f) process.outcome.faults[f] = number(4 + f);
+    process.outcome.rollbacks = number(2);
+    process.outcome.resumed = number(3);
+    process.outcome.messages = number(4);
+    for (size_t f = 0; f < kFaultKinds; ++f) process.outcome.faults[f] = number(5 + f);
     process.in_run = false;
     outcomes.push_back(std::move(process.outcome));
   }

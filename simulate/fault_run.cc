@@ -13,6 +13,9 @@ namespace tug {
 namespace {
 
 constexpr size_t kMostViolations = 8;
+// A job makes progress within so many times comm.resend_ms, and this, once nothing befalls it.
+constexpr int kMostResends = 160;
+constexpr absl::Duration kMostQuiet = absl::Seconds(3);
 
 // What is looked at once a run has ended.
 class EndCheck {
@@ -22,26 +25,34 @@ class EndCheck {
       : scenario_(scenario), result_(result), table_(table), violations_(violations) {}
 
   void Check(const WeightsByVersion& pulled, const WeightsByVersion& saved) {
-    if (scenario_.may_fail && absl::IsAborted(result_.status)) return;
+    for (const std::string& untrue : result_.untrue) Say(untrue);
+    for (const std::string& broken : result_.broken_checkpoints) Say(broken);
+    const bool failed = scenario_.may_fail && absl::IsAborted(result_.status);
+    if (failed || result_.killed) return CheckSaved(saved);
     if (!result_.status.ok()) return Say(absl::StrCat("the job: ", result_.status.message()));
     CheckMemory();
-    for (const std::string& broken : result_.broken_checkpoints) Say(broken);
-    if (result_.malformed > 0) {
-      Say(absl::StrCat(result_.malformed, " messages made no sense to a lane"));
-      for (const std::string& notice : result_.notices) {
-        if (notice.starts_with("dropped a message")) Say(notice);
-      }
-    }
+    CheckStalls();
     if (scenario_.one_timeline && result_.timelines > 1) {
       Say(absl::StrCat("the job went back to a checkpoint, ", result_.timelines - 1, " times"));
     }
-    if (scenario_.same_bits) CheckBits(pulled, saved);
+    CheckSaved(saved);
+    if (scenario_.same_bits) CheckEvaluated(pulled);
     if (scenario_.counts_pushes && !result_.saved_clocks.empty()) CheckPushes();
   }
 
  private:
   void Say(std::string text) {
     if (violations_.size() < kMostViolations) violations_.push_back(std::move(text));
+  }
+
+  void CheckStalls() {
+    const absl::Duration resend = absl::Milliseconds(scenario_.options.config.comm().resend_ms());
+    const absl::Duration most = kMostQuiet + kMostResends * resend;
+    if (result_.longest_stall <= most) return;
+    Say(absl::StrCat("the job made no progress for ", absl::FormatDuration(result_.longest_stall),
+                     ", though nothing befell it; with comm.resend_ms ",
+                     absl::ToInt64Milliseconds(resend), " ", absl::FormatDuration(most),
+                     " are allowed"));
   }
 
   void CheckMemory() {
@@ -65,19 +76,32 @@ class EndCheck {
     }
   }
 
-  void CheckBits(const WeightsByVersion& pulled, const WeightsByVersion& saved) {
+  void CheckSaved(const WeightsByVersion& saved) {
+    if (!scenario_.same_bits) return;
     for (const auto& [place, hash] : result_.checkpoint_hashes) {
       const auto found = saved.find(place);
       if (found == saved.end() || found->second == hash) continue;
       Say(absl::StrCat("block ", place.first, " in the checkpoint of step ", place.second,
                        " differs from that of the job without faults"));
     }
-    const uint64_t last = result_.checkpoints.empty() ? 0 : result_.checkpoints.back();
-    for (const std::vector<std::vector<float>>& evaluated : result_.evaluated) {
-      for (uint32_t b = 0; b < evaluated.size(); ++b) {
-        if (evaluated[b].empty()) continue;
-        const auto found = pulled.find({b, last});
-        if (found == pulled.end() || found->second == HashOf(evaluated[b])) continue;
+  }
+
+  // By the step that the weights are of: a job that is stopped while it is to go back may end with
+  // an earlier checkpoint than that of the step that it has evaluated.
+  void CheckEvaluated(const WeightsByVersion& pulled) {
+    const uint64_t last =
+        result_.checkpoints.empty() ? result_.first_step : result_.checkpoints.back();
+    for (size_t w = 0; w < result_.evaluated.size(); ++w) {
+      for (uint32_t b = 0; b < result_.evaluated[w].size(); ++b) {
+        const std::vector<float>& weights = result_.evaluated[w][b];
+        const uint64_t version = result_.evaluated_versions[w][b];
+        if (weights.empty()) continue;
+        if (version != last && !result_.stopped_waiting) {
+          Say(absl::StrCat("the last evaluation read block ", b, " at step ", version,
+                           ", and the last checkpoint is of step ", last));
+        }
+        const auto found = pulled.find({b, version});
+        if (found == pulled.end() || found->second == HashOf(weights)) continue;
         Say(absl::StrCat("the last evaluation read other weights of block ", b,
                          " than the job without faults has"));
       }
@@ -173,9 +197,23 @@ const FaultRunner::Expected& FaultRunner::ExpectedOf(const Scenario& scenario) {
   return place->second;
 }
 
-FaultOutcome FaultRunner::Run(uint64_t seed, PlantedBug plant,
-                              std::function<void(absl::Duration, const std::string&)> say) {
-  const Scenario scenario = MakeScenario(seed);
+FaultOutcome FaultRunner::Run(const Scenario& scenario, PlantedBug plant, const SayAt& say) {
+  SimulatedStore store;
+  FaultOutcome outcome;
+  outcome.seed = scenario.seed;
+  RunOnce(scenario, plant, say, store, outcome);
+  if (!outcome.violations.empty() || store.checkpoints.empty()) return outcome;
+  const Manifest& newest = store.checkpoints.rbegin()->second;
+  if (newest.version() >= scenario.options.config.train().steps()) return outcome;
+  if (say)
+    say(absl::ZeroDuration(), absl::StrCat("the run is resumed from step ", newest.version()));
+  RunOnce(MakeResumed(scenario, newest), plant, say, store, outcome);
+  ++outcome.resumed;
+  return outcome;
+}
+
+void FaultRunner::RunOnce(const Scenario& scenario, PlantedBug plant, const SayAt& say,
+                          SimulatedStore& store, FaultOutcome& outcome) {
   static const Expected kNone;
   const Expected& expected = scenario.same_bits ? ExpectedOf(scenario) : kNone;
   const auto table = SegmentTable::Create(scenario.options.blocks,
@@ -186,17 +224,16 @@ FaultOutcome FaultRunner::Run(uint64_t seed, PlantedBug plant,
   SimulationOptions options = scenario.options;
   options.plant = plant;
   options.watch = &watch;
-  options.say = std::move(say);
+  options.store = &store;
+  options.say = say;
   const SimulationResult result = Simulate(options);
-  FaultOutcome outcome;
-  outcome.seed = seed;
   outcome.violations = watch.violations();
   EndCheck(scenario, result, *table, outcome.violations).Check(expected.pulled, expected.saved);
-  outcome.faults = result.faults;
-  outcome.fenced = result.fenced;
-  outcome.timelines = result.timelines;
-  outcome.messages = result.messages;
-  return outcome;
+  for (size_t f = 0; f < kFaultKinds; ++f) outcome.faults[f] += result.faults[f];
+  outcome.fenced += result.fenced;
+  outcome.rollbacks += result.timelines - 1;
+  outcome.messages += result.messages;
+  outcome.longest_stall = std::max(outcome.longest_stall, result.longest_stall);
 }
 
 }  // namespace tug

@@ -25,8 +25,9 @@ float SimulatedGradient(uint32_t virtual_worker, uint64_t clock, uint32_t block,
   return SimulatedGradients(virtual_worker, clock, block)[element];
 }
 
-bool SimulatedWorld::IsCut(uint32_t from, uint32_t to) const {
+bool SimulatedWorld::IsCut(uint32_t from, uint32_t to, std::optional<MessageKind> kind) const {
   return std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
+    if (cut.kind.has_value() && cut.kind != kind) return false;
     const bool out = cut.node == from && cut.out && cut.other.value_or(to) == to;
     const bool in = cut.node == to && cut.in && cut.other.value_or(from) == from;
     return out || in;
@@ -140,6 +141,7 @@ void SimulatedNode::Beat() {
   request.set_node_id(node_id_);
   request.set_job(job_);
   request.set_known_view(known_view_);
+  request.set_leaving(asks_to_leave_);
   Report(request);
   const double fraction = std::uniform_real_distribution<double>(0.0, 1.0)(world_.random);
   // On its way it needs nobody: neither a node that stands still nor one that dies holds it up.
@@ -171,7 +173,9 @@ void SimulatedNode::OnBeatReply(const HeartbeatRequest& sent, const HeartbeatRep
   if (ended_) return;
   if (reply.leave()) {
     world_.Say(absl::StrCat(Name(), " leaves"));
-    return Die();
+    Die();
+    if (asks_to_leave_ && world_.on_left) world_.on_left(*this);
+    return;
   }
   OnReply(reply, sent);
   Tick();

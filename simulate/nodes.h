@@ -29,6 +29,7 @@
 #include "simulate/cluster.h"
 #include "simulate/planted_lane.h"
 #include "simulate/run_watch.h"
+#include "simulate/simulated_store.h"
 #include "transport/simulated_network.h"
 #include "worker/due_residuals.h"
 #include "worker/step_machine.h"
@@ -43,36 +44,25 @@ struct SimulatedWorld {
   const SegmentTable& table;
   SimulatedTime& time;
   SimulatedNetwork& network;
+  SimulatedStore& store;
   std::mt19937_64& random;
   std::vector<uint64_t> clocks;  // by virtual worker: of the next step whose pushes are not all out
   uint64_t most_lead = 0;        // SimulationResult
-  // What lanes wrote: by version and segment.
-  struct Stored {
-    std::vector<float> weights, m, v;
-    std::vector<uint64_t> clocks;
-  };
-  // What lanes wrote, by the file that each would be, and then by segment.
-  std::map<std::string, std::map<uint32_t, Stored>> files = {};
-  // What workers wrote of virtual workers' residuals, by file: by segment.
-  struct StoredResidual {
-    uint32_t virtual_worker = 0;
-    std::map<uint32_t, std::vector<float>> segments;
-  };
-  std::map<std::string, StoredResidual> residuals = {};
-  // By version: the files of those that are committed.
-  std::map<uint64_t, std::vector<std::string>> checkpoints = {};
-  // Links that are cut at present. Node 0 is the coordinator.
+  // Links that are cut at present, or lose messages of one kind. Node 0 is the coordinator.
   struct Cut {
     uint32_t node = 0;
     std::optional<uint32_t> other = {};  // none: everybody
     bool out = true;
     bool in = true;
+    std::optional<MessageKind> kind = {};  // none: whatever is sent
   };
   std::list<Cut> cuts = {};
-  // A node has ended by itself: the job has gone on without it.
+  // A node has ended by itself: the job has gone on without it; or the job has let it go.
   std::function<void(SimulatedNode&)> on_exit = {};
+  std::function<void(SimulatedNode&)> on_left = {};
 
-  bool IsCut(uint32_t from, uint32_t to) const;
+  // What nodes ask of the coordinator has no kind.
+  bool IsCut(uint32_t from, uint32_t to, std::optional<MessageKind> kind = {}) const;
   // For a trace of the run, if there is one.
   void Say(const std::string& text) const;
 };
@@ -93,6 +83,8 @@ class SimulatedNode {
   // The process stands still; what comes to it waits, and so does what it was about to do.
   void Freeze();
   void Thaw();
+  // It is told to end (SIGTERM): it asks the job to let it go.
+  void AskToLeave() { asks_to_leave_ = true; }
   bool dead() const { return dead_; }
   bool frozen() const { return frozen_; }
   bool ended() const { return ended_; }
@@ -141,6 +133,7 @@ class SimulatedNode {
   const RegisterCall register_;
   const HeartbeatCall heartbeat_;
   uint32_t known_view_ = 0;
+  bool asks_to_leave_ = false;
   bool ended_ = false;
   bool dead_ = false;
   bool frozen_ = false;
@@ -193,12 +186,13 @@ class SimulatedServer final : public SimulatedNode {
   void SetFinal(SimulatedLane& lane);
   void SetPullCredit(uint64_t bytes);
   void OnMessage(SimulatedLane& lane, Message message);
+  void Deliver(SimulatedLane& lane, Message message);
   void Send(SimulatedLane& lane, Outgoing message);
   RunWatch::LaneState StateOf(const SimulatedLane& lane) const;
   void OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot);
   // Names what a lane writes of a checkpoint: other bytes, another name.
   std::string FileOf(const SimulatedLane& lane, uint64_t version) const;
-  const SimulatedWorld::Stored& StoredSegment(uint64_t version, uint32_t segment) const;
+  const SimulatedStore::Segment& StoredSegment(uint64_t version, uint32_t segment) const;
 
   std::vector<std::unique_ptr<SimulatedLane>> lanes_;
   uint32_t timeline_ = 0;
@@ -261,7 +255,9 @@ class SimulatedWorker final : public SimulatedNode {
   std::vector<uint32_t> virtual_workers_;
   std::vector<std::vector<float>> weights_;          // by block
   std::vector<std::optional<BlockPulled>> arrived_;  // by block, until the machine waits for it
+  std::vector<uint64_t> versions_;                   // of the weights, by block
   std::vector<std::vector<float>> evaluated_;        // by block
+  std::vector<uint64_t> evaluated_versions_;         // by block
   std::vector<uint64_t> steps_taken_;                // by carried virtual worker
   uint64_t skipped_ = 0;
   // Gradients in the making, by carried virtual worker and block; handed over with the push.
@@ -271,6 +267,7 @@ class SimulatedWorker final : public SimulatedNode {
   std::set<std::pair<uint32_t, uint32_t>> unreceived_pushes_;
   uint64_t most_unreceived_ = 0;
   std::unique_ptr<SimulatedTransport> transport_;
+  PlantedWorker planted_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<StepMachine> machine_;
   double loss_ = 0;

@@ -17,13 +17,19 @@ enum class PlantedBug : uint8_t {
   kStaleView,                // a lane takes messages of earlier views
   kOldTimeline,              // a lane takes messages of earlier timelines
   kLostPull,                 // a lane forgets a pull, now and then
+  kEmptyFrames,              // a worker repeats an encoded push without its payload
+  kSilentRepeat,             // a lane does not answer a push that it has received before
+  kPatience,                 // workers wait fifty times as long before they repeat
+  kStatus,                   // the end's status is of the last step taken, not of the checkpoint
+  kSupervisor,               // nodes that have left by themselves are not started again
+  kResume,                   // a run that is resumed takes a segment of an older checkpoint
 };
 struct PlantedBugName {
   PlantedBug bug;
   const char* name;
   const char* text;
 };
-inline constexpr std::array<PlantedBugName, 6> kPlantedBugs = {{
+inline constexpr std::array<PlantedBugName, 12> kPlantedBugs = {{
     {PlantedBug::kDuplicateCheck, "duplicate", "a push that was applied is taken again"},
     {PlantedBug::kStaleness, "staleness", "weights are served one clock beyond the bound"},
     {PlantedBug::kCommitBeforeReplication, "replication",
@@ -31,6 +37,13 @@ inline constexpr std::array<PlantedBugName, 6> kPlantedBugs = {{
     {PlantedBug::kStaleView, "view", "lanes take messages of earlier views"},
     {PlantedBug::kOldTimeline, "timeline", "lanes take messages of earlier timelines"},
     {PlantedBug::kLostPull, "pull", "a pull is forgotten now and then"},
+    {PlantedBug::kEmptyFrames, "frames", "an encoded push is repeated without its payload"},
+    {PlantedBug::kSilentRepeat, "silence", "a push that was received is not answered again"},
+    {PlantedBug::kPatience, "patience", "workers repeat fifty times as late as they should"},
+    {PlantedBug::kStatus, "status", "a job says that it ended at a step that is not saved"},
+    {PlantedBug::kSupervisor, "supervisor",
+     "nodes that left by themselves are not started again when the job waits for them"},
+    {PlantedBug::kResume, "resume", "a resumed run takes a segment of an older checkpoint"},
 }};
 
 }  // namespace tug

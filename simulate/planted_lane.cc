@@ -40,7 +40,24 @@ void PlantedLane::Change(uint32_t timeline, uint32_t view, WireHeader& header) c
   }
 }
 
+void PlantedLane::NoteSent(const WireHeader& header) {
+  if (bug_ == PlantedBug::kSilentRepeat && header.kind == MessageKind::kReceived) {
+    received_.insert(NameOf(header));
+  }
+}
+
+void PlantedWorker::Change(Outgoing& message) {
+  const WireHeader& push = message.header;
+  if (bug_ != PlantedBug::kEmptyFrames || push.codec != Codec::kFrames) return;
+  const bool first =
+      sent_.insert({push.block, push.first_segment, push.virtual_worker, push.clock}).second;
+  if (!first) message.payload = Lease();
+}
+
 bool PlantedLane::Forgets(const WireHeader& header) {
+  if (bug_ == PlantedBug::kSilentRepeat && header.kind == MessageKind::kPush) {
+    return received_.contains(NameOf(header));
+  }
   if (bug_ != PlantedBug::kLostPull || header.kind != MessageKind::kPull) return false;
   return ++pulls_ % kLosesOneIn == 0;
 }

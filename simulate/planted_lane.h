@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "proto/wire.h"
 #include "server/sync_policy.h"
@@ -19,14 +21,37 @@ class PlantedLane {
 
   // Changes a message before the lane, which is in this timeline and view, sees it.
   void Change(uint32_t timeline, uint32_t view, WireHeader& header) const;
+  // The lane says something.
+  void NoteSent(const WireHeader& header);
   // Whether the lane never sees a message that has arrived: as if it had forgotten it.
   bool Forgets(const WireHeader& header);
   // An answer to what the lane sends that nobody has given.
   std::optional<Message> Forged(const Outgoing& sent) const;
 
  private:
+  // What tells pushes apart: view, block, first segment, virtual worker, clock.
+  using PushName = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint64_t>;
+  static PushName NameOf(const WireHeader& push) {
+    return {push.view, push.block, push.first_segment, push.virtual_worker, push.clock};
+  }
+
   PlantedBug bug_;
   uint64_t pulls_ = 0;
+  std::set<PushName> received_;
+};
+
+// What a planted bug makes of a worker's messages.
+class PlantedWorker {
+ public:
+  explicit PlantedWorker(PlantedBug bug = PlantedBug::kNone) : bug_(bug) {}
+
+  // Changes a message before it is sent.
+  void Change(Outgoing& message);
+
+ private:
+  PlantedBug bug_;
+  // Encoded pushes that were sent: block, first segment, virtual worker, clock.
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t, uint64_t>> sent_;
 };
 
 // The policy that the bug puts in place of the one that there is.

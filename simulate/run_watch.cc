@@ -201,6 +201,18 @@ void RunWatch::CheckBound(const LaneState& lane, const WireHeader& served) {
   }
 }
 
+void RunWatch::OnMalformed(const LaneState& lane, const WireHeader& header,
+                           uint64_t payload_bytes) {
+  Violation(absl::StrCat(
+      "a message of kind ", static_cast<int>(header.kind), " from ", PeerName(header.sender),
+      " made no sense to lane ", lane.lane, ", in view ", lane.view, " of timeline ", lane.timeline,
+      ": view ", header.view, ", timeline ", header.timeline, ", block ", header.block,
+      ", segments ", header.first_segment, " + ", header.segment_count, ", virtual workers ",
+      header.virtual_worker, " + ", header.virtual_worker_count, ", clock ", header.clock,
+      ", version ", header.version, ", codec ", static_cast<int>(header.codec), ", payload of ",
+      payload_bytes, " bytes"));
+}
+
 void RunWatch::OnPulled(uint32_t worker, uint32_t block, uint64_t version,
                         std::span<const float> weights) {
   if (update_per_push_) return;

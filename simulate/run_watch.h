@@ -37,7 +37,8 @@ uint64_t HashOf(std::span<const float> weights);
 //    worker that the lane waits for and that comes so far;
 //  - order: of a virtual worker, a segment commits one clock after the other;
 //  - lost pull: a pull that waits at a lane, and not for credit, is not answered just because it is
-//    asked for again.
+//    asked for again;
+//  - sense: every message makes sense to the lane that it comes to.
 //
 // Only the first few violations are kept. Not thread-safe.
 class RunWatch {
@@ -81,6 +82,9 @@ class RunWatch {
   void OnPulled(uint32_t worker, uint32_t block, uint64_t version, std::span<const float> weights);
   // Which of the job's bits are known from this run: as `expected` of another one.
   const WeightsByVersion& seen() const { return seen_; }
+
+  // A message made no sense to a lane.
+  void OnMalformed(const LaneState& lane, const WireHeader& header, uint64_t payload_bytes);
 
   void Violation(const std::string& text);
   const std::vector<std::string>& violations() const { return violations_; }

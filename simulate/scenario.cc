@@ -16,7 +16,9 @@ constexpr uint64_t kSteps = 24;
 constexpr absl::Duration kFaultsWithin = absl::Milliseconds(2000);
 // By then every job runs, and its copies are in sync.
 constexpr absl::Duration kRunsBy = absl::Milliseconds(800);
+// A job takes no longer than this, and with loss so many repeats a step on top.
 constexpr absl::Duration kLongestJob = absl::Seconds(120);
+constexpr int kMostRepeatsOfStep = 50;
 
 // Draws from a seed. Written out, since the library's distributions may differ by platform.
 class Draw {
@@ -58,7 +60,11 @@ void SetComm(CommConfig& comm) {
   comm.set_credit_bytes(2048);
   comm.set_pull_credit_bytes(4096);
   comm.set_scheduler(CommConfig::BYTESCHEDULER);
-  comm.set_resend_ms(200);
+  comm.set_pull_density(0.1);
+  PushCodecConfig& codec = *comm.mutable_push_codec();
+  codec.set_blocks("*");
+  codec.set_vectors(true);
+  codec.set_min_elements(0);
 }
 
 void SetAdam(OptimizerConfig& optimizer) {
@@ -83,14 +89,9 @@ void SetExactSgd(OptimizerConfig& optimizer) {
   optimizer.set_clip(OptimizerConfig::OFF);
 }
 
-// One job in four has one. By the seed itself, so that nothing else is drawn differently.
-void ChooseCodec(uint64_t seed, PushCodecConfig& codec) {
-  codec.set_blocks("*");
-  codec.set_vectors(true);
-  codec.set_min_elements(0);
-  if (seed % 4 != 3) return;
+void DrawCodec(Draw& draw, PushCodecConfig& codec) {
   codec.set_warmup_steps(1);
-  switch (seed / 4 % 8) {
+  switch (draw.Below(8)) {
     case 0:
       codec.mutable_bf16();
       break;
@@ -119,15 +120,17 @@ void ChooseCodec(uint64_t seed, PushCodecConfig& codec) {
   }
 }
 
-// One job in seven has changes; by the seed itself too. Checkpoints are of whole weights, so the
-// job that they are compared with takes its own where this one does.
-void ChoosePulls(uint64_t seed, const SyncConfig& sync, CommConfig& comm) {
-  comm.set_pull_density(0.1);
-  if (sync.policy() == SyncConfig::BSP && seed % 7 == 0) comm.set_pull_format(CommConfig::CHANGES);
+// Checkpoints are of whole weights, so where changes are pulled the job that they are compared with
+// takes its own where this one does.
+void DrawFormats(Draw& draw, const SyncConfig& sync, CommConfig& comm) {
+  if (draw.OneIn(4)) comm.set_pull_format(draw.OneIn(2) ? CommConfig::BF16 : CommConfig::INT8);
+  if (sync.policy() == SyncConfig::BSP && draw.OneIn(7)) comm.set_pull_format(CommConfig::CHANGES);
+  if (draw.OneIn(2)) DrawCodec(draw, *comm.mutable_push_codec());
 }
 
 // Seeds of one policy run through what a job can be besides.
-void DrawJob(Draw& draw, Scenario& scenario) {
+// `sums`: pushes are summed, and bits compared.
+void DrawJob(Draw& draw, bool sums, Scenario& scenario) {
   SimulationOptions& options = scenario.options;
   JobConfig& job = options.config;
   job.set_seed(42);
@@ -139,7 +142,8 @@ void DrawJob(Draw& draw, Scenario& scenario) {
                                               SyncConfig::SSP,   SyncConfig::SSP, SyncConfig::ASP,
                                               SyncConfig::BACKUP};
   SyncConfig& sync = *job.mutable_sync();
-  sync.set_policy(kPolicies[draw.Below(std::size(kPolicies))]);
+  const SyncConfig::Policy drawn = kPolicies[draw.Below(std::size(kPolicies))];
+  sync.set_policy(sums ? SyncConfig::BSP : drawn);
   const SyncMode& mode = SyncModeOf(sync.policy());
   sync.set_staleness(draw.Below(3));
   sync.set_backups(1);
@@ -169,13 +173,8 @@ void DrawJob(Draw& draw, Scenario& scenario) {
     constexpr OptimizerConfig::Clip kClips[] = {OptimizerConfig::OFF, OptimizerConfig::GLOBAL,
                                                 OptimizerConfig::PER_BLOCK};
     optimizer.set_clip(kClips[draw.Below(3)]);
-    if (draw.OneIn(4)) {
-      job.mutable_comm()->set_pull_format(scenario.seed % 2 == 0 ? CommConfig::BF16
-                                                                 : CommConfig::INT8);
-    }
+    DrawFormats(draw, sync, *job.mutable_comm());
   }
-  ChoosePulls(scenario.seed, sync, *job.mutable_comm());
-  if (!mode.update_per_push) ChooseCodec(scenario.seed, *job.mutable_comm()->mutable_push_codec());
   if (draw.OneIn(8)) {
     options.poisoned_virtual_worker = draw.Below(3);
     options.poisoned_clock = 7;
@@ -200,25 +199,40 @@ void DrawCluster(Draw& draw, Scenario& scenario) {
   const bool alone = sync.policy() == SyncConfig::SSP;
   comm.set_partition_bytes(alone ? 64 : draw.OneIn(2) ? 512 : 1024);
   options.shared_memory = draw.OneIn(3);
-  if (draw.OneIn(3)) options.parking_bytes = 2048;
+  constexpr uint64_t kParking[] = {0, 1024, 2048, kServerParkingBytes};
+  options.parking_bytes = kParking[draw.Below(std::size(kParking))];
+  constexpr uint32_t kResends[] = {20, 50, 200};
+  comm.set_resend_ms(kResends[draw.Below(std::size(kResends))]);
   if (draw.OneIn(5)) options.config.mutable_straggler()->set_slowdown(4);
   options.max_control_delay = draw.Between(absl::Milliseconds(1), absl::Milliseconds(20));
   options.network = {absl::Microseconds(50), absl::Microseconds(100), 0, 0};
   if (!draw.OneIn(4)) options.network.max_delay = absl::Milliseconds(draw.From(1, 20));
   if (draw.OneIn(2)) options.network.repeat_probability = 0.05;
-  if (draw.OneIn(2)) options.network.drop_probability = 0.03;
+  if (draw.OneIn(2)) options.network.drop_probability = draw.From(1, 10) * 0.01;
   options.beat_interval = absl::Milliseconds(40);
   options.max_compute = absl::Milliseconds(4);
-  options.longest = kLongestJob;
+  if (!draw.OneIn(16)) return;
+  // A hundred steps between two heartbeats.
+  options.max_compute = absl::Microseconds(100);
+  options.config.mutable_train()->set_steps(5 * kSteps);
 }
 
 FaultEvent DrawFault(Draw& draw) {
   constexpr FaultKind kKinds[] = {
-      FaultKind::kKillWorker,      FaultKind::kKillWorker,       FaultKind::kKillServer,
-      FaultKind::kKillServer,      FaultKind::kFreezeWorker,     FaultKind::kFreezeServer,
-      FaultKind::kCutWorker,       FaultKind::kCutServer,        FaultKind::kJoinWorker,
-      FaultKind::kJoinServer,      FaultKind::kDrainWorker,      FaultKind::kDrainServer,
-      FaultKind::kKillCoordinator, FaultKind::kFreezeCoordinator};
+      FaultKind::kKillWorker,      FaultKind::kKillWorker,        FaultKind::kKillServer,
+      FaultKind::kKillServer,      FaultKind::kFreezeWorker,      FaultKind::kFreezeServer,
+      FaultKind::kCutWorker,       FaultKind::kCutServer,         FaultKind::kJoinWorker,
+      FaultKind::kJoinServer,      FaultKind::kDrainWorker,       FaultKind::kDrainServer,
+      FaultKind::kKillCoordinator, FaultKind::kFreezeCoordinator, FaultKind::kLoseKind,
+      FaultKind::kLoseKind,        FaultKind::kLeaveWorker,       FaultKind::kLeaveServer};
+  // Of those that a link may lose: all that a job has.
+  constexpr MessageKind kLosable[] = {
+      MessageKind::kPush,     MessageKind::kReceived,    MessageKind::kCommitted,
+      MessageKind::kDropped,  MessageKind::kPull,        MessageKind::kWeights,
+      MessageKind::kNorms,    MessageKind::kNormsWanted, MessageKind::kRefused,
+      MessageKind::kDeferred, MessageKind::kPushWanted,  MessageKind::kWeightsReceived,
+      MessageKind::kUpdate,   MessageKind::kCopied,      MessageKind::kCopyWanted,
+      MessageKind::kCopy};
   FaultEvent fault;
   fault.kind = kKinds[draw.Below(std::size(kKinds))];
   fault.at = draw.Between(absl::ZeroDuration(), kFaultsWithin);
@@ -231,6 +245,7 @@ FaultEvent DrawFault(Draw& draw) {
   fault.cuts_out = direction != 1;
   fault.cuts_in = direction != 2;
   fault.cut_from = static_cast<FaultEvent::From>(draw.Below(3));
+  fault.loses = kLosable[draw.Below(std::size(kLosable))];
   return fault;
 }
 
@@ -246,10 +261,18 @@ bool LosesWorker(FaultKind kind) {
          kind == FaultKind::kCutWorker;
 }
 
+bool LosesNobody(FaultKind kind) {
+  return OfCoordinator(kind) || kind == FaultKind::kLoseKind || kind == FaultKind::kKillJob;
+}
+bool MovesWorker(FaultKind kind) {
+  return LosesWorker(kind) || kind == FaultKind::kJoinWorker || kind == FaultKind::kDrainWorker ||
+         kind == FaultKind::kLeaveWorker;
+}
+
 // Whether it befalls a job with sync.policy BACKUP too, which does not outlive the loss of a node:
 // it is to fail in order.
 bool IsForBackup(const FaultEvent& fault) {
-  return OfCoordinator(fault.kind) || fault.kind == FaultKind::kKillWorker ||
+  return LosesNobody(fault.kind) || fault.kind == FaultKind::kKillWorker ||
          fault.kind == FaultKind::kKillServer;
 }
 
@@ -261,7 +284,7 @@ void DrawFaults(Draw& draw, Scenario& scenario) {
   for (uint32_t i = 0; i < count; ++i) {
     FaultEvent fault = DrawFault(draw);
     if (skips_steps && (!IsForBackup(fault) || draw.OneIn(2))) continue;
-    scenario.may_fail |= skips_steps && !OfCoordinator(fault.kind);
+    scenario.may_fail |= skips_steps && !LosesNobody(fault.kind);
     // With others that take over, a worker of a job that runs need not be replaced, unless it is
     // the last one.
     const bool last = job.cluster().workers() <= count;
@@ -272,21 +295,34 @@ void DrawFaults(Draw& draw, Scenario& scenario) {
     options.faults.push_back(fault);
   }
   if (draw.OneIn(8)) {
-    scenario.stops = true;
     options.faults.push_back({.kind = FaultKind::kStop, .at = draw.Between({}, kFaultsWithin)});
+  } else if (!scenario.resumed && draw.OneIn(8)) {
+    options.faults.push_back({.kind = FaultKind::kKillJob, .at = draw.Between({}, kFaultsWithin)});
   }
+}
+
+// What follows from them.
+void DescribeFaults(Scenario& scenario) {
+  SimulationOptions& options = scenario.options;
+  const auto repeats = static_cast<int64_t>(options.config.train().steps() * kMostRepeatsOfStep);
+  options.longest = kLongestJob + repeats * absl::Milliseconds(options.config.comm().resend_ms());
   std::stable_sort(options.faults.begin(), options.faults.end(),
                    [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
+  scenario.stops = std::ranges::count(options.faults, FaultKind::kStop, &FaultEvent::kind) > 0;
   // One server at a time, while both copies of everything are there.
   int servers = 0;
   bool early = false;
   for (const FaultEvent& fault : options.faults) {
     servers += LosesServer(fault.kind) ? 1 : 0;
     early |= (LosesServer(fault.kind) || LosesWorker(fault.kind)) && fault.at < kRunsBy;
+    // A coordinator that stands still starts the job later.
+    early |= fault.kind == FaultKind::kFreezeCoordinator && fault.at < kRunsBy;
     early |= fault.kind == FaultKind::kJoinServer || fault.kind == FaultKind::kDrainServer ||
-             fault.kind == FaultKind::kKillCoordinator;
+             fault.kind == FaultKind::kLeaveServer || fault.kind == FaultKind::kKillCoordinator ||
+             fault.kind == FaultKind::kLoseKind;
   }
-  scenario.one_timeline = (servers == 0 || job.sync().replicas() > 1) && servers <= 1 && !early;
+  const bool copied = options.config.sync().replicas() > 1;
+  scenario.one_timeline = (servers == 0 || copied) && servers <= 1 && !early;
 }
 
 const char* CodecName(const JobConfig& job) {
@@ -299,20 +335,8 @@ const char* CodecName(const JobConfig& job) {
 void ChooseErrorFeedback(Scenario& scenario) {
   PushCodecConfig& codec = *scenario.options.config.mutable_comm()->mutable_push_codec();
   const CodecRow* const row = FindCodec(codec.codec_case());
-  const bool moves = std::any_of(
-      scenario.options.faults.begin(), scenario.options.faults.end(), [](const FaultEvent& fault) {
-        return LosesWorker(fault.kind) || fault.kind == FaultKind::kJoinWorker ||
-               fault.kind == FaultKind::kDrainWorker;
-      });
+  const bool moves = std::ranges::any_of(scenario.options.faults, MovesWorker, &FaultEvent::kind);
   codec.set_error_feedback(row != nullptr && !row->unbiased && !(moves && scenario.same_bits));
-}
-
-// One job in sixteen takes a hundred steps between two heartbeats. By the seed itself, so that
-// other draws stay as they are.
-void ChooseShortSteps(SimulationOptions& options) {
-  if (options.seed % 16 != 5) return;
-  options.max_compute = absl::Microseconds(100);
-  options.config.mutable_train()->set_steps(5 * kSteps);
 }
 
 // Of the job alone, not of who computes it.
@@ -342,23 +366,109 @@ void DescribeUndisturbed(Scenario& scenario) {
                    undisturbed.poisoned_virtual_worker);
 }
 
+FaultEvent At(FaultKind kind, absl::Duration at, absl::Duration lasts) {
+  return {.kind = kind, .at = at, .lasts = lasts};
+}
+
+// A server is lost and missed for a second; copies are none.
+void LoseServer(absl::Duration at, Scenario& scenario) {
+  SimulationOptions& options = scenario.options;
+  options.config.mutable_sync()->set_replicas(1);
+  options.config.mutable_cluster()->set_spare_servers(0);
+  options.faults = {At(FaultKind::kKillServer, at, absl::Seconds(1))};
+}
+
+// One seed in eight has one.
+Conjunction DrawConjunction(Draw& draw) {
+  const uint32_t drawn = draw.Below(8 * kConjunctions.size());
+  return drawn < kConjunctions.size() ? kConjunctions[drawn].conjunction : Conjunction::kDrawn;
+}
+
+void Add(Conjunction conjunction, Draw& draw, Scenario& scenario) {
+  SimulationOptions& options = scenario.options;
+  JobConfig& job = options.config;
+  const absl::Duration at = draw.Between(absl::Milliseconds(200), absl::Milliseconds(800));
+  if (conjunction != Conjunction::kDrawn) scenario.may_fail = false;
+  switch (conjunction) {
+    case Conjunction::kDrawn:
+      return;
+    case Conjunction::kFramesWithoutMemory:
+      job.mutable_cluster()->set_workers(3);
+      job.mutable_fault()->set_on_worker_loss(FaultConfig::REASSIGN);
+      DrawCodec(draw, *job.mutable_comm()->mutable_push_codec());
+      options.parking_bytes = draw.OneIn(2) ? 0 : 1024;
+      options.faults = {At(FaultKind::kKillWorker, at, absl::InfiniteDuration()),
+                        At(FaultKind::kLoseKind, at, absl::Milliseconds(500))};
+      return;
+    case Conjunction::kStopWhileGoingBack:
+      LoseServer(at, scenario);
+      options.faults.push_back(
+          {.kind = FaultKind::kStop,
+           .at = at + draw.Between(absl::Milliseconds(50), absl::Milliseconds(900))});
+      return;
+    case Conjunction::kLossy:
+      options.network.drop_probability = 0.1;
+      job.mutable_comm()->set_resend_ms(200);
+      options.faults.clear();
+      return;
+    case Conjunction::kLeavesWhileWaiting:
+      LoseServer(at, scenario);
+      for (const FaultKind kind : {FaultKind::kLeaveWorker, FaultKind::kLeaveServer}) {
+        const absl::Duration later = draw.Between(absl::Milliseconds(50), absl::Milliseconds(900));
+        options.faults.push_back({.kind = kind, .at = at + later, .pick = draw.Below(1000)});
+      }
+      return;
+  }
+}
+
 }  // namespace
 
-Scenario MakeScenario(uint64_t seed) {
+Scenario MakeScenario(uint64_t seed, Conjunction conjunction) {
   Draw draw(seed * 0x9E3779B97F4A7C15u + 1);
   Scenario scenario;
   scenario.seed = seed;
   scenario.options.seed = seed;
-  DrawJob(draw, scenario);
+  if (conjunction == Conjunction::kDrawn) conjunction = DrawConjunction(draw);
+  const bool sums = conjunction != Conjunction::kDrawn && conjunction != Conjunction::kLossy;
+  DrawJob(draw, sums, scenario);
   DrawCluster(draw, scenario);
   DrawFaults(draw, scenario);
+  Add(conjunction, draw, scenario);
+  DescribeFaults(scenario);
   const JobConfig& job = scenario.options.config;
   // With SHRINK a lane does not know at first that nobody computes a share: its sums differ.
   scenario.same_bits =
       job.sync().policy() == SyncConfig::BSP && job.fault().on_worker_loss() != FaultConfig::SHRINK;
   ChooseErrorFeedback(scenario);
-  ChooseShortSteps(scenario.options);
   DescribeUndisturbed(scenario);
+  return scenario;
+}
+
+Scenario MakeResumed(const Scenario& before, const Manifest& newest) {
+  Draw draw(before.seed * 0xD1B54A32D192ED03u + 1);
+  Scenario scenario = before;
+  scenario.resumed = true;
+  scenario.may_fail = false;
+  SimulationOptions& options = scenario.options;
+  options.seed = before.seed + 1;  // names the job
+  options.faults.clear();
+  ClusterConfig& cluster = *options.config.mutable_cluster();
+  const bool copies = options.config.sync().replicas() > 1;
+  cluster.set_servers(draw.From(copies ? 2 : 1, 3));
+  cluster.set_workers(draw.From(1, std::min(4u, cluster.virtual_workers())));
+  DrawFaults(draw, scenario);
+  if (options.config.comm().push_codec().error_feedback() && before.same_bits) {
+    std::erase_if(options.faults, [](const FaultEvent& f) { return MovesWorker(f.kind); });
+    // Whoever ended without them has lost what encodings had left out.
+    scenario.same_bits = ResidualsIn(newest).size() == cluster.virtual_workers();
+  }
+  // Changes are told from the weights that a run begins with, which the other job takes in whole
+  // only where its checkpoints are.
+  const bool apart = newest.version() % options.config.checkpoint().interval() != 0;
+  if (apart && options.config.comm().pull_format() == CommConfig::CHANGES) {
+    scenario.same_bits = false;
+  }
+  DescribeFaults(scenario);
   return scenario;
 }
 
@@ -377,10 +487,18 @@ std::string Scenario::Text() const {
                    "; messages take up to ", absl::FormatDuration(options.network.max_delay), ", ",
                    options.network.drop_probability * 100, "% are lost, ",
                    options.network.repeat_probability * 100, "% come twice");
+  absl::StrAppend(&text, "; repeats after ", job.comm().resend_ms(), " ms, lanes park ",
+                  options.parking_bytes, " bytes");
   if (options.faults.empty()) absl::StrAppend(&text, "; no faults");
   for (const FaultEvent& fault : options.faults) {
     absl::StrAppend(&text, "\n  ", absl::FormatDuration(fault.at), ": ", FaultName(fault.kind));
-    if (fault.kind == FaultKind::kStop) continue;
+    if (fault.kind == FaultKind::kLoseKind) {
+      absl::StrAppend(&text, " (", static_cast<int>(fault.loses), ")");
+    }
+    if (fault.kind == FaultKind::kStop || fault.kind == FaultKind::kKillJob ||
+        fault.kind == FaultKind::kLeaveWorker || fault.kind == FaultKind::kLeaveServer) {
+      continue;
+    }
     if (fault.lasts == absl::InfiniteDuration()) {
       absl::StrAppend(&text, ", for good");
     } else if (fault.kind != FaultKind::kJoinWorker && fault.kind != FaultKind::kJoinServer) {

@@ -172,7 +172,7 @@ void SimulatedServer::Fill(SimulatedLane& lane, const View& view) {
                          config_.seed(), segment.begin, lane.shard->weights(id));
       continue;
     }
-    const SimulatedWorld::Stored& stored = StoredSegment(view.start_version(), id);
+    const SimulatedStore::Segment& stored = StoredSegment(view.start_version(), id);
     std::copy(stored.weights.begin(), stored.weights.end(), lane.shard->weights(id).begin());
     std::copy(stored.m.begin(), stored.m.end(), lane.shard->m(id).begin());
     std::copy(stored.v.begin(), stored.v.end(), lane.shard->v(id).begin());
@@ -184,10 +184,16 @@ void SimulatedServer::Fill(SimulatedLane& lane, const View& view) {
   }
 }
 
-const SimulatedWorld::Stored& SimulatedServer::StoredSegment(uint64_t version,
-                                                             uint32_t segment) const {
-  for (const std::string& file : world_.checkpoints.at(version)) {
-    const auto& segments = world_.files.at(file);
+const SimulatedStore::Segment& SimulatedServer::StoredSegment(uint64_t version,
+                                                              uint32_t segment) const {
+  const auto& checkpoints = world_.store.checkpoints;
+  const bool older =
+      world_.options.plant == PlantedBug::kResume && world_.store.runs > 1 && segment == 0;
+  const Manifest& manifest = older ? checkpoints.begin()->second : checkpoints.at(version);
+  for (const ManifestFile& file : manifest.files()) {
+    const auto written = world_.store.files.find(file.name());
+    if (written == world_.store.files.end()) continue;  // of a worker
+    const auto& segments = written->second;
     if (const auto stored = segments.find(segment); stored != segments.end()) {
       return stored->second;
     }
@@ -214,16 +220,25 @@ void SimulatedServer::OnMessage(SimulatedLane& lane, Message message) {
     watch->BeforeDelivery(StateOf(lane), message.header, sender);
   }
   lane.planted.Change(timeline_, lane.view, message.header);
-  if (!lane.planted.Forgets(message.header)) {
-    lane.shard->OnMessage(std::move(message), world_.time.Now());
-  }
+  if (!lane.planted.Forgets(message.header)) Deliver(lane, std::move(message));
   if (watch != nullptr) watch->AfterDelivery();
   lane.most_held_bytes = std::max(lane.most_held_bytes, lane.shard->held_bytes());
   lane.most_cached_bytes = std::max(lane.most_cached_bytes, lane.shard->most_cached_bytes());
 }
 
+// Every node of a simulated cluster is honest.
+void SimulatedServer::Deliver(SimulatedLane& lane, Message message) {
+  const uint64_t malformed = lane.shard->counters().malformed;
+  const WireHeader header = message.header;
+  const uint64_t payload_bytes = message.payload.size_bytes();
+  lane.shard->OnMessage(std::move(message), world_.time.Now());
+  if (world_.options.watch == nullptr || lane.shard->counters().malformed == malformed) return;
+  world_.options.watch->OnMalformed(StateOf(lane), header, payload_bytes);
+}
+
 void SimulatedServer::Send(SimulatedLane& lane, Outgoing message) {
   if (world_.options.watch != nullptr) world_.options.watch->OnSent(StateOf(lane), message);
+  lane.planted.NoteSent(message.header);
   if (const std::optional<Message> forged = lane.planted.Forged(message)) {
     Later(absl::ZeroDuration(), [this, &lane, forged = *forged, timeline = timeline_] {
       if (timeline == timeline_) lane.shard->OnMessage(forged, world_.time.Now());
@@ -233,13 +248,13 @@ void SimulatedServer::Send(SimulatedLane& lane, Outgoing message) {
 }
 
 std::string SimulatedServer::FileOf(const SimulatedLane& lane, uint64_t version) const {
-  return absl::StrCat("timeline ", timeline_, ", placement ", placement_, ", step ", version,
-                      ", lane ", lane.number);
+  return absl::StrCat("run ", world_.store.runs, ", timeline ", timeline_, ", placement ",
+                      placement_, ", step ", version, ", lane ", lane.number);
 }
 
 void SimulatedServer::OnSnapshot(SimulatedLane& lane, const SegmentSnapshot& snapshot) {
   const std::span<const float> weights = snapshot.weights.floats();
-  world_.files[FileOf(lane, snapshot.version)][snapshot.segment] = {
+  world_.store.files[FileOf(lane, snapshot.version)][snapshot.segment] = {
       {weights.begin(), weights.end()},
       {snapshot.m.begin(), snapshot.m.end()},
       {snapshot.v.begin(), snapshot.v.end()},
@@ -361,7 +376,6 @@ void SimulatedServer::Collect(SimulationResult& result) {
     }
     result.most_answer_bytes =
         std::max(result.most_answer_bytes, lane->shard->counters().most_answer_bytes);
-    result.malformed += lane->shard->counters().malformed;
   }
 }
 

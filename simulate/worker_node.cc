@@ -86,7 +86,9 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
     weights_.emplace_back(world_.table.block_elements(b));
   }
   arrived_.resize(weights_.size());
+  versions_.assign(weights_.size(), 0);
   evaluated_.resize(weights_.size());
+  evaluated_versions_.assign(weights_.size(), 0);
   gradients_.resize(virtual_workers_.size(),
                     std::vector<std::shared_ptr<AlignedBuffer>>(weights_.size()));
   StepMachineOptions machine;
@@ -114,6 +116,10 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   options.view = view.number();
   options.lane_of_segment = LaneNumberOfSegment(view);
   options.comm = config_.comm();
+  planted_ = PlantedWorker(world_.options.plant);
+  if (world_.options.plant == PlantedBug::kPatience) {
+    options.comm.set_resend_ms(50 * options.comm.resend_ms());
+  }
   options.update_per_push = machine.mode.update_per_push;
   options.frees_gradients = PlacementModeOf(config_).frees_gradients;
   options.pull_lanes = PullLanesFor(view, WorkerPeer(node_id_), config_);
@@ -121,7 +127,11 @@ void SimulatedWorker::Begin(const View& view, const WorkerPlace& place) {
   options.seed = config_.seed();
   exchange_ = std::make_unique<Exchange>(
       options, world_.table,
-      ExchangeSinks{.send = [this](Outgoing m) { transport_->Send(std::move(m)).IgnoreError(); },
+      ExchangeSinks{.send =
+                        [this](Outgoing m) {
+                          planted_.Change(m);
+                          transport_->Send(std::move(m)).IgnoreError();
+                        },
                     .pulled =
                         [this](BlockPulled e) {
                           if (!e.superseded) arrived_[e.block] = e;
@@ -239,6 +249,7 @@ void SimulatedWorker::Advance() {
             SaveResidualsAt(i, machine_->next_clock(i));
           }
         }
+        versions_[block] = pulled.version / updates;
         machine_->OnWeights(block, pulled.version / updates, pulled.newest / updates);
         ReportSkipped();
         break;
@@ -291,6 +302,7 @@ void SimulatedWorker::Compute() {
   const struct Compute compute = machine_->compute();
   if (compute.phase == ComputePhase::kEvaluate && machine_->evaluating_last()) {
     evaluated_[compute.block] = weights_[compute.block];
+    evaluated_versions_[compute.block] = versions_[compute.block];
   }
   MayChangeSchedule(compute);
   if (compute.phase == ComputePhase::kBackward) AddGradient(compute);
@@ -407,6 +419,7 @@ void SimulatedWorker::Collect(SimulationResult& result) {
   result.most_unreceived = std::max(result.most_unreceived, most_unreceived_);
   result.pushed_bytes += exchange_->counters().pushed_bytes;
   result.evaluated.push_back(evaluated_);
+  result.evaluated_versions.push_back(evaluated_versions_);
 }
 
 // What is computed of weights that were let go of is no number.

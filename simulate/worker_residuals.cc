@@ -20,13 +20,14 @@ void SimulatedWorker::SaveResiduals(uint32_t index, const std::vector<uint64_t>&
   for (const uint64_t version : due) {
     part.set_version(version);
     if (version == due.back() && !copy.empty()) {
-      part.set_file(absl::StrCat("timeline ", timeline_, ", step ", version, ", virtual worker ",
-                                 virtual_worker, " of node ", node_id_));
+      part.set_file(absl::StrCat("run ", world_.store.runs, ", timeline ", timeline_, ", step ",
+                                 version, ", virtual worker ", virtual_worker, " of node ",
+                                 node_id_));
     }
     parts_[virtual_worker].Add(part);
   }
   if (copy.empty()) return;
-  SimulatedWorld::StoredResidual& stored = world_.residuals[part.file()];
+  SimulatedStore::Residual& stored = world_.store.residuals[part.file()];
   stored.virtual_worker = virtual_worker;
   for (const SegmentResidual& residual : copy) {
     const std::span<const float> values = residual.values.floats();
@@ -60,12 +61,12 @@ void SimulatedWorker::ForgetWhatOthersTake(const View& view) {
 
 void SimulatedWorker::RestoreResiduals(const View& view, const WorkerPlace& place) {
   if (!due_residuals_.has_value() || view.restore_path().empty()) return;
-  const std::vector<std::string>& files = world_.checkpoints.at(view.start_version());
+  const Manifest& manifest = world_.store.checkpoints.at(view.start_version());
   for (size_t i = 0; i < place.virtual_workers.size(); ++i) {
     if (place.start_clocks[i] != view.start_version()) continue;
-    for (const std::string& file : files) {
-      const auto stored = world_.residuals.find(file);
-      if (stored == world_.residuals.end()) continue;
+    for (const ManifestFile& file : manifest.files()) {
+      const auto stored = world_.store.residuals.find(file.name());
+      if (stored == world_.store.residuals.end()) continue;
       if (stored->second.virtual_worker != place.virtual_workers[i]) continue;
       std::vector<SegmentResidual> residuals;
       for (const auto& [segment, values] : stored->second.segments) {

@@ -155,7 +155,7 @@ void SimulatedNetwork::Carry(PeerId from, Outgoing message) {
 
   const Fate fate = FateOf(packet->number);
   Trace(Event::kSent, from, *packet);
-  if (fate.lost || (cut_ && cut_(from, packet->to))) {
+  if (fate.lost || (cut_ && cut_(from, packet->to, packet->as_given.kind))) {
     Trace(Event::kLost, from, *packet);
     time_.Schedule(fate.delay, [packet] { packet->ReleaseSender(); });
     return;
@@ -173,7 +173,8 @@ void SimulatedNetwork::Carry(PeerId from, Outgoing message) {
 void SimulatedNetwork::Arrive(PeerId from,
                               const std::shared_ptr<SimulatedTransport::Packet>& packet) {
   packet->ReleaseSender();
-  if (cut_ && cut_(from, packet->to)) return Trace(Event::kLost, from, *packet);
+  if (cut_ && cut_(from, packet->to, packet->as_given.kind))
+    return Trace(Event::kLost, from, *packet);
   SimulatedTransport* const to = Find(packet->to);
   Trace(to == nullptr ? Event::kNobodyThere : Event::kDelivered, from, *packet);
   if (to == nullptr) return;

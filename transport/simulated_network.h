@@ -109,9 +109,10 @@ class SimulatedNetwork {
   // From now on; messages under way keep their fate.
   void set_options(const Options& options);
 
-  // Whether a message from one to the other is lost, asked when it is sent and when it arrives;
-  // empty = never. For links that are cut for a time.
-  void set_cut(std::function<bool(PeerId from, PeerId to)> cut) { cut_ = std::move(cut); }
+  // Whether a message of a kind from one to the other is lost, asked when it is sent and when it
+  // arrives; empty = never. For links that are cut, or lose messages of one kind, for a time.
+  using Cut = std::function<bool(PeerId from, PeerId to, MessageKind kind)>;
+  void set_cut(Cut cut) { cut_ = std::move(cut); }
 
   // Called at every event; empty = none.
   void set_trace(std::function<void(const TraceEntry&)> trace) { trace_ = std::move(trace); }
@@ -140,7 +141,7 @@ class SimulatedNetwork {
   SimulatedTime& time_;
   std::map<PeerId, SimulatedTransport*> endpoints_;
   uint64_t next_message_ = 0;
-  std::function<bool(PeerId from, PeerId to)> cut_;
+  Cut cut_;
   std::function<void(const TraceEntry&)> trace_;
 };
 
