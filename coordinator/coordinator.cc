@@ -51,6 +51,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
                .workers = options_.config.cluster().workers(),
                .on_worker_loss = options_.config.fault().on_worker_loss()}),
       servers_wanted_(options_.config.cluster().servers()),
+      workers_wanted_(options_.config.cluster().workers()),
       newest_start_(options_.start) {
   newest_best_ = options_.best;
   best_.emplace(options_.config, newest_best_);

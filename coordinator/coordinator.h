@@ -290,6 +290,12 @@ class Coordinator {
   // The job goes on with the copies of what the server held, or knows why not.
   bool OutlivesServer(const Member& server, const std::string& lost);
   bool HoldsSegments(const Member& member) const;
+  // Members of its kind that are there to stay, this one left out.
+  uint32_t OthersThatStay(const Member& member) const;
+  // How many of a kind a job needs to go back to a checkpoint.
+  uint32_t NeededToRollBack(NodeKind kind) const;
+  // Whether the job waits for nodes, and for another one should this one go.
+  bool IsWaitedFor(const Member& member) const;
   // OK, or why the job cannot go on without it.
   absl::Status MayLeave(const Member& member) const;
   // It has nothing left that anybody lacks.
@@ -355,7 +361,10 @@ class Coordinator {
   // `next_view_` says it.
   bool placement_pending_ = false;
   View next_view_;
-  uint32_t servers_wanted_;        // spares are given a place up to this number
+  // Nodes that a job goes on with after it was interrupted, and that WAIT waits for. Fewer when one
+  // has left in order: nobody starts another in its place. Spares are given a place up to it.
+  uint32_t servers_wanted_;
+  uint32_t workers_wanted_;
   bool copies_were_lost_ = false;  // until there are as many again as there should be
   uint32_t timeline_view_ = 0;     // number of the timeline's first view
   // By virtual worker: what some segment may have of it, whoever carries it. One that goes to

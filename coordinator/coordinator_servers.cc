@@ -29,6 +29,13 @@ std::string Serve(const std::vector<uint32_t>& servers) {
   return absl::StrCat("servers ", absl::StrJoin(first, ", "), " and ", servers.back(), " serve");
 }
 
+absl::Status IsTheOnly(NodeKind node_kind) {
+  const std::string kind = KindName(node_kind);
+  return absl::FailedPreconditionError(absl::StrCat("it is the only ", kind,
+                                                    ": start another one first (tug ", kind,
+                                                    "), or end the job with: tug stop"));
+}
+
 }  // namespace
 
 // A log of updates is of lanes that keep their segments; and a gradient that its worker has let go
@@ -172,6 +179,24 @@ bool Coordinator::OutlivesServer(const Member& server, const std::string& lost) 
 
 // ---- nodes that leave ----
 
+uint32_t Coordinator::OthersThatStay(const Member& member) const {
+  uint32_t others = 0;
+  for (const Member* other : membership_.OfKind(member.kind)) {
+    others += other->id != member.id && !other->leaving ? 1 : 0;
+  }
+  return others;
+}
+
+uint32_t Coordinator::NeededToRollBack(NodeKind kind) const {
+  if (kind == SERVER) return servers_wanted_;
+  return options_.config.fault().on_worker_loss() == FaultConfig::WAIT ? workers_wanted_ : 1;
+}
+
+bool Coordinator::IsWaitedFor(const Member& member) const {
+  if (!view_.has_value()) return true;
+  return rolling_back_ && OthersThatStay(member) < NeededToRollBack(member.kind);
+}
+
 absl::Status Coordinator::MayLeave(const Member& member) const {
   if (options_.config.model().external()) {
     return absl::FailedPreconditionError(
@@ -208,10 +233,7 @@ absl::Status Coordinator::MayLeave(const Member& member) const {
     return other->id != member.id && !other->leaving && usable;
   });
   if (others || (member.kind == SERVER && !member.placed)) return absl::OkStatus();
-  const std::string kind = KindName(member.kind);
-  return absl::FailedPreconditionError(absl::StrCat("it is the only ", kind,
-                                                    ": start another one first (tug ", kind,
-                                                    "), or end the job with: tug stop"));
+  return IsTheOnly(member.kind);
 }
 
 absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now) {
@@ -226,7 +248,10 @@ absl::StatusOr<DrainReply> Coordinator::OnDrain(uint32_t node_id, absl::Time now
     reply.set_message(absl::StrCat(member->Name(), " is about to leave already"));
     return reply;
   }
-  if (const absl::Status may = MayLeave(*member); !may.ok()) {
+  absl::Status may = MayLeave(*member);
+  // Nobody starts another one in place of a node that was drained.
+  if (rolling_back_ && OthersThatStay(*member) == 0) may.Update(IsTheOnly(member->kind));
+  if (!may.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat(member->Name(), " cannot leave: ", may.message()));
   }
@@ -253,7 +278,10 @@ void Coordinator::BeginLeaving(Member& member) {
 void Coordinator::AbsorbLeaving(Member& member, const HeartbeatRequest& request) {
   if (!request.leaving() || member.leaving) return;
   const absl::Status may = MayLeave(member);
-  if (may.ok()) return BeginLeaving(member);
+  if (may.ok()) {
+    member.missed = IsWaitedFor(member);
+    return BeginLeaving(member);
+  }
   AddNotice(absl::StrCat(kStaysKey, member.id),
             absl::StrCat(member.Name(), " cannot leave: ", may.message()));
 }
@@ -286,6 +314,7 @@ void Coordinator::AddLeaving(const Member& member, HeartbeatReply& reply) const 
   if (!member.leaving || Ended()) return;
   if (HasLetGo(member)) {
     reply.set_leave(true);
+    reply.set_replace(member.missed);
   } else if (member.kind == WORKER && phase_ == RUNNING) {
     reply.set_pause(true);
     reply.set_final_version(0);  // known, it would be worked towards
@@ -294,14 +323,13 @@ void Coordinator::AddLeaving(const Member& member, HeartbeatReply& reply) const 
 }
 
 void Coordinator::OnLeft(const Member& member) {
-  AddNotice(absl::StrCat("left ", member.id), absl::StrCat(member.Name(), " has left"));
-  if (member.kind != SERVER || !member.placed) return;
+  AddNotice(absl::StrCat("left ", member.id),
+            absl::StrCat(member.Name(), " has left",
+                         member.missed ? "; the job waits for another one in its place" : ""));
+  if (member.missed || !view_.has_value()) return;
   // Who was told to go is not waited for to be replaced.
-  uint32_t staying = 0;
-  for (const Member* server : membership_.OfKind(SERVER)) {
-    staying += server->placed && !server->leaving ? 1 : 0;
-  }
-  if (staying < servers_wanted_ && servers_wanted_ > 1) --servers_wanted_;
+  uint32_t& wanted = member.kind == SERVER ? servers_wanted_ : workers_wanted_;
+  if (OthersThatStay(member) < wanted && wanted > 1) --wanted;
 }
 
 void Coordinator::AddServerStatus(const Member& member, NodeStatus& node) const {

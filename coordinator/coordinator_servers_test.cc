@@ -260,6 +260,65 @@ TEST_F(CoordinatorServersTest, AServerThatIsDrainedHandsOverAndLeaves) {
   EXPECT_EQ(Node(3).view.timeline(), 2u);
 }
 
+TEST_F(CoordinatorServersTest, WhoLeavesAJobThatWaitsForItIsToBeReplaced) {
+  Begin(Options(2, 1));
+  Lose(1);
+  Lose(2);
+  ASSERT_EQ(job_->coordinator().phase(), WAITING);
+  NodeUnderTest& leaver = Add(SERVER);
+  leaver.said.set_leaving(true);
+  const HeartbeatReply reply = leaver.Beat();
+  EXPECT_TRUE(reply.leave());
+  EXPECT_TRUE(reply.replace());
+  Gone(leaver.id());
+  EXPECT_THAT(Notices(), HasSubstr("server 5 (host, pid 5) has left; the job waits for another one "
+                                   "in its place"));
+  Add(SERVER);
+  Settle();
+  EXPECT_EQ(job_->coordinator().phase(), WAITING);
+  Add(SERVER, /*spare=*/true);
+  Settle();
+  EXPECT_EQ(job_->coordinator().phase(), RUNNING);
+  EXPECT_EQ(Owners(Node(3).view).size(), 2u);
+}
+
+TEST_F(CoordinatorServersTest, AJobThatWaitsDoesNotWaitForADrainedServer) {
+  Begin(Options(2, 1));
+  Lose(1);
+  Lose(2);
+  NodeUnderTest& drained = Add(SERVER);
+  EXPECT_THAT(Drain(drained.id()).status().message(), HasSubstr("it is the only server"));
+  job_->coordinator().OnRegister(job_->Request(SERVER, 9), job_->now()).IgnoreError();
+  ASSERT_TRUE(Drain(drained.id()).ok());
+  const HeartbeatReply reply = drained.Beat();
+  EXPECT_TRUE(reply.leave());
+  EXPECT_FALSE(reply.replace());
+}
+
+TEST_F(CoordinatorServersTest, AJobThatWaitsForLostWorkersCountsOnNoneThatHasLeft) {
+  CoordinatorOptions options = Options(1, 1);
+  options.config.mutable_cluster()->set_workers(3);
+  options.config.mutable_fault()->set_on_worker_loss(FaultConfig::WAIT);
+  Begin(options);
+  Node(4).said.set_leaving(true);
+  Node(4).said.set_pausing(true);
+  Settle();
+  ASSERT_TRUE(Node(4).left);
+  // Whoever joins for a lost worker takes all that nobody has.
+  Lose(3);
+  Settle();
+  NodeUnderTest& joined = Add(WORKER);
+  Settle();
+  EXPECT_EQ(Node(2).view.workers_size(), 2);
+  EXPECT_EQ(StatusOf(2).virtual_workers_size() + StatusOf(joined.id()).virtual_workers_size(), 4);
+  // And two workers are enough to go back to a checkpoint.
+  Lose(1);
+  Add(SERVER);
+  Settle();
+  EXPECT_EQ(job_->coordinator().phase(), RUNNING);
+  EXPECT_EQ(Node(2).view.timeline(), 2u);
+}
+
 TEST_F(CoordinatorServersTest, ItLeavesOnlyWhenNobodyAsksItAnyMore) {
   Begin(Options(2, 1));
   ASSERT_TRUE(Drain(2).ok());
@@ -445,7 +504,9 @@ TEST_F(CoordinatorServersTest, ASpareServerLeavesAtOnce) {
 TEST_F(CoordinatorServersTest, BeforeTheJobBeginsWhoLeavesGivesUpItsPlace) {
   job_ = std::make_unique<JobUnderTest>(Options(1, 1));
   Add(SERVER).said.set_leaving(true);
-  EXPECT_TRUE(Node(1).Beat().leave());
+  const HeartbeatReply reply = Node(1).Beat();
+  EXPECT_TRUE(reply.leave());
+  EXPECT_TRUE(reply.replace());
   Add(SERVER);
   Add(WORKER);
   Add(WORKER);

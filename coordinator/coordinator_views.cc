@@ -138,9 +138,14 @@ void Coordinator::ChangeView(absl::Time now) {
   if (places_.TakeSettled()) TakeSettledView(now);
   if (Ended()) return;
   ChangeServers();
+  uint32_t staying = 0;
   for (const Member* worker : membership_.OfKind(WORKER)) {
     if (worker->leaving) places_.SetLeaving(worker->id);
+    staying += worker->leaving ? 0 : 1;
   }
+  workers_wanted_ =
+      std::min(options_.config.cluster().workers(), std::max(workers_wanted_, staying));
+  places_.SetWanted(workers_wanted_);
   places_.SetWorkers(WorkersThatStay(), timeline_->end.stop_requested());
   if (holders_->changed()) {
     places_.SetServers(holders_->Servers());
@@ -304,11 +309,8 @@ void Coordinator::RollBack(absl::Time now) {
     AddNotice("saved", "all steps are in the checkpoint: only the last evaluation is missing");
     return Finish(now);
   }
-  const ClusterConfig& cluster = options_.config.cluster();
-  const size_t workers = WorkersThatStay().size();
-  const bool all_workers = options_.config.fault().on_worker_loss() == FaultConfig::WAIT;
-  const std::vector<uint32_t> servers = membership_.ServersAgain(servers_wanted_);
-  if (servers.empty() || workers < (all_workers ? cluster.workers() : 1)) return;
+  const std::vector<uint32_t> servers = membership_.ServersAgain(NeededToRollBack(SERVER));
+  if (servers.empty() || WorkersThatStay().size() < NeededToRollBack(WORKER)) return;
   rolling_back_ = false;
   TellWhatIsNotRestored();
   const bool stopping = timeline_->end.stop_requested();

@@ -54,6 +54,8 @@ struct Member {
   bool placed = false;  // servers: is to hold a part of the segments
   // Drained, or wants to go: what it has goes to others, then it is told to.
   bool leaving = false;
+  // It asked to go while the job waited for it, so another one is to be started in its place.
+  bool missed = false;
   uint32_t left_in_view = 0;         // the first one without it
   std::optional<uint64_t> reported;  // workers: the latest clock of its step reports
 

@@ -48,6 +48,11 @@ void ViewChange::SetWorkers(std::span<const uint32_t> workers, bool reassign_all
   Begin();
 }
 
+void ViewChange::SetWanted(uint32_t workers) {
+  TUG_CHECK_GE(workers, 1u);
+  options_.workers = workers;
+}
+
 void ViewChange::SetServers(std::span<const uint32_t> servers) {
   TUG_CHECK(!servers.empty());
   servers_.assign(servers.begin(), servers.end());

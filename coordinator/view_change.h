@@ -39,7 +39,7 @@ class ViewChange {
 
   struct Options {
     uint32_t virtual_workers = 1;
-    uint32_t workers = 1;  // that the job wants
+    uint32_t workers = 1;  // that the job wants; SetWanted
     FaultConfig::WorkerLoss on_worker_loss = FaultConfig::REASSIGN;
   };
   explicit ViewChange(const Options& options);
@@ -52,6 +52,8 @@ class ViewChange {
   // `reassign_all` and somebody could take what nobody has. Each change under way is void then.
   // REQUIRES: BeginTimeline was called.
   void SetWorkers(std::span<const uint32_t> workers, bool reassign_all);
+  // From now on the job wants so many. REQUIRES: at least one.
+  void SetWanted(uint32_t workers);
   // The worker leaves in order: to be said before SetWorkers without it.
   void SetLeaving(uint32_t worker) { leaving_.insert(worker); }
   // There is another placement of segments, on these servers, ascending: begins a change.
@@ -87,7 +89,7 @@ class ViewChange {
   void GiveOrphans();
   void Balance();
 
-  const Options options_;
+  Options options_;
   bool reassign_all_ = false;
   uint32_t number_ = 0;
   bool fencing_ = false;

@@ -62,6 +62,10 @@ class Beats {
         Answered();
         if (reply->phase() == DONE) return absl::OkStatus();
         if (reply->phase() == FAILED) return absl::AbortedError(reply->failure());
+        if (reply->leave() && reply->replace()) {
+          return absl::AbortedError(
+              "this node has left the job, which waits for another one in its place");
+        }
         if (reply->leave()) {
           LogInfo("this node has left the job, which goes on");
           return absl::OkStatus();
